@@ -1,7 +1,9 @@
 //! Dissemination barriers under the rules of LogGOPSim, event by event, so that each of its differences from becalm can be
 //! put on and taken off. With all three of them it must give LogGOPSim's own figure, to the nanosecond.
 //!
-//! It serves one comparison: one byte a message, one program, no care for speed.
+//! It serves one comparison: one program, messages of one size, no care for speed. Above a size LogGOPSim's messages go by a
+//! rendezvous: their sender goes on when the receiver has taken up the message, and not L later. So that two ranks which exchange
+//! such messages do not wait for each other forever, each receives while it sends.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,6 +22,25 @@ pub struct Costs {
     pub gap: i64,
     /// Work before each barrier.
     pub grain: i64,
+    /// The bytes of each message, at least one.
+    pub bytes: i64,
+    /// G: of each byte after the first, on the wire.
+    pub byte_gap: i64,
+    /// O: of each byte after the first, on the CPU.
+    pub byte_overhead: i64,
+    /// S: the largest message that does not wait for its receiver.
+    pub eager_limit: i64,
+}
+
+impl Costs {
+    /// What the bytes after the first take on the wire, and on the CPU.
+    const fn more(&self) -> (i64, i64) {
+        ((self.bytes - 1) * self.byte_gap, (self.bytes - 1) * self.byte_overhead)
+    }
+
+    const fn waits_for_receiver(&self) -> bool {
+        self.bytes > self.eager_limit
+    }
 }
 
 /// In what LogGOPSim differs from becalm beyond taking messages as they arrive: becalm's ranks take them in the order of
@@ -30,6 +51,13 @@ pub struct Rules {
     pub leaves_on_time: bool,
     /// Noise that comes while noise stretches an operation is lost.
     pub noise_is_simple: bool,
+    /// The bytes after the first keep the receiver's CPU while they come, and do not hold up the message's beginning.
+    pub bytes_keep_receiver: bool,
+}
+
+impl Rules {
+    /// LogGOPSim's.
+    pub const LOGGOPSIM: Self = Self { leaves_on_time: true, noise_is_simple: true, bytes_keep_receiver: true };
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -51,6 +79,9 @@ struct Rank {
     /// The round that it is in, counted over all barriers.
     round: u64,
     waits: bool,
+    /// Whether the round's message is sent, so that its rank need not wait for that, and whether one is received.
+    sent: bool,
+    received: bool,
     /// Messages that came before their receive.
     early: Vec<u64>,
 }
@@ -125,8 +156,18 @@ impl Simulation<'_> {
         start + work + under_way + begun.map(|(_, duration)| duration).sum::<i64>()
     }
 
+    /// When a send or a receive that begins at `start` is done with its first byte, and with so much more CPU time. Noise that
+    /// hits that of the other bytes does not count where noise is simple.
+    fn done_with(&self, rank: usize, start: i64, more: i64) -> i64 {
+        let overhead = self.costs.overhead;
+        if self.rules.noise_is_simple {
+            self.done(rank, start, overhead) + more
+        } else {
+            self.done(rank, start, overhead + more)
+        }
+    }
+
     fn happen(&mut self, (time, number, rank, kind): (i64, u64, usize, Kind)) {
-        let Costs { latency, overhead, gap, grain } = self.costs;
         let state = &self.ranks[rank];
         let ready = match kind {
             Kind::Work => state.busy_until,
@@ -137,49 +178,86 @@ impl Simulation<'_> {
         if ready > time {
             return self.events.push(Reverse((ready, number, rank, kind)));
         }
-        let round = state.round;
-        let next = match kind {
+        match kind {
             Kind::Work => {
-                self.ranks[rank].busy_until = self.done(rank, time, grain);
-                Kind::Send
+                self.ranks[rank].busy_until = self.done(rank, time, self.costs.grain);
+                self.add(self.ranks[rank].busy_until, rank, Kind::Send);
             }
-            Kind::Send => {
-                let end = self.done(rank, time, overhead);
-                let left = if self.rules.leaves_on_time { time + overhead } else { end };
-                let state = &mut self.ranks[rank];
-                (state.busy_until, state.send_free) = (end, time + gap);
-                let target = (rank + (1 << (round % self.rounds))) % self.ranks.len();
-                self.add(left + latency, target, Kind::Message(round));
-                Kind::Receive
-            }
+            Kind::Send => self.send(time, rank),
             Kind::Receive => {
                 let state = &mut self.ranks[rank];
-                let Some(early) = state.early.iter().position(|message| *message == round) else {
+                let Some(early) = state.early.iter().position(|message| *message == state.round) else {
                     state.waits = true;
                     return;
                 };
                 state.early.swap_remove(early);
-                return self.go_on(rank);
+                self.received(time, rank);
             }
-            Kind::Message(message) => {
-                let end = self.done(rank, time, overhead);
-                let state = &mut self.ranks[rank];
-                (state.busy_until, state.receive_free) = (end, time + gap);
-                if state.waits && message == round {
-                    state.waits = false;
-                    return self.go_on(rank);
-                }
-                state.early.push(message);
-                return;
-            }
-        };
-        self.add(self.ranks[rank].busy_until, rank, next);
+            Kind::Message(message) => self.message(time, rank, message),
+        }
     }
 
-    /// A rank begins its next round.
+    fn send(&mut self, time: i64, rank: usize) {
+        let Costs { latency, overhead, gap, .. } = self.costs;
+        let (wire, copy) = self.costs.more();
+        let end = self.done_with(rank, time, copy);
+        let left = if self.rules.leaves_on_time { time + overhead } else { end };
+        let waits = self.costs.waits_for_receiver();
+        let state = &mut self.ranks[rank];
+        (state.busy_until, state.send_free, state.sent) = (end, time + gap + wire, !waits);
+        let round = state.round;
+        let on_the_wire = if self.rules.bytes_keep_receiver { 0 } else { wire };
+        self.add(left + latency + on_the_wire, self.target(rank, round), Kind::Message(round));
+        self.add(end, rank, Kind::Receive);
+    }
+
+    fn message(&mut self, time: i64, rank: usize, message: u64) {
+        let (wire, copy) = self.costs.more();
+        let more = if self.rules.bytes_keep_receiver { wire.max(copy) } else { copy };
+        let end = self.done_with(rank, time, more);
+        let gap = self.costs.gap;
+        let state = &mut self.ranks[rank];
+        (state.busy_until, state.receive_free) = (end, time + gap + wire);
+        if state.waits && message == state.round {
+            state.waits = false;
+            self.received(time, rank);
+        } else {
+            state.early.push(message);
+        }
+    }
+
+    /// To whom a rank sends in a round.
+    fn target(&self, rank: usize, round: u64) -> usize {
+        (rank + (1 << (round % self.rounds))) % self.ranks.len()
+    }
+
+    /// A rank has taken up the message of its round; its sender may have waited for that.
+    fn received(&mut self, time: i64, rank: usize) {
+        self.ranks[rank].received = true;
+        let mut both = vec![rank];
+        if self.costs.waits_for_receiver() {
+            let ranks = self.ranks.len();
+            let source = (rank + ranks - (1 << (self.ranks[rank].round % self.rounds))) % ranks;
+            let sender = &mut self.ranks[source];
+            (sender.busy_until, sender.send_free) = (sender.busy_until.max(time), sender.send_free.max(time));
+            sender.sent = true;
+            both.push(source);
+        }
+        // The order decides who comes first of events at one time.
+        both.sort_unstable();
+        both.dedup();
+        both.into_iter().for_each(|rank| self.go_on(rank));
+    }
+
+    /// A rank that has sent and received begins its next round.
     fn go_on(&mut self, rank: usize) {
-        self.ranks[rank].round += 1;
-        let round = self.ranks[rank].round;
+        let state = &mut self.ranks[rank];
+        if !(state.sent && state.received) {
+            return;
+        }
+        (state.sent, state.received) = (false, false);
+        state.round += 1;
+        let round = state.round;
         if round < self.end {
             self.add(self.ranks[rank].busy_until, rank, self.first_of_round(round));
         }
@@ -190,13 +268,21 @@ impl Simulation<'_> {
 mod tests {
     use super::*;
 
-    const COSTS: Costs = Costs { latency: 2_500, overhead: 1_500, gap: 1_000, grain: 100 };
+    const COSTS: Costs = Costs {
+        latency: 2_500,
+        overhead: 1_500,
+        gap: 1_000,
+        grain: 100,
+        bytes: 1,
+        byte_gap: 6,
+        byte_overhead: 0,
+        eager_limit: 65_535,
+    };
 
     #[test]
     fn without_noise_a_round_costs_two_overheads_and_the_latency() {
         let silence = NoiseTrace::silent(Nanos::from_secs(1)).unwrap();
-        let rules = Rules { leaves_on_time: true, noise_is_simple: true };
-        assert_eq!(simulate(COSTS, rules, &silence, &[0; 16], 3), 3 * (100 + 4 * 5_500));
+        assert_eq!(simulate(COSTS, Rules::LOGGOPSIM, &silence, &[0; 16], 3), 3 * (100 + 4 * 5_500));
     }
 
     #[test]
@@ -205,10 +291,26 @@ mod tests {
         let detours = [(50, 1_000), (1_100, 300), (1_500, 300)].map(|(at, time)| (Nanos::new(at), Nanos::new(time)));
         let trace = NoiseTrace::new(Nanos::from_secs(1), detours).unwrap();
         let end = |leaves_on_time, noise_is_simple| {
-            simulate(COSTS, Rules { leaves_on_time, noise_is_simple }, &trace, &[0; 2], 1)
+            let rules = Rules { leaves_on_time, noise_is_simple, bytes_keep_receiver: true };
+            simulate(COSTS, rules, &trace, &[0; 2], 1)
         };
         assert_eq!(end(false, false), 100 + 5_500 + 1_600);
         assert_eq!(end(true, false), 100 + 5_500 + 1_000);
         assert_eq!(end(true, true), 100 + 5_500 + 1_000);
+    }
+
+    /// 1,001 bytes: 6 us on the wire, or on the receiver's CPU, and 2 us on both CPUs.
+    #[test]
+    fn bytes_cost_time_on_the_wire_or_on_cpus() {
+        let silence = NoiseTrace::silent(Nanos::from_secs(1)).unwrap();
+        let end = |costs: Costs, rules| simulate(costs, rules, &silence, &[0; 2], 1);
+        let large = Costs { bytes: 1_001, byte_overhead: 2, ..COSTS };
+        // LogGOPSim's message leaves after o, and its receiver is busy for the longer of both.
+        assert_eq!(end(large, Rules::LOGGOPSIM), 100 + 1_500 + 2_500 + 1_500 + 6_000);
+        let ours = Rules { leaves_on_time: false, noise_is_simple: false, bytes_keep_receiver: false };
+        assert_eq!(end(large, ours), 100 + 3_500 + 2_500 + 6_000 + 3_500);
+        // With a rendezvous a sender goes on when its message is taken up, which is no later than that of its own.
+        let asked = Costs { eager_limit: 1_000, ..large };
+        assert_eq!(end(asked, Rules::LOGGOPSIM), end(large, Rules::LOGGOPSIM));
     }
 }

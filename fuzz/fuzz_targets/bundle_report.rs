@@ -142,7 +142,7 @@ fn show_page(bundle: &Bundle, summary: &Summary) -> anyhow::Result<()> {
         warnings: &noise.warnings,
     };
     check_report(&report);
-    let drawn = Some(Drawn { picture: &picture, scaling: Scaling::Predicted(report) });
+    let drawn = Some(Drawn { picture: &picture, scaling: Scaling::Predicted(Box::new(report)) });
     check_page(&RunReport { summary, drawn });
     Ok(())
 }

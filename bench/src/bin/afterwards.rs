@@ -54,17 +54,19 @@ fn recording_memory(claims: &mut Claims, effort: Effort) -> Result<(), String> {
     let interrupts: Result<Vec<_>, _> = allowed.iter().map(|cpu| Interrupts::start(cpu, INTERRUPTS_HZ)).collect();
     let _interrupts = interrupts.map_err(|error| format!("no perf event: {error}"))?;
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let peak = |duration: u64| {
+    let peak = |duration: u64, segment: &[&str]| {
         let duration = format!("{}s", effort.share(duration));
         let mut command = Command::new(programs::becalm());
-        command.args(["record", "--quiet", "--duration", &duration, "--output"]);
-        let cost = programs::cost(command.arg(folder.path().join(&duration)), None);
+        command.args(["record", "--quiet", "--duration", &duration]).args(segment).arg("--output");
+        let cost = programs::cost(command.arg(folder.path().join(format!("{duration}{}", segment.concat()))), None);
         let cost = cost.map_err(|error| format!("cannot run becalm: {error}"))?;
         if cost.success { Ok(cost.peak_bytes) } else { Err("becalm record failed".to_owned()) }
     };
-    let (short, long) = (peak(10)?, peak(30)?);
+    let segments = ["--segment", "5s"];
+    let (short, long) = (peak(10, &segments)?, peak(30, &segments)?);
     let (short, long) = (Figure::megabytes(short), Figure::megabytes(long));
-    claims.at_most_times("peak memory of recording 30s, against 10s", long, short, 1.25);
+    claims.at_most_times("peak memory of recording 30s in segments of 5s, against 10s", long, short, 1.25);
+    claims.at_most("  of 30s in one segment, as it is without --segment", Figure::megabytes(peak(30, &[])?), 250.0);
     claims.remark(&format!("{INTERRUPTS_HZ} interrupts/s on each of {} CPUs, all of them measured", allowed.len()));
     Ok(())
 }

@@ -55,7 +55,7 @@ fn rank_rounds(trace: &NoiseTrace, ranks: u64, phases: u64, grain: Nanos) -> f64
         machine.work(grain).expect("work");
         BARRIER.run(&mut machine, 1, 1).expect("a barrier");
     }
-    (ranks * BARRIER.rounds(ranks) * phases) as f64 / begin.elapsed().as_secs_f64()
+    (ranks * BARRIER.rounds(ranks, 1, 1) * phases) as f64 / begin.elapsed().as_secs_f64()
 }
 
 /// Of the program that users run.

@@ -8,6 +8,7 @@ mod exit;
 mod hints;
 mod measuring;
 mod messages;
+mod network;
 mod noise;
 mod output;
 mod progress;

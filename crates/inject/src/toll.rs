@@ -1,4 +1,4 @@
-//! What an injected detour costs beyond its own loop, on one CPU; [`crate::kinds`] has that of many.
+//! What an injected detour costs beyond its own loop, on one CPU; the module `kinds` has that of many.
 //!
 //! A thread that is interrupted loses the CPU from the timer's interrupt on, some microseconds before the injecting thread
 //! has read its first time, and gets it back some microseconds after that thread has read its last. Both are measured with

@@ -91,7 +91,7 @@ pub struct RecordPlan {
     /// The program that runs meanwhile, ready to be started, and how it was written.
     pub command: Option<(Command, Vec<String>)>,
     /// How much time a segment of the bundle holds at most. What a segment holds is lost if the process is killed. `None` means 10 s;
-    /// where no CPU is free of loops, 60 s or 8 MiB of what waits, as attributing and storing it takes time from the loops.
+    /// where no CPU is free of loops, 60 s or 64 MiB of what waits, as attributing and storing it takes time from the loops.
     pub segment: Option<Nanos>,
     /// The size of the ring between each loop and the collector, in bytes; 16 a detour.
     pub ring_bytes: usize,

@@ -7,6 +7,7 @@ mod bench;
 mod calls;
 mod clocks;
 mod job;
+mod network;
 mod node;
 mod outcome;
 mod place;
@@ -37,6 +38,7 @@ struct Arguments {
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    Network(network::NetworkArgs),
     Validate(validate::ValidateArgs),
 }
 
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
     }));
     let Some(job) = Job::join(match &arguments.command {
         None => arguments.bench.ranks_per_node,
+        Some(Command::Network(_)) => None,
         Some(Command::Validate(args)) => args.ranks_per_node,
     }) else {
         let _ = writeln!(io::stderr(), "becalm-mpi: MPI cannot be initialized");
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
     let mut out = io::stdout().lock();
     let result = together(&job).and_then(|()| match &arguments.command {
         None => bench::run(&arguments.bench, &job, &mut out),
+        Some(Command::Network(args)) => network::run(args, &job, &mut out),
         Some(Command::Validate(args)) => validate::run(args, &job, &mut out),
     });
     let result = result.and_then(|()| Ok(out.flush()?));

@@ -12,6 +12,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use becalm_bundle::PhaseRun;
+use becalm_scale::network::Network;
 use becalm_testing::{Need, attempts, machine_has};
 use serde_json::Value;
 
@@ -62,6 +63,22 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(start.elapsed() < Duration::from_secs(30), "not within 30 s: {what}");
         sleep(Duration::from_millis(20));
     }
+}
+
+/// The file holds parameters that `becalm predict --network` reads.
+#[test]
+fn a_network_is_measured_and_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("net.json");
+    let printed = document(&job(2, &["network", "--json", "-o", file.to_str().unwrap()]));
+    let stored: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(printed, stored);
+    assert_eq!(stored["schema"], "becalm.network/1");
+    let network: Network = stored["network"].as_str().unwrap().parse().unwrap();
+    assert!(network.overhead().get() > 0, "{stored}");
+    assert_eq!(network.eager_limit(), stored["measured"]["eager_bytes"].as_u64());
+    let alone = job(1, &["network"]);
+    assert_eq!(alone.status.code(), Some(2), "{}", String::from_utf8_lossy(&alone.stderr));
 }
 
 #[test]

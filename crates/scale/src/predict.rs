@@ -67,6 +67,8 @@ pub struct RankPrediction {
     pub phases: u64,
     /// The collective at the end of each phase.
     pub collective: Collective,
+    /// Its algorithm, where a library chose it by ranks and bytes.
+    pub algorithm: Collective,
     /// Mean phase duration over that without noise, with what other offsets give; nothing above [`RANKS_LIMIT`], where
     /// ranks are not replayed.
     pub slowdown: Option<Estimate>,
@@ -157,7 +159,7 @@ impl<'a> Prediction<'a> {
         if !ranks.is_multiple_of(question.per_node) {
             return Err(ScaleError::PartialNode { ranks, per_node: question.per_node });
         }
-        question.network.bytes_time(question.collective.largest_message(ranks, question.bytes))?;
+        question.collective.fits(&question.network, ranks, question.bytes, question.per_node)?;
         let replicas: Vec<u64> = (0..question.replicas).collect();
         let (outcomes, quiet_phase_ns) = match &self.table {
             Some(_) if ranks > RANKS_LIMIT => (Vec::new(), question.grain.get() as f64),
@@ -206,6 +208,7 @@ impl<'a> Prediction<'a> {
             grain: question.grain,
             phases: question.phases,
             collective: question.collective,
+            algorithm: question.collective.chosen(ranks, question.bytes, question.per_node),
             slowdown,
             recording: self.recording(ranks, slowdown),
             formula: !self.noise.together(),

@@ -122,6 +122,46 @@ fn b07_short_rare_noise_is_invisible() {
     assert!((0.0..=0.04 * 400e3).contains(&delay), "{delay}");
 }
 
+/// The relative cost of 200 us each 1 ms, and the others, to an all-to-all of 8 bytes on Blue Gene/L.
+fn alltoall_added(collective: &str, detour_us: u64, ranks: u64) -> f64 {
+    let spec = format!("periodic:interval=1ms,detour={detour_us}us");
+    let trace = spec.parse::<NoiseSpec>().unwrap().trace(1).unwrap();
+    let noise = Noise::apart(&spec, trace);
+    let question = Question {
+        grain: Nanos::ZERO,
+        phases: (1 << 13) / ranks,
+        collective: collective.parse().unwrap(),
+        network: "bgl".parse().unwrap(),
+        bytes: 8,
+        per_node: 2,
+        synchronized: false,
+        seed: 7,
+        replicas: 1,
+    };
+    slowdown(&Prediction::new(&noise, question).unwrap().row(ranks).unwrap()) - 1.0
+}
+
+/// B07's alltoall: time linear in the processes, links saturated; 200 us each 1 ms cost 173 % at 1,024 processes, falling to
+/// 34 % (53 ms) at 32,768, more than in proportion to the detour.
+///
+/// Nothing is fitted: the window of 32 messages is MPICH's, of which Blue Gene/L's MPI was made, and the torus has its links'
+/// speed. We find 122 % at 1,024 processes, falling to 72 % at 8,192 and 39 % (85 ms) at 32,768, which takes a minute and is not
+/// repeated here: half of the published cost at the small end, 5 points too much at the large one. The small end hangs
+/// on the window (24 messages give 173 %, but 67 % at 32,768), which was not published. Without noise we have 3.5 ms
+/// and 215 ms where 156 ms follow from 53 ms being 34 %: one message takes 6.6 us instead of 4.8. A chain of blocking
+/// exchanges, which no library sends so short messages by, would cost 1,190 % at any size.
+#[test]
+fn b07_alltoall_under_heavy_noise() {
+    let added = [1 << 10, 1 << 12, 1 << 13].map(|ranks| alltoall_added("alltoall:scattered", 200, ranks));
+    assert!((1.16..=1.29).contains(&added[0]), "published: 1.73, {added:?}");
+    assert!((0.66..=0.78).contains(&added[2]), "{added:?}");
+    assert!(added.is_sorted_by(|a, b| a > b), "it falls with the processes: {added:?}");
+    assert!((1.64..=1.82).contains(&alltoall_added("alltoall:scattered=24", 200, 1 << 10)));
+    let half = alltoall_added("alltoall:scattered", 100, 1 << 10);
+    assert!(added[0] > 2.2 * half, "superlinear: {half} {added:?}");
+    assert!(alltoall_added("alltoall:pairwise", 200, 1 << 10) > 10.0);
+}
+
 /// B07: at one noise ratio (of 1 %), long rare detours hurt more than short frequent ones, and the effect levels off
 /// with the number of processes once a detour is always under way somewhere.
 ///
@@ -294,9 +334,10 @@ fn d09_question() -> Question {
 /// with 250 Hz, the power law gives 44.9 % and a lognormal one of the same moments 47.9 %. The laws were chosen with the
 /// published figure in view, so this shows that the figure can follow from the table, not that it must.
 ///
-/// Published for isolated CPUs: 31.2 %, of which we find 5.3 %. It cannot follow from the table: were its longest event
-/// of every source to fall into the same 1 ms of work, which has one tick at most, all together would take 107 us,
-/// 10.7 %. So that simulation seems to have had another trace.
+/// Published for isolated CPUs: 31.2 %, of which we find 5.3 %. It cannot follow from the table alone: were its longest
+/// event of every source to fall into the same 1 ms of work, which has one tick at most, all together would take 107 us,
+/// 10.7 %. Missing here are the 450 unidentified events of 100 to 1,000 us that section 4.1.2 of the paper names beside the
+/// table.
 #[test]
 fn d09_isolation_helps_and_scale_hurts() {
     let curve = |configuration: &str| -> Vec<f64> {

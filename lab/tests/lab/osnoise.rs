@@ -16,6 +16,8 @@ const TICK_HZ: f64 = 250.0;
 
 /// What the kernel's noise meter found on CPU 1 of the same guest, right after becalm and under the same load.
 pub struct Osnoise {
+    /// How long it looked.
+    seconds: f64,
     /// How often interrupts and threads came, a second.
     irq_hz: f64,
     thread_hz: f64,
@@ -52,7 +54,7 @@ impl Osnoise {
         let ticks = text(outcome, "ticks");
         let ticks: Vec<f64> = ticks.split(' ').map(|number| number.parse().expect("a number")).collect();
         let tick_hz = ticks[2] / (ticks[1] - ticks[0]);
-        Self { irq_hz: cell(9) / seconds, thread_hz: cell(11) / seconds, tick_hz, irqs, threads }
+        Self { seconds, irq_hz: cell(9) / seconds, thread_hz: cell(11) / seconds, tick_hz, irqs, threads }
     }
 
     /// What came often to one of the two, in about as much time, was seen by the other, too, under the same name.
@@ -83,6 +85,13 @@ impl Osnoise {
             }
             assert!(osnoise.values().any(|&count| count >= OFTEN), "osnoise saw no {what}");
         }
+        // Files that becalm opens and closes meanwhile, and memory that it gives back, would be freed by RCU.
+        let rcu = merged(&["kthread"]).get("rcu_preempt").copied().unwrap_or(0) as f64 / becalm.seconds();
+        let usual = threads.get("rcu_preempt").copied().unwrap_or(0) as f64 / self.seconds;
+        assert!(
+            rcu < 2.0 * usual + 5.0,
+            "RCU's thread came {rcu:.1} times a second to becalm and {usual:.1} to osnoise"
+        );
     }
 
     /// Interrupts and switches to other threads come as often to both, within [`RATES_AGREE`]. Where the emulated CPU got so

@@ -23,6 +23,7 @@ use clap::Args;
 use crate::arguments::some_cpus;
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
+use crate::network::network;
 use crate::noise::{self, NoiseArg};
 use crate::output::{Output, emit};
 use crate::progress;
@@ -42,7 +43,7 @@ const DETOURS: usize = 10;
 ///
 /// The same seed gives the same numbers on any machine.
 #[derive(Args, Debug)]
-#[command(after_long_help = networks())]
+#[command(after_long_help = format!("{}\n\n{}", collectives(), networks()))]
 pub struct PredictArgs {
     /// The noise: a run, periodic:interval=1ms,detour=50us[,jitter=10us] or poisson:rate=10Hz,detour=50us
     #[arg(value_name = "NOISE")]
@@ -72,17 +73,19 @@ pub struct PredictArgs {
     #[arg(long, value_name = "N", default_value = "10000", allow_hyphen_values = true)]
     phases: Count,
 
-    /// What ends a phase: ideal, barrier[:dissemination|binomial|hardware], allreduce[:recursive-doubling|ring|tree],
-    /// alltoall[:pairwise|linear|bruck]; without an algorithm, the first
-    #[arg(long, value_name = "COLLECTIVE", default_value = "ideal")]
-    collective: Collective,
+    /// What ends a phase, or several such collectives: ideal, barrier, bcast, reduce, allreduce, allgather, reduce-scatter,
+    /// alltoall; with an algorithm behind a colon, or openmpi, mpich or cray to have it chosen by ranks and bytes as that
+    /// library does; all of them are listed below
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "ideal")]
+    collective: Vec<Collective>,
 
-    /// What messages cost: bgl, infiniband, slingshot, ethernet, or own LogGP parameters like
-    /// L=2500ns,o=1500ns,g=1000ns,G=6ns
-    #[arg(long, value_name = "NETWORK", default_value = "infiniband")]
+    /// What messages cost: bgl, infiniband, ndr, slingshot, slingshot11, ethernet; own parameters like
+    /// L=2500ns,o=1500ns,g=1000ns,G=6ns; a preset with some of its own, like infiniband,S=8k; or a file of becalm-mpi network
+    #[arg(long, value_name = "NETWORK", default_value = "infiniband", value_parser = network)]
     network: Network,
 
-    /// The bytes of the collective: in all for an allreduce, for each pair of ranks for an alltoall
+    /// The bytes of the collective: in all for bcast, reduce and allreduce, of each rank's part for allgather and
+    /// reduce-scatter, for each pair of ranks for alltoall
     #[arg(long, value_name = "N", default_value = "8", allow_hyphen_values = true)]
     bytes: Count,
 
@@ -126,6 +129,18 @@ fn grain(text: &str) -> Result<Nanos, <Nanos as FromStr>::Err> {
     if text == "0" { Ok(Nanos::ZERO) } else { text.parse() }
 }
 
+/// The collectives with their algorithms, the default first.
+fn collectives() -> String {
+    let names: Vec<(&str, &str)> = Collective::names().filter_map(|name| name.split_once(':')).collect();
+    let of = |some: &[(&str, &str)]| {
+        let algorithms: Vec<&str> = some.iter().map(|(_, algorithm)| *algorithm).collect();
+        format!("  {}: {}", some[0].0, algorithms.join(", "))
+    };
+    let lines: Vec<String> = names.chunk_by(|a, b| a.0 == b.0).map(of).collect();
+    let rest = "  and each of them: openmpi, mpich, cray; alltoall:scattered=N has N messages of each rank under way";
+    format!("Collectives, each with its default first:\n{}\n{rest}", lines.join("\n"))
+}
+
 /// The presets with the sources of their figures.
 fn networks() -> String {
     let presets = Network::presets().map(|(name, source, network)| format!("  {name}: {network}\n    {source}"));
@@ -137,11 +152,9 @@ fn networks() -> String {
 /// # Errors
 /// If the noise cannot be read, the question makes no sense or would take too long, or `out` cannot be written.
 pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let questions: Vec<Question> = args.grain.iter().map(|grain| question(args, *grain)).collect();
+    let questions = questions(args)?;
     let ranks: Vec<u64> = args.ranks.iter().map(|ranks| ranks.get()).collect();
-    for ranks in &ranks {
-        check_ranks(args, *ranks)?;
-    }
+    ranks.iter().try_for_each(|ranks| check_ranks(args, *ranks))?;
     let mut source = source(args)?;
     let sources: Vec<String> = source.booked.as_ref().map_or_else(Vec::new, |booked| booked.sources().to_vec());
     let mut taken_out = vec![false; sources.len()];
@@ -202,7 +215,7 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         name: &source.name,
         noise: &source.noise,
         without: &args.without,
-        question: question(args, args.grain[0]),
+        question: questions[0],
         rows: &rows,
         blame: &blames,
         sources: &sources,
@@ -213,18 +226,27 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn question(args: &PredictArgs, grain: Nanos) -> Question {
-    Question {
+/// A question for each grain and collective.
+///
+/// # Errors
+/// If blame is asked of several collectives at once.
+fn questions(args: &PredictArgs) -> Result<Vec<Question>, UsageError> {
+    if args.blame && args.collective.len() > 1 {
+        return Err(UsageError("--blame is for one --collective at a time".to_owned()));
+    }
+    let one = |grain: Nanos, collective: Collective| Question {
         grain,
         phases: args.phases.get(),
-        collective: args.collective,
+        collective,
         network: args.network,
         bytes: args.bytes.get(),
         per_node: args.ranks_per_node,
         synchronized: args.sync,
         seed: args.seed,
         replicas: args.replicas,
-    }
+    };
+    let all = args.grain.iter().flat_map(|grain| args.collective.iter().map(|collective| one(*grain, *collective)));
+    Ok(all.collect())
 }
 
 /// The noise, with its books if the question is about sources.
@@ -252,11 +274,15 @@ fn check_ranks(args: &PredictArgs, ranks: u64) -> Result<(), ScaleError> {
     if ranks == 0 {
         return Err(ScaleError::NoRanks);
     }
-    args.network.bytes_time(args.collective.largest_message(ranks, args.bytes.get()))?;
     if !ranks.is_multiple_of(per_node) {
         return Err(ScaleError::PartialNode { ranks, per_node });
     }
-    let (limit, method, advice) = match (args.collective, args.sync) {
+    args.collective.iter().try_for_each(|collective| check_collective(args, *collective, ranks))
+}
+
+fn check_collective(args: &PredictArgs, collective: Collective, ranks: u64) -> Result<(), ScaleError> {
+    collective.fits(&args.network, ranks, args.bytes.get(), args.ranks_per_node)?;
+    let (limit, method, advice) = match (collective, args.sync) {
         (Collective::Ideal, false) => (UNITS_LIMIT, "order statistics", ""),
         (Collective::Ideal, true) => {
             (RANKS_LIMIT, "a replay", "; synchronized noise costs any number of ranks the same")
@@ -279,8 +305,10 @@ mod tests {
             argument.get_help().expect("it has a help text").to_string()
         };
         let (collectives, networks) = (help("collective"), help("network"));
-        for name in Collective::names() {
-            assert!(name.split(':').all(|word| collectives.contains(word)), "{name} is not in: {collectives}");
+        let listed = super::collectives();
+        for (operation, algorithm) in Collective::names().filter_map(|name| name.split_once(':')) {
+            assert!(collectives.contains(operation), "{operation} is not in: {collectives}");
+            assert!(listed.contains(algorithm), "{algorithm} is not in: {listed}");
         }
         for (name, _, _) in Network::presets() {
             assert!(networks.contains(name), "{name} is not in: {networks}");

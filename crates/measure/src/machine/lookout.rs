@@ -1,9 +1,9 @@
 //! Looks at the measured CPUs from outside of their loops while these run: how much steal the kernel accounts on a guest, and how many system
 //! management interrupts the processor counts elsewhere. By that, time in which the trace shows nothing has a name.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use becalm_linux::procfs::stat::Stat;
+use becalm_linux::procfs::stat::StatFile;
 use becalm_linux::smi::SmiCounter;
 use becalm_model::Platform;
 use becalm_model::unseen::Watch;
@@ -11,24 +11,26 @@ use becalm_units::{CpuId, CpuList, Nanos};
 
 /// The least time between two looks.
 const INTERVAL: Nanos = Nanos::from_millis(50);
-/// One look in so many times what it takes: on a machine of many CPUs a reading is long.
+/// One look in so many times what it takes: on a machine of many CPUs a reading is long. Where it takes the time from a measured CPU, it is
+/// to be a small part of what becalm takes there, a thousandth in all.
 const SELDOM: i64 = 100;
+const SELDOM_WHERE_SHARED: i64 = 10_000;
 
 /// What is looked at, and what it was the last time.
 #[derive(Debug)]
 pub struct Lookout {
-    root: PathBuf,
     cpus: CpuList,
     /// The counters of the measured CPUs, and what they were at the begin. None where they cannot be seen.
     counters: Vec<(SmiCounter, u32)>,
     /// The counter that each look reads. Firmware takes all CPUs at once, so that one is enough, and best that of a CPU that is not
     /// measured, since reading another CPU's interrupts it.
     watched: Option<SmiCounter>,
-    /// Whether there may be steal.
-    steals: bool,
+    /// Where steal is accounted; none where there is no hypervisor to take any.
+    stat: Option<StatFile>,
     last: Look,
-    /// When the next look is due.
+    /// When the next look is due, and how many times a look that is at least.
     due: Nanos,
+    seldom: i64,
 }
 
 /// What was seen at one look.
@@ -59,13 +61,13 @@ impl Lookout {
         };
         let (counters, watched) = opened;
         let lookout = Self {
-            root: root.to_owned(),
             cpus: cpus.clone(),
             counters: counters.into_iter().map(|counter| (counter, 0)).collect(),
             watched,
-            steals: platform == Platform::Guest,
+            stat: if platform == Platform::Guest { StatFile::open(root).ok() } else { None },
             last: Look::default(),
             due: Nanos::MAX,
+            seldom: if free.is_empty() { SELDOM_WHERE_SHARED } else { SELDOM },
         };
         (lookout, why)
     }
@@ -75,7 +77,7 @@ impl Lookout {
         for (counter, at_begin) in &mut self.counters {
             *at_begin = counter.read().unwrap_or_default();
         }
-        if self.steals || self.watched.is_some() {
+        if self.stat.is_some() || self.watched.is_some() {
             self.last = self.see(now());
             self.due = now() + INTERVAL;
         }
@@ -90,7 +92,7 @@ impl Lookout {
         }
         let look = self.see(began);
         let until = now();
-        self.due = until + INTERVAL.max(Nanos::new((until - began).get().saturating_mul(SELDOM)));
+        self.due = until + INTERVAL.max(Nanos::new((until - began).get().saturating_mul(self.seldom)));
         let last = std::mem::replace(&mut self.last, look);
         let smis = self.last.smis.zip(last.smis).map_or(0, |(now, then)| u64::from(now.wrapping_sub(then)));
         let steal = |place: usize| {
@@ -101,8 +103,8 @@ impl Lookout {
         Some((0..self.cpus.len()).map(watch).collect())
     }
 
-    fn see(&self, began: Nanos) -> Look {
-        let stat = self.steals.then(|| Stat::read(&self.root).ok()).flatten();
+    fn see(&mut self, began: Nanos) -> Look {
+        let stat = self.stat.as_mut().and_then(|file| file.read().ok());
         let steal = |cpu| stat.as_ref().and_then(|stat| stat.cpu(cpu)).map(|times| times.steal);
         Look {
             began,
@@ -123,6 +125,8 @@ impl Lookout {
 mod tests {
     use super::*;
     use std::cell::Cell;
+
+    use becalm_linux::procfs::stat::Stat;
 
     fn write_msr(root: &Path, cpu: u32, smis: u32) {
         let folder = root.join(format!("dev/cpu/{cpu}"));
@@ -153,7 +157,7 @@ mod tests {
         let (root, at) = (tempfile::tempdir().unwrap(), Cell::new(0));
         write_steal(root.path(), [5, 5]);
         write_msr(root.path(), 0, 1);
-        let (mut lookout, why) = Lookout::open(root.path(), &list("0-1"), &list(""), Platform::Guest);
+        let (mut lookout, why) = Lookout::open(root.path(), &list("0-1"), &list("2"), Platform::Guest);
         assert_eq!(why, None);
         assert_eq!(lookout.look(true, || clock(&at)), None);
         lookout.begin(|| clock(&at));

@@ -389,6 +389,13 @@ impl<R: StepRing> Collector<R> {
         Self { taking, trace, handed, events: Vec::new(), counted, first_broken: None, windows: None }
     }
 
+    /// Takes so much memory for steps now, before the loops begin, as taking it later takes time from them.
+    pub fn prepare(&mut self, bytes: usize) {
+        let steps = bytes / size_of::<Step>() / self.taking.feeds.len().max(1);
+        let none = Step { start: Nanos::ZERO, end: Nanos::ZERO };
+        self.taking.feeds.iter_mut().for_each(|feed| feed.waiting.steps.prepare(steps, none));
+    }
+
     /// From now on watches the steps of each loop for when they have been repeated enough, by this maximum allowable
     /// variation.
     pub fn watch_repetitions(&mut self, maiv: f64) {

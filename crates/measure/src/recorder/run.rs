@@ -13,8 +13,8 @@ use becalm_linux::rights::{self, Lowered};
 use becalm_linux::sched::{self, Policy, SchedError};
 use becalm_linux::signals;
 use becalm_linux::sysfs;
-use becalm_model::LoopThread;
 use becalm_model::node::Ended;
+use becalm_model::{LoopThread, Step};
 use becalm_units::{Nanos, Ticks, TicksToNanos};
 
 use super::collector::{Collector, HandOver, TraceSide};
@@ -32,13 +32,17 @@ use crate::trace::{EventClock, Translator};
 
 /// How often the collector looks, where it has a CPU of its own.
 const QUIET_INTERVAL: Duration = Duration::from_millis(100);
-/// How often it looks where it disturbs a measured CPU: so often that what it takes at once takes well below a millisecond.
-const SHARED_INTERVAL: Duration = Duration::from_millis(250);
+/// How often it looks where it disturbs a measured CPU; and where what it took the last time would have filled a quarter of the rings.
+const SHARED_INTERVAL: Duration = Duration::from_millis(500);
+const SHARED_AND_BUSY_INTERVAL: Duration = Duration::from_millis(250);
 
 /// When a segment is stored, unless its length was asked for.
 const SEGMENT: Nanos = Nanos::from_secs(10);
-/// When one is stored that takes time from the loops, and how many bytes may wait until then.
-const SHARED_SEGMENT: (Nanos, usize) = (Nanos::from_secs(60), 8 << 20);
+/// When one is stored that takes time from the loops, and how many bytes may wait until then: of two CPUs on which a busy host makes
+/// 20,000 short detours a second each, what comes in 60 s.
+const SHARED_SEGMENT: (Nanos, usize) = (Nanos::from_secs(60), 64 << 20);
+/// For how many bytes of steps memory is taken before the start there.
+const SHARED_PREPARED: usize = 16 << 20;
 
 /// What runs while the loops do.
 struct Running<'a, L: Loop> {
@@ -190,6 +194,9 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         };
         let rings = lanes.iter().map(|lane| (lane.cpu, Arc::clone(&lane.ring))).collect();
         let mut collector = Collector::new(rings, onset.axis, trace);
+        if self.free.is_empty() {
+            collector.prepare(SHARED_PREPARED);
+        }
         collector.pair(|cpu| sysfs::cpu::siblings(&self.plan.root, cpu).ok().flatten().unwrap_or_default());
         if let Some(variation) = self.kind.variation() {
             collector.watch_repetitions(variation);
@@ -232,7 +239,8 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         let Running { lanes, collector, command, axis, start, over } = running;
         let elapsed = || axis.instant(Ticks::new(C::read())) - start;
         let shared = self.free.is_empty();
-        let interval = if shared { SHARED_INTERVAL } else { QUIET_INTERVAL };
+        let mut interval = if shared { SHARED_INTERVAL } else { QUIET_INTERVAL };
+        let quarter_of_rings = (lanes.iter().count() * self.plan.ring_bytes / size_of::<Step>() / 4) as u64;
         let (segment, backlog) = match self.plan.segment {
             None if shared => SHARED_SEGMENT,
             asked => (asked.unwrap_or(SEGMENT), self.plan.backlog_bytes),
@@ -275,9 +283,13 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
                 !lanes.all_ended()
             };
             let pauses = &mut if shared { Pauses::by(&mut sleep) } else { Pauses::never() };
-            detours += collector
+            let taken = collector
                 .take(false, pauses)
                 .map_err(|source| RecordError::System { action: "read the kernel's trace", source })?;
+            detours += taken;
+            if shared {
+                interval = if taken > quarter_of_rings { SHARED_AND_BUSY_INTERVAL } else { SHARED_INTERVAL };
+            }
             collector.watch(self.lookout.look(false, || axis.instant(Ticks::new(C::read()))));
             let segment_is_full = now - segment_began >= segment || collector.backlog() >= backlog;
             if !shared || segment_is_full {

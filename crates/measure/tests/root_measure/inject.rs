@@ -68,6 +68,8 @@ fn bearing(run: &Recorded, cpu: CpuId) -> Vec<Detour> {
 /// within 5 % or 3 us: the median one's, and those of three in four, after what nobody can know beforehand. The way into a detour
 /// and out of it are not the injector's: it knows the way in that was just taken, but of the way out only what it usually is, and
 /// on a virtual machine both vary by tens of microseconds. What a way out took beyond the usual is in the recording, and is taken off.
+/// Of the way in the injector sees only when it was due and when it ran: a host that is late with the timer looks to it like a longer way.
+/// So the limit is no closer than half of the range within which nine of ten ways in were on this CPU just before.
 #[test]
 fn every_injected_detour_is_found_with_its_length_and_name() {
     if !machine_has(&[Need::Root, Need::TwoCpus]) {
@@ -90,7 +92,7 @@ fn shortest(cpu: CpuId) -> Result<Nanos, String> {
     let injection = start(&plan(vec![(cpu, trace("periodic:interval=5ms,detour=2ms"))], false))?;
     let toll = injection.stop().unwrap().remove(0).toll;
     eprintln!("to take CPU {cpu} and give it back takes {}", toll.shortest);
-    Ok(Nanos::new(toll.shortest.get() * 5 / 4))
+    Ok(Nanos::new(toll.shortest.get() * 3 / 2))
 }
 
 fn found(cpu: CpuId, spec: &str, seconds: i64) -> Result<(), String> {
@@ -102,6 +104,8 @@ fn found(cpu: CpuId, spec: &str, seconds: i64) -> Result<(), String> {
     let mut within = 0;
     let (mut off, mut ways_out) = (Vec::new(), Vec::new());
     let mut holding = Vec::new();
+    let (shortest_way, longest_way) = delivered.toll.entries;
+    let unforeseeable = (longest_way - shortest_way).get() / 2;
     for injected in &delivered.log {
         let (first, last) = (axis.instant(injected.burned.0), axis.instant(injected.burned.1));
         if first < begin || last > end {
@@ -113,7 +117,8 @@ fn found(cpu: CpuId, spec: &str, seconds: i64) -> Result<(), String> {
         let found = found.filter(|found| found.start + found.duration + doc.t_min_ns >= last);
         let found = found.unwrap_or_else(|| panic!("{spec}: the detour from {first} to {last} was not found"));
         holding.push(found);
-        let (difference, limit) = ((found.duration - injected.asked).get(), (injected.asked.get() / 20).max(3_000));
+        let (difference, limit) =
+            ((found.duration - injected.asked).get(), (injected.asked.get() / 20).max(3_000).max(unforeseeable));
         off.push((difference, limit));
         ways_out.push((found.start + found.duration - last).get());
     }
@@ -125,7 +130,7 @@ fn found(cpu: CpuId, spec: &str, seconds: i64) -> Result<(), String> {
     let tally = &delivered.tally;
     let delivered_ratio = tally.delivered.mean().unwrap_or(0.0) / tally.due.mean().unwrap_or(f64::NAN);
     eprintln!(
-        "{spec}: {within} detours, all found; {exact} of them within 5 % or 3 us, {foreseeable} but for an unusual way out, by {} ns \
+        "{spec}: {within} detours, all found; {exact} of them within 5 %, 3 us or what ways in vary by, {foreseeable} but for an unusual way out, by {} ns \
          at the median; {} bear the name; \
          {delivered_ratio:.4} of the mean length; toll {:?}; late by {} at the median, {} at the 99th percentile; {} missed, {} \
          joined",

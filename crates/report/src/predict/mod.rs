@@ -9,7 +9,7 @@ use becalm_model::Estimate;
 use becalm_model::node::Warning;
 use becalm_scale::Noise;
 use becalm_scale::blame::{Blame, Without};
-use becalm_scale::collective::Collective;
+use becalm_scale::collective::{Collective, Operation};
 use becalm_scale::predict::{Question, RankPrediction};
 use becalm_units::{Count, Nanos, printable};
 use serde::Serialize;
@@ -100,6 +100,7 @@ fields! {
         GRAIN_NS = "grain_ns", "grain", |line| Value::Time(line.row.grain.get());
         PHASES = "phases", "phases", |line| Value::Count(line.row.phases);
         COLLECTIVE = "collective", "collective", |line| Value::Text(line.row.collective.to_string());
+        ALGORITHM = "algorithm", "algorithm", |line| Value::Text(line.row.algorithm.to_string());
         SLOWDOWN_RATIO = catalogue::SLOWDOWN_RATIO, |line| line.slowdown(|slowdown| slowdown.mean);
         SLOWDOWN_LOW = "slowdown_low", "low", PredictedRow::low;
         SLOWDOWN_HIGH = "slowdown_high", "high", PredictedRow::high;
@@ -178,7 +179,7 @@ struct BlameDoc<'a> {
 /// out from the start), then that without each source alone, or those that add most, then without the best ones together.
 fn document<'a>(report: &'a PredictReport<'_>) -> PredictDocument<'a> {
     let question = &report.question;
-    let messages = question.collective != Collective::Ideal;
+    let messages = collectives(report).iter().any(|collective| *collective != Collective::Ideal);
     let lines = lines(report);
     PredictDocument {
         noise: NoiseDoc {
@@ -238,14 +239,21 @@ fn detours(noise: &Noise) -> usize {
 /// As a table with a plot, and the blame.
 fn render(report: &PredictReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     line(out, "noise", &noise(report))?;
-    line(out, "job", &job(&report.question))?;
+    line(out, "job", &job_of(&report.question, &collectives(report)))?;
     for warning in report.warnings {
         paragraph(out, "  ! ", &warning.message)?;
         paragraph(out, "    \u{2192} ", &warning.advice)?;
     }
     let lines = lines(report);
     let shown = |field: &Field<PredictedRow>| lines.iter().any(|line| (field.get)(line) != Value::Missing);
-    let mut fields = vec![&row::RANKS, &row::GRAIN_NS, &row::SLOWDOWN_RATIO];
+    let mut fields = vec![&row::RANKS, &row::GRAIN_NS];
+    if collectives(report).len() > 1 {
+        fields.push(&row::COLLECTIVE);
+    }
+    if lines.iter().any(|line| line.row.algorithm != line.row.collective) {
+        fields.push(&row::ALGORITHM);
+    }
+    fields.push(&row::SLOWDOWN_RATIO);
     for field in [&row::SLOWDOWN_LOW, &row::SLOWDOWN_HIGH, &row::EXPECTED_RATIO, &row::LAW_RATIO] {
         if shown(field) {
             fields.push(field);
@@ -254,7 +262,7 @@ fn render(report: &PredictReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     fields.extend([&row::MEAN_PHASE_NS, &row::WORST_PHASE_NS]);
     let mut table = Table::new(&fields);
     for (at, row) in lines.iter().enumerate() {
-        if at > 0 && lines[at - 1].row.grain != row.row.grain {
+        if at > 0 && !same_curve(&lines[at - 1], row) {
             table.rule();
         }
         table.row(&fields, row);
@@ -307,14 +315,33 @@ fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(count), plural(count, one, many))
 }
 
+/// The collectives of all rows, each once.
+fn collectives(report: &PredictReport<'_>) -> Vec<Collective> {
+    let mut found = vec![report.question.collective];
+    for row in report.rows {
+        if !found.contains(&row.collective) {
+            found.push(row.collective);
+        }
+    }
+    found
+}
+
+/// What was asked of one collective.
 pub(crate) fn job(question: &Question) -> String {
-    let collective = match question.collective {
-        Collective::Ideal => "ideal collective".to_owned(),
-        Collective::Barrier(_) => question.collective.to_string(),
-        collective => format!("{collective} of {}", counted(question.bytes, "byte", "bytes")),
+    job_of(question, &[question.collective])
+}
+
+/// What was asked, with these collectives in its rows.
+fn job_of(question: &Question, collectives: &[Collective]) -> String {
+    let bytes = counted(question.bytes, "byte", "bytes");
+    let collective = match collectives {
+        [Collective::Ideal] => "ideal collective".to_owned(),
+        [collective] if collective.operation() == Some(Operation::Barrier) => collective.to_string(),
+        [collective] => format!("{collective} of {bytes}"),
+        several => format!("{} collectives of {bytes}", several.len()),
     };
     let mut parts = vec![counted(question.phases, "phase", "phases"), collective];
-    if question.collective != Collective::Ideal {
+    if collectives != [Collective::Ideal] {
         parts.push(format!("network {}", question.network));
     }
     parts.push(format!("{} a node", counted(question.per_node, "rank", "ranks")));
@@ -326,10 +353,16 @@ pub(crate) fn job(question: &Question) -> String {
     parts.join(", ")
 }
 
-/// A curve for each grain; where ranks are too many to be replayed, what order statistics expect.
+/// Whether two rows differ by their ranks only.
+fn same_curve(a: &PredictedRow, b: &PredictedRow) -> bool {
+    a.row.grain == b.row.grain && a.row.collective == b.row.collective
+}
+
+/// A curve for each grain and collective; where ranks are too many to be replayed, what order statistics expect.
 fn curves(lines: &[PredictedRow]) -> Vec<Curve> {
-    let same_grain = lines.chunk_by(|a, b| a.row.grain == b.row.grain);
-    same_grain
+    let several = lines.iter().any(|line| line.row.collective != lines[0].row.collective);
+    lines
+        .chunk_by(same_curve)
         .map(|lines| {
             let point = |line: &PredictedRow| {
                 let slowdown = line.row.slowdown.map(|slowdown| slowdown.mean).or(line.row.expected_ratio)?;
@@ -337,7 +370,9 @@ fn curves(lines: &[PredictedRow]) -> Vec<Curve> {
             };
             let mut points: Vec<(u64, f64)> = lines.iter().filter_map(point).collect();
             points.sort_by_key(|point| point.0);
-            Curve { name: format!("grain {}", lines[0].row.grain), points }
+            let row = &lines[0].row;
+            let collective = if several { format!("{}, ", row.collective) } else { String::new() };
+            Curve { name: format!("{collective}grain {}", row.grain), points }
         })
         .collect()
 }

@@ -76,7 +76,10 @@ pub(super) struct Bill {
     size: NoiseSize,
     /// The phases of each replay.
     phases: u64,
+    /// The collective that takes longest.
     collective: Collective,
+    /// Its steps on each rank of the largest machine.
+    rounds: u64,
     /// The ranks of the largest machine that is simulated.
     ranks: u64,
     blame: Option<BlamePart>,
@@ -126,7 +129,10 @@ pub(super) fn steps_of_phases(size: &NoiseSize, question: &Question, ranks: u64,
     phases as f64
         * match question.collective {
             Collective::Ideal => size.ideal_phase(question, ranks),
-            collective => ranks as f64 * (collective.rounds(ranks) as f64 + size.work(question)),
+            collective => {
+                let rounds = collective.rounds(ranks, question.bytes, question.per_node) as f64;
+                ranks as f64 * (rounds + size.work(question))
+            }
         }
 }
 
@@ -141,14 +147,18 @@ pub(super) fn steps_of_row(size: &NoiseSize, question: &Question, ranks: u64) ->
 }
 
 impl Bill {
-    /// For questions that differ by their grain, of noise of this size, with blame if it is asked for.
+    /// For questions that differ by their grain or their collective, of noise of this size, with blame if it is asked for.
     pub(super) fn new(questions: &[Question], ranks: &[u64], size: NoiseSize, blame: Option<BlamePart>) -> Self {
+        let most = ranks.iter().copied().max().unwrap_or(1);
+        let longest =
+            questions.iter().max_by(|a, b| steps_of_row(&size, a, most).total_cmp(&steps_of_row(&size, b, most)));
         let mut bill = Self {
             steps: 0.0,
             size,
-            phases: questions.first().map_or(1, |question| question.phases),
-            collective: questions.first().map_or(Collective::Ideal, |question| question.collective),
-            ranks: ranks.iter().copied().max().unwrap_or(1),
+            phases: longest.map_or(1, |question| question.phases),
+            collective: longest.map_or(Collective::Ideal, |question| question.collective),
+            rounds: longest.map_or(0, |longest| longest.collective.rounds(most, longest.bytes, longest.per_node)),
+            ranks: most,
             blame,
         };
         for question in questions {
@@ -191,9 +201,7 @@ impl Bill {
             phases => format!("--phases {phases} would take about {}; or ask for fewer ranks", self::about(TOLD)),
         };
         let other = match self.collective {
-            Collective::Alltoall(_) | Collective::Allreduce(_)
-                if self.collective.rounds(self.ranks) >= self.ranks / 2 =>
-            {
+            Collective::Alltoall(_) | Collective::Allreduce(_) if self.rounds >= self.ranks / 2 => {
                 let name =
                     if matches!(self.collective, Collective::Alltoall(_)) { "alltoall:bruck" } else { "allreduce" };
                 format!(", or {name}, whose rounds grow with the logarithm of the ranks only")

@@ -81,7 +81,7 @@ pub(super) fn run(args: &RunArgs, ranks: RanksArgs, file: &Path, out: &mut dyn W
     drop(drawing);
     let prediction = PagePrediction::from_bundle(&bundle, &selection, &summary);
     let scaling = match &prediction {
-        Ok(predicted) => Scaling::Predicted(predicted.report()),
+        Ok(predicted) => Scaling::Predicted(Box::new(predicted.report())),
         Err(why) => Scaling::Unknown(why.to_string()),
     };
     let drawn = Some(Drawn { picture: &picture, scaling });

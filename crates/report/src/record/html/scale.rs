@@ -24,7 +24,7 @@ const SMALLEST: f64 = 1.01;
 /// A prediction, or what there is instead.
 pub enum Scaling<'a> {
     /// The prediction; of one grain.
-    Predicted(PredictReport<'a>),
+    Predicted(Box<PredictReport<'a>>),
     /// Why there is none.
     Unknown(String),
 }

@@ -1,12 +1,15 @@
 //! A machine of ranks, each with a clock and a noise trace of its own, that work and exchange messages (LogGP).
 //!
-//! Everything that a CPU does (work, the overhead o of a send and of a receive) is stretched by the noise that falls
-//! into it, and by the noise that falls into that: a rank that has done w of work at time t is at finish(t, w). What
+//! Everything that a CPU does (work, the overhead o of a send and of a receive, O of each byte) is stretched by the noise that
+//! falls into it, and by the noise that falls into that: a rank that has done w of work at time t is at finish(t, w). What
 //! happens on the wire is not. A message leaves when its send is done, arrives L + (bytes-1) G later, and is received
-//! once the receiver is there too. Sends of a rank start at least g + (bytes-1) G apart, and so do its receives.
+//! once the receiver is there too. Sends of a rank start at least g + (bytes-1) G apart, and so do its receives. `messages`
+//! has those that wait for their receiver, and those that are received in the order in which they come.
 //!
 //! All ranks do the same step at the same call, so that a step is one pass over arrays; large machines use all cores.
 //! Each rank's times depend on values of the step before only, so that the number of threads changes nothing.
+
+mod messages;
 
 use becalm_units::Nanos;
 use rayon::prelude::*;
@@ -17,11 +20,16 @@ use crate::noise::NoiseTrace;
 use crate::workers::workers;
 use crate::{ScaleError, noise};
 
+pub(crate) use messages::Payload;
+
 /// Ranks from which on all cores are used; below, starting them costs more than it gains.
 pub const PARALLEL_RANKS: usize = 1 << 16;
 
 /// Ranks that one thread takes at a time.
 const CHUNK: usize = 1 << 13;
+
+/// A link that a message has for itself, in thousandths.
+const ALONE: u64 = 1_000;
 
 /// Steps between two checks of the clocks against their limit.
 const STEPS_UNCHECKED: u32 = 1 << 12;
@@ -49,6 +57,8 @@ struct Cursor<'a> {
 #[derive(Clone, Debug)]
 pub struct JobMachine<'a> {
     network: Network,
+    /// Of a link's time, what each message takes from all others: see [`Network::share`].
+    share: u64,
     ranks: Vec<Rank>,
     cursors: Vec<Cursor<'a>>,
     /// When each rank's message of this step left.
@@ -137,7 +147,7 @@ impl<'a> JobMachine<'a> {
         };
         let ranks = cursors.iter().map(rank).collect();
         let sent = vec![0; cursors.len()];
-        Ok(Self { network, ranks, spare: sent.clone(), sent, cursors, steps: 0 })
+        Ok(Self { network, share: ALONE, ranks, spare: sent.clone(), sent, cursors, steps: 0 })
     }
 
     /// The number of ranks.
@@ -202,11 +212,16 @@ impl<'a> JobMachine<'a> {
                 each(at, rank, cursor, sent);
             }
         }
-        self.steps += 1;
+        self.stepped(1)
+    }
+
+    /// Counts steps, and checks the clocks now and then.
+    fn stepped(&mut self, steps: u32) -> Result<(), ScaleError> {
+        self.steps = self.steps.saturating_add(steps);
         if self.steps >= STEPS_UNCHECKED { self.check() } else { Ok(()) }
     }
 
-    /// Refuses clocks past the limit. Steps add less than 2^43 ns each without noise, and noise saturates, so that no
+    /// Refuses clocks past the limit. Steps add less than 2^44 ns each without noise, and noise saturates, so that no
     /// clock can wrap between two checks.
     pub(crate) fn check(&mut self) -> Result<(), ScaleError> {
         self.steps = 0;
@@ -231,59 +246,6 @@ impl<'a> JobMachine<'a> {
         let work = work.get();
         self.step(|_, rank, cursor| rank.clock = rank.finish(cursor, rank.clock, work))?;
         if work > 1 << 40 { self.check() } else { Ok(()) }
-    }
-
-    /// Ranks that `sends` tells send one message of `bytes`.
-    ///
-    /// # Errors
-    /// [`ScaleError`] for messages that take too long, or clocks that pass their limit.
-    pub fn send(&mut self, bytes: u64, sends: impl Fn(usize) -> bool + Sync) -> Result<(), ScaleError> {
-        let (overhead, busy) = (self.network.overhead().get(), self.busy(bytes)?);
-        self.step_and_send(|at, rank, cursor, sent| {
-            if sends(at) {
-                let start = rank.clock.max(rank.send_free);
-                rank.clock = rank.finish(cursor, start, overhead);
-                rank.send_free = start + busy;
-                *sent = rank.clock;
-            }
-        })
-    }
-
-    /// Ranks for which `source` names a rank receive the message of `bytes` that it sent last.
-    ///
-    /// # Errors
-    /// As [`JobMachine::send`].
-    pub fn receive(&mut self, bytes: u64, source: impl Fn(usize) -> Option<usize> + Sync) -> Result<(), ScaleError> {
-        // The pass reads the times of others, and does not touch those that it walks along.
-        std::mem::swap(&mut self.sent, &mut self.spare);
-        let sent = std::mem::take(&mut self.spare);
-        let result = self.receive_of(&sent, bytes, source);
-        self.spare = sent;
-        std::mem::swap(&mut self.sent, &mut self.spare);
-        result
-    }
-
-    /// When each rank's last message left.
-    pub(crate) fn sent(&self) -> &[i64] {
-        &self.sent
-    }
-
-    /// The same, of messages that left at given times.
-    pub(crate) fn receive_of(
-        &mut self,
-        sent: &[i64],
-        bytes: u64,
-        source: impl Fn(usize) -> Option<usize> + Sync,
-    ) -> Result<(), ScaleError> {
-        let (overhead, busy) = (self.network.overhead().get(), self.busy(bytes)?);
-        let wire = (self.network.latency() + self.network.bytes_time(bytes)?).get();
-        self.step(|at, rank, cursor| {
-            if let Some(source) = source(at) {
-                let start = rank.clock.max(sent[source] + wire).max(rank.receive_free);
-                rank.clock = rank.finish(cursor, start, overhead);
-                rank.receive_free = start + busy;
-            }
-        })
     }
 
     /// What of the machine's state decides its future, as differences from the latest clock.
@@ -319,9 +281,5 @@ impl<'a> JobMachine<'a> {
     /// The latest clock of each run of ranks.
     pub(crate) fn latest_of_each(&self, ranks: usize) -> Vec<i64> {
         self.ranks.chunks(ranks).map(|node| node.iter().map(|rank| rank.clock).max().unwrap_or(0)).collect()
-    }
-
-    fn busy(&self, bytes: u64) -> Result<i64, ScaleError> {
-        Ok((self.network.gap() + self.network.bytes_time(bytes)?).get())
     }
 }

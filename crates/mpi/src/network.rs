@@ -1,0 +1,285 @@
+//! `becalm-mpi network`: what messages between two ranks cost, as a file for `becalm predict --network`.
+//!
+//! Rank 0 and the last rank measure; the others wait. One pair says nothing of shared links or of other distances.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use becalm_linux::clock::{self, Counter, MonotonicRaw, Native, Source};
+use becalm_linux::sched::Policy;
+use becalm_scale::network::Network;
+use becalm_stats::median_high;
+use becalm_units::{Nanos, printable};
+use clap::Args;
+use mpi::topology::SimpleCommunicator;
+use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Root, Source as _};
+use serde_json::json;
+
+use crate::job::{Job, library};
+use crate::node::Seat;
+use crate::outcome::UsageError;
+
+/// What a file of this command begins with.
+const SCHEMA: &str = "becalm.network/1";
+
+/// Round trips of each size.
+const TRIPS: usize = 1_000;
+/// The messages of a burst, and how many bursts there are.
+const BURST: usize = 64;
+const BURSTS: usize = 100;
+/// Sizes in bytes: of a small message, of the largest that tells what the CPU takes for each byte (it must not wait for its
+/// receiver), and of two whose difference is that of the wire.
+const SMALL: usize = 8;
+const COPIED: usize = 1 << 13;
+const LARGE: [usize; 2] = [1 << 18, 1 << 20];
+/// The largest size that is tried for whether its sender waits, and how long its receiver stays away.
+const WAITED: usize = 1 << 22;
+const AWAY: Duration = Duration::from_millis(5);
+
+/// Measure what messages cost between the first and the last rank, for becalm predict --network
+///
+/// Start it with one rank on each of two nodes, or with two ranks on one for messages within a node.
+#[derive(Args, Debug)]
+pub struct NetworkArgs {
+    /// Store the figures in this file
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Print one JSON document (becalm.network/1)
+    #[arg(long)]
+    json: bool,
+}
+
+/// Medians of what was measured, in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Measured {
+    /// A round trip of small messages.
+    trip: f64,
+    /// How long a small send keeps its rank, and one of so many bytes.
+    send: f64,
+    copied: f64,
+    copied_bytes: usize,
+    /// From one message of a burst to the next.
+    burst: f64,
+    /// Round trips of large messages.
+    large: [f64; 2],
+    /// The largest message whose sender did not wait for a receiver that stayed away; nothing if none waited.
+    eager: Option<u64>,
+}
+
+impl Measured {
+    /// The parameters that follow. A round trip is 2 (L + 2 o), a burst goes on after the larger of o and g, and large
+    /// messages differ by what their bytes take on the wire.
+    fn network(&self) -> Result<Network, becalm_scale::ScaleError> {
+        let nanos = |time: f64| Nanos::new(time.max(0.0).round() as i64);
+        let picoseconds = |time: f64| (time.max(0.0) * 1e3).round() as i64;
+        let byte = (self.large[1] - self.large[0]) / 2.0 / (LARGE[1] - LARGE[0]) as f64;
+        let overhead = self.send.min(self.trip / 4.0);
+        let latency = self.trip / 2.0 - 2.0 * overhead;
+        let copy = (self.copied - self.send) / self.copied_bytes.saturating_sub(SMALL).max(1) as f64;
+        let network = Network::new(nanos(latency), nanos(overhead), nanos(self.burst), picoseconds(byte))?;
+        let network = network.with_cpu_bytes(picoseconds(copy), 0)?;
+        Ok(self.eager.map_or(network, |limit| network.with_rendezvous_above(limit)))
+    }
+}
+
+/// Measures, stores, and on rank 0 prints.
+///
+/// # Errors
+/// For a job of one rank, a rank that cannot be placed, or a file that cannot be written.
+pub fn run(args: &NetworkArgs, job: &Job, out: &mut dyn Write) -> Result<()> {
+    let alone = (job.ranks() < 2).then(|| UsageError("a network needs two ranks: start the job with two".to_owned()));
+    job.agree(alone.map_or(Ok(()), |error| Err(error.into())))?;
+    match clock::choose(Path::new("/")).source {
+        Source::Native => run_with::<Native>(args, job, out),
+        Source::MonotonicRaw => run_with::<MonotonicRaw>(args, job, out),
+    }
+}
+
+fn run_with<C: Counter>(args: &NetworkArgs, job: &Job, out: &mut dyn Write) -> Result<()> {
+    let open = |path: &PathBuf| File::create(path).with_context(|| format!("cannot write {}", path.display()));
+    let file = job.agree(args.output.as_ref().filter(|_| job.is_first()).map(open).transpose())?;
+    let seat = Seat::take::<C>(job, Policy::Other)?;
+    let (_, nodes) = job.nodes();
+    let measured = measure(&job.world, || seat.now::<C>());
+    job.world.barrier();
+    let Some(measured) = measured else { return Ok(()) };
+    let network = measured.network()?;
+    let document = json!({
+        "schema": SCHEMA,
+        "network": network.to_string(),
+        "ranks": [0, job.ranks() - 1],
+        "nodes": nodes,
+        "library": library(),
+        "measured": {
+            "round_trip_ns": measured.trip,
+            "send_ns": measured.send,
+            "copied_send_ns": measured.copied,
+            "copied_bytes": measured.copied_bytes,
+            "burst_ns": measured.burst,
+            "round_trip_256k_ns": measured.large[0],
+            "round_trip_1m_ns": measured.large[1],
+            "eager_bytes": measured.eager,
+        },
+        "warnings": seat.warnings(),
+    });
+    if let Some(mut file) = file {
+        writeln!(file, "{document:#}").context("cannot write the network's file")?;
+    }
+    if args.json {
+        writeln!(out, "{document:#}")?;
+        return Ok(());
+    }
+    writeln!(out, "  network  {network}")?;
+    writeln!(out, "  between  rank 0 and rank {}, {}", job.ranks() - 1, printable(&library()))?;
+    for warning in seat.warnings() {
+        writeln!(out, "  ! {}", printable(&warning))?;
+    }
+    match &args.output {
+        Some(path) => {
+            writeln!(out, "  stored in {0}: becalm predict --network {0}", printable(&path.to_string_lossy()))?
+        }
+        None => writeln!(out, "  -o FILE stores it for becalm predict --network FILE")?,
+    }
+    Ok(())
+}
+
+/// All ranks call it; rank 0 gets the figures.
+fn measure(world: &SimpleCommunicator, clock: impl Fn() -> i64) -> Option<Measured> {
+    let pair = Pair { world, last: world.size() - 1, clock };
+    // Connections are opened first.
+    pair.trips(SMALL, 100);
+    let small = pair.trips(SMALL, TRIPS);
+    let eager = pair.eager();
+    let mut copied_bytes = eager.map_or(COPIED, |limit| usize::try_from(limit).unwrap_or(COPIED)).clamp(SMALL, COPIED);
+    world.process_at_rank(0).broadcast_into(&mut copied_bytes);
+    let copied = pair.trips(copied_bytes, TRIPS);
+    let large = LARGE.map(|bytes| pair.trips(bytes, TRIPS / 10));
+    let burst = pair.burst();
+    if world.rank() != 0 {
+        return None;
+    }
+    let (send, trip) = small?;
+    let (copied, _) = copied?;
+    let [first, second] = large.map(|times| times.map(|(_, trip)| trip));
+    Some(Measured { trip, send, copied, copied_bytes, burst: burst?, large: [first?, second?], eager })
+}
+
+/// The two ranks that measure.
+struct Pair<'a, F> {
+    world: &'a SimpleCommunicator,
+    last: i32,
+    clock: F,
+}
+
+impl<F: Fn() -> i64> Pair<'_, F> {
+    fn is_first(&self) -> bool {
+        self.world.rank() == 0
+    }
+
+    fn is_last(&self) -> bool {
+        self.world.rank() == self.last
+    }
+
+    /// The median time that a send keeps rank 0, and the median round trip.
+    fn trips(&self, bytes: usize, count: usize) -> Option<(f64, f64)> {
+        let (message, mut answer) = (vec![0_u8; bytes], vec![0_u8; bytes]);
+        let (mut sends, mut trips) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        for _ in 0..count {
+            if self.is_first() {
+                let other = self.world.process_at_rank(self.last);
+                let before = (self.clock)();
+                other.send(&message[..]);
+                sends.push((self.clock)() - before);
+                other.receive_into(&mut answer[..]);
+                trips.push((self.clock)() - before);
+            } else if self.is_last() {
+                let other = self.world.process_at_rank(0);
+                other.receive_into(&mut answer[..]);
+                other.send(&message[..]);
+            }
+        }
+        Some((median_high(&mut sends)? as f64, median_high(&mut trips)? as f64))
+    }
+
+    /// The median time from one message of a burst to the next.
+    fn burst(&self) -> Option<f64> {
+        let (message, mut answer) = ([0_u8; SMALL], [0_u8; SMALL]);
+        let mut times = Vec::with_capacity(BURSTS);
+        for _ in 0..BURSTS {
+            if self.is_first() {
+                let other = self.world.process_at_rank(self.last);
+                let before = (self.clock)();
+                (0..BURST).for_each(|_| other.send(&message[..]));
+                times.push(((self.clock)() - before) / BURST as i64);
+                other.receive_into(&mut answer[..]);
+            } else if self.is_last() {
+                let other = self.world.process_at_rank(0);
+                (0..BURST).for_each(|_| {
+                    other.receive_into(&mut answer[..]);
+                });
+                other.send(&message[..]);
+            }
+        }
+        median_high(&mut times).map(|time| time as f64)
+    }
+
+    /// The largest size whose sender goes on although its receiver stays away, tried by powers of two.
+    fn eager(&self) -> Option<u64> {
+        let mut limit = None;
+        let mut bytes = SMALL;
+        while bytes <= WAITED {
+            let (message, mut answer) = (vec![0_u8; bytes], vec![0_u8; bytes]);
+            // Of several tries the shortest counts: a sender may be held up by noise as well.
+            let mut shortest = i64::MAX;
+            for _ in 0..3 {
+                if self.is_first() {
+                    let other = self.world.process_at_rank(self.last);
+                    let before = (self.clock)();
+                    other.send(&message[..]);
+                    shortest = shortest.min((self.clock)() - before);
+                    other.receive_into(&mut answer[..1]);
+                } else if self.is_last() {
+                    let other = self.world.process_at_rank(0);
+                    sleep(AWAY);
+                    other.receive_into(&mut answer[..]);
+                    other.send(&message[..1]);
+                }
+            }
+            if self.is_first() && limit.is_none() && shortest > AWAY.as_nanos() as i64 / 2 {
+                limit = Some(bytes as u64 / 2);
+            }
+            bytes *= 2;
+        }
+        limit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a network of known parameters would show gives these parameters again.
+    #[test]
+    fn parameters_follow_from_what_they_make() {
+        let (latency, overhead, gap, byte, copy) = (1_000.0, 150.0, 200.0, 0.08, 0.05);
+        let trip = |bytes: usize| 2.0 * (latency + 2.0 * overhead + (bytes - 1) as f64 * byte);
+        let measured = Measured {
+            trip: 2.0 * (latency + 2.0 * overhead),
+            send: overhead,
+            copied: overhead + (COPIED - SMALL) as f64 * copy,
+            copied_bytes: COPIED,
+            burst: gap,
+            large: LARGE.map(trip),
+            eager: Some(4_096),
+        };
+        assert_eq!(measured.network(), "L=1us,o=150ns,g=200ns,G=0.08ns,O=0.05ns,S=4k".parse());
+        // Noise may make a large message faster than a small one.
+        let odd = Measured { copied: 0.0, copied_bytes: SMALL, large: [5.0, 4.0], eager: None, send: 1e6, ..measured };
+        assert_eq!(odd.network(), "L=0ns,o=650ns,g=200ns,G=0ns".parse());
+    }
+}

@@ -1,0 +1,93 @@
+//! The ranks that a part of a collective is for: all of them, those of each node, or the first of every node.
+
+use crate::ScaleError;
+use crate::machine::{JobMachine, Payload};
+
+/// Of each run of ranks every so many, numbered from 0. Several groups of one shape do the same at the same time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Group {
+    stride: usize,
+    run: usize,
+    size: usize,
+}
+
+impl Group {
+    /// All ranks.
+    pub(super) const fn all(ranks: usize) -> Self {
+        Self { stride: 1, run: ranks, size: ranks }
+    }
+
+    /// The ranks of each node, which must be full.
+    pub(super) const fn nodes(per_node: usize) -> Self {
+        Self { stride: 1, run: per_node, size: per_node }
+    }
+
+    /// The first rank of every node.
+    pub(super) const fn leaders(ranks: usize, per_node: usize) -> Self {
+        Self { stride: per_node, run: ranks, size: ranks / per_node }
+    }
+
+    /// How many ranks it has.
+    pub(super) const fn size(self) -> usize {
+        self.size
+    }
+
+    /// The number of a rank that belongs to it.
+    #[inline]
+    fn number(self, rank: usize) -> Option<usize> {
+        let within = if rank < self.run { rank } else { rank % self.run };
+        if self.stride == 1 {
+            return Some(within);
+        }
+        within.is_multiple_of(self.stride).then(|| within / self.stride)
+    }
+
+    /// The rank with a number, of the group of another rank that has one.
+    #[inline]
+    fn rank(self, other: usize, of_other: usize, number: usize) -> usize {
+        other - of_other * self.stride + number * self.stride
+    }
+
+    /// The same, of a function from number to number.
+    #[inline]
+    fn partner(self, rank: usize, of: &impl Fn(usize) -> Option<usize>) -> Option<usize> {
+        let own = self.number(rank)?;
+        of(own).map(|number| self.rank(rank, own, number))
+    }
+
+    /// A message of each number for which `to` names another, to that one; `from` names whose message each receives.
+    pub(super) fn exchange(
+        self,
+        machine: &mut JobMachine<'_>,
+        payload: Payload,
+        to: impl Fn(usize) -> Option<usize> + Sync,
+        from: impl Fn(usize) -> Option<usize> + Sync,
+    ) -> Result<(), ScaleError> {
+        // Of all ranks the numbers are those of the ranks: the common case, in the hottest loop.
+        if self.stride == 1 && self.run == machine.len() {
+            return machine.exchange(payload, to, from);
+        }
+        machine.exchange(payload, |rank| self.partner(rank, &to), |rank| self.partner(rank, &from))
+    }
+
+    /// Everyone sends to the one that is `distance` further, and receives from the one that is as far back.
+    pub(super) fn shift(
+        self,
+        machine: &mut JobMachine<'_>,
+        payload: Payload,
+        distance: usize,
+    ) -> Result<(), ScaleError> {
+        let size = self.size;
+        let to =
+            |number: usize| Some(if number + distance < size { number + distance } else { number + distance - size });
+        let from = |number: usize| Some(if number >= distance { number - distance } else { number + size - distance });
+        self.exchange(machine, payload, to, from)
+    }
+
+    /// The powers of a number that are smaller than the group.
+    pub(super) fn powers(self, of: usize) -> Vec<usize> {
+        std::iter::successors(Some(1_usize), |power| power.checked_mul(of))
+            .take_while(|power| *power < self.size)
+            .collect()
+    }
+}

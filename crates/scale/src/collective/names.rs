@@ -1,0 +1,125 @@
+//! How collectives are written: what they are for, a colon, and the algorithm.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::{
+    Allgather, Allreduce, Alltoall, Barrier, Bcast, Collective, Library, NodeAware, Operation, Reduce, ReduceScatter,
+};
+use crate::ScaleError;
+
+/// The messages that MPICH has under way at most (`MPIR_CVAR_ALLTOALL_THROTTLE`).
+pub(super) const WINDOW: u32 = 32;
+
+const SCATTERED: &str = "alltoall:scattered";
+
+/// The first algorithm of each collective is its default. Libraries' choices and windows are not in it.
+const NAMES: [(&str, Collective); 41] = [
+    ("ideal", Collective::Ideal),
+    ("barrier:dissemination", Collective::Barrier(Barrier::Dissemination)),
+    ("barrier:recursive-doubling", Collective::Barrier(Barrier::RecursiveDoubling)),
+    ("barrier:binomial", Collective::Barrier(Barrier::Binomial)),
+    ("barrier:hardware", Collective::Barrier(Barrier::Hardware)),
+    ("barrier:node-dissemination", Collective::NodeAware(NodeAware::Barrier(Barrier::Dissemination))),
+    ("barrier:node-recursive-doubling", Collective::NodeAware(NodeAware::Barrier(Barrier::RecursiveDoubling))),
+    ("barrier:node-binomial", Collective::NodeAware(NodeAware::Barrier(Barrier::Binomial))),
+    ("bcast:binomial", Collective::Bcast(Bcast::Binomial)),
+    ("bcast:knomial", Collective::Bcast(Bcast::Knomial)),
+    ("bcast:scatter-doubling", Collective::Bcast(Bcast::ScatterDoubling)),
+    ("bcast:scatter-ring", Collective::Bcast(Bcast::ScatterRing)),
+    ("bcast:node-binomial", Collective::NodeAware(NodeAware::Bcast(Bcast::Binomial))),
+    ("bcast:node-knomial", Collective::NodeAware(NodeAware::Bcast(Bcast::Knomial))),
+    ("bcast:node-scatter-doubling", Collective::NodeAware(NodeAware::Bcast(Bcast::ScatterDoubling))),
+    ("bcast:node-scatter-ring", Collective::NodeAware(NodeAware::Bcast(Bcast::ScatterRing))),
+    ("reduce:binomial", Collective::Reduce(Reduce::Binomial)),
+    ("reduce:rabenseifner", Collective::Reduce(Reduce::Rabenseifner)),
+    ("reduce:node-binomial", Collective::NodeAware(NodeAware::Reduce(Reduce::Binomial))),
+    ("reduce:node-rabenseifner", Collective::NodeAware(NodeAware::Reduce(Reduce::Rabenseifner))),
+    ("allreduce:recursive-doubling", Collective::Allreduce(Allreduce::RecursiveDoubling)),
+    ("allreduce:rabenseifner", Collective::Allreduce(Allreduce::Rabenseifner)),
+    ("allreduce:ring", Collective::Allreduce(Allreduce::Ring)),
+    ("allreduce:tree", Collective::Allreduce(Allreduce::Tree)),
+    ("allreduce:hardware", Collective::Allreduce(Allreduce::Hardware)),
+    ("allreduce:node-recursive-doubling", Collective::NodeAware(NodeAware::Allreduce(Allreduce::RecursiveDoubling))),
+    ("allreduce:node-rabenseifner", Collective::NodeAware(NodeAware::Allreduce(Allreduce::Rabenseifner))),
+    ("allreduce:node-ring", Collective::NodeAware(NodeAware::Allreduce(Allreduce::Ring))),
+    ("allreduce:node-tree", Collective::NodeAware(NodeAware::Allreduce(Allreduce::Tree))),
+    ("allgather:recursive-doubling", Collective::Allgather(Allgather::RecursiveDoubling)),
+    ("allgather:ring", Collective::Allgather(Allgather::Ring)),
+    ("allgather:bruck", Collective::Allgather(Allgather::Bruck)),
+    ("allgather:neighbor", Collective::Allgather(Allgather::Neighbor)),
+    ("reduce-scatter:recursive-halving", Collective::ReduceScatter(ReduceScatter::RecursiveHalving)),
+    ("reduce-scatter:ring", Collective::ReduceScatter(ReduceScatter::Ring)),
+    ("reduce-scatter:pairwise", Collective::ReduceScatter(ReduceScatter::Pairwise)),
+    ("reduce-scatter:reduce-first", Collective::ReduceScatter(ReduceScatter::ReduceFirst)),
+    (SCATTERED, Collective::Alltoall(Alltoall::Scattered(WINDOW))),
+    ("alltoall:pairwise", Collective::Alltoall(Alltoall::Pairwise)),
+    ("alltoall:linear", Collective::Alltoall(Alltoall::Linear)),
+    ("alltoall:bruck", Collective::Alltoall(Alltoall::Bruck)),
+];
+
+const FORM: &str = "write ideal, barrier, bcast, reduce, allreduce, allgather, reduce-scatter or alltoall, which stand for \
+                    their first algorithm, or with one: \
+                    barrier[:dissemination|recursive-doubling|binomial|hardware], \
+                    bcast[:binomial|knomial|scatter-doubling|scatter-ring], reduce[:binomial|rabenseifner], \
+                    allreduce[:recursive-doubling|rabenseifner|ring|tree|hardware], \
+                    allgather[:recursive-doubling|ring|bruck|neighbor], \
+                    reduce-scatter[:recursive-halving|ring|pairwise|reduce-first], \
+                    alltoall[:scattered[=32]|pairwise|linear|bruck]; the first four also with node- in front of an algorithm, all \
+                    of them with openmpi, mpich or cray as the algorithm, which choose by ranks and bytes";
+
+impl FromStr for Collective {
+    type Err = ScaleError;
+
+    fn from_str(text: &str) -> Result<Self, ScaleError> {
+        let err = |why: String| ScaleError::Text { text: text.to_owned(), expected: "a collective", why, form: FORM };
+        if let Some(window) = text.strip_prefix(SCATTERED).and_then(|rest| rest.strip_prefix('=')) {
+            let number = window.parse::<u32>().ok().filter(|number| *number > 0);
+            let number = number.ok_or_else(|| err(format!("its window is '{window}', not a number from 1 on")))?;
+            return Ok(Self::Alltoall(Alltoall::Scattered(number)));
+        }
+        let same = |name: &str| name == text || name.split(':').next() == Some(text);
+        let named = NAMES.iter().find(|(name, _)| same(name)).map(|(_, collective)| *collective);
+        let chosen = || {
+            let (operation, library) = text.split_once(':')?;
+            let operation = Operation::ALL.into_iter().find(|known| known.to_string() == operation)?;
+            let library = Library::ALL.into_iter().find(|known| known.to_string() == library)?;
+            Some(Self::Chosen(operation, library))
+        };
+        named.or_else(chosen).ok_or_else(|| err("its name is unknown".to_owned()))
+    }
+}
+
+impl fmt::Display for Collective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Chosen(operation, library) => f.pad(&format!("{operation}:{library}")),
+            Self::Alltoall(Alltoall::Scattered(window)) if *window != WINDOW => f.pad(&format!("{SCATTERED}={window}")),
+            _ => {
+                let name = NAMES.iter().find(|(_, collective)| collective == self);
+                f.pad(name.map_or("", |(name, _)| name))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Barrier => "barrier",
+            Self::Bcast => "bcast",
+            Self::Reduce => "reduce",
+            Self::Allreduce => "allreduce",
+            Self::Allgather => "allgather",
+            Self::ReduceScatter => "reduce-scatter",
+            Self::Alltoall => "alltoall",
+        })
+    }
+}
+
+impl Collective {
+    /// How each of them is written, with its algorithm, but for other windows and for the choices of libraries.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        NAMES.iter().map(|(name, _)| *name)
+    }
+}

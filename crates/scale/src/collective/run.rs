@@ -1,0 +1,370 @@
+//! What collectives do, how many steps that takes, and how large their messages are.
+
+use super::group::Group;
+use super::parts::{self, Core};
+use super::{Allgather, Allreduce, Alltoall, Barrier, Bcast, Collective, NodeAware, Reduce, ReduceScatter};
+use crate::ScaleError;
+use crate::machine::{JobMachine, Payload};
+use crate::network::Network;
+
+/// Children and itself of a rank on each level of the wide tree.
+const RADIX: usize = 4;
+
+type Done = Result<(), ScaleError>;
+
+impl Collective {
+    /// Lets all ranks of a machine go through it, with so many ranks a node and bytes of payload.
+    ///
+    /// # Errors
+    /// [`ScaleError`] for messages or clocks that pass their limits.
+    pub fn run(&self, machine: &mut JobMachine<'_>, per_node: usize, bytes: u64) -> Result<(), ScaleError> {
+        let per_node = per_node.max(1);
+        let all = Group::all(machine.len());
+        match self.chosen(machine.len() as u64, bytes, per_node as u64) {
+            Self::Ideal => {
+                let latest = machine.latest().get();
+                machine.wait(|_| latest)
+            }
+            Self::Barrier(Barrier::Hardware) | Self::NodeAware(NodeAware::Barrier(Barrier::Hardware)) => {
+                hardware(machine, per_node, None)
+            }
+            Self::Allreduce(Allreduce::Hardware) | Self::NodeAware(NodeAware::Allreduce(Allreduce::Hardware)) => {
+                hardware(machine, per_node, Some(bytes))
+            }
+            Self::Barrier(barrier) => self::barrier(machine, all, barrier),
+            Self::Bcast(bcast) => self::bcast(machine, all, bcast, bytes),
+            Self::Reduce(reduce) => self::reduce(machine, all, reduce, bytes),
+            Self::Allreduce(allreduce) => self::allreduce(machine, all, allreduce, bytes),
+            Self::Allgather(allgather) => self::allgather(machine, all, allgather, bytes),
+            Self::ReduceScatter(scatter) => reduce_scatter(machine, all, scatter, bytes),
+            Self::Alltoall(alltoall) => {
+                let share = machine.network().share(machine.len() as u64, per_node as u64);
+                machine.share_links(share);
+                let done = self::alltoall(machine, all, alltoall, bytes);
+                machine.links_alone();
+                done
+            }
+            Self::NodeAware(aware) => node_aware(machine, aware, per_node, bytes),
+            Self::Chosen(..) => unreachable!("a choice is an algorithm"),
+        }
+    }
+
+    /// The steps that one collective takes on each rank: what a replay costs is in proportion to ranks times steps.
+    #[must_use]
+    pub fn rounds(&self, ranks: u64, bytes: u64, per_node: u64) -> u64 {
+        let log = u64::from(ranks.max(1).next_power_of_two().ilog2());
+        let others = ranks.saturating_sub(1);
+        match self.chosen(ranks, bytes, per_node) {
+            Self::Ideal | Self::Chosen(..) => 0,
+            Self::Barrier(Barrier::Hardware) | Self::Allreduce(Allreduce::Hardware) => 3,
+            Self::Barrier(Barrier::Dissemination)
+            | Self::Bcast(Bcast::Binomial)
+            | Self::Reduce(Reduce::Binomial)
+            | Self::Allgather(Allgather::Bruck | Allgather::RecursiveDoubling)
+            | Self::Alltoall(Alltoall::Bruck) => log,
+            Self::Barrier(Barrier::RecursiveDoubling)
+            | Self::Allreduce(Allreduce::RecursiveDoubling)
+            | Self::ReduceScatter(ReduceScatter::RecursiveHalving) => log + 2,
+            Self::Bcast(Bcast::Knomial) => 3 * log.div_ceil(2),
+            Self::Barrier(Barrier::Binomial)
+            | Self::Bcast(Bcast::ScatterDoubling)
+            | Self::Allreduce(Allreduce::Tree)
+            | Self::ReduceScatter(ReduceScatter::ReduceFirst) => 2 * log,
+            Self::Reduce(Reduce::Rabenseifner) | Self::Allreduce(Allreduce::Rabenseifner) => 2 * log + 2,
+            Self::Bcast(Bcast::ScatterRing) => log + others,
+            Self::Allgather(Allgather::Neighbor) => ranks / 2 + ranks % 2 * (ranks / 2),
+            Self::Allgather(Allgather::Ring)
+            | Self::ReduceScatter(ReduceScatter::Ring | ReduceScatter::Pairwise)
+            | Self::Alltoall(Alltoall::Pairwise) => others,
+            Self::Allreduce(Allreduce::Ring) | Self::Alltoall(Alltoall::Linear | Alltoall::Scattered(_)) => 2 * others,
+            Self::NodeAware(aware) => {
+                let nodes = if whole(ranks, per_node) { ranks / per_node } else { ranks };
+                let within = u64::from(per_node.max(1).next_power_of_two().ilog2());
+                between(aware).rounds(nodes, bytes, 1) + 2 * within
+            }
+        }
+    }
+
+    /// The bytes of its largest message; a barrier's have one, whatever the payload.
+    #[must_use]
+    pub fn largest_message(&self, ranks: u64, bytes: u64, per_node: u64) -> u64 {
+        if ranks <= 1 {
+            return 0;
+        }
+        let part = bytes.div_ceil(ranks);
+        let total = bytes.saturating_mul(ranks);
+        // The largest power of two that is less than the ranks.
+        let half = ranks.next_power_of_two() / 2;
+        // Ranks outside of a power of two hand in all of what the others halve.
+        let halved = |bytes: u64| if ranks.is_power_of_two() { bytes.div_ceil(2) } else { bytes };
+        let bruck = half.min(ranks - half).max(half / 2);
+        match self.chosen(ranks, bytes, per_node) {
+            Self::Ideal | Self::Barrier(Barrier::Hardware) | Self::Chosen(..) => 0,
+            Self::Barrier(_) | Self::NodeAware(NodeAware::Barrier(_)) => 1,
+            Self::Bcast(Bcast::ScatterDoubling | Bcast::ScatterRing) => part.saturating_mul(half),
+            Self::Reduce(Reduce::Rabenseifner) | Self::Allreduce(Allreduce::Rabenseifner) => halved(bytes),
+            Self::Allreduce(Allreduce::Ring) => part,
+            Self::Allgather(Allgather::Neighbor) if ranks.is_multiple_of(2) && ranks > 2 => bytes.saturating_mul(2),
+            Self::Allgather(Allgather::Bruck | Allgather::RecursiveDoubling) => bytes.saturating_mul(bruck),
+            Self::ReduceScatter(ReduceScatter::RecursiveHalving) => halved(total),
+            Self::ReduceScatter(ReduceScatter::ReduceFirst) => total,
+            Self::Alltoall(Alltoall::Bruck) => {
+                let bits = (0..u64::BITS - 1).map(|bit| 1 << bit).take_while(|bit| *bit < ranks);
+                let blocks = bits.map(|bit| blocks_with_bit(ranks, bit)).max().unwrap_or(0);
+                bytes.saturating_mul(blocks)
+            }
+            Self::NodeAware(aware) => {
+                let (nodes, within) = if whole(ranks, per_node) { (ranks / per_node, per_node) } else { (ranks, 1) };
+                let between = between(aware).largest_message(nodes, bytes, 1);
+                if within > 1 { between.max(bytes) } else { between }
+            }
+            Self::Bcast(_)
+            | Self::Reduce(_)
+            | Self::Allreduce(_)
+            | Self::Allgather(_)
+            | Self::ReduceScatter(_)
+            | Self::Alltoall(_) => bytes,
+        }
+    }
+
+    /// Finds out before a replay whether a network can carry its messages.
+    ///
+    /// # Errors
+    /// [`ScaleError::Overflow`] for messages that take more than 18 minutes.
+    pub fn fits(&self, network: &Network, ranks: u64, bytes: u64, per_node: u64) -> Result<(), ScaleError> {
+        let largest = self.largest_message(ranks, bytes, per_node);
+        network.bytes_time(largest)?;
+        network.cpu_time(largest)?;
+        network.reduction_time(largest)?;
+        network.gap_after(largest, network.share(ranks, per_node)).map(|_| ())
+    }
+}
+
+/// Whether ranks fill several nodes.
+fn whole(ranks: u64, per_node: u64) -> bool {
+    per_node > 0 && ranks.is_multiple_of(per_node)
+}
+
+/// The part of it that is between nodes.
+const fn between(aware: NodeAware) -> Collective {
+    match aware {
+        NodeAware::Barrier(barrier) => Collective::Barrier(barrier),
+        NodeAware::Bcast(bcast) => Collective::Bcast(bcast),
+        NodeAware::Reduce(reduce) => Collective::Reduce(reduce),
+        NodeAware::Allreduce(allreduce) => Collective::Allreduce(allreduce),
+    }
+}
+
+fn node_aware(machine: &mut JobMachine<'_>, aware: NodeAware, per_node: usize, bytes: u64) -> Done {
+    let ranks = machine.len();
+    let whole = ranks.is_multiple_of(per_node);
+    let (nodes, firsts) = match whole {
+        true => (Group::nodes(per_node), Group::leaders(ranks, per_node)),
+        false => (Group::nodes(1), Group::all(ranks)),
+    };
+    match aware {
+        NodeAware::Barrier(between) => {
+            parts::up(machine, nodes, 2, Payload::plain(1))?;
+            barrier(machine, firsts, between)?;
+            parts::down(machine, nodes, 2, 1)
+        }
+        NodeAware::Bcast(between) => {
+            bcast(machine, firsts, between, bytes)?;
+            let radix = if between == Bcast::Knomial { RADIX } else { 2 };
+            parts::down(machine, nodes, radix, bytes)
+        }
+        NodeAware::Reduce(between) => {
+            parts::up(machine, nodes, 2, Payload::reduced(bytes))?;
+            reduce(machine, firsts, between, bytes)
+        }
+        NodeAware::Allreduce(between) => {
+            parts::up(machine, nodes, 2, Payload::reduced(bytes))?;
+            allreduce(machine, firsts, between, bytes)?;
+            parts::down(machine, nodes, 2, bytes)
+        }
+    }
+}
+
+fn barrier(machine: &mut JobMachine<'_>, group: Group, barrier: Barrier) -> Done {
+    match barrier {
+        Barrier::Dissemination => parts::shifts(machine, group, |_| 1),
+        Barrier::RecursiveDoubling => doubling(machine, group, Payload::plain(1)),
+        Barrier::Binomial => {
+            parts::up(machine, group, 2, Payload::plain(1))?;
+            parts::down(machine, group, 2, 1)
+        }
+        Barrier::Hardware => unreachable!("its steps are not those of a group"),
+    }
+}
+
+fn bcast(machine: &mut JobMachine<'_>, group: Group, bcast: Bcast, bytes: u64) -> Done {
+    let part = bytes.div_ceil(group.size() as u64);
+    match bcast {
+        Bcast::Binomial => parts::down(machine, group, 2, bytes),
+        Bcast::Knomial => parts::down(machine, group, RADIX, bytes),
+        Bcast::ScatterDoubling => {
+            parts::scatter(machine, group, part)?;
+            allgather(machine, group, Allgather::RecursiveDoubling, part)
+        }
+        Bcast::ScatterRing => {
+            parts::scatter(machine, group, part)?;
+            allgather(machine, group, Allgather::Ring, part)
+        }
+    }
+}
+
+fn reduce(machine: &mut JobMachine<'_>, group: Group, reduce: Reduce, bytes: u64) -> Done {
+    match reduce {
+        Reduce::Binomial => parts::up(machine, group, 2, Payload::reduced(bytes)),
+        Reduce::Rabenseifner => {
+            let core = Core::of(group);
+            core.fold(machine, Payload::reduced(bytes))?;
+            core.halve(machine, bytes)?;
+            core.gather(machine, bytes)
+        }
+    }
+}
+
+fn allreduce(machine: &mut JobMachine<'_>, group: Group, allreduce: Allreduce, bytes: u64) -> Done {
+    match allreduce {
+        Allreduce::RecursiveDoubling => doubling(machine, group, Payload::reduced(bytes)),
+        Allreduce::Rabenseifner => {
+            let core = Core::of(group);
+            core.fold(machine, Payload::reduced(bytes))?;
+            core.halve(machine, bytes)?;
+            core.double(machine, bytes)?;
+            core.unfold(machine, bytes)
+        }
+        Allreduce::Ring => {
+            let part = bytes.div_ceil(group.size() as u64);
+            parts::around(machine, group, Payload::reduced(part))?;
+            parts::around(machine, group, Payload::plain(part))
+        }
+        Allreduce::Tree => {
+            parts::up(machine, group, 2, Payload::reduced(bytes))?;
+            parts::down(machine, group, 2, bytes)
+        }
+        Allreduce::Hardware => unreachable!("its steps are not those of a group"),
+    }
+}
+
+/// The whole payload to the rank whose number differs in one bit, bit after bit.
+fn doubling(machine: &mut JobMachine<'_>, group: Group, payload: Payload) -> Done {
+    let core = Core::of(group);
+    core.fold(machine, payload)?;
+    for bit in Group::all(core.size()).powers(2) {
+        core.pairs(machine, payload, bit)?;
+    }
+    core.unfold(machine, payload.bytes)
+}
+
+fn allgather(machine: &mut JobMachine<'_>, group: Group, allgather: Allgather, bytes: u64) -> Done {
+    let size = group.size();
+    match allgather {
+        Allgather::RecursiveDoubling if size.is_power_of_two() => {
+            let core = Core::of(group);
+            for bit in group.powers(2) {
+                core.pairs(machine, Payload::plain(bytes.saturating_mul(bit as u64)), bit)?;
+            }
+            Ok(())
+        }
+        Allgather::Neighbor if size.is_multiple_of(2) => parts::neighbors(machine, group, bytes),
+        Allgather::Ring | Allgather::Neighbor => parts::around(machine, group, Payload::plain(bytes)),
+        Allgather::Bruck | Allgather::RecursiveDoubling => {
+            parts::shifts(machine, group, |distance| bytes.saturating_mul(distance.min(size as u64 - distance)))
+        }
+    }
+}
+
+fn reduce_scatter(machine: &mut JobMachine<'_>, group: Group, scatter: ReduceScatter, bytes: u64) -> Done {
+    let total = bytes.saturating_mul(group.size() as u64);
+    match scatter {
+        ReduceScatter::RecursiveHalving => {
+            let core = Core::of(group);
+            core.fold(machine, Payload::reduced(total))?;
+            core.halve(machine, total)?;
+            core.unfold(machine, bytes)
+        }
+        ReduceScatter::Ring => parts::around(machine, group, Payload::reduced(bytes)),
+        ReduceScatter::Pairwise => parts::pairwise(machine, group, Payload::reduced(bytes)),
+        ReduceScatter::ReduceFirst => {
+            parts::up(machine, group, 2, Payload::reduced(total))?;
+            parts::scatter(machine, group, bytes)
+        }
+    }
+}
+
+fn alltoall(machine: &mut JobMachine<'_>, group: Group, alltoall: Alltoall, bytes: u64) -> Done {
+    match alltoall {
+        Alltoall::Scattered(window) => {
+            let (ranks, window) = (group.size(), usize::try_from(window).unwrap_or(usize::MAX).max(1));
+            let mut next = 1;
+            while next < ranks {
+                let end = next.saturating_add(window).min(ranks);
+                machine.exchange_window(bytes, next..end)?;
+                next = end;
+            }
+            Ok(())
+        }
+        Alltoall::Linear => linear(machine, bytes),
+        Alltoall::Pairwise => parts::pairwise(machine, group, Payload::plain(bytes)),
+        Alltoall::Bruck => {
+            let ranks = group.size() as u64;
+            parts::shifts(machine, group, |distance| bytes.saturating_mul(blocks_with_bit(ranks, distance)))
+        }
+    }
+}
+
+/// How many of the numbers below `ranks` have the bit set.
+const fn blocks_with_bit(ranks: u64, bit: u64) -> u64 {
+    ranks / (2 * bit) * bit + (ranks % (2 * bit)).saturating_sub(bit)
+}
+
+/// The ranks of a node gather at its first; the wire does what is between nodes, and reduces `bytes` where there are any.
+fn hardware(machine: &mut JobMachine<'_>, per_node: usize, bytes: Option<u64>) -> Done {
+    let network = *machine.network();
+    let bytes = bytes.unwrap_or(0);
+    let wire = (network.barrier_wire() + network.bytes_time(bytes)?).get();
+    let step = (network.barrier_step() + network.cpu_time(bytes)? - network.overhead()).get();
+    // Everyone tells its node; the node's first rank waits for all of them, reduces what they gave and arms the wire.
+    machine.work_of(step, |_| true)?;
+    let nodes = machine.latest_of_each(per_node);
+    let first = |rank: usize| rank.is_multiple_of(per_node);
+    machine.wait(|rank| if first(rank) { nodes[rank / per_node] } else { 0 })?;
+    let given = per_node.min(machine.len()) as u64 - 1;
+    machine.work_of(step + network.reduction_time(bytes.saturating_mul(given))?.get(), first)?;
+    // The wire falls when the last node has armed it, and everyone has to see that.
+    let released = machine.latest().get() + wire;
+    machine.wait(|_| released)?;
+    machine.work_of(step, |_| true)
+}
+
+fn linear(machine: &mut JobMachine<'_>, bytes: u64) -> Done {
+    let ranks = machine.len();
+    let asked_for = machine.network().waits_for_receiver(bytes);
+    let send = |machine: &mut JobMachine<'_>| match asked_for {
+        true => machine.announce(|_| true),
+        false => machine.send(bytes, |_| true),
+    };
+    // All sends come before the first receive. Their times would fill n^2 numbers, so the sends are played twice:
+    // once to know when they are over, and once more in step with the receives.
+    let mut senders = machine.clone();
+    for _ in 1..ranks {
+        send(machine)?;
+    }
+    let payload = Payload::plain(bytes);
+    let mut left = vec![i64::MIN; if asked_for { ranks } else { 0 }];
+    for distance in 1..ranks {
+        send(&mut senders)?;
+        let source = |rank: usize| Some((rank + ranks - distance) % ranks);
+        if !asked_for {
+            machine.receive_of(senders.sent(), payload, source)?;
+            continue;
+        }
+        machine.take_of(senders.sent(), payload, source)?;
+        for (rank, left) in left.iter_mut().enumerate() {
+            *left = (*left).max(machine.sent()[(rank + distance) % ranks]);
+        }
+    }
+    if asked_for && ranks > 1 { machine.leave(|rank| Some(left[rank])) } else { Ok(()) }
+}

@@ -1,0 +1,322 @@
+//! Messages of all ranks at a time: sent at once or asked for, received one by one or as they come.
+//!
+//! A message above the network's limit S waits for its receiver. Its sender announces it (o), and the announcement arrives L
+//! later. The receiver, once it is there, asks for the bytes (o); they arrive 2 L + (bytes-1) G after that, moved by the cards
+//! alone, and the receiver takes them (o). The sender goes on when the last byte has left, L before it arrives. While it
+//! waits, a rank neither works nor suffers from noise that is over before it goes on.
+//!
+//! A rank that sends and receives in one step does both at the same time, as with `MPI_Sendrecv`: two ranks that exchange
+//! long messages do not wait for each other forever.
+
+use rayon::prelude::*;
+
+use super::{ALONE, CHUNK, Cursor, JobMachine, PARALLEL_RANKS, Rank};
+use crate::ScaleError;
+use crate::network::Network;
+use crate::workers::workers;
+
+/// The most messages that may be on their way to be received as they come, of all ranks together: they take 16 bytes each.
+const WINDOW_MEMORY: usize = 1 << 28;
+
+/// What a message carries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Payload {
+    /// Its bytes.
+    pub bytes: u64,
+    /// How many bytes its receiver reduces, once they are there.
+    pub reduced: u64,
+}
+
+impl Payload {
+    /// Bytes that are taken as they are.
+    pub(crate) const fn plain(bytes: u64) -> Self {
+        Self { bytes, reduced: 0 }
+    }
+
+    /// Bytes that are added to the receiver's own.
+    pub(crate) const fn reduced(bytes: u64) -> Self {
+        Self { bytes, reduced: bytes }
+    }
+}
+
+/// What messages of one kind cost, in nanoseconds.
+#[derive(Clone, Copy)]
+struct Costs {
+    /// L.
+    latency: i64,
+    /// (bytes-1) G.
+    bytes: i64,
+    /// g + (bytes-1) G, or more on links that are shared.
+    busy: i64,
+    /// g.
+    gap: i64,
+    /// o.
+    overhead: i64,
+    /// CPU time of sending: o + (bytes-1) O, or o where the cards move the bytes.
+    send: i64,
+    /// CPU time of receiving, with that of the reduction.
+    receive: i64,
+}
+
+impl Costs {
+    /// Of messages that go at once, or are asked for.
+    fn new(network: &Network, payload: Payload, asked_for: bool, share: u64) -> Result<Self, ScaleError> {
+        let Payload { bytes, reduced } = payload;
+        let overhead = network.overhead();
+        let cpu = if asked_for { overhead } else { network.cpu_time(bytes)? };
+        Ok(Self {
+            latency: network.latency().get(),
+            bytes: network.bytes_time(bytes)?.get(),
+            busy: network.gap_after(bytes, share)?.get(),
+            gap: network.gap().get(),
+            overhead: overhead.get(),
+            send: cpu.get(),
+            receive: (cpu + network.reduction_time(reduced)?).get(),
+        })
+    }
+}
+
+impl Rank {
+    /// Receives a message that arrived; gives nothing back, as its sender does not wait.
+    #[inline]
+    fn receive(&mut self, cursor: &mut Cursor<'_>, costs: &Costs, arrived: i64) {
+        let start = self.clock.max(arrived).max(self.receive_free);
+        self.clock = self.finish(cursor, start, costs.receive);
+        self.receive_free = start + costs.busy;
+    }
+
+    /// Takes the bytes that it asked for; says when their last one left the sender.
+    #[inline]
+    fn take(&mut self, cursor: &mut Cursor<'_>, costs: &Costs, asked: i64) -> i64 {
+        let there = (asked + 2 * costs.latency + costs.bytes).max(self.receive_free);
+        self.receive_free = there + costs.busy;
+        self.clock = self.finish(cursor, self.clock.max(there), costs.receive);
+        there - costs.latency
+    }
+}
+
+impl<'a> JobMachine<'a> {
+    /// Lets each message take such a share of a link's time, in thousandths, until it is given back.
+    pub(crate) fn share_links(&mut self, share: u64) {
+        self.share = share;
+    }
+
+    /// Lets each message have its links for itself.
+    pub(crate) fn links_alone(&mut self) {
+        self.share = ALONE;
+    }
+
+    fn costs(&self, payload: Payload, asked_for: bool) -> Result<Costs, ScaleError> {
+        Costs::new(&self.network, payload, asked_for, self.share)
+    }
+
+    /// Ranks that `sends` tells send one message of `bytes`, at once.
+    ///
+    /// # Errors
+    /// [`ScaleError`] for messages that take too long, or clocks that pass their limit.
+    pub fn send(&mut self, bytes: u64, sends: impl Fn(usize) -> bool + Sync) -> Result<(), ScaleError> {
+        let costs = self.costs(Payload::plain(bytes), false)?;
+        self.step_and_send(|at, rank, cursor, sent| {
+            if sends(at) {
+                let start = rank.clock.max(rank.send_free);
+                rank.clock = rank.finish(cursor, start, costs.send);
+                rank.send_free = start + costs.busy;
+                *sent = rank.clock;
+            }
+        })
+    }
+
+    /// Ranks for which `source` names a rank receive the message of `bytes` that it sent last.
+    ///
+    /// # Errors
+    /// As [`JobMachine::send`].
+    pub fn receive(&mut self, bytes: u64, source: impl Fn(usize) -> Option<usize> + Sync) -> Result<(), ScaleError> {
+        self.receive_payload(Payload::plain(bytes), source)
+    }
+
+    fn receive_payload(
+        &mut self,
+        payload: Payload,
+        source: impl Fn(usize) -> Option<usize> + Sync,
+    ) -> Result<(), ScaleError> {
+        // The pass reads the times of others, and does not touch those that it walks along.
+        std::mem::swap(&mut self.sent, &mut self.spare);
+        let sent = std::mem::take(&mut self.spare);
+        let result = self.receive_of(&sent, payload, source);
+        self.spare = sent;
+        std::mem::swap(&mut self.sent, &mut self.spare);
+        result
+    }
+
+    /// When each rank's last message left.
+    pub(crate) fn sent(&self) -> &[i64] {
+        &self.sent
+    }
+
+    /// Receives messages that left at given times.
+    pub(crate) fn receive_of(
+        &mut self,
+        sent: &[i64],
+        payload: Payload,
+        source: impl Fn(usize) -> Option<usize> + Sync,
+    ) -> Result<(), ScaleError> {
+        let costs = self.costs(payload, false)?;
+        self.step(|at, rank, cursor| {
+            if let Some(source) = source(at) {
+                rank.receive(cursor, &costs, sent[source] + costs.latency + costs.bytes);
+            }
+        })
+    }
+
+    /// Ranks for which `to` names a rank send it a message, while those for which `from` names a rank receive its.
+    ///
+    /// # Errors
+    /// As [`JobMachine::send`].
+    pub(crate) fn exchange(
+        &mut self,
+        payload: Payload,
+        to: impl Fn(usize) -> Option<usize> + Sync,
+        from: impl Fn(usize) -> Option<usize> + Sync,
+    ) -> Result<(), ScaleError> {
+        if !self.network.waits_for_receiver(payload.bytes) {
+            self.send(payload.bytes, |rank| to(rank).is_some())?;
+            return self.receive_payload(payload, from);
+        }
+        self.announce(|rank| to(rank).is_some())?;
+        let announced = std::mem::take(&mut self.sent);
+        self.sent = std::mem::take(&mut self.spare);
+        let taken = self.take_of(&announced, payload, from);
+        self.spare = announced;
+        taken?;
+        // Every pass walks along `sent`, so that another array stands in for the one that is read.
+        let left = std::mem::replace(&mut self.sent, std::mem::take(&mut self.spare));
+        let result = self.leave(|rank| to(rank).map(|to| left[to]));
+        self.spare = left;
+        result
+    }
+
+    /// Ranks that `sends` tells announce a message.
+    pub(crate) fn announce(&mut self, sends: impl Fn(usize) -> bool + Sync) -> Result<(), ScaleError> {
+        let (overhead, gap) = (self.network.overhead().get(), self.network.gap().get());
+        self.step_and_send(|at, rank, cursor, sent| {
+            if sends(at) {
+                let start = rank.clock.max(rank.send_free);
+                rank.clock = rank.finish(cursor, start, overhead);
+                rank.send_free = start + gap;
+                *sent = rank.clock;
+            }
+        })
+    }
+
+    /// Ranks ask for messages that were announced at given times, and take them. When the last byte of each left its sender
+    /// is noted as what its receiver sent.
+    pub(crate) fn take_of(
+        &mut self,
+        announced: &[i64],
+        payload: Payload,
+        source: impl Fn(usize) -> Option<usize> + Sync,
+    ) -> Result<(), ScaleError> {
+        let costs = self.costs(payload, true)?;
+        self.step_and_send(|at, rank, cursor, left| {
+            if let Some(source) = source(at) {
+                let heard = rank.clock.max(announced[source] + costs.latency);
+                let asked = rank.finish(cursor, heard, costs.overhead);
+                rank.clock = asked;
+                *left = rank.take(cursor, &costs, asked);
+            }
+        })
+    }
+
+    /// Ranks go on when their bytes have left.
+    pub(crate) fn leave(&mut self, left: impl Fn(usize) -> Option<i64> + Sync) -> Result<(), ScaleError> {
+        let gap = self.network.gap().get();
+        self.step(|at, rank, _| {
+            if let Some(left) = left(at) {
+                rank.clock = rank.clock.max(left);
+                rank.send_free = rank.send_free.max(left + gap);
+            }
+        })
+    }
+
+    /// Every rank sends a message to those that are `distances` further, one after the other, and then receives as many in the
+    /// order in which they come (of equal ones, the nearest sender's first). Messages that are asked for are all asked for
+    /// before the first is taken.
+    ///
+    /// # Errors
+    /// As [`JobMachine::send`], and for more than 2^28 messages.
+    pub(crate) fn exchange_window(&mut self, bytes: u64, distances: std::ops::Range<usize>) -> Result<(), ScaleError> {
+        let (ranks, width) = (self.len(), distances.len());
+        if width.saturating_mul(ranks) > WINDOW_MEMORY {
+            let value = format!("{width} messages of each of {ranks} ranks");
+            let allowed = "268,435,456 of all ranks together: give a smaller one, like alltoall:scattered=32";
+            return Err(ScaleError::Range { name: "the window", value, allowed });
+        }
+        let asked_for = self.network.waits_for_receiver(bytes);
+        let costs = self.costs(Payload::plain(bytes), asked_for)?;
+        let busy = if asked_for { costs.gap } else { costs.busy };
+        let mut sent = vec![0; ranks * width];
+        self.step_rows(&mut sent, width, |_, rank, cursor, sent| {
+            for sent in sent {
+                let start = rank.clock.max(rank.send_free);
+                rank.clock = rank.finish(cursor, start, costs.send);
+                rank.send_free = start + busy;
+                *sent = rank.clock;
+            }
+        })?;
+        let source = |rank: usize, at: usize| (rank + ranks - distances.start - at) % ranks;
+        let mut rows = vec![0; ranks * width];
+        if !asked_for {
+            return self.step_rows(&mut rows, width, |at, rank, cursor, arrivals| {
+                for (number, arrival) in arrivals.iter_mut().enumerate() {
+                    *arrival = sent[source(at, number) * width + number] + costs.latency + costs.bytes;
+                }
+                arrivals.sort_unstable();
+                arrivals.iter().for_each(|arrival| rank.receive(cursor, &costs, *arrival));
+            });
+        }
+        self.step_rows(&mut rows, width, |at, rank, cursor, left| {
+            let heard = |number: usize| (sent[source(at, number) * width + number] + costs.latency, number);
+            let mut asked: Vec<(i64, usize)> = (0..width).map(heard).collect();
+            asked.sort_unstable();
+            for (time, _) in &mut asked {
+                rank.clock = rank.finish(cursor, rank.clock.max(*time), costs.overhead);
+                *time = rank.clock;
+            }
+            for (asked, number) in asked {
+                left[number] = rank.take(cursor, &costs, asked);
+            }
+        })?;
+        let target = |rank: usize, at: usize| (rank + distances.start + at) % ranks;
+        self.leave(|rank| (0..width).map(|at| rows[target(rank, at) * width + at]).max())
+    }
+
+    /// One pass over all ranks, each with `width` numbers of its own.
+    fn step_rows(
+        &mut self,
+        rows: &mut [i64],
+        width: usize,
+        each: impl Fn(usize, &mut Rank, &mut Cursor<'a>, &mut [i64]) + Sync,
+    ) -> Result<(), ScaleError> {
+        if self.ranks.len() >= PARALLEL_RANKS
+            && let Some(workers) = workers()
+        {
+            workers.install(|| {
+                let chunks = self.ranks.par_chunks_mut(CHUNK).zip(self.cursors.par_chunks_mut(CHUNK));
+                chunks.zip(rows.par_chunks_mut(CHUNK * width)).enumerate().for_each(
+                    |(chunk, ((ranks, cursors), rows))| {
+                        let ranks = ranks.iter_mut().zip(cursors).zip(rows.chunks_mut(width));
+                        for (at, ((rank, cursor), row)) in ranks.enumerate() {
+                            each(chunk * CHUNK + at, rank, cursor, row);
+                        }
+                    },
+                );
+            });
+        } else {
+            let ranks = self.ranks.iter_mut().zip(&mut self.cursors).zip(rows.chunks_mut(width));
+            for (at, ((rank, cursor), row)) in ranks.enumerate() {
+                each(at, rank, cursor, row);
+            }
+        }
+        self.stepped(2 * width as u32)
+    }
+}

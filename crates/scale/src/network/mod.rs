@@ -1,0 +1,235 @@
+//! What messages cost: LogGOPS (Culler 1993, Alexandrov 1995, Ino 2001, Hoefler 2010) and what reductions and shared links add.
+//!
+//! A message of b bytes keeps its sender's CPU for o + (b-1) O, is on the way for L + (b-1) G, and keeps its receiver's CPU for
+//! o + (b-1) O. The card takes the next one g + (b-1) G after the last. Above S bytes a message is announced first, and goes
+//! when its receiver has asked for it (see [`crate::machine`]).
+//!
+//! Presets are order-of-magnitude figures for questions such as "does the network matter here"; for a real machine, measure
+//! the parameters (`becalm-mpi network` does) and give them. A published latency fixes L + 2 o only; the split is stated
+//! with each.
+
+mod presets;
+mod text;
+
+use becalm_units::Nanos;
+
+use crate::ScaleError;
+
+/// The largest parameter, 2^40 ns (18 minutes), and the largest time that a message's bytes may take.
+const LIMIT: Nanos = Nanos::new(1 << 40);
+
+/// The largest share of links, in thousandths: a million ranks behind one.
+const SHARE_LIMIT: u64 = 1_000_000_000;
+
+/// What a message costs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Network {
+    latency: Nanos,
+    overhead: Nanos,
+    gap: Nanos,
+    byte_gap_ps: i64,
+    byte_overhead_ps: i64,
+    byte_reduction_ps: i64,
+    eager_limit: Option<u64>,
+    links: Links,
+    packet: u64,
+    barrier_wire: Nanos,
+    barrier_step: Nanos,
+}
+
+/// How the links within the network are shared when all ranks send to all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Links {
+    /// There are enough of them for every rank to send at full speed, wherever to.
+    Full,
+    /// The cut through the middle of the machine has the capacity of so many ranks fewer, in thousandths: 2,000 halves the
+    /// speed of all.
+    Tapered(u64),
+    /// A torus of three equal dimensions, of k nodes each: half of all messages cross the 2 k^2 links of its middle, so that
+    /// each waits for k / 8 of them, times the ranks of a node.
+    Torus,
+}
+
+impl Network {
+    /// Takes LogGP's parameters: latency L, overhead o of a send and of a receive, gap g between messages of one rank,
+    /// time G of a byte in picoseconds. A hardware barrier is taken to need L on the wire and o for each step; bytes cost no
+    /// CPU time, all messages go at once, and links are as many as needed.
+    ///
+    /// # Errors
+    /// [`ScaleError::Range`] for what is negative or above 18 minutes.
+    pub fn new(latency: Nanos, overhead: Nanos, gap: Nanos, byte_gap_ps: i64) -> Result<Self, ScaleError> {
+        Self::plain(latency, overhead, gap, byte_gap_ps).checked()
+    }
+
+    const fn plain(latency: Nanos, overhead: Nanos, gap: Nanos, byte_gap_ps: i64) -> Self {
+        Self {
+            latency,
+            overhead,
+            gap,
+            byte_gap_ps,
+            byte_overhead_ps: 0,
+            byte_reduction_ps: 0,
+            eager_limit: None,
+            links: Links::Full,
+            packet: 0,
+            barrier_wire: latency,
+            barrier_step: overhead,
+        }
+    }
+
+    /// Takes other costs of a hardware barrier: on the wire, and for each of a rank's steps.
+    ///
+    /// # Errors
+    /// As [`Network::new`].
+    pub fn with_hardware_barrier(self, wire: Nanos, step: Nanos) -> Result<Self, ScaleError> {
+        Self { barrier_wire: wire, barrier_step: step, ..self }.checked()
+    }
+
+    /// Takes CPU times of a byte in picoseconds: O of its send and of its receive, and R of its reduction.
+    ///
+    /// # Errors
+    /// As [`Network::new`].
+    pub fn with_cpu_bytes(self, byte_overhead_ps: i64, byte_reduction_ps: i64) -> Result<Self, ScaleError> {
+        Self { byte_overhead_ps, byte_reduction_ps, ..self }.checked()
+    }
+
+    /// Lets messages of more than `bytes` wait until their receiver asks for them.
+    #[must_use]
+    pub const fn with_rendezvous_above(self, bytes: u64) -> Self {
+        Self { eager_limit: Some(bytes), ..self }
+    }
+
+    /// Takes how links are shared, and what a message takes of them at least, in bytes.
+    ///
+    /// # Errors
+    /// [`ScaleError::Range`] for a taper of less than 1 or more than a million.
+    pub fn with_links(self, links: Links, packet: u64) -> Result<Self, ScaleError> {
+        Self { links, packet, ..self }.checked()
+    }
+
+    fn checked(self) -> Result<Self, ScaleError> {
+        let barrier = [("B", self.barrier_wire), ("b", self.barrier_step)];
+        for (name, value) in [("L", self.latency), ("o", self.overhead), ("g", self.gap)].into_iter().chain(barrier) {
+            if value < Nanos::ZERO || value > LIMIT {
+                return Err(ScaleError::Range { name, value: value.to_string(), allowed: "0ns to 18 minutes" });
+            }
+        }
+        for (name, value) in [("G", self.byte_gap_ps), ("O", self.byte_overhead_ps), ("R", self.byte_reduction_ps)] {
+            if !(0..=LIMIT.get()).contains(&value) {
+                return Err(ScaleError::Range { name, value: format!("{value}ps"), allowed: "0 to 1 s a byte" });
+            }
+        }
+        if let Links::Tapered(share) = self.links
+            && !(1_000..=SHARE_LIMIT).contains(&share)
+        {
+            let value = text::thousandths(share);
+            return Err(ScaleError::Range { name: "T", value, allowed: "1 to 1000000" });
+        }
+        Ok(self)
+    }
+
+    /// A preset's name, the source of its figures, and its parameters.
+    pub fn presets() -> impl Iterator<Item = (&'static str, &'static str, Self)> {
+        presets::PRESETS.into_iter()
+    }
+
+    /// L: time on the wire.
+    #[must_use]
+    pub const fn latency(&self) -> Nanos {
+        self.latency
+    }
+
+    /// o: CPU time of a send, and of a receive.
+    #[must_use]
+    pub const fn overhead(&self) -> Nanos {
+        self.overhead
+    }
+
+    /// g: least time between two sends of a rank, and between two receives.
+    #[must_use]
+    pub const fn gap(&self) -> Nanos {
+        self.gap
+    }
+
+    /// Wire time of a hardware barrier.
+    #[must_use]
+    pub const fn barrier_wire(&self) -> Nanos {
+        self.barrier_wire
+    }
+
+    /// CPU time of each step of a rank in a hardware barrier: entering, arming the wire, leaving.
+    #[must_use]
+    pub const fn barrier_step(&self) -> Nanos {
+        self.barrier_step
+    }
+
+    /// S: the largest message that is sent without asking; nothing if all are.
+    #[must_use]
+    pub const fn eager_limit(&self) -> Option<u64> {
+        self.eager_limit
+    }
+
+    /// Whether a message waits for its receiver.
+    #[must_use]
+    pub fn waits_for_receiver(&self, bytes: u64) -> bool {
+        self.eager_limit.is_some_and(|limit| bytes > limit)
+    }
+
+    /// (bytes - 1) G: what the bytes after the first add on the wire, to the nanosecond above.
+    ///
+    /// # Errors
+    /// [`ScaleError::Overflow`] above 18 minutes.
+    pub fn bytes_time(&self, bytes: u64) -> Result<Nanos, ScaleError> {
+        time_of(bytes.saturating_sub(1), self.byte_gap_ps, 1_000)
+    }
+
+    /// o + (bytes - 1) O: the CPU time of a send, and of a receive.
+    ///
+    /// # Errors
+    /// As [`Network::bytes_time`].
+    pub fn cpu_time(&self, bytes: u64) -> Result<Nanos, ScaleError> {
+        Ok(self.overhead + time_of(bytes.saturating_sub(1), self.byte_overhead_ps, 1_000)?)
+    }
+
+    /// bytes R: the CPU time of reducing so many bytes.
+    ///
+    /// # Errors
+    /// As [`Network::bytes_time`].
+    pub fn reduction_time(&self, bytes: u64) -> Result<Nanos, ScaleError> {
+        time_of(bytes, self.byte_reduction_ps, 1_000)
+    }
+
+    /// g + (bytes - 1) G: when a card takes the next message, with links of which each message waits for `share` thousandths
+    /// (see [`Network::share`]).
+    ///
+    /// # Errors
+    /// As [`Network::bytes_time`].
+    pub fn gap_after(&self, bytes: u64, share: u64) -> Result<Nanos, ScaleError> {
+        let taken = bytes.max(self.packet).saturating_sub(1);
+        Ok(self.gap + time_of(taken, self.byte_gap_ps.saturating_mul(share.min(SHARE_LIMIT) as i64), 1_000_000)?)
+    }
+
+    /// How many thousandths of a link's time each message takes from all others, when all of so many ranks send to all.
+    #[must_use]
+    pub fn share(&self, ranks: u64, per_node: u64) -> u64 {
+        match self.links {
+            Links::Full => 1_000,
+            Links::Tapered(share) => share,
+            Links::Torus => {
+                let nodes = ranks.div_ceil(per_node.max(1)).max(1);
+                let side = (1_u64..).find(|side| side.saturating_pow(3) >= nodes).unwrap_or(1);
+                (1_000 * side * per_node.max(1) / 8).clamp(1_000, SHARE_LIMIT)
+            }
+        }
+    }
+}
+
+/// So many bytes at so many parts of a nanosecond each, to the nanosecond above.
+fn time_of(bytes: u64, each: i64, parts: u128) -> Result<Nanos, ScaleError> {
+    let sum = u128::from(bytes) * each.unsigned_abs() as u128;
+    let time = i64::try_from(sum.div_ceil(parts)).map_or(Nanos::MAX, Nanos::new);
+    if time > LIMIT {
+        return Err(ScaleError::Overflow { what: "the time of one message", limit: LIMIT, advice: "send fewer bytes" });
+    }
+    Ok(time)
+}
