@@ -3,7 +3,6 @@
 use becalm_units::Nanos;
 
 use crate::noise::TraceError;
-use crate::spec::NoiseSpec;
 
 /// Why a prediction was refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -15,9 +14,9 @@ pub enum ScaleError {
     #[error("{formula}: {problem}")]
     Formula {
         /// The formula.
-        formula: NoiseSpec,
-        /// What is wrong with its noise.
-        problem: TraceError,
+        formula: String,
+        /// What is wrong with its noise, or with a file that it names.
+        problem: String,
     },
     /// A job without ranks.
     #[error("the number of ranks is 0; at least 1 is needed")]

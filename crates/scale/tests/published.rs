@@ -1,12 +1,14 @@
 //! What the papers of METHODS found, found again: each with the tolerance that is stated.
 
+use std::path::Path;
+
 use becalm_scale::blame::blame_by_removal;
 use becalm_scale::books::{BookEntry, BookedNoise, BookedTrace};
 use becalm_scale::collective::{Barrier, Collective};
 use becalm_scale::network::Network;
 use becalm_scale::predict::{Prediction, Question, RankPrediction};
 use becalm_scale::random::{Purpose, Stream};
-use becalm_scale::spec::NoiseSpec;
+use becalm_scale::spec::{NoiseSpec, TableSource, sources};
 use becalm_scale::watch::ReplayWatch;
 use becalm_scale::{NodeNoise, Noise, NoiseTrace};
 use becalm_units::Nanos;
@@ -238,31 +240,9 @@ struct Study {
     length: Nanos,
 }
 
-/// A line of D09's table, in microseconds.
-struct Source {
-    name: String,
-    lowest: f64,
-    highest: f64,
-    count: usize,
-    mean: f64,
-    stddev: f64,
-}
-
-fn d09_sources(configuration: &str) -> Vec<Source> {
+fn d09_sources(configuration: &str) -> Vec<TableSource> {
     let table = include_str!("data/de2009_sources.csv");
-    let source = |line: &str| {
-        let columns: Vec<&str> = line.split(',').collect();
-        let number = |column: usize| columns[column].parse::<f64>().unwrap();
-        Source {
-            name: columns[1].to_owned(),
-            lowest: number(2),
-            highest: number(3),
-            count: columns[4].parse().unwrap(),
-            mean: number(5),
-            stddev: number(6),
-        }
-    };
-    table.lines().filter(|line| line.split(',').next() == Some(configuration)).map(source).collect()
+    sources(Path::new("de2009_sources.csv"), table, Some(configuration)).unwrap()
 }
 
 /// The 450 events of section 4.1.2, which no source of the table explains: of 100 to 1,000 us, and 2.5 % of the jitter of a million
@@ -289,52 +269,6 @@ fn d09_unidentified() -> Vec<f64> {
     with_exponent(low)
 }
 
-/// Numbers above 0 by a power law that is cut at `highest`, with the given mean and standard deviation: its quantiles at
-/// the middles of `count` equally probable parts.
-fn power_law(count: usize, mean: f64, stddev: f64, highest: f64) -> Vec<f64> {
-    let mean_of = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / count as f64;
-    let with_exponent = |exponent: f64| -> Vec<f64> {
-        let shape: Vec<f64> = (0..count).map(|part| ((part as f64 + 0.5) / count as f64).powf(-exponent)).collect();
-        // What is cut is made up for by a larger scale.
-        let (mut low, mut high) = (-60.0_f64, 30.0_f64);
-        for _ in 0..50 {
-            let middle = 0.5 * (low + high);
-            let reached = mean_of(&mut shape.iter().map(|value| (value * middle.exp()).min(highest)));
-            if reached < mean { low = middle } else { high = middle }
-        }
-        shape.iter().map(|value| (value * low.exp()).min(highest)).collect()
-    };
-    let (mut low, mut high) = (0.0, 6.0);
-    for _ in 0..30 {
-        let middle = 0.5 * (low + high);
-        let variance = mean_of(&mut with_exponent(middle).iter().map(|value| (value - mean).powi(2)));
-        if variance < stddev.powi(2) { low = middle } else { high = middle }
-    }
-    with_exponent(low)
-}
-
-impl Source {
-    /// Durations that have the table's lowest, highest, count, mean and standard deviation: one of the highest, and the
-    /// others above the lowest by a power law. The moments alone do not decide: with a lognormal law, which has the same,
-    /// the baseline's slowdown at 16,384 tasks is 47.9 % where it is 44.9 % with this one.
-    fn durations(&self) -> Vec<f64> {
-        if self.count == 1 {
-            return vec![self.mean];
-        }
-        let count = self.count as f64;
-        let others_mean = ((self.mean * count - self.highest) / (count - 1.0)).max(self.lowest);
-        let squares = self.stddev.powi(2) * count - (self.highest - self.mean).powi(2);
-        let others_variance = (squares / (count - 1.0) - (others_mean - self.mean).powi(2)).max(0.0);
-        let (above, room) = (others_mean - self.lowest, self.highest - self.lowest);
-        let others = if above > 0.0 && others_variance > 0.0 {
-            power_law(self.count - 1, above, others_variance.sqrt(), room)
-        } else {
-            vec![above; self.count - 1]
-        };
-        others.into_iter().map(|above| self.lowest + above).chain([self.highest]).collect()
-    }
-}
-
 /// A trace with the sources of D09's table and the unidentified events. It is as long as the table's own watchdog says, which comes once a
 /// second; ticks are at even distances, and all else is at random times.
 fn d09(configuration: &str) -> Study {
@@ -345,7 +279,7 @@ fn d09(configuration: &str) -> Study {
     let mut drawn: Vec<(i64, i64, u32)> = Vec::new();
     let names: Vec<String> =
         table.iter().map(|source| source.name.clone()).chain(["unidentified".to_owned()]).collect();
-    let lengths = table.iter().map(Source::durations).chain([d09_unidentified()]);
+    let lengths = table.iter().map(TableSource::durations).chain([d09_unidentified()]);
     for ((number, name), mut durations) in (0..).zip(&names).zip(lengths) {
         for last in (1..durations.len()).rev() {
             durations.swap(last, stream.below(last as u64 + 1) as usize);

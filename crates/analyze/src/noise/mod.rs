@@ -11,8 +11,8 @@ use becalm_model::node::{NodeDoc, Warning};
 use becalm_model::{Kind, root, warning};
 use becalm_scale::books::{BookEntry, BookedNoise, BookedTrace};
 use becalm_scale::predict::Question;
-use becalm_scale::spec::NoiseSpec;
-use becalm_scale::{Noise, ScaleError};
+use becalm_scale::spec::{Drawing, NoiseSpec};
+use becalm_scale::{NodeNoise, Noise, ScaleError};
 use becalm_units::Nanos;
 
 pub use self::error::NoiseError;
@@ -41,12 +41,12 @@ pub struct NoiseInput {
 }
 
 impl NoiseInput {
-    /// Draws the detours of a formula from the seed.
+    /// Draws the detours of a formula.
     ///
     /// # Errors
-    /// If no noise can be as the formula says: detours overlap, or leave no time between them.
-    pub fn from_spec(spec: &NoiseSpec, seed: u64) -> Result<Self, ScaleError> {
-        let trace = spec.trace(seed)?;
+    /// If no noise can be as the formula says: detours overlap, or leave no time between them; or if a file cannot be read.
+    pub fn from_spec(spec: &NoiseSpec, drawing: Drawing<'_>) -> Result<Self, ScaleError> {
+        let trace = spec.drawn(drawing)?;
         let name = spec.to_string();
         let noise = Noise::apart(&name, trace);
         Ok(Self {
@@ -99,6 +99,21 @@ impl NoiseInput {
         let noise = booked.without(&vec![false; names.len()])?;
         let name = bundle.path().display().to_string();
         Ok(Self { booked: books.then_some(booked), names, noise, places, recorded: true, name, warnings })
+    }
+
+    /// The same with the detours of a formula on each of the CPUs as well: what that cause would cost there. It has no books.
+    ///
+    /// # Errors
+    /// If both leave no time between them, or a file cannot be read.
+    pub fn with_cause(self, spec: &NoiseSpec, drawing: Drawing<'_>) -> Result<Self, ScaleError> {
+        let mut number = 0..;
+        let mut node = |node: &NodeNoise| -> Result<NodeNoise, ScaleError> {
+            let cpus = node.cpus().iter().zip(&mut number).map(|(cpu, number)| spec.added_to(cpu, number, drawing));
+            Ok(NodeNoise::new(node.name(), cpus.collect::<Result<_, _>>()?)?)
+        };
+        let nodes = self.noise.nodes().iter().map(&mut node).collect::<Result<_, ScaleError>>()?;
+        let name = format!("{}+{spec}", self.name);
+        Ok(Self { booked: None, names: SourceNames::default(), noise: Noise::recorded(nodes)?, name, ..self })
     }
 
     /// The noise of several recordings made in the same way, without books: each rank replays one of them, as likely as any other.
@@ -224,7 +239,9 @@ mod tests {
 
     #[test]
     fn a_word_means_a_name_of_any_kind_or_of_one() {
-        let mut input = NoiseInput::from_spec(&"poisson:rate=10Hz,detour=5us".parse().unwrap(), 1).unwrap();
+        let read = |_: &std::path::Path| Err(String::new());
+        let drawing = Drawing { seed: 1, time: Nanos::ZERO, read: &read };
+        let mut input = NoiseInput::from_spec(&"poisson:rate=10Hz,detour=5us".parse().unwrap(), drawing).unwrap();
         for (kind, name) in [("irq", "timer"), ("softirq", "timer"), ("task", "a:b")] {
             input.names.number(kind, name);
         }

@@ -377,11 +377,10 @@ fn noise(args: &InjectArgs) -> Result<(String, Vec<NoiseTrace>)> {
     let spec = spec(args, detour)?;
     let Some(burst) = args.burst else { return Ok((spec.to_string(), vec![spec.trace(args.seed)?])) };
     // Bursts at regular times must fit between each other; those that come at random may meet.
-    let place_holder = match spec {
-        NoiseSpec::Periodic { interval, jitter, .. } => {
-            NoiseSpec::Periodic { interval, detour: burst.lasts(detour), jitter }
-        }
-        NoiseSpec::Poisson { interval, .. } => NoiseSpec::Poisson { interval, detour: Nanos::new(1) },
+    let place_holder = match &spec {
+        NoiseSpec::Poisson { interval, .. } => NoiseSpec::poisson(*interval, Nanos::new(1)),
+        NoiseSpec::Periodic { interval, jitter, .. } => NoiseSpec::periodic(*interval, burst.lasts(detour), *jitter),
+        other => other.clone(),
     };
     let named = || format!("bursts of {burst}: each takes {}", burst.lasts(detour));
     let trace = burst.of(&place_holder.trace(args.seed).with_context(named)?, detour);
@@ -393,7 +392,7 @@ fn noise(args: &InjectArgs) -> Result<(String, Vec<NoiseTrace>)> {
 fn spec(args: &InjectArgs, detour: Nanos) -> Result<NoiseSpec> {
     let jitter = args.jitter.unwrap_or(Nanos::ZERO);
     Ok(match (&args.interval, &args.rate, args.ratio) {
-        (Some(interval), ..) => NoiseSpec::Periodic { interval: *interval, detour, jitter },
+        (Some(interval), ..) => NoiseSpec::periodic(*interval, detour, jitter),
         (_, Some(rate), _) => format!("poisson:rate={rate},detour={detour}").parse()?,
         (_, _, Some(ratio)) => {
             let detours = args.burst.map_or(1, Burst::count);
@@ -401,7 +400,7 @@ fn spec(args: &InjectArgs, detour: Nanos) -> Result<NoiseSpec> {
             if !(1.0..1e18).contains(&interval) {
                 return Err(UsageError(format!("detours of {detour} do not make up {ratio} of the time")).into());
             }
-            NoiseSpec::Periodic { interval: Nanos::new(interval.round() as i64), detour, jitter }
+            NoiseSpec::periodic(Nanos::new(interval.round() as i64), detour, jitter)
         }
         _ => unreachable!("the arguments require one"),
     })

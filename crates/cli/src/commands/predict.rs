@@ -3,6 +3,7 @@
 mod cost;
 
 use std::io::Write;
+use std::path::Path;
 use std::str::FromStr;
 
 use becalm_analyze::noise::NoiseInput;
@@ -16,6 +17,7 @@ use becalm_scale::network::Network;
 use becalm_scale::order::UNITS_LIMIT;
 use becalm_scale::placement::RANKS_LIMIT;
 use becalm_scale::predict::{MESSAGES_LIMIT, Prediction, Question, RankPrediction};
+use becalm_scale::spec::Drawing;
 use becalm_scale::watch::ReplayWatch;
 use becalm_units::{Count, CpuList, Nanos};
 use clap::Args;
@@ -45,7 +47,10 @@ const DETOURS: usize = 10;
 #[derive(Args, Debug)]
 #[command(after_long_help = format!("{}\n\n{}", collectives(), networks()))]
 pub struct PredictArgs {
-    /// The noise: a run, periodic:interval=1ms,detour=50us[,jitter=10us] or poisson:rate=10Hz,detour=50us
+    /// The noise: a run; periodic:interval=1ms,detour=50us[,jitter=10us], poisson:rate=10Hz,detour=50us or
+    /// renewal:gap=100ms,detour=50us; a table of sources, sources:FILE,length=1h; or several of them with + between them, a run
+    /// first. A length may also be uniform:10us:90us, exponential:50us, lognormal:50us:0.8 (median, deviation of the logarithm),
+    /// pareto:50us:1.5[:10ms] (shortest, exponent, longest) or empirical:FILE
     #[arg(value_name = "NOISE")]
     noise: NoiseArg,
 
@@ -260,12 +265,30 @@ fn source(args: &PredictArgs) -> anyhow::Result<NoiseInput> {
         NoiseArg::Spec(_) if args.cpus.is_some() || args.node.is_some() => {
             Err(UsageError("a formula has no CPUs: --cpus and --node choose from a run".to_owned()).into())
         }
-        NoiseArg::Spec(spec) => Ok(NoiseInput::from_spec(spec, args.seed)?),
-        NoiseArg::Run(path) => {
-            let selection = Selection { node: args.node.clone(), cpus: args.cpus.clone(), with_self: args.with_self };
-            Ok(noise::from_run(&Bundle::open(path)?, &selection, books)?)
+        NoiseArg::RunWith(..) if books => {
+            let why =
+                "--blame and --without split a recording by its sources, and a formula has none: leave the formula out";
+            Err(UsageError(why.to_owned()).into())
         }
+        NoiseArg::Spec(spec) => Ok(NoiseInput::from_spec(spec, drawing(args))?),
+        NoiseArg::Run(path) => recorded(args, path, books),
+        NoiseArg::RunWith(path, spec) => Ok(recorded(args, path, false)?.with_cause(spec, drawing(args))?),
     }
+}
+
+/// The noise of the chosen CPUs of a run.
+fn recorded(args: &PredictArgs, path: &Path, books: bool) -> anyhow::Result<NoiseInput> {
+    let selection = Selection { node: args.node.clone(), cpus: args.cpus.clone(), with_self: args.with_self };
+    Ok(noise::from_run(&Bundle::open(path)?, &selection, books)?)
+}
+
+/// From what the detours of a formula are drawn, and for how long.
+fn drawing(args: &PredictArgs) -> Drawing<'static> {
+    let ranks = args.ranks.iter().map(|ranks| ranks.get()).max().unwrap_or(1).min(RANKS_LIMIT);
+    let grain = args.grain.iter().copied().max().unwrap_or(Nanos::ZERO);
+    let phases = ranks.saturating_mul(args.phases.get()).saturating_mul(args.replicas);
+    let time = grain.get().saturating_mul(i64::try_from(phases).unwrap_or(i64::MAX));
+    Drawing { seed: args.seed, time: Nanos::new(time), read: &noise::read_named }
 }
 
 /// Finds out before anything is computed whether each number of ranks has an answer.

@@ -187,7 +187,7 @@ impl<'a> PhaseBench<'a> {
 
     fn injected<C: Counter>(&mut self, cell: &GridCell, time: Nanos, seed: u64) -> Result<Result<(f64, f64), String>> {
         let GridCell { interval, detour, synchronized, .. } = *cell;
-        let injection = self.inject(NoiseSpec::Periodic { interval, detour, jitter: Nanos::ZERO }, synchronized, seed);
+        let injection = self.inject(NoiseSpec::periodic(interval, detour, Nanos::ZERO), synchronized, seed);
         let why = injection.as_ref().err().map_or("", String::as_str);
         if let Some(why) = texts(&self.job.world, why).into_iter().find(|why| !why.is_empty()) {
             return Ok(Err(why));

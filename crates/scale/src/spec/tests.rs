@@ -1,0 +1,138 @@
+use super::*;
+use proptest::prelude::*;
+
+fn spec(text: &str) -> NoiseSpec {
+    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+#[test]
+fn reads_the_forms_of_the_manual() {
+    let trace = spec("periodic:interval=1ms,detour=50us").trace(1).unwrap();
+    assert_eq!((trace.length(), trace.noise(), trace.len()), (Nanos::from_millis(1), Nanos::from_micros(50), 1));
+    let jittered = spec("periodic:interval=1ms,detour=50us,jitter=10us").trace(1).unwrap();
+    assert_eq!(jittered.len() as u64, DRAWN);
+    assert!((jittered.noise_ratio() - 0.05).abs() < 1e-12);
+    let poisson = spec("poisson:rate=10Hz,detour=50us");
+    let trace = poisson.trace(1).unwrap();
+    assert!((trace.noise_ratio() - 10.0 * 50e-6).abs() < 1e-12);
+    assert_eq!(trace, poisson.trace(1).unwrap());
+    assert_ne!(trace, poisson.trace(2).unwrap());
+    // Busy: the detours queue up, none is lost, and some go over the end.
+    let busy = spec("poisson:rate=18kHz,detour=50us");
+    assert!((busy.trace(1).unwrap().noise_ratio() - 0.9).abs() < 1e-4);
+}
+
+#[test]
+fn refuses_the_rest_and_says_why() {
+    for (text, why) in [
+        ("periodic", "no ':'"),
+        ("steady:interval=1ms", "unknown"),
+        ("periodic:interval=1ms", "detour is missing"),
+        ("periodic:interval=1ms,detour=5", "no unit"),
+        ("periodic:interval=1ms,detour=5us,detour=6us", "twice"),
+        ("periodic:interval=1ms,delay=5us", "not one of"),
+        ("poisson:rate=10,detour=5us", "no unit Hz"),
+        ("poisson:rate=0Hz,detour=5us", "not between"),
+        ("poisson:rate=-1Hz,detour=5us", "not between"),
+        ("poisson:rate=1Hz,detour=gamma:5us", "no law"),
+        ("renewal:gap=1ms", "detour is missing"),
+        ("sources:table.csv", "length is missing"),
+        ("sources:,length=1s", "names no file"),
+        ("poisson:rate=1Hz,detour=5us+periodic:interval=1ms", "detour is missing"),
+    ] {
+        let error = text.parse::<NoiseSpec>().unwrap_err().to_string();
+        assert!(error.contains(why) && error.contains("write periodic:"), "{text}: {error}");
+    }
+    for text in [
+        "periodic:interval=0s,detour=0s",
+        "periodic:interval=1ms,detour=1ms",
+        "periodic:interval=1ms,detour=500us,jitter=900us",
+        "poisson:rate=1kHz,detour=1ms",
+        "poisson:rate=1kHz,detour=exponential:1ms",
+        "periodic:interval=100000h,detour=1us,jitter=1us",
+        "periodic:interval=1h,detour=1us,jitter=2562047h",
+        "periodic:interval=0s,detour=0s+poisson:rate=1Hz,detour=1us",
+        "periodic:interval=1us,detour=100ns+periodic:interval=1000h,detour=1us,jitter=1us",
+        "sources:nowhere.csv,length=1s",
+        "poisson:rate=1Hz,detour=empirical:nowhere",
+    ] {
+        let error = spec(text).trace(1).unwrap_err().to_string();
+        assert!(error.starts_with(&spec(text).to_string()), "{text}: {error}");
+    }
+}
+
+#[test]
+fn specifications_are_written_as_they_are_read() {
+    for text in [
+        "periodic:interval=1ms,detour=50us",
+        "periodic:interval=1ms,detour=lognormal:50us:0.8,jitter=10us",
+        "poisson:rate=10Hz,detour=pareto:50us:1.5:10ms",
+        "renewal:gap=exponential:100ms,detour=uniform:10us:90us",
+        "sources:a+b/c.csv,length=1372s,configuration=isolated",
+        "periodic:interval=4ms,detour=10us+poisson:rate=0.1Hz,detour=empirical:daemon.txt+renewal:gap=1s,detour=1ms",
+    ] {
+        let read = spec(text);
+        assert_eq!(spec(&read.to_string()), read, "{text}");
+    }
+}
+
+/// Both causes are there: the noise of a sum is the sum of the noises, up to what is drawn; and periodic ones make a circle that is exact.
+#[test]
+fn sums_have_the_noise_of_all_their_causes() {
+    let exact = spec("periodic:interval=4ms,detour=10us+periodic:interval=6ms,detour=20us").trace(1).unwrap();
+    assert_eq!((exact.length(), exact.noise()), (Nanos::from_millis(12), Nanos::from_micros(70)));
+    let mixed = spec("periodic:interval=4ms,detour=10us+poisson:rate=10Hz,detour=1ms").trace(1).unwrap();
+    let ratio = 10.0 / 4_000.0 + 10.0 * 1e-3;
+    assert!((mixed.noise_ratio() / ratio - 1.0).abs() < 1e-3, "{}", mixed.noise_ratio());
+    assert_eq!(mixed.length().get() % 4_000_000, 0);
+    // A frequent cause beside a rare one: as many as fit.
+    let rare = spec("poisson:rate=1kHz,detour=10us+poisson:rate=0.01Hz,detour=10ms").trace(1).unwrap();
+    assert!(rare.noise_ratio() > 0.0099 && (rare.len() as u64) < DRAWN_LIMIT + 100, "{}", rare.len());
+}
+
+#[test]
+fn laws_give_their_means_and_more_is_drawn_where_more_is_asked_for() {
+    let read = |_: &Path| Ok("source,count,mean_us\ntick,250,10\ndaemon,1,2000\n".to_owned());
+    for (text, ratio) in [
+        ("poisson:rate=10Hz,detour=exponential:500us", 0.005),
+        ("renewal:gap=exponential:10ms,detour=uniform:0us:200us", 0.0001 / 0.0101),
+        ("periodic:interval=10ms,detour=lognormal:100us:0.5", 0.01 * (0.125_f64).exp()),
+        ("sources:table.csv,length=1s", 0.0045),
+        ("sources:table.csv,length=1s+poisson:rate=10Hz,detour=1ms", 0.0145),
+    ] {
+        let spec = spec(text);
+        let drawn = |time| spec.drawn(Drawing { seed: 3, time, read: &read }).unwrap();
+        let trace = drawn(Nanos::ZERO);
+        assert!((trace.noise_ratio() / ratio - 1.0).abs() < 0.03, "{text}: {} for {ratio}", trace.noise_ratio());
+        if spec.varies() {
+            let more = drawn(4 * trace.length());
+            assert!(more.length().get() > 3 * trace.length().get(), "{text}");
+        }
+    }
+}
+
+/// What a cause costs on a recorded CPU: the recorded noise and its own, on a circle that is as long as the recording.
+#[test]
+fn causes_are_added_to_what_was_recorded() {
+    let recorded = NoiseTrace::new(
+        Nanos::from_secs(10),
+        (0..2_500).map(|tick| (Nanos::from_millis(4 * tick), Nanos::from_micros(20))),
+    );
+    let recorded = recorded.unwrap();
+    let read = |_: &Path| Err("no file".to_owned());
+    let drawing = Drawing { seed: 1, time: Nanos::ZERO, read: &read };
+    let daemon = spec("periodic:interval=100ms,detour=2ms");
+    let both = daemon.added_to(&recorded, 0, drawing).unwrap();
+    assert_eq!(both.length(), recorded.length());
+    assert_eq!(both.noise(), recorded.noise() + Nanos::from_millis(200));
+    assert_ne!(both, daemon.added_to(&recorded, 1, drawing).unwrap(), "each CPU has detours of its own");
+}
+
+proptest! {
+    #[test]
+    fn parsing_never_panics(text in "(periodic|poisson|renewal|sources):[a-z0-9=,.:+]*") {
+        if let Ok(spec) = text.parse::<NoiseSpec>() {
+            let _ = spec.trace(1);
+        }
+    }
+}

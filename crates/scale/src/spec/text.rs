@@ -1,0 +1,142 @@
+//! Specifications as they are written and read.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use becalm_units::Nanos;
+
+use super::{LengthLaw, NoiseSpec, Why};
+use crate::ScaleError;
+use crate::noise::LENGTH_LIMIT;
+
+/// The names of the causes, and what each is told: the needed ones first, and how many these are.
+const CAUSES: [(&str, usize, &[&str]); 4] = [
+    ("periodic", 2, &["interval", "detour", "jitter"]),
+    ("poisson", 2, &["rate", "detour"]),
+    ("renewal", 2, &["gap", "detour"]),
+    ("sources", 1, &["length", "configuration"]),
+];
+
+const FORM: &str = "write periodic:interval=1ms,detour=50us[,jitter=10us], poisson:rate=10Hz,detour=50us, \
+                    renewal:gap=100ms,detour=50us or sources:FILE,length=1h[,configuration=NAME]; several with + between them; and for a \
+                    length also uniform:10us:90us, exponential:50us, lognormal:50us:0.8, pareto:50us:1.5[:10ms] or empirical:FILE";
+
+impl NoiseSpec {
+    /// Whether a text is meant for a specification, and no path of a file: it begins with a cause and a colon.
+    #[must_use]
+    pub fn is_meant(text: &str) -> bool {
+        text.split_once(':').is_some_and(|(name, _)| CAUSES.iter().any(|(cause, ..)| *cause == name))
+    }
+
+    /// The places in a text behind a '+' at which a cause begins; a '+' elsewhere belongs to the name of a file.
+    #[must_use]
+    pub fn further_causes(text: &str) -> Vec<usize> {
+        text.match_indices('+').map(|(at, _)| at + 1).filter(|at| Self::is_meant(&text[*at..])).collect()
+    }
+}
+
+impl FromStr for NoiseSpec {
+    type Err = ScaleError;
+
+    fn from_str(text: &str) -> Result<Self, ScaleError> {
+        let err =
+            |why: Why| ScaleError::Text { text: text.to_owned(), expected: "a noise specification", why, form: FORM };
+        let mut parts = Vec::new();
+        let mut begin = 0;
+        for next in Self::further_causes(text) {
+            parts.push(cause(&text[begin..next - 1]).map_err(err)?);
+            begin = next;
+        }
+        let last = cause(&text[begin..]).map_err(err)?;
+        if parts.is_empty() {
+            return Ok(last);
+        }
+        parts.push(last);
+        Ok(Self::Sum(parts))
+    }
+}
+
+fn cause(text: &str) -> Result<NoiseSpec, Why> {
+    let (name, rest) = text.split_once(':').ok_or_else(|| "it has no ':'".to_owned())?;
+    let (_, needed, known) =
+        CAUSES.iter().find(|(cause, ..)| *cause == name).ok_or_else(|| format!("'{name}' is unknown"))?;
+    // The table of sources is named first.
+    let (table, rest) = match (name, rest.split_once(',')) {
+        ("sources", Some((table, rest))) => (table, rest),
+        ("sources", None) => return Err("length is missing".to_owned()),
+        _ => ("", rest),
+    };
+    let mut values: [Option<&str>; 3] = [None; 3];
+    for part in rest.split(',') {
+        let (key, value) = part.split_once('=').ok_or_else(|| format!("'{part}' has no '='"))?;
+        let at = known.iter().position(|name| *name == key);
+        let slot = &mut values[at.ok_or_else(|| format!("'{key}' is not one of {}", known.join(", ")))?];
+        if slot.replace(value).is_some() {
+            return Err(format!("{key} is given twice"));
+        }
+    }
+    if let Some(missing) = (0..*needed).find(|at| values[*at].is_none()) {
+        return Err(format!("{} is missing", known[missing]));
+    }
+    let [first, second, third] = values.map(Option::unwrap_or_default);
+    let duration = |value: &str| value.parse::<Nanos>().map_err(|error| error.to_string());
+    Ok(match name {
+        "poisson" => NoiseSpec::Poisson { detour: LengthLaw::parse(second)?, interval: interval_of_rate(first)? },
+        "renewal" => NoiseSpec::Renewal { gap: LengthLaw::parse(first)?, detour: LengthLaw::parse(second)? },
+        "sources" if table.is_empty() => return Err("it names no file".to_owned()),
+        "sources" => NoiseSpec::Sources {
+            table: PathBuf::from(table),
+            configuration: values[1].map(str::to_owned),
+            length: duration(first)?,
+        },
+        _ => NoiseSpec::Periodic {
+            detour: LengthLaw::parse(second)?,
+            jitter: if third.is_empty() { Nanos::ZERO } else { duration(third)? },
+            interval: duration(first)?,
+        },
+    })
+}
+
+/// 1 / rate, to the nanosecond.
+fn interval_of_rate(text: &str) -> Result<Nanos, Why> {
+    let (number, unit_hz) = match text.strip_suffix("kHz") {
+        Some(number) => (number, 1e3),
+        None => (text.strip_suffix("Hz").ok_or_else(|| format!("the rate '{text}' has no unit Hz or kHz"))?, 1.0),
+    };
+    let rate: f64 = number.parse().map_err(|_| format!("the rate '{text}' is not a number of Hz"))?;
+    let interval_ns = 1e9 / (rate * unit_hz);
+    if rate > 0.0 && (1.0..LENGTH_LIMIT.get() as f64).contains(&interval_ns) {
+        Ok(Nanos::new(interval_ns.round() as i64))
+    } else {
+        Err(format!("the rate '{text}' is not between once in 36 years and once a nanosecond"))
+    }
+}
+
+/// As it is written, apart from a rate that is not a whole fraction of a second.
+impl fmt::Display for NoiseSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Periodic { interval, detour, jitter } if *jitter == Nanos::ZERO => {
+                write!(f, "periodic:interval={interval},detour={detour}")
+            }
+            Self::Periodic { interval, detour, jitter } => {
+                write!(f, "periodic:interval={interval},detour={detour},jitter={jitter}")
+            }
+            Self::Poisson { interval, detour } => {
+                write!(f, "poisson:rate={}Hz,detour={detour}", 1e9 / interval.get() as f64)
+            }
+            Self::Renewal { gap, detour } => write!(f, "renewal:gap={gap},detour={detour}"),
+            Self::Sources { table, configuration, length } => {
+                write!(f, "sources:{},length={length}", table.display())?;
+                configuration.iter().try_for_each(|name| write!(f, ",configuration={name}"))
+            }
+            Self::Sum(parts) => {
+                for (number, part) in parts.iter().enumerate() {
+                    write!(f, "{}{part}", if number > 0 { "+" } else { "" })?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
