@@ -48,7 +48,7 @@ fn refuses_the_rest_and_says_why() {
         "periodic:interval=1ms,detour=1ms",
         "periodic:interval=1ms,detour=500us,jitter=900us",
         "poisson:rate=1kHz,detour=1ms",
-        "poisson:rate=1kHz,detour=exponential:1ms",
+        "poisson:rate=1kHz,detour=exponential:2ms",
         "periodic:interval=100000h,detour=1us,jitter=1us",
         "periodic:interval=1h,detour=1us,jitter=2562047h",
         "periodic:interval=0s,detour=0s+poisson:rate=1Hz,detour=1us",
@@ -105,7 +105,7 @@ fn laws_give_their_means_and_more_is_drawn_where_more_is_asked_for() {
         let trace = drawn(Nanos::ZERO);
         assert!((trace.noise_ratio() / ratio - 1.0).abs() < 0.03, "{text}: {} for {ratio}", trace.noise_ratio());
         if spec.varies() {
-            let more = drawn(4 * trace.length());
+            let more = drawn(Nanos::new(4 * trace.length().get()));
             assert!(more.length().get() > 3 * trace.length().get(), "{text}");
         }
     }
