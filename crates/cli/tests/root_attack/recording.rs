@@ -57,15 +57,17 @@ fn janitors_die_as_well() {
         |_, _| {
             let folder = folder();
             let bundle = folder.path().join("run");
-            let running = started(&bundle, &["--until-stopped"]);
+            let mut running = started(&bundle, &["--until-stopped"]);
             let left = instances_of(running.pid());
             assert_eq!(left.len(), 1);
+            let switch = Path::new(INSTANCES).join(&left[0]).join("tracing_on");
+            let records = || fs::read_to_string(&switch).unwrap() == "1\n";
+            running.wait_until("its instance records", records);
             kill(&janitor(&running));
             running.signal("KILL");
             // Its end is not waited for as usual, as the instance stays.
-            let instance = Path::new(INSTANCES).join(&left[0]);
             drop(running);
-            assert_eq!(fs::read_to_string(instance.join("tracing_on")).unwrap(), "1\n");
+            assert!(records(), "nobody was left to switch the instance off");
             report(&bundle);
             run(recording(&folder.path().join("next"), &["--duration", "100ms"])).expect(0, &[]);
             assert!(!instances().contains(&left[0]));

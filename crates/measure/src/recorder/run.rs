@@ -68,8 +68,9 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         let onset = self.onset();
         let mut node = self.document(&onset, &lanes);
         let threads: Vec<LoopThread> = self.threads(&lanes, onset.axis);
-        outside.sink.begin(&node, &threads, &mut self.names).map_err(RecordError::Sink)?;
+        // Before the bundle exists: who sees it takes the recording as begun, and the collector's memory takes its time.
         let mut collector = self.collector(&lanes, &onset)?;
+        outside.sink.begin(&node, &threads, &mut self.names).map_err(RecordError::Sink)?;
 
         let above = AboveLoops::raise(self.plan.policy, self.free.is_empty())?;
         // Everything is open and in its place; the command, too, starts with what is left.
