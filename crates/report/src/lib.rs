@@ -31,7 +31,7 @@ pub use form::grid;
 pub use form::paragraph::wrap;
 pub use form::sheet::{Form, Sheet};
 pub use form::value::Value;
-pub use law::LawReport;
+pub use law::{LawReport, LawRow};
 pub use mpi::validate::validate_figure;
 pub use predict::PredictReport;
 pub use record::html::{Drawn, Scaling};

@@ -3,6 +3,7 @@
 use becalm_units::Nanos;
 
 use crate::ScaleError;
+use crate::delay::TIME_LIMIT;
 
 /// One rank's noise, reduced to two numbers.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -25,6 +26,15 @@ pub struct LawPoint {
     pub linear_ratio: f64,
     /// Whether the linear law holds within 5 %: p <= 1/(10 n).
     pub valid: bool,
+}
+
+/// What may be of a job's noise at one number of ranks, if it may lose some share of its time; each with all else as it is.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct TolerablePoint {
+    /// The longest delay; nothing if there is no limit.
+    pub delay: Option<Nanos>,
+    /// The highest probability of a delay on one rank, 0 to 1.
+    pub probability: f64,
 }
 
 impl Law {
@@ -102,6 +112,41 @@ impl Law {
         })
     }
 
+    /// What slows a job of so many ranks down so that it loses `lost` of its time, 0 to below 1: 1 - 1/slowdown. That is 1 + d(n) D/G,
+    /// solved for each of n, D and p.
+    ///
+    /// # Errors
+    /// [`ScaleError::NoRanks`].
+    pub fn tolerable(&self, ranks: u64, lost: f64) -> Result<TolerablePoint, ScaleError> {
+        let point = self.at(ranks)?;
+        let added = self.tolerable_added_ns(lost);
+        let longest = added / point.delay_probability;
+        // A longer one than any time is no limit.
+        let delay = (longest < TIME_LIMIT.get() as f64).then(|| Nanos::new(longest.floor() as i64));
+        let probability = match added / self.delay.get() as f64 {
+            share if share < 1.0 => Self::tolerable_probability(ranks, share),
+            _ => 1.0,
+        };
+        Ok(TolerablePoint { delay, probability })
+    }
+
+    /// Up to how many ranks a job loses at most `lost` of its time; nothing if it does on any number.
+    #[must_use]
+    pub fn tolerable_ranks(&self, lost: f64) -> Option<u64> {
+        let share = self.tolerable_added_ns(lost) / self.delay.get() as f64;
+        // With d(n) below 1 the limit is only tended to.
+        if self.probability == 0.0 || self.delay == Nanos::ZERO || share >= 1.0 {
+            return None;
+        }
+        let ranks = libm::log1p(-share) / libm::log1p(-self.probability);
+        Some(ranks.max(0.0).floor() as u64)
+    }
+
+    /// What a phase may take longer on the average.
+    fn tolerable_added_ns(&self, lost: f64) -> f64 {
+        lost / (1.0 - lost) * self.grain.get() as f64
+    }
+
     /// The largest probability of a delay on one rank with which at most the given share of a machine's phases is
     /// delayed: p = 1 - (1-d)^(1/n).
     #[must_use]
@@ -155,6 +200,31 @@ mod tests {
     }
 
     proptest! {
+        /// What is tolerated loses as much as may be lost, and a little more of it loses more.
+        #[test]
+        fn what_is_tolerable_is_the_law_turned_round(
+            p in 1e-7_f64..0.5, delay_us in 1_i64..100_000, ranks in 1_u64..1_000_000, lost in 0.001_f64..0.9,
+        ) {
+            let grain = Nanos::from_millis(1);
+            let law = |delay, p| Law::new(grain, delay, p).unwrap();
+            let loses = |law: Law, ranks| 1.0 - 1.0 / law.at(ranks).unwrap().slowdown_ratio;
+            let delay = Nanos::from_micros(delay_us);
+            let tolerable = law(delay, p).tolerable(ranks, lost).unwrap();
+            let longest = tolerable.delay.unwrap();
+            prop_assert!(loses(law(longest, p), ranks) <= lost + 1e-9);
+            prop_assert!(loses(law(longest + Nanos::new(1), p), ranks) > lost - 1e-9);
+            let often = tolerable.probability;
+            prop_assert!(loses(law(delay, often), ranks) <= lost + 1e-9);
+            prop_assert!(often == 1.0 || loses(law(delay, (often * 1.001).min(1.0)), ranks) > lost * (1.0 - 1e-9) || often > 0.5);
+            match law(delay, p).tolerable_ranks(lost) {
+                None => prop_assert!(loses(law(delay, p), 1 << 50) <= lost + 1e-9),
+                Some(most) => {
+                    prop_assert!(most == 0 || loses(law(delay, p), most) <= lost + 1e-9);
+                    prop_assert!(loses(law(delay, p), most + 1) > lost - 1e-9);
+                }
+            }
+        }
+
         /// T07: the relative error of d ~ pn is at most np/2.
         #[test]
         fn the_linear_law_errs_by_at_most_half_np(n in 1_u64..1_000_000, np in 1e-9_f64..0.1) {

@@ -10,8 +10,8 @@
 //! - [`replay`]: bulk-synchronous phases with an instantaneous collective, plain and fast.
 //! - [`machine`], [`collective`], [`network`]: per-rank clocks and messages that cost time.
 //! - [`closed`]: whose time is in the added time of a replay, to the nanosecond.
-//! - [`predict`] and [`blame`]: the two questions that users ask, answered with the above; [`watch`] says how far
-//!   they are.
+//! - [`predict`] and [`blame`]: the two questions that users ask, answered with the above; [`phases`] says how the phases are spread,
+//!   [`tolerance`] turns the questions round, [`watch`] says how far they are.
 //!
 //! Nothing here does input or output, reads a clock or starts randomness by itself: the same arguments give the same
 //! numbers, on any machine and with any number of threads.
@@ -32,12 +32,14 @@ pub mod machine;
 pub mod network;
 pub mod noise;
 pub mod order;
+pub mod phases;
 pub mod placement;
 pub mod predict;
 pub mod random;
 pub mod replay;
 pub mod sampled;
 pub mod spec;
+pub mod tolerance;
 pub mod uncertainty;
 pub mod watch;
 mod workers;

@@ -468,6 +468,21 @@ impl Noise {
         Self { nodes: vec![NodeNoise { name: name.into(), cpus: vec![trace] }], together: false }
     }
 
+    /// The same without all detours that are longer.
+    ///
+    /// # Errors
+    /// Never: what is left of valid traces is valid.
+    pub fn no_longer_than(&self, longest: Nanos) -> Result<Self, TraceError> {
+        let trace = |trace: &NoiseTrace| {
+            NoiseTrace::new(trace.length(), trace.detours().filter(|(_, duration)| *duration <= longest))
+        };
+        let node = |node: &NodeNoise| {
+            NodeNoise::new(node.name(), node.cpus.iter().map(trace).collect::<Result<_, _>>()?)
+        };
+        let nodes = self.nodes.iter().map(node).collect::<Result<_, _>>()?;
+        Ok(Self { nodes, together: self.together })
+    }
+
     /// The noise of each node.
     #[must_use]
     pub fn nodes(&self) -> &[NodeNoise] {

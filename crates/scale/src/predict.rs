@@ -13,6 +13,7 @@ use crate::machine::JobMachine;
 use crate::network::Network;
 use crate::noise::{Noise, NoiseTrace};
 use crate::order::{DelayDistribution, UNITS_LIMIT};
+use crate::phases::{PhaseDurations, PhaseSpread};
 use crate::placement::{Placement, RANKS_LIMIT};
 use crate::replay::{ReplayOutcome, replay_each};
 use crate::uncertainty::{RecordingBounds, RecordingUncertainty};
@@ -89,6 +90,40 @@ pub struct RankPrediction {
     pub mean_phase_ns: Option<f64>,
     /// A phase without noise.
     pub quiet_phase_ns: f64,
+    /// How the durations of all phases of all replicas are spread.
+    pub spread: Option<PhaseSpread>,
+}
+
+impl RankPrediction {
+    /// The share of the job's time that it would take without noise, 0 to 1: the inverse of the slowdown.
+    #[must_use]
+    pub fn efficiency(&self) -> Option<f64> {
+        self.slowdown.map(|slowdown| 1.0 / slowdown.mean)
+    }
+}
+
+/// All replicas of a job.
+struct Replays {
+    outcomes: Vec<ReplayOutcome>,
+    quiet_phase_ns: f64,
+    durations: PhaseDurations,
+}
+
+impl Replays {
+    /// Takes replicas in their order.
+    fn take(&mut self, replicas: Vec<(ReplayOutcome, PhaseDurations)>) {
+        for (outcome, durations) in replicas {
+            self.outcomes.push(outcome);
+            self.durations.merge(&durations);
+        }
+    }
+
+    fn slowdown(&self) -> Option<Estimate> {
+        let ratio = |outcome: &ReplayOutcome| outcome.mean_phase_ns() / self.quiet_phase_ns;
+        let slowdowns: Vec<f64> = self.outcomes.iter().map(ratio).collect();
+        // Noise only ever delays.
+        from_replicas(&slowdowns).map(|estimate| not_below(estimate, 1.0))
+    }
 }
 
 /// A prediction for one grain and noise, whose tables serve all numbers of ranks.
@@ -147,62 +182,22 @@ impl<'a> Prediction<'a> {
         self.table.as_ref().map(|(_, distribution)| distribution)
     }
 
+    /// What is asked.
+    #[must_use]
+    pub const fn question(&self) -> &Question {
+        &self.question
+    }
+
     /// The answer for a number of ranks. Replicas run side by side; their number of threads changes nothing.
     ///
     /// # Errors
     /// [`ScaleError`] for no ranks, ranks that do not fill nodes, too many ranks, times that do not fit.
     pub fn row(&self, ranks: u64) -> Result<RankPrediction, ScaleError> {
         let question = &self.question;
-        if ranks == 0 {
-            return Err(ScaleError::NoRanks);
-        }
-        if !ranks.is_multiple_of(question.per_node) {
-            return Err(ScaleError::PartialNode { ranks, per_node: question.per_node });
-        }
-        question.collective.fits(&question.network, ranks, question.bytes, question.per_node)?;
-        let replicas: Vec<u64> = (0..question.replicas).collect();
-        let (outcomes, quiet_phase_ns) = match &self.table {
-            Some(_) if ranks > RANKS_LIMIT => (Vec::new(), question.grain.get() as f64),
-            Some((table, _)) => {
-                let one = |replica: &u64| {
-                    let offsets = self.placement(ranks).draw(table, question.seed, *replica)?;
-                    // However many ranks there are, a phase looks at few.
-                    let mut count = self.watch.count(ranks, 1);
-                    replay_each(table, &offsets, question.phases, None, |_| count.phase())
-                };
-                // As many side by side as their offsets fit into memory.
-                let mut outcomes = Vec::with_capacity(replicas.len());
-                for some in replicas.chunks(together(ranks, question.replicas)) {
-                    outcomes.extend(side_by_side(some, one)?);
-                }
-                (outcomes, question.grain.get() as f64)
-            }
-            None => {
-                if ranks > MESSAGES_LIMIT {
-                    return Err(ScaleError::TooManyRanks {
-                        ranks,
-                        limit: MESSAGES_LIMIT,
-                        method: "a replay of messages",
-                        advice: "; the ideal collective goes further",
-                    });
-                }
-                let quiet = self.quiet(ranks)?;
-                let one = |replica: &u64| self.messages(ranks, *replica);
-                // Large machines use all cores within one replica, and would need their memory for each.
-                let outcomes: Result<Vec<ReplayOutcome>, ScaleError> = if ranks >= crate::machine::PARALLEL_RANKS as u64
-                {
-                    replicas.iter().map(one).collect()
-                } else {
-                    side_by_side(&replicas, one)
-                };
-                (outcomes?, quiet.mean_phase_ns())
-            }
-        };
-        let slowdowns: Vec<f64> = outcomes.iter().map(|outcome| outcome.mean_phase_ns() / quiet_phase_ns).collect();
-        let means: Vec<f64> = outcomes.iter().map(ReplayOutcome::mean_phase_ns).collect();
+        let replays = self.replays(ranks)?;
+        let means: Vec<f64> = replays.outcomes.iter().map(ReplayOutcome::mean_phase_ns).collect();
         let (expected_ratio, law) = self.expected(ranks)?;
-        // Noise only ever delays.
-        let slowdown = from_replicas(&slowdowns).map(|estimate| not_below(estimate, 1.0));
+        let slowdown = replays.slowdown();
         Ok(RankPrediction {
             ranks,
             grain: question.grain,
@@ -214,10 +209,92 @@ impl<'a> Prediction<'a> {
             formula: !self.noise.together(),
             expected_ratio,
             law,
-            worst_phase: outcomes.iter().map(|outcome| outcome.worst_phase).max(),
+            worst_phase: replays.outcomes.iter().map(|outcome| outcome.worst_phase).max(),
             mean_phase_ns: from_replicas(&means).map(|estimate| estimate.mean),
-            quiet_phase_ns,
+            quiet_phase_ns: replays.quiet_phase_ns,
+            spread: replays.durations.spread(),
         })
+    }
+
+    /// The slowdown of a number of ranks alone, as [`Prediction::row`] has it.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn slowdown(&self, ranks: u64) -> Result<Option<Estimate>, ScaleError> {
+        self.replays(ranks).map(|replays| replays.slowdown())
+    }
+
+    /// The ends of the interval that a recording leaves open for a number of ranks, whatever a replay of it gives.
+    #[must_use]
+    pub fn recording_ends(&self, ranks: u64) -> Option<(f64, Option<f64>)> {
+        let bounds = self.uncertainty.as_ref()?.ends(self.units(ranks)?);
+        Some((bounds.low, bounds.high))
+    }
+
+    /// All replicas of a job.
+    fn replays(&self, ranks: u64) -> Result<Replays, ScaleError> {
+        let question = &self.question;
+        if ranks == 0 {
+            return Err(ScaleError::NoRanks);
+        }
+        if !ranks.is_multiple_of(question.per_node) {
+            return Err(ScaleError::PartialNode { ranks, per_node: question.per_node });
+        }
+        question.collective.fits(&question.network, ranks, question.bytes, question.per_node)?;
+        match &self.table {
+            Some((table, _)) => self.ideal(table, ranks),
+            None => self.with_messages(ranks),
+        }
+    }
+
+    fn ideal(&self, table: &DelayTable<'_>, ranks: u64) -> Result<Replays, ScaleError> {
+        let question = &self.question;
+        let durations = PhaseDurations::never_below(question.grain);
+        let mut replays = Replays { outcomes: Vec::new(), quiet_phase_ns: question.grain.get() as f64, durations };
+        if ranks > RANKS_LIMIT {
+            return Ok(replays);
+        }
+        let one = |replica: &u64| {
+            let offsets = self.placement(ranks).draw(table, question.seed, *replica)?;
+            // However many ranks there are, a phase looks at few.
+            let mut count = self.watch.count(ranks, 1);
+            let mut durations = PhaseDurations::never_below(question.grain);
+            let outcome = replay_each(table, &offsets, question.phases, None, |delay| {
+                durations.add(question.grain + delay);
+                count.phase();
+            })?;
+            Ok((outcome, durations))
+        };
+        // As many side by side as their offsets fit into memory.
+        let replicas: Vec<u64> = (0..question.replicas).collect();
+        for some in replicas.chunks(together(ranks, question.replicas)) {
+            replays.take(side_by_side(some, one)?);
+        }
+        Ok(replays)
+    }
+
+    fn with_messages(&self, ranks: u64) -> Result<Replays, ScaleError> {
+        if ranks > MESSAGES_LIMIT {
+            return Err(ScaleError::TooManyRanks {
+                ranks,
+                limit: MESSAGES_LIMIT,
+                method: "a replay of messages",
+                advice: "; the ideal collective goes further",
+            });
+        }
+        let quiet_phase_ns = self.quiet(ranks)?.mean_phase_ns();
+        let quiet = Nanos::new(quiet_phase_ns.ceil() as i64);
+        let one = |replica: &u64| self.messages(ranks, *replica, quiet);
+        let replicas: Vec<u64> = (0..self.question.replicas).collect();
+        // Large machines use all cores within one replica, and would need their memory for each.
+        let all: Vec<(ReplayOutcome, PhaseDurations)> = if ranks >= crate::machine::PARALLEL_RANKS as u64 {
+            replicas.iter().map(one).collect::<Result<_, ScaleError>>()?
+        } else {
+            side_by_side(&replicas, one)?
+        };
+        let mut replays = Replays { outcomes: Vec::new(), quiet_phase_ns, durations: PhaseDurations::around(quiet) };
+        replays.take(all);
+        Ok(replays)
     }
 
     fn placement(&self, ranks: u64) -> Placement {
@@ -226,18 +303,21 @@ impl<'a> Prediction<'a> {
 
     /// What the recording leaves open. What it gave itself is in it, too: another one may give that again.
     fn recording(&self, ranks: u64, slowdown: Option<Estimate>) -> Option<RecordingBounds> {
-        let (table, _) = self.table.as_ref()?;
-        let uncertainty = self.uncertainty.as_ref()?;
-        // All ranks at one offset are as late as those that replay different traces.
-        let units = (ranks / table.ranks_per_unit()).max(1);
-        let units = if self.question.synchronized { units.min(table.kinds().len() as u64) } else { units };
-        let bounds = uncertainty.bounds(units);
+        let bounds = self.uncertainty.as_ref()?.bounds(self.units(ranks)?);
         Some(match slowdown {
             Some(Estimate { mean, .. }) => {
                 RecordingBounds { low: bounds.low.min(mean), high: bounds.high.map(|high| high.max(mean)), ..bounds }
             }
             None => bounds,
         })
+    }
+
+    /// How many delays of units, as the table has them, a phase takes the largest of.
+    fn units(&self, ranks: u64) -> Option<u64> {
+        let (table, _) = self.table.as_ref()?;
+        // All ranks at one offset are as late as those that replay different traces.
+        let units = (ranks / table.ranks_per_unit()).max(1);
+        Some(if self.question.synchronized { units.min(table.kinds().len() as u64) } else { units })
     }
 
     /// Order statistics and law, where they apply.
@@ -259,17 +339,22 @@ impl<'a> Prediction<'a> {
     }
 
     /// One replica with messages.
-    fn messages(&self, ranks: u64, replica: u64) -> Result<ReplayOutcome, ScaleError> {
+    fn messages(
+        &self,
+        ranks: u64,
+        replica: u64,
+        quiet: Nanos,
+    ) -> Result<(ReplayOutcome, PhaseDurations), ScaleError> {
         let starts = self.placement(ranks).ranks(self.noise, self.question.seed, replica)?;
         let mut machine = JobMachine::new(self.question.network, &starts)?;
         drop(starts);
-        let mut durations = Durations::new(&self.question);
+        let (mut durations, mut spread) = (Durations::new(&self.question), PhaseDurations::around(quiet));
         let mut count = self.watch.count(ranks, ranks);
         for _ in 0..self.question.phases {
-            durations.add(self.phase(&mut machine)?);
+            spread.add(durations.add(self.phase(&mut machine)?));
             count.phase();
         }
-        Ok(durations.outcome)
+        Ok((durations.outcome, spread))
     }
 
     /// The same without noise. Once the machine is as it was a phase ago, apart from the time, all further phases are
@@ -330,12 +415,14 @@ impl Durations {
         Self { outcome: ReplayOutcome { phases: 0, grain, total: Nanos::ZERO, worst_phase: Nanos::ZERO, delayed: 0 } }
     }
 
-    fn add(&mut self, end: Nanos) {
+    /// Takes the end of a phase; gives how long it was.
+    fn add(&mut self, end: Nanos) -> Nanos {
         let duration = end - self.outcome.total;
         self.outcome.phases += 1;
         self.outcome.total = end;
         self.outcome.worst_phase = self.outcome.worst_phase.max(duration);
         self.outcome.delayed += u64::from(duration > self.outcome.grain);
+        duration
     }
 }
 

@@ -5,9 +5,11 @@ mod place;
 mod program;
 mod ranks;
 mod run;
+mod share;
 
 pub use cpus::{cpu_id, some_cpus};
 pub use place::{default_path, refuse_existing};
 pub use program::refuse_missing;
 pub use ranks::RanksArgs;
 pub use run::RunArgs;
+pub use share::tolerable;

@@ -2,11 +2,12 @@
 
 use std::io::Write;
 
-use becalm_report::LawReport;
+use becalm_report::{LawReport, LawRow};
 use becalm_scale::law::Law;
 use becalm_units::{Count, Nanos, Share};
 use clap::{ArgGroup, Args};
 
+use crate::arguments::tolerable;
 use crate::exit::Exit;
 use crate::output::{Output, emit};
 
@@ -36,6 +37,11 @@ pub struct LawArgs {
     /// Numbers of ranks, where k is 1,024
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,1k,16k", allow_hyphen_values = true)]
     ranks: Vec<Count>,
+
+    /// Say what a job stands that may lose this share of its time, like 5%: up to how many ranks, and at each of --ranks up to
+    /// which D and which p
+    #[arg(long, value_name = "SHARE", value_parser = tolerable, allow_hyphen_values = true)]
+    tolerate: Option<Share>,
 
     /// Print one JSON document (becalm.law/1)
     #[arg(long)]
@@ -68,8 +74,12 @@ fn report(args: &LawArgs) -> Result<LawReport, becalm_scale::ScaleError> {
         Some(rate) => Law::from_rate(args.grain, args.delay, rate)?,
         None => Law::new(args.grain, args.delay, args.probability.map_or(0.0, Share::ratio))?,
     };
-    let points = args.ranks.iter().map(|ranks| law.at(ranks.get())).collect::<Result<_, _>>()?;
-    Ok(LawReport { law, grain: args.grain, points })
+    let row = |ranks: &Count| {
+        let tolerable = args.tolerate.map(|lost| law.tolerable(ranks.get(), lost.ratio())).transpose()?;
+        Ok(LawRow { point: law.at(ranks.get())?, tolerable })
+    };
+    let rows = args.ranks.iter().map(row).collect::<Result<_, becalm_scale::ScaleError>>()?;
+    Ok(LawReport { law, grain: args.grain, tolerated: args.tolerate, rows })
 }
 
 #[cfg(test)]

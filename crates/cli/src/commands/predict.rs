@@ -18,11 +18,12 @@ use becalm_scale::order::UNITS_LIMIT;
 use becalm_scale::placement::RANKS_LIMIT;
 use becalm_scale::predict::{MESSAGES_LIMIT, Prediction, Question, RankPrediction};
 use becalm_scale::spec::Drawing;
+use becalm_scale::tolerance::Tolerance;
 use becalm_scale::watch::ReplayWatch;
-use becalm_units::{Count, CpuList, Nanos};
+use becalm_units::{Count, CpuList, Nanos, Share};
 use clap::Args;
 
-use crate::arguments::some_cpus;
+use crate::arguments::{some_cpus, tolerable};
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
 use crate::network::network;
@@ -112,6 +113,15 @@ pub struct PredictArgs {
     #[arg(long)]
     blame: bool,
 
+    /// Say up to how many ranks no more than this share of the job's time is lost to noise, like 5%, and for each of --ranks
+    /// that loses more which detours would have to go; for the ideal collective
+    #[arg(long, value_name = "SHARE", value_parser = tolerable, allow_hyphen_values = true)]
+    tolerate: Option<Share>,
+
+    /// How many node-hours such jobs take in a year: says how many of them noise takes
+    #[arg(long, value_name = "N", value_parser = node_hours, allow_hyphen_values = true)]
+    node_hours: Option<f64>,
+
     /// The seed from which offsets and the detours of formulas are drawn
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -132,6 +142,16 @@ pub struct PredictArgs {
 /// Parses a grain; 0 needs no unit.
 fn grain(text: &str) -> Result<Nanos, <Nanos as FromStr>::Err> {
     if text == "0" { Ok(Nanos::ZERO) } else { text.parse() }
+}
+
+/// Parses node-hours, which may be written like 250k.
+fn node_hours(text: &str) -> Result<f64, String> {
+    let (number, scale) = match text.strip_suffix('k') {
+        Some(number) => (number, 1e3),
+        None => (text.strip_suffix('M').unwrap_or(text), if text.ends_with('M') { 1e6 } else { 1.0 }),
+    };
+    let hours = number.parse::<f64>().ok().map(|number| number * scale).filter(|hours| (0.0..=1e15).contains(hours));
+    hours.ok_or_else(|| format!("'{text}' is no number of node-hours: write one like 250000, 250k or 1.5M, up to 1e15"))
 }
 
 /// The collectives with their algorithms, the default first.
@@ -177,7 +197,7 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         books: has_books(&questions[0], &ranks),
     });
     let size = cost::NoiseSize::of(&source.noise);
-    let bill = cost::Bill::new(&questions, &ranks, size, blame_part);
+    let bill = cost::Bill::new(&questions, &ranks, size, blame_part).tolerating(args.tolerate.is_some(), &questions, &ranks);
     match bill.verdict() {
         cost::LengthVerdict::Short => {}
         cost::LengthVerdict::Long(warning) => say(format_args!("{warning}")),
@@ -190,6 +210,7 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let bar = progress::bar(bill.steps() as u64, "predicting {msg} {wide_bar} {percent}%, {eta} left");
     let mut rows: Vec<RankPrediction> = Vec::with_capacity(questions.len() * ranks.len());
     let mut blames: Vec<(Nanos, Vec<Blame>)> = Vec::new();
+    let mut tolerances: Vec<Tolerance> = Vec::new();
     let mut end = 0;
     for question in &questions {
         let told = |ranks, phases| bar.inc(cost::steps_of_phases(&size, question, ranks, phases) as u64);
@@ -202,6 +223,13 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
             rows.push(prediction.row(*ranks)?);
             // With what is not phases.
             end += cost::steps_of_row(&size, question, *ranks) as u64;
+            bar.set_position(end);
+        }
+        if let Some(share) = args.tolerate {
+            bar.set_message("tolerance");
+            let watch = ReplayWatch::by(&told);
+            tolerances.push(Tolerance::of(&prediction, &source.noise, &ranks, share, watch)?);
+            end += bill.steps_of_tolerance(question, &ranks) as u64;
             bar.set_position(end);
         }
         if let (true, Some(booked)) = (args.blame, &source.booked) {
@@ -225,6 +253,8 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         blame: &blames,
         sources: &sources,
         places: &source.places,
+        tolerance: args.tolerate.map(|share| (share, tolerances.as_slice())),
+        node_hours: args.node_hours,
         warnings: &source.warnings,
     };
     emit(&report, Output::new(args.json, false), out)?;
@@ -234,10 +264,13 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
 /// A question for each grain and collective.
 ///
 /// # Errors
-/// If blame is asked of several collectives at once.
+/// If blame is asked of several collectives at once, or a tolerance of one that costs time.
 fn questions(args: &PredictArgs) -> Result<Vec<Question>, UsageError> {
     if args.blame && args.collective.len() > 1 {
         return Err(UsageError("--blame is for one --collective at a time".to_owned()));
+    }
+    if args.tolerate.is_some() && args.collective.iter().any(|collective| *collective != Collective::Ideal) {
+        return Err(UsageError("--tolerate is for the ideal collective".to_owned()));
     }
     let one = |grain: Nanos, collective: Collective| Question {
         grain,

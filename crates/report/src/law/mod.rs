@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use becalm_scale::law::{Law, LawPoint};
-use becalm_units::Nanos;
+use becalm_scale::law::{Law, LawPoint, TolerablePoint};
+use becalm_units::{Nanos, Share, plural};
 use serde::Serialize;
 
 use crate::Value;
@@ -12,7 +12,7 @@ use crate::form::field::{Object, fields};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
-use crate::form::value::{factor, three_digits};
+use crate::form::value::{factor, grouped, three_digits};
 use crate::report::Report;
 
 /// The law at some numbers of ranks.
@@ -22,18 +22,34 @@ pub struct LawReport {
     pub law: Law,
     /// Useful CPU time of a phase.
     pub grain: Nanos,
+    /// The share of its time that a job may lose, if that was asked.
+    pub tolerated: Option<Share>,
     /// What the law says for each number of ranks, in their order.
-    pub points: Vec<LawPoint>,
+    pub rows: Vec<LawRow>,
+}
+
+/// The law at one number of ranks.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LawRow {
+    /// What it says.
+    pub point: LawPoint,
+    /// What may be of the noise there, if that was asked.
+    pub tolerable: Option<TolerablePoint>,
 }
 
 fields! {
     /// The fields of a row.
-    ROW, row: LawPoint {
-        RANKS = catalogue::RANKS, |row| Value::Count(row.ranks);
-        DELAY_PROBABILITY = "delay_probability", "phases delayed", |row| Value::Ratio(row.delay_probability);
-        SLOWDOWN_RATIO = catalogue::SLOWDOWN_RATIO, |row| Value::Factor(row.slowdown_ratio);
-        LINEAR_RATIO = "linear_ratio", "linear law", |row| Value::Factor(row.linear_ratio);
-        VALID = "valid", "linear law valid", |row| Value::Flag(row.valid);
+    ROW, row: LawRow {
+        RANKS = catalogue::RANKS, |row| Value::Count(row.point.ranks);
+        DELAY_PROBABILITY = "delay_probability", "phases delayed", |row| Value::Ratio(row.point.delay_probability);
+        SLOWDOWN_RATIO = catalogue::SLOWDOWN_RATIO, |row| Value::Factor(row.point.slowdown_ratio);
+        LINEAR_RATIO = "linear_ratio", "linear law", |row| Value::Factor(row.point.linear_ratio);
+        VALID = "valid", "linear law valid", |row| Value::Flag(row.point.valid);
+        TOLERABLE_DELAY_NS = "tolerable_delay_ns", "D may be", |row| {
+            row.tolerable.and_then(|tolerable| tolerable.delay).map_or(Value::Missing, |delay| Value::Time(delay.get()))
+        };
+        TOLERABLE_PROBABILITY = "tolerable_probability", "p may be",
+            |row| row.tolerable.map_or(Value::Missing, |tolerable| Value::Ratio(tolerable.probability));
     }
 }
 
@@ -57,6 +73,8 @@ struct LawDocument {
     delay_ns: i64,
     rank_delay_probability: f64,
     limit_ratio: f64,
+    tolerated_ratio: Option<f64>,
+    tolerable_ranks: Option<u64>,
     rows: Vec<Object>,
 }
 
@@ -67,7 +85,9 @@ fn document(report: &LawReport) -> LawDocument {
         delay_ns: report.law.delay().get(),
         rank_delay_probability: report.law.probability(),
         limit_ratio: report.law.limit_ratio(),
-        rows: report.points.iter().map(|point| Object::new(ROW, point)).collect(),
+        tolerated_ratio: report.tolerated.map(Share::ratio),
+        tolerable_ranks: report.tolerated.and_then(|lost| report.law.tolerable_ranks(lost.ratio())),
+        rows: report.rows.iter().map(|row| Object::new(ROW, row)).collect(),
     }
 }
 
@@ -82,11 +102,22 @@ fn render(report: &LawReport, out: &mut Sheet<'_>) -> io::Result<()> {
         &format!("{of_rank}; no number of ranks is slowed down by more than {}", factor(law.limit_ratio())),
     )?;
     writeln!(out)?;
-    let fields = [&row::RANKS, &row::DELAY_PROBABILITY, &row::SLOWDOWN_RATIO, &row::LINEAR_RATIO, &row::VALID];
+    let mut fields = vec![&row::RANKS, &row::DELAY_PROBABILITY, &row::SLOWDOWN_RATIO, &row::LINEAR_RATIO, &row::VALID];
+    if report.tolerated.is_some() {
+        fields.extend([&row::TOLERABLE_DELAY_NS, &row::TOLERABLE_PROBABILITY]);
+    }
     let mut table = Table::new(&fields);
-    report.points.iter().for_each(|point| table.row(&fields, point));
+    report.rows.iter().for_each(|row| table.row(&fields, row));
     table.print(out)?;
-    if report.points.iter().any(|point| !point.valid) {
+    if let Some(lost) = report.tolerated {
+        let ranks = match law.tolerable_ranks(lost.ratio()) {
+            None => "on any number of ranks".to_owned(),
+            Some(ranks) => format!("up to {} {}", grouped(ranks), plural(ranks, "rank", "ranks")),
+        };
+        let others = "D may be, p may be: what loses as much at these ranks, with all else as it is";
+        paragraph(out, "  ", &format!("a job loses no more than {lost} of its time {ranks}; {others}"))?;
+    }
+    if report.rows.iter().any(|row| !row.point.valid) {
         let warning = "the linear law, 1 + p n D/G, holds within 5% only up to n = 1/(10 p); beyond, read the slowdown, \
                        1 + (1 - (1-p)^n) D/G";
         paragraph(out, "  ! ", warning)?;

@@ -2,6 +2,7 @@
 
 pub(crate) mod books;
 pub(crate) mod intervals;
+mod tolerance;
 
 use std::io::{self, Write};
 
@@ -10,8 +11,10 @@ use becalm_model::node::Warning;
 use becalm_scale::Noise;
 use becalm_scale::blame::{Blame, Without};
 use becalm_scale::collective::{Collective, Operation};
+use becalm_scale::phases::PhaseSpread;
 use becalm_scale::predict::{Question, RankPrediction};
-use becalm_units::{Count, Nanos, printable};
+use becalm_scale::tolerance::{Tolerance, lost};
+use becalm_units::{Count, Nanos, Share, printable};
 use serde::Serialize;
 
 use crate::Value;
@@ -46,6 +49,10 @@ pub struct PredictReport<'a> {
     pub sources: &'a [String],
     /// The node and the number of the CPU of each recorded trace.
     pub places: &'a [(String, i32)],
+    /// What share of a job's time may be lost, with the answers for each grain; if it was asked.
+    pub tolerance: Option<(Share, &'a [Tolerance])>,
+    /// How many node-hours such jobs take in a year, if it is known.
+    pub node_hours: Option<f64>,
     /// What limits what the numbers say.
     pub warnings: &'a [Warning],
 }
@@ -54,11 +61,12 @@ pub struct PredictReport<'a> {
 pub(crate) struct PredictedRow {
     row: RankPrediction,
     replicas: u64,
+    node_hours: Option<f64>,
 }
 
 impl PredictedRow {
     pub(crate) const fn new(row: RankPrediction, replicas: u64) -> Self {
-        Self { row, replicas }
+        Self { row, replicas, node_hours: None }
     }
 
     fn slowdown(&self, end: fn(&Estimate) -> f64) -> Value {
@@ -88,6 +96,19 @@ impl PredictedRow {
         }
     }
 
+    /// What of the node-hours noise takes, at a slowdown.
+    fn lost_hours(&self, slowdown: &Value) -> Value {
+        match (self.node_hours, slowdown) {
+            (Some(hours), Value::Factor(slowdown)) => Value::Often(hours * lost(*slowdown)),
+            _ => Value::Missing,
+        }
+    }
+
+    /// A time of the spread of phases.
+    fn spread(&self, of: fn(&PhaseSpread) -> Nanos) -> Value {
+        self.row.spread.as_ref().map_or(Value::Missing, |spread| Value::Time(of(spread).get()))
+    }
+
     /// The part of the added time that comes from the longest 1, 3 or 10 delays of the recording.
     fn longest(&self, number: usize) -> Value {
         self.row.recording.map_or(Value::Missing, |bounds| Value::Ratio(bounds.longest[number]))
@@ -115,6 +136,16 @@ fields! {
             |line| line.row.expected_ratio.map_or(Value::Missing, Value::Factor);
         LAW_RATIO = "law_ratio", "law",
             |line| line.row.law.map_or(Value::Missing, |law| Value::Factor(law.slowdown_ratio));
+        EFFICIENCY_RATIO = "efficiency_ratio", "efficiency",
+            |line| line.row.efficiency().map_or(Value::Missing, Value::Share);
+        LOST_NODE_HOURS = "lost_node_hours", "lost node-hours", |line| line.lost_hours(&line.slowdown(|slowdown| slowdown.mean));
+        LOST_NODE_HOURS_LOW = "lost_node_hours_low", "low", |line| line.lost_hours(&line.low());
+        LOST_NODE_HOURS_HIGH = "lost_node_hours_high", "high", |line| line.lost_hours(&line.high());
+        PHASE_MEDIAN_NS = "phase_median_ns", "median", |line| line.spread(|spread| spread.median);
+        PHASE_P99_NS = "phase_p99_ns", "99 %", |line| line.spread(|spread| spread.p99);
+        PHASE_P999_NS = "phase_p999_ns", "99.9 %", |line| line.spread(|spread| spread.p999);
+        DELAYED_RATIO = "delayed_ratio", "delayed",
+            |line| line.row.spread.map_or(Value::Missing, |spread| Value::Ratio(spread.delayed_ratio()));
         WORST_PHASE_NS = "worst_phase_ns", "worst phase",
             |line| line.row.worst_phase.map_or(Value::Missing, |worst| Value::Time(worst.get()));
         MEAN_PHASE_NS = "mean_phase_ns", "mean phase",
@@ -145,9 +176,11 @@ struct PredictDocument<'a> {
     replicas: u64,
     ranks_per_node: u64,
     synchronized: bool,
+    node_hours: Option<f64>,
     network: Option<String>,
     bytes: Option<u64>,
     rows: Vec<Object>,
+    tolerance: Vec<tolerance::ToleranceDoc>,
     added: Vec<books::BooksDoc>,
     blame: Vec<BlameDoc<'a>>,
     warnings: &'a [Warning],
@@ -194,9 +227,11 @@ fn document<'a>(report: &'a PredictReport<'_>) -> PredictDocument<'a> {
         replicas: question.replicas,
         ranks_per_node: question.per_node,
         synchronized: question.synchronized,
+        node_hours: report.node_hours,
         network: messages.then(|| question.network.to_string()),
         bytes: messages.then_some(question.bytes),
         rows: lines.iter().map(|line| Object::new(ROW, line)).collect(),
+        tolerance: tolerance::docs(report),
         added: books::docs(report),
         blame: blame_docs(report),
         warnings: report.warnings,
@@ -229,7 +264,8 @@ pub(crate) fn names<'a>(report: &PredictReport<'a>, entry: &Without) -> impl Ite
 }
 
 pub(crate) fn lines(report: &PredictReport<'_>) -> Vec<PredictedRow> {
-    report.rows.iter().map(|row| PredictedRow { row: row.clone(), replicas: report.question.replicas }).collect()
+    let (replicas, node_hours) = (report.question.replicas, report.node_hours);
+    report.rows.iter().map(|row| PredictedRow { row: row.clone(), replicas, node_hours }).collect()
 }
 
 fn detours(noise: &Noise) -> usize {
@@ -246,29 +282,19 @@ fn render(report: &PredictReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     }
     let lines = lines(report);
     let shown = |field: &Field<PredictedRow>| lines.iter().any(|line| (field.get)(line) != Value::Missing);
-    let mut fields = vec![&row::RANKS, &row::GRAIN_NS];
+    let mut job = vec![&row::RANKS, &row::GRAIN_NS];
     if collectives(report).len() > 1 {
-        fields.push(&row::COLLECTIVE);
+        job.push(&row::COLLECTIVE);
     }
+    let mut fields = job.clone();
     if lines.iter().any(|line| line.row.algorithm != line.row.collective) {
         fields.push(&row::ALGORITHM);
     }
     fields.push(&row::SLOWDOWN_RATIO);
-    for field in [&row::SLOWDOWN_LOW, &row::SLOWDOWN_HIGH, &row::EXPECTED_RATIO, &row::LAW_RATIO] {
-        if shown(field) {
-            fields.push(field);
-        }
-    }
-    fields.extend([&row::MEAN_PHASE_NS, &row::WORST_PHASE_NS]);
-    let mut table = Table::new(&fields);
-    for (at, row) in lines.iter().enumerate() {
-        if at > 0 && !same_curve(&lines[at - 1], row) {
-            table.rule();
-        }
-        table.row(&fields, row);
-    }
+    let some = [&row::SLOWDOWN_LOW, &row::SLOWDOWN_HIGH, &row::EXPECTED_RATIO, &row::LAW_RATIO, &row::EFFICIENCY_RATIO];
+    fields.extend(some.into_iter().chain([&row::LOST_NODE_HOURS]).filter(|field| shown(field)));
     writeln!(out, "\nSlowdown: mean phase / phase without noise")?;
-    table.print(out)?;
+    rows_table(&fields, &lines, out)?;
     for sentence in intervals::sentences(report.rows, report.question.replicas) {
         paragraph(out, "  ", &sentence)?;
     }
@@ -280,13 +306,36 @@ fn render(report: &PredictReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     if !meanings.is_empty() {
         paragraph(out, "  ", &meanings.join("; "))?;
     }
+    if let Some(hours) = report.node_hours {
+        let text = format!("lost node-hours: of {} a year", Value::Often(hours).cell());
+        paragraph(out, "  ", &text)?;
+    }
+    if shown(&row::DELAYED_RATIO) {
+        let spread = [&row::MEAN_PHASE_NS, &row::PHASE_MEDIAN_NS, &row::PHASE_P99_NS, &row::PHASE_P999_NS];
+        job.extend(spread.into_iter().chain([&row::WORST_PHASE_NS, &row::DELAYED_RATIO]));
+        writeln!(out, "\nPhases: how long they are, and the share that noise makes longer")?;
+        rows_table(&job, &lines, out)?;
+    }
     plot::draw(&curves(&lines), "Slowdown against ranks", out)?;
+    tolerance::render(report, out)?;
     for (grain, blames) in report.blame {
         for blame in blames {
             render_blame(report, *grain, blame, out)?;
         }
     }
     Ok(())
+}
+
+/// A table of rows, with a rule between curves.
+fn rows_table(fields: &[&Field<PredictedRow>], lines: &[PredictedRow], out: &mut Sheet<'_>) -> io::Result<()> {
+    let mut table = Table::new(fields);
+    for (at, row) in lines.iter().enumerate() {
+        if at > 0 && !same_curve(&lines[at - 1], row) {
+            table.rule();
+        }
+        table.row(fields, row);
+    }
+    table.print(out)
 }
 
 fn noise(report: &PredictReport<'_>) -> String {

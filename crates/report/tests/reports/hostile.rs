@@ -113,6 +113,8 @@ fn of_a_recording(name: &str) {
         blame: &[(Nanos::from_millis(1), vec![blame])],
         sources: &[name.to_owned()],
         places: &[(name.to_owned(), 3)],
+        tolerance: None,
+        node_hours: None,
         warnings: &[warning],
     });
 }

@@ -2,8 +2,10 @@ use becalm_model::node::Warning;
 use becalm_report::PredictReport;
 use becalm_scale::collective::Collective;
 use becalm_scale::predict::{Prediction, Question};
+use becalm_scale::tolerance::Tolerance;
+use becalm_scale::watch::ReplayWatch;
 use becalm_scale::{Noise, NoiseTrace};
-use becalm_units::Nanos;
+use becalm_units::{Nanos, Share};
 
 use crate::check;
 
@@ -25,6 +27,8 @@ fn a_job_under_periodic_noise() {
     };
     let prediction = Prediction::new(&noise, question).unwrap();
     let rows = [4, 64].map(|ranks| prediction.row(ranks).unwrap());
+    let share: Share = "3%".parse().unwrap();
+    let tolerance = Tolerance::of(&prediction, &noise, &[4, 64], share, ReplayWatch::NOBODY).unwrap();
     let warning = Warning {
         code: "short".to_owned(),
         message: "the recording is short".to_owned(),
@@ -41,6 +45,8 @@ fn a_job_under_periodic_noise() {
             blame: &[],
             sources: &[],
             places: &[],
+            tolerance: Some((share, &[tolerance])),
+            node_hours: Some(1e6),
             warnings: &[warning],
         },
     );

@@ -60,6 +60,15 @@ pub struct RecordingBounds {
     pub needed: Option<Nanos>,
 }
 
+/// The 95 % interval of a slowdown.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct RecordingEnds {
+    /// Its lower end.
+    pub low: f64,
+    /// Its upper end; nothing where the recording does not bound it.
+    pub high: Option<f64>,
+}
+
 /// What is known of the noise of a machine of which there is one recording; for one grain.
 #[derive(Clone, Debug)]
 pub struct RecordingUncertainty {
@@ -101,14 +110,26 @@ impl RecordingUncertainty {
     /// What it says of so many units, ranks or nodes, at offsets of their own.
     #[must_use]
     pub fn bounds(&self, units: u64) -> RecordingBounds {
-        let n = units.clamp(1, UNITS_LIMIT) as f64;
         let mut stream = Stream::new(self.seed, Purpose::Recording, units);
-        let mut drawn: Vec<Drawn> = (0..DRAWS).map(|_| self.draw(n, &mut stream)).collect();
+        let RecordingEnds { low, high } = self.drawn_ends(units, &mut stream);
+        let n = units.clamp(1, UNITS_LIMIT) as f64;
+        let needed = if high.is_some() { None } else { self.needed(n, &mut stream) };
+        RecordingBounds { low, high, longest: self.blocks.shares(n), needed }
+    }
+
+    /// The ends of the same interval alone.
+    #[must_use]
+    pub fn ends(&self, units: u64) -> RecordingEnds {
+        self.drawn_ends(units, &mut Stream::new(self.seed, Purpose::Recording, units))
+    }
+
+    fn drawn_ends(&self, units: u64, stream: &mut Stream) -> RecordingEnds {
+        let n = units.clamp(1, UNITS_LIMIT) as f64;
+        let mut drawn: Vec<Drawn> = (0..DRAWS).map(|_| self.draw(n, stream)).collect();
         let (low, high) = ends(&mut drawn);
         let bounded = (self.tail.is_some() || self.extremes.settled()) && is_bounded(&drawn);
-        let needed = if bounded { None } else { self.needed(n, &mut stream) };
         let over = |added: f64| 1.0 + added / self.grain;
-        RecordingBounds { low: over(low), high: bounded.then(|| over(high)), longest: self.blocks.shares(n), needed }
+        RecordingEnds { low: over(low), high: bounded.then(|| over(high)) }
     }
 
     fn draw(&self, n: f64, stream: &mut Stream) -> Drawn {

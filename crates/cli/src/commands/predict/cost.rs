@@ -30,6 +30,10 @@ mod part {
     pub(super) const PIECE: f64 = 1.0;
     /// A grain of one rank's work that meets many detours, among which its end is searched.
     pub(super) const SEARCH: f64 = 20.0;
+    /// Numbers of ranks that are tried for a tolerance, worth as many of the largest that is asked for; and lengths of detours, each with
+    /// a table of its own.
+    pub(super) const TRIED_RANKS: f64 = 15.0;
+    pub(super) const TRIED_LENGTHS: f64 = 12.0;
 }
 
 /// How large noise is, as far as predictions cost more for it.
@@ -171,6 +175,22 @@ impl Bill {
     /// The steps of the tables of one question; collectives with messages need none.
     pub(super) fn steps_of_table(&self, question: &Question) -> f64 {
         if question.collective == Collective::Ideal { part::TABLED * self.size.detours } else { 0.0 }
+    }
+
+    /// The same with the search for what is tolerated, if it is asked for.
+    pub(super) fn tolerating(mut self, asked: bool, questions: &[Question], ranks: &[u64]) -> Self {
+        if asked {
+            self.steps += questions.iter().map(|question| self.steps_of_tolerance(question, ranks)).sum::<f64>();
+        }
+        self
+    }
+
+    /// The part of it that is the search for what is tolerated, for one of the questions.
+    pub(super) fn steps_of_tolerance(&self, question: &Question, ranks: &[u64]) -> f64 {
+        let row = |ranks: &u64| steps_of_row(&self.size, question, *ranks);
+        let most = ranks.iter().map(row).fold(0.0, f64::max);
+        let cut = |ranks: &u64| part::TRIED_LENGTHS * (self.steps_of_table(question) + row(ranks));
+        part::TRIED_RANKS * most + ranks.iter().map(cut).sum::<f64>()
     }
 
     /// The part of it that is blame, for one of the questions.

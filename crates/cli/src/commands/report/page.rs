@@ -157,6 +157,8 @@ impl PagePrediction {
             blame: &self.blame,
             sources: &self.names,
             places: &self.source.places,
+            tolerance: None,
+            node_hours: None,
             warnings: &self.warnings,
         }
     }

@@ -1,0 +1,101 @@
+//! Up to how many ranks, and up to which length of detours, a job loses no more than it may.
+
+use std::io;
+
+use becalm_scale::tolerance::{TRIED_RANKS, ToleratedDetours, Tolerance};
+use becalm_units::{Count, Nanos};
+use serde::Serialize;
+
+use super::PredictReport;
+use crate::Value;
+use crate::form::paragraph::{heading, paragraph};
+use crate::form::sheet::Sheet;
+use crate::form::value::{grouped, time};
+
+/// The answers for one grain in JSON.
+#[derive(Serialize)]
+pub(super) struct ToleranceDoc {
+    grain_ns: i64,
+    /// The share of the job's time that may be lost.
+    lost_ratio: f64,
+    /// Up to so many ranks no more is lost; 0 if even one node loses more.
+    ranks: u64,
+    ranks_low: Option<u64>,
+    ranks_high: Option<u64>,
+    /// Whether more ranks were not tried.
+    ranks_limited: bool,
+    detours: Vec<DetoursDoc>,
+}
+
+/// What would have to go.
+#[derive(Serialize)]
+struct DetoursDoc {
+    ranks: u64,
+    longest_ns: i64,
+    longer_hz: f64,
+}
+
+pub(super) fn docs(report: &PredictReport<'_>) -> Vec<ToleranceDoc> {
+    let Some((share, answers)) = report.tolerance else { return Vec::new() };
+    let detours = |detours: &ToleratedDetours| DetoursDoc {
+        ranks: detours.ranks,
+        longest_ns: detours.longest.get(),
+        longer_hz: detours.longer_hz,
+    };
+    let doc = |tolerance: &Tolerance| ToleranceDoc {
+        grain_ns: tolerance.grain.get(),
+        lost_ratio: share.ratio(),
+        ranks: tolerance.ranks.ranks,
+        ranks_low: tolerance.ranks.interval.map(|(low, _)| low),
+        ranks_high: tolerance.ranks.interval.map(|(_, high)| high),
+        ranks_limited: is_limit(report, tolerance.ranks.ranks),
+        detours: tolerance.detours.iter().map(detours).collect(),
+    };
+    answers.iter().map(doc).collect()
+}
+
+/// Whether more ranks than these were not tried.
+fn is_limit(report: &PredictReport<'_>, ranks: u64) -> bool {
+    ranks.saturating_add(report.question.per_node) > TRIED_RANKS
+}
+
+/// As sentences.
+pub(super) fn render(report: &PredictReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
+    let Some((share, answers)) = report.tolerance else { return Ok(()) };
+    heading(out, &format!("Tolerance: noise may take {share} of the job's time"))?;
+    for tolerance in answers {
+        paragraph(out, "  ", &up_to(report, tolerance))?;
+        for detours in &tolerance.detours {
+            paragraph(out, "    ", &without(detours))?;
+        }
+    }
+    Ok(())
+}
+
+fn up_to(report: &PredictReport<'_>, tolerance: &Tolerance) -> String {
+    let ranks = |ranks: u64| match ranks {
+        0 => "none".to_owned(),
+        ranks if is_limit(report, ranks) => format!("{} and more", Count::new(ranks)),
+        ranks => grouped(ranks),
+    };
+    let interval = tolerance.ranks.interval.map(|(low, high)| format!(" (95 %: {} to {})", ranks(low), ranks(high)));
+    let interval = interval.unwrap_or_default();
+    let answer = match (tolerance.ranks.ranks, report.question.per_node) {
+        (0, 1) => "a single rank loses more".to_owned(),
+        (0, per_node) => format!("a single node of {per_node} ranks loses more"),
+        (found, _) => format!("no more is lost up to {} ranks", ranks(found)),
+    };
+    format!("grain {}: {answer}{interval}", tolerance.grain)
+}
+
+fn without(detours: &ToleratedDetours) -> String {
+    let ranks = Count::new(detours.ranks);
+    let rate = Value::Rate(detours.longer_hz).cell();
+    match detours.longest {
+        Nanos::ZERO => format!("at {ranks} ranks no detour may be left: a CPU has {rate}"),
+        longest => {
+            let longest = time(longest.get());
+            format!("at {ranks} ranks all detours longer than {longest} would have to go: a CPU has {rate} of them")
+        }
+    }
+}
