@@ -9,12 +9,8 @@ use crate::noise::Noise;
 /// The law knows one length. It is asked where the standard deviation of lengths is at most so many times their mean.
 const SPREAD_LIMIT: f64 = 0.5;
 
-/// Order statistics are valid where what is too much in them is at most so much of the grain, whatever the ranks.
-const SHORT_REST: f64 = 0.05;
-
-/// And where a phase waits at least so many times the mean rest of a detour, since then nearly all detours that begin
-/// while ranks wait reach into the next phase.
-const LONG_WAIT: f64 = 1.8;
+/// Order statistics are valid where so many ranks are within a detour at any time.
+const WITHIN: f64 = 100.0;
 
 /// The detours of one CPU.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -57,13 +53,12 @@ impl DetourLengths {
         Law::new(grain, Nanos::new(self.mean.round() as i64), probability).map(Some)
     }
 
-    /// Whether the mean longest delay that order statistics give is one that a replay has, too. They take a phase as one that
-    /// starts at any time, also within a detour; phases start when the last rank is there, so that a rank starts within a
-    /// detour only if that began while it waited.
+    /// Whether phases of so many ranks may be taken to start at random times, as order statistics take them: also within a detour. A
+    /// phase starts when the last rank is there, so that a rank is within a detour only if that began while it waited. Where many
+    /// are within detours at any time, a phase nearly always ends with one that many others of the same kind outlast.
     #[must_use]
-    pub fn starts_are_random(&self, grain: Nanos, mean_delay_ns: f64) -> bool {
-        let rest = if self.mean > 0.0 { self.squares / (2.0 * self.mean) } else { 0.0 };
-        rest <= SHORT_REST * grain.get() as f64 || mean_delay_ns >= LONG_WAIT * rest
+    pub fn starts_are_random(&self, ranks: u64) -> bool {
+        self.rate == 0.0 || self.rate * self.mean * ranks as f64 >= WITHIN
     }
 }
 
@@ -101,8 +96,6 @@ mod tests {
     #[test]
     fn few_ranks_do_not_start_within_long_detours() {
         let lengths = lengths("poisson:rate=1Hz,detour=10ms");
-        assert!(!lengths.starts_are_random(Nanos::from_micros(100), 2.7e6));
-        assert!(lengths.starts_are_random(Nanos::from_micros(100), 9.9e6));
-        assert!(lengths.starts_are_random(Nanos::from_millis(200), 0.0));
+        assert!(!lengths.starts_are_random(64) && lengths.starts_are_random(1 << 20));
     }
 }

@@ -78,8 +78,8 @@ pub struct RankPrediction {
     pub recording: Option<RecordingBounds>,
     /// Whether the noise is a formula, of which nothing is unknown.
     pub formula: bool,
-    /// What order statistics expect, for the ideal collective and ranks that are not synchronized, where phases may be taken
-    /// to start at random times; see [`DetourLengths`].
+    /// What order statistics expect, for the ideal collective and ranks that are not synchronized, where these are too many to be
+    /// replayed and phases may be taken to start at random times; see [`DetourLengths::starts_are_random`].
     pub expected_ratio: Option<f64>,
     /// What the noise law says, with the rate and the mean length of the detours, which must be about as long as each other;
     /// for the ideal collective and ranks that are not synchronized and share no node.
@@ -329,10 +329,9 @@ impl<'a> Prediction<'a> {
         let units = (ranks / table.ranks_per_unit()).max(1);
         let grain = self.question.grain;
         let lengths = DetourLengths::new(self.noise);
-        // Beyond what is replayed nothing better is known.
-        let valid = |delay: f64| ranks > RANKS_LIMIT || lengths.starts_are_random(grain, delay);
-        let expected = (units <= UNITS_LIMIT && valid(distribution.expected_max_ns(units)))
-            .then(|| distribution.expected_slowdown(units));
+        // Where there is a replay, that is the answer. Beyond, phases start at random times if many ranks are within detours.
+        let shown = ranks > RANKS_LIMIT && units <= UNITS_LIMIT && lengths.starts_are_random(ranks);
+        let expected = shown.then(|| distribution.expected_slowdown(units));
         // The law's ranks are independent of each other.
         let law = if table.ranks_per_unit() == 1 { lengths.law(grain)? } else { None };
         Ok((expected, law.map(|law| law.at(ranks)).transpose()?))
@@ -447,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_expected_is_shown_where_it_is_what_a_replay_gives() {
+    fn what_is_expected_is_shown_where_there_is_no_replay() {
         let trace = "poisson:rate=1Hz,detour=10ms".parse::<crate::spec::NoiseSpec>().unwrap().trace(1).unwrap();
         let noise = Noise::apart("poisson", trace);
         let prediction = Prediction::new(&noise, Question { phases: 20_000, ..question() }).unwrap();
@@ -455,9 +454,32 @@ mod tests {
         assert_eq!(row.expected_ratio, None, "it would be 15 times the replay");
         let law = row.law.unwrap().slowdown_ratio;
         assert!((law - 1.638).abs() < 0.002, "{law}");
-        let many = prediction.row(1 << 17).unwrap();
-        let (expected, replayed) = (many.expected_ratio.unwrap(), many.slowdown.unwrap().mean);
-        assert!((expected / replayed - 1.0).abs() < 0.05, "{expected} {replayed}");
+        let many = prediction.row(1 << 30).unwrap();
+        assert!(many.slowdown.is_none() && many.expected_ratio.is_some_and(|expected| expected > 100.0), "{many:?}");
+    }
+
+    /// The rule by which expectations are shown, held against replays where there still are some.
+    #[test]
+    fn where_many_ranks_are_within_detours_order_statistics_are_what_a_replay_gives() {
+        for (spec, grain_us) in [
+            ("poisson:rate=1Hz,detour=10ms", 100),
+            ("poisson:rate=10Hz,detour=1ms", 1_000),
+            ("poisson:rate=100Hz,detour=100us", 10_000),
+            ("poisson:rate=10Hz,detour=exponential:1ms", 100),
+            ("poisson:rate=20Hz,detour=pareto:100us:3", 500),
+        ] {
+            let trace = spec.parse::<crate::spec::NoiseSpec>().unwrap().trace(1).unwrap();
+            let noise = Noise::apart(spec, trace);
+            let grain = Nanos::from_micros(grain_us);
+            let prediction = Prediction::new(&noise, Question { phases: 5_000, grain, ..question() }).unwrap();
+            let lengths = DetourLengths::new(&noise);
+            let ranks = (5..27).map(|power| 1 << power).find(|ranks| lengths.starts_are_random(*ranks)).unwrap();
+            for ranks in [ranks, 8 * ranks] {
+                let expected = prediction.distribution().unwrap().expected_slowdown(ranks);
+                let replayed = prediction.slowdown(ranks).unwrap().unwrap().mean;
+                assert!((expected / replayed - 1.0).abs() < 0.05, "{spec} at {ranks}: {expected} {replayed}");
+            }
+        }
     }
 
     #[test]

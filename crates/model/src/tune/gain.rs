@@ -23,9 +23,20 @@ pub struct Gain {
     /// The ranks of the job.
     pub ranks: u64,
     /// The slowdown as recorded.
-    pub slowdown: f64,
+    pub slowdown: PredictedSlowdown,
     /// The slowdown without all sources that the plan removes.
-    pub without: f64,
+    pub without: PredictedSlowdown,
+}
+
+/// A slowdown with the 95 % interval that the recording leaves open.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct PredictedSlowdown {
+    /// By the recording as it is.
+    pub mean: f64,
+    /// The lower end; nothing where ranks are too many for one.
+    pub low: Option<f64>,
+    /// The upper end; nothing where the recording does not bound it.
+    pub high: Option<f64>,
 }
 
 /// What a job gains by one change of the plan.
@@ -34,5 +45,5 @@ pub struct StepGain {
     /// The recorded sources that it removes; empty if none was recorded.
     pub sources: Vec<String>,
     /// Numbers of ranks, and the slowdown that is left without those sources; empty if there are none.
-    pub without: Vec<(u64, f64)>,
+    pub without: Vec<(u64, PredictedSlowdown)>,
 }

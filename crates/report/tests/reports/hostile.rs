@@ -12,7 +12,7 @@ use becalm_model::node::Warning;
 use becalm_model::study::ConfigurationOutcome;
 use becalm_model::tune::{
     Area, Attempt, BootParameter, Change, Check, Chosen, CpuChoice, Family, Finding, Gains, Knob, Note,
-    Outcome as Tried, Plan, Profile, Severity, Stage, StepGain,
+    Outcome as Tried, Plan, PredictedSlowdown, Profile, Severity, Stage, StepGain,
 };
 use becalm_model::validation::ValidationDoc;
 use becalm_report::{
@@ -256,7 +256,8 @@ fn of_tuning(name: &str) {
         }],
         notes: vec![Note { family: Family::Affinity, text: text() }],
     };
-    let gaining = StepGain { sources: vec![text()], without: vec![(64, 1.25)] };
+    let without = PredictedSlowdown { mean: 1.25, low: Some(1.2), high: None };
+    let gaining = StepGain { sources: vec![text()], without: vec![(64, without)] };
     let steps = vec![gaining.clone(), gaining];
     let gains = Gains { run: name.into(), grain: Nanos::from_millis(1), total: Vec::new(), steps };
     check(&TunePlanReport { plan: &plan, gains: None });

@@ -8,7 +8,7 @@ use std::path::Path;
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
 use becalm_model::remedy::NoiseSource;
-use becalm_model::tune::{Gain, Gains, StepGain};
+use becalm_model::tune::{Gain, Gains, PredictedSlowdown, StepGain};
 use becalm_scale::ScaleError;
 use becalm_scale::books::BookedNoise;
 use becalm_scale::collective::Collective;
@@ -73,21 +73,23 @@ struct Scale<'a> {
     booked: &'a BookedNoise,
     question: Question,
     ranks: &'a [u64],
-    known: HashMap<Vec<bool>, Vec<f64>>,
+    known: HashMap<Vec<bool>, Vec<PredictedSlowdown>>,
 }
 
 impl Scale<'_> {
-    fn slowdowns(&mut self, out: &[bool]) -> anyhow::Result<Vec<f64>> {
+    fn slowdowns(&mut self, out: &[bool]) -> anyhow::Result<Vec<PredictedSlowdown>> {
         if let Some(known) = self.known.get(out) {
             return Ok(known.clone());
         }
         let noise = self.booked.without(out)?;
-        let prediction = Prediction::new(&noise, self.question)?;
-        let slowdown = |ranks: &u64| -> anyhow::Result<f64> {
+        let prediction = Prediction::new(&noise, self.question)?.of_recording();
+        let slowdown = |ranks: &u64| -> anyhow::Result<PredictedSlowdown> {
             let row = prediction.row(*ranks)?;
-            Ok(row.slowdown.map(|slowdown| slowdown.mean).or(row.expected_ratio).unwrap_or(1.0))
+            let mean = row.slowdown.map(|slowdown| slowdown.mean).or(row.expected_ratio).unwrap_or(1.0);
+            let (low, high) = row.recording.map_or((None, None), |bounds| (Some(bounds.low), bounds.high));
+            Ok(PredictedSlowdown { mean, low, high })
         };
-        let slowdowns = self.ranks.iter().map(slowdown).collect::<anyhow::Result<Vec<f64>>>()?;
+        let slowdowns = self.ranks.iter().map(slowdown).collect::<anyhow::Result<Vec<_>>>()?;
         self.known.insert(out.to_vec(), slowdowns.clone());
         Ok(slowdowns)
     }

@@ -4,7 +4,9 @@
 
 use std::io::{self, Write};
 
-use becalm_model::tune::{BootParameter, Change, Family, Gain, Gains, Note, Plan, Profile, StepGain};
+use becalm_model::tune::{
+    BootParameter, Change, Family, Gain, Gains, Note, Plan, PredictedSlowdown, Profile, StepGain,
+};
 use becalm_units::{CpuList, printable};
 use serde::Serialize;
 
@@ -69,9 +71,18 @@ const CHANGE: &[Field<PlannedChange>] = &[
 
 const GAIN: &[Field<Gain>] = &[
     catalogue::RANKS.field(|row| Value::Count(row.ranks)),
-    catalogue::SLOWDOWN_RATIO.field(|row| Value::Factor(row.slowdown)),
-    Field { name: "without_ratio", title: "without what the plan removes", get: |row| Value::Factor(row.without) },
+    catalogue::SLOWDOWN_RATIO.field(|row| Value::Factor(row.slowdown.mean)),
+    Field { name: "slowdown_low", title: "low", get: |row| end(row.slowdown.low) },
+    Field { name: "slowdown_high", title: "high", get: |row| end(row.slowdown.high) },
+    Field { name: "without_ratio", title: "without what the plan removes", get: |row| Value::Factor(row.without.mean) },
+    Field { name: "without_low", title: "low", get: |row| end(row.without.low) },
+    Field { name: "without_high", title: "high", get: |row| end(row.without.high) },
 ];
+
+/// An end of an interval.
+fn end(end: Option<f64>) -> Value {
+    end.map_or(Value::Missing, Value::Factor)
+}
 
 #[derive(Serialize)]
 struct PlanDocument<'a> {
@@ -105,6 +116,8 @@ struct StepDocument<'a> {
 struct WithoutDocument {
     ranks: u64,
     without_ratio: f64,
+    without_low: Option<f64>,
+    without_high: Option<f64>,
 }
 
 fn document<'a>(plan: &'a Plan, gains: Option<&'a Gains>) -> PlanDocument<'a> {
@@ -143,7 +156,16 @@ fn step_document<'a>(number: u64, change: &'a Change, gain: Option<&'a StepGain>
         reason: &change.reason,
         risk: change.risk.as_deref().unwrap_or_default(),
         sources: gain.map_or(&[][..], |gain| &gain.sources),
-        gains: without.iter().map(|(ranks, ratio)| WithoutDocument { ranks: *ranks, without_ratio: *ratio }).collect(),
+        gains: without.iter().map(without_document).collect(),
+    }
+}
+
+fn without_document((ranks, without): &(u64, PredictedSlowdown)) -> WithoutDocument {
+    WithoutDocument {
+        ranks: *ranks,
+        without_ratio: without.mean,
+        without_low: without.low,
+        without_high: without.high,
     }
 }
 
@@ -189,14 +211,18 @@ fn print_gains(plan: &Plan, gains: &Gains, out: &mut Sheet<'_>) -> io::Result<()
     let from = format!("the noise of CPU {} in {run}, in phases of {grain}", plan.cpus);
     paragraph(out, "  ", &format!("expected gain at most, by {from}:"))?;
     writeln!(out)?;
-    let fields = columns(GAIN, &["ranks", "slowdown_ratio", "without_ratio"]);
+    let fields = columns(
+        GAIN,
+        &["ranks", "slowdown_ratio", "slowdown_low", "slowdown_high", "without_ratio", "without_low", "without_high"],
+    );
     let mut table = Table::new(&fields);
     gains.total.iter().for_each(|row| table.row(&fields, row));
     table.print(out)?;
     let text = format!(
-        "'slowdown without' is what is left at {} ranks of {} if the sources that a change aims at vanish altogether",
+        "'slowdown without' is what is left at {} ranks of {} if the sources that a change aims at vanish altogether; low \
+         and high: the 95 % interval, as another recording, or a longer one, would show",
         grouped(last.ranks),
-        factor(last.slowdown)
+        factor(last.slowdown.mean)
     );
     paragraph(out, "  ", &text)
 }
@@ -243,7 +269,7 @@ fn rows(plan: &Plan, gains: Option<&Gains>, merge: bool) -> Vec<PlannedChange> {
     let mut merged: Vec<(u64, &Change, PlannedChange)> = Vec::new();
     let key = |change: &Change| (alike(change), change.from.clone(), change.to.clone());
     for (number, change, gain) in numbered(plan, gains) {
-        let without = gain.and_then(|gain| gain.without.last()).map(|(_, without)| *without);
+        let without = gain.and_then(|gain| gain.without.last()).map(|(_, without)| without.mean);
         let may_join = merge && without.is_none() && alike(change).is_some();
         let same = |seen: &Change, row: &PlannedChange| row.without.is_none() && key(seen) == key(change);
         match merged.iter_mut().find(|(_, seen, row)| may_join && same(seen, row)) {
@@ -332,11 +358,12 @@ mod tests {
     #[test]
     fn what_has_a_gain_of_its_own_is_a_row_of_its_own() {
         let plan = plan(vec![thread(7, "a"), thread(8, "b"), thread(9, "c")]);
-        let gaining = StepGain { sources: vec!["task b".into()], without: vec![(64, 1.25)] };
+        let slowdown = |mean| PredictedSlowdown { mean, low: Some(1.1), high: None };
+        let gaining = StepGain { sources: vec!["task b".into()], without: vec![(64, slowdown(1.25))] };
         let gains = Gains {
             run: "run.becalm".into(),
             grain: Nanos::from_millis(1),
-            total: vec![Gain { ranks: 64, slowdown: 1.5, without: 1.25 }],
+            total: vec![Gain { ranks: 64, slowdown: slowdown(1.5), without: slowdown(1.25) }],
             steps: vec![StepGain::default(), gaining, StepGain::default()],
         };
         let text = text(&plan, Some(&gains), false);
