@@ -139,6 +139,8 @@ fn show_page(bundle: &Bundle, summary: &Summary) -> anyhow::Result<()> {
         blame: &blames,
         sources: &names,
         places: &noise.places,
+        tolerance: None,
+        node_hours: None,
         warnings: &noise.warnings,
     };
     check_report(&report);

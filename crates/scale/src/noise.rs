@@ -476,9 +476,8 @@ impl Noise {
         let trace = |trace: &NoiseTrace| {
             NoiseTrace::new(trace.length(), trace.detours().filter(|(_, duration)| *duration <= longest))
         };
-        let node = |node: &NodeNoise| {
-            NodeNoise::new(node.name(), node.cpus.iter().map(trace).collect::<Result<_, _>>()?)
-        };
+        let node =
+            |node: &NodeNoise| NodeNoise::new(node.name(), node.cpus.iter().map(trace).collect::<Result<_, _>>()?);
         let nodes = self.nodes.iter().map(node).collect::<Result<_, _>>()?;
         Ok(Self { nodes, together: self.together })
     }

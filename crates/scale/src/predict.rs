@@ -254,7 +254,7 @@ impl<'a> Prediction<'a> {
         if ranks > RANKS_LIMIT {
             return Ok(replays);
         }
-        let one = |replica: &u64| {
+        let one = |replica: &u64| -> Result<(ReplayOutcome, PhaseDurations), ScaleError> {
             let offsets = self.placement(ranks).draw(table, question.seed, *replica)?;
             // However many ranks there are, a phase looks at few.
             let mut count = self.watch.count(ranks, 1);
@@ -338,12 +338,7 @@ impl<'a> Prediction<'a> {
     }
 
     /// One replica with messages.
-    fn messages(
-        &self,
-        ranks: u64,
-        replica: u64,
-        quiet: Nanos,
-    ) -> Result<(ReplayOutcome, PhaseDurations), ScaleError> {
+    fn messages(&self, ranks: u64, replica: u64, quiet: Nanos) -> Result<(ReplayOutcome, PhaseDurations), ScaleError> {
         let starts = self.placement(ranks).ranks(self.noise, self.question.seed, replica)?;
         let mut machine = JobMachine::new(self.question.network, &starts)?;
         drop(starts);

@@ -6,10 +6,10 @@
 
 use becalm_units::{Nanos, Share};
 
+use crate::ScaleError;
 use crate::noise::Noise;
 use crate::predict::{Prediction, Question};
 use crate::watch::ReplayWatch;
-use crate::ScaleError;
 
 /// No more ranks are tried: as many as the largest machines have cores.
 pub const TRIED_RANKS: u64 = 1 << 23;
@@ -111,9 +111,9 @@ pub fn tolerated_ranks(prediction: &Prediction<'_>, share: Share) -> Result<Tole
             return Ok(None);
         }
         let nodes = last_that_holds(limit, |nodes| {
-            Ok(prediction.recording_ends(nodes * per_node).is_some_and(|(low, high)| {
-                if upper { may(low) } else { high.is_some_and(may) }
-            }))
+            Ok(prediction
+                .recording_ends(nodes * per_node)
+                .is_some_and(|(low, high)| if upper { may(low) } else { high.is_some_and(may) }))
         })?;
         Ok(Some(nodes * per_node))
     };
@@ -227,9 +227,7 @@ mod tests {
     #[test]
     fn the_detours_that_must_go_are_the_long_ones() {
         let noise = two_lengths();
-        let tolerated = |text| {
-            tolerated_detours(&noise, question(2), 1_024, share(text), ReplayWatch::NOBODY).unwrap()
-        };
+        let tolerated = |text| tolerated_detours(&noise, question(2), 1_024, share(text), ReplayWatch::NOBODY).unwrap();
         let long = tolerated("5%").unwrap();
         assert_eq!((long.longest, long.ranks), (Nanos::from_micros(10), 1_024));
         assert!((long.longer_hz - 10.0).abs() < 1e-9);
@@ -245,7 +243,10 @@ mod tests {
         let prediction = Prediction::new(&noise, question(2)).unwrap().of_recording();
         let tolerated = tolerated_ranks(&prediction, share("5%")).unwrap();
         let (low, high) = tolerated.interval.unwrap();
-        assert!(low <= tolerated.ranks && tolerated.ranks <= high && tolerated.ranks.is_multiple_of(2), "{tolerated:?}");
+        assert!(
+            low <= tolerated.ranks && tolerated.ranks <= high && tolerated.ranks.is_multiple_of(2),
+            "{tolerated:?}"
+        );
         assert!((2..64).contains(&tolerated.ranks), "{tolerated:?}");
     }
 }

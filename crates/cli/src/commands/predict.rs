@@ -197,7 +197,8 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         books: has_books(&questions[0], &ranks),
     });
     let size = cost::NoiseSize::of(&source.noise);
-    let bill = cost::Bill::new(&questions, &ranks, size, blame_part).tolerating(args.tolerate.is_some(), &questions, &ranks);
+    let bill =
+        cost::Bill::new(&questions, &ranks, size, blame_part).tolerating(args.tolerate.is_some(), &questions, &ranks);
     match bill.verdict() {
         cost::LengthVerdict::Short => {}
         cost::LengthVerdict::Long(warning) => say(format_args!("{warning}")),

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use becalm_scale::tolerance::{TRIED_RANKS, ToleratedDetours, Tolerance};
+use becalm_scale::tolerance::{TRIED_RANKS, Tolerance, ToleratedDetours};
 use becalm_units::{Count, Nanos};
 use serde::Serialize;
 

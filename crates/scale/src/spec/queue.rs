@@ -19,7 +19,7 @@ pub(crate) fn circle(length: Nanos, mut arrivals: Vec<(i64, i64)>) -> Result<Noi
     arrivals.sort_unstable();
     // A first lap finds how far the queue at its end reaches into the next one. It reaches no further after a second lap, as there is
     // time between the detours.
-    let last = arrivals.iter().fold(i64::MIN, |end, (start, duration)| end.max(*start) + duration);
+    let last = arrivals.iter().fold(0, |end, (start, duration)| end.max(*start) + duration);
     let mut end = (last - length.get()).max(0);
     let mut detours: Vec<(Nanos, Nanos)> = Vec::with_capacity(arrivals.len());
     for (arrival, duration) in arrivals {
@@ -50,7 +50,8 @@ mod tests {
             let noise: i64 = arrivals.iter().map(|(_, duration)| duration).sum();
             let made = circle(Nanos::new(length), arrivals.clone());
             if noise >= length {
-                prop_assert!(matches!(made, Err(TraceError::Full { .. })));
+                let full = matches!(made, Err(TraceError::Full { .. }));
+                prop_assert!(full);
                 return Ok(());
             }
             let mut busy = vec![false; length as usize];

@@ -161,12 +161,7 @@ fn step_document<'a>(number: u64, change: &'a Change, gain: Option<&'a StepGain>
 }
 
 fn without_document((ranks, without): &(u64, PredictedSlowdown)) -> WithoutDocument {
-    WithoutDocument {
-        ranks: *ranks,
-        without_ratio: without.mean,
-        without_low: without.low,
-        without_high: without.high,
-    }
+    WithoutDocument { ranks: *ranks, without_ratio: without.mean, without_low: without.low, without_high: without.high }
 }
 
 /// As a table, with its risks, notes and boot parameters. Changes that are alike are one row, unless `all`.
