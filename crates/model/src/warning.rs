@@ -421,6 +421,20 @@ pub fn short_recording(ranks: u64, grain: Nanos, recorded: Nanos) -> Warning {
     )
 }
 
+/// A phase needs more of a formula's noise than was drawn.
+#[must_use]
+pub fn short_formula(ranks: u64, grain: Nanos, drawn: Nanos) -> Warning {
+    Warning::new(
+        "short_formula",
+        format!(
+            "from {} ranks on, a phase of {grain} takes more than a tenth of the {drawn:.1} for which detours of the formula are drawn: \
+             longer ones, or more of them at once, are too seldom to be among them, and the slowdown is at least this",
+            Count::new(ranks)
+        ),
+        "ask for fewer ranks or a shorter grain; for detours of one length becalm law has closed forms",
+    )
+}
+
 /// Finding out for a page which sources are to blame would take too much.
 #[must_use]
 pub fn no_blame(run: &Path) -> Warning {

@@ -133,6 +133,8 @@ pub struct Prediction<'a> {
     question: Question,
     /// The delays of the ideal collective; other collectives need no table.
     table: Option<(DelayTable<'a>, DelayDistribution)>,
+    /// What replicas replay by turns after that: other draws of the same formula, with their tables.
+    draws: Vec<(&'a Noise, Option<DelayTable<'a>>)>,
     /// What the recording leaves open.
     uncertainty: Option<RecordingUncertainty>,
     watch: ReplayWatch<'a>,
@@ -159,7 +161,21 @@ impl<'a> Prediction<'a> {
             crate::delay::units(noise, question.per_node)?;
             None
         };
-        Ok(Self { noise, question, table, uncertainty: None, watch: ReplayWatch::NOBODY })
+        Ok(Self { noise, question, table, draws: Vec::new(), uncertainty: None, watch: ReplayWatch::NOBODY })
+    }
+
+    /// The same with other draws of the same formula, which the replicas replay by turns: their spread then is also that of the draws.
+    ///
+    /// # Errors
+    /// As [`Prediction::new`].
+    pub fn with_draws(self, draws: &'a [Noise]) -> Result<Self, ScaleError> {
+        let Question { per_node, grain, .. } = self.question;
+        let made = |noise: &'a Noise| -> Result<(&'a Noise, Option<DelayTable<'a>>), ScaleError> {
+            let table = self.table.as_ref().map(|_| DelayTable::new(noise, per_node, grain)).transpose()?;
+            Ok((noise, table))
+        };
+        let draws = draws.iter().map(made).collect::<Result<_, _>>()?;
+        Ok(Self { draws, ..self })
     }
 
     /// The same, telling how many phases are done.
@@ -255,6 +271,7 @@ impl<'a> Prediction<'a> {
             return Ok(replays);
         }
         let one = |replica: &u64| -> Result<(ReplayOutcome, PhaseDurations), ScaleError> {
+            let table = self.draw_of(*replica).and_then(|(_, table)| table.as_ref()).unwrap_or(table);
             let offsets = self.placement(ranks).draw(table, question.seed, *replica)?;
             // However many ranks there are, a phase looks at few.
             let mut count = self.watch.count(ranks, 1);
@@ -295,6 +312,12 @@ impl<'a> Prediction<'a> {
         let mut replays = Replays { outcomes: Vec::new(), quiet_phase_ns, durations: PhaseDurations::around(quiet) };
         replays.take(all);
         Ok(replays)
+    }
+
+    /// Which of the other draws a replica replays; nothing for the first.
+    fn draw_of(&self, replica: u64) -> Option<&(&'a Noise, Option<DelayTable<'a>>)> {
+        let turn = replica % (self.draws.len() as u64 + 1);
+        self.draws.get(usize::try_from(turn).ok()?.checked_sub(1)?)
     }
 
     fn placement(&self, ranks: u64) -> Placement {
@@ -339,7 +362,8 @@ impl<'a> Prediction<'a> {
 
     /// One replica with messages.
     fn messages(&self, ranks: u64, replica: u64, quiet: Nanos) -> Result<(ReplayOutcome, PhaseDurations), ScaleError> {
-        let starts = self.placement(ranks).ranks(self.noise, self.question.seed, replica)?;
+        let noise = self.draw_of(replica).map_or(self.noise, |(noise, _)| noise);
+        let starts = self.placement(ranks).ranks(noise, self.question.seed, replica)?;
         let mut machine = JobMachine::new(self.question.network, &starts)?;
         drop(starts);
         let (mut durations, mut spread) = (Durations::new(&self.question), PhaseDurations::around(quiet));

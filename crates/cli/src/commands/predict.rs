@@ -216,7 +216,8 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     for question in &questions {
         let told = |ranks, phases| bar.inc(cost::steps_of_phases(&size, question, ranks, phases) as u64);
         bar.set_message("tables");
-        let prediction = Prediction::new(&source.noise, *question)?.of_recording().watched(ReplayWatch::by(&told));
+        let prediction = Prediction::new(&source.noise, *question)?.with_draws(&source.draws)?.of_recording();
+        let prediction = prediction.watched(ReplayWatch::by(&told));
         end += bill.steps_of_table(question) as u64;
         bar.set_position(end);
         for ranks in &ranks {
@@ -304,7 +305,7 @@ fn source(args: &PredictArgs) -> anyhow::Result<NoiseInput> {
                 "--blame and --without split a recording by its sources, and a formula has none: leave the formula out";
             Err(UsageError(why.to_owned()).into())
         }
-        NoiseArg::Spec(spec) => Ok(NoiseInput::from_spec(spec, drawing(args))?),
+        NoiseArg::Spec(spec) => Ok(NoiseInput::from_spec(spec, drawing(args), args.replicas)?),
         NoiseArg::Run(path) => recorded(args, path, books),
         NoiseArg::RunWith(path, spec) => Ok(recorded(args, path, false)?.with_cause(spec, drawing(args))?),
     }
@@ -322,7 +323,7 @@ fn drawing(args: &PredictArgs) -> Drawing<'static> {
     let grain = args.grain.iter().copied().max().unwrap_or(Nanos::ZERO);
     let phases = ranks.saturating_mul(args.phases.get()).saturating_mul(args.replicas);
     let time = grain.get().saturating_mul(i64::try_from(phases).unwrap_or(i64::MAX));
-    Drawing { seed: args.seed, time: Nanos::new(time), read: &noise::read_named }
+    Drawing { seed: args.seed, number: 0, time: Nanos::new(time), read: &noise::read_named }
 }
 
 /// Finds out before anything is computed whether each number of ranks has an answer.

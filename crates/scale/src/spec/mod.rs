@@ -78,11 +78,20 @@ pub enum NoiseSpec {
 pub struct Drawing<'r> {
     /// The seed: the same detours for the same seed.
     pub seed: u64,
-    /// The time that all ranks of a job replay together. Where lengths vary, a circle holds as many detours as come in that time, from
-    /// [`DRAWN`] to [`DRAWN_LIMIT`]: the longest of many is longer than the longest of few.
+    /// Which of the circles drawn from that seed, all of them different: 0, 1, ...
+    pub number: u32,
+    /// The time that all ranks of a job replay together. A circle of what varies (see [`NoiseSpec::varies`]) holds as many detours as come
+    /// in that time, from [`DRAWN`] to [`DRAWN_LIMIT`]: the longest of many is longer than the longest of few, and more come at once.
     pub time: Nanos,
     /// Reads the files that the specification names.
     pub read: ReadText<'r>,
+}
+
+impl Drawing<'_> {
+    /// The random numbers of one of its parts.
+    fn stream(&self, part: u64) -> Stream {
+        Stream::new(self.seed, Purpose::Detours, (u64::from(self.number) << 48) + part)
+    }
 }
 
 /// One cause, with what its files hold.
@@ -112,12 +121,12 @@ impl NoiseSpec {
         Self::Poisson { interval, detour: LengthLaw::Constant(detour) }
     }
 
-    /// Whether lengths are drawn, so that a longer circle holds longer detours.
+    /// Whether a longer circle holds longer detours, or more of them together.
     #[must_use]
     pub fn varies(&self) -> bool {
         match self {
-            Self::Periodic { detour, .. } | Self::Poisson { detour, .. } => detour.constant().is_none(),
-            Self::Renewal { .. } => true,
+            Self::Periodic { detour, .. } => detour.constant().is_none(),
+            Self::Poisson { .. } | Self::Renewal { .. } => true,
             // A table has as many as it says.
             Self::Sources { .. } => false,
             Self::Sum(parts) => parts.iter().any(Self::varies),
@@ -130,7 +139,7 @@ impl NoiseSpec {
     /// As there.
     pub fn trace(&self, seed: u64) -> Result<NoiseTrace, ScaleError> {
         let read = |path: &Path| Err(format!("{} is not read here", path.display()));
-        self.drawn(Drawing { seed, time: Nanos::ZERO, read: &read })
+        self.drawn(Drawing { seed, number: 0, time: Nanos::ZERO, read: &read })
     }
 
     /// The noise as a circle.
@@ -157,7 +166,7 @@ impl NoiseSpec {
             let mut arrivals: Vec<(i64, i64)> =
                 trace.detours().map(|(start, duration)| (start.get(), duration.get())).collect();
             for (part, cause) in self.causes(drawing.read).map_err(Problem::Why)?.iter().enumerate() {
-                let mut stream = Stream::new(drawing.seed, Purpose::Detours, (number << 16) + 1 + part as u64);
+                let mut stream = drawing.stream((number << 16) + 1 + part as u64);
                 arrivals.extend(cause.draw(trace.length(), true, &mut stream).map_err(Problem::Trace)?);
             }
             queue::circle(trace.length(), arrivals).map_err(Problem::Trace)
@@ -180,7 +189,7 @@ impl NoiseSpec {
         let detours = wanted.clamp(DRAWN, DRAWN_LIMIT);
         if let [cause] = causes.as_slice() {
             let length = cause.length(detours).map_err(Problem::Trace)?;
-            let mut stream = Stream::new(drawing.seed, Purpose::Detours, 0);
+            let mut stream = drawing.stream(0);
             let drawn = cause.draw(length, false, &mut stream).map_err(Problem::Trace)?;
             let made = match cause {
                 // What overlaps here is a mistake in the formula.
@@ -195,7 +204,7 @@ impl NoiseSpec {
         let length = common_length(&causes, detours)?;
         let mut arrivals = Vec::new();
         for (part, cause) in causes.iter().enumerate() {
-            let mut stream = Stream::new(drawing.seed, Purpose::Detours, 1 + part as u64);
+            let mut stream = drawing.stream(1 + part as u64);
             arrivals.extend(cause.draw(length, true, &mut stream).map_err(Problem::Trace)?);
         }
         queue::circle(length, arrivals).map_err(Problem::Trace)

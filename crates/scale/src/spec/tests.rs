@@ -101,7 +101,7 @@ fn laws_give_their_means_and_more_is_drawn_where_more_is_asked_for() {
         ("sources:table.csv,length=1s+poisson:rate=10Hz,detour=1ms", 0.0145),
     ] {
         let spec = spec(text);
-        let drawn = |time| spec.drawn(Drawing { seed: 3, time, read: &read }).unwrap();
+        let drawn = |time| spec.drawn(Drawing { seed: 3, number: 0, time, read: &read }).unwrap();
         let trace = drawn(Nanos::ZERO);
         assert!((trace.noise_ratio() / ratio - 1.0).abs() < 0.03, "{text}: {} for {ratio}", trace.noise_ratio());
         if spec.varies() {
@@ -120,7 +120,7 @@ fn causes_are_added_to_what_was_recorded() {
     );
     let recorded = recorded.unwrap();
     let read = |_: &Path| Err("no file".to_owned());
-    let drawing = Drawing { seed: 1, time: Nanos::ZERO, read: &read };
+    let drawing = Drawing { seed: 1, number: 0, time: Nanos::ZERO, read: &read };
     let daemon = spec("periodic:interval=100ms,detour=2ms");
     let both = daemon.added_to(&recorded, 0, drawing).unwrap();
     assert_eq!(both.length(), recorded.length());
