@@ -316,8 +316,8 @@ fn render(report: &PredictReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
         writeln!(out, "\nPhases: how long they are, and the share that noise makes longer")?;
         rows_table(&job, &lines, out)?;
     }
-    plot::draw(&curves(&lines), "Slowdown against ranks", out)?;
     tolerance::render(report, out)?;
+    plot::draw(&curves(&lines), "Slowdown against ranks", out)?;
     for (grain, blames) in report.blame {
         for blame in blames {
             render_blame(report, *grain, blame, out)?;
