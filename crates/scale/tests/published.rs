@@ -122,6 +122,50 @@ fn b07_short_rare_noise_is_invisible() {
     assert!((0.0..=0.04 * 400e3).contains(&delay), "{delay}");
 }
 
+/// The mean time of an allreduce of 8 bytes on Blue Gene/L, and that without noise, in microseconds.
+fn allreduce_us(spec: &str, ranks: u64, phases: u64, synchronized: bool) -> (f64, f64) {
+    let trace = spec.parse::<NoiseSpec>().unwrap().trace(1).unwrap();
+    let noise = Noise::apart(spec, trace);
+    let question = Question {
+        grain: Nanos::ZERO,
+        phases,
+        collective: "allreduce:recursive-doubling".parse().unwrap(),
+        network: "bgl".parse().unwrap(),
+        bytes: 8,
+        per_node: 2,
+        synchronized,
+        seed: 7,
+        replicas: 1,
+    };
+    let row = Prediction::new(&noise, question).unwrap().row(ranks).unwrap();
+    (row.mean_phase_ns.unwrap() / 1e3, row.quiet_phase_ns / 1e3)
+}
+
+/// B07's allreduce under 200 us each 1 ms: at most 18 times the time, over 1,000 us more, and nothing to speak of where all have their
+/// detours together, but the fifth of the time that these take.
+#[test]
+fn b07_allreduce_under_heavy_noise() {
+    let spec = "periodic:interval=1ms,detour=200us";
+    let (noisy, quiet) = allreduce_us(spec, 1 << 15, 60, false);
+    assert!((10.0..=18.0).contains(&(noisy / quiet)) && noisy - quiet > 1_000.0, "{noisy} us for {quiet} us");
+    let (together, quiet) = allreduce_us(spec, 2, 100_000, true);
+    assert!((1.15..=1.30).contains(&(together / quiet)), "{together} us for {quiet} us");
+}
+
+/// B07's allreduce under 16 us each 1 ms: about 35 us more at every size, none where all have them together. We find 21 to 38 us, growing
+/// with the logarithm of the processes, as its rounds do; they say "about", of a figure whose axis runs to 1,400 us.
+#[test]
+fn b07_allreduce_under_short_noise() {
+    let spec = "periodic:interval=1ms,detour=16us";
+    let added = [1 << 10, 1 << 12, 1 << 15].map(|ranks| {
+        let (noisy, quiet) = allreduce_us(spec, ranks, 60, false);
+        noisy - quiet
+    });
+    assert!(added.is_sorted() && added[0] > 18.0 && (32.0..=42.0).contains(&added[2]), "{added:?} us");
+    let (together, quiet) = allreduce_us(spec, 2, 100_000, true);
+    assert!((1.0..=1.03).contains(&(together / quiet)), "{together} us for {quiet} us");
+}
+
 /// The relative cost of 200 us each 1 ms, and the others, to an all-to-all of 8 bytes on Blue Gene/L.
 fn alltoall_added(collective: &str, detour_us: u64, ranks: u64) -> f64 {
     let spec = format!("periodic:interval=1ms,detour={detour_us}us");
@@ -218,7 +262,31 @@ fn d09_sources(configuration: &str) -> Vec<Source> {
             stddev: number(6),
         }
     };
-    table.lines().filter(|line| line.starts_with(configuration)).map(source).collect()
+    table.lines().filter(|line| line.split(',').next() == Some(configuration)).map(source).collect()
+}
+
+/// The 450 events of section 4.1.2, which no source of the table explains: of 100 to 1,000 us, and 2.5 % of the jitter of a million
+/// events. With the mean of 3.2 us that a million of the table's events have, each took 178 us on average. By a power law between the
+/// limits, of which the mean decides the exponent: its quantiles at the middles of equally probable parts, in microseconds.
+fn d09_unidentified() -> Vec<f64> {
+    const COUNT: usize = 450;
+    const MEAN: f64 = 0.025 * 1e6 * 3.2 / COUNT as f64;
+    let (lowest, highest) = (100.0_f64, 1_000.0_f64);
+    let with_exponent = |exponent: f64| -> Vec<f64> {
+        let (from, to) = (lowest.powf(-exponent), highest.powf(-exponent));
+        let quantile = |part: usize| {
+            let share = (part as f64 + 0.5) / COUNT as f64;
+            (from - share * (from - to)).powf(-1.0 / exponent)
+        };
+        (0..COUNT).map(quantile).collect()
+    };
+    // The higher the exponent, the lower the mean.
+    let (mut low, mut high) = (0.1, 10.0);
+    for _ in 0..50 {
+        let middle = 0.5 * (low + high);
+        if with_exponent(middle).iter().sum::<f64>() / COUNT as f64 > MEAN { low = middle } else { high = middle }
+    }
+    with_exponent(low)
 }
 
 /// Numbers above 0 by a power law that is cut at `highest`, with the given mean and standard deviation: its quantiles at
@@ -267,21 +335,24 @@ impl Source {
     }
 }
 
-/// A trace with the sources of D09's table: ticks each 4 ms, as 250 Hz gives, and all others at random times.
+/// A trace with the sources of D09's table and the unidentified events. It is as long as the table's own watchdog says, which comes once a
+/// second; ticks are at even distances, and all else is at random times.
 fn d09(configuration: &str) -> Study {
     let table = d09_sources(configuration);
-    let ticks = table.iter().find(|source| source.name == "timer").unwrap().count as i64;
-    let length = Nanos::from_millis(4 * ticks);
+    let count = |name: &str| table.iter().find(|source| source.name == name).unwrap().count as i64;
+    let (length, ticks) = (Nanos::from_secs(count("watchdog")), count("timer"));
     let mut stream = Stream::new(2009, Purpose::Detours, 0);
     let mut drawn: Vec<(i64, i64, u32)> = Vec::new();
-    for (number, source) in (0..).zip(&table) {
-        let mut durations = source.durations();
+    let names: Vec<String> =
+        table.iter().map(|source| source.name.clone()).chain(["unidentified".to_owned()]).collect();
+    let lengths = table.iter().map(Source::durations).chain([d09_unidentified()]);
+    for ((number, name), mut durations) in (0..).zip(&names).zip(lengths) {
         for last in (1..durations.len()).rev() {
             durations.swap(last, stream.below(last as u64 + 1) as usize);
         }
         for (tick, duration) in (0..).zip(durations) {
-            let start = match source.name.as_str() {
-                "timer" => tick * 4_000_000,
+            let start = match name.as_str() {
+                "timer" => tick * (length.get() / ticks),
                 _ => stream.below(length.get() as u64 - 10_000_000) as i64,
             };
             drawn.push((start, (duration * 1e3).round() as i64, number));
@@ -296,14 +367,14 @@ fn d09(configuration: &str) -> Study {
         detours.push((Nanos::new(start), Nanos::new(duration)));
         entries.push(BookEntry { detour, source, root: source, self_time: Nanos::new(duration) });
     }
-    Study { sources: table.into_iter().map(|source| source.name).collect(), detours, entries, length }
+    Study { sources: names, detours, entries, length }
 }
 
 /// The drawn durations are the table's, up to what the table contradicts itself in: its migratio events take less
 /// together than their highest.
 #[test]
 fn d09_traces_have_the_published_moments() {
-    for source in ["baseline", "isolated"].into_iter().flat_map(d09_sources).filter(|source| source.count > 3) {
+    for source in D09_CONFIGURATIONS.into_iter().flat_map(d09_sources).filter(|source| source.count > 3) {
         let durations = source.durations();
         let count = durations.len() as f64;
         let mean = durations.iter().sum::<f64>() / count;
@@ -313,7 +384,14 @@ fn d09_traces_have_the_published_moments() {
         assert!((mean / source.mean - 1.0).abs() < 0.001, "{}: {mean}", source.name);
         assert!((stddev / source.stddev - 1.0).abs() < 0.02, "{}: {stddev}", source.name);
     }
+    let unidentified = d09_unidentified();
+    assert!(unidentified.is_sorted() && unidentified[0] >= 100.0 && unidentified[449] <= 1_000.0);
+    let total = unidentified.iter().sum::<f64>();
+    assert!((total / (0.025 * 3.2e6) - 1.0).abs() < 0.001, "{total} us");
 }
+
+/// In the order of the table.
+const D09_CONFIGURATIONS: [&str; 4] = ["baseline", "priority", "hardware-priority", "isolated"];
 
 fn d09_question() -> Question {
     Question {
@@ -329,33 +407,38 @@ fn d09_question() -> Question {
     }
 }
 
-/// D09: the slowdown grows with the tasks, and isolation lies below the baseline. Published for the baseline at 16,384
-/// tasks: 44.2 %. The table names neither the tick rate nor the law of the durations, and the slowdown hangs on both:
-/// with 250 Hz, the power law gives 44.9 % and a lognormal one of the same moments 47.9 %. The laws were chosen with the
-/// published figure in view, so this shows that the figure can follow from the table, not that it must.
+/// D09: the slowdown grows with the tasks, and isolation lies below the baseline. Published at 16,384 tasks: 44.2 % for the baseline, 31.2 %
+/// for isolated CPUs; both are found within 5 points, from the paper's table and the 450 events of its section 4.1.2, over the time that the
+/// table's watchdog tells. What is assumed: that the 450 are in each trace, their law between their limits, and the law of the table's
+/// sources. Over 100 Hz of the table's ticks (1,672 and 1,738 s) a review found 42.6 to 43.0 % and 29.7 to 30.0 %.
 ///
-/// Published for isolated CPUs: 31.2 %, of which we find 5.3 %. It cannot follow from the table alone: were its longest
-/// event of every source to fall into the same 1 ms of work, which has one tick at most, all together would take 107 us,
-/// 10.7 %. Missing here are the 450 unidentified events of 100 to 1,000 us that section 4.1.2 of the paper names beside the
-/// table.
+/// It cannot be seen in the table alone: were its longest event of every source of the isolated CPUs to fall into the same 1 ms of work,
+/// all together would take 107 us, 10.7 %.
 #[test]
 fn d09_isolation_helps_and_scale_hurts() {
-    let curve = |configuration: &str| -> Vec<f64> {
+    let curve = |configuration: &str, ranks: &[u64]| -> Vec<f64> {
         let Study { detours, length, .. } = d09(configuration);
         let trace = NoiseTrace::new(length, detours).unwrap();
         let noise = Noise::recorded(vec![NodeNoise::new("node", vec![trace]).unwrap()]).unwrap();
         let prediction = Prediction::new(&noise, d09_question()).unwrap();
-        (6..=14).map(|bits| slowdown(&prediction.row(1 << bits).unwrap())).collect()
+        ranks.iter().map(|ranks| slowdown(&prediction.row(*ranks).unwrap())).collect()
     };
-    let (baseline, isolated) = (curve("baseline"), curve("isolated"));
+    let ranks: Vec<u64> = (6..=14).map(|bits| 1 << bits).collect();
+    let (baseline, isolated) = (curve("baseline", &ranks), curve("isolated", &ranks));
     assert!(baseline.is_sorted() && isolated.is_sorted(), "{baseline:?} {isolated:?}");
     assert!(
         baseline.iter().zip(&isolated).all(|(baseline, isolated)| baseline > isolated),
         "{baseline:?} {isolated:?}"
     );
-    assert!((1.392..=1.492).contains(&baseline[8]), "{baseline:?}");
-    let most = 1.0 + d09_sources("isolated").iter().map(|source| source.highest).sum::<f64>() / 1e3;
-    assert!((1.04..=1.07).contains(&isolated[8]) && most < 1.312, "{isolated:?} {most}");
+    assert!((baseline[8] - 1.442).abs() < 0.05, "{baseline:?}");
+    assert!((isolated[8] - 1.312).abs() < 0.05, "{isolated:?}");
+    let most = d09_sources("isolated").iter().map(|source| source.highest).sum::<f64>() / 1e3;
+    assert!(most < 0.312, "{most}");
+    // The other two have the baseline's longest events, and nothing of them was published at scale.
+    for configuration in ["priority", "hardware-priority"] {
+        let slowdown = curve(configuration, &ranks[8..])[0];
+        assert!((slowdown - baseline[8]).abs() < 0.1 && slowdown > isolated[8], "{configuration}: {slowdown}");
+    }
 }
 
 /// Blame on D09's baseline, and nothing left when all sources are out.
