@@ -23,9 +23,7 @@ fn figures_are_those_of_the_page() {
     let mut answers = Answers::default();
     let row = |(number, figure): (String, Figure)| {
         let known = page.number(&number).filter(|_| figure.long && !overwrite);
-        let began = std::time::Instant::now();
         let ours = known.unwrap_or_else(|| figure.find(&mut answers));
-        eprintln!("{number} {:.2} s {} = {ours}", began.elapsed().as_secs_f64(), figure.what);
         Row::new(figure, number, ours)
     };
     let rows: Vec<Row> = figures::numbered().into_iter().map(row).collect();

@@ -24,7 +24,7 @@ enum Verdict {
     Stated,
 }
 
-/// Three digits that count, all before the point, and no more than three behind it.
+/// Four digits that count, all before the point, and no more than three behind it.
 fn digits(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
@@ -39,9 +39,8 @@ fn digits(value: f64) -> String {
             }
             if value < 0.0 { format!("-{text}") } else { text }
         }
-        v if v >= 99.95 => format!("{value:.0}"),
-        v if v >= 9.995 => format!("{value:.1}"),
-        v if v >= 0.9995 => format!("{value:.2}"),
+        v if v >= 99.995 => format!("{value:.1}"),
+        v if v >= 9.9995 => format!("{value:.2}"),
         _ => format!("{value:.3}"),
     }
 }
@@ -58,6 +57,7 @@ fn text(unit: Unit, number: String) -> String {
         Unit::Percent => format!("{number} %"),
         Unit::Micros => format!("{number} us"),
         Unit::Millis => format!("{number} ms"),
+        Unit::Detours if number == "1" => "1 detour".to_owned(),
         Unit::Detours => format!("{number} detours"),
         Unit::Number => number,
     }
@@ -118,7 +118,7 @@ impl Row {
     fn difference(&self) -> String {
         match self.figure.published.nearest(self.ours) {
             Some((value, _)) if value == self.ours => String::new(),
-            Some((value, _)) if value == 0.0 => format!("+{}", self.here()),
+            Some((value, _)) if self.ours > 10.0 * value => format!("{:.0} times", self.ours / value),
             Some((value, _)) => format!("{:+.1} %", 100.0 * (self.ours / value - 1.0)),
             None => String::new(),
         }
@@ -237,10 +237,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_three_digits() {
-        let numbers = [0.0, 0.01649, 0.9948, 0.9996, 9.994, 9.996, 99.94, 99.96, 999.4, 999.6, 1_068.47, -1_234_567.0];
+    fn numbers_have_four_digits() {
+        let numbers = [0.0, 0.0164, 0.9996, 9.9994, 9.9996, 99.994, 99.996, 999.4, 999.6, 1_068.47, -1_234_567.0];
         let printed =
-            ["0", "0.016", "0.995", "1.00", "9.99", "10.0", "99.9", "100", "999", "1,000", "1,068", "-1,234,567"];
+            ["0", "0.016", "1.000", "9.999", "10.00", "99.99", "100.0", "999.4", "1,000", "1,068", "-1,234,567"];
         assert_eq!(numbers.map(digits), printed);
         assert_eq!([0.5, 268.0, 1_000.0].map(as_given), ["0.5", "268", "1,000"]);
     }

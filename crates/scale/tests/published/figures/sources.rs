@@ -85,7 +85,6 @@ pub fn unidentified() -> Vec<f64> {
 /// Numbers above 0 by a power law that is cut at `highest`, with the given mean and standard deviation: its quantiles at
 /// the middles of `count` equally probable parts.
 fn power_law(count: usize, mean: f64, stddev: f64, highest: f64) -> Vec<f64> {
-    let mean_of = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / count as f64;
     let with_exponent = |exponent: f64| -> Vec<f64> {
         let shape: Vec<f64> = (0..count).map(|part| libm::pow((part as f64 + 0.5) / count as f64, -exponent)).collect();
         // What is cut is made up for by a larger scale.
@@ -93,7 +92,7 @@ fn power_law(count: usize, mean: f64, stddev: f64, highest: f64) -> Vec<f64> {
         for _ in 0..50 {
             let middle = 0.5 * (low + high);
             let scale = libm::exp(middle);
-            let reached = mean_of(&mut shape.iter().map(|value| (value * scale).min(highest)));
+            let reached = shape.iter().map(|value| (value * scale).min(highest)).sum::<f64>() / count as f64;
             if reached < mean { low = middle } else { high = middle }
         }
         let scale = libm::exp(low);
@@ -102,7 +101,8 @@ fn power_law(count: usize, mean: f64, stddev: f64, highest: f64) -> Vec<f64> {
     let (mut low, mut high) = (0.0, 6.0);
     for _ in 0..30 {
         let middle = 0.5 * (low + high);
-        let variance = mean_of(&mut with_exponent(middle).iter().map(|value| (value - mean).powi(2)));
+        let squares = with_exponent(middle).into_iter().map(|value| (value - mean).powi(2));
+        let variance = squares.sum::<f64>() / count as f64;
         if variance < stddev.powi(2) { low = middle } else { high = middle }
     }
     with_exponent(low)

@@ -97,7 +97,7 @@ pub fn figures() -> Vec<Figure> {
         ..linear.clone()
     };
     let tolerable = Figure {
-        place: "section 3.1",
+        place: "section 3",
         what: "p of a rank with which at most a tenth of the phases of 100,000 ranks is delayed, in millionths",
         published: Published::About(1.0),
         ours: Ours::Law(
