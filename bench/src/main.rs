@@ -8,13 +8,14 @@ use becalm_bench::claims::Verdict;
 use becalm_bench::effort::Effort;
 
 /// The programs in `bin/`, in the order in which they run.
-const BENCHMARKS: [&str; 11] = [
+const BENCHMARKS: [&str; 12] = [
     "sharp",
     "quiet",
     "storms",
     "equal",
     "afterwards",
     "replay",
+    "published",
     "recordings",
     "books",
     "collectives",

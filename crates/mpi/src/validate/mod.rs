@@ -21,7 +21,7 @@ use becalm_model::phases::CollectiveCall;
 use becalm_model::validation::{ValidationCell, ValidationDoc};
 use becalm_report::{Form, validate_figure};
 use becalm_scale::estimate::from_replicas;
-use becalm_units::{Nanos, Share};
+use becalm_units::{Nanos, Share, counted};
 use clap::Args;
 
 use self::cells::{CellRun, PhaseBench};
@@ -207,7 +207,12 @@ fn announce(args: &ValidateArgs, grid: &[GridCell]) -> io::Result<()> {
     // Measuring what a detour costs takes about 300 ms each time, and the runs without noise 200 ms.
     let whole = (least.as_secs_f64() + 0.5 * grid.len() as f64) * f64::from(args.repetitions);
     let most = whole * f64::from(TIMES_MORE) + 10.0;
-    writeln!(io::stderr(), "becalm-mpi: {} cells, {:.0} to {most:.0} s", grid.len(), whole + 10.0)
+    writeln!(
+        io::stderr(),
+        "becalm-mpi: {}, {:.0} to {most:.0} s",
+        counted(grid.len() as u64, "cell", "cells"),
+        whole + 10.0
+    )
 }
 
 /// What a rank has measured.

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use becalm_analyze::validation::{added_error_ratio, error_ratio, errors};
 use becalm_model::validation::{ValidationCell, ValidationDoc, ValidationErrors};
-use becalm_units::Nanos;
+use becalm_units::{Nanos, counted, plural};
 use serde::Serialize;
 
 pub use self::figure::validate_figure;
@@ -252,18 +252,20 @@ fn print_errors(report: &ValidationDoc, out: &mut Sheet<'_>) -> io::Result<()> {
         let Some((mean, max)) = errors.mean_error_ratio.zip(errors.max_error_ratio) else { continue };
         let percent = |ratio: f64| format!("{}%", three_digits(ratio * 100.0));
         let added = errors.mean_added_error_ratio.map_or_else(String::new, |added| {
-            format!("; of the time added, where it is 2 % and more ({} cells): {}", errors.visible, percent(added))
+            let cells = counted(errors.visible as u64, "cell", "cells");
+            format!("; of the time added, where it is 2 % and more ({cells}): {}", percent(added))
         });
         line(
             out,
             name,
             &format!(
-                "mean error {}, largest {}, of {} cells, of which {} agree within their intervals; of {} whose effects are three times \
+                "mean error {}, largest {}, of {}, of which {} {} within their intervals; of {} whose effects are three times \
                  their errors and more, {}{added}",
                 percent(mean),
                 percent(max),
-                errors.cells,
+                counted(errors.cells as u64, "cell", "cells"),
                 errors.overlapping,
+                plural(errors.overlapping as u64, "agrees", "agree"),
                 errors.telling,
                 errors.telling_overlapping
             ),

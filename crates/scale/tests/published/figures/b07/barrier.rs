@@ -1,0 +1,132 @@
+//! Barriers of Blue Gene/L's global interrupt network, after those of each node's processes.
+
+use super::super::{Figure, Published, Reading, periodic};
+use super::{Asked, MOST, TEXT, line};
+
+const HARDWARE_BARRIER: &str = "barrier:hardware";
+
+fn barrier(interval: &str, detour: &str) -> Asked {
+    Asked::new(HARDWARE_BARRIER, periodic(interval, detour), MOST, 120)
+}
+
+/// What the paper gives a factor or a share of.
+fn factors() -> Vec<Figure> {
+    // All are in step, so that two take as long as all, and a long run needs no more.
+    let in_step = |interval, detour| Asked::new(HARDWARE_BARRIER, periodic(interval, detour), 2, 1_000_000).together();
+    vec![
+        line(
+            ("Fig. 6", "barrier, 200 us every 1 ms"),
+            Published::Is(268.0),
+            (Reading::Slowdown, [barrier("1ms", "200us")]),
+            (259.0, 267.0),
+            "the paper does not print the time without noise; that it is 1.5 us is what a factor of 268 at two detours implies. So \
+             this line says no more than B4",
+        ),
+        line(
+            (TEXT, "barrier, 200 us every 1 ms, synchronized"),
+            Published::AtMost(26.0),
+            (Reading::Added, [in_step("1ms", "200us")]),
+            (24.0, 26.0),
+            "",
+        ),
+        line(
+            ("section 4: almost as without", "barrier, 16 us every 100 ms, synchronized"),
+            Published::AtMost(1.0),
+            (Reading::Added, [in_step("100ms", "16us")]),
+            (0.0, 0.1),
+            "",
+        ),
+    ]
+}
+
+/// Detours every 1 ms, of which two are added.
+fn every_millisecond() -> Vec<Figure> {
+    vec![
+        line(
+            ("Fig. 6", "barrier, time that 200 us every 1 ms add"),
+            Published::Is(2.0),
+            (Reading::Detours(200.0), [barrier("1ms", "200us")]),
+            (1.93, 2.0),
+            "",
+        ),
+        line(
+            ("text: linear in the detour", "the same with 100 us"),
+            Published::Is(2.0),
+            (Reading::Detours(100.0), [barrier("1ms", "100us")]),
+            (1.88, 1.96),
+            "",
+        ),
+        line(
+            ("text: linear in the detour", "the same with 50 us"),
+            Published::Is(2.0),
+            (Reading::Detours(50.0), [barrier("1ms", "50us")]),
+            (1.74, 1.85),
+            "a second detour must begin about when the first ends, and among 16,384 nodes the nearest such pair misses two whole ones by \
+             9.8 us on average, whatever their length; with 16 times the nodes it is 1.97 detours",
+        ),
+        line(
+            ("text: linear in the detour", "the same with 16 us"),
+            Published::Is(2.0),
+            (Reading::Detours(16.0), [barrier("1ms", "16us")]),
+            (1.36, 1.44),
+            "as before: the same 9.8 us, of two detours that take 32",
+        ),
+    ]
+}
+
+/// Rarer detours, of which one is added, and coprocessor mode.
+fn rarer() -> Vec<Figure> {
+    vec![
+        line(
+            ("between the two intervals beside it", "barrier, time that 200 us every 10 ms add"),
+            Published::Between(1.0, 2.0),
+            (Reading::Detours(200.0), [barrier("10ms", "200us")]),
+            (1.5, 1.6),
+            "",
+        ),
+        line(
+            ("Fig. 6", "barrier, time that 200 us every 100 ms add"),
+            Published::Is(1.0),
+            (Reading::Detours(200.0), [barrier("100ms", "200us")]),
+            (0.97, 1.03),
+            "",
+        ),
+        line(
+            ("text: linear in the detour", "the same with 100 us"),
+            Published::Is(1.0),
+            (Reading::Detours(100.0), [barrier("100ms", "100us")]),
+            (0.94, 1.0),
+            "",
+        ),
+        line(
+            ("text: linear in the detour", "the same with 50 us"),
+            Published::Is(1.0),
+            (Reading::Detours(50.0), [barrier("100ms", "50us")]),
+            (0.91, 0.98),
+            "",
+        ),
+        line(
+            ("section 7: hardly to be told, no interval named", "barrier, 16 us every 100 ms"),
+            Published::AtMost(10.0),
+            (Reading::Added, [barrier("100ms", "16us")]),
+            (820.0, 870.0),
+            "12.7 us more for a barrier of 1.5 us. No machine could be without: 32,768 processes with a detour of 16 us every 100 ms have five \
+             under way at any time. Beside the 400 us of longer detours it is hardly to be told",
+        ),
+        line(
+            (TEXT, "barrier in coprocessor mode, 16,384 processes, time that 200 us every 1 ms add"),
+            Published::Unknown,
+            (
+                Reading::Detours(200.0),
+                [Asked::new(HARDWARE_BARRIER, periodic("1ms", "200us"), 16_384, 120).coprocessor()],
+            ),
+            (0.98, 1.03),
+            "nobody of a node waits for a second process before it tells the network. Here the second CPU of a node does not take \
+             over its messages, as it did there",
+        ),
+    ]
+}
+
+pub fn figures() -> Vec<Figure> {
+    [factors(), every_millisecond(), rarer()].concat()
+}
