@@ -96,11 +96,30 @@ pub struct RankPrediction {
 pub struct Prediction<'a> {
     noise: &'a Noise,
     question: Question,
-    /// The delays of the ideal collective; other collectives need no table.
-    table: Option<(DelayTable<'a>, DelayDistribution)>,
-    /// What the recording leaves open.
-    uncertainty: Option<RecordingUncertainty>,
+    /// Those of full units, for the ideal collective; other collectives need none.
+    tables: Option<Tables<'a>>,
     watch: ReplayWatch<'a>,
+}
+
+/// What answers come from.
+#[derive(Clone, Debug)]
+struct Tables<'a> {
+    delays: DelayTable<'a>,
+    distribution: DelayDistribution,
+    /// What the recording leaves open, if that is asked.
+    uncertainty: Option<RecordingUncertainty>,
+}
+
+impl<'a> Tables<'a> {
+    fn new(delays: DelayTable<'a>) -> Self {
+        let distribution = DelayDistribution::new(&delays);
+        Self { delays, distribution, uncertainty: None }
+    }
+
+    fn of_recording(self, noise: &Noise, seed: u64) -> Self {
+        let uncertainty = noise.together().then(|| RecordingUncertainty::new(noise, &self.delays, seed));
+        Self { uncertainty, ..self }
+    }
 }
 
 impl<'a> Prediction<'a> {
@@ -116,15 +135,13 @@ impl<'a> Prediction<'a> {
             let value = "0".to_owned();
             return Err(ScaleError::Range { name: "the number of replicas", value, allowed: "1 and more" });
         }
-        let table = if question.collective == Collective::Ideal {
-            let table = DelayTable::new(noise, question.per_node, question.grain)?;
-            let distribution = DelayDistribution::new(&table);
-            Some((table, distribution))
+        let tables = if question.collective == Collective::Ideal {
+            Some(Tables::new(DelayTable::new(noise, question.per_node, question.grain)?))
         } else {
             crate::delay::units(noise, question.per_node)?;
             None
         };
-        Ok(Self { noise, question, table, uncertainty: None, watch: ReplayWatch::NOBODY })
+        Ok(Self { noise, question, tables, watch: ReplayWatch::NOBODY })
     }
 
     /// The same, telling how many phases are done.
@@ -136,71 +153,37 @@ impl<'a> Prediction<'a> {
     /// The same, also saying what another recording of the machine would give, where the noise is a recording.
     #[must_use]
     pub fn of_recording(self) -> Self {
-        let table = self.table.as_ref().filter(|_| self.noise.together());
-        let uncertainty = table.map(|(table, _)| RecordingUncertainty::new(self.noise, table, self.question.seed));
-        Self { uncertainty, ..self }
+        let tables = self.tables.map(|tables| tables.of_recording(self.noise, self.question.seed));
+        Self { tables, ..self }
     }
 
-    /// The distribution of one unit's delay, for the ideal collective.
+    /// The distribution of one full unit's delay, for the ideal collective.
     #[must_use]
     pub fn distribution(&self) -> Option<&DelayDistribution> {
-        self.table.as_ref().map(|(_, distribution)| distribution)
+        self.tables.as_ref().map(|tables| &tables.distribution)
     }
 
     /// The answer for a number of ranks. Replicas run side by side; their number of threads changes nothing.
     ///
     /// # Errors
-    /// [`ScaleError`] for no ranks, ranks that do not fill nodes, too many ranks, times that do not fit.
+    /// [`ScaleError`] for no ranks, too many ranks, times that do not fit.
     pub fn row(&self, ranks: u64) -> Result<RankPrediction, ScaleError> {
         let question = &self.question;
         if ranks == 0 {
             return Err(ScaleError::NoRanks);
         }
-        if !ranks.is_multiple_of(question.per_node) {
-            return Err(ScaleError::PartialNode { ranks, per_node: question.per_node });
-        }
         question.collective.fits(&question.network, ranks, question.bytes, question.per_node)?;
-        let replicas: Vec<u64> = (0..question.replicas).collect();
-        let (outcomes, quiet_phase_ns) = match &self.table {
-            Some(_) if ranks > RANKS_LIMIT => (Vec::new(), question.grain.get() as f64),
-            Some((table, _)) => {
-                let one = |replica: &u64| {
-                    let offsets = self.placement(ranks).draw(table, question.seed, *replica)?;
-                    // However many ranks there are, a phase looks at few.
-                    let mut count = self.watch.count(ranks, 1);
-                    replay_each(table, &offsets, question.phases, None, |_| count.phase())
-                };
-                // As many side by side as their offsets fit into memory.
-                let mut outcomes = Vec::with_capacity(replicas.len());
-                for some in replicas.chunks(together(ranks, question.replicas)) {
-                    outcomes.extend(side_by_side(some, one)?);
-                }
-                (outcomes, question.grain.get() as f64)
-            }
-            None => {
-                if ranks > MESSAGES_LIMIT {
-                    return Err(ScaleError::TooManyRanks {
-                        ranks,
-                        limit: MESSAGES_LIMIT,
-                        method: "a replay of messages",
-                        advice: "; the ideal collective goes further",
-                    });
-                }
-                let quiet = self.quiet(ranks)?;
-                let one = |replica: &u64| self.messages(ranks, *replica);
-                // Large machines use all cores within one replica, and would need their memory for each.
-                let outcomes: Result<Vec<ReplayOutcome>, ScaleError> = if ranks >= crate::machine::PARALLEL_RANKS as u64
-                {
-                    replicas.iter().map(one).collect()
-                } else {
-                    side_by_side(&replicas, one)
-                };
-                (outcomes?, quiet.mean_phase_ns())
-            }
+        // Ranks that are fewer than those of a unit have tables of their own.
+        let few = self.tables.as_ref().filter(|tables| ranks < tables.delays.ranks_per_unit());
+        let few = few.map(|tables| self.tables_of_few(tables, ranks)).transpose()?;
+        let tables = few.as_ref().or(self.tables.as_ref());
+        let (outcomes, quiet_phase_ns) = match tables {
+            Some(tables) => (self.replays(&tables.delays, ranks)?, question.grain.get() as f64),
+            None => self.with_messages(ranks)?,
         };
         let slowdowns: Vec<f64> = outcomes.iter().map(|outcome| outcome.mean_phase_ns() / quiet_phase_ns).collect();
         let means: Vec<f64> = outcomes.iter().map(ReplayOutcome::mean_phase_ns).collect();
-        let (expected_ratio, law) = self.expected(ranks)?;
+        let (expected_ratio, law) = tables.map_or(Ok((None, None)), |tables| self.expected(tables, ranks))?;
         // Noise only ever delays.
         let slowdown = from_replicas(&slowdowns).map(|estimate| not_below(estimate, 1.0));
         Ok(RankPrediction {
@@ -210,7 +193,7 @@ impl<'a> Prediction<'a> {
             collective: question.collective,
             algorithm: question.collective.chosen(ranks, question.bytes, question.per_node),
             slowdown,
-            recording: self.recording(ranks, slowdown),
+            recording: tables.and_then(|tables| self.recording(tables, ranks, slowdown)),
             formula: !self.noise.together(),
             expected_ratio,
             law,
@@ -220,17 +203,66 @@ impl<'a> Prediction<'a> {
         })
     }
 
+    /// The tables of a job that does not fill one unit.
+    fn tables_of_few(&self, tables: &Tables<'a>, ranks: u64) -> Result<Tables<'a>, ScaleError> {
+        let few = Tables::new(tables.delays.for_ranks(ranks)?.into_owned());
+        Ok(if tables.uncertainty.is_some() { few.of_recording(self.noise, self.question.seed) } else { few })
+    }
+
+    /// The replicas with the ideal collective; none where ranks are too many.
+    fn replays(&self, table: &DelayTable<'a>, ranks: u64) -> Result<Vec<ReplayOutcome>, ScaleError> {
+        if ranks > RANKS_LIMIT {
+            return Ok(Vec::new());
+        }
+        let table = table.for_ranks(ranks)?;
+        let one = |replica: &u64| {
+            let offsets = self.placement(ranks).draw(&table, self.question.seed, *replica)?;
+            // However many ranks there are, a phase looks at few.
+            let mut count = self.watch.count(ranks, 1);
+            replay_each(&table, &offsets, self.question.phases, None, |_| count.phase())
+        };
+        let replicas: Vec<u64> = (0..self.question.replicas).collect();
+        // As many side by side as their offsets fit into memory.
+        let mut outcomes = Vec::with_capacity(replicas.len());
+        for some in replicas.chunks(together(ranks, self.question.replicas)) {
+            outcomes.extend(side_by_side(some, one)?);
+        }
+        Ok(outcomes)
+    }
+
+    /// The replicas with messages, and a phase without noise in nanoseconds.
+    fn with_messages(&self, ranks: u64) -> Result<(Vec<ReplayOutcome>, f64), ScaleError> {
+        if ranks > MESSAGES_LIMIT {
+            return Err(ScaleError::TooManyRanks {
+                ranks,
+                limit: MESSAGES_LIMIT,
+                method: "a replay of messages",
+                advice: "; the ideal collective goes further",
+            });
+        }
+        let quiet = self.quiet(ranks)?;
+        let one = |replica: &u64| self.messages(ranks, *replica);
+        let replicas: Vec<u64> = (0..self.question.replicas).collect();
+        // Large machines use all cores within one replica, and would need their memory for each.
+        let outcomes: Result<Vec<ReplayOutcome>, ScaleError> = if ranks >= crate::machine::PARALLEL_RANKS as u64 {
+            replicas.iter().map(one).collect()
+        } else {
+            side_by_side(&replicas, one)
+        };
+        Ok((outcomes?, quiet.mean_phase_ns()))
+    }
+
     fn placement(&self, ranks: u64) -> Placement {
         Placement { ranks, per_node: self.question.per_node, synchronized: self.question.synchronized }
     }
 
     /// What the recording leaves open. What it gave itself is in it, too: another one may give that again.
-    fn recording(&self, ranks: u64, slowdown: Option<Estimate>) -> Option<RecordingBounds> {
-        let (table, _) = self.table.as_ref()?;
-        let uncertainty = self.uncertainty.as_ref()?;
-        // All ranks at one offset are as late as those that replay different traces.
-        let units = (ranks / table.ranks_per_unit()).max(1);
-        let units = if self.question.synchronized { units.min(table.kinds().len() as u64) } else { units };
+    fn recording(&self, tables: &Tables<'_>, ranks: u64, slowdown: Option<Estimate>) -> Option<RecordingBounds> {
+        let uncertainty = tables.uncertainty.as_ref()?;
+        // A unit that is filled in part counts as a full one. All ranks at one offset are as late as those that replay different
+        // traces.
+        let units = ranks.div_ceil(tables.delays.ranks_per_unit());
+        let units = if self.question.synchronized { units.min(tables.delays.kinds().len() as u64) } else { units };
         let bounds = uncertainty.bounds(units);
         Some(match slowdown {
             Some(Estimate { mean, .. }) => {
@@ -241,17 +273,19 @@ impl<'a> Prediction<'a> {
     }
 
     /// Order statistics and law, where they apply.
-    fn expected(&self, ranks: u64) -> Result<(Option<f64>, Option<LawPoint>), ScaleError> {
-        let Some((table, distribution)) = &self.table else { return Ok((None, None)) };
+    fn expected(&self, tables: &Tables<'_>, ranks: u64) -> Result<(Option<f64>, Option<LawPoint>), ScaleError> {
+        let Tables { delays: table, distribution, .. } = tables;
         if self.question.synchronized {
             return Ok((None, None));
         }
-        let units = (ranks / table.ranks_per_unit()).max(1);
+        let units = ranks.div_ceil(table.ranks_per_unit());
+        // Units of which one is smaller have no common distribution. Beyond what is replayed, that is not seen.
+        let alike = ranks % table.ranks_per_unit() == table.rest() || ranks > RANKS_LIMIT;
         let grain = self.question.grain;
         let lengths = DetourLengths::new(self.noise);
         // Beyond what is replayed nothing better is known.
         let valid = |delay: f64| ranks > RANKS_LIMIT || lengths.starts_are_random(grain, delay);
-        let expected = (units <= UNITS_LIMIT && valid(distribution.expected_max_ns(units)))
+        let expected = (alike && units <= UNITS_LIMIT && valid(distribution.expected_max_ns(units)))
             .then(|| distribution.expected_slowdown(units));
         // The law's ranks are independent of each other.
         let law = if table.ranks_per_unit() == 1 { lengths.law(grain)? } else { None };
@@ -261,7 +295,7 @@ impl<'a> Prediction<'a> {
     /// One replica with messages.
     fn messages(&self, ranks: u64, replica: u64) -> Result<ReplayOutcome, ScaleError> {
         let starts = self.placement(ranks).ranks(self.noise, self.question.seed, replica)?;
-        let mut machine = JobMachine::new(self.question.network, &starts)?;
+        let mut machine = self.machine(&starts)?;
         drop(starts);
         let mut durations = Durations::new(&self.question);
         let mut count = self.watch.count(ranks, ranks);
@@ -277,7 +311,7 @@ impl<'a> Prediction<'a> {
     fn quiet(&self, ranks: u64) -> Result<ReplayOutcome, ScaleError> {
         let silence = NoiseTrace::silent(Nanos::new(1))?;
         let starts = vec![(&silence, 0); ranks as usize];
-        let mut machine = JobMachine::new(self.question.network, &starts)?;
+        let mut machine = self.machine(&starts)?;
         drop(starts);
         let mut durations = Durations::new(&self.question);
         for done in 1..=self.question.phases {
@@ -308,12 +342,16 @@ impl<'a> Prediction<'a> {
         Ok(durations.outcome)
     }
 
+    fn machine<'n>(&self, starts: &[(&'n NoiseTrace, i64)]) -> Result<JobMachine<'n>, ScaleError> {
+        let per_node = usize::try_from(self.question.per_node).unwrap_or(usize::MAX);
+        Ok(JobMachine::new(self.question.network, starts)?.with_nodes_of(per_node))
+    }
+
     fn phase(&self, machine: &mut JobMachine<'_>) -> Result<Nanos, ScaleError> {
         if self.question.grain > Nanos::ZERO {
             machine.work(self.question.grain)?;
         }
-        let per_node = usize::try_from(self.question.per_node).unwrap_or(usize::MAX);
-        self.question.collective.run(machine, per_node, self.question.bytes)?;
+        self.question.collective.run(machine, self.question.bytes)?;
         machine.check()?;
         Ok(machine.latest())
     }

@@ -439,6 +439,7 @@ fn bad_questions_are_refused() {
     let nothing = "L=0ns,o=0ns,g=0ns,G=0ns".parse().unwrap();
     let instant = Question { grain: Nanos::ZERO, network: nothing, ..barrier };
     assert!(Prediction::new(&noise, instant).unwrap().row(8).is_err());
+    // The last node may have fewer ranks.
     let nodes = Question { per_node: 3, ..good };
-    assert!(Prediction::new(&noise, nodes).unwrap().row(8).is_err());
+    assert!(Prediction::new(&noise, nodes).unwrap().row(8).is_ok());
 }
