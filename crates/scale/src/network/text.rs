@@ -195,7 +195,7 @@ mod tests {
         let changed: Network = "slingshot11,S=1k,O=0.1ns".parse().unwrap();
         let base: Network = "slingshot11".parse().unwrap();
         assert_eq!(changed, base.with_rendezvous_above(1_024).with_cpu_bytes(100, 0).unwrap());
-        assert_eq!("bgl,T=full,P=0".parse::<Network>().unwrap().gap_after(1, 1_000), Ok(Nanos::from_micros(1)));
+        assert_eq!("bgl,T=full,P=0".parse::<Network>().unwrap().gap_after(1, 1_000), Ok(Nanos::ZERO));
     }
 
     /// A cube of 8 x 8 x 8 nodes: half of all messages over 2 x 64 links is as if each had one for itself.
