@@ -222,7 +222,11 @@ fn run_with<C: Counter>(args: &NetworkArgs, job: &Job, out: &mut dyn Write) -> R
     writeln!(out, "  library  {}", printable(&library()))?;
     for (name, pair) in [("between", pairs.between), ("within", pairs.within)] {
         if let Some(MeasuredPair { other, .. }) = pair {
-            writeln!(out, "  {name:<8} rank 0 and rank {other}, {}", if name == "within" { "on one node" } else { "on two nodes" })?;
+            writeln!(
+                out,
+                "  {name:<8} rank 0 and rank {other}, {}",
+                if name == "within" { "on one node" } else { "on two nodes" }
+            )?;
         }
     }
     for warning in warnings {

@@ -12,9 +12,9 @@ use std::borrow::Cow;
 
 use becalm_units::Nanos;
 
+use crate::ScaleError;
 use crate::envelope::{Piece, envelope};
 use crate::noise::{Alignment, NodeNoise, Noise, NoiseTrace};
-use crate::ScaleError;
 
 /// Times of a replay stay below this, 2^61 ns (73 years), so that sums of two cannot wrap.
 pub const TIME_LIMIT: Nanos = Nanos::new(1 << 61);

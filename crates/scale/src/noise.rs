@@ -476,7 +476,11 @@ impl Noise {
     /// # Errors
     /// [`TraceError::NoTraces`].
     pub fn recorded(nodes: Vec<NodeNoise>) -> Result<Self, TraceError> {
-        if nodes.is_empty() { Err(TraceError::NoTraces) } else { Ok(Self { nodes, together: true, alignment: Alignment::Node }) }
+        if nodes.is_empty() {
+            Err(TraceError::NoTraces)
+        } else {
+            Ok(Self { nodes, together: true, alignment: Alignment::Node })
+        }
     }
 
     /// One trace that says nothing about CPUs that share a node, such as a formula's: every rank has an offset of

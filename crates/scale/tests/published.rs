@@ -153,7 +153,12 @@ fn alltoall_added(collective: &str, detour_us: u64, ranks: u64) -> f64 {
 #[test]
 fn b07_alltoall_under_heavy_noise() {
     let added = [1 << 10, 1 << 12, 1 << 13].map(|ranks| alltoall_added("alltoall:scattered", 200, ranks));
-    eprintln!("FIGURES {added:?} w24 {} half {} pair {}", alltoall_added("alltoall:scattered=24", 200, 1 << 10), alltoall_added("alltoall:scattered", 100, 1 << 10), alltoall_added("alltoall:pairwise", 200, 1 << 10));
+    eprintln!(
+        "FIGURES {added:?} w24 {} half {} pair {}",
+        alltoall_added("alltoall:scattered=24", 200, 1 << 10),
+        alltoall_added("alltoall:scattered", 100, 1 << 10),
+        alltoall_added("alltoall:pairwise", 200, 1 << 10)
+    );
     assert!((1.16..=1.29).contains(&added[0]), "published: 1.73, {added:?}");
     assert!((0.66..=0.78).contains(&added[2]), "{added:?}");
     assert!(added.is_sorted_by(|a, b| a > b), "it falls with the processes: {added:?}");

@@ -142,13 +142,14 @@ impl<'a> JobMachine<'a> {
         each: impl Fn(&mut NodeView<'_, 'a>, &mut [i64]) + Sync,
     ) -> Result<(), ScaleError> {
         let per_node = self.per_node;
-        let pass = |first: usize, ranks: &mut [Rank], cursors: &mut [Cursor<'a>], cards: &mut [Card], rows: &mut [i64]| {
-            let nodes = ranks.chunks_mut(per_node).zip(cursors.chunks_mut(per_node)).zip(cards);
-            let nodes = nodes.zip(rows.chunks_mut(per_node * width)).enumerate();
-            for (number, (((ranks, cursors), card), rows)) in nodes {
-                each(&mut NodeView { first: first + number * per_node, ranks, cursors, card }, rows);
-            }
-        };
+        let pass =
+            |first: usize, ranks: &mut [Rank], cursors: &mut [Cursor<'a>], cards: &mut [Card], rows: &mut [i64]| {
+                let nodes = ranks.chunks_mut(per_node).zip(cursors.chunks_mut(per_node)).zip(cards);
+                let nodes = nodes.zip(rows.chunks_mut(per_node * width)).enumerate();
+                for (number, (((ranks, cursors), card), rows)) in nodes {
+                    each(&mut NodeView { first: first + number * per_node, ranks, cursors, card }, rows);
+                }
+            };
         if self.ranks.len() >= PARALLEL_RANKS
             && let Some(workers) = workers()
         {
@@ -218,7 +219,8 @@ impl<'a> JobMachine<'a> {
             }
             come.sort_unstable();
             let lists: Vec<_> = come.into_iter().map(|(at, (arrived, ..), within)| (at, (arrived, within))).collect();
-            let ready = |node: &NodeView<'_, '_>, at: usize, (arrived, _): (i64, bool)| node.ranks[at].clock.max(arrived);
+            let ready =
+                |node: &NodeView<'_, '_>, at: usize, (arrived, _): (i64, bool)| node.ranks[at].clock.max(arrived);
             in_order(node, &lists, ready, |node, at, (arrived, within)| {
                 let costs = costs.of(within);
                 let start = node.bring(at, within, node.ranks[at].clock.max(arrived), costs.busy);

@@ -216,7 +216,10 @@ mod tests {
         assert_eq!(same.gap_after(1, same.share(8, 2)), Ok(Nanos::new(10)), "shared links are between nodes");
         let own: Network = "L=1us,o=100ns,g=10ns,G=0.1ns,O=0.2ns,nL=300ns,no=50ns,nG=1ns".parse().unwrap();
         let within = own.within_node();
-        assert_eq!((within.latency(), within.overhead(), within.gap()), (Nanos::new(300), Nanos::new(50), Nanos::new(10)));
+        assert_eq!(
+            (within.latency(), within.overhead(), within.gap()),
+            (Nanos::new(300), Nanos::new(50), Nanos::new(10))
+        );
         assert_eq!((within.bytes_time(11), within.cpu_time(11)), (Ok(Nanos::new(10)), Ok(Nanos::new(52))));
         assert_eq!(own.to_string().parse(), Ok(own));
         let without_copy: Network = "L=1us,o=100ns,g=10ns,G=0.1ns,O=0.2ns,nO=0ns".parse().unwrap();

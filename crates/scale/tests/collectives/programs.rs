@@ -41,9 +41,7 @@ pub fn rounds(n: usize) -> u32 {
 pub fn program(collective: Collective, rank: usize, n: usize, per_node: usize, bytes: u64) -> Steps {
     let part = bytes.div_ceil(n as u64);
     match collective.chosen(n as u64, bytes, per_node as u64) {
-        Collective::Barrier(Barrier::Dissemination) => {
-            (0..rounds(n)).map(|k| shift(rank, n, 1 << k, 1, 0)).collect()
-        }
+        Collective::Barrier(Barrier::Dissemination) => (0..rounds(n)).map(|k| shift(rank, n, 1 << k, 1, 0)).collect(),
         Collective::Barrier(Barrier::RecursiveDoubling) => doubling(rank, n, 1, false),
         Collective::Barrier(Barrier::Binomial) => [up(rank, n, 1, false), down(rank, n, 2, |_| 1)].concat(),
         Collective::Bcast(Bcast::Binomial) => down(rank, n, 2, |_| bytes),
@@ -67,12 +65,8 @@ pub fn program(collective: Collective, rank: usize, n: usize, per_node: usize, b
             (0..2 * (n - 1)).map(|k| shift(rank, n, 1, part, if k < n - 1 { part } else { 0 })).collect()
         }
         Collective::Allgather(allgather) => self::allgather(allgather, rank, n, bytes),
-        Collective::ReduceScatter(ReduceScatter::Ring) => {
-            (1..n).map(|_| shift(rank, n, 1, bytes, bytes)).collect()
-        }
-        Collective::ReduceScatter(ReduceScatter::Pairwise) => {
-            (1..n).map(|k| shift(rank, n, k, bytes, bytes)).collect()
-        }
+        Collective::ReduceScatter(ReduceScatter::Ring) => (1..n).map(|_| shift(rank, n, 1, bytes, bytes)).collect(),
+        Collective::ReduceScatter(ReduceScatter::Pairwise) => (1..n).map(|k| shift(rank, n, k, bytes, bytes)).collect(),
         Collective::ReduceScatter(ReduceScatter::RecursiveHalving) => {
             [halving(rank, n, bytes * n as u64), unfold(rank, n, bytes)].concat()
         }
@@ -157,9 +151,7 @@ fn down(rank: usize, n: usize, radix: usize, bytes: impl Fn(u64) -> u64) -> Step
     let mut steps = tree(n, radix);
     let levels = steps.len() / (radix - 1);
     let of = |level: u32| bytes(radix.pow(level) as u64);
-    let step = |level: u32, apart: usize| {
-        (levels - 1 - level as usize) * (radix - 1) + apart / radix.pow(level) - 1
-    };
+    let step = |level: u32, apart: usize| (levels - 1 - level as usize) * (radix - 1) + apart / radix.pow(level) - 1;
     let (parent, children) = family(rank, n, radix);
     if let Some((parent, level)) = parent {
         steps[step(level, rank - parent)] = receive(parent, of(level));
