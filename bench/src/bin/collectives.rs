@@ -53,7 +53,7 @@ fn rank_rounds(trace: &NoiseTrace, ranks: u64, phases: u64, grain: Nanos) -> f64
     let begin = Instant::now();
     for _ in 0..phases {
         machine.work(grain).expect("work");
-        BARRIER.run(&mut machine, 1, 1).expect("a barrier");
+        BARRIER.run(&mut machine, 1).expect("a barrier");
     }
     (ranks * BARRIER.rounds(ranks, 1, 1) * phases) as f64 / begin.elapsed().as_secs_f64()
 }

@@ -167,7 +167,7 @@ impl Job {
         let starts: Vec<(&NoiseTrace, i64)> = offsets.iter().map(|offset| (trace, *offset)).collect();
         let mut machine = JobMachine::new(network, &starts).map_err(io::Error::other)?;
         for _ in 0..self.barriers {
-            machine.work(grain).and_then(|()| BARRIER.run(&mut machine, 1, 1)).map_err(io::Error::other)?;
+            machine.work(grain).and_then(|()| BARRIER.run(&mut machine, 1)).map_err(io::Error::other)?;
         }
         Ok(Ended { end: machine.latest().get(), seed: 0, time: begin.elapsed() })
     }

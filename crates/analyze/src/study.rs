@@ -88,6 +88,21 @@ pub fn study(
     Ok(studied)
 }
 
+/// How many ranks a node of the job has: one for each CPU that was measured, of the recording with the fewest; 1 without any.
+///
+/// # Errors
+/// If a recording's documents cannot be read.
+pub fn ranks_per_node(bundles: &[Vec<Bundle>]) -> Result<u64, StudyError> {
+    let mut fewest: Option<u64> = None;
+    for bundle in bundles.iter().flatten() {
+        for doc in EVERYTHING.documents(bundle)? {
+            let cpus = doc.cpus.len() as u64;
+            fewest = Some(fewest.map_or(cpus, |fewest| fewest.min(cpus)));
+        }
+    }
+    Ok(fewest.unwrap_or(1).max(1))
+}
+
 /// Simulates the job under the noise of the recordings, all together and each by itself.
 fn configuration(runs: &[Bundle], question: Question, ranks: &[u64]) -> Result<Studied, StudyError> {
     let mut turns = Vec::with_capacity(runs.len());

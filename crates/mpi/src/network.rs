@@ -1,6 +1,7 @@
 //! `becalm-mpi network`: what messages between two ranks cost, as a file for `becalm predict --network`.
 //!
-//! Rank 0 and the last rank measure; the others wait. One pair says nothing of shared links or of other distances.
+//! Rank 0 measures with a rank of another node, and then with one of its own; the others wait. One pair says nothing of shared
+//! links or of other distances.
 
 use std::fs::File;
 use std::io::Write;
@@ -11,13 +12,13 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use becalm_linux::clock::{self, Counter, MonotonicRaw, Native, Source};
 use becalm_linux::sched::Policy;
-use becalm_scale::network::Network;
+use becalm_scale::network::{Network, WithinNode};
 use becalm_stats::median_high;
 use becalm_units::{Nanos, printable};
 use clap::Args;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Root, Source as _};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::job::{Job, library};
 use crate::node::Seat;
@@ -40,9 +41,10 @@ const LARGE: [usize; 2] = [1 << 18, 1 << 20];
 const WAITED: usize = 1 << 22;
 const AWAY: Duration = Duration::from_millis(5);
 
-/// Measure what messages cost between the first and the last rank, for becalm predict --network
+/// Measure what messages cost between two nodes and within one, for becalm predict --network
 ///
-/// Start it with one rank on each of two nodes, or with two ranks on one for messages within a node.
+/// Start it with two ranks on each of two nodes. With one on each, messages within a node are not measured; with all ranks on one
+/// node, those between nodes are not.
 #[derive(Args, Debug)]
 pub struct NetworkArgs {
     /// Store the figures in this file
@@ -100,32 +102,114 @@ pub fn run(args: &NetworkArgs, job: &Job, out: &mut dyn Write) -> Result<()> {
     }
 }
 
+/// What two ranks measured.
+#[derive(Clone, Copy)]
+struct MeasuredPair {
+    /// The rank with which rank 0 measured.
+    other: i32,
+    measured: Measured,
+}
+
+impl MeasuredPair {
+    fn document(&self) -> Value {
+        let Measured { trip, send, copied, copied_bytes, burst, large, eager } = self.measured;
+        json!({
+            "ranks": [0, self.other],
+            "round_trip_ns": trip,
+            "send_ns": send,
+            "copied_send_ns": copied,
+            "copied_bytes": copied_bytes,
+            "burst_ns": burst,
+            "round_trip_256k_ns": large[0],
+            "round_trip_1m_ns": large[1],
+            "eager_bytes": eager,
+        })
+    }
+}
+
+/// What could be measured of a job.
+#[derive(Clone, Copy, Default)]
+struct Pairs {
+    between: Option<MeasuredPair>,
+    within: Option<MeasuredPair>,
+}
+
+impl Pairs {
+    /// The parameters of both; where only one could be measured, what that gave.
+    fn network(&self) -> Result<Option<Network>, becalm_scale::ScaleError> {
+        let network = |pair: Option<MeasuredPair>| pair.map(|pair| pair.measured.network()).transpose();
+        let (between, within) = (network(self.between)?, network(self.within)?);
+        Ok(match (between, within) {
+            (Some(between), Some(within)) => Some(between.with_node(WithinNode {
+                latency: within.latency(),
+                overhead: within.overhead(),
+                gap: within.gap(),
+                byte_gap_ps: within.byte_gap_ps(),
+                byte_overhead_ps: within.byte_overhead_ps(),
+            })?),
+            (one, other) => one.or(other),
+        })
+    }
+
+    /// What is not in the figures.
+    fn warnings(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        if self.between.is_none() {
+            out.push(
+                "messages between nodes were not measured, as all ranks share one node: the figures are those of messages within \
+                 it, for both; start the job with ranks on two nodes"
+                    .to_owned(),
+            );
+        }
+        if self.within.is_none() {
+            out.push(
+                "messages within a node were not measured, as rank 0 is alone on its node: they will cost the same as between \
+                 nodes; start the job with two ranks on each"
+                    .to_owned(),
+            );
+        }
+        out
+    }
+}
+
+/// The ranks with which rank 0 measures: the last one of another node, and the first other one of its own.
+fn partners(job: &Job) -> (Option<i32>, Option<i32>) {
+    let mut leader = job.rank();
+    job.shared.process_at_rank(0).broadcast_into(&mut leader);
+    let mut leaders = vec![0; job.ranks() as usize];
+    job.world.all_gather_into(&leader, &mut leaders[..]);
+    others(&leaders)
+}
+
+/// The same from the first rank of each rank's node.
+fn others(leaders: &[i32]) -> (Option<i32>, Option<i32>) {
+    let shares = |rank: &i32| leaders[*rank as usize] == leaders[0];
+    let ranks = || 1..leaders.len() as i32;
+    (ranks().rfind(|rank| !shares(rank)), ranks().find(shares))
+}
+
 fn run_with<C: Counter>(args: &NetworkArgs, job: &Job, out: &mut dyn Write) -> Result<()> {
     let open = |path: &PathBuf| File::create(path).with_context(|| format!("cannot write {}", path.display()));
     let file = job.agree(args.output.as_ref().filter(|_| job.is_first()).map(open).transpose())?;
     let seat = Seat::take::<C>(job, Policy::Other)?;
     let (_, nodes) = job.nodes();
-    let measured = measure(&job.world, || seat.now::<C>());
+    let (far, near) = partners(job);
+    let pair = |other: Option<i32>| {
+        let other = other?;
+        measure(&job.world, other, || seat.now::<C>()).map(|measured| MeasuredPair { other, measured })
+    };
+    let pairs = Pairs { between: pair(far), within: pair(near) };
     job.world.barrier();
-    let Some(measured) = measured else { return Ok(()) };
-    let network = measured.network()?;
+    let Some(network) = pairs.network()? else { return Ok(()) };
+    let warnings = [pairs.warnings(), seat.warnings()].concat();
     let document = json!({
         "schema": SCHEMA,
         "network": network.to_string(),
-        "ranks": [0, job.ranks() - 1],
         "nodes": nodes,
         "library": library(),
-        "measured": {
-            "round_trip_ns": measured.trip,
-            "send_ns": measured.send,
-            "copied_send_ns": measured.copied,
-            "copied_bytes": measured.copied_bytes,
-            "burst_ns": measured.burst,
-            "round_trip_256k_ns": measured.large[0],
-            "round_trip_1m_ns": measured.large[1],
-            "eager_bytes": measured.eager,
-        },
-        "warnings": seat.warnings(),
+        "between": pairs.between.map(|pair| pair.document()),
+        "within": pairs.within.map(|pair| pair.document()),
+        "warnings": warnings,
     });
     if let Some(mut file) = file {
         writeln!(file, "{document:#}").context("cannot write the network's file")?;
@@ -135,8 +219,17 @@ fn run_with<C: Counter>(args: &NetworkArgs, job: &Job, out: &mut dyn Write) -> R
         return Ok(());
     }
     writeln!(out, "  network  {network}")?;
-    writeln!(out, "  between  rank 0 and rank {}, {}", job.ranks() - 1, printable(&library()))?;
-    for warning in seat.warnings() {
+    writeln!(out, "  library  {}", printable(&library()))?;
+    for (name, pair) in [("between", pairs.between), ("within", pairs.within)] {
+        if let Some(MeasuredPair { other, .. }) = pair {
+            writeln!(
+                out,
+                "  {name:<8} rank 0 and rank {other}, {}",
+                if name == "within" { "on one node" } else { "on two nodes" }
+            )?;
+        }
+    }
+    for warning in warnings {
         writeln!(out, "  ! {}", printable(&warning))?;
     }
     match &args.output {
@@ -149,8 +242,8 @@ fn run_with<C: Counter>(args: &NetworkArgs, job: &Job, out: &mut dyn Write) -> R
 }
 
 /// All ranks call it; rank 0 gets the figures.
-fn measure(world: &SimpleCommunicator, clock: impl Fn() -> i64) -> Option<Measured> {
-    let pair = Pair { world, last: world.size() - 1, clock };
+fn measure(world: &SimpleCommunicator, last: i32, clock: impl Fn() -> i64) -> Option<Measured> {
+    let pair = Pair { world, last, clock };
     // Connections are opened first.
     pair.trips(SMALL, 100);
     let small = pair.trips(SMALL, TRIPS);
@@ -278,8 +371,28 @@ mod tests {
             eager: Some(4_096),
         };
         assert_eq!(measured.network(), "L=1us,o=150ns,g=200ns,G=0.08ns,O=0.05ns,S=4k".parse());
+        // Both sets in one; one alone stands for both, and says so.
+        let cheap = Measured { trip: 600.0, send: 50.0, burst: 60.0, ..measured };
+        let pair = |measured: Measured| Some(MeasuredPair { other: 1, measured });
+        let both = Pairs { between: pair(measured), within: pair(cheap) };
+        let text = both.network().unwrap().unwrap().to_string();
+        assert_eq!(both.warnings(), Vec::<String>::new());
+        assert!(text.starts_with("L=1us,o=150ns,g=200ns") && text.contains(",nL=200ns,no=50ns,ng=60ns"), "{text}");
+        assert_eq!(text.parse(), Ok(both.network().unwrap().unwrap()));
+        let one_node = Pairs { between: None, ..both };
+        assert_eq!(one_node.network().unwrap(), Some(cheap.network().unwrap()));
+        assert!(one_node.warnings()[0].contains("between nodes were not measured"), "{:?}", one_node.warnings());
+        assert!(Pairs { within: None, ..both }.warnings()[0].contains("within a node were not measured"));
         // Noise may make a large message faster than a small one.
         let odd = Measured { copied: 0.0, copied_bytes: SMALL, large: [5.0, 4.0], eager: None, send: 1e6, ..measured };
         assert_eq!(odd.network(), "L=0ns,o=650ns,g=200ns,G=0ns".parse());
+    }
+
+    #[test]
+    fn one_partner_is_on_another_node_and_one_on_its_own() {
+        assert_eq!(others(&[0, 0, 2, 2]), (Some(3), Some(1)));
+        assert_eq!(others(&[0, 1]), (Some(1), None));
+        assert_eq!(others(&[0, 0]), (None, Some(1)));
+        assert_eq!(others(&[0, 1, 0]), (Some(1), Some(2)), "ranks dealt round");
     }
 }

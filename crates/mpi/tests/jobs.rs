@@ -76,7 +76,10 @@ fn a_network_is_measured_and_stored() {
     assert_eq!(stored["schema"], "becalm.network/1");
     let network: Network = stored["network"].as_str().unwrap().parse().unwrap();
     assert!(network.overhead().get() > 0, "{stored}");
-    assert_eq!(network.eager_limit(), stored["measured"]["eager_bytes"].as_u64());
+    assert_eq!(network.eager_limit(), stored["within"]["eager_bytes"].as_u64());
+    // Two ranks of one node say nothing of messages between nodes.
+    assert!(stored["between"].is_null(), "{stored}");
+    assert!(stored["warnings"].to_string().contains("messages between nodes were not measured"), "{stored}");
     let alone = job(1, &["network"]);
     assert_eq!(alone.status.code(), Some(2), "{}", String::from_utf8_lossy(&alone.stderr));
 }

@@ -142,9 +142,10 @@ fn replays(
     ranks: u64,
     watch: ReplayWatch<'_>,
 ) -> Result<Vec<ReplayOutcome>, ScaleError> {
+    let table = table.for_ranks(ranks)?;
     let placement = Placement { ranks, per_node: question.per_node, synchronized: question.synchronized };
     let one = |replica: &u64| -> Result<ReplayOutcome, ScaleError> {
-        let outcome = replay(table, &placement.draw(table, question.seed, *replica)?, question.phases)?;
+        let outcome = replay(&table, &placement.draw(&table, question.seed, *replica)?, question.phases)?;
         watch.count(ranks, 1).phases(question.phases);
         Ok(outcome)
     };

@@ -3,7 +3,7 @@
 use becalm_units::{Nanos, counted};
 
 use crate::ScaleError;
-use crate::noise::{NodeNoise, Noise, NoiseTrace, TraceError};
+use crate::noise::{Alignment, NodeNoise, Noise, NoiseTrace, TraceError};
 
 /// One entry: so much of a detour was the source's own time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -127,6 +127,11 @@ impl BookedTrace {
         Ok(Self { begin, length, detours, entries })
     }
 
+    /// The same in a window within its own: it begins so much later, and has a length of its own.
+    fn cut(&self, later: Nanos, length: Nanos) -> Self {
+        Self { begin: self.begin + later, length, detours: self.detours.clone(), entries: self.entries.clone() }
+    }
+
     /// The trace without some sources and all of which they are the root: a detour begins when it did and is shorter by what
     /// these took.
     ///
@@ -164,6 +169,7 @@ impl BookedTrace {
 pub struct BookedNoise {
     sources: Vec<String>,
     nodes: Vec<(String, Vec<BookedTrace>)>,
+    alignment: Alignment,
 }
 
 impl BookedNoise {
@@ -172,9 +178,35 @@ impl BookedNoise {
     /// # Errors
     /// [`TraceError`] for no CPUs, or CPUs of one node with different lengths.
     pub fn new(sources: Vec<String>, nodes: Vec<(String, Vec<BookedTrace>)>) -> Result<Self, TraceError> {
-        let booked = Self { sources, nodes };
+        let booked = Self { sources, nodes, alignment: Alignment::Node };
         booked.without(&vec![false; booked.sources.len()])?;
         Ok(booked)
+    }
+
+    /// The same with other ranks at a common offset.
+    ///
+    /// # Errors
+    /// As [`Noise::aligned`].
+    pub fn aligned(self, alignment: Alignment) -> Result<Self, TraceError> {
+        let booked = Self { alignment, ..self };
+        booked.without(&vec![false; booked.sources.len()])?;
+        Ok(booked)
+    }
+
+    /// The same with the windows of all nodes cut to one length, each from so much later on than it began.
+    ///
+    /// # Errors
+    /// [`TraceError`] for a length of nothing, or in which a CPU had noise only.
+    ///
+    /// # Panics
+    /// Without a time for each node.
+    pub fn cut(&self, later: &[Nanos], length: Nanos) -> Result<Self, TraceError> {
+        assert_eq!(later.len(), self.nodes.len(), "each node has a time from which it is cut");
+        let cut = |((name, cpus), later): (&(String, Vec<BookedTrace>), &Nanos)| {
+            (name.clone(), cpus.iter().map(|cpu| cpu.cut(*later, length)).collect())
+        };
+        let nodes = self.nodes.iter().zip(later).map(cut).collect();
+        Self::new(self.sources.clone(), nodes)?.aligned(self.alignment)
     }
 
     /// The names of the sources.
@@ -222,7 +254,7 @@ impl BookedNoise {
             let cpus: Result<Vec<_>, _> = cpus.iter().map(|cpu| cpu.without(out)).collect();
             NodeNoise::new(name.clone(), cpus?)
         };
-        Noise::recorded(self.nodes.iter().map(node).collect::<Result<_, _>>()?)
+        Noise::recorded(self.nodes.iter().map(node).collect::<Result<_, _>>()?)?.aligned(self.alignment)
     }
 }
 

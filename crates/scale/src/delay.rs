@@ -8,11 +8,13 @@
 //! A grain of more than a lap's work adds the noise of its whole laps to every start: with G = q U + r, U the work of a
 //! lap and 1 <= r <= U, f(t; G) = q (L - U) + f(t; r).
 
+use std::borrow::Cow;
+
 use becalm_units::Nanos;
 
+use crate::ScaleError;
 use crate::envelope::{Piece, envelope};
-use crate::noise::{Noise, NoiseTrace};
-use crate::{ScaleError, noise};
+use crate::noise::{Alignment, NodeNoise, Noise, NoiseTrace};
 
 /// Times of a replay stay below this, 2^61 ns (73 years), so that sums of two cannot wrap.
 pub const TIME_LIMIT: Nanos = Nanos::new(1 << 61);
@@ -140,63 +142,105 @@ pub(crate) struct TablePiece {
 }
 
 /// The delay functions of everything that the units of a job can replay, for one grain: their pieces sorted by their
-/// largest delay. One table serves any number of ranks and replicas.
+/// largest delay. One table serves any number of replicas, and of ranks that fill their units.
 ///
 /// It takes at most 80 bytes a detour, and 40 where detours are further apart than the grain.
 #[derive(Clone, Debug)]
 pub struct DelayTable<'a> {
+    noise: &'a Noise,
+    per_node: u64,
     grain: Nanos,
     per_unit: u64,
+    /// Those of full units, and then those of one that has fewer ranks.
     kinds: Vec<ReplayUnit<'a>>,
+    /// How many of them are full.
+    full: usize,
+    /// The ranks of the last unit, where that is not full.
+    rest: u64,
     pieces: Vec<TablePiece>,
 }
 
 impl<'a> DelayTable<'a> {
     /// For jobs with so many ranks a node.
     ///
-    /// Units are nodes where several ranks share one and its CPUs were recorded together; else every rank is a unit.
+    /// Units are nodes where several ranks share one and its CPUs were recorded together, or the whole recording where that
+    /// stays together; else every rank is a unit.
     ///
     /// # Errors
     /// [`ScaleError`] for a grain of zero or so long that times do not fit, no ranks a node, or more than a node's CPUs.
     pub fn new(noise: &'a Noise, per_node: u64, grain: Nanos) -> Result<Self, ScaleError> {
         let units = units(noise, per_node)?;
         let per_unit = units.first().map_or(1, |traces| traces.len() as u64);
-        let mut table = Self { grain, per_unit, kinds: Vec::with_capacity(units.len()), pieces: Vec::new() };
-        for traces in units {
-            let mut base = 0;
-            let mut own: Option<Vec<Piece>> = None;
-            for trace in &traces {
-                let laps = laps(trace, grain)?;
-                let mut next = pieces(trace, laps.rest);
-                own = Some(match own.take() {
-                    None => {
-                        base = laps.delay;
-                        next
-                    }
-                    Some(others) => {
-                        // Both functions are brought to the higher of the two bases, below which neither can decide.
-                        let higher = base.max(laps.delay);
-                        let mut others = others;
-                        raise(&mut others, base - higher);
-                        raise(&mut next, laps.delay - higher);
-                        base = higher;
-                        envelope(trace.length_ns(), &others, &next)
-                    }
-                });
-            }
-            let kind = table.kinds.len() as u32;
-            let length = traces[0].length_ns();
-            table.pieces.extend(own.into_iter().flatten().map(|piece| TablePiece {
-                start: piece.start,
-                flat: piece.flat,
-                length: piece.length,
-                delay: piece.delay + base,
-                kind,
-            }));
-            table.kinds.push(ReplayUnit { traces, length, base });
-        }
-        table.pieces.sort_unstable_by_key(|piece| (std::cmp::Reverse(piece.delay), piece.kind, piece.start));
+        let (full, kinds) = (units.len(), Vec::with_capacity(units.len()));
+        let mut table = Self { noise, per_node, grain, per_unit, kinds, full, rest: 0, pieces: Vec::new() };
+        units.into_iter().try_for_each(|traces| table.add(traces))?;
+        table.sort();
         Ok(table)
+    }
+
+    /// The table for a number of ranks: this one where they fill their units. Else the last unit is filled in part, and replays
+    /// the first CPUs of those that a full one would.
+    ///
+    /// # Errors
+    /// As [`DelayTable::new`].
+    pub fn for_ranks(&self, ranks: u64) -> Result<Cow<'_, Self>, ScaleError> {
+        let rest = ranks % self.per_unit;
+        if rest == self.rest {
+            return Ok(Cow::Borrowed(self));
+        }
+        let units = units(self.noise, self.per_node)?;
+        // A job of less than one unit has no full one.
+        let mut table = if ranks < self.per_unit {
+            Self { kinds: Vec::new(), full: 0, pieces: Vec::new(), ..*self }
+        } else {
+            self.clone()
+        };
+        table.rest = rest;
+        for traces in units {
+            table.add(traces[..rest as usize].to_vec())?;
+        }
+        table.sort();
+        Ok(Cow::Owned(table))
+    }
+
+    /// Adds the delay function of a unit.
+    fn add(&mut self, traces: Vec<&'a NoiseTrace>) -> Result<(), ScaleError> {
+        let mut base = 0;
+        let mut own: Option<Vec<Piece>> = None;
+        for trace in &traces {
+            let laps = laps(trace, self.grain)?;
+            let mut next = pieces(trace, laps.rest);
+            own = Some(match own.take() {
+                None => {
+                    base = laps.delay;
+                    next
+                }
+                Some(others) => {
+                    // Both functions are brought to the higher of the two bases, below which neither can decide.
+                    let higher = base.max(laps.delay);
+                    let mut others = others;
+                    raise(&mut others, base - higher);
+                    raise(&mut next, laps.delay - higher);
+                    base = higher;
+                    envelope(trace.length_ns(), &others, &next)
+                }
+            });
+        }
+        let kind = self.kinds.len() as u32;
+        let length = traces[0].length_ns();
+        self.pieces.extend(own.into_iter().flatten().map(|piece| TablePiece {
+            start: piece.start,
+            flat: piece.flat,
+            length: piece.length,
+            delay: piece.delay + base,
+            kind,
+        }));
+        self.kinds.push(ReplayUnit { traces, length, base });
+        Ok(())
+    }
+
+    fn sort(&mut self) {
+        self.pieces.sort_unstable_by_key(|piece| (std::cmp::Reverse(piece.delay), piece.kind, piece.start));
     }
 
     /// The work between two collectives for which the delays were computed.
@@ -205,10 +249,20 @@ impl<'a> DelayTable<'a> {
         self.grain
     }
 
-    /// Ranks of one unit, that is, ranks at one common offset.
+    /// Ranks of one unit, that is, ranks at one common offset. The last unit may have fewer.
     #[must_use]
     pub fn ranks_per_unit(&self) -> u64 {
         self.per_unit
+    }
+
+    /// How many kinds of full units there are; those behind are of one with fewer ranks.
+    pub(crate) fn full_kinds(&self) -> usize {
+        self.full
+    }
+
+    /// How many ranks the last unit has, where that is not full; else 0.
+    pub(crate) fn rest(&self) -> u64 {
+        self.rest
     }
 
     /// How many pieces with a delay the functions have together.
@@ -251,24 +305,25 @@ fn raise(pieces: &mut Vec<Piece>, by: i64) {
     }
 }
 
-/// The sets of traces that units replay: each trace alone, or the first CPUs of each node.
+/// The sets of traces that units replay: each trace alone, the first CPUs of each node, or those of all nodes.
 pub(crate) fn units(noise: &Noise, per_node: u64) -> Result<Vec<Vec<&NoiseTrace>>, ScaleError> {
     if per_node == 0 {
         let value = "0".to_owned();
         return Err(ScaleError::Range { name: "the number of ranks a node", value, allowed: "1 and more" });
     }
-    if per_node == 1 || !noise.together() {
-        return Ok(noise.traces().map(|trace| vec![trace]).collect());
+    let of_node = |node| first_cpus(node, per_node);
+    match noise.alignment() {
+        Alignment::Recording => Ok(vec![noise.nodes().iter().map(of_node).collect::<Result<Vec<_>, _>>()?.concat()]),
+        Alignment::Node if per_node > 1 => noise.nodes().iter().map(of_node).collect(),
+        Alignment::Node | Alignment::Independent => Ok(noise.traces().map(|trace| vec![trace]).collect()),
     }
-    noise
-        .nodes()
-        .iter()
-        .map(|node: &noise::NodeNoise| {
-            let few = || ScaleError::FewCpus { per_node, node: node.name().to_owned(), cpus: node.cpus().len() };
-            let ranks = usize::try_from(per_node).map_err(|_| few())?;
-            Ok(node.cpus().get(..ranks).ok_or_else(few)?.iter().collect())
-        })
-        .collect()
+}
+
+/// The CPUs of a node that its ranks replay.
+fn first_cpus(node: &NodeNoise, per_node: u64) -> Result<Vec<&NoiseTrace>, ScaleError> {
+    let few = || ScaleError::FewCpus { per_node, node: node.name().to_owned(), cpus: node.cpus().len() };
+    let ranks = usize::try_from(per_node).map_err(|_| few())?;
+    Ok(node.cpus().get(..ranks).ok_or_else(few)?.iter().collect())
 }
 
 #[cfg(test)]
@@ -342,8 +397,6 @@ pub(crate) mod tests {
             }
         }
     }
-
-    use crate::noise::NodeNoise;
 
     #[test]
     fn refuses_grains_that_do_not_fit() {

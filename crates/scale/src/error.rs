@@ -44,12 +44,12 @@ pub enum ScaleError {
         /// What is needed instead, as a part of a sentence.
         needed: &'static str,
     },
-    /// Ranks do not fill nodes.
-    #[error("{ranks} ranks do not fill nodes of {per_node} ranks; ask for a multiple of {per_node}")]
+    /// A table of delays whose last unit has another number of ranks.
+    #[error("the table is for units of {per_node} ranks and another rest of them than {ranks} ranks leave")]
     PartialNode {
         /// Ranks of the job.
         ranks: u64,
-        /// Ranks of a node.
+        /// Ranks of a full unit.
         per_node: u64,
     },
     /// A node with fewer recorded CPUs than ranks.

@@ -45,4 +45,4 @@ pub mod watch;
 mod workers;
 
 pub use error::ScaleError;
-pub use noise::{NodeNoise, Noise, NoiseTrace, TraceError};
+pub use noise::{Alignment, NodeNoise, Noise, NoiseTrace, TraceError};

@@ -246,6 +246,14 @@ impl NoiseTrace {
         bad.map_or(trace, Err)
     }
 
+    /// A part of the circle, from a position on.
+    fn cut(&self, from: Nanos, length: Nanos) -> Result<Self, TraceError> {
+        // What goes over the end of the circle is at its beginning.
+        let over = self.detours().last().map(|(start, duration)| start + duration - self.length());
+        let first = over.filter(|over| *over > Nanos::ZERO).map(|over| (Nanos::ZERO, over));
+        Self::from_window(from, length, first.into_iter().chain(self.detours()))
+    }
+
     /// The length of the circle.
     #[must_use]
     pub fn length(&self) -> Nanos {
@@ -442,11 +450,24 @@ impl NodeNoise {
     }
 }
 
+/// Which ranks of a job replay their CPUs at a common offset.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Alignment {
+    /// None: every rank draws a CPU and an offset of its own.
+    Independent,
+    /// Those of a node replay the CPUs of a recorded node, as they were at one time; each node has an offset of its own.
+    Node,
+    /// Those of as many nodes as were recorded replay all of them, as they were at one time; a larger job has several copies of
+    /// the recording, each with an offset of its own.
+    Recording,
+}
+
 /// The noise that a job's ranks draw from.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Noise {
     nodes: Vec<NodeNoise>,
     together: bool,
+    alignment: Alignment,
 }
 
 impl Noise {
@@ -455,7 +476,11 @@ impl Noise {
     /// # Errors
     /// [`TraceError::NoTraces`].
     pub fn recorded(nodes: Vec<NodeNoise>) -> Result<Self, TraceError> {
-        if nodes.is_empty() { Err(TraceError::NoTraces) } else { Ok(Self { nodes, together: true }) }
+        if nodes.is_empty() {
+            Err(TraceError::NoTraces)
+        } else {
+            Ok(Self { nodes, together: true, alignment: Alignment::Node })
+        }
     }
 
     /// One trace that says nothing about CPUs that share a node, such as a formula's: every rank has an offset of
@@ -465,7 +490,52 @@ impl Noise {
     /// Never: one trace has one length.
     #[must_use]
     pub fn apart(name: impl Into<String>, trace: NoiseTrace) -> Self {
-        Self { nodes: vec![NodeNoise { name: name.into(), cpus: vec![trace] }], together: false }
+        let nodes = vec![NodeNoise { name: name.into(), cpus: vec![trace] }];
+        Self { nodes, together: false, alignment: Alignment::Independent }
+    }
+
+    /// The same with other ranks at a common offset. A trace that says nothing about CPUs stays as it is.
+    ///
+    /// # Errors
+    /// [`TraceError::Lengths`] for nodes of which one was recorded for longer than another, where all are to be at one time.
+    pub fn aligned(self, alignment: Alignment) -> Result<Self, TraceError> {
+        let first = self.nodes[0].cpus[0].length();
+        let other = self.nodes.iter().find(|node| node.cpus[0].length() != first);
+        if let (Alignment::Recording, Some(node)) = (alignment, other) {
+            return Err(TraceError::Lengths { node: node.name.clone(), first, other: node.cpus[0].length() });
+        }
+        Ok(if self.together { Self { alignment, ..self } } else { self })
+    }
+
+    /// The same with the circles of all nodes cut to one length, each from so far behind its beginning on.
+    ///
+    /// # Errors
+    /// [`TraceError`] for a length of nothing, or in which a CPU had noise only.
+    ///
+    /// # Panics
+    /// Without a time for each node.
+    pub fn cut(&self, later: &[Nanos], length: Nanos) -> Result<Self, TraceError> {
+        assert_eq!(later.len(), self.nodes.len(), "each node has a time from which it is cut");
+        let cut = |(node, later): (&NodeNoise, &Nanos)| {
+            let cpus: Result<Vec<_>, _> = node.cpus.iter().map(|cpu| cpu.cut(*later, length)).collect();
+            NodeNoise::new(node.name.clone(), cpus?)
+        };
+        let nodes: Result<Vec<_>, _> = self.nodes.iter().zip(later).map(cut).collect();
+        Ok(Self { nodes: nodes?, ..*self })
+    }
+
+    /// Which ranks replay their CPUs at a common offset.
+    #[must_use]
+    pub fn alignment(&self) -> Alignment {
+        self.alignment
+    }
+
+    /// How many ranks a node has where nobody says so: one for each CPU, of the node that has the fewest; 1 where ranks are
+    /// independent of each other.
+    #[must_use]
+    pub fn ranks_per_node(&self) -> u64 {
+        let fewest = self.nodes.iter().map(|node| node.cpus.len()).min().unwrap_or(1) as u64;
+        if self.alignment == Alignment::Independent { 1 } else { fewest }
     }
 
     /// The same without all detours that are longer.
@@ -479,7 +549,7 @@ impl Noise {
         let node =
             |node: &NodeNoise| NodeNoise::new(node.name(), node.cpus.iter().map(trace).collect::<Result<_, _>>()?);
         let nodes = self.nodes.iter().map(node).collect::<Result<_, _>>()?;
-        Ok(Self { nodes, together: self.together })
+        Ok(Self { nodes, ..*self })
     }
 
     /// The noise of each node.
@@ -557,6 +627,28 @@ mod tests {
         assert_eq!(cut, trace(100, &[(0, 5), (50, 20), (95, 5)]).unwrap());
         let far = [(Nanos::new(i64::MAX - 1), Nanos::new(5))];
         assert!(NoiseTrace::from_window(Nanos::ZERO, Nanos::new(5), far).is_err());
+    }
+
+    #[test]
+    fn a_part_of_a_circle_has_what_goes_over_its_end_at_its_beginning() {
+        let circle = trace(100, &[(20, 5), (95, 15)]).unwrap();
+        assert_eq!(circle.cut(Nanos::new(2), Nanos::new(20)).unwrap(), trace(20, &[(0, 8), (18, 2)]).unwrap());
+        let node = |name: &str| NodeNoise::new(name, vec![circle.clone()]).unwrap();
+        let noise = Noise::recorded(vec![node("a"), node("b")]).unwrap();
+        let cut = noise.cut(&[Nanos::new(2), Nanos::new(12)], Nanos::new(20)).unwrap();
+        assert_eq!(cut.nodes()[1].cpus()[0], trace(20, &[(8, 5)]).unwrap());
+    }
+
+    #[test]
+    fn nodes_at_one_time_have_one_length() {
+        let node = |length: i64, cpus: usize| {
+            NodeNoise::new("n", vec![NoiseTrace::silent(Nanos::new(length)).unwrap(); cpus]).unwrap()
+        };
+        let noise = |lengths: [i64; 2]| Noise::recorded(vec![node(lengths[0], 3), node(lengths[1], 2)]).unwrap();
+        assert!(noise([10, 11]).aligned(Alignment::Recording).is_err());
+        assert_eq!(noise([10, 10]).aligned(Alignment::Recording).unwrap().ranks_per_node(), 2);
+        assert_eq!(noise([10, 11]).ranks_per_node(), 2);
+        assert_eq!(noise([10, 11]).aligned(Alignment::Independent).unwrap().ranks_per_node(), 1);
     }
 
     /// W(t) by counting nanoseconds.

@@ -58,14 +58,19 @@ struct ReplayStart {
 }
 
 impl Placement {
-    /// Offsets for the units of a table, drawn from a seed. The first units of a larger job are those of a smaller one.
+    /// Offsets for the units of a table for so many ranks (see [`DelayTable::for_ranks`]), drawn from a seed. The first units of
+    /// a larger job are those of a smaller one.
     ///
     /// # Errors
-    /// [`ScaleError`] for no ranks, too many, or ranks that do not fill nodes.
+    /// [`ScaleError`] for no ranks, too many, or a table that is for another number of ranks.
     pub fn draw(&self, table: &DelayTable<'_>, seed: u64, replica: u64) -> Result<Offsets, ScaleError> {
+        if self.ranks % table.ranks_per_unit() != table.rest() {
+            return Err(ScaleError::PartialNode { ranks: self.ranks, per_node: table.ranks_per_unit() });
+        }
         let lengths: Vec<i64> = table.kinds().iter().map(|kind| kind.length).collect();
+        let (full, parts) = lengths.split_at(table.full_kinds());
         let mut offsets = vec![Vec::new(); lengths.len()];
-        for start in self.starts(&lengths, table.ranks_per_unit(), seed, replica)? {
+        for start in self.starts(full, parts, table.ranks_per_unit(), seed, replica)? {
             offsets[start.kind].push(start.offset);
         }
         Ok(Offsets(offsets))
@@ -83,14 +88,24 @@ impl Placement {
         replica: u64,
     ) -> Result<Vec<(&'a NoiseTrace, i64)>, ScaleError> {
         let units = units(noise, self.per_node)?;
+        let per_unit = units[0].len() as u64;
         let lengths: Vec<i64> = units.iter().map(|traces| traces[0].length_ns()).collect();
-        let starts = self.starts(&lengths, units[0].len() as u64, seed, replica)?;
-        Ok(starts.flat_map(|start| units[start.kind].iter().map(move |trace| (*trace, start.offset))).collect())
+        let full = if self.ranks < per_unit { 0 } else { units.len() };
+        let rest = (self.ranks % per_unit) as usize;
+        let mut ranks = Vec::with_capacity(self.ranks.min(RANKS_LIMIT) as usize);
+        for start in self.starts(&lengths[..full], &lengths, per_unit, seed, replica)? {
+            let traces = if start.kind < full { &units[start.kind][..] } else { &units[start.kind - full][..rest] };
+            ranks.extend(traces.iter().map(|trace| (*trace, start.offset)));
+        }
+        Ok(ranks)
     }
 
+    /// The starts of all units, of kinds that have full circles of these lengths, and then of one that is filled in part, if
+    /// ranks are left for it.
     fn starts(
         &self,
-        lengths: &[i64],
+        full: &[i64],
+        parts: &[i64],
         per_unit: u64,
         seed: u64,
         replica: u64,
@@ -106,18 +121,17 @@ impl Placement {
                 advice: "; order statistics give their expectation",
             });
         }
-        if !self.ranks.is_multiple_of(self.per_node.max(1)) {
-            return Err(ScaleError::PartialNode { ranks: self.ranks, per_node: self.per_node });
-        }
-        let lengths = lengths.to_vec();
+        let (full, parts) = (full.to_vec(), parts.to_vec());
         let mut stream = Stream::new(seed, Purpose::Offsets, replica);
-        let longest = lengths.iter().copied().max().unwrap_or(1);
+        let longest = full.iter().chain(&parts).copied().max().unwrap_or(1);
         let common = self.synchronized.then(|| stream.below(longest as u64) as i64);
-        Ok((0..self.ranks / per_unit).map(move |_| {
+        let whole = self.ranks / per_unit;
+        Ok((0..self.ranks.div_ceil(per_unit)).map(move |unit| {
+            let (first, lengths) = if unit < whole { (0, &full) } else { (full.len(), &parts) };
             let kind = if lengths.len() > 1 { stream.below(lengths.len() as u64) as usize } else { 0 };
             let length = lengths[kind];
             let offset = common.map_or_else(|| stream.below(length as u64) as i64, |common| common % length);
-            ReplayStart { kind, offset }
+            ReplayStart { kind: first + kind, offset }
         }))
     }
 }

@@ -16,7 +16,7 @@ use crate::order::{DelayDistribution, UNITS_LIMIT};
 use crate::phases::{PhaseDurations, PhaseSpread};
 use crate::placement::{Placement, RANKS_LIMIT};
 use crate::replay::{ReplayOutcome, replay_each};
-use crate::uncertainty::{RecordingBounds, RecordingUncertainty};
+use crate::uncertainty::{RecordingBounds, RecordingEnds, RecordingUncertainty};
 use crate::watch::ReplayWatch;
 use crate::workers::side_by_side;
 
@@ -131,13 +131,32 @@ impl Replays {
 pub struct Prediction<'a> {
     noise: &'a Noise,
     question: Question,
-    /// The delays of the ideal collective; other collectives need no table.
-    table: Option<(DelayTable<'a>, DelayDistribution)>,
+    /// Those of full units, for the ideal collective; other collectives need none.
+    tables: Option<Tables<'a>>,
     /// What replicas replay by turns after that: other draws of the same formula, with their tables.
     draws: Vec<(&'a Noise, Option<DelayTable<'a>>)>,
-    /// What the recording leaves open.
-    uncertainty: Option<RecordingUncertainty>,
     watch: ReplayWatch<'a>,
+}
+
+/// What answers come from.
+#[derive(Clone, Debug)]
+struct Tables<'a> {
+    delays: DelayTable<'a>,
+    distribution: DelayDistribution,
+    /// What the recording leaves open, if that is asked.
+    uncertainty: Option<RecordingUncertainty>,
+}
+
+impl<'a> Tables<'a> {
+    fn new(delays: DelayTable<'a>) -> Self {
+        let distribution = DelayDistribution::new(&delays);
+        Self { delays, distribution, uncertainty: None }
+    }
+
+    fn of_recording(self, noise: &Noise, seed: u64) -> Self {
+        let uncertainty = noise.together().then(|| RecordingUncertainty::new(noise, &self.delays, seed));
+        Self { uncertainty, ..self }
+    }
 }
 
 impl<'a> Prediction<'a> {
@@ -153,15 +172,13 @@ impl<'a> Prediction<'a> {
             let value = "0".to_owned();
             return Err(ScaleError::Range { name: "the number of replicas", value, allowed: "1 and more" });
         }
-        let table = if question.collective == Collective::Ideal {
-            let table = DelayTable::new(noise, question.per_node, question.grain)?;
-            let distribution = DelayDistribution::new(&table);
-            Some((table, distribution))
+        let tables = if question.collective == Collective::Ideal {
+            Some(Tables::new(DelayTable::new(noise, question.per_node, question.grain)?))
         } else {
             crate::delay::units(noise, question.per_node)?;
             None
         };
-        Ok(Self { noise, question, table, draws: Vec::new(), uncertainty: None, watch: ReplayWatch::NOBODY })
+        Ok(Self { noise, question, tables, draws: Vec::new(), watch: ReplayWatch::NOBODY })
     }
 
     /// The same with other draws of the same formula, which the replicas replay by turns: their spread then is also that of the draws.
@@ -171,7 +188,7 @@ impl<'a> Prediction<'a> {
     pub fn with_draws(self, draws: &'a [Noise]) -> Result<Self, ScaleError> {
         let Question { per_node, grain, .. } = self.question;
         let made = |noise: &'a Noise| -> Result<(&'a Noise, Option<DelayTable<'a>>), ScaleError> {
-            let table = self.table.as_ref().map(|_| DelayTable::new(noise, per_node, grain)).transpose()?;
+            let table = self.tables.as_ref().map(|_| DelayTable::new(noise, per_node, grain)).transpose()?;
             Ok((noise, table))
         };
         let draws = draws.iter().map(made).collect::<Result<_, _>>()?;
@@ -187,15 +204,14 @@ impl<'a> Prediction<'a> {
     /// The same, also saying what another recording of the machine would give, where the noise is a recording.
     #[must_use]
     pub fn of_recording(self) -> Self {
-        let table = self.table.as_ref().filter(|_| self.noise.together());
-        let uncertainty = table.map(|(table, _)| RecordingUncertainty::new(self.noise, table, self.question.seed));
-        Self { uncertainty, ..self }
+        let tables = self.tables.map(|tables| tables.of_recording(self.noise, self.question.seed));
+        Self { tables, ..self }
     }
 
-    /// The distribution of one unit's delay, for the ideal collective.
+    /// The distribution of one full unit's delay, for the ideal collective.
     #[must_use]
     pub fn distribution(&self) -> Option<&DelayDistribution> {
-        self.table.as_ref().map(|(_, distribution)| distribution)
+        self.tables.as_ref().map(|tables| &tables.distribution)
     }
 
     /// What is asked.
@@ -207,12 +223,14 @@ impl<'a> Prediction<'a> {
     /// The answer for a number of ranks. Replicas run side by side; their number of threads changes nothing.
     ///
     /// # Errors
-    /// [`ScaleError`] for no ranks, ranks that do not fill nodes, too many ranks, times that do not fit.
+    /// [`ScaleError`] for no ranks, too many ranks, times that do not fit.
     pub fn row(&self, ranks: u64) -> Result<RankPrediction, ScaleError> {
         let question = &self.question;
-        let replays = self.replays(ranks)?;
+        let few = self.tables_of_few(ranks)?;
+        let tables = few.as_ref().or(self.tables.as_ref());
+        let replays = self.replays(tables, ranks)?;
         let means: Vec<f64> = replays.outcomes.iter().map(ReplayOutcome::mean_phase_ns).collect();
-        let (expected_ratio, law) = self.expected(ranks)?;
+        let (expected_ratio, law) = tables.map_or(Ok((None, None)), |tables| self.expected(tables, ranks))?;
         let slowdown = replays.slowdown();
         Ok(RankPrediction {
             ranks,
@@ -221,7 +239,7 @@ impl<'a> Prediction<'a> {
             collective: question.collective,
             algorithm: question.collective.chosen(ranks, question.bytes, question.per_node),
             slowdown,
-            recording: self.recording(ranks, slowdown),
+            recording: tables.and_then(|tables| self.recording(tables, ranks, slowdown)),
             formula: !self.noise.together(),
             expected_ratio,
             law,
@@ -237,41 +255,53 @@ impl<'a> Prediction<'a> {
     /// # Errors
     /// As there.
     pub fn slowdown(&self, ranks: u64) -> Result<Option<Estimate>, ScaleError> {
-        self.replays(ranks).map(|replays| replays.slowdown())
+        let few = self.tables_of_few(ranks)?;
+        let replays = self.replays(few.as_ref().or(self.tables.as_ref()), ranks)?;
+        Ok(replays.slowdown())
     }
 
     /// The ends of the interval that a recording leaves open for a number of ranks, whatever a replay of it gives.
     #[must_use]
-    pub fn recording_ends(&self, ranks: u64) -> Option<(f64, Option<f64>)> {
-        let bounds = self.uncertainty.as_ref()?.ends(self.units(ranks)?);
-        Some((bounds.low, bounds.high))
+    pub fn recording_ends(&self, ranks: u64) -> Option<RecordingEnds> {
+        let tables = self.tables.as_ref()?;
+        Some(tables.uncertainty.as_ref()?.ends(self.units(tables, ranks)))
+    }
+
+    /// The tables of a job that does not fill one unit.
+    fn tables_of_few(&self, ranks: u64) -> Result<Option<Tables<'a>>, ScaleError> {
+        let few = self.tables.as_ref().filter(|tables| (1..tables.delays.ranks_per_unit()).contains(&ranks));
+        few.map(|tables| {
+            let few = Tables::new(tables.delays.for_ranks(ranks)?.into_owned());
+            Ok(if tables.uncertainty.is_some() { few.of_recording(self.noise, self.question.seed) } else { few })
+        })
+        .transpose()
     }
 
     /// All replicas of a job.
-    fn replays(&self, ranks: u64) -> Result<Replays, ScaleError> {
+    fn replays(&self, tables: Option<&Tables<'a>>, ranks: u64) -> Result<Replays, ScaleError> {
         let question = &self.question;
         if ranks == 0 {
             return Err(ScaleError::NoRanks);
         }
-        if !ranks.is_multiple_of(question.per_node) {
-            return Err(ScaleError::PartialNode { ranks, per_node: question.per_node });
-        }
         question.collective.fits(&question.network, ranks, question.bytes, question.per_node)?;
-        match &self.table {
-            Some((table, _)) => self.ideal(table, ranks),
+        match tables {
+            Some(tables) => self.ideal(&tables.delays, ranks),
             None => self.with_messages(ranks),
         }
     }
 
-    fn ideal(&self, table: &DelayTable<'_>, ranks: u64) -> Result<Replays, ScaleError> {
+    /// The replicas with the ideal collective; none where ranks are too many.
+    fn ideal(&self, table: &DelayTable<'a>, ranks: u64) -> Result<Replays, ScaleError> {
         let question = &self.question;
         let durations = PhaseDurations::never_below(question.grain);
         let mut replays = Replays { outcomes: Vec::new(), quiet_phase_ns: question.grain.get() as f64, durations };
         if ranks > RANKS_LIMIT {
             return Ok(replays);
         }
+        let table = table.for_ranks(ranks)?;
         let one = |replica: &u64| -> Result<(ReplayOutcome, PhaseDurations), ScaleError> {
-            let table = self.draw_of(*replica).and_then(|(_, table)| table.as_ref()).unwrap_or(table);
+            // Of a formula a rank is a unit, so that none is filled in part.
+            let table = self.draw_of(*replica).and_then(|(_, table)| table.as_ref()).unwrap_or(&table);
             let offsets = self.placement(ranks).draw(table, question.seed, *replica)?;
             // However many ranks there are, a phase looks at few.
             let mut count = self.watch.count(ranks, 1);
@@ -325,8 +355,8 @@ impl<'a> Prediction<'a> {
     }
 
     /// What the recording leaves open. What it gave itself is in it, too: another one may give that again.
-    fn recording(&self, ranks: u64, slowdown: Option<Estimate>) -> Option<RecordingBounds> {
-        let bounds = self.uncertainty.as_ref()?.bounds(self.units(ranks)?);
+    fn recording(&self, tables: &Tables<'_>, ranks: u64, slowdown: Option<Estimate>) -> Option<RecordingBounds> {
+        let bounds = tables.uncertainty.as_ref()?.bounds(self.units(tables, ranks));
         Some(match slowdown {
             Some(Estimate { mean, .. }) => {
                 RecordingBounds { low: bounds.low.min(mean), high: bounds.high.map(|high| high.max(mean)), ..bounds }
@@ -335,21 +365,21 @@ impl<'a> Prediction<'a> {
         })
     }
 
-    /// How many delays of units, as the table has them, a phase takes the largest of.
-    fn units(&self, ranks: u64) -> Option<u64> {
-        let (table, _) = self.table.as_ref()?;
-        // All ranks at one offset are as late as those that replay different traces.
-        let units = (ranks / table.ranks_per_unit()).max(1);
-        Some(if self.question.synchronized { units.min(table.kinds().len() as u64) } else { units })
+    /// How many delays of units, as the tables have them, a phase takes the largest of.
+    fn units(&self, tables: &Tables<'_>, ranks: u64) -> u64 {
+        // A unit that is filled in part counts as a full one. All ranks at one offset are as late as those that replay different
+        // traces.
+        let units = ranks.div_ceil(tables.delays.ranks_per_unit());
+        if self.question.synchronized { units.min(tables.delays.kinds().len() as u64) } else { units }
     }
 
     /// Order statistics and law, where they apply.
-    fn expected(&self, ranks: u64) -> Result<(Option<f64>, Option<LawPoint>), ScaleError> {
-        let Some((table, distribution)) = &self.table else { return Ok((None, None)) };
+    fn expected(&self, tables: &Tables<'_>, ranks: u64) -> Result<(Option<f64>, Option<LawPoint>), ScaleError> {
+        let Tables { delays: table, distribution, .. } = tables;
         if self.question.synchronized {
             return Ok((None, None));
         }
-        let units = (ranks / table.ranks_per_unit()).max(1);
+        let units = ranks.div_ceil(table.ranks_per_unit());
         let grain = self.question.grain;
         let lengths = DetourLengths::new(self.noise);
         // Where there is a replay, that is the answer. Beyond, phases start at random times if many ranks are within detours.
@@ -364,7 +394,7 @@ impl<'a> Prediction<'a> {
     fn messages(&self, ranks: u64, replica: u64, quiet: Nanos) -> Result<(ReplayOutcome, PhaseDurations), ScaleError> {
         let noise = self.draw_of(replica).map_or(self.noise, |(noise, _)| noise);
         let starts = self.placement(ranks).ranks(noise, self.question.seed, replica)?;
-        let mut machine = JobMachine::new(self.question.network, &starts)?;
+        let mut machine = self.machine(&starts)?;
         drop(starts);
         let (mut durations, mut spread) = (Durations::new(&self.question), PhaseDurations::around(quiet));
         let mut count = self.watch.count(ranks, ranks);
@@ -380,7 +410,7 @@ impl<'a> Prediction<'a> {
     fn quiet(&self, ranks: u64) -> Result<ReplayOutcome, ScaleError> {
         let silence = NoiseTrace::silent(Nanos::new(1))?;
         let starts = vec![(&silence, 0); ranks as usize];
-        let mut machine = JobMachine::new(self.question.network, &starts)?;
+        let mut machine = self.machine(&starts)?;
         drop(starts);
         let mut durations = Durations::new(&self.question);
         for done in 1..=self.question.phases {
@@ -411,12 +441,16 @@ impl<'a> Prediction<'a> {
         Ok(durations.outcome)
     }
 
+    fn machine<'n>(&self, starts: &[(&'n NoiseTrace, i64)]) -> Result<JobMachine<'n>, ScaleError> {
+        let per_node = usize::try_from(self.question.per_node).unwrap_or(usize::MAX);
+        Ok(JobMachine::new(self.question.network, starts)?.with_nodes_of(per_node))
+    }
+
     fn phase(&self, machine: &mut JobMachine<'_>) -> Result<Nanos, ScaleError> {
         if self.question.grain > Nanos::ZERO {
             machine.work(self.question.grain)?;
         }
-        let per_node = usize::try_from(self.question.per_node).unwrap_or(usize::MAX);
-        self.question.collective.run(machine, per_node, self.question.bytes)?;
+        self.question.collective.run(machine, self.question.bytes)?;
         machine.check()?;
         Ok(machine.latest())
     }

@@ -111,9 +111,8 @@ pub fn tolerated_ranks(prediction: &Prediction<'_>, share: Share) -> Result<Tole
             return Ok(None);
         }
         let nodes = last_that_holds(limit, |nodes| {
-            Ok(prediction
-                .recording_ends(nodes * per_node)
-                .is_some_and(|(low, high)| if upper { may(low) } else { high.is_some_and(may) }))
+            let ends = prediction.recording_ends(nodes * per_node);
+            Ok(ends.is_some_and(|ends| if upper { may(ends.low) } else { ends.high.is_some_and(may) }))
         })?;
         Ok(Some(nodes * per_node))
     };

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use becalm_bundle::BundleError;
 use becalm_scale::TraceError;
 use becalm_scale::books::BooksError;
+use becalm_units::Nanos;
 
 use crate::summary::SummaryError;
 
@@ -37,6 +38,17 @@ pub enum NoiseError {
         node: String,
         /// What is wrong with it.
         r#source: BooksError,
+    },
+    /// Nodes that were recorded at other times than each other.
+    #[error(
+        "the nodes were watched together for {common} only, by their wall clocks, and one of them for {longest}; ranks as recorded \
+         need at least half of that: record the nodes at the same time, or take one with --node"
+    )]
+    NotAtOneTime {
+        /// How long all of them were watched.
+        common: Nanos,
+        /// The longest time that one was.
+        longest: Nanos,
     },
     /// The CPUs together are no noise.
     #[error(transparent)]

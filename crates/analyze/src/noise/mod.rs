@@ -12,12 +12,12 @@ use becalm_model::{Kind, root, warning};
 use becalm_scale::books::{BookEntry, BookedNoise, BookedTrace};
 use becalm_scale::predict::Question;
 use becalm_scale::spec::{Drawing, NoiseSpec};
-use becalm_scale::{NodeNoise, Noise, ScaleError};
+use becalm_scale::{Alignment, NodeNoise, Noise, ScaleError};
 use becalm_units::Nanos;
 
 pub use self::error::NoiseError;
 use self::names::SourceNames;
-use self::window::Window;
+use self::window::{WatchedTime, Window};
 use crate::summary::Selection;
 
 /// Noise to predict from, and what limits it.
@@ -40,6 +40,8 @@ pub struct NoiseInput {
     pub name: String,
     /// What limits the noise: a recording that did not end, CPUs that were not watched for as long as others.
     pub warnings: Vec<Warning>,
+    /// When each of its nodes was watched, by the wall clock.
+    watched: Vec<WatchedTime>,
 }
 
 /// As many circles of a formula are drawn at most; each may take 80 MB with its tables.
@@ -75,6 +77,7 @@ impl NoiseInput {
             origin: if spec.varies() { NoiseOrigin::Drawn } else { NoiseOrigin::Exact },
             name,
             warnings: Vec::new(),
+            watched: Vec::new(),
         })
     }
 
@@ -87,6 +90,7 @@ impl NoiseInput {
         let mut warnings = Vec::new();
         let mut names = SourceNames::default();
         let mut nodes = Vec::new();
+        let mut watched = Vec::new();
         for doc in selection.documents(bundle)? {
             let mut cpus = read_detours(bundle, &doc)?;
             // Also where the books are not asked for: they say what of the detours is becalm's own.
@@ -100,6 +104,7 @@ impl NoiseInput {
             let last = cpus.values().filter_map(|cpu| cpu.detours.last());
             let last = last.map(|(start, duration)| start.checked_add(*duration).unwrap_or(Nanos::MAX)).max();
             let window = Window::common_to_all_cpus(&doc, last, &mut warnings);
+            watched.push(WatchedTime::new(&doc, window));
             nodes.push((doc.node, window, cpus));
         }
         let mut booked = Vec::with_capacity(nodes.len());
@@ -125,6 +130,7 @@ impl NoiseInput {
             origin: NoiseOrigin::Recorded,
             name,
             warnings,
+            watched,
         })
     }
 
@@ -167,7 +173,27 @@ impl NoiseInput {
             origin: NoiseOrigin::Recorded,
             name,
             warnings,
+            watched: Vec::new(),
         })
+    }
+
+    /// The same with other ranks at a common offset. Where that are those of all nodes, it is cut to the time in which all of
+    /// them were watched, by their wall clocks.
+    ///
+    /// # Errors
+    /// If nodes are to be at one time and were not, for at least half of the longest recording; or a CPU had noise only
+    /// meanwhile.
+    pub fn aligned(self, alignment: Alignment) -> Result<Self, NoiseError> {
+        let mut cut = self;
+        if alignment == Alignment::Recording && cut.watched.len() > 1 {
+            let common = WatchedTime::common(&cut.watched)?;
+            let later: Vec<Nanos> = cut.watched.iter().map(|own| own.until(common)).collect();
+            cut.booked = cut.booked.map(|booked| booked.cut(&later, common.length)).transpose()?;
+            cut.noise = cut.noise.cut(&later, common.length)?;
+        }
+        cut.booked = cut.booked.map(|booked| booked.aligned(alignment)).transpose()?;
+        cut.noise = cut.noise.aligned(alignment)?;
+        Ok(cut)
     }
 
     /// Where a phase of the whole machine takes more CPU time than was recorded, what the recording was too short to hold

@@ -4,6 +4,8 @@ use becalm_model::node::{NodeDoc, Warning};
 use becalm_model::warning;
 use becalm_units::Nanos;
 
+use super::NoiseError;
+
 /// A stretch of the time of a recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Window {
@@ -32,5 +34,61 @@ impl Window {
             warnings.push(warning::cut_to_common(&doc.node, longest, length));
         }
         Self { begin, length }
+    }
+}
+
+/// When a node was watched, in nanoseconds of the wall clock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WatchedTime {
+    begin: i128,
+    /// For how long.
+    pub length: Nanos,
+}
+
+impl WatchedTime {
+    /// From the node's origin on the wall clock.
+    pub fn new(doc: &NodeDoc, window: Window) -> Self {
+        Self { begin: doc.origin.as_nanosecond() + i128::from(window.begin.get()), length: window.length }
+    }
+
+    fn end(self) -> i128 {
+        self.begin + i128::from(self.length.get())
+    }
+
+    /// How long after this one another one begins, which lies within it.
+    pub fn until(self, other: Self) -> Nanos {
+        Nanos::new(i64::try_from(other.begin - self.begin).unwrap_or(i64::MAX))
+    }
+
+    /// The time in which all were watched.
+    ///
+    /// # Errors
+    /// If that is less than half of the longest.
+    pub fn common(all: &[Self]) -> Result<Self, NoiseError> {
+        let begin = all.iter().map(|own| own.begin).max().unwrap_or(0);
+        let end = all.iter().map(|own| own.end()).min().unwrap_or(0);
+        let longest = all.iter().map(|own| own.length).max().unwrap_or(Nanos::ZERO);
+        let common = i64::try_from((end - begin).max(0)).map_or(Nanos::MAX, Nanos::new);
+        if common == Nanos::ZERO || common.get() < longest.get() / 2 {
+            return Err(NoiseError::NotAtOneTime { common, longest });
+        }
+        Ok(Self { begin, length: common })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_are_cut_to_the_time_that_they_share() {
+        let time = |begin: i128, length: i64| WatchedTime { begin, length: Nanos::new(length) };
+        let nodes = [time(1_000, 100), time(1_030, 100)];
+        let common = WatchedTime::common(&nodes).unwrap();
+        assert_eq!(common, time(1_030, 70));
+        assert_eq!(nodes.map(|own| own.until(common)), [Nanos::new(30), Nanos::ZERO]);
+        for apart in [[time(1_000, 100), time(1_051, 100)], [time(0, 10), time(50, 10)]] {
+            assert!(matches!(WatchedTime::common(&apart), Err(NoiseError::NotAtOneTime { .. })), "{apart:?}");
+        }
     }
 }

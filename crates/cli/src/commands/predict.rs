@@ -6,11 +6,10 @@ use std::io::Write;
 use std::path::Path;
 use std::str::FromStr;
 
-use becalm_analyze::noise::NoiseInput;
+use becalm_analyze::noise::{NoiseInput, NoiseOrigin};
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
 use becalm_report::PredictReport;
-use becalm_scale::ScaleError;
 use becalm_scale::blame::{Blame, BlameWanted, blame, has_books};
 use becalm_scale::collective::Collective;
 use becalm_scale::network::Network;
@@ -20,6 +19,7 @@ use becalm_scale::predict::{MESSAGES_LIMIT, Prediction, Question, RankPrediction
 use becalm_scale::spec::Drawing;
 use becalm_scale::tolerance::Tolerance;
 use becalm_scale::watch::ReplayWatch;
+use becalm_scale::{Alignment, ScaleError};
 use becalm_units::{Count, CpuList, Nanos, Share};
 use clap::Args;
 
@@ -86,7 +86,8 @@ pub struct PredictArgs {
     collective: Vec<Collective>,
 
     /// What messages cost: bgl, infiniband, ndr, slingshot, slingshot11, ethernet; own parameters like
-    /// L=2500ns,o=1500ns,g=1000ns,G=6ns; a preset with some of its own, like infiniband,S=8k; or a file of becalm-mpi network
+    /// L=2500ns,o=1500ns,g=1000ns,G=6ns; a preset with some of its own, like infiniband,S=8k; or a file of becalm-mpi network. nL, no, ng, nG and nO are
+    /// those of messages within a node; without them and a preset, these cost what messages between nodes do
     #[arg(long, value_name = "NETWORK", default_value = "infiniband", value_parser = network)]
     network: Network,
 
@@ -95,9 +96,19 @@ pub struct PredictArgs {
     #[arg(long, value_name = "N", default_value = "8", allow_hyphen_values = true)]
     bytes: Count,
 
-    /// How many ranks a node has: they replay CPUs of one recorded node, at one common offset
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
-    ranks_per_node: u64,
+    /// How many ranks a node has: they replay CPUs of one recorded node, at one common offset, and share its network card. Without
+    /// it, as many as CPUs were chosen of a node, of the one that has fewest; 1 for a formula, and with --independent
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    ranks_per_node: Option<u64>,
+
+    /// Let every rank replay a CPU and an offset of its own, also where several share a node
+    #[arg(long)]
+    independent: bool,
+
+    /// Let the ranks of all nodes replay the recording as it was, at one common offset: noise that came to several nodes at once
+    /// comes so again. A larger job has several copies of it, each at an offset of its own
+    #[arg(long, conflicts_with_all = ["independent", "sync"])]
+    as_recorded: bool,
 
     /// Let the noise of all ranks come at the same instants
     #[arg(long)]
@@ -169,7 +180,9 @@ fn collectives() -> String {
 /// The presets with the sources of their figures.
 fn networks() -> String {
     let presets = Network::presets().map(|(name, source, network)| format!("  {name}: {network}\n    {source}"));
-    format!("Networks:\n{}", presets.collect::<Vec<_>>().join("\n"))
+    let cards = "The ranks of a node share its card: what they send to other nodes, and what they receive, is at least g + (bytes-1) G\n\
+                 apart over all of them. Messages within a node cost nL, no, ng, nG and nO, and do not touch the card.";
+    format!("Networks:\n{}\n\n{cards}", presets.collect::<Vec<_>>().join("\n"))
 }
 
 /// Reads the noise, predicts, prints.
@@ -177,10 +190,12 @@ fn networks() -> String {
 /// # Errors
 /// If the noise cannot be read, the question makes no sense or would take too long, or `out` cannot be written.
 pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let questions = questions(args)?;
+    let mut questions = questions(args)?;
     let ranks: Vec<u64> = args.ranks.iter().map(|ranks| ranks.get()).collect();
     ranks.iter().try_for_each(|ranks| check_ranks(args, *ranks))?;
-    let mut source = source(args)?;
+    let mut source = aligned(args, source(args)?)?;
+    let per_node = args.ranks_per_node.unwrap_or_else(|| source.noise.ranks_per_node());
+    questions.iter_mut().for_each(|question| question.per_node = per_node);
     let sources: Vec<String> = source.booked.as_ref().map_or_else(Vec::new, |booked| booked.sources().to_vec());
     let mut taken_out = vec![false; sources.len()];
     if let Some(booked) = &source.booked {
@@ -280,7 +295,8 @@ fn questions(args: &PredictArgs) -> Result<Vec<Question>, UsageError> {
         collective,
         network: args.network,
         bytes: args.bytes.get(),
-        per_node: args.ranks_per_node,
+        // Without it, what was recorded says it.
+        per_node: args.ranks_per_node.unwrap_or(1),
         synchronized: args.sync,
         seed: args.seed,
         replicas: args.replicas,
@@ -326,20 +342,29 @@ fn drawing(args: &PredictArgs) -> Drawing<'static> {
     Drawing { seed: args.seed, number: 0, time: Nanos::new(time), read: &noise::read_named }
 }
 
+/// Puts ranks at common offsets as it was asked.
+fn aligned(args: &PredictArgs, source: NoiseInput) -> anyhow::Result<NoiseInput> {
+    if args.as_recorded && source.origin != NoiseOrigin::Recorded {
+        return Err(UsageError("a formula was not recorded: --as-recorded needs a run".to_owned()).into());
+    }
+    let alignment = match (args.as_recorded, args.independent) {
+        (true, _) => Alignment::Recording,
+        (_, true) => Alignment::Independent,
+        _ => Alignment::Node,
+    };
+    Ok(source.aligned(alignment)?)
+}
+
 /// Finds out before anything is computed whether each number of ranks has an answer.
 fn check_ranks(args: &PredictArgs, ranks: u64) -> Result<(), ScaleError> {
-    let per_node = args.ranks_per_node;
     if ranks == 0 {
         return Err(ScaleError::NoRanks);
-    }
-    if !ranks.is_multiple_of(per_node) {
-        return Err(ScaleError::PartialNode { ranks, per_node });
     }
     args.collective.iter().try_for_each(|collective| check_collective(args, *collective, ranks))
 }
 
 fn check_collective(args: &PredictArgs, collective: Collective, ranks: u64) -> Result<(), ScaleError> {
-    collective.fits(&args.network, ranks, args.bytes.get(), args.ranks_per_node)?;
+    collective.fits(&args.network, ranks, args.bytes.get(), args.ranks_per_node.unwrap_or(1))?;
     let (limit, method, advice) = match (collective, args.sync) {
         (Collective::Ideal, false) => (UNITS_LIMIT, "order statistics", ""),
         (Collective::Ideal, true) => {

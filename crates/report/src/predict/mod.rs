@@ -8,12 +8,12 @@ use std::io::{self, Write};
 
 use becalm_model::Estimate;
 use becalm_model::node::Warning;
-use becalm_scale::Noise;
 use becalm_scale::blame::{Blame, Without};
 use becalm_scale::collective::{Collective, Operation};
 use becalm_scale::phases::PhaseSpread;
 use becalm_scale::predict::{Question, RankPrediction};
 use becalm_scale::tolerance::{Tolerance, lost};
+use becalm_scale::{Alignment, Noise};
 use becalm_units::{Count, Nanos, Share, printable};
 use serde::Serialize;
 
@@ -175,6 +175,7 @@ struct PredictDocument<'a> {
     seed: u64,
     replicas: u64,
     ranks_per_node: u64,
+    alignment: &'static str,
     synchronized: bool,
     node_hours: Option<f64>,
     network: Option<String>,
@@ -226,6 +227,7 @@ fn document<'a>(report: &'a PredictReport<'_>) -> PredictDocument<'a> {
         seed: question.seed,
         replicas: question.replicas,
         ranks_per_node: question.per_node,
+        alignment: alignment(report.noise),
         synchronized: question.synchronized,
         node_hours: report.node_hours,
         network: messages.then(|| question.network.to_string()),
@@ -275,7 +277,7 @@ fn detours(noise: &Noise) -> usize {
 /// As a table with a plot, and the blame.
 fn render(report: &PredictReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     line(out, "noise", &noise(report))?;
-    line(out, "job", &job_of(&report.question, &collectives(report)))?;
+    line(out, "job", &job_of(&report.question, report.noise.alignment(), &collectives(report)))?;
     for warning in report.warnings {
         paragraph(out, "  ! ", &warning.message)?;
         paragraph(out, "    \u{2192} ", &warning.advice)?;
@@ -375,13 +377,33 @@ fn collectives(report: &PredictReport<'_>) -> Vec<Collective> {
     found
 }
 
-/// What was asked of one collective.
+/// What was asked of one collective, of ranks that replay the CPUs of a node together.
 pub(crate) fn job(question: &Question) -> String {
-    job_of(question, &[question.collective])
+    job_of(question, Alignment::Node, &[question.collective])
+}
+
+/// Which ranks are at a common offset, as a document has it.
+fn alignment(noise: &Noise) -> &'static str {
+    match noise.alignment() {
+        Alignment::Independent => "independent",
+        Alignment::Node => "node",
+        Alignment::Recording => "recording",
+    }
+}
+
+/// How many ranks share a node, and which are at a common offset.
+fn ranks_of_node(per_node: u64, alignment: Alignment) -> String {
+    let ranks = format!("{} a node", counted(per_node, "rank", "ranks"));
+    match alignment {
+        Alignment::Recording => format!("{ranks}, all recorded nodes at one offset"),
+        Alignment::Node if per_node > 1 => format!("{ranks}, at one offset"),
+        Alignment::Independent if per_node > 1 => format!("{ranks}, each at an offset of its own"),
+        Alignment::Node | Alignment::Independent => ranks,
+    }
 }
 
 /// What was asked, with these collectives in its rows.
-fn job_of(question: &Question, collectives: &[Collective]) -> String {
+fn job_of(question: &Question, alignment: Alignment, collectives: &[Collective]) -> String {
     let bytes = counted(question.bytes, "byte", "bytes");
     let collective = match collectives {
         [Collective::Ideal] => "ideal collective".to_owned(),
@@ -393,7 +415,7 @@ fn job_of(question: &Question, collectives: &[Collective]) -> String {
     if collectives != [Collective::Ideal] {
         parts.push(format!("network {}", question.network));
     }
-    parts.push(format!("{} a node", counted(question.per_node, "rank", "ranks")));
+    parts.push(ranks_of_node(question.per_node, alignment));
     if question.synchronized {
         parts.push("noise synchronized".to_owned());
     }

@@ -133,7 +133,7 @@ impl ClosedBooks {
 /// `watch` is told of the phases.
 ///
 /// # Errors
-/// [`ScaleError`] for no ranks, ranks that do not fill nodes, more than are replayed, times that do not fit.
+/// [`ScaleError`] for no ranks, more than are replayed, times that do not fit.
 pub fn closed_books(
     table: &DelayTable<'_>,
     noise: &Noise,
@@ -143,6 +143,7 @@ pub fn closed_books(
     dearest: usize,
     watch: ReplayWatch<'_>,
 ) -> Result<ClosedBooks, ScaleError> {
+    let table = &*table.for_ranks(ranks)?;
     let job = Job { table, noise, books, question, ranks, method: None, by_bounds: None };
     let replicas: Vec<u64> = (0..question.replicas).collect();
     let traces: Vec<&NoiseTrace> = noise.traces().collect();

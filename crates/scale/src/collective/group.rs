@@ -17,17 +17,17 @@ impl Group {
         Self { stride: 1, run: ranks, size: ranks }
     }
 
-    /// The ranks of each node, which must be full.
+    /// The ranks of each node. The last node may have fewer.
     pub(super) const fn nodes(per_node: usize) -> Self {
         Self { stride: 1, run: per_node, size: per_node }
     }
 
     /// The first rank of every node.
     pub(super) const fn leaders(ranks: usize, per_node: usize) -> Self {
-        Self { stride: per_node, run: ranks, size: ranks / per_node }
+        Self { stride: per_node, run: ranks, size: ranks.div_ceil(per_node) }
     }
 
-    /// How many ranks it has.
+    /// How many ranks it has: of nodes, how many a full one has.
     pub(super) const fn size(self) -> usize {
         self.size
     }
@@ -67,7 +67,12 @@ impl Group {
         if self.stride == 1 && self.run == machine.len() {
             return machine.exchange(payload, to, from);
         }
-        machine.exchange(payload, |rank| self.partner(rank, &to), |rank| self.partner(rank, &from))
+        // The last node may lack ranks, and trees those that are the furthest from their root.
+        let ranks = machine.len();
+        let there = |partner: Option<usize>| partner.filter(|partner| *partner < ranks);
+        let to = |rank: usize| there(self.partner(rank, &to));
+        let from = |rank: usize| there(self.partner(rank, &from));
+        machine.exchange(payload, to, from)
     }
 
     /// Everyone sends to the one that is `distance` further, and receives from the one that is as far back.

@@ -106,7 +106,7 @@ pub enum Alltoall {
 }
 
 /// Collectives in three parts: the ranks of each node, the first ranks of all nodes, the ranks of each node again. Within nodes
-/// they are trees. Ranks that do not fill their nodes do without the parts.
+/// they are trees. The last node may have fewer ranks than the others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NodeAware {
     /// A barrier of the nodes' first ranks.

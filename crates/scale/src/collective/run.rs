@@ -13,12 +13,12 @@ const RADIX: usize = 4;
 type Done = Result<(), ScaleError>;
 
 impl Collective {
-    /// Lets all ranks of a machine go through it, with so many ranks a node and bytes of payload.
+    /// Lets all ranks of a machine go through it, with so many bytes of payload.
     ///
     /// # Errors
     /// [`ScaleError`] for messages or clocks that pass their limits.
-    pub fn run(&self, machine: &mut JobMachine<'_>, per_node: usize, bytes: u64) -> Result<(), ScaleError> {
-        let per_node = per_node.max(1);
+    pub fn run(&self, machine: &mut JobMachine<'_>, bytes: u64) -> Result<(), ScaleError> {
+        let per_node = machine.per_node();
         let all = Group::all(machine.len());
         match self.chosen(machine.len() as u64, bytes, per_node as u64) {
             Self::Ideal => {
@@ -78,9 +78,8 @@ impl Collective {
             | Self::Alltoall(Alltoall::Pairwise) => others,
             Self::Allreduce(Allreduce::Ring) | Self::Alltoall(Alltoall::Linear | Alltoall::Scattered(_)) => 2 * others,
             Self::NodeAware(aware) => {
-                let nodes = if whole(ranks, per_node) { ranks / per_node } else { ranks };
-                let within = u64::from(per_node.max(1).next_power_of_two().ilog2());
-                between(aware).rounds(nodes, bytes, 1) + 2 * within
+                let within = u64::from(per_node.clamp(1, ranks.max(1)).next_power_of_two().ilog2());
+                between(aware).rounds(ranks.div_ceil(per_node.max(1)), bytes, 1) + 2 * within
             }
         }
     }
@@ -114,9 +113,8 @@ impl Collective {
                 bytes.saturating_mul(blocks)
             }
             Self::NodeAware(aware) => {
-                let (nodes, within) = if whole(ranks, per_node) { (ranks / per_node, per_node) } else { (ranks, 1) };
-                let between = between(aware).largest_message(nodes, bytes, 1);
-                if within > 1 { between.max(bytes) } else { between }
+                let between = between(aware).largest_message(ranks.div_ceil(per_node.max(1)), bytes, 1);
+                if per_node > 1 { between.max(bytes) } else { between }
             }
             Self::Bcast(_)
             | Self::Reduce(_)
@@ -136,13 +134,15 @@ impl Collective {
         network.bytes_time(largest)?;
         network.cpu_time(largest)?;
         network.reduction_time(largest)?;
-        network.gap_after(largest, network.share(ranks, per_node)).map(|_| ())
+        network.gap_after(largest, network.share(ranks, per_node))?;
+        if per_node > 1 {
+            let within = network.within_node();
+            within.bytes_time(largest)?;
+            within.cpu_time(largest)?;
+            within.gap_after(largest, within.share(ranks, per_node))?;
+        }
+        Ok(())
     }
-}
-
-/// Whether ranks fill several nodes.
-fn whole(ranks: u64, per_node: u64) -> bool {
-    per_node > 0 && ranks.is_multiple_of(per_node)
 }
 
 /// The part of it that is between nodes.
@@ -156,12 +156,7 @@ const fn between(aware: NodeAware) -> Collective {
 }
 
 fn node_aware(machine: &mut JobMachine<'_>, aware: NodeAware, per_node: usize, bytes: u64) -> Done {
-    let ranks = machine.len();
-    let whole = ranks.is_multiple_of(per_node);
-    let (nodes, firsts) = match whole {
-        true => (Group::nodes(per_node), Group::leaders(ranks, per_node)),
-        false => (Group::nodes(1), Group::all(ranks)),
-    };
+    let (nodes, firsts) = (Group::nodes(per_node), Group::leaders(machine.len(), per_node));
     match aware {
         NodeAware::Barrier(between) => {
             parts::up(machine, nodes, 2, Payload::plain(1))?;
@@ -342,26 +337,27 @@ fn hardware(machine: &mut JobMachine<'_>, per_node: usize, bytes: Option<u64>) -
 fn linear(machine: &mut JobMachine<'_>, bytes: u64) -> Done {
     let ranks = machine.len();
     let asked_for = machine.network().waits_for_receiver(bytes);
-    let send = |machine: &mut JobMachine<'_>| match asked_for {
-        true => machine.announce(|_| true),
-        false => machine.send(bytes, |_| true),
+    let target = |rank: usize, distance: usize| Some((rank + distance) % ranks);
+    let send = |machine: &mut JobMachine<'_>, distance: usize| match asked_for {
+        true => machine.announce(|rank| target(rank, distance)),
+        false => machine.send(bytes, |rank| target(rank, distance)),
     };
     // All sends come before the first receive. Their times would fill n^2 numbers, so the sends are played twice:
     // once to know when they are over, and once more in step with the receives.
     let mut senders = machine.clone();
-    for _ in 1..ranks {
-        send(machine)?;
+    for distance in 1..ranks {
+        send(machine, distance)?;
     }
     let payload = Payload::plain(bytes);
     let mut left = vec![i64::MIN; if asked_for { ranks } else { 0 }];
     for distance in 1..ranks {
-        send(&mut senders)?;
+        send(&mut senders, distance)?;
         let source = |rank: usize| Some((rank + ranks - distance) % ranks);
         if !asked_for {
             machine.receive_of(senders.sent(), payload, source)?;
             continue;
         }
-        machine.take_of(senders.sent(), payload, source)?;
+        machine.take_of(senders.sent(), payload, |rank| target(rank, distance), source)?;
         for (rank, left) in left.iter_mut().enumerate() {
             *left = (*left).max(machine.sent()[(rank + distance) % ranks]);
         }

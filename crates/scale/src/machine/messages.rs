@@ -1,4 +1,4 @@
-//! Messages of all ranks at a time: sent at once or asked for, received one by one or as they come.
+//! Messages of all ranks at a time: sent at once or asked for.
 //!
 //! A message above the network's limit S waits for its receiver. Its sender announces it (o), and the announcement arrives L
 //! later. The receiver, once it is there, asks for the bytes (o); they arrive 2 L + (bytes-1) G after that, moved by the cards
@@ -7,16 +7,12 @@
 //!
 //! A rank that sends and receives in one step does both at the same time, as with `MPI_Sendrecv`: two ranks that exchange
 //! long messages do not wait for each other forever.
+//!
+//! Here each rank has a node and its card for itself; where ranks share nodes, `nodes` takes over.
 
-use rayon::prelude::*;
-
-use super::{ALONE, CHUNK, Cursor, JobMachine, PARALLEL_RANKS, Rank};
+use super::{ALONE, Cursor, JobMachine, Rank};
 use crate::ScaleError;
 use crate::network::Network;
-use crate::workers::workers;
-
-/// The most messages that may be on their way to be received as they come, of all ranks together: they take 16 bytes each.
-const WINDOW_MEMORY: usize = 1 << 28;
 
 /// What a message carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,26 +37,26 @@ impl Payload {
 
 /// What messages of one kind cost, in nanoseconds.
 #[derive(Clone, Copy)]
-struct Costs {
+pub(super) struct Costs {
     /// L.
-    latency: i64,
+    pub latency: i64,
     /// (bytes-1) G.
-    bytes: i64,
+    pub bytes: i64,
     /// g + (bytes-1) G, or more on links that are shared.
-    busy: i64,
+    pub busy: i64,
     /// g.
-    gap: i64,
+    pub gap: i64,
     /// o.
-    overhead: i64,
+    pub overhead: i64,
     /// CPU time of sending: o + (bytes-1) O, or o where the cards move the bytes.
-    send: i64,
+    pub send: i64,
     /// CPU time of receiving, with that of the reduction.
-    receive: i64,
+    pub receive: i64,
 }
 
 impl Costs {
     /// Of messages that go at once, or are asked for.
-    fn new(network: &Network, payload: Payload, asked_for: bool, share: u64) -> Result<Self, ScaleError> {
+    pub(super) fn new(network: &Network, payload: Payload, asked_for: bool, share: u64) -> Result<Self, ScaleError> {
         let Payload { bytes, reduced } = payload;
         let overhead = network.overhead();
         let cpu = if asked_for { overhead } else { network.cpu_time(bytes)? };
@@ -79,7 +75,7 @@ impl Costs {
 impl Rank {
     /// Receives a message that arrived; gives nothing back, as its sender does not wait.
     #[inline]
-    fn receive(&mut self, cursor: &mut Cursor<'_>, costs: &Costs, arrived: i64) {
+    pub(super) fn receive(&mut self, cursor: &mut Cursor<'_>, costs: &Costs, arrived: i64) {
         let start = self.clock.max(arrived).max(self.receive_free);
         self.clock = self.finish(cursor, start, costs.receive);
         self.receive_free = start + costs.busy;
@@ -87,7 +83,7 @@ impl Rank {
 
     /// Takes the bytes that it asked for; says when their last one left the sender.
     #[inline]
-    fn take(&mut self, cursor: &mut Cursor<'_>, costs: &Costs, asked: i64) -> i64 {
+    pub(super) fn take(&mut self, cursor: &mut Cursor<'_>, costs: &Costs, asked: i64) -> i64 {
         let there = (asked + 2 * costs.latency + costs.bytes).max(self.receive_free);
         self.receive_free = there + costs.busy;
         self.clock = self.finish(cursor, self.clock.max(there), costs.receive);
@@ -106,24 +102,39 @@ impl<'a> JobMachine<'a> {
         self.share = ALONE;
     }
 
-    fn costs(&self, payload: Payload, asked_for: bool) -> Result<Costs, ScaleError> {
+    pub(super) fn costs(&self, payload: Payload, asked_for: bool) -> Result<Costs, ScaleError> {
         Costs::new(&self.network, payload, asked_for, self.share)
     }
 
-    /// Ranks that `sends` tells send one message of `bytes`, at once.
+    /// Ranks for which `to` names a rank send it one message of `bytes`, at once.
     ///
     /// # Errors
     /// [`ScaleError`] for messages that take too long, or clocks that pass their limit.
-    pub fn send(&mut self, bytes: u64, sends: impl Fn(usize) -> bool + Sync) -> Result<(), ScaleError> {
-        let costs = self.costs(Payload::plain(bytes), false)?;
+    pub fn send(&mut self, bytes: u64, to: impl Fn(usize) -> Option<usize> + Sync) -> Result<(), ScaleError> {
+        let payload = Payload::plain(bytes);
+        if self.has_nodes() {
+            return self.send_in_nodes((payload, false), to);
+        }
+        let costs = self.costs(payload, false)?;
         self.step_and_send(|at, rank, cursor, sent| {
-            if sends(at) {
+            if to(at).is_some() {
                 let start = rank.clock.max(rank.send_free);
                 rank.clock = rank.finish(cursor, start, costs.send);
                 rank.send_free = start + costs.busy;
                 *sent = rank.clock;
             }
         })
+    }
+
+    fn send_in_nodes(
+        &mut self,
+        what: (Payload, bool),
+        to: impl Fn(usize) -> Option<usize> + Sync,
+    ) -> Result<(), ScaleError> {
+        let mut sent = std::mem::take(&mut self.sent);
+        let result = self.send_rows(&mut sent, 1, what, |rank, _| to(rank));
+        self.sent = sent;
+        result
     }
 
     /// Ranks for which `source` names a rank receive the message of `bytes` that it sent last.
@@ -160,6 +171,9 @@ impl<'a> JobMachine<'a> {
         payload: Payload,
         source: impl Fn(usize) -> Option<usize> + Sync,
     ) -> Result<(), ScaleError> {
+        if self.has_nodes() {
+            return self.receive_rows(sent, 1, payload, |rank, _| source(rank));
+        }
         let costs = self.costs(payload, false)?;
         self.step(|at, rank, cursor| {
             if let Some(source) = source(at) {
@@ -178,14 +192,17 @@ impl<'a> JobMachine<'a> {
         to: impl Fn(usize) -> Option<usize> + Sync,
         from: impl Fn(usize) -> Option<usize> + Sync,
     ) -> Result<(), ScaleError> {
+        if self.has_nodes() {
+            return self.exchange_rows(1, payload, |rank, _| to(rank), |rank, _| from(rank));
+        }
         if !self.network.waits_for_receiver(payload.bytes) {
-            self.send(payload.bytes, |rank| to(rank).is_some())?;
+            self.send(payload.bytes, to)?;
             return self.receive_payload(payload, from);
         }
-        self.announce(|rank| to(rank).is_some())?;
+        self.announce(&to)?;
         let announced = std::mem::take(&mut self.sent);
         self.sent = std::mem::take(&mut self.spare);
-        let taken = self.take_of(&announced, payload, from);
+        let taken = self.take_of(&announced, payload, &to, from);
         self.spare = announced;
         taken?;
         // Every pass walks along `sent`, so that another array stands in for the one that is read.
@@ -195,11 +212,14 @@ impl<'a> JobMachine<'a> {
         result
     }
 
-    /// Ranks that `sends` tells announce a message.
-    pub(crate) fn announce(&mut self, sends: impl Fn(usize) -> bool + Sync) -> Result<(), ScaleError> {
+    /// Ranks for which `to` names a rank announce a message to it.
+    pub(crate) fn announce(&mut self, to: impl Fn(usize) -> Option<usize> + Sync) -> Result<(), ScaleError> {
+        if self.has_nodes() {
+            return self.send_in_nodes((Payload::plain(0), true), to);
+        }
         let (overhead, gap) = (self.network.overhead().get(), self.network.gap().get());
         self.step_and_send(|at, rank, cursor, sent| {
-            if sends(at) {
+            if to(at).is_some() {
                 let start = rank.clock.max(rank.send_free);
                 rank.clock = rank.finish(cursor, start, overhead);
                 rank.send_free = start + gap;
@@ -208,14 +228,19 @@ impl<'a> JobMachine<'a> {
         })
     }
 
-    /// Ranks ask for messages that were announced at given times, and take them. When the last byte of each left its sender
-    /// is noted as what its receiver sent.
+    /// Ranks ask for messages that were announced at given times to those that `to` names, and take them. When the last byte of
+    /// each left its sender is noted as what its receiver sent.
     pub(crate) fn take_of(
         &mut self,
         announced: &[i64],
         payload: Payload,
+        to: impl Fn(usize) -> Option<usize> + Sync,
         source: impl Fn(usize) -> Option<usize> + Sync,
     ) -> Result<(), ScaleError> {
+        if self.has_nodes() {
+            self.sent = self.take_rows(announced, 1, payload, |rank, _| to(rank), |rank, _| source(rank))?;
+            return Ok(());
+        }
         let costs = self.costs(payload, true)?;
         self.step_and_send(|at, rank, cursor, left| {
             if let Some(source) = source(at) {
@@ -229,94 +254,12 @@ impl<'a> JobMachine<'a> {
 
     /// Ranks go on when their bytes have left.
     pub(crate) fn leave(&mut self, left: impl Fn(usize) -> Option<i64> + Sync) -> Result<(), ScaleError> {
-        let gap = self.network.gap().get();
+        let gap = if self.has_nodes() { 0 } else { self.network.gap().get() };
         self.step(|at, rank, _| {
             if let Some(left) = left(at) {
                 rank.clock = rank.clock.max(left);
                 rank.send_free = rank.send_free.max(left + gap);
             }
         })
-    }
-
-    /// Every rank sends a message to those that are `distances` further, one after the other, and then receives as many in the
-    /// order in which they come (of equal ones, the nearest sender's first). Messages that are asked for are all asked for
-    /// before the first is taken.
-    ///
-    /// # Errors
-    /// As [`JobMachine::send`], and for more than 2^28 messages.
-    pub(crate) fn exchange_window(&mut self, bytes: u64, distances: std::ops::Range<usize>) -> Result<(), ScaleError> {
-        let (ranks, width) = (self.len(), distances.len());
-        if width.saturating_mul(ranks) > WINDOW_MEMORY {
-            let value = format!("{width} messages of each of {ranks} ranks");
-            let allowed = "268,435,456 of all ranks together: give a smaller one, like alltoall:scattered=32";
-            return Err(ScaleError::Range { name: "the window", value, allowed });
-        }
-        let asked_for = self.network.waits_for_receiver(bytes);
-        let costs = self.costs(Payload::plain(bytes), asked_for)?;
-        let busy = if asked_for { costs.gap } else { costs.busy };
-        let mut sent = vec![0; ranks * width];
-        self.step_rows(&mut sent, width, |_, rank, cursor, sent| {
-            for sent in sent {
-                let start = rank.clock.max(rank.send_free);
-                rank.clock = rank.finish(cursor, start, costs.send);
-                rank.send_free = start + busy;
-                *sent = rank.clock;
-            }
-        })?;
-        let source = |rank: usize, at: usize| (rank + ranks - distances.start - at) % ranks;
-        let mut rows = vec![0; ranks * width];
-        if !asked_for {
-            return self.step_rows(&mut rows, width, |at, rank, cursor, arrivals| {
-                for (number, arrival) in arrivals.iter_mut().enumerate() {
-                    *arrival = sent[source(at, number) * width + number] + costs.latency + costs.bytes;
-                }
-                arrivals.sort_unstable();
-                arrivals.iter().for_each(|arrival| rank.receive(cursor, &costs, *arrival));
-            });
-        }
-        self.step_rows(&mut rows, width, |at, rank, cursor, left| {
-            let heard = |number: usize| (sent[source(at, number) * width + number] + costs.latency, number);
-            let mut asked: Vec<(i64, usize)> = (0..width).map(heard).collect();
-            asked.sort_unstable();
-            for (time, _) in &mut asked {
-                rank.clock = rank.finish(cursor, rank.clock.max(*time), costs.overhead);
-                *time = rank.clock;
-            }
-            for (asked, number) in asked {
-                left[number] = rank.take(cursor, &costs, asked);
-            }
-        })?;
-        let target = |rank: usize, at: usize| (rank + distances.start + at) % ranks;
-        self.leave(|rank| (0..width).map(|at| rows[target(rank, at) * width + at]).max())
-    }
-
-    /// One pass over all ranks, each with `width` numbers of its own.
-    fn step_rows(
-        &mut self,
-        rows: &mut [i64],
-        width: usize,
-        each: impl Fn(usize, &mut Rank, &mut Cursor<'a>, &mut [i64]) + Sync,
-    ) -> Result<(), ScaleError> {
-        if self.ranks.len() >= PARALLEL_RANKS
-            && let Some(workers) = workers()
-        {
-            workers.install(|| {
-                let chunks = self.ranks.par_chunks_mut(CHUNK).zip(self.cursors.par_chunks_mut(CHUNK));
-                chunks.zip(rows.par_chunks_mut(CHUNK * width)).enumerate().for_each(
-                    |(chunk, ((ranks, cursors), rows))| {
-                        let ranks = ranks.iter_mut().zip(cursors).zip(rows.chunks_mut(width));
-                        for (at, ((rank, cursor), row)) in ranks.enumerate() {
-                            each(chunk * CHUNK + at, rank, cursor, row);
-                        }
-                    },
-                );
-            });
-        } else {
-            let ranks = self.ranks.iter_mut().zip(&mut self.cursors).zip(rows.chunks_mut(width));
-            for (at, ((rank, cursor), row)) in ranks.enumerate() {
-                each(at, rank, cursor, row);
-            }
-        }
-        self.stepped(2 * width as u32)
     }
 }

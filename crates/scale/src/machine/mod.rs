@@ -4,12 +4,17 @@
 //! falls into it, and by the noise that falls into that: a rank that has done w of work at time t is at finish(t, w). What
 //! happens on the wire is not. A message leaves when its send is done, arrives L + (bytes-1) G later, and is received
 //! once the receiver is there too. Sends of a rank start at least g + (bytes-1) G apart, and so do its receives. `messages`
-//! has those that wait for their receiver, and those that are received in the order in which they come.
+//! has those that wait for their receiver, and those that are received in the order in which they come. Where ranks share
+//! nodes, a node's ranks share its card, and messages within a node have costs of their own: `nodes`.
 //!
 //! All ranks do the same step at the same call, so that a step is one pass over arrays; large machines use all cores.
-//! Each rank's times depend on values of the step before only, so that the number of threads changes nothing.
+//! Each rank's times depend on values of the step before only, or on those of its node, so that the number of threads changes
+//! nothing.
 
+mod card;
 mod messages;
+mod nodes;
+mod window;
 
 use becalm_units::Nanos;
 use rayon::prelude::*;
@@ -19,6 +24,8 @@ use crate::network::Network;
 use crate::noise::NoiseTrace;
 use crate::workers::workers;
 use crate::{ScaleError, noise};
+
+use card::Card;
 
 pub(crate) use messages::Payload;
 
@@ -64,6 +71,10 @@ pub struct JobMachine<'a> {
     /// When each rank's message of this step left.
     sent: Vec<i64>,
     spare: Vec<i64>,
+    /// How many ranks share a node; the last node may have fewer.
+    per_node: usize,
+    /// The card of each node; none where every rank has a node for itself, as then its own times tell when it is free.
+    cards: Vec<Card>,
     steps: u32,
 }
 
@@ -147,7 +158,22 @@ impl<'a> JobMachine<'a> {
         };
         let ranks = cursors.iter().map(rank).collect();
         let sent = vec![0; cursors.len()];
-        Ok(Self { network, share: ALONE, ranks, spare: sent.clone(), sent, cursors, steps: 0 })
+        let (spare, cards) = (sent.clone(), Vec::new());
+        Ok(Self { network, share: ALONE, ranks, spare, sent, cursors, per_node: 1, cards, steps: 0 })
+    }
+
+    /// The same, with so many ranks on each node: the first ones on the first, and so on. The last node may have fewer.
+    #[must_use]
+    pub fn with_nodes_of(self, per_node: usize) -> Self {
+        let per_node = per_node.clamp(1, self.ranks.len());
+        let cards = if per_node > 1 { vec![Card::default(); self.ranks.len().div_ceil(per_node)] } else { Vec::new() };
+        Self { per_node, cards, ..self }
+    }
+
+    /// How many ranks share a node: at most as many as there are.
+    #[must_use]
+    pub fn per_node(&self) -> usize {
+        self.per_node
     }
 
     /// The number of ranks.
@@ -256,7 +282,21 @@ impl<'a> JobMachine<'a> {
             let free = |free: i64| free.max(rank.clock) - latest;
             (rank.clock - latest, free(rank.send_free), free(rank.receive_free))
         };
-        self.ranks.iter().map(rank)
+        self.ranks.iter().map(rank).chain(self.shape_of_cards())
+    }
+
+    /// The same of the cards: of each when it is busy, with a mark for each direction.
+    fn shape_of_cards(&self) -> impl Iterator<Item = (i64, i64, i64)> + '_ {
+        let (latest, earliest) = (self.latest().get(), if self.cards.is_empty() { 0 } else { self.earliest() });
+        let lanes = self.cards.iter().flat_map(|card| [&card.sends, &card.receives]);
+        lanes.enumerate().flat_map(move |(number, lane)| {
+            lane.busy_from(earliest).map(move |(from, until)| (from - latest, until - latest, number as i64))
+        })
+    }
+
+    /// The clock of the rank that is first.
+    fn earliest(&self) -> i64 {
+        self.ranks.iter().map(|rank| rank.clock).min().unwrap_or(0)
     }
 
     /// Whether the machine, without noise, would go on as the other one: all its clocks are later by the same time.

@@ -4,6 +4,9 @@
 //! o + (b-1) O. The card takes the next one g + (b-1) G after the last. Above S bytes a message is announced first, and goes
 //! when its receiver has asked for it (see [`crate::machine`]).
 //!
+//! Messages between ranks of one node may have costs of their own: a second L, o, g, G and O, for the memory that they share. What
+//! ranks of a node send to other nodes goes over one card.
+//!
 //! Presets are order-of-magnitude figures for questions such as "does the network matter here"; for a real machine, measure
 //! the parameters (`becalm-mpi network` does) and give them. A published latency fixes L + 2 o only; the split is stated
 //! with each.
@@ -35,6 +38,22 @@ pub struct Network {
     packet: u64,
     barrier_wire: Nanos,
     barrier_step: Nanos,
+    within: Option<WithinNode>,
+}
+
+/// What a message between two ranks of a node costs, where that differs from one between nodes: L, o, g, and G and O in picoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WithinNode {
+    /// L: from the end of a send to when the message can be received.
+    pub latency: Nanos,
+    /// o: CPU time of a send, and of a receive.
+    pub overhead: Nanos,
+    /// g: least time between two sends of a rank, and between two receives.
+    pub gap: Nanos,
+    /// G: what each byte adds to the way, in picoseconds.
+    pub byte_gap_ps: i64,
+    /// O: CPU time of each byte, in picoseconds.
+    pub byte_overhead_ps: i64,
 }
 
 /// How the links within the network are shared when all ranks send to all.
@@ -46,7 +65,7 @@ pub enum Links {
     /// speed of all.
     Tapered(u64),
     /// A torus of three equal dimensions, of k nodes each: half of all messages cross the 2 k^2 links of its middle, so that
-    /// each waits for k / 8 of them, times the ranks of a node.
+    /// what a node sends takes k / 8 times as long.
     Torus,
 }
 
@@ -74,6 +93,7 @@ impl Network {
             packet: 0,
             barrier_wire: latency,
             barrier_step: overhead,
+            within: None,
         }
     }
 
@@ -93,6 +113,35 @@ impl Network {
         Self { byte_overhead_ps, byte_reduction_ps, ..self }.checked()
     }
 
+    /// Takes other costs of messages within a node.
+    ///
+    /// # Errors
+    /// As [`Network::new`].
+    pub fn with_node(self, within: WithinNode) -> Result<Self, ScaleError> {
+        Self { within: Some(within), ..self }.checked()
+    }
+
+    /// What messages within a node cost, where that was given.
+    #[must_use]
+    pub const fn within(&self) -> Option<WithinNode> {
+        self.within
+    }
+
+    /// The network that messages between ranks of a node go over: with their own costs or, without any, those between nodes, and
+    /// always with enough links.
+    #[must_use]
+    pub fn within_node(&self) -> Self {
+        let own = |within: WithinNode| Self {
+            latency: within.latency,
+            overhead: within.overhead,
+            gap: within.gap,
+            byte_gap_ps: within.byte_gap_ps,
+            byte_overhead_ps: within.byte_overhead_ps,
+            ..*self
+        };
+        Self { links: Links::Full, packet: 0, ..self.within.map_or(*self, own) }
+    }
+
     /// Lets messages of more than `bytes` wait until their receiver asks for them.
     #[must_use]
     pub const fn with_rendezvous_above(self, bytes: u64) -> Self {
@@ -108,13 +157,17 @@ impl Network {
     }
 
     fn checked(self) -> Result<Self, ScaleError> {
+        let between = [("L", self.latency), ("o", self.overhead), ("g", self.gap)];
         let barrier = [("B", self.barrier_wire), ("b", self.barrier_step)];
-        for (name, value) in [("L", self.latency), ("o", self.overhead), ("g", self.gap)].into_iter().chain(barrier) {
+        let within = self.within.map(|own| [("nL", own.latency), ("no", own.overhead), ("ng", own.gap)]);
+        for (name, value) in between.into_iter().chain(barrier).chain(within.into_iter().flatten()) {
             if value < Nanos::ZERO || value > LIMIT {
                 return Err(ScaleError::Range { name, value: value.to_string(), allowed: "0ns to 18 minutes" });
             }
         }
-        for (name, value) in [("G", self.byte_gap_ps), ("O", self.byte_overhead_ps), ("R", self.byte_reduction_ps)] {
+        let bytes = [("G", self.byte_gap_ps), ("O", self.byte_overhead_ps), ("R", self.byte_reduction_ps)];
+        let within = self.within.map(|own| [("nG", own.byte_gap_ps), ("nO", own.byte_overhead_ps)]);
+        for (name, value) in bytes.into_iter().chain(within.into_iter().flatten()) {
             if !(0..=LIMIT.get()).contains(&value) {
                 return Err(ScaleError::Range { name, value: format!("{value}ps"), allowed: "0 to 1 s a byte" });
             }
@@ -149,6 +202,18 @@ impl Network {
     #[must_use]
     pub const fn gap(&self) -> Nanos {
         self.gap
+    }
+
+    /// G: what each byte adds to the way, in picoseconds.
+    #[must_use]
+    pub const fn byte_gap_ps(&self) -> i64 {
+        self.byte_gap_ps
+    }
+
+    /// O: CPU time of each byte, in picoseconds.
+    #[must_use]
+    pub const fn byte_overhead_ps(&self) -> i64 {
+        self.byte_overhead_ps
     }
 
     /// Wire time of a hardware barrier.
@@ -218,7 +283,11 @@ impl Network {
             Links::Torus => {
                 let nodes = ranks.div_ceil(per_node.max(1)).max(1);
                 let side = (1_u64..).find(|side| side.saturating_pow(3) >= nodes).unwrap_or(1);
-                (1_000 * side * per_node.max(1) / 8).clamp(1_000, SHARE_LIMIT)
+                // Each of k^3 nodes sends m messages to others, of which half go over 2 k^2 links that carry one message at a
+                // time: they take m k / 4 of a message's time in two directions, so m k / 8. That is k / 8 for each message
+                // of the node, whichever of its ranks sends it: the ranks share the card, on which their messages wait for
+                // each other anyway, so that their number must not be counted here once more.
+                (1_000 * side / 8).clamp(1_000, SHARE_LIMIT)
             }
         }
     }

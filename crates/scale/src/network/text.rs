@@ -6,17 +6,21 @@ use std::str::FromStr;
 use becalm_units::{Count, Nanos};
 
 use super::presets::PRESETS;
-use super::{Links, Network};
+use super::{Links, Network, WithinNode};
 use crate::ScaleError;
 
 const FORM: &str = "write bgl, infiniband, ndr, slingshot, slingshot11, ethernet, or own parameters like \
                     L=2500ns,o=1500ns,g=1000ns,G=6ns, or a preset with other parameters like infiniband,S=8k (G, O and R are the \
                     times of a byte on the wire, of its CPUs, and of its reduction, and may be fractions, like 0.04ns; above S \
                     bytes messages are asked for first; T is what of a link's time a message takes where all send to all, a \
-                    number or torus, and P its least bytes; B and b are the wire and the CPU steps of a hardware barrier)";
+                    number or torus, and P its least bytes; B and b are the wire and the CPU steps of a hardware barrier; nL, no, \
+                    ng, nG and nO are L, o, g, G and O of messages within a node)";
 
 /// The parameters; those from the fifth on may be left out.
-const NAMES: [&str; 11] = ["L", "o", "g", "G", "B", "b", "O", "R", "S", "T", "P"];
+const NAMES: [&str; 16] = ["L", "o", "g", "G", "B", "b", "O", "R", "S", "T", "P", "nL", "no", "ng", "nG", "nO"];
+
+/// Where the parameters of messages within a node begin.
+const WITHIN: usize = 11;
 
 impl FromStr for Network {
     type Err = ScaleError;
@@ -66,7 +70,25 @@ fn own(text: &str, base: Option<Network>, err: &impl Fn(String) -> ScaleError) -
     let packet = bytes(10, Some(base.packet))?.unwrap_or(0);
     let network = plain.with_hardware_barrier(wire, step)?.with_cpu_bytes(byte_overhead, reduction)?;
     let network = network.with_links(links, packet)?;
-    Ok(eager_limit.map_or(network, |limit| network.with_rendezvous_above(limit)))
+    let network = eager_limit.map_or(network, |limit| network.with_rendezvous_above(limit));
+    if base.within.is_none() && values[WITHIN..].iter().all(Option::is_none) {
+        return Ok(network);
+    }
+    // Those that are not given are the preset's, or those between nodes.
+    let own = base.within.unwrap_or(WithinNode {
+        latency: network.latency,
+        overhead: network.overhead,
+        gap: network.gap,
+        byte_gap_ps: network.byte_gap_ps,
+        byte_overhead_ps: network.byte_overhead_ps,
+    });
+    network.with_node(WithinNode {
+        latency: time(WITHIN, Some(own.latency))?,
+        overhead: time(WITHIN + 1, Some(own.overhead))?,
+        gap: time(WITHIN + 2, Some(own.gap))?,
+        byte_gap_ps: byte(WITHIN + 3, Some(own.byte_gap_ps))?,
+        byte_overhead_ps: byte(WITHIN + 4, Some(own.byte_overhead_ps))?,
+    })
 }
 
 /// A duration with up to three decimals of a nanosecond. A thousandth of each unit down to the nanosecond is again a
@@ -130,6 +152,12 @@ impl fmt::Display for Network {
         if self.packet > 0 {
             write!(f, ",P={}", self.packet)?;
         }
+        if let Some(WithinNode { latency, overhead, gap, byte_gap_ps, byte_overhead_ps }) = self.within {
+            write!(f, ",nL={latency},no={overhead},ng={gap},nG={}ns", nanos(byte_gap_ps))?;
+            if byte_overhead_ps != self.byte_overhead_ps {
+                write!(f, ",nO={}ns", nanos(byte_overhead_ps))?;
+            }
+        }
         Ok(())
     }
 }
@@ -167,7 +195,7 @@ mod tests {
         let changed: Network = "slingshot11,S=1k,O=0.1ns".parse().unwrap();
         let base: Network = "slingshot11".parse().unwrap();
         assert_eq!(changed, base.with_rendezvous_above(1_024).with_cpu_bytes(100, 0).unwrap());
-        assert_eq!("bgl,T=full,P=0".parse::<Network>().unwrap().gap_after(1, 1_000), Ok(Nanos::from_micros(1)));
+        assert_eq!("bgl,T=full,P=0".parse::<Network>().unwrap().gap_after(1, 1_000), Ok(Nanos::ZERO));
     }
 
     /// A cube of 8 x 8 x 8 nodes: half of all messages over 2 x 64 links is as if each had one for itself.
@@ -176,7 +204,30 @@ mod tests {
         let torus: Network = "L=0ns,o=0ns,g=0ns,G=1ns,T=torus".parse().unwrap();
         let shares: Vec<u64> = [1, 512, 513, 4_096, 32_768].iter().map(|ranks| torus.share(*ranks, 1)).collect();
         assert_eq!(shares, [1_000, 1_000, 1_125, 2_000, 4_000]);
-        assert_eq!(torus.share(8_192, 2), 4_000);
+        // Two ranks of a node share its card, so that what each sends takes as long as what one alone would.
+        assert_eq!(torus.share(8_192, 2), 2_000);
+    }
+
+    #[test]
+    fn messages_within_a_node_have_costs_of_their_own() {
+        let plain: Network = "L=1us,o=100ns,g=10ns,G=0.1ns,O=0.2ns,T=4,P=64".parse().unwrap();
+        let same = plain.within_node();
+        assert_eq!((plain.within(), same.latency(), same.cpu_time(11)), (None, plain.latency(), plain.cpu_time(11)));
+        assert_eq!(same.gap_after(1, same.share(8, 2)), Ok(Nanos::new(10)), "shared links are between nodes");
+        let own: Network = "L=1us,o=100ns,g=10ns,G=0.1ns,O=0.2ns,nL=300ns,no=50ns,nG=1ns".parse().unwrap();
+        let within = own.within_node();
+        assert_eq!(
+            (within.latency(), within.overhead(), within.gap()),
+            (Nanos::new(300), Nanos::new(50), Nanos::new(10))
+        );
+        assert_eq!((within.bytes_time(11), within.cpu_time(11)), (Ok(Nanos::new(10)), Ok(Nanos::new(52))));
+        assert_eq!(own.to_string().parse(), Ok(own));
+        let without_copy: Network = "L=1us,o=100ns,g=10ns,G=0.1ns,O=0.2ns,nO=0ns".parse().unwrap();
+        assert_eq!(without_copy.within_node().cpu_time(11), Ok(Nanos::new(100)));
+        assert_eq!(without_copy.to_string().parse(), Ok(without_copy));
+        let preset: Network = "infiniband,nL=1us".parse().unwrap();
+        assert_eq!(preset.latency(), "infiniband".parse::<Network>().unwrap().latency());
+        assert_eq!(preset.within_node().latency(), Nanos::from_micros(1));
     }
 
     #[test]
@@ -191,6 +242,9 @@ mod tests {
             ("L=1us,o=1us,g=1us,G=0.0001ns", "picoseconds"),
             ("bgl,O=0.0001ns", "O is"),
             ("bgl,S=-1", "-1"),
+            ("bgl,nL=1h", "nL is"),
+            ("bgl,nG=0.0001ns", "nG is"),
+            ("bgl,nS=8", "'nS' is unknown"),
             ("bgl,T=0.5", "T is 0.5"),
             ("bgl,T=1.0001", "three decimals"),
             ("bgl,ndr", "no parameter"),
@@ -202,7 +256,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parsing_never_panics(text in "(bgl,)?[LogGBbORSTP=0-9nmus,.]*") {
+        fn parsing_never_panics(text in "(bgl,)?(n?[LogGBbORSTP]=[0-9nmus.]*,?)*") {
             let _ = text.parse::<Network>();
         }
     }

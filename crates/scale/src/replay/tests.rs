@@ -7,7 +7,7 @@ use super::{Method, replay_each};
 use crate::ScaleError;
 use crate::delay::DelayTable;
 use crate::delay::tests::{delay_by_finish, small_trace};
-use crate::noise::{NodeNoise, Noise, NoiseTrace};
+use crate::noise::{Alignment, NodeNoise, Noise, NoiseTrace};
 use crate::placement::{Offsets, Placement};
 
 fn delays(table: &DelayTable<'_>, offsets: &Offsets, phases: u64, method: Option<Method>) -> Vec<i64> {
@@ -139,6 +139,47 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+    /// Every rank by itself against the tables, for ranks that do not fill their nodes, in all alignments.
+    #[test]
+    fn ranks_that_do_not_fill_their_nodes(
+        nodes in proptest::collection::vec(proptest::collection::vec(small_trace(24), 3), 1..4),
+        alignment in prop_oneof![Just(Alignment::Independent), Just(Alignment::Node), Just(Alignment::Recording)],
+        (per_node, ranks, grain) in (1_u64..4, 1_u64..25, 1_i64..40),
+        synchronized: bool,
+        seed: u64,
+    ) {
+        let nodes: Vec<NodeNoise> = nodes.into_iter().enumerate().map(|(number, cpus)| {
+            // Circles of one length for a node, and of one for all where they are at one time.
+            let length = if alignment == Alignment::Recording { 24 } else { 24 + number as i64 };
+            let cpu = |cpu: &NoiseTrace| NoiseTrace::new(Nanos::new(length), cpu.detours()
+                .filter(|(start, duration)| (*start + *duration).get() < length)).unwrap();
+            NodeNoise::new("n", cpus.iter().map(cpu).collect()).unwrap()
+        }).collect();
+        let noise = Noise::recorded(nodes).unwrap().aligned(alignment).unwrap();
+        let whole = DelayTable::new(&noise, per_node, Nanos::new(grain)).unwrap();
+        let table = whole.for_ranks(ranks).unwrap();
+        let placement = Placement { ranks, per_node, synchronized };
+        let offsets = placement.draw(&table, seed, 0).unwrap();
+        prop_assert_eq!(offsets.units() as u64, ranks.div_ceil(whole.ranks_per_unit()));
+        let starts = placement.ranks(&noise, seed, 0).unwrap();
+        prop_assert_eq!(starts.len() as u64, ranks);
+        let (mut now, mut expected) = (0, Vec::new());
+        for _ in 0..50 {
+            let delay = |(trace, offset): &(&NoiseTrace, i64)| {
+                delay_by_finish(trace, (offset + now).rem_euclid(trace.length_ns()), grain)
+            };
+            let latest = starts.iter().map(delay).max().unwrap();
+            expected.push(latest);
+            now += grain + latest;
+        }
+        for way in WAYS.into_iter().chain([Some(Method::Plain)]) {
+            prop_assert_eq!(&delays(&table, &offsets, 50, way), &expected, "{:?}", way);
+        }
+    }
+}
+
 /// Thousands of ranks, so that blocks are long and most cells are covered.
 #[test]
 fn fast_is_plain_at_scale() {
@@ -265,5 +306,11 @@ fn times_that_do_not_fit_are_refused() {
     for ranks in [0, u64::MAX] {
         assert!(Placement { ranks, per_node: 1, synchronized: false }.draw(&table, 1, 0).is_err());
     }
-    assert!(Placement { ranks: 7, per_node: 2, synchronized: false }.draw(&table, 1, 0).is_err());
+    // A table for full nodes does not do for others.
+    let node = NodeNoise::new("n", vec![NoiseTrace::silent(Nanos::new(10)).unwrap(); 2]).unwrap();
+    let noise = Noise::recorded(vec![node]).unwrap();
+    let table = DelayTable::new(&noise, 2, Nanos::new(5)).unwrap();
+    let placement = Placement { ranks: 7, per_node: 2, synchronized: false };
+    assert!(matches!(placement.draw(&table, 1, 0), Err(ScaleError::PartialNode { .. })));
+    assert_eq!(placement.draw(&table.for_ranks(7).unwrap(), 1, 0).unwrap().units(), 4);
 }

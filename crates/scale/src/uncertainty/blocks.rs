@@ -140,9 +140,9 @@ impl Blocks {
     }
 }
 
-/// The node of each kind of unit: kinds are nodes, or the CPUs of one after the other.
+/// The node of each kind of unit: kinds are nodes, the CPUs of one after the other, or all of them at one time.
 fn nodes_of(noise: &Noise, kinds: usize) -> Vec<usize> {
-    if noise.nodes().len() == kinds {
+    if noise.nodes().len() == kinds || kinds == 1 {
         return (0..kinds).collect();
     }
     let cpus = noise.nodes().iter().enumerate().flat_map(|(node, noise)| noise.cpus().iter().map(move |_| node));

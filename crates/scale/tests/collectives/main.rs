@@ -1,5 +1,6 @@
 //! Collectives against their closed forms, and against an independent simulator that plays one event after another.
 
+mod nodes;
 mod programs;
 mod simulator;
 
@@ -8,10 +9,11 @@ use becalm_scale::collective::{
     Allgather, Allreduce, Alltoall, Barrier, Bcast, Collective, Library, Operation, Reduce, ReduceScatter,
 };
 use becalm_scale::machine::JobMachine;
-use becalm_scale::network::{Links, Network};
+use becalm_scale::network::{Links, Network, WithinNode};
 use becalm_units::Nanos;
 use proptest::prelude::*;
 
+use nodes::NodeSimulator;
 use programs::program;
 use simulator::{Action, Simulator};
 
@@ -34,11 +36,24 @@ fn any_network() -> impl Strategy<Value = Network> {
     let bytes = (prop_oneof![Just(0_i64), 0_i64..2_000], prop_oneof![Just(0_i64), 0_i64..2_000]);
     let limit = prop_oneof![Just(None), (0_u64..400).prop_map(Some)];
     let links = prop_oneof![Just(Links::Full), Just(Links::Torus), (1_000_u64..5_000).prop_map(Links::Tapered)];
-    (times, bytes, limit, links, 0_u64..100).prop_map(
-        |((latency, overhead, gap, byte_gap), bytes, limit, links, packet)| {
+    (times, bytes, limit, links, 0_u64..100, proptest::option::of(within_node())).prop_map(
+        |((latency, overhead, gap, byte_gap), bytes, limit, links, packet, within)| {
             let plain = network(latency, overhead, gap, byte_gap);
             let network = plain.with_cpu_bytes(bytes.0, bytes.1).unwrap().with_links(links, packet).unwrap();
-            limit.map_or(network, |limit| network.with_rendezvous_above(limit))
+            let network = limit.map_or(network, |limit| network.with_rendezvous_above(limit));
+            within.map_or(network, |within| network.with_node(within).unwrap())
+        },
+    )
+}
+
+fn within_node() -> impl Strategy<Value = WithinNode> {
+    (0_i64..300, 0_i64..100, 0_i64..300, 0_i64..2_000, 0_i64..1_000).prop_map(
+        |(latency, overhead, gap, byte_gap_ps, byte_overhead_ps)| WithinNode {
+            latency: Nanos::new(latency),
+            overhead: Nanos::new(overhead),
+            gap: Nanos::new(gap),
+            byte_gap_ps,
+            byte_overhead_ps,
         },
     )
 }
@@ -66,7 +81,7 @@ proptest! {
         detours in proptest::collection::vec((0_i64..400, 1_i64..300), 1..12),
         offsets in proptest::collection::vec(0_i64..100_000, 1..21),
         network in any_network(),
-        per_node in 1_usize..5,
+        per_node in prop_oneof![Just(1_usize), 1_usize..8],
         (bytes, grain, phases) in (0_u64..300, prop_oneof![Just(0_i64), 0_i64..3_000], 1_usize..5),
     ) {
         let trace = trace_of(&detours);
@@ -76,20 +91,27 @@ proptest! {
         let ranks = starts.len();
         let all = with_messages();
         let collective = all[which.index(all.len())];
-        let programs: Vec<Vec<Action>> = (0..ranks).map(|rank| {
+        // As on the machine: no node has more ranks than there are.
+        let per_node = per_node.min(ranks);
+        let programs: Vec<Vec<Vec<Action>>> = (0..ranks).map(|rank| {
             let phase = program(collective, rank, ranks, per_node, bytes);
-            (0..phases).flat_map(|_| std::iter::once(Action::Work(grain)).chain(phase.clone())).collect()
+            (0..phases).flat_map(|_| std::iter::once(vec![Action::Work(grain)]).chain(phase.clone())).collect()
         }).collect();
         let everyone = collective.operation() == Some(Operation::Alltoall);
         let share = if everyone { network.share(ranks as u64, per_node as u64) } else { 1_000 };
-        let simulated = Simulator::new(&network, &starts, share).play(&programs);
-        let mut machine = JobMachine::new(network, &starts).unwrap();
+        let simulated = if per_node == 1 {
+            let programs: Vec<Vec<Action>> = programs.iter().map(|steps| steps.concat()).collect();
+            Simulator::new(&network, &starts, share).play(&programs)
+        } else {
+            NodeSimulator::new(&network, &starts, share, per_node).play(&programs)
+        };
+        let mut machine = JobMachine::new(network, &starts).unwrap().with_nodes_of(per_node);
         for _ in 0..phases {
             machine.work(Nanos::new(grain)).unwrap();
-            collective.run(&mut machine, per_node, bytes).unwrap();
+            collective.run(&mut machine, bytes).unwrap();
         }
         let clocks: Vec<i64> = (0..ranks).map(|rank| machine.clock(rank).get()).collect();
-        prop_assert_eq!(clocks, simulated, "{} on {} ranks", collective, ranks);
+        prop_assert_eq!(clocks, simulated, "{} on {} ranks, {} a node", collective, ranks, per_node);
     }
 
     #[test]
@@ -106,9 +128,9 @@ proptest! {
         let armed = offsets.chunks(per_node).zip(entered.chunks(per_node))
             .map(|(offsets, entered)| finish(offsets[0], *entered.iter().max().unwrap(), 70));
         let released = armed.max().unwrap() + 500;
-        let mut machine = JobMachine::new(network, &starts).unwrap();
+        let mut machine = JobMachine::new(network, &starts).unwrap().with_nodes_of(per_node);
         machine.work(Nanos::new(grain)).unwrap();
-        Collective::Barrier(Barrier::Hardware).run(&mut machine, per_node, 1).unwrap();
+        Collective::Barrier(Barrier::Hardware).run(&mut machine, 1).unwrap();
         for (rank, offset) in offsets.iter().enumerate() {
             prop_assert_eq!(machine.clock(rank).get(), finish(*offset, released, 70));
         }
@@ -131,8 +153,8 @@ proptest! {
         let armed = offsets.chunks(per_node).zip(entered.chunks(per_node))
             .map(|(offsets, entered)| finish(offsets[0], *entered.iter().max().unwrap(), step + given));
         let released = armed.max().unwrap() + 500 + 3 * others;
-        let mut machine = JobMachine::new(network, &starts).unwrap();
-        Collective::Allreduce(Allreduce::Hardware).run(&mut machine, per_node, bytes).unwrap();
+        let mut machine = JobMachine::new(network, &starts).unwrap().with_nodes_of(per_node);
+        Collective::Allreduce(Allreduce::Hardware).run(&mut machine, bytes).unwrap();
         for (rank, offset) in offsets.iter().enumerate() {
             prop_assert_eq!(machine.clock(rank).get(), finish(*offset, released, step));
         }
@@ -175,7 +197,7 @@ fn closed_forms_without_noise() {
                 continue;
             }
             let mut machine = JobMachine::new(network, &starts).unwrap();
-            collective.run(&mut machine, 2, bytes as u64).unwrap();
+            collective.run(&mut machine, bytes as u64).unwrap();
             assert_eq!(machine.latest().get(), time, "{collective} on {n}");
         }
     }
@@ -188,7 +210,7 @@ fn long_messages_wait_for_their_receiver() {
     let silence = NoiseTrace::silent(Nanos::from_secs(1)).unwrap();
     let time = |network: Network, bytes: u64| {
         let mut machine = JobMachine::new(network, &[(&silence, 0), (&silence, 0)]).unwrap();
-        Collective::Allreduce(Allreduce::RecursiveDoubling).run(&mut machine, 1, bytes).unwrap();
+        Collective::Allreduce(Allreduce::RecursiveDoubling).run(&mut machine, bytes).unwrap();
         machine.latest().get()
     };
     let asked = eager.with_rendezvous_above(1_000);
@@ -199,7 +221,7 @@ fn long_messages_wait_for_their_receiver() {
     let late = NoiseTrace::new(Nanos::from_secs(1), [(Nanos::ZERO, Nanos::from_micros(100))]).unwrap();
     let held_up = |network: Network| {
         let mut machine = JobMachine::new(network, &[(&silence, 0), (&late, 0)]).unwrap();
-        Collective::Bcast(Bcast::Binomial).run(&mut machine, 1, 1_001).unwrap();
+        Collective::Bcast(Bcast::Binomial).run(&mut machine, 1_001).unwrap();
         machine.clock(0).get()
     };
     assert_eq!(held_up(eager), 1_500 + 1_000);
@@ -213,7 +235,7 @@ fn the_gap_binds_sends_and_receives() {
     let silence = NoiseTrace::silent(Nanos::from_secs(1)).unwrap();
     let starts = vec![(&silence, 0); 5];
     let mut machine = JobMachine::new(network, &starts).unwrap();
-    Collective::Alltoall(Alltoall::Linear).run(&mut machine, 1, 1).unwrap();
+    Collective::Alltoall(Alltoall::Linear).run(&mut machine, 1).unwrap();
     // The last of four sends starts at 3 g and takes o; then the last of four receives starts 3 g later and takes o.
     assert_eq!(machine.latest().get(), 3 * 5_000 + 10 + 3 * 5_000 + 10);
 }
@@ -227,7 +249,7 @@ fn noise_dilates_work() {
     assert_eq!(machine.clock(0), Nanos::from_millis(200));
     // A send that noise hits leaves late.
     let mut machine = JobMachine::new(network(100, 10, 0, 0), &[(&half, 0), (&half, 500)]).unwrap();
-    machine.send(1, |rank| rank == 0).unwrap();
+    machine.send(1, |rank| (rank == 0).then_some(1)).unwrap();
     machine.receive(1, |rank| (rank == 1).then_some(0)).unwrap();
     assert_eq!((machine.clock(0).get(), machine.clock(1).get()), (510, 1_010));
 }
@@ -241,7 +263,7 @@ fn large_machines_use_threads_and_get_the_same() {
             let mut machine = JobMachine::new(network(2_500, 1_500, 1_000, 6_000), &starts).unwrap();
             for _ in 0..3 {
                 machine.work(Nanos::from_micros(100)).unwrap();
-                Collective::Barrier(Barrier::Dissemination).run(&mut machine, 1, 1).unwrap();
+                Collective::Barrier(Barrier::Dissemination).run(&mut machine, 1).unwrap();
             }
             (0..machine.len()).map(|rank| machine.clock(rank)).collect::<Vec<_>>()
         })
@@ -299,11 +321,66 @@ fn payloads_are_refused_for_their_largest_message() {
                 .into_iter()
                 .flat_map(|bytes| [(bytes, 1), (bytes, 2)])
             {
-                let mut machine = JobMachine::new(network, &vec![(&silence, 0); ranks]).unwrap();
-                let replayed = collective.run(&mut machine, per_node, bytes).is_ok();
+                let machine = JobMachine::new(network, &vec![(&silence, 0); ranks]).unwrap();
+                let mut machine = machine.with_nodes_of(per_node);
+                let replayed = collective.run(&mut machine, bytes).is_ok();
                 let asked = collective.fits(&network, ranks as u64, bytes, per_node as u64).is_ok();
                 assert_eq!(replayed, asked, "{collective}, {ranks} ranks, {per_node} a node, {bytes} bytes");
             }
         }
     }
+}
+
+/// 32 ranks behind one card of 200 Gb/s: 32 x 224 messages of 64 KiB leave each node, 0.04 ns a byte.
+#[test]
+fn the_ranks_of_a_node_share_its_card() {
+    let network: Network = "infiniband".parse().unwrap();
+    let silence = NoiseTrace::silent(Nanos::from_secs(1)).unwrap();
+    let time = |algorithm: Alltoall, ranks: usize, per_node: usize, bytes: u64| {
+        let machine = JobMachine::new(network, &vec![(&silence, 0); ranks]).unwrap();
+        let mut machine = machine.with_nodes_of(per_node);
+        Collective::Alltoall(algorithm).run(&mut machine, bytes).unwrap();
+        machine.latest()
+    };
+    let over_the_card = Nanos::new(32 * 224 * 65_536 / 25);
+    // The linear one receives nothing before all is sent.
+    for (algorithm, times) in [(Alltoall::Scattered(32), 1), (Alltoall::Pairwise, 1), (Alltoall::Linear, 2)] {
+        let (alone, shared) = (time(algorithm, 256, 1, 65_536), time(algorithm, 256, 32, 65_536));
+        assert!(shared >= over_the_card, "{algorithm:?}: {shared}");
+        assert!(shared.get() < times * over_the_card.get() * 5 / 4, "{algorithm:?}: {shared}");
+        assert!(alone < Nanos::from_millis(2), "{algorithm:?}: {alone}");
+    }
+    // Without nodes each of 255 exchanges takes 2 o + L + (bytes - 1) G.
+    assert_eq!(time(Alltoall::Pairwise, 256, 1, 65_536), Nanos::new(255 * (2 * 200 + 600 + 2_622)));
+}
+
+#[test]
+fn small_messages_within_a_node_are_cheaper() {
+    let network: Network = "infiniband".parse().unwrap();
+    let silence = NoiseTrace::silent(Nanos::from_secs(1)).unwrap();
+    let time = |per_node: usize| {
+        let machine = JobMachine::new(network, &[(&silence, 0), (&silence, 0)]).unwrap();
+        let mut machine = machine.with_nodes_of(per_node);
+        Collective::Barrier(Barrier::Dissemination).run(&mut machine, 1).unwrap();
+        machine.latest()
+    };
+    assert_eq!((time(1), time(2)), (Nanos::new(1_000), Nanos::new(280)));
+}
+
+/// Also with nodes of which no whole number goes into what a thread takes at a time.
+#[test]
+fn threads_take_whole_nodes() {
+    let trace = "poisson:rate=1kHz,detour=20us".parse::<becalm_scale::spec::NoiseSpec>().unwrap().trace(3).unwrap();
+    let starts: Vec<(&NoiseTrace, i64)> = (0..70_000_i64).map(|rank| (&trace, rank * 7_919_131)).collect();
+    let network: Network = "infiniband".parse().unwrap();
+    let clocks = |threads: usize| {
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(|| {
+            let mut machine = JobMachine::new(network, &starts).unwrap().with_nodes_of(48);
+            machine.work(Nanos::from_micros(100)).unwrap();
+            Collective::Barrier(Barrier::Dissemination).run(&mut machine, 1).unwrap();
+            Collective::Alltoall(Alltoall::Bruck).run(&mut machine, 64).unwrap();
+            (0..machine.len()).map(|rank| machine.clock(rank)).collect::<Vec<_>>()
+        })
+    };
+    assert_eq!(clocks(1), clocks(3));
 }

@@ -1,10 +1,14 @@
-//! Collectives as their authors describe them, from the view of one rank.
+//! Collectives as their authors describe them, from the view of one rank. They are given in steps, of which all ranks of a
+//! collective have as many: what a rank does in one, it does at the same time as the others with whom it does it.
 
 use becalm_scale::collective::{
     Allgather, Allreduce, Alltoall, Barrier, Bcast, Collective, NodeAware, Reduce, ReduceScatter,
 };
 
 use crate::simulator::Action;
+
+/// What a rank does in each step.
+type Steps = Vec<Vec<Action>>;
 
 /// A message out, complete when it has left.
 fn send(to: usize, bytes: u64) -> Vec<Action> {
@@ -34,12 +38,10 @@ pub fn rounds(n: usize) -> u32 {
     (0..).take_while(|k| 1 << k < n).count() as u32
 }
 
-pub fn program(collective: Collective, rank: usize, n: usize, per_node: usize, bytes: u64) -> Vec<Action> {
+pub fn program(collective: Collective, rank: usize, n: usize, per_node: usize, bytes: u64) -> Steps {
     let part = bytes.div_ceil(n as u64);
     match collective.chosen(n as u64, bytes, per_node as u64) {
-        Collective::Barrier(Barrier::Dissemination) => {
-            (0..rounds(n)).flat_map(|k| shift(rank, n, 1 << k, 1, 0)).collect()
-        }
+        Collective::Barrier(Barrier::Dissemination) => (0..rounds(n)).map(|k| shift(rank, n, 1 << k, 1, 0)).collect(),
         Collective::Barrier(Barrier::RecursiveDoubling) => doubling(rank, n, 1, false),
         Collective::Barrier(Barrier::Binomial) => [up(rank, n, 1, false), down(rank, n, 2, |_| 1)].concat(),
         Collective::Bcast(Bcast::Binomial) => down(rank, n, 2, |_| bytes),
@@ -60,15 +62,11 @@ pub fn program(collective: Collective, rank: usize, n: usize, per_node: usize, b
             [halving(rank, n, bytes), widening(rank, n, bytes), unfold(rank, n, bytes)].concat()
         }
         Collective::Allreduce(Allreduce::Ring) => {
-            (0..2 * (n - 1)).flat_map(|k| shift(rank, n, 1, part, if k < n - 1 { part } else { 0 })).collect()
+            (0..2 * (n - 1)).map(|k| shift(rank, n, 1, part, if k < n - 1 { part } else { 0 })).collect()
         }
         Collective::Allgather(allgather) => self::allgather(allgather, rank, n, bytes),
-        Collective::ReduceScatter(ReduceScatter::Ring) => {
-            (1..n).flat_map(|_| shift(rank, n, 1, bytes, bytes)).collect()
-        }
-        Collective::ReduceScatter(ReduceScatter::Pairwise) => {
-            (1..n).flat_map(|k| shift(rank, n, k, bytes, bytes)).collect()
-        }
+        Collective::ReduceScatter(ReduceScatter::Ring) => (1..n).map(|_| shift(rank, n, 1, bytes, bytes)).collect(),
+        Collective::ReduceScatter(ReduceScatter::Pairwise) => (1..n).map(|k| shift(rank, n, k, bytes, bytes)).collect(),
         Collective::ReduceScatter(ReduceScatter::RecursiveHalving) => {
             [halving(rank, n, bytes * n as u64), unfold(rank, n, bytes)].concat()
         }
@@ -81,38 +79,36 @@ pub fn program(collective: Collective, rank: usize, n: usize, per_node: usize, b
     }
 }
 
-fn allgather(allgather: Allgather, rank: usize, n: usize, bytes: u64) -> Vec<Action> {
+fn allgather(allgather: Allgather, rank: usize, n: usize, bytes: u64) -> Steps {
     match allgather {
         Allgather::RecursiveDoubling if n.is_power_of_two() => {
-            (0..rounds(n)).flat_map(|k| exchange(rank ^ 1 << k, rank ^ 1 << k, bytes << k, 0)).collect()
+            (0..rounds(n)).map(|k| exchange(rank ^ 1 << k, rank ^ 1 << k, bytes << k, 0)).collect()
         }
         Allgather::Neighbor if n.is_multiple_of(2) => {
             let (right, left) = ((rank + 1) % n, (rank + n - 1) % n);
             // Even ranks begin with the one on their right.
             let sides = if rank.is_multiple_of(2) { [right, left] } else { [left, right] };
             let first = exchange(sides[0], sides[0], bytes, 0);
-            first
-                .into_iter()
-                .chain((1..n / 2).flat_map(|k| exchange(sides[k % 2], sides[k % 2], 2 * bytes, 0)))
-                .collect()
+            let others = (1..n / 2).map(|k| exchange(sides[k % 2], sides[k % 2], 2 * bytes, 0));
+            std::iter::once(first).chain(others).collect()
         }
-        Allgather::Ring | Allgather::Neighbor => (1..n).flat_map(|_| shift(rank, n, 1, bytes, 0)).collect(),
+        Allgather::Ring | Allgather::Neighbor => (1..n).map(|_| shift(rank, n, 1, bytes, 0)).collect(),
         Allgather::Bruck | Allgather::RecursiveDoubling => {
             let blocks = |k: u32| (1 << k).min(n - (1 << k)) as u64;
-            (0..rounds(n)).flat_map(|k| shift(rank, n, 1 << k, bytes * blocks(k), 0)).collect()
+            (0..rounds(n)).map(|k| shift(rank, n, 1 << k, bytes * blocks(k), 0)).collect()
         }
     }
 }
 
-fn alltoall(alltoall: Alltoall, rank: usize, n: usize, bytes: u64) -> Vec<Action> {
+fn alltoall(alltoall: Alltoall, rank: usize, n: usize, bytes: u64) -> Steps {
     let (ahead, behind) = (|k: usize| (rank + k) % n, |k: usize| (rank + n - k) % n);
     match alltoall {
         Alltoall::Linear => {
-            let sends = (1..n).map(|k| Action::Send { to: ahead(k), bytes });
-            let receives = (1..n).map(|k| Action::Receive { from: behind(k), bytes, reduced: 0 });
-            sends.chain(receives).chain((1..n).map(|k| Action::Wait { to: ahead(k), bytes })).collect()
+            let sends = (1..n).map(|k| vec![Action::Send { to: ahead(k), bytes }]);
+            let waits = (1..n).map(|k| Action::Wait { to: ahead(k), bytes }).collect();
+            sends.chain((1..n).map(|k| receive(behind(k), bytes))).chain([waits]).collect()
         }
-        Alltoall::Pairwise => (1..n).flat_map(|k| shift(rank, n, k, bytes, 0)).collect(),
+        Alltoall::Pairwise => (1..n).map(|k| shift(rank, n, k, bytes, 0)).collect(),
         Alltoall::Scattered(window) => {
             let others: Vec<usize> = (1..n).collect();
             let some = |some: &[usize]| -> Vec<Action> {
@@ -121,11 +117,11 @@ fn alltoall(alltoall: Alltoall, rank: usize, n: usize, bytes: u64) -> Vec<Action
                 let waits = some.iter().map(|k| Action::Wait { to: ahead(*k), bytes });
                 sends.chain([Action::ReceiveAll { from, bytes }]).chain(waits).collect()
             };
-            others.chunks(window as usize).flat_map(some).collect()
+            others.chunks(window as usize).map(some).collect()
         }
         Alltoall::Bruck => {
             let blocks = |k: u32| (0..n).filter(|block| block >> k & 1 == 1).count() as u64;
-            (0..rounds(n)).flat_map(|k| shift(rank, n, 1 << k, bytes * blocks(k), 0)).collect()
+            (0..rounds(n)).map(|k| shift(rank, n, 1 << k, bytes * blocks(k), 0)).collect()
         }
     }
 }
@@ -144,24 +140,39 @@ fn family(rank: usize, n: usize, radix: usize) -> (Option<Relative>, Vec<Relativ
     (parent, children.filter(|(child, _)| *child < n).collect())
 }
 
-/// Down a tree, with bytes by the ranks of a subtree.
-fn down(rank: usize, n: usize, radix: usize, bytes: impl Fn(u64) -> u64) -> Vec<Action> {
-    let (parent, mut children) = family(rank, n, radix);
-    let of = |level: u32| bytes(radix.pow(level) as u64);
-    // The largest subtrees first.
-    children.sort_by_key(|(child, level)| (std::cmp::Reverse(*level), *child));
-    let got = parent.into_iter().flat_map(|(parent, level)| receive(parent, of(level)));
-    got.chain(children.into_iter().flat_map(|(child, level)| send(child, of(level)))).collect()
+/// The steps of a tree: of each level one for every child that a rank may have there.
+fn tree(n: usize, radix: usize) -> Steps {
+    let levels = (0..).take_while(|level| radix.pow(*level) < n).count();
+    vec![Vec::new(); levels * (radix - 1)]
 }
 
-/// Up a binomial tree.
-fn up(rank: usize, n: usize, bytes: u64, reduces: bool) -> Vec<Action> {
+/// Down a tree, with bytes by the ranks of a subtree. The largest subtrees come first.
+fn down(rank: usize, n: usize, radix: usize, bytes: impl Fn(u64) -> u64) -> Steps {
+    let mut steps = tree(n, radix);
+    let levels = steps.len() / (radix - 1);
+    let of = |level: u32| bytes(radix.pow(level) as u64);
+    let step = |level: u32, apart: usize| (levels - 1 - level as usize) * (radix - 1) + apart / radix.pow(level) - 1;
+    let (parent, children) = family(rank, n, radix);
+    if let Some((parent, level)) = parent {
+        steps[step(level, rank - parent)] = receive(parent, of(level));
+    }
+    for (child, level) in children {
+        steps[step(level, child - rank)] = send(child, of(level));
+    }
+    steps
+}
+
+/// Up a binomial tree, the smallest subtrees first.
+fn up(rank: usize, n: usize, bytes: u64, reduces: bool) -> Steps {
+    let mut steps = tree(n, 2);
     let (parent, children) = family(rank, n, 2);
-    let from = children.into_iter().flat_map(|(child, _)| match reduces {
-        true => reduce(child, bytes),
-        false => receive(child, bytes),
-    });
-    from.chain(parent.into_iter().flat_map(|(parent, _)| send(parent, bytes))).collect()
+    for (child, level) in children {
+        steps[level as usize] = if reduces { reduce(child, bytes) } else { receive(child, bytes) };
+    }
+    if let Some((parent, level)) = parent {
+        steps[level as usize] = send(parent, bytes);
+    }
+    steps
 }
 
 /// The largest power of two, and how many ranks are beyond it.
@@ -186,114 +197,110 @@ fn at(place: usize, n: usize) -> usize {
 }
 
 /// Ranks beyond a power of two give theirs to a neighbor.
-fn fold(rank: usize, n: usize, bytes: u64, reduces: bool) -> Vec<Action> {
-    match (place(rank, n), rank < 2 * core(n).1) {
+fn fold(rank: usize, n: usize, bytes: u64, reduces: bool) -> Steps {
+    vec![match (place(rank, n), rank < 2 * core(n).1) {
         (None, _) => send(rank + 1, bytes),
         (Some(_), true) if reduces => reduce(rank - 1, bytes),
         (Some(_), true) => receive(rank - 1, bytes),
         (Some(_), false) => Vec::new(),
-    }
+    }]
 }
 
 /// And are told at the end.
-fn unfold(rank: usize, n: usize, bytes: u64) -> Vec<Action> {
-    match (place(rank, n), rank < 2 * core(n).1) {
+fn unfold(rank: usize, n: usize, bytes: u64) -> Steps {
+    vec![match (place(rank, n), rank < 2 * core(n).1) {
         (None, _) => receive(rank + 1, bytes),
         (Some(_), true) => send(rank - 1, bytes),
         (Some(_), false) => Vec::new(),
-    }
+    }]
+}
+
+/// What a rank of the core does with the one whose place differs in a bit, for each bit; the others wait.
+fn pairs(rank: usize, n: usize, each: impl Fn(u32, usize) -> Vec<Action>) -> Steps {
+    let pair = |k: u32| place(rank, n).map_or_else(Vec::new, |own| each(k, at(own ^ 1 << k, n)));
+    (0..rounds(core(n).0)).map(pair).collect()
 }
 
 /// Pairs over a power of two of ranks, with the whole payload.
-fn doubling(rank: usize, n: usize, bytes: u64, reduces: bool) -> Vec<Action> {
+fn doubling(rank: usize, n: usize, bytes: u64, reduces: bool) -> Steps {
     let reduced = if reduces { bytes } else { 0 };
-    let pairs = place(rank, n).into_iter().flat_map(|own| {
-        (0..rounds(core(n).0)).flat_map(move |k| {
-            let other = at(own ^ 1 << k, n);
-            exchange(other, other, bytes, reduced)
-        })
-    });
-    [fold(rank, n, bytes, reduces), pairs.collect(), unfold(rank, n, bytes)].concat()
+    let pairs = pairs(rank, n, |_, other| exchange(other, other, bytes, reduced));
+    [fold(rank, n, bytes, reduces), pairs, unfold(rank, n, bytes)].concat()
 }
 
 /// Pairs that halve what they reduce, after those beyond a power of two have given theirs.
-fn halving(rank: usize, n: usize, bytes: u64) -> Vec<Action> {
-    let pairs = place(rank, n).into_iter().flat_map(|own| {
-        (0..rounds(core(n).0)).flat_map(move |k| {
-            let (other, half) = (at(own ^ 1 << k, n), bytes.div_ceil(2 << k));
-            exchange(other, other, half, half)
-        })
-    });
-    [fold(rank, n, bytes, true), pairs.collect()].concat()
+fn halving(rank: usize, n: usize, bytes: u64) -> Steps {
+    let half = |k: u32| bytes.div_ceil(2 << k);
+    [fold(rank, n, bytes, true), pairs(rank, n, |k, other| exchange(other, other, half(k), half(k)))].concat()
 }
 
 /// And the same pairs back, with what they have.
-fn widening(rank: usize, n: usize, bytes: u64) -> Vec<Action> {
-    let pairs = place(rank, n).into_iter().flat_map(|own| {
-        (0..rounds(core(n).0)).rev().flat_map(move |k| {
-            let other = at(own ^ 1 << k, n);
-            exchange(other, other, bytes.div_ceil(2 << k), 0)
-        })
-    });
-    pairs.collect()
+fn widening(rank: usize, n: usize, bytes: u64) -> Steps {
+    let pairs = pairs(rank, n, |k, other| exchange(other, other, bytes.div_ceil(2 << k), 0));
+    pairs.into_iter().rev().collect()
 }
 
 /// The parts that halving left, up to rank 0.
-fn gather(rank: usize, n: usize, bytes: u64) -> Vec<Action> {
-    let mut out = Vec::new();
-    if let Some(own) = place(rank, n) {
-        for k in (0..rounds(core(n).0)).rev() {
-            let size = bytes.div_ceil(2 << k);
-            if own >> k == 1 {
-                out.extend(send(at(own - (1 << k), n), size));
-            } else if own >> k == 0 {
-                out.extend(receive(at(own + (1 << k), n), size));
-            }
+fn gather(rank: usize, n: usize, bytes: u64) -> Steps {
+    let part = |k: u32| {
+        let size = bytes.div_ceil(2 << k);
+        match place(rank, n) {
+            Some(own) if own >> k == 1 => send(at(own - (1 << k), n), size),
+            Some(own) if own >> k == 0 => receive(at(own + (1 << k), n), size),
+            _ => Vec::new(),
         }
-    }
+    };
     // Rank 0 is beyond the power of two where there is anyone.
-    match (core(n).1 > 0, rank) {
-        (true, 0) => out.extend(receive(1, bytes)),
-        (true, 1) => out.extend(send(0, bytes)),
-        _ => {}
-    }
-    out
-}
-
-fn node_aware(aware: NodeAware, rank: usize, n: usize, per_node: usize, bytes: u64) -> Vec<Action> {
-    if !n.is_multiple_of(per_node) {
-        return node_aware(aware, rank, n, 1, bytes);
-    }
-    let (first, own) = (rank - rank % per_node, rank % per_node);
-    let within = |actions: Vec<Action>| renumbered(actions, |number| first + number);
-    let between = |collective: Collective| match own {
-        0 => {
-            let actions = program(collective, rank / per_node, n / per_node, 1, bytes);
-            renumbered(actions, |number| number * per_node)
-        }
+    let last = match (core(n).1 > 0, rank) {
+        (true, 0) => receive(1, bytes),
+        (true, 1) => send(0, bytes),
         _ => Vec::new(),
     };
-    let (sum, told) = (up(own, per_node, bytes, true), down(own, per_node, 2, |_| bytes));
+    (0..rounds(core(n).0)).rev().map(part).chain([last]).collect()
+}
+
+fn node_aware(aware: NodeAware, rank: usize, n: usize, per_node: usize, bytes: u64) -> Steps {
+    let (first, own) = (rank - rank % per_node, rank % per_node);
+    // The last node may have fewer ranks, and then its tree has fewer levels than the others, where those are large.
+    let here = per_node.min(n - first);
+    let within = |actions: Steps| renumbered(actions, |number| first + number);
+    let late = |mut steps: Steps| {
+        steps.resize(tree(per_node, 2).len(), Vec::new());
+        steps
+    };
+    let early = |steps: Steps, radix: usize| {
+        let missing = tree(per_node, radix).len() - steps.len();
+        [vec![Vec::new(); missing], steps].concat()
+    };
+    let between = |collective: Collective| {
+        let steps = program(collective, rank / per_node, n.div_ceil(per_node), 1, bytes);
+        match own {
+            0 => renumbered(steps, |number| number * per_node),
+            _ => vec![Vec::new(); steps.len()],
+        }
+    };
+    let (sum, told) = (late(up(own, here, bytes, true)), early(down(own, here, 2, |_| bytes), 2));
     match aware {
         NodeAware::Barrier(barrier) => {
-            let (up, down) = (up(own, per_node, 1, false), down(own, per_node, 2, |_| 1));
+            let (up, down) = (late(up(own, here, 1, false)), early(down(own, here, 2, |_| 1), 2));
             [within(up), between(Collective::Barrier(barrier)), within(down)].concat()
         }
         NodeAware::Bcast(bcast) => {
             let radix = if bcast == Bcast::Knomial { 4 } else { 2 };
-            [between(Collective::Bcast(bcast)), within(down(own, per_node, radix, |_| bytes))].concat()
+            let down = early(down(own, here, radix, |_| bytes), radix);
+            [between(Collective::Bcast(bcast)), within(down)].concat()
         }
         NodeAware::Reduce(reduce) => [within(sum), between(Collective::Reduce(reduce))].concat(),
         NodeAware::Allreduce(all) => [within(sum), between(Collective::Allreduce(all)), within(told)].concat(),
     }
 }
 
-fn renumbered(actions: Vec<Action>, number: impl Fn(usize) -> usize) -> Vec<Action> {
+fn renumbered(steps: Steps, number: impl Fn(usize) -> usize) -> Steps {
     let one = |action| match action {
         Action::Send { to, bytes } => Action::Send { to: number(to), bytes },
         Action::Receive { from, bytes, reduced } => Action::Receive { from: number(from), bytes, reduced },
         Action::Wait { to, bytes } => Action::Wait { to: number(to), bytes },
         other => other,
     };
-    actions.into_iter().map(one).collect()
+    steps.into_iter().map(|actions| actions.into_iter().map(one).collect()).collect()
 }

@@ -76,5 +76,6 @@ fn bad_questions_are_refused() {
     let instant = Question { grain: Nanos::ZERO, network: nothing, ..barrier };
     assert!(Prediction::new(&noise, instant).unwrap().row(8).is_err());
     let nodes = Question { per_node: 3, ..good };
-    assert!(Prediction::new(&noise, nodes).unwrap().row(8).is_err());
+    // The last node may have fewer ranks.
+    assert!(Prediction::new(&noise, nodes).unwrap().row(8).is_ok());
 }

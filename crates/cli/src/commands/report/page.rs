@@ -119,6 +119,8 @@ impl PagePrediction {
         let blame_steps = (0..=STEPS).rev().find(|steps| detours.saturating_mul(predictions(*steps)) <= BLAME_LIMIT);
         let blame_steps = blame_steps.filter(|_| source.booked.is_some());
         let mut question = question()?;
+        // The CPUs of a node as they were recorded together.
+        question.per_node = source.noise.ranks_per_node();
         if detours > SHORT_LIMIT {
             (question.phases, question.replicas) = (SHORT_PHASES, SHORT_REPLICAS);
         }

@@ -27,7 +27,8 @@ pub fn gains(plan: &Plan, run: &Path, ranks: &[u64], grain: Nanos) -> anyhow::Re
     let selection = Selection { node: None, cpus: Some(plan.cpus.clone()), with_self: false };
     let source = noise::from_run(&Bundle::open(run)?, &selection, true)?;
     let Some(booked) = &source.booked else { anyhow::bail!("{} does not name sources", run.display()) };
-    let mut scale = Scale { booked, question: question(grain)?, ranks, known: HashMap::new() };
+    let question = Question { per_node: source.noise.ranks_per_node(), ..question(grain)? };
+    let mut scale = Scale { booked, question, ranks, known: HashMap::new() };
     let none = vec![false; booked.sources().len()];
     let now = scale.slowdowns(&none)?;
     let mut all = none;

@@ -42,7 +42,7 @@ impl Library {
     /// The algorithm for so many ranks, bytes (as for [`Collective::run`]) and ranks a node.
     pub(super) fn choose(self, operation: Operation, ranks: u64, bytes: u64, per_node: u64) -> Collective {
         match self {
-            Self::OpenMpi => match nodes(ranks, per_node).filter(|_| operation.has_levels()) {
+            Self::OpenMpi => match full_nodes(ranks, per_node).filter(|_| operation.has_levels()) {
                 Some(nodes) => between(openmpi::choose(operation, nodes, bytes)),
                 None => openmpi::choose(operation, ranks, bytes),
             },
@@ -62,9 +62,14 @@ impl fmt::Display for Library {
     }
 }
 
-/// How many nodes the ranks fill, where there are several of them with several ranks each.
+/// How many nodes the ranks have, where there are several of them with several ranks each. The last may have fewer.
 fn nodes(ranks: u64, per_node: u64) -> Option<u64> {
-    (per_node > 1 && ranks > per_node && ranks.is_multiple_of(per_node)).then(|| ranks / per_node)
+    (per_node > 1 && ranks > per_node).then(|| ranks.div_ceil(per_node))
+}
+
+/// The same for ranks that fill their nodes.
+fn full_nodes(ranks: u64, per_node: u64) -> Option<u64> {
+    nodes(ranks, per_node).filter(|_| ranks.is_multiple_of(per_node))
 }
 
 /// The part of a choice that is between nodes.

@@ -155,6 +155,7 @@ pub fn run(args: &StudyArgs, out: &mut dyn Write) -> Result<Exit> {
         (None, None) => unreachable!("it is recorded where it is not read"),
     };
     let bundles = open(&folder, &doc)?;
+    let question = Question { per_node: becalm_analyze::study::ranks_per_node(&bundles)?, ..question };
     let reading = ReadingProgress::to_study(&bundles);
     let ranks: Vec<u64> = args.ranks.iter().map(|ranks| ranks.get()).collect();
     let studied = becalm_analyze::study::study(&doc, &bundles, question, &ranks)?;
@@ -194,6 +195,7 @@ fn question(args: &StudyArgs) -> Result<Question> {
         collective: Collective::Ideal,
         network: "infiniband".parse()?,
         bytes: 8,
+        // As many as were recorded, once they are.
         per_node: 1,
         synchronized: false,
         seed: args.seed,

@@ -1,0 +1,327 @@
+//! Messages of ranks that share nodes: a node's ranks share its card, and what they send each other does not touch it.
+//!
+//! All messages of a step between one pair of passes are looked at node by node. A card takes the messages that its ranks send
+//! to other nodes in the order in which they are ready (when the rank is free to send; when a message has come and its receiver
+//! is free), of equals that of the lower rank first, each for g + (bytes-1) G: of what all ranks of the node send, and of what
+//! they receive. Bytes that are asked for take the sender's card when the question has come, and then the receiver's.
+//!
+//! Messages within a node have their own costs. Two of a rank are at least their g + (bytes-1) G apart.
+//!
+//! Ranks send and receive `width` messages each, with numbers from 0: those of all ranks are rows of numbers.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use rayon::prelude::*;
+
+use super::card::Card;
+use super::messages::Costs;
+use super::{ALONE, CHUNK, Cursor, JobMachine, PARALLEL_RANKS, Payload, Rank};
+use crate::ScaleError;
+use crate::workers::workers;
+
+/// What messages cost between nodes and within one.
+#[derive(Clone, Copy)]
+pub(super) struct BothCosts {
+    between: Costs,
+    within: Costs,
+}
+
+impl BothCosts {
+    fn of(&self, within: bool) -> &Costs {
+        if within { &self.within } else { &self.between }
+    }
+}
+
+/// A node in a step.
+struct NodeView<'v, 'a> {
+    /// The number of its first rank.
+    first: usize,
+    ranks: &'v mut [Rank],
+    cursors: &'v mut [Cursor<'a>],
+    card: &'v mut Card,
+}
+
+/// One message of a rank of a node, in the order in which they come: a time, the rank within its node, the message's number.
+type Waiting = (i64, usize, usize);
+
+impl NodeView<'_, '_> {
+    fn holds(&self, rank: usize) -> bool {
+        (self.first..self.first + self.ranks.len()).contains(&rank)
+    }
+
+    /// Lets a rank work from a time on, which is not before its clock.
+    fn work(&mut self, at: usize, start: i64, work: i64) -> i64 {
+        let rank = &mut self.ranks[at];
+        rank.clock = rank.finish(&mut self.cursors[at], start, work);
+        rank.clock
+    }
+
+    /// Sends a message or announces it: with what it costs the CPU, and how long it keeps the card or, within the node, the
+    /// rank's next one away.
+    fn send(&mut self, at: usize, within: bool, cpu: i64, busy: i64) -> i64 {
+        let ready = self.ranks[at].clock;
+        let start = if within {
+            let rank = &mut self.ranks[at];
+            let start = ready.max(rank.send_free);
+            rank.send_free = start + busy;
+            start
+        } else {
+            self.card.sends.take(ready, busy)
+        };
+        self.work(at, start, cpu)
+    }
+
+    /// When a message that is there at a time may be received.
+    fn bring(&mut self, at: usize, within: bool, there: i64, busy: i64) -> i64 {
+        if !within {
+            return self.card.receives.take(there, busy);
+        }
+        let rank = &mut self.ranks[at];
+        let start = there.max(rank.receive_free);
+        rank.receive_free = start + busy;
+        start
+    }
+
+    /// The messages of a node's ranks for which `other` names a rank.
+    fn messages(&self, width: usize, other: &impl Fn(usize, usize) -> Option<usize>) -> Vec<(usize, usize, usize)> {
+        let mut out = Vec::with_capacity(self.ranks.len() * width);
+        for at in 0..self.ranks.len() {
+            for number in 0..width {
+                if let Some(other) = other(self.first + at, number) {
+                    out.push((at, number, other));
+                }
+            }
+        }
+        out
+    }
+}
+
+/// Lets a node's ranks go through messages of theirs, each through its own one after the other, always the rank that is ready
+/// first. `lists` has each message's rank, and a rank's next to each other; `ready` says when a rank is ready for a message, and
+/// `each` does it.
+fn in_order<'v, 'a, M: Copy>(
+    node: &mut NodeView<'v, 'a>,
+    lists: &[(usize, M)],
+    ready: impl Fn(&NodeView<'v, 'a>, usize, M) -> i64,
+    mut each: impl FnMut(&mut NodeView<'v, 'a>, usize, M),
+) {
+    let mut heap = BinaryHeap::with_capacity(node.ranks.len());
+    for (position, (at, message)) in lists.iter().enumerate() {
+        if position == 0 || lists[position - 1].0 != *at {
+            heap.push(Reverse((ready(node, *at, *message), *at, position)));
+        }
+    }
+    while let Some(Reverse((_, at, position))) = heap.pop() {
+        each(node, at, lists[position].1);
+        if let Some((_, next)) = lists.get(position + 1).filter(|next| next.0 == at) {
+            heap.push(Reverse((ready(node, at, *next), at, position + 1)));
+        }
+    }
+}
+
+impl<'a> JobMachine<'a> {
+    /// Whether ranks share nodes.
+    pub(super) fn has_nodes(&self) -> bool {
+        self.per_node > 1
+    }
+
+    fn both_costs(&self, payload: Payload, asked_for: bool) -> Result<BothCosts, ScaleError> {
+        let within = self.network.within_node();
+        Ok(BothCosts {
+            between: self.costs(payload, asked_for)?,
+            within: Costs::new(&within, payload, asked_for, ALONE)?,
+        })
+    }
+
+    /// One pass over all nodes, each with the rows of its ranks.
+    fn step_nodes(
+        &mut self,
+        rows: &mut [i64],
+        width: usize,
+        each: impl Fn(&mut NodeView<'_, 'a>, &mut [i64]) + Sync,
+    ) -> Result<(), ScaleError> {
+        let per_node = self.per_node;
+        let pass =
+            |first: usize, ranks: &mut [Rank], cursors: &mut [Cursor<'a>], cards: &mut [Card], rows: &mut [i64]| {
+                let nodes = ranks.chunks_mut(per_node).zip(cursors.chunks_mut(per_node)).zip(cards);
+                let nodes = nodes.zip(rows.chunks_mut(per_node * width)).enumerate();
+                for (number, (((ranks, cursors), card), rows)) in nodes {
+                    each(&mut NodeView { first: first + number * per_node, ranks, cursors, card }, rows);
+                }
+            };
+        if self.ranks.len() >= PARALLEL_RANKS
+            && let Some(workers) = workers()
+        {
+            // Threads take whole nodes.
+            let nodes = (CHUNK / per_node).max(1);
+            let chunk = nodes * per_node;
+            workers.install(|| {
+                let chunks = self.ranks.par_chunks_mut(chunk).zip(self.cursors.par_chunks_mut(chunk));
+                let chunks = chunks.zip(self.cards.par_chunks_mut(nodes)).zip(rows.par_chunks_mut(chunk * width));
+                chunks.enumerate().for_each(|(number, (((ranks, cursors), cards), rows))| {
+                    pass(number * chunk, ranks, cursors, cards, rows);
+                });
+            });
+        } else {
+            pass(0, &mut self.ranks, &mut self.cursors, &mut self.cards, rows);
+        }
+        self.stepped(u32::try_from(2 * width * per_node).unwrap_or(u32::MAX))
+    }
+
+    /// Forgets what cards did before anything that can still come.
+    fn forget(&mut self) {
+        let earliest = self.earliest();
+        for card in &mut self.cards {
+            card.sends.forget(earliest);
+            card.receives.forget(earliest);
+        }
+    }
+
+    /// Ranks send messages to those that `to` names, or announce them; when each has left, or is announced, is in its row.
+    pub(super) fn send_rows(
+        &mut self,
+        rows: &mut [i64],
+        width: usize,
+        (payload, announce): (Payload, bool),
+        to: impl Fn(usize, usize) -> Option<usize> + Sync,
+    ) -> Result<(), ScaleError> {
+        self.forget();
+        let costs = self.both_costs(payload, announce)?;
+        self.step_nodes(rows, width, |node, sent| {
+            let messages = node.messages(width, &to);
+            let lists: Vec<_> = messages.into_iter().map(|(at, number, to)| (at, (number, node.holds(to)))).collect();
+            let ready = |node: &NodeView<'_, '_>, at: usize, _| node.ranks[at].clock;
+            in_order(node, &lists, ready, |node, at, (number, within)| {
+                let costs = costs.of(within);
+                let busy = if announce { costs.gap } else { costs.busy };
+                sent[at * width + number] = node.send(at, within, costs.send, busy);
+            });
+        })
+    }
+
+    /// Ranks receive messages that left at given times, as they come, of equal ones that with the lower number first.
+    pub(super) fn receive_rows(
+        &mut self,
+        sent: &[i64],
+        width: usize,
+        payload: Payload,
+        from: impl Fn(usize, usize) -> Option<usize> + Sync,
+    ) -> Result<(), ScaleError> {
+        let costs = self.both_costs(payload, false)?;
+        let mut nothing = vec![0; self.ranks.len() * width];
+        self.step_nodes(&mut nothing, width, |node, _| {
+            let mut come: Vec<(usize, Waiting, bool)> = Vec::new();
+            for (at, number, from) in node.messages(width, &from) {
+                let within = node.holds(from);
+                let costs = costs.of(within);
+                come.push((at, (sent[from * width + number] + costs.latency + costs.bytes, at, number), within));
+            }
+            come.sort_unstable();
+            let lists: Vec<_> = come.into_iter().map(|(at, (arrived, ..), within)| (at, (arrived, within))).collect();
+            let ready =
+                |node: &NodeView<'_, '_>, at: usize, (arrived, _): (i64, bool)| node.ranks[at].clock.max(arrived);
+            in_order(node, &lists, ready, |node, at, (arrived, within)| {
+                let costs = costs.of(within);
+                let start = node.bring(at, within, node.ranks[at].clock.max(arrived), costs.busy);
+                node.work(at, start, costs.receive);
+            });
+        })
+    }
+
+    /// Ranks ask for messages that were announced at given times, and take them: the receiver's row has when the last byte of
+    /// each left its sender.
+    pub(super) fn take_rows(
+        &mut self,
+        announced: &[i64],
+        width: usize,
+        payload: Payload,
+        to: impl Fn(usize, usize) -> Option<usize> + Sync,
+        from: impl Fn(usize, usize) -> Option<usize> + Sync,
+    ) -> Result<Vec<i64>, ScaleError> {
+        let costs = self.both_costs(payload, true)?;
+        let mut asked = vec![0; announced.len()];
+        self.step_nodes(&mut asked, width, |node, asked| {
+            let mut heard: Vec<(usize, i64, usize, bool)> = Vec::new();
+            for (at, number, from) in node.messages(width, &from) {
+                let within = node.holds(from);
+                heard.push((at, announced[from * width + number] + costs.of(within).latency, number, within));
+            }
+            heard.sort_unstable();
+            for (at, heard, number, within) in heard {
+                let start = node.ranks[at].clock.max(heard);
+                asked[at * width + number] = node.work(at, start, costs.of(within).overhead);
+            }
+        })?;
+        // The senders' cards move the bytes as they are asked for them.
+        let mut there = vec![0; announced.len()];
+        self.step_nodes(&mut there, width, |node, there| {
+            let mut wanted: Vec<Waiting> = Vec::new();
+            for (at, number, to) in node.messages(width, &to) {
+                let within = node.holds(to);
+                let costs = costs.of(within);
+                let ready = asked[to * width + number] + costs.latency;
+                there[at * width + number] = ready + costs.bytes + costs.latency;
+                if !within {
+                    wanted.push((ready, at, number));
+                }
+            }
+            wanted.sort_unstable();
+            let costs = &costs.between;
+            for (ready, at, number) in wanted {
+                let start = node.card.sends.take(ready, costs.busy);
+                there[at * width + number] = start + costs.bytes + costs.latency;
+            }
+        })?;
+        // The receivers' cards bring them, and their CPUs take them.
+        let mut left = asked;
+        self.step_nodes(&mut left, width, |node, left| {
+            let mut come: Vec<(Waiting, bool)> = Vec::new();
+            for (at, number, from) in node.messages(width, &from) {
+                come.push(((there[from * width + number], at, number), node.holds(from)));
+            }
+            come.sort_unstable();
+            for ((arrived, at, number), within) in come {
+                let costs = costs.of(within);
+                let brought = node.bring(at, within, arrived, costs.busy);
+                left[at * width + number] = brought - costs.latency;
+                node.work(at, node.ranks[at].clock.max(brought), costs.receive);
+            }
+        })?;
+        Ok(left)
+    }
+
+    /// Ranks go on when the bytes of all messages have left that they sent to those that `to` names.
+    pub(super) fn leave_rows(
+        &mut self,
+        left: &[i64],
+        width: usize,
+        to: impl Fn(usize, usize) -> Option<usize> + Sync,
+    ) -> Result<(), ScaleError> {
+        let mut nothing = vec![0; left.len()];
+        self.step_nodes(&mut nothing, width, |node, _| {
+            for (at, number, to) in node.messages(width, &to) {
+                let rank = &mut node.ranks[at];
+                rank.clock = rank.clock.max(left[to * width + number]);
+            }
+        })
+    }
+
+    /// Every rank sends messages to those that `to` names, and receives those of the ranks that `from` names.
+    pub(super) fn exchange_rows(
+        &mut self,
+        width: usize,
+        payload: Payload,
+        to: impl Fn(usize, usize) -> Option<usize> + Sync,
+        from: impl Fn(usize, usize) -> Option<usize> + Sync,
+    ) -> Result<(), ScaleError> {
+        let asked_for = self.network.waits_for_receiver(payload.bytes);
+        let mut sent = vec![0; self.ranks.len() * width];
+        self.send_rows(&mut sent, width, (Payload::plain(payload.bytes), asked_for), &to)?;
+        if !asked_for {
+            return self.receive_rows(&sent, width, payload, from);
+        }
+        let left = self.take_rows(&sent, width, payload, &to, from)?;
+        self.leave_rows(&left, width, to)
+    }
+}

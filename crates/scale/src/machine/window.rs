@@ -1,0 +1,98 @@
+//! Messages that are under way together, and are received in the order in which they come.
+
+use rayon::prelude::*;
+
+use super::{CHUNK, Cursor, JobMachine, PARALLEL_RANKS, Payload, Rank};
+use crate::ScaleError;
+use crate::workers::workers;
+
+/// The most messages that may be on their way to be received as they come, of all ranks together: they take 16 bytes each.
+const WINDOW_MEMORY: usize = 1 << 28;
+
+impl<'a> JobMachine<'a> {
+    /// Every rank sends a message to those that are `distances` further, one after the other, and then receives as many in the
+    /// order in which they come (of equal ones, the nearest sender's first). Messages that are asked for are all asked for
+    /// before the first is taken.
+    ///
+    /// # Errors
+    /// As [`JobMachine::send`], and for more than 2^28 messages.
+    pub(crate) fn exchange_window(&mut self, bytes: u64, distances: std::ops::Range<usize>) -> Result<(), ScaleError> {
+        let (ranks, width) = (self.len(), distances.len());
+        if width.saturating_mul(ranks) > WINDOW_MEMORY {
+            let value = format!("{width} messages of each of {ranks} ranks");
+            let allowed = "268,435,456 of all ranks together: give a smaller one, like alltoall:scattered=32";
+            return Err(ScaleError::Range { name: "the window", value, allowed });
+        }
+        let source = |rank: usize, at: usize| (rank + ranks - distances.start - at) % ranks;
+        let target = |rank: usize, at: usize| (rank + distances.start + at) % ranks;
+        if self.has_nodes() {
+            let (to, from) = (|rank, at| Some(target(rank, at)), |rank, at| Some(source(rank, at)));
+            return self.exchange_rows(width, Payload::plain(bytes), to, from);
+        }
+        let asked_for = self.network.waits_for_receiver(bytes);
+        let costs = self.costs(Payload::plain(bytes), asked_for)?;
+        let busy = if asked_for { costs.gap } else { costs.busy };
+        let mut sent = vec![0; ranks * width];
+        self.step_rows(&mut sent, width, |_, rank, cursor, sent| {
+            for sent in sent {
+                let start = rank.clock.max(rank.send_free);
+                rank.clock = rank.finish(cursor, start, costs.send);
+                rank.send_free = start + busy;
+                *sent = rank.clock;
+            }
+        })?;
+        let mut rows = vec![0; ranks * width];
+        if !asked_for {
+            return self.step_rows(&mut rows, width, |at, rank, cursor, arrivals| {
+                for (number, arrival) in arrivals.iter_mut().enumerate() {
+                    *arrival = sent[source(at, number) * width + number] + costs.latency + costs.bytes;
+                }
+                arrivals.sort_unstable();
+                arrivals.iter().for_each(|arrival| rank.receive(cursor, &costs, *arrival));
+            });
+        }
+        self.step_rows(&mut rows, width, |at, rank, cursor, left| {
+            let heard = |number: usize| (sent[source(at, number) * width + number] + costs.latency, number);
+            let mut asked: Vec<(i64, usize)> = (0..width).map(heard).collect();
+            asked.sort_unstable();
+            for (time, _) in &mut asked {
+                rank.clock = rank.finish(cursor, rank.clock.max(*time), costs.overhead);
+                *time = rank.clock;
+            }
+            for (asked, number) in asked {
+                left[number] = rank.take(cursor, &costs, asked);
+            }
+        })?;
+        self.leave(|rank| (0..width).map(|at| rows[target(rank, at) * width + at]).max())
+    }
+
+    /// One pass over all ranks, each with `width` numbers of its own.
+    fn step_rows(
+        &mut self,
+        rows: &mut [i64],
+        width: usize,
+        each: impl Fn(usize, &mut Rank, &mut Cursor<'a>, &mut [i64]) + Sync,
+    ) -> Result<(), ScaleError> {
+        if self.ranks.len() >= PARALLEL_RANKS
+            && let Some(workers) = workers()
+        {
+            workers.install(|| {
+                let chunks = self.ranks.par_chunks_mut(CHUNK).zip(self.cursors.par_chunks_mut(CHUNK));
+                chunks.zip(rows.par_chunks_mut(CHUNK * width)).enumerate().for_each(
+                    |(chunk, ((ranks, cursors), rows))| {
+                        let ranks = ranks.iter_mut().zip(cursors).zip(rows.chunks_mut(width));
+                        for (at, ((rank, cursor), row)) in ranks.enumerate() {
+                            each(chunk * CHUNK + at, rank, cursor, row);
+                        }
+                    },
+                );
+            });
+        } else {
+            let ranks = self.ranks.iter_mut().zip(&mut self.cursors).zip(rows.chunks_mut(width));
+            for (at, ((rank, cursor), row)) in ranks.enumerate() {
+                each(at, rank, cursor, row);
+            }
+        }
+        self.stepped(2 * width as u32)
+    }
+}
