@@ -392,9 +392,12 @@ fn alignment(noise: &Noise) -> &'static str {
 }
 
 /// How many ranks share a node, and which are at a common offset.
-fn ranks_of_node(per_node: u64, alignment: Alignment) -> String {
+fn ranks_of_node(question: &Question, alignment: Alignment) -> String {
+    let per_node = question.per_node;
     let ranks = format!("{} a node", counted(per_node, "rank", "ranks"));
     match alignment {
+        // Then all are, and the next words say so.
+        _ if question.synchronized => ranks,
         Alignment::Recording => format!("{ranks}, all recorded nodes at one offset"),
         Alignment::Node if per_node > 1 => format!("{ranks}, at one offset"),
         Alignment::Independent if per_node > 1 => format!("{ranks}, each at an offset of its own"),
@@ -415,7 +418,7 @@ fn job_of(question: &Question, alignment: Alignment, collectives: &[Collective])
     if collectives != [Collective::Ideal] {
         parts.push(format!("network {}", question.network));
     }
-    parts.push(ranks_of_node(question.per_node, alignment));
+    parts.push(ranks_of_node(question, alignment));
     if question.synchronized {
         parts.push("noise synchronized".to_owned());
     }
