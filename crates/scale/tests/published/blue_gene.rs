@@ -49,6 +49,17 @@ fn more_nodes_come_nearer_to_two_detours() {
     assert!((1.96..=2.0).contains(&detours), "{detours}");
 }
 
+/// At a noise ratio of 1 % one detour is under way with 100 processes, and ten with 1,024: between them the effect grows.
+#[test]
+fn more_processes_cost_more_before_it_levels_off() {
+    let added = |ranks, phases| {
+        let row = row("barrier:hardware", "10us", ranks, phases, false);
+        row.mean_phase_ns.unwrap() - row.quiet_phase_ns
+    };
+    let (few, many) = (added(1 << 7, 100_000), added(1 << 10, 2_000));
+    assert!(many > 2.0 * few, "{few} ns with 128 processes, {many} ns with 1,024");
+}
+
 /// What the published share of alltoall hangs on, the number of messages under way; and that a chain of blocking exchanges, which no
 /// library sends so short messages by, is none of it.
 #[test]
