@@ -146,7 +146,7 @@ fn alltoall_added(collective: &str, detour_us: u64, ranks: u64) -> f64 {
 ///
 /// Nothing is fitted: the window of 32 messages is MPICH's, of which Blue Gene/L's MPI was made, and the torus has its links'
 /// speed, which the two processes of a node share. We find 146 % at 1,024 processes and still 147 % at 8,192, since a node's links
-/// take less time than the CPU of each process up to there; LARGE.
+/// take less time than the CPU of each process up to there. That the cost falls all the way from 1,024 on does not come out.
 /// The small end hangs on the window (24 messages give 205 %), which was not published. A chain of blocking exchanges, which
 /// no library sends so short messages by, would cost 1,190 % at any size.
 #[test]
