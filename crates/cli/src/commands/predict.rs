@@ -193,9 +193,7 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let mut questions = questions(args)?;
     let ranks: Vec<u64> = args.ranks.iter().map(|ranks| ranks.get()).collect();
     ranks.iter().try_for_each(|ranks| check_ranks(args, *ranks))?;
-    let mut source = aligned(args, source(args)?)?;
-    let per_node = args.ranks_per_node.unwrap_or_else(|| source.noise.ranks_per_node());
-    questions.iter_mut().for_each(|question| question.per_node = per_node);
+    let mut source = aligned(args, source(args)?, &mut questions)?;
     let sources: Vec<String> = source.booked.as_ref().map_or_else(Vec::new, |booked| booked.sources().to_vec());
     let mut taken_out = vec![false; sources.len()];
     if let Some(booked) = &source.booked {
@@ -342,8 +340,8 @@ fn drawing(args: &PredictArgs) -> Drawing<'static> {
     Drawing { seed: args.seed, number: 0, time: Nanos::new(time), read: &noise::read_named }
 }
 
-/// Puts ranks at common offsets as it was asked.
-fn aligned(args: &PredictArgs, source: NoiseInput) -> anyhow::Result<NoiseInput> {
+/// Puts ranks at common offsets as it was asked, on nodes of as many as were asked for or recorded.
+fn aligned(args: &PredictArgs, source: NoiseInput, questions: &mut [Question]) -> anyhow::Result<NoiseInput> {
     if args.as_recorded && source.origin != NoiseOrigin::Recorded {
         return Err(UsageError("a formula was not recorded: --as-recorded needs a run".to_owned()).into());
     }
@@ -352,7 +350,10 @@ fn aligned(args: &PredictArgs, source: NoiseInput) -> anyhow::Result<NoiseInput>
         (_, true) => Alignment::Independent,
         _ => Alignment::Node,
     };
-    Ok(source.aligned(alignment)?)
+    let source = source.aligned(alignment)?;
+    let per_node = args.ranks_per_node.unwrap_or_else(|| source.noise.ranks_per_node());
+    questions.iter_mut().for_each(|question| question.per_node = per_node);
+    Ok(source)
 }
 
 /// Finds out before anything is computed whether each number of ranks has an answer.

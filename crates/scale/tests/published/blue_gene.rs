@@ -66,7 +66,7 @@ fn more_processes_cost_more_before_it_levels_off() {
 fn alltoall_hangs_on_its_window() {
     let added = |collective: &str| 100.0 * (slowdown(&row(collective, "200us", 1 << 10, 8, false)) - 1.0);
     let window = added("alltoall:scattered=24");
-    assert!((164.0..=182.0).contains(&window), "{window} %");
+    assert!((194.0..=216.0).contains(&window), "{window} %");
     let chain = added("alltoall:pairwise");
     assert!(chain > 1_000.0, "{chain} %");
 }
