@@ -2,7 +2,7 @@
 
 use becalm_scale::predict::RankPrediction;
 use becalm_scale::uncertainty::RecordingBounds;
-use becalm_units::Count;
+use becalm_units::{Count, plural};
 
 use crate::Value;
 use crate::form::value::{factor, time};
@@ -47,7 +47,7 @@ fn bounded(rows: &[RankPrediction]) -> impl Iterator<Item = (&RankPrediction, &R
 
 /// A row's ranks, with the grain where there are several.
 fn job(rows: &[RankPrediction], row: &RankPrediction) -> String {
-    let ranks = format!("{} ranks", Count::new(row.ranks));
+    let ranks = format!("{} {}", Count::new(row.ranks), plural(row.ranks, "rank", "ranks"));
     if rows.iter().all(|other| other.grain == row.grain) { ranks } else { format!("{ranks}, grain {}", row.grain) }
 }
 
