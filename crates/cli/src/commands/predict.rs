@@ -51,7 +51,7 @@ pub struct PredictArgs {
     /// The noise: a run; periodic:interval=1ms,detour=50us[,jitter=10us], poisson:rate=10Hz,detour=50us or
     /// renewal:gap=100ms,detour=50us; a table of sources, sources:FILE,length=1h; or several of them with + between them, a run
     /// first. A length may also be uniform:10us:90us, exponential:50us, lognormal:50us:0.8 (median, deviation of the logarithm),
-    /// pareto:50us:1.5[:10ms] (shortest, exponent, longest) or empirical:FILE
+    /// pareto:50us:1.5 (shortest, exponent), pareto:50us:1.5:10ms (cut at the longest) or empirical:FILE
     #[arg(value_name = "NOISE")]
     noise: NoiseArg,
 
