@@ -179,7 +179,10 @@ fn collectives() -> String {
 
 /// The presets with the sources of their figures.
 fn networks() -> String {
-    let presets = Network::presets().map(|(name, source, network)| format!("  {name}: {network}\n    {source}"));
+    // Words of a width that a manual page can break.
+    let shown = |network: Network| network.to_string().replace(",nL=", ", within a node nL=");
+    let presets =
+        Network::presets().map(|(name, source, network)| format!("  {name}: {}\n    {source}", shown(network)));
     let cards = "The ranks of a node share its card: what they send to other nodes, and what they receive, is at least g + (bytes-1) G\n\
                  apart over all of them. Messages within a node cost nL, no, ng, nG and nO, and do not touch the card.";
     format!("Networks:\n{}\n\n{cards}", presets.collect::<Vec<_>>().join("\n"))

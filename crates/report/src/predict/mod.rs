@@ -315,7 +315,7 @@ fn render(report: &PredictReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     if shown(&row::DELAYED_RATIO) {
         let spread = [&row::MEAN_PHASE_NS, &row::PHASE_MEDIAN_NS, &row::PHASE_P99_NS, &row::PHASE_P999_NS];
         job.extend(spread.into_iter().chain([&row::WORST_PHASE_NS, &row::DELAYED_RATIO]));
-        writeln!(out, "\nPhases: how long they are, and the share that noise makes longer")?;
+        writeln!(out, "\nPhases: durations, and the share that noise makes longer")?;
         rows_table(&job, &lines, out)?;
     }
     tolerance::render(report, out)?;

@@ -55,8 +55,10 @@ impl Lane {
 
     /// Forgets what is over before any message can be ready.
     pub(super) fn forget(&mut self, earliest: i64) {
-        let over = self.taken.partition_point(|(_, until)| *until <= earliest);
-        self.taken.drain(..over);
+        if self.taken.first().is_some_and(|(_, until)| *until <= earliest) {
+            let over = self.taken.partition_point(|(_, until)| *until <= earliest);
+            self.taken.drain(..over);
+        }
     }
 
     /// When it is busy from a time on.

@@ -45,9 +45,38 @@ struct NodeView<'v, 'a> {
 /// One message of a rank of a node, in the order in which they come: a time, the rank within its node, the message's number.
 type Waiting = (i64, usize, usize);
 
+/// One message of a rank of a node, in the order of ranks, and of a rank in that in which it goes through them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Listed {
+    /// The rank within its node.
+    at: usize,
+    /// When it arrived; 0 for one that is sent.
+    arrived: i64,
+    number: usize,
+    within: bool,
+}
+
+/// Memory that one node after the other uses: taking it anew would take longer than the messages.
+#[derive(Default)]
+struct Scratch {
+    lists: Vec<Listed>,
+    /// When a rank is ready, the rank, its message's place in the list.
+    ready: BinaryHeap<Reverse<Waiting>>,
+    /// The same, sorted, where no rank has several.
+    once: Vec<Waiting>,
+}
+
 impl NodeView<'_, '_> {
     fn holds(&self, rank: usize) -> bool {
         (self.first..self.first + self.ranks.len()).contains(&rank)
+    }
+
+    /// Forgets what the card did before anything that can still come: all that it will send or receive is ready when one of its ranks is,
+    /// or later.
+    fn forget(&mut self) {
+        let earliest = self.ranks.iter().map(|rank| rank.clock).min().unwrap_or(0);
+        self.card.sends.forget(earliest);
+        self.card.receives.forget(earliest);
     }
 
     /// Lets a rank work from a time on, which is not before its clock.
@@ -83,39 +112,57 @@ impl NodeView<'_, '_> {
         start
     }
 
-    /// The messages of a node's ranks for which `other` names a rank.
-    fn messages(&self, width: usize, other: &impl Fn(usize, usize) -> Option<usize>) -> Vec<(usize, usize, usize)> {
-        let mut out = Vec::with_capacity(self.ranks.len() * width);
+    /// The messages of a node's ranks for which `other` names a rank: the rank within the node, the number, the other rank.
+    fn each_message(
+        &self,
+        width: usize,
+        other: &impl Fn(usize, usize) -> Option<usize>,
+        mut each: impl FnMut(&Self, usize, usize, usize),
+    ) {
         for at in 0..self.ranks.len() {
             for number in 0..width {
                 if let Some(other) = other(self.first + at, number) {
-                    out.push((at, number, other));
+                    each(self, at, number, other);
                 }
             }
         }
+    }
+
+    /// The same as a list.
+    fn messages(&self, width: usize, other: &impl Fn(usize, usize) -> Option<usize>) -> Vec<(usize, usize, usize)> {
+        let mut out = Vec::with_capacity(self.ranks.len() * width);
+        self.each_message(width, other, |_, at, number, other| out.push((at, number, other)));
         out
     }
 }
 
-/// Lets a node's ranks go through messages of theirs, each through its own one after the other, always the rank that is ready
-/// first. `lists` has each message's rank, and a rank's next to each other; `ready` says when a rank is ready for a message, and
-/// `each` does it.
-fn in_order<'v, 'a, M: Copy>(
-    node: &mut NodeView<'v, 'a>,
-    lists: &[(usize, M)],
-    ready: impl Fn(&NodeView<'v, 'a>, usize, M) -> i64,
-    mut each: impl FnMut(&mut NodeView<'v, 'a>, usize, M),
-) {
-    let mut heap = BinaryHeap::with_capacity(node.ranks.len());
-    for (position, (at, message)) in lists.iter().enumerate() {
-        if position == 0 || lists[position - 1].0 != *at {
-            heap.push(Reverse((ready(node, *at, *message), *at, position)));
+impl Scratch {
+    /// Lets a node's ranks go through the listed messages, each through its own one after the other, always the rank that is ready
+    /// first: `ready` says when a rank is ready for a message, which hangs on its own messages only, and `each` does it.
+    fn in_order<'v, 'a>(
+        &mut self,
+        node: &mut NodeView<'v, 'a>,
+        ready: impl Fn(&NodeView<'v, 'a>, &Listed) -> i64,
+        mut each: impl FnMut(&mut NodeView<'v, 'a>, &Listed),
+    ) {
+        let Self { lists, ready: heap, once } = self;
+        if lists.windows(2).all(|two| two[0].at < two[1].at) {
+            once.clear();
+            once.extend(lists.iter().enumerate().map(|(position, listed)| (ready(node, listed), listed.at, position)));
+            once.sort_unstable();
+            once.iter().for_each(|(.., position)| each(node, &lists[*position]));
+            return;
         }
-    }
-    while let Some(Reverse((_, at, position))) = heap.pop() {
-        each(node, at, lists[position].1);
-        if let Some((_, next)) = lists.get(position + 1).filter(|next| next.0 == at) {
-            heap.push(Reverse((ready(node, at, *next), at, position + 1)));
+        for (position, listed) in lists.iter().enumerate() {
+            if position == 0 || lists[position - 1].at != listed.at {
+                heap.push(Reverse((ready(node, listed), listed.at, position)));
+            }
+        }
+        while let Some(Reverse((_, at, position))) = heap.pop() {
+            each(node, &lists[position]);
+            if let Some(next) = lists.get(position + 1).filter(|next| next.at == at) {
+                heap.push(Reverse((ready(node, next), at, position + 1)));
+            }
         }
     }
 }
@@ -139,15 +186,16 @@ impl<'a> JobMachine<'a> {
         &mut self,
         rows: &mut [i64],
         width: usize,
-        each: impl Fn(&mut NodeView<'_, 'a>, &mut [i64]) + Sync,
+        each: impl Fn(&mut NodeView<'_, 'a>, &mut [i64], &mut Scratch) + Sync,
     ) -> Result<(), ScaleError> {
         let per_node = self.per_node;
         let pass =
             |first: usize, ranks: &mut [Rank], cursors: &mut [Cursor<'a>], cards: &mut [Card], rows: &mut [i64]| {
                 let nodes = ranks.chunks_mut(per_node).zip(cursors.chunks_mut(per_node)).zip(cards);
                 let nodes = nodes.zip(rows.chunks_mut(per_node * width)).enumerate();
+                let mut scratch = Scratch::default();
                 for (number, (((ranks, cursors), card), rows)) in nodes {
-                    each(&mut NodeView { first: first + number * per_node, ranks, cursors, card }, rows);
+                    each(&mut NodeView { first: first + number * per_node, ranks, cursors, card }, rows, &mut scratch);
                 }
             };
         if self.ranks.len() >= PARALLEL_RANKS
@@ -169,15 +217,6 @@ impl<'a> JobMachine<'a> {
         self.stepped(u32::try_from(2 * width * per_node).unwrap_or(u32::MAX))
     }
 
-    /// Forgets what cards did before anything that can still come.
-    fn forget(&mut self) {
-        let earliest = self.earliest();
-        for card in &mut self.cards {
-            card.sends.forget(earliest);
-            card.receives.forget(earliest);
-        }
-    }
-
     /// Ranks send messages to those that `to` names, or announce them; when each has left, or is announced, is in its row.
     pub(super) fn send_rows(
         &mut self,
@@ -186,13 +225,15 @@ impl<'a> JobMachine<'a> {
         (payload, announce): (Payload, bool),
         to: impl Fn(usize, usize) -> Option<usize> + Sync,
     ) -> Result<(), ScaleError> {
-        self.forget();
         let costs = self.both_costs(payload, announce)?;
-        self.step_nodes(rows, width, |node, sent| {
-            let messages = node.messages(width, &to);
-            let lists: Vec<_> = messages.into_iter().map(|(at, number, to)| (at, (number, node.holds(to)))).collect();
-            let ready = |node: &NodeView<'_, '_>, at: usize, _| node.ranks[at].clock;
-            in_order(node, &lists, ready, |node, at, (number, within)| {
+        self.step_nodes(rows, width, |node, sent, scratch| {
+            node.forget();
+            scratch.lists.clear();
+            node.each_message(width, &to, |node, at, number, to| {
+                scratch.lists.push(Listed { at, arrived: 0, number, within: node.holds(to) });
+            });
+            let ready = |node: &NodeView<'_, '_>, listed: &Listed| node.ranks[listed.at].clock;
+            scratch.in_order(node, ready, |node, &Listed { at, number, within, .. }| {
                 let costs = costs.of(within);
                 let busy = if announce { costs.gap } else { costs.busy };
                 sent[at * width + number] = node.send(at, within, costs.send, busy);
@@ -210,18 +251,19 @@ impl<'a> JobMachine<'a> {
     ) -> Result<(), ScaleError> {
         let costs = self.both_costs(payload, false)?;
         let mut nothing = vec![0; self.ranks.len() * width];
-        self.step_nodes(&mut nothing, width, |node, _| {
-            let mut come: Vec<(usize, Waiting, bool)> = Vec::new();
-            for (at, number, from) in node.messages(width, &from) {
+        self.step_nodes(&mut nothing, width, |node, _, scratch| {
+            scratch.lists.clear();
+            node.each_message(width, &from, |node, at, number, from| {
                 let within = node.holds(from);
                 let costs = costs.of(within);
-                come.push((at, (sent[from * width + number] + costs.latency + costs.bytes, at, number), within));
+                let arrived = sent[from * width + number] + costs.latency + costs.bytes;
+                scratch.lists.push(Listed { at, arrived, number, within });
+            });
+            if width > 1 {
+                scratch.lists.sort_unstable();
             }
-            come.sort_unstable();
-            let lists: Vec<_> = come.into_iter().map(|(at, (arrived, ..), within)| (at, (arrived, within))).collect();
-            let ready =
-                |node: &NodeView<'_, '_>, at: usize, (arrived, _): (i64, bool)| node.ranks[at].clock.max(arrived);
-            in_order(node, &lists, ready, |node, at, (arrived, within)| {
+            let ready = |node: &NodeView<'_, '_>, listed: &Listed| node.ranks[listed.at].clock.max(listed.arrived);
+            scratch.in_order(node, ready, |node, &Listed { at, arrived, within, .. }| {
                 let costs = costs.of(within);
                 let start = node.bring(at, within, node.ranks[at].clock.max(arrived), costs.busy);
                 node.work(at, start, costs.receive);
@@ -241,7 +283,7 @@ impl<'a> JobMachine<'a> {
     ) -> Result<Vec<i64>, ScaleError> {
         let costs = self.both_costs(payload, true)?;
         let mut asked = vec![0; announced.len()];
-        self.step_nodes(&mut asked, width, |node, asked| {
+        self.step_nodes(&mut asked, width, |node, asked, _| {
             let mut heard: Vec<(usize, i64, usize, bool)> = Vec::new();
             for (at, number, from) in node.messages(width, &from) {
                 let within = node.holds(from);
@@ -255,7 +297,7 @@ impl<'a> JobMachine<'a> {
         })?;
         // The senders' cards move the bytes as they are asked for them.
         let mut there = vec![0; announced.len()];
-        self.step_nodes(&mut there, width, |node, there| {
+        self.step_nodes(&mut there, width, |node, there, _| {
             let mut wanted: Vec<Waiting> = Vec::new();
             for (at, number, to) in node.messages(width, &to) {
                 let within = node.holds(to);
@@ -275,7 +317,7 @@ impl<'a> JobMachine<'a> {
         })?;
         // The receivers' cards bring them, and their CPUs take them.
         let mut left = asked;
-        self.step_nodes(&mut left, width, |node, left| {
+        self.step_nodes(&mut left, width, |node, left, _| {
             let mut come: Vec<(Waiting, bool)> = Vec::new();
             for (at, number, from) in node.messages(width, &from) {
                 come.push(((there[from * width + number], at, number), node.holds(from)));
@@ -299,7 +341,7 @@ impl<'a> JobMachine<'a> {
         to: impl Fn(usize, usize) -> Option<usize> + Sync,
     ) -> Result<(), ScaleError> {
         let mut nothing = vec![0; left.len()];
-        self.step_nodes(&mut nothing, width, |node, _| {
+        self.step_nodes(&mut nothing, width, |node, _, _| {
             for (at, number, to) in node.messages(width, &to) {
                 let rank = &mut node.ranks[at];
                 rank.clock = rank.clock.max(left[to * width + number]);

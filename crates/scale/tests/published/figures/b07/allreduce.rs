@@ -1,7 +1,7 @@
 //! Allreduces of 8 bytes, by messages and by the network's own reduction.
 
 use super::super::{Figure, Published, Reading, periodic};
-use super::{Asked, MOST, TEXT, line};
+use super::{Asked, MOST, TEXT, line, long};
 
 const DOUBLING: &str = "allreduce:recursive-doubling";
 pub const HARDWARE: &str = "allreduce:hardware";
@@ -23,13 +23,13 @@ fn long_detours() -> Vec<Figure> {
             (13.4, 14.3),
             "",
         ),
-        line(
+        long(line(
             ("Fig. 6", "allreduce, time that 200 us every 1 ms add"),
             Published::AtLeast(1_000.0),
             (Reading::AddedMicros, [heavy(DOUBLING)]),
             (1_035.0, 1_100.0),
             "",
-        ),
+        )),
         line(
             ("Fig. 6", "the same, by the network's own reduction"),
             Published::AtLeast(1_000.0),
@@ -75,13 +75,13 @@ fn short_detours() -> Vec<Figure> {
             (26.5, 29.0),
             "",
         ),
-        line(
+        long(line(
             (fig7, "the same, 32,768 processes"),
             Published::About(35.0),
             (Reading::AddedMicros, [short(DOUBLING, MOST)]),
             (36.0, 39.0),
             "",
-        ),
+        )),
         line(
             (fig7, "the same by the network's own reduction, 1,024 processes"),
             Published::About(35.0),

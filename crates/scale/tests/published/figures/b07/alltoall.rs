@@ -1,7 +1,7 @@
 //! Alltoalls of 8 bytes between all processes.
 
 use super::super::{Figure, Published, Reading, periodic};
-use super::{Asked, MOST, TEXT, line};
+use super::{Asked, MOST, TEXT, line, long};
 
 const SCATTERED: &str = "alltoall:scattered";
 
@@ -11,7 +11,6 @@ fn alltoall(detour: &str, ranks: u64) -> Asked {
 
 pub fn figures() -> Vec<Figure> {
     let large = || [alltoall("200us", MOST)];
-    let long = |line: Figure| Figure { long: true, ..line };
     let window = "the algorithm is not in the paper. These are windows of 32 messages, MPICH's, of which \
                   that machine's MPI was made; with 24 it would be 205 %";
     vec![
@@ -22,13 +21,13 @@ pub fn figures() -> Vec<Figure> {
             (138.0, 153.0),
             window,
         ),
-        line(
+        long(line(
             ("text: between the two", "the same, 8,192 processes"),
             Published::Between(34.0, 173.0),
             (Reading::Added, [alltoall("200us", 8_192)]),
             (139.0, 155.0),
             "",
-        ),
+        )),
         long(line(
             ("Fig. 6", "the same, 32,768 processes"),
             Published::Is(34.0),
@@ -51,13 +50,13 @@ pub fn figures() -> Vec<Figure> {
             "a message of 8 bytes with its header is assumed to take two packets of 32 bytes on the torus, whose links' speed is \
              published",
         )),
-        line(
+        long(line(
             ("text: linear in the processes", "its time without noise, 8,192 processes against 1,024"),
             Published::Is(8.0),
             (Reading::QuietRatio, [alltoall("200us", 8_192), alltoall("200us", 1_024)]),
             (7.9, 8.2),
             "up to there the CPU of each process takes longer than its links",
-        ),
+        )),
         line(
             ("text: superlinear", "time that 200 us every 1 ms add, against 100 us, 1,024 processes"),
             Published::AtLeast(2.0),

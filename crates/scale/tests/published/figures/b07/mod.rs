@@ -54,6 +54,11 @@ impl Asked {
     }
 }
 
+/// The same, of a row that takes so long that only the benchmark and the writing of the page compute it.
+fn long(line: Figure) -> Figure {
+    Figure { long: true, ..line }
+}
+
 /// A line that is read off one or two inputs.
 fn line<const N: usize>(
     (place, what): (&'static str, &'static str),
