@@ -71,10 +71,12 @@ impl NodeView<'_, '_> {
         (self.first..self.first + self.ranks.len()).contains(&rank)
     }
 
-    /// Forgets what the card did before anything that can still come: all that it will send or receive is ready when one of its ranks is,
-    /// or later.
-    fn forget(&mut self) {
-        let earliest = self.ranks.iter().map(|rank| rank.clock).min().unwrap_or(0);
+    /// Forgets what the card did before anything that can still come. All that it will send or receive is ready when one of its ranks is,
+    /// or later; but what was announced is sent when its receiver asks, on whatever node that is: then `earliest` is the clock of the
+    /// first rank of all.
+    fn forget(&mut self, earliest: Option<i64>) {
+        let own = || self.ranks.iter().map(|rank| rank.clock).min().unwrap_or(0);
+        let earliest = earliest.unwrap_or_else(own);
         self.card.sends.forget(earliest);
         self.card.receives.forget(earliest);
     }
@@ -226,8 +228,9 @@ impl<'a> JobMachine<'a> {
         to: impl Fn(usize, usize) -> Option<usize> + Sync,
     ) -> Result<(), ScaleError> {
         let costs = self.both_costs(payload, announce)?;
+        let earliest = announce.then(|| self.earliest());
         self.step_nodes(rows, width, |node, sent, scratch| {
-            node.forget();
+            node.forget(earliest);
             scratch.lists.clear();
             node.each_message(width, &to, |node, at, number, to| {
                 scratch.lists.push(Listed { at, arrived: 0, number, within: node.holds(to) });
