@@ -21,3 +21,14 @@ pub(crate) fn side_by_side<A: Sync, B: Send, E: Send>(
         None => values.iter().map(act).collect(),
     }
 }
+
+/// A part of a computation.
+pub(crate) type Task<'t> = Box<dyn FnOnce() + Send + 't>;
+
+/// Does all tasks. They come without a type of their own: for each other type, rayon would be compiled once more.
+pub(crate) fn run_all(tasks: Vec<Task<'_>>) {
+    match workers() {
+        Some(workers) => workers.install(|| tasks.into_par_iter().for_each(|task| task())),
+        None => tasks.into_iter().for_each(|task| task()),
+    }
+}

@@ -132,7 +132,7 @@ impl<'a> JobMachine<'a> {
         to: impl Fn(usize) -> Option<usize> + Sync,
     ) -> Result<(), ScaleError> {
         let mut sent = std::mem::take(&mut self.sent);
-        let result = self.send_rows(&mut sent, 1, what, |rank, _| to(rank));
+        let result = self.send_rows(&mut sent, 1, what, &|rank, _| to(rank));
         self.sent = sent;
         result
     }
@@ -172,7 +172,7 @@ impl<'a> JobMachine<'a> {
         source: impl Fn(usize) -> Option<usize> + Sync,
     ) -> Result<(), ScaleError> {
         if self.has_nodes() {
-            return self.receive_rows(sent, 1, payload, |rank, _| source(rank));
+            return self.receive_rows(sent, 1, payload, &|rank, _| source(rank));
         }
         let costs = self.costs(payload, false)?;
         self.step(|at, rank, cursor| {
@@ -193,7 +193,7 @@ impl<'a> JobMachine<'a> {
         from: impl Fn(usize) -> Option<usize> + Sync,
     ) -> Result<(), ScaleError> {
         if self.has_nodes() {
-            return self.exchange_rows(1, payload, |rank, _| to(rank), |rank, _| from(rank));
+            return self.exchange_rows(1, payload, &|rank, _| to(rank), &|rank, _| from(rank));
         }
         if !self.network.waits_for_receiver(payload.bytes) {
             self.send(payload.bytes, to)?;
@@ -238,7 +238,7 @@ impl<'a> JobMachine<'a> {
         source: impl Fn(usize) -> Option<usize> + Sync,
     ) -> Result<(), ScaleError> {
         if self.has_nodes() {
-            self.sent = self.take_rows(announced, 1, payload, |rank, _| to(rank), |rank, _| source(rank))?;
+            self.sent = self.take_rows(announced, 1, payload, &|rank, _| to(rank), &|rank, _| source(rank))?;
             return Ok(());
         }
         let costs = self.costs(payload, true)?;

@@ -17,12 +17,11 @@ mod nodes;
 mod window;
 
 use becalm_units::Nanos;
-use rayon::prelude::*;
 
 use crate::delay::TIME_LIMIT;
 use crate::network::Network;
 use crate::noise::NoiseTrace;
-use crate::workers::workers;
+use crate::workers::{Task, run_all};
 use crate::{ScaleError, noise};
 
 use card::Card;
@@ -219,24 +218,22 @@ impl<'a> JobMachine<'a> {
         &mut self,
         each: impl Fn(usize, &mut Rank, &mut Cursor<'a>, &mut i64) + Sync,
     ) -> Result<(), ScaleError> {
-        if self.ranks.len() >= PARALLEL_RANKS
-            && let Some(workers) = workers()
-        {
-            workers.install(|| {
-                let chunks = self.ranks.par_chunks_mut(CHUNK).zip(self.cursors.par_chunks_mut(CHUNK));
-                chunks.zip(self.sent.par_chunks_mut(CHUNK)).enumerate().for_each(
-                    |(chunk, ((ranks, cursors), sent))| {
-                        for (at, ((rank, cursor), sent)) in ranks.iter_mut().zip(cursors).zip(sent).enumerate() {
-                            each(chunk * CHUNK + at, rank, cursor, sent);
-                        }
-                    },
-                );
-            });
-        } else {
-            let ranks = self.ranks.iter_mut().zip(&mut self.cursors).zip(&mut self.sent);
-            for (at, ((rank, cursor), sent)) in ranks.enumerate() {
-                each(at, rank, cursor, sent);
+        let each = &each;
+        let pass = |first: usize, ranks: &mut [Rank], cursors: &mut [Cursor<'a>], sent: &mut [i64]| {
+            for (at, ((rank, cursor), sent)) in ranks.iter_mut().zip(cursors).zip(sent).enumerate() {
+                each(first + at, rank, cursor, sent);
             }
+        };
+        let pass = &pass;
+        if self.ranks.len() < PARALLEL_RANKS {
+            pass(0, &mut self.ranks, &mut self.cursors, &mut self.sent);
+        } else {
+            let chunks =
+                self.ranks.chunks_mut(CHUNK).zip(self.cursors.chunks_mut(CHUNK)).zip(self.sent.chunks_mut(CHUNK));
+            let task = |(number, ((ranks, cursors), sent))| -> Task<'_> {
+                Box::new(move || pass(number * CHUNK, ranks, cursors, sent))
+            };
+            run_all(chunks.enumerate().map(task).collect());
         }
         self.stepped(1)
     }

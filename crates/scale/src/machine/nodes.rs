@@ -12,13 +12,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use rayon::prelude::*;
-
 use super::card::Card;
 use super::messages::Costs;
 use super::{ALONE, CHUNK, Cursor, JobMachine, PARALLEL_RANKS, Payload, Rank};
 use crate::ScaleError;
-use crate::workers::workers;
+use crate::workers::{Task, run_all};
 
 /// What messages cost between nodes and within one.
 #[derive(Clone, Copy)]
@@ -41,6 +39,10 @@ struct NodeView<'v, 'a> {
     cursors: &'v mut [Cursor<'a>],
     card: &'v mut Card,
 }
+
+/// Names the other rank of a message, by a rank and the number of one of its messages. Without a type of its own, as all
+/// that moves messages would be compiled for each.
+pub(super) type Other<'f> = &'f (dyn Fn(usize, usize) -> Option<usize> + Sync);
 
 /// One message of a rank of a node, in the order in which they come: a time, the rank within its node, the message's number.
 type Waiting = (i64, usize, usize);
@@ -115,12 +117,7 @@ impl NodeView<'_, '_> {
     }
 
     /// The messages of a node's ranks for which `other` names a rank: the rank within the node, the number, the other rank.
-    fn each_message(
-        &self,
-        width: usize,
-        other: &impl Fn(usize, usize) -> Option<usize>,
-        mut each: impl FnMut(&Self, usize, usize, usize),
-    ) {
+    fn each_message(&self, width: usize, other: Other<'_>, mut each: impl FnMut(&Self, usize, usize, usize)) {
         for at in 0..self.ranks.len() {
             for number in 0..width {
                 if let Some(other) = other(self.first + at, number) {
@@ -131,7 +128,7 @@ impl NodeView<'_, '_> {
     }
 
     /// The same as a list.
-    fn messages(&self, width: usize, other: &impl Fn(usize, usize) -> Option<usize>) -> Vec<(usize, usize, usize)> {
+    fn messages(&self, width: usize, other: Other<'_>) -> Vec<(usize, usize, usize)> {
         let mut out = Vec::with_capacity(self.ranks.len() * width);
         self.each_message(width, other, |_, at, number, other| out.push((at, number, other)));
         out
@@ -191,6 +188,7 @@ impl<'a> JobMachine<'a> {
         each: impl Fn(&mut NodeView<'_, 'a>, &mut [i64], &mut Scratch) + Sync,
     ) -> Result<(), ScaleError> {
         let per_node = self.per_node;
+        let each = &each;
         let pass =
             |first: usize, ranks: &mut [Rank], cursors: &mut [Cursor<'a>], cards: &mut [Card], rows: &mut [i64]| {
                 let nodes = ranks.chunks_mut(per_node).zip(cursors.chunks_mut(per_node)).zip(cards);
@@ -200,21 +198,19 @@ impl<'a> JobMachine<'a> {
                     each(&mut NodeView { first: first + number * per_node, ranks, cursors, card }, rows, &mut scratch);
                 }
             };
-        if self.ranks.len() >= PARALLEL_RANKS
-            && let Some(workers) = workers()
-        {
+        let pass = &pass;
+        if self.ranks.len() < PARALLEL_RANKS {
+            pass(0, &mut self.ranks, &mut self.cursors, &mut self.cards, rows);
+        } else {
             // Threads take whole nodes.
             let nodes = (CHUNK / per_node).max(1);
             let chunk = nodes * per_node;
-            workers.install(|| {
-                let chunks = self.ranks.par_chunks_mut(chunk).zip(self.cursors.par_chunks_mut(chunk));
-                let chunks = chunks.zip(self.cards.par_chunks_mut(nodes)).zip(rows.par_chunks_mut(chunk * width));
-                chunks.enumerate().for_each(|(number, (((ranks, cursors), cards), rows))| {
-                    pass(number * chunk, ranks, cursors, cards, rows);
-                });
-            });
-        } else {
-            pass(0, &mut self.ranks, &mut self.cursors, &mut self.cards, rows);
+            let chunks = self.ranks.chunks_mut(chunk).zip(self.cursors.chunks_mut(chunk));
+            let chunks = chunks.zip(self.cards.chunks_mut(nodes)).zip(rows.chunks_mut(chunk * width));
+            let task = |(number, (((ranks, cursors), cards), rows))| -> Task<'_> {
+                Box::new(move || pass(number * chunk, ranks, cursors, cards, rows))
+            };
+            run_all(chunks.enumerate().map(task).collect());
         }
         self.stepped(u32::try_from(2 * width * per_node).unwrap_or(u32::MAX))
     }
@@ -225,14 +221,14 @@ impl<'a> JobMachine<'a> {
         rows: &mut [i64],
         width: usize,
         (payload, announce): (Payload, bool),
-        to: impl Fn(usize, usize) -> Option<usize> + Sync,
+        to: Other<'_>,
     ) -> Result<(), ScaleError> {
         let costs = self.both_costs(payload, announce)?;
         let earliest = announce.then(|| self.earliest());
         self.step_nodes(rows, width, |node, sent, scratch| {
             node.forget(earliest);
             scratch.lists.clear();
-            node.each_message(width, &to, |node, at, number, to| {
+            node.each_message(width, to, |node, at, number, to| {
                 scratch.lists.push(Listed { at, arrived: 0, number, within: node.holds(to) });
             });
             let ready = |node: &NodeView<'_, '_>, listed: &Listed| node.ranks[listed.at].clock;
@@ -250,13 +246,13 @@ impl<'a> JobMachine<'a> {
         sent: &[i64],
         width: usize,
         payload: Payload,
-        from: impl Fn(usize, usize) -> Option<usize> + Sync,
+        from: Other<'_>,
     ) -> Result<(), ScaleError> {
         let costs = self.both_costs(payload, false)?;
         let mut nothing = vec![0; self.ranks.len() * width];
         self.step_nodes(&mut nothing, width, |node, _, scratch| {
             scratch.lists.clear();
-            node.each_message(width, &from, |node, at, number, from| {
+            node.each_message(width, from, |node, at, number, from| {
                 let within = node.holds(from);
                 let costs = costs.of(within);
                 let arrived = sent[from * width + number] + costs.latency + costs.bytes;
@@ -281,14 +277,14 @@ impl<'a> JobMachine<'a> {
         announced: &[i64],
         width: usize,
         payload: Payload,
-        to: impl Fn(usize, usize) -> Option<usize> + Sync,
-        from: impl Fn(usize, usize) -> Option<usize> + Sync,
+        to: Other<'_>,
+        from: Other<'_>,
     ) -> Result<Vec<i64>, ScaleError> {
         let costs = self.both_costs(payload, true)?;
         let mut asked = vec![0; announced.len()];
         self.step_nodes(&mut asked, width, |node, asked, _| {
             let mut heard: Vec<(usize, i64, usize, bool)> = Vec::new();
-            for (at, number, from) in node.messages(width, &from) {
+            for (at, number, from) in node.messages(width, from) {
                 let within = node.holds(from);
                 heard.push((at, announced[from * width + number] + costs.of(within).latency, number, within));
             }
@@ -302,7 +298,7 @@ impl<'a> JobMachine<'a> {
         let mut there = vec![0; announced.len()];
         self.step_nodes(&mut there, width, |node, there, _| {
             let mut wanted: Vec<Waiting> = Vec::new();
-            for (at, number, to) in node.messages(width, &to) {
+            for (at, number, to) in node.messages(width, to) {
                 let within = node.holds(to);
                 let costs = costs.of(within);
                 let ready = asked[to * width + number] + costs.latency;
@@ -322,7 +318,7 @@ impl<'a> JobMachine<'a> {
         let mut left = asked;
         self.step_nodes(&mut left, width, |node, left, _| {
             let mut come: Vec<(Waiting, bool)> = Vec::new();
-            for (at, number, from) in node.messages(width, &from) {
+            for (at, number, from) in node.messages(width, from) {
                 come.push(((there[from * width + number], at, number), node.holds(from)));
             }
             come.sort_unstable();
@@ -337,15 +333,10 @@ impl<'a> JobMachine<'a> {
     }
 
     /// Ranks go on when the bytes of all messages have left that they sent to those that `to` names.
-    pub(super) fn leave_rows(
-        &mut self,
-        left: &[i64],
-        width: usize,
-        to: impl Fn(usize, usize) -> Option<usize> + Sync,
-    ) -> Result<(), ScaleError> {
+    pub(super) fn leave_rows(&mut self, left: &[i64], width: usize, to: Other<'_>) -> Result<(), ScaleError> {
         let mut nothing = vec![0; left.len()];
         self.step_nodes(&mut nothing, width, |node, _, _| {
-            for (at, number, to) in node.messages(width, &to) {
+            for (at, number, to) in node.messages(width, to) {
                 let rank = &mut node.ranks[at];
                 rank.clock = rank.clock.max(left[to * width + number]);
             }
@@ -357,16 +348,16 @@ impl<'a> JobMachine<'a> {
         &mut self,
         width: usize,
         payload: Payload,
-        to: impl Fn(usize, usize) -> Option<usize> + Sync,
-        from: impl Fn(usize, usize) -> Option<usize> + Sync,
+        to: Other<'_>,
+        from: Other<'_>,
     ) -> Result<(), ScaleError> {
         let asked_for = self.network.waits_for_receiver(payload.bytes);
         let mut sent = vec![0; self.ranks.len() * width];
-        self.send_rows(&mut sent, width, (Payload::plain(payload.bytes), asked_for), &to)?;
+        self.send_rows(&mut sent, width, (Payload::plain(payload.bytes), asked_for), to)?;
         if !asked_for {
             return self.receive_rows(&sent, width, payload, from);
         }
-        let left = self.take_rows(&sent, width, payload, &to, from)?;
+        let left = self.take_rows(&sent, width, payload, to, from)?;
         self.leave_rows(&left, width, to)
     }
 }

@@ -1,10 +1,8 @@
 //! Messages that are under way together, and are received in the order in which they come.
 
-use rayon::prelude::*;
-
 use super::{CHUNK, Cursor, JobMachine, PARALLEL_RANKS, Payload, Rank};
 use crate::ScaleError;
-use crate::workers::workers;
+use crate::workers::{Task, run_all};
 
 /// The most messages that may be on their way to be received as they come, of all ranks together: they take 16 bytes each.
 const WINDOW_MEMORY: usize = 1 << 28;
@@ -27,7 +25,7 @@ impl<'a> JobMachine<'a> {
         let target = |rank: usize, at: usize| (rank + distances.start + at) % ranks;
         if self.has_nodes() {
             let (to, from) = (|rank, at| Some(target(rank, at)), |rank, at| Some(source(rank, at)));
-            return self.exchange_rows(width, Payload::plain(bytes), to, from);
+            return self.exchange_rows(width, Payload::plain(bytes), &to, &from);
         }
         let asked_for = self.network.waits_for_receiver(bytes);
         let costs = self.costs(Payload::plain(bytes), asked_for)?;
@@ -73,25 +71,22 @@ impl<'a> JobMachine<'a> {
         width: usize,
         each: impl Fn(usize, &mut Rank, &mut Cursor<'a>, &mut [i64]) + Sync,
     ) -> Result<(), ScaleError> {
-        if self.ranks.len() >= PARALLEL_RANKS
-            && let Some(workers) = workers()
-        {
-            workers.install(|| {
-                let chunks = self.ranks.par_chunks_mut(CHUNK).zip(self.cursors.par_chunks_mut(CHUNK));
-                chunks.zip(rows.par_chunks_mut(CHUNK * width)).enumerate().for_each(
-                    |(chunk, ((ranks, cursors), rows))| {
-                        let ranks = ranks.iter_mut().zip(cursors).zip(rows.chunks_mut(width));
-                        for (at, ((rank, cursor), row)) in ranks.enumerate() {
-                            each(chunk * CHUNK + at, rank, cursor, row);
-                        }
-                    },
-                );
-            });
-        } else {
-            let ranks = self.ranks.iter_mut().zip(&mut self.cursors).zip(rows.chunks_mut(width));
-            for (at, ((rank, cursor), row)) in ranks.enumerate() {
-                each(at, rank, cursor, row);
+        let each = &each;
+        let pass = |first: usize, ranks: &mut [Rank], cursors: &mut [Cursor<'a>], rows: &mut [i64]| {
+            for (at, ((rank, cursor), row)) in ranks.iter_mut().zip(cursors).zip(rows.chunks_mut(width)).enumerate() {
+                each(first + at, rank, cursor, row);
             }
+        };
+        let pass = &pass;
+        if self.ranks.len() < PARALLEL_RANKS {
+            pass(0, &mut self.ranks, &mut self.cursors, rows);
+        } else {
+            let chunks =
+                self.ranks.chunks_mut(CHUNK).zip(self.cursors.chunks_mut(CHUNK)).zip(rows.chunks_mut(CHUNK * width));
+            let task = |(number, ((ranks, cursors), rows))| -> Task<'_> {
+                Box::new(move || pass(number * CHUNK, ranks, cursors, rows))
+            };
+            run_all(chunks.enumerate().map(task).collect());
         }
         self.stepped(2 * width as u32)
     }
