@@ -1,21 +1,20 @@
 //! Which sources are to blame at scale: what each adds, by the closed books of one replay, and what would be left
 //! without the few that add most.
 //!
-//! All replays draw the same offsets, so that they differ by the sources and not by luck. For collectives with messages,
-//! and for ranks that are too many to be replayed, there are no books; then every source is taken out, which takes a
-//! prediction for each.
+//! All replays draw the same offsets, so that they differ by the sources and not by luck. For ranks that are too many to be
+//! replayed there are no books; then every source is taken out, which takes a prediction for each.
 
 use becalm_model::Estimate;
 use becalm_units::Nanos;
 
 use crate::ScaleError;
 use crate::books::BookedNoise;
-use crate::closed::{ClosedBooks, DetourBooks, closed_books};
+use crate::closed::{ClosedBooks, DetourBooks, ReplicaBooks, books_along_the_path, closed_books};
 use crate::collective::Collective;
 use crate::delay::DelayTable;
 use crate::estimate::from_replicas;
 use crate::placement::{Placement, RANKS_LIMIT};
-use crate::predict::{Prediction, Question, together};
+use crate::predict::{MESSAGES_LIMIT, Prediction, Question, together};
 use crate::replay::{ReplayOutcome, replay};
 use crate::watch::ReplayWatch;
 use crate::workers::side_by_side;
@@ -82,9 +81,16 @@ pub fn blame(
         set.iter().for_each(|source| gone[*source] = true);
         // One table without these serves all numbers of ranks.
         let left = noise.without(&gone)?;
-        let table = DelayTable::new(&left, question.per_node, question.grain)?;
+        let table = match question.collective {
+            Collective::Ideal => Some(DelayTable::new(&left, question.per_node, question.grain)?),
+            _ => None,
+        };
+        let slowdowns = |ranks: u64| match &table {
+            Some(table) => replays(table, &question, ranks, watch),
+            None => Prediction::new(&left, question)?.watched(watch).slowdowns(ranks),
+        };
         for blame in &mut blames {
-            let without = blame.without(&set, &replays(&table, &question, blame.all.ranks, watch)?);
+            let without = blame.without(&set, &slowdowns(blame.all.ranks)?);
             if set.len() == 1 {
                 blame.each.push(without.clone());
             }
@@ -104,7 +110,8 @@ pub fn blame(
 /// Whether a question has closed books at these numbers of ranks.
 #[must_use]
 pub fn has_books(question: &Question, ranks: &[u64]) -> bool {
-    question.collective == Collective::Ideal && ranks.iter().all(|ranks| *ranks <= RANKS_LIMIT)
+    let limit = if question.collective == Collective::Ideal { RANKS_LIMIT } else { MESSAGES_LIMIT };
+    ranks.iter().all(|ranks| *ranks <= limit)
 }
 
 fn books_of_all(
@@ -116,8 +123,13 @@ fn books_of_all(
     watch: ReplayWatch<'_>,
 ) -> Result<Vec<ClosedBooks>, ScaleError> {
     let as_it_is = noise.without(out)?;
-    let table = DelayTable::new(&as_it_is, question.per_node, question.grain)?;
     let books = DetourBooks::new(noise, &as_it_is, out);
+    if question.collective != Collective::Ideal {
+        let prediction = Prediction::new(&as_it_is, *question)?.watched(watch);
+        let books = |ranks: &u64| books_along_the_path(&prediction, &as_it_is, &books, *ranks, dearest);
+        return ranks.iter().map(books).collect();
+    }
+    let table = DelayTable::new(&as_it_is, question.per_node, question.grain)?;
     ranks.iter().map(|ranks| closed_books(&table, &as_it_is, &books, question, *ranks, dearest, watch)).collect()
 }
 
@@ -135,13 +147,13 @@ fn most_blamed(closed: &[ClosedBooks], most: usize) -> Vec<usize> {
     shares.into_iter().take(most).map(|(source, _)| source).collect()
 }
 
-/// The replicas of a question for one table.
+/// The slowdowns of the replicas of a question for one table.
 fn replays(
     table: &DelayTable<'_>,
     question: &Question,
     ranks: u64,
     watch: ReplayWatch<'_>,
-) -> Result<Vec<ReplayOutcome>, ScaleError> {
+) -> Result<Vec<f64>, ScaleError> {
     let table = table.for_ranks(ranks)?;
     let placement = Placement { ranks, per_node: question.per_node, synchronized: question.synchronized };
     let one = |replica: &u64| -> Result<ReplayOutcome, ScaleError> {
@@ -154,27 +166,26 @@ fn replays(
     for some in replicas.chunks(together(ranks, question.replicas)) {
         outcomes.extend(side_by_side(some, one)?);
     }
-    Ok(outcomes)
+    Ok(outcomes.iter().map(ReplayOutcome::slowdown).collect())
 }
 
 impl Blame {
     /// From books, with nothing taken out yet.
     fn of(books: ClosedBooks) -> Self {
-        let slowdowns: Vec<f64> = books.replicas.iter().map(|replica| replica.outcome.slowdown()).collect();
+        let slowdowns: Vec<f64> = books.replicas.iter().map(ReplicaBooks::slowdown).collect();
         let slowdown = from_replicas(&slowdowns).map_or(1.0, |slowdown| slowdown.mean);
         let all = Without { ranks: books.ranks, sources: Vec::new(), slowdown, gain: None };
         Self { all, books: Some(books), each: Vec::new(), next: Vec::new() }
     }
 
     /// What the same replicas are without some sources.
-    fn without(&self, sources: &[usize], outcomes: &[ReplayOutcome]) -> Without {
-        let slowdowns: Vec<f64> = outcomes.iter().map(ReplayOutcome::slowdown).collect();
+    fn without(&self, sources: &[usize], slowdowns: &[f64]) -> Without {
         let replicas = self.books.iter().flat_map(|books| &books.replicas);
-        let gains = replicas.zip(&slowdowns).map(|(replica, left)| replica.outcome.slowdown() - left);
+        let gains = replicas.zip(slowdowns).map(|(replica, left)| replica.slowdown() - left);
         Without {
             ranks: self.all.ranks,
             sources: sources.to_vec(),
-            slowdown: from_replicas(&slowdowns).map_or(1.0, |slowdown| slowdown.mean),
+            slowdown: from_replicas(slowdowns).map_or(1.0, |slowdown| slowdown.mean),
             gain: from_replicas(&gains.collect::<Vec<_>>()),
         }
     }

@@ -9,7 +9,7 @@ use crate::delay::DelayTable;
 use crate::estimate::{from_replicas, not_below};
 use crate::law::LawPoint;
 use crate::lengths::DetourLengths;
-use crate::machine::JobMachine;
+use crate::machine::{HeldUp, JobMachine, Time, Traced};
 use crate::network::Network;
 use crate::noise::{Noise, NoiseTrace};
 use crate::order::{DelayDistribution, UNITS_LIMIT};
@@ -22,6 +22,9 @@ use crate::workers::side_by_side;
 
 /// The most ranks whose messages are followed: they take about 150 bytes each.
 pub const MESSAGES_LIMIT: u64 = 1 << 24;
+
+/// Places where noise held ranks up that are kept before it is looked for which of them still matter: of 24 bytes each.
+const NOTES_KEPT: usize = 1 << 18;
 
 /// Bytes that a rank of the ideal collective takes: its offset, the sorted one, and its share of the index.
 const RANK_MEMORY: u64 = 24;
@@ -124,6 +127,14 @@ impl Replays {
         // Noise only ever delays.
         from_replicas(&slowdowns).map(|estimate| not_below(estimate, 1.0))
     }
+}
+
+/// A replica with messages, and where noise held up the work on its critical path.
+pub(crate) struct CriticalPath<'a> {
+    pub outcome: ReplayOutcome,
+    pub held_up: Vec<HeldUp>,
+    /// Each rank's trace and its offset on that.
+    pub starts: Vec<(&'a NoiseTrace, i64)>,
 }
 
 /// A prediction for one grain and noise, whose tables serve all numbers of ranks.
@@ -260,6 +271,16 @@ impl<'a> Prediction<'a> {
         Ok(replays.slowdown())
     }
 
+    /// The same of each replica; none where ranks are too many to be replayed.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn slowdowns(&self, ranks: u64) -> Result<Vec<f64>, ScaleError> {
+        let few = self.tables_of_few(ranks)?;
+        let replays = self.replays(few.as_ref().or(self.tables.as_ref()), ranks)?;
+        Ok(replays.outcomes.iter().map(|outcome| outcome.mean_phase_ns() / replays.quiet_phase_ns).collect())
+    }
+
     /// The ends of the interval that a recording leaves open for a number of ranks, whatever a replay of it gives.
     #[must_use]
     pub fn recording_ends(&self, ranks: u64) -> Option<RecordingEnds> {
@@ -321,6 +342,55 @@ impl<'a> Prediction<'a> {
     }
 
     fn with_messages(&self, ranks: u64) -> Result<Replays, ScaleError> {
+        Self::check_messages(ranks)?;
+        let quiet_phase_ns = self.quiet(ranks)?.mean_phase_ns();
+        let quiet = Nanos::new(quiet_phase_ns.ceil() as i64);
+        let all = self.each_replica(ranks, |replica| self.messages(ranks, replica, quiet))?;
+        let mut replays = Replays { outcomes: Vec::new(), quiet_phase_ns, durations: PhaseDurations::around(quiet) };
+        replays.take(all);
+        Ok(replays)
+    }
+
+    /// What becomes of each replica with messages.
+    fn each_replica<B: Send>(
+        &self,
+        ranks: u64,
+        one: impl Fn(u64) -> Result<B, ScaleError> + Sync,
+    ) -> Result<Vec<B>, ScaleError> {
+        let replicas: Vec<u64> = (0..self.question.replicas).collect();
+        // Large machines use all cores within one replica, and would need their memory for each.
+        if ranks >= crate::machine::PARALLEL_RANKS as u64 {
+            return replicas.into_iter().map(one).collect();
+        }
+        side_by_side(&replicas, |replica| one(*replica))
+    }
+
+    /// How long the job takes without noise, and its replicas with messages, each with its critical path.
+    pub(crate) fn critical_paths(&self, ranks: u64) -> Result<(Nanos, Vec<CriticalPath<'a>>), ScaleError> {
+        let question = &self.question;
+        question.collective.fits(&question.network, ranks, question.bytes, question.per_node)?;
+        Self::check_messages(ranks)?;
+        let quiet = self.quiet(ranks)?.total;
+        Ok((quiet, self.each_replica(ranks, |replica| self.critical_path(ranks, replica))?))
+    }
+
+    fn critical_path(&self, ranks: u64, replica: u64) -> Result<CriticalPath<'a>, ScaleError> {
+        let starts = self.placement(ranks).ranks(self.noise, self.question.seed, replica)?;
+        let mut machine = self.machine::<Traced>(&starts)?;
+        let mut durations = Durations::new(&self.question);
+        let (mut count, mut kept) = (self.watch.count(ranks, ranks), starts.len().max(NOTES_KEPT));
+        for _ in 0..self.question.phases {
+            durations.add(self.phase(&mut machine)?);
+            if machine.noted() > 2 * kept {
+                machine.forget_paths();
+                kept = machine.noted().max(kept);
+            }
+            count.phase();
+        }
+        Ok(CriticalPath { outcome: durations.outcome, held_up: machine.critical_path(), starts })
+    }
+
+    fn check_messages(ranks: u64) -> Result<(), ScaleError> {
         if ranks > MESSAGES_LIMIT {
             return Err(ScaleError::TooManyRanks {
                 ranks,
@@ -329,19 +399,7 @@ impl<'a> Prediction<'a> {
                 advice: "; the ideal collective goes further",
             });
         }
-        let quiet_phase_ns = self.quiet(ranks)?.mean_phase_ns();
-        let quiet = Nanos::new(quiet_phase_ns.ceil() as i64);
-        let one = |replica: &u64| self.messages(ranks, *replica, quiet);
-        let replicas: Vec<u64> = (0..self.question.replicas).collect();
-        // Large machines use all cores within one replica, and would need their memory for each.
-        let all: Vec<(ReplayOutcome, PhaseDurations)> = if ranks >= crate::machine::PARALLEL_RANKS as u64 {
-            replicas.iter().map(one).collect::<Result<_, ScaleError>>()?
-        } else {
-            side_by_side(&replicas, one)?
-        };
-        let mut replays = Replays { outcomes: Vec::new(), quiet_phase_ns, durations: PhaseDurations::around(quiet) };
-        replays.take(all);
-        Ok(replays)
+        Ok(())
     }
 
     /// Which of the other draws a replica replays; nothing for the first.
@@ -394,7 +452,7 @@ impl<'a> Prediction<'a> {
     fn messages(&self, ranks: u64, replica: u64, quiet: Nanos) -> Result<(ReplayOutcome, PhaseDurations), ScaleError> {
         let noise = self.draw_of(replica).map_or(self.noise, |(noise, _)| noise);
         let starts = self.placement(ranks).ranks(noise, self.question.seed, replica)?;
-        let mut machine = self.machine(&starts)?;
+        let mut machine = self.machine::<i64>(&starts)?;
         drop(starts);
         let (mut durations, mut spread) = (Durations::new(&self.question), PhaseDurations::around(quiet));
         let mut count = self.watch.count(ranks, ranks);
@@ -410,7 +468,7 @@ impl<'a> Prediction<'a> {
     fn quiet(&self, ranks: u64) -> Result<ReplayOutcome, ScaleError> {
         let silence = NoiseTrace::silent(Nanos::new(1))?;
         let starts = vec![(&silence, 0); ranks as usize];
-        let mut machine = self.machine(&starts)?;
+        let mut machine = self.machine::<i64>(&starts)?;
         drop(starts);
         let mut durations = Durations::new(&self.question);
         for done in 1..=self.question.phases {
@@ -441,12 +499,12 @@ impl<'a> Prediction<'a> {
         Ok(durations.outcome)
     }
 
-    fn machine<'n>(&self, starts: &[(&'n NoiseTrace, i64)]) -> Result<JobMachine<'n>, ScaleError> {
+    fn machine<'n, T: Time>(&self, starts: &[(&'n NoiseTrace, i64)]) -> Result<JobMachine<'n, T>, ScaleError> {
         let per_node = usize::try_from(self.question.per_node).unwrap_or(usize::MAX);
-        Ok(JobMachine::new(self.question.network, starts)?.with_nodes_of(per_node))
+        Ok(JobMachine::with_times(self.question.network, starts)?.with_nodes_of(per_node))
     }
 
-    fn phase(&self, machine: &mut JobMachine<'_>) -> Result<Nanos, ScaleError> {
+    fn phase<T: Time>(&self, machine: &mut JobMachine<'_, T>) -> Result<Nanos, ScaleError> {
         if self.question.grain > Nanos::ZERO {
             machine.work(self.question.grain)?;
         }

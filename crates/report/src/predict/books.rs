@@ -75,8 +75,11 @@ pub(super) struct BooksDoc {
     grain_ns: i64,
     /// The time that noise added, over the useful work.
     added_ratio: f64,
-    /// The same in nanoseconds, of all replicas together: the sum over the sources, exactly.
+    /// What is booked, of all replicas together: the sum over the sources, exactly.
     added_ns: i64,
+    /// What of that is not added, as the job would have waited without noise, too; with messages only.
+    hidden_ns: i64,
+    hidden_ratio: f64,
     sources: Vec<Object>,
     detours: Vec<Object>,
 }
@@ -91,6 +94,8 @@ pub(super) fn docs(report: &PredictReport<'_>) -> Vec<BooksDoc> {
                 grain_ns: grain.get(),
                 added_ratio: blame.all.slowdown - 1.0,
                 added_ns: books.added().get(),
+                hidden_ns: books.hidden().get(),
+                hidden_ratio: books.hidden_ratio(),
                 sources: added_rows(report, books).iter().map(|row| Object::new(ADDED, row)).collect(),
                 detours: dear_rows(report, books).iter().map(|row| Object::new(DEAR, row)).collect(),
             })
@@ -143,7 +148,13 @@ pub(crate) fn sentence(report: &PredictReport<'_>, books: &ClosedBooks) -> Strin
             parts.push(format!("{} others {}", others.len(), percent(sum)));
         }
     }
-    format!("{} % slowdown: {}", percent(whole), parts.join(", "))
+    let hidden = books.hidden_ratio();
+    let beside = match books.hidden().get() {
+        0 => String::new(),
+        1.. => format!("; less {} in which the job would have waited without noise, too", percent(hidden)),
+        _ => format!("; and {} as noise puts messages in another order", percent(-hidden)),
+    };
+    format!("{} % slowdown: {}{beside}", percent(whole - hidden), parts.join(", "))
 }
 
 /// As tables.

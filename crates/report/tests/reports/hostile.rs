@@ -96,7 +96,9 @@ fn of_a_recording(name: &str) {
         worst_phase: Nanos::from_millis(2),
         delayed: 50,
     };
-    let replica = ReplicaBooks { outcome, added: vec![Nanos::from_millis(49), Nanos::from_millis(1)] };
+    let quiet = Nanos::from_millis(50);
+    let added = vec![Nanos::from_millis(49), Nanos::from_millis(1)];
+    let replica = ReplicaBooks { outcome, quiet, added, hidden: Nanos::ZERO };
     let books = ClosedBooks { ranks: 64, replicas: vec![replica], dearest: vec![dear] };
     let blame = Blame {
         all: without(2.0, Vec::new()),

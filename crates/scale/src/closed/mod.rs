@@ -7,10 +7,12 @@
 //! may be the latest.
 //!
 //! A phase that begins within a detour loses its rest, which goes to the detour's sources in proportion to its books.
-//! What a detour's books leave open is booked on nobody. Only the ideal collective has such books; with messages the
-//! time goes along a path through many ranks.
+//! What a detour's books leave open is booked on nobody.
+//!
+//! That is so for the ideal collective. With messages the time goes along a path through many ranks: `path`.
 
 mod latest;
+mod path;
 mod slots;
 #[cfg(test)]
 mod tests;
@@ -19,6 +21,7 @@ use becalm_model::Estimate;
 use becalm_units::Nanos;
 
 use self::latest::LatestFinder;
+pub(crate) use self::path::books_along_the_path;
 use self::slots::{CpuBooks, SlotCosts};
 use crate::ScaleError;
 use crate::books::BookedNoise;
@@ -54,9 +57,22 @@ impl DetourBooks {
 pub struct ReplicaBooks {
     /// What the replay found.
     pub outcome: ReplayOutcome,
+    /// What the job takes without noise: its grains for the ideal collective.
+    pub quiet: Nanos,
     /// The time that each source added, and behind the last source what is booked on nobody. They add up to the time
-    /// that the phases took beyond their grains.
+    /// that the phases took beyond `quiet`, and to what is hidden.
     pub added: Vec<Nanos>,
+    /// The part of the booked time in which the job would have waited without noise, too; negative where noise put messages in a
+    /// dearer order. Zero for the ideal collective.
+    pub hidden: Nanos,
+}
+
+impl ReplicaBooks {
+    /// Its duration over that without noise.
+    #[must_use]
+    pub fn slowdown(&self) -> f64 {
+        self.outcome.total.get() as f64 / self.quiet.get() as f64
+    }
 }
 
 /// A detour of the recording, and what it cost the job.
@@ -99,10 +115,23 @@ pub struct ClosedBooks {
 }
 
 impl ClosedBooks {
-    /// The time that noise added in all replicas together.
+    /// The time that is booked in all replicas together: what noise added, and what is hidden.
     #[must_use]
     pub fn added(&self) -> Nanos {
         self.replicas.iter().flat_map(|replica| replica.added.iter().copied()).sum()
+    }
+
+    /// What of it is hidden, in all replicas together.
+    #[must_use]
+    pub fn hidden(&self) -> Nanos {
+        self.replicas.iter().map(|replica| replica.hidden).sum()
+    }
+
+    /// The same over the time without noise: the mean over replicas.
+    #[must_use]
+    pub fn hidden_ratio(&self) -> f64 {
+        let ratio = |replica: &ReplicaBooks| replica.hidden.get() as f64 / replica.quiet.get() as f64;
+        self.replicas.iter().map(ratio).sum::<f64>() / self.replicas.len().max(1) as f64
     }
 
     /// What each source adds, the largest first, without those that add nothing. Of equals the lower number comes first.
@@ -113,10 +142,7 @@ impl ClosedBooks {
         let mut shares: Vec<SourceShare> = (0..count)
             .filter_map(|number| {
                 let cost: Nanos = self.replicas.iter().map(|replica| replica.added[number]).sum();
-                let ratio = |replica: &ReplicaBooks| {
-                    let work = replica.outcome.grain.get() as f64 * replica.outcome.phases as f64;
-                    replica.added[number].get() as f64 / work
-                };
+                let ratio = |replica: &ReplicaBooks| replica.added[number].get() as f64 / replica.quiet.get() as f64;
                 let added = from_replicas(&self.replicas.iter().map(ratio).collect::<Vec<_>>())?;
                 let added = crate::estimate::not_below(added, 0.0);
                 let source = (number + 1 < count).then_some(number);
@@ -147,18 +173,30 @@ pub fn closed_books(
     let job = Job { table, noise, books, question, ranks, method: None, by_bounds: None };
     let replicas: Vec<u64> = (0..question.replicas).collect();
     let traces: Vec<&NoiseTrace> = noise.traces().collect();
-    let mut costs: Vec<Vec<i64>> = traces.iter().map(|trace| vec![0; trace.len()]).collect();
     let mut done = Vec::with_capacity(replicas.len());
     for some in replicas.chunks(together(ranks, question.replicas)) {
-        for (replica, more) in side_by_side(some, |replica| job.replica(*replica, watch))? {
-            done.push(replica);
-            for (sum, more) in costs.iter_mut().flatten().zip(more.iter().flatten()) {
-                *sum += more;
-            }
+        done.extend(side_by_side(some, |replica| job.replica(*replica, watch))?);
+    }
+    Ok(of_replicas(books, &traces, ranks, dearest, done))
+}
+
+/// The books of all replicas, each with what every detour of every trace cost.
+fn of_replicas(
+    books: &DetourBooks,
+    traces: &[&NoiseTrace],
+    ranks: u64,
+    dearest: usize,
+    replicas: impl IntoIterator<Item = (ReplicaBooks, Vec<Vec<i64>>)>,
+) -> ClosedBooks {
+    let mut costs: Vec<Vec<i64>> = traces.iter().map(|trace| vec![0; trace.len()]).collect();
+    let mut done = Vec::new();
+    for (replica, more) in replicas {
+        done.push(replica);
+        for (sum, more) in costs.iter_mut().flatten().zip(more.iter().flatten()) {
+            *sum += more;
         }
     }
-    let dearest = books.dearest(&traces, &costs, dearest);
-    Ok(ClosedBooks { ranks, replicas: done, dearest })
+    ClosedBooks { ranks, replicas: done, dearest: books.dearest(traces, &costs, dearest) }
 }
 
 /// What all replicas have in common.
@@ -201,12 +239,9 @@ impl Job<'_, '_> {
         })?;
         let costs: Vec<Vec<i64>> = costs.iter().zip(&traces).map(|(costs, trace)| costs.costs(trace)).collect();
         let added = self.books.by_source(&traces, &costs);
-        debug_assert_eq!(
-            added.iter().map(|time| time.get()).sum::<i64>(),
-            outcome.total.get() - question.grain.get() * question.phases as i64,
-            "the books close"
-        );
-        Ok((ReplicaBooks { outcome, added }, costs))
+        let quiet = Nanos::new(question.grain.get() * question.phases as i64);
+        debug_assert_eq!(added.iter().copied().sum::<Nanos>(), outcome.total - quiet, "the books close");
+        Ok((ReplicaBooks { outcome, quiet, added, hidden: Nanos::ZERO }, costs))
     }
 }
 

@@ -16,7 +16,14 @@ use crate::watch::ReplayWatch;
 
 const SOURCES: usize = 3;
 
-fn question(grain: i64, phases: u64, per_node: u64, synchronized: bool, seed: u64, replicas: u64) -> Question {
+pub(super) fn question(
+    grain: i64,
+    phases: u64,
+    per_node: u64,
+    synchronized: bool,
+    seed: u64,
+    replicas: u64,
+) -> Question {
     Question {
         grain: Nanos::new(grain),
         phases,
@@ -182,7 +189,7 @@ proptest! {
 }
 
 /// Detours of several sources at random instants: rate in Hz, duration in nanoseconds.
-fn planted(sources: &[(f64, i64)], seconds: i64, seed: u64) -> BookedNoise {
+pub(super) fn planted(sources: &[(f64, i64)], seconds: i64, seed: u64) -> BookedNoise {
     let mut stream = Stream::new(seed, Purpose::Detours, 7);
     let length = seconds * 1_000_000_000;
     let mut events: Vec<(i64, i64, u32)> = Vec::new();

@@ -1,7 +1,7 @@
 //! The ranks that a part of a collective is for: all of them, those of each node, or the first of every node.
 
 use crate::ScaleError;
-use crate::machine::{JobMachine, Payload};
+use crate::machine::{JobMachine, Payload, Time};
 
 /// Of each run of ranks every so many, numbered from 0. Several groups of one shape do the same at the same time.
 #[derive(Clone, Copy, Debug)]
@@ -56,9 +56,9 @@ impl Group {
     }
 
     /// A message of each number for which `to` names another, to that one; `from` names whose message each receives.
-    pub(super) fn exchange(
+    pub(super) fn exchange<T: Time>(
         self,
-        machine: &mut JobMachine<'_>,
+        machine: &mut JobMachine<'_, T>,
         payload: Payload,
         to: impl Fn(usize) -> Option<usize> + Sync,
         from: impl Fn(usize) -> Option<usize> + Sync,
@@ -76,9 +76,9 @@ impl Group {
     }
 
     /// Everyone sends to the one that is `distance` further, and receives from the one that is as far back.
-    pub(super) fn shift(
+    pub(super) fn shift<T: Time>(
         self,
-        machine: &mut JobMachine<'_>,
+        machine: &mut JobMachine<'_, T>,
         payload: Payload,
         distance: usize,
     ) -> Result<(), ScaleError> {

@@ -182,6 +182,12 @@ impl Operation {
 }
 
 impl Collective {
+    /// Whether its messages go through the cards of nodes; those of hardware have wires of their own.
+    #[must_use]
+    pub const fn uses_cards(self) -> bool {
+        !matches!(self, Self::Ideal | Self::Barrier(Barrier::Hardware) | Self::Allreduce(Allreduce::Hardware))
+    }
+
     /// What it is for; nothing for the ideal one.
     #[must_use]
     pub const fn operation(self) -> Option<Operation> {

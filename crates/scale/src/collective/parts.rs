@@ -2,12 +2,12 @@
 
 use super::group::Group;
 use crate::ScaleError;
-use crate::machine::{JobMachine, Payload};
+use crate::machine::{JobMachine, Payload, Time};
 
 type Done = Result<(), ScaleError>;
 
 /// From number 0 down a tree in which each rank has up to `radix - 1` children on each level, the largest subtrees first.
-pub(super) fn down(machine: &mut JobMachine<'_>, group: Group, radix: usize, bytes: u64) -> Done {
+pub(super) fn down<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, radix: usize, bytes: u64) -> Done {
     for power in group.powers(radix).into_iter().rev() {
         for child in 1..radix {
             let (parent, son) = tree(group, radix, power, child);
@@ -18,7 +18,7 @@ pub(super) fn down(machine: &mut JobMachine<'_>, group: Group, radix: usize, byt
 }
 
 /// Up the same tree to number 0, with a reduction of what each receives.
-pub(super) fn up(machine: &mut JobMachine<'_>, group: Group, radix: usize, payload: Payload) -> Done {
+pub(super) fn up<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, radix: usize, payload: Payload) -> Done {
     for power in group.powers(radix) {
         for child in 1..radix {
             let (parent, son) = tree(group, radix, power, child);
@@ -43,7 +43,7 @@ fn tree(
 
 /// From number 0 down a binomial tree, each child getting what is for it and those below; a subtree that is not whole counts as
 /// a whole one.
-pub(super) fn scatter(machine: &mut JobMachine<'_>, group: Group, part: u64) -> Done {
+pub(super) fn scatter<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, part: u64) -> Done {
     for power in group.powers(2).into_iter().rev() {
         let (parent, son) = tree(group, 2, power, 1);
         group.exchange(machine, Payload::plain(part.saturating_mul(power as u64)), parent, son)?;
@@ -52,7 +52,7 @@ pub(super) fn scatter(machine: &mut JobMachine<'_>, group: Group, part: u64) -> 
 }
 
 /// Messages to those 1, 2, 4 ... further, with bytes that depend on how far.
-pub(super) fn shifts(machine: &mut JobMachine<'_>, group: Group, bytes: impl Fn(u64) -> u64) -> Done {
+pub(super) fn shifts<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, bytes: impl Fn(u64) -> u64) -> Done {
     for distance in group.powers(2) {
         group.shift(machine, Payload::plain(bytes(distance as u64)), distance)?;
     }
@@ -60,7 +60,7 @@ pub(super) fn shifts(machine: &mut JobMachine<'_>, group: Group, bytes: impl Fn(
 }
 
 /// Once around the ring, with the same payload each time.
-pub(super) fn around(machine: &mut JobMachine<'_>, group: Group, payload: Payload) -> Done {
+pub(super) fn around<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, payload: Payload) -> Done {
     for _ in 1..group.size() {
         group.shift(machine, payload, 1)?;
     }
@@ -68,7 +68,7 @@ pub(super) fn around(machine: &mut JobMachine<'_>, group: Group, payload: Payloa
 }
 
 /// Everyone with everyone, one after the other.
-pub(super) fn pairwise(machine: &mut JobMachine<'_>, group: Group, payload: Payload) -> Done {
+pub(super) fn pairwise<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, payload: Payload) -> Done {
     for distance in 1..group.size() {
         group.shift(machine, payload, distance)?;
     }
@@ -112,7 +112,7 @@ impl Core {
     }
 
     /// Those outside hand theirs in.
-    pub(super) fn fold(self, machine: &mut JobMachine<'_>, payload: Payload) -> Done {
+    pub(super) fn fold<T: Time>(self, machine: &mut JobMachine<'_, T>, payload: Payload) -> Done {
         if self.extra == 0 {
             return Ok(());
         }
@@ -122,7 +122,7 @@ impl Core {
     }
 
     /// Those outside get theirs.
-    pub(super) fn unfold(self, machine: &mut JobMachine<'_>, bytes: u64) -> Done {
+    pub(super) fn unfold<T: Time>(self, machine: &mut JobMachine<'_, T>, bytes: u64) -> Done {
         if self.extra == 0 {
             return Ok(());
         }
@@ -132,13 +132,13 @@ impl Core {
     }
 
     /// Pairs of the core whose places differ in one bit.
-    pub(super) fn pairs(self, machine: &mut JobMachine<'_>, payload: Payload, bit: usize) -> Done {
+    pub(super) fn pairs<T: Time>(self, machine: &mut JobMachine<'_, T>, payload: Payload, bit: usize) -> Done {
         let other = |number: usize| (!self.outside(number)).then(|| self.at(self.place(number) ^ bit));
         self.group.exchange(machine, payload, other, other)
     }
 
     /// Each pair halves what it still has to reduce.
-    pub(super) fn halve(self, machine: &mut JobMachine<'_>, bytes: u64) -> Done {
+    pub(super) fn halve<T: Time>(self, machine: &mut JobMachine<'_, T>, bytes: u64) -> Done {
         let mut parts = 2;
         for bit in Group::all(self.size).powers(2) {
             self.pairs(machine, Payload::reduced(bytes.div_ceil(parts)), bit)?;
@@ -148,7 +148,7 @@ impl Core {
     }
 
     /// Each pair doubles what it has, the way back of [`Core::halve`].
-    pub(super) fn double(self, machine: &mut JobMachine<'_>, bytes: u64) -> Done {
+    pub(super) fn double<T: Time>(self, machine: &mut JobMachine<'_, T>, bytes: u64) -> Done {
         let mut parts = self.size as u64;
         for bit in Group::all(self.size).powers(2).into_iter().rev() {
             self.pairs(machine, Payload::plain(bytes.div_ceil(parts)), bit)?;
@@ -158,7 +158,7 @@ impl Core {
     }
 
     /// The parts that [`Core::halve`] left are gathered at place 0, and handed to number 0 if that is outside.
-    pub(super) fn gather(self, machine: &mut JobMachine<'_>, bytes: u64) -> Done {
+    pub(super) fn gather<T: Time>(self, machine: &mut JobMachine<'_, T>, bytes: u64) -> Done {
         let mut parts = self.size as u64;
         for bit in Group::all(self.size).powers(2).into_iter().rev() {
             let place = |number: usize| (!self.outside(number)).then(|| self.place(number));
@@ -177,7 +177,7 @@ impl Core {
 }
 
 /// Neighbors exchange what they have, in turn with the one on either side (Chen et al. 2005); for even numbers of ranks.
-pub(super) fn neighbors(machine: &mut JobMachine<'_>, group: Group, bytes: u64) -> Done {
+pub(super) fn neighbors<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, bytes: u64) -> Done {
     let size = group.size();
     let pair = |number: usize| Some(number ^ 1);
     group.exchange(machine, Payload::plain(bytes), pair, pair)?;

@@ -4,7 +4,7 @@ use super::group::Group;
 use super::parts::{self, Core};
 use super::{Allgather, Allreduce, Alltoall, Barrier, Bcast, Collective, NodeAware, Reduce, ReduceScatter};
 use crate::ScaleError;
-use crate::machine::{JobMachine, Payload};
+use crate::machine::{JobMachine, Payload, Time};
 use crate::network::Network;
 
 /// Children and itself of a rank on each level of the wide tree.
@@ -17,12 +17,12 @@ impl Collective {
     ///
     /// # Errors
     /// [`ScaleError`] for messages or clocks that pass their limits.
-    pub fn run(&self, machine: &mut JobMachine<'_>, bytes: u64) -> Result<(), ScaleError> {
+    pub fn run<T: Time>(&self, machine: &mut JobMachine<'_, T>, bytes: u64) -> Result<(), ScaleError> {
         let per_node = machine.per_node();
         let all = Group::all(machine.len());
         match self.chosen(machine.len() as u64, bytes, per_node as u64) {
             Self::Ideal => {
-                let latest = machine.latest().get();
+                let latest = machine.latest_time();
                 machine.wait(|_| latest)
             }
             Self::Barrier(Barrier::Hardware) | Self::NodeAware(NodeAware::Barrier(Barrier::Hardware)) => {
@@ -155,7 +155,7 @@ const fn between(aware: NodeAware) -> Collective {
     }
 }
 
-fn node_aware(machine: &mut JobMachine<'_>, aware: NodeAware, per_node: usize, bytes: u64) -> Done {
+fn node_aware<T: Time>(machine: &mut JobMachine<'_, T>, aware: NodeAware, per_node: usize, bytes: u64) -> Done {
     let (nodes, firsts) = (Group::nodes(per_node), Group::leaders(machine.len(), per_node));
     match aware {
         NodeAware::Barrier(between) => {
@@ -180,7 +180,7 @@ fn node_aware(machine: &mut JobMachine<'_>, aware: NodeAware, per_node: usize, b
     }
 }
 
-fn barrier(machine: &mut JobMachine<'_>, group: Group, barrier: Barrier) -> Done {
+fn barrier<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, barrier: Barrier) -> Done {
     match barrier {
         Barrier::Dissemination => parts::shifts(machine, group, |_| 1),
         Barrier::RecursiveDoubling => doubling(machine, group, Payload::plain(1)),
@@ -192,7 +192,7 @@ fn barrier(machine: &mut JobMachine<'_>, group: Group, barrier: Barrier) -> Done
     }
 }
 
-fn bcast(machine: &mut JobMachine<'_>, group: Group, bcast: Bcast, bytes: u64) -> Done {
+fn bcast<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, bcast: Bcast, bytes: u64) -> Done {
     let part = bytes.div_ceil(group.size() as u64);
     match bcast {
         Bcast::Binomial => parts::down(machine, group, 2, bytes),
@@ -208,7 +208,7 @@ fn bcast(machine: &mut JobMachine<'_>, group: Group, bcast: Bcast, bytes: u64) -
     }
 }
 
-fn reduce(machine: &mut JobMachine<'_>, group: Group, reduce: Reduce, bytes: u64) -> Done {
+fn reduce<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, reduce: Reduce, bytes: u64) -> Done {
     match reduce {
         Reduce::Binomial => parts::up(machine, group, 2, Payload::reduced(bytes)),
         Reduce::Rabenseifner => {
@@ -220,7 +220,7 @@ fn reduce(machine: &mut JobMachine<'_>, group: Group, reduce: Reduce, bytes: u64
     }
 }
 
-fn allreduce(machine: &mut JobMachine<'_>, group: Group, allreduce: Allreduce, bytes: u64) -> Done {
+fn allreduce<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, allreduce: Allreduce, bytes: u64) -> Done {
     match allreduce {
         Allreduce::RecursiveDoubling => doubling(machine, group, Payload::reduced(bytes)),
         Allreduce::Rabenseifner => {
@@ -244,7 +244,7 @@ fn allreduce(machine: &mut JobMachine<'_>, group: Group, allreduce: Allreduce, b
 }
 
 /// The whole payload to the rank whose number differs in one bit, bit after bit.
-fn doubling(machine: &mut JobMachine<'_>, group: Group, payload: Payload) -> Done {
+fn doubling<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, payload: Payload) -> Done {
     let core = Core::of(group);
     core.fold(machine, payload)?;
     for bit in Group::all(core.size()).powers(2) {
@@ -253,7 +253,7 @@ fn doubling(machine: &mut JobMachine<'_>, group: Group, payload: Payload) -> Don
     core.unfold(machine, payload.bytes)
 }
 
-fn allgather(machine: &mut JobMachine<'_>, group: Group, allgather: Allgather, bytes: u64) -> Done {
+fn allgather<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, allgather: Allgather, bytes: u64) -> Done {
     let size = group.size();
     match allgather {
         Allgather::RecursiveDoubling if size.is_power_of_two() => {
@@ -271,7 +271,7 @@ fn allgather(machine: &mut JobMachine<'_>, group: Group, allgather: Allgather, b
     }
 }
 
-fn reduce_scatter(machine: &mut JobMachine<'_>, group: Group, scatter: ReduceScatter, bytes: u64) -> Done {
+fn reduce_scatter<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, scatter: ReduceScatter, bytes: u64) -> Done {
     let total = bytes.saturating_mul(group.size() as u64);
     match scatter {
         ReduceScatter::RecursiveHalving => {
@@ -289,7 +289,7 @@ fn reduce_scatter(machine: &mut JobMachine<'_>, group: Group, scatter: ReduceSca
     }
 }
 
-fn alltoall(machine: &mut JobMachine<'_>, group: Group, alltoall: Alltoall, bytes: u64) -> Done {
+fn alltoall<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, alltoall: Alltoall, bytes: u64) -> Done {
     match alltoall {
         Alltoall::Scattered(window) => {
             let (ranks, window) = (group.size(), usize::try_from(window).unwrap_or(usize::MAX).max(1));
@@ -316,7 +316,7 @@ const fn blocks_with_bit(ranks: u64, bit: u64) -> u64 {
 }
 
 /// The ranks of a node gather at its first; the wire does what is between nodes, and reduces `bytes` where there are any.
-fn hardware(machine: &mut JobMachine<'_>, per_node: usize, bytes: Option<u64>) -> Done {
+fn hardware<T: Time>(machine: &mut JobMachine<'_, T>, per_node: usize, bytes: Option<u64>) -> Done {
     let network = *machine.network();
     let bytes = bytes.unwrap_or(0);
     let wire = (network.barrier_wire() + network.bytes_time(bytes)?).get();
@@ -325,20 +325,20 @@ fn hardware(machine: &mut JobMachine<'_>, per_node: usize, bytes: Option<u64>) -
     machine.work_of(step, |_| true)?;
     let nodes = machine.latest_of_each(per_node);
     let first = |rank: usize| rank.is_multiple_of(per_node);
-    machine.wait(|rank| if first(rank) { nodes[rank / per_node] } else { 0 })?;
+    machine.wait(|rank| if first(rank) { nodes[rank / per_node] } else { T::default() })?;
     let given = per_node.min(machine.len()) as u64 - 1;
     machine.work_of(step + network.reduction_time(bytes.saturating_mul(given))?.get(), first)?;
     // The wire falls when the last node has armed it, and everyone has to see that.
-    let released = machine.latest().get() + wire;
+    let released = machine.latest_time().plus(wire);
     machine.wait(|_| released)?;
     machine.work_of(step, |_| true)
 }
 
-fn linear(machine: &mut JobMachine<'_>, bytes: u64) -> Done {
+fn linear<T: Time>(machine: &mut JobMachine<'_, T>, bytes: u64) -> Done {
     let ranks = machine.len();
     let asked_for = machine.network().waits_for_receiver(bytes);
     let target = |rank: usize, distance: usize| Some((rank + distance) % ranks);
-    let send = |machine: &mut JobMachine<'_>, distance: usize| match asked_for {
+    let send = |machine: &mut JobMachine<'_, T>, distance: usize| match asked_for {
         true => machine.announce(|rank| target(rank, distance)),
         false => machine.send(bytes, |rank| target(rank, distance)),
     };
@@ -349,7 +349,7 @@ fn linear(machine: &mut JobMachine<'_>, bytes: u64) -> Done {
         send(machine, distance)?;
     }
     let payload = Payload::plain(bytes);
-    let mut left = vec![i64::MIN; if asked_for { ranks } else { 0 }];
+    let mut left = vec![T::default(); if asked_for { ranks } else { 0 }];
     for distance in 1..ranks {
         send(&mut senders, distance)?;
         let source = |rank: usize| Some((rank + ranks - distance) % ranks);
@@ -359,7 +359,7 @@ fn linear(machine: &mut JobMachine<'_>, bytes: u64) -> Done {
         }
         machine.take_of(senders.sent(), payload, |rank| target(rank, distance), source)?;
         for (rank, left) in left.iter_mut().enumerate() {
-            *left = (*left).max(machine.sent()[(rank + distance) % ranks]);
+            *left = left.later(machine.sent()[(rank + distance) % ranks]);
         }
     }
     if asked_for && ranks > 1 { machine.leave(|rank| Some(left[rank])) } else { Ok(()) }

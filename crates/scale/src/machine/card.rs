@@ -1,47 +1,48 @@
 //! A node's network card: when it is busy with the messages of its ranks.
 
+use super::Time;
 use crate::delay::TIME_LIMIT;
 
 /// One direction of a card. Messages take it one after the other, each for a time of its own.
-#[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub(super) struct Lane {
+#[derive(Clone, Default, Debug)]
+pub(super) struct Lane<T> {
     /// When it is busy: from, until; in rising order, apart from each other.
-    taken: Vec<(i64, i64)>,
+    taken: Vec<(i64, T)>,
 }
 
 /// Both directions.
-#[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub(super) struct Card {
-    pub sends: Lane,
-    pub receives: Lane,
+#[derive(Clone, Default, Debug)]
+pub(super) struct Card<T> {
+    pub sends: Lane<T>,
+    pub receives: Lane<T>,
 }
 
-impl Lane {
+impl<T: Time> Lane<T> {
     /// When a message that is ready at a time is taken: then, or as soon as the lane is free for as long as the message keeps it.
     ///
     /// A message of a later step that is ready before one of an earlier step goes first where there is room, as it does on a
     /// card: a rank that noise holds up does not hold up the others of its node.
-    pub(super) fn take(&mut self, ready: i64, busy: i64) -> i64 {
-        let mut at = self.taken.partition_point(|(_, until)| *until <= ready);
+    pub(super) fn take(&mut self, ready: T, busy: i64) -> T {
+        let mut at = self.taken.partition_point(|(_, until)| until.ns() <= ready.ns());
         let mut start = ready;
         while let Some((from, until)) = self.taken.get(at)
-            && start + busy.max(1) > *from
+            && start.ns() + busy.max(1) > *from
         {
             start = *until;
             at += 1;
         }
         // Such times are refused by the next check of the clocks.
-        let start = start.min(TIME_LIMIT.get() + 1);
+        let start = start.at_most(TIME_LIMIT.get() + 1);
         if busy > 0 {
-            self.keep(at, start, (start + busy).min(TIME_LIMIT.get() + 1));
+            self.keep(at, start.ns(), start.plus(busy).at_most(TIME_LIMIT.get() + 1));
         }
         start
     }
 
     /// Notes that it is busy, before the stretch with a number.
-    fn keep(&mut self, at: usize, from: i64, until: i64) {
-        let follows = at > 0 && self.taken[at - 1].1 >= from;
-        let leads = self.taken.get(at).is_some_and(|next| next.0 <= until);
+    fn keep(&mut self, at: usize, from: i64, until: T) {
+        let follows = at > 0 && self.taken[at - 1].1.ns() >= from;
+        let leads = self.taken.get(at).is_some_and(|next| next.0 <= until.ns());
         match (follows, leads) {
             (true, true) => {
                 self.taken[at - 1].1 = self.taken[at].1;
@@ -55,16 +56,21 @@ impl Lane {
 
     /// Forgets what is over before any message can be ready.
     pub(super) fn forget(&mut self, earliest: i64) {
-        if self.taken.first().is_some_and(|(_, until)| *until <= earliest) {
-            let over = self.taken.partition_point(|(_, until)| *until <= earliest);
+        if self.taken.first().is_some_and(|(_, until)| until.ns() <= earliest) {
+            let over = self.taken.partition_point(|(_, until)| until.ns() <= earliest);
             self.taken.drain(..over);
         }
     }
 
     /// When it is busy from a time on.
     pub(super) fn busy_from(&self, earliest: i64) -> impl Iterator<Item = (i64, i64)> + '_ {
-        let left = self.taken.iter().filter(move |(_, until)| *until > earliest);
-        left.map(move |(from, until)| ((*from).max(earliest), *until))
+        let left = self.taken.iter().filter(move |(_, until)| until.ns() > earliest);
+        left.map(move |(from, until)| ((*from).max(earliest), until.ns()))
+    }
+
+    /// When it is free again, of each stretch.
+    pub(super) fn times(&self) -> impl Iterator<Item = T> + '_ {
+        self.taken.iter().map(|(_, until)| *until)
     }
 }
 
@@ -77,7 +83,7 @@ mod tests {
         /// Against trying one nanosecond after the other.
         #[test]
         fn a_message_takes_the_first_room(messages in proptest::collection::vec((0_i64..60, 0_i64..8), 1..20)) {
-            let mut lane = Lane::default();
+            let mut lane = Lane::<i64>::default();
             let mut busy_at = vec![false; 400];
             for (ready, busy) in messages {
                 let free = |at: &i64| (*at..*at + busy.max(1)).all(|at| !busy_at[at as usize]);
@@ -94,7 +100,7 @@ mod tests {
 
     #[test]
     fn times_past_the_limit_stay_where_they_can_be_refused() {
-        let mut lane = Lane::default();
+        let mut lane = Lane::<i64>::default();
         let limit = TIME_LIMIT.get();
         assert_eq!(lane.take(limit, 1 << 50), limit);
         assert_eq!(lane.take(limit, 1 << 50), limit + 1);

@@ -10,7 +10,7 @@
 //!
 //! Here each rank has a node and its card for itself; where ranks share nodes, `nodes` takes over.
 
-use super::{ALONE, Cursor, JobMachine, Rank};
+use super::{ALONE, Cursor, JobMachine, Rank, Time};
 use crate::ScaleError;
 use crate::network::Network;
 
@@ -72,26 +72,26 @@ impl Costs {
     }
 }
 
-impl Rank {
+impl<T: Time> Rank<T> {
     /// Receives a message that arrived; gives nothing back, as its sender does not wait.
     #[inline]
-    pub(super) fn receive(&mut self, cursor: &mut Cursor<'_>, costs: &Costs, arrived: i64) {
-        let start = self.clock.max(arrived).max(self.receive_free);
+    pub(super) fn receive(&mut self, cursor: &mut Cursor<'_, T>, costs: &Costs, arrived: T) {
+        let start = self.clock.later(arrived).later(self.receive_free);
         self.clock = self.finish(cursor, start, costs.receive);
-        self.receive_free = start + costs.busy;
+        self.receive_free = start.plus(costs.busy);
     }
 
     /// Takes the bytes that it asked for; says when their last one left the sender.
     #[inline]
-    pub(super) fn take(&mut self, cursor: &mut Cursor<'_>, costs: &Costs, asked: i64) -> i64 {
-        let there = (asked + 2 * costs.latency + costs.bytes).max(self.receive_free);
-        self.receive_free = there + costs.busy;
-        self.clock = self.finish(cursor, self.clock.max(there), costs.receive);
-        there - costs.latency
+    pub(super) fn take(&mut self, cursor: &mut Cursor<'_, T>, costs: &Costs, asked: T) -> T {
+        let there = asked.plus(2 * costs.latency + costs.bytes).later(self.receive_free);
+        self.receive_free = there.plus(costs.busy);
+        self.clock = self.finish(cursor, self.clock.later(there), costs.receive);
+        there.plus(-costs.latency)
     }
 }
 
-impl<'a> JobMachine<'a> {
+impl<'a, T: Time> JobMachine<'a, T> {
     /// Lets each message take such a share of a link's time, in thousandths, until it is given back.
     pub(crate) fn share_links(&mut self, share: u64) {
         self.share = share;
@@ -118,9 +118,9 @@ impl<'a> JobMachine<'a> {
         let costs = self.costs(payload, false)?;
         self.step_and_send(|at, rank, cursor, sent| {
             if to(at).is_some() {
-                let start = rank.clock.max(rank.send_free);
+                let start = rank.clock.later(rank.send_free);
                 rank.clock = rank.finish(cursor, start, costs.send);
-                rank.send_free = start + costs.busy;
+                rank.send_free = start.plus(costs.busy);
                 *sent = rank.clock;
             }
         })
@@ -160,14 +160,14 @@ impl<'a> JobMachine<'a> {
     }
 
     /// When each rank's last message left.
-    pub(crate) fn sent(&self) -> &[i64] {
+    pub(crate) fn sent(&self) -> &[T] {
         &self.sent
     }
 
     /// Receives messages that left at given times.
     pub(crate) fn receive_of(
         &mut self,
-        sent: &[i64],
+        sent: &[T],
         payload: Payload,
         source: impl Fn(usize) -> Option<usize> + Sync,
     ) -> Result<(), ScaleError> {
@@ -177,7 +177,7 @@ impl<'a> JobMachine<'a> {
         let costs = self.costs(payload, false)?;
         self.step(|at, rank, cursor| {
             if let Some(source) = source(at) {
-                rank.receive(cursor, &costs, sent[source] + costs.latency + costs.bytes);
+                rank.receive(cursor, &costs, sent[source].plus(costs.latency + costs.bytes));
             }
         })
     }
@@ -220,9 +220,9 @@ impl<'a> JobMachine<'a> {
         let (overhead, gap) = (self.network.overhead().get(), self.network.gap().get());
         self.step_and_send(|at, rank, cursor, sent| {
             if to(at).is_some() {
-                let start = rank.clock.max(rank.send_free);
+                let start = rank.clock.later(rank.send_free);
                 rank.clock = rank.finish(cursor, start, overhead);
-                rank.send_free = start + gap;
+                rank.send_free = start.plus(gap);
                 *sent = rank.clock;
             }
         })
@@ -232,7 +232,7 @@ impl<'a> JobMachine<'a> {
     /// each left its sender is noted as what its receiver sent.
     pub(crate) fn take_of(
         &mut self,
-        announced: &[i64],
+        announced: &[T],
         payload: Payload,
         to: impl Fn(usize) -> Option<usize> + Sync,
         source: impl Fn(usize) -> Option<usize> + Sync,
@@ -244,7 +244,7 @@ impl<'a> JobMachine<'a> {
         let costs = self.costs(payload, true)?;
         self.step_and_send(|at, rank, cursor, left| {
             if let Some(source) = source(at) {
-                let heard = rank.clock.max(announced[source] + costs.latency);
+                let heard = rank.clock.later(announced[source].plus(costs.latency));
                 let asked = rank.finish(cursor, heard, costs.overhead);
                 rank.clock = asked;
                 *left = rank.take(cursor, &costs, asked);
@@ -253,12 +253,12 @@ impl<'a> JobMachine<'a> {
     }
 
     /// Ranks go on when their bytes have left.
-    pub(crate) fn leave(&mut self, left: impl Fn(usize) -> Option<i64> + Sync) -> Result<(), ScaleError> {
+    pub(crate) fn leave(&mut self, left: impl Fn(usize) -> Option<T> + Sync) -> Result<(), ScaleError> {
         let gap = if self.has_nodes() { 0 } else { self.network.gap().get() };
         self.step(|at, rank, _| {
             if let Some(left) = left(at) {
-                rank.clock = rank.clock.max(left);
-                rank.send_free = rank.send_free.max(left + gap);
+                rank.clock = rank.clock.later(left);
+                rank.send_free = rank.send_free.later(left.plus(gap));
             }
         })
     }

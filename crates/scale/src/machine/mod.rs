@@ -14,6 +14,7 @@
 mod card;
 mod messages;
 mod nodes;
+mod time;
 mod window;
 
 use becalm_units::Nanos;
@@ -27,6 +28,8 @@ use crate::{ScaleError, noise};
 use card::Card;
 
 pub(crate) use messages::Payload;
+pub use time::Time;
+pub(crate) use time::{HeldUp, Traced};
 
 /// Ranks from which on all cores are used; below, starting them costs more than it gains.
 pub const PARALLEL_RANKS: usize = 1 << 16;
@@ -42,51 +45,55 @@ const STEPS_UNCHECKED: u32 = 1 << 12;
 
 /// What every step touches.
 #[derive(Clone, Copy, Debug)]
-struct Rank {
-    clock: i64,
+struct Rank<T> {
+    clock: T,
     /// When the next detour starts that has not ended at the clock; it may have begun.
     quiet_until: i64,
-    send_free: i64,
-    receive_free: i64,
+    send_free: T,
+    receive_free: T,
 }
 
 /// A rank's place on its trace; only noise touches it.
-#[derive(Clone, Copy, Debug)]
-struct Cursor<'a> {
+#[derive(Clone, Debug)]
+struct Cursor<'a, T: Time> {
     trace: &'a NoiseTrace,
     slot: u32,
     /// What turns its lap's positions on the circle into times.
     shift: i64,
+    notes: T::Notes,
 }
 
 /// The ranks of a job, each with a clock of its own that noise delays.
 #[derive(Clone, Debug)]
-pub struct JobMachine<'a> {
+pub struct JobMachine<'a, T: Time = i64> {
     network: Network,
     /// Of a link's time, what each message takes from all others: see [`Network::share`].
     share: u64,
-    ranks: Vec<Rank>,
-    cursors: Vec<Cursor<'a>>,
+    ranks: Vec<Rank<T>>,
+    cursors: Vec<Cursor<'a, T>>,
     /// When each rank's message of this step left.
-    sent: Vec<i64>,
-    spare: Vec<i64>,
+    sent: Vec<T>,
+    spare: Vec<T>,
     /// How many ranks share a node; the last node may have fewer.
     per_node: usize,
     /// The card of each node; none where every rank has a node for itself, as then its own times tell when it is free.
-    cards: Vec<Card>,
+    cards: Vec<Card<T>>,
     steps: u32,
 }
 
-impl Rank {
+impl<T: Time> Rank<T> {
     /// When the rank will have done the work that it starts at `start`, not before its clock.
     #[inline]
-    fn finish(&mut self, cursor: &mut Cursor<'_>, start: i64, work: i64) -> i64 {
-        let end = start + work;
-        if end <= self.quiet_until || work == 0 { end } else { self.finish_in_noise(cursor, start, work) }
+    fn finish(&mut self, cursor: &mut Cursor<'_, T>, start: T, work: i64) -> T {
+        if start.ns() + work <= self.quiet_until || work == 0 {
+            return start.plus(work);
+        }
+        let end = self.finish_in_noise(cursor, start.ns(), work);
+        start.held_up(end, work, &mut cursor.notes)
     }
 
     #[cold]
-    fn finish_in_noise(&mut self, cursor: &mut Cursor<'_>, mut now: i64, mut work: i64) -> i64 {
+    fn finish_in_noise(&mut self, cursor: &mut Cursor<'_, T>, mut now: i64, mut work: i64) -> i64 {
         let (starts, durations) = (cursor.trace.starts_ns(), cursor.trace.durations_ns());
         let length = cursor.trace.length_ns();
         // Whole laps of waiting are skipped, then whole laps of work.
@@ -137,26 +144,38 @@ impl<'a> JobMachine<'a> {
     /// # Errors
     /// [`ScaleError::NoRanks`].
     pub fn new(network: Network, starts: &[(&'a NoiseTrace, i64)]) -> Result<Self, ScaleError> {
+        Self::with_times(network, starts)
+    }
+}
+
+impl<'a, T: Time> JobMachine<'a, T> {
+    /// The same, with times of any kind.
+    ///
+    /// # Errors
+    /// [`ScaleError::NoRanks`].
+    pub(crate) fn with_times(network: Network, starts: &[(&'a NoiseTrace, i64)]) -> Result<Self, ScaleError> {
         if starts.is_empty() {
             return Err(ScaleError::NoRanks);
         }
-        let cursors: Vec<Cursor<'a>> = starts
+        let cursors: Vec<Cursor<'a, T>> = starts
             .iter()
-            .map(|(trace, offset)| {
+            .enumerate()
+            .map(|(rank, (trace, offset))| {
                 let offset = offset.rem_euclid(trace.length_ns());
                 let first = trace.first_ending_after(offset);
                 let count = trace.len().max(1) as i64;
                 let slot = first.rem_euclid(count) as u32;
-                Cursor { trace, slot, shift: first.div_euclid(count) * trace.length_ns() - offset }
+                let shift = first.div_euclid(count) * trace.length_ns() - offset;
+                Cursor { trace, slot, shift, notes: T::notes(rank) }
             })
             .collect();
-        let rank = |cursor: &Cursor<'_>| {
+        let rank = |cursor: &Cursor<'_, T>| {
             let next = cursor.trace.starts_ns().get(cursor.slot as usize);
             let quiet_until = next.map_or(i64::MAX, |start| start + cursor.shift);
-            Rank { clock: 0, quiet_until, send_free: 0, receive_free: 0 }
+            Rank { clock: T::default(), quiet_until, send_free: T::default(), receive_free: T::default() }
         };
         let ranks = cursors.iter().map(rank).collect();
-        let sent = vec![0; cursors.len()];
+        let sent = vec![T::default(); cursors.len()];
         let (spare, cards) = (sent.clone(), Vec::new());
         Ok(Self { network, share: ALONE, ranks, spare, sent, cursors, per_node: 1, cards, steps: 0 })
     }
@@ -199,27 +218,32 @@ impl<'a> JobMachine<'a> {
     /// For a rank that there is not.
     #[must_use]
     pub fn clock(&self, rank: usize) -> Nanos {
-        Nanos::new(self.ranks[rank].clock)
+        Nanos::new(self.ranks[rank].clock.ns())
     }
 
     /// The clock of the rank that is last.
     #[must_use]
     pub fn latest(&self) -> Nanos {
-        Nanos::new(self.ranks.iter().map(|rank| rank.clock).max().unwrap_or(0))
+        Nanos::new(self.latest_time().ns())
+    }
+
+    /// The same as a time; of equal ones that of the first rank.
+    pub(crate) fn latest_time(&self) -> T {
+        self.ranks.iter().map(|rank| rank.clock).reduce(T::later).unwrap_or_default()
     }
 
     /// One pass over all ranks.
-    fn step(&mut self, each: impl Fn(usize, &mut Rank, &mut Cursor<'a>) + Sync) -> Result<(), ScaleError> {
+    fn step(&mut self, each: impl Fn(usize, &mut Rank<T>, &mut Cursor<'a, T>) + Sync) -> Result<(), ScaleError> {
         self.step_and_send(|at, rank, cursor, _| each(at, rank, cursor))
     }
 
     /// One pass over all ranks and the times at which their messages leave.
     fn step_and_send(
         &mut self,
-        each: impl Fn(usize, &mut Rank, &mut Cursor<'a>, &mut i64) + Sync,
+        each: impl Fn(usize, &mut Rank<T>, &mut Cursor<'a, T>, &mut T) + Sync,
     ) -> Result<(), ScaleError> {
         let each = &each;
-        let pass = |first: usize, ranks: &mut [Rank], cursors: &mut [Cursor<'a>], sent: &mut [i64]| {
+        let pass = |first: usize, ranks: &mut [Rank<T>], cursors: &mut [Cursor<'a, T>], sent: &mut [T]| {
             for (at, ((rank, cursor), sent)) in ranks.iter_mut().zip(cursors).zip(sent).enumerate() {
                 each(first + at, rank, cursor, sent);
             }
@@ -275,9 +299,9 @@ impl<'a> JobMachine<'a> {
     fn shape(&self) -> impl Iterator<Item = (i64, i64, i64)> + '_ {
         let latest = self.latest().get();
         // A network that is free before its rank is free does not matter.
-        let rank = move |rank: &Rank| {
-            let free = |free: i64| free.max(rank.clock) - latest;
-            (rank.clock - latest, free(rank.send_free), free(rank.receive_free))
+        let rank = move |rank: &Rank<T>| {
+            let free = |free: T| free.later(rank.clock).ns() - latest;
+            (rank.clock.ns() - latest, free(rank.send_free), free(rank.receive_free))
         };
         self.ranks.iter().map(rank).chain(self.shape_of_cards())
     }
@@ -293,7 +317,7 @@ impl<'a> JobMachine<'a> {
 
     /// The clock of the rank that is first.
     fn earliest(&self) -> i64 {
-        self.ranks.iter().map(|rank| rank.clock).min().unwrap_or(0)
+        self.ranks.iter().map(|rank| rank.clock.ns()).min().unwrap_or(0)
     }
 
     /// Whether the machine, without noise, would go on as the other one: all its clocks are later by the same time.
@@ -302,8 +326,8 @@ impl<'a> JobMachine<'a> {
     }
 
     /// Ranks wait: none goes on before the given time of its own.
-    pub(crate) fn wait(&mut self, until: impl Fn(usize) -> i64 + Sync) -> Result<(), ScaleError> {
-        self.step(|at, rank, _| rank.clock = rank.clock.max(until(at)))
+    pub(crate) fn wait(&mut self, until: impl Fn(usize) -> T + Sync) -> Result<(), ScaleError> {
+        self.step(|at, rank, _| rank.clock = rank.clock.later(until(at)))
     }
 
     /// Ranks that `works` tells work.
@@ -316,7 +340,8 @@ impl<'a> JobMachine<'a> {
     }
 
     /// The latest clock of each run of ranks.
-    pub(crate) fn latest_of_each(&self, ranks: usize) -> Vec<i64> {
-        self.ranks.chunks(ranks).map(|node| node.iter().map(|rank| rank.clock).max().unwrap_or(0)).collect()
+    pub(crate) fn latest_of_each(&self, ranks: usize) -> Vec<T> {
+        let latest = |node: &[Rank<T>]| node.iter().map(|rank| rank.clock).reduce(T::later).unwrap_or_default();
+        self.ranks.chunks(ranks).map(latest).collect()
     }
 }

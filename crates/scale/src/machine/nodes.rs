@@ -14,7 +14,7 @@ use std::collections::BinaryHeap;
 
 use super::card::Card;
 use super::messages::Costs;
-use super::{ALONE, CHUNK, Cursor, JobMachine, PARALLEL_RANKS, Payload, Rank};
+use super::{ALONE, CHUNK, Cursor, JobMachine, PARALLEL_RANKS, Payload, Rank, Time};
 use crate::ScaleError;
 use crate::workers::{Task, run_all};
 
@@ -32,12 +32,12 @@ impl BothCosts {
 }
 
 /// A node in a step.
-struct NodeView<'v, 'a> {
+struct NodeView<'v, 'a, T: Time> {
     /// The number of its first rank.
     first: usize,
-    ranks: &'v mut [Rank],
-    cursors: &'v mut [Cursor<'a>],
-    card: &'v mut Card,
+    ranks: &'v mut [Rank<T>],
+    cursors: &'v mut [Cursor<'a, T>],
+    card: &'v mut Card<T>,
 }
 
 /// Names the other rank of a message, by a rank and the number of one of its messages. Without a type of its own, as all
@@ -48,27 +48,26 @@ pub(super) type Other<'f> = &'f (dyn Fn(usize, usize) -> Option<usize> + Sync);
 type Waiting = (i64, usize, usize);
 
 /// One message of a rank of a node, in the order of ranks, and of a rank in that in which it goes through them.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Listed {
+#[derive(Clone, Copy)]
+struct Listed<T> {
     /// The rank within its node.
     at: usize,
     /// When it arrived; 0 for one that is sent.
-    arrived: i64,
+    arrived: T,
     number: usize,
     within: bool,
 }
 
 /// Memory that one node after the other uses: taking it anew would take longer than the messages.
-#[derive(Default)]
-struct Scratch {
-    lists: Vec<Listed>,
+struct Scratch<T> {
+    lists: Vec<Listed<T>>,
     /// When a rank is ready, the rank, its message's place in the list.
     ready: BinaryHeap<Reverse<Waiting>>,
     /// The same, sorted, where no rank has several.
     once: Vec<Waiting>,
 }
 
-impl NodeView<'_, '_> {
+impl<T: Time> NodeView<'_, '_, T> {
     fn holds(&self, rank: usize) -> bool {
         (self.first..self.first + self.ranks.len()).contains(&rank)
     }
@@ -77,14 +76,14 @@ impl NodeView<'_, '_> {
     /// or later; but what was announced is sent when its receiver asks, on whatever node that is: then `earliest` is the clock of the
     /// first rank of all.
     fn forget(&mut self, earliest: Option<i64>) {
-        let own = || self.ranks.iter().map(|rank| rank.clock).min().unwrap_or(0);
+        let own = || self.ranks.iter().map(|rank| rank.clock.ns()).min().unwrap_or(0);
         let earliest = earliest.unwrap_or_else(own);
         self.card.sends.forget(earliest);
         self.card.receives.forget(earliest);
     }
 
     /// Lets a rank work from a time on, which is not before its clock.
-    fn work(&mut self, at: usize, start: i64, work: i64) -> i64 {
+    fn work(&mut self, at: usize, start: T, work: i64) -> T {
         let rank = &mut self.ranks[at];
         rank.clock = rank.finish(&mut self.cursors[at], start, work);
         rank.clock
@@ -92,12 +91,12 @@ impl NodeView<'_, '_> {
 
     /// Sends a message or announces it: with what it costs the CPU, and how long it keeps the card or, within the node, the
     /// rank's next one away.
-    fn send(&mut self, at: usize, within: bool, cpu: i64, busy: i64) -> i64 {
+    fn send(&mut self, at: usize, within: bool, cpu: i64, busy: i64) -> T {
         let ready = self.ranks[at].clock;
         let start = if within {
             let rank = &mut self.ranks[at];
-            let start = ready.max(rank.send_free);
-            rank.send_free = start + busy;
+            let start = ready.later(rank.send_free);
+            rank.send_free = start.plus(busy);
             start
         } else {
             self.card.sends.take(ready, busy)
@@ -106,13 +105,13 @@ impl NodeView<'_, '_> {
     }
 
     /// When a message that is there at a time may be received.
-    fn bring(&mut self, at: usize, within: bool, there: i64, busy: i64) -> i64 {
+    fn bring(&mut self, at: usize, within: bool, there: T, busy: i64) -> T {
         if !within {
             return self.card.receives.take(there, busy);
         }
         let rank = &mut self.ranks[at];
-        let start = there.max(rank.receive_free);
-        rank.receive_free = start + busy;
+        let start = there.later(rank.receive_free);
+        rank.receive_free = start.plus(busy);
         start
     }
 
@@ -135,14 +134,14 @@ impl NodeView<'_, '_> {
     }
 }
 
-impl Scratch {
+impl<T: Time> Scratch<T> {
     /// Lets a node's ranks go through the listed messages, each through its own one after the other, always the rank that is ready
     /// first: `ready` says when a rank is ready for a message, which hangs on its own messages only, and `each` does it.
     fn in_order<'v, 'a>(
         &mut self,
-        node: &mut NodeView<'v, 'a>,
-        ready: impl Fn(&NodeView<'v, 'a>, &Listed) -> i64,
-        mut each: impl FnMut(&mut NodeView<'v, 'a>, &Listed),
+        node: &mut NodeView<'v, 'a, T>,
+        ready: impl Fn(&NodeView<'v, 'a, T>, &Listed<T>) -> i64,
+        mut each: impl FnMut(&mut NodeView<'v, 'a, T>, &Listed<T>),
     ) {
         let Self { lists, ready: heap, once } = self;
         if lists.windows(2).all(|two| two[0].at < two[1].at) {
@@ -166,7 +165,7 @@ impl Scratch {
     }
 }
 
-impl<'a> JobMachine<'a> {
+impl<'a, T: Time> JobMachine<'a, T> {
     /// Whether ranks share nodes.
     pub(super) fn has_nodes(&self) -> bool {
         self.per_node > 1
@@ -183,21 +182,24 @@ impl<'a> JobMachine<'a> {
     /// One pass over all nodes, each with the rows of its ranks.
     fn step_nodes(
         &mut self,
-        rows: &mut [i64],
+        rows: &mut [T],
         width: usize,
-        each: impl Fn(&mut NodeView<'_, 'a>, &mut [i64], &mut Scratch) + Sync,
+        each: impl Fn(&mut NodeView<'_, 'a, T>, &mut [T], &mut Scratch<T>) + Sync,
     ) -> Result<(), ScaleError> {
         let per_node = self.per_node;
         let each = &each;
-        let pass =
-            |first: usize, ranks: &mut [Rank], cursors: &mut [Cursor<'a>], cards: &mut [Card], rows: &mut [i64]| {
-                let nodes = ranks.chunks_mut(per_node).zip(cursors.chunks_mut(per_node)).zip(cards);
-                let nodes = nodes.zip(rows.chunks_mut(per_node * width)).enumerate();
-                let mut scratch = Scratch::default();
-                for (number, (((ranks, cursors), card), rows)) in nodes {
-                    each(&mut NodeView { first: first + number * per_node, ranks, cursors, card }, rows, &mut scratch);
-                }
-            };
+        let pass = |first: usize,
+                    ranks: &mut [Rank<T>],
+                    cursors: &mut [Cursor<'a, T>],
+                    cards: &mut [Card<T>],
+                    rows: &mut [T]| {
+            let nodes = ranks.chunks_mut(per_node).zip(cursors.chunks_mut(per_node)).zip(cards);
+            let nodes = nodes.zip(rows.chunks_mut(per_node * width)).enumerate();
+            let mut scratch = Scratch { lists: Vec::new(), ready: BinaryHeap::new(), once: Vec::new() };
+            for (number, (((ranks, cursors), card), rows)) in nodes {
+                each(&mut NodeView { first: first + number * per_node, ranks, cursors, card }, rows, &mut scratch);
+            }
+        };
         let pass = &pass;
         if self.ranks.len() < PARALLEL_RANKS {
             pass(0, &mut self.ranks, &mut self.cursors, &mut self.cards, rows);
@@ -218,7 +220,7 @@ impl<'a> JobMachine<'a> {
     /// Ranks send messages to those that `to` names, or announce them; when each has left, or is announced, is in its row.
     pub(super) fn send_rows(
         &mut self,
-        rows: &mut [i64],
+        rows: &mut [T],
         width: usize,
         (payload, announce): (Payload, bool),
         to: Other<'_>,
@@ -229,9 +231,9 @@ impl<'a> JobMachine<'a> {
             node.forget(earliest);
             scratch.lists.clear();
             node.each_message(width, to, |node, at, number, to| {
-                scratch.lists.push(Listed { at, arrived: 0, number, within: node.holds(to) });
+                scratch.lists.push(Listed { at, arrived: T::default(), number, within: node.holds(to) });
             });
-            let ready = |node: &NodeView<'_, '_>, listed: &Listed| node.ranks[listed.at].clock;
+            let ready = |node: &NodeView<'_, '_, T>, listed: &Listed<T>| node.ranks[listed.at].clock.ns();
             scratch.in_order(node, ready, |node, &Listed { at, number, within, .. }| {
                 let costs = costs.of(within);
                 let busy = if announce { costs.gap } else { costs.busy };
@@ -243,28 +245,30 @@ impl<'a> JobMachine<'a> {
     /// Ranks receive messages that left at given times, as they come, of equal ones that with the lower number first.
     pub(super) fn receive_rows(
         &mut self,
-        sent: &[i64],
+        sent: &[T],
         width: usize,
         payload: Payload,
         from: Other<'_>,
     ) -> Result<(), ScaleError> {
         let costs = self.both_costs(payload, false)?;
-        let mut nothing = vec![0; self.ranks.len() * width];
+        let mut nothing = vec![T::default(); self.ranks.len() * width];
         self.step_nodes(&mut nothing, width, |node, _, scratch| {
             scratch.lists.clear();
             node.each_message(width, from, |node, at, number, from| {
                 let within = node.holds(from);
                 let costs = costs.of(within);
-                let arrived = sent[from * width + number] + costs.latency + costs.bytes;
+                let arrived = sent[from * width + number].plus(costs.latency + costs.bytes);
                 scratch.lists.push(Listed { at, arrived, number, within });
             });
             if width > 1 {
-                scratch.lists.sort_unstable();
+                scratch.lists.sort_unstable_by_key(|listed| (listed.at, listed.arrived.ns(), listed.number));
             }
-            let ready = |node: &NodeView<'_, '_>, listed: &Listed| node.ranks[listed.at].clock.max(listed.arrived);
+            let ready = |node: &NodeView<'_, '_, T>, listed: &Listed<T>| {
+                node.ranks[listed.at].clock.ns().max(listed.arrived.ns())
+            };
             scratch.in_order(node, ready, |node, &Listed { at, arrived, within, .. }| {
                 let costs = costs.of(within);
-                let start = node.bring(at, within, node.ranks[at].clock.max(arrived), costs.busy);
+                let start = node.bring(at, within, node.ranks[at].clock.later(arrived), costs.busy);
                 node.work(at, start, costs.receive);
             });
         })
@@ -274,71 +278,71 @@ impl<'a> JobMachine<'a> {
     /// each left its sender.
     pub(super) fn take_rows(
         &mut self,
-        announced: &[i64],
+        announced: &[T],
         width: usize,
         payload: Payload,
         to: Other<'_>,
         from: Other<'_>,
-    ) -> Result<Vec<i64>, ScaleError> {
+    ) -> Result<Vec<T>, ScaleError> {
         let costs = self.both_costs(payload, true)?;
-        let mut asked = vec![0; announced.len()];
+        let mut asked = vec![T::default(); announced.len()];
         self.step_nodes(&mut asked, width, |node, asked, _| {
-            let mut heard: Vec<(usize, i64, usize, bool)> = Vec::new();
+            let mut heard: Vec<(usize, T, usize, bool)> = Vec::new();
             for (at, number, from) in node.messages(width, from) {
                 let within = node.holds(from);
-                heard.push((at, announced[from * width + number] + costs.of(within).latency, number, within));
+                heard.push((at, announced[from * width + number].plus(costs.of(within).latency), number, within));
             }
-            heard.sort_unstable();
+            heard.sort_unstable_by_key(|(at, heard, number, _)| (*at, heard.ns(), *number));
             for (at, heard, number, within) in heard {
-                let start = node.ranks[at].clock.max(heard);
+                let start = node.ranks[at].clock.later(heard);
                 asked[at * width + number] = node.work(at, start, costs.of(within).overhead);
             }
         })?;
         // The senders' cards move the bytes as they are asked for them.
-        let mut there = vec![0; announced.len()];
+        let mut there = vec![T::default(); announced.len()];
         self.step_nodes(&mut there, width, |node, there, _| {
-            let mut wanted: Vec<Waiting> = Vec::new();
+            let mut wanted: Vec<(T, usize, usize)> = Vec::new();
             for (at, number, to) in node.messages(width, to) {
                 let within = node.holds(to);
                 let costs = costs.of(within);
-                let ready = asked[to * width + number] + costs.latency;
-                there[at * width + number] = ready + costs.bytes + costs.latency;
+                let ready = asked[to * width + number].plus(costs.latency);
+                there[at * width + number] = ready.plus(costs.bytes + costs.latency);
                 if !within {
                     wanted.push((ready, at, number));
                 }
             }
-            wanted.sort_unstable();
+            wanted.sort_unstable_by_key(|(ready, at, number)| (ready.ns(), *at, *number));
             let costs = &costs.between;
             for (ready, at, number) in wanted {
                 let start = node.card.sends.take(ready, costs.busy);
-                there[at * width + number] = start + costs.bytes + costs.latency;
+                there[at * width + number] = start.plus(costs.bytes + costs.latency);
             }
         })?;
         // The receivers' cards bring them, and their CPUs take them.
         let mut left = asked;
         self.step_nodes(&mut left, width, |node, left, _| {
-            let mut come: Vec<(Waiting, bool)> = Vec::new();
+            let mut come: Vec<((T, usize, usize), bool)> = Vec::new();
             for (at, number, from) in node.messages(width, from) {
                 come.push(((there[from * width + number], at, number), node.holds(from)));
             }
-            come.sort_unstable();
+            come.sort_unstable_by_key(|((arrived, at, number), _)| (arrived.ns(), *at, *number));
             for ((arrived, at, number), within) in come {
                 let costs = costs.of(within);
                 let brought = node.bring(at, within, arrived, costs.busy);
-                left[at * width + number] = brought - costs.latency;
-                node.work(at, node.ranks[at].clock.max(brought), costs.receive);
+                left[at * width + number] = brought.plus(-costs.latency);
+                node.work(at, node.ranks[at].clock.later(brought), costs.receive);
             }
         })?;
         Ok(left)
     }
 
     /// Ranks go on when the bytes of all messages have left that they sent to those that `to` names.
-    pub(super) fn leave_rows(&mut self, left: &[i64], width: usize, to: Other<'_>) -> Result<(), ScaleError> {
-        let mut nothing = vec![0; left.len()];
+    pub(super) fn leave_rows(&mut self, left: &[T], width: usize, to: Other<'_>) -> Result<(), ScaleError> {
+        let mut nothing = vec![T::default(); left.len()];
         self.step_nodes(&mut nothing, width, |node, _, _| {
             for (at, number, to) in node.messages(width, to) {
                 let rank = &mut node.ranks[at];
-                rank.clock = rank.clock.max(left[to * width + number]);
+                rank.clock = rank.clock.later(left[to * width + number]);
             }
         })
     }
@@ -352,7 +356,7 @@ impl<'a> JobMachine<'a> {
         from: Other<'_>,
     ) -> Result<(), ScaleError> {
         let asked_for = self.network.waits_for_receiver(payload.bytes);
-        let mut sent = vec![0; self.ranks.len() * width];
+        let mut sent = vec![T::default(); self.ranks.len() * width];
         self.send_rows(&mut sent, width, (Payload::plain(payload.bytes), asked_for), to)?;
         if !asked_for {
             return self.receive_rows(&sent, width, payload, from);

@@ -1,13 +1,13 @@
 //! Messages that are under way together, and are received in the order in which they come.
 
-use super::{CHUNK, Cursor, JobMachine, PARALLEL_RANKS, Payload, Rank};
+use super::{CHUNK, Cursor, JobMachine, PARALLEL_RANKS, Payload, Rank, Time};
 use crate::ScaleError;
 use crate::workers::{Task, run_all};
 
 /// The most messages that may be on their way to be received as they come, of all ranks together: they take 16 bytes each.
 const WINDOW_MEMORY: usize = 1 << 28;
 
-impl<'a> JobMachine<'a> {
+impl<'a, T: Time> JobMachine<'a, T> {
     /// Every rank sends a message to those that are `distances` further, one after the other, and then receives as many in the
     /// order in which they come (of equal ones, the nearest sender's first). Messages that are asked for are all asked for
     /// before the first is taken.
@@ -30,49 +30,49 @@ impl<'a> JobMachine<'a> {
         let asked_for = self.network.waits_for_receiver(bytes);
         let costs = self.costs(Payload::plain(bytes), asked_for)?;
         let busy = if asked_for { costs.gap } else { costs.busy };
-        let mut sent = vec![0; ranks * width];
+        let mut sent = vec![T::default(); ranks * width];
         self.step_rows(&mut sent, width, |_, rank, cursor, sent| {
             for sent in sent {
-                let start = rank.clock.max(rank.send_free);
+                let start = rank.clock.later(rank.send_free);
                 rank.clock = rank.finish(cursor, start, costs.send);
-                rank.send_free = start + busy;
+                rank.send_free = start.plus(busy);
                 *sent = rank.clock;
             }
         })?;
-        let mut rows = vec![0; ranks * width];
+        let mut rows = vec![T::default(); ranks * width];
         if !asked_for {
             return self.step_rows(&mut rows, width, |at, rank, cursor, arrivals| {
                 for (number, arrival) in arrivals.iter_mut().enumerate() {
-                    *arrival = sent[source(at, number) * width + number] + costs.latency + costs.bytes;
+                    *arrival = sent[source(at, number) * width + number].plus(costs.latency + costs.bytes);
                 }
-                arrivals.sort_unstable();
+                arrivals.sort_unstable_by_key(|arrival| arrival.ns());
                 arrivals.iter().for_each(|arrival| rank.receive(cursor, &costs, *arrival));
             });
         }
         self.step_rows(&mut rows, width, |at, rank, cursor, left| {
-            let heard = |number: usize| (sent[source(at, number) * width + number] + costs.latency, number);
-            let mut asked: Vec<(i64, usize)> = (0..width).map(heard).collect();
-            asked.sort_unstable();
+            let heard = |number: usize| (sent[source(at, number) * width + number].plus(costs.latency), number);
+            let mut asked: Vec<(T, usize)> = (0..width).map(heard).collect();
+            asked.sort_unstable_by_key(|(time, number)| (time.ns(), *number));
             for (time, _) in &mut asked {
-                rank.clock = rank.finish(cursor, rank.clock.max(*time), costs.overhead);
+                rank.clock = rank.finish(cursor, rank.clock.later(*time), costs.overhead);
                 *time = rank.clock;
             }
             for (asked, number) in asked {
                 left[number] = rank.take(cursor, &costs, asked);
             }
         })?;
-        self.leave(|rank| (0..width).map(|at| rows[target(rank, at) * width + at]).max())
+        self.leave(|rank| (0..width).map(|at| rows[target(rank, at) * width + at]).reduce(T::later))
     }
 
     /// One pass over all ranks, each with `width` numbers of its own.
     fn step_rows(
         &mut self,
-        rows: &mut [i64],
+        rows: &mut [T],
         width: usize,
-        each: impl Fn(usize, &mut Rank, &mut Cursor<'a>, &mut [i64]) + Sync,
+        each: impl Fn(usize, &mut Rank<T>, &mut Cursor<'a, T>, &mut [T]) + Sync,
     ) -> Result<(), ScaleError> {
         let each = &each;
-        let pass = |first: usize, ranks: &mut [Rank], cursors: &mut [Cursor<'a>], rows: &mut [i64]| {
+        let pass = |first: usize, ranks: &mut [Rank<T>], cursors: &mut [Cursor<'a, T>], rows: &mut [T]| {
             for (at, ((rank, cursor), row)) in ranks.iter_mut().zip(cursors).zip(rows.chunks_mut(width)).enumerate() {
                 each(first + at, rank, cursor, row);
             }

@@ -28,6 +28,8 @@ mod part {
     pub(super) const PHASE: f64 = 30.0;
     /// A look at a piece of the delay functions.
     pub(super) const PIECE: f64 = 1.0;
+    /// A step of a rank that shares a node's card: its messages are put in order.
+    pub(super) const CARD: f64 = 8.0;
     /// A grain of one rank's work that meets many detours, among which its end is searched.
     pub(super) const SEARCH: f64 = 20.0;
     /// Numbers of ranks that are tried for a tolerance, worth as many of the largest that is asked for; and lengths of detours, each with
@@ -135,7 +137,9 @@ pub(super) fn steps_of_phases(size: &NoiseSize, question: &Question, ranks: u64,
             Collective::Ideal => size.ideal_phase(question, ranks),
             collective => {
                 let rounds = collective.rounds(ranks, question.bytes, question.per_node) as f64;
-                ranks as f64 * (rounds + size.work(question))
+                let shared = question.per_node.min(ranks) > 1 && collective.uses_cards();
+                let step = if shared { part::CARD } else { 1.0 };
+                ranks as f64 * (step * rounds + size.work(question))
             }
         }
 }

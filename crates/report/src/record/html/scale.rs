@@ -162,8 +162,8 @@ fn added_table(report: &PredictReport<'_>, books: &ClosedBooks) -> HtmlTable {
         table.row(&fields, line);
     });
     table.note =
-        "The latest rank of each phase decides; what it met is booked on the sources. The parts add up to all \
-                  added time."
+        "What the latest rank of each phase met, or with messages the work on the critical path, is booked on the sources. The \
+         parts add up to all booked time."
             .to_owned();
     table
 }

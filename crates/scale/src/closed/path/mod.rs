@@ -1,0 +1,60 @@
+//! Closed books of jobs with messages: along the critical path.
+//!
+//! The rank that ends last was kept by its own work or by a message that it waited for, whose sender was kept by its own, and so on
+//! back to the start. What noise took of the work on this path is booked on the sources of its detours. Other noise came while ranks
+//! waited anyway, and cost nothing.
+//!
+//! Without noise the same path would not be longer than the job without noise, and may be shorter: so much of its noise is hidden,
+//! as the job would have waited all the same. Where ranks share a node's card, or receive messages as they come, noise also changes
+//! their order; where that costs time, the hidden part is negative. What is booked is the added time and the hidden part, to the nanosecond.
+
+use std::collections::HashMap;
+
+use becalm_units::Nanos;
+
+use super::{ClosedBooks, DetourBooks, ReplicaBooks, SlotCosts, of_replicas};
+use crate::ScaleError;
+use crate::machine::HeldUp;
+use crate::noise::{Noise, NoiseTrace};
+use crate::predict::Prediction;
+
+/// The replicas of a prediction with messages at one number of ranks, with their books and so many of the dearest detours.
+///
+/// # Errors
+/// As [`Prediction::row`].
+pub(crate) fn books_along_the_path(
+    prediction: &Prediction<'_>,
+    noise: &Noise,
+    books: &DetourBooks,
+    ranks: u64,
+    dearest: usize,
+) -> Result<ClosedBooks, ScaleError> {
+    let traces: Vec<&NoiseTrace> = noise.traces().collect();
+    let (quiet, paths) = prediction.critical_paths(ranks)?;
+    let replicas = paths.into_iter().map(|path| {
+        let costs = costs_on(&path.held_up, &path.starts, &traces);
+        let added = books.by_source(&traces, &costs);
+        let booked: Nanos = added.iter().copied().sum();
+        let hidden = booked - (path.outcome.total - quiet);
+        (ReplicaBooks { outcome: path.outcome, quiet, added, hidden }, costs)
+    });
+    Ok(of_replicas(books, &traces, ranks, dearest, replicas))
+}
+
+/// What each detour of each trace took of the work on a path, of ranks with these traces and offsets.
+fn costs_on(path: &[HeldUp], starts: &[(&NoiseTrace, i64)], traces: &[&NoiseTrace]) -> Vec<Vec<i64>> {
+    let cpus: HashMap<*const NoiseTrace, usize> =
+        traces.iter().enumerate().map(|(cpu, trace)| (std::ptr::from_ref(*trace), cpu)).collect();
+    let mut costs: Vec<SlotCosts> = traces.iter().map(|trace| SlotCosts::new(trace)).collect();
+    for held_up in path {
+        let (trace, offset) = starts[held_up.rank];
+        let position = (held_up.start + offset).rem_euclid(trace.length_ns());
+        let laps = (held_up.work - 1) / trace.work_ns();
+        let rest = held_up.work - laps * trace.work_ns();
+        costs[cpus[&std::ptr::from_ref(trace)]].add(trace, position, laps, rest);
+    }
+    costs.iter().zip(traces).map(|(costs, trace)| costs.costs(trace)).collect()
+}
+
+#[cfg(test)]
+mod tests;

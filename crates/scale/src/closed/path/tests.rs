@@ -1,0 +1,193 @@
+//! The critical path against what the machine does without all that is not on it, and against what was planted.
+
+use becalm_units::Nanos;
+use proptest::prelude::*;
+
+use super::costs_on;
+use crate::ScaleError;
+use crate::blame::{BlameWanted, blame};
+use crate::collective::{Alltoall, Collective};
+use crate::machine::{JobMachine, Time, Traced};
+use crate::network::Network;
+use crate::noise::NoiseTrace;
+use crate::predict::Question;
+use crate::watch::ReplayWatch;
+
+use super::super::tests::{planted, question};
+
+/// Longer than any job of the tests, so that no detour comes twice.
+const LENGTH: i64 = 1 << 40;
+
+fn collectives() -> impl Strategy<Value = Collective> {
+    let names: Vec<&str> = Collective::names().collect();
+    proptest::sample::select(names).prop_map(|name| name.parse().unwrap())
+}
+
+fn networks() -> impl Strategy<Value = Network> {
+    let times = (0_i64..500, 0_i64..100, 0_i64..400, 0_i64..3_000);
+    (times, prop_oneof![Just(None), (0_u64..400).prop_map(Some)]).prop_map(|((latency, overhead, gap, byte), limit)| {
+        let ns = Nanos::new;
+        let network = Network::new(ns(latency), ns(overhead), ns(gap), byte).unwrap();
+        limit.map_or(network, |limit| network.with_rendezvous_above(limit))
+    })
+}
+
+/// A rank's detours: gaps and lengths.
+fn traces() -> impl Strategy<Value = Vec<Vec<(i64, i64)>>> {
+    let detour = (prop_oneof![1_i64..50, 1_i64..3_000], prop_oneof![1_i64..20, 1_i64..2_000]);
+    proptest::collection::vec(proptest::collection::vec(detour, 0..40), 1..14)
+}
+
+fn trace(detours: &[(i64, i64)]) -> NoiseTrace {
+    NoiseTrace::new(Nanos::new(LENGTH), detours.iter().map(|(start, length)| (Nanos::new(*start), Nanos::new(*length))))
+        .unwrap()
+}
+
+/// What all ranks go through.
+struct Work {
+    network: Network,
+    collective: Collective,
+    bytes: u64,
+    grain: i64,
+    phases: u64,
+    per_node: usize,
+}
+
+impl Work {
+    /// Gives each rank its trace, and plays it; `after` is called behind each phase.
+    fn played<'a, T: Time>(
+        &self,
+        traces: &'a [NoiseTrace],
+        mut after: impl FnMut(&mut JobMachine<'_, T>),
+    ) -> Result<JobMachine<'a, T>, ScaleError> {
+        let starts: Vec<(&NoiseTrace, i64)> = traces.iter().map(|trace| (trace, 0)).collect();
+        let mut machine = JobMachine::<T>::with_times(self.network, &starts)?.with_nodes_of(self.per_node);
+        for _ in 0..self.phases {
+            machine.work(Nanos::new(self.grain))?;
+            self.collective.run(&mut machine, self.bytes)?;
+            after(&mut machine);
+        }
+        Ok(machine)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_500))]
+
+    /// With nothing left but the detours on the critical path, the job ends at the same nanosecond; and without any it is
+    /// not shorter than the path without its noise.
+    #[test]
+    fn nothing_but_the_path_decides_the_end(
+        network in networks(),
+        collective in collectives(),
+        bytes in 1_u64..600,
+        grain in prop_oneof![0_i64..20, 0_i64..4_000],
+        phases in 1_u64..6,
+        gaps in traces(),
+        forgets: bool,
+    ) {
+        // Windows of messages are received as they come, so that noise off the path puts those on it in another order.
+        prop_assume!(!matches!(collective, Collective::Alltoall(Alltoall::Scattered(_))));
+        let work = Work { network, collective, bytes, grain, phases, per_node: 1 };
+        let placed: Vec<Vec<(i64, i64)>> = gaps
+            .iter()
+            .map(|gaps| {
+                let mut at = 0;
+                gaps.iter().map(|(gap, length)| { at += gap + length; (at - length, *length) }).collect()
+            })
+            .collect();
+        let all: Vec<NoiseTrace> = placed.iter().map(|detours| trace(detours)).collect();
+        let plain = work.played::<i64>(&all, |_| ()).unwrap();
+        let traced = work
+            .played::<Traced>(&all, |machine| if forgets { machine.forget_paths() })
+            .unwrap();
+        for rank in 0..all.len() {
+            prop_assert_eq!(plain.clock(rank), traced.clock(rank));
+        }
+        let starts: Vec<(&NoiseTrace, i64)> = all.iter().map(|trace| (trace, 0)).collect();
+        let costs = costs_on(&traced.critical_path(), &starts, &starts.iter().map(|(trace, _)| *trace).collect::<Vec<_>>());
+        let left: Vec<NoiseTrace> = placed
+            .iter()
+            .zip(&costs)
+            .map(|(detours, costs)| {
+                let on_path: Vec<(i64, i64)> =
+                    detours.iter().zip(costs).filter(|(_, cost)| **cost > 0).map(|(detour, _)| *detour).collect();
+                trace(&on_path)
+            })
+            .collect();
+        prop_assert_eq!(work.played::<i64>(&left, |_| ()).unwrap().latest(), plain.latest());
+        let silent: Vec<NoiseTrace> = placed.iter().map(|_| trace(&[])).collect();
+        let quiet = work.played::<i64>(&silent, |_| ()).unwrap().latest();
+        let booked: i64 = costs.iter().flatten().sum();
+        let hidden = booked - (plain.latest() - quiet).get();
+        prop_assert!(hidden >= 0, "{} booked, {} added", booked, plain.latest() - quiet);
+        for (detours, costs) in placed.iter().zip(&costs) {
+            for ((_, length), cost) in detours.iter().zip(costs) {
+                prop_assert!(cost <= length, "no detour comes twice");
+            }
+        }
+    }
+
+    /// Times with paths are the times without, also where ranks share cards.
+    #[test]
+    fn paths_change_no_time(
+        network in networks(),
+        collective in collectives(),
+        bytes in 1_u64..600,
+        grain in 0_i64..4_000,
+        gaps in traces(),
+        per_node in 1_usize..5,
+    ) {
+        let work = Work { network, collective, bytes, grain, phases: 3, per_node };
+        let all: Vec<NoiseTrace> = gaps
+            .iter()
+            .map(|gaps| {
+                let mut at = 0;
+                let placed: Vec<(i64, i64)> =
+                    gaps.iter().map(|(gap, length)| { at += gap + length; (at - length, *length) }).collect();
+                trace(&placed)
+            })
+            .collect();
+        let plain = work.played::<i64>(&all, |_| ()).unwrap();
+        let traced = work.played::<Traced>(&all, |machine| machine.forget_paths()).unwrap();
+        for rank in 0..all.len() {
+            prop_assert_eq!(plain.clock(rank), traced.clock(rank));
+        }
+    }
+}
+
+fn allreduce(phases: u64, seed: u64) -> Question {
+    Question { collective: "allreduce".parse().unwrap(), ..question(1_000_000, phases, 1, false, seed, 2) }
+}
+
+const WANTED: BlameWanted = BlameWanted { without: 3, detours: 10 };
+
+/// As without messages: the rare long source comes first, although it takes the least time.
+#[test]
+fn planted_sources_are_found_in_their_order() {
+    for seed in 1..=30 {
+        let booked = planted(&[(1_000.0, 10_000), (20.0, 100_000), (1.0, 2_000_000)], 20, seed);
+        let blames = blame(&booked, allreduce(600, seed), &[64], WANTED, &[false; 3], ReplayWatch::NOBODY).unwrap();
+        let books = blames[0].books.as_ref().unwrap();
+        let order: Vec<Option<usize>> = books.sources().iter().map(|share| share.source).collect();
+        assert_eq!(order, [Some(2), Some(1), Some(0)], "seed {seed}");
+        assert!(books.dearest.iter().all(|detour| detour.sources[0].0 == Some(2)), "seed {seed}: {:?}", books.dearest);
+        // A single path adds up to the job: what is booked is what was added, and the little that is hidden.
+        let added: f64 = books.sources().iter().map(|share| share.added.mean).sum();
+        assert!((added - books.hidden_ratio() - (blames[0].all.slowdown - 1.0)).abs() < 1e-9, "seed {seed}");
+        assert!(books.hidden_ratio() >= 0.0 && books.hidden_ratio() < 0.1 * added, "seed {seed}: {books:?}");
+    }
+}
+
+/// Where no two sources ever compete for the path, taking one out gains what its books say.
+#[test]
+fn books_equal_removal_where_sources_do_not_compete() {
+    let booked = planted(&[(300.0, 20_000), (20.0, 200_000)], 30, 5);
+    let question = Question { replicas: 8, ..allreduce(30_000, 3) };
+    let blames = blame(&booked, question, &[1], WANTED, &[false; 2], ReplayWatch::NOBODY).unwrap();
+    for share in blames[0].books.as_ref().unwrap().sources() {
+        let without = blames[0].each.iter().find(|without| without.sources == [share.source.unwrap()]).unwrap();
+        let gain = without.gain.unwrap().mean;
+        assert!((gain / share.added.mean - 1.0).abs() < 0.05, "gains {gain}, books {share:?}");
+    }
+}
