@@ -63,9 +63,10 @@ fn recording_memory(claims: &mut Claims, effort: Effort) -> Result<(), String> {
         if cost.success { Ok(cost.peak_bytes) } else { Err("becalm record failed".to_owned()) }
     };
     let segments = ["--segment", "5s"];
-    let (short, long) = (peak(10, &segments)?, peak(30, &segments)?);
-    let (short, long) = (Figure::megabytes(short), Figure::megabytes(long));
-    claims.at_most_times("peak memory of recording 30s in segments of 5s, against 10s", long, short, 1.25);
+    // A moment in which the machine is busy makes one segment larger; both sides have the same time to meet one.
+    let short = [peak(10, &segments)?, peak(10, &segments)?, peak(10, &segments)?].into_iter().fold(0, u64::max);
+    let (short, long) = (Figure::megabytes(short), Figure::megabytes(peak(30, &segments)?));
+    claims.at_most_times("peak memory of recording 30s in segments of 5s, against 10s three times", long, short, 1.25);
     claims.at_most("  of 30s in one segment, as it is without --segment", Figure::megabytes(peak(30, &[])?), 250.0);
     claims.remark(&format!("{INTERRUPTS_HZ} interrupts/s on each of {} CPUs, all of them measured", allowed.len()));
     Ok(())

@@ -138,32 +138,43 @@ pub(crate) mod cost {
     const ASKED: f64 = 200.0;
     /// One look-up of a piece among the offsets.
     pub(crate) const LOOK_UP: f64 = 20.0;
-    /// One phase of the skyline; and what it takes more where a phase that walks visits many pieces, by their root. Measured from 20 visits
-    /// (16,384 ranks of a recording with a million pieces) to 9,000 (64 ranks).
+    /// One phase of the skyline; and what it takes more where a phase that walks visits many pieces, by their root, under noise so dense
+    /// that a grain meets this many detours. Measured from 20 visits (16,384 ranks of a recording with a million pieces and 15 detours
+    /// in a grain) to 9,000 (64 ranks); with 0.2 detours in a grain, 0.8 us for 16,384 ranks and 1.3 us for 512.
     const SKYLINE_PHASE: f64 = 600.0;
     const SKYLINE_ROOT: f64 = 200.0;
+    const DENSE: f64 = 2.0;
+
+    /// Detours that a grain meets in all of a trace's noise.
+    fn met(table: &DelayTable<'_>, trace: &crate::NoiseTrace) -> f64 {
+        let rest = (table.grain().get() as f64).min(trace.work_ns() as f64);
+        trace.len() as f64 * rest / trace.work_ns() as f64
+    }
 
     /// A phase of the plain replay of these units.
     pub(super) fn plain(table: &DelayTable<'_>, index: &[OffsetIndex]) -> f64 {
         let kinds = table.kinds().iter().zip(index);
         let unit = |kind: &crate::delay::ReplayUnit<'_>| -> f64 {
-            let met = |trace: &&crate::NoiseTrace| {
-                let rest = (table.grain().get() as f64).min(trace.work_ns() as f64);
-                RANK + DETOUR * trace.len() as f64 * rest / trace.work_ns() as f64
-            };
-            kind.traces.iter().map(met).sum()
+            kind.traces.iter().map(|trace| RANK + DETOUR * met(table, trace)).sum()
         };
         kinds.map(|(kind, index)| index.len() as f64 * unit(kind)).sum()
     }
 
+    /// What a phase of the skyline takes for the root of the visits of one that walks.
+    pub(super) fn skyline_root(table: &DelayTable<'_>) -> f64 {
+        let traces = || table.kinds().iter().flat_map(|kind| &kind.traces);
+        let met = traces().map(|trace| met(table, trace)).sum::<f64>() / traces().count().max(1) as f64;
+        SKYLINE_ROOT * (met / DENSE).clamp(0.01, 1.0)
+    }
+
     /// A phase of the skyline, where one that walks visits so many pieces.
-    pub(super) fn skyline(visits: f64) -> f64 {
-        SKYLINE_PHASE + SKYLINE_ROOT * visits.sqrt()
+    pub(super) fn skyline(root: f64, visits: f64) -> f64 {
+        SKYLINE_PHASE + root * visits.sqrt()
     }
 
     /// From how many visits on a phase of the skyline takes longer than this.
-    pub(super) fn skyline_visits(phase: f64) -> f64 {
-        ((phase - SKYLINE_PHASE).max(0.0) / SKYLINE_ROOT).powi(2)
+    pub(super) fn skyline_visits(root: f64, phase: f64) -> f64 {
+        ((phase - SKYLINE_PHASE).max(0.0) / root).powi(2)
     }
 
     /// A phase by bounds. The best so far is passed about as often as the logarithm of the units grows.
@@ -179,9 +190,10 @@ fn choose(table: &DelayTable<'_>, index: &[OffsetIndex]) -> Method {
     let bounded = cost::bounded(table, index);
     let each = plain.min(bounded);
     // More visits decide nothing.
-    let enough = (each / cost::LOOK_UP).max(cost::skyline_visits(each));
+    let root = cost::skyline_root(table);
+    let enough = (each / cost::LOOK_UP).max(cost::skyline_visits(root, each));
     let visits = walk::expected_visits(table, index, enough);
-    let (walk, skyline) = (visits * cost::LOOK_UP, cost::skyline(visits));
+    let (walk, skyline) = (visits * cost::LOOK_UP, cost::skyline(root, visits));
     if each <= walk.min(skyline) {
         if plain <= bounded { Method::Plain } else { Method::Bounded }
     } else if walk <= skyline {

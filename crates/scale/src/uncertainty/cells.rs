@@ -72,15 +72,6 @@ impl Collected {
 pub(super) struct CellDistribution(pub Vec<f64>);
 
 impl CellDistribution {
-    /// The probability of a delay above that, with cells taken as even.
-    pub(super) fn above(&self, delay: f64) -> f64 {
-        let share = |(at, mass): (usize, &f64)| {
-            let (from, to) = (edge(at), edge(at + 1));
-            mass * ((to - delay.max(from)) / (to - from)).clamp(0.0, 1.0)
-        };
-        self.0.iter().enumerate().map(share).sum()
-    }
-
     /// What delays up to `most` add to the mean of the largest of n, in nanoseconds: the integral of 1 - F^n up to there,
     /// with cells taken as even.
     pub(super) fn mean_of_largest(&self, n: f64, most: f64) -> f64 {

@@ -20,7 +20,7 @@ mod pareto;
 
 use becalm_units::Nanos;
 
-use crate::delay::DelayTable;
+use crate::delay::{DelayTable, TablePiece};
 use crate::noise::Noise;
 use crate::order::UNITS_LIMIT;
 use crate::random::{Purpose, Stream};
@@ -99,9 +99,8 @@ impl RecordingUncertainty {
         let grain = table.grain().get() as f64;
         let tail = if extremes.settled() { None } else { Tail::fit(&extremes.delays()) };
         let tail = tail.map(|tail| {
-            let all = blocks.all();
             let counted = blocks.rate(tail.count(), None);
-            let time = all.above(tail.threshold()) / counted;
+            let time = probability_above(table, tail.threshold()) / counted;
             tail.covering(time, grain)
         });
         Self { grain, recorded: Nanos::new(recorded), blocks, extremes, tail, seed }
@@ -163,6 +162,19 @@ impl RecordingUncertainty {
             is_bounded(&drawn).then(|| self.recorded.get().checked_mul(times).map(Nanos::new)).flatten()
         })
     }
+}
+
+/// The probability that a unit's phase that starts at any time is later than a delay. Not by cells: one that holds the delay may hold
+/// many that are shorter, as where the rarest delays above those of all ticks are looked at.
+fn probability_above(table: &DelayTable<'_>, delay: f64) -> f64 {
+    let kinds = table.kinds();
+    // The longest come first.
+    let longer = table.pieces().iter().take_while(|piece| piece.delay as f64 > delay);
+    let time = |piece: &TablePiece| {
+        let falling = (piece.length - piece.flat) as f64;
+        (piece.flat as f64 + falling.min(piece.delay as f64 - delay)) / kinds[piece.kind as usize].length as f64
+    };
+    longer.map(time).sum::<f64>() / kinds.len() as f64
 }
 
 /// Sorts draws; the ends of the middle 95 %.
