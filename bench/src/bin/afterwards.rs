@@ -53,12 +53,12 @@ fn recording_memory(claims: &mut Claims, effort: Effort) -> Result<(), String> {
     let allowed = sched::allowed_cpus().map_err(|error| error.to_string())?;
     let interrupts: Result<Vec<_>, _> = allowed.iter().map(|cpu| Interrupts::start(cpu, INTERRUPTS_HZ)).collect();
     let _interrupts = interrupts.map_err(|error| format!("no perf event: {error}"))?;
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let peak = |duration: u64, segment: &[&str]| {
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let duration = format!("{}s", effort.share(duration));
         let mut command = Command::new(programs::becalm());
         command.args(["record", "--quiet", "--duration", &duration]).args(segment).arg("--output");
-        let cost = programs::cost(command.arg(folder.path().join(format!("{duration}{}", segment.concat()))), None);
+        let cost = programs::cost(command.arg(folder.path().join("run.becalm")), None);
         let cost = cost.map_err(|error| format!("cannot run becalm: {error}"))?;
         if cost.success { Ok(cost.peak_bytes) } else { Err("becalm record failed".to_owned()) }
     };
