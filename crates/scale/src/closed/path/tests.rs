@@ -11,6 +11,7 @@ use crate::machine::{JobMachine, Time, Traced};
 use crate::network::Network;
 use crate::noise::NoiseTrace;
 use crate::predict::Question;
+use crate::random::{Purpose, Stream};
 use crate::watch::ReplayWatch;
 
 use super::super::tests::{planted, question};
@@ -36,6 +37,16 @@ fn networks() -> impl Strategy<Value = Network> {
 fn traces() -> impl Strategy<Value = Vec<Vec<(i64, i64)>>> {
     let detour = (prop_oneof![1_i64..50, 1_i64..3_000], prop_oneof![1_i64..20, 1_i64..2_000]);
     proptest::collection::vec(proptest::collection::vec(detour, 0..40), 1..14)
+}
+
+/// The detours that come after such gaps: when each begins, and its length.
+fn placed(gaps: &[(i64, i64)]) -> Vec<(i64, i64)> {
+    let mut at = 0;
+    let detour = |(gap, length): &(i64, i64)| {
+        at += gap + length;
+        (at - length, *length)
+    };
+    gaps.iter().map(detour).collect()
 }
 
 fn trace(detours: &[(i64, i64)]) -> NoiseTrace {
@@ -89,13 +100,7 @@ proptest! {
         // Windows of messages are received as they come, so that noise off the path puts those on it in another order.
         prop_assume!(!matches!(collective, Collective::Alltoall(Alltoall::Scattered(_))));
         let work = Work { network, collective, bytes, grain, phases, per_node: 1 };
-        let placed: Vec<Vec<(i64, i64)>> = gaps
-            .iter()
-            .map(|gaps| {
-                let mut at = 0;
-                gaps.iter().map(|(gap, length)| { at += gap + length; (at - length, *length) }).collect()
-            })
-            .collect();
+        let placed: Vec<Vec<(i64, i64)>> = gaps.iter().map(|gaps| placed(gaps)).collect();
         let all: Vec<NoiseTrace> = placed.iter().map(|detours| trace(detours)).collect();
         let plain = work.played::<i64>(&all, |_| ()).unwrap();
         let traced = work
@@ -139,21 +144,71 @@ proptest! {
         per_node in 1_usize..5,
     ) {
         let work = Work { network, collective, bytes, grain, phases: 3, per_node };
-        let all: Vec<NoiseTrace> = gaps
-            .iter()
-            .map(|gaps| {
-                let mut at = 0;
-                let placed: Vec<(i64, i64)> =
-                    gaps.iter().map(|(gap, length)| { at += gap + length; (at - length, *length) }).collect();
-                trace(&placed)
-            })
-            .collect();
+        let all: Vec<NoiseTrace> = gaps.iter().map(|gaps| trace(&placed(gaps))).collect();
         let plain = work.played::<i64>(&all, |_| ()).unwrap();
         let traced = work.played::<Traced>(&all, |machine| machine.forget_paths()).unwrap();
         for rank in 0..all.len() {
             prop_assert_eq!(plain.clock(rank), traced.clock(rank));
         }
     }
+}
+
+/// What each detour of each rank takes of the work on the critical path.
+fn costs(work: &Work, traces: &[NoiseTrace]) -> Vec<Vec<i64>> {
+    let traced = work.played::<Traced>(traces, |machine| machine.forget_paths()).unwrap();
+    let starts: Vec<(&NoiseTrace, i64)> = traces.iter().map(|trace| (trace, 0)).collect();
+    costs_on(&traced.critical_path(), &starts, &traces.iter().collect::<Vec<_>>())
+}
+
+/// Whatever the collective, and where ranks share cards: a detour on the path that is a nanosecond longer ends the job a nanosecond
+/// later, and any other one does not. Nor does one after which the path waits into another detour, whose end then decides. Times
+/// are so long that the nanosecond decides nothing else, but by chance.
+#[test]
+fn a_longer_detour_ends_the_job_later_if_it_is_on_the_path() {
+    let mut stream = Stream::new(1, Purpose::Detours, 3);
+    let names: Vec<&str> = Collective::names().collect();
+    let (mut on, mut off, mut wrong) = (0, 0, Vec::new());
+    for number in 0..600 {
+        let mut below = |most: u64| Nanos::new(stream.below(1_000 * most) as i64);
+        let mut network = Network::new(below(500), below(100), below(400), below(3_000).get()).unwrap();
+        if stream.below(2) == 0 {
+            network = network.with_rendezvous_above(stream.below(400));
+        }
+        let work = Work {
+            network,
+            collective: names[number % names.len()].parse().unwrap(),
+            bytes: 1 + stream.below(600),
+            grain: stream.below(4_000_000) as i64,
+            phases: 1 + stream.below(4),
+            per_node: 1 + stream.below(4) as usize,
+        };
+        let mut gap = || (1_000 + stream.below(3_000_000) as i64, 1_000 + stream.below(1_000_000) as i64);
+        let mut detours: Vec<Vec<(i64, i64)>> =
+            (0..2 + number % 11).map(|_| placed(&(0..12).map(|_| gap()).collect::<Vec<_>>())).collect();
+        let traces = |detours: &[Vec<(i64, i64)>]| detours.iter().map(|detours| trace(detours)).collect::<Vec<_>>();
+        let end = |detours: &[Vec<(i64, i64)>]| work.played::<i64>(&traces(detours), |_| ()).unwrap().latest().get();
+        let (costs, before) = (costs(&work, &traces(&detours)), end(&detours));
+        let both = detours.iter().flatten().zip(costs.iter().flatten());
+        let in_part = both.filter(|((_, length), cost)| (1..*length).contains(*cost));
+        let waited_into = in_part.map(|((start, length), _)| start + length).max().unwrap_or(0);
+        let tried: Vec<(usize, usize)> = (0..detours.len())
+            .flat_map(|rank| (0..12).map(move |slot| (rank, slot)))
+            .filter(|(rank, slot)| costs[*rank][*slot] > 0 || stream.below(10) == 0)
+            .collect();
+        for (rank, slot) in tried {
+            detours[rank][slot].1 += 1;
+            let later = end(&detours) - before;
+            detours[rank][slot].1 -= 1;
+            let ends = detours[rank][slot].0 + detours[rank][slot].1;
+            let on_path = costs[rank][slot] > 0 && ends >= waited_into;
+            *if on_path { &mut on } else { &mut off } += 1;
+            if later != i64::from(on_path) {
+                wrong.push((work.collective, work.per_node, later, on_path));
+            }
+        }
+    }
+    assert!(on > 500 && off > 1_000, "{on} on the path, {off} beside it");
+    assert!(wrong.len() * 500 < on + off, "{} of {}: {wrong:?}", wrong.len(), on + off);
 }
 
 fn allreduce(phases: u64, seed: u64) -> Question {
