@@ -133,6 +133,24 @@ proptest! {
         }
     }
 
+    /// What is forgotten between phases is on no path that a later phase takes up: where cards are busy for long, one leads on from a
+    /// message of phases ago.
+    #[test]
+    fn forgetting_changes_no_path(
+        collective in collectives(),
+        (latency, overhead, gap) in (0_i64..500, 0_i64..100, 400_i64..40_000),
+        grain in prop_oneof![Just(0_i64), 0_i64..4_000],
+        phases in 2_u64..9,
+        gaps in traces(),
+        per_node in 1_usize..4,
+    ) {
+        let ns = Nanos::new;
+        let network = Network::new(ns(latency), ns(overhead), ns(gap), 500).unwrap();
+        let work = Work { network, collective, bytes: 8, grain, phases, per_node };
+        let traces: Vec<NoiseTrace> = gaps.iter().map(|gaps| trace(&placed(gaps))).collect();
+        prop_assert_eq!(costs(&work, &traces), costs_after(&work, &traces, |_| ()));
+    }
+
     /// Times with paths are the times without, also where ranks share cards.
     #[test]
     fn paths_change_no_time(
@@ -155,7 +173,11 @@ proptest! {
 
 /// What each detour of each rank takes of the work on the critical path.
 fn costs(work: &Work, traces: &[NoiseTrace]) -> Vec<Vec<i64>> {
-    let traced = work.played::<Traced>(traces, |machine| machine.forget_paths()).unwrap();
+    costs_after(work, traces, |machine| machine.forget_paths())
+}
+
+fn costs_after(work: &Work, traces: &[NoiseTrace], after: impl FnMut(&mut JobMachine<'_, Traced>)) -> Vec<Vec<i64>> {
+    let traced = work.played::<Traced>(traces, after).unwrap();
     let starts: Vec<(&NoiseTrace, i64)> = traces.iter().map(|trace| (trace, 0)).collect();
     costs_on(&traced.critical_path(), &starts, &traces.iter().collect::<Vec<_>>())
 }
