@@ -93,6 +93,7 @@ pub(crate) struct HeldUp {
 struct Note {
     before: Option<Place>,
     start: i64,
+    /// 0 once the note is forgotten.
     work: i64,
 }
 
@@ -163,7 +164,9 @@ impl JobMachine<'_, Traced> {
     }
 
     fn note(&self, place: Place) -> Note {
-        self.cursors[place.rank as usize].notes.notes[place.note as usize]
+        let note = self.cursors[place.rank as usize].notes.notes[place.note as usize];
+        debug_assert!(note.work > 0, "a path leads over what was forgotten");
+        note
     }
 
     /// How many notes are kept.
@@ -187,8 +190,12 @@ impl JobMachine<'_, Traced> {
             }
         }
         for (cursor, kept) in self.cursors.iter_mut().zip(kept) {
-            let unused = kept.iter().enumerate().filter(|(_, kept)| !**kept);
-            cursor.notes.free = unused.map(|(note, _)| note as u32).collect();
+            let RankNotes { notes, free, .. } = &mut cursor.notes;
+            free.clear();
+            for (number, (note, _)) in notes.iter_mut().zip(kept).enumerate().filter(|(_, (_, kept))| !kept) {
+                note.work = 0;
+                free.push(number as u32);
+            }
         }
     }
 }
