@@ -121,11 +121,14 @@ impl Replays {
         }
     }
 
+    /// Of each replica.
+    fn slowdowns(&self) -> Vec<f64> {
+        self.outcomes.iter().map(|outcome| outcome.mean_phase_ns() / self.quiet_phase_ns).collect()
+    }
+
     fn slowdown(&self) -> Option<Estimate> {
-        let ratio = |outcome: &ReplayOutcome| outcome.mean_phase_ns() / self.quiet_phase_ns;
-        let slowdowns: Vec<f64> = self.outcomes.iter().map(ratio).collect();
         // Noise only ever delays.
-        from_replicas(&slowdowns).map(|estimate| not_below(estimate, 1.0))
+        from_replicas(&self.slowdowns()).map(|estimate| not_below(estimate, 1.0))
     }
 }
 
@@ -266,9 +269,7 @@ impl<'a> Prediction<'a> {
     /// # Errors
     /// As there.
     pub fn slowdown(&self, ranks: u64) -> Result<Option<Estimate>, ScaleError> {
-        let few = self.tables_of_few(ranks)?;
-        let replays = self.replays(few.as_ref().or(self.tables.as_ref()), ranks)?;
-        Ok(replays.slowdown())
+        Ok(self.replays_of(ranks)?.slowdown())
     }
 
     /// The same of each replica; none where ranks are too many to be replayed.
@@ -276,9 +277,12 @@ impl<'a> Prediction<'a> {
     /// # Errors
     /// As there.
     pub(crate) fn slowdowns(&self, ranks: u64) -> Result<Vec<f64>, ScaleError> {
+        Ok(self.replays_of(ranks)?.slowdowns())
+    }
+
+    fn replays_of(&self, ranks: u64) -> Result<Replays, ScaleError> {
         let few = self.tables_of_few(ranks)?;
-        let replays = self.replays(few.as_ref().or(self.tables.as_ref()), ranks)?;
-        Ok(replays.outcomes.iter().map(|outcome| outcome.mean_phase_ns() / replays.quiet_phase_ns).collect())
+        self.replays(few.as_ref().or(self.tables.as_ref()), ranks)
     }
 
     /// The ends of the interval that a recording leaves open for a number of ranks, whatever a replay of it gives.

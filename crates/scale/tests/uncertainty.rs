@@ -91,7 +91,7 @@ fn the_same_seed_gives_the_same_interval() {
 }
 
 /// The threshold above which there are only rare detours lies among the longest ticks, which come far more often: these must not
-/// count as rare ones. They did, and 21 of these 30 intervals held the truth.
+/// count as rare ones. They did, and 23 of these 30 intervals held the truth.
 #[test]
 fn a_threshold_among_many_ticks_counts_the_rare_ones_alone() {
     let law = RareLaw::Exponential;

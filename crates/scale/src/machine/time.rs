@@ -180,8 +180,8 @@ impl JobMachine<'_, Traced> {
             self.cursors.iter().map(|cursor| vec![false; cursor.notes.notes.len()]).collect();
         let ranks = self.ranks.iter().flat_map(|rank| [rank.clock, rank.send_free, rank.receive_free]);
         let lanes = self.cards.iter().flat_map(|card| [&card.sends, &card.receives]);
-        let times = ranks.chain(lanes.flat_map(|lane| lane.times())).chain(self.sent.iter().copied());
-        for time in times.chain(self.spare.iter().copied()) {
+        // When messages left is noted anew before anybody reads it.
+        for time in ranks.chain(lanes.flat_map(|lane| lane.times())) {
             let mut last = time.last;
             while let Some(place) = last
                 && !std::mem::replace(&mut kept[place.rank as usize][place.note as usize], true)

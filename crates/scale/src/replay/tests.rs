@@ -3,7 +3,7 @@
 use becalm_units::Nanos;
 use proptest::prelude::*;
 
-use super::{Method, replay_each};
+use super::{Method, choose, replay_each, sorted_offsets};
 use crate::ScaleError;
 use crate::delay::DelayTable;
 use crate::delay::tests::{delay_by_finish, small_trace};
@@ -16,6 +16,24 @@ fn delays(table: &DelayTable<'_>, offsets: &Offsets, phases: u64, method: Option
     assert_eq!(outcome.total.get(), delays.iter().sum::<i64>() + phases as i64 * table.grain().get());
     assert_eq!(outcome.worst_phase - table.grain(), Nanos::new(*delays.iter().max().unwrap()));
     delays
+}
+
+/// Where a grain meets a detour now and then, the skyline takes a microsecond a phase from a few hundred ranks on, and the other ways
+/// ten and more; where it meets many, bounds are cheaper for few ranks.
+#[test]
+fn the_cheapest_way_is_chosen() {
+    let chosen = |seconds: i64, hz: i64, ranks: u64| {
+        let (detours, apart) = (seconds * hz, 1_000_000_000 / hz);
+        let starts = (0..detours).map(|at| at * apart + at * at % (apart / 3));
+        let rows = starts.enumerate().map(|(at, start)| (Nanos::new(start), Nanos::new(200 + 97 * (at as i64 % 61))));
+        let noise = Noise::apart("chosen", NoiseTrace::new(Nanos::from_secs(seconds), rows).unwrap());
+        let table = DelayTable::new(&noise, 1, Nanos::from_millis(1)).unwrap();
+        let offsets = Placement { ranks, per_node: 1, synchronized: false }.draw(&table, 1, 0).unwrap();
+        choose(&table, &sorted_offsets(&table, &offsets))
+    };
+    assert_eq!(chosen(1_000, 200, 8), Method::Plain);
+    assert_eq!(chosen(1_000, 200, 1_024), Method::Skyline);
+    assert_eq!(chosen(20, 15_000, 64), Method::Bounded);
 }
 
 /// By the definition: finish() for every rank in every phase.

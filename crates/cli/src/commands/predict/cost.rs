@@ -314,6 +314,17 @@ mod tests {
     }
 
     #[test]
+    fn steps_of_ranks_that_share_a_card_cost_more_but_those_of_hardware() {
+        let silent = NoiseSize { detours: 0.0, density: 0.0 };
+        let steps = |collective, per_node| {
+            let question = Question { per_node, grain: Nanos::ZERO, ..question(collective, 10) };
+            Bill::new(&[question], &[1 << 10], silent, None).steps()
+        };
+        assert!(steps("barrier", 2) > 6.0 * steps("barrier", 1));
+        assert_eq!(steps("barrier:hardware", 2), steps("barrier:hardware", 1));
+    }
+
+    #[test]
     fn blame_costs_a_prediction_for_each_source_and_step() {
         let steps = |blame| Bill::new(&[question("barrier", 10)], &[64], SPARSE, blame).steps();
         let part = |books| Some(BlamePart { sources: 3, steps: 5, books });
