@@ -35,7 +35,7 @@ pub use lengths::LengthCells;
 pub use longest::{LONGEST, Longest};
 pub use mean::mean_with_half_width;
 pub use moments::Moments;
-pub use order::{Ordered, median_high, median_low, median_mid, nearest_rank};
+pub use order::{Ordered, median_high, median_low, median_mid, nearest_rank, trimmed_mean};
 pub use periods::Period;
 pub use quantiles::Quantiles;
 pub use sign::median_with_interval;

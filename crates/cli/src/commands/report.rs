@@ -65,7 +65,7 @@ pub fn is_work(bundle: &Bundle) -> bool {
 fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let RunArgs { path, cpus, node, with_self: _ } = &args.run;
     let holds = contents.words();
-    if args.html.is_some() {
+    if args.html.is_some() && contents != Contents::Campaign {
         return Err(UsageError(format!(
             "{} holds {holds}, of which there is no page; becalm report without --html prints them",
             path.display()
@@ -98,9 +98,13 @@ fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> anyho
         return Err(UsageError(format!("{} holds {holds} on one CPU; leave --cpus out", path.display())).into());
     }
     if contents == Contents::Campaign {
+        let output = match &args.html {
+            Some(file) => Output::page(file)?,
+            None => Output::new(args.json, false),
+        };
         let (_, campaign) = campaign::load(path, node.as_deref())?;
         let live = CampaignAnalysis::new(&campaign)?;
-        emit(&TickReport::of_campaign(campaign, live), Output::new(args.json, false), out)?;
+        emit(&TickReport::of_campaign(campaign, live), output, out)?;
         return Ok(Exit::Done);
     }
     let run = becalm_bundle::cost::load(path, node.as_deref())?;

@@ -44,6 +44,10 @@ fn rate(value: Option<f64>) -> Value {
     value.map_or(Value::Missing, Value::Rate)
 }
 
+fn ratio(value: Option<f64>) -> Value {
+    value.map_or(Value::Missing, Value::Ratio)
+}
+
 fn time(value: Option<f64>) -> Value {
     value.map_or(Value::Missing, Value::time)
 }
@@ -59,6 +63,9 @@ fields! {
         YIELD_NS = "yield_ns", "yield", |row| time(row.yield_ns);
         SWITCHED_RATIO = "switched_ratio", "yields that switch",
             |row| row.switched_ratio.map_or(Value::Missing, Value::Share);
+        TICKS_RATIO = "ticks_ratio", "in ticks", |row| ratio(row.ticks_ratio);
+        SWITCHES_RATIO = "switches_ratio", "in switches", |row| ratio(row.switches_ratio);
+        OVERHEAD_RATIO = "overhead_ratio", "of the CPU", |row| ratio(row.overhead_ratio());
         LOST_EVENTS = catalogue::LOST_EVENTS, |row| row.lost_events.map_or(Value::Missing, Value::Count);
     }
 }
@@ -130,7 +137,9 @@ fn render(report: &SchedulerReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
         out,
     )?;
     let lost = report.rows.iter().any(|row| row.lost_events.is_some_and(|lost| lost > 0));
-    let names: Vec<&str> = ROW.iter().map(|field| field.name).filter(|name| lost || *name != "lost_events").collect();
+    // The parts of the share stand in the document: each is a product of two other columns.
+    let left_out = |name: &&str| ["ticks_ratio", "switches_ratio"].contains(name) || !lost && *name == "lost_events";
+    let names: Vec<&str> = ROW.iter().map(|field| field.name).filter(|name| !left_out(name)).collect();
     let fields = columns(ROW, &names);
     let mut table = Table::new(&fields);
     report.rows.iter().for_each(|row| table.row(&fields, row));
@@ -153,6 +162,6 @@ fn render(report: &SchedulerReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
         "  ",
         "ticks: the kernel's record of its timer handler while the threads only count; pre-emptions: switches meanwhile. \
          switch: time of threads that pass the CPU along by sched_yield, by the switches that the kernel counts; yield: by \
-         their calls",
+         their calls; of the CPU: what ticks and pre-emptions take together",
     )
 }

@@ -43,11 +43,13 @@ pub struct TickArgs {
     #[arg(long, value_name = "SORT.csv|RUN", conflicts_with_all = ["cpu", "output", "resume", "quick", "rates", "copies", "rounds", "cell", "sched", "seed", "no_counters"])]
     from: Option<PathBuf>,
 
-    /// The table of direct costs that belongs to it, with the columns processor, trap_us, handler_us
+    /// The table of direct costs that belongs to it, with the columns processor, trap_us, handler_us, or mhz, trap_cycles,
+    /// handler_cycles; other handlers as handler_NAME_us or handler_NAME_cycles
     #[arg(long, value_name = "DIRECT.csv", requires = "from")]
     direct: Option<PathBuf>,
 
-    /// The column of the table of direct costs that holds the handler's time [default: handler_us, else handler_pit_us]
+    /// The column of the table of direct costs that holds the time of the handler that ran while the work was timed [default:
+    /// handler_us or handler_cycles, else those of handler_pit]
     #[arg(long, value_name = "COLUMN", requires = "direct")]
     handler: Option<String>,
 
@@ -106,12 +108,21 @@ pub struct TickArgs {
     /// Print one JSON document (becalm.cost-tick/1)
     #[arg(long)]
     json: bool,
+
+    /// Write a page for a browser with the figures of --from instead; one that is there already is replaced
+    #[arg(long, value_name = "FILE", requires = "from", conflicts_with = "json")]
+    html: Option<PathBuf>,
 }
 
 impl TickArgs {
     /// Whether nothing is measured, as tables or a stored run are read.
     pub fn reads(&self) -> bool {
         self.from.is_some()
+    }
+
+    /// Whether it writes a page of what was measured before.
+    pub fn writes_page(&self) -> bool {
+        self.html.is_some()
     }
 }
 
@@ -130,6 +141,7 @@ fn added_rate(text: &str) -> Result<u32, String> {
 /// # Errors
 /// If a table is not what it should be, the machine does not allow the measurement, or `out` cannot be written.
 pub fn run(args: &TickArgs, out: &mut dyn Write) -> Result<Exit> {
+    let page = args.html.as_deref().map(Output::page).transpose()?;
     let report = match (&args.from, &args.direct) {
         (Some(sort), Some(direct)) => published(sort, direct, args.handler.as_deref())?,
         // A table is a file; a run is a folder, with its ending or without.
@@ -144,7 +156,7 @@ pub fn run(args: &TickArgs, out: &mut dyn Write) -> Result<Exit> {
             None => return Ok(Exit::Failed),
         },
     };
-    emit(&report, Output::new(args.json, false), out)?;
+    emit(&report, page.unwrap_or(Output::new(args.json, false)), out)?;
     Ok(Exit::Done)
 }
 
