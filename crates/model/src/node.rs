@@ -161,6 +161,9 @@ pub struct WorkDoc {
     pub grain_ns: Nanos,
     /// How many loops with this body ran on each CPU. The samples are those of one of them.
     pub copies: u32,
+    /// Timer interrupts a second that were added to those of each CPU while the loops worked.
+    #[serde(default, skip_serializing_if = "is_none_added")]
+    pub added_hz: u32,
     /// How many samples were asked for on each CPU, if it was a number.
     pub samples: Option<u64>,
     /// The memory that the body works on, in bytes.
@@ -179,6 +182,11 @@ pub struct WorkDoc {
     /// Which events were asked for and not counted, and why, a line for each reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_counted: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+const fn is_none_added(count: &u32) -> bool {
+    *count == 0
 }
 
 /// What one event came to in a measured loop, while the loop's thread ran.

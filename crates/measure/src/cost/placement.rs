@@ -95,7 +95,17 @@ pub fn measure(
     CpuClock::start(interrupted, plan.added_hz)?.stop()?;
     let time = |cpu: CpuId, body, iterations, pieces| {
         let _away = AffinityGuard::keep_off(&cpu.into())?;
-        time_work(SortJob { root, cpu, interrupted, policy: plan.policy, copies: 1, body, iterations, pieces })
+        time_work(SortJob {
+            root,
+            cpu,
+            interrupted,
+            policy: plan.policy,
+            copies: 1,
+            processes: false,
+            body,
+            iterations,
+            pieces,
+        })
     };
     // How much work fills a piece, found once a body.
     let mut sizes: Vec<(Body, u64)> = Vec::new();
@@ -123,7 +133,17 @@ pub fn measure(
             let count = || -> Result<CountedDoc, TickError> {
                 let _away = AffinityGuard::keep_off(&cpu.into())?;
                 let pieces = pieces.div_ceil(10);
-                let job = SortJob { root, cpu, interrupted, policy: plan.policy, copies: 1, body, iterations, pieces };
+                let job = SortJob {
+                    root,
+                    cpu,
+                    interrupted,
+                    policy: plan.policy,
+                    copies: 1,
+                    processes: false,
+                    body,
+                    iterations,
+                    pieces,
+                };
                 Ok(events::count(job, &plan.events)?.0)
             };
             let quiet = || time(cpu, body, iterations, pieces);

@@ -152,6 +152,7 @@ impl WorkLoop {
             fixed: plan.fixed,
             grain_ns: plan.grain,
             copies: plan.copies,
+            added_hz: plan.added_hz,
             samples: plan.samples,
             memory_bytes: 0,
             cache_bytes: None,

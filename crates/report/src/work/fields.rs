@@ -45,6 +45,8 @@ fields! {
 pub(super) struct Subtracted {
     pub step: Option<SubtractionStep>,
     pub left: Spread,
+    /// The time of all samples, in nanoseconds.
+    pub all_ns: i64,
 }
 
 fields! {
@@ -61,6 +63,10 @@ fields! {
             |row| row.step.as_ref().map_or(Value::Missing, |step| Value::Count(step.samples));
         TOTAL_NS = catalogue::TOTAL_NS,
             |row| row.step.as_ref().map_or(Value::Missing, |step| Value::Time(step.total_ns));
+        SHARE_RATIO = "share_ratio", "of the time", |row| match &row.step {
+            Some(step) if row.all_ns > 0 => Value::Ratio(step.total_ns as f64 / row.all_ns as f64),
+            _ => Value::Missing,
+        };
         MEAN_NS = catalogue::MEAN_NS, |row| Value::fine(row.left.mean_ns);
         STDDEV_NS = catalogue::STDDEV_NS, |row| Value::time(row.left.stddev_ns);
         MIN_NS = catalogue::MIN_NS, |row| Value::Fine(row.left.min_ns);
@@ -113,7 +119,7 @@ fn counted(count: Option<f64>) -> Value {
 }
 
 /// A count in a sample.
-fn a_sample(count: Option<f64>) -> Value {
+pub(super) fn a_sample(count: Option<f64>) -> Value {
     count.map_or(Value::Missing, Value::Often)
 }
 

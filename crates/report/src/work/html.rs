@@ -299,9 +299,9 @@ fn subtraction(cpus: &[NamedCpu<'_>], worst: &NamedCpu<'_>) -> Option<Section> {
         if cpu.subtraction.is_empty() {
             return;
         }
-        table.row(&fields, &Subtracted { step: None, left: cpu.spread });
+        table.row(&fields, &Subtracted { step: None, left: cpu.spread, all_ns: cpu.duration_ns });
         for step in cpu.subtraction.iter().take(STEPS) {
-            table.row(&fields, &Subtracted { step: Some(step.clone()), left: step.left });
+            table.row(&fields, &Subtracted { step: Some(step.clone()), left: step.left, all_ns: cpu.duration_ns });
         }
         if cpu.subtraction.len() > STEPS {
             table.note = format!("The first {STEPS} of {} steps.", grouped(cpu.subtraction.len() as u64));

@@ -4,6 +4,7 @@ use becalm_analyze::work::{CpuWork, FALSE_ALARM, RULE, WorkSummary};
 use becalm_model::node::{Ended, MachineDoc, NodeDoc, SettingsDoc, Warning};
 use serde::Serialize;
 
+use super::comparison::{self, COMPARED, COUNTED};
 use super::fields::{AGAINST, COUNT, CPU, CUMULATIVE, STEP, Subtracted, TONE};
 use crate::form::field::Object;
 
@@ -12,6 +13,12 @@ struct WorkDocument<'a> {
     /// How the main body is found.
     rule: &'static str,
     runs: Vec<WorkRunPart<'a>>,
+    /// The CPUs of several runs beside each other; nothing of one run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    comparison: Vec<Object>,
+    /// What the processor counted there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    comparison_counters: Vec<Object>,
 }
 
 #[derive(Serialize)]
@@ -72,18 +79,24 @@ struct SpectrumPart<'a> {
     power: &'a [f64],
 }
 
-/// Runs of work, one for each number of copies, as `becalm.work/1`.
+/// Runs of work, one for each body, number of copies and rate, as `becalm.work/1`.
 pub(super) fn document(summaries: &[WorkSummary]) -> impl Serialize {
     let runs = summaries.iter().map(|summary| WorkRunPart {
         path: summary.path.display().to_string(),
         nodes: summary.nodes.iter().map(node).collect(),
         cpus: summary.cpus.iter().map(cpu).collect(),
     });
-    WorkDocument { rule: RULE, runs: runs.collect() }
+    let several = if summaries.len() > 1 { summaries } else { &[] };
+    WorkDocument {
+        rule: RULE,
+        runs: runs.collect(),
+        comparison: comparison::rows(several).iter().map(|row| Object::new(COMPARED, row)).collect(),
+        comparison_counters: comparison::counts(several).iter().map(|row| Object::new(COUNTED, row)).collect(),
+    }
 }
 
 fn lines(cpu: &CpuWork) -> impl Iterator<Item = Subtracted> {
-    cpu.subtraction.iter().map(|step| Subtracted { step: Some(step.clone()), left: step.left })
+    cpu.subtraction.iter().map(|step| Subtracted { step: Some(step.clone()), left: step.left, all_ns: cpu.duration_ns })
 }
 
 fn node(doc: &NodeDoc) -> WorkNodePart<'_> {

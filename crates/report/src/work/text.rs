@@ -6,8 +6,8 @@ use becalm_analyze::work::{Against, CpuWork, RULE, Tone, WorkSummary};
 use becalm_model::node::{Fixed, NodeDoc, WorkDoc};
 use becalm_units::printable;
 
-use super::drawing;
 use super::fields::{COUNT, CUMULATIVE, Subtracted, against, cpu, step, tone};
+use super::{comparison, drawing};
 use crate::form::field::Field;
 use crate::form::paragraph::{line, paragraph};
 use crate::form::sheet::Sheet;
@@ -54,6 +54,7 @@ pub(super) fn render(summaries: &[WorkSummary], out: &mut Sheet<'_>) -> io::Resu
         run(summary, out)?;
     }
     if summaries.len() > 1 {
+        comparison::print(summaries, out)?;
         copies(summaries, out)?;
     }
     Ok(())
@@ -150,13 +151,17 @@ pub(super) fn done(work: &WorkDoc) -> String {
         0 | 1 => String::new(),
         copies => format!(", {copies} copies on the CPU, one of them measured"),
     };
+    let added = match work.added_hz {
+        0 => String::new(),
+        hz => format!(", with {} more timer interrupts a second", grouped(hz.into())),
+    };
     let calibrated: Vec<String> = work.loops.iter().map(|work_loop| fine(work_loop.calibrated_ns.get())).collect();
     let unit = match work.fixed {
         Fixed::Work => "a sample calibrated at",
         Fixed::Time => "a step at",
     };
     let calibrated = if calibrated.len() > 8 { String::new() } else { format!(", {unit} {}", calibrated.join(", ")) };
-    format!("{} ({}){memory}: {what}{calibrated}{copies}", work.body, work.iteration)
+    format!("{} ({}){memory}: {what}{calibrated}{copies}{added}", work.body, work.iteration)
 }
 
 fn details(cpu: &CpuWork, named: bool, out: &mut Sheet<'_>) -> io::Result<()> {
@@ -227,6 +232,7 @@ fn subtraction(cpu: &CpuWork, out: &mut Sheet<'_>) -> io::Result<()> {
         &step::COUNT,
         &step::SAMPLES,
         &step::TOTAL_NS,
+        &step::SHARE_RATIO,
         &step::MEAN_NS,
         &step::STDDEV_NS,
         &step::MEDIAN_NS,
@@ -238,9 +244,9 @@ fn subtraction(cpu: &CpuWork, out: &mut Sheet<'_>) -> io::Result<()> {
         &step::TOUCHED_BACK,
     ];
     let mut table = Table::new(&fields);
-    table.row(&fields, &Subtracted { step: None, left: cpu.spread });
+    table.row(&fields, &Subtracted { step: None, left: cpu.spread, all_ns: cpu.duration_ns });
     for step in cpu.subtraction.iter().take(STEPS) {
-        table.row(&fields, &Subtracted { step: Some(step.clone()), left: step.left });
+        table.row(&fields, &Subtracted { step: Some(step.clone()), left: step.left, all_ns: cpu.duration_ns });
     }
     table.print(out)?;
     if cpu.subtraction.len() > STEPS {
@@ -301,6 +307,10 @@ pub(super) fn hertz(hz: f64) -> String {
 
 /// Runs with different numbers of copies, by their combined throughput.
 fn copies(summaries: &[WorkSummary], out: &mut Sheet<'_>) -> io::Result<()> {
+    let works = || summaries.iter().flat_map(|summary| &summary.nodes).filter_map(|doc| doc.settings.work.as_ref());
+    if works().all(|work| work.copies == 1) {
+        return Ok(());
+    }
     writeln!(out, "\nCopies on a CPU: the time of one iteration, by all of them together")?;
     for summary in summaries {
         let copies = summary.nodes.iter().find_map(|doc| doc.settings.work.as_ref()).map_or(1, |work| work.copies);

@@ -91,15 +91,15 @@ pub(super) fn parts(at: usize, analysis: &Analysis) -> Chart {
     rates.extend(analysis.rates_hz());
     let named = modes.len() > 1;
     let stacked = |mode: &HandlerMode| {
-        let upto: [(&str, fn(&Contribution) -> f64); 3] = [
-            ("trap", |part| part.trap_ratio),
-            ("trap and handler", |part| part.trap_ratio + part.handler_ratio),
-            ("with the indirect cost", Contribution::total_ratio),
-        ];
-        upto.map(|(name, sum)| {
+        let curve = |name: &str, sum: fn(&Contribution) -> f64| {
             let points = rates.iter().map(|rate_hz| [*rate_hz, sum(&mode.at(*rate_hz))]).collect();
             line(if named { format!("{}: {name}", mode.mode) } else { name.to_owned() }, points)
-        })
+        };
+        [
+            curve("trap", |part| part.trap_ratio),
+            curve("trap and handler", |part| part.trap_ratio + part.handler_ratio),
+            curve("with the indirect cost", Contribution::total_ratio),
+        ]
     };
     let curves = modes
         .iter()

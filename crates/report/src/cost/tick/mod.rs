@@ -111,6 +111,8 @@ struct CampaignDoc<'a> {
     hypervisor: Option<&'a str>,
     cpu: u32,
     sched: &'a str,
+    /// Whether the copies were processes; threads otherwise.
+    processes: bool,
     seed: u64,
     rounds: u32,
     rounds_complete: usize,
@@ -146,6 +148,7 @@ fn document(report: &TickReport) -> TickDocument<'_> {
         hypervisor: campaign.machine.hypervisor.as_deref(),
         cpu: campaign.plan.cpu.get(),
         sched: &campaign.plan.sched,
+        processes: campaign.plan.processes,
         seed: campaign.plan.seed,
         rounds: campaign.plan.rounds,
         rounds_complete: live.rounds.count,

@@ -76,7 +76,7 @@ fn heading(campaign: &Campaign, live: &CampaignAnalysis, out: &mut Sheet<'_>) ->
     let (plan, machine) = (&campaign.plan, &campaign.machine);
     let on = machine.hypervisor.as_ref().map_or_else(String::new, |name| format!(", a virtual machine of {name}"));
     let text = format!(
-        "CPU {} of {} (Linux {}{on}); {} of {} rounds complete, sorts of {} KiB, class {}, seed {}; \
+        "CPU {} of {} (Linux {}{on}); {} of {} rounds complete, sorts of {} KiB in {}, class {}, seed {}; \
          kernel.perf_event_max_sample_rate {}{}",
         plan.cpu,
         campaign.node,
@@ -84,6 +84,7 @@ fn heading(campaign: &Campaign, live: &CampaignAnalysis, out: &mut Sheet<'_>) ->
         live.rounds.count,
         plan.rounds,
         campaign.array_bytes >> 10,
+        if plan.processes { "processes" } else { "threads" },
         plan.sched,
         plan.seed,
         campaign.max_sample_rate_hz,
