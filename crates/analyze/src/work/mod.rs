@@ -15,6 +15,7 @@ mod counts;
 mod cumulative;
 mod curves;
 mod lines;
+mod peaks;
 mod read;
 mod subtraction;
 mod tones;
@@ -31,6 +32,7 @@ pub use self::body::{MainBody, RULE};
 pub use self::counts::EventTotal;
 pub use self::cumulative::Cumulative;
 pub use self::curves::{Bin, Curves, SamplePoint};
+pub use self::peaks::{TIMER, TickPeaks};
 pub use self::read::{SourceTimes, WorkSamples, read};
 pub use self::subtraction::{Spread, SubtractionStep, subtract};
 pub use self::tones::{FALSE_ALARM, Tone, Tones, tones};
@@ -74,6 +76,8 @@ pub struct CpuWork {
     /// The values less what each source took, one source after another, the one that took most first. Empty where the
     /// kernel's trace could not be had.
     pub subtraction: Vec<SubtractionStep>,
+    /// The samples that the timer's interrupt hit beside the others; `None` where it hit all or hardly any.
+    pub peaks: Option<TickPeaks>,
     /// The shapes of the distribution.
     pub curves: Curves,
     /// The frequencies in the time that was lost; `None` where there are too few samples to tell.
@@ -198,6 +202,7 @@ fn summary(doc: &NodeDoc, samples: &WorkSamples) -> CpuWork {
         spread: Spread::from_values(&samples.values, &body),
         incomplete: samples.incomplete,
         subtraction: if doc.tracing.is_some() { subtract(samples, &body) } else { Vec::new() },
+        peaks: TickPeaks::from_samples(samples),
         curves: Curves::from_samples(samples),
         tones: tones(samples, &body),
         cumulative: Cumulative::from_samples(samples, &body),

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use becalm_analyze::work::{CpuWork, EventTotal, Spread, WorkSummary};
+use becalm_analyze::work::{CpuWork, EventTotal, Spread, TIMER, WorkSummary};
 use becalm_model::node::WorkDoc;
 
 use super::fields::a_sample;
@@ -12,9 +12,6 @@ use crate::form::field::{Field, fields};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
-
-/// The source that is the timer's interrupt.
-const TIMER: &str = "local_timer";
 
 /// A CPU of one of several runs.
 #[derive(Clone)]
@@ -126,14 +123,15 @@ pub(super) fn print(summaries: &[WorkSummary], out: &mut Sheet<'_>) -> io::Resul
     let Some(first) = rows.first() else { return Ok(()) };
     let differs = |same: fn(&Compared, &Compared) -> bool| rows.iter().any(|row| !same(first, row));
     writeln!(out, "\nThe runs beside each other")?;
-    let rates = differs(|a, b| a.added_hz == b.added_hz);
+    let (bodies, copies) = (differs(|a, b| a.body == b.body), differs(|a, b| a.copies == b.copies));
+    let (rates, cpus) = (differs(|a, b| a.added_hz == b.added_hz), differs(|a, b| a.cpu == b.cpu));
     let named: [(bool, &Field<Compared>); 6] = [
-        (differs(|a, b| a.body == b.body), &compared::BODY),
-        (differs(|a, b| a.copies == b.copies), &compared::COPIES),
+        (bodies, &compared::BODY),
+        (copies, &compared::COPIES),
         (rates, &compared::ADDED_HZ),
         (rates, &compared::INTERRUPTS_HZ),
         (differs(|a, b| a.node == b.node), &compared::NODE),
-        (differs(|a, b| a.cpu == b.cpu), &compared::CPU),
+        (cpus, &compared::CPU),
     ];
     let mut fields: Vec<&Field<Compared>> =
         named.into_iter().filter_map(|(shown, field)| shown.then_some(field)).collect();
@@ -157,7 +155,17 @@ pub(super) fn print(summaries: &[WorkSummary], out: &mut Sheet<'_>) -> io::Resul
         return Ok(());
     }
     writeln!(out, "\nWhat the processor counted in a sample, in the loop (user) and in what interrupted it (kernel)")?;
-    let fields: Vec<&Field<ComparedCount>> = COUNTED.iter().collect();
+    let named: [(bool, &Field<ComparedCount>); 7] = [
+        (bodies, &counted::BODY),
+        (copies, &counted::COPIES),
+        (rates, &counted::ADDED_HZ),
+        (cpus, &counted::CPU),
+        (true, &counted::EVENT),
+        (true, &counted::USER_PER_SAMPLE),
+        (true, &counted::KERNEL_PER_SAMPLE),
+    ];
+    let fields: Vec<&Field<ComparedCount>> =
+        named.into_iter().filter_map(|(shown, field)| shown.then_some(field)).collect();
     let mut table = Table::new(&fields);
     counts.iter().for_each(|row| table.row(&fields, row));
     table.print(out)

@@ -1,6 +1,8 @@
 //! The figures of a run of work.
 
-use becalm_analyze::work::{Against, CpuWork, Cumulative, EventTotal, RepetitionRatios, Spread, SubtractionStep, Tone};
+use becalm_analyze::work::{
+    Against, CpuWork, Cumulative, EventTotal, RepetitionRatios, Spread, SubtractionStep, TickPeaks, Tone,
+};
 
 use crate::Value;
 use crate::catalogue;
@@ -82,6 +84,17 @@ fields! {
         };
         TOUCHED_BACK = "touched_back", "in the body",
             |row| row.step.as_ref().map_or(Value::Missing, |step| Value::Count(step.touched_back));
+    }
+}
+
+fields! {
+    /// The fields of the samples that the timer's interrupt hit beside the others.
+    pub(super) PEAKS, peaks: TickPeaks {
+        HIT_RATIO = "hit_ratio", "hit", |row| Value::Share(row.hit_ratio);
+        EXPECTED_RATIO = "expected_ratio", "at equal distances", |row| Value::Share(row.expected_ratio);
+        HIT_MEDIAN_NS = "hit_median_ns", "median if hit", |row| Value::Fine(row.hit_median_ns);
+        MISSED_MEDIAN_NS = "missed_median_ns", "median if not", |row| Value::Fine(row.missed_median_ns);
+        ARE_APART = "are_apart", "two peaks", |row| Value::Flag(row.are_apart);
     }
 }
 

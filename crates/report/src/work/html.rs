@@ -144,7 +144,7 @@ fn distribution(cpus: &[NamedCpu<'_>], worst: &NamedCpu<'_>) -> Section {
     let text = quantiles(worst, cpus.len() > 1);
     let mut blocks = vec![
         Block::Text(text.clone()),
-        Block::Charts(vec![charts::cumulative(cpus, &text), charts::survival(cpus, &text)]),
+        Block::Charts(vec![charts::cumulative(cpus, &text), charts::survival(cpus, &text), charts::head(cpus, &text)]),
     ];
     blocks.push(Block::Table(samples(cpus)));
     blocks.extend(drawn(cpus));
@@ -153,8 +153,8 @@ fn distribution(cpus: &[NamedCpu<'_>], worst: &NamedCpu<'_>) -> Section {
         id: "distribution",
         title: "How long samples take".to_owned(),
         short: "Distribution",
-        reading: "On the left, how many of the samples take at most so long; on the right, how many take at least so long: there \
-                  each further line down is ten times as rare."
+        reading: "First, how many of the samples take at most so long; then, how many take at least so long: there each further \
+                  line down is ten times as rare; then the first one again on such an axis, where the few shortest are seen."
             .to_owned(),
         blocks,
     }
@@ -294,7 +294,10 @@ fn subtraction(cpus: &[NamedCpu<'_>], worst: &NamedCpu<'_>) -> Option<Section> {
         ),
     };
     let fields: Vec<&Field<Subtracted>> = STEP.iter().collect();
-    let mut blocks = vec![Block::Text(text.clone()), Block::Charts(vec![charts::left(shown.cpu, &text)])];
+    let mut blocks = vec![
+        Block::Text(text.clone()),
+        Block::Charts(vec![charts::left(shown.cpu, &text), charts::survival_left(shown.cpu, &text)]),
+    ];
     blocks.extend(tables(cpus, "Sources taken out, one after another", &fields, |cpu, table| {
         if cpu.subtraction.is_empty() {
             return;

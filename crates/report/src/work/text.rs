@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use becalm_analyze::work::{Against, CpuWork, RULE, Tone, WorkSummary};
+use becalm_analyze::work::{Against, CpuWork, RULE, TIMER, Tone, WorkSummary};
 use becalm_model::node::{Fixed, NodeDoc, WorkDoc};
 use becalm_units::printable;
 
-use super::fields::{COUNT, CUMULATIVE, Subtracted, against, cpu, step, tone};
+use super::fields::{COUNT, CUMULATIVE, Subtracted, against, cpu, peaks, step, tone};
 use super::{comparison, drawing};
 use crate::form::field::Field;
 use crate::form::paragraph::{line, paragraph};
@@ -169,6 +169,7 @@ fn details(cpu: &CpuWork, named: bool, out: &mut Sheet<'_>) -> io::Result<()> {
         writeln!(out, "\nCPU {} of {}", cpu.cpu, printable(&cpu.node))?;
     }
     drawing::histogram(&cpu.curves, out)?;
+    peaks(cpu, out)?;
     drawing::cumulative(&cpu.curves, out)?;
     drawing::survival(&cpu.curves, out)?;
     drawing::series(&cpu.curves, out)?;
@@ -221,6 +222,21 @@ fn counts(cpu: &CpuWork, out: &mut Sheet<'_>) -> io::Result<()> {
         paragraph(out, "  ", note)?;
     }
     Ok(())
+}
+
+/// What the timer's interrupt does to a grain shorter than its period.
+fn peaks(cpu: &CpuWork, out: &mut Sheet<'_>) -> io::Result<()> {
+    let Some(found) = &cpu.peaks else { return Ok(()) };
+    let said = if found.are_apart { "two peaks" } else { "no two peaks" };
+    let text = format!(
+        "{said}: {TIMER} came in {} of the samples ({} if it came at equal distances), whose median is {}; that of the others is {}",
+        peaks::HIT_RATIO.cell(found),
+        peaks::EXPECTED_RATIO.cell(found),
+        peaks::HIT_MEDIAN_NS.cell(found),
+        peaks::MISSED_MEDIAN_NS.cell(found)
+    );
+    writeln!(out)?;
+    paragraph(out, "  ", &text)
 }
 
 fn subtraction(cpu: &CpuWork, out: &mut Sheet<'_>) -> io::Result<()> {
