@@ -168,7 +168,8 @@ impl<'a> Tables<'a> {
     }
 
     fn of_recording(self, noise: &Noise, seed: u64) -> Self {
-        let uncertainty = noise.together().then(|| RecordingUncertainty::new(noise, &self.delays, seed));
+        let answerable = noise.together() && noise.windows().is_none();
+        let uncertainty = answerable.then(|| RecordingUncertainty::new(noise, &self.delays, seed));
         Self { uncertainty, ..self }
     }
 }
@@ -207,6 +208,12 @@ impl<'a> Prediction<'a> {
         };
         let draws = draws.iter().map(made).collect::<Result<_, _>>()?;
         Ok(Self { draws, ..self })
+    }
+
+    /// The same tables for a collective of so many bytes, and noise of all ranks at the same instants or at random ones.
+    #[must_use]
+    pub fn asking(self, bytes: u64, synchronized: bool) -> Self {
+        Self { question: Question { bytes, synchronized, ..self.question }, ..self }
     }
 
     /// The same, telling how many phases are done.
@@ -438,7 +445,8 @@ impl<'a> Prediction<'a> {
     /// Order statistics and law, where they apply.
     fn expected(&self, tables: &Tables<'_>, ranks: u64) -> Result<(Option<f64>, Option<LawPoint>), ScaleError> {
         let Tables { delays: table, distribution, .. } = tables;
-        if self.question.synchronized {
+        // Those of ranks whose noise comes together know nothing.
+        if self.question.synchronized || self.noise.windows().is_some() {
             return Ok((None, None));
         }
         let units = ranks.div_ceil(table.ranks_per_unit());

@@ -176,6 +176,16 @@ impl Bill {
         bill
     }
 
+    /// All of these together; where it takes long, that with most steps says why.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub(super) fn of_all(bills: Vec<Self>) -> Self {
+        let steps = bills.iter().map(|bill| bill.steps).sum();
+        let longest = bills.into_iter().max_by(|a, b| a.steps.total_cmp(&b.steps)).expect("there is one");
+        Self { steps, ..longest }
+    }
+
     /// The steps of the tables of one question; collectives with messages need none.
     pub(super) fn steps_of_table(&self, question: &Question) -> f64 {
         if question.collective == Collective::Ideal { part::TABLED * self.size.detours } else { 0.0 }
