@@ -543,11 +543,26 @@ impl Noise {
     /// # Errors
     /// Never: what is left of valid traces is valid.
     pub fn no_longer_than(&self, longest: Nanos) -> Result<Self, TraceError> {
-        let trace = |trace: &NoiseTrace| {
+        self.changed(|trace| {
             NoiseTrace::new(trace.length(), trace.detours().filter(|(_, duration)| *duration <= longest))
-        };
+        })
+    }
+
+    /// The noise with longer detours cut to a length, from their end.
+    ///
+    /// # Errors
+    /// Never: what is left of valid traces is valid.
+    pub(crate) fn cut_to(&self, longest: Nanos) -> Result<Self, TraceError> {
+        self.changed(|trace| {
+            let detours = trace.detours().map(|(start, duration)| (start, duration.min(longest)));
+            NoiseTrace::new(trace.length(), detours)
+        })
+    }
+
+    /// The noise with other traces of the same CPUs.
+    fn changed(&self, trace: impl Fn(&NoiseTrace) -> Result<NoiseTrace, TraceError>) -> Result<Self, TraceError> {
         let node =
-            |node: &NodeNoise| NodeNoise::new(node.name(), node.cpus.iter().map(trace).collect::<Result<_, _>>()?);
+            |node: &NodeNoise| NodeNoise::new(node.name(), node.cpus.iter().map(&trace).collect::<Result<_, _>>()?);
         let nodes = self.nodes.iter().map(node).collect::<Result<_, _>>()?;
         Ok(Self { nodes, ..*self })
     }
