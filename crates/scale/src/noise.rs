@@ -550,14 +550,25 @@ impl Noise {
         })
     }
 
-    /// The same with another trace for each, of which ranks start at multiples of a time only, where one is given.
+    /// The noise with longer detours cut to a length, from their end.
+    ///
+    /// # Errors
+    /// Never: what is left of valid traces is valid.
+    pub(crate) fn cut_to(&self, longest: Nanos) -> Result<Self, TraceError> {
+        self.with_traces(self.windows, |trace| {
+            let detours = trace.detours().map(|(start, duration)| (start, duration.min(longest)));
+            NoiseTrace::new(trace.length(), detours)
+        })
+    }
+
+    /// The noise with other traces of the same CPUs, of which ranks start at multiples of a time only, where one is given.
     pub(crate) fn with_traces(
         &self,
         windows: Option<Nanos>,
         made: impl Fn(&NoiseTrace) -> Result<NoiseTrace, TraceError>,
     ) -> Result<Self, TraceError> {
         let node =
-            |node: &NodeNoise| NodeNoise::new(node.name(), node.cpus().iter().map(&made).collect::<Result<_, _>>()?);
+            |node: &NodeNoise| NodeNoise::new(node.name(), node.cpus.iter().map(&made).collect::<Result<_, _>>()?);
         let nodes = self.nodes.iter().map(node).collect::<Result<_, _>>()?;
         Ok(Self { nodes, windows, ..*self })
     }
