@@ -54,7 +54,11 @@ impl NoiseSize {
     pub(super) fn of(noise: &Noise) -> Self {
         let detours = noise.traces().map(becalm_scale::NoiseTrace::len).sum::<usize>() as f64;
         let length: f64 = noise.traces().map(|trace| trace.length().get() as f64).sum();
-        Self { detours, density: detours / (length * (1.0 - noise.noise_ratio())), recorded: noise.together() }
+        Self {
+            detours,
+            density: detours / (length * (1.0 - noise.noise_ratio())),
+            recorded: noise.together() && noise.windows().is_none(),
+        }
     }
 
     /// The steps of a phase of the ideal collective, by the cheapest of its ways.
