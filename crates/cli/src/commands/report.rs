@@ -127,7 +127,10 @@ fn platforms(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let mut runs = Vec::new();
     for path in std::iter::once(&args.run.path).chain(&args.more) {
         let refused = |holds: &str| {
-            UsageError(format!("{} holds {holds}, and a table of platforms is of recordings of detours", path.display()))
+            UsageError(format!(
+                "{} holds {holds}, and a table of platforms is of recordings of detours",
+                path.display()
+            ))
         };
         match Contents::read(path)? {
             Contents::Recording => {}
