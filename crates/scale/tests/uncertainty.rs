@@ -4,6 +4,7 @@
 use becalm_scale::delay::DelayTable;
 use becalm_scale::noise::NodeNoise;
 use becalm_scale::predict::{Prediction, Question};
+use becalm_scale::sampled::{PhaseLosses, PhaseSampler};
 use becalm_scale::uncertainty::{RecordingBounds, RecordingUncertainty};
 use becalm_scale::{Noise, NoiseTrace};
 use becalm_testing::noise::Source;
@@ -134,9 +135,9 @@ fn intervals_with_messages_hold_what_the_process_costs() {
     const RANKS: u64 = 64;
     const RECORDINGS: u64 = 6;
     let jobs = [
-        ("allreduce:recursive-doubling", GRAIN, 8, 2_000),
-        ("barrier:dissemination", Nanos::ZERO, 0, 50_000),
-        ("alltoall:bruck", Nanos::from_micros(100), 1 << 16, 1_000),
+        ("allreduce:recursive-doubling", GRAIN, 8, 1_000),
+        ("barrier:dissemination", Nanos::ZERO, 0, 20_000),
+        ("alltoall:bruck", Nanos::from_micros(100), 1 << 16, 500),
     ];
     let (mut held, mut bounded, mut all) = (0, 0, 0);
     for (number, (collective, grain, bytes, phases)) in (1..).zip(jobs) {
@@ -164,7 +165,7 @@ fn intervals_of_short_phases_hold_what_the_process_costs() {
     const RANKS: u64 = 64;
     const RECORDINGS: u64 = 8;
     let (mut held, mut all) = (0, 0);
-    for (grain, phases) in [(Nanos::from_micros(6), 50_000), (Nanos::from_micros(20), 25_000)] {
+    for (grain, phases) in [(Nanos::from_micros(6), 30_000), (Nanos::from_micros(20), 15_000)] {
         let question = |replicas, phases| Question { replicas, ..with_messages("ideal", grain, 0, phases) };
         for law in [RareLaw::Exponential, RareLaw::Three] {
             let process = recorded(law, 1, Nanos::from_secs(1_000));
@@ -177,4 +178,54 @@ fn intervals_of_short_phases_hold_what_the_process_costs() {
         }
     }
     assert!(held * 100 >= all * 85, "{held} of {all} intervals hold the truth");
+}
+
+/// What phases sampled in passing say, as a report does that keeps no detours.
+fn sampled(law: RareLaw, seed: u64, length: Nanos) -> PhaseLosses<u32> {
+    let mut losses = PhaseLosses::new(GRAIN);
+    let mut sampler = PhaseSampler::new(Nanos::ZERO, length, GRAIN);
+    for (number, (start, duration)) in (0..).zip(law.recording(&mut Source::seeded(seed), length.get())) {
+        sampler.part(number, Nanos::new(start), 0, Nanos::new(duration), &mut losses);
+    }
+    sampler.finish(&mut losses);
+    losses
+}
+
+#[test]
+fn intervals_of_sampled_phases_hold_what_the_process_costs() {
+    const RECORDINGS: u64 = 12;
+    let (mut held, mut bounded, mut all) = (0, 0, 0);
+    for law in RareLaw::ALL {
+        for ranks in [1 << 6, 1 << 10] {
+            let truth = 1.0 + law.added(&mut Source::seeded(1), ranks, 1e6, (1 << 24) / ranks);
+            for seed in 0..RECORDINGS {
+                let losses = sampled(law, 100 + seed, Nanos::from_secs(10));
+                let ends = losses.recording_ends(ranks, 1).expect("phases were sampled");
+                assert!(ends.low <= losses.slowdown(ranks, None));
+                held += usize::from(ends.low <= truth && ends.high.is_none_or(|high| high >= truth));
+                bounded += usize::from(ends.high.is_some());
+                all += 1;
+            }
+        }
+    }
+    assert!(held * 100 >= all * 85, "{held} of {all} intervals hold the truth");
+    assert!(bounded * 2 > all, "{bounded} of {all} are bounded");
+}
+
+/// Many nodes have fewer blocks each, and the longest detours of all; nothing sampled says nothing.
+#[test]
+fn phases_of_many_nodes_say_about_what_those_of_one_do() {
+    let law = RareLaw::Exponential;
+    let mut nodes = PhaseLosses::new(GRAIN);
+    assert_eq!(nodes.recording_ends(64, 1), None);
+    for seed in 0..40 {
+        nodes.merge(&sampled(law, 500 + seed, Nanos::from_secs(5)), |source| *source);
+    }
+    let one = sampled(law, 7, Nanos::from_secs(200));
+    let [nodes, one] = [nodes, one].map(|losses| losses.recording_ends(1 << 10, 1).unwrap());
+    let truth = 1.0 + law.added(&mut Source::seeded(1), 1 << 10, 1e6, 1 << 14);
+    for ends in [nodes, one] {
+        let high = ends.high.expect("so much is bounded");
+        assert!(ends.low <= truth && truth <= high && high - 1.0 < 2.0 * (ends.low - 1.0), "{ends:?} {truth}");
+    }
 }

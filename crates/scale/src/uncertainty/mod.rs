@@ -21,6 +21,7 @@ mod blocks;
 mod cells;
 mod extremes;
 mod pareto;
+pub(crate) mod streamed;
 
 use becalm_model::Estimate;
 use becalm_units::Nanos;
@@ -66,13 +67,11 @@ pub struct RecordingBounds {
 }
 
 impl RecordingBounds {
-    /// The same with what the recording gave itself, as another one may give that again, and with what other offsets would: errors that
-    /// do not hang together add as their squares do.
+    /// The same as [`RecordingEnds::with`] has it.
     pub(crate) fn with(self, slowdown: Option<Estimate>) -> Self {
-        let Some(Estimate { mean, low, high }) = slowdown else { return self };
-        let below = (mean - self.low).max(0.0).hypot(mean - low);
-        let above = self.high.map(|end| (end - mean).max(0.0).hypot(high - mean));
-        Self { low: (mean - below).max(1.0), high: above.map(|above| mean + above), ..self }
+        let Some(slowdown) = slowdown else { return self };
+        let RecordingEnds { low, high } = RecordingEnds { low: self.low, high: self.high }.with(slowdown);
+        Self { low, high, ..self }
     }
 }
 
@@ -83,6 +82,17 @@ pub struct RecordingEnds {
     pub low: f64,
     /// Its upper end; nothing where the recording does not bound it.
     pub high: Option<f64>,
+}
+
+impl RecordingEnds {
+    /// The same with what the recording gave itself, as another one may give that again, and with what other offsets would: errors that
+    /// do not hang together add as their squares do.
+    fn with(self, slowdown: Estimate) -> Self {
+        let Estimate { mean, low, high } = slowdown;
+        let below = (mean - self.low).max(0.0).hypot(mean - low);
+        let above = self.high.map(|end| (end - mean).max(0.0).hypot(high - mean));
+        Self { low: (mean - below).max(1.0), high: above.map(|above| mean + above) }
+    }
 }
 
 /// What is known of the noise of a machine of which there is one recording; for one grain.
