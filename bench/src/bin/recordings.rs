@@ -1,7 +1,8 @@
 //! Whether the intervals of predicted slowdowns hold the truth: known processes are recorded for 10 s, 30 times each, and
 //! every interval is held against what the process costs, computed without any recording.
 //!
-//! The node has ticks (250 Hz, 3 to 6 us) and two rare detours a second; the grain is 1 ms.
+//! The node has ticks (250 Hz, 3 to 6 us) and two rare detours a second; the grain is 1 ms. Jobs with messages have several: their
+//! truth is a replay of so long a recording that ranks seldom meet the same noise.
 
 use std::process::ExitCode;
 
@@ -10,6 +11,7 @@ use becalm_bench::effort::Effort;
 use becalm_bench::figures::Repetitions;
 use becalm_scale::delay::DelayTable;
 use becalm_scale::noise::NodeNoise;
+use becalm_scale::predict::{Prediction, Question};
 use becalm_scale::uncertainty::{RecordingBounds, RecordingUncertainty};
 use becalm_scale::{Noise, NoiseTrace};
 use becalm_testing::noise::Source;
@@ -24,21 +26,64 @@ const LENGTH: Nanos = Nanos::from_secs(10);
 /// So many ranks times phases are drawn for the truth.
 const DRAWN: u64 = 1 << 31;
 
-fn bounds(law: RareLaw, seed: u64) -> Vec<RecordingBounds> {
-    let detours = law.recording(&mut Source::seeded(seed), LENGTH.get());
+/// How long the process of jobs with messages is recorded for the truth.
+const LONG: Nanos = Nanos::from_secs(4_000);
+
+fn recorded(law: RareLaw, seed: u64, length: Nanos) -> Noise {
+    let detours = law.recording(&mut Source::seeded(seed), length.get());
     let detours = detours.into_iter().map(|(start, duration)| (Nanos::new(start), Nanos::new(duration)));
-    let trace = NoiseTrace::new(LENGTH, detours).expect("in order and apart");
-    let noise = Noise::recorded(vec![NodeNoise::new("node", vec![trace]).expect("one CPU")]).expect("one node");
+    let trace = NoiseTrace::new(length, detours).expect("in order and apart");
+    Noise::recorded(vec![NodeNoise::new("node", vec![trace]).expect("one CPU")]).expect("one node")
+}
+
+fn bounds(law: RareLaw, seed: u64) -> Vec<RecordingBounds> {
+    let noise = recorded(law, seed, LENGTH);
     let table = DelayTable::new(&noise, 1, GRAIN).expect("a table");
     let known = RecordingUncertainty::new(&noise, &table, seed);
     RANKS.iter().map(|ranks| known.bounds(*ranks)).collect()
 }
 
-/// What became of the intervals of one law and number of ranks.
-fn claim(claims: &mut Claims, law: RareLaw, ranks: u64, truth: f64, intervals: &[RecordingBounds]) {
+/// A job that sends messages, or the ideal one with phases as short as detours: its collective, grain, bytes, ranks, and the phases of a
+/// replay.
+const JOBS: [(&str, Nanos, u64, u64, u64); 5] = [
+    ("ideal", Nanos::from_micros(6), 0, 64, 200_000),
+    ("ideal", Nanos::from_micros(100), 0, 1 << 14, 20_000),
+    ("barrier:dissemination", Nanos::ZERO, 0, 256, 20_000),
+    ("allreduce:recursive-doubling", Nanos::from_millis(1), 8, 1 << 10, 3_000),
+    ("alltoall:bruck", Nanos::from_micros(100), 1 << 16, 256, 3_000),
+];
+
+fn jobs(claims: &mut Claims, law: RareLaw, recordings: u64) {
+    let process = recorded(law, 1, LONG);
+    for (collective, grain, bytes, ranks, phases) in JOBS {
+        let question = |replicas| Question {
+            grain,
+            phases,
+            collective: collective.parse().expect("a collective"),
+            network: "infiniband".parse().expect("a preset"),
+            bytes,
+            per_node: 1,
+            synchronized: false,
+            seed: 1,
+            replicas,
+        };
+        let truth = Prediction::new(&process, question(12)).and_then(|prediction| prediction.slowdown(ranks));
+        let truth = truth.expect("a replay").expect("not too many ranks").mean;
+        let predicted = |seed: u64| {
+            let noise = recorded(law, 1_000 + seed, LENGTH);
+            let row = Prediction::new(&noise, question(4)).and_then(|prediction| prediction.of_recording().row(ranks));
+            row.expect("a replay").recording.expect("it is asked for")
+        };
+        let intervals: Vec<RecordingBounds> = (0..recordings).map(predicted).collect();
+        claim(claims, &format!("{law:?}, {collective}, grain {grain}"), ranks, truth, &intervals);
+    }
+}
+
+/// What became of the intervals of one law, or job, and number of ranks.
+fn claim(claims: &mut Claims, what: &str, ranks: u64, truth: f64, intervals: &[RecordingBounds]) {
     let held = |bounds: &&RecordingBounds| bounds.low <= truth && bounds.high.is_none_or(|high| high >= truth);
     let share = 100.0 * intervals.iter().filter(held).count() as f64 / intervals.len() as f64;
-    let name = format!("{law:?}, {} ranks, truth {truth:.4}", Count::new(ranks));
+    let name = format!("{what}, {} ranks, truth {truth:.4}", Count::new(ranks));
     claims.at_least(&format!("{name}: intervals that hold it"), Figure::percent(share), 85.0);
     let ends: Vec<(f64, f64)> = intervals.iter().filter_map(|bounds| Some((bounds.low, bounds.high?))).collect();
     let bounded = Figure::percent(100.0 * ends.len() as f64 / intervals.len() as f64);
@@ -65,8 +110,9 @@ fn main() -> ExitCode {
             let phases = effort.share(DRAWN) / ranks;
             let truth = 1.0 + law.added(&mut Source::seeded(1), ranks, GRAIN.get() as f64, phases);
             let of_ranks: Vec<RecordingBounds> = intervals.iter().map(|row| row[at]).collect();
-            claim(&mut claims, law, ranks, truth, &of_ranks);
+            claim(&mut claims, &format!("{law:?}"), ranks, truth, &of_ranks);
         }
+        jobs(&mut claims, law, effort.share(RECORDINGS));
     }
     claims.end()
 }

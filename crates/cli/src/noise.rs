@@ -41,6 +41,51 @@ impl FromStr for NoiseArg {
     }
 }
 
+/// One or several noises, as typed: what stands in braces with commas between is a list, and each of its parts makes a noise, as a shell
+/// would have it. The first list varies slowest.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NoiseList(pub Vec<(String, NoiseArg)>);
+
+/// More noises than these were hardly meant.
+const NOISES_LIMIT: usize = 1_024;
+
+impl FromStr for NoiseList {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let made = |text: String| match text.parse() {
+            Ok(noise) => Ok((text, noise)),
+            Err(error) => Err(ScaleError::to_string(&error)),
+        };
+        expanded(text)?.into_iter().map(made).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+/// A text for each choice of one part from each list in braces. Braces without a comma stand for themselves.
+fn expanded(text: &str) -> Result<Vec<String>, String> {
+    let mut texts = vec![String::new()];
+    let mut rest = text;
+    while let Some(begin) = rest.find('{') {
+        let end = rest[begin..].find('}').map(|end| begin + end);
+        let Some(end) = end else { break };
+        let (before, inside) = (&rest[..begin], &rest[begin + 1..end]);
+        if inside.contains('{') {
+            return Err(format!("'{text}' has a list within a list: write several noises behind each other instead"));
+        }
+        let parts: Vec<String> = match inside.contains(',') {
+            true => inside.split(',').map(|part| format!("{before}{part}")).collect(),
+            false => vec![rest[..=end].to_owned()],
+        };
+        if texts.len() * parts.len() > NOISES_LIMIT {
+            return Err(format!("'{text}' stands for more than {NOISES_LIMIT} noises"));
+        }
+        texts = texts.iter().flat_map(|text| parts.iter().map(move |part| format!("{text}{part}"))).collect();
+        rest = &rest[end + 1..];
+    }
+    texts.iter_mut().for_each(|text| text.push_str(rest));
+    Ok(texts)
+}
+
 /// Reads the noise of a run, with the books of its detours if `books` is set, and shows how far the reading is.
 pub fn from_run(bundle: &Bundle, selection: &Selection, books: bool) -> Result<NoiseInput, NoiseError> {
     let _reading = ReadingProgress::begin(bundle, 1);
@@ -55,6 +100,24 @@ pub fn read_named(path: &Path) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_in_braces_are_written_out() {
+        let list = |text: &str| expanded(text).unwrap();
+        assert_eq!(
+            list("p:i={1ms,10ms},d={5us,6us}"),
+            ["p:i=1ms,d=5us", "p:i=1ms,d=6us", "p:i=10ms,d=5us", "p:i=10ms,d=6us"]
+        );
+        assert_eq!(list("{a,b,}.becalm"), ["a.becalm", "b.becalm", ".becalm"]);
+        for alone in ["a{b}c", "a{b", "a}b", "", "a,b"] {
+            assert_eq!(list(alone), [alone]);
+        }
+        assert!(expanded("{a,{b,c}}").unwrap_err().contains("list within a list"));
+        assert!(expanded(&"{1,2}".repeat(11)).unwrap_err().contains("more than 1024"));
+        let list: NoiseList = "periodic:interval={1ms,10ms},detour=5us".parse().unwrap();
+        assert!(list.0.iter().all(|(_, noise)| matches!(noise, NoiseArg::Spec(_))) && list.0.len() == 2);
+        assert!("periodic:interval={1ms,x},detour=5us".parse::<NoiseList>().unwrap_err().contains("interval=x"));
+    }
 
     #[test]
     fn formulas_are_told_from_paths() {

@@ -255,6 +255,11 @@ impl<'a> DelayTable<'a> {
         self.per_unit
     }
 
+    /// Of what the offsets of units are multiples, where the noise was coalesced.
+    pub(crate) fn windows(&self) -> Option<Nanos> {
+        self.noise.windows()
+    }
+
     /// How many kinds of full units there are; those behind are of one with fewer ranks.
     pub(crate) fn full_kinds(&self) -> usize {
         self.full

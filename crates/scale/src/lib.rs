@@ -21,6 +21,7 @@
 pub mod blame;
 pub mod books;
 pub mod closed;
+mod coalesce;
 pub mod collective;
 pub mod delay;
 mod envelope;

@@ -468,6 +468,8 @@ pub struct Noise {
     nodes: Vec<NodeNoise>,
     together: bool,
     alignment: Alignment,
+    /// Whether ranks start at multiples of a time only, and of which: the windows of coalesced noise.
+    windows: Option<Nanos>,
 }
 
 impl Noise {
@@ -479,7 +481,7 @@ impl Noise {
         if nodes.is_empty() {
             Err(TraceError::NoTraces)
         } else {
-            Ok(Self { nodes, together: true, alignment: Alignment::Node })
+            Ok(Self { nodes, together: true, alignment: Alignment::Node, windows: None })
         }
     }
 
@@ -491,7 +493,7 @@ impl Noise {
     #[must_use]
     pub fn apart(name: impl Into<String>, trace: NoiseTrace) -> Self {
         let nodes = vec![NodeNoise { name: name.into(), cpus: vec![trace] }];
-        Self { nodes, together: false, alignment: Alignment::Independent }
+        Self { nodes, together: false, alignment: Alignment::Independent, windows: None }
     }
 
     /// The same with other ranks at a common offset. A trace that says nothing about CPUs stays as it is.
@@ -543,13 +545,38 @@ impl Noise {
     /// # Errors
     /// Never: what is left of valid traces is valid.
     pub fn no_longer_than(&self, longest: Nanos) -> Result<Self, TraceError> {
-        let trace = |trace: &NoiseTrace| {
+        self.with_traces(self.windows, |trace| {
             NoiseTrace::new(trace.length(), trace.detours().filter(|(_, duration)| *duration <= longest))
-        };
+        })
+    }
+
+    /// The noise with longer detours cut to a length, from their end.
+    ///
+    /// # Errors
+    /// Never: what is left of valid traces is valid.
+    pub(crate) fn cut_to(&self, longest: Nanos) -> Result<Self, TraceError> {
+        self.with_traces(self.windows, |trace| {
+            let detours = trace.detours().map(|(start, duration)| (start, duration.min(longest)));
+            NoiseTrace::new(trace.length(), detours)
+        })
+    }
+
+    /// The noise with other traces of the same CPUs, of which ranks start at multiples of a time only, where one is given.
+    pub(crate) fn with_traces(
+        &self,
+        windows: Option<Nanos>,
+        made: impl Fn(&NoiseTrace) -> Result<NoiseTrace, TraceError>,
+    ) -> Result<Self, TraceError> {
         let node =
-            |node: &NodeNoise| NodeNoise::new(node.name(), node.cpus.iter().map(trace).collect::<Result<_, _>>()?);
+            |node: &NodeNoise| NodeNoise::new(node.name(), node.cpus.iter().map(&made).collect::<Result<_, _>>()?);
         let nodes = self.nodes.iter().map(node).collect::<Result<_, _>>()?;
-        Ok(Self { nodes, ..*self })
+        Ok(Self { nodes, windows, ..*self })
+    }
+
+    /// The windows of noise that was coalesced: ranks start at multiples of this, so that their windows end together.
+    #[must_use]
+    pub const fn windows(&self) -> Option<Nanos> {
+        self.windows
     }
 
     /// The noise of each node.

@@ -57,6 +57,11 @@ struct ReplayStart {
     offset: i64,
 }
 
+/// The beginning of the window that an offset is in, where noise was coalesced: so the windows of all ranks end together.
+fn at_a_window(offset: i64, windows: Option<Nanos>) -> i64 {
+    windows.map_or(offset, |window| offset - offset % window.get())
+}
+
 impl Placement {
     /// Offsets for the units of a table for so many ranks (see [`DelayTable::for_ranks`]), drawn from a seed. The first units of
     /// a larger job are those of a smaller one.
@@ -71,7 +76,7 @@ impl Placement {
         let (full, parts) = lengths.split_at(table.full_kinds());
         let mut offsets = vec![Vec::new(); lengths.len()];
         for start in self.starts(full, parts, table.ranks_per_unit(), seed, replica)? {
-            offsets[start.kind].push(start.offset);
+            offsets[start.kind].push(at_a_window(start.offset, table.windows()));
         }
         Ok(Offsets(offsets))
     }
@@ -95,7 +100,8 @@ impl Placement {
         let mut ranks = Vec::with_capacity(self.ranks.min(RANKS_LIMIT) as usize);
         for start in self.starts(&lengths[..full], &lengths, per_unit, seed, replica)? {
             let traces = if start.kind < full { &units[start.kind][..] } else { &units[start.kind - full][..rest] };
-            ranks.extend(traces.iter().map(|trace| (*trace, start.offset)));
+            let offset = at_a_window(start.offset, noise.windows());
+            ranks.extend(traces.iter().map(|trace| (*trace, offset)));
         }
         Ok(ranks)
     }

@@ -21,6 +21,8 @@ use std::collections::{BTreeMap, VecDeque};
 use becalm_units::Nanos;
 
 use crate::order::{UNITS_LIMIT, any};
+use crate::uncertainty::RecordingEnds;
+use crate::uncertainty::streamed::{LongestDetours, StreamedBlocks};
 
 /// How far the starts of sampled phases lie apart, as a share of the grain: the golden section, so that no period of the
 /// noise falls into step with it.
@@ -106,6 +108,8 @@ struct Following {
     within: Vec<(usize, f64, usize)>,
     /// What came out last: by cell, the probability that another rank is late by that or more.
     longer: Vec<f64>,
+    /// The same of the latest of all.
+    latest: Vec<f64>,
     mean: f64,
 }
 
@@ -117,7 +121,7 @@ impl Following {
         at_work.resize(count, 0.0);
         let waited = |into: usize| place(middle(into, CELLS_WITHIN) as i64, CELLS_PER_OCTAVE) + 1;
         let within = within.into_iter().map(|((into, late), phases)| (*late, *phases as f64, waited(*into))).collect();
-        Self { at_work, within, longer: vec![0.0; count], mean: 0.0 }
+        Self { at_work, within, longer: vec![0.0; count], latest: vec![0.0; count], mean: 0.0 }
     }
 
     /// The next turn: how late the latest of so many ranks is, if it was so late in the phase before. Gives how much the mean, in
@@ -135,11 +139,22 @@ impl Following {
             let reach = any(ranks, share);
             mean += (reach - reached) * middle(place, CELLS_PER_OCTAVE);
             reached = reach;
+            self.latest[place] = reach;
             self.longer[place] = any(ranks - 1.0, share);
         }
         let change = mean - self.mean;
         self.mean = mean;
         change
+    }
+
+    /// The part of the mean that lies below a threshold.
+    fn below(&self, threshold: f64) -> f64 {
+        let (mut reached, mut mean) = (0.0, 0.0);
+        for (place, reach) in self.latest.iter().enumerate().rev() {
+            mean += (reach - reached) * middle(place, CELLS_PER_OCTAVE).min(threshold);
+            reached = *reach;
+        }
+        mean
     }
 }
 
@@ -151,6 +166,8 @@ pub struct PhaseLosses<S> {
     all: LatenessCells,
     /// What changes without a source.
     without: BTreeMap<S, LatenessCells>,
+    /// The same phases by blocks of time.
+    blocks: StreamedBlocks,
 }
 
 impl<S: Ord> PhaseLosses<S> {
@@ -162,6 +179,7 @@ impl<S: Ord> PhaseLosses<S> {
             phases: 0,
             all: LatenessCells { at_work: Vec::new(), within: BTreeMap::new() },
             without: BTreeMap::new(),
+            blocks: StreamedBlocks::new(grain),
         }
     }
 
@@ -186,6 +204,7 @@ impl<S: Ord> PhaseLosses<S> {
     pub fn merge<T>(&mut self, other: &PhaseLosses<T>, mut named: impl FnMut(&T) -> S) {
         self.phases += other.phases;
         self.all.merge(&other.all);
+        self.blocks.merge(&other.blocks);
         for (source, change) in &other.without {
             self.without.entry(named(source)).or_default().merge(change);
         }
@@ -196,6 +215,20 @@ impl<S: Ord> PhaseLosses<S> {
     /// sampled. The most ranks are [`UNITS_LIMIT`].
     #[must_use]
     pub fn slowdown(&self, ranks: u64, without: Option<&S>) -> f64 {
+        1.0 + self.following(ranks, without).mean / self.grain.get() as f64
+    }
+
+    /// Between which ends another recording of the machine, or a longer one, would find the same slowdown, in 95 of 100; nothing if nothing
+    /// was sampled. Draws come from the seed.
+    #[must_use]
+    pub fn recording_ends(&self, ranks: u64, seed: u64) -> Option<RecordingEnds> {
+        let following = self.following(ranks, None);
+        let slowdown = 1.0 + following.mean / self.grain.get() as f64;
+        self.blocks.ends(ranks, slowdown, |threshold| following.below(threshold), seed)
+    }
+
+    /// The lateness of phases that follow each other, without a source.
+    fn following(&self, ranks: u64, without: Option<&S>) -> Following {
         let mut cells = self.all.clone();
         if let Some(change) = without.and_then(|source| self.without.get(source)) {
             cells.merge(change);
@@ -206,12 +239,14 @@ impl<S: Ord> PhaseLosses<S> {
                 break;
             }
         }
-        1.0 + following.mean / self.grain.get() as f64
+        following
     }
 
-    fn add(&mut self, into: Option<i64>, late: i64, phases: i64) {
+    /// Counts phases that start so far into a detour, if they do, at a part of the time of their CPU, and are late by so much.
+    fn add(&mut self, into: Option<i64>, at: f64, late: i64, phases: i64) {
         self.phases += phases;
         self.all.add(into, late, phases * PARTS);
+        self.blocks.add(at, late, phases);
     }
 }
 
@@ -279,6 +314,8 @@ impl Met {
 struct OpenPhases {
     work_left: i64,
     phases: i64,
+    /// When the first starts, as a part of the time of the CPU, 0 to 1.
+    at: f64,
     /// How far their starts lie apart.
     step: i64,
     /// For how many each stands.
@@ -303,8 +340,11 @@ pub struct PhaseSampler {
     next: i64,
     /// The end of the last detour.
     at: i64,
-    /// When the CPU's loop ended.
+    /// When the CPU's loop began and ended.
+    begin: i64,
     end: i64,
+    /// The longest detours.
+    longest: LongestDetours,
     /// Those that end first stand first.
     open: VecDeque<OpenPhases>,
     /// Closed ones, for their memory.
@@ -325,6 +365,8 @@ impl PhaseSampler {
             met: 0,
             next: begin.get(),
             at: begin.get(),
+            begin: begin.get(),
+            longest: LongestDetours::default(),
             end: begin.get().saturating_add(length.get()),
             open: VecDeque::new(),
             spare: Vec::new(),
@@ -348,6 +390,7 @@ impl PhaseSampler {
         self.take(losses);
         self.work_until(self.end, losses);
         self.open.clear();
+        losses.blocks.finish_cpu(self.begin, self.end - self.begin, std::mem::take(&mut self.longest));
     }
 
     /// Takes the detour that has come in.
@@ -357,13 +400,14 @@ impl PhaseSampler {
         let start = start.max(self.at);
         if start < self.end && parts.total > 0 {
             self.work_until(start, losses);
+            self.longest.add(start, parts.total);
             self.open.iter_mut().for_each(|phases| phases.met.add(&parts));
             self.at = start.saturating_add(parts.total);
             let into = self.next.saturating_sub(start).max(0);
             if into < parts.total {
                 let phases = (parts.total - into - 1) / self.step + 1;
-                self.next = self.next.saturating_add(phases.saturating_mul(self.step));
                 let mut open = self.opened(self.grain, phases);
+                self.next = self.next.saturating_add(phases.saturating_mul(open.step));
                 open.into = into;
                 open.start_in.total = parts.total;
                 open.start_in.of.extend_from_slice(&parts.of);
@@ -388,7 +432,7 @@ impl PhaseSampler {
         let undisturbed = time.saturating_sub(self.grain).saturating_sub(self.next);
         if undisturbed >= 0 {
             let phases = undisturbed / self.step + 1;
-            losses.add(None, 0, phases.saturating_mul(self.weight));
+            losses.add(None, 0.0, 0, phases.saturating_mul(self.weight));
             self.next = self.next.saturating_add(phases.saturating_mul(self.step));
         }
         while self.next < time {
@@ -401,12 +445,13 @@ impl PhaseSampler {
 
     fn opened(&mut self, work_left: i64, phases: i64) -> OpenPhases {
         let Self { step, weight, .. } = *self;
+        let at = (self.next - self.begin) as f64 / (self.end - self.begin).max(1) as f64;
         self.met += 1;
         if self.met == MET_LIMIT && self.step < i64::MAX / 2 {
             // A multiple of what it was, so that it stays out of step with everything.
             (self.step, self.weight, self.met) = (2 * step, 2 * weight, 0);
         }
-        OpenPhases { work_left, phases, step, weight, into: 0, ..self.spare.pop().unwrap_or_default() }
+        OpenPhases { work_left, phases, at, step, weight, into: 0, ..self.spare.pop().unwrap_or_default() }
     }
 }
 
@@ -421,7 +466,7 @@ fn count(open: &OpenPhases, losses: &mut PhaseLosses<u32>) {
         let in_detour = open.start_in.total.saturating_sub(into).max(0);
         let start = Some(into).filter(|_| in_detour > 0);
         let late = in_detour.saturating_add(open.met.total);
-        losses.add(start, late, phases);
+        losses.add(start, open.at, late, phases);
         let mut change = |source: u32| {
             // The detour in which the phase starts is over earlier.
             let rest = (open.start_in.total - open.start_in.of(source)).saturating_sub(into).max(0);

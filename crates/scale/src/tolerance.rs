@@ -106,12 +106,13 @@ pub fn tolerated_ranks(prediction: &Prediction<'_>, share: Share) -> Result<Tole
         * last_that_holds(limit, |nodes| {
             Ok(prediction.slowdown(nodes * per_node)?.is_none_or(|slowdown| may(slowdown.mean)))
         })?;
+    let passed = prediction.replays_make(ranks.max(per_node))?;
     let end = |upper: bool| -> Result<Option<u64>, ScaleError> {
-        if prediction.recording_ends(per_node).is_none() {
+        if prediction.recording_ends(per_node, passed).is_none() {
             return Ok(None);
         }
         let nodes = last_that_holds(limit, |nodes| {
-            let ends = prediction.recording_ends(nodes * per_node);
+            let ends = prediction.recording_ends(nodes * per_node, passed);
             Ok(ends.is_some_and(|ends| if upper { may(ends.low) } else { ends.high.is_some_and(may) }))
         })?;
         Ok(Some(nodes * per_node))

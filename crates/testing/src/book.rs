@@ -24,6 +24,20 @@ const HOLDERS: &[(&str, Holder)] = &[
     ("becalm law ", Holder::Exactly),
     ("becalm predict poisson", Holder::Exactly),
     ("becalm cost tick --from ", Holder::Exactly),
+    ("becalm predict periodic:ratio=", Holder::Exactly),
+    ("becalm predict periodic:interval=10ms,detour=26.4us", Holder::Exactly),
+    (
+        "becalm predict periodic:interval={",
+        Holder::As(
+            "predict periodic:interval={1ms,10ms},detour={16us,200us} --sync=both --ranks 64,128 --grain 0 --collective barrier:hardware,alltoall --network bgl --phases 10 --replicas 1",
+        ),
+    ),
+    (
+        "becalm predict periodic:interval=1ms,detour={",
+        Holder::As(
+            "predict periodic:interval=1ms,detour={0us,16us} --sync=both --ranks 64,128 --grain 0 --collective allreduce --network bgl --phases 20 --replicas 1",
+        ),
+    ),
     ("becalm predict periodic:interval=1ms,detour=200us", Holder::Root),
     (
         "becalm predict node.becalm --ranks 64,1k,16k",
@@ -50,6 +64,7 @@ const HOLDERS: &[(&str, Holder)] = &[
         "becalm predict node.becalm --ranks 64,256,1k",
         Holder::As("predict busy --ranks 64,256 --grain 1ms --phases 300"),
     ),
+    ("becalm report --platforms", Holder::As("report --platforms busy quieter")),
     ("becalm report placement.becalm", Holder::As("report placement")),
     ("becalm report hour.becalm", Holder::As("report tick")),
     ("becalm report trap.becalm --json", Holder::As("report trap --json")),

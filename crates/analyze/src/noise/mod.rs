@@ -149,6 +149,17 @@ impl NoiseInput {
         Ok(Self { booked: None, names: SourceNames::default(), noise: Noise::recorded(nodes)?, name, ..self })
     }
 
+    /// The same coalesced in windows of this length that end on all ranks at the same instants: what begins in one is put off until its
+    /// end. It has no books.
+    ///
+    /// # Errors
+    /// If the windows are longer than a circle can be.
+    pub fn coalesced(self, window: Nanos) -> Result<Self, ScaleError> {
+        let draws = self.draws.iter().map(|draw| draw.coalesced(window)).collect::<Result<_, _>>()?;
+        let noise = self.noise.coalesced(window)?;
+        Ok(Self { booked: None, names: SourceNames::default(), noise, draws, ..self })
+    }
+
     /// The noise of several recordings made in the same way, without books: each rank replays one of them, as likely as any other.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use becalm_model::node::Rung;
 use becalm_model::{Kind, root::OLD_REST};
 use becalm_scale::sampled::PhaseLosses;
+use becalm_scale::uncertainty::RecordingEnds;
 use becalm_units::{Count, Nanos};
 
 use super::Observed;
@@ -17,6 +18,9 @@ pub(super) const GRAIN: Nanos = Nanos::from_millis(1);
 
 /// The ranks that are asked for unless a user asks for others.
 pub const RANKS: u64 = 1 << 10;
+
+/// What other recordings are drawn from.
+const SEED: u64 = 1;
 
 /// Why the cost at scale is not known.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -54,6 +58,8 @@ pub struct AtScale {
     pub grain: Nanos,
     /// With all the noise; 1.0 without any.
     pub slowdown: f64,
+    /// Between which ends another recording would find that.
+    pub recording: Option<RecordingEnds>,
     without: HashMap<SourceKey, f64>,
 }
 
@@ -119,6 +125,7 @@ impl SampledPhases {
             ranks,
             grain: self.losses.grain(),
             slowdown: self.losses.slowdown(ranks, None),
+            recording: self.losses.recording_ends(ranks, SEED),
             without: without.collect(),
         })
     }

@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use becalm_report::{LawReport, LawRow};
+use becalm_report::{LawCell, LawOften, LawReport, LawRow, LawSweepReport};
+use becalm_scale::ScaleError;
 use becalm_scale::law::Law;
 use becalm_units::{Count, Nanos, Share};
 use clap::{ArgGroup, Args};
@@ -15,24 +16,26 @@ use crate::output::{Output, emit};
 ///
 /// A rank is delayed by D in a phase of G with probability p. Of the phases of n ranks a share of 1 - (1-p)^n is then
 /// delayed, and the slowdown is 1 + (1 - (1-p)^n) D/G. While n is below 1/(10 p) that is 1 + p n D/G, the linear law.
+///
+/// Of several grains, delays, rates or probabilities each is held against each other one.
 #[derive(Args, Debug)]
 #[command(group(ArgGroup::new("often").required(true).args(["probability", "rate"])))]
 pub struct LawArgs {
-    /// G: useful CPU time of a phase, like 1ms
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    grain: Nanos,
+    /// G: useful CPU time of a phase, like 1ms, or several such times
+    #[arg(long, value_name = "TIMES", value_delimiter = ',', required = true, allow_hyphen_values = true)]
+    grain: Vec<Nanos>,
 
-    /// D: how long a rank is delayed
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    delay: Nanos,
+    /// D: how long a rank is delayed, or several such times
+    #[arg(long, value_name = "TIMES", value_delimiter = ',', required = true, allow_hyphen_values = true)]
+    delay: Vec<Nanos>,
 
-    /// p: in which share of its phases a rank is delayed, like 0.01% or 1e-4
-    #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
-    probability: Option<Share>,
+    /// p: in which share of its phases a rank is delayed, like 0.01% or 1e-4, or several such shares
+    #[arg(long, value_name = "SHARES", value_delimiter = ',', allow_hyphen_values = true)]
+    probability: Vec<Share>,
 
-    /// How often a rank is delayed, like 100Hz; p is then rate times grain
-    #[arg(long, value_name = "HZ", value_parser = rate_hz, allow_hyphen_values = true)]
-    rate: Option<f64>,
+    /// How often a rank is delayed, like 100Hz, or several such rates; p is then rate times grain
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = rate_hz, allow_hyphen_values = true)]
+    rate: Vec<f64>,
 
     /// Numbers of ranks, where k is 1,024
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,1k,16k", allow_hyphen_values = true)]
@@ -43,7 +46,7 @@ pub struct LawArgs {
     #[arg(long, value_name = "SHARE", value_parser = tolerable, allow_hyphen_values = true)]
     tolerate: Option<Share>,
 
-    /// Print one JSON document (becalm.law/1)
+    /// Print one JSON document (becalm.law/1; becalm.law-sweep/1 for several grains, delays, rates or probabilities)
     #[arg(long)]
     json: bool,
 }
@@ -64,22 +67,58 @@ fn rate_hz(text: &str) -> Result<f64, String> {
 /// # Errors
 /// If the numbers make no sense, or `out` cannot be written.
 pub fn run(args: &LawArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let report = report(args)?;
-    emit(&report, Output::new(args.json, false), out)?;
+    let often: Vec<LawOften> = match args.rate.as_slice() {
+        [] => args.probability.iter().copied().map(LawOften::Probability).collect(),
+        rates => rates.iter().copied().map(LawOften::Rate).collect(),
+    };
+    let output = Output::new(args.json, false);
+    match (args.grain.as_slice(), args.delay.as_slice(), often.as_slice()) {
+        ([grain], [delay], [often]) => emit(&single(args, *grain, *delay, *often)?, output, out)?,
+        _ => emit(&sweep(args, often)?, output, out)?,
+    }
     Ok(Exit::Done)
 }
 
-fn report(args: &LawArgs) -> Result<LawReport, becalm_scale::ScaleError> {
-    let law = match args.rate {
-        Some(rate) => Law::from_rate(args.grain, args.delay, rate)?,
-        None => Law::new(args.grain, args.delay, args.probability.map_or(0.0, Share::ratio))?,
-    };
+fn law(grain: Nanos, delay: Nanos, often: LawOften) -> Result<Law, ScaleError> {
+    match often {
+        LawOften::Rate(rate) => Law::from_rate(grain, delay, rate),
+        LawOften::Probability(share) => Law::new(grain, delay, share.ratio()),
+    }
+}
+
+/// What a law says for each number of ranks.
+fn rows(args: &LawArgs, law: Law) -> Result<Vec<LawRow>, ScaleError> {
     let row = |ranks: &Count| {
         let tolerable = args.tolerate.map(|lost| law.tolerable(ranks.get(), lost.ratio())).transpose()?;
         Ok(LawRow { point: law.at(ranks.get())?, tolerable })
     };
-    let rows = args.ranks.iter().map(row).collect::<Result<_, becalm_scale::ScaleError>>()?;
-    Ok(LawReport { law, grain: args.grain, tolerated: args.tolerate, rows })
+    args.ranks.iter().map(row).collect()
+}
+
+fn single(args: &LawArgs, grain: Nanos, delay: Nanos, often: LawOften) -> Result<LawReport, ScaleError> {
+    let law = law(grain, delay, often)?;
+    Ok(LawReport { law, grain, tolerated: args.tolerate, rows: rows(args, law)? })
+}
+
+fn sweep(args: &LawArgs, often: Vec<LawOften>) -> Result<LawSweepReport, ScaleError> {
+    let mut cells = Vec::new();
+    for delay in &args.delay {
+        for often in &often {
+            for grain in &args.grain {
+                let law = law(*grain, *delay, *often)?;
+                let cell = |row| LawCell { law, grain: *grain, often: *often, row };
+                cells.extend(rows(args, law)?.into_iter().map(cell));
+            }
+        }
+    }
+    Ok(LawSweepReport {
+        grains: args.grain.clone(),
+        delays: args.delay.clone(),
+        often,
+        ranks: args.ranks.iter().map(|ranks| ranks.get()).collect(),
+        tolerated: args.tolerate,
+        cells,
+    })
 }
 
 #[cfg(test)]

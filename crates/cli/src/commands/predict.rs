@@ -1,33 +1,31 @@
 //! `becalm predict`: what the noise of a run, or of a formula, costs a job of any size.
 
 mod cost;
+mod source;
+mod sweep;
 
 use std::io::Write;
-use std::path::Path;
 use std::str::FromStr;
 
-use becalm_analyze::noise::{NoiseInput, NoiseOrigin};
-use becalm_analyze::summary::Selection;
-use becalm_bundle::Bundle;
 use becalm_report::PredictReport;
+use becalm_scale::ScaleError;
 use becalm_scale::blame::{Blame, BlameWanted, blame, has_books};
 use becalm_scale::collective::Collective;
 use becalm_scale::network::Network;
 use becalm_scale::order::UNITS_LIMIT;
 use becalm_scale::placement::RANKS_LIMIT;
 use becalm_scale::predict::{MESSAGES_LIMIT, Prediction, Question, RankPrediction};
-use becalm_scale::spec::Drawing;
 use becalm_scale::tolerance::Tolerance;
 use becalm_scale::watch::ReplayWatch;
-use becalm_scale::{Alignment, ScaleError};
 use becalm_units::{Count, CpuList, Nanos, Share};
-use clap::Args;
+use clap::{Args, ValueEnum};
 
+use self::source::PreparedNoise;
 use crate::arguments::{some_cpus, tolerable};
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
 use crate::network::network;
-use crate::noise::{self, NoiseArg};
+use crate::noise::{NoiseArg, NoiseList};
 use crate::output::{Output, emit};
 use crate::progress;
 
@@ -50,10 +48,11 @@ const DETOURS: usize = 10;
 pub struct PredictArgs {
     /// The noise: a run; periodic:interval=1ms,detour=50us[,jitter=10us], poisson:rate=10Hz,detour=50us or
     /// renewal:gap=100ms,detour=50us; a table of sources, sources:FILE,length=1h; or several of them with + between them, a run
-    /// first. A length may also be uniform:10us:90us, exponential:50us, lognormal:50us:0.8 (median, deviation of the logarithm),
+    /// first. Instead of interval= or rate=, ratio=1% says which share of the time they take. Several noises may be given, behind each
+    /// other or as a list like periodic:interval={1ms,10ms},detour={16us,50us}: each is predicted. A length may also be uniform:10us:90us, exponential:50us, lognormal:50us:0.8 (median, deviation of the logarithm),
     /// pareto:50us:1.5 (shortest, exponent), pareto:50us:1.5:10ms (cut at the longest) or empirical:FILE
-    #[arg(value_name = "NOISE")]
-    noise: NoiseArg,
+    #[arg(value_name = "NOISE", required = true)]
+    noise: Vec<NoiseList>,
 
     /// Take only these CPUs of the run, like 0-3,8
     #[arg(long, value_name = "LIST", value_parser = some_cpus)]
@@ -91,10 +90,10 @@ pub struct PredictArgs {
     #[arg(long, value_name = "NETWORK", default_value = "infiniband", value_parser = network)]
     network: Network,
 
-    /// The bytes of the collective: in all for bcast, reduce and allreduce, of each rank's part for allgather and
+    /// The bytes of the collective, or several such numbers: in all for bcast, reduce and allreduce, of each rank's part for allgather and
     /// reduce-scatter, for each pair of ranks for alltoall
-    #[arg(long, value_name = "N", default_value = "8", allow_hyphen_values = true)]
-    bytes: Count,
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "8", allow_hyphen_values = true)]
+    bytes: Vec<Count>,
 
     /// How many ranks a node has: they replay CPUs of one recorded node, at one common offset, and share its network card. Without
     /// it, as many as CPUs were chosen of a node, of the one that has fewest; 1 for a formula, and with --independent
@@ -110,9 +109,14 @@ pub struct PredictArgs {
     #[arg(long, conflicts_with_all = ["independent", "sync"])]
     as_recorded: bool,
 
-    /// Let the noise of all ranks come at the same instants
-    #[arg(long)]
-    sync: bool,
+    /// Let the noise of all ranks come at the same instants; with =both, predict that beside noise at random instants
+    #[arg(long, value_name = "WHICH", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "yes")]
+    sync: Option<Sync>,
+
+    /// Put off all noise until the end of windows of this length, which end on all ranks at the same instants, as if interrupts were
+    /// masked meanwhile; or several such lengths, where 0 stands for none
+    #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "0", hide_default_value = true, value_parser = grain)]
+    coalesce: Vec<Nanos>,
 
     /// Take a source out of every detour before predicting; may be given several times. A name stands for
     /// the activities of all kinds that have it, kind:source for those of one kind
@@ -145,9 +149,39 @@ pub struct PredictArgs {
     #[arg(long)]
     allow_long: bool,
 
-    /// Print one JSON document (becalm.predict/1)
+    /// Print one JSON document (becalm.predict/1; becalm.predict-sweep/1 for several noises, bytes, windows, or with --sync=both)
     #[arg(long)]
     json: bool,
+}
+
+/// Whether the noise of all ranks comes at the same instants.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Sync {
+    /// It does.
+    Yes,
+    /// One after the other: at random instants, and then at the same ones.
+    Both,
+}
+
+impl PredictArgs {
+    /// The noises, each with its text.
+    fn noises(&self) -> impl Iterator<Item = &(String, NoiseArg)> {
+        self.noise.iter().flat_map(|list| &list.0)
+    }
+
+    /// Whether noise is synchronized, for each way in which it is asked.
+    fn synchronized(&self) -> &'static [bool] {
+        match self.sync {
+            None => &[false],
+            Some(Sync::Yes) => &[true],
+            Some(Sync::Both) => &[false, true],
+        }
+    }
+
+    /// Whether more is asked than a table of ranks, grains and collectives.
+    fn is_sweep(&self) -> bool {
+        self.noises().count() > 1 || self.bytes.len() > 1 || self.sync == Some(Sync::Both) || self.coalesce.len() > 1
+    }
 }
 
 /// Parses a grain; 0 needs no unit.
@@ -193,35 +227,31 @@ fn networks() -> String {
 /// # Errors
 /// If the noise cannot be read, the question makes no sense or would take too long, or `out` cannot be written.
 pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let mut questions = questions(args)?;
+    refuse_what_has_no_sense(args)?;
     let ranks: Vec<u64> = args.ranks.iter().map(|ranks| ranks.get()).collect();
     ranks.iter().try_for_each(|ranks| check_ranks(args, *ranks))?;
-    let mut source = aligned(args, source(args)?, &mut questions)?;
-    let sources: Vec<String> = source.booked.as_ref().map_or_else(Vec::new, |booked| booked.sources().to_vec());
-    let mut taken_out = vec![false; sources.len()];
-    if let Some(booked) = &source.booked {
-        for name in &args.without {
-            for number in source.numbers_of(name)? {
-                taken_out[number] = true;
-            }
-        }
-        source.noise = booked.without(&taken_out)?;
+    if args.is_sweep() {
+        return sweep::run(args, &ranks, out);
     }
+    let (_, noise) = args.noises().next().expect("clap asks for one");
+    let prepared = PreparedNoise::read(args, noise, args.coalesce[0])?;
+    single(args, prepared, &ranks, out)
+}
+
+/// One noise, one payload, one way in which it comes.
+fn single(args: &PredictArgs, prepared: PreparedNoise, ranks: &[u64], out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let PreparedNoise { mut source, per_node, sources, taken_out } = prepared;
+    let questions = questions(args, per_node);
     let blame_part = args.blame.then(|| cost::BlamePart {
         sources: taken_out.iter().filter(|out| !**out).count(),
         steps: STEPS,
-        books: has_books(&questions[0], &ranks),
+        books: has_books(&questions[0], ranks),
     });
     let size = cost::NoiseSize::of(&source.noise);
     let bill =
-        cost::Bill::new(&questions, &ranks, size, blame_part).tolerating(args.tolerate.is_some(), &questions, &ranks);
-    match bill.verdict() {
-        cost::LengthVerdict::Short => {}
-        cost::LengthVerdict::Long(warning) => say(format_args!("{warning}")),
-        cost::LengthVerdict::TooLong(_) if args.allow_long => {}
-        cost::LengthVerdict::TooLong(refusal) => return Err(UsageError(refusal).into()),
-    }
-    let short = questions.iter().find_map(|question| source.short_recording(question, &ranks));
+        cost::Bill::new(&questions, ranks, size, blame_part).tolerating(args.tolerate.is_some(), &questions, ranks);
+    tell(args, &bill)?;
+    let short = questions.iter().find_map(|question| source.short_recording(question, ranks));
     source.warnings.extend(short);
 
     let bar = progress::bar(bill.steps() as u64, "predicting {msg} {wide_bar} {percent}%, {eta} left");
@@ -236,7 +266,7 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         let prediction = prediction.watched(ReplayWatch::by(&told));
         end += bill.steps_of_table(question) as u64;
         bar.set_position(end);
-        for ranks in &ranks {
+        for ranks in ranks {
             bar.set_message(format!("{} ranks", Count::new(*ranks)));
             rows.push(prediction.row(*ranks)?);
             // With what is not phases.
@@ -246,16 +276,16 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         if let Some(share) = args.tolerate {
             bar.set_message("tolerance");
             let watch = ReplayWatch::by(&told);
-            tolerances.push(Tolerance::of(&prediction, &source.noise, &ranks, share, watch)?);
-            end += bill.steps_of_tolerance(question, &ranks) as u64;
+            tolerances.push(Tolerance::of(&prediction, &source.noise, ranks, share, watch)?);
+            end += bill.steps_of_tolerance(question, ranks) as u64;
             bar.set_position(end);
         }
         if let (true, Some(booked)) = (args.blame, &source.booked) {
             bar.set_message("blame");
             // It may end early, with nothing left to gain.
-            end += bill.steps_of_blame(question, &ranks) as u64;
+            end += bill.steps_of_blame(question, ranks) as u64;
             let wanted = BlameWanted { without: STEPS, detours: DETOURS };
-            let blamed = blame(booked, *question, &ranks, wanted, &taken_out, ReplayWatch::by(&told))?;
+            let blamed = blame(booked, *question, ranks, wanted, &taken_out, ReplayWatch::by(&told))?;
             blames.push((question.grain, blamed));
             bar.set_position(end);
         }
@@ -279,84 +309,60 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// A question for each grain and collective.
-///
-/// # Errors
-/// If blame is asked of several collectives at once, or a tolerance of one that costs time.
-fn questions(args: &PredictArgs) -> Result<Vec<Question>, UsageError> {
+/// Says how long it will take, or refuses it.
+fn tell(args: &PredictArgs, bill: &cost::Bill) -> Result<(), UsageError> {
+    match bill.verdict() {
+        cost::LengthVerdict::Short => Ok(()),
+        cost::LengthVerdict::Long(warning) => {
+            say(format_args!("{warning}"));
+            Ok(())
+        }
+        cost::LengthVerdict::TooLong(_) if args.allow_long => Ok(()),
+        cost::LengthVerdict::TooLong(refusal) => Err(UsageError(refusal)),
+    }
+}
+
+/// Refuses blame of several collectives at once, a tolerance of one that costs time, and both where there are several noises or none with
+/// books.
+fn refuse_what_has_no_sense(args: &PredictArgs) -> Result<(), UsageError> {
+    let refused = |why: &str| Err(UsageError(why.to_owned()));
     if args.blame && args.collective.len() > 1 {
-        return Err(UsageError("--blame is for one --collective at a time".to_owned()));
+        return refused("--blame is for one --collective at a time");
     }
     if args.tolerate.is_some() && args.collective.iter().any(|collective| *collective != Collective::Ideal) {
-        return Err(UsageError("--tolerate is for the ideal collective".to_owned()));
+        return refused("--tolerate is for the ideal collective");
     }
+    if args.is_sweep() && (args.blame || args.tolerate.is_some()) {
+        return refused("--blame and --tolerate are for one noise at a time, that comes in one way");
+    }
+    let coalesced = args.coalesce.iter().any(|window| *window != Nanos::ZERO);
+    if coalesced && (args.blame || args.tolerate.is_some()) {
+        return refused(
+            "--blame and --tolerate say which detours cost most, and --coalesce makes others of them: leave it out",
+        );
+    }
+    if coalesced && args.as_recorded {
+        return refused(
+            "--coalesce lets the noise of all ranks come together, and --as-recorded as it was: leave one of them out",
+        );
+    }
+    Ok(())
+}
+
+/// A question for each grain and collective, of nodes of so many ranks.
+fn questions(args: &PredictArgs, per_node: u64) -> Vec<Question> {
     let one = |grain: Nanos, collective: Collective| Question {
         grain,
         phases: args.phases.get(),
         collective,
         network: args.network,
-        bytes: args.bytes.get(),
-        // Without it, what was recorded says it.
-        per_node: args.ranks_per_node.unwrap_or(1),
-        synchronized: args.sync,
+        bytes: args.bytes[0].get(),
+        per_node,
+        synchronized: args.synchronized()[0],
         seed: args.seed,
         replicas: args.replicas,
     };
-    let all = args.grain.iter().flat_map(|grain| args.collective.iter().map(|collective| one(*grain, *collective)));
-    Ok(all.collect())
-}
-
-/// The noise, with its books if the question is about sources.
-fn source(args: &PredictArgs) -> anyhow::Result<NoiseInput> {
-    let books = args.blame || !args.without.is_empty();
-    match &args.noise {
-        NoiseArg::Spec(_) if books => {
-            let why = "a formula has no sources: --blame and --without need a run that was recorded with sources";
-            Err(UsageError(why.to_owned()).into())
-        }
-        NoiseArg::Spec(_) if args.cpus.is_some() || args.node.is_some() => {
-            Err(UsageError("a formula has no CPUs: --cpus and --node choose from a run".to_owned()).into())
-        }
-        NoiseArg::RunWith(..) if books => {
-            let why =
-                "--blame and --without split a recording by its sources, and a formula has none: leave the formula out";
-            Err(UsageError(why.to_owned()).into())
-        }
-        NoiseArg::Spec(spec) => Ok(NoiseInput::from_spec(spec, drawing(args), args.replicas)?),
-        NoiseArg::Run(path) => recorded(args, path, books),
-        NoiseArg::RunWith(path, spec) => Ok(recorded(args, path, false)?.with_cause(spec, drawing(args))?),
-    }
-}
-
-/// The noise of the chosen CPUs of a run.
-fn recorded(args: &PredictArgs, path: &Path, books: bool) -> anyhow::Result<NoiseInput> {
-    let selection = Selection { node: args.node.clone(), cpus: args.cpus.clone(), with_self: args.with_self };
-    Ok(noise::from_run(&Bundle::open(path)?, &selection, books)?)
-}
-
-/// From what the detours of a formula are drawn, and for how long.
-fn drawing(args: &PredictArgs) -> Drawing<'static> {
-    let ranks = args.ranks.iter().map(|ranks| ranks.get()).max().unwrap_or(1).min(RANKS_LIMIT);
-    let grain = args.grain.iter().copied().max().unwrap_or(Nanos::ZERO);
-    let phases = ranks.saturating_mul(args.phases.get()).saturating_mul(args.replicas);
-    let time = grain.get().saturating_mul(i64::try_from(phases).unwrap_or(i64::MAX));
-    Drawing { seed: args.seed, number: 0, time: Nanos::new(time), read: &noise::read_named }
-}
-
-/// Puts ranks at common offsets as it was asked, on nodes of as many as were asked for or recorded.
-fn aligned(args: &PredictArgs, source: NoiseInput, questions: &mut [Question]) -> anyhow::Result<NoiseInput> {
-    if args.as_recorded && source.origin != NoiseOrigin::Recorded {
-        return Err(UsageError("a formula was not recorded: --as-recorded needs a run".to_owned()).into());
-    }
-    let alignment = match (args.as_recorded, args.independent) {
-        (true, _) => Alignment::Recording,
-        (_, true) => Alignment::Independent,
-        _ => Alignment::Node,
-    };
-    let source = source.aligned(alignment)?;
-    let per_node = args.ranks_per_node.unwrap_or_else(|| source.noise.ranks_per_node());
-    questions.iter_mut().for_each(|question| question.per_node = per_node);
-    Ok(source)
+    args.grain.iter().flat_map(|grain| args.collective.iter().map(|collective| one(*grain, *collective))).collect()
 }
 
 /// Finds out before anything is computed whether each number of ranks has an answer.
@@ -364,12 +370,15 @@ fn check_ranks(args: &PredictArgs, ranks: u64) -> Result<(), ScaleError> {
     if ranks == 0 {
         return Err(ScaleError::NoRanks);
     }
-    args.collective.iter().try_for_each(|collective| check_collective(args, *collective, ranks))
+    let mut cells =
+        args.collective.iter().flat_map(|collective| args.bytes.iter().map(|bytes| (*collective, bytes.get())));
+    cells.try_for_each(|(collective, bytes)| check_collective(args, collective, bytes, ranks))
 }
 
-fn check_collective(args: &PredictArgs, collective: Collective, ranks: u64) -> Result<(), ScaleError> {
-    collective.fits(&args.network, ranks, args.bytes.get(), args.ranks_per_node.unwrap_or(1))?;
-    let (limit, method, advice) = match (collective, args.sync) {
+fn check_collective(args: &PredictArgs, collective: Collective, bytes: u64, ranks: u64) -> Result<(), ScaleError> {
+    collective.fits(&args.network, ranks, bytes, args.ranks_per_node.unwrap_or(1))?;
+    let coalesced = args.coalesce.iter().any(|window| *window != Nanos::ZERO);
+    let (limit, method, advice) = match (collective, coalesced || args.sync.is_some()) {
         (Collective::Ideal, false) => (UNITS_LIMIT, "order statistics", ""),
         (Collective::Ideal, true) => {
             (RANKS_LIMIT, "a replay", "; synchronized noise costs any number of ranks the same")

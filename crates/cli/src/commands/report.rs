@@ -11,7 +11,7 @@ use becalm_analyze::job::JobPhases;
 use becalm_analyze::summary::summarize;
 use becalm_bundle::cost::tick as campaign;
 use becalm_bundle::{Bundle, Contents, PhaseRun};
-use becalm_report::{CostRunReport, RunReport, TickReport};
+use becalm_report::{CostRunReport, PlatformsReport, RunReport, TickReport};
 use clap::Args;
 
 use crate::arguments::{RanksArgs, RunArgs};
@@ -29,6 +29,14 @@ pub struct ReportArgs {
     #[command(flatten)]
     run: RunArgs,
 
+    /// Further runs: all of them in one table, beside the five platforms of Beckman et al. 2007
+    #[arg(value_name = "RUN", conflicts_with_all = ["html", "baseline", "ranks", "all"])]
+    more: Vec<PathBuf>,
+
+    /// Print that table of one run, too: t_min, and the noise ratio, the longest, mean and median of detours of 1 us and more
+    #[arg(long, conflicts_with_all = ["html", "baseline", "ranks", "all"])]
+    platforms: bool,
+
     #[command(flatten)]
     ranks: RanksArgs,
 
@@ -36,7 +44,7 @@ pub struct ReportArgs {
     #[arg(long)]
     all: bool,
 
-    /// Print one JSON document (becalm.report/1), which always holds everything
+    /// Print one JSON document (becalm.report/1), which always holds everything; becalm.platforms/1 for several runs
     #[arg(long)]
     json: bool,
 
@@ -118,11 +126,42 @@ fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> anyho
     Ok(Exit::Done)
 }
 
+/// Prints the figures of several recordings beside each other.
+fn platforms(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let mut runs = Vec::new();
+    for path in std::iter::once(&args.run.path).chain(&args.more) {
+        let refused = |holds: &str| {
+            UsageError(format!(
+                "{} holds {holds}, and a table of platforms is of recordings of detours",
+                path.display()
+            ))
+        };
+        match Contents::read(path)? {
+            Contents::Recording => {}
+            contents => return Err(refused(contents.words()).into()),
+        }
+        let bundle = Bundle::open(path)?;
+        if is_work(&bundle) {
+            return Err(refused("samples of work").into());
+        }
+        let _reading = ReadingProgress::begin(&bundle, 1);
+        let name =
+            path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
+        let name = name.strip_suffix(".becalm").map(str::to_owned).unwrap_or(name);
+        runs.push((name, summarize(&bundle, &args.run.selection())?));
+    }
+    emit(&PlatformsReport::new(&runs), Output::new(args.json, false), out)?;
+    Ok(Exit::Done)
+}
+
 /// Reads the run and prints its report, or writes its page.
 ///
 /// # Errors
 /// If the run cannot be read, does not hold what was asked for, or the output cannot be written.
 pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    if args.platforms || !args.more.is_empty() {
+        return platforms(args, out);
+    }
     match Contents::read(&args.run.path)? {
         Contents::Recording => {}
         contents => return measured(args, contents, out),

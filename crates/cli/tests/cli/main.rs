@@ -12,3 +12,4 @@ mod robust;
 mod safe;
 mod shell;
 mod study;
+mod sweep;

@@ -3,6 +3,7 @@
 //! Where the page is too narrow, names are shortened; if that is not enough, the columns that may be left out are; and then
 //! the table is laid out in several parts below each other, each with the first column again, so that no figure is lost.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::ops::Range;
 
@@ -20,7 +21,7 @@ const SHORTEST: usize = 14;
 
 /// A table that is filled row by row.
 pub(crate) struct Table {
-    titles: Vec<&'static str>,
+    titles: Vec<Cow<'static, str>>,
     left: Vec<bool>,
     /// Columns that are left out where they do not fit.
     dispensable: Vec<bool>,
@@ -35,7 +36,7 @@ pub(crate) struct Table {
 
 impl Table {
     pub(crate) fn new<R>(fields: &[&Field<R>]) -> Self {
-        let titles = fields.iter().map(|field| field.title).collect();
+        let titles = fields.iter().map(|field| Cow::Borrowed(field.title)).collect();
         let no = vec![false; fields.len()];
         let (left, dispensable) = (no.clone(), no.clone());
         Self { titles, left, dispensable, whole: no, rows: Vec::new(), rules: Vec::new(), long_names: false }
@@ -54,11 +55,35 @@ impl Table {
     /// A table whose rows have names, in a first column with this title. Other texts in it are words, which stay whole.
     pub(crate) fn named<R>(first: &'static str, fields: &[&Field<R>]) -> Self {
         let mut table = Self::new(fields);
-        table.titles.insert(0, first);
+        table.titles.insert(0, Cow::Borrowed(first));
         table.left.insert(0, true);
         table.dispensable.insert(0, false);
         table.whole = std::iter::once(false).chain(fields.iter().map(|_| true)).collect();
         table
+    }
+
+    /// A table whose columns are known only when it is made: first those of names, which stand to the left, and then those of values.
+    pub(crate) fn matrix(names: &[&'static str], values: Vec<String>) -> Self {
+        let titles: Vec<Cow<'static, str>> =
+            names.iter().map(|name| Cow::Borrowed(*name)).chain(values.into_iter().map(Cow::Owned)).collect();
+        let left = (0..titles.len()).map(|at| at < names.len()).collect();
+        let no = vec![false; titles.len()];
+        Self { titles, left, dispensable: no.clone(), whole: no, rows: Vec::new(), rules: Vec::new(), long_names: true }
+    }
+
+    /// Says that the texts of a column are no names, and are not shortened.
+    pub(crate) fn keep_whole(&mut self, column: usize) {
+        self.whole[column] = true;
+    }
+
+    /// Gives a column another title.
+    pub(crate) fn name_column(&mut self, column: usize, title: String) {
+        self.titles[column] = Cow::Owned(title);
+    }
+
+    /// Adds a row of texts as they are.
+    pub(crate) fn cells(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().map(|cell| printable(&cell).into_owned()).collect());
     }
 
     /// Adds a row to a table whose rows have names.
@@ -103,7 +128,7 @@ impl Table {
     fn print_within(&self, page: usize, out: &mut dyn Write) -> io::Result<()> {
         let width = |at: usize| {
             let cells = self.rows.iter().map(|row| row[at].as_str());
-            cells.chain([self.titles[at]]).map(|cell| cell.chars().count()).max().unwrap_or(0)
+            cells.chain([&*self.titles[at]]).map(|cell| cell.chars().count()).max().unwrap_or(0)
         };
         let mut widths: Vec<usize> = (0..self.titles.len()).map(width).collect();
         let mut columns: Vec<usize> = (0..self.titles.len()).collect();
@@ -149,7 +174,7 @@ impl Table {
             }
             text.trim_end().to_owned()
         };
-        writeln!(out, "{}", line(&|column| self.titles[column].to_owned()))?;
+        writeln!(out, "{}", line(&|column| self.titles[column].to_string()))?;
         let whole: usize = columns.iter().map(|column| widths[*column] + GAP).sum();
         let rule = format!("  {}", "\u{2500}".repeat(whole.saturating_sub(GAP)));
         writeln!(out, "{rule}")?;

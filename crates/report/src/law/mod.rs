@@ -39,7 +39,7 @@ pub struct LawRow {
 
 fields! {
     /// The fields of a row.
-    ROW, row: LawRow {
+    pub(crate) ROW, row: LawRow {
         RANKS = catalogue::RANKS, |row| Value::Count(row.point.ranks);
         DELAY_PROBABILITY = "delay_probability", "phases delayed", |row| Value::Ratio(row.point.delay_probability);
         SLOWDOWN_RATIO = catalogue::SLOWDOWN_RATIO, |row| Value::Factor(row.point.slowdown_ratio);

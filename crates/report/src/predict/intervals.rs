@@ -45,10 +45,16 @@ fn bounded(rows: &[RankPrediction]) -> impl Iterator<Item = (&RankPrediction, &R
     rows.iter().filter_map(|row| Some((row, row.recording.as_ref()?)))
 }
 
-/// A row's ranks, with the grain where there are several.
+/// A row's ranks, with the grain and the collective where there are several.
 fn job(rows: &[RankPrediction], row: &RankPrediction) -> String {
-    let ranks = format!("{} {}", Count::new(row.ranks), plural(row.ranks, "rank", "ranks"));
-    if rows.iter().all(|other| other.grain == row.grain) { ranks } else { format!("{ranks}, grain {}", row.grain) }
+    let mut job = format!("{} {}", Count::new(row.ranks), plural(row.ranks, "rank", "ranks"));
+    if rows.iter().any(|other| other.grain != row.grain) {
+        job = format!("{job}, grain {}", row.grain);
+    }
+    if rows.iter().any(|other| other.collective != row.collective) {
+        job = format!("{job}, {}", row.collective);
+    }
+    job
 }
 
 /// How much of the added time hangs on the longest detours; nothing where there is none.

@@ -69,6 +69,10 @@ impl PredictedRow {
         Self { row, replicas, node_hours: None }
     }
 
+    pub(crate) fn with_node_hours(self, node_hours: Option<f64>) -> Self {
+        Self { node_hours, ..self }
+    }
+
     fn slowdown(&self, end: fn(&Estimate) -> f64) -> Value {
         self.row.slowdown.as_ref().map_or(Value::Missing, |slowdown| Value::Factor(end(slowdown)))
     }
@@ -270,7 +274,7 @@ pub(crate) fn lines(report: &PredictReport<'_>) -> Vec<PredictedRow> {
     report.rows.iter().map(|row| PredictedRow { row: row.clone(), replicas, node_hours }).collect()
 }
 
-fn detours(noise: &Noise) -> usize {
+pub(crate) fn detours(noise: &Noise) -> usize {
     noise.traces().map(becalm_scale::NoiseTrace::len).sum()
 }
 
@@ -362,7 +366,7 @@ fn noise(report: &PredictReport<'_>) -> String {
 }
 
 /// A count with the word for what is counted: `1 detour`, `16,384 ranks`.
-fn counted(count: u64, one: &str, many: &str) -> String {
+pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(count), plural(count, one, many))
 }
 
@@ -383,7 +387,7 @@ pub(crate) fn job(question: &Question) -> String {
 }
 
 /// Which ranks are at a common offset, as a document has it.
-fn alignment(noise: &Noise) -> &'static str {
+pub(crate) fn alignment(noise: &Noise) -> &'static str {
     match noise.alignment() {
         Alignment::Independent => "independent",
         Alignment::Node => "node",
@@ -406,7 +410,7 @@ fn ranks_of_node(question: &Question, alignment: Alignment) -> String {
 }
 
 /// What was asked, with these collectives in its rows.
-fn job_of(question: &Question, alignment: Alignment, collectives: &[Collective]) -> String {
+pub(crate) fn job_of(question: &Question, alignment: Alignment, collectives: &[Collective]) -> String {
     let bytes = counted(question.bytes, "byte", "bytes");
     let collective = match collectives {
         [Collective::Ideal] => "ideal collective".to_owned(),

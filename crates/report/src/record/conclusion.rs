@@ -40,6 +40,33 @@ pub(crate) struct Scaled {
     pub(crate) grain_ns: i64,
     /// How many times as long it takes.
     pub(crate) slowdown_ratio: f64,
+    /// The 95 % interval of what another recording would say.
+    pub(crate) slowdown_low: Option<f64>,
+    /// Its upper end; `None` where the recording does not bound it.
+    pub(crate) slowdown_high: Option<f64>,
+}
+
+impl Scaled {
+    fn new(scaled: &AtScale) -> Self {
+        Self {
+            ranks: scaled.ranks,
+            grain_ns: scaled.grain.get(),
+            slowdown_ratio: scaled.slowdown,
+            slowdown_low: scaled.recording.map(|ends| ends.low),
+            slowdown_high: scaled.recording.and_then(|ends| ends.high),
+        }
+    }
+
+    /// What another recording would say, behind the figure.
+    fn interval(&self) -> String {
+        match (self.slowdown_low, self.slowdown_high) {
+            (Some(low), Some(high)) => format!(" (another recording: {} to {})", factor(low), factor(high)),
+            (Some(low), None) => {
+                format!(" (another recording: at least {}; this one is too short to say how much more)", factor(low))
+            }
+            _ => String::new(),
+        }
+    }
 }
 
 /// The conclusion of a recording.
@@ -122,11 +149,7 @@ impl<'a> Conclusion<'a> {
             noise_1us_ratio: total.long_noise_ratio(),
             max_ns: total.durations.max(),
             longest: longest.filter(|source| !named(source)).map(cause),
-            at_scale: scaled.ok().map(|scaled| Scaled {
-                ranks: scaled.ranks,
-                grain_ns: scaled.grain.get(),
-                slowdown_ratio: scaled.slowdown,
-            }),
+            at_scale: scaled.ok().map(Scaled::new),
             at_scale_missing: scaled.err().map(ToString::to_string),
             causes,
             self_ratio: total.own_ratio(),
@@ -141,10 +164,11 @@ impl<'a> Conclusion<'a> {
         }
         Some(match (&self.at_scale, &self.at_scale_missing) {
             (Some(scaled), _) => format!(
-                "A program whose {} wait for each other after every {} of work takes {} times as long with this noise.",
+                "A program whose {} wait for each other after every {} of work takes {} times as long with this noise{}.",
                 ranks_text(scaled.ranks),
                 time(scaled.grain_ns),
-                factor(scaled.slowdown_ratio)
+                factor(scaled.slowdown_ratio),
+                scaled.interval()
             ),
             (None, missing) => format!(
                 "What it costs a program of many ranks is not known: {}. So the causes stand in the order of their time.",

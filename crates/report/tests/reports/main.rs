@@ -10,6 +10,7 @@ mod mpi;
 mod predict;
 mod record;
 mod study;
+mod sweep;
 mod work;
 
 use becalm_report::{Form, Report};

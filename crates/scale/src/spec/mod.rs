@@ -2,6 +2,7 @@
 //!
 //! - `periodic:interval=1ms,detour=50us[,jitter=10us]`: one in each interval;
 //! - `poisson:rate=10Hz,detour=50us`: at times that are independent of each other;
+//! - `ratio=1%` instead of `interval=` or `rate=`: as often as makes that share of the time;
 //! - `renewal:gap=lognormal:100ms:0.5,detour=50us`: each a gap after the end of the one before;
 //! - `sources:FILE,length=1372s[,configuration=NAME]`: a table of sources that came so often within that time;
 //! - `A+B`: both on the same CPU. A detour that comes while another lasts follows it.
@@ -9,7 +10,7 @@
 //! A length (`detour=`, `gap=`) is a time or a law, [`LengthLaw`].
 
 mod lengths;
-mod queue;
+pub(crate) mod queue;
 mod table;
 mod text;
 

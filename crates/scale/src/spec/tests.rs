@@ -22,6 +22,24 @@ fn reads_the_forms_of_the_manual() {
     assert!((busy.trace(1).unwrap().noise_ratio() - 0.9).abs() < 1e-4);
 }
 
+/// The lengths and shares of Beckman et al. 2007, Figure 8: whatever the length, the share is the one asked for.
+#[test]
+fn a_ratio_says_how_often_detours_come() {
+    for (share, ratio) in [("0.015%", 0.00015), ("0.08%", 0.0008), ("0.15%", 0.0015), ("1%", 0.01), ("0.01", 0.01)] {
+        for detour in ["16us", "50us", "100us", "200us"] {
+            for cause in ["periodic", "poisson"] {
+                let trace = spec(&format!("{cause}:ratio={share},detour={detour}")).trace(1).unwrap();
+                assert!((trace.noise_ratio() / ratio - 1.0).abs() < 1e-6, "{cause} {share} {detour}");
+            }
+        }
+    }
+    assert_eq!(spec("periodic:ratio=1%,detour=16us").to_string(), "periodic:interval=1.6ms,detour=16us");
+    assert_eq!(
+        spec("periodic:detour=16us,jitter=1us,ratio=1%"),
+        spec("periodic:interval=1600us,detour=16us,jitter=1us")
+    );
+}
+
 #[test]
 fn refuses_the_rest_and_says_why() {
     for (text, why) in [
@@ -39,6 +57,15 @@ fn refuses_the_rest_and_says_why() {
         ("sources:table.csv", "length is missing"),
         ("sources:,length=1s", "names no file"),
         ("poisson:rate=1Hz,detour=5us+periodic:interval=1ms", "detour is missing"),
+        ("periodic:detour=5us", "interval is missing"),
+        ("periodic:interval=1ms,ratio=1%,detour=5us", "both say how often"),
+        ("poisson:ratio=1%", "detour is missing"),
+        ("poisson:ratio=1%,detour=exponential:5us", "law of lengths"),
+        ("periodic:ratio=0%,detour=5us", "cannot take the share 0%"),
+        ("periodic:ratio=100%,detour=5us", "cannot take the share 100%"),
+        ("periodic:ratio=1%,detour=0us", "cannot take the share"),
+        ("periodic:ratio=2,detour=5us", "not a share"),
+        ("renewal:ratio=1%,detour=5us", "not one of"),
     ] {
         let error = text.parse::<NoiseSpec>().unwrap_err().to_string();
         assert!(error.contains(why) && error.contains("write periodic:"), "{text}: {error}");

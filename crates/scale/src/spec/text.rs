@@ -4,21 +4,24 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use becalm_units::Nanos;
+use becalm_units::{Nanos, Share};
 
 use super::{LengthLaw, NoiseSpec, Why};
 use crate::ScaleError;
 use crate::noise::LENGTH_LIMIT;
 
-/// The names of the causes, and what each is told: the needed ones first, and how many these are.
+/// The names of the causes, and what each is told: the needed ones first, and how many these are. A `ratio` stands for the first.
 const CAUSES: [(&str, usize, &[&str]); 4] = [
-    ("periodic", 2, &["interval", "detour", "jitter"]),
-    ("poisson", 2, &["rate", "detour"]),
+    ("periodic", 2, &["interval", "detour", "jitter", RATIO]),
+    ("poisson", 2, &["rate", "detour", RATIO]),
     ("renewal", 2, &["gap", "detour"]),
     ("sources", 1, &["length", "configuration"]),
 ];
 
-const FORM: &str = "write periodic:interval=1ms,detour=50us[,jitter=10us], poisson:rate=10Hz,detour=50us, \
+/// The share of the time that is noise, which says how often detours of one length come.
+const RATIO: &str = "ratio";
+
+const FORM: &str = "write periodic:interval=1ms,detour=50us[,jitter=10us], poisson:rate=10Hz,detour=50us (both also with ratio=1% for how often), \
                     renewal:gap=100ms,detour=50us or sources:FILE,length=1h[,configuration=NAME]; several with + between them; and for a \
                     length also uniform:10us:90us, exponential:50us, lognormal:50us:0.8, pareto:50us:1.5[:10ms] or empirical:FILE";
 
@@ -67,7 +70,7 @@ fn cause(text: &str) -> Result<NoiseSpec, Why> {
         ("sources", None) => return Err("length is missing".to_owned()),
         _ => ("", rest),
     };
-    let mut values: [Option<&str>; 3] = [None; 3];
+    let mut values: [Option<&str>; 4] = [None; 4];
     for part in rest.split(',') {
         let (key, value) = part.split_once('=').ok_or_else(|| format!("'{part}' has no '='"))?;
         let at = known.iter().position(|name| *name == key);
@@ -76,13 +79,21 @@ fn cause(text: &str) -> Result<NoiseSpec, Why> {
             return Err(format!("{key} is given twice"));
         }
     }
-    if let Some(missing) = (0..*needed).find(|at| values[*at].is_none()) {
+    let ratio = known.iter().position(|name| *name == RATIO).and_then(|at| values[at].take());
+    if let (Some(_), Some(_)) = (ratio, values[0]) {
+        return Err(format!("{} and ratio both say how often it comes: give one of them", known[0]));
+    }
+    if let Some(missing) = (0..*needed).find(|at| values[*at].is_none() && (*at > 0 || ratio.is_none())) {
         return Err(format!("{} is missing", known[missing]));
     }
-    let [first, second, third] = values.map(Option::unwrap_or_default);
+    let [first, second, third, _] = values.map(Option::unwrap_or_default);
     let duration = |value: &str| value.parse::<Nanos>().map_err(|error| error.to_string());
     Ok(match name {
-        "poisson" => NoiseSpec::Poisson { detour: LengthLaw::parse(second)?, interval: interval_of_rate(first)? },
+        "poisson" => {
+            let detour = LengthLaw::parse(second)?;
+            let interval = ratio.map_or_else(|| interval_of_rate(first), |ratio| interval_of_ratio(ratio, &detour))?;
+            NoiseSpec::Poisson { interval, detour }
+        }
         "renewal" => NoiseSpec::Renewal { gap: LengthLaw::parse(first)?, detour: LengthLaw::parse(second)? },
         "sources" if table.is_empty() => return Err("it names no file".to_owned()),
         "sources" => NoiseSpec::Sources {
@@ -90,12 +101,27 @@ fn cause(text: &str) -> Result<NoiseSpec, Why> {
             configuration: values[1].map(str::to_owned),
             length: duration(first)?,
         },
-        _ => NoiseSpec::Periodic {
-            detour: LengthLaw::parse(second)?,
-            jitter: if third.is_empty() { Nanos::ZERO } else { duration(third)? },
-            interval: duration(first)?,
-        },
+        _ => {
+            let detour = LengthLaw::parse(second)?;
+            let interval = ratio.map_or_else(|| duration(first), |ratio| interval_of_ratio(ratio, &detour))?;
+            let jitter = if third.is_empty() { Nanos::ZERO } else { duration(third)? };
+            NoiseSpec::Periodic { interval, detour, jitter }
+        }
     })
+}
+
+/// From one detour to the next, where they are to take this share of the time: to the nanosecond.
+fn interval_of_ratio(text: &str, detour: &LengthLaw) -> Result<Nanos, Why> {
+    let ratio = text.parse::<Share>().map_err(|error| error.to_string())?.ratio();
+    let Some(detour) = detour.constant() else {
+        return Err(format!("a ratio is for detours of one length, and {detour} is a law of lengths"));
+    };
+    let interval_ns = detour.get() as f64 / ratio;
+    if ratio > 0.0 && ratio < 1.0 && interval_ns > 0.0 && interval_ns < LENGTH_LIMIT.get() as f64 {
+        Ok(Nanos::new(interval_ns.round() as i64))
+    } else {
+        Err(format!("detours of {detour} cannot take the share {text} of the time"))
+    }
 }
 
 /// 1 / rate, to the nanosecond.

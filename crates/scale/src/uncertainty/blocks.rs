@@ -28,7 +28,7 @@ pub(super) struct Blocks {
     share: Vec<f64>,
     /// How often each of the longest delays comes in a nanosecond of one unit, and in which block it lies.
     extremes: Vec<(usize, f64)>,
-    /// The cells of the longest delays: of the first, the next two, the next seven.
+    /// The cells of the longest delays: of the first, the next two, the next seven; empty where these are not known.
     longest: Vec<Vec<f64>>,
 }
 
@@ -79,6 +79,28 @@ impl Blocks {
             share,
             extremes: extremes.list().iter().map(rate).collect(),
             longest: longest.into_iter().map(Collected::cells).collect(),
+        }
+    }
+
+    /// Of phases that were sampled; with the node, the block and the rate of each of the longest detours. It is not known which phases met
+    /// these.
+    pub(super) fn streamed(
+        nodes: &[NodeBlocks],
+        phases: f64,
+        extremes: impl Iterator<Item = (usize, usize, f64)>,
+    ) -> Self {
+        let count = nodes.first().map_or(1, |node| node.cells.len());
+        let cpus: u64 = nodes.iter().map(|node| node.cpus).sum();
+        let cells = nodes.iter().flat_map(|node| &node.cells);
+        let cells = cells.map(|cells| cells.iter().map(|cell| cell / phases).collect());
+        let share = |node: &NodeBlocks| vec![node.cpus as f64 / (cpus.max(1) * count as u64) as f64; count];
+        Self {
+            nodes: nodes.len(),
+            count,
+            cells: cells.collect(),
+            share: nodes.iter().flat_map(share).collect(),
+            extremes: extremes.map(|(node, block, rate)| (node * count + block, rate)).collect(),
+            longest: Vec::new(),
         }
     }
 
@@ -137,6 +159,52 @@ impl Blocks {
             sum += part;
             if total > 0.0 { (sum / total).clamp(0.0, 1.0) } else { 0.0 }
         })
+    }
+}
+
+/// Sampled phases of the CPUs of one node, by the block of time in which they begin.
+#[derive(Clone, Debug)]
+pub(super) struct NodeBlocks {
+    /// How many are late by how much, by cell.
+    cells: Vec<Vec<f64>>,
+    pub(super) cpus: u64,
+}
+
+impl NodeBlocks {
+    pub(super) fn new() -> Self {
+        Self { cells: vec![Vec::new(); NODE_BLOCKS], cpus: 0 }
+    }
+
+    /// The block of a part of the time, 0 to 1.
+    pub(super) fn block(&self, at: f64) -> usize {
+        ((at.clamp(0.0, 1.0) * self.cells.len() as f64) as usize).min(self.cells.len() - 1)
+    }
+
+    /// Counts phases that begin at a part of the time.
+    pub(super) fn add(&mut self, at: f64, cell: usize, phases: f64) {
+        let block = self.block(at);
+        let cells = &mut self.cells[block];
+        if cell >= cells.len() {
+            cells.resize(cell + 1, 0.0);
+        }
+        cells[cell] += phases;
+    }
+
+    /// Has as many blocks in each node as all may have together, the same in all: two of a node that follow each other become one.
+    pub(super) fn fold(nodes: &mut [Self]) {
+        let most = (BLOCKS / nodes.len().max(1)).clamp(1, NODE_BLOCKS);
+        for node in nodes {
+            while node.cells.len() > most.next_power_of_two() {
+                let pairs = node.cells.chunks(2).map(|pair| {
+                    let mut sum = vec![0.0; pair.iter().map(Vec::len).max().unwrap_or(0)];
+                    pair.iter()
+                        .flat_map(|cells| cells.iter().enumerate())
+                        .for_each(|(cell, phases)| sum[cell] += phases);
+                    sum
+                });
+                node.cells = pairs.collect();
+            }
+        }
     }
 }
 

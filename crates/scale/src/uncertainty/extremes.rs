@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::delay::{DelayTable, TablePiece};
 
 /// The most that are looked for.
-const MOST: usize = 101;
+pub(super) const MOST: usize = 101;
 
 /// So many pieces of the delay function are looked at for them.
 const PIECES_LIMIT: usize = 1 << 20;
@@ -57,6 +57,11 @@ impl Extremes {
         Self { list, apart }
     }
 
+    /// Of those that are known to be the longest, falling and apart by a grain.
+    pub(super) fn of(list: Vec<Extreme>, apart: i64) -> Self {
+        Self { list, apart }
+    }
+
     pub(super) fn list(&self) -> &[Extreme] {
         &self.list
     }
@@ -94,7 +99,7 @@ fn distance(a: i64, b: i64, length: i64) -> i64 {
 }
 
 /// Whether one of the instants is as near as that.
-fn near(taken: &BTreeSet<i64>, at: i64, length: i64, apart: i64) -> bool {
+pub(super) fn near(taken: &BTreeSet<i64>, at: i64, length: i64, apart: i64) -> bool {
     let before = taken.range(..=at).next_back().or_else(|| taken.last());
     let after = taken.range(at..).next().or_else(|| taken.first());
     before.into_iter().chain(after).any(|other| distance(*other, at, length) <= apart)

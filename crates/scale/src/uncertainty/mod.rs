@@ -10,6 +10,10 @@
 //! threshold, from a shape, a scale and a rate above it. A phase begins when the last rank is there, so that a rank meets
 //! the detours that begin while it works with their whole length, and those that began while it waited with their rest.
 //!
+//! With messages, the same draws are taken for a job that only waits for its latest rank, with a grain as long as a phase with
+//! messages without noise. How much of what they add a job with messages is longer by is told by replays of the recording: of both
+//! kinds of job, and of that with messages also with all detours cut to the threshold.
+//!
 //! Where most of the added time of the draws comes from detours longer than any recorded, or their largest and smallest
 //! are very far apart, the recording bounds the slowdown from below only.
 
@@ -17,7 +21,9 @@ mod blocks;
 mod cells;
 mod extremes;
 mod pareto;
+pub(crate) mod streamed;
 
+use becalm_model::Estimate;
 use becalm_units::Nanos;
 
 use crate::delay::{DelayTable, TablePiece};
@@ -60,6 +66,15 @@ pub struct RecordingBounds {
     pub needed: Option<Nanos>,
 }
 
+impl RecordingBounds {
+    /// The same as [`RecordingEnds::with`] has it.
+    pub(crate) fn with(self, slowdown: Option<Estimate>) -> Self {
+        let Some(slowdown) = slowdown else { return self };
+        let RecordingEnds { low, high } = RecordingEnds { low: self.low, high: self.high }.with(slowdown);
+        Self { low, high, ..self }
+    }
+}
+
 /// The 95 % interval of a slowdown.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RecordingEnds {
@@ -67,6 +82,17 @@ pub struct RecordingEnds {
     pub low: f64,
     /// Its upper end; nothing where the recording does not bound it.
     pub high: Option<f64>,
+}
+
+impl RecordingEnds {
+    /// The same with what the recording gave itself, as another one may give that again, and with what other offsets would: errors that
+    /// do not hang together add as their squares do.
+    fn with(self, slowdown: Estimate) -> Self {
+        let Estimate { mean, low, high } = slowdown;
+        let below = (mean - self.low).max(0.0).hypot(mean - low);
+        let above = self.high.map(|end| (end - mean).max(0.0).hypot(high - mean));
+        Self { low: (mean - below).max(1.0), high: above.map(|above| mean + above) }
+    }
 }
 
 /// What is known of the noise of a machine of which there is one recording; for one grain.
@@ -80,13 +106,41 @@ pub struct RecordingUncertainty {
     seed: u64,
 }
 
-/// One draw of the added time of a phase.
+/// One draw of the added time of a phase, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Drawn {
-    /// In nanoseconds.
-    added: f64,
-    /// The part of it that comes from delays longer than any recorded.
+    /// What delays add up to the threshold.
+    below: f64,
+    /// What they add above it.
+    above: f64,
+    /// The part of that above the longest delay recorded.
     unseen: f64,
+}
+
+impl Drawn {
+    fn added(&self) -> f64 {
+        self.below + self.above
+    }
+
+    fn passed(self, passed: Passed) -> Self {
+        Self { below: self.below * passed.below, above: self.above * passed.above, unseen: self.unseen * passed.above }
+    }
+}
+
+/// How what a replay adds is to what is drawn, so that draws say how far another recording would move the replay.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Passed {
+    /// What a replay of the recording adds with all delays cut to [`RecordingUncertainty::threshold`], over what order statistics
+    /// expect of that. They take starts at any time; but a phase seldom starts within a detour, as the ranks that one does not hold
+    /// up wait it out. With messages, a job meets noise again on their way, and less of it where ranks wait for the network anyway.
+    pub below: f64,
+    /// What it adds above the threshold, over what a job adds that only waits for its latest rank.
+    pub above: f64,
+}
+
+impl Passed {
+    /// All of it, and no more.
+    pub const ALL: Self = Self { below: 1.0, above: 1.0 };
 }
 
 impl RecordingUncertainty {
@@ -106,45 +160,76 @@ impl RecordingUncertainty {
         Self { grain, recorded: Nanos::new(recorded), blocks, extremes, tail, seed }
     }
 
+    /// The delay above which there is a law, in nanoseconds; nothing where the longest delays come so often that they need none, or
+    /// are too few for one.
+    #[must_use]
+    pub fn threshold(&self) -> Option<Nanos> {
+        self.tail.as_ref().map(|tail| Nanos::new(tail.threshold() as i64))
+    }
+
     /// What it says of so many units, ranks or nodes, at offsets of their own.
     #[must_use]
     pub fn bounds(&self, units: u64) -> RecordingBounds {
+        self.bounds_passed(units, Passed::ALL)
+    }
+
+    /// The same with what replays make of it; with messages a phase without noise is as long as the grain here.
+    #[must_use]
+    pub fn bounds_passed(&self, units: u64, passed: Passed) -> RecordingBounds {
         let mut stream = Stream::new(self.seed, Purpose::Recording, units);
-        let RecordingEnds { low, high } = self.drawn_ends(units, &mut stream);
+        let RecordingEnds { low, high } = self.drawn_ends(units, passed, &mut stream);
         let n = units.clamp(1, UNITS_LIMIT) as f64;
-        let needed = if high.is_some() { None } else { self.needed(n, &mut stream) };
-        RecordingBounds { low, high, longest: self.blocks.shares(n), needed }
+        let needed = if high.is_some() { None } else { self.needed(n, passed, &mut stream) };
+        RecordingBounds { low, high, longest: self.longest(n, passed), needed }
     }
 
     /// The ends of the same interval alone.
     #[must_use]
-    pub fn ends(&self, units: u64) -> RecordingEnds {
-        self.drawn_ends(units, &mut Stream::new(self.seed, Purpose::Recording, units))
+    pub fn ends(&self, units: u64, passed: Passed) -> RecordingEnds {
+        self.drawn_ends(units, passed, &mut Stream::new(self.seed, Purpose::Recording, units))
     }
 
-    fn drawn_ends(&self, units: u64, stream: &mut Stream) -> RecordingEnds {
+    fn drawn_ends(&self, units: u64, passed: Passed, stream: &mut Stream) -> RecordingEnds {
         let n = units.clamp(1, UNITS_LIMIT) as f64;
-        let mut drawn: Vec<Drawn> = (0..DRAWS).map(|_| self.draw(n, stream)).collect();
+        let mut drawn: Vec<Drawn> = (0..DRAWS).map(|_| self.draw(n, stream).passed(passed)).collect();
         let (low, high) = ends(&mut drawn);
         let bounded = (self.tail.is_some() || self.extremes.settled()) && is_bounded(&drawn);
         let over = |added: f64| 1.0 + added / self.grain;
         RecordingEnds { low: over(low), high: bounded.then(|| over(high)) }
     }
 
+    /// What order statistics expect delays of so many units to add up to the threshold in the recording as it is, in nanoseconds.
+    #[must_use]
+    pub(crate) fn expected_below(&self, units: u64) -> f64 {
+        let n = units.clamp(1, UNITS_LIMIT) as f64;
+        self.blocks.all().mean_of_largest(n, self.tail.as_ref().map_or(f64::INFINITY, Tail::threshold))
+    }
+
     fn draw(&self, n: f64, stream: &mut Stream) -> Drawn {
         let weights = self.blocks.weights(stream);
         let body = self.blocks.drawn(&weights);
         let Some(tail) = &self.tail else {
-            return Drawn { added: body.mean_of_largest(n, f64::INFINITY), unseen: 0.0 };
+            return Drawn { below: body.mean_of_largest(n, f64::INFINITY), above: 0.0, unseen: 0.0 };
         };
         let rate = self.blocks.rate(tail.count(), Some(&weights));
         let below = body.mean_of_largest(n, tail.threshold());
-        let (added, unseen) = tail.drawn(stream).added(n, rate, below, self.grain, self.extremes.longest());
-        Drawn { added, unseen }
+        let (above, unseen) = tail.drawn(stream).added(n, rate, self.grain, self.extremes.longest());
+        Drawn { below, above, unseen }
+    }
+
+    /// The parts of the recorded noise's added time that come from the longest 1, 3 and 10 delays. These lie above the threshold, and
+    /// pass as what is there.
+    fn longest(&self, n: f64, passed: Passed) -> [f64; 3] {
+        let shares = self.blocks.shares(n);
+        let Some(tail) = &self.tail else { return shares };
+        let all = self.blocks.all();
+        let (all, below) = (all.mean_of_largest(n, f64::INFINITY), all.mean_of_largest(n, tail.threshold()));
+        let total = passed.below * below + passed.above * (all - below);
+        shares.map(|share| if total > 0.0 { (passed.above * share * all / total).clamp(0.0, 1.0) } else { 0.0 })
     }
 
     /// How long a recording would bound it, if the noise is what it most probably is.
-    fn needed(&self, n: f64, stream: &mut Stream) -> Option<Nanos> {
+    fn needed(&self, n: f64, passed: Passed, stream: &mut Stream) -> Option<Nanos> {
         let tail = self.tail.as_ref()?;
         let below = self.blocks.all().mean_of_largest(n, tail.threshold());
         let rate = self.blocks.rate(tail.count(), None);
@@ -154,8 +239,8 @@ impl RecordingUncertainty {
             let mut drawn: Vec<Drawn> = (0..TRIED_DRAWS)
                 .map(|_| {
                     let rate = rate * longer.count_drawn(stream);
-                    let (added, unseen) = longer.drawn(stream).added(n, rate, below, self.grain, longest);
-                    Drawn { added, unseen }
+                    let (above, unseen) = longer.drawn(stream).added(n, rate, self.grain, longest);
+                    Drawn { below, above, unseen }.passed(passed)
                 })
                 .collect();
             ends(&mut drawn);
@@ -179,16 +264,17 @@ fn probability_above(table: &DelayTable<'_>, delay: f64) -> f64 {
 
 /// Sorts draws; the ends of the middle 95 %.
 fn ends(drawn: &mut [Drawn]) -> (f64, f64) {
-    drawn.sort_unstable_by(|a, b| a.added.total_cmp(&b.added));
+    drawn.sort_unstable_by(|a, b| a.added().total_cmp(&b.added()));
     let beyond = drawn.len() * BEYOND / DRAWS;
-    (drawn[beyond].added, drawn[drawn.len() - 1 - beyond].added)
+    (drawn[beyond].added(), drawn[drawn.len() - 1 - beyond].added())
 }
 
 /// Of sorted draws.
 fn is_bounded(drawn: &[Drawn]) -> bool {
     let beyond = drawn.len() * BEYOND / DRAWS;
-    let (low, high) = (drawn[beyond].added, drawn[drawn.len() - 1 - beyond].added);
-    let mut unseen: Vec<f64> = drawn.iter().map(|draw| draw.unseen).collect();
+    let (low, high) = (drawn[beyond].added(), drawn[drawn.len() - 1 - beyond].added());
+    let share = |draw: &Drawn| if draw.unseen > 0.0 { draw.unseen / draw.added() } else { 0.0 };
+    let mut unseen: Vec<f64> = drawn.iter().map(share).collect();
     unseen.sort_unstable_by(f64::total_cmp);
     high <= SPREAD_LIMIT * low && unseen[unseen.len() / 2] <= UNSEEN_LIMIT
 }

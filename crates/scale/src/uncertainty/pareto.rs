@@ -201,9 +201,9 @@ impl Law {
         (self.threshold + self.scale * excess).min(LONGEST)
     }
 
-    /// The mean added time of a phase of n units in nanoseconds, and the part that comes from delays above the longest one;
-    /// with so many delays above the threshold in a nanosecond of one unit, and what delays below it add.
-    pub(super) fn added(&self, n: f64, rate: f64, below: f64, grain: f64, longest: f64) -> (f64, f64) {
+    /// What delays above the threshold add to a phase of n units beside the threshold itself, on average, in nanoseconds; and
+    /// the part of it that lies above the longest one. There are so many delays above the threshold in a nanosecond of one unit.
+    pub(super) fn added(&self, n: f64, rate: f64, grain: f64, longest: f64) -> (f64, f64) {
         let top = self.level((NEGLIGIBLE / (n * rate * grain)).min(0.1));
         // Rising by one factor, from steps that are small against the scale on.
         let first = (self.scale / 20.0).min((top - self.threshold) / 50.0);
@@ -214,10 +214,10 @@ impl Law {
             *point = self.threshold + excess;
             excess *= factor;
         }
-        let (mut waiting, mut total, mut unseen) = ([0.0; POINTS + 1], below, 0.0);
+        let (mut waiting, mut total, mut unseen) = ([0.0; POINTS + 1], 0.0, 0.0);
         for _ in 0..ROUNDS {
             let reach = points.map(|point| any(n, (rate * self.time(point, grain, &points, &waiting)).min(1.0)));
-            (total, unseen) = (below, 0.0);
+            (total, unseen) = (0.0, 0.0);
             waiting[0] = reach[0];
             for at in 0..POINTS {
                 let (from, to) = (points[at], points[at + 1]);
@@ -227,7 +227,7 @@ impl Law {
                 waiting[at + 1] = mean;
             }
         }
-        (total, if total > 0.0 { unseen / total } else { 0.0 })
+        (total, unseen)
     }
 
     /// For how long a delay lets phases that begin then be late by more than `delay`: a grain, and the part of it that a

@@ -45,6 +45,8 @@ pub(super) struct NoiseSize {
     detours: f64,
     /// Detours that a rank meets in a nanosecond of work.
     density: f64,
+    /// Whether it was recorded, so that it is asked what another recording would give.
+    recorded: bool,
 }
 
 impl NoiseSize {
@@ -52,7 +54,11 @@ impl NoiseSize {
     pub(super) fn of(noise: &Noise) -> Self {
         let detours = noise.traces().map(becalm_scale::NoiseTrace::len).sum::<usize>() as f64;
         let length: f64 = noise.traces().map(|trace| trace.length().get() as f64).sum();
-        Self { detours, density: detours / (length * (1.0 - noise.noise_ratio())) }
+        Self {
+            detours,
+            density: detours / (length * (1.0 - noise.noise_ratio())),
+            recorded: noise.together() && noise.windows().is_none(),
+        }
     }
 
     /// The steps of a phase of the ideal collective, by the cheapest of its ways.
@@ -146,12 +152,19 @@ pub(super) fn steps_of_phases(size: &NoiseSize, question: &Question, ranks: u64,
 
 /// The steps of one row over all replicas.
 pub(super) fn steps_of_row(size: &NoiseSize, question: &Question, ranks: u64) -> f64 {
-    let beside = match question.collective {
-        Collective::Ideal if ranks > RANKS_LIMIT => return 0.0,
-        Collective::Ideal => part::RANK * ranks as f64,
-        _ => 0.0,
-    };
-    (steps_of_phases(size, question, ranks, question.phases) + beside) * question.replicas as f64
+    let phases = steps_of_phases(size, question, ranks, question.phases);
+    let replicas = question.replicas as f64;
+    match question.collective {
+        Collective::Ideal if ranks > RANKS_LIMIT => 0.0,
+        Collective::Ideal => (phases + part::RANK * ranks as f64) * replicas,
+        // What another recording would give takes a replica with cut detours, and one of a job that only waits, with its tables.
+        _ if size.recorded => {
+            let waiting = Question { collective: Collective::Ideal, ..*question };
+            let beside = part::RANK * ranks as f64 + part::TABLED * size.detours;
+            phases * (replicas + 1.0) + steps_of_phases(size, &waiting, ranks, question.phases) + beside
+        }
+        _ => phases * replicas,
+    }
 }
 
 impl Bill {
@@ -174,6 +187,16 @@ impl Bill {
             bill.steps += bill.steps_of_table(question) + rows + bill.steps_of_blame(question, ranks);
         }
         bill
+    }
+
+    /// All of these together; where it takes long, that with most steps says why.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub(super) fn of_all(bills: Vec<Self>) -> Self {
+        let steps = bills.iter().map(|bill| bill.steps).sum();
+        let longest = bills.into_iter().max_by(|a, b| a.steps.total_cmp(&b.steps)).expect("there is one");
+        Self { steps, ..longest }
     }
 
     /// The steps of the tables of one question; collectives with messages need none.
@@ -270,7 +293,7 @@ mod tests {
         }
     }
 
-    const SPARSE: NoiseSize = NoiseSize { detours: 1e3, density: 1e-8 };
+    const SPARSE: NoiseSize = NoiseSize { detours: 1e3, density: 1e-8, recorded: false };
 
     #[test]
     fn only_what_takes_long_is_refused() {
@@ -294,7 +317,7 @@ mod tests {
             Bill::new(std::slice::from_ref(question), ranks, size, blame).steps() / STEPS_A_SECOND
         };
         // 18 kHz of 50 us over a circle of 3.6 s, a grain of 1 s: the end of each grain is searched.
-        let dense = NoiseSize { detours: 65_536.0, density: 18e-6 };
+        let dense = NoiseSize { detours: 65_536.0, density: 18e-6, recorded: false };
         let long = Question { grain: Nanos::from_secs(1), ..question("ideal", 10_000) };
         assert!(seconds(&long, &[64], dense, None) < 2.0);
         let barrier = Question { replicas: 1, ..question("barrier", 1_000) };
@@ -305,7 +328,7 @@ mod tests {
         let together = Question { synchronized: true, ..question("ideal", 10_000) };
         assert!(seconds(&together, &[1 << 20], SPARSE, None) < 2.0);
         // 600,000 detours in 40 s of two CPUs.
-        let recording = NoiseSize { detours: 6e5, density: 15e-6 };
+        let recording = NoiseSize { detours: 6e5, density: 15e-6, recorded: false };
         let ranks = [64, 1 << 10, 1 << 14, 1 << 20];
         let row = seconds(&question("ideal", 10_000), &ranks, recording, None);
         let books = Some(BlamePart { sources: 60, steps: 3, books: true });
@@ -315,7 +338,7 @@ mod tests {
 
     #[test]
     fn steps_of_ranks_that_share_a_card_cost_more_but_those_of_hardware() {
-        let silent = NoiseSize { detours: 0.0, density: 0.0 };
+        let silent = NoiseSize { detours: 0.0, density: 0.0, recorded: false };
         let steps = |collective, per_node| {
             let question = Question { per_node, grain: Nanos::ZERO, ..question(collective, 10) };
             Bill::new(&[question], &[1 << 10], silent, None).steps()
@@ -324,11 +347,22 @@ mod tests {
         assert_eq!(steps("barrier:hardware", 2), steps("barrier:hardware", 1));
     }
 
+    /// With messages, a replica with cut detours and a job that only waits.
+    #[test]
+    fn what_another_recording_would_give_is_on_the_bill() {
+        let steps = |recorded| {
+            let size = NoiseSize { recorded, ..SPARSE };
+            Bill::new(&[question("allreduce", 100)], &[1 << 12], size, None).steps()
+        };
+        let factor = steps(true) / steps(false);
+        assert!((1.2..1.5).contains(&factor), "{factor}");
+    }
+
     #[test]
     fn blame_costs_a_prediction_for_each_source_and_step() {
         let steps = |blame| Bill::new(&[question("barrier", 10)], &[64], SPARSE, blame).steps();
         let part = |books| Some(BlamePart { sources: 3, steps: 5, books });
-        let silent = NoiseSize { detours: 0.0, density: 0.0 };
+        let silent = NoiseSize { detours: 0.0, density: 0.0, recorded: false };
         let silently = |blame| Bill::new(&[question("barrier", 10)], &[64], silent, blame).steps();
         assert_eq!(silently(part(false)), 11.0 * silently(None));
         assert_eq!(silently(part(true)), 8.0 * silently(None));

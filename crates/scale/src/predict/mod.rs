@@ -1,5 +1,7 @@
 //! What a job will suffer: rows of ranks and grains, with intervals over replicas.
 
+mod recording;
+
 use becalm_model::Estimate;
 use becalm_units::Nanos;
 
@@ -16,7 +18,7 @@ use crate::order::{DelayDistribution, UNITS_LIMIT};
 use crate::phases::{PhaseDurations, PhaseSpread};
 use crate::placement::{Placement, RANKS_LIMIT};
 use crate::replay::{ReplayOutcome, replay_each};
-use crate::uncertainty::{RecordingBounds, RecordingEnds, RecordingUncertainty};
+use crate::uncertainty::{RecordingBounds, RecordingUncertainty};
 use crate::watch::ReplayWatch;
 use crate::workers::side_by_side;
 
@@ -76,8 +78,8 @@ pub struct RankPrediction {
     /// Mean phase duration over that without noise, with what other offsets give; nothing above [`RANKS_LIMIT`], where
     /// ranks are not replayed.
     pub slowdown: Option<Estimate>,
-    /// What another recording, or a longer one, would give; nothing for a formula, for a collective that costs time, and
-    /// unless [`Prediction::of_recording`] asks for it.
+    /// What another recording, or a longer one, would give; nothing for a formula, and unless [`Prediction::of_recording`] asks
+    /// for it.
     pub recording: Option<RecordingBounds>,
     /// Whether the noise is a formula, of which nothing is unknown.
     pub formula: bool,
@@ -110,15 +112,34 @@ struct Replays {
     outcomes: Vec<ReplayOutcome>,
     quiet_phase_ns: f64,
     durations: PhaseDurations,
+    /// What is added to a mean phase of each replica above the threshold from which on a recording's delays follow a law, in
+    /// nanoseconds; for the ideal collective.
+    above_ns: Vec<f64>,
 }
 
 impl Replays {
+    /// None yet.
+    fn new(quiet_phase_ns: f64, durations: PhaseDurations) -> Self {
+        Self { outcomes: Vec::new(), quiet_phase_ns, durations, above_ns: Vec::new() }
+    }
+
     /// Takes replicas in their order.
     fn take(&mut self, replicas: Vec<(ReplayOutcome, PhaseDurations)>) {
         for (outcome, durations) in replicas {
             self.outcomes.push(outcome);
             self.durations.merge(&durations);
         }
+    }
+
+    /// What is added to a mean phase, in nanoseconds.
+    fn added(&self) -> Option<f64> {
+        let all: f64 = self.outcomes.iter().map(ReplayOutcome::mean_phase_ns).sum();
+        (!self.outcomes.is_empty()).then(|| all / self.outcomes.len() as f64 - self.quiet_phase_ns)
+    }
+
+    /// The part of it below the threshold.
+    fn below(&self) -> Option<f64> {
+        Some(self.added()? - self.above_ns.iter().sum::<f64>() / self.outcomes.len() as f64)
     }
 
     /// Of each replica.
@@ -150,6 +171,8 @@ pub struct Prediction<'a> {
     /// What replicas replay by turns after that: other draws of the same formula, with their tables.
     draws: Vec<(&'a Noise, Option<DelayTable<'a>>)>,
     watch: ReplayWatch<'a>,
+    /// Whether it is asked what another recording would give.
+    of_recording: bool,
 }
 
 /// What answers come from.
@@ -168,7 +191,8 @@ impl<'a> Tables<'a> {
     }
 
     fn of_recording(self, noise: &Noise, seed: u64) -> Self {
-        let uncertainty = noise.together().then(|| RecordingUncertainty::new(noise, &self.delays, seed));
+        let answerable = noise.together() && noise.windows().is_none();
+        let uncertainty = answerable.then(|| RecordingUncertainty::new(noise, &self.delays, seed));
         Self { uncertainty, ..self }
     }
 }
@@ -192,7 +216,7 @@ impl<'a> Prediction<'a> {
             crate::delay::units(noise, question.per_node)?;
             None
         };
-        Ok(Self { noise, question, tables, draws: Vec::new(), watch: ReplayWatch::NOBODY })
+        Ok(Self { noise, question, tables, draws: Vec::new(), watch: ReplayWatch::NOBODY, of_recording: false })
     }
 
     /// The same with other draws of the same formula, which the replicas replay by turns: their spread then is also that of the draws.
@@ -209,6 +233,12 @@ impl<'a> Prediction<'a> {
         Ok(Self { draws, ..self })
     }
 
+    /// The same tables for a collective of so many bytes, and noise of all ranks at the same instants or at random ones.
+    #[must_use]
+    pub fn asking(self, bytes: u64, synchronized: bool) -> Self {
+        Self { question: Question { bytes, synchronized, ..self.question }, ..self }
+    }
+
     /// The same, telling how many phases are done.
     #[must_use]
     pub fn watched(self, watch: ReplayWatch<'a>) -> Self {
@@ -219,7 +249,7 @@ impl<'a> Prediction<'a> {
     #[must_use]
     pub fn of_recording(self) -> Self {
         let tables = self.tables.map(|tables| tables.of_recording(self.noise, self.question.seed));
-        Self { tables, ..self }
+        Self { tables, of_recording: true, ..self }
     }
 
     /// The distribution of one full unit's delay, for the ideal collective.
@@ -246,6 +276,10 @@ impl<'a> Prediction<'a> {
         let means: Vec<f64> = replays.outcomes.iter().map(ReplayOutcome::mean_phase_ns).collect();
         let (expected_ratio, law) = tables.map_or(Ok((None, None)), |tables| self.expected(tables, ranks))?;
         let slowdown = replays.slowdown();
+        let bounds = match tables {
+            Some(tables) => self.recording(tables, &replays, ranks),
+            None => self.recording_with_messages(&replays, ranks)?,
+        };
         Ok(RankPrediction {
             ranks,
             grain: question.grain,
@@ -253,7 +287,7 @@ impl<'a> Prediction<'a> {
             collective: question.collective,
             algorithm: question.collective.chosen(ranks, question.bytes, question.per_node),
             slowdown,
-            recording: tables.and_then(|tables| self.recording(tables, ranks, slowdown)),
+            recording: bounds.map(|bounds| bounds.with(slowdown)),
             formula: !self.noise.together(),
             expected_ratio,
             law,
@@ -285,13 +319,6 @@ impl<'a> Prediction<'a> {
         self.replays(few.as_ref().or(self.tables.as_ref()), ranks)
     }
 
-    /// The ends of the interval that a recording leaves open for a number of ranks, whatever a replay of it gives.
-    #[must_use]
-    pub fn recording_ends(&self, ranks: u64) -> Option<RecordingEnds> {
-        let tables = self.tables.as_ref()?;
-        Some(tables.uncertainty.as_ref()?.ends(self.units(tables, ranks)))
-    }
-
     /// The tables of a job that does not fill one unit.
     fn tables_of_few(&self, ranks: u64) -> Result<Option<Tables<'a>>, ScaleError> {
         let few = self.tables.as_ref().filter(|tables| (1..tables.delays.ranks_per_unit()).contains(&ranks));
@@ -310,37 +337,42 @@ impl<'a> Prediction<'a> {
         }
         question.collective.fits(&question.network, ranks, question.bytes, question.per_node)?;
         match tables {
-            Some(tables) => self.ideal(&tables.delays, ranks),
+            Some(tables) => self.ideal(tables, ranks),
             None => self.with_messages(ranks),
         }
     }
 
     /// The replicas with the ideal collective; none where ranks are too many.
-    fn ideal(&self, table: &DelayTable<'a>, ranks: u64) -> Result<Replays, ScaleError> {
+    fn ideal(&self, tables: &Tables<'a>, ranks: u64) -> Result<Replays, ScaleError> {
         let question = &self.question;
-        let durations = PhaseDurations::never_below(question.grain);
-        let mut replays = Replays { outcomes: Vec::new(), quiet_phase_ns: question.grain.get() as f64, durations };
+        let mut replays = Replays::new(question.grain.get() as f64, PhaseDurations::never_below(question.grain));
         if ranks > RANKS_LIMIT {
             return Ok(replays);
         }
-        let table = table.for_ranks(ranks)?;
-        let one = |replica: &u64| -> Result<(ReplayOutcome, PhaseDurations), ScaleError> {
+        let threshold = tables.uncertainty.as_ref().and_then(RecordingUncertainty::threshold);
+        let table = tables.delays.for_ranks(ranks)?;
+        let one = |replica: &u64| -> Result<(ReplayOutcome, PhaseDurations, i128), ScaleError> {
             // Of a formula a rank is a unit, so that none is filled in part.
             let table = self.draw_of(*replica).and_then(|(_, table)| table.as_ref()).unwrap_or(&table);
             let offsets = self.placement(ranks).draw(table, question.seed, *replica)?;
             // However many ranks there are, a phase looks at few.
             let mut count = self.watch.count(ranks, 1);
             let mut durations = PhaseDurations::never_below(question.grain);
+            let mut above = 0_i128;
             let outcome = replay_each(table, &offsets, question.phases, None, |delay| {
                 durations.add(question.grain + delay);
+                above += threshold.map_or(0, |threshold| i128::from((delay - threshold).get().max(0)));
                 count.phase();
             })?;
-            Ok((outcome, durations))
+            Ok((outcome, durations, above))
         };
         // As many side by side as their offsets fit into memory.
         let replicas: Vec<u64> = (0..question.replicas).collect();
         for some in replicas.chunks(together(ranks, question.replicas)) {
-            replays.take(side_by_side(some, one)?);
+            for (outcome, durations, above) in side_by_side(some, one)? {
+                replays.above_ns.push(above as f64 / outcome.phases as f64);
+                replays.take(vec![(outcome, durations)]);
+            }
         }
         Ok(replays)
     }
@@ -350,7 +382,7 @@ impl<'a> Prediction<'a> {
         let quiet_phase_ns = self.quiet(ranks)?.mean_phase_ns();
         let quiet = Nanos::new(quiet_phase_ns.ceil() as i64);
         let all = self.each_replica(ranks, |replica| self.messages(ranks, replica, quiet))?;
-        let mut replays = Replays { outcomes: Vec::new(), quiet_phase_ns, durations: PhaseDurations::around(quiet) };
+        let mut replays = Replays::new(quiet_phase_ns, PhaseDurations::around(quiet));
         replays.take(all);
         Ok(replays)
     }
@@ -416,17 +448,6 @@ impl<'a> Prediction<'a> {
         Placement { ranks, per_node: self.question.per_node, synchronized: self.question.synchronized }
     }
 
-    /// What the recording leaves open. What it gave itself is in it, too: another one may give that again.
-    fn recording(&self, tables: &Tables<'_>, ranks: u64, slowdown: Option<Estimate>) -> Option<RecordingBounds> {
-        let bounds = tables.uncertainty.as_ref()?.bounds(self.units(tables, ranks));
-        Some(match slowdown {
-            Some(Estimate { mean, .. }) => {
-                RecordingBounds { low: bounds.low.min(mean), high: bounds.high.map(|high| high.max(mean)), ..bounds }
-            }
-            None => bounds,
-        })
-    }
-
     /// How many delays of units, as the tables have them, a phase takes the largest of.
     fn units(&self, tables: &Tables<'_>, ranks: u64) -> u64 {
         // A unit that is filled in part counts as a full one. All ranks at one offset are as late as those that replay different
@@ -438,7 +459,8 @@ impl<'a> Prediction<'a> {
     /// Order statistics and law, where they apply.
     fn expected(&self, tables: &Tables<'_>, ranks: u64) -> Result<(Option<f64>, Option<LawPoint>), ScaleError> {
         let Tables { delays: table, distribution, .. } = tables;
-        if self.question.synchronized {
+        // Those of ranks whose noise comes together know nothing.
+        if self.question.synchronized || self.noise.windows().is_some() {
             return Ok((None, None));
         }
         let units = ranks.div_ceil(table.ranks_per_unit());
@@ -613,6 +635,10 @@ mod tests {
             assert!(bounds.high.is_none_or(|high| high >= slowdown.mean), "{row:?}");
         }
         let barrier = Question { collective: "barrier".parse().unwrap(), ..question() };
-        assert_eq!(Prediction::new(&noise, barrier).unwrap().of_recording().row(8).unwrap().recording, None);
+        let prediction = Prediction::new(&noise, barrier).unwrap();
+        assert_eq!(prediction.row(8).unwrap().recording, None, "nobody asked");
+        let row = prediction.of_recording().row(8).unwrap();
+        let (bounds, slowdown) = (row.recording.unwrap(), row.slowdown.unwrap());
+        assert!(bounds.low <= slowdown.mean && bounds.high.is_none_or(|high| high >= slowdown.mean), "{row:?}");
     }
 }

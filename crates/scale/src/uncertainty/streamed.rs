@@ -1,0 +1,155 @@
+//! What is known of a machine's noise from phases that were sampled while its detours passed by, without keeping the detours.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+
+use becalm_model::Estimate;
+use becalm_units::Nanos;
+
+use super::blocks::{Blocks, NodeBlocks};
+use super::cells;
+use super::extremes::{Extreme, Extremes, MOST, near};
+use super::{Passed, RecordingEnds, RecordingUncertainty, Tail};
+
+/// So many of a CPU's longest detours are kept for each that is wanted, as some lie next to longer ones.
+const KEPT: usize = 4 * MOST;
+
+/// The longest detours of one CPU, while they pass by.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct LongestDetours(BinaryHeap<Reverse<(i64, i64)>>);
+
+impl LongestDetours {
+    /// Takes a detour: its start and its length in nanoseconds.
+    pub(crate) fn add(&mut self, start: i64, length: i64) {
+        if self.0.len() == KEPT {
+            if self.0.peek().is_some_and(|Reverse((shortest, _))| *shortest >= length) {
+                return;
+            }
+            self.0.pop();
+        }
+        self.0.push(Reverse((length, start)));
+    }
+
+    /// Starts and lengths, the longest first; none within `apart` of a longer one, as a phase can meet both.
+    fn apart(self, apart: i64) -> Vec<(i64, i64)> {
+        let mut taken = BTreeSet::new();
+        let mut list = Vec::new();
+        for Reverse((length, start)) in self.0.into_sorted_vec() {
+            if list.len() == MOST {
+                break;
+            }
+            if !near(&taken, start, i64::MAX, apart) {
+                taken.insert(start);
+                list.push((start, length));
+            }
+        }
+        list
+    }
+}
+
+/// Sampled phases of the CPUs of a machine by blocks of time, and its longest detours.
+#[derive(Clone, Debug)]
+pub(crate) struct StreamedBlocks {
+    grain: i64,
+    nodes: Vec<NodeBlocks>,
+    /// The longest detours of all CPUs, falling; each with its node and block, and how long its CPU was watched.
+    longest: Vec<StreamedDetour>,
+    /// CPUs, and how long the one was watched that was watched for longest.
+    cpus: u64,
+    recorded: i64,
+    /// All phases, also those that met nothing.
+    phases: f64,
+}
+
+/// One of the longest detours.
+#[derive(Clone, Copy, Debug)]
+struct StreamedDetour {
+    length: i64,
+    node: usize,
+    /// Where it lies in the time of its CPU, 0 to 1.
+    at: f64,
+    watched: i64,
+}
+
+impl StreamedBlocks {
+    /// Of nothing yet, with so much work in a phase.
+    pub(crate) const fn new(grain: Nanos) -> Self {
+        Self { grain: grain.get(), nodes: Vec::new(), longest: Vec::new(), cpus: 0, recorded: 0, phases: 0.0 }
+    }
+
+    /// Counts phases of the node that is sampled: late by so much, begun at a part of their CPU's time, 0 to 1.
+    pub(crate) fn add(&mut self, at: f64, late: i64, phases: i64) {
+        self.phases += phases as f64;
+        if late > 0 {
+            if self.nodes.is_empty() {
+                self.nodes.push(NodeBlocks::new());
+            }
+            self.nodes[0].add(at, cells::place(late), phases as f64);
+        }
+    }
+
+    /// Adds a CPU of the node that is sampled, watched from `begin` for a time.
+    pub(crate) fn finish_cpu(&mut self, begin: i64, watched: i64, longest: LongestDetours) {
+        if self.nodes.is_empty() {
+            self.nodes.push(NodeBlocks::new());
+        }
+        self.nodes[0].cpus += 1;
+        self.cpus += 1;
+        self.recorded = self.recorded.max(watched);
+        let watched = watched.max(1);
+        let detour = |(start, length): (i64, i64)| StreamedDetour {
+            length,
+            node: 0,
+            at: (start - begin) as f64 / watched as f64,
+            watched,
+        };
+        self.longest.extend(longest.apart(self.grain).into_iter().map(detour));
+        self.keep_longest();
+    }
+
+    /// Adds the nodes of another.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        let first = self.nodes.len();
+        self.nodes.extend(other.nodes.iter().cloned());
+        self.longest.extend(other.longest.iter().map(|detour| StreamedDetour { node: first + detour.node, ..*detour }));
+        self.keep_longest();
+        self.cpus += other.cpus;
+        self.recorded = self.recorded.max(other.recorded);
+        self.phases += other.phases;
+        NodeBlocks::fold(&mut self.nodes);
+    }
+
+    fn keep_longest(&mut self) {
+        self.longest.sort_by_key(|detour| Reverse(detour.length));
+        self.longest.truncate(MOST);
+    }
+
+    /// What it says of a program of so many ranks that loses `slowdown`, of which `below` nanoseconds a phase lie below a threshold;
+    /// draws come from the seed. Nothing where nothing was sampled.
+    pub(crate) fn ends(
+        &self,
+        ranks: u64,
+        slowdown: f64,
+        below: impl Fn(f64) -> f64,
+        seed: u64,
+    ) -> Option<RecordingEnds> {
+        if self.phases <= 0.0 || self.cpus == 0 {
+            return None;
+        }
+        let list = self.longest.iter().map(|detour| Extreme { kind: 0, at: 0, delay: detour.length });
+        let extremes = Extremes::of(list.collect(), self.grain);
+        let tail = if extremes.settled() { None } else { Tail::fit(&extremes.delays()) };
+        let rate = |detour: &StreamedDetour| {
+            let rate = 1.0 / (detour.watched as f64 * self.cpus as f64);
+            (detour.node, self.nodes[detour.node].block(detour.at), rate)
+        };
+        let blocks = Blocks::streamed(&self.nodes, self.phases, self.longest.iter().map(rate));
+        let (grain, recorded) = (self.grain as f64, Nanos::new(self.recorded));
+        let known = RecordingUncertainty { grain, recorded, blocks, extremes, tail, seed };
+        let threshold = known.tail.as_ref().map_or(f64::INFINITY, Tail::threshold);
+        let expected = known.expected_below(ranks);
+        let passed = Passed { below: if expected > 0.0 { below(threshold) / expected } else { 1.0 }, above: 1.0 };
+        let itself = Estimate { mean: slowdown, low: slowdown, high: slowdown };
+        Some(known.ends(ranks, passed).with(itself))
+    }
+}
