@@ -35,7 +35,7 @@ pub use form::sheet::{Form, Sheet};
 pub use form::value::Value;
 pub use law::{LawReport, LawRow};
 pub use mpi::validate::validate_figure;
-pub use platforms::PlatformsReport;
+pub use platforms::{PlatformRun, PlatformsReport};
 pub use predict::PredictReport;
 pub use record::html::{Drawn, Scaling};
 pub use record::{DetoursReport, RunReport, SourcesReport};

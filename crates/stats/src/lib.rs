@@ -15,6 +15,7 @@ mod interval;
 mod lengths;
 mod longest;
 mod mean;
+pub mod modes;
 mod moments;
 mod order;
 pub mod outliers;

@@ -8,10 +8,11 @@ use std::path::PathBuf;
 
 use becalm_analyze::cost::tick::CampaignAnalysis;
 use becalm_analyze::job::JobPhases;
+use becalm_analyze::modes::length_modes;
 use becalm_analyze::summary::summarize;
 use becalm_bundle::cost::tick as campaign;
 use becalm_bundle::{Bundle, Contents, PhaseRun};
-use becalm_report::{CostRunReport, PlatformsReport, RunReport, TickReport};
+use becalm_report::{CostRunReport, PlatformRun, PlatformsReport, RunReport, TickReport};
 use clap::Args;
 
 use crate::arguments::{RanksArgs, RunArgs};
@@ -148,7 +149,9 @@ fn platforms(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         let name =
             path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
         let name = name.strip_suffix(".becalm").map(str::to_owned).unwrap_or(name);
-        runs.push((name, summarize(&bundle, &args.run.selection())?));
+        let selection = args.run.selection();
+        let (summary, modes) = (summarize(&bundle, &selection)?, length_modes(&bundle, &selection)?);
+        runs.push(PlatformRun { name, summary, modes });
     }
     emit(&PlatformsReport::new(&runs), Output::new(args.json, false), out)?;
     Ok(Exit::Done)
