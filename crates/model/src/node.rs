@@ -229,6 +229,24 @@ pub struct WorkLoopDoc {
     pub calibrated_ns: Nanos,
     /// Iterations that the other copies on this CPU did while this loop measured.
     pub others_iterations: u64,
+    /// From what cycles an instruction can be told where no counter counts them; `None` of bodies whose instructions the
+    /// compiler chooses, and of runs that an older program made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core_clock: Option<CoreClockDoc>,
+}
+
+/// How fast a core ran before its loop began, by additions of which each needs the one before: one a cycle on every
+/// processor that becalm knows the instructions of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CoreClockDoc {
+    /// Instructions of an iteration of the body.
+    pub instructions: u64,
+    /// Cycles a second: by the mean of the third decile of the trials.
+    pub hz: u64,
+    /// By the trial that was slower than 95 % of them.
+    pub low_hz: u64,
+    /// By the trial that was faster than 95 % of them.
+    pub high_hz: u64,
 }
 
 /// A part of a run, from a start until its end or interruption.

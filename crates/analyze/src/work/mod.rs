@@ -12,6 +12,7 @@ mod baseline;
 mod beats;
 mod body;
 mod counts;
+mod cpi;
 mod cumulative;
 mod curves;
 mod lines;
@@ -30,6 +31,7 @@ use becalm_units::CpuId;
 pub use self::baseline::{Against, Incomparable, RepetitionRatios, against, comparable};
 pub use self::body::{MainBody, RULE};
 pub use self::counts::EventTotal;
+pub use self::cpi::{Cpi, CpiFrom};
 pub use self::cumulative::Cumulative;
 pub use self::curves::{Bin, Curves, SamplePoint};
 pub use self::peaks::{TIMER, TickPeaks};
@@ -86,6 +88,8 @@ pub struct CpuWork {
     pub cumulative: Option<Cumulative>,
     /// What the processor's counters say of the loop; empty where they were not read.
     pub counts: Vec<EventTotal>,
+    /// Cycles an instruction, counted or estimated; `None` where neither can be.
+    pub cpi: Option<Cpi>,
     /// Against the samples of another run.
     pub against: Option<Against>,
 }
@@ -191,6 +195,10 @@ fn read_all(bundle: &Bundle, selection: &Selection) -> Result<Vec<WorkSamples>, 
 fn summary(doc: &NodeDoc, samples: &WorkSamples) -> CpuWork {
     let body = MainBody::from_values(&samples.values);
     let own: u64 = samples.work.iter().sum();
+    let work = doc.settings.work.as_ref();
+    let count = samples.values.len() as u64;
+    let counts = work.map_or_else(Vec::new, |work| counts::counts(work, samples.cpu, count));
+    let work_loop = work.and_then(|work| work.loops.iter().find(|one| one.cpu == samples.cpu));
     CpuWork {
         node: doc.node.clone(),
         cpu: samples.cpu,
@@ -206,11 +214,8 @@ fn summary(doc: &NodeDoc, samples: &WorkSamples) -> CpuWork {
         curves: Curves::from_samples(samples),
         tones: tones(samples, &body),
         cumulative: Cumulative::from_samples(samples, &body),
-        counts: doc
-            .settings
-            .work
-            .as_ref()
-            .map_or_else(Vec::new, |work| counts::counts(work, samples.cpu, samples.values.len() as u64)),
+        cpi: cpi::cpi(&counts, work_loop),
+        counts,
         against: None,
         body,
     }

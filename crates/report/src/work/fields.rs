@@ -34,6 +34,13 @@ fields! {
         BODY_HIGH_NS = "body_high_ns", "body to", |row| Value::Fine(row.body.high_ns);
         FASTIES = "fasties", "fasties", |row| Value::Count(row.body.fasties);
         SLOWIES = catalogue::SLOWIES, |row| Value::Count(row.body.slowies);
+        CPI = "cpi", "CPI", |row| row.cpi.map_or(Value::Missing, |cpi| Value::Often(cpi.cycles));
+        CPI_LOW = "cpi_low", "CPI from", |row| row.cpi.map_or(Value::Missing, |cpi| Value::Often(cpi.low));
+        CPI_HIGH = "cpi_high", "CPI to", |row| row.cpi.map_or(Value::Missing, |cpi| Value::Often(cpi.high));
+        CPI_FROM = "cpi_from", "CPI by", |row| match row.cpi {
+            Some(cpi) => Value::Text(cpi.from.name().to_owned()),
+            None => Value::Missing,
+        };
         INCOMPLETE = "incomplete", "incomplete", |row| Value::Count(row.incomplete);
         ALL_ITERATIONS = "all_iterations", "all iterations", |row| Value::Count(row.all_iterations);
         ITERATION_NS = "iteration_ns", "an iteration", |row| match row.ns_per_iteration() {

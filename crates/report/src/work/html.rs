@@ -4,7 +4,7 @@ use becalm_analyze::work::{CpuWork, FALSE_ALARM, RULE, WorkSummary};
 
 use super::charts::{self, CURVES, NamedCpu};
 use super::fields::{COUNT, CUMULATIVE, STEP, Subtracted, against, cpu, cumulative};
-use super::text;
+use super::text::{self, cpi_note};
 use crate::Value;
 use crate::form::field::Field;
 use crate::form::value::{fine, grouped, time};
@@ -186,13 +186,16 @@ fn samples(cpus: &[NamedCpu<'_>]) -> HtmlTable {
     if nodes {
         fields.insert(0, &cpu::NODE);
     }
+    if cpus.iter().any(|shown| shown.cpu.cpi.is_some()) {
+        fields.extend([&cpu::CPI, &cpu::CPI_LOW, &cpu::CPI_HIGH]);
+    }
     let mut table = HtmlTable::new("Samples", &fields);
     cpus.iter().take(ROWS).for_each(|shown| {
         table.row(&fields, shown.cpu);
     });
-    if cpus.len() > ROWS {
-        table.note = format!("The first {ROWS} of {} CPUs.", grouped(cpus.len() as u64));
-    }
+    let rows = (cpus.len() > ROWS).then(|| format!("The first {ROWS} of {} CPUs.", grouped(cpus.len() as u64)));
+    let cpi = cpus.iter().find_map(|shown| cpi_note(std::slice::from_ref(shown.cpu))).map(|note| format!("{note}."));
+    table.note = rows.into_iter().chain(cpi).collect::<Vec<_>>().join(" ");
     table
 }
 

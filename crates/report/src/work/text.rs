@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use becalm_analyze::work::{Against, CpuWork, RULE, TIMER, Tone, WorkSummary};
+use becalm_analyze::work::{Against, CpiFrom, CpuWork, RULE, TIMER, Tone, WorkSummary};
 use becalm_model::node::{Fixed, NodeDoc, WorkDoc};
 use becalm_units::printable;
 
@@ -82,16 +82,35 @@ fn run(summary: &WorkSummary, out: &mut Sheet<'_>) -> io::Result<()> {
         &cpu::FASTIES,
         &cpu::SLOWIES,
     ];
-    let fields = if summary.nodes.len() > 1 { &fields[..] } else { &fields[1..] };
-    let mut table = Table::new(fields);
-    summary.cpus.iter().for_each(|cpu| table.row(fields, cpu));
+    let mut fields = if summary.nodes.len() > 1 { fields.to_vec() } else { fields[1..].to_vec() };
+    if summary.cpus.iter().any(|cpu| cpu.cpi.is_some()) {
+        fields.extend([&cpu::CPI, &cpu::CPI_LOW, &cpu::CPI_HIGH]);
+    }
+    let mut table = Table::new(&fields);
+    summary.cpus.iter().for_each(|cpu| table.row(&fields, cpu));
     table.print(out)?;
+    if let Some(note) = cpi_note(&summary.cpus) {
+        writeln!(out)?;
+        paragraph(out, "  ", note)?;
+    }
     writeln!(out)?;
     paragraph(out, "  ", RULE)?;
     for cpu in &summary.cpus {
         details(cpu, summary.cpus.len() > 1, out)?;
     }
     Ok(())
+}
+
+/// Where the cycles an instruction come from; nothing where there are none.
+pub(super) fn cpi_note(cpus: &[CpuWork]) -> Option<&'static str> {
+    Some(match cpus.iter().find_map(|cpu| cpu.cpi)?.from {
+        CpiFrom::Counters => "CPI: cycles an instruction, as the processor counted both in the loop itself",
+        CpiFrom::CoreClock => {
+            "CPI: cycles an instruction, an estimate: what the calibrated iterations took, at the speed that the core had \
+             just before by additions of one cycle each; from and to are by all but the slowest and the fastest twentieth \
+             of those. A core that changes its speed later makes it wrong"
+        }
+    })
 }
 
 /// What was done, where and how, and everything that limits what the numbers say.
