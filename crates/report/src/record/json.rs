@@ -2,9 +2,7 @@
 //!
 //! Durations are whole nanoseconds in `_ns` fields, ratios plain numbers in `_ratio` fields; what does not exist is null.
 
-use becalm_analyze::summary::{
-    Books, Checked, Found, Measuring, NodeSummary, OpenBook, Summary, Timeline, categories,
-};
+use becalm_analyze::summary::{Books, Checked, Found, Measuring, NodeSummary, OpenBook, Summary, Timeline, categories};
 use becalm_model::node::{ClockDoc, Ended, MachineDoc, Rung, SettingsDoc};
 use becalm_stats::{CONFIDENCE, METHOD, RESAMPLES, SEED, Spectrum, tail};
 use serde::Serialize;
