@@ -1,0 +1,255 @@
+//! The papers, as files that are part of the program.
+
+use serde::Deserialize;
+
+use crate::reading::Reading;
+use crate::verdict::Published;
+
+/// The names of the papers, in the order of their years, with their files.
+const PAPERS: [(&str, &str); 4] = [
+    ("beckman2007", include_str!("../data/beckman2007.json")),
+    ("tsafrir2007", include_str!("../data/tsafrir2007.json")),
+    ("radojkovic2008", include_str!("../data/radojkovic2008.json")),
+    ("de2009", include_str!("../data/de2009.json")),
+];
+
+/// Files that steps read, below the folder `inputs` of a campaign, by their names.
+pub const INPUTS: [(&str, &str); 2] = [
+    ("de2009_sources.csv", include_str!("../data/de2009_sources.csv")),
+    ("de2009_unidentified.csv", include_str!("../data/de2009_unidentified.csv")),
+];
+
+/// A paper: what it published, and the steps that find it again.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Paper {
+    /// Who wrote it, its title and its year, in a line.
+    pub citation: String,
+    /// The machines that it measured on.
+    pub machine: String,
+    /// Its tables and figures, in its order; what it says in its text stands where the text does.
+    pub items: Vec<Item>,
+    /// What is run, in this order.
+    pub steps: Vec<Step>,
+}
+
+/// What an item is called in its paper.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ItemKind {
+    /// A table with its number.
+    Table,
+    /// A figure with its number.
+    Figure,
+    /// A section, by its number.
+    Section,
+}
+
+/// A table, a figure or a section of a paper.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Item {
+    /// What it is.
+    pub kind: ItemKind,
+    /// Its number in the paper.
+    pub number: u32,
+    /// What it shows, in a few words.
+    pub title: String,
+    /// Why nothing of it, or not all of it, is found again; empty where all is.
+    #[serde(default)]
+    pub lacking: String,
+    /// What it published.
+    #[serde(default)]
+    pub figures: Vec<Figure>,
+    /// The figure as the paper draws it, from here.
+    #[serde(default)]
+    pub chart: Option<Chart>,
+}
+
+/// What a figure counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// How many times as much.
+    Times,
+    /// Percent.
+    Percent,
+    /// Nanoseconds.
+    Nanos,
+    /// Microseconds.
+    Micros,
+    /// Milliseconds.
+    Millis,
+    /// Lengths of the injected detour.
+    Detours,
+    /// A number of no unit.
+    Number,
+}
+
+/// A number that a paper published.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Figure {
+    /// Its name on the book's page of all figures; empty where it is not there.
+    #[serde(default)]
+    pub id: String,
+    /// What it is of.
+    pub what: String,
+    /// What it counts.
+    pub unit: Unit,
+    /// What the paper says, in that unit.
+    pub published: Published,
+    /// Where in the paper it stands, and why it counts as it does.
+    #[serde(default)]
+    pub place: String,
+    /// Whether it is a time of the paper's own machine, which another machine cannot find again.
+    #[serde(default)]
+    pub of_machine: bool,
+    /// Where ours lies.
+    pub reading: Reading,
+    /// What is to be known about it; empty for most.
+    #[serde(default)]
+    pub note: String,
+}
+
+/// Curves over an axis of numbers, from the rows of steps.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Chart {
+    /// What lies to the right: the field of a row.
+    pub x: String,
+    /// What lies upward: the field of a row.
+    pub y: String,
+    /// The curves.
+    pub curves: Vec<Curve>,
+}
+
+/// A curve: the rows of one step.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Curve {
+    /// Its name in the legend.
+    pub name: String,
+    /// The step whose `rows` are its points.
+    pub step: String,
+}
+
+/// A becalm command that is part of a campaign.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// Its name, which is that of its document.
+    pub name: String,
+    /// The arguments of becalm, with spaces between them, without `--json`.
+    pub command: String,
+    /// The arguments of a quick campaign: the same where nothing is said, none where it is left out.
+    #[serde(default = "same")]
+    pub quick: Option<String>,
+    /// How long it takes, in seconds, about.
+    pub seconds: f64,
+    /// How long it takes in a quick campaign; as long where nothing is said.
+    #[serde(default)]
+    pub quick_seconds: Option<f64>,
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "what serde asks for")]
+fn same() -> Option<String> {
+    Some(String::new())
+}
+
+impl Step {
+    /// What is run, and about how long it takes in seconds; `None` where a quick campaign leaves it out.
+    #[must_use]
+    pub fn run(&self, quick: bool) -> Option<(&str, f64)> {
+        match (quick, self.quick.as_deref()) {
+            (false, _) | (true, Some("")) => Some((&self.command, self.seconds)),
+            (true, Some(command)) => Some((command, self.quick_seconds.unwrap_or(self.seconds))),
+            (true, None) => None,
+        }
+    }
+}
+
+impl Item {
+    /// What it is called: `Figure 6`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let kind = match self.kind {
+            ItemKind::Table => "Table",
+            ItemKind::Figure => "Figure",
+            ItemKind::Section => "Section",
+        };
+        format!("{kind} {}", self.number)
+    }
+
+    /// The names of the steps that it needs.
+    pub fn steps(&self) -> impl Iterator<Item = &str> {
+        let figures = self.figures.iter().flat_map(|figure| figure.reading.terms()).map(|term| term.step.as_str());
+        let curves = self.chart.iter().flat_map(|chart| &chart.curves).map(|curve| curve.step.as_str());
+        figures.chain(curves)
+    }
+}
+
+/// The names of all papers.
+#[must_use]
+pub fn names() -> [&'static str; 4] {
+    PAPERS.map(|(name, _)| name)
+}
+
+/// The paper of this name.
+///
+/// # Panics
+/// Never: a test reads each file.
+#[must_use]
+pub fn paper(name: &str) -> Option<Paper> {
+    let (_, text) = PAPERS.iter().find(|(known, _)| *known == name)?;
+    Some(serde_json::from_str(text).expect("the papers' files are as they should be"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn papers_are_whole() {
+        for name in names() {
+            let paper = paper(name).unwrap();
+            let steps: HashSet<&str> = paper.steps.iter().map(|step| step.name.as_str()).collect();
+            assert_eq!(steps.len(), paper.steps.len(), "{name}: two steps of one name");
+            let needed: HashSet<&str> = paper.items.iter().flat_map(Item::steps).collect();
+            assert_eq!(needed, steps, "{name}: steps that are needed, and steps that are there");
+            for item in &paper.items {
+                let is_silent = item.figures.is_empty() && item.chart.is_none();
+                assert!(!is_silent || !item.lacking.is_empty(), "{name}: {} says nothing", item.name());
+            }
+        }
+        assert!(paper("nobody1999").is_none());
+    }
+
+    /// The cells of the rows of the page of the book that have these names.
+    fn page_rows() -> Vec<Vec<String>> {
+        let page = include_str!("../../../docs/src/papers/figures.md");
+        let cells = |line: &str| line.split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
+        page.lines().filter(|line| line.starts_with("| ")).map(cells).filter(|cells| cells.len() == 7 + 1).collect()
+    }
+
+    /// A published number, and what was asked for it, are the same here and on the book's page, which a test of `scale` writes.
+    #[test]
+    fn figures_are_those_of_the_book() {
+        let rows = page_rows();
+        let mut found = 0;
+        for name in names() {
+            let paper = paper(name).unwrap();
+            for figure in paper.items.iter().flat_map(|item| &item.figures).filter(|figure| !figure.id.is_empty()) {
+                let row = rows.iter().find(|row| row[1] == figure.id).expect("a row of that name");
+                let published = figure.published.text(figure.unit);
+                let published = if figure.place.is_empty() { published } else { format!("{published} ({})", figure.place) };
+                assert_eq!(row[3], published, "{}", figure.id);
+                assert_eq!(row[2], figure.what, "{}", figure.id);
+                found += 1;
+            }
+        }
+        assert!(found >= 40, "{found} figures");
+    }
+}

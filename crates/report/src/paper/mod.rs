@@ -1,0 +1,194 @@
+//! A paper found again: for a terminal, as `becalm.paper/1` and as a page, what was published beside what was found here.
+
+mod html;
+mod text;
+
+use std::collections::HashMap;
+use std::io;
+
+use becalm_paper::verdict::digits;
+use becalm_paper::{Figure, Item, Paper, Verdict};
+use serde::Serialize;
+
+use crate::Value;
+use crate::form::field::{Object, fields};
+use crate::form::sheet::Sheet;
+use crate::html::Page;
+use crate::report::Report;
+
+/// A paper, and what a campaign of its steps found.
+#[derive(Clone, Debug)]
+pub struct PaperReport {
+    /// Its name in commands, like `beckman2007`.
+    pub name: String,
+    /// The paper.
+    pub paper: Paper,
+    /// Its tables and figures that were asked for.
+    pub items: Vec<Item>,
+    /// Whether the campaign was a quick one.
+    pub quick: bool,
+    /// The machine of here, in words.
+    pub here: String,
+    /// The documents of the steps that were done, by their names.
+    pub documents: HashMap<String, serde_json::Value>,
+    /// What was run for each step, from `becalm` on.
+    pub commands: HashMap<String, String>,
+    /// Why the others were not, by their names.
+    pub lacking: HashMap<String, String>,
+}
+
+/// A published figure with that of here.
+#[derive(Clone, Debug)]
+pub(crate) struct Row<'a> {
+    item: String,
+    figure: &'a Figure,
+    ours: Option<f64>,
+    verdict: Verdict,
+}
+
+fields! {
+    /// What is said of a figure.
+    pub(crate) ROW, row: Row<'_> {
+        WHAT = "what", "what", |row| Value::Text(row.figure.what.clone());
+        PUBLISHED = "published", "published", |row| Value::Text(row.figure.published.text(row.figure.unit));
+        HERE = "here", "here", |row| {
+            row.ours.map_or(Value::Missing, |ours| Value::Text(row.figure.unit.text(&digits(ours))))
+        };
+        DIFFERENCE = "difference_ratio", "difference", |row| {
+            let of_machine = row.figure.of_machine;
+            let difference = row.ours.filter(|_| !of_machine).and_then(|ours| row.figure.published.difference(ours));
+            difference.map_or(Value::Missing, Value::Change)
+        };
+        VERDICT = "verdict", "verdict", |row| Value::Text(row.verdict());
+    }
+}
+
+impl Row<'_> {
+    fn verdict(&self) -> String {
+        match &self.verdict {
+            Verdict::Holds => "holds".to_owned(),
+            Verdict::Not(by) => format!("no, by {}", Value::Change(*by).cell()),
+            Verdict::Stated => "stated".to_owned(),
+            Verdict::OtherMachine => "another machine".to_owned(),
+            Verdict::Lacking(why) => format!("not here: {why}"),
+        }
+    }
+}
+
+/// How many figures came to what.
+#[derive(Clone, Copy, Default, Serialize)]
+struct Counts {
+    figures: usize,
+    hold: usize,
+    not: usize,
+    stated: usize,
+    other_machine: usize,
+    lacking: usize,
+}
+
+#[derive(Serialize)]
+struct ItemDocument {
+    name: String,
+    title: String,
+    lacking: Option<String>,
+    figures: Vec<Object>,
+    commands: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct PaperDocument {
+    paper: String,
+    citation: String,
+    published_machine: String,
+    here: String,
+    quick: bool,
+    counts: Counts,
+    items: Vec<ItemDocument>,
+}
+
+impl PaperReport {
+    fn rows<'a>(&'a self, item: &'a Item) -> Vec<Row<'a>> {
+        let row = |figure: &'a Figure| {
+            let ours = figure.reading.of(|step| self.documents.get(step));
+            let verdict = match ours {
+                Some(ours) => figure.published.verdict(ours, figure.of_machine),
+                None => Verdict::Lacking(self.why(figure)),
+            };
+            Row { item: item.name(), figure, ours, verdict }
+        };
+        item.figures.iter().map(row).collect()
+    }
+
+    fn why(&self, figure: &Figure) -> String {
+        let step = figure.reading.terms().find_map(|term| self.lacking.get(&term.step));
+        step.map_or_else(|| "this machine did not show it".to_owned(), Clone::clone)
+    }
+
+    /// The commands behind an item, each once.
+    fn commands(&self, item: &Item) -> Vec<String> {
+        let mut commands = Vec::new();
+        for command in item.steps().filter_map(|step| self.commands.get(step)) {
+            if !commands.contains(command) {
+                commands.push(command.clone());
+            }
+        }
+        commands
+    }
+
+    fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        for row in self.items.iter().flat_map(|item| self.rows(item)) {
+            counts.figures += 1;
+            *match row.verdict {
+                Verdict::Holds => &mut counts.hold,
+                Verdict::Not(_) => &mut counts.not,
+                Verdict::Stated => &mut counts.stated,
+                Verdict::OtherMachine => &mut counts.other_machine,
+                Verdict::Lacking(_) => &mut counts.lacking,
+            } += 1;
+        }
+        counts
+    }
+
+    /// What came of the figures, in a sentence without its point.
+    fn summary(&self) -> String {
+        let Counts { figures, hold, not, stated, other_machine, lacking } = self.counts();
+        format!(
+            "{figures} figures: {hold} hold, {not} do not, {stated} are stated without a published number, {other_machine} are times of \
+             another machine, {lacking} were not found here"
+        )
+    }
+}
+
+impl Report for PaperReport {
+    fn schema(&self) -> &'static str {
+        "becalm.paper/1"
+    }
+
+    fn document(&self) -> impl Serialize {
+        let item = |item: &Item| ItemDocument {
+            name: item.name(),
+            title: item.title.clone(),
+            lacking: Some(item.lacking.clone()).filter(|why| !why.is_empty()),
+            figures: self.rows(item).iter().map(|row| Object::new(ROW, row)).collect(),
+            commands: self.commands(item),
+        };
+        PaperDocument {
+            paper: self.name.clone(),
+            citation: self.paper.citation.clone(),
+            published_machine: self.paper.machine.clone(),
+            here: self.here.clone(),
+            quick: self.quick,
+            counts: self.counts(),
+            items: self.items.iter().map(item).collect(),
+        }
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        text::render(self, out)
+    }
+
+    fn page(&self, program: &str) -> Option<Page> {
+        Some(html::page(self, program))
+    }
+}
