@@ -14,9 +14,11 @@ const PAPERS: [(&str, &str); 4] = [
 ];
 
 /// Files that steps read, below the folder `inputs` of a campaign, by their names.
-pub const INPUTS: [(&str, &str); 2] = [
+pub const INPUTS: [(&str, &str); 4] = [
     ("de2009_sources.csv", include_str!("../data/de2009_sources.csv")),
     ("de2009_unidentified.csv", include_str!("../data/de2009_unidentified.csv")),
+    ("tsafrir2007_sort.csv", include_str!("../data/tsafrir2007_sort.csv")),
+    ("tsafrir2007_direct.csv", include_str!("../data/tsafrir2007_direct.csv")),
 ];
 
 /// A paper: what it published, and the steps that find it again.
@@ -244,7 +246,8 @@ mod tests {
             for figure in paper.items.iter().flat_map(|item| &item.figures).filter(|figure| !figure.id.is_empty()) {
                 let row = rows.iter().find(|row| row[1] == figure.id).expect("a row of that name");
                 let published = figure.published.text(figure.unit);
-                let published = if figure.place.is_empty() { published } else { format!("{published} ({})", figure.place) };
+                let published =
+                    if figure.place.is_empty() { published } else { format!("{published} ({})", figure.place) };
                 assert_eq!(row[3], published, "{}", figure.id);
                 assert_eq!(row[2], figure.what, "{}", figure.id);
                 found += 1;

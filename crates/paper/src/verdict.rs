@@ -118,7 +118,13 @@ pub fn digits(value: f64) -> String {
     if size >= 999.5 {
         return grouped(&format!("{value:.0}"));
     }
-    let behind = if size >= 99.995 { 1 } else if size >= 9.9995 { 2 } else { 3 };
+    let behind = if size >= 99.995 {
+        1
+    } else if size >= 9.9995 {
+        2
+    } else {
+        3
+    };
     if value == 0.0 { "0".to_owned() } else { format!("{value:.behind$}") }
 }
 

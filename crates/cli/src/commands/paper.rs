@@ -108,8 +108,7 @@ fn chosen(args: &PaperArgs, paper: &Paper) -> Result<Vec<Item>, UsageError> {
         let message = format!("{} has no {what} {number} that becalm knows; --list names all", args.paper);
         return Err(UsageError(message));
     }
-    let wanted =
-        |item: &&Item| asked.is_empty() || asked.iter().any(|(kind, _, number)| is(item, *kind, *number));
+    let wanted = |item: &&Item| asked.is_empty() || asked.iter().any(|(kind, _, number)| is(item, *kind, *number));
     Ok(paper.items.iter().filter(wanted).cloned().collect())
 }
 
@@ -146,7 +145,12 @@ fn here() -> String {
     let is_virtual = info.lines().any(|line| line.starts_with("flags") && line.contains(" hypervisor"));
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let kind = if is_virtual { ", a virtual machine" } else { "" };
-    format!("{}, Linux {}, {}{kind}", value("model name"), first("/proc/sys/kernel/osrelease"), becalm_units::counted(cpus as u64, "CPU", "CPUs"))
+    format!(
+        "{}, Linux {}, {}{kind}",
+        value("model name"),
+        first("/proc/sys/kernel/osrelease"),
+        becalm_units::counted(cpus as u64, "CPU", "CPUs")
+    )
 }
 
 /// A folder with the documents of steps.
@@ -174,7 +178,8 @@ impl Campaign {
     /// What was stored for a step, if that was of the same command.
     fn stored(&self, step: &Step, command: &str) -> Option<Value> {
         let stored: Value = serde_json::from_str(&fs::read_to_string(self.document(step)).ok()?).ok()?;
-        (stored["command"] == command && stored["version"] == env!("CARGO_PKG_VERSION")).then(|| stored["document"].clone())
+        (stored["command"] == command && stored["version"] == env!("CARGO_PKG_VERSION"))
+            .then(|| stored["document"].clone())
     }
 
     /// Says how many steps are to be run, and how long they take.
@@ -211,7 +216,11 @@ impl Campaign {
         let done = child.output().with_context(|| format!("cannot run becalm {command}"))?;
         if !done.status.success() {
             let said = String::from_utf8_lossy(&done.stderr);
-            let why = said.lines().rev().find(|line| line.starts_with("becalm: ")).unwrap_or("becalm: it ended without a word");
+            let why = said
+                .lines()
+                .rev()
+                .find(|line| line.starts_with("becalm: "))
+                .unwrap_or("becalm: it ended without a word");
             return Ok(Err(why.trim_start_matches("becalm: ").to_owned()));
         }
         let Ok(document) = serde_json::from_slice::<Value>(&done.stdout) else {
