@@ -154,7 +154,6 @@ pub struct Step {
     pub quick_seconds: Option<f64>,
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "what serde asks for")]
 fn same() -> Option<String> {
     Some(String::new())
 }

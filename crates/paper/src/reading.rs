@@ -38,8 +38,7 @@ const fn one() -> f64 {
 /// The number at a place of a document.
 #[must_use]
 pub fn number_at(document: &Value, path: &str) -> Option<f64> {
-    let into = |value, part| follow(value, part);
-    path.split('/').skip(1).try_fold(document, into)?.as_f64()
+    path.split('/').skip(1).try_fold(document, follow)?.as_f64()
 }
 
 fn follow<'a>(value: &'a Value, part: &str) -> Option<&'a Value> {

@@ -39,16 +39,15 @@ pub struct PaperReport {
 
 /// A published figure with that of here.
 #[derive(Clone, Debug)]
-pub(crate) struct Row<'a> {
-    item: String,
-    figure: &'a Figure,
+pub(crate) struct Row {
+    figure: Figure,
     ours: Option<f64>,
     verdict: Verdict,
 }
 
 fields! {
     /// What is said of a figure.
-    pub(crate) ROW, row: Row<'_> {
+    pub(crate) ROW, row: Row {
         WHAT = "what", "what", |row| Value::Text(row.figure.what.clone());
         PUBLISHED = "published", "published", |row| Value::Text(row.figure.published.text(row.figure.unit));
         HERE = "here", "here", |row| {
@@ -63,7 +62,7 @@ fields! {
     }
 }
 
-impl Row<'_> {
+impl Row {
     fn verdict(&self) -> String {
         match &self.verdict {
             Verdict::Holds => "holds".to_owned(),
@@ -107,14 +106,14 @@ struct PaperDocument {
 }
 
 impl PaperReport {
-    fn rows<'a>(&'a self, item: &'a Item) -> Vec<Row<'a>> {
-        let row = |figure: &'a Figure| {
+    fn rows(&self, item: &Item) -> Vec<Row> {
+        let row = |figure: &Figure| {
             let ours = figure.reading.of(|step| self.documents.get(step));
             let verdict = match ours {
                 Some(ours) => figure.published.verdict(ours, figure.of_machine),
                 None => Verdict::Lacking(self.why(figure)),
             };
-            Row { item: item.name(), figure, ours, verdict }
+            Row { figure: figure.clone(), ours, verdict }
         };
         item.figures.iter().map(row).collect()
     }
