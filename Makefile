@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 # Where cargo puts what it builds.
 BUILT := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help run install mpi test test-attack test-fresh bench fmt lint test-unit test-root test-lab lab test-browser test-mpi \
+.PHONY: help run install mpi test test-attack test-fresh bench fmt lint test-unit test-root test-lab lab kernel-matrix test-browser test-mpi \
 	test-bench test-fuzz fuzz test-sanitize check-aarch64
 
 help: ## this list
@@ -59,8 +59,11 @@ test-root: ## tests that record with the running kernel's tracing; as root
 test-lab: ## real kernels in an emulator
 	@.ci/lanes lab
 
-lab: ## one scenario with its console: SCENARIO=NAME [KERNEL=rt|stock] [CPUS=2..4] [CMDLINE='nohz_full=1']
+lab: ## one scenario with its console: SCENARIO=NAME [KERNEL=rt|stock|cloud] [CPUS=2..4] [CMDLINE='nohz_full=1']
 	@.ci/lanes scenario
+
+kernel-matrix: ## what kernels and boot parameters cost, beside each other, in an emulator: [SETTINGS=stock,nohz_full]
+	@.ci/lanes kernel_matrix
 
 test-browser: ## the pages of report --html in headless Chromium; pages and screenshots in target/browser
 	@.ci/lanes browser

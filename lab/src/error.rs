@@ -45,6 +45,12 @@ pub enum LabError {
         /// What was looked for.
         what: String,
     },
+    /// A document of becalm that a guest left is none, or lacks what must be in it.
+    #[error("{} is no document as becalm writes it", path.display())]
+    Document {
+        /// The file.
+        path: PathBuf,
+    },
     /// There is no scenario of that name.
     #[error("there is no scenario '{name}'; choose one of {names}", names = names.join(", "))]
     NoScenario {

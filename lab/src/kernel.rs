@@ -22,6 +22,8 @@ pub enum Flavor {
     /// The same source with PREEMPT_RT; it alone has the osnoise and timerlat tracers.
     #[strum(serialize = "rt")]
     Realtime,
+    /// The same source for virtual machines of cloud providers, with fewer drivers.
+    Cloud,
 }
 
 fn unknown_flavor(text: &str) -> UnknownName {
@@ -34,6 +36,7 @@ impl Flavor {
         match self {
             Self::Stock => "linux-image-amd64",
             Self::Realtime => "linux-image-rt-amd64",
+            Self::Cloud => "linux-image-cloud-amd64",
         }
     }
 }
@@ -75,6 +78,16 @@ impl Kernel {
     /// When the cache does not hold it.
     pub fn image(&self) -> Result<PathBuf, LabError> {
         self.find("vmlinuz", |name| name.starts_with("vmlinuz-"))
+    }
+
+    /// The configuration that it was built with.
+    ///
+    /// # Errors
+    ///
+    /// When the cache does not hold it.
+    pub fn config(&self) -> Result<String, LabError> {
+        let path = self.find("config", |name| name.starts_with("config-"))?;
+        fs::read_to_string(&path).map_err(LabError::file("read", &path))
     }
 
     /// The modules that make the guest's disk appear, in the order in which they must be loaded.
@@ -149,7 +162,7 @@ fn unpack(package: &str, folder: &Path) -> Result<(), LabError> {
 }
 
 /// Runs a program of this machine to its end and returns what it printed.
-fn run(command: &mut Command, package: &'static str) -> Result<Vec<u8>, LabError> {
+pub fn run(command: &mut Command, package: &'static str) -> Result<Vec<u8>, LabError> {
     let described = format!("{command:?}");
     let output = command.output().map_err(|source| start_error(package, source))?;
     if output.status.success() {

@@ -15,6 +15,7 @@ mod error;
 mod guest;
 mod initramfs;
 mod kernel;
+mod matrix;
 mod program;
 mod scenario;
 
@@ -22,4 +23,5 @@ pub use error::LabError;
 pub use guest::{Console, Guest, Outcome};
 pub use initramfs::Initramfs;
 pub use kernel::{Flavor, Kernel};
+pub use matrix::{LIMITS, Matrix, Row, SCENARIO as MATRIX, SETTINGS, Setting};
 pub use scenario::{CPUS, Scenario, parse_cpus};

@@ -6,12 +6,15 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the console of a guest is its output")]
 
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use becalm_lab::{Console, Flavor, Guest, Kernel, Scenario, parse_cpus};
+use becalm_lab::{
+    Console, Flavor, Guest, Kernel, LIMITS, MATRIX, Matrix, Row, SETTINGS, Scenario, Setting, parse_cpus,
+};
 use becalm_units::Named;
 use clap::Parser;
 
@@ -24,7 +27,7 @@ struct Arguments {
     /// Its name; without one, all are listed
     scenario: Option<String>,
     /// Another kernel than its own
-    #[arg(long, value_name = "rt|stock")]
+    #[arg(long, value_name = "rt|stock|cloud")]
     kernel: Option<Flavor>,
     /// Another number of CPUs, from 2 to 4
     #[arg(long, value_name = "N", value_parser = parse_cpus)]
@@ -35,6 +38,10 @@ struct Arguments {
     /// Only say what would be booted
     #[arg(long)]
     dry_run: bool,
+    /// Boot the kernel matrix instead: the same recording under kernels and parameters that differ in one thing each. All
+    /// settings, or those named, with commas between them
+    #[arg(long, value_name = "NAMES", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with_all = ["scenario", "kernel", "cmdline"])]
+    matrix: Option<String>,
     /// Only fetch the kernels that are not in the cache
     #[arg(long)]
     fetch: bool,
@@ -53,6 +60,9 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
             Kernel::debian(flavor, &path("BECALM_LAB_CACHE")?)?;
         }
         return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(names) = &arguments.matrix {
+        return matrix(&chosen(names)?, arguments.dry_run);
     }
     let Some(name) = arguments.scenario else {
         eprintln!("Which scenario? There are:");
@@ -97,6 +107,57 @@ fn boot(scenario: &Scenario) -> Result<ExitCode> {
         folder.display()
     );
     Ok(if outcome.status() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The settings of these names, all of them of none.
+fn chosen(names: &str) -> Result<Vec<Setting>> {
+    if names.is_empty() {
+        return Ok(SETTINGS.to_vec());
+    }
+    let known: Vec<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
+    let setting = |name: &str| {
+        let found = SETTINGS.into_iter().find(|setting| setting.name == name);
+        found.with_context(|| format!("the matrix has no setting '{name}'; choose of {}", known.join(",")))
+    };
+    names.split(',').map(setting).collect()
+}
+
+/// Boots every setting, and shows and stores what they come to, after each of them.
+fn matrix(settings: &[Setting], dry_run: bool) -> Result<ExitCode> {
+    let scenario = Scenario::named(MATRIX)?;
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/lab").join(MATRIX);
+    let mut rows = Vec::new();
+    for (number, setting) in settings.iter().enumerate() {
+        let scenario = setting.of(&scenario);
+        let parameters = if scenario.parameters.is_empty() { "no parameters" } else { &scenario.parameters };
+        eprintln!(
+            "{} of {}: {}: kernel {}, {parameters}",
+            number + 1,
+            settings.len(),
+            setting.name,
+            scenario.flavor.name()
+        );
+        if dry_run {
+            continue;
+        }
+        let kernel = Kernel::debian(scenario.flavor, &path("BECALM_LAB_CACHE")?)?;
+        let becalm = path("BECALM_LAB_PROGRAM")?;
+        let console = Console::Kept;
+        let guest =
+            Guest { scenario: &scenario, kernel: &kernel, becalm: &becalm, console, limit: LIMIT, boot_limit: LIMIT };
+        let outcome = guest.run()?;
+        let name: String = setting.name.chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
+        outcome.keep(&folder.join(name))?;
+        rows.push(Row::from_outcome(setting.name, &kernel.config()?, &outcome, &becalm)?);
+        let matrix = Matrix::new(rows.clone());
+        fs::write(folder.join("matrix.json"), serde_json::to_vec_pretty(&matrix)?)?;
+        fs::write(folder.join("matrix.txt"), matrix.table())?;
+    }
+    if !rows.is_empty() {
+        println!("{}\n{LIMITS}.", Matrix::new(rows).table());
+        println!("The documents and recordings are in {}", folder.canonicalize().unwrap_or(folder).display());
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn path(variable: &str) -> Result<PathBuf> {

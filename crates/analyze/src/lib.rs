@@ -10,6 +10,7 @@ pub mod cost;
 pub mod events;
 pub mod inject;
 pub mod job;
+pub mod modes;
 pub mod noise;
 pub mod phases;
 pub mod picture;

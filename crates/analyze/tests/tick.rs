@@ -14,39 +14,98 @@ fn published() -> Vec<Analysis> {
     read_tables(SORT, DIRECT, None).unwrap().iter().map(Analysis::new).collect()
 }
 
-/// As printed in the paper, in percent per 1,000 ticks: trap, handler, indirect, sum. They were computed from times that
-/// were rounded only for its table, so that the tables give them within some hundredths: the trap of the third, 0.72 us,
-/// is printed as 0.08.
+/// Table 2 as printed in the paper, in percent per 1,000 ticks.
+const TABLE_2: &str = include_str!("../../paper/data/tsafrir2007_table2.csv");
+
+/// A line of table 2: trap, handler, indirect and sum with the interval timer, handler and sum with the time stamp counter.
+fn printed() -> Vec<(&'static str, [f64; 6])> {
+    let line = |line: &'static str| {
+        let (name, numbers) = line.split_once(',').unwrap();
+        let numbers: Vec<f64> = numbers.split(',').map(|number| number.parse().unwrap()).collect();
+        (name, numbers.try_into().unwrap())
+    };
+    TABLE_2.lines().skip(1).map(line).collect()
+}
+
+/// Table 2 with both clocks. Tolerances, in points, and why:
+/// - Trap and handlers are cycles by the clock's frequency, which are printed whole: half of the last digit, 0.005; 0.008 for the
+///   handler with the time stamp counter, of which PPro-200 printed 200 MHz and had 198 by its own microseconds.
+/// - The indirect cost, plain mean: 0.03, since times are printed to 0.01 ms (see the next test); but for P-90.
+/// - The same, trimmed by a tenth at either end: 0.05 for all. The sums likewise, and the other rounding errors, 0.01.
 #[test]
-fn the_published_percentages() {
-    let printed = [
-        ("PPro-200", 0.19, 0.23, 0.56, 0.98),
-        ("PIII-664", 0.05, 0.05, 0.41, 0.51),
-        ("PIV-2.2", 0.08, 0.02, 0.51, 0.61),
-    ];
-    let found = published();
-    assert_eq!(found.len(), printed.len());
-    for (found, (name, trap, handler, indirect, sum)) in found.iter().zip(printed) {
+fn table_2_with_both_clocks() {
+    let (found, printed) = (published(), printed());
+    assert_eq!(found.len(), 4);
+    for (found, (name, [trap, pit, indirect, sum_pit, tsc, sum_tsc])) in found.iter().zip(printed) {
         assert_eq!(found.name, name);
         assert_eq!(found.pairs.len(), 40, "{name}");
         let near = |what: &str, found: f64, printed: f64, by: f64| {
-            assert!((found - printed).abs() <= by, "{name}: {what} {found}, not {printed}");
+            assert!((found - printed).abs() <= by + 1e-9, "{name}: {what} {found}, not {printed}");
         };
-        near("trap", found.trap_percent, trap, 0.008 + 1e-9);
-        near("handler", found.handler_percent, handler, 0.005);
-        near("indirect", found.indirect_percent, indirect, 0.03);
-        near("sum", found.sum_percent(), sum, 0.035);
+        let [with_pit, with_tsc] = found.modes().try_into().unwrap();
+        assert_eq!([with_pit.mode.as_str(), with_tsc.mode.as_str()], ["pit", "tsc"]);
+        near("trap", with_pit.trap_percent, trap, 0.005);
+        near("handler with the interval timer", with_pit.handler_percent, pit, 0.005);
+        near("handler with the counter", with_tsc.handler_percent, tsc, 0.008);
+        // The indirect cost is one for both.
+        assert_eq!(with_pit.indirect_percent, with_tsc.indirect_percent);
+        if name == "P-90" {
+            // Three of its times at 1,000 Hz are below those at 100 Hz: the four pairs of both rates have costs of -3.4 to 0.3.
+            near("indirect", found.indirect_percent, 0.39, 0.005);
+        } else {
+            near("indirect", found.indirect_percent, indirect, 0.031);
+            near("sum with the interval timer", with_pit.sum_percent(), sum_pit, 0.04);
+            near("sum with the counter", with_tsc.sum_percent(), sum_tsc, 0.04);
+        }
+        near("indirect, trimmed", found.indirect_trimmed_percent, indirect, 0.05);
+        near("trimmed sum with the interval timer", with_pit.sum_trimmed_percent(), sum_pit, 0.06);
+        near("trimmed sum with the counter", with_tsc.sum_trimmed_percent(), sum_tsc, 0.06);
     }
     // What is printed with the published precision, digit by digit.
-    let digits: Vec<String> = found
-        .iter()
-        .map(|found| {
-            let [trap, handler, indirect, sum] =
-                [found.trap_percent, found.handler_percent, found.indirect_percent, found.sum_percent()];
-            format!("{trap:.2} {handler:.2} {indirect:.2} {sum:.2}")
-        })
-        .collect();
-    assert_eq!(digits, ["0.19 0.23 0.56 0.98", "0.05 0.05 0.42 0.52", "0.07 0.02 0.49 0.58"]);
+    let digits = |analysis: &Analysis| {
+        let sums = analysis.modes();
+        let trimmed = analysis.indirect_trimmed_percent;
+        let [pit, tsc] = [0, 1].map(|at| (sums[at].handler_percent, sums[at].sum_trimmed_percent()));
+        format!("{trimmed:.2}: {:.2} {:.2}, {:.2} {:.2}", pit.0, pit.1, tsc.0, tsc.1)
+    };
+    let digits: Vec<String> = found.iter().map(digits).collect();
+    let expected = [
+        "0.59: 0.55 1.31, 0.90 1.66",
+        "0.58: 0.23 1.00, 0.83 1.60",
+        "0.41: 0.05 0.51, 0.60 1.06",
+        "0.46: 0.02 0.56, 0.66 1.20",
+    ];
+    assert_eq!(digits, expected);
+}
+
+/// Figure 5: the parts are stacked over the rate, and are straight lines.
+#[test]
+fn contributions_grow_with_the_rate() {
+    let found = published();
+    let pentium = found.iter().find(|found| found.name == "PIII-664").unwrap();
+    assert_eq!(pentium.rates_hz(), [100.0, 1_000.0, 5_000.0, 10_000.0, 20_000.0]);
+    for mode in pentium.modes() {
+        let at = mode.at(10_000.0);
+        assert!((at.total_ratio() - mode.sum_percent() / 10.0).abs() < 1e-12, "{at:?}");
+        assert!((at.trap_ratio - 0.0052).abs() < 1e-4 && (at.indirect_ratio - 0.0415).abs() < 1e-3, "{at:?}");
+        assert!(mode.at(0.0).total_ratio() == 0.0);
+    }
+    // With the time stamp counter the handler is more than the indirect cost, with the interval timer a tenth of it.
+    let [pit, tsc] = [0, 1].map(|mode| pentium.modes()[mode].at(1_000.0));
+    assert!(tsc.handler_ratio > tsc.indirect_ratio && pit.handler_ratio < 0.2 * pit.indirect_ratio);
+}
+
+/// By the observations the loss grows with the rate for every number of processes, and is that of the model.
+#[test]
+fn the_loss_is_that_of_the_model() {
+    for found in published() {
+        for rows in found.comparisons.chunk_by(|a, b| a.processes == b.processes) {
+            let [first, last] = [rows[0], rows[4]].map(|row| row.overhead_ratio().unwrap());
+            assert!(first < last, "{}: {first} and {last}", found.name);
+            let model = found.overhead_ratio(rows[4].rate_hz);
+            assert!((last - model).abs() < 0.05, "{}: {last} and {model}", found.name);
+        }
+    }
 }
 
 /// The means that times within the rounding of the printed ones (5 us to both sides) can give: the indirect cost at its
@@ -67,23 +126,24 @@ fn within_rounding(processor: &Processor) -> (f64, f64) {
     (end(-1.0), end(1.0))
 }
 
-/// Why the third processor's indirect cost and sum are 0.49 and 0.58 here and 0.51 and 0.61 in print: no times that round to
-/// the printed ones give 0.51, nor does a trap of 0.72 us make 0.08 %. Its percentages do not follow from its printed
-/// tables, those of the other two do.
+/// Why the third of these processors has an indirect cost of 0.48 here and 0.51 in print: no times that round to the printed ones
+/// give 0.51. It does not follow from its printed times, those of the other two do; its other percentages follow from the cycles.
+/// Those of P-90 give 0.39 and never the printed 0.60, which its median, 0.59, and its trimmed mean are close to.
 #[test]
 fn what_the_rounding_of_the_tables_explains_and_what_it_does_not() {
-    let printed = [("PPro-200", 0.56, true), ("PIII-664", 0.41, true), ("PIV-2.2", 0.51, false)];
+    let printed = [("P-90", 0.60, false), ("PPro-200", 0.56, true), ("PIII-664", 0.41, true), ("PIV-2.2", 0.51, false)];
     for (processor, (name, indirect, follows)) in read_tables(SORT, DIRECT, None).unwrap().iter().zip(printed) {
         assert_eq!(processor.name, name);
         let (least, most) = within_rounding(processor);
         assert!(least < most && most - least < 0.03, "{name}: {least} to {most}");
         assert_eq!((least - 0.005..most + 0.005).contains(&indirect), follows, "{name}: {least} to {most}");
-        // Nor is it the median instead of the mean: that is further off for each of them.
+        // The plain mean is nearer than the median for each but the one whose close rates are the wrong way round.
         let found = Analysis::new(processor);
         let mut each: Vec<f64> = found.pairs.iter().map(|pair| pair.indirect_percent()).collect();
         each.sort_by(f64::total_cmp);
         let median = f64::midpoint(each[19], each[20]);
-        assert!((median - indirect).abs() > (found.indirect_percent - indirect).abs(), "{name}: median {median}");
+        let nearer = (median - indirect).abs() > (found.indirect_percent - indirect).abs();
+        assert_eq!(nearer, name != "P-90", "{name}: median {median}");
     }
 }
 
@@ -93,12 +153,21 @@ fn the_linear_model_explains_the_published_times() {
         let name = &found.name;
         assert_eq!(found.comparisons.len(), 20, "{name}");
         assert!(found.r2_ratio().unwrap() > 0.95, "{name}: {:?}", found.r2_ratio());
-        assert!(found.residual_max_ratio().unwrap() < 0.02, "{name}: {:?}", found.residual_max_ratio());
-        assert!((found.line.sum_percent - found.sum_percent()).abs() < 0.1, "{name}: {:?}", found.line);
+        assert!(
+            found.residual_max_ratio().unwrap() < if name == "P-90" { 0.05 } else { 0.02 },
+            "{name}: {:?}",
+            found.residual_max_ratio()
+        );
+        // The line gives close rates little weight, and so is not that far off where those are the wrong way round.
+        let near = if name == "P-90" { 0.2 } else { 0.1 };
+        assert!((found.line.sum_percent - found.sum_percent()).abs() < near, "{name}: {:?}", found.line);
         assert!(found.line.r2_ratio.unwrap() > 0.97, "{name}: {:?}", found.line);
         // A tickless system is faster than any measured one.
         for row in &found.comparisons {
-            assert!(row.tickless_ns.unwrap() < row.observed_ns * 1.005, "{name}: {row:?}");
+            assert!(
+                row.tickless_ns.unwrap() < row.observed_ns * if name == "P-90" { 1.03 } else { 1.005 },
+                "{name}: {row:?}"
+            );
         }
     }
 }
@@ -107,8 +176,11 @@ fn the_linear_model_explains_the_published_times() {
 /// column cannot be the one that the percentages rest on.
 #[test]
 fn the_other_handler_column_leaves_nothing_for_the_indirect_cost() {
-    for processor in read_tables(SORT, DIRECT, Some("handler_tsc_us")).unwrap() {
-        assert!(Analysis::new(&processor).indirect_percent < 0.0, "{}", processor.name);
+    for processor in read_tables(SORT, DIRECT, Some("handler_tsc_cycles")).unwrap() {
+        let slow = ["P-90", "PPro-200"].contains(&processor.name.as_str());
+        // On the slowest one something is left, but less than by half.
+        let found = Analysis::new(&processor).indirect_percent;
+        assert!(found < if slow { 0.1 } else { 0.0 }, "{}: {found}", processor.name);
     }
 }
 
@@ -132,7 +204,7 @@ proptest! {
         let cost = trap + handler + indirect;
         let series = (1..).zip(&alone_us).map(|(n, us)| synthetic(n, us * 1e3, cost, &rates)).collect();
         let direct = Direct { trap_ns: trap, handler_ns: handler };
-        let found = Analysis::new(&Processor { name: "synthetic".into(), direct, series });
+        let found = Analysis::new(&Processor::new("synthetic", direct, series));
 
         prop_assert_eq!(found.pairs.len(), alone_us.len() * rates.len() * (rates.len() - 1) / 2);
         let mut plain = 0.0;
@@ -203,7 +275,7 @@ fn one_round_has_no_interval() {
 fn an_impossible_model_predicts_nothing() {
     let series = vec![synthetic(1, 1e6, 48_000.0, &[100.0, 18_000.0, 20_000.0])];
     let direct = Direct { trap_ns: 100.0, handler_ns: 1_000.0 };
-    let found = Analysis::new(&Processor { name: "busy".into(), direct, series });
+    let found = Analysis::new(&Processor::new("busy", direct, series));
     assert!(found.overhead_ratio(20_000.0) >= 1.0, "{}", found.overhead_ratio(20_000.0));
     assert_eq!((found.residual_max_ratio(), found.r2_ratio()), (None, None));
     assert!(found.comparisons.iter().all(|row| row.predicted_ns.is_none() && row.tickless_ns.is_none()));

@@ -104,6 +104,7 @@ impl Command {
             Self::Report(args) if args.writes() => rights::only_files(),
             Self::Compare(args) if args.writes() => rights::only_files(),
             Self::Import(_) | Self::Export(_) => rights::only_files(),
+            Self::Cost(args) if args.writes_page() => rights::only_files(),
             Self::Cost(args) if args.reads() => rights::only_read(),
             Self::Report(_) | Self::Compare(_) | Self::Sources(_) | Self::Predict(_) | Self::Law(_) => {
                 rights::only_read()

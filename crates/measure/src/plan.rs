@@ -66,6 +66,8 @@ pub struct WorkPlan {
     pub maiv: Option<f64>,
     /// How many loops do the same on each CPU, at least 1. One of them is measured.
     pub copies: u32,
+    /// Timer interrupts a second that the caller adds to those of each CPU meanwhile; the run's document says so.
+    pub added_hz: u32,
     /// What the processor or the kernel counts in the measured loops, in user space and in the kernel apart.
     pub counters: Vec<PerfEvent>,
     /// The iterations of each CPU, of a run that is resumed; calibrated otherwise.

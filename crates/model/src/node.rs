@@ -161,6 +161,9 @@ pub struct WorkDoc {
     pub grain_ns: Nanos,
     /// How many loops with this body ran on each CPU. The samples are those of one of them.
     pub copies: u32,
+    /// Timer interrupts a second that were added to those of each CPU while the loops worked.
+    #[serde(default, skip_serializing_if = "is_none_added")]
+    pub added_hz: u32,
     /// How many samples were asked for on each CPU, if it was a number.
     pub samples: Option<u64>,
     /// The memory that the body works on, in bytes.
@@ -179,6 +182,11 @@ pub struct WorkDoc {
     /// Which events were asked for and not counted, and why, a line for each reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_counted: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+const fn is_none_added(count: &u32) -> bool {
+    *count == 0
 }
 
 /// What one event came to in a measured loop, while the loop's thread ran.
@@ -221,6 +229,24 @@ pub struct WorkLoopDoc {
     pub calibrated_ns: Nanos,
     /// Iterations that the other copies on this CPU did while this loop measured.
     pub others_iterations: u64,
+    /// From what cycles an instruction can be told where no counter counts them; `None` of bodies whose instructions the
+    /// compiler chooses, and of runs that an older program made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core_clock: Option<CoreClockDoc>,
+}
+
+/// How fast a core ran before its loop began, by additions of which each needs the one before: one a cycle on every
+/// processor that becalm knows the instructions of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CoreClockDoc {
+    /// Instructions of an iteration of the body.
+    pub instructions: u64,
+    /// Cycles a second: by the mean of the third decile of the trials.
+    pub hz: u64,
+    /// By the trial that was slower than 95 % of them.
+    pub low_hz: u64,
+    /// By the trial that was faster than 95 % of them.
+    pub high_hz: u64,
 }
 
 /// A part of a run, from a start until its end or interruption.

@@ -49,6 +49,15 @@ pub fn median_mid(values: &mut [f64]) -> Option<f64> {
     Some(f64::midpoint(low, high))
 }
 
+/// The mean of what is left when this share of the values is left out at either end, rounded to whole values; `None` for no values,
+/// and for a share of a half or more. A mean that a few wild values do not move. The values change their places.
+pub fn trimmed_mean(values: &mut [f64], share: f64) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    let out = (share * values.len() as f64).round() as usize;
+    let kept = values.get(out..values.len().checked_sub(out)?)?;
+    if kept.is_empty() { None } else { Some(kept.iter().sum::<f64>() / kept.len() as f64) }
+}
+
 /// Where the quantile of a share stands among `count` sorted values, counted from 0, by nearest rank: the first value that
 /// at least this share of all do not exceed. Of no values it is 0.
 #[must_use]
@@ -73,6 +82,16 @@ mod tests {
             let mut numbers: Vec<f64> = values.iter().map(|value| *value as f64).collect();
             prop_assert_eq!(median_mid(&mut numbers), Some((low + high) as f64 / 2.0));
         }
+    }
+
+    #[test]
+    fn a_trimmed_mean_does_not_follow_wild_values() {
+        let mut values = [3.0, -1e9, 2.0, 1.0, 4.0, 1e12, 5.0, 3.0, 2.0, 4.0];
+        assert_eq!(trimmed_mean(&mut values, 0.1), Some(3.0));
+        assert_eq!(trimmed_mean(&mut [1.0, 2.0, 6.0], 0.0), Some(3.0));
+        // A tenth of less than five values is none.
+        assert_eq!(trimmed_mean(&mut [1.0, 2.0, 6.0, 7.0], 0.1), Some(4.0));
+        assert_eq!((trimmed_mean(&mut [], 0.1), trimmed_mean(&mut [1.0, 2.0], 0.5)), (None, None));
     }
 
     proptest! {

@@ -24,7 +24,12 @@ const HOLDERS: &[(&str, Holder)] = &[
     ("becalm law ", Holder::Exactly),
     ("becalm predict poisson", Holder::Exactly),
     ("becalm cost tick --from ", Holder::Exactly),
-    ("becalm predict periodic:ratio=", Holder::Exactly),
+    (
+        "becalm predict periodic:ratio=",
+        Holder::As(
+            "predict periodic:ratio={0.08%,1%},detour={16us,200us} --ranks 64,128 --grain 0 --collective allreduce:hardware --network bgl --phases 200 --replicas 1",
+        ),
+    ),
     ("becalm predict periodic:interval=10ms,detour=26.4us", Holder::Exactly),
     (
         "becalm predict periodic:interval={",

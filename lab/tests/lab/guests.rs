@@ -41,6 +41,16 @@ impl Lab {
         Guest { scenario, kernel: &kernel, becalm: &self.becalm, console, limit, boot_limit }.run()
     }
 
+    /// Where the kernels are kept.
+    pub fn cache(&self) -> &Path {
+        &self.cache
+    }
+
+    /// The program that is tested.
+    pub fn becalm(&self) -> &Path {
+        &self.becalm
+    }
+
     /// Boots a guest whose scenario must come to its end. One that hangs is booted once more: now and then an emulated
     /// kernel does not come up, and what becalm does wrong it does again.
     pub fn run(&self, name: &str) -> Outcome {

@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, reason = "the test harness keeps it and shows it when the test fails")]
 
 mod guests;
+mod matrix;
 mod osnoise;
 mod recording;
 mod recordings;

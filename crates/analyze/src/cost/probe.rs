@@ -33,6 +33,8 @@ pub struct SampleFigures {
     pub max_ps: i64,
     /// The mean of the samples that were not interrupted.
     pub mean_ps: f64,
+    /// The standard deviation of the samples that were not interrupted; 0 of one sample.
+    pub stddev_ps: f64,
     /// How many samples were slow: beyond the upper quartile by three times the distance between the quartiles, and by
     /// 1 us over all their repetitions. A tick came in between, or they took a longer way through the kernel.
     pub slow: u64,
@@ -61,6 +63,8 @@ impl SampleFigures {
         let interrupted = counted.map_or(slow, |counted| slow.min(usize::try_from(counted).unwrap_or(slow)));
         let quiet = all.len() - interrupted;
         let sum: i128 = all[..quiet].iter().map(|sample| i128::from(*sample)).sum();
+        let mean_ps = sum as f64 / quiet as f64;
+        let squares: f64 = all[..quiet].iter().map(|sample| (*sample as f64 - mean_ps).powi(2)).sum();
         let excess: i128 = all[quiet..].iter().map(|sample| i128::from(*sample) - i128::from(median)).sum();
         Some(Self {
             samples: all.len() as u64,
@@ -71,7 +75,8 @@ impl SampleFigures {
             p5_ps: at(0.05),
             p95_ps: at(0.95),
             max_ps: max,
-            mean_ps: sum as f64 / quiet as f64,
+            mean_ps,
+            stddev_ps: (squares / (quiet.max(2) - 1) as f64).sqrt(),
             slow: slow as u64,
             interrupted: interrupted as u64,
             interrupted_excess_ps: i64::try_from(excess * i128::from(batch)).unwrap_or(i64::MAX),
@@ -209,6 +214,19 @@ mod tests {
         assert_eq!(MeasuredCost::new(&series(None, false), &[]), None);
     }
 
+    #[test]
+    fn the_standard_deviation_is_that_of_samples_without_interrupted_ones() {
+        let rounds = vec![vec![90_000, 110_000, 90_000, 110_000]; 5];
+        let cost = SampleFigures::new(&rounds, 1, None).unwrap();
+        // 20 samples of +-10,000: 10,000 sqrt(20 / 19).
+        assert!((cost.stddev_ps - 10_259.8).abs() < 0.1 && cost.mean_ps == 100_000.0, "{}", cost.stddev_ps);
+        let mut interrupted = rounds;
+        interrupted[0].push(90_000_000);
+        let cost = SampleFigures::new(&interrupted, 1, None).unwrap();
+        assert!(cost.interrupted == 1 && (cost.stddev_ps - 10_259.8).abs() < 0.1, "{}", cost.stddev_ps);
+        assert_eq!(SampleFigures::new(&[vec![7]], 1, None).unwrap().stddev_ps, 0.0);
+    }
+
     proptest! {
         #[test]
         fn figures_are_in_order_and_nothing_is_lost(
@@ -226,6 +244,9 @@ mod tests {
             // At most a quarter lies beyond the upper quartile.
             prop_assert!(cost.slow * 4 <= cost.samples + 3);
             prop_assert_eq!(cost.interrupted, cost.slow.min(counted.unwrap_or(u64::MAX)));
+            // Numbers of so many digits have rounding errors.
+            let width = (cost.max_ps - cost.min_ps) as f64;
+            prop_assert!(cost.stddev_ps >= 0.0 && cost.stddev_ps <= width.max(1.0), "{}", cost.stddev_ps);
             prop_assert!(cost.mean_ps >= cost.min_ps as f64 && cost.mean_ps <= cost.max_ps as f64);
         }
     }

@@ -23,6 +23,10 @@ pub struct SchedulerCost {
     pub switched_ratio: Option<f64>,
     /// The time of a call to give way, in nanoseconds.
     pub yield_ns: Option<f64>,
+    /// The share of the CPU that the handlers of ticks took while the threads only counted.
+    pub ticks_ratio: Option<f64>,
+    /// The share that switches took meanwhile, by the time of a switch between threads that give way; 0 for one thread.
+    pub switches_ratio: Option<f64>,
     /// Events that the kernel lost: the ticks are those that it kept.
     pub lost_events: Option<u64>,
     /// What the processor counted in a call to give way.
@@ -37,19 +41,35 @@ impl SchedulerCost {
         let ticks = doc.ticks.filter(|ticks| ticks.window_ns > 0);
         let rate = |count: fn(TicksDoc) -> u64| ticks.map(|ticks| count(ticks) as f64 * 1e9 / ticks.window_ns as f64);
         let elapsed = doc.elapsed_ns as f64;
+        // Of one thread, the few switches are to others that nobody has started here.
+        let switch_ns = each(elapsed, doc.switches).filter(|_| doc.runnable > 1);
+        let preemptions_hz = rate(|ticks| ticks.switches);
+        let switches_ratio = match doc.runnable {
+            1 => ticks.map(|_| 0.0),
+            _ => preemptions_hz.zip(switch_ns).map(|(hz, ns)| hz * ns / 1e9),
+        };
         Self {
             runnable: doc.runnable,
             ticks_hz: rate(|ticks| ticks.interrupts),
             tick_mean_ns: ticks.and_then(|ticks| each(ticks.handler_ns as f64, ticks.interrupts)),
             tick_max_ns: ticks.filter(|ticks| ticks.interrupts > 0).map(|ticks| ticks.handler_max_ns),
-            preemptions_hz: rate(|ticks| ticks.switches),
-            // Of one thread, the few switches are to others that nobody has started here.
-            switch_ns: each(elapsed, doc.switches).filter(|_| doc.runnable > 1),
+            preemptions_hz,
+            switch_ns,
             switched_ratio: each(doc.switches as f64, doc.yields),
             yield_ns: each(elapsed, doc.yields),
+            ticks_ratio: ticks.map(|ticks| ticks.handler_ns as f64 / ticks.window_ns as f64),
+            switches_ratio,
             lost_events: ticks.map(|ticks| ticks.lost_events),
             events: event_rates(&doc.counts, doc.counted_yields),
         }
+    }
+}
+
+impl SchedulerCost {
+    /// The share of the CPU that the scheduler takes in all, ticks and switches together (Tsafrir 2007, figure 3).
+    #[must_use]
+    pub fn overhead_ratio(&self) -> Option<f64> {
+        self.ticks_ratio.zip(self.switches_ratio).map(|(ticks, switches)| ticks + switches)
     }
 }
 
@@ -79,8 +99,14 @@ mod tests {
         assert_eq!((cost.ticks_hz, cost.preemptions_hz), (Some(250.0), Some(10.0)));
         assert_eq!((cost.tick_mean_ns, cost.tick_max_ns, cost.lost_events), (Some(3_000.0), Some(9_000), Some(3)));
         assert_eq!((cost.switch_ns, cost.yield_ns, cost.switched_ratio), (Some(2_000.0), Some(1_000.0), Some(0.5)));
+        // 1.5 ms of ticks in 2 s, and 10 switches a second of 2 us each.
+        assert_eq!((cost.ticks_ratio, cost.switches_ratio), (Some(0.000_75), Some(0.000_02)));
+        assert!((cost.overhead_ratio().unwrap() - 0.000_77).abs() < 1e-12);
+        let one = SchedulerCost::new(&SchedulerDoc { runnable: 1, ..doc.clone() });
+        assert_eq!(one.overhead_ratio(), one.ticks_ratio);
         let alone = SchedulerCost::new(&SchedulerDoc { runnable: 1, ticks: None, ..doc.clone() });
         assert_eq!((alone.switch_ns, alone.ticks_hz, alone.lost_events), (None, None, None));
+        assert_eq!(alone.overhead_ratio(), None);
         let nothing = SchedulerCost::new(&SchedulerDoc { yields: 0, switches: 0, ..doc.clone() });
         assert_eq!((nothing.switch_ns, nothing.yield_ns, nothing.switched_ratio), (None, None, None));
         let empty = TicksDoc { interrupts: 0, window_ns: 0, ..ticks };

@@ -7,6 +7,7 @@
 mod anatomy;
 mod at_scale;
 mod books;
+mod category;
 mod checked;
 mod error;
 mod figures;
@@ -23,6 +24,7 @@ mod timeline;
 pub use anatomy::{Anatomy, Part, PartFigures};
 pub use at_scale::{AtScale, NoScale, RANKS, SampledPhases};
 pub use books::{Books, OpenBook};
+pub use category::{Category, CategoryTotal, categories};
 pub use checked::{Checked, Found, Measuring};
 pub use error::SummaryError;
 pub use figures::{

@@ -63,6 +63,7 @@ mod tests {
             fixed: Fixed::Work,
             grain_ns: Nanos::from_millis(1),
             copies: 1,
+            added_hz: 0,
             samples: None,
             memory_bytes: 0,
             cache_bytes: None,

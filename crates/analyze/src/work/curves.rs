@@ -37,8 +37,8 @@ pub struct SamplePoint {
 /// How the values of a CPU are distributed, to be drawn.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Curves {
-    /// Values in rising order, with the share of all samples that are not above it; close together at the upper end, so
-    /// that the survival function, one minus the share, has its tail.
+    /// Values in rising order, with the share of all samples that are not above it; close together at both ends, so that
+    /// the survival function, one minus the share, has its tail, and the cumulative one its head on a logarithmic axis.
     pub distribution: Vec<(i64, f64)>,
     /// The histogram, of equally wide bins.
     pub histogram: Vec<Bin>,
@@ -61,12 +61,13 @@ impl Curves {
     }
 }
 
-/// The values at evenly spread ranks, and at ranks that halve the rest of the way to the largest one.
-fn distribution(sorted: &[i64]) -> Vec<(i64, f64)> {
+/// The values at evenly spread ranks, and at ranks whose distances from the smallest and the largest one shrink by a fifth.
+pub(super) fn distribution(sorted: &[i64]) -> Vec<(i64, f64)> {
     let count = sorted.len();
     let even = (0..=POINTS).map(|point| (count - 1) * point / POINTS);
-    let tail = std::iter::successors(Some(count), |rest| Some(rest * 4 / 5).filter(|rest| *rest > 0));
-    let mut ranks: Vec<usize> = even.chain(tail.map(|rest| count - rest)).chain([count - 1]).collect();
+    let rests = || std::iter::successors(Some(count), |rest| Some(rest * 4 / 5).filter(|rest| *rest > 0));
+    let (tail, head) = (rests().map(|rest| count - rest), rests().map(|rest| rest - 1));
+    let mut ranks: Vec<usize> = even.chain(tail).chain(head).chain([count - 1]).collect();
     ranks.sort_unstable();
     ranks.dedup();
     // Of equal values the last one's share is that of all of them.
@@ -122,6 +123,12 @@ mod tests {
             }
             prop_assert_eq!(curves.distribution.last().unwrap().0, *values.iter().max().unwrap());
             prop_assert_eq!(curves.distribution[0].0, *values.iter().min().unwrap());
+            // The three shortest and the three longest have points of their own.
+            let mut sorted = values.clone();
+            sorted.sort_unstable();
+            for end in sorted.iter().take(3).chain(sorted.iter().rev().take(3)) {
+                prop_assert!(curves.distribution.iter().any(|(value, _)| value == end), "{}", end);
+            }
             // The histogram loses nobody.
             let inside: u64 = curves.histogram.iter().map(|bin| bin.count).sum();
             prop_assert_eq!(inside + curves.beyond, values.len() as u64);

@@ -12,9 +12,11 @@ mod baseline;
 mod beats;
 mod body;
 mod counts;
+mod cpi;
 mod cumulative;
 mod curves;
 mod lines;
+mod peaks;
 mod read;
 mod subtraction;
 mod tones;
@@ -29,8 +31,10 @@ use becalm_units::CpuId;
 pub use self::baseline::{Against, Incomparable, RepetitionRatios, against, comparable};
 pub use self::body::{MainBody, RULE};
 pub use self::counts::EventTotal;
+pub use self::cpi::{Cpi, CpiFrom};
 pub use self::cumulative::Cumulative;
 pub use self::curves::{Bin, Curves, SamplePoint};
+pub use self::peaks::{TIMER, TickPeaks};
 pub use self::read::{SourceTimes, WorkSamples, read};
 pub use self::subtraction::{Spread, SubtractionStep, subtract};
 pub use self::tones::{FALSE_ALARM, Tone, Tones, tones};
@@ -74,6 +78,8 @@ pub struct CpuWork {
     /// The values less what each source took, one source after another, the one that took most first. Empty where the
     /// kernel's trace could not be had.
     pub subtraction: Vec<SubtractionStep>,
+    /// The samples that the timer's interrupt hit beside the others; `None` where it hit all or hardly any.
+    pub peaks: Option<TickPeaks>,
     /// The shapes of the distribution.
     pub curves: Curves,
     /// The frequencies in the time that was lost; `None` where there are too few samples to tell.
@@ -82,6 +88,8 @@ pub struct CpuWork {
     pub cumulative: Option<Cumulative>,
     /// What the processor's counters say of the loop; empty where they were not read.
     pub counts: Vec<EventTotal>,
+    /// Cycles an instruction, counted or estimated; `None` where neither can be.
+    pub cpi: Option<Cpi>,
     /// Against the samples of another run.
     pub against: Option<Against>,
 }
@@ -187,6 +195,10 @@ fn read_all(bundle: &Bundle, selection: &Selection) -> Result<Vec<WorkSamples>, 
 fn summary(doc: &NodeDoc, samples: &WorkSamples) -> CpuWork {
     let body = MainBody::from_values(&samples.values);
     let own: u64 = samples.work.iter().sum();
+    let work = doc.settings.work.as_ref();
+    let count = samples.values.len() as u64;
+    let counts = work.map_or_else(Vec::new, |work| counts::counts(work, samples.cpu, count));
+    let work_loop = work.and_then(|work| work.loops.iter().find(|one| one.cpu == samples.cpu));
     CpuWork {
         node: doc.node.clone(),
         cpu: samples.cpu,
@@ -198,14 +210,12 @@ fn summary(doc: &NodeDoc, samples: &WorkSamples) -> CpuWork {
         spread: Spread::from_values(&samples.values, &body),
         incomplete: samples.incomplete,
         subtraction: if doc.tracing.is_some() { subtract(samples, &body) } else { Vec::new() },
+        peaks: TickPeaks::from_samples(samples),
         curves: Curves::from_samples(samples),
         tones: tones(samples, &body),
         cumulative: Cumulative::from_samples(samples, &body),
-        counts: doc
-            .settings
-            .work
-            .as_ref()
-            .map_or_else(Vec::new, |work| counts::counts(work, samples.cpu, samples.values.len() as u64)),
+        cpi: cpi::cpi(&counts, work_loop),
+        counts,
         against: None,
         body,
     }

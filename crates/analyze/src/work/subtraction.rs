@@ -5,6 +5,7 @@
 use becalm_model::Kind;
 
 use super::body::MainBody;
+use super::curves::distribution;
 use super::read::{SourceTimes, WorkSamples};
 use becalm_stats::{Moments, nearest_rank};
 
@@ -79,7 +80,12 @@ pub struct SubtractionStep {
     pub touched_back: u64,
     /// How all samples are spread after this step.
     pub left: Spread,
+    /// Their distribution, as [`Curves`](super::Curves) has that of the samples as they were; empty from the 13th step on.
+    pub distribution: Vec<(i64, f64)>,
 }
+
+/// Steps after which the distribution is kept.
+const DRAWN: usize = 12;
 
 /// Sources that are taken out one by one. On a busy machine there may be hundreds, and each step looks at all samples.
 const ALONE: usize = 40;
@@ -117,9 +123,16 @@ pub fn subtract(samples: &WorkSamples, body: &MainBody) -> Vec<SubtractionStep> 
             touched_stddev_ns: touched.stddev().unwrap_or(0.0),
             touched_back: numbers.iter().filter(within).count() as u64,
             left: Spread::from_values(&left, body),
+            distribution: if steps.len() < DRAWN { sorted_distribution(&left) } else { Vec::new() },
         });
     }
     steps
+}
+
+fn sorted_distribution(values: &[i64]) -> Vec<(i64, f64)> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    if sorted.is_empty() { Vec::new() } else { distribution(&sorted) }
 }
 
 /// What the mean lies above the middle of the main body, in nanoseconds: before anything is subtracted, and after the
@@ -163,6 +176,9 @@ mod tests {
         assert_eq!((last.touched_mean_ns, last.touched_back), (1_010.0, 1));
         assert!((last.left.mean_ns - 7_020.0 / 7.0).abs() < 1e-9);
         assert_eq!(last.left.median_ns(), 1_000);
+        // Five are 1,000, one 1,005, one 1,015.
+        assert_eq!(last.distribution, [(1_000, 5.0 / 7.0), (1_005, 6.0 / 7.0), (1_015, 1.0)]);
+        assert_eq!(steps[0].distribution.last(), Some(&(1_110, 1.0)));
     }
 
     #[test]
@@ -194,6 +210,7 @@ mod tests {
             .collect();
         let steps = subtract(&samples, &MainBody::from_values(&samples.values));
         assert_eq!(steps.len(), ALONE + 1);
+        assert!(steps.iter().enumerate().all(|(at, step)| step.distribution.is_empty() == (at >= DRAWN)));
         let last = &steps[ALONE];
         assert_eq!(
             (last.kind, last.source.as_str(), last.count, last.samples, last.total_ns),

@@ -59,6 +59,7 @@ mod tests {
                 cpu: CpuId::new(1),
                 rates_hz: vec![0, 1_000],
                 copies: vec![1, 2],
+                processes: true,
                 rounds: 3,
                 sched: "other".into(),
                 cell_ns: 1_000_000,

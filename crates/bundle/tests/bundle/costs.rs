@@ -101,8 +101,12 @@ fn every_kind_of_measurement_reads_back() {
         backwards: 0,
         cross: None,
     };
-    let clocks =
-        ClockCosts { instrument: Some(instrument()), not_counted: Some("no tracefs".into()), clocks: vec![way] };
+    let clocks = ClockCosts {
+        instrument: Some(instrument()),
+        not_counted: Some("no tracefs".into()),
+        clocks: vec![way],
+        successive: None,
+    };
     let of_clocks = CostSamples::from([
         ("CLOCK_TAI".to_owned(), vec![vec![21_000, 21_500]]),
         (format!("CLOCK_TAI{BY_SYSCALL}"), vec![vec![150_000]]),

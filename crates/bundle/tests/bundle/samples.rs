@@ -17,6 +17,7 @@ fn work_doc(node: &str) -> NodeDoc {
         fixed: Fixed::Work,
         grain_ns: Nanos::from_millis(1),
         copies: 1,
+        added_hz: 0,
         samples: Some(100),
         memory_bytes: 0,
         cache_bytes: None,

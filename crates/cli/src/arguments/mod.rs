@@ -4,6 +4,7 @@ mod cpus;
 mod place;
 mod program;
 mod ranks;
+mod rate;
 mod run;
 mod share;
 
@@ -11,5 +12,6 @@ pub use cpus::{cpu_id, some_cpus};
 pub use place::{default_path, refuse_existing};
 pub use program::refuse_missing;
 pub use ranks::RanksArgs;
+pub use rate::added_rate;
 pub use run::RunArgs;
 pub use share::tolerable;

@@ -115,7 +115,7 @@ pub struct PredictArgs {
 
     /// Put off all noise until the end of windows of this length, which end on all ranks at the same instants, as if interrupts were
     /// masked meanwhile; or several such lengths, where 0 stands for none
-    #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "0", hide_default_value = true, value_parser = grain)]
+    #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "0", hide_default_value = true, value_parser = grain, allow_hyphen_values = true)]
     coalesce: Vec<Nanos>,
 
     /// Take a source out of every detour before predicting; may be given several times. A name stands for
@@ -334,6 +334,9 @@ fn refuse_what_has_no_sense(args: &PredictArgs) -> Result<(), UsageError> {
     }
     if args.is_sweep() && (args.blame || args.tolerate.is_some()) {
         return refused("--blame and --tolerate are for one noise at a time, that comes in one way");
+    }
+    if let Some(window) = args.coalesce.iter().find(|window| **window < Nanos::ZERO) {
+        return Err(UsageError(format!("--coalesce takes windows of 0 and more, and {window} is less")));
     }
     let coalesced = args.coalesce.iter().any(|window| *window != Nanos::ZERO);
     if coalesced && (args.blame || args.tolerate.is_some()) {

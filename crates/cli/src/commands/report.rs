@@ -8,10 +8,11 @@ use std::path::PathBuf;
 
 use becalm_analyze::cost::tick::CampaignAnalysis;
 use becalm_analyze::job::JobPhases;
+use becalm_analyze::modes::length_modes;
 use becalm_analyze::summary::summarize;
 use becalm_bundle::cost::tick as campaign;
 use becalm_bundle::{Bundle, Contents, PhaseRun};
-use becalm_report::{CostRunReport, PlatformsReport, RunReport, TickReport};
+use becalm_report::{CostRunReport, PlatformRun, PlatformsReport, RunReport, TickReport};
 use clap::Args;
 
 use crate::arguments::{RanksArgs, RunArgs};
@@ -73,7 +74,7 @@ pub fn is_work(bundle: &Bundle) -> bool {
 fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let RunArgs { path, cpus, node, with_self: _ } = &args.run;
     let holds = contents.words();
-    if args.html.is_some() {
+    if args.html.is_some() && contents != Contents::Campaign {
         return Err(UsageError(format!(
             "{} holds {holds}, of which there is no page; becalm report without --html prints them",
             path.display()
@@ -106,9 +107,13 @@ fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> anyho
         return Err(UsageError(format!("{} holds {holds} on one CPU; leave --cpus out", path.display())).into());
     }
     if contents == Contents::Campaign {
+        let output = match &args.html {
+            Some(file) => Output::page(file)?,
+            None => Output::new(args.json, false),
+        };
         let (_, campaign) = campaign::load(path, node.as_deref())?;
         let live = CampaignAnalysis::new(&campaign)?;
-        emit(&TickReport::of_campaign(campaign, live), Output::new(args.json, false), out)?;
+        emit(&TickReport::of_campaign(campaign, live), output, out)?;
         return Ok(Exit::Done);
     }
     let run = becalm_bundle::cost::load(path, node.as_deref())?;
@@ -144,7 +149,9 @@ fn platforms(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         let name =
             path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
         let name = name.strip_suffix(".becalm").map(str::to_owned).unwrap_or(name);
-        runs.push((name, summarize(&bundle, &args.run.selection())?));
+        let selection = args.run.selection();
+        let (summary, modes) = (summarize(&bundle, &selection)?, length_modes(&bundle, &selection)?);
+        runs.push(PlatformRun { name, summary, modes });
     }
     emit(&PlatformsReport::new(&runs), Output::new(args.json, false), out)?;
     Ok(Exit::Done)

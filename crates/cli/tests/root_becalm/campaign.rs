@@ -46,6 +46,13 @@ fn cells(bundle: &Path) -> Vec<Value> {
     stored(bundle, |document| &document["cells"])
 }
 
+/// The processes whose command line has this word.
+fn processes_of(word: &str) -> Vec<String> {
+    let all = fs::read_dir("/proc").expect("there is a /proc").flatten();
+    let command = |entry: fs::DirEntry| fs::read_to_string(entry.path().join("cmdline")).ok();
+    all.filter_map(command).filter(|command| command.split('\0').any(|part| part == word)).collect()
+}
+
 fn tick(arguments: &[&str]) -> Running {
     Running::start(becalm(&[&["cost", "tick"], arguments].concat()))
 }
@@ -97,6 +104,12 @@ fn a_campaign_survives_whatever_ends_it() {
                 ended.expect(1, &[&said]);
                 assert_eq!(ended.stdout, "", "no figures of a campaign that is not complete");
             }
+        }
+        // So do the copies, which are processes of their own with the same command line.
+        let killed = Instant::now();
+        while let Some(left) = processes_of(path(&bundle)).first() {
+            assert!(killed.elapsed() < Duration::from_secs(5), "after {signal} there is still {left:?}");
+            thread::sleep(Duration::from_millis(20));
         }
         // The interrupts end with the process, however it ends; other processes' ticks are far fewer.
         let rate = timer_rate(cpu);
@@ -219,4 +232,59 @@ fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get(sorted.len() / 2).copied()
+}
+
+/// Loops at two interrupt rates do the same work; the trace counts the interrupts that were added, and they cost time.
+#[test]
+fn loops_at_several_interrupt_rates_are_held_beside_each_other() {
+    let Some(cpu) = cpu() else { return };
+    let cpu = cpu.to_string();
+    let limit = sample_limit();
+    attempts(3, || {
+        let folder = tempfile::tempdir().unwrap();
+        let bundle = folder.path().join("loops.becalm");
+        let rates = format!("{ADDED},idle");
+        let words = [
+            "work",
+            "--cpus",
+            &cpu,
+            "--rates",
+            &rates,
+            "--samples",
+            "600",
+            "--no-counters",
+            "--json",
+            "-o",
+            path(&bundle),
+        ];
+        let report: Value = serde_json::from_str(&run_becalm(&words).expect(0, &[]).stdout).unwrap();
+        for name in ["loops-idle.becalm", &format!("loops-{ADDED}hz.becalm")] {
+            assert!(folder.path().join(name).is_dir(), "{name}");
+        }
+        let [idle, raised] = report["comparison"].as_array().unwrap().as_slice() else { panic!("{report}") };
+        let iterations = |run: usize| &report["runs"][run]["cpus"][0]["iterations"];
+        assert_eq!(iterations(0), iterations(1), "both do the same");
+        assert_eq!((&idle["added_hz"], &raised["added_hz"]), (&0.0.into(), &(ADDED as f64).into()));
+        assert_eq!(sample_limit(), limit);
+        let figure = |row: &Value, name: &str| row[name].as_f64().unwrap_or(f64::NAN);
+        let added = figure(raised, "interrupts_hz") - figure(idle, "interrupts_hz");
+        let slower = figure(raised, "mean_ns") / figure(idle, "mean_ns");
+        let fits = (0.8..1.2).contains(&(added / ADDED as f64)) && slower > 1.005;
+        if fits { Ok(()) } else { Err(format!("{added} interrupts a second more, {slower} times as long")) }
+    });
+}
+
+/// Several bodies are one table and one document; a run of each is stored.
+#[test]
+fn several_bodies_are_held_beside_each_other() {
+    let Some(cpu) = cpu() else { return };
+    let cpu = cpu.to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("bodies.becalm");
+    let words = ["work", "--cpus", &cpu, "--body", "sum,call,empty", "--samples", "100", "--json", "-o", path(&bundle)];
+    let report: Value = serde_json::from_str(&run_becalm(&words).expect(0, &[]).stdout).unwrap();
+    let bodies: Vec<&str> =
+        report["comparison"].as_array().unwrap().iter().map(|row| row["body"].as_str().unwrap()).collect();
+    assert_eq!(bodies, ["sum", "call", "empty"]);
+    assert!(folder.path().join("bodies-call.becalm").is_dir());
 }

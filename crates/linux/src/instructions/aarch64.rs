@@ -2,9 +2,10 @@
 //!
 //! Needs nothing but `core`, so that the file can be compiled alone for a type check.
 
+use core::arch::aarch64::{float64x2_t, vdupq_n_f64, vgetq_lane_f64, vsetq_lane_f64};
 use core::arch::asm;
 
-use super::{ADDEND, FACTOR};
+use super::{ADDEND, FACTOR, FLOAT_ADDEND, FLOAT_FACTOR};
 
 /// `passes` times 512 `add`, each to the sum of the one before. `passes` must not be 0.
 #[inline(never)]
@@ -48,6 +49,123 @@ pub fn multiply(passes: u64, start: u64) -> u64 {
         );
     }
     value
+}
+
+macro_rules! chain {
+    ($(#[$doc:meta])+ $visibility:vis fn $name:ident: $instruction:literal ($view:literal $lanes:literal) of $type:ty, $operand:expr) => {
+        $(#[$doc])+
+        #[inline(never)]
+        $visibility fn $name(passes: u64, start: $type) -> $type {
+            let mut value = start;
+            // SAFETY: as in `add`.
+            unsafe {
+                asm!(
+                    "2:",
+                    ".rept 512",
+                    concat!($instruction, " {value:", $view, "}", $lanes, ", {value:", $view, "}", $lanes, ", {operand:", $view, "}", $lanes),
+                    ".endr",
+                    "subs {passes}, {passes}, #1",
+                    "b.ne 2b",
+                    value = inout(vreg) value,
+                    operand = in(vreg) $operand,
+                    passes = inout(reg) passes => _,
+                    options(nomem, nostack),
+                );
+            }
+            value
+        }
+    };
+}
+
+chain! {
+    /// `passes` times 512 `fadd`, each to the sum of the one before. `passes` must not be 0.
+    pub fn float_add: "fadd" ("d" "") of f64, FLOAT_ADDEND
+}
+
+chain! {
+    /// `passes` times 512 `fmul`, each of the product before. `passes` must not be 0.
+    pub fn float_multiply: "fmul" ("d" "") of f64, FLOAT_FACTOR
+}
+
+chain! {
+    /// `passes` times 512 `fdiv`, each of the quotient before. `passes` must not be 0.
+    pub fn float_divide: "fdiv" ("d" "") of f64, FLOAT_FACTOR
+}
+
+chain! {
+    /// `passes` times 512 `fmul` of vectors, each of the two products before. `passes` must not be 0.
+    fn packed_multiply: "fmul" ("v" ".2d") of float64x2_t, both(FLOAT_FACTOR, FLOAT_FACTOR)
+}
+
+/// [`packed_multiply`] of plain numbers.
+pub fn vector_multiply(passes: u64, [first, second]: [f64; 2]) -> [f64; 2] {
+    let products = packed_multiply(passes, both(first, second));
+    // SAFETY: Neon is part of every AArch64 processor that Linux runs on.
+    unsafe { [vgetq_lane_f64::<0>(products), vgetq_lane_f64::<1>(products)] }
+}
+
+fn both(first: f64, second: f64) -> float64x2_t {
+    // SAFETY: Neon is part of every AArch64 processor that Linux runs on.
+    unsafe { vsetq_lane_f64::<1>(second, vdupq_n_f64(first)) }
+}
+
+/// `passes` times 512 loads, each from the address that the one before loaded. `passes` must not be 0.
+///
+/// # Safety
+/// `at` must be the address of an aligned `usize` that may be read, which holds the address of another one such, and so on
+/// without an end.
+#[inline(never)]
+pub unsafe fn load(passes: u64, at: usize) -> usize {
+    let mut at = at;
+    // SAFETY: reads only what the caller vouches for; else as in `add`.
+    unsafe {
+        asm!(
+            "2:",
+            ".rept 512",
+            "ldr {at}, [{at}]",
+            ".endr",
+            "subs {passes}, {passes}, #1",
+            "b.ne 2b",
+            at = inout(reg) at,
+            passes = inout(reg) passes => _,
+            options(readonly, nostack),
+        );
+    }
+    at
+}
+
+/// `passes` times 512 branches, each by the next bit of a 64-bit xorshift generator in this state, which steps once in 64
+/// branches. Returns the state and how many branches were not taken. `passes` must not be 0.
+#[inline(never)]
+pub fn branch(passes: u64, state: u64) -> (u64, u64) {
+    let mut state = state;
+    let mut not_taken = 0_u64;
+    // SAFETY: as in `add`.
+    unsafe {
+        asm!(
+            "2:",
+            ".rept 8",
+            "eor {state}, {state}, {state}, lsl #13",
+            "eor {state}, {state}, {state}, lsr #7",
+            "eor {state}, {state}, {state}, lsl #17",
+            "mov {bits}, {state}",
+            ".rept 64",
+            "adds {bits}, {bits}, {bits}",
+            "b.cs 3f",
+            "add {not_taken}, {not_taken}, #1",
+            "3:",
+            ".endr",
+            ".endr",
+            "subs {passes}, {passes}, #1",
+            "b.ne 2b",
+            state = inout(reg) state,
+            not_taken = inout(reg) not_taken,
+            bits = out(reg) _,
+            passes = inout(reg) passes => _,
+            options(nomem, nostack),
+        );
+    }
+    (state, not_taken)
 }
 
 /// What is divided each time, by the quotient before. The quotients so go between two values near the start and

@@ -1,6 +1,7 @@
-//! Loops of one instruction kind: 512 real integer additions, multiplications or divisions a pass, then a counter and a
-//! branch, which are under 1 % of the loop (Radojković et al. 2008, section 3). And the empty loop over a volatile
-//! counter (Tsafrir 2007, section 4), which is volatile by being written this way, not by the compiler's goodwill.
+//! Loops of one instruction kind: 512 real additions, multiplications or divisions, of integers, of floating-point numbers or
+//! of vectors of them, 512 loads or 512 branches a pass, then a counter and a branch, which are under 1 % of the loop
+//! (Radojković et al. 2008, section 3). And the empty loop over a volatile counter (Tsafrir 2007, section 4), which is
+//! volatile by being written this way, not by the compiler's goodwill.
 //!
 //! Each instruction of a pass needs the result of the one before, so that a pass takes 512 times its latency. The whole
 //! loop, its branch too, is assembly: no compiler can unroll it, shorten it or leave it out.
@@ -9,8 +10,13 @@
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
+mod branches;
+mod loads;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
+
+pub use branches::RandomBranches;
+pub use loads::PointerChain;
 
 use std::hint::black_box;
 
@@ -31,14 +37,23 @@ pub enum Instructions {
     Multiply,
     /// Divisions of unsigned integers, the slowest of the three.
     Divide,
+    /// Floating-point additions of 64 bits.
+    FloatAdd,
+    /// Floating-point multiplications of 64 bits.
+    FloatMultiply,
+    /// Floating-point divisions of 64 bits.
+    FloatDivide,
+    /// Multiplications of vectors of two floating-point numbers of 64 bits.
+    VectorMultiply,
 }
 
 impl Instructions {
     /// Whether this architecture has the loops.
     pub const SUPPORTED: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
 
-    /// Runs this many passes, and returns the value of the last instruction's register; `None` on an architecture
-    /// without these loops. `start` is the chain's first operand.
+    /// Runs this many passes, and returns the value of the last instruction's register, of floating-point numbers its bits
+    /// and of vectors the bits of both lanes, the second one's turned by half; `None` on an architecture without these
+    /// loops. `start` is the chain's first operand; of floating-point numbers it is the fraction of one from 1 to 2.
     #[must_use]
     pub fn run(self, passes: u64, start: u64) -> Option<u64> {
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -47,6 +62,10 @@ impl Instructions {
             (Self::Add, _) => native::add(passes, start),
             (Self::Multiply, _) => native::multiply(passes, start),
             (Self::Divide, _) => native::divide(passes, start),
+            (Self::FloatAdd, _) => native::float_add(passes, first_float(start)).to_bits(),
+            (Self::FloatMultiply, _) => native::float_multiply(passes, first_float(start)).to_bits(),
+            (Self::FloatDivide, _) => native::float_divide(passes, first_float(start)).to_bits(),
+            (Self::VectorMultiply, _) => folded(native::vector_multiply(passes, first_vector(start))),
         });
         #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         {
@@ -61,6 +80,30 @@ pub const ADDEND: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// What each multiplication multiplies by: odd, so that no product but zero's becomes zero.
 pub const FACTOR: u64 = 0xd134_2543_de82_ef95;
+
+/// The number that each floating-point addition adds: the sums stay finite for longer than anyone waits.
+pub const FLOAT_ADDEND: f64 = 1.234_567_890_123_4;
+
+/// What each floating-point multiplication multiplies by, and each division divides by: so near to 1 that 10^14 of them
+/// neither overflow nor underflow, and with bits set all over its fraction, as processors are quicker with round numbers.
+pub const FLOAT_FACTOR: f64 = 1.000_000_000_001_234_5;
+
+/// A number from 1 to 2 with these bits as its fraction.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+const fn first_float(start: u64) -> f64 {
+    f64::from_bits(0x3ff << 52 | start & ((1 << 52) - 1))
+}
+
+/// Two different numbers from 1 to 2.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+const fn first_vector(start: u64) -> [f64; 2] {
+    [first_float(start), first_float(!start)]
+}
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+const fn folded([first, second]: [f64; 2]) -> u64 {
+    first.to_bits() ^ second.to_bits().rotate_left(32)
+}
 
 /// Counts from 0 to `iterations` in a volatile variable: each step loads it, adds one, and stores it. Returns the count.
 #[inline(never)]
@@ -97,6 +140,28 @@ mod tests {
         for (passes, start) in [(0, 7), (1, 12_345), (9, 1), (9, 0xffff_ffff_ffff)] {
             assert_eq!(Instructions::Divide.run(passes, start), Some(native::divided(passes, start)));
         }
+    }
+
+    #[test]
+    fn chains_of_floating_point_numbers_are_what_they_claim() {
+        let folded_chain = |passes: u64, start: u64, step: fn(f64) -> f64| {
+            (0..passes * u64::from(A_PASS)).fold(first_float(start), |value, _| step(value))
+        };
+        for (passes, start) in [(1, 5), (3, 0x0123_4567_89ab_cdef), (200, u64::MAX)] {
+            let chain = |step| folded_chain(passes, start, step).to_bits();
+            assert_eq!(Instructions::FloatAdd.run(passes, start), Some(chain(|value| value + FLOAT_ADDEND)));
+            assert_eq!(Instructions::FloatMultiply.run(passes, start), Some(chain(|value| value * FLOAT_FACTOR)));
+            assert_eq!(Instructions::FloatDivide.run(passes, start), Some(chain(|value| value / FLOAT_FACTOR)));
+            let lanes = [start, !start].map(|start| folded_chain(passes, start, |value| value * FLOAT_FACTOR));
+            assert_eq!(Instructions::VectorMultiply.run(passes, start), Some(folded(lanes)));
+        }
+    }
+
+    #[test]
+    fn floating_point_chains_stay_normal_for_as_long_as_anyone_measures() {
+        // Each call begins anew: 10^14 in one are a day of one multiplication a nanosecond.
+        let power = 1e14 * FLOAT_FACTOR.ln();
+        assert!(power.exp().is_normal() && (-power).exp().is_normal(), "{power}");
     }
 
     #[test]

@@ -3,8 +3,9 @@
 //! Needs nothing but `core`, so that the file can be compiled alone for a type check.
 
 use core::arch::asm;
+use core::arch::x86_64::{__m128d, _mm_cvtsd_f64, _mm_set_pd, _mm_unpackhi_pd};
 
-use super::{ADDEND, FACTOR};
+use super::{ADDEND, FACTOR, FLOAT_ADDEND, FLOAT_FACTOR};
 
 /// `passes` times 512 `add`, each to the sum of the one before. `passes` must not be 0.
 #[inline(never)]
@@ -48,6 +49,129 @@ pub fn multiply(passes: u64, start: u64) -> u64 {
         );
     }
     value
+}
+
+macro_rules! chain {
+    ($(#[$doc:meta])+ $visibility:vis fn $name:ident: $instruction:literal of $type:ty, $operand:expr) => {
+        $(#[$doc])+
+        #[inline(never)]
+        $visibility fn $name(passes: u64, start: $type) -> $type {
+            let mut value = start;
+            // SAFETY: as in `add`.
+            unsafe {
+                asm!(
+                    "2:",
+                    ".rept 512",
+                    concat!($instruction, " {value}, {operand}"),
+                    ".endr",
+                    "dec {passes}",
+                    "jnz 2b",
+                    value = inout(xmm_reg) value,
+                    operand = in(xmm_reg) $operand,
+                    passes = inout(reg) passes => _,
+                    options(nomem, nostack),
+                );
+            }
+            value
+        }
+    };
+}
+
+chain! {
+    /// `passes` times 512 `addsd`, each to the sum of the one before. `passes` must not be 0.
+    pub fn float_add: "addsd" of f64, FLOAT_ADDEND
+}
+
+chain! {
+    /// `passes` times 512 `mulsd`, each of the product before. `passes` must not be 0.
+    pub fn float_multiply: "mulsd" of f64, FLOAT_FACTOR
+}
+
+chain! {
+    /// `passes` times 512 `divsd`, each of the quotient before. `passes` must not be 0.
+    pub fn float_divide: "divsd" of f64, FLOAT_FACTOR
+}
+
+chain! {
+    /// `passes` times 512 `mulpd`, each of the two products before. `passes` must not be 0.
+    fn packed_multiply: "mulpd" of __m128d, both(FLOAT_FACTOR, FLOAT_FACTOR)
+}
+
+/// [`packed_multiply`] of plain numbers.
+pub fn vector_multiply(passes: u64, [first, second]: [f64; 2]) -> [f64; 2] {
+    let products = packed_multiply(passes, both(first, second));
+    // SAFETY: SSE2 is part of every x86-64 processor.
+    unsafe { [_mm_cvtsd_f64(products), _mm_cvtsd_f64(_mm_unpackhi_pd(products, products))] }
+}
+
+fn both(first: f64, second: f64) -> __m128d {
+    // SAFETY: SSE2 is part of every x86-64 processor.
+    unsafe { _mm_set_pd(second, first) }
+}
+
+/// `passes` times 512 loads, each from the address that the one before loaded. `passes` must not be 0.
+///
+/// # Safety
+/// `at` must be the address of an aligned `usize` that may be read, which holds the address of another one such, and so on
+/// without an end.
+#[inline(never)]
+pub unsafe fn load(passes: u64, at: usize) -> usize {
+    let mut at = at;
+    // SAFETY: reads only what the caller vouches for; else as in `add`.
+    unsafe {
+        asm!(
+            "2:",
+            ".rept 512",
+            "mov {at}, [{at}]",
+            ".endr",
+            "dec {passes}",
+            "jnz 2b",
+            at = inout(reg) at,
+            passes = inout(reg) passes => _,
+            options(readonly, nostack),
+        );
+    }
+    at
+}
+
+/// `passes` times 512 branches, each by the next bit of a 64-bit xorshift generator in this state, which steps once in 64
+/// branches. Returns the state and how many branches were not taken. `passes` must not be 0.
+#[inline(never)]
+pub fn branch(passes: u64, state: u64) -> (u64, u64) {
+    let mut state = state;
+    let mut not_taken = 0_u64;
+    // SAFETY: as in `add`.
+    unsafe {
+        asm!(
+            "2:",
+            ".rept 8",
+            "mov {bits}, {state}",
+            "shl {bits}, 13",
+            "xor {state}, {bits}",
+            "mov {bits}, {state}",
+            "shr {bits}, 7",
+            "xor {state}, {bits}",
+            "mov {bits}, {state}",
+            "shl {bits}, 17",
+            "xor {state}, {bits}",
+            "mov {bits}, {state}",
+            ".rept 64",
+            "add {bits}, {bits}",
+            "jc 3f",
+            "inc {not_taken}",
+            "3:",
+            ".endr",
+            ".endr",
+            "dec {passes}",
+            "jnz 2b",
+            state = inout(reg) state,
+            not_taken = inout(reg) not_taken,
+            bits = out(reg) _,
+            passes = inout(reg) passes => _,
+            options(nomem, nostack),
+        );
+    }
+    (state, not_taken)
 }
 
 /// What each division divides by.

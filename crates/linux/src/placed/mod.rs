@@ -1,7 +1,9 @@
-//! Programs and threads that begin in a certain place: on certain CPUs, in a scheduling class, in a control group.
+//! Programs, processes and threads that begin in a certain place: on certain CPUs, in a scheduling class, in a control group.
 
+mod process;
 mod program;
 mod thread;
 
+pub use process::{Processes, ProcessesError, SharedWords, Turn};
 pub use program::{ProgramStart, apart_from_signals, begin_in};
 pub use thread::{Thread, Waiting};

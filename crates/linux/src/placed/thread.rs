@@ -25,7 +25,7 @@ pub struct Thread {
 
 impl Thread {
     /// Binds the calling thread to the CPU and puts it into the class.
-    fn settle(&self) -> Result<(), SchedError> {
+    pub(super) fn settle(&self) -> Result<(), SchedError> {
         pin_current_thread(self.cpu)?;
         self.policy.map_or(Ok(()), set_policy)
     }

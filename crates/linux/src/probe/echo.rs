@@ -20,7 +20,8 @@ impl Loopback {
     /// # Errors
     /// If no descriptor is left.
     pub fn open() -> Result<Self, ProbeError> {
-        pipe().map(|(read, write)| Self(read, write))
+        let ends = pipe().map_err(|source| ProbeError::new("open a pipe", source))?;
+        Ok(Self(ends.0, ends.1))
     }
 
     /// Writes a byte and reads it; tells whether both were done.
@@ -46,8 +47,8 @@ impl Echo {
     /// If there is no descriptor or thread left, or it cannot be placed there.
     pub fn thread(cpu: CpuId, policy: Policy) -> Result<Self, ProbeError> {
         const WHAT: &str = "start a second thread";
-        let (hears, there) = pipe()?;
-        let (back, says) = pipe()?;
+        let (hears, there) = pipe().map_err(|source| ProbeError::new("open a pipe", source))?;
+        let (back, says) = pipe().map_err(|source| ProbeError::new("open a pipe", source))?;
         let thread = Thread { name: "becalm/echo".to_owned(), cpu, policy: policy.unless_other() };
         let thread = thread.spawn(move |settled| {
             // Where it could not settle, both of its ends close and the first round fails.
@@ -62,9 +63,10 @@ impl Echo {
     /// # Errors
     /// If there is no descriptor or process left.
     pub fn process() -> Result<Self, ProbeError> {
-        let (hears, there) = pipe()?;
-        let (back, says) = pipe()?;
-        let child = Child::fork(|| while take(&hears) && put(&says, BALL) {})?;
+        let (hears, there) = pipe().map_err(|source| ProbeError::new("open a pipe", source))?;
+        let (back, says) = pipe().map_err(|source| ProbeError::new("open a pipe", source))?;
+        let child = Child::fork(|| while take(&hears) && put(&says, BALL) {})
+            .map_err(|source| ProbeError::new("fork a process", source))?;
         Self { there, back, thread: None, _child: Some(child) }.checked()
     }
 

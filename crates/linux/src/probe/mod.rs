@@ -15,6 +15,7 @@ mod signal;
 mod syscalls;
 
 pub use child::Child;
+pub(crate) use child::{BALL, END, pipe, put, take};
 pub use echo::{Echo, Loopback};
 pub use error::ProbeError;
 pub use pages::{Pages, huge_page_bytes};

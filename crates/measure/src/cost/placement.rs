@@ -93,9 +93,13 @@ pub fn measure(
     let cells: Vec<(PlaceDoc, Body)> =
         plan.places.iter().flat_map(|place| plan.bodies.iter().map(move |body| (place, *body))).collect();
     CpuClock::start(interrupted, plan.added_hz)?.stop()?;
+    let job = |cpu: CpuId, body, iterations, pieces| {
+        let (policy, copies, processes) = (plan.policy, 1, false);
+        SortJob { root, cpu, interrupted, policy, copies, processes, body, iterations, pieces }
+    };
     let time = |cpu: CpuId, body, iterations, pieces| {
         let _away = AffinityGuard::keep_off(&cpu.into())?;
-        time_work(SortJob { root, cpu, interrupted, policy: plan.policy, copies: 1, body, iterations, pieces })
+        time_work(job(cpu, body, iterations, pieces))
     };
     // How much work fills a piece, found once a body.
     let mut sizes: Vec<(Body, u64)> = Vec::new();
@@ -122,9 +126,7 @@ pub fn measure(
             };
             let count = || -> Result<CountedDoc, TickError> {
                 let _away = AffinityGuard::keep_off(&cpu.into())?;
-                let pieces = pieces.div_ceil(10);
-                let job = SortJob { root, cpu, interrupted, policy: plan.policy, copies: 1, body, iterations, pieces };
-                Ok(events::count(job, &plan.events)?.0)
+                Ok(events::count(job(cpu, body, iterations, pieces.div_ceil(10)), &plan.events)?.0)
             };
             let quiet = || time(cpu, body, iterations, pieces);
             let (quiet, raised) = if (at + round as usize).is_multiple_of(2) {

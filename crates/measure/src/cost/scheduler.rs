@@ -1,4 +1,6 @@
-//! Time per tick and per thread switch as the number of runnable threads on a CPU grows (Tsafrir 2007, section 2).
+//! Time per tick and per switch as the number of runnable processes, or threads, on a CPU grows (Tsafrir 2007, section 2).
+//!
+//! What is said of threads here goes for processes as well; between those the kernel switches address spaces, too.
 //!
 //! *Ticks.* Threads that only count keep the CPU; the kernel's trace tells how long each timer interrupt took, and how often
 //! the scheduler switched threads.
@@ -8,7 +10,7 @@
 //! is the time of one, the system call that causes it included. A single thread gives way to nobody: its time is that of
 //! the system call with the scheduler's look for another thread.
 //!
-//! *Counters.* What the processor counts is taken of a further such round, since switching counters with their threads takes
+//! *Counters.* What the processor counts is taken of a further such round, always of threads, since switching counters with their threads takes
 //! time itself.
 
 use std::path::Path;
@@ -18,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use becalm_linux::clock::{Counter, MonotonicRaw};
 use becalm_linux::janitor::Janitor;
 use becalm_linux::perf::{CountedEvent, Counters, CountersError, PerfEvent, Space};
-use becalm_linux::placed::{Thread, Waiting};
+use becalm_linux::placed::{Processes, Thread, Turn, Waiting};
 use becalm_linux::sched::{AffinityGuard, SchedError, Usage};
 use becalm_model::cost::SchedulerDoc;
 use becalm_model::event_count::EventCount;
@@ -47,19 +49,19 @@ pub fn measure(
     cpu: CpuId,
     runnable: u32,
     window: Nanos,
-    tracing: &TraceUse,
+    (processes, tracing): (bool, &TraceUse),
     events: &[String],
 ) -> Result<SchedulerDoc, TickError> {
     machine::select_cpus(root, Some(&[cpu].into_iter().collect()))?;
     let _away = AffinityGuard::keep_off(&cpu.into())?;
     let ticks = match tracing {
         TraceUse::On(janitor) => {
-            let count = || crowd(cpu, runnable, window, &[], std::hint::spin_loop);
+            let count = || gathered(cpu, runnable, processes, window, std::hint::spin_loop);
             Some(record_timer(root, cpu, janitor.clone(), count)?.1)
         }
         TraceUse::Off => None,
     };
-    let given_way = crowd(cpu, runnable, window, &[], std::thread::yield_now)?;
+    let given_way = gathered(cpu, runnable, processes, window, std::thread::yield_now)?;
     let events = events::known(events);
     let (counted_yields, counts) = if events.is_empty() {
         (0, Vec::new())
@@ -134,6 +136,44 @@ fn counted(counters: &Counters) -> Result<Vec<CountedEvent>, CountersError> {
     counters.read()
 }
 
+/// Lets processes, or threads, on one CPU do the same thing again and again for some time.
+fn gathered(cpu: CpuId, count: u32, processes: bool, window: Nanos, act: fn()) -> Result<Crowd, TickError> {
+    if processes { crowd_of_processes(cpu, count, window, act) } else { crowd(cpu, count, window, &[], act) }
+}
+
+/// Of each process: when it began and ended, its calls, and how often it was switched out.
+const WORDS: usize = 4;
+
+/// Lets processes on one CPU do the same thing again and again for some time. The word that they share tells them to end.
+fn crowd_of_processes(cpu: CpuId, count: u32, window: Nanos, act: fn()) -> Result<Crowd, TickError> {
+    let member = Thread { name: "becalm/crowd".to_owned(), cpu, policy: None };
+    let mut processes = Processes::prepare(&member, count.max(1), WORDS, |turn, shared| {
+        if turn == Turn::Prepare {
+            return;
+        }
+        let (usage, first) = (Usage::of_current_thread(), MonotonicRaw::read());
+        let mut calls = 0_u64;
+        while shared.common.load(Ordering::Relaxed) == 0 {
+            act();
+            calls += 1;
+        }
+        let last = MonotonicRaw::read();
+        let used = Usage::of_current_thread().since(usage);
+        let switches = used.voluntary_switches + used.involuntary_switches;
+        let values = [first, last, calls, switches];
+        shared.own.iter().zip(values).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
+    })?;
+    processes.start()?;
+    std::thread::sleep(window.to_std());
+    processes.common().store(1, Ordering::Relaxed);
+    processes.join()?;
+    let ran = (0..processes.len()).map(|number| {
+        let word = |at: usize| processes.words(number)[at].load(Ordering::Relaxed);
+        Ran { first: word(0), last: word(1), calls: word(2), switches: word(3), counts: Vec::new() }
+    });
+    Ok(Crowd { ran: ran.collect() })
+}
+
 /// Lets threads on one CPU do the same thing again and again for some time, each with counters of these events, if any.
 fn crowd(cpu: CpuId, threads: u32, window: Nanos, events: &[PerfEvent], act: fn()) -> Result<Crowd, TickError> {
     let stop = AtomicBool::new(false);
@@ -181,19 +221,23 @@ mod tests {
     use becalm_model::event_count::CountedIn;
 
     #[test]
-    fn threads_that_give_way_are_switched() {
+    fn threads_and_processes_that_give_way_are_switched() {
         let cpu = sched::current_cpu().unwrap();
-        let measure = |threads| crowd(cpu, threads, Nanos::from_millis(100), &[], std::thread::yield_now).unwrap();
+        let measure = |count, processes| {
+            gathered(cpu, count, processes, Nanos::from_millis(100), std::thread::yield_now).unwrap()
+        };
         // Others compete for the CPU while tests run.
-        attempts(3, || {
-            let (one, four) = (measure(1), measure(4));
-            // Where nobody else runs, one thread is hardly ever switched; four are at most calls.
-            let (calls, switches) = (four.calls(), four.switches());
-            let runs = one.elapsed() >= Nanos::from_millis(90) && one.calls() > 1_000;
-            let switched = switches > 1_000 && switches as f64 > calls as f64 * 0.2;
-            let said = format!("{} calls in {}; {switches} switches in {calls}", one.calls(), one.elapsed());
-            (runs && switched).then_some(()).ok_or(said)
-        });
+        for processes in [false, true] {
+            attempts(3, || {
+                let (one, four) = (measure(1, processes), measure(4, processes));
+                // Where nobody else runs, one thread is hardly ever switched; four are at most calls.
+                let (calls, switches) = (four.calls(), four.switches());
+                let runs = one.elapsed() >= Nanos::from_millis(90) && one.calls() > 1_000;
+                let switched = switches > 1_000 && switches as f64 > calls as f64 * 0.2;
+                let said = format!("{} calls in {}; {switches} switches in {calls}", one.calls(), one.elapsed());
+                (runs && switched).then_some(()).ok_or(said)
+            });
+        }
     }
 
     #[test]
@@ -229,7 +273,8 @@ mod tests {
 
     #[test]
     fn a_cpu_that_does_not_exist_is_an_error() {
-        let measured = measure(Path::new("/"), CpuId::new(4_000), 2, Nanos::from_millis(1), &TraceUse::Off, &[]);
+        let measured =
+            measure(Path::new("/"), CpuId::new(4_000), 2, Nanos::from_millis(1), (true, &TraceUse::Off), &[]);
         assert!(measured.unwrap_err().is_usage());
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use becalm_linux::clock::Counter;
 use becalm_linux::perf::{Counters, Space};
 use becalm_linux::sched;
-use becalm_model::node::{CpuDoc, Fixed, NodeDoc, SettingsDoc, WorkDoc, WorkLoopDoc, WorkSession};
+use becalm_model::node::{CoreClockDoc, CpuDoc, Fixed, NodeDoc, SettingsDoc, WorkDoc, WorkLoopDoc, WorkSession};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
 use super::acquire::{End, Lengths, LoopTally};
@@ -16,7 +16,7 @@ use super::ring::Ring;
 use super::sample_ring::SampleRing;
 use super::sampling::{Quanta, Stop, fixed_time, fixed_work};
 use crate::plan::{Threshold, WorkPlan};
-use crate::work::{Body, Calibrated, Unsupported, Work, calibrate, calibrate_unit};
+use crate::work::{Body, Calibrated, Unsupported, Work, calibrate, calibrate_unit, core_clock};
 
 /// How long before the loop its counters start: a few system calls.
 const COUNTERS_LEAD: Nanos = Nanos::from_micros(100);
@@ -37,6 +37,7 @@ pub struct Sized {
     memory_bytes: u64,
     /// The cache's size by which the memory was chosen, and whether that is known.
     cache: Option<(u64, bool)>,
+    core_clock: Option<CoreClockDoc>,
 }
 
 impl LoopCalibration for Sized {
@@ -152,6 +153,7 @@ impl WorkLoop {
             fixed: plan.fixed,
             grain_ns: plan.grain,
             copies: plan.copies,
+            added_hz: plan.added_hz,
             samples: plan.samples,
             memory_bytes: 0,
             cache_bytes: None,
@@ -180,8 +182,9 @@ impl Loop for WorkLoop {
         let counters = (!events.is_empty()).then(|| Counters::of_current_thread(events, &Space::APART));
         let mut work = self.work(cpu)?;
         let calibrated = self.calibrate::<C>(&mut work, cpu, rate);
+        let core_clock = core_clock::<C>(self.plan.body, rate);
         self.rehearse::<C>(&mut work, rate);
-        let sized = Sized { calibrated, memory_bytes: work.memory_bytes(), cache: work.cache_bytes() };
+        let sized = Sized { calibrated, memory_bytes: work.memory_bytes(), cache: work.cache_bytes(), core_clock };
         Ok((ReadyWork { work, iterations: calibrated.iterations, rate, counters }, sized))
     }
 
@@ -240,6 +243,7 @@ impl Loop for WorkLoop {
                 iterations: sized.calibrated.iterations,
                 calibrated_ns: sized.calibrated.duration(rate),
                 others_iterations: 0,
+                core_clock: sized.core_clock,
             });
         }
         node.settings.work = Some(doc);

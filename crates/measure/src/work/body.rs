@@ -7,7 +7,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use becalm_linux::clock::Counter;
-use becalm_linux::instructions::{Instructions, volatile_count};
+use becalm_linux::instructions::{Instructions, PointerChain, RandomBranches, volatile_count};
 use becalm_linux::sysfs::cache;
 use becalm_units::CpuId;
 
@@ -64,20 +64,55 @@ bodies! {
     Mul = "mul": "512 dependent multiplications",
     /// Integer divisions, each of the quotient before.
     Div = "div": "512 dependent divisions",
+    /// Floating-point additions, each to the sum before.
+    FloatAdd = "fadd": "512 dependent floating-point additions",
+    /// Floating-point multiplications, each of the product before.
+    FloatMul = "fmul": "512 dependent floating-point multiplications",
+    /// Floating-point divisions, each of the quotient before.
+    FloatDiv = "fdiv": "512 dependent floating-point divisions",
+    /// Multiplications of vectors of two floating-point numbers, each of the products before.
+    Simd = "simd": "512 dependent multiplications of vectors of two floating-point numbers",
+    /// Loads from half of the first-level cache, each from the address that the one before loaded.
+    LoadL1 = "load-l1": "512 dependent loads from half of the L1 cache, in a random order",
+    /// Loads from half of the second-level cache.
+    LoadL2 = "load-l2": "512 dependent loads from half of the L2 cache, in a random order",
+    /// Branches by random bits.
+    Branch = "branch": "512 branches, each by a random bit",
     /// Introsort over an array that fills half of the second-level cache.
     Sort = "sort": "fill an array of half the L2 cache with random numbers, and sort it",
     /// Vector triads over arrays that no cache holds.
     Stream = "stream": "a[i] = b[i] + 3 c[i] for 512 i of arrays larger than the caches",
 }
 
+/// The instructions of a pass of `branch`, on the average: 512 additions and branches, half as many counted, eight steps of
+/// the generator, the loop's counter and branch.
+const BRANCH_INSTRUCTIONS: u64 = 512 * 2 + 256 + 8 * if cfg!(target_arch = "x86_64") { 10 } else { 4 } + 2;
+
 impl Body {
+    /// Whether it consists of instructions that becalm writes itself, and so knows for some architectures only.
+    const fn is_of_instructions(self) -> bool {
+        self.instructions().is_some()
+    }
+
+    /// How many instructions an iteration has, the loop's counter and branch among them; of `branch` on the average. `None`
+    /// where the compiler chooses them.
+    #[must_use]
+    pub const fn instructions(self) -> Option<u64> {
+        match self {
+            Self::Add | Self::Mul | Self::Div | Self::FloatAdd | Self::FloatMul | Self::FloatDiv => Some(512 + 2),
+            Self::Simd | Self::LoadL1 | Self::LoadL2 => Some(512 + 2),
+            Self::Branch => Some(BRANCH_INSTRUCTIONS),
+            _ => None,
+        }
+    }
+
     /// Whether this machine can run it.
     ///
     /// # Errors
     /// If it consists of instructions that becalm does not know on this architecture.
     pub const fn check(self) -> Result<(), Unsupported> {
         match self {
-            Self::Add | Self::Mul | Self::Div if !Instructions::SUPPORTED => Err(Unsupported { body: self }),
+            _ if self.is_of_instructions() && !Instructions::SUPPORTED => Err(Unsupported { body: self }),
             _ => Ok(()),
         }
     }
@@ -116,6 +151,9 @@ pub struct Unsupported {
     body: Body,
 }
 
+/// The first-level cache where the kernel tells of none.
+const ASSUMED_L1_BYTES: u64 = 32 << 10;
+
 /// The second-level cache where the kernel tells of none: what most server processors had when this was written.
 const ASSUMED_L2_BYTES: u64 = 1 << 20;
 
@@ -140,6 +178,8 @@ enum Memory {
     None,
     Sort(Sort),
     Stream(StreamArrays),
+    Chain(PointerChain),
+    Branches(RandomBranches),
 }
 
 impl Work {
@@ -162,6 +202,15 @@ impl Work {
                 let last = or_assumed(known.map(|bytes| bytes.min(LAST_BYTES_LIMIT)), ASSUMED_LAST_BYTES);
                 (Memory::Stream(StreamArrays::new(last.0)), Some(last))
             }
+            Body::LoadL1 => {
+                let l1 = or_assumed(cache::data_bytes(&caches, 1), ASSUMED_L1_BYTES);
+                (Memory::Chain(PointerChain::new(l1.0 / 2)), Some(l1))
+            }
+            Body::LoadL2 => {
+                let l2 = or_assumed(cache::data_bytes(&caches, 2), ASSUMED_L2_BYTES);
+                (Memory::Chain(PointerChain::new(l2.0 / 2)), Some(l2))
+            }
+            Body::Branch => (Memory::Branches(RandomBranches::new()), None),
             _ => (Memory::None, None),
         };
         Ok(Self { body, memory, cache })
@@ -173,8 +222,8 @@ impl Work {
         self.body
     }
 
-    /// The size of the cache that the body's memory is measured by, for `sort` the second level and for `stream` the
-    /// last one; and whether the kernel told it. It is assumed where it did not.
+    /// The size of the cache that the body's memory is measured by, for `load-l1` the first level, for `load-l2` and `sort`
+    /// the second and for `stream` the last one; and whether the kernel told it. It is assumed where it did not.
     #[must_use]
     pub const fn cache_bytes(&self) -> Option<(u64, bool)> {
         self.cache
@@ -184,14 +233,15 @@ impl Work {
     #[must_use]
     pub const fn memory_bytes(&self) -> u64 {
         match &self.memory {
-            Memory::None => 0,
+            Memory::None | Memory::Branches(_) => 0,
             Memory::Sort(sort) => sort.bytes(),
             Memory::Stream(stream) => stream.bytes(),
+            Memory::Chain(chain) => chain.bytes(),
         }
     }
 
-    /// Does this many iterations, the same ones every time (those of `stream` go on where the last ones ended, so that
-    /// they never meet what is cached). Returns what came out, for the caller to use. Nothing in here allocates, locks
+    /// Does this many iterations, the same ones every time. (Those of `stream` and the loads go on where the last ones ended,
+    /// so that they go over all of their memory, and those of `branch`, so that no predictor knows them by heart.) Returns what came out, for the caller to use. Nothing in here allocates, locks
     /// or calls the kernel.
     #[inline(never)]
     pub fn run<C: Counter>(&mut self, iterations: u64) -> u64 {
@@ -205,9 +255,17 @@ impl Work {
             (Body::Add, _) => Instructions::Add.run(iterations, START).unwrap_or(0),
             (Body::Mul, _) => Instructions::Multiply.run(iterations, START).unwrap_or(0),
             (Body::Div, _) => Instructions::Divide.run(iterations, START).unwrap_or(0),
+            (Body::FloatAdd, _) => Instructions::FloatAdd.run(iterations, START).unwrap_or(0),
+            (Body::FloatMul, _) => Instructions::FloatMultiply.run(iterations, START).unwrap_or(0),
+            (Body::FloatDiv, _) => Instructions::FloatDivide.run(iterations, START).unwrap_or(0),
+            (Body::Simd, _) => Instructions::VectorMultiply.run(iterations, START).unwrap_or(0),
+            (Body::LoadL1 | Body::LoadL2, Memory::Chain(chain)) => chain.run(iterations).unwrap_or(0),
+            (Body::Branch, Memory::Branches(branches)) => branches.run(iterations).unwrap_or(0),
             (Body::Sort, Memory::Sort(sort)) => sort.run(iterations),
             (Body::Stream, Memory::Stream(stream)) => stream.run(iterations),
-            (Body::Sort | Body::Stream, _) => unreachable!("their memory was made with them"),
+            (Body::Sort | Body::Stream | Body::LoadL1 | Body::LoadL2 | Body::Branch, _) => {
+                unreachable!("their memory was made with them")
+            }
         }
     }
 }
@@ -288,7 +346,8 @@ mod tests {
 
     #[test]
     fn the_same_work_every_time() {
-        for body in [Body::Add, Body::Mul, Body::Div, Body::Sort, Body::Lcg] {
+        let floats = [Body::FloatAdd, Body::FloatMul, Body::FloatDiv, Body::Simd];
+        for body in [Body::Add, Body::Mul, Body::Div, Body::Sort, Body::Lcg].into_iter().chain(floats) {
             let again = results(body, &[3, 3, 1, 3]);
             assert!(again[0] == again[1] && again[0] == again[3] && again[0] != again[2], "{body}: {again:?}");
         }
@@ -306,5 +365,34 @@ mod tests {
         assert_eq!((work.memory_bytes(), work.cache_bytes()), (128 << 10, Some((256 << 10, true))));
         let work = Work::new(Body::Sort, root.path(), CpuId::new(0)).unwrap();
         assert_eq!((work.memory_bytes(), work.cache_bytes()), (512 << 10, Some((1 << 20, false))));
+    }
+
+    #[test]
+    fn loads_fill_half_of_their_cache_and_go_on_where_they_were() {
+        let root = tempfile::tempdir().unwrap();
+        for (index, level, size) in [("index0", "1\n", "48K\n"), ("index1", "2\n", "2M\n")] {
+            let index = root.path().join("sys/devices/system/cpu/cpu1/cache").join(index);
+            std::fs::create_dir_all(&index).unwrap();
+            for (name, text) in [("level", level), ("type", "Data\n"), ("size", size)] {
+                std::fs::write(index.join(name), text).unwrap();
+            }
+        }
+        for (body, bytes, assumed) in [(Body::LoadL1, 48 << 10, 32 << 10), (Body::LoadL2, 2 << 20, 1 << 20)] {
+            let mut work = Work::new(body, root.path(), CpuId::new(1)).unwrap();
+            assert_eq!((work.memory_bytes(), work.cache_bytes()), (bytes / 2, Some((bytes, true))));
+            let lines: std::collections::BTreeSet<u64> = (0..200).map(|_| work.run::<MonotonicRaw>(1)).collect();
+            assert!(lines.len() > 1, "{body} went on from {lines:?}");
+            let work = Work::new(body, root.path(), CpuId::new(0)).unwrap();
+            assert_eq!(work.cache_bytes(), Some((assumed, false)));
+        }
+    }
+
+    #[test]
+    fn branches_are_others_each_time_and_half_of_them_are_taken() {
+        let again = results(Body::Branch, &[100, 100, 100]);
+        assert!(again[0] != again[1] && again[1] != again[2], "{again:?}");
+        for not_taken in again {
+            assert!((24_600..26_600).contains(&not_taken), "{not_taken} of 51,200");
+        }
     }
 }

@@ -6,6 +6,7 @@
 
 mod body;
 mod calibration;
+mod core_clock;
 mod decile;
 mod repetitions;
 mod sort;
@@ -13,6 +14,7 @@ mod stream;
 
 pub use body::{Body, ParseBodyError, Unsupported, Work};
 pub use calibration::{Calibrated, calibrate, calibrate_unit};
+pub use core_clock::core_clock;
 pub use decile::third_decile_mean;
 pub use repetitions::AccumulatedMean;
 pub use sort::{introsort, sequence};

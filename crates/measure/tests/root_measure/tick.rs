@@ -74,6 +74,7 @@ fn the_linear_model_explains_the_rates_and_the_direct_part_agrees_with_the_recor
             cpu,
             rates_hz: vec![0, 5_000, 10_000, 20_000],
             copies: vec![1, 2],
+            processes: true,
             // More than a campaign needs on an idle machine: the median of each rate is over them.
             rounds: 7,
             // So that what else runs on this machine does not take the CPU.
@@ -129,6 +130,7 @@ fn a_campaign_that_is_interrupted_goes_on_where_it_was() {
         cpu,
         rates_hz: vec![0, 2_000],
         copies: vec![1],
+        processes: true,
         rounds: 2,
         sched: "other".to_owned(),
         cell_ns: 20_000_000,
@@ -205,7 +207,8 @@ fn more_runnable_threads_make_longer_waits_not_fewer_ticks() {
     for runnable in [1, 16] {
         let window = Nanos::from_millis(500);
         let events = names(&[PerfEvent::TaskClock, PerfEvent::ContextSwitches]);
-        let cost = scheduler::measure(Path::new(ROOT), cpu, runnable, window, &TraceUse::On(None), &events).unwrap();
+        let cost =
+            scheduler::measure(Path::new(ROOT), cpu, runnable, window, (true, &TraceUse::On(None)), &events).unwrap();
         let switched =
             cost.counts.iter().find(|count| count.event == "context_switches" && count.space == CountedIn::Kernel);
         // Nearly every call gives the CPU to another one.

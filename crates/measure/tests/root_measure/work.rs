@@ -121,6 +121,7 @@ fn samples(cpu: CpuId, fixed: Fixed, seconds: u64) -> WorkSamples {
         samples: Some(seconds * 1_000),
         maiv: None,
         copies: 1,
+        added_hz: 0,
         counters: Vec::new(),
         iterations: std::collections::BTreeMap::new(),
     });

@@ -17,6 +17,39 @@ pub struct ClockCosts {
     pub not_counted: Option<String>,
     /// The ways, in the order in which they are shown.
     pub clocks: Vec<ClockWayDoc>,
+    /// Readings of the measuring counter back to back; `None` before they are taken, and in runs before there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub successive: Option<SuccessiveDoc>,
+}
+
+/// Readings of the measuring counter back to back, and by how much each exceeds the one before (Tsafrir 2007, section 4).
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SuccessiveDoc {
+    /// How many readings were taken.
+    pub readings: u64,
+    /// The length of one of the counter's ticks, in picoseconds.
+    pub tick_ps: i64,
+    /// How many different steps there were.
+    pub distinct: u64,
+    /// The longest step, in ticks.
+    pub max_ticks: u64,
+    /// Readings that were smaller than the one before; they are no steps.
+    pub backwards: u64,
+    /// The most frequent steps, the most frequent one first.
+    pub steps: Vec<StepDoc>,
+}
+
+/// Steps of one length between readings back to back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct StepDoc {
+    /// The length, in ticks of the counter.
+    pub ticks: u64,
+    /// How many steps had it.
+    pub count: u64,
+    /// In how many runs they came: steps of the same length one after the other.
+    pub runs: u64,
+    /// How many steps the longest run had.
+    pub longest_run: u64,
 }
 
 /// Where a clock is read: in user space or in the kernel.

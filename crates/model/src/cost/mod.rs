@@ -16,7 +16,7 @@ use becalm_units::CpuId;
 use serde::{Deserialize, Serialize};
 
 pub use self::check::LONGEST_PS;
-pub use self::clock::{BY_SYSCALL, ClockCosts, ClockWayDoc, CrossDoc, ReadBy};
+pub use self::clock::{BY_SYSCALL, ClockCosts, ClockWayDoc, CrossDoc, ReadBy, StepDoc, SuccessiveDoc};
 pub use self::placement::{CountedDoc, CountedPairDoc, PlaceDoc, PlacementCosts, PlacementDoc, TimedDoc, WorkPlace};
 use self::probe::check_instrument;
 pub use self::probe::{InstrumentDoc, Probe, ProbeCosts, ProbeDoc, ProbeSamples, ROUNDS, SeriesDoc, into_rounds};

@@ -11,8 +11,12 @@ use crate::node::Warning;
 pub struct SchedulerCosts {
     /// How long each of the two measurements of a number was to take.
     pub window_ns: i64,
-    /// The numbers of runnable threads that were asked for, in rising order.
+    /// The numbers of runnable processes or threads that were asked for, in rising order.
     pub runnable: Vec<u32>,
+    /// Whether they were processes, between which the kernel switches address spaces; threads of one process otherwise, as in
+    /// runs before this was said.
+    #[serde(default)]
+    pub processes: bool,
     /// Why the kernel's trace could not be had, if it could not.
     pub no_trace: Option<String>,
     /// Which events of the processor are not counted, and why, a line for each reason.

@@ -55,6 +55,10 @@ pub struct CampaignPlan {
     pub rates_hz: Vec<u32>,
     /// Numbers of copies of the work that share the CPU.
     pub copies: Vec<u32>,
+    /// Whether the copies are processes, between which the kernel switches address spaces; threads of one process otherwise, as in
+    /// campaigns before this was said.
+    #[serde(default)]
+    pub processes: bool,
     /// How often each cell is measured.
     pub rounds: u32,
     /// The scheduling class of the copies: `other`, `rr:1`.

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use becalm_analyze::cost::ClockCost;
-use becalm_model::cost::{ClockCosts, CostDoc, CostRun, InstrumentDoc};
+use becalm_model::cost::{ClockCosts, CostDoc, CostRun, InstrumentDoc, StepDoc, SuccessiveDoc};
 use serde::Serialize;
 
 use crate::Value;
@@ -51,6 +51,7 @@ const ROW: &[Field<ClockCost>] = &[
     measured!(ClockCost, MEDIAN_LOW_PS),
     measured!(ClockCost, MEDIAN_HIGH_PS),
     measured!(ClockCost, MEAN_PS),
+    measured!(ClockCost, STDDEV_PS),
     measured!(ClockCost, MIN_PS),
     measured!(ClockCost, P5_PS),
     measured!(ClockCost, P95_PS),
@@ -85,6 +86,67 @@ const ROW: &[Field<ClockCost>] = &[
     Field { name: "cross_largest_ps", title: "by up to", get: |row| ps(row.way.cross.map(|cross| cross.largest_ps)) },
 ];
 
+/// Steps of one length between readings back to back, beside all of them.
+struct SuccessiveStep {
+    step: StepDoc,
+    all: u64,
+    tick_ps: i64,
+}
+
+/// The fields of such steps.
+const STEP: &[Field<SuccessiveStep>] = &[
+    Field { name: "ticks", title: "ticks", get: |row| Value::Count(row.step.ticks) },
+    Field {
+        name: "step_ps",
+        title: "step",
+        get: |row| Value::Picos(i64::try_from(row.step.ticks).unwrap_or(i64::MAX).saturating_mul(row.tick_ps)),
+    },
+    Field { name: "count", title: "count", get: |row| Value::Count(row.step.count) },
+    Field {
+        name: "share_ratio",
+        title: "of all",
+        get: |row| Value::Share(row.step.count as f64 / row.all.max(1) as f64),
+    },
+    Field { name: "runs", title: "runs", get: |row| Value::Count(row.step.runs) },
+    Field { name: "longest_run", title: "longest run", get: |row| Value::Count(row.step.longest_run) },
+];
+
+/// How many of them are printed.
+const STEPS: usize = 8;
+
+fn steps(found: &SuccessiveDoc) -> Vec<SuccessiveStep> {
+    let all = found.readings.saturating_sub(1 + found.backwards);
+    found.steps.iter().map(|step| SuccessiveStep { step: *step, all, tick_ps: found.tick_ps }).collect()
+}
+
+/// The steps between successive readings of the counter, the most frequent ones.
+fn successive(found: &SuccessiveDoc, out: &mut Sheet<'_>) -> io::Result<()> {
+    writeln!(out)?;
+    writeln!(out, "Steps between {} readings of the counter back to back", grouped(found.readings))?;
+    let fields: Vec<&Field<_>> = STEP.iter().collect();
+    let mut table = Table::new(&fields);
+    steps(found).iter().take(STEPS).for_each(|row| table.row(&fields, row));
+    table.print(out)?;
+    let longest = i64::try_from(found.max_ticks).unwrap_or(i64::MAX).saturating_mul(found.tick_ps);
+    let text = format!(
+        "{} different steps, the longest of {} ticks ({}); a run is steps of the same length one after the other",
+        grouped(found.distinct),
+        grouped(found.max_ticks),
+        picos(longest)
+    );
+    paragraph(out, "  ", &text)
+}
+
+#[derive(Serialize)]
+struct SuccessivePart {
+    readings: u64,
+    tick_ps: i64,
+    distinct: u64,
+    max_ticks: u64,
+    backwards: u64,
+    steps: Vec<Object>,
+}
+
 impl Report for ClockReport<'_> {
     fn schema(&self) -> &'static str {
         "becalm.cost-clock/1"
@@ -108,6 +170,8 @@ struct ClockDocument<'a> {
     incomplete: Option<&'a str>,
     rows: Vec<Object>,
     events: Vec<Object>,
+    /// Readings of the counter back to back.
+    successive: Option<SuccessivePart>,
 }
 
 /// The fields of `becalm.cost-clock/1`.
@@ -120,6 +184,14 @@ fn document<'a>(report: &'a ClockReport<'_>) -> ClockDocument<'a> {
         incomplete: cut_short(report.doc),
         rows: report.rows.iter().map(|row| Object::new(ROW, row)).collect(),
         events: events.iter().map(|row| Object::new(events::ROW, row)).collect(),
+        successive: report.costs.successive.as_ref().map(|found| SuccessivePart {
+            readings: found.readings,
+            tick_ps: found.tick_ps,
+            distinct: found.distinct,
+            max_ticks: found.max_ticks,
+            backwards: found.backwards,
+            steps: steps(found).iter().map(|row| Object::new(STEP, row)).collect(),
+        }),
     }
 }
 
@@ -162,6 +234,7 @@ fn render(report: &ClockReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
         );
         paragraph(out, "  ! ", &text)?;
     }
+    report.costs.successive.iter().try_for_each(|found| successive(found, out))?;
     events::of_probes(&counted(report), out)?;
     events::not_counted(&report.instrument.not_counted, out)?;
     cut_short(report.doc).into_iter().try_for_each(|text| paragraph(out, "  ! ", text))?;
@@ -207,7 +280,12 @@ mod tests {
         };
         let samples =
             [("CLOCK_MONOTONIC".to_owned(), own.rounds), (format!("CLOCK_MONOTONIC{BY_SYSCALL}"), raw.rounds)];
-        let costs = ClockCosts { instrument: Some(header::tests::instrument()), not_counted, clocks: vec![way] };
+        let costs = ClockCosts {
+            instrument: Some(header::tests::instrument()),
+            not_counted,
+            clocks: vec![way],
+            successive: None,
+        };
         CostRun { doc: header::tests::doc(Costs::Clock(costs)), samples: samples.into() }
     }
 

@@ -17,6 +17,7 @@ fields! {
         MEDIAN_LOW_PS = "median_low_ps", "low", |measured| ps(measured.cost.interval_ps.map(|ends| ends.0));
         MEDIAN_HIGH_PS = "median_high_ps", "high", |measured| ps(measured.cost.interval_ps.map(|ends| ends.1));
         MEAN_PS = "mean_ps", "mean", |measured| Value::Picos(measured.cost.mean_ps.round() as i64);
+        STDDEV_PS = "stddev_ps", "stddev", |measured| Value::Picos(measured.cost.stddev_ps.round() as i64);
         MIN_PS = "min_ps", "min", |measured| Value::Picos(measured.cost.min_ps);
         P5_PS = "p5_ps", "p5", |measured| Value::Picos(measured.cost.p5_ps);
         P95_PS = "p95_ps", "p95", |measured| Value::Picos(measured.cost.p95_ps);

@@ -33,15 +33,24 @@ impl<'a> SchedulerReport<'a> {
         Self { doc, costs, rows: costs.rows.iter().map(SchedulerCost::new).collect() }
     }
 
+    /// What shared the CPU.
+    const fn what(&self) -> &'static str {
+        if self.costs.processes { "processes" } else { "threads" }
+    }
+
     /// What is missing of what was asked for; `None` if nothing is.
     fn incomplete(&self) -> Option<String> {
         let (done, planned) = (self.costs.rows.len(), self.costs.runnable.len());
-        incomplete(self.doc, done, planned, "numbers of runnable threads")
+        incomplete(self.doc, done, planned, &format!("numbers of runnable {}", self.what()))
     }
 }
 
 fn rate(value: Option<f64>) -> Value {
     value.map_or(Value::Missing, Value::Rate)
+}
+
+fn ratio(value: Option<f64>) -> Value {
+    value.map_or(Value::Missing, Value::Ratio)
 }
 
 fn time(value: Option<f64>) -> Value {
@@ -59,6 +68,9 @@ fields! {
         YIELD_NS = "yield_ns", "yield", |row| time(row.yield_ns);
         SWITCHED_RATIO = "switched_ratio", "yields that switch",
             |row| row.switched_ratio.map_or(Value::Missing, Value::Share);
+        TICKS_RATIO = "ticks_ratio", "in ticks", |row| ratio(row.ticks_ratio);
+        SWITCHES_RATIO = "switches_ratio", "in switches", |row| ratio(row.switches_ratio);
+        OVERHEAD_RATIO = "overhead_ratio", "of the CPU", |row| ratio(row.overhead_ratio());
         LOST_EVENTS = catalogue::LOST_EVENTS, |row| row.lost_events.map_or(Value::Missing, Value::Count);
     }
 }
@@ -98,6 +110,8 @@ struct SchedulerDocument<'a> {
     #[serde(flatten)]
     site: SiteFields<'a>,
     window_ns: i64,
+    /// Whether processes shared the CPU; threads of one process otherwise.
+    processes: bool,
     no_trace: Option<&'a str>,
     incomplete: Option<String>,
     rows: Vec<Object>,
@@ -114,6 +128,7 @@ fn document<'a>(report: &'a SchedulerReport<'_>) -> SchedulerDocument<'a> {
     SchedulerDocument {
         site: site_fields(report.doc),
         window_ns: report.costs.window_ns,
+        processes: report.costs.processes,
         no_trace: report.costs.no_trace.as_deref(),
         incomplete: report.incomplete(),
         rows: report.rows.iter().map(|row| Object::new(ROW, row)).collect(),
@@ -126,16 +141,22 @@ fn document<'a>(report: &'a SchedulerReport<'_>) -> SchedulerDocument<'a> {
 fn render(report: &SchedulerReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     header::site(
         report.doc,
-        &format!("; each number for {} with the kernel's trace and as long without", time_of(report.costs.window_ns)),
+        &format!(
+            "; each number of {} for {} with the kernel's trace and as long without",
+            report.what(),
+            time_of(report.costs.window_ns)
+        ),
         out,
     )?;
     let lost = report.rows.iter().any(|row| row.lost_events.is_some_and(|lost| lost > 0));
-    let names: Vec<&str> = ROW.iter().map(|field| field.name).filter(|name| lost || *name != "lost_events").collect();
+    // The parts of the share stand in the document: each is a product of two other columns.
+    let left_out = |name: &&str| ["ticks_ratio", "switches_ratio"].contains(name) || !lost && *name == "lost_events";
+    let names: Vec<&str> = ROW.iter().map(|field| field.name).filter(|name| !left_out(name)).collect();
     let fields = columns(ROW, &names);
     let mut table = Table::new(&fields);
     report.rows.iter().for_each(|row| table.row(&fields, row));
     table.print(out)?;
-    let title = " in a call to give way: in the thread itself (user), and in the kernel";
+    let title = " in a call to give way of a thread: in the thread itself (user), and in the kernel";
     let fields: Vec<&Field<EventRow<SchedulerCost>>> = EVENT.iter().collect();
     events::table(title, Table::new(&fields), &fields, &event_rows(report), out)?;
     events::not_counted(&report.costs.not_counted, out)?;
@@ -151,8 +172,11 @@ fn render(report: &SchedulerReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     paragraph(
         out,
         "  ",
-        "ticks: the kernel's record of its timer handler while the threads only count; pre-emptions: switches meanwhile. \
-         switch: time of threads that pass the CPU along by sched_yield, by the switches that the kernel counts; yield: by \
-         their calls",
+        &format!(
+            "ticks: the kernel's record of its timer handler while the {0} only count; pre-emptions: switches meanwhile. \
+         switch: time of {0} that pass the CPU along by sched_yield, by the switches that the kernel counts; yield: by \
+         their calls; of the CPU: what ticks and pre-emptions take together",
+            report.what()
+        ),
     )
 }

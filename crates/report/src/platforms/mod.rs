@@ -1,8 +1,9 @@
 //! Several recordings in one table, beside the five platforms of Beckman et al. 2007 (tables 3 and 4): t_min, noise ratio, and the
 //! longest, mean and median detour of 1 us and more.
 
-use std::io;
+use std::io::{self, Write};
 
+use becalm_analyze::modes::LengthMode;
 use becalm_analyze::summary::Summary;
 use serde::Serialize;
 
@@ -21,6 +22,25 @@ const PUBLISHED: &str = include_str!("beckman2007.csv");
 #[derive(Clone, Debug)]
 pub struct PlatformsReport {
     rows: Vec<PlatformRow>,
+    modes: Vec<ModeRow>,
+}
+
+/// A recording to be shown beside others.
+#[derive(Clone, Debug)]
+pub struct PlatformRun {
+    /// What it is called.
+    pub name: String,
+    /// What its detours come to.
+    pub summary: Summary,
+    /// The modes of their lengths.
+    pub modes: Vec<LengthMode>,
+}
+
+/// A mode of the lengths of one run.
+#[derive(Clone, PartialEq, Debug)]
+struct ModeRow {
+    platform: String,
+    mode: LengthMode,
 }
 
 /// The detours of 1 us and more of one platform; times in nanoseconds.
@@ -55,11 +75,30 @@ fields! {
     }
 }
 
+fields! {
+    MODE, mode: ModeRow {
+        PLATFORM = "platform", "platform", |row| Value::Text(row.platform.clone());
+        SHARE = "share_ratio", "share", |row| Value::Share(row.mode.share);
+        COUNT = catalogue::COUNT, |row| Value::Count(row.mode.lengths.count as u64);
+        MEDIAN_NS = catalogue::MEDIAN_NS, |row| Value::Time(row.mode.lengths.median);
+        SHORTEST_NS = "shortest_ns", "from", |row| Value::Time(row.mode.lengths.shortest);
+        LONGEST_NS = "longest_ns", "to", |row| Value::Time(row.mode.lengths.longest);
+        EVERY_NS = "every_ns", "every", |row| row.mode.every_ns.map_or(Value::Missing, Value::Time);
+    }
+}
+
 impl PlatformsReport {
-    /// Of these runs, each with its name, behind the published platforms.
+    /// Of these runs, behind the published platforms.
     #[must_use]
-    pub fn new(runs: &[(String, Summary)]) -> Self {
-        Self { rows: published().chain(runs.iter().map(|(name, summary)| of_run(name, summary))).collect() }
+    pub fn new(runs: &[PlatformRun]) -> Self {
+        let of = |run: &PlatformRun| {
+            let row = |mode: &LengthMode| ModeRow { platform: run.name.clone(), mode: *mode };
+            run.modes.iter().map(row).collect::<Vec<_>>()
+        };
+        Self {
+            rows: published().chain(runs.iter().map(|run| of_run(&run.name, &run.summary))).collect(),
+            modes: runs.iter().flat_map(of).collect(),
+        }
     }
 }
 
@@ -103,6 +142,7 @@ fn of_run(name: &str, summary: &Summary) -> PlatformRow {
 #[derive(Serialize)]
 struct PlatformsDocument {
     platforms: Vec<Object>,
+    modes: Vec<Object>,
 }
 
 impl Report for PlatformsReport {
@@ -111,7 +151,10 @@ impl Report for PlatformsReport {
     }
 
     fn document(&self) -> impl Serialize {
-        PlatformsDocument { platforms: self.rows.iter().map(|row| Object::new(ROW, row)).collect() }
+        PlatformsDocument {
+            platforms: self.rows.iter().map(|row| Object::new(ROW, row)).collect(),
+            modes: self.modes.iter().map(|row| Object::new(MODE, row)).collect(),
+        }
     }
 
     fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
@@ -135,7 +178,20 @@ impl Report for PlatformsReport {
         table.print(out)?;
         let text = "detours of 1 us and more, as published; above the line the platforms of Beckman et al. 2007 (tables 3 and 4), below it \
                     the runs, all CPUs of each together";
-        paragraph(out, "  ", text)
+        paragraph(out, "  ", text)?;
+        if self.modes.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "\nModes: lengths that gather, and the time from one of them to the next (median)")?;
+        let shown: Vec<_> = MODE.iter().collect();
+        let mut table = Table::new(&shown);
+        for (at, row) in self.modes.iter().enumerate() {
+            if at > 0 && row.platform != self.modes[at - 1].platform {
+                table.rule();
+            }
+            table.row(&shown, row);
+        }
+        table.print(out)
     }
 }
 

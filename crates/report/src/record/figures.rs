@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use becalm_analyze::summary::{
-    CpuSummary, Figures, NodeSummary, Observed, Origin, OutlierSummary, Part, PartFigures, PeersSummary, PeriodSummary,
-    SourceSummary, Summary,
+    CategoryTotal, CpuSummary, Figures, NodeSummary, Observed, Origin, OutlierSummary, Part, PartFigures, PeersSummary,
+    PeriodSummary, SourceSummary, Summary,
 };
 use becalm_model::node::CounterGrowth;
 use becalm_stats::{Interval, ReturnLevel, Tail, TooLittle, run_for_blocks};
@@ -169,6 +169,17 @@ fields! {
         SHARE_RATIO = "share_ratio", "of noise", |row| share(row.share);
         TIME_RATIO = catalogue::TIME_RATIO, |row| ratio(row.time_ratio);
         RUN_AT_LEAST_NS = "run_at_least_ns", "run at least", |row| time(row.run_at_least_ns);
+    }
+}
+
+fields! {
+    /// What a category of sources took.
+    pub(crate) CATEGORY, category: CategoryTotal {
+        CATEGORY = "category", "category", |row| Value::Text(row.category.name().to_owned());
+        SOURCES = "sources", "sources", |row| Value::Count(row.sources);
+        COUNT = catalogue::COUNT, |row| Value::Count(row.count);
+        TOTAL_NS = catalogue::TOTAL_NS, |row| Value::Time(row.total_ns);
+        SHARE_RATIO = "share_ratio", "of noise", |row| share(row.share);
     }
 }
 

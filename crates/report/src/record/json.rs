@@ -2,14 +2,14 @@
 //!
 //! Durations are whole nanoseconds in `_ns` fields, ratios plain numbers in `_ratio` fields; what does not exist is null.
 
-use becalm_analyze::summary::{Books, Checked, Found, Measuring, NodeSummary, OpenBook, Summary, Timeline};
+use becalm_analyze::summary::{Books, Checked, Found, Measuring, NodeSummary, OpenBook, Summary, Timeline, categories};
 use becalm_model::node::{ClockDoc, Ended, MachineDoc, Rung, SettingsDoc};
 use becalm_stats::{CONFIDENCE, METHOD, RESAMPLES, SEED, Spectrum, tail};
 use serde::Serialize;
 
 use crate::form::field::Object;
 use crate::record::conclusion::Conclusion;
-use crate::record::figures::{self, COUNTER, CPU, CounterRow, CpuRow, OUTLIER, PART, PEERS, PERIOD, SOURCE};
+use crate::record::figures::{self, CATEGORY, COUNTER, CPU, CounterRow, CpuRow, OUTLIER, PART, PEERS, PERIOD, SOURCE};
 use crate::record::timeline::{DETOUR, ENTRY};
 
 #[derive(Serialize)]
@@ -39,6 +39,7 @@ struct RunTables<'a> {
     outliers: Vec<Object>,
     peers: Vec<Object>,
     sources: Vec<Object>,
+    categories: Vec<Object>,
     anatomy: Option<AnatomyDoc<'a>>,
     counters: Vec<Object>,
 }
@@ -217,6 +218,7 @@ pub(super) fn document(summary: &Summary, per_cpu: bool) -> impl Serialize {
             outliers: summary.outliers.iter().map(|row| Object::new(OUTLIER, row)).collect(),
             peers: summary.peers.iter().map(|row| Object::new(PEERS, row)).collect(),
             sources: sources.iter().map(|row| Object::new(SOURCE, row)).collect(),
+            categories: categories(&summary.sources).iter().map(|row| Object::new(CATEGORY, row)).collect(),
             anatomy: summary.anatomy.as_ref().map(|anatomy| AnatomyDoc {
                 source: &anatomy.source,
                 parts: anatomy.parts.iter().map(|row| Object::new(PART, row)).collect(),

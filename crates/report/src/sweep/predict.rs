@@ -103,6 +103,7 @@ fields! {
         NOISE = "noise", "noise", |row| Value::Text(row.1.clone());
         NODES = "nodes", "nodes", |row| Value::Count(row.0.nodes as u64);
         CPUS = "cpus", "CPUs", |row| Value::Count(row.0.cpus as u64);
+        RANKS_PER_NODE = "ranks_per_node", "ranks a node", |row| Value::Count(row.0.ranks_per_node);
         DETOURS = "detours", "detours", |row| Value::Count(row.0.detours as u64);
         NOISE_RATIO = catalogue::NOISE_RATIO, |row| Value::Ratio(row.0.noise_ratio);
     }
@@ -201,6 +202,10 @@ impl PredictSweepReport<'_> {
         let mut shown = vec![&noise::NOISE];
         if self.noises.iter().any(|noise| noise.cpus > 1) {
             shown.extend([&noise::NODES, &noise::CPUS]);
+        }
+        // Where they differ, the line below tells those of the first.
+        if self.noises.iter().any(|noise| noise.ranks_per_node != self.noises[0].ranks_per_node) {
+            shown.push(&noise::RANKS_PER_NODE);
         }
         shown.extend([&noise::DETOURS, &noise::NOISE_RATIO]);
         let mut table = Table::new(&shown);

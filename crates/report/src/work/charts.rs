@@ -1,6 +1,6 @@
 //! The charts of a run of work's page.
 
-use becalm_analyze::work::{CpuWork, Curves, Tones};
+use becalm_analyze::work::{CpuWork, Tones};
 
 use super::text::hertz;
 use crate::form::value::{grouped, time};
@@ -10,6 +10,8 @@ use crate::html::{Axis, AxisScale, AxisUnit, Bar, Bars, Chart, ChartSeries, Line
 pub(super) const CURVES: usize = 8;
 /// Sources whose taking out is drawn, at most.
 const STEPS: usize = 12;
+/// Sources after which the survival function is drawn.
+const SURVIVALS: usize = 3;
 /// How many points a tenfold of frequencies has, at most.
 const POINTS_PER_DECADE: f64 = 150.0;
 
@@ -71,17 +73,69 @@ pub(super) fn survival(cpus: &[NamedCpu<'_>], text: &str) -> Chart {
             x: Axis::new("a sample takes", AxisScale::Log, AxisUnit::Time),
             y: Axis::new("samples that take at least so long", AxisScale::Log, AxisUnit::Ratio)
                 .between(None, Some(1.0)),
-            series: curves(cpus, false, |cpu| surviving(&cpu.curves)),
+            series: curves(cpus, false, |cpu| surviving(&cpu.curves.distribution)),
             marks: Vec::new(),
         }),
         figures: None,
     }
 }
 
-fn surviving(curves: &Curves) -> Vec<[f64; 2]> {
+/// The share of samples that are not above a value on a logarithmic axis, where the few shortest are seen.
+pub(super) fn head(cpus: &[NamedCpu<'_>], text: &str) -> Chart {
+    let points = |cpu: &CpuWork| {
+        let inside = cpu.curves.distribution.iter().filter(|(value, _)| *value <= cpu.curves.histogram_end_ns);
+        inside.map(|(value, share)| [*value as f64, *share]).collect()
+    };
+    Chart {
+        id: "head",
+        title: "Cumulative distribution, its head".to_owned(),
+        label: format!("The share of samples that take no longer than a time, on a logarithmic axis. {text}"),
+        height: 320,
+        spec: Spec::Lines(Lines {
+            x: Axis::new("a sample takes", AxisScale::Linear, AxisUnit::Time),
+            y: Axis::new("samples that take no longer", AxisScale::Log, AxisUnit::Ratio).between(None, Some(1.0)),
+            series: curves(cpus, true, points),
+            marks: Vec::new(),
+        }),
+        figures: None,
+    }
+}
+
+/// The survival function as measured, after each of the first sources is taken out, and after the last of those.
+pub(super) fn survival_left(cpu: &CpuWork, text: &str) -> Chart {
+    let line = |name: String, distribution: &[(i64, f64)]| ChartSeries {
+        name,
+        points: surviving(distribution),
+        ..ChartSeries::default()
+    };
+    let steps: Vec<_> = cpu.subtraction.iter().filter(|step| !step.distribution.is_empty()).collect();
+    let mut lines = vec![line("as measured".to_owned(), &cpu.curves.distribution)];
+    lines.extend(steps.iter().take(SURVIVALS).map(|step| line(format!("minus {}", step.source), &step.distribution)));
+    if let Some(last) = steps.iter().skip(SURVIVALS).last() {
+        lines.push(line(format!("minus all up to {}", last.source), &last.distribution));
+    }
+    Chart {
+        id: "survival-left",
+        title: "Survival".to_owned(),
+        label: format!(
+            "The share of samples that take at least a time, before and after sources are taken out. {text}"
+        ),
+        height: 320,
+        spec: Spec::Lines(Lines {
+            x: Axis::new("a sample takes", AxisScale::Log, AxisUnit::Time),
+            y: Axis::new("samples that take at least so long", AxisScale::Log, AxisUnit::Ratio)
+                .between(None, Some(1.0)),
+            series: lines,
+            marks: Vec::new(),
+        }),
+        figures: None,
+    }
+}
+
+fn surviving(distribution: &[(i64, f64)]) -> Vec<[f64; 2]> {
     let mut shorter = 0.0;
     let mut points = Vec::new();
-    for (value, not_above) in &curves.distribution {
+    for (value, not_above) in distribution {
         if *value > 0 {
             points.push([*value as f64, 1.0 - shorter]);
         }
@@ -251,15 +305,16 @@ pub(super) fn histogram_text(cpus: &[NamedCpu<'_>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use becalm_analyze::work::Curves;
     use proptest::prelude::*;
 
     #[test]
     fn everybody_survives_the_shortest() {
         let curves = Curves { distribution: vec![(5, 0.5), (9, 0.75), (30, 1.0)], ..Curves::default() };
-        assert_eq!(surviving(&curves), [[5.0, 1.0], [9.0, 0.5], [30.0, 0.25]]);
+        assert_eq!(surviving(&curves.distribution), [[5.0, 1.0], [9.0, 0.5], [30.0, 0.25]]);
         // A value of fixed time that is not above 0 has no place on the axis, but it counts.
         let curves = Curves { distribution: vec![(-1, 0.5), (9, 1.0)], ..Curves::default() };
-        assert_eq!(surviving(&curves), [[9.0, 0.5]]);
+        assert_eq!(surviving(&curves.distribution), [[9.0, 0.5]]);
     }
 
     proptest! {

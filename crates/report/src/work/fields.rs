@@ -1,6 +1,8 @@
 //! The figures of a run of work.
 
-use becalm_analyze::work::{Against, CpuWork, Cumulative, EventTotal, RepetitionRatios, Spread, SubtractionStep, Tone};
+use becalm_analyze::work::{
+    Against, CpuWork, Cumulative, EventTotal, RepetitionRatios, Spread, SubtractionStep, TickPeaks, Tone,
+};
 
 use crate::Value;
 use crate::catalogue;
@@ -32,6 +34,13 @@ fields! {
         BODY_HIGH_NS = "body_high_ns", "body to", |row| Value::Fine(row.body.high_ns);
         FASTIES = "fasties", "fasties", |row| Value::Count(row.body.fasties);
         SLOWIES = catalogue::SLOWIES, |row| Value::Count(row.body.slowies);
+        CPI = "cpi", "CPI", |row| row.cpi.map_or(Value::Missing, |cpi| Value::Often(cpi.cycles));
+        CPI_LOW = "cpi_low", "CPI from", |row| row.cpi.map_or(Value::Missing, |cpi| Value::Often(cpi.low));
+        CPI_HIGH = "cpi_high", "CPI to", |row| row.cpi.map_or(Value::Missing, |cpi| Value::Often(cpi.high));
+        CPI_FROM = "cpi_from", "CPI by", |row| match row.cpi {
+            Some(cpi) => Value::Text(cpi.from.name().to_owned()),
+            None => Value::Missing,
+        };
         INCOMPLETE = "incomplete", "incomplete", |row| Value::Count(row.incomplete);
         ALL_ITERATIONS = "all_iterations", "all iterations", |row| Value::Count(row.all_iterations);
         ITERATION_NS = "iteration_ns", "an iteration", |row| match row.ns_per_iteration() {
@@ -45,6 +54,8 @@ fields! {
 pub(super) struct Subtracted {
     pub step: Option<SubtractionStep>,
     pub left: Spread,
+    /// The time of all samples, in nanoseconds.
+    pub all_ns: i64,
 }
 
 fields! {
@@ -61,6 +72,10 @@ fields! {
             |row| row.step.as_ref().map_or(Value::Missing, |step| Value::Count(step.samples));
         TOTAL_NS = catalogue::TOTAL_NS,
             |row| row.step.as_ref().map_or(Value::Missing, |step| Value::Time(step.total_ns));
+        SHARE_RATIO = "share_ratio", "of the time", |row| match &row.step {
+            Some(step) if row.all_ns > 0 => Value::Ratio(step.total_ns as f64 / row.all_ns as f64),
+            _ => Value::Missing,
+        };
         MEAN_NS = catalogue::MEAN_NS, |row| Value::fine(row.left.mean_ns);
         STDDEV_NS = catalogue::STDDEV_NS, |row| Value::time(row.left.stddev_ns);
         MIN_NS = catalogue::MIN_NS, |row| Value::Fine(row.left.min_ns);
@@ -76,6 +91,17 @@ fields! {
         };
         TOUCHED_BACK = "touched_back", "in the body",
             |row| row.step.as_ref().map_or(Value::Missing, |step| Value::Count(step.touched_back));
+    }
+}
+
+fields! {
+    /// The fields of the samples that the timer's interrupt hit beside the others.
+    pub(super) PEAKS, peaks: TickPeaks {
+        HIT_RATIO = "hit_ratio", "hit", |row| Value::Share(row.hit_ratio);
+        EXPECTED_RATIO = "expected_ratio", "at equal distances", |row| Value::Share(row.expected_ratio);
+        HIT_MEDIAN_NS = "hit_median_ns", "median if hit", |row| Value::Fine(row.hit_median_ns);
+        MISSED_MEDIAN_NS = "missed_median_ns", "median if not", |row| Value::Fine(row.missed_median_ns);
+        ARE_APART = "are_apart", "two peaks", |row| Value::Flag(row.are_apart);
     }
 }
 
@@ -113,7 +139,7 @@ fn counted(count: Option<f64>) -> Value {
 }
 
 /// A count in a sample.
-fn a_sample(count: Option<f64>) -> Value {
+pub(super) fn a_sample(count: Option<f64>) -> Value {
     count.map_or(Value::Missing, Value::Often)
 }
 

@@ -4,7 +4,7 @@ use becalm_analyze::work::{CpuWork, FALSE_ALARM, RULE, WorkSummary};
 
 use super::charts::{self, CURVES, NamedCpu};
 use super::fields::{COUNT, CUMULATIVE, STEP, Subtracted, against, cpu, cumulative};
-use super::text;
+use super::text::{self, cpi_note};
 use crate::Value;
 use crate::form::field::Field;
 use crate::form::value::{fine, grouped, time};
@@ -144,7 +144,7 @@ fn distribution(cpus: &[NamedCpu<'_>], worst: &NamedCpu<'_>) -> Section {
     let text = quantiles(worst, cpus.len() > 1);
     let mut blocks = vec![
         Block::Text(text.clone()),
-        Block::Charts(vec![charts::cumulative(cpus, &text), charts::survival(cpus, &text)]),
+        Block::Charts(vec![charts::cumulative(cpus, &text), charts::survival(cpus, &text), charts::head(cpus, &text)]),
     ];
     blocks.push(Block::Table(samples(cpus)));
     blocks.extend(drawn(cpus));
@@ -153,8 +153,8 @@ fn distribution(cpus: &[NamedCpu<'_>], worst: &NamedCpu<'_>) -> Section {
         id: "distribution",
         title: "How long samples take".to_owned(),
         short: "Distribution",
-        reading: "On the left, how many of the samples take at most so long; on the right, how many take at least so long: there \
-                  each further line down is ten times as rare."
+        reading: "First, how many of the samples take at most so long; then, how many take at least so long: there each further \
+                  line down is ten times as rare; then the first one again on such an axis, where the few shortest are seen."
             .to_owned(),
         blocks,
     }
@@ -186,13 +186,16 @@ fn samples(cpus: &[NamedCpu<'_>]) -> HtmlTable {
     if nodes {
         fields.insert(0, &cpu::NODE);
     }
+    if cpus.iter().any(|shown| shown.cpu.cpi.is_some()) {
+        fields.extend([&cpu::CPI, &cpu::CPI_LOW, &cpu::CPI_HIGH]);
+    }
     let mut table = HtmlTable::new("Samples", &fields);
     cpus.iter().take(ROWS).for_each(|shown| {
         table.row(&fields, shown.cpu);
     });
-    if cpus.len() > ROWS {
-        table.note = format!("The first {ROWS} of {} CPUs.", grouped(cpus.len() as u64));
-    }
+    let rows = (cpus.len() > ROWS).then(|| format!("The first {ROWS} of {} CPUs.", grouped(cpus.len() as u64)));
+    let cpi = cpus.iter().find_map(|shown| cpi_note(std::slice::from_ref(shown.cpu))).map(|note| format!("{note}."));
+    table.note = rows.into_iter().chain(cpi).collect::<Vec<_>>().join(" ");
     table
 }
 
@@ -294,14 +297,17 @@ fn subtraction(cpus: &[NamedCpu<'_>], worst: &NamedCpu<'_>) -> Option<Section> {
         ),
     };
     let fields: Vec<&Field<Subtracted>> = STEP.iter().collect();
-    let mut blocks = vec![Block::Text(text.clone()), Block::Charts(vec![charts::left(shown.cpu, &text)])];
+    let mut blocks = vec![
+        Block::Text(text.clone()),
+        Block::Charts(vec![charts::left(shown.cpu, &text), charts::survival_left(shown.cpu, &text)]),
+    ];
     blocks.extend(tables(cpus, "Sources taken out, one after another", &fields, |cpu, table| {
         if cpu.subtraction.is_empty() {
             return;
         }
-        table.row(&fields, &Subtracted { step: None, left: cpu.spread });
+        table.row(&fields, &Subtracted { step: None, left: cpu.spread, all_ns: cpu.duration_ns });
         for step in cpu.subtraction.iter().take(STEPS) {
-            table.row(&fields, &Subtracted { step: Some(step.clone()), left: step.left });
+            table.row(&fields, &Subtracted { step: Some(step.clone()), left: step.left, all_ns: cpu.duration_ns });
         }
         if cpu.subtraction.len() > STEPS {
             table.note = format!("The first {STEPS} of {} steps.", grouped(cpu.subtraction.len() as u64));

@@ -1,10 +1,11 @@
 //! A run of work as one JSON document, `becalm.work/1`.
 
-use becalm_analyze::work::{CpuWork, FALSE_ALARM, RULE, WorkSummary};
+use becalm_analyze::work::{CpuWork, FALSE_ALARM, RULE, SubtractionStep, WorkSummary};
 use becalm_model::node::{Ended, MachineDoc, NodeDoc, SettingsDoc, Warning};
 use serde::Serialize;
 
-use super::fields::{AGAINST, COUNT, CPU, CUMULATIVE, STEP, Subtracted, TONE};
+use super::comparison::{self, COMPARED, COUNTED};
+use super::fields::{AGAINST, COUNT, CPU, CUMULATIVE, PEAKS, STEP, Subtracted, TONE};
 use crate::form::field::Object;
 
 #[derive(Serialize)]
@@ -12,6 +13,12 @@ struct WorkDocument<'a> {
     /// How the main body is found.
     rule: &'static str,
     runs: Vec<WorkRunPart<'a>>,
+    /// The CPUs of several runs beside each other; nothing of one run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    comparison: Vec<Object>,
+    /// What the processor counted there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    comparison_counters: Vec<Object>,
 }
 
 #[derive(Serialize)]
@@ -45,7 +52,11 @@ struct WorkCpuPart<'a> {
     distribution: &'a [(i64, f64)],
     /// Start, smallest and largest value.
     series: Vec<[i64; 3]>,
+    /// The samples that the timer's interrupt hit beside the others.
+    tick_peaks: Option<Object>,
     subtraction: Vec<Object>,
+    /// Value and share of samples that are not above it, after each of the first steps of the subtraction.
+    subtraction_distributions: Vec<&'a [(i64, f64)]>,
     spectrum: Option<SpectrumPart<'a>>,
     repetitions: Option<RepetitionsPart<'a>>,
     counters: Vec<Object>,
@@ -72,18 +83,29 @@ struct SpectrumPart<'a> {
     power: &'a [f64],
 }
 
-/// Runs of work, one for each number of copies, as `becalm.work/1`.
+/// Runs of work, one for each body, number of copies and rate, as `becalm.work/1`.
 pub(super) fn document(summaries: &[WorkSummary]) -> impl Serialize {
     let runs = summaries.iter().map(|summary| WorkRunPart {
         path: summary.path.display().to_string(),
         nodes: summary.nodes.iter().map(node).collect(),
         cpus: summary.cpus.iter().map(cpu).collect(),
     });
-    WorkDocument { rule: RULE, runs: runs.collect() }
+    let several = if summaries.len() > 1 { summaries } else { &[] };
+    WorkDocument {
+        rule: RULE,
+        runs: runs.collect(),
+        comparison: comparison::rows(several).iter().map(|row| Object::new(COMPARED, row)).collect(),
+        comparison_counters: comparison::counts(several).iter().map(|row| Object::new(COUNTED, row)).collect(),
+    }
 }
 
 fn lines(cpu: &CpuWork) -> impl Iterator<Item = Subtracted> {
-    cpu.subtraction.iter().map(|step| Subtracted { step: Some(step.clone()), left: step.left })
+    cpu.subtraction.iter().map(|step| Subtracted { step: Some(step.clone()), left: step.left, all_ns: cpu.duration_ns })
+}
+
+/// The steps of the subtraction whose distribution is known: the first ones.
+fn drawn_steps(cpu: &CpuWork) -> impl Iterator<Item = &SubtractionStep> {
+    cpu.subtraction.iter().filter(|step| !step.distribution.is_empty())
 }
 
 fn node(doc: &NodeDoc) -> WorkNodePart<'_> {
@@ -107,6 +129,8 @@ fn cpu(work: &CpuWork) -> WorkCpuPart<'_> {
         histogram_beyond: work.curves.beyond,
         distribution: &work.curves.distribution,
         series: work.curves.series.iter().map(|moment| [moment.start_ns, moment.min_ns, moment.max_ns]).collect(),
+        tick_peaks: work.peaks.as_ref().map(|peaks| Object::new(PEAKS, peaks)),
+        subtraction_distributions: drawn_steps(work).map(|step| step.distribution.as_slice()).collect(),
         subtraction: lines(work).map(|line| Object::new(STEP, &line)).collect(),
         spectrum: work.tones.as_ref().map(|tones| SpectrumPart {
             resolution_hz: tones.resolution_hz,

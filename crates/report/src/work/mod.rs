@@ -1,6 +1,7 @@
 //! What `becalm work` has to say of samples of work, as `becalm.work/1`, for a terminal, and as a page.
 
 mod charts;
+mod comparison;
 mod drawing;
 mod fields;
 mod html;
@@ -16,9 +17,9 @@ use crate::form::sheet::Sheet;
 use crate::html::Page;
 use crate::report::Report;
 
-/// Runs of work, one for each number of copies.
+/// Runs of work, one for each body, number of copies and rate of added interrupts.
 pub struct WorkReport<'a> {
-    /// The runs, by rising numbers of copies.
+    /// The runs, in the order in which they were made.
     pub runs: &'a [WorkSummary],
 }
 

@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
-use becalm_analyze::work::{Against, CpuWork, RULE, Tone, WorkSummary};
+use becalm_analyze::work::{Against, CpiFrom, CpuWork, RULE, TIMER, Tone, WorkSummary};
 use becalm_model::node::{Fixed, NodeDoc, WorkDoc};
 use becalm_units::printable;
 
-use super::drawing;
-use super::fields::{COUNT, CUMULATIVE, Subtracted, against, cpu, step, tone};
+use super::fields::{COUNT, CUMULATIVE, Subtracted, against, cpu, peaks, step, tone};
+use super::{comparison, drawing};
 use crate::form::field::Field;
 use crate::form::paragraph::{line, paragraph};
 use crate::form::sheet::Sheet;
@@ -54,6 +54,7 @@ pub(super) fn render(summaries: &[WorkSummary], out: &mut Sheet<'_>) -> io::Resu
         run(summary, out)?;
     }
     if summaries.len() > 1 {
+        comparison::print(summaries, out)?;
         copies(summaries, out)?;
     }
     Ok(())
@@ -81,16 +82,35 @@ fn run(summary: &WorkSummary, out: &mut Sheet<'_>) -> io::Result<()> {
         &cpu::FASTIES,
         &cpu::SLOWIES,
     ];
-    let fields = if summary.nodes.len() > 1 { &fields[..] } else { &fields[1..] };
-    let mut table = Table::new(fields);
-    summary.cpus.iter().for_each(|cpu| table.row(fields, cpu));
+    let mut fields = if summary.nodes.len() > 1 { fields.to_vec() } else { fields[1..].to_vec() };
+    if summary.cpus.iter().any(|cpu| cpu.cpi.is_some()) {
+        fields.extend([&cpu::CPI, &cpu::CPI_LOW, &cpu::CPI_HIGH]);
+    }
+    let mut table = Table::new(&fields);
+    summary.cpus.iter().for_each(|cpu| table.row(&fields, cpu));
     table.print(out)?;
+    if let Some(note) = cpi_note(&summary.cpus) {
+        writeln!(out)?;
+        paragraph(out, "  ", note)?;
+    }
     writeln!(out)?;
     paragraph(out, "  ", RULE)?;
     for cpu in &summary.cpus {
         details(cpu, summary.cpus.len() > 1, out)?;
     }
     Ok(())
+}
+
+/// Where the cycles an instruction come from; nothing where there are none.
+pub(super) fn cpi_note(cpus: &[CpuWork]) -> Option<&'static str> {
+    Some(match cpus.iter().find_map(|cpu| cpu.cpi)?.from {
+        CpiFrom::Counters => "CPI: cycles an instruction, as the processor counted both in the loop itself",
+        CpiFrom::CoreClock => {
+            "CPI: cycles an instruction, an estimate: what the calibrated iterations took, at the speed that the core had \
+             just before by additions of one cycle each; from and to are by all but the slowest and the fastest twentieth \
+             of those. A core that changes its speed later makes it wrong"
+        }
+    })
 }
 
 /// What was done, where and how, and everything that limits what the numbers say.
@@ -150,13 +170,17 @@ pub(super) fn done(work: &WorkDoc) -> String {
         0 | 1 => String::new(),
         copies => format!(", {copies} copies on the CPU, one of them measured"),
     };
+    let added = match work.added_hz {
+        0 => String::new(),
+        hz => format!(", with {} more timer interrupts a second", grouped(hz.into())),
+    };
     let calibrated: Vec<String> = work.loops.iter().map(|work_loop| fine(work_loop.calibrated_ns.get())).collect();
     let unit = match work.fixed {
         Fixed::Work => "a sample calibrated at",
         Fixed::Time => "a step at",
     };
     let calibrated = if calibrated.len() > 8 { String::new() } else { format!(", {unit} {}", calibrated.join(", ")) };
-    format!("{} ({}){memory}: {what}{calibrated}{copies}", work.body, work.iteration)
+    format!("{} ({}){memory}: {what}{calibrated}{copies}{added}", work.body, work.iteration)
 }
 
 fn details(cpu: &CpuWork, named: bool, out: &mut Sheet<'_>) -> io::Result<()> {
@@ -164,6 +188,7 @@ fn details(cpu: &CpuWork, named: bool, out: &mut Sheet<'_>) -> io::Result<()> {
         writeln!(out, "\nCPU {} of {}", cpu.cpu, printable(&cpu.node))?;
     }
     drawing::histogram(&cpu.curves, out)?;
+    peaks(cpu, out)?;
     drawing::cumulative(&cpu.curves, out)?;
     drawing::survival(&cpu.curves, out)?;
     drawing::series(&cpu.curves, out)?;
@@ -218,6 +243,21 @@ fn counts(cpu: &CpuWork, out: &mut Sheet<'_>) -> io::Result<()> {
     Ok(())
 }
 
+/// What the timer's interrupt does to a grain shorter than its period.
+fn peaks(cpu: &CpuWork, out: &mut Sheet<'_>) -> io::Result<()> {
+    let Some(found) = &cpu.peaks else { return Ok(()) };
+    let said = if found.are_apart { "two peaks" } else { "no two peaks" };
+    let text = format!(
+        "{said}: {TIMER} came in {} of the samples ({} if it came at equal distances), whose median is {}; that of the others is {}",
+        peaks::HIT_RATIO.cell(found),
+        peaks::EXPECTED_RATIO.cell(found),
+        peaks::HIT_MEDIAN_NS.cell(found),
+        peaks::MISSED_MEDIAN_NS.cell(found)
+    );
+    writeln!(out)?;
+    paragraph(out, "  ", &text)
+}
+
 fn subtraction(cpu: &CpuWork, out: &mut Sheet<'_>) -> io::Result<()> {
     let Some(last) = cpu.subtraction.last() else { return Ok(()) };
     writeln!(out, "\nSubtraction: the samples less the direct time of each source in turn, and what is left of them")?;
@@ -227,6 +267,7 @@ fn subtraction(cpu: &CpuWork, out: &mut Sheet<'_>) -> io::Result<()> {
         &step::COUNT,
         &step::SAMPLES,
         &step::TOTAL_NS,
+        &step::SHARE_RATIO,
         &step::MEAN_NS,
         &step::STDDEV_NS,
         &step::MEDIAN_NS,
@@ -238,9 +279,9 @@ fn subtraction(cpu: &CpuWork, out: &mut Sheet<'_>) -> io::Result<()> {
         &step::TOUCHED_BACK,
     ];
     let mut table = Table::new(&fields);
-    table.row(&fields, &Subtracted { step: None, left: cpu.spread });
+    table.row(&fields, &Subtracted { step: None, left: cpu.spread, all_ns: cpu.duration_ns });
     for step in cpu.subtraction.iter().take(STEPS) {
-        table.row(&fields, &Subtracted { step: Some(step.clone()), left: step.left });
+        table.row(&fields, &Subtracted { step: Some(step.clone()), left: step.left, all_ns: cpu.duration_ns });
     }
     table.print(out)?;
     if cpu.subtraction.len() > STEPS {
@@ -301,6 +342,10 @@ pub(super) fn hertz(hz: f64) -> String {
 
 /// Runs with different numbers of copies, by their combined throughput.
 fn copies(summaries: &[WorkSummary], out: &mut Sheet<'_>) -> io::Result<()> {
+    let works = || summaries.iter().flat_map(|summary| &summary.nodes).filter_map(|doc| doc.settings.work.as_ref());
+    if works().all(|work| work.copies == 1) {
+        return Ok(());
+    }
     writeln!(out, "\nCopies on a CPU: the time of one iteration, by all of them together")?;
     for summary in summaries {
         let copies = summary.nodes.iter().find_map(|doc| doc.settings.work.as_ref()).map_or(1, |work| work.copies);

@@ -576,7 +576,7 @@ test('a comparison on a phone, of an enemy, of equals and of a run without names
   }
 });
 
-const WORK = ['distribution', 'survival', 'series', 'histogram', 'repetitions', 'left', 'spectrum'];
+const WORK = ['distribution', 'survival', 'head', 'series', 'histogram', 'repetitions', 'left', 'survival-left', 'spectrum'];
 
 function workReport(name, ...args) {
   const file = join(output, `${name}.html`);
@@ -628,7 +628,7 @@ test('the page of a run of work holds the figures of the JSON document', async (
 
 test('runs of work on a phone, of two CPUs, of an enemy and without a trace', async () => {
   const rest = WORK.filter((name) => name !== 'repetitions');
-  for (const [name, charts] of [['work', WORK], ['quanta', WORK], ['calm', WORK.filter((one) => one !== 'left')], ['workers', rest], ['untraced', rest.filter((one) => one !== 'left')]]) {
+  for (const [name, charts] of [['work', WORK], ['quanta', WORK], ['calm', WORK.filter((one) => !one.endsWith('left'))], ['workers', rest], ['untraced', rest.filter((one) => !one.endsWith('left'))]]) {
     const { page, faults } = await open(workReport(name), { size: PHONE });
     const width = await page.evaluate(() => document.documentElement.scrollWidth);
     assert.ok(width <= PHONE.width, `${name} is ${width} wide`);

@@ -1,8 +1,8 @@
 //! From measurements to what an interrupt costs, and the linear model that follows.
 
-use becalm_stats::median_mid;
+use becalm_stats::{median_mid, trimmed_mean};
 
-use super::{FittedLine, Processor, RatePair, RatePoint, RateSeries, percent_per_1000};
+use super::{FittedLine, HandlerMode, OtherHandler, Processor, RatePair, RatePoint, RateSeries, percent_per_1000};
 
 /// What an interrupt costs on one processor, in percent of a CPU per 1,000 interrupts a second, and how well the linear
 /// model explains the measurements.
@@ -16,6 +16,13 @@ pub struct Analysis {
     pub handler_percent: f64,
     /// The indirect cost: the mean over all pairs of rates.
     pub indirect_percent: f64,
+    /// The same without the extreme pairs: the mean without the tenth of the pairs with the least and that with the greatest cost
+    /// ([`TRIMMED`]). Where two rates are close, a small error of a time is a large one of the cost, and a plain mean follows it.
+    pub indirect_trimmed_percent: f64,
+    /// The name of the handler that ran while the work was timed.
+    pub handler: String,
+    /// Handlers that did not.
+    pub other_handlers: Vec<OtherHandler>,
     /// Every pair of rates of every number of processes: processes in their order, then the lower, then the higher rate.
     pub pairs: Vec<RatePair>,
     /// The model beside each measurement, in the order of the measurements.
@@ -23,6 +30,9 @@ pub struct Analysis {
     /// The straight line through the throughput.
     pub line: FittedLine,
 }
+
+/// The share of the pairs that the trimmed mean leaves out at either end.
+pub const TRIMMED: f64 = 0.1;
 
 /// A measurement, and what the model says in its place.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -40,6 +50,13 @@ pub struct FittedPoint {
 }
 
 impl FittedPoint {
+    /// The share of the CPU that is lost by the observation: 1 - tickless / observed. A little below 0 where the work was faster
+    /// than the estimate without ticks.
+    #[must_use]
+    pub fn overhead_ratio(&self) -> Option<f64> {
+        self.tickless_ns.map(|tickless| 1.0 - tickless / self.observed_ns)
+    }
+
     /// By how much the observation exceeds the prediction, as a share of the prediction.
     #[must_use]
     pub fn residual_ratio(&self) -> Option<f64> {
@@ -54,11 +71,15 @@ impl Analysis {
         let direct = processor.direct;
         let pairs: Vec<RatePair> = processor.series.iter().flat_map(|series| RatePair::all(series, direct)).collect();
         let indirect_percent = pairs.iter().map(RatePair::indirect_percent).sum::<f64>() / pairs.len() as f64;
+        let mut costs: Vec<f64> = pairs.iter().map(RatePair::indirect_percent).collect();
         let mut analysis = Self {
             name: processor.name.clone(),
             trap_percent: percent_per_1000(direct.trap_ns),
             handler_percent: percent_per_1000(direct.handler_ns),
             indirect_percent,
+            indirect_trimmed_percent: trimmed_mean(&mut costs, TRIMMED).unwrap_or(indirect_percent),
+            handler: processor.handler.clone(),
+            other_handlers: processor.other_handlers.clone(),
             pairs,
             comparisons: Vec::new(),
             line: FittedLine::through(processor),
@@ -71,6 +92,27 @@ impl Analysis {
     #[must_use]
     pub fn sum_percent(&self) -> f64 {
         self.trap_percent + self.handler_percent + self.indirect_percent
+    }
+
+    /// The same with the trimmed mean of the indirect costs.
+    #[must_use]
+    pub fn sum_trimmed_percent(&self) -> f64 {
+        self.trap_percent + self.handler_percent + self.indirect_trimmed_percent
+    }
+
+    /// What an interrupt costs with each handler: first with the one that ran while the work was timed.
+    #[must_use]
+    pub fn modes(&self) -> Vec<HandlerMode> {
+        HandlerMode::all(self)
+    }
+
+    /// The rates of the measurements, in interrupts a second, each the mean over the numbers of processes.
+    #[must_use]
+    pub fn rates_hz(&self) -> Vec<f64> {
+        let series: Vec<&[FittedPoint]> = self.comparisons.chunk_by(|a, b| a.processes == b.processes).collect();
+        let rates = series.iter().map(|points| points.len()).min().unwrap_or(0);
+        let mean = |at: usize| series.iter().map(|points| points[at].rate_hz).sum::<f64>() / series.len() as f64;
+        (0..rates).map(mean).collect()
     }
 
     /// The share of a CPU that interrupts at this rate take: overhead(hz) = hz (P_trap + P_handler + P_indirect).

@@ -1,19 +1,17 @@
 //! Measurements from two tables of comma-separated values, such as published ones.
 //!
 //! The times: `processor,processes,ms_100hz,ms_1000hz,...`, one line a processor and number of processes, milliseconds per
-//! piece of work at each interrupt rate. The direct costs: `processor,trap_us,handler_us`, one line a processor, in
-//! microseconds; other columns are passed over. Lines that are empty or begin with `#` are too. A field may stand in quotes,
-//! and then hold commas (RFC 4180).
+//! piece of work at each interrupt rate. The direct costs: one line a processor, `processor,trap_us,handler_us` in microseconds,
+//! or `processor,mhz,trap_cycles,handler_cycles` in cycles of a clock of so many MHz; where both stand there cycles are taken,
+//! which microseconds are rounded from. A handler's name may stand between, `handler_pit_us`; other columns are passed over.
+//! Lines that are empty or begin with `#` are too. A field may stand in quotes, and then hold commas (RFC 4180).
 
 use csv::{Position, ReaderBuilder, StringRecord, Trim};
 
 use becalm_units::counted;
 
-use super::{Direct, Processor, RatePoint, RateSeries};
-
-/// The columns that are looked for, in this order, where no column of the handler's time is named. Tsafrir 2007 gives two:
-/// with the programmable interval timer alone, on which the published percentages rest, and with the time stamp counter.
-pub const HANDLER_COLUMNS: [&str; 2] = ["handler_us", "handler_pit_us"];
+use super::direct::direct_costs;
+use super::{Processor, RatePoint, RateSeries};
 
 /// The name and the text of a table.
 #[derive(Clone, Copy, Debug)]
@@ -37,16 +35,16 @@ pub struct TableError {
 }
 
 /// The lines of a table that hold something.
-struct CsvTable<'a> {
+pub(super) struct CsvTable<'a> {
     name: &'a str,
-    header: CsvRow,
-    rows: Vec<CsvRow>,
+    pub(super) header: CsvRow,
+    pub(super) rows: Vec<CsvRow>,
 }
 
-struct CsvRow {
+pub(super) struct CsvRow {
     /// The line on which it begins, from 1.
-    line: usize,
-    fields: StringRecord,
+    pub(super) line: usize,
+    pub(super) fields: StringRecord,
 }
 
 impl<'a> CsvTable<'a> {
@@ -71,22 +69,24 @@ impl<'a> CsvTable<'a> {
         Ok(Self { name: file.name, header, rows })
     }
 
-    fn fail(&self, line: usize, what: String) -> TableError {
+    pub(super) fn fail(&self, line: usize, what: String) -> TableError {
         TableError { file: self.name.to_owned(), line, what }
     }
 
-    fn find(&self, name: &str) -> Option<usize> {
+    pub(super) fn find(&self, name: &str) -> Option<usize> {
         self.header.fields.iter().position(|field| field == name)
     }
 
-    fn column(&self, name: &str) -> Result<usize, TableError> {
-        self.find(name).ok_or_else(|| {
-            let there: Vec<&str> = self.header.fields.iter().collect();
-            self.fail(self.header.line, format!("it has no column {name}; its columns are {}", there.join(", ")))
-        })
+    pub(super) fn column(&self, name: &str) -> Result<usize, TableError> {
+        self.find(name).ok_or_else(|| self.no_column(name))
     }
 
-    fn name_of<'r>(&self, row: &'r CsvRow, column: usize) -> Result<&'r str, TableError> {
+    pub(super) fn no_column(&self, name: &str) -> TableError {
+        let there: Vec<&str> = self.header.fields.iter().collect();
+        self.fail(self.header.line, format!("it has no column {name}; its columns are {}", there.join(", ")))
+    }
+
+    pub(super) fn name_of<'r>(&self, row: &'r CsvRow, column: usize) -> Result<&'r str, TableError> {
         match &row.fields[column] {
             "" => Err(self.fail(row.line, format!("column {} is empty", &self.header.fields[column]))),
             name => Ok(name),
@@ -94,7 +94,7 @@ impl<'a> CsvTable<'a> {
     }
 
     /// A time, which must be above 0, or may be 0 where `zero` says so.
-    fn time(&self, row: &CsvRow, column: usize, unit: &str, zero: bool) -> Result<f64, TableError> {
+    pub(super) fn time(&self, row: &CsvRow, column: usize, unit: &str, zero: bool) -> Result<f64, TableError> {
         let (text, name) = (&row.fields[column], &self.header.fields[column]);
         match text.parse::<f64>() {
             Ok(number) if number.is_finite() && (number > 0.0 || zero && number == 0.0) => Ok(number),
@@ -134,8 +134,8 @@ fn lines(file: TableFile<'_>) -> Result<Vec<CsvRow>, TableError> {
 }
 
 /// Takes the measurements of every processor of a table of times, with its direct costs from another; processors stand in
-/// the order of the first. The column of the handler's time may be named; else it is the first that there is of
-/// [`HANDLER_COLUMNS`].
+/// the order of the first. The column of the time of the handler that ran meanwhile may be named; else it is that without a name
+/// or that of `pit`, the programmable interval timer, on which the percentages of Tsafrir 2007 rest. All others are other handlers.
 ///
 /// # Errors
 /// If a table does not say what it should, with the line and the column.
@@ -164,12 +164,12 @@ pub fn read_tables(
         let at = match processors.iter().position(|known| known.name == name) {
             Some(at) => at,
             None => {
-                let known = direct_costs.iter().find(|(known, _)| known == name);
-                let (_, direct) = known.ok_or_else(|| {
+                let known = direct_costs.iter().find(|known| known.name == name);
+                let known = known.ok_or_else(|| {
                     let file = direct.name;
                     table.fail(row.line, format!("column processor: {file} has no direct cost of '{name}'"))
                 })?;
-                processors.push(Processor { name: name.to_owned(), direct: *direct, series: Vec::new() });
+                processors.push(known.clone());
                 processors.len() - 1
             }
         };
@@ -215,31 +215,10 @@ fn rates(table: &CsvTable<'_>, others: [usize; 2]) -> Result<Vec<(f64, usize)>, 
     Ok(rates)
 }
 
-fn direct_costs(table: &CsvTable<'_>, handler: Option<&str>) -> Result<Vec<(String, Direct)>, TableError> {
-    let (processor, trap) = (table.column("processor")?, table.column("trap_us")?);
-    let handler = match handler {
-        Some(name) => table.column(name)?,
-        None => match HANDLER_COLUMNS.iter().find_map(|name| table.find(name)) {
-            Some(column) => column,
-            None => table.column(HANDLER_COLUMNS[0])?,
-        },
-    };
-    let mut costs: Vec<(String, Direct)> = Vec::new();
-    for row in &table.rows {
-        let name = table.name_of(row, processor)?;
-        if costs.iter().any(|(known, _)| known == name) {
-            return Err(table.fail(row.line, format!("'{name}' has a second line")));
-        }
-        let trap_ns = table.time(row, trap, "microseconds", true)? * 1e3;
-        let handler_ns = table.time(row, handler, "microseconds", true)? * 1e3;
-        costs.push((name.to_owned(), Direct { trap_ns, handler_ns }));
-    }
-    Ok(costs)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cost::tick::Direct;
     use proptest::prelude::*;
 
     const DIRECT: &str = "processor,trap_us,handler_us\nA,1,2\n";
@@ -265,7 +244,7 @@ mod tests {
             vec![RatePoint { rate_hz: 100.0, work_ns: 10e6 }, RatePoint { rate_hz: 1_000.0, work_ns: 11e6 }],
         );
         let direct = Direct { trap_ns: 1_000.0, handler_ns: 0.0 };
-        assert_eq!(read, [Processor { name: "A".into(), direct, series: vec![series.unwrap()] }]);
+        assert_eq!(read, [Processor::new("A", direct, vec![series.unwrap()])]);
     }
 
     #[test]
@@ -356,7 +335,7 @@ mod tests {
             (
                 SORT,
                 "processor,trap_us\nA,1\n",
-                "d.csv:1: it has no column handler_us; its columns are processor, trap_us",
+                "d.csv:1: it has no column handler_us or handler_cycles; its columns are processor, trap_us",
             ),
             (
                 SORT,

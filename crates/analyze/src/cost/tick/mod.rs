@@ -11,18 +11,21 @@
 
 mod analysis;
 mod csv;
+mod direct;
 mod line;
 mod live;
+mod modes;
 mod pair;
 mod processor;
 mod rounds;
 
-pub use analysis::{Analysis, FittedPoint};
-pub use csv::{HANDLER_COLUMNS, TableError, TableFile, read_tables};
+pub use analysis::{Analysis, FittedPoint, TRIMMED};
+pub use csv::{TableError, TableFile, read_tables};
 pub use line::FittedLine;
 pub use live::{CampaignAnalysis, CampaignError, EventAtRate, HandlerRow};
+pub use modes::{Contribution, HandlerMode};
 pub use pair::RatePair;
-pub use processor::{Direct, Processor, RatePoint, RateSeries, SeriesError};
+pub use processor::{Direct, MEASURED, OtherHandler, Processor, RatePoint, RateSeries, SeriesError};
 pub use rounds::{Rounds, RoundsInterval};
 
 /// Percent of a CPU that 1,000 interrupts a second take when one costs this many nanoseconds.

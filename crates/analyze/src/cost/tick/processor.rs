@@ -5,10 +5,38 @@
 pub struct Processor {
     /// The name of the processor, as the tables give it.
     pub name: String,
-    /// What an interrupt costs directly.
+    /// What an interrupt costs directly, with the handler that ran while the work was timed.
     pub direct: Direct,
+    /// The name of that handler: `pit`, or [`MEASURED`] where nobody named it.
+    pub handler: String,
+    /// What other handlers would take in its place; none where only one was measured.
+    pub other_handlers: Vec<OtherHandler>,
     /// The time of the work by interrupt rate, one series a number of processes. At least one.
     pub series: Vec<RateSeries>,
+}
+
+/// The name of the handler that ran while the work was timed, where the measurements give it none.
+pub const MEASURED: &str = "measured";
+
+impl Processor {
+    /// Measurements with one handler.
+    #[must_use]
+    pub fn new(name: &str, direct: Direct, series: Vec<RateSeries>) -> Self {
+        Self { name: name.to_owned(), direct, handler: MEASURED.to_owned(), other_handlers: Vec::new(), series }
+    }
+}
+
+/// A handler of the same interrupt that did not run while the work was timed: the tick of the kernel with another clock.
+///
+/// Tsafrir 2007 timed the sorts with the programmable interval timer as the clock, and the handlers with that and with the time
+/// stamp counter. What an interrupt costs indirectly follows from the times, and so from the first; the other handler's time
+/// stands in its place beside the same indirect cost (table 2, figure 5).
+#[derive(Clone, PartialEq, Debug)]
+pub struct OtherHandler {
+    /// Its name, as the column of the table has it: `tsc` of `handler_tsc_us`.
+    pub name: String,
+    /// From the first to the last instruction of the handler, in nanoseconds.
+    pub handler_ns: f64,
 }
 
 /// The direct cost of an interrupt: what is spent in the kernel for it.

@@ -40,7 +40,7 @@ impl Rounds {
     /// # Panics
     /// If the rounds do not have the same numbers of processes and of rates.
     pub fn new(name: &str, direct: Direct, rounds: &[Vec<RateSeries>]) -> Result<Self, SeriesError> {
-        let analyze = |series: Vec<RateSeries>| Analysis::new(&Processor { name: name.to_owned(), direct, series });
+        let analyze = |series: Vec<RateSeries>| Analysis::new(&Processor::new(name, direct, series));
         let Some(first) = rounds.first() else { return Err(SeriesError::TooFew(0)) };
         let middle = (0..first.len()).map(|at| {
             let points = (0..first[at].points().len()).map(|point| {

@@ -59,6 +59,11 @@ impl CostArgs {
     pub fn reads(&self) -> bool {
         matches!(&self.command, CostCommand::Tick(args) if args.reads())
     }
+
+    /// Whether it writes a page of that.
+    pub fn writes_page(&self) -> bool {
+        matches!(&self.command, CostCommand::Tick(args) if args.writes_page())
+    }
 }
 
 /// Where and how the probes run.

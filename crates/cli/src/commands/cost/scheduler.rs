@@ -1,4 +1,4 @@
-//! `becalm cost scheduler`: ticks and thread switches by the number of runnable threads.
+//! `becalm cost scheduler`: ticks and switches by the number of runnable processes.
 
 use std::io::Write;
 use std::path::Path;
@@ -21,10 +21,10 @@ use crate::arguments::cpu_id;
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
 
-/// Measure ticks and thread switches as the number of runnable threads on a CPU grows
+/// Measure ticks and switches as the number of runnable processes on a CPU grows
 ///
 /// The time of a tick is that of the kernel's own record of its timer handler (needs root). The time of a switch is taken
-/// without any tracing, of threads that pass the CPU along (sched_yield). Each number is stored as soon as it is measured;
+/// without any tracing, of processes that pass the CPU along (sched_yield). Each number is stored as soon as it is measured;
 /// becalm report shows them again. With --json, becalm.cost-scheduler/1 is printed.
 #[derive(Args, Debug)]
 pub struct SchedulerArgs {
@@ -32,9 +32,13 @@ pub struct SchedulerArgs {
     #[arg(long, value_name = "CPU", value_parser = cpu_id, allow_hyphen_values = true)]
     cpu: Option<CpuId>,
 
-    /// Numbers of runnable threads
+    /// Numbers of runnable processes
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,2,4,8,16,32,64", value_parser = clap::value_parser!(u32).range(1..=1024))]
     runnable: Vec<u32>,
+
+    /// Take threads of one process, between which the kernel switches no address spaces, instead of processes
+    #[arg(long)]
+    threads: bool,
 
     /// How long each of the two measurements of a number takes, like 2s
     #[arg(long, value_name = "TIME", default_value = "2s", allow_hyphen_values = true)]
@@ -73,6 +77,7 @@ pub fn run(args: &SchedulerArgs, out: &mut dyn Write) -> Result<Exit> {
     let mut costs = SchedulerCosts {
         window_ns: args.window.get(),
         runnable: numbers.clone(),
+        processes: !args.threads,
         not_counted,
         warnings: warnings.into_iter().collect(),
         ..SchedulerCosts::default()
@@ -81,19 +86,20 @@ pub fn run(args: &SchedulerArgs, out: &mut dyn Write) -> Result<Exit> {
     let mut storing = args.output.begin(document)?;
     let bar = progress_bar();
     let mut ended = Ended::Duration;
+    let what = if args.threads { "threads" } else { "processes" };
     for (at, runnable) in numbers.iter().copied().enumerate() {
         bar.set_position((at * 100 / numbers.len()) as u64);
-        bar.set_message(format!("{runnable} runnable threads"));
+        bar.set_message(format!("{runnable} runnable {what}"));
         if signals.take().is_some() {
-            say(format_args!("interrupted before {runnable} runnable threads"));
+            say(format_args!("interrupted before {runnable} runnable {what}"));
             ended = Ended::Signal;
             break;
         }
-        let measured = match measure(root, site.cpu, runnable, args.window, &tracing, &events) {
+        let measured = match measure(root, site.cpu, runnable, args.window, (!args.threads, &tracing), &events) {
             Err(TickError::Tracefs(error)) => {
                 costs.no_trace = Some(error.to_string());
                 tracing = TraceUse::Off;
-                measure(root, site.cpu, runnable, args.window, &tracing, &events)
+                measure(root, site.cpu, runnable, args.window, (!args.threads, &tracing), &events)
             }
             measured => measured,
         };

@@ -21,7 +21,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 
 use super::{chosen_site, progress_bar, wanted};
-use crate::arguments::{cpu_id, default_path, refuse_existing};
+use crate::arguments::{added_rate, cpu_id, default_path, refuse_existing};
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
 use crate::output::{Output, emit};
@@ -40,14 +40,16 @@ use crate::rights;
 pub struct TickArgs {
     /// Analyze this instead of measuring: a table with the columns processor, processes, ms_100hz, ms_1000hz, ...; or the
     /// stored run of a campaign
-    #[arg(long, value_name = "SORT.csv|RUN", conflicts_with_all = ["cpu", "output", "resume", "quick", "rates", "copies", "rounds", "cell", "sched", "seed", "no_counters"])]
+    #[arg(long, value_name = "SORT.csv|RUN", conflicts_with_all = ["cpu", "output", "resume", "quick", "rates", "copies", "threads", "rounds", "cell", "sched", "seed", "no_counters"])]
     from: Option<PathBuf>,
 
-    /// The table of direct costs that belongs to it, with the columns processor, trap_us, handler_us
+    /// The table of direct costs that belongs to it, with the columns processor, trap_us, handler_us, or mhz, trap_cycles,
+    /// handler_cycles; other handlers as handler_NAME_us or handler_NAME_cycles
     #[arg(long, value_name = "DIRECT.csv", requires = "from")]
     direct: Option<PathBuf>,
 
-    /// The column of the table of direct costs that holds the handler's time [default: handler_us, else handler_pit_us]
+    /// The column of the table of direct costs that holds the time of the handler that ran while the work was timed [default:
+    /// handler_us or handler_cycles, else those of handler_pit]
     #[arg(long, value_name = "COLUMN", requires = "direct")]
     handler: Option<String>,
 
@@ -69,6 +71,10 @@ pub struct TickArgs {
     /// Numbers of copies of the sort that share the CPU
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,2,4,8", value_parser = clap::value_parser!(u32).range(1..=64))]
     copies: Vec<u32>,
+
+    /// Make the copies threads of one process, between which the kernel switches no address spaces; they are processes otherwise
+    #[arg(long)]
+    threads: bool,
 
     /// How often everything is measured; from two on there are intervals [default: 12]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -100,12 +106,16 @@ pub struct TickArgs {
     output: Option<PathBuf>,
 
     /// Go on with this campaign, as it was planned
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["output", "cpu", "quick", "rates", "copies", "rounds", "cell", "sched", "seed", "no_counters"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["output", "cpu", "quick", "rates", "copies", "threads", "rounds", "cell", "sched", "seed", "no_counters"])]
     resume: Option<PathBuf>,
 
     /// Print one JSON document (becalm.cost-tick/1)
     #[arg(long)]
     json: bool,
+
+    /// Write a page for a browser with the figures of --from instead; one that is there already is replaced
+    #[arg(long, value_name = "FILE", requires = "from", conflicts_with = "json")]
+    html: Option<PathBuf>,
 }
 
 impl TickArgs {
@@ -113,15 +123,10 @@ impl TickArgs {
     pub fn reads(&self) -> bool {
         self.from.is_some()
     }
-}
 
-/// A number of interrupts a second, or `idle`.
-fn added_rate(text: &str) -> Result<u32, String> {
-    let number = text.strip_suffix("Hz").unwrap_or(text);
-    match number.parse() {
-        _ if text == "idle" => Ok(0),
-        Ok(hz) if (1..=100_000).contains(&hz) => Ok(hz),
-        _ => Err(format!("'{text}' is not an interrupt rate: write idle, or a number of Hz from 1 to 100000")),
+    /// Whether it writes a page of what was measured before.
+    pub fn writes_page(&self) -> bool {
+        self.html.is_some()
     }
 }
 
@@ -130,6 +135,7 @@ fn added_rate(text: &str) -> Result<u32, String> {
 /// # Errors
 /// If a table is not what it should be, the machine does not allow the measurement, or `out` cannot be written.
 pub fn run(args: &TickArgs, out: &mut dyn Write) -> Result<Exit> {
+    let page = args.html.as_deref().map(Output::page).transpose()?;
     let report = match (&args.from, &args.direct) {
         (Some(sort), Some(direct)) => published(sort, direct, args.handler.as_deref())?,
         // A table is a file; a run is a folder, with its ending or without.
@@ -144,7 +150,7 @@ pub fn run(args: &TickArgs, out: &mut dyn Write) -> Result<Exit> {
             None => return Ok(Exit::Failed),
         },
     };
-    emit(&report, Output::new(args.json, false), out)?;
+    emit(&report, page.unwrap_or(Output::new(args.json, false)), out)?;
     Ok(Exit::Done)
 }
 
@@ -248,7 +254,17 @@ fn plan(args: &TickArgs) -> Result<CampaignPlan> {
     let rounds = args.rounds.unwrap_or(rounds);
     let sched = args.sched.to_string();
     let events = wanted(args.no_counters);
-    Ok(CampaignPlan { cpu, rates_hz, copies, rounds, sched, cell_ns: cell.get(), seed: args.seed, events })
+    Ok(CampaignPlan {
+        cpu,
+        rates_hz,
+        copies,
+        processes: !args.threads,
+        rounds,
+        sched,
+        cell_ns: cell.get(),
+        seed: args.seed,
+        events,
+    })
 }
 
 fn show(bar: &ProgressBar, progress: CampaignProgress) {
@@ -256,17 +272,4 @@ fn show(bar: &ProgressBar, progress: CampaignProgress) {
     bar.set_position((done * 100 / planned.max(1)) as u64);
     let (minutes, seconds) = (left.as_secs() / 60, left.as_secs() % 60);
     bar.set_message(format!("{done} of {planned}, {minutes}:{seconds:02} left, Ctrl-C interrupts it"));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rates_are_numbers_or_idle() {
-        assert_eq!((added_rate("idle"), added_rate("1000"), added_rate("20000Hz")), (Ok(0), Ok(1_000), Ok(20_000)));
-        for text in ["", "0", "-1", "fast", "100001", "1kHz"] {
-            assert!(added_rate(text).unwrap_err().contains("is not an interrupt rate"), "{text}");
-        }
-    }
 }

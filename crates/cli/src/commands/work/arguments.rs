@@ -8,7 +8,7 @@ use becalm_model::node::Fixed;
 use becalm_units::{Count, CpuList, Nanos, Share};
 use clap::{Args, ValueEnum};
 
-use crate::arguments::some_cpus;
+use crate::arguments::{added_rate, some_cpus};
 
 /// Do the same work again and again, and see how much longer than its own time it takes
 ///
@@ -22,9 +22,10 @@ use crate::arguments::some_cpus;
 #[derive(Args, Debug)]
 pub struct WorkArgs {
     /// What the loop does: empty (a volatile counter), sum, fibonacci, counter (readings), call, lcg, add, mul, div (512
-    /// instructions of that kind a pass), sort (introsort over half of the L2 cache), stream (memory) [default: empty]
-    #[arg(long, value_name = "BODY")]
-    pub body: Option<Body>,
+    /// instructions of that kind a pass), sort (introsort over half of the L2 cache), stream (memory); of several, like
+    /// empty,sum,call, one run each, stored in RUN-empty, RUN-sum, ..., and compared [default: empty]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub body: Vec<Body>,
 
     /// How long a sample takes, like 100us, 1ms, 1s [default: 1ms]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
@@ -56,6 +57,12 @@ pub struct WorkArgs {
         value_parser = clap::value_parser!(u32).range(1..=256))]
     pub copies: Vec<u32>,
 
+    /// Timer interrupts a second to add to those of the CPUs; idle adds none. Of several, like idle,1000,10000, one run of the same
+    /// work each, stored in RUN-idle, RUN-1000hz, ..., and compared. Needs perf events of a whole CPU
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "idle", value_parser = added_rate,
+        allow_hyphen_values = true)]
+    pub rates: Vec<u32>,
+
     /// The scheduling class of the loops: other, batch, fifo:PRIORITY, rr:PRIORITY
     #[arg(long, value_name = "CLASS", default_value = "other")]
     pub sched: Policy,
@@ -74,7 +81,7 @@ pub struct WorkArgs {
 
     /// Go on with a run that was interrupted or killed, with the work that it did, up to the number of samples that was
     /// asked for (or --samples)
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["output", "body", "grain", "fixed", "cpus", "copies", "baseline"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["output", "body", "grain", "fixed", "cpus", "copies", "rates", "baseline"])]
     pub resume: Option<PathBuf>,
 
     /// Hold the samples against those of this run, of the same work on a quieter CPU, kernel or machine

@@ -37,10 +37,15 @@ pub struct CampaignPart {
 impl CampaignPart {
     /// The work that the loops are to do.
     pub fn work(&self) -> Option<&WorkPlan> {
-        match &self.plan.task {
-            LoopTask::Work(work) => Some(work),
-            LoopTask::Watch(_) => None,
-        }
+        work_of(&self.plan)
+    }
+}
+
+/// The work of a plan, if it is one of work.
+pub fn work_of(plan: &RecordPlan) -> Option<&WorkPlan> {
+    match &plan.task {
+        LoopTask::Work(work) => Some(work),
+        LoopTask::Watch(_) => None,
     }
 }
 
@@ -115,17 +120,18 @@ pub fn parts(args: &WorkArgs, resumed: Option<&Resumed>, root: &Path) -> Result<
     plan.limit_trace_buffers();
     let path = args.output.clone().unwrap_or_else(|| default_path(root));
     let mut parts = Vec::new();
-    for copies in &args.copies {
-        let path = if args.copies.len() == 1 { path.clone() } else { numbered(&path, *copies) };
+    for kind in PartKind::all(args) {
+        let path = kind.path(args, &path);
         refuse_existing(&path)?;
         let samples = args.samples.or((args.maiv.is_none() && args.duration.is_none()).then_some(SAMPLES));
         let work = WorkPlan {
-            body: args.body.unwrap_or(Body::Empty),
+            body: kind.body,
             grain,
             fixed: args.fixed.map_or(Fixed::Work, Fixed::from),
             samples,
             maiv: args.maiv.map(|share| share.ratio()),
-            copies: *copies,
+            copies: kind.copies,
+            added_hz: kind.added_hz,
             counters: counters(args),
             iterations: BTreeMap::new(),
         };
@@ -213,6 +219,7 @@ fn left_of(args: &WorkArgs, run: &Resumed) -> Result<WorkPlan> {
         samples,
         maiv: args.maiv.map(|share| share.ratio()),
         copies: run.work.copies,
+        added_hz: run.work.added_hz,
         counters: counters(args),
         iterations: run.work.loops.iter().map(|of| (of.cpu, of.iterations)).collect(),
     })
@@ -224,14 +231,57 @@ fn last_cpu() -> Result<CpuList> {
     Ok(allowed.iter().last().into_iter().collect())
 }
 
+/// What tells the runs of one command apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct PartKind {
+    body: Body,
+    copies: u32,
+    added_hz: u32,
+}
+
+impl PartKind {
+    /// The runs that the arguments ask for: bodies in their order, then copies in theirs, then rising rates.
+    fn all(args: &WorkArgs) -> Vec<Self> {
+        let mut bodies: Vec<Body> = Vec::new();
+        for body in if args.body.is_empty() { &[Body::Empty][..] } else { &args.body } {
+            if !bodies.contains(body) {
+                bodies.push(*body);
+            }
+        }
+        let mut rates = args.rates.clone();
+        rates.sort_unstable();
+        rates.dedup();
+        let of_body = |body: Body| {
+            let of_copies = |copies: &u32| {
+                let copies = *copies;
+                rates.iter().map(move |added_hz| Self { body, copies, added_hz: *added_hz }).collect::<Vec<_>>()
+            };
+            args.copies.iter().flat_map(of_copies).collect::<Vec<_>>()
+        };
+        bodies.into_iter().flat_map(of_body).collect()
+    }
+
+    /// Where this run is stored: what several runs differ by stands before the ending of the name.
+    fn path(self, args: &WorkArgs, path: &Path) -> PathBuf {
+        let several = |list: usize, name: String| (list > 1).then_some(name);
+        let rate = if self.added_hz == 0 { "idle".to_owned() } else { format!("{}hz", self.added_hz) };
+        let names = [
+            several(args.body.len(), self.body.name().to_owned()),
+            several(args.copies.len(), self.copies.to_string()),
+            several(args.rates.len(), rate),
+        ];
+        names.into_iter().flatten().fold(path.to_owned(), |path, name| named(&path, &name))
+    }
+}
+
 /// The path of one of several runs: `RUN-4.becalm` for `RUN.becalm`.
-fn numbered(path: &Path, copies: u32) -> PathBuf {
+fn named(path: &Path, of: &str) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let (stem, ending) = match name.strip_suffix(".becalm") {
         Some(stem) => (stem, ".becalm"),
         None => (name.as_ref(), ""),
     };
-    path.with_file_name(format!("{stem}-{copies}{ending}"))
+    path.with_file_name(format!("{stem}-{of}{ending}"))
 }
 
 /// The progress on the terminal, if there is one.
@@ -264,7 +314,26 @@ mod tests {
 
     #[test]
     fn runs_of_copies_are_numbered_before_the_ending() {
-        assert_eq!(numbered(Path::new("a/quiet.becalm"), 4), Path::new("a/quiet-4.becalm"));
-        assert_eq!(numbered(Path::new("quiet"), 8), Path::new("quiet-8"));
+        assert_eq!(named(Path::new("a/quiet.becalm"), "4"), Path::new("a/quiet-4.becalm"));
+        assert_eq!(named(Path::new("quiet"), "8"), Path::new("quiet-8"));
+    }
+
+    #[test]
+    fn runs_are_named_after_what_they_differ_by() {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            args: WorkArgs,
+        }
+        let names = |line: &str| -> Vec<String> {
+            let Line { args } = clap::Parser::parse_from(["work"].into_iter().chain(line.split_whitespace()));
+            let path = |kind: PartKind| kind.path(&args, Path::new("r.becalm")).display().to_string();
+            PartKind::all(&args).into_iter().map(path).collect()
+        };
+        assert_eq!(names(""), ["r.becalm"]);
+        assert_eq!(names("--body sum --rates 1000"), ["r.becalm"]);
+        assert_eq!(names("--rates 5000,idle --body call"), ["r-idle.becalm", "r-5000hz.becalm"]);
+        let several = ["r-sum-1.becalm", "r-sum-2.becalm", "r-call-1.becalm", "r-call-2.becalm"];
+        assert_eq!(names("--body sum,call,sum --copies 1,2"), several);
     }
 }

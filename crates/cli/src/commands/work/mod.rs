@@ -2,6 +2,7 @@
 
 mod arguments;
 mod campaign;
+mod interrupts;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -11,17 +12,19 @@ use anyhow::{Context, Result};
 use becalm_analyze::summary::Selection;
 use becalm_analyze::work::{WorkError, summarize_work};
 use becalm_bundle::{Bundle, HeldFolder};
-use becalm_model::node::{Ended, NodeDoc};
+use becalm_measure::LoopTask;
+use becalm_model::node::{Ended, NodeDoc, WorkDoc};
 use becalm_record::{Failure, SampleStore, Session};
 use becalm_report::WorkReport;
 
 pub use self::arguments::WorkArgs;
 use self::campaign::CampaignPart;
+use self::interrupts::AddedInterrupts;
 use crate::exit::Exit;
 use crate::messages::say;
 use crate::output::{Output, emit};
 
-/// Works, stores, reports; once for each number of copies.
+/// Works, stores, reports; once for each body, number of copies and rate of added interrupts.
 ///
 /// # Errors
 /// If the arguments cannot be meant, or a run fails.
@@ -36,11 +39,15 @@ pub fn run(args: &WorkArgs, out: &mut dyn Write) -> Result<Exit> {
     }
     campaign::leave_rights(&mut parts, baseline.is_some())?;
     let session = Session::begin(root, !args.no_sources).context("cannot block signals")?;
+    interrupts::check_rates(root, &args.rates)?;
     let mut stored = Vec::new();
+    let mut done = DoneParts::default();
     let mut interrupted = false;
-    for part in parts {
+    for mut part in parts {
         let path = part.path.clone();
+        done.calibrate(&mut part);
         let (node, held) = measure(args, part, resumed.as_ref(), &session)?;
+        done.remember(&node);
         if !args.quiet {
             say(format_args!("stored in {}", path.display()));
         }
@@ -90,6 +97,25 @@ pub fn run(args: &WorkArgs, out: &mut dyn Write) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// The work of the runs that are done: those at other interrupt rates do the same.
+#[derive(Default)]
+struct DoneParts(Vec<WorkDoc>);
+
+impl DoneParts {
+    /// Has a run do as many iterations a sample as an earlier one that differs only by the rate, so that samples compare.
+    fn calibrate(&self, part: &mut CampaignPart) {
+        let LoopTask::Work(work) = &mut part.plan.task else { return };
+        let same = |doc: &&WorkDoc| doc.body == work.body.name() && doc.copies == work.copies;
+        if let Some(doc) = self.0.iter().find(same) {
+            work.iterations = doc.loops.iter().map(|of| (of.cpu, of.iterations)).collect();
+        }
+    }
+
+    fn remember(&mut self, node: &NodeDoc) {
+        self.0.extend(node.settings.work.clone());
+    }
+}
+
 /// One run, from the start to its bundle.
 fn measure(
     args: &WorkArgs,
@@ -103,7 +129,13 @@ fn measure(
         Some(run) => SampleStore::resume(&path, run.doc.clone()),
         None => SampleStore::new(&path),
     };
+    let root = plan.root.clone();
+    let added_hz = campaign::work_of(&plan).map_or(0, |work| work.added_hz);
+    let added = AddedInterrupts::begin(&root, plan.cpus.as_ref(), added_hz)?;
     let recorded = session.record(plan, store, &mut |progress| campaign::show(&bar, progress));
+    if let Some(added) = added {
+        added.end(&root);
+    }
     bar.finish_and_clear();
     let mut recorded = match recorded {
         Ok(recorded) => recorded,

@@ -8,12 +8,16 @@ use becalm_linux::clock::Counter;
 use becalm_linux::probe::clocks::{self, ClockId};
 use becalm_linux::probe::{SyscallCount, getpid};
 use becalm_linux::procfs::cpuinfo::CpuInfo;
-use becalm_model::cost::{BY_SYSCALL, ClockCosts, ClockWayDoc, CostSamples, CrossDoc, ProbeSamples, ReadBy};
+use becalm_model::cost::{
+    BY_SYSCALL, ClockCosts, ClockWayDoc, CostSamples, CrossDoc, ProbeSamples, ReadBy, SuccessiveDoc,
+};
 use becalm_stats::median_high;
 
+mod successive;
 mod time_way;
 mod turns;
 
+use self::successive::successive;
 use self::time_way::{OverReading, TimeWay};
 use self::turns::{Turns, turns};
 use super::bench::{Bench, CostProgress, ForCounter, run_at, undisturbed};
@@ -56,8 +60,8 @@ type Way = (ClockWayDoc, Vec<Vec<i64>>, Option<Vec<Vec<i64>>>);
 /// # Errors
 /// If the CPU cannot be used, or no counter runs.
 pub fn clocks(site: &Site, progress: &mut CostProgress<'_>) -> Result<(ClockCosts, CostSamples), CostError> {
-    let (instrument, (ways, not_counted)) = run_at(site, ClockReadings(progress))?;
-    let mut costs = ClockCosts { instrument: Some(instrument), not_counted, clocks: Vec::new() };
+    let (instrument, ReadWays { ways, not_counted, successive }) = run_at(site, ClockReadings(progress))?;
+    let mut costs = ClockCosts { instrument: Some(instrument), not_counted, clocks: Vec::new(), successive };
     let mut samples = CostSamples::new();
     for (way, rounds, by_syscall) in ways {
         samples.extend(by_syscall.map(|rounds| (format!("{}{BY_SYSCALL}", way.name), rounds)));
@@ -67,11 +71,19 @@ pub fn clocks(site: &Site, progress: &mut CostProgress<'_>) -> Result<(ClockCost
     Ok((costs, samples))
 }
 
+/// The ways to read the time, measured.
+struct ReadWays {
+    ways: Vec<Way>,
+    /// Why system calls could not be counted, where they were told by their time.
+    not_counted: Option<String>,
+    /// Readings of the measuring counter back to back; `None` where a signal came before.
+    successive: Option<SuccessiveDoc>,
+}
+
 struct ClockReadings<'a, 'b>(&'a mut CostProgress<'b>);
 
 impl ForCounter for ClockReadings<'_, '_> {
-    /// The ways, and why system calls could not be counted, where they were told by their time.
-    type Out = (Vec<Way>, Option<String>);
+    type Out = ReadWays;
 
     fn run<C: Counter>(self, bench: &Bench<C>) -> Self::Out {
         let root = bench.site.root();
@@ -90,7 +102,9 @@ impl ForCounter for ClockReadings<'_, '_> {
             }
             measured.push(measure(bench, *way, counts.as_ref().map(|counts| counts[at]), trap));
         }
-        (measured, not_counted)
+        let all = measured.len() == ways.len();
+        let successive = all.then(|| successive::<C>(bench.rate.tick_ns() * 1_000.0));
+        ReadWays { ways: measured, not_counted, successive }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Copies of the same work that share a CPU, and the time until a given number of pieces is done.
+//! Copies of the same work, processes or threads, that share a CPU, and the time until a given number of pieces is done.
 //!
 //! All copies take their pieces from one store until it is empty. The CPU works until the last piece is done, whatever
 //! the scheduler lets run, so that elapsed time / pieces is the time of a piece, interrupts included: the combined
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use becalm_linux::clock::{Counter, MonotonicRaw};
-use becalm_linux::placed::{Thread, Waiting};
+use becalm_linux::placed::{Processes, SharedWords, Thread, Turn, Waiting};
 use becalm_linux::sched::Policy;
 use becalm_model::cost::TimedDoc;
 use becalm_units::CpuId;
@@ -31,6 +31,8 @@ pub struct SortJob<'a> {
     pub policy: Policy,
     /// How many copies do the work; at least 1.
     pub copies: u32,
+    /// Whether the copies are processes, between which the kernel switches address spaces, as between programs; else they are threads.
+    pub processes: bool,
     /// The kind of work that the copies do.
     pub body: Body,
     /// Iterations of the body that make a piece.
@@ -39,12 +41,52 @@ pub struct SortJob<'a> {
     pub pieces: u64,
 }
 
-/// Does the work, in new threads, and times it from the first copy's start to the last one's end. The window of the
+/// Does the work, in new processes or threads, and times it from the first copy's start to the last one's end. The window of the
 /// interrupts is a little longer. Times below the clock's step count as one nanosecond.
 ///
 /// # Errors
 /// If a thread cannot be had or placed, or the interrupts cannot be counted.
 pub fn time_work(job: SortJob<'_>) -> Result<TimedDoc, TickError> {
+    if job.processes { in_processes(job) } else { in_threads(job) }
+}
+
+/// Of each process: when it began, and when it ended.
+const WORDS: usize = 2;
+
+fn in_processes(job: SortJob<'_>) -> Result<TimedDoc, TickError> {
+    // Each process has a copy of it from its first use on, when it prepares itself.
+    let mut work = Work::new(job.body, job.root, job.cpu)?;
+    let body = |turn: Turn, shared: SharedWords<'_>| match turn {
+        Turn::Prepare => {
+            std::hint::black_box(work.run::<MonotonicRaw>(1));
+        }
+        Turn::Run => {
+            shared.own[0].store(MonotonicRaw::read(), Ordering::Relaxed);
+            while shared.common.fetch_add(1, Ordering::Relaxed) < job.pieces {
+                std::hint::black_box(work.run::<MonotonicRaw>(job.iterations));
+            }
+            shared.own[1].store(MonotonicRaw::read(), Ordering::Relaxed);
+        }
+    };
+    let mut processes = Processes::prepare(&job.thread(), job.copies.max(1), WORDS, body)?;
+    let before = (timer_interrupts(job.root, job.interrupted)?, MonotonicRaw::read());
+    processes.start()?;
+    processes.join()?;
+    let after = (timer_interrupts(job.root, job.interrupted)?, MonotonicRaw::read());
+    let processes = &processes;
+    let times = |word: usize| {
+        let of = move |number| processes.words(number)[word].load(Ordering::Relaxed);
+        (0..processes.len()).map(of)
+    };
+    let (first, last) = (times(0).min().unwrap_or(before.1), times(1).max().unwrap_or(after.1));
+    Ok(TimedDoc {
+        elapsed_ns: (last.saturating_sub(first) as i64).max(1),
+        interrupts: after.0.saturating_sub(before.0),
+        window_ns: ((after.1 - before.1) as i64).max(1),
+    })
+}
+
+fn in_threads(job: SortJob<'_>) -> Result<TimedDoc, TickError> {
     let left = AtomicI64::new(i64::try_from(job.pieces).unwrap_or(i64::MAX));
     std::thread::scope(|scope| {
         let mut copies = Vec::new();
@@ -101,7 +143,7 @@ mod tests {
 
     use super::*;
 
-    fn job(cpu: CpuId, copies: u32, pieces: u64) -> SortJob<'static> {
+    fn job(cpu: CpuId, copies: u32, processes: bool, pieces: u64) -> SortJob<'static> {
         let root = Path::new("/");
         SortJob {
             root,
@@ -109,6 +151,7 @@ mod tests {
             interrupted: cpu,
             policy: Policy::Other,
             copies,
+            processes,
             body: Body::Sum,
             iterations: 200_000,
             pieces,
@@ -119,19 +162,22 @@ mod tests {
     fn twice_the_pieces_take_about_twice_the_time() {
         let cpu = sched::current_cpu().unwrap();
         // Others compete for the CPU in a test run, so of several attempts one must come close.
-        let ratio = |copies| {
-            let time = |pieces| time_work(job(cpu, copies, pieces)).unwrap().elapsed_ns as f64;
+        let ratio = |copies, processes| {
+            let time = |pieces| time_work(job(cpu, copies, processes, pieces)).unwrap().elapsed_ns as f64;
             time(400) / time(200)
         };
-        for copies in [1, 3] {
-            let close = (0..20).any(|_| (1.8..2.2).contains(&ratio(copies)));
-            assert!(close, "with {copies} copies");
+        for (copies, processes) in [(1, false), (3, false), (1, true), (3, true)] {
+            let close = (0..20).any(|_| (1.8..2.2).contains(&ratio(copies, processes)));
+            assert!(close, "with {copies} copies, processes: {processes}");
         }
     }
 
     #[test]
     fn a_cpu_that_does_not_exist_is_an_error_and_leaves_no_thread_waiting() {
-        let error = time_work(SortJob { interrupted: CpuId::new(0), ..job(CpuId::new(4_000), 2, 10) }).unwrap_err();
-        assert!(matches!(error, TickError::Sched(_)), "{error}");
+        for processes in [false, true] {
+            let job = job(CpuId::new(4_000), 2, processes, 10);
+            let error = time_work(SortJob { interrupted: CpuId::new(0), ..job }).unwrap_err();
+            assert!(error.to_string().starts_with("cannot run on CPU 4000"), "{error}");
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::io;
 use becalm_linux::file::FileError;
 use becalm_linux::ftrace::{DecodeError, TracefsError};
 use becalm_linux::perf::{CountersError, PerfError};
+use becalm_linux::placed::ProcessesError;
 use becalm_linux::sched::{ParsePolicyError, SchedError};
 use becalm_units::CpuId;
 
@@ -23,6 +24,9 @@ pub enum TickError {
     /// A thread cannot be placed.
     #[error(transparent)]
     Sched(#[from] SchedError),
+    /// Copies cannot be processes.
+    #[error(transparent)]
+    Processes(#[from] ProcessesError),
     /// The perf event that causes the interrupts failed.
     #[error(transparent)]
     Perf(#[from] PerfError),

@@ -89,7 +89,17 @@ mod tests {
         let cpu = sched::current_cpu().unwrap();
         let root = Path::new("/");
         let (body, policy) = (Body::Sum, Policy::Other);
-        let job = SortJob { root, cpu, interrupted: cpu, policy, copies: 1, body, iterations: 200_000, pieces: 50 };
+        let job = SortJob {
+            root,
+            cpu,
+            interrupted: cpu,
+            policy,
+            copies: 1,
+            processes: false,
+            body,
+            iterations: 200_000,
+            pieces: 50,
+        };
         let (CountedDoc { counts, .. }, window) = count(job, &wanted).unwrap();
         let window_ns = window.get();
         let clock =

@@ -1,6 +1,6 @@
 //! The figures of a tick's cost, each with its name, title and unit.
 
-use becalm_analyze::cost::tick::{EventAtRate, FittedPoint, HandlerRow, RatePair};
+use becalm_analyze::cost::tick::{Contribution, EventAtRate, FittedPoint, HandlerMode, HandlerRow, RatePair};
 
 use super::TickRow;
 use crate::Value;
@@ -33,7 +33,17 @@ pub(super) const PROCESSOR: &[Field<TickRow>] = &[
         title: "high",
         get: |row| or_missing(row.indirect.map(|bounds| bounds.high), Value::Points),
     },
+    Field {
+        name: "indirect_trimmed_percent",
+        title: "trimmed",
+        get: |row| Value::Points(row.analysis.indirect_trimmed_percent),
+    },
     Field { name: "sum_percent", title: "sum", get: |row| Value::Points(row.analysis.sum_percent()) },
+    Field {
+        name: "sum_trimmed_percent",
+        title: "trimmed sum",
+        get: |row| Value::Points(row.analysis.sum_trimmed_percent()),
+    },
     Field {
         name: "sum_percent_low",
         title: "low",
@@ -64,6 +74,49 @@ pub(super) const PROCESSOR: &[Field<TickRow>] = &[
     },
 ];
 
+const MODE_NAME: Title = Title::new("mode", "handler");
+
+/// What an interrupt costs on a processor with one of its handlers.
+pub(super) struct ModeRow {
+    /// The name of the processor.
+    pub processor: String,
+    /// The cost with the handler.
+    pub mode: HandlerMode,
+}
+
+/// The figures of a handler. Percentages are of a CPU, per 1,000 interrupts a second.
+pub(super) const MODE: &[Field<ModeRow>] = &[
+    MODE_NAME.field(|row| Value::Text(row.mode.mode.clone())),
+    Field { name: "trap_percent", title: "trap", get: |row| Value::Points(row.mode.trap_percent) },
+    Field { name: "handler_percent", title: "its time", get: |row| Value::Points(row.mode.handler_percent) },
+    Field { name: "indirect_percent", title: "indirect", get: |row| Value::Points(row.mode.indirect_percent) },
+    Field { name: "sum_percent", title: "sum", get: |row| Value::Points(row.mode.sum_percent()) },
+    Field {
+        name: "indirect_trimmed_percent",
+        title: "trimmed",
+        get: |row| Value::Points(row.mode.indirect_trimmed_percent),
+    },
+    Field {
+        name: "sum_trimmed_percent",
+        title: "trimmed sum",
+        get: |row| Value::Points(row.mode.sum_trimmed_percent()),
+    },
+];
+
+/// The name of the processor, which in the document stands around its handlers.
+pub(super) const MODE_OF: Field<ModeRow> =
+    Field { name: "name", title: "processor", get: |row| Value::Text(row.processor.clone()) };
+
+/// What the parts of an interrupt take at a rate.
+pub(super) const CONTRIBUTION: &[Field<Contribution>] = &[
+    MODE_NAME.field(|row| Value::Text(row.mode.clone())),
+    INTERRUPTS_HZ.field(|row| Value::Rate(row.rate_hz)),
+    Field { name: "trap_ratio", title: "trap", get: |row| Value::Ratio(row.trap_ratio) },
+    Field { name: "handler_ratio", title: "its time", get: |row| Value::Ratio(row.handler_ratio) },
+    Field { name: "indirect_ratio", title: "indirect", get: |row| Value::Ratio(row.indirect_ratio) },
+    Field { name: "total_ratio", title: "together", get: |row| Value::Ratio(row.total_ratio()) },
+];
+
 /// The figures of a pair of rates.
 pub(super) const PAIR: &[Field<RatePair>] = &[
     PROCESSES.field(|row| Value::Count(row.processes.into())),
@@ -88,6 +141,7 @@ pub(super) const COMPARISON: &[Field<FittedPoint>] = &[
     Field { name: "observed_ns", title: "observed", get: |row| Value::time(row.observed_ns) },
     Field { name: "predicted_ns", title: "predicted", get: |row| or_missing(row.predicted_ns, Value::time) },
     Field { name: "tickless_ns", title: "tickless", get: |row| or_missing(row.tickless_ns, Value::time) },
+    Field { name: "overhead_ratio", title: "lost", get: |row| or_missing(row.overhead_ratio(), Value::Ratio) },
     Field { name: "residual_ratio", title: "residual", get: |row| or_missing(row.residual_ratio(), Value::Ratio) },
 ];
 

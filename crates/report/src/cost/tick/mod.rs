@@ -1,19 +1,23 @@
-//! The cost of timer interrupts: `becalm.cost-tick/1`, and its tables and panels for a terminal.
+//! The cost of timer interrupts: `becalm.cost-tick/1`, and its tables and panels for a terminal, and as a
+//! page.
 
+mod charts;
 mod figures;
+mod html;
 mod panel;
 mod text;
 
 use std::io;
 
-use becalm_analyze::cost::tick::{Analysis, CampaignAnalysis, RoundsInterval};
+use becalm_analyze::cost::tick::{Analysis, CampaignAnalysis, Contribution, RoundsInterval};
 use becalm_model::cost::tick::Campaign;
 use serde::Serialize;
 
 use crate::form::field::Object;
 use crate::form::sheet::Sheet;
+use crate::html::Page;
 use crate::report::Report;
-use figures::{COMPARISON, EVENT, HANDLER, PAIR, PROCESSOR};
+use figures::{COMPARISON, CONTRIBUTION, EVENT, HANDLER, MODE, ModeRow, PAIR, PROCESSOR};
 
 /// What a timer interrupt costs on one processor.
 #[derive(Clone, PartialEq, Debug)]
@@ -65,6 +69,10 @@ impl Report for TickReport {
     fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
         text::render(self, out)
     }
+
+    fn page(&self, program: &str) -> Option<Page> {
+        Some(html::page(self, program))
+    }
 }
 
 #[derive(Serialize)]
@@ -77,8 +85,23 @@ struct TickDocument<'a> {
 struct ProcessorDoc {
     #[serde(flatten)]
     figures: Object,
+    /// What an interrupt costs with each handler, that which ran meanwhile first.
+    modes: Vec<Object>,
+    /// What its parts take at each rate, by handler.
+    contributions: Vec<Object>,
     results: Vec<Object>,
     model: Vec<Object>,
+}
+
+/// What the parts of an interrupt take at each rate: with the handler that ran meanwhile, and then with each other one.
+fn contributions(analysis: &Analysis) -> Vec<Contribution> {
+    let rates = analysis.rates_hz();
+    analysis.modes().iter().flat_map(|mode| rates.iter().map(|rate_hz| mode.at(*rate_hz))).collect()
+}
+
+/// The costs with each handler.
+fn modes(analysis: &Analysis) -> Vec<ModeRow> {
+    analysis.modes().into_iter().map(|mode| ModeRow { processor: analysis.name.clone(), mode }).collect()
 }
 
 #[derive(Serialize)]
@@ -88,6 +111,8 @@ struct CampaignDoc<'a> {
     hypervisor: Option<&'a str>,
     cpu: u32,
     sched: &'a str,
+    /// Whether the copies were processes; threads otherwise.
+    processes: bool,
     seed: u64,
     rounds: u32,
     rounds_complete: usize,
@@ -111,6 +136,8 @@ fn document(report: &TickReport) -> TickDocument<'_> {
         let TickRow { analysis, .. }: &TickRow = row;
         ProcessorDoc {
             figures: Object::new(PROCESSOR, row),
+            modes: modes(analysis).iter().map(|row| Object::new(MODE, row)).collect(),
+            contributions: contributions(analysis).iter().map(|row| Object::new(CONTRIBUTION, row)).collect(),
             results: analysis.pairs.iter().map(|pair| Object::new(PAIR, pair)).collect(),
             model: analysis.comparisons.iter().map(|row| Object::new(COMPARISON, row)).collect(),
         }
@@ -121,6 +148,7 @@ fn document(report: &TickReport) -> TickDocument<'_> {
         hypervisor: campaign.machine.hypervisor.as_deref(),
         cpu: campaign.plan.cpu.get(),
         sched: &campaign.plan.sched,
+        processes: campaign.plan.processes,
         seed: campaign.plan.seed,
         rounds: campaign.plan.rounds,
         rounds_complete: live.rounds.count,

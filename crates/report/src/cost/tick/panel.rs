@@ -18,22 +18,47 @@ fn mark(processes: u32) -> char {
     char::from_digit(processes, 10).unwrap_or('+')
 }
 
+/// What a panel shows of each pair.
+pub(super) struct Panel {
+    /// The value of a pair; `None` where it has none, and no mark.
+    value: fn(&RatePair) -> Option<f64>,
+    /// Which value is marked with a dot, and its name.
+    middle: (&'static str, f64),
+    /// How many digits the ends of the axis have behind the point.
+    digits: usize,
+}
+
+impl Panel {
+    /// The indirect costs, in percent per 1,000 interrupts a second, with their mean.
+    pub(super) fn of_costs(mean_percent: f64) -> Self {
+        Self { value: |pair| Some(pair.indirect_percent()), middle: ("mean", mean_percent), digits: 3 }
+    }
+
+    /// The indirect costs as shares of what was lost, in percent, with their median: figure 4 of the paper.
+    pub(super) fn of_shares(median_percent: f64) -> Self {
+        let value = |pair: &RatePair| pair.indirect_share().map(|share| share * 100.0);
+        Self { value, middle: ("median", median_percent), digits: 1 }
+    }
+}
+
 /// Draws one line a pair of rates. Draws nothing if there are no pairs, or their values do not differ.
-pub(super) fn draw(pairs: &[RatePair], mean_percent: f64, out: &mut Sheet<'_>) -> io::Result<()> {
-    let values = pairs.iter().map(RatePair::indirect_percent);
+pub(super) fn draw(pairs: &[RatePair], panel: Panel, out: &mut Sheet<'_>) -> io::Result<()> {
+    let values = pairs.iter().filter_map(panel.value);
     let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)));
     let spread = high - low;
     if spread.is_nan() || spread <= 0.0 || !spread.is_finite() {
         return Ok(());
     }
-    let column = |percent: f64| ((percent - low) / spread * (WIDTH - 1) as f64).round() as usize;
+    let column = |value: f64| ((value - low) / spread * (WIDTH - 1) as f64).round() as usize;
+    let (name, middle) = panel.middle;
     let count = pairs.iter().filter(|pair| pair.processes == pairs[0].processes).count();
     // Each number of processes has the same pairs in the same order.
     for at in 0..count {
         let mut cells = [' '; WIDTH];
-        cells[column(mean_percent).min(WIDTH - 1)] = '\u{b7}';
+        cells[column(middle).min(WIDTH - 1)] = '\u{b7}';
         for pair in pairs.iter().skip(at).step_by(count) {
-            let cell = &mut cells[column(pair.indirect_percent())];
+            let Some(value) = (panel.value)(pair) else { continue };
+            let cell = &mut cells[column(value)];
             *cell = if *cell == ' ' || *cell == '\u{b7}' { mark(pair.processes) } else { SEVERAL };
         }
         let name = format!("{} to {}/s", rate(pairs[at].low_hz), rate(pairs[at].high_hz));
@@ -41,8 +66,9 @@ pub(super) fn draw(pairs: &[RatePair], mean_percent: f64, out: &mut Sheet<'_>) -
         writeln!(out, "  {name:>18} \u{2502}{}", cells.trim_end())?;
     }
     writeln!(out, "  {:>18} \u{2514}{}", "", "\u{2500}".repeat(WIDTH))?;
-    let (left, right) = (format!("{low:.3}"), format!("{high:.3}"));
-    let middle = format!("mean \u{b7} {mean_percent:.3}");
+    let digits = panel.digits;
+    let (left, right) = (format!("{low:.digits$}"), format!("{high:.digits$}"));
+    let middle = format!("{name} \u{b7} {middle:.digits$}");
     let room = WIDTH - left.len() - right.len();
     writeln!(out, "  {:>18}  {left}{middle:^room$}{right}", "")
 }
@@ -66,7 +92,7 @@ mod tests {
 
     fn drawn(pairs: &[RatePair], mean: f64) -> String {
         let mut out = Vec::new();
-        draw(pairs, mean, &mut Sheet::new(&mut out, Form::default())).unwrap();
+        draw(pairs, Panel::of_costs(mean), &mut Sheet::new(&mut out, Form::default())).unwrap();
         String::from_utf8(out).unwrap()
     }
 

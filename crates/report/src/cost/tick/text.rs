@@ -5,10 +5,10 @@ use std::io::{self, Write};
 use becalm_analyze::cost::tick::{Analysis, CampaignAnalysis};
 use becalm_model::cost::tick::Campaign;
 
-use super::figures::{EVENT, HANDLER, PROCESSOR, RATE, by_rate};
-use super::{TickReport, panel};
+use super::figures::{CONTRIBUTION, EVENT, HANDLER, MODE, MODE_OF, ModeRow, PROCESSOR, RATE, by_rate};
+use super::{TickReport, contributions, modes, panel, panel::Panel};
 use crate::cost::events;
-use crate::form::field::columns;
+use crate::form::field::{Field, columns};
 use crate::form::paragraph::paragraph;
 use crate::form::plot::{self, Curve};
 use crate::form::sheet::Sheet;
@@ -26,7 +26,7 @@ pub(super) fn render(report: &TickReport, out: &mut Sheet<'_>) -> io::Result<()>
     if with_rounds {
         names.extend(["indirect_percent_low", "indirect_percent_high"]);
     }
-    names.push("sum_percent");
+    names.extend(["indirect_trimmed_percent", "sum_percent"]);
     if with_rounds {
         names.extend(["sum_percent_low", "sum_percent_high"]);
     }
@@ -35,6 +35,7 @@ pub(super) fn render(report: &TickReport, out: &mut Sheet<'_>) -> io::Result<()>
     let mut table = Table::new(&fields);
     report.rows.iter().for_each(|row| table.row(&fields, row));
     table.print(out)?;
+    handlers_in_its_place(report, out)?;
     writeln!(out)?;
     writeln!(out, "How well overhead = interrupts x cost explains the times")?;
     let fields = columns(PROCESSOR, &["name", "r2_ratio", "residual_max_ratio", "line_percent", "line_r2_ratio"]);
@@ -52,11 +53,30 @@ pub(super) fn render(report: &TickReport, out: &mut Sheet<'_>) -> io::Result<()>
     Ok(())
 }
 
+/// The costs with each handler, where a table gives several.
+fn handlers_in_its_place(report: &TickReport, out: &mut Sheet<'_>) -> io::Result<()> {
+    let several = report.rows.iter().filter(|row| !row.analysis.other_handlers.is_empty());
+    let rows: Vec<ModeRow> = several.flat_map(|row| modes(&row.analysis)).collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    let title =
+        "The same with each handler: times are those with the first one, and the indirect cost follows from them";
+    paragraph(out, "", title)?;
+    let names = ["mode", "trap_percent", "handler_percent", "indirect_percent", "sum_percent", "sum_trimmed_percent"];
+    let mut fields = columns(MODE, &names);
+    fields.insert(0, &MODE_OF);
+    let mut table = Table::new(&fields);
+    rows.iter().for_each(|row| table.row(&fields, row));
+    table.print(out)
+}
+
 fn heading(campaign: &Campaign, live: &CampaignAnalysis, out: &mut Sheet<'_>) -> io::Result<()> {
     let (plan, machine) = (&campaign.plan, &campaign.machine);
     let on = machine.hypervisor.as_ref().map_or_else(String::new, |name| format!(", a virtual machine of {name}"));
     let text = format!(
-        "CPU {} of {} (Linux {}{on}); {} of {} rounds complete, sorts of {} KiB, class {}, seed {}; \
+        "CPU {} of {} (Linux {}{on}); {} of {} rounds complete, sorts of {} KiB in {}, class {}, seed {}; \
          kernel.perf_event_max_sample_rate {}{}",
         plan.cpu,
         campaign.node,
@@ -64,6 +84,7 @@ fn heading(campaign: &Campaign, live: &CampaignAnalysis, out: &mut Sheet<'_>) ->
         live.rounds.count,
         plan.rounds,
         campaign.array_bytes >> 10,
+        if plan.processes { "processes" } else { "threads" },
         plan.sched,
         plan.seed,
         campaign.max_sample_rate_hz,
@@ -79,7 +100,23 @@ fn processor(analysis: &Analysis, out: &mut Sheet<'_>) -> io::Result<()> {
     writeln!(out)?;
     let title = "indirect cost by each pair of rates, in percent per 1,000; marks are numbers of processes";
     paragraph(out, "", &format!("{}: {title}", analysis.name))?;
-    panel::draw(&analysis.pairs, analysis.indirect_percent, out)?;
+    panel::draw(&analysis.pairs, Panel::of_costs(analysis.indirect_percent), out)?;
+    if let Some(share) = analysis.indirect_share_median() {
+        writeln!(out)?;
+        let title = "share of the indirect cost in what each pair of rates lost, in percent";
+        paragraph(out, "", &format!("{}: {title}", analysis.name))?;
+        panel::draw(&analysis.pairs, Panel::of_shares(share * 100.0), out)?;
+    }
+    writeln!(out)?;
+    let title = "share of the CPU that the parts of an interrupt take at each rate, by the model";
+    paragraph(out, "", &format!("{}: {title}", analysis.name))?;
+    let parts = contributions(analysis);
+    // Where there is one handler only it needs no name.
+    let from = if analysis.other_handlers.is_empty() { 1 } else { 0 };
+    let fields: Vec<&Field<_>> = CONTRIBUTION.iter().skip(from).collect();
+    let mut table = Table::new(&fields);
+    parts.iter().for_each(|row| table.row(&fields, row));
+    table.print(out)?;
     let rows = by_rate(&analysis.comparisons);
     if rows.is_empty() {
         return paragraph(out, "  ! ", "the model leaves this CPU no time at the highest rate, and predicts nothing");

@@ -1,13 +1,14 @@
 //! The section of a page that says who took the time.
 
-use becalm_analyze::summary::{NodeSummary, SourceSummary, Summary};
+use becalm_analyze::summary::{CategoryTotal, NodeSummary, SourceSummary, Summary, categories};
 use becalm_model::node::Rung;
 
+use crate::form::field::Field;
 use crate::form::value::{grouped, time};
 use crate::html::HtmlTable;
 use crate::html::{Axis, AxisScale, AxisUnit, Bar, Bars, Chart, Spec};
 use crate::html::{Block, Section};
-use crate::record::figures::{self, counter, source};
+use crate::record::figures::{self, CATEGORY, counter, source};
 
 /// How many sources have a bar.
 const BARS: usize = 12;
@@ -33,7 +34,12 @@ pub(super) fn section(summary: &Summary) -> Option<Section> {
         let mut by_max: Vec<&SourceSummary> = summary.sources.iter().collect();
         by_max.sort_by_key(|source| std::cmp::Reverse(source.times.max()));
         let highest = bars("sources-max", "Longest at once", &text, by_max, |source| source.times.max().unwrap_or(0));
-        blocks.extend([Block::Text(text), Block::Charts(vec![total, highest]), Block::Table(table(summary))]);
+        blocks.extend([
+            Block::Text(text),
+            Block::Charts(vec![total, highest]),
+            Block::Table(by_category(summary)),
+            Block::Table(table(summary)),
+        ]);
     } else if summary.rung == Rung::Tracepoints {
         return None;
     } else {
@@ -79,6 +85,16 @@ fn bars<'a>(
         spec: Spec::Bars(Bars { x: Axis::new("", AxisScale::Linear, AxisUnit::Time).between(Some(0.0), None), bars }),
         figures: None,
     }
+}
+
+/// De et al.'s categories, with what each took itself.
+fn by_category(summary: &Summary) -> HtmlTable {
+    let fields: Vec<&Field<CategoryTotal>> = CATEGORY.iter().collect();
+    let mut table = HtmlTable::new("Sources by category", &fields);
+    for total in categories(&summary.sources).iter().filter(|total| total.sources > 0) {
+        table.row(&fields, total);
+    }
+    table
 }
 
 fn table(summary: &Summary) -> HtmlTable {

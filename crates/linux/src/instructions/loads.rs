@@ -1,0 +1,118 @@
+//! A chain of pointers through memory of a given size: each load needs the one before, and no prefetcher knows the order.
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use super::native;
+
+/// The first word of a cache line of its own, which holds the address of the next.
+#[derive(Debug)]
+#[repr(C, align(64))]
+struct Line {
+    next: usize,
+}
+
+/// The bytes of a line. Where a processor's lines are longer, two neighbors share one.
+const LINE_BYTES: usize = size_of::<Line>();
+
+/// The seed of the order; any but 0.
+const SEED: u64 = 0x0123_4567_89ab_cdef;
+
+/// The chain: a circle through all lines of its memory in a random order, the same one each time.
+#[derive(Debug)]
+pub struct PointerChain {
+    lines: Vec<Line>,
+    /// The line whose address is loaded from next.
+    at: usize,
+}
+
+impl PointerChain {
+    /// A chain through this many bytes, at least two lines. All of it is written, and so touched.
+    #[must_use]
+    pub fn new(bytes: u64) -> Self {
+        let count = usize::try_from(bytes).unwrap_or(usize::MAX) / LINE_BYTES;
+        let order = circle(count.max(2));
+        let mut lines: Vec<Line> = order.iter().map(|_| Line { next: 0 }).collect();
+        // The vector is never made longer or given away, so that its lines stay where they are.
+        let base = lines.as_ptr().expose_provenance();
+        for (line, next) in lines.iter_mut().zip(order) {
+            line.next = base + next * LINE_BYTES;
+        }
+        Self { lines, at: 0 }
+    }
+
+    /// The memory that the chain goes through.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        (self.lines.len() * LINE_BYTES) as u64
+    }
+
+    /// Loads 512 times a pass, from where the last call ended. Returns the number of the line that the last load led to;
+    /// `None` on an architecture without these loops.
+    pub fn run(&mut self, passes: u64) -> Option<u64> {
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        {
+            let base = self.lines.as_ptr().expose_provenance();
+            if passes > 0 {
+                // SAFETY: each line holds the address of a line of the same vector, which is borrowed for the call.
+                let address = unsafe { native::load(passes, base + self.at * LINE_BYTES) };
+                self.at = (address - base) / LINE_BYTES;
+            }
+            Some(self.at as u64)
+        }
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        {
+            let _ = passes;
+            None
+        }
+    }
+}
+
+/// For each place the next one, all in a single circle (Sattolo 1986).
+fn circle(count: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    let mut state = SEED;
+    for last in (1..count).rev() {
+        state = super::branches::xorshift(state);
+        order.swap(last, (state % last as u64) as usize);
+    }
+    order
+}
+
+#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Where a walk of this many steps ends.
+    fn walked(order: &[usize], steps: usize) -> usize {
+        (0..steps).fold(0, |at, _| order[at])
+    }
+
+    proptest! {
+        #[test]
+        fn loads_go_once_around_all_lines(count in 2_usize..600) {
+            let order = circle(count);
+            let back = (1..).find(|steps| walked(&order, *steps) == 0);
+            prop_assert_eq!(back, Some(count));
+        }
+
+        #[test]
+        fn loads_lead_where_the_order_leads(count in 2_u64..600, calls in proptest::collection::vec(0_u64..4, 1..4)) {
+            let mut chain = PointerChain::new(count * LINE_BYTES as u64);
+            prop_assert_eq!(chain.bytes(), count * 64);
+            let order = circle(count as usize);
+            let mut steps = 0;
+            for passes in calls {
+                steps += passes as usize * 512;
+                prop_assert_eq!(chain.run(passes), Some(walked(&order, steps) as u64));
+            }
+        }
+    }
+
+    #[test]
+    fn neighbors_in_the_order_are_rarely_neighbors_in_memory() {
+        let order = circle(1024);
+        let near = order.iter().enumerate().filter(|(at, next)| at.abs_diff(**next) <= 2).count();
+        assert!(near < 20, "{near} of 1,024");
+        assert_eq!(PointerChain::new(0).bytes(), 128);
+    }
+}

@@ -1,0 +1,74 @@
+//! How fast the core runs: cycles a second, where no counter of the processor counts them.
+//!
+//! A clock such as the time stamp counter ticks at a rate of its own, whatever the core does. Additions of registers, of which
+//! each needs the sum before, take a cycle each on every x86-64 and AArch64 processor; so the time of a known number of them
+//! is that of as many cycles. What this cannot know: whether the core changes its speed later, in the run.
+
+use becalm_linux::clock::Counter;
+use becalm_linux::instructions::{A_PASS, Instructions};
+use becalm_model::node::CoreClockDoc;
+use becalm_units::TickRate;
+
+use super::body::Body;
+use super::decile::third_decile_mean;
+
+/// How often a trial is run.
+const TRIALS: usize = 100;
+
+/// Passes of a trial: some 20,000 cycles, so that reading the counter is lost in them, and an interrupt comes into few.
+const PASSES: u64 = 40;
+
+/// How fast the current core runs, for a body of known instructions; `None` of others.
+pub fn core_clock<C: Counter>(body: Body, rate: TickRate) -> Option<CoreClockDoc> {
+    let instructions = body.instructions()?;
+    let mut durations = Vec::with_capacity(TRIALS);
+    for _ in 0..TRIALS {
+        let before = C::read();
+        std::hint::black_box(Instructions::Add.run(PASSES, 1)?);
+        durations.push(C::read().wrapping_sub(before));
+    }
+    from_trials(instructions, &mut durations, rate)
+}
+
+/// The document of trials that took so many ticks; `None` if the counter stood still in one that counts.
+fn from_trials(instructions: u64, durations: &mut [u64], rate: TickRate) -> Option<CoreClockDoc> {
+    let cycles = PASSES as f64 * f64::from(A_PASS);
+    let hz = |ticks: f64| (ticks > 0.0).then(|| (cycles / (ticks * rate.tick_ns()) * 1e9).round() as u64);
+    let middle = third_decile_mean(durations)?;
+    // The decile's mean has sorted them.
+    let at = |part: usize| durations[(durations.len() - 1) * part / 100] as f64;
+    Some(CoreClockDoc { instructions, hz: hz(middle)?, low_hz: hz(at(95))?, high_hz: hz(at(5))? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use becalm_linux::clock::MonotonicRaw;
+
+    #[test]
+    fn cycles_a_second_are_those_of_the_additions() {
+        // 20,480 cycles in 10,240 ns, a tenth of the trials a little faster, a tenth interrupted.
+        let mut durations = vec![10_240; 80];
+        durations.extend([10_000; 10]);
+        durations.extend([20_480; 10]);
+        let found = from_trials(514, &mut durations, TickRate::from_hz(1e9)).unwrap();
+        let expected =
+            CoreClockDoc { instructions: 514, hz: 2_000_000_000, low_hz: 1_000_000_000, high_hz: 2_048_000_000 };
+        assert_eq!(found, expected);
+        assert_eq!(from_trials(514, &mut [0; 100], TickRate::from_hz(1e9)), None);
+        assert_eq!(from_trials(514, &mut [], TickRate::from_hz(1e9)), None);
+    }
+
+    #[test]
+    fn this_core_has_a_speed_and_other_bodies_have_no_instructions() {
+        assert_eq!(core_clock::<MonotonicRaw>(Body::Sort, TickRate::from_hz(1e9)), None);
+        let found = core_clock::<MonotonicRaw>(Body::Div, TickRate::from_hz(1e9));
+        assert_eq!(found.is_some(), Instructions::SUPPORTED);
+        if let Some(CoreClockDoc { instructions, hz, low_hz, high_hz }) = found {
+            assert_eq!(instructions, 514);
+            assert!(low_hz <= hz && hz <= high_hz, "{low_hz} {hz} {high_hz}");
+            // Emulators and unoptimized builds of others are slower than any processor, none is faster.
+            assert!((1_000_000..20_000_000_000).contains(&hz), "{hz}");
+        }
+    }
+}

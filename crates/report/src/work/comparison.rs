@@ -1,0 +1,172 @@
+//! Several runs of work beside each other: bodies, copies, rates of added interrupts (Tsafrir 2007, figures 11 to 13 and 16).
+
+use std::io::{self, Write};
+
+use becalm_analyze::work::{CpuWork, EventTotal, Spread, TIMER, WorkSummary};
+use becalm_model::node::WorkDoc;
+
+use super::fields::a_sample;
+use crate::Value;
+use crate::catalogue;
+use crate::form::field::{Field, fields};
+use crate::form::paragraph::paragraph;
+use crate::form::sheet::Sheet;
+use crate::form::table::Table;
+
+/// A CPU of one of several runs.
+#[derive(Clone)]
+pub(super) struct Compared {
+    body: String,
+    copies: u32,
+    added_hz: u32,
+    node: String,
+    cpu: u32,
+    spread: Spread,
+    fasties: u64,
+    /// Interrupts of the timer in a second, by the kernel's trace; `None` without one.
+    interrupts_hz: Option<f64>,
+}
+
+/// An event that was counted there.
+pub(super) struct ComparedCount {
+    of: Compared,
+    count: EventTotal,
+}
+
+impl Compared {
+    fn new(work: &WorkDoc, cpu: &CpuWork) -> Self {
+        let timer = cpu.subtraction.iter().filter(|step| step.source == TIMER);
+        let count: u64 = timer.map(|step| step.count).sum();
+        let is_known = !cpu.subtraction.is_empty() && cpu.duration_ns > 0;
+        Self {
+            body: work.body.clone(),
+            copies: work.copies,
+            added_hz: work.added_hz,
+            node: cpu.node.clone(),
+            cpu: cpu.cpu.get(),
+            spread: cpu.spread,
+            fasties: cpu.body.fasties,
+            interrupts_hz: is_known.then(|| count as f64 * 1e9 / cpu.duration_ns as f64),
+        }
+    }
+
+    /// By how much the mean exceeds the shortest sample, as parts of that.
+    fn delay_ratio(&self) -> Option<f64> {
+        let shortest = self.spread.min_ns;
+        (shortest > 0).then(|| self.spread.mean_ns / shortest as f64 - 1.0)
+    }
+}
+
+fields! {
+    /// The fields of a CPU of one of several runs.
+    pub(super) COMPARED, compared: Compared {
+        BODY = "body", "body", |row| Value::Text(row.body.clone());
+        COPIES = "copies", "copies", |row| Value::Count(row.copies.into());
+        ADDED_HZ = "added_hz", "added", |row| Value::Rate(f64::from(row.added_hz));
+        INTERRUPTS_HZ = "interrupts_hz", "interrupts", |row| row.interrupts_hz.map_or(Value::Missing, Value::Rate);
+        NODE = catalogue::NODE, |row| Value::Text(row.node.clone());
+        CPU = catalogue::CPU, |row| Value::Number(row.cpu.into());
+        SAMPLES = catalogue::SAMPLES, |row| Value::Count(row.spread.count);
+        MIN_NS = catalogue::MIN_NS, |row| Value::Fine(row.spread.min_ns);
+        MEAN_NS = catalogue::MEAN_NS, |row| Value::fine(row.spread.mean_ns);
+        MEDIAN_NS = catalogue::MEDIAN_NS, |row| Value::Fine(row.spread.median_ns());
+        P95_NS = catalogue::P95_NS, |row| Value::Fine(row.spread.quantiles_ns[5]);
+        P99_NS = catalogue::P99_NS, |row| Value::Fine(row.spread.quantiles_ns[6]);
+        MAX_NS = catalogue::MAX_NS, |row| Value::Fine(row.spread.max_ns);
+        STDDEV_NS = catalogue::STDDEV_NS, |row| Value::time(row.spread.stddev_ns);
+        DELAY_RATIO = "delay_ratio", "over the shortest", |row| row.delay_ratio().map_or(Value::Missing, Value::Ratio);
+        FASTIES = "fasties", "fasties", |row| Value::Count(row.fasties);
+        SLOWIES = catalogue::SLOWIES, |row| Value::Count(row.spread.slowies);
+    }
+}
+
+fields! {
+    /// The fields of an event that was counted in one of several runs.
+    pub(super) COUNTED, counted: ComparedCount {
+        BODY = compared::BODY => |row| &row.of;
+        COPIES = compared::COPIES => |row| &row.of;
+        ADDED_HZ = compared::ADDED_HZ => |row| &row.of;
+        CPU = compared::CPU => |row| &row.of;
+        EVENT = catalogue::EVENT, |row| Value::Text(row.count.event.clone());
+        USER_PER_SAMPLE = "user_per_sample", "user, a sample", |row| a_sample(row.count.user_a_sample());
+        KERNEL_PER_SAMPLE = "kernel_per_sample", "kernel, a sample", |row| a_sample(row.count.kernel_a_sample());
+    }
+}
+
+/// The CPUs of all runs, run by run.
+pub(super) fn rows(summaries: &[WorkSummary]) -> Vec<Compared> {
+    pairs(summaries).map(|(work, cpu)| Compared::new(work, cpu)).collect()
+}
+
+/// What the processor counted in all runs, run by run.
+pub(super) fn counts(summaries: &[WorkSummary]) -> Vec<ComparedCount> {
+    let of_cpu = |(work, cpu): (&WorkDoc, &CpuWork)| {
+        let of = Compared::new(work, cpu);
+        let count = |count: &EventTotal| ComparedCount { of: of.clone(), count: count.clone() };
+        cpu.counts.iter().map(count).collect::<Vec<_>>()
+    };
+    pairs(summaries).flat_map(of_cpu).collect()
+}
+
+fn pairs(summaries: &[WorkSummary]) -> impl Iterator<Item = (&WorkDoc, &CpuWork)> {
+    summaries.iter().flat_map(|summary| {
+        summary.cpus.iter().filter_map(|cpu| {
+            let doc = summary.nodes.iter().find(|doc| doc.node == cpu.node)?;
+            Some((doc.settings.work.as_ref()?, cpu))
+        })
+    })
+}
+
+/// Prints the runs beside each other, by what they differ in.
+pub(super) fn print(summaries: &[WorkSummary], out: &mut Sheet<'_>) -> io::Result<()> {
+    let rows = rows(summaries);
+    let Some(first) = rows.first() else { return Ok(()) };
+    let differs = |same: fn(&Compared, &Compared) -> bool| rows.iter().any(|row| !same(first, row));
+    writeln!(out, "\nThe runs beside each other")?;
+    let (bodies, copies) = (differs(|a, b| a.body == b.body), differs(|a, b| a.copies == b.copies));
+    let (rates, cpus) = (differs(|a, b| a.added_hz == b.added_hz), differs(|a, b| a.cpu == b.cpu));
+    let named: [(bool, &Field<Compared>); 6] = [
+        (bodies, &compared::BODY),
+        (copies, &compared::COPIES),
+        (rates, &compared::ADDED_HZ),
+        (rates, &compared::INTERRUPTS_HZ),
+        (differs(|a, b| a.node == b.node), &compared::NODE),
+        (cpus, &compared::CPU),
+    ];
+    let mut fields: Vec<&Field<Compared>> =
+        named.into_iter().filter_map(|(shown, field)| shown.then_some(field)).collect();
+    fields.extend([
+        &compared::MIN_NS,
+        &compared::MEAN_NS,
+        &compared::MEDIAN_NS,
+        &compared::P99_NS,
+        &compared::MAX_NS,
+        &compared::STDDEV_NS,
+        &compared::DELAY_RATIO,
+        &compared::FASTIES,
+        &compared::SLOWIES,
+    ]);
+    let mut table = Table::new(&fields);
+    rows.iter().for_each(|row| table.row(&fields, row));
+    table.print(out)?;
+    paragraph(out, "  ", "over the shortest: by how much the mean of the samples exceeds the shortest of them")?;
+    let counts = counts(summaries);
+    if counts.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nWhat the processor counted in a sample, in the loop (user) and in what interrupted it (kernel)")?;
+    let named: [(bool, &Field<ComparedCount>); 7] = [
+        (bodies, &counted::BODY),
+        (copies, &counted::COPIES),
+        (rates, &counted::ADDED_HZ),
+        (cpus, &counted::CPU),
+        (true, &counted::EVENT),
+        (true, &counted::USER_PER_SAMPLE),
+        (true, &counted::KERNEL_PER_SAMPLE),
+    ];
+    let fields: Vec<&Field<ComparedCount>> =
+        named.into_iter().filter_map(|(shown, field)| shown.then_some(field)).collect();
+    let mut table = Table::new(&fields);
+    counts.iter().for_each(|row| table.row(&fields, row));
+    table.print(out)
+}
