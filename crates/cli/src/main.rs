@@ -106,6 +106,8 @@ impl Command {
             Self::Import(_) | Self::Export(_) => rights::only_files(),
             Self::Cost(args) if args.writes_page() => rights::only_files(),
             Self::Cost(args) if args.reads() => rights::only_read(),
+            // Its children give up what they do not need, each by itself.
+            Self::Paper(args) if args.reads() => rights::only_read(),
             Self::Report(_) | Self::Compare(_) | Self::Sources(_) | Self::Predict(_) | Self::Law(_) => {
                 rights::only_read()
             }

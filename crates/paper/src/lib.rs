@@ -13,6 +13,6 @@ pub mod catalogue;
 pub mod reading;
 pub mod verdict;
 
-pub use catalogue::{Chart, Curve, Figure, Item, ItemKind, Paper, Step, Unit};
+pub use catalogue::{Chart, ChartAxis, ChartUnit, Curve, Figure, Item, ItemKind, Limit, Paper, Step, Unit};
 pub use reading::{Reading, Term};
 pub use verdict::{Published, Verdict};

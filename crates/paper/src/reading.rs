@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-/// A figure out of the documents of steps: `of / by * scale`.
+/// A figure out of the documents of steps: `(of / by - less) * scale`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reading {
@@ -12,6 +12,9 @@ pub struct Reading {
     /// By what it is divided.
     #[serde(default)]
     pub by: Option<Term>,
+    /// What is taken from that: 1 where a factor is shown as what it adds.
+    #[serde(default)]
+    pub less: f64,
     /// By what it is multiplied, so that it has the figure's unit.
     #[serde(default = "one")]
     pub scale: f64,
@@ -35,10 +38,16 @@ const fn one() -> f64 {
     1.0
 }
 
+/// What is at a place of a document; see [`Term::at`].
+#[must_use]
+pub fn at<'a>(document: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('/').skip(1).try_fold(document, follow)
+}
+
 /// The number at a place of a document.
 #[must_use]
 pub fn number_at(document: &Value, path: &str) -> Option<f64> {
-    path.split('/').skip(1).try_fold(document, follow)?.as_f64()
+    at(document, path)?.as_f64()
 }
 
 fn follow<'a>(value: &'a Value, part: &str) -> Option<&'a Value> {
@@ -66,7 +75,7 @@ impl Reading {
     pub fn of<'a>(&self, documents: impl Fn(&str) -> Option<&'a Value>) -> Option<f64> {
         let number = |term: &Term| term.of(documents(&term.step)?);
         let by = self.by.as_ref().map_or(Some(1.0), number)?;
-        Some(number(&self.of)? / by * self.scale).filter(|value| value.is_finite())
+        Some((number(&self.of)? / by - self.less) * self.scale).filter(|value| value.is_finite())
     }
 }
 
@@ -84,9 +93,11 @@ mod tests {
             at: at.to_owned(),
             minus: minus.map(ToOwned::to_owned),
         };
-        let read = |of, by| Reading { of, by, scale: 100.0 }.of(|step| (step == "s").then_some(&document));
+        let read = |of, by| Reading { of, by, less: 0.0, scale: 100.0 }.of(|step| (step == "s").then_some(&document));
         assert_eq!(read(term("/rows/name=b/ns", None), None), Some(400.0));
         assert_eq!(read(term("/rows/0/ns", Some("/rows/1/ns")), Some(term("/rows/1/ns", None))), Some(150.0));
+        let added = Reading { of: term("/rows/0/ns", None), by: Some(term("/rows/1/ns", None)), less: 1.0, scale: 100.0 };
+        assert_eq!(added.of(|_| Some(&document)), Some(150.0));
         assert_eq!(read(term("/rows/0/ns", None), Some(term("/zero", None))), None);
         for nowhere in ["/rows/2/ns", "/rows/name=c/ns", "/rows/0/name", "/row", ""] {
             assert_eq!(read(term(nowhere, None), None), None, "{nowhere}");

@@ -41,6 +41,8 @@ pub enum Verdict {
     OtherMachine,
     /// It was not found here, because of this.
     Lacking(String),
+    /// It should be in the document of its step and is not: becalm and its catalogue of papers do not fit. In words, where.
+    Broken(String),
 }
 
 impl Published {

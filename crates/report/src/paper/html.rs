@@ -1,12 +1,15 @@
 //! A paper as a page for a browser.
 
-use becalm_paper::{Chart as Drawn, Item};
+use becalm_paper::{Chart as Drawn, ChartAxis, ChartUnit, Item};
 
 use super::{PaperReport, row};
 use crate::html::{Axis, AxisScale, AxisUnit, Block, Chart, ChartSeries, Grade, HtmlTable, Lines, Page, Section, Spec};
 
-/// The names of charts on a page, in their order.
-const CHARTS: [&str; 6] = ["chart-a", "chart-b", "chart-c", "chart-d", "chart-e", "chart-f"];
+/// The names of charts on a page, in their order; a test holds that they are enough.
+const CHARTS: [&str; 24] = [
+    "chart-a", "chart-b", "chart-c", "chart-d", "chart-e", "chart-f", "chart-g", "chart-h", "chart-i", "chart-j", "chart-k", "chart-l",
+    "chart-m", "chart-n", "chart-o", "chart-p", "chart-q", "chart-r", "chart-s", "chart-t", "chart-u", "chart-v", "chart-w", "chart-x",
+];
 
 /// The page of a paper, made by `program`: `becalm 0.1.0`.
 pub(super) fn page(report: &PaperReport, program: &str) -> Page {
@@ -68,51 +71,75 @@ fn blocks(report: &PaperReport, item: &Item, ids: &mut impl Iterator<Item = &'st
     if !item.lacking.is_empty() {
         blocks.push(Block::Note(format!("Not here: {}.", item.lacking)));
     }
-    if let Some((drawn, id)) = item.chart.as_ref().and_then(|drawn| Some((drawn, ids.next()?))) {
-        blocks.extend(chart(report, item, drawn, id).map(|chart| Block::Charts(vec![chart])));
+    let charts: Vec<Chart> =
+        item.charts.iter().filter_map(|drawn| chart(report, item, drawn)).zip(ids).map(|(chart, id)| Chart { id, ..chart }).collect();
+    if !charts.is_empty() {
+        blocks.push(Block::Charts(charts));
     }
     let notes = rows.iter().filter(|found| !found.figure.note.is_empty());
     blocks.extend(notes.map(|found| Block::Note(format!("{}: {}", found.figure.what, found.figure.note))));
     let commands = report.commands(item).into_iter().map(|command| ("command".to_owned(), command)).collect::<Vec<_>>();
-    if !commands.is_empty() {
-        blocks.push(Block::Facts(commands));
+    let files = report.files(item).join(", ");
+    let files = Some(files).filter(|files| !files.is_empty()).map(|files| ("files".to_owned(), files));
+    let facts: Vec<(String, String)> = commands.into_iter().chain(files).collect();
+    if !facts.is_empty() {
+        blocks.push(Block::Facts(facts));
     }
     blocks
 }
 
-/// The curves of a figure; `None` where no step of it was done.
-fn chart(report: &PaperReport, item: &Item, drawn: &Drawn, id: &'static str) -> Option<Chart> {
-    let points = |step: &str| -> Option<Vec<[f64; 2]>> {
-        let rows = report.documents.get(step)?.get("rows")?.as_array()?;
-        let number = |row: &serde_json::Value, name: &str| row.get(name)?.as_f64().filter(|value| *value > 0.0);
-        Some(rows.iter().filter_map(|row| Some([number(row, &drawn.x)?, number(row, &drawn.y)?])).collect())
+/// The curves of a figure, not named yet; `None` where no step of it was done.
+fn chart(report: &PaperReport, item: &Item, drawn: &Drawn) -> Option<Chart> {
+    let curve = |curve: &becalm_paper::Curve| {
+        let points = drawn.points(curve, report.documents.get(&curve.step)?);
+        (!points.is_empty()).then(|| ChartSeries { name: curve.name.clone(), points, dots: true, ..ChartSeries::default() })
     };
-    let series: Vec<ChartSeries> = drawn
-        .curves
-        .iter()
-        .filter_map(|curve| {
-            let points = points(&curve.step).filter(|points| !points.is_empty())?;
-            Some(ChartSeries { name: curve.name.clone(), points, dots: true, ..ChartSeries::default() })
-        })
-        .collect();
+    let series: Vec<ChartSeries> = drawn.curves.iter().filter_map(curve).collect();
     if series.is_empty() {
         return None;
     }
-    let (title, unit) = match drawn.y.as_str() {
-        "mean_phase_ns" => ("mean phase", AxisUnit::Time),
-        _ => ("slowdown", AxisUnit::Factor),
-    };
+    let what = if drawn.title.is_empty() { &item.title } else { &drawn.title };
+    let label = format!(
+        "{what}: {} against {}, {}.",
+        drawn.y.title,
+        drawn.x.title,
+        becalm_units::counted(series.len() as u64, "curve", "curves")
+    );
     Some(Chart {
-        id,
-        title: format!("{}, from here", item.name()),
-        label: format!("{}: {title} against the number of {}, as becalm finds it.", item.title, drawn.x),
+        id: "",
+        title: format!("{}, from here{}", item.name(), if drawn.title.is_empty() { String::new() } else { format!(": {}", drawn.title) }),
+        label,
         height: 360,
-        spec: Spec::Lines(Lines {
-            x: Axis::new("processes", AxisScale::Log, AxisUnit::Ranks),
-            y: Axis::new(title, AxisScale::Log, unit),
-            series,
-            marks: Vec::new(),
-        }),
+        spec: Spec::Lines(Lines { x: axis(&drawn.x), y: axis(&drawn.y), series, marks: Vec::new() }),
         figures: None,
     })
+}
+
+fn axis(axis: &ChartAxis) -> Axis {
+    let scale = if axis.log { AxisScale::Log } else { AxisScale::Linear };
+    let unit = match axis.unit {
+        ChartUnit::Time => AxisUnit::Time,
+        ChartUnit::Instant => AxisUnit::Instant,
+        ChartUnit::Ranks => AxisUnit::Ranks,
+        ChartUnit::Factor => AxisUnit::Factor,
+        ChartUnit::Ratio => AxisUnit::Ratio,
+        ChartUnit::Rate => AxisUnit::Rate,
+        ChartUnit::Plain => AxisUnit::Plain,
+    };
+    Axis::new(&axis.title, scale, unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use becalm_paper::catalogue;
+
+    use super::CHARTS;
+
+    #[test]
+    fn charts_have_names_enough() {
+        for name in catalogue::names() {
+            let charts: usize = catalogue::paper(name).unwrap().items.iter().map(|item| item.charts.len()).sum();
+            assert!(charts > 0 && charts <= CHARTS.len(), "{name} has {charts} charts");
+        }
+    }
 }

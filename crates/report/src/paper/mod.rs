@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use std::io;
 
 use becalm_paper::verdict::digits;
-use becalm_paper::{Figure, Item, Paper, Verdict};
+use becalm_paper::reading::at;
+use becalm_paper::{Figure, Item, Limit, Paper, Step, Verdict};
 use serde::Serialize;
 
 use crate::Value;
@@ -35,6 +36,8 @@ pub struct PaperReport {
     pub commands: HashMap<String, String>,
     /// Why the others were not, by their names.
     pub lacking: HashMap<String, String>,
+    /// What went wrong in steps that cannot fail on any machine, by their names.
+    pub broken: HashMap<String, String>,
 }
 
 /// A published figure with that of here.
@@ -70,6 +73,7 @@ impl Row {
             Verdict::Stated => "stated".to_owned(),
             Verdict::OtherMachine => "another machine".to_owned(),
             Verdict::Lacking(why) => format!("not here: {why}"),
+            Verdict::Broken(why) => format!("an error of becalm: {why}"),
         }
     }
 }
@@ -83,6 +87,7 @@ struct Counts {
     stated: usize,
     other_machine: usize,
     lacking: usize,
+    broken: usize,
 }
 
 #[derive(Serialize)]
@@ -92,6 +97,7 @@ struct ItemDocument {
     lacking: Option<String>,
     figures: Vec<Object>,
     commands: Vec<String>,
+    files: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -111,27 +117,78 @@ impl PaperReport {
             let ours = figure.reading.of(|step| self.documents.get(step));
             let verdict = match ours {
                 Some(ours) => figure.published.verdict(ours, figure.of_machine),
-                None => Verdict::Lacking(self.why(figure)),
+                None => self.why(figure),
             };
             Row { figure: figure.clone(), ours, verdict }
         };
         item.figures.iter().map(row).collect()
     }
 
-    fn why(&self, figure: &Figure) -> String {
-        let step = figure.reading.terms().find_map(|term| self.lacking.get(&term.step));
-        step.map_or_else(|| "this machine did not show it".to_owned(), Clone::clone)
+    /// Why there is no figure of here.
+    fn why(&self, figure: &Figure) -> Verdict {
+        let first = |of: &HashMap<String, String>| figure.reading.terms().find_map(|term| of.get(&term.step)).cloned();
+        if let Some(why) = first(&self.broken) {
+            return Verdict::Broken(why);
+        }
+        if let Some(why) = first(&self.lacking) {
+            return Verdict::Lacking(why);
+        }
+        let document = self.documents.get(&figure.reading.of.step);
+        let limit = figure.limit.as_ref().and_then(|limit| match limit {
+            Limit::Is(why) => Some(why.clone()),
+            Limit::Says(place) => Some(at(document?, place)?.as_str()?.to_owned()),
+        });
+        limit.map_or_else(
+            || Verdict::Broken(format!("{} of the step {} is no number", figure.reading.of.at, figure.reading.of.step)),
+            Verdict::Lacking,
+        )
+    }
+
+    /// What does not fit between becalm and its catalogue of papers, in words; each is an error of becalm, and none of the machine.
+    #[must_use]
+    pub fn errors(&self) -> Vec<String> {
+        let mut errors = Vec::new();
+        for item in &self.items {
+            let rows = self.rows(item).into_iter();
+            errors.extend(rows.filter_map(|row| match row.verdict {
+                Verdict::Broken(why) => Some(format!("{}, {}: {why}", item.name(), row.figure.what)),
+                _ => None,
+            }));
+            for chart in &item.charts {
+                let empty = chart.curves.iter().filter(|curve| {
+                    self.documents.get(&curve.step).is_some_and(|document| chart.points(curve, document).is_empty())
+                });
+                errors.extend(empty.map(|curve| format!("{}: the curve {} has no points", item.name(), curve.name)));
+            }
+        }
+        errors
+    }
+
+    /// The steps behind an item, in their order, with those that make what they read.
+    fn steps(&self, item: &Item) -> Vec<&Step> {
+        let is_named = |name: &str| item.steps().any(|step| step == name);
+        let is_needed = |step: &&Step| {
+            let read = self.paper.steps.iter().filter(|other| is_named(&other.name));
+            is_named(&step.name) || read.flat_map(|other| &other.after).any(|name| *name == step.name)
+        };
+        self.paper.steps.iter().filter(is_needed).collect()
     }
 
     /// The commands behind an item, each once.
     fn commands(&self, item: &Item) -> Vec<String> {
         let mut commands = Vec::new();
-        for command in item.steps().filter_map(|step| self.commands.get(step)) {
+        for command in self.steps(item).into_iter().filter_map(|step| self.commands.get(&step.name)) {
             if !commands.contains(command) {
                 commands.push(command.clone());
             }
         }
         commands
+    }
+
+    /// The files behind an item, as they are called in the folder of the campaign: documents of steps, and recordings.
+    fn files(&self, item: &Item) -> Vec<String> {
+        let done = self.steps(item).into_iter().filter(|step| self.documents.contains_key(&step.name));
+        done.flat_map(|step| std::iter::once(format!("steps/{}.json", step.name)).chain(step.makes.iter().cloned())).collect()
     }
 
     fn counts(&self) -> Counts {
@@ -144,6 +201,7 @@ impl PaperReport {
                 Verdict::Stated => &mut counts.stated,
                 Verdict::OtherMachine => &mut counts.other_machine,
                 Verdict::Lacking(_) => &mut counts.lacking,
+                Verdict::Broken(_) => &mut counts.broken,
             } += 1;
         }
         counts
@@ -151,10 +209,11 @@ impl PaperReport {
 
     /// What came of the figures, in a sentence without its point.
     fn summary(&self) -> String {
-        let Counts { figures, hold, not, stated, other_machine, lacking } = self.counts();
+        let Counts { figures, hold, not, stated, other_machine, lacking, broken } = self.counts();
+        let broken = if broken > 0 { format!(", {broken} are errors of becalm") } else { String::new() };
         format!(
             "{figures} figures: {hold} hold, {not} do not, {stated} are stated without a published number, {other_machine} are times of \
-             another machine, {lacking} were not found here"
+             another machine, {lacking} were not found here{broken}"
         )
     }
 }
@@ -171,6 +230,7 @@ impl Report for PaperReport {
             lacking: Some(item.lacking.clone()).filter(|why| !why.is_empty()),
             figures: self.rows(item).iter().map(|row| Object::new(ROW, row)).collect(),
             commands: self.commands(item),
+            files: self.files(item),
         };
         PaperDocument {
             paper: self.name.clone(),
