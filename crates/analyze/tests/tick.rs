@@ -8,7 +8,8 @@ use becalm_model::cost::tick::CellResult;
 use proptest::prelude::*;
 
 const SORT: TableFile<'_> = TableFile { name: "sort", text: include_str!("../../paper/data/tsafrir2007_sort.csv") };
-const DIRECT: TableFile<'_> = TableFile { name: "direct", text: include_str!("../../paper/data/tsafrir2007_direct.csv") };
+const DIRECT: TableFile<'_> =
+    TableFile { name: "direct", text: include_str!("../../paper/data/tsafrir2007_direct.csv") };
 
 fn published() -> Vec<Analysis> {
     read_tables(SORT, DIRECT, None).unwrap().iter().map(Analysis::new).collect()

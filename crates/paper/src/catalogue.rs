@@ -201,7 +201,7 @@ fn rows() -> String {
 }
 
 impl Chart {
-    /// The points of a curve out of the document of its step, in the order of the list; none that cannot be drawn on a logarithmic axis.
+    /// The points of a curve out of the document of its step, from left to right; none that cannot be drawn on a logarithmic axis.
     #[must_use]
     pub fn points(&self, curve: &Curve, document: &Value) -> Vec<[f64; 2]> {
         let Some(Value::Array(list)) = at(document, &curve.list) else { return Vec::new() };
@@ -210,7 +210,9 @@ impl Chart {
             number_at(element, &format!("/{}", axis.field)).filter(|value| !axis.log || *value > 0.0)
         };
         let point = |element: &Value| Some([number(element, &self.x)?, number(element, &self.y)?]);
-        list.iter().filter(is_of_curve).filter_map(point).collect()
+        let mut points: Vec<[f64; 2]> = list.iter().filter(is_of_curve).filter_map(point).collect();
+        points.sort_by(|one, other| one[0].total_cmp(&other[0]));
+        points
     }
 }
 
@@ -297,6 +299,8 @@ pub fn paper(name: &str) -> Option<Paper> {
 mod tests {
     use std::collections::HashSet;
 
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -323,6 +327,24 @@ mod tests {
             }
         }
         assert!(paper("nobody1999").is_none());
+    }
+
+    #[test]
+    fn curves_are_chosen_elements_from_left_to_right() {
+        let axis = |field: &str, log| json!({ "field": field, "title": field, "unit": "plain", "log": log });
+        let chart = json!({
+            "x": axis("n", true),
+            "y": axis("1", false),
+            "curves": [{ "name": "a", "step": "s", "list": "/cells", "only": { "kind": "a" } }],
+        });
+        let mut chart: Chart = serde_json::from_value(chart).unwrap();
+        chart.y.field = "y".to_owned();
+        let document = json!({ "cells": [
+            { "kind": "a", "n": 3, "y": 30.5 }, { "kind": "b", "n": 2, "y": 20 }, { "kind": "a", "n": 1, "y": -1 },
+            { "kind": "a", "n": 0, "y": 1 }, { "kind": "a", "n": 4, "y": null },
+        ] });
+        assert_eq!(chart.points(&chart.curves[0], &document), [[1.0, -1.0], [3.0, 30.5]]);
+        assert!(chart.points(&chart.curves[0], &json!({ "rows": [] })).is_empty());
     }
 
     /// The cells of the rows of the page of the book that have these names.
@@ -353,7 +375,8 @@ mod tests {
                 found += 1;
             }
         }
-        let is_named = |row: &&Vec<String>| row[1].strip_prefix(['B', 'T', 'D']).is_some_and(|rest| rest.parse::<u32>().is_ok());
+        let is_named =
+            |row: &&Vec<String>| row[1].strip_prefix(['B', 'T', 'D']).is_some_and(|rest| rest.parse::<u32>().is_ok());
         let named = rows.iter().filter(is_named).count();
         assert_eq!((found, named), (47, 47 + WITHOUT_COMMAND.len()), "figures of the papers, and of the page");
         assert!(WITHOUT_COMMAND.iter().all(|name| rows.iter().any(|row| row[1] == *name)));

@@ -96,7 +96,8 @@ mod tests {
         let read = |of, by| Reading { of, by, less: 0.0, scale: 100.0 }.of(|step| (step == "s").then_some(&document));
         assert_eq!(read(term("/rows/name=b/ns", None), None), Some(400.0));
         assert_eq!(read(term("/rows/0/ns", Some("/rows/1/ns")), Some(term("/rows/1/ns", None))), Some(150.0));
-        let added = Reading { of: term("/rows/0/ns", None), by: Some(term("/rows/1/ns", None)), less: 1.0, scale: 100.0 };
+        let added =
+            Reading { of: term("/rows/0/ns", None), by: Some(term("/rows/1/ns", None)), less: 1.0, scale: 100.0 };
         assert_eq!(added.of(|_| Some(&document)), Some(150.0));
         assert_eq!(read(term("/rows/0/ns", None), Some(term("/zero", None))), None);
         for nowhere in ["/rows/2/ns", "/rows/name=c/ns", "/rows/0/name", "/row", ""] {

@@ -7,8 +7,9 @@ use crate::html::{Axis, AxisScale, AxisUnit, Block, Chart, ChartSeries, Grade, H
 
 /// The names of charts on a page, in their order; a test holds that they are enough.
 const CHARTS: [&str; 24] = [
-    "chart-a", "chart-b", "chart-c", "chart-d", "chart-e", "chart-f", "chart-g", "chart-h", "chart-i", "chart-j", "chart-k", "chart-l",
-    "chart-m", "chart-n", "chart-o", "chart-p", "chart-q", "chart-r", "chart-s", "chart-t", "chart-u", "chart-v", "chart-w", "chart-x",
+    "chart-a", "chart-b", "chart-c", "chart-d", "chart-e", "chart-f", "chart-g", "chart-h", "chart-i", "chart-j",
+    "chart-k", "chart-l", "chart-m", "chart-n", "chart-o", "chart-p", "chart-q", "chart-r", "chart-s", "chart-t",
+    "chart-u", "chart-v", "chart-w", "chart-x",
 ];
 
 /// The page of a paper, made by `program`: `becalm 0.1.0`.
@@ -62,17 +63,20 @@ fn blocks(report: &PaperReport, item: &Item, ids: &mut impl Iterator<Item = &'st
     let mut table = HtmlTable::named(&name, "what", &fields);
     table.sorts = false;
     rows.iter().for_each(|found| table.named_row(found.figure.what.clone(), &fields, found));
-    let is_empty = table.is_empty();
-    if is_empty {
-        blocks.push(Block::Text(format!("{name}.")));
-    } else {
+    blocks.push(Block::Text(format!("{name}.")));
+    if !table.is_empty() {
         blocks.push(Block::Table(table));
     }
     if !item.lacking.is_empty() {
-        blocks.push(Block::Note(format!("Not here: {}.", item.lacking)));
+        blocks.push(Block::Note(sentence(&item.lacking)));
     }
-    let charts: Vec<Chart> =
-        item.charts.iter().filter_map(|drawn| chart(report, item, drawn)).zip(ids).map(|(chart, id)| Chart { id, ..chart }).collect();
+    let charts: Vec<Chart> = item
+        .charts
+        .iter()
+        .filter_map(|drawn| chart(report, item, drawn))
+        .zip(ids)
+        .map(|(chart, id)| Chart { id, ..chart })
+        .collect();
     if !charts.is_empty() {
         blocks.push(Block::Charts(charts));
     }
@@ -88,11 +92,22 @@ fn blocks(report: &PaperReport, item: &Item, ids: &mut impl Iterator<Item = &'st
     blocks
 }
 
+/// A remark of the catalogue as a sentence.
+fn sentence(remark: &str) -> String {
+    let mut letters = remark.chars();
+    letters.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
+}
+
 /// The curves of a figure, not named yet; `None` where no step of it was done.
 fn chart(report: &PaperReport, item: &Item, drawn: &Drawn) -> Option<Chart> {
     let curve = |curve: &becalm_paper::Curve| {
         let points = drawn.points(curve, report.documents.get(&curve.step)?);
-        (!points.is_empty()).then(|| ChartSeries { name: curve.name.clone(), points, dots: true, ..ChartSeries::default() })
+        (!points.is_empty()).then(|| ChartSeries {
+            name: curve.name.clone(),
+            points,
+            dots: true,
+            ..ChartSeries::default()
+        })
     };
     let series: Vec<ChartSeries> = drawn.curves.iter().filter_map(curve).collect();
     if series.is_empty() {
@@ -107,7 +122,11 @@ fn chart(report: &PaperReport, item: &Item, drawn: &Drawn) -> Option<Chart> {
     );
     Some(Chart {
         id: "",
-        title: format!("{}, from here{}", item.name(), if drawn.title.is_empty() { String::new() } else { format!(": {}", drawn.title) }),
+        title: format!(
+            "{}, from here{}",
+            item.name(),
+            if drawn.title.is_empty() { String::new() } else { format!(": {}", drawn.title) }
+        ),
         label,
         height: 360,
         spec: Spec::Lines(Lines { x: axis(&drawn.x), y: axis(&drawn.y), series, marks: Vec::new() }),

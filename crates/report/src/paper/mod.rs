@@ -6,8 +6,8 @@ mod text;
 use std::collections::HashMap;
 use std::io;
 
-use becalm_paper::verdict::digits;
 use becalm_paper::reading::at;
+use becalm_paper::verdict::digits;
 use becalm_paper::{Figure, Item, Limit, Paper, Step, Verdict};
 use serde::Serialize;
 
@@ -188,7 +188,8 @@ impl PaperReport {
     /// The files behind an item, as they are called in the folder of the campaign: documents of steps, and recordings.
     fn files(&self, item: &Item) -> Vec<String> {
         let done = self.steps(item).into_iter().filter(|step| self.documents.contains_key(&step.name));
-        done.flat_map(|step| std::iter::once(format!("steps/{}.json", step.name)).chain(step.makes.iter().cloned())).collect()
+        done.flat_map(|step| std::iter::once(format!("steps/{}.json", step.name)).chain(step.makes.iter().cloned()))
+            .collect()
     }
 
     fn counts(&self) -> Counts {
