@@ -252,3 +252,49 @@ impl Report for PaperReport {
         Some(html::page(self, program))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use becalm_paper::catalogue;
+    use serde_json::json;
+
+    use super::*;
+
+    /// What another machine may lack is said; what no machine may lack is an error, and so is a step that only computes and fails.
+    #[test]
+    fn errors_of_becalm_are_not_limits_of_the_machine() {
+        let paper = catalogue::paper("de2009").unwrap();
+        let mut report = PaperReport {
+            name: "de2009".to_owned(),
+            items: paper.items.clone(),
+            paper,
+            quick: true,
+            here: "nowhere".to_owned(),
+            documents: HashMap::new(),
+            commands: HashMap::new(),
+            lacking: HashMap::new(),
+            broken: HashMap::new(),
+        };
+        let names: Vec<String> = report.paper.steps.iter().map(|step| step.name.clone()).collect();
+        for name in &names {
+            report.lacking.insert(name.clone(), "takes too long".to_owned());
+        }
+        assert_eq!(report.errors(), [""; 0]);
+        assert_eq!((report.counts().lacking, report.counts().broken), (10, 0));
+
+        // All steps were run, and none has what it should: the four figures of the recording need tracing.
+        report.lacking.clear();
+        report.documents = names.iter().map(|name| (name.clone(), json!({}))).collect();
+        assert_eq!((report.counts().lacking, report.counts().broken), (4, 6));
+        let errors = report.errors();
+        assert_eq!(errors.len(), 6 + 4, "figures, and curves of Figure 4: {errors:?}");
+        assert!(
+            errors[0]
+                .starts_with("Figure 4, slowdown of baseline: /rows/4/slowdown_ratio of the step figure4-baseline")
+        );
+
+        // A step that only computes has failed.
+        report.broken.insert("figure4-isolated".to_owned(), "no such file".to_owned());
+        assert!(report.errors().contains(&"Figure 4, slowdown of isolated CPUs: no such file".to_owned()));
+    }
+}
