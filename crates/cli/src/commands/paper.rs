@@ -158,7 +158,9 @@ fn list(items: &[Item], steps: &[&Step], quick: bool, out: &mut dyn Write) -> st
         if !item.lacking.is_empty() {
             writeln!(out, "  ! {}", item.lacking)?;
         }
-        for step in steps.iter().filter(|step| item.steps().any(|name| name == step.name)) {
+        let is_named = |step: &Step| item.steps().any(|name| name == step.name);
+        let read: Vec<&String> = steps.iter().filter(|step| is_named(step)).flat_map(|step| &step.after).collect();
+        for step in steps.iter().filter(|step| is_named(step) || read.contains(&&step.name)) {
             match step.run(quick) {
                 Some((command, seconds)) => writeln!(out, "  about {seconds} s: becalm {command}")?,
                 None => writeln!(out, "  left out by --quick: becalm {}", step.command)?,
