@@ -39,7 +39,7 @@ pub(super) fn page(report: &PaperReport, program: &str) -> Page {
 
 fn headline(report: &PaperReport) -> Section {
     let counts = report.counts();
-    let tone = if counts.not == 0 { Grade::Good } else { Grade::Fair };
+    let tone = if counts.not + counts.broken == 0 && counts.hold > 0 { Grade::Good } else { Grade::Fair };
     let basis = if report.quick { "A quick campaign: the long steps were left out." } else { "All steps were run." };
     let facts = [("Machine of the paper", &report.paper.machine), ("Machine of here", &report.here)]
         .map(|(name, what)| (name.to_owned(), what.clone()));
