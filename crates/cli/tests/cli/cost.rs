@@ -47,7 +47,7 @@ fn check_rows(document: &Value) {
 }
 
 /// The fields of a row of traps and detours; scripts rely on them.
-const COST: [&str; 20] = [
+const COST: [&str; 21] = [
     "batch",
     "interrupted",
     "interrupted_excess_ps",
@@ -67,6 +67,7 @@ const COST: [&str; 20] = [
     "published_ns",
     "samples",
     "slow",
+    "stddev_ps",
     "what",
 ];
 

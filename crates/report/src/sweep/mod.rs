@@ -182,7 +182,9 @@ impl Fifths {
 /// Names without what all of them begin and end with, cut where a part of a name ends: `interval=1ms` of
 /// `periodic:interval=1ms,detour=50us` among others with such detours.
 pub(crate) fn short_names(names: &[String]) -> Vec<String> {
-    let Some(first) = names.first().filter(|_| names.len() > 1) else { return names.to_vec() };
+    let Some(first) = names.first().filter(|first| names.iter().any(|name| name != *first)) else {
+        return names.to_vec();
+    };
     let same = |other: &String| first.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
     let begin = names.iter().map(same).min().unwrap_or(0);
     let begin = first.as_bytes()[..begin].iter().rposition(|byte| b":,".contains(byte)).map_or(0, |at| at + 1);
@@ -225,7 +227,7 @@ mod tests {
         let table = written(|out| axes.table("slowdown", &cells, out));
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines[0].split_whitespace().collect::<Vec<_>>(), ["sync", "grain", "64", "1,024", "16,384"]);
-        assert_eq!(lines[3].split_whitespace().collect::<Vec<_>>(), ["no", "2ms", "40.0", "-", "60.0"], "{table}");
+        assert_eq!(lines[3].split_whitespace().collect::<Vec<_>>(), ["no", "2ms", "40.00", "-", "60.00"], "{table}");
         // A line between those that are synchronized and those that are not.
         assert!(lines[4].contains('\u{2500}') && lines[5].contains("yes") && lines.len() == 7, "{table}");
         let surface = written(|out| axes.surface("Surface", &values, factor, out));
