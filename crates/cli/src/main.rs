@@ -49,6 +49,7 @@ enum Command {
     Work(commands::work::WorkArgs),
     Predict(Box<commands::predict::PredictArgs>),
     Law(commands::law::LawArgs),
+    Paper(commands::paper::PaperArgs),
     Cost(commands::cost::CostArgs),
     Inject(Box<commands::inject::InjectArgs>),
     Tune(commands::tune::TuneArgs),
@@ -105,6 +106,8 @@ impl Command {
             Self::Import(_) | Self::Export(_) => rights::only_files(),
             Self::Cost(args) if args.writes_page() => rights::only_files(),
             Self::Cost(args) if args.reads() => rights::only_read(),
+            // Its children give up what they do not need, each by itself.
+            Self::Paper(args) if args.reads() => rights::only_read(),
             Self::Report(_) | Self::Compare(_) | Self::Sources(_) | Self::Predict(_) | Self::Law(_) => {
                 rights::only_read()
             }
@@ -124,6 +127,7 @@ fn obey(arguments: Arguments, out: &mut dyn Write) -> anyhow::Result<Exit> {
         Some(Command::Work(args)) => commands::work::run(&args, out),
         Some(Command::Predict(args)) => commands::predict::run(&args, out),
         Some(Command::Law(args)) => commands::law::run(&args, out),
+        Some(Command::Paper(args)) => commands::paper::run(&args, out),
         Some(Command::Cost(args)) => commands::cost::run(&args, out),
         Some(Command::Inject(args)) => commands::inject::run(&args, out),
         Some(Command::Tune(args)) => commands::tune::run(&args, out),

@@ -2,13 +2,14 @@
 //!
 //! | command | what it keeps, and until when |
 //! | --- | --- |
-//! | `report`, `sources`, `compare`, `predict`, `law`, `cost tick --from` | from the start: only the right to read any file; becomes the user behind `sudo` |
+//! | `report`, `sources`, `compare`, `predict`, `law`, `cost tick --from`, `paper --list` | from the start: only the right to read any file; becomes the user behind `sudo` |
 //! | the same with `--html`, `export`, `import` | from the start: only rights over files, as the file may be meant for a folder of root's or of the user's |
 //! | `record`, the last run of `work` | everything until it is set up, then nothing; becomes the user behind `sudo` |
 //! | `top`, the other runs of `work`, the recording of `cost detours` | puts everything down while it records, as another set-up follows |
 //! | `inject` | everything until its threads are placed, then nothing; with `--signal` nothing from the start |
 //! | `tune study` | everything until all is recorded, then as the readers |
 //! | `cost` | everything until all is measured, then rights over files, and `cost tick`, which has stored all, as the readers |
+//! | `paper` | everything, as what it runs may need it; each command that it runs gives that up as it does by itself |
 //! | `tune run` | everything, as it restores in the end; it decodes nothing |
 //! | `tune apply`, `restore`, `watch`, `check` and `plan` | everything: it is what they are for |
 //!

@@ -23,6 +23,9 @@ pub enum Holder {
 const HOLDERS: &[(&str, Holder)] = &[
     ("becalm law ", Holder::Exactly),
     ("becalm predict poisson", Holder::Exactly),
+    ("becalm paper radojkovic2008 --list", Holder::Exactly),
+    ("becalm paper tsafrir2007 --figure 9", Holder::As("paper tsafrir2007 --figure 9 --quick -o again")),
+    ("becalm paper", Holder::Reader),
     ("becalm cost tick --from ", Holder::Exactly),
     (
         "becalm predict periodic:ratio=",

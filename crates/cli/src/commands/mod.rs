@@ -9,6 +9,7 @@ pub mod import;
 pub mod inject;
 pub mod law;
 pub mod man;
+pub mod paper;
 pub mod predict;
 pub mod record;
 pub mod report;

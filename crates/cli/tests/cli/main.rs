@@ -8,6 +8,7 @@ mod cost;
 mod exchange;
 mod inject;
 mod pages;
+mod paper;
 mod robust;
 mod safe;
 mod shell;

@@ -1,0 +1,384 @@
+//! The papers, as files that are part of the program.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::reading::{Reading, at, number_at};
+use crate::verdict::Published;
+
+/// The names of the papers, in the order of their years, with their files.
+const PAPERS: [(&str, &str); 4] = [
+    ("beckman2007", include_str!("../data/beckman2007.json")),
+    ("tsafrir2007", include_str!("../data/tsafrir2007.json")),
+    ("radojkovic2008", include_str!("../data/radojkovic2008.json")),
+    ("de2009", include_str!("../data/de2009.json")),
+];
+
+/// Files that steps read, below the folder `inputs` of a campaign, by their names.
+pub const INPUTS: [(&str, &str); 4] = [
+    ("de2009_sources.csv", include_str!("../data/de2009_sources.csv")),
+    ("de2009_unidentified.csv", include_str!("../data/de2009_unidentified.csv")),
+    ("tsafrir2007_sort.csv", include_str!("../data/tsafrir2007_sort.csv")),
+    ("tsafrir2007_direct.csv", include_str!("../data/tsafrir2007_direct.csv")),
+];
+
+/// A paper: what it published, and the steps that find it again.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Paper {
+    /// Who wrote it, its title and its year, in a line.
+    pub citation: String,
+    /// The machines that it measured on.
+    pub machine: String,
+    /// Its tables and figures, in its order; what it says in its text stands where the text does.
+    pub items: Vec<Item>,
+    /// What is run, in this order.
+    pub steps: Vec<Step>,
+}
+
+/// What an item is called in its paper.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ItemKind {
+    /// A table with its number.
+    Table,
+    /// A figure with its number.
+    Figure,
+    /// A section, by its number.
+    Section,
+}
+
+/// A table, a figure or a section of a paper.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Item {
+    /// What it is.
+    pub kind: ItemKind,
+    /// Its number in the paper.
+    pub number: u32,
+    /// What it shows, in a few words.
+    pub title: String,
+    /// Why nothing of it, or not all of it, is found again; empty where all is.
+    #[serde(default)]
+    pub lacking: String,
+    /// What it published.
+    #[serde(default)]
+    pub figures: Vec<Figure>,
+    /// The figure as the paper draws it, from here.
+    #[serde(default)]
+    pub charts: Vec<Chart>,
+}
+
+/// What a figure counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// How many times as much.
+    Times,
+    /// Percent.
+    Percent,
+    /// Nanoseconds.
+    Nanos,
+    /// Microseconds.
+    Micros,
+    /// Milliseconds.
+    Millis,
+    /// Lengths of the injected detour.
+    Detours,
+    /// A number of no unit.
+    Number,
+}
+
+/// A number that a paper published.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Figure {
+    /// Its name on the book's page of all figures; empty where it is not there.
+    #[serde(default)]
+    pub id: String,
+    /// What it is of.
+    pub what: String,
+    /// What it counts.
+    pub unit: Unit,
+    /// What the paper says, in that unit.
+    pub published: Published,
+    /// Where in the paper it stands, and why it counts as it does.
+    #[serde(default)]
+    pub place: String,
+    /// Whether it is a time of the paper's own machine, which another machine cannot find again.
+    #[serde(default)]
+    pub of_machine: bool,
+    /// Where ours lies.
+    pub reading: Reading,
+    /// What may keep a machine from showing it, where its step was run; nothing for most.
+    #[serde(default)]
+    pub limit: Option<Limit>,
+    /// What is to be known about it; empty for most.
+    #[serde(default)]
+    pub note: String,
+}
+
+/// Why a machine may not have a figure although the step that measures it was run.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub enum Limit {
+    /// This, in words.
+    Is(String),
+    /// What the step's document says here.
+    Says(String),
+}
+
+/// Curves over an axis of numbers, from lists in the documents of steps.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Chart {
+    /// What it shows, where a figure has several; else empty.
+    #[serde(default)]
+    pub title: String,
+    /// What lies to the right.
+    pub x: ChartAxis,
+    /// What lies upward.
+    pub y: ChartAxis,
+    /// The curves.
+    pub curves: Vec<Curve>,
+}
+
+/// What lies along an axis.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChartAxis {
+    /// The field of an element of the list, by its name or number.
+    pub field: String,
+    /// Its title.
+    pub title: String,
+    /// What it counts.
+    pub unit: ChartUnit,
+    /// Whether equal factors are equally far apart, instead of equal differences.
+    #[serde(default)]
+    pub log: bool,
+}
+
+/// What an axis counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChartUnit {
+    /// Durations in nanoseconds.
+    Time,
+    /// Instants in nanoseconds.
+    Instant,
+    /// Processes.
+    Ranks,
+    /// How many times as long.
+    Factor,
+    /// Parts of a whole.
+    Ratio,
+    /// How often a second.
+    Rate,
+    /// Numbers of no unit.
+    Plain,
+}
+
+/// A curve: elements of a list in the document of a step.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Curve {
+    /// Its name in the legend.
+    pub name: String,
+    /// The step in whose document the list is.
+    pub step: String,
+    /// Where in it, as in a [`Term`](crate::Term).
+    #[serde(default = "rows")]
+    pub list: String,
+    /// Which elements are its points: those whose fields are so.
+    #[serde(default)]
+    pub only: BTreeMap<String, Value>,
+}
+
+fn rows() -> String {
+    "/rows".to_owned()
+}
+
+impl Chart {
+    /// The points of a curve out of the document of its step, from left to right; none that cannot be drawn on a logarithmic axis.
+    #[must_use]
+    pub fn points(&self, curve: &Curve, document: &Value) -> Vec<[f64; 2]> {
+        let Some(Value::Array(list)) = at(document, &curve.list) else { return Vec::new() };
+        let is_of_curve = |element: &&Value| curve.only.iter().all(|(name, wanted)| element[name] == *wanted);
+        let number = |element: &Value, axis: &ChartAxis| {
+            number_at(element, &format!("/{}", axis.field)).filter(|value| !axis.log || *value > 0.0)
+        };
+        let point = |element: &Value| Some([number(element, &self.x)?, number(element, &self.y)?]);
+        let mut points: Vec<[f64; 2]> = list.iter().filter(is_of_curve).filter_map(point).collect();
+        points.sort_by(|one, other| one[0].total_cmp(&other[0]));
+        points
+    }
+}
+
+/// A becalm command that is part of a campaign.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// Its name, which is that of its document.
+    pub name: String,
+    /// The arguments of becalm, with spaces between them, without `--json`.
+    pub command: String,
+    /// Whether it measures this machine, which may be unable to; what does not measure cannot fail.
+    #[serde(default)]
+    pub measures: bool,
+    /// Recordings that it leaves in the folder of the campaign, and that must not be there before.
+    #[serde(default)]
+    pub makes: Vec<String>,
+    /// Steps before it that make what it reads.
+    #[serde(default)]
+    pub after: Vec<String>,
+    /// The arguments of a quick campaign: the same where nothing is said, none where it is left out.
+    #[serde(default = "same")]
+    pub quick: Option<String>,
+    /// How long it takes, in seconds, about: as it took on a virtual machine with two CPUs.
+    pub seconds: f64,
+    /// How long it takes in a quick campaign; as long where nothing is said.
+    #[serde(default)]
+    pub quick_seconds: Option<f64>,
+}
+
+fn same() -> Option<String> {
+    Some(String::new())
+}
+
+impl Step {
+    /// What is run, and about how long it takes in seconds; `None` where a quick campaign leaves it out.
+    #[must_use]
+    pub fn run(&self, quick: bool) -> Option<(&str, f64)> {
+        match (quick, self.quick.as_deref()) {
+            (false, _) | (true, Some("")) => Some((&self.command, self.seconds)),
+            (true, Some(command)) => Some((command, self.quick_seconds.unwrap_or(self.seconds))),
+            (true, None) => None,
+        }
+    }
+}
+
+impl Item {
+    /// What it is called: `Figure 6`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let kind = match self.kind {
+            ItemKind::Table => "Table",
+            ItemKind::Figure => "Figure",
+            ItemKind::Section => "Section",
+        };
+        format!("{kind} {}", self.number)
+    }
+
+    /// The names of the steps that it needs.
+    pub fn steps(&self) -> impl Iterator<Item = &str> {
+        let figures = self.figures.iter().flat_map(|figure| figure.reading.terms()).map(|term| term.step.as_str());
+        let curves = self.charts.iter().flat_map(|chart| &chart.curves).map(|curve| curve.step.as_str());
+        figures.chain(curves)
+    }
+}
+
+/// The names of all papers.
+#[must_use]
+pub fn names() -> [&'static str; 4] {
+    PAPERS.map(|(name, _)| name)
+}
+
+/// The paper of this name.
+///
+/// # Panics
+/// Never: a test reads each file.
+#[must_use]
+pub fn paper(name: &str) -> Option<Paper> {
+    let (_, text) = PAPERS.iter().find(|(known, _)| *known == name)?;
+    Some(serde_json::from_str(text).expect("the papers' files are as they should be"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn papers_are_whole() {
+        for name in names() {
+            let paper = paper(name).unwrap();
+            let steps: HashSet<&str> = paper.steps.iter().map(|step| step.name.as_str()).collect();
+            assert_eq!(steps.len(), paper.steps.len(), "{name}: two steps of one name");
+            let mut needed: HashSet<&str> = paper.items.iter().flat_map(Item::steps).collect();
+            for (number, step) in paper.steps.iter().enumerate() {
+                let before: Vec<&str> = paper.steps[..number].iter().map(|step| step.name.as_str()).collect();
+                assert!(step.after.iter().all(|name| before.contains(&name.as_str())), "{name}: {}", step.name);
+                needed.extend(step.after.iter().map(String::as_str));
+            }
+            let measures = |name: &str| paper.steps.iter().any(|step| step.name == name && step.measures);
+            for figure in paper.items.iter().flat_map(|item| &item.figures) {
+                let is_measured = figure.reading.terms().any(|term| measures(&term.step));
+                assert_eq!(figure.of_machine, is_measured, "{name}: {} is of the machine", figure.what);
+            }
+            assert_eq!(needed, steps, "{name}: steps that are needed, and steps that are there");
+            for item in &paper.items {
+                let is_silent = item.figures.is_empty() && item.charts.is_empty();
+                assert!(!is_silent || !item.lacking.is_empty(), "{name}: {} says nothing", item.name());
+            }
+        }
+        assert!(paper("nobody1999").is_none());
+    }
+
+    #[test]
+    fn curves_are_chosen_elements_from_left_to_right() {
+        let axis = |field: &str, log| json!({ "field": field, "title": field, "unit": "plain", "log": log });
+        let chart = json!({
+            "x": axis("n", true),
+            "y": axis("1", false),
+            "curves": [{ "name": "a", "step": "s", "list": "/cells", "only": { "kind": "a" } }],
+        });
+        let mut chart: Chart = serde_json::from_value(chart).unwrap();
+        chart.y.field = "y".to_owned();
+        let document = json!({ "cells": [
+            { "kind": "a", "n": 3, "y": 30.5 }, { "kind": "b", "n": 2, "y": 20 }, { "kind": "a", "n": 1, "y": -1 },
+            { "kind": "a", "n": 0, "y": 1 }, { "kind": "a", "n": 4, "y": null },
+        ] });
+        assert_eq!(chart.points(&chart.curves[0], &document), [[1.0, -1.0], [3.0, 30.5]]);
+        assert!(chart.points(&chart.curves[0], &json!({ "rows": [] })).is_empty());
+    }
+
+    /// The cells of the rows of the page of the book that have these names.
+    fn page_rows() -> Vec<Vec<String>> {
+        let page = include_str!("../../../docs/src/papers/figures.md");
+        let cells = |line: &str| line.split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
+        page.lines().filter(|line| line.starts_with("| ")).map(cells).filter(|cells| cells.len() == 7 + 1).collect()
+    }
+
+    /// Figures of the page that no command finds: those whose noise a test draws from tables in its own way, which `predict` does otherwise;
+    /// and a bound that is a formula.
+    const WITHOUT_COMMAND: [&str; 9] = ["D1", "D2", "D3", "D4", "D5", "D6", "D7", "D8", "T8"];
+
+    /// A published number, and what was asked for it, are the same here and on the book's page, which a test of `scale` writes.
+    #[test]
+    fn figures_are_those_of_the_book() {
+        let rows = page_rows();
+        let mut found = 0;
+        for name in names() {
+            let paper = paper(name).unwrap();
+            for figure in paper.items.iter().flat_map(|item| &item.figures).filter(|figure| !figure.id.is_empty()) {
+                let row = rows.iter().find(|row| row[1] == figure.id).expect("a row of that name");
+                let published = figure.published.text(figure.unit);
+                let published =
+                    if figure.place.is_empty() { published } else { format!("{published} ({})", figure.place) };
+                assert_eq!(row[3], published, "{}", figure.id);
+                assert_eq!(row[2], figure.what, "{}", figure.id);
+                found += 1;
+            }
+        }
+        let is_named =
+            |row: &&Vec<String>| row[1].strip_prefix(['B', 'T', 'D']).is_some_and(|rest| rest.parse::<u32>().is_ok());
+        let named = rows.iter().filter(is_named).count();
+        assert_eq!((found, named), (47, 47 + WITHOUT_COMMAND.len()), "figures of the papers, and of the page");
+        assert!(WITHOUT_COMMAND.iter().all(|name| rows.iter().any(|row| row[1] == *name)));
+    }
+}

@@ -1,0 +1,300 @@
+//! A paper found again: for a terminal, as `becalm.paper/1` and as a page, what was published beside what was found here.
+
+mod html;
+mod text;
+
+use std::collections::HashMap;
+use std::io;
+
+use becalm_paper::reading::at;
+use becalm_paper::verdict::digits;
+use becalm_paper::{Figure, Item, Limit, Paper, Step, Verdict};
+use serde::Serialize;
+
+use crate::Value;
+use crate::form::field::{Object, fields};
+use crate::form::sheet::Sheet;
+use crate::html::Page;
+use crate::report::Report;
+
+/// A paper, and what a campaign of its steps found.
+#[derive(Clone, Debug)]
+pub struct PaperReport {
+    /// Its name in commands, like `beckman2007`.
+    pub name: String,
+    /// The paper.
+    pub paper: Paper,
+    /// Its tables and figures that were asked for.
+    pub items: Vec<Item>,
+    /// Whether the campaign was a quick one.
+    pub quick: bool,
+    /// The machine of here, in words.
+    pub here: String,
+    /// The documents of the steps that were done, by their names.
+    pub documents: HashMap<String, serde_json::Value>,
+    /// What was run for each step, from `becalm` on.
+    pub commands: HashMap<String, String>,
+    /// Why the others were not, by their names.
+    pub lacking: HashMap<String, String>,
+    /// What went wrong in steps that cannot fail on any machine, by their names.
+    pub broken: HashMap<String, String>,
+}
+
+/// A published figure with that of here.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    figure: Figure,
+    ours: Option<f64>,
+    verdict: Verdict,
+}
+
+fields! {
+    /// What is said of a figure.
+    pub(crate) ROW, row: Row {
+        WHAT = "what", "what", |row| Value::Text(row.figure.what.clone());
+        PUBLISHED = "published", "published", |row| Value::Text(row.figure.published.text(row.figure.unit));
+        HERE = "here", "here", |row| {
+            row.ours.map_or(Value::Missing, |ours| Value::Text(row.figure.unit.text(&digits(ours))))
+        };
+        DIFFERENCE = "difference_ratio", "difference", |row| {
+            let of_machine = row.figure.of_machine;
+            let difference = row.ours.filter(|_| !of_machine).and_then(|ours| row.figure.published.difference(ours));
+            difference.map_or(Value::Missing, Value::Change)
+        };
+        VERDICT = "verdict", "verdict", |row| Value::Text(row.verdict());
+    }
+}
+
+impl Row {
+    fn verdict(&self) -> String {
+        match &self.verdict {
+            Verdict::Holds => "holds".to_owned(),
+            Verdict::Not(by) => format!("no, by {}", Value::Change(*by).cell()),
+            Verdict::Stated => "stated".to_owned(),
+            Verdict::OtherMachine => "another machine".to_owned(),
+            Verdict::Lacking(why) => format!("not here: {why}"),
+            Verdict::Broken(why) => format!("an error of becalm: {why}"),
+        }
+    }
+}
+
+/// How many figures came to what.
+#[derive(Clone, Copy, Default, Serialize)]
+struct Counts {
+    figures: usize,
+    hold: usize,
+    not: usize,
+    stated: usize,
+    other_machine: usize,
+    lacking: usize,
+    broken: usize,
+}
+
+#[derive(Serialize)]
+struct ItemDocument {
+    name: String,
+    title: String,
+    lacking: Option<String>,
+    figures: Vec<Object>,
+    commands: Vec<String>,
+    files: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct PaperDocument {
+    paper: String,
+    citation: String,
+    published_machine: String,
+    here: String,
+    quick: bool,
+    counts: Counts,
+    items: Vec<ItemDocument>,
+}
+
+impl PaperReport {
+    fn rows(&self, item: &Item) -> Vec<Row> {
+        let row = |figure: &Figure| {
+            let ours = figure.reading.of(|step| self.documents.get(step));
+            let verdict = match ours {
+                Some(ours) => figure.published.verdict(ours, figure.of_machine),
+                None => self.why(figure),
+            };
+            Row { figure: figure.clone(), ours, verdict }
+        };
+        item.figures.iter().map(row).collect()
+    }
+
+    /// Why there is no figure of here.
+    fn why(&self, figure: &Figure) -> Verdict {
+        let first = |of: &HashMap<String, String>| figure.reading.terms().find_map(|term| of.get(&term.step)).cloned();
+        if let Some(why) = first(&self.broken) {
+            return Verdict::Broken(why);
+        }
+        if let Some(why) = first(&self.lacking) {
+            return Verdict::Lacking(why);
+        }
+        let document = self.documents.get(&figure.reading.of.step);
+        let limit = figure.limit.as_ref().and_then(|limit| match limit {
+            Limit::Is(why) => Some(why.clone()),
+            Limit::Says(place) => Some(at(document?, place)?.as_str()?.to_owned()),
+        });
+        limit.map_or_else(
+            || Verdict::Broken(format!("{} of the step {} is no number", figure.reading.of.at, figure.reading.of.step)),
+            Verdict::Lacking,
+        )
+    }
+
+    /// What does not fit between becalm and its catalogue of papers, in words; each is an error of becalm, and none of the machine.
+    #[must_use]
+    pub fn errors(&self) -> Vec<String> {
+        let mut errors = Vec::new();
+        for item in &self.items {
+            let rows = self.rows(item).into_iter();
+            errors.extend(rows.filter_map(|row| match row.verdict {
+                Verdict::Broken(why) => Some(format!("{}, {}: {why}", item.name(), row.figure.what)),
+                _ => None,
+            }));
+            for chart in &item.charts {
+                let empty = chart.curves.iter().filter(|curve| {
+                    self.documents.get(&curve.step).is_some_and(|document| chart.points(curve, document).is_empty())
+                });
+                errors.extend(empty.map(|curve| format!("{}: the curve {} has no points", item.name(), curve.name)));
+            }
+        }
+        errors
+    }
+
+    /// The steps behind an item, in their order, with those that make what they read.
+    fn steps(&self, item: &Item) -> Vec<&Step> {
+        let is_named = |name: &str| item.steps().any(|step| step == name);
+        let is_needed = |step: &&Step| {
+            let read = self.paper.steps.iter().filter(|other| is_named(&other.name));
+            is_named(&step.name) || read.flat_map(|other| &other.after).any(|name| *name == step.name)
+        };
+        self.paper.steps.iter().filter(is_needed).collect()
+    }
+
+    /// The commands behind an item, each once.
+    fn commands(&self, item: &Item) -> Vec<String> {
+        let mut commands = Vec::new();
+        for command in self.steps(item).into_iter().filter_map(|step| self.commands.get(&step.name)) {
+            if !commands.contains(command) {
+                commands.push(command.clone());
+            }
+        }
+        commands
+    }
+
+    /// The files behind an item, as they are called in the folder of the campaign: documents of steps, and recordings.
+    fn files(&self, item: &Item) -> Vec<String> {
+        let done = self.steps(item).into_iter().filter(|step| self.documents.contains_key(&step.name));
+        done.flat_map(|step| std::iter::once(format!("steps/{}.json", step.name)).chain(step.makes.iter().cloned()))
+            .collect()
+    }
+
+    fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        for row in self.items.iter().flat_map(|item| self.rows(item)) {
+            counts.figures += 1;
+            *match row.verdict {
+                Verdict::Holds => &mut counts.hold,
+                Verdict::Not(_) => &mut counts.not,
+                Verdict::Stated => &mut counts.stated,
+                Verdict::OtherMachine => &mut counts.other_machine,
+                Verdict::Lacking(_) => &mut counts.lacking,
+                Verdict::Broken(_) => &mut counts.broken,
+            } += 1;
+        }
+        counts
+    }
+
+    /// What came of the figures, in a sentence without its point.
+    fn summary(&self) -> String {
+        let Counts { figures, hold, not, stated, other_machine, lacking, broken } = self.counts();
+        let broken = if broken > 0 { format!(", {broken} are errors of becalm") } else { String::new() };
+        format!(
+            "{figures} figures: {hold} hold, {not} do not, {stated} are stated without a published number, {other_machine} are times of \
+             another machine, {lacking} were not found here{broken}"
+        )
+    }
+}
+
+impl Report for PaperReport {
+    fn schema(&self) -> &'static str {
+        "becalm.paper/1"
+    }
+
+    fn document(&self) -> impl Serialize {
+        let item = |item: &Item| ItemDocument {
+            name: item.name(),
+            title: item.title.clone(),
+            lacking: Some(item.lacking.clone()).filter(|why| !why.is_empty()),
+            figures: self.rows(item).iter().map(|row| Object::new(ROW, row)).collect(),
+            commands: self.commands(item),
+            files: self.files(item),
+        };
+        PaperDocument {
+            paper: self.name.clone(),
+            citation: self.paper.citation.clone(),
+            published_machine: self.paper.machine.clone(),
+            here: self.here.clone(),
+            quick: self.quick,
+            counts: self.counts(),
+            items: self.items.iter().map(item).collect(),
+        }
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        text::render(self, out)
+    }
+
+    fn page(&self, program: &str) -> Option<Page> {
+        Some(html::page(self, program))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use becalm_paper::catalogue;
+    use serde_json::json;
+
+    use super::*;
+
+    /// What another machine may lack is said; what no machine may lack is an error, and so is a step that only computes and fails.
+    #[test]
+    fn errors_of_becalm_are_not_limits_of_the_machine() {
+        let paper = catalogue::paper("de2009").unwrap();
+        let mut report = PaperReport {
+            name: "de2009".to_owned(),
+            items: paper.items.clone(),
+            paper,
+            quick: true,
+            here: "nowhere".to_owned(),
+            documents: HashMap::new(),
+            commands: HashMap::new(),
+            lacking: HashMap::new(),
+            broken: HashMap::new(),
+        };
+        let names: Vec<String> = report.paper.steps.iter().map(|step| step.name.clone()).collect();
+        for name in &names {
+            report.lacking.insert(name.clone(), "takes too long".to_owned());
+        }
+        assert_eq!(report.errors(), [""; 0]);
+        assert_eq!((report.counts().lacking, report.counts().broken), (10, 0));
+
+        // All steps were run, and none has what it should: the four figures of the recording need tracing.
+        report.lacking.clear();
+        report.documents = names.iter().map(|name| (name.clone(), json!({}))).collect();
+        assert_eq!((report.counts().lacking, report.counts().broken), (4, 6));
+        let errors = report.errors();
+        assert_eq!(errors.len(), 6 + 4, "figures, and curves of Figure 4: {errors:?}");
+        assert!(
+            errors[0]
+                .starts_with("Figure 4, slowdown of baseline: /rows/4/slowdown_ratio of the step figure4-baseline")
+        );
+
+        // A step that only computes has failed.
+        report.broken.insert("figure4-isolated".to_owned(), "no such file".to_owned());
+        assert!(report.errors().contains(&"Figure 4, slowdown of isolated CPUs: no such file".to_owned()));
+    }
+}
