@@ -143,6 +143,9 @@ pub struct Chart {
     pub y: ChartAxis,
     /// The curves.
     pub curves: Vec<Curve>,
+    /// Whether the points are not joined, as they do not follow on each other.
+    #[serde(default)]
+    pub scattered: bool,
 }
 
 /// What lies along an axis.

@@ -169,7 +169,7 @@
         type: 'line', name: curve.name, data: curve.points, z: 3,
         step: curve.step ? 'end' : false,
         showSymbol: Boolean(curve.dots), symbol: 'circle', symbolSize: curve.opens ? 5 : 7,
-        lineStyle: { width: 2, color: tone, type: curve.dashed ? 'dashed' : 'solid' },
+        lineStyle: { width: curve.scattered ? 0 : 2, color: tone, type: curve.dashed ? 'dashed' : 'solid' },
         itemStyle: { color: tone },
         emphasis: { disabled: !curve.opens, scale: 1.6 },
         areaStyle: spec.series.length === 1 && !curve.opens && !spec.y.title.startsWith('power') ? { color: tone, opacity: 0.09 } : undefined,

@@ -133,6 +133,9 @@ pub struct ChartSeries {
     /// Whether each point has a dot.
     #[serde(skip_serializing_if = "is_false")]
     pub dots: bool,
+    /// Whether the points are not joined by a line.
+    #[serde(skip_serializing_if = "is_false")]
+    pub scattered: bool,
     /// Whether it is drawn broken, as what is expected is.
     #[serde(skip_serializing_if = "is_false")]
     pub dashed: bool,

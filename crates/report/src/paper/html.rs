@@ -106,6 +106,7 @@ fn chart(report: &PaperReport, item: &Item, drawn: &Drawn) -> Option<Chart> {
             name: curve.name.clone(),
             points,
             dots: true,
+            scattered: drawn.scattered,
             ..ChartSeries::default()
         })
     };
