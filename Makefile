@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 # Where cargo puts what it builds.
 BUILT := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help run install mpi test test-attack test-fresh bench fmt lint test-unit test-root test-lab lab kernel-matrix test-browser test-mpi \
+.PHONY: help run install mpi test test-attack test-fresh soak bench fmt lint test-unit test-root test-lab lab kernel-matrix test-browser test-mpi \
 	test-bench test-fuzz fuzz test-sanitize check-aarch64
 
 help: ## this list
@@ -42,6 +42,10 @@ test-attack: ## as root: all tries of every row of docs/src/attacks.md, a hundre
 	@status=0; BECALM_CI=1 BECALM_ATTACK=full BECALM_ATTACK_TABLE=$$(realpath $(BUILT))/attacks \
 		cargo test --no-fail-fast --test root_attack -- --test-threads=1 || status=$$?; \
 		printf '\n'; { printf 'what\ttries\twrong\n'; cat $(BUILT)/attacks; } | column -t -s "$$(printf '\t')"; exit $$status
+
+soak: ## as root: becalm watch for half an hour [MINUTES=30]: nothing grows, and it costs what it says
+	cargo test --no-run --test root_becalm
+	BECALM_CI=1 MINUTES=$(or $(MINUTES),30) cargo test --test root_becalm -- --ignored --nocapture watch::soak
 
 test-fresh: ## as root: make run, make mpi and all that the lanes install and build, on a new Debian in a folder, and on a worse one
 	@.ci/fresh

@@ -1,9 +1,8 @@
-//! What the benchmarks share: the table of claims that each prints, figures over repetitions, the load that they run
-//! under, and programs that they run beside themselves.
-//!
-//! Each question has its own program in `bin/`; the package's own program runs them all.
+//! The benchmarks, a file a question, and what they share: the table of claims that each prints, figures over repetitions, the
+//! load that they run under, and programs that they run beside themselves.
 
 pub mod arrivals;
+pub mod benchmarks;
 pub mod claims;
 pub mod effort;
 pub mod figures;

@@ -1,35 +1,40 @@
-//! Runs every benchmark, one after another, and sums up; with `--quick` a small part of each.
+//! Runs every benchmark, one after another, and sums up; with `--quick` a small part of each. A first argument that names one
+//! runs that one alone.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
+use becalm_bench::benchmarks::ALL;
 use becalm_bench::claims::Verdict;
 use becalm_bench::effort::Effort;
 
-/// The programs in `bin/`, in the order in which they run.
-const BENCHMARKS: [&str; 12] = [
-    "sharp",
-    "quiet",
-    "storms",
-    "equal",
-    "afterwards",
-    "replay",
-    "published",
-    "recordings",
-    "books",
-    "collectives",
-    "loggopsim",
-    "checks",
-];
-
 fn main() -> ExitCode {
-    let folder = std::env::current_exe().ok().and_then(|program| program.parent().map(Path::to_owned));
-    let folder = folder.unwrap_or_default();
+    let named = std::env::args().nth(1).filter(|word| !word.starts_with('-'));
+    match named.as_deref().map(|name| ALL.iter().find(|(known, _)| *known == name)) {
+        None => all(),
+        Some(Some((_, run))) => run(),
+        Some(None) => {
+            let names: Vec<&str> = ALL.iter().map(|(name, _)| *name).collect();
+            say(&format!("there is no such benchmark; there are: {}", names.join(", ")));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Each as a process of its own, as the kernel counts the most memory of one.
+fn all() -> ExitCode {
+    let program = match std::env::current_exe() {
+        Ok(program) => program,
+        Err(error) => {
+            say(&format!("cannot tell which program this is: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
     let effort = Effort::from_arguments();
     let (mut lines, mut failed) = (Vec::new(), Vec::new());
-    for name in BENCHMARKS {
-        match run(&folder.join(name), effort, &mut lines) {
+    for (name, _) in ALL {
+        match run(&program, name, effort, &mut lines) {
             Ok(true) => {}
             Ok(false) => failed.push(name.to_owned()),
             Err(error) => failed.push(format!("{name} ({error})")),
@@ -47,10 +52,10 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Runs a program, shows what it prints, and keeps the lines with verdicts. Tells whether it succeeded.
-fn run(program: &Path, effort: Effort, lines: &mut Vec<String>) -> std::io::Result<bool> {
+/// Runs a benchmark, shows what it prints, and keeps the lines with verdicts. Tells whether it succeeded.
+fn run(program: &Path, name: &str, effort: Effort, lines: &mut Vec<String>) -> std::io::Result<bool> {
     let quick = (effort == Effort::Quick).then_some(Effort::QUICK);
-    let mut child = Command::new(program).args(quick).stdout(Stdio::piped()).spawn()?;
+    let mut child = Command::new(program).arg(name).args(quick).stdout(Stdio::piped()).spawn()?;
     for line in BufReader::new(child.stdout.take().expect("its output is piped")).lines() {
         let line = line?;
         say(&line);

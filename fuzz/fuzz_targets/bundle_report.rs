@@ -11,20 +11,22 @@ use std::sync::LazyLock;
 
 use becalm_analyze::compare::compare;
 use becalm_analyze::cost::tick::CampaignAnalysis;
+use becalm_analyze::fleet::jobs::fleet_cost;
+use becalm_analyze::fleet::survey;
 use becalm_analyze::job::JobPhases;
 use becalm_analyze::noise::NoiseInput;
 use becalm_analyze::picture::picture;
-use becalm_analyze::summary::{Books, Selection, Summary, longest, summarize, timelines};
+use becalm_analyze::summary::{Books, Selection, Summary, longest, summarize, summarize_digests, timelines};
 use becalm_analyze::work::summarize_work;
 use becalm_bundle::cost::tick as campaign;
-use becalm_bundle::{Bundle, Contents, PhaseRun, study};
+use becalm_bundle::{Bundle, Contents, PhaseRun, StoredNodes, SummaryBundle, study};
 use becalm_fuzz::bundles::{Valid, valid};
 use becalm_fuzz::edits::{self, Edits};
 use becalm_fuzz::tree::scratch;
 use becalm_fuzz::truths::{check_page, check_report};
 use becalm_report::{
-    CompareReport, CostRunReport, DetoursReport, Drawn, PredictReport, RunReport, Scaling, SourcesReport, StudyReport,
-    TickReport, WorkReport,
+    CompareReport, CostRunReport, DetoursReport, Drawn, FleetCostReport, FleetReport, PredictReport, RunReport,
+    Scaling, SourcesReport, StudyReport, TickReport, WorkReport,
 };
 use becalm_scale::blame::{BlameWanted, blame};
 use becalm_scale::collective::Collective;
@@ -68,6 +70,19 @@ fn show(path: &Path, of: &Valid, edits: &Edits) -> anyhow::Result<()> {
         }
         Contents::Costs => check_report(&CostRunReport::new(&becalm_bundle::cost::load(path, None)?)),
         Contents::Phases => check_report(&JobPhases::of_run(&PhaseRun::open(path)?)?),
+        Contents::Summary => {
+            let bundle = SummaryBundle::open(path)?;
+            let summary = summarize_digests(&bundle, &EVERYTHING)?;
+            check_report(&RunReport { summary: &summary, drawn: None });
+            for per_cpu in [false, true] {
+                check_report(&SourcesReport { summary: &summary, per_cpu });
+            }
+            let noise = NoiseInput::from_summary(&bundle, &EVERYTHING, true)
+                .or_else(|_| NoiseInput::from_summary(&bundle, &EVERYTHING, false))?;
+            let prediction = Prediction::new(&noise.noise, question())?;
+            RANKS.iter().try_for_each(|ranks| prediction.row(*ranks).map(drop))?;
+            show_fleet(path, edits)?;
+        }
         Contents::Recording => {
             let bundle = Bundle::open(path)?;
             if bundle.nodes().iter().any(|doc| doc.settings.work.is_some()) {
@@ -77,6 +92,19 @@ fn show(path: &Path, of: &Valid, edits: &Edits) -> anyhow::Result<()> {
             }
         }
     }
+    Ok(())
+}
+
+/// The nodes as a fleet, and what they cost jobs.
+fn show_fleet(path: &Path, edits: &Edits) -> anyhow::Result<()> {
+    let nodes = [StoredNodes::open(path)?];
+    let fleet = survey(&nodes)?;
+    check_report(&FleetReport { fleet: &fleet });
+    if edits.has("page") {
+        check_page(&FleetReport { fleet: &fleet });
+    }
+    let cost = fleet_cost(&nodes, &fleet, question().grain, &RANKS, None)?;
+    check_report(&FleetCostReport { cost: &cost, accounting: None });
     Ok(())
 }
 
@@ -154,7 +182,7 @@ fn show_study(folder: &Path, edits: &Edits) -> anyhow::Result<()> {
     let open = |runs: &[String]| runs.iter().map(|run| Bundle::open(&folder.join(run))).collect::<Result<Vec<_>, _>>();
     let bundles =
         doc.configurations.iter().map(|configuration| open(configuration.runs())).collect::<Result<Vec<_>, _>>()?;
-    let studied = becalm_analyze::study::study(&doc, &bundles, question(), &RANKS)?;
+    let studied = becalm_analyze::study::study(&doc, &bundles, &[question()], &RANKS)?;
     let report = StudyReport { doc: &doc, studied: &studied, question: question() };
     check_report(&report);
     if edits.has("page") {

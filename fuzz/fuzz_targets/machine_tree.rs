@@ -14,7 +14,7 @@ use becalm_fuzz::machine::{MACHINE, put};
 use becalm_fuzz::tree::scratch;
 use becalm_fuzz::truths::{check_report, check_text};
 use becalm_linux::procfs::cpuinfo::CpuInfo;
-use becalm_linux::procfs::kernel;
+use becalm_linux::procfs::{kernel, meminfo};
 use becalm_linux::sysfs::{cache, cpu, machine, partition};
 use becalm_report::{TuneCheckReport, TunePlanReport};
 use becalm_tune::check::{check, choose};
@@ -29,7 +29,7 @@ const WORDS: [&str; 5] = ["hpc", "rt", "benchmark", "cloud-guest", "idle"];
 /// Readers of which no command asks in a tree of files.
 fn read_more(root: &std::path::Path) {
     let _ = (machine::clocksource(root), machine::hypervisor(root), machine::Lockdown::read(root));
-    let _ = (partition::partitions(root), cpu::frequency_policy(root, CpuId::new(0)));
+    let _ = (partition::partitions(root), cpu::frequency_policy(root, CpuId::new(0)), meminfo::total_bytes(root));
     if let Ok(caches) = cache::caches(root, CpuId::new(0)) {
         let levels = cache::data_levels(&caches);
         assert!(levels.windows(2).all(|pair| pair[0].0 <= pair[1].0), "caches out of order");

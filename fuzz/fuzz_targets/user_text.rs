@@ -1,5 +1,5 @@
 //! Any text as each thing that a user types, and as a table that a user hands over: what is taken is printed as something that is
-//! taken, formulas of noise are noise or are refused, and the costs of a tick of two tables have a report.
+//! taken, formulas of noise are noise or are refused, the costs of a tick of two tables have a report, and jobs of Slurm have sizes.
 //!
 //! The tables of times and of direct costs are parted by a line `==`.
 #![no_main]
@@ -8,6 +8,7 @@ use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
 use becalm_analyze::cost::tick::{Analysis, TableFile, read_tables};
+use becalm_analyze::fleet::sacct;
 use becalm_fuzz::truths::check_report;
 use becalm_linux::sched::Policy;
 use becalm_measure::Threshold;
@@ -21,6 +22,7 @@ use becalm_tune::format::Format;
 use becalm_tune::study::Configuration;
 use becalm_tune::{Family, Profile};
 use becalm_units::{Count, CpuList, Nanos, Share};
+use becalm_watch::{Reading, WatchConfig, read_request};
 use libfuzzer_sys::fuzz_target;
 
 /// Reads a word of the command line.
@@ -63,6 +65,18 @@ fn words(text: &str) {
     let _ = (word::<Family>(text), word::<Profile>(text), word::<Format>(text), word::<Configuration>(text));
 }
 
+/// A trigger, a configuration and a request of `becalm watch`.
+fn watched(text: &str) {
+    if let Ok(trigger) = text.parse::<becalm_watch::Trigger>() {
+        assert!(trigger.to_string().parse::<becalm_watch::Trigger>().is_ok(), "{trigger} was printed");
+    }
+    if let Err(error) = WatchConfig::parse(text).and_then(WatchConfig::settle) {
+        assert!(!error.to_string().contains('\n'), "an error of several lines");
+    }
+    let whole = read_request(text.as_bytes());
+    assert!(whole != Reading::More || text.len() < 8 << 10, "a request without an end");
+}
+
 fn noise(text: &str) {
     let Some(spec) = word::<NoiseSpec>(text) else { return };
     if let Ok(trace) = spec.trace(1) {
@@ -80,8 +94,21 @@ fn tables(text: &str) {
     }
 }
 
+/// The accounting of Slurm: node-hours are numbers, and sizes rise.
+fn accounting(text: &str) {
+    match sacct::parse(text, 64) {
+        Ok(of) => {
+            assert!(of.sizes.is_sorted_by(|a, b| a.ranks < b.ranks) && of.per_year() >= 0.0, "{of:?}");
+            assert!(of.sizes.iter().all(|size| size.node_hours.is_finite() && size.node_hours > 0.0), "{of:?}");
+        }
+        Err(error) => assert!(!error.is_empty(), "an error without words"),
+    }
+}
+
 fuzz_target!(|text: &str| {
     words(text);
+    watched(text);
     noise(text);
     tables(text);
+    accounting(text);
 });

@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use becalm_bundle::cost::CostWriter;
-use becalm_bundle::{Bundle, BundleWriter, Phase, PhaseRun, PhaseWriter};
+use becalm_bundle::{Bundle, BundleWriter, Phase, PhaseRun, PhaseWriter, SummaryWriter};
 use becalm_model::cost::CostRun;
 use becalm_model::phases::PhasesDoc;
 use becalm_model::study::{BASELINE, ConfigurationOutcome};
@@ -89,6 +89,13 @@ fn all() -> BTreeMap<&'static str, Valid> {
         store_recording(&pair, &doc, &value["rows"]).expect("rows that were stored before");
     }
     all.insert("pair", as_it_is(&pair));
+    let short = made.path().join("short.becalm");
+    let bundle = Bundle::open(&pair).expect("our own bundle");
+    for doc in bundle.nodes() {
+        let digest = becalm_analyze::condense::condense(&bundle, &doc.node).expect("our own bundle");
+        drop(SummaryWriter::create(&short, &digest).expect("a new bundle"));
+    }
+    all.insert("short", as_it_is(&short));
     let study = made.path().join("study");
     becalm_fixtures::write_study(&study);
     let mut doc = becalm_bundle::study::load(&study).expect("our own document");

@@ -14,6 +14,7 @@ pub static MACHINE: LazyLock<Value> = LazyLock::new(|| {
     let mut files: Map<String, Value> =
         FILES.iter().map(|(path, text)| ((*path).to_owned(), Value::from(*text))).collect();
     let mut add = |path: String, text: &str| drop(files.insert(path, text.into()));
+    add("/proc/meminfo".to_owned(), "MemTotal:       16252928 kB\nMemFree:         8126464 kB\n");
     for cpu in 0..4 {
         let folder = format!("/sys/devices/system/cpu/cpu{cpu}");
         add(format!("{folder}/topology/thread_siblings_list"), ["0,2\n", "1,3\n"][cpu % 2]);

@@ -43,7 +43,7 @@ impl JobPhases {
         let mut ranks: Vec<RankPhases> = Vec::new();
         let (mut compute, mut collective) = (Vec::new(), Vec::new());
         run.for_each(|node, rank, number, phase: Phase| {
-            slowest.add(number as usize, &phase);
+            slowest.add(rank, number as usize, &phase);
             compute.push(phase.compute_ns);
             collective.push(phase.collective_ns);
             if number + 1 == phases {

@@ -6,15 +6,20 @@
 #![forbid(unsafe_code)]
 
 pub mod compare;
+pub mod condense;
 pub mod cost;
 pub mod events;
+pub mod fleet;
 pub mod inject;
 pub mod job;
+pub mod jobs;
 pub mod modes;
 pub mod noise;
+pub mod phase_sources;
 pub mod phases;
 pub mod picture;
 pub mod study;
 pub mod summary;
+pub mod together;
 pub mod validation;
 pub mod work;

@@ -19,6 +19,8 @@ pub struct Slowest {
     pub collective: Vec<i64>,
     /// The whole phase, qtbt, in nanoseconds.
     pub total: Vec<i64>,
+    /// The rank that computed longest, for which the others waited; of several the lowest.
+    pub latest: Vec<u32>,
 }
 
 impl Slowest {
@@ -26,11 +28,16 @@ impl Slowest {
     ///
     /// # Panics
     /// If there is neither such a phase nor one before it.
-    pub fn add(&mut self, number: usize, phase: &Phase) {
+    pub fn add(&mut self, rank: u32, number: usize, phase: &Phase) {
         if number == self.total.len() {
             [&mut self.compute, &mut self.collective, &mut self.total].into_iter().for_each(|series| series.push(0));
+            self.latest.push(rank);
         }
         let Phase { compute_ns, collective_ns, .. } = *phase;
+        let (longest, latest) = (self.compute[number], &mut self.latest[number]);
+        if compute_ns > longest || compute_ns == longest && rank < *latest {
+            *latest = rank;
+        }
         let largest = |value: &mut i64, new: i64| *value = (*value).max(new);
         largest(&mut self.compute[number], compute_ns);
         largest(&mut self.collective[number], collective_ns);
@@ -60,7 +67,7 @@ impl PhaseFigures {
         let mut sorted = durations.to_vec();
         sorted.sort_unstable();
         let (&min_ns, &max_ns) = (sorted.first()?, sorted.last()?);
-        let worst = ((sorted.len() as f64 * WORST).round() as usize).max(1);
+        let worst = worst_of(sorted.len());
         let mean =
             |values: &[i64]| values.iter().map(|value| i128::from(*value)).sum::<i128>() as f64 / values.len() as f64;
         Some(Self {
@@ -82,21 +89,151 @@ pub struct PhaseSpan {
     pub phases: u64,
     /// The mean duration of these phases, in nanoseconds.
     pub mean_ns: f64,
+    /// The shortest of these phases, in nanoseconds.
+    pub min_ns: i64,
     /// The longest of these phases, in nanoseconds.
     pub max_ns: i64,
+    /// The number of that phase; of several the first.
+    pub longest: u64,
 }
 
 /// The time series in at most `spans` equal parts, or one a phase where there are not so many.
 #[must_use]
 pub fn spans(durations: &[i64], spans: usize) -> Vec<PhaseSpan> {
     let each = durations.len().div_ceil(spans.max(1)).max(1);
-    let span = |(at, part): (usize, &[i64])| PhaseSpan {
-        first: (at * each) as u64,
-        phases: part.len() as u64,
-        mean_ns: part.iter().map(|value| i128::from(*value)).sum::<i128>() as f64 / part.len() as f64,
-        max_ns: part.iter().copied().max().unwrap_or(0),
+    let span = |(at, part): (usize, &[i64])| {
+        // Of several that are the longest the last one is found, in turned order the first.
+        let longest = part.iter().enumerate().rev().max_by_key(|(_, value)| **value);
+        let (longest, max_ns) = longest.map_or((0, 0), |(place, value)| (place, *value));
+        PhaseSpan {
+            first: (at * each) as u64,
+            phases: part.len() as u64,
+            mean_ns: part.iter().map(|value| i128::from(*value)).sum::<i128>() as f64 / part.len() as f64,
+            min_ns: part.iter().copied().min().unwrap_or(0),
+            max_ns,
+            longest: (at * each + longest) as u64,
+        }
     };
     durations.chunks(each).enumerate().map(span).collect()
+}
+
+/// How often durations of each length came, in bins of equal width.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PhaseHistogram {
+    /// Where each bin begins, in nanoseconds, and how many durations lie in it.
+    pub bins: Vec<(i64, u64)>,
+    /// Where the last bin ends, in nanoseconds.
+    pub end_ns: i64,
+    /// How many durations are longer than that.
+    pub beyond: u64,
+}
+
+/// The share of durations that a histogram holds at least; the others are the rare long ones.
+const DRAWN: f64 = 0.99;
+
+/// The histogram of durations from the shortest to that which 99 % do not exceed, in at most `bins` bins; `None` of no durations.
+#[must_use]
+pub fn histogram(durations: &[i64], bins: usize) -> Option<PhaseHistogram> {
+    let mut sorted = durations.to_vec();
+    sorted.sort_unstable();
+    let first = *sorted.first()?;
+    let inside = ((sorted.len() as f64 * DRAWN).ceil() as usize).clamp(1, sorted.len());
+    let width = (sorted[inside - 1] - first) / bins.max(1) as i64 + 1;
+    let count = (sorted[inside - 1] - first) / width + 1;
+    let mut counts = vec![0; count as usize];
+    let mut beyond = 0;
+    for value in sorted {
+        match counts.get_mut(((value - first) / width) as usize) {
+            Some(count) => *count += 1,
+            None => beyond += 1,
+        }
+    }
+    let bins = counts.into_iter().enumerate().map(|(at, count)| (first + at as i64 * width, count)).collect();
+    Some(PhaseHistogram { bins, end_ns: first + count * width, beyond })
+}
+
+/// The share of durations that are at least as long as some lengths, in rising order of these: at most about `points` of them, closer to
+/// each other the rarer they are.
+#[must_use]
+pub fn survival(durations: &[i64], points: usize) -> Vec<(i64, f64)> {
+    let mut sorted = durations.to_vec();
+    sorted.sort_unstable_by(|a, b| b.cmp(a));
+    let all = sorted.len() as f64;
+    let mut found: Vec<(i64, f64)> = Vec::new();
+    for step in 0..=points {
+        // How many are at least so long: from one to all, by equal factors.
+        let wanted = all.powf(step as f64 / points.max(1) as f64).round() as usize;
+        let Some(value) = sorted.get(wanted.saturating_sub(1)) else { break };
+        if found.last().is_none_or(|(last, _)| last != value) {
+            found.push((*value, sorted.partition_point(|other| other >= value) as f64 / all));
+        }
+    }
+    found.reverse();
+    found
+}
+
+/// In how many phases of each part of a run each rank was the latest.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LatestInParts {
+    /// The number of the first phase of each part.
+    pub first: Vec<u64>,
+    /// How many phases are the worst hundredth.
+    pub worst: u64,
+    /// The ranks, first those that were latest most often in the worst hundredth, then most often in all.
+    pub ranks: Vec<LatestRank>,
+}
+
+/// How often a rank was the latest.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LatestRank {
+    /// The number of the rank.
+    pub rank: u32,
+    /// In how many phases of each part.
+    pub parts: Vec<u64>,
+    /// In how many of the longest hundredth of all phases, at least of one.
+    pub worst: u64,
+}
+
+impl LatestRank {
+    /// In how many phases of all.
+    #[must_use]
+    pub fn phases(&self) -> u64 {
+        self.parts.iter().sum()
+    }
+}
+
+/// How many phases are the worst case of so many.
+pub(crate) fn worst_of(phases: usize) -> usize {
+    ((phases as f64 * WORST).round() as usize).clamp(1, phases.max(1))
+}
+
+/// Counts for each of `ranks` ranks how often it was latest in at most `parts` equal parts of a run, and in its worst phases.
+#[must_use]
+pub fn latest_in_parts(slowest: &Slowest, ranks: u32, parts: usize) -> LatestInParts {
+    let latest = &slowest.latest;
+    let each = latest.len().div_ceil(parts.max(1)).max(1);
+    let chunks = latest.chunks(each);
+    let none = |rank| LatestRank { rank, parts: vec![0; chunks.len()], worst: 0 };
+    let mut found: Vec<LatestRank> = (0..ranks).map(none).collect();
+    for (part, chunk) in chunks.enumerate() {
+        for rank in chunk {
+            if let Some(of_rank) = found.get_mut(*rank as usize) {
+                of_rank.parts[part] += 1;
+            }
+        }
+    }
+    let mut by_length: Vec<(i64, u32)> = slowest.total.iter().copied().zip(latest.iter().copied()).collect();
+    // Of phases that are as long as each other the earlier ones come first.
+    by_length.sort_by_key(|(total, _)| std::cmp::Reverse(*total));
+    by_length.truncate(worst_of(by_length.len()));
+    for (_, rank) in &by_length {
+        if let Some(of_rank) = found.get_mut(*rank as usize) {
+            of_rank.worst += 1;
+        }
+    }
+    found.sort_by_key(|of_rank| (std::cmp::Reverse((of_rank.worst, of_rank.phases())), of_rank.rank));
+    let first = (0..latest.len().div_ceil(each)).map(|part| (part * each) as u64).collect();
+    LatestInParts { first, worst: by_length.len() as u64, ranks: found }
 }
 
 #[cfg(test)]
@@ -119,10 +256,11 @@ mod tests {
     #[test]
     fn each_maximum_is_by_itself() {
         let mut slowest = Slowest::default();
-        slowest.add(0, &Phase { start_ns: 0, compute_ns: 100, collective_ns: 5 });
-        slowest.add(0, &Phase { start_ns: 9, compute_ns: 60, collective_ns: 44 });
+        slowest.add(0, 0, &Phase { start_ns: 0, compute_ns: 100, collective_ns: 5 });
+        slowest.add(1, 0, &Phase { start_ns: 9, compute_ns: 60, collective_ns: 44 });
         assert_eq!((slowest.compute[0], slowest.collective[0], slowest.total[0]), (100, 44, 105));
-        slowest.add(1, &Phase { start_ns: 9, compute_ns: 1, collective_ns: 2 });
+        slowest.add(1, 1, &Phase { start_ns: 9, compute_ns: 1, collective_ns: 2 });
+        assert_eq!(slowest.latest, [0, 1]);
         assert_eq!((slowest.compute, slowest.collective, slowest.total), (vec![100, 1], vec![44, 2], vec![105, 3]));
     }
 
@@ -136,14 +274,16 @@ mod tests {
         ) {
             let phases = ranks[0].len();
             let mut slowest = Slowest::default();
-            for rank in &ranks {
+            for (number_of_rank, rank) in ranks.iter().enumerate().rev() {
                 for (number, &(compute_ns, collective_ns)) in rank.iter().enumerate() {
-                    slowest.add(number, &Phase { start_ns: 0, compute_ns, collective_ns });
+                    slowest.add(number_of_rank as u32, number, &Phase { start_ns: 0, compute_ns, collective_ns });
                 }
             }
             for number in 0..phases {
                 let column: Vec<(i64, i64)> = ranks.iter().map(|rank| rank[number]).collect();
                 prop_assert_eq!(slowest.compute[number], column.iter().map(|phase| phase.0).max().unwrap());
+                let latest = column.iter().position(|phase| phase.0 == slowest.compute[number]).unwrap();
+                prop_assert_eq!(slowest.latest[number] as usize, latest);
                 prop_assert_eq!(slowest.collective[number], column.iter().map(|phase| phase.1).max().unwrap());
                 prop_assert_eq!(slowest.total[number], column.iter().map(|phase| phase.0 + phase.1).max().unwrap());
             }
@@ -171,9 +311,61 @@ mod tests {
                 prop_assert_eq!(span.first, next);
                 let part = &series[next as usize..(next + span.phases) as usize];
                 prop_assert_eq!(span.max_ns, *part.iter().max().unwrap());
+                prop_assert_eq!(span.min_ns, *part.iter().min().unwrap());
+                let longest = next as usize + part.iter().position(|value| *value == span.max_ns).unwrap();
+                prop_assert_eq!(span.longest as usize, longest);
                 next += span.phases;
             }
             prop_assert_eq!(next, series.len() as u64);
+        }
+
+        /// Every duration is counted once, and at most one in a hundred is not drawn.
+        #[test]
+        fn histograms_count_every_duration_once(series in proptest::collection::vec(0_i64..1 << 40, 1..500), bins in 1_usize..70) {
+            let found = histogram(&series, bins).unwrap();
+            prop_assert!(found.bins.len() <= bins && found.beyond as usize * 100 <= series.len());
+            let ends = found.bins.iter().skip(1).map(|bin| bin.0).chain([found.end_ns]);
+            for ((from, count), end) in found.bins.iter().zip(ends) {
+                prop_assert_eq!(series.iter().filter(|value| (*from..end).contains(*value)).count() as u64, *count);
+            }
+            prop_assert_eq!(series.iter().filter(|value| **value >= found.end_ns).count() as u64, found.beyond);
+        }
+
+        /// Each share is that of the plain way, and the longest and the shortest duration are there.
+        #[test]
+        fn survival_is_that_of_the_plain_way(series in proptest::collection::vec(0_i64..200, 1..500), points in 1_usize..70) {
+            let found = survival(&series, points);
+            prop_assert!(found.len() <= points + 1 && found.windows(2).all(|pair| pair[0].0 < pair[1].0));
+            for (value, share) in &found {
+                let longer = series.iter().filter(|other| *other >= value).count();
+                prop_assert!((longer as f64 / series.len() as f64 - share).abs() < 1e-12);
+            }
+            let ends = (found[0].0, found[found.len() - 1].0);
+            prop_assert_eq!(ends, (*series.iter().min().unwrap(), *series.iter().max().unwrap()));
+        }
+
+        /// No phase is lost or counted twice, and the latest ranks come first.
+        #[test]
+        fn each_phase_has_one_latest_rank(phases in proptest::collection::vec((0_i64..50, 0_u32..5), 0..500), parts in 1_usize..70) {
+            let (total, latest): (Vec<i64>, Vec<u32>) = phases.iter().copied().unzip();
+            let slowest = Slowest { total: total.clone(), latest: latest.clone(), ..Slowest::default() };
+            let found = latest_in_parts(&slowest, 5, parts);
+            prop_assert!(found.first.len() <= parts && found.ranks.len() == 5);
+            let order: Vec<(u64, u64)> = found.ranks.iter().map(|of_rank| (of_rank.worst, of_rank.phases())).collect();
+            prop_assert!(order.windows(2).all(|pair| pair[0] >= pair[1]));
+            prop_assert_eq!(found.ranks.iter().map(|of_rank| of_rank.worst).sum::<u64>(), found.worst);
+            // The plain way: the longest are taken out one by one.
+            let mut left: Vec<(usize, i64)> = total.iter().copied().enumerate().collect();
+            let mut worst = [0_u64; 5];
+            for _ in 0..found.worst {
+                let longest = (0..left.len()).rev().max_by_key(|at| left[*at].1).unwrap();
+                worst[latest[left.remove(longest).0] as usize] += 1;
+            }
+            for of_rank in &found.ranks {
+                prop_assert_eq!(latest.iter().filter(|rank| **rank == of_rank.rank).count() as u64, of_rank.phases());
+                prop_assert_eq!(worst[of_rank.rank as usize], of_rank.worst);
+                prop_assert_eq!(of_rank.parts.len(), found.first.len());
+            }
         }
     }
 }

@@ -10,8 +10,9 @@
 use becalm_bundle::Bundle;
 use becalm_model::node::Warning;
 use becalm_model::study::{ConfigurationDoc, StudyDoc};
-use becalm_scale::ScaleError;
 use becalm_scale::predict::{Prediction, Question, RankPrediction};
+use becalm_scale::{Noise, NoiseTrace, ScaleError};
+use becalm_units::Nanos;
 
 use crate::compare::{CompareError, Comparison, compare_sides, judge_together};
 use crate::noise::{NoiseError, NoiseInput};
@@ -27,7 +28,7 @@ pub struct Studied {
     pub turns: Vec<Turn>,
     /// All of them together.
     pub pooled: Pooled,
-    /// The slowdown of a job under the noise of all of them, by rising numbers of ranks.
+    /// The slowdown of a job under the noise of all of them: for each grain, in the order asked, by rising numbers of ranks.
     pub rows: Vec<RankPrediction>,
     /// The baseline against it, or why that cannot be; `None` of the baseline itself, and without one.
     pub against_baseline: Option<Result<Comparison, CompareError>>,
@@ -40,9 +41,32 @@ pub struct Studied {
 pub struct Turn {
     /// Its figures.
     pub summary: Summary,
-    /// The slowdown of the job at the most ranks under its noise alone: the mean of the replicas, or what order statistics expect where
+    /// The slowdown of the job of the first grain at the most ranks under its noise alone: the mean of the replicas, or what order statistics expect where
     /// ranks are too many to be replayed.
     pub slowdown: Option<f64>,
+    /// For how long all of its CPUs were watched.
+    pub length: Nanos,
+    /// When the longest detour of each of up to 200 equal parts of that began, and how long it is, over all CPUs; in order of time.
+    pub longest: Vec<(Nanos, Nanos)>,
+}
+
+/// In so many equal parts a turn is drawn.
+const PARTS: i64 = 200;
+
+/// The longest detour of each of so many equal parts of the noise's time, in order; none of a part without detours.
+fn longest_in_parts(noise: &Noise, parts: i64) -> Vec<(Nanos, Nanos)> {
+    let length = noise.traces().map(NoiseTrace::length).max().unwrap_or(Nanos::ZERO).get();
+    let each = (length / parts + 1).max(1);
+    let mut longest = vec![None; parts as usize];
+    for (start, duration) in noise.traces().flat_map(NoiseTrace::detours) {
+        let slot = usize::try_from(start.get() / each).ok().and_then(|part| longest.get_mut(part));
+        let Some(slot) = slot else { continue };
+        // Of detours as long as each other the first counts.
+        if slot.is_none_or(|(began, most)| (duration, began) > (most, start)) {
+            *slot = Some((start, duration));
+        }
+    }
+    longest.into_iter().flatten().collect()
 }
 
 /// The recordings of a study do not come to anything.
@@ -60,17 +84,17 @@ pub enum StudyError {
 }
 
 /// What each configuration of a study came to, in the order of the document; `None` of those without a recording. `bundles` are the
-/// recordings of each, turn by turn, and `ranks` the numbers of ranks of the job.
+/// recordings of each, turn by turn; `questions` is one job for each grain, at least one, and `ranks` their numbers of ranks.
 ///
 /// # Errors
 /// If a recording cannot be read or the job cannot be simulated. That a configuration cannot be compared is no error.
 pub fn study(
     doc: &StudyDoc,
     bundles: &[Vec<Bundle>],
-    question: Question,
+    questions: &[Question],
     ranks: &[u64],
 ) -> Result<Vec<Option<Studied>>, StudyError> {
-    let of = |runs: &Vec<Bundle>| (!runs.is_empty()).then(|| configuration(runs, question, ranks)).transpose();
+    let of = |runs: &Vec<Bundle>| (!runs.is_empty()).then(|| configuration(runs, questions, ranks)).transpose();
     let mut studied = bundles.iter().map(of).collect::<Result<Vec<_>, _>>()?;
     if let Some(baseline) = doc.configurations.iter().position(ConfigurationDoc::is_baseline) {
         for (at, runs) in bundles.iter().enumerate() {
@@ -103,28 +127,43 @@ pub fn ranks_per_node(bundles: &[Vec<Bundle>]) -> Result<u64, StudyError> {
     Ok(fewest.unwrap_or(1).max(1))
 }
 
-/// Simulates the job under the noise of the recordings, all together and each by itself.
-fn configuration(runs: &[Bundle], question: Question, ranks: &[u64]) -> Result<Studied, StudyError> {
+/// Simulates the jobs under the noise of the recordings, all together and the first by each itself.
+fn configuration(runs: &[Bundle], questions: &[Question], ranks: &[u64]) -> Result<Studied, StudyError> {
     let mut turns = Vec::with_capacity(runs.len());
     let mut inputs = Vec::with_capacity(runs.len());
     for bundle in runs {
         let summary = summarize(bundle, &EVERYTHING)?;
         let input = NoiseInput::from_run(bundle, &EVERYTHING, false)?;
-        let slowdown = match ranks.last() {
-            Some(most) => mean_slowdown(&Prediction::new(&input.noise, question)?.row(*most)?),
+        let slowdown = match questions.first().zip(ranks.last()) {
+            Some((question, most)) => mean_slowdown(&Prediction::new(&input.noise, *question)?.row(*most)?),
             None => None,
         };
-        turns.push(Turn { summary, slowdown });
+        let length = input.noise.traces().map(NoiseTrace::length).max().unwrap_or(Nanos::ZERO);
+        turns.push(Turn { summary, slowdown, length, longest: longest_in_parts(&input.noise, PARTS) });
         inputs.push(input);
     }
     let mut input = NoiseInput::pooled(inputs)?;
-    let prediction = Prediction::new(&input.noise, question)?.of_recording();
-    let rows = ranks.iter().map(|ranks| prediction.row(*ranks)).collect::<Result<Vec<_>, _>>()?;
-    let short = input.short_recording(&question, ranks);
+    let mut rows = Vec::with_capacity(questions.len() * ranks.len());
+    for question in questions {
+        let prediction = Prediction::new(&input.noise, *question)?.of_recording();
+        for ranks in ranks {
+            rows.push(prediction.row(*ranks)?);
+        }
+    }
+    let short: Vec<Warning> = questions.iter().filter_map(|question| input.short_recording(question, ranks)).collect();
     let mut warnings = std::mem::take(&mut input.warnings);
     warnings.extend(short);
     let pooled = Pooled::of(turns.iter().map(|turn| &turn.summary));
     Ok(Studied { turns, pooled, rows, against_baseline: None, warnings })
+}
+
+impl Studied {
+    /// The row of the first grain at the most ranks, which answers are about; `None` if no number of ranks was asked.
+    #[must_use]
+    pub fn headline(&self) -> Option<&RankPrediction> {
+        let first = self.rows.first()?.grain;
+        self.rows.iter().take_while(|row| row.grain == first).last()
+    }
 }
 
 /// The mean slowdown, or where ranks are too many to be replayed, what order statistics expect.
@@ -139,4 +178,24 @@ fn against(baseline: &[Bundle], runs: &[Bundle]) -> Result<Comparison, CompareEr
     let a: Vec<_> = baseline[..both].iter().map(|bundle| (bundle, &EVERYTHING)).collect();
     let b: Vec<_> = runs[..both].iter().map(|bundle| (bundle, &EVERYTHING)).collect();
     compare_sides(&a, &b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use becalm_scale::NodeNoise;
+
+    #[test]
+    fn the_longest_detour_of_each_part_is_kept() {
+        let trace = |detours: &[(i64, i64)]| {
+            let detours = detours.iter().map(|(start, length)| (Nanos::new(*start), Nanos::new(*length)));
+            NoiseTrace::new(Nanos::new(100), detours).unwrap()
+        };
+        let cpus = vec![trace(&[(1, 2), (5, 4), (30, 3)]), trace(&[(2, 4), (60, 1), (98, 2)])];
+        let noise = Noise::recorded(vec![NodeNoise::new("node1", cpus).unwrap()]).unwrap();
+        let found: Vec<(i64, i64)> =
+            longest_in_parts(&noise, 4).iter().map(|(start, length)| (start.get(), length.get())).collect();
+        // Parts of 26 ns: 0 to 25, 26 to 51, 52 to 77, 78 on.
+        assert_eq!(found, [(2, 4), (30, 3), (60, 1), (98, 2)]);
+    }
 }

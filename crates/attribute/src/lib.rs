@@ -67,6 +67,7 @@ mod frame;
 mod functions;
 mod host;
 mod ledger;
+mod presence;
 mod suspended;
 mod tally;
 
@@ -83,6 +84,7 @@ use self::frame::{Frame, What, saturating_sub};
 use self::functions::Functions;
 pub use self::ledger::{AFTERMATH_LONGEST, AFTERMATH_STEPS};
 use self::ledger::{Closed, Entry, Ledger, LedgerRow};
+pub use self::presence::{Interruptions, Presence};
 use self::suspended::Suspended;
 pub use self::tally::Tally;
 

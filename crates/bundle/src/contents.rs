@@ -1,10 +1,12 @@
-//! What a bundle holds: a recording, a measurement of costs, a tick campaign, or a parallel benchmark. Its nodes' documents say so.
+//! What a bundle holds: a recording, one in summary form, a measurement of costs, a tick campaign, or a parallel benchmark. Its nodes' documents say so.
 
 /// What a bundle holds, which is one thing for all of its nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Contents {
     /// Detours, or samples of work; see [`Bundle`](super::Bundle).
     Recording,
+    /// A recording in summary form; see [`SummaryBundle`](super::SummaryBundle).
+    Summary,
     /// Samples of what operations cost; see [`cost`](super::cost).
     Costs,
     /// Measurements of the same work at several interrupt rates; see [`Campaign`](becalm_model::cost::tick::Campaign).
@@ -16,7 +18,7 @@ pub enum Contents {
 impl Contents {
     /// Of a schema, if it is known.
     pub(super) fn of_schema(schema: &str) -> Option<Self> {
-        [Self::Recording, Self::Costs, Self::Campaign, Self::Phases]
+        [Self::Recording, Self::Summary, Self::Costs, Self::Campaign, Self::Phases]
             .into_iter()
             .find(|contents| contents.schema() == schema)
     }
@@ -25,6 +27,7 @@ impl Contents {
     pub(super) const fn schema(self) -> &'static str {
         match self {
             Self::Recording => becalm_model::node::SCHEMA,
+            Self::Summary => becalm_model::digest::SCHEMA,
             Self::Costs => becalm_model::cost::SCHEMA,
             Self::Campaign => becalm_model::cost::tick::SCHEMA,
             Self::Phases => becalm_model::phases::SCHEMA,
@@ -35,7 +38,8 @@ impl Contents {
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
-            Self::Recording => "a recording",
+            Self::Recording => "a recording with its single detours",
+            Self::Summary => "a recording in summary form",
             Self::Costs => "costs that becalm cost measured",
             Self::Campaign => "a campaign of becalm cost tick",
             Self::Phases => "phases of a parallel benchmark by becalm-mpi",
@@ -46,6 +50,7 @@ impl Contents {
     pub(super) const fn occupies(self) -> &'static str {
         match self {
             Self::Recording => "it holds a recording",
+            Self::Summary => "it holds a recording in summary form",
             Self::Costs => "it holds costs that becalm cost measured",
             Self::Campaign => "it holds a campaign of becalm cost tick",
             Self::Phases => "it holds phases of a parallel benchmark by becalm-mpi",

@@ -6,6 +6,7 @@ use std::path::Path;
 use becalm_linux::file::read_regular;
 use becalm_model::cost::CostDoc;
 use becalm_model::cost::tick::Campaign;
+use becalm_model::digest::DigestDoc;
 use becalm_model::phases::PhasesDoc;
 use becalm_model::{Document, NodeDoc};
 use serde::Deserialize;
@@ -22,10 +23,17 @@ pub(crate) const LARGEST: u64 = 256 << 20;
 pub(crate) trait Stored: Document {
     /// What a bundle of it holds.
     const CONTENTS: Contents;
+    /// Whether it is written without line breaks, as it is mostly numbers.
+    const DENSE: bool = false;
 }
 
 impl Stored for NodeDoc {
     const CONTENTS: Contents = Contents::Recording;
+}
+
+impl Stored for DigestDoc {
+    const CONTENTS: Contents = Contents::Summary;
+    const DENSE: bool = true;
 }
 
 impl Stored for CostDoc {
@@ -43,8 +51,8 @@ impl Stored for PhasesDoc {
 /// Writes a document as the draft of a file of the bundle, and returns its size in bytes.
 pub(super) fn write<D: Stored>(bundle: &HeldFolder, path: &Path, doc: &D) -> Result<(Draft, u64), BundleError> {
     check(path, doc.node(), doc)?;
-    let mut text = serde_json::to_vec_pretty(doc)
-        .map_err(|cause| BundleError::Document { path: path.to_owned(), why: cause.to_string() })?;
+    let text = if D::DENSE { serde_json::to_vec(doc) } else { serde_json::to_vec_pretty(doc) };
+    let mut text = text.map_err(|cause| BundleError::Document { path: path.to_owned(), why: cause.to_string() })?;
     text.push(b'\n');
     let draft = Draft::below(bundle, path.to_owned())?;
     draft.file().write_all(&text).map_err(BundleError::io("write", path))?;
@@ -66,16 +74,34 @@ struct Version {
     schema: String,
 }
 
+/// The version of a document. Where it stands first and plain, as becalm writes it, the rest need not be read for it.
+fn version(path: &Path, text: &[u8]) -> Result<Version, BundleError> {
+    const FIRST: &[u8] = br#"{"schema":""#;
+    let named = text.strip_prefix(FIRST).and_then(|rest| rest.get(..rest.iter().position(|byte| *byte == b'"')?));
+    match named.and_then(|named| std::str::from_utf8(named).ok()).filter(|named| !named.contains('\\')) {
+        Some(schema) => Ok(Version { schema: schema.to_owned() }),
+        None => serde_json::from_slice(text).map_err(malformed(path)),
+    }
+}
+
+/// The bytes of a document.
+pub(super) fn read_text(path: &Path) -> Result<Vec<u8>, BundleError> {
+    read_regular(path, LARGEST).map_err(BundleError::io("read", path))
+}
+
 fn malformed(path: &Path) -> impl Fn(serde_json::Error) -> BundleError + '_ {
     |cause| BundleError::Document { path: path.to_owned(), why: cause.to_string() }
 }
 
 /// Reads the document of `node`.
 pub(crate) fn read<D: Stored>(path: &Path, node: &str) -> Result<D, BundleError> {
-    let text = read_regular(path, LARGEST).map_err(BundleError::io("read", path))?;
-    let version: Version = serde_json::from_slice(&text).map_err(malformed(path))?;
-    check_version(path, version.schema, D::CONTENTS)?;
-    let doc = serde_json::from_slice(&text).map_err(malformed(path))?;
+    parse(path, node, &read_text(path)?)
+}
+
+/// Reads the document of `node` from its bytes.
+pub(super) fn parse<D: Stored>(path: &Path, node: &str, text: &[u8]) -> Result<D, BundleError> {
+    check_version(path, version(path, text)?.schema, D::CONTENTS)?;
+    let doc = serde_json::from_slice(text).map_err(malformed(path))?;
     check(path, node, &doc)?;
     Ok(doc)
 }
@@ -94,8 +120,12 @@ impl Contents {
 
 /// What the document says that its bundle holds.
 pub(super) fn contents(path: &Path) -> Result<Contents, BundleError> {
-    let text = read_regular(path, LARGEST).map_err(BundleError::io("read", path))?;
-    let version: Version = serde_json::from_slice(&text).map_err(malformed(path))?;
+    contents_of(path, &read_text(path)?)
+}
+
+/// The same of the bytes of a document.
+pub(super) fn contents_of(path: &Path, text: &[u8]) -> Result<Contents, BundleError> {
+    let version = version(path, text)?;
     match Contents::of_schema(&version.schema) {
         Some(contents) => Ok(contents),
         // What is not known at all is most likely a later recording.

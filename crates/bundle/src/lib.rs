@@ -19,7 +19,7 @@
 //! a killed run loses at most the segment that it was writing. A segment counts from the moment its detours have
 //! their name; its activities got theirs just before.
 //!
-//! A bundle may also hold the costs that a node measured ([`cost`]), its tick campaign
+//! A bundle may also hold recordings in summary form, one document a node and no tables ([`SummaryBundle`]), the costs that a node measured ([`cost`]), its tick campaign
 //! ([`Campaign`](becalm_model::cost::tick::Campaign)), or its part of a parallel benchmark ([`PhaseRun`]), one document a node as well;
 //! see [`Contents`].
 //!
@@ -55,6 +55,7 @@ mod reader;
 mod rows;
 mod schema;
 pub mod study;
+mod summary;
 mod writer;
 
 pub use batch::{ActivityBatch, DetourBatch, SampleBatch};
@@ -68,4 +69,5 @@ pub use phase::Phase;
 pub use phases::{PhaseRun, PhaseWriter};
 pub use reader::{ActivityBatches, Bundle, DetourBatches, ReadProgress, SampleBatches};
 pub use schema::{ACTIVITIES_SCHEMA, COSTS_SCHEMA, DETOURS_SCHEMA, PHASES_SCHEMA, SAMPLES_SCHEMA};
+pub use summary::{StoredNode, StoredNodes, SummaryBundle, SummaryWriter};
 pub use writer::BundleWriter;

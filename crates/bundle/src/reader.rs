@@ -55,6 +55,13 @@ impl Bundle {
         Ok(Self { reached: path.clone(), path, _held: None, nodes, progress, sources })
     }
 
+    /// Opens the part of one node, whose document was found there.
+    pub(super) fn open_part(path: &Path, node: &str, document: &Path) -> Result<Self, BundleError> {
+        let (progress, sources) = (ReadProgress::default(), SourcePool::default());
+        let nodes = vec![document::read(document, node)?];
+        Ok(Self { reached: path.to_owned(), path: path.to_owned(), _held: None, nodes, progress, sources })
+    }
+
     /// Opens the bundle in a folder that is held open, and that this process may not be able to reach by its path any more.
     ///
     /// # Errors

@@ -5,9 +5,10 @@
 
 #![forbid(unsafe_code)]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use becalm_fixtures::{pages, work};
+use becalm_fixtures::fleet::{Planted, write_fleet};
+use becalm_fixtures::{costs, pages, phases, work};
 use becalm_report::Value;
 
 fn main() -> std::io::Result<()> {
@@ -19,10 +20,23 @@ fn main() -> std::io::Result<()> {
     becalm_fixtures::write_all(&folder);
     pages::write_all(&folder);
     work::write_all(&folder);
+    becalm_fixtures::write_study(&folder.join("node1.study"));
+    write_fleet(&folder.join("nodes.becalm"), Planted::SlowNodeAndBroken, 1);
+    // Their names are taken by recordings.
+    for (name, write) in [("costs", costs::write_costs as fn(&Path)), ("jobs", write_jobs)] {
+        std::fs::create_dir_all(folder.join(name))?;
+        write(&folder.join(name));
+    }
     if arguments.next().is_some() {
         pages::huge().write(&folder.join("huge.becalm"));
     }
     std::fs::write(folder.join("figures.json"), figures())
+}
+
+/// Short jobs, and one of a million phases.
+fn write_jobs(folder: &Path) {
+    phases::write_phases(folder);
+    phases::write_long(folder);
 }
 
 /// What the page's script must write as this program does: unit, value, text.
@@ -39,6 +53,7 @@ fn figures() -> String {
     let times: Vec<u64> = edges.into_iter().chain((0..3_000).map(|at| next() >> (at % 50))).collect();
     for ns in times {
         rows.push(("time", ns as f64, Value::Time(ns as i64).cell()));
+        rows.push(("picos", ns as f64, Value::Picos(ns as i64).cell()));
         rows.push(("grouped", ns as f64, Value::Count(ns).cell()));
     }
     let halves = [0.0, 0.000_5, 0.001_25, 0.012_25, 0.062_5, 0.122_5, 0.5, 0.999_96, 1.0, 0.000_000_29];

@@ -4,6 +4,8 @@ use std::error::Error;
 use std::io;
 use std::process::ExitCode;
 
+use becalm_analyze::phase_sources::PhaseSourcesError;
+use becalm_analyze::together::TogetherError;
 use becalm_analyze::work::{Incomparable, WorkError};
 use becalm_bundle::BundleError;
 use becalm_inject::InjectError;
@@ -61,6 +63,8 @@ fn is_usage(cause: &(dyn Error + 'static)) -> bool {
         || cause.is::<Incomparable>()
         || says(cause, |error| matches!(error, WorkError::Baseline(_)))
         || says(cause, ScaleError::is_usage)
+        || says(cause, TogetherError::is_usage)
+        || says(cause, PhaseSourcesError::is_usage)
         || cause.is::<ProgramError>()
         || says(cause, InjectError::is_usage)
         || says(cause, CpuError::is_usage)

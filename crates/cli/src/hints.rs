@@ -8,8 +8,9 @@ use becalm_analyze::compare::CompareError;
 use becalm_analyze::cost::tick::CampaignError;
 use becalm_analyze::noise::NoiseError;
 use becalm_analyze::summary::SummaryError;
+use becalm_analyze::together::TogetherError;
 use becalm_analyze::work::{Incomparable, WorkError};
-use becalm_bundle::BundleError;
+use becalm_bundle::{BundleError, Contents};
 use becalm_inject::InjectError;
 use becalm_inject::program::ProgramError;
 use becalm_measure::cost::CostError;
@@ -30,6 +31,7 @@ fn hint(cause: &(dyn Error + 'static)) -> &'static str {
         hint_for(cause, bundle),
         hint_for(cause, summary),
         hint_for(cause, noise),
+        hint_for(cause, together),
         hint_for(cause, compare),
         hint_for(cause, work),
         hint_for(cause, |_: &Incomparable| OTHER_WORK),
@@ -72,6 +74,7 @@ const fn cpu(error: &CpuError) -> &'static str {
 
 fn bundle(error: &BundleError) -> &'static str {
     match error {
+        BundleError::Contents { found: Contents::Summary, .. } => "; record without --summary for this command",
         BundleError::Contents { .. } => "; see it with becalm report",
         BundleError::SeveralNodes { .. } => "; choose one with --node",
         _ => "",
@@ -93,6 +96,14 @@ fn noise(error: &NoiseError) -> &'static str {
         NoiseError::Selection(error) => summary(error),
         NoiseError::Bundle(error) => bundle(error),
         _ => "",
+    }
+}
+
+fn together(error: &TogetherError) -> &'static str {
+    match error {
+        TogetherError::Noise(error) => noise(error),
+        TogetherError::SeveralNodes => " (name one by --node)",
+        TogetherError::OneCpu(_) => "",
     }
 }
 

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod child;
 mod commands;
 mod exit;
 mod hints;
@@ -44,8 +45,11 @@ enum Command {
     Record(commands::record::RecordArgs),
     Report(commands::report::ReportArgs),
     Sources(commands::sources::SourcesArgs),
+    Summary(commands::summary::SummaryArgs),
     Top(commands::top::TopArgs),
+    Watch(Box<commands::watch::WatchArgs>),
     Compare(commands::compare::CompareArgs),
+    Fleet(commands::fleet::FleetArgs),
     Work(commands::work::WorkArgs),
     Predict(Box<commands::predict::PredictArgs>),
     Law(commands::law::LawArgs),
@@ -103,14 +107,20 @@ impl Command {
         match self {
             Self::Report(args) if args.writes() => rights::only_files(),
             Self::Compare(args) if args.writes() => rights::only_files(),
-            Self::Import(_) | Self::Export(_) => rights::only_files(),
+            Self::Predict(args) if args.writes() => rights::only_files(),
+            Self::Law(args) if args.writes() => rights::only_files(),
+            Self::Fleet(args) if args.writes() => rights::only_files(),
+            Self::Import(_) | Self::Export(_) | Self::Summary(_) => rights::only_files(),
             Self::Cost(args) if args.writes_page() => rights::only_files(),
             Self::Cost(args) if args.reads() => rights::only_read(),
             // Its children give up what they do not need, each by itself.
             Self::Paper(args) if args.reads() => rights::only_read(),
-            Self::Report(_) | Self::Compare(_) | Self::Sources(_) | Self::Predict(_) | Self::Law(_) => {
-                rights::only_read()
-            }
+            Self::Report(_)
+            | Self::Compare(_)
+            | Self::Fleet(_)
+            | Self::Sources(_)
+            | Self::Predict(_)
+            | Self::Law(_) => rights::only_read(),
             _ => Ok(()),
         }
     }
@@ -122,8 +132,11 @@ fn obey(arguments: Arguments, out: &mut dyn Write) -> anyhow::Result<Exit> {
         Some(Command::Record(args)) => commands::record::run(args, out),
         Some(Command::Report(args)) => commands::report::run(&args, out),
         Some(Command::Sources(args)) => commands::sources::run(&args, out),
+        Some(Command::Summary(args)) => commands::summary::run(&args),
         Some(Command::Top(args)) => commands::top::run(&args),
+        Some(Command::Watch(args)) => commands::watch::run(&args),
         Some(Command::Compare(args)) => commands::compare::run(&args, out),
+        Some(Command::Fleet(args)) => commands::fleet::run(&args, out),
         Some(Command::Work(args)) => commands::work::run(&args, out),
         Some(Command::Predict(args)) => commands::predict::run(&args, out),
         Some(Command::Law(args)) => commands::law::run(&args, out),
@@ -162,7 +175,8 @@ mod tests {
         let mut shown = 0;
         for page in pages() {
             let text = std::fs::read_to_string(&page).expect("the page is text");
-            for line in text.lines().filter_map(|line| line.strip_prefix("$ becalm")) {
+            let of_becalm = |line: &&str| line.is_empty() || line.starts_with(' ');
+            for line in text.lines().filter_map(|line| line.strip_prefix("$ becalm")).filter(of_becalm) {
                 // What follows a # is the book's remark.
                 let line = line.split(" #").next().unwrap_or_default();
                 let words = std::iter::once("becalm").chain(line.split_whitespace());

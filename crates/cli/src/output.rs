@@ -76,6 +76,14 @@ impl Output {
         if json { Self::Json } else { Self::Text { all } }
     }
 
+    /// A page in `html` where a file is named, else JSON if `json`, else a text of the most important rows.
+    ///
+    /// # Errors
+    /// As [`Self::page`].
+    pub fn asked(json: bool, html: Option<&Path>) -> anyhow::Result<Self> {
+        html.map_or_else(|| Ok(Self::new(json, false)), Self::page)
+    }
+
     /// A page in `file`. Whether it can be written is found out here, before anything is read or measured.
     ///
     /// # Errors

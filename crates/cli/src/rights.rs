@@ -2,11 +2,11 @@
 //!
 //! | command | what it keeps, and until when |
 //! | --- | --- |
-//! | `report`, `sources`, `compare`, `predict`, `law`, `cost tick --from`, `paper --list` | from the start: only the right to read any file; becomes the user behind `sudo` |
-//! | the same with `--html`, `export`, `import` | from the start: only rights over files, as the file may be meant for a folder of root's or of the user's |
+//! | `report`, `sources`, `compare`, `fleet`, `predict`, `law`, `cost tick --from`, `paper --list` | from the start: only the right to read any file; becomes the user behind `sudo` |
+//! | the same with `--html`, `export`, `import`, `summary` | from the start: only rights over files, as the file may be meant for a folder of root's or of the user's |
 //! | `record`, the last run of `work` | everything until it is set up, then nothing; becomes the user behind `sudo` |
-//! | `top`, the other runs of `work`, the recording of `cost detours` | puts everything down while it records, as another set-up follows |
-//! | `inject` | everything until its threads are placed, then nothing; with `--signal` nothing from the start |
+//! | `top`, `watch`, the other runs of `work`, the recording of `cost detours` | puts everything down while it records, as another set-up follows |
+//! | `inject` | everything until its threads are placed, then nothing; with `--signal` nothing from the start; of several noises, each of which is a becalm of its own, the first one waits with all |
 //! | `tune study` | everything until all is recorded, then as the readers |
 //! | `cost` | everything until all is measured, then rights over files, and `cost tick`, which has stored all, as the readers |
 //! | `paper` | everything, as what it runs may need it; each command that it runs gives that up as it does by itself |
@@ -30,7 +30,7 @@ use clap::Args;
 pub struct CommandUserArgs {
     /// Run COMMAND as root also where becalm was started by sudo, instead of as the user who called it
     #[arg(long, requires = "command")]
-    as_root: bool,
+    pub as_root: bool,
 }
 
 impl CommandUserArgs {

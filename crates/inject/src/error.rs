@@ -116,6 +116,12 @@ pub enum InjectError {
     /// The process cannot give up its rights, and does not go on with them.
     #[error(transparent)]
     Rights(RightsError),
+    /// Packets over loopback do not arrive.
+    #[error(
+        "cannot make detours of packets: what is sent over loopback does not arrive: {0}; see whether the interface lo is up \
+         (ip link set lo up) and a firewall takes packets there"
+    )]
+    Packets(std::io::Error),
     /// There is no memory for a log.
     #[error("cannot keep a log of {entries} detours: {cause}")]
     Log {

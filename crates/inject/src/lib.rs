@@ -7,6 +7,7 @@
 //! - [`burst`]: several detours in the place of one.
 //! - `place`: where on its circle each CPU or thread starts, and who starts together.
 //! - [`preempt`]: real-time threads that take the CPUs from whoever runs there.
+//! - `flood`: packets of this machine to itself, by which these threads burn the time where it is to be the network's.
 //! - [`signal`]: the same inside of an unmodified program, by a signal in each of its threads.
 //! - [`program`]: whether a program can be reached so.
 //! - [`tally`]: what was delivered, beside what was asked for, and what that comes to as a document of the crate `model`.
@@ -17,6 +18,7 @@
 
 pub mod burst;
 pub mod error;
+mod flood;
 pub mod grounds;
 mod kinds;
 mod place;
@@ -30,5 +32,6 @@ pub mod toll;
 pub use burst::Burst;
 pub use error::InjectError;
 pub use grounds::Grounds;
+pub use place::coalesced;
 pub use preempt::{Delivered, DeliveredDetour, Injection, PreemptPlan};
 pub use signal::{DeliveredSignals, SignalNoise, SignalPlan};

@@ -3,7 +3,7 @@
 use becalm_model::inject::Together;
 use becalm_scale::random::{Purpose, Stream};
 use becalm_scale::{NoiseTrace, TraceError};
-use becalm_units::Nanos;
+use becalm_units::{CpuId, Nanos};
 
 /// A node's own place is drawn from this: far more than any circle's length, and sums with the wall clock fit.
 const SHIFTS: u64 = 1 << 62;
@@ -40,6 +40,22 @@ pub(crate) fn turned(trace: &NoiseTrace, shift: u64) -> Result<NoiseTrace, Trace
     NoiseTrace::new(length, detours)
 }
 
+/// The noise of each CPU from a random place of its own, coalesced: what begins within a window is put off until it ends, and the windows of
+/// all CPUs end at the same instants, which are whole windows of the wall clock. It is to be injected with [`Together::All`].
+///
+/// # Errors
+/// As [`NoiseTrace::coalesced`].
+pub fn coalesced(
+    cpus: Vec<(CpuId, NoiseTrace)>,
+    window: Nanos,
+    seed: u64,
+    node: u64,
+) -> Result<Vec<(CpuId, NoiseTrace)>, TraceError> {
+    let mut places = Stream::new(seed, Purpose::Offsets, node);
+    let mut put_off = |trace: &NoiseTrace| turned(trace, places.below(trace.length().get() as u64))?.coalesced(window);
+    cpus.into_iter().map(|(cpu, trace)| Ok((cpu, put_off(&trace)?))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -60,6 +76,21 @@ mod tests {
             at(u64::MAX, u64::MAX >> 2, second).get() as u64,
             (u64::MAX % 1_000_000_000 + (u64::MAX >> 2) % 1_000_000_000) % 1_000_000_000
         );
+    }
+
+    /// Two CPUs with one noise differ in how much comes at the end of a window, and not in when that is.
+    #[test]
+    fn coalesced_noise_is_put_off_to_common_instants() {
+        let spec: becalm_scale::spec::NoiseSpec = "poisson:rate=500Hz,detour=50us".parse().unwrap();
+        let (trace, window) = (spec.trace(1).unwrap(), Nanos::from_millis(10));
+        let cpus = vec![(CpuId::new(0), trace.clone()), (CpuId::new(1), trace.clone())];
+        let made = coalesced(cpus, window, 1, 7).unwrap();
+        for (_, one) in &made {
+            assert_eq!(one.length().get() % window.get(), 0);
+            assert!(one.detours().all(|(start, _)| start.get() % window.get() == 0));
+            assert!((one.noise_ratio() / trace.noise_ratio() - 1.0).abs() < 0.01);
+        }
+        assert_ne!(made[0].1, made[1].1);
     }
 
     proptest! {

@@ -23,6 +23,7 @@ use becalm_scale::random::{Purpose, Stream};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
 use crate::InjectError;
+use crate::flood::Flood;
 use crate::grounds::Grounds;
 use crate::kinds;
 use crate::place;
@@ -51,6 +52,9 @@ pub struct PreemptPlan {
     /// Whether noise that cannot be made exactly is refused. Otherwise detours that are too short are left out, and of the
     /// rest those too close to each other made one; noise of which nothing would be left is refused all the same.
     pub exact: bool,
+    /// Whether the threads burn the time by sending packets over loopback, which the network's softirq receives on the same CPU, instead
+    /// of reading the clock. What is left of a detour that is too short for another packet is burned by the clock.
+    pub packets: bool,
     /// The number of detours of each CPU that are kept in a log, from the first one on.
     pub log: usize,
 }
@@ -77,6 +81,8 @@ pub struct Delivered {
     pub left_out: (usize, Nanos),
     /// The number of detours in a lap that became one with the detour before.
     pub merged: usize,
+    /// The packets that were sent.
+    pub packets: u64,
     /// How often the kernel took the CPU from the injecting thread, which had not given it back.
     pub overtaken: u64,
     /// What was due and what was delivered.
@@ -310,6 +316,8 @@ struct Worker {
     left_out: (usize, Nanos),
     merged: usize,
     tally: DeliveryTally,
+    /// Sends the packets that burn the time, where that is asked for.
+    flood: Option<Flood>,
     log: LockedWords,
     logged: usize,
 }
@@ -339,7 +347,9 @@ impl Worker {
         let Fitting { schedule, left_out, merged } = fitting(cpu, trace, toll, plan.exact)?;
         let log =
             LockedWords::new(plan.log * LOG_WORDS).map_err(|cause| InjectError::Log { entries: plan.log, cause })?;
-        Ok(Self { cpu, schedule, rate, toll, left_out, merged, tally: DeliveryTally::default(), log, logged: 0 })
+        let flood = plan.packets.then(Flood::open).transpose().map_err(InjectError::Packets)?;
+        let tally = DeliveryTally::default();
+        Ok(Self { cpu, schedule, rate, toll, left_out, merged, tally, flood, log, logged: 0 })
     }
 
     /// Injects until it is called off.
@@ -376,8 +386,12 @@ impl Worker {
                 self.book(axis, before);
             }
             self.tally.joined += u64::from(joined);
+            self.flood.iter_mut().for_each(Flood::begin);
             let mut last = C::read();
             while last.wrapping_sub(first) < burn && !alarm.is_called_off() {
+                if let Some(flood) = &mut self.flood {
+                    flood.send_within::<C>(burn - last.wrapping_sub(first), last);
+                }
                 last = C::read();
             }
             if alarm.is_called_off() {
@@ -398,8 +412,9 @@ impl Worker {
             DeliveredDetour { burned: (Ticks::new(first), Ticks::new(last)), asked: Nanos::new(asked as i64) }
         });
         let log = log.collect();
+        let packets = self.flood.map_or(0, |flood| flood.sent);
         let Self { cpu, toll, left_out, merged, tally, .. } = self;
-        Delivered { cpu, observed, toll, left_out, merged, overtaken, tally, log }
+        Delivered { cpu, observed, toll, left_out, merged, packets, overtaken, tally, log }
     }
 
     fn book(&mut self, axis: TicksToNanos, burned: Burned) {

@@ -27,4 +27,6 @@ pub mod sched;
 pub mod shared;
 pub mod signals;
 pub mod smi;
+pub mod sockets;
 pub mod sysfs;
+pub mod usage;

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 /// What asks a recording to end.
@@ -16,8 +16,8 @@ const STOP: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 pub struct StopSignals {
     fd: OwnedFd,
     previous: libc::sigset_t,
-    /// Whether one was taken.
-    taken: AtomicBool,
+    /// The number of the one that was taken last; zero for none.
+    taken: AtomicI32,
 }
 
 impl StopSignals {
@@ -47,7 +47,7 @@ impl StopSignals {
                 libc::pthread_sigmask(libc::SIG_SETMASK, &raw const previous, std::ptr::null_mut());
                 return Err(error);
             }
-            Ok(Self { fd: OwnedFd::from_raw_fd(fd), previous, taken: AtomicBool::new(false) })
+            Ok(Self { fd: OwnedFd::from_raw_fd(fd), previous, taken: AtomicI32::new(0) })
         }
     }
 
@@ -81,8 +81,17 @@ impl StopSignals {
             0 => self.read(),
             caught => Some(caught),
         };
-        self.taken.fetch_or(signal.is_some(), Ordering::Relaxed);
+        if let Some(signal) = signal {
+            self.taken.store(signal, Ordering::Relaxed);
+        }
         signal
+    }
+
+    /// The number of the signal that was taken last, which a recording may have done; from now on none was. `Self::drop` then drops
+    /// none of those that come later.
+    #[must_use]
+    pub fn take_last(&self) -> Option<i32> {
+        Some(self.taken.swap(0, Ordering::Relaxed)).filter(|signal| *signal != 0)
     }
 
     fn read(&self) -> Option<i32> {
@@ -103,7 +112,7 @@ impl AsFd for StopSignals {
 
 impl Drop for StopSignals {
     fn drop(&mut self) {
-        if self.taken.load(Ordering::Relaxed) {
+        if self.taken.load(Ordering::Relaxed) != 0 {
             while self.read().is_some() {}
         }
         // SAFETY: restores the mask that `block` saved; the old set is not asked for.
@@ -154,6 +163,19 @@ pub fn wait_readable<const N: usize>(fds: [Option<BorrowedFd<'_>>; N], timeout: 
         }
     }
     Ok(polled.map(|entry| ready > 0 && entry.revents != 0))
+}
+
+/// Whether a signal's number is that of SIGHUP, which asks a service to read its configuration again.
+#[must_use]
+pub const fn is_hangup(signal: i32) -> bool {
+    signal == libc::SIGHUP
+}
+
+/// Gives SIGHUP its default action, which nohup takes from it: for a service that reads its configuration again on SIGHUP, and blocks
+/// it before a terminal can end it.
+pub fn heed_hangup() {
+    // SAFETY: sets an action without a handler; all-zero bytes are a valid one, the default.
+    unsafe { libc::sigaction(libc::SIGHUP, &std::mem::zeroed(), std::ptr::null_mut()) };
 }
 
 /// Whether the process ignores a signal.
@@ -236,6 +258,9 @@ mod tests {
         assert_eq!((seen, signals.take(), signals.take()), (7, Some(libc::SIGTERM), None));
         raise(libc::SIGINT);
         assert_eq!(signals.take(), Some(libc::SIGINT));
+        assert_eq!((signals.take_last(), signals.take_last()), (Some(libc::SIGINT), None));
+        raise(libc::SIGTERM);
+        assert_eq!(signals.take(), Some(libc::SIGTERM));
         // Each of those that came after it would end this process, were it let through.
         raise(libc::SIGTERM);
         raise(libc::SIGINT);

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use becalm_linux::ftrace::{
-    Callback, Decoder, EventFormat, Functions, Instance, InstanceConfig, InstanceName, RawEvent, RawHappening,
+    Callback, Decoder, EventFormat, Faults, Functions, Instance, InstanceConfig, InstanceName, RawEvent, RawHappening,
     TraceClock, Tracefs, TracefsError, remove_dead,
 };
 use becalm_testing::skip;
@@ -41,7 +41,14 @@ fn all_cpus() -> CpuList {
 
 fn config(buffer_kb: u32) -> InstanceConfig {
     let clock = if cfg!(target_arch = "x86_64") { TraceClock::X86Tsc } else { TraceClock::MonoRaw };
-    InstanceConfig { cpus: all_cpus(), clock, buffer_kb, subbuf_kb: None, faults_of: None, functions: Functions::None }
+    InstanceConfig {
+        cpus: all_cpus(),
+        clock,
+        buffer_kb,
+        subbuf_kb: None,
+        faults: Faults::All,
+        functions: Functions::None,
+    }
 }
 
 fn create(tracefs: &Tracefs, config: &InstanceConfig) -> Instance {
@@ -389,7 +396,7 @@ fn faulting(name: &str) -> i32 {
 #[test]
 fn faults_of_other_threads_are_not_recorded() {
     let Some(tracefs) = tracefs() else { return };
-    let instance = create(&tracefs, &InstanceConfig { faults_of: Some("measuring/"), ..config(4 << 10) });
+    let instance = create(&tracefs, &InstanceConfig { faults: Faults::Of("measuring/"), ..config(4 << 10) });
     if instance.enabled().iter().all(|event| event.system != "exceptions") {
         return skip("this kernel does not trace page faults");
     }

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::process::Command;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use becalm_linux::perf::PerfEvent;
+use becalm_linux::procfs::kallsyms::Kallsyms;
 use becalm_linux::rights::{Left, User};
 use becalm_linux::sched::Policy;
 use becalm_model::node::Fixed;
@@ -81,6 +84,14 @@ pub struct RecordPlan {
     pub cpus: Option<CpuList>,
     /// How long to measure; `None` means until a signal or the end of the command.
     pub duration: Option<Nanos>,
+    /// How many detours to catch on each CPU, whose loop ends with the last of them; the recording ends with the last loop. `None` without
+    /// such an end. It is for loops that watch: those that work have [`WorkPlan::samples`].
+    pub detours: Option<NonZeroU64>,
+    /// When to begin, in nanoseconds since 1970 by the wall clock; at once where it is `None`, or over.
+    pub at_ns: Option<i64>,
+    /// The name of the node in the bundle, of the kind that [`becalm_model::check_node_name`] lets pass. `None` takes the host's, which several
+    /// nodes have in common where they share a host, and which in a container is that of the container.
+    pub node: Option<String>,
     /// Whether the loops watch the counter or do work.
     pub task: LoopTask,
     /// The scheduling class of the loops.
@@ -104,6 +115,8 @@ pub struct RecordPlan {
     /// How long real-time loops on every CPU go on while nothing is collected from them. Without such an end a collector that
     /// the kernel no longer lets run would leave the machine to them.
     pub unattended: Nanos,
+    /// The names of the kernel's functions, where they have been read already; that takes some ten milliseconds.
+    pub symbols: Option<Arc<Kallsyms>>,
     /// What becomes of the process's rights once everything that needs them is open, before the loops begin.
     pub rights: AfterSetUp,
     /// The root of the file system: `/` outside of tests.
@@ -129,6 +142,9 @@ impl RecordPlan {
         Self {
             cpus: None,
             duration: Some(Nanos::from_secs(10)),
+            detours: None,
+            at_ns: None,
+            node: None,
             task: LoopTask::Watch(Threshold::Auto),
             policy: Policy::Other,
             sources: true,
@@ -139,6 +155,7 @@ impl RecordPlan {
             trace_bytes: 16 << 20,
             backlog_bytes: 256 << 20,
             unattended: Nanos::from_secs(30),
+            symbols: None,
             rights: AfterSetUp::Keep,
             root: PathBuf::from("/"),
         }

@@ -9,6 +9,8 @@ pub struct InjectDoc {
     pub noise: String,
     /// Who was to lose the same instants.
     pub together: Together,
+    /// The length of the windows to whose ends the noise was put off, at the same instants on all CPUs; `None` where it came as it came.
+    pub coalesced: Option<Nanos>,
     /// The seed from which random places were drawn.
     pub seed: u64,
     /// How the noise was made.
@@ -79,6 +81,13 @@ pub struct FairServerDoc {
 pub enum InjectionWay {
     /// By real-time threads of this scheduling class, a CPU each: `fifo:51`.
     Preempt(String),
+    /// By such threads, which burn the time by sending packets over loopback.
+    Packets {
+        /// Their scheduling class.
+        class: String,
+        /// How many were sent, on all CPUs.
+        sent: u64,
+    },
     /// By signals inside of a program.
     Signal(SignalCounts),
 }

@@ -9,6 +9,7 @@
 pub mod activity;
 pub mod audit;
 pub mod cost;
+pub mod digest;
 mod document;
 mod estimate;
 pub mod event;

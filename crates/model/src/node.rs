@@ -46,6 +46,8 @@ pub struct NodeDoc {
 pub enum Ended {
     /// The duration asked for was over.
     Duration,
+    /// On each measured CPU as many detours were caught as were asked for.
+    Detours,
     /// The command that it accompanied ended.
     Command,
     /// A signal asked it to end.
@@ -81,6 +83,16 @@ pub struct MachineDoc {
     pub nohz_full: CpuList,
     /// The kernel's command line.
     pub command_line: String,
+    /// The sizes of the caches that hold data, in bytes, from the nearest to the core on: those of the first CPU online. None where the
+    /// kernel does not know them, as in documents of older programs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cache_bytes: Vec<u64>,
+    /// The memory of the machine, in bytes; `None` where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// The highest frequency of the first CPU online, in Hz; `None` where the kernel does not set it, as on most guests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub highest_hz: Option<u64>,
 }
 
 impl MachineDoc {
@@ -107,6 +119,13 @@ pub struct ClockDoc {
     pub resolution_ns: Nanos,
     /// Largest offset between two measured CPUs' counters that could not be excluded.
     pub cross_cpu_ns: Option<Nanos>,
+    /// How far the wall clock may be off, as the kernel keeps it from what NTP or PTP tell it; `None` where that is not known, as in older
+    /// documents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_error_ns: Option<Nanos>,
+    /// Whether anything keeps the wall clock right; `None` as above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_synchronized: Option<bool>,
     /// How often a counter was seen to run backwards.
     pub backwards: u64,
 }
@@ -120,6 +139,9 @@ pub struct SettingsDoc {
     pub threshold: String,
     /// The duration asked for; `None` if the run lasted until a signal or the end of a command.
     pub duration_ns: Option<Nanos>,
+    /// How many detours of each CPU were asked for at most, with the last of which its loop ended; `None` without such an end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detours: Option<u64>,
     /// The command that ran meanwhile.
     pub command: Vec<String>,
     /// The work that the loops did; `None` if they only watched the counter.

@@ -72,6 +72,17 @@ pub fn no_tracing(why: &str) -> Warning {
     )
 }
 
+/// What is stored was seen by the kernel's events alone, before a window in which a loop ran.
+#[must_use]
+pub fn no_loop() -> Warning {
+    Warning::new(
+        "no_loop",
+        "no loop ran: these are the stretches in which interrupts, softirqs and kernel threads had the CPU, by the kernel's events \
+         alone; what programs took, and what no event shows, is not in them",
+        "compare with other recordings of this kind only",
+    )
+}
+
 /// This kernel lacks these events.
 #[must_use]
 pub fn missing_events(missing: &[String]) -> Warning {
@@ -224,6 +235,19 @@ pub fn cut_short(cpu: &CpuDoc) -> Warning {
         "cut_short",
         format!("the loop on CPU {} ended early, after {:.3}", cpu.cpu, cpu.duration_ns),
         "its CPU went offline or left the cpuset, or its buffer was full (--buffer)",
+    )
+}
+
+/// The loop on a CPU had only a part of the time that all were to have, as it was late.
+#[must_use]
+pub fn began_late(cpu: &CpuDoc, intended: Nanos) -> Warning {
+    Warning::new(
+        "began_late",
+        format!(
+            "the loop on CPU {} measured for {:.3} of {}: others had its CPU when it was to begin",
+            cpu.cpu, cpu.duration_ns, intended
+        ),
+        "record for longer, let nothing else run there, or give the loop a real-time class (--sched fifo:50)",
     )
 }
 
@@ -381,6 +405,65 @@ pub fn not_ended_on(node: &str) -> Warning {
         "not_ended",
         format!("the recording of node {node} did not end: it is used up to its last detour"),
         "record again for a prediction that matters",
+    )
+}
+
+/// The summary form of a recording, of which much cannot be said.
+#[must_use]
+pub fn summary_form() -> Warning {
+    Warning::new(
+        "summary_form",
+        "this is the summary form of a recording: quantiles are rounded by up to 0.8 % and have no intervals, and there is nothing of \
+         periods, the spectrum, the anatomy of an interrupt, the cost at scale, and single detours",
+        "record without --summary where these matter",
+    )
+}
+
+/// The summary form was made of a recording in which activities did not add up to detours.
+#[must_use]
+pub fn summary_of_open_books() -> Warning {
+    Warning::new(
+        "books_open",
+        "the activities of some detours did not add up to their length when the summary form was made",
+        "becalm report of the full recording says which; do not rely on the sources",
+    )
+}
+
+/// A prediction rests on detours that were drawn from the histograms of a summary form: for `drawn` of the `recorded` time.
+#[must_use]
+pub fn drawn_of_summary(longest: usize, drawn: Nanos, recorded: Nanos) -> Warning {
+    let less = if drawn < recorded { format!(", for {drawn:.1} of the {recorded:.1} recorded") } else { String::new() };
+    Warning::new(
+        "drawn_of_summary",
+        format!(
+            "this is the summary form of a recording: detours are drawn from its histograms, source by source{less}; the {longest} longest of \
+             each CPU are as they were, and what else came to several CPUs or from several sources at once does not come so again"
+        ),
+        "predict from a full recording where that matters",
+    )
+}
+
+/// The loops began later than they were asked to.
+#[must_use]
+pub fn late_start(late: Nanos) -> Warning {
+    Warning::new(
+        "late_start",
+        format!("the loops began {late:.3} after the instant that was given: setting up took longer"),
+        "give a later instant with --at, or start becalm earlier",
+    )
+}
+
+/// The wall clock is not kept right, or not well enough for what it is needed for.
+#[must_use]
+pub fn wall_clock_off(error: Option<Nanos>) -> Warning {
+    let known = match error {
+        Some(error) => format!("may be off by {error:.1}"),
+        None => "is not kept right by anything that the kernel knows of".to_owned(),
+    };
+    Warning::new(
+        "wall_clock_off",
+        format!("the wall clock of this node {known}: it began at another instant than other nodes by as much"),
+        "let chronyd, ntpd or ptp4l keep the clocks of all nodes",
     )
 }
 

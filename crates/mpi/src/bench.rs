@@ -8,14 +8,14 @@ use std::sync::atomic::Ordering;
 use anyhow::{Context, Result};
 use becalm_analyze::job::{JobPhases, RankPhases};
 use becalm_analyze::phases::{PhaseFigures, Slowest};
-use becalm_bundle::{Phase, PhaseWriter};
+use becalm_bundle::{Phase, PhaseWriter, SUFFIX};
 use becalm_linux::clock::{self, Counter, MonotonicRaw, Native, Source};
 use becalm_linux::memory::{self, LockedWords};
 use becalm_linux::sched::Policy;
 use becalm_measure::describe_machine;
 use becalm_measure::work::{Body, Calibrated, Work, calibrate};
 use becalm_model::phases::{ClockRelationDoc, CollectiveCall, JobDoc, PhasesDoc, RankDoc, SCHEMA};
-use becalm_report::Form;
+use becalm_report::{Form, JobGrainsReport};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 use clap::Args;
 use mpi::traits::{Communicator, CommunicatorCollectives};
@@ -36,9 +36,9 @@ const PHASES_MAX: u64 = 1 << 28;
 /// What is measured when no command is given.
 #[derive(Args, Debug)]
 pub struct BenchArgs {
-    /// Useful CPU time of a compute phase, like 1ms; 0s for collectives back to back
-    #[arg(long, value_name = "TIME", default_value = "1ms", allow_hyphen_values = true)]
-    grain: Nanos,
+    /// Useful CPU time of a compute phase, like 1ms; 0s for collectives back to back; of several, like 100us,1ms, each is a run
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1ms", allow_hyphen_values = true)]
+    grain: Vec<Nanos>,
 
     /// The number of phases
     #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
@@ -56,7 +56,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "CLASS", default_value = "other")]
     sched: Policy,
 
-    /// Where the run goes: a folder, with the ending .becalm [default: mpi-TIME.becalm]
+    /// Where the run goes: a folder, with the ending .becalm; those of several grains have the grain before it [default: mpi-TIME.becalm]
     #[arg(short, long, value_name = "RUN")]
     output: Option<PathBuf>,
 
@@ -64,7 +64,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "COUNT", hide = true, value_parser = clap::value_parser!(u32).range(1..))]
     pub ranks_per_node: Option<u32>,
 
-    /// Print the result as one JSON document (becalm.mpi/1)
+    /// Print the result as one JSON document (becalm.mpi/1; becalm.mpi-sweep/1 for several grains)
     #[arg(long)]
     json: bool,
 }
@@ -77,41 +77,80 @@ pub fn run(args: &BenchArgs, job: &Job, out: &mut dyn Write) -> Result<()> {
     job.agree(args.check())?;
     // Every node for itself: what its ranks read is one counter.
     match clock::choose(Path::new("/")).source {
-        Source::Native => run_with::<Native>(args, job, out),
-        Source::MonotonicRaw => run_with::<MonotonicRaw>(args, job, out),
+        Source::Native => each_grain::<Native>(args, job, out),
+        Source::MonotonicRaw => each_grain::<MonotonicRaw>(args, job, out),
     }
+}
+
+/// One run after the other, and on rank 0 what they came to.
+fn each_grain<C: Counter>(args: &BenchArgs, job: &Job, out: &mut dyn Write) -> Result<()> {
+    let seat = Seat::take::<C>(job, args.sched)?;
+    let path = output(args, job);
+    let mut runs = Vec::new();
+    for grain in &args.grain {
+        let path = if args.grain.len() == 1 { path.clone() } else { of_grain(&path, *grain) };
+        let phases = measure::<C>(args, *grain, &path, job, &seat)?;
+        runs.extend(phases.map(|phases| (path.display().to_string(), phases)));
+    }
+    match runs.as_slice() {
+        [] => return Ok(()),
+        [(_, phases)] => becalm_report::print(phases, args.json, Form::default(), out)?,
+        runs => becalm_report::print(&JobGrainsReport { runs }, args.json, Form::default(), out)?,
+    }
+    if !args.json {
+        let paths: Vec<&str> = runs.iter().map(|(path, _)| path.as_str()).collect();
+        writeln!(out, "\n  stored in {}", paths.join(", "))?;
+    }
+    Ok(())
+}
+
+/// The path of the run with that grain: `job-100us.becalm` of `job.becalm`.
+fn of_grain(path: &Path, grain: Nanos) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let stem = name.strip_suffix(SUFFIX).unwrap_or(&name);
+    path.with_file_name(format!("{stem}-{grain}{SUFFIX}"))
 }
 
 impl BenchArgs {
     fn check(&self) -> Result<()> {
-        if !(Nanos::ZERO..=GRAIN_MAX).contains(&self.grain) {
-            return Err(UsageError(format!("--grain {} is outside of 0s to {GRAIN_MAX}", self.grain)).into());
+        for (at, grain) in self.grain.iter().enumerate() {
+            if !(Nanos::ZERO..=GRAIN_MAX).contains(grain) {
+                return Err(UsageError(format!("--grain {grain} is outside of 0s to {GRAIN_MAX}")).into());
+            }
+            if self.grain[..at].contains(grain) {
+                return Err(UsageError(format!("--grain holds {grain} twice")).into());
+            }
         }
         if !(1..=PHASES_MAX).contains(&self.phases) {
             return Err(UsageError(format!("--phases {} is outside of 1 to {PHASES_MAX}", self.phases)).into());
         }
-        if self.grain == Nanos::ZERO && self.collective == CollectiveCall::None {
+        if self.grain.contains(&Nanos::ZERO) && self.collective == CollectiveCall::None {
             return Err(UsageError("--grain 0s with --collective none leaves nothing to do".to_owned()).into());
         }
         Ok(())
     }
 }
 
-fn run_with<C: Counter>(args: &BenchArgs, job: &Job, out: &mut dyn Write) -> Result<()> {
-    let seat = Seat::take::<C>(job, args.sched)?;
+/// Measures and stores the phases of one grain. On rank 0 it gives them.
+fn measure<C: Counter>(
+    args: &BenchArgs,
+    grain: Nanos,
+    path: &Path,
+    job: &Job,
+    seat: &Seat,
+) -> Result<Option<JobPhases>> {
     let mut work = Work::new(Body::Lcg, Path::new("/"), seat.cpu).expect("the generator runs everywhere");
-    let path = output(args, job);
-    let mut doc = document(args, job, &seat);
+    let mut doc = document(args, grain, job, seat);
     let mut writer = None;
     if job.leaders.is_some() {
         doc.ranks.push(RankDoc { rank: job.rank() as u32, cpu: seat.cpu, iterations: 0, calibrated_ns: Nanos::ZERO });
-        writer = Some(PhaseWriter::create(&path, &doc).map_err(anyhow::Error::from));
+        writer = Some(PhaseWriter::create(path, &doc).map_err(anyhow::Error::from));
     }
     let mut writer = job.agree(writer.transpose())?;
     let words = LockedWords::new(args.phases as usize * WORDS).context("cannot keep the phases in memory");
     let words = job.agree(words)?;
 
-    let compute = compute_phase::<C>(&mut work, args.grain, seat.rate, job);
+    let compute = compute_phase::<C>(&mut work, grain, seat.rate, job);
     let mut call = Call::new(&job.world, args.collective, args.bytes);
     memory::lock_current_pages();
     let before = round_trips(job, || seat.now::<C>());
@@ -123,13 +162,14 @@ fn run_with<C: Counter>(args: &BenchArgs, job: &Job, out: &mut dyn Write) -> Res
 
     let own = on_axis(first, &words, seat.axis);
     let mut slowest = Slowest::default();
-    own.iter().enumerate().for_each(|(number, phase)| slowest.add(number, phase));
+    own.iter().enumerate().for_each(|(number, phase)| slowest.add(job.rank().unsigned_abs(), number, phase));
     for series in [&mut slowest.compute, &mut slowest.collective, &mut slowest.total] {
         largest(job, series);
     }
-    let by_rank = by_rank(job, &seat, &own);
+    slowest.latest = latest(job, &own, &slowest.compute);
+    let by_rank = by_rank(job, seat, &own);
     doc.relation = relation(job, &before, &after);
-    doc.ranks = rank_docs(job, &seat, compute, seat.rate);
+    doc.ranks = rank_docs(job, seat, compute, seat.rate);
     doc.complete = true;
     let mut ranks: Vec<Vec<Phase>> = Vec::new();
     bring_to_leader(&job.node, numbers(&own), |numbers| ranks.push(phases_of(&numbers)));
@@ -140,16 +180,23 @@ fn run_with<C: Counter>(args: &BenchArgs, job: &Job, out: &mut dyn Write) -> Res
         let text = serde_json::to_string(&doc).unwrap_or_default();
         texts(leaders, &text).iter().filter_map(|text| serde_json::from_str(text).ok()).collect::<Vec<PhasesDoc>>()
     });
-    if job.is_first() {
+    Ok(job.is_first().then(|| {
         let nodes = nodes.expect("rank 0 leads its node");
         let ranks = named(by_rank, &nodes);
-        let report = JobPhases { nodes, slowest, ranks };
-        becalm_report::print(&report, args.json, Form::default(), out)?;
-        if !args.json {
-            writeln!(out, "\n  stored in {}", path.display())?;
-        }
-    }
-    Ok(())
+        JobPhases { nodes, slowest, ranks }
+    }))
+}
+
+/// The lowest rank of those that computed longest, in each phase.
+fn latest(job: &Job, own: &[Phase], longest: &[i64]) -> Vec<u32> {
+    // The largest of what is below zero is the lowest rank.
+    let rank = |(phase, longest): (&Phase, &i64)| match phase.compute_ns == *longest {
+        true => -i64::from(job.rank()),
+        false => i64::MIN,
+    };
+    let mut ranks: Vec<i64> = own.iter().zip(longest).map(rank).collect();
+    largest(job, &mut ranks);
+    ranks.iter().map(|rank| u32::try_from(-rank).unwrap_or(0)).collect()
 }
 
 /// Words of the memory that a phase takes: the readings after its compute phase and after its collective.
@@ -218,7 +265,7 @@ fn output(args: &BenchArgs, job: &Job) -> PathBuf {
     PathBuf::from(texts(&job.world, &own).swap_remove(0))
 }
 
-fn document(args: &BenchArgs, job: &Job, seat: &Seat) -> PhasesDoc {
+fn document(args: &BenchArgs, grain: Nanos, job: &Job, seat: &Seat) -> PhasesDoc {
     let (_, nodes) = job.nodes();
     PhasesDoc {
         schema: SCHEMA.to_owned(),
@@ -234,7 +281,7 @@ fn document(args: &BenchArgs, job: &Job, seat: &Seat) -> PhasesDoc {
             library: texts(&job.world, &if job.is_first() { library() } else { String::new() }).swap_remove(0),
             ranks: job.ranks() as u32,
             nodes: nodes as u32,
-            grain_ns: args.grain,
+            grain_ns: grain,
             phases: args.phases,
             collective: args.collective,
             bytes: payload(args.collective, args.bytes),

@@ -196,17 +196,13 @@ pub fn gather(comm: &SimpleCommunicator, own: &[f64]) -> Vec<f64> {
     all
 }
 
-/// In every place the largest of all ranks, on rank 0; what the others get has no meaning.
+/// In every place the largest of all ranks, on every rank.
 pub fn largest(job: &Job, own: &mut [i64]) {
     /// The number of values in a message.
     const PART: usize = 1 << 16;
-    let root = job.world.process_at_rank(0);
     for part in own.chunks_mut(PART) {
         let sent = part.to_vec();
-        match job.is_first() {
-            true => root.reduce_into_root(&sent[..], part, SystemOperation::max()),
-            false => root.reduce_into(&sent[..], SystemOperation::max()),
-        }
+        job.world.all_reduce_into(&sent[..], part, SystemOperation::max());
     }
 }
 

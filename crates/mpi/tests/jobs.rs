@@ -127,6 +127,25 @@ fn eight_ranks_in_every_collective() {
 }
 
 #[test]
+fn several_grains_are_a_run_each() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = path(folder.path());
+    let json = document(&job(2, &["--phases", "50", "--grain", "100us,1ms", "-o", &whole, "--json"]));
+    assert_eq!(json["schema"], "becalm.mpi-sweep/1");
+    let rows = json["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2, "{json}");
+    for (row, grain) in rows.iter().zip([100_000, 1_000_000]) {
+        assert_eq!(row["grain_ns"], grain);
+        // The slowest rank takes about the grain at least, also where a calibration was disturbed.
+        assert!(row["mean_ns"].as_f64().unwrap() > 0.5 * f64::from(grain), "{json}");
+        let run = PhaseRun::open(Path::new(row["run"].as_str().unwrap())).unwrap();
+        assert!(run.nodes[0].complete && run.nodes[0].job.phases == 50, "{row}");
+    }
+    let twice = job(2, &["--grain", "1ms,1ms"]);
+    assert_eq!(twice.status.code(), Some(2), "{}", String::from_utf8_lossy(&twice.stderr));
+}
+
+#[test]
 fn clocks_of_nodes_are_related_within_the_error_stated() {
     let folder = tempfile::tempdir().unwrap();
     let path = path(folder.path());

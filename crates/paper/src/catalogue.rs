@@ -69,6 +69,9 @@ pub struct Item {
     /// The figure as the paper draws it, from here.
     #[serde(default)]
     pub charts: Vec<Chart>,
+    /// The same where the paper draws bars.
+    #[serde(default)]
+    pub bars: Vec<Bars>,
 }
 
 /// What a figure counts.
@@ -197,6 +200,9 @@ pub struct Curve {
     /// Which elements are its points: those whose fields are so.
     #[serde(default)]
     pub only: BTreeMap<String, Value>,
+    /// Whether a machine may have none of it although its step was run, as a configuration that needs root.
+    #[serde(default)]
+    pub may_lack: bool,
 }
 
 fn rows() -> String {
@@ -208,25 +214,92 @@ impl Chart {
     #[must_use]
     pub fn points(&self, curve: &Curve, document: &Value) -> Vec<[f64; 2]> {
         let Some(Value::Array(list)) = at(document, &curve.list) else { return Vec::new() };
-        let is_of_curve = |element: &&Value| curve.only.iter().all(|(name, wanted)| element[name] == *wanted);
         let number = |element: &Value, axis: &ChartAxis| {
             number_at(element, &format!("/{}", axis.field)).filter(|value| !axis.log || *value > 0.0)
         };
         let point = |element: &Value| Some([number(element, &self.x)?, number(element, &self.y)?]);
-        let mut points: Vec<[f64; 2]> = list.iter().filter(is_of_curve).filter_map(point).collect();
+        let mut points: Vec<[f64; 2]> =
+            list.iter().filter(|element| is_so(element, &curve.only)).filter_map(point).collect();
         points.sort_by(|one, other| one[0].total_cmp(&other[0]));
         points
     }
 }
 
-/// A becalm command that is part of a campaign.
+/// Two bars of each element of a list in the document of a step.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bars {
+    /// What it shows, where a figure has several; else empty.
+    #[serde(default)]
+    pub title: String,
+    /// The step in whose document the list is, where that is, and which of its elements have bars, as of a [`Curve`].
+    pub step: String,
+    /// As of a [`Curve`].
+    #[serde(default = "rows")]
+    pub list: String,
+    /// As of a [`Curve`].
+    #[serde(default)]
+    pub only: BTreeMap<String, Value>,
+    /// The field that names an element.
+    pub name: String,
+    /// The fields of both bars.
+    pub fields: [String; 2],
+    /// What the bars are.
+    pub titles: [String; 2],
+    /// What both count.
+    pub unit: ChartUnit,
+}
+
+impl Bars {
+    /// The names of the bars with their lengths, in the order of the list.
+    #[must_use]
+    pub fn of(&self, document: &Value) -> Vec<(String, [f64; 2])> {
+        let pair = |element: &Value| {
+            let [one, other] = self.fields.each_ref().map(|field| number_at(element, &format!("/{field}")));
+            Some((element[&self.name].as_str()?.to_owned(), [one?, other?]))
+        };
+        let list = at(document, &self.list).and_then(Value::as_array).into_iter().flatten();
+        list.filter(|element| is_so(element, &self.only)).filter_map(pair).collect()
+    }
+}
+
+/// Whether the fields of an element of a list have these values.
+fn is_so(element: &Value, only: &BTreeMap<String, Value>) -> bool {
+    only.iter().all(|(name, wanted)| element[name] == *wanted)
+}
+
+/// Which CPUs the ranks of a parallel job have, one each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ranks {
+    /// Every CPU that is online.
+    All,
+    /// Every CPU but those of the first core, which anything else may use.
+    OneLeftIdle,
+    /// The same, with everything else moved off them.
+    Isolated,
+}
+
+/// A command that is part of a campaign.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
     /// Its name, which is that of its document.
     pub name: String,
-    /// The arguments of becalm, with spaces between them, without `--json`.
+    /// The arguments of becalm, or of becalm-mpi if it is a job, with spaces between them, without `--json`.
     pub command: String,
+    /// Whether it is a parallel job of becalm-mpi, under the launcher of an MPI library; with these ranks.
+    #[serde(default)]
+    pub job: Option<Ranks>,
+    /// The arguments of `becalm inject`, where the job runs under noise of it.
+    #[serde(default)]
+    pub inject: Option<String>,
+    /// Recordings of earlier steps that stand behind the arguments: those that are there, at least the first and another one.
+    #[serde(default)]
+    pub gathers: Vec<String>,
+    /// The arguments that go on with what the same step left when it was stopped; where there are none, it begins anew.
+    #[serde(default)]
+    pub resume: Option<String>,
     /// Whether it measures this machine, which may be unable to; what does not measure cannot fail.
     #[serde(default)]
     pub measures: bool,
@@ -239,6 +312,9 @@ pub struct Step {
     /// The arguments of a quick campaign: the same where nothing is said, none where it is left out.
     #[serde(default = "same")]
     pub quick: Option<String>,
+    /// The arguments that draw what it left, without `--html`; what it gathers stands behind them.
+    #[serde(default)]
+    pub page: Option<String>,
     /// How long it takes, in seconds, about: as it took on a virtual machine with two CPUs.
     pub seconds: f64,
     /// How long it takes in a quick campaign; as long where nothing is said.
@@ -251,6 +327,12 @@ fn same() -> Option<String> {
 }
 
 impl Step {
+    /// The file of its page in the folder of a campaign, where it has one.
+    #[must_use]
+    pub fn page_file(&self) -> Option<String> {
+        self.page.as_ref().map(|_| format!("{}.html", self.name))
+    }
+
     /// What is run, and about how long it takes in seconds; `None` where a quick campaign leaves it out.
     #[must_use]
     pub fn run(&self, quick: bool) -> Option<(&str, f64)> {
@@ -278,7 +360,7 @@ impl Item {
     pub fn steps(&self) -> impl Iterator<Item = &str> {
         let figures = self.figures.iter().flat_map(|figure| figure.reading.terms()).map(|term| term.step.as_str());
         let curves = self.charts.iter().flat_map(|chart| &chart.curves).map(|curve| curve.step.as_str());
-        figures.chain(curves)
+        figures.chain(curves).chain(self.bars.iter().map(|bars| bars.step.as_str()))
     }
 }
 
@@ -348,6 +430,21 @@ mod tests {
         ] });
         assert_eq!(chart.points(&chart.curves[0], &document), [[1.0, -1.0], [3.0, 30.5]]);
         assert!(chart.points(&chart.curves[0], &json!({ "rows": [] })).is_empty());
+    }
+
+    #[test]
+    fn bars_are_chosen_elements_in_their_order() {
+        let bars = json!({
+            "step": "s", "only": { "time": "qt" }, "name": "job", "fields": ["mean", "worst"], "titles": ["a", "b"],
+            "unit": "time",
+        });
+        let bars: Bars = serde_json::from_value(bars).unwrap();
+        let document = json!({ "rows": [
+            { "time": "qt", "job": "z", "mean": 1, "worst": 2.5 }, { "time": "bt", "job": "z", "mean": 1, "worst": 2 },
+            { "time": "qt", "job": "y", "mean": 3, "worst": 4 }, { "time": "qt", "job": "x", "mean": null, "worst": 4 },
+        ] });
+        assert_eq!(bars.of(&document), [("z".to_owned(), [1.0, 2.5]), ("y".to_owned(), [3.0, 4.0])]);
+        assert!(bars.of(&json!({})).is_empty());
     }
 
     /// The cells of the rows of the page of the book that have these names.

@@ -13,6 +13,8 @@ pub mod catalogue;
 pub mod reading;
 pub mod verdict;
 
-pub use catalogue::{Chart, ChartAxis, ChartUnit, Curve, Figure, Item, ItemKind, Limit, Paper, Step, Unit};
+pub use catalogue::{
+    Bars, Chart, ChartAxis, ChartUnit, Curve, Figure, Item, ItemKind, Limit, Paper, Ranks, Step, Unit,
+};
 pub use reading::{Reading, Term};
 pub use verdict::{Published, Verdict};

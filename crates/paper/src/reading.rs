@@ -27,7 +27,7 @@ pub struct Term {
     /// The step whose document it is in.
     pub step: String,
     /// Where in it: names and numbers behind slashes, as a JSON pointer has them, and `name=text` for the first element of a list
-    /// whose field has that text.
+    /// whose field has that text; `name=text&other=text` for one of several such fields.
     pub at: String,
     /// What is taken from it, in the same document.
     #[serde(default)]
@@ -51,8 +51,11 @@ pub fn number_at(document: &Value, path: &str) -> Option<f64> {
 }
 
 fn follow<'a>(value: &'a Value, part: &str) -> Option<&'a Value> {
+    let is_so = |element: &&Value| {
+        part.split('&').all(|wanted| wanted.split_once('=').is_some_and(|(name, text)| element[name] == text))
+    };
     match (value, part.split_once('=')) {
-        (Value::Array(list), Some((name, text))) => list.iter().find(|element| element[name] == text),
+        (Value::Array(list), Some(_)) => list.iter().find(is_so),
         (Value::Array(list), None) => list.get(part.parse::<usize>().ok()?),
         (value, _) => value.get(part),
     }
@@ -87,7 +90,8 @@ mod tests {
 
     #[test]
     fn figures_are_read_by_place_name_and_difference() {
-        let document = json!({ "rows": [{ "name": "a", "ns": 10 }, { "name": "b", "ns": 4 }], "zero": 0 });
+        let rows = json!([{ "name": "a", "of": "x", "ns": 10 }, { "name": "b", "of": "x", "ns": 4 }]);
+        let document = json!({ "rows": rows, "zero": 0 });
         let term = |at: &str, minus: Option<&str>| Term {
             step: "s".to_owned(),
             at: at.to_owned(),
@@ -100,7 +104,10 @@ mod tests {
             Reading { of: term("/rows/0/ns", None), by: Some(term("/rows/1/ns", None)), less: 1.0, scale: 100.0 };
         assert_eq!(added.of(|_| Some(&document)), Some(150.0));
         assert_eq!(read(term("/rows/0/ns", None), Some(term("/zero", None))), None);
-        for nowhere in ["/rows/2/ns", "/rows/name=c/ns", "/rows/0/name", "/row", ""] {
+        assert_eq!(read(term("/rows/of=x&name=b/ns", None), None), Some(400.0));
+        for nowhere in
+            ["/rows/of=y&name=b/ns", "/rows/of=x&name/ns", "/rows/2/ns", "/rows/name=c/ns", "/rows/0/name", "/row", ""]
+        {
             assert_eq!(read(term(nowhere, None), None), None, "{nowhere}");
         }
     }

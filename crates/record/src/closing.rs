@@ -5,8 +5,13 @@ use becalm_model::warning;
 use becalm_units::Nanos;
 
 /// Warns of what the finished recording itself shows. `realtime_limit` is for how long of each second real-time loops could
-/// be kept from their CPU; `None` if they could not.
-pub fn closing_warnings(cpus: &[CpuDoc], tracing: Option<&TracingDoc>, realtime_limit: Option<Nanos>) -> Vec<Warning> {
+/// be kept from their CPU; `None` if they could not. `intended` is how long every loop was to measure, where that was to be the end.
+pub fn closing_warnings(
+    cpus: &[CpuDoc],
+    tracing: Option<&TracingDoc>,
+    realtime_limit: Option<Nanos>,
+    intended: Option<Nanos>,
+) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let lost: u64 = cpus.iter().map(|cpu| cpu.lost_events).sum();
     let incomplete: u64 = cpus.iter().map(|cpu| cpu.incomplete).sum();
@@ -19,6 +24,14 @@ pub fn closing_warnings(cpus: &[CpuDoc], tracing: Option<&TracingDoc>, realtime_
     }
     for cpu in cpus.iter().filter(|cpu| cpu.cut_short) {
         warnings.push(warning::cut_short(cpu));
+    }
+    if let Some(intended) = intended {
+        // All end at the same instant. A tenth is more than the way to a busy CPU takes.
+        let least = Nanos::new(intended.get() / 10 * 9);
+        let is_late = |cpu: &&CpuDoc| !cpu.cut_short && cpu.duration_ns < least;
+        for cpu in cpus.iter().filter(is_late) {
+            warnings.push(warning::began_late(cpu, intended));
+        }
     }
     for cpu in cpus.iter().filter(|cpu| cpu.unstored > 0) {
         warnings.push(warning::unstored(cpu));
@@ -40,4 +53,25 @@ pub fn closing_warnings(cpus: &[CpuDoc], tracing: Option<&TracingDoc>, realtime_
         warnings.push(warning::rt_throttling(limit));
     }
     warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use becalm_units::CpuId;
+
+    use super::*;
+
+    #[test]
+    fn loops_that_began_late_are_told_where_all_were_to_measure_as_long() {
+        let whole = Nanos::from_millis(360);
+        let cpu = |number, duration_ns| CpuDoc { duration_ns, ..CpuDoc::new(CpuId::new(number)) };
+        let cpus = [cpu(0, whole - Nanos::from_micros(40)), cpu(1, Nanos::new(787))];
+        let found = closing_warnings(&cpus, None, None, Some(whole));
+        let told: Vec<&str> = found.iter().map(|warning| warning.message.as_str()).collect();
+        let late = "the loop on CPU 1 measured for 787ns of 360ms: others had its CPU when it was to begin";
+        assert_eq!(told, [late]);
+        assert_eq!(closing_warnings(&cpus, None, None, None), []);
+        let short = [CpuDoc { cut_short: true, ..cpu(1, Nanos::new(787)) }];
+        assert_eq!(closing_warnings(&short, None, None, Some(whole)).len(), 1, "why it is short is said once");
+    }
 }

@@ -105,6 +105,34 @@ impl DetourStore {
         true
     }
 
+    /// Counts a part without keeping its rows.
+    pub(crate) fn count(&mut self, part: LanePart<'_>) {
+        let cpu = &mut self.cpus[part.index];
+        for detour in part.detours {
+            cpu.longest = cpu.longest.max(detour.duration);
+            cpu.total += detour.duration;
+            cpu.incomplete += u64::from(detour.incomplete);
+        }
+        cpu.stored += part.detours.len() as u64;
+        cpu.unstored.0 += part.unstored.0;
+        cpu.unstored.1 += part.unstored.1;
+        if let Some(began) = part.began {
+            // After the last part nothing comes any more, and the loop itself will say how long it ran.
+            let until = if part.complete_until == Nanos::MAX { began } else { part.complete_until };
+            let known = cpu.watched.map_or(began, |(_, known)| known);
+            cpu.watched = Some((began, until.max(known)));
+        }
+    }
+
+    /// Enters what came so far into the documents of the CPUs.
+    pub(crate) fn note_into(&self, cpus: &mut [CpuDoc]) {
+        for (doc, cpu) in cpus.iter_mut().zip(&self.cpus) {
+            if let Some(so_far) = cpu.so_far(doc) {
+                *doc = so_far;
+            }
+        }
+    }
+
     fn writer(&mut self) -> Option<&mut BundleWriter> {
         self.output.as_mut().map(|output| &mut output.writer)
     }
@@ -140,21 +168,8 @@ impl Store for DetourStore {
     }
 
     fn take(&mut self, part: LanePart<'_>, names: &Names, pause: &mut dyn FnMut()) -> Result<(), BundleError> {
+        self.count(part);
         let cpu = &mut self.cpus[part.index];
-        for detour in part.detours {
-            cpu.longest = cpu.longest.max(detour.duration);
-            cpu.total += detour.duration;
-            cpu.incomplete += u64::from(detour.incomplete);
-        }
-        cpu.stored += part.detours.len() as u64;
-        cpu.unstored.0 += part.unstored.0;
-        cpu.unstored.1 += part.unstored.1;
-        if let Some(began) = part.began {
-            // After the last part nothing comes any more, and the loop itself will say how long it ran.
-            let until = if part.complete_until == Nanos::MAX { began } else { part.complete_until };
-            let known = cpu.watched.map_or(began, |(_, known)| known);
-            cpu.watched = Some((began, until.max(known)));
-        }
         cpu.detours.extend(part.detours);
         cpu.activities.extend(part.activities);
         self.rows += part.detours.len() + part.activities.len();

@@ -1,7 +1,7 @@
 //! Recording: where what the loops measured and what the kernel's trace says meet. A [`Session`] lets the loops run, each
 //! CPU's [`Lane`] turns steps and kernel events into detours and activities, and a [`Store`] keeps these.
 //!
-//! There are three stores: [`DetourStore`] writes a bundle of detours, [`SampleStore`] one of samples of work, and [`MemoryStore`]
+//! There are four stores: [`DetourStore`] writes a bundle of detours, [`SummaryStore`] their summary form, [`SampleStore`] one of samples of work, and [`MemoryStore`]
 //! keeps everything for who looks at it at once. Nothing here measures, and nothing says what a recording means.
 
 #![forbid(unsafe_code)]
@@ -15,6 +15,7 @@ mod resumed;
 mod samples;
 mod session;
 mod store;
+mod summary;
 
 pub use detours::DetourStore;
 pub use lane::{Lane, LanePart};
@@ -22,3 +23,4 @@ pub use memory::{MemoryLane, MemoryStore};
 pub use samples::SampleStore;
 pub use session::{Failure, Recorded, Session};
 pub use store::Store;
+pub use summary::{RecordingStore, SummaryStore};

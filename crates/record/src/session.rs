@@ -12,7 +12,7 @@ use becalm_linux::sched::Policy;
 use becalm_linux::signals::StopSignals;
 use becalm_measure::{Batch, Companion, Names, Progress, RecordError, RecordPlan, Recording, Sink};
 use becalm_model::LoopThread;
-use becalm_model::node::NodeDoc;
+use becalm_model::node::{Ended, NodeDoc};
 use becalm_units::Nanos;
 
 use crate::closing::closing_warnings;
@@ -109,7 +109,11 @@ impl<S: Store> Recorded<S> {
             doc.missing_switch_threads = lane.missing_switches().map(|label| labels.text(label).to_owned()).collect();
         }
         let limit = realtime_limit(&self.root, self.policy);
-        let warnings = closing_warnings(&self.node.cpus, self.node.tracing.as_ref(), limit);
+        let NodeDoc { cpus, tracing, settings, ended, .. } = &self.node;
+        // Work also ends when it was repeated often enough.
+        let is_timed = *ended == Some(Ended::Duration) && settings.work.is_none();
+        let intended = settings.duration_ns.filter(|_| is_timed);
+        let warnings = closing_warnings(cpus, tracing.as_ref(), limit, intended);
         self.node.warnings.extend(warnings);
         self.store.close(&mut self.node)
     }

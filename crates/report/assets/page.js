@@ -16,18 +16,23 @@
     return isHalf && below % 2 === 0 ? (Math.sign(number) * below / 10 ** decimals).toFixed(decimals) : number.toFixed(decimals);
   }
 
-  function time(ns) {
+  function time(ns, count = 3) {
     const whole = Math.abs(Math.round(ns));
     const digits = (number) => String(number).length - 1;
-    const step = 10 ** Math.max(digits(whole) - 2, 0);
+    const step = 10 ** Math.max(digits(whole) - (count - 1), 0);
     const rounded = (Math.floor(whole / step) + (whole % step * 2 >= step ? 1 : 0)) * step;
     const size = digits(rounded);
-    const decimals = size >= 11 ? 0 : 2 - size % 3;
+    const unit = Math.min(Math.floor(size / 3), 3) * 3;
+    const decimals = Math.min(Math.max(count - 1 - (size - unit), 0), unit);
     const sign = ns < 0 && rounded > 0 ? '-' : '';
     if (rounded < 1e3) return `${sign}${rounded}ns`;
     if (rounded < 1e6) return `${sign}${(rounded / 1e3).toFixed(decimals)}us`;
     if (rounded < 1e9) return `${sign}${(rounded / 1e6).toFixed(decimals)}ms`;
     return `${sign}${(rounded / 1e9).toFixed(decimals)}s`;
+  }
+
+  function picos(ps) {
+    return Math.abs(ps) >= 999_500 ? time(Math.trunc((ps + Math.sign(ps) * 500) / 1e3)) : `${threeDigits(ps / 1e3)}ns`;
   }
 
   function threeDigits(number) {
@@ -57,15 +62,15 @@
   const seconds = (ns, decimals) => `${(ns / 1e9).toFixed(decimals)}s`;
 
   const write = {
-    time, ratio, factor, ranks, rate,
+    time, picos, ratio, factor, ranks, rate,
     count: (value) => grouped(Math.round(value)),
     instant: (value) => seconds(value, 6),
     plain: (value) => (value !== 0 && (Math.abs(value) < 1e-4 || Math.abs(value) >= 1e6) ? value.toExponential(1) : threeDigits(value)),
   };
 
   // As a label of an axis: without the zeros that say nothing there.
-  function tick(unit, value) {
-    const text = write[unit](value);
+  function tick(unit, value, digits) {
+    const text = unit === 'time' ? time(value, digits) : write[unit](value);
     return unit === 'count' || unit === 'ranks' ? text : text.replace(/\.0+(?!\d)|(\.\d*[1-9])0+(?!\d)/, '$1');
   }
 
@@ -119,18 +124,26 @@
   // Laid out before anything else happens, not part by part in later frames.
   const AT_ONCE = { progressive: 0, progressiveThreshold: Infinity };
 
+  // The power of two by which an axis of ranks is divided: ECharts 6.1.0 draws no lines between the ends of ten powers and more.
+  const RANK_BASES = [4, 8, 16, 64];
+  const FEW = 16;
+  function rankBase(spec) {
+    const fits = (base) => !(Math.log(spec.max / spec.min) / Math.log(base) > 9.5);
+    return spec.max / spec.min <= FEW ? 2 : RANK_BASES.find(fits) ?? RANK_BASES[RANK_BASES.length - 1];
+  }
+
   function axis(spec, extra) {
     const log = spec.scale === 'log';
     return {
       type: log ? 'log' : 'value',
-      logBase: spec.unit === 'ranks' ? 4 : 10,
+      logBase: spec.unit === 'ranks' ? rankBase(spec) : 10,
       name: spec.title,
       nameLocation: 'middle',
       nameTextStyle: { color: color('soft'), fontSize: 12.5 },
       min: spec.min, max: spec.max, scale: true,
       axisLine: { show: true, lineStyle: { color: color('line') } },
       axisTick: { show: false },
-      axisLabel: { color: color('soft'), fontSize: 12, hideOverlap: true, formatter: (value) => tick(spec.unit, value) },
+      axisLabel: { color: color('soft'), fontSize: 12, hideOverlap: true, formatter: (value) => tick(spec.unit, value, spec.digits) },
       splitLine: { show: true, lineStyle: { color: color('grid') } },
       minorSplitLine: { show: false },
       ...extra,
@@ -141,16 +154,47 @@
 
   // -- Curves ---------------------------------------------------------------------------------------------------------
 
-  function lines(spec) {
+  const BROKEN = 'path://M0 0H7V4H0Z M11 0H18V4H11Z';
+  const LEGEND_ROWS = 6;
+  const LEGEND_ROW = 22;
+  const pen = document.createElement('canvas').getContext('2d');
+
+  // How many rows the names of curves take above a chart of a width.
+  function legendRows(all, width) {
+    pen.font = `12.5px ${getComputedStyle(document.body).fontFamily}`;
+    let rows = 1;
+    let filled = 0;
+    all.forEach((name) => {
+      const wide = 18 + 5 + pen.measureText(name).width + 14;
+      if (filled > 0 && filled + wide > width) [rows, filled] = [rows + 1, 0];
+      filled += wide;
+    });
+    return rows;
+  }
+
+  // How many digits tell the labels of a linear axis apart.
+  function digitsBetween(spec, low, high) {
+    const [from, to] = [spec.min ?? low, spec.max ?? high];
+    const apart = spec.scale === 'linear' && to > from ? Math.ceil(Math.log10(Math.max(Math.abs(from), Math.abs(to)) / ((to - from) / 5))) : 0;
+    return Math.min(Math.max(apart + 1, 3), 9);
+  }
+
+  function lines(spec, view, width) {
     const option = base();
     const names = spec.series.map((series) => series.name).filter(Boolean);
     const legend = new Set(names).size > 1;
+    const wanted = legend ? legendRows(names, width) : 0;
+    // More names than that are turned like pages.
+    const rows = wanted > LEGEND_ROWS ? 1 : wanted;
+    const icons = spec.series.filter((series) => series.name).map((series) => ({ name: series.name, icon: series.dashed ? BROKEN : 'rect' }));
     const extents = (at) => {
       const values = spec.series.flatMap((series) => series.points.map((point) => point[at]));
       return [values.reduce((a, b) => Math.min(a, b), Infinity), values.reduce((a, b) => Math.max(a, b), -Infinity)];
     };
     const x = { ...spec.x };
     if (x.scale === 'log' && x.unit === 'ranks') [x.min, x.max] = extents(0);
+    const y = { ...spec.y };
+    [x, y].forEach((one, at) => { one.digits = digitsBetween(one, ...extents(at)); });
     const series = [];
     spec.series.forEach((curve, at) => {
       const tone = seriesColor(at);
@@ -172,15 +216,15 @@
         lineStyle: { width: curve.scattered ? 0 : 2, color: tone, type: curve.dashed ? 'dashed' : 'solid' },
         itemStyle: { color: tone },
         emphasis: { disabled: !curve.opens, scale: 1.6 },
-        areaStyle: spec.series.length === 1 && !curve.opens && !spec.y.title.startsWith('power') ? { color: tone, opacity: 0.09 } : undefined,
+        areaStyle: spec.series.length === 1 && !curve.opens && !curve.scattered && !spec.y.title.startsWith('power') ? { color: tone, opacity: 0.09 } : undefined,
         markLine: at === 0 && spec.marks.length ? marks(spec) : undefined,
       });
     });
     return Object.assign(option, {
-      legend: legend ? { ...legendOf(names.map((name) => ({ name, icon: 'rect' }))), itemWidth: 18, itemHeight: 4 } : undefined,
-      grid: { left: 4, right: 26, top: legend ? 38 : 14, bottom: 6, outerBoundsMode: 'same', outerBoundsContain: 'all' },
+      legend: legend ? { ...legendOf(icons), itemWidth: 18, itemHeight: 4, ...(rows > 1 ? { type: 'plain' } : {}) } : undefined,
+      grid: { left: 4, right: 26, top: legend ? 16 + LEGEND_ROW * rows : 14, bottom: 6, outerBoundsMode: 'same', outerBoundsContain: 'all' },
       xAxis: axis(x, { nameGap: 28 }),
-      yAxis: yAxis(spec.y),
+      yAxis: yAxis(y),
       tooltip: {
         ...option.tooltip,
         trigger: 'axis',
@@ -296,7 +340,7 @@
     const power = (value, round) => step ** round(Math.log(value) / Math.log(step));
     const pad = Math.max((high - low) * 0.06, 0.005);
     const range = log ? { min: power(low, Math.floor), max: power(high, Math.ceil) } : { min: Math.max(low - pad, 0), max: high + pad };
-    const x = axis({ title: 'B / A', scale: log ? 'log' : 'linear', unit: 'factor', ...range }, { nameGap: 26, splitNumber: narrow() ? 2 : 5 });
+    const x = axis({ title: spec.title, scale: log ? 'log' : 'linear', unit: 'factor', ...range }, { nameGap: 26, splitNumber: narrow() ? 2 : 5 });
     if (log) x.logBase = step;
     else Object.assign(x.axisLabel, { showMinLabel: false, showMaxLabel: false });
     const tones = { good: color('good'), bad: color('bad'), plain: color('soft'), fair: color('soft') };
@@ -350,6 +394,137 @@
           },
         },
       ],
+    });
+  }
+
+  // -- Values with their ranges ---------------------------------------------------------------------------------------
+
+  function ranges(spec) {
+    const option = base();
+    const width = narrow() ? 110 : 250;
+    const log = spec.x.scale === 'log';
+    const ends = spec.rows.flatMap((row) => [row.middle, row.low, row.high, row.other]).filter((end) => Number.isFinite(end) && (!log || end > 0));
+    const [low, high] = [Math.min(...ends), Math.max(...ends)];
+    const [from, to] = log
+      ? [10 ** Math.floor(Math.log10(low)), 10 ** Math.ceil(Math.log10(high) + 1e-9)]
+      : [Math.min(low, 0), Math.max(high, 0) || 1];
+    const pad = log ? 0 : (to - from) * 0.05;
+    const x = { ...spec.x, min: from - pad, max: to + pad };
+    const tone = color('series-1');
+    const axisX = axis(x, { nameGap: 26, splitNumber: narrow() ? 2 : 5 });
+    if (!log) Object.assign(axisX.axisLabel, { showMinLabel: false, showMaxLabel: false });
+    return Object.assign(option, {
+      grid: { left: width + 12, right: 84, top: 8, bottom: spec.x.title ? 46 : 28 },
+      xAxis: axisX,
+      yAxis: { ...names(spec.rows.map((row) => row.name), width), splitLine: { show: true, lineStyle: { color: color('grid') } } },
+      tooltip: {
+        ...option.tooltip,
+        formatter: (item) => {
+          const row = spec.rows[item.dataIndex];
+          const text = write[spec.x.unit];
+          const range = row.low !== null && row.high !== null ? [`${spec.range}: ${text(row.low)} to ${text(row.high)}`] : [];
+          const other = row.other !== null ? [`${spec.other}: ${text(row.other)}`] : [];
+          return [row.name, row.text, ...range, ...other].join('\n');
+        },
+      },
+      series: [{
+        type: 'custom', z: 3, encode: { x: 0, y: 1 }, data: spec.rows.map((row, at) => [row.middle, at]),
+        renderItem: (params, api) => {
+          const row = spec.rows[params.dataIndex];
+          const box = params.coordSys;
+          const place = (value) => Math.min(Math.max(api.coord([value, params.dataIndex])[0], box.x), box.x + box.width);
+          const y = api.coord([row.middle, params.dataIndex])[1];
+          const line = (x1, y1, x2, y2) => ({ type: 'line', shape: { x1, y1, x2, y2 }, style: { stroke: tone, lineWidth: 2 } });
+          const ranged = row.low !== null && row.high !== null;
+          const [begin, end] = ranged ? [place(row.low), place(row.high)] : [0, 0];
+          const bar = ranged ? [line(begin, y, end, y), line(begin, y - 5, begin, y + 5), line(end, y - 5, end, y + 5)] : [];
+          const at = row.other === null ? 0 : place(row.other);
+          const other = row.other === null ? [] : [{
+            type: 'polygon', shape: { points: [[at - 6, y], [at, y - 6], [at + 6, y], [at, y + 6]] },
+            style: { fill: color('card'), stroke: color('series-2'), lineWidth: 2 },
+          }];
+          return {
+            type: 'group',
+            children: [
+              ...bar,
+              ...other,
+              { type: 'circle', shape: { cx: place(row.middle), cy: y, r: 5 }, style: { fill: tone } },
+              {
+                type: 'text',
+                style: {
+                  text: row.text, x: box.x + box.width + 12, y, fill: color('text'),
+                  font: `12px ${getComputedStyle(document.body).fontFamily}`, textVerticalAlign: 'middle',
+                },
+              },
+            ],
+          };
+        },
+      }],
+    });
+  }
+
+  // -- Values by rows and columns -------------------------------------------------------------------------------------
+
+  const STOPS = [1, 2, 3, 4, 5, 6];
+  const FIGURE_WIDTH = 46;
+
+  // Black or white, whichever stands out from a color.
+  function inkOn(ground) {
+    const [r, g, b] = ground.match(/[\d.]+/g).map((part) => Number(part) / 255);
+    const linear = (part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b) > 0.18 ? '#000' : '#fff';
+  }
+
+  function surface(spec, view, width) {
+    const option = base();
+    const text = write[spec.unit];
+    const scaled = (value) => (spec.scale === 'log' ? Math.log10(value) : value);
+    const known = spec.cells.flat().filter((value) => Number.isFinite(value));
+    const low = known.reduce((a, b) => Math.min(a, b), Infinity);
+    const high = known.reduce((a, b) => Math.max(a, b), -Infinity);
+    const [from, to] = [scaled(low), scaled(high)];
+    const colors = STOPS.map((at) => color(`heat-${at}`));
+    const along = (value) => (to > from ? (scaled(value) - from) / (to - from) : 0);
+    const nameWidth = narrow() ? 96 : 230;
+    const figures = (width - nameWidth) / Math.max(spec.columns.length, 1) >= FIGURE_WIDTH;
+    const data = [];
+    spec.cells.forEach((row, y) => row.forEach((value, x) => {
+      if (!Number.isFinite(value)) return;
+      const ground = colors[Math.round(along(value) * (colors.length - 1))];
+      data.push({ value: [x, y, scaled(value)], label: { color: inkOn(ground) } });
+    }));
+    return Object.assign(option, {
+      grid: { left: 4, right: 12, top: 40, bottom: 6, outerBoundsMode: 'same', outerBoundsContain: 'all' },
+      xAxis: {
+        type: 'category', data: spec.columns, name: spec.column_title, nameLocation: 'middle', nameGap: 26,
+        nameTextStyle: { color: color('soft'), fontSize: 12.5 },
+        axisLine: { lineStyle: { color: color('line') } }, axisTick: { show: false },
+        axisLabel: { color: color('soft'), fontSize: 12, hideOverlap: true },
+      },
+      yAxis: {
+        type: 'category', inverse: true, data: spec.rows,
+        axisLine: { lineStyle: { color: color('line') } }, axisTick: { show: false },
+        axisLabel: { color: color('text'), fontSize: 12, hideOverlap: true, width: nameWidth, overflow: 'truncate' },
+      },
+      visualMap: {
+        type: 'continuous', min: from, max: to > from ? to : from + 0.01, dimension: 2,
+        orient: 'horizontal', right: 4, top: 2, itemWidth: 11, itemHeight: narrow() ? 80 : 150, hoverLink: false,
+        text: [text(high), text(low)], textStyle: { color: color('soft'), fontSize: 12 },
+        inRange: { color: colors },
+      },
+      tooltip: {
+        ...option.tooltip,
+        formatter: (item) => {
+          const [x, y] = item.value;
+          return [spec.rows[y], `${spec.column_title} ${spec.columns[x]}`, `${spec.title}: ${text(spec.cells[y][x])}`].join('\n');
+        },
+      },
+      series: [{
+        type: 'heatmap', data, ...AT_ONCE,
+        label: { show: figures, fontSize: 12, formatter: (item) => text(spec.cells[item.value[1]][item.value[0]]) },
+        itemStyle: { borderWidth: 1, borderColor: color('card') },
+        emphasis: { itemStyle: { borderColor: color('text'), borderWidth: 1 } },
+      }],
     });
   }
 
@@ -767,13 +942,13 @@
 
   // -- Drawing --------------------------------------------------------------------------------------------------------
 
-  const makers = { lines, bars, pairs, forest, heat, points };
+  const makers = { lines, bars, pairs, forest, ranges, surface, heat, points };
   const drawn = new Map();
 
   function draw(id) {
     const one = drawn.get(id);
     one.narrow = narrow();
-    one.chart.setOption(makers[one.spec.draws](one.spec, one.view), { notMerge: true });
+    one.chart.setOption(makers[one.spec.draws](one.spec, one.view, one.chart.getWidth()), { notMerge: true });
     paint(one.chart);
   }
 
@@ -812,7 +987,8 @@
     if (printing) return;
     drawn.forEach((one, id) => {
       one.chart.resize();
-      if (one.narrow !== narrow()) draw(id);
+      // Names above curves, and figures in cells, stand where there is room.
+      if (one.narrow !== narrow() || one.spec.series?.length > 1 || one.spec.draws === 'surface') draw(id);
       else paint(one.chart);
     });
   }

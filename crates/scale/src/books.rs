@@ -25,6 +25,17 @@ impl BookEntry {
     }
 }
 
+/// A detour and whose it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OwnedDetour {
+    /// When it starts, since its window does; below 0 where it was under way then.
+    pub start: Nanos,
+    /// How long it is.
+    pub length: Nanos,
+    /// The number of the source that is the root of most of it, of several the lowest; `None` where nothing of it is booked.
+    pub owner: Option<u32>,
+}
+
 /// What is left of a detour when sources are taken out.
 pub(crate) struct LeftDetour<'a> {
     /// When it starts.
@@ -153,6 +164,20 @@ impl BookedTrace {
         })
     }
 
+    /// Each detour with its owner, in order of time.
+    fn owned(&self) -> impl Iterator<Item = OwnedDetour> {
+        let mut rest = self.entries.as_slice();
+        self.detours.iter().enumerate().map(move |(number, (start, length))| {
+            let own = rest.iter().take_while(|entry| entry.detour == number).count();
+            let (entries, others) = rest.split_at(own);
+            rest = others;
+            let of = |root: u32| entries.iter().filter(|entry| entry.root == root).map(|entry| entry.self_time).sum();
+            let owner = entries.iter().map(|entry| (of(entry.root), std::cmp::Reverse(entry.root))).max();
+            let owner = owner.filter(|(time, _): &(Nanos, _)| *time > Nanos::ZERO).map(|(_, root)| root.0);
+            OwnedDetour { start: *start - self.begin, length: *length, owner }
+        })
+    }
+
     /// When the window begins in which the detours were recorded.
     pub(crate) fn begin(&self) -> Nanos {
         self.begin
@@ -218,6 +243,11 @@ impl BookedNoise {
     /// The books of all CPUs of all nodes, in the order of [`Noise::traces`].
     pub(crate) fn cpus(&self) -> impl Iterator<Item = &BookedTrace> {
         self.nodes.iter().flat_map(|(_, cpus)| cpus)
+    }
+
+    /// The detours of each CPU of all nodes with their owners, in the order of [`Noise::traces`].
+    pub fn owned(&self) -> impl Iterator<Item = impl Iterator<Item = OwnedDetour> + '_> + '_ {
+        self.cpus().map(BookedTrace::owned)
     }
 
     /// The number of a source.

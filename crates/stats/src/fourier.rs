@@ -58,6 +58,8 @@ impl IndexMut<usize> for Signal {
 pub struct Fourier {
     /// Of half as many complex values.
     half: Arc<Radix4<f64>>,
+    /// e^(-2 pi i k/n) for k = 0..=n/4, as one signal after the other needs them.
+    turns: Arc<[Complex<f64>]>,
 }
 
 impl Fourier {
@@ -69,7 +71,9 @@ impl Fourier {
     #[must_use]
     pub fn new(length: usize) -> Self {
         assert!(length.is_power_of_two() && length > 1, "a signal of {length} values cannot be transformed");
-        Self { half: Arc::new(Radix4::new(length / 2, FftDirection::Forward)) }
+        let half = length / 2;
+        let turn = |k: usize| Complex::cis(-std::f64::consts::PI * k as f64 / half as f64);
+        Self { half: Arc::new(Radix4::new(half, FftDirection::Forward)), turns: (0..=half / 2).map(turn).collect() }
     }
 
     /// The powers |X_k|^2 at k = 0..=n/2 cycles in the n values of the signal. One of another length is cut off, or goes on
@@ -82,11 +86,11 @@ impl Fourier {
         self.half.process(&mut pairs);
         let mut powers = vec![0.0; half + 1];
         // What is at k also gives what is at n/2 - k, with the conjugates of all terms.
-        for k in 0..=half / 2 {
+        for (k, turn) in self.turns.iter().enumerate() {
             let (this, mirrored) = (pairs[k], pairs[(half - k) % half].conj());
             let even = (this + mirrored) * 0.5;
             let odd = (this - mirrored) * Complex::new(0.0, -0.5);
-            let turned = odd * Complex::cis(-std::f64::consts::PI * k as f64 / half as f64);
+            let turned = odd * turn;
             powers[half - k] = (even - turned).norm_sqr();
             powers[k] = (even + turned).norm_sqr();
         }

@@ -107,9 +107,15 @@ impl Interval {
     /// sum over all whose noise the cells hold.
     #[must_use]
     pub fn from_cells(cells: &TimeCells, observed: i64) -> Self {
-        match mean_of_cells(cells.noise(), cells.width()) {
+        Self::of_noise(cells.noise(), cells.width(), observed)
+    }
+
+    /// The same of the noise in any equal cells of this width.
+    #[must_use]
+    pub fn of_noise(noise: &[i64], width: i64, observed: i64) -> Self {
+        match mean_of_cells(noise, width) {
             Ok(_) if observed <= 0 => Self::Unknown(TooLittle::NoDetour),
-            Ok(mean) => mean.over(observed as f64 / cells.noise().len() as f64, 1.0),
+            Ok(mean) => mean.over(observed as f64 / noise.len() as f64, 1.0),
             Err(why) => Self::Unknown(why),
         }
     }

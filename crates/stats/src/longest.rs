@@ -20,6 +20,16 @@ impl Default for Longest {
 }
 
 impl Longest {
+    /// Of so many detours, of which these are the longest, with start and duration.
+    #[must_use]
+    pub fn of_kept(mut kept: Vec<(i64, i64)>, count: u64) -> Self {
+        let shortest = kept.iter().map(|of| of.1).min().unwrap_or(-1);
+        // Others as long as the shortest may have been left out.
+        let floor = if kept.len() as u64 == count { -1 } else { shortest };
+        kept.retain(|of| of.1 > floor);
+        Self { kept, floor, count }
+    }
+
     /// Counts a detour, and keeps it if it may be among the longest.
     #[inline]
     pub fn add(&mut self, start: i64, duration: i64) {
@@ -71,6 +81,14 @@ impl Longest {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn of_those_that_were_kept_the_shortest_may_have_others_beside_it() {
+        let kept = vec![(0, 5), (10, 9), (20, 5)];
+        let (floor, left) = Longest::of_kept(kept.clone(), 7).sorted();
+        assert_eq!((floor, left), (5, vec![(10, 9)]));
+        assert_eq!(Longest::of_kept(kept.clone(), 3).sorted(), (-1, kept));
+    }
 
     proptest! {
         #[test]

@@ -30,6 +30,18 @@ impl Default for Quantiles {
 }
 
 impl Quantiles {
+    /// Of values of which only counts are known: how many times each of them came, and the largest. As exact as the values are; counts above
+    /// four billion of one value are taken for that many.
+    #[must_use]
+    pub fn from_counts(counts: impl IntoIterator<Item = (i64, u64)>, max: i64) -> Self {
+        let mut histogram = Histogram::new(3).expect("three digits are allowed");
+        for (value, count) in counts {
+            let count = u32::try_from(count).unwrap_or(u32::MAX);
+            histogram.record_n(value.max(0) as u64, count).expect("a histogram that grows takes every value");
+        }
+        if histogram.is_empty() { Self::default() } else { Self { state: State::Rounded(histogram), max } }
+    }
+
     /// Takes one more value; a negative one counts as 0.
     #[inline]
     pub fn add(&mut self, value: i64) {
@@ -150,6 +162,16 @@ mod tests {
             }
             assert_eq!((quantiles.ranked(0), quantiles.ranked(count as u64 + 1)), (None, None));
         }
+    }
+
+    #[test]
+    fn counts_are_as_good_as_values() {
+        let mut of = Quantiles::from_counts([(10, 98), (500, 1), (70_000, 1)], 70_000);
+        assert_eq!(
+            (of.at(0.5), of.at(0.99), of.at(1.0), of.ranked(99)),
+            (Some(10), Some(500), Some(70_000), Some(500))
+        );
+        assert_eq!(Quantiles::from_counts([], 0).at(0.5), None);
     }
 
     proptest! {

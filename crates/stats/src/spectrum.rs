@@ -136,7 +136,30 @@ pub struct Welch {
     /// The sum of the periodograms, a value for each frequency; empty before the first.
     power: Vec<f64>,
     segments: u32,
-    transform: Option<Fourier>,
+    windowed: Option<Windowed>,
+}
+
+/// What is the same for all stretches of a size.
+#[derive(Clone)]
+struct Windowed {
+    /// The Hann window.
+    window: Vec<f32>,
+    transform: Fourier,
+}
+
+impl Windowed {
+    /// For stretches of `n` bins.
+    fn new(n: usize) -> Self {
+        let hann = |at: usize| 0.5 - 0.5 * (std::f32::consts::TAU * at as f32 / n as f32).cos();
+        Self { window: (0..n).map(hann).collect(), transform: Fourier::new(n) }
+    }
+
+    /// The periodogram.
+    fn powers(&self, noise: &[f32]) -> Vec<f64> {
+        let mean = noise.iter().sum::<f32>() / noise.len() as f32;
+        let signal = noise.iter().zip(&self.window).map(|(x, window)| f64::from((x - mean) * window));
+        self.transform.powers(signal.collect())
+    }
 }
 
 impl std::fmt::Debug for Welch {
@@ -155,11 +178,8 @@ impl Welch {
         if self.power.len() == n / 2 && noise.is_empty() {
             self.segments += 1;
         } else if self.power.len() == n / 2 {
-            let transform = self.transform.get_or_insert_with(|| Fourier::new(n));
-            let mean = noise.iter().sum::<f32>() / n as f32;
-            let hann = |at: usize| 0.5 - 0.5 * (std::f32::consts::TAU * at as f32 / n as f32).cos();
-            let signal = noise.iter().enumerate().map(|(at, x)| f64::from((x - mean) * hann(at))).collect();
-            self.power.iter_mut().zip(transform.powers(signal)).for_each(|(sum, power)| *sum += power);
+            let powers = self.windowed.get_or_insert_with(|| Windowed::new(n)).powers(noise);
+            self.power.iter_mut().zip(powers).for_each(|(sum, power)| *sum += power);
             self.segments += 1;
         }
         noise.fill(0.0);

@@ -21,6 +21,14 @@ pub enum Holder {
 
 /// How the commands of the book are held, by how they begin; the first that fits counts.
 const HOLDERS: &[(&str, Holder)] = &[
+    (
+        "becalm law --grain 1ms,3ms,10ms,30ms,100ms --delay 1ms --rate 0.1Hz --ranks 1,10,100,1000,10000,100000 --html",
+        Holder::As("law --grain 1ms,10ms --delay 1ms --rate 0.1Hz --html law.html"),
+    ),
+    (
+        "becalm predict poisson:rate=10Hz,detour=1ms --ranks 64,1k,16k --grain 1ms,10ms --phases 500 --replicas 2 --html",
+        Holder::As("predict poisson:rate=10Hz,detour=1ms --ranks 64,1k --phases 100 --html job.html"),
+    ),
     ("becalm law ", Holder::Exactly),
     ("becalm predict poisson", Holder::Exactly),
     ("becalm paper radojkovic2008 --list", Holder::Exactly),
@@ -76,13 +84,19 @@ const HOLDERS: &[(&str, Holder)] = &[
     ("becalm report placement.becalm", Holder::As("report placement")),
     ("becalm report hour.becalm", Holder::As("report tick")),
     ("becalm report trap.becalm --json", Holder::As("report trap --json")),
+    ("becalm report trap.becalm --html", Holder::As("report trap --html trap.html")),
     ("becalm report trap.becalm", Holder::As("report trap")),
     ("becalm report quiet.becalm --html", Holder::As("report busy --html quiet.html")),
     ("becalm report quiet.becalm", Holder::As("report busy")),
     ("becalm report busy.becalm", Holder::As("report busy")),
+    ("becalm sources machine.becalm --together", Holder::As("sources twins --together")),
     ("becalm sources", Holder::As("sources busy --longest 2")),
     ("becalm compare before.becalm after.becalm --html", Holder::As("compare busy quieter --html change.html")),
+    ("becalm compare baseline.becalm priority.becalm", Holder::As("compare job rr80")),
     ("becalm compare", Holder::As("compare busy again --cpus 1")),
+    ("becalm fleet cluster.becalm", Holder::Exactly),
+    ("becalm fleet predict", Holder::Exactly),
+    ("becalm summary", Holder::Reader),
     ("becalm cost tick --quick", Holder::As("report tick")),
     ("becalm cost tick", Holder::Reader),
     ("becalm cost scheduler", Holder::As("report scheduler")),
@@ -94,6 +108,7 @@ const HOLDERS: &[(&str, Holder)] = &[
     ("becalm work", Holder::Reader),
     ("becalm record", Holder::Reader),
     ("becalm top", Holder::Reader),
+    ("becalm watch", Holder::Reader),
     ("becalm import --from selfish detours", Holder::As("import --from selfish detours.txt -o theirs.becalm")),
     (
         "becalm import --from selfish --unit us",

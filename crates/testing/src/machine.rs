@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::thread::sched_getaffinity;
+use rustix::time::{ClockId, Timespec, clock_gettime, clock_settime};
 
 use crate::program::{becalm, instances, path, run};
 use crate::{Need, machine_has};
@@ -54,7 +55,14 @@ impl Bench {
         let allowed = sched_getaffinity(None).expect("the kernel tells where we may run");
         let cpu = (0..rustix::thread::CpuSet::MAX_CPU).rev().find(|cpu| allowed.is_set(*cpu))?.to_string();
         let journal = tempfile::tempdir().expect("a folder can be made");
-        Some(Self { journal, cpu, before: knobs(), threads: threads(), traces: Traces::now(), _machine: machine })
+        Some(Self {
+            journal,
+            cpu,
+            before: knobs(),
+            threads: settled_threads(),
+            traces: Traces::now(),
+            _machine: machine,
+        })
     }
 
     /// The folder of the journal.
@@ -106,11 +114,13 @@ impl Bench {
         }
         assert_eq!(now.len(), self.before.len(), "{when}: files came");
         let now = threads();
+        let name = |tid: i32| fs::read_to_string(format!("/proc/{tid}/comm")).unwrap_or_default();
         let changed: Vec<_> = self
             .threads
             .iter()
             .filter_map(|(thread, cpus)| Some((thread, cpus, now.get(thread)?)))
             .filter(|(_, cpus, now)| cpus != now)
+            .map(|(thread, cpus, now)| (thread.0, name(thread.0), cpus, now))
             .collect();
         assert!(changed.is_empty(), "{when}: {changed:?}");
     }
@@ -232,6 +242,16 @@ pub fn knobs() -> BTreeMap<PathBuf, Vec<u8>> {
     paths.into_iter().filter_map(|path| Some((path.clone(), fs::read(&path).ok()?))).collect()
 }
 
+/// Those of all threads that have been there for a second. Younger ones, of what others run beside the tests, still
+/// choose their CPUs themselves.
+fn settled_threads() -> BTreeMap<(i32, u64), String> {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime).tv_sec.unsigned_abs();
+    let second = rustix::param::clock_ticks_per_second();
+    let mut threads = threads();
+    threads.retain(|(_, start), _| start.saturating_add(second) <= now.saturating_mul(second));
+    threads
+}
+
 /// Where every thread may run, and its class and priority, by its number and its start.
 fn threads() -> BTreeMap<(i32, u64), String> {
     let mut found = BTreeMap::new();
@@ -250,6 +270,55 @@ fn threads() -> BTreeMap<(i32, u64), String> {
         }
     }
     found
+}
+
+/// A CPU that is taken offline, and brought back at the end.
+pub struct Offline(PathBuf);
+
+impl Offline {
+    /// Nothing where the CPU cannot be taken.
+    pub fn take(cpu: u32) -> Option<Self> {
+        let switch = PathBuf::from(format!("/sys/devices/system/cpu/cpu{cpu}/online"));
+        fs::write(&switch, "0").ok().map(|()| Self(switch))
+    }
+}
+
+impl Drop for Offline {
+    fn drop(&mut self) {
+        fs::write(&self.0, "1").expect("a CPU that was taken can be brought back");
+    }
+}
+
+/// The machine's wall clock set to another time, and put back at the end to where it would be by then.
+pub struct SteppedClock {
+    /// What the wall clock is ahead of the clock that nobody can set, in nanoseconds.
+    ahead: i128,
+}
+
+impl SteppedClock {
+    /// Steps the clock; nothing where it cannot be set.
+    pub fn by(seconds: i64) -> Option<Self> {
+        let ahead = nanos(clock_gettime(ClockId::Realtime)) - nanos(clock_gettime(ClockId::Monotonic));
+        set_wall(ahead + i128::from(seconds) * 1_000_000_000).then_some(Self { ahead })
+    }
+}
+
+impl Drop for SteppedClock {
+    fn drop(&mut self) {
+        assert!(set_wall(self.ahead), "a clock that was set can be put back");
+    }
+}
+
+fn nanos(time: Timespec) -> i128 {
+    i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
+}
+
+/// Sets the wall clock to be so far ahead of the other; tells whether that was allowed.
+fn set_wall(ahead: i128) -> bool {
+    let wall = nanos(clock_gettime(ClockId::Monotonic)) + ahead;
+    let part = |ns: i128| i64::try_from(ns).expect("the wall clock is within centuries");
+    let wall = Timespec { tv_sec: part(wall / 1_000_000_000), tv_nsec: part(wall % 1_000_000_000) };
+    clock_settime(ClockId::Realtime, wall).is_ok()
 }
 
 /// A file system in memory with these options, unmounted at the end.

@@ -223,6 +223,20 @@ pub fn within_memory(bytes: u64, act: impl FnOnce()) {
     }
 }
 
+/// Lets this process open so many files and sockets at once, where it may; tells how many it may open.
+pub fn allow_descriptors(wanted: u64) -> u64 {
+    let before = getrlimit(Resource::Nofile);
+    let maximum = before.maximum.map_or(wanted, |maximum| maximum.max(wanted));
+    for limit in
+        [Rlimit { current: Some(wanted), maximum: Some(maximum) }, Rlimit { current: before.maximum, ..before }]
+    {
+        if before.current.is_some_and(|current| current < wanted) && setrlimit(Resource::Nofile, limit).is_ok() {
+            break;
+        }
+    }
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
 /// The exit code, or 128 and the number of the signal.
 fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))

@@ -1,6 +1,6 @@
 //! What an added interrupt costs work at a place, from pairs of a quiet and a raised measurement.
 
-use becalm_model::cost::{CountedPairDoc, PlacementCosts, WorkPlace};
+use becalm_model::cost::{CountedPairDoc, PlacementCosts, PlacementDoc, WorkPlace};
 use becalm_stats::mean_with_half_width;
 use becalm_units::CpuId;
 
@@ -67,6 +67,22 @@ pub struct PlacedCost {
     /// What one more interrupt of the measured CPU makes the processor count, of all rounds; empty where the rate did not
     /// rise, or nothing was counted.
     pub events: Vec<EventRate>,
+    /// Of work that is bound to no CPU: the share of its pieces that began on the interrupted CPU while that took more interrupts, and how
+    /// often a second it came to another CPU meanwhile.
+    pub roamed: Option<(f64, f64)>,
+}
+
+/// Where the rounds of unbound work ran; `None` of work that was bound.
+fn roamed<'a>(results: impl Iterator<Item = &'a PlacementDoc>) -> Option<(f64, f64)> {
+    let (mut pieces, mut there, mut moves, mut seconds) = (0, 0, 0, 0.0);
+    for result in results {
+        let Some(roamed) = result.roamed else { continue };
+        pieces += roamed.pieces;
+        there += roamed.there;
+        moves += roamed.moves;
+        seconds += result.raised.elapsed_ns as f64 / 1e9;
+    }
+    (pieces > 0).then(|| (there as f64 / pieces as f64, moves as f64 / seconds))
 }
 
 impl PlacedCost {
@@ -103,6 +119,7 @@ impl PlacedCost {
             body: body.clone(),
             cost: cost(at.place, body),
             events: events(at.place, body),
+            roamed: roamed(costs.results.iter().filter(|one| one.place == at.place && one.body == *body)),
         };
         costs.places.iter().flat_map(|at| costs.bodies.iter().map(move |body| row(at, body))).collect()
     }

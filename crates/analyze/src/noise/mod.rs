@@ -1,5 +1,6 @@
 //! The noise that a prediction starts from: of a formula, or of a stored run with the books of its detours.
 
+mod drawn;
 mod error;
 mod names;
 mod window;
@@ -15,6 +16,7 @@ use becalm_scale::spec::{Drawing, NoiseSpec};
 use becalm_scale::{Alignment, NodeNoise, Noise, ScaleError};
 use becalm_units::Nanos;
 
+pub(crate) use self::drawn::draw_losses;
 pub use self::error::NoiseError;
 use self::names::SourceNames;
 use self::window::{WatchedTime, Window};
@@ -107,20 +109,34 @@ impl NoiseInput {
             watched.push(WatchedTime::new(&doc, window));
             nodes.push((doc.node, window, cpus));
         }
-        let mut booked = Vec::with_capacity(nodes.len());
-        let mut places = Vec::new();
+        let nodes = nodes.into_iter().map(|(node, window, cpus)| {
+            (node, window, cpus.into_iter().map(|(number, cpu)| (number, (cpu.detours, cpu.entries))))
+        });
+        let noise = Self::of_detours(nodes, names, books)?;
+        Ok(Self { name: bundle.path().display().to_string(), warnings, watched, ..noise })
+    }
+
+    /// The noise of these detours: by node, whose times are within a window, and by CPU.
+    fn of_detours<C>(
+        nodes: impl IntoIterator<Item = (String, Window, C)>,
+        names: SourceNames,
+        books: bool,
+    ) -> Result<Self, NoiseError>
+    where
+        C: IntoIterator<Item = (i32, (Vec<(Nanos, Nanos)>, Vec<BookEntry>))>,
+    {
+        let (mut booked, mut places) = (Vec::new(), Vec::new());
         for (node, window, cpus) in nodes {
-            let mut traces = Vec::with_capacity(cpus.len());
-            for (number, cpu) in cpus {
+            let mut traces = Vec::new();
+            for (number, (detours, entries)) in cpus {
                 places.push((node.clone(), number));
-                let trace = BookedTrace::new(window.begin, window.length, cpu.detours, cpu.entries, names.len());
+                let trace = BookedTrace::new(window.begin, window.length, detours, entries, names.len());
                 traces.push(trace.map_err(|source| NoiseError::Cpu { cpu: number, node: node.clone(), source })?);
             }
             booked.push((node, traces));
         }
         let booked = BookedNoise::new(names.shown(), booked)?;
         let noise = booked.without(&vec![false; names.len()])?;
-        let name = bundle.path().display().to_string();
         Ok(Self {
             booked: books.then_some(booked),
             names,
@@ -128,9 +144,9 @@ impl NoiseInput {
             draws: Vec::new(),
             places,
             origin: NoiseOrigin::Recorded,
-            name,
-            warnings,
-            watched,
+            name: String::new(),
+            warnings: Vec::new(),
+            watched: Vec::new(),
         })
     }
 

@@ -28,6 +28,11 @@ pub enum NoScale {
     /// The kernel's tracepoints were not seen on all nodes, or nothing of them was stored.
     #[error("the recording has no sources")]
     NoSources,
+    /// Phases are sampled from single detours.
+    #[error(
+        "the summary form does not keep the detours that phases are sampled from; becalm predict draws some from its histograms"
+    )]
+    SummaryForm,
     /// The time beside kernel activities belongs to none of them in old recordings.
     #[error("this recording does not say what the rests of its detours (edge) belong to")]
     OldRests,
@@ -84,6 +89,11 @@ pub struct SampledPhases {
 impl SampledPhases {
     pub(super) const fn new() -> Self {
         Self { losses: PhaseLosses::new(GRAIN), recorded: None, missing: None }
+    }
+
+    /// Of a recording in summary form.
+    pub(super) const fn of_summary_form() -> Self {
+        Self { losses: PhaseLosses::new(GRAIN), recorded: None, missing: Some(NoScale::SummaryForm) }
     }
 
     /// Adds the phases of a node, whose sources have these names by their numbers.

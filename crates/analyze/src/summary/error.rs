@@ -17,6 +17,12 @@ pub enum SummaryError {
         /// The bundle that holds them.
         path: PathBuf,
     },
+    /// Of a recording in summary form becalm's own time was asked to count.
+    #[error("the summary form of {} does not say in which detours becalm itself ran; leave --with-self out", .path.display())]
+    OwnTime {
+        /// The bundle that holds the summary form.
+        path: PathBuf,
+    },
     /// CPUs were asked for that no node of the selection measured.
     #[error("the run did not measure {}; it measured {}", cpus(missing), cpus(measured))]
     NotMeasured {

@@ -156,6 +156,40 @@ pub struct Figures {
 }
 
 impl Figures {
+    /// Figures of which nothing is known, to be filled in.
+    #[must_use]
+    pub fn unknown() -> Self {
+        Self {
+            duration_ns: None,
+            observed: Observed::Document,
+            iterations: None,
+            t_min_ns: None,
+            threshold_ns: None,
+            durations: Moments::default(),
+            long: Moments::default(),
+            long_median_ns: None,
+            own_ns: None,
+            own_longest_ns: None,
+            median_ns: None,
+            median_bounds: QuantileBounds::UNKNOWN,
+            p99_ns: None,
+            p99_bounds: QuantileBounds::UNKNOWN,
+            p999_ns: None,
+            p999_bounds: QuantileBounds::UNKNOWN,
+            interval: None,
+            rate_interval: None,
+            rarest_seen_ns: None,
+            tail: None,
+            unstored: 0,
+            unstored_ns: 0,
+            incomplete: 0,
+            lost_events: 0,
+            unseen_ns: None,
+            steal_ns: None,
+            cut_short: false,
+        }
+    }
+
     /// The number of detours that were kept.
     #[must_use]
     pub const fn detours(&self) -> u64 {

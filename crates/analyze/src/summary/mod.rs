@@ -12,6 +12,7 @@ mod checked;
 mod error;
 mod figures;
 mod findings;
+mod of_digest;
 mod own;
 mod peers;
 mod pooled;
@@ -31,6 +32,8 @@ pub use figures::{
     CpuSummary, Figures, LongTail, NodeSummary, Observed, Origin, OutlierSummary, PeersSummary, PeriodSummary,
     SourceSummary, Summary,
 };
+pub(crate) use of_digest::{node_ratio, observed};
+pub use of_digest::{select, summarize_digests};
 pub(crate) use own::OwnTime;
 pub use pooled::Pooled;
 pub(crate) use run::spans;

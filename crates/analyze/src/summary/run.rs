@@ -52,19 +52,31 @@ impl Selection {
         for doc in &mut docs {
             complete(bundle, doc)?;
         }
-        let measured: CpuList = docs.iter().flat_map(|doc| &doc.cpus).map(|cpu| cpu.cpu).collect();
-        if let Some(cpus) = &self.cpus {
-            let missing = cpus.without(&measured);
-            if !missing.is_empty() {
-                return Err(SummaryError::NotMeasured { missing, measured });
-            }
-            for doc in &mut docs {
-                doc.cpus.retain(|cpu| cpus.contains(cpu.cpu));
-                doc.counters.retain(|counter| cpus.contains(counter.cpu));
-            }
+        if let Some(cpus) = self.cpus_of(&docs)? {
+            docs.iter_mut().for_each(|doc| keep_cpus(doc, cpus));
         }
         Ok(docs)
     }
+
+    /// The CPUs that are named, `None` where all are wanted.
+    ///
+    /// # Errors
+    /// If none of these nodes measured one of them.
+    pub(super) fn cpus_of<'n>(
+        &self,
+        docs: impl IntoIterator<Item = &'n NodeDoc>,
+    ) -> Result<Option<&CpuList>, SummaryError> {
+        let Some(cpus) = &self.cpus else { return Ok(None) };
+        let measured: CpuList = docs.into_iter().flat_map(|doc| &doc.cpus).map(|cpu| cpu.cpu).collect();
+        let missing = cpus.without(&measured);
+        if missing.is_empty() { Ok(Some(cpus)) } else { Err(SummaryError::NotMeasured { missing, measured }) }
+    }
+}
+
+/// Leaves of a node's document only these CPUs and their counters.
+pub(super) fn keep_cpus(doc: &mut NodeDoc, cpus: &CpuList) {
+    doc.cpus.retain(|cpu| cpus.contains(cpu.cpu));
+    doc.counters.retain(|counter| cpus.contains(counter.cpu));
 }
 
 /// Reads the selected part of a bundle and adds it up.
@@ -282,6 +294,7 @@ pub(crate) fn spans(bundle: &Bundle, doc: &NodeDoc) -> Result<Spans, SummaryErro
     Ok(match doc.ended {
         Some(
             Ended::Duration
+            | Ended::Detours
             | Ended::Command
             | Ended::Signal
             | Ended::User
@@ -454,14 +467,14 @@ fn rate(lengths: &LengthCells, observed: i64) -> Interval {
     Interval::of_rate(&lengths.counts(), lengths.width(), observed)
 }
 
-fn long_tail(longest: Longest, observed: i64) -> Result<LongTail, NoTail> {
+pub(super) fn long_tail(longest: Longest, observed: i64) -> Result<LongTail, NoTail> {
     let tail = Tail::fit(longest, observed)?;
     let level = tail.longest_return_level()?;
     Ok(LongTail { tail, level })
 }
 
 /// A sum is known where all of its parts are.
-fn sum(parts: impl Iterator<Item = Option<i64>>) -> Option<i64> {
+pub(super) fn sum(parts: impl Iterator<Item = Option<i64>>) -> Option<i64> {
     parts.into_iter().try_fold(0_i64, |sum, part| Some(sum.saturating_add(part?)))
 }
 

@@ -54,10 +54,10 @@ fn events_of_longest<'a>(sources: impl Iterator<Item = &'a SourceSummary>) -> Op
 #[cfg(test)]
 mod tests {
     use becalm_model::Kind;
-    use becalm_stats::{Longest, Moments, QuantileBounds, Tail};
+    use becalm_stats::{Longest, Moments, Tail};
     use becalm_testing::noise::Source;
 
-    use super::super::{LongTail, Observed};
+    use super::super::LongTail;
     use super::*;
 
     const LENGTH: i64 = 20_000_000_000;
@@ -71,35 +71,7 @@ mod tests {
         }
         let tail = Tail::fit(longest, LENGTH).unwrap();
         let level = tail.longest_return_level().unwrap();
-        Figures {
-            duration_ns: Some(LENGTH),
-            observed: Observed::Document,
-            iterations: None,
-            t_min_ns: None,
-            threshold_ns: None,
-            durations: Moments::default(),
-            long: Moments::default(),
-            long_median_ns: None,
-            own_ns: None,
-            own_longest_ns: None,
-            unstored: 0,
-            unstored_ns: 0,
-            median_ns: None,
-            median_bounds: QuantileBounds::UNKNOWN,
-            p99_ns: None,
-            p99_bounds: QuantileBounds::UNKNOWN,
-            p999_ns: None,
-            p999_bounds: QuantileBounds::UNKNOWN,
-            interval: None,
-            rate_interval: None,
-            rarest_seen_ns: None,
-            tail: Some(Ok(LongTail { tail, level })),
-            incomplete: 0,
-            lost_events: 0,
-            unseen_ns: None,
-            steal_ns: None,
-            cut_short: false,
-        }
+        Figures { duration_ns: Some(LENGTH), tail: Some(Ok(LongTail { tail, level })), ..Figures::unknown() }
     }
 
     fn cpu(number: u32, figures: Figures) -> CpuSummary {

@@ -112,7 +112,10 @@ mod tests {
         };
         assert!(error("{").contains("node=n.json as a node's document"));
         assert!(error("{\"schema\": \"becalm.tick-campaign/2\"}").contains("has the schema 'becalm.tick-campaign/2'"));
-        assert!(error("{\"schema\": \"becalm.run/1\"}").contains("holds a recording and not a campaign"));
+        assert!(
+            error("{\"schema\": \"becalm.run/1\"}")
+                .contains("holds a recording with its single detours and not a campaign")
+        );
         assert!(error("{\"schema\": \"becalm.tick-campaign/1\"}").contains("missing field"));
         let wrong = |spoil: &dyn Fn(&mut Campaign)| {
             let mut campaign = campaign();

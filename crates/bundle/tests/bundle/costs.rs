@@ -143,6 +143,7 @@ fn every_kind_of_measurement_reads_back() {
             quiet: timed,
             raised: timed,
             counted: Some(CountedPairDoc { quiet: counted(0), raised: counted(7) }),
+            roamed: None,
         }],
         ..PlacementCosts::default()
     };
@@ -196,9 +197,12 @@ fn nodes_stand_side_by_side_and_kinds_do_not() {
     assert!(into.contains("it holds a recording"), "{into}");
 
     let opened = Bundle::open(&path).unwrap_err().to_string();
-    assert!(opened.contains("holds costs that becalm cost measured and not a recording"), "{opened}");
+    assert!(
+        opened.contains("holds costs that becalm cost measured and not a recording with its single detours"),
+        "{opened}"
+    );
     let opened = becalm_bundle::cost::load(&recording, None).unwrap_err().to_string();
-    assert!(opened.contains("holds a recording and not costs"), "{opened}");
+    assert!(opened.contains("holds a recording with its single detours and not costs"), "{opened}");
 }
 
 /// Loads the bundle with these bytes as one of its files: it is refused, and the error names the file and says why.
@@ -310,8 +314,14 @@ fn times_that_cannot_be_are_refused_before_they_are_stored() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("placement.becalm");
     let timed = TimedDoc { elapsed_ns: 10, interrupts: 3, window_ns: 0 };
-    let result =
-        PlacementDoc { place: WorkPlace::Same, body: "add".to_owned(), quiet: timed, raised: timed, counted: None };
+    let result = PlacementDoc {
+        place: WorkPlace::Same,
+        body: "add".to_owned(),
+        quiet: timed,
+        raised: timed,
+        counted: None,
+        roamed: None,
+    };
     let timed = TimedDoc { window_ns: 1, ..timed };
     let wrong = CountedDoc { interrupts: 1, counts: vec![event(1, 2)] };
     let pair = CountedPairDoc { quiet: CountedDoc { interrupts: 1, counts: Vec::new() }, raised: wrong };

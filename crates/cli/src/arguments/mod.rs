@@ -9,7 +9,7 @@ mod run;
 mod share;
 
 pub use cpus::{cpu_id, some_cpus};
-pub use place::{default_path, refuse_existing};
+pub use place::{default_path, default_path_of, refuse_existing};
 pub use program::refuse_missing;
 pub use ranks::RanksArgs;
 pub use rate::added_rate;

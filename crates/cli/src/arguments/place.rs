@@ -10,9 +10,13 @@ use crate::exit::UsageError;
 /// The name of a recording that was given none: `HOST-TIME.becalm`, or `HOST-TIME-2.becalm` and so on for others of the same
 /// second.
 pub fn default_path(root: &Path) -> PathBuf {
-    let host = kernel::hostname(root).unwrap_or_else(|_| "localhost".to_owned());
+    default_path_of(&kernel::hostname(root).unwrap_or_else(|_| "localhost".to_owned()))
+}
+
+/// The same of a node that was given another name than its host's.
+pub fn default_path_of(node: &str) -> PathBuf {
     let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
-    free_name(Path::new(""), &format!("{host}-{now}"))
+    free_name(Path::new(""), &format!("{node}-{now}"))
 }
 
 /// The first of these names in a folder that nothing bears.

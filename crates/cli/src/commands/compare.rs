@@ -1,5 +1,7 @@
 //! `becalm compare`: runs against each other, before and after.
 
+mod jobs;
+
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -24,6 +26,8 @@ use crate::progress::ReadingProgress;
 /// stand against each other with the change, its 95 % interval and a verdict, or that no difference is shown. The
 /// CPUs that all runs measured are compared, with the highest threshold applied to all, and rates instead of
 /// sums; what cannot be compared is refused with the reason.
+///
+/// Jobs of becalm-mpi, as many as there are, are held against the first of them: the average and the worst 1 % of their phases.
 #[derive(Args, Debug)]
 pub struct CompareArgs {
     /// The run before the change and the one after it; or all runs before it, where -- and those after it follow
@@ -73,7 +77,7 @@ pub struct CompareArgs {
     #[arg(long)]
     all: bool,
 
-    /// Print one JSON document (becalm.compare/1), which always holds everything
+    /// Print one JSON document (becalm.compare/1, of jobs becalm.compare-jobs/1), which always holds everything
     #[arg(long)]
     json: bool,
 
@@ -179,6 +183,9 @@ fn refuse_repeated(runs: &[(&Bundle, &Selection)]) -> Result<(), UsageError> {
 /// If a run cannot be read or does not hold what was asked for, the two have nothing in common, or the output cannot be
 /// written.
 pub fn run(args: &CompareArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    if jobs::are_jobs(&[args.runs.as_slice(), &args.after].concat())? {
+        return jobs::run(args, out);
+    }
     let output = match &args.html {
         Some(file) => Output::page(file)?,
         None => Output::new(args.json, args.all),

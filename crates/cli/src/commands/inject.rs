@@ -1,5 +1,7 @@
 //! `becalm inject`: known noise on chosen CPUs.
 
+mod sweep;
+
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -11,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
-use becalm_inject::{Burst, Delivered, Grounds, Injection, PreemptPlan, SignalNoise, SignalPlan, program};
+use becalm_inject::{Burst, Delivered, Grounds, Injection, PreemptPlan, SignalNoise, SignalPlan, coalesced, program};
 use becalm_linux::procfs::kernel;
 use becalm_linux::procfs::status::Capability;
 use becalm_linux::rights::{self, Left, User};
@@ -42,21 +44,22 @@ use crate::rights::{CommandUserArgs, left_as};
 #[derive(Args, Debug)]
 #[command(group(ArgGroup::new("how often").required(true).args(["interval", "rate", "ratio", "replay"])))]
 pub struct InjectArgs {
-    /// The time from the start of one detour to that of the next, like 1ms
-    #[arg(long, value_name = "TIME", requires = "detour", allow_hyphen_values = true)]
-    interval: Option<Nanos>,
+    /// The time from the start of one detour to that of the next, like 1ms; of several, like 1ms,10ms, each with every --detour, one
+    /// after the other, for --duration or under a COMMAND of its own
+    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "detour", allow_hyphen_values = true)]
+    interval: Vec<Nanos>,
 
-    /// How often detours come at random, independently of each other (a Poisson process), like 10Hz
-    #[arg(long, value_name = "HZ", requires = "detour", allow_hyphen_values = true)]
-    rate: Option<String>,
+    /// How often detours come at random, independently of each other (a Poisson process), like 10Hz, or several
+    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "detour", allow_hyphen_values = true)]
+    rate: Vec<String>,
 
-    /// Which share of the time regular detours of the given length take, like 1%
-    #[arg(long, value_name = "SHARE", requires = "detour", allow_hyphen_values = true)]
-    ratio: Option<Share>,
+    /// Which share of the time regular detours of the given length take, like 1%, or several
+    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "detour", allow_hyphen_values = true)]
+    ratio: Vec<Share>,
 
-    /// How long each detour lasts, like 50us
-    #[arg(long, value_name = "TIME", conflicts_with = "replay", allow_hyphen_values = true)]
-    detour: Option<Nanos>,
+    /// How long each detour lasts, like 50us, or several
+    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "replay", allow_hyphen_values = true)]
+    detour: Vec<Nanos>,
 
     /// Let each detour come later than its turn by up to this, at random
     #[arg(long, value_name = "TIME", conflicts_with_all = ["rate", "replay"], allow_hyphen_values = true)]
@@ -82,6 +85,11 @@ pub struct InjectArgs {
     #[arg(long, conflicts_with_all = ["cpus", "sched"], requires = "command")]
     signal: bool,
 
+    /// Burn the time by packets that each CPU sends to itself over loopback, so that it is the network's (softirq net_rx), as under a flood of
+    /// arrivals; at least one a detour, and as many as fit
+    #[arg(long, conflicts_with = "signal")]
+    packets: bool,
+
     /// Hold up only the first thread of each process
     #[arg(long, requires = "signal")]
     main_thread: bool,
@@ -103,6 +111,11 @@ pub struct InjectArgs {
     )]
     sync: Together,
 
+    /// Put off what comes within a window of this length, like 10ms, until it ends; the windows of all CPUs, and of all nodes whose wall clocks
+    /// agree, end at the same instants (noise coalescing, as becalm predict --coalesce)
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["signal", "sync"], allow_hyphen_values = true)]
+    coalesce: Option<Nanos>,
+
     /// The seed from which random places and detours are drawn
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
@@ -116,7 +129,7 @@ pub struct InjectArgs {
     #[arg(long, value_name = "CLASS", default_value = "fifo:51")]
     sched: Policy,
 
-    /// Print the result as one JSON document (becalm.inject/1)
+    /// Print the result as one JSON document (becalm.inject/1, of several noises becalm.inject-sweep/1)
     #[arg(long)]
     json: bool,
 
@@ -147,6 +160,9 @@ pub fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
         let why =
             format!("--sched {} would not take a CPU from anybody: write fifo:PRIORITY or rr:PRIORITY", args.sched);
         return Err(UsageError(why).into());
+    }
+    if sweep::is_asked_for(args) {
+        return sweep::run(args, out);
     }
     let user = args.command_user.user();
     let left = left_as(user.clone(), !args.command.is_empty());
@@ -186,7 +202,8 @@ pub fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
 
     if args.json || !args.quiet {
         let (together, seed) = (args.sync, args.seed);
-        let done = InjectDoc { noise: name, together, seed, way, tolls, fair_servers, places };
+        let coalesced = args.coalesce;
+        let done = InjectDoc { noise: name, together, coalesced, seed, way, tolls, fair_servers, places };
         emit(&done, Output::new(args.json, false), out)?;
     }
     if let Some(status) = status
@@ -229,7 +246,7 @@ enum Finished {
 fn request(args: &InjectArgs, root: &Path, traces: Vec<NoiseTrace>, user: Option<&User>) -> Result<NoiseRequest> {
     let node = kernel::hostname(root).map_or(0, |host| number(&host));
     // At random, detours meet; regular ones that do were asked for wrongly.
-    let exact = args.replay.is_none() && args.rate.is_none();
+    let exact = args.replay.is_none() && args.rate.is_empty();
     let (together, seed) = (args.sync, args.seed);
     if args.signal {
         program::check(&args.command[0])?;
@@ -250,13 +267,24 @@ fn request(args: &InjectArgs, root: &Path, traces: Vec<NoiseTrace>, user: Option
         }));
     }
     let cpus = select_cpus(root, args.cpus.as_ref())?.cpus;
+    let mut cpus: Vec<_> = cpus.iter().zip(traces.iter().cycle().cloned()).collect();
+    let mut together = together;
+    if let Some(window) = args.coalesce {
+        if window <= Nanos::ZERO {
+            return Err(UsageError(format!("--coalesce {window} is no window: it must be longer than 0")).into());
+        }
+        cpus =
+            coalesced(cpus, window, seed, node).with_context(|| format!("cannot coalesce in windows of {window}"))?;
+        together = Together::All;
+    }
     Ok(NoiseRequest::Cpus(PreemptPlan {
-        cpus: cpus.iter().zip(traces.iter().cycle().cloned()).collect(),
+        cpus,
         together,
         seed,
         node,
         policy: args.sched,
         exact,
+        packets: args.packets,
         log: 0,
     }))
 }
@@ -322,7 +350,11 @@ impl Finished {
     fn delivered(self, args: &InjectArgs) -> Result<(InjectionWay, Vec<InjectedPlace>)> {
         match self {
             Self::Cpus(delivered) => {
-                Ok((InjectionWay::Preempt(args.sched.to_string()), delivered.iter().map(Delivered::place).collect()))
+                let class = args.sched.to_string();
+                let sent = delivered.iter().map(|cpu| cpu.packets).sum();
+                let way =
+                    if args.packets { InjectionWay::Packets { class, sent } } else { InjectionWay::Preempt(class) };
+                Ok((way, delivered.iter().map(Delivered::place).collect()))
             }
             Self::Command(noise) => {
                 let delivered = noise.delivered()?;
@@ -370,7 +402,7 @@ fn noise(args: &InjectArgs) -> Result<(String, Vec<NoiseTrace>)> {
     if !args.source.is_empty() {
         return Err(UsageError("--source chooses among what was recorded: it needs --replay".to_owned()).into());
     }
-    let detour = args.detour.expect("the arguments require it");
+    let detour = *args.detour.first().expect("the arguments require it");
     if detour <= Nanos::ZERO {
         return Err(UsageError(format!("--detour {detour} would be no noise: it must be longer than 0")).into());
     }
@@ -391,7 +423,7 @@ fn noise(args: &InjectArgs) -> Result<(String, Vec<NoiseTrace>)> {
 /// The formula that the arguments give, for the first detours of bursts where there are such.
 fn spec(args: &InjectArgs, detour: Nanos) -> Result<NoiseSpec> {
     let jitter = args.jitter.unwrap_or(Nanos::ZERO);
-    Ok(match (&args.interval, &args.rate, args.ratio) {
+    Ok(match (args.interval.first(), args.rate.first(), args.ratio.first()) {
         (Some(interval), ..) => NoiseSpec::periodic(*interval, detour, jitter),
         (_, Some(rate), _) => format!("poisson:rate={rate},detour={detour}").parse()?,
         (_, _, Some(ratio)) => {

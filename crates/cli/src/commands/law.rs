@@ -1,6 +1,7 @@
 //! `becalm law`: the closed forms of the noise law, without any recording.
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use becalm_report::{LawCell, LawOften, LawReport, LawRow, LawSweepReport};
 use becalm_scale::ScaleError;
@@ -49,6 +50,17 @@ pub struct LawArgs {
     /// Print one JSON document (becalm.law/1; becalm.law-sweep/1 for several grains, delays, rates or probabilities)
     #[arg(long)]
     json: bool,
+
+    /// Write a page for a browser instead, with charts: one file, which opens offline; one that is there already is replaced
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    html: Option<PathBuf>,
+}
+
+impl LawArgs {
+    /// Whether it writes a file.
+    pub const fn writes(&self) -> bool {
+        self.html.is_some()
+    }
 }
 
 /// A number of Hz, with its unit.
@@ -71,7 +83,7 @@ pub fn run(args: &LawArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         [] => args.probability.iter().copied().map(LawOften::Probability).collect(),
         rates => rates.iter().copied().map(LawOften::Rate).collect(),
     };
-    let output = Output::new(args.json, false);
+    let output = Output::asked(args.json, args.html.as_deref())?;
     match (args.grain.as_slice(), args.delay.as_slice(), often.as_slice()) {
         ([grain], [delay], [often]) => emit(&single(args, *grain, *delay, *often)?, output, out)?,
         _ => emit(&sweep(args, often)?, output, out)?,

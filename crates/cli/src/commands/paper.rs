@@ -1,35 +1,28 @@
 //! `becalm paper`: the published figures of a paper, found again.
 
-use std::collections::HashMap;
-use std::fs::{self, File};
+mod campaign;
+mod program;
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
 use std::io::Write;
-use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
-use std::{env, io};
+use std::path::PathBuf;
 
 use anyhow::Context;
-use becalm_bundle::Draft;
-use becalm_linux::folder;
-use becalm_linux::placed::{ProgramStart, begin_in};
-use becalm_linux::relay::{self, Relay};
-use becalm_linux::signals::{process_end, wait_readable};
+use becalm_linux::relay::Relay;
 use becalm_paper::{Item, ItemKind, Paper, Step, catalogue};
 use becalm_report::PaperReport;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use serde_json::{Value, json};
 
+use self::campaign::{Campaign, StepEnd};
+use self::program::Launch;
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
 use crate::output::{Output, emit};
 
 /// The page in the folder of a campaign.
 const PAGE: &str = "index.html";
-
-/// The numbers of SIGHUP, SIGINT, SIGQUIT and SIGTERM.
-const ENDING: [i32; 4] = [1, 2, 3, 15];
 
 /// Find the published tables and figures of a paper again, each beside what comes out here
 ///
@@ -53,6 +46,10 @@ pub struct PaperArgs {
     /// Leave out what takes long, and measure for seconds instead of minutes
     #[arg(long)]
     quick: bool,
+
+    /// What starts the ranks of a parallel job, up to -n and their number, like 'srun --mpi=pmix'
+    #[arg(long, value_name = "LAUNCHER", default_value = "mpirun")]
+    mpirun: String,
 
     /// The folder of the campaign, also of one that was stopped [default: the paper's name]
     #[arg(short, long, value_name = "DIR")]
@@ -82,12 +79,13 @@ pub fn run(args: &PaperArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let paper = catalogue::paper(&args.paper).context("no such paper")?;
     let items = chosen(args, &paper)?;
     let steps = needed(&paper, &items);
+    let launch = Launch::here(&args.mpirun)?;
     if args.list {
-        list(&items, &steps, args.quick, out)?;
+        list(&items, &steps, args.quick, &launch, out)?;
         return Ok(Exit::Done);
     }
     let folder = args.output.clone().unwrap_or_else(|| PathBuf::from(&args.paper));
-    let campaign = Campaign::open(folder, args.quick)?;
+    let campaign = Campaign::open(folder, args.quick, launch)?;
     let page = Output::page(&campaign.folder.join(PAGE))?;
     let signals = Relay::block().context("cannot block signals")?;
     campaign.announce(&steps);
@@ -98,18 +96,25 @@ pub fn run(args: &PaperArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         items,
         documents: HashMap::new(),
         commands: HashMap::new(),
+        pages: HashSet::new(),
         lacking: HashMap::new(),
         broken: HashMap::new(),
         paper: paper.clone(),
     };
     for (number, step) in (1..).zip(&steps) {
         let name = step.name.clone();
-        if let Some((command, _)) = step.run(args.quick) {
-            report.commands.insert(name.clone(), format!("becalm {command}"));
+        let (command, end) = campaign.step(step, (number, steps.len()), &signals)?;
+        if let Some(command) = command {
+            report.commands.insert(name.clone(), command);
         }
-        match campaign.step(step, (number, steps.len()), &signals)? {
-            StepEnd::Done(document) => drop(report.documents.insert(name, document)),
-            StepEnd::LeftOut => drop(report.lacking.insert(name, "takes too long for a quick campaign".to_owned())),
+        match end {
+            StepEnd::Done(document) => {
+                if campaign.has_page(step) {
+                    report.pages.insert(name.clone());
+                }
+                report.documents.insert(name, document);
+            }
+            StepEnd::LeftOut => drop(report.lacking.insert(name, "a quick campaign leaves it out".to_owned())),
             StepEnd::Failed(why) if step.measures => drop(report.lacking.insert(name, why)),
             StepEnd::Failed(why) => drop(report.broken.insert(name, why)),
             StepEnd::Stopped(signal) => {
@@ -152,7 +157,7 @@ fn needed<'a>(paper: &'a Paper, items: &[Item]) -> Vec<&'a Step> {
     paper.steps.iter().filter(|step| is_named(step) || read.contains(&&step.name)).collect()
 }
 
-fn list(items: &[Item], steps: &[&Step], quick: bool, out: &mut dyn Write) -> std::io::Result<()> {
+fn list(items: &[Item], steps: &[&Step], quick: bool, launch: &Launch, out: &mut dyn Write) -> anyhow::Result<()> {
     for item in items {
         writeln!(out, "{}: {}", item.name(), item.title)?;
         if !item.lacking.is_empty() {
@@ -161,9 +166,14 @@ fn list(items: &[Item], steps: &[&Step], quick: bool, out: &mut dyn Write) -> st
         let is_named = |step: &Step| item.steps().any(|name| name == step.name);
         let read: Vec<&String> = steps.iter().filter(|step| is_named(step)).flat_map(|step| &step.after).collect();
         for step in steps.iter().filter(|step| is_named(step) || read.contains(&&step.name)) {
+            let (arguments, seconds) = step.run(quick).unwrap_or((&step.command, step.seconds));
+            let command = match launch.command(step, arguments, &step.gathers) {
+                Ok(command) => command.to_string(),
+                Err(why) => format!("not on this machine: {why}"),
+            };
             match step.run(quick) {
-                Some((command, seconds)) => writeln!(out, "  about {seconds} s: becalm {command}")?,
-                None => writeln!(out, "  left out by --quick: becalm {}", step.command)?,
+                Some(_) => writeln!(out, "  about {seconds} s: {command}")?,
+                None => writeln!(out, "  left out by --quick: {command}")?,
             }
         }
     }
@@ -187,163 +197,4 @@ fn here() -> String {
         first("/proc/sys/kernel/osrelease"),
         becalm_units::counted(cpus as u64, "CPU", "CPUs")
     )
-}
-
-/// How a step ended.
-enum StepEnd {
-    /// With its document.
-    Done(Value),
-    /// It was not run, as the campaign is a quick one.
-    LeftOut,
-    /// With what becalm said.
-    Failed(String),
-    /// A signal of this number came meanwhile.
-    Stopped(i32),
-}
-
-/// A folder with the documents of steps.
-struct Campaign {
-    folder: PathBuf,
-    quick: bool,
-}
-
-impl Campaign {
-    /// A new folder, or that of a campaign.
-    fn open(folder: PathBuf, quick: bool) -> anyhow::Result<Self> {
-        let is_ours = folder.join("steps").is_dir();
-        if !is_ours && fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_some()) {
-            let message = format!("{} holds something else than a campaign of becalm paper", folder.display());
-            return Err(UsageError(message).into());
-        }
-        for name in ["steps", "inputs"] {
-            let path = folder.join(name);
-            folder::make_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
-        }
-        let campaign = Self { folder, quick };
-        for (name, text) in catalogue::INPUTS {
-            put(&campaign.folder.join("inputs").join(name), text)?;
-        }
-        Ok(campaign)
-    }
-
-    /// The file of a step with this ending.
-    fn file(&self, step: &Step, ending: &str) -> PathBuf {
-        self.folder.join("steps").join(format!("{}.{ending}", step.name))
-    }
-
-    /// What was stored for a step, if that was of the same command.
-    fn stored(&self, step: &Step, command: &str) -> Option<Value> {
-        let mut stored: Value = serde_json::from_str(&fs::read_to_string(self.file(step, "json")).ok()?).ok()?;
-        let is_same = stored["command"] == command && stored["version"] == env!("CARGO_PKG_VERSION");
-        is_same.then(|| stored["document"].take())
-    }
-
-    /// Says how many steps are to be run, and how long they take.
-    fn announce(&self, steps: &[&Step]) {
-        let left: Vec<f64> = steps
-            .iter()
-            .filter_map(|step| step.run(self.quick).filter(|(command, _)| self.stored(step, command).is_none()))
-            .map(|(_, seconds)| seconds)
-            .collect();
-        let seconds = left.iter().sum::<f64>();
-        say(format_args!(
-            "{} to run, about {seconds:.0} s on a machine with two CPUs; the documents go to {}",
-            becalm_units::counted(left.len() as u64, "step", "steps"),
-            self.folder.join("steps").display()
-        ));
-    }
-
-    /// Runs a step, unless its document is there already.
-    fn step(&self, step: &Step, (number, of): (usize, usize), signals: &Relay) -> anyhow::Result<StepEnd> {
-        let Some((command, _)) = step.run(self.quick) else { return Ok(StepEnd::LeftOut) };
-        if let Some(document) = self.stored(step, command) {
-            return Ok(StepEnd::Done(document));
-        }
-        say(format_args!("step {number} of {of}: becalm {command}"));
-        for bundle in &step.makes {
-            remove(&self.folder.join(bundle))?;
-        }
-        let begun = Instant::now();
-        let (status, stopped) = self.child(step, command, signals)?;
-        if let Some(signal) = stopped {
-            return Ok(StepEnd::Stopped(signal));
-        }
-        let (printed, said) = (self.file(step, "out"), self.file(step, "err"));
-        if !status.success() {
-            let said = fs::read_to_string(&said).unwrap_or_default();
-            let why = said.lines().rev().find_map(|line| line.strip_prefix("becalm: "));
-            return Ok(StepEnd::Failed(why.unwrap_or("it ended without a word").to_owned()));
-        }
-        let text = fs::read_to_string(&printed).with_context(|| format!("cannot read {}", printed.display()))?;
-        let Ok(document) = serde_json::from_str::<Value>(&text) else {
-            return Ok(StepEnd::Failed("the command printed no document".to_owned()));
-        };
-        let seconds = begun.elapsed().as_secs_f64();
-        let stored = json!({
-            "command": command, "version": env!("CARGO_PKG_VERSION"), "seconds": seconds, "document": document,
-        });
-        put(&self.file(step, "json"), &format!("{stored:#}\n"))?;
-        for file in [printed, said] {
-            // They are in the document, or said nothing.
-            let _ = fs::remove_file(file);
-        }
-        Ok(StepEnd::Done(document))
-    }
-
-    /// Runs becalm with these arguments and `--json`, what it prints in files; how it ended, and the number of the signal that came
-    /// meanwhile.
-    fn child(&self, step: &Step, command: &str, signals: &Relay) -> anyhow::Result<(ExitStatus, Option<i32>)> {
-        let file = |ending: &str| {
-            let path = self.file(step, ending);
-            File::create(&path).with_context(|| format!("cannot write {}", path.display()))
-        };
-        let program = env::current_exe().context("cannot find becalm itself")?;
-        let mut child = Command::new(program);
-        child.args(command.split_whitespace()).arg("--json").current_dir(&self.folder);
-        child.stdin(Stdio::null()).stdout(file("out")?).stderr(file("err")?);
-        begin_in(&mut child, ProgramStart { group: None, cpus: None, policy: None, user: None }, Some(signals))?;
-        let child = child.spawn().with_context(|| format!("cannot run becalm {command}"))?;
-        attend(child, signals).with_context(|| format!("cannot wait for becalm {command}"))
-    }
-}
-
-/// Waits for a becalm, and passes signals on that are to end it.
-fn attend(mut child: Child, signals: &Relay) -> io::Result<(ExitStatus, Option<i32>)> {
-    let end = process_end(child.id()).ok();
-    let mut stopped = None;
-    loop {
-        while let Some(incoming) = signals.take() {
-            if !ENDING.contains(&incoming.signal) {
-                continue;
-            }
-            stopped = Some(incoming.signal);
-            // What a key at the terminal sends, it sends to the child as well. One that has just ended needs no signal.
-            if !incoming.by_kernel {
-                let _ = relay::send(child.id(), incoming.signal);
-            }
-        }
-        if let Some(status) = child.try_wait()? {
-            return Ok((status, stopped));
-        }
-        // Without a descriptor for its end, as on kernels before 5.3, it is looked at now and then.
-        let patience = Duration::from_millis(if end.is_some() { 60_000 } else { 50 });
-        wait_readable([Some(signals.as_fd()), end.as_ref().map(AsFd::as_fd)], patience)?;
-    }
-}
-
-/// Writes a file whole or not at all.
-fn put(path: &Path, text: &str) -> anyhow::Result<()> {
-    let mut draft = Draft::replace(path)?;
-    draft.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
-    Ok(draft.finish()?)
-}
-
-/// Removes what a step that was stopped left of a recording.
-fn remove(bundle: &Path) -> anyhow::Result<()> {
-    match fs::remove_dir_all(bundle) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot remove {}", bundle.display()))
-        }
-        _ => Ok(()),
-    }
 }

@@ -5,6 +5,7 @@ mod source;
 mod sweep;
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use becalm_report::PredictReport;
@@ -152,6 +153,10 @@ pub struct PredictArgs {
     /// Print one JSON document (becalm.predict/1; becalm.predict-sweep/1 for several noises, bytes, windows, or with --sync=both)
     #[arg(long)]
     json: bool,
+
+    /// Write a page for a browser instead, with charts: one file, which opens offline; one that is there already is replaced
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    html: Option<PathBuf>,
 }
 
 /// Whether the noise of all ranks comes at the same instants.
@@ -164,6 +169,11 @@ enum Sync {
 }
 
 impl PredictArgs {
+    /// Whether it writes a file.
+    pub const fn writes(&self) -> bool {
+        self.html.is_some()
+    }
+
     /// The noises, each with its text.
     fn noises(&self) -> impl Iterator<Item = &(String, NoiseArg)> {
         self.noise.iter().flat_map(|list| &list.0)
@@ -230,16 +240,23 @@ pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     refuse_what_has_no_sense(args)?;
     let ranks: Vec<u64> = args.ranks.iter().map(|ranks| ranks.get()).collect();
     ranks.iter().try_for_each(|ranks| check_ranks(args, *ranks))?;
+    let output = Output::asked(args.json, args.html.as_deref())?;
     if args.is_sweep() {
-        return sweep::run(args, &ranks, out);
+        return sweep::run(args, &ranks, output, out);
     }
     let (_, noise) = args.noises().next().expect("clap asks for one");
     let prepared = PreparedNoise::read(args, noise, args.coalesce[0])?;
-    single(args, prepared, &ranks, out)
+    single(args, prepared, &ranks, output, out)
 }
 
 /// One noise, one payload, one way in which it comes.
-fn single(args: &PredictArgs, prepared: PreparedNoise, ranks: &[u64], out: &mut dyn Write) -> anyhow::Result<Exit> {
+fn single(
+    args: &PredictArgs,
+    prepared: PreparedNoise,
+    ranks: &[u64],
+    output: Output,
+    out: &mut dyn Write,
+) -> anyhow::Result<Exit> {
     let PreparedNoise { mut source, per_node, sources, taken_out } = prepared;
     let questions = questions(args, per_node);
     let blame_part = args.blame.then(|| cost::BlamePart {
@@ -305,7 +322,7 @@ fn single(args: &PredictArgs, prepared: PreparedNoise, ranks: &[u64], out: &mut 
         node_hours: args.node_hours,
         warnings: &source.warnings,
     };
-    emit(&report, Output::new(args.json, false), out)?;
+    emit(&report, output, out)?;
     Ok(Exit::Done)
 }
 

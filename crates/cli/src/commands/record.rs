@@ -1,22 +1,27 @@
 //! `becalm record`: watches CPUs as a busy thread would, and stores what interrupts them.
 
 use std::io::{self, Write};
+use std::num::NonZeroU64;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process;
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use becalm_analyze::summary::{Selection, Summary, summarize};
-use becalm_bundle::Bundle;
+use becalm_analyze::summary::{CpuSummary, Selection, Summary, summarize, summarize_digests};
+use becalm_bundle::{Bundle, HeldFolder, SummaryBundle};
 use becalm_measure::{AfterSetUp, Progress, RecordPlan};
+use becalm_model::check_node_name;
 use becalm_model::node::{Ended, NodeDoc};
-use becalm_record::{DetourStore, Failure, Recorded, Session};
+use becalm_model::warning;
+use becalm_record::{DetourStore, Failure, Recorded, RecordingStore, Session, SummaryStore};
 use becalm_report::RunReport;
 use becalm_units::{Nanos, Share};
 use clap::Args;
 use indicatif::ProgressBar;
+use jiff::Timestamp;
 
-use crate::arguments::{RanksArgs, default_path, refuse_existing, refuse_missing};
+use crate::arguments::{RanksArgs, default_path, default_path_of, refuse_existing, refuse_missing};
 use crate::exit::{Exit, UsageError};
 use crate::measuring::MeasuringArgs;
 use crate::messages::say;
@@ -40,13 +45,27 @@ pub struct RecordArgs {
     #[command(flatten)]
     measuring: MeasuringArgs,
 
-    /// How long to measure, like 500ms, 10s, 2m, 1h [default: 10s; with a command, until it ends]
+    /// How long to measure, like 500ms, 10s, 2m, 1h [default: 10s; with a command, until it ends; with --detours, until there are so many]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     duration: Option<Nanos>,
 
+    /// Catch so many detours on each CPU, like 1000000: its loop ends with the last of them, and the recording with the last loop, or
+    /// earlier by --duration, a command's end or Ctrl-C
+    #[arg(long, value_name = "N", value_parser = number_of_detours)]
+    detours: Option<NonZeroU64>,
+
     /// Measure until Ctrl-C
-    #[arg(long, conflicts_with = "duration")]
+    #[arg(long, conflicts_with_all = ["duration", "detours"])]
     until_stopped: bool,
+
+    /// Begin at this instant of the wall clock, so that several nodes begin at once: like 2026-01-31T12:00:00Z or, in seconds since 1970,
+    /// @1769860800. Everything is set up 5 s before
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    at: Option<Timestamp>,
+
+    /// What this node is called in the recording and in what `becalm fleet` says of it, like "$SLURMD_NODENAME" [default: the host's name]
+    #[arg(long, value_name = "NAME", value_parser = name_of_node)]
+    node: Option<String>,
 
     /// Exit with code 3 if a detour is longer than this
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
@@ -60,6 +79,12 @@ pub struct RecordArgs {
     /// CPU is measured, 60s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     segment: Option<Nanos>,
+
+    /// Keep only the summary form: histograms of lengths and of the times between detours, a source at a time, the noise in slots of time,
+    /// and the 128 longest detours of each CPU. It takes at most 512 KiB a CPU however long the recording is, of an hour of a usual CPU
+    /// about 30 KiB. `report`, `sources`, `fleet` and `predict` read it, and say what it does not hold
+    #[arg(long)]
+    summary: bool,
 
     #[command(flatten)]
     ranks: RanksArgs,
@@ -88,9 +113,10 @@ pub struct RecordArgs {
 pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
     let root = Path::new("/");
     let plan = plan(&args, root)?;
-    let path = match &args.output {
-        Some(path) => path.clone(),
-        None => default_path(root),
+    let path = match (&args.output, &args.node) {
+        (Some(path), _) => path.clone(),
+        (None, Some(node)) => default_path_of(node),
+        (None, None) => default_path(root),
     };
     refuse_place_of_root(&path, args.command_user.user().as_ref())?;
     // Found out before anything is measured, not after.
@@ -98,10 +124,13 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
     if let Some(program) = args.command.first() {
         refuse_missing(program)?;
     }
+    if let Some(at) = args.at {
+        wait_until_set_up(at)?;
+    }
     // While the process has one thread.
     let session = Session::begin(root, !args.measuring.no_sources).context("cannot block signals")?;
     let bar = progress_bar(&args);
-    let recorded = session.record(plan, DetourStore::new(&path), &mut |progress| show(&bar, progress));
+    let recorded = session.record(plan, store(&args, &path), &mut |progress| show(&bar, progress, args.detours));
     bar.finish_and_clear();
     let mut recorded = match recorded {
         Ok(recorded) => recorded,
@@ -114,6 +143,9 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
             });
         }
     };
+    if let Some(at) = args.at {
+        note_start(at, &mut recorded.node);
+    }
     recorded.complete().with_context(|| format!("cannot complete the recording {}", path.display()))?;
     let Recorded { node, mut command, store, .. } = recorded;
 
@@ -122,13 +154,7 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
     if let Some(held) = store.held()
         && (printed || args.max_detour.is_some() || args.max_noise.is_some())
     {
-        let bundle = Bundle::open_held(held)?;
-        // A bundle may hold other nodes beside this one.
-        let selection = Selection { node: Some(node.node.clone()), cpus: None, with_self: false };
-        // The loops have ended.
-        let reading = ReadingProgress::begin(&bundle, 1);
-        let summary = summary.insert(summarize(&bundle, &selection)?);
-        drop(reading);
+        let summary = summary.insert(read_again(&args, held, &node)?);
         args.ranks.ask(summary);
         if printed {
             emit(&RunReport { summary, drawn: None }, Output::new(args.json, false), out)?;
@@ -157,6 +183,84 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
         anyhow::bail!("the command '{}' ended with {how}; the recording is complete", args.command.join(" "));
     }
     Ok(limits(&args, summary.as_ref()))
+}
+
+/// Everything is set up so long before an instant that was given.
+const LEAD: Nanos = Nanos::from_secs(5);
+
+/// What is off by more is told where several nodes are to begin at once.
+const WALL_ERROR_MOST: Nanos = Nanos::from_millis(10);
+
+/// Parses how many detours are to be caught.
+fn number_of_detours(text: &str) -> Result<NonZeroU64, String> {
+    text.parse().map_err(|_| format!("'{text}' is no number of detours: write a whole one from 1 on, like 1000000"))
+}
+
+/// Parses the name of a node, which names a file as well.
+fn name_of_node(text: &str) -> Result<String, String> {
+    match check_node_name(text) {
+        Ok(()) => Ok(text.to_owned()),
+        Err(why) => Err(format!("'{text}' is no name of a node: {why}")),
+    }
+}
+
+/// Parses an instant.
+fn instant(text: &str) -> Result<Timestamp, String> {
+    let seconds = text.strip_prefix('@').and_then(|text| text.parse().ok());
+    let at = seconds.and_then(|seconds| Timestamp::from_second(seconds).ok()).or_else(|| text.parse().ok());
+    at.ok_or_else(|| {
+        format!("'{text}' is no instant: write one like 2026-01-31T12:00:00Z, or @ and seconds since 1970")
+    })
+}
+
+/// Sleeps until it is time to set up for that instant. Nothing was begun: Ctrl-C ends this as it ends any program.
+fn wait_until_set_up(at: Timestamp) -> Result<()> {
+    let left = at.as_nanosecond() - Timestamp::now().as_nanosecond();
+    if left < 0 {
+        return Err(UsageError(format!("--at {at} is over already; give an instant that lies ahead")).into());
+    }
+    let early = i64::try_from(left).unwrap_or(i64::MAX).saturating_sub(LEAD.get());
+    if early > 0 {
+        say(format_args!("waiting until {at}"));
+        std::thread::sleep(Nanos::new(early).to_std());
+    }
+    Ok(())
+}
+
+/// Warns where the loops did not begin at the instant that was given, or it cannot be known.
+fn note_start(at: Timestamp, node: &mut NodeDoc) {
+    let began = node.cpus.iter().map(|cpu| cpu.start_ns.get()).min().unwrap_or(0);
+    let late = node.origin.as_nanosecond() + i128::from(began) - at.as_nanosecond();
+    let late = Nanos::new(i64::try_from(late).unwrap_or(i64::MAX));
+    if late > Nanos::from_millis(1) {
+        node.warnings.push(warning::late_start(late));
+    }
+    match (node.clock.wall_synchronized, node.clock.wall_error_ns) {
+        (Some(true), Some(error)) if error <= WALL_ERROR_MOST => {}
+        (Some(true), Some(error)) => node.warnings.push(warning::wall_clock_off(Some(error))),
+        _ => node.warnings.push(warning::wall_clock_off(None)),
+    }
+}
+
+/// Where the recording goes.
+fn store(args: &RecordArgs, path: &Path) -> RecordingStore {
+    if args.summary {
+        RecordingStore::Summary(Box::new(SummaryStore::new(path)))
+    } else {
+        RecordingStore::Full(Box::new(DetourStore::new(path)))
+    }
+}
+
+/// Reads what was stored of this node, beside which the bundle may hold others.
+fn read_again(args: &RecordArgs, held: Arc<HeldFolder>, node: &NodeDoc) -> Result<Summary> {
+    let selection = Selection { node: Some(node.node.clone()), cpus: None, with_self: false };
+    if args.summary {
+        return Ok(summarize_digests(&SummaryBundle::open_held(held)?, &selection)?);
+    }
+    let bundle = Bundle::open_held(held)?;
+    // The loops have ended.
+    let _reading = ReadingProgress::begin(&bundle, 1);
+    Ok(summarize(&bundle, &selection)?)
 }
 
 /// An error if the recording ended before it should have.
@@ -194,10 +298,13 @@ fn plan(args: &RecordArgs, root: &Path) -> Result<RecordPlan> {
     let mut plan = args.measuring.plan(root);
     plan.duration = match args.duration {
         Some(duration) => Some(duration),
-        None if args.until_stopped || !args.command.is_empty() => None,
+        None if args.until_stopped || args.detours.is_some() || !args.command.is_empty() => None,
         None => plan.duration,
     };
+    plan.detours = args.detours;
+    plan.node.clone_from(&args.node);
     plan.segment = args.segment;
+    plan.at_ns = args.at.map(|at| i64::try_from(at.as_nanosecond()).unwrap_or(i64::MAX));
     let user = args.command_user.user();
     plan.rights = AfterSetUp::GiveUp(left_as(user.clone(), !args.command.is_empty()));
     plan.command = args.command.split_first().map(|(program, arguments)| {
@@ -225,18 +332,22 @@ fn progress_bar(args: &RecordArgs) -> ProgressBar {
     progress::bar(100, "{spinner} recording {msg} {wide_bar} {pos}%")
 }
 
-fn show(bar: &ProgressBar, progress: Progress) {
+fn show(bar: &ProgressBar, progress: Progress, most: Option<NonZeroU64>) {
     if bar.is_hidden() {
         return;
     }
     let seconds = progress.elapsed.as_secs_f64();
+    let most = most.map_or_else(String::new, |most| format!(" of {most} a CPU"));
     match progress.duration {
         Some(duration) => {
             bar.set_position((seconds / duration.as_secs_f64() * 100.0).clamp(0.0, 100.0) as u64);
             let left = (duration.as_secs_f64() - seconds).max(0.0);
-            bar.set_message(format!("{seconds:.1}s of {duration}, {left:.0}s left, {} detours", progress.detours));
+            bar.set_message(format!(
+                "{seconds:.1}s of {duration}, {left:.0}s left, {} detours{most}",
+                progress.detours
+            ));
         }
-        None => bar.set_message(format!("{seconds:.1}s, {} detours, Ctrl-C ends it", progress.detours)),
+        None => bar.set_message(format!("{seconds:.1}s, {} detours{most}, Ctrl-C ends it", progress.detours)),
     }
     bar.tick();
 }
@@ -256,9 +367,24 @@ fn limits(args: &RecordArgs, summary: Option<&Summary>) -> Exit {
         if let Some(limit) = args.max_noise
             && lost > limit.ratio()
         {
-            say(format_args!("CPU {} lost {:.4} % of its time, more than --max-noise {limit}", cpu.cpu, lost * 100.0));
+            let why = summary.and_then(|summary| largest_source(summary, cpu)).unwrap_or_default();
+            say(format_args!(
+                "CPU {} lost {:.4} % of its time, more than --max-noise {limit}{why}",
+                cpu.cpu,
+                lost * 100.0
+            ));
             exit = Exit::LimitExceeded;
         }
     }
     exit
+}
+
+/// Which part of a CPU's noise goes with its largest source, as the end of a sentence; `None` where no source is known.
+fn largest_source(summary: &Summary, cpu: &CpuSummary) -> Option<String> {
+    let here = summary
+        .cpu_sources
+        .iter()
+        .filter(|source| source.place.as_ref().is_some_and(|(node, number)| *node == cpu.node && *number == cpu.cpu));
+    let largest = here.max_by_key(|source| source.whole_ns)?;
+    Some(format!("; {:.0} % of that is {} {}", largest.share? * 100.0, largest.kind, largest.source))
 }

@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use becalm_analyze::cost::tick::CampaignAnalysis;
 use becalm_analyze::job::JobPhases;
 use becalm_analyze::modes::length_modes;
-use becalm_analyze::summary::summarize;
+use becalm_analyze::summary::{summarize, summarize_digests};
 use becalm_bundle::cost::tick as campaign;
-use becalm_bundle::{Bundle, Contents, PhaseRun};
+use becalm_bundle::{Bundle, Contents, PhaseRun, SummaryBundle};
 use becalm_report::{CostRunReport, PlatformRun, PlatformsReport, RunReport, TickReport};
 use clap::Args;
 
@@ -70,17 +70,15 @@ pub fn is_work(bundle: &Bundle) -> bool {
     bundle.nodes().iter().any(|doc| doc.settings.work.is_some())
 }
 
-/// Prints what `becalm cost` or `becalm-mpi` measured.
+/// Where what was measured goes, and as what.
+fn output(args: &ReportArgs) -> anyhow::Result<Output> {
+    args.html.as_deref().map_or_else(|| Ok(Output::new(args.json, args.all)), Output::page)
+}
+
+/// Prints what `becalm cost` or `becalm-mpi` measured, or writes its page.
 fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let RunArgs { path, cpus, node, with_self: _ } = &args.run;
     let holds = contents.words();
-    if args.html.is_some() && contents != Contents::Campaign {
-        return Err(UsageError(format!(
-            "{} holds {holds}, of which there is no page; becalm report without --html prints them",
-            path.display()
-        ))
-        .into());
-    }
     if args.baseline.is_some() {
         return Err(
             UsageError(format!("{} holds {holds}, and --baseline is for samples of work", path.display())).into()
@@ -100,17 +98,14 @@ fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> anyho
             "{} holds nothing: the job ended before its last phase; measure again",
             path.display()
         );
-        emit(&JobPhases::of_run(&run)?, Output::new(args.json, args.all), out)?;
+        emit(&JobPhases::of_run(&run)?, output(args)?, out)?;
         return Ok(Exit::Done);
     }
     if cpus.is_some() {
         return Err(UsageError(format!("{} holds {holds} on one CPU; leave --cpus out", path.display())).into());
     }
     if contents == Contents::Campaign {
-        let output = match &args.html {
-            Some(file) => Output::page(file)?,
-            None => Output::new(args.json, false),
-        };
+        let output = output(args)?;
         let (_, campaign) = campaign::load(path, node.as_deref())?;
         let live = CampaignAnalysis::new(&campaign)?;
         emit(&TickReport::of_campaign(campaign, live), output, out)?;
@@ -123,7 +118,7 @@ fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> anyho
         path.display(),
         run.doc.measured.command()
     );
-    emit(&CostRunReport::new(&run), Output::new(args.json, false), out)?;
+    emit(&CostRunReport::new(&run), output(args)?, out)?;
     Ok(Exit::Done)
 }
 
@@ -157,6 +152,27 @@ fn platforms(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// Prints the report of a recording in summary form.
+fn summary_form(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let path = args.run.path.display();
+    let lacks = |option: &str, what: &str| {
+        Err(UsageError(format!("{path} holds a recording in summary form, which has no {what}; leave {option} out"))
+            .into())
+    };
+    if args.html.is_some() {
+        return lacks("--html", "single detours to draw");
+    }
+    if args.baseline.is_some() {
+        return lacks("--baseline", "samples of work");
+    }
+    if args.ranks.is_given() {
+        return lacks("--ranks", "phases to sample: becalm predict draws some");
+    }
+    let summary = summarize_digests(&SummaryBundle::open(&args.run.path)?, &args.run.selection())?;
+    emit(&RunReport { summary: &summary, drawn: None }, Output::new(args.json, args.all), out)?;
+    Ok(Exit::Done)
+}
+
 /// Reads the run and prints its report, or writes its page.
 ///
 /// # Errors
@@ -167,6 +183,7 @@ pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     }
     match Contents::read(&args.run.path)? {
         Contents::Recording => {}
+        Contents::Summary => return summary_form(args, out),
         contents => return measured(args, contents, out),
     }
     let bundle = args.run.open()?;

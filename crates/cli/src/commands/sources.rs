@@ -1,12 +1,15 @@
 //! `becalm sources`: who took the time, over all CPUs, on each, or in single detours.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::str::FromStr;
 
-use becalm_analyze::summary::{DetourId, Selection, longest, summarize, timelines};
-use becalm_bundle::Bundle;
-use becalm_report::{DetoursReport, SourcesReport};
-use becalm_units::CpuId;
+use becalm_analyze::phase_sources::phase_sources;
+use becalm_analyze::summary::{DetourId, Selection, longest, summarize, summarize_digests, timelines};
+use becalm_analyze::together::together;
+use becalm_bundle::{Bundle, Contents, PhaseRun, SummaryBundle};
+use becalm_report::{DetoursReport, PhaseSourcesReport, SourcesReport, TogetherReport};
+use becalm_units::{CpuId, Nanos};
 use clap::Args;
 
 use crate::arguments::RunArgs;
@@ -37,11 +40,25 @@ pub struct SourcesArgs {
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     longest: Option<u32>,
 
+    /// Show what comes at once on several CPUs of a node: for how long how many of them are within a detour, and how many detours of
+    /// each source meet one of another CPU, each beside what chance would give
+    #[arg(long, conflicts_with_all = ["detour", "longest", "per_cpu"])]
+    together: bool,
+
+    /// Detours meet, too, if less than this lies between them, like 10us
+    #[arg(long, value_name = "TIME", default_value = "0ns", requires = "together")]
+    within: Nanos,
+
+    /// Show what lies within the worst phases of a job of becalm-mpi, which ran while its nodes were recorded: on the CPU of the rank that the
+    /// others waited for, while it computed
+    #[arg(long, value_name = "JOB", conflicts_with_all = ["detour", "longest", "per_cpu", "together", "cpus", "node"])]
+    phases: Option<PathBuf>,
+
     /// Show all sources, not only the 20 that took most
     #[arg(long, conflicts_with_all = ["detour", "longest"])]
     all: bool,
 
-    /// Print one JSON document (becalm.sources/1, of single detours becalm.detours/1), which always holds everything
+    /// Print one JSON document (becalm.sources/1, of single detours becalm.detours/1, of what comes at once becalm.together/1, of a job becalm.phase-sources/1), which always holds everything
     #[arg(long)]
     json: bool,
 }
@@ -74,9 +91,36 @@ impl FromStr for DetourArg {
 /// # Errors
 /// If the run cannot be read, does not hold what was asked for, or `out` cannot be written.
 pub fn run(args: &SourcesArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let bundle = args.run.open()?;
     let selection = args.run.selection();
     let output = Output::new(args.json, args.all);
+    if Contents::read(&args.run.path)? == Contents::Summary {
+        if args.phases.is_some() || args.together || args.detour.is_some() || args.longest.is_some() {
+            let text = format!(
+                "{} holds a recording in summary form, which does not say what each detour consists of; leave --phases, --together, --detour and \
+                 --longest out",
+                args.run.path.display()
+            );
+            return Err(UsageError(text).into());
+        }
+        let summary = summarize_digests(&SummaryBundle::open(&args.run.path)?, &selection)?;
+        emit(&SourcesReport { summary: &summary, per_cpu: args.per_cpu }, output, out)?;
+        return Ok(Exit::Done);
+    }
+    let bundle = args.run.open()?;
+    if let Some(job) = &args.phases {
+        let reading = ReadingProgress::begin(&bundle, 1);
+        let found = phase_sources(&PhaseRun::open(job)?, &bundle)?;
+        drop(reading);
+        emit(&PhaseSourcesReport { found: &found }, output, out)?;
+        return Ok(Exit::Done);
+    }
+    if args.together {
+        let reading = ReadingProgress::begin(&bundle, 1);
+        let together = together(&bundle, &selection, args.within)?;
+        drop(reading);
+        emit(&TogetherReport { together: &together }, output, out)?;
+        return Ok(Exit::Done);
+    }
     // Which are the longest is known when all have been read once.
     let reading = ReadingProgress::begin(&bundle, if args.longest.is_some() { 2 } else { 1 });
     let detours = match (args.detour, args.longest) {

@@ -5,8 +5,10 @@
 #![allow(clippy::print_stderr)]
 
 mod cost;
+mod deploy;
 mod exchange;
 mod inject;
+mod inject_sweep;
 mod pages;
 mod paper;
 mod robust;

@@ -62,6 +62,82 @@ fn charts_have_tables_beside_them() {
     }
 }
 
+/// Predictions, laws and sweeps of both: their figures stand in tables, with every chart beside them.
+#[test]
+fn predictions_and_laws_have_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    becalm_fixtures::write_all(folder.path());
+    let noises = "periodic:interval={1ms,10ms},detour={16us,50us}";
+    let (few, formula) = (["--ranks", "16,64,256", "--phases", "100"], "poisson:rate=10Hz,detour=100us");
+    let law = ["law", "--grain", "1ms", "--delay", "50us", "--probability", "0.01%"];
+    let grains = ["law", "--grain", "1ms,10ms", "--delay", "1ms", "--rate", "0.1Hz"];
+    for (arguments, charts, captions) in [
+        (
+            [&["predict", "busy", "--blame"], &few[..]].concat(),
+            &["slowdown", "phases-1", "blame-1"][..],
+            &["Predicted slowdown"][..],
+        ),
+        (
+            [&["predict", formula, "--grain", "1ms,10ms", "--tolerate", "5%"], &few[..]].concat(),
+            &["slowdown", "phases-2"],
+            &["Durations of phases"],
+        ),
+        (
+            [&["predict", noises, "--sync=both"], &few[..]].concat(),
+            &["slowdown-1", "slowdown-2", "surface", "phase-1"],
+            &["All cells", "Noises"],
+        ),
+        (law.to_vec(), &["slowdown"], &["The law for each number of ranks"]),
+        (
+            [&grains[..], &["--tolerate", "5%"]].concat(),
+            &["slowdown-1", "surface", "tolerance-surface"],
+            &["Slowdown by the law"],
+        ),
+    ] {
+        let page = page(&arguments, folder.path());
+        for id in charts {
+            assert!(page.contains(&format!("id=\"{id}-chart\"")), "{arguments:?} has no chart {id}");
+        }
+        for caption in captions {
+            assert!(page.contains(&format!("<caption>{caption}")), "{arguments:?} has no table '{caption}'");
+        }
+    }
+    let both = [&law[..], &["--html", "page.html", "--json"]].concat();
+    becalm(&both, folder.path()).expect(2, &["cannot be used with"]);
+    // Whether the file can be made is known before anything is computed.
+    let nowhere =
+        [&["predict", formula, "--html", "none/page.html", "--allow-long"][..], &["--phases", "100M"]].concat();
+    becalm(&nowhere, folder.path()).expect(1, &["none/page.html"]);
+}
+
+/// What `becalm-mpi` and `becalm cost` stored.
+#[test]
+fn measured_jobs_and_costs_have_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    let [jobs, costs] = ["jobs", "costs"].map(|name| folder.path().join(name));
+    [&jobs, &costs].into_iter().for_each(|folder| fs::create_dir(folder).unwrap());
+    becalm_fixtures::phases::write_phases(&jobs);
+    becalm_fixtures::costs::write_costs(&costs);
+    for (run, charts) in [
+        ("jobs/job", &["compute", "total", "collective", "histogram", "survival", "latest-ranks", "latest-map"][..]),
+        ("jobs/half", &["total"]),
+        ("costs/trap", &["costs"]),
+        ("costs/catalogue", &["costs"]),
+        ("costs/clock", &["readings", "steps"]),
+        ("costs/scheduler", &["overhead", "switches", "ticks"]),
+        ("costs/interrupted", &["overhead"]),
+        ("costs/placement", &["placed"]),
+    ] {
+        let page = page(&["report", run], folder.path());
+        for id in charts {
+            assert!(page.contains(&format!("id=\"{id}-chart\"")), "{run} has no chart {id}");
+        }
+    }
+    assert!(section(&page(&["report", "jobs/half"], folder.path()), "machine").contains("only 2 of 4 ranks are here"));
+    becalm(&["report", "jobs/begun", "--html", "begun.html"], folder.path()).expect(1, &["the job ended before"]);
+    assert!(!folder.path().join("begun.html").exists());
+}
+
 /// Whatever kind of run it is, a page is made or refused, and no half of one is left.
 #[test]
 fn a_run_of_work_makes_no_page_of_detours() {

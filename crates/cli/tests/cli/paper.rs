@@ -1,13 +1,15 @@
 //! Campaigns of `becalm paper`: they go on where they were stopped, and leave alone what is not theirs.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 
-use becalm_testing::program::{Running, becalm, run};
+use becalm_testing::program::{Running, becalm, executable, run};
 use serde_json::Value;
 
 /// A campaign without steps that measure, in a folder.
-fn campaign(folder: &Path, more: &[&str]) -> std::process::Command {
+fn campaign(folder: &Path, more: &[&str]) -> Command {
     let mut command = becalm(&["paper", "tsafrir2007", "--figure", "9", "--table", "2", "--quick"]);
     command.args(more).arg("-o").arg(folder);
     command
@@ -76,4 +78,81 @@ fn a_folder_of_something_else_is_left_alone() {
     fs::create_dir(place.path().join("machine.becalm")).unwrap();
     run(campaign(place.path(), &[])).expect(2, &["holds something else than a campaign of becalm paper"]);
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+}
+
+/// A launcher of one process, and a job that takes the bundle of that name instead of computing.
+fn fake_mpi(folder: &Path) {
+    let script = |name: &str, text: &str| {
+        let path = folder.join(name);
+        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    script("launch", "[ \"$1\" = --here ] && [ \"$2\" = -n ] || exit 9\nshift 3\nexec \"$@\"");
+    script(
+        "becalm-mpi",
+        "while [ $# -gt 1 ]; do [ \"$1\" = -o ] && run=$2; shift; done\ncp -r \"../jobs/$run\" \"$run\" && exec ../becalm report \"$run\" --json",
+    );
+}
+
+#[test]
+fn jobs_run_under_the_launcher_and_are_held_against_each_other() {
+    let place = tempfile::tempdir().unwrap();
+    let program = place.path().join("becalm");
+    fs::copy(executable(), &program).unwrap();
+    let jobs = place.path().join("jobs");
+    fs::create_dir(&jobs).unwrap();
+    becalm_fixtures::phases::write_phases(&jobs);
+    fs::rename(jobs.join("job.becalm"), jobs.join("baseline.becalm")).unwrap();
+    fs::rename(jobs.join("rr80.becalm"), jobs.join("priority.becalm")).unwrap();
+    let launcher = format!("{}/launch --here", place.path().display());
+    let campaign = || {
+        let mut command = Command::new(&program);
+        command.args(["paper", "de2009", "--figure", "6", "--figure", "8", "--quick", "--json", "-o", "campaign"]);
+        command.args(["--mpirun", &launcher]).env("PATH", "/usr/bin:/bin").current_dir(place.path());
+        let output = command.output().unwrap();
+        let messages = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{messages}");
+        (serde_json::from_slice::<Value>(&output.stdout).unwrap(), messages)
+    };
+    let row = |document: &Value, item: usize, figure: usize| {
+        let row = &document["items"][item]["figures"][figure];
+        [&row["what"], &row["here"], &row["verdict"]].map(|text| text.as_str().unwrap_or("").to_owned())
+    };
+
+    // Without the program, what is lacking is said, and nothing else fails.
+    let job_of_path = ["/usr/bin/becalm-mpi", "/bin/becalm-mpi"].iter().any(|path| Path::new(path).exists());
+    if !job_of_path {
+        let (none, _) = campaign();
+        let [_, here, verdict] = row(&none, 0, 0);
+        assert!(here.is_empty() && verdict.contains("becalm-mpi is neither beside becalm"), "{verdict}");
+        assert!(row(&none, 1, 0)[2].contains("there is no baseline.becalm"), "{none:#}");
+    }
+
+    fake_mpi(place.path());
+    let (found, messages) = campaign();
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    assert!(
+        messages.contains(&format!("launch --here -n {cpus} becalm-mpi --phases 500 -o baseline.becalm")),
+        "{messages}"
+    );
+    assert!(messages.contains("becalm compare baseline.becalm priority.becalm"), "{messages}");
+    assert_eq!(row(&found, 0, 0)[2], "another machine", "{found:#}");
+    // In a quick campaign nothing is isolated; and this launcher has no such job with a core left idle.
+    assert!(row(&found, 0, 2)[2].ends_with("a quick campaign leaves it out"), "{found:#}");
+    assert_eq!(found["counts"]["broken"], 0);
+    let [what, here, _] = row(&found, 1, 8);
+    assert_eq!(what, "change of the worst 1 %, real-time priority against baseline");
+    assert!(here.ends_with(" %") && !here.starts_with('-'), "late by twice as much: {here}");
+
+    // The page of the comparison is behind the figure, and drawn anew when it is gone.
+    let page = place.path().join("campaign/figure8.html");
+    let files = found["items"][1]["files"].as_array().unwrap();
+    assert!(files.iter().any(|file| file == "figure8.html") && page.is_file(), "{files:?}");
+    fs::remove_file(&page).unwrap();
+
+    // What is done is not run again. A job that is, takes the comparison with it.
+    assert!(steps_run(&campaign().1) <= 1, "only the job that failed");
+    assert!(page.is_file());
+    fs::remove_file(place.path().join("campaign/steps/job-priority.json")).unwrap();
+    assert!((2..=3).contains(&steps_run(&campaign().1)));
 }

@@ -57,6 +57,11 @@ fn nonsense_is_refused_before_anything_is_done() {
         (&["--buffer", "0"], "--buffer", "4..=4194304"),
         (&["--trace-buffer", "1"], "--trace-buffer", "64..=4194304"),
         (&["--until-stopped", "--duration", "1s"], "--until-stopped", "cannot be used with"),
+        (&["--until-stopped", "--detours", "5"], "--until-stopped", "cannot be used with"),
+        (&["--detours", "0"], "--detours", "is no number of detours"),
+        (&["--detours", "many"], "--detours", "is no number of detours"),
+        (&["--node", "n/17"], "--node", "is no name of a node: it may hold only letters, digits"),
+        (&["--node", ""], "--node", "is no name of a node: it is empty"),
         (&["--output", ""], "--output", "a value is required"),
         (&["--frobnicate"], "--frobnicate", "unexpected argument"),
     ];
@@ -115,6 +120,29 @@ fn a_killed_recording_keeps_its_segments() {
 }
 
 #[test]
+fn nodes_that_share_a_host_are_told_apart_by_their_names() {
+    let folder = folder();
+    let bundle = folder.path().join("site.becalm");
+    let record = |more: &[&str]| {
+        let mut command = becalm(&[&["record", "--no-sources", "--quiet", "--duration", "50ms"], more].concat());
+        command.current_dir(folder.path());
+        run(command)
+    };
+    for node in ["n16", "n17"] {
+        record(&["--node", node, "-o", path(&bundle)]).expect(0, &[]);
+    }
+    record(&["--node", "n17", "-o", path(&bundle)]).expect(1, &["nothing was recorded", "is there already"]);
+    let nodes = report(&bundle)["nodes"].clone();
+    let names: Vec<&str> = nodes.as_array().into_iter().flatten().filter_map(|node| node["node"].as_str()).collect();
+    assert_eq!(names, ["n16", "n17"]);
+    // A recording without a name of its own has that of the node.
+    record(&["--node", "n18"]).expect(0, &[]);
+    let mut stored =
+        fs::read_dir(folder.path()).unwrap().flatten().map(|entry| entry.file_name().into_string().unwrap());
+    assert!(stored.any(|name| name.starts_with("n18-") && name.ends_with(".becalm")));
+}
+
+#[test]
 fn limits_decide_the_exit_code() {
     let folder = folder();
     let exceed = |name: &str, limits: &[&str]| {
@@ -142,6 +170,47 @@ fn a_recording_lasts_as_long_as_its_command() {
     assert_eq!(report["nodes"][0]["settings"]["command"][0], "sh");
     let observed = report["cpus"][0]["duration_ns"].as_i64().unwrap();
     assert!(observed >= 900_000_000, "{observed}");
+}
+
+/// The number of detours that each CPU's document says to have.
+fn detours(doc: &Value) -> Vec<u64> {
+    doc["cpus"].as_array().unwrap().iter().map(|cpu| cpu["detours"].as_u64().unwrap()).collect()
+}
+
+#[test]
+fn a_recording_ends_with_the_detours_asked_for() {
+    let folder = folder();
+    let bundle = folder.path().join("run");
+    run(recording(&bundle, &["--detours", "25"])).expect(0, &[]);
+    let doc = document(&bundle);
+    assert_eq!((&doc["ended"], &doc["settings"]["detours"]), (&"detours".into(), &25.into()), "{doc:#}");
+    assert_eq!(doc["settings"]["duration_ns"], Value::Null, "{doc:#}");
+    assert!(detours(&doc).iter().all(|detours| *detours == 25), "{doc:#}");
+    for cpu in doc["cpus"].as_array().unwrap() {
+        let of = |name: &str| cpu[name].as_i64().unwrap();
+        // The loop's time ends with the last of them, and none of it is missing but what a step is rounded by.
+        let off = of("duration_ns") - of("below_threshold_ns") - of("total_ns") - 25 * of("t_min_ns");
+        assert!(off.abs() <= 27, "{off} ns vanished: {cpu:#}");
+        assert_eq!(cpu["cut_short"], false, "{cpu:#}");
+    }
+    assert_eq!(warning_codes(&doc).iter().filter(|code| **code == "cut_short").count(), 0, "{doc:#}");
+    let shown = run_becalm(&["report", path(&bundle)]);
+    let said = "at most 25 detours a CPU, ended with the detours asked for";
+    assert!(shown.expect(0, &[]).stdout.contains(said), "{}", shown.stdout);
+}
+
+#[test]
+fn a_recording_that_waits_for_detours_ends_by_time_as_well() {
+    let folder = folder();
+    let bundle = folder.path().join("run");
+    run(recording(&bundle, &["--detours", "2", "--threshold", "9s", "--duration", "300ms"])).expect(0, &[]);
+    let doc = document(&bundle);
+    assert_eq!((&doc["ended"], &doc["settings"]["detours"]), (&"duration".into(), &2.into()), "{doc:#}");
+    assert!(detours(&doc).iter().all(|detours| *detours == 0), "{doc:#}");
+    let bundle = folder.path().join("beside");
+    let words = ["--detours", "2", "--threshold", "9s", "--", "sleep", "0.3"];
+    run(recording(&bundle, &words)).expect(0, &[]);
+    assert_eq!(document(&bundle)["ended"], "command");
 }
 
 #[test]

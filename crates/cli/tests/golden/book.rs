@@ -26,7 +26,8 @@ fn what_the_book_shows_is_what_is_printed() {
                 holds_exactly(&shown, &run(shown.command.trim_start_matches("becalm "), folder.path()).0)
             }
             Holder::As(command) => {
-                let place = if command == "report job" { jobs.path() } else { folder.path() };
+                let place =
+                    if ["report job", "compare job rr80"].contains(&command) { jobs.path() } else { folder.path() };
                 let (results, messages) = run(command, place);
                 holds_structure(&shown, command, &(results + &messages));
             }

@@ -13,8 +13,12 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use becalm_analyze::fleet::digest_of;
+use becalm_bundle::{StoredNodes, SummaryWriter};
+use becalm_fixtures::fleet::{Planted, write_fleet};
+
 /// Texts that are no bundles: measurements of other programs, good and bad ones, and tables that are not what they should be.
-const TEXTS: [(&str, &str); 12] = [
+const TEXTS: [(&str, &str); 14] = [
     ("selfish.txt", "# offset duration\n100 10\n2100.5 20.25\n4100 10\n"),
     (
         "netgauge.txt",
@@ -30,6 +34,15 @@ const TEXTS: [(&str, &str); 12] = [
     ("word.csv", "processor,processes,ms_100hz,ms_1000hz\nPIII-664,1,12.67,fast\n"),
     ("unknown.csv", "processor,processes,ms_100hz,ms_1000hz\nPIII-664,1,12.67,12.72\nZ80,1,1,2\n"),
     ("single.csv", "processor,processes,ms_100hz\nPIII-664,1,12.67\n"),
+    (
+        "jobs.txt",
+        "JobID|NNodes|NCPUS|ElapsedRaw|State|Start|End\n\
+         4711|16|16|86400|COMPLETED|2026-01-01T00:00:00|2026-01-02T00:00:00\n\
+         4711.batch|1|1|86400|COMPLETED|2026-01-01T00:00:00|2026-01-02T00:00:00\n\
+         4712|32|32|43200|COMPLETED|2026-01-01T06:00:00|2026-01-01T18:00:00\n\
+         4713|32|32|10|RUNNING|2026-01-01T23:59:50|Unknown\n",
+    ),
+    ("no-jobs.txt", "JobID|Elapsed|NNodes|Start\n1|01:00:00|2|2026-01-01T00:00:00\n"),
     // A program of no kind that can be run.
     ("text", "hello\n"),
 ];
@@ -39,6 +52,17 @@ fn write_inputs(folder: &Path) {
     becalm_fixtures::write_all(folder);
     becalm_fixtures::work::write_all(folder);
     becalm_fixtures::costs::write_costs(folder);
+    write_fleet(&folder.join("cluster.becalm"), Planted::SlowNodeAndBroken, 1);
+    write_fleet(&folder.join("equals.becalm"), Planted::Nothing, 1);
+    for (full, short) in [("pair", "short"), ("cluster", "site")] {
+        let nodes = StoredNodes::open(&folder.join(full)).unwrap();
+        for node in nodes.names() {
+            // That of one node cannot be read.
+            let Ok(stored) = nodes.read(node) else { continue };
+            let digest = digest_of(stored).unwrap();
+            drop(SummaryWriter::create(&folder.join(format!("{short}.becalm")), &digest).unwrap());
+        }
+    }
     becalm_fixtures::write_study(&folder.join("node1.study"));
     machines::write_all(folder);
     for (name, text) in TEXTS {
@@ -72,5 +96,8 @@ fn commands_print_what_they_printed_before() {
 /// Bundles of jobs, which have the names of other bundles.
 #[test]
 fn jobs_are_shown_and_refused_as_before() {
-    check("jobs/*.trycmd", becalm_fixtures::phases::write_phases);
+    check("jobs/*.trycmd", |folder| {
+        becalm_fixtures::phases::write_phases(folder);
+        becalm_fixtures::phases::write_beside(folder);
+    });
 }

@@ -132,6 +132,32 @@ fn a_campaign_survives_whatever_ends_it() {
     run(becalm(&["cost", "tick", "--cpu", &cpu_text, "-o", path(&bundle)])).expect(1, &["is there already"]);
 }
 
+/// A paper's campaign that is stopped in such a step goes on with what the step has, and not anew.
+#[test]
+fn a_paper_goes_on_in_the_midst_of_a_step() {
+    if cpu().is_none() {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("campaign");
+    let campaign =
+        || Running::start(becalm(&["paper", "tsafrir2007", "--table", "1", "--quick", "--json", "-o", path(&folder)]));
+    let bundle = folder.join("tick.becalm");
+    let mut running = campaign();
+    running.wait_until("some cells are measured", || cells(&bundle).len() > 3);
+    running.signal("TERM");
+    running.end().expect(128 + 15, &["it goes on from here"]);
+    let before = cells(&bundle);
+    let ended = campaign().end();
+    ended.expect(0, &["step 1 of 1: becalm cost tick --resume tick.becalm"]);
+    assert_eq!(cells(&bundle)[..before.len()], before);
+    let found: Value = serde_json::from_str(&ended.stdout).expect("standard output is one document");
+    assert_eq!(found["counts"]["other_machine"], found["counts"]["figures"], "{found:#}");
+    let stored: Value = serde_json::from_slice(&fs::read(folder.join("steps/tick.json")).unwrap()).unwrap();
+    assert!(stored["command"].as_str().is_some_and(|command| command.starts_with("becalm cost tick --rates")));
+    assert!(!folder.join("steps/tick.begun").exists());
+}
+
 /// What was measured before a signal is stored, shown, and said to be a part.
 #[test]
 fn an_interrupted_measurement_keeps_what_it_has() {

@@ -2,7 +2,10 @@
 //! machine to machine, but what must take longer than what.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 
 use becalm_testing::program::{path, run_becalm};
 use becalm_testing::{Need, attempts, machine_has};
@@ -71,4 +74,56 @@ fn the_catalogue_is_in_order_and_says_what_it_lacks() {
             .collect();
         if wrong.is_empty() { Ok(()) } else { Err(format!("not in order: {wrong:?}")) }
     });
+}
+
+/// A swap file, while it lasts.
+struct Swap(tempfile::TempDir);
+
+impl Swap {
+    /// `None` where the folder's file system, or the machine, has no swap files.
+    fn on() -> Option<Self> {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).ok()?;
+        let file = folder.path().join("swap");
+        let size = "if=/dev/zero bs=1M count=64 status=none".split(' ').map(str::to_owned);
+        let made = Command::new("dd").args(size).arg(format!("of={}", file.display())).status().ok()?;
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).ok()?;
+        let run = |program: &str| Command::new(program).arg(&file).output().is_ok_and(|ended| ended.status.success());
+        (made.success() && run("mkswap") && run("swapon")).then_some(Self(folder))
+    }
+}
+
+impl Drop for Swap {
+    fn drop(&mut self) {
+        let _ = Command::new("swapoff").arg(self.0.path().join("swap")).status();
+    }
+}
+
+/// How many pages the kernel has brought back from swap since boot, by its own count.
+fn swapped_in() -> u64 {
+    let text = fs::read_to_string("/proc/vmstat").unwrap();
+    text.lines().find_map(|line| line.strip_prefix("pswpin ")).map_or(0, |count| count.parse().unwrap())
+}
+
+/// Pages come back from a disk, as many as were timed at least by the kernel's own count.
+#[test]
+fn a_swap_in_is_measured_where_there_is_swap() {
+    if !machine_has(&[Need::Root]) {
+        return;
+    }
+    let Some(_swap) = Swap::on() else {
+        eprintln!("not tested: no swap file can be used here");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let before = swapped_in();
+    let ended = run_becalm(&["cost", "detours", "--json", "-o", path(&folder.path().join("swap.becalm"))]);
+    let read = swapped_in() - before;
+    let document: Value = serde_json::from_str(&ended.expect(0, &[]).stdout).unwrap();
+    let row = |name: &str| document["rows"].as_array().unwrap().iter().find(|row| row["name"] == name).unwrap().clone();
+    let swap_in = row("swap_in");
+    let samples = swap_in["samples"].as_u64().unwrap_or_else(|| panic!("{swap_in:#}"));
+    assert!(samples >= 10 && read >= samples, "{read} pages read, {swap_in:#}");
+    // A page that is there and only misses its entry is had sooner.
+    let median = |row: &Value| row["median_ps"].as_f64().unwrap();
+    assert!(median(&swap_in) > 2.0 * median(&row("pte_miss")), "{swap_in:#}");
 }

@@ -6,10 +6,14 @@
 mod book;
 mod campaign;
 mod cost;
+mod hosts;
 mod inject;
+mod kubernetes;
 mod names;
 mod recording;
 mod rights;
 mod robust;
+mod slurm;
 mod top;
 mod tune;
+mod watch;

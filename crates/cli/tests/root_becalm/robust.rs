@@ -5,14 +5,14 @@
 //! time, and undo it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use becalm_testing::cgroup::ControlGroup;
-use becalm_testing::machine::Mounted;
+use becalm_testing::machine::{Mounted, Offline};
 use becalm_testing::program::{
     INSTANCES, Running, becalm, document, instances_of, path, public_program, report, run, run_becalm, segments,
     warning_codes,
@@ -45,23 +45,6 @@ fn ended(report: &Value) -> &Value {
 fn observed(report: &Value) -> Vec<(i64, i64)> {
     let cpus = report["cpus"].as_array().into_iter().flatten();
     cpus.filter_map(|cpu| Some((cpu["cpu"].as_i64()?, cpu["duration_ns"].as_i64()?))).collect()
-}
-
-/// A CPU that is taken offline, and brought back at the end.
-struct Offline(PathBuf);
-
-impl Offline {
-    /// Nothing where the CPU cannot be taken.
-    fn take(cpu: u32) -> Option<Self> {
-        let switch = PathBuf::from(format!("/sys/devices/system/cpu/cpu{cpu}/online"));
-        fs::write(&switch, "0").ok().map(|()| Self(switch))
-    }
-}
-
-impl Drop for Offline {
-    fn drop(&mut self) {
-        fs::write(&self.0, "1").expect("a CPU that was taken can be brought back");
-    }
 }
 
 #[test]

@@ -452,3 +452,37 @@ fn a_study_that_is_stopped_keeps_what_it_has_and_leaves_nothing() {
     let text = show(&[]).expect(0, &[]).stdout.clone();
     assert!(text.contains("isolated was recorded in 1 of 3 turns") && text.contains("of one turn"), "{text}");
 }
+
+/// Killed in its second turn without a word, and once more: what was recorded stays as it was, and the rest is recorded.
+#[test]
+fn a_study_that_was_killed_goes_on_where_it_was() {
+    let Some(bench) = Bench::new() else { return };
+    let study = bench.place().join("node.study");
+    let words = ["--only", "baseline,priority", "--duration", "1500ms", "--no-sources", "-o", path(&study)];
+    let mut running = Running::start(becalm(&[&["tune", "study"], &words[..]].concat()));
+    running.wait_until("the second turn", || study.join("priority-2.becalm/runs").is_dir());
+    running.signal("KILL");
+    running.end();
+    let begins = |run: &str| begun(&study.join(run));
+    let (kept, broken) = (begins("baseline-1.becalm"), begins("priority-2.becalm"));
+    let size = ["--ranks", "64", "--phases", "100", "--json"];
+    let resume = || run(becalm(&[&["tune", "study", "--resume", path(&study)], &size[..]].concat()));
+    let shown = document(resume().expect(0, &[]));
+    for (at, name) in ["baseline", "priority"].into_iter().enumerate() {
+        let runs = shown["configurations"][at]["runs"].as_array().expect("a list");
+        let names: Vec<_> = runs.iter().map(|run| run["run"].as_str().unwrap_or_default()).collect();
+        assert_eq!(names, [1, 2, 3].map(|turn| format!("{name}-{turn}.becalm")), "{shown:#}");
+    }
+    assert_eq!(begins("baseline-1.becalm"), kept, "what was recorded is not recorded again");
+    assert!(begins("priority-2.becalm") > broken, "what was under way is");
+    // Of a whole study nothing is left to do.
+    let last = begins("baseline-3.becalm");
+    assert_eq!(document(resume().expect(0, &[])), shown);
+    assert_eq!(begins("baseline-3.becalm"), last);
+    // Nothing of a document is run as it stands there.
+    let file = study.join("study.json");
+    let text = std::fs::read_to_string(&file).unwrap().replacen("\"--quiet\"", "\"--from-elsewhere\"", 1);
+    std::fs::write(&file, text).unwrap();
+    resume().expect(2, &["cannot go on with the study", "is none that this becalm would record it by"]);
+    bench.is_as_before("after a study that was killed");
+}

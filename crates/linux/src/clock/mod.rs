@@ -4,6 +4,7 @@ mod counter;
 mod cross_cpu;
 mod gettime;
 mod rate;
+mod wall;
 
 use std::path::Path;
 
@@ -18,6 +19,7 @@ pub use cross_cpu::{CrossCpu, compare_cpus};
 pub(crate) use gettime::clock_gettime_ns;
 pub use gettime::thread_time;
 pub use rate::{Anchor, Calibration, RateError, calibrate};
+pub use wall::{WallError, wall_error};
 
 /// Which counter a run reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

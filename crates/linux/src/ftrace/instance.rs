@@ -42,6 +42,17 @@ pub enum TraceClock {
     Mono,
 }
 
+/// Whose page faults are recorded. Whoever takes many of them pays for each, and fills the buffers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Faults {
+    /// Those of all threads.
+    All,
+    /// Those of the threads alone whose names begin so. The others pay for a comparison of names with each fault.
+    Of(&'static str),
+    /// Nobody's, and nobody pays anything.
+    Nobodys,
+}
+
 /// What an instance is made with: its CPUs, clock and buffers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InstanceConfig {
@@ -54,9 +65,8 @@ pub struct InstanceConfig {
     /// The size of a sub-buffer, in KiB; the kernel's own, normally a page, where nothing is given or where the kernel
     /// cannot choose (before 6.8).
     pub subbuf_kb: Option<u32>,
-    /// Page faults are recorded of the threads alone whose names begin so, and of all where nothing is given. Whoever takes
-    /// many of them beside would pay for each, and fill the buffers.
-    pub faults_of: Option<&'static str>,
+    /// Whose page faults are recorded.
+    pub faults: Faults,
     /// Which functions of interrupts and softirqs are recorded.
     pub functions: Functions,
 }
@@ -230,8 +240,12 @@ impl Instance {
         let found = discover(&self.folder.join("events"), std::env::consts::ARCH, config.functions)?;
         self.missing = found.missing;
         for (event, wanted) in found.present {
-            let filter =
-                config.faults_of.filter(|_| event.system == "exceptions").map(|name| format!("comm ~ \"{name}*\""));
+            let filter = match config.faults {
+                _ if event.system != "exceptions" => None,
+                Faults::All => None,
+                Faults::Of(name) => Some(format!("comm ~ \"{name}*\"")),
+                Faults::Nobodys => continue,
+            };
             match self.enable(&event, filter.as_deref()) {
                 Ok(()) => self.enabled.push(event),
                 Err(error) => self.missing.push(MissingEvent {
@@ -324,6 +338,13 @@ impl Instance {
         PageReader::open(&self.folder.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw")), cpu, self.page_size)
     }
 
+    /// Has whoever polls the readers wait until so many percent of a CPU's buffer are full. Tells whether this kernel can: before 5.0
+    /// a poll ends with the first event.
+    #[must_use]
+    pub fn wake_when_full(&self, percent: u32) -> bool {
+        self.set("buffer_percent", &percent.to_string()).is_ok()
+    }
+
     /// What the kernel counts about a CPU's buffer.
     ///
     /// # Errors
@@ -411,7 +432,7 @@ mod tests {
             clock: TraceClock::MonoRaw,
             buffer_kb: 64,
             subbuf_kb: None,
-            faults_of: None,
+            faults: Faults::All,
             functions: Functions::None,
         }
     }

@@ -28,7 +28,7 @@ pub use decoder::{DecodeError, Decoder, PageSummary};
 pub use error::TracefsError;
 pub use event::{Callback, RawEvent, RawHappening, VectorName};
 pub use format::{EventFormat, EventFormatError, HeaderPage};
-pub use instance::{Instance, InstanceConfig, TraceClock};
+pub use instance::{Faults, Instance, InstanceConfig, TraceClock};
 pub use leftover::{InstanceName, Leftovers, remove_dead};
 pub use marks::Marks;
 pub use reader::PageReader;

@@ -15,6 +15,7 @@ pub mod kallsyms;
 pub mod kernel;
 pub mod limits;
 pub mod locks;
+pub mod meminfo;
 pub mod mountinfo;
 pub mod names;
 pub mod namespace;

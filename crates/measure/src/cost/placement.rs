@@ -3,15 +3,16 @@
 
 use std::path::Path;
 
+use becalm_linux::clock::{Counter, MonotonicRaw};
 use becalm_linux::file::FileError;
 use becalm_linux::perf::CpuClock;
-use becalm_linux::sched::{AffinityGuard, Policy};
+use becalm_linux::sched::{self, AffinityGuard, Policy};
 use becalm_linux::sysfs::cpu::siblings;
-use becalm_model::cost::{CountedDoc, CountedPairDoc, PlaceDoc, PlacementDoc, WorkPlace};
+use becalm_model::cost::{CountedDoc, CountedPairDoc, PlaceDoc, PlacementDoc, RoamedDoc, TimedDoc, WorkPlace};
 use becalm_units::{CpuId, CpuList, Nanos};
 
-use super::tick::{SortJob, StoreError, TickError, events, shuffled, time_work};
-use crate::work::Body;
+use super::tick::{SortJob, StoreError, TickError, events, no_thread, shuffled, time_work, timer_interrupts};
+use crate::work::{Body, Work};
 
 /// A CPU for each place, as far as there is one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,6 +59,8 @@ impl WorkPlaces {
 pub struct PlacementPlan {
     /// The places where the work runs.
     pub places: WorkPlaces,
+    /// The CPUs that work may use which is bound to none; `None` where there is no such work.
+    pub unbound: Option<CpuList>,
     /// The kinds of work that are done at each place.
     pub bodies: Vec<Body>,
     /// The scheduling class of the work.
@@ -72,6 +75,14 @@ pub struct PlacementPlan {
     pub seed: u64,
     /// Names of events to count beside a tenth of the work of each measurement; see [`events::counted`].
     pub events: Vec<String>,
+}
+
+impl PlacementPlan {
+    /// The places that there are, and the work that is bound to none.
+    pub fn all_places(&self) -> impl Iterator<Item = PlaceDoc> {
+        let unbound = self.unbound.is_some().then_some(PlaceDoc { place: WorkPlace::Unbound, cpu: self.places.same });
+        self.places.iter().chain(unbound)
+    }
 }
 
 /// About this much work is taken at a time; short against the cell.
@@ -91,7 +102,7 @@ pub fn measure(
 ) -> Result<(), TickError> {
     let interrupted = plan.places.same;
     let cells: Vec<(PlaceDoc, Body)> =
-        plan.places.iter().flat_map(|place| plan.bodies.iter().map(move |body| (place, *body))).collect();
+        plan.all_places().flat_map(|place| plan.bodies.iter().map(move |body| (place, *body))).collect();
     CpuClock::start(interrupted, plan.added_hz)?.stop()?;
     let job = |cpu: CpuId, body, iterations, pieces| {
         let (policy, copies, processes) = (plan.policy, 1, false);
@@ -120,30 +131,37 @@ pub fn measure(
             let iterations = sizes.iter().find(|(known, _)| *known == body).map_or(1, |(_, iterations)| *iterations);
             let piece = time(cpu, body, iterations, 20)?.elapsed_ns as f64 / 20.0;
             let pieces = (plan.cell.get() as f64 / piece).ceil().max(1.0) as u64;
+            let everywhere = plan.unbound.as_ref().filter(|_| place == WorkPlace::Unbound);
+            let timed = || -> Result<(TimedDoc, Option<RoamedDoc>), TickError> {
+                match everywhere {
+                    Some(cpus) => roaming(job(cpu, body, iterations, pieces), cpus).map(|(time, at)| (time, Some(at))),
+                    None => Ok((time(cpu, body, iterations, pieces)?, None)),
+                }
+            };
             let raised = || {
                 let _clock = CpuClock::start(interrupted, plan.added_hz)?;
-                time(cpu, body, iterations, pieces)
+                timed()
             };
             let count = || -> Result<CountedDoc, TickError> {
                 let _away = AffinityGuard::keep_off(&cpu.into())?;
                 Ok(events::count(job(cpu, body, iterations, pieces.div_ceil(10)), &plan.events)?.0)
             };
-            let quiet = || time(cpu, body, iterations, pieces);
-            let (quiet, raised) = if (at + round as usize).is_multiple_of(2) {
+            let quiet = || timed().map(|(time, _)| time);
+            let (quiet, (raised, roamed)) = if (at + round as usize).is_multiple_of(2) {
                 let quiet = quiet()?;
                 (quiet, raised()?)
             } else {
                 let raised = raised()?;
                 (quiet()?, raised)
             };
-            let counted = if plan.events.is_empty() {
+            let counted = if plan.events.is_empty() || everywhere.is_some() {
                 None
             } else {
                 let quiet = count()?;
                 let _clock = CpuClock::start(interrupted, plan.added_hz)?;
                 Some(CountedPairDoc { quiet, raised: count()? })
             };
-            let pair = PlacementDoc { place, body: body.to_string(), quiet, raised, counted };
+            let pair = PlacementDoc { place, body: body.to_string(), quiet, raised, counted, roamed };
             store(pair).map_err(TickError::Store)?;
             done += 1;
         }
@@ -151,9 +169,72 @@ pub fn measure(
     Ok(())
 }
 
+/// Times work that begins on the job's CPU and may then run on any of these: whether it stays, the scheduler decides. One thread does it.
+fn roaming(job: SortJob<'_>, cpus: &CpuList) -> Result<(TimedDoc, RoamedDoc), TickError> {
+    std::thread::scope(|scope| {
+        let prepare = || {
+            let work = job.warm_up()?;
+            sched::set_affinity(cpus)?;
+            Ok::<_, TickError>((work, ()))
+        };
+        let run = |mut work: Work, ()| {
+            let (mut there, mut moves, mut last) = (0, 0, Some(job.cpu));
+            let first = MonotonicRaw::read();
+            for _ in 0..job.pieces {
+                // The C library answers this without a system call, where the kernel lets it.
+                let here = sched::current_cpu();
+                moves += u64::from(here != last);
+                there += u64::from(here == Some(job.interrupted));
+                last = here;
+                std::hint::black_box(work.run::<MonotonicRaw>(job.iterations));
+            }
+            (MonotonicRaw::read() - first, RoamedDoc { pieces: job.pieces, there, moves })
+        };
+        let thread = job.thread().prepare_scoped(scope, prepare, run).map_err(no_thread)?;
+        thread.ready()?;
+        let interrupts = || timer_interrupts(job.root, job.interrupted);
+        let before = (interrupts()?, MonotonicRaw::read());
+        let ended = thread.start(()).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let after = (interrupts()?, MonotonicRaw::read());
+        // It has run, since it was ready.
+        let (took, roamed) = ended.unwrap_or((0, RoamedDoc { pieces: job.pieces, there: 0, moves: 0 }));
+        let time = TimedDoc {
+            elapsed_ns: (took as i64).max(1),
+            interrupts: after.0.saturating_sub(before.0),
+            window_ns: ((after.1 - before.1) as i64).max(1),
+        };
+        Ok((time, roamed))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The kernel's affinity decides here, and so what is seen: work that may run on one CPU only is there in all of its pieces, and leaves the
+    /// CPU where it begins once if that is another one.
+    #[test]
+    fn where_unbound_work_ran_is_where_the_kernel_let_it() {
+        let allowed = sched::allowed_cpus().unwrap();
+        let mut cpus = allowed.iter();
+        let (Some(cpu), Some(other)) = (cpus.next(), cpus.next()) else { return };
+        let job = SortJob {
+            root: Path::new("/"),
+            cpu,
+            interrupted: cpu,
+            policy: Policy::Other,
+            copies: 1,
+            processes: false,
+            body: Body::Sum,
+            iterations: 20_000,
+            pieces: 50,
+        };
+        let of = |cpus: &CpuList| roaming(job, cpus).unwrap().1;
+        assert_eq!(of(&CpuList::from(cpu)), RoamedDoc { pieces: 50, there: 50, moves: 0 });
+        assert_eq!(of(&CpuList::from(other)), RoamedDoc { pieces: 50, there: 0, moves: 1 });
+        let free = of(&allowed);
+        assert!(free.there <= 50 && free.moves <= 50, "{free:?}");
+    }
 
     fn places(siblings: Option<&str>, interrupted: u32, usable: &str) -> Vec<(WorkPlace, u32)> {
         let root = tempfile::tempdir().unwrap();

@@ -15,7 +15,7 @@ pub const ALWAYS_STORED: Nanos = Nanos::from_micros(1);
 /// the C library knows no better, well below this: the step after the question is too short for another one.
 const MAY_HAVE_MOVED: Nanos = Nanos::from_micros(5);
 
-/// What a loop does with a step, by the step's length.
+/// What a loop does with a step, by the step's length and by how many were stored before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lengths {
     /// Steps from here on are detours.
@@ -25,6 +25,8 @@ pub struct Lengths {
     pub always_stored: Ticks,
     /// After steps from here on the loop asks whether it still runs on its CPU.
     pub may_have_moved: Ticks,
+    /// With so many detours stored the loop ends; the largest number where there is no such limit.
+    pub most: u64,
 }
 
 impl Lengths {
@@ -37,7 +39,7 @@ impl Lengths {
     /// For loops whose every detour is wanted: they end when the ring is full.
     #[must_use]
     pub fn until_full(threshold: Ticks, rate: TickRate) -> Self {
-        Self { threshold, always_stored: threshold, may_have_moved: rate.ticks_in(MAY_HAVE_MOVED) }
+        Self { threshold, always_stored: threshold, may_have_moved: rate.ticks_in(MAY_HAVE_MOVED), most: u64::MAX }
     }
 }
 
@@ -86,6 +88,8 @@ impl LoopTally {
 pub enum End {
     /// The deadline was reached, or the collector asked for it.
     Deadline,
+    /// As many detours were stored as it was to catch, see [`Lengths::most`].
+    Enough,
     /// The ring was full. The step that did not fit is not part of the tally.
     Full,
     /// The kernel took the thread off its CPU, which went offline or left the cgroup's cpuset.
@@ -140,6 +144,7 @@ pub fn acquire<C: Counter>(ring: &Ring, cpu: CpuId, start: Ticks, lengths: Lengt
         }
     }
     ring.set_progress(Ticks::new(previous));
+    ring.set_ended();
     tally.last = Ticks::new(previous);
     tally.iterations = iterations;
     tally.shortest = Ticks::new(shortest);
@@ -172,13 +177,10 @@ pub(super) fn keep(
     }
     tally.kept = Ticks::new(tally.kept.get() + step);
     tally.kept_steps += 1;
-    if step < lengths.may_have_moved.get() {
-        return None;
+    if step >= lengths.may_have_moved.get() && sched::current_cpu().is_some_and(|now| now != cpu) {
+        return Some(End::Moved);
     }
-    match sched::current_cpu() {
-        Some(now) if now != cpu => Some(End::Moved),
-        _ => None,
-    }
+    (tally.kept_steps >= lengths.most).then_some(End::Enough)
 }
 
 /// The loop with which [`acquire`] is compared: it only reads the counter, and sorts the steps into buckets of one tick
@@ -219,8 +221,12 @@ mod tests {
     }
 
     /// Stores every step of ten ticks and more.
-    const ALL: Lengths =
-        Lengths { threshold: Ticks::new(10), always_stored: Ticks::new(10), may_have_moved: Ticks::new(1_000) };
+    const ALL: Lengths = Lengths {
+        threshold: Ticks::new(10),
+        always_stored: Ticks::new(10),
+        may_have_moved: Ticks::new(1_000),
+        most: u64::MAX,
+    };
 
     fn run_on(cpu: CpuId, ring: &Ring, readings: &[u64], deadline: u64, lengths: Lengths) -> LoopTally {
         READINGS.with_borrow_mut(|queue| *queue = readings.iter().copied().collect());
@@ -260,6 +266,21 @@ mod tests {
         assert_eq!(steps, [(100, 200), (200, 300)]);
         assert_eq!((tally.end, tally.last), (End::Full, Ticks::new(301)));
         assert_eq!(tally.last - tally.first, both(&tally));
+    }
+
+    #[test]
+    fn with_the_last_detour_that_is_wanted_the_loop_ends_and_no_time_vanishes() {
+        let ring = Ring::new(16).unwrap();
+        let cpu = sched::current_cpu().unwrap();
+        sched::pin_current_thread(cpu).unwrap();
+        assert!(!ring.has_ended());
+        let lengths = Lengths { most: 2, ..ALL };
+        let tally = run_on(cpu, &ring, &[100, 103, 150, 151, 190, 191, 300, 301], 9_000, lengths);
+        assert_eq!((tally.end, tally.last, tally.iterations, tally.kept_steps), (End::Enough, Ticks::new(190), 4, 2));
+        assert_eq!(tally.last - tally.first, both(&tally));
+        assert_eq!((ring.waiting(), ring.progress(), ring.has_ended()), (2, tally.last, true));
+        ring.clear();
+        assert!(!ring.has_ended());
     }
 
     #[test]
@@ -318,6 +339,7 @@ mod tests {
                 threshold: Ticks::new(10),
                 always_stored: Ticks::new(always_stored),
                 may_have_moved: Ticks::new(u64::MAX),
+                most: u64::MAX,
             };
             let tally = run_on(CpuId::new(0), &ring, &all, *all.last().unwrap(), lengths);
             let classes = ring.unstored().by_length();

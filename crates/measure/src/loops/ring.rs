@@ -32,6 +32,8 @@ pub struct Ring {
     progress: Alone,
     /// Whether a step found no room; only the loop stores it.
     overflowed: AtomicBool,
+    /// Whether the loop will measure no more; only the loop stores it.
+    ended: AtomicBool,
     /// The reading at which the loop is to end; zero asks it to end now.
     deadline: Alone,
     /// The steps that were counted instead, while there was little room.
@@ -61,6 +63,7 @@ impl Ring {
             began: Alone::default(),
             progress: Alone::default(),
             overflowed: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
             deadline: Alone(AtomicU64::new(u64::MAX)),
             unstored: UnstoredSteps::default(),
         })
@@ -135,6 +138,17 @@ impl Ring {
         self.progress.0.store(reading.get(), Ordering::Release);
     }
 
+    /// For the loop, at its end: what it said of its progress was the last.
+    pub fn set_ended(&self) {
+        self.ended.store(true, Ordering::Release);
+    }
+
+    /// For the collector: whether the loop has said that it ended, so that [`Self::progress`] is its last reading from then on.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
     /// For the loop: its first reading.
     pub fn set_began(&self, reading: Ticks) {
         self.began.0.store(reading.get(), Ordering::Release);
@@ -150,6 +164,7 @@ impl Ring {
     pub fn clear(&self) {
         self.drain(|_, _| {});
         self.overflowed.store(false, Ordering::Release);
+        self.ended.store(false, Ordering::Release);
         self.began.0.store(0, Ordering::Release);
         self.progress.0.store(0, Ordering::Release);
         self.unstored.clear();

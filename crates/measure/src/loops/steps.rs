@@ -156,8 +156,9 @@ mod tests {
     #[test]
     fn storing_takes_longer_than_reading() {
         let ring = Ring::new(1 << 14).unwrap();
-        let lengths =
-            Lengths { threshold: Ticks::new(0), always_stored: Ticks::new(0), may_have_moved: Ticks::new(u64::MAX) };
+        let never = Ticks::new(u64::MAX);
+        let zero = Ticks::new(0);
+        let lengths = Lengths { threshold: zero, always_stored: zero, may_have_moved: never, most: u64::MAX };
         let after = step_after_store::<MonotonicRaw>(&ring, CpuId::new(0), lengths).unwrap();
         assert!(after >= StepProfile::measure::<MonotonicRaw>().shortest, "{after:?}");
         assert_eq!(ring.waiting(), (STORES * STORE_BATCHES) as u64);

@@ -1,7 +1,8 @@
 //! The measuring threads: each places itself, calibrates its loop, waits for the common start, measures.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, PipeReader, PipeWriter};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
@@ -63,6 +64,8 @@ pub struct Lanes<L: Loop> {
     lanes: Vec<LoopLane<L>>,
     calibrate: Arc<StartSignal>,
     start: Arc<StartSignal>,
+    /// Nobody writes here: it is readable once the last thread has ended.
+    over: PipeReader,
 }
 
 /// Why the loops cannot run, or did not to their end.
@@ -86,6 +89,8 @@ struct Common<L> {
     /// Given when all threads are there: then they calibrate, together.
     calibrate: Arc<StartSignal>,
     calibrating: Busy,
+    /// Closed with the last thread, of which whoever waits at the other end hears.
+    _open: PipeWriter,
 }
 
 /// What a thread says when it is ready: its position, its number, and why it cannot measure if so.
@@ -103,6 +108,7 @@ impl<L: Loop> Lanes<L> {
         marks: Option<&Arc<Marks>>,
         places: impl ExactSizeIterator<Item = (CpuId, Arc<L::Ring>)>,
     ) -> Result<Self, ThreadError> {
+        let (over, open) = io::pipe().map_err(ThreadError::Spawn)?;
         let (calibrate, start) = (Arc::new(StartSignal::default()), Arc::new(StartSignal::default()));
         let common = Arc::new(Common {
             kind: Arc::clone(kind),
@@ -112,9 +118,10 @@ impl<L: Loop> Lanes<L> {
             marks: marks.cloned(),
             calibrate: Arc::clone(&calibrate),
             calibrating: Busy::new(places.len()),
+            _open: open,
         });
         let (sender, ready) = channel();
-        let mut lanes = Self { lanes: Vec::new(), calibrate, start };
+        let mut lanes = Self { lanes: Vec::new(), calibrate, start, over };
         for (index, (cpu, ring)) in places.enumerate() {
             let calibration = Arc::default();
             lanes.lanes.push(LoopLane { cpu, ring, pid: None, calibration, thread: None, copies: Vec::new() });
@@ -167,6 +174,11 @@ impl<L: Loop> Lanes<L> {
     pub fn all_ended(&self) -> bool {
         self.iter().all(|lane| lane.thread.as_ref().is_none_or(JoinHandle::is_finished))
             || self.iter().any(|lane| lane.ring.readings().overflowed())
+    }
+
+    /// Is readable from when all threads have measured, so that whoever waits for that hears of it at once.
+    pub fn over(&self) -> BorrowedFd<'_> {
+        self.over.as_fd()
     }
 
     /// Ends all loops, and gives what each measured, in the order of the CPUs.

@@ -1,5 +1,7 @@
 //! The loop that watches the counter, as a recorded loop.
 
+use std::num::NonZeroU64;
+
 use becalm_linux::clock::Counter;
 use becalm_model::node::{CpuDoc, NodeDoc, SettingsDoc};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
@@ -19,6 +21,8 @@ const REHEARSAL: Nanos = Nanos::from_micros(100);
 pub struct WatchLoop {
     /// The threshold that was asked for.
     pub threshold: Threshold,
+    /// So many detours are stored on each CPU, and with the last of them its loop ends; `None` without that limit.
+    pub detours: Option<NonZeroU64>,
 }
 
 /// The loop's own steps, and from which length on steps are kept.
@@ -83,7 +87,8 @@ impl Loop for WatchLoop {
         acquire::<C>(ring, cpu, Ticks::new(0), Lengths { always_stored: Ticks::new(u64::MAX), ..every_step });
         ring.clear();
         let threshold = self.threshold(cpu, rate, &steps, after_store)?;
-        Ok((Lengths::new(threshold, rate), Watched { steps, threshold }))
+        let most = self.detours.map_or(u64::MAX, NonZeroU64::get);
+        Ok((Lengths { most, ..Lengths::new(threshold, rate) }, Watched { steps, threshold }))
     }
 
     fn measure<C: Counter>(&self, lengths: Lengths, cpu: CpuId, ring: &Ring, start: Ticks) -> (LoopTally, Counted) {
@@ -107,6 +112,7 @@ impl Loop for WatchLoop {
     }
 
     fn describe(&self, calibrations: &[&Watched], axis: TicksToNanos, _: TickRate, node: &mut NodeDoc) {
+        node.settings.detours = self.detours.map(NonZeroU64::get);
         let time = |ticks: Ticks| axis.duration(ticks);
         for (doc, watched) in node.cpus.iter_mut().zip(calibrations) {
             doc.t_min_ns = time(watched.steps.shortest);

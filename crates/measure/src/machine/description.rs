@@ -4,11 +4,12 @@ use std::fs;
 use std::path::Path;
 
 use becalm_linux::procfs::cpuinfo::CpuInfo;
-use becalm_linux::procfs::kernel;
+use becalm_linux::procfs::{kernel, meminfo};
 use becalm_linux::sysfs;
+use becalm_linux::sysfs::cache::{caches, data_levels};
 use becalm_model::node::{MachineDoc, Warning};
 use becalm_model::{node_name, warning};
-use becalm_units::CpuList;
+use becalm_units::{CpuId, CpuList};
 
 /// A list of CPUs in sysfs; empty where the kernel has no such file.
 #[must_use]
@@ -39,16 +40,28 @@ impl Host {
     }
 }
 
+/// The highest frequency that the kernel would set on a CPU; `None` where it sets none.
+fn highest_hz(root: &Path, cpu: CpuId) -> Option<u64> {
+    let path = root.join(format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/cpuinfo_max_freq"));
+    fs::read_to_string(path).ok()?.trim().parse::<u64>().ok()?.checked_mul(1_000)
+}
+
 /// What the files below the root say of the machine. What cannot be read stays empty.
 #[must_use]
 pub fn describe(root: &Path) -> MachineDoc {
     let processor = CpuInfo::read(root).unwrap_or_default();
+    let online = cpu_list(root, "online");
+    let first = online.iter().next();
+    let caches = first.and_then(|cpu| caches(root, cpu).ok()).unwrap_or_default();
     MachineDoc {
         kernel: kernel::release(root).unwrap_or_default(),
         processor: processor.model,
         hypervisor: sysfs::machine::hypervisor(root).unwrap_or_default(),
         architecture: std::env::consts::ARCH.to_owned(),
-        online: cpu_list(root, "online"),
+        cache_bytes: data_levels(&caches).into_iter().map(|(_, bytes)| bytes as u64).collect(),
+        memory_bytes: meminfo::total_bytes(root).ok(),
+        highest_hz: first.and_then(|cpu| highest_hz(root, cpu)),
+        online,
         isolated: cpu_list(root, "isolated"),
         nohz_full: cpu_list(root, "nohz_full"),
         command_line: kernel::command_line(root).unwrap_or_default(),
@@ -58,6 +71,33 @@ pub fn describe(root: &Path) -> MachineDoc {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn caches_memory_and_frequency_are_told_where_they_are_known() {
+        let root = tempfile::tempdir().unwrap();
+        let bare = describe(root.path());
+        assert_eq!((bare.cache_bytes.len(), bare.memory_bytes, bare.highest_hz), (0, None, None));
+        let cpu = "sys/devices/system/cpu";
+        let files = [
+            (format!("{cpu}/online"), "2-3\n"),
+            (format!("{cpu}/cpu2/cpufreq/cpuinfo_max_freq"), "3500000\n"),
+            (format!("{cpu}/cpu2/cache/index0/type"), "Data\n"),
+            (format!("{cpu}/cpu2/cache/index0/level"), "1\n"),
+            (format!("{cpu}/cpu2/cache/index0/size"), "32K\n"),
+            (format!("{cpu}/cpu2/cache/index1/type"), "Unified\n"),
+            (format!("{cpu}/cpu2/cache/index1/level"), "2\n"),
+            (format!("{cpu}/cpu2/cache/index1/size"), "1M\n"),
+            ("proc/meminfo".to_owned(), "MemTotal: 1024 kB\n"),
+        ];
+        for (name, text) in files {
+            let path = root.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let machine = describe(root.path());
+        assert_eq!(machine.cache_bytes, [32 << 10, 1 << 20]);
+        assert_eq!((machine.memory_bytes, machine.highest_hz), (Some(1 << 20), Some(3_500_000_000)));
+    }
 
     #[test]
     fn a_host_without_a_name_is_told() {

@@ -482,9 +482,11 @@ impl<R: StepRing> Collector<R> {
         }
         let Self { taking, trace, handed, events, counted, first_broken, windows } = self;
         let wholes = taking.set_apart(handed, all);
-        // Where the loop ended, once it has.
-        let end =
-            |feed: &CpuFeed<R>| if all { taking.axis.instant(feed.ring.readings().progress()) } else { Nanos::MAX };
+        // Where the loop ended, once it has; one may do so long before the others.
+        let end = |feed: &CpuFeed<R>| {
+            let readings = feed.ring.readings();
+            if all || readings.has_ended() { taking.axis.instant(readings.progress()) } else { Nanos::MAX }
+        };
         let places: Vec<(CpuId, Nanos)> = taking.feeds.iter().map(|feed| (feed.cpu, end(feed))).collect();
         let siblings: Vec<Option<usize>> = taking.feeds.iter().map(|feed| feed.sibling).collect();
         let tell =

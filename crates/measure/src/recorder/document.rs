@@ -1,6 +1,6 @@
 //! The node's document, before the loops have measured and after.
 
-use becalm_linux::clock::{Anchor, Calibration, Counter};
+use becalm_linux::clock::{Anchor, Calibration, Counter, wall_error};
 use becalm_model::node::{ClockDoc, CpuDoc, Ended, NodeDoc, Rung, SCHEMA, SettingsDoc, UnstoredLengths};
 use becalm_model::{Step, warning};
 use becalm_units::{Nanos, Ticks, TicksToNanos};
@@ -27,13 +27,17 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
     /// The document at the start: nothing has been measured yet.
     pub(super) fn document(&self, onset: &Onset, lanes: &Lanes<L>) -> NodeDoc {
         let root = self.plan.root.as_path();
+        let wall_clock = wall_error();
         let rung = match &self.tracing {
             Some(_) => Rung::Tracepoints,
             None if KernelCounters::take(root).is_some() => Rung::Proc,
             None => Rung::Loop,
         };
         let wall = onset.anchor.wall_ns as i128 + i128::from(onset.wake_up.get());
-        let host = machine::Host::read(root);
+        let host = match &self.plan.node {
+            Some(name) => machine::Host { node: name.clone(), warning: None },
+            None => machine::Host::read(root),
+        };
         let mut node = NodeDoc {
             schema: SCHEMA.to_owned(),
             node: host.node,
@@ -41,11 +45,17 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
             origin: jiff::Timestamp::from_nanosecond(wall).unwrap_or_default(),
             ended: None,
             machine: machine::describe(root),
-            clock: ClockDoc { origin_ticks: onset.axis.origin().get(), ..self.clock.clone() },
+            clock: ClockDoc {
+                origin_ticks: onset.axis.origin().get(),
+                wall_error_ns: wall_clock.map(|of| Nanos::new(of.most_ns)),
+                wall_synchronized: wall_clock.map(|of| of.synchronized),
+                ..self.clock.clone()
+            },
             settings: SettingsDoc {
                 sched: self.plan.policy.to_string(),
                 threshold: self.kind.threshold_text(),
                 duration_ns: self.plan.duration,
+                detours: None,
                 command: self.plan.command.as_ref().map(|(_, written)| written.clone()).unwrap_or_default(),
                 work: None,
             },
@@ -106,9 +116,17 @@ pub fn how_ended(seen: Ended, measured: &[Measured]) -> Ended {
         Ended::BufferFull
     } else if measured.iter().all(|measured| measured.tally.end == End::Moved) {
         Ended::CpusGone
+    } else if seen != Ended::Signal && all_caught_theirs(measured) {
+        Ended::Detours
     } else {
         seen
     }
+}
+
+/// Whether each loop that could stay on its CPU ended with as many detours as it was to catch.
+fn all_caught_theirs(measured: &[Measured]) -> bool {
+    let mut stayed = measured.iter().map(|measured| measured.tally.end).filter(|end| *end != End::Moved);
+    stayed.all(|end| end == End::Enough)
 }
 
 /// Enters the detours that were counted and not stored.
@@ -136,7 +154,7 @@ fn fill(doc: &mut CpuDoc, measured: &Measured, counts: FeedCounts, axis: TicksTo
     doc.faults = measured.usage.faults;
     doc.voluntary_switches = measured.usage.voluntary_switches;
     doc.involuntary_switches = measured.usage.involuntary_switches;
-    doc.cut_short = end != End::Deadline;
+    doc.cut_short = matches!(end, End::Full | End::Moved);
     doc.events = counts.events;
     doc.lost_events = counts.lost_events;
 }

@@ -90,7 +90,10 @@ fn by_counter<C: Counter, S: Sink>(
     outside: Outside<'_, S>,
 ) -> Result<Recording, RecordError<S::Error>> {
     match plan.task.clone() {
-        LoopTask::Watch(threshold) => by_loop::<C, _, S>(WatchLoop { threshold }, plan, guard, why_not_native, outside),
+        LoopTask::Watch(threshold) => {
+            let kind = WatchLoop { threshold, detours: plan.detours };
+            by_loop::<C, _, S>(kind, plan, guard, why_not_native, outside)
+        }
         LoopTask::Work(work) => {
             let root = plan.root.clone();
             by_loop::<C, _, S>(WorkLoop { plan: work, root }, plan, guard, why_not_native, outside)

@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use becalm_linux::clock::{self, Calibration, Counter};
+use becalm_linux::ftrace::Faults;
 use becalm_linux::janitor::Janitor;
 use becalm_linux::memory;
 use becalm_linux::rights::Need;
@@ -14,7 +15,7 @@ use becalm_units::{CpuList, Nanos};
 
 use super::{Outside, Recording};
 use crate::error::RecordError;
-use crate::loops::{Loop, StepRing};
+use crate::loops::{LOOP_NAME, Loop, StepRing};
 use crate::machine::{self, Lookout};
 use crate::plan::RecordPlan;
 use crate::sink::Sink;
@@ -83,7 +84,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         let platform = machine::describe(&plan.root).platform();
         let (lookout, no_smis) = Lookout::open(&plan.root, &cpus, &free, platform);
         let mut tracing = match plan.sources {
-            true => Tracing::set_up(&plan, &cpus, C::NAME, &guard, &mut warnings),
+            true => Tracing::set_up(&plan, &cpus, C::NAME, Faults::Of(LOOP_NAME), &guard, &mut warnings),
             false => None,
         };
         if let (Some(tracing), Some(why)) = (&mut tracing, no_smis) {
@@ -135,6 +136,8 @@ fn clock_document<C: Counter>(cpus: &CpuList, calibration: Calibration, warnings
         warnings.push(warning::counters_differ(agreement.proven));
     }
     ClockDoc {
+        wall_error_ns: None,
+        wall_synchronized: None,
         counter: C::NAME.to_owned(),
         origin_ticks: 0,
         rate_hz: calibration.rate.hz(),

@@ -38,6 +38,8 @@ const SHARED_AND_BUSY_INTERVAL: Duration = Duration::from_millis(250);
 
 /// When a segment is stored, unless its length was asked for.
 const SEGMENT: Nanos = Nanos::from_secs(10);
+/// What starting the trace may take, of what is set up for an instant.
+const START_TRACE: Nanos = Nanos::from_millis(200);
 /// When one is stored that takes time from the loops, and how many bytes may wait until then: of two CPUs on which a busy host makes
 /// 20,000 short detours a second each, what comes in 60 s.
 const SHARED_SEGMENT: (Nanos, usize) = (Nanos::from_secs(60), 64 << 20);
@@ -75,6 +77,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         let above = AboveLoops::raise(self.plan.policy, self.free.is_empty())?;
         // Everything is open and in its place; the command, too, starts with what is left.
         let lowered = self.leave_rights()?;
+        self.sleep_until_before_instant(onset.wake_up + START_TRACE);
         if let Some(tracing) = &self.tracing {
             tracing.instance.start().map_err(|source| RecordError::Trace { action: "start the trace", source })?;
         }
@@ -209,7 +212,10 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
     fn go(&self, lanes: &Lanes<L>, onset: &Onset) -> (Nanos, u64) {
         let rate = self.calibration.rate;
         // Everything before took time; the start must lie ahead of now for every thread.
-        let origin = onset.axis.origin().get().max(C::read() + rate.ticks_in(onset.wake_up).get());
+        let soonest = onset.axis.origin().get().max(C::read() + rate.ticks_in(onset.wake_up).get());
+        let wanted =
+            self.until_instant().map(|(left, anchor)| anchor.ticks.get().saturating_add(rate.ticks_in(left).get()));
+        let origin = wanted.map_or(soonest, |wanted| soonest.max(wanted));
         let deadline =
             self.plan.duration.map_or(u64::MAX, |duration| origin.saturating_add(rate.ticks_in(duration).get()));
         lanes.go(Ticks::new(origin), Ticks::new(deadline.min(self.unattended_deadline()(origin))));
@@ -218,6 +224,20 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         let ahead = Ticks::new(origin.saturating_sub(C::read()));
         std::thread::sleep(onset.axis.duration(ahead).to_std());
         (onset.axis.instant(Ticks::new(origin)), deadline)
+    }
+
+    /// How long it is until the instant at which the loops are to begin, with readings of all clocks now; `None` if they may begin at once.
+    fn until_instant(&self) -> Option<(Nanos, Anchor)> {
+        let anchor = Anchor::take::<C>();
+        let now = i64::try_from(anchor.wall_ns).unwrap_or(i64::MAX);
+        self.plan.at_ns.map(|at_ns| (Nanos::new(at_ns.saturating_sub(now).max(0)), anchor))
+    }
+
+    /// Sleeps until so long before that instant, before which no event is wanted.
+    fn sleep_until_before_instant(&self, lead: Nanos) {
+        if let Some((left, _)) = self.until_instant().filter(|(left, _)| *left > lead) {
+            std::thread::sleep((left - lead).to_std());
+        }
     }
 
     /// Whether the loops have every CPU, and nothing but what is raised above them runs against their will.
@@ -257,14 +277,15 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
             let left = self.plan.duration.map_or(Nanos::MAX, |duration| duration - elapsed());
             // A millisecond past the deadline, so that the last look finds the loops ended.
             let patience = interval.min((left.max(Nanos::ZERO).to_std()).saturating_add(Duration::from_millis(1)));
-            signals::wait_readable([Some(outside.signals.as_fd()), command.end_fd()], patience)
+            let waited_for = [Some(outside.signals.as_fd()), command.end_fd(), Some(lanes.over())];
+            let [.., all_ended] = signals::wait_readable(waited_for, patience)
                 .map_err(|source| RecordError::System { action: "wait for the loops", source })?;
             let now = elapsed();
             if outside.signals.take().is_some() {
                 return Ok(Ended::Signal);
             } else if command.has_ended() {
                 return Ok(Ended::Command);
-            } else if lanes.all_ended() {
+            } else if all_ended || lanes.all_ended() {
                 let unattended = self.is_top() && now - renewed.get() >= self.plan.unattended;
                 return Ok(if unattended && left > Nanos::ZERO { Ended::Unattended } else { Ended::Duration });
             }

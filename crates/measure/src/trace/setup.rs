@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use becalm_linux::ftrace::{Functions, Instance, InstanceConfig, TraceClock, Tracefs, TracefsError, remove_dead};
+use becalm_linux::ftrace::{
+    Faults, Functions, Instance, InstanceConfig, TraceClock, Tracefs, TracefsError, remove_dead,
+};
 use becalm_linux::janitor::Janitor;
 use becalm_linux::procfs::interrupts::Interrupts;
 use becalm_linux::procfs::kallsyms::Kallsyms;
@@ -15,7 +17,6 @@ use becalm_model::node::{TracingDoc, Warning};
 use becalm_model::warning;
 use becalm_units::{CpuList, Named, Nanos};
 
-use crate::loops::LOOP_NAME;
 use crate::machine;
 use crate::plan::RecordPlan;
 
@@ -39,7 +40,7 @@ pub struct Tracing {
     /// The clock of its time stamps.
     pub clock: TraceClock,
     /// The names of the kernel's functions; `None` if the kernel does not tell them.
-    pub symbols: Option<Kallsyms>,
+    pub symbols: Option<Arc<Kallsyms>>,
     /// The kernel's strings by address, which name the reasons of inter-processor interrupts on Arm.
     pub strings: BTreeMap<u64, String>,
     /// What the interrupt of the CPUs' timers is called where it has no event.
@@ -49,19 +50,20 @@ pub struct Tracing {
 }
 
 impl Tracing {
-    /// Sets up the trace of these CPUs beside loops that read a counter of this name. What cannot be had is added to the
+    /// Sets up the trace of these CPUs beside loops that read a counter of this name, with these page faults. What cannot be had is added to the
     /// warnings: a part of the trace, or all of it, for which the answer is `None`.
     pub fn set_up(
         plan: &RecordPlan,
         cpus: &CpuList,
         counter: &str,
+        faults: Faults,
         guard: &Result<Arc<Janitor>, String>,
         warnings: &mut Vec<Warning>,
     ) -> Option<Self> {
         if let Err(why) = guard {
             warnings.push(warning::no_janitor(why));
         }
-        match Self::try_set_up(plan, cpus, counter, guard.as_ref().ok().cloned(), warnings) {
+        match Self::try_set_up(plan, cpus, (counter, faults), guard.as_ref().ok().cloned(), warnings) {
             Ok(tracing) => Some(tracing),
             Err(error) => {
                 // The kernel's own answer is a plain "no such file" or "not permitted" then.
@@ -80,7 +82,7 @@ impl Tracing {
     fn try_set_up(
         plan: &RecordPlan,
         cpus: &CpuList,
-        counter: &str,
+        (counter, faults): (&str, Faults),
         janitor: Option<Arc<Janitor>>,
         warnings: &mut Vec<Warning>,
     ) -> Result<Self, TracefsError> {
@@ -104,7 +106,7 @@ impl Tracing {
             clock,
             buffer_kb: kib(plan.trace_bytes),
             subbuf_kb: Some(sub_buffer_kb(machine::cpu_list(&plan.root, "online").without(cpus).len())),
-            faults_of: Some(LOOP_NAME),
+            faults,
             functions,
         };
         let instance = Instance::create(&tracefs, &proc_root, &config, janitor)?;
@@ -116,13 +118,7 @@ impl Tracing {
         if !missing.is_empty() {
             warnings.push(warning::missing_events(&missing));
         }
-        let symbols = match Kallsyms::read(&plan.root) {
-            Ok(symbols) => Some(symbols),
-            Err(error) => {
-                warnings.push(warning::no_symbols(&error.to_string(), Need::Symbols.advice()));
-                None
-            }
-        };
+        let symbols = plan.symbols.clone().or_else(|| read_symbols(&plan.root, warnings));
         let event_cost = cost_of_event(&instance, cpus);
         let buffer_kb = cpus.iter().next().map_or(Ok(0), |cpu| instance.buffer_kb(cpu))?;
         let doc = TracingDoc {
@@ -135,6 +131,17 @@ impl Tracing {
         let strings = tracefs.strings().unwrap_or_default();
         let untraced_timer = untraced_timer.unwrap_or("untraced_timer");
         Ok(Self { instance, clock, symbols, strings, untraced_timer, doc })
+    }
+}
+
+/// Reads the names of the kernel's functions; where that cannot be, warns.
+pub(super) fn read_symbols(root: &Path, warnings: &mut Vec<Warning>) -> Option<Arc<Kallsyms>> {
+    match Kallsyms::read(root) {
+        Ok(symbols) => Some(Arc::new(symbols)),
+        Err(error) => {
+            warnings.push(warning::no_symbols(&error.to_string(), Need::Symbols.advice()));
+            None
+        }
     }
 }
 

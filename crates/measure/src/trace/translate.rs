@@ -1,6 +1,7 @@
 //! From the kernel's raw events to named ones on the run's axis.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use becalm_linux::ftrace::{Callback, Decoder, RawEvent, RawHappening, VectorName};
 use becalm_linux::procfs::kallsyms::Kallsyms;
@@ -28,7 +29,7 @@ struct Irq {
 /// Names raw events. Keeps what it has named, so that an event costs a look-up and no formatting.
 #[derive(Debug)]
 pub struct Translator {
-    symbols: Option<Kallsyms>,
+    symbols: Option<Arc<Kallsyms>>,
     vectors: HashMap<VectorName, (Label, Option<Label>)>,
     irqs: HashMap<i32, Irq>,
     softirqs: [Label; SOFTIRQS.len()],
@@ -51,7 +52,7 @@ impl Translator {
     #[must_use]
     pub fn new(
         decoder: &Decoder,
-        symbols: Option<Kallsyms>,
+        symbols: Option<Arc<Kallsyms>>,
         strings: &BTreeMap<u64, String>,
         untraced_timer: &str,
         labels: &mut Labels,
@@ -84,7 +85,7 @@ impl Translator {
 
     /// The named event at that instant.
     pub fn translate(&mut self, raw: &RawEvent<'_>, time: Nanos, names: &mut Names) -> Event {
-        let symbols = self.symbols.as_ref();
+        let symbols = self.symbols.as_deref();
         let what = match raw.what {
             RawHappening::Lost { count } => Happening::Lost { count },
             RawHappening::IrqHandlerEntry { irq, name } => {
@@ -177,7 +178,7 @@ impl Translator {
     }
 
     fn work(&mut self, function: u64, names: &mut Names) -> Label {
-        let symbols = self.symbols.as_ref();
+        let symbols = self.symbols.as_deref();
         *self
             .works
             .entry(function)
@@ -185,7 +186,7 @@ impl Translator {
     }
 
     fn instruction(&mut self, address: u64, names: &mut Names) -> Label {
-        let symbols = self.symbols.as_ref();
+        let symbols = self.symbols.as_deref();
         *self.ips.entry(address).or_insert_with(|| names.labels.intern(&Self::function(symbols, address)))
     }
 }

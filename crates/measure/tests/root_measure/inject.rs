@@ -34,7 +34,8 @@ fn trace(spec: &str) -> NoiseTrace {
 
 fn plan(cpus: Vec<(CpuId, NoiseTrace)>, synchronized: bool) -> PreemptPlan {
     let together = if synchronized { Together::All } else { Together::Apart };
-    PreemptPlan { cpus, together, seed: 1, node: 0, policy: Policy::Fifo(51), exact: true, log: 1 << 16 }
+    let (exact, packets) = (true, false);
+    PreemptPlan { cpus, together, seed: 1, node: 0, policy: Policy::Fifo(51), exact, packets, log: 1 << 16 }
 }
 
 /// What a detour costs is measured each time, and may be much while the hypervisor is busy.

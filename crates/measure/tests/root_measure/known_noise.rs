@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use becalm_linux::clock::{Anchor, Calibration, Native};
-use becalm_linux::ftrace::{Functions, Instance, InstanceConfig, TraceClock, Tracefs};
+use becalm_linux::ftrace::{Faults, Functions, Instance, InstanceConfig, TraceClock, Tracefs};
 use becalm_linux::perf::CpuClock;
 use becalm_linux::sched::{Policy, Usage, allowed_cpus, current_tid, pin_current_thread};
 use becalm_linux::signals::StopSignals;
@@ -258,7 +258,7 @@ fn trace_of(root: &Path, cpu: CpuId) -> Instance {
         clock: TraceClock::X86Tsc,
         buffer_kb: 16384,
         subbuf_kb: None,
-        faults_of: None,
+        faults: Faults::All,
         functions: Functions::None,
     };
     Instance::create(&tracefs, &root.join("proc"), &config, None).expect("an instance can be made")

@@ -173,6 +173,7 @@ fn what_interrupts_add_is_counted_beside_the_work_at_each_place() {
     let places = WorkPlaces::find(Path::new(ROOT), cpu, &allowed_cpus().unwrap()).unwrap();
     let plan = PlacementPlan {
         places,
+        unbound: None,
         bodies: vec![Body::Add],
         policy: Policy::RoundRobin(1),
         added_hz: 5_000,

@@ -17,7 +17,9 @@ use serde::{Deserialize, Serialize};
 
 pub use self::check::LONGEST_PS;
 pub use self::clock::{BY_SYSCALL, ClockCosts, ClockWayDoc, CrossDoc, ReadBy, StepDoc, SuccessiveDoc};
-pub use self::placement::{CountedDoc, CountedPairDoc, PlaceDoc, PlacementCosts, PlacementDoc, TimedDoc, WorkPlace};
+pub use self::placement::{
+    CountedDoc, CountedPairDoc, PlaceDoc, PlacementCosts, PlacementDoc, RoamedDoc, TimedDoc, WorkPlace,
+};
 use self::probe::check_instrument;
 pub use self::probe::{InstrumentDoc, Probe, ProbeCosts, ProbeDoc, ProbeSamples, ROUNDS, SeriesDoc, into_rounds};
 pub use self::scheduler::{SchedulerCosts, SchedulerDoc, TicksDoc};

@@ -40,6 +40,8 @@ pub enum WorkPlace {
     Sibling,
     /// It runs on another core.
     Other,
+    /// It begins on the interrupted hardware thread and is bound to no CPU: the scheduler decides.
+    Unbound,
 }
 
 impl WorkPlace {
@@ -50,6 +52,7 @@ impl WorkPlace {
             Self::Same => "same",
             Self::Sibling => "sibling",
             Self::Other => "other",
+            Self::Unbound => "unbound",
         }
     }
 }
@@ -59,7 +62,7 @@ impl WorkPlace {
 pub struct PlaceDoc {
     /// The place, as seen from the interrupts.
     pub place: WorkPlace,
-    /// The CPU at that place.
+    /// The CPU at that place; of work that is bound to none, the one where it begins.
     pub cpu: CpuId,
 }
 
@@ -77,6 +80,20 @@ pub struct PlacementDoc {
     /// What the processor counted in the work once more, without and with them; often nothing on a virtual machine.
     #[serde(default)]
     pub counted: Option<CountedPairDoc>,
+    /// Where unbound work ran while there were added interrupts; `None` of work that was bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub roamed: Option<RoamedDoc>,
+}
+
+/// Where work that is bound to no CPU ran, as it saw itself before each of its pieces.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RoamedDoc {
+    /// The pieces, each of about a millisecond.
+    pub pieces: u64,
+    /// How many of them began on the interrupted CPU.
+    pub there: u64,
+    /// How many began on another CPU than the one before.
+    pub moves: u64,
 }
 
 /// The same amount of work, counted without and with added interrupts.
@@ -121,6 +138,11 @@ impl PlacementDoc {
         for timed in [self.quiet, self.raised] {
             check_time("elapsed_ns", timed.elapsed_ns, 1)?;
             check_time("window_ns", timed.window_ns, 1)?;
+        }
+        if let Some(RoamedDoc { pieces, there, moves }) = self.roamed
+            && (there > pieces || moves > pieces)
+        {
+            return Err(format!("of {pieces} pieces {there} began on the interrupted CPU, and {moves} on another one"));
         }
         let mut counts = self.counted.iter().flat_map(|pair| pair.quiet.counts.iter().chain(&pair.raised.counts));
         counts.try_for_each(EventCount::check)

@@ -9,19 +9,26 @@ use becalm_units::Nanos;
 pub struct Gains {
     /// The recording that tells the gains.
     pub run: PathBuf,
-    /// The length of the job's phases.
-    pub grain: Nanos,
-    /// For each size of the job, the slowdown now and without all that the plan removes.
+    /// For each length of its phases and each size of the job, in this order, the slowdown now and without all that the plan removes.
     pub total: Vec<Gain>,
     /// For each step of the plan, in order, what it gains alone.
     pub steps: Vec<StepGain>,
 }
 
-/// What the noise costs a job of some size, as a ratio of 1 or more: the time that it takes over the time without noise.
+/// A job that is predicted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GainJob {
+    /// The length of its phases.
+    pub grain: Nanos,
+    /// Its ranks.
+    pub ranks: u64,
+}
+
+/// What the noise costs a job, as a ratio of 1 or more: the time that it takes over the time without noise.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Gain {
-    /// The ranks of the job.
-    pub ranks: u64,
+    /// The job.
+    pub job: GainJob,
     /// The slowdown as recorded.
     pub slowdown: PredictedSlowdown,
     /// The slowdown without all sources that the plan removes.
@@ -44,6 +51,6 @@ pub struct PredictedSlowdown {
 pub struct StepGain {
     /// The recorded sources that it removes; empty if none was recorded.
     pub sources: Vec<String>,
-    /// Numbers of ranks, and the slowdown that is left without those sources; empty if there are none.
-    pub without: Vec<(u64, PredictedSlowdown)>,
+    /// Of each job the slowdown that is left without those sources; empty if there are none.
+    pub without: Vec<(GainJob, PredictedSlowdown)>,
 }

@@ -224,6 +224,7 @@ impl<'a> PhaseBench<'a> {
             node: self.job.rank() as u64,
             policy: self.policy,
             exact: true,
+            packets: false,
             log: 0,
         };
         let grounds = Grounds::read(Path::new("/"), [self.seat.cpu]);

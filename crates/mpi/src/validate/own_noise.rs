@@ -74,7 +74,8 @@ pub fn measure<C: Counter>(seat: &Seat, time: Nanos, job: &Job) -> Result<Option
         acquire::<C>(&ring, seat.cpu, Ticks::new(start), Lengths::until_full(profile.auto_threshold(), seat.rate));
     job.meet_asleep();
     let ended = match tally.end {
-        End::Deadline => Ok(()),
+        // None of these loops ends with a number of detours.
+        End::Deadline | End::Enough => Ok(()),
         End::Full => Err(anyhow::anyhow!("more than {STEPS} detours of CPU {} in {time}", seat.cpu)),
         End::Moved => Err(anyhow::anyhow!("the kernel took this rank off CPU {}", seat.cpu)),
     };

@@ -294,7 +294,7 @@ fn pairs(id: &'static str, title: &str, rows: &[&ComparedFigure], name: impl Fn(
         height: 74 + 34 * pairs.len() as u32,
         spec: Spec::Pairs(PairedBars {
             x: Axis::new("", AxisScale::Linear, AxisUnit::Ratio).between(Some(0.0), None),
-            names: ["A, before", "B, after"],
+            names: ["A, before", "B, after"].map(str::to_owned),
             pairs,
         }),
         figures: None,
@@ -349,7 +349,7 @@ pub(crate) fn forest_chart<'a>(
         title: title.to_owned(),
         label: format!("By how much the figures changed: {}.", texts.join("; ")),
         height: 74 + 34 * rows.len() as u32,
-        spec: Spec::Forest(Forest { rows }),
+        spec: Spec::Forest(Forest { title: "B / A".to_owned(), rows }),
         figures: None,
     })
 }

@@ -10,20 +10,22 @@ use crate::Value;
 use crate::cost::events;
 use crate::cost::header::{self, TimedFields, cut_short, timed_fields};
 use crate::cost::measured::measured;
+use crate::cost::pages;
 use crate::cost::probe::explain;
 use crate::form::field::{Field, Object, columns};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
 use crate::form::value::{grouped, picos};
+use crate::html::Page;
 use crate::report::Report;
 
 /// What every way to read the time costs.
 pub struct ClockReport<'a> {
-    doc: &'a CostDoc,
-    costs: &'a ClockCosts,
-    instrument: InstrumentDoc,
-    rows: Vec<ClockCost>,
+    pub(super) doc: &'a CostDoc,
+    pub(super) costs: &'a ClockCosts,
+    pub(super) instrument: InstrumentDoc,
+    pub(super) rows: Vec<ClockCost>,
 }
 
 impl<'a> ClockReport<'a> {
@@ -44,7 +46,7 @@ fn count(value: Option<u64>) -> Value {
 }
 
 /// The fields of a row.
-const ROW: &[Field<ClockCost>] = &[
+pub(super) const ROW: &[Field<ClockCost>] = &[
     Field { name: "name", title: "clock", get: |row| Value::Text(row.way.name.clone()) },
     Field { name: "path", title: "read by", get: |row| Value::Text(row.way.path.name().to_owned()) },
     measured!(ClockCost, MEDIAN_PS),
@@ -87,14 +89,14 @@ const ROW: &[Field<ClockCost>] = &[
 ];
 
 /// Steps of one length between readings back to back, beside all of them.
-struct SuccessiveStep {
-    step: StepDoc,
-    all: u64,
+pub(super) struct SuccessiveStep {
+    pub(super) step: StepDoc,
+    pub(super) all: u64,
     tick_ps: i64,
 }
 
 /// The fields of such steps.
-const STEP: &[Field<SuccessiveStep>] = &[
+pub(super) const STEP: &[Field<SuccessiveStep>] = &[
     Field { name: "ticks", title: "ticks", get: |row| Value::Count(row.step.ticks) },
     Field {
         name: "step_ps",
@@ -112,9 +114,9 @@ const STEP: &[Field<SuccessiveStep>] = &[
 ];
 
 /// How many of them are printed.
-const STEPS: usize = 8;
+pub(super) const STEPS: usize = 8;
 
-fn steps(found: &SuccessiveDoc) -> Vec<SuccessiveStep> {
+pub(super) fn steps(found: &SuccessiveDoc) -> Vec<SuccessiveStep> {
     let all = found.readings.saturating_sub(1 + found.backwards);
     found.steps.iter().map(|step| SuccessiveStep { step: *step, all, tick_ps: found.tick_ps }).collect()
 }
@@ -159,6 +161,10 @@ impl Report for ClockReport<'_> {
     fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
         render(self, out)
     }
+
+    fn page(&self, program: &str) -> Option<Page> {
+        Some(pages::clock::page(self, program))
+    }
 }
 
 #[derive(Serialize)]
@@ -195,8 +201,35 @@ fn document<'a>(report: &'a ClockReport<'_>) -> ClockDocument<'a> {
     }
 }
 
-fn counted(report: &ClockReport<'_>) -> Vec<events::ProbeEvent> {
+pub(super) fn counted(report: &ClockReport<'_>) -> Vec<events::ProbeEvent> {
     events::rows(report.rows.iter().map(|row| (row.way.name.as_str(), row.measured.as_ref())))
+}
+
+/// The clocks that said an earlier time on another CPU.
+pub(super) fn backwards(report: &ClockReport<'_>) -> Vec<String> {
+    let said = report.rows.iter().filter_map(|row| {
+        let cross = row.way.cross.filter(|cross| cross.backwards > 0)?;
+        Some(format!(
+            "{}: of {} readings that came after one on another CPU, {} said earlier, by up to {}",
+            row.way.name,
+            grouped(cross.compared),
+            grouped(cross.backwards),
+            picos(cross.largest_ps),
+        ))
+    });
+    said.collect()
+}
+
+/// How it was found whether a clock is read in the kernel.
+pub(super) fn path_found(report: &ClockReport<'_>) -> String {
+    let found = match &report.costs.not_counted {
+        None => "the kernel counted the system calls (tracepoint raw_syscalls:sys_enter)".to_owned(),
+        Some(why) => format!(
+            "by its time: a call that is not faster than the raw system call by half a getpid enters the kernel; they could \
+             not be counted: {why}"
+        ),
+    };
+    format!("read by vdso or syscall: {found}")
 }
 
 fn render(report: &ClockReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
@@ -223,30 +256,13 @@ fn render(report: &ClockReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     table.keep_names_long();
     report.rows.iter().for_each(|row| table.row(&fields, row));
     table.print(out)?;
-    for way in report.rows.iter().map(|row| &row.way) {
-        let Some(cross) = way.cross.filter(|cross| cross.backwards > 0) else { continue };
-        let text = format!(
-            "{}: of {} readings that came after one on another CPU, {} said earlier, by up to {}",
-            way.name,
-            grouped(cross.compared),
-            grouped(cross.backwards),
-            picos(cross.largest_ps),
-        );
-        paragraph(out, "  ! ", &text)?;
-    }
+    backwards(report).iter().try_for_each(|text| paragraph(out, "  ! ", text))?;
     report.costs.successive.iter().try_for_each(|found| successive(found, out))?;
     events::of_probes(&counted(report), out)?;
     events::not_counted(&report.instrument.not_counted, out)?;
     cut_short(report.doc).into_iter().try_for_each(|text| paragraph(out, "  ! ", text))?;
     writeln!(out)?;
-    let found = match &report.costs.not_counted {
-        None => "the kernel counted the system calls (tracepoint raw_syscalls:sys_enter)".to_owned(),
-        Some(why) => format!(
-            "by its time: a call that is not faster than the raw system call by half a getpid enters the kernel; they could \
-             not be counted: {why}"
-        ),
-    };
-    paragraph(out, "  ", &format!("read by vdso or syscall: {found}"))?;
+    paragraph(out, "  ", &path_found(report))?;
     paragraph(
         out,
         "  ",

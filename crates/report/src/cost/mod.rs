@@ -4,6 +4,7 @@ mod clock;
 mod events;
 mod header;
 mod measured;
+mod pages;
 mod placement;
 mod probe;
 mod scheduler;
@@ -19,6 +20,7 @@ use self::placement::PlacementReport;
 use self::probe::{ProbeReport, Probes};
 use self::scheduler::SchedulerReport;
 use crate::form::sheet::Sheet;
+use crate::html::Page;
 use crate::report::Report;
 
 /// A stored measurement, as the command that made it has it.
@@ -83,6 +85,15 @@ impl Report for CostRunReport<'_> {
             Self::Probe(report) => report.text(out),
             Self::Scheduler(report) => report.text(out),
             Self::Placement(report) => report.text(out),
+        }
+    }
+
+    fn page(&self, program: &str) -> Option<Page> {
+        match self {
+            Self::Clock(report) => report.page(program),
+            Self::Probe(report) => report.page(program),
+            Self::Scheduler(report) => report.page(program),
+            Self::Placement(report) => report.page(program),
         }
     }
 }

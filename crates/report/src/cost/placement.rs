@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use becalm_analyze::cost::PlacedCost;
 use becalm_analyze::events::EventRate;
-use becalm_model::cost::{CostDoc, PlacementCosts};
+use becalm_model::cost::{CostDoc, PlacementCosts, WorkPlace};
 use becalm_units::CpuId;
 use serde::Serialize;
 
@@ -12,18 +12,20 @@ use crate::Value;
 use crate::catalogue;
 use crate::cost::events::{self, EventRow};
 use crate::cost::header::{self, SiteFields, incomplete, site_fields};
+use crate::cost::pages;
 use crate::form::field::{Field, Object, fields};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
 use crate::form::value::{grouped, time};
+use crate::html::Page;
 use crate::report::Report;
 
 /// What an interrupt costs at every place and for every kind of work.
 pub struct PlacementReport<'a> {
-    doc: &'a CostDoc,
-    costs: &'a PlacementCosts,
-    rows: Vec<PlacedCost>,
+    pub(super) doc: &'a CostDoc,
+    pub(super) costs: &'a PlacementCosts,
+    pub(super) rows: Vec<PlacedCost>,
 }
 
 impl<'a> PlacementReport<'a> {
@@ -34,7 +36,7 @@ impl<'a> PlacementReport<'a> {
     }
 
     /// What is missing of what was asked for; `None` if nothing is.
-    fn incomplete(&self) -> Option<String> {
+    pub(super) fn incomplete(&self) -> Option<String> {
         let PlacementCosts { rounds, places, bodies, results, .. } = self.costs;
         let planned = (*rounds as usize).saturating_mul(places.len() * bodies.len());
         incomplete(self.doc, results.len(), planned, "measurements")
@@ -46,21 +48,26 @@ fn bound(row: &PlacedCost, end: fn(&becalm_analyze::cost::tick::RoundsInterval) 
 }
 
 fields! {
-    ROW, placed: PlacedCost {
+    pub(super) ROW, placed: PlacedCost {
         PLACE = "place", "place", |row| Value::Text(row.place.name().to_owned());
-        CPU = catalogue::CPU, |row| Value::Number(row.cpu.get().into());
+        CPU = catalogue::CPU, |row| match row.place {
+            WorkPlace::Unbound => Value::Missing,
+            _ => Value::Number(row.cpu.get().into()),
+        };
         BODY = "body", "body", |row| Value::Text(row.body.clone());
         COST_NS = "cost_ns", "cost of an interrupt",
             |row| row.cost.map_or(Value::Missing, |cost| Value::time(cost.mean_ns));
         COST_NS_LOW = "cost_ns_low", "low", |row| bound(row, |bounds| bounds.low);
         COST_NS_HIGH = "cost_ns_high", "high", |row| bound(row, |bounds| bounds.high);
         ROUNDS = "rounds", "rounds", |row| Value::Count(row.cost.map_or(0, |cost| cost.rounds as u64));
+        THERE_RATIO = "there_ratio", "on that CPU", |row| row.roamed.map_or(Value::Missing, |(there, _)| Value::Ratio(there));
+        MOVES_HZ = "moves_hz", "moves", |row| row.roamed.map_or(Value::Missing, |(_, moves)| Value::Rate(moves));
     }
 }
 
 fields! {
     /// The fields of an event beside where it was counted.
-    EVENT, event: EventRow<PlacedCost> {
+    pub(super) EVENT, event: EventRow<PlacedCost> {
         PLACE = placed::PLACE => |row| &row.of;
         CPU = placed::CPU => |row| &row.of;
         BODY = placed::BODY => |row| &row.of;
@@ -71,7 +78,13 @@ fields! {
     }
 }
 
-fn event_rows(report: &PlacementReport<'_>) -> Vec<EventRow<PlacedCost>> {
+/// The columns of the costs: where work ran that is bound to no CPU only where there was such work.
+pub(super) fn shown(report: &PlacementReport<'_>) -> Vec<&'static Field<PlacedCost>> {
+    let roamed = report.rows.iter().any(|row| row.roamed.is_some());
+    ROW.iter().filter(|field| roamed || !["there_ratio", "moves_hz"].contains(&field.name)).collect()
+}
+
+pub(super) fn event_rows(report: &PlacementReport<'_>) -> Vec<EventRow<PlacedCost>> {
     let row = |of: &PlacedCost, rate: &EventRate| EventRow { of: of.clone(), rate: rate.clone() };
     report.rows.iter().flat_map(|of| of.events.iter().map(move |rate| row(of, rate))).collect()
 }
@@ -87,6 +100,10 @@ impl Report for PlacementReport<'_> {
 
     fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
         render(self, out)
+    }
+
+    fn page(&self, program: &str) -> Option<Page> {
+        Some(pages::placement::page(self, program))
     }
 }
 
@@ -126,15 +143,8 @@ fn document<'a>(report: &'a PlacementReport<'_>) -> PlacementDocument<'a> {
 }
 
 fn render(report: &PlacementReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
-    let then = format!(
-        "; this CPU takes {} more timer interrupts a second; {} rounds of {}, seed {}",
-        grouped(report.costs.added_hz.into()),
-        report.costs.rounds,
-        time(report.costs.cell_ns),
-        report.costs.seed
-    );
-    header::site(report.doc, &then, out)?;
-    let fields: Vec<&Field<PlacedCost>> = ROW.iter().collect();
+    header::site(report.doc, &format!("; {}", setting(report)), out)?;
+    let fields = shown(report);
     let mut table = Table::new(&fields);
     report.rows.iter().for_each(|row| table.row(&fields, row));
     table.print(out)?;
@@ -144,10 +154,29 @@ fn render(report: &PlacementReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     events::not_counted(&report.costs.not_counted, out)?;
     report.costs.missing.iter().chain(&report.incomplete()).try_for_each(|text| paragraph(out, "  ! ", text))?;
     writeln!(out)?;
-    paragraph(
-        out,
-        "  ",
-        "what one more interrupt of that CPU costs work on the same hardware thread, on its sibling, on another core; low and \
-         high: 95% limits of the mean over the rounds (Student). Limits on both sides of zero show no cost",
+    paragraph(out, "  ", &meaning(report))
+}
+
+/// What the figures mean.
+pub(super) fn meaning(report: &PlacementReport<'_>) -> String {
+    let unbound = if report.rows.iter().any(|row| row.roamed.is_some()) {
+        "; unbound work begins there and may run anywhere: which share of its pieces began on that CPU, and how often it moved"
+    } else {
+        ""
+    };
+    format!(
+        "what one more interrupt of that CPU costs work on the same hardware thread, on its sibling, on another core{unbound}; low and \
+         high: 95% limits of the mean over the rounds (Student). Limits on both sides of zero show no cost"
+    )
+}
+
+/// How it was measured.
+pub(super) fn setting(report: &PlacementReport<'_>) -> String {
+    format!(
+        "this CPU takes {} more timer interrupts a second; {} rounds of {}, seed {}",
+        grouped(report.costs.added_hz.into()),
+        report.costs.rounds,
+        time(report.costs.cell_ns),
+        report.costs.seed
     )
 }

@@ -10,10 +10,12 @@ use crate::Value;
 use crate::cost::events;
 use crate::cost::header::{self, TimedFields, cut_short, timed_fields};
 use crate::cost::measured::measured;
+use crate::cost::pages;
 use crate::form::field::{Field, Object, columns};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
+use crate::html::Page;
 use crate::report::Report;
 
 /// Which probes are reported.
@@ -27,10 +29,10 @@ pub enum Probes {
 
 /// What traps or detours cost.
 pub struct ProbeReport<'a> {
-    probes: Probes,
-    doc: &'a CostDoc,
-    instrument: InstrumentDoc,
-    rows: Vec<ProbeCost>,
+    pub(super) probes: Probes,
+    pub(super) doc: &'a CostDoc,
+    pub(super) instrument: InstrumentDoc,
+    pub(super) rows: Vec<ProbeCost>,
 }
 
 impl<'a> ProbeReport<'a> {
@@ -43,7 +45,7 @@ impl<'a> ProbeReport<'a> {
 }
 
 /// The order of magnitude that Beckman et al. 2007 give for a row of their catalogue of detours (section 2).
-fn published_ns(name: &str) -> Option<i64> {
+pub(super) fn published_ns(name: &str) -> Option<i64> {
     match name {
         "memory" | "tlb_miss" => Some(100),
         "interrupt" | "pte_miss" | "tick" => Some(1_000),
@@ -54,7 +56,7 @@ fn published_ns(name: &str) -> Option<i64> {
 }
 
 /// The fields of a row.
-const ROW: &[Field<ProbeCost>] = &[
+pub(super) const ROW: &[Field<ProbeCost>] = &[
     Field { name: "name", title: "name", get: |row| Value::Text(row.probe.name.clone()) },
     Field { name: "what", title: "what", get: |row| Value::Text(row.probe.what.clone()) },
     measured!(ProbeCost, MEDIAN_PS),
@@ -101,6 +103,10 @@ impl Report for ProbeReport<'_> {
     fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
         render(self, out)
     }
+
+    fn page(&self, program: &str) -> Option<Page> {
+        Some(pages::probe::page(self, program))
+    }
 }
 
 #[derive(Serialize)]
@@ -123,7 +129,7 @@ fn document<'a>(report: &'a ProbeReport<'_>) -> ProbeDocument<'a> {
     }
 }
 
-fn counted(report: &ProbeReport<'_>) -> Vec<events::ProbeEvent> {
+pub(super) fn counted(report: &ProbeReport<'_>) -> Vec<events::ProbeEvent> {
     events::rows(report.rows.iter().map(|row| (row.probe.name.as_str(), row.measured.as_ref())))
 }
 

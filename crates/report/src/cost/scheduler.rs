@@ -12,18 +12,20 @@ use crate::Value;
 use crate::catalogue;
 use crate::cost::events::{self, EventRow};
 use crate::cost::header::{self, SiteFields, incomplete, site_fields};
+use crate::cost::pages;
 use crate::form::field::{Field, Object, columns, fields};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
 use crate::form::value::time as time_of;
+use crate::html::Page;
 use crate::report::Report;
 
 /// What ticks and switches cost, by rising numbers of runnable threads.
 pub struct SchedulerReport<'a> {
-    doc: &'a CostDoc,
-    costs: &'a SchedulerCosts,
-    rows: Vec<SchedulerCost>,
+    pub(super) doc: &'a CostDoc,
+    pub(super) costs: &'a SchedulerCosts,
+    pub(super) rows: Vec<SchedulerCost>,
 }
 
 impl<'a> SchedulerReport<'a> {
@@ -34,12 +36,12 @@ impl<'a> SchedulerReport<'a> {
     }
 
     /// What shared the CPU.
-    const fn what(&self) -> &'static str {
+    pub(super) const fn what(&self) -> &'static str {
         if self.costs.processes { "processes" } else { "threads" }
     }
 
     /// What is missing of what was asked for; `None` if nothing is.
-    fn incomplete(&self) -> Option<String> {
+    pub(super) fn incomplete(&self) -> Option<String> {
         let (done, planned) = (self.costs.rows.len(), self.costs.runnable.len());
         incomplete(self.doc, done, planned, &format!("numbers of runnable {}", self.what()))
     }
@@ -58,7 +60,7 @@ fn time(value: Option<f64>) -> Value {
 }
 
 fields! {
-    ROW, switching: SchedulerCost {
+    pub(super) ROW, switching: SchedulerCost {
         RUNNABLE = "runnable", "runnable", |row| Value::Count(row.runnable.into());
         TICKS_HZ = "ticks_hz", "ticks", |row| rate(row.ticks_hz);
         TICK_MEAN_NS = "tick_mean_ns", "mean tick", |row| time(row.tick_mean_ns);
@@ -77,7 +79,7 @@ fields! {
 
 fields! {
     /// The fields of an event beside the row of the threads in which it was counted.
-    EVENT, event: EventRow<SchedulerCost> {
+    pub(super) EVENT, event: EventRow<SchedulerCost> {
         RUNNABLE = switching::RUNNABLE => |row| &row.of;
         EVENT = events::event();
         USER_PER_YIELD = events::user("user_per_yield", "user, a yield");
@@ -86,7 +88,7 @@ fields! {
     }
 }
 
-fn event_rows(report: &SchedulerReport<'_>) -> Vec<EventRow<SchedulerCost>> {
+pub(super) fn event_rows(report: &SchedulerReport<'_>) -> Vec<EventRow<SchedulerCost>> {
     let row = |of: &SchedulerCost, rate: &EventRate| EventRow { of: of.clone(), rate: rate.clone() };
     report.rows.iter().flat_map(|of| of.events.iter().map(move |rate| row(of, rate))).collect()
 }
@@ -102,6 +104,10 @@ impl Report for SchedulerReport<'_> {
 
     fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
         render(self, out)
+    }
+
+    fn page(&self, program: &str) -> Option<Page> {
+        Some(pages::scheduler::page(self, program))
     }
 }
 
@@ -148,11 +154,7 @@ fn render(report: &SchedulerReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
         ),
         out,
     )?;
-    let lost = report.rows.iter().any(|row| row.lost_events.is_some_and(|lost| lost > 0));
-    // The parts of the share stand in the document: each is a product of two other columns.
-    let left_out = |name: &&str| ["ticks_ratio", "switches_ratio"].contains(name) || !lost && *name == "lost_events";
-    let names: Vec<&str> = ROW.iter().map(|field| field.name).filter(|name| !left_out(name)).collect();
-    let fields = columns(ROW, &names);
+    let fields = shown_fields(report);
     let mut table = Table::new(&fields);
     report.rows.iter().for_each(|row| table.row(&fields, row));
     table.print(out)?;
@@ -169,14 +171,24 @@ fn render(report: &SchedulerReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     }
     report.incomplete().iter().try_for_each(|text| paragraph(out, "  ! ", text))?;
     writeln!(out)?;
-    paragraph(
-        out,
-        "  ",
-        &format!(
-            "ticks: the kernel's record of its timer handler while the {0} only count; pre-emptions: switches meanwhile. \
-         switch: time of {0} that pass the CPU along by sched_yield, by the switches that the kernel counts; yield: by \
-         their calls; of the CPU: what ticks and pre-emptions take together",
-            report.what()
-        ),
+    paragraph(out, "  ", &meaning(report))
+}
+
+/// The columns of the table.
+pub(super) fn shown_fields(report: &SchedulerReport<'_>) -> Vec<&'static Field<SchedulerCost>> {
+    let lost = report.rows.iter().any(|row| row.lost_events.is_some_and(|lost| lost > 0));
+    // The parts of the share stand in the document: each is a product of two other columns.
+    let left_out = |name: &&str| ["ticks_ratio", "switches_ratio"].contains(name) || !lost && *name == "lost_events";
+    let names: Vec<&str> = ROW.iter().map(|field| field.name).filter(|name| !left_out(name)).collect();
+    columns(ROW, &names)
+}
+
+/// What the columns mean.
+pub(super) fn meaning(report: &SchedulerReport<'_>) -> String {
+    format!(
+        "ticks: the kernel's record of its timer handler while the {0} only count; pre-emptions: switches meanwhile. switch: time of \
+         {0} that pass the CPU along by sched_yield, by the switches that the kernel counts; yield: by their calls; of the CPU: what \
+         ticks and pre-emptions take together",
+        report.what()
     )
 }

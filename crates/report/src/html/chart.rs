@@ -37,6 +37,10 @@ pub enum Spec {
     Heat(Heat),
     /// Detours against time, with what happened in them.
     Points(Points),
+    /// Values by rows and columns, as shades.
+    Surface(Surface),
+    /// Values with their ranges, row by row.
+    Ranges(Ranges),
 }
 
 /// How values lie on an axis.
@@ -55,6 +59,8 @@ pub enum AxisScale {
 pub enum AxisUnit {
     /// Durations in nanoseconds, written with the unit that fits them.
     Time,
+    /// Durations in picoseconds, written with the unit that fits them.
+    Picos,
     /// Instants in nanoseconds since the run's origin, written in seconds.
     Instant,
     /// A count of things.
@@ -183,7 +189,7 @@ pub struct PairedBars {
     /// What their lengths are.
     pub x: Axis,
     /// What the first and the second bar of each name are.
-    pub names: [&'static str; 2],
+    pub names: [String; 2],
     /// The bars, from top to bottom.
     pub pairs: Vec<BarPair>,
 }
@@ -202,6 +208,8 @@ pub struct BarPair {
 /// Ratios with their intervals, row by row, against a line at 1.
 #[derive(Clone, Debug, Serialize)]
 pub struct Forest {
+    /// What is divided by what.
+    pub title: String,
     /// The rows, from top to bottom.
     pub rows: Vec<ForestRow>,
 }
@@ -249,6 +257,55 @@ pub struct HeatLabel {
     pub short: String,
     /// The name in full, for the tooltip.
     pub long: String,
+}
+
+/// Values by rows and columns, each a cell of a shade with its figure.
+#[derive(Clone, Debug, Serialize)]
+pub struct Surface {
+    /// What the values are: `slowdown`.
+    pub title: String,
+    /// In which unit they are written.
+    pub unit: AxisUnit,
+    /// Whether shades go by the values or by their logarithms.
+    pub scale: AxisScale,
+    /// What the columns are told apart by.
+    pub column_title: String,
+    /// The columns, from left to right.
+    pub columns: Vec<String>,
+    /// The rows, from top to bottom.
+    pub rows: Vec<String>,
+    /// The cells of each row; `None` where there is no value.
+    pub cells: Vec<Vec<Option<f64>>>,
+}
+
+/// Values with their ranges, row by row, over a common axis.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ranges {
+    /// What the values are.
+    pub x: Axis,
+    /// What a range is, in words: `p5 to p95`.
+    pub range: &'static str,
+    /// What a second mark of a row is; empty where no row has one.
+    pub other: &'static str,
+    /// The rows, from top to bottom.
+    pub rows: Vec<RangeRow>,
+}
+
+/// A value with its range.
+#[derive(Clone, Debug, Serialize)]
+pub struct RangeRow {
+    /// What the value is of.
+    pub name: String,
+    /// The value, in the unit of the axis.
+    pub middle: f64,
+    /// The lower end of its range, if it has one.
+    pub low: Option<f64>,
+    /// The upper end.
+    pub high: Option<f64>,
+    /// A second mark, if the row has one.
+    pub other: Option<f64>,
+    /// The value as it is written.
+    pub text: String,
 }
 
 /// Detours against time, column by column; the longest first.

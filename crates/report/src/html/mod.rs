@@ -15,7 +15,8 @@ mod write;
 
 pub use chart::{
     Axis, AxisScale, AxisUnit, Bar, BarPair, Bars, Chart, ChartSeries, Forest, ForestRow, Heat, HeatLabel, Lines, Mark,
-    PairedBars, Points, Spec,
+    PairedBars, Points, RangeRow, Ranges, Spec, Surface,
 };
 pub use parts::{Block, Grade, Page, Section, Tile};
+pub(crate) use parts::{foot, sentence};
 pub use table::HtmlTable;

@@ -48,12 +48,16 @@ pub enum Block {
     Charts(Vec<Chart>),
     /// A table of figures.
     Table(HtmlTable),
+    /// The title of the blocks that follow.
+    Heading(String),
     /// A paragraph of running text.
     Text(String),
     /// A smaller paragraph: what was left out, how it was found.
     Note(String),
     /// Names with what they say.
     Facts(Vec<(String, String)>),
+    /// A name with files that lie beside the page: their paths from its folder, of letters, digits, dots, hyphens and slashes.
+    Files(&'static str, Vec<String>),
     /// Something to be known before the numbers are believed, and what to do about it.
     Warning {
         /// What is to be known, in a sentence.
@@ -101,4 +105,16 @@ impl Grade {
             Self::Plain => "plain",
         }
     }
+}
+
+/// What stands at the end of a page: who made it, and what draws it.
+pub(crate) fn foot(made: String) -> Vec<String> {
+    let drawn = "Drawn with Apache ECharts 6.1.0, which is part of this file; nothing is loaded from elsewhere.";
+    vec![made, drawn.to_owned()]
+}
+
+/// A remark as a sentence: with a capital letter and a dot.
+pub(crate) fn sentence(remark: &str) -> String {
+    let mut letters = remark.chars();
+    letters.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
 }

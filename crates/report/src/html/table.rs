@@ -50,6 +50,19 @@ impl HtmlTable {
         table
     }
 
+    /// A table of values whose rows are told apart by several names, and whose columns have titles that are found as it is made.
+    pub(crate) fn matrix(caption: &str, names: &[&str], values: &[String]) -> Self {
+        let mut table = Self::new::<()>(caption, &[]);
+        table.columns.extend(names.iter().map(|name| ((*name).to_owned(), true)));
+        table.columns.extend(values.iter().map(|title| (title.clone(), false)));
+        table
+    }
+
+    /// Adds a row to such a table.
+    pub(crate) fn values(&mut self, names: &[String], values: impl Iterator<Item = Value>) {
+        self.push(names.iter().cloned().map(Value::Text).chain(values), None);
+    }
+
     /// Adds a row to a table whose rows have names.
     pub(crate) fn named_row<R>(&mut self, name: String, fields: &[&Field<R>], row: &R) {
         let name = std::iter::once(Value::Text(name));

@@ -189,6 +189,15 @@ impl Block {
                 }
                 writeln!(out, "</dl>")
             }
+            Self::Heading(title) => writeln!(out, "<h3>{}</h3>", Escaped(title)),
+            Self::Files(name, files) => {
+                write!(out, "<dl class=\"facts\"><dt>{}</dt><dd>", Escaped(name))?;
+                for (at, file) in files.iter().enumerate() {
+                    let comma = if at == 0 { "" } else { ", " };
+                    write!(out, "{comma}<a href=\"./{0}\">{0}</a>", Escaped(file))?;
+                }
+                writeln!(out, "</dd></dl>")
+            }
             Self::Warning { text, advice } => {
                 write!(out, "<div class=\"warning\" role=\"note\"><p>{}</p>", Escaped(text))?;
                 if !advice.is_empty() {
@@ -295,9 +304,11 @@ mod tests {
             Block::Verdict { tone: Grade::Good, text: text.clone(), basis: text.clone() },
             Block::Tiles(vec![tile]),
             Block::Charts(vec![chart]),
+            Block::Heading(text.clone()),
             Block::Text(text.clone()),
             Block::Note(text.clone()),
             Block::Facts(vec![(text.clone(), text.clone())]),
+            Block::Files("files", vec![text.clone()]),
             Block::Warning { text: text.clone(), advice: text.clone() },
             Block::Detour,
         ];

@@ -1,5 +1,7 @@
 //! Injected noise, delivered against requested: `becalm.inject/1`, and as tables.
 
+pub(crate) mod sweep;
+
 use std::io::{self, Write};
 
 use becalm_analyze::inject::{exceptions, together};
@@ -118,10 +120,14 @@ struct InjectDocument<'a> {
     noise: &'a str,
     synchronized: bool,
     together: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    coalesced_ns: Option<i64>,
     seed: u64,
     way: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     class: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    packets: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     processes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -177,16 +183,25 @@ fn document(report: &InjectDoc) -> InjectDocument<'_> {
     let is_cpu = |place: &&InjectedPlace| matches!(place.place, NoisePlace::Cpu(_));
     let (cpus, threads): (Vec<_>, Vec<_>) = report.places.iter().partition(is_cpu);
     let (class, signal) = match &report.way {
-        InjectionWay::Preempt(class) => (Some(class.as_str()), None),
+        InjectionWay::Preempt(class) | InjectionWay::Packets { class, .. } => (Some(class.as_str()), None),
         InjectionWay::Signal(counts) => (None, Some(*counts)),
     };
     InjectDocument {
         noise: &report.noise,
         synchronized: report.together == Together::All,
         together: report.together.name(),
+        coalesced_ns: report.coalesced.map(Nanos::get),
         seed: report.seed,
-        way: if class.is_some() { "preempt" } else { "signal" },
+        way: match &report.way {
+            InjectionWay::Preempt(_) => "preempt",
+            InjectionWay::Packets { .. } => "packets",
+            InjectionWay::Signal(_) => "signal",
+        },
         class,
+        packets: match report.way {
+            InjectionWay::Packets { sent, .. } => Some(sent),
+            _ => None,
+        },
         processes: signal.map(|counts| counts.processes),
         unattended_threads: signal.map(|counts| counts.unattended),
         signals_given_up: signal.map(|counts| counts.given_up),
@@ -229,12 +244,19 @@ fn document_of(cpu: &InjectedPlace) -> InjectedPlaceDoc {
 fn render(report: &InjectDoc, out: &mut Sheet<'_>) -> io::Result<()> {
     let (each, way) = match &report.way {
         InjectionWay::Preempt(class) => ("CPU", format!("by threads of class {class}")),
+        InjectionWay::Packets { class, sent } => {
+            let packets = plural(*sent, "packet", "packets");
+            ("CPU", format!("by {sent} {packets} over loopback, of threads of class {class}"))
+        }
         InjectionWay::Signal(SignalCounts { processes, .. }) => {
             ("thread", format!("by signals in {processes} {}", plural(*processes, "process", "processes")))
         }
     };
     let seed = report.seed;
     let places = match report.together {
+        _ if let Some(window) = report.coalesced => {
+            format!("each {each} from a random place, seed {seed}, coalesced in windows of {window}")
+        }
         Together::All => format!("each {each} at the same instants"),
         Together::Node => format!("each {each} of a node at the same instants, nodes apart, seed {seed}"),
         Together::Apart => format!("each {each} from a random place, seed {seed}"),
@@ -299,7 +321,7 @@ fn remarks(report: &InjectDoc) -> Vec<String> {
         );
     }
     match &report.way {
-        InjectionWay::Preempt(_) => {
+        InjectionWay::Preempt(_) | InjectionWay::Packets { .. } => {
             for place in &report.places {
                 let NoisePlace::Cpu(cpu) = place.place else { continue };
                 let missed = "the CPU could not be had in time";
@@ -403,7 +425,7 @@ mod tests {
     fn report(way: InjectionWay, places: Vec<InjectedPlace>) -> InjectDoc {
         let noise = "periodic:interval=1ms,detour=50us".to_owned();
         let (tolls, fair_servers) = (Vec::new(), Vec::new());
-        InjectDoc { noise, together: Together::Apart, seed: 1, way, tolls, fair_servers, places }
+        InjectDoc { noise, together: Together::Apart, coalesced: None, seed: 1, way, tolls, fair_servers, places }
     }
 
     fn text(report: &InjectDoc) -> String {

@@ -1,5 +1,7 @@
 //! The noise law for a terminal and as `becalm.law/1`.
 
+pub(crate) mod html;
+
 use std::io::{self, Write};
 
 use becalm_scale::law::{Law, LawPoint, TolerablePoint};
@@ -8,11 +10,12 @@ use serde::Serialize;
 
 use crate::Value;
 use crate::catalogue;
-use crate::form::field::{Object, fields};
+use crate::form::field::{Field, Object, fields};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
 use crate::form::value::{factor, grouped, three_digits};
+use crate::html::Page;
 use crate::report::Report;
 
 /// The law at some numbers of ranks.
@@ -65,6 +68,10 @@ impl Report for LawReport {
     fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
         render(self, out)
     }
+
+    fn page(&self, program: &str) -> Option<Page> {
+        Some(html::page(self, program))
+    }
 }
 
 #[derive(Serialize)]
@@ -91,21 +98,36 @@ fn document(report: &LawReport) -> LawDocument {
     }
 }
 
+/// What is to be said where the linear law does not hold.
+const NOT_LINEAR: &str = "the linear law, 1 + p n D/G, holds within 5% only up to n = 1/(10 p); beyond, read the slowdown, \
+                          1 + (1 - (1-p)^n) D/G";
+/// What the tolerated figures mean.
+const TOLERANCE_MEANS: &str = "D may be, p may be: what loses as much at these ranks, with all else as it is";
+
+/// The noise of a rank in words.
+fn rank_of(report: &LawReport) -> String {
+    let p = three_digits(report.law.probability() * 100.0);
+    format!("a rank loses {} in {p}% of its phases of {}", report.law.delay(), report.grain)
+}
+
+/// The columns of the table.
+fn row_fields(report: &LawReport) -> Vec<&'static Field<LawRow>> {
+    let mut fields: Vec<&'static Field<LawRow>> =
+        vec![&row::RANKS, &row::DELAY_PROBABILITY, &row::SLOWDOWN_RATIO, &row::LINEAR_RATIO, &row::VALID];
+    if report.tolerated.is_some() {
+        fields.push(&row::TOLERABLE_DELAY_NS);
+        fields.push(&row::TOLERABLE_PROBABILITY);
+    }
+    fields
+}
+
 /// The report as a table for a terminal.
 fn render(report: &LawReport, out: &mut Sheet<'_>) -> io::Result<()> {
     let law = &report.law;
-    let p = three_digits(law.probability() * 100.0);
-    let of_rank = format!("a rank loses {} in {p}% of its phases of {}", law.delay(), report.grain);
-    paragraph(
-        out,
-        "  ",
-        &format!("{of_rank}; no number of ranks is slowed down by more than {}", factor(law.limit_ratio())),
-    )?;
+    let limit = factor(law.limit_ratio());
+    paragraph(out, "  ", &format!("{}; no number of ranks is slowed down by more than {limit}", rank_of(report)))?;
     writeln!(out)?;
-    let mut fields = vec![&row::RANKS, &row::DELAY_PROBABILITY, &row::SLOWDOWN_RATIO, &row::LINEAR_RATIO, &row::VALID];
-    if report.tolerated.is_some() {
-        fields.extend([&row::TOLERABLE_DELAY_NS, &row::TOLERABLE_PROBABILITY]);
-    }
+    let fields = row_fields(report);
     let mut table = Table::new(&fields);
     report.rows.iter().for_each(|row| table.row(&fields, row));
     table.print(out)?;
@@ -114,13 +136,10 @@ fn render(report: &LawReport, out: &mut Sheet<'_>) -> io::Result<()> {
             None => "on any number of ranks".to_owned(),
             Some(ranks) => format!("up to {} {}", grouped(ranks), plural(ranks, "rank", "ranks")),
         };
-        let others = "D may be, p may be: what loses as much at these ranks, with all else as it is";
-        paragraph(out, "  ", &format!("a job loses no more than {lost} of its time {ranks}; {others}"))?;
+        paragraph(out, "  ", &format!("a job loses no more than {lost} of its time {ranks}; {TOLERANCE_MEANS}"))?;
     }
     if report.rows.iter().any(|row| !row.point.valid) {
-        let warning = "the linear law, 1 + p n D/G, holds within 5% only up to n = 1/(10 p); beyond, read the slowdown, \
-                       1 + (1 - (1-p)^n) D/G";
-        paragraph(out, "  ! ", warning)?;
+        paragraph(out, "  ! ", NOT_LINEAR)?;
     }
     Ok(())
 }

@@ -1,6 +1,9 @@
 //! What `becalm-mpi` has to say: how long the phases of a job took, and how well predictions hold.
 
+pub(crate) mod grains;
+pub(crate) mod jobs;
 pub(crate) mod run;
+pub(crate) mod sources;
 pub(crate) mod validate;
 
 use becalm_units::plural;

@@ -1,9 +1,14 @@
 //! A paper as a page for a browser.
 
-use becalm_paper::{Chart as Drawn, ChartAxis, ChartUnit, Item};
+use becalm_paper::verdict::digits;
+use becalm_paper::{Bars, Chart as Drawn, ChartAxis, ChartUnit, Item, Verdict};
 
 use super::{PaperReport, row};
-use crate::html::{Axis, AxisScale, AxisUnit, Block, Chart, ChartSeries, Grade, HtmlTable, Lines, Page, Section, Spec};
+use crate::Value;
+use crate::html::{
+    Axis, AxisScale, AxisUnit, BarPair, Block, Chart, ChartSeries, Grade, HtmlTable, Lines, Page, PairedBars, Section,
+    Spec, sentence,
+};
 
 /// The names of charts on a page, in their order; a test holds that they are enough.
 const CHARTS: [&str; 24] = [
@@ -63,10 +68,14 @@ fn blocks(report: &PaperReport, item: &Item, ids: &mut impl Iterator<Item = &'st
     let mut table = HtmlTable::named(&name, "what", &fields);
     table.sorts = false;
     rows.iter().for_each(|found| table.named_row(found.figure.what.clone(), &fields, found));
-    blocks.push(Block::Text(format!("{name}.")));
+    blocks.push(Block::Heading(name.clone()));
     if !table.is_empty() {
         blocks.push(Block::Table(table));
     }
+    // Those of figures stand in the table.
+    let is_told = |reason: &String| rows.iter().any(|row| row.verdict == Verdict::Lacking(reason.clone()));
+    let untold = report.reasons(item).into_iter().filter(|reason| !is_told(reason));
+    blocks.extend(untold.map(|reason| Block::Note(sentence(&format!("not here: {reason}")))));
     if !item.lacking.is_empty() {
         blocks.push(Block::Note(sentence(&item.lacking)));
     }
@@ -74,6 +83,7 @@ fn blocks(report: &PaperReport, item: &Item, ids: &mut impl Iterator<Item = &'st
         .charts
         .iter()
         .filter_map(|drawn| chart(report, item, drawn))
+        .chain(item.bars.iter().filter_map(|drawn| bars(report, item, drawn)))
         .zip(ids)
         .map(|(chart, id)| Chart { id, ..chart })
         .collect();
@@ -83,19 +93,14 @@ fn blocks(report: &PaperReport, item: &Item, ids: &mut impl Iterator<Item = &'st
     let notes = rows.iter().filter(|found| !found.figure.note.is_empty());
     blocks.extend(notes.map(|found| Block::Note(format!("{}: {}", found.figure.what, found.figure.note))));
     let commands = report.commands(item).into_iter().map(|command| ("command".to_owned(), command)).collect::<Vec<_>>();
-    let files = report.files(item).join(", ");
-    let files = Some(files).filter(|files| !files.is_empty()).map(|files| ("files".to_owned(), files));
-    let facts: Vec<(String, String)> = commands.into_iter().chain(files).collect();
-    if !facts.is_empty() {
-        blocks.push(Block::Facts(facts));
+    if !commands.is_empty() {
+        blocks.push(Block::Facts(commands));
+    }
+    let files = report.files(item);
+    if !files.is_empty() {
+        blocks.push(Block::Files("files", files));
     }
     blocks
-}
-
-/// A remark of the catalogue as a sentence.
-fn sentence(remark: &str) -> String {
-    let mut letters = remark.chars();
-    letters.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
 }
 
 /// The curves of a figure, not named yet; `None` where no step of it was done.
@@ -114,20 +119,16 @@ fn chart(report: &PaperReport, item: &Item, drawn: &Drawn) -> Option<Chart> {
     if series.is_empty() {
         return None;
     }
-    let what = if drawn.title.is_empty() { &item.title } else { &drawn.title };
     let label = format!(
-        "{what}: {} against {}, {}.",
+        "{}: {} against {}, {}.",
+        what(item, &drawn.title),
         drawn.y.title,
         drawn.x.title,
         becalm_units::counted(series.len() as u64, "curve", "curves")
     );
     Some(Chart {
         id: "",
-        title: format!(
-            "{}, from here{}",
-            item.name(),
-            if drawn.title.is_empty() { String::new() } else { format!(": {}", drawn.title) }
-        ),
+        title: title(item, &drawn.title),
         label,
         height: 360,
         spec: Spec::Lines(Lines { x: axis(&drawn.x), y: axis(&drawn.y), series, marks: Vec::new() }),
@@ -135,9 +136,49 @@ fn chart(report: &PaperReport, item: &Item, drawn: &Drawn) -> Option<Chart> {
     })
 }
 
+/// The bars of a figure, not named yet; `None` where its step was not done.
+fn bars(report: &PaperReport, item: &Item, drawn: &Bars) -> Option<Chart> {
+    let text = |value: f64| match drawn.unit {
+        ChartUnit::Time | ChartUnit::Instant => Value::time(value).cell(),
+        _ => digits(value),
+    };
+    let pair = |(name, values): (String, [f64; 2])| BarPair { name, values, texts: values.map(text) };
+    let pairs: Vec<BarPair> = drawn.of(report.documents.get(&drawn.step)?).into_iter().map(pair).collect();
+    if pairs.is_empty() {
+        return None;
+    }
+    let texts: Vec<String> =
+        pairs.iter().map(|pair| format!("{} {} and {}", pair.name, pair.texts[0], pair.texts[1])).collect();
+    Some(Chart {
+        id: "",
+        title: title(item, &drawn.title),
+        label: format!("{}, {}: {}.", what(item, &drawn.title), drawn.titles.join(" and "), texts.join("; ")),
+        height: 74 + 40 * pairs.len() as u32,
+        spec: Spec::Pairs(PairedBars {
+            x: Axis::new("", AxisScale::Linear, unit(drawn.unit)).between(Some(0.0), None),
+            names: drawn.titles.clone(),
+            pairs,
+        }),
+        figures: None,
+    })
+}
+
+/// What a drawing shows: the figure, or where that has several, its own.
+fn what<'a>(item: &'a Item, own: &'a str) -> &'a str {
+    if own.is_empty() { &item.title } else { own }
+}
+
+fn title(item: &Item, own: &str) -> String {
+    format!("{}, from here{}", item.name(), if own.is_empty() { String::new() } else { format!(": {own}") })
+}
+
 fn axis(axis: &ChartAxis) -> Axis {
     let scale = if axis.log { AxisScale::Log } else { AxisScale::Linear };
-    let unit = match axis.unit {
+    Axis::new(&axis.title, scale, unit(axis.unit))
+}
+
+const fn unit(unit: ChartUnit) -> AxisUnit {
+    match unit {
         ChartUnit::Time => AxisUnit::Time,
         ChartUnit::Instant => AxisUnit::Instant,
         ChartUnit::Ranks => AxisUnit::Ranks,
@@ -145,8 +186,7 @@ fn axis(axis: &ChartAxis) -> Axis {
         ChartUnit::Ratio => AxisUnit::Ratio,
         ChartUnit::Rate => AxisUnit::Rate,
         ChartUnit::Plain => AxisUnit::Plain,
-    };
-    Axis::new(&axis.title, scale, unit)
+    }
 }
 
 #[cfg(test)]
@@ -158,7 +198,8 @@ mod tests {
     #[test]
     fn charts_have_names_enough() {
         for name in catalogue::names() {
-            let charts: usize = catalogue::paper(name).unwrap().items.iter().map(|item| item.charts.len()).sum();
+            let charts: usize =
+                catalogue::paper(name).unwrap().items.iter().map(|item| item.charts.len() + item.bars.len()).sum();
             assert!(charts > 0 && charts <= CHARTS.len(), "{name} has {charts} charts");
         }
     }

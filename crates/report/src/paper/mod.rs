@@ -3,7 +3,7 @@
 mod html;
 mod text;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 
 use becalm_paper::reading::at;
@@ -12,7 +12,7 @@ use becalm_paper::{Figure, Item, Limit, Paper, Step, Verdict};
 use serde::Serialize;
 
 use crate::Value;
-use crate::form::field::{Object, fields};
+use crate::form::field::{Field, Object, fields};
 use crate::form::sheet::Sheet;
 use crate::html::Page;
 use crate::report::Report;
@@ -34,6 +34,8 @@ pub struct PaperReport {
     pub documents: HashMap<String, serde_json::Value>,
     /// What was run for each step, from `becalm` on.
     pub commands: HashMap<String, String>,
+    /// The steps whose pages are in the folder of the campaign.
+    pub pages: HashSet<String>,
     /// Why the others were not, by their names.
     pub lacking: HashMap<String, String>,
     /// What went wrong in steps that cannot fail on any machine, by their names.
@@ -64,6 +66,16 @@ fields! {
         VERDICT = "verdict", "verdict", |row| Value::Text(row.verdict());
     }
 }
+
+/// The verdict where the reasons for what is lacking stand by themselves.
+const SHORT_VERDICT: Field<Row> = Field {
+    name: "verdict",
+    title: "verdict",
+    get: |row| {
+        let is_lacking = matches!(row.verdict, Verdict::Lacking(_));
+        Value::Text(if is_lacking { "not here".to_owned() } else { row.verdict() })
+    },
+};
 
 impl Row {
     fn verdict(&self) -> String {
@@ -144,6 +156,22 @@ impl PaperReport {
         )
     }
 
+    /// Why figures and drawings of an item are not here, each reason once; also where it has drawings only.
+    fn reasons(&self, item: &Item) -> Vec<String> {
+        let of_rows = self.rows(item).into_iter().filter_map(|row| match row.verdict {
+            Verdict::Lacking(why) => Some(why),
+            _ => None,
+        });
+        let of_steps = item.steps().filter_map(|step| self.lacking.get(step).cloned());
+        let mut reasons = Vec::new();
+        for reason in of_rows.chain(of_steps) {
+            if !reasons.contains(&reason) {
+                reasons.push(reason);
+            }
+        }
+        reasons
+    }
+
     /// What does not fit between becalm and its catalogue of papers, in words; each is an error of becalm, and none of the machine.
     #[must_use]
     pub fn errors(&self) -> Vec<String> {
@@ -154,8 +182,13 @@ impl PaperReport {
                 Verdict::Broken(why) => Some(format!("{}, {}: {why}", item.name(), row.figure.what)),
                 _ => None,
             }));
+            let empty = item
+                .bars
+                .iter()
+                .filter(|bars| self.documents.get(&bars.step).is_some_and(|document| bars.of(document).is_empty()));
+            errors.extend(empty.map(|bars| format!("{}: there are no bars of the step {}", item.name(), bars.step)));
             for chart in &item.charts {
-                let empty = chart.curves.iter().filter(|curve| {
+                let empty = chart.curves.iter().filter(|curve| !curve.may_lack).filter(|curve| {
                     self.documents.get(&curve.step).is_some_and(|document| chart.points(curve, document).is_empty())
                 });
                 errors.extend(empty.map(|curve| format!("{}: the curve {} has no points", item.name(), curve.name)));
@@ -185,11 +218,18 @@ impl PaperReport {
         commands
     }
 
-    /// The files behind an item, as they are called in the folder of the campaign: documents of steps, and recordings.
+    /// The files behind an item, as they are called in the folder of the campaign: documents of steps, recordings, and
+    /// their pages.
     fn files(&self, item: &Item) -> Vec<String> {
+        let files = |step: &Step| {
+            let page = step.page_file().filter(|_| self.pages.contains(&step.name));
+            std::iter::once(format!("steps/{}.json", step.name))
+                .chain(step.makes.clone())
+                .chain(page)
+                .collect::<Vec<_>>()
+        };
         let done = self.steps(item).into_iter().filter(|step| self.documents.contains_key(&step.name));
-        done.flat_map(|step| std::iter::once(format!("steps/{}.json", step.name)).chain(step.makes.iter().cloned()))
-            .collect()
+        done.flat_map(files).collect()
     }
 
     fn counts(&self) -> Counts {
@@ -255,39 +295,70 @@ impl Report for PaperReport {
 
 #[cfg(test)]
 mod tests {
-    use becalm_paper::catalogue;
+    use becalm_paper::{ItemKind, catalogue};
     use serde_json::json;
 
     use super::*;
+    use crate::form::sheet::Form;
 
-    /// What another machine may lack is said; what no machine may lack is an error, and so is a step that only computes and fails.
-    #[test]
-    fn errors_of_becalm_are_not_limits_of_the_machine() {
-        let paper = catalogue::paper("de2009").unwrap();
-        let mut report = PaperReport {
-            name: "de2009".to_owned(),
+    /// The report of a paper of which nothing was run.
+    fn of_nothing(name: &str) -> PaperReport {
+        let paper = catalogue::paper(name).unwrap();
+        PaperReport {
+            name: name.to_owned(),
             items: paper.items.clone(),
             paper,
             quick: true,
             here: "nowhere".to_owned(),
             documents: HashMap::new(),
             commands: HashMap::new(),
+            pages: HashSet::new(),
             lacking: HashMap::new(),
             broken: HashMap::new(),
-        };
+        }
+    }
+
+    /// A reason stands once below the table of a terminal, and also where only drawings are lacking; on the page each row has its own.
+    #[test]
+    fn reasons_are_said_once_and_also_for_drawings() {
+        let lacking = [("tick", "no right to that"), ("rates", "no such event"), ("trap", "no clock")];
+        let mut report = of_nothing("tsafrir2007");
+        report.items.retain(|item| [2, 13].contains(&item.number) && item.kind == ItemKind::Figure);
+        report.lacking = lacking.map(|(step, why)| (step.to_owned(), why.to_owned())).into();
+        let text = crate::report::text(&report, Form::default());
+        for (_, why) in lacking {
+            assert_eq!(text.matches(&format!("  ! not here: {why}")).count(), 1, "{text}");
+            assert_eq!(text.matches(why).count(), 1, "{text}");
+        }
+        let mut page = Vec::new();
+        report.page("becalm 0.0.0").unwrap().write(&mut page).unwrap();
+        let page = String::from_utf8(page).unwrap();
+        assert!(page.contains("Not here: no such event.") && !page.contains("Not here: no right to that"));
+    }
+
+    /// What another machine may lack is said; what no machine may lack is an error, and so is a step that only computes and fails.
+    #[test]
+    fn errors_of_becalm_are_not_limits_of_the_machine() {
+        let mut report = of_nothing("de2009");
         let names: Vec<String> = report.paper.steps.iter().map(|step| step.name.clone()).collect();
         for name in &names {
             report.lacking.insert(name.clone(), "takes too long".to_owned());
         }
         assert_eq!(report.errors(), [""; 0]);
-        assert_eq!((report.counts().lacking, report.counts().broken), (10, 0));
+        let figures = report.counts().figures;
+        assert_eq!((report.counts().lacking, report.counts().broken), (figures, 0));
 
-        // All steps were run, and none has what it should: the four figures of the recording need tracing.
+        // All steps were run, and none has what it should. The recording needs tracing, the study configurations that a machine may not
+        // have, and the comparison their jobs; what a job prints itself, and the six simulations, has no such reason.
         report.lacking.clear();
         report.documents = names.iter().map(|name| (name.clone(), json!({}))).collect();
-        assert_eq!((report.counts().lacking, report.counts().broken), (4, 6));
+        assert_eq!((report.counts().lacking, report.counts().broken), (figures - 6 - 8, 6 + 8));
         let errors = report.errors();
-        assert_eq!(errors.len(), 6 + 4, "figures, and curves of Figure 4: {errors:?}");
+        assert_eq!(
+            errors.len(),
+            6 + 8 + 4 + 1 + 8 + 1,
+            "figures, curves of Figures 4, 6 and 7, bars of Figure 8: {errors:?}"
+        );
         assert!(
             errors[0]
                 .starts_with("Figure 4, slowdown of baseline: /rows/4/slowdown_ratio of the step figure4-baseline")

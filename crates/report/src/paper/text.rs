@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{PaperReport, row};
+use super::{PaperReport, SHORT_VERDICT, row};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -16,16 +16,14 @@ pub(super) fn render(report: &PaperReport, out: &mut Sheet<'_>) -> io::Result<()
         paragraph(out, "", &format!("{}: {}", item.name(), item.title))?;
         let rows = report.rows(item);
         if !rows.is_empty() {
-            let mut table = Table::named("what", &[&row::PUBLISHED, &row::HERE, &row::DIFFERENCE, &row::VERDICT]);
+            let fields = [&row::PUBLISHED, &row::HERE, &row::DIFFERENCE, &SHORT_VERDICT];
+            let mut table = Table::named("what", &fields);
             table.keep_names_long();
-            for found in &rows {
-                table.named_row(
-                    found.figure.what.clone(),
-                    &[&row::PUBLISHED, &row::HERE, &row::DIFFERENCE, &row::VERDICT],
-                    found,
-                );
-            }
+            rows.iter().for_each(|found| table.named_row(found.figure.what.clone(), &fields, found));
             table.print(out)?;
+        }
+        for reason in report.reasons(item) {
+            paragraph(out, "  ! ", &format!("not here: {reason}"))?;
         }
         if !item.lacking.is_empty() {
             paragraph(out, "  ! ", &item.lacking)?;

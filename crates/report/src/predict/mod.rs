@@ -1,6 +1,7 @@
 //! Predictions for a terminal and as `becalm.predict/1`.
 
 pub(crate) mod books;
+pub(crate) mod html;
 pub(crate) mod intervals;
 mod tolerance;
 
@@ -25,6 +26,7 @@ use crate::form::plot::{self, Curve};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
 use crate::form::value::{factor, grouped, three_digits, time};
+use crate::html::Page;
 use crate::report::Report;
 use becalm_units::plural;
 
@@ -170,6 +172,10 @@ impl Report for PredictReport<'_> {
     fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
         render(self, out)
     }
+
+    fn page(&self, program: &str) -> Option<Page> {
+        Some(html::page(self, program))
+    }
 }
 
 #[derive(Serialize)]
@@ -287,40 +293,14 @@ fn render(report: &PredictReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
         paragraph(out, "    \u{2192} ", &warning.advice)?;
     }
     let lines = lines(report);
-    let shown = |field: &Field<PredictedRow>| lines.iter().any(|line| (field.get)(line) != Value::Missing);
-    let mut job = vec![&row::RANKS, &row::GRAIN_NS];
-    if collectives(report).len() > 1 {
-        job.push(&row::COLLECTIVE);
-    }
-    let mut fields = job.clone();
-    if lines.iter().any(|line| line.row.algorithm != line.row.collective) {
-        fields.push(&row::ALGORITHM);
-    }
-    fields.push(&row::SLOWDOWN_RATIO);
-    let some = [&row::SLOWDOWN_LOW, &row::SLOWDOWN_HIGH, &row::EXPECTED_RATIO, &row::LAW_RATIO, &row::EFFICIENCY_RATIO];
-    fields.extend(some.into_iter().chain([&row::LOST_NODE_HOURS]).filter(|field| shown(field)));
     writeln!(out, "\nSlowdown: mean phase / phase without noise")?;
-    rows_table(&fields, &lines, out)?;
-    for sentence in intervals::sentences(report.rows, report.question.replicas) {
+    rows_table(&slowdown_fields(report, &lines), &lines, out)?;
+    for sentence in meanings(report, &lines) {
         paragraph(out, "  ", &sentence)?;
     }
-    let meanings = [
-        (&row::EXPECTED_RATIO, "expected: by order statistics, for a phase at a random time"),
-        (&row::LAW_RATIO, "law: by Tsafrir's noise law"),
-    ];
-    let meanings: Vec<&str> = meanings.iter().filter(|(field, _)| shown(field)).map(|(_, meaning)| *meaning).collect();
-    if !meanings.is_empty() {
-        paragraph(out, "  ", &meanings.join("; "))?;
-    }
-    if let Some(hours) = report.node_hours {
-        let text = format!("lost node-hours: of {} a year", Value::Often(hours).cell());
-        paragraph(out, "  ", &text)?;
-    }
-    if shown(&row::DELAYED_RATIO) {
-        let spread = [&row::MEAN_PHASE_NS, &row::PHASE_MEDIAN_NS, &row::PHASE_P99_NS, &row::PHASE_P999_NS];
-        job.extend(spread.into_iter().chain([&row::WORST_PHASE_NS, &row::DELAYED_RATIO]));
+    if let Some(fields) = phase_fields(report, &lines) {
         writeln!(out, "\nPhases: durations, and the share that noise makes longer")?;
-        rows_table(&job, &lines, out)?;
+        rows_table(&fields, &lines, out)?;
     }
     tolerance::render(report, out)?;
     plot::draw(&curves(&lines), "Slowdown against ranks", out)?;
@@ -330,6 +310,71 @@ fn render(report: &PredictReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+type RowField = Field<PredictedRow>;
+
+fn is_shown(lines: &[PredictedRow], field: &RowField) -> bool {
+    lines.iter().any(|line| (field.get)(line) != Value::Missing)
+}
+
+/// What rows are told apart by.
+fn job_fields(report: &PredictReport<'_>) -> Vec<&'static RowField> {
+    let mut fields = vec![&row::RANKS, &row::GRAIN_NS];
+    if collectives(report).len() > 1 {
+        fields.push(&row::COLLECTIVE);
+    }
+    fields
+}
+
+/// The columns of the slowdowns, without those that are empty.
+fn slowdown_fields(report: &PredictReport<'_>, lines: &[PredictedRow]) -> Vec<&'static RowField> {
+    let mut fields = job_fields(report);
+    if lines.iter().any(|line| line.row.algorithm != line.row.collective) {
+        fields.push(&row::ALGORITHM);
+    }
+    fields.push(&row::SLOWDOWN_RATIO);
+    let some: [&'static RowField; 6] = [
+        &row::SLOWDOWN_LOW,
+        &row::SLOWDOWN_HIGH,
+        &row::EXPECTED_RATIO,
+        &row::LAW_RATIO,
+        &row::EFFICIENCY_RATIO,
+        &row::LOST_NODE_HOURS,
+    ];
+    fields.extend(some.into_iter().filter(|field| is_shown(lines, field)));
+    fields
+}
+
+/// The columns of how phases are spread, where that is known.
+fn phase_fields(report: &PredictReport<'_>, lines: &[PredictedRow]) -> Option<Vec<&'static RowField>> {
+    if !is_shown(lines, &row::DELAYED_RATIO) {
+        return None;
+    }
+    let mut fields = job_fields(report);
+    let spread: [&'static RowField; 4] =
+        [&row::MEAN_PHASE_NS, &row::PHASE_MEDIAN_NS, &row::PHASE_P99_NS, &row::PHASE_P999_NS];
+    fields.extend(spread);
+    fields.extend([&row::WORST_PHASE_NS, &row::DELAYED_RATIO]);
+    Some(fields)
+}
+
+/// What the columns of the slowdowns mean, in sentences without their dots.
+fn meanings(report: &PredictReport<'_>, lines: &[PredictedRow]) -> Vec<String> {
+    let mut sentences = intervals::sentences(report.rows, report.question.replicas);
+    let some = [
+        (&row::EXPECTED_RATIO, "expected: by order statistics, for a phase at a random time"),
+        (&row::LAW_RATIO, "law: by Tsafrir's noise law"),
+    ];
+    let some: Vec<&str> =
+        some.iter().filter(|(field, _)| is_shown(lines, field)).map(|(_, meaning)| *meaning).collect();
+    if !some.is_empty() {
+        sentences.push(some.join("; "));
+    }
+    if let Some(hours) = report.node_hours {
+        sentences.push(format!("lost node-hours: of {} a year", Value::Often(hours).cell()));
+    }
+    sentences
 }
 
 /// A table of rows, with a rule between curves.
@@ -436,23 +481,25 @@ fn same_curve(a: &PredictedRow, b: &PredictedRow) -> bool {
     a.row.grain == b.row.grain && a.row.collective == b.row.collective
 }
 
+/// What a curve of rows is called: its grain, and the collective where there are several.
+fn curve_name(lines: &[PredictedRow], row: &RankPrediction) -> String {
+    let several = lines.iter().any(|line| line.row.collective != lines[0].row.collective);
+    let collective = if several { format!("{}, ", row.collective) } else { String::new() };
+    format!("{collective}grain {}", row.grain)
+}
+
 /// A curve for each grain and collective; where ranks are too many to be replayed, what order statistics expect.
 fn curves(lines: &[PredictedRow]) -> Vec<Curve> {
-    let several = lines.iter().any(|line| line.row.collective != lines[0].row.collective);
-    lines
-        .chunk_by(same_curve)
-        .map(|lines| {
-            let point = |line: &PredictedRow| {
-                let slowdown = line.row.slowdown.map(|slowdown| slowdown.mean).or(line.row.expected_ratio)?;
-                Some((line.row.ranks, slowdown))
-            };
-            let mut points: Vec<(u64, f64)> = lines.iter().filter_map(point).collect();
-            points.sort_by_key(|point| point.0);
-            let row = &lines[0].row;
-            let collective = if several { format!("{}, ", row.collective) } else { String::new() };
-            Curve { name: format!("{collective}grain {}", row.grain), points }
-        })
-        .collect()
+    let curve = |rows: &[PredictedRow]| {
+        let point = |line: &PredictedRow| {
+            let slowdown = line.row.slowdown.map(|slowdown| slowdown.mean).or(line.row.expected_ratio)?;
+            Some((line.row.ranks, slowdown))
+        };
+        let mut points: Vec<(u64, f64)> = rows.iter().filter_map(point).collect();
+        points.sort_by_key(|point| point.0);
+        Curve { name: curve_name(lines, &rows[0].row), points }
+    };
+    lines.chunk_by(same_curve).map(curve).collect()
 }
 
 fn render_blame(report: &PredictReport<'_>, grain: Nanos, blame: &Blame, out: &mut Sheet<'_>) -> io::Result<()> {

@@ -59,7 +59,16 @@ fn is_limit(report: &PredictReport<'_>, ranks: u64) -> bool {
     ranks.saturating_add(report.question.per_node) > TRIED_RANKS
 }
 
-/// As sentences.
+/// The same as sentences without their dots, for a page.
+pub(super) fn sentences(report: &PredictReport<'_>) -> Vec<String> {
+    let Some((_, answers)) = report.tolerance else { return Vec::new() };
+    let of = |tolerance: &Tolerance| {
+        std::iter::once(up_to(report, tolerance)).chain(tolerance.detours.iter().map(without)).collect()
+    };
+    answers.iter().flat_map(|tolerance: &Tolerance| -> Vec<String> { of(tolerance) }).collect()
+}
+
+/// As text.
 pub(super) fn render(report: &PredictReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     let Some((share, answers)) = report.tolerance else { return Ok(()) };
     heading(out, &format!("Tolerance: noise may take {share} of the job's time"))?;

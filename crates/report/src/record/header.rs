@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use becalm_analyze::summary::{Books, Found, Measuring, NodeSummary, Summary};
-use becalm_model::node::{ClockDoc, Ended, MachineDoc, NodeDoc, Rung};
+use becalm_model::node::{ClockDoc, Ended, MachineDoc, NodeDoc, Rung, SettingsDoc};
 use becalm_units::Nanos;
 
 use crate::Value;
@@ -74,12 +74,17 @@ fn run(doc: &NodeDoc) -> String {
         [] => String::new(),
         words => format!(", beside: {}", words.join(" ")),
     };
-    format!("{lasted}class {}, threshold {}, {}{command}", doc.settings.sched, doc.settings.threshold, ended(doc.ended))
+    let SettingsDoc { sched, threshold, .. } = &doc.settings;
+    let most = doc.settings.detours.map_or_else(String::new, |most| {
+        format!(", at most {} {} a CPU", grouped(most), plural(most, "detour", "detours"))
+    });
+    format!("{lasted}class {sched}, threshold {threshold}{most}, {}{command}", ended(doc.ended))
 }
 
 pub(crate) const fn ended(ended: Option<Ended>) -> &'static str {
     match ended {
         Some(Ended::Duration) => "ended as asked",
+        Some(Ended::Detours) => "ended with the detours asked for",
         Some(Ended::Command) => "ended with its command",
         Some(Ended::Signal) => "ended by a signal",
         Some(Ended::User) => "ended by its user",
@@ -100,8 +105,21 @@ pub(crate) fn machine(machine: &MachineDoc) -> String {
             parts.push(format!("{what} {cpus}"));
         }
     }
+    if !machine.cache_bytes.is_empty() {
+        let sizes: Vec<String> = machine.cache_bytes.iter().map(|bytes| size(*bytes)).collect();
+        parts.push(format!("caches of {}", sizes.join(", ")));
+    }
+    parts.extend(machine.memory_bytes.map(|bytes| format!("{} of memory", size(bytes))));
+    parts.extend(machine.highest_hz.map(|hz| format!("at most {} GHz", three_digits(hz as f64 / 1e9))));
     parts.retain(|part| !part.is_empty());
     parts.join(", ")
+}
+
+/// A number of bytes by the largest power of 1,024 that it reaches, in three digits.
+fn size(bytes: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let power = (bytes.max(1).ilog2() as usize / 10).min(units.len() - 1);
+    format!("{} {}", three_digits(bytes as f64 / (1_u64 << (10 * power)) as f64), units[power])
 }
 
 pub(crate) fn clock(clock: &ClockDoc) -> String {
@@ -113,10 +131,19 @@ pub(crate) fn clock(clock: &ClockDoc) -> String {
     parts.push(format!("known to {} ppm", three_digits(clock.rate_error_ratio * 1e6)));
     parts.push(format!("resolves {}", clock.resolution_ns));
     parts.extend(clock.cross_cpu_ns.map(|offset| format!("CPUs agree to {offset}")));
+    parts.extend(wall(clock));
     if clock.backwards > 0 {
         parts.push(format!("RAN BACKWARDS {} times", grouped(clock.backwards)));
     }
     parts.join(", ")
+}
+
+/// How right the wall clock is, where that is known.
+fn wall(clock: &ClockDoc) -> Option<String> {
+    match (clock.wall_synchronized?, clock.wall_error_ns?) {
+        (true, error) => Some(format!("wall clock right to {error:.1}")),
+        (false, _) => Some("wall clock kept right by nobody".to_owned()),
+    }
 }
 
 pub(crate) const fn seen(rung: Rung) -> &'static str {

@@ -1,6 +1,7 @@
 //! Figures over several parameters at once: a table with a column for each value of the last parameter that varies, and a surface of
 //! shades with the same rows and columns.
 
+mod html;
 pub(crate) mod law;
 pub(crate) mod predict;
 
@@ -11,6 +12,7 @@ use crate::form::paragraph::paragraph;
 use crate::form::plot::{self, Curve};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
+use crate::html::AxisUnit;
 
 /// How values are shaded, from the lowest fifth of their range to the highest.
 const SHADES: [char; 5] = ['\u{b7}', '\u{2591}', '\u{2592}', '\u{2593}', '\u{2588}'];
@@ -25,6 +27,35 @@ const CURVES: usize = 6;
 pub(crate) struct Axis {
     pub title: &'static str,
     pub labels: Vec<String>,
+    /// The values as numbers with their unit, where a chart can have them along its axis.
+    pub numbers: Option<(Vec<f64>, AxisUnit)>,
+    /// Whether each of its values has a chart of its own.
+    pub apart: bool,
+}
+
+impl Axis {
+    /// A parameter whose values are names.
+    pub(crate) const fn named(title: &'static str, labels: Vec<String>) -> Self {
+        Self { title, labels, numbers: None, apart: false }
+    }
+
+    /// A parameter whose values are numbers in this unit.
+    pub(crate) fn numbered<T: Copy>(
+        title: &'static str,
+        values: &[T],
+        unit: AxisUnit,
+        label: impl Fn(&T) -> String,
+        number: impl Fn(T) -> f64,
+    ) -> Self {
+        let labels = values.iter().map(label).collect();
+        let numbers = values.iter().map(|value| number(*value)).collect();
+        Self { title, labels, numbers: Some((numbers, unit)), apart: false }
+    }
+
+    /// The same, with a chart for each value.
+    pub(crate) fn apart(self) -> Self {
+        Self { apart: true, ..self }
+    }
 }
 
 /// The parameters of a sweep that vary. Cells are in the order of their values, those of the last parameter next to each other.
@@ -45,6 +76,34 @@ impl Axes {
 
     fn column_count(&self) -> usize {
         self.columns.as_ref().map_or(1, |axis| axis.labels.len())
+    }
+
+    /// All that vary, the one that varies slowest first.
+    fn all(&self) -> Vec<&Axis> {
+        self.rows.iter().chain(&self.columns).collect()
+    }
+
+    /// The titles of all that vary.
+    fn all_titles(&self) -> Vec<&'static str> {
+        self.all().iter().map(|axis| axis.title).collect()
+    }
+
+    /// The values of all that vary in the cell of this number.
+    fn labels_of(&self, cell: usize) -> Vec<String> {
+        let (mut labels, mut rest) = (Vec::new(), cell);
+        for axis in self.all().iter().rev() {
+            let count = axis.labels.len();
+            labels.push(axis.labels[rest % count].clone());
+            rest /= count;
+        }
+        labels.reverse();
+        labels
+    }
+
+    /// The same in words: `grain 1ms, ranks 64`.
+    fn name_of(&self, cell: usize) -> String {
+        let named = self.all_titles().into_iter().zip(self.labels_of(cell));
+        named.map(|(title, label)| format!("{title} {label}")).collect::<Vec<_>>().join(", ")
     }
 
     /// What stands in front of each row.
@@ -205,7 +264,7 @@ mod tests {
     use crate::form::value::factor;
 
     fn axis(title: &'static str, labels: &[&str]) -> Axis {
-        Axis { title, labels: labels.iter().map(|label| (*label).to_owned()).collect() }
+        Axis::named(title, labels.iter().map(|label| (*label).to_owned()).collect())
     }
 
     fn written(write: impl Fn(&mut Sheet<'_>) -> io::Result<()>) -> String {

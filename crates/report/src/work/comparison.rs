@@ -1,4 +1,4 @@
-//! Several runs of work beside each other: bodies, copies, rates of added interrupts (Tsafrir 2007, figures 11 to 13 and 16).
+//! Several runs of work beside each other: bodies, grains, copies, rates of added interrupts (Tsafrir 2007, figures 11 to 13 and 16).
 
 use std::io::{self, Write};
 
@@ -17,6 +17,7 @@ use crate::form::table::Table;
 #[derive(Clone)]
 pub(super) struct Compared {
     body: String,
+    grain_ns: i64,
     copies: u32,
     added_hz: u32,
     node: String,
@@ -40,6 +41,7 @@ impl Compared {
         let is_known = !cpu.subtraction.is_empty() && cpu.duration_ns > 0;
         Self {
             body: work.body.clone(),
+            grain_ns: work.grain_ns.get(),
             copies: work.copies,
             added_hz: work.added_hz,
             node: cpu.node.clone(),
@@ -61,6 +63,7 @@ fields! {
     /// The fields of a CPU of one of several runs.
     pub(super) COMPARED, compared: Compared {
         BODY = "body", "body", |row| Value::Text(row.body.clone());
+        GRAIN_NS = "grain_ns", "grain", |row| Value::Fine(row.grain_ns);
         COPIES = "copies", "copies", |row| Value::Count(row.copies.into());
         ADDED_HZ = "added_hz", "added", |row| Value::Rate(f64::from(row.added_hz));
         INTERRUPTS_HZ = "interrupts_hz", "interrupts", |row| row.interrupts_hz.map_or(Value::Missing, Value::Rate);
@@ -84,6 +87,7 @@ fields! {
     /// The fields of an event that was counted in one of several runs.
     pub(super) COUNTED, counted: ComparedCount {
         BODY = compared::BODY => |row| &row.of;
+        GRAIN_NS = compared::GRAIN_NS => |row| &row.of;
         COPIES = compared::COPIES => |row| &row.of;
         ADDED_HZ = compared::ADDED_HZ => |row| &row.of;
         CPU = compared::CPU => |row| &row.of;
@@ -124,9 +128,11 @@ pub(super) fn print(summaries: &[WorkSummary], out: &mut Sheet<'_>) -> io::Resul
     let differs = |same: fn(&Compared, &Compared) -> bool| rows.iter().any(|row| !same(first, row));
     writeln!(out, "\nThe runs beside each other")?;
     let (bodies, copies) = (differs(|a, b| a.body == b.body), differs(|a, b| a.copies == b.copies));
+    let grains = differs(|a, b| a.grain_ns == b.grain_ns);
     let (rates, cpus) = (differs(|a, b| a.added_hz == b.added_hz), differs(|a, b| a.cpu == b.cpu));
-    let named: [(bool, &Field<Compared>); 6] = [
+    let named: [(bool, &Field<Compared>); 7] = [
         (bodies, &compared::BODY),
+        (grains, &compared::GRAIN_NS),
         (copies, &compared::COPIES),
         (rates, &compared::ADDED_HZ),
         (rates, &compared::INTERRUPTS_HZ),
@@ -155,8 +161,9 @@ pub(super) fn print(summaries: &[WorkSummary], out: &mut Sheet<'_>) -> io::Resul
         return Ok(());
     }
     writeln!(out, "\nWhat the processor counted in a sample, in the loop (user) and in what interrupted it (kernel)")?;
-    let named: [(bool, &Field<ComparedCount>); 7] = [
+    let named: [(bool, &Field<ComparedCount>); 8] = [
         (bodies, &counted::BODY),
+        (grains, &counted::GRAIN_NS),
         (copies, &counted::COPIES),
         (rates, &counted::ADDED_HZ),
         (cpus, &counted::CPU),

@@ -2,7 +2,7 @@ use becalm_analyze::cost::tick::{Analysis, CampaignAnalysis, TableFile, read_tab
 use becalm_bundle::cost;
 use becalm_report::{CostRunReport, Report, TickReport};
 
-use crate::check;
+use crate::{check, check_page};
 
 #[test]
 fn every_stored_measurement_of_costs() {
@@ -10,7 +10,9 @@ fn every_stored_measurement_of_costs() {
     becalm_fixtures::costs::write_costs(folder.path());
     for name in ["clock", "trap", "catalogue", "scheduler", "interrupted", "placement"] {
         let run = cost::load(&folder.path().join(format!("{name}.becalm")), None).unwrap();
-        check(&format!("cost_{name}"), &CostRunReport::new(&run));
+        let report = CostRunReport::new(&run);
+        check(&format!("cost_{name}"), &report);
+        check_page(&format!("cost_{name}"), &report);
     }
 }
 

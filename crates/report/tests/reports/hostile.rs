@@ -11,7 +11,7 @@ use becalm_model::inject::{InjectDoc, InjectionWay, Together};
 use becalm_model::node::Warning;
 use becalm_model::study::ConfigurationOutcome;
 use becalm_model::tune::{
-    Area, Attempt, BootParameter, Change, Check, Chosen, CpuChoice, Family, Finding, Gains, Knob, Note,
+    Area, Attempt, BootParameter, Change, Check, Chosen, CpuChoice, Family, Finding, Gain, GainJob, Gains, Knob, Note,
     Outcome as Tried, Plan, PredictedSlowdown, Profile, Severity, Stage, StepGain,
 };
 use becalm_model::validation::ValidationDoc;
@@ -173,7 +173,7 @@ fn of_work_costs_jobs_and_studies(name: &str) {
         becalm_fixtures::write_named(&path, name);
         *at = Bundle::open(&path).unwrap();
     }
-    let studied = becalm_analyze::study::study(&doc, &bundles, question(), &[64]).unwrap();
+    let studied = becalm_analyze::study::study(&doc, &bundles, &[question()], &[64]).unwrap();
     for configuration in &mut doc.configurations {
         match &mut configuration.outcome {
             ConfigurationOutcome::Recorded { failed, .. } => *failed = Some(text()),
@@ -203,7 +203,16 @@ fn of_the_machine_and_jobs(name: &str) {
     });
     let way = InjectionWay::Preempt(text());
     let (tolls, fair_servers, places) = (Vec::new(), Vec::new(), Vec::new());
-    check(&InjectDoc { noise: text(), together: Together::Apart, seed: 1, way, tolls, fair_servers, places });
+    check(&InjectDoc {
+        noise: text(),
+        together: Together::Apart,
+        coalesced: None,
+        seed: 1,
+        way,
+        tolls,
+        fair_servers,
+        places,
+    });
     check(&ValidationDoc {
         library: text(),
         ranks: 2,
@@ -259,9 +268,11 @@ fn of_tuning(name: &str) {
         notes: vec![Note { family: Family::Affinity, text: text() }],
     };
     let without = PredictedSlowdown { mean: 1.25, low: Some(1.2), high: None };
-    let gaining = StepGain { sources: vec![text()], without: vec![(64, without)] };
+    let job = GainJob { grain: Nanos::from_millis(1), ranks: 64 };
+    let gaining = StepGain { sources: vec![text()], without: vec![(job, without)] };
     let steps = vec![gaining.clone(), gaining];
-    let gains = Gains { run: name.into(), grain: Nanos::from_millis(1), total: Vec::new(), steps };
+    let total = vec![Gain { job, slowdown: without, without }];
+    let gains = Gains { run: name.into(), total, steps };
     check(&TunePlanReport { plan: &plan, gains: None });
     check(&TunePlanReport { plan: &plan, gains: Some(&gains) });
     for doing in [TuneDoing::Apply, TuneDoing::Restore, TuneDoing::Status] {

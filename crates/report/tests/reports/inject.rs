@@ -31,7 +31,7 @@ fn place(place: NoisePlace, missed: u64) -> InjectedPlace {
 fn report(way: InjectionWay, places: Vec<InjectedPlace>) -> InjectDoc {
     let noise = "periodic:interval=1ms,detour=50us".to_owned();
     let (tolls, fair_servers) = (Vec::new(), Vec::new());
-    InjectDoc { noise, together: Together::Apart, seed: 1, way, tolls, fair_servers, places }
+    InjectDoc { noise, together: Together::Apart, coalesced: None, seed: 1, way, tolls, fair_servers, places }
 }
 
 #[test]

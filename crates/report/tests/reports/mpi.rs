@@ -2,11 +2,11 @@ use becalm_analyze::job::JobPhases;
 use becalm_bundle::PhaseRun;
 use becalm_model::Estimate;
 use becalm_model::validation::{ValidationCell, ValidationDoc};
-use becalm_report::{Form, validate_figure};
+use becalm_report::{Form, JobGrainsReport, validate_figure};
 use becalm_testing::book::{Holder, book, holds_structure};
 use becalm_units::Nanos;
 
-use crate::{check, check_forms};
+use crate::{check, check_forms, check_page};
 
 #[test]
 fn phases_of_a_job() {
@@ -16,6 +16,20 @@ fn phases_of_a_job() {
     let report = JobPhases::of_run(&run).unwrap();
     check("mpi", &report);
     check_forms("mpi", &report);
+    check_page("mpi", &report);
+}
+
+/// One run twice, as two grains would be: each has its line, and what limits both is said once.
+#[test]
+fn a_job_with_several_grains() {
+    let folder = tempfile::tempdir().unwrap();
+    becalm_fixtures::phases::write_phases(folder.path());
+    let run = PhaseRun::open(&folder.path().join("job.becalm")).unwrap();
+    let phases = JobPhases::of_run(&run).unwrap();
+    let mut longer = phases.clone();
+    longer.nodes.iter_mut().for_each(|doc| doc.job.grain_ns = Nanos::new(2 * doc.job.grain_ns.get()));
+    let runs = [("job-1ms.becalm".to_owned(), phases), ("job-2ms.becalm".to_owned(), longer)];
+    check("mpi_grains", &JobGrainsReport { runs: &runs });
 }
 
 /// Three cells that were measured and one that was not.

@@ -7,7 +7,7 @@ use becalm_scale::watch::ReplayWatch;
 use becalm_scale::{Noise, NoiseTrace};
 use becalm_units::{Nanos, Share};
 
-use crate::check;
+use crate::{check, check_page};
 
 #[test]
 fn a_job_under_periodic_noise() {
@@ -34,20 +34,20 @@ fn a_job_under_periodic_noise() {
         message: "the recording is short".to_owned(),
         advice: "record longer".to_owned(),
     };
-    check(
-        "predict",
-        &PredictReport {
-            name: "periodic:interval=10ms,detour=50us",
-            noise: &noise,
-            without: &[],
-            question,
-            rows: &rows,
-            blame: &[],
-            sources: &[],
-            places: &[],
-            tolerance: Some((share, &[tolerance])),
-            node_hours: Some(1e6),
-            warnings: &[warning],
-        },
-    );
+    let (tolerances, warnings) = ([tolerance], [warning]);
+    let report = PredictReport {
+        name: "periodic:interval=10ms,detour=50us",
+        noise: &noise,
+        without: &[],
+        question,
+        rows: &rows,
+        blame: &[],
+        sources: &[],
+        places: &[],
+        tolerance: Some((share, &tolerances)),
+        node_hours: Some(1e6),
+        warnings: &warnings,
+    };
+    check("predict", &report);
+    check_page("predict", &report);
 }

@@ -6,7 +6,7 @@ use becalm_scale::predict::{Prediction, Question};
 use becalm_scale::spec::NoiseSpec;
 use becalm_units::{Nanos, Share};
 
-use crate::check;
+use crate::{check, check_page};
 
 #[test]
 fn the_law_over_grains_and_ranks() {
@@ -25,7 +25,9 @@ fn the_law_over_grains_and_ranks() {
     }
     let often = vec![LawOften::Probability(share)];
     let tolerated = Some("1%".parse().unwrap());
-    check("law_sweep", &LawSweepReport { grains, delays: vec![delay], often, ranks, tolerated, cells });
+    let report = LawSweepReport { grains, delays: vec![delay], often, ranks, tolerated, cells };
+    check("law_sweep", &report);
+    check_page("law_sweep", &report);
 }
 
 #[test]
@@ -64,20 +66,19 @@ fn a_job_under_several_noises() {
             }));
         }
     }
-    check(
-        "predict_sweep",
-        &PredictSweepReport {
-            noises: &noises,
-            without: &[],
-            question,
-            collectives: &[Collective::Ideal],
-            bytes: &[8],
-            synchronized: &[false, true],
-            coalesced: &[Nanos::ZERO],
-            grains: &[grain],
-            ranks: &ranks,
-            cells: &cells,
-            node_hours: Some(1e6),
-        },
-    );
+    let report = PredictSweepReport {
+        noises: &noises,
+        without: &[],
+        question,
+        collectives: &[Collective::Ideal],
+        bytes: &[8],
+        synchronized: &[false, true],
+        coalesced: &[Nanos::ZERO],
+        grains: &[grain],
+        ranks: &ranks,
+        cells: &cells,
+        node_hours: Some(1e6),
+    };
+    check("predict_sweep", &report);
+    check_page("predict_sweep", &report);
 }

@@ -37,6 +37,9 @@ pub const PARALLEL_RANKS: usize = 1 << 16;
 /// Ranks that one thread takes at a time.
 const CHUNK: usize = 1 << 13;
 
+/// What goes over successive ranks, of which it is given the number of the first, and the times at which their messages leave.
+type Pass<'p, 'a, T> = &'p (dyn Fn(usize, &mut [Rank<T>], &mut [Cursor<'a, T>], &mut [T]) + Sync);
+
 /// A link that a message has for itself, in thousandths.
 const ALONE: u64 = 1_000;
 
@@ -242,24 +245,26 @@ impl<'a, T: Time> JobMachine<'a, T> {
         &mut self,
         each: impl Fn(usize, &mut Rank<T>, &mut Cursor<'a, T>, &mut T) + Sync,
     ) -> Result<(), ScaleError> {
-        let each = &each;
-        let pass = |first: usize, ranks: &mut [Rank<T>], cursors: &mut [Cursor<'a, T>], sent: &mut [T]| {
+        self.in_chunks(&|first, ranks, cursors, sent| {
             for (at, ((rank, cursor), sent)) in ranks.iter_mut().zip(cursors).zip(sent).enumerate() {
                 each(first + at, rank, cursor, sent);
             }
-        };
-        let pass = &pass;
+        });
+        self.stepped(1)
+    }
+
+    /// Lets `pass` go over all ranks, in several threads where that pays. Compiled once for all kinds of passes: only their loops
+    /// over ranks are compiled for each.
+    fn in_chunks(&mut self, pass: Pass<'_, 'a, T>) {
         if self.ranks.len() < PARALLEL_RANKS {
             pass(0, &mut self.ranks, &mut self.cursors, &mut self.sent);
-        } else {
-            let chunks =
-                self.ranks.chunks_mut(CHUNK).zip(self.cursors.chunks_mut(CHUNK)).zip(self.sent.chunks_mut(CHUNK));
-            let task = |(number, ((ranks, cursors), sent))| -> Task<'_> {
-                Box::new(move || pass(number * CHUNK, ranks, cursors, sent))
-            };
-            run_all(chunks.enumerate().map(task).collect());
+            return;
         }
-        self.stepped(1)
+        let chunks = self.ranks.chunks_mut(CHUNK).zip(self.cursors.chunks_mut(CHUNK)).zip(self.sent.chunks_mut(CHUNK));
+        let task = |(number, ((ranks, cursors), sent))| -> Task<'_> {
+            Box::new(move || pass(number * CHUNK, ranks, cursors, sent))
+        };
+        run_all(chunks.enumerate().map(task).collect());
     }
 
     /// Counts steps, and checks the clocks now and then.
@@ -343,5 +348,22 @@ impl<'a, T: Time> JobMachine<'a, T> {
     pub(crate) fn latest_of_each(&self, ranks: usize) -> Vec<T> {
         let latest = |node: &[Rank<T>]| node.iter().map(|rank| rank.clock).reduce(T::later).unwrap_or_default();
         self.ranks.chunks(ranks).map(latest).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With threads as without, a pass over all ranks knows each by its number.
+    #[test]
+    fn every_rank_is_passed_by_its_number() {
+        let silent = NoiseTrace::silent(Nanos::from_millis(1)).unwrap();
+        let network = Network::new(Nanos::ZERO, Nanos::ZERO, Nanos::ZERO, 0).unwrap();
+        for ranks in [5, PARALLEL_RANKS - 1, PARALLEL_RANKS, PARALLEL_RANKS + CHUNK / 2 + 1] {
+            let mut machine = JobMachine::new(network, &vec![(&silent, 0); ranks]).unwrap();
+            machine.wait(|rank| 3 * rank as i64).unwrap();
+            assert!((0..ranks).all(|rank| machine.clock(rank).get() == 3 * rank as i64), "{ranks} ranks");
+        }
     }
 }

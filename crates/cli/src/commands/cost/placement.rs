@@ -32,6 +32,10 @@ pub struct PlacementArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "add,mul,div", value_parser = body)]
     bodies: Vec<Body>,
 
+    /// Time the same work bound to no CPU as well, which begins on the interrupted one: whether the scheduler moves it away
+    #[arg(long)]
+    unbound: bool,
+
     /// Interrupts a second to add to the CPU's own
     #[arg(long, value_name = "HZ", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     rate: u32,
@@ -75,10 +79,12 @@ pub fn run(args: &PlacementArgs, out: &mut dyn Write) -> Result<Exit> {
     let root = Path::new("/");
     let signals = StopSignals::block().context("cannot block signals")?;
     let site = chosen_site(root, args.cpu)?;
-    let places = WorkPlaces::find(root, site.cpu, &sched::allowed_cpus()?)?;
+    let usable = sched::allowed_cpus()?;
+    let places = WorkPlaces::find(root, site.cpu, &usable)?;
     let (events, not_counted) = counted(args.no_counters);
     let plan = PlacementPlan {
         places,
+        unbound: args.unbound.then_some(usable),
         bodies: args.bodies.clone(),
         policy: args.sched,
         added_hz: args.rate,
@@ -93,7 +99,7 @@ pub fn run(args: &PlacementArgs, out: &mut dyn Write) -> Result<Exit> {
         rounds: plan.rounds,
         seed: plan.seed,
         bodies: plan.bodies.iter().map(ToString::to_string).collect(),
-        places: places.iter().collect(),
+        places: plan.all_places().collect(),
         missing: missing(&places),
         not_counted,
         results: Vec::new(),

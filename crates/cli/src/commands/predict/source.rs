@@ -4,7 +4,7 @@ use std::path::Path;
 
 use becalm_analyze::noise::{NoiseInput, NoiseOrigin};
 use becalm_analyze::summary::Selection;
-use becalm_bundle::Bundle;
+use becalm_bundle::{Bundle, Contents, SummaryBundle};
 use becalm_scale::Alignment;
 use becalm_scale::placement::RANKS_LIMIT;
 use becalm_scale::spec::Drawing;
@@ -74,6 +74,13 @@ fn source(args: &PredictArgs, noise: &NoiseArg) -> anyhow::Result<NoiseInput> {
 /// The noise of the chosen CPUs of a run.
 fn recorded(args: &PredictArgs, path: &Path, books: bool) -> anyhow::Result<NoiseInput> {
     let selection = Selection { node: args.node.clone(), cpus: args.cpus.clone(), with_self: args.with_self };
+    if Contents::read(path)? == Contents::Summary {
+        if args.as_recorded {
+            let why = "--as-recorded replays noise as it came, and the summary form does not keep that: leave it out";
+            return Err(UsageError(why.to_owned()).into());
+        }
+        return Ok(NoiseInput::from_summary(&SummaryBundle::open(path)?, &selection, books)?);
+    }
     Ok(noise::from_run(&Bundle::open(path)?, &selection, books)?)
 }
 

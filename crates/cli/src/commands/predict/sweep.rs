@@ -43,7 +43,7 @@ struct Planned {
 ///
 /// # Errors
 /// As for one noise.
-pub(super) fn run(args: &PredictArgs, ranks: &[u64], out: &mut dyn Write) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &PredictArgs, ranks: &[u64], output: Output, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let lists = Lists {
         bytes: args.bytes.iter().map(|bytes| bytes.get()).collect(),
         synchronized: args.synchronized(),
@@ -79,7 +79,7 @@ pub(super) fn run(args: &PredictArgs, ranks: &[u64], out: &mut dyn Write) -> any
         cells: &cells,
         node_hours: args.node_hours,
     };
-    emit(&report, Output::new(args.json, false), out)?;
+    emit(&report, output, out)?;
     Ok(Exit::Done)
 }
 

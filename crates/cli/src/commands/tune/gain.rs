@@ -8,7 +8,7 @@ use std::path::Path;
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
 use becalm_model::remedy::NoiseSource;
-use becalm_model::tune::{Gain, Gains, PredictedSlowdown, StepGain};
+use becalm_model::tune::{Gain, GainJob, Gains, PredictedSlowdown, StepGain};
 use becalm_scale::ScaleError;
 use becalm_scale::books::BookedNoise;
 use becalm_scale::collective::Collective;
@@ -19,16 +19,18 @@ use becalm_units::Nanos;
 
 use crate::noise;
 
-/// What the changes of a plan gain.
+/// What the changes of a plan gain jobs of these grains, each with these numbers of ranks.
 ///
 /// # Errors
 /// If the recording cannot be read, lacks the CPUs or does not name sources; or the question makes no sense.
-pub fn gains(plan: &Plan, run: &Path, ranks: &[u64], grain: Nanos) -> anyhow::Result<Gains> {
+pub fn gains(plan: &Plan, run: &Path, ranks: &[u64], grains: &[Nanos]) -> anyhow::Result<Gains> {
     let selection = Selection { node: None, cpus: Some(plan.cpus.clone()), with_self: false };
     let source = noise::from_run(&Bundle::open(run)?, &selection, true)?;
     let Some(booked) = &source.booked else { anyhow::bail!("{} does not name sources", run.display()) };
-    let question = Question { per_node: source.noise.ranks_per_node(), ..question(grain)? };
-    let mut scale = Scale { booked, question, ranks, known: HashMap::new() };
+    let per_node = source.noise.ranks_per_node();
+    let question = |grain: &Nanos| Ok(Question { per_node, ..question(*grain)? });
+    let questions = grains.iter().map(question).collect::<Result<_, ScaleError>>()?;
+    let mut scale = Scale { booked, questions, ranks, known: HashMap::new() };
     let none = vec![false; booked.sources().len()];
     let now = scale.slowdowns(&none)?;
     let mut all = none;
@@ -43,14 +45,13 @@ pub fn gains(plan: &Plan, run: &Path, ranks: &[u64], grain: Nanos) -> anyhow::Re
             continue;
         }
         let sources = booked.sources().iter().zip(&out).filter(|(_, out)| **out).map(|(name, _)| name.clone());
-        let without = ranks.iter().copied().zip(scale.slowdowns(&out)?);
-        steps.push(StepGain { sources: sources.collect(), without: without.collect() });
+        steps.push(StepGain { sources: sources.collect(), without: scale.slowdowns(&out)? });
         all.iter_mut().zip(out).for_each(|(all, out)| *all |= out);
     }
     let left = scale.slowdowns(&all)?;
-    let rows = ranks.iter().zip(now).zip(left);
-    let total = rows.map(|((ranks, slowdown), without)| Gain { ranks: *ranks, slowdown, without }).collect();
-    Ok(Gains { run: run.to_owned(), grain, total, steps })
+    let rows = now.into_iter().zip(left);
+    let total = rows.map(|((job, slowdown), (_, without))| Gain { job, slowdown, without }).collect();
+    Ok(Gains { run: run.to_owned(), total, steps })
 }
 
 fn question(grain: Nanos) -> Result<Question, ScaleError> {
@@ -72,25 +73,29 @@ fn question(grain: Nanos) -> Result<Question, ScaleError> {
 /// The slowdowns of one recording, each set of sources asked once.
 struct Scale<'a> {
     booked: &'a BookedNoise,
-    question: Question,
+    questions: Vec<Question>,
     ranks: &'a [u64],
-    known: HashMap<Vec<bool>, Vec<PredictedSlowdown>>,
+    known: HashMap<Vec<bool>, Vec<(GainJob, PredictedSlowdown)>>,
 }
 
 impl Scale<'_> {
-    fn slowdowns(&mut self, out: &[bool]) -> anyhow::Result<Vec<PredictedSlowdown>> {
+    /// Of each grain and each number of ranks, in this order, without these sources.
+    fn slowdowns(&mut self, out: &[bool]) -> anyhow::Result<Vec<(GainJob, PredictedSlowdown)>> {
         if let Some(known) = self.known.get(out) {
             return Ok(known.clone());
         }
         let noise = self.booked.without(out)?;
-        let prediction = Prediction::new(&noise, self.question)?.of_recording();
-        let slowdown = |ranks: &u64| -> anyhow::Result<PredictedSlowdown> {
-            let row = prediction.row(*ranks)?;
-            let mean = row.slowdown.map(|slowdown| slowdown.mean).or(row.expected_ratio).unwrap_or(1.0);
-            let (low, high) = row.recording.map_or((None, None), |bounds| (Some(bounds.low), bounds.high));
-            Ok(PredictedSlowdown { mean, low, high })
-        };
-        let slowdowns = self.ranks.iter().map(slowdown).collect::<anyhow::Result<Vec<_>>>()?;
+        let mut slowdowns = Vec::with_capacity(self.questions.len() * self.ranks.len());
+        for question in &self.questions {
+            let prediction = Prediction::new(&noise, *question)?.of_recording();
+            for ranks in self.ranks {
+                let row = prediction.row(*ranks)?;
+                let mean = row.slowdown.map(|slowdown| slowdown.mean).or(row.expected_ratio).unwrap_or(1.0);
+                let (low, high) = row.recording.map_or((None, None), |bounds| (Some(bounds.low), bounds.high));
+                let job = GainJob { grain: question.grain, ranks: *ranks };
+                slowdowns.push((job, PredictedSlowdown { mean, low, high }));
+            }
+        }
         self.known.insert(out.to_vec(), slowdowns.clone());
         Ok(slowdowns)
     }

@@ -17,9 +17,10 @@ mod watcher;
 
 use std::io::Write;
 
+use becalm_units::Nanos;
 use clap::{Args, Subcommand};
 
-use crate::exit::Exit;
+use crate::exit::{Exit, UsageError};
 
 /// Make CPUs quiet, and prove it
 #[derive(Args, Debug)]
@@ -55,5 +56,16 @@ pub fn run(args: &TuneArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         TuneCommand::Run(args) => run::run(args, out),
         TuneCommand::Study(args) => study::run(args, out),
         TuneCommand::Watch(args) => watch::run(args),
+    }
+}
+
+/// Refuses lists of grains of which one is not a phase's, or stands there twice.
+fn some_grains(grains: &[Nanos]) -> Result<(), UsageError> {
+    if grains.iter().any(|grain| *grain <= Nanos::ZERO) {
+        return Err(UsageError("--grain is 0: a phase without work says nothing about noise".to_owned()));
+    }
+    match grains.iter().enumerate().find(|(at, grain)| grains[..*at].contains(grain)) {
+        Some((_, twice)) => Err(UsageError(format!("--grain holds {twice} twice"))),
+        None => Ok(()),
     }
 }

@@ -11,6 +11,7 @@ use clap::Args;
 use super::formats::FormatArgs;
 use super::gain;
 use super::planning::{PlanningArgs, plan};
+use super::some_grains;
 use crate::exit::Exit;
 use crate::output::{Output, emit};
 
@@ -31,9 +32,9 @@ pub struct PlanArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,1k,16k", requires = "run")]
     ranks: Vec<Count>,
 
-    /// Predict the gain for phases of this length
-    #[arg(long, value_name = "TIME", default_value = "1ms", requires = "run")]
-    grain: Nanos,
+    /// Predict the gain for phases of these lengths, like 100us,1ms
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1ms", requires = "run")]
+    grain: Vec<Nanos>,
 
     /// Show every change, also those that are alike
     #[arg(long)]
@@ -52,13 +53,14 @@ pub struct PlanArgs {
 /// # Errors
 /// If the request cannot be meant, the machine or the recording cannot be read, or `out` cannot be written.
 pub fn run(args: &PlanArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    some_grains(&args.grain)?;
     let plan = plan(&args.planning.machine(), &args.planning.request())?;
     if args.files.are_wanted() {
         return args.files.write(&plan, args.planning.machine().root(), out);
     }
     let gains = |run: &PathBuf| {
         let ranks: Vec<u64> = args.ranks.iter().map(|ranks| ranks.get()).collect();
-        gain::gains(&plan, run, &ranks, args.grain)
+        gain::gains(&plan, run, &ranks, &args.grain)
     };
     let gains = args.run.as_ref().map(gains).transpose()?;
     let report = TunePlanReport { plan: &plan, gains: gains.as_ref() };

@@ -27,9 +27,10 @@ pub struct WorkArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub body: Vec<Body>,
 
-    /// How long a sample takes, like 100us, 1ms, 1s [default: 1ms]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub grain: Option<Nanos>,
+    /// How long a sample takes, like 100us, 1ms, 1s; of several, like 1ms,2ms, one run each, stored in RUN-1ms, RUN-2ms, and
+    /// compared [default: 1ms]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', allow_hyphen_values = true)]
+    pub grain: Vec<Nanos>,
 
     /// How many samples to take on each CPU, like 500, 10k, 1M (k = 1,024) [default: 10000]
     #[arg(long, value_name = "N", value_parser = some_samples, conflicts_with_all = ["maiv", "duration"])]

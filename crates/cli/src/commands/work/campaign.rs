@@ -106,12 +106,13 @@ pub fn parts(args: &WorkArgs, resumed: Option<&Resumed>, root: &Path) -> Result<
         plan.task = LoopTask::Work(left_of(args, run)?);
         return Ok(vec![CampaignPart { path: run.path.clone(), plan }]);
     }
-    let grain = args.grain.unwrap_or(Nanos::from_millis(1));
-    if grain < Nanos::from_micros(1) || grain > Nanos::from_secs(1000) {
-        return usage(format!("--grain {grain} is outside of 1us to 1000s"));
-    }
-    if args.duration.is_some_and(|duration| duration < grain) {
-        return usage("--duration is shorter than one --grain".into());
+    for grain in grains(args) {
+        if grain < Nanos::from_micros(1) || grain > Nanos::from_secs(1000) {
+            return usage(format!("--grain {grain} is outside of 1us to 1000s"));
+        }
+        if args.duration.is_some_and(|duration| duration < grain) {
+            return usage("--duration is shorter than one --grain".into());
+        }
     }
     plan.cpus = Some(match &args.cpus {
         Some(cpus) => cpus.clone(),
@@ -126,7 +127,7 @@ pub fn parts(args: &WorkArgs, resumed: Option<&Resumed>, root: &Path) -> Result<
         let samples = args.samples.or((args.maiv.is_none() && args.duration.is_none()).then_some(SAMPLES));
         let work = WorkPlan {
             body: kind.body,
-            grain,
+            grain: kind.grain,
             fixed: args.fixed.map_or(Fixed::Work, Fixed::from),
             samples,
             maiv: args.maiv.map(|share| share.ratio()),
@@ -231,16 +232,29 @@ fn last_cpu() -> Result<CpuList> {
     Ok(allowed.iter().last().into_iter().collect())
 }
 
+/// How long samples are to take: each once, in the order given.
+fn grains(args: &WorkArgs) -> Vec<Nanos> {
+    let mut grains: Vec<Nanos> = Vec::new();
+    let asked = if args.grain.is_empty() { vec![Nanos::from_millis(1)] } else { args.grain.clone() };
+    for grain in &asked {
+        if !grains.contains(grain) {
+            grains.push(*grain);
+        }
+    }
+    grains
+}
+
 /// What tells the runs of one command apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct PartKind {
     body: Body,
+    grain: Nanos,
     copies: u32,
     added_hz: u32,
 }
 
 impl PartKind {
-    /// The runs that the arguments ask for: bodies in their order, then copies in theirs, then rising rates.
+    /// The runs that the arguments ask for: bodies in their order, then grains and copies in theirs, then rising rates.
     fn all(args: &WorkArgs) -> Vec<Self> {
         let mut bodies: Vec<Body> = Vec::new();
         for body in if args.body.is_empty() { &[Body::Empty][..] } else { &args.body } {
@@ -251,14 +265,16 @@ impl PartKind {
         let mut rates = args.rates.clone();
         rates.sort_unstable();
         rates.dedup();
-        let of_body = |body: Body| {
-            let of_copies = |copies: &u32| {
-                let copies = *copies;
-                rates.iter().map(move |added_hz| Self { body, copies, added_hz: *added_hz }).collect::<Vec<_>>()
-            };
-            args.copies.iter().flat_map(of_copies).collect::<Vec<_>>()
-        };
-        bodies.into_iter().flat_map(of_body).collect()
+        let mut all = Vec::new();
+        for body in bodies {
+            for grain in grains(args) {
+                for copies in &args.copies {
+                    let of_rate = |added_hz: &u32| Self { body, grain, copies: *copies, added_hz: *added_hz };
+                    all.extend(rates.iter().map(of_rate));
+                }
+            }
+        }
+        all
     }
 
     /// Where this run is stored: what several runs differ by stands before the ending of the name.
@@ -267,6 +283,7 @@ impl PartKind {
         let rate = if self.added_hz == 0 { "idle".to_owned() } else { format!("{}hz", self.added_hz) };
         let names = [
             several(args.body.len(), self.body.name().to_owned()),
+            several(grains(args).len(), self.grain.to_string()),
             several(args.copies.len(), self.copies.to_string()),
             several(args.rates.len(), rate),
         ];
@@ -335,5 +352,6 @@ mod tests {
         assert_eq!(names("--rates 5000,idle --body call"), ["r-idle.becalm", "r-5000hz.becalm"]);
         let several = ["r-sum-1.becalm", "r-sum-2.becalm", "r-call-1.becalm", "r-call-2.becalm"];
         assert_eq!(names("--body sum,call,sum --copies 1,2"), several);
+        assert_eq!(names("--grain 1ms,1500us,1ms"), ["r-1ms.becalm", "r-1.5ms.becalm"]);
     }
 }

@@ -24,7 +24,7 @@ use crate::exit::Exit;
 use crate::messages::say;
 use crate::output::{Output, emit};
 
-/// Works, stores, reports; once for each body, number of copies and rate of added interrupts.
+/// Works, stores, reports; once for each body, grain, number of copies and rate of added interrupts.
 ///
 /// # Errors
 /// If the arguments cannot be meant, or a run fails.
@@ -105,7 +105,9 @@ impl DoneParts {
     /// Has a run do as many iterations a sample as an earlier one that differs only by the rate, so that samples compare.
     fn calibrate(&self, part: &mut CampaignPart) {
         let LoopTask::Work(work) = &mut part.plan.task else { return };
-        let same = |doc: &&WorkDoc| doc.body == work.body.name() && doc.copies == work.copies;
+        let same = |doc: &&WorkDoc| {
+            (doc.body.as_str(), doc.grain_ns, doc.copies) == (work.body.name(), work.grain, work.copies)
+        };
         if let Some(doc) = self.0.iter().find(same) {
             work.iterations = doc.loops.iter().map(|of| (of.cpu, of.iterations)).collect();
         }

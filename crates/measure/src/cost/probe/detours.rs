@@ -26,7 +26,7 @@ const SAMPLES: usize = 50;
 const TLB_PAGES: usize = 6_144;
 /// The most memory that the TLB chase takes; where pages are large, it has fewer.
 const TLB_BYTES: usize = 128 << 20;
-/// The most memory that the chase through memory takes, and the least.
+/// The most memory that the chase through memory takes where twice the largest cache is not more, and the least.
 const MEMORY_BYTES: std::ops::RangeInclusive<usize> = 64 << 20..=512 << 20;
 /// The bytes of a cache line, as the chase lays its loads out.
 const LINE_BYTES: usize = LINE * size_of::<u64>();
@@ -128,9 +128,14 @@ fn cache<C: Counter>(bench: &Bench<C>, level: u32, bytes: usize, below: usize, h
     )
 }
 
+/// How much memory is walked through on a machine of so many bytes, whose largest cache has so many.
+fn memory_walked(largest: usize, total: usize) -> usize {
+    let most = (*MEMORY_BYTES.end()).max(largest.saturating_mul(2));
+    largest.saturating_mul(4).clamp(*MEMORY_BYTES.start(), most).min(total / 8)
+}
+
 fn memory<C: Counter>(bench: &Bench<C>, largest: usize, huge: Option<usize>) -> Probe {
-    let wanted = largest.saturating_mul(4).clamp(*MEMORY_BYTES.start(), *MEMORY_BYTES.end());
-    let walked = wanted.min(total_bytes() / 8);
+    let walked = memory_walked(largest, total_bytes());
     let (outcome, pages) = match walked {
         // What is left of a larger set would mostly be found in the cache.
         bytes if bytes < 2 * largest => {
@@ -221,6 +226,16 @@ fn tlb_miss<C: Counter>(bench: &Bench<C>, huge: Option<usize>) -> Probe {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// A processor whose sockets share a level 3 of 260 MiB, and others; in MiB.
+    #[test]
+    fn memory_is_walked_beyond_the_largest_cache() {
+        let walked = |largest: usize, total: usize| memory_walked(largest << 20, total << 20) >> 20;
+        assert_eq!(walked(260, 24 << 10), 520);
+        assert_eq!((walked(32, 24 << 10), walked(8, 24 << 10), walked(200, 64 << 10)), (128, 64, 512));
+        // Not more than an eighth of the machine's memory, however large the cache is.
+        assert_eq!(walked(260, 1 << 10), 128);
+    }
 
     proptest! {
         #[test]

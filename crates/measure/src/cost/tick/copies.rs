@@ -120,12 +120,12 @@ fn in_threads(job: SortJob<'_>) -> Result<TimedDoc, TickError> {
 
 impl SortJob<'_> {
     /// A thread where the work is to be done.
-    pub(super) fn thread(&self) -> Thread {
+    pub(in crate::cost) fn thread(&self) -> Thread {
         Thread { name: "becalm/sort".to_owned(), cpu: self.cpu, policy: self.policy.unless_other() }
     }
 
     /// Does one iteration beforehand, which loads code and data; in the thread that is to do the work.
-    pub(super) fn warm_up(&self) -> Result<Work, TickError> {
+    pub(in crate::cost) fn warm_up(&self) -> Result<Work, TickError> {
         let mut work = Work::new(self.body, self.root, self.cpu)?;
         std::hint::black_box(work.run::<MonotonicRaw>(1));
         Ok(work)
@@ -133,7 +133,7 @@ impl SortJob<'_> {
 }
 
 /// The error of a thread that the system has no room for.
-pub(super) fn no_thread(source: io::Error) -> TickError {
+pub(in crate::cost) fn no_thread(source: io::Error) -> TickError {
     TickError::System { action: "start a working thread", source }
 }
 

@@ -12,6 +12,7 @@ mod timer_count;
 mod timer_trace;
 mod trap;
 
+pub(super) use copies::no_thread;
 pub use copies::{SortJob, time_work};
 pub use error::{StoreError, TickError};
 pub use order::shuffled;

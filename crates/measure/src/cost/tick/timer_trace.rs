@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use becalm_linux::clock::{Counter, MonotonicRaw};
 use becalm_linux::ftrace::{
-    Functions, Instance, InstanceConfig, PageReader, RawEvent, RawHappening, TraceClock, Tracefs, VectorName,
+    Faults, Functions, Instance, InstanceConfig, PageReader, RawEvent, RawHappening, TraceClock, Tracefs, VectorName,
     remove_dead,
 };
 use becalm_linux::janitor::Janitor;
@@ -40,7 +40,7 @@ pub fn record_timer<T>(
         clock: TraceClock::MonoRaw,
         buffer_kb: BUFFER_KB,
         subbuf_kb: None,
-        faults_of: None,
+        faults: Faults::All,
         functions: Functions::None,
     };
     let instance = Instance::create(&tracefs, &proc_root, &config, janitor)?;

@@ -1,5 +1,7 @@
 //! A parallel benchmark for a terminal and as `becalm.mpi/1`.
 
+mod html;
+
 use std::io::{self, Write};
 
 use becalm_analyze::job::{JobPhases, RankPhases};
@@ -15,6 +17,7 @@ use crate::form::paragraph::{line, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
 use crate::form::value::{three_digits, time};
+use crate::html::Page;
 use crate::record::header::machine;
 use crate::report::Report;
 
@@ -25,7 +28,7 @@ const SERIES: usize = 1_000;
 /// Columns of the drawn series.
 const DRAWN: usize = 72;
 
-fn job(report: &JobPhases) -> &JobDoc {
+pub(super) fn job(report: &JobPhases) -> &JobDoc {
     &report.nodes.first().expect("a run has a node").job
 }
 
@@ -38,13 +41,13 @@ fn rows(report: &JobPhases) -> Vec<PhaseRow> {
             grain_ns: job(report).grain_ns.get(),
         })
     };
-    let Slowest { compute, collective, total } = &report.slowest;
+    let Slowest { compute, collective, total, latest: _ } = &report.slowest;
     let rows = [row("qt", "compute", compute), row("bt", "collective", collective), row("qtbt", "both", total)];
     rows.into_iter().flatten().collect()
 }
 
 /// Everything that limits what the numbers say.
-fn warnings(report: &JobPhases) -> Vec<String> {
+pub(super) fn warnings(report: &JobPhases) -> Vec<String> {
     let several = report.nodes.len() > 1;
     let named = |doc: &PhasesDoc, warning: &str| match several {
         true => format!("{}: {warning}", doc.node),
@@ -67,16 +70,21 @@ fn warnings(report: &JobPhases) -> Vec<String> {
 }
 
 /// A line of the table: what was measured, and what it comes to.
-struct PhaseRow {
+pub(super) struct PhaseRow {
     what: &'static str,
     meaning: &'static str,
     figures: PhaseFigures,
-    grain_ns: i64,
+    pub(super) grain_ns: i64,
+}
+
+/// The line of compute and collective together; `None` without phases.
+pub(super) fn total(report: &JobPhases) -> Option<PhaseRow> {
+    rows(report).into_iter().find(|row| row.what == "qtbt")
 }
 
 fields! {
     /// The fields of a row.
-    ROW, row: PhaseRow {
+    pub(super) ROW, phase_row: PhaseRow {
         WHAT = "what", "", |row| Value::Text(row.what.to_owned());
         MEANING = "meaning", "slowest rank", |row| Value::Text(row.meaning.to_owned());
         MEAN_NS = "mean_ns", "average", |row| Value::time(row.figures.mean_ns);
@@ -117,6 +125,10 @@ impl Report for JobPhases {
     fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
         render(self, out)
     }
+
+    fn page(&self, program: &str) -> Option<Page> {
+        Some(html::page(self, program))
+    }
 }
 
 #[derive(Serialize)]
@@ -132,12 +144,19 @@ struct JobNode<'a> {
     round_trips: u64,
 }
 
+/// A part of the run: the largest times of its phases, and who was the latest in the longest of them.
 #[derive(Serialize)]
 struct Span {
     phase: u64,
     phases: u64,
     mean_ns: i64,
     max_ns: i64,
+    compute_mean_ns: i64,
+    compute_max_ns: i64,
+    collective_mean_ns: i64,
+    collective_max_ns: i64,
+    longest_phase: u64,
+    latest_rank: Option<u32>,
 }
 
 #[derive(Serialize)]
@@ -160,12 +179,6 @@ struct JobDocument<'a> {
 fn document(report: &JobPhases) -> JobDocument<'_> {
     let job = job(report);
     let rows = rows(report);
-    let span = |span: PhaseSpan| Span {
-        phase: span.first,
-        phases: span.phases,
-        mean_ns: span.mean_ns.round() as i64,
-        max_ns: span.max_ns,
-    };
     JobDocument {
         library: &job.library,
         ranks: job.ranks,
@@ -177,9 +190,29 @@ fn document(report: &JobPhases) -> JobDocument<'_> {
         sched: &job.sched,
         rows: rows.iter().map(|row| Object::new(ROW, row)).collect(),
         by_rank: report.ranks.iter().map(|rank| Object::new(RANK, rank)).collect(),
-        series: spans(&report.slowest.total, SERIES).into_iter().map(span).collect(),
+        series: series_document(report),
         warnings: warnings(report),
     }
+}
+
+/// The series of all three times in parts.
+fn series_document(report: &JobPhases) -> Vec<Span> {
+    let Slowest { compute, collective, total, latest } = &report.slowest;
+    let mean = |span: &PhaseSpan| span.mean_ns.round() as i64;
+    let parts = spans(total, SERIES).into_iter().zip(spans(compute, SERIES)).zip(spans(collective, SERIES));
+    let span = |((total, compute), collective): ((PhaseSpan, PhaseSpan), PhaseSpan)| Span {
+        phase: total.first,
+        phases: total.phases,
+        mean_ns: mean(&total),
+        max_ns: total.max_ns,
+        compute_mean_ns: mean(&compute),
+        compute_max_ns: compute.max_ns,
+        collective_mean_ns: mean(&collective),
+        collective_max_ns: collective.max_ns,
+        longest_phase: total.longest,
+        latest_rank: latest.get(total.longest as usize).copied(),
+    };
+    parts.map(span).collect()
 }
 
 fn json_node(doc: &PhasesDoc) -> JobNode<'_> {
@@ -197,8 +230,8 @@ fn json_node(doc: &PhasesDoc) -> JobNode<'_> {
     }
 }
 
-/// The report as tables for a terminal.
-fn render(report: &JobPhases, out: &mut Sheet<'_>) -> io::Result<()> {
+/// What was run, in words.
+pub(super) fn job_words(report: &JobPhases) -> String {
     let job = job(report);
     let ends = match job.collective {
         CollectiveCall::None => "no collective".to_owned(),
@@ -209,27 +242,32 @@ fn render(report: &JobPhases, out: &mut Sheet<'_>) -> io::Result<()> {
         0 => "no compute phase".to_owned(),
         grain => format!("{} of compute", time(grain)),
     };
-    line(
-        out,
-        "job",
-        &format!(
-            "{} on {}, {} phases of {compute} and {ends}, class {}",
-            super::ranks(job.ranks),
-            nodes(job.nodes),
-            job.phases,
-            job.sched
-        ),
-    )?;
-    line(out, "library", &job.library)?;
+    format!(
+        "{} on {}, {} phases of {compute} and {ends}, class {}",
+        super::ranks(job.ranks),
+        nodes(job.nodes),
+        job.phases,
+        job.sched
+    )
+}
+
+/// What was run, with what, and where, each with its name.
+fn heads(report: &JobPhases) -> Vec<(&'static str, String)> {
+    let mut heads = vec![("job", job_words(report)), ("library", job(report).library.clone())];
     for doc in &report.nodes {
-        line(
-            out,
-            "node",
-            &format!("{}, {}: {}", doc.node, doc.origin.strftime("%Y-%m-%d %H:%M:%S UTC"), machine(&doc.machine)),
-        )?;
+        let when = doc.origin.strftime("%Y-%m-%d %H:%M:%S UTC");
+        heads.push(("node", format!("{}, {when}: {}", doc.node, machine(&doc.machine))));
         if doc.relation.round_trips > 0 {
-            line(out, "clock", &relation(&doc.relation))?;
+            heads.push(("clock", relation(&doc.relation)));
         }
+    }
+    heads
+}
+
+/// The report as tables for a terminal.
+fn render(report: &JobPhases, out: &mut Sheet<'_>) -> io::Result<()> {
+    for (name, text) in heads(report) {
+        line(out, name, &text)?;
     }
     let warnings = warnings(report);
     if !warnings.is_empty() {
@@ -239,10 +277,17 @@ fn render(report: &JobPhases, out: &mut Sheet<'_>) -> io::Result<()> {
         paragraph(out, "  ! ", &warning)?;
     }
     writeln!(out)?;
-    let mut fields =
-        vec![&row::WHAT, &row::MEANING, &row::MEAN_NS, &row::MEDIAN_NS, &row::WORST_NS, &row::MIN_NS, &row::MAX_NS];
-    if job.grain_ns.get() > 0 {
-        fields.push(&row::SLOWDOWN_RATIO);
+    let mut fields = vec![
+        &phase_row::WHAT,
+        &phase_row::MEANING,
+        &phase_row::MEAN_NS,
+        &phase_row::MEDIAN_NS,
+        &phase_row::WORST_NS,
+        &phase_row::MIN_NS,
+        &phase_row::MAX_NS,
+    ];
+    if job(report).grain_ns.get() > 0 {
+        fields.push(&phase_row::SLOWDOWN_RATIO);
     }
     let mut table = Table::new(&fields);
     rows(report).iter().for_each(|row| table.row(&fields, row));

@@ -5,7 +5,7 @@
 use std::io::{self, Write};
 
 use becalm_model::tune::{
-    BootParameter, Change, Family, Gain, Gains, Note, Plan, PredictedSlowdown, Profile, StepGain,
+    BootParameter, Change, Family, Gain, GainJob, Gains, Note, Plan, PredictedSlowdown, Profile, StepGain,
 };
 use becalm_units::{CpuList, printable};
 use serde::Serialize;
@@ -70,7 +70,8 @@ const CHANGE: &[Field<PlannedChange>] = &[
 ];
 
 const GAIN: &[Field<Gain>] = &[
-    catalogue::RANKS.field(|row| Value::Count(row.ranks)),
+    Field { name: "grain_ns", title: "grain", get: |row| Value::Time(row.job.grain.get()) },
+    catalogue::RANKS.field(|row| Value::Count(row.job.ranks)),
     catalogue::SLOWDOWN_RATIO.field(|row| Value::Factor(row.slowdown.mean)),
     Field { name: "slowdown_low", title: "low", get: |row| end(row.slowdown.low) },
     Field { name: "slowdown_high", title: "high", get: |row| end(row.slowdown.high) },
@@ -114,6 +115,7 @@ struct StepDocument<'a> {
 
 #[derive(Serialize)]
 struct WithoutDocument {
+    grain_ns: i64,
     ranks: u64,
     without_ratio: f64,
     without_low: Option<f64>,
@@ -160,8 +162,14 @@ fn step_document<'a>(number: u64, change: &'a Change, gain: Option<&'a StepGain>
     }
 }
 
-fn without_document((ranks, without): &(u64, PredictedSlowdown)) -> WithoutDocument {
-    WithoutDocument { ranks: *ranks, without_ratio: without.mean, without_low: without.low, without_high: without.high }
+fn without_document((job, without): &(GainJob, PredictedSlowdown)) -> WithoutDocument {
+    WithoutDocument {
+        grain_ns: job.grain.get(),
+        ranks: job.ranks,
+        without_ratio: without.mean,
+        without_low: without.low,
+        without_high: without.high,
+    }
 }
 
 /// As a table, with its risks, notes and boot parameters. Changes that are alike are one row, unless `all`.
@@ -200,26 +208,39 @@ fn render(plan: &Plan, gains: Option<&Gains>, out: &mut Sheet<'_>) -> io::Result
 }
 
 fn print_gains(plan: &Plan, gains: &Gains, out: &mut Sheet<'_>) -> io::Result<()> {
-    let Some(last) = gains.total.last() else { return Ok(()) };
+    let Some(shown) = gains.total.get(shown_job(gains)) else { return Ok(()) };
     writeln!(out)?;
-    let (run, grain) = (gains.run.display(), gains.grain);
-    let from = format!("the noise of CPU {} in {run}, in phases of {grain}", plan.cpus);
+    let grains: Vec<&[Gain]> = gains.total.chunk_by(|one, other| one.job.grain == other.job.grain).collect();
+    let of_one = if let [one] = grains[..] { format!(", in phases of {}", one[0].job.grain) } else { String::new() };
+    let from = format!("the noise of CPU {} in {}{of_one}", plan.cpus, gains.run.display());
     paragraph(out, "  ", &format!("expected gain at most, by {from}:"))?;
     writeln!(out)?;
-    let fields = columns(
-        GAIN,
-        &["ranks", "slowdown_ratio", "slowdown_low", "slowdown_high", "without_ratio", "without_low", "without_high"],
-    );
+    let names =
+        ["ranks", "slowdown_ratio", "slowdown_low", "slowdown_high", "without_ratio", "without_low", "without_high"];
+    let names = if grains.len() > 1 { [&["grain_ns"][..], &names].concat() } else { names.to_vec() };
+    let fields = columns(GAIN, &names);
     let mut table = Table::new(&fields);
-    gains.total.iter().for_each(|row| table.row(&fields, row));
+    for (at, rows) in grains.iter().enumerate() {
+        if at > 0 {
+            table.rule();
+        }
+        rows.iter().for_each(|row| table.row(&fields, row));
+    }
     table.print(out)?;
+    let of_first = if grains.len() > 1 { format!(" and phases of {}", shown.job.grain) } else { String::new() };
     let text = format!(
-        "'slowdown without' is what is left at {} ranks of {} if the sources that a change aims at vanish altogether; low \
+        "'slowdown without' is what is left at {} ranks{of_first} of {} if the sources that a change aims at vanish altogether; low \
          and high: the 95 % interval, as another recording, or a longer one, would show",
-        grouped(last.ranks),
-        factor(last.slowdown.mean)
+        grouped(shown.job.ranks),
+        factor(shown.slowdown.mean)
     );
     paragraph(out, "  ", &text)
+}
+
+/// The number of the job that stands beside the changes: the last one of the first grain, of the most ranks.
+fn shown_job(gains: &Gains) -> usize {
+    let first = gains.total.first().map(|gain| gain.job.grain);
+    gains.total.iter().take_while(|gain| Some(gain.job.grain) == first).count().saturating_sub(1)
 }
 
 fn risks(plan: &Plan, out: &mut Sheet<'_>) -> io::Result<()> {
@@ -264,7 +285,8 @@ fn rows(plan: &Plan, gains: Option<&Gains>, merge: bool) -> Vec<PlannedChange> {
     let mut merged: Vec<(u64, &Change, PlannedChange)> = Vec::new();
     let key = |change: &Change| (alike(change), change.from.clone(), change.to.clone());
     for (number, change, gain) in numbered(plan, gains) {
-        let without = gain.and_then(|gain| gain.without.last()).map(|(_, without)| without.mean);
+        let without = gain.zip(gains).and_then(|(gain, gains)| gain.without.get(shown_job(gains)));
+        let without = without.map(|(_, without)| without.mean);
         let may_join = merge && without.is_none() && alike(change).is_some();
         let same = |seen: &Change, row: &PlannedChange| row.without.is_none() && key(seen) == key(change);
         match merged.iter_mut().find(|(_, seen, row)| may_join && same(seen, row)) {
@@ -354,15 +376,31 @@ mod tests {
     fn what_has_a_gain_of_its_own_is_a_row_of_its_own() {
         let plan = plan(vec![thread(7, "a"), thread(8, "b"), thread(9, "c")]);
         let slowdown = |mean| PredictedSlowdown { mean, low: Some(1.1), high: None };
-        let gaining = StepGain { sources: vec!["task b".into()], without: vec![(64, slowdown(1.25))] };
-        let gains = Gains {
-            run: "run.becalm".into(),
-            grain: Nanos::from_millis(1),
-            total: vec![Gain { ranks: 64, slowdown: slowdown(1.5), without: slowdown(1.25) }],
-            steps: vec![StepGain::default(), gaining, StepGain::default()],
+        let gains = |jobs: &[(i64, f64, f64)]| {
+            let job = |millis: i64| GainJob { grain: Nanos::from_millis(millis), ranks: 64 };
+            let without = jobs.iter().map(|(grain, _, left)| (job(*grain), slowdown(*left))).collect();
+            let gaining = StepGain { sources: vec!["task b".into()], without };
+            let total = jobs.iter().map(|(grain, now, left)| Gain {
+                job: job(*grain),
+                slowdown: slowdown(*now),
+                without: slowdown(*left),
+            });
+            let steps = vec![StepGain::default(), gaining, StepGain::default()];
+            Gains { run: "run.becalm".into(), total: total.collect(), steps }
         };
-        let text = text(&plan, Some(&gains), false);
-        assert!(text.contains("2 tasks and kernel threads") && text.contains("CPUs of b (8)"), "{text}");
-        assert!(text.contains("1.2500"), "{text}");
+        let one = text(&plan, Some(&gains(&[(1, 1.5, 1.25)])), false);
+        assert!(one.contains("2 tasks and kernel threads") && one.contains("CPUs of b (8)"), "{one}");
+        assert!(one.contains("1.2500") && one.contains("in phases of 1ms:") && !one.contains("grain"), "{one}");
+
+        // Of several grains each has rows, and beside the changes stands the first.
+        let two = gains(&[(1, 1.5, 1.25), (2, 1.75, 1.375)]);
+        let both = text(&plan, Some(&two), false);
+        assert!(both.contains("grain") && both.contains("2.00ms") && !both.contains("in phases of"), "{both}");
+        assert!(both.contains("at 64 ranks and phases of 1ms of 1.5000"), "{both}");
+        assert_eq!((both.matches("1.2500").count(), both.matches("1.3750").count()), (2, 1), "{both}");
+        let document: serde_json::Value =
+            serde_json::from_str(&report::json(&TunePlanReport { plan: &plan, gains: Some(&two) })).unwrap();
+        assert_eq!(document["gains"][1]["grain_ns"], 2_000_000);
+        assert_eq!(document["steps"][1]["gains"][1]["grain_ns"], 2_000_000);
     }
 }

@@ -3,7 +3,11 @@
 use becalm_analyze::study::mean_slowdown;
 
 use super::against::{self, AGAINST, AgainstRow};
-use super::{FIGURES, StudyEntry, StudyFigures, StudyReport, answer, entries, heading, lines, missing, most_ranks};
+use super::series;
+use super::{
+    FIGURES, StudyEntry, StudyFigures, StudyReport, answer, curves, entries, grains, grains_in_words, heading, lines,
+    missing, most_ranks,
+};
 use crate::compare::forest_chart;
 use crate::form::field::Field;
 use crate::html::{Axis, AxisScale, AxisUnit, Block, Chart, ChartSeries, Grade, HtmlTable, Lines, Page, Section, Spec};
@@ -31,6 +35,7 @@ pub(super) fn page(report: &StudyReport<'_>, program: &str) -> Page {
             Some(headline(report, &entries, &recorded)),
             against_baseline(&entries),
             Some(slowdowns(report, &recorded)),
+            series::section(&recorded),
             Some(sources(&recorded)),
             Some(how(report, &entries)),
         ]
@@ -114,14 +119,17 @@ fn against_baseline(entries: &[StudyEntry<'_>]) -> Option<Section> {
 }
 
 fn slowdowns(report: &StudyReport<'_>, recorded: &[&StudyEntry<'_>]) -> Section {
-    let fields = [
-        &row::RANKS,
+    let mut fields = vec![&row::RANKS];
+    if grains(report).len() > 1 {
+        fields.push(&row::GRAIN_NS);
+    }
+    fields.extend([
         &row::SLOWDOWN_RATIO,
         &row::SLOWDOWN_LOW,
         &row::SLOWDOWN_HIGH,
         &row::EXPECTED_RATIO,
         &row::WORST_PHASE_NS,
-    ];
+    ]);
     let mut table = HtmlTable::named("Predicted slowdown", "configuration", &fields);
     let studied = || recorded.iter().filter_map(|row| Some((row, row.studied?)));
     let meaning = studied().find_map(|(_, studied)| intervals::meaning(&studied.rows, report.question.replicas));
@@ -137,10 +145,12 @@ fn slowdowns(report: &StudyReport<'_>, recorded: &[&StudyEntry<'_>]) -> Section 
         for line in lines(studied, &report.question) {
             table.named_row(row.doc.name.clone(), &fields, &line);
         }
-        let points: Vec<[f64; 2]> =
-            studied.rows.iter().filter_map(|row| Some([row.ranks as f64, mean_slowdown(row)?])).collect();
-        highest = points.iter().map(|point| point[1]).fold(highest, f64::max);
-        series.push(ChartSeries { name: row.doc.name.clone(), points, dots: true, ..ChartSeries::default() });
+        for (name, rows) in curves(&row.doc.name, studied) {
+            let points: Vec<[f64; 2]> =
+                rows.iter().filter_map(|row| Some([row.ranks as f64, mean_slowdown(row)?])).collect();
+            highest = points.iter().map(|point| point[1]).fold(highest, f64::max);
+            series.push(ChartSeries { name, points, dots: true, ..ChartSeries::default() });
+        }
         warnings.extend(studied.warnings.iter().map(|warning| Block::Warning {
             text: format!("{}: {}", row.doc.name, warning.message),
             advice: warning.advice.clone(),
@@ -177,7 +187,7 @@ fn slowdowns(report: &StudyReport<'_>, recorded: &[&StudyEntry<'_>]) -> Section 
         reading: format!(
             "How many times as long a job takes whose ranks all wait for each other after every {} of work, each rank with \
              the noise of one of the measured CPUs.",
-            report.question.grain
+            grains_in_words(report)
         ),
         blocks,
     }

@@ -3,6 +3,7 @@
 
 mod against;
 mod html;
+mod series;
 mod text;
 
 use std::io;
@@ -11,7 +12,7 @@ use becalm_analyze::study::{Studied, Turn, mean_slowdown};
 use becalm_analyze::summary::{Figures, Pooled};
 use becalm_model::node::Warning;
 use becalm_model::study::{ConfigurationDoc, ConfigurationOutcome, StudyDoc};
-use becalm_scale::predict::Question;
+use becalm_scale::predict::{Question, RankPrediction};
 use becalm_units::{Count, Nanos};
 use serde::Serialize;
 
@@ -31,7 +32,7 @@ pub struct StudyReport<'a> {
     pub doc: &'a StudyDoc,
     /// What became of each configuration, in the order of the document; nothing where it was not recorded.
     pub studied: &'a [Option<Studied>],
-    /// The job whose slowdown is predicted.
+    /// The job whose slowdown is predicted, with the first of its grains; the rows have all.
     pub question: Question,
 }
 
@@ -88,7 +89,26 @@ fields! {
 
 /// The slowdown at the most ranks.
 fn slowdown(studied: &Studied) -> Option<f64> {
-    studied.rows.last().and_then(mean_slowdown)
+    studied.headline().and_then(mean_slowdown)
+}
+
+/// The grains that were asked for, in that order; that of the question where nothing was recorded.
+fn grains(report: &StudyReport<'_>) -> Vec<Nanos> {
+    let rows = report.studied.iter().flatten().find(|studied| !studied.rows.is_empty());
+    let mut grains: Vec<Nanos> = rows.into_iter().flat_map(|studied| &studied.rows).map(|row| row.grain).collect();
+    grains.dedup();
+    if grains.is_empty() { vec![report.question.grain] } else { grains }
+}
+
+/// The rows of a configuration as curves against ranks: one for each grain, with its name.
+fn curves<'a>(name: &str, studied: &'a Studied) -> Vec<(String, &'a [RankPrediction])> {
+    let rows: Vec<&[RankPrediction]> = studied.rows.chunk_by(|a, b| a.grain == b.grain).collect();
+    let several = rows.len() > 1;
+    let named = |rows: &'a [RankPrediction]| match several {
+        true => (format!("{name}, {}", rows[0].grain), rows),
+        false => (name.to_owned(), rows),
+    };
+    rows.into_iter().map(named).collect()
 }
 
 fn lines<'a>(studied: &'a Studied, question: &Question) -> impl Iterator<Item = PredictedRow> + use<'a> {
@@ -109,7 +129,7 @@ fn entries<'a>(report: &'a StudyReport<'_>) -> Vec<StudyEntry<'a>> {
 
 /// The largest number of ranks.
 fn most_ranks(report: &StudyReport<'_>) -> Option<Count> {
-    report.studied.iter().flatten().find_map(|studied| studied.rows.last()).map(|row| Count::new(row.ranks))
+    report.studied.iter().flatten().find_map(Studied::headline).map(|row| Count::new(row.ranks))
 }
 
 /// A sentence that says which configuration gained most; `None` without a baseline and another one.
@@ -121,7 +141,11 @@ fn answer(report: &StudyReport<'_>) -> Option<String> {
     let slowdowns = others.into_iter().filter_map(|entry| Some((entry, entry.figures.slowdown?)));
     let (best, slowdown) = slowdowns.min_by(|a, b| a.1.total_cmp(&b.1))?;
     let factor = crate::form::value::factor;
-    let text = format!("at {ranks} ranks a job takes {} times as long as without noise", factor(baseline));
+    let phases = match grains(report).as_slice() {
+        [grain, _, ..] => format!(" with phases of {grain}"),
+        _ => String::new(),
+    };
+    let text = format!("at {ranks} ranks a job{phases} takes {} times as long as without noise", factor(baseline));
     if slowdown >= baseline || factor(slowdown) == factor(baseline) {
         return Some(format!("{text}, and no configuration gains anything"));
     }
@@ -193,6 +217,8 @@ struct ConfigurationJson<'a> {
     /// Why there are no more of them.
     failed: Option<&'a str>,
     rows: Vec<Object>,
+    /// The longest detour of every two-hundredth of each turn, the turns one behind the other.
+    over_time: Vec<series::LongestJson>,
     against_baseline: Option<AgainstJson<'a>>,
     sources: Vec<Object>,
     warnings: &'a [Warning],
@@ -259,10 +285,16 @@ fn configuration<'a>(entry: &StudyEntry<'a>, question: &Question) -> Configurati
         skipped,
         failed,
         rows: rows.map(|line| Object::new(ROW, &line)).collect(),
+        over_time: entry.studied.into_iter().flat_map(series::longest).collect(),
         against_baseline: entry.studied.and_then(against::document),
         sources: sources.iter().map(|source| Object::new(SOURCE, source)).collect(),
         warnings: entry.studied.map_or(&[], |studied| &studied.warnings),
     }
+}
+
+/// The grains, apart from each other by commas.
+fn grains_in_words(report: &StudyReport<'_>) -> String {
+    grains(report).iter().map(Nanos::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// What was recorded for how long, where, and for which job the slowdown is.
@@ -281,6 +313,6 @@ fn heading(report: &StudyReport<'_>) -> [(&'static str, String); 2] {
                 report.doc.node, machine.kernel, machine.processor
             ),
         ),
-        ("job", format!("phases of {}: {}", report.question.grain, job(&report.question))),
+        ("job", format!("phases of {}: {}", grains_in_words(report), job(&report.question))),
     ]
 }

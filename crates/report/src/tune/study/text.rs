@@ -6,7 +6,10 @@ use becalm_analyze::study::mean_slowdown;
 use becalm_units::printable;
 
 use super::against::{self, AGAINST, AgainstRow};
-use super::{FIGURES, StudyEntry, StudyFigures, StudyReport, answer, entries, heading, lines, missing, most_ranks};
+use super::{
+    FIGURES, StudyEntry, StudyFigures, StudyReport, answer, curves, entries, grains, heading, lines, missing,
+    most_ranks,
+};
 use crate::form::field::Field;
 use crate::form::paragraph::{line, paragraph};
 use crate::form::plot::{self, Curve};
@@ -73,9 +76,13 @@ fn against_baseline(entries: &[StudyEntry<'_>], out: &mut Sheet<'_>) -> io::Resu
 
 fn slowdowns(report: &StudyReport<'_>, entries: &[&StudyEntry<'_>], out: &mut Sheet<'_>) -> io::Result<()> {
     writeln!(out, "\nSlowdown: mean phase / phase without noise")?;
-    let fields = [&row::RANKS, &row::SLOWDOWN_RATIO, &row::SLOWDOWN_LOW, &row::SLOWDOWN_HIGH, &row::EXPECTED_RATIO];
+    let mut fields = vec![&row::RANKS];
+    if grains(report).len() > 1 {
+        fields.push(&row::GRAIN_NS);
+    }
+    fields.extend([&row::SLOWDOWN_RATIO, &row::SLOWDOWN_LOW, &row::SLOWDOWN_HIGH, &row::EXPECTED_RATIO]);
     let mut table = Table::named("configuration", &fields);
-    let mut curves = Vec::new();
+    let mut drawn = Vec::new();
     for (at, row) in entries.iter().enumerate() {
         let Some(studied) = row.studied else { continue };
         if at > 0 {
@@ -84,8 +91,10 @@ fn slowdowns(report: &StudyReport<'_>, entries: &[&StudyEntry<'_>], out: &mut Sh
         for line in lines(studied, &report.question) {
             table.named_row(row.doc.name.clone(), &fields, &line);
         }
-        let points = studied.rows.iter().filter_map(|row| Some((row.ranks, mean_slowdown(row)?)));
-        curves.push(Curve { name: row.doc.name.clone(), points: points.collect() });
+        for (name, rows) in curves(&row.doc.name, studied) {
+            let points = rows.iter().filter_map(|row| Some((row.ranks, mean_slowdown(row)?)));
+            drawn.push(Curve { name, points: points.collect() });
+        }
     }
     table.print(out)?;
     let replicas = report.question.replicas;
@@ -103,7 +112,7 @@ fn slowdowns(report: &StudyReport<'_>, entries: &[&StudyEntry<'_>], out: &mut Sh
             paragraph(out, "  ! ", &format!("{}: {}", row.doc.name, warning.message))?;
         }
     }
-    plot::draw(&curves, "Slowdown against ranks", out)
+    plot::draw(&drawn, "Slowdown against ranks", out)
 }
 
 fn sources(row: &StudyEntry<'_>, out: &mut Sheet<'_>) -> io::Result<()> {

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use becalm_model::study::{ConfigurationDoc, StudyDoc};
+use becalm_tune::Profile;
 use becalm_tune::study::{Configuration, Means};
 use becalm_units::{CpuList, Named, Nanos};
 
@@ -46,6 +48,39 @@ pub fn command(configuration: Configuration, turn: u32, cpus: &CpuList, recordin
     }
     words.extend(["--output", &run].map(str::to_owned));
     words
+}
+
+/// What the commands of a study's document say of how it is recorded; `folder` is where that lies now.
+///
+/// # Errors
+/// In words, where a command is not one that a study of this becalm records by: nothing of a document is run as it stands there.
+pub fn read_back<'a>(doc: &StudyDoc, folder: &'a Path) -> Result<RecordCommand<'a>, String> {
+    let behind = |command: &[String], option: &str| {
+        command.iter().position(|word| word == option).and_then(|at| command.get(at + 1)).cloned()
+    };
+    // What this machine cannot do has no command.
+    let commands = || doc.configurations.iter().filter(|of| !of.command.is_empty());
+    let is_real_time = |of: &&ConfigurationDoc| of.sched != "other";
+    let priority = commands().find(is_real_time).map_or_else(|| "other".to_owned(), |of| of.sched.clone());
+    let profile = commands().find_map(|of| behind(&of.command, "--profile"));
+    let profile = profile.map_or(Ok(Profile::default()), |name| name.parse()).map_err(|error| format!("{error}"))?;
+    let sources = !commands().any(|of| of.command.iter().any(|word| word == "--no-sources"));
+    let duration = turn(Nanos::new(doc.duration_ns), doc.turns);
+    let recording = RecordCommand { duration, means: Means { priority, profile }, sources, folder };
+    for of in commands() {
+        let configuration: Configuration = of.name.parse().map_err(|error| format!("{error}"))?;
+        let own = command(configuration, 1, &of.cpus, &recording);
+        // The last word is where it went.
+        if own[..own.len() - 1] != of.command[..of.command.len() - 1] {
+            return Err(format!("the command of '{}' is none that this becalm would record it by", of.name));
+        }
+    }
+    Ok(recording)
+}
+
+/// How long each configuration is recorded in a turn of so many, in whole milliseconds.
+pub fn turn(all: Nanos, turns: u32) -> Nanos {
+    Nanos::from_millis(all.get() / i64::from(turns) / 1_000_000)
 }
 
 /// The words of a command for this program, wherever it lies.

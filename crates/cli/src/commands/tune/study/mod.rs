@@ -23,6 +23,7 @@ use becalm_units::{Count, CpuList, Named, Nanos};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
+use super::some_grains;
 use crate::arguments::some_cpus;
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
@@ -41,39 +42,43 @@ use crate::rights;
 #[derive(Args, Debug)]
 pub struct StudyArgs {
     /// Record only these configurations
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = configurations(), conflicts_with = "from")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = configurations(), conflicts_with_all = ["from", "resume"])]
     only: Vec<Configuration>,
 
     /// The CPUs that a job would use [default: all that are online]
-    #[arg(long, value_name = "LIST", value_parser = some_cpus, allow_hyphen_values = true, conflicts_with = "from")]
+    #[arg(long, value_name = "LIST", value_parser = some_cpus, allow_hyphen_values = true, conflicts_with_all = ["from", "resume"])]
     cpus: Option<CpuList>,
 
     /// How long each configuration is recorded, all turns together
-    #[arg(long, value_name = "TIME", default_value = "30s", allow_hyphen_values = true, conflicts_with = "from")]
+    #[arg(long, value_name = "TIME", default_value = "30s", allow_hyphen_values = true, conflicts_with_all = ["from", "resume"])]
     duration: Nanos,
 
     /// In how many turns, each through all configurations and every other one backwards. Whether they differ is known from how a
     /// configuration's turns differ among themselves: of one turn it is not
     #[arg(
-        long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100), conflicts_with = "from"
+        long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100), conflicts_with_all = ["from", "resume"]
     )]
     turns: u32,
 
     /// The real-time class of the configurations that have one
-    #[arg(long, value_name = "CLASS", default_value = "rr:80", conflicts_with = "from")]
+    #[arg(long, value_name = "CLASS", default_value = "rr:80", conflicts_with_all = ["from", "resume"])]
     priority: Policy,
 
     /// How CPUs are isolated: a profile of becalm tune plan
-    #[arg(long, value_name = "PROFILE", default_value = "hpc", conflicts_with = "from")]
+    #[arg(long, value_name = "PROFILE", default_value = "hpc", conflicts_with_all = ["from", "resume"])]
     profile: Profile,
 
     /// Only catch detours; do not trace the kernel for their sources
-    #[arg(long, conflicts_with = "from")]
+    #[arg(long, conflicts_with_all = ["from", "resume"])]
     no_sources: bool,
 
     /// The folder for the recordings [default: HOST-TIME.study]
-    #[arg(short, long, value_name = "FOLDER", conflicts_with = "from")]
+    #[arg(short, long, value_name = "FOLDER", conflicts_with_all = ["from", "resume"])]
     output: Option<PathBuf>,
+
+    /// Go on with the study in this folder, which was stopped or killed: what it lacks is recorded, in the same way
+    #[arg(long, value_name = "FOLDER", conflicts_with = "from")]
+    resume: Option<PathBuf>,
 
     /// Measure nothing; show the study in this folder
     #[arg(long, value_name = "FOLDER")]
@@ -83,9 +88,9 @@ pub struct StudyArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,256,1k,4k,16k")]
     ranks: Vec<Count>,
 
-    /// Useful CPU time of a phase
-    #[arg(long, value_name = "TIME", default_value = "1ms", allow_hyphen_values = true)]
-    grain: Nanos,
+    /// Useful CPU time of a phase; one or more, and answers are about the first
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1ms", allow_hyphen_values = true)]
+    grain: Vec<Nanos>,
 
     /// How many phases to replay
     #[arg(long, value_name = "N", default_value = "10000")]
@@ -111,7 +116,7 @@ pub struct StudyArgs {
 impl StudyArgs {
     /// How long each configuration is recorded in a turn, in whole milliseconds.
     fn turn(&self) -> Nanos {
-        Nanos::from_millis(self.duration.get() / i64::from(self.turns) / 1_000_000)
+        command::turn(self.duration, self.turns)
     }
 }
 
@@ -142,7 +147,11 @@ pub fn run(args: &StudyArgs, out: &mut dyn Write) -> Result<Exit> {
         Some(file) => Output::page(file)?,
         None => Output::new(args.json, false),
     };
-    let recorded = if args.from.is_none() { Some(turns::record_all(args)?) } else { None };
+    let recorded = match (&args.from, &args.resume) {
+        (Some(_), _) => None,
+        (None, Some(folder)) => Some(turns::resume(folder)?),
+        (None, None) => Some(turns::record_all(args)?),
+    };
     // From here on it reads what was recorded.
     if args.html.is_some() {
         rights::only_files()?
@@ -158,7 +167,8 @@ pub fn run(args: &StudyArgs, out: &mut dyn Write) -> Result<Exit> {
     let question = Question { per_node: becalm_analyze::study::ranks_per_node(&bundles)?, ..question };
     let reading = ReadingProgress::to_study(&bundles);
     let ranks: Vec<u64> = args.ranks.iter().map(|ranks| ranks.get()).collect();
-    let studied = becalm_analyze::study::study(&doc, &bundles, question, &ranks)?;
+    let questions: Vec<Question> = args.grain.iter().map(|grain| Question { grain: *grain, ..question }).collect();
+    let studied = becalm_analyze::study::study(&doc, &bundles, &questions, &ranks)?;
     drop(reading);
     let report = StudyReport { doc: &doc, studied: &studied, question };
     emit(&report, output, out)?;
@@ -171,9 +181,7 @@ pub fn run(args: &StudyArgs, out: &mut dyn Write) -> Result<Exit> {
 /// The job that is simulated; one that cannot be is refused before anything is measured.
 fn question(args: &StudyArgs) -> Result<Question> {
     let usage = |text: String| Err(UsageError(text).into());
-    if args.grain <= Nanos::ZERO {
-        return usage("--grain is 0: a phase without work says nothing about noise".to_owned());
-    }
+    some_grains(&args.grain)?;
     if args.ranks.iter().any(|ranks| ranks.get() == 0) {
         return usage("--ranks holds 0: a job has at least one rank".to_owned());
     }
@@ -190,7 +198,7 @@ fn question(args: &StudyArgs) -> Result<Question> {
         ));
     }
     Ok(Question {
-        grain: args.grain,
+        grain: args.grain[0],
         phases: args.phases.get(),
         collective: Collective::Ideal,
         network: "infiniband".parse()?,

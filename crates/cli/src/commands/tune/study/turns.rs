@@ -1,7 +1,7 @@
 //! Recording a study: turn after turn, each configuration by a process of its own.
 
-use std::env;
 use std::path::{Path, PathBuf};
+use std::{env, fs, io};
 
 use anyhow::{Context, Result};
 use becalm_bundle::study;
@@ -12,12 +12,12 @@ use becalm_linux::signals::StopSignals;
 use becalm_linux::sysfs::cpu::CpuSets;
 use becalm_measure::machine;
 use becalm_model::node_name;
-use becalm_model::study::{ConfigurationOutcome, SCHEMA, StudyDoc};
+use becalm_model::study::{ConfigurationDoc, ConfigurationOutcome, SCHEMA, StudyDoc};
 use becalm_tune::study::{Configuration, Cpus, Means, RecordingEnd, planned, record};
 use becalm_units::{CpuList, Named};
 
 use super::StudyArgs;
-use super::command::{RecordCommand, arguments, command, run_name};
+use super::command::{RecordCommand, arguments, command, read_back, run_name};
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
 use crate::progress;
@@ -66,19 +66,45 @@ pub fn record_all(args: &StudyArgs) -> Result<(PathBuf, StudyDoc, Exit)> {
         configurations: configurations.iter().map(plan).collect(),
     };
     study::store(&doc, &folder)?;
-    let exit = record_turns(&mut doc, &configurations, &recording, &signals)?;
+    let exit = record_turns(&mut doc, &recording, &signals)?;
     Ok((folder, doc, exit))
 }
 
+/// Goes on with a study that was stopped or killed: records what its document does not name yet.
+///
+/// # Errors
+/// If there is no study, it is one of another machine, kernel or becalm, or no recording can be started.
+pub fn resume(folder: &Path) -> Result<(PathBuf, StudyDoc, Exit)> {
+    let root = Path::new("/");
+    let signals = StopSignals::block().context("cannot block signals")?;
+    let mut doc = study::load(folder)?;
+    let usage = |why: String| UsageError(format!("cannot go on with the study in {}: {why}", folder.display()));
+    let (node, here) = (node_name(&kernel::hostname(root)?), machine::describe(root));
+    if (&node, &here.kernel, &here.processor) != (&doc.node, &doc.machine.kernel, &doc.machine.processor) {
+        let of = &doc.machine;
+        return Err(usage(format!(
+            "it is of {}: Linux {}, {}, and this is {node}: Linux {}, {}; turns of different machines cannot be compared",
+            doc.node, of.kernel, of.processor, here.kernel, here.processor
+        ))
+        .into());
+    }
+    for of in &doc.configurations {
+        let absent = of.cpus.without(&here.online);
+        if !absent.is_empty() {
+            return Err(usage(format!("{} not online", becalm_units::cpus_are(&absent))).into());
+        }
+    }
+    let recording = read_back(&doc, folder).map_err(usage)?;
+    let exit = record_turns(&mut doc, &recording, &signals)?;
+    Ok((folder.to_owned(), doc, exit))
+}
+
 /// Records what was planned, and keeps the document up to date, so that what was recorded can be shown whatever comes.
-fn record_turns(
-    doc: &mut StudyDoc,
-    configurations: &[Configuration],
-    recording: &RecordCommand<'_>,
-    signals: &StopSignals,
-) -> Result<Exit> {
+fn record_turns(doc: &mut StudyDoc, recording: &RecordCommand<'_>, signals: &StopSignals) -> Result<Exit> {
     let program = env::current_exe().context("cannot find this program's own file")?;
     let turns = doc.turns;
+    let configurations: Vec<Configuration> =
+        doc.configurations.iter().map(|of| of.name.parse()).collect::<Result<_, _>>()?;
     let steps = u64::from(turns) * configurations.len() as u64;
     let bar = progress::bar(steps, "recording {msg} {wide_bar} {pos} of {len}");
     for turn in 1..=turns {
@@ -87,14 +113,17 @@ fn record_turns(
             bar.set_position(u64::from(turn - 1) * configurations.len() as u64 + step as u64);
             bar.set_message(of.name.clone());
             bar.tick();
-            if !is_due(&of.outcome) {
+            if !is_due(of, turn) {
                 continue;
             }
+            remove_unfinished(&recording.folder.join(run_name(configuration, turn)))?;
             let words = command(configuration, turn, &of.cpus, recording);
             let end = record(&program, &arguments(&words, &program), signals)?;
             if end == RecordingEnd::Stopped {
                 bar.finish_and_clear();
                 say(format_args!("interrupted at {}, in turn {turn} of {turns}", of.name));
+                let folder = recording.folder.display();
+                say(format_args!("what was recorded is kept; becalm tune study --resume {folder} goes on with it"));
                 return Ok(Exit::Failed);
             }
             recorded(&mut of.outcome, run_name(configuration, turn), end);
@@ -112,9 +141,21 @@ fn order(turn: u32, configurations: usize) -> Vec<usize> {
     if turn % 2 == 1 { forth.collect() } else { forth.rev().collect() }
 }
 
-/// Whether it is to be recorded in the next turn: what failed once would leave a hole among the turns.
-const fn is_due(outcome: &ConfigurationOutcome) -> bool {
-    matches!(outcome, ConfigurationOutcome::Planned | ConfigurationOutcome::Recorded { failed: None, .. })
+/// Whether it is to be recorded in this turn, from 1 on: not if it was, and what failed once would leave a hole among the turns.
+fn is_due(of: &ConfigurationDoc, turn: u32) -> bool {
+    let can_be =
+        matches!(of.outcome, ConfigurationOutcome::Planned | ConfigurationOutcome::Recorded { failed: None, .. });
+    can_be && of.runs().len() < turn as usize
+}
+
+/// Removes a recording that was under way when the study was stopped: the document does not name it, and its turn is recorded whole.
+fn remove_unfinished(run: &Path) -> Result<()> {
+    match fs::remove_dir_all(run) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove the unfinished recording {}", run.display()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Notes how the recording of a turn ended.
@@ -151,19 +192,28 @@ mod tests {
     #[test]
     fn a_failure_skips_what_was_never_recorded_and_ends_what_was() {
         let failed = || RecordingEnd::Failed("no right".to_owned());
-        let mut outcome = ConfigurationOutcome::Planned;
-        recorded(&mut outcome, "a-1".to_owned(), RecordingEnd::Stopped);
-        assert_eq!((&outcome, is_due(&outcome)), (&ConfigurationOutcome::Planned, true));
-        let mut never = outcome.clone();
-        recorded(&mut never, "a-1".to_owned(), failed());
-        assert_eq!((&never, is_due(&never)), (&ConfigurationOutcome::Skipped { why: "no right".to_owned() }, false));
+        let mut of = ConfigurationDoc {
+            name: "a".to_owned(),
+            what: String::new(),
+            cpus: CpuList::default(),
+            idle: CpuList::default(),
+            sched: "other".to_owned(),
+            command: Vec::new(),
+            outcome: ConfigurationOutcome::Planned,
+        };
+        recorded(&mut of.outcome, "a-1".to_owned(), RecordingEnd::Stopped);
+        assert_eq!((&of.outcome, is_due(&of, 1)), (&ConfigurationOutcome::Planned, true));
+        let mut never = of.clone();
+        recorded(&mut never.outcome, "a-1".to_owned(), failed());
+        let skipped = ConfigurationOutcome::Skipped { why: "no right".to_owned() };
+        assert_eq!((&never.outcome, is_due(&never, 1)), (&skipped, false));
         for turn in 1..=2 {
-            recorded(&mut outcome, format!("a-{turn}"), RecordingEnd::Whole);
-            assert!(is_due(&outcome));
+            recorded(&mut of.outcome, format!("a-{turn}"), RecordingEnd::Whole);
+            assert!(!is_due(&of, turn) && is_due(&of, turn + 1), "what was recorded is not recorded again");
         }
-        recorded(&mut outcome, "a-3".to_owned(), failed());
+        recorded(&mut of.outcome, "a-3".to_owned(), failed());
         let runs = vec!["a-1".to_owned(), "a-2".to_owned()];
-        assert_eq!(outcome, ConfigurationOutcome::Recorded { runs, failed: Some("no right".to_owned()) });
-        assert!(!is_due(&outcome));
+        assert_eq!(of.outcome, ConfigurationOutcome::Recorded { runs, failed: Some("no right".to_owned()) });
+        assert!(!is_due(&of, 3));
     }
 }

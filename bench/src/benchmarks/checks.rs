@@ -1,0 +1,125 @@
+//! What does it cost that becalm's own arithmetic is checked for overflow? The program against the same one without checks.
+
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::{env, fs};
+
+use crate::claims::{Claims, Figure};
+use crate::effort::Effort;
+use crate::figures::Repetitions;
+use crate::{large_bundle, programs};
+use becalm_linux::sched;
+
+/// Lines of the text that is imported, and so detours of the runs that are compared.
+const LINES: u64 = 1_500_000;
+/// Detours of the run that is reported on.
+const DETOURS: u64 = 5_000_000;
+/// How often each side runs.
+const TURNS: u64 = 15;
+/// Checks may take so much at most: the median ratio must not be shown to lie above it.
+const LIMIT: f64 = 1.02;
+/// Names the program without checks.
+const UNCHECKED: &str = "UNCHECKED";
+
+pub fn run() -> ExitCode {
+    let effort = Effort::from_arguments();
+    let mut claims = Claims::begin("What checked arithmetic costs", effort);
+    match env::var_os(UNCHECKED) {
+        None => {
+            claims.skip("becalm against one without checks", &format!("{UNCHECKED} names none: see bench/README.md"))
+        }
+        Some(unchecked) => {
+            if let Err(why) = compare(&mut claims, effort, &unchecked) {
+                claims.fail("becalm against one without checks", &why);
+            }
+        }
+    }
+    claims.end()
+}
+
+fn compare(claims: &mut Claims, effort: Effort, unchecked: &OsString) -> Result<(), String> {
+    let memory = Path::new("/dev/shm");
+    let place = if memory.is_dir() { memory.to_owned() } else { env::temp_dir() };
+    let folder = tempfile::tempdir_in(place).map_err(|error| error.to_string())?;
+    let [text, text_of_other, run, other, large] =
+        ["text", "text-2", "run", "other", "large"].map(|name| folder.path().join(name));
+    // A recording is not compared with a copy of itself.
+    for (text, longest) in [(&text, 400), (&text_of_other, 390)] {
+        fs::write(text, lines(effort.share(LINES), longest)).map_err(|error| error.to_string())?;
+    }
+    let import = |text: &Path, into: &Path| {
+        let mut arguments = words("import --from selfish");
+        arguments.extend([text.into(), "-o".into(), into.into()]);
+        arguments
+    };
+    let read = |command: &str, runs: &[&Path], options: &str| {
+        let mut arguments = words(command);
+        arguments.extend(runs.iter().map(OsString::from));
+        arguments.extend(words(options));
+        arguments
+    };
+    // Under names of the same length: by the length of its path, the same program takes 7 % more or less.
+    let both = [("0", programs::becalm()), ("1", PathBuf::from(unchecked))];
+    let both =
+        both.map(|(name, program)| fs::copy(program, folder.path().join(name)).map(|_| folder.path().join(name)));
+    let [ours, without] = both.map(|copied| copied.map_err(|error| format!("cannot copy becalm: {error}")));
+    let both = [ours?, without?];
+    for (text, bundle) in [(&text, &run), (&text_of_other, &other)] {
+        processor_time(&both[0], &import(text, bundle))?;
+    }
+    large_bundle::write(&large, effort.share(DETOURS)).map_err(|error| error.to_string())?;
+    let (periodic, poisson) = ("periodic:interval=1ms,jitter=100us,detour=50us", "poisson:rate=200Hz,detour=50us");
+    let commands = [
+        ("import", import(&text, &folder.path().join("imported"))),
+        ("report", read("report", &[&large], "")),
+        ("compare", read("compare", &[&run, &other], "")),
+        ("predict", words(&format!("predict {periodic} --ranks 64,1k,16k"))),
+        ("predict, of a run", read("predict", &[&run], "--ranks 16k --phases 1000")),
+        ("predict, a barrier", words(&format!("predict {poisson} --ranks 64k --collective barrier --phases 20"))),
+    ];
+    for (what, arguments) in commands {
+        let mut sides = [Vec::new(), Vec::new()];
+        for turn in 0..effort.share(TURNS) {
+            for side in [turn % 2, 1 - turn % 2].map(|side| side as usize) {
+                sides[side].push(processor_time(&both[side], &arguments)?);
+                let _ = fs::remove_dir_all(folder.path().join("imported"));
+            }
+        }
+        // By pairs, as a shared machine is slower now and then.
+        let ratios = sides[0].iter().zip(&sides[1]).map(|(checked, other)| checked / other);
+        let ratios = Repetitions::new(ratios.collect());
+        let (low, high) = ratios.median_interval();
+        claims.at_most(&format!("{what}: checks take at least"), Figure::times(low), LIMIT);
+        let [checked, other] = sides.map(Repetitions::new);
+        claims.remark(&format!(
+            "median {:.3} (95 % interval {low:.3} to {high:.3}); with checks {}, without {}",
+            ratios.median(),
+            checked.range("s"),
+            other.range("s")
+        ));
+    }
+    Ok(())
+}
+
+/// A detour of 100 ns to below the longest every microsecond.
+fn lines(count: u64, longest: u64) -> String {
+    let mut text = String::new();
+    for line in 0..count {
+        let _ = writeln!(text, "{} {}", 1_000 * line, 100 + line % (longest - 100));
+    }
+    text
+}
+
+fn words(text: &str) -> Vec<OsString> {
+    text.split_whitespace().map(OsString::from).collect()
+}
+
+/// What a program takes on the last CPU, in seconds.
+fn processor_time(program: &Path, arguments: &[OsString]) -> Result<f64, String> {
+    let cpu = sched::allowed_cpus().map_err(|error| error.to_string())?.iter().last();
+    let cost = programs::cost(Command::new(program).args(arguments), cpu);
+    let cost = cost.map_err(|error| format!("cannot run {}: {error}", program.display()))?;
+    if cost.success { Ok(cost.cpu.as_secs_f64()) } else { Err(format!("{} {arguments:?} failed", program.display())) }
+}

@@ -1,0 +1,190 @@
+//! A site in summary form: 1,000 nodes of 64 CPUs for an hour, and ten times as many, read and ranked by `becalm fleet` on one core.
+//!
+//! The nodes are made up: 16 CPUs are counted detour by detour, as a recording would count them (a tick every 4 ms, and fifteen daemons and
+//! interrupts at random), and each node has them in another order, at other times.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use becalm_condense::{ActivityRow, Condenser};
+use becalm_linux::sched;
+use becalm_model::digest::{CpuDigest, DigestDoc};
+use becalm_model::node::{CpuDoc, Ended, MachineDoc, NodeDoc, Rung, SCHEMA, SettingsDoc};
+use becalm_model::{Kind, node};
+use becalm_units::{CpuId, Nanos};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+use crate::claims::{Claims, Figure};
+use crate::effort::Effort;
+use crate::programs::{self, Cost};
+
+/// The nodes of a site.
+const NODES: u64 = 1_000;
+/// The CPUs of each.
+const CPUS: u32 = 64;
+/// How many of them are counted detour by detour.
+const COUNTED: u32 = 16;
+/// How long they were recorded.
+const HOUR: Nanos = Nanos::from_secs(3_600);
+/// The node that is to be named: of one source it has more than all noise of the others.
+const NOISY: u64 = 17;
+
+/// What is promised for the first site: time, and memory.
+const SECONDS: f64 = 30.0;
+const MEGABYTES: f64 = 1_000.0;
+
+pub fn run() -> ExitCode {
+    let effort = Effort::from_arguments();
+    let mut claims =
+        Claims::begin("Fleet: nodes of 64 CPUs and one hour in summary form, read and ranked on one core", effort);
+    if let Err(error) = sites(&mut claims, effort) {
+        claims.fail("a site in summary form", &error.to_string());
+    }
+    claims.end()
+}
+
+fn sites(claims: &mut Claims, effort: Effort) -> io::Result<()> {
+    let template = template();
+    let folder = tempfile::tempdir()?;
+    let site = folder.path().join("site.becalm");
+    let nodes = effort.share(NODES);
+    let bytes = write(&site, &template, 0..nodes)?;
+    claims.state("  bytes of a node", Figure::megabytes(bytes / nodes), "64 CPUs, an hour");
+    let first = read(&site)?;
+    claims.at_most(&format!("{nodes} nodes: processor time"), Figure::seconds(first.cpu.as_secs_f64()), SECONDS);
+    claims.at_most("  most memory", Figure::megabytes(first.peak_bytes), MEGABYTES);
+    claims
+        .none("  runs that failed, or did not name the noisy node", u64::from(!first.success || !names_noisy(&site)?));
+    let needed = bytes.saturating_mul(9) + (4 << 30);
+    if free_bytes(folder.path())? < needed {
+        claims.skip("ten times as many nodes", &format!("it takes {:.0} GB of disk", needed as f64 / 1e9));
+        return Ok(());
+    }
+    write(&site, &template, nodes..10 * nodes)?;
+    let tenfold = read(&site)?;
+    let seconds = |cost: &Cost| Figure::seconds(cost.cpu.as_secs_f64());
+    claims.at_most(&format!("{} nodes: processor time", 10 * nodes), seconds(&tenfold), 10.0 * SECONDS);
+    claims.state_beside(
+        "  against a tenth of them",
+        seconds(&tenfold),
+        seconds(&first),
+        "files are not in memory any more",
+    );
+    claims.at_most("  most memory", Figure::megabytes(tenfold.peak_bytes), MEGABYTES);
+    claims.none("  runs that failed", u64::from(!tenfold.success));
+    Ok(())
+}
+
+fn command(site: &Path) -> Command {
+    let mut command = Command::new(programs::becalm());
+    command.arg("fleet").arg("--json").arg(site);
+    command
+}
+
+fn read(site: &Path) -> io::Result<Cost> {
+    let cpu = sched::allowed_cpus().ok().and_then(|cpus| cpus.iter().next());
+    programs::cost(&mut command(site), cpu)
+}
+
+/// Whether the noisy node is the first that differs; also of a twentieth of the nodes it is there.
+fn names_noisy(site: &Path) -> io::Result<bool> {
+    let output = command(site).output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(text.contains(&format!("\"summary\": \"{}: ", name(NOISY))))
+}
+
+fn free_bytes(folder: &Path) -> io::Result<u64> {
+    let of = rustix::fs::statvfs(folder)?;
+    Ok(of.f_bavail.saturating_mul(of.f_frsize))
+}
+
+fn name(number: u64) -> String {
+    format!("n{number:05}")
+}
+
+/// A node whose first CPUs were counted, and whose others are like them.
+fn template() -> DigestDoc {
+    let cpu = |number| CpuDoc {
+        duration_ns: HOUR,
+        t_min_ns: Nanos::new(20),
+        threshold_ns: Nanos::new(80),
+        ..CpuDoc::new(CpuId::new(number))
+    };
+    let run = NodeDoc {
+        schema: SCHEMA.to_owned(),
+        node: name(0),
+        program: "becalm 0.1.0".to_owned(),
+        origin: "2026-01-01T00:00:00Z".parse().expect("an instant"),
+        ended: Some(Ended::Duration),
+        machine: MachineDoc::default(),
+        clock: node::ClockDoc { counter: "tsc".to_owned(), ..node::ClockDoc::default() },
+        settings: SettingsDoc { duration_ns: Some(HOUR), ..SettingsDoc::default() },
+        rung: Rung::Tracepoints,
+        cpus: (0..CPUS).map(cpu).collect(),
+        tracing: None,
+        counters: Vec::new(),
+        warnings: Vec::new(),
+    };
+    let origin = run.origin.as_nanosecond() as i64;
+    let mut counts = Condenser::new(origin, run.cpus.iter().take(COUNTED as usize).map(|cpu| cpu.cpu), true);
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+    let tick = counts.name(Kind::Irq, "local_timer");
+    let others: Vec<_> = (0..15)
+        .map(|at| counts.name([Kind::Task, Kind::Irq, Kind::Workqueue][at % 3], &format!("source{at}")))
+        .collect();
+    for place in 0..COUNTED as usize {
+        for number in 0..HOUR.get() as u64 / 4_000_000 {
+            let bits = random.next_u64();
+            let ticks = number % 97 != 0;
+            let source = if ticks { tick } else { others[(bits >> 40) as usize % others.len()] };
+            // Of ticks 3 to 5 us; others up to a hundred times as long, the longer the rarer.
+            let self_ns =
+                (3_000 + (bits & 2_047) as i64) * if ticks { 1 } else { 1 + 100 / (1 + (bits >> 12 & 127) as i64) };
+            let start_ns = number as i64 * 4_000_000 + (bits >> 30 & 1_023) as i64;
+            counts.activity(place, &ActivityRow { detour: number, start_ns, self_ns, source, root: source });
+            counts.detour(place, start_ns, self_ns, false);
+        }
+    }
+    let mut digest = counts.document(NodeDoc { cpus: run.cpus[..COUNTED as usize].to_vec(), ..run.clone() });
+    let counted = digest.cpus.clone();
+    digest.cpus =
+        (0..CPUS).map(|at| CpuDigest { cpu: CpuId::new(at), ..counted[(at % COUNTED) as usize].clone() }).collect();
+    digest.run = run;
+    for (doc, cpu) in digest.run.cpus.iter_mut().zip(&digest.cpus) {
+        (doc.detours, doc.total_ns, doc.max_ns) =
+            (cpu.stored.count, Nanos::new(cpu.stored.total_ns), Nanos::new(cpu.stored.max_ns));
+    }
+    digest
+}
+
+/// Writes nodes as their recorders would have, and gives how many bytes they take.
+fn write(site: &Path, template: &DigestDoc, numbers: std::ops::Range<u64>) -> io::Result<u64> {
+    let runs = site.join("runs");
+    fs::create_dir_all(&runs)?;
+    let mut bytes = 0;
+    for number in numbers {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(number);
+        let mut digest = template.clone();
+        digest.run.node = name(number);
+        for cpu in &mut digest.cpus {
+            let slots = cpu.noise_ns.len();
+            cpu.noise_ns.rotate_left(random.next_u64() as usize % slots);
+            // Equals differ by a few hundredths.
+            let more = 100 + (random.next_u64() % 8) as i64;
+            cpu.noise_ns.iter_mut().for_each(|ns| *ns = *ns * more / 100);
+            if number == NOISY {
+                let source = &mut cpu.sources[1];
+                let added = cpu.durations.total_ns;
+                source.whole_ns += added;
+                cpu.noise_ns.iter_mut().for_each(|ns| *ns += added / slots as i64);
+            }
+        }
+        let text = serde_json::to_vec(&digest)?;
+        bytes += text.len() as u64;
+        fs::write(runs.join(format!("node={}.json", name(number))), text)?;
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,37 @@
+//! The benchmarks, one question each. They are one program, since each would be compiled and linked with all that the others use.
+
+use std::process::ExitCode;
+
+mod afterwards;
+mod books;
+mod checks;
+mod collectives;
+mod equal;
+mod fleet;
+mod loggopsim;
+mod published;
+mod quiet;
+mod recordings;
+mod replay;
+mod sharp;
+mod storms;
+
+/// Runs a benchmark and tells whether its claims hold.
+pub type Run = fn() -> ExitCode;
+
+/// The benchmarks by name, in the order in which they run.
+pub const ALL: [(&str, Run); 13] = [
+    ("sharp", sharp::run),
+    ("quiet", quiet::run),
+    ("storms", storms::run),
+    ("equal", equal::run),
+    ("afterwards", afterwards::run),
+    ("replay", replay::run),
+    ("published", published::run),
+    ("recordings", recordings::run),
+    ("books", books::run),
+    ("collectives", collectives::run),
+    ("loggopsim", loggopsim::run),
+    ("checks", checks::run),
+    ("fleet", fleet::run),
+];

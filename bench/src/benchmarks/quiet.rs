@@ -1,0 +1,253 @@
+//! Is the recorder a quiet one? What tracing adds to each kernel event, whether events get lost at a high rate, and
+//! whether the loops fault or give their CPU away.
+
+use std::convert::Infallible;
+use std::process::{Command, ExitCode};
+
+use crate::claims::{Claims, Figure};
+use crate::effort::Effort;
+use crate::figures::Repetitions;
+use crate::interrupts::Interrupts;
+use crate::programs;
+use becalm_bundle::Bundle;
+use becalm_linux::sched;
+use becalm_measure::{Batch, Names, RecordPlan, Sink, record};
+use becalm_model::node::{CpuDoc, NodeDoc, Rung};
+use becalm_model::{Kind, LoopThread, Step};
+use becalm_record::Session;
+use becalm_units::{CpuList, Nanos};
+
+/// Pairs of recordings, one with tracing and one without.
+const PAIRS: u64 = 12;
+/// How long each of them is.
+const RECORDING: Nanos = Nanos::from_secs(1);
+/// Interrupts a second under which the cost of tracing is measured.
+const INTERRUPTS_HZ: u32 = 10_000;
+/// Kernel events a second on every CPU of which none may be lost.
+const EVENTS_PER_SECOND: f64 = 50_000.0;
+/// What is shorter is the processor's or the host's own, and no interrupt.
+const SHORTEST_INTERRUPT: Nanos = Nanos::from_micros(1);
+/// How long they come, in seconds.
+const STORM: u64 = 10;
+/// The rates of interrupts that are tried until the events come that fast. Each makes two events at least.
+const STORM_HZ: [u32; 5] = [27_000, 32_000, 38_000, 45_000, 55_000];
+
+/// How long all CPUs are recorded for becalm's own time on them, in seconds.
+const OWN: u64 = 20;
+/// How much of the time may be becalm's own, in percent.
+const MOST_OWN_PERCENT: f64 = 0.1;
+/// How long becalm may stay on a measured CPU at most.
+const LONGEST_OWN: Nanos = Nanos::from_millis(1);
+
+pub fn run() -> ExitCode {
+    // While the process has one thread.
+    let session = Session::begin("/".as_ref(), true);
+    let effort = Effort::from_arguments();
+    let mut claims = Claims::begin("Quiet: what recording adds", effort);
+    if let Err(error) =
+        session.map_err(|error| error.to_string()).and_then(|session| tracing_cost(&mut claims, effort, session))
+    {
+        claims.fail_as_root("what tracing adds to a kernel event", &error);
+    }
+    if let Err(error) = own_time(&mut claims, effort) {
+        claims.fail_as_root("becalm's own time where every CPU is measured", &error);
+    }
+    if let Err(error) = storm(&mut claims, effort) {
+        claims.fail_as_root("no event lost at 50,000 a second", &error);
+    }
+    claims.end()
+}
+
+/// Keeps what was recorded, of the steps those that may be interrupts.
+#[derive(Default)]
+struct Kept {
+    steps: Vec<Step>,
+    events: Vec<Nanos>,
+}
+
+impl Sink for Kept {
+    type Error = Infallible;
+
+    fn begin(&mut self, _: &NodeDoc, _: &[LoopThread], _: &mut Names) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn batch(&mut self, batch: Batch<'_>, _: &mut Names, _: &mut dyn FnMut()) -> Result<(), Infallible> {
+        self.steps.extend(batch.steps.iter().filter(|step| step.end - step.start >= SHORTEST_INTERRUPT));
+        self.events.extend(batch.events.iter().map(|event| event.time));
+        Ok(())
+    }
+
+    fn end_segment(&mut self, _: &Names, _: &mut dyn FnMut()) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+/// One recording in figures.
+struct Figures {
+    /// The median detour, in nanoseconds.
+    median_ns: f64,
+    /// The mean detour but for the longest tenth, in which other threads ran, in nanoseconds.
+    mean_ns: f64,
+    /// Kernel events in the median detour.
+    events: f64,
+}
+
+impl Kept {
+    /// How many events lie in each step.
+    fn events_of_steps(&self) -> Vec<f64> {
+        let mut next = 0;
+        let count = |Step { start, end }: &Step| {
+            next += self.events[next..].iter().take_while(|time| *time < start).count();
+            let within = self.events[next..].iter().take_while(|time| *time < end).count();
+            next += within;
+            within as f64
+        };
+        self.steps.iter().map(count).collect()
+    }
+
+    fn figures(&self) -> Result<Figures, String> {
+        // Fewer come where other threads hold the CPU; then the median must still be an interrupt.
+        if self.steps.len() < INTERRUPTS_HZ as usize / 10 {
+            return Err(format!("only {} detours under {INTERRUPTS_HZ} interrupts a second", self.steps.len()));
+        }
+        let mut lengths: Vec<f64> = self.steps.iter().map(|step| (step.end - step.start).get() as f64).collect();
+        lengths.sort_unstable_by(f64::total_cmp);
+        let median_ns = lengths[lengths.len() / 2];
+        lengths.truncate(lengths.len() * 9 / 10);
+        let mean_ns = lengths.iter().sum::<f64>() / lengths.len() as f64;
+        Ok(Figures { median_ns, mean_ns, events: Repetitions::new(self.events_of_steps()).median() })
+    }
+}
+
+fn tracing_cost(claims: &mut Claims, effort: Effort, session: Session) -> Result<(), String> {
+    let allowed = sched::allowed_cpus().map_err(|error| error.to_string())?;
+    let cpu = allowed.iter().last().ok_or("there is no CPU to run on")?;
+    let _interrupts = Interrupts::start(cpu, INTERRUPTS_HZ).map_err(|error| format!("no perf event: {error}"))?;
+    let once = |sources: bool| -> Result<Figures, String> {
+        let mut plan = RecordPlan::new();
+        (plan.cpus, plan.duration, plan.sources) = (Some(CpuList::from_iter([cpu])), Some(RECORDING), sources);
+        let mut kept = Kept::default();
+        let recorded = record(plan, session.guard().clone(), session.signals(), &mut kept, &mut |_| {});
+        let node = recorded.map_err(|error| error.to_string())?.node;
+        if sources && node.rung != Rung::Tracepoints {
+            return Err("the kernel's tracepoints cannot be used here; run as root".to_owned());
+        }
+        kept.figures()
+    };
+    let (mut with, mut without) = (Vec::new(), Vec::new());
+    let pairs = effort.share(PAIRS).max(2);
+    for pair in 0..pairs {
+        // In turns, and each first in half of the pairs.
+        for sources in [pair % 2 == 0, pair % 2 == 1] {
+            let figures = once(sources)?;
+            if sources { with.push(figures) } else { without.push(figures) }
+        }
+    }
+    let events = Repetitions::new(with.iter().map(|figures| figures.events).collect()).median();
+    if events < 1.0 {
+        return Err("the interrupts' detours hold no kernel event".to_owned());
+    }
+    let each = |of: fn(&Figures) -> f64| {
+        let column = |side: &[Figures]| Repetitions::new(side.iter().map(of).collect());
+        let differences = with.iter().zip(&without).map(|(with, without)| (of(with) - of(without)) / events);
+        (column(&with), column(&without), Repetitions::new(differences.collect()))
+    };
+    for (name, of) in [
+        ("median detour of an interrupt, traced and not", (|figures| figures.median_ns) as fn(&Figures) -> f64),
+        ("mean detour but for the longest tenth, traced and not", |figures| figures.mean_ns),
+    ] {
+        let (traced, untraced, added) = each(of);
+        let remark = format!("{events} kernel events each; CPU {cpu}, {INTERRUPTS_HZ} interrupts/s");
+        claims.state_beside(name, Figure::ns(traced.median()), Figure::ns(untraced.median()), &remark);
+        let (low, high) = added.median_interval();
+        let remark = format!("95 % interval {low:.0} to {high:.0}ns, {pairs} pairs of {RECORDING}");
+        claims.state("  tracing adds to each kernel event", Figure::ns(added.median()), &remark);
+    }
+    Ok(())
+}
+
+/// Records all CPUs with the program itself, which has none for its collector then, and asks how much of their time that took.
+fn own_time(claims: &mut Claims, effort: Effort) -> Result<(), String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let path = folder.path().join("own.becalm");
+    let duration = format!("{}s", effort.share(OWN).max(2));
+    let mut command = Command::new(programs::becalm());
+    command.args(["record", "--duration", &duration, "--quiet", "--output"]).arg(&path);
+    let cost = programs::cost(&mut command, None).map_err(|error| format!("cannot run becalm: {error}"))?;
+    if !cost.success {
+        return Err("becalm record failed".to_owned());
+    }
+    let bundle = Bundle::open(&path).map_err(|error| error.to_string())?;
+    let node = &bundle.nodes()[0];
+    if node.rung != Rung::Tracepoints {
+        return Err("the kernel's tracepoints cannot be used here; run as root".to_owned());
+    }
+    let mut stays = Vec::new();
+    for batch in bundle.activities(&node.node).map_err(|error| error.to_string())? {
+        let batch = batch.map_err(|error| error.to_string())?;
+        for row in (0..batch.len()).filter(|row| batch.kind(*row) == Kind::Becalm) {
+            stays.push(batch.self_times()[row]);
+        }
+    }
+    let watched: Nanos = node.cpus.iter().map(|cpu| cpu.duration_ns).sum();
+    stays.sort_unstable();
+    let longest = stays.last().copied().unwrap_or(0);
+    let share = stays.iter().sum::<i64>() as f64 / watched.get() as f64 * 100.0;
+    claims.at_most("becalm's own time, all CPUs measured", Figure::percent(share), MOST_OWN_PERCENT);
+    claims.remark(&format!("{duration} of {} CPUs", node.cpus.len()));
+    claims.at_most("  its longest stay on a measured CPU", Figure::ns(longest as f64), LONGEST_OWN.get() as f64);
+    let p99 = stays.get(stays.len() * 99 / 100).copied().unwrap_or(0);
+    claims.state("  99 % of its stays are shorter than", Figure::ns(p99 as f64), &format!("{} stays", stays.len()));
+    claims.none("  events lost", node.cpus.iter().map(|cpu| cpu.lost_events).sum());
+    claims.none("  detours only counted", node.cpus.iter().map(|cpu| cpu.unstored).sum());
+    Ok(())
+}
+
+/// Records all CPUs with the program itself, under interrupts that make the kernel's events come fast.
+fn storm(claims: &mut Claims, effort: Effort) -> Result<(), String> {
+    let allowed = sched::allowed_cpus().map_err(|error| error.to_string())?;
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let duration = format!("{}s", effort.share(STORM));
+    for (attempt, rate) in STORM_HZ.into_iter().enumerate() {
+        let path = folder.path().join(format!("{rate}.becalm"));
+        let interrupts: Result<Vec<_>, _> = allowed.iter().map(|cpu| Interrupts::start(cpu, rate)).collect();
+        let interrupts = interrupts.map_err(|error| format!("no perf event: {error}"))?;
+        let mut command = Command::new(programs::becalm());
+        command.args(["record", "--duration", &duration, "--quiet", "--output"]).arg(&path);
+        let cost = programs::cost(&mut command, None).map_err(|error| format!("cannot run becalm: {error}"))?;
+        drop(interrupts);
+        if !cost.success {
+            return Err("becalm record failed".to_owned());
+        }
+        let bundle = Bundle::open(&path).map_err(|error| error.to_string())?;
+        let node = &bundle.nodes()[0];
+        if node.rung != Rung::Tracepoints {
+            return Err("the kernel's tracepoints cannot be used here; run as root".to_owned());
+        }
+        let slowest = node.cpus.iter().map(events_per_second).fold(f64::INFINITY, f64::min);
+        if effort == Effort::Quick || slowest >= EVENTS_PER_SECOND || attempt + 1 == STORM_HZ.len() {
+            report_storm(claims, node, rate, &duration, cost);
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+fn events_per_second(cpu: &CpuDoc) -> f64 {
+    (cpu.events + cpu.lost_events) as f64 / cpu.duration_ns.as_secs_f64()
+}
+
+fn report_storm(claims: &mut Claims, node: &NodeDoc, rate: u32, duration: &str, cost: programs::Cost) {
+    let sum = |of: fn(&CpuDoc) -> u64| Figure::count(node.cpus.iter().map(of).sum());
+    for cpu in &node.cpus {
+        let what = format!("kernel events recorded on CPU {} for {duration}", cpu.cpu);
+        claims.at_least(&what, Figure::a_second(events_per_second(cpu).floor()), EVENTS_PER_SECOND);
+    }
+    claims.remark(&format!("{rate} interrupts/s on each of {} CPUs, all of them measured", node.cpus.len()));
+    claims.at_most("  events lost", sum(|cpu| cpu.lost_events), 0.0);
+    claims.at_most("  detours incomplete", sum(|cpu| cpu.incomplete), 0.0);
+    claims.at_most("  page faults of the loops while they measured", sum(|cpu| cpu.faults), 0.0);
+    claims.at_most("  voluntary switches of the loops", sum(|cpu| cpu.voluntary_switches), 0.0);
+    claims.state("  peak memory of the recorder", Figure::megabytes(cost.peak_bytes), "");
+}

@@ -1,0 +1,142 @@
+//! Whether the intervals of predicted slowdowns hold the truth: known processes are recorded for 10 s, 30 times each, and
+//! every interval is held against what the process costs, computed without any recording.
+//!
+//! The node has ticks (250 Hz, 3 to 6 us) and two rare detours a second; the grain is 1 ms. Jobs with messages have several: their
+//! truth is a replay of so long a recording that ranks seldom meet the same noise.
+
+use std::process::ExitCode;
+
+use crate::claims::{Claims, Figure};
+use crate::effort::Effort;
+use crate::figures::Repetitions;
+use becalm_scale::delay::DelayTable;
+use becalm_scale::noise::NodeNoise;
+use becalm_scale::predict::{Prediction, Question};
+use becalm_scale::uncertainty::{RecordingBounds, RecordingUncertainty};
+use becalm_scale::{Noise, NoiseTrace};
+use becalm_testing::noise::Source;
+use becalm_testing::rare::RareLaw;
+use becalm_units::{Count, Nanos};
+
+const RECORDINGS: u64 = 30;
+const RANKS: [u64; 4] = [1 << 10, 1 << 13, 1 << 14, 1 << 17];
+const GRAIN: Nanos = Nanos::from_millis(1);
+const LENGTH: Nanos = Nanos::from_secs(10);
+
+/// So many ranks times phases are drawn for the truth.
+const DRAWN: u64 = 1 << 31;
+
+/// How long the process of jobs with messages is recorded for the truth.
+const LONG: Nanos = Nanos::from_secs(8_000);
+
+fn recorded(law: RareLaw, seed: u64, length: Nanos) -> Noise {
+    let detours = law.recording(&mut Source::seeded(seed), length.get());
+    let detours = detours.into_iter().map(|(start, duration)| (Nanos::new(start), Nanos::new(duration)));
+    let trace = NoiseTrace::new(length, detours).expect("in order and apart");
+    Noise::recorded(vec![NodeNoise::new("node", vec![trace]).expect("one CPU")]).expect("one node")
+}
+
+fn bounds(law: RareLaw, seed: u64) -> Vec<RecordingBounds> {
+    let noise = recorded(law, seed, LENGTH);
+    let table = DelayTable::new(&noise, 1, GRAIN).expect("a table");
+    let known = RecordingUncertainty::new(&noise, &table, seed);
+    RANKS.iter().map(|ranks| known.bounds(*ranks)).collect()
+}
+
+/// A job that sends messages, or the ideal one with phases as short as detours: its collective, grain, bytes, ranks, and the phases of a
+/// replay.
+const JOBS: [(&str, Nanos, u64, u64, u64); 5] = [
+    ("ideal", Nanos::from_micros(6), 0, 64, 200_000),
+    ("ideal", Nanos::from_micros(100), 0, 1 << 14, 20_000),
+    ("barrier:dissemination", Nanos::ZERO, 0, 256, 20_000),
+    ("allreduce:recursive-doubling", Nanos::from_millis(1), 8, 1 << 10, 3_000),
+    ("alltoall:bruck", Nanos::from_micros(100), 1 << 16, 256, 3_000),
+];
+
+fn jobs(claims: &mut Claims, recordings: u64) {
+    for (collective, grain, bytes, ranks, phases) in JOBS {
+        let question = |replicas| Question {
+            grain,
+            phases,
+            collective: collective.parse().expect("a collective"),
+            network: "infiniband".parse().expect("a preset"),
+            bytes,
+            per_node: 1,
+            synchronized: false,
+            seed: 1,
+            replicas,
+        };
+        let (mut held, mut all) = (0, 0);
+        for law in [RareLaw::Exponential, RareLaw::Lognormal, RareLaw::Three] {
+            let process = recorded(law, 1, LONG);
+            let truth = Prediction::new(&process, question(12)).and_then(|prediction| prediction.slowdown(ranks));
+            let truth = truth.expect("a replay").expect("not too many ranks").mean;
+            let predicted = |seed: u64| {
+                let noise = recorded(law, 1_000 + seed, LENGTH);
+                let row =
+                    Prediction::new(&noise, question(4)).and_then(|prediction| prediction.of_recording().row(ranks));
+                row.expect("a replay").recording.expect("it is asked for")
+            };
+            let intervals: Vec<RecordingBounds> = (0..recordings).map(predicted).collect();
+            held += intervals.iter().filter(|bounds| holds(bounds, truth)).count();
+            all += intervals.len();
+            remark(claims, &name(&format!("{law:?}, {collective}, grain {grain}"), ranks, truth), truth, &intervals);
+        }
+        let share = Figure::percent(100.0 * held as f64 / all as f64);
+        let what = format!("{collective}, grain {grain}, {} ranks: intervals that hold the truth", Count::new(ranks));
+        claims.at_least(&what, share, 85.0);
+    }
+}
+
+fn holds(bounds: &RecordingBounds, truth: f64) -> bool {
+    bounds.low <= truth && bounds.high.is_none_or(|high| high >= truth)
+}
+
+fn name(what: &str, ranks: u64, truth: f64) -> String {
+    format!("{what}, {} ranks, truth {truth:.4}", Count::new(ranks))
+}
+
+/// What became of the intervals of one law and number of ranks.
+fn claim(claims: &mut Claims, law: RareLaw, ranks: u64, truth: f64, intervals: &[RecordingBounds]) {
+    let held = intervals.iter().filter(|bounds| holds(bounds, truth)).count();
+    let share = 100.0 * held as f64 / intervals.len() as f64;
+    let name = name(&format!("{law:?}"), ranks, truth);
+    claims.at_least(&format!("{name}: intervals that hold it"), Figure::percent(share), 85.0);
+    let ends = intervals.iter().filter(|bounds| bounds.high.is_some()).count();
+    let bounded = Figure::percent(100.0 * ends as f64 / intervals.len() as f64);
+    let what = format!("{name}: with an upper end");
+    if ranks == RANKS[0] {
+        claims.at_least(&what, bounded, 50.0)
+    } else {
+        claims.state(&what, bounded, "")
+    }
+    remark(claims, &name, truth, intervals);
+}
+
+/// How many hold, and how wide they are.
+fn remark(claims: &mut Claims, name: &str, truth: f64, intervals: &[RecordingBounds]) {
+    let held = intervals.iter().filter(|bounds| holds(bounds, truth)).count();
+    let ends: Vec<(f64, f64)> = intervals.iter().filter_map(|bounds| Some((bounds.low, bounds.high?))).collect();
+    let median = |values: Vec<f64>| if values.is_empty() { f64::NAN } else { Repetitions::new(values).median() };
+    let lows = median(intervals.iter().map(|bounds| bounds.low).collect());
+    let widths = median(ends.iter().map(|(low, high)| (high - 1.0) / (low - 1.0)).collect());
+    let remark = format!("median low {lows:.4}, upper end's added time over the lower one's {widths:.1}");
+    claims.remark(&format!("    {name}: {held} of {} hold; {remark}", intervals.len()));
+}
+
+pub fn run() -> ExitCode {
+    let effort = Effort::from_arguments();
+    let mut claims = Claims::begin("Intervals of slowdowns from recordings of 10 s", effort);
+    for law in RareLaw::ALL {
+        let intervals: Vec<Vec<RecordingBounds>> =
+            (0..effort.share(RECORDINGS)).map(|recording| bounds(law, 1_000 + recording)).collect();
+        for (at, ranks) in RANKS.into_iter().enumerate() {
+            let phases = effort.share(DRAWN) / ranks;
+            let truth = 1.0 + law.added(&mut Source::seeded(1), ranks, GRAIN.get() as f64, phases);
+            let of_ranks: Vec<RecordingBounds> = intervals.iter().map(|row| row[at]).collect();
+            claim(&mut claims, law, ranks, truth, &of_ranks);
+        }
+    }
+    jobs(&mut claims, effort.share(RECORDINGS));
+    claims.end()
+}

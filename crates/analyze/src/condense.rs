@@ -1,0 +1,167 @@
+//! A full recording becomes one in summary form.
+
+use becalm_bundle::Bundle;
+use becalm_condense::{ActivityRow, Condenser, SourceId};
+use becalm_model::digest::DigestDoc;
+use becalm_model::node::{NodeDoc, Rung};
+use becalm_model::{Kind, root};
+use becalm_units::CpuId;
+
+use crate::summary::{Selection, SummaryError};
+
+/// Condenses one node of a recording: its activities and its detours are read once each.
+///
+/// # Errors
+/// If the node is not in the bundle, holds samples of work, or cannot be read.
+pub fn condense(bundle: &Bundle, node: &str) -> Result<DigestDoc, SummaryError> {
+    let selection = Selection { node: Some(node.to_owned()), ..Selection::default() };
+    let doc = selection.documents(bundle)?.swap_remove(0);
+    condense_doc(bundle, doc)
+}
+
+fn condense_doc(bundle: &Bundle, doc: NodeDoc) -> Result<DigestDoc, SummaryError> {
+    let traced = doc.rung == Rung::Tracepoints;
+    let origin = i64::try_from(doc.origin.as_nanosecond()).unwrap_or(0);
+    let mut counts = Condenser::new(origin, doc.cpus.iter().map(|cpu| cpu.cpu), traced);
+    let place = |number: i32| {
+        let cpu = CpuId::new(u32::try_from(number).ok()?);
+        doc.cpus.binary_search_by_key(&cpu, |listed| listed.cpu).ok()
+    };
+    if traced {
+        for batch in bundle.activities(&doc.node)? {
+            let batch = batch?;
+            let (sources, details) = (batch.source_values(), batch.detail_values());
+            let mut ids: Vec<Option<SourceId>> = vec![None; Kind::ALL.len() * sources.len()];
+            let mut roots: Vec<Option<Option<SourceId>>> = vec![None; details.len()];
+            let mut at = (None, None);
+            for row in 0..batch.len() {
+                let cpu = batch.cpus()[row];
+                if at.0 != Some(cpu) {
+                    at = (Some(cpu), place(cpu));
+                }
+                let Some(place) = at.1 else { continue };
+                let (kind, key) = (batch.kind(row), batch.source_key(row));
+                let id = &mut ids[kind as usize * sources.len() + key];
+                let source = *id.get_or_insert_with(|| counts.name(kind, sources[key]));
+                let named = match kind {
+                    Kind::Edge | Kind::Softirq => {
+                        let detail = batch.detail_key(row);
+                        *roots[detail].get_or_insert_with(|| {
+                            let (kind, name) = root::of_row(kind, "", details[detail]);
+                            (!name.is_empty()).then(|| counts.name(kind, name))
+                        })
+                    }
+                    _ => None,
+                };
+                let activity = ActivityRow {
+                    detour: u64::try_from(batch.detours()[row]).unwrap_or(0),
+                    start_ns: batch.starts()[row],
+                    self_ns: batch.self_times()[row],
+                    source,
+                    root: named.unwrap_or(source),
+                };
+                counts.activity(place, &activity);
+            }
+        }
+    }
+    for batch in bundle.detours(&doc.node)? {
+        let batch = batch?;
+        let mut at = (None, None);
+        for row in 0..batch.len() {
+            let cpu = batch.cpus()[row];
+            if at.0 != Some(cpu) {
+                at = (Some(cpu), place(cpu));
+            }
+            if let Some(place) = at.1 {
+                counts.detour(place, batch.starts()[row], batch.durations()[row], batch.incomplete(row));
+            }
+        }
+    }
+    Ok(counts.document(doc))
+}
+
+#[cfg(test)]
+mod tests {
+    use becalm_bundle::{SummaryBundle, SummaryWriter};
+    use becalm_model::Document;
+
+    use super::*;
+    use crate::summary::{Summary, summarize, summarize_digests};
+
+    fn both(name: &str) -> (Summary, Summary, DigestDoc) {
+        both_of(name, &Selection::default())
+    }
+
+    /// What is selected of a full recording, the same of its summary form, and all of that.
+    fn both_of(name: &str, selection: &Selection) -> (Summary, Summary, DigestDoc) {
+        let folder = tempfile::tempdir().unwrap();
+        becalm_fixtures::write_all(folder.path());
+        let (full, short) = (folder.path().join(name), folder.path().join("short.becalm"));
+        let bundle = Bundle::open(&full).unwrap();
+        let digest = condense(&bundle, &bundle.nodes()[0].node).unwrap();
+        digest.check().unwrap();
+        drop(SummaryWriter::create(&short, &digest).unwrap());
+        let of_digest = summarize_digests(&SummaryBundle::open(&short).unwrap(), selection).unwrap();
+        (summarize(&bundle, selection).unwrap(), of_digest, digest)
+    }
+
+    /// What is a sum is the same; what is a quantile is so but for a bucket; the rest says that it is not known.
+    #[test]
+    fn the_summary_form_says_what_the_full_recording_says_or_nothing() {
+        let (full, short, digest) = both("busy.becalm");
+        assert_eq!(short.cpus.len(), full.cpus.len());
+        let figures = full.cpus.iter().map(|cpu| &cpu.figures).zip(short.cpus.iter().map(|cpu| &cpu.figures));
+        for (all, of) in figures.chain([(&full.total, &short.total)]) {
+            assert_eq!((of.noise_ratio(), of.rate_hz()), (all.noise_ratio(), all.rate_hz()));
+            assert_eq!((of.durations.max(), of.durations.min()), (all.durations.max(), all.durations.min()));
+            assert_eq!((of.long.count(), of.long.total()), (all.long.count(), all.long.total()));
+            assert_eq!((of.own_ns, of.own_longest_ns, of.unseen_ns), (all.own_ns, all.own_longest_ns, all.unseen_ns));
+            for (one, other) in [(of.median_ns, all.median_ns), (of.p99_ns, all.p99_ns), (of.p999_ns, all.p999_ns)] {
+                let (one, other) = (one.unwrap() as f64, other.unwrap() as f64);
+                assert!((one / other - 1.0).abs() < 0.01, "{one} for {other}");
+            }
+        }
+        let ends = |summary: &Summary| {
+            let interval = summary.total.interval.unwrap();
+            [interval.low().unwrap(), interval.high().unwrap()]
+        };
+        for (one, other) in ends(&short).into_iter().zip(ends(&full)) {
+            assert!((one / other - 1.0).abs() < 0.1, "{one} for {other}");
+        }
+        assert_eq!(short.sources.len(), full.sources.len());
+        for (one, other) in short.sources.iter().zip(&full.sources) {
+            assert_eq!((one.kind, &one.source, one.whole_ns), (other.kind, &other.source, other.whole_ns));
+            assert_eq!((one.times.count(), one.times.total()), (other.times.count(), other.times.total()));
+        }
+        assert_eq!(short.books, full.books);
+        assert!(
+            short.anatomy.is_none() && short.periods.is_empty() && short.spectrum.is_none() && short.at_scale.is_err()
+        );
+        assert!(short.warnings.iter().any(|(_, warning)| warning.code == "summary_form"));
+        assert_eq!(digest.cpus[0].longest.iter().map(|of| of.duration_ns).max(), full.cpus[0].figures.durations.max());
+    }
+
+    /// Of CPUs that are not selected nothing is left, neither their detours nor what the kernel counted there.
+    #[test]
+    fn a_selection_of_cpus_is_the_same_of_both_forms() {
+        let (whole, ..) = both("busy.becalm");
+        let selection = Selection { cpus: Some("1".parse().unwrap()), ..Selection::default() };
+        let (full, short, _) = both_of("busy.becalm", &selection);
+        let of_one = |summary: &Summary| summary.nodes[0].doc.counters.iter().all(|counter| counter.cpu.get() == 1);
+        assert!(whole.cpus.len() == 2 && !of_one(&whole), "{:?}", whole.nodes[0].doc.counters);
+        for of in [&full, &short] {
+            assert_eq!(of.cpus.iter().map(|cpu| cpu.cpu.get()).collect::<Vec<_>>(), [1]);
+            assert!(of.nodes[0].doc.cpus.len() == 1 && of_one(of), "{:?}", of.nodes[0].doc);
+            assert_eq!(of.total.durations.total(), whole.cpus[1].figures.durations.total());
+        }
+        assert_eq!(short.sources.len(), full.sources.len());
+    }
+
+    #[test]
+    fn a_recording_without_sources_has_a_summary_form_without_sources() {
+        let (full, short, digest) = both("plain.becalm");
+        assert_eq!((short.total.noise_ratio(), short.sources.len()), (full.total.noise_ratio(), 0));
+        let cpu = &digest.cpus[0];
+        assert_eq!(cpu.gaps.count() + 1, cpu.durations.count);
+    }
+}

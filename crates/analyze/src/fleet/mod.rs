@@ -1,0 +1,314 @@
+//! Many nodes: ranked by their noise, those that differ from their equals with the reason, when the noise came, and what strikes several
+//! nodes at the same time.
+//!
+//! Nodes are read one after another, each once and in its summary form, so that memory holds the figures of all and the rows and documents
+//! of none. What cannot be read of a node is told,
+//! and the others are read.
+
+mod heat;
+pub mod jobs;
+pub mod sacct;
+mod together;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use becalm_bundle::{StoredNode, StoredNodes};
+use becalm_model::Kind;
+use becalm_model::digest::DigestDoc;
+use becalm_model::node::NodeDoc;
+pub use becalm_stats::outliers::{FALSE_ALARM, PEERS_MIN};
+use becalm_stats::outliers::{Outlier, outliers};
+use becalm_stats::{Interval, median_low, median_mid};
+use becalm_units::{Nanos, counted};
+
+use crate::condense::condense;
+use crate::summary::{SummaryError, node_ratio, observed};
+pub use heat::{COLUMNS, Heat};
+use heat::{Gathered, Window, Windows};
+pub use together::{Struck, Together, Verdict};
+
+/// So many sources of a node are compared with those of other nodes: the largest. What others took counts as 0 of each.
+const SOURCES: usize = 64;
+
+/// A kind and the name of a source.
+pub type SourceName = (Kind, String);
+
+/// What many nodes come to.
+#[derive(Clone, Debug)]
+pub struct Fleet {
+    /// The nodes that were read, the noisiest first; equal ones by name.
+    pub nodes: Vec<FleetNode>,
+    /// How many of them have a noise that is known well enough to be compared.
+    pub compared: usize,
+    /// The median noise ratio of all nodes, as parts of 1.
+    pub median_ratio: f64,
+    /// When the noise came.
+    pub heat: Option<Heat>,
+    /// Which sources strike nodes at the same time, or why that cannot be told.
+    pub together: Result<Together, String>,
+    /// Nodes of which something is missing, with what, in a sentence.
+    pub problems: Vec<(String, String)>,
+}
+
+/// A node of the fleet.
+#[derive(Clone, Debug)]
+pub struct FleetNode {
+    /// Its name.
+    pub node: String,
+    /// Its noise ratio, as parts of 1.
+    pub ratio: f64,
+    /// The 95 % interval of the ratio.
+    pub interval: Interval,
+    /// How many CPUs were watched.
+    pub cpus: usize,
+    /// The longest detour, in nanoseconds.
+    pub longest_ns: i64,
+    /// The source with the largest whole time, with its share of all time, as parts of 1.
+    pub largest: Option<(SourceName, f64)>,
+    /// How it differs from its equals, if it does.
+    pub differs: Option<Difference>,
+    /// Whether it is held against the others.
+    comparable: bool,
+    /// What its sources took of all time, wholes, as parts of 1.
+    sources: BTreeMap<SourceName, f64>,
+}
+
+/// How a node differs from its equals.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Difference {
+    /// Its noise ratio over the median of all: above 1 noisier, below 1 quieter.
+    pub factor: f64,
+    /// The probability that any of so many equals would differ as much, at most.
+    pub chance: f64,
+    /// The source that makes most of the difference, and the part of the difference that it makes, from 0 to 1; `None` where no source is known.
+    pub reason: Option<(SourceName, f64)>,
+}
+
+/// What is remembered of a node to hold it against the others.
+struct Facts {
+    node: String,
+    ended: bool,
+    program: String,
+    counter: String,
+    watched: Option<Window>,
+    cpus: usize,
+    threshold_ns: i64,
+}
+
+impl Facts {
+    fn of(doc: &NodeDoc) -> Self {
+        Self {
+            node: doc.node.clone(),
+            ended: doc.ended.is_some(),
+            program: doc.program.clone(),
+            counter: doc.clock.counter.clone(),
+            watched: Window::of_node(doc),
+            cpus: doc.cpus.len(),
+            threshold_ns: doc.cpus.iter().map(|cpu| cpu.threshold_ns.get()).max().unwrap_or(0),
+        }
+    }
+}
+
+/// Reads the nodes of some bundles, one after another: a full recording becomes its summary form at once, in one pass over its tables.
+///
+/// # Errors
+/// If no node of them can be read.
+pub fn survey(bundles: &[StoredNodes]) -> Result<Fleet, SummaryError> {
+    let (mut problems, mut failure) = (Vec::new(), None);
+    let (mut facts, mut nodes, mut gathered) = (Vec::new(), Vec::new(), Gathered::default());
+    let mut names: BTreeSet<String> = BTreeSet::new();
+    for bundle in bundles {
+        for node in bundle.names() {
+            if names.contains(node) {
+                let path = bundle.path().display();
+                let told = format!("a node of this name was read already; that of {path} is left out");
+                problems.push((node.to_owned(), told));
+                continue;
+            }
+            let stored = match bundle.read(node) {
+                Ok(stored) => stored,
+                Err(error) => {
+                    problems.push((node.to_owned(), format!("its document is left out: {error}")));
+                    failure = failure.or(Some(error.into()));
+                    continue;
+                }
+            };
+            match digest_of(stored) {
+                Ok(digest) => {
+                    names.insert(node.to_owned());
+                    facts.push(Facts::of(&digest.run));
+                    match FleetNode::of_digest(&digest) {
+                        Some(node) => {
+                            gathered.take(&digest);
+                            nodes.push(node);
+                        }
+                        None => problems.push((node.to_owned(), "it recorded nothing".to_owned())),
+                    }
+                }
+                Err(error) => {
+                    problems.push((node.to_owned(), format!("it is left out: {error}")));
+                    failure = failure.or(Some(error));
+                }
+            }
+        }
+    }
+    if let (true, Some(error)) = (nodes.is_empty(), failure) {
+        return Err(error);
+    }
+    let windows = Windows::of(facts.iter().filter_map(|of| of.watched));
+    let apart = note_others(&facts, &windows, &mut problems);
+    for node in &mut nodes {
+        node.comparable = !apart.contains(&node.node);
+    }
+    let (compared, median_ratio) = name_outliers(&mut nodes);
+    nodes.sort_by(|a, b| b.ratio.total_cmp(&a.ratio).then_with(|| a.node.cmp(&b.node)));
+    let (heat, together) = gathered.finish(&windows, nodes.iter().map(|node| node.node.as_str()));
+    Ok(Fleet { nodes, compared, median_ratio, heat, together, problems })
+}
+
+/// The summary form of a node's recording.
+///
+/// # Errors
+/// If the recording is of work, or cannot be read.
+pub fn digest_of(stored: StoredNode) -> Result<DigestDoc, SummaryError> {
+    match stored {
+        StoredNode::Summary(digest) => Ok(*digest),
+        StoredNode::Full(bundle) => condense(&bundle, &bundle.nodes()[0].node),
+    }
+}
+
+impl FleetNode {
+    /// Nothing for a node that was watched for no time.
+    fn of_digest(digest: &DigestDoc) -> Option<Self> {
+        let (ratio, interval) = node_ratio(digest)?;
+        let spans = digest.run.cpus.iter().zip(&digest.cpus);
+        let spans = spans.filter_map(|(cpu, of)| observed(&digest.run, cpu, of).0);
+        let observed = spans.fold(0, i64::saturating_add).max(1) as f64;
+        let mut wholes: BTreeMap<SourceName, i64> = BTreeMap::new();
+        for source in digest.cpus.iter().flat_map(|cpu| &cpu.sources).filter(|source| source.whole_ns > 0) {
+            let sum = wholes.entry((source.kind, source.source.clone())).or_default();
+            *sum = sum.saturating_add(source.whole_ns);
+        }
+        let mut ranked: Vec<(SourceName, i64)> = wholes.into_iter().collect();
+        ranked.sort_by_key(|source| std::cmp::Reverse(source.1));
+        ranked.truncate(SOURCES);
+        let ratios = ranked.into_iter().map(|(name, whole)| (name, whole as f64 / observed));
+        let sources: Vec<(SourceName, f64)> = ratios.collect();
+        Some(Self {
+            node: digest.run.node.clone(),
+            ratio,
+            interval,
+            cpus: digest.cpus.len(),
+            longest_ns: digest.cpus.iter().map(|cpu| cpu.durations.max_ns).max().unwrap_or(0),
+            largest: sources.first().cloned(),
+            differs: None,
+            comparable: true,
+            sources: sources.into_iter().collect(),
+        })
+    }
+}
+
+/// The value that most of them have.
+fn usual<'a, T: Ord + 'a>(values: impl Iterator<Item = &'a T>) -> Option<&'a T> {
+    let mut counts: BTreeMap<&T, usize> = BTreeMap::new();
+    values.for_each(|value| *counts.entry(value).or_default() += 1);
+    counts.into_iter().max_by_key(|(_, count)| *count).map(|(value, _)| value)
+}
+
+/// Tells of nodes that did not end, that another program recorded, and that were watched at another time, otherwise, or in part. Gives those
+/// whose noise is not that of the others for that reason alone.
+fn note_others(facts: &[Facts], windows: &Windows, problems: &mut Vec<(String, String)>) -> BTreeSet<String> {
+    let program = usual(facts.iter().map(|of| &of.program));
+    let counter = usual(facts.iter().map(|of| &of.counter));
+    let cpus = usual(facts.iter().map(|of| &of.cpus));
+    let lengths = facts.iter().filter_map(|of| of.watched).map(Window::length);
+    let length = median_low(&mut lengths.collect::<Vec<i64>>()).unwrap_or(0);
+    let thresholds = facts.iter().map(|of| of.threshold_ns).filter(|ns| *ns > 0);
+    let threshold = median_low(&mut thresholds.collect::<Vec<i64>>()).unwrap_or(0);
+    let mut apart = BTreeSet::new();
+    for of in facts {
+        let mut tell = |what: String| problems.push((of.node.clone(), what));
+        if !of.ended {
+            tell(
+                "its recording has no end: it goes on, or the node died; what was stored until then is read".to_owned(),
+            );
+        }
+        if let Some(usual) = program.filter(|usual| **usual != of.program) {
+            tell(format!("it was recorded by {}, and most by {usual}", of.program));
+        }
+        if let Some(usual) = counter.filter(|usual| **usual != of.counter) {
+            tell(format!("its loops read the counter {}, and most {usual}; it resolves other detours", of.counter));
+        }
+        if let Some(usual) = cpus.filter(|usual| **usual > of.cpus) {
+            let watched = counted(of.cpus as u64, "CPU of it was", "CPUs of it were");
+            tell(format!("{watched} watched, and {usual} of most; its noise is that of these"));
+        }
+        match of.watched {
+            Some(watched) if windows.misses(watched) => {
+                tell("by its clock it was recorded at another time than most; no common time is told of it".to_owned());
+            }
+            Some(watched) if watched.length() < length / 10 * 9 && of.ended => {
+                let [own, most] = [watched.length(), length].map(Nanos::new);
+                tell(format!("it was watched for {own:.1}, and most for {most:.1}"));
+            }
+            _ => {}
+        }
+        if threshold > 0
+            && of.threshold_ns > 0
+            && !(threshold / 2..=threshold.saturating_mul(2)).contains(&of.threshold_ns)
+        {
+            let [own, most] = [of.threshold_ns, threshold].map(Nanos::new);
+            tell(format!(
+                "its threshold is {own}, and that of most about {most}: it sees other detours, and is not compared"
+            ));
+            apart.insert(of.node.clone());
+        }
+    }
+    apart
+}
+
+/// Names those that differ from their equals, with the reason; gives how many were compared, and the median ratio of all.
+fn name_outliers(nodes: &mut [FleetNode]) -> (usize, f64) {
+    let places: Vec<usize> = (0..nodes.len()).filter(|place| nodes[*place].comparable).collect();
+    let ratios: Vec<(f64, Interval)> =
+        places.iter().map(|place| (nodes[*place].ratio, nodes[*place].interval)).collect();
+    let compared = ratios.iter().filter(|(ratio, of)| *ratio > 0.0 && of.low().is_some_and(|low| low > 0.0)).count();
+    let median = median_mid(&mut ratios.iter().map(|of| of.0).collect::<Vec<_>>()).unwrap_or(0.0);
+    let found: Vec<Outlier> = outliers(&ratios).into_iter().flatten().collect();
+    let usual = if found.is_empty() { BTreeMap::new() } else { usual_sources(nodes, &places) };
+    for outlier in found {
+        let node = &mut nodes[places[outlier.place]];
+        let reason = reason(node, &usual, median);
+        node.differs = Some(Difference { factor: outlier.factor, chance: outlier.chance, reason });
+    }
+    (compared, median)
+}
+
+/// What the median node has of each source; those of which it has nothing are left out.
+fn usual_sources(nodes: &[FleetNode], places: &[usize]) -> BTreeMap<SourceName, f64> {
+    let mut values: BTreeMap<&SourceName, Vec<f64>> = BTreeMap::new();
+    for place in places {
+        for (name, ratio) in &nodes[*place].sources {
+            values.entry(name).or_default().push(*ratio);
+        }
+    }
+    let usual =
+        values.into_iter().filter(|(_, ratios)| ratios.len() * 2 >= places.len()).filter_map(|(name, mut ratios)| {
+            ratios.resize(places.len(), 0.0);
+            Some((name.clone(), median_mid(&mut ratios)?))
+        });
+    usual.collect()
+}
+
+/// The source of which the node has most more (or, of a quiet node, most less) than the median node, as a part of the difference of the noise.
+fn reason(node: &FleetNode, usual: &BTreeMap<SourceName, f64>, median: f64) -> Option<(SourceName, f64)> {
+    let difference = node.ratio - median;
+    let names: Vec<&SourceName> = if difference < 0.0 { usual.keys().collect() } else { node.sources.keys().collect() };
+    let of = |sources: &BTreeMap<SourceName, f64>, name: &SourceName| sources.get(name).copied().unwrap_or(0.0);
+    let parts = names.into_iter().map(|name| (name, (of(&node.sources, name) - of(usual, name)) / difference));
+    let (name, part) = parts.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    (part > 0.0).then(|| (name.clone(), part.min(1.0)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,213 @@
+//! What jobs a site runs, from the accounting of Slurm: what `sacct --parsable2` prints.
+//!
+//! The first line names the columns. Needed are `JobID`, `ElapsedRaw` (seconds) or `Elapsed` (`DAYS-HH:MM:SS`), `NNodes` or `AllocNodes`, `Start` and
+//! `End`; `NCPUS` or `AllocCPUS` where ranks are to be told from nodes. Others are ignored, and so are the steps of jobs, which have a dot in their
+//! number, and jobs that have no end yet.
+
+use std::collections::BTreeMap;
+
+/// The hours of a year.
+const YEAR_HOURS: f64 = 365.25 * 24.0;
+
+/// The jobs of a site, by size.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Accounting {
+    /// The jobs of each size: of the ranks, the power of two that is nearest below.
+    pub sizes: Vec<JobSize>,
+    /// How many jobs were read.
+    pub jobs: u64,
+    /// From the first start to the last end, in hours.
+    pub span_hours: f64,
+    /// Lines that were left out, as they are of jobs that have no end or took no time.
+    pub left_out: u64,
+}
+
+/// The jobs of a size.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct JobSize {
+    /// Their ranks, one a CPU: a power of two.
+    pub ranks: u64,
+    /// How many there are.
+    pub jobs: u64,
+    /// The node-hours that they took.
+    pub node_hours: f64,
+}
+
+impl Accounting {
+    /// By how much what was read grows in a year.
+    #[must_use]
+    pub fn per_year(&self) -> f64 {
+        if self.span_hours > 0.0 { YEAR_HOURS / self.span_hours } else { 0.0 }
+    }
+}
+
+/// Where the columns stand.
+struct Columns {
+    job: usize,
+    elapsed: usize,
+    nodes: usize,
+    cpus: Option<usize>,
+    start: usize,
+    end: usize,
+}
+
+impl Columns {
+    fn of_header(header: &str) -> Result<Self, String> {
+        let names: Vec<&str> = header.split('|').collect();
+        let find = |wanted: &[&str]| wanted.iter().find_map(|name| names.iter().position(|known| known == name));
+        let needed = |wanted: &[&str]| {
+            find(wanted).ok_or_else(|| {
+                format!(
+                    "it has no column {}: make it with sacct --allocations --parsable2 --format=JobID,NNodes,NCPUS,ElapsedRaw,Start,End",
+                    wanted.join(" or ")
+                )
+            })
+        };
+        Ok(Self {
+            job: needed(&["JobID"])?,
+            elapsed: needed(&["ElapsedRaw", "Elapsed"])?,
+            nodes: needed(&["NNodes", "AllocNodes"])?,
+            cpus: find(&["NCPUS", "AllocCPUS"]),
+            start: needed(&["Start"])?,
+            end: needed(&["End"])?,
+        })
+    }
+}
+
+/// Reads it. A job that says no CPUs has as many a node as are given here.
+///
+/// # Errors
+/// Says which line cannot be read, and why.
+pub fn parse(text: &str, cpus_a_node: u64) -> Result<Accounting, String> {
+    let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let (_, header) = lines.next().ok_or("it is empty")?;
+    let columns = Columns::of_header(header)?;
+    let mut of = Accounting::default();
+    let mut sizes: BTreeMap<u64, (u64, f64)> = BTreeMap::new();
+    let (mut first, mut last) = (i64::MAX, i64::MIN);
+    for (number, line) in lines {
+        let fields: Vec<&str> = line.split('|').collect();
+        let field = |at: usize| {
+            fields.get(at).copied().ok_or_else(|| format!("line {} has only {} fields", number + 1, fields.len()))
+        };
+        if field(columns.job)?.contains('.') {
+            continue;
+        }
+        let wrong = |what: &str, text: &str| format!("line {}: '{text}' is not {what}", number + 1);
+        let [elapsed, nodes, start, end] = [columns.elapsed, columns.nodes, columns.start, columns.end].map(field);
+        let (elapsed, nodes, start, end) = (elapsed?, nodes?, start?, end?);
+        let seconds = seconds(elapsed).ok_or_else(|| wrong("a time like 3600 or 1-02:03:04", elapsed))?;
+        let nodes: u64 = nodes.parse().map_err(|_| wrong("a number of nodes", nodes))?;
+        let open = |text: &str| ["Unknown", "None", ""].contains(&text);
+        if open(start) || open(end) || seconds == 0 || nodes == 0 {
+            of.left_out += 1;
+            continue;
+        }
+        let instant = |text: &str| instant(text).ok_or_else(|| wrong("an instant like 2026-01-31T12:00:00", text));
+        (first, last) = (first.min(instant(start)?), last.max(instant(end)?));
+        let told = columns.cpus.map(field).transpose()?.filter(|text| !text.is_empty());
+        let cpus = told.map(|text| text.parse::<u64>().map_err(|_| wrong("a number of CPUs", text))).transpose()?;
+        let ranks = cpus.filter(|cpus| *cpus > 0).unwrap_or_else(|| nodes.saturating_mul(cpus_a_node)).max(1);
+        let size = sizes.entry(1 << ranks.ilog2()).or_default();
+        size.0 += 1;
+        size.1 += nodes as f64 * seconds as f64 / 3_600.0;
+        of.jobs += 1;
+    }
+    of.sizes = sizes.into_iter().map(|(ranks, (jobs, node_hours))| JobSize { ranks, jobs, node_hours }).collect();
+    of.span_hours = if last > first { last.saturating_sub(first) as f64 / 3_600.0 } else { 0.0 };
+    if of.jobs == 0 {
+        return Err("it has no job that ended".to_owned());
+    }
+    Ok(of)
+}
+
+/// Seconds, or `[DAYS-]HH:MM:SS`, or `MM:SS`.
+fn seconds(text: &str) -> Option<u64> {
+    if let Ok(seconds) = text.parse() {
+        return Some(seconds);
+    }
+    let (days, time) = text.split_once('-').unwrap_or(("0", text));
+    let days: u64 = days.parse().ok()?;
+    let mut sum = 0_u64;
+    for part in time.split(':') {
+        // Some versions write parts of seconds.
+        let part: u64 = part.split('.').next()?.parse().ok()?;
+        sum = sum.checked_mul(60)?.checked_add(part)?;
+    }
+    days.checked_mul(86_400)?.checked_add(sum)
+}
+
+/// Seconds since 1970 of `YYYY-MM-DDTHH:MM:SS`, in whatever zone all of them are.
+fn instant(text: &str) -> Option<i64> {
+    let (date, time) = text.split_once('T')?;
+    let mut date = date.split('-').map(|part| part.parse::<i64>().ok());
+    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
+    if !(1_970..=9_999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    // Days from civil, of H. Hinnant: years begin in March.
+    let shifted = if month > 2 { year } else { year - 1 };
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let days = shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + of_year - 719_468;
+    let mut clock = time.split(':').map(|part| part.parse::<i64>().ok());
+    let (hour, minute, second) = (clock.next()??, clock.next()??, clock.next()??);
+    let fits = (0..24).contains(&hour) && (0..60).contains(&minute) && (0..=60).contains(&second);
+    fits.then(|| days * 86_400 + hour * 3_600 + minute * 60 + second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "JobID|NNodes|NCPUS|ElapsedRaw|State|Start|End\n\
+                        7|4|256|3600|COMPLETED|2026-01-01T00:00:00|2026-01-01T01:00:00\n\
+                        7.batch|1|64|3600|COMPLETED|2026-01-01T00:00:00|2026-01-01T01:00:00\n\
+                        8|2||7200|TIMEOUT|2026-01-01T10:00:00|2026-01-01T12:00:00\n\
+                        9|1|64|0|CANCELLED|2026-01-01T10:00:00|2026-01-01T10:00:00\n\
+                        10|5|300|50|RUNNING|2026-01-01T10:00:00|Unknown\n\
+                        11|5|300|3600|FAILED|2026-01-01T23:00:00|2026-01-02T00:00:00\n";
+
+    #[test]
+    fn jobs_are_summed_up_by_their_ranks() {
+        let of = parse(TEXT, 64).unwrap();
+        assert_eq!((of.jobs, of.left_out, of.span_hours), (3, 2, 24.0));
+        let sizes: Vec<(u64, u64, f64)> =
+            of.sizes.iter().map(|size| (size.ranks, size.jobs, size.node_hours)).collect();
+        assert_eq!(sizes, [(128, 1, 4.0), (256, 2, 9.0)]);
+        assert!((of.per_year() - 365.25).abs() < 1e-9);
+    }
+
+    #[test]
+    fn times_and_instants_are_as_sacct_writes_them() {
+        assert_eq!(
+            ["90", "01:30", "1-02:03:04", "00:00:05.123"].map(seconds),
+            [Some(90), Some(90), Some(93_784), Some(5)]
+        );
+        assert_eq!(seconds("1-x"), None);
+        assert_eq!(instant("1970-01-01T00:00:00"), Some(0));
+        assert_eq!(instant("2024-02-29T12:00:01"), Some(1_709_208_001));
+        assert_eq!((instant("2024-13-29T12:00:01"), instant("2024-02-29")), (None, None));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        for (text, why) in [
+            ("", "it is empty"),
+            ("JobID|Elapsed|NNodes|Start\n", "no column End"),
+            (
+                "JobID|NNodes|Elapsed|Start|End\n1|x|60|2026-01-01T00:00:00|2026-01-01T00:00:00\n",
+                "line 2: 'x' is not a number of nodes",
+            ),
+            (
+                "JobID|NNodes|Elapsed|Start|End\n1|1|6y|2026-01-01T00:00:00|2026-01-01T00:00:00\n",
+                "line 2: '6y' is not a time",
+            ),
+            ("JobID|NNodes|Elapsed|Start|End\n1|1|60|today|2026-01-01T00:00:00\n", "line 2: 'today' is not an instant"),
+            ("JobID|NNodes|Elapsed|Start|End\n1|1|60\n", "line 2 has only 3 fields"),
+            ("JobID|NNodes|Elapsed|Start|End\n", "it has no job that ended"),
+        ] {
+            let error = parse(text, 1).unwrap_err();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+}

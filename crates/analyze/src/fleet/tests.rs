@@ -1,0 +1,121 @@
+use becalm_fixtures::fleet::{Planted, write_fleet};
+
+use super::*;
+
+fn fleet(planted: Planted, seed: u64) -> Fleet {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("fleet.becalm");
+    write_fleet(&path, planted, seed);
+    survey(&[StoredNodes::open(&path).unwrap()]).unwrap()
+}
+
+#[test]
+fn a_slow_node_is_the_first_with_its_source() {
+    let fleet = fleet(Planted::SlowNode, 1);
+    let first = &fleet.nodes[0];
+    assert_eq!((first.node.as_str(), fleet.nodes.len(), fleet.compared), ("n17", 32, 32));
+    let differs = first.differs.as_ref().unwrap();
+    let (name, part) = differs.reason.as_ref().unwrap();
+    assert_eq!(name, &(Kind::Workqueue, "kworker:nfs_writeback".to_owned()));
+    assert!(differs.factor > 4.0 && *part > 0.9, "{differs:?}");
+    assert!(fleet.nodes[1..].iter().all(|node| node.differs.is_none()));
+    assert!(fleet.problems.is_empty(), "{:?}", fleet.problems);
+}
+
+#[test]
+fn among_equals_seldom_is_one_named() {
+    let wrong = (0..20).filter(|seed| fleet(Planted::Nothing, *seed).nodes.iter().any(|node| node.differs.is_some()));
+    let wrong = wrong.count();
+    assert!(wrong <= 1, "{wrong} of 20 fleets of equals name a node");
+}
+
+/// A fleet in summary form says what the full one says, and one may be mixed of both.
+#[test]
+fn summary_forms_say_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let (full, short) = (folder.path().join("full.becalm"), folder.path().join("short.becalm"));
+    write_fleet(&full, Planted::SlowNode, 5);
+    let nodes = StoredNodes::open(&full).unwrap();
+    for (at, node) in nodes.names().enumerate() {
+        let digest = digest_of(nodes.read(node).unwrap()).unwrap();
+        if at % 2 == 0 {
+            drop(becalm_bundle::SummaryWriter::create(&short, &digest).unwrap());
+        }
+    }
+    let all = survey(&[StoredNodes::open(&full).unwrap()]).unwrap();
+    // Those of the second bundle that were read in the first are told.
+    let mixed = survey(&[StoredNodes::open(&short).unwrap(), StoredNodes::open(&full).unwrap()]).unwrap();
+    assert_eq!(format!("{:?}", all.nodes), format!("{:?}", mixed.nodes));
+    assert_eq!(all.heat.unwrap().rows, mixed.heat.unwrap().rows);
+    assert_eq!((mixed.problems.len(), mixed.problems[0].0.as_str()), (16, "n00"));
+    assert!(mixed.problems[0].1.contains("a node of this name was read already"), "{:?}", mixed.problems[0]);
+}
+
+/// Of two recordings of a node the one that can be read counts, whichever is first and whatever is damaged of the other; and what a fleet costs
+/// says what there is to know of its nodes.
+#[test]
+fn a_damaged_recording_hides_no_other_of_the_same_node() {
+    for damaged in ["runs/node=n17.json", "detours/node=n17/0000.parquet"] {
+        let folder = tempfile::tempdir().unwrap();
+        let (bad, good) = (folder.path().join("bad.becalm"), folder.path().join("good.becalm"));
+        write_fleet(&bad, Planted::SlowNode, 5);
+        write_fleet(&good, Planted::SlowNode, 5);
+        std::fs::write(bad.join(damaged), "nothing that could be read").unwrap();
+        let bundles = [&bad, &good].map(|path| StoredNodes::open(path).unwrap());
+        let fleet = survey(&bundles).unwrap();
+        assert_eq!((fleet.nodes.len(), fleet.nodes[0].node.as_str()), (32, "n17"), "{damaged}: {:?}", fleet.problems);
+        let cost = jobs::fleet_cost(&bundles, &fleet, Nanos::from_millis(1), &[64], None).unwrap();
+        assert_eq!((cost.nodes, cost.problems), (32, fleet.problems), "{damaged}");
+    }
+}
+
+#[test]
+fn nodes_that_were_recorded_otherwise_are_told_and_not_named() {
+    let fleet = fleet(Planted::Unlike, 3);
+    let told = |node: &str, what: &str| {
+        let found = fleet.problems.iter().any(|problem| problem.0 == node && problem.1.contains(what));
+        assert!(found, "{node}: {what} is not in {:?}", fleet.problems);
+    };
+    told("n02", "its threshold is 5us, and that of most about 105ns: it sees other detours, and is not compared");
+    told("n04", "it was watched for 3.0s, and most for 10.0s");
+    told("n06", "at another time than most");
+    told("n08", "its loops read the counter monotonic_raw, and most tsc");
+    told("n10", "1 CPU of it was watched, and 2 of most");
+    assert_eq!((fleet.nodes.len(), fleet.compared, fleet.problems.len()), (32, 31, 5), "{:?}", fleet.problems);
+    let differs: Vec<&str> =
+        fleet.nodes.iter().filter(|node| node.differs.is_some()).map(|node| node.node.as_str()).collect();
+    assert!(!differs.contains(&"n02"), "{differs:?}");
+}
+
+#[test]
+fn a_source_of_all_nodes_at_once_is_told_from_others() {
+    let together = fleet(Planted::SlowNode, 2).together.unwrap();
+    let verdict =
+        |name: &str| together.sources.iter().find(|source| source.name.1 == name).map(|source| source.verdict);
+    assert_eq!(verdict("flush"), Some(Verdict::Together), "{together:?}");
+    assert_ne!(verdict("kworker:nfs_writeback"), Some(Verdict::Together), "{together:?}");
+}
+
+#[test]
+fn what_is_missing_is_told_and_the_rest_is_read() {
+    let fleet = fleet(Planted::SlowNodeAndBroken, 1);
+    let of = |node: &str| {
+        let found = fleet.problems.iter().find(|problem| problem.0 == node);
+        found.map_or("", |problem| problem.1.as_str())
+    };
+    assert!(of("n03").contains("has no end"), "{:?}", fleet.problems);
+    assert!(of("n05").contains("becalm 0.0.9"), "{:?}", fleet.problems);
+    assert!(of("n30").contains("becalm.run/99"), "{:?}", fleet.problems);
+    assert_eq!((fleet.nodes.len(), fleet.nodes[0].node.as_str()), (31, "n17"));
+}
+
+/// The map adds up to the noise.
+#[test]
+fn the_map_holds_all_noise() {
+    let fleet = fleet(Planted::SlowNode, 3);
+    let heat = fleet.heat.as_ref().unwrap();
+    for (node, row) in fleet.nodes.iter().zip(&heat.rows) {
+        let mean = row.iter().sum::<f64>() / COLUMNS as f64;
+        assert!((mean / node.ratio - 1.0).abs() < 0.02, "{}: {mean} and {}", node.node, node.ratio);
+    }
+}

@@ -1,0 +1,256 @@
+//! Jobs against each other: the average and the worst case of each, as in Figure 8 of De et al. 2009, and whether they differ from the first.
+//!
+//! The phases of a job are cut into blocks that follow on each other. The blocks are drawn again, with repetition, and each draw has an
+//! average and a worst case of its own; how these scatter is how sure those of the job are. Phases that are late in trains stay together.
+
+use becalm_stats::SEED;
+use becalm_stats::nearest_rank;
+use becalm_stats::splitmix::SplitMix64;
+
+use crate::compare::Verdict;
+use crate::job::JobPhases;
+use crate::phases::{PhaseFigures, Slowest, worst_of};
+
+/// So many blocks a job is cut into.
+const BLOCKS: usize = 40;
+
+/// A block has at least so many phases, or nothing is said of how sure the figures are.
+const BLOCK_MIN: usize = 10;
+
+/// How often the blocks are drawn.
+const DRAWS: usize = 1_000;
+
+/// Which time of a phase.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PhaseTime {
+    /// qt: the compute phase.
+    Qt,
+    /// bt: the collective.
+    Bt,
+    /// qtbt: both.
+    Qtbt,
+}
+
+impl PhaseTime {
+    /// What the paper calls it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Qt => "qt",
+            Self::Bt => "bt",
+            Self::Qtbt => "qtbt",
+        }
+    }
+
+    /// The largest such time over the ranks, phase by phase, in nanoseconds.
+    #[must_use]
+    pub fn of(self, slowest: &Slowest) -> &[i64] {
+        match self {
+            Self::Qt => &slowest.compute,
+            Self::Bt => &slowest.collective,
+            Self::Qtbt => &slowest.total,
+        }
+    }
+}
+
+/// A figure of a job, and how it changed from that of the first.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct JobFigure {
+    /// In nanoseconds.
+    pub ns: f64,
+    /// What it is of the first job's, less 1; `None` of the first itself, and where that is 0.
+    pub change: Option<f64>,
+    /// The ends of the 95 % interval of that; `None` where a job is too short for one.
+    pub interval: Option<(f64, f64)>,
+    /// Whether the two differ; `None` where nothing is compared.
+    pub verdict: Option<Verdict>,
+}
+
+/// One time of one job.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct JobRow {
+    /// Which time.
+    pub time: PhaseTime,
+    /// The number of the job.
+    pub job: usize,
+    /// The mean over all phases.
+    pub average: JobFigure,
+    /// The mean of the largest 1 %.
+    pub worst: JobFigure,
+    /// The longest, in nanoseconds.
+    pub max_ns: i64,
+}
+
+/// Holds jobs against the first of them: the rows of each time, job after job. Of a job without phases there is none.
+#[must_use]
+pub fn against_first(jobs: &[&JobPhases]) -> Vec<JobRow> {
+    let mut rows = Vec::new();
+    for time in [PhaseTime::Qt, PhaseTime::Bt, PhaseTime::Qtbt] {
+        let mut first: Option<Drawn> = None;
+        for (number, job) in jobs.iter().enumerate() {
+            let series = time.of(&job.slowest);
+            let Some(figures) = PhaseFigures::from_durations(series) else { continue };
+            // Each job is drawn by itself, so that those of two do not fall together.
+            let drawn = Drawn { figures, draws: draws(series, SEED + number as u64) };
+            let figure = |of: fn(&PhaseFigures) -> f64, which: usize| drawn.against(first.as_ref(), of, which);
+            let (average, worst) = (figure(|figures| figures.mean_ns, 0), figure(|figures| figures.worst_ns, 1));
+            rows.push(JobRow { time, job: number, average, worst, max_ns: figures.max_ns });
+            first.get_or_insert(drawn);
+        }
+    }
+    rows
+}
+
+/// The figures of a series, and those of what is drawn from it.
+struct Drawn {
+    figures: PhaseFigures,
+    draws: Vec<[f64; 2]>,
+}
+
+impl Drawn {
+    fn against(&self, first: Option<&Self>, of: fn(&PhaseFigures) -> f64, which: usize) -> JobFigure {
+        let ns = of(&self.figures);
+        let Some((first, base)) = first.map(|first| (first, of(&first.figures))).filter(|(_, base)| *base > 0.0) else {
+            return JobFigure { ns, change: None, interval: None, verdict: None };
+        };
+        let pairs = self.draws.iter().zip(&first.draws).filter(|(_, base)| base[which] > 0.0);
+        let mut ratios: Vec<f64> = pairs.map(|(own, base)| own[which] / base[which]).collect();
+        ratios.sort_by(f64::total_cmp);
+        let end = |share| ratios.get(nearest_rank(share, ratios.len())).map(|ratio| ratio - 1.0);
+        let interval = end(0.025).zip(end(0.975));
+        let verdict = match interval {
+            None => Verdict::NotEnoughData,
+            Some((low, _)) if low > 0.0 => Verdict::Higher,
+            Some((_, high)) if high < 0.0 => Verdict::Lower,
+            Some(_) => Verdict::NoDifferenceShown,
+        };
+        JobFigure { ns, change: Some(ns / base - 1.0), interval, verdict: Some(verdict) }
+    }
+}
+
+/// The mean and the worst case of what is drawn; none of a series that is too short.
+fn draws(series: &[i64], seed: u64) -> Vec<[f64; 2]> {
+    let each = series.len() / BLOCKS;
+    if each < BLOCK_MIN {
+        return Vec::new();
+    }
+    // What is over belongs to the last block.
+    let block = |phase: usize| (phase / each).min(BLOCKS - 1);
+    let mut sums = [(0_i128, 0_usize); BLOCKS];
+    for (phase, duration) in series.iter().enumerate() {
+        let (sum, phases) = &mut sums[block(phase)];
+        *sum += i128::from(*duration);
+        *phases += 1;
+    }
+    let mut falling: Vec<(i64, usize)> = series.iter().enumerate().map(|(phase, ns)| (*ns, block(phase))).collect();
+    falling.sort_unstable_by_key(|(ns, _)| std::cmp::Reverse(*ns));
+    let mut random = SplitMix64::new(seed);
+    (0..DRAWS)
+        .map(|_| {
+            let mut times = [0_usize; BLOCKS];
+            (0..BLOCKS).for_each(|_| times[random.below(BLOCKS as u64) as usize] += 1);
+            figures_of(&times, &sums, &falling)
+        })
+        .collect()
+}
+
+/// The mean and the worst case of a series in which each block stands so many times. `falling` are its phases, the longest first, each with
+/// its block.
+fn figures_of(times: &[usize; BLOCKS], sums: &[(i128, usize); BLOCKS], falling: &[(i64, usize)]) -> [f64; 2] {
+    let phases: usize = times.iter().zip(sums).map(|(times, (_, phases))| times * phases).sum();
+    let sum: i128 = times.iter().zip(sums).map(|(times, (sum, _))| *times as i128 * sum).sum();
+    let worst = worst_of(phases);
+    let (mut left, mut longest) = (worst, 0_i128);
+    for (ns, block) in falling {
+        let taken = times[*block].min(left);
+        longest += i128::from(*ns) * taken as i128;
+        left -= taken;
+        if left == 0 {
+            break;
+        }
+    }
+    [sum as f64 / phases.max(1) as f64, longest as f64 / worst.max(1) as f64]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against the series written out, each block as often as it was drawn.
+        #[test]
+        fn figures_of_drawn_blocks_are_those_of_the_series(
+            series in proptest::collection::vec(0_i64..50, BLOCKS * 2..BLOCKS * 4), seed in 0_u64..1_000
+        ) {
+            let each = series.len() / BLOCKS;
+            let block = |phase: usize| (phase / each).min(BLOCKS - 1);
+            let mut sums = [(0_i128, 0_usize); BLOCKS];
+            for (phase, ns) in series.iter().enumerate() {
+                sums[block(phase)].0 += i128::from(*ns);
+                sums[block(phase)].1 += 1;
+            }
+            let mut falling: Vec<(i64, usize)> = series.iter().enumerate().map(|(at, ns)| (*ns, block(at))).collect();
+            falling.sort_unstable_by_key(|(ns, _)| std::cmp::Reverse(*ns));
+            let mut random = SplitMix64::new(seed);
+            let mut times = [0_usize; BLOCKS];
+            (0..BLOCKS).for_each(|_| times[random.below(BLOCKS as u64) as usize] += 1);
+            let written: Vec<i64> = series
+                .iter()
+                .enumerate()
+                .flat_map(|(phase, ns)| std::iter::repeat_n(*ns, times[block(phase)]))
+                .collect();
+            let plain = PhaseFigures::from_durations(&written).unwrap();
+            let [mean, worst] = figures_of(&times, &sums, &falling);
+            prop_assert!((mean - plain.mean_ns).abs() < 1e-9 && (worst - plain.worst_ns).abs() < 1e-9);
+        }
+    }
+
+    /// A job of 4,000 phases of 1 ms with up to 10 us more, and in one of 100 phases a detour of this length.
+    fn job(detour: i64, seed: u64) -> JobPhases {
+        let mut random = SplitMix64::new(seed);
+        let mut slowest = Slowest::default();
+        for _ in 0..4_000 {
+            let late = if random.below(100) == 0 { detour } else { 0 };
+            slowest.compute.push(1_000_000 + random.below(10_000) as i64 + late);
+            slowest.collective.push(1_000);
+            slowest.total.push(slowest.compute[slowest.compute.len() - 1] + 1_000);
+            slowest.latest.push(0);
+        }
+        JobPhases { nodes: Vec::new(), slowest, ranks: Vec::new() }
+    }
+
+    #[test]
+    fn jobs_that_differ_are_told_from_those_that_do_not() {
+        let rows = against_first(&[&job(500_000, 1), &job(500_000, 2), &job(1_500_000, 3)]);
+        let row = |time, job| rows.iter().find(|row| row.time == time && row.job == job).unwrap();
+        assert_eq!(row(PhaseTime::Qt, 0).average.change, None);
+        // That these do not differ is only held for most such pairs, below.
+        assert!(row(PhaseTime::Qt, 1).average.interval.is_some());
+        let later = row(PhaseTime::Qtbt, 2);
+        assert_eq!((later.average.verdict, later.worst.verdict), (Some(Verdict::Higher), Some(Verdict::Higher)));
+        let (low, high) = later.worst.interval.unwrap();
+        // 2.5 ms in the place of 1.5 ms, two thirds more, where about one phase in a hundred has them.
+        assert!(low > 0.2 && high < 1.2, "{low} {high}");
+        assert_eq!(row(PhaseTime::Bt, 2).average.verdict, Some(Verdict::NoDifferenceShown));
+        let short = |of: JobPhases| {
+            let cut = |series: &[i64]| series[..BLOCKS * BLOCK_MIN - 1].to_vec();
+            let Slowest { compute, collective, total, latest } = of.slowest;
+            let slowest = Slowest { compute: cut(&compute), collective: cut(&collective), total: cut(&total), latest };
+            JobPhases { slowest, ..of }
+        };
+        let rows = against_first(&[&short(job(0, 1)), &short(job(0, 2))]);
+        assert_eq!(rows[1].average.verdict, Some(Verdict::NotEnoughData));
+    }
+
+    /// Of jobs that do not differ one in twenty may be said to, in either direction; drawn percentiles keep about that.
+    #[test]
+    fn jobs_that_do_not_differ_are_seldom_said_to() {
+        let wrong = |pair: u64| {
+            let rows = against_first(&[&job(500_000, 2 * pair), &job(500_000, 2 * pair + 1)]);
+            rows.iter().any(|row| row.time == PhaseTime::Qt && row.average.verdict.is_some_and(Verdict::is_difference))
+        };
+        let wrong = (1..=60).filter(|pair| wrong(*pair)).count();
+        assert!(wrong <= 8, "{wrong} of 60");
+    }
+}

@@ -1,0 +1,367 @@
+//! Whose time makes the worst phases of a parallel job long (De et al. 2009, section 4.2): the phases of the job beside a recording of its
+//! nodes that went on meanwhile.
+//!
+//! Both read the same counter, and say what it was when their time was 0, so that no clock is compared. In each of the phases with the
+//! longest compute times the rank that computed longest made all others wait: what ran on its CPU while it computed is counted, as far as it lies
+//! in that time. Of an activity that was interrupted the own time counts as if it had come at once, from its start on. The recording's
+//! own loop competes with the rank for the CPU; its time, which is no detour, is told apart.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use becalm_bundle::{Bundle, BundleError, PhaseRun};
+use becalm_model::Kind;
+use becalm_model::node::{ClockDoc, NodeDoc};
+use becalm_model::phases::PhasesDoc;
+use becalm_units::CpuId;
+
+use crate::job::JobPhases;
+use crate::phases::worst_of;
+
+/// The name of a job's threads in recordings: their own work is no noise.
+const JOB: &str = "becalm-mpi";
+
+/// How far the wall clocks of two documents may contradict their counters: more is another boot of the machine.
+const SAME_BOOT_NS: f64 = 1e9;
+
+/// What lies within the worst phases of a job.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PhaseSources {
+    /// The phases of the job.
+    pub phases: usize,
+    /// How many of them are the worst: the hundredth with the longest compute times.
+    pub worst: usize,
+    /// Of these, those whose latest rank's CPU was recorded meanwhile.
+    pub seen: usize,
+    /// The median of all longest compute times, in nanoseconds.
+    pub median_ns: i64,
+    /// The mean of the longest compute times of the phases that were seen, in nanoseconds.
+    pub mean_ns: f64,
+    /// What these took beyond the median, all together, in nanoseconds.
+    pub beyond_ns: i64,
+    /// How long the recording's own loop ran within them, in nanoseconds.
+    pub loop_ns: i64,
+    /// The sources, by their time.
+    pub sources: Vec<PhaseSource>,
+    /// The longest phases that were seen, the longest first, and who took most of each.
+    pub longest: Vec<LongPhase>,
+}
+
+/// A source within the worst phases.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PhaseSource {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its name.
+    pub source: String,
+    /// In how many of the phases it came.
+    pub phases: usize,
+    /// How often it came.
+    pub count: u64,
+    /// Its own time within the phases, in nanoseconds.
+    pub total_ns: i64,
+    /// The longest time that it took at once within one of them, in nanoseconds.
+    pub highest_ns: i64,
+}
+
+/// One of the worst phases.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LongPhase {
+    /// Its number, from 0.
+    pub phase: usize,
+    /// The rank that computed longest.
+    pub rank: u32,
+    /// How long that took, in nanoseconds.
+    pub compute_ns: i64,
+    /// Who took most of it, and for how long in nanoseconds; `None` where nothing did.
+    pub most: Option<(String, i64)>,
+}
+
+/// A recording and a job that cannot be laid beside each other.
+#[derive(Debug, thiserror::Error)]
+pub enum PhaseSourcesError {
+    /// One of them cannot be read.
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
+    /// They do not belong together; in words.
+    #[error("the job cannot be laid beside the recording: {0}")]
+    Apart(String),
+}
+
+impl PhaseSourcesError {
+    /// Whether what was asked for is at fault.
+    #[must_use]
+    pub const fn is_usage(&self) -> bool {
+        matches!(self, Self::Apart(_))
+    }
+}
+
+/// So many of the longest phases are told one by one.
+const LONGEST: usize = 10;
+
+/// When the latest rank of a phase computed, on the clock of the recording.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Window {
+    start: i64,
+    end: i64,
+    phase: usize,
+    rank: u32,
+}
+
+/// What lies within the worst phases of a job, by a recording of its nodes.
+///
+/// # Errors
+/// If one of them cannot be read, or they are not of the same nodes at the same time.
+pub fn phase_sources(job: &PhaseRun, bundle: &Bundle) -> Result<PhaseSources, PhaseSourcesError> {
+    let slowest = JobPhases::of_run(job)?.slowest;
+    let phases = slowest.compute.len();
+    let mut order: Vec<usize> = (0..phases).collect();
+    order.sort_by_key(|phase| (std::cmp::Reverse(slowest.compute[*phase]), *phase));
+    let Some(median) = order.get(phases / 2) else {
+        return Err(PhaseSourcesError::Apart("the job did not come to its end, so that it has no phases".to_owned()));
+    };
+    let median_ns = slowest.compute[*median];
+    let worst: BTreeSet<usize> = order[..worst_of(phases)].iter().copied().collect();
+    let windows = windows(job, bundle, &slowest.latest, &worst)?;
+    let mut within = Within::default();
+    for (node, by_cpu) in &windows {
+        for batch in bundle.detours(node)? {
+            let batch = batch?;
+            for ((cpu, start), duration) in batch.cpus().iter().zip(batch.starts()).zip(batch.durations()) {
+                within.detour(by_cpu.get(cpu), *start, *duration);
+            }
+        }
+        for batch in bundle.activities(node)? {
+            let batch = batch?;
+            for (row, cpu) in batch.cpus().iter().enumerate() {
+                let who = (batch.kind(row), batch.source(row));
+                within.activity(by_cpu.get(cpu), batch.starts()[row], batch.self_times()[row], who);
+            }
+        }
+    }
+    let all: Vec<Window> = windows.into_values().flat_map(BTreeMap::into_values).flatten().collect();
+    if all.is_empty() {
+        let why = "of its worst phases none lies in the recording: begin it before the job, and end it after";
+        return Err(PhaseSourcesError::Apart(why.to_owned()));
+    }
+    Ok(within.result(&all, (phases, worst.len()), median_ns))
+}
+
+/// The windows of the worst phases by node and CPU, in order of time: those that were recorded from their beginning to their end.
+fn windows<'a>(
+    job: &'a PhaseRun,
+    bundle: &Bundle,
+    latest: &[u32],
+    worst: &BTreeSet<usize>,
+) -> Result<BTreeMap<&'a str, BTreeMap<i32, Vec<Window>>>, PhaseSourcesError> {
+    let mut beside = Vec::new();
+    for doc in &job.nodes {
+        let recorded = bundle.nodes().iter().find(|recorded| recorded.node == doc.node);
+        beside.push(recorded.map(|recorded| shift(doc, recorded).map(|shift| (recorded, shift))).transpose()?);
+    }
+    if beside.iter().all(Option::is_none) {
+        let name = |node: &PhasesDoc| node.node.clone();
+        let names = job.nodes.iter().map(name).collect::<Vec<_>>().join(", ");
+        return Err(PhaseSourcesError::Apart(format!("the recording holds no node of the job, which ran on {names}")));
+    }
+    let mut windows: BTreeMap<&str, BTreeMap<i32, Vec<Window>>> = BTreeMap::new();
+    job.for_each(|node, rank, number, phase| {
+        let number = number as usize;
+        let (Some((recorded, (offset, ratio))), true) = (&beside[node], worst.contains(&number)) else { return };
+        if latest[number] != rank {
+            return;
+        }
+        let doc = &job.nodes[node];
+        let Some(cpu) = doc.ranks.iter().find(|of| of.rank == rank).map(|of| of.cpu) else { return };
+        let at = |ns: i64| (offset + ns as f64 * ratio).round() as i64;
+        let (start, end) = (at(phase.start_ns), at(phase.start_ns + phase.compute_ns));
+        let is_whole = |of: &&becalm_model::node::CpuDoc| {
+            of.cpu == cpu && of.start_ns.get() <= start && end <= (of.start_ns + of.duration_ns).get()
+        };
+        if recorded.cpus.iter().any(|of| is_whole(&of)) {
+            let by_cpu = windows.entry(doc.node.as_str()).or_default();
+            by_cpu.entry(number_of(cpu)).or_default().push(Window { start, end, phase: number, rank });
+        }
+    })?;
+    windows.values_mut().flat_map(BTreeMap::values_mut).for_each(|windows| windows.sort_unstable());
+    Ok(windows)
+}
+
+fn number_of(cpu: CpuId) -> i32 {
+    i32::try_from(cpu.get()).unwrap_or(i32::MAX)
+}
+
+/// Where on the recording's clock that of the job was 0, in nanoseconds, and how much faster it runs.
+fn shift(doc: &PhasesDoc, recorded: &NodeDoc) -> Result<(f64, f64), PhaseSourcesError> {
+    let apart = |why: String| Err(PhaseSourcesError::Apart(why));
+    let (job, run): (&ClockDoc, &ClockDoc) = (&doc.clock, &recorded.clock);
+    if job.origin_ticks == 0 || run.origin_ticks == 0 {
+        return apart(format!(
+            "one of them does not say what the counter of {} was when it began, as those of older programs do not",
+            doc.node
+        ));
+    }
+    if job.counter != run.counter {
+        return apart(format!(
+            "on {} it read the counter {}, and the recording {}",
+            doc.node, job.counter, run.counter
+        ));
+    }
+    let ticks = job.origin_ticks as f64 - run.origin_ticks as f64;
+    let offset = ticks * 1e9 / run.rate_hz;
+    let by_wall = doc.origin.duration_since(recorded.origin).as_secs_f64() * 1e9;
+    if (offset - by_wall).abs() > SAME_BOOT_NS {
+        return apart(format!(
+            "they are of different boots of {}: their counters and their wall clocks disagree",
+            doc.node
+        ));
+    }
+    Ok((offset, job.rate_hz / run.rate_hz))
+}
+
+/// A source by its kind and its name.
+type Who = (Kind, String);
+
+/// What was found of a source within windows.
+#[derive(Default)]
+struct Found {
+    phases: BTreeSet<usize>,
+    count: u64,
+    total_ns: i64,
+    highest_ns: i64,
+}
+
+/// What was found within windows.
+#[derive(Default)]
+struct Within {
+    sources: BTreeMap<Who, Found>,
+    /// Of each phase, the time of each of its sources.
+    by_phase: BTreeMap<usize, BTreeMap<Who, i64>>,
+    /// For how long of the windows the CPU was within a detour.
+    away_ns: i64,
+}
+
+/// The windows that an interval meets, each with the time that they have in common.
+fn meets(windows: Option<&Vec<Window>>, start: i64, length: i64) -> impl Iterator<Item = (usize, i64)> + '_ {
+    let end = start.saturating_add(length);
+    let windows = windows.map_or(&[][..], Vec::as_slice);
+    // Those of a CPU follow each other, so that their ends rise, too.
+    let first = windows.partition_point(|window| window.end <= start);
+    let reached = windows[first..].iter().take_while(move |window| window.start < end);
+    reached.map(move |window| (window.phase, window.end.min(end) - window.start.max(start)))
+}
+
+impl Within {
+    fn detour(&mut self, windows: Option<&Vec<Window>>, start: i64, duration: i64) {
+        self.away_ns += meets(windows, start, duration).map(|(_, time)| time).sum::<i64>();
+    }
+
+    fn activity(&mut self, windows: Option<&Vec<Window>>, start: i64, self_ns: i64, (kind, source): (Kind, &str)) {
+        if kind == Kind::Task && source == JOB {
+            return;
+        }
+        for (phase, time) in meets(windows, start, self_ns) {
+            let key = (kind, source.to_owned());
+            *self.by_phase.entry(phase).or_default().entry(key.clone()).or_default() += time;
+            let found = self.sources.entry(key).or_default();
+            found.phases.insert(phase);
+            found.count += 1;
+            found.total_ns += time;
+            found.highest_ns = found.highest_ns.max(time);
+        }
+    }
+
+    fn result(mut self, windows: &[Window], (phases, worst): (usize, usize), median_ns: i64) -> PhaseSources {
+        let lengths = || windows.iter().map(|window| window.end - window.start);
+        let all: i64 = lengths().sum();
+        let source = |((kind, source), found): (Who, Found)| {
+            let Found { phases, count, total_ns, highest_ns } = found;
+            PhaseSource { kind, source, phases: phases.len(), count, total_ns, highest_ns }
+        };
+        let mut sources: Vec<PhaseSource> = std::mem::take(&mut self.sources).into_iter().map(source).collect();
+        sources.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.source.cmp(&b.source)));
+        let mut longest = windows.to_vec();
+        longest.sort_by_key(|window| (window.start - window.end, window.phase));
+        let told = |window: &Window| LongPhase {
+            phase: window.phase,
+            rank: window.rank,
+            compute_ns: window.end - window.start,
+            most: self.by_phase.get(&window.phase).and_then(|of| {
+                of.iter().max_by_key(|(_, time)| **time).map(|((_, source), time)| (source.clone(), *time))
+            }),
+        };
+        PhaseSources {
+            phases,
+            worst,
+            seen: windows.len(),
+            median_ns,
+            mean_ns: all as f64 / windows.len().max(1) as f64,
+            beyond_ns: lengths().map(|length| length - median_ns).sum(),
+            loop_ns: all - self.away_ns,
+            sources,
+            longest: longest.iter().take(LONGEST).map(told).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A job whose every hundredth phase holds 5 ms of a kernel thread and a tick of 20 us: the books name both, and nothing that came while the
+    /// rank waited.
+    #[test]
+    fn what_made_phases_long_is_found_again() {
+        let folder = tempfile::tempdir().unwrap();
+        becalm_fixtures::phases::write_beside(folder.path());
+        let job = PhaseRun::open(&folder.path().join("observed.becalm")).unwrap();
+        let bundle = Bundle::open(&folder.path().join("meanwhile.becalm")).unwrap();
+        let found = phase_sources(&job, &bundle).unwrap();
+        assert_eq!((found.phases, found.worst, found.seen, found.median_ns), (1_000, 10, 10, 1_000_000));
+        assert_eq!((found.beyond_ns, found.loop_ns), (50_200_000, 0));
+        let named: Vec<_> = found.sources.iter().map(|of| (of.source.as_str(), of.phases, of.total_ns)).collect();
+        assert_eq!(named, [("pdflush", 10, 50_000_000), ("local_timer", 10, 200_000)]);
+        let most = found.longest[0].most.clone();
+        assert_eq!(
+            (found.longest.len(), found.longest[0].rank, most),
+            (10, 1, Some(("pdflush".to_owned(), 5_000_000)))
+        );
+    }
+
+    proptest! {
+        /// Counted nanosecond by nanosecond.
+        #[test]
+        fn time_within_windows_is_what_counting_gives(
+            windows in prop::collection::vec((0_i64..20, 1_i64..20), 1..6),
+            parts in prop::collection::vec((0_i64..12, 0_i64..15, 0_usize..3), 0..12),
+        ) {
+            let mut at = 0;
+            let windows: Vec<Window> = windows.iter().enumerate().map(|(phase, (gap, length))| {
+                let start = at + gap;
+                at = start + length;
+                Window { start, end: at, phase, rank: 0 }
+            }).collect();
+            let names = ["tick", "daemon", JOB];
+            let (mut within, mut start) = (Within::default(), 0);
+            let mut counted = [0_i64; 3];
+            for (gap, length, who) in parts {
+                start += gap;
+                within.detour(Some(&windows), start, length);
+                within.activity(Some(&windows), start, length, (Kind::Task, names[who]));
+                let inside = (start..start + length).filter(|at| windows.iter().any(|of| (of.start..of.end).contains(at)));
+                counted[who] += inside.count() as i64;
+                start += length;
+            }
+            let found = within.result(&windows, (100, windows.len()), 1);
+            for (who, name) in names.iter().enumerate().take(2) {
+                let time = found.sources.iter().find(|source| source.source == *name).map_or(0, |source| source.total_ns);
+                prop_assert_eq!(time, counted[who]);
+            }
+            prop_assert!(found.sources.iter().all(|source| source.source != JOB));
+            let all: i64 = windows.iter().map(|window| window.end - window.start).sum();
+            prop_assert_eq!(found.loop_ns, all - counted.iter().sum::<i64>());
+            prop_assert_eq!(found.beyond_ns, all - windows.len() as i64);
+        }
+    }
+}

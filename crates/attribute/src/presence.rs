@@ -1,0 +1,424 @@
+//! Who had a CPU by the kernel's events alone, where no loop runs: a stack as that of the [`Attributor`](crate::Attributor), but of whatever
+//! thread is there.
+//!
+//! An *interruption* is a stretch of time in which interrupts, softirqs and kernel threads had the CPU without a break: what a program
+//! would have waited for, had it wanted the CPU. It is told as a detour, over whose activities it is split. Programs' own time and idle
+//! time are none; so what the kernel does on the way into and out of an interrupt is not in it, which only a loop sees.
+//!
+//! A gap in which events were lost ends everything: the stack begins afresh with the thread that the next event names.
+
+use becalm_model::{Activity, Detour, Event, Happening, Kind, Label, Pid, Tasks};
+use becalm_units::{CpuId, Nanos};
+
+/// More frames than the kernel ever nests.
+const DEPTH: usize = 64;
+
+/// An interruption with so many rows is told as two, so that a kernel thread that never gives way takes no memory.
+const MOST_ROWS: usize = 256;
+
+/// How many threads are remembered that left the CPU within a work item.
+const MOST_AWAY: usize = 64;
+
+/// What runs above a thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum What {
+    Irq,
+    Softirq,
+    Work(u64),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Above {
+    what: What,
+    source: Label,
+    detail: Label,
+    /// Its row in the present interruption, once it has one.
+    row: Option<usize>,
+}
+
+/// The interruptions that have ended, in order of time, with their activities, in order of detour. Each has an activity at least.
+#[derive(Clone, Debug, Default)]
+pub struct Interruptions {
+    /// Each interruption.
+    pub detours: Vec<Detour>,
+    /// What they are split over. Their detours are numbered since the CPU is followed.
+    pub activities: Vec<Activity>,
+}
+
+/// Follows one CPU.
+#[derive(Clone, Debug)]
+pub struct Presence {
+    cpu: CpuId,
+    stack: Vec<Above>,
+    /// Who is on the CPU; `None` where that is not known.
+    thread: Option<Pid>,
+    /// Whose time that thread's is, if it is one of the kernel.
+    kernel: Option<(Label, Label)>,
+    /// The row of that thread in the present interruption.
+    thread_row: Option<usize>,
+    /// Up to when all time is credited; `None` while nothing is followed.
+    since: Option<Nanos>,
+    /// When the present interruption began.
+    open: Option<Nanos>,
+    incomplete: bool,
+    rows: Vec<Activity>,
+    /// Work items of threads that are not on the CPU.
+    away: Vec<(Pid, Above)>,
+    /// The number of the present interruption.
+    number: u64,
+    gap: Nanos,
+}
+
+impl Presence {
+    /// Of a CPU of which nothing is known yet.
+    #[must_use]
+    pub const fn new(cpu: CpuId) -> Self {
+        Self {
+            cpu,
+            stack: Vec::new(),
+            thread: None,
+            kernel: None,
+            thread_row: None,
+            since: None,
+            open: None,
+            incomplete: false,
+            rows: Vec::new(),
+            away: Vec::new(),
+            number: 0,
+            gap: Nanos::ZERO,
+        }
+    }
+
+    /// From now on events are told.
+    pub fn begin(&mut self, at: Nanos) {
+        self.since = Some(at);
+    }
+
+    /// Events are told until here and no further: the present interruption ends with the last event.
+    pub fn end(&mut self, found: &mut Interruptions) {
+        if let Some(since) = self.since {
+            self.close(since, found);
+        }
+        self.forget();
+        self.since = None;
+    }
+
+    /// The time in which events were lost, since the last call.
+    pub const fn take_gap(&mut self) -> Nanos {
+        std::mem::replace(&mut self.gap, Nanos::ZERO)
+    }
+
+    /// Takes an event. One that is older than the one before counts as coming with it.
+    pub fn take(&mut self, event: &Event, tasks: &Tasks, found: &mut Interruptions) {
+        let since = self.since.unwrap_or(event.time);
+        let at = event.time.max(since);
+        if matches!(event.what, Happening::Lost { .. }) {
+            self.incomplete = true;
+            self.close(since, found);
+            self.forget();
+            self.gap += at - since;
+            self.since = Some(at);
+            return;
+        }
+        self.since = Some(since);
+        if let Happening::Nmi { source, delta } = event.what {
+            self.nmi(source, delta, at, found);
+            return;
+        }
+        self.credit(at);
+        if self.thread != Some(event.thread) {
+            self.stay(event.thread, tasks);
+        }
+        match event.what {
+            Happening::IrqEntry { source, detail } => self.push(What::Irq, source, detail),
+            Happening::IrqExit { source, .. } => self.pop(|above| above.what == What::Irq && above.source == source),
+            Happening::SoftirqEntry { source } => self.push(What::Softirq, source, Label::EMPTY),
+            Happening::SoftirqExit { source } => {
+                self.pop(|above| above.what == What::Softirq && above.source == source);
+            }
+            Happening::WorkStart { source, work } => self.push(What::Work(work), source, Label::EMPTY),
+            Happening::WorkEnd { work, .. } => self.pop(|above| above.what == What::Work(work)),
+            Happening::Switch { next, .. } => self.stay(next, tasks),
+            // What was handled above, and what no frame tells of.
+            Happening::Nmi { .. }
+            | Happening::Lost { .. }
+            | Happening::FunctionEntry { .. }
+            | Happening::FunctionExit { .. }
+            | Happening::Fault { .. } => {}
+        }
+        let is_interrupted = !self.stack.is_empty() || self.kernel.is_some();
+        match self.open {
+            None if is_interrupted => self.open = Some(at),
+            Some(_) if !is_interrupted => self.close(at, found),
+            Some(_) if self.rows.len() >= MOST_ROWS => {
+                self.close(at, found);
+                self.open = Some(at);
+            }
+            _ => {}
+        }
+    }
+
+    /// Gives the time until now to whoever is on top.
+    fn credit(&mut self, at: Nanos) {
+        let (Some(since), true) = (self.since.replace(at), self.open.is_some()) else { return };
+        let next = self.rows.len();
+        let (row, kind, source, detail) = match (self.stack.last_mut(), self.kernel) {
+            (Some(above), _) => {
+                let kind = match above.what {
+                    What::Irq => Kind::Irq,
+                    What::Softirq => Kind::Softirq,
+                    What::Work(_) => Kind::Workqueue,
+                };
+                (above.row.get_or_insert(next), kind, above.source, above.detail)
+            }
+            (None, Some((source, detail))) => (self.thread_row.get_or_insert(next), Kind::Kthread, source, detail),
+            (None, None) => return,
+        };
+        let row = *row;
+        if row == next {
+            self.rows.push(self.row(since, kind, source, detail));
+        }
+        self.rows[row].self_time += at - since;
+    }
+
+    const fn row(&self, start: Nanos, kind: Kind, source: Label, detail: Label) -> Activity {
+        Activity { cpu: self.cpu, detour: self.number, start, self_time: Nanos::ZERO, kind, source, detail }
+    }
+
+    /// A handler that has just ended took its time from whoever was on top, but from nothing before the last event.
+    fn nmi(&mut self, source: Label, delta: Nanos, at: Nanos, found: &mut Interruptions) {
+        let since = self.since.unwrap_or(at);
+        let start = (at - delta.max(Nanos::ZERO)).max(since);
+        let is_alone = self.open.is_none();
+        let began = *self.open.get_or_insert(start);
+        // The rest of the time since the event before belongs to what is on top, whose next event credits it; so all is moved.
+        let mut row = self.row(start, Kind::Nmi, source, Label::EMPTY);
+        row.self_time = at - start;
+        self.rows.push(row);
+        if is_alone {
+            self.close(at, found);
+            self.since = Some(at);
+        } else {
+            // The stretch between is that of the top of the stack: it is credited as if it had come later.
+            self.open = Some(began);
+            self.since = Some(since + (at - start));
+        }
+    }
+
+    fn push(&mut self, what: What, source: Label, detail: Label) {
+        if self.stack.len() >= DEPTH {
+            self.stack.clear();
+        }
+        self.stack.push(Above { what, source, detail, row: None });
+    }
+
+    /// Ends the innermost such frame and whatever is above it; an end without a beginning changes nothing.
+    fn pop(&mut self, is_it: impl Fn(&Above) -> bool) {
+        if let Some(depth) = self.stack.iter().rposition(is_it) {
+            self.stack.truncate(depth);
+        }
+    }
+
+    /// Another thread is on the CPU; work items go and come back with theirs.
+    fn stay(&mut self, thread: Pid, tasks: &Tasks) {
+        if let Some(left) = self.thread {
+            let works = self.stack.iter().filter(|above| matches!(above.what, What::Work(_)));
+            self.away.extend(works.map(|above| (left, Above { row: None, ..*above })));
+            let over = self.away.len().saturating_sub(MOST_AWAY);
+            self.away.drain(..over);
+        }
+        self.stack.clear();
+        let back = self.away.iter().filter(|(pid, _)| *pid == thread).map(|(_, above)| *above);
+        self.stack.extend(back);
+        self.away.retain(|(pid, _)| *pid != thread);
+        let task = tasks.get(thread).filter(|task| thread != Pid::IDLE && task.kind == Kind::Kthread);
+        self.kernel = task.map(|task| (task.source, task.detail));
+        (self.thread, self.thread_row) = (Some(thread), None);
+    }
+
+    fn close(&mut self, at: Nanos, found: &mut Interruptions) {
+        let Some(start) = self.open.take() else { return };
+        let duration = self.rows.iter().map(|row| row.self_time).sum::<Nanos>();
+        debug_assert!(duration <= at - start, "no more is credited than has passed");
+        if !self.rows.is_empty() {
+            found.detours.push(Detour { cpu: self.cpu, start, duration, incomplete: self.incomplete });
+            found.activities.append(&mut self.rows);
+            self.number += 1;
+        }
+        self.incomplete = false;
+        self.thread_row = None;
+        self.stack.iter_mut().for_each(|above| above.row = None);
+    }
+
+    fn forget(&mut self) {
+        self.stack.clear();
+        self.away.clear();
+        self.rows.clear();
+        (self.thread, self.kernel, self.thread_row, self.open, self.incomplete) = (None, None, None, None, false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use becalm_model::{Labels, Task};
+    use proptest::prelude::*;
+
+    const PROGRAM: Pid = Pid(10);
+    const KERNEL: Pid = Pid(20);
+
+    /// Start and length of an interruption, and its rows with their time.
+    type Told = (i64, i64, Vec<(String, i64)>);
+
+    struct World {
+        labels: Labels,
+        tasks: Tasks,
+        presence: Presence,
+        found: Interruptions,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let (mut labels, mut tasks) = (Labels::new(), Tasks::new());
+            for (pid, kind, name) in [(PROGRAM, Kind::Task, "program"), (KERNEL, Kind::Kthread, "kernel")] {
+                tasks.set(pid, Task { kind, source: labels.intern(name), detail: Label::EMPTY });
+            }
+            let mut presence = Presence::new(CpuId::new(3));
+            presence.begin(Nanos::ZERO);
+            Self { labels, tasks, presence, found: Interruptions::default() }
+        }
+
+        fn at(&mut self, time: i64, thread: Pid, what: Happening) -> &mut Self {
+            let event = Event { time: Nanos::new(time), thread, what };
+            self.presence.take(&event, &self.tasks, &mut self.found);
+            self
+        }
+
+        fn irq(&mut self, name: &str, enters: bool) -> Happening {
+            let source = self.labels.intern(name);
+            let detail = Label::EMPTY;
+            if enters { Happening::IrqEntry { source, detail } } else { Happening::IrqExit { source, detail } }
+        }
+
+        /// What was found.
+        fn told(&self) -> Vec<Told> {
+            let row = |row: &Activity| (format!("{}:{}", row.kind, self.labels.text(row.source)), row.self_time.get());
+            let rows = |at: usize| self.found.activities.iter().filter(move |row| row.detour == at as u64).map(row);
+            let detours = self.found.detours.iter().enumerate();
+            detours.map(|(at, detour)| (detour.start.get(), detour.duration.get(), rows(at).collect())).collect()
+        }
+    }
+
+    const fn switch(prev: Pid, next: Pid) -> Happening {
+        Happening::Switch { prev, prev_runnable: true, next }
+    }
+
+    #[test]
+    fn what_the_kernel_does_in_a_row_is_one_interruption() {
+        let mut world = World::new();
+        let (enter, leave) = (world.irq("timer", true), world.irq("timer", false));
+        let softirq = world.labels.intern("rcu");
+        world.at(10, PROGRAM, enter).at(15, PROGRAM, leave);
+        // In an idle CPU: an interrupt, which another interrupts, and a kernel thread right behind them.
+        let (inner, inner_end) = (world.irq("disk", true), world.irq("disk", false));
+        world.at(100, Pid::IDLE, enter).at(103, Pid::IDLE, inner).at(107, Pid::IDLE, inner_end);
+        world.at(110, Pid::IDLE, leave).at(110, Pid::IDLE, Happening::SoftirqEntry { source: softirq });
+        world.at(130, Pid::IDLE, Happening::SoftirqExit { source: softirq });
+        world.at(140, Pid::IDLE, switch(Pid::IDLE, KERNEL)).at(150, KERNEL, switch(KERNEL, PROGRAM));
+        let row = |name: &str, time| (name.to_owned(), time);
+        assert_eq!(
+            world.told(),
+            [
+                (10, 5, vec![row("irq:timer", 5)]),
+                (100, 10, vec![row("irq:timer", 6), row("irq:disk", 4)]),
+                (110, 20, vec![row("softirq:rcu", 20)]),
+                (140, 10, vec![row("kthread:kernel", 10)]),
+            ]
+        );
+    }
+
+    #[test]
+    fn work_items_go_and_come_back_with_their_thread() {
+        let mut world = World::new();
+        let source = world.labels.intern("flush");
+        let (start, end) = (Happening::WorkStart { source, work: 7 }, Happening::WorkEnd { source, work: 7 });
+        world.at(0, Pid::IDLE, switch(Pid::IDLE, KERNEL)).at(5, KERNEL, start).at(25, KERNEL, switch(KERNEL, PROGRAM));
+        world.at(60, PROGRAM, switch(PROGRAM, KERNEL)).at(61, KERNEL, end).at(64, KERNEL, switch(KERNEL, Pid::IDLE));
+        let row = |name: &str, time| (name.to_owned(), time);
+        assert_eq!(
+            world.told(),
+            [
+                (0, 25, vec![row("kthread:kernel", 5), row("workqueue:flush", 20)]),
+                (60, 4, vec![row("workqueue:flush", 1), row("kthread:kernel", 3)]),
+            ]
+        );
+    }
+
+    #[test]
+    fn lost_events_end_what_was_known_and_are_a_gap() {
+        let mut world = World::new();
+        let (enter, leave) = (world.irq("timer", true), world.irq("timer", false));
+        world.at(10, PROGRAM, enter).at(12, PROGRAM, switch(PROGRAM, KERNEL));
+        world.at(50, Pid(0), Happening::Lost { count: Some(3) }).at(60, PROGRAM, leave).at(70, PROGRAM, enter);
+        world.at(75, PROGRAM, leave);
+        assert_eq!(world.presence.take_gap(), Nanos::new(38));
+        assert_eq!(
+            world.told(),
+            [(10, 2, vec![("irq:timer".to_owned(), 2)]), (70, 5, vec![("irq:timer".to_owned(), 5)])]
+        );
+        assert!(world.found.detours[0].incomplete && !world.found.detours[1].incomplete);
+    }
+
+    #[test]
+    fn a_non_maskable_interrupt_takes_its_time_from_what_it_interrupted() {
+        let mut world = World::new();
+        let source = world.labels.intern("watchdog");
+        let nmi = |delta| Happening::Nmi { source, delta: Nanos::new(delta) };
+        let (enter, leave) = (world.irq("timer", true), world.irq("timer", false));
+        world.at(10, PROGRAM, nmi(4)).at(20, PROGRAM, enter).at(29, PROGRAM, nmi(3)).at(40, PROGRAM, leave);
+        let row = |name: &str, time| (name.to_owned(), time);
+        assert_eq!(
+            world.told(),
+            [(6, 4, vec![row("nmi:watchdog", 4)]), (20, 20, vec![row("nmi:watchdog", 3), row("irq:timer", 17)])]
+        );
+    }
+
+    proptest! {
+        /// Whatever comes, interruptions do not overlap, each is the sum of its rows, and memory stays bounded.
+        #[test]
+        fn the_books_close(events in prop::collection::vec((0_i64..30, 0_usize..3, 0_usize..8, 0_i64..40), 0..400)) {
+            let mut world = World::new();
+            let threads = [Pid::IDLE, PROGRAM, KERNEL];
+            let source = world.labels.intern("source");
+            let detail = Label::EMPTY;
+            let (mut time, mut thread) = (0, Pid::IDLE);
+            for (step, next, which, delta) in events {
+                time += step;
+                let what = match which {
+                    0 => Happening::IrqEntry { source, detail },
+                    1 => Happening::IrqExit { source, detail },
+                    2 => Happening::SoftirqEntry { source },
+                    3 => Happening::SoftirqExit { source },
+                    4 => Happening::WorkStart { source, work: 1 },
+                    5 => Happening::Nmi { source, delta: Nanos::new(delta) },
+                    6 => Happening::Lost { count: None },
+                    _ => switch(thread, threads[next]),
+                };
+                world.at(time, thread, what);
+                if which == 7 {
+                    thread = threads[next];
+                }
+                prop_assert!(world.presence.rows.len() <= MOST_ROWS && world.presence.stack.len() <= DEPTH);
+            }
+            world.presence.end(&mut world.found);
+            let mut before = Nanos::ZERO;
+            for (number, detour) in world.found.detours.iter().enumerate() {
+                prop_assert!(detour.start >= before, "{:?}", world.found.detours);
+                before = detour.start + detour.duration;
+                let rows = world.found.activities.iter().filter(|row| row.detour == number as u64);
+                prop_assert_eq!(rows.map(|row| row.self_time).sum::<Nanos>(), detour.duration);
+            }
+            prop_assert!(before <= Nanos::new(time));
+        }
+    }
+}

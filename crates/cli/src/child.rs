@@ -1,0 +1,39 @@
+//! A becalm that another one runs, as a user would type it: steps of a campaign, cells of a sweep.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::process::{Child, ExitStatus};
+use std::time::Duration;
+
+use becalm_linux::relay::{self, Relay};
+use becalm_linux::signals::{process_end, wait_readable};
+
+/// The numbers of SIGHUP, SIGINT, SIGQUIT and SIGTERM.
+const ENDING: [i32; 4] = [1, 2, 3, 15];
+
+/// Waits for a becalm, and passes signals on that are to end it; says how it ended, and the number of the signal that came meanwhile.
+///
+/// # Errors
+/// If it cannot be waited for.
+pub fn attend(mut child: Child, signals: &Relay) -> io::Result<(ExitStatus, Option<i32>)> {
+    let end = process_end(child.id()).ok();
+    let mut stopped = None;
+    loop {
+        while let Some(incoming) = signals.take() {
+            if !ENDING.contains(&incoming.signal) {
+                continue;
+            }
+            stopped = Some(incoming.signal);
+            // What a key at the terminal sends, it sends to the child as well. One that has just ended needs no signal.
+            if !incoming.by_kernel {
+                let _ = relay::send(child.id(), incoming.signal);
+            }
+        }
+        if let Some(status) = child.try_wait()? {
+            return Ok((status, stopped));
+        }
+        // Without a descriptor for its end, as on kernels before 5.3, it is looked at now and then.
+        let patience = Duration::from_millis(if end.is_some() { 60_000 } else { 50 });
+        wait_readable([Some(signals.as_fd()), end.as_ref().map(AsFd::as_fd)], patience)?;
+    }
+}

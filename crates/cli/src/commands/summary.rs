@@ -1,0 +1,69 @@
+//! `becalm summary`: a full recording becomes one in summary form.
+
+use std::path::PathBuf;
+
+use becalm_analyze::fleet::digest_of;
+use becalm_analyze::summary::SummaryError;
+use becalm_bundle::{Bundle, StoredNode, StoredNodes, SummaryWriter};
+use becalm_model::digest::DigestDoc;
+use clap::Args;
+
+use crate::arguments::refuse_existing;
+use crate::exit::Exit;
+use crate::messages::say;
+use crate::progress::ReadingProgress;
+
+/// Write the summary form of a recording: what `becalm record --summary` would have kept of it
+///
+/// Histograms of lengths and of the times between detours, a source at a time, the noise in slots of time, and the 128 longest detours
+/// of each CPU: at most 512 KiB a CPU however long the recording is. Nodes go into it one after another; the recording stays as it is.
+/// A node whose recording cannot be read is told of and left out; one in summary form is taken over as it is.
+#[derive(Args, Debug)]
+pub struct SummaryArgs {
+    /// The run: a folder that `becalm record` wrote
+    #[arg(value_name = "RUN")]
+    path: PathBuf,
+
+    /// Where to store the summary form
+    #[arg(short, long, value_name = "RUN")]
+    output: PathBuf,
+}
+
+/// Reads the run once, node after node, and writes its summary form. A node that cannot be read is told of and left out.
+///
+/// # Errors
+/// If no node of the run can be read, or all are of work, and if the summary form cannot be written.
+pub fn run(args: &SummaryArgs) -> anyhow::Result<Exit> {
+    refuse_existing(&args.output)?;
+    let nodes = StoredNodes::open(&args.path)?;
+    let (mut read, mut written, mut left_out) = (0, 0, Vec::new());
+    for name in nodes.names() {
+        match digest(&nodes, name) {
+            Ok((digest, tables)) => {
+                let bytes = SummaryWriter::create(&args.output, &digest)?.bytes_written();
+                read += tables.unwrap_or(bytes);
+                written += bytes;
+            }
+            Err(error) => left_out.push((name, error)),
+        }
+    }
+    if written == 0 && !left_out.is_empty() {
+        return Err(left_out.swap_remove(0).1.into());
+    }
+    for (name, error) in &left_out {
+        say(format_args!("{name} is left out: {error}"));
+    }
+    say(format_args!("{written} bytes in {}, of {read} in {}", args.output.display(), nodes.path().display()));
+    Ok(Exit::Done)
+}
+
+/// A node in summary form, and how many bytes its tables have; one that is in that form already is taken over as it is, and has none.
+fn digest(nodes: &StoredNodes, name: &str) -> Result<(DigestDoc, Option<u64>), SummaryError> {
+    let stored = nodes.read(name)?;
+    let full = if let StoredNode::Full(bundle) = &stored { Some(bundle) } else { None };
+    let tables = full.map(Bundle::bytes);
+    let reading = full.map(|bundle| ReadingProgress::begin(bundle, 1));
+    let digest = digest_of(stored)?;
+    drop(reading);
+    Ok((digest, tables))
+}

@@ -1,0 +1,123 @@
+//! What `deploy/` holds is read by the programs that it is for.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use becalm_testing::program::{path, run};
+use becalm_testing::{Need, machine_has, skip};
+
+/// The files of a folder of `deploy`.
+fn files(folder: &str) -> Vec<PathBuf> {
+    let folder = root().join("deploy").join(folder);
+    let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path()).collect();
+    files.sort();
+    files
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+#[test]
+fn scripts_have_nothing_that_shellcheck_objects_to() {
+    if !machine_has(&[Need::Program("shellcheck")]) {
+        return;
+    }
+    let mut command = Command::new("shellcheck");
+    command.args(["--external-sources", "--source-path=SCRIPTDIR"]);
+    command.args(files("slurm").iter().filter(|file| !file.ends_with("becalm.conf"))).args(files("ssh"));
+    run(command).expect(0, &[]);
+}
+
+/// The file with the settings has each with the value that holds without it.
+#[test]
+fn settings_for_slurm_are_those_that_hold_without_them() {
+    let settings = |name: &str| -> BTreeSet<String> {
+        let text = fs::read_to_string(root().join("deploy/slurm").join(name)).unwrap();
+        let lines = text.lines().filter(|line| line.starts_with("BECALM"));
+        let words = lines.flat_map(|line| line.split(" BECALM").collect::<Vec<_>>());
+        words.map(|word| word.trim_start_matches("BECALM").trim_end_matches("''").to_owned()).collect()
+    };
+    assert_eq!(settings("becalm.conf"), settings("becalm-common.sh"));
+}
+
+#[test]
+fn manifests_hold_against_the_published_schemas_of_kubernetes() {
+    let validator = root().join(".cache/python/bin/kubernetes-validate");
+    if !validator.exists() {
+        return skip("there is no validator of manifests; .ci/need python-packages installs it");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let is_manifest = |file: &PathBuf| file.extension().is_some_and(|ending| ending == "yaml");
+    let manifests: Vec<PathBuf> = files("kubernetes").into_iter().filter(is_manifest).collect();
+    assert_eq!(manifests.len(), 2, "{manifests:?}");
+    let validated = |change: &dyn Fn(&str) -> String, version: &str| {
+        let mut command = Command::new(&validator);
+        command.args(["--strict", "--kubernetes-version", version]);
+        for manifest in &manifests {
+            let copy = folder.path().join(manifest.file_name().unwrap());
+            // The validator wants a name, which the server makes.
+            let text = fs::read_to_string(manifest).unwrap().replace("generateName: becalm-", "name: becalm-x7x7x");
+            fs::write(&copy, change(&text)).unwrap();
+            command.arg(copy);
+        }
+        run(command)
+    };
+    for version in ["1.30", "1.37"] {
+        let ended = validated(&str::to_owned, version);
+        ended.expect(0, &[]);
+        assert_eq!(ended.stdout.matches("passed for resource").count(), 3, "{ended:?}");
+    }
+    // It does find what is wrong.
+    assert_ne!(validated(&|text| text.replace("hostPID:", "hostPid:"), "1.37").code, 0);
+    assert_ne!(validated(&|text| text.replace("runAsUser: 0", "runAsUser: root"), "1.37").code, 0);
+}
+
+/// Copies what comes for slurmd into a folder, with settings of its own.
+fn deploy(folder: &Path, settings: &str) {
+    for file in files("slurm") {
+        fs::copy(&file, folder.join(file.file_name().unwrap())).unwrap();
+    }
+    fs::write(folder.join("becalm.conf"), settings).unwrap();
+}
+
+fn write_program(file: &Path, text: &str) {
+    fs::write(file, text).unwrap();
+    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Whatever becalm does, jobs and nodes are left alone: the scripts succeed, within their time.
+#[test]
+fn scripts_for_slurmd_succeed_whatever_becalm_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let (hangs, rebels) = (folder.path().join("hangs"), folder.path().join("rebels"));
+    write_program(&hangs, "#!/bin/sh\nwhile :; do sleep 0.1; done\n");
+    write_program(&rebels, "#!/bin/sh\ntrap '' TERM INT\nwhile :; do sleep 0.1; done\n");
+    let (own, nowhere) = (path(folder.path()).to_owned(), "/proc/none".to_owned());
+    for (becalm, place, more) in [
+        ("/bin/false", &own, ""),
+        ("/nowhere/becalm", &own, ""),
+        (path(&hangs), &own, ""),
+        (path(&rebels), &own, ""),
+        ("/bin/true", &nowhere, ""),
+        ("/bin/false", &own, "if ("),
+    ] {
+        deploy(
+            folder.path(),
+            &format!(
+                "BECALM={becalm}\nBECALM_FOLDER={place}\nBECALM_PATIENCE=0.3\nBECALM_JOB_CPUS=1\nBECALM_BESIDE_JOBS=yes\nBECALM_DRAIN=yes\n{more}\n"
+            ),
+        );
+        for name in ["becalm-prolog", "becalm-epilog", "becalm-health"] {
+            let mut command = Command::new(folder.path().join(name));
+            command.env("SLURM_JOB_ID", "7").env("SLURMD_NODENAME", "n00");
+            let (begin, status) = (Instant::now(), command.status().unwrap());
+            let took = begin.elapsed();
+            assert!(status.success() && took < Duration::from_secs(20), "{name} with {becalm}: {status}, {took:?}");
+        }
+    }
+}

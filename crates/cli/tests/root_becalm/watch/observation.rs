@@ -1,0 +1,110 @@
+//! The trace that stays between the windows: it names sources, rests where too much happens, and keeps what led to an alert.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::thread;
+
+use becalm_testing::machine::Offline;
+use becalm_testing::program::{instances_of, path, report, warning_codes};
+use becalm_testing::skip;
+
+use super::survival::Watched;
+use super::{get, kept};
+use crate::robust::alone;
+
+/// Threads that wake each other all the time, while something is done: some hundred thousand events a second.
+fn beside_a_storm(act: impl FnOnce()) {
+    let ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            let (to, from) = sync_channel::<()>(0);
+            let ended = &ended;
+            scope.spawn(move || while to.send(()).is_ok() && !ended.load(Ordering::Relaxed) {});
+            scope.spawn(move || while from.recv().is_ok() {});
+        }
+        act();
+        ended.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn sources_are_named_between_the_windows_and_a_storm_of_events_is_not_followed() {
+    let Some(_alone) = alone() else { return };
+    // Windows come seldom.
+    let mut watched = Watched::with(&["--interval", "100ms", "--busy", "100%", "--window", "10ms", "--budget", "2%"]);
+    let read = r#"becalm_trace_events_total{result="read"}"#;
+    let traced = |watched: &Watched, cpu: u32| watched.value(&format!(r#"becalm_traced_seconds_total{{cpu="{cpu}"}}"#));
+    watched.until("both CPUs are traced", |watched| traced(watched, 0) > 0.1 && traced(watched, 1) > 0.1);
+    let text = get(watched.address(), "/metrics").unwrap();
+    let timer = r#"becalm_traced_source_seconds_total{kind="irq",source="local_timer"}"#;
+    assert!(watched.value(read) > 0.0 && text.contains(timer), "{text}");
+    let before = watched.value("becalm_trace_rests_total");
+    beside_a_storm(|| {
+        watched.until("tracing rests", |watched| {
+            watched.value("becalm_trace_rests_total") > before && watched.value("becalm_trace_state") == 0.0
+        });
+    });
+    // A few times what the buffers hold, however long the storm went on.
+    assert!(watched.value(read) < 1e6, "{}", watched.value(read));
+    watched.until("tracing comes back", |watched| watched.value("becalm_trace_state") == 1.0);
+    watched.end();
+}
+
+#[test]
+fn a_cpu_that_comes_later_is_traced_too() {
+    let Some(_alone) = alone() else { return };
+    let Some(offline) = Offline::take(1) else { return skip("CPU 1 cannot be taken offline") };
+    let mut watched = Watched::with(&["--interval", "100ms", "--budget", "2%"]);
+    let traced = |watched: &Watched, cpu: u32| watched.value(&format!(r#"becalm_traced_seconds_total{{cpu="{cpu}"}}"#));
+    watched.until("what is there is traced", |watched| traced(watched, 0) > 0.0);
+    assert_eq!(traced(&watched, 1), 0.0);
+    drop(offline);
+    watched.until("what has come is traced", |watched| traced(watched, 1) > 0.0);
+    watched.end();
+}
+
+#[test]
+fn without_the_trace_nothing_is_traced_between_the_windows() {
+    let Some(_alone) = alone() else { return };
+    let mut watched = Watched::start(&["--no-trace"]);
+    watched.goes_on(1);
+    assert_eq!(watched.value("becalm_trace_state"), -1.0);
+    watched.end();
+    let mut watched = Watched::with(&["--interval", "100ms"]);
+    watched.until("it is traced", |watched| watched.value("becalm_trace_state") == 1.0);
+    // A window has one of its own, for as long as it takes.
+    watched.until("the trace is the only instance", |watched| instances_of(watched.pid()).len() == 1);
+    watched.end();
+}
+
+#[test]
+fn what_led_to_an_alert_is_kept() {
+    let Some(_alone) = alone() else { return };
+    let ring = tempfile::tempdir().unwrap();
+    // Whatever the kernel does for longer than a moment raises it; windows leave time for the trace.
+    let mut watched = Watched::with(&[
+        "--interval",
+        "300ms",
+        "--busy",
+        "100%",
+        "--window",
+        "20ms",
+        "--budget",
+        "30%",
+        "--trigger",
+        "detour>20us",
+        "--alert",
+        "20ms",
+        "-o",
+        path(ring.path()),
+    ]);
+    watched.until("an interruption raised an alert", |watched| watched.value("becalm_trace_alerts_total") > 0.0);
+    watched.until("the moment before a window's alert is kept", |_| {
+        !kept(ring.path(), "-before.becalm").is_empty() && !kept(ring.path(), "-alert.becalm").is_empty()
+    });
+    watched.end();
+    let before = report(&kept(ring.path(), "-before.becalm")[0]);
+    assert_eq!((&before["rung"], &before["books"]), (&"tracepoints".into(), &"closed".into()));
+    assert!(warning_codes(&before).contains(&"no_loop"), "{before:#}");
+    assert!(before["cpus"].as_array().unwrap().iter().any(|cpu| cpu["detours"].as_u64() > Some(0)), "{before:#}");
+}

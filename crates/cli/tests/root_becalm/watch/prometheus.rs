@@ -1,0 +1,195 @@
+//! A real Prometheus beside `becalm watch`: it scrapes, answers what the dashboard asks, and its alerts come and go with planted noise.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use becalm_testing::program::{Running, becalm, path, run};
+use becalm_testing::{Need, machine_has};
+use serde_json::Value;
+
+use super::{free_address, get, value};
+use crate::robust::alone;
+
+/// What is deployed, below `deploy/`.
+pub fn deployed(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(file)
+}
+
+/// A Prometheus that scrapes one address every second, with the rules as they are deployed.
+struct Prometheus {
+    address: SocketAddr,
+    running: Running,
+}
+
+impl Prometheus {
+    fn start(folder: &Path, scraped: SocketAddr) -> Self {
+        let rules = deployed("prometheus/becalm.rules.yml").canonicalize().unwrap();
+        let config = folder.join("prometheus.yml");
+        let text = format!(
+            "global: {{scrape_interval: 1s, evaluation_interval: 1s}}\nrule_files: ['{}']\n\
+             scrape_configs:\n  - job_name: becalm\n    static_configs:\n      - targets: ['{scraped}']\n",
+            path(&rules)
+        );
+        fs::write(&config, text).unwrap();
+        let address = free_address();
+        let mut command = Command::new("prometheus");
+        command.args([
+            format!("--config.file={}", path(&config)),
+            format!("--storage.tsdb.path={}", path(&folder.join("tsdb"))),
+            format!("--web.listen-address={address}"),
+            "--log.level=warn".to_owned(),
+        ]);
+        Self { address, running: Running::start(command) }
+    }
+
+    /// Data that a path of its interface answers; nothing while it starts.
+    fn ask(&self, what: &str) -> Option<Value> {
+        let mut stream = TcpStream::connect_timeout(&self.address, Duration::from_secs(5)).ok()?;
+        stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
+        // Of the older version, so that the answer comes in one piece.
+        write!(stream, "GET /api/v1/{what} HTTP/1.0\r\n\r\n").ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        let body: Value = serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()?;
+        (body["status"] == "success").then(|| body["data"].clone())
+    }
+
+    /// The samples that answer a query now.
+    fn query(&self, expression: &str) -> Vec<Value> {
+        let encoded: String = expression.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        let data = self.ask(&format!("query?query={encoded}"));
+        data.and_then(|data| data["result"].as_array().cloned()).unwrap_or_default()
+    }
+
+    /// Whether an alert fires for CPU 1.
+    fn fires(&self, alert: &str) -> bool {
+        let labels = |found: &Value| found["labels"]["alertname"] == alert && found["labels"]["cpu"] == "1";
+        let data = self.ask("alerts").unwrap_or_default();
+        let mut alerts = data["alerts"].as_array().into_iter().flatten();
+        alerts.any(|found| labels(found) && found["state"] == "firing")
+    }
+}
+
+/// Each query of the dashboard with its variables replaced as Grafana does it where all machines are chosen.
+fn queries_of_the_dashboard() -> Vec<String> {
+    let text = fs::read_to_string(deployed("grafana/becalm.json")).unwrap();
+    let dashboard: Value = serde_json::from_str(&text).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap().iter();
+    let targets = panels.flat_map(|panel| panel["targets"].as_array().unwrap());
+    targets.map(|target| target["expr"].as_str().unwrap().replace("$instance", ".*")).collect()
+}
+
+/// Whether there is a sample with a value that is a number.
+fn has_data(samples: &[Value]) -> bool {
+    let is_number = |text: &str| text.parse::<f64>().is_ok_and(f64::is_finite);
+    samples.iter().any(|sample| sample["value"][1].as_str().is_some_and(is_number))
+}
+
+#[test]
+fn a_prometheus_scrapes_it_answers_the_dashboard_and_fires_on_planted_noise() {
+    let Some(_alone) = alone() else { return };
+    if !machine_has(&[Need::TwoCpus, Need::Program("prometheus")]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let address = free_address();
+    let listen = address.to_string();
+    let mut watch = Running::start(becalm(&[
+        "watch",
+        "--cpus",
+        "1",
+        "--interval",
+        "500ms",
+        "--window",
+        "300ms",
+        "--budget",
+        "90%",
+        "--busy",
+        "100%",
+        "--listen",
+        &listen,
+        "--trigger",
+        "detour>5ms",
+    ]));
+    watch.wait_until("it answers", || get(address, "/metrics").is_some());
+    let mut prometheus = Prometheus::start(folder.path(), address);
+    let data = |prometheus: &Prometheus, query: &str| has_data(&prometheus.query(query));
+    let watched = r#"rate(becalm_watched_seconds_total{cpu="1"}[1m]) > 0"#;
+    let asked = prometheus.address;
+    let scraped = || get(asked, "/-/ready").is_some();
+    prometheus.running.wait_until("it listens", scraped);
+    until("windows are scraped", || data(&prometheus, watched));
+    assert_eq!(prometheus.query(r#"up{job="becalm"}"#)[0]["value"][1], "1");
+    // More than the rule's 5 ms at once, and more than its 5 % in all.
+    let noise = Running::start(becalm(&["inject", "--interval", "40ms", "--detour", "8ms", "--cpus", "1"]));
+    let alerts = ["BecalmNoisyCpu", "BecalmLongDetour"];
+    until("the alerts fire on planted noise", || alerts.iter().all(|alert| prometheus.fires(alert)));
+    let planted = r#"increase(becalm_source_seconds_total{source="becalm-inject"}[1m]) > 0"#;
+    until("the planted source is told", || data(&prometheus, planted));
+    for query in queries_of_the_dashboard() {
+        until(&query, || data(&prometheus, &query));
+    }
+    until("the rule that records has a value", || data(&prometheus, "cpu:becalm_noise:ratio > 0.01"));
+    assert_eq!(value(address, "becalm_healthy"), Some(1.0));
+    noise.signal("INT");
+    noise.end();
+    // What others do on the machine may be noise of its own.
+    let above = |series: &str| data(&prometheus, &format!(r#"max_over_time({series}{{cpu="1"}}[5s]) > 0.005"#));
+    until("an alert ends with the noise", || !prometheus.fires(alerts[1]) || above("becalm_longest_detour_seconds"));
+    for running in [prometheus.running, watch] {
+        running.signal("TERM");
+        running.end().expect(0, &[]);
+    }
+}
+
+/// Waits for what another process than becalm brings about.
+#[track_caller]
+fn until(what: &str, happened: impl Fn() -> bool) {
+    let begin = std::time::Instant::now();
+    while !happened() {
+        assert!(begin.elapsed() < Duration::from_secs(30), "waited for too long until this holds: {what}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn promtool_accepts_metrics_and_rules_and_the_rules_hold_for_as_long_as_they_say() {
+    let Some(_alone) = alone() else { return };
+    if !machine_has(&[Need::Program("promtool")]) {
+        return;
+    }
+    let promtool = |words: &[&str]| {
+        let mut command = Command::new("promtool");
+        command.args(words);
+        run(command)
+    };
+    promtool(&["check", "rules", path(&deployed("prometheus/becalm.rules.yml"))]).expect(0, &[]);
+    promtool(&["test", "rules", path(&deployed("prometheus/becalm.rules.test.yml"))]).expect(0, &[]);
+    let address = free_address();
+    let listen = address.to_string();
+    let mut watch = Running::start(becalm(&[
+        "watch",
+        "--interval",
+        "200ms",
+        "--window",
+        "20ms",
+        "--budget",
+        "90%",
+        "--busy",
+        "100%",
+        "--listen",
+        &listen,
+    ]));
+    watch.wait_until("a window is told", || value(address, r#"becalm_windows_total{result="measured"}"#) > Some(0.0));
+    let answer = get(address, "/metrics").unwrap();
+    let mut check = Command::new("promtool").args(["check", "metrics"]).stdin(Stdio::piped()).spawn().unwrap();
+    let body = answer.split_once("\r\n\r\n").unwrap().1;
+    check.stdin.take().unwrap().write_all(body.as_bytes()).unwrap();
+    assert!(check.wait().unwrap().success());
+    watch.signal("TERM");
+    watch.end().expect(0, &[]);
+}

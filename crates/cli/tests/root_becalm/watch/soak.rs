@@ -1,0 +1,81 @@
+//! A watch at its default settings for as long as one likes to wait: `make soak`. No lane runs it.
+
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use becalm_testing::program::{instances_of, path};
+
+use super::get;
+use super::survival::Watched;
+use crate::robust::alone;
+
+/// What the watch holds, as the kernel counts it.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    resident_kb: u64,
+    descriptors: usize,
+    files: usize,
+    instances: usize,
+    /// CPU time of all its threads, those that have ended included (utime and stime), in seconds.
+    cpu: f64,
+}
+
+impl Held {
+    fn now(pid: u32, ring: &Path) -> Self {
+        let of = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap();
+        let status = of("status");
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"));
+        // From the third field on, as a name may hold anything.
+        let stat = of("stat");
+        let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+        let ticks: f64 = [14, 15].iter().map(|field| fields[field - 3].parse::<f64>().unwrap()).sum();
+        Self {
+            resident_kb: resident.unwrap().trim().parse().unwrap(),
+            descriptors: fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count(),
+            files: files_below(ring),
+            instances: instances_of(pid).len(),
+            // The kernel tells them in hundredths of a second on every machine.
+            cpu: ticks / 100.0,
+        }
+    }
+}
+
+fn files_below(folder: &Path) -> usize {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.map(|path| if path.is_dir() { files_below(&path) } else { 1 }).sum()
+}
+
+#[test]
+#[ignore = "takes half an hour; make soak starts it"]
+fn nothing_grows_and_the_budget_holds() {
+    let Some(_alone) = alone() else { return };
+    let minutes: u64 = env::var("MINUTES").ok().and_then(|text| text.parse().ok()).unwrap_or(30);
+    let ring = tempfile::tempdir().unwrap();
+    // CPUs that others use are measured as well, so that there is something to grow.
+    let watched = Watched::with(&["--busy", "100%", "--keep", "1MiB", "-o", path(ring.path())]);
+    let begin = Instant::now();
+    let mut settled: Option<Held> = None;
+    for minute in 1..=minutes {
+        thread::sleep(Duration::from_secs(60 * minute).saturating_sub(begin.elapsed()));
+        let held = Held::now(watched.pid(), ring.path());
+        let ratio = held.cpu / begin.elapsed().as_secs_f64();
+        eprintln!("minute {minute}: {held:?}; {:.3} % of a CPU", ratio * 100.0);
+        let settled = settled.get_or_insert(held);
+        if minute <= 5 {
+            *settled = held;
+        }
+        assert!(held.resident_kb < settled.resident_kb + 4_096, "{settled:?} {held:?}");
+        assert!(held.files <= 400, "{held:?}");
+        assert!(held.descriptors <= settled.descriptors && held.instances <= 1, "{settled:?} {held:?}");
+        // The first window comes at once, and is paid off by then.
+        assert!(minute < 10 || ratio < 0.0011, "{ratio}");
+    }
+    let text = get(watched.address(), "/metrics").unwrap();
+    for line in text.lines().filter(|line| line.starts_with("becalm_own_") || line.starts_with("becalm_trace_")) {
+        eprintln!("{line}");
+    }
+    watched.end();
+}

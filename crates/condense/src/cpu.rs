@@ -1,0 +1,368 @@
+//! The counts of one CPU.
+
+use std::collections::{HashMap, VecDeque};
+
+use becalm_model::digest::{CpuDigest, LONGEST, LongDetour, OTHERS, SLOTS, SOURCES, SourceDigest, Sums};
+use becalm_model::{Kind, unseen};
+use becalm_units::CpuId;
+
+use super::ActivityRow;
+use super::histogram::Lengths;
+use super::slots::{self, SlotGrid};
+
+/// From this length on a detour is not the processor's own.
+const LONG: i64 = unseen::SHORTEST_OF_SYSTEM.get();
+
+/// What came of one CPU so far.
+#[derive(Debug)]
+pub(crate) struct CpuCounts {
+    cpu: CpuId,
+    traced: bool,
+    stored: Sums,
+    durations: Sums,
+    long: Sums,
+    own: OwnTime,
+    incomplete: u64,
+    activities: u64,
+    /// What activities and detours come to; equal where each detour's activities add up to it.
+    balance: (Balance, Balance),
+    last_end: i64,
+    lengths: Lengths,
+    /// Of a CPU that is not traced.
+    gaps: Lengths,
+    /// When the first detour began, and the last one.
+    times: Option<(i64, i64)>,
+    noise: Vec<i64>,
+    began: Vec<u64>,
+    sources: Vec<SourceCounts>,
+    places: HashMap<u32, u32>,
+    /// The detour whose activities are coming.
+    pending: Option<Pending>,
+    longest: Longest,
+}
+
+/// What came of one source on the CPU.
+#[derive(Clone, Debug)]
+struct SourceCounts {
+    id: u32,
+    own: Sums,
+    whole: i64,
+    lengths: Lengths,
+    gaps: Lengths,
+    /// When the first detour with it began, and the last one.
+    times: Option<(i64, i64)>,
+}
+
+impl SourceCounts {
+    fn new(id: u32) -> Self {
+        let (lengths, gaps) = (Lengths::new(1), Lengths::new(1));
+        Self { id, own: Sums::default(), whole: 0, lengths, gaps, times: None }
+    }
+}
+
+/// Takes when the next one begins.
+fn add_gap(times: &mut Option<(i64, i64)>, gaps: &mut Lengths, start: i64) {
+    match times {
+        None => *times = Some((start, start)),
+        Some((_, last)) => {
+            gaps.add(start.saturating_sub(*last));
+            *last = start.max(*last);
+        }
+    }
+}
+
+/// A detour whose activities are coming.
+#[derive(Debug)]
+struct Pending {
+    detour: u64,
+    start: i64,
+    /// For how long each source is the root, by its place among those of the CPU.
+    parts: Vec<(u32, i64)>,
+}
+
+/// Sums by which rows of two tables are held against each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Balance {
+    total: i64,
+    weighed: i64,
+}
+
+impl Balance {
+    fn add(&mut self, detour: u64, ns: i64) {
+        self.total = self.total.wrapping_add(ns);
+        let weight = (detour as i64).wrapping_mul(0x5851_f42d_4c95_7f2d) | 1;
+        self.weighed = self.weighed.wrapping_add(ns.wrapping_mul(weight));
+    }
+}
+
+/// Becalm's own time in detours that are still to come.
+#[derive(Debug, Default)]
+struct OwnTime {
+    waiting: VecDeque<(u64, i64)>,
+    total: i64,
+    longest: i64,
+}
+
+impl OwnTime {
+    fn add(&mut self, detour: u64, ns: i64) {
+        self.total = self.total.saturating_add(ns);
+        match self.waiting.back_mut() {
+            Some((last, sum)) if *last == detour => *sum = sum.saturating_add(ns),
+            _ => self.waiting.push_back((detour, ns)),
+        }
+        self.longest = self.longest.max(self.waiting.back().map_or(0, |last| last.1));
+    }
+
+    fn of(&mut self, detour: u64) -> i64 {
+        match self.waiting.front() {
+            Some((first, ns)) if *first == detour => {
+                let ns = *ns;
+                self.waiting.pop_front();
+                ns
+            }
+            _ => 0,
+        }
+    }
+}
+
+/// The longest detours, and at most as many more until they are sorted out.
+#[derive(Debug, Default)]
+struct Longest {
+    kept: Vec<LongDetour>,
+    /// Those up to this length were sorted out.
+    floor: i64,
+}
+
+impl Longest {
+    fn add(&mut self, start_ns: i64, duration_ns: i64, parts: impl FnOnce() -> Vec<(u32, i64)>) {
+        if duration_ns > self.floor {
+            self.kept.push(LongDetour { start_ns, duration_ns, parts: parts() });
+            if self.kept.len() >= 2 * LONGEST {
+                let mut kept = std::mem::take(&mut self.kept);
+                kept.sort_by_key(|detour| -detour.duration_ns);
+                self.floor = kept[LONGEST].duration_ns;
+                kept.truncate(LONGEST);
+                self.kept = kept;
+            }
+        }
+    }
+
+    /// They alone, in order of time.
+    fn sorted(&self) -> Vec<LongDetour> {
+        let mut kept = self.kept.clone();
+        kept.sort_by_key(|detour| (-detour.duration_ns, detour.start_ns));
+        kept.truncate(LONGEST);
+        kept.sort_by_key(|detour| detour.start_ns);
+        kept
+    }
+}
+
+impl CpuCounts {
+    pub(crate) fn new(cpu: CpuId, traced: bool) -> Self {
+        Self {
+            cpu,
+            traced,
+            stored: Sums::default(),
+            durations: Sums::default(),
+            long: Sums::default(),
+            own: OwnTime::default(),
+            incomplete: 0,
+            activities: 0,
+            balance: (Balance::default(), Balance::default()),
+            last_end: 0,
+            lengths: Lengths::new(2),
+            gaps: Lengths::new(1),
+            times: None,
+            noise: vec![0; SLOTS],
+            began: vec![0; SLOTS],
+            sources: Vec::new(),
+            places: HashMap::new(),
+            pending: None,
+            longest: Longest::default(),
+        }
+    }
+
+    pub(crate) fn is_next_detour(&self, detour: u64) -> bool {
+        self.pending.as_ref().is_some_and(|pending| pending.detour != detour)
+    }
+
+    pub(crate) fn pending_start(&self) -> Option<i64> {
+        self.pending.as_ref().map(|pending| pending.start)
+    }
+
+    /// Takes an activity of the detour that is pending, or of the next.
+    pub(crate) fn activity(&mut self, row: &ActivityRow, is_own: bool) {
+        self.activities += 1;
+        self.balance.0.add(row.detour, row.self_ns);
+        if is_own {
+            self.own.add(row.detour, row.self_ns);
+            return;
+        }
+        let source = self.place(row.source.0);
+        self.sources[source as usize].own.add(row.self_ns);
+        let root = self.place(row.root.0);
+        let pending = self.pending.get_or_insert_with(|| Pending {
+            detour: row.detour,
+            start: row.start_ns,
+            parts: Vec::with_capacity(4),
+        });
+        match pending.parts.iter_mut().find(|part| part.0 == root) {
+            Some((_, sum)) => *sum = sum.saturating_add(row.self_ns),
+            None => pending.parts.push((root, row.self_ns)),
+        }
+    }
+
+    fn place(&mut self, id: u32) -> u32 {
+        let next = self.sources.len() as u32;
+        let place = *self.places.entry(id).or_insert(next);
+        if place == next {
+            self.sources.push(SourceCounts::new(id));
+        }
+        place
+    }
+
+    /// Books what is pending on its roots, each of which is told.
+    pub(crate) fn close_detour(&mut self, mut of_root: impl FnMut(u32)) {
+        let Some(Pending { start, parts, .. }) = self.pending.take() else { return };
+        let mut length = 0_i64;
+        for (place, ns) in &parts {
+            let source = &mut self.sources[*place as usize];
+            of_root(source.id);
+            source.whole = source.whole.saturating_add(*ns);
+            source.lengths.add(*ns);
+            add_gap(&mut source.times, &mut source.gaps, start);
+            length = length.saturating_add(*ns);
+        }
+        self.longest.add(start, length, || parts);
+    }
+
+    /// Takes a detour; gives what is left of it without becalm's own time, unless that is nothing.
+    pub(crate) fn detour(&mut self, start: i64, duration: i64, incomplete: bool) -> Option<i64> {
+        let number = self.stored.count;
+        self.balance.1.add(number, duration);
+        self.stored.add(duration);
+        self.last_end = self.last_end.max(start.saturating_add(duration));
+        let own = self.own.of(number);
+        let lost = duration.saturating_sub(own).max(0);
+        if own > 0 && lost == 0 {
+            return None;
+        }
+        self.durations.add(lost);
+        if lost >= LONG {
+            self.long.add(lost);
+        }
+        self.lengths.add(lost);
+        self.incomplete += u64::from(incomplete);
+        if !self.traced {
+            add_gap(&mut self.times, &mut self.gaps, start);
+            self.longest.add(start, lost, Vec::new);
+        }
+        Some(lost)
+    }
+
+    /// Enters a detour into the slots through which it goes.
+    pub(crate) fn add_to_slots(&mut self, grid: &SlotGrid, mut begin: i64, lost: i64) {
+        let end = begin.saturating_add(lost);
+        let (first, last) = (grid.slot_of(begin), grid.slot_of(end.saturating_sub(1)).max(grid.slot_of(begin)));
+        self.began[first] += 1;
+        for slot in first..=last {
+            let until = if slot == last { end } else { grid.end_of(slot) };
+            self.noise[slot] = self.noise[slot].saturating_add(until.saturating_sub(begin));
+            begin = until;
+        }
+    }
+
+    /// Makes each two slots one.
+    pub(crate) fn halve(&mut self, odd: bool) {
+        slots::halve(&mut self.noise, odd, i64::saturating_add);
+        slots::halve(&mut self.began, odd, u64::saturating_add);
+        self.noise.resize(SLOTS, 0);
+        self.began.resize(SLOTS, 0);
+    }
+
+    /// How long each source was the root, by its number.
+    pub(crate) fn wholes(&self) -> impl Iterator<Item = (u32, i64)> + '_ {
+        self.sources.iter().map(|source| (source.id, source.whole))
+    }
+
+    /// What the document holds of the CPU.
+    pub(crate) fn document(&self, names: &[(Kind, String)], slots: usize) -> CpuDigest {
+        let (sources, places) = self.largest(names);
+        let mut longest = self.longest.sorted();
+        for detour in &mut longest {
+            let mut parts: Vec<(u32, i64)> = Vec::with_capacity(detour.parts.len());
+            for (place, ns) in &detour.parts {
+                let place = places[*place as usize];
+                match parts.iter_mut().find(|part| part.0 == place) {
+                    Some((_, sum)) => *sum = sum.saturating_add(*ns),
+                    None => parts.push((place, *ns)),
+                }
+            }
+            detour.parts = parts;
+        }
+        CpuDigest {
+            cpu: self.cpu,
+            stored: self.stored,
+            durations: self.durations,
+            long: self.long,
+            own_ns: self.own.total,
+            own_longest_ns: self.own.longest,
+            incomplete: self.incomplete,
+            activities: self.activities,
+            books_closed: self.activities == 0 || self.balance.0 == self.balance.1,
+            last_end_ns: self.last_end,
+            lengths: self.lengths.document(),
+            gaps: self.gaps.document(),
+            first_ns: self.times.map_or(0, |times| times.0),
+            last_ns: self.times.map_or(0, |times| times.1),
+            noise_ns: self.noise[..slots].to_vec(),
+            began: self.began[..slots].to_vec(),
+            sources,
+            longest,
+        }
+    }
+
+    /// The sources that took most, then the others of each kind; and where among these each source is.
+    fn largest(&self, names: &[(Kind, String)]) -> (Vec<SourceDigest>, Vec<u32>) {
+        let name = |place: usize| &names[self.sources[place].id as usize];
+        let mut ranked: Vec<usize> = (0..self.sources.len()).collect();
+        ranked.sort_by(|a, b| {
+            let (one, other) = (&self.sources[*a], &self.sources[*b]);
+            let times = (other.whole, other.own.total_ns).cmp(&(one.whole, one.own.total_ns));
+            times.then_with(|| name(*a).cmp(name(*b)))
+        });
+        let mut kept: Vec<(Kind, &str, SourceCounts)> = Vec::new();
+        let mut places = vec![0_u32; self.sources.len()];
+        for (rank, place) in ranked.into_iter().enumerate() {
+            let ((kind, source), counts) = (name(place), &self.sources[place]);
+            let source = if rank < SOURCES { source.as_str() } else { OTHERS };
+            let same = kept.iter().position(|of| of.0 == *kind && of.1 == source);
+            places[place] = same.unwrap_or(kept.len()) as u32;
+            match same {
+                None => kept.push((*kind, source, counts.clone())),
+                Some(same) => {
+                    let sum = &mut kept[same].2;
+                    sum.own.merge(&counts.own);
+                    sum.whole = sum.whole.saturating_add(counts.whole);
+                    sum.lengths.merge(&counts.lengths);
+                    sum.gaps.merge(&counts.gaps);
+                    sum.times = match (sum.times, counts.times) {
+                        (Some(ours), Some(theirs)) => Some((ours.0.min(theirs.0), ours.1.max(theirs.1))),
+                        (ours, theirs) => ours.or(theirs),
+                    };
+                }
+            }
+        }
+        let sources = kept.into_iter().map(|(kind, source, counts)| SourceDigest {
+            kind,
+            source: source.to_owned(),
+            own: counts.own,
+            whole_ns: counts.whole,
+            lengths: counts.lengths.document(),
+            gaps: counts.gaps.document(),
+            first_ns: counts.times.map_or(0, |times| times.0),
+            last_ns: counts.times.map_or(0, |times| times.1),
+        });
+        (sources.collect(), places)
+    }
+}

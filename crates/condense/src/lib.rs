@@ -1,0 +1,164 @@
+//! Detours and activities become the summary form of a recording, row by row and in bounded memory: histograms of their lengths and of the
+//! times between them, sums, the noise in slots of time, and the longest detours as they were.
+//!
+//! The same code counts while a recording is made and when a stored one is condensed, so that both give the same document.
+
+#![forbid(unsafe_code)]
+
+mod cpu;
+mod histogram;
+mod slots;
+
+use std::collections::HashMap;
+
+use becalm_model::digest::{DigestDoc, OTHERS, SCHEMA, SlotSet, SourceSlots};
+use becalm_model::{Kind, NodeDoc};
+use becalm_units::CpuId;
+
+use cpu::CpuCounts;
+use slots::{SlotGrid, halved};
+
+/// So many names are told apart on a node; further ones are summed up for each kind. They bound the memory, and not the document.
+const NAMES: usize = 1 << 14;
+
+/// So many sources of a node are kept with the slots in which they came.
+const MOMENTS: usize = 64;
+
+/// The number of a source by kind and name, as [`Condenser::name`] gives it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SourceId(u32);
+
+/// An activity, as the table of activities has it.
+#[derive(Clone, Copy, Debug)]
+pub struct ActivityRow {
+    /// The number of its detour on its CPU; they must not decrease.
+    pub detour: u64,
+    /// When it began, since the run's origin, in nanoseconds.
+    pub start_ns: i64,
+    /// Its own time, in nanoseconds.
+    pub self_ns: i64,
+    /// Whose it is.
+    pub source: SourceId,
+    /// With whom it goes: the source itself, or its root.
+    pub root: SourceId,
+}
+
+/// Counts the rows of one node. The activities of a detour come before it; the detours of a CPU come in order of time.
+#[derive(Debug)]
+pub struct Condenser {
+    /// The run's origin, in nanoseconds since 1970.
+    origin_ns: i64,
+    grid: SlotGrid,
+    cpus: Vec<CpuCounts>,
+    names: Vec<(Kind, String)>,
+    ids: HashMap<(Kind, String), u32>,
+    /// In which slots the source of each number began anything.
+    moments: Vec<SlotSet>,
+}
+
+impl Condenser {
+    /// For the CPUs of a recording, whose origin is so many nanoseconds after 1970. `traced` says whether activities will come.
+    #[must_use]
+    pub fn new(origin_ns: i64, cpus: impl IntoIterator<Item = CpuId>, traced: bool) -> Self {
+        Self {
+            origin_ns,
+            grid: SlotGrid::default(),
+            cpus: cpus.into_iter().map(|cpu| CpuCounts::new(cpu, traced)).collect(),
+            names: Vec::new(),
+            ids: HashMap::new(),
+            moments: Vec::new(),
+        }
+    }
+
+    /// The number of a source.
+    pub fn name(&mut self, kind: Kind, source: &str) -> SourceId {
+        let key = (kind, source.to_owned());
+        if let Some(id) = self.ids.get(&key) {
+            return SourceId(*id);
+        }
+        if self.names.len() >= NAMES && source != OTHERS {
+            return self.name(kind, OTHERS);
+        }
+        let id = self.names.len() as u32;
+        self.names.push(key.clone());
+        self.ids.insert(key, id);
+        self.moments.push(SlotSet::default());
+        SourceId(id)
+    }
+
+    /// Takes an activity of the CPU at this place.
+    pub fn activity(&mut self, place: usize, row: &ActivityRow) {
+        if self.cpus[place].is_next_detour(row.detour) {
+            self.close_detour(place);
+        }
+        let owner = self.names[row.root.0 as usize].0;
+        self.cpus[place].activity(row, owner == Kind::Becalm);
+    }
+
+    /// Takes a detour of the CPU at this place.
+    pub fn detour(&mut self, place: usize, start_ns: i64, duration_ns: i64, incomplete: bool) {
+        self.close_detour(place);
+        let begin = self.origin_ns.saturating_add(start_ns);
+        self.reach(begin.saturating_add(duration_ns));
+        let counted = self.cpus[place].detour(start_ns, duration_ns, incomplete);
+        if let Some(lost_ns) = counted {
+            self.cpus[place].add_to_slots(&self.grid, begin, lost_ns);
+        }
+    }
+
+    /// Books the activities of a detour on their roots, as all of them have come.
+    fn close_detour(&mut self, place: usize) {
+        let Some(start_ns) = self.cpus[place].pending_start() else { return };
+        let begin = self.origin_ns.saturating_add(start_ns);
+        self.reach(begin);
+        let slot = self.grid.slot_of(begin);
+        let Self { cpus, moments, .. } = self;
+        cpus[place].close_detour(|root| moments[root as usize].set(slot));
+    }
+
+    /// Makes slots twice as long until one holds this instant.
+    fn reach(&mut self, instant: i64) {
+        while !self.grid.reaches(instant) {
+            let odd = self.grid.double();
+            self.cpus.iter_mut().for_each(|cpu| cpu.halve(odd));
+            self.moments.iter_mut().for_each(|set| *set = halved(set, odd));
+        }
+    }
+
+    /// The document of all that came so far, for a recording of which this is the document and whose CPUs are those that were given.
+    #[must_use]
+    pub fn document(&mut self, run: NodeDoc) -> DigestDoc {
+        for place in 0..self.cpus.len() {
+            self.close_detour(place);
+        }
+        let slots = self.grid.used();
+        let cpus = self.cpus.iter().map(|cpu| cpu.document(&self.names, slots)).collect();
+        let mut wholes: HashMap<u32, i64> = HashMap::new();
+        for (id, whole) in self.cpus.iter().flat_map(CpuCounts::wholes) {
+            let sum = wholes.entry(id).or_default();
+            *sum = sum.saturating_add(whole);
+        }
+        // What becalm itself does, and what belongs to no activity, strikes nobody.
+        let told = |id: &u32| !matches!(self.names[*id as usize].0, Kind::Becalm | Kind::Edge);
+        let mut ranked: Vec<(u32, i64)> = wholes.into_iter().filter(|(id, whole)| told(id) && *whole > 0).collect();
+        let name = |id: u32| &self.names[id as usize];
+        ranked.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| name(a.0).cmp(name(b.0))));
+        let moments = ranked.into_iter().take(MOMENTS).map(|(id, _)| SourceSlots {
+            kind: name(id).0,
+            source: name(id).1.clone(),
+            slots: self.moments[id as usize],
+        });
+        DigestDoc {
+            schema: SCHEMA.to_owned(),
+            run,
+            slot_ns: self.grid.slot_ns(),
+            first_slot: self.grid.first(),
+            slots,
+            moments: moments.collect(),
+            cpus,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+use becalm_model::digest::{BYTES_A_CPU, LONGEST, OTHERS, SLOTS, SOURCES};
+use becalm_model::node::{CpuDoc, NodeDoc, Rung};
+use becalm_model::{Document, node};
+use becalm_testing::noise::Source;
+use becalm_units::CpuId;
+
+use super::*;
+
+const HOUR: f64 = 3.6e12;
+
+fn doc() -> NodeDoc {
+    NodeDoc {
+        schema: node::SCHEMA.to_owned(),
+        node: "n0".to_owned(),
+        program: "becalm 0.1.0".to_owned(),
+        origin: "2026-01-01T00:00:00Z".parse().unwrap(),
+        ended: None,
+        machine: node::MachineDoc::default(),
+        clock: node::ClockDoc::default(),
+        settings: node::SettingsDoc::default(),
+        rung: Rung::Tracepoints,
+        cpus: vec![CpuDoc::new(CpuId::new(0))],
+        tracing: None,
+        counters: Vec::new(),
+        warnings: Vec::new(),
+    }
+}
+
+fn condenser() -> Condenser {
+    Condenser::new(doc().origin.as_nanosecond() as i64, [CpuId::new(0)], true)
+}
+
+/// An activity alone in its detour.
+fn one(counts: &mut Condenser, detour: u64, start_ns: i64, ns: i64, source: SourceId) {
+    counts.activity(0, &ActivityRow { detour, start_ns, self_ns: ns, source, root: source });
+    counts.detour(0, start_ns, ns, false);
+}
+
+/// A quiet hour: a tick every 4 ms and some rare ones.
+#[test]
+fn an_hour_of_a_cpu_takes_little_and_adds_up() {
+    let mut counts = condenser();
+    let (mut random, mut noise, mut number) = (Source::seeded(1), 0, 0);
+    let tick = counts.name(Kind::Irq, "local_timer");
+    let rare: Vec<SourceId> = (0..12).map(|at| counts.name(Kind::Task, &format!("daemon{at}"))).collect();
+    for at in 0..900_000_i64 {
+        let ns = 3_000 + (random.uniform() * 2_000.0) as i64;
+        one(&mut counts, number, at * 4_000_000, ns, tick);
+        (noise, number) = (noise + ns, number + 1);
+        if at % 97 == 0 {
+            let ns = random.pareto(20_000.0, 0.3) as i64;
+            one(&mut counts, number, at * 4_000_000 + 1_000_000, ns, rare[at as usize / 97 % 12]);
+            (noise, number) = (noise + ns, number + 1);
+        }
+    }
+    let digest = counts.document(doc());
+    digest.check().unwrap();
+    let cpu = &digest.cpus[0];
+    assert_eq!((cpu.durations.total_ns, cpu.noise_ns.iter().sum::<i64>()), (noise, noise));
+    assert_eq!(cpu.sources.iter().map(|source| source.whole_ns).sum::<i64>(), noise);
+    assert_eq!((cpu.lengths.count(), cpu.began.iter().sum::<u64>()), (number, number));
+    assert!(cpu.books_closed && cpu.longest.len() == LONGEST && digest.slots <= SLOTS, "{}", digest.slots);
+    let tick = &cpu.sources[0];
+    assert_eq!((tick.source.as_str(), tick.gaps.0[1]), ("local_timer", 899_999), "one bucket of gaps");
+    let bytes = serde_json::to_vec(&digest).unwrap().len();
+    assert!(bytes < 40 << 10, "{bytes} bytes of an hour");
+}
+
+/// The worst: all lengths and gaps that there are, of more sources than are kept.
+#[test]
+fn no_recording_takes_more_than_is_stated() {
+    let mut counts = condenser();
+    let mut random = Source::seeded(2);
+    let names: Vec<SourceId> =
+        (0..3_000).map(|at| counts.name(Kind::ALL[at % 8], &format!("source-{at:056}"))).collect();
+    let mut start = 0.0;
+    for number in 0..1_500_000_u64 {
+        let ns = 10_f64.powf(2.0 + 5.0 * random.uniform());
+        let source = names[(3_000.0 * random.uniform().powi(4)) as usize];
+        one(&mut counts, number, start as i64, ns as i64, source);
+        start += ns + 10_f64.powf(2.0 + 8.0 * random.uniform());
+    }
+    assert!(start > 1_000.0 * HOUR / 3_600.0, "{start}");
+    let digest = counts.document(doc());
+    digest.check().unwrap();
+    let cpu = &digest.cpus[0];
+    assert!(cpu.sources.len() > SOURCES && cpu.sources[SOURCES..].iter().all(|source| source.source == OTHERS));
+    assert_eq!(cpu.sources.iter().map(|source| source.whole_ns).sum::<i64>(), cpu.durations.total_ns);
+    let bytes = serde_json::to_vec(&digest).unwrap().len() as u64;
+    assert!(bytes < BYTES_A_CPU, "{bytes}");
+}
+
+#[test]
+fn becalms_own_time_is_kept_apart() {
+    let mut counts = condenser();
+    let (tick, own) = (counts.name(Kind::Irq, "tick"), counts.name(Kind::Becalm, "becalm"));
+    for (detour, self_ns, source) in [(0, 5_000, tick), (0, 70_000, own), (1, 40_000, own), (2, 6_000, tick)] {
+        counts.activity(0, &ActivityRow { detour, start_ns: detour as i64 * 1_000_000, self_ns, source, root: source });
+    }
+    for (at, ns) in [75_000, 40_000, 6_000].into_iter().enumerate() {
+        counts.detour(0, at as i64 * 1_000_000, ns, at == 0);
+    }
+    let digest = counts.document(doc());
+    let cpu = &digest.cpus[0];
+    assert_eq!((cpu.stored.count, cpu.stored.total_ns), (3, 121_000));
+    assert_eq!((cpu.durations.count, cpu.durations.total_ns, cpu.durations.max_ns), (2, 11_000, 6_000));
+    assert_eq!((cpu.own_ns, cpu.own_longest_ns, cpu.incomplete), (110_000, 70_000, 1));
+    assert!(cpu.books_closed);
+    assert_eq!(cpu.longest.iter().map(|of| of.duration_ns).collect::<Vec<_>>(), [5_000, 6_000]);
+}
+
+#[test]
+fn books_that_do_not_close_are_seen() {
+    let mut counts = condenser();
+    let tick = counts.name(Kind::Irq, "tick");
+    counts.activity(0, &ActivityRow { detour: 0, start_ns: 5, self_ns: 50, source: tick, root: tick });
+    counts.detour(0, 5, 60, false);
+    assert!(!counts.document(doc()).cpus[0].books_closed);
+}

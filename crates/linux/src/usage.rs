@@ -1,0 +1,82 @@
+//! What this process takes of the machine, as the kernel counts it.
+
+use std::fs;
+
+use becalm_units::Nanos;
+
+use crate::clock::clock_gettime_ns;
+
+/// What the process holds now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Usage {
+    /// CPU time of all its threads since it began, those that have ended included.
+    pub cpu: Nanos,
+    /// Memory that is there in RAM, in bytes; zero where `/proc` cannot be read.
+    pub resident_bytes: u64,
+    /// Open file descriptors; zero where `/proc` cannot be read.
+    pub descriptors: u64,
+}
+
+/// CPU time of all threads of the process since it began (`CLOCK_PROCESS_CPUTIME_ID`).
+#[must_use]
+pub fn cpu_time() -> Nanos {
+    Nanos::new(i64::try_from(clock_gettime_ns(libc::CLOCK_PROCESS_CPUTIME_ID)).unwrap_or(i64::MAX))
+}
+
+/// No process has a larger number (`PID_MAX_LIMIT` of the kernel).
+const LARGEST_PID: i32 = 1 << 22;
+
+/// CPU time of all threads of another process since it began, by its number; zero where it is gone.
+#[must_use]
+pub fn cpu_time_of(pid: i32) -> Nanos {
+    // 0 is whoever asks, and the bits of the largest numbers are those of the caller's own clock.
+    if !(1..=LARGEST_PID).contains(&pid) {
+        return Nanos::ZERO;
+    }
+    let mut clock: libc::clockid_t = 0;
+    // SAFETY: `clock` is a valid place to write a number to.
+    if unsafe { libc::clock_getcpuclockid(pid, &raw mut clock) } != 0 {
+        return Nanos::ZERO;
+    }
+    Nanos::new(i64::try_from(clock_gettime_ns(clock)).unwrap_or(i64::MAX))
+}
+
+impl Usage {
+    /// Asks the kernel.
+    #[must_use]
+    pub fn now() -> Self {
+        let pages = fs::read_to_string("/proc/self/statm").ok();
+        let pages = pages.and_then(|text| text.split_whitespace().nth(1)?.parse::<u64>().ok());
+        // The descriptor that the list is read by is not one of them.
+        let descriptors = fs::read_dir("/proc/self/fd").map_or(0, |list| list.count().saturating_sub(1));
+        Self {
+            cpu: cpu_time(),
+            resident_bytes: pages.unwrap_or(0).saturating_mul(rustix::param::page_size() as u64),
+            descriptors: descriptors as u64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_takes_something() {
+        let before = Usage::now();
+        assert!(before.cpu > Nanos::ZERO && before.resident_bytes > 1 << 16 && before.descriptors >= 3, "{before:?}");
+        let mut sum = 0_u64;
+        while cpu_time() == before.cpu {
+            sum = std::hint::black_box(sum + 1);
+        }
+        assert!(cpu_time() > before.cpu);
+        let own = i32::try_from(std::process::id()).unwrap();
+        assert!(cpu_time_of(own) > before.cpu);
+        let mut other = std::process::Command::new("true").spawn().unwrap();
+        let gone = i32::try_from(other.id()).unwrap();
+        other.wait().unwrap();
+        for pid in [gone, 0, -1, LARGEST_PID + 1, i32::MAX] {
+            assert_eq!(cpu_time_of(pid), Nanos::ZERO, "{pid}");
+        }
+    }
+}

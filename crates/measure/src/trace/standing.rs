@@ -1,0 +1,235 @@
+//! A trace without loops, that stays: set up once, switched on and off at will, and emptied now and then.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+use std::sync::Arc;
+
+use becalm_linux::clock::{Anchor, Counter, MonotonicRaw};
+use becalm_linux::ftrace::{Faults, PageReader, RawHappening, TracefsError};
+use becalm_linux::janitor::Janitor;
+use becalm_linux::procfs::kallsyms::Kallsyms;
+use becalm_linux::procfs::namespace;
+use becalm_linux::sched;
+use becalm_model::node::{TracingDoc, Warning};
+use becalm_model::{Event, Pid};
+use becalm_units::{CpuId, CpuList, Nanos};
+
+use super::setup::read_symbols;
+use super::{Names, Tracing, Translator};
+use crate::plan::RecordPlan;
+
+/// How full a buffer is when whoever waits for it is woken, in percent.
+const WAKE_PERCENT: u32 = 50;
+
+/// What no event is assumed to cost less than, where its cost could not be measured.
+const UNKNOWN_COST: Nanos = Nanos::new(500);
+
+/// No record of ours takes more bytes; a page with more room than that at its end is not full.
+const LONGEST_RECORD: usize = 256;
+
+/// How many threads are known by name before all names are forgotten: numbers of threads are used up for as long as the machine runs.
+const MOST_NAMES: usize = 4_096;
+
+/// The kernel's trace of some CPUs, stamped with `CLOCK_MONOTONIC_RAW`.
+pub struct StandingTrace {
+    /// Closed before the instance is removed.
+    readers: Vec<PageReader>,
+    tracing: Tracing,
+    /// `None` only while it is made anew.
+    translator: Option<Translator>,
+    symbols: Option<Arc<Kallsyms>>,
+    names: Names,
+    own: Vec<Pid>,
+    numbers_are_own: bool,
+    origin: Anchor,
+    wakes: bool,
+    page: Vec<u8>,
+    events: Vec<Event>,
+}
+
+/// What emptying the buffers came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Drained {
+    /// Events that were read.
+    pub events: u64,
+    /// Events that the kernel lost, as far as it says how many.
+    pub lost: u64,
+    /// Pages that are not what the kernel says of them.
+    pub broken: u64,
+}
+
+impl StandingTrace {
+    /// Sets the trace of these CPUs up, and leaves it off. What cannot be had is added to the warnings; where nothing can, the answer is
+    /// `None`. `own` are threads of becalm.
+    pub fn set_up(
+        plan: &RecordPlan,
+        cpus: &CpuList,
+        own: &[Pid],
+        guard: &Result<Arc<Janitor>, String>,
+        warnings: &mut Vec<Warning>,
+    ) -> Option<Self> {
+        let mut tracing = Tracing::set_up(plan, cpus, "monotonic_raw", Faults::Nobodys, guard, warnings)?;
+        let readers = cpus.iter().map(|cpu| tracing.instance.reader(cpu)).collect::<Result<Vec<_>, _>>();
+        let readers = match readers {
+            Ok(readers) => readers,
+            Err(error) => {
+                warnings.push(becalm_model::warning::no_tracing(&error.to_string()));
+                return None;
+            }
+        };
+        let symbols = tracing.symbols.take();
+        let known = symbols.clone();
+        let mut own = own.to_vec();
+        own.push(Pid(sched::current_tid()));
+        own.extend(guard.as_ref().ok().map(|janitor| Pid(janitor.pid())));
+        let mut names = Names::new(&plan.root);
+        let decoder = tracing.instance.decoder();
+        let labels = &mut names.labels;
+        let translator = Translator::new(decoder, symbols, &tracing.strings, tracing.untraced_timer, labels);
+        let mut standing = Self {
+            page: vec![0; tracing.instance.page_size()],
+            wakes: tracing.instance.wake_when_full(WAKE_PERCENT),
+            readers,
+            tracing,
+            translator: Some(translator),
+            symbols: known,
+            names,
+            own,
+            numbers_are_own: namespace::has_own_numbers(&plan.root),
+            origin: Anchor::take::<MonotonicRaw>(),
+            events: Vec::new(),
+        };
+        standing.name_own();
+        Some(standing)
+    }
+
+    /// The CPUs, in the order in which [`Self::drain`] numbers them.
+    pub fn cpus(&self) -> impl ExactSizeIterator<Item = CpuId> + '_ {
+        self.readers.iter().map(PageReader::cpu)
+    }
+
+    /// What one event costs whoever runs where it happens; assumed where it could not be measured.
+    #[must_use]
+    pub fn event_cost(&self) -> Nanos {
+        self.tracing.doc.event_cost_ns.unwrap_or(UNKNOWN_COST)
+    }
+
+    /// What documents say of the trace.
+    #[must_use]
+    pub const fn doc(&self) -> &TracingDoc {
+        &self.tracing.doc
+    }
+
+    /// The names of the kernel's functions, for recordings beside it; `None` if the kernel does not tell them.
+    #[must_use]
+    pub fn symbols(&self) -> Option<&Arc<Kallsyms>> {
+        self.symbols.as_ref()
+    }
+
+    /// The names of what the events told of.
+    #[must_use]
+    pub const fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// The origin of the events' times.
+    #[must_use]
+    pub const fn origin(&self) -> Anchor {
+        self.origin
+    }
+
+    /// Now, on the axis of the events.
+    #[must_use]
+    pub fn now(&self) -> Nanos {
+        Nanos::new(MonotonicRaw::read().wrapping_sub(self.origin.raw_ns) as i64)
+    }
+
+    /// Switches the trace on or off; what was recorded stays in the buffers.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn turn(&self, on: bool) -> Result<(), TracefsError> {
+        if on { self.tracing.instance.start() } else { self.tracing.instance.stop() }
+    }
+
+    /// Descriptors that become readable when a buffer is half full; none where this kernel cannot wait for that.
+    pub fn filling(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.readers.iter().filter(|_| self.wakes).map(AsFd::as_fd)
+    }
+
+    /// Takes what is in the buffers, CPU after CPU, in order of time. What comes meanwhile stays for the next time.
+    ///
+    /// # Errors
+    /// If a buffer cannot be read.
+    pub fn drain(&mut self, take: &mut dyn FnMut(usize, &[Event], &mut Names)) -> io::Result<Drained> {
+        let mut drained = Drained::default();
+        let Some(mut translator) = self.translator.take() else { return Ok(drained) };
+        for index in 0..self.readers.len() {
+            self.events.clear();
+            if let Err(error) = self.read(index, &mut translator, &mut drained) {
+                self.translator = Some(translator);
+                return Err(error);
+            }
+            take(index, &self.events, &mut self.names);
+        }
+        self.translator = Some(translator);
+        Ok(drained)
+    }
+
+    fn read(&mut self, index: usize, translator: &mut Translator, drained: &mut Drained) -> io::Result<()> {
+        let Self { readers, tracing, names, origin, page, events, .. } = self;
+        let decoder = tracing.instance.decoder();
+        // The first page may be the rest of one that was taken half full last time; a second one that is not full is being written.
+        let mut partial = 0;
+        while partial < 2
+            && let Some(length) = readers[index].read_page(page)?
+        {
+            let page = &page[..length];
+            partial += u32::from(decoder.used(page) + LONGEST_RECORD < length);
+            let decoded = decoder.page(page, &mut |raw| {
+                let time = Nanos::new(raw.time.wrapping_sub(origin.raw_ns) as i64);
+                drained.events += u64::from(!matches!(raw.what, RawHappening::Lost { .. }));
+                events.push(translator.translate(&raw, time, names));
+            });
+            match decoded {
+                Ok(summary) => drained.lost += summary.lost_events,
+                Err(_) => drained.broken += 1,
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether so many names are known that they should be forgotten.
+    #[must_use]
+    pub fn knows_many(&self) -> bool {
+        self.names.labels.len() >= MOST_NAMES
+    }
+
+    /// Reads the names of the kernel's functions again, as modules may have come, and forgets all others.
+    pub fn read_symbols(&mut self, root: &Path) {
+        // Not while both are there.
+        (self.translator, self.symbols) = (None, None);
+        self.symbols = read_symbols(root, &mut Vec::new());
+        self.forget_names(root);
+    }
+
+    /// Forgets all names but those of the kernel's functions: labels of before mean nothing then.
+    pub fn forget_names(&mut self, root: &Path) {
+        self.names = Names::new(root);
+        let (tracing, labels) = (&self.tracing, &mut self.names.labels);
+        let decoder = tracing.instance.decoder();
+        let symbols = self.symbols.clone();
+        self.translator = Some(Translator::new(decoder, symbols, &tracing.strings, tracing.untraced_timer, labels));
+        self.name_own();
+    }
+
+    fn name_own(&mut self) {
+        if self.numbers_are_own {
+            // Whose number is whose is not known; no thread of /proc is taken for another.
+            self.names.translate_own(BTreeMap::new());
+        }
+        self.own.iter().for_each(|pid| self.names.set_own(*pid));
+    }
+}

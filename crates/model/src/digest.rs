@@ -1,0 +1,428 @@
+//! The summary form of a node's recording, also `runs/node=HOST.json`: what is kept of it where keeping every detour would be too much.
+//!
+//! Whatever the length of the recording, it has at most [`SLOTS`] slots of time, [`SOURCES`] sources a CPU beside the sums of the others, and
+//! the [`LONGEST`] longest detours of each CPU. What a slot is depends on the length: a power of two times [`SLOT_NS`], counted from 1970 on,
+//! so that nodes which were recorded at the same time have the same slots.
+
+use becalm_units::CpuId;
+use serde::{Deserialize, Serialize};
+
+use crate::activity::Kind;
+use crate::{Document, NodeDoc};
+
+/// The version of the schema that this program writes and reads.
+pub const SCHEMA: &str = "becalm.run-summary/1";
+
+/// The most slots into which time is cut.
+pub const SLOTS: usize = 512;
+
+/// The shortest slot, in nanoseconds: 2^24, about 16.8 ms.
+pub const SLOT_NS: i64 = 1 << SLOT_BITS;
+
+/// The binary logarithm of that.
+pub const SLOT_BITS: u32 = 24;
+
+/// So many sources of a CPU are kept apart: those that took most. What is left over is summed up for each kind, as [`OTHERS`].
+pub const SOURCES: usize = 32;
+
+/// The name of the sources of a kind that are not kept apart.
+pub const OTHERS: &str = "(others)";
+
+/// So many of the longest detours of a CPU are kept, each as it was.
+pub const LONGEST: usize = 128;
+
+/// No document takes more, in bytes a CPU, however long and noisy the recording was.
+pub const BYTES_A_CPU: u64 = 512 << 10;
+
+/// One node's recording in summary form.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct DigestDoc {
+    /// The schema that the document follows: [`SCHEMA`], or it is refused.
+    pub schema: String,
+    /// The recording, as the document of a full one.
+    pub run: NodeDoc,
+    /// How long a slot is, in nanoseconds: a power of two, at least [`SLOT_NS`].
+    pub slot_ns: i64,
+    /// The number of the first slot: it begins so many slots after 1970 by the wall clock.
+    pub first_slot: i64,
+    /// How many there are.
+    pub slots: usize,
+    /// The CPUs, in the order of the recording's document.
+    pub cpus: Vec<CpuDigest>,
+    /// In which slots each source began anything on any CPU; those that took most.
+    pub moments: Vec<SourceSlots>,
+}
+
+/// What the detours of a CPU come to.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct CpuDigest {
+    /// The kernel's number of the CPU.
+    pub cpu: CpuId,
+    /// All detours as they came, with becalm's own time.
+    pub stored: Sums,
+    /// Those without becalm's own time.
+    pub durations: Sums,
+    /// Of these, those of 1 us and more.
+    pub long: Sums,
+    /// Becalm's own time in the detours, in nanoseconds.
+    pub own_ns: i64,
+    /// The most of it in one detour.
+    pub own_longest_ns: i64,
+    /// Detours in which kernel events were lost.
+    pub incomplete: u64,
+    /// Activities of the kernel that were seen in detours.
+    pub activities: u64,
+    /// Whether the activities add up to the detours; also of a recording that has none.
+    pub books_closed: bool,
+    /// When the last detour ended, since the run's origin; 0 of none.
+    pub last_end_ns: i64,
+    /// How many detours had which length, without becalm's own time.
+    pub lengths: Counts,
+    /// How many of them began how long after the one before; empty where sources say that.
+    pub gaps: Counts,
+    /// When the first one began, since the run's origin; 0 of none.
+    pub first_ns: i64,
+    /// When the last one began.
+    pub last_ns: i64,
+    /// The noise in each slot, in nanoseconds.
+    pub noise_ns: Vec<i64>,
+    /// How many detours began in each slot.
+    pub began: Vec<u64>,
+    /// The sources.
+    pub sources: Vec<SourceDigest>,
+    /// The longest detours, in order of time.
+    pub longest: Vec<LongDetour>,
+}
+
+/// What one source came to on a CPU.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct SourceDigest {
+    /// What kind of thing it is.
+    pub kind: Kind,
+    /// Its stable name; [`OTHERS`] for those that are not kept apart.
+    pub source: String,
+    /// The self times of its activities.
+    pub own: Sums,
+    /// The time of all activities of which it is the root, in nanoseconds.
+    pub whole_ns: i64,
+    /// How many detours it was the root in for how long.
+    pub lengths: Counts,
+    /// How many of these began how long after the one before.
+    pub gaps: Counts,
+    /// When the first of them began, since the run's origin; 0 of none.
+    pub first_ns: i64,
+    /// When the last of them began.
+    pub last_ns: i64,
+}
+
+/// One of the longest detours; in the document a list of start, duration and parts.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(from = "(i64, i64, Vec<(u32, i64)>)", into = "(i64, i64, Vec<(u32, i64)>)")]
+pub struct LongDetour {
+    /// When it began, since the run's origin.
+    pub start_ns: i64,
+    /// How long it was, without becalm's own time.
+    pub duration_ns: i64,
+    /// For how long each source was the root in it: the source's place in the list of the CPU, and nanoseconds.
+    pub parts: Vec<(u32, i64)>,
+}
+
+impl From<(i64, i64, Vec<(u32, i64)>)> for LongDetour {
+    fn from((start_ns, duration_ns, parts): (i64, i64, Vec<(u32, i64)>)) -> Self {
+        Self { start_ns, duration_ns, parts }
+    }
+}
+
+impl From<LongDetour> for (i64, i64, Vec<(u32, i64)>) {
+    fn from(detour: LongDetour) -> Self {
+        (detour.start_ns, detour.duration_ns, detour.parts)
+    }
+}
+
+/// In which slots a source began anything.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SourceSlots {
+    /// What kind of thing it is.
+    pub kind: Kind,
+    /// Its stable name.
+    pub source: String,
+    /// The slots.
+    pub slots: SlotSet,
+}
+
+/// Some of the slots; in the document a hexadecimal digit for each four of them, the first one in the highest bit of the first digit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct SlotSet([u64; SLOTS / 64]);
+
+impl SlotSet {
+    /// Adds the slot at a place.
+    ///
+    /// # Panics
+    /// For a place that no slot can have.
+    pub const fn set(&mut self, slot: usize) {
+        self.0[slot / 64] |= 1 << (slot % 64);
+    }
+
+    /// Whether the slot at a place is among them.
+    #[must_use]
+    pub fn has(&self, slot: usize) -> bool {
+        self.0.get(slot / 64).is_some_and(|bits| bits >> (slot % 64) & 1 == 1)
+    }
+
+    /// Their places, in rising order.
+    pub fn slots(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..SLOTS).filter(|slot| self.has(*slot))
+    }
+}
+
+impl From<SlotSet> for String {
+    fn from(set: SlotSet) -> Self {
+        let last = set.slots().last().map_or(0, |last| last / 4 + 1);
+        let digit = |at: usize| (0..4).fold(0_u32, |digit, bit| digit << 1 | u32::from(set.has(at * 4 + bit)));
+        (0..last).filter_map(|at| char::from_digit(digit(at), 16)).collect()
+    }
+}
+
+impl TryFrom<String> for SlotSet {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        if text.len() > SLOTS / 4 {
+            return Err(format!("a set of slots has {} digits; {} are enough for all of them", text.len(), SLOTS / 4));
+        }
+        let mut set = Self::default();
+        for (at, digit) in text.chars().enumerate() {
+            let digit =
+                digit.to_digit(16).ok_or_else(|| format!("'{digit}' in a set of slots is no hexadecimal digit"))?;
+            (0..4).filter(|bit| digit >> (3 - bit) & 1 == 1).for_each(|bit| set.set(at * 4 + bit));
+        }
+        Ok(set)
+    }
+}
+
+/// Sums over some durations, in nanoseconds. Where there are none, the others mean nothing.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Sums {
+    /// How many there are.
+    pub count: u64,
+    /// Their sum.
+    pub total_ns: i64,
+    /// The sum of their squares, as a floating-point number.
+    pub squares_ns2: f64,
+    /// The shortest.
+    pub min_ns: i64,
+    /// The longest.
+    pub max_ns: i64,
+}
+
+impl Sums {
+    /// Takes one more.
+    pub fn add(&mut self, ns: i64) {
+        (self.min_ns, self.max_ns) =
+            if self.count == 0 { (ns, ns) } else { (self.min_ns.min(ns), self.max_ns.max(ns)) };
+        self.count += 1;
+        self.total_ns = self.total_ns.saturating_add(ns);
+        self.squares_ns2 += ns as f64 * ns as f64;
+    }
+
+    /// Takes all of another set.
+    pub fn merge(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        let ends = |sums: &Self| (sums.min_ns, sums.max_ns);
+        let (ours, theirs) = (if self.count == 0 { ends(other) } else { ends(self) }, ends(other));
+        (self.min_ns, self.max_ns) = (ours.0.min(theirs.0), ours.1.max(theirs.1));
+        self.count = self.count.saturating_add(other.count);
+        self.total_ns = self.total_ns.saturating_add(other.total_ns);
+        self.squares_ns2 += other.squares_ns2;
+    }
+}
+
+/// How many leading bits a bucket of [`CpuDigest::lengths`] is told by: HdrHistogram with two significant digits. Buckets are at most 0.8 %
+/// wide.
+pub const LENGTH_BITS: u32 = 8;
+
+/// The same of all other histograms: one significant digit, buckets of at most 6.3 %.
+pub const SOURCE_BITS: u32 = 5;
+
+/// A histogram: the shortest value of each bucket that has any, in rising order, each followed by how many there are.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Counts(pub Vec<u64>);
+
+impl Counts {
+    /// The shortest value of each bucket and how many it has.
+    pub fn buckets(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
+        self.0.chunks_exact(2).map(|pair| (pair[0], pair[1]))
+    }
+
+    /// The shortest value of each bucket, how wide it is, and how many it has. Buckets are told by so many leading bits.
+    pub fn spans(&self, bits: u32) -> impl DoubleEndedIterator<Item = (u64, u64, u64)> + '_ {
+        let width = move |value: u64| 1 << (value.max(1).ilog2() + 1).saturating_sub(bits);
+        self.buckets().map(move |(value, count)| (value, width(value), count))
+    }
+
+    /// How many values there are.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.buckets().fold(0, |sum: u64, (_, count)| sum.saturating_add(count))
+    }
+
+    fn check(&self, what: &str) -> Result<(), String> {
+        let rising = self.0.chunks_exact(2).is_sorted_by(|a, b| a[0] < b[0]);
+        let limits = self.buckets().all(|(value, count)| value <= i64::MAX as u64 && count > 0 && count < 1 << 48);
+        if self.0.len().is_multiple_of(2) && rising && limits && self.count() < 1 << 48 {
+            Ok(())
+        } else {
+            Err(format!("{what} is no histogram: it is to be rising values, each followed by a count above 0"))
+        }
+    }
+}
+
+impl Document for DigestDoc {
+    const SCHEMA: &'static str = SCHEMA;
+
+    fn schema(&self) -> &str {
+        &self.schema
+    }
+
+    fn node(&self) -> &str {
+        &self.run.node
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.run.check()?;
+        if self.run.settings.work.is_some() {
+            return Err("it is of samples of work, of which there is no summary form".to_owned());
+        }
+        if self.slots > SLOTS || self.slot_ns < SLOT_NS || self.slot_ns.count_ones() != 1 {
+            let Self { slots, slot_ns, .. } = self;
+            return Err(format!(
+                "it has {slots} slots of {slot_ns} ns; at most {SLOTS} of a power of two from {SLOT_NS} on can be"
+            ));
+        }
+        let end = self.first_slot.checked_add(self.slots as i64).and_then(|last| last.checked_mul(self.slot_ns));
+        if end.is_none() || self.first_slot.checked_mul(self.slot_ns).is_none() {
+            return Err(format!("its slots from number {} on are outside of all time", self.first_slot));
+        }
+        if !self.cpus.iter().map(|cpu| cpu.cpu).eq(self.run.cpus.iter().map(|cpu| cpu.cpu)) {
+            return Err("its CPUs are not those of the recording".to_owned());
+        }
+        self.cpus.iter().try_for_each(|cpu| cpu.check(self.slots))?;
+        for source in &self.moments {
+            if source.slots.slots().last().is_some_and(|at| at >= self.slots) {
+                return Err(format!("source '{}' came in slots that there are not", source.source));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl CpuDigest {
+    /// How many detours there are, each once for every source that is the root of a part of it.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        let of_sources = self.sources.iter().fold(0, |sum: u64, source| sum.saturating_add(source.lengths.count()));
+        of_sources.max(self.lengths.count()).max(self.durations.count)
+    }
+
+    fn check(&self, slots: usize) -> Result<(), String> {
+        let of = |what: &str| format!("CPU {}: {what}", self.cpu);
+        if self.noise_ns.len() != slots || self.began.len() != slots {
+            return Err(of("it has not a value for each slot"));
+        }
+        if self.noise_ns.iter().any(|ns| *ns < 0) || self.own_ns < 0 || self.last_end_ns < 0 {
+            return Err(of("it lost a negative time"));
+        }
+        if self.sources.len() > SOURCES + Kind::ALL.len() || self.longest.len() > LONGEST {
+            return Err(of("it has more sources or detours than are kept"));
+        }
+        self.lengths.check(&of("the lengths"))?;
+        self.gaps.check(&of("the gaps"))?;
+        if self.gaps.count() > self.lengths.count() {
+            return Err(of("it has more gaps than detours"));
+        }
+        if self.first_ns > self.last_ns || self.sources.iter().any(|source| source.first_ns > source.last_ns) {
+            return Err(of("its last detour is before the first"));
+        }
+        for sums in [&self.stored, &self.durations, &self.long] {
+            sums.check(&of("its detours"))?;
+        }
+        for source in &self.sources {
+            source.own.check(&of(&source.source))?;
+            source.lengths.check(&of(&source.source))?;
+            source.gaps.check(&of(&source.source))?;
+            if source.gaps.count() > source.lengths.count() {
+                return Err(of(&format!("'{}' has more gaps than detours", source.source)));
+            }
+            if source.whole_ns < 0 {
+                return Err(of("a source took a negative time"));
+            }
+        }
+        for detour in &self.longest {
+            let parts = detour.parts.iter().try_fold(0_i64, |sum, (_, ns)| sum.checked_add(*ns).filter(|_| *ns >= 0));
+            if detour.duration_ns < 0 || detour.start_ns.checked_add(detour.duration_ns).is_none() || parts.is_none() {
+                return Err(of("a detour cannot be so long"));
+            }
+            if detour.parts.iter().any(|(source, _)| *source as usize >= self.sources.len()) {
+                return Err(of("a part of a detour is of no source"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Sums {
+    fn check(&self, what: &str) -> Result<(), String> {
+        let fits = self.total_ns >= 0 && self.min_ns >= 0 && self.max_ns >= self.min_ns && self.max_ns <= self.total_ns;
+        if fits && self.squares_ns2 >= 0.0 && self.squares_ns2.is_finite() && self.count < 1 << 48 {
+            Ok(())
+        } else {
+            Err(format!("{what}: the sums contradict each other"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_histogram_is_rising_values_with_counts() {
+        for (counts, fits) in [
+            (vec![], true),
+            (vec![5, 1, 9, 2], true),
+            (vec![5, 1, 9], false),
+            (vec![9, 1, 5, 2], false),
+            (vec![5, 0], false),
+            (vec![5, u64::MAX], false),
+        ] {
+            assert_eq!(Counts(counts.clone()).check("it").is_ok(), fits, "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn a_set_of_slots_is_a_digit_for_four() {
+        let mut set = SlotSet::default();
+        [0, 5, 7, SLOTS - 1].into_iter().for_each(|slot| set.set(slot));
+        let text = String::from(set);
+        assert_eq!((&text[..3], text.len()), ("850", SLOTS / 4));
+        assert_eq!(SlotSet::try_from(text).unwrap(), set);
+        assert_eq!(String::from(SlotSet::default()), "");
+        assert!(SlotSet::try_from("8x".to_owned()).is_err() && SlotSet::try_from("0".repeat(SLOTS)).is_err());
+    }
+
+    #[test]
+    fn sums_of_two_parts_are_those_of_the_whole() {
+        let (mut whole, mut left, mut right) = (Sums::default(), Sums::default(), Sums::default());
+        for (at, ns) in [5, 900, 3, 70].into_iter().enumerate() {
+            whole.add(ns);
+            if at < 2 { left.add(ns) } else { right.add(ns) }
+        }
+        left.merge(&right);
+        left.merge(&Sums::default());
+        assert_eq!((left, left.min_ns, left.max_ns, left.total_ns), (whole, 3, 900, 978));
+    }
+}

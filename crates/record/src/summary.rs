@@ -1,0 +1,205 @@
+//! The store that keeps the summary form of a recording, and what is common to it and the store of all detours.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use becalm_attribute::Tally;
+use becalm_bundle::{BundleError, HeldFolder, SummaryWriter};
+use becalm_condense::{ActivityRow, Condenser, SourceId};
+use becalm_measure::Names;
+use becalm_model::digest::DigestDoc;
+use becalm_model::node::{CpuDoc, Ended, NodeDoc};
+use becalm_model::{Kind, Label, Labels, LoopThread, root, warning};
+
+use crate::detours::DetourStore;
+use crate::{LanePart, Store};
+
+/// Condenses detours as they come, in memory that does not grow with them. With each segment the document is written anew, and at the end.
+pub struct SummaryStore {
+    path: PathBuf,
+    /// Counts what the documents of the CPUs say.
+    counted: DetourStore,
+    state: Option<State>,
+}
+
+/// What there is once the recording has begun.
+struct State {
+    writer: SummaryWriter,
+    started: NodeDoc,
+    counts: Condenser,
+    /// The numbers of sources and of their roots, by what rows say.
+    ids: HashMap<(Kind, Label, Label), (SourceId, SourceId)>,
+}
+
+impl State {
+    fn ids_of(&mut self, key: (Kind, Label, Label), labels: &Labels) -> (SourceId, SourceId) {
+        if let Some(ids) = self.ids.get(&key) {
+            return *ids;
+        }
+        let (kind, source, detail) = (key.0, labels.text(key.1), labels.text(key.2));
+        let own = self.counts.name(kind, source);
+        let (root_kind, root) = root::of_row(kind, source, detail);
+        let ids = (own, self.counts.name(root_kind, root));
+        // Details hold numbers of processes and functions: there is no end of them.
+        if self.ids.len() >= 1 << 16 {
+            self.ids.clear();
+        }
+        self.ids.insert(key, ids);
+        ids
+    }
+
+    fn document(&mut self) -> DigestDoc {
+        self.counts.document(self.started.clone())
+    }
+}
+
+impl SummaryStore {
+    /// Prepares to write to this path; the bundle is created when the recording begins.
+    #[must_use]
+    pub fn new(path: &Path) -> Self {
+        Self { path: path.to_owned(), counted: DetourStore::unstored(), state: None }
+    }
+
+    /// The folder that is written into; `None` before the recording begins.
+    #[must_use]
+    pub fn held(&self) -> Option<Arc<HeldFolder>> {
+        self.state.as_ref().map(|state| state.writer.held())
+    }
+
+    /// Says in the document that the recording failed, and why. Returns whether anything of the recording was stored.
+    pub fn fail(&mut self, why: &str) -> bool {
+        let Some(state) = &mut self.state else { return false };
+        state.started.ended = Some(Ended::Failed);
+        state.started.warnings.push(warning::recording_failed(why));
+        let document = state.document();
+        // Should even this fail, the document of the last segment says that the recording did not end.
+        let _ = state.writer.close(&document);
+        true
+    }
+}
+
+impl Store for SummaryStore {
+    type Error = BundleError;
+
+    fn begin(&mut self, node: &NodeDoc, threads: &[LoopThread], names: &mut Names) -> Result<(), BundleError> {
+        self.counted.begin(node, threads, names)?;
+        let origin = i64::try_from(node.origin.as_nanosecond()).unwrap_or(0);
+        let mut counts = Condenser::new(origin, threads.iter().map(|thread| thread.cpu), node.tracing.is_some());
+        let started = node.clone();
+        let writer = SummaryWriter::create(&self.path, &counts.document(started.clone()))?;
+        self.state = Some(State { writer, started, counts, ids: HashMap::new() });
+        Ok(())
+    }
+
+    fn take(&mut self, part: LanePart<'_>, names: &Names, pause: &mut dyn FnMut()) -> Result<(), BundleError> {
+        if let Some(state) = &mut self.state {
+            for (at, activity) in part.activities.iter().enumerate() {
+                let (source, root) = state.ids_of((activity.kind, activity.source, activity.detail), &names.labels);
+                let row = ActivityRow {
+                    detour: activity.detour,
+                    start_ns: activity.start.get(),
+                    self_ns: activity.self_time.get(),
+                    source,
+                    root,
+                };
+                state.counts.activity(part.index, &row);
+                if at % 4_096 == 4_095 {
+                    pause();
+                }
+            }
+            for detour in part.detours {
+                let (start, duration) = (detour.start.get(), detour.duration.get());
+                state.counts.detour(part.index, start, duration, detour.incomplete);
+            }
+        }
+        self.counted.count(part);
+        Ok(())
+    }
+
+    fn end_segment(&mut self, _: &Names, pause: &mut dyn FnMut()) -> Result<(), BundleError> {
+        let Some(state) = &mut self.state else { return Ok(()) };
+        self.counted.note_into(&mut state.started.cpus);
+        pause();
+        let document = state.document();
+        pause();
+        state.writer.note(&document)
+    }
+
+    fn enter(&mut self, cpus: &mut [CpuDoc], tallies: &[Tally]) {
+        self.counted.enter(cpus, tallies);
+    }
+
+    fn close(&mut self, node: &mut NodeDoc) -> Result<(), BundleError> {
+        let Some(state) = &mut self.state else { return Ok(()) };
+        state.started = node.clone();
+        let document = state.document();
+        state.writer.close(&document)
+    }
+}
+
+/// Where a recording goes.
+pub enum RecordingStore {
+    /// All of it into a bundle, or nowhere.
+    Full(Box<DetourStore>),
+    /// Its summary form.
+    Summary(Box<SummaryStore>),
+}
+
+impl RecordingStore {
+    /// The folder that is written into; `None` before the recording begins, and where nothing is stored.
+    #[must_use]
+    pub fn held(&self) -> Option<Arc<HeldFolder>> {
+        match self {
+            Self::Full(store) => store.held(),
+            Self::Summary(store) => store.held(),
+        }
+    }
+
+    /// Says in the document that the recording failed, and why. Returns whether anything of the recording was stored.
+    pub fn fail(&mut self, why: &str) -> bool {
+        match self {
+            Self::Full(store) => store.fail(why),
+            Self::Summary(store) => store.fail(why),
+        }
+    }
+}
+
+impl Store for RecordingStore {
+    type Error = BundleError;
+
+    fn begin(&mut self, node: &NodeDoc, threads: &[LoopThread], names: &mut Names) -> Result<(), BundleError> {
+        match self {
+            Self::Full(store) => store.begin(node, threads, names),
+            Self::Summary(store) => store.begin(node, threads, names),
+        }
+    }
+
+    fn take(&mut self, part: LanePart<'_>, names: &Names, pause: &mut dyn FnMut()) -> Result<(), BundleError> {
+        match self {
+            Self::Full(store) => store.take(part, names, pause),
+            Self::Summary(store) => store.take(part, names, pause),
+        }
+    }
+
+    fn end_segment(&mut self, names: &Names, pause: &mut dyn FnMut()) -> Result<(), BundleError> {
+        match self {
+            Self::Full(store) => store.end_segment(names, pause),
+            Self::Summary(store) => store.end_segment(names, pause),
+        }
+    }
+
+    fn enter(&mut self, cpus: &mut [CpuDoc], tallies: &[Tally]) {
+        match self {
+            Self::Full(store) => store.enter(cpus, tallies),
+            Self::Summary(store) => store.enter(cpus, tallies),
+        }
+    }
+
+    fn close(&mut self, node: &mut NodeDoc) -> Result<(), BundleError> {
+        match self {
+            Self::Full(store) => store.close(node),
+            Self::Summary(store) => store.close(node),
+        }
+    }
+}

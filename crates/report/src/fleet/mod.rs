@@ -1,0 +1,244 @@
+//! Many nodes for a terminal, as `becalm.fleet/1` and as a page.
+
+mod html;
+pub(crate) mod jobs;
+
+use std::io::{self, Write};
+
+use becalm_analyze::fleet::{FALSE_ALARM, Fleet, FleetNode, Heat, PEERS_MIN, SourceName, Struck, Together, Verdict};
+use becalm_model::Kind;
+use becalm_units::{plural, printable};
+use serde::Serialize;
+use serde_json::{Value as Json, json};
+
+use crate::Value;
+use crate::form::field::{Field, Object, fields};
+use crate::form::paragraph::{heading, paragraph};
+use crate::form::sheet::Sheet;
+use crate::form::table::Table;
+use crate::form::value::three_digits;
+use crate::html::Page;
+use crate::report::Report;
+
+/// So many nodes are shown unless all are asked for.
+const SHOWN: usize = 20;
+
+/// The shades of the map, from none to the most.
+const SHADES: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// A fleet, as `becalm fleet` shows it.
+#[derive(Clone, Copy, Debug)]
+pub struct FleetReport<'a> {
+    /// What was read.
+    pub fleet: &'a Fleet,
+}
+
+fields! {
+    /// The fields of a node.
+    pub(crate) NODE, node: FleetNode {
+        NAME = "node", "node", |node| Value::Text(printable(&node.node).into_owned());
+        CPUS = "cpus", "CPUs", |node| Value::Count(node.cpus as u64);
+        RATIO = "noise_ratio", "noise", |node| Value::Ratio(node.ratio);
+        LOW = "noise_ratio_low", "low", |node| node.interval.low().map_or(Value::Missing, Value::Ratio);
+        HIGH = "noise_ratio_high", "high", |node| node.interval.high().map_or(Value::Missing, Value::Ratio);
+        MAX = "max_ns", "max", |node| Value::Time(node.longest_ns);
+        SOURCE = "source", "largest source",
+            |node| node.largest.as_ref().map_or(Value::Missing, |(name, _)| Value::Text(shown(name)));
+        SOURCE_RATIO = "source_ratio", "of time",
+            |node| node.largest.as_ref().map_or(Value::Missing, |(_, ratio)| Value::Ratio(*ratio));
+    }
+}
+
+fields! {
+    /// The fields of a source that came on several nodes.
+    pub(crate) STRUCK, struck: Struck {
+        SOURCE = "source", "source", |of| Value::Text(shown(&of.name));
+        NODES = "nodes", "nodes", |of| Value::Count(of.nodes as u64);
+        MOST = "most_at_once", "most at once", |of| Value::Count(of.most as u64);
+        CHANCE = "chance_ratio", "chance", |of| of.chance.map_or(Value::Missing, Value::Ratio);
+        VERDICT = "verdict", "strikes nodes", |of| Value::Text(of.verdict.words().to_owned());
+    }
+}
+
+/// The name of a source; with its kind where that says more.
+fn shown((kind, source): &SourceName) -> String {
+    match kind {
+        Kind::Unseen | Kind::Edge => format!("{kind} {}", printable(source)),
+        _ => printable(source).into_owned(),
+    }
+}
+
+impl Report for FleetReport<'_> {
+    fn schema(&self) -> &'static str {
+        "becalm.fleet/1"
+    }
+
+    fn document(&self) -> impl Serialize {
+        document(self.fleet)
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        render(self.fleet, out)
+    }
+
+    fn page(&self, program: &str) -> Option<Page> {
+        Some(html::page(self.fleet, program))
+    }
+}
+
+#[derive(Serialize)]
+struct FleetDocument {
+    summary: String,
+    nodes: Vec<Object>,
+    compared: usize,
+    median_noise_ratio: f64,
+    outliers: Vec<Json>,
+    heat: Option<Json>,
+    together: Option<Vec<Object>>,
+    together_missing: Option<String>,
+    problems: Vec<Json>,
+}
+
+fn document(fleet: &Fleet) -> FleetDocument {
+    let outlier = |node: &FleetNode| {
+        let differs = node.differs.as_ref()?;
+        let reason = differs.reason.as_ref();
+        Some(json!({
+            "node": node.node,
+            "factor_ratio": differs.factor,
+            "chance_ratio": differs.chance,
+            "kind": reason.map(|((kind, _), _)| kind.name()),
+            "source": reason.map(|((_, source), _)| source),
+            "source_share_ratio": reason.map(|(_, part)| part),
+            "sentence": sentence(node),
+        }))
+    };
+    let heat = |heat: &Heat| {
+        let rows: Vec<Json> = fleet
+            .nodes
+            .iter()
+            .zip(&heat.rows)
+            .map(|(node, row)| json!({"node": node.node, "noise_ratio": row}))
+            .collect();
+        json!({"begin_unix_ns": heat.begin_ns, "column_ns": heat.column_ns, "rows": rows})
+    };
+    FleetDocument {
+        summary: conclusion(fleet),
+        nodes: fleet.nodes.iter().map(|node| Object::new(NODE, node)).collect(),
+        compared: fleet.compared,
+        median_noise_ratio: fleet.median_ratio,
+        outliers: fleet.nodes.iter().filter_map(outlier).collect(),
+        heat: fleet.heat.as_ref().map(heat),
+        together: fleet.together.as_ref().ok().map(|of| of.sources.iter().map(|of| Object::new(STRUCK, of)).collect()),
+        together_missing: fleet.together.as_ref().err().cloned(),
+        problems: fleet.problems.iter().map(|(node, what)| json!({"node": node, "what": what})).collect(),
+    }
+}
+
+/// How a node differs from its equals, in a sentence.
+fn sentence(node: &FleetNode) -> String {
+    let Some(differs) = &node.differs else { return String::new() };
+    let name = printable(&node.node);
+    let times = three_digits(differs.factor);
+    let reason = match &differs.reason {
+        None => "no source of it is known".to_owned(),
+        Some((source, part)) => format!("{}% of the difference is {}", three_digits(part * 100.0), shown(source)),
+    };
+    format!("{name}: {times} x the noise of its peers; {reason}")
+}
+
+/// The answer in a sentence or two.
+fn conclusion(fleet: &Fleet) -> String {
+    let named: Vec<String> = fleet.nodes.iter().filter(|node| node.differs.is_some()).take(3).map(sentence).collect();
+    let all = fleet.nodes.len() as u64;
+    let nodes = format!("{all} {}", plural(all, "node", "nodes"));
+    if !named.is_empty() {
+        return format!("{}.", named.join(". "));
+    }
+    if fleet.compared < PEERS_MIN {
+        return format!(
+            "{nodes}, of which {} can be compared; {PEERS_MIN} are needed to say which differs.",
+            fleet.compared
+        );
+    }
+    format!("None of {nodes} differs from its equals.")
+}
+
+fn render(fleet: &Fleet, out: &mut Sheet<'_>) -> io::Result<()> {
+    paragraph(out, "  ", &conclusion(fleet))?;
+    for (node, what) in &fleet.problems {
+        paragraph(out, "  ! ", &format!("{}: {}", printable(node), printable(what)))?;
+    }
+    let shown = if out.all() { fleet.nodes.len() } else { fleet.nodes.len().min(SHOWN) };
+    heading(out, "Nodes, the noisiest first")?;
+    let fields: Vec<&Field<FleetNode>> = NODE.iter().collect();
+    let mut table = Table::new(&fields);
+    fleet.nodes[..shown].iter().for_each(|node| table.row(&fields, node));
+    table.print(out)?;
+    if shown < fleet.nodes.len() {
+        paragraph(out, "  ", &format!("{} more with --all", fleet.nodes.len() - shown))?;
+    }
+    paragraph(out, "  ", &how_named(fleet))?;
+    if let Some(heat) = &fleet.heat {
+        render_heat(fleet, heat, shown, out)?;
+    }
+    render_together(&fleet.together, out)
+}
+
+/// How the figures of nodes are to be read, and when one is named.
+fn how_named(fleet: &Fleet) -> String {
+    let mut note = "low and high: the noise ratio's 95 % interval; the largest source with its whole time".to_owned();
+    if fleet.compared >= PEERS_MIN {
+        note += &format!(
+            ". A node is named when its noise differs from the median of all by more than their scatter and its own interval explain, at {} % for \
+             all {} together",
+            FALSE_ALARM * 100.0,
+            fleet.compared
+        );
+    }
+    note
+}
+
+fn render_heat(fleet: &Fleet, heat: &Heat, shown: usize, out: &mut Sheet<'_>) -> io::Result<()> {
+    let column = Value::Time(heat.column_ns).cell();
+    heading(out, &format!("Noise by node and time, {column} a column"))?;
+    let most = heat.rows.iter().flatten().copied().fold(0.0, f64::max);
+    let width = fleet.nodes.iter().take(shown).map(|node| printable(&node.node).chars().count()).max().unwrap_or(0);
+    for (node, row) in fleet.nodes.iter().zip(&heat.rows).take(shown) {
+        let shade = |ratio: &f64| {
+            let steps = (SHADES.len() - 1) as f64;
+            SHADES[if most > 0.0 { (ratio / most * steps).ceil().clamp(0.0, steps) as usize } else { 0 }]
+        };
+        let shades: String = row.iter().map(shade).collect();
+        writeln!(out, "  {:<width$}  {}", printable(&node.node), shades.trim_end())?;
+    }
+    paragraph(out, "  ", &format!("a full block is {}% of the time of a column", three_digits(most * 100.0)))
+}
+
+fn render_together(together: &Result<Together, String>, out: &mut Sheet<'_>) -> io::Result<()> {
+    let found = match together {
+        Ok(found) => found,
+        Err(why) => return paragraph(out, "  ", &format!("What strikes nodes at the same time cannot be told: {why}")),
+    };
+    if found.sources.is_empty() {
+        return paragraph(out, "  ", "No source came on three nodes, so that none strikes nodes at the same time");
+    }
+    heading(out, "Sources on several nodes")?;
+    let fields: Vec<&Field<Struck>> = STRUCK.iter().collect();
+    let mut table = Table::new(&fields);
+    found.sources.iter().for_each(|of| table.row(&fields, of));
+    table.print(out)?;
+    paragraph(out, "  ", &how_together(found))
+}
+
+/// How it was found what strikes nodes at the same time.
+fn how_together(found: &Together) -> String {
+    let slot = Value::Time(found.slot_ns).cell();
+    let tested = found.sources.iter().filter(|of| of.verdict != Verdict::Everywhere).count() as u64;
+    format!(
+        "at the same time: within slots of {slot}, of {} nodes; most at once: in one slot; chance: of as much among independent nodes, whose times \
+         are turned at random, 999 times; the verdict is at 5 % for {tested} tested {} together",
+        found.nodes,
+        plural(tested, "source", "sources")
+    )
+}

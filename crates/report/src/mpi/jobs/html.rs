@@ -1,0 +1,276 @@
+//! The page of jobs against each other: Figure 8 of De et al. 2009, the average and the worst case of each, and what lies behind them.
+
+use becalm_analyze::compare::Verdict;
+use becalm_analyze::job::JobPhases;
+use becalm_analyze::jobs::{JobFigure, PhaseTime};
+use becalm_analyze::phases::survival;
+
+use super::{AVERAGE, JobsReport, LEGEND, NamedRow, WORST, warnings, words};
+use crate::Value;
+use crate::form::field::Field;
+use crate::form::value::time;
+use crate::html::{
+    Axis, AxisScale, AxisUnit, BarPair, Block, Chart, ChartSeries, Forest, ForestRow, Grade, HtmlTable, Lines, Page,
+    PairedBars, Section, Spec, Tile, foot,
+};
+
+/// Points of a survival function.
+const POINTS: usize = 200;
+
+/// Jobs that are drawn at most.
+const DRAWN: usize = 16;
+
+/// The times with the names of their drawings, and what they are.
+const TIMES: [(PhaseTime, [&str; 4], &str); 3] = [
+    (PhaseTime::Qt, ["bars-qt", "changes-qt", "worst-qt", "survival-qt"], "the compute phase, qt"),
+    (PhaseTime::Bt, ["bars-bt", "changes-bt", "worst-bt", "survival-bt"], "the collective, bt"),
+    (PhaseTime::Qtbt, ["bars-qtbt", "changes-qtbt", "worst-qtbt", "survival-qtbt"], "the whole phase, qtbt"),
+];
+
+/// The page of these jobs, made by `program`: `becalm 0.1.0`.
+pub(super) fn page(report: &JobsReport<'_>, program: &str) -> Page {
+    let rows = report.rows();
+    let mut sections = vec![headline(report, &rows), cases(&rows)];
+    sections.extend(changes(report, &rows));
+    sections.extend(distributions(report));
+    sections.push(tables(&rows));
+    sections.push(basis(report));
+    let names: Vec<&str> = report.jobs.iter().map(|(name, _)| name.as_str()).collect();
+    Page {
+        title: format!("Parallel jobs: {}", names.join(", ")),
+        subtitle: "The largest time of each phase over the ranks, average and worst case".to_owned(),
+        sections,
+        foot: foot(format!("Made by {program}. The benchmark and its figures are those of P. De et al., IPDPS 2009.")),
+    }
+}
+
+/// The rows of a time, those that are drawn.
+fn drawn(rows: &[NamedRow], of: PhaseTime) -> impl Iterator<Item = &NamedRow> {
+    rows.iter().filter(move |row| row.row.time == of).take(DRAWN)
+}
+
+const fn tone(verdict: Option<Verdict>) -> Grade {
+    match verdict {
+        Some(Verdict::Lower | Verdict::Better) => Grade::Good,
+        Some(Verdict::Higher | Verdict::Worse) => Grade::Bad,
+        Some(Verdict::NotEnoughData) => Grade::Fair,
+        Some(Verdict::NoDifferenceShown) | None => Grade::Plain,
+    }
+}
+
+/// A change with its 95 % interval; empty of the first job.
+fn change_words(figure: &JobFigure) -> String {
+    let percent = |ratio: f64| Value::Change(ratio).cell();
+    match (figure.change, figure.interval) {
+        (Some(change), Some((low, high))) => {
+            format!("{} ({} to {})", percent(change), percent(low), percent(high))
+        }
+        (Some(change), None) => percent(change),
+        (None, _) => String::new(),
+    }
+}
+
+fn headline(report: &JobsReport<'_>, rows: &[NamedRow]) -> Section {
+    let (first, _) = &report.jobs[0];
+    let whole: Vec<&NamedRow> = rows.iter().filter(|row| row.row.time == PhaseTime::Qtbt).collect();
+    let of_first = whole.iter().find(|row| row.row.worst.change.is_none());
+    let later = || whole.iter().filter(|row| row.row.worst.change.is_some());
+    let least = later().min_by(|one, other| one.row.worst.ns.total_cmp(&other.row.worst.ns));
+    let mut blocks = Vec::new();
+    if let (Some(least), Some(of_first)) = (least, of_first) {
+        let worst = &least.row.worst;
+        let [here, there] = [worst.ns, of_first.row.worst.ns].map(|ns| Value::time(ns).cell());
+        let said = worst.verdict.map_or("", Verdict::name);
+        blocks.push(Block::Verdict {
+            tone: tone(worst.verdict),
+            text: format!(
+                "Of the jobs against {first}, the worst case of {} is the shortest: {here}, against {there}.",
+                least.name
+            ),
+            basis: format!("Whole phases: {}, {said}.", change_words(worst)),
+        });
+    }
+    let tile = |row: &&NamedRow| {
+        let worst = &row.row.worst;
+        let change = change_words(worst);
+        let change = if change.is_empty() { change } else { format!(", {change}") };
+        Tile {
+            name: row.name.clone(),
+            figure: Value::time(row.row.average.ns).cell(),
+            detail: format!("worst 1 % {}{change}, longest {}", Value::time(worst.ns).cell(), time(row.row.max_ns)),
+            tone: tone(worst.verdict),
+        }
+    };
+    blocks.push(Block::Tiles(whole.iter().take(DRAWN).map(tile).collect()));
+    Section {
+        id: "headline",
+        title: format!("How do they differ from {first}?"),
+        short: "Summary",
+        reading: String::new(),
+        blocks,
+    }
+}
+
+fn cases(rows: &[NamedRow]) -> Section {
+    let chart = |(of, [id, ..], what): (PhaseTime, [&'static str; 4], &str)| {
+        let pair = |row: &NamedRow| BarPair {
+            name: row.name.clone(),
+            values: [row.row.average.ns, row.row.worst.ns],
+            texts: [row.row.average.ns, row.row.worst.ns].map(|ns| Value::time(ns).cell()),
+        };
+        let pairs: Vec<BarPair> = drawn(rows, of).map(pair).collect();
+        let texts: Vec<String> =
+            pairs.iter().map(|pair| format!("{} {} and {}", pair.name, pair.texts[0], pair.texts[1])).collect();
+        let title = format!("Average and worst 1 % of {what}");
+        Chart {
+            id,
+            label: format!("{title}: {}.", texts.join("; ")),
+            title,
+            height: 74 + 40 * pairs.len() as u32,
+            spec: Spec::Pairs(PairedBars {
+                x: Axis::new("", AxisScale::Linear, AxisUnit::Time).between(Some(0.0), None),
+                names: ["average", "worst 1 %"].map(str::to_owned),
+                pairs,
+            }),
+            figures: None,
+        }
+    };
+    let [compute, collective, whole] = TIMES.map(chart);
+    Section {
+        id: "cases",
+        title: "Average and worst case".to_owned(),
+        short: "Cases",
+        reading: "Of each phase the largest time over the ranks is taken, of each time by itself; the worst case is the mean of the \
+                  largest hundredth of these."
+            .to_owned(),
+        blocks: vec![Block::Charts(vec![whole]), Block::Charts(vec![compute, collective])],
+    }
+}
+
+/// By how many times the cases differ from those of the first job.
+fn changes(report: &JobsReport<'_>, rows: &[NamedRow]) -> Option<Section> {
+    let (first, _) = &report.jobs[0];
+    let chart = |of, id, title: String, figure: fn(&NamedRow) -> &JobFigure| {
+        let rows: Vec<ForestRow> =
+            drawn(rows, of).filter_map(|row| forest_row(row.name.clone(), figure(row))).collect();
+        let texts: Vec<String> = rows.iter().map(|row| format!("{} {}, {}", row.name, row.text, row.verdict)).collect();
+        (!rows.is_empty()).then(|| Chart {
+            id,
+            label: format!("{title}, against {first}: {}.", texts.join("; ")),
+            title,
+            height: 74 + 34 * rows.len() as u32,
+            spec: Spec::Forest(Forest { title: format!("times that of {first}"), rows }),
+            figures: None,
+        })
+    };
+    let both = |(of, [_, average, worst, _], what): (PhaseTime, [&'static str; 4], &str)| {
+        let average = chart(of, average, format!("Change of the average of {what}"), |row| &row.row.average);
+        let worst = chart(of, worst, format!("Change of its worst 1 %, {}", of.name()), |row| &row.row.worst);
+        average.into_iter().chain(worst).collect::<Vec<Chart>>()
+    };
+    let charts: Vec<Vec<Chart>> = TIMES.into_iter().map(both).filter(|row| !row.is_empty()).collect();
+    (!charts.is_empty()).then(|| Section {
+        id: "changes",
+        title: "Against the first job".to_owned(),
+        short: "Changes",
+        reading: "How many times as long as in the first job: the point is what was measured, the bar its 95 % interval; what lies \
+                  wholly to the left of the line is shorter, wholly to the right longer, and a bar across the line shows no difference."
+            .to_owned(),
+        blocks: charts.into_iter().map(Block::Charts).collect(),
+    })
+}
+
+/// What is gone altogether has no place on a logarithmic axis, and neither has what is not compared.
+fn forest_row(name: String, figure: &JobFigure) -> Option<ForestRow> {
+    let ratio = figure.change.map(|change| change + 1.0).filter(|ratio| *ratio > 0.0)?;
+    let (low, high) = figure.interval.map_or((None, None), |(low, high)| (Some(low + 1.0), Some(high + 1.0)));
+    let verdict = figure.verdict?;
+    Some(ForestRow {
+        name,
+        ratio,
+        low: low.filter(|low| *low > 0.0),
+        high,
+        text: change_words(figure),
+        verdict: verdict.name(),
+        tone: tone(Some(verdict)).class(),
+    })
+}
+
+fn distributions(report: &JobsReport<'_>) -> Option<Section> {
+    let chart = |(of, [.., id], what): (PhaseTime, [&'static str; 4], &str)| {
+        let line = |(name, phases): &(String, JobPhases)| {
+            let points = survival(of.of(&phases.slowest), POINTS).into_iter().filter(|(value, _)| *value > 0);
+            let points = points.map(|(value, share)| [value as f64, share]).collect();
+            ChartSeries { name: name.clone(), points, ..ChartSeries::default() }
+        };
+        let series: Vec<ChartSeries> =
+            report.jobs.iter().take(DRAWN).map(line).filter(|series| series.points.len() > 1).collect();
+        (!series.is_empty()).then(|| Chart {
+            id,
+            title: format!("Share of phases in which {what}, takes at least so long"),
+            label: format!("The share of phases in which {what}, takes at least a time, on two logarithmic axes."),
+            height: 340,
+            spec: Spec::Lines(Lines {
+                x: Axis::new("takes", AxisScale::Log, AxisUnit::Time),
+                y: Axis::new("phases that take at least so long", AxisScale::Log, AxisUnit::Ratio)
+                    .between(None, Some(1.0)),
+                series,
+                marks: Vec::new(),
+            }),
+            figures: None,
+        })
+    };
+    let [compute, collective, whole] = TIMES.map(chart);
+    let beside: Vec<Chart> = compute.into_iter().chain(collective).collect();
+    let charts = [whole.into_iter().collect(), beside].into_iter().filter(|row: &Vec<Chart>| !row.is_empty());
+    let blocks: Vec<Block> = charts.map(Block::Charts).collect();
+    (!blocks.is_empty()).then(|| Section {
+        id: "distributions",
+        title: "How long phases take".to_owned(),
+        short: "Distributions",
+        reading: "A curve that lies further to the left has shorter phases; below a share of 1 % lie those whose mean is the worst case."
+            .to_owned(),
+        blocks,
+    })
+}
+
+fn tables(rows: &[NamedRow]) -> Section {
+    let table = |caption: &str, fields: &[&'static Field<NamedRow>]| {
+        let mut table = HtmlTable::new(caption, fields);
+        table.sorts = false;
+        rows.iter().for_each(|row| {
+            table.row(fields, row);
+        });
+        Block::Table(table)
+    };
+    Section {
+        id: "figures",
+        title: "The figures".to_owned(),
+        short: "Figures",
+        reading: String::new(),
+        blocks: vec![
+            table("Average of the largest time of each phase over the ranks, against the first job", &AVERAGE),
+            table("Worst case: the mean of the largest hundredth of them", &WORST),
+            Block::Note(format!("{LEGEND}.")),
+        ],
+    }
+}
+
+fn basis(report: &JobsReport<'_>) -> Section {
+    let mut blocks = Vec::new();
+    for (name, phases) in report.jobs {
+        let warning = |text: String| Block::Warning { text: format!("{name}: {text}"), advice: String::new() };
+        blocks.extend(warnings(phases).into_iter().map(warning));
+    }
+    blocks.push(Block::Facts(report.jobs.iter().map(|(name, phases)| (name.clone(), words(phases))).collect()));
+    if report.jobs.len() > DRAWN {
+        blocks.push(Block::Note(format!("Drawn are the first {DRAWN} of {} jobs.", report.jobs.len())));
+    }
+    Section {
+        id: "basis",
+        title: "What was compared".to_owned(),
+        short: "Basis",
+        reading: "Read this before believing the differences.".to_owned(),
+        blocks,
+    }
+}

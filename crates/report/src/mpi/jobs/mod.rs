@@ -1,0 +1,201 @@
+//! Jobs of `becalm-mpi` against each other: Figure 8 of De et al. 2009, average and worst case, as a table, as
+//! `becalm.compare-jobs/1` and as a page.
+
+mod html;
+
+use std::io;
+
+use becalm_analyze::job::JobPhases;
+use becalm_analyze::jobs::{JobFigure, JobRow, against_first};
+use becalm_model::phases::{CollectiveCall, JobDoc};
+use becalm_units::counted;
+use serde::Serialize;
+
+use super::run::{job, warnings};
+use crate::Value;
+use crate::catalogue;
+use crate::form::field::{Field, Object, fields};
+use crate::form::paragraph::{heading, line, paragraph};
+use crate::form::sheet::Sheet;
+use crate::form::table::Table;
+use crate::html::Page;
+use crate::report::Report;
+
+/// Jobs against the first of them.
+pub struct JobsReport<'a> {
+    /// What each is called, and its phases; at least two.
+    pub jobs: &'a [(String, JobPhases)],
+}
+
+/// How the tables are to be read.
+const LEGEND: &str = "low and high: the 95 % interval of the change, by \
+    blocks of phases drawn again. A difference is one of these jobs: another run of the same configuration may differ as \
+    much, so run each several times. max beyond grain: the longest compute phase less its work, which is the longest detour that \
+    a rank met, or several in one phase";
+
+/// The columns of a table of averages.
+const AVERAGE: [&Field<NamedRow>; 7] = [
+    &row::TIME,
+    &row::JOB,
+    &row::AVERAGE_NS,
+    &row::AVERAGE_CHANGE,
+    &row::AVERAGE_LOW,
+    &row::AVERAGE_HIGH,
+    &row::AVERAGE_VERDICT,
+];
+
+/// The columns of a table of worst cases.
+const WORST: [&Field<NamedRow>; 9] = [
+    &row::TIME,
+    &row::JOB,
+    &row::WORST_NS,
+    &row::WORST_CHANGE,
+    &row::WORST_LOW,
+    &row::WORST_HIGH,
+    &row::WORST_VERDICT,
+    &row::MAX_NS,
+    &row::BEYOND_GRAIN_NS,
+];
+
+/// A row with the name of its job.
+struct NamedRow {
+    name: String,
+    row: JobRow,
+    grain_ns: i64,
+}
+
+fn change(figure: &JobFigure) -> Value {
+    figure.change.map_or(Value::Missing, Value::Change)
+}
+
+fn low(figure: &JobFigure) -> Value {
+    figure.interval.map_or(Value::Missing, |(low, _)| Value::Change(low))
+}
+
+fn high(figure: &JobFigure) -> Value {
+    figure.interval.map_or(Value::Missing, |(_, high)| Value::Change(high))
+}
+
+fn verdict(figure: &JobFigure) -> Value {
+    figure.verdict.map_or(Value::Missing, |verdict| Value::Text(verdict.name().to_owned()))
+}
+
+fields! {
+    ROW, row: NamedRow {
+        TIME = "time", "", |row| Value::Text(row.row.time.name().to_owned());
+        JOB = "job", "job", |row| Value::Text(row.name.clone());
+        AVERAGE_NS = "average_ns", "average", |row| Value::time(row.row.average.ns);
+        AVERAGE_CHANGE = "average_change_ratio", "change", |row| change(&row.row.average);
+        AVERAGE_LOW = "average_change_low", "low", |row| low(&row.row.average);
+        AVERAGE_HIGH = "average_change_high", "high", |row| high(&row.row.average);
+        AVERAGE_VERDICT = "average_verdict", "difference", |row| verdict(&row.row.average);
+        WORST_NS = "worst_ns", "worst 1%", |row| Value::time(row.row.worst.ns);
+        WORST_CHANGE = "worst_change_ratio", "change", |row| change(&row.row.worst);
+        WORST_LOW = "worst_change_low", "low", |row| low(&row.row.worst);
+        WORST_HIGH = "worst_change_high", "high", |row| high(&row.row.worst);
+        WORST_VERDICT = "worst_verdict", "difference", |row| verdict(&row.row.worst);
+        MAX_NS = catalogue::MAX_NS, |row| Value::Time(row.row.max_ns);
+        BEYOND_GRAIN_NS = "max_beyond_grain_ns", "max beyond grain", |row| match row.row.time.name() {
+            "qt" => Value::Time(row.row.max_ns - row.grain_ns),
+            _ => Value::Missing,
+        };
+    }
+}
+
+#[derive(Serialize)]
+struct ComparedJob {
+    name: String,
+    ranks: u32,
+    nodes: u32,
+    phases: u64,
+    sched: String,
+    warnings: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct JobsDocument {
+    jobs: Vec<ComparedJob>,
+    grain_ns: i64,
+    collective: CollectiveCall,
+    bytes: u64,
+    rows: Vec<Object>,
+}
+
+impl JobsReport<'_> {
+    fn rows(&self) -> Vec<NamedRow> {
+        let phases: Vec<&JobPhases> = self.jobs.iter().map(|(_, phases)| phases).collect();
+        let named = |row: JobRow| {
+            let (name, phases) = &self.jobs[row.job];
+            NamedRow { name: name.clone(), row, grain_ns: job(phases).grain_ns.get() }
+        };
+        against_first(&phases).into_iter().map(named).collect()
+    }
+}
+
+impl Report for JobsReport<'_> {
+    fn schema(&self) -> &'static str {
+        "becalm.compare-jobs/1"
+    }
+
+    fn document(&self) -> impl Serialize {
+        let compared = |(name, phases): &'_ (String, JobPhases)| {
+            let JobDoc { ranks, nodes, phases: count, sched, .. } = job(phases).clone();
+            ComparedJob { name: name.clone(), ranks, nodes, phases: count, sched, warnings: warnings(phases) }
+        };
+        let JobDoc { grain_ns, collective, bytes, .. } = job(&self.jobs[0].1);
+        JobsDocument {
+            jobs: self.jobs.iter().map(compared).collect(),
+            grain_ns: grain_ns.get(),
+            collective: *collective,
+            bytes: *bytes,
+            rows: self.rows().iter().map(|row| Object::new(ROW, row)).collect(),
+        }
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        for (name, phases) in self.jobs {
+            line(out, "job", &format!("{name}: {}", words(phases)))?;
+            for warning in warnings(phases) {
+                paragraph(out, "  ! ", &format!("{name}: {warning}"))?;
+            }
+        }
+        let rows = self.rows();
+        print_rows(
+            out,
+            "Average of the largest time of each phase over the ranks, against the first job",
+            &AVERAGE,
+            &rows,
+        )?;
+        print_rows(out, "Worst case: the mean of the largest hundredth of them", &WORST, &rows)?;
+        paragraph(out, "  ", LEGEND)
+    }
+
+    fn page(&self, program: &str) -> Option<Page> {
+        Some(html::page(self, program))
+    }
+}
+
+/// What a job did, in words.
+fn words(phases: &JobPhases) -> String {
+    let JobDoc { ranks, phases: count, sched, grain_ns, collective, .. } = job(phases);
+    let (ranks, count) = (counted(u64::from(*ranks), "rank", "ranks"), counted(*count, "phase", "phases"));
+    format!("{ranks}, {count} of {} and {collective}, class {sched}", Value::Time(grain_ns.get()).cell())
+}
+
+/// A table with a rule between times.
+fn print_rows(
+    out: &mut Sheet<'_>,
+    title: &str,
+    shown: &[&'static Field<NamedRow>],
+    rows: &[NamedRow],
+) -> io::Result<()> {
+    heading(out, title)?;
+    let mut table = Table::new(shown);
+    for (at, row) in rows.iter().enumerate() {
+        if at > 0 && row.row.time != rows[at - 1].row.time {
+            table.rule();
+        }
+        table.row(shown, row);
+    }
+    table.print(out)
+}

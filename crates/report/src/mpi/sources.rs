@@ -1,0 +1,133 @@
+//! Whose time lies within the worst phases of a job, as `becalm.phase-sources/1`.
+
+use std::io;
+
+use becalm_analyze::phase_sources::{LongPhase, PhaseSource, PhaseSources};
+use serde::Serialize;
+
+use crate::Value;
+use crate::catalogue;
+use crate::form::field::{Object, fields};
+use crate::form::paragraph::{heading, line, paragraph};
+use crate::form::sheet::Sheet;
+use crate::form::table::Table;
+use crate::form::value::{grouped, time};
+use crate::report::Report;
+
+/// So many sources are shown on a terminal unless all are asked for.
+const SHOWN: usize = 20;
+
+/// What a recording shows within the worst phases of a job.
+pub struct PhaseSourcesReport<'a> {
+    /// What was found.
+    pub found: &'a PhaseSources,
+}
+
+/// A source, and what the phases took beyond the median.
+struct SourceRow {
+    source: PhaseSource,
+    beyond_ns: i64,
+}
+
+fields! {
+    SOURCE, source: SourceRow {
+        SOURCE = catalogue::SOURCE, |row| Value::Text(row.source.source.clone());
+        KIND = catalogue::KIND, |row| Value::Text(row.source.kind.name().to_owned());
+        PHASES = "phases", "phases", |row| Value::Count(row.source.phases as u64);
+        COUNT = catalogue::COUNT, |row| Value::Count(row.source.count);
+        HIGHEST_NS = "highest_ns", "highest", |row| Value::Time(row.source.highest_ns);
+        TOTAL_NS = catalogue::TOTAL_NS, |row| Value::Time(row.source.total_ns);
+        BEYOND_RATIO = "beyond_ratio", "of what is beyond", |row| match row.beyond_ns {
+            ..=0 => Value::Missing,
+            beyond => Value::Share(row.source.total_ns as f64 / beyond as f64),
+        };
+    }
+}
+
+fields! {
+    PHASE, phase: LongPhase {
+        PHASE = "phase", "phase", |row| Value::Count(row.phase as u64);
+        RANK = "rank", "rank", |row| Value::Count(row.rank.into());
+        COMPUTE_NS = "compute_ns", "compute", |row| Value::Time(row.compute_ns);
+        MOST = "most", "most of it", |row| row.most.clone().map_or(Value::Missing, |(source, _)| Value::Text(source));
+        MOST_NS = "most_ns", "time", |row| row.most.as_ref().map_or(Value::Missing, |(_, time)| Value::Time(*time));
+    }
+}
+
+#[derive(Serialize)]
+struct PhaseSourcesDocument {
+    phases: usize,
+    worst: usize,
+    seen: usize,
+    median_ns: i64,
+    mean_ns: f64,
+    beyond_ns: i64,
+    loop_ns: i64,
+    sources: Vec<Object>,
+    longest: Vec<Object>,
+}
+
+impl PhaseSourcesReport<'_> {
+    fn rows(&self) -> impl Iterator<Item = SourceRow> + '_ {
+        self.found.sources.iter().map(|source| SourceRow { source: source.clone(), beyond_ns: self.found.beyond_ns })
+    }
+}
+
+impl Report for PhaseSourcesReport<'_> {
+    fn schema(&self) -> &'static str {
+        "becalm.phase-sources/1"
+    }
+
+    fn document(&self) -> impl Serialize {
+        let PhaseSources { phases, worst, seen, median_ns, mean_ns, beyond_ns, loop_ns, longest, .. } = self.found;
+        PhaseSourcesDocument {
+            phases: *phases,
+            worst: *worst,
+            seen: *seen,
+            median_ns: *median_ns,
+            mean_ns: *mean_ns,
+            beyond_ns: *beyond_ns,
+            loop_ns: *loop_ns,
+            sources: self.rows().map(|row| Object::new(SOURCE, &row)).collect(),
+            longest: longest.iter().map(|row| Object::new(PHASE, row)).collect(),
+        }
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        let found = self.found;
+        let seen = if found.seen == found.worst {
+            "all of them recorded".to_owned()
+        } else {
+            format!("{} of them recorded", grouped(found.seen as u64))
+        };
+        let worst = format!(
+            "{} of {} phases with the longest compute time, {seen}: {} on average, where the median is {}",
+            grouped(found.worst as u64),
+            grouped(found.phases as u64),
+            time(found.mean_ns.round() as i64),
+            time(found.median_ns)
+        );
+        line(out, "worst", &worst)?;
+        line(out, "beyond", &format!("{} more than as many phases of the median", time(found.beyond_ns)))?;
+        line(
+            out,
+            "loop",
+            &format!("the recording's own loop had the CPU for {} of these phases", time(found.loop_ns)),
+        )?;
+        heading(out, "Sources within them, on the CPU of the rank that computed longest")?;
+        let shown: Vec<_> = SOURCE.iter().collect();
+        let mut table = Table::new(&shown);
+        let first = if out.all() { found.sources.len() } else { SHOWN.min(found.sources.len()) };
+        self.rows().take(first).for_each(|row| table.row(&shown, &row));
+        table.print(out)?;
+        if first < found.sources.len() {
+            let more = found.sources.len() - first;
+            paragraph(out, "  ", &format!("and {} more; --all shows every one", grouped(more as u64)))?;
+        }
+        heading(out, "The longest of these phases")?;
+        let shown: Vec<_> = PHASE.iter().collect();
+        let mut table = Table::new(&shown);
+        found.longest.iter().for_each(|row| table.row(&shown, row));
+        table.print(out)
+    }
+}

@@ -1,0 +1,188 @@
+//! The page of a prediction.
+
+pub(crate) mod blame;
+mod phases;
+mod slowdown;
+
+use becalm_model::node::Warning;
+use becalm_scale::predict::RankPrediction;
+use becalm_units::Count;
+
+use super::{PredictReport, PredictedRow, collectives, job_of, lines, meanings, noise, phase_fields, slowdown_fields};
+use super::{RowField, same_curve, tolerance};
+use crate::Value;
+use crate::form::value::factor;
+use crate::html::{Block, Grade, HtmlTable, Page, Section, foot, sentence};
+
+pub(crate) use slowdown::{chart as slowdown_chart, wide_scale};
+
+/// Up to this slowdown noise costs a job next to nothing.
+const GOOD: f64 = 1.01;
+/// Up to this one it costs something.
+const FAIR: f64 = 1.1;
+
+/// The names of charts of blame, and so how many of them a page has at most.
+const BLAME: [&str; 12] = [
+    "blame-1", "blame-2", "blame-3", "blame-4", "blame-5", "blame-6", "blame-7", "blame-8", "blame-9", "blame-10",
+    "blame-11", "blame-12",
+];
+
+/// The page of a prediction, made by `program`: `becalm 0.1.0`.
+pub(super) fn page(report: &PredictReport<'_>, program: &str) -> Page {
+    let lines = lines(report);
+    let mut sections = vec![headline(report), slowdowns(report, &lines)];
+    sections.extend(spread(report, &lines));
+    sections.extend(tolerated(report));
+    sections.extend(blamed(report));
+    Page {
+        title: "What noise costs a job".to_owned(),
+        subtitle: report.name.to_owned(),
+        sections,
+        foot: foot(format!("Made by {program}.")),
+    }
+}
+
+/// A warning on a page.
+pub(crate) fn warning(warning: &Warning) -> Block {
+    Block::Warning { text: warning.message.clone(), advice: warning.advice.clone() }
+}
+
+/// How good a slowdown is.
+pub(crate) fn grade(slowdown: f64) -> Grade {
+    match slowdown {
+        slowdown if slowdown <= GOOD => Grade::Good,
+        slowdown if slowdown <= FAIR => Grade::Fair,
+        _ => Grade::Bad,
+    }
+}
+
+/// The slowdown of a row; where ranks are too many to be replayed, what order statistics expect.
+pub(crate) fn slowdown(row: &RankPrediction) -> Option<f64> {
+    row.slowdown.map(|slowdown| slowdown.mean).or(row.expected_ratio)
+}
+
+/// What a row says of its job, in a sentence.
+pub(crate) fn of_job(row: &RankPrediction, slowdown: f64, job: &str) -> String {
+    let so_far = format!("At {} ranks{job} such a job takes {} times as long", Count::new(row.ranks), factor(slowdown));
+    match row.recording.map(|bounds| (factor(bounds.low), bounds.high.map(factor))) {
+        Some((low, Some(high))) => format!("{so_far}; what the machine costs lies between {low} and {high}."),
+        Some((low, None)) => format!("{so_far}; what the machine costs is at least {low}."),
+        None => so_far + ".",
+    }
+}
+
+fn headline(report: &PredictReport<'_>) -> Section {
+    let with_value = report.rows.iter().filter_map(|row| Some((row, slowdown(row)?)));
+    let worst = with_value.max_by(|a, b| a.1.total_cmp(&b.1));
+    let mut blocks = Vec::new();
+    if let Some((row, slowdown)) = worst {
+        let grains = report.rows.iter().any(|other| other.grain != row.grain);
+        let mut job = if grains { format!(" with a grain of {}", row.grain) } else { String::new() };
+        if collectives(report).len() > 1 {
+            job = format!("{job} and {}", row.collective);
+        }
+        let lost = Value::Ratio(becalm_scale::tolerance::lost(slowdown)).cell();
+        blocks.push(Block::Verdict {
+            tone: grade(slowdown),
+            text: of_job(row, slowdown, &job),
+            basis: format!("That is the most of what was asked: noise takes {lost} of such a job\u{2019}s time."),
+        });
+    }
+    let facts =
+        [("noise", noise(report)), ("job", job_of(&report.question, report.noise.alignment(), &collectives(report)))];
+    blocks.push(Block::Facts(facts.map(|(name, text)| (name.to_owned(), text)).to_vec()));
+    blocks.extend(report.warnings.iter().map(warning));
+    Section {
+        id: "headline",
+        title: "How much longer does such a job take?".to_owned(),
+        short: "Summary",
+        reading: String::new(),
+        blocks,
+    }
+}
+
+fn table(caption: &str, fields: &[&RowField], lines: &[PredictedRow]) -> HtmlTable {
+    let mut table = HtmlTable::new(caption, fields);
+    lines.iter().for_each(|line| {
+        table.row(fields, line);
+    });
+    table
+}
+
+fn slowdowns(report: &PredictReport<'_>, lines: &[PredictedRow]) -> Section {
+    let mut slowdowns = table("Predicted slowdown", &slowdown_fields(report, lines), lines);
+    slowdowns.note = meanings(report, lines).iter().map(|text| sentence(text)).collect::<Vec<_>>().join(" ");
+    let mut blocks: Vec<Block> =
+        slowdown_chart(lines, "").map(|chart| Block::Charts(vec![chart])).into_iter().collect();
+    let count = lines.chunk_by(same_curve).count();
+    if count > slowdown::CURVES {
+        blocks.push(Block::Note(format!("The first {} of {count} curves.", slowdown::CURVES)));
+    }
+    blocks.push(Block::Table(slowdowns));
+    Section {
+        id: "slowdown-by-ranks",
+        title: "Slowdown by the number of ranks".to_owned(),
+        short: "Slowdown",
+        reading: "The mean phase by that without noise. Bands are the intervals of the table; where one has no upper end, it is drawn \
+                  up to the slowdown itself."
+            .to_owned(),
+        blocks,
+    }
+}
+
+fn spread(report: &PredictReport<'_>, lines: &[PredictedRow]) -> Option<Section> {
+    let fields = phase_fields(report, lines)?;
+    let charts = phases::charts(lines);
+    let mut blocks: Vec<Block> = Vec::new();
+    if !charts.is_empty() {
+        blocks.push(Block::Charts(charts));
+    }
+    blocks.push(Block::Table(table("Durations of phases", &fields, lines)));
+    Some(Section {
+        id: "phases",
+        title: "How the phases are spread".to_owned(),
+        short: "Phases",
+        reading: "How long a phase takes on the average, in the middle, and at its worst; \u{201c}delayed\u{201d} is the share of \
+                  phases that noise makes longer."
+            .to_owned(),
+        blocks,
+    })
+}
+
+fn tolerated(report: &PredictReport<'_>) -> Option<Section> {
+    let (share, _) = report.tolerance?;
+    let sentences = tolerance::sentences(report);
+    Some(Section {
+        id: "tolerance",
+        title: format!("What a job stands that may lose {share} of its time"),
+        short: "Tolerance",
+        reading: String::new(),
+        blocks: sentences.iter().map(|text| Block::Text(sentence(text))).collect(),
+    })
+}
+
+fn blamed(report: &PredictReport<'_>) -> Option<Section> {
+    let blamed: Vec<_> =
+        report.blame.iter().flat_map(|(grain, blames)| blames.iter().map(move |blame| (grain, blame))).collect();
+    let mut blocks = Vec::new();
+    for ((grain, blame), id) in blamed.iter().zip(BLAME) {
+        if report.blame.len() > 1 {
+            blocks.push(Block::Text(format!("With a grain of {grain}:")));
+        }
+        blocks.extend(blame::chart(report, blame, id).map(|chart| Block::Charts(vec![chart])));
+        blocks.extend(blame::tables(report, blame));
+    }
+    if blamed.len() > BLAME.len() {
+        let text = format!("The first {} of {}; becalm predict --json has all of them.", BLAME.len(), blamed.len());
+        blocks.push(Block::Note(text));
+    }
+    (!blocks.is_empty()).then(|| Section {
+        id: "blamed",
+        title: "Whose fault it is".to_owned(),
+        short: "Blame",
+        reading: "What each source adds to the job\u{2019}s time, and what is left without the source that costs most, then also \
+                  without the next."
+            .to_owned(),
+        blocks,
+    })
+}

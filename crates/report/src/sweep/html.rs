@@ -1,0 +1,415 @@
+//! Sweeps on pages: tables, surfaces, and curves over one parameter with a curve for each value of the others.
+
+use super::{Axes, Axis};
+use crate::Value;
+use crate::html::{
+    Axis as ChartAxis, AxisScale, AxisUnit, Bar, Bars, Block, Chart, ChartSeries, HtmlTable, Lines, Spec, Surface,
+};
+use crate::predict::html::wide_scale;
+
+/// More curves than this are not drawn in one chart: their colors would not be told apart.
+const CURVES: usize = 16;
+/// So many curves have colors of their own; the next ones are drawn broken, with the same colors.
+const COLORS: usize = 8;
+/// More bars than this are not drawn.
+const BARS: usize = 40;
+/// A surface has at most so many rows.
+const SURFACE_ROWS: usize = 64;
+/// How far the upward axis of values that do not differ goes.
+const SMALLEST: f64 = 1.01;
+
+/// The name of the parameter that is the number of ranks.
+pub(super) const RANKS: &str = "ranks";
+
+/// A figure of a sweep: what is drawn and shown of each cell.
+pub(super) struct Figure<'a> {
+    /// What it is: `slowdown`.
+    pub title: &'static str,
+    /// Names for its charts, each at most once; no more are drawn.
+    pub ids: &'a [&'static str],
+    /// The unit in which the figure is written.
+    pub unit: AxisUnit,
+    /// Where the upward axis begins, if that is known.
+    pub from: Option<f64>,
+    /// The value of each cell.
+    pub values: &'a [Option<f64>],
+    /// The ends of its interval, where it has one; empty where none has.
+    pub intervals: &'a [Option<[f64; 2]>],
+    /// How the figure is written.
+    pub cell: fn(f64) -> Value,
+    /// The whole curve by ranks through the cell of a number, where more of it is known than the cells.
+    pub whole: Option<WholeCurve<'a>>,
+}
+
+/// The points of a curve by ranks through the cell of a number.
+type WholeCurve<'a> = &'a dyn Fn(usize) -> Vec<[f64; 2]>;
+
+/// Which parameter is along the axis, which have curves, and which have charts of their own; all as places among those that vary.
+struct Layout {
+    along: usize,
+    apart: Vec<usize>,
+    curves: Vec<usize>,
+}
+
+impl Figure<'_> {
+    /// The charts, side by side; where no parameter of numbers varies, a bar for each cell.
+    pub(super) fn charts(&self, axes: &Axes) -> Vec<Block> {
+        let all = axes.all();
+        let Some(layout) = Layout::of(&all) else { return self.bars(&all).into_iter().collect() };
+        let (charts, left_out) = self.curves(&all, &layout);
+        let mut blocks = Vec::new();
+        if !charts.is_empty() {
+            blocks.push(Block::Charts(charts));
+        }
+        if left_out > 0 {
+            blocks.push(Block::Note(format!("{left_out} more curves are not drawn; the table has all figures.")));
+        }
+        blocks
+    }
+
+    /// The charts of curves, and how many curves have no room.
+    fn curves(&self, all: &[&Axis], layout: &Layout) -> (Vec<Chart>, usize) {
+        let (charts, curves) = (combinations(all, &layout.apart), combinations(all, &layout.curves));
+        let drawn_charts = charts.len().min(self.ids.len());
+        let left_out = charts.len() * curves.len() - drawn_charts * curves.len().min(CURVES);
+        let y = self.upward();
+        let chart = |(chart, id): (&Vec<usize>, &&'static str)| {
+            let of_chart: Vec<(usize, usize)> = layout.apart.iter().copied().zip(chart.iter().copied()).collect();
+            let curve = |(at, curve): (usize, &Vec<usize>)| {
+                let of_curve = layout.curves.iter().copied().zip(curve.iter().copied());
+                let fixed: Vec<(usize, usize)> = of_chart.iter().copied().chain(of_curve).collect();
+                self.curve(all, layout, &fixed, at)
+            };
+            let series: Vec<ChartSeries> = curves.iter().take(CURVES).enumerate().map(curve).collect();
+            let series: Vec<ChartSeries> = series.into_iter().filter(|series| !series.points.is_empty()).collect();
+            let title = names(all, &of_chart).join(", ");
+            let along = all[layout.along];
+            (!series.is_empty()).then(|| Chart {
+                id,
+                label: format!("{}: {} by {}.", if title.is_empty() { "All" } else { &title }, self.title, along.title),
+                title,
+                height: 330 + 12 * series.len() as u32,
+                spec: Spec::Lines(Lines { x: along_axis(along), y: y.clone(), series, marks: Vec::new() }),
+                figures: None,
+            })
+        };
+        (charts.iter().zip(self.ids).filter_map(chart).collect(), left_out)
+    }
+
+    /// The curve of the cells with some values of all other parameters.
+    fn curve(&self, all: &[&Axis], layout: &Layout, fixed: &[(usize, usize)], at: usize) -> ChartSeries {
+        let numbers = all[layout.along].numbers.as_ref().map_or(&[][..], |(numbers, _)| numbers.as_slice());
+        let cell = |(place, x): (usize, &f64)| {
+            let index = index(all, fixed, (layout.along, place));
+            let value = (*self.values.get(index)?)?;
+            let ends = self.intervals.get(index).copied().flatten().unwrap_or([value; 2]);
+            Some(([*x, value], ends))
+        };
+        let mut points: Vec<([f64; 2], [f64; 2])> = numbers.iter().enumerate().filter_map(cell).collect();
+        points.sort_by(|a, b| a.0[0].total_cmp(&b.0[0]));
+        let of_curve: Vec<(usize, usize)> =
+            fixed.iter().copied().filter(|(axis, _)| layout.curves.contains(axis)).collect();
+        let (points, band): (Vec<_>, Vec<_>) = points.into_iter().unzip();
+        let whole = self.whole.filter(|_| all[layout.along].title == RANKS);
+        ChartSeries {
+            name: names(all, &of_curve).join(", "),
+            points: whole.map_or(points, |whole| whole(index(all, fixed, (layout.along, 0)))),
+            band: if self.intervals.is_empty() { Vec::new() } else { band },
+            dots: whole.is_none(),
+            dashed: at >= COLORS,
+            ..ChartSeries::default()
+        }
+    }
+
+    /// The upward axis, the same for all charts, so that they can be compared side by side.
+    fn upward(&self) -> ChartAxis {
+        let values = self.values.iter().flatten().copied();
+        let ends = self.intervals.iter().flatten().flatten().copied();
+        let (low, high) = extent(values.chain(ends).chain(self.from));
+        let scale = wide_scale(low, high);
+        let flat = |from: f64| high <= from * SMALLEST;
+        let (bottom, top) = match (self.from, scale) {
+            (Some(from), _) if flat(from) => (Some(from), Some(from * SMALLEST)),
+            (Some(from), AxisScale::Linear) => (Some(from), Some(from + round_up(high - from))),
+            (from, AxisScale::Log) => (from.or(Some(10_f64.powf(low.log10().floor()))), Some(round_up(high))),
+            // Values far from zero that differ little are told apart, and others begin there.
+            (None, AxisScale::Linear) if high > low && high < 2.0 * low => {
+                let step = round_up(high - low) / 10.0;
+                (Some((low / step).floor() * step), Some((high / step).ceil() * step))
+            }
+            (None, AxisScale::Linear) => (Some(0.0), Some(round_up(high)).filter(|top| *top > 0.0)),
+        };
+        ChartAxis::new(self.title, scale, self.unit).between(bottom, top)
+    }
+
+    /// A bar for each cell.
+    fn bars(&self, all: &[&Axis]) -> Option<Block> {
+        let every: Vec<usize> = (0..all.len()).collect();
+        let bar = |(names_at, value): (Vec<usize>, &Option<f64>)| {
+            let fixed: Vec<(usize, usize)> = names_at.into_iter().enumerate().collect();
+            let value = (*value)?;
+            Some(Bar { name: names(all, &fixed).join(", "), value, text: (self.cell)(value).cell(), kind: None })
+        };
+        let bars = combinations(all, &every).into_iter().zip(self.values).filter_map(bar);
+        let bars: Vec<Bar> = bars.take(BARS).collect();
+        let id = *self.ids.first()?;
+        (bars.len() > 1).then(|| {
+            Block::Charts(vec![Chart {
+                id,
+                title: String::new(),
+                label: format!("The {} of {} cells.", self.title, bars.len()),
+                height: 44 + 30 * bars.len() as u32,
+                spec: Spec::Bars(Bars {
+                    x: ChartAxis::new("", AxisScale::Linear, self.unit).between(self.from, None),
+                    bars,
+                }),
+                figures: None,
+            }])
+        })
+    }
+
+    /// The surface: rows and columns as the table's, with shades for figures.
+    pub(super) fn surface(&self, axes: &Axes, id: &'static str) -> Option<Block> {
+        let columns = axes.columns.as_ref()?;
+        let (low, high) = extent(self.values.iter().flatten().copied());
+        let rows: Vec<String> = axes.names().iter().take(SURFACE_ROWS).map(|names| names.join(", ")).collect();
+        let cells = self.values.chunks(axes.column_count()).take(SURFACE_ROWS).map(<[_]>::to_vec).collect();
+        (low < high).then(|| {
+            Block::Charts(vec![Chart {
+                id,
+                title: format!("Surface: {} by {} and {}", self.title, axes.titles().join(", "), columns.title),
+                label: format!(
+                    "The {} as shades, from {} to {}.",
+                    self.title,
+                    (self.cell)(low).cell(),
+                    (self.cell)(high).cell()
+                ),
+                height: 100 + 26 * rows.len().max(2) as u32,
+                spec: Spec::Surface(Surface {
+                    title: self.title.to_owned(),
+                    unit: self.unit,
+                    scale: wide_scale(low, high),
+                    column_title: columns.title.to_owned(),
+                    columns: columns.labels.clone(),
+                    rows,
+                    cells,
+                }),
+                figures: None,
+            }])
+        })
+    }
+
+    /// The table, with a column for each value of the last parameter that varies.
+    pub(super) fn table(&self, axes: &Axes, caption: &str) -> Block {
+        let columns = axes.columns.as_ref().map_or_else(|| vec![self.title.to_owned()], |axis| axis.labels.clone());
+        let mut table = HtmlTable::matrix(&format!("{caption}{}", axes.columns_are()), &axes.titles(), &columns);
+        for (names, values) in axes.names().iter().zip(self.values.chunks(axes.column_count())) {
+            table.values(names, values.iter().map(|value| value.map_or(Value::Missing, self.cell)));
+        }
+        Block::Table(table)
+    }
+}
+
+impl Layout {
+    /// The last parameter of numbers is along the axis; those that are told so have charts of their own, and further ones where one
+    /// chart has too many curves. `None` where no parameter of numbers varies.
+    fn of(all: &[&Axis]) -> Option<Self> {
+        let differ = |axis: &Axis| {
+            let numbers = axis.numbers.as_ref().map_or(&[][..], |(numbers, _)| numbers.as_slice());
+            numbers.iter().any(|number| *number != numbers[0])
+        };
+        let along = (0..all.len()).rev().find(|at| differ(all[*at]))?;
+        let (mut apart, mut curves): (Vec<usize>, Vec<usize>) =
+            (0..all.len()).filter(|at| *at != along).partition(|at| all[*at].apart);
+        let count = |curves: &[usize]| curves.iter().map(|at| all[*at].labels.len()).product::<usize>();
+        while curves.len() > 1 && count(&curves) > CURVES {
+            apart.push(curves.remove(0));
+        }
+        apart.sort_unstable();
+        Some(Self { along, apart, curves })
+    }
+}
+
+/// The parameter along an axis: by logarithms, unless a value is not above 0.
+fn along_axis(axis: &Axis) -> ChartAxis {
+    let (numbers, unit) =
+        axis.numbers.as_ref().map_or((&[][..], AxisUnit::Plain), |(all, unit)| (all.as_slice(), *unit));
+    let scale = if numbers.iter().all(|number| *number > 0.0) { AxisScale::Log } else { AxisScale::Linear };
+    ChartAxis::new(axis.title, scale, unit)
+}
+
+/// All combinations of values of some parameters, as their places; those of the last parameter next to each other.
+fn combinations(all: &[&Axis], of: &[usize]) -> Vec<Vec<usize>> {
+    let mut found: Vec<Vec<usize>> = vec![Vec::new()];
+    for axis in of {
+        let with = |places: &Vec<usize>| {
+            let places = places.clone();
+            (0..all[*axis].labels.len()).map(move |place| places.iter().copied().chain([place]).collect())
+        };
+        found = found.iter().flat_map(with).collect();
+    }
+    found
+}
+
+/// The number of the cell with these values: pairs of the number of a parameter and the place of its value.
+fn index(all: &[&Axis], fixed: &[(usize, usize)], along: (usize, usize)) -> usize {
+    let place = |axis: usize| {
+        let mut places = fixed.iter().chain([&along]);
+        places.find(|(number, _)| *number == axis).map_or(0, |(_, place)| *place)
+    };
+    all.iter().enumerate().fold(0, |index, (number, axis)| index * axis.labels.len() + place(number))
+}
+
+/// What some values are called: with the parameter's name, but for noises, which say themselves what they are.
+fn names(all: &[&Axis], fixed: &[(usize, usize)]) -> Vec<String> {
+    let mut fixed = fixed.to_vec();
+    fixed.sort_unstable();
+    let name = |(axis, place): &(usize, usize)| {
+        let Axis { title, labels, .. } = all[*axis];
+        if *title == "noise" { labels[*place].clone() } else { format!("{title} {}", labels[*place]) }
+    };
+    fixed.iter().map(name).collect()
+}
+
+/// The lowest and the highest of some values.
+fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let finite = values.filter(|value| value.is_finite());
+    finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)))
+}
+
+/// The next of 1, 1.5, 2, 3, 4, 5, 6 and 8 times a power of ten; 0 for what is not above 0.
+fn round_up(value: f64) -> f64 {
+    if value.is_nan() || value <= 0.0 || !value.is_finite() {
+        return 0.0;
+    }
+    let power = 10_f64.powf(value.log10().floor());
+    let fits = [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0].into_iter().find(|factor| factor * power >= value);
+    fits.unwrap_or(10.0) * power
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn axis(title: &'static str, numbers: &[f64], apart: bool) -> Axis {
+        let label = |number: &f64| number.to_string();
+        let axis = Axis::numbered(title, numbers, AxisUnit::Plain, label, |number| number);
+        if apart { axis.apart() } else { axis }
+    }
+
+    fn figure<'a>(values: &'a [Option<f64>], intervals: &'a [Option<[f64; 2]>]) -> Figure<'a> {
+        Figure {
+            title: "slowdown",
+            ids: &["a", "b", "c"],
+            unit: AxisUnit::Factor,
+            from: Some(1.0),
+            values,
+            intervals,
+            cell: Value::Factor,
+            whole: None,
+        }
+    }
+
+    fn lines(blocks: &[Block]) -> Vec<(String, Lines)> {
+        let charts =
+            blocks.iter().flat_map(|block| if let Block::Charts(charts) = block { charts.as_slice() } else { &[] });
+        let lines = |chart: &Chart| match &chart.spec {
+            Spec::Lines(lines) => (chart.title.clone(), lines.clone()),
+            other => panic!("no lines: {other:?}"),
+        };
+        charts.map(lines).collect()
+    }
+
+    #[test]
+    fn each_cell_is_a_point_of_its_curve_in_its_chart() {
+        let named = Axis::named("noise", vec!["x=1".to_owned(), "x=2".to_owned()]);
+        let axes = Axes::new(vec![axis("sync", &[0.0, 1.0], true), named, axis(RANKS, &[64.0, 16.0, 256.0], false)]);
+        // The value of a cell tells its place.
+        let values: Vec<Option<f64>> = (0..12).map(|at| (at != 4).then_some(1.0 + f64::from(at) / 4.0)).collect();
+        let charts = lines(&figure(&values, &[]).charts(&axes));
+        assert_eq!(charts.iter().map(|chart| chart.0.as_str()).collect::<Vec<_>>(), ["sync 0", "sync 1"]);
+        let names = |lines: &Lines| lines.series.iter().map(|series| series.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&charts[1].1), ["x=1", "x=2"]);
+        // Points stand in the order of the axis, and a cell without a value has none.
+        assert_eq!(charts[0].1.series[1].points, [[64.0, 1.75], [256.0, 2.25]]);
+        assert_eq!(charts[1].1.series[1].points, [[16.0, 3.5], [64.0, 3.25], [256.0, 3.75]]);
+        // Side by side they have one axis.
+        assert_eq!((charts[0].1.y.min, charts[0].1.y.max), (charts[1].1.y.min, charts[1].1.y.max));
+        assert_eq!(charts[0].1.y.max, Some(4.0));
+    }
+
+    #[test]
+    fn too_many_curves_are_taken_apart_and_counted() {
+        let many: Vec<f64> = (1..=20).map(f64::from).collect();
+        let axes = Axes::new(vec![
+            axis("delay", &[1.0, 2.0], false),
+            axis("grain", &many, false),
+            axis(RANKS, &[1.0, 2.0], false),
+        ]);
+        let values = vec![Some(2.0); 80];
+        let blocks = figure(&values, &[]).charts(&axes);
+        let charts = lines(&blocks[..1]);
+        assert_eq!(
+            charts.iter().map(|(title, lines)| (title.as_str(), lines.series.len())).collect::<Vec<_>>(),
+            [("delay 1", CURVES), ("delay 2", CURVES)]
+        );
+        assert!(charts[0].1.series[COLORS].dashed && !charts[0].1.series[COLORS - 1].dashed);
+        assert!(matches!(&blocks[1], Block::Note(text) if text.starts_with("8 more curves")), "{blocks:?}");
+    }
+
+    #[test]
+    fn names_alone_have_bars_and_one_parameter_no_surface() {
+        let axes = Axes::new(vec![Axis::named("noise", vec!["a".to_owned(), "b".to_owned()])]);
+        let values = [Some(1.5), Some(2.0)];
+        let blocks = figure(&values, &[]).charts(&axes);
+        let [Block::Charts(charts)] = blocks.as_slice() else { panic!("{blocks:?}") };
+        let Spec::Bars(bars) = &charts[0].spec else { panic!("{charts:?}") };
+        assert_eq!(
+            bars.bars.iter().map(|bar| (bar.name.as_str(), bar.text.as_str())).collect::<Vec<_>>(),
+            [("a", "1.5000"), ("b", "2.0000")]
+        );
+        assert!(figure(&values, &[]).surface(&axes, "s").is_none());
+    }
+
+    #[test]
+    fn the_upward_axis_holds_every_value_and_tells_them_apart() {
+        let ends = |from: Option<f64>, values: &[f64]| {
+            let values: Vec<Option<f64>> = values.iter().copied().map(Some).collect();
+            let y = Figure { from, ..figure(&values, &[]) }.upward();
+            (y.scale, y.min.unwrap(), y.max.unwrap())
+        };
+        assert_eq!(ends(Some(1.0), &[1.0, 1.005]), (AxisScale::Linear, 1.0, SMALLEST));
+        assert_eq!(ends(Some(1.0), &[1.0, 1.37]), (AxisScale::Linear, 1.0, 1.4));
+        assert_eq!(ends(Some(1.0), &[1.1, 14.2]), (AxisScale::Log, 1.0, 15.0));
+        assert_eq!(ends(None, &[150.0, 70_000.0]), (AxisScale::Log, 100.0, 80_000.0));
+        assert_eq!(ends(None, &[3.0, 7.0]), (AxisScale::Linear, 0.0, 8.0));
+        let (scale, low, high) = ends(None, &[10_000.0, 10_590.0]);
+        assert!(scale == AxisScale::Linear && low <= 10_000.0 && low > 9_900.0 && (10_590.0..10_700.0).contains(&high));
+        assert_eq!(ends(None, &[5.0, 5.0]), (AxisScale::Linear, 0.0, 5.0));
+    }
+
+    proptest! {
+        #[test]
+        fn axes_end_above_their_values_and_not_far_above(value in 1e-9..1e9_f64) {
+            let top = round_up(value);
+            prop_assert!(top >= value && top <= value * 2.0 * (1.0 + 1e-12), "{} for {}", top, value);
+        }
+
+        /// Compares with the plain way: cells counted one after another.
+        #[test]
+        fn places_of_cells_are_those_of_the_plain_way(sizes in proptest::collection::vec(1_usize..5, 1..5)) {
+            let axes: Vec<Axis> = sizes.iter().map(|size| {
+                let numbers: Vec<f64> = (0..*size).map(|at| at as f64).collect();
+                axis("x", &numbers, false)
+            }).collect();
+            let all: Vec<&Axis> = axes.iter().collect();
+            let every: Vec<usize> = (0..all.len()).collect();
+            for (number, places) in combinations(&all, &every).into_iter().enumerate() {
+                let fixed: Vec<(usize, usize)> = places.iter().copied().enumerate().skip(1).collect();
+                prop_assert_eq!(index(&all, &fixed, (0, places[0])), number);
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The noise law over several grains, delays and rates: a table, a surface, and `becalm.law-sweep/1`.
+
+mod html;
+
+use std::io::{self, Write};
+
+use becalm_scale::law::Law;
+use becalm_units::{Nanos, Share};
+use serde::Serialize;
+
+use super::html::RANKS;
+use super::{Axes, Axis};
+use crate::Value;
+use crate::form::field::Object;
+use crate::form::paragraph::paragraph;
+use crate::form::sheet::Sheet;
+use crate::form::value::{factor, grouped, three_digits};
+use crate::html::{AxisUnit, Page};
+use crate::law::{LawRow, ROW};
+use crate::report::Report;
+
+/// How often a rank is delayed, as it was asked.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum LawOften {
+    /// The share of its phases.
+    Probability(Share),
+    /// How often in a second, in Hz.
+    Rate(f64),
+}
+
+/// The law at one number of ranks, one of several grains, delays and rates.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LawCell {
+    /// The noise of a rank.
+    pub law: Law,
+    /// Useful CPU time of a phase.
+    pub grain: Nanos,
+    /// How often a rank is delayed.
+    pub often: LawOften,
+    /// What the law says.
+    pub row: LawRow,
+}
+
+/// The law over several grains, delays and rates.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LawSweepReport {
+    /// The useful CPU times of a phase.
+    pub grains: Vec<Nanos>,
+    /// The lengths of delays.
+    pub delays: Vec<Nanos>,
+    /// How often they come.
+    pub often: Vec<LawOften>,
+    /// The numbers of ranks.
+    pub ranks: Vec<u64>,
+    /// The share of its time that a job may lose, if that was asked.
+    pub tolerated: Option<Share>,
+    /// A cell for each of them: by delay, then how often, then grain, and those of the ranks next to each other.
+    pub cells: Vec<LawCell>,
+}
+
+#[derive(Serialize)]
+struct LawSweepDocument {
+    tolerated_ratio: Option<f64>,
+    cells: Vec<LawCellDocument>,
+}
+
+#[derive(Serialize)]
+struct LawCellDocument {
+    grain_ns: i64,
+    delay_ns: i64,
+    rate_hz: Option<f64>,
+    rank_delay_probability: f64,
+    limit_ratio: f64,
+    tolerable_ranks: Option<u64>,
+    #[serde(flatten)]
+    row: Object,
+}
+
+impl LawSweepReport {
+    fn cell_document(&self, cell: &LawCell) -> LawCellDocument {
+        LawCellDocument {
+            grain_ns: cell.grain.get(),
+            delay_ns: cell.law.delay().get(),
+            rate_hz: match cell.often {
+                LawOften::Rate(rate) => Some(rate),
+                LawOften::Probability(_) => None,
+            },
+            rank_delay_probability: cell.law.probability(),
+            limit_ratio: cell.law.limit_ratio(),
+            tolerable_ranks: self.tolerated.and_then(|lost| cell.law.tolerable_ranks(lost.ratio())),
+            row: Object::new(ROW, &cell.row),
+        }
+    }
+
+    fn axes(&self) -> Axes {
+        let often = |often: &LawOften| match often {
+            LawOften::Probability(share) => share.to_string(),
+            LawOften::Rate(rate) => format!("{}Hz", three_digits(*rate)),
+        };
+        let number = |often: LawOften| match often {
+            LawOften::Probability(share) => share.ratio(),
+            LawOften::Rate(rate) => rate,
+        };
+        let (title, unit) = match self.often.first() {
+            Some(LawOften::Rate(_)) => ("rate", AxisUnit::Rate),
+            _ => ("p", AxisUnit::Ratio),
+        };
+        let times = |title, times: &[Nanos]| {
+            Axis::numbered(title, times, AxisUnit::Time, Nanos::to_string, |time| time.get() as f64)
+        };
+        Axes::new(vec![
+            times("delay", &self.delays),
+            Axis::numbered(title, &self.often, unit, often, number),
+            times("grain", &self.grains),
+            Axis::numbered(RANKS, &self.ranks, AxisUnit::Ranks, |ranks| grouped(*ranks), |ranks| ranks as f64),
+        ])
+    }
+
+    /// What all cells have in common.
+    fn heading(&self) -> String {
+        let one = |what: &str, times: &[Nanos]| match times {
+            [time] => format!("{what} {time}"),
+            several => format!("{} {what}s", several.len()),
+        };
+        let often = match self.often.as_slice() {
+            [LawOften::Rate(rate)] => format!("{} a second on a rank", three_digits(*rate)),
+            [LawOften::Probability(share)] => format!("in {share} of a rank's phases"),
+            [LawOften::Rate(_), ..] => format!("{} rates", self.often.len()),
+            _ => format!("{} probabilities", self.often.len()),
+        };
+        format!("{}, {often}; {}", one("delay", &self.delays), one("grain", &self.grains))
+    }
+}
+
+impl Report for LawSweepReport {
+    fn schema(&self) -> &'static str {
+        "becalm.law-sweep/1"
+    }
+
+    fn document(&self) -> impl Serialize {
+        LawSweepDocument {
+            tolerated_ratio: self.tolerated.map(Share::ratio),
+            cells: self.cells.iter().map(|cell| self.cell_document(cell)).collect(),
+        }
+    }
+
+    fn page(&self, program: &str) -> Option<Page> {
+        Some(html::page(self, program))
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        let axes = self.axes();
+        paragraph(out, "  ", &self.heading())?;
+        let slowdown = |cell: &LawCell| cell.row.point.slowdown_ratio;
+        let values: Vec<Value> = self.cells.iter().map(|cell| Value::Factor(slowdown(cell))).collect();
+        writeln!(out, "\nSlowdown: 1 + (1 - (1-p)^n) D/G{}", axes.columns_are())?;
+        axes.table("slowdown", &values, out)?;
+        if let Some(lost) = self.tolerated {
+            let may_be =
+                |cell: &LawCell| cell.row.tolerable.map_or(Value::Missing, |may| Value::Ratio(may.probability));
+            let values: Vec<Value> = self.cells.iter().map(may_be).collect();
+            writeln!(out, "\nTolerance: what p may be for a job that loses {lost} of its time{}", axes.columns_are())?;
+            axes.table("p may be", &values, out)?;
+        }
+        let values: Vec<Option<f64>> = self.cells.iter().map(|cell| Some(slowdown(cell))).collect();
+        axes.surface("Surface: the slowdowns as shades", &values, factor, out)?;
+        axes.plot("Slowdown against ranks", &self.ranks, &values, out)
+    }
+}

@@ -1,0 +1,308 @@
+//! Predictions over several noises, payloads and ways in which noise comes: tables, a surface, and `becalm.predict-sweep/1`.
+
+mod html;
+
+use std::io::{self, Write};
+
+use becalm_model::node::Warning;
+use becalm_scale::collective::Collective;
+use becalm_scale::predict::{Question, RankPrediction};
+use becalm_scale::{Alignment, Noise};
+use becalm_units::Nanos;
+use serde::Serialize;
+
+use super::html::RANKS;
+use super::{Axes, Axis, short_names};
+use crate::Value;
+use crate::catalogue;
+use crate::form::field::{Field, Object, fields};
+use crate::form::paragraph::{line, paragraph};
+use crate::form::sheet::Sheet;
+use crate::form::table::Table;
+use crate::form::value::{factor, grouped};
+use crate::html::{AxisUnit, Page};
+use crate::predict::{self, PredictedRow, counted, job_of, row};
+use crate::report::Report;
+
+/// One of the noises of a sweep.
+#[derive(Clone, Debug)]
+pub struct SweptNoise {
+    /// As it was asked for.
+    pub asked: String,
+    /// The run or the formula that it comes from.
+    name: String,
+    nodes: usize,
+    cpus: usize,
+    detours: usize,
+    noise_ratio: f64,
+    alignment: Alignment,
+    alignment_name: &'static str,
+    ranks_per_node: u64,
+    warnings: Vec<Warning>,
+}
+
+impl SweptNoise {
+    /// What a sweep shows of a noise of which a node has so many ranks.
+    #[must_use]
+    pub fn new(asked: String, name: String, noise: &Noise, ranks_per_node: u64, warnings: Vec<Warning>) -> Self {
+        Self {
+            asked,
+            name,
+            nodes: noise.nodes().len(),
+            cpus: noise.traces().count(),
+            detours: predict::detours(noise),
+            noise_ratio: noise.noise_ratio(),
+            alignment: noise.alignment(),
+            alignment_name: predict::alignment(noise),
+            ranks_per_node,
+            warnings,
+        }
+    }
+}
+
+/// The answer for one value of each parameter.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SweptCell {
+    /// The number of the noise.
+    pub noise: usize,
+    /// The windows in which it is coalesced; zero where it is not.
+    pub coalesced: Nanos,
+    /// Whether the noise of all ranks comes together.
+    pub synchronized: bool,
+    /// Payload of the collective.
+    pub bytes: u64,
+    /// The prediction, with its ranks, its grain and its collective.
+    pub row: RankPrediction,
+}
+
+/// What was asked of several noises, and what came out.
+pub struct PredictSweepReport<'a> {
+    /// The noises.
+    pub noises: &'a [SweptNoise],
+    /// The names of the sources that were taken out of all of them.
+    pub without: &'a [String],
+    /// What all cells have in common.
+    pub question: Question,
+    /// The collectives.
+    pub collectives: &'a [Collective],
+    /// The payloads.
+    pub bytes: &'a [u64],
+    /// Whether noise comes together on all ranks.
+    pub synchronized: &'a [bool],
+    /// The windows in which noise is coalesced; zero for none.
+    pub coalesced: &'a [Nanos],
+    /// The useful CPU times of a phase.
+    pub grains: &'a [Nanos],
+    /// The numbers of ranks.
+    pub ranks: &'a [u64],
+    /// A cell for each value of each of these: by collective, bytes, whether noise is synchronized, windows, noise and grain, those of the
+    /// ranks next to each other.
+    pub cells: &'a [SweptCell],
+    /// How many node-hours such jobs take in a year, if it is known.
+    pub node_hours: Option<f64>,
+}
+
+fields! {
+    noise: (SweptNoise, String) {
+        NOISE = "noise", "noise", |row| Value::Text(row.1.clone());
+        NODES = "nodes", "nodes", |row| Value::Count(row.0.nodes as u64);
+        CPUS = "cpus", "CPUs", |row| Value::Count(row.0.cpus as u64);
+        RANKS_PER_NODE = "ranks_per_node", "ranks a node", |row| Value::Count(row.0.ranks_per_node);
+        DETOURS = "detours", "detours", |row| Value::Count(row.0.detours as u64);
+        NOISE_RATIO = catalogue::NOISE_RATIO, |row| Value::Ratio(row.0.noise_ratio);
+    }
+}
+
+#[derive(Serialize)]
+struct SweepDocument<'a> {
+    noises: Vec<NoiseDocument<'a>>,
+    without: &'a [String],
+    seed: u64,
+    replicas: u64,
+    node_hours: Option<f64>,
+    network: Option<String>,
+    cells: Vec<CellDocument<'a>>,
+}
+
+#[derive(Serialize)]
+struct NoiseDocument<'a> {
+    noise: &'a str,
+    name: &'a str,
+    nodes: usize,
+    cpus: usize,
+    detours: usize,
+    noise_ratio: f64,
+    ranks_per_node: u64,
+    alignment: &'static str,
+    warnings: &'a [Warning],
+}
+
+#[derive(Serialize)]
+struct CellDocument<'a> {
+    noise: &'a str,
+    synchronized: bool,
+    coalesced_ns: i64,
+    bytes: Option<u64>,
+    #[serde(flatten)]
+    row: Object,
+}
+
+impl PredictSweepReport<'_> {
+    fn has_messages(&self) -> bool {
+        self.collectives.iter().any(|collective| *collective != Collective::Ideal)
+    }
+
+    fn line(&self, cell: &SweptCell) -> PredictedRow {
+        PredictedRow::new(cell.row.clone(), self.question.replicas).with_node_hours(self.node_hours)
+    }
+
+    fn noise_document<'a>(&self, noise: &'a SweptNoise) -> NoiseDocument<'a> {
+        NoiseDocument {
+            noise: &noise.asked,
+            name: &noise.name,
+            nodes: noise.nodes,
+            cpus: noise.cpus,
+            detours: noise.detours,
+            noise_ratio: noise.noise_ratio,
+            ranks_per_node: noise.ranks_per_node,
+            alignment: noise.alignment_name,
+            warnings: &noise.warnings,
+        }
+    }
+
+    fn cell_document(&self, cell: &SweptCell) -> CellDocument<'_> {
+        CellDocument {
+            noise: &self.noises[cell.noise].asked,
+            synchronized: cell.synchronized,
+            coalesced_ns: cell.coalesced.get(),
+            bytes: (cell.row.collective != Collective::Ideal).then_some(cell.bytes),
+            row: Object::new(predict::ROW, &self.line(cell)),
+        }
+    }
+
+    fn short_names(&self) -> Vec<String> {
+        short_names(&self.noises.iter().map(|noise| noise.asked.clone()).collect::<Vec<_>>())
+    }
+
+    fn axes(&self) -> Axes {
+        let window = |window: &Nanos| if *window == Nanos::ZERO { "no".to_owned() } else { window.to_string() };
+        let yes = |yes: &bool| if *yes { "yes" } else { "no" }.to_owned();
+        let time = |time: Nanos| time.get() as f64;
+        let count = |count: &u64| grouped(*count);
+        let names = self.collectives.iter().map(Collective::to_string).collect();
+        Axes::new(vec![
+            Axis::named("collective", names).apart(),
+            Axis::numbered("bytes", self.bytes, AxisUnit::Count, count, |bytes| bytes as f64).apart(),
+            Axis::named("synchronized", self.synchronized.iter().map(yes).collect()).apart(),
+            Axis::numbered("coalesced", self.coalesced, AxisUnit::Time, window, time),
+            Axis::named("noise", self.short_names()),
+            Axis::numbered("grain", self.grains, AxisUnit::Time, Nanos::to_string, time),
+            Axis::numbered(RANKS, self.ranks, AxisUnit::Ranks, count, |ranks| ranks as f64),
+        ])
+    }
+
+    /// The noises, with how much each is.
+    fn noise_table(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        if let [noise] = self.noises {
+            return line(out, "noise", &noise.asked);
+        }
+        let shown = self.noise_fields();
+        let mut table = Table::new(&shown);
+        for noise in self.noises {
+            table.row(&shown, &(noise.clone(), noise.asked.clone()));
+        }
+        table.print(out)
+    }
+
+    /// The columns of the table of noises.
+    fn noise_fields(&self) -> Vec<&'static Field<(SweptNoise, String)>> {
+        let mut shown: Vec<&'static Field<(SweptNoise, String)>> = vec![&noise::NOISE];
+        if self.noises.iter().any(|noise| noise.cpus > 1) {
+            shown.push(&noise::NODES);
+            shown.push(&noise::CPUS);
+        }
+        // Where they differ, the line below tells those of the first.
+        if self.noises.iter().any(|noise| noise.ranks_per_node != self.noises[0].ranks_per_node) {
+            shown.push(&noise::RANKS_PER_NODE);
+        }
+        shown.push(&noise::DETOURS);
+        shown.push(&noise::NOISE_RATIO);
+        shown
+    }
+
+    /// What all cells have in common, in words.
+    fn job(&self) -> String {
+        let alignment = self.noises.first().map_or(Alignment::Independent, |noise| noise.alignment);
+        job_of(&self.question, alignment, self.collectives)
+    }
+
+    /// The warnings of all noises, each once, with the noise that it is of where there are several.
+    fn warnings(&self) -> Vec<Warning> {
+        let mut said: Vec<&Warning> = Vec::new();
+        let mut warnings = Vec::new();
+        for noise in self.noises {
+            for warning in &noise.warnings {
+                if !said.contains(&warning) {
+                    said.push(warning);
+                    let of = if self.noises.len() > 1 { format!("{}: ", noise.asked) } else { String::new() };
+                    warnings.push(Warning { message: format!("{of}{}", warning.message), ..warning.clone() });
+                }
+            }
+        }
+        warnings
+    }
+
+    /// The same above the tables of a terminal.
+    fn heading(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        line(out, "job", &self.job())?;
+        for warning in self.warnings() {
+            paragraph(out, "  ! ", &warning.message)?;
+            paragraph(out, "    \u{2192} ", &warning.advice)?;
+        }
+        Ok(())
+    }
+}
+
+/// The slowdown; where ranks are too many to be replayed, what order statistics expect.
+fn slowdown(cell: &SweptCell) -> Option<f64> {
+    cell.row.slowdown.map(|slowdown| slowdown.mean).or(cell.row.expected_ratio)
+}
+
+impl Report for PredictSweepReport<'_> {
+    fn schema(&self) -> &'static str {
+        "becalm.predict-sweep/1"
+    }
+
+    fn document(&self) -> impl Serialize {
+        SweepDocument {
+            noises: self.noises.iter().map(|noise| self.noise_document(noise)).collect(),
+            without: self.without,
+            seed: self.question.seed,
+            replicas: self.question.replicas,
+            node_hours: self.node_hours,
+            network: self.has_messages().then(|| self.question.network.to_string()),
+            cells: self.cells.iter().map(|cell| self.cell_document(cell)).collect(),
+        }
+    }
+
+    fn page(&self, program: &str) -> Option<Page> {
+        Some(html::page(self, program))
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        self.noise_table(out)?;
+        self.heading(out)?;
+        let axes = self.axes();
+        let slowdowns: Vec<Option<f64>> = self.cells.iter().map(slowdown).collect();
+        let values: Vec<Value> = slowdowns.iter().map(|value| value.map_or(Value::Missing, Value::Factor)).collect();
+        let cells = counted(self.cells.len() as u64, "cell", "cells");
+        writeln!(out, "\nSlowdown: mean phase / phase without noise, {cells}{}", axes.columns_are())?;
+        axes.table("slowdown", &values, out)?;
+        let means: Vec<Value> = self.cells.iter().map(|cell| (row::MEAN_PHASE_NS.get)(&self.line(cell))).collect();
+        writeln!(out, "\nPhases: the mean duration{}", axes.columns_are())?;
+        axes.table("mean phase", &means, out)?;
+        axes.surface("Surface: the slowdowns as shades", &slowdowns, factor, out)?;
+        axes.plot("Slowdown against ranks", self.ranks, &slowdowns, out)?;
+        paragraph(out, "  ", "--json has the intervals, the quiet phase and the spread of each cell")
+    }
+}

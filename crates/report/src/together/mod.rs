@@ -1,0 +1,186 @@
+//! What comes at once on several CPUs: for how long how many were within a detour, and whose detours meet those of other CPUs.
+
+use std::io::{self, Write};
+
+use becalm_analyze::together::{AtOnce, Meeting, SharedStretch, Together};
+use becalm_model::node::Warning;
+use becalm_units::{CpuList, cpus, printable};
+use serde::Serialize;
+
+use crate::Value;
+use crate::catalogue;
+use crate::form::field::{Object, fields};
+use crate::form::paragraph::{heading, line, paragraph};
+use crate::form::sheet::Sheet;
+use crate::form::table::Table;
+use crate::form::value::grouped;
+use crate::report::Report;
+
+/// So many sources are shown on a terminal unless all are asked for.
+const SHOWN: usize = 20;
+
+/// What comes at once on the CPUs of a node, as `becalm.together/1`.
+pub struct TogetherReport<'a> {
+    /// What was found.
+    pub together: &'a Together,
+}
+
+/// For how long so many CPUs were within a detour.
+struct AtOnceRow {
+    at_once: AtOnce,
+    length: i64,
+}
+
+/// The detours of a source, or all.
+struct MeetingRow {
+    source: Option<String>,
+    meeting: Meeting,
+}
+
+/// How many times as much as by chance; nothing where chance gives nothing.
+fn times_chance(found: f64, by_chance: f64) -> Value {
+    if by_chance > 0.0 { Value::Factor(found / by_chance) } else { Value::Missing }
+}
+
+fields! {
+    AT_ONCE, at_once: AtOnceRow {
+        CPUS = "cpus", "cpus", |row| Value::Count(row.at_once.cpus as u64);
+        TIME_NS = "time_ns", "time", |row| Value::Time(row.at_once.time);
+        TIME_RATIO = catalogue::TIME_RATIO, |row| Value::Ratio(row.at_once.time as f64 / row.length.max(1) as f64);
+        BY_CHANCE_NS = "by_chance_ns", "by chance", |row| Value::time(row.at_once.by_chance);
+        TIMES_CHANCE = "times_chance", "times chance", |row| times_chance(row.at_once.time as f64, row.at_once.by_chance);
+    }
+}
+
+fields! {
+    MEETING, meeting: MeetingRow {
+        SOURCE = catalogue::SOURCE, |row| row.source.clone().map_or(Value::Missing, Value::Text);
+        DETOURS = "detours", "detours", |row| Value::Count(row.meeting.count);
+        MET = "met", "met", |row| Value::Count(row.meeting.met);
+        MET_RATIO = "met_ratio", "share", |row| Value::Share(row.meeting.met as f64 / row.meeting.count.max(1) as f64);
+        BY_CHANCE = "by_chance", "by chance", |row| Value::Often(row.meeting.by_chance);
+        TIMES_CHANCE = "times_chance", "times chance", |row| times_chance(row.meeting.met as f64, row.meeting.by_chance);
+    }
+}
+
+fields! {
+    STRETCH, stretch: SharedStretch {
+        START_NS = catalogue::START_NS, |row| Value::Time(row.stretch.start);
+        DURATION_NS = catalogue::DURATION_NS, |row| Value::Time(row.stretch.end - row.stretch.start);
+        CPUS = "cpus", "cpus", |row| Value::Count(row.stretch.cpus as u64);
+        SOURCES = "sources", "sources", |row| Value::Text(row.sources.join(", "));
+    }
+}
+
+#[derive(Serialize)]
+struct TogetherDocument<'a> {
+    node: &'a str,
+    cpus: String,
+    duration_ns: i64,
+    within_ns: i64,
+    at_once: Vec<Object>,
+    all: Object,
+    sources: Vec<Object>,
+    stretches: usize,
+    longest: Vec<Object>,
+    warnings: &'a [Warning],
+}
+
+impl TogetherReport<'_> {
+    fn at_once(&self) -> Vec<AtOnceRow> {
+        let length = self.together.length.get();
+        self.together.at_once.iter().map(|at_once| AtOnceRow { at_once: *at_once, length }).collect()
+    }
+
+    fn sources(&self) -> Vec<MeetingRow> {
+        let row = |source: &becalm_analyze::together::SourceMeeting| MeetingRow {
+            source: Some(source.source.clone()),
+            meeting: source.meeting,
+        };
+        self.together.sources.iter().map(row).collect()
+    }
+
+    fn all(&self) -> MeetingRow {
+        MeetingRow { source: None, meeting: self.together.all }
+    }
+
+    fn cpus(&self) -> CpuList {
+        self.together.cpus.iter().copied().collect()
+    }
+}
+
+impl Report for TogetherReport<'_> {
+    fn schema(&self) -> &'static str {
+        "becalm.together/1"
+    }
+
+    fn document(&self) -> impl Serialize {
+        let together = self.together;
+        TogetherDocument {
+            node: &together.node,
+            cpus: self.cpus().to_string(),
+            duration_ns: together.length.get(),
+            within_ns: together.within.get(),
+            at_once: self.at_once().iter().map(|row| Object::new(AT_ONCE, row)).collect(),
+            all: Object::new(MEETING, &self.all()),
+            sources: self.sources().iter().map(|row| Object::new(MEETING, row)).collect(),
+            stretches: together.stretches,
+            longest: together.longest.iter().map(|row| Object::new(STRETCH, row)).collect(),
+            warnings: &together.warnings,
+        }
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        let together = self.together;
+        let length = Value::Time(together.length.get()).cell();
+        line(out, "node", &format!("{}, {}, all watched for {length}", printable(&together.node), cpus(&self.cpus())))?;
+        heading(out, "CPUs within a detour at once")?;
+        let shown: Vec<_> = AT_ONCE.iter().collect();
+        let mut table = Table::new(&shown);
+        let rows = self.at_once();
+        // Numbers of CPUs that were never within a detour at once, nor would be by chance, are left out.
+        let is_telling = |row: &&AtOnceRow| row.at_once.time > 0 || row.at_once.by_chance >= 1.0 || out.all();
+        rows.iter().filter(is_telling).for_each(|row| table.row(&shown, row));
+        table.print(out)?;
+        heading(out, "Detours that meet one of another CPU")?;
+        let shown: Vec<_> = MEETING.iter().collect();
+        let mut table = Table::new(&shown);
+        let sources = self.sources();
+        let first = if out.all() { sources.len() } else { SHOWN.min(sources.len()) };
+        sources[..first].iter().for_each(|row| table.row(&shown, row));
+        table.total(&shown, &self.all(), "all");
+        table.print(out)?;
+        if first < sources.len() {
+            writeln!(out, "  the {SHOWN} of {} sources that come most often; --all shows every one", sources.len())?;
+        }
+        let meets = match together.within.get() {
+            0 => "a detour meets another if both are under way at the same instant".to_owned(),
+            within => format!("a detour meets another if less than {} lies between them", Value::Time(within).cell()),
+        };
+        let chance = "by chance: what is expected if each CPU had the same detours, later by any time of its own";
+        paragraph(out, "  ", &format!("{meets}; {chance}"))?;
+        self.print_longest(out)?;
+        for warning in &together.warnings {
+            paragraph(out, "  ! ", &warning.message)?;
+        }
+        Ok(())
+    }
+}
+
+impl TogetherReport<'_> {
+    fn print_longest(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        let Together { longest, stretches, .. } = self.together;
+        let Some(first) = longest.first() else { return Ok(()) };
+        let most = first.stretch.cpus;
+        let of = if most == self.together.cpus.len() { "all".to_owned() } else { format!("most, {most},") };
+        heading(out, &format!("The longest stretches in which {of} CPUs lost time at once"))?;
+        let shown: Vec<_> = STRETCH.iter().collect();
+        let mut table = Table::new(&shown);
+        longest.iter().for_each(|row| table.row(&shown, row));
+        table.print(out)?;
+        if longest.len() < *stretches {
+            writeln!(out, "  the longest {} of {}", longest.len(), grouped(*stretches as u64))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,137 @@
+//! What the trace saw before an alert, as a bundle: the moment that led to it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use becalm_attribute::{Interruptions, Tally};
+use becalm_bundle::BundleError;
+use becalm_linux::alarm;
+use becalm_measure::{Names, StandingTrace};
+use becalm_model::node::{ClockDoc, CpuDoc, Ended, NodeDoc, Rung};
+use becalm_model::{Activity, Detour, LoopThread, Pid, warning};
+use becalm_record::{DetourStore, LanePart, Store};
+use becalm_units::Nanos;
+
+use crate::observe::Remembered;
+
+/// Stores what is remembered of each CPU up to an instant of the trace's axis. The machine is described as in `window`, which was
+/// recorded right behind it.
+///
+/// # Errors
+/// If it cannot be stored.
+pub fn store<'a>(
+    path: &Path,
+    window: &NodeDoc,
+    trace: &StandingTrace,
+    remembered: impl Iterator<Item = Remembered<'a>>,
+    until: Nanos,
+) -> Result<(), BundleError> {
+    let cpus: Vec<Remembered<'_>> = remembered.collect();
+    let first = |cpu: &Remembered<'_>| cpu.found.iter().find_map(|found| Some(found.detours.first()?.start));
+    let began = cpus.iter().filter_map(first).min().unwrap_or(until).min(until);
+    // Steps of the wall clock since then are not undone: the distance to now is what is known.
+    let ago = trace.now() - began;
+    let wall_ns = i128::from(alarm::wall_ns()) - i128::from(ago.get());
+    let behind = u64::try_from(window.origin.as_nanosecond() - wall_ns).unwrap_or(0);
+    let rows: Vec<(Vec<Detour>, Vec<Activity>)> = cpus.iter().map(|cpu| from(cpu.found, began)).collect();
+    let mut node = NodeDoc {
+        origin: window.origin.checked_sub(Duration::from_nanos(behind)).unwrap_or(window.origin),
+        ended: None,
+        clock: ClockDoc {
+            counter: "monotonic_raw".to_owned(),
+            origin_ticks: trace.origin().raw_ns.saturating_add_signed(began.get()),
+            rate_hz: 1e9,
+            resolution_ns: Nanos::new(1),
+            ..ClockDoc::default()
+        },
+        rung: Rung::Tracepoints,
+        cpus: cpus.iter().zip(&rows).map(|(cpu, (detours, _))| document(cpu, detours, until - began)).collect(),
+        tracing: Some(trace.doc().clone()),
+        counters: Vec::new(),
+        warnings: vec![warning::no_loop()],
+        ..window.clone()
+    };
+    node.settings.duration_ns = None;
+    node.settings.threshold = "none".to_owned();
+    let thread = |cpu| LoopThread { cpu, pid: Pid::IDLE, t_min: Nanos::ZERO, realtime: false };
+    let threads: Vec<LoopThread> = cpus.iter().map(|cpu| thread(cpu.cpu)).collect();
+    let mut store = DetourStore::new(path);
+    let mut names = Names::new(Path::new("/"));
+    names.labels = trace.names().labels.clone();
+    store.begin(&node, &threads, &mut names)?;
+    for (index, (detours, activities)) in rows.iter().enumerate() {
+        let part = LanePart {
+            index,
+            thread: threads[index],
+            steps: &[],
+            work: &[],
+            detours,
+            activities,
+            began: Some(Nanos::ZERO),
+            complete_until: until - began,
+            unstored: (0, Nanos::ZERO),
+        };
+        store.take(part, &names, &mut || {})?;
+    }
+    store.end_segment(&names, &mut || {})?;
+    let tallies = vec![Tally::default(); threads.len()];
+    store.enter(&mut node.cpus, &tallies);
+    node.ended = Some(Ended::Duration);
+    store.close(&mut node)
+}
+
+/// Both looks in one, counted from `began` on, and the interruptions numbered from 0.
+fn from(found: [&Interruptions; 2], began: Nanos) -> (Vec<Detour>, Vec<Activity>) {
+    let detours = found.iter().flat_map(|found| &found.detours);
+    let detours = detours.map(|detour| Detour { start: detour.start - began, ..*detour }).collect();
+    let (mut number, mut last) = (0, None);
+    let activities = found.iter().flat_map(|found| &found.activities).map(|row| {
+        number += u64::from(last.is_some_and(|last| last != row.detour));
+        last = Some(row.detour);
+        Activity { start: row.start - began, detour: number, ..*row }
+    });
+    (detours, activities.collect())
+}
+
+fn document(cpu: &Remembered<'_>, detours: &[Detour], duration: Nanos) -> CpuDoc {
+    let total: Nanos = detours.iter().map(|detour| detour.duration).sum();
+    CpuDoc {
+        duration_ns: duration,
+        detours: detours.len() as u64,
+        below_threshold_ns: (duration - total).max(Nanos::ZERO),
+        ..CpuDoc::new(cpu.cpu)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use becalm_model::{Kind, Label};
+    use becalm_units::CpuId;
+
+    #[test]
+    fn two_looks_become_one_run_of_interruptions() {
+        let cpu = CpuId::new(1);
+        let detour = |start| Detour { cpu, start: Nanos::new(start), duration: Nanos::new(2), incomplete: false };
+        let row = |start, detour| Activity {
+            cpu,
+            detour,
+            start: Nanos::new(start),
+            self_time: Nanos::new(1),
+            kind: Kind::Irq,
+            source: Label::EMPTY,
+            detail: Label::EMPTY,
+        };
+        let older = Interruptions { detours: vec![detour(100)], activities: vec![row(100, 41), row(101, 41)] };
+        let newer = Interruptions {
+            detours: vec![detour(200), detour(300)],
+            activities: vec![row(200, 42), row(300, 43), row(301, 43)],
+        };
+        let (detours, activities) = from([&older, &newer], Nanos::new(90));
+        assert_eq!(detours.iter().map(|detour| detour.start.get()).collect::<Vec<_>>(), [10, 110, 210]);
+        assert_eq!(
+            activities.iter().map(|row| (row.start.get(), row.detour)).collect::<Vec<_>>(),
+            [(10, 0), (11, 0), (110, 1), (210, 2), (211, 2)]
+        );
+    }
+}

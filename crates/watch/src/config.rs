@@ -1,0 +1,307 @@
+//! What is watched and how: built-in values, over them those of a configuration file, over them those of the command line.
+//!
+//! The file has a line `key = value` for each option, a value may stand in quotes, and # begins a remark. That is a part of TOML without
+//! its tables: all options are flat, so that a whole parser of it would be a dependency for nothing.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use becalm_units::{Count, CpuList, Nanos, Share, printable};
+
+use crate::trigger::Trigger;
+
+/// What was said of each option; `None` where nothing was.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct WatchConfig {
+    /// The CPUs that are measured.
+    pub cpus: Option<CpuList>,
+    /// How long a window is.
+    pub window: Option<Nanos>,
+    /// How long the recording after an alert is.
+    pub alert: Option<Nanos>,
+    /// Which share of one CPU the whole may take on average.
+    pub budget: Option<Share>,
+    /// How often the kernel's counters are read.
+    pub interval: Option<Nanos>,
+    /// A CPU that was busier than this in the last interval is not measured.
+    pub busy: Option<Share>,
+    /// Where metrics are told.
+    pub listen: Option<SocketAddr>,
+    /// The folder of the bundles.
+    pub output: Option<PathBuf>,
+    /// How many bytes the bundles may have.
+    pub keep: Option<Count>,
+    /// What raises an alert; empty where nothing was said.
+    pub triggers: Vec<Trigger>,
+    /// How many sources have a series of their own.
+    pub sources: Option<u32>,
+    /// Whether the kernel is traced between the windows.
+    pub trace: Option<bool>,
+}
+
+/// What is watched and how.
+#[derive(Clone, PartialEq, Debug)]
+pub struct WatchSettings {
+    /// The CPUs that are measured; `None` means all that are online.
+    pub cpus: Option<CpuList>,
+    /// How long a window is; from 10 ms to 60 s.
+    pub window: Nanos,
+    /// How long the recording after an alert is; from 10 ms to 60 s.
+    pub alert: Nanos,
+    /// Which share of one CPU the whole may take on average; more than 0.
+    pub budget: Share,
+    /// How often the kernel's counters are read, and looked whether a window is due; from 100 ms to an hour.
+    pub interval: Nanos,
+    /// A CPU that was busier than this in the last interval is not measured.
+    pub busy: Share,
+    /// Where metrics are told.
+    pub listen: SocketAddr,
+    /// The folder of the bundles; `None` where nothing is stored.
+    pub output: Option<PathBuf>,
+    /// How many bytes the bundles may have.
+    pub keep: Count,
+    /// What raises an alert.
+    pub triggers: Vec<Trigger>,
+    /// How many sources have a series of their own; at most 1,000.
+    pub sources: u32,
+    /// Whether the kernel is traced between the windows.
+    pub trace: bool,
+}
+
+/// The port where nothing else is said.
+const PORT: u16 = 9_749;
+
+/// The largest configuration that is read, in bytes.
+pub const LARGEST: u64 = 64 << 10;
+
+/// A configuration that cannot be meant.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// A line is not understood.
+    #[error("line {line}: {why}")]
+    Line {
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong, and what to write.
+        why: String,
+    },
+    /// A value is out of its range.
+    #[error("{key} is {value}; it must be {range}")]
+    Range {
+        /// The option's name.
+        key: &'static str,
+        /// What was given.
+        value: String,
+        /// What is allowed.
+        range: &'static str,
+    },
+}
+
+const KEYS: &str = "cpus, window, alert, budget, interval, busy, listen, output, keep, trigger, sources, trace";
+
+impl WatchConfig {
+    /// From the file's text.
+    ///
+    /// # Errors
+    /// If a line is no `key = value`, or a key or value is unknown, or a key other than `trigger` comes twice.
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        let mut config = Self::default();
+        let mut seen: Vec<&str> = Vec::new();
+        for (number, line) in text.lines().enumerate() {
+            let err = |why| ConfigError::Line { line: number + 1, why };
+            let Some((key, value)) = key_and_value(line).map_err(err)? else { continue };
+            if key != "trigger" && seen.contains(&key) {
+                return Err(err(format!("{} stands twice; leave one out", printable(key))));
+            }
+            seen.push(key);
+            config.set(key, value).map_err(err)?;
+        }
+        Ok(config)
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        fn read<T: std::str::FromStr>(value: &str) -> Result<Option<T>, String>
+        where
+            T::Err: std::fmt::Display,
+        {
+            value.parse().map(Some).map_err(|error: T::Err| printable(&error.to_string()).to_string())
+        }
+        match key {
+            "cpus" => self.cpus = read(value)?,
+            "window" => self.window = read(value)?,
+            "alert" => self.alert = read(value)?,
+            "budget" => self.budget = read(value)?,
+            "interval" => self.interval = read(value)?,
+            "busy" => self.busy = read(value)?,
+            "listen" => {
+                self.listen = Some(value.parse().map_err(|_| {
+                    format!("'{}' is not an address with a port; write one like 127.0.0.1:{PORT}", printable(value))
+                })?);
+            }
+            "output" if value.is_empty() => return Err("output names no folder".to_owned()),
+            "output" => self.output = Some(value.into()),
+            "keep" => self.keep = Some(bytes(value)?),
+            "trigger" => self.triggers.extend(read::<Trigger>(value)?),
+            "sources" => self.sources = read(value)?,
+            "trace" => {
+                self.trace = Some(match value {
+                    "yes" => true,
+                    "no" => false,
+                    _ => return Err(format!("'{}' is neither yes nor no", printable(value))),
+                });
+            }
+            _ => return Err(format!("there is no option '{}'; there are {KEYS}", printable(key))),
+        }
+        Ok(())
+    }
+
+    /// What holds where this is said, and where nothing is said of an option, `below`.
+    #[must_use]
+    pub fn over(self, below: Self) -> Self {
+        Self {
+            cpus: self.cpus.or(below.cpus),
+            window: self.window.or(below.window),
+            alert: self.alert.or(below.alert),
+            budget: self.budget.or(below.budget),
+            interval: self.interval.or(below.interval),
+            busy: self.busy.or(below.busy),
+            listen: self.listen.or(below.listen),
+            output: self.output.or(below.output),
+            keep: self.keep.or(below.keep),
+            triggers: if self.triggers.is_empty() { below.triggers } else { self.triggers },
+            sources: self.sources.or(below.sources),
+            trace: self.trace.or(below.trace),
+        }
+    }
+
+    /// With the built-in values where nothing was said.
+    ///
+    /// # Errors
+    /// If a value is out of its range.
+    pub fn settle(self) -> Result<WatchSettings, ConfigError> {
+        let recording = (Nanos::from_millis(10), Nanos::from_secs(60));
+        let interval = (Nanos::from_millis(100), Nanos::from_secs(3_600));
+        let settings = WatchSettings {
+            cpus: self.cpus,
+            window: within("window", self.window.unwrap_or(Nanos::from_millis(200)), recording, "from 10ms to 60s")?,
+            alert: within("alert", self.alert.unwrap_or(Nanos::from_secs(1)), recording, "from 10ms to 60s")?,
+            interval: within("interval", self.interval.unwrap_or(Nanos::from_secs(10)), interval, "from 100ms to 1h")?,
+            budget: self.budget.unwrap_or(Share::of_per_mille(1)),
+            busy: self.busy.unwrap_or(Share::of_per_mille(100)),
+            listen: self.listen.unwrap_or(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT)),
+            output: self.output,
+            keep: self.keep.unwrap_or(Count::new(1 << 30)),
+            triggers: self.triggers,
+            sources: self.sources.unwrap_or(20),
+            trace: self.trace.unwrap_or(true),
+        };
+        if settings.budget.ratio() <= 0.0 {
+            let value = settings.budget.to_string();
+            return Err(ConfigError::Range { key: "budget", value, range: "more than 0%, and at most 100%" });
+        }
+        if settings.sources > 1_000 {
+            let value = settings.sources.to_string();
+            return Err(ConfigError::Range { key: "sources", value, range: "at most 1000" });
+        }
+        Ok(settings)
+    }
+}
+
+fn within(
+    key: &'static str,
+    value: Nanos,
+    (least, most): (Nanos, Nanos),
+    range: &'static str,
+) -> Result<Nanos, ConfigError> {
+    if (least..=most).contains(&value) {
+        Ok(value)
+    } else {
+        Err(ConfigError::Range { key, value: value.to_string(), range })
+    }
+}
+
+/// A size in bytes: `1GiB`, `512MiB`, `64KiB`, or as other counts are written, `1G`.
+///
+/// # Errors
+/// If it is no such.
+pub fn bytes(text: &str) -> Result<Count, String> {
+    let plain = text.strip_suffix("iB").or_else(|| text.strip_suffix('B')).unwrap_or(text);
+    plain.parse::<Count>().map_err(|error| printable(&error.to_string()).to_string())
+}
+
+/// A line's key and value; `None` where it says nothing.
+fn key_and_value(line: &str) -> Result<Option<(&str, &str)>, String> {
+    let line = line.trim();
+    if line.is_empty() || line.starts_with('#') {
+        return Ok(None);
+    }
+    let (key, value) = line.split_once('=').ok_or_else(|| format!("'{}' is not key = value", printable(line)))?;
+    let value = value.trim();
+    let value = if let Some(quoted) = value.strip_prefix('"') {
+        let (value, rest) = quoted.split_once('"').ok_or("a quote is not closed")?;
+        let rest = rest.trim();
+        if !rest.is_empty() && !rest.starts_with('#') {
+            return Err(format!("behind the value stands '{}'", printable(rest)));
+        }
+        value
+    } else {
+        value.split_once(" #").map_or(value, |(value, _)| value.trim_end())
+    };
+    Ok(Some((key.trim(), value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_file_says_what_is_watched() {
+        let text = "# all of it\ncpus = 1-3 # quiet ones\nwindow=\"50ms\"\n\nkeep = 2GiB\ntrigger = \"detour>1ms\"\n\
+            trigger = noise>1%\nlisten = 127.0.0.1:9000\noutput = /var/lib/becalm\nbudget = 0.05%\nsources = 3\n";
+        let settings = WatchConfig::parse(text).unwrap().settle().unwrap();
+        assert_eq!(settings.cpus.unwrap().to_string(), "1-3");
+        assert_eq!((settings.window, settings.keep.get()), (Nanos::from_millis(50), 2 << 30));
+        assert_eq!((settings.triggers.len(), settings.sources, settings.listen.port()), (2, 3, 9_000));
+        assert_eq!(settings.interval, Nanos::from_secs(10));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line() {
+        for (text, said) in [
+            ("\nwindw = 1s", "line 2: there is no option 'windw'; there are cpus, window"),
+            ("window", "line 1: 'window' is not key = value"),
+            ("window = 1s\nwindow = 2s", "line 2: window stands twice"),
+            ("window = \"1s", "line 1: a quote is not closed"),
+            ("window = \"1s\" x", "line 1: behind the value stands 'x'"),
+            ("listen = here", "line 1: 'here' is not an address with a port"),
+            ("keep = much", "line 1: 'much' is not a count"),
+            ("output =", "line 1: output names no folder"),
+        ] {
+            let error = WatchConfig::parse(text).unwrap_err().to_string();
+            assert!(error.starts_with(said), "{error}");
+        }
+        for text in ["window = 1ms", "budget = 0%", "sources = 1001", "interval = 1ms", "alert = 2h"] {
+            let error = WatchConfig::parse(text).unwrap().settle().unwrap_err().to_string();
+            assert!(error.contains("it must be"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_over_the_file() {
+        let file = WatchConfig::parse("window = 1s\ntrigger = noise>1%\nsources = 5").unwrap();
+        let line = WatchConfig::parse("window = 2s\ntrigger = detour>1s").unwrap();
+        let both = line.clone().over(file);
+        assert_eq!((both.window, both.sources), (line.window, Some(5)));
+        assert_eq!(both.triggers, line.triggers);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_a_panic(text in "([a-z]{0,8} ?= ?.{0,12}\n?|.{0,20}\n){0,6}") {
+            if let Err(error) = WatchConfig::parse(&text).and_then(WatchConfig::settle) {
+                prop_assert!(!error.to_string().contains('\n'));
+            }
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! `becalm watch`: a machine watched continuously and quietly, for a monitoring system.
+//!
+//! Short windows, in which `becalm record` measures one idle CPU, come as often as a budget of CPU time allows (`schedule`); the kernel's
+//! own counters are read in between (`kernel`), and its tracepoints watched as far as the budget allows (`observe`). What all of them found is summed up from the start on (`totals`), told over HTTP (`server`), and
+//! stored as bundles in a folder with a bound (`ring`).
+
+#![forbid(unsafe_code)]
+
+mod before;
+mod choice;
+mod config;
+mod exposition;
+mod feed;
+mod kernel;
+mod observe;
+mod request;
+mod ring;
+mod schedule;
+mod server;
+mod sources;
+mod totals;
+mod traced;
+mod trigger;
+mod watch;
+
+pub use config::{ConfigError, LARGEST, WatchConfig, WatchSettings, bytes};
+pub use request::{Format, Reading, Refusal, Request, read as read_request};
+pub use ring::RingError;
+pub use trigger::{ParseTriggerError, Trigger};
+pub use watch::{Ran, Surroundings, WatchError, watch};

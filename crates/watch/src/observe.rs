@@ -1,0 +1,346 @@
+//! The trace that stays: on all the time where little happens, and where much does as often as its half of the budget allows.
+//!
+//! A buffer that is half full wakes the watch before its interval is over, so that no rate of events takes more than what fits into the
+//! buffers before it is noticed. While a window is measured the trace is off, so that the window is what `becalm record` would see.
+
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use becalm_attribute::{Interruptions, Presence};
+use becalm_linux::clock::thread_time;
+use becalm_linux::procfs::kallsyms::Kallsyms;
+use becalm_measure::{Drained, Names, RecordPlan, StandingTrace};
+use becalm_model::node::Warning;
+use becalm_model::{Event, Kind, Pid};
+use becalm_record::Session;
+use becalm_units::{CpuId, CpuList, Nanos, Share};
+
+use crate::schedule::Allowance;
+use crate::server::Shared;
+use crate::traced::TraceState;
+
+/// What the buffers of all CPUs may take together, and those of one at least and at most, in bytes.
+const BUFFERS: (usize, usize, usize) = (64 << 20, 64 << 10, 512 << 10);
+
+/// How many interruptions are remembered at most, of all CPUs, to be stored with an alert.
+const REMEMBERED: usize = 1 << 16;
+
+/// How long the names of the kernel's functions are used, as modules come and go.
+const SYMBOLS_LAST: Duration = Duration::from_secs(3_600);
+
+/// One CPU that is followed.
+struct Followed {
+    cpu: CpuId,
+    presence: Presence,
+    /// What was found since the last look, and in the look before.
+    found: Interruptions,
+    before: Interruptions,
+    gap: Nanos,
+}
+
+/// What was found on a CPU before an alert.
+pub struct Remembered<'a> {
+    /// The CPU.
+    pub cpu: CpuId,
+    /// What was found in the last two looks, the older first.
+    pub found: [&'a Interruptions; 2],
+}
+
+/// The longest interruption of a look.
+pub struct Longest {
+    /// Where it was.
+    pub cpu: CpuId,
+    /// How long it was.
+    pub duration: Nanos,
+    /// What took most of it.
+    pub kind: Kind,
+    /// The name of that.
+    pub source: String,
+}
+
+/// Observes between the windows.
+pub struct Observer<'a> {
+    session: &'a Session,
+    /// The thread that answers.
+    server: Pid,
+    trace: Option<StandingTrace>,
+    followed: Vec<Followed>,
+    allowance: Allowance,
+    state: TraceState,
+    /// From when on the trace is on and its time is not counted yet, on its axis.
+    since: Nanos,
+    /// What reading took, of the CPU time of this thread.
+    reading: Nanos,
+    /// Whether the last look read anything.
+    is_read: bool,
+    root: PathBuf,
+    /// When the names of the kernel's functions were read.
+    named: Instant,
+}
+
+impl<'a> Observer<'a> {
+    /// Observes nothing yet.
+    pub fn new(session: &'a Session, server: Pid, budget: Share, root: &Path) -> Self {
+        Self {
+            session,
+            server,
+            trace: None,
+            followed: Vec::new(),
+            allowance: Allowance::half_of(budget),
+            state: TraceState::Off,
+            since: Nanos::ZERO,
+            reading: Nanos::ZERO,
+            is_read: false,
+            root: root.to_owned(),
+            named: Instant::now(),
+        }
+    }
+
+    /// From now on this is the budget of the whole.
+    pub const fn set_budget(&mut self, budget: Share) {
+        self.allowance.set_budget(budget);
+    }
+
+    /// Observes these CPUs from now on; none ends it. Where it does so already nothing happens. Tells why the kernel cannot be traced.
+    pub fn observe(&mut self, cpus: &CpuList, shared: &Shared) -> Option<String> {
+        let known = |cpu| self.followed.iter().any(|followed| followed.cpu == cpu);
+        // A CPU that went away stays: it may come back.
+        if !cpus.is_empty() && cpus.iter().all(known) {
+            return None;
+        }
+        self.end();
+        if cpus.is_empty() {
+            return None;
+        }
+        let (all, least, most) = BUFFERS;
+        let plan = RecordPlan {
+            trace_bytes: (all / cpus.len()).clamp(least, most),
+            root: self.root.clone(),
+            ..RecordPlan::new()
+        };
+        let mut warnings = Vec::new();
+        self.trace = StandingTrace::set_up(&plan, cpus, &[self.server], self.session.guard(), &mut warnings);
+        self.named = Instant::now();
+        self.followed = cpus.iter().map(Followed::new).collect();
+        let Some(trace) = &self.trace else { return Some(why(&warnings)) };
+        shared.totals().traced.event_cost = trace.event_cost();
+        // It begins with the next look.
+        self.state = TraceState::Resting;
+        None
+    }
+
+    /// Ends it; what is in the buffers is gone.
+    pub fn end(&mut self) {
+        (self.trace, self.state) = (None, TraceState::Off);
+        self.followed.clear();
+    }
+
+    /// Descriptors that are ready once a buffer fills up.
+    pub fn filling(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.trace.iter().filter(|_| self.state == TraceState::On).flat_map(StandingTrace::filling)
+    }
+
+    /// Reads what came, and lets the trace go on or rest, as its allowance has it. Tells what went wrong.
+    pub fn look(&mut self, shared: &Shared, most_sources: usize) -> Result<(), String> {
+        self.is_read = false;
+        let looked = match self.state {
+            TraceState::Off => Ok(()),
+            TraceState::On => {
+                let read = self.read(shared, most_sources);
+                if read.is_ok() && !self.allowance.may_go_on(shared.elapsed()) {
+                    shared.totals().traced.rests += 1;
+                    self.rest()
+                } else {
+                    read
+                }
+            }
+            TraceState::Resting if self.allowance.may_begin(shared.elapsed()) => self.switch_on(),
+            TraceState::Resting => Ok(()),
+        };
+        if looked.is_err() {
+            self.end();
+        }
+        shared.totals().traced.state = self.state;
+        looked
+    }
+
+    /// Is quiet while a window is measured. Tells whether it is to go on behind it.
+    pub fn pause(&mut self, shared: &Shared, most_sources: usize) -> Result<bool, String> {
+        if self.state != TraceState::On {
+            return Ok(false);
+        }
+        self.switch_off(shared, most_sources)?;
+        Ok(true)
+    }
+
+    /// Goes on after a pause.
+    pub fn resume(&mut self) -> Result<(), String> {
+        self.switch_on()
+    }
+
+    /// The longest interruption of the last look, with what took most of it.
+    pub fn longest(&self) -> Option<Longest> {
+        let trace = self.trace.as_ref().filter(|_| self.is_read)?;
+        let of = |followed: &'_ Followed| {
+            followed
+                .found
+                .detours
+                .iter()
+                .map(|detour| detour.duration)
+                .enumerate()
+                .max_by_key(|(_, duration)| *duration)
+        };
+        let (followed, (number, duration)) = self
+            .followed
+            .iter()
+            .filter_map(|followed| Some((followed, of(followed)?)))
+            .max_by_key(|(_, (_, duration))| *duration)?;
+        let rows = &followed.found.activities;
+        let first = rows.first()?.detour + number as u64;
+        let most = rows.iter().filter(|row| row.detour == first).max_by_key(|row| row.self_time)?;
+        let source = trace.names().labels.text(most.source).to_owned();
+        Some(Longest { cpu: followed.cpu, duration, kind: most.kind, source })
+    }
+
+    /// The names of the kernel's functions, where they are known.
+    pub fn symbols(&self) -> Option<Arc<Kallsyms>> {
+        self.trace.as_ref()?.symbols().cloned()
+    }
+
+    /// What reading the trace took until now.
+    pub const fn reading(&self) -> Nanos {
+        self.reading
+    }
+
+    /// Up to when the trace was read, on its axis.
+    pub const fn until(&self) -> Nanos {
+        self.since
+    }
+
+    /// Whether anything was found in the last two looks.
+    pub fn remembers_any(&self) -> bool {
+        let any = |followed: &Followed| followed.remembered().found.iter().any(|found| !found.detours.is_empty());
+        self.followed.iter().any(any)
+    }
+
+    /// What was found in the last two looks; `None` where nothing is traced.
+    pub fn remembered(&self) -> Option<(&StandingTrace, impl Iterator<Item = Remembered<'_>>)> {
+        Some((self.trace.as_ref()?, self.followed.iter().map(Followed::remembered)))
+    }
+
+    fn switch_on(&mut self) -> Result<(), String> {
+        let Some(trace) = &self.trace else { return Ok(()) };
+        trace.turn(true).map_err(|error| error.to_string())?;
+        self.since = trace.now();
+        self.followed.iter_mut().for_each(|followed| followed.presence.begin(self.since));
+        self.state = TraceState::On;
+        Ok(())
+    }
+
+    fn switch_off(&mut self, shared: &Shared, most_sources: usize) -> Result<(), String> {
+        let Some(trace) = &self.trace else { return Ok(()) };
+        trace.turn(false).map_err(|error| error.to_string())?;
+        self.read(shared, most_sources)?;
+        for followed in &mut self.followed {
+            followed.presence.end(&mut followed.found);
+        }
+        self.state = TraceState::Resting;
+        Ok(())
+    }
+
+    /// Rests right behind a look. What came since the buffers were read is let go: as a look of its own it would hide what this one found.
+    fn rest(&mut self) -> Result<(), String> {
+        let Some(trace) = &mut self.trace else { return Ok(()) };
+        trace.turn(false).map_err(|error| error.to_string())?;
+        trace.drain(&mut |_, _, _| ()).map_err(|error| format!("cannot read the kernel's trace: {error}"))?;
+        self.followed.iter_mut().for_each(|followed| followed.presence.end(&mut Interruptions::default()));
+        self.state = TraceState::Resting;
+        Ok(())
+    }
+
+    /// Empties the buffers, and counts what was in them.
+    fn read(&mut self, shared: &Shared, most_sources: usize) -> Result<(), String> {
+        let Some(trace) = &mut self.trace else { return Ok(()) };
+        let before = thread_time();
+        let now = trace.now();
+        let most = REMEMBERED / self.followed.len().max(1);
+        let followed = &mut self.followed;
+        let drained: Drained = trace
+            .drain(&mut |index, events: &[Event], names: &mut Names| followed[index].take(events, names, most))
+            .map_err(|error| format!("cannot read the kernel's trace: {error}"))?;
+        let passed = (now - self.since).max(Nanos::ZERO);
+        self.since = now;
+        let mut totals = shared.totals();
+        let cost = totals.traced.count(drained);
+        for followed in &mut self.followed {
+            let observed = (passed - std::mem::take(&mut followed.gap)).max(Nanos::ZERO);
+            let labels = &trace.names().labels;
+            totals.traced.add(followed.cpu, observed, &followed.found, labels, most_sources);
+        }
+        totals.traced.sources.rank(most_sources);
+        drop(totals);
+        let is_old = self.named.elapsed() > SYMBOLS_LAST;
+        if is_old || trace.knows_many() {
+            if is_old {
+                trace.read_symbols(&self.root);
+                self.named = Instant::now();
+            } else {
+                trace.forget_names(&self.root);
+            }
+            self.followed.iter_mut().for_each(|followed| followed.forget(now));
+        }
+        let reading = thread_time() - before;
+        self.reading += reading;
+        self.is_read = true;
+        self.allowance.spend(cost + reading);
+        Ok(())
+    }
+}
+
+impl Followed {
+    fn new(cpu: CpuId) -> Self {
+        let (found, before) = (Interruptions::default(), Interruptions::default());
+        Self { cpu, presence: Presence::new(cpu), found, before, gap: Nanos::ZERO }
+    }
+
+    fn take(&mut self, events: &[Event], names: &Names, most: usize) {
+        std::mem::swap(&mut self.found, &mut self.before);
+        self.found.detours.clear();
+        self.found.activities.clear();
+        for event in events {
+            self.presence.take(event, &names.tasks, &mut self.found);
+        }
+        self.gap += self.presence.take_gap();
+        keep_newest(&mut self.before, most);
+    }
+
+    const fn remembered(&self) -> Remembered<'_> {
+        Remembered { cpu: self.cpu, found: [&self.before, &self.found] }
+    }
+
+    /// Labels of before mean nothing any more.
+    fn forget(&mut self, at: Nanos) {
+        self.presence.end(&mut Interruptions::default());
+        self.presence.begin(at);
+        (self.found, self.before) = (Interruptions::default(), Interruptions::default());
+    }
+}
+
+/// Lets the oldest go, and gives back the memory of a moment in which there were many.
+fn keep_newest(found: &mut Interruptions, most: usize) {
+    let over = found.detours.len().saturating_sub(most);
+    if over > 0 {
+        let first = found.activities.first().map_or(0, |row| row.detour) + over as u64;
+        let rows = found.activities.partition_point(|row| row.detour < first);
+        found.detours.drain(..over);
+        found.activities.drain(..rows);
+    }
+    found.detours.shrink_to(most);
+    found.activities.shrink_to(4 * most);
+}
+
+fn why(warnings: &[Warning]) -> String {
+    warnings.last().map_or_else(|| "the kernel cannot be traced".to_owned(), |warning| warning.message.clone())
+}

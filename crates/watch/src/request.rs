@@ -1,0 +1,151 @@
+//! What a scraper asks, as bytes of HTTP/1.0 or 1.1. No path of it ever becomes the name of a file: two of them are known.
+
+/// The most bytes of a request's head.
+pub const LARGEST: usize = 8 << 10;
+
+/// How metrics are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Format {
+    /// `OpenMetrics` 1.0 text.
+    OpenMetrics,
+    /// The text of Prometheus, version 0.0.4.
+    Prometheus,
+}
+
+/// What is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Request {
+    /// `/metrics`. Whether the body is wanted, too (`GET`, not `HEAD`).
+    Metrics(Format, bool),
+    /// `/healthz`.
+    Health(bool),
+}
+
+/// What is wrong with it, as a status of HTTP.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// It is no HTTP.
+    Malformed,
+    /// Nothing is there.
+    NotFound,
+    /// Only reading is known.
+    Method,
+    /// It has too many bytes.
+    TooLarge,
+}
+
+impl Refusal {
+    /// The status and its words.
+    #[must_use]
+    pub const fn status(self) -> &'static str {
+        match self {
+            Self::Malformed => "400 Bad Request",
+            Self::NotFound => "404 Not Found",
+            Self::Method => "405 Method Not Allowed",
+            Self::TooLarge => "431 Request Header Fields Too Large",
+        }
+    }
+}
+
+/// How far a request is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reading {
+    /// Its head has not ended yet.
+    More,
+    /// It is whole.
+    Whole(Result<Request, Refusal>),
+}
+
+/// Reads the bytes that have come so far.
+#[must_use]
+pub fn read(bytes: &[u8]) -> Reading {
+    let Some(end) = end_of_head(bytes) else {
+        return if bytes.len() >= LARGEST { Reading::Whole(Err(Refusal::TooLarge)) } else { Reading::More };
+    };
+    Reading::Whole(if end > LARGEST { Err(Refusal::TooLarge) } else { head(&bytes[..end]) })
+}
+
+/// Where the head ends: behind its last line, before the empty one.
+fn end_of_head(bytes: &[u8]) -> Option<usize> {
+    let mut begin = 0;
+    for (at, _) in bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n') {
+        let line = &bytes[begin..at];
+        if begin > 0 && (line.is_empty() || line == b"\r") {
+            return Some(begin);
+        }
+        begin = at + 1;
+    }
+    None
+}
+
+fn head(bytes: &[u8]) -> Result<Request, Refusal> {
+    let text = str::from_utf8(bytes).map_err(|_| Refusal::Malformed)?;
+    let mut lines = text.lines();
+    let words: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
+    let [method, target, version] = words[..] else { return Err(Refusal::Malformed) };
+    if !matches!(version, "HTTP/1.0" | "HTTP/1.1") || !target.starts_with('/') || method.is_empty() {
+        return Err(Refusal::Malformed);
+    }
+    let mut format = Format::Prometheus;
+    for line in lines {
+        let (name, value) = line.split_once(':').ok_or(Refusal::Malformed)?;
+        if name.eq_ignore_ascii_case("accept") && value.to_ascii_lowercase().contains("application/openmetrics-text") {
+            format = Format::OpenMetrics;
+        }
+    }
+    let body = match method {
+        "GET" => true,
+        "HEAD" => false,
+        _ => return Err(Refusal::Method),
+    };
+    match target.split('?').next() {
+        Some("/metrics") => Ok(Request::Metrics(format, body)),
+        Some("/healthz") => Ok(Request::Health(body)),
+        _ => Err(Refusal::NotFound),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn scrapers_are_understood() {
+        let get = |head: &str| read(format!("{head}\r\n\r\n").as_bytes());
+        let metrics = |format, body| Reading::Whole(Ok(Request::Metrics(format, body)));
+        assert_eq!(get("GET /metrics HTTP/1.1\r\nHost: x"), metrics(Format::Prometheus, true));
+        assert_eq!(
+            get("GET /metrics?a=b HTTP/1.0\r\naccept: application/openmetrics-text;version=1.0.0"),
+            metrics(Format::OpenMetrics, true)
+        );
+        assert_eq!(get("HEAD /healthz HTTP/1.1"), Reading::Whole(Ok(Request::Health(false))));
+        for (head, refusal) in [
+            ("GET /etc/passwd HTTP/1.1", Refusal::NotFound),
+            ("GET /metrics/../etc HTTP/1.1", Refusal::NotFound),
+            ("POST /metrics HTTP/1.1", Refusal::Method),
+            ("GET /metrics", Refusal::Malformed),
+            ("GET /metrics HTTP/2.0", Refusal::Malformed),
+            ("GET metrics HTTP/1.1", Refusal::Malformed),
+            ("GET /metrics HTTP/1.1\r\nno field", Refusal::Malformed),
+        ] {
+            assert_eq!(get(head), Reading::Whole(Err(refusal)), "{head}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn how_the_bytes_come_makes_no_difference(bytes in prop::collection::vec(prop_oneof![Just(b'\n'), Just(b'\r'), any::<u8>()], 0..200)) {
+            let whole = read(&bytes);
+            // Once it is whole it stays so, whatever comes behind it.
+            if let Some(first) = (0..=bytes.len()).find(|length| read(&bytes[..*length]) != Reading::More) {
+                prop_assert_eq!(read(&bytes[..first]), whole);
+            }
+        }
+
+        #[test]
+        fn no_request_is_larger_than_the_bound(bytes in prop::collection::vec(any::<u8>(), LARGEST..LARGEST + 9)) {
+            prop_assert_ne!(read(&bytes), Reading::More);
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! The bundles on disk: a folder with a bound. When there is more, the oldest windows go first, and alerts when no window is left.
+//!
+//! Bundles are numbered in the order in which they are made, which a step of the clock does not change.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use becalm_bundle::{Bundle, SUFFIX};
+
+/// How many bundles there may be, whatever they hold, so that looking at them stays cheap.
+const MOST: usize = 10_000;
+
+/// How many windows are given up at most for one bundle that a full disk did not take.
+const MOST_GIVEN_UP: u32 = 8;
+
+/// A folder that cannot hold bundles.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot keep bundles in {path}: {source}", path = path.display())]
+pub struct RingError {
+    path: PathBuf,
+    source: io::Error,
+}
+
+/// What a bundle holds, which is a part of its name.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Holds {
+    /// A window in which nothing was alarming.
+    Window,
+    /// The window that raised an alert.
+    Alert,
+    /// What the trace saw before it.
+    Before,
+    /// What came after it.
+    After,
+}
+
+impl Holds {
+    const ALL: [Self; 4] = [Self::Window, Self::Alert, Self::Before, Self::After];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Window => "window",
+            Self::Alert => "alert",
+            Self::Before => "before",
+            Self::After => "after",
+        }
+    }
+}
+
+/// One bundle of the ring.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Kept {
+    /// Whether it goes only when no window is left.
+    is_alert: bool,
+    number: u64,
+    name: OsString,
+    bytes: u64,
+}
+
+/// The folder and what is in it.
+#[derive(Debug)]
+pub struct Ring {
+    folder: PathBuf,
+    kept: Vec<Kept>,
+    next: u64,
+    /// Windows that were given up since a bundle was stored.
+    given_up: u32,
+}
+
+impl Ring {
+    /// Opens the folder, which is made if it is not there, and goes on behind what is in it.
+    ///
+    /// # Errors
+    /// If it cannot be made or read.
+    pub fn open(folder: &Path) -> Result<Self, RingError> {
+        Self::open_where(folder, is_whole)
+    }
+
+    /// The same with another answer to whether a bundle is whole.
+    fn open_where(folder: &Path, is_whole: impl Fn(&Path) -> bool) -> Result<Self, RingError> {
+        let err = |source| RingError { path: folder.to_owned(), source };
+        if !folder.is_dir() {
+            becalm_linux::folder::make_all(folder).map_err(err)?;
+        }
+        let mut kept = Vec::new();
+        for entry in fs::read_dir(folder).map_err(err)? {
+            let name = entry.map_err(err)?.file_name();
+            if let Some((number, holds)) = understood(&name) {
+                let bytes = bytes_below(&folder.join(&name));
+                kept.push(Kept { is_alert: holds != Holds::Window, number, name, bytes });
+            }
+        }
+        let next = kept.iter().map(|bundle| bundle.number + 1).max().unwrap_or(1);
+        // One is written after the other, so that a watch that was killed left at most the newest without its end.
+        let newest = kept.iter().enumerate().max_by_key(|(_, bundle)| bundle.number).map(|(at, _)| at);
+        if let Some(at) = newest
+            && !is_whole(&folder.join(&kept[at].name))
+        {
+            Self::drop_bundle(&folder.join(kept.swap_remove(at).name));
+        }
+        Ok(Self { folder: folder.to_owned(), kept, next, given_up: 0 })
+    }
+
+    /// The path of the next bundle.
+    pub fn next(&mut self, holds: Holds) -> PathBuf {
+        let number = self.next;
+        self.next += 1;
+        self.folder.join(name_of(number, holds))
+    }
+
+    /// A bundle is complete, under a path that [`Self::next`] gave; as what it turned out to be it gets its name.
+    ///
+    /// # Errors
+    /// If it cannot be renamed; it is removed then.
+    pub fn keep(&mut self, path: &Path, holds: Holds) -> io::Result<PathBuf> {
+        let Some((number, was)) = path.file_name().and_then(understood) else { return Ok(path.to_owned()) };
+        let name = OsString::from(name_of(number, holds));
+        if was != holds
+            && let Err(error) = fs::rename(path, self.folder.join(&name))
+        {
+            let _ = fs::remove_dir_all(path);
+            return Err(error);
+        }
+        let path = self.folder.join(&name);
+        let bytes = bytes_below(&path);
+        self.kept.push(Kept { is_alert: holds != Holds::Window, number, name, bytes });
+        self.given_up = 0;
+        Ok(path)
+    }
+
+    /// Gives the oldest window up, as the disk is full: what comes is worth more than what was, and without that a disk that is smaller
+    /// than the bound would keep the first windows forever. Not again and again, where others take what becomes free.
+    pub fn make_room(&mut self) {
+        let oldest = self.kept.iter().enumerate().filter(|(_, bundle)| !bundle.is_alert);
+        let oldest = oldest.min_by_key(|(_, bundle)| bundle.number).map(|(at, _)| at);
+        if let (Some(at), true) = (oldest, self.given_up < MOST_GIVEN_UP) {
+            self.given_up += 1;
+            let _ = fs::remove_dir_all(self.folder.join(self.kept.remove(at).name));
+        }
+    }
+
+    /// Removes what was written under a path, of which nothing is to be kept.
+    pub fn drop_bundle(path: &Path) {
+        // It may not have been begun.
+        let _ = fs::remove_dir_all(path);
+    }
+
+    /// Removes bundles until all have at most this many bytes. What cannot be removed is no longer counted.
+    pub fn shrink(&mut self, most: u64) {
+        self.kept.sort_by_key(|bundle| (bundle.is_alert, bundle.number));
+        let (mut bytes, mut count) = (self.bytes(), self.kept.len());
+        let over = self.kept.iter().take_while(|bundle| {
+            let is_over = bytes > most || count > MOST;
+            bytes -= if is_over { bundle.bytes } else { 0 };
+            count -= usize::from(is_over);
+            is_over
+        });
+        let over = over.count();
+        for bundle in self.kept.drain(..over) {
+            let _ = fs::remove_dir_all(self.folder.join(&bundle.name));
+        }
+    }
+
+    /// What all bundles take on the disk, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.kept.iter().map(|bundle| bundle.bytes).sum()
+    }
+
+    /// How many bundles there are.
+    pub fn len(&self) -> usize {
+        self.kept.len()
+    }
+}
+
+fn name_of(number: u64, holds: Holds) -> String {
+    format!("{number:08}-{}{SUFFIX}", holds.name())
+}
+
+/// The number of a bundle of ours, and what it holds; `None` for what others put there, which stays.
+fn understood(name: &std::ffi::OsStr) -> Option<(u64, Holds)> {
+    let (number, holds) = name.to_str()?.strip_suffix(SUFFIX)?.split_once('-')?;
+    let holds = Holds::ALL.into_iter().find(|candidate| candidate.name() == holds)?;
+    let number = number.parse::<u64>().ok().filter(|number| *number < u64::MAX)?;
+    (name_of(number, holds) == *name.to_str()?).then_some((number, holds))
+}
+
+/// Whether a bundle tells how its recording ended. One of a watch that was killed does not, and holds nothing: a window is stored at its end.
+fn is_whole(bundle: &Path) -> bool {
+    match Bundle::open(bundle) {
+        Ok(bundle) => bundle.nodes().iter().all(|node| node.ended.is_some()),
+        // One without a document was hardly begun. What has one that cannot be read, as of a later version, is not ours to remove.
+        Err(_) => fs::read_dir(bundle.join("runs")).is_ok_and(|mut entries| entries.next().is_some()),
+    }
+}
+
+/// What a folder's files take on the disk; links are not followed.
+fn bytes_below(path: &Path) -> u64 {
+    let Ok(about) = path.symlink_metadata() else { return 0 };
+    let below = if about.is_dir() { fs::read_dir(path).ok() } else { None };
+    let below: u64 = below.into_iter().flatten().flatten().map(|entry| bytes_below(&entry.path())).sum();
+    about.blocks() * 512 + below
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<_> =
+            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    fn write(path: &Path, bytes: usize) {
+        fs::create_dir(path).unwrap();
+        fs::write(path.join("rows"), vec![1; bytes]).unwrap();
+    }
+
+    #[test]
+    fn the_oldest_windows_go_first_and_a_new_start_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("mine.becalm")).unwrap();
+        for round in 0..2 {
+            let mut ring = Ring::open_where(folder.path(), |_| true).unwrap();
+            for holds in [Holds::Alert, Holds::Window, Holds::Window] {
+                let path = ring.next(Holds::Window);
+                write(&path, 10_000);
+                ring.keep(&path, holds).unwrap();
+            }
+            assert_eq!(ring.len(), 3 * (round + 1));
+        }
+        let mut ring = Ring::open_where(folder.path(), |_| true).unwrap();
+        let each = ring.bytes() / 6;
+        ring.shrink(3 * each);
+        assert_eq!(
+            names(folder.path()),
+            ["00000001-alert.becalm", "00000004-alert.becalm", "00000006-window.becalm", "mine.becalm"]
+        );
+        ring.shrink(each);
+        assert_eq!(names(folder.path()), ["00000004-alert.becalm", "mine.becalm"]);
+        ring.shrink(0);
+        assert_eq!((names(folder.path()), ring.len()), (vec!["mine.becalm".to_owned()], 0));
+    }
+
+    #[test]
+    fn a_full_disk_takes_a_few_windows_for_each_bundle_and_no_alert() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut ring = Ring::open_where(folder.path(), |_| true).unwrap();
+        let store = |ring: &mut Ring, holds| {
+            let path = ring.next(Holds::Window);
+            write(&path, 10);
+            ring.keep(&path, holds).unwrap();
+        };
+        store(&mut ring, Holds::Alert);
+        (0..10).for_each(|_| store(&mut ring, Holds::Window));
+        ring.make_room();
+        assert_eq!(names(folder.path())[..2], ["00000001-alert.becalm", "00000003-window.becalm"]);
+        (0..20).for_each(|_| ring.make_room());
+        assert_eq!(ring.len(), 3);
+        store(&mut ring, Holds::Window);
+        (0..20).for_each(|_| ring.make_room());
+        assert_eq!(names(folder.path()), ["00000001-alert.becalm"]);
+    }
+
+    #[test]
+    fn what_a_killed_watch_left_without_its_end_goes_and_its_number_is_not_used_again() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 1..=3 {
+            write(&folder.path().join(name_of(number, Holds::Window)), 10);
+        }
+        let mut ring = Ring::open(folder.path()).unwrap();
+        assert_eq!((names(folder.path()).len(), ring.len()), (2, 2));
+        assert!(ring.next(Holds::Window).ends_with("00000004-window.becalm"));
+    }
+
+    proptest! {
+        #[test]
+        fn only_names_of_ours_are_understood(number in 0_u64..1 << 60, text in "[0-9a-z-]{0,12}(.becalm)?") {
+            for holds in Holds::ALL {
+                prop_assert_eq!(understood(name_of(number, holds).as_ref()), Some((number, holds)));
+            }
+            let is_ours = |(number, holds)| name_of(number, holds) == text;
+            prop_assert!(understood(text.as_ref()).is_none_or(is_ours));
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! When the next window may be: as soon as the process's whole CPU time, with what a window is expected to take, is within the budget.
+//!
+//! All is counted by the kernel, from the start of the process on: setting up, windows, alerts, answers to scrapes. Only the first
+//! window comes at once; it is paid off before the second.
+
+use becalm_units::{Nanos, Share};
+
+/// The budget, and what was taken of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Schedule {
+    budget: Share,
+    /// What the dearest of the last windows took; falls by a sixteenth with each one that took less.
+    expected: Nanos,
+    windows: u64,
+    /// Whether something was recorded out of turn since the last window.
+    is_owed: bool,
+}
+
+impl Schedule {
+    /// Nothing is taken yet of this share of one CPU.
+    pub const fn new(budget: Share) -> Self {
+        Self { budget, expected: Nanos::ZERO, windows: 0, is_owed: false }
+    }
+
+    /// From now on this is the budget.
+    pub const fn set_budget(&mut self, budget: Share) {
+        self.budget = budget;
+    }
+
+    /// Whether a window may be now that the process has run for `elapsed` and taken `cpu`.
+    pub fn is_due(&self, cpu: Nanos, elapsed: Nanos) -> bool {
+        self.windows == 0
+            || (cpu.get().saturating_add(self.expected.get())) as f64 <= self.budget.ratio() * elapsed.get() as f64
+    }
+
+    /// A window, and what came of it, took so much CPU time.
+    pub fn took(&mut self, cpu: Nanos) {
+        self.windows += 1;
+        self.is_owed = false;
+        let faded = Nanos::new(self.expected.get() - self.expected.get() / 16);
+        self.expected = faded.max(cpu);
+    }
+
+    /// Whether something else may be recorded now: as a window, and a window between two of it, so that what raises alerts all the time
+    /// keeps no window away.
+    pub fn is_due_out_of_turn(&self, cpu: Nanos, elapsed: Nanos) -> bool {
+        !self.is_owed && self.is_due(cpu, elapsed)
+    }
+
+    /// Something was recorded out of turn: no window is due at once any more.
+    pub const fn took_out_of_turn(&mut self) {
+        self.windows += 1;
+        self.is_owed = true;
+    }
+}
+
+/// What the trace that stays may take: of the budget a half, so that windows come as well.
+///
+/// It counts what events cost those in whose time they were written, which no kernel counts, and what reading them took. Once that is
+/// above its share, the trace rests until it is paid off, with as much in hand as it took the last time that it was on.
+#[derive(Clone, Copy, Debug)]
+pub struct Allowance {
+    share: f64,
+    spent: Nanos,
+    /// Since it was switched on last.
+    phase: Nanos,
+}
+
+/// What the trace may take beyond its share before it rests, as nothing is saved at the start.
+const ADVANCE: Nanos = Nanos::from_millis(2);
+
+impl Allowance {
+    /// Half of this budget, of which nothing is taken yet.
+    pub const fn half_of(budget: Share) -> Self {
+        Self { share: budget.ratio() / 2.0, spent: Nanos::ZERO, phase: Nanos::ZERO }
+    }
+
+    /// From now on it is half of this budget.
+    pub const fn set_budget(&mut self, budget: Share) {
+        self.share = budget.ratio() / 2.0;
+    }
+
+    /// The trace took so much.
+    pub fn spend(&mut self, cost: Nanos) {
+        self.spent += cost;
+        self.phase += cost;
+    }
+
+    /// Whether the trace may stay on.
+    pub fn may_go_on(&self, elapsed: Nanos) -> bool {
+        self.spent <= self.earned(elapsed) + ADVANCE
+    }
+
+    /// Whether the trace may be switched on again; it is taken to be.
+    pub fn may_begin(&mut self, elapsed: Nanos) -> bool {
+        let may = self.spent + self.phase <= self.earned(elapsed) + ADVANCE;
+        if may {
+            self.phase = Nanos::ZERO;
+        }
+        may
+    }
+
+    fn earned(&self, elapsed: Nanos) -> Nanos {
+        Nanos::new((self.share * elapsed.get() as f64) as i64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// An interval of ten seconds after the other: in how many of a thousand the trace is on where one costs so much, and what all cost.
+    fn traced(cost: Nanos) -> (u32, Nanos) {
+        let mut allowance = Allowance::half_of(Share::of_per_mille(1));
+        let (mut is_on, mut count, mut spent) = (true, 0, Nanos::ZERO);
+        for interval in 1..=1_000 {
+            let elapsed = Nanos::from_secs(10 * interval);
+            if is_on {
+                allowance.spend(cost);
+                spent += cost;
+                count += 1;
+                is_on = allowance.may_go_on(elapsed);
+            } else {
+                is_on = allowance.may_begin(elapsed);
+            }
+        }
+        (count, spent)
+    }
+
+    #[test]
+    fn the_trace_is_on_all_the_time_where_little_happens_and_else_as_much_as_it_may() {
+        // Half of a thousandth of ten seconds is 5 ms.
+        assert_eq!(traced(Nanos::from_millis(4)).0, 1_000);
+        for millis in [6, 20, 300] {
+            let (count, spent) = traced(Nanos::from_millis(millis));
+            assert!((1..1_000).contains(&count), "{millis}: {count}");
+            assert!(spent <= Nanos::from_secs(5) + Nanos::from_millis(millis + 2), "{millis}: {spent}");
+            assert!(spent >= Nanos::from_secs(4), "{millis}: {spent}");
+        }
+    }
+
+    #[test]
+    fn between_two_alerts_out_of_turn_comes_a_window() {
+        let mut schedule = Schedule::new(Share::of_per_mille(1));
+        let hour = Nanos::from_secs(3_600);
+        assert!(schedule.is_due_out_of_turn(Nanos::ZERO, hour));
+        schedule.took_out_of_turn();
+        assert!(!schedule.is_due_out_of_turn(Nanos::ZERO, hour) && schedule.is_due(Nanos::ZERO, hour));
+        schedule.took(Nanos::from_secs(1));
+        assert!(schedule.is_due_out_of_turn(Nanos::ZERO, hour) && !schedule.is_due(Nanos::from_secs(3), hour));
+    }
+
+    proptest! {
+        /// Whatever windows take, after each but the first the average is within the budget, or the window took more than any of those
+        /// before let expect.
+        #[test]
+        fn the_average_stays_within_the_budget(costs in prop::collection::vec(1_i64..1_000_000_000, 1..40), per_mille in 1_u32..100) {
+            let budget: Share = format!("{}%", f64::from(per_mille) / 10.0).parse().unwrap();
+            let mut schedule = Schedule::new(budget);
+            let (mut cpu, mut elapsed, mut dearest) = (0_i64, 1_i64, 0_i64);
+            for (number, cost) in costs.iter().enumerate() {
+                while !schedule.is_due(Nanos::new(cpu), Nanos::new(elapsed)) {
+                    elapsed += 1_000_000_000;
+                }
+                cpu += cost;
+                schedule.took(Nanos::new(*cost));
+                let over = cpu as f64 - budget.ratio() * elapsed as f64;
+                // What was expected has faded since the dearest came.
+                let surprise = (*cost as f64 - dearest as f64 * 0.9375_f64.powi(number as i32) + number as f64 * 16.0).max(0.0);
+                prop_assert!(number == 0 || over <= surprise.max(1.0), "{} over with a surprise of {}", over, surprise);
+                dearest = dearest.max(*cost);
+            }
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! The server of metrics: one thread, a bounded number of connections, bounded bytes and a deadline for each.
+//!
+//! A hand-written one, as what is needed is a page of code, and servers of others bring pools of threads or an async runtime, which has
+//! no place in a measuring process. With 64 connections of at most 8 KiB and answers that they share it holds below 1 MiB, however many
+//! connect: a new one takes the place of the oldest.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use becalm_linux::sockets::{Await, set_backlog, wait_ready};
+use becalm_linux::usage::Usage;
+use becalm_linux::{rights, sched};
+use becalm_model::Pid;
+use becalm_units::Nanos;
+
+use crate::request::{self, Format, LARGEST, Reading, Refusal, Request};
+use crate::totals::Totals;
+
+/// How many connections there are at once.
+const MOST: usize = 64;
+
+/// How many may wait to be accepted: the kernel keeps them, and no memory of ours.
+const BACKLOG: i32 = 1_024;
+
+/// How long one may take.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// How long an answer is given again before it is written anew.
+const FRESH: Duration = Duration::from_millis(500);
+
+/// After a failure to accept, for how long nothing is accepted.
+const RESPITE: Duration = Duration::from_millis(100);
+
+/// What is known, shared by who measures and who answers.
+#[derive(Debug)]
+pub struct Shared {
+    totals: Mutex<Totals>,
+    began: Instant,
+    /// Time that passed without having been waited for, in nanoseconds.
+    skipped: AtomicI64,
+}
+
+impl Shared {
+    /// Begins now.
+    pub fn new(totals: Totals) -> Self {
+        Self { totals: Mutex::new(totals), began: Instant::now(), skipped: AtomicI64::new(0) }
+    }
+
+    /// The totals.
+    pub fn totals(&self) -> MutexGuard<'_, Totals> {
+        // Whoever panicked with it left sums at worst.
+        self.totals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Since the beginning.
+    pub fn elapsed(&self) -> Nanos {
+        let waited = i64::try_from(self.began.elapsed().as_nanos()).unwrap_or(i64::MAX);
+        Nanos::new(waited.saturating_add(self.skipped.load(Ordering::Relaxed)))
+    }
+
+    /// So much passed at once.
+    pub fn skip(&self, time: Nanos) {
+        self.skipped.fetch_add(time.get(), Ordering::Relaxed);
+    }
+}
+
+/// An answer: its head, and behind it its body.
+#[derive(Clone, Debug)]
+struct Answer {
+    bytes: Arc<[u8]>,
+    head: usize,
+}
+
+impl Answer {
+    fn new(status: &str, kind: &str, body: &str) -> Self {
+        let length = body.len();
+        let head = format!(
+            "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+        );
+        Self { head: head.len(), bytes: format!("{head}{body}").into_bytes().into() }
+    }
+
+    const fn plain(status: &'static str) -> (&'static str, &'static str) {
+        (status, "text/plain; charset=utf-8")
+    }
+}
+
+/// One connection.
+#[derive(Debug)]
+struct Connection {
+    stream: TcpStream,
+    since: Instant,
+    asked: Vec<u8>,
+    /// What is to be sent, up to which byte, and from which byte on.
+    answer: Option<(Answer, usize, usize)>,
+}
+
+/// The server's state. It lives in one thread.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    shared: Arc<Shared>,
+    connections: Vec<Connection>,
+    /// The last answers by format, and when they were written.
+    written: [Option<(Instant, Answer)>; 2],
+    respite: Option<Instant>,
+}
+
+impl Server {
+    /// Starts the thread that answers; gives its number. It ends with the process.
+    ///
+    /// # Errors
+    /// If the system has no room for a thread, or the listener cannot be used.
+    pub(crate) fn start(listener: TcpListener, shared: Arc<Shared>) -> io::Result<Pid> {
+        listener.set_nonblocking(true)?;
+        // With a shorter one those who come together are served as well, only later.
+        let _ = set_backlog(&listener, BACKLOG);
+        let mut server =
+            Self { listener, shared, connections: Vec::with_capacity(MOST), written: [None, None], respite: None };
+        let (sender, receiver) = mpsc::channel();
+        thread::Builder::new().name("becalm-server".to_owned()).stack_size(256 << 10).spawn(move || {
+            // Who reads what strangers send needs no rights.
+            let left = rights::give_up_of_this_thread();
+            let is_left = left.is_ok();
+            let _ = sender.send(left.map(|()| Pid(sched::current_tid())));
+            if !is_left {
+                return;
+            }
+            loop {
+                if server.turn().is_err() {
+                    // As with too little memory: whoever waits connects again, and it may be better then.
+                    server.connections.clear();
+                    thread::sleep(RESPITE);
+                }
+            }
+        })?;
+        receiver.recv().map_err(|_| io::Error::other("the thread that answers ended at once"))?
+    }
+
+    /// Waits until there is something to do, and does it.
+    fn turn(&mut self) -> io::Result<()> {
+        let now = Instant::now();
+        self.connections.retain(|connection| connection.since + DEADLINE > now);
+        self.respite = self.respite.filter(|until| *until > now);
+        let deadlines = self.connections.iter().map(|connection| connection.since + DEADLINE);
+        let next = deadlines.chain(self.respite).min();
+        let mut fds: Vec<_> = self
+            .connections
+            .iter()
+            .map(|connection| {
+                let what = if connection.answer.is_some() { Await::Writable } else { Await::Readable };
+                (connection.stream.as_fd(), what)
+            })
+            .collect();
+        if self.respite.is_none() {
+            fds.push((self.listener.as_fd(), Await::Readable));
+        }
+        // A millisecond more, so that what is waited for is over then.
+        let patience = next.map(|next| next.saturating_duration_since(now) + Duration::from_millis(1));
+        let ready = wait_ready(&fds, patience)?;
+        let count = self.connections.len();
+        let mut at = 0;
+        let mut connections = std::mem::take(&mut self.connections);
+        connections.retain_mut(|connection| {
+            at += 1;
+            !ready[at - 1] || self.serve(connection).unwrap_or(false)
+        });
+        self.connections = connections;
+        if ready.get(count) == Some(&true) {
+            self.accept();
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self) {
+        for _ in 0..MOST {
+            match self.listener.accept() {
+                Ok((stream, _)) => {
+                    if stream.set_nonblocking(true).is_err() {
+                        continue;
+                    }
+                    if self.connections.len() >= MOST {
+                        self.connections.remove(0);
+                    }
+                    self.connections.push(Connection {
+                        stream,
+                        since: Instant::now(),
+                        asked: Vec::new(),
+                        answer: None,
+                    });
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // No descriptor is left, which the oldest may give back, or the other side left already.
+                Err(_) => {
+                    if !self.connections.is_empty() {
+                        self.connections.remove(0);
+                    }
+                    self.respite = Some(Instant::now() + RESPITE);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Goes on with a connection; tells whether it stays.
+    fn serve(&mut self, connection: &mut Connection) -> io::Result<bool> {
+        if connection.answer.is_none() {
+            let mut bytes = [0; 2_048];
+            let most = bytes.len().min(LARGEST + 1 - connection.asked.len());
+            match connection.stream.read(&mut bytes[..most]) {
+                Ok(0) => return Ok(false),
+                Ok(length) => connection.asked.extend_from_slice(&bytes[..length]),
+                Err(error) if is_to_be_tried_again(&error) => return Ok(true),
+                Err(error) => return Err(error),
+            }
+            let Reading::Whole(asked) = request::read(&connection.asked) else { return Ok(true) };
+            connection.asked = Vec::new();
+            let (answer, with_body) = self.answer(asked);
+            let end = if with_body { answer.bytes.len() } else { answer.head };
+            connection.answer = Some((answer, end, 0));
+        }
+        let Some((answer, end, sent)) = &mut connection.answer else { return Ok(false) };
+        while sent < end {
+            match connection.stream.write(&answer.bytes[*sent..*end]) {
+                Ok(0) => return Ok(false),
+                Ok(length) => *sent += length,
+                Err(error) if is_to_be_tried_again(&error) => return Ok(true),
+                Err(error) => return Err(error),
+            }
+        }
+        connection.stream.shutdown(Shutdown::Write)?;
+        Ok(false)
+    }
+
+    fn answer(&mut self, asked: Result<Request, Refusal>) -> (Answer, bool) {
+        match asked {
+            Ok(Request::Metrics(format, body)) => (self.metrics(format), body),
+            Ok(Request::Health(body)) => {
+                let is_healthy = self.shared.totals().is_healthy();
+                let status = if is_healthy { "200 OK" } else { "503 Service Unavailable" };
+                let (status, kind) = Answer::plain(status);
+                (
+                    Answer::new(
+                        status,
+                        kind,
+                        if is_healthy { "healthy\n" } else { "the last window could not be measured\n" },
+                    ),
+                    body,
+                )
+            }
+            Err(refusal) => {
+                let (status, kind) = Answer::plain(refusal.status());
+                (Answer::new(status, kind, "there are /metrics and /healthz, to be read with GET\n"), true)
+            }
+        }
+    }
+
+    fn metrics(&mut self, format: Format) -> Answer {
+        let place = &mut self.written[usize::from(format == Format::Prometheus)];
+        if let Some((_, answer)) = place.as_ref().filter(|(written, _)| written.elapsed() < FRESH) {
+            return answer.clone();
+        }
+        let kind = match format {
+            Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            Format::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+        };
+        let (usage, elapsed) = (Usage::now(), self.shared.elapsed());
+        let body = self.shared.totals().text(format, &usage, elapsed);
+        let answer = Answer::new("200 OK", kind, &body);
+        *place = Some((Instant::now(), answer.clone()));
+        answer
+    }
+}
+
+fn is_to_be_tried_again(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use becalm_testing::program::allow_descriptors;
+    use becalm_units::Share;
+    use std::net::SocketAddr;
+
+    fn started() -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let shared = Arc::new(Shared::new(Totals::new(Share::of_per_mille(1))));
+        Server::start(listener, shared).unwrap();
+        address
+    }
+
+    fn ask(address: SocketAddr, request: &str) -> String {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    /// A thousand connections at once, each of which has sent this.
+    fn thousand(address: SocketAddr, request: &[u8]) -> Vec<TcpStream> {
+        // This process has both ends of each, as far as the server keeps its own.
+        assert!(allow_descriptors(4_096) >= 2_048);
+        let connect = |_| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            // It may have given way to a newer one already.
+            let _ = stream.write_all(request);
+            stream
+        };
+        (0..1_000).map(connect).collect()
+    }
+
+    #[test]
+    fn it_answers_whoever_else_is_slow_or_many() {
+        let address = started();
+        let before = Usage::now().resident_bytes;
+        // Far more than there is room for: some have asked for a half, others for all and do not read the answer.
+        let asked: [&[u8]; 3] = [b"GET /metrics HTT", b"GET /metrics HTTP/1.1\r\n\r\n", &[b'x'; LARGEST - 1]];
+        for request in asked {
+            let all = thousand(address, request);
+            let answer = ask(address, "GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text\r\n\r\n");
+            assert!(
+                answer.starts_with("HTTP/1.1 200 OK\r\nContent-Type: application/openmetrics-text")
+                    && answer.ends_with("# EOF\n")
+            );
+            drop(all);
+        }
+        assert!(Usage::now().resident_bytes < before + (4 << 20));
+    }
+
+    #[test]
+    fn a_thousand_that_ask_at_once_are_answered_but_for_those_who_gave_way() {
+        let address = started();
+        let all = thousand(address, b"GET /healthz HTTP/1.1\r\n\r\n");
+        let is_answered = |mut stream: TcpStream| {
+            let mut answer = String::new();
+            let _ = stream.read_to_string(&mut answer);
+            assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+            !answer.is_empty()
+        };
+        let answered = all.into_iter().map(is_answered).filter(|answered| *answered).count();
+        assert!(answered >= 500, "{answered}");
+    }
+
+    #[test]
+    fn what_is_asked_wrongly_is_refused() {
+        let address = started();
+        let long = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(LARGEST));
+        for (request, status) in [
+            ("GET /../etc/passwd HTTP/1.1\r\n\r\n", "404 "),
+            ("DELETE /metrics HTTP/1.1\r\n\r\n", "405 "),
+            ("\u{1}\u{2}\r\n\r\n", "400 "),
+            ("GET /healthz HTTP/1.0\r\n\r\n", "200 OK"),
+        ] {
+            assert!(ask(address, request).starts_with(&format!("HTTP/1.1 {status}")), "{request}");
+        }
+        let head = ask(address, "HEAD /metrics HTTP/1.1\r\n\r\n");
+        assert!(head.contains("Content-Length") && head.ends_with("\r\n\r\n"));
+        let mut stream = TcpStream::connect(address).unwrap();
+        // It may be refused before it was sent as a whole.
+        let _ = stream.write_all(long.as_bytes());
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 431 "));
+    }
+}

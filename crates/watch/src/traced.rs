@@ -1,0 +1,191 @@
+//! What the trace that stays has found since the start, and how that is told.
+
+use std::collections::{BTreeMap, HashMap};
+
+use becalm_attribute::Interruptions;
+use becalm_measure::Drained;
+use becalm_model::{Kind, Label, Labels};
+use becalm_units::{CpuId, Nanos};
+
+use crate::exposition::{Exposition, Seconds};
+use crate::sources::Sources;
+use crate::totals::{BUCKETS, bucket};
+
+/// Whether the trace is on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum TraceState {
+    /// It is not wanted, or cannot be had.
+    #[default]
+    Off,
+    /// It is on.
+    On,
+    /// More happened than the budget allows; it comes back when that is paid off.
+    Resting,
+}
+
+/// The sums of one CPU.
+#[derive(Clone, Copy, Debug, Default)]
+struct CpuTraced {
+    observed: Nanos,
+    interrupted: Nanos,
+    longest: Nanos,
+}
+
+/// Everything since the start.
+#[derive(Clone, Debug, Default)]
+pub struct Traced {
+    /// Whether it is on.
+    pub state: TraceState,
+    /// How often it went to rest.
+    pub rests: u64,
+    /// Looks at it in which an interruption raised an alert.
+    pub alerts: u64,
+    /// What an event costs whoever runs where it is written.
+    pub event_cost: Nanos,
+    cpus: BTreeMap<CpuId, CpuTraced>,
+    lengths: [u64; BUCKETS.len() + 1],
+    total: Nanos,
+    /// The sources by what they took.
+    pub sources: Sources,
+    drained: Drained,
+    ids: HashMap<(Kind, Label), Nanos>,
+}
+
+impl Traced {
+    /// What all events until now cost those in whose time they were written, as far as that is known.
+    pub fn cost(&self) -> Nanos {
+        cost_of(self.drained.events + self.drained.lost, self.event_cost)
+    }
+
+    /// Counts what was read from the buffers; tells what its events cost.
+    pub fn count(&mut self, drained: Drained) -> Nanos {
+        self.drained.events += drained.events;
+        self.drained.lost += drained.lost;
+        self.drained.broken += drained.broken;
+        cost_of(drained.events + drained.lost, self.event_cost)
+    }
+
+    /// Adds what was found on a CPU since the last time, in which it was observed for so long.
+    pub fn add(&mut self, cpu: CpuId, observed: Nanos, found: &Interruptions, labels: &Labels, most_sources: usize) {
+        let sums = self.cpus.entry(cpu).or_default();
+        sums.observed += observed;
+        sums.longest = found.detours.iter().map(|detour| detour.duration).max().unwrap_or(Nanos::ZERO);
+        for detour in &found.detours {
+            self.lengths[bucket(detour.duration)] += 1;
+            sums.interrupted += detour.duration;
+            self.total += detour.duration;
+        }
+        for row in &found.activities {
+            *self.ids.entry((row.kind, row.source)).or_default() += row.self_time;
+        }
+        for ((kind, source), time) in self.ids.drain() {
+            self.sources.add(kind, labels.text(source), time, most_sources);
+        }
+    }
+
+    /// Tells all of it.
+    pub fn tell(&self, out: &mut Exposition) {
+        out.family("becalm_trace_state", "gauge", "1 while the kernel is traced, 0 while that rests as more happened than the budget allows, -1 where it is not traced.");
+        let state = match self.state {
+            TraceState::Off => -1,
+            TraceState::On => 1,
+            TraceState::Resting => 0,
+        };
+        out.sample("becalm_trace_state", &[], state);
+        out.counter("becalm_trace_rests", "How often tracing went to rest.");
+        out.sample("becalm_trace_rests_total", &[], self.rests);
+        out.counter("becalm_trace_alerts", "Intervals in which an interruption raised an alert.");
+        out.sample("becalm_trace_alerts_total", &[], self.alerts);
+        out.counter("becalm_trace_events", "Kernel events that were traced between the windows.");
+        for (result, count) in [("read", self.drained.events), ("lost", self.drained.lost)] {
+            out.sample("becalm_trace_events_total", &[("result", result)], count);
+        }
+        out.counter("becalm_trace_broken_pages", "Pages of the trace that are not what the kernel says of them.");
+        out.sample("becalm_trace_broken_pages_total", &[], self.drained.broken);
+        self.tell_cpus(out);
+        self.tell_lengths(out);
+        out.counter(
+            "becalm_traced_source_seconds",
+            "Time that a source took by itself while the CPU was traced; the many small ones together are source other.",
+        );
+        for ((kind, name), time) in self.sources.named() {
+            let labels = [("kind", kind.name()), ("source", name.as_str())];
+            out.sample("becalm_traced_source_seconds_total", &labels, Seconds(time));
+        }
+        let labels = [("kind", "other"), ("source", "other")];
+        out.sample("becalm_traced_source_seconds_total", &labels, Seconds(self.sources.other()));
+    }
+
+    fn tell_cpus(&self, out: &mut Exposition) {
+        let cpus: Vec<(String, &CpuTraced)> = self.cpus.iter().map(|(cpu, sums)| (cpu.to_string(), sums)).collect();
+        out.counter(
+            "becalm_traced_seconds",
+            "Time for which the CPU was traced, without that in which events were lost.",
+        );
+        for (cpu, sums) in &cpus {
+            out.sample("becalm_traced_seconds_total", &[("cpu", cpu)], Seconds(sums.observed));
+        }
+        out.counter(
+            "becalm_interrupted_seconds",
+            "Time that interrupts, softirqs and kernel threads took of the CPU while it was traced.",
+        );
+        for (cpu, sums) in &cpus {
+            out.sample("becalm_interrupted_seconds_total", &[("cpu", cpu)], Seconds(sums.interrupted));
+        }
+        out.family(
+            "becalm_longest_interruption_seconds",
+            "gauge",
+            "Longest time without a break that they took of the CPU in the last interval in which it was traced.",
+        );
+        for (cpu, sums) in &cpus {
+            out.sample("becalm_longest_interruption_seconds", &[("cpu", cpu)], Seconds(sums.longest));
+        }
+    }
+
+    fn tell_lengths(&self, out: &mut Exposition) {
+        let named = ("becalm_interruption_duration_seconds", "Interruptions of all traced CPUs by length.");
+        out.histogram(named, &BUCKETS, &self.lengths, self.total);
+    }
+}
+
+fn cost_of(events: u64, each: Nanos) -> Nanos {
+    Nanos::new(i64::try_from(events).unwrap_or(i64::MAX).saturating_mul(each.get()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use becalm_model::{Activity, Detour};
+
+    use crate::request::Format;
+
+    #[test]
+    fn what_was_traced_is_told() {
+        let mut labels = Labels::new();
+        let (cpu, start) = (CpuId::new(3), Nanos::ZERO);
+        let source = labels.intern("timer");
+        let row =
+            |self_time| Activity { cpu, detour: 7, start, self_time, kind: Kind::Irq, source, detail: Label::EMPTY };
+        let found = Interruptions {
+            detours: vec![Detour { cpu, start, duration: Nanos::from_micros(5), incomplete: false }],
+            activities: vec![row(Nanos::from_micros(2)), row(Nanos::from_micros(3))],
+        };
+        let mut traced = Traced { state: TraceState::On, event_cost: Nanos::new(250), ..Traced::default() };
+        traced.add(cpu, Nanos::from_secs(2), &found, &labels, 5);
+        assert_eq!(traced.count(Drained { events: 4, lost: 2, broken: 0 }), Nanos::new(1_500));
+        let mut out = Exposition::new(Format::OpenMetrics);
+        traced.tell(&mut out);
+        let text = out.end();
+        for line in [
+            "becalm_trace_state 1",
+            "becalm_trace_events_total{result=\"lost\"} 2",
+            "becalm_traced_seconds_total{cpu=\"3\"} 2.000000000",
+            "becalm_interrupted_seconds_total{cpu=\"3\"} 0.000005000",
+            "becalm_longest_interruption_seconds{cpu=\"3\"} 0.000005000",
+            "becalm_interruption_duration_seconds_bucket{le=\"5e-06\"} 1",
+            "becalm_traced_source_seconds_total{kind=\"irq\",source=\"timer\"} 0.000005000",
+        ] {
+            assert!(text.lines().any(|written| written == line), "{line} is not in\n{text}");
+        }
+    }
+}

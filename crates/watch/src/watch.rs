@@ -1,0 +1,462 @@
+//! The thread that measures: windows as often as the budget allows, alerts, and signals in between.
+
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use becalm_linux::procfs::stat::Stat;
+use becalm_linux::signals::is_hangup;
+use becalm_linux::sockets::{Await, wait_ready};
+use becalm_linux::{alarm, usage};
+use becalm_measure::{RecordError, RecordPlan};
+use becalm_model::{NodeDoc, Pid};
+use becalm_record::{DetourStore, Session};
+use becalm_units::{CpuId, CpuList, Nanos, printable};
+
+use crate::before;
+use crate::choice::Round;
+use crate::config::WatchSettings;
+use crate::feed::{Failure, WindowFeed, WindowSums};
+use crate::kernel::KernelReader;
+use crate::observe::Observer;
+use crate::ring::{Holds, Ring, RingError};
+use crate::schedule::Schedule;
+use crate::server::{Server, Shared};
+use crate::totals::{Measured, Outcome, Totals};
+
+/// Why nothing can be watched.
+#[derive(Debug, thiserror::Error)]
+pub enum WatchError {
+    /// The folder cannot be used.
+    #[error(transparent)]
+    Ring(#[from] RingError),
+    /// The thread that answers cannot be started.
+    #[error("cannot answer on the socket: {0}")]
+    Server(io::Error),
+    /// Signals cannot be waited for.
+    #[error("cannot wait: {0}")]
+    Wait(io::Error),
+}
+
+/// What watching came to, and what it took.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ran {
+    /// For how long.
+    pub elapsed: Nanos,
+    /// CPU time of the whole process.
+    pub cpu: Nanos,
+}
+
+/// What was asked of the thread by a signal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Asked {
+    Nothing,
+    Reload,
+    Stop,
+}
+
+/// What a watch has around it.
+pub struct Surroundings<'a> {
+    /// Gives the plan of a recording, of which CPUs and duration are set here.
+    pub plan: &'a dyn Fn() -> RecordPlan,
+    /// Reads the configuration anew.
+    pub reload: &'a dyn Fn() -> Result<WatchSettings, String>,
+    /// Tells the administrator.
+    pub say: &'a dyn Fn(&str),
+    /// Where time is to fly, as in tests: called instead of sleeping, with how long that would have been, after which so much has passed.
+    /// The answer tells whether to go on.
+    pub instead_of_sleep: Option<&'a dyn Fn(Nanos) -> bool>,
+}
+
+/// Watches until a signal asks to end.
+///
+/// # Errors
+/// If the folder or the socket cannot be used. A window that fails is counted and said, and watching goes on.
+pub fn watch(
+    session: &Session,
+    settings: WatchSettings,
+    listener: TcpListener,
+    around: &Surroundings<'_>,
+) -> Result<Ran, WatchError> {
+    let ring = settings.output.as_deref().map(Ring::open).transpose()?;
+    let shared = Arc::new(Shared::new(Totals::new(settings.budget)));
+    let server = Server::start(listener, Arc::clone(&shared)).map_err(WatchError::Server)?;
+    let root = (around.plan)().root;
+    let mut watcher = Watcher {
+        session,
+        observer: Observer::new(session, server, settings.budget, &root),
+        schedule: Schedule::new(settings.budget),
+        settings,
+        shared,
+        server,
+        ring,
+        round: Round::default(),
+        around,
+        said: String::new(),
+        not_traced: false,
+    };
+    watcher.keep_to_bound();
+    let mut kernel = KernelReader::new(&root);
+    loop {
+        match watcher.look(&mut kernel)? {
+            Asked::Nothing => {}
+            Asked::Stop => return Ok(Ran { elapsed: watcher.shared.elapsed(), cpu: watcher.spent() }),
+            Asked::Reload => watcher.reload((around.reload)()),
+        }
+    }
+}
+
+/// A recording that was made.
+struct Window {
+    /// Whether it raised an alert.
+    is_alert: bool,
+    node: NodeDoc,
+}
+
+struct Watcher<'a> {
+    session: &'a Session,
+    settings: WatchSettings,
+    observer: Observer<'a>,
+    schedule: Schedule,
+    shared: Arc<Shared>,
+    server: Pid,
+    ring: Option<Ring>,
+    round: Round,
+    around: &'a Surroundings<'a>,
+    /// What went wrong last, which is not said again.
+    said: String,
+    /// The kernel cannot be traced; a new configuration has it tried again.
+    not_traced: bool,
+}
+
+impl Watcher<'_> {
+    /// An interval: the kernel's counters, a window if one is due, and then sleep until the next or a signal.
+    fn look(&mut self, kernel: &mut KernelReader<'_>) -> Result<Asked, WatchError> {
+        let mut began = Instant::now();
+        let mut asked = Asked::Nothing;
+        if let Some((stat, counts)) = kernel.read() {
+            self.round.look(&stat);
+            self.shared.totals().kernel = counts;
+            self.observe(&stat);
+            asked = self.look_at_the_trace();
+            if asked == Asked::Nothing && self.is_due() {
+                asked = self.window();
+                // A whole interval follows, so that the trace is on between windows also where one takes longer than that.
+                began = Instant::now();
+            }
+        }
+        // The first two looks are a second apart, as only the second tells which CPUs are idle.
+        let interval =
+            if self.round.knows() { self.settings.interval } else { Nanos::from_secs(1).min(self.settings.interval) };
+        if asked == Asked::Nothing {
+            asked = self.sleep(began + interval.to_std())?;
+            if asked == Asked::Nothing {
+                asked = meaning(self.session.signals().take());
+            }
+            if asked != Asked::Stop {
+                let _ = self.session.signals().take_last();
+            }
+        }
+        Ok(asked)
+    }
+
+    /// Sleeps until then, or a signal. A buffer of the trace that fills up meanwhile is emptied.
+    fn sleep(&mut self, until: Instant) -> Result<Asked, WatchError> {
+        if let Some(instead) = self.around.instead_of_sleep {
+            let left = until.saturating_duration_since(Instant::now()).as_nanos();
+            let left = Nanos::new(i64::try_from(left).unwrap_or(i64::MAX));
+            self.shared.skip(left);
+            return Ok(if instead(left) { Asked::Nothing } else { Asked::Stop });
+        }
+        loop {
+            let signals = [(self.session.signals().as_fd(), Await::Readable)];
+            let fds: Vec<_> =
+                signals.into_iter().chain(self.observer.filling().map(|fd| (fd, Await::Readable))).collect();
+            let ready =
+                wait_ready(&fds, Some(until.saturating_duration_since(Instant::now()))).map_err(WatchError::Wait)?;
+            if ready[0] || until <= Instant::now() {
+                return Ok(Asked::Nothing);
+            }
+            if ready[1..].contains(&true) {
+                let asked = self.look_at_the_trace();
+                if asked != Asked::Nothing {
+                    return Ok(asked);
+                }
+            }
+        }
+    }
+
+    /// Whether the budget allows a window by now.
+    fn is_due(&self) -> bool {
+        self.schedule.is_due(self.spent(), self.shared.elapsed())
+    }
+
+    /// CPU time that the whole took, by the kernel's count, with what events cost others.
+    fn spent(&self) -> Nanos {
+        let guard = self.session.guard().as_ref().map_or(Nanos::ZERO, |guard| usage::cpu_time_of(guard.pid()));
+        let mut totals = self.shared.totals();
+        totals.parts.guard = guard;
+        totals.parts.trace = self.observer.reading();
+        usage::cpu_time() + guard + totals.traced.cost()
+    }
+
+    /// Has the CPUs traced that are online and wanted.
+    fn observe(&mut self, stat: &Stat) {
+        let cpus: CpuList = stat.cpus.iter().map(|(cpu, _)| *cpu).collect();
+        let cpus = match &self.settings.cpus {
+            _ if !self.settings.trace || self.not_traced => CpuList::default(),
+            Some(wanted) => cpus.intersection(wanted),
+            None => cpus,
+        };
+        if let Some(why) = self.observer.observe(&cpus, &self.shared) {
+            self.not_traced = true;
+            (self.around.say)(&format!("the kernel is not traced between windows: {why}"));
+        }
+    }
+
+    /// Counts what the trace saw by now. Where that raises an alert, the CPU is recorded, if the budget allows it.
+    fn look_at_the_trace(&mut self) -> Asked {
+        if let Err(why) = self.observer.look(&self.shared, self.settings.sources as usize) {
+            self.give_the_trace_up(&why);
+        }
+        let Some(longest) = self.observer.longest() else { return Asked::Nothing };
+        let Some(trigger) = self.settings.triggers.iter().find(|trigger| trigger.is_raised(longest.duration, 0.0))
+        else {
+            return Asked::Nothing;
+        };
+        self.shared.totals().traced.alerts += 1;
+        let alert = format!(
+            "{trigger} on CPU {}, seen by the kernel's trace: an interruption of {} by {} ({})",
+            longest.cpu,
+            longest.duration,
+            printable(&longest.source),
+            longest.kind
+        );
+        if !self.schedule.is_due_out_of_turn(self.spent(), self.shared.elapsed()) {
+            return Asked::Nothing;
+        }
+        (self.around.say)(&format!("alert: {alert}; the CPU is recorded now"));
+        self.quietly(|watcher| {
+            let (asked, after) = watcher.measure(longest.cpu, watcher.settings.alert, Holds::After);
+            if let Some(after) = after {
+                watcher.store_before(&after.node);
+            }
+            watcher.schedule.took_out_of_turn();
+            asked
+        })
+    }
+
+    /// Does something that takes a CPU while the trace is off.
+    fn quietly(&mut self, act: impl FnOnce(&mut Self) -> Asked) -> Asked {
+        let goes_on = self.observer.pause(&self.shared, self.settings.sources as usize);
+        let before = usage::cpu_time();
+        let asked = act(self);
+        self.shared.totals().parts.windows += usage::cpu_time() - before;
+        self.keep_to_bound();
+        let went_on = goes_on.and_then(|goes_on| if goes_on { self.observer.resume() } else { Ok(()) });
+        if let Err(why) = went_on {
+            self.give_the_trace_up(&why);
+        }
+        asked
+    }
+
+    fn give_the_trace_up(&mut self, why: &str) {
+        self.observer.end();
+        self.not_traced = true;
+        (self.around.say)(&format!("the kernel is not traced between windows any more: {why}"));
+    }
+
+    /// Measures a CPU, if one is idle, and once more if that raises an alert.
+    fn window(&mut self) -> Asked {
+        if !self.round.knows() {
+            return Asked::Nothing;
+        }
+        let Some(cpu) = self.round.next(self.settings.cpus.as_ref(), self.settings.busy) else {
+            self.shared.totals().miss(Outcome::Busy);
+            return Asked::Nothing;
+        };
+        self.quietly(|watcher| {
+            let before = usage::cpu_time();
+            let (mut asked, window) = watcher.measure(cpu, watcher.settings.window, Holds::Window);
+            if let Some(window) = window.filter(|window| window.is_alert) {
+                watcher.store_before(&window.node);
+                if asked == Asked::Nothing {
+                    asked = watcher.measure(cpu, watcher.settings.alert, Holds::After).0;
+                }
+            }
+            watcher.schedule.took(usage::cpu_time() - before);
+            asked
+        })
+    }
+
+    /// One recording. Tells what a signal asked meanwhile, and what came of it; `None` if it failed.
+    fn measure(&mut self, cpu: CpuId, duration: Nanos, holds: Holds) -> (Asked, Option<Window>) {
+        let path = self.ring.as_mut().map(|ring| ring.next(holds));
+        let store = path.as_deref().map_or_else(DetourStore::unstored, DetourStore::new);
+        let plan = RecordPlan {
+            cpus: Some(CpuList::from_iter([cpu])),
+            duration: Some(duration),
+            segment: Some(duration + Nanos::from_secs(3_600)),
+            symbols: self.observer.symbols(),
+            ..(self.around.plan)()
+        };
+        let recorded = self.session.record(plan, WindowFeed::new(store, Some(self.server)), &mut |_| {});
+        let asked = meaning(self.session.signals().take_last());
+        let mut recorded = match recorded {
+            Ok(recorded) => recorded,
+            Err(failure) => {
+                self.fail(cpu, &failure.error);
+                path.iter().for_each(|path| Ring::drop_bundle(path));
+                return (asked, None);
+            }
+        };
+        // What cannot be stored is in the feed.
+        let _ = recorded.complete();
+        let (watched, lost) =
+            recorded.node.cpus.first().map_or((Nanos::ZERO, 0), |doc| (doc.duration_ns, doc.lost_events));
+        let sums = std::mem::take(&mut recorded.store.sums);
+        let measured = Measured {
+            cpu,
+            watched,
+            sums: &sums,
+            lost_events: lost,
+            rung: recorded.node.rung,
+            at_ns: alarm::wall_ns(),
+        };
+        let raised = if holds == Holds::Window { self.raised(&measured, &sums) } else { None };
+        {
+            let mut totals = self.shared.totals();
+            totals.add(&measured, self.settings.sources as usize);
+            totals.alerts += u64::from(raised.is_some());
+        }
+        let failure = recorded.store.failure.take();
+        let window = Window { is_alert: raised.is_some(), node: recorded.node.clone() };
+        drop(recorded);
+        let holds = if raised.is_some() { Holds::Alert } else { holds };
+        if path.is_none() {
+            // Nothing is stored that could fail.
+            self.said.clear();
+        }
+        let kept = path.as_deref().and_then(|path| self.keep(path, holds, failure));
+        if let Some(raised) = &raised {
+            (self.around.say)(&format!(
+                "alert: {raised}{}",
+                kept.map_or_else(String::new, |path| format!("; see {}", path.display()))
+            ));
+        }
+        (asked, Some(window))
+    }
+
+    /// Stores what the trace saw before a window that raised an alert.
+    fn store_before(&mut self, window: &NodeDoc) {
+        if !self.observer.remembers_any() {
+            return;
+        }
+        let Some(path) = self.ring.as_mut().map(|ring| ring.next(Holds::Before)) else { return };
+        let Some((trace, remembered)) = self.observer.remembered() else { return };
+        let stored = before::store(&path, window, trace, remembered, self.observer.until());
+        let failure = stored.err().map(|error| Failure { why: error.to_string(), disk_is_full: error.is_full() });
+        self.keep(&path, Holds::Before, failure);
+    }
+
+    /// What a window raised, in words; `None` if it raised nothing.
+    fn raised(&self, window: &Measured<'_>, sums: &WindowSums) -> Option<String> {
+        let trigger =
+            self.settings.triggers.iter().find(|trigger| trigger.is_raised(sums.longest, window.noise_ratio()))?;
+        let most = sums.sources.iter().max_by_key(|(_, time)| **time);
+        let most =
+            most.map_or_else(String::new, |((kind, name), _)| format!(", most of it by {} ({kind})", printable(name)));
+        let noise = window.noise_ratio() * 100.0;
+        Some(format!(
+            "{trigger} on CPU {}: the longest detour took {}, noise was {noise:.3}%{most}",
+            window.cpu, sums.longest
+        ))
+    }
+
+    /// Keeps a bundle, or removes what there is of it; gives its path.
+    fn keep(&mut self, path: &Path, holds: Holds, failure: Option<Failure>) -> Option<PathBuf> {
+        let ring = self.ring.as_mut()?;
+        let kept = match failure {
+            Some(failure) => {
+                Ring::drop_bundle(path);
+                if failure.disk_is_full {
+                    ring.make_room();
+                }
+                Err(failure.why)
+            }
+            None => ring.keep(path, holds).map_err(|error| error.to_string()),
+        };
+        match kept {
+            Ok(path) => {
+                self.said.clear();
+                Some(path)
+            }
+            Err(why) => {
+                self.shared.totals().store_failures += 1;
+                self.say_once(format!("a recording could not be stored: {why}"));
+                None
+            }
+        }
+    }
+
+    fn fail(&mut self, cpu: CpuId, error: &RecordError<io::Error>) {
+        self.shared.totals().miss(Outcome::Failed);
+        self.say_once(format!("CPU {cpu} could not be measured: {error}"));
+    }
+
+    fn say_once(&mut self, text: String) {
+        if self.said != text {
+            (self.around.say)(&text);
+            self.said = text;
+        }
+    }
+
+    fn keep_to_bound(&mut self) {
+        if let Some(ring) = &mut self.ring {
+            ring.shrink(self.settings.keep.get());
+            self.shared.totals().ring = (ring.bytes(), ring.len() as u64);
+        }
+    }
+
+    /// Takes new settings, but for the socket and the folder, which stay until the next start.
+    fn reload(&mut self, settings: Result<WatchSettings, String>) {
+        match settings {
+            Ok(settings) => {
+                if settings.listen != self.settings.listen || settings.output != self.settings.output {
+                    (self.around.say)("another address or folder is used from the next start on");
+                }
+                if settings.cpus != self.settings.cpus {
+                    // It is set up anew, of those alone.
+                    self.observer.end();
+                }
+                let (listen, output) = (self.settings.listen, self.settings.output.take());
+                self.settings = WatchSettings { listen, output, ..settings };
+                self.schedule.set_budget(self.settings.budget);
+                self.observer.set_budget(self.settings.budget);
+                self.not_traced = false;
+                let mut totals = self.shared.totals();
+                totals.budget = self.settings.budget;
+                totals.sources.rank(self.settings.sources as usize);
+                totals.reloads.0 += 1;
+                drop(totals);
+                self.keep_to_bound();
+                (self.around.say)("the configuration was read again");
+            }
+            Err(why) => {
+                self.shared.totals().reloads.1 += 1;
+                (self.around.say)(&format!("the configuration stays as it was: {why}"));
+            }
+        }
+    }
+}
+
+const fn meaning(signal: Option<i32>) -> Asked {
+    match signal {
+        None => Asked::Nothing,
+        Some(signal) if is_hangup(signal) => Asked::Reload,
+        Some(_) => Asked::Stop,
+    }
+}

@@ -1,0 +1,88 @@
+//! An hour of watching in seconds: the clock skips what would be slept. Neither memory, files nor descriptors may grow.
+//!
+//! A process of its own, as what it holds is counted. Windows are real recordings of a CPU.
+
+// A test says what it has measured.
+#![allow(clippy::print_stderr)]
+
+use std::cell::{Cell, RefCell};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use becalm_linux::usage::Usage;
+use becalm_measure::RecordPlan;
+use becalm_record::Session;
+use becalm_units::Nanos;
+use becalm_watch::{Surroundings, WatchConfig, watch};
+
+/// What the process and its ring hold at a moment.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    passed: Nanos,
+    resident: u64,
+    descriptors: u64,
+    bundles: usize,
+}
+
+/// Reads the metrics as a scraper does.
+fn scrape(address: SocketAddr) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+fn value(answer: &str, series: &str) -> f64 {
+    let value = answer.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok());
+    value.unwrap_or_else(|| panic!("no {series} in {answer}"))
+}
+
+#[test]
+fn an_hour_grows_nothing_and_stays_within_the_budget() {
+    let folder = tempfile::tempdir().unwrap();
+    let ring = folder.path().join("ring");
+    let session = Session::begin(Path::new("/"), false).unwrap();
+    // As by default, but for shorter and fewer windows, a smaller ring, and CPUs that others may use meanwhile.
+    let text =
+        format!("window = 10ms\nbudget = 0.02%\nbusy = 100%\nkeep = 100KiB\ntrace = no\noutput = {}", ring.display());
+    let settings = WatchConfig::parse(&text).unwrap().settle().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let hour = Nanos::from_secs(3_600);
+    let passed = Cell::new(Nanos::ZERO);
+    let held: RefCell<Vec<Held>> = RefCell::default();
+    let last = RefCell::new(String::new());
+    let round = |slept: Nanos| {
+        // So that the kernel counts some idle time until the next look.
+        thread::sleep(Duration::from_millis(12));
+        passed.set(passed.get() + slept);
+        *last.borrow_mut() = scrape(address);
+        let Usage { resident_bytes: resident, descriptors, .. } = Usage::now();
+        let bundles = fs::read_dir(&ring).map_or(0, Iterator::count);
+        held.borrow_mut().push(Held { passed: passed.get(), resident, descriptors, bundles });
+        passed.get() < hour
+    };
+    let around = Surroundings {
+        plan: &|| RecordPlan { ring_bytes: 1 << 20, sources: false, ..RecordPlan::new() },
+        reload: &|| Err("nothing is reloaded".to_owned()),
+        say: &|text| panic!("nothing is to be said: {text}"),
+        instead_of_sleep: Some(&round),
+    };
+    let ran = watch(&session, settings, listener, &around).unwrap();
+    let (held, last) = (held.into_inner(), last.into_inner());
+    let windows = value(&last, "becalm_windows_total{result=\"measured\"}");
+    assert!(ran.elapsed >= hour && windows >= 4.0, "{ran:?}, {windows} windows");
+    // Once the ring is full and each path was taken, all stays as it is.
+    let settled = held.iter().find(|held| held.passed > Nanos::from_secs(900)).unwrap();
+    let end = held.last().unwrap();
+    assert!(end.resident < settled.resident + (2 << 20), "{settled:?} {end:?}");
+    assert!(end.descriptors <= settled.descriptors, "{settled:?} {end:?}");
+    assert!(held.iter().all(|held| held.bundles <= 12), "{end:?}");
+    assert!(value(&last, "becalm_store_failures_total") == 0.0, "{last}");
+    eprintln!("{windows} windows in {} rounds: {settled:?}, then {end:?}", held.len());
+}

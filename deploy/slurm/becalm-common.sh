@@ -1,0 +1,88 @@
+# shellcheck shell=sh
+# What becalm-prolog, becalm-epilog and becalm-health have in common. Each reads this from its own folder, $here, in a shell of
+# its own: whatever goes wrong here, also an error in becalm.conf, ends that shell alone.
+
+# Beside the shell it takes coreutils, findutils, util-linux and procps, as every distribution has them. slurmd passes no PATH.
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export PATH
+umask 077
+
+BECALM=becalm BECALM_FOLDER=/var/lib/becalm/slurm BECALM_KEEP=20
+BECALM_CHECK=500ms BECALM_OPTIONS='' BECALM_MAX_NOISE=1% BECALM_MAX_DETOUR='' BECALM_PATIENCE=15 BECALM_BESIDE_JOBS=no
+BECALM_JOB_CPUS='' BECALM_JOB_MOST=24h
+BECALM_DRAIN=no BECALM_DRAIN_AFTER=2
+if [ -e "${here:?}/becalm.conf" ]; then
+    # shellcheck source=becalm.conf
+    . "$here/becalm.conf"
+fi
+# An empty one would be taken for a file.
+if [ -n "${SLURM_CONF:-}" ]; then export SLURM_CONF; else unset SLURM_CONF; fi
+node=${SLURMD_NODENAME:-$(uname -n)}
+folder=$BECALM_FOLDER/$node
+if ! mkdir -p "$folder"; then
+    logger -t becalm -- "no check: the folder $folder cannot be made; set BECALM_FOLDER in $here/becalm.conf to one that root may write"
+    exit 1
+fi
+
+# Says something in the node's log, of which the last 1,000 lines are kept, and in that of the system.
+log() {
+    echo "$(date -u +%Y-%m-%dT%H:%M:%SZ) $*" >>"$folder/log"
+    if [ "$(wc -l <"$folder/log")" -gt 2000 ]; then
+        tail -n 1000 "$folder/log" >"$folder/log.new" && mv "$folder/log.new" "$folder/log"
+    fi
+    # There need not be one.
+    logger -t becalm -- "$*" 2>/dev/null || true
+}
+
+# Whether the node may be measured now: no job but this one may have a process on it.
+may_measure() {
+    [ "$BECALM_BESIDE_JOBS" = yes ] && return 0
+    ! pgrep -a slurmstepd | grep -v "\[${SLURM_JOB_ID:-none}\." | grep -q .
+}
+
+# Records the node for a moment under the name $1, and leaves what becalm said in the file $said. Succeeds if the node is within the
+# limits, fails with 3 if it is not, and otherwise if that is not known.
+check() {
+    name=$1 said=$folder/said
+    # One at a time, as two would measure each other.
+    exec 9>"$folder/lock"
+    if ! flock -n 9; then
+        log "$name: no check, as another one is under way"
+        return 1
+    fi
+    if ! may_measure; then
+        log "$name: no check, as other jobs run here"
+        return 1
+    fi
+    # shellcheck disable=SC2086
+    set -- record --summary --quiet --node "$node" --duration "$BECALM_CHECK" -o "$folder/$name.becalm" $BECALM_OPTIONS
+    [ -z "$BECALM_MAX_NOISE" ] || set -- "$@" --max-noise "$BECALM_MAX_NOISE"
+    [ -z "$BECALM_MAX_DETOUR" ] || set -- "$@" --max-detour "$BECALM_MAX_DETOUR"
+    timeout -k 2 "$BECALM_PATIENCE" "$BECALM" "$@" >/dev/null 2>"$said"
+    code=$?
+    exec 9>&-
+    case $code in
+        0) log "$name: within the limits" ;;
+        3) log "$name: $(worst)" ;;
+        124 | 137) log "$name: no check, as becalm had not ended after $BECALM_PATIENCE s" ;;
+        *) log "$name: no check, as becalm ended with $code: $(tail -n 1 "$said")" ;;
+    esac
+    tidy
+    return $code
+}
+
+# What the check found at its worst, as one line: the CPU that lost most, with the source of most of that; else the longest detour.
+worst() {
+    sed -n 's/^becalm: CPU/CPU/p' "$said" | LC_ALL=C awk '
+        / % of its time/ { lost = $4 + 0; if (lost > most) { most = lost; line = $0 } }
+        / in one detour/ && !detour { detour = $0 }
+        END { print line == "" ? detour : line }' | tr -cd '[:print:]' | cut -c 1-240
+}
+
+# Removes the oldest recordings of checks and of jobs.
+tidy() {
+    for kind in job check; do
+        find "$folder" -maxdepth 1 -name "$kind-*.becalm" -printf '%T@ %p\n' | sort -rn | tail -n "+$((BECALM_KEEP + 1))" |
+            while read -r _ old; do rm -rf -- "$old"; done
+    done
+}
