@@ -9,6 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::ops::Range;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -40,6 +41,19 @@ fn scrape(address: SocketAddr) -> String {
 fn value(answer: &str, series: &str) -> f64 {
     let value = answer.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok());
     value.unwrap_or_else(|| panic!("no {series} in {answer}"))
+}
+
+/// The least that was held at any moment of a part of the hour, in seconds: what grows raises that, too, while a connection
+/// that the server has not closed yet when we look does not.
+fn least(held: &[Held], part: Range<i64>) -> Held {
+    let part: Vec<Held> =
+        held.iter().copied().filter(|held| part.contains(&(held.passed.get() / 1_000_000_000))).collect();
+    let last = *part.last().expect("rounds in each part of the hour");
+    part.iter().fold(last, |least, held| Held {
+        resident: least.resident.min(held.resident),
+        descriptors: least.descriptors.min(held.descriptors),
+        ..least
+    })
 }
 
 #[test]
@@ -78,8 +92,7 @@ fn an_hour_grows_nothing_and_stays_within_the_budget() {
     let windows = value(&last, "becalm_windows_total{result=\"measured\"}");
     assert!(ran.elapsed >= hour && windows >= 4.0, "{ran:?}, {windows} windows");
     // Once the ring is full and each path was taken, all stays as it is.
-    let settled = held.iter().find(|held| held.passed > Nanos::from_secs(900)).unwrap();
-    let end = held.last().unwrap();
+    let (settled, end) = (least(&held, 900..1_800), least(&held, 2_700..3_600));
     assert!(end.resident < settled.resident + (2 << 20), "{settled:?} {end:?}");
     assert!(end.descriptors <= settled.descriptors, "{settled:?} {end:?}");
     assert!(held.iter().all(|held| held.bundles <= 12), "{end:?}");
