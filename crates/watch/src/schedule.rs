@@ -1,7 +1,8 @@
 //! When the next window may be: as soon as the process's whole CPU time, with what a window is expected to take, is within the budget.
 //!
-//! All is counted by the kernel, from the start of the process on: setting up, windows, alerts, answers to scrapes. Only the first
-//! window comes at once; it is paid off before the second.
+//! All is counted by the kernel, from the start of the process on: setting up, windows, alerts, answers to scrapes. Nothing comes on
+//! credit: the trace is set up once that is saved, and then the first window, for which a cost is assumed until one is known. What
+//! remains is the start of the process itself, and a window that takes more than was expected of it.
 
 use becalm_units::{Nanos, Share};
 
@@ -11,31 +12,38 @@ pub struct Schedule {
     budget: Share,
     /// What the dearest of the last windows took; falls by a sixteenth with each one that took less.
     expected: Nanos,
-    windows: u64,
     /// Whether something was recorded out of turn since the last window.
     is_owed: bool,
 }
 
+/// What is assumed to be taken by setting a window up, reading the kernel's names and storing what came, until a window has told.
+const SET_UP: Nanos = Nanos::from_millis(60);
+
 impl Schedule {
-    /// Nothing is taken yet of this share of one CPU.
-    pub const fn new(budget: Share) -> Self {
-        Self { budget, expected: Nanos::ZERO, windows: 0, is_owed: false }
+    /// Nothing is taken yet of this share of one CPU. Windows are to be this long.
+    pub fn new(budget: Share, window: Nanos) -> Self {
+        Self { budget, expected: window + SET_UP, is_owed: false }
     }
 
-    /// From now on this is the budget.
-    pub const fn set_budget(&mut self, budget: Share) {
+    /// From now on this is the budget, and windows are this long.
+    pub fn set(&mut self, budget: Share, window: Nanos) {
         self.budget = budget;
+        // One that is shorter than before tells by itself what it takes.
+        self.expected = self.expected.max(window);
     }
 
     /// Whether a window may be now that the process has run for `elapsed` and taken `cpu`.
     pub fn is_due(&self, cpu: Nanos, elapsed: Nanos) -> bool {
-        self.windows == 0
-            || (cpu.get().saturating_add(self.expected.get())) as f64 <= self.budget.ratio() * elapsed.get() as f64
+        self.affords(self.expected, cpu, elapsed)
+    }
+
+    /// Whether something that takes so much may be then.
+    pub fn affords(&self, cost: Nanos, cpu: Nanos, elapsed: Nanos) -> bool {
+        (cpu.get().saturating_add(cost.get())) as f64 <= self.budget.ratio() * elapsed.get() as f64
     }
 
     /// A window, and what came of it, took so much CPU time.
     pub fn took(&mut self, cpu: Nanos) {
-        self.windows += 1;
         self.is_owed = false;
         let faded = Nanos::new(self.expected.get() - self.expected.get() / 16);
         self.expected = faded.max(cpu);
@@ -47,9 +55,8 @@ impl Schedule {
         !self.is_owed && self.is_due(cpu, elapsed)
     }
 
-    /// Something was recorded out of turn: no window is due at once any more.
+    /// Something was recorded out of turn: before the next such comes a window.
     pub const fn took_out_of_turn(&mut self) {
-        self.windows += 1;
         self.is_owed = true;
     }
 }
@@ -142,7 +149,7 @@ mod tests {
 
     #[test]
     fn between_two_alerts_out_of_turn_comes_a_window() {
-        let mut schedule = Schedule::new(Share::of_per_mille(1));
+        let mut schedule = Schedule::new(Share::of_per_mille(1), Nanos::from_millis(200));
         let hour = Nanos::from_secs(3_600);
         assert!(schedule.is_due_out_of_turn(Nanos::ZERO, hour));
         schedule.took_out_of_turn();
@@ -151,14 +158,28 @@ mod tests {
         assert!(schedule.is_due_out_of_turn(Nanos::ZERO, hour) && !schedule.is_due(Nanos::from_secs(3), hour));
     }
 
+    #[test]
+    fn the_first_window_is_saved_for_and_a_longer_one_after_a_reload_too() {
+        let budget = Share::of_per_mille(1);
+        let mut schedule = Schedule::new(budget, Nanos::from_millis(200));
+        let start = Nanos::from_millis(10);
+        assert!(!schedule.is_due(Nanos::ZERO, Nanos::from_secs(1)) && !schedule.is_due(start, Nanos::from_secs(269)));
+        assert!(schedule.is_due(start, Nanos::from_secs(270)));
+        schedule.took(Nanos::from_millis(190));
+        schedule.set(budget, Nanos::from_secs(2));
+        assert!(!schedule.is_due(Nanos::from_millis(200), Nanos::from_secs(2_199)));
+        assert!(schedule.is_due(Nanos::from_millis(200), Nanos::from_secs(2_200)));
+    }
+
     proptest! {
-        /// Whatever windows take, after each but the first the average is within the budget, or the window took more than any of those
-        /// before let expect.
+        /// Whatever windows take, after each the average is within the budget, or the window took more than was assumed at first and any
+        /// of those before let expect.
         #[test]
         fn the_average_stays_within_the_budget(costs in prop::collection::vec(1_i64..1_000_000_000, 1..40), per_mille in 1_u32..100) {
             let budget: Share = format!("{}%", f64::from(per_mille) / 10.0).parse().unwrap();
-            let mut schedule = Schedule::new(budget);
-            let (mut cpu, mut elapsed, mut dearest) = (0_i64, 1_i64, 0_i64);
+            let window = Nanos::from_millis(20);
+            let mut schedule = Schedule::new(budget, window);
+            let (mut cpu, mut elapsed, mut dearest) = (0_i64, 1_i64, (window + SET_UP).get());
             for (number, cost) in costs.iter().enumerate() {
                 while !schedule.is_due(Nanos::new(cpu), Nanos::new(elapsed)) {
                     elapsed += 1_000_000_000;
@@ -168,7 +189,7 @@ mod tests {
                 let over = cpu as f64 - budget.ratio() * elapsed as f64;
                 // What was expected has faded since the dearest came.
                 let surprise = (*cost as f64 - dearest as f64 * 0.9375_f64.powi(number as i32) + number as f64 * 16.0).max(0.0);
-                prop_assert!(number == 0 || over <= surprise.max(1.0), "{} over with a surprise of {}", over, surprise);
+                prop_assert!(over <= surprise.max(1.0), "{} over with a surprise of {}", over, surprise);
                 dearest = dearest.max(*cost);
             }
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use becalm_linux::usage::Usage;
 use becalm_model::node::Rung;
-use becalm_units::{CpuId, Nanos, Share};
+use becalm_units::{CpuId, CpuList, Nanos, Share};
 
 use crate::exposition::{Exposition, Seconds};
 use crate::feed::WindowSums;
@@ -48,8 +48,16 @@ struct CpuTotals {
     watched: Nanos,
     noise: Nanos,
     detours: u64,
-    last_ratio: f64,
-    last_longest: Nanos,
+    last: Option<LastWindow>,
+}
+
+/// The last window on a CPU.
+#[derive(Clone, Copy, Debug)]
+struct LastWindow {
+    ratio: f64,
+    longest: Nanos,
+    /// How many windows had been measured by then, on all CPUs.
+    number: u64,
 }
 
 /// What the parts of the whole took of CPU time, as they count it themselves.
@@ -151,7 +159,8 @@ impl Totals {
         cpu.watched += window.watched;
         cpu.noise += sums.noise;
         cpu.detours += detours + sums.unstored;
-        (cpu.last_ratio, cpu.last_longest) = (window.noise_ratio(), sums.longest);
+        let number = self.outcomes[Outcome::Measured as usize] + 1;
+        cpu.last = Some(LastWindow { ratio: window.noise_ratio(), longest: sums.longest, number });
         self.lengths.iter_mut().zip(sums.lengths).for_each(|(all, new)| *all += new);
         self.detour_time += sums.noise;
         for ((kind, name), time) in &sums.sources {
@@ -164,6 +173,16 @@ impl Totals {
         self.unstored += sums.unstored;
         self.outcomes[Outcome::Measured as usize] += 1;
         (self.rung, self.failing, self.last_window_ns) = (Some(window.rung), false, window.at_ns);
+    }
+
+    /// Only these CPUs are there and wanted: of others no last window or interval is told any more. Nor is it of a CPU that was passed
+    /// over, as it was busy, while all of them could have been measured twice: what it was like then says nothing of now.
+    pub fn keep_cpus(&mut self, cpus: &CpuList) {
+        let oldest = self.outcomes[Outcome::Measured as usize].saturating_sub(2 * cpus.len() as u64);
+        for (cpu, sums) in &mut self.cpus {
+            sums.last = sums.last.filter(|last| cpus.contains(*cpu) && last.number > oldest);
+        }
+        self.traced.keep_cpus(cpus);
     }
 
     /// Whether windows are measured, or are put off for a good reason.
@@ -202,12 +221,13 @@ impl Totals {
             out.sample("becalm_detours_total", &[("cpu", cpu)], sums.detours);
         }
         out.family("becalm_noise_ratio", "gauge", "Noise ratio of the last window on the CPU, between 0 and 1.");
-        for (cpu, sums) in &cpus {
-            out.sample("becalm_noise_ratio", &[("cpu", cpu)], sums.last_ratio);
+        let last: Vec<_> = cpus.iter().filter_map(|(cpu, sums)| Some((cpu, sums.last?))).collect();
+        for (cpu, last) in &last {
+            out.sample("becalm_noise_ratio", &[("cpu", cpu)], last.ratio);
         }
         out.family("becalm_longest_detour_seconds", "gauge", "Longest detour of the last window on the CPU.");
-        for (cpu, sums) in &cpus {
-            out.sample("becalm_longest_detour_seconds", &[("cpu", cpu)], Seconds(sums.last_longest));
+        for (cpu, last) in &last {
+            out.sample("becalm_longest_detour_seconds", &[("cpu", cpu)], Seconds(last.longest));
         }
     }
 
@@ -373,6 +393,8 @@ mod tests {
     use serde_json::Value;
     use std::collections::BTreeSet;
 
+    use crate::traced::TraceState;
+
     #[test]
     fn a_window_is_told() {
         let mut sums =
@@ -407,6 +429,50 @@ mod tests {
             assert!(text.lines().any(|written| written == line), "{line} is not in\n{text}");
         }
         assert!(text.ends_with("# EOF\n"));
+    }
+
+    #[test]
+    fn the_last_window_of_a_cpu_is_told_while_it_is_measured() {
+        let sums = WindowSums::default();
+        let measured = |cpu| Measured {
+            cpu: CpuId::new(cpu),
+            watched: Nanos::from_secs(1),
+            sums: &sums,
+            lost_events: 0,
+            rung: Rung::Proc,
+            at_ns: 5,
+        };
+        let mut totals = Totals::new(Share::of_per_mille(1));
+        totals.traced.state = TraceState::On;
+        for cpu in 0..3 {
+            totals.add(&measured(cpu), 5);
+            totals.traced.add(CpuId::new(cpu), Nanos::from_secs(2), &Interruptions::default(), &Labels::new(), 5);
+        }
+        let told = |totals: &Totals, name: &str| {
+            let text = totals.text(Format::OpenMetrics, &Usage::default(), Nanos::from_secs(1));
+            let cpus = text.lines().filter_map(|line| line.strip_prefix(&format!("{name}{{cpu=\"")));
+            cpus.map(|rest| rest[..1].to_owned()).collect::<String>()
+        };
+        let last = ["becalm_noise_ratio", "becalm_longest_detour_seconds", "becalm_longest_interruption_seconds"];
+        for (there, cpus) in [("0-2", "012"), ("0,2-5", "02"), ("2", "2"), ("0-2", "2")] {
+            totals.keep_cpus(&there.parse().unwrap());
+            for name in last {
+                assert_eq!(told(&totals, name), cpus, "{name} of {there}");
+            }
+        }
+        // What was counted stays.
+        assert_eq!(told(&totals, "becalm_watched_seconds_total"), "012");
+        assert_eq!(told(&totals, "becalm_traced_seconds_total"), "012");
+        // CPU 2 has work from now on, and the others are measured again and again.
+        let all = "0-2".parse().unwrap();
+        for (round, cpus) in [(0, "02"), (1, "012"), (2, "012"), (3, "012"), (4, "012"), (5, "01")] {
+            totals.add(&measured(round % 2), 5);
+            totals.keep_cpus(&all);
+            assert_eq!(told(&totals, last[0]), cpus, "{round}");
+        }
+        totals.traced.state = TraceState::Off;
+        totals.keep_cpus(&all);
+        assert_eq!(told(&totals, last[2]), "");
     }
 
     /// The names of series that a text asks for.

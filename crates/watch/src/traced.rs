@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use becalm_attribute::Interruptions;
 use becalm_measure::Drained;
 use becalm_model::{Kind, Label, Labels};
-use becalm_units::{CpuId, Nanos};
+use becalm_units::{CpuId, CpuList, Nanos};
 
 use crate::exposition::{Exposition, Seconds};
 use crate::sources::Sources;
@@ -28,7 +28,8 @@ pub enum TraceState {
 struct CpuTraced {
     observed: Nanos,
     interrupted: Nanos,
-    longest: Nanos,
+    /// In the last interval in which it was traced.
+    longest: Option<Nanos>,
 }
 
 /// Everything since the start.
@@ -69,7 +70,7 @@ impl Traced {
     pub fn add(&mut self, cpu: CpuId, observed: Nanos, found: &Interruptions, labels: &Labels, most_sources: usize) {
         let sums = self.cpus.entry(cpu).or_default();
         sums.observed += observed;
-        sums.longest = found.detours.iter().map(|detour| detour.duration).max().unwrap_or(Nanos::ZERO);
+        sums.longest = Some(found.detours.iter().map(|detour| detour.duration).max().unwrap_or(Nanos::ZERO));
         for detour in &found.detours {
             self.lengths[bucket(detour.duration)] += 1;
             sums.interrupted += detour.duration;
@@ -80,6 +81,13 @@ impl Traced {
         }
         for ((kind, source), time) in self.ids.drain() {
             self.sources.add(kind, labels.text(source), time, most_sources);
+        }
+    }
+
+    /// Only these CPUs are there and wanted: of others no last interval is told any more, nor of any where nothing is traced.
+    pub fn keep_cpus(&mut self, cpus: &CpuList) {
+        for (cpu, sums) in &mut self.cpus {
+            sums.longest = sums.longest.filter(|_| self.state != TraceState::Off && cpus.contains(*cpu));
         }
     }
 
@@ -137,8 +145,8 @@ impl Traced {
             "gauge",
             "Longest time without a break that they took of the CPU in the last interval in which it was traced.",
         );
-        for (cpu, sums) in &cpus {
-            out.sample("becalm_longest_interruption_seconds", &[("cpu", cpu)], Seconds(sums.longest));
+        for (cpu, longest) in cpus.iter().filter_map(|(cpu, sums)| Some((cpu, sums.longest?))) {
+            out.sample("becalm_longest_interruption_seconds", &[("cpu", cpu)], Seconds(longest));
         }
     }
 

@@ -21,8 +21,9 @@ use crate::choice::Round;
 use crate::config::WatchSettings;
 use crate::feed::{Failure, WindowFeed, WindowSums};
 use crate::kernel::KernelReader;
-use crate::observe::Observer;
+use crate::observe::{Observer, opener};
 use crate::ring::{Holds, Ring, RingError};
+use crate::said::Said;
 use crate::schedule::Schedule;
 use crate::server::{Server, Shared};
 use crate::totals::{Measured, Outcome, Totals};
@@ -85,19 +86,10 @@ pub fn watch(
     let shared = Arc::new(Shared::new(Totals::new(settings.budget)));
     let server = Server::start(listener, Arc::clone(&shared)).map_err(WatchError::Server)?;
     let root = (around.plan)().root;
-    let mut watcher = Watcher {
-        session,
-        observer: Observer::new(session, server, settings.budget, &root),
-        schedule: Schedule::new(settings.budget),
-        settings,
-        shared,
-        server,
-        ring,
-        round: Round::default(),
-        around,
-        said: String::new(),
-        not_traced: false,
-    };
+    let own = [server];
+    let observer = Observer::new(opener(session, &own, &root), settings.budget, &root);
+    let mut watcher = Watcher::new(session, settings, observer, (shared, server), around);
+    watcher.ring = ring;
     watcher.keep_to_bound();
     let mut kernel = KernelReader::new(&root);
     loop {
@@ -126,10 +118,35 @@ struct Watcher<'a> {
     ring: Option<Ring>,
     round: Round,
     around: &'a Surroundings<'a>,
-    /// What went wrong last, which is not said again.
-    said: String,
+    /// What went wrong, which is not said again soon.
+    said: Said,
     /// The kernel cannot be traced; a new configuration has it tried again.
     not_traced: bool,
+}
+
+impl<'a> Watcher<'a> {
+    /// One that has seen nothing yet, and stores nothing.
+    fn new(
+        session: &'a Session,
+        settings: WatchSettings,
+        observer: Observer<'a>,
+        (shared, server): (Arc<Shared>, Pid),
+        around: &'a Surroundings<'a>,
+    ) -> Self {
+        Self {
+            session,
+            observer,
+            schedule: Schedule::new(settings.budget, settings.window),
+            settings,
+            shared,
+            server,
+            ring: None,
+            round: Round::default(),
+            around,
+            said: Said::default(),
+            not_traced: false,
+        }
+    }
 }
 
 impl Watcher<'_> {
@@ -203,14 +220,19 @@ impl Watcher<'_> {
         usage::cpu_time() + guard + totals.traced.cost()
     }
 
-    /// Has the CPUs traced that are online and wanted.
+    /// Has the CPUs traced that are online and wanted, as soon as the budget allows setting that up.
     fn observe(&mut self, stat: &Stat) {
         let cpus: CpuList = stat.cpus.iter().map(|(cpu, _)| *cpu).collect();
         let cpus = match &self.settings.cpus {
-            _ if !self.settings.trace || self.not_traced => CpuList::default(),
             Some(wanted) => cpus.intersection(wanted),
             None => cpus,
         };
+        self.shared.totals().keep_cpus(&cpus);
+        let cpus = if self.settings.trace && !self.not_traced { cpus } else { CpuList::default() };
+        let Some(cost) = self.observer.cost_of(&cpus) else { return };
+        if cost > Nanos::ZERO && !self.schedule.affords(cost, self.spent(), self.shared.elapsed()) {
+            return;
+        }
         if let Some(why) = self.observer.observe(&cpus, &self.shared) {
             self.not_traced = true;
             (self.around.say)(&format!("the kernel is not traced between windows: {why}"));
@@ -336,10 +358,6 @@ impl Watcher<'_> {
         let window = Window { is_alert: raised.is_some(), node: recorded.node.clone() };
         drop(recorded);
         let holds = if raised.is_some() { Holds::Alert } else { holds };
-        if path.is_none() {
-            // Nothing is stored that could fail.
-            self.said.clear();
-        }
         let kept = path.as_deref().and_then(|path| self.keep(path, holds, failure));
         if let Some(raised) = &raised {
             (self.around.say)(&format!(
@@ -379,38 +397,36 @@ impl Watcher<'_> {
     /// Keeps a bundle, or removes what there is of it; gives its path.
     fn keep(&mut self, path: &Path, holds: Holds, failure: Option<Failure>) -> Option<PathBuf> {
         let ring = self.ring.as_mut()?;
-        let kept = match failure {
+        let failure = match failure {
             Some(failure) => {
                 Ring::drop_bundle(path);
                 if failure.disk_is_full {
                     ring.make_room();
                 }
-                Err(failure.why)
+                failure
             }
-            None => ring.keep(path, holds).map_err(|error| error.to_string()),
+            None => match ring.keep(path, holds) {
+                Ok(path) => return Some(path),
+                Err(error) => Failure { why: error.to_string(), disk_is_full: false },
+            },
         };
-        match kept {
-            Ok(path) => {
-                self.said.clear();
-                Some(path)
-            }
-            Err(why) => {
-                self.shared.totals().store_failures += 1;
-                self.say_once(format!("a recording could not be stored: {why}"));
-                None
-            }
-        }
+        self.shared.totals().store_failures += 1;
+        // On a small disk this one comes again and again, in one file or another; and each recording has a name of its own.
+        let path = path.display().to_string();
+        let what = if failure.disk_is_full { "full".to_owned() } else { failure.why.replace(&path, "") };
+        self.say_once(what, &format!("a recording could not be stored: {}", failure.why));
+        None
     }
 
     fn fail(&mut self, cpu: CpuId, error: &RecordError<io::Error>) {
         self.shared.totals().miss(Outcome::Failed);
-        self.say_once(format!("CPU {cpu} could not be measured: {error}"));
+        self.say_once(error.to_string(), &format!("CPU {cpu} could not be measured: {error}"));
     }
 
-    fn say_once(&mut self, text: String) {
-        if self.said != text {
-            (self.around.say)(&text);
-            self.said = text;
+    /// Says what went wrong, unless that is still going on; `what` is the same each time.
+    fn say_once(&mut self, what: String, text: &str) {
+        if self.said.is_new(what, self.shared.elapsed()) {
+            (self.around.say)(text);
         }
     }
 
@@ -434,9 +450,10 @@ impl Watcher<'_> {
                 }
                 let (listen, output) = (self.settings.listen, self.settings.output.take());
                 self.settings = WatchSettings { listen, output, ..settings };
-                self.schedule.set_budget(self.settings.budget);
+                self.schedule.set(self.settings.budget, self.settings.window);
                 self.observer.set_budget(self.settings.budget);
                 self.not_traced = false;
+                self.said = Said::default();
                 let mut totals = self.shared.totals();
                 totals.budget = self.settings.budget;
                 totals.sources.rank(self.settings.sources as usize);
@@ -458,5 +475,216 @@ const fn meaning(signal: Option<i32>) -> Asked {
         None => Asked::Nothing,
         Some(signal) if is_hangup(signal) => Asked::Reload,
         Some(_) => Asked::Stop,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use becalm_linux::clock::{Anchor, MonotonicRaw};
+    use becalm_linux::procfs::kallsyms::Kallsyms;
+    use becalm_measure::{Drained, Names};
+    use becalm_model::node::TracingDoc;
+    use becalm_model::{Event, Happening, Label};
+    use std::cell::{Cell, RefCell};
+    use std::os::fd::BorrowedFd;
+
+    use crate::config::WatchConfig;
+    use crate::trace::{Take, Trace};
+
+    /// A trace of which the first reading tells of an interrupt on its first CPU, and of so many events in all.
+    struct Planted {
+        names: Names,
+        doc: TracingDoc,
+        interrupt: Nanos,
+        events: u64,
+        readings: u32,
+    }
+
+    impl Planted {
+        fn new(interrupt: Nanos, events: u64) -> Self {
+            let doc = TracingDoc {
+                clock: "planted".to_owned(),
+                events: Vec::new(),
+                missing: Vec::new(),
+                buffer_bytes: 0,
+                event_cost_ns: None,
+            };
+            Self { names: Names::new(Path::new("/nowhere")), doc, interrupt, events, readings: 0 }
+        }
+    }
+
+    impl Trace for Planted {
+        fn event_cost(&self) -> Nanos {
+            Nanos::from_micros(1)
+        }
+
+        fn doc(&self) -> &TracingDoc {
+            &self.doc
+        }
+
+        fn origin(&self) -> Anchor {
+            Anchor::take::<MonotonicRaw>()
+        }
+
+        fn now(&self) -> Nanos {
+            Nanos::from_secs(i64::from(self.readings))
+        }
+
+        fn symbols(&self) -> Option<&Arc<Kallsyms>> {
+            None
+        }
+
+        fn names(&self) -> &Names {
+            &self.names
+        }
+
+        fn knows_many(&self) -> bool {
+            false
+        }
+
+        fn forget_names(&mut self, _: &Path) {}
+
+        fn read_symbols(&mut self, _: &Path) {}
+
+        fn filling(&self) -> Vec<BorrowedFd<'_>> {
+            Vec::new()
+        }
+
+        fn turn(&self, _: bool) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn drain(&mut self, take: &mut Take<'_>) -> io::Result<Drained> {
+            self.readings += 1;
+            let (source, detail) = (self.names.labels.intern("disk"), Label::EMPTY);
+            let event = |time, what| Event { time, thread: Pid(7), what };
+            let start = Nanos::from_micros(10);
+            let interrupt = [
+                event(start, Happening::IrqEntry { source, detail }),
+                event(start + self.interrupt, Happening::IrqExit { source, detail }),
+            ];
+            let events = if self.readings == 1 { &interrupt[..] } else { &[] };
+            take(0, events, &mut self.names);
+            Ok(Drained { events: if self.readings == 1 { self.events } else { 0 }, lost: 0, broken: 0 })
+        }
+    }
+
+    fn settings(text: &str) -> WatchSettings {
+        WatchConfig::parse(text).unwrap().settle().unwrap()
+    }
+
+    /// What is said, and a watch of these settings that cannot record, whose trace is planted.
+    fn beside<T>(
+        text: &str,
+        open: impl FnMut(&CpuList) -> Result<Box<dyn Trace>, String>,
+        act: impl FnOnce(&mut Watcher<'_>, &RefCell<Vec<String>>) -> T,
+    ) -> T {
+        let nowhere = Path::new("/nowhere");
+        let session = Session::begin(nowhere, false).unwrap();
+        let said = RefCell::new(Vec::new());
+        let around = Surroundings {
+            plan: &|| RecordPlan { root: nowhere.to_owned(), ..RecordPlan::new() },
+            reload: &|| Err("nothing is reloaded".to_owned()),
+            say: &|text| said.borrow_mut().push(text.to_owned()),
+            instead_of_sleep: None,
+        };
+        let settings = settings(text);
+        let observer = Observer::new(Box::new(open), settings.budget, nowhere);
+        let shared = Arc::new(Shared::new(Totals::new(settings.budget)));
+        // Enough is saved for whatever a test does.
+        shared.skip(Nanos::from_secs(3_600));
+        act(&mut Watcher::new(&session, settings, observer, (shared, Pid(1)), &around), &said)
+    }
+
+    fn stat(cpus: u32) -> Stat {
+        let lines: Vec<String> = (0..cpus).map(|cpu| format!("cpu{cpu} 1 0 0 9")).collect();
+        Stat::parse(&lines.join("\n"), 100).unwrap()
+    }
+
+    #[test]
+    fn an_alert_is_raised_by_the_look_that_sends_the_trace_to_rest() {
+        // An hour's half of the budget is 1.8 s; at 1 us each these events are far above it.
+        let planted = |_: &CpuList| -> Result<Box<dyn Trace>, String> {
+            Ok(Box::new(Planted::new(Nanos::from_millis(2), 10_000_000)))
+        };
+        beside("trigger = detour>1ms", planted, |watcher, said| {
+            watcher.observe(&stat(1));
+            assert_eq!(watcher.look_at_the_trace(), Asked::Nothing);
+            assert!(watcher.observer.longest().is_none());
+            // It was switched on by the look before. What the events cost leaves nothing for a recording.
+            assert_eq!(watcher.look_at_the_trace(), Asked::Nothing);
+            assert_eq!(watcher.shared.totals().traced.rests, 1);
+            let longest = watcher.observer.longest().expect("what the last reading found");
+            assert_eq!((longest.duration, longest.source.as_str()), (Nanos::from_millis(2), "disk"));
+            assert_eq!((watcher.shared.totals().traced.alerts, said.borrow().len()), (1, 0));
+        });
+    }
+
+    #[test]
+    fn a_reload_with_fewer_cpus_sets_the_trace_up_for_those_alone() {
+        let asked = RefCell::new(Vec::new());
+        let planted = |cpus: &CpuList| -> Result<Box<dyn Trace>, String> {
+            asked.borrow_mut().push(cpus.to_string());
+            Ok(Box::new(Planted::new(Nanos::ZERO, 0)))
+        };
+        beside("", planted, |watcher, _| {
+            watcher.observe(&stat(4));
+            watcher.observe(&stat(4));
+            // One that goes away may come back.
+            watcher.observe(&stat(3));
+            watcher.reload(Ok(settings("cpus = 1-2")));
+            watcher.observe(&stat(4));
+            assert_eq!(watcher.observer.remembered().unwrap().1.map(|cpu| cpu.cpu.get()).collect::<Vec<_>>(), [1, 2]);
+            watcher.reload(Ok(settings("trace = no")));
+            watcher.observe(&stat(4));
+            assert!(watcher.observer.remembered().is_none());
+        });
+        assert_eq!(*asked.borrow(), ["0-3", "1-2"]);
+    }
+
+    #[test]
+    fn the_trace_is_set_up_once_that_is_saved() {
+        let opened = Cell::new(0);
+        let planted = |_: &CpuList| -> Result<Box<dyn Trace>, String> {
+            opened.set(opened.get() + 1);
+            Err("it cannot be had".to_owned())
+        };
+        // What this process took until now is within the budget, and setting up is not.
+        let text = format!("budget = {:.6}%", 100.0 * (usage::cpu_time() + Nanos::from_millis(20)).get() as f64 / 3.6e12);
+        beside(&text, planted, |watcher, said| {
+            watcher.observe(&stat(2));
+            assert_eq!((opened.get(), said.borrow().len()), (0, 0));
+            watcher.shared.skip(Nanos::from_secs(1_000_000));
+            (0..3).for_each(|_| watcher.observe(&stat(2)));
+            // Where it cannot be had it is tried again after a reload only.
+            assert_eq!((opened.get(), said.borrow().len()), (1, 1));
+        });
+    }
+
+    #[test]
+    fn a_disk_that_is_full_again_and_again_is_said_once() {
+        let none = |_: &CpuList| -> Result<Box<dyn Trace>, String> { Err("not wanted".to_owned()) };
+        let folder = tempfile::tempdir().unwrap();
+        beside("trace = no", none, |watcher, said| {
+            watcher.ring = Some(Ring::open(folder.path()).unwrap());
+            for round in 0..50 {
+                let path = watcher.ring.as_mut().unwrap().next(Holds::Window);
+                let why = format!("cannot write {}/a: no space left on device", path.display());
+                // Every other one finds the room that the one before has made.
+                let failure = (round % 2 == 0).then_some(Failure { why, disk_is_full: true });
+                watcher.keep(&path, Holds::Window, failure);
+                watcher.shared.skip(Nanos::from_secs(300));
+            }
+            assert_eq!(watcher.shared.totals().store_failures, 25);
+            assert_eq!(said.borrow().len(), 1, "{said:?}");
+            assert!(said.borrow()[0].contains("00000001-window.becalm/a: no space left"), "{said:?}");
+            // After a quiet time it is news again.
+            watcher.shared.skip(Nanos::from_secs(4_000));
+            let path = watcher.ring.as_mut().unwrap().next(Holds::Window);
+            let failure = Failure { why: "no space left".to_owned(), disk_is_full: true };
+            watcher.keep(&path, Holds::Window, Some(failure));
+            assert_eq!(said.borrow().len(), 2);
+        });
     }
 }
