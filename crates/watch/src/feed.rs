@@ -11,13 +11,13 @@ use becalm_model::{Activity, Kind, Label, LoopThread, NodeDoc, Pid, root};
 use becalm_record::{DetourStore, LanePart, Store};
 use becalm_units::Nanos;
 
-use crate::totals::{BUCKETS, bucket};
+use crate::histogram::Lengths;
 
 /// What a window found on its CPU.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct WindowSums {
-    /// Detours by length, in the order of `BUCKETS`, those that are longer than all of them last.
-    pub lengths: [u64; BUCKETS.len() + 1],
+    /// Detours by length.
+    pub lengths: Lengths,
     /// The time of all detours, without becalm's own.
     pub noise: Nanos,
     /// The longest one, likewise.
@@ -81,7 +81,7 @@ impl WindowFeed {
         self.sums.own += own;
         let rest = (duration - own).max(Nanos::ZERO);
         if rest > Nanos::ZERO {
-            self.sums.lengths[bucket(rest)] += 1;
+            self.sums.lengths.add(rest);
             self.sums.noise += rest;
             self.sums.longest = self.sums.longest.max(rest);
         }

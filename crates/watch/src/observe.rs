@@ -126,6 +126,7 @@ impl<'a> Observer<'a> {
         let opened = (self.open)(cpus);
         self.set_up = thread_time() - before;
         self.reading += self.set_up;
+        self.allowance.begin(self.set_up);
         self.named = Instant::now();
         self.followed = cpus.iter().map(Followed::new).collect();
         let trace = match opened {

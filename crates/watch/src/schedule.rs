@@ -63,7 +63,8 @@ impl Schedule {
 
 /// What the trace that stays may take: of the budget a half, so that windows come as well.
 ///
-/// It counts what events cost those in whose time they were written, which no kernel counts, and what reading them took. Once that is
+/// It counts what setting it up took, what events cost those in whose time they were written, which no kernel counts, and what reading
+/// them took. Once that is
 /// above its share, the trace rests until it is paid off, with as much in hand as it took the last time that it was on.
 #[derive(Clone, Copy, Debug)]
 pub struct Allowance {
@@ -91,6 +92,12 @@ impl Allowance {
     pub fn spend(&mut self, cost: Nanos) {
         self.spent += cost;
         self.phase += cost;
+    }
+
+    /// The trace was set up, which took so much: that is paid off before it is switched on.
+    pub fn begin(&mut self, cost: Nanos) {
+        self.spent += cost;
+        self.phase = Nanos::ZERO;
     }
 
     /// Whether the trace may stay on.
@@ -145,6 +152,13 @@ mod tests {
             assert!(spent <= Nanos::from_secs(5) + Nanos::from_millis(millis + 2), "{millis}: {spent}");
             assert!(spent >= Nanos::from_secs(4), "{millis}: {spent}");
         }
+    }
+
+    #[test]
+    fn the_trace_is_switched_on_once_half_of_the_budget_has_paid_for_setting_it_up() {
+        let mut allowance = Allowance::half_of(Share::of_per_mille(1));
+        allowance.begin(Nanos::from_millis(62));
+        assert!(!allowance.may_begin(Nanos::from_secs(119)) && allowance.may_begin(Nanos::from_secs(120)));
     }
 
     #[test]

@@ -651,7 +651,8 @@ mod tests {
             Err("it cannot be had".to_owned())
         };
         // What this process took until now is within the budget, and setting up is not.
-        let text = format!("budget = {:.6}%", 100.0 * (usage::cpu_time() + Nanos::from_millis(20)).get() as f64 / 3.6e12);
+        let text =
+            format!("budget = {:.6}%", 100.0 * (usage::cpu_time() + Nanos::from_millis(20)).get() as f64 / 3.6e12);
         beside(&text, planted, |watcher, said| {
             watcher.observe(&stat(2));
             assert_eq!((opened.get(), said.borrow().len()), (0, 0));
