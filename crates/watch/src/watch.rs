@@ -487,6 +487,7 @@ mod tests {
     use becalm_model::node::TracingDoc;
     use becalm_model::{Event, Happening, Label};
     use std::cell::{Cell, RefCell};
+    use std::io::Write;
     use std::os::fd::BorrowedFd;
 
     use crate::config::WatchConfig;
@@ -687,5 +688,57 @@ mod tests {
             watcher.keep(&path, Holds::Window, Some(failure));
             assert_eq!(said.borrow().len(), 2);
         });
+    }
+
+    #[test]
+    fn a_machine_with_work_to_do_is_left_alone_until_it_is_idle() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("proc")).unwrap();
+        // Hundredths of a second since the start: first all of them for programs, or at once interrupts and the hypervisor, later idle.
+        let ticks = RefCell::new([0_u64; 8]);
+        let tell = |busy: usize| {
+            let mut ticks = ticks.borrow_mut();
+            ticks[busy] += 11;
+            ticks[3] += 89;
+            let fields = ticks.map(|ticks| ticks.to_string()).join(" ");
+            std::fs::write(root.path().join("proc/stat"), format!("cpu0 {fields}\nctxt 1\n")).unwrap();
+        };
+        tell(0);
+        let session = Session::begin(root.path(), false).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        // An answer is given again for half a second, of each format its own.
+        let counts = |result: &str, format: &str| {
+            let mut stream = std::net::TcpStream::connect(address).unwrap();
+            write!(stream, "GET /metrics HTTP/1.0\r\nAccept: {format}\r\n\r\n").unwrap();
+            let text = std::io::read_to_string(stream).unwrap();
+            let series = format!("becalm_windows_total{{result=\"{result}\"}} ");
+            text.lines().find_map(|line| line.strip_prefix(&series)?.parse::<u64>().ok()).unwrap()
+        };
+        let looks = Cell::new(0);
+        let around = Surroundings {
+            plan: &|| RecordPlan {
+                root: root.path().to_owned(),
+                ring_bytes: 1 << 20,
+                sources: false,
+                ..RecordPlan::new()
+            },
+            reload: &|| Err("nothing is reloaded".to_owned()),
+            say: &|text| panic!("nothing is to be said: {text}"),
+            instead_of_sleep: Some(&|_| {
+                looks.set(looks.get() + 1);
+                // User, system, irq, softirq and steal are work of others; idle and waiting for a disk are not.
+                tell([0, 2, 5, 6, 7, 4].get(looks.get() / 3).copied().unwrap_or(3));
+                if looks.get() == 15 {
+                    assert_eq!(counts("measured", "text/plain"), 0);
+                }
+                looks.get() < 20
+            }),
+        };
+        let settings = settings("window = 10ms\nbudget = 100%\nbusy = 10%\ntrace = no\ninterval = 1h");
+        watch(&session, settings, listener, &around).unwrap();
+        let [busy, measured, failed] =
+            ["busy", "measured", "failed"].map(|result| counts(result, "application/openmetrics-text"));
+        assert!(busy >= 12 && measured >= 2 && failed == 0, "{busy} busy, {measured} measured, {failed} failed");
     }
 }
