@@ -14,6 +14,7 @@ mod feed;
 mod histogram;
 mod kernel;
 mod observe;
+mod otlp;
 mod protobuf;
 mod request;
 mod ring;
@@ -28,6 +29,7 @@ mod trigger;
 mod watch;
 
 pub use config::{ConfigError, LARGEST, WatchConfig, WatchSettings, bytes};
+pub use otlp::{Collector, ParseCollectorError};
 pub use request::{Format, Reading, Refusal, Request, read as read_request};
 pub use ring::RingError;
 pub use trigger::{ParseTriggerError, Trigger};

@@ -69,6 +69,10 @@ pub struct Totals {
     pub alerts: u64,
     /// Bundles that could not be stored.
     pub store_failures: u64,
+    /// How often all was sent to a collector, and how often that failed; `None` where there is none.
+    pub sent: Option<(u64, u64)>,
+    /// Why that failed last, which is to be said.
+    pub unsent: Option<String>,
     /// Configurations that were read anew, and those that were refused.
     pub reloads: (u64, u64),
     /// Bytes and number of the bundles in the ring.
@@ -102,6 +106,8 @@ impl Totals {
             outcomes: [0; 3],
             alerts: 0,
             store_failures: 0,
+            sent: None,
+            unsent: None,
             reloads: (0, 0),
             ring: (0, 0),
             traced: Traced::default(),
@@ -263,6 +269,15 @@ impl Totals {
         out.family("becalm_config_reloads", Type::Counter, "Configurations that were read anew.");
         out.sample(&[("result", "taken")], Value::Count(self.reloads.0));
         out.sample(&[("result", "refused")], Value::Count(self.reloads.1));
+        if let Some((sent, failed)) = self.sent {
+            out.family(
+                "becalm_otlp_exports",
+                Type::Counter,
+                "How often all of this was sent to a collector of OpenTelemetry.",
+            );
+            out.sample(&[("result", "sent")], Value::Count(sent));
+            out.sample(&[("result", "failed")], Value::Count(failed));
+        }
         let (bytes, bundles) = self.ring;
         out.single("becalm_ring_bytes", Type::Gauge, "What the bundles on disk take.", Value::Count(bytes));
         out.single("becalm_ring_bundles", Type::Gauge, "How many bundles are on disk.", Value::Count(bundles));

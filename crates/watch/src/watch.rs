@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use becalm_linux::procfs::kernel::hostname;
 use becalm_linux::procfs::stat::Stat;
 use becalm_linux::signals::is_hangup;
 use becalm_linux::sockets::{Await, wait_ready};
@@ -22,6 +23,7 @@ use crate::config::WatchSettings;
 use crate::feed::{Failure, WindowFeed, WindowSums};
 use crate::kernel::KernelReader;
 use crate::observe::{Observer, opener};
+use crate::otlp;
 use crate::ring::{Holds, Ring, RingError};
 use crate::said::Said;
 use crate::schedule::Schedule;
@@ -37,6 +39,9 @@ pub enum WatchError {
     /// The thread that answers cannot be started.
     #[error("cannot answer on the socket: {0}")]
     Server(io::Error),
+    /// The thread that sends to a collector cannot be started.
+    #[error("cannot send to a collector: {0}")]
+    Sender(io::Error),
     /// Signals cannot be waited for.
     #[error("cannot wait: {0}")]
     Wait(io::Error),
@@ -86,9 +91,14 @@ pub fn watch(
     let shared = Arc::new(Shared::new(Totals::new(settings.budget)));
     let server = Server::start(listener, Arc::clone(&shared)).map_err(WatchError::Server)?;
     let root = (around.plan)().root;
-    let own = [server];
+    let mut own = vec![server];
+    if let Some(collector) = &settings.otlp {
+        let host = hostname(&root).unwrap_or_default();
+        let sender = otlp::start(collector.clone(), settings.otlp_interval, host, Arc::clone(&shared));
+        own.push(sender.map_err(WatchError::Sender)?);
+    }
     let observer = Observer::new(opener(session, &own, &root), settings.budget, &root);
-    let mut watcher = Watcher::new(session, settings, observer, (shared, server), around);
+    let mut watcher = Watcher::new(session, settings, observer, (shared, own.clone()), around);
     watcher.ring = ring;
     watcher.keep_to_bound();
     let mut kernel = KernelReader::new(&root);
@@ -114,7 +124,8 @@ struct Watcher<'a> {
     observer: Observer<'a>,
     schedule: Schedule,
     shared: Arc<Shared>,
-    server: Pid,
+    /// The threads that answer and send.
+    own: Vec<Pid>,
     ring: Option<Ring>,
     round: Round,
     around: &'a Surroundings<'a>,
@@ -130,7 +141,7 @@ impl<'a> Watcher<'a> {
         session: &'a Session,
         settings: WatchSettings,
         observer: Observer<'a>,
-        (shared, server): (Arc<Shared>, Pid),
+        (shared, own): (Arc<Shared>, Vec<Pid>),
         around: &'a Surroundings<'a>,
     ) -> Self {
         Self {
@@ -139,7 +150,7 @@ impl<'a> Watcher<'a> {
             schedule: Schedule::new(settings.budget, settings.window),
             settings,
             shared,
-            server,
+            own,
             ring: None,
             round: Round::default(),
             around,
@@ -154,6 +165,10 @@ impl Watcher<'_> {
     fn look(&mut self, kernel: &mut KernelReader<'_>) -> Result<Asked, WatchError> {
         let mut began = Instant::now();
         let mut asked = Asked::Nothing;
+        let unsent = self.shared.totals().unsent.take();
+        if let Some(why) = unsent {
+            self.say_once(why.clone(), &format!("metrics could not be sent to {why}"));
+        }
         if let Some((stat, counts)) = kernel.read() {
             self.round.look(&stat);
             self.shared.totals().kernel = counts;
@@ -325,7 +340,7 @@ impl Watcher<'_> {
             symbols: self.observer.symbols(),
             ..(self.around.plan)()
         };
-        let recorded = self.session.record(plan, WindowFeed::new(store, Some(self.server)), &mut |_| {});
+        let recorded = self.session.record(plan, WindowFeed::new(store, self.own.clone()), &mut |_| {});
         let asked = meaning(self.session.signals().take_last());
         let mut recorded = match recorded {
             Ok(recorded) => recorded,
@@ -437,19 +452,23 @@ impl Watcher<'_> {
         }
     }
 
-    /// Takes new settings, but for the socket and the folder, which stay until the next start.
+    /// Takes new settings, but for the socket, the folder and the collector, which stay until the next start.
     fn reload(&mut self, settings: Result<WatchSettings, String>) {
         match settings {
             Ok(settings) => {
-                if settings.listen != self.settings.listen || settings.output != self.settings.output {
-                    (self.around.say)("another address or folder is used from the next start on");
+                let WatchSettings { listen, output, otlp, otlp_interval, .. } = &self.settings;
+                if (listen, output) != (&settings.listen, &settings.output)
+                    || (otlp, otlp_interval) != (&settings.otlp, &settings.otlp_interval)
+                {
+                    (self.around.say)("another address, folder or collector is used from the next start on");
                 }
                 if settings.cpus != self.settings.cpus {
                     // It is set up anew, of those alone.
                     self.observer.end();
                 }
                 let (listen, output) = (self.settings.listen, self.settings.output.take());
-                self.settings = WatchSettings { listen, output, ..settings };
+                let (otlp, otlp_interval) = (self.settings.otlp.take(), self.settings.otlp_interval);
+                self.settings = WatchSettings { listen, output, otlp, otlp_interval, ..settings };
                 self.schedule.set(self.settings.budget, self.settings.window);
                 self.observer.set_budget(self.settings.budget);
                 self.not_traced = false;
@@ -595,7 +614,7 @@ mod tests {
         let shared = Arc::new(Shared::new(Totals::new(settings.budget)));
         // Enough is saved for whatever a test does.
         shared.skip(Nanos::from_secs(3_600));
-        act(&mut Watcher::new(&session, settings, observer, (shared, Pid(1)), &around), &said)
+        act(&mut Watcher::new(&session, settings, observer, (shared, vec![Pid(1)]), &around), &said)
     }
 
     fn stat(cpus: u32) -> Stat {

@@ -10,7 +10,7 @@ use becalm_linux::sockets::inherited_listener;
 use becalm_measure::RecordPlan;
 use becalm_record::Session;
 use becalm_units::{Count, CpuList, Nanos, Share};
-use becalm_watch::{LARGEST, Surroundings, Trigger, WatchConfig, WatchSettings};
+use becalm_watch::{Collector, LARGEST, Surroundings, Trigger, WatchConfig, WatchSettings};
 use clap::Args;
 
 use crate::exit::{Exit, UsageError};
@@ -54,6 +54,14 @@ pub struct WatchArgs {
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
 
+    /// Send metrics to a collector of OpenTelemetry, too, by OTLP over HTTP
+    #[arg(long, value_name = "URL")]
+    otlp: Option<Collector>,
+
+    /// How often it gets them, from 1s to 1h [default: 60s]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    otlp_interval: Option<Nanos>,
+
     /// Keep the recordings in this folder
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -89,6 +97,8 @@ impl WatchArgs {
             interval: self.interval,
             busy: self.busy,
             listen: self.listen,
+            otlp: self.otlp.clone(),
+            otlp_interval: self.otlp_interval,
             output: self.output.clone(),
             keep: self.keep,
             triggers: self.trigger.clone(),
