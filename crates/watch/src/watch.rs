@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use becalm_linux::ftrace::{self, Tracefs};
 use becalm_linux::procfs::kernel::hostname;
 use becalm_linux::procfs::stat::Stat;
 use becalm_linux::signals::is_hangup;
@@ -91,6 +92,7 @@ pub fn watch(
     let shared = Arc::new(Shared::new(Totals::new(settings.budget)));
     let server = Server::start(listener, Arc::clone(&shared)).map_err(WatchError::Server)?;
     let root = (around.plan)().root;
+    remove_dead(&root);
     let mut own = vec![server];
     if let Some(collector) = &settings.otlp {
         let host = hostname(&root).unwrap_or_default();
@@ -108,6 +110,15 @@ pub fn watch(
             Asked::Stop => return Ok(Ran { elapsed: watcher.shared.elapsed(), cpu: watcher.spent() }),
             Asked::Reload => watcher.reload((around.reload)()),
         }
+    }
+}
+
+/// Removes the traces of watches that were killed together with their guards, as service managers do: each costs every event of everybody
+/// until a new one is set up, which may be a while.
+fn remove_dead(root: &Path) {
+    if let Ok(tracefs) = Tracefs::find(root) {
+        // What cannot be removed now is tried again then.
+        let _ = ftrace::remove_dead(&tracefs, &root.join("proc"));
     }
 }
 

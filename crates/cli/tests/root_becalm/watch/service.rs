@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use becalm_testing::program::{Running, executable, path, run};
+use becalm_testing::program::{INSTANCES, Running, executable, path, run};
 use becalm_testing::{Need, machine_has, skip};
 
 use super::prometheus::deployed;
@@ -107,6 +107,14 @@ impl Systemd {
         self.control(&["show", "--value", "--property", property, "becalm-watch.service"])
     }
 
+    /// The trace instances of becalms within.
+    fn instances(&self) -> Vec<PathBuf> {
+        let namespace = fs::read_link(format!("/proc/{}/ns/pid", self.number().unwrap())).unwrap();
+        let number: String = namespace.to_string_lossy().chars().filter(char::is_ascii_digit).collect();
+        let all = fs::read_dir(INSTANCES).unwrap().map(|entry| entry.unwrap().path());
+        all.filter(|path| path.to_string_lossy().contains(&format!("-{number}-"))).collect()
+    }
+
     #[track_caller]
     fn until(&mut self, what: &str, happened: impl Fn(&Self) -> bool) {
         let begin = Instant::now();
@@ -153,9 +161,14 @@ fn a_systemd_of_its_own_starts_reloads_restarts_and_activates_it() {
     let reloads = r#"becalm_config_reloads_total{result="taken"}"#;
     systemd.control(&["reload", "becalm-watch.service"]);
     systemd.until("it read its configuration again", |_| told(reloads) == 1.0);
+    // Everything of it at once, also the process that guards the trace.
+    let traces = systemd.instances();
+    assert!(!traces.is_empty());
     systemd.control(&["kill", "--signal=KILL", "becalm-watch.service"]);
     systemd.until("it was started again", |systemd| systemd.show("NRestarts") == "1" && told(reloads) == 0.0);
+    systemd.until("what was left went", |_| traces.iter().all(|trace| !trace.exists()));
     systemd.control(&["stop", "becalm-watch.service"]);
+    assert_eq!(systemd.instances(), [PathBuf::new(); 0]);
     assert_eq!((systemd.show("ActiveState"), systemd.show("Result")), ("inactive".to_owned(), "success".to_owned()));
     // Whoever asks starts it again, by the socket that stayed.
     systemd.until("it is started by who asks", is_healthy);

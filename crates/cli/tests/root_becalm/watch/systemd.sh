@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # A systemd of its own, as process 1 of new namespaces, on what this machine has installed, laid over so that nothing of it changes:
 # systemd.sh FOLDER BECALM UNITS ADDRESS, in a mount namespace of its own.
 set -eu
