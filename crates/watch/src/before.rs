@@ -15,8 +15,8 @@ use becalm_units::Nanos;
 use crate::observe::Remembered;
 use crate::trace::Trace;
 
-/// How many interruptions are stored at most, of all CPUs: the newest. What this takes of CPU time is part of what the window of the alert
-/// took; so many take a few milliseconds.
+/// How many interruptions are stored at most, of all CPUs: the newest. So what storing them takes has a bound; it is part of what the window
+/// of the alert took.
 pub const MOST: usize = 8 << 10;
 
 /// Stores what is remembered of each CPU up to an instant of the trace's axis. The machine is described as in `window`, which was

@@ -150,21 +150,22 @@ impl<'a> Observer<'a> {
         self.trace.iter().filter(|_| self.state == TraceState::On).flat_map(|trace| trace.filling())
     }
 
-    /// Reads what came, and lets the trace go on or rest, as its allowance has it. Tells what went wrong.
-    pub fn look(&mut self, shared: &Shared, most_sources: usize) -> Result<(), String> {
+    /// Reads what came, and lets the trace go on or rest, as its allowance has it, and whether the whole is within the budget. Tells what
+    /// went wrong.
+    pub fn look(&mut self, shared: &Shared, most_sources: usize, is_within: bool) -> Result<(), String> {
         self.is_read = false;
         let looked = match self.state {
             TraceState::Off => Ok(()),
             TraceState::On => {
                 let read = self.read(shared, most_sources);
-                if read.is_ok() && !self.allowance.may_go_on(shared.elapsed()) {
+                if read.is_ok() && !(is_within && self.allowance.may_go_on(shared.elapsed())) {
                     shared.totals().traced.rests += 1;
                     self.rest()
                 } else {
                     read
                 }
             }
-            TraceState::Resting if self.allowance.may_begin(shared.elapsed()) => self.switch_on(),
+            TraceState::Resting if is_within && self.allowance.may_begin(shared.elapsed()) => self.switch_on(),
             TraceState::Resting => Ok(()),
         };
         if looked.is_err() {

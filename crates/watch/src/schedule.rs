@@ -12,6 +12,8 @@ pub struct Schedule {
     budget: Share,
     /// What the dearest of the last windows took; falls by a sixteenth with each one that took less.
     expected: Nanos,
+    /// What recordings after alerts took since the start: windows wait for them, the trace does not.
+    alerts: Nanos,
     /// Whether something was recorded out of turn since the last window.
     is_owed: bool,
 }
@@ -22,7 +24,7 @@ const SET_UP: Nanos = Nanos::from_millis(60);
 impl Schedule {
     /// Nothing is taken yet of this share of one CPU. Windows are to be this long.
     pub fn new(budget: Share, window: Nanos) -> Self {
-        Self { budget, expected: window + SET_UP, is_owed: false }
+        Self { budget, expected: window + SET_UP, alerts: Nanos::ZERO, is_owed: false }
     }
 
     /// From now on this is the budget, and windows are this long.
@@ -40,6 +42,17 @@ impl Schedule {
     /// Whether something that takes so much may be then.
     pub fn affords(&self, cost: Nanos, cpu: Nanos, elapsed: Nanos) -> bool {
         (cpu.get().saturating_add(cost.get())) as f64 <= self.budget.ratio() * elapsed.get() as f64
+    }
+
+    /// Whether the whole is within the budget but for alerts, so that the trace may be on: what windows left of it may be less than its
+    /// half.
+    pub fn is_within(&self, cpu: Nanos, elapsed: Nanos) -> bool {
+        self.affords(Nanos::ZERO - self.alerts - ADVANCE, cpu, elapsed)
+    }
+
+    /// Recording what came after an alert took so much CPU time.
+    pub fn took_for_alert(&mut self, cpu: Nanos) {
+        self.alerts += cpu;
     }
 
     /// A window, and what came of it, took so much CPU time.
@@ -170,6 +183,16 @@ mod tests {
         assert!(!schedule.is_due_out_of_turn(Nanos::ZERO, hour) && schedule.is_due(Nanos::ZERO, hour));
         schedule.took(Nanos::from_secs(1));
         assert!(schedule.is_due_out_of_turn(Nanos::ZERO, hour) && !schedule.is_due(Nanos::from_secs(3), hour));
+    }
+
+    #[test]
+    fn the_trace_has_what_windows_left_and_does_not_wait_for_alerts() {
+        let mut schedule = Schedule::new(Share::of_per_mille(1), Nanos::from_millis(200));
+        let within = |schedule: &Schedule, cpu| schedule.is_within(Nanos::from_millis(cpu), Nanos::from_secs(1_000));
+        assert!(within(&schedule, 1_001) && !within(&schedule, 1_003));
+        schedule.took_for_alert(Nanos::from_millis(500));
+        assert!(within(&schedule, 1_501) && !within(&schedule, 1_503));
+        assert!(!schedule.is_due(Nanos::from_millis(900), Nanos::from_secs(1_000)));
     }
 
     #[test]

@@ -267,7 +267,8 @@ impl Watcher<'_> {
 
     /// Counts what the trace saw by now. Where that raises an alert, the CPU is recorded, if the budget allows it.
     fn look_at_the_trace(&mut self) -> Asked {
-        if let Err(why) = self.observer.look(&self.shared, self.settings.sources as usize) {
+        let is_within = self.schedule.is_within(self.spent(), self.shared.elapsed());
+        if let Err(why) = self.observer.look(&self.shared, self.settings.sources as usize, is_within) {
             self.give_the_trace_up(&why);
         }
         let Some(longest) = self.observer.longest() else { return Asked::Nothing };
@@ -288,10 +289,12 @@ impl Watcher<'_> {
         }
         (self.around.say)(&format!("alert: {alert}; the CPU is recorded now"));
         self.quietly(|watcher| {
+            let before = usage::cpu_time();
             let (asked, after) = watcher.measure(longest.cpu, watcher.settings.alert, Holds::After);
             if let Some(after) = after {
                 watcher.store_before(&after.node);
             }
+            watcher.schedule.took_for_alert(usage::cpu_time() - before);
             watcher.schedule.took_out_of_turn();
             asked
         })
@@ -330,10 +333,12 @@ impl Watcher<'_> {
             let before = usage::cpu_time();
             let (mut asked, window) = watcher.measure(cpu, watcher.settings.window, Holds::Window);
             if let Some(window) = window.filter(|window| window.is_alert) {
+                let before = usage::cpu_time();
                 watcher.store_before(&window.node);
                 if asked == Asked::Nothing {
                     asked = watcher.measure(cpu, watcher.settings.alert, Holds::After).0;
                 }
+                watcher.schedule.took_for_alert(usage::cpu_time() - before);
             }
             watcher.schedule.took(usage::cpu_time() - before);
             asked

@@ -168,7 +168,7 @@ fn a_systemd_of_its_own_starts_reloads_restarts_and_activates_it() {
     systemd.until("it was started again", |systemd| systemd.show("NRestarts") == "1" && told(reloads) == 0.0);
     systemd.until("what was left went", |_| traces.iter().all(|trace| !trace.exists()));
     systemd.control(&["stop", "becalm-watch.service"]);
-    assert_eq!(systemd.instances(), [PathBuf::new(); 0]);
+    assert!(systemd.instances().is_empty());
     assert_eq!((systemd.show("ActiveState"), systemd.show("Result")), ("inactive".to_owned(), "success".to_owned()));
     // Whoever asks starts it again, by the socket that stayed.
     systemd.until("it is started by who asks", is_healthy);
