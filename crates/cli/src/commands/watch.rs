@@ -20,7 +20,7 @@ use crate::rights;
 /// Watch the machine all the time, quietly, and tell a monitoring system
 ///
 /// Measures one idle CPU after the other for a moment, as `becalm record` does, and as often as a budget of CPU time allows, by default
-/// 0.1 % of one CPU for everything. Serves what it found, and what it cost, to Prometheus under /metrics. With --output it keeps the
+/// 0.1 % of one CPU for everything, which is saved first. Serves what it found, and what it cost, to Prometheus under /metrics. With --output it keeps the
 /// recordings in a folder with a bound, and after an alert records at once for longer.
 ///
 /// Each option can stand in a configuration file as `key = value`, too; SIGHUP has it read again. SIGINT and SIGTERM end it.
