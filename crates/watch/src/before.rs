@@ -6,13 +6,18 @@ use std::time::Duration;
 use becalm_attribute::{Interruptions, Tally};
 use becalm_bundle::BundleError;
 use becalm_linux::alarm;
-use becalm_measure::{Names, StandingTrace};
+use becalm_measure::Names;
 use becalm_model::node::{ClockDoc, CpuDoc, Ended, NodeDoc, Rung};
 use becalm_model::{Activity, Detour, LoopThread, Pid, warning};
 use becalm_record::{DetourStore, LanePart, Store};
 use becalm_units::Nanos;
 
 use crate::observe::Remembered;
+use crate::trace::Trace;
+
+/// How many interruptions are stored at most, of all CPUs: the newest. So what storing them takes has a bound; it is part of what the window
+/// of the alert took.
+pub const MOST: usize = 8 << 10;
 
 /// Stores what is remembered of each CPU up to an instant of the trace's axis. The machine is described as in `window`, which was
 /// recorded right behind it.
@@ -22,13 +27,13 @@ use crate::observe::Remembered;
 pub fn store<'a>(
     path: &Path,
     window: &NodeDoc,
-    trace: &StandingTrace,
+    trace: &dyn Trace,
     remembered: impl Iterator<Item = Remembered<'a>>,
     until: Nanos,
 ) -> Result<(), BundleError> {
     let cpus: Vec<Remembered<'_>> = remembered.collect();
-    let first = |cpu: &Remembered<'_>| cpu.found.iter().find_map(|found| Some(found.detours.first()?.start));
-    let began = cpus.iter().filter_map(first).min().unwrap_or(until).min(until);
+    let starts = cpus.iter().flat_map(|cpu| cpu.found).flat_map(|found| &found.detours).map(|detour| detour.start);
+    let began = first_of_newest(starts.collect(), MOST).unwrap_or(until).min(until);
     // Steps of the wall clock since then are not undone: the distance to now is what is known.
     let ago = trace.now() - began;
     let wall_ns = i128::from(alarm::wall_ns()) - i128::from(ago.get());
@@ -80,15 +85,31 @@ pub fn store<'a>(
     store.close(&mut node)
 }
 
-/// Both looks in one, counted from `began` on, and the interruptions numbered from 0.
+/// When the first of the newest begins, of which there are at most so many; `None` where there is none. Those that begin at the instant
+/// at which some would have to be left out are all left out.
+fn first_of_newest(mut starts: Vec<Nanos>, most: usize) -> Option<Nanos> {
+    if starts.len() <= most {
+        return starts.into_iter().min();
+    }
+    starts.sort_unstable();
+    let (older, newest) = starts.split_at(starts.len() - most);
+    newest.iter().find(|start| older.last() != Some(*start)).copied()
+}
+
+/// Both looks in one, of what begins no earlier than `began` and counted from there, the interruptions numbered from 0.
 fn from(found: [&Interruptions; 2], began: Nanos) -> (Vec<Detour>, Vec<Activity>) {
-    let detours = found.iter().flat_map(|found| &found.detours);
-    let detours = detours.map(|detour| Detour { start: detour.start - began, ..*detour }).collect();
+    let (mut detours, mut activities) = (Vec::new(), Vec::new());
+    for found in found {
+        let older = found.detours.partition_point(|detour| detour.start < began);
+        detours.extend(found.detours[older..].iter().map(|detour| Detour { start: detour.start - began, ..*detour }));
+        let first = found.activities.first().map_or(0, |row| row.detour) + older as u64;
+        activities.extend(&found.activities[found.activities.partition_point(|row| row.detour < first)..]);
+    }
     let (mut number, mut last) = (0, None);
-    let activities = found.iter().flat_map(|found| &found.activities).map(|row| {
+    let activities = activities.into_iter().map(|row: Activity| {
         number += u64::from(last.is_some_and(|last| last != row.detour));
         last = Some(row.detour);
-        Activity { start: row.start - began, detour: number, ..*row }
+        Activity { start: row.start - began, detour: number, ..row }
     });
     (detours, activities.collect())
 }
@@ -133,5 +154,44 @@ mod tests {
             activities.iter().map(|row| (row.start.get(), row.detour)).collect::<Vec<_>>(),
             [(10, 0), (11, 0), (110, 1), (210, 2), (211, 2)]
         );
+    }
+
+    #[test]
+    fn of_very_many_only_the_newest_are_stored() {
+        let starts = |list: &[i64]| list.iter().map(|start| Nanos::new(*start)).collect::<Vec<_>>();
+        assert_eq!(first_of_newest(starts(&[5, 3, 4]), 3), Some(Nanos::new(3)));
+        assert_eq!(first_of_newest(starts(&[5, 1, 3, 4]), 3), Some(Nanos::new(3)));
+        // Which of those at 3 would be left out nobody could say.
+        assert_eq!(first_of_newest(starts(&[5, 3, 3, 4]), 3), Some(Nanos::new(4)));
+        assert_eq!((first_of_newest(starts(&[]), 3), first_of_newest(starts(&[7, 7]), 1)), (None, None));
+        // Two CPUs, of which each alone would be stored as a whole.
+        let (cpus, each) = ([CpuId::new(0), CpuId::new(1)], MOST as i64);
+        let found = cpus.map(|cpu| {
+            let at = |number: i64| Nanos::new(1_000 * number + i64::from(cpu.get()));
+            let row = |number: i64| Activity {
+                cpu,
+                detour: 40 + number as u64,
+                start: at(number),
+                self_time: Nanos::new(9),
+                kind: Kind::Irq,
+                source: Label::EMPTY,
+                detail: Label::EMPTY,
+            };
+            Interruptions {
+                detours: (0..each)
+                    .map(|number| Detour { cpu, start: at(number), duration: Nanos::new(9), incomplete: false })
+                    .collect(),
+                activities: (0..each).flat_map(|number| [row(number), row(number)]).collect(),
+            }
+        });
+        let starts = found.iter().flat_map(|found| &found.detours).map(|detour| detour.start);
+        let began = first_of_newest(starts.collect(), MOST).unwrap();
+        assert_eq!(began, Nanos::new(1_000 * each / 2));
+        for (cpu, found) in found.iter().enumerate() {
+            let (detours, activities) = from([&Interruptions::default(), found], began);
+            assert_eq!((detours.len(), activities.len()), (MOST / 2, MOST));
+            assert_eq!((detours[0].start.get(), activities[0].detour), (cpu as i64, 0));
+            assert_eq!(activities.last().unwrap().detour, MOST as u64 / 2 - 1);
+        }
     }
 }

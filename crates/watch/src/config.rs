@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use becalm_units::{Count, CpuList, Nanos, Share, printable};
 
+use crate::otlp::Collector;
 use crate::trigger::Trigger;
 
 /// What was said of each option; `None` where nothing was.
@@ -27,6 +28,10 @@ pub struct WatchConfig {
     pub busy: Option<Share>,
     /// Where metrics are told.
     pub listen: Option<SocketAddr>,
+    /// Where a collector of OpenTelemetry takes metrics.
+    pub otlp: Option<Collector>,
+    /// How often it gets them.
+    pub otlp_interval: Option<Nanos>,
     /// The folder of the bundles.
     pub output: Option<PathBuf>,
     /// How many bytes the bundles may have.
@@ -56,6 +61,10 @@ pub struct WatchSettings {
     pub busy: Share,
     /// Where metrics are told.
     pub listen: SocketAddr,
+    /// Where a collector of OpenTelemetry takes metrics; `None` where there is none.
+    pub otlp: Option<Collector>,
+    /// How often it gets them; from 1 s to an hour.
+    pub otlp_interval: Nanos,
     /// The folder of the bundles; `None` where nothing is stored.
     pub output: Option<PathBuf>,
     /// How many bytes the bundles may have.
@@ -97,7 +106,8 @@ pub enum ConfigError {
     },
 }
 
-const KEYS: &str = "cpus, window, alert, budget, interval, busy, listen, output, keep, trigger, sources, trace";
+const KEYS: &str = "cpus, window, alert, budget, interval, busy, listen, otlp, otlp-interval, output, keep, trigger, sources, \
+    trace";
 
 impl WatchConfig {
     /// From the file's text.
@@ -138,6 +148,8 @@ impl WatchConfig {
                     format!("'{}' is not an address with a port; write one like 127.0.0.1:{PORT}", printable(value))
                 })?);
             }
+            "otlp" => self.otlp = read(value)?,
+            "otlp-interval" => self.otlp_interval = read(value)?,
             "output" if value.is_empty() => return Err("output names no folder".to_owned()),
             "output" => self.output = Some(value.into()),
             "keep" => self.keep = Some(bytes(value)?),
@@ -166,6 +178,8 @@ impl WatchConfig {
             interval: self.interval.or(below.interval),
             busy: self.busy.or(below.busy),
             listen: self.listen.or(below.listen),
+            otlp: self.otlp.or(below.otlp),
+            otlp_interval: self.otlp_interval.or(below.otlp_interval),
             output: self.output.or(below.output),
             keep: self.keep.or(below.keep),
             triggers: if self.triggers.is_empty() { below.triggers } else { self.triggers },
@@ -181,6 +195,7 @@ impl WatchConfig {
     pub fn settle(self) -> Result<WatchSettings, ConfigError> {
         let recording = (Nanos::from_millis(10), Nanos::from_secs(60));
         let interval = (Nanos::from_millis(100), Nanos::from_secs(3_600));
+        let (minute, sending) = (Nanos::from_secs(60), (Nanos::from_secs(1), Nanos::from_secs(3_600)));
         let settings = WatchSettings {
             cpus: self.cpus,
             window: within("window", self.window.unwrap_or(Nanos::from_millis(200)), recording, "from 10ms to 60s")?,
@@ -189,6 +204,8 @@ impl WatchConfig {
             budget: self.budget.unwrap_or(Share::of_per_mille(1)),
             busy: self.busy.unwrap_or(Share::of_per_mille(100)),
             listen: self.listen.unwrap_or(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT)),
+            otlp: self.otlp,
+            otlp_interval: within("otlp-interval", self.otlp_interval.unwrap_or(minute), sending, "from 1s to 1h")?,
             output: self.output,
             keep: self.keep.unwrap_or(Count::new(1 << 30)),
             triggers: self.triggers,
@@ -275,13 +292,16 @@ mod tests {
             ("window = \"1s", "line 1: a quote is not closed"),
             ("window = \"1s\" x", "line 1: behind the value stands 'x'"),
             ("listen = here", "line 1: 'here' is not an address with a port"),
+            ("otlp = https://collector", "line 1: 'https://collector' names no collector"),
             ("keep = much", "line 1: 'much' is not a count"),
             ("output =", "line 1: output names no folder"),
         ] {
             let error = WatchConfig::parse(text).unwrap_err().to_string();
             assert!(error.starts_with(said), "{error}");
         }
-        for text in ["window = 1ms", "budget = 0%", "sources = 1001", "interval = 1ms", "alert = 2h"] {
+        for text in
+            ["window = 1ms", "budget = 0%", "sources = 1001", "interval = 1ms", "alert = 2h", "otlp-interval = 0s"]
+        {
             let error = WatchConfig::parse(text).unwrap().settle().unwrap_err().to_string();
             assert!(error.contains("it must be"), "{error}");
         }

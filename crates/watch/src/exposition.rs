@@ -1,17 +1,97 @@
-//! The text of metrics: `OpenMetrics` 1.0, or the older text of Prometheus. Both carry classic histograms; native ones go in
-//! protobuf alone, which is not served.
+//! The metrics as a list, and as text: `OpenMetrics` 1.0, or the older text of Prometheus. Both carry classic histograms; native ones go
+//! in `protobuf` alone.
 
 use std::fmt::{self, Display, Write};
 
 use becalm_units::Nanos;
 
+use crate::histogram::{BUCKETS, Lengths};
 use crate::request::Format;
 
-/// A text that is being written.
-#[derive(Debug)]
+/// What a family of metrics is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Type {
+    /// Grows only; its samples have the ending `_total`. It counts since the watch began.
+    Counter,
+    /// The same, but it counts since the machine was started.
+    SinceBoot,
+    /// Goes up and down.
+    Gauge,
+    /// Lengths by class.
+    Histogram,
+}
+
+/// One value.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Value {
+    /// A count.
+    Count(u64),
+    /// A time, told in seconds.
+    Time(Nanos),
+    /// Any number.
+    Number(f64),
+    /// A histogram.
+    Lengths(Box<Lengths>),
+}
+
+/// A value and its labels.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Sample {
+    /// Name and text of each.
+    pub labels: Vec<(&'static str, String)>,
+    /// What it is now.
+    pub value: Value,
+}
+
+/// A family of metrics: a name without any ending, and what is known under it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Family {
+    /// As it is told.
+    pub name: &'static str,
+    /// One sentence.
+    pub help: &'static str,
+    /// What it is.
+    pub kind: Type,
+    /// Its samples.
+    pub samples: Vec<Sample>,
+}
+
+impl Family {
+    /// The name of its samples; in the older text and in protobuf, also that of the family.
+    pub fn sample_name(&self) -> String {
+        let ending = if matches!(self.kind, Type::Counter | Type::SinceBoot) { "_total" } else { "" };
+        format!("{}{ending}", self.name)
+    }
+}
+
+/// The list that is being written.
+#[derive(Debug, Default)]
 pub struct Exposition {
-    text: String,
-    format: Format,
+    families: Vec<Family>,
+}
+
+impl Exposition {
+    /// Begins a family, to which the next samples belong.
+    pub fn family(&mut self, name: &'static str, kind: Type, help: &'static str) {
+        self.families.push(Family { name, help, kind, samples: Vec::new() });
+    }
+
+    /// A sample of the family that was begun last.
+    pub fn sample(&mut self, labels: &[(&'static str, &str)], value: Value) {
+        let labels = labels.iter().map(|(name, text)| (*name, (*text).to_owned())).collect();
+        self.families.last_mut().expect("a family that was begun").samples.push(Sample { labels, value });
+    }
+
+    /// A family with one sample that has no label.
+    pub fn single(&mut self, name: &'static str, kind: Type, help: &'static str, value: Value) {
+        self.family(name, kind, help);
+        self.sample(&[], value);
+    }
+
+    /// The whole list.
+    pub fn end(self) -> Vec<Family> {
+        self.families
+    }
 }
 
 /// Escapes a label's value: a backslash, a quote or a line feed would end it.
@@ -32,7 +112,7 @@ impl Display for Escaped<'_> {
 }
 
 /// A time in seconds, exactly.
-pub struct Seconds(pub Nanos);
+struct Seconds(Nanos);
 
 impl Display for Seconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -41,58 +121,57 @@ impl Display for Seconds {
     }
 }
 
-impl Exposition {
-    /// An empty text.
-    pub const fn new(format: Format) -> Self {
-        Self { text: String::new(), format }
-    }
-
-    /// Begins a counter; its samples have the ending `_total`.
-    pub fn counter(&mut self, name: &str, help: &str) {
+/// The list as a text.
+pub fn text(families: &[Family], format: Format) -> String {
+    let mut out = String::new();
+    for family in families {
+        let name = family.sample_name();
         // The older text names the family as its samples.
-        let ending = if self.format == Format::OpenMetrics { "" } else { "_total" };
-        self.family(&format!("{name}{ending}"), "counter", help);
-    }
-
-    /// Begins a family of another type.
-    pub fn family(&mut self, name: &str, kind: &str, help: &str) {
-        let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
-    }
-
-    /// A sample: the family's name with its ending, its labels, its value.
-    pub fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
-        self.text.push_str(name);
-        for (number, (label, text)) in labels.iter().enumerate() {
-            let begin = if number == 0 { '{' } else { ',' };
-            let _ = write!(self.text, "{begin}{label}=\"{}\"", Escaped(text));
+        let title = if format == Format::OpenMetrics { family.name } else { name.as_str() };
+        let kind = match family.kind {
+            Type::Counter | Type::SinceBoot => "counter",
+            Type::Gauge => "gauge",
+            Type::Histogram => "histogram",
+        };
+        let _ = writeln!(out, "# HELP {title} {}\n# TYPE {title} {kind}", family.help);
+        for sample in &family.samples {
+            match &sample.value {
+                Value::Count(count) => line(&mut out, &name, &sample.labels, count),
+                Value::Time(time) => line(&mut out, &name, &sample.labels, Seconds(*time)),
+                Value::Number(number) => line(&mut out, &name, &sample.labels, number),
+                Value::Lengths(lengths) => histogram(&mut out, &name, &sample.labels, lengths),
+            }
         }
-        let end = if labels.is_empty() { "" } else { "}" };
-        let _ = writeln!(self.text, "{end} {value}");
     }
+    if format == Format::OpenMetrics {
+        out.push_str("# EOF\n");
+    }
+    out
+}
 
-    /// A classic histogram, whole: its name and help, how many lengths are in each class, the last one above all bounds, and what they add up
-    /// to.
-    pub fn histogram(&mut self, (name, help): (&str, &str), bounds: &[(i64, &str)], counts: &[u64], total: Nanos) {
-        self.family(name, "histogram", help);
-        let bucket = format!("{name}_bucket");
-        let mut below = 0;
-        for (count, (_, bound)) in counts.iter().zip(bounds) {
-            below += count;
-            self.sample(&bucket, &[("le", bound)], below);
-        }
-        let all: u64 = counts.iter().sum();
-        self.sample(&bucket, &[("le", "+Inf")], all);
-        self.sample(&format!("{name}_sum"), &[], Seconds(total));
-        self.sample(&format!("{name}_count"), &[], all);
+fn line(out: &mut String, name: &str, labels: &[(&'static str, String)], value: impl Display) {
+    out.push_str(name);
+    for (number, (label, text)) in labels.iter().enumerate() {
+        let begin = if number == 0 { '{' } else { ',' };
+        let _ = write!(out, "{begin}{label}=\"{}\"", Escaped(text));
     }
+    let end = if labels.is_empty() { "" } else { "}" };
+    let _ = writeln!(out, "{end} {value}");
+}
 
-    /// The whole text.
-    pub fn end(mut self) -> String {
-        if self.format == Format::OpenMetrics {
-            self.text.push_str("# EOF\n");
-        }
-        self.text
+fn histogram(out: &mut String, name: &str, labels: &[(&'static str, String)], lengths: &Lengths) {
+    let bucket = format!("{name}_bucket");
+    let mut bounded = labels.to_vec();
+    let mut below = 0;
+    let bounds = BUCKETS.iter().map(|(_, bound)| *bound).chain(["+Inf"]);
+    for (count, bound) in lengths.classic().iter().zip(bounds) {
+        below += count;
+        bounded.push(("le", bound.to_owned()));
+        line(out, &bucket, &bounded, below);
+        bounded.pop();
     }
+    line(out, &format!("{name}_sum"), labels, Seconds(lengths.total()));
+    line(out, &format!("{name}_count"), labels, lengths.count());
 }
 
 #[cfg(test)]
@@ -102,13 +181,12 @@ mod tests {
 
     #[test]
     fn both_formats_name_counters_as_they_must() {
-        let written = |format| {
-            let mut text = Exposition::new(format);
-            text.counter("a", "Says what.");
-            text.sample("a_total", &[("b", "c\"d\\e\nf")], Seconds(Nanos::new(1_500_000_001)));
-            text.end()
-        };
+        let mut list = Exposition::default();
+        list.family("a", Type::Counter, "Says what.");
+        list.sample(&[("b", "c\"d\\e\nf")], Value::Time(Nanos::new(1_500_000_001)));
+        let list = list.end();
         let sample = "a_total{b=\"c\\\"d\\\\e\\nf\"} 1.500000001\n";
+        let written = |format| text(&list, format);
         assert_eq!(written(Format::OpenMetrics), format!("# HELP a Says what.\n# TYPE a counter\n{sample}# EOF\n"));
         assert_eq!(written(Format::Prometheus), format!("# HELP a_total Says what.\n# TYPE a_total counter\n{sample}"));
     }

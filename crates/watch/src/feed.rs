@@ -11,13 +11,13 @@ use becalm_model::{Activity, Kind, Label, LoopThread, NodeDoc, Pid, root};
 use becalm_record::{DetourStore, LanePart, Store};
 use becalm_units::Nanos;
 
-use crate::totals::{BUCKETS, bucket};
+use crate::histogram::Lengths;
 
 /// What a window found on its CPU.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct WindowSums {
-    /// Detours by length, in the order of `BUCKETS`, those that are longer than all of them last.
-    pub lengths: [u64; BUCKETS.len() + 1],
+    /// Detours by length.
+    pub lengths: Lengths,
     /// The time of all detours, without becalm's own.
     pub noise: Nanos,
     /// The longest one, likewise.
@@ -44,8 +44,8 @@ pub struct Failure {
 /// One window on its way.
 pub struct WindowFeed {
     store: DetourStore,
-    /// The thread that answers, which is becalm's own.
-    server: Option<Pid>,
+    /// The threads that answer and send, which are becalm's own.
+    own: Vec<Pid>,
     /// Why nothing is stored any more.
     pub failure: Option<Failure>,
     /// What was found so far.
@@ -57,8 +57,8 @@ pub struct WindowFeed {
 
 impl WindowFeed {
     /// Of a window that is about to begin.
-    pub fn new(store: DetourStore, server: Option<Pid>) -> Self {
-        Self { store, server, failure: None, sums: WindowSums::default(), ids: HashMap::new(), number: 0 }
+    pub fn new(store: DetourStore, own: Vec<Pid>) -> Self {
+        Self { store, own, failure: None, sums: WindowSums::default(), ids: HashMap::new(), number: 0 }
     }
 
     /// What was measured is worth more than what could be stored of it.
@@ -81,7 +81,7 @@ impl WindowFeed {
         self.sums.own += own;
         let rest = (duration - own).max(Nanos::ZERO);
         if rest > Nanos::ZERO {
-            self.sums.lengths[bucket(rest)] += 1;
+            self.sums.lengths.add(rest);
             self.sums.noise += rest;
             self.sums.longest = self.sums.longest.max(rest);
         }
@@ -95,9 +95,7 @@ impl Store for WindowFeed {
         if let Err(error) = self.store.begin(node, threads, names) {
             self.go_on_without_storing(&error);
         }
-        if let Some(server) = self.server {
-            names.set_own(server);
-        }
+        self.own.iter().for_each(|own| names.set_own(*own));
         Ok(())
     }
 

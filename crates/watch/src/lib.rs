@@ -1,8 +1,9 @@
 //! `becalm watch`: a machine watched continuously and quietly, for a monitoring system.
 //!
 //! Short windows, in which `becalm record` measures one idle CPU, come as often as a budget of CPU time allows (`schedule`); the kernel's
-//! own counters are read in between (`kernel`), and its tracepoints watched as far as the budget allows (`observe`). What all of them found is summed up from the start on (`totals`), told over HTTP (`server`), and
-//! stored as bundles in a folder with a bound (`ring`).
+//! own counters are read in between (`kernel`), and its tracepoints watched as far as the budget allows (`observe`). What all of them found
+//! is summed up from the start on (`totals`), told over HTTP (`server`) and sent to a collector (`otlp`), and stored as bundles in a folder
+//! with a bound (`ring`).
 
 #![forbid(unsafe_code)]
 
@@ -11,19 +12,25 @@ mod choice;
 mod config;
 mod exposition;
 mod feed;
+mod histogram;
 mod kernel;
 mod observe;
+mod otlp;
+mod protobuf;
 mod request;
 mod ring;
+mod said;
 mod schedule;
 mod server;
 mod sources;
 mod totals;
+mod trace;
 mod traced;
 mod trigger;
 mod watch;
 
 pub use config::{ConfigError, LARGEST, WatchConfig, WatchSettings, bytes};
+pub use otlp::{Collector, ParseCollectorError};
 pub use request::{Format, Reading, Refusal, Request, read as read_request};
 pub use ring::RingError;
 pub use trigger::{ParseTriggerError, Trigger};

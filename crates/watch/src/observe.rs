@@ -17,15 +17,20 @@ use becalm_model::{Event, Kind, Pid};
 use becalm_record::Session;
 use becalm_units::{CpuId, CpuList, Nanos, Share};
 
+use crate::before;
 use crate::schedule::Allowance;
 use crate::server::Shared;
+use crate::trace::{Opener, Trace};
 use crate::traced::TraceState;
 
 /// What the buffers of all CPUs may take together, and those of one at least and at most, in bytes.
 const BUFFERS: (usize, usize, usize) = (64 << 20, 64 << 10, 512 << 10);
 
-/// How many interruptions are remembered at most, of all CPUs, to be stored with an alert.
-const REMEMBERED: usize = 1 << 16;
+/// How many interruptions of the look before the last are remembered at most, of all CPUs, to be stored with an alert.
+const REMEMBERED: usize = before::MOST;
+
+/// What setting the trace up is assumed to take until it was done once: reading the kernel's names, and measuring what an event costs.
+const SET_UP: Nanos = Nanos::from_millis(80);
 
 /// How long the names of the kernel's functions are used, as modules come and go.
 const SYMBOLS_LAST: Duration = Duration::from_secs(3_600);
@@ -62,17 +67,17 @@ pub struct Longest {
 
 /// Observes between the windows.
 pub struct Observer<'a> {
-    session: &'a Session,
-    /// The thread that answers.
-    server: Pid,
-    trace: Option<StandingTrace>,
+    open: Opener<'a>,
+    trace: Option<Box<dyn Trace>>,
     followed: Vec<Followed>,
     allowance: Allowance,
     state: TraceState,
     /// From when on the trace is on and its time is not counted yet, on its axis.
     since: Nanos,
-    /// What reading took, of the CPU time of this thread.
+    /// What setting up and reading took, of the CPU time of this thread.
     reading: Nanos,
+    /// What setting up took the last time.
+    set_up: Nanos,
     /// Whether the last look read anything.
     is_read: bool,
     root: PathBuf,
@@ -82,16 +87,16 @@ pub struct Observer<'a> {
 
 impl<'a> Observer<'a> {
     /// Observes nothing yet.
-    pub fn new(session: &'a Session, server: Pid, budget: Share, root: &Path) -> Self {
+    pub fn new(open: Opener<'a>, budget: Share, root: &Path) -> Self {
         Self {
-            session,
-            server,
+            open,
             trace: None,
             followed: Vec::new(),
             allowance: Allowance::half_of(budget),
             state: TraceState::Off,
             since: Nanos::ZERO,
             reading: Nanos::ZERO,
+            set_up: SET_UP,
             is_read: false,
             root: root.to_owned(),
             named: Instant::now(),
@@ -103,28 +108,31 @@ impl<'a> Observer<'a> {
         self.allowance.set_budget(budget);
     }
 
-    /// Observes these CPUs from now on; none ends it. Where it does so already nothing happens. Tells why the kernel cannot be traced.
-    pub fn observe(&mut self, cpus: &CpuList, shared: &Shared) -> Option<String> {
+    /// What it takes to observe these CPUs from now on: `None` where it does so already.
+    pub fn cost_of(&self, cpus: &CpuList) -> Option<Nanos> {
         let known = |cpu| self.followed.iter().any(|followed| followed.cpu == cpu);
         // A CPU that went away stays: it may come back.
-        if !cpus.is_empty() && cpus.iter().all(known) {
-            return None;
-        }
+        let goes_on = if cpus.is_empty() { self.followed.is_empty() } else { cpus.iter().all(known) };
+        (!goes_on).then_some(if cpus.is_empty() { Nanos::ZERO } else { self.set_up })
+    }
+
+    /// Observes these CPUs from now on; none ends it. Tells why the kernel cannot be traced.
+    pub fn observe(&mut self, cpus: &CpuList, shared: &Shared) -> Option<String> {
         self.end();
         if cpus.is_empty() {
             return None;
         }
-        let (all, least, most) = BUFFERS;
-        let plan = RecordPlan {
-            trace_bytes: (all / cpus.len()).clamp(least, most),
-            root: self.root.clone(),
-            ..RecordPlan::new()
-        };
-        let mut warnings = Vec::new();
-        self.trace = StandingTrace::set_up(&plan, cpus, &[self.server], self.session.guard(), &mut warnings);
+        let before = thread_time();
+        let opened = (self.open)(cpus);
+        self.set_up = thread_time() - before;
+        self.reading += self.set_up;
+        self.allowance.begin(self.set_up);
         self.named = Instant::now();
         self.followed = cpus.iter().map(Followed::new).collect();
-        let Some(trace) = &self.trace else { return Some(why(&warnings)) };
+        let trace = match opened {
+            Ok(trace) => self.trace.insert(trace),
+            Err(why) => return Some(why),
+        };
         shared.totals().traced.event_cost = trace.event_cost();
         // It begins with the next look.
         self.state = TraceState::Resting;
@@ -139,24 +147,25 @@ impl<'a> Observer<'a> {
 
     /// Descriptors that are ready once a buffer fills up.
     pub fn filling(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.trace.iter().filter(|_| self.state == TraceState::On).flat_map(StandingTrace::filling)
+        self.trace.iter().filter(|_| self.state == TraceState::On).flat_map(|trace| trace.filling())
     }
 
-    /// Reads what came, and lets the trace go on or rest, as its allowance has it. Tells what went wrong.
-    pub fn look(&mut self, shared: &Shared, most_sources: usize) -> Result<(), String> {
+    /// Reads what came, and lets the trace go on or rest, as its allowance has it, and whether the whole is within the budget. Tells what
+    /// went wrong.
+    pub fn look(&mut self, shared: &Shared, most_sources: usize, is_within: bool) -> Result<(), String> {
         self.is_read = false;
         let looked = match self.state {
             TraceState::Off => Ok(()),
             TraceState::On => {
                 let read = self.read(shared, most_sources);
-                if read.is_ok() && !self.allowance.may_go_on(shared.elapsed()) {
+                if read.is_ok() && !(is_within && self.allowance.may_go_on(shared.elapsed())) {
                     shared.totals().traced.rests += 1;
                     self.rest()
                 } else {
                     read
                 }
             }
-            TraceState::Resting if self.allowance.may_begin(shared.elapsed()) => self.switch_on(),
+            TraceState::Resting if is_within && self.allowance.may_begin(shared.elapsed()) => self.switch_on(),
             TraceState::Resting => Ok(()),
         };
         if looked.is_err() {
@@ -209,7 +218,7 @@ impl<'a> Observer<'a> {
         self.trace.as_ref()?.symbols().cloned()
     }
 
-    /// What reading the trace took until now.
+    /// What setting the trace up and reading it took until now.
     pub const fn reading(&self) -> Nanos {
         self.reading
     }
@@ -226,13 +235,13 @@ impl<'a> Observer<'a> {
     }
 
     /// What was found in the last two looks; `None` where nothing is traced.
-    pub fn remembered(&self) -> Option<(&StandingTrace, impl Iterator<Item = Remembered<'_>>)> {
-        Some((self.trace.as_ref()?, self.followed.iter().map(Followed::remembered)))
+    pub fn remembered(&self) -> Option<(&dyn Trace, impl Iterator<Item = Remembered<'_>>)> {
+        Some((self.trace.as_deref()?, self.followed.iter().map(Followed::remembered)))
     }
 
     fn switch_on(&mut self) -> Result<(), String> {
         let Some(trace) = &self.trace else { return Ok(()) };
-        trace.turn(true).map_err(|error| error.to_string())?;
+        trace.turn(true)?;
         self.since = trace.now();
         self.followed.iter_mut().for_each(|followed| followed.presence.begin(self.since));
         self.state = TraceState::On;
@@ -241,7 +250,7 @@ impl<'a> Observer<'a> {
 
     fn switch_off(&mut self, shared: &Shared, most_sources: usize) -> Result<(), String> {
         let Some(trace) = &self.trace else { return Ok(()) };
-        trace.turn(false).map_err(|error| error.to_string())?;
+        trace.turn(false)?;
         self.read(shared, most_sources)?;
         for followed in &mut self.followed {
             followed.presence.end(&mut followed.found);
@@ -253,7 +262,7 @@ impl<'a> Observer<'a> {
     /// Rests right behind a look. What came since the buffers were read is let go: as a look of its own it would hide what this one found.
     fn rest(&mut self) -> Result<(), String> {
         let Some(trace) = &mut self.trace else { return Ok(()) };
-        trace.turn(false).map_err(|error| error.to_string())?;
+        trace.turn(false)?;
         trace.drain(&mut |_, _, _| ()).map_err(|error| format!("cannot read the kernel's trace: {error}"))?;
         self.followed.iter_mut().for_each(|followed| followed.presence.end(&mut Interruptions::default()));
         self.state = TraceState::Resting;
@@ -297,6 +306,23 @@ impl<'a> Observer<'a> {
         self.allowance.spend(cost + reading);
         Ok(())
     }
+}
+
+/// Sets the kernel's trace up. `own` are threads of becalm.
+pub fn opener<'a>(session: &'a Session, own: &'a [Pid], root: &'a Path) -> Opener<'a> {
+    Box::new(move |cpus| {
+        let (all, least, most) = BUFFERS;
+        let plan = RecordPlan {
+            trace_bytes: (all / cpus.len()).clamp(least, most),
+            root: root.to_owned(),
+            ..RecordPlan::new()
+        };
+        let mut warnings = Vec::new();
+        match StandingTrace::set_up(&plan, cpus, own, session.guard(), &mut warnings) {
+            Some(trace) => Ok(Box::new(trace)),
+            None => Err(why(&warnings)),
+        }
+    })
 }
 
 impl Followed {

@@ -10,6 +10,37 @@ pub enum Format {
     OpenMetrics,
     /// The text of Prometheus, version 0.0.4.
     Prometheus,
+    /// Messages of protobuf, each behind its length; the only one with native histograms.
+    Protobuf,
+}
+
+impl Format {
+    /// What answers a list of what is accepted, as an `Accept` field has it: of what is preferred most, the first. Where nothing is known,
+    /// the older text, which everybody reads.
+    fn accepted(list: &str) -> Self {
+        let mut best = (0.0, Self::Prometheus);
+        for item in list.split(',') {
+            let mut words = item.split(';').map(|word| word.trim().to_ascii_lowercase());
+            let name = words.next().unwrap_or_default();
+            let rest: Vec<String> = words.map(|word| word.replace(' ', "")).collect();
+            let says = |word: &str| rest.iter().any(|said| said == word);
+            let quality = rest.iter().find_map(|word| word.strip_prefix("q=")?.parse::<f64>().ok()).unwrap_or(1.0);
+            let format = match name.as_str() {
+                "application/openmetrics-text" => Self::OpenMetrics,
+                "application/vnd.google.protobuf"
+                    if says("proto=io.prometheus.client.metricfamily") && says("encoding=delimited") =>
+                {
+                    Self::Protobuf
+                }
+                "text/plain" => Self::Prometheus,
+                _ => continue,
+            };
+            if quality > best.0 {
+                best = (quality, format);
+            }
+        }
+        best.1
+    }
 }
 
 /// What is asked.
@@ -89,8 +120,8 @@ fn head(bytes: &[u8]) -> Result<Request, Refusal> {
     let mut format = Format::Prometheus;
     for line in lines {
         let (name, value) = line.split_once(':').ok_or(Refusal::Malformed)?;
-        if name.eq_ignore_ascii_case("accept") && value.to_ascii_lowercase().contains("application/openmetrics-text") {
-            format = Format::OpenMetrics;
+        if name.eq_ignore_ascii_case("accept") {
+            format = Format::accepted(value);
         }
     }
     let body = match method {
@@ -130,6 +161,31 @@ mod tests {
             ("GET /metrics HTTP/1.1\r\nno field", Refusal::Malformed),
         ] {
             assert_eq!(get(head), Reading::Whole(Err(refusal)), "{head}");
+        }
+    }
+
+    #[test]
+    fn what_is_preferred_most_is_served() {
+        // As Prometheus 2.42 asks, with native histograms and without, and Prometheus 3.
+        let protobuf = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited";
+        let text = "application/openmetrics-text;version=1.0.0;q=0.8,application/openmetrics-text;version=0.0.1;q=0.75,\
+            text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
+        for (list, format) in [
+            (format!("{protobuf},{text}"), Format::Protobuf),
+            (text.to_owned(), Format::OpenMetrics),
+            (
+                format!("{protobuf};q=0.6,application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5"),
+                Format::Protobuf,
+            ),
+            (format!("text/plain, {protobuf}; q=0.9"), Format::Prometheus),
+            (format!("{protobuf};q=0"), Format::Prometheus),
+            // Messages of something else, or not one behind the other.
+            ("application/vnd.google.protobuf;proto=other;encoding=delimited".to_owned(), Format::Prometheus),
+            (protobuf.replace("delimited", "text"), Format::Prometheus),
+            ("text/html,*/*;q=0.8".to_owned(), Format::Prometheus),
+            (";;,q=,;q=x,text/plain;q=nan".to_owned(), Format::Prometheus),
+        ] {
+            assert_eq!(Format::accepted(&list), format, "{list}");
         }
     }
 

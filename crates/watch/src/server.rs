@@ -6,7 +6,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,6 +19,8 @@ use becalm_linux::{rights, sched};
 use becalm_model::Pid;
 use becalm_units::Nanos;
 
+use crate::exposition;
+use crate::protobuf;
 use crate::request::{self, Format, LARGEST, Reading, Refusal, Request};
 use crate::totals::Totals;
 
@@ -78,12 +80,12 @@ struct Answer {
 }
 
 impl Answer {
-    fn new(status: &str, kind: &str, body: &str) -> Self {
+    fn new(status: &str, kind: &str, body: &[u8]) -> Self {
         let length = body.len();
         let head = format!(
             "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
         );
-        Self { head: head.len(), bytes: format!("{head}{body}").into_bytes().into() }
+        Self { head: head.len(), bytes: [head.as_bytes(), body].concat().into() }
     }
 
     const fn plain(status: &'static str) -> (&'static str, &'static str) {
@@ -101,14 +103,18 @@ struct Connection {
     answer: Option<(Answer, usize, usize)>,
 }
 
+/// Sleeps until one of the descriptors is ready, as [`wait_ready`] does.
+type Wait = fn(&[(BorrowedFd<'_>, Await)], Option<Duration>) -> io::Result<Vec<bool>>;
+
 /// The server's state. It lives in one thread.
 #[derive(Debug)]
 pub struct Server {
+    wait: Wait,
     listener: TcpListener,
     shared: Arc<Shared>,
     connections: Vec<Connection>,
     /// The last answers by format, and when they were written.
-    written: [Option<(Instant, Answer)>; 2],
+    written: [Option<(Instant, Answer)>; 3],
     respite: Option<Instant>,
 }
 
@@ -118,11 +124,21 @@ impl Server {
     /// # Errors
     /// If the system has no room for a thread, or the listener cannot be used.
     pub(crate) fn start(listener: TcpListener, shared: Arc<Shared>) -> io::Result<Pid> {
+        Self::start_waiting(listener, shared, wait_ready)
+    }
+
+    fn start_waiting(listener: TcpListener, shared: Arc<Shared>, wait: Wait) -> io::Result<Pid> {
         listener.set_nonblocking(true)?;
         // With a shorter one those who come together are served as well, only later.
         let _ = set_backlog(&listener, BACKLOG);
-        let mut server =
-            Self { listener, shared, connections: Vec::with_capacity(MOST), written: [None, None], respite: None };
+        let mut server = Self {
+            wait,
+            listener,
+            shared,
+            connections: Vec::with_capacity(MOST),
+            written: [None, None, None],
+            respite: None,
+        };
         let (sender, receiver) = mpsc::channel();
         thread::Builder::new().name("becalm-server".to_owned()).stack_size(256 << 10).spawn(move || {
             // Who reads what strangers send needs no rights.
@@ -163,7 +179,7 @@ impl Server {
         }
         // A millisecond more, so that what is waited for is over then.
         let patience = next.map(|next| next.saturating_duration_since(now) + Duration::from_millis(1));
-        let ready = wait_ready(&fds, patience)?;
+        let ready = (self.wait)(&fds, patience)?;
         let count = self.connections.len();
         let mut at = 0;
         let mut connections = std::mem::take(&mut self.connections);
@@ -249,29 +265,36 @@ impl Server {
                     Answer::new(
                         status,
                         kind,
-                        if is_healthy { "healthy\n" } else { "the last window could not be measured\n" },
+                        if is_healthy { b"healthy\n" } else { b"the last window could not be measured\n" },
                     ),
                     body,
                 )
             }
             Err(refusal) => {
                 let (status, kind) = Answer::plain(refusal.status());
-                (Answer::new(status, kind, "there are /metrics and /healthz, to be read with GET\n"), true)
+                (Answer::new(status, kind, b"there are /metrics and /healthz, to be read with GET\n"), true)
             }
         }
     }
 
     fn metrics(&mut self, format: Format) -> Answer {
-        let place = &mut self.written[usize::from(format == Format::Prometheus)];
+        let place = &mut self.written[format as usize];
         if let Some((_, answer)) = place.as_ref().filter(|(written, _)| written.elapsed() < FRESH) {
             return answer.clone();
         }
         let kind = match format {
             Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
             Format::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+            Format::Protobuf => {
+                "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
+            }
         };
         let (usage, elapsed) = (Usage::now(), self.shared.elapsed());
-        let body = self.shared.totals().text(format, &usage, elapsed);
+        let families = self.shared.totals().families(&usage, elapsed);
+        let body = match format {
+            Format::Protobuf => protobuf::delimited(&families),
+            Format::OpenMetrics | Format::Prometheus => exposition::text(&families, format).into_bytes(),
+        };
         let answer = Answer::new("200 OK", kind, &body);
         *place = Some((Instant::now(), answer.clone()));
         answer
@@ -289,12 +312,17 @@ mod tests {
     use becalm_units::Share;
     use std::net::SocketAddr;
 
-    fn started() -> SocketAddr {
+    use crate::totals::Outcome;
+
+    fn started_with(totals: Totals, wait: Wait) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let shared = Arc::new(Shared::new(Totals::new(Share::of_per_mille(1))));
-        Server::start(listener, shared).unwrap();
+        Server::start_waiting(listener, Arc::new(Shared::new(totals)), wait).unwrap();
         address
+    }
+
+    fn started() -> SocketAddr {
+        started_with(Totals::new(Share::of_per_mille(1)), wait_ready)
     }
 
     fn ask(address: SocketAddr, request: &str) -> String {
@@ -348,6 +376,28 @@ mod tests {
         };
         let answered = all.into_iter().map(is_answered).filter(|answered| *answered).count();
         assert!(answered >= 500, "{answered}");
+    }
+
+    #[test]
+    fn it_goes_on_where_the_kernel_did_not_let_it_wait() {
+        static REFUSALS: AtomicI64 = AtomicI64::new(0);
+        let address = started_with(Totals::new(Share::of_per_mille(1)), |fds, timeout| {
+            if REFUSALS.fetch_add(1, Ordering::Relaxed) < 3 {
+                return Err(io::ErrorKind::OutOfMemory.into());
+            }
+            wait_ready(fds, timeout)
+        });
+        assert!(ask(address, "GET /healthz HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200 OK"));
+        assert!(REFUSALS.load(Ordering::Relaxed) > 3);
+    }
+
+    #[test]
+    fn a_failed_window_is_told_to_who_asks_for_health_and_metrics_are_served() {
+        let mut totals = Totals::new(Share::of_per_mille(1));
+        totals.miss(Outcome::Failed);
+        let address = started_with(totals, wait_ready);
+        assert!(ask(address, "GET /healthz HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 503 "));
+        assert!(ask(address, "GET /metrics HTTP/1.1\r\n\r\n").contains("\nbecalm_healthy 0\n"));
     }
 
     #[test]

@@ -4,43 +4,14 @@ use std::collections::BTreeMap;
 
 use becalm_linux::usage::Usage;
 use becalm_model::node::Rung;
-use becalm_units::{CpuId, Nanos, Share};
+use becalm_units::{CpuId, CpuList, Nanos, Share};
 
-use crate::exposition::{Exposition, Seconds};
+use crate::exposition::{Exposition, Family, Type, Value};
 use crate::feed::WindowSums;
+use crate::histogram::Lengths;
 use crate::kernel::KernelCounts;
-use crate::request::Format;
 use crate::sources::Sources;
 use crate::traced::Traced;
-
-/// The upper bounds of the classes by length, in nanoseconds and as they are told, in seconds.
-pub const BUCKETS: [(i64, &str); 20] = [
-    (200, "2e-07"),
-    (500, "5e-07"),
-    (1_000, "1e-06"),
-    (2_000, "2e-06"),
-    (5_000, "5e-06"),
-    (10_000, "1e-05"),
-    (20_000, "2e-05"),
-    (50_000, "5e-05"),
-    (100_000, "0.0001"),
-    (200_000, "0.0002"),
-    (500_000, "0.0005"),
-    (1_000_000, "0.001"),
-    (2_000_000, "0.002"),
-    (5_000_000, "0.005"),
-    (10_000_000, "0.01"),
-    (20_000_000, "0.02"),
-    (50_000_000, "0.05"),
-    (100_000_000, "0.1"),
-    (200_000_000, "0.2"),
-    (1_000_000_000, "1.0"),
-];
-
-/// The class of a detour; `BUCKETS.len()` for those above all bounds.
-pub fn bucket(duration: Nanos) -> usize {
-    BUCKETS.partition_point(|(bound, _)| *bound < duration.get())
-}
 
 /// The sums of one CPU.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,8 +19,16 @@ struct CpuTotals {
     watched: Nanos,
     noise: Nanos,
     detours: u64,
-    last_ratio: f64,
-    last_longest: Nanos,
+    last: Option<LastWindow>,
+}
+
+/// The last window on a CPU.
+#[derive(Clone, Copy, Debug)]
+struct LastWindow {
+    ratio: f64,
+    longest: Nanos,
+    /// How many windows had been measured by then, on all CPUs.
+    number: u64,
 }
 
 /// What the parts of the whole took of CPU time, as they count it themselves.
@@ -78,8 +57,7 @@ pub enum Outcome {
 #[derive(Clone, Debug)]
 pub struct Totals {
     cpus: BTreeMap<CpuId, CpuTotals>,
-    lengths: [u64; BUCKETS.len() + 1],
-    detour_time: Nanos,
+    lengths: Lengths,
     /// The sources by what they took.
     pub sources: Sources,
     own: Nanos,
@@ -91,6 +69,10 @@ pub struct Totals {
     pub alerts: u64,
     /// Bundles that could not be stored.
     pub store_failures: u64,
+    /// How often all was sent to a collector, and how often that failed; `None` where there is none.
+    pub sent: Option<(u64, u64)>,
+    /// Why that failed last, which is to be said.
+    pub unsent: Option<String>,
     /// Configurations that were read anew, and those that were refused.
     pub reloads: (u64, u64),
     /// Bytes and number of the bundles in the ring.
@@ -115,8 +97,7 @@ impl Totals {
     pub fn new(budget: Share) -> Self {
         Self {
             cpus: BTreeMap::new(),
-            lengths: [0; BUCKETS.len() + 1],
-            detour_time: Nanos::ZERO,
+            lengths: Lengths::default(),
             sources: Sources::default(),
             own: Nanos::ZERO,
             lost_events: 0,
@@ -125,6 +106,8 @@ impl Totals {
             outcomes: [0; 3],
             alerts: 0,
             store_failures: 0,
+            sent: None,
+            unsent: None,
             reloads: (0, 0),
             ring: (0, 0),
             traced: Traced::default(),
@@ -146,14 +129,13 @@ impl Totals {
     /// A window was measured.
     pub fn add(&mut self, window: &Measured<'_>, most_sources: usize) {
         let sums = window.sums;
-        let detours: u64 = sums.lengths.iter().sum();
         let cpu = self.cpus.entry(window.cpu).or_default();
         cpu.watched += window.watched;
         cpu.noise += sums.noise;
-        cpu.detours += detours + sums.unstored;
-        (cpu.last_ratio, cpu.last_longest) = (window.noise_ratio(), sums.longest);
-        self.lengths.iter_mut().zip(sums.lengths).for_each(|(all, new)| *all += new);
-        self.detour_time += sums.noise;
+        cpu.detours += sums.lengths.count() + sums.unstored;
+        let number = self.outcomes[Outcome::Measured as usize] + 1;
+        cpu.last = Some(LastWindow { ratio: window.noise_ratio(), longest: sums.longest, number });
+        self.lengths.merge(&sums.lengths);
         for ((kind, name), time) in &sums.sources {
             self.sources.add(*kind, name, *time, most_sources);
         }
@@ -166,14 +148,24 @@ impl Totals {
         (self.rung, self.failing, self.last_window_ns) = (Some(window.rung), false, window.at_ns);
     }
 
+    /// Only these CPUs are there and wanted: of others no last window or interval is told any more. Nor is it of a CPU that was passed
+    /// over, as it was busy, while all of them could have been measured twice: what it was like then says nothing of now.
+    pub fn keep_cpus(&mut self, cpus: &CpuList) {
+        let oldest = self.outcomes[Outcome::Measured as usize].saturating_sub(2 * cpus.len() as u64);
+        for (cpu, sums) in &mut self.cpus {
+            sums.last = sums.last.filter(|last| cpus.contains(*cpu) && last.number > oldest);
+        }
+        self.traced.keep_cpus(cpus);
+    }
+
     /// Whether windows are measured, or are put off for a good reason.
     pub const fn is_healthy(&self) -> bool {
         !self.failing
     }
 
-    /// How all is told. `usage` and `elapsed` are those of the process.
-    pub fn text(&self, format: Format, usage: &Usage, elapsed: Nanos) -> String {
-        let mut out = Exposition::new(format);
+    /// All that is told. `usage` and `elapsed` are those of the process.
+    pub fn families(&self, usage: &Usage, elapsed: Nanos) -> Vec<Family> {
+        let mut out = Exposition::default();
         self.tell_cpus(&mut out);
         self.tell_detours(&mut out);
         self.tell_sources(&mut out);
@@ -186,74 +178,80 @@ impl Totals {
 
     fn tell_cpus(&self, out: &mut Exposition) {
         let cpus: Vec<(String, &CpuTotals)> = self.cpus.iter().map(|(cpu, sums)| (cpu.to_string(), sums)).collect();
-        out.counter("becalm_watched_seconds", "Time for which a loop watched the CPU.");
-        for (cpu, sums) in &cpus {
-            out.sample("becalm_watched_seconds_total", &[("cpu", cpu)], Seconds(sums.watched));
-        }
-        out.counter(
+        let mut each = |name, kind, help, value: &dyn Fn(&CpuTotals) -> Option<Value>| {
+            out.family(name, kind, help);
+            for (cpu, sums) in &cpus {
+                value(sums).into_iter().for_each(|value| out.sample(&[("cpu", cpu)], value));
+            }
+        };
+        each("becalm_watched_seconds", Type::Counter, "Time for which a loop watched the CPU.", &|sums| {
+            Some(Value::Time(sums.watched))
+        });
+        each(
             "becalm_noise_seconds",
+            Type::Counter,
             "Time that the loop lost on the CPU. Divided by the watched time it is the noise ratio.",
+            &|sums| Some(Value::Time(sums.noise)),
         );
-        for (cpu, sums) in &cpus {
-            out.sample("becalm_noise_seconds_total", &[("cpu", cpu)], Seconds(sums.noise));
-        }
-        out.counter("becalm_detours", "Detours that were caught on the CPU.");
-        for (cpu, sums) in &cpus {
-            out.sample("becalm_detours_total", &[("cpu", cpu)], sums.detours);
-        }
-        out.family("becalm_noise_ratio", "gauge", "Noise ratio of the last window on the CPU, between 0 and 1.");
-        for (cpu, sums) in &cpus {
-            out.sample("becalm_noise_ratio", &[("cpu", cpu)], sums.last_ratio);
-        }
-        out.family("becalm_longest_detour_seconds", "gauge", "Longest detour of the last window on the CPU.");
-        for (cpu, sums) in &cpus {
-            out.sample("becalm_longest_detour_seconds", &[("cpu", cpu)], Seconds(sums.last_longest));
-        }
+        each("becalm_detours", Type::Counter, "Detours that were caught on the CPU.", &|sums| {
+            Some(Value::Count(sums.detours))
+        });
+        each(
+            "becalm_noise_ratio",
+            Type::Gauge,
+            "Noise ratio of the last window on the CPU, between 0 and 1.",
+            &|sums| Some(Value::Number(sums.last?.ratio)),
+        );
+        each("becalm_longest_detour_seconds", Type::Gauge, "Longest detour of the last window on the CPU.", &|sums| {
+            Some(Value::Time(sums.last?.longest))
+        });
     }
 
     fn tell_detours(&self, out: &mut Exposition) {
-        let named = ("becalm_detour_duration_seconds", "Detours of all CPUs by length.");
-        out.histogram(named, &BUCKETS, &self.lengths, self.detour_time);
+        out.single(
+            "becalm_detour_duration_seconds",
+            Type::Histogram,
+            "Detours of all CPUs by length.",
+            Value::Lengths(Box::new(self.lengths.clone())),
+        );
     }
 
     fn tell_sources(&self, out: &mut Exposition) {
-        out.counter(
+        out.family(
             "becalm_source_seconds",
+            Type::Counter,
             "Time that a source took by itself in detours; the many small ones together are source other.",
         );
         for ((kind, name), time) in self.sources.named() {
-            out.sample("becalm_source_seconds_total", &[("kind", kind.name()), ("source", name)], Seconds(time));
+            out.sample(&[("kind", kind.name()), ("source", name)], Value::Time(time));
         }
-        out.sample(
-            "becalm_source_seconds_total",
-            &[("kind", "other"), ("source", "other")],
-            Seconds(self.sources.other()),
-        );
+        out.sample(&[("kind", "other"), ("source", "other")], Value::Time(self.sources.other()));
     }
 
     fn tell_health(&self, out: &mut Exposition) {
-        out.family("becalm_healthy", "gauge", "1 unless the last window that was tried could not be measured.");
-        out.sample("becalm_healthy", &[], u8::from(self.is_healthy()));
-        out.family("becalm_rung", "gauge", "What the last window saw: 0 detours alone, 1 and counters of the kernel, 2 and sources by name; -1 before the first.");
-        let rung = self.rung.map_or(-1, |rung| match rung {
-            Rung::Loop => 0,
-            Rung::Proc => 1,
-            Rung::Tracepoints => 2,
-        });
-        out.sample("becalm_rung", &[], rung);
-        out.counter("becalm_windows", "Windows that were due, by what became of them.");
-        for (result, count) in ["measured", "busy", "failed"].iter().zip(self.outcomes) {
-            out.sample("becalm_windows_total", &[("result", result)], count);
-        }
-        out.family(
-            "becalm_last_window_timestamp_seconds",
-            "gauge",
-            "When a window was measured last; 0 before the first.",
+        let is_healthy = Value::Count(self.is_healthy().into());
+        out.single(
+            "becalm_healthy",
+            Type::Gauge,
+            "1 unless the last window that was tried could not be measured.",
+            is_healthy,
         );
-        out.sample(
+        let rung = self.rung.map_or(-1.0, |rung| match rung {
+            Rung::Loop => 0.0,
+            Rung::Proc => 1.0,
+            Rung::Tracepoints => 2.0,
+        });
+        out.single("becalm_rung", Type::Gauge, "What the last window saw: 0 detours alone, 1 and counters of the kernel, 2 and sources by name; -1 before the first.", Value::Number(rung));
+        out.family("becalm_windows", Type::Counter, "Windows that were due, by what became of them.");
+        for (result, count) in ["measured", "busy", "failed"].iter().zip(self.outcomes) {
+            out.sample(&[("result", result)], Value::Count(count));
+        }
+        let last = Nanos::new(i64::try_from(self.last_window_ns).unwrap_or(i64::MAX));
+        out.single(
             "becalm_last_window_timestamp_seconds",
-            &[],
-            Seconds(Nanos::new(i64::try_from(self.last_window_ns).unwrap_or(i64::MAX))),
+            Type::Gauge,
+            "When a window was measured last; 0 before the first.",
+            Value::Time(last),
         );
         for (name, help, value) in [
             ("becalm_alerts", "Windows that raised an alert.", self.alerts),
@@ -266,43 +264,58 @@ impl Totals {
             ),
             ("becalm_store_failures", "Bundles that could not be stored.", self.store_failures),
         ] {
-            out.counter(name, help);
-            out.sample(&format!("{name}_total"), &[], value);
+            out.single(name, Type::Counter, help, Value::Count(value));
         }
-        out.counter("becalm_config_reloads", "Configurations that were read anew.");
-        out.sample("becalm_config_reloads_total", &[("result", "taken")], self.reloads.0);
-        out.sample("becalm_config_reloads_total", &[("result", "refused")], self.reloads.1);
-        out.family("becalm_ring_bytes", "gauge", "What the bundles on disk take.");
-        out.sample("becalm_ring_bytes", &[], self.ring.0);
-        out.family("becalm_ring_bundles", "gauge", "How many bundles are on disk.");
-        out.sample("becalm_ring_bundles", &[], self.ring.1);
+        out.family("becalm_config_reloads", Type::Counter, "Configurations that were read anew.");
+        out.sample(&[("result", "taken")], Value::Count(self.reloads.0));
+        out.sample(&[("result", "refused")], Value::Count(self.reloads.1));
+        if let Some((sent, failed)) = self.sent {
+            out.family(
+                "becalm_otlp_exports",
+                Type::Counter,
+                "How often all of this was sent to a collector of OpenTelemetry.",
+            );
+            out.sample(&[("result", "sent")], Value::Count(sent));
+            out.sample(&[("result", "failed")], Value::Count(failed));
+        }
+        let (bytes, bundles) = self.ring;
+        out.single("becalm_ring_bytes", Type::Gauge, "What the bundles on disk take.", Value::Count(bytes));
+        out.single("becalm_ring_bundles", Type::Gauge, "How many bundles are on disk.", Value::Count(bundles));
     }
 
     fn tell_kernel(&self, out: &mut Exposition) {
-        out.counter(
+        out.single(
             "becalm_context_switches",
+            Type::SinceBoot,
             "Context switches of all CPUs since the boot, by the kernel's own count.",
+            Value::Count(self.kernel.switches),
         );
-        out.sample("becalm_context_switches_total", &[], self.kernel.switches);
-        out.counter(
+        out.single(
             "becalm_steal_seconds",
+            Type::SinceBoot,
             "Time that the hypervisor took of all CPUs since the boot, by its own statement.",
+            Value::Time(self.kernel.steal),
         );
-        out.sample("becalm_steal_seconds_total", &[], Seconds(self.kernel.steal));
-        out.counter("becalm_softirqs", "How often softirqs ran on all CPUs since the boot, by the kernel's own count.");
+        out.family(
+            "becalm_softirqs",
+            Type::SinceBoot,
+            "How often softirqs ran on all CPUs since the boot, by the kernel's own count.",
+        );
         for (name, count) in &self.kernel.softirqs {
-            out.sample("becalm_softirqs_total", &[("softirq", name)], count);
+            out.sample(&[("softirq", name)], Value::Count(*count));
         }
     }
 
     fn tell_own(&self, out: &mut Exposition, usage: &Usage, elapsed: Nanos) {
-        out.counter(
+        out.single(
             "becalm_own_cpu_seconds",
+            Type::Counter,
             "CPU time of becalm watch since its start, loops, setting up and answers included, by the kernel's count.",
+            Value::Time(usage.cpu),
         );
-        out.sample("becalm_own_cpu_seconds_total", &[], Seconds(usage.cpu));
-        out.counter(
+        out.family(
             "becalm_own_part_seconds",
+            Type::Counter,
             "CPU time by what it was taken for, by becalm's own count; guard is another process, and events are what others paid for them.",
         );
         let rest = (usage.cpu - self.parts.windows - self.parts.trace).max(Nanos::ZERO);
@@ -313,30 +326,30 @@ impl Totals {
             ("guard", self.parts.guard),
             ("events", self.traced.cost()),
         ] {
-            out.sample("becalm_own_part_seconds_total", &[("part", part)], Seconds(time));
+            out.sample(&[("part", part)], Value::Time(time));
         }
-        out.family(
-            "becalm_own_cpu_ratio",
-            "gauge",
-            "Share of one CPU that becalm watch took on average since its start, with what others paid for the events that it traced.",
-        );
         let whole = usage.cpu + self.parts.guard + self.traced.cost();
-        out.sample("becalm_own_cpu_ratio", &[], whole.get() as f64 / elapsed.get().max(1) as f64);
-        out.family("becalm_own_cpu_budget_ratio", "gauge", "Share of one CPU that it may take.");
-        out.sample("becalm_own_cpu_budget_ratio", &[], self.budget.ratio());
-        out.counter(
-            "becalm_own_detour_seconds",
-            "What becalm watch itself took of its loops, which is in no figure of noise.",
+        out.single(
+            "becalm_own_cpu_ratio",
+            Type::Gauge,
+            "Share of one CPU that becalm watch took on average since its start, with what others paid for the events that it traced.",
+            Value::Number(whole.get() as f64 / elapsed.get().max(1) as f64),
         );
-        out.sample("becalm_own_detour_seconds_total", &[], Seconds(self.own));
-        out.family("becalm_own_resident_bytes", "gauge", "Memory of becalm watch that is in RAM.");
-        out.sample("becalm_own_resident_bytes", &[], usage.resident_bytes);
-        out.family("becalm_own_descriptors", "gauge", "Open file descriptors of becalm watch.");
-        out.sample("becalm_own_descriptors", &[], usage.descriptors);
-        out.family("becalm_up_seconds", "gauge", "For how long becalm watch has run.");
-        out.sample("becalm_up_seconds", &[], Seconds(elapsed));
-        out.family("becalm_build_info", "gauge", "Always 1; the version is in its label.");
-        out.sample("becalm_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
+        let budget = Value::Number(self.budget.ratio());
+        out.single("becalm_own_cpu_budget_ratio", Type::Gauge, "Share of one CPU that it may take.", budget);
+        out.single(
+            "becalm_own_detour_seconds",
+            Type::Counter,
+            "What becalm watch itself took of its loops, which is in no figure of noise.",
+            Value::Time(self.own),
+        );
+        let resident = Value::Count(usage.resident_bytes);
+        out.single("becalm_own_resident_bytes", Type::Gauge, "Memory of becalm watch that is in RAM.", resident);
+        let descriptors = Value::Count(usage.descriptors);
+        out.single("becalm_own_descriptors", Type::Gauge, "Open file descriptors of becalm watch.", descriptors);
+        out.single("becalm_up_seconds", Type::Gauge, "For how long becalm watch has run.", Value::Time(elapsed));
+        out.family("becalm_build_info", Type::Gauge, "Always 1; the version is in its label.");
+        out.sample(&[("version", env!("CARGO_PKG_VERSION"))], Value::Count(1));
     }
 }
 
@@ -369,16 +382,19 @@ mod tests {
     use super::*;
     use becalm_attribute::Interruptions;
     use becalm_model::{Kind, Labels};
-    use proptest::prelude::*;
     use serde_json::Value;
     use std::collections::BTreeSet;
+
+    use crate::exposition::text;
+    use crate::request::Format;
+    use crate::traced::TraceState;
 
     #[test]
     fn a_window_is_told() {
         let mut sums =
             WindowSums { noise: Nanos::from_millis(3), longest: Nanos::from_millis(2), ..WindowSums::default() };
-        sums.lengths[bucket(Nanos::from_millis(1))] += 1;
-        sums.lengths[bucket(Nanos::from_millis(2))] += 1;
+        sums.lengths.add(Nanos::from_millis(1));
+        sums.lengths.add(Nanos::from_millis(2));
         sums.sources.insert((Kind::Task, "a \"b\"".to_owned()), Nanos::from_millis(3));
         let mut totals = Totals::new(Share::of_per_mille(1));
         totals.miss(Outcome::Failed);
@@ -392,7 +408,7 @@ mod tests {
             at_ns: 5,
         };
         totals.add(&window, 5);
-        let text = totals.text(Format::OpenMetrics, &Usage::default(), Nanos::from_secs(1));
+        let text = text(&totals.families(&Usage::default(), Nanos::from_secs(1)), Format::OpenMetrics);
         for line in [
             "becalm_noise_ratio{cpu=\"7\"} 0.01",
             "becalm_noise_seconds_total{cpu=\"7\"} 0.003000000",
@@ -409,6 +425,50 @@ mod tests {
         assert!(text.ends_with("# EOF\n"));
     }
 
+    #[test]
+    fn the_last_window_of_a_cpu_is_told_while_it_is_measured() {
+        let sums = WindowSums::default();
+        let measured = |cpu| Measured {
+            cpu: CpuId::new(cpu),
+            watched: Nanos::from_secs(1),
+            sums: &sums,
+            lost_events: 0,
+            rung: Rung::Proc,
+            at_ns: 5,
+        };
+        let mut totals = Totals::new(Share::of_per_mille(1));
+        totals.traced.state = TraceState::On;
+        for cpu in 0..3 {
+            totals.add(&measured(cpu), 5);
+            totals.traced.add(CpuId::new(cpu), Nanos::from_secs(2), &Interruptions::default(), &Labels::new(), 5);
+        }
+        let told = |totals: &Totals, name: &str| {
+            let text = text(&totals.families(&Usage::default(), Nanos::from_secs(1)), Format::OpenMetrics);
+            let cpus = text.lines().filter_map(|line| line.strip_prefix(&format!("{name}{{cpu=\"")));
+            cpus.map(|rest| rest[..1].to_owned()).collect::<String>()
+        };
+        let last = ["becalm_noise_ratio", "becalm_longest_detour_seconds", "becalm_longest_interruption_seconds"];
+        for (there, cpus) in [("0-2", "012"), ("0,2-5", "02"), ("2", "2"), ("0-2", "2")] {
+            totals.keep_cpus(&there.parse().unwrap());
+            for name in last {
+                assert_eq!(told(&totals, name), cpus, "{name} of {there}");
+            }
+        }
+        // What was counted stays.
+        assert_eq!(told(&totals, "becalm_watched_seconds_total"), "012");
+        assert_eq!(told(&totals, "becalm_traced_seconds_total"), "012");
+        // CPU 2 has work from now on, and the others are measured again and again.
+        let all = "0-2".parse().unwrap();
+        for (round, cpus) in [(0, "02"), (1, "012"), (2, "012"), (3, "012"), (4, "012"), (5, "01")] {
+            totals.add(&measured(round % 2), 5);
+            totals.keep_cpus(&all);
+            assert_eq!(told(&totals, last[0]), cpus, "{round}");
+        }
+        totals.traced.state = TraceState::Off;
+        totals.keep_cpus(&all);
+        assert_eq!(told(&totals, last[2]), "");
+    }
+
     /// The names of series that a text asks for.
     fn asked(text: &str) -> BTreeSet<&str> {
         let words = text.split(|c: char| c != '_' && !c.is_ascii_alphanumeric());
@@ -423,7 +483,7 @@ mod tests {
         totals.kernel.softirqs.push(("TIMER".to_owned(), 1));
         totals.add(&Measured { cpu, watched, sums: &sums, lost_events: 0, rung, at_ns: 5 }, 5);
         totals.traced.add(cpu, watched, &Interruptions::default(), &Labels::new(), 5);
-        let text = totals.text(Format::Prometheus, &Usage::default(), watched);
+        let text = text(&totals.families(&Usage::default(), watched), Format::Prometheus);
         let told: BTreeSet<&str> = text.lines().filter_map(|line| line.split(['{', ' ']).next()).collect();
         let rules = include_str!("../../../deploy/prometheus/becalm.rules.yml");
         let dashboard: Value = serde_json::from_str(include_str!("../../../deploy/grafana/becalm.json")).unwrap();
@@ -431,24 +491,12 @@ mod tests {
             dashboard["panels"].as_array().unwrap().iter().flat_map(|panel| panel["targets"].as_array().unwrap());
         let expressions: Vec<&str> = targets.map(|target| target["expr"].as_str().unwrap()).collect();
         assert!(expressions.len() >= 8);
+        // A native histogram is asked for by the name of its family.
+        let is_told = |name: &str| told.contains(name) || told.contains(format!("{name}_bucket").as_str());
         for text in expressions.into_iter().chain([rules]) {
             let unknown: Vec<_> =
-                asked(text).into_iter().filter(|name| !told.contains(name) && *name != "becalm_noise").collect();
+                asked(text).into_iter().filter(|name| !is_told(name) && *name != "becalm_noise").collect();
             assert!(unknown.is_empty(), "{unknown:?} of {text}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn a_class_holds_what_is_not_longer_than_its_bound(duration in 0_i64..3_000_000_000) {
-            let plain = BUCKETS.iter().position(|(bound, _)| duration <= *bound).unwrap_or(BUCKETS.len());
-            prop_assert_eq!(bucket(Nanos::new(duration)), plain);
-        }
-
-        #[test]
-        fn bounds_say_what_they_are(at in 0..BUCKETS.len()) {
-            let (ns, text) = BUCKETS[at];
-            prop_assert!((text.parse::<f64>().unwrap() * 1e9 - ns as f64).abs() < 1e-6 * ns as f64);
         }
     }
 }

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 use becalm_attribute::Interruptions;
 use becalm_measure::Drained;
 use becalm_model::{Kind, Label, Labels};
-use becalm_units::{CpuId, Nanos};
+use becalm_units::{CpuId, CpuList, Nanos};
 
-use crate::exposition::{Exposition, Seconds};
+use crate::exposition::{Exposition, Type, Value};
+use crate::histogram::Lengths;
 use crate::sources::Sources;
-use crate::totals::{BUCKETS, bucket};
 
 /// Whether the trace is on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -28,7 +28,8 @@ pub enum TraceState {
 struct CpuTraced {
     observed: Nanos,
     interrupted: Nanos,
-    longest: Nanos,
+    /// In the last interval in which it was traced.
+    longest: Option<Nanos>,
 }
 
 /// Everything since the start.
@@ -43,8 +44,7 @@ pub struct Traced {
     /// What an event costs whoever runs where it is written.
     pub event_cost: Nanos,
     cpus: BTreeMap<CpuId, CpuTraced>,
-    lengths: [u64; BUCKETS.len() + 1],
-    total: Nanos,
+    lengths: Lengths,
     /// The sources by what they took.
     pub sources: Sources,
     drained: Drained,
@@ -69,11 +69,10 @@ impl Traced {
     pub fn add(&mut self, cpu: CpuId, observed: Nanos, found: &Interruptions, labels: &Labels, most_sources: usize) {
         let sums = self.cpus.entry(cpu).or_default();
         sums.observed += observed;
-        sums.longest = found.detours.iter().map(|detour| detour.duration).max().unwrap_or(Nanos::ZERO);
+        sums.longest = Some(found.detours.iter().map(|detour| detour.duration).max().unwrap_or(Nanos::ZERO));
         for detour in &found.detours {
-            self.lengths[bucket(detour.duration)] += 1;
+            self.lengths.add(detour.duration);
             sums.interrupted += detour.duration;
-            self.total += detour.duration;
         }
         for row in &found.activities {
             *self.ids.entry((row.kind, row.source)).or_default() += row.self_time;
@@ -83,68 +82,78 @@ impl Traced {
         }
     }
 
+    /// Only these CPUs are there and wanted: of others no last interval is told any more, nor of any where nothing is traced.
+    pub fn keep_cpus(&mut self, cpus: &CpuList) {
+        for (cpu, sums) in &mut self.cpus {
+            sums.longest = sums.longest.filter(|_| self.state != TraceState::Off && cpus.contains(*cpu));
+        }
+    }
+
     /// Tells all of it.
     pub fn tell(&self, out: &mut Exposition) {
-        out.family("becalm_trace_state", "gauge", "1 while the kernel is traced, 0 while that rests as more happened than the budget allows, -1 where it is not traced.");
         let state = match self.state {
-            TraceState::Off => -1,
-            TraceState::On => 1,
-            TraceState::Resting => 0,
+            TraceState::Off => -1.0,
+            TraceState::On => 1.0,
+            TraceState::Resting => 0.0,
         };
-        out.sample("becalm_trace_state", &[], state);
-        out.counter("becalm_trace_rests", "How often tracing went to rest.");
-        out.sample("becalm_trace_rests_total", &[], self.rests);
-        out.counter("becalm_trace_alerts", "Intervals in which an interruption raised an alert.");
-        out.sample("becalm_trace_alerts_total", &[], self.alerts);
-        out.counter("becalm_trace_events", "Kernel events that were traced between the windows.");
+        out.single("becalm_trace_state", Type::Gauge, "1 while the kernel is traced, 0 while that rests as more happened than the budget allows, -1 where it is not traced.", Value::Number(state));
+        out.single("becalm_trace_rests", Type::Counter, "How often tracing went to rest.", Value::Count(self.rests));
+        let alerts = Value::Count(self.alerts);
+        out.single("becalm_trace_alerts", Type::Counter, "Intervals in which an interruption raised an alert.", alerts);
+        out.family("becalm_trace_events", Type::Counter, "Kernel events that were traced between the windows.");
         for (result, count) in [("read", self.drained.events), ("lost", self.drained.lost)] {
-            out.sample("becalm_trace_events_total", &[("result", result)], count);
+            out.sample(&[("result", result)], Value::Count(count));
         }
-        out.counter("becalm_trace_broken_pages", "Pages of the trace that are not what the kernel says of them.");
-        out.sample("becalm_trace_broken_pages_total", &[], self.drained.broken);
+        out.single(
+            "becalm_trace_broken_pages",
+            Type::Counter,
+            "Pages of the trace that are not what the kernel says of them.",
+            Value::Count(self.drained.broken),
+        );
         self.tell_cpus(out);
-        self.tell_lengths(out);
-        out.counter(
+        out.single(
+            "becalm_interruption_duration_seconds",
+            Type::Histogram,
+            "Interruptions of all traced CPUs by length.",
+            Value::Lengths(Box::new(self.lengths.clone())),
+        );
+        out.family(
             "becalm_traced_source_seconds",
+            Type::Counter,
             "Time that a source took by itself while the CPU was traced; the many small ones together are source other.",
         );
         for ((kind, name), time) in self.sources.named() {
-            let labels = [("kind", kind.name()), ("source", name.as_str())];
-            out.sample("becalm_traced_source_seconds_total", &labels, Seconds(time));
+            out.sample(&[("kind", kind.name()), ("source", name.as_str())], Value::Time(time));
         }
-        let labels = [("kind", "other"), ("source", "other")];
-        out.sample("becalm_traced_source_seconds_total", &labels, Seconds(self.sources.other()));
+        out.sample(&[("kind", "other"), ("source", "other")], Value::Time(self.sources.other()));
     }
 
     fn tell_cpus(&self, out: &mut Exposition) {
         let cpus: Vec<(String, &CpuTraced)> = self.cpus.iter().map(|(cpu, sums)| (cpu.to_string(), sums)).collect();
-        out.counter(
+        let mut each = |name, kind, help, value: &dyn Fn(&CpuTraced) -> Option<Nanos>| {
+            out.family(name, kind, help);
+            for (cpu, sums) in &cpus {
+                value(sums).into_iter().for_each(|time| out.sample(&[("cpu", cpu)], Value::Time(time)));
+            }
+        };
+        each(
             "becalm_traced_seconds",
+            Type::Counter,
             "Time for which the CPU was traced, without that in which events were lost.",
+            &|sums| Some(sums.observed),
         );
-        for (cpu, sums) in &cpus {
-            out.sample("becalm_traced_seconds_total", &[("cpu", cpu)], Seconds(sums.observed));
-        }
-        out.counter(
+        each(
             "becalm_interrupted_seconds",
+            Type::Counter,
             "Time that interrupts, softirqs and kernel threads took of the CPU while it was traced.",
+            &|sums| Some(sums.interrupted),
         );
-        for (cpu, sums) in &cpus {
-            out.sample("becalm_interrupted_seconds_total", &[("cpu", cpu)], Seconds(sums.interrupted));
-        }
-        out.family(
+        each(
             "becalm_longest_interruption_seconds",
-            "gauge",
+            Type::Gauge,
             "Longest time without a break that they took of the CPU in the last interval in which it was traced.",
+            &|sums| sums.longest,
         );
-        for (cpu, sums) in &cpus {
-            out.sample("becalm_longest_interruption_seconds", &[("cpu", cpu)], Seconds(sums.longest));
-        }
-    }
-
-    fn tell_lengths(&self, out: &mut Exposition) {
-        let named = ("becalm_interruption_duration_seconds", "Interruptions of all traced CPUs by length.");
-        out.histogram(named, &BUCKETS, &self.lengths, self.total);
     }
 }
 
@@ -157,6 +166,7 @@ mod tests {
     use super::*;
     use becalm_model::{Activity, Detour};
 
+    use crate::exposition::text;
     use crate::request::Format;
 
     #[test]
@@ -173,9 +183,9 @@ mod tests {
         let mut traced = Traced { state: TraceState::On, event_cost: Nanos::new(250), ..Traced::default() };
         traced.add(cpu, Nanos::from_secs(2), &found, &labels, 5);
         assert_eq!(traced.count(Drained { events: 4, lost: 2, broken: 0 }), Nanos::new(1_500));
-        let mut out = Exposition::new(Format::OpenMetrics);
+        let mut out = Exposition::default();
         traced.tell(&mut out);
-        let text = out.end();
+        let text = text(&out.end(), Format::OpenMetrics);
         for line in [
             "becalm_trace_state 1",
             "becalm_trace_events_total{result=\"lost\"} 2",

@@ -10,7 +10,7 @@ use becalm_linux::sockets::inherited_listener;
 use becalm_measure::RecordPlan;
 use becalm_record::Session;
 use becalm_units::{Count, CpuList, Nanos, Share};
-use becalm_watch::{LARGEST, Surroundings, Trigger, WatchConfig, WatchSettings};
+use becalm_watch::{Collector, LARGEST, Surroundings, Trigger, WatchConfig, WatchSettings};
 use clap::Args;
 
 use crate::exit::{Exit, UsageError};
@@ -20,7 +20,7 @@ use crate::rights;
 /// Watch the machine all the time, quietly, and tell a monitoring system
 ///
 /// Measures one idle CPU after the other for a moment, as `becalm record` does, and as often as a budget of CPU time allows, by default
-/// 0.1 % of one CPU for everything. Serves what it found, and what it cost, to Prometheus under /metrics. With --output it keeps the
+/// 0.1 % of one CPU for everything, which is saved first. Serves what it found, and what it cost, to Prometheus under /metrics. With --output it keeps the
 /// recordings in a folder with a bound, and after an alert records at once for longer.
 ///
 /// Each option can stand in a configuration file as `key = value`, too; SIGHUP has it read again. SIGINT and SIGTERM end it.
@@ -53,6 +53,14 @@ pub struct WatchArgs {
     /// Serve metrics at this address, unless a service manager passes a socket [default: 127.0.0.1:9749]
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
+
+    /// Send metrics to a collector of OpenTelemetry, too, by OTLP over HTTP
+    #[arg(long, value_name = "URL")]
+    otlp: Option<Collector>,
+
+    /// How often it gets them, from 1s to 1h [default: 60s]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    otlp_interval: Option<Nanos>,
 
     /// Keep the recordings in this folder
     #[arg(short, long, value_name = "DIR")]
@@ -89,6 +97,8 @@ impl WatchArgs {
             interval: self.interval,
             busy: self.busy,
             listen: self.listen,
+            otlp: self.otlp.clone(),
+            otlp_interval: self.otlp_interval,
             output: self.output.clone(),
             keep: self.keep,
             triggers: self.trigger.clone(),

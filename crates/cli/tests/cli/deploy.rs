@@ -77,6 +77,22 @@ fn manifests_hold_against_the_published_schemas_of_kubernetes() {
     assert_ne!(validated(&|text| text.replace("runAsUser: 0", "runAsUser: root"), "1.37").code, 0);
 }
 
+/// A restart mends nothing that one failed window told of, and loses what was counted: whether the pod lives is asked of its socket, and
+/// what the last window came to is for whoever routes by readiness.
+#[test]
+fn a_failed_window_restarts_no_pod() {
+    let text = fs::read_to_string(root().join("deploy/kubernetes/becalm-watch.yaml")).unwrap();
+    let probe = |name: &str| {
+        let (_, behind) = text.split_once(&format!("{name}:\n")).expect("a probe");
+        let depth = behind.len() - behind.trim_start().len();
+        let is_within = |line: &&str| line.len() - line.trim_start().len() >= depth;
+        behind.lines().take_while(is_within).collect::<Vec<_>>().join("\n")
+    };
+    let (lives, ready) = (probe("livenessProbe"), probe("readinessProbe"));
+    assert!(lives.contains("tcpSocket: { port: metrics }") && !lives.contains("httpGet"), "{lives}");
+    assert!(ready.contains("path: /healthz"), "{ready}");
+}
+
 /// Copies what comes for slurmd into a folder, with settings of its own.
 fn deploy(folder: &Path, settings: &str) {
     for file in files("slurm") {

@@ -2,13 +2,16 @@
 //! administrators do to it.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
 use std::time::Duration;
 
 use becalm_testing::program::{Running, becalm, path, report, run};
+use serde_json::Value;
 
 use crate::robust::alone;
 
@@ -33,6 +36,26 @@ fn get(address: SocketAddr, what: &str) -> Option<String> {
     Some(answer)
 }
 
+/// A collector of OpenTelemetry that takes all that it is sent, which comes out at the other end.
+fn collector() -> (SocketAddr, Receiver<Value>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = BufReader::new(stream.unwrap());
+            let head: Vec<String> =
+                stream.by_ref().lines().map_while(Result::ok).take_while(|line| !line.is_empty()).collect();
+            let length = head.iter().find_map(|line| line.strip_prefix("Content-Length: ")?.parse().ok()).unwrap();
+            let mut body = vec![0; length];
+            stream.read_exact(&mut body).unwrap();
+            stream.get_mut().write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").unwrap();
+            let _ = sender.send(serde_json::from_slice(&body).unwrap());
+        }
+    });
+    (address, receiver)
+}
+
 /// The value of a series, by its name with labels.
 fn value(address: SocketAddr, series: &str) -> Option<f64> {
     let answer = get(address, "/metrics")?;
@@ -53,9 +76,10 @@ fn planted_noise_is_told_and_kept_and_nothing_ends_the_watch_but_a_signal() {
     let folder = tempfile::tempdir().unwrap();
     let (ring, config) = (folder.path().join("ring"), folder.path().join("watch.conf"));
     let address = free_address();
+    let (collector, collected) = collector();
     let settings = format!(
         "cpus = 1\ninterval = 500ms\nwindow = 200ms\nalert = 300ms\nbudget = 90%\nbusy = 100%\nlisten = {address}\noutput = {}\n\
-         trigger = detour>1500us\n",
+         trigger = detour>1500us\notlp = http://{collector}\notlp-interval = 1s\n",
         path(&ring)
     );
     fs::write(&config, &settings).unwrap();
@@ -71,6 +95,14 @@ fn planted_noise_is_told_and_kept_and_nothing_ends_the_watch_but_a_signal() {
     watch.wait_until("an alert is kept with what came after it", || {
         !kept(&ring, "-alert.becalm").is_empty() && !kept(&ring, "-after.becalm").is_empty()
     });
+    let sent = |body: &Value| {
+        let metrics = body["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array().unwrap();
+        let sources = metrics.iter().find(|metric| metric["name"] == "becalm_source_seconds").unwrap();
+        sources.to_string().contains("becalm-inject")
+    };
+    let mut bodies = std::iter::from_fn(|| collected.recv_timeout(Duration::from_secs(30)).ok()).take(20);
+    assert!(bodies.any(|body| sent(&body)), "the collector did not get the planted noise");
+    assert!(value(address, r#"becalm_otlp_exports_total{result="sent"}"#) > Some(0.0));
     // A tenth of the CPU was planted; what else runs on the machine comes on top.
     let ratio = value(address, r#"becalm_noise_ratio{cpu="1"}"#).expect("a ratio");
     assert!((0.05..=1.0).contains(&ratio), "{ratio}");

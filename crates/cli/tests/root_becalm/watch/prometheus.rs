@@ -26,7 +26,7 @@ struct Prometheus {
 }
 
 impl Prometheus {
-    fn start(folder: &Path, scraped: SocketAddr) -> Self {
+    fn start(folder: &Path, scraped: SocketAddr, more: &[&str]) -> Self {
         let rules = deployed("prometheus/becalm.rules.yml").canonicalize().unwrap();
         let config = folder.join("prometheus.yml");
         let text = format!(
@@ -34,9 +34,11 @@ impl Prometheus {
              scrape_configs:\n  - job_name: becalm\n    static_configs:\n      - targets: ['{scraped}']\n",
             path(&rules)
         );
+        fs::create_dir_all(folder).unwrap();
         fs::write(&config, text).unwrap();
         let address = free_address();
         let mut command = Command::new("prometheus");
+        command.args(more);
         command.args([
             format!("--config.file={}", path(&config)),
             format!("--storage.tsdb.path={}", path(&folder.join("tsdb"))),
@@ -83,10 +85,29 @@ fn queries_of_the_dashboard() -> Vec<String> {
     targets.map(|target| target["expr"].as_str().unwrap().replace("$instance", ".*")).collect()
 }
 
-/// Whether there is a sample with a value that is a number.
+/// Whether there is a sample with a value that is a number, or a native histogram.
 fn has_data(samples: &[Value]) -> bool {
     let is_number = |text: &str| text.parse::<f64>().is_ok_and(f64::is_finite);
-    samples.iter().any(|sample| sample["value"][1].as_str().is_some_and(is_number))
+    let is_data = |sample: &Value| sample["value"][1].as_str().is_some_and(is_number) || sample["histogram"].is_array();
+    samples.iter().any(is_data)
+}
+
+/// A Prometheus that takes native histograms, which it gets in protobuf, has them finer than the classic ones, and all that the
+/// dashboard asks for.
+fn check_native(native: &Prometheus) {
+    let data = |query: &str| has_data(&native.query(query));
+    assert_eq!(native.query(r#"up{job="becalm"}"#)[0]["value"][1], "1");
+    // Detours of 8 ms were planted, and what is native has no classes by name.
+    let planted = "histogram_quantile(1, sum(increase(becalm_detour_duration_seconds[1m])))";
+    until("a quantile of the native histogram has the planted noise", || data(&format!("{planted} > 0.008")));
+    assert!(!data("becalm_detour_duration_seconds_bucket"), "classic classes were taken, too");
+    let parts = "histogram_fraction(0, +Inf, becalm_detour_duration_seconds) == 1";
+    until("the whole histogram is within its bounds", || data(parts));
+    let counts = "histogram_count(becalm_detour_duration_seconds) > 100 and histogram_sum(becalm_detour_duration_seconds) > 0.05";
+    until("it has what was counted", || data(counts));
+    for query in queries_of_the_dashboard() {
+        until(&query, || data(&query));
+    }
 }
 
 #[test]
@@ -116,12 +137,15 @@ fn a_prometheus_scrapes_it_answers_the_dashboard_and_fires_on_planted_noise() {
         "detour>5ms",
     ]));
     watch.wait_until("it answers", || get(address, "/metrics").is_some());
-    let mut prometheus = Prometheus::start(folder.path(), address);
+    let mut prometheus = Prometheus::start(&folder.path().join("classic"), address, &[]);
+    let flag = "--enable-feature=native-histograms";
+    let mut native = Prometheus::start(&folder.path().join("native"), address, &[flag]);
     let data = |prometheus: &Prometheus, query: &str| has_data(&prometheus.query(query));
     let watched = r#"rate(becalm_watched_seconds_total{cpu="1"}[1m]) > 0"#;
     let asked = prometheus.address;
-    let scraped = || get(asked, "/-/ready").is_some();
-    prometheus.running.wait_until("it listens", scraped);
+    prometheus.running.wait_until("it listens", || get(asked, "/-/ready").is_some());
+    let asked = native.address;
+    native.running.wait_until("the one with native histograms listens", || get(asked, "/-/ready").is_some());
     until("windows are scraped", || data(&prometheus, watched));
     assert_eq!(prometheus.query(r#"up{job="becalm"}"#)[0]["value"][1], "1");
     // More than the rule's 5 ms at once, and more than its 5 % in all.
@@ -133,6 +157,7 @@ fn a_prometheus_scrapes_it_answers_the_dashboard_and_fires_on_planted_noise() {
     for query in queries_of_the_dashboard() {
         until(&query, || data(&prometheus, &query));
     }
+    check_native(&native);
     until("the rule that records has a value", || data(&prometheus, "cpu:becalm_noise:ratio > 0.01"));
     assert_eq!(value(address, "becalm_healthy"), Some(1.0));
     noise.signal("INT");
@@ -140,7 +165,7 @@ fn a_prometheus_scrapes_it_answers_the_dashboard_and_fires_on_planted_noise() {
     // What others do on the machine may be noise of its own.
     let above = |series: &str| data(&prometheus, &format!(r#"max_over_time({series}{{cpu="1"}}[5s]) > 0.005"#));
     until("an alert ends with the noise", || !prometheus.fires(alerts[1]) || above("becalm_longest_detour_seconds"));
-    for running in [prometheus.running, watch] {
+    for running in [prometheus.running, native.running, watch] {
         running.signal("TERM");
         running.end().expect(0, &[]);
     }
