@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use becalm_model::{Kind, root::OLD_REST};
 use becalm_stats::TimeCells;
 
+use super::row::TestFamily;
 use super::sample::DetourSample;
 
 /// What is kept of a run.
@@ -28,6 +29,11 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
+    /// What is kept of each node, or of each CPU.
+    pub(super) fn of_family(&self, family: TestFamily) -> &[DetourSample] {
+        if family == TestFamily::Nodes { &self.nodes } else { &self.places }
+    }
+
     /// Whether its rests belong to no activity, as in older recordings: each source then has its own time alone.
     pub(super) fn has_old_books(&self) -> bool {
         self.sources.contains_key(&(Kind::Edge, OLD_REST.to_owned()))

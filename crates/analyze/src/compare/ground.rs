@@ -211,7 +211,7 @@ pub(super) struct Ground {
     pub(super) shortest_ns: i64,
     /// How long the stretches are of which the longest detours are compared.
     pub(super) stretch_ns: i64,
-    /// The nodes that stand against each other, in the order of all runs' documents; none of runs of one node each.
+    /// The nodes that stand against each other, in the order of all runs' documents; none where that is one.
     pub(super) nodes: Vec<ComparedPlace>,
     /// The CPUs that stand against each other, in the order of all runs' documents; none if only all together do.
     pub(super) places: Vec<ComparedPlace>,
@@ -241,7 +241,7 @@ impl Ground {
         let lengths = || read.iter().flat_map(|run| &run.loops).map(|of_cpu| of_cpu.length);
         let (least, most) = (lengths().min().unwrap_or(1), lengths().max().unwrap_or(1));
         let stretch_ns = (least / STRETCHES).max(most / STRETCHES_MAX).max(1);
-        let nodes = if by_name && matched { nodes(&read[0].docs) } else { Vec::new() };
+        let nodes = if matched && read[0].docs.len() > 1 { nodes(&read[0].docs) } else { Vec::new() };
         let mut places = if matched { places(&read[0].docs) } else { Vec::new() };
         if places.len() == nodes.len() {
             // The only CPU of each node is the node.

@@ -178,15 +178,12 @@ pub(super) fn rows(ground: &Ground, samples: &[Vec<Gathered>; 2], basis: Basis) 
     let mut rows = of_places(&all, same_cpus);
     rows[0].family = TestFamily::Headline;
     rows.extend(of_sources(ground, samples));
-    let samples_of: [(_, _, fn(&Gathered) -> &Vec<DetourSample>); 2] = [
-        (TestFamily::Nodes, &ground.nodes, |run| &run.nodes),
-        // A single place is all of them together.
-        (TestFamily::Cpus, &ground.places, |run| &run.places),
-    ];
-    for (family, places, of_run) in samples_of {
+    // A single place is all of them together.
+    for (family, places) in [(TestFamily::Nodes, &ground.nodes), (TestFamily::Cpus, &ground.places)] {
         for (at, place) in places.iter().enumerate() {
-            let of_place =
-                samples.each_ref().map(|side| side.iter().filter_map(|run| of_run(run).get(at)).collect::<Vec<_>>());
+            let of_place = samples
+                .each_ref()
+                .map(|side| side.iter().filter_map(|run| run.of_family(family).get(at)).collect::<Vec<_>>());
             if of_place.iter().any(Vec::is_empty) {
                 continue;
             }

@@ -198,8 +198,10 @@ fn at_once(candidates: &[Candidate], common: Window, problems: &mut Vec<(String,
     let slot_ns = lengths.get(lengths.len() * 9 / 10).copied().unwrap_or(1);
     tested.retain(|of| of.slot_ns <= slot_ns);
     let slot_ns = widened(&tested, slot_ns, common);
+    // Of too few nodes nothing is told, whatever their clocks are.
+    let few = tested.len() < NODES_MIN;
     let (fit, off): (Vec<&Candidate>, Vec<&Candidate>) =
-        tested.into_iter().partition(|of| of.clock_error.is_none_or(|error| fits(error, slot_ns)));
+        tested.into_iter().partition(|of| few || of.clock_error.is_none_or(|error| fits(error, slot_ns)));
     let worst = off.iter().filter_map(|of| of.clock_error).max();
     let slot = Nanos::new(slot_ns);
     if let (Some(worst), true) = (worst, fit.len() < NODES_MIN) {
