@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use becalm_bundle::PhaseRun;
 use becalm_scale::network::Network;
@@ -161,6 +161,41 @@ fn clocks_of_nodes_are_related_within_the_error_stated() {
     assert!(relation.round_trips > 100 && relation.error_ns > 0.0, "{relation:?}");
     assert!((relation.offset_ns - truth).abs() <= relation.error_ns + 100.0, "{relation:?}, and it is {truth}");
     assert_eq!(first.relation.round_trips, 0);
+}
+
+/// `becalm` itself under the launcher: each rank records a node of its own, from one instant on, and all write into one bundle side by side.
+#[test]
+fn ranks_record_nodes_side_by_side_into_one_bundle() {
+    let becalm = Path::new(env!("CARGO_BIN_EXE_becalm-mpi")).with_file_name("becalm");
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        let output = Command::new(&becalm).args(arguments).output().expect("becalm was built beside becalm-mpi");
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    // The name of the node is the rank's number: Open MPI tells it, or MPICH.
+    let line = r#"exec "$0" record --quiet --node "r${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" --duration 100ms "$@""#;
+    // Begins late where others have the CPUs, and then tells that the instant is over.
+    attempts(3, || {
+        let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 4;
+        let bundle = folder.path().join(format!("{at}.becalm"));
+        let bundle = bundle.to_str().unwrap();
+        let mut job = launcher(4);
+        job.args(["sh", "-c", line]).arg(&becalm).args(["--at", &format!("@{at}"), "-o", bundle]);
+        let output = job.output().expect("the launcher is there");
+        if !output.status.success() {
+            return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+        }
+        let fleet: Value = serde_json::from_str(&run(&["fleet", "--json", bundle])).unwrap();
+        let mut names: Vec<&str> =
+            fleet["nodes"].as_array().unwrap().iter().filter_map(|node| node["node"].as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["r0", "r1", "r2", "r3"], "{fleet}");
+        let report: Value = serde_json::from_str(&run(&["report", "--json", bundle])).unwrap();
+        let nodes = report["nodes"].as_array().unwrap();
+        assert_eq!(nodes.len(), 4);
+        Ok(())
+    });
 }
 
 #[test]
