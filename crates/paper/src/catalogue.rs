@@ -267,9 +267,10 @@ impl Chart {
         let y = curve.y.as_deref().unwrap_or(&self.y.field);
         let point = |element: &Value| {
             let less = curve.minus.as_deref().map_or(Some(0.0), |minus| field(element, minus))?;
-            let band = curve.band.as_ref().and_then(|[low, high]| {
-                Some([field(element, low)? - less, field(element, high)? - less])
-            });
+            let band = curve
+                .band
+                .as_ref()
+                .and_then(|[low, high]| Some([field(element, low)? - less, field(element, high)? - less]));
             Some(([field(element, x)?, field(element, y)? - less], band))
         };
         let mut found: Vec<_> = list.iter().filter(|element| is_so(element, &curve.only)).filter_map(point).collect();

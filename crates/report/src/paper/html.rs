@@ -15,7 +15,8 @@ const CHARTS: [&str; 40] = [
     "chart-a", "chart-b", "chart-c", "chart-d", "chart-e", "chart-f", "chart-g", "chart-h", "chart-i", "chart-j",
     "chart-k", "chart-l", "chart-m", "chart-n", "chart-o", "chart-p", "chart-q", "chart-r", "chart-s", "chart-t",
     "chart-u", "chart-v", "chart-w", "chart-x", "chart-y", "chart-z", "chart-aa", "chart-ab", "chart-ac", "chart-ad",
-    "chart-ae", "chart-af", "chart-ag", "chart-ah", "chart-ai", "chart-aj", "chart-ak", "chart-al", "chart-am", "chart-an",
+    "chart-ae", "chart-af", "chart-ag", "chart-ah", "chart-ai", "chart-aj", "chart-ak", "chart-al", "chart-am",
+    "chart-an",
 ];
 
 /// A curve of more points has no dots.
@@ -115,7 +116,7 @@ fn chart(report: &PaperReport, item: &Item, drawn: &Drawn) -> Option<Chart> {
         let scattered = drawn.scattered || curve.scattered;
         (!points.is_empty()).then(|| ChartSeries {
             name: curve.name_in(document),
-            dots: !drawn.steps && points.len() <= DOTS,
+            dots: !drawn.steps && !curve.dashed && points.len() <= DOTS,
             points,
             band,
             scattered,
@@ -143,7 +144,7 @@ fn chart(report: &PaperReport, item: &Item, drawn: &Drawn) -> Option<Chart> {
         title: title(item, &drawn.title),
         label,
         height: 360,
-        spec: Spec::Lines(Lines { x: axis(&drawn.x), y: axis(&drawn.y), series, marks: Vec::new() }),
+        spec: Spec::Lines(Lines { x: axis(&drawn.x), y: upward(&drawn.y, &series), series, marks: Vec::new() }),
         figures: None,
     })
 }
@@ -202,6 +203,13 @@ fn axis(axis: &ChartAxis) -> Axis {
     Axis::new(&axis.title, scale, unit(axis.unit))
 }
 
+/// Slowdowns begin with none, unless something ended early.
+fn upward(drawn: &ChartAxis, series: &[ChartSeries]) -> Axis {
+    let all = series.iter().flat_map(|curve| curve.points.iter().chain(&curve.band));
+    let is_slowdown = drawn.unit == ChartUnit::Factor && !drawn.log && all.flatten().all(|value| *value >= 1.0);
+    axis(drawn).between(is_slowdown.then_some(1.0), None)
+}
+
 const fn unit(unit: ChartUnit) -> AxisUnit {
     match unit {
         ChartUnit::Time => AxisUnit::Time,
@@ -223,7 +231,8 @@ mod tests {
     #[test]
     fn stacked_curves_add_up() {
         let curve = |points: &[[f64; 2]]| ChartSeries { points: points.to_vec(), ..ChartSeries::default() };
-        let mut all = [curve(&[[1.0, 2.0], [2.0, 3.0]]), curve(&[[1.0, 5.0], [2.0, 1.0]]), curve(&[[0.0, 9.0], [3.0, 1.0]])];
+        let mut all =
+            [curve(&[[1.0, 2.0], [2.0, 3.0]]), curve(&[[1.0, 5.0], [2.0, 1.0]]), curve(&[[0.0, 9.0], [3.0, 1.0]])];
         stack(&mut all);
         assert_eq!(all[0].band, [[0.0, 2.0], [0.0, 3.0]]);
         assert_eq!(all[1].points, [[1.0, 7.0], [2.0, 4.0]]);
