@@ -332,14 +332,13 @@ fn several_bodies_work_at_once() {
     };
     let words =
         ["--body", "call,sum", "--at-once", "--grain", "200us", "--maiv", "20%", "--no-sources", "--json", "-o"];
-    let report = run_becalm(&[&["work"], &words[..], &[path(&bundle)]].concat()).expect(0, &[]).stdout;
-    let found = bodies(&report);
+    let ended = run_becalm(&[&["work"], &words[..], &[path(&bundle)]].concat());
+    let found = bodies(&ended.expect(0, &[]).stdout);
     let named: Vec<(u64, &str)> = found.iter().map(|(cpu, body, _)| (*cpu, body.as_str())).collect();
     assert_eq!(named, [(first.get().into(), "call"), (second.get().into(), "sum")]);
     assert!(found.iter().all(|(_, _, samples)| *samples >= 5), "{found:?}");
-    let again =
-        run_becalm(&["work", "--resume", path(&bundle), "--maiv", "20%", "--no-sources", "--json"]).expect(0, &[]);
-    let resumed = bodies(&again.stdout);
+    let again = run_becalm(&["work", "--resume", path(&bundle), "--maiv", "20%", "--no-sources", "--json"]);
+    let resumed = bodies(&again.expect(0, &[]).stdout);
     for ((cpu, body, before), (same_cpu, same_body, after)) in found.iter().zip(&resumed) {
         assert!((cpu, body) == (same_cpu, same_body) && after > before, "{found:?} {resumed:?}");
     }

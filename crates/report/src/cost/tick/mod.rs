@@ -105,7 +105,8 @@ fn predicted(analysis: &Analysis) -> Vec<[f64; 2]> {
     if !limit_hz.is_finite() || limit_hz <= CURVE_FROM_HZ {
         return Vec::new();
     }
-    let rates = (0..).map(|step| CURVE_FROM_HZ * 10_f64.powf(f64::from(step) / f64::from(CURVE_POINTS)));
+    // Whole rates, which are the same on every machine.
+    let rates = (0..).map(|step| (CURVE_FROM_HZ * 10_f64.powf(f64::from(step) / f64::from(CURVE_POINTS))).round());
     let below = rates.take_while(|rate| *rate < limit_hz).map(|rate| [rate, analysis.overhead_ratio(rate)]);
     below.chain([[limit_hz, 1.0]]).collect()
 }
