@@ -50,7 +50,9 @@ pub(super) fn make_bundle(path: &Path, holds: Contents, made: &mut MadeFolders) 
                 Some(parent) if parent != Path::new("") => parent,
                 _ => Path::new("."),
             };
-            if !parent.exists() {
+            // Not `exists`: the kernel refuses to look through a link of another user where others may write, and why becalm writes
+            // nothing through it is said by whoever makes the folder.
+            if fs::metadata(parent).is_err_and(|cause| cause.kind() == io::ErrorKind::NotFound) {
                 return Err(BundleError::NoParent { path: path.to_owned(), parent: parent.to_owned() });
             }
             made.make(path)?;
