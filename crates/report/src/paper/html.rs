@@ -19,7 +19,7 @@ const CHARTS: [&str; 40] = [
     "chart-an",
 ];
 
-/// A curve of more points has no dots.
+/// A curve of more points, which are joined, has no dots.
 const DOTS: usize = 60;
 
 /// The page of a paper, made by `program`: `becalm 0.1.0`.
@@ -116,7 +116,7 @@ fn chart(report: &PaperReport, item: &Item, drawn: &Drawn) -> Option<Chart> {
         let scattered = drawn.scattered || curve.scattered;
         (!points.is_empty()).then(|| ChartSeries {
             name: curve.name_in(document),
-            dots: !drawn.steps && !curve.dashed && points.len() <= DOTS,
+            dots: scattered || has_dots(drawn, curve, points.len()),
             points,
             band,
             scattered,
@@ -147,6 +147,11 @@ fn chart(report: &PaperReport, item: &Item, drawn: &Drawn) -> Option<Chart> {
         spec: Spec::Lines(Lines { x: axis(&drawn.x), y: upward(&drawn.y, &series), series, marks: Vec::new() }),
         figures: None,
     })
+}
+
+/// Whether the points of a curve that joins them have dots as well.
+const fn has_dots(drawn: &Drawn, curve: &becalm_paper::Curve, points: usize) -> bool {
+    !drawn.steps && !curve.dashed && points <= DOTS
 }
 
 /// Lays each curve on those before it: its band is what it adds. Where they are apart, a curve goes on from the last value below it.
@@ -227,6 +232,23 @@ mod tests {
     use becalm_paper::catalogue;
 
     use super::{CHARTS, ChartSeries, stack};
+
+    /// Points that nothing joins would not be seen without dots, however many they are.
+    #[test]
+    fn scattered_points_are_seen() {
+        let axis = serde_json::json!({ "field": "n", "title": "n", "unit": "plain" });
+        let chart = |scattered: bool| {
+            let curves = serde_json::json!([{ "name": "a", "step": "s" }]);
+            let drawn = serde_json::json!({ "x": axis, "y": axis, "curves": curves, "scattered": scattered });
+            let mut report = super::super::tests::of_nothing("de2009");
+            let rows: Vec<_> = (0..100).map(|n| serde_json::json!({ "n": n })).collect();
+            report.documents.insert("s".to_owned(), serde_json::json!({ "rows": rows }));
+            let chart = super::chart(&report, &report.items[0], &serde_json::from_value(drawn).unwrap()).unwrap();
+            let super::Spec::Lines(lines) = chart.spec else { panic!("no curves") };
+            (lines.series[0].scattered, lines.series[0].dots)
+        };
+        assert_eq!((chart(true), chart(false)), ((true, true), (false, false)));
+    }
 
     #[test]
     fn stacked_curves_add_up() {

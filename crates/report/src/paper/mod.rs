@@ -304,7 +304,7 @@ mod tests {
     use crate::form::sheet::Form;
 
     /// The report of a paper of which nothing was run.
-    fn of_nothing(name: &str) -> PaperReport {
+    pub(super) fn of_nothing(name: &str) -> PaperReport {
         let paper = catalogue::paper(name).unwrap();
         PaperReport {
             name: name.to_owned(),
