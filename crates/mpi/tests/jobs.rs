@@ -208,6 +208,7 @@ fn a_job_fails_as_one() {
         (vec!["-o", "/nowhere/at/all.becalm"], 1, "/nowhere/at"),
         (vec!["validate", "--collective", "none"], 2, "do not meet"),
         (vec!["validate", "--intervals", "10us", "--detours", "20us"], 2, "leave no time"),
+        (vec!["validate", "--grain", "10us,70s"], 2, "--grain 70s"),
     ] {
         let output = job(2, &arguments);
         let error = String::from_utf8_lossy(&output.stderr);
@@ -300,6 +301,31 @@ fn predictions_hold() {
         }
     });
     assert!(fs::read_to_string(&figure).unwrap().contains("<circle"));
+}
+
+/// The same noises at two grains: a document of each in one, and a drawing of each; what they come to is held above.
+#[test]
+fn grains_are_validated_one_after_the_other() {
+    // To make noise.
+    if !machine_has(&[Need::Root]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let figure = folder.path().join("figure.svg");
+    let mut arguments = vec!["validate", "--grain", "10us,100us,10us", "--intervals", "10ms", "--detours", "200us"];
+    arguments.extend(["--ratios", "none", "--sched", "fifo:40", "--time", "20ms", "--repetitions", "2"]);
+    arguments.extend(["--replicas", "2", "--noise-time", "100ms", "--json", "--figure", figure.to_str().unwrap()]);
+    let json = document(&job(2, &arguments));
+    assert_eq!(json["schema"], "becalm.mpi-validate-sweep/1");
+    let grains = json["grains"].as_array().unwrap();
+    assert_eq!(grains.iter().map(|of| of["grain_ns"].as_i64().unwrap()).collect::<Vec<_>>(), [10_000, 100_000]);
+    for of in grains {
+        assert_eq!(of["rows"].as_array().map(Vec::len), Some(2), "{of}");
+        assert!(of["quiet_compute_ns"].as_f64() > Some(0.0), "{of}");
+    }
+    for name in ["figure-10us.svg", "figure-100us.svg"] {
+        assert!(fs::read_to_string(folder.path().join(name)).unwrap().starts_with("<svg"));
+    }
 }
 
 /// Twice as many ranks as CPUs, which take turns: each CPU is predicted as one rank that computes for all of its ranks.
