@@ -3,8 +3,9 @@
 //!
 //! Both read the same counter, and say what it was when their time was 0, so that no clock is compared. In each of the phases with the
 //! longest compute times the rank that computed longest made all others wait: what ran on its CPU while it computed is counted, as far as it lies
-//! in that time. Of an activity that was interrupted the own time counts as if it had come at once, from its start on. The recording's
-//! own loop competes with the rank for the CPU; its time, which is no detour, is told apart.
+//! in that time; and what ran on the CPUs of the ranks that waited, from the end of their work to that of the phase. Of an activity that
+//! was interrupted the own time counts as if it had come at once, from its start on. The recording's own loop competes with the rank for
+//! the CPU; its time, which is no detour, is told apart. While a rank waits, it stands where the idle task would: it takes what nobody else wants.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,6 +45,23 @@ pub struct PhaseSources {
     pub sources: Vec<PhaseSource>,
     /// The longest phases that were seen, the longest first, and who took most of each.
     pub longest: Vec<LongPhase>,
+    /// Who ran while ranks waited in these phases; `None` where nobody's waiting was recorded, as of a job of one rank.
+    pub waiting: Option<Waiting>,
+}
+
+/// Who ran on the CPUs of ranks that had done their work and waited for the latest one.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Waiting {
+    /// How often a CPU waited in the worst phases.
+    pub waits: usize,
+    /// The time of all these, in nanoseconds.
+    pub total_ns: i64,
+    /// Of it, that in which the job's own threads ran: ranks that ask again and again whether the others have come.
+    pub job_ns: i64,
+    /// Of it, that in which the recording's own loop ran: the CPU would have been idle, or shared.
+    pub loop_ns: i64,
+    /// All else, by its time.
+    pub sources: Vec<PhaseSource>,
 }
 
 /// A source within the worst phases.
@@ -121,38 +139,80 @@ pub fn phase_sources(job: &PhaseRun, bundle: &Bundle) -> Result<PhaseSources, Ph
     };
     let median_ns = slowest.compute[*median];
     let worst: BTreeSet<usize> = order[..worst_of(phases)].iter().copied().collect();
-    let windows = windows(job, bundle, &slowest.latest, &worst)?;
-    let mut within = Within::default();
-    for (node, by_cpu) in &windows {
+    let Windows { computing, waiting } = windows(job, bundle, &slowest.latest, &worst)?;
+    let (mut within, mut meanwhile) = (Within::default(), Within::default());
+    let nodes: BTreeSet<&str> = computing.keys().chain(waiting.keys()).copied().collect();
+    for node in nodes {
+        let of = |windows: &ByNode<'_>, cpu: &i32| windows.get(node).and_then(|by_cpu| by_cpu.get(cpu)).cloned();
+        let cpus =
+            |windows: &ByNode<'_>| windows.get(node).into_iter().flat_map(BTreeMap::keys).copied().collect::<Vec<_>>();
+        let by_cpu: BTreeMap<i32, [Option<Vec<Window>>; 2]> = cpus(&computing)
+            .into_iter()
+            .chain(cpus(&waiting))
+            .map(|cpu| (cpu, [of(&computing, &cpu), of(&waiting, &cpu)]))
+            .collect();
         for batch in bundle.detours(node)? {
             let batch = batch?;
             for ((cpu, start), duration) in batch.cpus().iter().zip(batch.starts()).zip(batch.durations()) {
-                within.detour(by_cpu.get(cpu), *start, *duration);
+                let Some([computing, waiting]) = by_cpu.get(cpu) else { continue };
+                within.detour(computing.as_ref(), *start, *duration);
+                meanwhile.detour(waiting.as_ref(), *start, *duration);
             }
         }
         for batch in bundle.activities(node)? {
             let batch = batch?;
             for (row, cpu) in batch.cpus().iter().enumerate() {
+                let Some([computing, waiting]) = by_cpu.get(cpu) else { continue };
+                let (start, time) = (batch.starts()[row], batch.self_times()[row]);
                 let who = (batch.kind(row), batch.source(row));
-                within.activity(by_cpu.get(cpu), batch.starts()[row], batch.self_times()[row], who);
+                within.activity(computing.as_ref(), start, time, who);
+                meanwhile.activity(waiting.as_ref(), start, time, who);
             }
         }
     }
-    let all: Vec<Window> = windows.into_values().flat_map(BTreeMap::into_values).flatten().collect();
-    if all.is_empty() {
+    let all = |windows: ByNode<'_>| -> Vec<Window> {
+        windows.into_values().flat_map(BTreeMap::into_values).flatten().collect()
+    };
+    let (computing, waiting) = (all(computing), all(waiting));
+    if computing.is_empty() {
         let why = "of its worst phases none lies in the recording: begin it before the job, and end it after";
         return Err(PhaseSourcesError::Apart(why.to_owned()));
     }
-    Ok(within.result(&all, (phases, worst.len()), median_ns))
+    let found = within.result(&computing, (phases, worst.len()), median_ns);
+    Ok(PhaseSources { waiting: meanwhile.waiting(&waiting), ..found })
 }
 
-/// The windows of the worst phases by node and CPU, in order of time: those that were recorded from their beginning to their end.
+/// Windows by node and CPU, in order of time.
+type ByNode<'a> = BTreeMap<&'a str, BTreeMap<i32, Vec<Window>>>;
+
+/// When ranks computed and waited in the worst phases, as far as that was recorded from its beginning to its end.
+#[derive(Default)]
+struct Windows<'a> {
+    /// Of each phase, the rank that computed longest.
+    computing: ByNode<'a>,
+    /// Of each phase, all other ranks from the end of their work on. Ranks that share a CPU wait together.
+    waiting: ByNode<'a>,
+}
+
+/// Makes one of windows that lie over each other.
+fn joined(windows: Vec<Window>) -> Vec<Window> {
+    let mut joined: Vec<Window> = Vec::with_capacity(windows.len());
+    for window in windows {
+        match joined.last_mut() {
+            Some(last) if window.start < last.end => last.end = last.end.max(window.end),
+            _ => joined.push(window),
+        }
+    }
+    joined
+}
+
+/// The windows of the worst phases.
 fn windows<'a>(
     job: &'a PhaseRun,
     bundle: &Bundle,
     latest: &[u32],
     worst: &BTreeSet<usize>,
-) -> Result<BTreeMap<&'a str, BTreeMap<i32, Vec<Window>>>, PhaseSourcesError> {
+) -> Result<Windows<'a>, PhaseSourcesError> {
     let mut beside = Vec::new();
     for doc in &job.nodes {
         let recorded = bundle.nodes().iter().find(|recorded| recorded.node == doc.node);
@@ -163,26 +223,32 @@ fn windows<'a>(
         let names = job.nodes.iter().map(name).collect::<Vec<_>>().join(", ");
         return Err(PhaseSourcesError::Apart(format!("the recording holds no node of the job, which ran on {names}")));
     }
-    let mut windows: BTreeMap<&str, BTreeMap<i32, Vec<Window>>> = BTreeMap::new();
+    let mut windows = Windows::default();
     job.for_each(|node, rank, number, phase| {
         let number = number as usize;
         let (Some((recorded, (offset, ratio))), true) = (&beside[node], worst.contains(&number)) else { return };
-        if latest[number] != rank {
-            return;
-        }
         let doc = &job.nodes[node];
         let Some(cpu) = doc.ranks.iter().find(|of| of.rank == rank).map(|of| of.cpu) else { return };
         let at = |ns: i64| (offset + ns as f64 * ratio).round() as i64;
-        let (start, end) = (at(phase.start_ns), at(phase.start_ns + phase.compute_ns));
+        let computed = phase.start_ns + phase.compute_ns;
+        let (of, start, end) = if latest[number] == rank {
+            (&mut windows.computing, at(phase.start_ns), at(computed))
+        } else {
+            (&mut windows.waiting, at(computed), at(computed + phase.collective_ns))
+        };
         let is_whole = |of: &&becalm_model::node::CpuDoc| {
             of.cpu == cpu && of.start_ns.get() <= start && end <= (of.start_ns + of.duration_ns).get()
         };
-        if recorded.cpus.iter().any(|of| is_whole(&of)) {
-            let by_cpu = windows.entry(doc.node.as_str()).or_default();
+        if start < end && recorded.cpus.iter().any(|of| is_whole(&of)) {
+            let by_cpu = of.entry(doc.node.as_str()).or_default();
             by_cpu.entry(number_of(cpu)).or_default().push(Window { start, end, phase: number, rank });
         }
     })?;
-    windows.values_mut().flat_map(BTreeMap::values_mut).for_each(|windows| windows.sort_unstable());
+    let all = [&mut windows.computing, &mut windows.waiting].into_iter().flat_map(BTreeMap::values_mut);
+    for of_cpu in all.flat_map(BTreeMap::values_mut) {
+        of_cpu.sort_unstable();
+        *of_cpu = joined(std::mem::take(of_cpu));
+    }
     Ok(windows)
 }
 
@@ -238,6 +304,8 @@ struct Within {
     by_phase: BTreeMap<usize, BTreeMap<Who, i64>>,
     /// For how long of the windows the CPU was within a detour.
     away_ns: i64,
+    /// For how long of them the job's own threads ran.
+    job_ns: i64,
 }
 
 /// The windows that an interval meets, each with the time that they have in common.
@@ -257,6 +325,7 @@ impl Within {
 
     fn activity(&mut self, windows: Option<&Vec<Window>>, start: i64, self_ns: i64, (kind, source): (Kind, &str)) {
         if kind == Kind::Task && source == JOB {
+            self.job_ns += meets(windows, start, self_ns).map(|(_, time)| time).sum::<i64>();
             return;
         }
         for (phase, time) in meets(windows, start, self_ns) {
@@ -270,15 +339,32 @@ impl Within {
         }
     }
 
-    fn result(mut self, windows: &[Window], (phases, worst): (usize, usize), median_ns: i64) -> PhaseSources {
-        let lengths = || windows.iter().map(|window| window.end - window.start);
-        let all: i64 = lengths().sum();
+    /// The sources by their time, which are then not in here any more.
+    fn sources(&mut self) -> Vec<PhaseSource> {
         let source = |((kind, source), found): (Who, Found)| {
             let Found { phases, count, total_ns, highest_ns } = found;
             PhaseSource { kind, source, phases: phases.len(), count, total_ns, highest_ns }
         };
         let mut sources: Vec<PhaseSource> = std::mem::take(&mut self.sources).into_iter().map(source).collect();
         sources.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.source.cmp(&b.source)));
+        sources
+    }
+
+    fn waiting(mut self, windows: &[Window]) -> Option<Waiting> {
+        let total_ns: i64 = windows.iter().map(|window| window.end - window.start).sum();
+        (!windows.is_empty()).then(|| Waiting {
+            waits: windows.len(),
+            total_ns,
+            job_ns: self.job_ns,
+            loop_ns: total_ns - self.away_ns,
+            sources: self.sources(),
+        })
+    }
+
+    fn result(mut self, windows: &[Window], (phases, worst): (usize, usize), median_ns: i64) -> PhaseSources {
+        let lengths = || windows.iter().map(|window| window.end - window.start);
+        let all: i64 = lengths().sum();
+        let sources = self.sources();
         let mut longest = windows.to_vec();
         longest.sort_by_key(|window| (window.start - window.end, window.phase));
         let told = |window: &Window| LongPhase {
@@ -299,6 +385,7 @@ impl Within {
             loop_ns: all - self.away_ns,
             sources,
             longest: longest.iter().take(LONGEST).map(told).collect(),
+            waiting: None,
         }
     }
 }
@@ -327,6 +414,20 @@ mod tests {
             (found.longest.len(), found.longest[0].rank, most),
             (10, 1, Some(("pdflush".to_owned(), 5_000_000)))
         );
+        // Rank 0 waits for 5.023 ms in each: 3 ms of asking, half a millisecond of another task, and the rest is free.
+        let waiting = found.waiting.unwrap();
+        let [other] = &waiting.sources[..] else { panic!("{waiting:?}") };
+        assert_eq!((other.source.as_str(), other.phases, other.total_ns), ("kcompactd0", 10, 5_000_000));
+        assert_eq!((waiting.waits, waiting.total_ns, waiting.job_ns), (10, 50_230_000, 30_000_000));
+        assert_eq!(waiting.loop_ns, 15_230_000);
+    }
+
+    /// Two ranks of a CPU wait in one phase: the CPU waits from the first to the last of them.
+    #[test]
+    fn ranks_of_a_cpu_wait_together() {
+        let window = |start, end, phase| Window { start, end, phase, rank: 0 };
+        let windows = joined(vec![window(0, 10, 0), window(4, 12, 0), window(5, 6, 0), window(12, 20, 1)]);
+        assert_eq!(windows, [window(0, 12, 0), window(12, 20, 1)]);
     }
 
     proptest! {
@@ -343,12 +444,14 @@ mod tests {
                 Window { start, end: at, phase, rank: 0 }
             }).collect();
             let names = ["tick", "daemon", JOB];
-            let (mut within, mut start) = (Within::default(), 0);
+            let (mut within, mut waits, mut start) = (Within::default(), Within::default(), 0);
             let mut counted = [0_i64; 3];
             for (gap, length, who) in parts {
                 start += gap;
-                within.detour(Some(&windows), start, length);
-                within.activity(Some(&windows), start, length, (Kind::Task, names[who]));
+                for within in [&mut within, &mut waits] {
+                    within.detour(Some(&windows), start, length);
+                    within.activity(Some(&windows), start, length, (Kind::Task, names[who]));
+                }
                 let inside = (start..start + length).filter(|at| windows.iter().any(|of| (of.start..of.end).contains(at)));
                 counted[who] += inside.count() as i64;
                 start += length;
@@ -362,6 +465,9 @@ mod tests {
             let all: i64 = windows.iter().map(|window| window.end - window.start).sum();
             prop_assert_eq!(found.loop_ns, all - counted.iter().sum::<i64>());
             prop_assert_eq!(found.beyond_ns, all - windows.len() as i64);
+            let waited = waits.waiting(&windows).unwrap();
+            prop_assert_eq!((waited.total_ns, waited.job_ns, waited.loop_ns), (all, counted[2], found.loop_ns));
+            prop_assert_eq!(waited.sources, found.sources);
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The nodes' documents as JSON files.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 
-use becalm_linux::file::read_regular;
+use becalm_linux::file::{open_regular, read_regular};
 use becalm_model::cost::CostDoc;
 use becalm_model::cost::tick::Campaign;
 use becalm_model::digest::DigestDoc;
@@ -18,6 +18,9 @@ use super::{BundleError, layout, nodes};
 
 /// No document is larger, in bytes: that of a campaign of millions of cells, and more than memory takes well.
 pub(crate) const LARGEST: u64 = 256 << 20;
+
+/// The schema of a document that says it first stands within so many bytes.
+const BEGIN: u64 = 256;
 
 /// A document that a bundle is made of.
 pub(crate) trait Stored: Document {
@@ -76,12 +79,26 @@ struct Version {
 
 /// The version of a document. Where it stands first and plain, as becalm writes it, the rest need not be read for it.
 fn version(path: &Path, text: &[u8]) -> Result<Version, BundleError> {
-    const FIRST: &[u8] = br#"{"schema":""#;
-    let named = text.strip_prefix(FIRST).and_then(|rest| rest.get(..rest.iter().position(|byte| *byte == b'"')?));
-    match named.and_then(|named| std::str::from_utf8(named).ok()).filter(|named| !named.contains('\\')) {
+    match first_schema(text) {
         Some(schema) => Ok(Version { schema: schema.to_owned() }),
         None => serde_json::from_slice(text).map_err(malformed(path)),
     }
+}
+
+/// The version of a document that says it first and plain.
+fn first_schema(text: &[u8]) -> Option<&str> {
+    const FIRST: &[u8] = br#"{"schema":""#;
+    let rest = text.strip_prefix(FIRST)?;
+    let named = rest.get(..rest.iter().position(|byte| *byte == b'"')?)?;
+    std::str::from_utf8(named).ok().filter(|named| !named.contains('\\'))
+}
+
+/// Whether a document begins as those of one kind do. Documents of summaries say it first and plain, and are long.
+pub(super) fn begins_as<D: Stored>(path: &Path) -> Result<bool, BundleError> {
+    let file = open_regular(path).map_err(BundleError::io("read", path))?;
+    let mut text = Vec::new();
+    file.take(BEGIN).read_to_end(&mut text).map_err(BundleError::io("read", path))?;
+    Ok(first_schema(&text).is_some_and(|schema| schema == D::SCHEMA))
 }
 
 /// The bytes of a document.
@@ -107,14 +124,20 @@ pub(super) fn parse<D: Stored>(path: &Path, node: &str, text: &[u8]) -> Result<D
 }
 
 impl Contents {
-    /// Finds out what the bundle at `path`, or at `path` with [`SUFFIX`](super::SUFFIX), holds, by the first of its documents.
+    /// Finds out what the bundle at `path`, or at `path` with [`SUFFIX`](super::SUFFIX), holds, by the first of its documents that tells.
     ///
     /// # Errors
-    /// If there is no bundle, if it holds no node, and if that document is damaged or of another version.
+    /// If there is no bundle, if it holds no node, and if all documents are damaged or of another version.
     pub fn read(path: &Path) -> Result<Self, BundleError> {
         let (_, documents) = nodes::open(path)?;
-        let first = documents.into_values().next().expect("an open bundle has a document");
-        contents(&first)
+        let mut failure = None;
+        for document in documents.values() {
+            match contents(document) {
+                Ok(contents) => return Ok(contents),
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        Err(failure.expect("an open bundle has a document"))
     }
 }
 

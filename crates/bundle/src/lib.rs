@@ -65,6 +65,7 @@ pub use draft::Draft;
 pub use error::BundleError;
 pub use held::HeldFolder;
 pub use layout::SUFFIX;
+pub use nodes::LeftOut;
 pub use phase::Phase;
 pub use phases::{PhaseRun, PhaseWriter};
 pub use reader::{ActivityBatches, Bundle, DetourBatches, ReadProgress, SampleBatches};

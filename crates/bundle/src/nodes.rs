@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::document::{self, Stored};
 use super::{BundleError, SUFFIX, layout};
 
 /// Finds a bundle and the documents of its nodes, sorted by node; at least one.
@@ -15,6 +16,24 @@ pub(super) fn open(path: &Path) -> Result<(PathBuf, BTreeMap<String, PathBuf>), 
         return Err(BundleError::NotABundle { path, why });
     }
     Ok((path, documents))
+}
+
+/// Nodes whose document cannot be read, with why.
+pub type LeftOut = Vec<(String, BundleError)>;
+
+/// Reads the documents of nodes; those that cannot be read are left out, as long as another one can.
+pub(super) fn readable<D: Stored>(documents: BTreeMap<String, PathBuf>) -> Result<(Vec<D>, LeftOut), BundleError> {
+    let (mut read, mut left_out) = (Vec::new(), Vec::new());
+    for (node, path) in documents {
+        match document::read(&path, &node) {
+            Ok(doc) => read.push(doc),
+            Err(error) => left_out.push((node, error)),
+        }
+    }
+    if read.is_empty() && !left_out.is_empty() {
+        return Err(left_out.swap_remove(0).1);
+    }
+    Ok((read, left_out))
 }
 
 /// The documents in a bundle's folder, by node.

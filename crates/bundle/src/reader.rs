@@ -10,6 +10,7 @@ use super::decode::TableDecoder;
 use super::density::Density;
 use super::held::HeldFolder;
 use super::names::SourcePool;
+use super::nodes::LeftOut;
 use super::order::RowOrder;
 use super::schema::{ACTIVITIES, DETOURS, SAMPLES, Table};
 use super::{ActivityBatch, BundleError, DetourBatch, SampleBatch, document, layout, nodes};
@@ -53,6 +54,17 @@ impl Bundle {
         let nodes = documents.iter().map(|(node, path)| document::read(path, node)).collect::<Result<Vec<_>, _>>()?;
         let (progress, sources) = (ReadProgress::default(), SourcePool::default());
         Ok(Self { reached: path.clone(), path, _held: None, nodes, progress, sources })
+    }
+
+    /// The same of a bundle of several nodes, with those that cannot be read left out, each with the reason.
+    ///
+    /// # Errors
+    /// As of [`Self::open`], where no document can be read.
+    pub fn open_readable(path: &Path) -> Result<(Self, LeftOut), BundleError> {
+        let (path, documents) = nodes::open(path)?;
+        let (nodes, left_out) = nodes::readable(documents)?;
+        let (progress, sources) = (ReadProgress::default(), SourcePool::default());
+        Ok((Self { reached: path.clone(), path, _held: None, nodes, progress, sources }, left_out))
     }
 
     /// Opens the part of one node, whose document was found there.

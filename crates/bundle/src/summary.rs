@@ -10,6 +10,7 @@ use becalm_model::digest::DigestDoc;
 use super::contents::Contents;
 use super::draft::Reserve;
 use super::held::HeldFolder;
+use super::nodes::LeftOut;
 use super::place::{MadeFolders, make_bundle};
 use super::{Bundle, BundleError, document, layout, nodes};
 
@@ -33,6 +34,16 @@ impl SummaryBundle {
         let (path, documents) = nodes::open(path)?;
         let nodes = documents.iter().map(|(node, path)| document::read(path, node)).collect::<Result<Vec<_>, _>>()?;
         Ok(Self { path, nodes, _held: None })
+    }
+
+    /// The same of a bundle of several nodes, with those that cannot be read left out, each with the reason.
+    ///
+    /// # Errors
+    /// As of [`Self::open`], where no document can be read.
+    pub fn open_readable(path: &Path) -> Result<(Self, LeftOut), BundleError> {
+        let (path, documents) = nodes::open(path)?;
+        let (nodes, left_out) = nodes::readable(documents)?;
+        Ok((Self { path, nodes, _held: None }, left_out))
     }
 
     /// Reads the bundle in a folder that is held open, as [`Bundle::open_held`] does.
@@ -170,6 +181,19 @@ impl StoredNodes {
     /// The names of the nodes, sorted; at least one.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.documents.keys().map(String::as_str)
+    }
+
+    /// Whether any of them is in summary form. Of each document only the begin is read.
+    ///
+    /// # Errors
+    /// If a document cannot be read.
+    pub fn has_summaries(&self) -> Result<bool, BundleError> {
+        for path in self.documents.values() {
+            if document::begins_as::<DigestDoc>(path)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Reads the document of a node.

@@ -59,6 +59,8 @@ pub enum LoopTask {
 pub struct WorkPlan {
     /// The kind of work that the loops do.
     pub body: Body,
+    /// The kind of work of each CPU, where each has one of its own; empty where all do the same.
+    pub bodies: BTreeMap<CpuId, Body>,
     /// How long a sample is to take, or takes.
     pub grain: Nanos,
     /// What stays the same from sample to sample.
@@ -75,6 +77,23 @@ pub struct WorkPlan {
     pub counters: Vec<PerfEvent>,
     /// The iterations of each CPU, of a run that is resumed; calibrated otherwise.
     pub iterations: BTreeMap<CpuId, u64>,
+}
+
+impl WorkPlan {
+    /// What the loop on a CPU does.
+    #[must_use]
+    pub fn body_on(&self, cpu: CpuId) -> Body {
+        self.bodies.get(&cpu).copied().unwrap_or(self.body)
+    }
+
+    /// The name of what the loops do: of CPUs with bodies of their own the names of all, in the order of the CPUs.
+    #[must_use]
+    pub fn body_name(&self) -> String {
+        match self.bodies.values().map(|body| body.name()).collect::<Vec<_>>() {
+            names if names.is_empty() => self.body.name().to_owned(),
+            names => names.join(","),
+        }
+    }
 }
 
 /// A recording as it was asked for.

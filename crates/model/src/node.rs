@@ -177,6 +177,9 @@ pub struct WorkDoc {
     pub body: String,
     /// What one iteration of it is, in words.
     pub iteration: String,
+    /// The body of each CPU, where each has one of its own and all work at once; then `body` has the names of all. Empty otherwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bodies: Vec<WorkBody>,
     /// What stays the same from sample to sample.
     pub fixed: Fixed,
     /// How long a sample should take, or takes.
@@ -204,6 +207,25 @@ pub struct WorkDoc {
     /// Which events were asked for and not counted, and why, a line for each reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_counted: Vec<String>,
+}
+
+impl WorkDoc {
+    /// The body of the loop on a CPU.
+    #[must_use]
+    pub fn body_on(&self, cpu: CpuId) -> &str {
+        self.bodies.iter().find(|of| of.cpu == cpu).map_or(&self.body, |of| &of.body)
+    }
+}
+
+/// What the loop on a CPU does, where each has a body of its own.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct WorkBody {
+    /// The CPU on which the loop works.
+    pub cpu: CpuId,
+    /// The name of its body.
+    pub body: String,
+    /// What one iteration of it is, in words.
+    pub iteration: String,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]

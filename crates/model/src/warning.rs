@@ -590,6 +590,32 @@ pub fn cpus_left_out_of(run: &str, cpus: &str) -> Warning {
     )
 }
 
+/// The runs that are compared have so many CPUs over all nodes.
+#[must_use]
+pub fn cpus_together(cpus: usize) -> Warning {
+    Warning::new(
+        "cpus_together",
+        format!("the nodes have {cpus} CPUs: each node is compared, and its CPUs only together"),
+        "--node-a and --node-b compare the CPUs of one node",
+    )
+}
+
+/// Runs are compared of which at least one is in summary form.
+#[must_use]
+pub fn compared_in_summary_form() -> Warning {
+    Warning::new(
+        "summary_form",
+        "the runs are compared in summary form, as not all of them are full recordings: quantiles are rounded by up to 0.8 %, and quantiles and          sources have no interval within a run, as there are only their sums. What is shorter than the common threshold is taken off by          its sums as well",
+        "compare several runs a side, or record without --summary where these matter",
+    )
+}
+
+/// Of a run that is compared, a node could not be read.
+#[must_use]
+pub fn node_left_out_of(run: &str, node: &str, why: &str) -> Warning {
+    Warning::new("node_left_out", format!("{node} of {run} is left out: {why}"), "record that node again")
+}
+
 /// So many of all detours of a run, which are so many percent of its noise, are shorter than what both runs kept.
 #[must_use]
 pub fn below_common_threshold(run: &str, dropped: u64, all: u64, percent: &str, shortest: Nanos) -> Warning {

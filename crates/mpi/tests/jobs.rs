@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use becalm_bundle::PhaseRun;
 use becalm_scale::network::Network;
@@ -163,6 +163,41 @@ fn clocks_of_nodes_are_related_within_the_error_stated() {
     assert_eq!(first.relation.round_trips, 0);
 }
 
+/// `becalm` itself under the launcher: each rank records a node of its own, from one instant on, and all write into one bundle side by side.
+#[test]
+fn ranks_record_nodes_side_by_side_into_one_bundle() {
+    let becalm = Path::new(env!("CARGO_BIN_EXE_becalm-mpi")).with_file_name("becalm");
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        let output = Command::new(&becalm).args(arguments).output().expect("becalm was built beside becalm-mpi");
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    // The name of the node is the rank's number: Open MPI tells it, or MPICH.
+    let line = r#"exec "$0" record --quiet --node "r${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" --duration 100ms "$@""#;
+    // Begins late where others have the CPUs, and then tells that the instant is over.
+    attempts(3, || {
+        let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 4;
+        let bundle = folder.path().join(format!("{at}.becalm"));
+        let bundle = bundle.to_str().unwrap();
+        let mut job = launcher(4);
+        job.args(["sh", "-c", line]).arg(&becalm).args(["--at", &format!("@{at}"), "-o", bundle]);
+        let output = job.output().expect("the launcher is there");
+        if !output.status.success() {
+            return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+        }
+        let fleet: Value = serde_json::from_str(&run(&["fleet", "--json", bundle])).unwrap();
+        let mut names: Vec<&str> =
+            fleet["nodes"].as_array().unwrap().iter().filter_map(|node| node["node"].as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["r0", "r1", "r2", "r3"], "{fleet}");
+        let report: Value = serde_json::from_str(&run(&["report", "--json", bundle])).unwrap();
+        let nodes = report["nodes"].as_array().unwrap();
+        assert_eq!(nodes.len(), 4);
+        Ok(())
+    });
+}
+
 #[test]
 fn a_job_fails_as_one() {
     let folder = tempfile::tempdir().unwrap();
@@ -173,6 +208,7 @@ fn a_job_fails_as_one() {
         (vec!["-o", "/nowhere/at/all.becalm"], 1, "/nowhere/at"),
         (vec!["validate", "--collective", "none"], 2, "do not meet"),
         (vec!["validate", "--intervals", "10us", "--detours", "20us"], 2, "leave no time"),
+        (vec!["validate", "--grain", "10us,70s"], 2, "--grain 70s"),
     ] {
         let output = job(2, &arguments);
         let error = String::from_utf8_lossy(&output.stderr);
@@ -265,6 +301,31 @@ fn predictions_hold() {
         }
     });
     assert!(fs::read_to_string(&figure).unwrap().contains("<circle"));
+}
+
+/// The same noises at two grains: a document of each in one, and a drawing of each; what they come to is held above.
+#[test]
+fn grains_are_validated_one_after_the_other() {
+    // To make noise.
+    if !machine_has(&[Need::Root]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let figure = folder.path().join("figure.svg");
+    let mut arguments = vec!["validate", "--grain", "10us,100us,10us", "--intervals", "10ms", "--detours", "200us"];
+    arguments.extend(["--ratios", "none", "--sched", "fifo:40", "--time", "20ms", "--repetitions", "2"]);
+    arguments.extend(["--replicas", "2", "--noise-time", "100ms", "--json", "--figure", figure.to_str().unwrap()]);
+    let json = document(&job(2, &arguments));
+    assert_eq!(json["schema"], "becalm.mpi-validate-sweep/1");
+    let grains = json["grains"].as_array().unwrap();
+    assert_eq!(grains.iter().map(|of| of["grain_ns"].as_i64().unwrap()).collect::<Vec<_>>(), [10_000, 100_000]);
+    for of in grains {
+        assert_eq!(of["rows"].as_array().map(Vec::len), Some(2), "{of}");
+        assert!(of["quiet_compute_ns"].as_f64() > Some(0.0), "{of}");
+    }
+    for name in ["figure-10us.svg", "figure-100us.svg"] {
+        assert!(fs::read_to_string(folder.path().join(name)).unwrap().starts_with("<svg"));
+    }
 }
 
 /// Twice as many ranks as CPUs, which take turns: each CPU is predicted as one rank that computes for all of its ranks.

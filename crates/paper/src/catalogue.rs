@@ -149,6 +149,15 @@ pub struct Chart {
     /// Whether the points are not joined, as they do not follow on each other.
     #[serde(default)]
     pub scattered: bool,
+    /// Whether each curve lies on those before it, so that the last one is the sum of all.
+    #[serde(default)]
+    pub stacked: bool,
+    /// Whether a value holds until the next point, as in a histogram.
+    #[serde(default)]
+    pub steps: bool,
+    /// Whether the list is a cumulative distribution of which the survival function is drawn: the share that is as large or larger.
+    #[serde(default)]
+    pub survival: bool,
 }
 
 /// What lies along an axis.
@@ -203,6 +212,45 @@ pub struct Curve {
     /// Whether a machine may have none of it although its step was run, as a configuration that needs root.
     #[serde(default)]
     pub may_lack: bool,
+    /// Where in the document stands what belongs behind its name, as in a [`Term`](crate::Term); nothing for most.
+    #[serde(default)]
+    pub named: Option<String>,
+    /// The field that is drawn to the right, where it is not that of the axis.
+    #[serde(default)]
+    pub x: Option<String>,
+    /// The field that is drawn upward, where it is not that of the axis.
+    #[serde(default)]
+    pub y: Option<String>,
+    /// The field that is taken from it, if one is.
+    #[serde(default)]
+    pub minus: Option<String>,
+    /// The fields of the lower and the upper end of its interval, where it has one.
+    #[serde(default)]
+    pub band: Option<[String; 2]>,
+    /// Whether its points alone are not joined.
+    #[serde(default)]
+    pub scattered: bool,
+    /// Whether it is drawn broken, as what a model gives is.
+    #[serde(default)]
+    pub dashed: bool,
+}
+
+/// The points of a curve, and the ends of their intervals: as many, or none.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Points {
+    /// From left to right.
+    pub points: Vec<[f64; 2]>,
+    /// Lower and upper ends, where every point has both.
+    pub band: Vec<[f64; 2]>,
+}
+
+impl Curve {
+    /// Its name, with what the document has for it.
+    #[must_use]
+    pub fn name_in(&self, document: &Value) -> String {
+        let found = self.named.as_ref().and_then(|path| at(document, path)).and_then(Value::as_str);
+        found.map_or_else(|| self.name.clone(), |found| format!("{} {found}", self.name))
+    }
 }
 
 fn rows() -> String {
@@ -212,16 +260,32 @@ fn rows() -> String {
 impl Chart {
     /// The points of a curve out of the document of its step, from left to right; none that cannot be drawn on a logarithmic axis.
     #[must_use]
-    pub fn points(&self, curve: &Curve, document: &Value) -> Vec<[f64; 2]> {
-        let Some(Value::Array(list)) = at(document, &curve.list) else { return Vec::new() };
-        let number = |element: &Value, axis: &ChartAxis| {
-            number_at(element, &format!("/{}", axis.field)).filter(|value| !axis.log || *value > 0.0)
+    pub fn points(&self, curve: &Curve, document: &Value) -> Points {
+        let Some(Value::Array(list)) = at(document, &curve.list) else { return Points::default() };
+        let field = |element: &Value, name: &str| number_at(element, &format!("/{name}"));
+        let x = curve.x.as_deref().unwrap_or(&self.x.field);
+        let y = curve.y.as_deref().unwrap_or(&self.y.field);
+        let point = |element: &Value| {
+            let less = curve.minus.as_deref().map_or(Some(0.0), |minus| field(element, minus))?;
+            let band = curve
+                .band
+                .as_ref()
+                .and_then(|[low, high]| Some([field(element, low)? - less, field(element, high)? - less]));
+            Some(([field(element, x)?, field(element, y)? - less], band))
         };
-        let point = |element: &Value| Some([number(element, &self.x)?, number(element, &self.y)?]);
-        let mut points: Vec<[f64; 2]> =
-            list.iter().filter(|element| is_so(element, &curve.only)).filter_map(point).collect();
-        points.sort_by(|one, other| one[0].total_cmp(&other[0]));
-        points
+        let mut found: Vec<_> = list.iter().filter(|element| is_so(element, &curve.only)).filter_map(point).collect();
+        found.sort_by(|(one, _), (other, _)| one[0].total_cmp(&other[0]));
+        if self.survival {
+            let mut before = 0.0;
+            for (point, _) in &mut found {
+                point[1] = 1.0 - std::mem::replace(&mut before, point[1]);
+            }
+        }
+        let fits = |[x, y]: &[f64; 2]| (!self.x.log || *x > 0.0) && (!self.y.log || *y > 0.0);
+        found.retain(|(point, band)| fits(point) && band.is_none_or(|[low, _]| fits(&[point[0], low])));
+        let band: Vec<[f64; 2]> = found.iter().filter_map(|(_, band)| *band).collect();
+        let points: Vec<[f64; 2]> = found.into_iter().map(|(point, _)| point).collect();
+        Points { band: if band.len() == points.len() { band } else { Vec::new() }, points }
     }
 }
 
@@ -428,8 +492,37 @@ mod tests {
             { "kind": "a", "n": 3, "y": 30.5 }, { "kind": "b", "n": 2, "y": 20 }, { "kind": "a", "n": 1, "y": -1 },
             { "kind": "a", "n": 0, "y": 1 }, { "kind": "a", "n": 4, "y": null },
         ] });
-        assert_eq!(chart.points(&chart.curves[0], &document), [[1.0, -1.0], [3.0, 30.5]]);
-        assert!(chart.points(&chart.curves[0], &json!({ "rows": [] })).is_empty());
+        assert_eq!(chart.points(&chart.curves[0], &document).points, [[1.0, -1.0], [3.0, 30.5]]);
+        assert_eq!(chart.points(&chart.curves[0], &json!({ "rows": [] })), Points::default());
+    }
+
+    /// Intervals move with what is taken from the values, and are drawn where every point has one; a survival function begins with everybody.
+    #[test]
+    fn curves_have_differences_intervals_and_survivors() {
+        let axis = |field: &str, log| json!({ "field": field, "title": field, "unit": "plain", "log": log });
+        let curve = json!({
+            "name": "minus", "named": "/who/0/is", "step": "s", "list": "/cells", "y": "all", "minus": "less",
+            "band": ["low", "high"],
+        });
+        let chart = json!({ "x": axis("n", false), "y": axis("y", false), "curves": [curve] });
+        let mut chart: Chart = serde_json::from_value(chart).unwrap();
+        let mut document = json!({ "who": [{ "is": "tick" }], "cells": [
+            { "n": 2, "all": 9, "less": 4, "low": 8, "high": 11 }, { "n": 1, "all": 5, "less": 4, "low": 5, "high": 6 },
+        ] });
+        let found = chart.points(&chart.curves[0], &document);
+        assert_eq!((found.points, found.band), (vec![[1.0, 1.0], [2.0, 5.0]], vec![[1.0, 2.0], [4.0, 7.0]]));
+        assert_eq!(chart.curves[0].name_in(&document), "minus tick");
+        document["cells"][0]["high"] = Value::Null;
+        let found = chart.points(&chart.curves[0], &document);
+        assert_eq!((found.points.len(), found.band.len()), (2, 0));
+
+        (chart.survival, chart.x.field, chart.y.field) = (true, "0".to_owned(), "1".to_owned());
+        let plain = json!({ "name": "a", "named": "/who/1/is", "step": "s", "list": "/cells" });
+        chart.curves = vec![serde_json::from_value(plain).unwrap()];
+        let document = json!({ "cells": [[5, 0.5], [9, 0.75], [30, 1.0]] });
+        let found = chart.points(&chart.curves[0], &document).points;
+        assert_eq!(found, [[5.0, 1.0], [9.0, 0.5], [30.0, 0.25]]);
+        assert_eq!(chart.curves[0].name_in(&document), "a");
     }
 
     #[test]

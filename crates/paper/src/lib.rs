@@ -14,7 +14,7 @@ pub mod reading;
 pub mod verdict;
 
 pub use catalogue::{
-    Bars, Chart, ChartAxis, ChartUnit, Curve, Figure, Item, ItemKind, Limit, Paper, Ranks, Step, Unit,
+    Bars, Chart, ChartAxis, ChartUnit, Curve, Figure, Item, ItemKind, Limit, Paper, Points, Ranks, Step, Unit,
 };
 pub use reading::{Reading, Term};
 pub use verdict::{Published, Verdict};

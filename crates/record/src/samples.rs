@@ -195,7 +195,7 @@ fn calibration_warnings(node: &NodeDoc) -> Vec<Warning> {
     }
     let longer = |one: &&WorkLoopDoc| one.iterations == 1 && one.calibrated_ns > work.grain_ns;
     if let Some(one) = work.loops.iter().find(longer).filter(|_| work.fixed == Fixed::Work) {
-        warnings.push(warning::grain_too_short(&work.body, one.calibrated_ns, one.cpu, work.grain_ns));
+        warnings.push(warning::grain_too_short(work.body_on(one.cpu), one.calibrated_ns, one.cpu, work.grain_ns));
     }
     warnings
 }

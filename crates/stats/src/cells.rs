@@ -28,6 +28,24 @@ impl TimeCells {
         Self { start, length, width, current: 0, current_end: start.saturating_add(width), noise: vec![0; cells] }
     }
 
+    /// Of what is known of each cell already; cells are `width` nanoseconds long, at least 1, and the run begins with the first. Of no cells
+    /// there is one without noise.
+    #[must_use]
+    pub fn of_sums(width: i64, mut sums: Vec<i64>) -> Self {
+        if sums.is_empty() {
+            sums.push(0);
+        }
+        let width = width.max(1);
+        Self {
+            start: 0,
+            length: width.saturating_mul(sums.len() as i64),
+            width,
+            current: 0,
+            current_end: width,
+            noise: sums,
+        }
+    }
+
     /// The number of the cell in which this time lies; times outside of the run lie in its first or last cell.
     #[inline]
     #[must_use]

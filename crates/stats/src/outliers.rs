@@ -9,6 +9,10 @@
 //! are 0.37 (n - 1), as the median absolute deviation of n values is worth that many as a spread (its efficiency is 37 %);
 //! and at 5 % over the number compared (Bonferroni), so that among equals a false outlier is named in at most 5 of 100
 //! runs. Equals may differ a little without that being of interest: what is within [`FACTOR_MIN`] of the middle is none.
+//!
+//! One whose noise comes too unevenly for an interval is not compared, but for one thing: where even the quietest part of its time
+//! ([`Peer::steady`]) is noisier than the others' whole time by what their scatter allows, it is noisier. Its noise as a whole is larger than
+//! that of its quietest part, so that this is said even less often of equals.
 
 use super::Interval;
 use super::distributions::student_tail;
@@ -41,19 +45,44 @@ pub struct TooFewPeers {
     pub compared: usize,
 }
 
+/// One of the equals.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Peer {
+    /// Its noise ratio, as parts of 1.
+    pub ratio: f64,
+    /// The interval of that.
+    pub interval: Interval,
+    /// Its noise ratio in the quietest of [`PARTS`] equal parts of its time; `None` where that is not known.
+    pub steady: Option<f64>,
+}
+
+/// Into so many parts the time of one is cut whose noise comes too unevenly for an interval.
+pub const PARTS: usize = 8;
+
 /// Those that differ from the others, the noisiest first, out of the noise ratio and its interval of each. One without an
 /// interval, or whose interval reaches down to 0, is not compared.
 ///
 /// # Errors
 /// If fewer than [`PEERS_MIN`] can be compared.
 pub fn outliers(peers: &[(f64, Interval)]) -> Result<Vec<Outlier>, TooFewPeers> {
+    let peers: Vec<Peer> =
+        peers.iter().map(|(ratio, interval)| Peer { ratio: *ratio, interval: *interval, steady: None }).collect();
+    outliers_of(&peers, 0)
+}
+
+/// The same of peers whose noise in the quietest part of their time may be known, where so many others are compared apart from them: the
+/// probability of a false outlier is that of all of them.
+///
+/// # Errors
+/// If fewer than [`PEERS_MIN`] can be compared.
+pub fn outliers_of(peers: &[Peer], others: usize) -> Result<Vec<Outlier>, TooFewPeers> {
     // Place, logarithm, error of the logarithm.
     let known: Vec<(usize, f64, f64)> = peers
         .iter()
         .enumerate()
-        .filter_map(|(place, (ratio, interval))| match interval {
-            Interval::Between { low, high } | Interval::Rough { low, high, .. } if *ratio > 0.0 && *low > 0.0 => {
-                Some((place, ratio.ln(), (high / low).ln() / (2.0 * 1.96)))
+        .filter_map(|(place, peer)| match peer.interval {
+            Interval::Between { low, high } | Interval::Rough { low, high, .. } if peer.ratio > 0.0 && low > 0.0 => {
+                Some((place, peer.ratio.ln(), (high / low).ln() / (2.0 * 1.96)))
             }
             _ => None,
         })
@@ -66,16 +95,31 @@ pub fn outliers(peers: &[(f64, Interval)]) -> Result<Vec<Outlier>, TooFewPeers> 
     let middle = median(known.iter().map(|peer| peer.1).collect());
     let spread = 1.4826 * median(known.iter().map(|peer| (peer.1 - middle).abs()).collect());
     let freedom = 0.37 * (n - 1) as f64;
-    let mut outliers: Vec<Outlier> = known
+    let uneven: Vec<(usize, f64)> = peers
         .iter()
-        .map(|(place, log, error)| {
-            let deviation = (log - middle).abs();
-            let score = deviation / (spread * spread + error * error).sqrt();
-            // The errors of all are in the spread already; its own may be larger.
-            let chance = if deviation == 0.0 { 1.0 } else { 2.0 * student_tail(score, freedom) * n as f64 };
-            Outlier { place: *place, factor: (log - middle).exp(), chance: chance.min(1.0) }
-        })
-        .filter(|peer| peer.chance <= FALSE_ALARM && peer.factor.max(1.0 / peer.factor) >= FACTOR_MIN)
+        .enumerate()
+        .filter(|(_, peer)| peer.interval.low().is_none())
+        .filter_map(|(place, peer)| Some((place, peer.steady.filter(|steady| *steady > 0.0)?.ln())))
+        .collect();
+    let all = (n + uneven.len() + others) as f64;
+    let chance = |deviation: f64, error: f64| {
+        // The errors of all are in the spread already; its own may be larger.
+        let score = deviation / (spread * spread + error * error).sqrt();
+        if deviation == 0.0 { 1.0 } else { (2.0 * student_tail(score, freedom) * all).min(1.0) }
+    };
+    let whole = known.iter().map(|(place, log, error)| {
+        let chance = chance((log - middle).abs(), *error);
+        (Outlier { place: *place, factor: (log - middle).exp(), chance }, (log - middle).exp())
+    });
+    let steady = uneven.iter().filter(|(_, least)| *least > middle).map(|(place, least)| {
+        let factor = (peers[*place].ratio.ln() - middle).exp();
+        (Outlier { place: *place, factor, chance: chance(least - middle, 0.0) }, (least - middle).exp())
+    });
+    let mut outliers: Vec<Outlier> = whole
+        .chain(steady)
+        .filter(|(_, factor)| factor.max(1.0 / factor) >= FACTOR_MIN)
+        .map(|(outlier, _)| outlier)
+        .filter(|outlier| outlier.chance <= FALSE_ALARM)
         .collect();
     outliers.sort_by(|a, b| b.factor.total_cmp(&a.factor));
     Ok(outliers)
@@ -84,7 +128,7 @@ pub fn outliers(peers: &[(f64, Interval)]) -> Result<Vec<Outlier>, TooFewPeers> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use becalm_testing::noise::Source;
+    use becalm_testing::noise::{SlotLaw, Source};
 
     /// A ratio known to `error`, as a run gives it.
     fn measured(source: &mut Source, truth: f64, error: f64) -> (f64, Interval) {
@@ -110,6 +154,45 @@ mod tests {
                 assert!(wrong <= 50, "{wrong} of 1,000 runs name one of {n} equals (differ {differ}, error {error})");
             }
         }
+    }
+
+    /// 32 nodes, each with its noise in 512 slots; where `planted`, number 17 has nine times as much, of a source that is always there.
+    fn nodes(source: &mut Source, law: SlotLaw, planted: bool) -> Vec<Peer> {
+        let node = |number: usize| {
+            let mut slots = source.slots(law, 512);
+            if planted && number == 17 {
+                slots.iter_mut().for_each(|ns| *ns += (8.0 * SlotLaw::MEAN) as i64);
+            }
+            let (width, observed) = (1 << 24, 512 << 24);
+            let total: i64 = slots.iter().sum();
+            let least = slots.chunks(512 / PARTS).map(|part| part.iter().sum::<i64>()).min().unwrap();
+            let steady = Some(least as f64 / (observed / PARTS as i64) as f64);
+            let interval = Interval::of_noise(&slots, width, observed);
+            Peer { ratio: total as f64 / observed as f64, interval, steady }
+        };
+        (0..32).map(node).collect()
+    }
+
+    /// Of noise that comes in trains, has heavy tails, drifts, or storms: the measured rates are in the book.
+    #[test]
+    fn equals_with_noise_as_it_comes_are_seldom_named_and_the_slow_one_is() {
+        let fleets = std::env::var("BECALM_FLEETS").map_or(10, |count| count.parse().unwrap());
+        let (mut all_wrong, mut all_right, mut told) = (0, 0, Vec::new());
+        for law in SlotLaw::ALL {
+            let mut source = Source::seeded(1);
+            let (mut wrong, mut right) = (0, 0);
+            for _ in 0..fleets {
+                wrong +=
+                    usize::from(outliers_of(&nodes(&mut source, law, false), 0).is_ok_and(|named| !named.is_empty()));
+                let named = outliers_of(&nodes(&mut source, law, true), 0).unwrap_or_default();
+                right += usize::from(named.first().is_some_and(|first| first.place == 17));
+            }
+            told.push((law, wrong, right));
+            (all_wrong, all_right) = (all_wrong + wrong, all_right + right);
+        }
+        let fleets = fleets * SlotLaw::ALL.len();
+        assert!(all_wrong * 20 <= fleets, "{all_wrong} of {fleets} fleets of equals name one: {told:?}");
+        assert!(all_right * 20 >= 19 * fleets, "the planted node is first in {all_right} of {fleets}: {told:?}");
     }
 
     #[test]

@@ -3,6 +3,29 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
+/// How much noise falls into slots of time one after another, on a node that is like its equals.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SlotLaw {
+    /// A tick, and daemons at random.
+    Daemons,
+    /// Trains at random that last for five slots on average, with slots of a generalized Pareto law whose variance is infinite.
+    Bursts,
+    /// A tick, and in a fifth of the slots a detour of a generalized Pareto law whose variance is infinite.
+    HeavyTails,
+    /// Noise that drifts: its logarithm wanders, and remembers itself for 50 slots.
+    Drift,
+    /// A tick, and on every second node a storm or two that take ten times as much, for 25 slots on average.
+    Storms,
+}
+
+impl SlotLaw {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Daemons, Self::Bursts, Self::HeavyTails, Self::Drift, Self::Storms];
+
+    /// What a slot has on average, in nanoseconds, about.
+    pub const MEAN: f64 = 10_000.0;
+}
+
 /// Random values from a seed.
 pub struct Source(Xoshiro256PlusPlus);
 
@@ -47,6 +70,47 @@ impl Source {
             time += self.exponential(1e9 / hz);
         }
         times
+    }
+
+    /// The noise in so many slots of one node, in nanoseconds: [`SlotLaw::MEAN`] on average, about.
+    pub fn slots(&mut self, law: SlotLaw, slots: usize) -> Vec<i64> {
+        // A generalized Pareto value of shape 0.6 and mean 1.
+        let heavy = |source: &mut Self| source.pareto(0.4, 0.6);
+        let tick = |source: &mut Self| 0.5 + 0.02 * source.normal();
+        let mut left = 0_u32;
+        let mut wander = 0.7 * self.normal();
+        let slot = |_| {
+            let share = match law {
+                SlotLaw::Daemons => {
+                    let daemons = if self.uniform() < 0.3 { self.lognormal(1.7) } else { 0.0 };
+                    tick(self) + daemons
+                }
+                SlotLaw::Bursts => {
+                    // Trains follow one another after 20 slots on average.
+                    if left == 0 && self.uniform() < 0.05 {
+                        left = 1 + self.exponential(4.5) as u32;
+                    }
+                    let burst = if left > 0 { 2.5 * heavy(self) } else { 0.0 };
+                    left = left.saturating_sub(1);
+                    tick(self) + burst
+                }
+                SlotLaw::HeavyTails => tick(self) + if self.uniform() < 0.2 { 2.5 * heavy(self) } else { 0.0 },
+                SlotLaw::Drift => {
+                    wander = 0.98 * wander + 0.7 * (1.0 - 0.98_f64 * 0.98).sqrt() * self.normal();
+                    (wander - 0.245).exp()
+                }
+                SlotLaw::Storms => {
+                    if left == 0 && self.uniform() < 0.7 / slots as f64 {
+                        left = 1 + self.exponential(25.0) as u32;
+                    }
+                    let storm = if left > 0 { 7.5 } else { 0.0 };
+                    left = left.saturating_sub(1);
+                    1.5 * tick(self) + storm
+                }
+            };
+            (share.max(0.0) * SlotLaw::MEAN) as i64
+        };
+        (0..slots).map(slot).collect()
     }
 
     /// Trains at random times with this rate; each with a geometric number of events, `size` on average, that follow

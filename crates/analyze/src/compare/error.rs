@@ -78,7 +78,7 @@ pub enum CompareError {
 fn of_run(path: &std::path::Path, cause: &SummaryError) -> String {
     match cause {
         SummaryError::Bundle(cause) => cause.to_string(),
-        SummaryError::Work { .. } => cause.to_string(),
+        SummaryError::Work { .. } | SummaryError::OwnTime { .. } => cause.to_string(),
         cause => format!("{}: {cause}", path.display()),
     }
 }

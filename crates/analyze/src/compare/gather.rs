@@ -1,9 +1,9 @@
 //! Reading: one run's rows, batch after batch, into what is kept of it for a comparison.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use becalm_bundle::{ActivityBatch, Bundle, BundleError, DetourBatch};
-use becalm_model::node::Rung;
+use becalm_model::node::{NodeDoc, Rung};
 use becalm_model::{Kind, root};
 
 use super::CompareError;
@@ -25,6 +25,20 @@ pub(super) fn gather(
     read.map_err(|cause| CompareError::Run { path: run.path.clone(), cause: SummaryError::Bundle(cause) })
 }
 
+/// The nodes that stand against those of other runs, without any detour. As in all of a run together, a loop's time counts from its own begin.
+fn of_nodes(ground: &Ground, run: &ComparedRun) -> Vec<DetourSample> {
+    if ground.nodes.is_empty() {
+        return Vec::new();
+    }
+    let mut loops = run.loops.iter();
+    let of_node = |doc: &NodeDoc| {
+        let lengths: Vec<i64> = loops.by_ref().take(doc.cpus.len()).map(|of_cpu| of_cpu.length).collect();
+        let observed = lengths.iter().fold(0, |sum: i64, length| sum.saturating_add(*length));
+        DetourSample::new(0, lengths.into_iter().max().unwrap_or(0), observed, ground.stretch_ns)
+    };
+    run.docs.iter().map(of_node).collect()
+}
+
 struct Reading<'a> {
     ground: &'a Ground,
     run: &'a ComparedRun,
@@ -36,6 +50,8 @@ struct Reading<'a> {
     kept: Vec<KeptDetours>,
     /// The position of a node's CPUs among the loops, by their number.
     at: HashMap<i32, usize>,
+    /// The position of that node among the run's.
+    node: usize,
     /// The sources in the order in which they came.
     sources: Vec<SourceSample>,
     source_ids: HashMap<(Kind, String), usize>,
@@ -48,16 +64,18 @@ impl<'a> Reading<'a> {
         let of_loop = |of_cpu: &LoopSpan| DetourSample::new(of_cpu.start, of_cpu.length, of_cpu.length, stretch);
         let gathered = Gathered {
             all: DetourSample::new(0, run.length_ns, run.observed_ns, stretch),
+            nodes: of_nodes(ground, run),
             places: if several { run.loops.iter().map(of_loop).collect() } else { Vec::new() },
             sources: BTreeMap::new(),
             dropped: 0,
             dropped_ns: 0,
             incomplete: 0,
+            summed: BTreeSet::new(),
         };
         let kept = vec![KeptDetours::default(); run.loops.len()];
         let own = vec![(OwnTime::default(), 0); run.loops.len()];
         let (at, sources, source_ids) = (HashMap::new(), Vec::new(), HashMap::new());
-        Self { ground, run, with_self, own, gathered, kept, at, sources, source_ids }
+        Self { ground, run, with_self, own, gathered, kept, at, node: 0, sources, source_ids }
     }
 
     fn all(mut self, bundle: &Bundle) -> Result<Gathered, BundleError> {
@@ -80,6 +98,7 @@ impl<'a> Reading<'a> {
             *read = 0;
         }
         self.gathered.all.set_levels();
+        self.gathered.nodes.iter_mut().for_each(DetourSample::set_levels);
         self.gathered.places.iter_mut().for_each(DetourSample::set_levels);
         self.each_node(|reading, node| {
             for batch in bundle.detours(node)? {
@@ -103,7 +122,8 @@ impl<'a> Reading<'a> {
     ) -> Result<(), BundleError> {
         let mut first = 0;
         let run = self.run;
-        for doc in &run.docs {
+        for (place, doc) in run.docs.iter().enumerate() {
+            self.node = place;
             let number = |cpu: &becalm_model::node::CpuDoc| cpu.cpu.get() as i32;
             self.at = doc.cpus.iter().map(number).zip(first..).collect();
             first += doc.cpus.len();
@@ -160,6 +180,9 @@ impl<'a> Reading<'a> {
                 }
                 self.gathered.incomplete += u64::from(batch.incomplete(row));
                 self.gathered.all.add(start.saturating_sub(origin), duration);
+                if let Some(node) = self.gathered.nodes.get_mut(self.node) {
+                    node.add(start.saturating_sub(origin), duration);
+                }
                 if let Some(place) = self.gathered.places.get_mut(at) {
                     place.add(start, duration);
                 }
@@ -178,6 +201,9 @@ impl<'a> Reading<'a> {
                     continue;
                 }
                 self.gathered.all.add_above(start.saturating_sub(origin), duration);
+                if let Some(node) = self.gathered.nodes.get_mut(self.node) {
+                    node.add_above(start.saturating_sub(origin), duration);
+                }
                 if let Some(place) = self.gathered.places.get_mut(at) {
                     place.add_above(start, duration);
                 }

@@ -1,10 +1,11 @@
 //! What is kept of one run for a comparison.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use becalm_model::{Kind, root::OLD_REST};
 use becalm_stats::TimeCells;
 
+use super::row::TestFamily;
 use super::sample::DetourSample;
 
 /// What is kept of a run.
@@ -12,6 +13,8 @@ use super::sample::DetourSample;
 pub(super) struct Gathered {
     /// The detours of all compared CPUs.
     pub(super) all: DetourSample,
+    /// Each node, where there are several.
+    pub(super) nodes: Vec<DetourSample>,
     /// Each CPU, where there are several and they stand against those of the other run.
     pub(super) places: Vec<DetourSample>,
     /// The sources over all CPUs.
@@ -21,9 +24,16 @@ pub(super) struct Gathered {
     pub(super) dropped_ns: i64,
     /// Kept detours in which kernel events were lost.
     pub(super) incomplete: u64,
+    /// Kinds of which some sources are only known as a sum of several: a source of such a kind that is not known may be among them.
+    pub(super) summed: BTreeSet<Kind>,
 }
 
 impl Gathered {
+    /// What is kept of each node, or of each CPU.
+    pub(super) fn of_family(&self, family: TestFamily) -> &[DetourSample] {
+        if family == TestFamily::Nodes { &self.nodes } else { &self.places }
+    }
+
     /// Whether its rests belong to no activity, as in older recordings: each source then has its own time alone.
     pub(super) fn has_old_books(&self) -> bool {
         self.sources.contains_key(&(Kind::Edge, OLD_REST.to_owned()))

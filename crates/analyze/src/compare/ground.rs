@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use becalm_bundle::Bundle;
 use becalm_model::node::{NodeDoc, Rung, Warning};
 use becalm_model::warning;
-use becalm_units::{CpuId, CpuList, Nanos};
+use becalm_units::{CpuId, CpuList, Nanos, counted};
 
 use super::CompareError;
 use super::gathered::Gathered;
-use crate::summary::{Observed, Selection, SummaryError, spans};
+use super::recording::Recording;
+use crate::summary::{Observed, Selection, SummaryError};
 
 /// The shortest run is cut into this many stretches, of which the longest detours are compared.
 const STRETCHES: i64 = 32;
@@ -18,13 +18,19 @@ const STRETCHES: i64 = 32;
 /// The longest run into at most this many.
 const STRETCHES_MAX: i64 = 1_024;
 
-/// A CPU of a node.
+/// So many nodes are named in a sentence, and the others counted.
+const LISTED: usize = 8;
+
+/// Of runs with several nodes and more CPUs than this, each node is compared, and its CPUs only together: each CPU takes tens of KiB.
+const CPUS_MAX: usize = 1_024;
+
+/// A node, or a CPU of one.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct ComparedCpu {
+pub struct ComparedPlace {
     /// The node's name; of runs of one node each, that in the first.
     pub node: String,
-    /// The kernel's number of the CPU.
-    pub cpu: CpuId,
+    /// The kernel's number of the CPU; `None` of all compared CPUs of the node together.
+    pub cpu: Option<CpuId>,
 }
 
 /// One of the two sides: before or after.
@@ -91,6 +97,8 @@ pub struct ComparedRun {
     pub threshold_ns: Option<i64>,
     /// The lowest rung of any node.
     pub rung: Rung,
+    /// Whether it is compared in summary form: its own, or the one that it was condensed to.
+    pub condensed: bool,
     /// How many detours are compared.
     pub detours: u64,
     /// How many were left out, as they are shorter than what the coarsest of all loops kept.
@@ -111,10 +119,11 @@ pub(super) struct LoopSpan {
 }
 
 impl ComparedRun {
-    fn read(bundle: &Bundle, docs: Vec<NodeDoc>) -> Result<Self, CompareError> {
-        let failed = |cause: SummaryError| CompareError::Run { path: bundle.path().to_owned(), cause };
+    fn read(recording: &impl Recording, docs: Vec<NodeDoc>) -> Result<Self, CompareError> {
+        let failed = |cause: SummaryError| CompareError::Run { path: recording.path().to_owned(), cause };
         let mut run = Self {
-            path: bundle.path().to_owned(),
+            path: recording.path().to_owned(),
+            condensed: recording.is_condensed(),
             observed_ns: 0,
             length_ns: 0,
             open_ended: false,
@@ -129,12 +138,12 @@ impl ComparedRun {
             docs: Vec::new(),
         };
         for doc in &docs {
-            let spans = spans(bundle, doc).map_err(failed)?;
-            run.open_ended |= spans.observed == Observed::LastDetour;
-            for cpu in &doc.cpus {
-                let length = spans.length(cpu).filter(|ns| *ns > 0);
+            let (lengths, observed) = recording.lengths(doc).map_err(failed)?;
+            run.open_ended |= observed == Observed::LastDetour;
+            for (cpu, length) in doc.cpus.iter().zip(lengths) {
+                let length = length.filter(|ns| *ns > 0);
                 let no_duration = || CompareError::NoDuration {
-                    path: bundle.path().to_owned(),
+                    path: recording.path().to_owned(),
                     node: doc.node.clone(),
                     cpu: cpu.cpu,
                 };
@@ -155,8 +164,8 @@ impl ComparedRun {
 
     /// The shortest detour that each of its loops would have kept, in nanoseconds: threshold less t_min. Where a loop's
     /// threshold is not known, at least its own shortest detour is.
-    fn shortest(&self, bundle: &Bundle) -> Result<i64, CompareError> {
-        let failed = |cause| CompareError::Run { path: self.path.clone(), cause: SummaryError::Bundle(cause) };
+    fn shortest(&self, recording: &impl Recording) -> Result<i64, CompareError> {
+        let failed = |cause| CompareError::Run { path: self.path.clone(), cause };
         let mut shortest = 0;
         for doc in &self.docs {
             for cpu in &doc.cpus {
@@ -165,11 +174,7 @@ impl ComparedRun {
             if doc.cpus.iter().all(|cpu| cpu.threshold_ns.get() > 0) {
                 continue;
             }
-            let mut least: Option<i64> = None;
-            for batch in bundle.detours(&doc.node).map_err(failed)? {
-                let batch = batch.map_err(failed)?;
-                least = batch.durations().iter().copied().chain(least).min();
-            }
+            let least = recording.shortest_detour(doc).map_err(failed)?;
             shortest = shortest.max(least.unwrap_or(0));
         }
         Ok(shortest)
@@ -197,7 +202,7 @@ impl ComparedRun {
 }
 
 /// A run with what is selected of it.
-pub(super) type Selected<'a> = (&'a Bundle, &'a Selection);
+pub(super) type Selected<'a, R> = (&'a R, &'a Selection);
 
 /// Both sides, and what is compared of them.
 pub(super) struct Ground {
@@ -206,13 +211,15 @@ pub(super) struct Ground {
     pub(super) shortest_ns: i64,
     /// How long the stretches are of which the longest detours are compared.
     pub(super) stretch_ns: i64,
+    /// The nodes that stand against each other, in the order of all runs' documents; none where that is one.
+    pub(super) nodes: Vec<ComparedPlace>,
     /// The CPUs that stand against each other, in the order of all runs' documents; none if only all together do.
-    pub(super) places: Vec<ComparedCpu>,
+    pub(super) places: Vec<ComparedPlace>,
     notes: Vec<Warning>,
 }
 
 impl Ground {
-    pub(super) fn between(a: &[Selected<'_>], b: &[Selected<'_>]) -> Result<Self, CompareError> {
+    pub(super) fn between<R: Recording>(a: &[Selected<'_, R>], b: &[Selected<'_, R>]) -> Result<Self, CompareError> {
         let runs = named(a, b);
         let mut notes = Vec::new();
         let mut docs = runs.iter().map(|(_, run)| select(run.0, run.1)).collect::<Result<Vec<_>, _>>()?;
@@ -226,21 +233,29 @@ impl Ground {
             read.push(ComparedRun::read(run.0, docs)?);
         }
         let mut shortest_ns = 0;
-        for ((_, (bundle, _)), run) in runs.iter().zip(&read) {
-            shortest_ns = shortest_ns.max(run.shortest(bundle)?);
+        for ((_, (recording, _)), run) in runs.iter().zip(&read) {
+            shortest_ns = shortest_ns.max(run.shortest(*recording)?);
         }
         let first = keys(&read[0].docs, by_name);
         let matched = read.iter().all(|run| keys(&run.docs, by_name) == first);
         let lengths = || read.iter().flat_map(|run| &run.loops).map(|of_cpu| of_cpu.length);
         let (least, most) = (lengths().min().unwrap_or(1), lengths().max().unwrap_or(1));
         let stretch_ns = (least / STRETCHES).max(most / STRETCHES_MAX).max(1);
-        let places = if matched { places(&read[0].docs) } else { Vec::new() };
+        let nodes = if matched && read[0].docs.len() > 1 { nodes(&read[0].docs) } else { Vec::new() };
+        let mut places = if matched { places(&read[0].docs) } else { Vec::new() };
+        if places.len() == nodes.len() {
+            // The only CPU of each node is the node.
+            places.clear();
+        } else if !nodes.is_empty() && places.len() > CPUS_MAX {
+            notes.push(warning::cpus_together(places.len()));
+            places.clear();
+        }
         let after = read.split_off(a.len());
         let sides = [Side { runs: read }, Side { runs: after }];
         if !matched {
             notes.push(warning::cpus_differ(&sides[0].cpus().to_string(), &sides[1].cpus().to_string()));
         }
-        Ok(Self { sides, shortest_ns, stretch_ns, places, notes })
+        Ok(Self { sides, shortest_ns, stretch_ns, nodes, places, notes })
     }
 
     /// All runs with their names, those of the first side before the others.
@@ -248,6 +263,21 @@ impl Ground {
         ["A", "B"].into_iter().zip(&self.sides).flat_map(|(name, side)| {
             side.runs.iter().enumerate().map(move |(at, run)| (run_name(name, at, side.runs.len()), run))
         })
+    }
+
+    /// Tells of nodes of a run that could not be read.
+    pub(super) fn note_left_out(&mut self, run: &str, nodes: &[(String, String)]) {
+        let told = nodes.iter().take(LISTED).map(|(node, why)| warning::node_left_out_of(run, node, why));
+        self.notes.extend(told);
+        if let Some(more) = nodes.len().checked_sub(LISTED + 1) {
+            let more = counted(more as u64 + 1, "more node", "more nodes");
+            self.notes.push(warning::node_left_out_of(run, &more, "they cannot be read either"));
+        }
+    }
+
+    /// Whether the runs are compared in summary form, as some are.
+    pub(super) fn is_condensed(&self) -> bool {
+        self.runs().any(|(_, run)| run.condensed)
     }
 
     /// Whether the sources of all runs are known.
@@ -282,6 +312,9 @@ impl Ground {
                 notes.push(warning::not_ended_in(&name));
             }
         }
+        if self.is_condensed() {
+            notes.push(warning::compared_in_summary_form());
+        }
         self.note_sources(&mut notes);
         if super::row::books_differ(samples) && self.has_sources() {
             let old = self.runs().zip(samples.iter().flatten()).filter(|(_, sample)| sample.has_old_books());
@@ -315,16 +348,16 @@ impl Ground {
 }
 
 /// All runs with their names.
-fn named<'a>(a: &[Selected<'a>], b: &[Selected<'a>]) -> Vec<(String, Selected<'a>)> {
-    let of_side = |name: &'static str, runs: &[Selected<'a>]| -> Vec<(String, Selected<'a>)> {
+fn named<'a, R>(a: &[Selected<'a, R>], b: &[Selected<'a, R>]) -> Vec<(String, Selected<'a, R>)> {
+    let of_side = |name: &'static str, runs: &[Selected<'a, R>]| -> Vec<(String, Selected<'a, R>)> {
         runs.iter().enumerate().map(|(at, run)| (run_name(name, at, runs.len()), *run)).collect()
     };
     [of_side("A", a), of_side("B", b)].concat()
 }
 
 /// Leaves of each run only the CPUs that all of them measured.
-fn keep_common(
-    runs: &[(String, Selected<'_>)],
+fn keep_common<R: Recording>(
+    runs: &[(String, Selected<'_, R>)],
     docs: &mut [Vec<NodeDoc>],
     by_name: bool,
     notes: &mut Vec<Warning>,
@@ -348,12 +381,12 @@ fn keep_common(
     Ok(())
 }
 
-fn select(bundle: &Bundle, selection: &Selection) -> Result<Vec<NodeDoc>, CompareError> {
-    let failed = |cause| CompareError::Run { path: bundle.path().to_owned(), cause };
-    let mut docs = selection.documents(bundle).map_err(failed)?;
+fn select(recording: &impl Recording, selection: &Selection) -> Result<Vec<NodeDoc>, CompareError> {
+    let failed = |cause| CompareError::Run { path: recording.path().to_owned(), cause };
+    let mut docs = recording.documents(selection).map_err(failed)?;
     docs.retain(|doc| !doc.cpus.is_empty());
     if docs.is_empty() {
-        return Err(CompareError::NoDetourLoop { path: bundle.path().to_owned() });
+        return Err(CompareError::NoDetourLoop { path: recording.path().to_owned() });
     }
     Ok(docs)
 }
@@ -364,9 +397,13 @@ fn keys(docs: &[NodeDoc], by_name: bool) -> BTreeSet<(String, CpuId)> {
     docs.iter().flat_map(|doc| doc.cpus.iter().map(move |cpu| (node(doc), cpu.cpu))).collect()
 }
 
-fn places(docs: &[NodeDoc]) -> Vec<ComparedCpu> {
+fn nodes(docs: &[NodeDoc]) -> Vec<ComparedPlace> {
+    docs.iter().map(|doc| ComparedPlace { node: doc.node.clone(), cpu: None }).collect()
+}
+
+fn places(docs: &[NodeDoc]) -> Vec<ComparedPlace> {
     docs.iter()
-        .flat_map(|doc| doc.cpus.iter().map(|cpu| ComparedCpu { node: doc.node.clone(), cpu: cpu.cpu }))
+        .flat_map(|doc| doc.cpus.iter().map(|cpu| ComparedPlace { node: doc.node.clone(), cpu: Some(cpu.cpu) }))
         .collect()
 }
 
@@ -375,11 +412,24 @@ fn cpus_of(docs: &[NodeDoc]) -> CpuList {
 }
 
 fn nodes_of(docs: &[NodeDoc]) -> String {
-    let names: Vec<&str> = docs.iter().map(|doc| doc.node.as_str()).collect();
-    names.join(", ")
+    first_of(docs.iter().map(|doc| doc.node.clone()).collect())
 }
 
-fn nothing_common(a: &Bundle, docs_a: &[NodeDoc], b: &Bundle, docs_b: &[NodeDoc], by_name: bool) -> CompareError {
+/// The first few of a list, and how many more there are.
+fn first_of(mut list: Vec<String>) -> String {
+    let more = list.len().saturating_sub(LISTED);
+    list.truncate(LISTED);
+    let listed = list.join(", ");
+    if more > 0 { format!("{listed} and {}", counted(more as u64, "more node", "more nodes")) } else { listed }
+}
+
+fn nothing_common(
+    a: &impl Recording,
+    docs_a: &[NodeDoc],
+    b: &impl Recording,
+    docs_b: &[NodeDoc],
+    by_name: bool,
+) -> CompareError {
     let [path_a, path_b] = [a.path().to_owned(), b.path().to_owned()];
     let shared = docs_a.iter().any(|doc| docs_b.iter().any(|other| other.node == doc.node));
     if by_name && !shared {
@@ -401,6 +451,5 @@ fn left_out(name: &str, before: &[NodeDoc], docs: &[NodeDoc], by_name: bool, not
         true => format!("CPU {} of {node}", cpus_of(node)),
         false => format!("CPU {}", cpus_of(node)),
     };
-    let lists: Vec<String> = nodes.iter().map(list).collect();
-    notes.push(warning::cpus_left_out_of(name, &lists.join(", ")));
+    notes.push(warning::cpus_left_out_of(name, &first_of(nodes.iter().map(list).collect())));
 }

@@ -16,6 +16,7 @@
 //! How the rows are shown is for the crate `report`.
 
 mod between;
+mod condensed;
 mod contrast;
 mod error;
 mod extremes;
@@ -25,22 +26,26 @@ mod ground;
 mod holm;
 mod metric;
 mod proportion;
+mod recording;
 mod row;
 mod sample;
 mod series;
 mod tails;
 mod verdict;
 
-use becalm_bundle::Bundle;
+use becalm_bundle::{Bundle, StoredNodes};
 
 pub use error::CompareError;
-pub use ground::{ComparedCpu, ComparedRun, Side, run_name};
+pub use ground::{ComparedPlace, ComparedRun, Side, run_name};
 pub use metric::{Metric, MetricUnit};
 pub use row::{ComparedFigure, Doubt, Effect, TestFamily};
 pub use verdict::{Basis, FLOOR, LEVEL, Limit, Verdict, exceeds};
 
 use crate::summary::Selection;
 use becalm_model::node::Warning;
+use gathered::Gathered;
+use ground::Ground;
+use recording::DigestedRun;
 
 /// Two sides and what was found.
 #[derive(Clone, Debug)]
@@ -53,8 +58,8 @@ pub struct Comparison {
     pub basis: Basis,
     /// Detours shorter than this were left out of all runs, in nanoseconds: what the coarser of all loops would have kept.
     pub shortest_ns: i64,
-    /// The rows: all CPUs together, then the sources, then the CPUs; within the sources the largest change of the share
-    /// of time first.
+    /// The rows: all CPUs together, then the sources, then the nodes where there are several, then the CPUs; within the sources the largest
+    /// change of the share of time first.
     pub rows: Vec<ComparedFigure>,
     /// What limits the comparison, and what was done to make it possible.
     pub notes: Vec<Warning>,
@@ -88,15 +93,65 @@ pub fn compare_sides(a: &[(&Bundle, &Selection)], b: &[(&Bundle, &Selection)]) -
     if a.is_empty() || b.is_empty() {
         return Err(CompareError::NoRun);
     }
-    let ground = ground::Ground::between(a, b)?;
+    let ground = Ground::between(a, b)?;
+    compared(ground, &[a, b], |(bundle, selection), ground, run| {
+        gather::gather(bundle, ground, run, selection.with_self)
+    })
+}
+
+/// Compares the runs of two sides as [`compare_sides`] does, each node in its summary form: of runs of which not all are full
+/// recordings, and of bundles with nodes that cannot be read, which are told and left out. Each node is read twice, one after another; memory
+/// holds the figures of all and the rows of none.
+///
+/// # Errors
+/// If no node of a run can be read, a run does not hold what was selected, a side is empty, or the runs have nothing in common.
+pub fn compare_nodes(
+    a: &[(&StoredNodes, &Selection)],
+    b: &[(&StoredNodes, &Selection)],
+) -> Result<Comparison, CompareError> {
+    if a.is_empty() || b.is_empty() {
+        return Err(CompareError::NoRun);
+    }
+    let (read_a, read_b) = (read_nodes(a)?, read_nodes(b)?);
+    let (runs_a, runs_b) = (with_selections(&read_a, a), with_selections(&read_b, b));
+    let mut ground = Ground::between(&runs_a, &runs_b)?;
+    for (side, read) in [("A", &read_a), ("B", &read_b)] {
+        for (at, run) in read.iter().enumerate() {
+            ground.note_left_out(&run_name(side, at, read.len()), &run.left_out);
+        }
+    }
+    compared(ground, &[&runs_a, &runs_b], |(run, _), ground, of| condensed::gather(run, ground, of))
+}
+
+fn read_nodes<'a>(runs: &[(&'a StoredNodes, &Selection)]) -> Result<Vec<DigestedRun<'a>>, CompareError> {
+    let read = |(stored, selection): &(&'a StoredNodes, &Selection)| {
+        let failed = |cause| CompareError::Run { path: stored.path().to_owned(), cause };
+        DigestedRun::read(stored, selection).map_err(failed)
+    };
+    runs.iter().map(read).collect()
+}
+
+fn with_selections<'a, 'r>(
+    read: &'a [DigestedRun<'r>],
+    runs: &[(&StoredNodes, &'a Selection)],
+) -> Vec<(&'a DigestedRun<'r>, &'a Selection)> {
+    read.iter().zip(runs).map(|(read, (_, selection))| (read, *selection)).collect()
+}
+
+/// Reads the runs on their ground, and makes the rows.
+fn compared<R>(
+    ground: Ground,
+    runs: &[&[(&R, &Selection)]; 2],
+    gather: impl Fn(&(&R, &Selection), &Ground, &ComparedRun) -> Result<Gathered, CompareError>,
+) -> Result<Comparison, CompareError> {
     let mut samples = [Vec::new(), Vec::new()];
-    for ((side, runs), read) in ground.sides.iter().zip([a, b]).zip(&mut samples) {
-        for (run, (bundle, selection)) in side.runs.iter().zip(runs) {
-            read.push(gather::gather(bundle, &ground, run, selection.with_self)?);
+    for ((side, runs), read) in ground.sides.iter().zip(runs).zip(&mut samples) {
+        for (of, run) in side.runs.iter().zip(*runs) {
+            read.push(gather(run, &ground, of)?);
         }
     }
     let notes = ground.notes(&samples);
-    let basis = Basis::of_runs(a.len(), b.len());
+    let basis = Basis::of_runs(runs[0].len(), runs[1].len());
     let rows = row::rows(&ground, &samples, basis);
     let mut sides = ground.sides;
     for (side, samples) in sides.iter_mut().zip(&samples) {

@@ -8,7 +8,7 @@ use becalm_model::Kind;
 use super::between::{self, RunFigure};
 use super::contrast::{Contrast, contrast};
 use super::gathered::{Gathered, SourceSample};
-use super::ground::{ComparedCpu, ComparedRun, Ground};
+use super::ground::{ComparedPlace, ComparedRun, Ground};
 use super::metric::Metric;
 use super::sample::DetourSample;
 use super::series::{RatioOfSums, Scatter};
@@ -25,7 +25,9 @@ pub enum TestFamily {
     Total,
     /// The time that each source took.
     Sources,
-    /// The noise ratio of each CPU.
+    /// The figures of each node.
+    Nodes,
+    /// The figures of each CPU.
     Cpus,
 }
 
@@ -66,6 +68,8 @@ pub enum Doubt {
     CpusDiffer,
     /// One detour of each run shows nothing of the others: see [`Metric::StretchMax`].
     OneValue,
+    /// The runs are compared in summary form, which does not say how the figure scatters within a run.
+    SummaryForm,
 }
 
 /// How large a difference is, without a unit.
@@ -88,7 +92,7 @@ pub struct ComparedFigure {
     /// With which other rows its verdict is adjusted.
     pub family: TestFamily,
     /// Where; `None` over all CPUs together.
-    pub place: Option<ComparedCpu>,
+    pub place: Option<ComparedPlace>,
     /// Of which source; `None` over all of them.
     pub source: Option<(Kind, String)>,
     /// The figure that is compared.
@@ -174,18 +178,18 @@ pub(super) fn rows(ground: &Ground, samples: &[Vec<Gathered>; 2], basis: Basis) 
     let mut rows = of_places(&all, same_cpus);
     rows[0].family = TestFamily::Headline;
     rows.extend(of_sources(ground, samples));
-    for (at, place) in ground.places.iter().enumerate() {
-        // A single place is all of them together.
-        let of_place =
-            samples.each_ref().map(|side| side.iter().filter_map(|run| run.places.get(at)).collect::<Vec<_>>());
-        if of_place.iter().any(Vec::is_empty) {
-            continue;
+    // A single place is all of them together.
+    for (family, places) in [(TestFamily::Nodes, &ground.nodes), (TestFamily::Cpus, &ground.places)] {
+        for (at, place) in places.iter().enumerate() {
+            let of_place = samples
+                .each_ref()
+                .map(|side| side.iter().filter_map(|run| run.of_family(family).get(at)).collect::<Vec<_>>());
+            if of_place.iter().any(Vec::is_empty) {
+                continue;
+            }
+            let of_rows = of_places(&of_place, true).into_iter();
+            rows.extend(of_rows.map(|row| ComparedFigure { family, place: Some(place.clone()), ..row }));
         }
-        rows.extend(of_places(&of_place, true).into_iter().map(|row| ComparedFigure {
-            family: TestFamily::Cpus,
-            place: Some(place.clone()),
-            ..row
-        }));
     }
     judge(&mut rows, basis);
     rows
@@ -193,7 +197,7 @@ pub(super) fn rows(ground: &Ground, samples: &[Vec<Gathered>; 2], basis: Basis) 
 
 /// Gives the verdicts, family by family.
 pub(super) fn judge(rows: &mut [ComparedFigure], basis: Basis) {
-    for family in [TestFamily::Headline, TestFamily::Total, TestFamily::Sources, TestFamily::Cpus] {
+    for family in [TestFamily::Headline, TestFamily::Total, TestFamily::Sources, TestFamily::Nodes, TestFamily::Cpus] {
         let of_family = rows.iter_mut().filter(|row| row.family == family);
         judge_family(of_family.map(|row| (row, basis)).collect());
     }
@@ -239,12 +243,13 @@ fn of_several(sides: &[Vec<&DetourSample>; 2], same_cpus: bool) -> Vec<ComparedF
         let tail = |run: &DetourSample| Some(RunFigure::of_quantile(run.quantile(which)? as f64, run.tail(which, 0)));
         rows.push(of_figures(metric, &of(&tail), 1.0));
     }
-    let stretch_ns = sides.iter().flatten().map(|run| run.stretches().width()).next();
+    let stretch_ns = sides.iter().flatten().filter(|run| !run.is_condensed()).map(|run| run.stretches().width()).next();
+    let none_shown =
+        |doubt| ComparedFigure { doubt: Some(doubt), ..ComparedFigure::new(Metric::StretchMax, None, None) };
     let longest = match same_cpus {
+        _ if sides.iter().flatten().any(|run| run.is_condensed()) => none_shown(Doubt::SummaryForm),
         true => of_figures(Metric::StretchMax, &of(&|run| run.stretches().typical()), 1.0),
-        false => {
-            ComparedFigure { doubt: Some(Doubt::CpusDiffer), ..ComparedFigure::new(Metric::StretchMax, None, None) }
-        }
+        false => none_shown(Doubt::CpusDiffer),
     };
     rows.push(ComparedFigure { stretch_ns, ..longest });
     let max = |side: &[&DetourSample]| side.iter().filter_map(|run| run.durations().max()).max().map(|ns| ns as f64);
@@ -304,7 +309,9 @@ fn both(series: &[Option<RatioOfSums>; 2]) -> Result<(Scatter, Scatter), Doubt> 
 }
 
 fn of_stretches(a: &DetourSample, b: &DetourSample, same_cpus: bool) -> ComparedFigure {
+    let condensed = a.is_condensed() || b.is_condensed();
     let result = match same_cpus {
+        _ if condensed => Err(Doubt::SummaryForm),
         true => both(&[a.noise_ratio(), b.noise_ratio()]).and_then(|(noise_a, noise_b)| {
             // The cells may be wider than the stretches; a train of one cell says that these do not depend on each other.
             let train = |scatter: &Scatter, sample: &DetourSample| match scatter.train_ns {
@@ -331,7 +338,7 @@ fn of_stretches(a: &DetourSample, b: &DetourSample, same_cpus: bool) -> Compared
         },
         Err(doubt) => ComparedFigure {
             doubt: Some(doubt),
-            stretch_ns: Some(a.stretches().width()),
+            stretch_ns: (!condensed).then(|| a.stretches().width()),
             ..ComparedFigure::new(Metric::StretchMax, None, None)
         },
     }
@@ -351,7 +358,12 @@ fn of_sources(ground: &Ground, samples: &[Vec<Gathered>; 2]) -> Vec<ComparedFigu
     let apart = books_differ(samples);
     for name in names {
         let of_run = |(run, sample): (&ComparedRun, &Gathered)| {
-            let source = sample.sources.get(name).cloned().unwrap_or_else(|| SourceSample::empty(run.length_ns));
+            let source = sample.sources.get(name);
+            // It may be among those that are summed up.
+            if source.is_none() && sample.summed.contains(&name.0) {
+                return [None, None];
+            }
+            let source = source.cloned().unwrap_or_else(|| SourceSample::empty(run.length_ns));
             [&source.times, &source.count].map(|cells| RatioOfSums::over_time(cells, sample.all.observed()))
         };
         let of_side = |side: usize| ground.sides[side].runs.iter().zip(&samples[side]).map(of_run).collect::<Vec<_>>();
@@ -360,6 +372,10 @@ fn of_sources(ground: &Ground, samples: &[Vec<Gathered>; 2]) -> Vec<ComparedFigu
             let of_which = |side: &Vec<[Option<RatioOfSums>; 2]>| side.iter().map(|run| run[which].clone()).collect();
             let row = of_several_series(metric, sides.each_ref().map(of_which), scale);
             let row = ComparedFigure { family: TestFamily::Sources, source: Some(name.clone()), ..row };
+            let row = match row.doubt {
+                Some(_) if ground.is_condensed() => ComparedFigure { doubt: Some(Doubt::SummaryForm), ..row },
+                _ => row,
+            };
             // How often an activity came is the same in all books; what is no activity has got other names.
             match apart && (metric == Metric::TimeRatio || matches!(name.0, Kind::Edge | Kind::Unseen)) {
                 true => row.without_test(Doubt::OtherBooks),

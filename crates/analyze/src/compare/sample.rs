@@ -21,6 +21,21 @@ pub(super) struct DetourSample {
     stretches: Stretches,
     /// The quantiles, once all detours were seen, with the detours above each.
     above: [(i64, TimeCells); ABOVE.len()],
+    /// Whether it is of the summary form, which has neither the detours above the quantiles nor the stretches.
+    condensed: bool,
+}
+
+/// What the summary form says of one place.
+#[derive(Debug)]
+pub(super) struct Condensed {
+    /// How long the loops ran, added up over the CPUs, in nanoseconds.
+    pub(super) observed: i64,
+    pub(super) durations: Moments,
+    /// The quantiles [`ABOVE`], in nanoseconds.
+    pub(super) levels: [Option<i64>; ABOVE.len()],
+    /// The noise of each cell of time, and how many detours began in it.
+    pub(super) noise: TimeCells,
+    pub(super) count: TimeCells,
 }
 
 impl DetourSample {
@@ -36,7 +51,28 @@ impl DetourSample {
             count: cells.clone(),
             stretches: Stretches::new(start, length, stretch),
             above: std::array::from_fn(|_| (i64::MAX, cells.clone())),
+            condensed: false,
         }
+    }
+
+    /// Of the summary form.
+    pub(super) fn of_condensed(of: Condensed) -> Self {
+        let nowhere = TimeCells::of_sums(1, Vec::new());
+        Self {
+            observed: of.observed,
+            durations: of.durations,
+            quantiles: Quantiles::default(),
+            noise: of.noise,
+            count: of.count,
+            stretches: Stretches::new(0, 0, 1),
+            above: of.levels.map(|level| (level.unwrap_or(i64::MAX), nowhere.clone())),
+            condensed: true,
+        }
+    }
+
+    /// Whether it is of the summary form.
+    pub(super) const fn is_condensed(&self) -> bool {
+        self.condensed
     }
 
     /// Adds a detour by its start and its length, in nanoseconds.
@@ -105,6 +141,9 @@ impl DetourSample {
 
     /// The same with how it scatters. None of no detours.
     pub(super) fn tail(&self, which: usize, side: u64) -> Option<Result<RunQuantile, Doubt>> {
+        if self.condensed {
+            return (self.durations.count() > 0).then_some(Err(Doubt::SummaryForm));
+        }
         let exceed = RatioOfSums::over(&self.above[which].1, &self.count)?;
         let tail = |exceed: Scatter| RunQuantile::new(ABOVE[which], self.durations.count(), &exceed, &self.quantiles);
         Some(exceed.scatter(side).and_then(tail))

@@ -1,10 +1,16 @@
 //! What the verdicts and intervals are worth, measured on noise whose truth is known.
 
+use becalm_bundle::{Bundle, StoredNodes};
+use becalm_fixtures::fleet::{Planted, write_fleet, write_fleet_with};
 use becalm_testing::noise::Source;
+use becalm_units::Nanos;
 
 use super::row::{judge, of_places, of_samples, of_sums};
 use super::sample::DetourSample;
-use super::{Basis, ComparedFigure, Limit, Metric, TestFamily, Verdict, exceeds};
+use super::{
+    Basis, ComparedFigure, Comparison, Doubt, Limit, Metric, TestFamily, Verdict, compare, compare_nodes, exceeds,
+};
+use crate::summary::Selection;
 
 const SECOND: f64 = 1e9;
 
@@ -326,4 +332,88 @@ fn intervals_and_tests_agree() {
         }
     }
     assert!(found > 20, "{found}");
+}
+
+/// Two fleets of 32 nodes, where only the second one has a slow node, and a threshold of its own: compared in full and in summary form.
+fn fleets(threshold: Nanos, damaged: bool) -> (Comparison, Comparison) {
+    let folder = tempfile::tempdir().unwrap();
+    let [a, b] = ["a.becalm", "b.becalm"].map(|name| folder.path().join(name));
+    write_fleet(&a, Planted::Nothing, 1);
+    write_fleet_with(&b, Planted::SlowNode, 2, |_, doc| doc.cpus[0].threshold_ns = threshold);
+    let all = Selection::default();
+    let full = compare((&Bundle::open(&a).unwrap(), &all), (&Bundle::open(&b).unwrap(), &all)).unwrap();
+    if damaged {
+        std::fs::write(b.join("runs/node=n05.json"), "nothing").unwrap();
+    }
+    let [a, b] = [a, b].map(|path| StoredNodes::open(&path).unwrap());
+    (full, compare_nodes(&[(&a, &all)], &[(&b, &all)]).unwrap())
+}
+
+fn of_nodes(comparison: &Comparison) -> Vec<&ComparedFigure> {
+    let is_noise = |row: &&ComparedFigure| row.family == TestFamily::Nodes && row.metric == Metric::NoiseRatio;
+    comparison.rows.iter().filter(is_noise).collect()
+}
+
+/// Asserts that two figures are as near as this.
+#[track_caller]
+fn near(full: Option<f64>, short: Option<f64>, error: f64, what: &str) {
+    let (full, short) = (full.unwrap(), short.unwrap());
+    assert!((full - short).abs() <= error * full.abs(), "{what}: {full} in full, {short} in summary form");
+}
+
+#[test]
+fn nodes_are_compared_in_full_and_in_summary_form() {
+    let (full, short) = fleets(Nanos::new(105), false);
+    for comparison in [&full, &short] {
+        let nodes = of_nodes(comparison);
+        let changed: Vec<&str> = nodes
+            .iter()
+            .filter(|row| row.verdict.is_difference())
+            .map(|row| row.place.as_ref().unwrap().node.as_str())
+            .collect();
+        assert_eq!((nodes.len(), changed), (32, vec!["n17"]), "{nodes:?}");
+        assert!(nodes[17].verdict == Verdict::Higher && nodes[17].effect.unwrap().ratio.unwrap() > 4.0);
+        // The only CPU of each node is not shown again.
+        assert!(comparison.rows.iter().all(|row| row.family != TestFamily::Cpus));
+    }
+    for (full, short) in full.rows.iter().zip(&short.rows) {
+        let what = format!("{:?} of {:?} {:?}", short.metric, short.place, short.source);
+        match short.metric {
+            Metric::StretchMax => assert_eq!(short.doubt, Some(Doubt::SummaryForm), "{what}"),
+            Metric::P99 | Metric::P999 => {
+                near(full.a, short.a, 0.008, &what);
+                assert_eq!(short.doubt, Some(Doubt::SummaryForm), "{what}");
+            }
+            _ => {
+                near(full.a, short.a, 1e-9, &what);
+                near(full.b, short.b, 1e-9, &what);
+            }
+        }
+        let apart = short.source.is_some() && (full.metric, &full.source) != (short.metric, &short.source);
+        assert!(!apart, "{what}: the sources are not those of the full recordings");
+    }
+    let codes: Vec<&str> = short.notes.iter().map(|note| note.code.as_str()).collect();
+    assert_eq!((full.notes.len(), codes), (0, vec!["summary_form"]));
+}
+
+#[test]
+fn a_threshold_is_applied_to_summary_forms_by_their_sums() {
+    // Of all nodes, some detours are shorter, and some are longer.
+    let (full, short) = fleets(Nanos::new(24_022), false);
+    let dropped = |comparison: &Comparison| comparison.a.runs[0].dropped as f64;
+    assert!(dropped(&full) > 1_000.0);
+    // The threshold lies within a bucket of lengths.
+    near(Some(dropped(&full)), Some(dropped(&short)), 0.05, "what is left out");
+    for metric in [Metric::NoiseRatio, Metric::Rate, Metric::Mean] {
+        near(full.total(metric).unwrap().a, short.total(metric).unwrap().a, 0.05, metric.name());
+    }
+}
+
+#[test]
+fn a_node_that_cannot_be_read_is_told_and_the_others_are_compared() {
+    let (_, short) = fleets(Nanos::new(105), true);
+    assert_eq!(of_nodes(&short).len(), 31);
+    let notes: Vec<&str> = short.notes.iter().map(|note| note.message.as_str()).collect();
+    assert!(notes.iter().any(|note| note.starts_with("n05 of B is left out: ")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.contains("CPU 0 of n05, and not every run did")), "{notes:?}");
 }

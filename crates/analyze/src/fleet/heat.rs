@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use becalm_model::digest::{DigestDoc, SlotSet};
 use becalm_model::node::{NodeDoc, Rung};
+use becalm_units::{Nanos, counted};
 
 use super::SourceName;
-use super::together::{Moments, NODES, Together, strikes};
+use super::together::{Moments, NODES, NODES_MIN, SLOTS_MIN, Together, strikes};
 
 /// The columns of the map of node and time.
 pub const COLUMNS: usize = 48;
@@ -110,7 +111,10 @@ impl SlotNoise {
 
 /// A node whose sources may be tested for what comes at once.
 struct Candidate {
+    node: String,
     window: Window,
+    /// How far its wall clock may be off, by what its document states, in nanoseconds.
+    clock_error: Option<i64>,
     slot_ns: i64,
     first_slot: i64,
     slots: usize,
@@ -138,7 +142,9 @@ impl Gathered {
         {
             let moments = digest.moments.iter().map(|of| ((of.kind, of.source.clone()), of.slots));
             self.candidates.push(Candidate {
+                node: digest.run.node.clone(),
                 window,
+                clock_error: digest.run.clock.wall_error_ns.map(|error| error.get().max(0)),
                 slot_ns: digest.slot_ns,
                 first_slot: digest.first_slot,
                 slots: digest.slots,
@@ -147,22 +153,43 @@ impl Gathered {
         }
     }
 
-    /// The map in the order of these nodes, and the sources that strike several at once.
+    /// The map in the order of these nodes, and the sources that strike several at once. Tells of nodes whose clocks may be too far off for
+    /// that.
     pub(super) fn finish<'a>(
         self,
         windows: &Windows,
         nodes: impl Iterator<Item = &'a str>,
+        problems: &mut Vec<(String, String)>,
     ) -> (Option<Heat>, Result<Together, String>) {
         let window = windows.most;
         let column_ns = window.length() / COLUMNS as i64;
         let row = |node: &str| self.noise.get(node).map_or_else(|| vec![0.0; COLUMNS], |of| of.row(window));
         let heat = (column_ns > 0).then(|| Heat { begin_ns: window.begin, column_ns, rows: nodes.map(row).collect() });
-        (heat, at_once(&self.candidates, windows.common))
+        (heat, at_once(&self.candidates, windows.common, problems))
     }
 }
 
+/// How long slots must be, in nanoseconds, so that what comes to two nodes at one instant is in one slot or in neighbors by their clocks:
+/// twice as long as a clock may be off. One node in ten may have a worse clock; and no longer than leaves enough slots of the common time.
+fn widened(tested: &[&Candidate], slot_ns: i64, common: Window) -> i64 {
+    let mut errors: Vec<i64> = tested.iter().filter_map(|of| of.clock_error).collect();
+    errors.sort_unstable();
+    let Some(error) = errors.get(errors.len().saturating_sub(1) * 9 / 10) else { return slot_ns };
+    let mut wide = slot_ns;
+    while !fits(*error, wide) && common.length() / wide.saturating_mul(2) > SLOTS_MIN as i64 {
+        wide = wide.saturating_mul(2);
+    }
+    // Where the clocks are too bad for any slots, nothing is gained by longer ones.
+    if fits(*error, wide) { wide } else { slot_ns }
+}
+
+/// Whether a clock that may be off so far, in nanoseconds, tells slots of this length.
+const fn fits(error: i64, slot_ns: i64) -> bool {
+    error <= slot_ns / 2
+}
+
 /// Tests the nodes that were watched all the time in the slots that they have in common.
-fn at_once(candidates: &[Candidate], common: Window) -> Result<Together, String> {
+fn at_once(candidates: &[Candidate], common: Window, problems: &mut Vec<(String, String)>) -> Result<Together, String> {
     let covers = |of: &&Candidate| of.window.begin <= common.begin && of.window.end >= common.end;
     let mut tested: Vec<&Candidate> = candidates.iter().filter(covers).collect();
     let mut lengths: Vec<i64> = tested.iter().map(|of| of.slot_ns).collect();
@@ -170,7 +197,32 @@ fn at_once(candidates: &[Candidate], common: Window) -> Result<Together, String>
     // One that was recorded for far longer has slots that are too long.
     let slot_ns = lengths.get(lengths.len() * 9 / 10).copied().unwrap_or(1);
     tested.retain(|of| of.slot_ns <= slot_ns);
+    let slot_ns = widened(&tested, slot_ns, common);
+    // Of too few nodes nothing is told, whatever their clocks are.
+    let few = tested.len() < NODES_MIN;
+    let (fit, off): (Vec<&Candidate>, Vec<&Candidate>) =
+        tested.into_iter().partition(|of| few || of.clock_error.is_none_or(|error| fits(error, slot_ns)));
+    let worst = off.iter().filter_map(|of| of.clock_error).max();
+    let slot = Nanos::new(slot_ns);
+    if let (Some(worst), true) = (worst, fit.len() < NODES_MIN) {
+        return Err(format!(
+            "the clocks of {} may be off by up to {:.1}, as they state, and slots are {slot:.1} long; let NTP or PTP keep the clocks",
+            counted(off.len() as u64, "node", "nodes"),
+            Nanos::new(worst)
+        ));
+    }
+    for of in off {
+        let error = Nanos::new(of.clock_error.unwrap_or(0));
+        let what = format!(
+            "its clock may be off by {error:.1}, as it states, more than half a slot of {slot:.1}: what strikes nodes at the same time is told \
+             without it"
+        );
+        problems.push((of.node.clone(), what));
+    }
+    let mut tested = fit;
     tested.truncate(NODES);
+    let clock_error_ns = tested.iter().filter_map(|of| of.clock_error).max();
+    let unstated = tested.iter().filter(|of| of.clock_error.is_none()).count();
     let first = common.begin.div_euclid(slot_ns) + i64::from(common.begin.rem_euclid(slot_ns) > 0);
     let slots = usize::try_from(common.end.div_euclid(slot_ns).saturating_sub(first)).unwrap_or(0);
     let slots = slots.min(becalm_model::digest::SLOTS);
@@ -186,5 +238,6 @@ fn at_once(candidates: &[Candidate], common: Window) -> Result<Together, String>
         });
         moments.collect()
     };
-    strikes(&tested.iter().map(of_node).collect::<Vec<_>>(), slots, slot_ns)
+    let found = strikes(&tested.iter().map(of_node).collect::<Vec<_>>(), slots, slot_ns)?;
+    Ok(Together { clock_error_ns, unstated, ..found })
 }

@@ -17,9 +17,9 @@ use becalm_model::Kind;
 use becalm_model::digest::DigestDoc;
 use becalm_model::node::NodeDoc;
 pub use becalm_stats::outliers::{FALSE_ALARM, PEERS_MIN};
-use becalm_stats::outliers::{Outlier, outliers};
+use becalm_stats::outliers::{Outlier, PARTS, Peer, outliers_of};
 use becalm_stats::{Interval, median_low, median_mid};
-use becalm_units::{Nanos, counted};
+use becalm_units::{CpuList, Nanos, counted, cpus};
 
 use crate::condense::condense;
 use crate::summary::{SummaryError, node_ratio, observed};
@@ -69,8 +69,25 @@ pub struct FleetNode {
     pub differs: Option<Difference>,
     /// Whether it is held against the others.
     comparable: bool,
+    /// Its noise ratio in the quietest part of its time; `None` where it is not known when it was watched.
+    steady: Option<f64>,
+    /// Only nodes with as many CPUs are its equals.
+    size: Size,
     /// What its sources took of all time, wholes, as parts of 1.
     sources: BTreeMap<SourceName, f64>,
+}
+
+/// How many CPUs of a node were online when it was recorded, and how many of them were watched.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Size {
+    online: usize,
+    watched: usize,
+}
+
+impl Size {
+    fn of(doc: &NodeDoc) -> Self {
+        Self { online: doc.machine.online.len(), watched: doc.cpus.len() }
+    }
 }
 
 /// How a node differs from its equals.
@@ -91,7 +108,9 @@ struct Facts {
     program: String,
     counter: String,
     watched: Option<Window>,
-    cpus: usize,
+    size: Size,
+    /// The CPUs of which the loops ended before the others, in words.
+    cut_short: Option<String>,
     threshold_ns: i64,
 }
 
@@ -103,7 +122,11 @@ impl Facts {
             program: doc.program.clone(),
             counter: doc.clock.counter.clone(),
             watched: Window::of_node(doc),
-            cpus: doc.cpus.len(),
+            size: Size::of(doc),
+            cut_short: {
+                let cut: CpuList = doc.cpus.iter().filter(|cpu| cpu.cut_short).map(|cpu| cpu.cpu).collect();
+                (!cut.is_empty()).then(|| cpus(&cut))
+            },
             threshold_ns: doc.cpus.iter().map(|cpu| cpu.threshold_ns.get()).max().unwrap_or(0),
         }
     }
@@ -160,9 +183,10 @@ pub fn survey(bundles: &[StoredNodes]) -> Result<Fleet, SummaryError> {
     for node in &mut nodes {
         node.comparable = !apart.contains(&node.node);
     }
+    note_sizes(&nodes, &mut problems);
     let (compared, median_ratio) = name_outliers(&mut nodes);
     nodes.sort_by(|a, b| b.ratio.total_cmp(&a.ratio).then_with(|| a.node.cmp(&b.node)));
-    let (heat, together) = gathered.finish(&windows, nodes.iter().map(|node| node.node.as_str()));
+    let (heat, together) = gathered.finish(&windows, nodes.iter().map(|node| node.node.as_str()), &mut problems);
     Ok(Fleet { nodes, compared, median_ratio, heat, together, problems })
 }
 
@@ -178,6 +202,11 @@ pub fn digest_of(stored: StoredNode) -> Result<DigestDoc, SummaryError> {
 }
 
 impl FleetNode {
+    /// Whether its noise is known well enough to be compared.
+    fn is_known(&self) -> bool {
+        self.ratio > 0.0 && self.interval.low().is_some_and(|low| low > 0.0)
+    }
+
     /// Nothing for a node that was watched for no time.
     fn of_digest(digest: &DigestDoc) -> Option<Self> {
         let (ratio, interval) = node_ratio(digest)?;
@@ -203,9 +232,28 @@ impl FleetNode {
             largest: sources.first().cloned(),
             differs: None,
             comparable: true,
+            steady: steady(digest, observed),
+            size: Size::of(&digest.run),
             sources: sources.into_iter().collect(),
         })
     }
+}
+
+/// The noise ratio of a node in the quietest of [`PARTS`] equal parts of the time for which it was watched, if all of its CPUs were `observed`
+/// for so long together.
+fn steady(digest: &DigestDoc, observed: f64) -> Option<f64> {
+    let window = Window::of_node(&digest.run)?;
+    let mut parts = [0.0; PARTS];
+    for cpu in &digest.cpus {
+        for (slot, noise) in cpu.noise_ns.iter().enumerate() {
+            let middle =
+                (digest.first_slot.saturating_add(slot as i64)).saturating_mul(digest.slot_ns) + digest.slot_ns / 2;
+            let since = middle.saturating_sub(window.begin).clamp(0, window.length() - 1);
+            parts[(since as f64 / window.length() as f64 * PARTS as f64) as usize % PARTS] += *noise as f64;
+        }
+    }
+    let least = parts.into_iter().fold(f64::INFINITY, f64::min);
+    Some(least / (observed / PARTS as f64))
 }
 
 /// The value that most of them have.
@@ -220,7 +268,7 @@ fn usual<'a, T: Ord + 'a>(values: impl Iterator<Item = &'a T>) -> Option<&'a T> 
 fn note_others(facts: &[Facts], windows: &Windows, problems: &mut Vec<(String, String)>) -> BTreeSet<String> {
     let program = usual(facts.iter().map(|of| &of.program));
     let counter = usual(facts.iter().map(|of| &of.counter));
-    let cpus = usual(facts.iter().map(|of| &of.cpus));
+    let size = usual(facts.iter().map(|of| &of.size));
     let lengths = facts.iter().filter_map(|of| of.watched).map(Window::length);
     let length = median_low(&mut lengths.collect::<Vec<i64>>()).unwrap_or(0);
     let thresholds = facts.iter().map(|of| of.threshold_ns).filter(|ns| *ns > 0);
@@ -239,9 +287,19 @@ fn note_others(facts: &[Facts], windows: &Windows, problems: &mut Vec<(String, S
         if let Some(usual) = counter.filter(|usual| **usual != of.counter) {
             tell(format!("its loops read the counter {}, and most {usual}; it resolves other detours", of.counter));
         }
-        if let Some(usual) = cpus.filter(|usual| **usual > of.cpus) {
-            let watched = counted(of.cpus as u64, "CPU of it was", "CPUs of it were");
-            tell(format!("{watched} watched, and {usual} of most; its noise is that of these"));
+        if let Some(usual) = size.filter(|usual| usual.watched != of.size.watched) {
+            let watched = counted(of.size.watched as u64, "CPU of it was", "CPUs of it were");
+            tell(format!(
+                "{watched} watched, and {} of most; it is compared with nodes like itself alone",
+                usual.watched
+            ));
+        } else if let Some(usual) = size.filter(|usual| usual.online != of.size.online) {
+            let online = counted(of.size.online as u64, "CPU of it was", "CPUs of it were");
+            tell(format!("{online} online, and {} of most; it is compared with nodes like itself alone", usual.online));
+        }
+        if let Some(cut) = &of.cut_short {
+            tell(format!("{cut} went off line or was full before the end; it is not compared"));
+            apart.insert(of.node.clone());
         }
         match of.watched {
             Some(watched) if windows.misses(watched) => {
@@ -269,19 +327,49 @@ fn note_others(facts: &[Facts], windows: &Windows, problems: &mut Vec<(String, S
 
 /// Names those that differ from their equals, with the reason; gives how many were compared, and the median ratio of all.
 fn name_outliers(nodes: &mut [FleetNode]) -> (usize, f64) {
-    let places: Vec<usize> = (0..nodes.len()).filter(|place| nodes[*place].comparable).collect();
-    let ratios: Vec<(f64, Interval)> =
-        places.iter().map(|place| (nodes[*place].ratio, nodes[*place].interval)).collect();
-    let compared = ratios.iter().filter(|(ratio, of)| *ratio > 0.0 && of.low().is_some_and(|low| low > 0.0)).count();
-    let median = median_mid(&mut ratios.iter().map(|of| of.0).collect::<Vec<_>>()).unwrap_or(0.0);
-    let found: Vec<Outlier> = outliers(&ratios).into_iter().flatten().collect();
-    let usual = if found.is_empty() { BTreeMap::new() } else { usual_sources(nodes, &places) };
-    for outlier in found {
-        let node = &mut nodes[places[outlier.place]];
-        let reason = reason(node, &usual, median);
-        node.differs = Some(Difference { factor: outlier.factor, chance: outlier.chance, reason });
+    let groups = groups(nodes);
+    let peer = |node: &FleetNode| Peer { ratio: node.ratio, interval: node.interval, steady: node.steady };
+    let compared = |places: &[usize]| places.iter().filter(|place| nodes[**place].is_known()).count();
+    let all: usize = groups.values().map(|places| compared(places)).sum();
+    let mut found: Vec<(usize, Difference)> = Vec::new();
+    for places in groups.values() {
+        let peers: Vec<Peer> = places.iter().map(|place| peer(&nodes[*place])).collect();
+        let median = median_mid(&mut peers.iter().map(|peer| peer.ratio).collect::<Vec<_>>()).unwrap_or(0.0);
+        let named: Vec<Outlier> = outliers_of(&peers, all - compared(places)).into_iter().flatten().collect();
+        let usual = if named.is_empty() { BTreeMap::new() } else { usual_sources(nodes, places) };
+        for outlier in named {
+            let place = places[outlier.place];
+            let reason = reason(&nodes[place], &usual, median);
+            found.push((place, Difference { factor: outlier.factor, chance: outlier.chance, reason }));
+        }
     }
-    (compared, median)
+    for (place, differs) in found {
+        nodes[place].differs = Some(differs);
+    }
+    let mut ratios: Vec<f64> = groups.values().flatten().map(|place| nodes[*place].ratio).collect();
+    (all, median_mid(&mut ratios).unwrap_or(0.0))
+}
+
+/// The places of the nodes that are each other's equals.
+fn groups(nodes: &[FleetNode]) -> BTreeMap<Size, Vec<usize>> {
+    let mut groups: BTreeMap<Size, Vec<usize>> = BTreeMap::new();
+    for (place, node) in nodes.iter().enumerate().filter(|(_, node)| node.comparable) {
+        groups.entry(node.size).or_default().push(place);
+    }
+    // Where all nodes together are too few, that is said of all of them.
+    if groups.values().any(|places| places.len() >= PEERS_MIN) {
+        groups.retain(|_, places| places.len() >= PEERS_MIN);
+    }
+    groups
+}
+
+/// Tells of nodes that have no equals, as few or none have as many CPUs.
+fn note_sizes(nodes: &[FleetNode], problems: &mut Vec<(String, String)>) {
+    let groups = groups(nodes);
+    for node in nodes.iter().filter(|node| node.comparable && !groups.contains_key(&node.size)) {
+        let what = format!("fewer than {PEERS_MIN} nodes have as many CPUs as it; it is not compared");
+        problems.push((node.node.clone(), what));
+    }
 }
 
 /// What the median node has of each source; those of which it has nothing are left out.

@@ -1,4 +1,4 @@
-use becalm_fixtures::fleet::{Planted, write_fleet};
+use becalm_fixtures::fleet::{Planted, write_fleet, write_fleet_with};
 
 use super::*;
 
@@ -81,7 +81,8 @@ fn nodes_that_were_recorded_otherwise_are_told_and_not_named() {
     told("n06", "at another time than most");
     told("n08", "its loops read the counter monotonic_raw, and most tsc");
     told("n10", "1 CPU of it was watched, and 2 of most");
-    assert_eq!((fleet.nodes.len(), fleet.compared, fleet.problems.len()), (32, 31, 5), "{:?}", fleet.problems);
+    told("n10", "fewer than 6 nodes have as many CPUs as it; it is not compared");
+    assert_eq!((fleet.nodes.len(), fleet.compared, fleet.problems.len()), (32, 30, 6), "{:?}", fleet.problems);
     let differs: Vec<&str> =
         fleet.nodes.iter().filter(|node| node.differs.is_some()).map(|node| node.node.as_str()).collect();
     assert!(!differs.contains(&"n02"), "{differs:?}");
@@ -94,6 +95,78 @@ fn a_source_of_all_nodes_at_once_is_told_from_others() {
         |name: &str| together.sources.iter().find(|source| source.name.1 == name).map(|source| source.verdict);
     assert_eq!(verdict("flush"), Some(Verdict::Together), "{together:?}");
     assert_ne!(verdict("kworker:nfs_writeback"), Some(Verdict::Together), "{together:?}");
+}
+
+/// A fleet whose nodes' documents are changed.
+fn changed(planted: Planted, seed: u64, change: impl Fn(u64, &mut NodeDoc)) -> Fleet {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("fleet.becalm");
+    write_fleet_with(&path, planted, seed, change);
+    survey(&[StoredNodes::open(&path).unwrap()]).unwrap()
+}
+
+/// Clocks that are off by what they state: slots are wide enough for most of them, and a worse one is told and left out.
+#[test]
+fn what_comes_at_once_is_told_within_the_stated_errors_of_the_clocks() {
+    let stating = |usual_ms: i64, worst_ms: i64| {
+        changed(Planted::Nothing, 2, |number, doc| {
+            let off = if number == 7 { worst_ms } else { usual_ms };
+            doc.clock.wall_error_ns = Some(Nanos::from_millis(off));
+            // By its clock each of them was at another time, later and earlier by turns.
+            let by = std::time::Duration::from_millis(usual_ms.min(40) as u64 / 2);
+            if number % 2 == 0 {
+                doc.origin += by;
+            } else {
+                doc.origin -= by;
+            }
+        })
+    };
+    let flush = |fleet: &Fleet| {
+        let together = fleet.together.as_ref().unwrap();
+        let flush = together.sources.iter().find(|source| source.name.1 == "flush").unwrap();
+        (together.nodes, together.slot_ns >> 24, together.clock_error_ns, flush.verdict)
+    };
+    let good = stating(2, 2);
+    assert_eq!(flush(&good), (32, 2, Some(2_000_000), Verdict::Together));
+    assert!(good.problems.is_empty(), "{:?}", good.problems);
+    // In slots of 33.6 ms they would be apart.
+    assert_eq!(flush(&stating(40, 40)), (32, 8, Some(40_000_000), Verdict::Together));
+    let one = stating(2, 900);
+    assert_eq!(flush(&one), (31, 2, Some(2_000_000), Verdict::Together));
+    let told =
+        ("n07".to_owned(), "its clock may be off by 900.0ms, as it states, more than half a slot of 33.6ms".to_owned());
+    assert!(one.problems.iter().any(|(node, what)| *node == told.0 && what.starts_with(&told.1)), "{:?}", one.problems);
+    let none = stating(16_000, 16_000);
+    let why = none.together.unwrap_err();
+    assert!(why.starts_with("the clocks of 32 nodes may be off by up to 16.0s"), "{why}");
+}
+
+/// A CPU that is off line, or was not watched, makes a node no outlier: it is told.
+#[test]
+fn nodes_with_other_numbers_of_cpus_are_told_and_not_named() {
+    // One half of the nodes has a CPU off line, and half of the noise.
+    let fleet = changed(Planted::SlowNode, 1, |number, doc| {
+        let online = if number % 2 == 0 { "0" } else { "0-1" };
+        doc.machine.online = online.parse().unwrap();
+        if number == 3 {
+            doc.machine.online = "0-7".parse().unwrap();
+        }
+        doc.cpus[0].cut_short = number == 5;
+    });
+    let told = |node: &str, what: &str| {
+        assert!(
+            fleet.problems.iter().any(|(of, told)| of == node && told.contains(what)),
+            "{what}: {:?}",
+            fleet.problems
+        );
+    };
+    told("n03", "8 CPUs of it were online, and 1 of most");
+    told("n03", "fewer than 6 nodes have as many CPUs as it; it is not compared");
+    told("n01", "2 CPUs of it were online, and 1 of most; it is compared with nodes like itself alone");
+    told("n05", "CPU 0 went off line or was full before the end; it is not compared");
+    let named: Vec<&str> =
+        fleet.nodes.iter().filter(|node| node.differs.is_some()).map(|node| node.node.as_str()).collect();
+    assert_eq!((fleet.compared, named), (30, vec!["n17"]));
 }
 
 #[test]

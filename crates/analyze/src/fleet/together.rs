@@ -1,6 +1,7 @@
 //! Which sources strike several nodes at the same time: a permutation test of their moments.
 //!
-//! Time is cut into slots, at least 16.8 ms each, as clocks of nodes agree no better; they are those of the summary form. A source has in each slot a number of nodes in which it began there, and the
+//! Time is cut into slots, at least 16.8 ms each and twice as long as the clocks of the nodes may be off by what they state; they are those of the
+//! summary form, or several of them together. A node whose clock may be off further than the others' is left out. A source has in each slot a number of nodes in which it began there, and the
 //! statistic is the sum of the squares of these numbers. Were the nodes independent of each other, each could as well have begun at any other time: so the slots of
 //! each node are turned by a random number of places, 999 times over, which keeps its own trains and periods whole. The chance is the part of all turns, the
 //! one that was recorded among them, whose statistic is as large. It is compared with 5 % over the number of tested sources (Bonferroni). Beside that a
@@ -16,7 +17,7 @@ use super::SourceName;
 /// So many nodes are tested, the first that were watched all the time.
 pub(super) const NODES: usize = 64;
 /// The fewest nodes that are tested.
-const NODES_MIN: usize = 3;
+pub(super) const NODES_MIN: usize = 3;
 /// The fewest slots.
 pub(super) const SLOTS_MIN: usize = 64;
 /// How many sources are tested: those in most slots.
@@ -33,6 +34,11 @@ pub struct Together {
     pub nodes: usize,
     /// How long a slot is, in nanoseconds: what comes within it comes at the same time.
     pub slot_ns: i64,
+    /// How far the clocks of the tested nodes may be off at most, by what the nodes state, in nanoseconds; `None` where none states it. At most half
+    /// of a slot.
+    pub clock_error_ns: Option<i64>,
+    /// How many of them do not state it.
+    pub unstated: usize,
     /// The sources, by their chance.
     pub sources: Vec<Struck>,
 }
@@ -130,7 +136,7 @@ pub(super) fn strikes(nodes: &[BTreeMap<SourceName, Moments>], slots: usize, slo
         })
         .collect();
     sources.sort_by(|a, b| a.chance.unwrap_or(2.0).total_cmp(&b.chance.unwrap_or(2.0)));
-    Ok(Together { nodes: nodes.len(), slot_ns, sources })
+    Ok(Together { nodes: nodes.len(), slot_ns, clock_error_ns: None, unstated: 0, sources })
 }
 
 /// A number in words.

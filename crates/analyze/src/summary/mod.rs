@@ -32,12 +32,12 @@ pub use figures::{
     CpuSummary, Figures, LongTail, NodeSummary, Observed, Origin, OutlierSummary, PeersSummary, PeriodSummary,
     SourceSummary, Summary,
 };
-pub(crate) use of_digest::{node_ratio, observed};
+pub(crate) use of_digest::{middles, moments, node_ratio, observed};
 pub use of_digest::{select, summarize_digests};
 pub(crate) use own::OwnTime;
 pub use pooled::Pooled;
-pub(crate) use run::spans;
 pub use run::{Selection, summarize};
+pub(crate) use run::{keep_cpus, spans};
 pub(crate) use scan::runs;
 pub use scan::{ActivityColumns, DetourColumns, Scan};
 pub(crate) use timeline::nest;

@@ -61,7 +61,8 @@ pub(crate) fn middles(counts: &Counts, bits: u32) -> impl Iterator<Item = (i64, 
     counts.spans(bits).map(|(begin, width, count)| ((begin + (width - 1) / 2).min(i64::MAX as u64) as i64, count))
 }
 
-fn moments(sums: &Sums) -> Moments {
+/// Sums of a document as moments.
+pub(crate) fn moments(sums: &Sums) -> Moments {
     let squares = sums.squares_ns2.max(0.0) as u128;
     Moments::from_parts(sums.count, i128::from(sums.total_ns), squares, (sums.min_ns, sums.max_ns))
 }

@@ -62,7 +62,7 @@ impl Selection {
     ///
     /// # Errors
     /// If none of these nodes measured one of them.
-    pub(super) fn cpus_of<'n>(
+    pub(crate) fn cpus_of<'n>(
         &self,
         docs: impl IntoIterator<Item = &'n NodeDoc>,
     ) -> Result<Option<&CpuList>, SummaryError> {
@@ -74,7 +74,7 @@ impl Selection {
 }
 
 /// Leaves of a node's document only these CPUs and their counters.
-pub(super) fn keep_cpus(doc: &mut NodeDoc, cpus: &CpuList) {
+pub(crate) fn keep_cpus(doc: &mut NodeDoc, cpus: &CpuList) {
     doc.cpus.retain(|cpu| cpus.contains(cpu.cpu));
     doc.counters.retain(|counter| cpus.contains(counter.cpu));
 }

@@ -60,6 +60,7 @@ mod tests {
         let work = WorkDoc {
             body: "sum".to_owned(),
             iteration: String::new(),
+            bodies: Vec::new(),
             fixed: Fixed::Work,
             grain_ns: Nanos::from_millis(1),
             copies: 1,

@@ -34,7 +34,7 @@ pub use self::counts::EventTotal;
 pub use self::cpi::{Cpi, CpiFrom};
 pub use self::cumulative::Cumulative;
 pub use self::curves::{Bin, Curves, SamplePoint};
-pub use self::peaks::{TIMER, TickPeaks};
+pub use self::peaks::{PeakBin, TIMER, TickPeaks};
 pub use self::read::{SourceTimes, WorkSamples, read};
 pub use self::subtraction::{Spread, SubtractionStep, subtract};
 pub use self::tones::{FALSE_ALARM, Tone, Tones, tones};
@@ -58,6 +58,8 @@ pub struct CpuWork {
     pub node: String,
     /// The CPU on which the work was done.
     pub cpu: CpuId,
+    /// The name of the loop's body.
+    pub loop_body: String,
     /// Whether the work or the time stayed the same from sample to sample.
     pub fixed: Fixed,
     /// Iterations a sample (fixed work), or a step (fixed time).
@@ -202,6 +204,7 @@ fn summary(doc: &NodeDoc, samples: &WorkSamples) -> CpuWork {
     CpuWork {
         node: doc.node.clone(),
         cpu: samples.cpu,
+        loop_body: samples.body.clone(),
         fixed: samples.fixed,
         iterations: samples.iterations,
         calibrated_ns: samples.calibrated_ns,

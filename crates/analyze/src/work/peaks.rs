@@ -1,6 +1,6 @@
 //! Samples that the timer's interrupt hit, and the others: of a grain shorter than a tick's period, two peaks (Tsafrir 2007, figure 15).
 
-use becalm_stats::median_low;
+use becalm_stats::{median_low, nearest_rank};
 
 use super::read::WorkSamples;
 
@@ -13,8 +13,24 @@ const APART: f64 = 3.0;
 /// Fewer samples are no peak.
 const LEAST: usize = 20;
 
+/// The histogram of both has so many bins, and ends where all but this share of the samples are in it, so that a few long ones do not hide
+/// how the peaks lie.
+const BINS: i64 = 50;
+const BEYOND: f64 = 0.05;
+
+/// A bin of the histogram of both.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PeakBin {
+    /// Where it begins; it ends where the next begins, the last one as far from its own beginning.
+    pub from_ns: i64,
+    /// Samples in it that the interrupt hit.
+    pub hit: u64,
+    /// The others in it.
+    pub missed: u64,
+}
+
 /// The samples in which the timer's interrupt came, beside those in which it did not.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct TickPeaks {
     /// The share of the samples in which it came at least once.
     pub hit_ratio: f64,
@@ -26,6 +42,8 @@ pub struct TickPeaks {
     pub missed_median_ns: i64,
     /// Whether the two stand apart.
     pub are_apart: bool,
+    /// Both as a histogram, without the longest twentieth of all samples.
+    pub histogram: Vec<PeakBin>,
 }
 
 impl TickPeaks {
@@ -48,14 +66,34 @@ impl TickPeaks {
         if hit.len() < LEAST || missed.len() < LEAST {
             return None;
         }
+        let histogram = histogram(&hit, &missed);
         let all = samples.values.len() as f64;
         let (hit_ratio, expected_ratio) = (hit.len() as f64 / all, (interrupts as f64 / all).min(1.0));
         let (hit_median_ns, hit_width) = middle(&mut hit)?;
         let (missed_median_ns, missed_width) = middle(&mut missed)?;
         let distance = (hit_median_ns - missed_median_ns).abs() as f64;
         let are_apart = distance > APART * hit_width.max(missed_width);
-        Some(Self { hit_ratio, expected_ratio, hit_median_ns, missed_median_ns, are_apart })
+        Some(Self { hit_ratio, expected_ratio, hit_median_ns, missed_median_ns, are_apart, histogram })
     }
+}
+
+/// Equally wide bins from the shortest sample on, and an empty one behind the last.
+fn histogram(hit: &[i64], missed: &[i64]) -> Vec<PeakBin> {
+    let mut all = [hit, missed].concat();
+    all.sort_unstable();
+    let (first, last) = (all[0], all[nearest_rank(1.0 - BEYOND, all.len())]);
+    let width = (last - first) / BINS + 1;
+    let bins = (last - first) / width + 2;
+    let mut histogram: Vec<PeakBin> =
+        (0..bins).map(|bin| PeakBin { from_ns: first + bin * width, hit: 0, missed: 0 }).collect();
+    let mut count = |values: &[i64], of: fn(&mut PeakBin) -> &mut u64| {
+        for value in values.iter().filter(|value| **value <= last) {
+            *of(&mut histogram[((value - first) / width) as usize]) += 1;
+        }
+    };
+    count(hit, |bin| &mut bin.hit);
+    count(missed, |bin| &mut bin.missed);
+    histogram
 }
 
 /// The median, and the robust standard deviation.
@@ -88,6 +126,12 @@ mod tests {
         let peaks = TickPeaks::from_samples(&half(12_000)).unwrap();
         assert_eq!((peaks.hit_ratio, peaks.expected_ratio, peaks.are_apart), (0.5, 0.5, true));
         assert!((peaks.hit_median_ns - peaks.missed_median_ns - 12_000).abs() < 100, "{peaks:?}");
+        // Both peaks are in the histogram, each at its end, but for the longest twentieth; nothing lies between them.
+        let bins = &peaks.histogram;
+        let sums = (bins.iter().map(|bin| bin.hit).sum::<u64>(), bins.iter().map(|bin| bin.missed).sum::<u64>());
+        assert!((89..=91).contains(&sums.0) && sums.1 == 100, "{sums:?}");
+        assert!(bins[0].missed > 0 && bins[bins.len() / 2].hit + bins[bins.len() / 2].missed == 0);
+        assert_eq!(bins.last().map(|bin| (bin.hit, bin.missed)), Some((0, 0)));
         // A tick that costs nothing makes no second peak, and one that comes in all samples neither.
         assert!(!TickPeaks::from_samples(&half(0)).unwrap().are_apart);
         let mut all = half(12_000);

@@ -67,7 +67,7 @@ pub fn read(bundle: &Bundle, doc: &NodeDoc, cpu: CpuId) -> Result<Option<WorkSam
     let Some(work_loop) = work.loops.iter().find(|work_loop| work_loop.cpu == cpu) else { return Ok(None) };
     let mut samples = WorkSamples {
         cpu,
-        body: work.body.clone(),
+        body: work.body_on(cpu).to_owned(),
         fixed: work.fixed,
         grain_ns: work.grain_ns.get(),
         iterations: work_loop.iterations,

@@ -14,6 +14,7 @@ fn work_doc(node: &str) -> NodeDoc {
     let work = WorkDoc {
         body: "sum".to_owned(),
         iteration: "add".to_owned(),
+        bodies: Vec::new(),
         fixed: Fixed::Work,
         grain_ns: Nanos::from_millis(1),
         copies: 1,

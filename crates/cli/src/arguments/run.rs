@@ -1,13 +1,34 @@
 //! The stored run that a command reads.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use becalm_analyze::summary::Selection;
-use becalm_bundle::Bundle;
+use becalm_bundle::{Bundle, BundleError, LeftOut, SummaryBundle};
 use becalm_units::CpuList;
 use clap::Args;
 
 use crate::arguments::some_cpus;
+use crate::messages;
+
+/// Opens a recording. Nodes that cannot be read are told, and the others are read.
+pub fn open(path: &Path) -> Result<Bundle, BundleError> {
+    let (bundle, left_out) = Bundle::open_readable(path)?;
+    tell(&left_out);
+    Ok(bundle)
+}
+
+/// Opens a recording in summary form in the same way.
+pub fn open_summary(path: &Path) -> Result<SummaryBundle, BundleError> {
+    let (bundle, left_out) = SummaryBundle::open_readable(path)?;
+    tell(&left_out);
+    Ok(bundle)
+}
+
+fn tell(left_out: &LeftOut) {
+    for (node, error) in left_out {
+        messages::say(format_args!("{node} is left out: {error}"));
+    }
+}
 
 /// Which run, and which part of it.
 #[derive(Args, Debug)]
@@ -30,9 +51,14 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// Opens the run, be it of detours or of work.
-    pub fn open(&self) -> anyhow::Result<Bundle> {
-        Ok(Bundle::open(&self.path)?)
+    /// Opens the run, be it of detours or of work. Nodes that cannot be read are told, and the others are read.
+    pub fn open(&self) -> Result<Bundle, BundleError> {
+        open(&self.path)
+    }
+
+    /// Opens the run, which is in summary form, in the same way.
+    pub fn open_summary(&self) -> Result<SummaryBundle, BundleError> {
+        open_summary(&self.path)
     }
 
     /// The part that was asked for.

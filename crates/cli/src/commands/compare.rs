@@ -1,13 +1,14 @@
 //! `becalm compare`: runs against each other, before and after.
 
 mod jobs;
+mod nodes;
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use becalm_analyze::compare::{Limit, Metric, compare_sides, exceeds};
+use becalm_analyze::compare::{Comparison, Limit, Metric, compare_sides, exceeds};
 use becalm_analyze::summary::Selection;
-use becalm_bundle::Bundle;
+use becalm_bundle::{Bundle, StoredNodes};
 use becalm_model::node::NodeDoc;
 use becalm_report::{CompareReport, LimitCheck};
 use becalm_units::{CpuList, Share};
@@ -25,7 +26,8 @@ use crate::progress::ReadingProgress;
 /// is said whether B is worse or better, by how the runs of each side differ from each other. The noise ratio, the rate and the lengths of detours, and every source's share of time and rate
 /// stand against each other with the change, its 95 % interval and a verdict, or that no difference is shown. The
 /// CPUs that all runs measured are compared, with the highest threshold applied to all, and rates instead of
-/// sums; what cannot be compared is refused with the reason.
+/// sums; what cannot be compared is refused with the reason. Of runs of several nodes each node stands against itself. Where any run is in
+/// summary form, all are compared in that form.
 ///
 /// Jobs of becalm-mpi, as many as there are, are held against the first of them: the average and the worst 1 % of their phases.
 #[derive(Args, Debug)]
@@ -73,7 +75,7 @@ pub struct CompareArgs {
     )]
     metric: Vec<CheckedMetric>,
 
-    /// Show all sources and CPUs, not only those that changed most
+    /// Show all sources, nodes and CPUs, not only those that changed most
     #[arg(long)]
     all: bool,
 
@@ -165,16 +167,60 @@ fn refuse_repeated(runs: &[(&Bundle, &Selection)]) -> Result<(), UsageError> {
                 same_node.is_some_and(shares) && original(a, &doc.node) == original(b, &doc.node)
             };
             let Some(doc) = of_a.iter().find(is_same) else { continue };
-            let [a, b] = [a, b].map(|run| runs[run].0.path().display());
-            return Err(UsageError(format!(
-                "{a} and {b} hold the same recording, of node {} from {}: against itself it shows nothing, and twice on a side it \
-                 makes the runs look more alike than they are; give another, or other CPUs of it by --cpus-a and --cpus-b",
-                doc.node,
-                doc.origin.strftime("%Y-%m-%d %H:%M:%S UTC")
-            )));
+            let [a, b] = [a, b].map(|run| runs[run].0.path());
+            return Err(repeated(a, b, doc));
         }
     }
     Ok(())
+}
+
+/// That two runs hold the same recording of a node.
+fn repeated(a: &Path, b: &Path, doc: &NodeDoc) -> UsageError {
+    UsageError(format!(
+        "{} and {} hold the same recording, of node {} from {}: against itself it shows nothing, and twice on a side it makes the runs look \
+         more alike than they are; give another, or other CPUs of it by --cpus-a and --cpus-b",
+        a.display(),
+        b.display(),
+        doc.node,
+        doc.origin.strftime("%Y-%m-%d %H:%M:%S UTC")
+    ))
+}
+
+/// Reads the runs of both sides.
+fn comparison(args: &CompareArgs) -> anyhow::Result<Comparison> {
+    let (paths_a, paths_b) = sides(args)?;
+    let selection = |node: &Option<String>, cpus: &Option<CpuList>| Selection {
+        node: node.clone(),
+        cpus: args.cpus.clone().or_else(|| cpus.clone()),
+        with_self: args.with_self,
+    };
+    let (select_a, select_b) = (selection(&args.node_a, &args.cpus_a), selection(&args.node_b, &args.cpus_b));
+    let Some((bundles_a, bundles_b)) = full_recordings(paths_a, paths_b)? else {
+        return nodes::compare((paths_a, &select_a), (paths_b, &select_b));
+    };
+    let selected_a: Vec<_> = bundles_a.iter().map(|bundle| (bundle, &select_a)).collect();
+    let selected_b: Vec<_> = bundles_b.iter().map(|bundle| (bundle, &select_b)).collect();
+    refuse_repeated(&[selected_a.as_slice(), &selected_b].concat())?;
+    let _reading = ReadingProgress::to_compare(bundles_a.iter().chain(&bundles_b));
+    Ok(compare_sides(&selected_a, &selected_b)?)
+}
+
+/// The bundles of both sides, if they are full recordings that can be read. `None` where some nodes are in summary form, or some of several
+/// cannot be read: such runs are compared node by node.
+fn full_recordings(a: &[PathBuf], b: &[PathBuf]) -> anyhow::Result<Option<(Vec<Bundle>, Vec<Bundle>)>> {
+    let open = |path: &PathBuf| -> anyhow::Result<Option<Bundle>> {
+        let nodes = StoredNodes::open(path)?;
+        if nodes.has_summaries()? {
+            return Ok(None);
+        }
+        match Bundle::open(path) {
+            Ok(bundle) => Ok(Some(bundle)),
+            Err(_) if nodes.names().len() > 1 => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    };
+    let all = |paths: &[PathBuf]| paths.iter().map(open).collect::<anyhow::Result<Option<Vec<Bundle>>>>();
+    Ok(all(a)?.zip(all(b)?))
 }
 
 /// Reads all runs and prints what changed, or writes its page.
@@ -190,21 +236,7 @@ pub fn run(args: &CompareArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         Some(file) => Output::page(file)?,
         None => Output::new(args.json, args.all),
     };
-    let (paths_a, paths_b) = sides(args)?;
-    let open = |paths: &[PathBuf]| paths.iter().map(|path| Bundle::open(path)).collect::<Result<Vec<_>, _>>();
-    let (bundles_a, bundles_b) = (open(paths_a)?, open(paths_b)?);
-    let selection = |node: &Option<String>, cpus: &Option<CpuList>| Selection {
-        node: node.clone(),
-        cpus: args.cpus.clone().or_else(|| cpus.clone()),
-        with_self: args.with_self,
-    };
-    let (select_a, select_b) = (selection(&args.node_a, &args.cpus_a), selection(&args.node_b, &args.cpus_b));
-    let selected_a: Vec<_> = bundles_a.iter().map(|bundle| (bundle, &select_a)).collect();
-    let selected_b: Vec<_> = bundles_b.iter().map(|bundle| (bundle, &select_b)).collect();
-    refuse_repeated(&[selected_a.as_slice(), &selected_b].concat())?;
-    let reading = ReadingProgress::to_compare(bundles_a.iter().chain(&bundles_b));
-    let comparison = compare_sides(&selected_a, &selected_b)?;
-    drop(reading);
+    let comparison = comparison(args)?;
     let share = args.fail_if_worse.map(Share::ratio);
     let checks: Vec<LimitCheck> = share
         .into_iter()

@@ -8,7 +8,7 @@ use becalm_analyze::fleet::jobs::fleet_cost;
 use becalm_analyze::fleet::{Fleet, sacct, survey};
 use becalm_bundle::StoredNodes;
 use becalm_linux::file::read_regular_text;
-use becalm_report::{FleetCostReport, FleetReport};
+use becalm_report::{FleetCostReport, FleetReport, FleetSweepReport};
 use becalm_units::{Count, Nanos};
 use clap::{Args, Subcommand};
 
@@ -65,9 +65,9 @@ pub struct FleetPredictArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,1k,16k", allow_hyphen_values = true)]
     ranks: Vec<Count>,
 
-    /// The useful CPU time of a phase
-    #[arg(long, value_name = "TIME", default_value = "1ms", allow_hyphen_values = true)]
-    grain: Nanos,
+    /// The useful CPU time of a phase; of several, like 1ms,10ms, each
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1ms", allow_hyphen_values = true)]
+    grain: Vec<Nanos>,
 
     /// Take sizes and node-hours of jobs from this file: what sacct --allocations --parsable2
     /// --format=JobID,NNodes,NCPUS,ElapsedRaw,Start,End prints
@@ -78,7 +78,7 @@ pub struct FleetPredictArgs {
     #[arg(long)]
     all: bool,
 
-    /// Print one JSON document (becalm.fleet-predict/1), which always holds everything
+    /// Print one JSON document (becalm.fleet-predict/1, of several grains becalm.fleet-predict-sweep/1), which always holds everything
     #[arg(long)]
     json: bool,
 }
@@ -114,10 +114,14 @@ fn read(runs: &[PathBuf]) -> anyhow::Result<(Vec<StoredNodes>, Fleet)> {
 }
 
 fn predict(args: &FleetPredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    if args.grain < Nanos::from_micros(1) {
-        return Err(
-            UsageError(format!("--grain {} is shorter than 1us, in which no phase does any work", args.grain)).into()
-        );
+    if let Some(grain) = args.grain.iter().find(|grain| **grain < Nanos::from_micros(1)) {
+        return Err(UsageError(format!("--grain {grain} is shorter than 1us, in which no phase does any work")).into());
+    }
+    let mut grains: Vec<Nanos> = Vec::new();
+    for grain in &args.grain {
+        if !grains.contains(grain) {
+            grains.push(*grain);
+        }
     }
     let ranks: Vec<u64> = args.ranks.iter().map(|ranks| ranks.get()).collect();
     if ranks.contains(&0) {
@@ -137,8 +141,12 @@ fn predict(args: &FleetPredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit>
         }
         _ => None,
     };
-    let cost = fleet_cost(&bundles, &fleet, args.grain, &ranks, accounting.as_ref())?;
-    let report = FleetCostReport { cost: &cost, accounting: accounting.as_ref() };
-    emit(&report, Output::new(args.json, args.all), out)?;
+    let cost = |grain: &Nanos| fleet_cost(&bundles, &fleet, *grain, &ranks, accounting.as_ref());
+    let costs = grains.iter().map(cost).collect::<Result<Vec<_>, _>>()?;
+    let (output, accounting) = (Output::new(args.json, args.all), accounting.as_ref());
+    match &costs[..] {
+        [cost] => emit(&FleetCostReport { cost, accounting }, output, out)?,
+        costs => emit(&FleetSweepReport { costs, accounting }, output, out)?,
+    }
     Ok(Exit::Done)
 }

@@ -11,7 +11,7 @@ use becalm_analyze::job::JobPhases;
 use becalm_analyze::modes::length_modes;
 use becalm_analyze::summary::{summarize, summarize_digests};
 use becalm_bundle::cost::tick as campaign;
-use becalm_bundle::{Bundle, Contents, PhaseRun, SummaryBundle};
+use becalm_bundle::{Bundle, Contents, PhaseRun};
 use becalm_report::{CostRunReport, PlatformRun, PlatformsReport, RunReport, TickReport};
 use clap::Args;
 
@@ -168,7 +168,7 @@ fn summary_form(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> 
     if args.ranks.is_given() {
         return lacks("--ranks", "phases to sample: becalm predict draws some");
     }
-    let summary = summarize_digests(&SummaryBundle::open(&args.run.path)?, &args.run.selection())?;
+    let summary = summarize_digests(&args.run.open_summary()?, &args.run.selection())?;
     emit(&RunReport { summary: &summary, drawn: None }, Output::new(args.json, args.all), out)?;
     Ok(Exit::Done)
 }

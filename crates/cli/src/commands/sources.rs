@@ -7,7 +7,7 @@ use std::str::FromStr;
 use becalm_analyze::phase_sources::phase_sources;
 use becalm_analyze::summary::{DetourId, Selection, longest, summarize, summarize_digests, timelines};
 use becalm_analyze::together::together;
-use becalm_bundle::{Bundle, Contents, PhaseRun, SummaryBundle};
+use becalm_bundle::{Bundle, Contents, PhaseRun};
 use becalm_report::{DetoursReport, PhaseSourcesReport, SourcesReport, TogetherReport};
 use becalm_units::{CpuId, Nanos};
 use clap::Args;
@@ -102,7 +102,7 @@ pub fn run(args: &SourcesArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
             );
             return Err(UsageError(text).into());
         }
-        let summary = summarize_digests(&SummaryBundle::open(&args.run.path)?, &selection)?;
+        let summary = summarize_digests(&args.run.open_summary()?, &selection)?;
         emit(&SourcesReport { summary: &summary, per_cpu: args.per_cpu }, output, out)?;
         return Ok(Exit::Done);
     }

@@ -63,6 +63,13 @@ fn write_inputs(folder: &Path) {
             drop(SummaryWriter::create(&folder.join(format!("{short}.becalm")), &digest).unwrap());
         }
     }
+    // The same nodes later, without the slow one.
+    write_fleet(&folder.join("later.becalm"), Planted::Nothing, 2);
+    let nodes = StoredNodes::open(&folder.join("later")).unwrap();
+    for node in nodes.names() {
+        let digest = digest_of(nodes.read(node).unwrap()).unwrap();
+        drop(SummaryWriter::create(&folder.join("mended.becalm"), &digest).unwrap());
+    }
     becalm_fixtures::write_study(&folder.join("node1.study"));
     machines::write_all(folder);
     for (name, text) in TEXTS {

@@ -314,3 +314,32 @@ fn several_bodies_are_held_beside_each_other() {
     assert_eq!(bodies, ["sum", "call", "empty"]);
     assert!(folder.path().join("bodies-call.becalm").is_dir());
 }
+
+/// Several bodies work at once, each on a CPU of its own, until the means of all have settled; resumed, they do the same again.
+#[test]
+fn several_bodies_work_at_once() {
+    let allowed: Vec<CpuId> = allowed_cpus().unwrap().iter().collect();
+    let [.., first, second] = allowed[..] else { return eprintln!("skipped: two bodies at once need two CPUs") };
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("at-once.becalm");
+    let bodies = |report: &str| -> Vec<(u64, String, u64)> {
+        let report: Value = serde_json::from_str(report).unwrap();
+        let of = |cpu: &Value| {
+            let text = cpu["loop_body"].as_str().unwrap().to_owned();
+            (cpu["cpu"].as_u64().unwrap(), text, cpu["samples"].as_u64().unwrap())
+        };
+        report["runs"][0]["cpus"].as_array().unwrap().iter().map(of).collect()
+    };
+    let words =
+        ["--body", "call,sum", "--at-once", "--grain", "200us", "--maiv", "20%", "--no-sources", "--json", "-o"];
+    let ended = run_becalm(&[&["work"], &words[..], &[path(&bundle)]].concat());
+    let found = bodies(&ended.expect(0, &[]).stdout);
+    let named: Vec<(u64, &str)> = found.iter().map(|(cpu, body, _)| (*cpu, body.as_str())).collect();
+    assert_eq!(named, [(first.get().into(), "call"), (second.get().into(), "sum")]);
+    assert!(found.iter().all(|(_, _, samples)| *samples >= 5), "{found:?}");
+    let again = run_becalm(&["work", "--resume", path(&bundle), "--maiv", "20%", "--no-sources", "--json"]);
+    let resumed = bodies(&again.expect(0, &[]).stdout);
+    for ((cpu, body, before), (same_cpu, same_body, after)) in found.iter().zip(&resumed) {
+        assert!((cpu, body) == (same_cpu, same_body) && after > before, "{found:?} {resumed:?}");
+    }
+}

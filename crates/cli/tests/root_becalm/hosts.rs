@@ -95,7 +95,8 @@ fn root_hosts_that_do_not_answer_are_told_and_the_others_begin_at_one_instant_an
 #[test]
 fn root_a_list_of_hosts_with_an_error_is_refused_before_anything_is_done() {
     let folder = tempfile::tempdir().unwrap();
-    let cases: [(&str, &[&str], &str); 8] = [
+    let cases: [(&str, &[&str], &str); 9] = [
+        ("n01\n", &["--by", "rsh", "-o", "run", "hosts"], "hosts are reached by ssh, pdsh or clush"),
         ("n01\n", &["hosts"], "-o RUN is missing"),
         ("n01\n", &["-o", "run"], "HOSTS is missing"),
         ("\n# none\n", &["-o", "run", "hosts"], "hosts has no hosts"),
@@ -147,9 +148,24 @@ fn root_hosts_are_recorded_by_a_real_ssh() {
         assert!(begin.elapsed() < Duration::from_secs(20), "sshd does not listen");
         thread::sleep(Duration::from_millis(50));
     }
-    let more = ["--lead", "2", "-o", "run", "hosts", "--duration=200ms", "--cpus", "1"];
+    let more = ["--lead", "6", "-o", "run", "hosts", "--duration=200ms", "--cpus", "1"];
     let ended = run(hosts(folder.path(), &format!("ssh -F {own}/client"), "n01\nn02\n", &more));
     ended.expect(0, &["2 hosts record"]);
     assert!(ended.stdout.contains("Nodes, the noisiest first"), "{ended:#?}");
     assert_eq!(nodes(&folder.path().join("run")), ["n01", "n02"]);
+    // And by what a site may have above ssh, where it is there.
+    for (program, by) in [("pdsh", "pdsh -R ssh".to_owned()), ("clush", format!("clush -o -F{own}/client"))] {
+        if !Need::Program(program).is_met() {
+            eprintln!("there is no {program} here");
+            continue;
+        }
+        let name = format!("{program}.becalm");
+        let more =
+            ["--by", &by, "--lead", "6", "-o", &name, "hosts", "--duration=200ms", "--max-noise=100%", "--cpus", "1"];
+        let mut command = hosts(folder.path(), "/bin/false", "n01\nn02\nnone\n", &more);
+        command.env("PDSH_SSH_ARGS_APPEND", format!("-F {own}/client"));
+        let ended = run(command);
+        ended.expect(0, &["3 hosts record"]);
+        assert_eq!(nodes(&folder.path().join(name)), ["n01", "n02", "none"], "{ended:#?}");
+    }
 }

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use becalm_linux::clock::Counter;
 use becalm_linux::perf::{Counters, Space};
 use becalm_linux::sched;
-use becalm_model::node::{CoreClockDoc, CpuDoc, Fixed, NodeDoc, SettingsDoc, WorkDoc, WorkLoopDoc, WorkSession};
+use becalm_model::node::{
+    CoreClockDoc, CpuDoc, Fixed, NodeDoc, SettingsDoc, WorkBody, WorkDoc, WorkLoopDoc, WorkSession,
+};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
 use super::acquire::{End, Lengths, LoopTally};
@@ -56,7 +58,7 @@ pub struct ReadyWork {
 
 impl WorkLoop {
     fn work(&self, cpu: CpuId) -> Result<Work, Unsupported> {
-        Work::new(self.plan.body, &self.root as &Path, cpu)
+        Work::new(self.plan.body_on(cpu), &self.root as &Path, cpu)
     }
 
     /// Finds the iterations of a sample, unless they are given.
@@ -148,8 +150,20 @@ impl WorkLoop {
     fn document(&self) -> WorkDoc {
         let plan = &self.plan;
         WorkDoc {
-            body: plan.body.name().to_owned(),
-            iteration: plan.body.iteration().to_owned(),
+            body: plan.body_name(),
+            iteration: match plan.bodies.len() {
+                0 => plan.body.iteration().to_owned(),
+                _ => "each CPU with a body of its own".to_owned(),
+            },
+            bodies: plan
+                .bodies
+                .iter()
+                .map(|(cpu, body)| WorkBody {
+                    cpu: *cpu,
+                    body: body.name().to_owned(),
+                    iteration: body.iteration().to_owned(),
+                })
+                .collect(),
             fixed: plan.fixed,
             grain_ns: plan.grain,
             copies: plan.copies,
@@ -174,7 +188,8 @@ impl Loop for WorkLoop {
     type Ready = ReadyWork;
 
     fn check(&self) -> Result<(), LoopError> {
-        Ok(Body::check(self.plan.body)?)
+        let plan = &self.plan;
+        Ok(std::iter::once(&plan.body).chain(plan.bodies.values()).try_for_each(|body| Body::check(*body))?)
     }
 
     fn prepare<C: Counter>(&self, cpu: CpuId, rate: TickRate, _: &SampleRing) -> Result<(ReadyWork, Sized), LoopError> {
@@ -182,7 +197,7 @@ impl Loop for WorkLoop {
         let counters = (!events.is_empty()).then(|| Counters::of_current_thread(events, &Space::APART));
         let mut work = self.work(cpu)?;
         let calibrated = self.calibrate::<C>(&mut work, cpu, rate);
-        let core_clock = core_clock::<C>(self.plan.body, rate);
+        let core_clock = core_clock::<C>(self.plan.body_on(cpu), rate);
         self.rehearse::<C>(&mut work, rate);
         let sized = Sized { calibrated, memory_bytes: work.memory_bytes(), cache: work.cache_bytes(), core_clock };
         Ok((ReadyWork { work, iterations: calibrated.iterations, rate, counters }, sized))

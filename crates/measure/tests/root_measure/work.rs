@@ -116,6 +116,7 @@ fn samples(cpu: CpuId, fixed: Fixed, seconds: u64) -> WorkSamples {
     let grain = Nanos::from_millis(1);
     plan.task = LoopTask::Work(WorkPlan {
         body: Body::Lcg,
+        bodies: std::collections::BTreeMap::new(),
         grain,
         fixed,
         samples: Some(seconds * 1_000),

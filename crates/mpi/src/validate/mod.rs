@@ -19,7 +19,7 @@ use becalm_linux::sched::{self, Policy};
 use becalm_measure::work::{Body, Work, calibrate};
 use becalm_model::phases::CollectiveCall;
 use becalm_model::validation::{ValidationCell, ValidationDoc};
-use becalm_report::{Form, validate_figure};
+use becalm_report::{Form, ValidationSweepReport, validate_figure};
 use becalm_scale::estimate::from_replicas;
 use becalm_units::{Nanos, Share, counted};
 use clap::Args;
@@ -47,9 +47,9 @@ pub struct ValidateArgs {
     collective: CollectiveCall,
 
     /// Useful CPU time of a phase, shorter than the detours; 0s is collectives back to back, whose own time must then be
-    /// steady
-    #[arg(long, value_name = "TIME", default_value = "10us", allow_hyphen_values = true)]
-    grain: Nanos,
+    /// steady. Of several, like 10us,100us, the grid of each, one after the other
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "10us", allow_hyphen_values = true)]
+    grain: Vec<Nanos>,
 
     /// The intervals from one detour to the next
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1ms,10ms,100ms")]
@@ -93,7 +93,8 @@ pub struct ValidateArgs {
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
 
-    /// Draw predicted against measured into this file, an SVG; one that is there already is replaced
+    /// Draw predicted against measured into this file, an SVG, with its grain in the name where there are several; one that is there
+    /// already is replaced
     #[arg(long, value_name = "FILE")]
     figure: Option<PathBuf>,
 
@@ -101,7 +102,7 @@ pub struct ValidateArgs {
     #[arg(long, value_name = "COUNT", hide = true, value_parser = clap::value_parser!(u32).range(1..))]
     pub ranks_per_node: Option<u32>,
 
-    /// Print the result as one JSON document (becalm.mpi-validate/1)
+    /// Print the result as one JSON document (becalm.mpi-validate/1, of several grains becalm.mpi-validate-sweep/1)
     #[arg(long)]
     json: bool,
 }
@@ -141,16 +142,41 @@ impl ValidateArgs {
                 format!("--inject-sched {} would not take the CPU from ranks of {}", self.inject_sched, self.sched);
             return usage(text);
         }
-        for (name, time, least) in [
-            ("--time", self.time, Nanos::from_millis(10)),
-            ("--noise-time", self.noise_time, Nanos::from_millis(100)),
-            ("--grain", self.grain, Nanos::ZERO),
-        ] {
+        let grains = self.grain.iter().map(|grain| ("--grain", *grain, Nanos::ZERO));
+        let times =
+            [("--time", self.time, Nanos::from_millis(10)), ("--noise-time", self.noise_time, Nanos::from_millis(100))];
+        for (name, time, least) in times.into_iter().chain(grains) {
             if !(least..=Nanos::from_secs(60)).contains(&time) {
                 return usage(format!("{name} {time} is outside of {least} to 60s"));
             }
         }
         self.grid().check().map_err(|why| UsageError(why).into())
+    }
+
+    /// The grains, each once, in the order given.
+    fn grains(&self) -> Vec<Nanos> {
+        let mut grains = Vec::new();
+        for grain in &self.grain {
+            if !grains.contains(grain) {
+                grains.push(*grain);
+            }
+        }
+        grains
+    }
+
+    /// The file of the drawing of a grain, where one is drawn: `FILE-10us.svg` for `FILE.svg` of several.
+    fn figure_of(&self, grain: Nanos) -> Option<PathBuf> {
+        let file = self.figure.as_ref()?;
+        if self.grains().len() == 1 {
+            return Some(file.clone());
+        }
+        let mut name = file.file_stem().unwrap_or_default().to_os_string();
+        name.push(format!("-{grain}"));
+        if let Some(ending) = file.extension() {
+            name.push(".");
+            name.push(ending);
+        }
+        Some(file.with_file_name(name))
     }
 
     fn grid(&self) -> NoiseGrid {
@@ -168,12 +194,18 @@ fn run_with<C: Counter>(args: &ValidateArgs, job: &Job, source: Source, out: &mu
     if job.is_first() {
         announce(args, &grid)?;
     }
-    let measured = measure::<C>(args, job, &seat, source, &grid)?;
-    let mut heard = Vec::new();
-    // All ranks of a large job are more than a prediction needs.
-    let heard_of = measured.own.as_ref().filter(|_| job.rank() < predict::RANKS_HEARD);
-    let told = heard_of.map_or_else(Vec::new, OwnNoise::numbers);
-    bring_to_leader(&job.world, told, |numbers| heard.push(numbers));
+    let mut all = Vec::new();
+    for grain in args.grains() {
+        let measured = measure::<C>(args, grain, job, &seat, source, &grid)?;
+        let mut heard = Vec::new();
+        // All ranks of a large job are more than a prediction needs.
+        let heard_of = measured.own.as_ref().filter(|_| job.rank() < predict::RANKS_HEARD);
+        let told = heard_of.map_or_else(Vec::new, OwnNoise::numbers);
+        bring_to_leader(&job.world, told, |numbers| heard.push(numbers));
+        let heard = heard.iter().filter(|numbers| !numbers.is_empty());
+        let own: Vec<OwnNoise> = heard.map(|numbers| OwnNoise::from_numbers(numbers)).collect();
+        all.push((grain, measured, own));
+    }
     let (_, nodes) = job.nodes();
     if !job.is_first() {
         job.wait_for_first();
@@ -182,15 +214,21 @@ fn run_with<C: Counter>(args: &ValidateArgs, job: &Job, source: Source, out: &mu
     // What follows takes time and no care: it may use all CPUs.
     sched::set_affinity(&seat.allowed)?;
     sched::set_policy(Policy::Other)?;
-    let heard = heard.iter().filter(|numbers| !numbers.is_empty());
-    let own: Vec<OwnNoise> = heard.map(|numbers| OwnNoise::from_numbers(numbers)).collect();
-    let mut report = predicted(args, job, &grid, &measured, &own)?;
-    report.nodes = nodes as u32;
-    report.warnings.extend(seat.nameless.clone());
-    becalm_report::print(&report, args.json, Form::default(), out)?;
-    if let Some(file) = &args.figure {
-        let mut draft = Draft::replace(file)?;
-        let written = draft.write_all(validate_figure(&report).as_bytes());
+    let predicted = |(grain, measured, own): &(Nanos, RankMeasured, Vec<OwnNoise>)| -> Result<ValidationDoc> {
+        let mut report = predicted(args, *grain, job, &grid, measured, own)?;
+        report.nodes = nodes as u32;
+        report.warnings.extend(seat.nameless.clone());
+        Ok(report)
+    };
+    let reports = all.iter().map(predicted).collect::<Result<Vec<_>>>()?;
+    match &reports[..] {
+        [report] => becalm_report::print(report, args.json, Form::default(), out)?,
+        grains => becalm_report::print(&ValidationSweepReport { grains }, args.json, Form::default(), out)?,
+    }
+    for report in &reports {
+        let Some(file) = args.figure_of(report.grain_ns) else { continue };
+        let mut draft = Draft::replace(&file)?;
+        let written = draft.write_all(validate_figure(report).as_bytes());
         written.with_context(|| format!("cannot write {}", file.display()))?;
         draft.finish()?;
         if !args.json {
@@ -205,13 +243,15 @@ fn run_with<C: Counter>(args: &ValidateArgs, job: &Job, source: Source, out: &mu
 fn announce(args: &ValidateArgs, grid: &[GridCell]) -> io::Result<()> {
     let least: Nanos = grid.iter().fold(Nanos::ZERO, |sum, cell| sum + cell.lasts(args.time));
     // Measuring what a detour costs takes about 300 ms each time, and the runs without noise 200 ms.
-    let whole = (least.as_secs_f64() + 0.5 * grid.len() as f64) * f64::from(args.repetitions);
-    let most = whole * f64::from(TIMES_MORE) + 10.0;
+    let grains = args.grains().len();
+    let whole = (least.as_secs_f64() + 0.5 * grid.len() as f64) * f64::from(args.repetitions) * grains as f64;
+    let more = 10.0 * grains as f64;
+    let most = whole * f64::from(TIMES_MORE) + more;
     writeln!(
         io::stderr(),
         "becalm-mpi: {}, {:.0} to {most:.0} s",
-        counted(grid.len() as u64, "cell", "cells"),
-        whole + 10.0
+        counted((grid.len() * grains) as u64, "cell", "cells"),
+        whole + more
     )
 }
 
@@ -233,6 +273,7 @@ struct RankMeasured {
 /// Measures the noise of the CPUs, what messages cost, and all cells. All ranks call it.
 fn measure<C: Counter>(
     args: &ValidateArgs,
+    grain: Nanos,
     job: &Job,
     seat: &Seat,
     source: Source,
@@ -246,7 +287,7 @@ fn measure<C: Counter>(
     let cost = message_cost(&job.world, last, || seat.now::<C>());
     job.meet_asleep();
     let mut work = Work::new(Body::Lcg, Path::new("/"), seat.cpu).expect("the generator runs everywhere");
-    let iterations = iterations::<C>(args, job, seat, &mut work, crowd);
+    let iterations = iterations::<C>(grain, job, seat, &mut work, crowd);
     memory::lock_current_pages();
     let call = Call::new(&job.world, args.collective, PAYLOAD);
     let mut bench = PhaseBench::new(job, seat, work, iterations, call, source, (args.sched, args.inject_sched));
@@ -268,11 +309,11 @@ fn measure<C: Counter>(
 }
 
 /// How many iterations a compute phase has. Where ranks share a CPU, its first one finds out while the others sleep.
-fn iterations<C: Counter>(args: &ValidateArgs, job: &Job, seat: &Seat, work: &mut Work, crowd: u64) -> u64 {
+fn iterations<C: Counter>(grain: Nanos, job: &Job, seat: &Seat, work: &mut Work, crowd: u64) -> u64 {
     if crowd == 1 {
-        return compute_phase::<C>(work, args.grain, seat.rate, job).iterations;
+        return compute_phase::<C>(work, grain, seat.rate, job).iterations;
     }
-    let own = match (seat.first_on_cpu, args.grain) {
+    let own = match (seat.first_on_cpu, grain) {
         (true, grain) if grain > Nanos::ZERO => calibrate::<C>(work, grain, seat.rate).iterations,
         _ => 0,
     };
@@ -301,6 +342,7 @@ fn shows(slowdowns: &[f64]) -> bool {
 /// Predicts every cell from the noise of the ranks' own CPUs and what messages cost, beside what was measured.
 fn predicted(
     args: &ValidateArgs,
+    grain: Nanos,
     job: &Job,
     grid: &[GridCell],
     measured: &RankMeasured,
@@ -324,7 +366,7 @@ fn predicted(
         ranks: job.ranks() as u32,
         nodes: 1,
         collective: model.collective().to_string(),
-        grain_ns: args.grain,
+        grain_ns: grain,
         sched: args.sched.to_string(),
         quiet_phase_ns: quiet.phase_ns,
         quiet_compute_ns: quiet.compute_ns,

@@ -33,6 +33,9 @@ pub(crate) fn reason(doubt: Doubt) -> String {
             "one of the recordings is of an older becalm, which booked time on other sources".to_owned()
         }
         Doubt::CpusDiffer => "the longest detours of more CPUs are longer; compare as many".to_owned(),
+        Doubt::SummaryForm => {
+            "the summary form does not say how it scatters within a run; compare several runs a side, or full recordings".to_owned()
+        }
         Doubt::OneValue => {
             "one detour of each side shows nothing; see the longest detours of stretches of time".to_owned()
         }

@@ -42,7 +42,7 @@ fields! {
         FAMILY = "family", "family", |row| Value::Text(family(row.family).to_owned());
         NODE = catalogue::NODE, |row| text(row.place.as_ref().map(|place| place.node.as_str()));
         CPU = catalogue::CPU,
-            |row| row.place.as_ref().map_or(Value::Missing, |place| Value::Number(u64::from(place.cpu.get())));
+            |row| row.place.as_ref().and_then(|place| place.cpu).map_or(Value::Missing, |cpu| Value::Number(u64::from(cpu.get())));
         SOURCE = catalogue::SOURCE, |row| text(row.source.as_ref().map(|(_, source)| source.as_str()));
         KIND = catalogue::KIND, |row| text(row.source.as_ref().map(|(kind, _)| kind.name()));
         STRETCH_NS = "stretch_ns", "stretch", |row| row.stretch_ns.map_or(Value::Missing, Value::Time);
@@ -101,6 +101,7 @@ const fn family(family: TestFamily) -> &'static str {
         TestFamily::Headline => "headline",
         TestFamily::Total => "total",
         TestFamily::Sources => "sources",
+        TestFamily::Nodes => "nodes",
         TestFamily::Cpus => "cpus",
     }
 }

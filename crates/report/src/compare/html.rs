@@ -11,7 +11,7 @@ use crate::html::HtmlTable;
 use crate::html::{Axis, AxisScale, AxisUnit, BarPair, Chart, Forest, ForestRow, PairedBars, Spec};
 use crate::html::{Block, Grade, Page, Section, Tile};
 
-/// How many sources and CPUs are drawn at most.
+/// How many sources, nodes and CPUs are drawn at most.
 const DRAWN: usize = 16;
 
 /// How many rows a table has at most.
@@ -26,6 +26,7 @@ pub(super) fn page(report: &CompareReport<'_>, program: &str) -> Page {
     let (a, b) = (&comparison.a, &comparison.b);
     let mut sections = vec![headline(report), totals(report)];
     sections.extend(sources(report));
+    sections.extend(nodes(report));
     sections.extend(cpus(report));
     sections.push(basis(report));
     Page {
@@ -215,35 +216,79 @@ fn source(row: &ComparedFigure) -> String {
     row.source.as_ref().map_or_else(String::new, |(_, name)| name.clone())
 }
 
+/// What the rows of one family of places are called on the page.
+struct Places {
+    id: &'static str,
+    /// The ids of its two charts.
+    charts: [&'static str; 2],
+    title: &'static str,
+    /// Of one of them, in a column.
+    one: &'static str,
+    reading: &'static str,
+}
+
+fn nodes(report: &CompareReport<'_>) -> Option<Section> {
+    let called = Places {
+        id: "nodes",
+        charts: ["nodes-pairs", "nodes-changes"],
+        title: "Nodes",
+        one: "node",
+        reading: "What each node lost before and after on all of its CPUs, and by how many times that changed, with its 95 % interval: one node \
+                  that changed alone has a cause of its own.",
+    };
+    places(called, compare::nodes(report.comparison), |row| compare::place_name(row, true))
+}
+
 fn cpus(report: &CompareReport<'_>) -> Option<Section> {
-    let comparison = report.comparison;
-    let nodes = comparison.a.count_nodes() > 1;
-    let name = move |row: &ComparedFigure| compare::cpu_name(row, nodes);
-    let mut rows = compare::cpus(comparison);
+    let nodes = report.comparison.a.count_nodes() > 1;
+    let called = Places {
+        id: "cpus",
+        charts: ["cpus-pairs", "cpus-changes"],
+        title: "CPUs",
+        one: "cpu",
+        reading: "What each CPU lost before and after, and by how many times that changed, with its 95 % interval: one CPU that changed alone \
+                  has a cause of its own.",
+    };
+    let name = move |row: &ComparedFigure| compare::place_name(row, nodes);
+    places(called, compare::cpus(report.comparison), name)
+}
+
+fn places(
+    called: Places,
+    mut rows: Vec<&ComparedFigure>,
+    name: impl Fn(&ComparedFigure) -> String + Copy,
+) -> Option<Section> {
     if rows.is_empty() {
         return None;
     }
-    let all = table("CPUs, noise", "cpu", &rows, &name);
+    let all = table(&format!("{}, noise", called.title), called.one, &rows, &name);
     let count = rows.len();
     if count > DRAWN {
         compare::most_changed_first(&mut rows);
         rows.truncate(DRAWN);
     }
-    let label = move |row: &ComparedFigure| if nodes { name(row) } else { format!("CPU {}", name(row)) };
-    let mut charts = vec![pairs("cpus-pairs", "Noise, before and after", &rows, label)];
-    charts.extend(forest_chart("cpus-changes", "Change of it, B / A", named(&rows, label)));
+    // A number alone says nothing beside a bar.
+    let label = move |row: &ComparedFigure| match name(row) {
+        number if number.bytes().all(|byte| byte.is_ascii_digit()) && called.one == "cpu" => format!("CPU {number}"),
+        name => name,
+    };
+    let [id_pairs, id_changes] = called.charts;
+    let mut charts = vec![pairs(id_pairs, "Noise, before and after", &rows, label)];
+    charts.extend(forest_chart(id_changes, "Change of it, B / A", named(&rows, label)));
     let mut blocks = vec![Block::Charts(charts)];
     if count > DRAWN {
-        blocks.push(Block::Note(format!("The {DRAWN} of {} CPUs that changed most.", grouped(count as u64))));
+        blocks.push(Block::Note(format!(
+            "The {DRAWN} of {} {} that changed most.",
+            grouped(count as u64),
+            called.title
+        )));
     }
     blocks.push(Block::Table(all));
     Some(Section {
-        id: "cpus",
-        title: "CPUs".to_owned(),
-        short: "CPUs",
-        reading: "What each CPU lost before and after, and by how many times that changed, with its 95 % interval: one CPU that \
-                  changed alone has a cause of its own."
-            .to_owned(),
+        id: called.id,
+        title: called.title.to_owned(),
+        short: called.title,
+        reading: called.reading.to_owned(),
         blocks,
     })
 }

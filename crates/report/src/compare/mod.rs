@@ -20,7 +20,7 @@ use crate::report::Report;
 pub(crate) use doubt::reason;
 pub(crate) use figures::{COLUMNS, ROW, change, figure, said, title};
 pub(crate) use html::forest_chart;
-pub(crate) use rows::{cpu_name, cpus, most_changed_first, place, sources, totals};
+pub(crate) use rows::{cpus, most_changed_first, nodes, place, place_name, sources, totals};
 pub(crate) use words::{NAMED, answer, changed, legend, runs, shown_source};
 pub use words::{check_text, headline};
 

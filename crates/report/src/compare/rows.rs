@@ -2,7 +2,8 @@
 
 use std::cmp::Ordering;
 
-use becalm_analyze::compare::{ComparedFigure, Comparison, Metric};
+use becalm_analyze::compare::{ComparedFigure, Comparison, Metric, TestFamily};
+use becalm_units::printable;
 
 /// The figures of all CPUs together.
 pub(crate) fn totals(comparison: &Comparison) -> Vec<&ComparedFigure> {
@@ -29,7 +30,16 @@ pub(crate) fn sources(comparison: &Comparison, metric: Metric) -> Vec<&ComparedF
 
 /// The noise of every CPU.
 pub(crate) fn cpus(comparison: &Comparison) -> Vec<&ComparedFigure> {
-    comparison.rows.iter().filter(|row| row.place.is_some() && row.metric == Metric::NoiseRatio).collect()
+    noise_of(comparison, TestFamily::Cpus)
+}
+
+/// The noise of every node, where there are several.
+pub(crate) fn nodes(comparison: &Comparison) -> Vec<&ComparedFigure> {
+    noise_of(comparison, TestFamily::Nodes)
+}
+
+fn noise_of(comparison: &Comparison, family: TestFamily) -> Vec<&ComparedFigure> {
+    comparison.rows.iter().filter(|row| row.family == family && row.metric == Metric::NoiseRatio).collect()
 }
 
 /// By how much they changed.
@@ -38,10 +48,12 @@ pub(crate) fn most_changed_first(rows: &mut [&ComparedFigure]) {
     rows.sort_by(|a, b| change(b).partial_cmp(&change(a)).unwrap_or(Ordering::Equal));
 }
 
-pub(crate) fn cpu_name(row: &ComparedFigure, nodes: bool) -> String {
-    match &row.place {
-        Some(place) if nodes => format!("{} {}", place.node, place.cpu),
-        Some(place) => place.cpu.to_string(),
-        None => String::new(),
+/// What stands before the row of a node or a CPU.
+pub(crate) fn place_name(row: &ComparedFigure, nodes: bool) -> String {
+    let Some(place) = &row.place else { return String::new() };
+    match place.cpu {
+        Some(cpu) if nodes => format!("{} {cpu}", printable(&place.node)),
+        Some(cpu) => cpu.to_string(),
+        None => printable(&place.node).into_owned(),
     }
 }

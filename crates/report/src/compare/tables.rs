@@ -7,13 +7,13 @@ use becalm_analyze::compare::{ComparedFigure, Doubt, Metric};
 use becalm_units::printable;
 
 use super::figures::columns;
-use super::{CompareReport, check_text, cpu_name, cpus, headline, legend, most_changed_first, place, reason};
+use super::{CompareReport, check_text, cpus, headline, legend, most_changed_first, nodes, place, place_name, reason};
 use super::{runs, shown_source, sources, title, totals};
 use crate::form::paragraph::{line, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
 
-/// How many sources and CPUs are shown unless all are asked for.
+/// How many sources, nodes and CPUs are shown unless all are asked for.
 const SHOWN: usize = 12;
 
 /// Longer names of sources lose their middle.
@@ -35,12 +35,15 @@ pub(super) fn render(report: &CompareReport<'_>, out: &mut Sheet<'_>) -> io::Res
     for (metric, title) in [(Metric::TimeRatio, "Sources, of all time"), (Metric::Rate, "Sources, how often")] {
         print_rows(out, title, "source", &sources(comparison, metric), &source_name, all)?;
     }
-    let mut cpus = cpus(comparison);
-    if !all && cpus.len() > SHOWN {
-        most_changed_first(&mut cpus);
+    let several = comparison.a.count_nodes() > 1;
+    for (heading, first, mut rows) in
+        [("Nodes, noise", "node", nodes(comparison)), ("CPUs, noise", "cpu", cpus(comparison))]
+    {
+        if !all && rows.len() > SHOWN {
+            most_changed_first(&mut rows);
+        }
+        print_rows(out, heading, first, &rows, &|row| place_name(row, several), all)?;
     }
-    let nodes = comparison.a.count_nodes() > 1;
-    print_rows(out, "CPUs, noise", "cpu", &cpus, &|row| cpu_name(row, nodes), all)?;
     writeln!(out)?;
     paragraph(out, "  ", &legend(comparison))?;
     print_checks(report, out)

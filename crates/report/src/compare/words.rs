@@ -1,7 +1,10 @@
 //! What is said of two runs in sentences.
 
-use becalm_analyze::compare::{Basis, ComparedRun, Comparison, FLOOR, Limit, Metric, Side, Verdict, run_name};
+use becalm_analyze::compare::{
+    Basis, ComparedRun, Comparison, FLOOR, Limit, Metric, Side, TestFamily, Verdict, run_name,
+};
 use becalm_model::Kind;
+use becalm_units::counted;
 
 use super::LimitCheck;
 use super::doubt::reason;
@@ -10,6 +13,9 @@ use crate::form::value::{grouped, signed, three_digits, time};
 
 /// How many sources the headline names.
 pub(crate) const NAMED: usize = 3;
+
+/// So many nodes of a run are named, and the others counted.
+const NODES_NAMED: usize = 8;
 
 /// The answer in a sentence: whether the second side is quieter, by how much, and which sources made the difference.
 #[must_use]
@@ -83,9 +89,10 @@ pub(crate) fn legend(comparison: &Comparison) -> String {
     format!(
         "low and high: the 95 % interval of the change, of each row by itself. {rests}. The difference is said at the 5 % \
          level and from {}% on: of noise by itself, of the other {} tested rows with allowance for their number (Holm; figures, \
-         sources and CPUs each on their own). 'none shown' does not say that there is none",
+         sources{} and CPUs each on their own). 'none shown' does not say that there is none",
         three_digits(100.0 * FLOOR),
-        tested.saturating_sub(1)
+        tested.saturating_sub(1),
+        if comparison.rows.iter().any(|row| row.family == TestFamily::Nodes) { ", nodes" } else { "" }
     )
 }
 
@@ -119,8 +126,11 @@ pub(crate) fn runs(comparison: &Comparison) -> Vec<(String, String)> {
 }
 
 fn run(run: &ComparedRun) -> String {
-    let nodes: Vec<&str> = run.docs.iter().map(|doc| doc.node.as_str()).collect();
-    let mut parts = vec![format!("{}: {}", run.path.display(), nodes.join(", "))];
+    let named: Vec<&str> = run.docs.iter().take(NODES_NAMED).map(|doc| doc.node.as_str()).collect();
+    let more = run.docs.len().saturating_sub(NODES_NAMED);
+    let more =
+        if more > 0 { format!(" and {}", counted(more as u64, "more node", "more nodes")) } else { String::new() };
+    let mut parts = vec![format!("{}: {}{more}", run.path.display(), named.join(", "))];
     parts.push(format!("CPU {} over {}", run.cpus(), time(run.length_ns)));
     parts.push(format!("{} detours", grouped(run.detours)));
     parts.extend(run.t_min_ns.map(|ns| format!("t_min {}", time(ns))));

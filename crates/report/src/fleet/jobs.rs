@@ -14,8 +14,9 @@ use crate::form::field::{Field, fields};
 use crate::form::paragraph::{heading, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
-use crate::form::value::{grouped, three_digits};
+use crate::form::value::{factor, grouped, three_digits};
 use crate::report::Report;
+use crate::sweep::{Axes, Axis};
 
 /// So many things to mend are shown unless all are asked for.
 const SHOWN: usize = 10;
@@ -89,6 +90,115 @@ struct CostDocument {
     problems: Vec<Json>,
 }
 
+fn size_json(size: &JobLoss) -> Json {
+    json!({
+        "ranks": size.ranks,
+        "slowdown_ratio": size.slowdown,
+        "lost_ratio": 1.0 - 1.0 / size.slowdown,
+        "at_least": size.at_least,
+        "node_hours": size.node_hours,
+        "lost_node_hours": size.lost_hours,
+    })
+}
+
+fn mending_json(of: &Mending) -> Json {
+    let (node, (kind, source)) = match &of.cause {
+        Cause::OnNode(node, source) => (Some(node), source),
+        Cause::Everywhere(source) => (None, source),
+    };
+    json!({
+        "node": node,
+        "kind": kind.name(),
+        "source": source,
+        "gain_ratio": of.gains,
+        "saved_node_hours": of.saved_hours,
+    })
+}
+
+fn problems_json(cost: &FleetCost) -> Vec<Json> {
+    cost.problems.iter().map(|(node, what)| json!({"node": node, "what": what})).collect()
+}
+
+/// What noise costs jobs of several grains, as `becalm fleet predict` shows it.
+#[derive(Clone, Copy, Debug)]
+pub struct FleetSweepReport<'a> {
+    /// What was found of each grain, in the order in which they were asked for; at least one.
+    pub costs: &'a [FleetCost],
+    /// The jobs that were read, where there are any.
+    pub accounting: Option<&'a Accounting>,
+}
+
+#[derive(Serialize)]
+struct SweepDocument {
+    nodes: usize,
+    jobs: Option<u64>,
+    span_hours: Option<f64>,
+    cells: Vec<Json>,
+    grains: Vec<Json>,
+    problems: Vec<Json>,
+}
+
+impl Report for FleetSweepReport<'_> {
+    fn schema(&self) -> &'static str {
+        "becalm.fleet-predict-sweep/1"
+    }
+
+    fn document(&self) -> impl Serialize {
+        let cells = self.costs.iter().flat_map(|cost| {
+            cost.sizes.iter().map(|size| {
+                let mut cell = size_json(size);
+                cell["grain_ns"] = json!(cost.grain.get());
+                cell
+            })
+        });
+        let grain = |cost: &FleetCost| {
+            json!({
+                "grain_ns": cost.grain.get(),
+                "summary": conclusion(cost),
+                "drawn_ns": cost.drawn.get(),
+                "mend": cost.mendings.iter().map(mending_json).collect::<Vec<_>>(),
+            })
+        };
+        SweepDocument {
+            nodes: self.costs[0].nodes,
+            jobs: self.costs[0].jobs,
+            span_hours: self.accounting.map(|of| of.span_hours),
+            cells: cells.collect(),
+            grains: self.costs.iter().map(grain).collect(),
+            problems: problems_json(&self.costs[0]),
+        }
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        let first = &self.costs[0];
+        for cost in self.costs {
+            paragraph(out, "  ", &format!("grain {:.3}: {}", cost.grain, conclusion(cost)))?;
+        }
+        for (node, what) in &first.problems {
+            paragraph(out, "  ! ", &format!("{}: {}", printable(node), printable(what)))?;
+        }
+        let grains = self.costs.iter().map(|cost| cost.grain.to_string()).collect();
+        let ranks: Vec<u64> = first.sizes.iter().map(|size| size.ranks).collect();
+        let columns = ranks.iter().map(|ranks| Count::new(*ranks).to_string()).collect();
+        let axes = Axes::new(vec![Axis::named("grain", grains), Axis::named("ranks", columns)]);
+        let sizes = || self.costs.iter().flat_map(|cost| &cost.sizes);
+        heading(out, &format!("Slowdown of jobs by grain and size{}", axes.columns_are()))?;
+        axes.table("slowdown", &sizes().map(|size| Value::Factor(size.slowdown)).collect::<Vec<_>>(), out)?;
+        if self.accounting.is_some() {
+            heading(out, &format!("Node-hours a year that are lost{}", axes.columns_are()))?;
+            axes.table("lost", &sizes().map(|size| hours(size.lost_hours)).collect::<Vec<_>>(), out)?;
+        }
+        let values: Vec<Option<f64>> = sizes().map(|size| Some(size.slowdown)).collect();
+        axes.surface("Surface: the slowdowns as shades", &values, factor, out)?;
+        axes.plot("Slowdown against ranks", &ranks, &values, out)?;
+        for cost in self.costs {
+            heading(out, &format!("At a grain of {:.3}", cost.grain))?;
+            render_mendings(cost, out)?;
+        }
+        Ok(())
+    }
+}
+
 impl Report for FleetCostReport<'_> {
     fn schema(&self) -> &'static str {
         "becalm.fleet-predict/1"
@@ -96,29 +206,6 @@ impl Report for FleetCostReport<'_> {
 
     fn document(&self) -> impl Serialize {
         let cost = self.cost;
-        let row = |size: &JobLoss| {
-            json!({
-                "ranks": size.ranks,
-                "slowdown_ratio": size.slowdown,
-                "lost_ratio": 1.0 - 1.0 / size.slowdown,
-                "at_least": size.at_least,
-                "node_hours": size.node_hours,
-                "lost_node_hours": size.lost_hours,
-            })
-        };
-        let mending = |of: &Mending| {
-            let (node, (kind, source)) = match &of.cause {
-                Cause::OnNode(node, source) => (Some(node), source),
-                Cause::Everywhere(source) => (None, source),
-            };
-            json!({
-                "node": node,
-                "kind": kind.name(),
-                "source": source,
-                "gain_ratio": of.gains,
-                "saved_node_hours": of.saved_hours,
-            })
-        };
         CostDocument {
             summary: conclusion(cost),
             nodes: cost.nodes,
@@ -126,9 +213,9 @@ impl Report for FleetCostReport<'_> {
             drawn_ns: cost.drawn.get(),
             jobs: cost.jobs,
             span_hours: self.accounting.map(|of| of.span_hours),
-            rows: cost.sizes.iter().map(row).collect(),
-            mend: cost.mendings.iter().map(mending).collect(),
-            problems: cost.problems.iter().map(|(node, what)| json!({"node": node, "what": what})).collect(),
+            rows: cost.sizes.iter().map(size_json).collect(),
+            mend: cost.mendings.iter().map(mending_json).collect(),
+            problems: problems_json(cost),
         }
     }
 
@@ -206,6 +293,49 @@ mod tests {
     use becalm_model::Kind;
 
     use super::*;
+
+    /// Grains lie below each other and sizes beside each other, in the table, in the surface and in the document.
+    #[test]
+    fn grains_are_swept() {
+        let cost = |grain, slowdowns: [f64; 2]| FleetCost {
+            nodes: 3,
+            grain,
+            drawn: Nanos::from_secs(100),
+            sizes: [64, 1_024]
+                .into_iter()
+                .zip(slowdowns)
+                .map(|(ranks, slowdown)| JobLoss {
+                    ranks,
+                    slowdown,
+                    at_least: false,
+                    node_hours: None,
+                    lost_hours: None,
+                })
+                .collect(),
+            mendings: Vec::new(),
+            jobs: None,
+            problems: vec![("n1".to_owned(), "gone".to_owned())],
+        };
+        let costs = [cost(Nanos::from_millis(1), [1.5, 3.0]), cost(Nanos::from_millis(10), [1.05, 1.2])];
+        let report = FleetSweepReport { costs: &costs, accounting: None };
+        let text = crate::report::text(&report, crate::Form::default());
+        let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert!(
+            rows.contains(&vec!["grain", "64", "1k"]) && rows.contains(&vec!["10ms", "1.0500", "1.2000"]),
+            "{text}"
+        );
+        assert!(
+            text.contains("Surface: the slowdowns as shades; columns: ranks") && text.contains("n1: gone"),
+            "{text}"
+        );
+        let document: Json = serde_json::from_str(&crate::report::json(&report)).unwrap();
+        assert_eq!(document["schema"], "becalm.fleet-predict-sweep/1");
+        assert_eq!(
+            (&document["cells"][3]["grain_ns"], &document["cells"][3]["slowdown_ratio"]),
+            (&json!(10_000_000), &json!(1.2))
+        );
+        assert_eq!(document["grains"].as_array().map(Vec::len), Some(2));
+    }
 
     /// A billionth is no figure that anybody mends for, and its digits are those of the sampling.
     #[test]

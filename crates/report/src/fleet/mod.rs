@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use becalm_analyze::fleet::{FALSE_ALARM, Fleet, FleetNode, Heat, PEERS_MIN, SourceName, Struck, Together, Verdict};
 use becalm_model::Kind;
-use becalm_units::{plural, printable};
+use becalm_units::{counted, plural, printable};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
@@ -95,6 +95,9 @@ struct FleetDocument {
     outliers: Vec<Json>,
     heat: Option<Json>,
     together: Option<Vec<Object>>,
+    /// How long what comes at the same time is taken to last at most, and how far the clocks may be off.
+    together_slot_ns: Option<i64>,
+    together_clock_error_ns: Option<i64>,
     together_missing: Option<String>,
     problems: Vec<Json>,
 }
@@ -130,6 +133,8 @@ fn document(fleet: &Fleet) -> FleetDocument {
         outliers: fleet.nodes.iter().filter_map(outlier).collect(),
         heat: fleet.heat.as_ref().map(heat),
         together: fleet.together.as_ref().ok().map(|of| of.sources.iter().map(|of| Object::new(STRUCK, of)).collect()),
+        together_slot_ns: fleet.together.as_ref().ok().map(|of| of.slot_ns),
+        together_clock_error_ns: fleet.together.as_ref().ok().and_then(|of| of.clock_error_ns),
         together_missing: fleet.together.as_ref().err().cloned(),
         problems: fleet.problems.iter().map(|(node, what)| json!({"node": node, "what": what})).collect(),
     }
@@ -235,8 +240,17 @@ fn render_together(together: &Result<Together, String>, out: &mut Sheet<'_>) -> 
 fn how_together(found: &Together) -> String {
     let slot = Value::Time(found.slot_ns).cell();
     let tested = found.sources.iter().filter(|of| of.verdict != Verdict::Everywhere).count() as u64;
+    let clocks = match (found.clock_error_ns, found.unstated as u64) {
+        (None, _) => "the nodes do not state how far their clocks may be off".to_owned(),
+        (Some(error), 0) => format!("their clocks are off by at most {}, as they state", Value::Time(error).cell()),
+        (Some(error), unstated) => format!(
+            "their clocks are off by at most {}, as they state, but for {}",
+            Value::Time(error).cell(),
+            counted(unstated, "node that does not", "nodes that do not")
+        ),
+    };
     format!(
-        "at the same time: within slots of {slot}, of {} nodes; most at once: in one slot; chance: of as much among independent nodes, whose times \
+        "at the same time: within slots of {slot}, of {} nodes; {clocks}; most at once: in one slot; chance: of as much among independent nodes, whose times \
          are turned at random, 999 times; the verdict is at 5 % for {tested} tested {} together",
         found.nodes,
         plural(tested, "source", "sources")

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use becalm_analyze::phase_sources::{LongPhase, PhaseSource, PhaseSources};
+use becalm_analyze::phase_sources::{LongPhase, PhaseSource, PhaseSources, Waiting};
 use serde::Serialize;
 
 use crate::Value;
@@ -65,6 +65,70 @@ struct PhaseSourcesDocument {
     loop_ns: i64,
     sources: Vec<Object>,
     longest: Vec<Object>,
+    /// Who ran while ranks waited; `null` where nobody's waiting was recorded.
+    waiting: Option<WaitingPart>,
+}
+
+#[derive(Serialize)]
+struct WaitingPart {
+    waits: usize,
+    total_ns: i64,
+    job_ns: i64,
+    loop_ns: i64,
+    sources: Vec<Object>,
+}
+
+/// A source while ranks waited, and for how long they did.
+struct WaitingRow {
+    source: PhaseSource,
+    total_ns: i64,
+}
+
+fields! {
+    WAITING, waiting: WaitingRow {
+        SOURCE = catalogue::SOURCE, |row| Value::Text(row.source.source.clone());
+        KIND = catalogue::KIND, |row| Value::Text(row.source.kind.name().to_owned());
+        PHASES = "phases", "phases", |row| Value::Count(row.source.phases as u64);
+        COUNT = catalogue::COUNT, |row| Value::Count(row.source.count);
+        HIGHEST_NS = "highest_ns", "highest", |row| Value::Time(row.source.highest_ns);
+        TOTAL_NS = catalogue::TOTAL_NS, |row| Value::Time(row.source.total_ns);
+        WAITING_RATIO = "waiting_ratio", "of the waiting",
+            |row| Value::Share(row.source.total_ns as f64 / row.total_ns.max(1) as f64);
+    }
+}
+
+fn waiting_rows(waiting: &Waiting) -> impl Iterator<Item = WaitingRow> + '_ {
+    waiting.sources.iter().map(|source| WaitingRow { source: source.clone(), total_ns: waiting.total_ns })
+}
+
+/// Who ran while ranks waited, in the same phases.
+fn render_waiting(waiting: &Waiting, out: &mut Sheet<'_>) -> io::Result<()> {
+    let Waiting { waits, total_ns, job_ns, loop_ns, sources } = waiting;
+    heading(out, "Meanwhile, on the CPUs of ranks that waited")?;
+    let share = |part: i64| Value::Share(part as f64 / (*total_ns).max(1) as f64).cell();
+    let text = format!(
+        "{} for {} in all: the job itself, asking whether the others have come, had {} ({}), the recording's own loop, which takes what nobody          else wants, {} ({})",
+        becalm_units::counted(*waits as u64, "wait", "waits"),
+        time(*total_ns),
+        time(*job_ns),
+        share(*job_ns),
+        time(*loop_ns),
+        share(*loop_ns),
+    );
+    paragraph(out, "  ", &text)?;
+    if sources.is_empty() {
+        return paragraph(out, "  ", "nothing else ran there");
+    }
+    let shown: Vec<_> = WAITING.iter().collect();
+    let mut table = Table::new(&shown);
+    let first = if out.all() { sources.len() } else { SHOWN.min(sources.len()) };
+    waiting_rows(waiting).take(first).for_each(|row| table.row(&shown, &row));
+    table.print(out)?;
+    if first < sources.len() {
+        let more = grouped((sources.len() - first) as u64);
+        paragraph(out, "  ", &format!("and {more} more; --all shows every one"))?;
+    }
+    Ok(())
 }
 
 impl PhaseSourcesReport<'_> {
@@ -90,6 +154,13 @@ impl Report for PhaseSourcesReport<'_> {
             loop_ns: *loop_ns,
             sources: self.rows().map(|row| Object::new(SOURCE, &row)).collect(),
             longest: longest.iter().map(|row| Object::new(PHASE, row)).collect(),
+            waiting: self.found.waiting.as_ref().map(|waiting| WaitingPart {
+                waits: waiting.waits,
+                total_ns: waiting.total_ns,
+                job_ns: waiting.job_ns,
+                loop_ns: waiting.loop_ns,
+                sources: waiting_rows(waiting).map(|row| Object::new(WAITING, &row)).collect(),
+            }),
         }
     }
 
@@ -128,6 +199,7 @@ impl Report for PhaseSourcesReport<'_> {
         let shown: Vec<_> = PHASE.iter().collect();
         let mut table = Table::new(&shown);
         found.longest.iter().for_each(|row| table.row(&shown, row));
-        table.print(out)
+        table.print(out)?;
+        found.waiting.as_ref().map_or(Ok(()), |waiting| render_waiting(waiting, out))
     }
 }

@@ -1,7 +1,7 @@
 //! A paper as a page for a browser.
 
 use becalm_paper::verdict::digits;
-use becalm_paper::{Bars, Chart as Drawn, ChartAxis, ChartUnit, Item, Verdict};
+use becalm_paper::{Bars, Chart as Drawn, ChartAxis, ChartUnit, Item, Points, Verdict};
 
 use super::{PaperReport, row};
 use crate::Value;
@@ -11,11 +11,16 @@ use crate::html::{
 };
 
 /// The names of charts on a page, in their order; a test holds that they are enough.
-const CHARTS: [&str; 24] = [
+const CHARTS: [&str; 40] = [
     "chart-a", "chart-b", "chart-c", "chart-d", "chart-e", "chart-f", "chart-g", "chart-h", "chart-i", "chart-j",
     "chart-k", "chart-l", "chart-m", "chart-n", "chart-o", "chart-p", "chart-q", "chart-r", "chart-s", "chart-t",
-    "chart-u", "chart-v", "chart-w", "chart-x",
+    "chart-u", "chart-v", "chart-w", "chart-x", "chart-y", "chart-z", "chart-aa", "chart-ab", "chart-ac", "chart-ad",
+    "chart-ae", "chart-af", "chart-ag", "chart-ah", "chart-ai", "chart-aj", "chart-ak", "chart-al", "chart-am",
+    "chart-an",
 ];
+
+/// A curve of more points, which are joined, has no dots.
+const DOTS: usize = 60;
 
 /// The page of a paper, made by `program`: `becalm 0.1.0`.
 pub(super) fn page(report: &PaperReport, program: &str) -> Page {
@@ -106,16 +111,24 @@ fn blocks(report: &PaperReport, item: &Item, ids: &mut impl Iterator<Item = &'st
 /// The curves of a figure, not named yet; `None` where no step of it was done.
 fn chart(report: &PaperReport, item: &Item, drawn: &Drawn) -> Option<Chart> {
     let curve = |curve: &becalm_paper::Curve| {
-        let points = drawn.points(curve, report.documents.get(&curve.step)?);
+        let document = report.documents.get(&curve.step)?;
+        let Points { points, band } = drawn.points(curve, document);
+        let scattered = drawn.scattered || curve.scattered;
         (!points.is_empty()).then(|| ChartSeries {
-            name: curve.name.clone(),
+            name: curve.name_in(document),
+            dots: scattered || has_dots(drawn, curve, points.len()),
             points,
-            dots: true,
-            scattered: drawn.scattered,
+            band,
+            scattered,
+            step: drawn.steps,
+            dashed: curve.dashed,
             ..ChartSeries::default()
         })
     };
-    let series: Vec<ChartSeries> = drawn.curves.iter().filter_map(curve).collect();
+    let mut series: Vec<ChartSeries> = drawn.curves.iter().filter_map(curve).collect();
+    if drawn.stacked {
+        stack(&mut series);
+    }
     if series.is_empty() {
         return None;
     }
@@ -131,9 +144,27 @@ fn chart(report: &PaperReport, item: &Item, drawn: &Drawn) -> Option<Chart> {
         title: title(item, &drawn.title),
         label,
         height: 360,
-        spec: Spec::Lines(Lines { x: axis(&drawn.x), y: axis(&drawn.y), series, marks: Vec::new() }),
+        spec: Spec::Lines(Lines { x: axis(&drawn.x), y: upward(&drawn.y, &series), series, marks: Vec::new() }),
         figures: None,
     })
+}
+
+/// Whether the points of a curve that joins them have dots as well.
+const fn has_dots(drawn: &Drawn, curve: &becalm_paper::Curve, points: usize) -> bool {
+    !drawn.steps && !curve.dashed && points <= DOTS
+}
+
+/// Lays each curve on those before it: its band is what it adds. Where they are apart, a curve goes on from the last value below it.
+fn stack(series: &mut [ChartSeries]) {
+    let mut below: Vec<[f64; 2]> = Vec::new();
+    for curve in series {
+        let bottom = |x: f64| below.iter().rev().find(|[at, _]| *at <= x).map_or(0.0, |[_, y]| *y);
+        curve.band = curve.points.iter().map(|[x, y]| [bottom(*x), bottom(*x) + y]).collect();
+        for (point, [_, top]) in curve.points.iter_mut().zip(&curve.band) {
+            point[1] = *top;
+        }
+        below.clone_from(&curve.points);
+    }
 }
 
 /// The bars of a figure, not named yet; `None` where its step was not done.
@@ -177,6 +208,13 @@ fn axis(axis: &ChartAxis) -> Axis {
     Axis::new(&axis.title, scale, unit(axis.unit))
 }
 
+/// Slowdowns begin with none, unless something ended early.
+fn upward(drawn: &ChartAxis, series: &[ChartSeries]) -> Axis {
+    let all = series.iter().flat_map(|curve| curve.points.iter().chain(&curve.band));
+    let is_slowdown = drawn.unit == ChartUnit::Factor && !drawn.log && all.flatten().all(|value| *value >= 1.0);
+    axis(drawn).between(is_slowdown.then_some(1.0), None)
+}
+
 const fn unit(unit: ChartUnit) -> AxisUnit {
     match unit {
         ChartUnit::Time => AxisUnit::Time,
@@ -193,7 +231,36 @@ const fn unit(unit: ChartUnit) -> AxisUnit {
 mod tests {
     use becalm_paper::catalogue;
 
-    use super::CHARTS;
+    use super::{CHARTS, ChartSeries, stack};
+
+    /// Points that nothing joins would not be seen without dots, however many they are.
+    #[test]
+    fn scattered_points_are_seen() {
+        let axis = serde_json::json!({ "field": "n", "title": "n", "unit": "plain" });
+        let chart = |scattered: bool| {
+            let curves = serde_json::json!([{ "name": "a", "step": "s" }]);
+            let drawn = serde_json::json!({ "x": axis, "y": axis, "curves": curves, "scattered": scattered });
+            let mut report = super::super::tests::of_nothing("de2009");
+            let rows: Vec<_> = (0..100).map(|n| serde_json::json!({ "n": n })).collect();
+            report.documents.insert("s".to_owned(), serde_json::json!({ "rows": rows }));
+            let chart = super::chart(&report, &report.items[0], &serde_json::from_value(drawn).unwrap()).unwrap();
+            let super::Spec::Lines(lines) = chart.spec else { panic!("no curves") };
+            (lines.series[0].scattered, lines.series[0].dots)
+        };
+        assert_eq!((chart(true), chart(false)), ((true, true), (false, false)));
+    }
+
+    #[test]
+    fn stacked_curves_add_up() {
+        let curve = |points: &[[f64; 2]]| ChartSeries { points: points.to_vec(), ..ChartSeries::default() };
+        let mut all =
+            [curve(&[[1.0, 2.0], [2.0, 3.0]]), curve(&[[1.0, 5.0], [2.0, 1.0]]), curve(&[[0.0, 9.0], [3.0, 1.0]])];
+        stack(&mut all);
+        assert_eq!(all[0].band, [[0.0, 2.0], [0.0, 3.0]]);
+        assert_eq!(all[1].points, [[1.0, 7.0], [2.0, 4.0]]);
+        assert_eq!(all[1].band, [[2.0, 7.0], [3.0, 4.0]]);
+        assert_eq!(all[2].points, [[0.0, 9.0], [3.0, 5.0]]);
+    }
 
     #[test]
     fn charts_have_names_enough() {

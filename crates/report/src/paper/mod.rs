@@ -189,7 +189,9 @@ impl PaperReport {
             errors.extend(empty.map(|bars| format!("{}: there are no bars of the step {}", item.name(), bars.step)));
             for chart in &item.charts {
                 let empty = chart.curves.iter().filter(|curve| !curve.may_lack).filter(|curve| {
-                    self.documents.get(&curve.step).is_some_and(|document| chart.points(curve, document).is_empty())
+                    self.documents
+                        .get(&curve.step)
+                        .is_some_and(|document| chart.points(curve, document).points.is_empty())
                 });
                 errors.extend(empty.map(|curve| format!("{}: the curve {} has no points", item.name(), curve.name)));
             }
@@ -302,7 +304,7 @@ mod tests {
     use crate::form::sheet::Form;
 
     /// The report of a paper of which nothing was run.
-    fn of_nothing(name: &str) -> PaperReport {
+    pub(super) fn of_nothing(name: &str) -> PaperReport {
         let paper = catalogue::paper(name).unwrap();
         PaperReport {
             name: name.to_owned(),

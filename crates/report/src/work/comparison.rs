@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use becalm_analyze::work::{CpuWork, EventTotal, Spread, TIMER, WorkSummary};
 use becalm_model::node::WorkDoc;
+use becalm_units::{Nanos, printable};
 
 use super::fields::a_sample;
 use crate::Value;
@@ -12,6 +13,8 @@ use crate::form::field::{Field, fields};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
+use crate::form::value::grouped;
+use crate::sweep::{Axes, Axis};
 
 /// A CPU of one of several runs.
 #[derive(Clone)]
@@ -40,7 +43,7 @@ impl Compared {
         let count: u64 = timer.map(|step| step.count).sum();
         let is_known = !cpu.subtraction.is_empty() && cpu.duration_ns > 0;
         Self {
-            body: work.body.clone(),
+            body: work.body_on(cpu.cpu).to_owned(),
             grain_ns: work.grain_ns.get(),
             copies: work.copies,
             added_hz: work.added_hz,
@@ -121,6 +124,39 @@ fn pairs(summaries: &[WorkSummary]) -> impl Iterator<Item = (&WorkDoc, &CpuWork)
     })
 }
 
+/// The values of a parameter in the order in which they come, each once.
+fn values_of<T: PartialEq>(rows: &[Compared], value: impl Fn(&Compared) -> T) -> Vec<T> {
+    let mut values = Vec::new();
+    for row in rows {
+        let value = value(row);
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    values
+}
+
+/// The delays of all runs as shades, where at least two parameters vary and no run is lacking.
+fn surface(rows: &[Compared], out: &mut Sheet<'_>) -> io::Result<()> {
+    let texts = |value: fn(&Compared) -> String| values_of(rows, value);
+    let parameters = [
+        ("node", texts(|row| printable(&row.node).into_owned())),
+        ("body", texts(|row| row.body.clone())),
+        ("grain", texts(|row| Nanos::new(row.grain_ns).to_string())),
+        ("copies", texts(|row| row.copies.to_string())),
+        ("added", texts(|row| format!("{}/s", grouped(row.added_hz.into())))),
+        ("cpu", texts(|row| row.cpu.to_string())),
+    ];
+    let is_whole = parameters.iter().map(|(_, values)| values.len()).product::<usize>() == rows.len();
+    if !is_whole || parameters.iter().filter(|(_, values)| values.len() > 1).count() < 2 {
+        return Ok(());
+    }
+    let axes = Axes::new(parameters.into_iter().map(|(title, values)| Axis::named(title, values)).collect());
+    let delays: Vec<Option<f64>> = rows.iter().map(Compared::delay_ratio).collect();
+    let percent = |ratio: f64| Value::Ratio(ratio).cell();
+    axes.surface("Surface: by how much the mean exceeds the shortest, as shades", &delays, percent, out)
+}
+
 /// Prints the runs beside each other, by what they differ in.
 pub(super) fn print(summaries: &[WorkSummary], out: &mut Sheet<'_>) -> io::Result<()> {
     let rows = rows(summaries);
@@ -156,6 +192,7 @@ pub(super) fn print(summaries: &[WorkSummary], out: &mut Sheet<'_>) -> io::Resul
     rows.iter().for_each(|row| table.row(&fields, row));
     table.print(out)?;
     paragraph(out, "  ", "over the shortest: by how much the mean of the samples exceeds the shortest of them")?;
+    surface(&rows, out)?;
     let counts = counts(summaries);
     if counts.is_empty() {
         return Ok(());

@@ -13,6 +13,7 @@ fields! {
     pub(super) CPU, cpu: CpuWork {
         NODE = catalogue::NODE, |row| Value::Text(row.node.clone());
         CPU = catalogue::CPU, |row| Value::Number(u64::from(row.cpu.get()));
+        LOOP_BODY = "loop_body", "body", |row| Value::Text(row.loop_body.clone());
         SAMPLES = catalogue::SAMPLES, |row| Value::Count(row.spread.count);
         ITERATIONS = "iterations", "iterations", |row| Value::Count(row.iterations);
         CALIBRATED_NS = "calibrated_ns", "calibrated", |row| Value::Fine(row.calibrated_ns);

@@ -53,7 +53,7 @@ struct WorkCpuPart<'a> {
     /// Start, smallest and largest value.
     series: Vec<[i64; 3]>,
     /// The samples that the timer's interrupt hit beside the others.
-    tick_peaks: Option<Object>,
+    tick_peaks: Option<PeaksPart>,
     subtraction: Vec<Object>,
     /// Value and share of samples that are not above it, after each of the first steps of the subtraction.
     subtraction_distributions: Vec<&'a [(i64, f64)]>,
@@ -61,6 +61,15 @@ struct WorkCpuPart<'a> {
     repetitions: Option<RepetitionsPart<'a>>,
     counters: Vec<Object>,
     baseline: Option<Object>,
+}
+
+/// The samples that the timer's interrupt hit, and the others.
+#[derive(Serialize)]
+struct PeaksPart {
+    #[serde(flatten)]
+    figures: Object,
+    /// Where each bin begins, how many samples in it were hit, and how many were not; without the longest twentieth.
+    histogram: Vec<[i64; 3]>,
 }
 
 /// Repetitions of a second.
@@ -129,7 +138,10 @@ fn cpu(work: &CpuWork) -> WorkCpuPart<'_> {
         histogram_beyond: work.curves.beyond,
         distribution: &work.curves.distribution,
         series: work.curves.series.iter().map(|moment| [moment.start_ns, moment.min_ns, moment.max_ns]).collect(),
-        tick_peaks: work.peaks.as_ref().map(|peaks| Object::new(PEAKS, peaks)),
+        tick_peaks: work.peaks.as_ref().map(|peaks| PeaksPart {
+            figures: Object::new(PEAKS, peaks),
+            histogram: peaks.histogram.iter().map(|bin| [bin.from_ns, bin.hit as i64, bin.missed as i64]).collect(),
+        }),
         subtraction_distributions: drawn_steps(work).map(|step| step.distribution.as_slice()).collect(),
         subtraction: lines(work).map(|line| Object::new(STEP, &line)).collect(),
         spectrum: work.tones.as_ref().map(|tones| SpectrumPart {

@@ -83,6 +83,10 @@ fn run(summary: &WorkSummary, out: &mut Sheet<'_>) -> io::Result<()> {
         &cpu::SLOWIES,
     ];
     let mut fields = if summary.nodes.len() > 1 { fields.to_vec() } else { fields[1..].to_vec() };
+    if summary.cpus.iter().any(|cpu| cpu.loop_body != summary.cpus[0].loop_body) {
+        let behind = fields.iter().position(|field| field.name == cpu::CPU.name).map_or(0, |at| at + 1);
+        fields.insert(behind, &cpu::LOOP_BODY);
+    }
     if summary.cpus.iter().any(|cpu| cpu.cpi.is_some()) {
         fields.extend([&cpu::CPI, &cpu::CPI_LOW, &cpu::CPI_HIGH]);
     }
@@ -185,7 +189,7 @@ pub(super) fn done(work: &WorkDoc) -> String {
 
 fn details(cpu: &CpuWork, named: bool, out: &mut Sheet<'_>) -> io::Result<()> {
     if named {
-        writeln!(out, "\nCPU {} of {}", cpu.cpu, printable(&cpu.node))?;
+        writeln!(out, "\nCPU {} of {}: {}", cpu.cpu, printable(&cpu.node), printable(&cpu.loop_body))?;
     }
     drawing::histogram(&cpu.curves, out)?;
     peaks(cpu, out)?;

@@ -2,7 +2,7 @@ use becalm_analyze::job::JobPhases;
 use becalm_bundle::PhaseRun;
 use becalm_model::Estimate;
 use becalm_model::validation::{ValidationCell, ValidationDoc};
-use becalm_report::{Form, JobGrainsReport, validate_figure};
+use becalm_report::{Form, JobGrainsReport, ValidationSweepReport, validate_figure};
 use becalm_testing::book::{Holder, book, holds_structure};
 use becalm_units::Nanos;
 
@@ -104,4 +104,29 @@ fn every_measured_cell_is_a_mark() {
     let nothing = ValidationDoc { cells: Vec::new(), ..validation() };
     assert!(validate_figure(&nothing).starts_with("<svg"));
     assert_eq!(marks(&nothing), [0, 0]);
+}
+
+/// The same noises at two grains: each by itself, and all beside each other; a noise that was not measured at one of them leaves a gap.
+#[test]
+fn validations_of_several_grains() {
+    let longer = ValidationDoc { grain_ns: Nanos::from_millis(1), ..validation() };
+    let grains = [validation(), longer];
+    let report = ValidationSweepReport { grains: &grains };
+    let text = becalm_report::text(&report, Form::default());
+    assert_eq!(text.matches("\n  job ").count(), 2, "{text}");
+    for title in [
+        "Slowdown, measured; columns: grain",
+        "Slowdown, predicted; columns: grain",
+        "Error of the prediction; columns: grain",
+    ] {
+        assert!(text.contains(title), "{text}");
+    }
+    let table = text.split("Slowdown, measured").nth(1).unwrap();
+    let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().rev().take(2).collect()).collect();
+    assert!(rows.contains(&vec!["1.5000", "1.5000"]) && rows.contains(&vec!["-", "-"]), "{table}");
+    assert!(text.contains("Surface: the measured slowdowns as shades"));
+    let document: serde_json::Value = serde_json::from_str(&becalm_report::json(&report)).unwrap();
+    assert_eq!(document["schema"], "becalm.mpi-validate-sweep/1");
+    assert_eq!(document["grains"][1]["grain_ns"], 1_000_000);
+    assert_eq!(document["grains"][0]["rows"].as_array().map(Vec::len), Some(4));
 }

@@ -4,13 +4,14 @@ use std::path::Path;
 
 use becalm_analyze::noise::{NoiseInput, NoiseOrigin};
 use becalm_analyze::summary::Selection;
-use becalm_bundle::{Bundle, Contents, SummaryBundle};
+use becalm_bundle::Contents;
 use becalm_scale::Alignment;
 use becalm_scale::placement::RANKS_LIMIT;
 use becalm_scale::spec::Drawing;
 use becalm_units::Nanos;
 
 use super::PredictArgs;
+use crate::arguments::run;
 use crate::exit::UsageError;
 use crate::noise::{self, NoiseArg};
 
@@ -79,9 +80,9 @@ fn recorded(args: &PredictArgs, path: &Path, books: bool) -> anyhow::Result<Nois
             let why = "--as-recorded replays noise as it came, and the summary form does not keep that: leave it out";
             return Err(UsageError(why.to_owned()).into());
         }
-        return Ok(NoiseInput::from_summary(&SummaryBundle::open(path)?, &selection, books)?);
+        return Ok(NoiseInput::from_summary(&run::open_summary(path)?, &selection, books)?);
     }
-    Ok(noise::from_run(&Bundle::open(path)?, &selection, books)?)
+    Ok(noise::from_run(&run::open(path)?, &selection, books)?)
 }
 
 /// From what the detours of a formula are drawn, and for how long.

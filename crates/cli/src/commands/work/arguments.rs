@@ -27,6 +27,11 @@ pub struct WorkArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub body: Vec<Body>,
 
+    /// Work with all bodies of --body at once, each on a CPU of its own: those of --cpus in rising order, else the last ones. It is one run. With
+    /// --maiv all go on until the mean of each has settled
+    #[arg(long, requires = "body")]
+    pub at_once: bool,
+
     /// How long a sample takes, like 100us, 1ms, 1s; of several, like 1ms,2ms, one run each, stored in RUN-1ms, RUN-2ms, and
     /// compared [default: 1ms]
     #[arg(long, value_name = "LIST", value_delimiter = ',', allow_hyphen_values = true)]
@@ -82,7 +87,7 @@ pub struct WorkArgs {
 
     /// Go on with a run that was interrupted or killed, with the work that it did, up to the number of samples that was
     /// asked for (or --samples)
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["output", "body", "grain", "fixed", "cpus", "copies", "rates", "baseline"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["output", "body", "at_once", "grain", "fixed", "cpus", "copies", "rates", "baseline"])]
     pub resume: Option<PathBuf>,
 
     /// Hold the samples against those of this run, of the same work on a quieter CPU, kernel or machine

@@ -14,7 +14,7 @@ use becalm_linux::sched::{self, Policy};
 use becalm_measure::work::Body;
 use becalm_measure::{AfterSetUp, LoopTask, Progress, RecordPlan, WorkPlan};
 use becalm_model::node::{Fixed, NodeDoc, WorkDoc};
-use becalm_units::{CpuId, CpuList, Nanos};
+use becalm_units::{CpuId, CpuList, Nanos, counted, plural};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::WorkArgs;
@@ -116,8 +116,9 @@ pub fn parts(args: &WorkArgs, resumed: Option<&Resumed>, root: &Path) -> Result<
     }
     plan.cpus = Some(match &args.cpus {
         Some(cpus) => cpus.clone(),
-        None => last_cpu()?,
+        None => last_cpus(if args.at_once { args.body.len() } else { 1 })?,
     });
+    let bodies = bodies_at_once(args, plan.cpus.iter().flat_map(CpuList::iter))?;
     plan.limit_trace_buffers();
     let path = args.output.clone().unwrap_or_else(|| default_path(root));
     let mut parts = Vec::new();
@@ -127,6 +128,7 @@ pub fn parts(args: &WorkArgs, resumed: Option<&Resumed>, root: &Path) -> Result<
         let samples = args.samples.or((args.maiv.is_none() && args.duration.is_none()).then_some(SAMPLES));
         let work = WorkPlan {
             body: kind.body,
+            bodies: bodies.clone(),
             grain: kind.grain,
             fixed: args.fixed.map_or(Fixed::Work, Fixed::from),
             samples,
@@ -151,7 +153,7 @@ pub fn check_baseline(baseline: &Bundle, parts: &[CampaignPart]) -> Result<()> {
             let Some(work) = &doc.settings.work else {
                 return Err(WorkError::NotWork { path: baseline.path().to_owned() }.into());
             };
-            comparable(part.body.name(), part.fixed, part.grain.get(), work)?;
+            comparable(&part.body_name(), part.fixed, part.grain.get(), work)?;
         }
     }
     Ok(())
@@ -198,7 +200,12 @@ fn counters(args: &WorkArgs) -> Vec<PerfEvent> {
 
 /// What an interrupted run lacks: as many samples as its CPU with the fewest, so that none gets too few.
 fn left_of(args: &WorkArgs, run: &Resumed) -> Result<WorkPlan> {
-    let body: Body = run.work.body.parse().map_err(|error| UsageError(format!("{}: {error}", run.path.display())))?;
+    let named = |name: &str| -> Result<Body, UsageError> {
+        name.parse().map_err(|error| UsageError(format!("{}: {error}", run.path.display())))
+    };
+    let bodies = run.work.bodies.iter().map(|of| Ok((of.cpu, named(&of.body)?)));
+    let bodies = bodies.collect::<Result<BTreeMap<CpuId, Body>, UsageError>>()?;
+    let body = bodies.values().next().map_or_else(|| named(&run.work.body), |body| Ok(*body))?;
     let wanted = args.samples.or(run.work.samples);
     let fewest = run.samples.values().copied().min().unwrap_or(0);
     let samples = match (wanted, args.maiv, args.duration) {
@@ -215,6 +222,7 @@ fn left_of(args: &WorkArgs, run: &Resumed) -> Result<WorkPlan> {
     };
     Ok(WorkPlan {
         body,
+        bodies,
         grain: run.work.grain_ns,
         fixed: run.work.fixed,
         samples,
@@ -226,10 +234,32 @@ fn left_of(args: &WorkArgs, run: &Resumed) -> Result<WorkPlan> {
     })
 }
 
-/// The last CPU that the process may use, so that becalm's own collecting, and most devices' interrupts, are elsewhere.
-fn last_cpu() -> Result<CpuList> {
-    let allowed = sched::allowed_cpus()?;
-    Ok(allowed.iter().last().into_iter().collect())
+/// The last CPUs that the process may use, so that becalm's own collecting, and most devices' interrupts, are elsewhere.
+fn last_cpus(count: usize) -> Result<CpuList> {
+    let allowed: Vec<CpuId> = sched::allowed_cpus()?.iter().collect();
+    Ok(allowed[allowed.len().saturating_sub(count)..].iter().copied().collect())
+}
+
+/// The body of each CPU, where all bodies are to work at once; nothing otherwise.
+fn bodies_at_once(args: &WorkArgs, cpus: impl Iterator<Item = CpuId>) -> Result<BTreeMap<CpuId, Body>> {
+    if !args.at_once {
+        return Ok(BTreeMap::new());
+    }
+    let cpus: Vec<CpuId> = cpus.collect();
+    let bodies = &args.body;
+    if bodies.len() < 2 {
+        return Err(UsageError("--at-once is for several bodies, as in --body add,mul,div".to_owned()).into());
+    }
+    if cpus.len() != bodies.len() {
+        return Err(UsageError(format!(
+            "--at-once has each body on a CPU of its own: there {} {} for {} bodies",
+            plural(cpus.len() as u64, "is", "are"),
+            counted(cpus.len() as u64, "CPU", "CPUs"),
+            bodies.len()
+        ))
+        .into());
+    }
+    Ok(cpus.into_iter().zip(bodies.iter().copied()).collect())
 }
 
 /// How long samples are to take: each once, in the order given.
@@ -257,7 +287,13 @@ impl PartKind {
     /// The runs that the arguments ask for: bodies in their order, then grains and copies in theirs, then rising rates.
     fn all(args: &WorkArgs) -> Vec<Self> {
         let mut bodies: Vec<Body> = Vec::new();
-        for body in if args.body.is_empty() { &[Body::Empty][..] } else { &args.body } {
+        let asked = match &args.body[..] {
+            [] => &[Body::Empty][..],
+            // The others work in the same run.
+            [first, ..] if args.at_once => std::slice::from_ref(first),
+            all => all,
+        };
+        for body in asked {
             if !bodies.contains(body) {
                 bodies.push(*body);
             }
@@ -282,7 +318,7 @@ impl PartKind {
         let several = |list: usize, name: String| (list > 1).then_some(name);
         let rate = if self.added_hz == 0 { "idle".to_owned() } else { format!("{}hz", self.added_hz) };
         let names = [
-            several(args.body.len(), self.body.name().to_owned()),
+            several(if args.at_once { 1 } else { args.body.len() }, self.body.name().to_owned()),
             several(grains(args).len(), self.grain.to_string()),
             several(args.copies.len(), self.copies.to_string()),
             several(args.rates.len(), rate),
@@ -353,5 +389,29 @@ mod tests {
         let several = ["r-sum-1.becalm", "r-sum-2.becalm", "r-call-1.becalm", "r-call-2.becalm"];
         assert_eq!(names("--body sum,call,sum --copies 1,2"), several);
         assert_eq!(names("--grain 1ms,1500us,1ms"), ["r-1ms.becalm", "r-1.5ms.becalm"]);
+        assert_eq!(names("--body sum,call --at-once"), ["r.becalm"]);
+        assert_eq!(names("--body sum,call --at-once --rates idle,1000"), ["r-idle.becalm", "r-1000hz.becalm"]);
+    }
+
+    #[test]
+    fn bodies_at_once_have_a_cpu_each() {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            args: WorkArgs,
+        }
+        let bodies = |line: &str, cpus: &str| {
+            let Line { args } = clap::Parser::parse_from(["work"].into_iter().chain(line.split_whitespace()));
+            bodies_at_once(&args, cpus.parse::<CpuList>().unwrap().iter()).map_err(|error| error.to_string())
+        };
+        let found = bodies("--body add,div --at-once", "2-3").unwrap();
+        assert_eq!(
+            found.into_iter().map(|(cpu, body)| (cpu.get(), body.name())).collect::<Vec<_>>(),
+            [(2, "add"), (3, "div")]
+        );
+        assert!(bodies("--body add,div", "0").unwrap().is_empty());
+        assert!(bodies("--body add --at-once", "0").unwrap_err().contains("several bodies"));
+        let why = bodies("--body add,mul,div --at-once", "0-1").unwrap_err();
+        assert!(why.contains("there are 2 CPUs for 3 bodies"), "{why}");
     }
 }

@@ -105,9 +105,8 @@ impl DoneParts {
     /// Has a run do as many iterations a sample as an earlier one that differs only by the rate, so that samples compare.
     fn calibrate(&self, part: &mut CampaignPart) {
         let LoopTask::Work(work) = &mut part.plan.task else { return };
-        let same = |doc: &&WorkDoc| {
-            (doc.body.as_str(), doc.grain_ns, doc.copies) == (work.body.name(), work.grain, work.copies)
-        };
+        let same =
+            |doc: &&WorkDoc| (&doc.body, doc.grain_ns, doc.copies) == (&work.body_name(), work.grain, work.copies);
         if let Some(doc) = self.0.iter().find(same) {
             work.iterations = doc.loops.iter().map(|of| (of.cpu, of.iterations)).collect();
         }

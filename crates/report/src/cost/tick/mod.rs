@@ -91,6 +91,24 @@ struct ProcessorDoc {
     contributions: Vec<Object>,
     results: Vec<Object>,
     model: Vec<Object>,
+    /// Interrupts a second, and the share of the CPU that they take by the model, up to where that is all of it.
+    predicted: Vec<[f64; 2]>,
+}
+
+/// The lowest rate of the model's curve, and its points a tenfold.
+const CURVE_FROM_HZ: f64 = 100.0;
+const CURVE_POINTS: i32 = 8;
+
+/// The model's curve; nothing where interrupts cost nothing.
+fn predicted(analysis: &Analysis) -> Vec<[f64; 2]> {
+    let limit_hz = 1.0 / analysis.overhead_ratio(1.0);
+    if !limit_hz.is_finite() || limit_hz <= CURVE_FROM_HZ {
+        return Vec::new();
+    }
+    // Whole rates, which are the same on every machine.
+    let rates = (0..).map(|step| (CURVE_FROM_HZ * 10_f64.powf(f64::from(step) / f64::from(CURVE_POINTS))).round());
+    let below = rates.take_while(|rate| *rate < limit_hz).map(|rate| [rate, analysis.overhead_ratio(rate)]);
+    below.chain([[limit_hz, 1.0]]).collect()
 }
 
 /// What the parts of an interrupt take at each rate: with the handler that ran meanwhile, and then with each other one.
@@ -140,6 +158,7 @@ fn document(report: &TickReport) -> TickDocument<'_> {
             contributions: contributions(analysis).iter().map(|row| Object::new(CONTRIBUTION, row)).collect(),
             results: analysis.pairs.iter().map(|pair| Object::new(PAIR, pair)).collect(),
             model: analysis.comparisons.iter().map(|row| Object::new(COMPARISON, row)).collect(),
+            predicted: predicted(analysis),
         }
     };
     let campaign = report.live.as_ref().map(|(campaign, live)| CampaignDoc {

@@ -1,6 +1,7 @@
 //! Predictions held against a real job: `becalm.mpi-validate/1`, a table, and a figure for the terminal and as an SVG.
 
 mod figure;
+pub(crate) mod sweep;
 
 use std::io::{self, Write};
 

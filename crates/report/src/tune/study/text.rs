@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use becalm_analyze::study::mean_slowdown;
-use becalm_units::printable;
+use becalm_analyze::study::{Studied, mean_slowdown};
+use becalm_units::{Nanos, printable};
 
 use super::against::{self, AGAINST, AgainstRow};
 use super::{
@@ -15,9 +15,10 @@ use crate::form::paragraph::{line, paragraph};
 use crate::form::plot::{self, Curve};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
-use crate::form::value::grouped;
+use crate::form::value::{factor, grouped};
 use crate::predict::{intervals, row};
 use crate::record::figures::source;
+use crate::sweep::{Axes, Axis};
 
 /// How many sources of each configuration are shown.
 const SHOWN: usize = 5;
@@ -97,6 +98,7 @@ fn slowdowns(report: &StudyReport<'_>, entries: &[&StudyEntry<'_>], out: &mut Sh
         }
     }
     table.print(out)?;
+    surface(report, entries, out)?;
     let replicas = report.question.replicas;
     let studied = || entries.iter().filter_map(|row| Some((row, row.studied?)));
     if let Some(text) = studied().find_map(|(_, studied)| intervals::meaning(&studied.rows, replicas)) {
@@ -113,6 +115,25 @@ fn slowdowns(report: &StudyReport<'_>, entries: &[&StudyEntry<'_>], out: &mut Sh
         }
     }
     plot::draw(&drawn, "Slowdown against ranks", out)
+}
+
+/// The slowdowns of all configurations as shades, by grain and ranks.
+fn surface(report: &StudyReport<'_>, entries: &[&StudyEntry<'_>], out: &mut Sheet<'_>) -> io::Result<()> {
+    let studied: Vec<_> = entries.iter().filter_map(|entry| Some((entry.doc.name.clone(), entry.studied?))).collect();
+    let Some((_, first)) = studied.first() else { return Ok(()) };
+    let of = |studied: &Studied| studied.rows.iter().map(|row| (row.grain, row.ranks)).collect::<Vec<_>>();
+    if studied.iter().any(|(_, other)| of(other) != of(first)) {
+        return Ok(());
+    }
+    let grains: Vec<String> = grains(report).iter().map(Nanos::to_string).collect();
+    let ranks: Vec<String> =
+        first.rows.iter().take(first.rows.len() / grains.len().max(1)).map(|row| grouped(row.ranks)).collect();
+    let names = studied.iter().map(|(name, _)| printable(name).into_owned()).collect();
+    let axes =
+        Axes::new(vec![Axis::named("configuration", names), Axis::named("grain", grains), Axis::named("ranks", ranks)]);
+    let slowdowns: Vec<Option<f64>> =
+        studied.iter().flat_map(|(_, studied)| &studied.rows).map(mean_slowdown).collect();
+    axes.surface("Surface: the slowdowns as shades", &slowdowns, factor, out)
 }
 
 fn sources(row: &StudyEntry<'_>, out: &mut Sheet<'_>) -> io::Result<()> {

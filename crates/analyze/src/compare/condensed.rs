@@ -1,0 +1,203 @@
+//! Reading in summary form: one run's nodes, one after another, into what is kept of it for a comparison.
+//!
+//! The slots of a node begin at multiples of their length by the wall clock, and end with its last detour; here they reach over the whole time
+//! for which its loops ran, as time without a detour counts as well. Nodes are laid over each other from their own begin on, as those of full
+//! recordings are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use becalm_model::Kind;
+use becalm_model::digest::{CpuDigest, DigestDoc, LENGTH_BITS, OTHERS, SLOTS};
+use becalm_model::node::NodeDoc;
+use becalm_stats::{Moments, Quantiles, TimeCells};
+
+use super::CompareError;
+use super::gathered::{Gathered, SourceSample};
+use super::ground::{ComparedRun, Ground};
+use super::recording::{DigestedRun, Recording};
+use super::sample::{ABOVE, Condensed, DetourSample};
+use crate::fleet::digest_of;
+use crate::summary::{SummaryError, middles, moments};
+
+/// What some CPUs come to.
+#[derive(Default)]
+struct Sums {
+    observed: i64,
+    durations: Moments,
+    lengths: BTreeMap<i64, u64>,
+    /// In each slot.
+    noise: Vec<i64>,
+    began: Vec<i64>,
+}
+
+impl Sums {
+    /// Takes another set, laid over this one slot by slot.
+    fn take(&mut self, of: &Self) {
+        self.observed = self.observed.saturating_add(of.observed);
+        self.durations.merge(&of.durations);
+        for (length, count) in &of.lengths {
+            let sum = self.lengths.entry(*length).or_default();
+            *sum = sum.saturating_add(*count);
+        }
+        for (sums, more) in [(&mut self.noise, &of.noise), (&mut self.began, &of.began)] {
+            sums.resize(sums.len().max(more.len()), 0);
+            sums.iter_mut().zip(more).for_each(|(sum, more)| *sum = sum.saturating_add(*more));
+        }
+    }
+
+    fn sample(self, slot_ns: i64) -> DetourSample {
+        let mut quantiles = Quantiles::from_counts(self.lengths, self.durations.max().unwrap_or(0));
+        DetourSample::of_condensed(Condensed {
+            observed: self.observed,
+            durations: self.durations,
+            levels: ABOVE.map(|above| quantiles.at(1.0 - above)),
+            noise: TimeCells::of_sums(slot_ns, self.noise),
+            count: TimeCells::of_sums(slot_ns, self.began),
+        })
+    }
+}
+
+/// Reads one of the runs again.
+pub(super) fn gather(of: &DigestedRun<'_>, ground: &Ground, run: &ComparedRun) -> Result<Gathered, CompareError> {
+    let failed = |cause: SummaryError| CompareError::Run { path: of.path().to_owned(), cause };
+    let (with_nodes, with_places) = (!ground.nodes.is_empty(), ground.places.len() > 1);
+    let (mut all, mut nodes, mut places) = (Sums::default(), Vec::new(), Vec::new());
+    let mut sources: BTreeMap<(Kind, String), (i64, u64)> = BTreeMap::new();
+    let mut left = LeftOut::default();
+    let mut lengths = run.loops.iter().map(|of_cpu| of_cpu.length);
+    for doc in &run.docs {
+        let digest = of.stored.read(&doc.node).map_err(SummaryError::from).and_then(digest_of).map_err(failed)?;
+        let slots = Slots::of(&digest, doc, of.slot_ns);
+        let mut node = Sums::default();
+        for (cpu, length) in doc.cpus.iter().zip(lengths.by_ref()) {
+            let Some(counts) = digest.cpus.iter().find(|counts| counts.cpu == cpu.cpu) else { continue };
+            let mut sums = left.cut(counts, ground.shortest_ns);
+            sums.observed = length;
+            (sums.noise, sums.began) = (slots.laid(&sums.noise), slots.laid(&sums.began));
+            left.incomplete = left.incomplete.saturating_add(counts.incomplete);
+            for source in counts.sources.iter().filter(|_| ground.has_sources()) {
+                let sum = sources.entry((source.kind, source.source.clone())).or_default();
+                sum.0 = sum.0.saturating_add(source.whole_ns);
+                sum.1 = sum.1.saturating_add(source.own.count);
+            }
+            node.take(&sums);
+            if with_places {
+                places.push(sums.sample(of.slot_ns));
+            }
+        }
+        all.take(&node);
+        if with_nodes {
+            nodes.push(node.sample(of.slot_ns));
+        }
+    }
+    let summed = sources.keys().filter(|(_, name)| name == OTHERS).map(|(kind, _)| *kind).collect::<BTreeSet<Kind>>();
+    // Rests and softirqs whose time goes with others, and what becalm itself did, are no sources.
+    sources.retain(|(kind, _), (whole, _)| *whole > 0 && *kind != Kind::Becalm);
+    let of_source = |(name, (whole, count)): ((Kind, String), (i64, u64))| {
+        let cell = |sum: i64| TimeCells::of_sums(run.length_ns, vec![sum]);
+        (name, SourceSample { times: cell(whole), count: cell(i64::try_from(count).unwrap_or(i64::MAX)) })
+    };
+    Ok(Gathered {
+        all: all.sample(of.slot_ns),
+        nodes,
+        places,
+        sources: sources.into_iter().map(of_source).collect(),
+        dropped: left.dropped,
+        dropped_ns: left.dropped_ns,
+        incomplete: left.incomplete,
+        summed,
+    })
+}
+
+/// What is not compared.
+#[derive(Default)]
+struct LeftOut {
+    dropped: u64,
+    dropped_ns: i64,
+    incomplete: u64,
+}
+
+impl LeftOut {
+    /// The detours of a CPU of at least this length. Of what is shorter only the numbers of each length are known: it is taken off evenly over
+    /// time.
+    fn cut(&mut self, counts: &CpuDigest, shortest_ns: i64) -> Sums {
+        let whole = moments(&counts.durations);
+        let began = counts.began.iter().map(|count| i64::try_from(*count).unwrap_or(i64::MAX)).collect();
+        let sums = Sums {
+            durations: whole,
+            lengths: middles(&counts.lengths, LENGTH_BITS).collect(),
+            noise: counts.noise_ns.clone(),
+            began,
+            observed: 0,
+        };
+        if whole.min().is_none_or(|least| least >= shortest_ns) {
+            return sums;
+        }
+        let (short, long): (Vec<_>, Vec<_>) = sums.lengths.into_iter().partition(|(length, _)| *length < shortest_ns);
+        let count: u64 = short.iter().map(|(_, count)| count).sum();
+        let total = short.iter().fold(0, |sum: i64, (length, count)| {
+            sum.saturating_add(length.saturating_mul(i64::try_from(*count).unwrap_or(i64::MAX)))
+        });
+        let total = total.min(whole.total());
+        self.dropped = self.dropped.saturating_add(count);
+        self.dropped_ns = self.dropped_ns.saturating_add(total);
+        let squares: f64 = long.iter().map(|(length, count)| (*length as f64).powi(2) * *count as f64).sum();
+        let ends = (long.first().map_or(0, |(length, _)| *length), whole.max().unwrap_or(0));
+        let rest = whole.count().saturating_sub(count);
+        let durations = match rest {
+            0 => Moments::EMPTY,
+            _ => Moments::from_parts(rest, i128::from(whole.total() - total), squares as u128, ends),
+        };
+        let part = |kept: f64, of: f64| if of > 0.0 { kept / of } else { 0.0 };
+        let (time, number) =
+            (part((whole.total() - total) as f64, whole.total() as f64), part(rest as f64, whole.count() as f64));
+        let scaled = |values: &[i64], by: f64| values.iter().map(|value| (*value as f64 * by).round() as i64).collect();
+        Sums {
+            observed: 0,
+            durations,
+            noise: scaled(&sums.noise, time),
+            began: scaled(&sums.began, number),
+            lengths: long.into_iter().collect(),
+        }
+    }
+}
+
+/// Where the slots of a node lie in the time for which its loops ran, in slots that are as long as the longest of the run.
+struct Slots {
+    /// The number of the first one since 1970.
+    first: i64,
+    /// How many there are.
+    count: usize,
+    /// The number of the node's own first slot, and how many of its slots make one.
+    own_first: i64,
+    fold: i64,
+}
+
+impl Slots {
+    fn of(digest: &DigestDoc, doc: &NodeDoc, slot_ns: i64) -> Self {
+        let fold = (slot_ns / digest.slot_ns).max(1);
+        let origin = i64::try_from(doc.origin.as_nanosecond()).unwrap_or(0);
+        let own_end = digest.first_slot.saturating_add(digest.slots as i64);
+        let number = |ns: i64| origin.saturating_add(ns).div_euclid(slot_ns);
+        let begin = doc.cpus.iter().map(|cpu| cpu.start_ns.get()).min().map(number);
+        let end = doc.cpus.iter().map(|cpu| cpu.start_ns.get().saturating_add(cpu.duration_ns.get() - 1)).max();
+        let (mut first, mut last) = (begin.unwrap_or(0), end.map_or(0, number));
+        if digest.slots > 0 {
+            first = first.min(digest.first_slot.div_euclid(fold));
+            last = last.max((own_end - 1).div_euclid(fold));
+        }
+        // Whatever a damaged document says of its time, there are not more than at its ends.
+        let count = last.saturating_sub(first).clamp(0, SLOTS as i64 + 1) as usize + 1;
+        Self { first, count, own_first: digest.first_slot, fold }
+    }
+
+    fn laid(&self, values: &[i64]) -> Vec<i64> {
+        let mut laid = vec![0_i64; self.count];
+        for (at, value) in values.iter().enumerate() {
+            let number = self.own_first.saturating_add(at as i64).div_euclid(self.fold).saturating_sub(self.first);
+            let at = usize::try_from(number).unwrap_or(0).min(self.count - 1);
+            laid[at] = laid[at].saturating_add(*value);
+        }
+        laid
+    }
+}

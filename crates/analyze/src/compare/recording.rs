@@ -1,0 +1,171 @@
+//! A recording as a comparison sees it before it reads the detours: full, or with its nodes in summary form.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use becalm_bundle::{Bundle, BundleError, StoredNodes};
+use becalm_model::digest::{CpuDigest, DigestDoc, SLOTS};
+use becalm_model::node::{CpuDoc, NodeDoc};
+use becalm_units::CpuId;
+
+use crate::fleet::digest_of;
+use crate::summary::{Observed, Selection, SummaryError, keep_cpus, observed, spans};
+
+/// What a comparison needs to know of a run to find the ground that it has in common with others.
+pub(super) trait Recording {
+    /// The folder of the run's bundle.
+    fn path(&self) -> &Path;
+
+    /// The documents of the selected nodes, each with only the selected CPUs.
+    fn documents(&self, selection: &Selection) -> Result<Vec<NodeDoc>, SummaryError>;
+
+    /// How long the loops of these CPUs ran, and how that is known.
+    fn lengths(&self, doc: &NodeDoc) -> Result<(Vec<Option<i64>>, Observed), SummaryError>;
+
+    /// The shortest detour of a node, in nanoseconds; `None` of none.
+    fn shortest_detour(&self, doc: &NodeDoc) -> Result<Option<i64>, SummaryError>;
+
+    /// Whether it is compared in summary form.
+    fn is_condensed(&self) -> bool;
+}
+
+impl Recording for Bundle {
+    fn path(&self) -> &Path {
+        self.path()
+    }
+
+    fn documents(&self, selection: &Selection) -> Result<Vec<NodeDoc>, SummaryError> {
+        selection.documents(self)
+    }
+
+    fn lengths(&self, doc: &NodeDoc) -> Result<(Vec<Option<i64>>, Observed), SummaryError> {
+        let spans = spans(self, doc)?;
+        Ok((doc.cpus.iter().map(|cpu| spans.length(cpu)).collect(), spans.observed))
+    }
+
+    fn shortest_detour(&self, doc: &NodeDoc) -> Result<Option<i64>, SummaryError> {
+        let mut least: Option<i64> = None;
+        for batch in self.detours(&doc.node)? {
+            least = batch?.durations().iter().copied().chain(least).min();
+        }
+        Ok(least)
+    }
+
+    fn is_condensed(&self) -> bool {
+        false
+    }
+}
+
+/// The nodes of a run in summary form: what is remembered of each, while its document is read again later.
+#[derive(Debug)]
+pub(super) struct DigestedRun<'a> {
+    pub(super) stored: &'a StoredNodes,
+    nodes: BTreeMap<String, NodeFacts>,
+    /// How long the slots of a node are at most, in nanoseconds.
+    pub(super) slot_ns: i64,
+    /// Nodes that cannot be read, with why.
+    pub(super) left_out: Vec<(String, String)>,
+}
+
+/// What is remembered of a node.
+#[derive(Debug)]
+struct NodeFacts {
+    doc: NodeDoc,
+    /// How long each loop ran, and the shortest detour of it.
+    loops: BTreeMap<CpuId, (Option<i64>, Option<i64>)>,
+    observed: Observed,
+}
+
+impl NodeFacts {
+    fn of(digest: DigestDoc) -> Self {
+        let how = |cpu: &CpuDoc, counts: &CpuDigest| observed(&digest.run, cpu, counts);
+        let cpus = || digest.run.cpus.iter().zip(&digest.cpus);
+        let of_loop = |(cpu, counts): (&CpuDoc, &CpuDigest)| {
+            let least = (counts.durations.count > 0).then_some(counts.durations.min_ns);
+            (cpu.cpu, (how(cpu, counts).0, least))
+        };
+        let observed = cpus().map(|(cpu, counts)| how(cpu, counts).1).next().unwrap_or(Observed::Document);
+        Self { loops: cpus().map(of_loop).collect(), observed, doc: digest.run }
+    }
+}
+
+impl<'a> DigestedRun<'a> {
+    /// Reads the selected nodes once, one after another.
+    ///
+    /// # Errors
+    /// If there is no such node, or none of them can be read.
+    pub(super) fn read(stored: &'a StoredNodes, selection: &Selection) -> Result<Self, SummaryError> {
+        if selection.with_self {
+            return Err(SummaryError::OwnTime { path: stored.path().to_owned() });
+        }
+        let mut run = Self { stored, nodes: BTreeMap::new(), slot_ns: 1, left_out: Vec::new() };
+        let names: Vec<&str> = match &selection.node {
+            None => stored.names().collect(),
+            Some(node) if stored.names().any(|name| name == node) => vec![node],
+            Some(node) => {
+                let (bundle, node) = (stored.path().to_owned(), node.clone());
+                let nodes = stored.names().collect::<Vec<_>>().join(", ");
+                return Err(BundleError::NoSuchNode { bundle, node, nodes }.into());
+            }
+        };
+        let mut failure = None;
+        for node in names {
+            match stored.read(node).map_err(SummaryError::from).and_then(digest_of) {
+                Ok(digest) => {
+                    run.slot_ns = run.slot_ns.max(slot_of(&digest));
+                    run.nodes.insert(node.to_owned(), NodeFacts::of(digest));
+                }
+                Err(error) => {
+                    run.left_out.push((node.to_owned(), error.to_string()));
+                    failure = failure.or(Some(error));
+                }
+            }
+        }
+        match failure {
+            Some(error) if run.nodes.is_empty() => Err(error),
+            _ => Ok(run),
+        }
+    }
+
+    fn of_cpus<T>(&self, doc: &NodeDoc, value: impl Fn(&(Option<i64>, Option<i64>)) -> T) -> Vec<T> {
+        let loops = self.nodes.get(&doc.node).map(|facts| &facts.loops);
+        doc.cpus.iter().filter_map(|cpu| loops?.get(&cpu.cpu)).map(value).collect()
+    }
+}
+
+/// How long the slots of a node must be, in nanoseconds, so that there are not too many where they reach over the time after its last detour, too.
+fn slot_of(digest: &DigestDoc) -> i64 {
+    let watched = digest.run.cpus.iter().map(|cpu| cpu.start_ns.get().saturating_add(cpu.duration_ns.get())).max();
+    let mut slot_ns = digest.slot_ns;
+    while watched.unwrap_or(0) / slot_ns >= SLOTS as i64 {
+        slot_ns *= 2;
+    }
+    slot_ns
+}
+
+impl Recording for DigestedRun<'_> {
+    fn path(&self) -> &Path {
+        self.stored.path()
+    }
+
+    fn documents(&self, selection: &Selection) -> Result<Vec<NodeDoc>, SummaryError> {
+        let mut docs: Vec<NodeDoc> = self.nodes.values().map(|facts| facts.doc.clone()).collect();
+        if let Some(cpus) = selection.cpus_of(&docs)? {
+            docs.iter_mut().for_each(|doc| keep_cpus(doc, cpus));
+        }
+        Ok(docs)
+    }
+
+    fn lengths(&self, doc: &NodeDoc) -> Result<(Vec<Option<i64>>, Observed), SummaryError> {
+        let observed = self.nodes.get(&doc.node).map_or(Observed::Document, |facts| facts.observed);
+        Ok((self.of_cpus(doc, |of_loop| of_loop.0), observed))
+    }
+
+    fn shortest_detour(&self, doc: &NodeDoc) -> Result<Option<i64>, SummaryError> {
+        Ok(self.of_cpus(doc, |of_loop| of_loop.1).into_iter().flatten().min())
+    }
+
+    fn is_condensed(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,49 @@
+//! Runs of which not all are full recordings that can be read: node by node, in summary form.
+
+use std::path::PathBuf;
+
+use becalm_analyze::compare::{ComparedRun, Comparison, compare_nodes};
+use becalm_analyze::summary::Selection;
+use becalm_bundle::{BundleError, StoredNodes};
+use becalm_model::node::NodeDoc;
+
+use super::repeated;
+use crate::exit::UsageError;
+
+/// The runs of a side, and what is compared of them.
+type Side<'a> = (&'a [PathBuf], &'a Selection);
+
+/// Compares them.
+pub fn compare(a: Side<'_>, b: Side<'_>) -> anyhow::Result<Comparison> {
+    let open = |paths: &[PathBuf]| -> Result<Vec<StoredNodes>, BundleError> {
+        paths.iter().map(|path| StoredNodes::open(path)).collect()
+    };
+    let (nodes_a, nodes_b) = (open(a.0)?, open(b.0)?);
+    let selected_a: Vec<_> = nodes_a.iter().map(|nodes| (nodes, a.1)).collect();
+    let selected_b: Vec<_> = nodes_b.iter().map(|nodes| (nodes, b.1)).collect();
+    let comparison = compare_nodes(&selected_a, &selected_b)?;
+    refuse_repeated(&comparison)?;
+    Ok(comparison)
+}
+
+/// Refuses a recording that stands against itself, or twice on a side: a node that began at the same instant, by the same counter.
+fn refuse_repeated(comparison: &Comparison) -> Result<(), UsageError> {
+    let runs: Vec<&ComparedRun> = comparison.a.runs.iter().chain(&comparison.b.runs).collect();
+    let shares = |a: &NodeDoc, b: &NodeDoc| a.cpus.iter().any(|cpu| b.cpus.iter().any(|other| other.cpu == cpu.cpu));
+    let same = |a: &NodeDoc, b: &NodeDoc| {
+        a.node == b.node && a.origin == b.origin && a.clock.origin_ticks == b.clock.origin_ticks && shares(a, b)
+    };
+    for (number, b) in runs.iter().enumerate() {
+        for a in &runs[..number] {
+            // Documents are in the order of the nodes' names.
+            let found = b.docs.iter().find(|doc| {
+                let at = a.docs.binary_search_by(|other| other.node.cmp(&doc.node));
+                at.is_ok_and(|at| same(&a.docs[at], doc))
+            });
+            if let Some(doc) = found {
+                return Err(repeated(&a.path, &b.path, doc));
+            }
+        }
+    }
+    Ok(())
+}
