@@ -177,7 +177,9 @@ fn root_a_prolog_and_an_epilog_record_and_a_node_is_drained_with_the_reason_on_r
     cluster.wait_until("the epilog has ended", || logged("check-1-after: "));
     assert!(logged("job-1: the recording has ended"), "{}", fs::read_to_string(&log).unwrap());
     for name in ["check-1-before", "job-1", "check-1-after"] {
-        report(&folder.join(format!("{name}.becalm")));
+        let bundle = folder.join(format!("{name}.becalm"));
+        assert!(bundle.exists(), "{name}: {}", fs::read_to_string(&log).unwrap());
+        report(&bundle);
     }
     assert_eq!(report(&folder.join("job-1.becalm"))["nodes"][0]["ended"], "signal");
     // Settings that the shell cannot read fail neither the job nor the node.
