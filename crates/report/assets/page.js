@@ -201,7 +201,7 @@
       if (curve.band) {
         series.push({
           // The legend shows the color of the first series of a name.
-          type: 'custom', name: curve.name, silent: true, z: 1, data: [0], tooltip: { show: false }, itemStyle: { color: tone },
+          type: 'custom', name: curve.name, silent: true, z: 1, clip: true, data: [0], tooltip: { show: false }, itemStyle: { color: tone },
           renderItem: (params, api) => {
             const low = curve.points.map((point, i) => api.coord([point[0], curve.band[i][0]]));
             const high = curve.points.map((point, i) => api.coord([point[0], curve.band[i][1]]));
