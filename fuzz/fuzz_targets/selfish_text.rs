@@ -1,7 +1,7 @@
 //! Any text as the detours of a selfish benchmark; what is accepted is in order, and is a trace that can be exported.
 #![no_main]
 
-use becalm_bundle::exchange::{loggopsim, selfish};
+use becalm_exchange::{read::selfish, write::loggopsim};
 use becalm_units::Nanos;
 use libfuzzer_sys::fuzz_target;
 

@@ -40,7 +40,6 @@ mod document;
 mod draft;
 mod encode;
 mod error;
-pub mod exchange;
 mod held;
 mod hybrid;
 mod layout;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use becalm_analyze::summary::Selection;
-use becalm_bundle::exchange::loggopsim;
 use becalm_bundle::{Bundle, Draft};
+use becalm_exchange::write::loggopsim;
 use becalm_units::CpuList;
 use clap::{Args, ValueEnum};
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use becalm_bundle::BundleWriter;
-use becalm_bundle::exchange::selfish::{self, SelfishError};
+use becalm_exchange::read::selfish::{self, SelfishError};
 use becalm_linux::file;
 use becalm_model::node::{ClockDoc, CpuDoc, Ended, MachineDoc, NodeDoc, Rung, SCHEMA, SettingsDoc};
 use becalm_model::warning;

@@ -1,0 +1,3 @@
+//! What becalm recorded, as other programs read it.
+
+pub mod loggopsim;
