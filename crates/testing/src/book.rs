@@ -86,6 +86,7 @@ const HOLDERS: &[(&str, Holder)] = &[
     ("becalm report trap.becalm --json", Holder::As("report trap --json")),
     ("becalm report trap.becalm --html", Holder::As("report trap --html trap.html")),
     ("becalm report trap.becalm", Holder::As("report trap")),
+    ("becalm report crowded.becalm", Holder::As("report busy")),
     ("becalm report quiet.becalm --html", Holder::As("report busy --html quiet.html")),
     ("becalm report quiet.becalm", Holder::As("report busy")),
     ("becalm report busy.becalm", Holder::As("report busy")),
