@@ -185,6 +185,10 @@ pub fn book() -> Vec<Shown> {
                 folders.push(path);
                 continue;
             }
+            // Pictures and schemas lie beside the pages.
+            if path.extension().is_none_or(|extension| extension != "md") {
+                continue;
+            }
             let page = fs::read_to_string(&path).expect("a page is text");
             shown.extend(commands(&path.display().to_string(), &page));
         }
