@@ -149,6 +149,18 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
+/// A text that may be a long name: a line may end behind the parts of `rt_throttling` or `kworker:vmstat_update`, rather than anywhere in them.
+struct Breakable<'a>(&'a str);
+
+impl fmt::Display for Breakable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.split_inclusive(['_', ':', '/']).enumerate().try_for_each(|(at, part)| {
+            f.write_str(if at > 0 { "<wbr>" } else { "" })?;
+            Escaped(part).fmt(f)
+        })
+    }
+}
+
 impl Section {
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "<section class=\"card\" id=\"{}\" aria-labelledby=\"{}-title\">", self.id, self.id)?;
@@ -179,7 +191,7 @@ impl Block {
                         "<div class=\"tile {}\"><dt>{}</dt><dd><strong>{}</strong><span>{}</span></dd></div>",
                         tile.tone.class(),
                         Escaped(&tile.name),
-                        Escaped(&tile.figure),
+                        Breakable(&tile.figure),
                         Escaped(&tile.detail)
                     )?;
                 }
@@ -348,6 +360,13 @@ mod tests {
         let charts: serde_json::Value = serde_json::from_str(data).unwrap();
         assert_eq!(charts["one"]["series"][0]["name"], ENEMY);
         assert_eq!(charts["one"]["draws"], "lines");
+    }
+
+    #[test]
+    fn long_names_end_a_line_between_their_parts() {
+        assert_eq!(Breakable("rt_throttling").to_string(), "rt_<wbr>throttling");
+        assert_eq!(Breakable("kworker:a_<b>").to_string(), "kworker:<wbr>a_<wbr>&lt;b&gt;");
+        assert_eq!(Breakable("0.693%").to_string(), "0.693%");
     }
 
     #[test]
