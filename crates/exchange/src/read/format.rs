@@ -19,6 +19,10 @@ use becalm_units::UnknownName;
 pub enum Format {
     /// Detours as selfish benchmarks print them, among them netgauge's.
     Selfish,
+    /// What `trace-cmd record` writes.
+    TraceDat,
+    /// What `perf script` prints of kernel events.
+    PerfScript,
 }
 
 fn unknown(text: &str) -> UnknownName {

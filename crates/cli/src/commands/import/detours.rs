@@ -44,6 +44,7 @@ fn read(args: &ImportArgs, format: Format, file: &InputFile, progress: &mut Step
     let told = &mut |bytes| progress.advance(bytes);
     match format {
         Format::Selfish => selfish::read(file.source(), args.unit.into(), told),
+        Format::TraceDat | Format::PerfScript => unreachable!("traces are read elsewhere"),
     }
 }
 

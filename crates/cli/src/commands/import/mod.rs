@@ -1,11 +1,13 @@
 //! `becalm import`: what another program has measured, as a run.
 //!
-//! The format says which form it becomes, each with a file here: [`detours`].
+//! The format says which form it becomes, each with a file here: [`detours`], [`traces`].
 
 mod cpus;
 mod detours;
 mod document;
 mod files;
+mod ticks;
+mod traces;
 
 use std::path::PathBuf;
 
@@ -16,7 +18,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 use crate::arguments::some_cpus;
-use crate::exit::Exit;
+use crate::exit::{Exit, UsageError};
 
 /// Store what another program has measured as a run
 ///
@@ -52,6 +54,14 @@ pub struct ImportArgs {
     /// How long was measured [default: what the file says, else until the last detour's end]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     length: Option<Nanos>,
+
+    /// Of a trace: find what took the CPU from this thread [default: what would have interrupted any program]
+    #[arg(long, value_name = "NAME|NUMBER", help_heading = "Traces of the kernel")]
+    thread: Option<String>,
+
+    /// Of a trace that counts ticks and does not say how long they are: how many make a second, such as 2.5GHz
+    #[arg(long, value_name = "RATE", value_parser = ticks::rate, help_heading = "Traces of the kernel")]
+    tick_rate: Option<f64>,
 }
 
 /// The units by their names on the command line.
@@ -97,7 +107,11 @@ fn name_of_node(text: &str) -> Result<String, String> {
 pub fn run(args: &ImportArgs) -> anyhow::Result<Exit> {
     let files = files::read(&args.files)?;
     let format = files::format(&files, args.from.and_then(|chosen| chosen.0))?;
+    if let (Some(option), false) = (traces::option(args), traces::reads(format)) {
+        return Err(UsageError(format!("{option} is for traces of the kernel, and {format} is none")).into());
+    }
     match format {
         Format::Selfish => detours::run(args, format, &files),
+        Format::TraceDat | Format::PerfScript => traces::run(args, format, &files),
     }
 }
