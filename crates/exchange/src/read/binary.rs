@@ -71,6 +71,11 @@ impl<'a> Binary<'a> {
         Ok(found)
     }
 
+    /// So many bytes, or as many as are left.
+    pub fn up_to(&self, length: usize) -> &'a [u8] {
+        &self.bytes[self.at..][..length.min(self.left())]
+    }
+
     /// A number of `N` bytes.
     fn array<const N: usize>(&mut self, what: &str) -> Result<[u8; N], ReadError> {
         let mut array = [0; N];

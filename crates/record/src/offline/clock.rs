@@ -55,6 +55,8 @@ impl StampClock {
 pub(super) struct Axis {
     origin: i128,
     last: i128,
+    /// The latest stamp as it came.
+    newest: i128,
     /// How often a stamp lay before the one in front of it.
     pub backwards: u64,
 }
@@ -62,7 +64,7 @@ pub(super) struct Axis {
 impl Axis {
     /// Times count from this instant of the clock on.
     pub const fn new(origin: i128) -> Self {
-        Self { origin, last: -1, backwards: 0 }
+        Self { origin, last: -1, newest: i128::MIN, backwards: 0 }
     }
 
     /// The instant of a stamp.
@@ -71,8 +73,9 @@ impl Axis {
     /// If it is more than a man's life after the first.
     pub fn place(&mut self, nanos: i128, offset: usize) -> Result<Nanos, ReadError> {
         let mut at = nanos - self.origin;
+        self.backwards += u64::from(nanos < self.newest);
+        self.newest = self.newest.max(nanos);
         if at <= self.last {
-            self.backwards += u64::from(at < self.last);
             at = self.last + 1;
         }
         if at > LATEST {

@@ -18,6 +18,8 @@ mod span;
 mod text;
 mod thread;
 
+use std::convert::Infallible;
+
 use becalm_bundle::BundleError;
 use becalm_exchange::read::ReadError;
 use becalm_measure::Names;
@@ -60,3 +62,12 @@ pub enum OfflineError {
     #[error(transparent)]
     Bundle(#[from] BundleError),
 }
+
+impl From<Infallible> for OfflineError {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

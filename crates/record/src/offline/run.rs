@@ -7,7 +7,7 @@ use becalm_model::{Event, LoopThread, Pid, Tasks};
 use becalm_units::{CpuId, Nanos};
 
 use super::{CpuSpan, KernelTrace, OfflineError, ThreadDetours, ThreadTime, Whereabouts};
-use crate::{DetourStore, LanePart, Store};
+use crate::{LanePart, Store};
 
 /// So many detours of a CPU are stored at once.
 const PORTION: usize = 1 << 13;
@@ -97,13 +97,16 @@ impl Follower {
 ///
 /// # Errors
 /// If the trace is damaged, or the run cannot be stored.
-pub fn store(
+pub fn store<S: Store>(
     trace: &mut dyn KernelTrace,
     names: &mut Names,
     wanted: &Wanted,
-    store: &mut DetourStore,
+    store: &mut S,
     node: &mut NodeDoc,
-) -> Result<Found, OfflineError> {
+) -> Result<Found, OfflineError>
+where
+    OfflineError: From<S::Error>,
+{
     let numbers = trace.cpus();
     let cpus: Vec<(usize, CpuId)> = wanted.cpus().iter().map(|index| (*index, numbers[*index])).collect();
     let thread = |cpu| LoopThread { cpu, pid: Pid::IDLE, t_min: Nanos::ZERO, realtime: false };
@@ -113,9 +116,11 @@ pub fn store(
     let (mut result, mut tallies) = (Found::default(), Vec::new());
     for (lane, (index, cpu)) in cpus.iter().enumerate() {
         let mut follower = Follower::new(wanted, *cpu, names);
-        let (mut found, mut span, mut detours) = (Interruptions::default(), CpuSpan::default(), 0);
+        let (mut found, mut span) = (Interruptions::default(), CpuSpan::default());
+        let (mut detours, mut total) = (0, Nanos::ZERO);
         let mut put = |found: &mut Interruptions, span: &CpuSpan, names: &Names| {
             detours += found.detours.len() as u64;
+            total += found.detours.iter().map(|detour| detour.duration).sum();
             let part = part(lane, threads[lane], span, found);
             let stored = store.take(part, names, &mut || {});
             found.detours.clear();
@@ -142,6 +147,7 @@ pub fn store(
         doc.detours = detours;
         doc.events = span.events;
         doc.lost_events = span.lost;
+        doc.total_ns = total;
         result.spans.push((*cpu, span));
     }
     store.end_segment(names, &mut || {})?;

@@ -6,7 +6,7 @@ use super::super::ReadError;
 use super::super::binary::Binary;
 
 /// No block becomes larger than this, in bytes. Those of pages have 40 KiB, the largest is the table of symbols with some 20 MiB.
-pub(super) const LARGEST_BLOCK: usize = 64 << 20;
+pub(super) const LARGEST_BLOCK: usize = 32 << 20;
 
 /// How the blocks of a file are compressed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,5 +63,43 @@ impl Compression {
                 Ok(unpacked)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(compression: Compression, packed: &[u8], plain: usize) -> Result<Vec<u8>, String> {
+        let mut bytes = (packed.len() as u32).to_le_bytes().to_vec();
+        bytes.extend((plain as u32).to_le_bytes());
+        bytes.extend(packed);
+        let mut from = Binary::new(&bytes, 100);
+        let block = compression.block(&mut from).map_err(|error| error.to_string())?;
+        assert_eq!(from.left(), 0);
+        Ok(block)
+    }
+
+    #[test]
+    fn blocks_come_out_as_they_went_in() {
+        let plain: Vec<u8> = (0..9_000_u32).map(|at| (at / 7) as u8).collect();
+        let zlib = miniz_oxide::deflate::compress_to_vec_zlib(&plain, 6);
+        assert_eq!(block(Compression::Zlib, &zlib, plain.len()), Ok(plain.clone()));
+        let zstd = zstd::bulk::compress(&plain, 3).unwrap();
+        assert_eq!(block(Compression::Zstd, &zstd, plain.len()), Ok(plain.clone()));
+        // One that is longer or shorter than it says.
+        for (compression, packed) in [(Compression::Zlib, &zlib), (Compression::Zstd, &zstd)] {
+            for wrong in [plain.len() - 1, plain.len() + 1] {
+                assert!(block(compression, packed, wrong).is_err_and(|why| why.starts_with("byte 100: ")));
+            }
+        }
+    }
+
+    #[test]
+    fn what_grows_without_an_end_is_refused() {
+        let bomb = zstd::bulk::compress(&vec![0; LARGEST_BLOCK + 1], 1).unwrap();
+        assert!(block(Compression::Zstd, &bomb, LARGEST_BLOCK + 1).is_err_and(|why| why.contains("larger than any")));
+        assert!(block(Compression::Zstd, &bomb, 4_096).is_err_and(|why| why.contains("after decompression")));
+        assert!(block(Compression::None, &bomb, 4_096).is_err_and(|why| why.contains("nothing in it is compressed")));
     }
 }

@@ -152,7 +152,10 @@ fn finish(
         let cpu = u32::try_from(area.cpu).ok().filter(|cpu| *cpu < CpuId::LIMIT);
         let cpu =
             cpu.ok_or_else(|| place.error(format!("CPU {} is above the limit of {}", area.cpu, CpuId::LIMIT - 1)))?;
+        let rest = place.clone();
         let stored = place.take(area.size, &format!("the trace of CPU {cpu}"))?;
+        // Version 3.1 of trace-cmd leaves the four bytes in front of the blocks out of the size.
+        let stored = if chosen.is_compressed { rest.up_to(stored.len() + 4) } else { stored };
         cpus.push(CpuPages {
             cpu: CpuId::new(cpu),
             stored,
