@@ -65,6 +65,9 @@ pub struct CpuPages<'a> {
     compression: Option<Compression>,
 }
 
+/// Takes a page and its place in the file, and says whether more are wanted.
+pub type TakePage<'a> = dyn FnMut(usize, &[u8]) -> Result<bool, ReadError> + 'a;
+
 /// Where the buffer of a CPU lies in the file.
 #[derive(Clone, Copy, Debug)]
 struct Area {
@@ -199,7 +202,7 @@ impl CpuPages<'_> {
     ///
     /// # Errors
     /// If a block cannot be decompressed, or a page is not whole; and those of `take`.
-    pub fn each(&self, take: &mut dyn FnMut(usize, &[u8]) -> Result<bool, ReadError>) -> Result<(), ReadError> {
+    pub fn each(&self, take: &mut TakePage<'_>) -> Result<(), ReadError> {
         let Some(compression) = self.compression else {
             self.pages(self.stored, self.offset, true, take)?;
             return Ok(());
@@ -222,7 +225,7 @@ impl CpuPages<'_> {
         bytes: &[u8],
         offset: usize,
         is_in_file: bool,
-        take: &mut dyn FnMut(usize, &[u8]) -> Result<bool, ReadError>,
+        take: &mut TakePage<'_>,
     ) -> Result<bool, ReadError> {
         for (number, page) in bytes.chunks(self.page_size).enumerate() {
             let place = offset + if is_in_file { number * self.page_size } else { 0 };
