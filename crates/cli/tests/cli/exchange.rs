@@ -1,6 +1,7 @@
 //! What is imported comes out again when it is exported.
 
 use std::fs;
+use std::path::Path;
 
 use becalm_testing::program::becalm;
 
@@ -54,4 +55,28 @@ fn short_imports_are_reported() {
             assert!(output.status.success(), "{line}: {output:?}\n{text}");
         }
     }
+}
+
+/// Each file of another program is recognized, and shown by `report`, also as JSON.
+#[test]
+fn files_of_other_programs_are_imported_and_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../exchange/samples");
+    let mut number = 0;
+    for format in fs::read_dir(samples).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
+        for file in fs::read_dir(&format).unwrap().map(|entry| entry.unwrap().path()) {
+            number += 1;
+            let (name, run) = (format.file_name().unwrap().to_str().unwrap(), format!("run{number}.becalm"));
+            let import = ["import", file.to_str().unwrap(), "--rate", "2.5GHz", "-o", &run];
+            for arguments in [&import[..], &["report", &run], &["report", "--json", &run]] {
+                let output = becalm(arguments).current_dir(folder.path()).output().unwrap();
+                assert!(output.status.success(), "{arguments:?}: {output:?}");
+                if arguments[0] == "import" {
+                    let told = String::from_utf8(output.stderr).unwrap();
+                    assert_eq!(told, format!("becalm: this is read as {name}\n"), "{}", file.display());
+                }
+            }
+        }
+    }
+    assert!(number >= 20, "{number} files");
 }
