@@ -497,6 +497,38 @@ pub fn buffers_left_out(names: &[String]) -> Warning {
     )
 }
 
+/// Samples that were imported do not say when they began.
+#[must_use]
+pub fn imported_end_to_end() -> Warning {
+    Warning::new(
+        "imported_end_to_end",
+        "the file does not say when samples began: they are laid end to end, as if nothing had passed between two of them",
+        "take periods and times for the least that they can be",
+    )
+}
+
+/// Statistics that were imported are of the first part of the measurement alone.
+#[must_use]
+pub fn imported_store_full(series: &str, after: Nanos) -> Warning {
+    Warning::new(
+        "imported_store_full",
+        format!(
+            "the store of {series} was full {after} after its start: what came later is counted, and in no quantile"
+        ),
+        "measure again for a shorter time, or with a higher threshold",
+    )
+}
+
+/// Values that were imported are not all of them measured.
+#[must_use]
+pub fn imported_values_put_in() -> Warning {
+    Warning::new(
+        "imported_values_put_in",
+        "jHiccup puts in values for what its thread slept through: counts are no counts of events, and sums no sums of time",
+        "read quantiles and the longest",
+    )
+}
+
 // What the reader of a run finds.
 
 /// A run that is shown did not end.

@@ -1,6 +1,7 @@
 //! What is imported comes out again when it is exported.
 
 use std::fs;
+use std::path::Path;
 
 use becalm_testing::program::becalm;
 
@@ -70,7 +71,7 @@ fn traces_of_the_kernel_become_runs_that_every_command_reads() {
         String::from_utf8(output.stdout).unwrap()
     };
     run("import SAMPLES/trace-dat/v7-local.dat -o all.becalm");
-    run("import SAMPLES/trace-dat/v7-tsc.dat --tick-rate 2.6GHz --cpus 0 -o one.becalm");
+    run("import SAMPLES/trace-dat/v7-tsc.dat --rate 2.6GHz --cpus 0 -o one.becalm");
     run("import SAMPLES/trace-dat/v7-local.dat --thread 17878 -o thread.becalm");
     run("import --from perf-script SAMPLES/perf-script/microseconds.txt -o text.becalm");
     let report: serde_json::Value = serde_json::from_str(&run("report thread.becalm --json")).unwrap();
@@ -103,7 +104,6 @@ fn traces_that_cannot_be_read_leave_nothing() {
         ("import LOCAL --thread program", 2, "give the number of one"),
         ("import LOCAL --thread 999999", 2, "thread 999999 had no CPU"),
         ("import LOCAL --cpus 7", 2, "the trace holds CPUs 0-1"),
-        ("import LOCAL --tick-rate 2GHz", 2, "which counts nanoseconds"),
         ("import LOCAL --length 1s", 2, "--length is not for traces"),
         ("import LOCAL cut.dat", 2, "a trace is one file"),
     ] {
@@ -118,5 +118,29 @@ fn traces_that_cannot_be_read_leave_nothing() {
     let tsc = format!("import {SAMPLES}/trace-dat/v7-tsc.dat -o out.becalm");
     let arguments: Vec<&str> = tsc.split(' ').collect();
     let output = becalm(&arguments).current_dir(folder.path()).output().unwrap();
-    assert!(String::from_utf8_lossy(&output.stderr).contains("give --tick-rate"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("give --rate"), "{output:?}");
+}
+
+/// Each file of another program is recognized, and shown by `report`, also as JSON.
+#[test]
+fn files_of_other_programs_are_imported_and_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../exchange/samples");
+    let mut number = 0;
+    for format in fs::read_dir(samples).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
+        for file in fs::read_dir(&format).unwrap().map(|entry| entry.unwrap().path()) {
+            number += 1;
+            let (name, run) = (format.file_name().unwrap().to_str().unwrap(), format!("run{number}.becalm"));
+            let import = ["import", file.to_str().unwrap(), "--rate", "2.5GHz", "-o", &run];
+            for arguments in [&import[..], &["report", &run], &["report", "--json", &run]] {
+                let output = becalm(arguments).current_dir(folder.path()).output().unwrap();
+                assert!(output.status.success(), "{arguments:?}: {output:?}");
+                if arguments[0] == "import" {
+                    let told = String::from_utf8(output.stderr).unwrap();
+                    assert_eq!(told, format!("becalm: this is read as {name}\n"), "{}", file.display());
+                }
+            }
+        }
+    }
+    assert!(number >= 20, "{number} files");
 }

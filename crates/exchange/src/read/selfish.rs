@@ -19,10 +19,10 @@ use super::{ReadError, Source};
 /// front of it.
 pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Result<DetourList, ReadError> {
     let mut lines = Lines::new(text(source.bytes)?, progress);
-    let (mut list, mut detours) = (DetourList::default(), InOrder::default());
+    let (mut list, mut detours, mut t_min) = (DetourList::default(), InOrder::default(), None);
     while let Some(line) = lines.next() {
         if line.starts_with('#') {
-            remark(line, &mut list);
+            remark(line, &mut list, &mut t_min);
             continue;
         }
         let [start, duration] = two_times(line, unit).map_err(|why| lines.error(why))?;
@@ -43,19 +43,23 @@ pub(super) fn two_times(line: &str, unit: TimeUnit) -> Result<[i128; 2], String>
 }
 
 /// Takes what a remark of netgauge says. How long was measured is rounded to 10 ms there, and so may end a little before the last
-/// detour. The threshold, in percent of the shortest step, stands behind that.
-fn remark(line: &str, list: &mut DetourList) {
-    let Some((name, value)) = line.trim_start_matches('#').split_once(": ") else { return };
+/// detour. The threshold, in percent of the shortest step, stands behind that, which is in picoseconds here.
+fn remark(line: &str, list: &mut DetourList, t_min: &mut Option<i128>) {
+    let Some((name, value)) = line.trim_start_matches('#').rsplit_once(": ") else { return };
     let value = value.trim();
     match name.trim() {
         "Measurement period" => {
             let seconds = value.strip_suffix('s').map(str::trim);
             list.length = seconds.and_then(|seconds| nanos(seconds, TimeUnit::S).ok()).or(list.length);
         }
-        "Minimal cycle length [ns]" => list.t_min = nanos(value, TimeUnit::Ns).ok(),
+        "Minimal cycle length [ns]" => {
+            *t_min = picoseconds(value, TimeUnit::Ns).ok();
+            list.t_min = nanos(value, TimeUnit::Ns).ok();
+        }
         "Threshold: [% minimal cycle length]" => {
-            let threshold = |t_min: Nanos| Some(t_min.get().checked_mul(value.parse::<u32>().ok()?.into())? / 100);
-            list.threshold = list.t_min.and_then(threshold).map(Nanos::new);
+            let percent = value.parse::<u32>().ok().map(i128::from);
+            let threshold = t_min.zip(percent).map(|(t_min, percent)| (t_min * percent / 100 + 500) / 1_000);
+            list.threshold = threshold.and_then(|ns| i64::try_from(ns).ok()).map(Nanos::new);
         }
         _ => {}
     }
@@ -96,7 +100,7 @@ mod tests {
         let list = parse(text, TimeUnit::Ns).unwrap();
         let times = [(0, 203), (227, 1_034), (1_003_988, 12)].map(|(at, time)| (Nanos::new(at), Nanos::new(time)));
         assert_eq!(list.detours, times);
-        assert_eq!((list.t_min, list.threshold), (Some(Nanos::new(23)), Some(Nanos::new(207))));
+        assert_eq!((list.t_min, list.threshold), (Some(Nanos::new(23)), Some(Nanos::new(204))));
         assert_eq!(list.length, Some(Nanos::ZERO));
         assert_eq!(measured("0.00\t203.46\n# Measurement period: 12.34 s\n"), Some(Nanos::from_millis(12_340)));
         for text in

@@ -16,6 +16,11 @@ pub enum TimeUnit {
 }
 
 impl TimeUnit {
+    /// How many nanoseconds it has.
+    pub(super) const fn nanoseconds(self) -> i64 {
+        (self.picoseconds() / 1_000) as i64
+    }
+
     /// How many picoseconds it has.
     pub(super) const fn picoseconds(self) -> u64 {
         match self {

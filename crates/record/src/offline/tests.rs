@@ -1,4 +1,4 @@
-//! Real traces, held against what a script that shares nothing with becalm counted in them: see `samples/count_events.py`.
+//! Real traces, held against what a script that shares nothing with becalm counted in them: see `tests/data/traces/count_events.py`.
 
 use std::collections::BTreeMap;
 
@@ -93,7 +93,8 @@ fn counted(kept: &MemoryStore) -> Vec<String> {
 }
 
 fn expected(name: &str, is_of_thread: bool) -> Vec<String> {
-    let text = String::from_utf8(sample(name)).unwrap();
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/traces");
+    let text = std::fs::read_to_string(format!("{data}/{name}.counts")).unwrap();
     text.lines().filter(|line| line.contains(" thread ") == is_of_thread).map(str::to_owned).collect()
 }
 
@@ -116,11 +117,11 @@ fn interrupts_and_softirqs_are_those_that_another_script_counts() {
         let bytes = sample(&format!("trace-dat/{name}.dat"));
         let names = &mut Names::of_a_file();
         let (kept, ..) = find(&mut paged(&bytes, names), names, None);
-        assert_eq!(counted(&kept), expected(&format!("trace-dat/{name}.counts"), false), "{name}");
+        assert_eq!(counted(&kept), expected(name, false), "{name}");
     }
     let names = &mut Names::of_a_file();
     let (kept, ..) = find(&mut text_trace(&sample("perf-script/nanoseconds.txt"), names), names, None);
-    assert_eq!(counted(&kept), expected("perf-script/nanoseconds.counts", false));
+    assert_eq!(counted(&kept), expected("nanoseconds", false));
 }
 
 #[test]
@@ -134,7 +135,7 @@ fn the_time_of_a_thread_is_that_which_another_script_finds() {
         let count = lane.detours.len();
         let [had, waited] = [found.thread.had.get(), found.thread.waited.get()];
         let line = format!("{} thread {thread} {had} {waited} {count} {}", lane.cpu, total.get());
-        assert_eq!([line], expected(&format!("trace-dat/{name}.counts"), true)[..], "{name}");
+        assert_eq!([line], expected(name, true)[..], "{name}");
     }
 }
 

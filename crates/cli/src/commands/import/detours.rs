@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use becalm_bundle::BundleWriter;
-use becalm_exchange::read::{DetourList, Format, ReadError, selfish};
+use becalm_exchange::read::{self, DetourList, Format};
 use becalm_model::node::{CpuDoc, NodeDoc};
 use becalm_model::{Detour, Labels};
 use becalm_units::{CpuId, Nanos};
@@ -25,7 +25,8 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> anyhow::Re
     let mut progress = Steps::new("reading", 2 * size);
     let mut lists = Vec::with_capacity(files.len());
     for file in files {
-        let list = read(args, format, file, &mut progress);
+        let told = &mut |bytes| progress.advance(bytes);
+        let list = read::detours(format, file.source(), args.known(), told);
         lists.push(list.with_context(|| format!("cannot import {}", file.path.display()))?);
     }
     let said: Vec<Option<CpuId>> = lists.iter().map(|list| list.cpu).collect();
@@ -37,15 +38,6 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> anyhow::Re
     progress.say("storing");
     store(args, format, &of_cpus, size, &mut progress)?;
     Ok(Exit::Done)
-}
-
-/// Reads the detours of a file.
-fn read(args: &ImportArgs, format: Format, file: &InputFile, progress: &mut Steps) -> Result<DetourList, ReadError> {
-    let told = &mut |bytes| progress.advance(bytes);
-    match format {
-        Format::Selfish => selfish::read(file.source(), args.unit.into(), told),
-        Format::TraceDat | Format::PerfScript => unreachable!("traces are read elsewhere"),
-    }
 }
 
 /// How long was measured: as the user says, as the file says, or until the last detour's end.

@@ -1,17 +1,19 @@
 //! `becalm import`: what another program has measured, as a run.
 //!
-//! The format says which form it becomes, each with a file here: [`detours`], [`traces`].
+//! The format says which form it becomes, each with a file here: [`detours`], [`samples`], [`distribution`], [`traces`].
 
 mod cpus;
 mod detours;
+mod distribution;
 mod document;
 mod files;
-mod ticks;
+mod rate;
+mod samples;
 mod traces;
 
 use std::path::PathBuf;
 
-use becalm_exchange::read::{Format, TimeUnit};
+use becalm_exchange::read::{Form, Format, Known, TimeUnit};
 use becalm_model::check_node_name;
 use becalm_units::{CpuList, Named, Nanos};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -47,9 +49,13 @@ pub struct ImportArgs {
     #[arg(long, value_name = "NAME", value_parser = name_of_node, default_value = "imported")]
     node: String,
 
-    /// The unit of the file's numbers, where the format has none
-    #[arg(long, value_name = "UNIT", default_value = "ns")]
-    unit: UnitOption,
+    /// The unit of the file's numbers, where the format has none [default: us of cyclictest, else ns]
+    #[arg(long, value_name = "UNIT")]
+    unit: Option<UnitOption>,
+
+    /// How often the counter ticks in a second, like 2.5GHz, where the samples are in its ticks and the file does not say it
+    #[arg(long, value_name = "RATE", value_parser = rate::parse)]
+    rate: Option<f64>,
 
     /// How long was measured [default: what the file says, else until the last detour's end]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
@@ -58,10 +64,6 @@ pub struct ImportArgs {
     /// Of a trace: find what took the CPU from this thread [default: what would have interrupted any program]
     #[arg(long, value_name = "NAME|NUMBER", help_heading = "Traces of the kernel")]
     thread: Option<String>,
-
-    /// Of a trace that counts ticks and does not say how long they are: how many make a second, such as 2.5GHz
-    #[arg(long, value_name = "RATE", value_parser = ticks::rate, help_heading = "Traces of the kernel")]
-    tick_rate: Option<f64>,
 }
 
 /// The units by their names on the command line.
@@ -107,11 +109,20 @@ fn name_of_node(text: &str) -> Result<String, String> {
 pub fn run(args: &ImportArgs) -> anyhow::Result<Exit> {
     let files = files::read(&args.files)?;
     let format = files::format(&files, args.from.and_then(|chosen| chosen.0))?;
-    if let (Some(option), false) = (traces::option(args), traces::reads(format)) {
-        return Err(UsageError(format!("{option} is for traces of the kernel, and {format} is none")).into());
+    if args.thread.is_some() && format.form() != Form::Trace {
+        return Err(UsageError(format!("--thread is for traces of the kernel, and {format} is none")).into());
     }
-    match format {
-        Format::Selfish => detours::run(args, format, &files),
-        Format::TraceDat | Format::PerfScript => traces::run(args, format, &files),
+    match format.form() {
+        Form::Detours => detours::run(args, format, &files),
+        Form::Samples => samples::run(args, format, &files),
+        Form::Distribution => distribution::run(args, format, &files),
+        Form::Trace => traces::run(args, format, &files),
+    }
+}
+
+impl ImportArgs {
+    /// What the user says of the files.
+    fn known(&self) -> Known {
+        Known { unit: self.unit.map(TimeUnit::from), rate_hz: self.rate }
     }
 }

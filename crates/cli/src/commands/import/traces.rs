@@ -15,19 +15,7 @@ use becalm_units::{CpuId, CpuList, Nanos};
 use super::files::InputFile;
 use super::{ImportArgs, document};
 use crate::exit::{Exit, UsageError};
-use crate::messages::say;
 use crate::progress::Steps;
-
-/// Whether files of this format are traces of the kernel.
-pub const fn reads(format: Format) -> bool {
-    matches!(format, Format::TraceDat | Format::PerfScript)
-}
-
-/// An option that was given and that only traces have.
-pub fn option(args: &ImportArgs) -> Option<&'static str> {
-    let thread = args.thread.as_ref().map(|_| "--thread");
-    thread.or_else(|| args.tick_rate.map(|_| "--tick-rate"))
-}
 
 /// A trace that can be read, and what is known of it.
 struct Opened<'a> {
@@ -79,14 +67,6 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> anyhow::Re
     node.settings.duration_ns = node.cpus.iter().map(|cpu| cpu.duration_ns).max();
     node.ended = Some(Ended::Duration);
     store.close(&mut node)?;
-    let detours: u64 = node.cpus.iter().map(|cpu| cpu.detours).sum();
-    let events: u64 = node.cpus.iter().map(|cpu| cpu.events).sum();
-    say(format_args!(
-        "{} of {} became {}",
-        becalm_units::counted(events, "kernel event", "kernel events"),
-        becalm_units::cpus(&node.cpus.iter().map(|cpu| cpu.cpu).collect()),
-        becalm_units::counted(detours, "detour", "detours")
-    ));
     Ok(Exit::Done)
 }
 
@@ -132,19 +112,14 @@ fn open_trace_dat<'a>(args: &ImportArgs, file: &'a InputFile, names: &mut Names)
 fn stamp_clock(args: &ImportArgs, clock: &str, tsc: Option<trace_dat::TscRate>) -> anyhow::Result<StampClock> {
     const NANOSECONDS: [&str; 8] = ["local", "global", "uptime", "perf", "mono", "mono_raw", "boot", "tai"];
     if NANOSECONDS.contains(&clock) {
-        return match args.tick_rate {
-            None => Ok(StampClock::Nanos),
-            Some(_) => {
-                Err(UsageError(format!("--tick-rate is not for the clock '{clock}', which counts nanoseconds")).into())
-            }
-        };
+        return Ok(StampClock::Nanos);
     }
     anyhow::ensure!(clock != "counter", "its clock only counts events, and tells no time; record with -C mono");
-    match (args.tick_rate, tsc) {
+    match (args.rate, tsc) {
         (Some(hz), _) => Ok(StampClock::Rate(hz)),
         (None, Some(rate)) => Ok(StampClock::Scaled { mult: rate.mult, shift: rate.shift }),
         (None, None) => Err(UsageError(format!(
-            "the trace counts ticks of the clock '{clock}', and does not say how long they are: give --tick-rate, or record with -C mono \
+            "the trace counts ticks of the clock '{clock}', and does not say how long they are: give --rate, or record with -C mono \
              or, for the processor's own counter, with -C tsc2nsec"
         ))
         .into()),

@@ -220,13 +220,7 @@ impl CpuPages<'_> {
     }
 
     /// Gives the pages in these bytes, and tells whether more are wanted.
-    fn pages(
-        &self,
-        bytes: &[u8],
-        offset: usize,
-        is_in_file: bool,
-        take: &mut TakePage<'_>,
-    ) -> Result<bool, ReadError> {
+    fn pages(&self, bytes: &[u8], offset: usize, is_in_file: bool, take: &mut TakePage<'_>) -> Result<bool, ReadError> {
         for (number, page) in bytes.chunks(self.page_size).enumerate() {
             let place = offset + if is_in_file { number * self.page_size } else { 0 };
             if page.len() < self.page_size {
