@@ -8,6 +8,7 @@
 pub mod compare;
 pub mod condense;
 pub mod cost;
+pub mod distribution;
 pub mod events;
 pub mod fleet;
 pub mod inject;
