@@ -5,7 +5,7 @@
 
 use becalm_model::distribution::{Level, NamedCount, Quantity, Series};
 use becalm_model::warning;
-use becalm_units::{CpuId, Nanos};
+use becalm_units::{CpuId, Nanos, counted};
 
 use super::distribution::{Distribution, count, decimal, integer, some_series, times};
 use super::lines::{Lines, Progress, text};
@@ -60,7 +60,7 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<Distribution, 
 /// A CPU, and when its store was full, if it was.
 fn row(words: &[&str]) -> Result<(Series, Option<Nanos>), String> {
     if words.len() != TITLE.len() {
-        return Err(format!("it has {} columns and not {}", words.len(), TITLE.len()));
+        return Err(format!("it has {} and not {}", counted(words.len() as u64, "column", "columns"), TITLE.len()));
     }
     let number = |at: usize| integer(words[at], TITLE[at]);
     let cpu = CpuId::new(u32::try_from(number(0)?).map_err(|_| "there is no such CPU".to_owned())?);

@@ -4,7 +4,7 @@
 //! edges; the last one holds all that is longer. The average has an error for all threads but the first, so that it is left out of several.
 
 use becalm_model::distribution::{Quantity, Series};
-use becalm_units::CpuId;
+use becalm_units::{CpuId, counted};
 
 use super::distribution::{Distribution, Rows, above, count, decimal, integer, short, some_series, times};
 use super::lines::{Lines, Progress, text};
@@ -43,7 +43,11 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<Distribution, 
             continue;
         }
         if values.len() != cores.len() {
-            return Err(lines.error(format!("it has {} values for {} cores", values.len(), cores.len())));
+            return Err(lines.error(format!(
+                "it has {} for {}",
+                counted(values.len() as u64, "value", "values"),
+                counted(cores.len() as u64, "core", "cores")
+            )));
         }
         let rest = line.contains("(including overflows)");
         let several = cores.len() > 1;

@@ -77,7 +77,7 @@ fn table_row(line: &str) -> Result<Series, String> {
     let line = line.replacen('#', " ", 1);
     let words: Vec<&str> = line.split_whitespace().collect();
     if words.len() != 9 && words.len() != 12 {
-        return Err(format!("it has {} columns and not 9 or 12", words.len()));
+        return Err(format!("it has {} and not 9 or 12", counted(words.len() as u64, "column", "columns")));
     }
     let micros = |at: usize, what: &str| times(integer(words[at], what)?, 1_000, what);
     let cpu = words[0].parse().map(CpuId::new).map_err(|_| format!("'{}' is no CPU", short(words[0])))?;
@@ -182,7 +182,11 @@ fn row(line: &str, unit_ns: i64, columns: &mut [Column]) -> Result<(), String> {
         let figure = label.ends_with(':') || label.bytes().all(|byte| byte.is_ascii_digit());
         let text = values.iter().any(|word| word.bytes().any(|byte| byte.is_ascii_alphabetic()));
         return if figure && !text {
-            Err(format!("it has {} values for {} columns", values.len(), columns.len()))
+            Err(format!(
+                "it has {} for {}",
+                counted(values.len() as u64, "value", "values"),
+                counted(columns.len() as u64, "column", "columns")
+            ))
         } else {
             Ok(())
         };

@@ -224,7 +224,7 @@ fn interruptions_of_sysjitter_end_at_their_time_stamps() {
     let none = read(Format::SysjitterRaw, "r.7", b"# cpu_mhz: 2597\n# threshold: 900ns\n# n_interruptions: 0\n");
     assert!(matches!(none, Ok(Anything::Detours(list)) if list.cpu == Some(CpuId::new(7)) && list.detours.is_empty()));
     let cut = read(Format::SysjitterRaw, "r.7", b"# n_interruptions: 2\n 100 0 9 5\n").unwrap_err();
-    assert_eq!(cut.to_string(), "it says 2 interruptions and holds 1");
+    assert_eq!(cut.to_string(), "it says 2 interruptions, and holds 1");
 }
 
 #[test]
@@ -294,7 +294,7 @@ fn wrong_files_are_refused_with_the_line() {
             Place::Line(2),
             "'NaN'",
         ),
-        (Format::Sysjitter, "core_i: 0 1\nint_n: 5\n", Place::Line(2), "1 values for 2 cores"),
+        (Format::Sysjitter, "core_i: 0 1\nint_n: 5\n", Place::Line(2), "1 value for 2 cores"),
         (Format::Sysjitter, "core_i: 0\nint_n: 99999999999999999999\n", Place::Line(2), "does not fit"),
         (Format::Cyclictest, "# Histogram\n000000 1\n000000 1\n", Place::Line(3), "does not follow"),
         (Format::Cyclictest, "# Histogram\n000000 1\n000001 1 2\n", Place::Line(3), "2 counts"),
