@@ -5,10 +5,10 @@
 //! cores begin together, and the files have no common origin beyond that. Files of `--sort` lack a column and are put into order of time.
 
 use becalm_model::distribution::{Level, Quantity, Series};
-use becalm_units::{CpuId, counted};
+use becalm_units::counted;
 
 use super::detours::{DetourList, InOrder};
-use super::distribution::{Distribution, count, decimal, integer, short, some_series};
+use super::distribution::{Distribution, count, cpu, decimal, integer, some_series};
 use super::lines::{Lines, Progress, text};
 use super::time::{TimeUnit, nanos};
 use super::{ReadError, Source};
@@ -51,7 +51,7 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<Distribution, 
 
 fn cores(values: &[&str]) -> Result<Vec<Series>, String> {
     let core = |word: &&str| {
-        let cpu = word.parse().map(CpuId::new).map_err(|_| format!("'{}' is no core", short(word)))?;
+        let cpu = cpu(word)?;
         Ok(Series { name: format!("CPU {cpu}"), cpu: Some(cpu), ..Series::default() })
     };
     values.iter().map(core).collect()
@@ -88,7 +88,7 @@ pub(super) const RAW_FIRST: &str = "# cpu_mhz:";
 /// If a line is no remark and not three or four numbers, an interruption ends before it began or begins before the one in front of it ended,
 /// or there are not as many as the file says.
 pub fn read_raw(source: Source<'_>, progress: Progress<'_>) -> Result<DetourList, ReadError> {
-    let cpu = source.name.rsplit_once('.').and_then(|(_, ending)| ending.parse().ok()).map(CpuId::new);
+    let cpu = source.name.rsplit_once('.').and_then(|(_, ending)| cpu(ending).ok());
     let mut list = DetourList { cpu, ..DetourList::default() };
     let mut lines = Lines::new(text(source.bytes)?, progress);
     let (mut said, mut rows) = (None, Vec::new());

@@ -311,3 +311,26 @@ fn wrong_files_are_refused_with_the_line() {
         assert!(fits || why == "adds up" && error.why.contains("add up"), "{format}: {error}");
     }
 }
+
+/// Numbers that are too large for what is made of them are refused where they stand, and not when all is stored.
+#[test]
+fn numbers_that_cannot_be_are_refused_with_the_line() {
+    let hiccups = "cpu threshold_ns hiccups pct99_ns pct999_ns max_ns\n";
+    let many = "9".repeat(15);
+    for (format, text) in [
+        (Format::Hiccups, format!("{hiccups}1048576 1 2 3 4 5\n")),
+        (Format::Hiccups, format!("{hiccups}0 1 {many} 3 4 5\n")),
+        (Format::Sysjitter, format!("core_i: 0\nint_n: 5\nint_mean(ns): {}\n", "9".repeat(300))),
+        (Format::Cyclictest, format!("# Histogram\n000000 {many}\n")),
+        (Format::Oslat, format!("Core:\t 0\n001 (us):\t {many}\n")),
+        (Format::Rtla, format!("# RTLA osnoise histogram\nIndex   CPU-000\n5 {many}\n")),
+    ] {
+        let error = read(format, "file", text.as_bytes()).unwrap_err();
+        assert!(matches!(error.place, Place::Line(_)), "{format}: {error}");
+    }
+    let json = |count: u64| {
+        format!("{{\"rt_test_version:\": \"2\", \"thread\": {{\"0\": {{\"cycles\": {count}, \"histogram\": {{}}}}}}}}")
+    };
+    assert!(read(Format::Cyclictest, "file", json(5).as_bytes()).is_ok());
+    assert!(read(Format::Cyclictest, "file", json(1 << 50).as_bytes()).unwrap_err().why.contains("more than can be"));
+}
