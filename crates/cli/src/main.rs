@@ -145,7 +145,7 @@ fn obey(arguments: Arguments, out: &mut dyn Write) -> anyhow::Result<Exit> {
         Some(Command::Inject(args)) => commands::inject::run(&args, out),
         Some(Command::Tune(args)) => commands::tune::run(&args, out),
         Some(Command::Import(args)) => commands::import::run(&args),
-        Some(Command::Export(args)) => commands::export::run(&args),
+        Some(Command::Export(args)) => commands::export::run(&args, out),
         Some(Command::Completions(args)) => commands::completions::run(&args, Arguments::command(), out),
         Some(Command::Man(args)) => commands::man::run(&args, Arguments::command(), out),
     }
