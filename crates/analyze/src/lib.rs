@@ -13,6 +13,7 @@ pub mod fleet;
 pub mod inject;
 pub mod job;
 pub mod jobs;
+pub mod limits;
 pub mod modes;
 pub mod noise;
 pub mod phase_sources;

@@ -13,6 +13,7 @@ mod network;
 mod noise;
 mod output;
 mod progress;
+mod recording;
 mod rights;
 
 use std::io::{self, Write};
@@ -48,6 +49,7 @@ enum Command {
     Summary(commands::summary::SummaryArgs),
     Top(commands::top::TopArgs),
     Watch(Box<commands::watch::WatchArgs>),
+    Check(commands::check::CheckArgs),
     Compare(commands::compare::CompareArgs),
     Fleet(commands::fleet::FleetArgs),
     Work(commands::work::WorkArgs),
@@ -107,6 +109,8 @@ impl Command {
         match self {
             Self::Report(args) if args.writes() => rights::only_files(),
             Self::Compare(args) if args.writes() => rights::only_files(),
+            Self::Check(args) if args.reads() && args.writes() => rights::only_files(),
+            Self::Check(args) if args.reads() => rights::only_read(),
             Self::Predict(args) if args.writes() => rights::only_files(),
             Self::Law(args) if args.writes() => rights::only_files(),
             Self::Fleet(args) if args.writes() => rights::only_files(),
@@ -135,6 +139,7 @@ fn obey(arguments: Arguments, out: &mut dyn Write) -> anyhow::Result<Exit> {
         Some(Command::Summary(args)) => commands::summary::run(&args),
         Some(Command::Top(args)) => commands::top::run(&args),
         Some(Command::Watch(args)) => commands::watch::run(&args),
+        Some(Command::Check(args)) => commands::check::run(&args, out),
         Some(Command::Compare(args)) => commands::compare::run(&args, out),
         Some(Command::Fleet(args)) => commands::fleet::run(&args, out),
         Some(Command::Work(args)) => commands::work::run(&args, out),

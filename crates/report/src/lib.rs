@@ -10,6 +10,7 @@
 
 mod audit;
 mod catalogue;
+mod check;
 mod compare;
 mod cost;
 mod fleet;
@@ -29,6 +30,7 @@ pub mod top;
 mod tune;
 mod work;
 
+pub use check::CheckReport;
 pub use compare::{CompareReport, LimitCheck, check_text, headline};
 pub use cost::CostRunReport;
 pub use cost::tick::{TickReport, TickRow};

@@ -1,6 +1,7 @@
 //! The commands, one file each: its arguments and a `run` function.
 
 pub mod audit;
+pub mod check;
 pub mod compare;
 pub mod completions;
 pub mod cost;
