@@ -19,6 +19,7 @@ pub mod noise;
 pub mod phase_sources;
 pub mod phases;
 pub mod picture;
+pub mod repetitions;
 pub mod study;
 pub mod summary;
 pub mod together;

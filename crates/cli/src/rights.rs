@@ -11,6 +11,7 @@
 //! | `cost` | everything until all is measured, then rights over files, and `cost tick`, which has stored all, as the readers |
 //! | `paper` | everything, as what it runs may need it; each command that it runs gives that up as it does by itself |
 //! | `tune run` | everything, as it restores in the end; it decodes nothing |
+//! | `run-quiet` | everything, as it starts one run after the other and restores in the end; it decodes the kernel's own trace and files |
 //! | `tune apply`, `restore`, `watch`, `check` and `plan` | everything: it is what they are for |
 //!
 //! Where a trace instance is to be removed at the end, the janitor keeps that right.

@@ -138,6 +138,7 @@ const HOLDERS: &[(&str, Holder)] = &[
     ("becalm tune plan --cpus 1 --format slurm", Holder::As("tune plan --root untuned --cpus 1 --format slurm")),
     ("becalm tune plan", Holder::As("tune plan --root untuned --cpus 1")),
     ("becalm tune ", Holder::Root),
+    ("becalm run-quiet", Holder::Root),
 ];
 
 /// A command that the book shows, with what it prints.

@@ -15,6 +15,7 @@ pub mod paper;
 pub mod predict;
 pub mod record;
 pub mod report;
+pub mod run_quiet;
 pub mod sources;
 pub mod summary;
 pub mod top;
