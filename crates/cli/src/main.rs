@@ -15,6 +15,7 @@ mod output;
 mod progress;
 mod recording;
 mod rights;
+mod usage;
 
 use std::io::{self, Write};
 use std::panic;
@@ -79,7 +80,10 @@ fn main() -> ExitCode {
 
 #[inline(never)]
 fn run() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return usage::explain(&error),
+    };
     limits::report_file_size();
     let report = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
