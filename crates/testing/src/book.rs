@@ -92,6 +92,7 @@ const HOLDERS: &[(&str, Holder)] = &[
     ("becalm report busy.becalm", Holder::As("report busy")),
     ("becalm sources machine.becalm --together", Holder::As("sources twins --together")),
     ("becalm sources", Holder::As("sources busy --longest 2")),
+    ("becalm check quieter.becalm", Holder::Exactly),
     ("becalm compare before.becalm after.becalm --html", Holder::As("compare busy quieter --html change.html")),
     ("becalm compare baseline.becalm priority.becalm", Holder::As("compare job rr80")),
     ("becalm compare site.becalm mended.becalm", Holder::Exactly),
@@ -147,6 +148,7 @@ const HOLDERS: &[(&str, Holder)] = &[
     ("becalm tune plan --cpus 1 --format slurm", Holder::As("tune plan --root untuned --cpus 1 --format slurm")),
     ("becalm tune plan", Holder::As("tune plan --root untuned --cpus 1")),
     ("becalm tune ", Holder::Root),
+    ("becalm run-quiet", Holder::Root),
 ];
 
 /// A command that the book shows, with what it prints.

@@ -5,7 +5,7 @@ use std::io;
 use becalm_analyze::fleet::jobs::{Cause, FleetCost, JobLoss, Mending};
 use becalm_analyze::fleet::sacct::Accounting;
 use becalm_model::Kind;
-use becalm_units::{Count, Nanos, plural, printable};
+use becalm_units::{Nanos, RankCount, plural, printable};
 use serde::Serialize;
 
 use super::{ProblemDoc, shown};
@@ -38,7 +38,7 @@ fn hours(hours: Option<f64>) -> Value {
 fields! {
     /// The fields of a size of jobs.
     pub(crate) SIZE, size: JobLoss {
-        RANKS = "ranks", "ranks", |size| Value::Text(Count::new(size.ranks).to_string());
+        RANKS = "ranks", "ranks", |size| Value::Text(RankCount::new(size.ranks).to_string());
         SLOWDOWN = "slowdown_ratio", "slowdown", |size| Value::Factor(size.slowdown);
         LOST = "lost_ratio", "lost", |size| Value::Ratio(1.0 - 1.0 / size.slowdown);
         HOURS = "node_hours", "node-hours a year", |size| hours(size.node_hours);
@@ -74,7 +74,7 @@ fn conclusion(cost: &FleetCost) -> String {
         return format!("Mend first: {named}. That saves {} node-hours a year.", grouped(saved.round() as u64));
     }
     let ranks = cost.sizes.last().map_or(0, |size| size.ranks);
-    format!("Mend first: {named}. That makes jobs of {} ranks {} shorter.", Count::new(ranks), gain(first))
+    format!("Mend first: {named}. That makes jobs of {} ranks {} shorter.", RankCount::new(ranks), gain(first))
 }
 
 #[derive(Serialize)]
@@ -208,7 +208,7 @@ impl Report for FleetSweepReport<'_> {
         }
         let grains = self.costs.iter().map(|cost| cost.grain.to_string()).collect();
         let ranks: Vec<u64> = first.sizes.iter().map(|size| size.ranks).collect();
-        let columns = ranks.iter().map(|ranks| Count::new(*ranks).to_string()).collect();
+        let columns = ranks.iter().map(|ranks| RankCount::new(*ranks).to_string()).collect();
         let axes = Axes::new(vec![Axis::named("grain", grains), Axis::named("ranks", columns)]);
         let sizes = || self.costs.iter().flat_map(|cost| &cost.sizes);
         heading(out, &format!("Slowdown of jobs by grain and size{}", axes.columns_are()))?;
@@ -283,7 +283,7 @@ fn render_sizes(cost: &FleetCost, accounting: Option<&Accounting>, out: &mut She
     }
     paragraph(out, "  ", &note)?;
     if let Some(size) = cost.sizes.iter().find(|size| size.at_least) {
-        let ranks = Count::new(size.ranks);
+        let ranks = RankCount::new(size.ranks);
         let told = format!(
             "from {ranks} ranks on a phase takes more CPU time than was drawn: these jobs lose at least as much"
         );
@@ -305,7 +305,7 @@ fn render_mendings(cost: &FleetCost, out: &mut Sheet<'_>) -> io::Result<()> {
             Some(hours) => format!("saves {} node-hours a year; ", grouped(hours.round() as u64)),
             None => String::new(),
         };
-        let (named, gain, ranks) = (named(&of.cause, cost), gain(of), Count::new(ranks));
+        let (named, gain, ranks) = (named(&of.cause, cost), gain(of), RankCount::new(ranks));
         let text = format!("{named}: {saved}jobs of {ranks} ranks become {gain} shorter");
         paragraph(out, &format!("{number:>3}. "), &text)?;
     }
