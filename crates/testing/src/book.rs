@@ -86,11 +86,13 @@ const HOLDERS: &[(&str, Holder)] = &[
     ("becalm report trap.becalm --json", Holder::As("report trap --json")),
     ("becalm report trap.becalm --html", Holder::As("report trap --html trap.html")),
     ("becalm report trap.becalm", Holder::As("report trap")),
+    ("becalm report crowded.becalm", Holder::As("report busy")),
     ("becalm report quiet.becalm --html", Holder::As("report busy --html quiet.html")),
     ("becalm report quiet.becalm", Holder::As("report busy")),
     ("becalm report busy.becalm", Holder::As("report busy")),
     ("becalm sources machine.becalm --together", Holder::As("sources twins --together")),
     ("becalm sources", Holder::As("sources busy --longest 2")),
+    ("becalm check quieter.becalm", Holder::Exactly),
     ("becalm compare before.becalm after.becalm --html", Holder::As("compare busy quieter --html change.html")),
     ("becalm compare baseline.becalm priority.becalm", Holder::As("compare job rr80")),
     ("becalm compare site.becalm mended.becalm", Holder::Exactly),
@@ -146,6 +148,7 @@ const HOLDERS: &[(&str, Holder)] = &[
     ("becalm tune plan --cpus 1 --format slurm", Holder::As("tune plan --root untuned --cpus 1 --format slurm")),
     ("becalm tune plan", Holder::As("tune plan --root untuned --cpus 1")),
     ("becalm tune ", Holder::Root),
+    ("becalm run-quiet", Holder::Root),
 ];
 
 /// A command that the book shows, with what it prints.
@@ -191,6 +194,10 @@ pub fn book() -> Vec<Shown> {
             let path = entry.expect("the book is there").path();
             if path.is_dir() {
                 folders.push(path);
+                continue;
+            }
+            // Pictures and schemas lie beside the pages.
+            if path.extension().is_none_or(|extension| extension != "md") {
                 continue;
             }
             let page = fs::read_to_string(&path).expect("a page is text");

@@ -1,6 +1,7 @@
 //! What is imported comes out again when it is exported.
 
 use std::fs;
+use std::path::Path;
 
 use becalm_testing::program::becalm;
 
@@ -54,6 +55,94 @@ fn short_imports_are_reported() {
             assert!(output.status.success(), "{line}: {output:?}\n{text}");
         }
     }
+}
+
+/// Real traces, beside what a script of its own counted in them.
+const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../exchange/samples");
+
+#[test]
+fn traces_of_the_kernel_become_runs_that_every_command_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |line: &str| {
+        let line = line.replace("SAMPLES", SAMPLES);
+        let arguments: Vec<&str> = line.split(' ').collect();
+        let output = becalm(&arguments).current_dir(folder.path()).output().unwrap();
+        assert!(output.status.success(), "{line}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    run("import SAMPLES/trace-dat/v7-local.dat -o all.becalm");
+    run("import SAMPLES/trace-dat/v7-tsc.dat --rate 2.6GHz --cpus 0 -o one.becalm");
+    run("import SAMPLES/trace-dat/v7-local.dat --thread 17878 -o thread.becalm");
+    run("import --from perf-script SAMPLES/perf-script/microseconds.txt -o text.becalm");
+    let report: serde_json::Value = serde_json::from_str(&run("report thread.becalm --json")).unwrap();
+    let codes: Vec<&str> = report["warnings"].as_array().unwrap().iter().filter_map(|it| it["code"].as_str()).collect();
+    assert!(codes.contains(&"no_loop") && codes.contains(&"clocks_differ"), "{codes:?}");
+    for line in [
+        "report all",
+        "report text",
+        "sources all --json",
+        "sources thread --longest 3",
+        "predict all --ranks 64 --grain 1ms",
+        "compare all text",
+        "export --to loggopsim one -o noise.txt",
+    ] {
+        run(line);
+    }
+}
+
+#[test]
+fn traces_that_cannot_be_read_leave_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = fs::read(format!("{SAMPLES}/trace-dat/v7-local.dat")).unwrap();
+    fs::write(folder.path().join("cut.dat"), &whole[..whole.len() - 2_000]).unwrap();
+    fs::write(folder.path().join("text.txt"), "app 7 [000] 1.000001: irq:softirq_entry: ve\n").unwrap();
+    let samples = |line: &str| line.replace("LOCAL", &format!("{SAMPLES}/trace-dat/v7-local.dat"));
+    for (line, code, why) in [
+        ("import cut.dat", 1, "byte "),
+        ("import --from perf-script text.txt", 1, "line 1: irq:softirq_entry has no readable vec"),
+        ("import LOCAL --thread nobody", 2, "no thread of the trace is called 'nobody'"),
+        ("import LOCAL --thread program", 2, "give the number of one"),
+        ("import LOCAL --thread 999999", 2, "thread 999999 had no CPU"),
+        ("import LOCAL --cpus 7", 2, "the trace holds CPUs 0-1"),
+        ("import LOCAL --length 1s", 2, "--length is not for traces"),
+        ("import LOCAL cut.dat", 2, "a trace is one file"),
+    ] {
+        let line = format!("{} -o out.becalm", samples(line));
+        let arguments: Vec<&str> = line.split(' ').collect();
+        let output = becalm(&arguments).current_dir(folder.path()).output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{line}: {message}");
+        assert!(message.contains(why), "{line}: {message}");
+        assert!(!folder.path().join("out.becalm").exists(), "{line} left something");
+    }
+    let tsc = format!("import {SAMPLES}/trace-dat/v7-tsc.dat -o out.becalm");
+    let arguments: Vec<&str> = tsc.split(' ').collect();
+    let output = becalm(&arguments).current_dir(folder.path()).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("give --rate"), "{output:?}");
+}
+
+/// Each file of another program is recognized, and shown by `report`, also as JSON.
+#[test]
+fn files_of_other_programs_are_imported_and_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../exchange/samples");
+    let mut number = 0;
+    for format in fs::read_dir(samples).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
+        for file in fs::read_dir(&format).unwrap().map(|entry| entry.unwrap().path()) {
+            number += 1;
+            let (name, run) = (format.file_name().unwrap().to_str().unwrap(), format!("run{number}.becalm"));
+            let import = ["import", file.to_str().unwrap(), "--rate", "2.5GHz", "-o", &run];
+            for arguments in [&import[..], &["report", &run], &["report", "--json", &run]] {
+                let output = becalm(arguments).current_dir(folder.path()).output().unwrap();
+                assert!(output.status.success(), "{arguments:?}: {output:?}");
+                if arguments[0] == "import" {
+                    let told = String::from_utf8(output.stderr).unwrap();
+                    assert_eq!(told, format!("becalm: this is read as {name}\n"), "{}", file.display());
+                }
+            }
+        }
+    }
+    assert!(number >= 20, "{number} files");
 }
 
 /// A bundle with sources, with others beside it.
