@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use becalm_units::{Count, CpuId, CpuList, Nanos, counted, cpus, cpus_are, plural};
+use becalm_units::{CpuId, CpuList, Nanos, RankCount, counted, cpus, cpus_are, plural};
 
 use crate::node::{CpuDoc, Warning};
 
@@ -642,7 +642,7 @@ pub fn short_recording(ranks: u64, grain: Nanos, recorded: Nanos) -> Warning {
         format!(
             "from {} ranks on, a phase of {grain} takes more CPU time than the {recorded:.1} that were recorded: the longest \
              detours decide, and a longer recording may hold longer ones",
-            Count::new(ranks)
+            RankCount::new(ranks)
         ),
         "record for longer, or on more CPUs or nodes",
     )
@@ -656,7 +656,7 @@ pub fn short_formula(ranks: u64, grain: Nanos, drawn: Nanos) -> Warning {
         format!(
             "from {} ranks on, a phase of {grain} takes more than a tenth of the {drawn:.1} for which detours of the formula are drawn: \
              longer ones, or more of them at once, are too seldom to be among them, and the slowdown is at least this",
-            Count::new(ranks)
+            RankCount::new(ranks)
         ),
         "ask for fewer ranks or a shorter grain; for detours of one length becalm law has closed forms",
     )

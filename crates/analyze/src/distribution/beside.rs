@@ -54,7 +54,7 @@ pub struct Beside {
 #[derive(Debug, thiserror::Error)]
 pub enum BesideError {
     /// They are of different things.
-    #[error("{a} holds {}, and {b} holds {}: they are not the same, and are not compared", qa.words(), qb.words())]
+    #[error("{a} holds {}, and {b} holds {}; they are not the same, and are not compared", qa.words(), qb.words())]
     Quantities {
         /// The first side.
         a: String,

@@ -144,3 +144,97 @@ fn files_of_other_programs_are_imported_and_reported() {
     }
     assert!(number >= 20, "{number} files");
 }
+
+/// A bundle with sources, with others beside it.
+fn bundles() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    becalm_fixtures::write_all(folder.path());
+    folder
+}
+
+const STREAMS: [&str; 7] = ["csv", "arrow", "perfetto", "chrome", "hdrhistogram", "folded", "pprof"];
+
+#[test]
+fn every_stream_is_the_same_in_a_file_and_on_standard_output() {
+    let folder = bundles();
+    for format in STREAMS.into_iter().chain(["loggopsim --cpus 1", "simgrid --cpus 1", "csv --table activities"]) {
+        let run = |output: &str| {
+            let line = format!("export --to {format} busy -o {output}");
+            let arguments: Vec<&str> = line.split(' ').collect();
+            let run = becalm(&arguments).current_dir(folder.path()).output().unwrap();
+            assert!(run.status.success() && run.stderr.is_empty(), "{line}: {run:?}");
+            run.stdout
+        };
+        let shown = run("-");
+        assert!(run("file").is_empty());
+        assert!(!shown.is_empty());
+        assert!(fs::read(folder.path().join("file")).unwrap() == shown, "{format}");
+    }
+}
+
+#[test]
+fn all_cpus_go_into_a_folder_and_come_back() {
+    let folder = bundles();
+    let run = |line: &str| {
+        let arguments: Vec<&str> = line.split(' ').collect();
+        let status = becalm(&arguments).current_dir(folder.path()).status().unwrap();
+        assert!(status.success(), "{line}: {status}");
+    };
+    run("export --to loggopsim pair -o noise/");
+    run("export --to simgrid pair -o noise/");
+    let mut names: Vec<_> =
+        fs::read_dir(folder.path().join("noise")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    let expected = ["node1.cpu0", "node1.cpu1", "node2.cpu0", "node2.cpu1"];
+    let expected: Vec<String> =
+        expected.iter().flat_map(|name| [format!("{name}.profile"), format!("{name}.txt")]).collect();
+    assert_eq!(names, expected);
+    // What is imported again and exported again is the same file, byte for byte, but for the events that the reader skips.
+    let text = fs::read_to_string(folder.path().join("noise/node2.cpu1.txt")).unwrap();
+    let (rest, last) = text.rsplit_once('\n').unwrap();
+    let (length, _) = last.split_once('\t').unwrap();
+    fs::write(folder.path().join("again.txt"), rest.strip_prefix("0\t0\n").unwrap()).unwrap();
+    run(&format!("import --from selfish --length {length}ns again.txt -o again-imported.becalm"));
+    run("export --to loggopsim again-imported -o again-exported.txt");
+    assert_eq!(fs::read_to_string(folder.path().join("again-exported.txt")).unwrap(), text);
+}
+
+/// Names that programs choose for themselves, one of them of 100 KB, which no recording has: the longest that a bundle may hold has 4 KiB.
+#[test]
+fn hostile_names_are_exported() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = "x;\u{1b}[2J \"',\r\n\u{0}".repeat(200);
+    for (at, name) in ["a;b 12", "\u{1b}]0;title\u{7}", "\"=1+1\",x\r\n", " 7", &long[..4_000]].into_iter().enumerate()
+    {
+        let path = folder.path().join(format!("{at}.becalm"));
+        becalm_fixtures::write_named(&path, name);
+        for format in STREAMS.into_iter().chain(["csv --table activities"]) {
+            let line = format!("export --to {format} {at} -o -");
+            let arguments: Vec<&str> = line.split(' ').collect();
+            let run = becalm(&arguments).current_dir(folder.path()).output().unwrap();
+            assert!(run.status.success(), "{line}: {run:?}");
+            let is_text = !["arrow", "perfetto", "pprof"].contains(&format);
+            let steers = |byte: &u8| *byte < b' ' && *byte != b'\n';
+            assert!(!(is_text && run.stdout.iter().any(steers)), "{line}: {}", String::from_utf8_lossy(&run.stdout));
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_written_leaves_nothing() {
+    let folder = bundles();
+    let files = |name: &str| fs::read_dir(folder.path().join(name)).map_or(0, Iterator::count);
+    for line in [
+        "export --to chrome truncated -o broken/x.json",
+        "export --to arrow truncated -o broken/x.arrow",
+        "export --to loggopsim truncated -o broken/",
+        "export --to simgrid truncated -o broken/",
+    ] {
+        fs::create_dir_all(folder.path().join("broken")).unwrap();
+        let arguments: Vec<&str> = line.split(' ').collect();
+        let run = becalm(&arguments).current_dir(folder.path()).output().unwrap();
+        assert_eq!(run.status.code(), Some(1), "{line}: {run:?}");
+        assert!(String::from_utf8_lossy(&run.stderr).contains("0000.parquet"), "{line}: {run:?}");
+        assert_eq!(files("broken"), 0, "{line}");
+    }
+}

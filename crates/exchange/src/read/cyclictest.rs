@@ -101,14 +101,14 @@ fn of_histogram(
     };
     let mut series = Vec::with_capacity(threads);
     for (thread, column) in columns.into_iter().enumerate() {
-        let overflows = at(&remarks.overflows, thread, "number of overflows")?;
+        let overflows = remarks.overflows.get(thread).map(|word| count(word, "number of overflows")).transpose()?;
         let some = !column.buckets.is_empty() || overflows.is_some_and(|count| count > 0);
         let time = |values: &[&str], what: &str| -> Result<Option<i64>, String> {
             let value = at(values, thread, what)?.filter(|_| some);
             value.map(|value| times(value, unit_ns, what)).transpose()
         };
         let total = at(&remarks.total, thread, "total")?.map(|total| total as u64);
-        let above = above(end_ns, overflows.unwrap_or(0) as u64);
+        let above = above(end_ns, overflows.unwrap_or(0));
         let mut of = Series {
             name: format!("thread {thread}"),
             min_ns: time(&remarks.min, "minimum")?,

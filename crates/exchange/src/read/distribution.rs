@@ -3,6 +3,8 @@
 use becalm_model::distribution::{Above, Bucket, Quantity, Series};
 use becalm_model::node::Warning;
 
+use becalm_units::CpuId;
+
 use super::ReadError;
 
 /// What a file tells of how lengths were distributed; the caller makes the document of it.
@@ -51,16 +53,31 @@ pub(super) fn integer(word: &str, what: &str) -> Result<i64, String> {
     }
 }
 
+/// No count is larger: what comes every nanosecond comes so often in three days.
+pub(super) const MOST: u64 = 1 << 48;
+
 /// The same as a count.
 pub(super) fn count(word: &str, what: &str) -> Result<u64, String> {
-    integer(word, what).map(|number| number as u64)
+    match integer(word, what)? as u64 {
+        number if number < MOST => Ok(number),
+        number => Err(format!("the {what}, {number}, is more than can be counted")),
+    }
 }
+
+/// The number of a CPU.
+pub(super) fn cpu(word: &str) -> Result<CpuId, String> {
+    let number: Option<u32> = word.parse().ok().filter(|number| *number < CpuId::LIMIT);
+    number.map(CpuId::new).ok_or_else(|| format!("'{}' is no CPU", short(word)))
+}
+
+/// No decimal number is larger, so that it fits as a time in each unit.
+pub(super) const LARGEST: f64 = 9e15;
 
 /// A decimal number of 0 or more.
 pub(super) fn decimal(word: &str, what: &str) -> Result<f64, String> {
     let plain = word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     match word.parse::<f64>() {
-        Ok(number) if plain && number.is_finite() => Ok(number),
+        Ok(number) if plain && number < LARGEST => Ok(number),
         _ => Err(format!("the {what}, '{}', is no decimal number of 0 or more", short(word))),
     }
 }
@@ -92,7 +109,7 @@ impl Rows {
         if from_ns < self.end || below_ns <= from_ns {
             return Err("its bucket does not follow the one in front of it".to_owned());
         }
-        if count >= 1 << 48 {
+        if count >= MOST {
             return Err(format!("a count of {count} cannot be"));
         }
         self.end = below_ns;

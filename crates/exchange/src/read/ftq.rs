@@ -5,7 +5,7 @@
 //! are not kept.
 
 use becalm_model::node::Fixed;
-use becalm_units::{CpuId, Nanos};
+use becalm_units::{CpuId, Nanos, counted};
 
 use super::distribution::{count, integer};
 use super::lines::{Lines, Progress, text};
@@ -37,7 +37,7 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<SampleList, Re
         }
         let words: Vec<&str> = line.split_whitespace().collect();
         let &[begin, work] = words.as_slice() else {
-            return Err(lines.error(format!("it has {} columns and not 2", words.len())));
+            return Err(lines.error(format!("it has {} and not 2", counted(words.len() as u64, "column", "columns"))));
         };
         let begin = integer(begin, "begin").map_err(|why| lines.error(why))?;
         if windows.last().is_some_and(|(last, _)| *last > begin) {

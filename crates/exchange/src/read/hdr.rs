@@ -25,6 +25,9 @@ pub(super) const FIRST: [&str; 3] = ["#[Histogram log format version", "#[Logged
 /// No histogram of a line is unpacked to more, in bytes: that of the whole range with five digits, in the words of version 1.
 const UNPACKED: usize = 64 << 20;
 
+/// Nor are those of all lines together, in bytes: a line of few bytes may unpack to a thousand times as much.
+const UNPACKED_OF_ALL: usize = 1 << 30;
+
 /// How values become places in an array: the binary logarithm of half of the values of a bucket of buckets, and of the unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Shape {
@@ -48,7 +51,7 @@ struct Sum {
 pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Result<Distribution, ReadError> {
     let mut lines = Lines::new(text(source.bytes)?, progress);
     let mut found = Distribution::new("HdrHistogram", Quantity::Unknown);
-    let (mut sums, mut kept) = (BTreeMap::<String, Sum>::new(), 0);
+    let (mut sums, mut kept) = (BTreeMap::<String, Sum>::new(), Kept { buckets: 0, bytes: UNPACKED_OF_ALL });
     while let Some(line) = lines.next() {
         if line.starts_with('#') {
             remark(line, &mut found);
@@ -75,8 +78,16 @@ fn remark(line: &str, found: &mut Distribution) {
     }
 }
 
+/// How much is kept of a log.
+struct Kept {
+    /// Buckets of all tags.
+    buckets: usize,
+    /// Bytes that may still be unpacked.
+    bytes: usize,
+}
+
 /// Takes the line of an interval.
-fn interval(line: &str, sums: &mut BTreeMap<String, Sum>, kept: &mut usize) -> Result<(), String> {
+fn interval(line: &str, sums: &mut BTreeMap<String, Sum>, kept: &mut Kept) -> Result<(), String> {
     let mut fields = line.split([',', ' ', '\t']).filter(|field| !field.is_empty());
     let mut first = fields.next().unwrap_or_default();
     let mut tag = "";
@@ -92,7 +103,7 @@ fn interval(line: &str, sums: &mut BTreeMap<String, Sum>, kept: &mut usize) -> R
     seconds(first, "begin")?;
     let length = seconds(length, "length")?;
     let packed = STANDARD.decode(packed).map_err(|_| "its histogram is no base64".to_owned())?;
-    let (shape, counts) = unpacked(&packed)?;
+    let (shape, counts) = unpacked(&packed, &mut kept.bytes)?;
     if !sums.contains_key(tag) && sums.len() >= SERIES {
         return Err("the log has more tags than are kept".to_owned());
     }
@@ -103,10 +114,10 @@ fn interval(line: &str, sums: &mut BTreeMap<String, Sum>, kept: &mut usize) -> R
     sum.observed_ns = sum.observed_ns.checked_add(length.get()).ok_or("the intervals are longer than times can be")?;
     for (place, count) in counts {
         let total = sum.counts.entry(place).or_insert_with(|| {
-            *kept += 1;
+            kept.buckets += 1;
             0
         });
-        if *kept > BUCKETS {
+        if kept.buckets > BUCKETS {
             return Err("the log has more values than are kept".to_owned());
         }
         *total =
@@ -151,16 +162,17 @@ impl<'a> Bytes<'a> {
 const PLAIN: [u64; 3] = [0x1c84_9308, 0x1c84_9301, 0x1c84_9303];
 const PACKED: [u64; 3] = [0x1c84_9309, 0x1c84_9302, 0x1c84_9304];
 
-/// A histogram: its shape, and the count of each place that has any.
-fn unpacked(bytes: &[u8]) -> Result<(Shape, Vec<(u64, u64)>), String> {
+/// A histogram: its shape, and the count of each place that has any. So many bytes may be unpacked, from which those of this one are taken.
+fn unpacked(bytes: &[u8], left: &mut usize) -> Result<(Shape, Vec<(u64, u64)>), String> {
     let mut bytes = Bytes(bytes);
     let mut cookie = bytes.number(4)?;
     let unpacked;
     if PACKED.contains(&(cookie & !0xf0)) {
         let length = bytes.number(4)? as usize;
         let packed = bytes.take(length)?;
-        unpacked = decompress_to_vec_zlib_with_limit(packed, UNPACKED)
+        unpacked = decompress_to_vec_zlib_with_limit(packed, UNPACKED.min(*left))
             .map_err(|_| "its histogram is damaged, or unpacks to more than any can be".to_owned())?;
+        *left -= unpacked.len();
         bytes = Bytes(&unpacked);
         cookie = bytes.number(4)?;
     }
@@ -222,7 +234,10 @@ fn counts_of_variable_size(mut bytes: Bytes<'_>, shape: Shape) -> Result<Vec<(u6
     while !bytes.0.is_empty() {
         let count = bytes.signed()?;
         if count < 0 {
-            place = place.checked_add(count.unsigned_abs()).ok_or("its histogram has places beyond all values")?;
+            place = place
+                .checked_add(count.unsigned_abs())
+                .filter(|place| *place < 1 << 40)
+                .ok_or("its histogram has places beyond all values")?;
             continue;
         }
         push(&mut counts, place, count as u64, shape)?;

@@ -5,7 +5,7 @@
 //! nothing can be said of rates or shares; nor is a sum or a mean.
 
 use becalm_model::distribution::{Level, Quantity, Series};
-use becalm_units::CpuId;
+use becalm_units::counted;
 
 use super::distribution::{Distribution, count, integer, some_series};
 use super::lines::{Lines, Progress, text};
@@ -38,13 +38,13 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<Distribution, 
 
 fn row(words: &[&str]) -> Result<Series, String> {
     let &[cpu, threshold, hiccups, p99, p999, max] = words else {
-        return Err(format!("it has {} columns and not 6", words.len()));
+        return Err(format!("it has {} and not 6", counted(words.len() as u64, "column", "columns")));
     };
     let hiccups = count(hiccups, "number of hiccups")?;
     let [p99, p999, max] =
         [(p99, "99 % quantile"), (p999, "99.9 % quantile"), (max, "longest")].map(|(word, what)| integer(word, what));
     let (p99, p999, max) = (p99?, p999?, max?);
-    let cpu = cpu.parse().map(CpuId::new).map_err(|_| "the CPU is no number".to_owned())?;
+    let cpu = super::distribution::cpu(cpu)?;
     let some = hiccups > 0;
     let quantiles = vec![Level { at_ratio: 0.99, ns: p99 }, Level { at_ratio: 0.999, ns: p999 }];
     Ok(Series {

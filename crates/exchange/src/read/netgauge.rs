@@ -5,7 +5,7 @@
 //! Of fixed time a window ends with the first iteration after its time; by how much that was longer is not told.
 
 use becalm_model::node::Fixed;
-use becalm_units::Nanos;
+use becalm_units::{Nanos, counted};
 
 use super::distribution::{count, integer, times};
 use super::lines::{Lines, Progress, text};
@@ -37,7 +37,7 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<SampleList, Re
         }
         let words: Vec<&str> = line.split_whitespace().collect();
         let &[number, value] = words.as_slice() else {
-            return Err(lines.error(format!("it has {} columns and not 2", words.len())));
+            return Err(lines.error(format!("it has {} and not 2", counted(words.len() as u64, "column", "columns"))));
         };
         if integer(number, "number").map_err(|why| lines.error(why))? != values.len() as i64 {
             return Err(lines.error(format!("it is not sample {}, which is the next", values.len())));

@@ -5,9 +5,9 @@
 
 use becalm_model::distribution::{Level, NamedCount, Quantity, Series};
 use becalm_model::warning;
-use becalm_units::{CpuId, Nanos};
+use becalm_units::{Nanos, counted};
 
-use super::distribution::{Distribution, count, decimal, integer, some_series, times};
+use super::distribution::{Distribution, count, cpu, decimal, integer, some_series, times};
 use super::lines::{Lines, Progress, text};
 use super::{ReadError, Source};
 
@@ -60,10 +60,10 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<Distribution, 
 /// A CPU, and when its store was full, if it was.
 fn row(words: &[&str]) -> Result<(Series, Option<Nanos>), String> {
     if words.len() != TITLE.len() {
-        return Err(format!("it has {} columns and not {}", words.len(), TITLE.len()));
+        return Err(format!("it has {} and not {}", counted(words.len() as u64, "column", "columns"), TITLE.len()));
     }
     let number = |at: usize| integer(words[at], TITLE[at]);
-    let cpu = CpuId::new(u32::try_from(number(0)?).map_err(|_| "there is no such CPU".to_owned())?);
+    let cpu = cpu(words[0])?;
     let (events, kept) = (count(words[2], TITLE[2])?, count(words[3], TITLE[3])?);
     let (asked, overflow) = (times(number(8)?, 1_000_000_000, TITLE[8])?, Nanos::new(number(4)?));
     decimal(words[7], TITLE[7])?;

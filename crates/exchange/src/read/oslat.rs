@@ -4,9 +4,9 @@
 //! edges; the last one holds all that is longer. The average has an error for all threads but the first, so that it is left out of several.
 
 use becalm_model::distribution::{Quantity, Series};
-use becalm_units::CpuId;
+use becalm_units::counted;
 
-use super::distribution::{Distribution, Rows, above, count, decimal, integer, short, some_series, times};
+use super::distribution::{Distribution, Rows, above, count, cpu, decimal, integer, short, some_series, times};
 use super::lines::{Lines, Progress, text};
 use super::{ReadError, Source};
 
@@ -43,7 +43,11 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<Distribution, 
             continue;
         }
         if values.len() != cores.len() {
-            return Err(lines.error(format!("it has {} values for {} cores", values.len(), cores.len())));
+            return Err(lines.error(format!(
+                "it has {} for {}",
+                counted(values.len() as u64, "value", "values"),
+                counted(cores.len() as u64, "core", "cores")
+            )));
         }
         let rest = line.contains("(including overflows)");
         let several = cores.len() > 1;
@@ -59,7 +63,7 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<Distribution, 
 }
 
 fn core(word: &str) -> Result<Core, String> {
-    let cpu = word.parse().map(CpuId::new).map_err(|_| format!("'{}' is no core", short(word)))?;
+    let cpu = cpu(word)?;
     let series = Series { name: format!("CPU {cpu}"), cpu: Some(cpu), ..Series::default() };
     Ok(Core { series, rows: Rows::default() })
 }

@@ -10,7 +10,7 @@ use becalm_model::distribution::{Quantity, Series};
 use becalm_units::CpuId;
 use serde::Deserialize;
 
-use super::distribution::{Distribution, Rows, above, short, some_series, times};
+use super::distribution::{Distribution, LARGEST, MOST, Rows, above, short, some_series, times};
 use super::lines::text;
 use super::{Format, ReadError, Source};
 
@@ -105,6 +105,9 @@ pub fn read(source: Source<'_>, format: Format) -> Result<Distribution, ReadErro
 /// The buckets of a histogram by their number.
 fn numbered(histogram: &BTreeMap<String, u64>) -> Result<BTreeMap<i64, u64>, String> {
     let number = |(key, count): (&String, &u64)| {
+        if *count >= MOST {
+            return Err(format!("a count of {count} cannot be"));
+        }
         let value = key.parse().ok().filter(|value: &i64| *value >= 0);
         Ok((value.ok_or_else(|| format!("'{}' is no latency of a histogram", short(key)))?, *count))
     };
@@ -132,6 +135,9 @@ fn cyclictest(name: &str, thread: &Thread, unit_ns: i64) -> Result<Series, Strin
     }
     let end = rows.buckets.last().map_or(0, |bucket| bucket.below_ns);
     let cycles = thread.cycles.ok_or("it has no cycles")?;
+    if cycles >= MOST {
+        return Err(format!("{cycles} cycles are more than can be counted"));
+    }
     let some = cycles > 0;
     let mut series = Series {
         name: format!("thread {name}"),
@@ -139,7 +145,7 @@ fn cyclictest(name: &str, thread: &Thread, unit_ns: i64) -> Result<Series, Strin
         cpu: cpu(thread)?,
         count: Some(cycles),
         min_ns: time(thread.min, unit_ns)?.filter(|_| some),
-        mean_ns: thread.avg.filter(|avg| some && avg.is_finite() && *avg >= 0.0).map(|avg| avg * unit_ns as f64),
+        mean_ns: thread.avg.filter(|avg| some && (0.0..LARGEST).contains(avg)).map(|avg| avg * unit_ns as f64),
         max_ns: time(thread.max, unit_ns)?.filter(|_| some),
         buckets: rows.buckets,
         ..Series::default()
@@ -171,7 +177,7 @@ fn oslat(name: &str, thread: &Thread, threads: usize) -> Result<Series, String> 
         cpu: cpu(thread)?,
         observed_ns: time(thread.duration, 1_000_000_000)?,
         min_ns: time(thread.min, 1_000)?,
-        mean_ns: thread.avg.filter(|avg| threads == 1 && avg.is_finite() && *avg >= 0.0).map(|avg| avg * 1e3),
+        mean_ns: thread.avg.filter(|avg| threads == 1 && (0.0..LARGEST).contains(avg)).map(|avg| avg * 1e3),
         max_ns: max,
         buckets: rows.buckets,
         above: beyond,

@@ -7,9 +7,9 @@
 //! time for which anything was counted.
 
 use becalm_model::distribution::{NamedCount, Quantity, Series};
-use becalm_units::CpuId;
+use becalm_units::counted;
 
-use super::distribution::{Distribution, Rows, above, count, decimal, integer, short, some_series, times};
+use super::distribution::{Distribution, Rows, above, count, cpu, decimal, integer, short, some_series, times};
 use super::lines::{Lines, Progress, text};
 use super::{ReadError, Source};
 
@@ -77,10 +77,10 @@ fn table_row(line: &str) -> Result<Series, String> {
     let line = line.replacen('#', " ", 1);
     let words: Vec<&str> = line.split_whitespace().collect();
     if words.len() != 9 && words.len() != 12 {
-        return Err(format!("it has {} columns and not 9 or 12", words.len()));
+        return Err(format!("it has {} and not 9 or 12", counted(words.len() as u64, "column", "columns")));
     }
     let micros = |at: usize, what: &str| times(integer(words[at], what)?, 1_000, what);
-    let cpu = words[0].parse().map(CpuId::new).map_err(|_| format!("'{}' is no CPU", short(words[0])))?;
+    let cpu = cpu(words[0])?;
     decimal(words[4], "availability")?;
     let mut counts = vec![NamedCount { name: "periods".to_owned(), count: count(words[1], "number of periods")? }];
     for (name, word) in COUNTS.iter().zip(&words[7..]) {
@@ -158,7 +158,7 @@ fn duration(text: &str) -> Option<i64> {
 fn column(title: &str) -> Result<Column, String> {
     let unknown = || format!("'{}' is no column of rtla", short(title));
     let (kind, number) = title.split_once('-').ok_or_else(unknown)?;
-    let cpu = number.parse().map(CpuId::new).map_err(|_| unknown())?;
+    let cpu = cpu(number)?;
     let name = match kind {
         "CPU" => format!("CPU {cpu}"),
         "IRQ" => format!("CPU {cpu} irq"),
@@ -182,7 +182,11 @@ fn row(line: &str, unit_ns: i64, columns: &mut [Column]) -> Result<(), String> {
         let figure = label.ends_with(':') || label.bytes().all(|byte| byte.is_ascii_digit());
         let text = values.iter().any(|word| word.bytes().any(|byte| byte.is_ascii_alphabetic()));
         return if figure && !text {
-            Err(format!("it has {} values for {} columns", values.len(), columns.len()))
+            Err(format!(
+                "it has {} for {}",
+                counted(values.len() as u64, "value", "values"),
+                counted(columns.len() as u64, "column", "columns")
+            ))
         } else {
             Ok(())
         };

@@ -5,10 +5,10 @@
 //! cores begin together, and the files have no common origin beyond that. Files of `--sort` lack a column and are put into order of time.
 
 use becalm_model::distribution::{Level, Quantity, Series};
-use becalm_units::CpuId;
+use becalm_units::counted;
 
 use super::detours::{DetourList, InOrder};
-use super::distribution::{Distribution, count, decimal, integer, short, some_series};
+use super::distribution::{Distribution, count, cpu, decimal, integer, some_series};
 use super::lines::{Lines, Progress, text};
 use super::time::{TimeUnit, nanos};
 use super::{ReadError, Source};
@@ -33,7 +33,11 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<Distribution, 
             found.series = cores(&values).map_err(|why| lines.error(why))?;
         } else if values.len() != found.series.len() {
             let (values, cores) = (values.len(), found.series.len());
-            return Err(lines.error(format!("it has {values} values for {cores} cores")));
+            return Err(lines.error(format!(
+                "it has {} for {}",
+                counted(values as u64, "value", "values"),
+                counted(cores as u64, "core", "cores")
+            )));
         }
         for (series, value) in found.series.iter_mut().zip(values) {
             take(series, name, value).map_err(|why| lines.error(why))?;
@@ -47,7 +51,7 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<Distribution, 
 
 fn cores(values: &[&str]) -> Result<Vec<Series>, String> {
     let core = |word: &&str| {
-        let cpu = word.parse().map(CpuId::new).map_err(|_| format!("'{}' is no core", short(word)))?;
+        let cpu = cpu(word)?;
         Ok(Series { name: format!("CPU {cpu}"), cpu: Some(cpu), ..Series::default() })
     };
     values.iter().map(core).collect()
@@ -84,7 +88,7 @@ pub(super) const RAW_FIRST: &str = "# cpu_mhz:";
 /// If a line is no remark and not three or four numbers, an interruption ends before it began or begins before the one in front of it ended,
 /// or there are not as many as the file says.
 pub fn read_raw(source: Source<'_>, progress: Progress<'_>) -> Result<DetourList, ReadError> {
-    let cpu = source.name.rsplit_once('.').and_then(|(_, ending)| ending.parse().ok()).map(CpuId::new);
+    let cpu = source.name.rsplit_once('.').and_then(|(_, ending)| cpu(ending).ok());
     let mut list = DetourList { cpu, ..DetourList::default() };
     let mut lines = Lines::new(text(source.bytes)?, progress);
     let (mut said, mut rows) = (None, Vec::new());
@@ -104,7 +108,9 @@ pub fn read_raw(source: Source<'_>, progress: Progress<'_>) -> Result<DetourList
         }
         let words: Vec<&str> = line.split_whitespace().collect();
         let (Some(end), Some(duration), 3 | 4) = (words.first(), words.last(), words.len()) else {
-            return Err(lines.error(format!("it has {} columns and not 3 or 4", words.len())));
+            return Err(
+                lines.error(format!("it has {} and not 3 or 4", counted(words.len() as u64, "column", "columns")))
+            );
         };
         let end = integer(end, "time stamp").map_err(|why| lines.error(why))?;
         let duration = integer(duration, "duration").map_err(|why| lines.error(why))?;
@@ -114,8 +120,9 @@ pub fn read_raw(source: Source<'_>, progress: Progress<'_>) -> Result<DetourList
         rows.push((end - duration, duration));
     }
     if said != Some(rows.len() as u64) {
-        let says = said.map_or_else(|| "not how many".to_owned(), |said| said.to_string());
-        return Err(ReadError::new(format!("it says {says} interruptions and holds {}", rows.len())));
+        let says = said.map(|said| counted(said, "interruption", "interruptions"));
+        let says = says.as_deref().unwrap_or("not how many interruptions there are");
+        return Err(ReadError::new(format!("it says {says}, and holds {}", rows.len())));
     }
     rows.sort_unstable();
     let mut detours = InOrder::default();

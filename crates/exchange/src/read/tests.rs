@@ -224,7 +224,7 @@ fn interruptions_of_sysjitter_end_at_their_time_stamps() {
     let none = read(Format::SysjitterRaw, "r.7", b"# cpu_mhz: 2597\n# threshold: 900ns\n# n_interruptions: 0\n");
     assert!(matches!(none, Ok(Anything::Detours(list)) if list.cpu == Some(CpuId::new(7)) && list.detours.is_empty()));
     let cut = read(Format::SysjitterRaw, "r.7", b"# n_interruptions: 2\n 100 0 9 5\n").unwrap_err();
-    assert_eq!(cut.to_string(), "it says 2 interruptions and holds 1");
+    assert_eq!(cut.to_string(), "it says 2 interruptions, and holds 1");
 }
 
 #[test]
@@ -294,7 +294,7 @@ fn wrong_files_are_refused_with_the_line() {
             Place::Line(2),
             "'NaN'",
         ),
-        (Format::Sysjitter, "core_i: 0 1\nint_n: 5\n", Place::Line(2), "1 values for 2 cores"),
+        (Format::Sysjitter, "core_i: 0 1\nint_n: 5\n", Place::Line(2), "1 value for 2 cores"),
         (Format::Sysjitter, "core_i: 0\nint_n: 99999999999999999999\n", Place::Line(2), "does not fit"),
         (Format::Cyclictest, "# Histogram\n000000 1\n000000 1\n", Place::Line(3), "does not follow"),
         (Format::Cyclictest, "# Histogram\n000000 1\n000001 1 2\n", Place::Line(3), "2 counts"),
@@ -310,4 +310,27 @@ fn wrong_files_are_refused_with_the_line() {
         let fits = error.place == place && error.why.contains(why);
         assert!(fits || why == "adds up" && error.why.contains("add up"), "{format}: {error}");
     }
+}
+
+/// Numbers that are too large for what is made of them are refused where they stand, and not when all is stored.
+#[test]
+fn numbers_that_cannot_be_are_refused_with_the_line() {
+    let hiccups = "cpu threshold_ns hiccups pct99_ns pct999_ns max_ns\n";
+    let many = "9".repeat(15);
+    for (format, text) in [
+        (Format::Hiccups, format!("{hiccups}1048576 1 2 3 4 5\n")),
+        (Format::Hiccups, format!("{hiccups}0 1 {many} 3 4 5\n")),
+        (Format::Sysjitter, format!("core_i: 0\nint_n: 5\nint_mean(ns): {}\n", "9".repeat(300))),
+        (Format::Cyclictest, format!("# Histogram\n000000 {many}\n")),
+        (Format::Oslat, format!("Core:\t 0\n001 (us):\t {many}\n")),
+        (Format::Rtla, format!("# RTLA osnoise histogram\nIndex   CPU-000\n5 {many}\n")),
+    ] {
+        let error = read(format, "file", text.as_bytes()).unwrap_err();
+        assert!(matches!(error.place, Place::Line(_)), "{format}: {error}");
+    }
+    let json = |count: u64| {
+        format!("{{\"rt_test_version:\": \"2\", \"thread\": {{\"0\": {{\"cycles\": {count}, \"histogram\": {{}}}}}}}}")
+    };
+    assert!(read(Format::Cyclictest, "file", json(5).as_bytes()).is_ok());
+    assert!(read(Format::Cyclictest, "file", json(1 << 50).as_bytes()).unwrap_err().why.contains("more than can be"));
 }
