@@ -156,7 +156,7 @@ fn obey(arguments: Arguments, out: &mut dyn Write) -> anyhow::Result<Exit> {
         Some(Command::Tune(args)) => commands::tune::run(&args, out),
         Some(Command::RunQuiet(args)) => commands::run_quiet::run(&args, out),
         Some(Command::Import(args)) => commands::import::run(&args),
-        Some(Command::Export(args)) => commands::export::run(&args),
+        Some(Command::Export(args)) => commands::export::run(&args, out),
         Some(Command::Completions(args)) => commands::completions::run(&args, Arguments::command(), out),
         Some(Command::Man(args)) => commands::man::run(&args, Arguments::command(), out),
     }
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    /// Every file of the book, and the README.
+    /// Every page of the book, and the README.
     fn pages() -> Vec<std::path::PathBuf> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let mut pages = vec![root.join("README.md"), root.join("bench/README.md")];
@@ -175,7 +175,11 @@ mod tests {
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(&folder).expect("the book is there") {
                 let path = entry.expect("the book is there").path();
-                if path.is_dir() { folders.push(path) } else { pages.push(path) }
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|extension| extension == "md") {
+                    pages.push(path);
+                }
             }
         }
         pages
