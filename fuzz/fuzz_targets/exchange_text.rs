@@ -34,6 +34,8 @@ fuzz_target!(|bytes: &[u8]| {
                 assert!(pair[0].duration >= Nanos::ZERO && pair[0].start + pair[0].duration <= pair[1].start);
             }
         }
+        // Those are of the target exchange_trace.
+        Form::Trace => {}
         Form::Distribution => {
             let Ok(found) = read::distribution(format, source, known, told) else { return };
             check(found);

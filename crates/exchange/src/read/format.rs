@@ -43,6 +43,10 @@ pub enum Format {
     Rtla,
     /// Logs of HdrHistogram, among them jHiccup's.
     Hdr,
+    /// What `trace-cmd record` writes.
+    TraceDat,
+    /// What `perf script` prints of kernel events.
+    PerfScript,
 }
 
 /// What the files of a format become.
@@ -54,6 +58,8 @@ pub enum Form {
     Samples,
     /// A distribution.
     Distribution,
+    /// A run of detours, which are found in events of the kernel.
+    Trace,
 }
 
 impl Format {
@@ -70,6 +76,7 @@ impl Format {
             | Self::Oslat
             | Self::Rtla
             | Self::Hdr => Form::Distribution,
+            Self::TraceDat | Self::PerfScript => Form::Trace,
         }
     }
 }

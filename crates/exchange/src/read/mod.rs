@@ -8,6 +8,9 @@
 //! - Histograms and statistics, which have no single events, are distributions: [`Distribution`]. The summary form of a recording cannot
 //!   hold them: its figures are shares of a known time, its buckets are fine, and its lengths are always of time that a loop lost.
 //!
+//! - Traces of a kernel's events are neither: what becomes of them is found out by whoever attributes them. [`trace_dat`] gives the
+//!   pages that the kernel wrote.
+//!
 //! What a file does not say is `None`, and stays unknown: no begin, share or length of a run is made up. What the instrument could not see (its
 //! threshold, the shortest step of its loop) is kept beside the data. Wake-up latencies are no time that was taken from anybody: a distribution
 //! says what its lengths are of.
@@ -15,6 +18,7 @@
 //! All of a file is in memory, and what is read of it beside it: of a line at least two bytes, and at most 24 bytes of it (an event of a
 //! list), or 32 (a row of a histogram).
 
+mod binary;
 mod cyclictest;
 mod detours;
 mod distribution;
@@ -24,11 +28,14 @@ mod ftq;
 mod fwq;
 mod hdr;
 mod hiccups;
+mod kernel_formats;
+pub mod kernel_text;
 mod lines;
 mod loggopsim;
 mod netgauge;
 mod osjitter;
 mod oslat;
+pub mod perf_script;
 mod recognize;
 mod rt_json;
 mod rtla;
@@ -36,6 +43,7 @@ mod samples;
 mod selfish;
 mod sysjitter;
 mod time;
+pub mod trace_dat;
 
 #[cfg(test)]
 mod tests;
@@ -44,6 +52,7 @@ pub use detours::DetourList;
 pub use distribution::Distribution;
 pub use error::{Place, ReadError};
 pub use format::{Form, Format};
+pub use kernel_formats::KernelFormats;
 pub use lines::Progress;
 pub use recognize::recognize;
 pub use samples::{SampleList, SampleRow};

@@ -1,7 +1,8 @@
 //! Which format a file is in, by what it holds.
 
 use super::{
-    Format, Source, cyclictest, ftq, fwq, hdr, hiccups, loggopsim, netgauge, osjitter, oslat, rt_json, rtla, sysjitter,
+    Format, Source, cyclictest, ftq, fwq, hdr, hiccups, loggopsim, netgauge, osjitter, oslat, perf_script, rt_json,
+    rtla, sysjitter, trace_dat,
 };
 
 /// So many bytes of a file are looked at.
@@ -11,12 +12,18 @@ const LOOKED_AT: usize = 64 << 10;
 #[must_use]
 pub fn recognize(source: Source<'_>) -> Option<Format> {
     let head = &source.bytes[..source.bytes.len().min(LOOKED_AT)];
+    if head.starts_with(trace_dat::MAGIC) {
+        return Some(Format::TraceDat);
+    }
     let text = match std::str::from_utf8(head) {
         Ok(text) => text,
         // The end of the head may cut a character.
         Err(error) if error.error_len().is_none() => std::str::from_utf8(&head[..error.valid_up_to()]).ok()?,
         Err(_) => return None,
     };
+    if has_kernel_events(text) {
+        return Some(Format::PerfScript);
+    }
     if let Some(format) = rt_json::whose(text) {
         return Some(format);
     }
@@ -66,6 +73,13 @@ fn of_numbers(text: &str, name: &str) -> Option<Format> {
         1 => (first.split_whitespace().count() == 1 && name.ends_with("_times.dat")).then_some(Format::Fwq),
         _ => Some(Format::Selfish),
     }
+}
+
+/// Whether one of the first lines is an event as perf prints it.
+fn has_kernel_events(text: &str) -> bool {
+    let head = Source { name: "", bytes: text.as_bytes() };
+    // The last line may be cut.
+    perf_script::read(head, &mut |_| {}).is_ok_and(|mut events| matches!(events.next(), Some(Ok(_))))
 }
 
 /// Whether a word is a decimal number without a sign.

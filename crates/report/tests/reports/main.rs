@@ -1,6 +1,7 @@
 //! What each command has to say of documents and bundles with known contents: its text and its JSON document, as snapshots.
 
 mod audit;
+mod check;
 mod compare;
 mod cost;
 mod hostile;

@@ -1,6 +1,6 @@
 //! `becalm import`: what another program has measured, as a run.
 //!
-//! The format says which form it becomes, each with a file here: [`detours`], [`samples`], [`distribution`].
+//! The format says which form it becomes, each with a file here: [`detours`], [`samples`], [`distribution`], [`traces`].
 
 mod cpus;
 mod detours;
@@ -9,6 +9,7 @@ mod document;
 mod files;
 mod rate;
 mod samples;
+mod traces;
 
 use std::path::PathBuf;
 
@@ -19,7 +20,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 use crate::arguments::some_cpus;
-use crate::exit::Exit;
+use crate::exit::{Exit, UsageError};
 
 /// Store what another program has measured as a run
 ///
@@ -59,6 +60,10 @@ pub struct ImportArgs {
     /// How long was measured [default: what the file says, else until the last detour's end]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     length: Option<Nanos>,
+
+    /// Of a trace: find what took the CPU from this thread [default: what would have interrupted any program]
+    #[arg(long, value_name = "NAME|NUMBER", help_heading = "Traces of the kernel")]
+    thread: Option<String>,
 }
 
 /// The units by their names on the command line.
@@ -104,10 +109,14 @@ fn name_of_node(text: &str) -> Result<String, String> {
 pub fn run(args: &ImportArgs) -> anyhow::Result<Exit> {
     let files = files::read(&args.files)?;
     let format = files::format(&files, args.from.and_then(|chosen| chosen.0))?;
+    if args.thread.is_some() && format.form() != Form::Trace {
+        return Err(UsageError(format!("--thread is for traces of the kernel, and {format} is none")).into());
+    }
     match format.form() {
         Form::Detours => detours::run(args, format, &files),
         Form::Samples => samples::run(args, format, &files),
         Form::Distribution => distribution::run(args, format, &files),
+        Form::Trace => traces::run(args, format, &files),
     }
 }
 
