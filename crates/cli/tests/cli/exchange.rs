@@ -1,7 +1,7 @@
 //! What is imported comes out again when it is exported.
 
+use std::fs;
 use std::path::Path;
-use std::{fs, io};
 
 use becalm_testing::program::becalm;
 
@@ -182,7 +182,7 @@ fn all_cpus_go_into_a_folder_and_come_back() {
     };
     run("export --to loggopsim pair -o noise/");
     run("export --to simgrid pair -o noise/");
-    let name = |entry: io::Result<fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
+    let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
     let mut names: Vec<String> = fs::read_dir(folder.path().join("noise")).unwrap().map(name).collect();
     names.sort();
     let expected = ["node1.cpu0", "node1.cpu1", "node2.cpu0", "node2.cpu1"];
