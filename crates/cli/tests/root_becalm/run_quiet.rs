@@ -36,17 +36,8 @@ fn noise_in_known_repetitions_is_named() {
     let lines = bench.place().join("runs");
     let script = format!("echo >> {}; i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done", path(&lines));
     let export = bench.place().join("times.json");
-    let mut command = becalm(&[
-        "run-quiet",
-        "--no-tune",
-        "--cpus",
-        bench.cpu(),
-        "--runs",
-        "6",
-        "--json",
-        "--export-json",
-        path(&export),
-    ]);
+    let mut command =
+        becalm(&["run-quiet", "--no-tune", "--cpus", bench.cpu(), "--runs", "6", "--json", "--export-json", path(&export)]);
     command.args(["--", "sh", "-c", &script]);
     let running = Running::start(command);
     let plant = |run: usize| -> Child {
@@ -73,10 +64,7 @@ fn noise_in_known_repetitions_is_named() {
             assert!(lost < 1_000_000, "run {number}: {run:#}");
         }
         // The command does not interrupt itself.
-        assert!(
-            of("sh").is_none_or(|source| source["total_ns"].as_i64().unwrap() < 5_000_000),
-            "run {number}: {run:#}"
-        );
+        assert!(of("sh").is_none_or(|source| source["total_ns"].as_i64().unwrap() < 5_000_000), "run {number}: {run:#}");
     }
     let times: Value = serde_json::from_str(&fs::read_to_string(&export).unwrap()).unwrap();
     assert_eq!(times["results"][0]["times"].as_array().unwrap().len(), 6);
