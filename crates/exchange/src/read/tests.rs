@@ -212,6 +212,12 @@ fn of_oslat_all_steps_are_counted() {
     let first = json.buckets[0];
     assert_eq!((first.from_ns, first.below_ns, first.count), (0, 1_000, 69_844_223));
     assert_eq!(json.above.map(|above| (above.from_ns, above.count)), Some((31_000, 208)));
+    let shifted = series(Format::Oslat, "zeros-left-out.txt").remove(0);
+    assert_eq!(
+        shifted.above.map(|above| (above.from_ns, above.count)),
+        Some((16_000, 414)),
+        "the last one holds all longer"
+    );
     let text = series(Format::Oslat, "two-cores.txt");
     assert_eq!((text.len(), text[1].buckets[0].count, text[1].mean_ns), (2, 1_196_550, None));
 }
