@@ -71,9 +71,9 @@ mod tests {
         });
     }
 
-    /// Two segments, in which CPUs 0 and 1 have detours each; one activity is of a detour that there is not.
+    /// Two segments, in which CPUs 0 and 1 have detours each.
     #[test]
-    fn segments_are_joined_and_strays_are_counted() {
+    fn segments_are_joined() {
         fixtures(|folder| {
             let mut doc = Bundle::open(&folder.join("busy")).unwrap().nodes()[0].clone();
             doc.node = "joined".to_owned();
@@ -111,15 +111,43 @@ mod tests {
                         }
                         expected.push((cpu, start, 5 * parts.len() as i64, parts));
                     }
-                    let last = *activities.last().unwrap();
-                    activities.extend((segment == 1).then_some(Activity { detour: 77, ..last }));
                 }
                 writer.write_segment(&detours, &activities, &labels).unwrap();
             }
             writer.write_doc(&doc).unwrap();
             let bundle = Bundle::open(&path).unwrap();
-            assert_eq!(shown(&bundle, &bundle.nodes()[0]), (expected, 2));
+            assert_eq!(shown(&bundle, &bundle.nodes()[0]), (expected, 0));
         });
+    }
+
+    /// What no becalm writes: activities of another recording, which has more detours on one CPU and on a further one.
+    #[test]
+    fn activities_without_a_detour_are_counted_and_left_out() {
+        fixtures(|folder| {
+            let table = |run: &str, table: &str| folder.join(format!("{run}.becalm/{table}/node=node1/0000.parquet"));
+            let all = shown(&Bundle::open(&folder.join("twins")).unwrap(), &twins(folder)).0;
+            let doc = twins(folder);
+            let one = NodeDoc { cpus: doc.cpus[..1].to_vec(), node: "node1".to_owned(), ..doc.clone() };
+            let few: Vec<Detour> = all.iter().filter(|shown| shown.0 == 0).take(10).map(plain).collect();
+            let mut writer = BundleWriter::create(&folder.join("few.becalm"), &one).unwrap();
+            writer.write_segment(&few, &[], &Labels::new()).unwrap();
+            writer.write_doc(&one).unwrap();
+            std::fs::copy(table("twins", "activities"), table("few", "activities")).unwrap();
+            let bundle = Bundle::open(&folder.join("few")).unwrap();
+            let (kept, strays) = shown(&bundle, &one);
+            assert_eq!(kept[..], all[..10]);
+            let parts = |shown: &[Shown]| shown.iter().map(|detour| detour.3.len() as u64).sum::<u64>();
+            assert_eq!(strays, parts(&all) - parts(&kept));
+        });
+    }
+
+    fn twins(folder: &Path) -> NodeDoc {
+        Bundle::open(&folder.join("twins")).unwrap().nodes()[0].clone()
+    }
+
+    fn plain((cpu, start, duration, _): &Shown) -> Detour {
+        let (cpu, start, duration) = (CpuId::new(*cpu), Nanos::new(*start), Nanos::new(*duration));
+        Detour { cpu, start, duration, incomplete: false }
     }
 
     #[test]

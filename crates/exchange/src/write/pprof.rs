@@ -67,11 +67,12 @@ pub fn encoded(stacks: &[Stack<'_>], about: About<'_>) -> Vec<u8> {
         let mut values = Message::default();
         values.varint(stack.count);
         values.varint(stack.ns.max(0) as u64);
-        let node = strings.place(stack.node);
+        // As text, since a number that is 0 would be none.
+        let (cpu, node) = (strings.place(stack.cpu.to_string()), strings.place(stack.node));
         profile.message(2, |sample| {
             sample.bytes(1, locations.as_bytes()).bytes(2, values.as_bytes());
             sample.message(3, |label| {
-                label.number(1, cpu_key).number(3, stack.cpu.get().into());
+                label.number(1, cpu_key).number(2, cpu);
             });
             sample.message(3, |label| {
                 label.number(1, node_key).number(2, node);
@@ -111,20 +112,20 @@ mod tests {
         let mut expected = Vec::new();
         // Types: strings 1 and 2, 3 and 4.
         expected.extend(b"\x0a\x04\x08\x01\x10\x02\x0a\x04\x08\x03\x10\x04");
-        // The sample: locations 1 to 3, values 2 and 300, the number 3 of label 5, the string 10 of label 6.
+        // The sample: locations 1 to 3, values 2 and 300, the strings 10 and 11 of labels 5 and 6.
         expected.extend(
-            b"\x12\x16\x0a\x03\x01\x02\x03\x12\x03\x02\xac\x02\x1a\x04\x08\x05\x18\x03\x1a\x04\x08\x06\x10\x0a",
+            b"\x12\x16\x0a\x03\x01\x02\x03\x12\x03\x02\xac\x02\x1a\x04\x08\x05\x10\x0a\x1a\x04\x08\x06\x10\x0b",
         );
         // Locations and functions from the leaf on: strings 7, 8 and 9.
         for (number, name) in [(1, 7), (2, 8), (3, 9)] {
             expected.extend([0x22, 6, 8, number, 0x22, 2, 8, number]);
             expected.extend([0x2a, 6, 8, number, 0x10, name, 0x18, name]);
         }
-        for text in ["", "events", "count", "noise", "nanoseconds", "cpu", "node", "t", "irq", "cpu3", "n", "c"] {
+        for text in ["", "events", "count", "noise", "nanoseconds", "cpu", "node", "t", "irq", "cpu3", "3", "n", "c"] {
             expected.extend([0x32, text.len() as u8]);
             expected.extend(text.as_bytes());
         }
-        expected.extend(b"\x48\x05\x50\x09\x68\x0b\x70\x03");
+        expected.extend(b"\x48\x05\x50\x09\x68\x0c\x70\x03");
         assert_eq!(plain, expected);
     }
 
