@@ -3,7 +3,7 @@
 #![no_main]
 
 use becalm_exchange::read::{self, Distribution, Form, Format, Known, Source, TimeUnit, recognize};
-use becalm_exchange::write::loggopsim;
+use becalm_exchange::write::loggopsim::NoiseFile;
 use becalm_model::Document;
 use becalm_model::distribution::{DistributionDoc, SCHEMA};
 use becalm_units::{Named, Nanos};
@@ -25,7 +25,11 @@ fuzz_target!(|bytes: &[u8]| {
             }
             assert!(list.length.is_none_or(|length| length >= Nanos::ZERO), "a negative time was measured");
             if !list.detours.is_empty() {
-                loggopsim::write(list.end(), list.detours, &mut std::io::sink()).expect("a sink takes everything");
+                let mut file = NoiseFile::begin(std::io::sink()).expect("a sink takes everything");
+                for (start, duration) in &list.detours {
+                    file.detour(*start, *duration).expect("a sink takes everything");
+                }
+                file.end(list.end()).expect("a sink takes everything");
             }
         }
         Form::Samples => {

@@ -28,7 +28,8 @@ fuzz_target!(|bytes: &[u8]| {
             }
         }
         _ => {
-            let Ok(lines) = perf_script::read(source, &mut |_| {}) else { return };
+            let mut told = |_| {};
+            let Ok(lines) = perf_script::read(source, &mut told) else { return };
             let mut namer = TextNamer::default();
             for line in lines {
                 let Ok(line) = line else { return };

@@ -92,7 +92,7 @@ const HOLDERS: &[(&str, Holder)] = &[
     ("becalm report busy.becalm", Holder::As("report busy")),
     ("becalm sources machine.becalm --together", Holder::As("sources twins --together")),
     ("becalm sources", Holder::As("sources busy --longest 2")),
-    ("becalm check quieter.becalm", Holder::Exactly),
+    ("becalm check busy.becalm", Holder::Exactly),
     ("becalm compare before.becalm after.becalm --html", Holder::As("compare busy quieter --html change.html")),
     ("becalm compare baseline.becalm priority.becalm", Holder::As("compare job rr80")),
     ("becalm compare site.becalm mended.becalm", Holder::Exactly),

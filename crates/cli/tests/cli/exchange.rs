@@ -182,8 +182,8 @@ fn all_cpus_go_into_a_folder_and_come_back() {
     };
     run("export --to loggopsim pair -o noise/");
     run("export --to simgrid pair -o noise/");
-    let mut names: Vec<_> =
-        fs::read_dir(folder.path().join("noise")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
+    let mut names: Vec<String> = fs::read_dir(folder.path().join("noise")).unwrap().map(name).collect();
     names.sort();
     let expected = ["node1.cpu0", "node1.cpu1", "node2.cpu0", "node2.cpu1"];
     let expected: Vec<String> =

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Child, Command};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,26 +29,49 @@ fn noise_in_known_repetitions_is_named() {
         return;
     }
     let Some(bench) = Bench::new() else { return };
-    // A shell of another name, whose busy loop has the CPU of the benchmark to itself, and which is there for a while after that.
+    // A shell of another name, whose busy loop has the CPU of the benchmark to itself.
     let gremlin = bench.place().join("gremlin");
     fs::copy(fs::canonicalize("/bin/sh").unwrap(), &gremlin).unwrap();
     fs::set_permissions(&gremlin, fs::Permissions::from_mode(0o755)).unwrap();
     let lines = bench.place().join("runs");
-    let script = format!("echo >> {}; i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done", path(&lines));
+    // A run that is to be disturbed goes on until it was, however late that comes on a busy machine.
+    let script = format!(
+        "echo >> {runs}; i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done
+         case $(wc -l <{runs}) in {}|{}) while [ ! -e {runs}-$(wc -l <{runs}) ]; do :; done;; esac",
+        PLANTED[0] + 1,
+        PLANTED[1] + 1,
+        runs = path(&lines)
+    );
     let export = bench.place().join("times.json");
-    let mut command =
-        becalm(&["run-quiet", "--no-tune", "--cpus", bench.cpu(), "--runs", "6", "--json", "--export-json", path(&export)]);
+    let mut command = becalm(&[
+        "run-quiet",
+        "--no-tune",
+        "--cpus",
+        bench.cpu(),
+        "--runs",
+        "6",
+        "--json",
+        "--export-json",
+        path(&export),
+    ]);
     command.args(["--", "sh", "-c", &script]);
+    // It waits for a line in a pipe, disturbs one run, and waits for the next line.
+    let pipes = PLANTED.map(|run| bench.place().join(format!("go-{}", run + 1)));
+    pipes.iter().for_each(|pipe| assert!(Command::new("mkfifo").arg(pipe).status().unwrap().success()));
+    let mut noise = Command::new("chrt");
+    noise.args(["-f", "40", "taskset", "-c", bench.cpu(), path(&gremlin), "-c"]);
+    let disturb = "for n in $2 $3; do
+            read -r _ <$1/go-$n; i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; : >$1/runs-$n
+        done";
+    noise.args([disturb, "sh", path(bench.place())]).args(PLANTED.map(|run| (run + 1).to_string()));
+    let mut noise = noise.spawn().unwrap();
     let running = Running::start(command);
-    let plant = |run: usize| -> Child {
+    for (run, pipe) in PLANTED.iter().zip(&pipes) {
         wait_for_run(&lines, run + 1);
-        let mut noise = Command::new("chrt");
-        noise.args(["-f", "40", "taskset", "-c", bench.cpu(), path(&gremlin), "-c"]);
-        noise.arg("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; sleep 1; :").spawn().unwrap()
-    };
-    let planted = PLANTED.map(plant);
+        fs::write(pipe, "now\n").unwrap();
+    }
     let ended = running.end();
-    planted.into_iter().for_each(|mut noise| assert!(noise.wait().unwrap().success()));
+    assert!(noise.wait().unwrap().success());
     ended.expect(0, &[]);
     let document: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!((&document["schema"], &document["seen_by"]), (&"becalm.run-quiet/1".into(), &"trace".into()));
@@ -64,7 +87,10 @@ fn noise_in_known_repetitions_is_named() {
             assert!(lost < 1_000_000, "run {number}: {run:#}");
         }
         // The command does not interrupt itself.
-        assert!(of("sh").is_none_or(|source| source["total_ns"].as_i64().unwrap() < 5_000_000), "run {number}: {run:#}");
+        assert!(
+            of("sh").is_none_or(|source| source["total_ns"].as_i64().unwrap() < 5_000_000),
+            "run {number}: {run:#}"
+        );
     }
     let times: Value = serde_json::from_str(&fs::read_to_string(&export).unwrap()).unwrap();
     assert_eq!(times["results"][0]["times"].as_array().unwrap().len(), 6);

@@ -82,7 +82,6 @@ fn list(worker: Worker, rate_hz: Option<f64>) -> Result<SampleList, ReadError> {
             Err(ReadError::new(format!("a sample of {} ticks is longer than times can be", short(&ticks.to_string()))))
         }
     };
-    let samples = worker.ticks.into_iter().map(duration).collect::<Result<Vec<_>, _>>()?;
     Ok(SampleList {
         cpu: worker.cpu,
         body: "fwq",
@@ -90,6 +89,6 @@ fn list(worker: Worker, rate_hz: Option<f64>) -> Result<SampleList, ReadError> {
         fixed: Fixed::Work,
         grain: None,
         has_starts: false,
-        samples: end_to_end(samples)?,
+        samples: end_to_end(worker.ticks.into_iter().map(duration))?,
     })
 }

@@ -15,8 +15,8 @@
 //! threshold, the shortest step of its loop) is kept beside the data. Wake-up latencies are no time that was taken from anybody: a distribution
 //! says what its lengths are of.
 //!
-//! All of a file is in memory, and what is read of it beside it: of a line at least two bytes, and at most 24 bytes of it (an event of a
-//! list), or 32 (a row of a histogram).
+//! All of a file is in memory, and beside it what is read of it: of a detour, whose line has four bytes at least, 16 bytes; of a sample, whose
+//! line has two, 32 bytes; of a bucket 24 bytes; and as much again while a list grows.
 
 mod binary;
 mod cyclictest;

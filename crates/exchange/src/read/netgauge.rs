@@ -49,8 +49,7 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<SampleList, Re
         Fixed::Work => times(value as i64, 1_000, "sample").map(Nanos::new).map_err(ReadError::new),
         Fixed::Time => grain.ok_or_else(|| ReadError::new("the remark Compute-Cycle Duration is missing")),
     };
-    let durations = values.iter().map(|value| duration(*value)).collect::<Result<Vec<Nanos>, _>>()?;
-    let work = values.iter().map(|value| if fixed == Fixed::Time { *value } else { 0 });
+    let sample = |value: u64| Ok((duration(value)?, if fixed == Fixed::Time { value } else { 0 }));
     Ok(SampleList {
         cpu: None,
         body: "netgauge",
@@ -58,6 +57,6 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<SampleList, Re
         fixed,
         grain,
         has_starts: false,
-        samples: end_to_end(durations.into_iter().zip(work))?,
+        samples: end_to_end(values.into_iter().map(sample))?,
     })
 }

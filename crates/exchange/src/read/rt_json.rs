@@ -76,8 +76,8 @@ pub(super) fn whose(head: &str) -> Option<Format> {
 pub fn read(source: Source<'_>, format: Format) -> Result<Distribution, ReadError> {
     let text = text(source.bytes)?;
     // What the average of nothing is printed as, which is no JSON.
-    let repaired = text.replace(": -nan", ": null").replace(": nan", ": null");
-    let document: Document = serde_json::from_str(&repaired).map_err(|error| {
+    let repaired = text.contains("nan").then(|| text.replace(": -nan", ": null").replace(": nan", ": null"));
+    let document: Document = serde_json::from_str(repaired.as_deref().unwrap_or(text)).map_err(|error| {
         let why = error.to_string();
         let why = why.rsplit_once(" at line ").map_or(why.as_str(), |(why, _)| why);
         ReadError::line(error.line().max(1), format!("{why}, at column {}", error.column()))

@@ -46,11 +46,14 @@ impl SampleList {
 /// Samples whose begins are not known, laid end to end.
 ///
 /// # Errors
-/// If they last longer than times can be.
-pub(super) fn end_to_end(samples: impl IntoIterator<Item = (Nanos, u64)>) -> Result<Vec<SampleRow>, ReadError> {
+/// That of the first that is none, and if they last longer than times can be.
+pub(super) fn end_to_end(
+    samples: impl ExactSizeIterator<Item = Result<(Nanos, u64), ReadError>>,
+) -> Result<Vec<SampleRow>, ReadError> {
     let mut start = Nanos::ZERO;
-    let mut rows = Vec::new();
-    for (duration, work) in samples {
+    let mut rows = Vec::with_capacity(samples.len());
+    for sample in samples {
+        let (duration, work) = sample?;
         rows.push(SampleRow { start, duration, work });
         start = start
             .checked_add(duration)

@@ -52,7 +52,7 @@ pub struct Found {
 
 /// Follows one CPU.
 enum Follower {
-    Interruptions { presence: Presence, tasks: Option<Tasks>, begun: bool },
+    Interruptions { presence: Box<Presence>, tasks: Option<Tasks>, begun: bool },
     Thread(Box<ThreadDetours>),
 }
 
@@ -61,7 +61,7 @@ impl Follower {
         match wanted {
             Wanted::Interruptions { has_switches, .. } => {
                 let tasks = (!has_switches).then(Tasks::new);
-                Self::Interruptions { presence: Presence::new(cpu), tasks, begun: false }
+                Self::Interruptions { presence: Box::new(Presence::new(cpu)), tasks, begun: false }
             }
             Wanted::Thread { thread, whereabouts, .. } => {
                 Self::Thread(Box::new(ThreadDetours::new(*thread, cpu, whereabouts, names)))

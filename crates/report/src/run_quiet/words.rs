@@ -25,9 +25,15 @@ pub(super) fn verdict(report: &RunQuietReport<'_>) -> String {
     let touched = touched.iter().filter(|touched| **touched).count();
     let noise = match (report.judged.usual_lost_ns, touched) {
         (None, _) => "what noise took could not be seen".to_owned(),
-        (_, 0) => "noise touched none of them".to_owned(),
-        (_, touched) if touched == all.runs => "noise touched all of them".to_owned(),
-        (_, touched) => format!("noise touched {touched} of them"),
+        (Some(usual), touched) => {
+            let share = if all.median_ns > 0 { usual as f64 / all.median_ns as f64 } else { 0.0 };
+            let more = if touched == 0 { "none".to_owned() } else { format!("{touched} of them") };
+            format!(
+                "noise usually takes {} of one ({}%), and much more of {more}",
+                time(usual),
+                three_digits(share * 100.0)
+            )
+        }
     };
     let percent = |share: f64| format!("{} %", (share.clamp(0.0, 1.0) * 100.0).round());
     let whose = match verdict {

@@ -10,6 +10,7 @@ mod law;
 mod mpi;
 mod predict;
 mod record;
+mod run_quiet;
 mod study;
 mod sweep;
 mod work;

@@ -14,7 +14,7 @@ use super::{ImportArgs, cpus};
 use crate::exit::{Exit, UsageError};
 use crate::progress::Steps;
 
-/// No larger files are read, in bytes: JSON takes up to 16 times its size of memory.
+/// No larger files are read, in bytes: JSON takes up to twenty times its size of memory.
 const LARGEST: u64 = 64 << 20;
 
 /// Reads the files and writes the distribution of the node.

@@ -16,15 +16,24 @@ use crate::progress::Steps;
 /// How many samples a segment of the run has.
 const SEGMENT: usize = 1 << 20;
 
+/// No larger files are read, in bytes: samples of one digit take up to 25 times their size of memory.
+const LARGEST: u64 = 256 << 20;
+
 /// Reads the files, of which each holds the samples of one loop or of several, and writes the run.
 ///
 /// # Errors
-/// If a file is not in the format or holds no sample, its loops do not do the same, and if the run cannot be written.
+/// If a file is not in the format, too large or holds no sample, its loops do not do the same, and if the run cannot be written.
 pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> anyhow::Result<Exit> {
     if args.length.is_some() {
         return Err(UsageError(format!("--length is for detours, and {format} holds samples; leave it out")).into());
     }
     let size: u64 = files.iter().map(InputFile::size).sum();
+    anyhow::ensure!(
+        size <= LARGEST,
+        "the files have {} MiB, and of samples at most {} MiB are read",
+        size >> 20,
+        LARGEST >> 20
+    );
     let mut progress = Steps::new("reading", 2 * size);
     let mut lists = Vec::new();
     for file in files {

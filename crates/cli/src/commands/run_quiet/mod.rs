@@ -183,7 +183,8 @@ impl Bench<'_> {
         signals: &Relay,
     ) -> Result<(Ended, bool)> {
         let Some(plan) = plan else { return Ok((self.repeat(None, signals)?, false)) };
-        let stage = Stage { machine, folder, plan, require: false, quiet: true };
+        let named = Some("becalm tune run names them");
+        let stage = Stage { machine, folder, plan, require: false, quiet: named };
         match stage.tune(Say::All) {
             Err(error) => {
                 self.not_done.push(format!("the CPUs are not made quiet: {error:#}"));

@@ -90,7 +90,8 @@ pub fn run(args: &TuneRunArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         true => Some(Proof::new(&plan.cpus, args.verify_duration, args.verify_output.as_deref())?),
         false => None,
     };
-    let stage = Stage { machine: &machine, folder: &folder, plan: &plan, require: args.require, quiet: args.quiet };
+    let quiet = args.quiet.then_some("without --quiet they are named");
+    let stage = Stage { machine: &machine, folder: &folder, plan: &plan, require: args.require, quiet };
     let Some(proof) = &proof else { return stage.play(Say::All, &mut |signals| command(args, &stage, signals)) };
     for turn in 0..TURNS {
         proof.before(turn)?;

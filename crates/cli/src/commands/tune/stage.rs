@@ -43,8 +43,8 @@ pub struct Stage<'a> {
     pub plan: &'a Plan,
     /// Whether nothing is done unless every change could be made.
     pub require: bool,
-    /// Whether of changes that were refused only their number is said.
-    pub quiet: bool,
+    /// Where changes that were refused are named, if only their number is to be said.
+    pub quiet: Option<&'static str>,
 }
 
 impl Stage<'_> {
@@ -81,8 +81,8 @@ impl Stage<'_> {
 
     /// Says what could not be changed, and what is to be known of the plan.
     fn tell(&self, applied: &Applied) {
-        if self.quiet {
-            return say_how_many_refused(applied);
+        if let Some(named) = self.quiet {
+            return say_how_many_refused(applied, named);
         }
         for (change, why) in applied.refused() {
             say(format_args!("{}: {} stays as it is: {why}", change.family, change.knob));
@@ -168,13 +168,13 @@ fn check_refused(applied: &Applied, all: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Says in one line what is said change by change where more may be said.
-fn say_how_many_refused(applied: &Applied) {
+/// Says in one line what is said change by change where more may be said, and where that is.
+fn say_how_many_refused(applied: &Applied, named: &str) {
     let refused = applied.count(Outcome::Refused) + applied.count(Outcome::LeftOut);
     if refused > 0 {
         let were = if refused == 1 { "was" } else { "were" };
         say(format_args!(
-            "{refused} of {} changes {were} refused, so that the CPUs are less quiet than planned; without --quiet they are named",
+            "{refused} of {} changes {were} refused, so that the CPUs are less quiet than planned; {named}",
             applied.changes.len()
         ));
     }
