@@ -141,6 +141,63 @@ mod tests {
         });
     }
 
+    /// What becalm itself took is no noise, and neither is what it is the root of; detours that touch are one in a trace.
+    #[test]
+    fn own_time_is_left_out_and_touching_detours_are_one() {
+        fixtures(|folder| {
+            let mut doc = NodeDoc { cpus: twins(folder).cpus[..1].to_vec(), ..twins(folder) };
+            (doc.cpus[0].start_ns, doc.cpus[0].duration_ns) = (Nanos::ZERO, Nanos::new(1_000));
+            let (mut labels, mut detours, mut activities) = (Labels::new(), Vec::new(), Vec::new());
+            type Part = (i64, Kind, &'static str, &'static str);
+            let parts: [(i64, &[Part]); 4] = [
+                (0, &[(10, Kind::Irq, "eth0", "41")]),
+                (10, &[(5, Kind::Edge, "after", "irq:eth0")]),
+                (
+                    100,
+                    &[
+                        (12, Kind::Becalm, "becalm", ""),
+                        (3, Kind::Softirq, "rcu", "self:becalm"),
+                        (5, Kind::Irq, "eth0", ""),
+                    ],
+                ),
+                (200, &[(10, Kind::Becalm, "becalm", "")]),
+            ];
+            for (number, (start, parts)) in (0..).zip(parts) {
+                let cpu = doc.cpus[0].cpu;
+                let duration = Nanos::new(parts.iter().map(|part| part.0).sum());
+                detours.push(Detour { cpu, start: Nanos::new(start), duration, incomplete: false });
+                for (ns, kind, source, detail) in parts {
+                    activities.push(Activity {
+                        cpu,
+                        detour: number,
+                        start: Nanos::new(start),
+                        self_time: Nanos::new(*ns),
+                        kind: *kind,
+                        source: labels.intern(source),
+                        detail: labels.intern(detail),
+                    });
+                }
+            }
+            let path = folder.join("own.becalm");
+            let mut writer = BundleWriter::create(&path, &doc).unwrap();
+            writer.write_segment(&detours, &activities, &labels).unwrap();
+            writer.write_doc(&doc).unwrap();
+            let bundle = Bundle::open(&path).unwrap();
+            let found = stacks(&bundle, &doc).unwrap();
+            let found: Vec<_> =
+                found.iter().map(|stack| (stack.part.clone().map(|part| part.1), stack.count, stack.ns)).collect();
+            assert_eq!(found, [(None, 2, 15), (Some("after".to_owned()), 1, 5)]);
+            let time = TraceTime::of_node(&bundle, &doc).unwrap();
+            let mut trace = Vec::new();
+            traces::<Box<dyn std::error::Error>>(&bundle, &doc, &time, &mut |_, start, duration| {
+                trace.push((start.get(), duration.get()));
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!((time.length, trace), (Nanos::new(1_000), vec![(0, 15), (100, 5)]));
+        });
+    }
+
     fn twins(folder: &Path) -> NodeDoc {
         Bundle::open(&folder.join("twins")).unwrap().nodes()[0].clone()
     }
