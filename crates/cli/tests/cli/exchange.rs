@@ -188,7 +188,6 @@ fn all_cpus_go_into_a_folder_and_come_back() {
     let expected = ["node1.cpu0", "node1.cpu1", "node2.cpu0", "node2.cpu1"];
     let expected: Vec<String> =
         expected.iter().flat_map(|name| [format!("{name}.profile"), format!("{name}.txt")]).collect();
-    let names: Vec<String> = names.into_iter().map(|name| name.into_string().unwrap()).collect();
     assert_eq!(names, expected);
     // What is imported again and exported again is the same file, byte for byte, but for the events that the reader skips.
     let text = fs::read_to_string(folder.path().join("noise/node2.cpu1.txt")).unwrap();
