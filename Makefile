@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 # Where cargo puts what it builds.
 BUILT := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help run install mpi test test-attack test-fresh soak bench fmt lint test-unit test-root test-lab lab kernel-matrix test-browser test-mpi \
+.PHONY: help run install wheel mpi test test-attack test-fresh soak bench fmt lint test-unit test-root test-lab lab kernel-matrix test-browser test-mpi \
 	test-bench test-fuzz fuzz test-sanitize check-aarch64
 
 help: ## this list
@@ -24,6 +24,9 @@ install: ## binary, manual pages and completions below DESTDIR and PREFIX
 	$(BUILT)/release/becalm completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/becalm
 	$(BUILT)/release/becalm completions zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_becalm
 	$(BUILT)/release/becalm completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/becalm.fish
+
+wheel: ## the Python package with the program in it, into target/wheels
+	@.ci/wheel
 
 mpi: ## becalm-mpi, with the MPI whose mpicc is found first or that MPICC names; installs Open MPI where there is none
 	@.ci/need mpi libclang

@@ -5,7 +5,7 @@ mod place;
 mod program;
 mod ranks;
 mod rate;
-pub mod run;
+mod run;
 mod share;
 
 pub use cpus::{cpu_id, some_cpus};

@@ -1,34 +1,15 @@
 //! The stored run that a command reads.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use becalm_analyze::summary::Selection;
-use becalm_bundle::{Bundle, BundleError, LeftOut, SummaryBundle};
+use becalm_answer::open;
+use becalm_bundle::{Bundle, BundleError, SummaryBundle};
 use becalm_units::CpuList;
 use clap::Args;
 
 use crate::arguments::some_cpus;
 use crate::messages;
-
-/// Opens a recording. Nodes that cannot be read are told, and the others are read.
-pub fn open(path: &Path) -> Result<Bundle, BundleError> {
-    let (bundle, left_out) = Bundle::open_readable(path)?;
-    tell(&left_out);
-    Ok(bundle)
-}
-
-/// Opens a recording in summary form in the same way.
-pub fn open_summary(path: &Path) -> Result<SummaryBundle, BundleError> {
-    let (bundle, left_out) = SummaryBundle::open_readable(path)?;
-    tell(&left_out);
-    Ok(bundle)
-}
-
-fn tell(left_out: &LeftOut) {
-    for (node, error) in left_out {
-        messages::say(format_args!("{node} is left out: {error}"));
-    }
-}
 
 /// Which run, and which part of it.
 #[derive(Args, Debug)]
@@ -53,12 +34,12 @@ pub struct RunArgs {
 impl RunArgs {
     /// Opens the run, be it of detours or of work. Nodes that cannot be read are told, and the others are read.
     pub fn open(&self) -> Result<Bundle, BundleError> {
-        open(&self.path)
+        open::recording(&self.path, messages::say)
     }
 
     /// Opens the run, which is in summary form, in the same way.
     pub fn open_summary(&self) -> Result<SummaryBundle, BundleError> {
-        open_summary(&self.path)
+        open::summary(&self.path, messages::say)
     }
 
     /// The part that was asked for.
