@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 # Where cargo puts what it builds.
 BUILT := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help run install dist release reproducible mpi test test-attack test-fresh soak bench fmt lint test-unit test-root test-lab lab kernel-matrix test-browser test-packages test-mpi \
+.PHONY: help run install mpi book pictures test test-attack test-fresh soak bench fmt lint test-unit test-root test-lab lab kernel-matrix test-browser test-mpi \
 	test-bench test-fuzz fuzz test-sanitize check-aarch64
 
 help: ## this list
@@ -18,17 +18,12 @@ run: ## record all CPUs for 10 s, with sources as far as this user may see them,
 
 install: ## binary, manual pages and completions below DESTDIR and PREFIX
 	cargo build --release --package becalm
-	packaging/lay-out $(BUILT)/release/becalm $(DESTDIR)$(PREFIX)
-
-dist: ## packages of what is committed, for Debian, for RPM, static and as sources, with checksums and an SBOM, in target/dist
-	packaging/build $(BUILT)/packages/programs
-	packaging/dist $(BUILT)/packages/programs $(BUILT)/dist
-
-release: ## make dist, of a version that is ready to be released, with its packages tried; as root; see docs/src/releasing.md
-	packaging/release $(BUILT)/dist
-
-reproducible: ## make dist twice, in other folders: that all bytes are the same
-	packaging/reproducible
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(BUILT)/release/becalm
+	$(BUILT)/release/becalm man $(DESTDIR)$(PREFIX)/share/man/man1
+	cd $(DESTDIR)$(PREFIX)/share && mkdir -p bash-completion/completions zsh/site-functions fish/vendor_completions.d
+	$(BUILT)/release/becalm completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/becalm
+	$(BUILT)/release/becalm completions zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_becalm
+	$(BUILT)/release/becalm completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/becalm.fish
 
 mpi: ## becalm-mpi, with the MPI whose mpicc is found first or that MPICC names; installs Open MPI where there is none
 	@.ci/need mpi libclang
@@ -37,6 +32,16 @@ mpi: ## becalm-mpi, with the MPI whose mpicc is found first or that MPICC names;
 		{ cmp -s $(BUILT)/mpicc.now $(BUILT)/mpicc.last || cargo clean --quiet --release --package mpi-sys; } && \
 		cargo build --release --package becalm-mpi && mv $(BUILT)/mpicc.now $(BUILT)/mpicc.last
 	@echo 'run it as: mpirun -n 2 $(BUILT)/release/becalm-mpi'
+
+book: ## the book as pages for a browser, in target/book, with every link held; installs mdBook below .cache
+	@.ci/need python-packages
+	@.ci/book .cache/python/bin/mdbook $(BUILT)/book
+
+pictures: ## the pictures of README and book anew, with a session that is run here; needs chromium and pngquant
+	@.ci/need chromium pngquant
+	cargo build --package becalm --bin becalm --example page_bundles
+	@bundles=$$(mktemp -d) && $(BUILT)/debug/examples/page_bundles $$bundles && .ci/pictures $(BUILT)/debug/becalm $$bundles; \
+		status=$$?; rm -rf $$bundles; exit $$status
 
 test: ## all lanes below, one after the other, with a summary
 	@.ci/lanes
@@ -76,9 +81,6 @@ kernel-matrix: ## what kernels and boot parameters cost, beside each other, in a
 
 test-browser: ## the pages of report --html in headless Chromium; pages and screenshots in target/browser
 	@.ci/lanes browser
-
-test-packages: ## packages for Debian and RPM: made, installed, run and removed, on a copy of this system; as root
-	@.ci/lanes packages
 
 test-mpi: ## becalm-mpi: its tests, and real jobs of Open MPI and MPICH, which it installs
 	@.ci/lanes mpi

@@ -1,5 +1,6 @@
 //! `becalm compare`: runs against each other, before and after.
 
+mod distributions;
 mod jobs;
 mod nodes;
 
@@ -28,6 +29,8 @@ use crate::progress::ReadingProgress;
 /// CPUs that all runs measured are compared, with the highest threshold applied to all, and rates instead of
 /// sums; what cannot be compared is refused with the reason. Of runs of several nodes each node stands against itself. Where any run is in
 /// summary form, all are compared in that form.
+///
+/// A distribution that was imported stands beside another one, or beside a recording, figure by figure and without a verdict.
 ///
 /// Jobs of becalm-mpi, as many as there are, are held against the first of them: the average and the worst 1 % of their phases.
 #[derive(Args, Debug)]
@@ -79,7 +82,7 @@ pub struct CompareArgs {
     #[arg(long)]
     all: bool,
 
-    /// Print one JSON document (becalm.compare/1, of jobs becalm.compare-jobs/1), which always holds everything
+    /// Print one JSON document (becalm.compare/1, of jobs becalm.compare-jobs/1, of distributions becalm.compare-distributions/1), which always holds everything
     #[arg(long)]
     json: bool,
 
@@ -231,6 +234,9 @@ fn full_recordings(a: &[PathBuf], b: &[PathBuf]) -> anyhow::Result<Option<(Vec<B
 pub fn run(args: &CompareArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     if jobs::are_jobs(&[args.runs.as_slice(), &args.after].concat())? {
         return jobs::run(args, out);
+    }
+    if distributions::is_any(&[args.runs.as_slice(), &args.after].concat()) {
+        return distributions::run(args, out);
     }
     let output = match &args.html {
         Some(file) => Output::page(file)?,

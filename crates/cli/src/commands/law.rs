@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use becalm_report::{LawCell, LawOften, LawReport, LawRow, LawSweepReport};
 use becalm_scale::ScaleError;
 use becalm_scale::law::Law;
-use becalm_units::{Count, Nanos, Share};
+use becalm_units::{Nanos, RankCount, Share};
 use clap::{ArgGroup, Args};
 
 use crate::arguments::tolerable;
@@ -40,7 +40,7 @@ pub struct LawArgs {
 
     /// Numbers of ranks, where k is 1,024
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,1k,16k", allow_hyphen_values = true)]
-    ranks: Vec<Count>,
+    ranks: Vec<RankCount>,
 
     /// Say what a job stands that may lose this share of its time, like 5%: up to how many ranks, and at each of --ranks up to
     /// which D and which p
@@ -100,7 +100,7 @@ fn law(grain: Nanos, delay: Nanos, often: LawOften) -> Result<Law, ScaleError> {
 
 /// What a law says for each number of ranks.
 fn rows(args: &LawArgs, law: Law) -> Result<Vec<LawRow>, ScaleError> {
-    let row = |ranks: &Count| {
+    let row = |ranks: &RankCount| {
         let tolerable = args.tolerate.map(|lost| law.tolerable(ranks.get(), lost.ratio())).transpose()?;
         Ok(LawRow { point: law.at(ranks.get())?, tolerable })
     };

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use becalm_testing::program::{path, run};
 use becalm_testing::{Need, machine_has, skip};
-use becalm_watch::WatchConfig;
 
 /// The files of a folder of `deploy`.
 fn files(folder: &str) -> Vec<PathBuf> {
@@ -44,39 +43,6 @@ fn settings_for_slurm_are_those_that_hold_without_them() {
         words.map(|word| word.trim_start_matches("BECALM").trim_end_matches("''").to_owned()).collect()
     };
     assert_eq!(settings("becalm.conf"), settings("becalm-common.sh"));
-}
-
-/// The file that packages install has each setting that the unit leaves open, with the value that holds without it.
-#[test]
-fn settings_of_the_service_are_those_that_hold_without_them() {
-    let text = fs::read_to_string(root().join("deploy/systemd/watch.conf")).unwrap();
-    assert_eq!(WatchConfig::parse(&text).unwrap(), WatchConfig::default());
-    // Remarks have a space behind the sign.
-    let settings = text.lines().filter_map(|line| line.strip_prefix('#')).filter(|line| !line.starts_with(' '));
-    let said = WatchConfig::parse(&settings.collect::<Vec<_>>().join("\n")).unwrap();
-    let WatchConfig {
-        cpus: Some(_),
-        window: Some(_),
-        alert: Some(_),
-        budget: Some(_),
-        interval: Some(_),
-        busy: Some(_),
-        listen: Some(_),
-        otlp: Some(_),
-        otlp_interval: Some(_),
-        output: None,
-        keep: Some(_),
-        triggers: _,
-        sources: Some(_),
-        trace: Some(_),
-    } = said.clone()
-    else {
-        panic!("{said:?}")
-    };
-    assert_eq!(said.triggers.len(), 2);
-    // These say something where they stand.
-    let rest = WatchConfig { cpus: None, otlp: None, triggers: Vec::new(), ..said };
-    assert_eq!(rest.settle().unwrap(), WatchConfig::default().settle().unwrap());
 }
 
 #[test]
@@ -170,4 +136,32 @@ fn scripts_for_slurmd_succeed_whatever_becalm_does() {
             assert!(status.success() && took < Duration::from_secs(20), "{name} with {becalm}: {status}, {took:?}");
         }
     }
+}
+
+/// What the book shows for CI systems is YAML, and every command line in it is one.
+#[test]
+fn snippets_for_ci_are_read() {
+    let python = root().join(".cache/python/bin/python");
+    if !python.exists() {
+        return skip("there is no reader of YAML; .ci/need python-packages installs it");
+    }
+    let page = fs::read_to_string(root().join("docs/src/commands/check.md")).unwrap();
+    let mut found = 0;
+    for snippet in page.split("```yaml\n").skip(1) {
+        let (yaml, _) = snippet.split_once("```").expect("a snippet ends");
+        let script = "import sys, yaml; print(yaml.safe_load(sys.argv[1]))";
+        let mut command = Command::new(&python);
+        command.args(["-c", script, yaml]);
+        let ended = run(command);
+        ended.expect(0, &[]);
+        assert!(ended.stdout.contains("becalm check --max-noise 0.1%"), "{ended:#?}");
+        let lines = yaml.lines().filter_map(|line| line.split_once("becalm check ").map(|(_, words)| words));
+        for words in lines {
+            // What is wrong comes before the help that is asked for.
+            let words: Vec<&str> = ["check"].into_iter().chain(words.split(' ')).chain(["--help"]).collect();
+            run(becalm_testing::program::becalm(&words)).expect(0, &[]);
+            found += 1;
+        }
+    }
+    assert_eq!(found, 2, "command lines in snippets");
 }

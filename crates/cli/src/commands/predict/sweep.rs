@@ -7,7 +7,7 @@ use becalm_scale::Noise;
 use becalm_scale::collective::{Collective, Operation};
 use becalm_scale::predict::{Prediction, Question, RankPrediction};
 use becalm_scale::watch::ReplayWatch;
-use becalm_units::{Count, Nanos};
+use becalm_units::{Nanos, RankCount};
 use indicatif::ProgressBar;
 
 use super::source::PreparedNoise;
@@ -158,7 +158,7 @@ fn cells_of(
                 for synchronized in lists.synchronized {
                     prediction = prediction.asking(*bytes, *synchronized);
                     for ranks in &lists.ranks {
-                        bar.set_message(format!("{} ranks", Count::new(*ranks)));
+                        bar.set_message(format!("{} ranks", RankCount::new(*ranks)));
                         rows.push(prediction.row(*ranks)?);
                     }
                 }
