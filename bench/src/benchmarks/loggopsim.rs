@@ -15,7 +15,7 @@ use crate::arrivals::{Costs, Rules, simulate};
 use crate::claims::{Claims, Figure};
 use crate::effort::Effort;
 use crate::mersenne::Mersenne;
-use becalm_exchange::write::loggopsim;
+use becalm_exchange::write::loggopsim::NoiseFile;
 use becalm_scale::NoiseTrace;
 use becalm_scale::collective::{Barrier, Collective};
 use becalm_scale::machine::JobMachine;
@@ -244,9 +244,16 @@ impl Peer {
     fn run(&self, costs: &Costs, trace: Option<&NoiseTrace>) -> io::Result<Ended> {
         let noise = self.file("noise");
         if let Some(trace) = trace {
-            let mut out = BufWriter::new(File::create(&noise)?);
-            loggopsim::write(trace.length(), trace.detours().collect::<Vec<_>>(), &mut out)?;
-            out.flush()?;
+            let mut file = NoiseFile::begin(BufWriter::new(File::create(&noise)?))?;
+            // What the last detour has beyond the end comes at the beginning, where the trace goes on in its circle.
+            let over = |(start, time): (Nanos, Nanos)| start + time - trace.length();
+            if let Some(over) = trace.detours().last().map(over).filter(|over| *over > Nanos::ZERO) {
+                file.detour(Nanos::ZERO, over)?;
+            }
+            for (start, time) in trace.detours() {
+                file.detour(start, time.min(trace.length() - start))?;
+            }
+            file.end(trace.length())?.flush()?;
         }
         let mut command = Command::new(self.programs.join("LogGOPSim"));
         let times = [("-L", costs.latency), ("-o", costs.overhead), ("-g", costs.gap)];
