@@ -5,7 +5,8 @@ PREFIX ?= /usr/local
 # Where cargo puts what it builds.
 BUILT := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help run install mpi book pictures test test-attack test-fresh soak bench fmt lint test-unit test-root test-lab lab kernel-matrix test-browser test-mpi \
+.PHONY: help run install dist release reproducible mpi book pictures test test-attack test-fresh soak bench fmt lint test-unit test-root \
+	test-lab lab kernel-matrix test-browser test-packages test-mpi \
 	test-bench test-fuzz fuzz test-sanitize check-aarch64
 
 help: ## this list
@@ -18,12 +19,17 @@ run: ## record all CPUs for 10 s, with sources as far as this user may see them,
 
 install: ## binary, manual pages and completions below DESTDIR and PREFIX
 	cargo build --release --package becalm
-	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(BUILT)/release/becalm
-	$(BUILT)/release/becalm man $(DESTDIR)$(PREFIX)/share/man/man1
-	cd $(DESTDIR)$(PREFIX)/share && mkdir -p bash-completion/completions zsh/site-functions fish/vendor_completions.d
-	$(BUILT)/release/becalm completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/becalm
-	$(BUILT)/release/becalm completions zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_becalm
-	$(BUILT)/release/becalm completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/becalm.fish
+	packaging/lay-out $(BUILT)/release/becalm $(DESTDIR)$(PREFIX)
+
+dist: ## packages of what is committed, for Debian, for RPM, static and as sources, with checksums and an SBOM, in target/dist
+	packaging/build $(BUILT)/packages/programs
+	packaging/dist $(BUILT)/packages/programs $(BUILT)/dist
+
+release: ## make dist, of a version that is ready to be released, with its packages tried; as root; see docs/src/releasing.md
+	packaging/release $(BUILT)/dist
+
+reproducible: ## make dist twice, in other folders: that all bytes are the same
+	packaging/reproducible
 
 mpi: ## becalm-mpi, with the MPI whose mpicc is found first or that MPICC names; installs Open MPI where there is none
 	@.ci/need mpi libclang
@@ -81,6 +87,9 @@ kernel-matrix: ## what kernels and boot parameters cost, beside each other, in a
 
 test-browser: ## the pages of report --html in headless Chromium; pages and screenshots in target/browser
 	@.ci/lanes browser
+
+test-packages: ## packages for Debian and RPM: made, installed, run and removed, on a copy of this system; as root
+	@.ci/lanes packages
 
 test-mpi: ## becalm-mpi: its tests, and real jobs of Open MPI and MPICH, which it installs
 	@.ci/lanes mpi

@@ -29,9 +29,11 @@ impl HeldFolder {
         &self.path
     }
 
-    /// The path by which this process reads what is in it.
+    /// The path by which this process reads what is in it. Where proc is not mounted, which has a path that is this process's own,
+    /// it is the one that the user knows.
     pub(crate) fn own_path(&self) -> PathBuf {
-        self.folder.own_path()
+        let own = self.folder.own_path();
+        if own.exists() { own } else { self.path.clone() }
     }
 
     /// The folder of a file below, by the path that the user knows, and the file's name. No link below the folder is followed.

@@ -45,9 +45,9 @@ pub(super) fn turned_back(logarithms: &Welch) -> Contrast {
     let beyond = |ratio: f64, smaller_low: f64, larger_low: f64| {
         (smaller_low * (ratio - 1.0)).min(larger_low * (1.0 - 1.0 / ratio))
     };
-    let low = b - a - (b - b_low).hypot(a_high - a);
+    let low = b - a - libm::hypot(b - b_low, a_high - a);
     let low = if ratio_low > 1.0 { low.max(beyond(ratio_low, a_low, b_low)) } else { low.min(0.0) };
-    let high = b - a + (b_high - b).hypot(a - a_low);
+    let high = b - a + libm::hypot(b_high - b, a - a_low);
     let high = if ratio_high < 1.0 { high.min(-beyond(1.0 / ratio_high, b_low, a_low)) } else { high.max(0.0) };
     let p_value = logarithms.p_value();
     Contrast { low, high, ratio_low: Some(ratio_low), ratio_high: Some(ratio_high), p_value }

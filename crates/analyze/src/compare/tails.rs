@@ -80,8 +80,8 @@ pub(super) fn contrast_tails(a: &mut RunQuantile, b: &mut RunQuantile) -> contra
     let (value_a, value_b) = (a.value(), b.value());
     let mut difference = |t: f64| {
         let ((low_a, high_a), (low_b, high_b)) = (a.interval(t), b.interval(t));
-        let down = (value_b - low_b).hypot(high_a - value_a);
-        let up = (high_b - value_b).hypot(value_a - low_a);
+        let down = libm::hypot(value_b - low_b, high_a - value_a);
+        let up = libm::hypot(high_b - value_b, value_a - low_a);
         (value_b - value_a - down, value_b - value_a + up)
     };
     let critical = student_quantile((1.0 - CONFIDENCE) / 2.0, df);
@@ -107,8 +107,8 @@ fn ratio((low_a, high_a): (f64, f64), a: f64, (low_b, high_b): (f64, f64), b: f6
     if a <= 0.0 {
         return (None, None);
     }
-    let down = (b / low_b).ln().hypot((high_a / a).ln());
-    let up = (high_b / b).ln().hypot((a / low_a).ln());
+    let down = libm::hypot((b / low_b).ln(), (high_a / a).ln());
+    let up = libm::hypot((high_b / b).ln(), (a / low_a).ln());
     let finite = |ratio: f64| Some(ratio).filter(|ratio| ratio.is_finite());
     (finite(b / a * (-down).exp()), finite(b / a * up.exp()))
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use becalm_testing::program::{path, run};
 use becalm_testing::{Need, machine_has, skip};
+use becalm_watch::WatchConfig;
 
 /// The files of a folder of `deploy`.
 fn files(folder: &str) -> Vec<PathBuf> {
@@ -43,6 +44,39 @@ fn settings_for_slurm_are_those_that_hold_without_them() {
         words.map(|word| word.trim_start_matches("BECALM").trim_end_matches("''").to_owned()).collect()
     };
     assert_eq!(settings("becalm.conf"), settings("becalm-common.sh"));
+}
+
+/// The file that packages install has each setting that the unit leaves open, with the value that holds without it.
+#[test]
+fn settings_of_the_service_are_those_that_hold_without_them() {
+    let text = fs::read_to_string(root().join("deploy/systemd/watch.conf")).unwrap();
+    assert_eq!(WatchConfig::parse(&text).unwrap(), WatchConfig::default());
+    // Remarks have a space behind the sign.
+    let settings = text.lines().filter_map(|line| line.strip_prefix('#')).filter(|line| !line.starts_with(' '));
+    let said = WatchConfig::parse(&settings.collect::<Vec<_>>().join("\n")).unwrap();
+    let WatchConfig {
+        cpus: Some(_),
+        window: Some(_),
+        alert: Some(_),
+        budget: Some(_),
+        interval: Some(_),
+        busy: Some(_),
+        listen: Some(_),
+        otlp: Some(_),
+        otlp_interval: Some(_),
+        output: None,
+        keep: Some(_),
+        triggers: _,
+        sources: Some(_),
+        trace: Some(_),
+    } = said.clone()
+    else {
+        panic!("{said:?}")
+    };
+    assert_eq!(said.triggers.len(), 2);
+    // These say something where they stand.
+    let rest = WatchConfig { cpus: None, otlp: None, triggers: Vec::new(), ..said };
+    assert_eq!(rest.settle().unwrap(), WatchConfig::default().settle().unwrap());
 }
 
 #[test]

@@ -89,8 +89,8 @@ impl RecordingEnds {
     /// do not hang together add as their squares do.
     fn with(self, slowdown: Estimate) -> Self {
         let Estimate { mean, low, high } = slowdown;
-        let below = (mean - self.low).max(0.0).hypot(mean - low);
-        let above = self.high.map(|end| (end - mean).max(0.0).hypot(high - mean));
+        let below = libm::hypot((mean - self.low).max(0.0), mean - low);
+        let above = self.high.map(|end| libm::hypot((end - mean).max(0.0), high - mean));
         Self { low: (mean - below).max(1.0), high: above.map(|above| mean + above) }
     }
 }
