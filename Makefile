@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 # Where cargo puts what it builds.
 BUILT := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help run install wheel mpi test test-attack test-fresh soak bench fmt lint test-unit test-root test-lab lab kernel-matrix test-browser test-mpi \
+.PHONY: help run install wheel mpi book pictures test test-attack test-fresh soak bench fmt lint test-unit test-root test-lab lab kernel-matrix test-browser test-mpi \
 	test-bench test-fuzz fuzz test-sanitize check-aarch64
 
 help: ## this list
@@ -35,6 +35,16 @@ mpi: ## becalm-mpi, with the MPI whose mpicc is found first or that MPICC names;
 		{ cmp -s $(BUILT)/mpicc.now $(BUILT)/mpicc.last || cargo clean --quiet --release --package mpi-sys; } && \
 		cargo build --release --package becalm-mpi && mv $(BUILT)/mpicc.now $(BUILT)/mpicc.last
 	@echo 'run it as: mpirun -n 2 $(BUILT)/release/becalm-mpi'
+
+book: ## the book as pages for a browser, in target/book, with every link held; installs mdBook below .cache
+	@.ci/need python-packages
+	@.ci/book .cache/python/bin/mdbook $(BUILT)/book
+
+pictures: ## the pictures of README and book anew, with a session that is run here; needs chromium and pngquant
+	@.ci/need chromium pngquant
+	cargo build --package becalm --bin becalm --example page_bundles
+	@bundles=$$(mktemp -d) && $(BUILT)/debug/examples/page_bundles $$bundles && .ci/pictures $(BUILT)/debug/becalm $$bundles; \
+		status=$$?; rm -rf $$bundles; exit $$status
 
 test: ## all lanes below, one after the other, with a summary
 	@.ci/lanes

@@ -25,8 +25,8 @@ use becalm_fuzz::edits::{self, Edits};
 use becalm_fuzz::tree::scratch;
 use becalm_fuzz::truths::{check_page, check_report};
 use becalm_report::{
-    CompareReport, CostRunReport, DetoursReport, Drawn, FleetCostReport, FleetReport, PredictReport, RunReport,
-    Scaling, SourcesReport, StudyReport, TickReport, WorkReport,
+    CompareReport, CostRunReport, DetoursReport, DistributionReport, Drawn, FleetCostReport, FleetReport,
+    PredictReport, RunReport, Scaling, SourcesReport, StudyReport, TickReport, WorkReport,
 };
 use becalm_scale::blame::{BlameWanted, blame};
 use becalm_scale::collective::Collective;
@@ -69,6 +69,10 @@ fn show(path: &Path, of: &Valid, edits: &Edits) -> anyhow::Result<()> {
             check_report(&TickReport::of_campaign(campaign, live));
         }
         Contents::Costs => check_report(&CostRunReport::new(&becalm_bundle::cost::load(path, None)?)),
+        Contents::Distribution => {
+            let (_, docs) = becalm_bundle::distribution::load(path, None)?;
+            check_report(&DistributionReport { docs: &docs });
+        }
         Contents::Phases => check_report(&JobPhases::of_run(&PhaseRun::open(path)?)?),
         Contents::Summary => {
             let bundle = SummaryBundle::open(path)?;

@@ -14,13 +14,14 @@ mod quiet;
 mod recordings;
 mod replay;
 mod sharp;
+mod size;
 mod storms;
 
 /// Runs a benchmark and tells whether its claims hold.
 pub type Run = fn() -> ExitCode;
 
 /// The benchmarks by name, in the order in which they run.
-pub const ALL: [(&str, Run); 13] = [
+pub const ALL: [(&str, Run); 14] = [
     ("sharp", sharp::run),
     ("quiet", quiet::run),
     ("storms", storms::run),
@@ -34,4 +35,5 @@ pub const ALL: [(&str, Run); 13] = [
     ("loggopsim", loggopsim::run),
     ("checks", checks::run),
     ("fleet", fleet::run),
+    ("size", size::run),
 ];

@@ -16,7 +16,7 @@ use becalm_scale::uncertainty::{RecordingBounds, RecordingUncertainty};
 use becalm_scale::{Noise, NoiseTrace};
 use becalm_testing::noise::Source;
 use becalm_testing::rare::RareLaw;
-use becalm_units::{Count, Nanos};
+use becalm_units::{Nanos, RankCount};
 
 const RECORDINGS: u64 = 30;
 const RANKS: [u64; 4] = [1 << 10, 1 << 13, 1 << 14, 1 << 17];
@@ -83,7 +83,8 @@ fn jobs(claims: &mut Claims, recordings: u64) {
             remark(claims, &name(&format!("{law:?}, {collective}, grain {grain}"), ranks, truth), truth, &intervals);
         }
         let share = Figure::percent(100.0 * held as f64 / all as f64);
-        let what = format!("{collective}, grain {grain}, {} ranks: intervals that hold the truth", Count::new(ranks));
+        let what =
+            format!("{collective}, grain {grain}, {} ranks: intervals that hold the truth", RankCount::new(ranks));
         claims.at_least(&what, share, 85.0);
     }
 }
@@ -93,7 +94,7 @@ fn holds(bounds: &RecordingBounds, truth: f64) -> bool {
 }
 
 fn name(what: &str, ranks: u64, truth: f64) -> String {
-    format!("{what}, {} ranks, truth {truth:.4}", Count::new(ranks))
+    format!("{what}, {} ranks, truth {truth:.4}", RankCount::new(ranks))
 }
 
 /// What became of the intervals of one law and number of ranks.

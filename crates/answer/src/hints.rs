@@ -47,6 +47,9 @@ fn answer(error: &AnswerError) -> &'static str {
 pub const fn bundle(error: &BundleError) -> &'static str {
     match error {
         BundleError::Contents { found: Contents::Summary, .. } => "; record without --summary for this command",
+        BundleError::Contents { found: Contents::Distribution, .. } => {
+            "; it has no single events, which this needs: see what it has with becalm report"
+        }
         BundleError::Contents { .. } => "; see it with becalm report",
         BundleError::SeveralNodes { .. } => "; choose one with --node",
         _ => "",

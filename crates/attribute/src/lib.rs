@@ -125,6 +125,8 @@ pub struct Attributor {
     functions: Functions,
     /// Between whom switches were missing: the first few `detail`s of such rows.
     missing: Vec<Label>,
+    /// Whether an event at the instant of a step's end belongs to the step.
+    ends_with_events: bool,
     tally: Tally,
 }
 
@@ -201,8 +203,17 @@ impl Attributor {
             beside: Beside::default(),
             functions: Functions::new(labels),
             missing: Vec::new(),
+            ends_with_events: false,
             tally: Tally::default(),
         }
+    }
+
+    /// From now on steps are those of a thread that measures nothing, which are known from the events alone: each begins with the event that
+    /// took the CPU from it and ends with the one that gave it back, which belongs to it.
+    #[must_use]
+    pub const fn of_events_alone(mut self) -> Self {
+        self.ends_with_events = true;
+        self
     }
 
     /// Learns what was seen beside the trace since the last call, before the steps are attributed that it may explain: what was counted of
@@ -239,7 +250,8 @@ impl Attributor {
             self.replay(&mut feed, step.start, with);
             self.resynchronize(step.start);
             self.ledger.open(step.start, step.start < self.advanced);
-            self.replay(&mut feed, step.end, with);
+            let beyond = Nanos::new(i64::from(self.ends_with_events));
+            self.replay(&mut feed, step.end.checked_add(beyond).unwrap_or(step.end), with);
             if self.lost_comes_next(&mut feed) {
                 self.lose(step.end, with);
             } else {

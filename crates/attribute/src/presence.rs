@@ -52,8 +52,10 @@ pub struct Presence {
     stack: Vec<Above>,
     /// Who is on the CPU; `None` where that is not known.
     thread: Option<Pid>,
-    /// Whose time that thread's is, if it is one of the kernel.
-    kernel: Option<(Label, Label)>,
+    /// Whose time that thread's is, if it is one that interrupts.
+    interrupts: Option<(Kind, Label, Label)>,
+    /// Whether programs interrupt as well.
+    with_programs: bool,
     /// The row of that thread in the present interruption.
     thread_row: Option<usize>,
     /// Up to when all time is credited; `None` while nothing is followed.
@@ -77,7 +79,8 @@ impl Presence {
             cpu,
             stack: Vec::new(),
             thread: None,
-            kernel: None,
+            interrupts: None,
+            with_programs: false,
             thread_row: None,
             since: None,
             open: None,
@@ -87,6 +90,15 @@ impl Presence {
             number: 0,
             gap: Nanos::ZERO,
         }
+    }
+
+    /// The same, where programs interrupt as well, except those that are known as becalm's own ([`Kind::Becalm`]): for a CPU that belongs to
+    /// one program, whose threads are named so.
+    #[must_use]
+    pub const fn of_one_program(cpu: CpuId) -> Self {
+        let mut presence = Self::new(cpu);
+        presence.with_programs = true;
+        presence
     }
 
     /// From now on events are told.
@@ -146,7 +158,7 @@ impl Presence {
             | Happening::FunctionExit { .. }
             | Happening::Fault { .. } => {}
         }
-        let is_interrupted = !self.stack.is_empty() || self.kernel.is_some();
+        let is_interrupted = !self.stack.is_empty() || self.interrupts.is_some();
         match self.open {
             None if is_interrupted => self.open = Some(at),
             Some(_) if !is_interrupted => self.close(at, found),
@@ -162,7 +174,7 @@ impl Presence {
     fn credit(&mut self, at: Nanos) {
         let (Some(since), true) = (self.since.replace(at), self.open.is_some()) else { return };
         let next = self.rows.len();
-        let (row, kind, source, detail) = match (self.stack.last_mut(), self.kernel) {
+        let (row, kind, source, detail) = match (self.stack.last_mut(), self.interrupts) {
             (Some(above), _) => {
                 let kind = match above.what {
                     What::Irq => Kind::Irq,
@@ -171,7 +183,7 @@ impl Presence {
                 };
                 (above.row.get_or_insert(next), kind, above.source, above.detail)
             }
-            (None, Some((source, detail))) => (self.thread_row.get_or_insert(next), Kind::Kthread, source, detail),
+            (None, Some((kind, source, detail))) => (self.thread_row.get_or_insert(next), kind, source, detail),
             (None, None) => return,
         };
         let row = *row;
@@ -231,8 +243,9 @@ impl Presence {
         let back = self.away.iter().filter(|(pid, _)| *pid == thread).map(|(_, above)| *above);
         self.stack.extend(back);
         self.away.retain(|(pid, _)| *pid != thread);
-        let task = tasks.get(thread).filter(|task| thread != Pid::IDLE && task.kind == Kind::Kthread);
-        self.kernel = task.map(|task| (task.source, task.detail));
+        let interrupts = |kind| kind == Kind::Kthread || (self.with_programs && kind == Kind::Task);
+        let task = tasks.get(thread).filter(|task| thread != Pid::IDLE && interrupts(task.kind));
+        self.interrupts = task.map(|task| (task.kind, task.source, task.detail));
         (self.thread, self.thread_row) = (Some(thread), None);
     }
 
@@ -254,7 +267,7 @@ impl Presence {
         self.stack.clear();
         self.away.clear();
         self.rows.clear();
-        (self.thread, self.kernel, self.thread_row, self.open, self.incomplete) = (None, None, None, None, false);
+        (self.thread, self.interrupts, self.thread_row, self.open, self.incomplete) = (None, None, None, None, false);
     }
 }
 
@@ -311,6 +324,26 @@ mod tests {
 
     const fn switch(prev: Pid, next: Pid) -> Happening {
         Happening::Switch { prev, prev_runnable: true, next }
+    }
+
+    #[test]
+    fn on_the_cpu_of_one_program_others_interrupt() {
+        let mut world = World::new();
+        let other = Pid(30);
+        let (own, theirs) = (world.labels.intern("bench"), world.labels.intern("other"));
+        world.tasks.set(PROGRAM, Task { kind: Kind::Becalm, source: own, detail: Label::EMPTY });
+        world.tasks.set(other, Task { kind: Kind::Task, source: theirs, detail: Label::EMPTY });
+        let passes = |world: &mut World| {
+            world.at(10, PROGRAM, switch(PROGRAM, other)).at(25, other, switch(other, KERNEL));
+            world.at(30, KERNEL, switch(KERNEL, PROGRAM)).at(50, PROGRAM, switch(PROGRAM, Pid::IDLE));
+        };
+        passes(&mut world);
+        assert_eq!(world.told(), [(25, 5, vec![("kthread:kernel".to_owned(), 5)])], "programs are let pass");
+        (world.presence, world.found) = (Presence::of_one_program(CpuId::new(3)), Interruptions::default());
+        world.presence.begin(Nanos::ZERO);
+        passes(&mut world);
+        let rows = vec![("task:other".to_owned(), 15), ("kthread:kernel".to_owned(), 5)];
+        assert_eq!(world.told(), [(10, 20, rows)]);
     }
 
     #[test]

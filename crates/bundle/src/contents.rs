@@ -1,4 +1,4 @@
-//! What a bundle holds: a recording, one in summary form, a measurement of costs, a tick campaign, or a parallel benchmark. Its nodes' documents say so.
+//! What a bundle holds: a recording, one in summary form, a distribution that was imported, a measurement of costs, a tick campaign, or a parallel benchmark. Its nodes' documents say so.
 
 /// What a bundle holds, which is one thing for all of its nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -7,6 +7,8 @@ pub enum Contents {
     Recording,
     /// A recording in summary form; see [`SummaryBundle`](super::SummaryBundle).
     Summary,
+    /// A distribution that another program measured; see [`distribution`](super::distribution).
+    Distribution,
     /// Samples of what operations cost; see [`cost`](super::cost).
     Costs,
     /// Measurements of the same work at several interrupt rates; see [`Campaign`](becalm_model::cost::tick::Campaign).
@@ -18,7 +20,7 @@ pub enum Contents {
 impl Contents {
     /// Of a schema, if it is known.
     pub(super) fn of_schema(schema: &str) -> Option<Self> {
-        [Self::Recording, Self::Summary, Self::Costs, Self::Campaign, Self::Phases]
+        [Self::Recording, Self::Summary, Self::Distribution, Self::Costs, Self::Campaign, Self::Phases]
             .into_iter()
             .find(|contents| contents.schema() == schema)
     }
@@ -28,6 +30,7 @@ impl Contents {
         match self {
             Self::Recording => becalm_model::node::SCHEMA,
             Self::Summary => becalm_model::digest::SCHEMA,
+            Self::Distribution => becalm_model::distribution::SCHEMA,
             Self::Costs => becalm_model::cost::SCHEMA,
             Self::Campaign => becalm_model::cost::tick::SCHEMA,
             Self::Phases => becalm_model::phases::SCHEMA,
@@ -40,6 +43,7 @@ impl Contents {
         match self {
             Self::Recording => "a recording with its single detours",
             Self::Summary => "a recording in summary form",
+            Self::Distribution => "a distribution of lengths that another program measured",
             Self::Costs => "costs that becalm cost measured",
             Self::Campaign => "a campaign of becalm cost tick",
             Self::Phases => "phases of a parallel benchmark by becalm-mpi",
@@ -51,6 +55,7 @@ impl Contents {
         match self {
             Self::Recording => "it holds a recording",
             Self::Summary => "it holds a recording in summary form",
+            Self::Distribution => "it holds a distribution of lengths that another program measured",
             Self::Costs => "it holds costs that becalm cost measured",
             Self::Campaign => "it holds a campaign of becalm cost tick",
             Self::Phases => "it holds phases of a parallel benchmark by becalm-mpi",

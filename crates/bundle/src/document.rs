@@ -7,6 +7,7 @@ use becalm_linux::file::{open_regular, read_regular};
 use becalm_model::cost::CostDoc;
 use becalm_model::cost::tick::Campaign;
 use becalm_model::digest::DigestDoc;
+use becalm_model::distribution::DistributionDoc;
 use becalm_model::phases::PhasesDoc;
 use becalm_model::{Document, NodeDoc};
 use serde::Deserialize;
@@ -37,6 +38,10 @@ impl Stored for NodeDoc {
 impl Stored for DigestDoc {
     const CONTENTS: Contents = Contents::Summary;
     const DENSE: bool = true;
+}
+
+impl Stored for DistributionDoc {
+    const CONTENTS: Contents = Contents::Distribution;
 }
 
 impl Stored for CostDoc {

@@ -19,7 +19,8 @@
 //! a killed run loses at most the segment that it was writing. A segment counts from the moment its detours have
 //! their name; its activities got theirs just before.
 //!
-//! A bundle may also hold recordings in summary form, one document a node and no tables ([`SummaryBundle`]), the costs that a node measured ([`cost`]), its tick campaign
+//! A bundle may also hold recordings in summary form, one document a node and no tables ([`SummaryBundle`]), distributions
+//! that were imported ([`mod@distribution`]), the costs that a node measured ([`cost`]), its tick campaign
 //! ([`Campaign`](becalm_model::cost::tick::Campaign)), or its part of a parallel benchmark ([`PhaseRun`]), one document a node as well;
 //! see [`Contents`].
 //!
@@ -36,6 +37,7 @@ mod contents;
 pub mod cost;
 mod decode;
 mod density;
+pub mod distribution;
 mod document;
 mod draft;
 mod encode;

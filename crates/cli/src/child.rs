@@ -8,9 +8,6 @@ use std::time::Duration;
 use becalm_linux::relay::{self, Relay};
 use becalm_linux::signals::{process_end, wait_readable};
 
-/// The numbers of SIGHUP, SIGINT, SIGQUIT and SIGTERM.
-const ENDING: [i32; 4] = [1, 2, 3, 15];
-
 /// Waits for a becalm, and passes signals on that are to end it; says how it ended, and the number of the signal that came meanwhile.
 ///
 /// # Errors
@@ -20,7 +17,7 @@ pub fn attend(mut child: Child, signals: &Relay) -> io::Result<(ExitStatus, Opti
     let mut stopped = None;
     loop {
         while let Some(incoming) = signals.take() {
-            if !ENDING.contains(&incoming.signal) {
+            if !relay::ends(incoming.signal) {
                 continue;
             }
             stopped = Some(incoming.signal);

@@ -2,7 +2,8 @@
 
 use std::error::Error;
 use std::io;
-use std::process::ExitCode;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitCode, ExitStatus};
 
 use becalm_analyze::work::{Incomparable, WorkError};
 use becalm_answer::AnswerError;
@@ -29,6 +30,23 @@ pub enum Exit {
     LimitExceeded,
     /// As the command that it ran did: its exit code, or 128 and the number of the signal that ended it.
     As(u8),
+}
+
+impl Exit {
+    /// As a command that ended so.
+    #[must_use]
+    pub fn of(status: ExitStatus) -> Self {
+        match (status.code(), status.signal()) {
+            (Some(code), _) => Self::As(u8::try_from(code).unwrap_or(1)),
+            (None, signal) => Self::of_signal(signal.unwrap_or(0)),
+        }
+    }
+
+    /// The exit code of what a signal ended.
+    #[must_use]
+    pub fn of_signal(signal: i32) -> Self {
+        Self::As(128 + u8::try_from(signal).unwrap_or(0))
+    }
 }
 
 impl From<Exit> for ExitCode {

@@ -13,7 +13,9 @@ mod noise;
 mod output;
 mod progress;
 mod reader;
+mod recording;
 mod rights;
+mod usage;
 
 use std::io::{self, Write};
 use std::panic;
@@ -48,6 +50,7 @@ enum Command {
     Summary(commands::summary::SummaryArgs),
     Top(commands::top::TopArgs),
     Watch(Box<commands::watch::WatchArgs>),
+    Check(commands::check::CheckArgs),
     Compare(commands::compare::CompareArgs),
     Fleet(commands::fleet::FleetArgs),
     Work(commands::work::WorkArgs),
@@ -57,6 +60,7 @@ enum Command {
     Cost(commands::cost::CostArgs),
     Inject(Box<commands::inject::InjectArgs>),
     Tune(commands::tune::TuneArgs),
+    RunQuiet(Box<commands::run_quiet::RunQuietArgs>),
     Import(commands::import::ImportArgs),
     Export(commands::export::ExportArgs),
     Completions(commands::completions::CompletionsArgs),
@@ -76,7 +80,10 @@ fn main() -> ExitCode {
 
 #[inline(never)]
 fn run() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return usage::explain(&error),
+    };
     limits::report_file_size();
     let report = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
@@ -107,6 +114,8 @@ impl Command {
         match self {
             Self::Report(args) if args.writes() => rights::only_files(),
             Self::Compare(args) if args.writes() => rights::only_files(),
+            Self::Check(args) if args.reads() && args.writes() => rights::only_files(),
+            Self::Check(args) if args.reads() => rights::only_read(),
             Self::Predict(args) if args.writes() => rights::only_files(),
             Self::Law(args) if args.writes() => rights::only_files(),
             Self::Fleet(args) if args.writes() => rights::only_files(),
@@ -135,6 +144,7 @@ fn obey(arguments: Arguments, out: &mut dyn Write) -> anyhow::Result<Exit> {
         Some(Command::Summary(args)) => commands::summary::run(&args),
         Some(Command::Top(args)) => commands::top::run(&args),
         Some(Command::Watch(args)) => commands::watch::run(&args),
+        Some(Command::Check(args)) => commands::check::run(&args, out),
         Some(Command::Compare(args)) => commands::compare::run(&args, out),
         Some(Command::Fleet(args)) => commands::fleet::run(&args, out),
         Some(Command::Work(args)) => commands::work::run(&args, out),
@@ -144,8 +154,9 @@ fn obey(arguments: Arguments, out: &mut dyn Write) -> anyhow::Result<Exit> {
         Some(Command::Cost(args)) => commands::cost::run(&args, out),
         Some(Command::Inject(args)) => commands::inject::run(&args, out),
         Some(Command::Tune(args)) => commands::tune::run(&args, out),
+        Some(Command::RunQuiet(args)) => commands::run_quiet::run(&args, out),
         Some(Command::Import(args)) => commands::import::run(&args),
-        Some(Command::Export(args)) => commands::export::run(&args),
+        Some(Command::Export(args)) => commands::export::run(&args, out),
         Some(Command::Completions(args)) => commands::completions::run(&args, Arguments::command(), out),
         Some(Command::Man(args)) => commands::man::run(&args, Arguments::command(), out),
     }
@@ -156,7 +167,7 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    /// Every file of the book, and the README.
+    /// Every page of the book, and the README.
     fn pages() -> Vec<std::path::PathBuf> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let mut pages = vec![root.join("README.md"), root.join("bench/README.md")];
@@ -164,7 +175,11 @@ mod tests {
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(&folder).expect("the book is there") {
                 let path = entry.expect("the book is there").path();
-                if path.is_dir() { folders.push(path) } else { pages.push(path) }
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|extension| extension == "md") {
+                    pages.push(path);
+                }
             }
         }
         pages

@@ -9,8 +9,8 @@ use becalm_report::{Form, Report};
 
 use crate::messages::{page_width, say};
 
-/// The program and version that a page names as its maker.
-const PROGRAM: &str = concat!("becalm ", env!("CARGO_PKG_VERSION"));
+/// The program and version that pages and other files name as their maker.
+pub const PROGRAM: &str = concat!("becalm ", env!("CARGO_PKG_VERSION"));
 
 /// An output whose reader may go away (`becalm report RUN | head`): what is written from then on is dropped, and the command goes on
 /// to its end, so that its exit code tells what happened all the same.

@@ -2,15 +2,16 @@
 //!
 //! | command | what it keeps, and until when |
 //! | --- | --- |
-//! | `report`, `sources`, `compare`, `fleet`, `predict`, `law`, `cost tick --from`, `paper --list` | from the start: only the right to read any file; becomes the user behind `sudo` |
-//! | the same with `--html`, `export`, `import`, `summary` | from the start: only rights over files, as the file may be meant for a folder of root's or of the user's |
-//! | `record`, the last run of `work` | everything until it is set up, then nothing; becomes the user behind `sudo` |
+//! | `report`, `sources`, `compare`, `check RUN`, `fleet`, `predict`, `law`, `cost tick --from`, `paper --list` | from the start: only the right to read any file; becomes the user behind `sudo` |
+//! | the same with `--html`, `--junit` or `--sarif`, `export`, `import`, `summary` | from the start: only rights over files, as the file may be meant for a folder of root's or of the user's |
+//! | `record`, `check`, the last run of `work` | everything until it is set up, then nothing; becomes the user behind `sudo` |
 //! | `top`, `watch`, the other runs of `work`, the recording of `cost detours` | puts everything down while it records, as another set-up follows |
 //! | `inject` | everything until its threads are placed, then nothing; with `--signal` nothing from the start; of several noises, each of which is a becalm of its own, the first one waits with all |
 //! | `tune study` | everything until all is recorded, then as the readers |
 //! | `cost` | everything until all is measured, then rights over files, and `cost tick`, which has stored all, as the readers |
 //! | `paper` | everything, as what it runs may need it; each command that it runs gives that up as it does by itself |
 //! | `tune run` | everything, as it restores in the end; it decodes nothing |
+//! | `run-quiet` | everything, as it starts one run after the other and restores in the end; it decodes the kernel's own trace and files |
 //! | `tune apply`, `restore`, `watch`, `check` and `plan` | everything: it is what they are for |
 //!
 //! Where a trace instance is to be removed at the end, the janitor keeps that right.
@@ -79,6 +80,26 @@ pub fn refuse_place_of_root(bundle: &Path, user: Option<&User>) -> anyhow::Resul
         bundle.display(),
         user.uid,
         place.display()
+    )
+}
+
+/// Refuses a file that is written after a set-up, in a folder of root's that the user behind `sudo` may not write in.
+///
+/// # Errors
+/// If that is so.
+pub fn refuse_file_of_root(file: &Path) -> anyhow::Result<()> {
+    let Some(user) = User::behind_sudo() else { return Ok(()) };
+    let folder = file.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    // What cannot be opened is said by whoever makes the file.
+    let Ok(opened) = Folder::open(folder) else { return Ok(()) };
+    if opened.can_give(Access::guarded())? {
+        return Ok(());
+    }
+    anyhow::bail!(
+        "{}: behind sudo becalm goes on as the user {}, who may not write in {}; choose a folder of that user",
+        file.display(),
+        user.uid,
+        folder.display()
     )
 }
 

@@ -9,7 +9,7 @@ use becalm_linux::signals;
 use becalm_measure::{RecordError, RecordPlan};
 use becalm_model::node::Ended;
 use becalm_record::{DetourStore, Recorded, Session as Recording};
-use becalm_units::{Count, Nanos};
+use becalm_units::{ByteCount, Nanos};
 
 use crate::feed::ViewFeed;
 use crate::keep::{HiddenBundle, RunNames};
@@ -30,7 +30,7 @@ pub struct ViewSettings {
     /// The name of the run that is saved first; later ones get a number.
     pub output: PathBuf,
     /// With this many bytes the recording behind the view is dropped, and a new one begins.
-    pub keep: Count,
+    pub keep: ByteCount,
 }
 
 /// Why a view ended that nobody ended.
@@ -115,7 +115,7 @@ fn once<'a>(
     recording: &Recording,
     plan: RecordPlan,
     path: Option<&Path>,
-    bound: Count,
+    bound: ByteCount,
     session: &'a Arc<LiveSession>,
     watcher: &'a mut ViewThread,
 ) -> Result<Recorded<ViewFeed<'a>>, LiveError> {

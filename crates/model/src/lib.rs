@@ -10,6 +10,7 @@ pub mod activity;
 pub mod audit;
 pub mod cost;
 pub mod digest;
+pub mod distribution;
 mod document;
 mod estimate;
 pub mod event;

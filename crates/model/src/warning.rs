@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use becalm_units::{Count, CpuId, CpuList, Nanos, counted, cpus, cpus_are, plural};
+use becalm_units::{CpuId, CpuList, Nanos, RankCount, counted, cpus, cpus_are, plural};
 
 use crate::node::{CpuDoc, Warning};
 
@@ -385,6 +385,150 @@ pub fn imported() -> Warning {
     )
 }
 
+/// No loop ran: what took the CPU from a thread was found in the kernel's events. The thread is named as `python3, thread 77`; it had its CPUs
+/// for `had` of `whole`, and waited for them for `waited`.
+#[must_use]
+pub fn thread_of_trace(thread: &str, had: Nanos, waited: Nanos, whole: Nanos) -> Warning {
+    Warning::new(
+        "no_loop",
+        format!(
+            "no loop ran: these are the stretches in which something else had the CPU of {thread}, by the kernel's events alone, while it was \
+             on the CPU ({had:.3} of {whole:.3}) or could have been ({waited:.3}); its ways into and out of the kernel, and what no event \
+             shows, are not in them"
+        ),
+        "ratios are of all of the time, also of that in which the thread slept; compare with other recordings of this kind only",
+    )
+}
+
+/// The thread whose detours were found in a trace went on elsewhere, so many times, after it had waited.
+#[must_use]
+pub fn thread_moved(moved: u64, cpus: &CpuList) -> Warning {
+    Warning::new(
+        "thread_moved",
+        format!(
+            "the thread was on {}, and went to another one {} after it had waited: such a detour ends when it runs again elsewhere",
+            becalm_units::cpus(cpus),
+            counted(moved, "time", "times")
+        ),
+        "pin the thread to one CPU (taskset -c) and trace again, to have all of it in one place",
+    )
+}
+
+/// A trace that another program recorded has no events of these kinds of noise.
+#[must_use]
+pub fn not_in_trace(kinds: &[String]) -> Warning {
+    Warning::new(
+        "missing_events",
+        format!("the trace has no events of {}, which are therefore in none of the detours", kinds.join(", nor of ")),
+        "record with more events: irq, irq_vectors, nmi, sched:sched_switch and workqueue",
+    )
+}
+
+/// A trace that another program recorded lost so many events, in so many gaps that are so long together.
+#[must_use]
+pub fn lost_in_trace(lost: u64, gaps: u64, time: Nanos, incomplete: u64) -> Warning {
+    Warning::new(
+        "lost_events",
+        format!(
+            "{} lost in {}, which take {time:.3} together, and of which nothing is known; {} incomplete",
+            counted(lost, "kernel event was", "kernel events were"),
+            counted(gaps, "gap", "gaps"),
+            counted(incomplete, "detour is", "detours are")
+        ),
+        "record with more room: trace-cmd record -b, perf record -m",
+    )
+}
+
+/// The kernel counted losses in a trace, of which the trace itself has no mark.
+#[must_use]
+pub fn lost_untold_in_trace(lost: u64) -> Warning {
+    Warning::new(
+        "lost_events",
+        format!(
+            "the kernel counted {} that the trace lost, and the trace does not tell where",
+            counted(lost, "event", "events")
+        ),
+        "record with more room: trace-cmd record -b",
+    )
+}
+
+/// The clock of a trace differs from CPU to CPU.
+#[must_use]
+pub fn clock_of_each_cpu(clock: &str) -> Warning {
+    Warning::new(
+        "clocks_differ",
+        format!(
+            "the trace is stamped by the clock '{clock}', of which each CPU has its own: they may be milliseconds apart"
+        ),
+        "what comes at once on several CPUs cannot be told; record with a common clock: trace-cmd record -C mono",
+    )
+}
+
+/// The stamps of a trace have whole microseconds.
+#[must_use]
+pub fn coarse_stamps() -> Warning {
+    Warning::new(
+        "coarse_stamps",
+        "the times of the trace are whole microseconds: a detour is right to one of them, and what is shorter has a nanosecond or one",
+        "print the trace with nanoseconds: perf script --ns",
+    )
+}
+
+/// So many stamps of a trace lay before the one in front of them.
+#[must_use]
+pub fn stamps_backwards(count: u64) -> Warning {
+    Warning::new(
+        "counter_backwards",
+        format!(
+            "{} of the trace before the one in front of it, and was moved there",
+            counted(count, "event lies", "events lie")
+        ),
+        "do not trust lengths around them; see whether the trace was sorted by time, and its clock",
+    )
+}
+
+/// A trace holds buffers beside the one that was read.
+#[must_use]
+pub fn buffers_left_out(names: &[String]) -> Warning {
+    Warning::new(
+        "buffers_left_out",
+        format!("the file holds further buffers, which are left out: {}", names.join(", ")),
+        "record without -B, or each buffer into a file of its own",
+    )
+}
+
+/// Samples that were imported do not say when they began.
+#[must_use]
+pub fn imported_end_to_end() -> Warning {
+    Warning::new(
+        "imported_end_to_end",
+        "the file does not say when samples began: they are laid end to end, as if nothing had passed between two of them",
+        "take periods and times for the least that they can be",
+    )
+}
+
+/// Statistics that were imported are of the first part of the measurement alone.
+#[must_use]
+pub fn imported_store_full(series: &str, after: Nanos) -> Warning {
+    Warning::new(
+        "imported_store_full",
+        format!(
+            "the store of {series} was full {after} after its start: what came later is counted, and in no quantile"
+        ),
+        "measure again for a shorter time, or with a higher threshold",
+    )
+}
+
+/// Values that were imported are not all of them measured.
+#[must_use]
+pub fn imported_values_put_in() -> Warning {
+    Warning::new(
+        "imported_values_put_in",
+        "jHiccup puts in values for what its thread slept through: counts are no counts of events, and sums no sums of time",
+        "read quantiles and the longest",
+    )
+}
+
 // What the reader of a run finds.
 
 /// A run that is shown did not end.
@@ -498,7 +642,7 @@ pub fn short_recording(ranks: u64, grain: Nanos, recorded: Nanos) -> Warning {
         format!(
             "from {} ranks on, a phase of {grain} takes more CPU time than the {recorded:.1} that were recorded: the longest \
              detours decide, and a longer recording may hold longer ones",
-            Count::new(ranks)
+            RankCount::new(ranks)
         ),
         "record for longer, or on more CPUs or nodes",
     )
@@ -512,7 +656,7 @@ pub fn short_formula(ranks: u64, grain: Nanos, drawn: Nanos) -> Warning {
         format!(
             "from {} ranks on, a phase of {grain} takes more than a tenth of the {drawn:.1} for which detours of the formula are drawn: \
              longer ones, or more of them at once, are too seldom to be among them, and the slowdown is at least this",
-            Count::new(ranks)
+            RankCount::new(ranks)
         ),
         "ask for fewer ranks or a shorter grain; for detours of one length becalm law has closed forms",
     )

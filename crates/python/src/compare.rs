@@ -35,6 +35,9 @@ pub fn compare(
         if comparison::are_jobs(&runs)? {
             return comparison::jobs(&runs, caller);
         }
+        if comparison::are_distributions(&runs) {
+            return comparison::beside(&runs, (&question.selection_before, &question.selection_after), caller);
+        }
         question.answer(caller).map(|_| ())
     })
 }

@@ -10,6 +10,7 @@ mod closing;
 mod detours;
 mod lane;
 mod memory;
+pub mod offline;
 mod output;
 mod resumed;
 mod samples;

@@ -10,8 +10,10 @@
 
 mod audit;
 mod catalogue;
+mod check;
 mod compare;
 mod cost;
+mod distribution;
 mod fleet;
 mod form;
 pub mod html;
@@ -23,15 +25,18 @@ mod platforms;
 mod predict;
 mod record;
 mod report;
+mod run_quiet;
 mod sweep;
 mod together;
 pub mod top;
 mod tune;
 mod work;
 
+pub use check::CheckReport;
 pub use compare::{CompareReport, LimitCheck, check_text, headline};
 pub use cost::CostRunReport;
 pub use cost::tick::{TickReport, TickRow};
+pub use distribution::{BesideReport, DistributionReport};
 pub use fleet::FleetReport;
 pub use fleet::jobs::{FleetCostReport, FleetSweepReport};
 pub use form::grid;
@@ -51,6 +56,7 @@ pub use predict::PredictReport;
 pub use record::html::{Drawn, Scaling};
 pub use record::{DetoursReport, RunReport, SourcesReport};
 pub use report::{Report, json, print, text};
+pub use run_quiet::{RunQuietReport, SeenBy};
 pub use sweep::law::{LawCell, LawOften, LawSweepReport};
 pub use sweep::predict::{PredictSweepReport, SweptCell, SweptNoise};
 pub use together::TogetherReport;

@@ -86,11 +86,13 @@ const HOLDERS: &[(&str, Holder)] = &[
     ("becalm report trap.becalm --json", Holder::As("report trap --json")),
     ("becalm report trap.becalm --html", Holder::As("report trap --html trap.html")),
     ("becalm report trap.becalm", Holder::As("report trap")),
+    ("becalm report crowded.becalm", Holder::As("report busy")),
     ("becalm report quiet.becalm --html", Holder::As("report busy --html quiet.html")),
     ("becalm report quiet.becalm", Holder::As("report busy")),
     ("becalm report busy.becalm", Holder::As("report busy")),
     ("becalm sources machine.becalm --together", Holder::As("sources twins --together")),
     ("becalm sources", Holder::As("sources busy --longest 2")),
+    ("becalm check busy.becalm", Holder::Exactly),
     ("becalm compare before.becalm after.becalm --html", Holder::As("compare busy quieter --html change.html")),
     ("becalm compare baseline.becalm priority.becalm", Holder::As("compare job rr80")),
     ("becalm compare site.becalm mended.becalm", Holder::Exactly),
@@ -115,6 +117,15 @@ const HOLDERS: &[(&str, Holder)] = &[
         "becalm import --from selfish --unit us",
         Holder::As("import --from selfish --unit us --length 10s detours.txt -o others.becalm"),
     ),
+    ("becalm export --to csv", Holder::As("export --to csv busy -o detours.csv")),
+    ("becalm export --to arrow", Holder::As("export --to arrow --table activities busy -o activities.arrow")),
+    ("becalm export --to perfetto", Holder::As("export --to perfetto busy -o node.perfetto-trace")),
+    ("becalm export --to chrome", Holder::As("export --to chrome busy --cpus 1 -o node.json")),
+    ("becalm export --to hdrhistogram", Holder::As("export --to hdrhistogram busy -o node.hlog")),
+    ("becalm export --to folded", Holder::As("export --to folded busy -o node.folded")),
+    ("becalm export --to pprof", Holder::As("export --to pprof busy -o node.pb.gz")),
+    ("becalm export --to simgrid", Holder::As("export --to simgrid busy -o profiles/")),
+    ("becalm export --to loggopsim node.becalm -o", Holder::As("export --to loggopsim busy -o noise/")),
     ("becalm export --to loggopsim", Holder::As("export --to loggopsim busy --cpus 0 -o noise.txt")),
     ("becalm completions bash", Holder::As("completions bash")),
     ("becalm man man1", Holder::As("man man1")),
@@ -137,6 +148,7 @@ const HOLDERS: &[(&str, Holder)] = &[
     ("becalm tune plan --cpus 1 --format slurm", Holder::As("tune plan --root untuned --cpus 1 --format slurm")),
     ("becalm tune plan", Holder::As("tune plan --root untuned --cpus 1")),
     ("becalm tune ", Holder::Root),
+    ("becalm run-quiet", Holder::Root),
 ];
 
 /// A command that the book shows, with what it prints.
@@ -182,6 +194,10 @@ pub fn book() -> Vec<Shown> {
             let path = entry.expect("the book is there").path();
             if path.is_dir() {
                 folders.push(path);
+                continue;
+            }
+            // Pictures and schemas lie beside the pages.
+            if path.extension().is_none_or(|extension| extension != "md") {
                 continue;
             }
             let page = fs::read_to_string(&path).expect("a page is text");

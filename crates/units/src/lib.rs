@@ -1,5 +1,5 @@
 //! The quantities of becalm and how they are written and read: durations ([`Nanos`]), counter values ([`Ticks`],
-//! [`TickRate`]), processors ([`CpuId`], [`CpuList`]), counts ([`Count`]) and shares ([`Share`]).
+//! [`TickRate`]), processors ([`CpuId`], [`CpuList`]), counts ([`Count`], [`RankCount`], [`ByteCount`]) and shares ([`Share`]).
 //!
 //! Nothing here does input or output. Every parser names the value and the allowed form in its error.
 
@@ -8,6 +8,7 @@
 mod choice;
 mod count;
 mod cpu;
+mod localized;
 mod name;
 mod nanos;
 mod printable;
@@ -16,8 +17,9 @@ mod ticks;
 mod words;
 
 pub use choice::{bracketed, chosen};
-pub use count::{Count, ParseCountError};
+pub use count::{ByteCount, Count, ParseCountError, RankCount};
 pub use cpu::{CpuId, CpuList, ParseCpuListError};
+pub use localized::plain_number;
 pub use name::{Named, UnknownName};
 pub use nanos::{Nanos, ParseNanosError};
 pub use printable::{printable, printable_lines};

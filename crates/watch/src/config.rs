@@ -6,7 +6,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use becalm_units::{Count, CpuList, Nanos, Share, printable};
+use becalm_units::{ByteCount, CpuList, Nanos, Share, printable};
 
 use crate::otlp::Collector;
 use crate::trigger::Trigger;
@@ -35,7 +35,7 @@ pub struct WatchConfig {
     /// The folder of the bundles.
     pub output: Option<PathBuf>,
     /// How many bytes the bundles may have.
-    pub keep: Option<Count>,
+    pub keep: Option<ByteCount>,
     /// What raises an alert; empty where nothing was said.
     pub triggers: Vec<Trigger>,
     /// How many sources have a series of their own.
@@ -68,7 +68,7 @@ pub struct WatchSettings {
     /// The folder of the bundles; `None` where nothing is stored.
     pub output: Option<PathBuf>,
     /// How many bytes the bundles may have.
-    pub keep: Count,
+    pub keep: ByteCount,
     /// What raises an alert.
     pub triggers: Vec<Trigger>,
     /// How many sources have a series of their own; at most 1,000.
@@ -152,7 +152,7 @@ impl WatchConfig {
             "otlp-interval" => self.otlp_interval = read(value)?,
             "output" if value.is_empty() => return Err("output names no folder".to_owned()),
             "output" => self.output = Some(value.into()),
-            "keep" => self.keep = Some(bytes(value)?),
+            "keep" => self.keep = read(value)?,
             "trigger" => self.triggers.extend(read::<Trigger>(value)?),
             "sources" => self.sources = read(value)?,
             "trace" => {
@@ -207,7 +207,7 @@ impl WatchConfig {
             otlp: self.otlp,
             otlp_interval: within("otlp-interval", self.otlp_interval.unwrap_or(minute), sending, "from 1s to 1h")?,
             output: self.output,
-            keep: self.keep.unwrap_or(Count::new(1 << 30)),
+            keep: self.keep.unwrap_or(ByteCount::new(1 << 30)),
             triggers: self.triggers,
             sources: self.sources.unwrap_or(20),
             trace: self.trace.unwrap_or(true),
@@ -235,15 +235,6 @@ fn within(
     } else {
         Err(ConfigError::Range { key, value: value.to_string(), range })
     }
-}
-
-/// A size in bytes: `1GiB`, `512MiB`, `64KiB`, or as other counts are written, `1G`.
-///
-/// # Errors
-/// If it is no such.
-pub fn bytes(text: &str) -> Result<Count, String> {
-    let plain = text.strip_suffix("iB").or_else(|| text.strip_suffix('B')).unwrap_or(text);
-    plain.parse::<Count>().map_err(|error| printable(&error.to_string()).to_string())
 }
 
 /// A line's key and value; `None` where it says nothing.

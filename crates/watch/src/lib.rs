@@ -29,7 +29,7 @@ mod traced;
 mod trigger;
 mod watch;
 
-pub use config::{ConfigError, LARGEST, WatchConfig, WatchSettings, bytes};
+pub use config::{ConfigError, LARGEST, WatchConfig, WatchSettings};
 pub use otlp::{Collector, ParseCollectorError};
 pub use request::{Format, Reading, Refusal, Request, read as read_request};
 pub use ring::RingError;

@@ -1,67 +1,13 @@
 //! The metrics as messages of protobuf, `io.prometheus.client.MetricFamily`, each behind its length: what Prometheus asks for where it
 //! takes native histograms. See `io/prometheus/client/metrics.proto` of `prometheus/client_model`.
-//!
-//! Written by hand, as five kinds of messages are a page of code; a crate for it brings a compiler of schemas along.
+
+use becalm_exchange::write::protobuf::{Message, zigzag};
 
 use crate::exposition::{Family, Sample, Type, Value};
 use crate::histogram::{BUCKETS, Lengths, SCHEMA};
 
-/// What a field's value is written as.
-const VARINT: u64 = 0;
-const DOUBLE: u64 = 1;
-const BYTES: u64 = 2;
-
 /// What is closer to zero than this is in the class of zero: what other clients say by default, far below a nanosecond.
 const ZERO_THRESHOLD: f64 = 2.938_735_877_055_719e-39;
-
-/// A message that is being written.
-#[derive(Default)]
-struct Message(Vec<u8>);
-
-impl Message {
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
-    }
-
-    fn number(&mut self, field: u64, value: u64) -> &mut Self {
-        self.varint(field << 3 | VARINT);
-        self.varint(value);
-        self
-    }
-
-    /// Of the types `sint32` and `sint64`.
-    fn signed(&mut self, field: u64, value: i64) -> &mut Self {
-        self.number(field, zigzag(value))
-    }
-
-    fn double(&mut self, field: u64, value: f64) -> &mut Self {
-        self.varint(field << 3 | DOUBLE);
-        self.0.extend(value.to_le_bytes());
-        self
-    }
-
-    fn bytes(&mut self, field: u64, bytes: &[u8]) -> &mut Self {
-        self.varint(field << 3 | BYTES);
-        self.varint(bytes.len() as u64);
-        self.0.extend(bytes);
-        self
-    }
-
-    fn message(&mut self, field: u64, write: impl FnOnce(&mut Self)) -> &mut Self {
-        let mut inner = Self::default();
-        write(&mut inner);
-        self.bytes(field, &inner.0)
-    }
-}
-
-/// Signed numbers so that small ones are short.
-const fn zigzag(value: i64) -> u64 {
-    (value << 1 ^ value >> 63) as u64
-}
 
 /// All families, one behind the other.
 pub fn delimited(families: &[Family]) -> Vec<u8> {
@@ -78,10 +24,9 @@ pub fn delimited(families: &[Family]) -> Vec<u8> {
         for sample in &family.samples {
             message.message(4, |metric| write_metric(metric, sample, family.kind));
         }
-        out.varint(message.0.len() as u64);
-        out.0.extend(message.0);
+        out.delimited(message.as_bytes());
     }
-    out.0
+    out.into_bytes()
 }
 
 /// `Metric`.
@@ -141,8 +86,8 @@ fn write_histogram(histogram: &mut Message, lengths: &Lengths) {
         deltas.varint(zigzag(count - before));
         before = count;
     }
-    if !deltas.0.is_empty() {
-        histogram.bytes(13, &deltas.0);
+    if !deltas.as_bytes().is_empty() {
+        histogram.bytes(13, deltas.as_bytes());
     }
 }
 
@@ -263,7 +208,7 @@ mod tests {
             lengths.iter().for_each(|ns| all.add(Nanos::new(*ns)));
             let mut message = Message::default();
             write_histogram(&mut message, &all);
-            let fields = read(&message.0);
+            let fields = read(message.as_bytes());
             prop_assert_eq!(&native(&fields), all.native());
             prop_assert!(fields.contains(&(1, Field::Number(lengths.len() as u64))));
             prop_assert!(fields.contains(&(5, Field::Number(6))), "schema 3");

@@ -3,7 +3,7 @@
 mod drawn;
 mod error;
 mod names;
-mod window;
+pub(crate) mod window;
 
 use std::collections::BTreeMap;
 

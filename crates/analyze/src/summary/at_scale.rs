@@ -6,7 +6,7 @@ use becalm_model::node::Rung;
 use becalm_model::{Kind, root::OLD_REST};
 use becalm_scale::sampled::PhaseLosses;
 use becalm_scale::uncertainty::RecordingEnds;
-use becalm_units::{Count, Nanos};
+use becalm_units::{Nanos, RankCount};
 
 use super::Observed;
 
@@ -42,7 +42,7 @@ pub enum NoScale {
     /// A phase of all ranks takes more CPU time than was recorded, so that the longest detours would decide alone.
     #[error(
         "a phase of {} ranks takes {needed} of CPU time, and {recorded:.1} were recorded; record for longer, or ask for fewer ranks",
-        Count::new(*ranks)
+        RankCount::new(*ranks)
     )]
     Short {
         /// The ranks asked for.

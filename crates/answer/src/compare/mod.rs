@@ -1,5 +1,6 @@
 //! Runs against each other, before and after; and jobs against the first of them.
 
+mod distributions;
 mod jobs;
 mod nodes;
 
@@ -12,6 +13,7 @@ use becalm_model::node::NodeDoc;
 use becalm_report::{CompareReport, LimitCheck};
 use becalm_units::Share;
 
+pub use self::distributions::are_distributions;
 pub use self::jobs::are_jobs;
 use crate::{AnswerError, Asker};
 
@@ -61,6 +63,18 @@ impl CompareQuestion {
         let _reading = asker.comparing(bundles_a.iter().chain(&bundles_b));
         Ok(compare_sides(&selected_a, &selected_b)?)
     }
+}
+
+/// Shows two distributions, or one and a recording, beside each other: of each the selected node and CPUs.
+///
+/// # Errors
+/// If there are not two, one cannot be read, they are of different lengths, or the answer cannot be shown.
+pub fn beside(
+    paths: &[PathBuf],
+    selections: (&Selection, &Selection),
+    asker: &mut impl Asker,
+) -> Result<(), AnswerError> {
+    distributions::answer(paths, selections, asker)
 }
 
 /// Shows jobs beside each other.

@@ -4,7 +4,7 @@ use becalm_scale::Noise;
 use becalm_scale::collective::Collective;
 use becalm_scale::placement::RANKS_LIMIT;
 use becalm_scale::predict::Question;
-use becalm_units::Count;
+use becalm_units::{Count, RankCount};
 
 /// Steps that a core does in a second, cautiously: a step is one send or receive of one rank.
 const STEPS_A_SECOND: f64 = 5e7;
@@ -259,7 +259,7 @@ impl Bill {
             "{} phases of {} ranks with the collective {} would take about {about} on one core: {fewer}{other}; --allow-long begins all \
              the same",
             Count::new(self.phases),
-            Count::new(self.ranks),
+            RankCount::new(self.ranks),
             self.collective,
         ))
     }

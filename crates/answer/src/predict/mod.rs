@@ -16,7 +16,7 @@ use becalm_scale::predict::{MESSAGES_LIMIT, Prediction, Question, RankPrediction
 use becalm_scale::tolerance::Tolerance;
 use becalm_scale::watch::ReplayWatch;
 use becalm_scale::{Alignment, ScaleError};
-use becalm_units::{Count, Nanos, Share};
+use becalm_units::{Nanos, RankCount, Share};
 
 use self::source::PreparedNoise;
 use crate::noise::NoiseArg;
@@ -145,7 +145,7 @@ impl PredictQuestion {
             end += bill.steps_of_table(question) as u64;
             bar.reach(end);
             for ranks in ranks {
-                bar.say(format!("{} ranks", Count::new(*ranks)));
+                bar.say(format!("{} ranks", RankCount::new(*ranks)));
                 rows.push(prediction.row(*ranks)?);
                 // With what is not phases.
                 end += cost::steps_of_row(&size, question, *ranks) as u64;

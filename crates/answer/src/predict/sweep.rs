@@ -5,7 +5,7 @@ use becalm_scale::Noise;
 use becalm_scale::collective::{Collective, Operation};
 use becalm_scale::predict::{Prediction, Question, RankPrediction};
 use becalm_scale::watch::ReplayWatch;
-use becalm_units::Count;
+use becalm_units::RankCount;
 
 use super::source::PreparedNoise;
 use super::{PredictQuestion, cost};
@@ -135,7 +135,7 @@ fn cells_of(
                 for synchronized in asked.synchronized {
                     prediction = prediction.asking(*bytes, *synchronized);
                     for ranks in &asked.ranks {
-                        bar.say(format!("{} ranks", Count::new(*ranks)));
+                        bar.say(format!("{} ranks", RankCount::new(*ranks)));
                         rows.push(prediction.row(*ranks)?);
                     }
                 }

@@ -1,6 +1,7 @@
 //! What several commands take: values of options, and what is checked of them before anything is done.
 
 mod cpus;
+mod limits;
 mod place;
 mod program;
 mod ranks;
@@ -9,6 +10,7 @@ mod run;
 mod share;
 
 pub use cpus::{cpu_id, some_cpus};
+pub use limits::LimitArgs;
 pub use place::{default_path, default_path_of, refuse_existing};
 pub use program::refuse_missing;
 pub use ranks::RanksArgs;

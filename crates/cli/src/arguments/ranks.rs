@@ -2,7 +2,7 @@
 
 use becalm_analyze::summary::{RANKS, Summary};
 use becalm_scale::order::UNITS_LIMIT;
-use becalm_units::Count;
+use becalm_units::RankCount;
 use clap::Args;
 
 /// The program of many ranks by which causes are ranked.
@@ -33,11 +33,11 @@ impl RanksArgs {
 
 /// Parses a number of ranks that order statistics can answer for.
 fn ranks(text: &str) -> Result<u64, String> {
-    let ranks = text.parse::<Count>().map_err(|error| error.to_string())?.get();
+    let ranks = text.parse::<RankCount>().map_err(|error| error.to_string())?.get();
     if (1..=UNITS_LIMIT).contains(&ranks) {
         return Ok(ranks);
     }
-    Err(format!("a program has 1 to {} ranks", Count::new(UNITS_LIMIT)))
+    Err(format!("a program has 1 to {} ranks", RankCount::new(UNITS_LIMIT)))
 }
 
 #[cfg(test)]

@@ -24,6 +24,8 @@ use crate::reader::Reader;
 /// sums; what cannot be compared is refused with the reason. Of runs of several nodes each node stands against itself. Where any run is in
 /// summary form, all are compared in that form.
 ///
+/// A distribution that was imported stands beside another one, or beside a recording, figure by figure and without a verdict.
+///
 /// Jobs of becalm-mpi, as many as there are, are held against the first of them: the average and the worst 1 % of their phases.
 #[derive(Args, Debug)]
 pub struct CompareArgs {
@@ -74,7 +76,7 @@ pub struct CompareArgs {
     #[arg(long)]
     all: bool,
 
-    /// Print one JSON document (becalm.compare/1, of jobs becalm.compare-jobs/1), which always holds everything
+    /// Print one JSON document (becalm.compare/1, of jobs becalm.compare-jobs/1, of distributions becalm.compare-distributions/1), which always holds everything
     #[arg(long)]
     json: bool,
 
@@ -147,19 +149,25 @@ fn sides(args: &CompareArgs) -> Result<(&[PathBuf], &[PathBuf]), UsageError> {
 }
 
 impl CompareArgs {
-    fn question(&self) -> Result<CompareQuestion, UsageError> {
-        let (before, after) = sides(self)?;
+    /// What is compared of the runs before and of those after.
+    fn selections(&self) -> (Selection, Selection) {
         let selection = |node: &Option<String>, cpus: &Option<CpuList>| Selection {
             node: node.clone(),
             cpus: self.cpus.clone().or_else(|| cpus.clone()),
             with_self: self.with_self,
         };
+        (selection(&self.node_a, &self.cpus_a), selection(&self.node_b, &self.cpus_b))
+    }
+
+    fn question(&self) -> Result<CompareQuestion, UsageError> {
+        let (before, after) = sides(self)?;
+        let (selection_before, selection_after) = self.selections();
         let metrics = || self.metric.iter().map(|checked| checked.metric()).collect();
         Ok(CompareQuestion {
             before: before.to_vec(),
             after: after.to_vec(),
-            selection_before: selection(&self.node_a, &self.cpus_a),
-            selection_after: selection(&self.node_b, &self.cpus_b),
+            selection_before,
+            selection_after,
             limit: self.fail_if_worse.map(|share| (share, metrics())),
         })
     }
@@ -183,6 +191,23 @@ impl CompareArgs {
             None => Ok(()),
         }
     }
+
+    /// Refuses options that need times, which a distribution has not.
+    fn refuse_of_distributions(&self) -> Result<(), UsageError> {
+        let unused = [
+            ("--", !self.after.is_empty()),
+            ("--fail-if-worse", self.fail_if_worse.is_some()),
+            ("--html", self.html.is_some()),
+            ("--with-self", self.with_self),
+        ];
+        match unused.iter().find(|(_, is_given)| *is_given) {
+            Some((option, _)) => Err(UsageError(format!(
+                "{option} is for recordings with single detours: a distribution does not know when they came, and so not how sure a \
+                 change is; leave it out"
+            ))),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Reads all runs and prints what changed, or writes its page.
@@ -199,6 +224,12 @@ pub fn run(args: &CompareArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     if compare::are_jobs(&runs)? {
         args.refuse_of_jobs()?;
         compare::jobs(&runs, &mut Reader::new(output()?, out))?;
+        return Ok(Exit::Done);
+    }
+    if compare::are_distributions(&runs) {
+        args.refuse_of_distributions()?;
+        let (select_a, select_b) = args.selections();
+        compare::beside(&runs, (&select_a, &select_b), &mut Reader::new(output()?, out))?;
         return Ok(Exit::Done);
     }
     let mut reader = Reader::new(output()?, out);

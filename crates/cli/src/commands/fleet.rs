@@ -9,7 +9,7 @@ use becalm_analyze::fleet::{Fleet, sacct, survey};
 use becalm_bundle::StoredNodes;
 use becalm_linux::file::read_regular_text;
 use becalm_report::{FleetCostReport, FleetReport, FleetSweepReport};
-use becalm_units::{Count, Nanos};
+use becalm_units::{Nanos, RankCount};
 use clap::{Args, Subcommand};
 
 use crate::exit::{Exit, UsageError};
@@ -63,7 +63,7 @@ pub struct FleetPredictArgs {
 
     /// Numbers of ranks, one a CPU, where k is 1,024
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,1k,16k", allow_hyphen_values = true)]
-    ranks: Vec<Count>,
+    ranks: Vec<RankCount>,
 
     /// The useful CPU time of a phase; of several, like 1ms,10ms, each
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1ms", allow_hyphen_values = true)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use becalm_answer::law::LawQuestion;
 use becalm_report::LawOften;
-use becalm_units::{Count, Nanos, Share};
+use becalm_units::{Nanos, RankCount, Share};
 use clap::{ArgGroup, Args};
 
 use crate::arguments::tolerable;
@@ -40,7 +40,7 @@ pub struct LawArgs {
 
     /// Numbers of ranks, where k is 1,024
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,1k,16k", allow_hyphen_values = true)]
-    ranks: Vec<Count>,
+    ranks: Vec<RankCount>,
 
     /// Say what a job stands that may lose this share of its time, like 5%: up to how many ranks, and at each of --ranks up to
     /// which D and which p

@@ -1,6 +1,7 @@
 //! The commands, one file each: its arguments and a `run` function.
 
 pub mod audit;
+pub mod check;
 pub mod compare;
 pub mod completions;
 pub mod cost;
@@ -14,6 +15,7 @@ pub mod paper;
 pub mod predict;
 pub mod record;
 pub mod report;
+pub mod run_quiet;
 pub mod sources;
 pub mod summary;
 pub mod top;

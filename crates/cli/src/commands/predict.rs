@@ -11,7 +11,7 @@ use becalm_answer::predict::{AskedNoise, PredictQuestion};
 use becalm_scale::Alignment;
 use becalm_scale::collective::Collective;
 use becalm_scale::network::Network;
-use becalm_units::{Count, CpuList, Nanos, Share};
+use becalm_units::{ByteCount, Count, CpuList, Nanos, RankCount, Share};
 use clap::{Args, ValueEnum};
 
 use crate::arguments::{some_cpus, tolerable};
@@ -52,13 +52,13 @@ pub struct PredictArgs {
 
     /// Numbers of ranks, where k is 1,024
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,1k,16k", allow_hyphen_values = true)]
-    ranks: Vec<Count>,
+    ranks: Vec<RankCount>,
 
     /// The useful CPU time of a phase, or several such times; 0 makes collectives back to back
     #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "1ms", value_parser = grain, allow_hyphen_values = true)]
     grain: Vec<Nanos>,
 
-    /// How many phases to replay
+    /// How many phases to replay, where k is 1,000
     #[arg(long, value_name = "N", default_value = "10000", allow_hyphen_values = true)]
     phases: Count,
 
@@ -77,7 +77,7 @@ pub struct PredictArgs {
     /// The bytes of the collective, or several such numbers: in all for bcast, reduce and allreduce, of each rank's part for allgather and
     /// reduce-scatter, for each pair of ranks for alltoall
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "8", allow_hyphen_values = true)]
-    bytes: Vec<Count>,
+    bytes: Vec<ByteCount>,
 
     /// How many ranks a node has: they replay CPUs of one recorded node, at one common offset, and share its network card. Without
     /// it, as many as CPUs were chosen of a node, of the one that has fewest; 1 for a formula, and with --independent

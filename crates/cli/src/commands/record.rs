@@ -5,28 +5,26 @@ use std::num::NonZeroU64;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process;
-use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use becalm_analyze::summary::{CpuSummary, Selection, Summary, summarize, summarize_digests};
-use becalm_bundle::{Bundle, HeldFolder, SummaryBundle};
-use becalm_measure::{AfterSetUp, Progress, RecordPlan};
+use becalm_analyze::limits::{Answer, Limit, check};
+use becalm_analyze::summary::Summary;
+use becalm_measure::{AfterSetUp, RecordPlan};
 use becalm_model::check_node_name;
 use becalm_model::node::{Ended, NodeDoc};
 use becalm_model::warning;
-use becalm_record::{DetourStore, Failure, Recorded, RecordingStore, Session, SummaryStore};
+use becalm_record::{DetourStore, Recorded, RecordingStore, Session, SummaryStore};
 use becalm_report::RunReport;
-use becalm_units::{Nanos, Share};
+use becalm_units::{Count, Nanos};
 use clap::Args;
-use indicatif::ProgressBar;
 use jiff::Timestamp;
 
-use crate::arguments::{RanksArgs, default_path, default_path_of, refuse_existing, refuse_missing};
+use crate::arguments::{LimitArgs, RanksArgs, default_path, default_path_of, refuse_existing, refuse_missing};
 use crate::exit::{Exit, UsageError};
 use crate::measuring::MeasuringArgs;
 use crate::messages::say;
 use crate::output::{Output, emit};
-use crate::progress::{self, ReadingProgress};
+use crate::recording;
 use crate::rights::{CommandUserArgs, left_as, refuse_place_of_root};
 
 /// Watch CPUs as a busy thread would, catch every detour, and say who took the time
@@ -49,7 +47,7 @@ pub struct RecordArgs {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     duration: Option<Nanos>,
 
-    /// Catch so many detours on each CPU, like 1000000: its loop ends with the last of them, and the recording with the last loop, or
+    /// Catch so many detours on each CPU, like 1000000 or 1M: its loop ends with the last of them, and the recording with the last loop, or
     /// earlier by --duration, a command's end or Ctrl-C
     #[arg(long, value_name = "N", value_parser = number_of_detours)]
     detours: Option<NonZeroU64>,
@@ -67,13 +65,8 @@ pub struct RecordArgs {
     #[arg(long, value_name = "NAME", value_parser = name_of_node)]
     node: Option<String>,
 
-    /// Exit with code 3 if a detour is longer than this
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    max_detour: Option<Nanos>,
-
-    /// Exit with code 3 if a CPU loses a larger share of its time than this, like 0.1%
-    #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
-    max_noise: Option<Share>,
+    #[command(flatten)]
+    limits: LimitArgs,
 
     /// Store what was recorded at least this often; what a segment holds is lost if becalm is killed [default: 10s; where every
     /// CPU is measured, 60s]
@@ -129,20 +122,7 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
     }
     // While the process has one thread.
     let session = Session::begin(root, !args.measuring.no_sources).context("cannot block signals")?;
-    let bar = progress_bar(&args);
-    let recorded = session.record(plan, store(&args, &path), &mut |progress| show(&bar, progress, args.detours));
-    bar.finish_and_clear();
-    let mut recorded = match recorded {
-        Ok(recorded) => recorded,
-        Err(Failure { error, .. }) if error.is_usage() => return Err(error.into()),
-        Err(Failure { error, mut store }) => {
-            let stored = store.fail(&error.to_string());
-            return Err(error).with_context(|| match stored {
-                true => format!("the recording failed; what was stored until then is in {}", path.display()),
-                false => "nothing was recorded".to_owned(),
-            });
-        }
-    };
+    let mut recorded = recording::record(&session, plan, store(&args, &path), &path, args.quiet)?;
     if let Some(at) = args.at {
         note_start(at, &mut recorded.node);
     }
@@ -152,9 +132,9 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
     let printed = args.json || !args.quiet;
     let mut summary = None;
     if let Some(held) = store.held()
-        && (printed || args.max_detour.is_some() || args.max_noise.is_some())
+        && (printed || args.limits.are_given())
     {
-        let summary = summary.insert(read_again(&args, held, &node)?);
+        let summary = summary.insert(recording::read_again(args.summary, held, &node)?);
         args.ranks.ask(summary);
         if printed {
             emit(&RunReport { summary, drawn: None }, Output::new(args.json, false), out)?;
@@ -193,7 +173,8 @@ const WALL_ERROR_MOST: Nanos = Nanos::from_millis(10);
 
 /// Parses how many detours are to be caught.
 fn number_of_detours(text: &str) -> Result<NonZeroU64, String> {
-    text.parse().map_err(|_| format!("'{text}' is no number of detours: write a whole one from 1 on, like 1000000"))
+    let count = text.parse::<Count>().ok().and_then(|count| NonZeroU64::new(count.get()));
+    count.ok_or_else(|| format!("'{text}' is no number of detours: write a whole one from 1 on, like 1000000 or 1M"))
 }
 
 /// Parses the name of a node, which names a file as well.
@@ -249,18 +230,6 @@ fn store(args: &RecordArgs, path: &Path) -> RecordingStore {
     } else {
         RecordingStore::Full(Box::new(DetourStore::new(path)))
     }
-}
-
-/// Reads what was stored of this node, beside which the bundle may hold others.
-fn read_again(args: &RecordArgs, held: Arc<HeldFolder>, node: &NodeDoc) -> Result<Summary> {
-    let selection = Selection { node: Some(node.node.clone()), cpus: None, with_self: false };
-    if args.summary {
-        return Ok(summarize_digests(&SummaryBundle::open_held(held)?, &selection)?);
-    }
-    let bundle = Bundle::open_held(held)?;
-    // The loops have ended.
-    let _reading = ReadingProgress::begin(&bundle, 1);
-    Ok(summarize(&bundle, &selection)?)
 }
 
 /// An error if the recording ended before it should have.
@@ -324,67 +293,25 @@ fn plan(args: &RecordArgs, root: &Path) -> Result<RecordPlan> {
     Ok(plan)
 }
 
-fn progress_bar(args: &RecordArgs) -> ProgressBar {
-    if args.quiet {
-        return ProgressBar::hidden();
-    }
-    // No steady tick: a thread that draws on its own would be noise. It draws when the collector looks.
-    progress::bar(100, "{spinner} recording {msg} {wide_bar} {pos}%")
-}
-
-fn show(bar: &ProgressBar, progress: Progress, most: Option<NonZeroU64>) {
-    if bar.is_hidden() {
-        return;
-    }
-    let seconds = progress.elapsed.as_secs_f64();
-    let most = most.map_or_else(String::new, |most| format!(" of {most} a CPU"));
-    match progress.duration {
-        Some(duration) => {
-            bar.set_position((seconds / duration.as_secs_f64() * 100.0).clamp(0.0, 100.0) as u64);
-            let left = (duration.as_secs_f64() - seconds).max(0.0);
-            bar.set_message(format!(
-                "{seconds:.1}s of {duration}, {left:.0}s left, {} detours{most}",
-                progress.detours
-            ));
-        }
-        None => bar.set_message(format!("{seconds:.1}s, {} detours{most}, Ctrl-C ends it", progress.detours)),
-    }
-    bar.tick();
-}
-
 /// Holds the recording against the user's limits.
 fn limits(args: &RecordArgs, summary: Option<&Summary>) -> Exit {
     let mut exit = Exit::Done;
-    for cpu in summary.iter().flat_map(|summary| &summary.cpus) {
-        let longest = Nanos::new(cpu.figures.durations.max().unwrap_or(0));
-        if let Some(limit) = args.max_detour
-            && longest > limit
-        {
-            say(format_args!("CPU {} lost {longest:.1} in one detour, more than --max-detour {limit}", cpu.cpu));
-            exit = Exit::LimitExceeded;
+    let checked = summary.map(|summary| check(summary, &args.limits.limits())).unwrap_or_default();
+    for row in checked.iter().filter(|row| row.answer == Answer::Exceeded) {
+        let (cpu, lost) = (row.cpu, row.noise_ratio.unwrap_or(0.0) * 100.0);
+        match row.limit {
+            Limit::Detour(limit) => {
+                say(format_args!("CPU {cpu} lost {:.1} in one detour, more than --max-detour {limit}", row.longest));
+            }
+            Limit::Noise(limit) => {
+                let why = row.cause.as_ref().and_then(|cause| {
+                    Some(format!("; {:.0} % of that is {} {}", cause.share? * 100.0, cause.kind, cause.source))
+                });
+                let why = why.unwrap_or_default();
+                say(format_args!("CPU {cpu} lost {lost:.4} % of its time, more than --max-noise {limit}{why}"));
+            }
         }
-        let lost = cpu.figures.noise_ratio().unwrap_or(0.0);
-        if let Some(limit) = args.max_noise
-            && lost > limit.ratio()
-        {
-            let why = summary.and_then(|summary| largest_source(summary, cpu)).unwrap_or_default();
-            say(format_args!(
-                "CPU {} lost {:.4} % of its time, more than --max-noise {limit}{why}",
-                cpu.cpu,
-                lost * 100.0
-            ));
-            exit = Exit::LimitExceeded;
-        }
+        exit = Exit::LimitExceeded;
     }
     exit
-}
-
-/// Which part of a CPU's noise goes with its largest source, as the end of a sentence; `None` where no source is known.
-fn largest_source(summary: &Summary, cpu: &CpuSummary) -> Option<String> {
-    let here = summary
-        .cpu_sources
-        .iter()
-        .filter(|source| source.place.as_ref().is_some_and(|(node, number)| *node == cpu.node && *number == cpu.cpu));
-    let largest = here.max_by_key(|source| source.whole_ns)?;
-    Some(format!("; {:.0} % of that is {} {}", largest.share? * 100.0, largest.kind, largest.source))
 }

@@ -13,7 +13,7 @@ use becalm_analyze::summary::summarize;
 use becalm_answer::recording;
 use becalm_bundle::cost::tick as campaign;
 use becalm_bundle::{Bundle, Contents, PhaseRun};
-use becalm_report::{CostRunReport, PlatformRun, PlatformsReport, TickReport};
+use becalm_report::{CostRunReport, DistributionReport, PlatformRun, PlatformsReport, TickReport};
 use clap::Args;
 
 use crate::arguments::{RanksArgs, RunArgs};
@@ -154,6 +154,24 @@ fn platforms(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// Prints the report of a distribution that another program measured.
+fn imported(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let RunArgs { path, cpus, node, with_self: _ } = &args.run;
+    let options = [
+        ("--html", args.html.is_some()),
+        ("--baseline", args.baseline.is_some()),
+        ("--ranks", args.ranks.is_given()),
+        ("--cpus", cpus.is_some()),
+    ];
+    if let Some((option, _)) = options.into_iter().find(|(_, given)| *given) {
+        let (path, holds) = (path.display(), Contents::Distribution.words());
+        return Err(UsageError(format!("{path} holds {holds}, without single events; leave {option} out")).into());
+    }
+    let (_, docs) = becalm_bundle::distribution::load(path, node.as_deref())?;
+    emit(&DistributionReport { docs: &docs }, Output::new(args.json, args.all), out)?;
+    Ok(Exit::Done)
+}
+
 /// Prints the report of a recording in summary form.
 fn summary_form(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let path = args.run.path.display();
@@ -186,6 +204,7 @@ pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     match Contents::read(&args.run.path)? {
         Contents::Recording => {}
         Contents::Summary => return summary_form(args, out),
+        Contents::Distribution => return imported(args, out),
         contents => return measured(args, contents, out),
     }
     let bundle = args.run.open()?;

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use becalm_live::{Front, LiveError, ViewSettings};
 use becalm_measure::RecordPlan;
 use becalm_record::Session;
-use becalm_units::{Count, Nanos};
+use becalm_units::{ByteCount, Nanos};
 use clap::Args;
 
 use crate::arguments::default_path;
@@ -39,7 +39,7 @@ pub struct TopArgs {
 
     /// Drop the recording behind the view and begin a new one when it has this many bytes, so that the disk does not fill
     #[arg(long, value_name = "BYTES", default_value = "1G")]
-    keep: Count,
+    keep: ByteCount,
 
     /// Print as text this many times, then end; needs no terminal
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

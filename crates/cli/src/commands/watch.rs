@@ -9,7 +9,7 @@ use becalm_linux::signals::heed_hangup;
 use becalm_linux::sockets::inherited_listener;
 use becalm_measure::RecordPlan;
 use becalm_record::Session;
-use becalm_units::{Count, CpuList, Nanos, Share};
+use becalm_units::{ByteCount, CpuList, Nanos, Share};
 use becalm_watch::{Collector, LARGEST, Surroundings, Trigger, WatchConfig, WatchSettings};
 use clap::Args;
 
@@ -67,8 +67,8 @@ pub struct WatchArgs {
     output: Option<PathBuf>,
 
     /// How much the recordings may take there, like 512MiB [default: 1GiB]
-    #[arg(long, value_name = "BYTES", value_parser = becalm_watch::bytes)]
-    keep: Option<Count>,
+    #[arg(long, value_name = "BYTES")]
+    keep: Option<ByteCount>,
 
     /// Raise an alert if a window has such a detour or so much noise: detour>TIME or noise>SHARE; may be given several times
     #[arg(long, value_name = "CONDITION")]

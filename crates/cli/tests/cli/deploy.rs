@@ -137,3 +137,31 @@ fn scripts_for_slurmd_succeed_whatever_becalm_does() {
         }
     }
 }
+
+/// What the book shows for CI systems is YAML, and every command line in it is one.
+#[test]
+fn snippets_for_ci_are_read() {
+    let python = root().join(".cache/python/bin/python");
+    if !python.exists() {
+        return skip("there is no reader of YAML; .ci/need python-packages installs it");
+    }
+    let page = fs::read_to_string(root().join("docs/src/commands/check.md")).unwrap();
+    let mut found = 0;
+    for snippet in page.split("```yaml\n").skip(1) {
+        let (yaml, _) = snippet.split_once("```").expect("a snippet ends");
+        let script = "import sys, yaml; print(yaml.safe_load(sys.argv[1]))";
+        let mut command = Command::new(&python);
+        command.args(["-c", script, yaml]);
+        let ended = run(command);
+        ended.expect(0, &[]);
+        assert!(ended.stdout.contains("becalm check --max-noise 0.1%"), "{ended:#?}");
+        let lines = yaml.lines().filter_map(|line| line.split_once("becalm check ").map(|(_, words)| words));
+        for words in lines {
+            // What is wrong comes before the help that is asked for.
+            let words: Vec<&str> = ["check"].into_iter().chain(words.split(' ')).chain(["--help"]).collect();
+            run(becalm_testing::program::becalm(&words)).expect(0, &[]);
+            found += 1;
+        }
+    }
+    assert_eq!(found, 2, "command lines in snippets");
+}

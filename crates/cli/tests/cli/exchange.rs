@@ -1,6 +1,7 @@
 //! What is imported comes out again when it is exported.
 
 use std::fs;
+use std::path::Path;
 
 use becalm_testing::program::becalm;
 
@@ -53,5 +54,188 @@ fn short_imports_are_reported() {
             let output = becalm(&arguments).current_dir(folder.path()).output().unwrap();
             assert!(output.status.success(), "{line}: {output:?}\n{text}");
         }
+    }
+}
+
+/// Real traces, beside what a script of its own counted in them.
+const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../exchange/samples");
+
+#[test]
+fn traces_of_the_kernel_become_runs_that_every_command_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |line: &str| {
+        let line = line.replace("SAMPLES", SAMPLES);
+        let arguments: Vec<&str> = line.split(' ').collect();
+        let output = becalm(&arguments).current_dir(folder.path()).output().unwrap();
+        assert!(output.status.success(), "{line}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    run("import SAMPLES/trace-dat/v7-local.dat -o all.becalm");
+    run("import SAMPLES/trace-dat/v7-tsc.dat --rate 2.6GHz --cpus 0 -o one.becalm");
+    run("import SAMPLES/trace-dat/v7-local.dat --thread 17878 -o thread.becalm");
+    run("import --from perf-script SAMPLES/perf-script/microseconds.txt -o text.becalm");
+    let report: serde_json::Value = serde_json::from_str(&run("report thread.becalm --json")).unwrap();
+    let codes: Vec<&str> = report["warnings"].as_array().unwrap().iter().filter_map(|it| it["code"].as_str()).collect();
+    assert!(codes.contains(&"no_loop") && codes.contains(&"clocks_differ"), "{codes:?}");
+    for line in [
+        "report all",
+        "report text",
+        "sources all --json",
+        "sources thread --longest 3",
+        "predict all --ranks 64 --grain 1ms",
+        "compare all text",
+        "export --to loggopsim one -o noise.txt",
+    ] {
+        run(line);
+    }
+}
+
+#[test]
+fn traces_that_cannot_be_read_leave_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = fs::read(format!("{SAMPLES}/trace-dat/v7-local.dat")).unwrap();
+    fs::write(folder.path().join("cut.dat"), &whole[..whole.len() - 2_000]).unwrap();
+    fs::write(folder.path().join("text.txt"), "app 7 [000] 1.000001: irq:softirq_entry: ve\n").unwrap();
+    let samples = |line: &str| line.replace("LOCAL", &format!("{SAMPLES}/trace-dat/v7-local.dat"));
+    for (line, code, why) in [
+        ("import cut.dat", 1, "byte "),
+        ("import --from perf-script text.txt", 1, "line 1: irq:softirq_entry has no readable vec"),
+        ("import LOCAL --thread nobody", 2, "no thread of the trace is called 'nobody'"),
+        ("import LOCAL --thread program", 2, "give the number of one"),
+        ("import LOCAL --thread 999999", 2, "thread 999999 had no CPU"),
+        ("import LOCAL --cpus 7", 2, "the trace holds CPUs 0-1"),
+        ("import LOCAL --length 1s", 2, "--length is not for traces"),
+        ("import LOCAL cut.dat", 2, "a trace is one file"),
+    ] {
+        let line = format!("{} -o out.becalm", samples(line));
+        let arguments: Vec<&str> = line.split(' ').collect();
+        let output = becalm(&arguments).current_dir(folder.path()).output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{line}: {message}");
+        assert!(message.contains(why), "{line}: {message}");
+        assert!(!folder.path().join("out.becalm").exists(), "{line} left something");
+    }
+    let tsc = format!("import {SAMPLES}/trace-dat/v7-tsc.dat -o out.becalm");
+    let arguments: Vec<&str> = tsc.split(' ').collect();
+    let output = becalm(&arguments).current_dir(folder.path()).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("give --rate"), "{output:?}");
+}
+
+/// Each file of another program is recognized, and shown by `report`, also as JSON.
+#[test]
+fn files_of_other_programs_are_imported_and_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../exchange/samples");
+    let mut number = 0;
+    for format in fs::read_dir(samples).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
+        for file in fs::read_dir(&format).unwrap().map(|entry| entry.unwrap().path()) {
+            number += 1;
+            let (name, run) = (format.file_name().unwrap().to_str().unwrap(), format!("run{number}.becalm"));
+            let import = ["import", file.to_str().unwrap(), "--rate", "2.5GHz", "-o", &run];
+            for arguments in [&import[..], &["report", &run], &["report", "--json", &run]] {
+                let output = becalm(arguments).current_dir(folder.path()).output().unwrap();
+                assert!(output.status.success(), "{arguments:?}: {output:?}");
+                if arguments[0] == "import" {
+                    let told = String::from_utf8(output.stderr).unwrap();
+                    assert_eq!(told, format!("becalm: this is read as {name}\n"), "{}", file.display());
+                }
+            }
+        }
+    }
+    assert!(number >= 20, "{number} files");
+}
+
+/// A bundle with sources, with others beside it.
+fn bundles() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    becalm_fixtures::write_all(folder.path());
+    folder
+}
+
+const STREAMS: [&str; 7] = ["csv", "arrow", "perfetto", "chrome", "hdrhistogram", "folded", "pprof"];
+
+#[test]
+fn every_stream_is_the_same_in_a_file_and_on_standard_output() {
+    let folder = bundles();
+    for format in STREAMS.into_iter().chain(["loggopsim --cpus 1", "simgrid --cpus 1", "csv --table activities"]) {
+        let run = |output: &str| {
+            let line = format!("export --to {format} busy -o {output}");
+            let arguments: Vec<&str> = line.split(' ').collect();
+            let run = becalm(&arguments).current_dir(folder.path()).output().unwrap();
+            assert!(run.status.success() && run.stderr.is_empty(), "{line}: {run:?}");
+            run.stdout
+        };
+        let shown = run("-");
+        assert!(run("file").is_empty());
+        assert!(!shown.is_empty());
+        assert!(fs::read(folder.path().join("file")).unwrap() == shown, "{format}");
+    }
+}
+
+#[test]
+fn all_cpus_go_into_a_folder_and_come_back() {
+    let folder = bundles();
+    let run = |line: &str| {
+        let arguments: Vec<&str> = line.split(' ').collect();
+        let status = becalm(&arguments).current_dir(folder.path()).status().unwrap();
+        assert!(status.success(), "{line}: {status}");
+    };
+    run("export --to loggopsim pair -o noise/");
+    run("export --to simgrid pair -o noise/");
+    let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
+    let mut names: Vec<String> = fs::read_dir(folder.path().join("noise")).unwrap().map(name).collect();
+    names.sort();
+    let expected = ["node1.cpu0", "node1.cpu1", "node2.cpu0", "node2.cpu1"];
+    let expected: Vec<String> =
+        expected.iter().flat_map(|name| [format!("{name}.profile"), format!("{name}.txt")]).collect();
+    let names: Vec<String> = names.into_iter().map(|name| name.into_string().unwrap()).collect();
+    assert_eq!(names, expected);
+    // What is imported again and exported again is the same file, byte for byte, but for the events that the reader skips.
+    let text = fs::read_to_string(folder.path().join("noise/node2.cpu1.txt")).unwrap();
+    let (rest, last) = text.rsplit_once('\n').unwrap();
+    let (length, _) = last.split_once('\t').unwrap();
+    fs::write(folder.path().join("again.txt"), rest.strip_prefix("0\t0\n").unwrap()).unwrap();
+    run(&format!("import --from selfish --length {length}ns again.txt -o again-imported.becalm"));
+    run("export --to loggopsim again-imported -o again-exported.txt");
+    assert_eq!(fs::read_to_string(folder.path().join("again-exported.txt")).unwrap(), text);
+}
+
+/// Names that programs choose for themselves, one of them of 100 KB, which no recording has: the longest that a bundle may hold has 4 KiB.
+#[test]
+fn hostile_names_are_exported() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = "x;\u{1b}[2J \"',\r\n\u{0}".repeat(200);
+    for (at, name) in ["a;b 12", "\u{1b}]0;title\u{7}", "\"=1+1\",x\r\n", " 7", &long[..4_000]].into_iter().enumerate()
+    {
+        let path = folder.path().join(format!("{at}.becalm"));
+        becalm_fixtures::write_named(&path, name);
+        for format in STREAMS.into_iter().chain(["csv --table activities"]) {
+            let line = format!("export --to {format} {at} -o -");
+            let arguments: Vec<&str> = line.split(' ').collect();
+            let run = becalm(&arguments).current_dir(folder.path()).output().unwrap();
+            assert!(run.status.success(), "{line}: {run:?}");
+            let is_text = !["arrow", "perfetto", "pprof"].contains(&format);
+            let steers = |byte: &u8| *byte < b' ' && *byte != b'\n';
+            assert!(!(is_text && run.stdout.iter().any(steers)), "{line}: {}", String::from_utf8_lossy(&run.stdout));
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_written_leaves_nothing() {
+    let folder = bundles();
+    let files = |name: &str| fs::read_dir(folder.path().join(name)).map_or(0, Iterator::count);
+    for line in [
+        "export --to chrome truncated -o broken/x.json",
+        "export --to arrow truncated -o broken/x.arrow",
+        "export --to loggopsim truncated -o broken/",
+        "export --to simgrid truncated -o broken/",
+    ] {
+        fs::create_dir_all(folder.path().join("broken")).unwrap();
+        let arguments: Vec<&str> = line.split(' ').collect();
+        let run = becalm(&arguments).current_dir(folder.path()).output().unwrap();
+        assert_eq!(run.status.code(), Some(1), "{line}: {run:?}");
+        assert!(String::from_utf8_lossy(&run.stderr).contains("0000.parquet"), "{line}: {run:?}");
+        assert_eq!(files("broken"), 0, "{line}");
     }
 }

@@ -108,3 +108,21 @@ fn jobs_are_shown_and_refused_as_before() {
         becalm_fixtures::phases::write_beside(folder);
     });
 }
+
+/// What the real programs wrote, a folder a format.
+#[test]
+fn files_of_other_programs_become_what_they_did_before() {
+    check("imports/*.trycmd", |folder| {
+        let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../exchange/samples");
+        for format in fs::read_dir(samples).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
+            let into = folder.join(format.file_name().unwrap());
+            fs::create_dir(&into).unwrap();
+            for file in fs::read_dir(&format).unwrap().map(|entry| entry.unwrap().path()) {
+                fs::copy(&file, into.join(file.file_name().unwrap())).unwrap();
+            }
+        }
+        fs::write(folder.join("damaged.txt"), "core_i: 0 1\nint_n: 5\n").unwrap();
+        fs::write(folder.join("nothing.txt"), "hello\n").unwrap();
+        becalm_fixtures::write_all(folder);
+    });
+}

@@ -17,7 +17,7 @@ enum Held {
 }
 
 /// By how a command begins: what is run instead, and how that is held. In this order the book has `apply` before `restore`.
-const COMMANDS: [(&str, &str, Held); 6] = [
+const COMMANDS: [(&str, &str, Held); 7] = [
     (
         "becalm predict periodic",
         "predict periodic:interval=1ms,detour=200us --ranks 1k,4k,16k,32k --ranks-per-node 2 --grain 0s \
@@ -30,6 +30,7 @@ const COMMANDS: [(&str, &str, Held); 6] = [
         Held::Structure,
     ),
     ("becalm inject --cpus 1 --interval 1ms", "inject --cpus 1 --interval 1ms --detour 1us", Held::Refusal),
+    ("becalm run-quiet", "run-quiet --cpus 1 --runs 2 --warmup 0 -- true", Held::Structure),
     ("becalm tune apply", "tune apply --cpus 1", Held::Structure),
     ("becalm tune restore", "tune restore", Held::Structure),
     ("becalm tune run", "tune run --cpus 1 --verify --verify-duration 1s", Held::Structure),

@@ -13,6 +13,7 @@ mod names;
 mod recording;
 mod rights;
 mod robust;
+mod run_quiet;
 mod slurm;
 mod top;
 mod tune;

@@ -1,3 +1,19 @@
 //! What becalm recorded, as other programs read it.
+//!
+//! Writers take values one after the other and hand them on, so that a run of any length needs little memory.
 
+pub mod arrow;
+pub mod chrome;
+pub mod csv;
+mod flatbuffer;
+pub mod folded;
+mod gzip;
+pub mod hdrhistogram;
 pub mod loggopsim;
+pub mod perfetto;
+pub mod pprof;
+pub mod protobuf;
+pub mod simgrid;
+mod slices;
+pub mod stacks;
+pub mod table;

@@ -33,5 +33,5 @@ pub use leftover::{InstanceName, Leftovers, remove_dead};
 pub use marks::Marks;
 pub use reader::PageReader;
 pub use stats::CpuStats;
-pub use tracefs::{Tracefs, clocks, mount_point};
-pub use wanted::{Discovered, EventPath, Functions, MissingEvent, WANTED, Wanted, discover};
+pub use tracefs::{Tracefs, clocks, mount_point, printk_formats};
+pub use wanted::{Discovered, EventPath, Functions, MissingEvent, WANTED, Wanted, discover, discover_among};

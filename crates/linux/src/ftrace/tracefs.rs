@@ -108,7 +108,10 @@ impl Tracefs {
 }
 
 /// Reads lines like `0xffff800082a1b2c0 : "Rescheduling interrupts"`, whose first part is an address.
-fn printk_formats(text: &str) -> BTreeMap<u64, String> {
+///
+/// Other lines are passed over.
+#[must_use]
+pub fn printk_formats(text: &str) -> BTreeMap<u64, String> {
     let entry = |line: &str| {
         let (address, string) = line.split_once(" : ")?;
         let address = u64::from_str_radix(address.trim().strip_prefix("0x")?, 16).ok()?;

@@ -183,16 +183,41 @@ pub struct Discovered {
 /// The folder cannot be listed. A missing folder of a system only makes its events missing.
 pub fn discover(events: &Path, architecture: &str, functions: Functions) -> Result<Discovered, TracefsError> {
     let systems = list(events)?;
+    let names_of = |system: &str| {
+        if systems.contains(system) { list(&events.join(system)) } else { Ok(BTreeSet::new()) }
+    };
+    sort_out(names_of, architecture, functions, "this kernel does not have it")
+}
+
+/// Looks for the wanted events among those of a trace that another program recorded on a machine of that architecture. Functions are not
+/// missed in it.
+#[must_use]
+pub fn discover_among(events: &[EventPath], architecture: &str) -> Discovered {
+    let names_of = |system: &str| {
+        Ok::<_, std::convert::Infallible>(
+            events.iter().filter(|event| event.system == system).map(|event| event.name.clone()).collect(),
+        )
+    };
+    let Ok(found) = sort_out(names_of, architecture, Functions::None, "it is not in the trace");
+    found
+}
+
+/// Tells the wanted events that are there from those that are missing, by the names that each system has.
+fn sort_out<E>(
+    names_of: impl Fn(&str) -> Result<BTreeSet<String>, E>,
+    architecture: &str,
+    functions: Functions,
+    not_there: &str,
+) -> Result<Discovered, E> {
     let mut found = Discovered::default();
     for wanted in WANTED.iter().chain(functions.wanted()) {
         let expected = wanted.architectures.is_empty() || wanted.architectures.contains(&architecture);
-        let names = if systems.contains(wanted.system) { list(&events.join(wanted.system))? } else { BTreeSet::new() };
+        let names = names_of(wanted.system)?;
         let mut miss = |name: &str| {
             if expected || wanted.missed_elsewhere {
                 let event = format!("{}/{name}", wanted.system);
-                let why = if expected { "this kernel does not have it" } else { "this architecture does not have it" };
-                let why = why.to_owned();
-                found.missing.push(MissingEvent { event, why, unseen: wanted.unseen });
+                let why = if expected { not_there } else { "this architecture does not have it" };
+                found.missing.push(MissingEvent { event, why: why.to_owned(), unseen: wanted.unseen });
             }
         };
         let mut present: Vec<&str> = Vec::new();

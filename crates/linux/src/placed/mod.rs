@@ -5,5 +5,5 @@ mod program;
 mod thread;
 
 pub use process::{Processes, ProcessesError, SharedWords, Turn};
-pub use program::{ProgramStart, apart_from_signals, begin_in};
+pub use program::{ProgramStart, adopt_orphans, apart_from_signals, begin_in};
 pub use thread::{Thread, Waiting};

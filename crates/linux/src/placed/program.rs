@@ -85,6 +85,16 @@ pub fn apart_from_signals(command: &mut Command) {
     unsafe { command.pre_exec(settle) };
 }
 
+/// Makes the calling process the parent of what its children leave behind when they end, so that all that descends from a child can be told
+/// by its parents.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn adopt_orphans() -> io::Result<()> {
+    // SAFETY: plain numbers.
+    checked(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }.into())
+}
+
 /// Moves the calling process into the group of a `cgroup.procs`.
 fn enter(procs: &CString) -> io::Result<()> {
     // SAFETY: the path ends in a zero; the descriptor, if any, is ours to write to and to close.

@@ -4,6 +4,8 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
+use becalm_units::Nanos;
+
 use crate::file::{FileError, FormatError, below, is_gone, optional, parse};
 
 /// The kernel's mark of its own threads, `PF_KTHREAD` of `linux/sched.h`.
@@ -77,7 +79,7 @@ impl TaskStat {
 ///
 /// # Errors
 /// If /proc cannot be listed, or a thread's file cannot be understood.
-pub(crate) fn all_tasks(root: &Path) -> Result<Vec<ListedThread>, FileError> {
+pub fn all_tasks(root: &Path) -> Result<Vec<ListedThread>, FileError> {
     let mut tasks = Vec::new();
     for tgid in numbered(root, "proc")?.unwrap_or_default() {
         for pid in numbered(root, &format!("proc/{tgid}/task"))?.unwrap_or_default() {
@@ -88,6 +90,14 @@ pub(crate) fn all_tasks(root: &Path) -> Result<Vec<ListedThread>, FileError> {
     }
     tasks.sort_unstable_by_key(|task| task.pid);
     Ok(tasks)
+}
+
+/// For how long a thread could have run and had to wait since it began, by `/proc/PID/schedstat`, also of one that has ended and was not
+/// waited for; `None` where it is gone, or the kernel does not count that.
+#[must_use]
+pub fn waited(root: &Path, pid: i32) -> Option<Nanos> {
+    let text = fs::read_to_string(below(root, format!("proc/{pid}/schedstat"))).ok()?;
+    text.split_whitespace().nth(1)?.parse().ok().map(Nanos::new)
 }
 
 /// The entries of a folder that are numbers; `None` if the folder is gone.

@@ -12,4 +12,4 @@ pub use names::Names;
 pub use occurrences::{EventNames, Occurrences, Window, Windows};
 pub use setup::Tracing;
 pub use standing::{Drained, StandingTrace};
-pub use translate::Translator;
+pub use translate::{SOFTIRQS, Translator};

@@ -38,6 +38,30 @@ impl Names {
         }
     }
 
+    /// No names yet; what the trace of another machine, or of another time, says of its threads is all that will be known of them.
+    #[must_use]
+    pub fn of_a_file() -> Self {
+        let mut names = Self::new(Path::new("/"));
+        // No number means the same here.
+        names.translate_own(BTreeMap::new());
+        names
+    }
+
+    /// The threads that have this name now, in rising order.
+    #[must_use]
+    pub fn called(&self, name: &str) -> Vec<Pid> {
+        let named = self.comms.iter().filter(|(_, comm)| ***comm == *name.as_bytes());
+        let mut pids: Vec<Pid> = named.map(|(pid, _)| *pid).collect();
+        pids.sort_unstable();
+        pids
+    }
+
+    /// The name that the kernel's events have of a thread.
+    #[must_use]
+    pub fn name_of(&self, pid: Pid) -> Option<String> {
+        self.comms.get(&pid).map(|comm| String::from_utf8_lossy(comm).into_owned())
+    }
+
     /// From now on the kernel's events number threads otherwise than this process and its `/proc` do: the numbers of our own threads
     /// in the events, by those that they have here.
     pub fn translate_own(&mut self, numbers: BTreeMap<i32, i32>) {

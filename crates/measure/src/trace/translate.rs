@@ -11,7 +11,7 @@ use becalm_units::Nanos;
 use super::names::Names;
 
 /// The kernel's softirqs in the order of their numbers (`include/linux/interrupt.h`), which has not changed since 2.6.
-pub(super) const SOFTIRQS: [&str; 10] =
+pub const SOFTIRQS: [&str; 10] =
     ["hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu"];
 
 /// The bits of a thread's state that tell that it sleeps, stopped or died; none of them means that it can run. The bits

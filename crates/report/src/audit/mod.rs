@@ -2,11 +2,10 @@
 
 use std::io::{self, Write};
 
-use becalm_model::audit::{Answer, Audit, Availability};
+use becalm_model::audit::{Answer, Audit, Availability, FirstStep};
 use becalm_model::node::Rung;
-use becalm_units::{Named, printable};
+use becalm_units::{CpuList, Named, printable};
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use crate::form::paragraph::wrap;
 use crate::form::sheet::Sheet;
@@ -32,9 +31,7 @@ impl Report for Audit {
 
     /// Its name stands among its other keys, in the order of the alphabet.
     fn named_document(&self) -> impl Serialize {
-        let mut document = document(self);
-        document["schema"] = self.schema().into();
-        document
+        document(self)
     }
 
     fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
@@ -42,18 +39,31 @@ impl Report for Audit {
     }
 }
 
-/// The fields of `becalm.audit/1`.
-fn document(audit: &Audit) -> Value {
-    json!({
-        "node": audit.node,
-        "kernel": audit.kernel,
-        "processor": audit.processor,
-        "rung": audit.rung(),
-        "measurable": audit.measurable,
-        "isolated": audit.isolated,
-        "findings": audit.answers,
-        "first_steps": audit.first_steps,
-    })
+#[derive(Serialize)]
+struct AuditDocument<'a> {
+    findings: &'a [Answer],
+    first_steps: &'a [FirstStep],
+    isolated: &'a CpuList,
+    kernel: &'a str,
+    measurable: &'a CpuList,
+    node: &'a str,
+    processor: &'a str,
+    rung: Rung,
+    schema: &'static str,
+}
+
+fn document(audit: &Audit) -> AuditDocument<'_> {
+    AuditDocument {
+        findings: &audit.answers,
+        first_steps: &audit.first_steps,
+        isolated: &audit.isolated,
+        kernel: &audit.kernel,
+        measurable: &audit.measurable,
+        node: &audit.node,
+        processor: &audit.processor,
+        rung: audit.rung(),
+        schema: audit.schema(),
+    }
 }
 
 const fn ladder(rung: Rung) -> &'static str {

@@ -4,11 +4,11 @@ use std::io;
 
 use becalm_analyze::fleet::jobs::{Cause, FleetCost, JobLoss, Mending};
 use becalm_analyze::fleet::sacct::Accounting;
-use becalm_units::{Count, Nanos, plural, printable};
+use becalm_model::Kind;
+use becalm_units::{Nanos, RankCount, plural, printable};
 use serde::Serialize;
-use serde_json::{Value as Json, json};
 
-use super::shown;
+use super::{ProblemDoc, shown};
 use crate::Value;
 use crate::form::field::{Field, fields};
 use crate::form::paragraph::{heading, paragraph};
@@ -38,7 +38,7 @@ fn hours(hours: Option<f64>) -> Value {
 fields! {
     /// The fields of a size of jobs.
     pub(crate) SIZE, size: JobLoss {
-        RANKS = "ranks", "ranks", |size| Value::Text(Count::new(size.ranks).to_string());
+        RANKS = "ranks", "ranks", |size| Value::Text(RankCount::new(size.ranks).to_string());
         SLOWDOWN = "slowdown_ratio", "slowdown", |size| Value::Factor(size.slowdown);
         LOST = "lost_ratio", "lost", |size| Value::Ratio(1.0 - 1.0 / size.slowdown);
         HOURS = "node_hours", "node-hours a year", |size| hours(size.node_hours);
@@ -74,49 +74,67 @@ fn conclusion(cost: &FleetCost) -> String {
         return format!("Mend first: {named}. That saves {} node-hours a year.", grouped(saved.round() as u64));
     }
     let ranks = cost.sizes.last().map_or(0, |size| size.ranks);
-    format!("Mend first: {named}. That makes jobs of {} ranks {} shorter.", Count::new(ranks), gain(first))
+    format!("Mend first: {named}. That makes jobs of {} ranks {} shorter.", RankCount::new(ranks), gain(first))
 }
 
 #[derive(Serialize)]
-struct CostDocument {
+struct CostDocument<'a> {
     summary: String,
     nodes: usize,
     grain_ns: i64,
     drawn_ns: i64,
     jobs: Option<u64>,
     span_hours: Option<f64>,
-    rows: Vec<Json>,
-    mend: Vec<Json>,
-    problems: Vec<Json>,
+    rows: Vec<SizeDoc>,
+    mend: Vec<MendingDoc<'a>>,
+    problems: Vec<ProblemDoc<'a>>,
 }
 
-fn size_json(size: &JobLoss) -> Json {
-    json!({
-        "ranks": size.ranks,
-        "slowdown_ratio": size.slowdown,
-        "lost_ratio": 1.0 - 1.0 / size.slowdown,
-        "at_least": size.at_least,
-        "node_hours": size.node_hours,
-        "lost_node_hours": size.lost_hours,
-    })
+/// What noise costs jobs of one size.
+#[derive(Serialize)]
+struct SizeDoc {
+    /// Whether the noise that was recorded bounds it from below only.
+    at_least: bool,
+    lost_node_hours: Option<f64>,
+    lost_ratio: f64,
+    node_hours: Option<f64>,
+    ranks: u64,
+    slowdown_ratio: f64,
 }
 
-fn mending_json(of: &Mending) -> Json {
-    let (node, (kind, source)) = match &of.cause {
-        Cause::OnNode(node, source) => (Some(node), source),
-        Cause::Everywhere(source) => (None, source),
-    };
-    json!({
-        "node": node,
-        "kind": kind.name(),
-        "source": source,
-        "gain_ratio": of.gains,
-        "saved_node_hours": of.saved_hours,
-    })
+impl SizeDoc {
+    fn of(size: &JobLoss) -> Self {
+        Self {
+            at_least: size.at_least,
+            lost_node_hours: size.lost_hours,
+            lost_ratio: 1.0 - 1.0 / size.slowdown,
+            node_hours: size.node_hours,
+            ranks: size.ranks,
+            slowdown_ratio: size.slowdown,
+        }
+    }
 }
 
-fn problems_json(cost: &FleetCost) -> Vec<Json> {
-    cost.problems.iter().map(|(node, what)| json!({"node": node, "what": what})).collect()
+/// What mending one source brings.
+#[derive(Serialize)]
+struct MendingDoc<'a> {
+    /// By which part jobs become shorter, for each size in the order of the sizes.
+    gain_ratio: &'a [f64],
+    kind: Kind,
+    /// The node on which it is to be mended; `null` for all nodes.
+    node: Option<&'a str>,
+    saved_node_hours: Option<f64>,
+    source: &'a str,
+}
+
+impl<'a> MendingDoc<'a> {
+    fn of(mending: &'a Mending) -> Self {
+        let (node, (kind, source)) = match &mending.cause {
+            Cause::OnNode(node, source) => (Some(node.as_str()), source),
+            Cause::Everywhere(source) => (None, source),
+        };
+        Self { gain_ratio: &mending.gains, kind: *kind, node, saved_node_hours: mending.saved_hours, source }
+    }
 }
 
 /// What noise costs jobs of several grains, as `becalm fleet predict` shows it.
@@ -129,13 +147,30 @@ pub struct FleetSweepReport<'a> {
 }
 
 #[derive(Serialize)]
-struct SweepDocument {
+struct SweepDocument<'a> {
     nodes: usize,
     jobs: Option<u64>,
     span_hours: Option<f64>,
-    cells: Vec<Json>,
-    grains: Vec<Json>,
-    problems: Vec<Json>,
+    cells: Vec<CellDoc>,
+    grains: Vec<GrainDoc<'a>>,
+    problems: Vec<ProblemDoc<'a>>,
+}
+
+/// What noise costs jobs of one size and one grain.
+#[derive(Serialize)]
+struct CellDoc {
+    grain_ns: i64,
+    #[serde(flatten)]
+    size: SizeDoc,
+}
+
+/// What is to be mended for jobs of one grain.
+#[derive(Serialize)]
+struct GrainDoc<'a> {
+    drawn_ns: i64,
+    grain_ns: i64,
+    mend: Vec<MendingDoc<'a>>,
+    summary: String,
 }
 
 impl Report for FleetSweepReport<'_> {
@@ -145,27 +180,21 @@ impl Report for FleetSweepReport<'_> {
 
     fn document(&self) -> impl Serialize {
         let cells = self.costs.iter().flat_map(|cost| {
-            cost.sizes.iter().map(|size| {
-                let mut cell = size_json(size);
-                cell["grain_ns"] = json!(cost.grain.get());
-                cell
-            })
+            cost.sizes.iter().map(|size| CellDoc { grain_ns: cost.grain.get(), size: SizeDoc::of(size) })
         });
-        let grain = |cost: &FleetCost| {
-            json!({
-                "grain_ns": cost.grain.get(),
-                "summary": conclusion(cost),
-                "drawn_ns": cost.drawn.get(),
-                "mend": cost.mendings.iter().map(mending_json).collect::<Vec<_>>(),
-            })
-        };
+        let grains = self.costs.iter().map(|cost| GrainDoc {
+            drawn_ns: cost.drawn.get(),
+            grain_ns: cost.grain.get(),
+            mend: cost.mendings.iter().map(MendingDoc::of).collect(),
+            summary: conclusion(cost),
+        });
         SweepDocument {
             nodes: self.costs[0].nodes,
             jobs: self.costs[0].jobs,
             span_hours: self.accounting.map(|of| of.span_hours),
             cells: cells.collect(),
-            grains: self.costs.iter().map(grain).collect(),
-            problems: problems_json(&self.costs[0]),
+            grains: grains.collect(),
+            problems: ProblemDoc::all(&self.costs[0].problems),
         }
     }
 
@@ -179,7 +208,7 @@ impl Report for FleetSweepReport<'_> {
         }
         let grains = self.costs.iter().map(|cost| cost.grain.to_string()).collect();
         let ranks: Vec<u64> = first.sizes.iter().map(|size| size.ranks).collect();
-        let columns = ranks.iter().map(|ranks| Count::new(*ranks).to_string()).collect();
+        let columns = ranks.iter().map(|ranks| RankCount::new(*ranks).to_string()).collect();
         let axes = Axes::new(vec![Axis::named("grain", grains), Axis::named("ranks", columns)]);
         let sizes = || self.costs.iter().flat_map(|cost| &cost.sizes);
         heading(out, &format!("Slowdown of jobs by grain and size{}", axes.columns_are()))?;
@@ -213,9 +242,9 @@ impl Report for FleetCostReport<'_> {
             drawn_ns: cost.drawn.get(),
             jobs: cost.jobs,
             span_hours: self.accounting.map(|of| of.span_hours),
-            rows: cost.sizes.iter().map(size_json).collect(),
-            mend: cost.mendings.iter().map(mending_json).collect(),
-            problems: problems_json(cost),
+            rows: cost.sizes.iter().map(SizeDoc::of).collect(),
+            mend: cost.mendings.iter().map(MendingDoc::of).collect(),
+            problems: ProblemDoc::all(&cost.problems),
         }
     }
 
@@ -254,7 +283,7 @@ fn render_sizes(cost: &FleetCost, accounting: Option<&Accounting>, out: &mut She
     }
     paragraph(out, "  ", &note)?;
     if let Some(size) = cost.sizes.iter().find(|size| size.at_least) {
-        let ranks = Count::new(size.ranks);
+        let ranks = RankCount::new(size.ranks);
         let told = format!(
             "from {ranks} ranks on a phase takes more CPU time than was drawn: these jobs lose at least as much"
         );
@@ -276,7 +305,7 @@ fn render_mendings(cost: &FleetCost, out: &mut Sheet<'_>) -> io::Result<()> {
             Some(hours) => format!("saves {} node-hours a year; ", grouped(hours.round() as u64)),
             None => String::new(),
         };
-        let (named, gain, ranks) = (named(&of.cause, cost), gain(of), Count::new(ranks));
+        let (named, gain, ranks) = (named(&of.cause, cost), gain(of), RankCount::new(ranks));
         let text = format!("{named}: {saved}jobs of {ranks} ranks become {gain} shorter");
         paragraph(out, &format!("{number:>3}. "), &text)?;
     }
@@ -290,8 +319,6 @@ fn render_mendings(cost: &FleetCost, out: &mut Sheet<'_>) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use becalm_model::Kind;
-
     use super::*;
 
     /// Grains lie below each other and sizes beside each other, in the table, in the surface and in the document.
@@ -328,11 +355,11 @@ mod tests {
             text.contains("Surface: the slowdowns as shades; columns: ranks") && text.contains("n1: gone"),
             "{text}"
         );
-        let document: Json = serde_json::from_str(&crate::report::json(&report)).unwrap();
+        let document: serde_json::Value = serde_json::from_str(&crate::report::json(&report)).unwrap();
         assert_eq!(document["schema"], "becalm.fleet-predict-sweep/1");
         assert_eq!(
             (&document["cells"][3]["grain_ns"], &document["cells"][3]["slowdown_ratio"]),
-            (&json!(10_000_000), &json!(1.2))
+            (&serde_json::json!(10_000_000), &serde_json::json!(1.2))
         );
         assert_eq!(document["grains"].as_array().map(Vec::len), Some(2));
     }

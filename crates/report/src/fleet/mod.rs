@@ -9,7 +9,6 @@ use becalm_analyze::fleet::{FALSE_ALARM, Fleet, FleetNode, Heat, PEERS_MIN, Sour
 use becalm_model::Kind;
 use becalm_units::{counted, plural, printable};
 use serde::Serialize;
-use serde_json::{Value as Json, json};
 
 use crate::Value;
 use crate::form::field::{Field, Object, fields};
@@ -87,56 +86,99 @@ impl Report for FleetReport<'_> {
 }
 
 #[derive(Serialize)]
-struct FleetDocument {
+struct FleetDocument<'a> {
     summary: String,
     nodes: Vec<Object>,
     compared: usize,
     median_noise_ratio: f64,
-    outliers: Vec<Json>,
-    heat: Option<Json>,
+    outliers: Vec<OutlierDoc<'a>>,
+    heat: Option<HeatDoc<'a>>,
     together: Option<Vec<Object>>,
     /// How long what comes at the same time is taken to last at most, and how far the clocks may be off.
     together_slot_ns: Option<i64>,
     together_clock_error_ns: Option<i64>,
     together_missing: Option<String>,
-    problems: Vec<Json>,
+    problems: Vec<ProblemDoc<'a>>,
 }
 
-fn document(fleet: &Fleet) -> FleetDocument {
-    let outlier = |node: &FleetNode| {
+/// A node that is noisier than its peers.
+#[derive(Serialize)]
+struct OutlierDoc<'a> {
+    chance_ratio: f64,
+    factor_ratio: f64,
+    /// The kind of the source that most of the difference is; `null` where no source is known, as below.
+    kind: Option<Kind>,
+    node: &'a str,
+    sentence: String,
+    source: Option<&'a str>,
+    source_share_ratio: Option<f64>,
+}
+
+impl<'a> OutlierDoc<'a> {
+    fn of(node: &'a FleetNode) -> Option<Self> {
         let differs = node.differs.as_ref()?;
         let reason = differs.reason.as_ref();
-        Some(json!({
-            "node": node.node,
-            "factor_ratio": differs.factor,
-            "chance_ratio": differs.chance,
-            "kind": reason.map(|((kind, _), _)| kind.name()),
-            "source": reason.map(|((_, source), _)| source),
-            "source_share_ratio": reason.map(|(_, part)| part),
-            "sentence": sentence(node),
-        }))
-    };
-    let heat = |heat: &Heat| {
-        let rows: Vec<Json> = fleet
-            .nodes
-            .iter()
-            .zip(&heat.rows)
-            .map(|(node, row)| json!({"node": node.node, "noise_ratio": row}))
-            .collect();
-        json!({"begin_unix_ns": heat.begin_ns, "column_ns": heat.column_ns, "rows": rows})
+        Some(Self {
+            chance_ratio: differs.chance,
+            factor_ratio: differs.factor,
+            kind: reason.map(|((kind, _), _)| *kind),
+            node: &node.node,
+            sentence: sentence(node),
+            source: reason.map(|((_, source), _)| source.as_str()),
+            source_share_ratio: reason.map(|(_, part)| *part),
+        })
+    }
+}
+
+/// The noise of all nodes over time.
+#[derive(Serialize)]
+struct HeatDoc<'a> {
+    begin_unix_ns: i64,
+    column_ns: i64,
+    rows: Vec<HeatRowDoc<'a>>,
+}
+
+/// The noise of a node, column by column.
+#[derive(Serialize)]
+struct HeatRowDoc<'a> {
+    node: &'a str,
+    noise_ratio: &'a [f64],
+}
+
+/// A node that was left out, or of which only a part was read, and why.
+#[derive(Serialize)]
+struct ProblemDoc<'a> {
+    node: &'a str,
+    what: &'a str,
+}
+
+impl<'a> ProblemDoc<'a> {
+    fn all(problems: &'a [(String, String)]) -> Vec<Self> {
+        problems.iter().map(|(node, what)| Self { node, what }).collect()
+    }
+}
+
+fn document<'a>(fleet: &'a Fleet) -> FleetDocument<'a> {
+    let heat = |heat: &'a Heat| {
+        let rows = fleet.nodes.iter().zip(&heat.rows);
+        HeatDoc {
+            begin_unix_ns: heat.begin_ns,
+            column_ns: heat.column_ns,
+            rows: rows.map(|(node, row)| HeatRowDoc { node: &node.node, noise_ratio: row }).collect(),
+        }
     };
     FleetDocument {
         summary: conclusion(fleet),
         nodes: fleet.nodes.iter().map(|node| Object::new(NODE, node)).collect(),
         compared: fleet.compared,
         median_noise_ratio: fleet.median_ratio,
-        outliers: fleet.nodes.iter().filter_map(outlier).collect(),
+        outliers: fleet.nodes.iter().filter_map(OutlierDoc::of).collect(),
         heat: fleet.heat.as_ref().map(heat),
         together: fleet.together.as_ref().ok().map(|of| of.sources.iter().map(|of| Object::new(STRUCK, of)).collect()),
         together_slot_ns: fleet.together.as_ref().ok().map(|of| of.slot_ns),
         together_clock_error_ns: fleet.together.as_ref().ok().and_then(|of| of.clock_error_ns),
         together_missing: fleet.together.as_ref().err().cloned(),
-        problems: fleet.problems.iter().map(|(node, what)| json!({"node": node, "what": what})).collect(),
+        problems: ProblemDoc::all(&fleet.problems),
     }
 }
 

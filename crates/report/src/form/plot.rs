@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use becalm_units::{Count, printable};
+use becalm_units::{RankCount, printable};
 
 use crate::form::sheet::Sheet;
 
@@ -86,7 +86,7 @@ pub(crate) fn draw(curves: &[Curve], title: &str, out: &mut Sheet<'_>) -> io::Re
 fn axis(counts: &[u64], column: impl Fn(u64) -> usize) -> String {
     let mut text = String::new();
     for count in counts {
-        let label = Count::new(*count).to_string();
+        let label = RankCount::new(*count).to_string();
         // Centered, but not before the edge.
         let at = column(*count).saturating_sub(label.len() / 2);
         if text.is_empty() || at > text.len() {

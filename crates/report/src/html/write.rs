@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use miniz_oxide::inflate::decompress_to_vec_with_limit;
 use serde::Serialize;
 use serde::ser::SerializeMap;
 use sha2::{Digest, Sha256};
@@ -16,7 +17,10 @@ use super::{Chart, Spec};
 const TEMPLATE: &str = include_str!("../../assets/template.html");
 const STYLE: &str = include_str!("../../assets/page.css");
 const SCRIPT: &str = include_str!("../../assets/page.js");
-const CHARTS: &str = include_str!("../../assets/echarts/echarts.min.js");
+/// ECharts, as `build.rs` packs it.
+const PACKED_CHARTS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/echarts.deflate"));
+/// It has about 1 MiB.
+const LARGEST_CHARTS: usize = 4 << 20;
 const CHARTS_LICENSE: &str = include_str!("../../assets/echarts/LICENSE");
 const CHARTS_NOTICE: &str = include_str!("../../assets/echarts/NOTICE");
 const ZRENDER_LICENSE: &str = include_str!("../../assets/echarts/LICENSE-zrender");
@@ -31,24 +35,25 @@ impl Page {
     /// # Errors
     /// If `out` cannot be written.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let charts = charts();
         let mut rest = TEMPLATE;
         while let Some((before, after)) = rest.split_once("{{") {
             let (slot, after) = after.split_once("}}").unwrap_or((after, ""));
             out.write_all(before.as_bytes())?;
-            self.slot(slot, out)?;
+            self.slot(slot, &charts, out)?;
             rest = after;
         }
         out.write_all(rest.as_bytes())
     }
 
-    fn slot(&self, name: &str, out: &mut dyn Write) -> io::Result<()> {
+    fn slot(&self, name: &str, charts: &str, out: &mut dyn Write) -> io::Result<()> {
         match name {
-            "policy" => write!(out, "{}", policy()),
+            "policy" => write!(out, "{}", policy(charts)),
             "title" => write!(out, "{}", Escaped(&self.title)),
             "subtitle" => write!(out, "{}", Escaped(&self.subtitle)),
             "icon" => write!(out, "{MARK}"),
             "style" => out.write_all(STYLE.as_bytes()),
-            "charts" => out.write_all(CHARTS.as_bytes()),
+            "charts" => out.write_all(charts.as_bytes()),
             "script" => out.write_all(SCRIPT.as_bytes()),
             "links" => self
                 .sections
@@ -106,12 +111,18 @@ impl Write for InScript<'_> {
     }
 }
 
+/// The script that draws charts.
+fn charts() -> String {
+    let script = decompress_to_vec_with_limit(PACKED_CHARTS, LARGEST_CHARTS).ok();
+    script.and_then(|script| String::from_utf8(script).ok()).expect("the build packed a text of less than the limit")
+}
+
 /// What the browser may do: run the two scripts and apply the one style sheet, which are known by their hashes.
-fn policy() -> String {
+fn policy(charts: &str) -> String {
     let hash = |text: &str| format!("'sha256-{}'", BASE64_STANDARD.encode(Sha256::digest(text)));
     format!(
         "default-src 'none'; script-src {} {}; style-src {}; img-src data:; base-uri 'none'; form-action 'none'",
-        hash(CHARTS),
+        hash(charts),
         hash(SCRIPT),
         hash(STYLE)
     )
@@ -135,6 +146,18 @@ impl fmt::Display for Escaped<'_> {
             rest = &rest[at + 1..];
         }
         f.write_str(rest)
+    }
+}
+
+/// A text that may be a long name: a line may end behind the parts of `rt_throttling` or `kworker:vmstat_update`, rather than anywhere in them.
+struct Breakable<'a>(&'a str);
+
+impl fmt::Display for Breakable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.split_inclusive(['_', ':', '/']).enumerate().try_for_each(|(at, part)| {
+            f.write_str(if at > 0 { "<wbr>" } else { "" })?;
+            Escaped(part).fmt(f)
+        })
     }
 }
 
@@ -168,7 +191,7 @@ impl Block {
                         "<div class=\"tile {}\"><dt>{}</dt><dd><strong>{}</strong><span>{}</span></dd></div>",
                         tile.tone.class(),
                         Escaped(&tile.name),
-                        Escaped(&tile.figure),
+                        Breakable(&tile.figure),
                         Escaped(&tile.detail)
                     )?;
                 }
@@ -340,6 +363,13 @@ mod tests {
     }
 
     #[test]
+    fn long_names_end_a_line_between_their_parts() {
+        assert_eq!(Breakable("rt_throttling").to_string(), "rt_<wbr>throttling");
+        assert_eq!(Breakable("kworker:a_<b>").to_string(), "kworker:<wbr>a_<wbr>&lt;b&gt;");
+        assert_eq!(Breakable("0.693%").to_string(), "0.693%");
+    }
+
+    #[test]
     fn the_policy_names_what_is_in_the_page() {
         let html = written(&page("x"));
         let policy = element(&html, "Content-Security-Policy\" content=\"", "\"");
@@ -354,9 +384,11 @@ mod tests {
 
     #[test]
     fn the_library_is_the_one_that_is_named() {
-        assert!(CHARTS.contains("version=\"6.1.0\"") || CHARTS.contains("version:\"6.1.0\""));
+        let charts = charts();
+        assert_eq!(charts, include_str!("../../assets/echarts/echarts.min.js"));
+        assert!(charts.contains("version=\"6.1.0\"") || charts.contains("version:\"6.1.0\""));
         // A slot of the template in an asset would be no slot, but an end of the element that holds it would be one.
-        assert!(!CHARTS.contains("</script") && !SCRIPT.contains("</script") && !STYLE.contains("</style"));
+        assert!(!charts.contains("</script") && !SCRIPT.contains("</script") && !STYLE.contains("</style"));
         assert!(written(&page("x")).contains("Apache License"));
     }
 

@@ -1,7 +1,7 @@
 //! The page of the noise law.
 
 use becalm_scale::law::Law;
-use becalm_units::{Count, plural};
+use becalm_units::{RankCount, plural};
 
 use super::{LawReport, TOLERANCE_MEANS, rank_of, row, row_fields};
 use crate::Value;
@@ -49,7 +49,7 @@ fn headline(report: &LawReport) -> Section {
             tone: grade(slowdown),
             text: format!(
                 "At {} {} such a job takes {} times as long.",
-                Count::new(ranks),
+                RankCount::new(ranks),
                 plural(ranks, "rank", "ranks"),
                 factor(slowdown)
             ),

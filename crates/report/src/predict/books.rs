@@ -3,7 +3,7 @@
 use std::io;
 
 use becalm_scale::closed::{ClosedBooks, DearDetour, SourceShare};
-use becalm_units::{Count, Nanos, printable};
+use becalm_units::{Nanos, RankCount, printable};
 use serde::Serialize;
 
 use crate::Value;
@@ -165,7 +165,7 @@ pub(super) fn render(
     books: &ClosedBooks,
     out: &mut Sheet<'_>,
 ) -> io::Result<()> {
-    let title = format!("Blame at {} ranks, grain {grain}: {} as it is", Count::new(books.ranks), factor(all));
+    let title = format!("Blame at {} ranks, grain {grain}: {} as it is", RankCount::new(books.ranks), factor(all));
     crate::form::paragraph::heading(out, &title)?;
     paragraph(out, "  ", &sentence(report, books))?;
     let rows = added_rows(report, books);

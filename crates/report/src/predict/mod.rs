@@ -15,7 +15,7 @@ use becalm_scale::phases::PhaseSpread;
 use becalm_scale::predict::{Question, RankPrediction};
 use becalm_scale::tolerance::{Tolerance, lost};
 use becalm_scale::{Alignment, Noise};
-use becalm_units::{Count, Nanos, Share, printable};
+use becalm_units::{Nanos, RankCount, Share, printable};
 use serde::Serialize;
 
 use crate::Value;
@@ -509,9 +509,12 @@ fn render_blame(report: &PredictReport<'_>, grain: Nanos, blame: &Blame, out: &m
             books::render(report, grain, all, books, out)?;
             paragraph(out, "  ", "what is left without those that add most:")?;
         }
-        None => {
-            writeln!(out, "\nBlame at {} ranks, grain {grain}: {} as it is", Count::new(blame.all.ranks), factor(all))?
-        }
+        None => writeln!(
+            out,
+            "\nBlame at {} ranks, grain {grain}: {} as it is",
+            RankCount::new(blame.all.ranks),
+            factor(all)
+        )?,
     }
     // A gain that the figures do not show is none to act on.
     let gains = blame.each.iter().filter(|without| without.slowdown < all && factor(without.slowdown) != factor(all));

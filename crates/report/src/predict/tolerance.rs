@@ -3,7 +3,7 @@
 use std::io;
 
 use becalm_scale::tolerance::{TRIED_RANKS, Tolerance, ToleratedDetours};
-use becalm_units::{Count, Nanos};
+use becalm_units::{Nanos, RankCount};
 use serde::Serialize;
 
 use super::PredictReport;
@@ -84,7 +84,7 @@ pub(super) fn render(report: &PredictReport<'_>, out: &mut Sheet<'_>) -> io::Res
 fn up_to(report: &PredictReport<'_>, tolerance: &Tolerance) -> String {
     let ranks = |ranks: u64| match ranks {
         0 => "none".to_owned(),
-        ranks if is_limit(report, ranks) => format!("{} and more", Count::new(ranks)),
+        ranks if is_limit(report, ranks) => format!("{} and more", RankCount::new(ranks)),
         ranks => grouped(ranks),
     };
     let interval = tolerance.ranks.interval.map(|(low, high)| format!(" (95 %: {} to {})", ranks(low), ranks(high)));
@@ -98,7 +98,7 @@ fn up_to(report: &PredictReport<'_>, tolerance: &Tolerance) -> String {
 }
 
 fn without(detours: &ToleratedDetours) -> String {
-    let ranks = Count::new(detours.ranks);
+    let ranks = RankCount::new(detours.ranks);
     let rate = Value::Rate(detours.longer_hz).cell();
     match detours.longest {
         Nanos::ZERO => format!("at {ranks} ranks no detour may be left: a CPU has {rate}"),

@@ -3,7 +3,7 @@
 
 use becalm_analyze::summary::{AtScale, SourceSummary, Summary};
 use becalm_model::{Kind, remedy};
-use becalm_units::{Count, plural};
+use becalm_units::{RankCount, plural};
 use serde::Serialize;
 
 use crate::Value;
@@ -190,7 +190,7 @@ impl<'a> Conclusion<'a> {
 
 /// A number of ranks in words.
 fn ranks_text(ranks: u64) -> String {
-    format!("{} {}", Count::new(ranks), plural(ranks, "rank", "ranks"))
+    format!("{} {}", RankCount::new(ranks), plural(ranks, "rank", "ranks"))
 }
 
 fn sentence(summary: &Summary) -> String {

@@ -42,7 +42,7 @@ pub(crate) fn node_lines(node: &NodeSummary) -> Vec<(String, String)> {
         ("run", run(doc)),
         ("machine", machine(&doc.machine)),
         ("clock", clock(&doc.clock)),
-        ("seen", seen(doc.rung).to_owned()),
+        ("seen", seen(doc).to_owned()),
     ];
     let missing = doc.tracing.iter().flat_map(|tracing| &tracing.missing);
     lines.extend(missing.map(|missing| ("not seen", missing.clone())));
@@ -146,8 +146,11 @@ fn wall(clock: &ClockDoc) -> Option<String> {
     }
 }
 
-pub(crate) const fn seen(rung: Rung) -> &'static str {
-    match rung {
+pub(crate) fn seen(doc: &NodeDoc) -> &'static str {
+    match doc.rung {
+        Rung::Tracepoints if doc.warnings.iter().any(|warning| warning.code == "no_loop") => {
+            "the kernel's tracepoints alone: every source by its name, and no way into or out of the kernel"
+        }
         Rung::Tracepoints => "the loops and the kernel's tracepoints: every source by its name",
         Rung::Proc => {
             "the loops and the counters in /proc: detours without names; the counters below bound the sources"

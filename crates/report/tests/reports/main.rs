@@ -1,6 +1,7 @@
 //! What each command has to say of documents and bundles with known contents: its text and its JSON document, as snapshots.
 
 mod audit;
+mod check;
 mod compare;
 mod cost;
 mod hostile;
@@ -9,6 +10,7 @@ mod law;
 mod mpi;
 mod predict;
 mod record;
+mod run_quiet;
 mod study;
 mod sweep;
 mod work;

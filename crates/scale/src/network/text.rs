@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use becalm_units::{Count, Nanos};
+use becalm_units::{ByteCount, Nanos};
 
 use super::presets::PRESETS;
 use super::{Links, Network, WithinNode};
@@ -55,7 +55,9 @@ fn own(text: &str, base: Option<Network>, err: &impl Fn(String) -> ScaleError) -
         None => base.ok_or_else(|| missing(at)),
     };
     let bytes = |at: usize, base: Option<u64>| match values[at] {
-        Some(value) => value.parse::<Count>().map(|count| Some(count.get())).map_err(|error| err(error.to_string())),
+        Some(value) => {
+            value.parse::<ByteCount>().map(|count| Some(count.get())).map_err(|error| err(error.to_string()))
+        }
         None => Ok(base),
     };
     let times = [0, 1, 2].map(|at| time(at, base.map(|base| [base.latency, base.overhead, base.gap][at])));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use becalm_report::TunePlanReport;
 use becalm_tune::Machine;
-use becalm_units::{Count, Nanos};
+use becalm_units::{Nanos, RankCount};
 use clap::Args;
 
 use super::formats::FormatArgs;
@@ -30,7 +30,7 @@ pub struct PlanArgs {
 
     /// Predict the gain for jobs of these numbers of ranks, where k is 1,024
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,1k,16k", requires = "run")]
-    ranks: Vec<Count>,
+    ranks: Vec<RankCount>,
 
     /// Predict the gain for phases of these lengths, like 100us,1ms
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1ms", requires = "run")]

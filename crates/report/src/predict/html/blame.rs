@@ -2,7 +2,7 @@
 
 use becalm_scale::blame::Blame;
 use becalm_scale::closed::ClosedBooks;
-use becalm_units::Count;
+use becalm_units::RankCount;
 
 use crate::PredictReport;
 use crate::Value;
@@ -20,7 +20,7 @@ const ROWS: usize = 100;
 pub(crate) fn tables(report: &PredictReport<'_>, blame: &Blame) -> Vec<Block> {
     let mut blocks = Vec::new();
     if let Some(books) = &blame.books {
-        let ranks = Count::new(books.ranks);
+        let ranks = RankCount::new(books.ranks);
         blocks.push(Block::Text(format!("Of the added time at {ranks} ranks: {}.", sentence(report, books))));
         blocks.push(Block::Table(added_table(report, books)));
         blocks.push(Block::Table(dear_table(report, books)));
@@ -40,7 +40,7 @@ fn added_table(report: &PredictReport<'_>, books: &ClosedBooks) -> HtmlTable {
         &added::ADDED_NS,
         &added::SHARE_RATIO,
     ];
-    let mut table = HtmlTable::new(&format!("What each source adds at {} ranks", Count::new(books.ranks)), &fields);
+    let mut table = HtmlTable::new(&format!("What each source adds at {} ranks", RankCount::new(books.ranks)), &fields);
     added_rows(report, books).iter().take(ROWS).for_each(|line| {
         table.row(&fields, line);
     });
@@ -63,7 +63,7 @@ fn dear_table(report: &PredictReport<'_>, books: &ClosedBooks) -> HtmlTable {
         &dear::SOURCES,
     ];
     let mut table =
-        HtmlTable::new(&format!("The detours that cost most at {} ranks", Count::new(books.ranks)), &fields);
+        HtmlTable::new(&format!("The detours that cost most at {} ranks", RankCount::new(books.ranks)), &fields);
     dear_rows(report, books).iter().for_each(|line| {
         table.row(&fields, line);
     });
@@ -83,7 +83,7 @@ pub(crate) fn chart(report: &PredictReport<'_>, blame: &Blame, id: &'static str)
     }
     Some(Chart {
         id,
-        title: format!("What is left at {} ranks without one source after another", Count::new(blame.all.ranks)),
+        title: format!("What is left at {} ranks without one source after another", RankCount::new(blame.all.ranks)),
         label: format!("Slowdown without sources, one after another. {}", text(report, blame)),
         height: 44 + 34 * bars.len() as u32,
         spec: Spec::Bars(Bars { x: Axis::new("", AxisScale::Linear, AxisUnit::Factor).between(Some(1.0), None), bars }),
@@ -109,7 +109,8 @@ fields! {
 /// What is left without each source alone, at the largest number of ranks; the most rewarding first.
 fn alone(report: &PredictReport<'_>, blame: &Blame) -> HtmlTable {
     let fields = [&alone::SOURCE, &alone::ALL_RATIO, &alone::SLOWDOWN_RATIO];
-    let mut table = HtmlTable::new(&format!("Without one source, at {} ranks", Count::new(blame.all.ranks)), &fields);
+    let mut table =
+        HtmlTable::new(&format!("Without one source, at {} ranks", RankCount::new(blame.all.ranks)), &fields);
     // A gain that the figures do not show is none to act on.
     let all = factor(blame.all.slowdown);
     let gains =
@@ -130,7 +131,7 @@ fn bar(name: String, slowdown: f64) -> Bar {
 }
 
 fn text(report: &PredictReport<'_>, blame: &Blame) -> String {
-    let ranks = Count::new(blame.all.ranks);
+    let ranks = RankCount::new(blame.all.ranks);
     let steps: Vec<String> = blame
         .next
         .iter()

@@ -6,7 +6,7 @@ mod slowdown;
 
 use becalm_model::node::Warning;
 use becalm_scale::predict::RankPrediction;
-use becalm_units::Count;
+use becalm_units::RankCount;
 
 use super::{PredictReport, PredictedRow, collectives, job_of, lines, meanings, noise, phase_fields, slowdown_fields};
 use super::{RowField, same_curve, tolerance};
@@ -63,7 +63,8 @@ pub(crate) fn slowdown(row: &RankPrediction) -> Option<f64> {
 
 /// What a row says of its job, in a sentence.
 pub(crate) fn of_job(row: &RankPrediction, slowdown: f64, job: &str) -> String {
-    let so_far = format!("At {} ranks{job} such a job takes {} times as long", Count::new(row.ranks), factor(slowdown));
+    let so_far =
+        format!("At {} ranks{job} such a job takes {} times as long", RankCount::new(row.ranks), factor(slowdown));
     match row.recording.map(|bounds| (factor(bounds.low), bounds.high.map(factor))) {
         Some((low, Some(high))) => format!("{so_far}; what the machine costs lies between {low} and {high}."),
         Some((low, None)) => format!("{so_far}; what the machine costs is at least {low}."),

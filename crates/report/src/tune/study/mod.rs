@@ -13,7 +13,7 @@ use becalm_analyze::summary::{Figures, Pooled};
 use becalm_model::node::Warning;
 use becalm_model::study::{ConfigurationDoc, ConfigurationOutcome, StudyDoc};
 use becalm_scale::predict::{Question, RankPrediction};
-use becalm_units::{Count, Nanos};
+use becalm_units::{Nanos, RankCount};
 use serde::Serialize;
 
 use self::against::AgainstJson;
@@ -128,8 +128,8 @@ fn entries<'a>(report: &'a StudyReport<'_>) -> Vec<StudyEntry<'a>> {
 }
 
 /// The largest number of ranks.
-fn most_ranks(report: &StudyReport<'_>) -> Option<Count> {
-    report.studied.iter().flatten().find_map(Studied::headline).map(|row| Count::new(row.ranks))
+fn most_ranks(report: &StudyReport<'_>) -> Option<RankCount> {
+    report.studied.iter().flatten().find_map(Studied::headline).map(|row| RankCount::new(row.ranks))
 }
 
 /// A sentence that says which configuration gained most; `None` without a baseline and another one.

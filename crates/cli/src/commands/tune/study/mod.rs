@@ -19,7 +19,7 @@ use becalm_scale::collective::Collective;
 use becalm_scale::predict::Question;
 use becalm_tune::Profile;
 use becalm_tune::study::Configuration;
-use becalm_units::{Count, CpuList, Named, Nanos};
+use becalm_units::{Count, CpuList, Named, Nanos, RankCount};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
@@ -86,13 +86,13 @@ pub struct StudyArgs {
 
     /// Numbers of ranks of the job, where k is 1,024
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,256,1k,4k,16k")]
-    ranks: Vec<Count>,
+    ranks: Vec<RankCount>,
 
     /// Useful CPU time of a phase; one or more, and answers are about the first
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1ms", allow_hyphen_values = true)]
     grain: Vec<Nanos>,
 
-    /// How many phases to replay
+    /// How many phases to replay, where k is 1,000
     #[arg(long, value_name = "N", default_value = "10000")]
     phases: Count,
 

@@ -1,0 +1,208 @@
+//! A recording held against limits: what each CPU may lose of its time, and how long one detour may be.
+//!
+//! A limit is *exceeded* where the figure of this recording is above it, which is a fact. It *holds* where the figure is within it, and
+//! so is the upper end of its 95 % interval. Between the two there is *not enough data*: the recording shows nothing above the limit, and
+//! does not show either that the CPU keeps it. A CPU without any detour keeps every limit as far as it was watched.
+
+use becalm_model::Kind;
+use becalm_stats::{Interval, TooLittle};
+use becalm_units::{CpuId, Nanos, Share};
+
+use crate::summary::{CpuSummary, SourceSummary, Summary};
+
+/// What may be asked of each CPU.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Limits {
+    /// The share of its time that it may lose.
+    pub max_noise: Option<Share>,
+    /// How long a detour may be.
+    pub max_detour: Option<Nanos>,
+}
+
+/// One limit.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Limit {
+    /// On the share of the time that is lost.
+    Noise(Share),
+    /// On the length of a detour.
+    Detour(Nanos),
+}
+
+/// Whether a CPU keeps a limit.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Answer {
+    /// It does.
+    Holds,
+    /// It does not.
+    Exceeded,
+    /// The recording does not say.
+    NotEnoughData(Shortage),
+}
+
+/// What a recording lacks.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Shortage {
+    /// How long the CPU was watched is not known, or it was not watched at all.
+    Unobserved,
+    /// The interval of the noise ratio reaches above the limit.
+    Wide,
+    /// The noise ratio has no interval.
+    NoInterval(TooLittle),
+    /// So many detours were only counted, for want of room, so that the longest may be one of them.
+    Unstored(u64),
+}
+
+/// What costs a CPU most.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Cause {
+    /// What kind of thing it is.
+    pub kind: Kind,
+    /// The stable name of the source.
+    pub source: String,
+    /// Of a limit on the noise, which share of the noise goes with it.
+    pub share: Option<f64>,
+    /// Of a limit on detours, its longest activity, in nanoseconds.
+    pub longest_ns: Option<i64>,
+}
+
+/// One limit on one CPU.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Checked {
+    /// The node that the CPU belongs to.
+    pub node: String,
+    /// The kernel's number of the CPU.
+    pub cpu: CpuId,
+    /// For how long it was watched, in nanoseconds; `None` where that is not known.
+    pub duration_ns: Option<i64>,
+    /// The share of its time that it lost; `None` where that is not known.
+    pub noise_ratio: Option<f64>,
+    /// The 95 % interval of that; `None` where some detours were only counted.
+    pub interval: Option<Interval>,
+    /// Its longest detour; 0 where it has none.
+    pub longest: Nanos,
+    /// What comes more rarely than once in this time may have been missed, in nanoseconds.
+    pub rarest_seen_ns: Option<i64>,
+    /// What was asked.
+    pub limit: Limit,
+    /// What was answered.
+    pub answer: Answer,
+    /// What costs it most; `None` where no source is known.
+    pub cause: Option<Cause>,
+}
+
+/// Holds each CPU of a recording against each limit, CPU by CPU, the noise first.
+#[must_use]
+pub fn check(summary: &Summary, limits: &Limits) -> Vec<Checked> {
+    let asked: Vec<Limit> =
+        limits.max_noise.map(Limit::Noise).into_iter().chain(limits.max_detour.map(Limit::Detour)).collect();
+    let of_cpu = |cpu: &CpuSummary| {
+        let figures = &cpu.figures;
+        let check = |limit: &Limit| Checked {
+            node: cpu.node.clone(),
+            cpu: cpu.cpu,
+            duration_ns: figures.duration_ns,
+            noise_ratio: figures.noise_ratio(),
+            interval: figures.interval,
+            longest: Nanos::new(figures.durations.max().unwrap_or(0)),
+            rarest_seen_ns: figures.rarest_seen_ns,
+            limit: *limit,
+            answer: answer(cpu, *limit),
+            cause: match limit {
+                Limit::Noise(_) => most_of_the_noise(summary, cpu),
+                Limit::Detour(_) => longest_activity(summary, cpu),
+            },
+        };
+        asked.iter().map(check).collect::<Vec<_>>()
+    };
+    summary.cpus.iter().flat_map(of_cpu).collect()
+}
+
+fn answer(cpu: &CpuSummary, limit: Limit) -> Answer {
+    let figures = &cpu.figures;
+    match (limit, figures.noise_ratio()) {
+        (Limit::Detour(most), _) if figures.durations.max().is_some_and(|longest| longest > most.get()) => {
+            Answer::Exceeded
+        }
+        (_, None) => Answer::NotEnoughData(Shortage::Unobserved),
+        (Limit::Detour(_), _) if figures.unstored > 0 => Answer::NotEnoughData(Shortage::Unstored(figures.unstored)),
+        (Limit::Detour(_), _) => Answer::Holds,
+        (Limit::Noise(most), Some(lost)) if lost > most.ratio() => Answer::Exceeded,
+        (Limit::Noise(most), Some(_)) => match figures.interval {
+            Some(Interval::Unknown(TooLittle::NoDetour)) => Answer::Holds,
+            Some(Interval::Between { high, .. } | Interval::Rough { high, .. }) if high <= most.ratio() => {
+                Answer::Holds
+            }
+            Some(Interval::Between { .. } | Interval::Rough { .. }) => Answer::NotEnoughData(Shortage::Wide),
+            Some(Interval::Unknown(why)) => Answer::NotEnoughData(Shortage::NoInterval(why)),
+            // Some detours were only counted, so that nobody knows when they were.
+            None => Answer::NotEnoughData(Shortage::Unstored(figures.unstored)),
+        },
+    }
+}
+
+fn sources_of<'a>(summary: &'a Summary, cpu: &'a CpuSummary) -> impl Iterator<Item = &'a SourceSummary> {
+    let is_here = |place: &(String, CpuId)| place.0 == cpu.node && place.1 == cpu.cpu;
+    summary.cpu_sources.iter().filter(move |source| source.place.as_ref().is_some_and(is_here))
+}
+
+/// The source with which most of the CPU's noise goes.
+fn most_of_the_noise(summary: &Summary, cpu: &CpuSummary) -> Option<Cause> {
+    let largest = sources_of(summary, cpu).max_by_key(|source| source.whole_ns)?;
+    largest.share?;
+    Some(Cause { kind: largest.kind, source: largest.source.clone(), share: largest.share, longest_ns: None })
+}
+
+/// The source of the longest single activity on the CPU.
+fn longest_activity(summary: &Summary, cpu: &CpuSummary) -> Option<Cause> {
+    let longest = sources_of(summary, cpu).max_by_key(|source| source.times.max())?;
+    let longest_ns = longest.times.max();
+    longest_ns?;
+    Some(Cause { kind: longest.kind, source: longest.source.clone(), share: None, longest_ns })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::Figures;
+
+    fn cpu(duration_ns: Option<i64>, detours: &[i64], interval: Interval) -> CpuSummary {
+        let mut figures = Figures { duration_ns, interval: Some(interval), ..Figures::unknown() };
+        detours.iter().for_each(|detour| figures.durations.add(*detour));
+        CpuSummary { node: "n".to_owned(), cpu: CpuId::new(1), figures }
+    }
+
+    fn noise(limit: &str) -> Limit {
+        Limit::Noise(limit.parse().unwrap())
+    }
+
+    #[test]
+    fn a_limit_holds_only_if_the_interval_is_within_it() {
+        let second = Some(1_000_000_000);
+        let between = Interval::Between { low: 0.000_5, high: 0.002 };
+        let busy = cpu(second, &[1_000_000], between);
+        assert_eq!(answer(&busy, noise("0.05%")), Answer::Exceeded);
+        assert_eq!(answer(&busy, noise("0.1%")), Answer::NotEnoughData(Shortage::Wide));
+        assert_eq!(answer(&busy, noise("0.2%")), Answer::Holds);
+        let few = TooLittle::FewTrains { trains: 1.0, needed_ns: 5 };
+        let rare = cpu(second, &[1_000_000], Interval::Unknown(few));
+        assert_eq!(answer(&rare, noise("1%")), Answer::NotEnoughData(Shortage::NoInterval(few)));
+        let silent = cpu(second, &[], Interval::Unknown(TooLittle::NoDetour));
+        assert_eq!(answer(&silent, noise("0%")), Answer::Holds);
+    }
+
+    #[test]
+    fn the_longest_detour_is_a_fact_unless_some_were_not_kept() {
+        let mut busy = cpu(Some(1_000_000_000), &[5_000, 7_000], Interval::Unknown(TooLittle::ShortRun));
+        let most = |ns| Limit::Detour(Nanos::new(ns));
+        assert_eq!(answer(&busy, most(6_999)), Answer::Exceeded);
+        assert_eq!(answer(&busy, most(7_000)), Answer::Holds);
+        busy.figures.unstored = 3;
+        assert_eq!(answer(&busy, most(7_000)), Answer::NotEnoughData(Shortage::Unstored(3)));
+        assert_eq!(answer(&busy, most(6_000)), Answer::Exceeded);
+        // A recording that was killed tells of long detours all the same.
+        busy.figures.duration_ns = None;
+        assert_eq!(answer(&busy, most(7_000)), Answer::NotEnoughData(Shortage::Unobserved));
+        assert_eq!(answer(&busy, most(6_000)), Answer::Exceeded);
+        assert_eq!(answer(&busy, noise("100%")), Answer::NotEnoughData(Shortage::Unobserved));
+    }
+}

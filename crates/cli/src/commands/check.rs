@@ -1,0 +1,161 @@
+//! `becalm check`: whether CPUs keep limits, for the jobs of CI systems.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use becalm_analyze::limits;
+use becalm_analyze::summary::{Selection, Summary, summarize, summarize_digests};
+use becalm_bundle::{Contents, Draft};
+use becalm_measure::RecordPlan;
+use becalm_model::node::Ended;
+use becalm_record::{DetourStore, RecordingStore, Session};
+use becalm_report::CheckReport;
+use becalm_units::{CpuList, Nanos};
+use clap::Args;
+
+use crate::arguments::run::{open, open_summary};
+use crate::arguments::{LimitArgs, default_path, refuse_existing, some_cpus};
+use crate::exit::{Exit, UsageError};
+use crate::messages::say;
+use crate::output::{Output, PROGRAM, emit};
+use crate::progress::ReadingProgress;
+use crate::recording;
+use crate::rights::{give_up_after_set_up, refuse_file_of_root, refuse_place_of_root};
+
+/// Check whether CPUs keep limits, in one line of a CI job
+///
+/// Records the CPUs, or takes a stored run, and says of each CPU and each limit whether it holds, with the figure, its 95 % interval
+/// and the main cause. A limit is exceeded where the figure is above it, and holds where the interval lies within it as well; between
+/// the two there is not enough data.
+///
+/// Exit codes: 0 no limit is exceeded, 1 failed, 2 wrong usage, 3 a limit is exceeded.
+#[derive(Args, Debug)]
+pub struct CheckArgs {
+    /// A stored run to check, instead of recording one
+    #[arg(value_name = "RUN", conflicts_with_all = ["duration", "output"])]
+    run: Option<PathBuf>,
+
+    #[command(flatten)]
+    limits: LimitArgs,
+
+    /// The CPUs to check, like 0-3,8 [default: all that are online; of a stored run all that were recorded]
+    #[arg(long, value_name = "LIST", value_parser = some_cpus, allow_hyphen_values = true)]
+    cpus: Option<CpuList>,
+
+    /// How long to record
+    #[arg(long, value_name = "TIME", default_value = "10s", allow_hyphen_values = true)]
+    duration: Nanos,
+
+    /// Where to store the recording [default: HOST-TIME.becalm]
+    #[arg(short, long, value_name = "RUN")]
+    output: Option<PathBuf>,
+
+    /// Check only this node of a stored run that has several
+    #[arg(long, value_name = "NODE", requires = "run")]
+    node: Option<String>,
+
+    /// Write the answers as JUnit's XML as well, a test case for each limit on each CPU: for GitLab, Jenkins and others
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+
+    /// Write the limits that are exceeded as SARIF 2.1.0 as well: for GitHub's code scanning and others
+    #[arg(long, value_name = "FILE")]
+    sarif: Option<PathBuf>,
+
+    /// Print one JSON document (becalm.check/1)
+    #[arg(long)]
+    json: bool,
+}
+
+impl CheckArgs {
+    /// Whether it only reads a stored run.
+    pub const fn reads(&self) -> bool {
+        self.run.is_some()
+    }
+
+    /// Whether it writes a file beside what it records.
+    pub const fn writes(&self) -> bool {
+        self.junit.is_some() || self.sarif.is_some()
+    }
+}
+
+/// A file that is written in the end, and what it is.
+type Wanted<'a> = (Draft, &'a Path, fn(&CheckReport<'_>) -> String);
+
+/// Records or reads, and answers.
+///
+/// # Errors
+/// If no limit is given, the recording fails or the run cannot be read, or an output cannot be written.
+pub fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Exit> {
+    if !args.limits.are_given() {
+        let text = "a limit is missing: becalm check --max-noise 0.1% --max-detour 100us, or one of the two";
+        return Err(UsageError(text.to_owned()).into());
+    }
+    let as_junit: fn(&CheckReport<'_>) -> String = |report| report.junit();
+    let as_sarif: fn(&CheckReport<'_>) -> String = |report| report.sarif(PROGRAM);
+    let mut wanted: Vec<Wanted<'_>> = Vec::new();
+    for (file, form) in [(&args.junit, as_junit), (&args.sarif, as_sarif)] {
+        let Some(file) = file else { continue };
+        refuse_file_of_root(file)?;
+        // Whether it can be written is found out before anything is measured.
+        wanted.push((Draft::replace(file)?, file, form));
+    }
+    let summary = match &args.run {
+        Some(path) => read(args, path)?,
+        None => record(args)?,
+    };
+    let rows = limits::check(&summary, &args.limits.limits());
+    anyhow::ensure!(!rows.is_empty(), "{}: nothing was recorded of these CPUs", summary.path.display());
+    let report = CheckReport { summary: &summary, rows: &rows };
+    for (mut draft, file, form) in wanted {
+        draft.write_all(form(&report).as_bytes()).with_context(|| format!("cannot write {}", file.display()))?;
+        draft.finish()?;
+    }
+    emit(&report, Output::new(args.json, false), out)?;
+    Ok(if report.is_exceeded() { Exit::LimitExceeded } else { Exit::Done })
+}
+
+/// The summary of a stored run.
+fn read(args: &CheckArgs, path: &Path) -> Result<Summary> {
+    let selection = Selection { node: args.node.clone(), cpus: args.cpus.clone(), with_self: false };
+    if Contents::read(path)? == Contents::Summary {
+        return Ok(summarize_digests(&open_summary(path)?, &selection)?);
+    }
+    let bundle = open(path)?;
+    let _reading = ReadingProgress::begin(&bundle, 1);
+    Ok(summarize(&bundle, &selection)?)
+}
+
+/// The summary of a new recording, which is stored.
+fn record(args: &CheckArgs) -> Result<Summary> {
+    if args.duration < Nanos::from_millis(1) {
+        return Err(UsageError("--duration is shorter than 1ms, in which nothing can be seen".to_owned()).into());
+    }
+    let root = Path::new("/");
+    let path = args.output.clone().unwrap_or_else(|| default_path(root));
+    refuse_place_of_root(&path, becalm_linux::rights::User::behind_sudo().as_ref())?;
+    refuse_existing(&path)?;
+    let mut plan = RecordPlan::new();
+    plan.cpus.clone_from(&args.cpus);
+    plan.duration = Some(args.duration);
+    plan.limit_trace_buffers();
+    plan.root = root.to_owned();
+    plan.rights = give_up_after_set_up();
+    // While the process has one thread.
+    let session = Session::begin(root, true).context("cannot block signals")?;
+    let store = RecordingStore::Full(Box::new(DetourStore::new(&path)));
+    let mut recorded = recording::record(&session, plan, store, &path, args.json)?;
+    recorded.complete().with_context(|| format!("cannot complete the recording {}", path.display()))?;
+    let node = &recorded.node;
+    // What was asked for, and what a Ctrl-C leaves of it, is checked; what the machine cut short is not.
+    anyhow::ensure!(
+        matches!(node.ended, Some(Ended::Duration | Ended::Signal)),
+        "the recording ended early; what was recorded is in {}",
+        path.display()
+    );
+    let held = recorded.store.held().context("nothing was stored")?;
+    let summary = recording::read_again(false, held, node)?;
+    say(format_args!("stored in {}", path.display()));
+    Ok(summary)
+}

@@ -1,0 +1,89 @@
+//! Where an export goes: into a file, which gets its name when it is complete, to standard output, or into a folder.
+
+use std::io::{self, BufWriter, IntoInnerError, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use becalm_bundle::Draft;
+use becalm_linux::folder;
+
+use crate::exit::UsageError;
+
+/// A file that is being written.
+pub type File = BufWriter<Draft>;
+
+/// Where an export goes.
+pub enum Destination<'a> {
+    /// Standard output.
+    Stdout(&'a mut dyn Write),
+    /// A file.
+    File(PathBuf),
+    /// A folder of files.
+    Folder(PathBuf),
+}
+
+impl<'a> Destination<'a> {
+    /// What the user named.
+    ///
+    /// # Errors
+    /// If what is no text would go to a terminal.
+    pub fn new(path: &Path, is_text: bool, out: &'a mut dyn Write) -> Result<Self, UsageError> {
+        if path.as_os_str() == "-" {
+            if !is_text && io::stdout().is_terminal() {
+                let why = "standard output is a terminal, and this format is not text: name a file with -o, or pipe it";
+                return Err(UsageError(why.to_owned()));
+            }
+            return Ok(Self::Stdout(out));
+        }
+        let ends_in_slash = path.as_os_str().as_encoded_bytes().ends_with(b"/");
+        Ok(if ends_in_slash || path.is_dir() { Self::Folder(path.to_owned()) } else { Self::File(path.to_owned()) })
+    }
+
+    /// Whether it holds several files.
+    pub const fn is_folder(&self) -> bool {
+        matches!(self, Self::Folder(_))
+    }
+
+    /// Has one file written.
+    ///
+    /// # Errors
+    /// What `write` returns, and if the file cannot be made or completed.
+    pub fn write(self, write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        match self {
+            Self::Stdout(out) => {
+                let mut out = BufWriter::new(out);
+                named("standard output", write(&mut out).and_then(|()| Ok(out.flush()?)))
+            }
+            Self::File(path) | Self::Folder(path) => {
+                let mut out = begin(&path)?;
+                named(path.display(), write(&mut out))?;
+                finish(&path, out)
+            }
+        }
+    }
+}
+
+/// Makes a folder for files if there is none.
+pub fn make_folder(path: &Path) -> anyhow::Result<()> {
+    folder::make_all(path).with_context(|| format!("cannot make the folder {}", path.display()))
+}
+
+/// Begins a file.
+pub fn begin(path: &Path) -> anyhow::Result<File> {
+    Ok(BufWriter::new(Draft::replace(path)?))
+}
+
+/// Completes a file.
+pub fn finish(path: &Path, out: File) -> anyhow::Result<()> {
+    let draft = out.into_inner().map_err(IntoInnerError::into_error);
+    draft.with_context(|| format!("cannot write {}", path.display()))?.finish()?;
+    Ok(())
+}
+
+/// Says which file it was that could not be written.
+pub fn named<T>(path: impl std::fmt::Display, result: anyhow::Result<T>) -> anyhow::Result<T> {
+    result.map_err(|error| match error.is::<io::Error>() {
+        true => error.context(format!("cannot write {path}")),
+        false => error,
+    })
+}

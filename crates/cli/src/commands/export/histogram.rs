@@ -1,0 +1,71 @@
+//! The lengths of the detours of each CPU, as a log of HdrHistogram.
+
+use std::io::Write;
+
+use becalm_analyze::rows::attributed_detours;
+use becalm_exchange::write::hdrhistogram::{HistogramLog, Lengths};
+use becalm_model::NodeDoc;
+use becalm_units::Nanos;
+
+use super::destination::Destination;
+use super::stacks::{Source, open};
+use super::{ExportArgs, tell_unstored};
+use crate::progress::ReadingProgress;
+
+/// Significant digits of the histograms of single detours; and of those of the summary form, which has no more.
+const DIGITS: u8 = 3;
+const SUMMARY_DIGITS: u8 = 2;
+
+/// Writes the log. In memory is a histogram of each CPU of a node, about 250 KiB, and 65,536 rows of each table.
+pub fn export(args: &ExportArgs, destination: Destination<'_>) -> anyhow::Result<()> {
+    let source = open(args)?;
+    tell_unstored(source.docs());
+    destination.write(|out| {
+        let base = source.docs().map(|doc| doc.origin).min().unwrap_or_default();
+        let mut log = HistogramLog::begin(out, base)?;
+        match &source {
+            Source::Full(bundle, docs) => {
+                let _reading = ReadingProgress::begin(bundle, 1);
+                for doc in docs {
+                    // The lengths, and when the last detour ended.
+                    let mut cpus = vec![(Lengths::new(DIGITS), Nanos::ZERO); doc.cpus.len()];
+                    attributed_detours::<anyhow::Error>(bundle, doc, &mut |shown| {
+                        let place = doc.cpus.binary_search_by_key(&shown.detour.cpu, |listed| listed.cpu);
+                        if let Some((lengths, end)) = place.ok().and_then(|place| cpus.get_mut(place)) {
+                            *end = shown.detour.start + shown.detour.duration;
+                            // What becalm itself took as a whole is no detour of the machine.
+                            let noise = shown.noise();
+                            if noise > Nanos::ZERO || shown.own_time() == Nanos::ZERO {
+                                lengths.add(noise.get(), 1);
+                            }
+                        }
+                        Ok(())
+                    })?;
+                    add(&mut log, doc, &cpus);
+                }
+            }
+            Source::Summary(docs) => {
+                for doc in docs {
+                    let of_cpu = |cpu: &becalm_model::digest::CpuDigest| {
+                        let mut lengths = Lengths::new(SUMMARY_DIGITS);
+                        cpu.lengths.buckets().for_each(|(ns, count)| lengths.add(ns.cast_signed(), count));
+                        (lengths, Nanos::new(cpu.last_end_ns))
+                    };
+                    let cpus: Vec<_> = doc.cpus.iter().map(of_cpu).collect();
+                    add(&mut log, &doc.run, &cpus);
+                }
+            }
+        }
+        Ok(log.end()?.flush()?)
+    })
+}
+
+/// Adds a line for each CPU of a node.
+fn add<W: Write>(log: &mut HistogramLog<W>, doc: &NodeDoc, cpus: &[(Lengths, Nanos)]) {
+    for (cpu, (lengths, end)) in doc.cpus.iter().zip(cpus) {
+        let begin = doc.origin.as_nanosecond() + i128::from(cpu.start_ns.get());
+        // The document of a run that was killed does not say how long it lasted.
+        let length = cpu.duration_ns.max(*end - cpu.start_ns);
+        log.interval(&format!("{}/cpu{}", doc.node, cpu.cpu), begin, length, lengths);
+    }
+}

@@ -1,0 +1,157 @@
+//! `becalm export`: what was recorded as another program reads it.
+
+mod cpus;
+mod destination;
+mod histogram;
+mod stacks;
+mod tables;
+mod timeline;
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use becalm_analyze::summary::Selection;
+use becalm_bundle::Bundle;
+use becalm_model::NodeDoc;
+use becalm_units::{CpuList, counted};
+use clap::{Args, ValueEnum};
+
+use crate::arguments::run::open;
+use crate::arguments::some_cpus;
+use crate::exit::{Exit, UsageError};
+use crate::messages::say;
+use destination::Destination;
+
+/// Write what was recorded as another program reads it
+///
+/// What each format holds, and what it cannot say, is on the page of the book.
+#[derive(Args, Debug)]
+pub struct ExportArgs {
+    /// The format to write
+    #[arg(long, value_name = "FORMAT")]
+    to: ExportFormat,
+
+    /// The run to export
+    #[arg(value_name = "RUN")]
+    path: PathBuf,
+
+    /// Export only these CPUs, like 0-3,8
+    #[arg(long, value_name = "LIST", value_parser = some_cpus)]
+    cpus: Option<CpuList>,
+
+    /// Export only this node, where the run has several
+    #[arg(long, value_name = "NODE")]
+    node: Option<String>,
+
+    /// Which table is written as csv or arrow [default: detours, or samples of a run of work]
+    #[arg(long, value_name = "TABLE")]
+    table: Option<TableName>,
+
+    /// The file to write; one that is there already is replaced. - is standard output. With a / at its end it is a folder, in which
+    /// loggopsim and simgrid write a file for each CPU
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+/// Formats that can be written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum ExportFormat {
+    /// Comma-separated values of a table
+    Csv,
+    /// A table as an Arrow IPC file, for pandas, Polars and DuckDB
+    Arrow,
+    /// Noise files of LogGOPSim, one a CPU
+    Loggopsim,
+    /// A trace for ui.perfetto.dev: detours and what was in them
+    Perfetto,
+    /// The same as JSON, for chrome://tracing and others
+    Chrome,
+    /// A log with a histogram of lengths for each CPU
+    Hdrhistogram,
+    /// Time by source as folded stacks, for flame graphs
+    Folded,
+    /// Time by source as a profile for pprof
+    Pprof,
+    /// Speed profiles of SimGrid, one a CPU
+    Simgrid,
+}
+
+/// Tables of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum TableName {
+    /// Each detour
+    Detours,
+    /// What each detour or sample is split over
+    Activities,
+    /// Each sample of a run of work
+    Samples,
+}
+
+impl ExportFormat {
+    /// Whether a terminal can show it.
+    const fn is_text(self) -> bool {
+        !matches!(self, Self::Arrow | Self::Perfetto | Self::Pprof)
+    }
+
+    const fn has_tables(self) -> bool {
+        matches!(self, Self::Csv | Self::Arrow)
+    }
+
+    /// Whether a file holds one CPU.
+    const fn is_of_one_cpu(self) -> bool {
+        matches!(self, Self::Loggopsim | Self::Simgrid)
+    }
+}
+
+impl ExportArgs {
+    /// The part of the run that was asked for.
+    fn selection(&self) -> Selection {
+        Selection { node: self.node.clone(), cpus: self.cpus.clone(), with_self: false }
+    }
+
+    fn open(&self) -> anyhow::Result<Bundle> {
+        Ok(open(&self.path)?)
+    }
+}
+
+/// Reads the run and writes the file.
+///
+/// # Errors
+/// If the run cannot be read, the format cannot hold what is selected, or the file cannot be written.
+pub fn run(args: &ExportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    if args.table.is_some() && !args.to.has_tables() {
+        return Err(UsageError("--table goes with --to csv and --to arrow alone".to_owned()).into());
+    }
+    let destination = Destination::new(&args.output, args.to.is_text(), out)?;
+    if destination.is_folder() && !args.to.is_of_one_cpu() {
+        let why = format!("{} is a folder, and this format is one file: name it", args.output.display());
+        return Err(UsageError(why).into());
+    }
+    match args.to {
+        ExportFormat::Csv | ExportFormat::Arrow => tables::export(args, destination)?,
+        ExportFormat::Perfetto | ExportFormat::Chrome => timeline::export(args, destination)?,
+        ExportFormat::Hdrhistogram => histogram::export(args, destination)?,
+        ExportFormat::Folded | ExportFormat::Pprof => stacks::export(args, destination)?,
+        ExportFormat::Loggopsim | ExportFormat::Simgrid => cpus::export(args, destination)?,
+    }
+    Ok(Exit::Done)
+}
+
+/// Says which detours no format can hold, as they were counted and not stored.
+fn tell_unstored<'a>(docs: impl IntoIterator<Item = &'a NodeDoc>) {
+    let unstored = docs.into_iter().flat_map(|doc| &doc.cpus).fold(0_u64, |sum, cpu| sum.saturating_add(cpu.unstored));
+    if unstored > 0 {
+        let detours = counted(unstored, "detour", "detours");
+        say(format_args!(
+            "{detours} below 1us were counted and not stored when this was recorded: the export lacks them"
+        ));
+    }
+}
+
+/// Says how many activities could not be placed.
+fn tell_strays(strays: u64) {
+    if strays > 0 {
+        let activities = counted(strays, "activity belongs", "activities belong");
+        say(format_args!("{activities} to no detour of the recording: the export lacks them"));
+    }
+}

@@ -1,0 +1,189 @@
+//! The tables of a run, row by row: as CSV, and as a file of Arrow.
+
+use std::io::Write;
+
+use becalm_analyze::summary::SummaryError;
+use becalm_bundle::{ActivityBatch, Bundle, DetourBatch, SampleBatch};
+use becalm_exchange::write::arrow::ArrowFile;
+use becalm_exchange::write::csv::CsvTable;
+use becalm_exchange::write::table::{Column, ColumnType};
+use becalm_model::NodeDoc;
+use becalm_units::{CpuId, CpuList};
+
+use super::destination::Destination;
+use super::{ExportArgs, ExportFormat, TableName, tell_unstored};
+use crate::exit::UsageError;
+use crate::progress::ReadingProgress;
+
+use ColumnType::{Flag, Int32, Int64, Text};
+
+/// The columns of the tables: those of the bundle, behind the node.
+const DETOURS: [(&str, ColumnType); 5] =
+    [("node", Text), ("cpu", Int32), ("start_ns", Int64), ("duration_ns", Int64), ("incomplete", Flag)];
+const SAMPLES: [(&str, ColumnType); 6] = [
+    ("node", Text),
+    ("cpu", Int32),
+    ("start_ns", Int64),
+    ("duration_ns", Int64),
+    ("work", Int64),
+    ("incomplete", Flag),
+];
+const ACTIVITIES: [(&str, ColumnType); 8] = [
+    ("node", Text),
+    ("cpu", Int32),
+    ("detour", Int64),
+    ("start_ns", Int64),
+    ("self_ns", Int64),
+    ("kind", Text),
+    ("source", Text),
+    ("detail", Text),
+];
+
+/// What writes rows.
+trait Table {
+    fn rows(&mut self, columns: &[Column<'_>]) -> std::io::Result<()>;
+}
+
+impl<W: Write> Table for CsvTable<W> {
+    fn rows(&mut self, columns: &[Column<'_>]) -> std::io::Result<()> {
+        Self::rows(self, columns)
+    }
+}
+
+impl<W: Write> Table for ArrowFile<W> {
+    fn rows(&mut self, columns: &[Column<'_>]) -> std::io::Result<()> {
+        Self::rows(self, columns)
+    }
+}
+
+/// Writes the table that was asked for. In memory are 65,536 rows at a time.
+pub fn export(args: &ExportArgs, destination: Destination<'_>) -> anyhow::Result<()> {
+    let bundle = args.open()?;
+    let docs = documents(&bundle, args)?;
+    let is_work = docs.iter().any(|doc| doc.settings.work.is_some());
+    let table = args.table.unwrap_or(if is_work { TableName::Samples } else { TableName::Detours });
+    let schema = match (table, is_work) {
+        (TableName::Detours, false) => &DETOURS[..],
+        (TableName::Samples, true) => &SAMPLES[..],
+        (TableName::Activities, _) => &ACTIVITIES[..],
+        (TableName::Detours, true) => return refused("samples of work and no detours; leave --table out"),
+        (TableName::Samples, false) => return refused("detours and no samples of work; leave --table out"),
+    };
+    tell_unstored(&docs);
+    let _reading = ReadingProgress::begin(&bundle, 1);
+    destination.write(|out| {
+        if args.to == ExportFormat::Csv {
+            let mut file = CsvTable::begin(out, schema)?;
+            write(&bundle, &docs, table, &mut file)?;
+            return Ok(file.end()?);
+        }
+        let origin = |doc: &NodeDoc| (format!("becalm.origin.{}", doc.node), doc.origin.to_string());
+        let mut file = ArrowFile::begin(out, schema, docs.iter().map(origin).collect())?;
+        write(&bundle, &docs, table, &mut file)?;
+        Ok(file.end()?)
+    })
+}
+
+fn refused(what: &str) -> anyhow::Result<()> {
+    Err(UsageError(format!("the run holds {what}")).into())
+}
+
+/// The documents of the selected nodes with the selected CPUs, also of a run of work.
+fn documents(bundle: &Bundle, args: &ExportArgs) -> anyhow::Result<Vec<NodeDoc>> {
+    let selection = args.selection();
+    if bundle.nodes().iter().all(|doc| doc.settings.work.is_none()) {
+        return Ok(selection.documents(bundle)?);
+    }
+    let mut docs = bundle.nodes().to_vec();
+    if let Some(name) = &args.node {
+        // The bundle's own error names the nodes that there are.
+        drop(bundle.samples(name)?);
+        docs.retain(|doc| doc.node == *name);
+    }
+    if let Some(cpus) = &args.cpus {
+        let measured: CpuList = docs.iter().flat_map(|doc| &doc.cpus).map(|cpu| cpu.cpu).collect();
+        let missing = cpus.without(&measured);
+        if !missing.is_empty() {
+            return Err(SummaryError::NotMeasured { missing, measured }.into());
+        }
+        docs.iter_mut().for_each(|doc| doc.cpus.retain(|cpu| cpus.contains(cpu.cpu)));
+    }
+    Ok(docs)
+}
+
+fn write(bundle: &Bundle, docs: &[NodeDoc], table: TableName, into: &mut dyn Table) -> anyhow::Result<()> {
+    for doc in docs {
+        match table {
+            TableName::Detours => {
+                for batch in bundle.detours(&doc.node)? {
+                    into.rows(&detours(doc, &batch?))?;
+                }
+            }
+            TableName::Samples => {
+                for batch in bundle.samples(&doc.node)? {
+                    into.rows(&samples(doc, &batch?))?;
+                }
+            }
+            TableName::Activities => {
+                for batch in bundle.activities(&doc.node)? {
+                    into.rows(&activities(doc, &batch?))?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The rows of the document's CPUs.
+fn selected(doc: &NodeDoc, cpus: &[i32]) -> Vec<usize> {
+    let mut last = (None, false);
+    let mut is_selected = |cpu: i32| {
+        if last.0 != Some(cpu) {
+            let id = u32::try_from(cpu).map(CpuId::new);
+            last = (Some(cpu), id.is_ok_and(|id| doc.cpus.binary_search_by_key(&id, |listed| listed.cpu).is_ok()));
+        }
+        last.1
+    };
+    (0..cpus.len()).filter(|row| is_selected(cpus[*row])).collect()
+}
+
+fn of<T: Copy>(values: &[T], rows: &[usize]) -> Vec<T> {
+    rows.iter().map(|row| values[*row]).collect()
+}
+
+fn detours<'a>(doc: &'a NodeDoc, batch: &DetourBatch) -> [Column<'a>; 5] {
+    let rows = selected(doc, batch.cpus());
+    [
+        Column::Text(vec![&doc.node; rows.len()]),
+        Column::Int32(of(batch.cpus(), &rows)),
+        Column::Int64(of(batch.starts(), &rows)),
+        Column::Int64(of(batch.durations(), &rows)),
+        Column::Flag(rows.iter().map(|row| batch.incomplete(*row)).collect()),
+    ]
+}
+
+fn samples<'a>(doc: &'a NodeDoc, batch: &SampleBatch) -> [Column<'a>; 6] {
+    let rows = selected(doc, batch.cpus());
+    [
+        Column::Text(vec![&doc.node; rows.len()]),
+        Column::Int32(of(batch.cpus(), &rows)),
+        Column::Int64(of(batch.starts(), &rows)),
+        Column::Int64(of(batch.durations(), &rows)),
+        Column::Int64(of(batch.work(), &rows)),
+        Column::Flag(rows.iter().map(|row| batch.incomplete(*row)).collect()),
+    ]
+}
+
+fn activities<'a>(doc: &'a NodeDoc, batch: &'a ActivityBatch) -> [Column<'a>; 8] {
+    let rows = selected(doc, batch.cpus());
+    [
+        Column::Text(vec![&doc.node; rows.len()]),
+        Column::Int32(of(batch.cpus(), &rows)),
+        Column::Int64(of(batch.detours(), &rows)),
+        Column::Int64(of(batch.starts(), &rows)),
+        Column::Int64(of(batch.self_times(), &rows)),
+        Column::Text(rows.iter().map(|row| batch.kind(*row).name()).collect()),
+        Column::Text(rows.iter().map(|row| batch.source(*row)).collect()),
+        Column::Text(rows.iter().map(|row| batch.detail(*row)).collect()),
+    ]
+}

@@ -1,0 +1,42 @@
+//! Detours and what was in them on an axis of time: traces of Perfetto, and of Chrome.
+
+use std::io;
+
+use becalm_analyze::rows::attributed_detours;
+use becalm_exchange::write::chrome::ChromeTrace;
+use becalm_exchange::write::perfetto::PerfettoTrace;
+
+use super::destination::Destination;
+use super::{ExportArgs, ExportFormat, tell_strays, tell_unstored};
+use crate::progress::ReadingProgress;
+
+/// Writes the trace. In memory are 65,536 rows of each table, what one detour holds, and names.
+pub fn export(args: &ExportArgs, destination: Destination<'_>) -> anyhow::Result<()> {
+    let bundle = args.open()?;
+    let docs = args.selection().documents(&bundle)?;
+    tell_unstored(&docs);
+    let _reading = ReadingProgress::begin(&bundle, 1);
+    let mut strays = 0;
+    destination.write(|out| {
+        if args.to == ExportFormat::Perfetto {
+            let mut trace = PerfettoTrace::begin(out);
+            for doc in &docs {
+                trace.node(doc)?;
+                strays += attributed_detours::<anyhow::Error>(&bundle, doc, &mut |shown| {
+                    Ok(trace.detour(shown.number, &shown.detour, shown.activities, shown.labels)?)
+                })?;
+            }
+            return Ok(io::Write::flush(&mut trace.end())?);
+        }
+        let mut trace = ChromeTrace::begin(out, &docs)?;
+        for doc in &docs {
+            trace.node(doc)?;
+            strays += attributed_detours::<anyhow::Error>(&bundle, doc, &mut |shown| {
+                Ok(trace.detour(shown.number, &shown.detour, shown.activities, shown.labels)?)
+            })?;
+        }
+        Ok(io::Write::flush(&mut trace.end()?)?)
+    })?;
+    tell_strays(strays);
+    Ok(())
+}

@@ -1,0 +1,36 @@
+//! What is known of an imported recording beside its rows: hardly anything of the machine.
+
+use becalm_exchange::read::Format;
+use becalm_model::node::{ClockDoc, CpuDoc, Ended, MachineDoc, NodeDoc, Rung, SCHEMA, SettingsDoc};
+use becalm_model::warning;
+
+use super::ImportArgs;
+
+/// The document of a recording with these CPUs.
+pub fn of_recording(args: &ImportArgs, format: Format, cpus: Vec<CpuDoc>) -> NodeDoc {
+    let unknown = || "unknown".to_owned();
+    NodeDoc {
+        schema: SCHEMA.to_owned(),
+        node: args.node.clone(),
+        program: format!("becalm {}, import of {format}", env!("CARGO_PKG_VERSION")),
+        origin: jiff::Timestamp::UNIX_EPOCH,
+        ended: Some(Ended::Duration),
+        machine: MachineDoc {
+            kernel: unknown(),
+            online: cpus.iter().map(|cpu| cpu.cpu).collect(),
+            ..MachineDoc::default()
+        },
+        clock: ClockDoc { counter: unknown(), rate_error_ratio: 1.0, ..ClockDoc::default() },
+        settings: SettingsDoc {
+            sched: unknown(),
+            threshold: unknown(),
+            duration_ns: cpus.iter().map(|cpu| cpu.duration_ns).max(),
+            ..SettingsDoc::default()
+        },
+        rung: Rung::Loop,
+        cpus,
+        tracing: None,
+        counters: Vec::new(),
+        warnings: vec![warning::imported()],
+    }
+}

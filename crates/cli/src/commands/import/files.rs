@@ -1,0 +1,80 @@
+//! The files that are imported: read as a whole, and recognized.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use becalm_exchange::read::{Format, Source, recognize};
+use becalm_linux::file;
+use becalm_units::Named;
+
+use crate::exit::UsageError;
+use crate::messages::say;
+
+/// No more is read, in bytes of all files together. It takes a few times its size of memory.
+const LARGEST: u64 = 1 << 30;
+
+/// A file that was read.
+pub struct InputFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its name without the folders.
+    name: String,
+    /// What it holds.
+    bytes: Vec<u8>,
+}
+
+impl InputFile {
+    /// It as the readers take it.
+    pub fn source(&self) -> Source<'_> {
+        Source { name: &self.name, bytes: &self.bytes }
+    }
+
+    /// How many bytes it has.
+    pub fn size(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+}
+
+/// Reads all of the files.
+///
+/// # Errors
+/// If one cannot be read, is no regular file, or all together are too large.
+pub fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<InputFile>> {
+    let mut left = LARGEST;
+    let read = |path: &PathBuf| {
+        let bytes = file::read_regular(path, left).with_context(|| format!("cannot read {}", path.display()))?;
+        left -= bytes.len() as u64;
+        let name = Path::file_name(path).unwrap_or_default().to_string_lossy().into_owned();
+        Ok(InputFile { path: path.clone(), name, bytes })
+    };
+    paths.iter().map(read).collect()
+}
+
+/// The format that was chosen, or else the one in which all of the files are, which is then told.
+///
+/// # Errors
+/// If a file is in none that is known, or two are in different ones.
+pub fn format(files: &[InputFile], chosen: Option<Format>) -> anyhow::Result<Format> {
+    if let Some(format) = chosen {
+        return Ok(format);
+    }
+    let mut found: Option<(Format, &Path)> = None;
+    for file in files {
+        let path = file.path.display();
+        let known = Format::ALL.iter().map(|format| format.name()).collect::<Vec<_>>().join(", ");
+        let format = recognize(file.source()).ok_or_else(|| {
+            anyhow::anyhow!("{path} looks like none of the formats that are known; name it with --from: {known}")
+        })?;
+        if let Some((other, first)) = found.filter(|(other, _)| *other != format) {
+            return Err(UsageError(format!(
+                "{} is in format {other}, and {path} in format {format}; import each kind of its own",
+                first.display()
+            ))
+            .into());
+        }
+        found = Some((format, &file.path));
+    }
+    let (format, _) = found.context("there is no file to read")?;
+    say(format_args!("this is read as {format}"));
+    Ok(format)
+}

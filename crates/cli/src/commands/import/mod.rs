@@ -1,0 +1,128 @@
+//! `becalm import`: what another program has measured, as a run.
+//!
+//! The format says which form it becomes, each with a file here: [`detours`], [`samples`], [`distribution`], [`traces`].
+
+mod cpus;
+mod detours;
+mod distribution;
+mod document;
+mod files;
+mod rate;
+mod samples;
+mod traces;
+
+use std::path::PathBuf;
+
+use becalm_exchange::read::{Form, Format, Known, TimeUnit};
+use becalm_model::check_node_name;
+use becalm_units::{CpuList, Named, Nanos};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
+
+use crate::arguments::some_cpus;
+use crate::exit::{Exit, UsageError};
+
+/// Store what another program has measured as a run
+///
+/// The format is found by what the files hold, unless --from names it. Several files are of several CPUs of one node; further nodes go into
+/// the same run by further calls with another --node. `becalm man --page import` and the book say what becomes of each format.
+#[derive(Args, Debug)]
+pub struct ImportArgs {
+    /// The format of the files [default: auto, by what they hold]
+    #[arg(long, value_name = "FORMAT", value_parser = formats())]
+    from: Option<ChosenFormat>,
+
+    /// The files to read
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+
+    /// Where to store the run
+    #[arg(short, long, value_name = "RUN")]
+    output: PathBuf,
+
+    /// The CPUs that were measured, one for each file, in rising order [default: those that the files or their names tell, else 0
+    /// and up]
+    #[arg(long, visible_alias = "cpus", value_name = "LIST", value_parser = some_cpus)]
+    cpu: Option<CpuList>,
+
+    /// The name of the node that was measured
+    #[arg(long, value_name = "NAME", value_parser = name_of_node, default_value = "imported")]
+    node: String,
+
+    /// The unit of the file's numbers, where the format has none [default: us of cyclictest, else ns]
+    #[arg(long, value_name = "UNIT")]
+    unit: Option<UnitOption>,
+
+    /// How often the counter ticks in a second, like 2.5GHz, where the samples are in its ticks and the file does not say it
+    #[arg(long, value_name = "RATE", value_parser = rate::parse)]
+    rate: Option<f64>,
+
+    /// How long was measured [default: what the file says, else until the last detour's end]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    length: Option<Nanos>,
+
+    /// Of a trace: find what took the CPU from this thread [default: what would have interrupted any program]
+    #[arg(long, value_name = "NAME|NUMBER", help_heading = "Traces of the kernel")]
+    thread: Option<String>,
+}
+
+/// The units by their names on the command line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum UnitOption {
+    Ns,
+    Us,
+    Ms,
+    S,
+}
+
+impl From<UnitOption> for TimeUnit {
+    fn from(unit: UnitOption) -> Self {
+        match unit {
+            UnitOption::Ns => Self::Ns,
+            UnitOption::Us => Self::Us,
+            UnitOption::Ms => Self::Ms,
+            UnitOption::S => Self::S,
+        }
+    }
+}
+
+/// What `--from` says: `None` is to be found out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct ChosenFormat(Option<Format>);
+
+/// The name that leaves it to becalm which format it is.
+const AUTO: &str = "auto";
+
+fn formats() -> impl TypedValueParser<Value = ChosenFormat> {
+    let names = std::iter::once(AUTO).chain(Format::ALL.iter().map(|format| format.name()));
+    PossibleValuesParser::new(names).map(|name| ChosenFormat(name.parse().ok()))
+}
+
+fn name_of_node(text: &str) -> Result<String, String> {
+    check_node_name(text).map(|()| text.to_owned()).map_err(|why| format!("'{text}' is no name of a node: {why}"))
+}
+
+/// Reads the files and writes the run.
+///
+/// # Errors
+/// If a file cannot be read or is not in the format, what it says contradicts the options, or the run cannot be written.
+pub fn run(args: &ImportArgs) -> anyhow::Result<Exit> {
+    let files = files::read(&args.files)?;
+    let format = files::format(&files, args.from.and_then(|chosen| chosen.0))?;
+    if args.thread.is_some() && format.form() != Form::Trace {
+        return Err(UsageError(format!("--thread is for traces of the kernel, and {format} is none")).into());
+    }
+    match format.form() {
+        Form::Detours => detours::run(args, format, &files),
+        Form::Samples => samples::run(args, format, &files),
+        Form::Distribution => distribution::run(args, format, &files),
+        Form::Trace => traces::run(args, format, &files),
+    }
+}
+
+impl ImportArgs {
+    /// What the user says of the files.
+    fn known(&self) -> Known {
+        Known { unit: self.unit.map(TimeUnit::from), rate_hz: self.rate }
+    }
+}

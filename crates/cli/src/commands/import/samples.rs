@@ -1,0 +1,122 @@
+//! Samples of fixed work or of fixed time become a run of samples, as `becalm work` records them.
+
+use anyhow::Context;
+use becalm_bundle::BundleWriter;
+use becalm_exchange::read::{self, Format, SampleList};
+use becalm_model::node::{CpuDoc, Ended, NodeDoc, WorkDoc, WorkLoopDoc, WorkSession};
+use becalm_model::{Labels, Sample, warning};
+use becalm_stats::median_low;
+use becalm_units::{CpuId, Nanos};
+
+use super::files::InputFile;
+use super::{ImportArgs, cpus, document};
+use crate::exit::{Exit, UsageError};
+use crate::progress::Steps;
+
+/// How many samples a segment of the run has.
+const SEGMENT: usize = 1 << 20;
+
+/// No larger files are read, in bytes: samples of one digit take up to 25 times their size of memory.
+const LARGEST: u64 = 256 << 20;
+
+/// Reads the files, of which each holds the samples of one loop or of several, and writes the run.
+///
+/// # Errors
+/// If a file is not in the format, too large or holds no sample, its loops do not do the same, and if the run cannot be written.
+pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> anyhow::Result<Exit> {
+    if args.length.is_some() {
+        return Err(UsageError(format!("--length is for detours, and {format} holds samples; leave it out")).into());
+    }
+    let size: u64 = files.iter().map(InputFile::size).sum();
+    anyhow::ensure!(
+        size <= LARGEST,
+        "the files have {} MiB, and of samples at most {} MiB are read",
+        size >> 20,
+        LARGEST >> 20
+    );
+    let mut progress = Steps::new("reading", 2 * size);
+    let mut lists = Vec::new();
+    for file in files {
+        let path = file.path.display();
+        let told = &mut |bytes| progress.advance(bytes);
+        let read = read::samples(format, file.source(), args.known(), told);
+        for list in read.with_context(|| format!("cannot import {path}"))? {
+            anyhow::ensure!(!list.samples.is_empty(), "{path} holds no sample whose length is known");
+            lists.push(list);
+        }
+    }
+    let said: Vec<Option<CpuId>> = lists.iter().map(|list| list.cpu).collect();
+    let cpus = cpus::assigned(args.cpu.as_ref(), &said)?;
+    let mut loops: Vec<(CpuId, SampleList)> = cpus.into_iter().zip(lists).collect();
+    loops.sort_by_key(|(cpu, _)| *cpu);
+    progress.say("storing");
+    store(args, format, &loops)?;
+    Ok(Exit::Done)
+}
+
+/// Writes the run, which is complete when all of it is there.
+fn store(args: &ImportArgs, format: Format, loops: &[(CpuId, SampleList)]) -> anyhow::Result<()> {
+    let (_, first) = loops.first().context("there is no sample")?;
+    if loops.iter().any(|(_, list)| (list.fixed, list.grain) != (first.fixed, first.grain)) {
+        let text = "the files are of different work: one run holds samples of the same grain, all of fixed work or all of fixed time";
+        return Err(UsageError(text.to_owned()).into());
+    }
+    let mut doc = document::of_recording(args, format, loops.iter().map(|(cpu, list)| of_cpu(*cpu, list)).collect());
+    if !first.has_starts {
+        doc.warnings.push(warning::imported_end_to_end());
+    }
+    doc.settings.work = Some(work(first, loops));
+    let mut writer = BundleWriter::create(&args.output, &NodeDoc { ended: None, ..doc.clone() })?;
+    for (cpu, list) in loops {
+        for segment in list.samples.chunks(SEGMENT) {
+            let sample = |of: &read::SampleRow| Sample {
+                cpu: *cpu,
+                start: of.start,
+                duration: of.duration,
+                work: of.work,
+                incomplete: false,
+            };
+            let segment: Vec<Sample> = segment.iter().map(sample).collect();
+            writer.write_samples(&segment, &[], &Labels::new())?;
+        }
+    }
+    Ok(writer.write_doc(&doc)?)
+}
+
+/// The median of the samples of a loop: what stands for its grain where the file does not say it.
+fn median(list: &SampleList) -> Nanos {
+    let mut durations: Vec<i64> = list.samples.iter().map(|sample| sample.duration.get()).collect();
+    Nanos::new(median_low(&mut durations).unwrap_or(0))
+}
+
+fn work(first: &SampleList, loops: &[(CpuId, SampleList)]) -> WorkDoc {
+    let of_loop = |(cpu, list): &(CpuId, SampleList)| WorkLoopDoc {
+        cpu: *cpu,
+        // How many iterations a sample has is in no file of fixed work.
+        iterations: 0,
+        calibrated_ns: median(list),
+        others_iterations: 0,
+        core_clock: None,
+    };
+    WorkDoc {
+        body: first.body.to_owned(),
+        iteration: first.iteration.to_owned(),
+        bodies: Vec::new(),
+        fixed: first.fixed,
+        grain_ns: first.grain.unwrap_or_else(|| median(first)),
+        copies: 1,
+        added_hz: 0,
+        samples: None,
+        memory_bytes: 0,
+        cache_bytes: None,
+        cache_known: true,
+        loops: loops.iter().map(of_loop).collect(),
+        sessions: vec![WorkSession { start_ns: Nanos::ZERO, ended: Some(Ended::Duration) }],
+        counts: Vec::new(),
+        not_counted: Vec::new(),
+    }
+}
+
+fn of_cpu(cpu: CpuId, list: &SampleList) -> CpuDoc {
+    CpuDoc { duration_ns: list.end(), iterations: list.samples.len() as u64, ..CpuDoc::new(cpu) }
+}

@@ -1,0 +1,332 @@
+//! Traces of the kernel become a run of detours: what took the CPU from a thread, or would have taken it from any program.
+
+use anyhow::Context;
+use becalm_exchange::read::{Format, perf_script, trace_dat};
+use becalm_linux::ftrace::{EventPath, discover_among};
+use becalm_measure::Names;
+use becalm_model::node::{ClockDoc, Ended, NodeDoc, Rung, TracingDoc, Warning};
+use becalm_model::{Pid, warning};
+use becalm_record::offline::{
+    self, CpuSpan, Found, KernelTrace, PagedTrace, StampClock, TextNamer, Wanted, Whereabouts,
+};
+use becalm_record::{DetourStore, Store};
+use becalm_units::{CpuId, CpuList, Nanos};
+
+use super::files::InputFile;
+use super::{ImportArgs, document};
+use crate::exit::{Exit, UsageError};
+use crate::progress::Steps;
+
+/// A trace that can be read, and what is known of it.
+struct Opened<'a> {
+    trace: Box<dyn KernelTrace + 'a>,
+    /// The events that it holds, as far as becalm decodes them.
+    events: Vec<EventPath>,
+    architecture: String,
+    kernel: Option<String>,
+    clock: ClockDoc,
+    /// When it began, by the wall clock.
+    began: Option<jiff::Timestamp>,
+    warnings: Vec<Warning>,
+    /// What the kernel counted as lost.
+    counted_lost: u64,
+}
+
+/// What a trace holds of a CPU: its number in the trace, which it is, and how much.
+type OfCpu = (usize, CpuId, CpuSpan);
+
+/// Reads the trace and writes the run.
+///
+/// # Errors
+/// If the file is no whole trace, what is asked for is not in it, or the run cannot be written.
+pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> anyhow::Result<Exit> {
+    let [file] = files else {
+        return Err(UsageError(
+            "a trace is one file with all CPUs; import one after another, with a --node each".to_owned(),
+        )
+        .into());
+    };
+    if args.length.is_some() {
+        return Err(UsageError("--length is not for traces, which say themselves how long they are".to_owned()).into());
+    }
+    let progress = &mut Steps::new("reading", file.size());
+    let mut names = Names::of_a_file();
+    let opened = match format {
+        Format::PerfScript => open_perf_script(file, &mut names, progress),
+        _ => open_trace_dat(args, file, &mut names),
+    };
+    let cannot = || format!("cannot import {}", file.path.display());
+    let mut opened = opened.with_context(cannot)?;
+    let spans = survey(&mut *opened.trace, &mut names, &mut |_, _| {}).with_context(cannot)?;
+    let wanted = wanted(args, &mut opened, &mut names, &spans).with_context(cannot)?;
+    let mut node = describe(args, format, &opened, &wanted);
+    progress.say("storing");
+    let mut store = DetourStore::new(&args.output);
+    let found = offline::store(&mut *opened.trace, &mut names, &wanted, &mut store, &mut node)?;
+    node.warnings.extend(warnings(&opened, &wanted, &names, &node, &found));
+    node.settings.duration_ns = node.cpus.iter().map(|cpu| cpu.duration_ns).max();
+    node.ended = Some(Ended::Duration);
+    store.close(&mut node)?;
+    Ok(Exit::Done)
+}
+
+fn open_trace_dat<'a>(args: &ImportArgs, file: &'a InputFile, names: &mut Names) -> anyhow::Result<Opened<'a>> {
+    let read = trace_dat::read(file.source())?;
+    let clock_name = read.clock.clone().unwrap_or_else(|| "local".to_owned());
+    let clock = stamp_clock(args, &clock_name, read.tsc)?;
+    let mut warnings = Vec::new();
+    if clock_name == "local" {
+        warnings.push(warning::clock_of_each_cpu(&clock_name));
+    }
+    if !read.other_buffers.is_empty() {
+        warnings.push(warning::buffers_left_out(&read.other_buffers));
+    }
+    let trace = PagedTrace::new(read, clock, names)?;
+    if !trace.has_symbols() {
+        let advice = "record as root, so that trace-cmd can read /proc/kallsyms";
+        warnings.push(warning::no_symbols("the file holds no names of functions", advice));
+    }
+    // Linux, the host's name, the release, the architecture.
+    let uname: Vec<&str> = trace.file().uname.as_deref().unwrap_or_default().split_whitespace().collect();
+    let wall = trace.file().to_wall_clock.map(|offset| trace.origin() + i128::from(offset));
+    let doc = ClockDoc {
+        counter: clock_name,
+        origin_ticks: u64::try_from(trace.origin()).unwrap_or(0),
+        rate_hz: clock.hz(),
+        resolution_ns: Nanos::new(1),
+        ..ClockDoc::default()
+    };
+    Ok(Opened {
+        events: trace.events().to_vec(),
+        architecture: uname.get(3).map_or_else(|| architecture_of(trace.events()), |text| (*text).to_owned()),
+        kernel: uname.get(2).map(|text| (*text).to_owned()),
+        clock: doc,
+        began: wall.and_then(|ns| jiff::Timestamp::from_nanosecond(ns).ok()),
+        warnings,
+        counted_lost: trace.file().counted_lost(),
+        trace: Box::new(trace),
+    })
+}
+
+/// How the stamps of a trace with this clock count.
+fn stamp_clock(args: &ImportArgs, clock: &str, tsc: Option<trace_dat::TscRate>) -> anyhow::Result<StampClock> {
+    const NANOSECONDS: [&str; 8] = ["local", "global", "uptime", "perf", "mono", "mono_raw", "boot", "tai"];
+    if NANOSECONDS.contains(&clock) {
+        return Ok(StampClock::Nanos);
+    }
+    anyhow::ensure!(clock != "counter", "its clock only counts events, and tells no time; record with -C mono");
+    match (args.rate, tsc) {
+        (Some(hz), _) => Ok(StampClock::Rate(hz)),
+        (None, Some(rate)) => Ok(StampClock::Scaled { mult: rate.mult, shift: rate.shift }),
+        (None, None) => Err(UsageError(format!(
+            "the trace counts ticks of the clock '{clock}', and does not say how long they are: give --rate, or record with -C mono \
+             or, for the processor's own counter, with -C tsc2nsec"
+        ))
+        .into()),
+    }
+}
+
+fn open_perf_script<'a>(file: &'a InputFile, names: &mut Names, progress: &mut Steps) -> anyhow::Result<Opened<'a>> {
+    let mut namer = TextNamer::default();
+    let mut told = |bytes| progress.advance(bytes);
+    let mut lines = perf_script::read(file.source(), &mut told)?;
+    for event in &mut lines {
+        namer.take(&event?, names);
+    }
+    let seen = lines.seen().map(|(system, name)| EventPath { system: system.to_owned(), name: name.to_owned() });
+    let events: Vec<EventPath> = seen.collect();
+    let is_coarse = lines.is_coarse();
+    let (trace, first) = namer.finish()?;
+    let resolution_ns = if is_coarse { Nanos::from_micros(1) } else { Nanos::new(1) };
+    Ok(Opened {
+        trace: Box::new(trace),
+        architecture: architecture_of(&events),
+        events,
+        kernel: None,
+        clock: ClockDoc {
+            counter: "perf".to_owned(),
+            origin_ticks: first.get() as u64,
+            rate_hz: 1e9,
+            resolution_ns,
+            ..ClockDoc::default()
+        },
+        began: None,
+        warnings: is_coarse.then(warning::coarse_stamps).into_iter().collect(),
+        counted_lost: 0,
+    })
+}
+
+/// The architecture of a machine whose kernel has these events, where nothing else tells it.
+fn architecture_of(events: &[EventPath]) -> String {
+    let is_arm = events.iter().any(|event| event.system == "ipi" && event.name == "ipi_entry");
+    if is_arm { "aarch64" } else { "x86_64" }.to_owned()
+}
+
+/// Reads the whole trace once, so that nothing is stored of one that is damaged.
+fn survey(
+    trace: &mut dyn KernelTrace,
+    names: &mut Names,
+    see: &mut dyn FnMut(CpuId, &becalm_model::Event),
+) -> Result<Vec<OfCpu>, offline::OfflineError> {
+    let mut spans = Vec::new();
+    for (index, cpu) in trace.cpus().into_iter().enumerate() {
+        let mut span = CpuSpan::default();
+        trace.each(index, names, &mut |event, _| {
+            span.take(event);
+            see(cpu, event);
+            Ok(())
+        })?;
+        spans.push((index, cpu, span));
+    }
+    Ok(spans)
+}
+
+/// What is looked for, and on which CPUs.
+fn wanted(args: &ImportArgs, opened: &mut Opened<'_>, names: &mut Names, spans: &[OfCpu]) -> anyhow::Result<Wanted> {
+    let there: CpuList = spans.iter().map(|(_, cpu, _)| *cpu).collect();
+    if let Some(chosen) = &args.cpu
+        && !chosen.without(&there).is_empty()
+    {
+        return Err(UsageError(format!(
+            "the trace holds {}, and not all of --cpus {chosen}",
+            becalm_units::cpus(&there)
+        ))
+        .into());
+    }
+    let is_chosen = |cpu: CpuId| args.cpu.as_ref().is_none_or(|chosen| chosen.contains(cpu));
+    let has_switches = opened.events.iter().any(|event| event.system == "sched" && event.name == "sched_switch");
+    let Some(thread) = &args.thread else {
+        let with_time = spans.iter().filter(|(_, cpu, span)| is_chosen(*cpu) && span.length() > Nanos::ZERO);
+        let cpus: Vec<usize> = with_time.map(|(index, ..)| *index).collect();
+        anyhow::ensure!(!cpus.is_empty(), "no CPU has two events, so that it tells of no time");
+        return Ok(Wanted::Interruptions { cpus, has_switches });
+    };
+    anyhow::ensure!(
+        has_switches,
+        "the trace does not tell which thread ran: record it with sched:sched_switch, or leave --thread out"
+    );
+    let thread = find_thread(thread, names)?;
+    let mut whereabouts = Whereabouts::default();
+    survey(&mut *opened.trace, names, &mut |cpu, event| whereabouts.take(thread, cpu, event))?;
+    let seen = whereabouts.cpus();
+    let cpus: Vec<usize> = spans
+        .iter()
+        .filter(|(_, cpu, span)| seen.contains(cpu) && is_chosen(*cpu) && span.length() > Nanos::ZERO)
+        .map(|(index, ..)| *index)
+        .collect();
+    if cpus.is_empty() {
+        let seen: CpuList = seen.into_iter().collect();
+        return Err(UsageError(if seen.is_empty() {
+            format!("thread {} had no CPU while the trace was recorded", thread.0)
+        } else {
+            format!("thread {} was on {} only", thread.0, becalm_units::cpus(&seen))
+        })
+        .into());
+    }
+    Ok(Wanted::Thread { thread, cpus, whereabouts })
+}
+
+/// The thread of that number or name.
+fn find_thread(text: &str, names: &Names) -> Result<Pid, UsageError> {
+    if let Ok(number) = text.parse::<i32>() {
+        return match number {
+            0 => Err(UsageError("thread 0 is the idle thread, which nothing interrupts".to_owned())),
+            _ if number > 0 => Ok(Pid(number)),
+            _ => Err(UsageError(format!("--thread {number} is no number of a thread"))),
+        };
+    }
+    match names.called(text)[..] {
+        [one] => Ok(one),
+        [] => Err(UsageError(format!("no thread of the trace is called '{text}' (names have 15 characters at most)"))),
+        ref several => {
+            let shown: Vec<String> = several.iter().take(20).map(|pid| pid.0.to_string()).collect();
+            let more = if several.len() > shown.len() { ", ..." } else { "" };
+            Err(UsageError(format!(
+                "{} threads of the trace are called '{text}': give the number of one: {}{more}",
+                several.len(),
+                shown.join(", ")
+            )))
+        }
+    }
+}
+
+/// The document of the run, before anything is found.
+fn describe(args: &ImportArgs, format: Format, opened: &Opened<'_>, wanted: &Wanted) -> NodeDoc {
+    let mut node = document::of_recording(args, format, Vec::new());
+    node.ended = None;
+    node.origin = opened.began.unwrap_or(node.origin);
+    node.rung = Rung::Tracepoints;
+    node.clock = opened.clock.clone();
+    node.settings.threshold = "none".to_owned();
+    node.machine.online = opened.trace.cpus().into_iter().collect();
+    if let Some(kernel) = &opened.kernel {
+        node.machine.kernel.clone_from(kernel);
+        node.machine.architecture.clone_from(&opened.architecture);
+    }
+    node.tracing = Some(TracingDoc {
+        clock: opened.clock.counter.clone(),
+        events: opened.events.iter().map(ToString::to_string).collect(),
+        missing: missing(opened),
+        ..TracingDoc::default()
+    });
+    node.warnings = match wanted {
+        Wanted::Interruptions { .. } => vec![warning::no_loop()],
+        // What is known of the thread's time is known at the end.
+        Wanted::Thread { .. } => Vec::new(),
+    };
+    node
+}
+
+/// The events that are not in the trace, and what they would have told of.
+fn missing(opened: &Opened<'_>) -> Vec<String> {
+    let found = discover_among(&opened.events, &opened.architecture);
+    // Page faults are a thread's own time here.
+    let missing = found.missing.iter().filter(|missing| !missing.event.starts_with("exceptions/"));
+    missing.map(|missing| format!("{} ({}): {}", missing.event, missing.why, kind_of(missing.unseen))).collect()
+}
+
+/// The kind of noise that stays unseen, without what a recording of a loop would book it as.
+fn kind_of(unseen: &str) -> &str {
+    unseen.split(':').next().unwrap_or(unseen)
+}
+
+/// What the trace does not tell, and what was found to be wrong with it.
+fn warnings(opened: &Opened<'_>, wanted: &Wanted, names: &Names, node: &NodeDoc, found: &Found) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if let Wanted::Thread { thread, .. } = wanted {
+        let name = names.name_of(*thread).map_or_else(String::new, |name| format!("{name}, "));
+        let name = becalm_units::printable(&name).into_owned();
+        let whole: Nanos = node.cpus.iter().map(|cpu| cpu.duration_ns).max().unwrap_or_default();
+        let time = found.thread;
+        warnings.push(warning::thread_of_trace(&format!("{name}thread {}", thread.0), time.had, time.waited, whole));
+        if time.moved > 0 {
+            let cpus: CpuList = node.cpus.iter().map(|cpu| cpu.cpu).collect();
+            warnings.push(warning::thread_moved(time.moved, &cpus));
+        }
+    }
+    warnings.extend(opened.warnings.iter().cloned());
+    let mut kinds: Vec<String> = Vec::new();
+    for missing in discover_among(&opened.events, &opened.architecture).missing {
+        let kind = kind_of(missing.unseen).to_owned();
+        if !missing.event.starts_with("exceptions/") && !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    if !kinds.is_empty() {
+        warnings.push(warning::not_in_trace(&kinds));
+    }
+    let spans = || found.spans.iter().map(|(_, span)| span);
+    let (lost, gaps): (u64, u64) = (spans().map(|span| span.lost).sum(), spans().map(|span| span.gaps).sum());
+    if gaps > 0 {
+        let incomplete = node.cpus.iter().map(|cpu| cpu.incomplete).sum();
+        warnings.push(warning::lost_in_trace(lost, gaps, spans().map(|span| span.gap_time).sum(), incomplete));
+    } else if opened.counted_lost > 0 {
+        warnings.push(warning::lost_untold_in_trace(opened.counted_lost));
+    }
+    // One or two are what was under way when the trace began.
+    warnings.extend(node.cpus.iter().filter(|cpu| cpu.unmatched_events > 2).map(warning::unmatched_events));
+    if opened.trace.backwards() > 0 {
+        warnings.push(warning::stamps_backwards(opened.trace.backwards()));
+    }
+    warnings
+}

@@ -1,0 +1,81 @@
+//! A recording in the making, for the commands that make one: how far it is, what is said where it fails, and what it holds once it is
+//! stored.
+
+use std::num::NonZeroU64;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use becalm_analyze::summary::{Selection, Summary, summarize, summarize_digests};
+use becalm_bundle::{Bundle, HeldFolder, SummaryBundle};
+use becalm_measure::{Progress, RecordPlan};
+use becalm_model::node::NodeDoc;
+use becalm_record::{Failure, Recorded, RecordingStore, Session};
+use indicatif::ProgressBar;
+
+use crate::progress::{self, ReadingProgress};
+
+/// Records as planned into a store at this path, and shows how far it is unless nothing is to be said. The document is not complete yet.
+///
+/// # Errors
+/// If the recording fails; the error says whether a part of it was stored.
+pub fn record(
+    session: &Session,
+    plan: RecordPlan,
+    store: RecordingStore,
+    path: &Path,
+    quiet: bool,
+) -> Result<Recorded<RecordingStore>> {
+    // No steady tick: a thread that draws on its own would be noise. It draws when the collector looks.
+    let template = "{spinner} recording {msg} {wide_bar} {pos}%";
+    let bar = if quiet { ProgressBar::hidden() } else { progress::bar(100, template) };
+    let most = plan.detours;
+    let recorded = session.record(plan, store, &mut |progress| show(&bar, progress, most));
+    bar.finish_and_clear();
+    match recorded {
+        Ok(recorded) => Ok(recorded),
+        Err(Failure { error, .. }) if error.is_usage() => Err(error.into()),
+        Err(Failure { error, mut store }) => {
+            let stored = store.fail(&error.to_string());
+            Err(error).with_context(|| match stored {
+                true => format!("the recording failed; what was stored until then is in {}", path.display()),
+                false => "nothing was recorded".to_owned(),
+            })
+        }
+    }
+}
+
+/// Reads what was stored of this node, beside which the bundle may hold others.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn read_again(in_summary_form: bool, held: Arc<HeldFolder>, node: &NodeDoc) -> Result<Summary> {
+    let selection = Selection { node: Some(node.node.clone()), cpus: None, with_self: false };
+    if in_summary_form {
+        return Ok(summarize_digests(&SummaryBundle::open_held(held)?, &selection)?);
+    }
+    let bundle = Bundle::open_held(held)?;
+    // The loops have ended.
+    let _reading = ReadingProgress::begin(&bundle, 1);
+    Ok(summarize(&bundle, &selection)?)
+}
+
+fn show(bar: &ProgressBar, progress: Progress, most: Option<NonZeroU64>) {
+    if bar.is_hidden() {
+        return;
+    }
+    let seconds = progress.elapsed.as_secs_f64();
+    let most = most.map_or_else(String::new, |most| format!(" of {most} a CPU"));
+    match progress.duration {
+        Some(duration) => {
+            bar.set_position((seconds / duration.as_secs_f64() * 100.0).clamp(0.0, 100.0) as u64);
+            let left = (duration.as_secs_f64() - seconds).max(0.0);
+            bar.set_message(format!(
+                "{seconds:.1}s of {duration}, {left:.0}s left, {} detours{most}",
+                progress.detours
+            ));
+        }
+        None => bar.set_message(format!("{seconds:.1}s, {} detours{most}, Ctrl-C ends it", progress.detours)),
+    }
+    bar.tick();
+}

@@ -1,0 +1,158 @@
+//! cyclictest's text: the histogram of `-h`, `-H` and `--histfile`, with its closing remarks; or the lines of statistics that it prints
+//! without one.
+//!
+//! A column is a thread, and not a CPU. `-H` has one more column, the sum of all, which is left out. Values at or above the histogram's size are
+//! only counted. The file does not say whether values are microseconds or, with `-N`, nanoseconds.
+
+use becalm_model::distribution::{Quantity, SERIES, Series};
+
+use super::distribution::{Distribution, Rows, above, count, integer, some_series, times};
+use super::lines::{Lines, Progress, text};
+use super::time::TimeUnit;
+use super::{ReadError, Source};
+
+/// The remark that stands in front of a histogram.
+pub(super) const HISTOGRAM: &str = "# Histogram";
+
+/// What has a value for each thread.
+#[derive(Default)]
+struct Remarks<'a> {
+    total: Vec<&'a str>,
+    min: Vec<&'a str>,
+    avg: Vec<&'a str>,
+    max: Vec<&'a str>,
+    overflows: Vec<&'a str>,
+}
+
+/// Reads a histogram or statistics, whose values are in this unit.
+///
+/// # Errors
+/// If a row has not as many counts as the one in front of it, is out of order, or the closing remarks do not fit; and if there is neither.
+pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Result<Distribution, ReadError> {
+    let unit_ns = unit.nanoseconds();
+    let mut lines = Lines::new(text(source.bytes)?, progress);
+    let mut found = Distribution::new("cyclictest", Quantity::Wakeup);
+    let (mut columns, mut end_ns, mut remarks) = (Vec::<Rows>::new(), 0, Remarks::default());
+    while let Some(line) = lines.next() {
+        // The lines of a terminal come again and again, with what steers its cursor in front.
+        let line =
+            line.rsplit_once('\u{1b}').and_then(|(_, codes)| codes.split_once('A')).map_or(line, |(_, rest)| rest);
+        if let Some(remark) = line.strip_prefix('#') {
+            let (name, values) = remark.split_once(':').unwrap_or((remark, ""));
+            let values = values.split_whitespace().collect();
+            match name.trim() {
+                "Total" => remarks.total = values,
+                "Min Latencies" => remarks.min = values,
+                "Avg Latencies" => remarks.avg = values,
+                "Max Latencies" => remarks.max = values,
+                "Histogram Overflows" => remarks.overflows = values,
+                _ => {}
+            }
+        } else if line.starts_with("T:") {
+            statistics(line, unit_ns, &mut found.series).map_err(|why| lines.error(why))?;
+        } else if line.starts_with(|c: char| c.is_ascii_digit()) {
+            end_ns = row(line, unit_ns, &mut columns).map_err(|why| lines.error(why))?;
+        } else if columns.is_empty() && (found.series.is_empty() || line.starts_with("policy:")) {
+            // What it prints of its settings, and warnings.
+        } else {
+            return Err(lines.error("it is no row of a histogram, and no line of statistics"));
+        }
+    }
+    if !columns.is_empty() {
+        found.series = of_histogram(columns, end_ns, unit_ns, &remarks).map_err(ReadError::new)?;
+    }
+    some_series(found, "cyclictest")
+}
+
+/// Takes a row of the histogram; gives where its bucket ends.
+fn row(line: &str, unit_ns: i64, columns: &mut Vec<Rows>) -> Result<i64, String> {
+    let mut words = line.split_whitespace();
+    let value = integer(words.next().unwrap_or_default(), "latency")?;
+    let from = times(value, unit_ns, "latency")?;
+    let below = from.checked_add(unit_ns).ok_or("the latency is longer than times can be")?;
+    let counts = words.map(|word| count(word, "count")).collect::<Result<Vec<u64>, _>>()?;
+    if columns.is_empty() {
+        columns.resize_with(counts.len(), Rows::default);
+    }
+    if counts.len() != columns.len() || counts.is_empty() {
+        return Err(format!("it has {} counts, and the first row has {}", counts.len(), columns.len()));
+    }
+    for (column, count) in columns.iter_mut().zip(counts) {
+        column.push(from, below, count)?;
+    }
+    Ok(below)
+}
+
+/// The threads of a histogram, with what the remarks say of each.
+fn of_histogram(
+    mut columns: Vec<Rows>,
+    end_ns: i64,
+    unit_ns: i64,
+    remarks: &Remarks<'_>,
+) -> Result<Vec<Series>, String> {
+    // Minima and means are of threads alone, also where the last column is the sum of all.
+    let threads = if remarks.min.is_empty() { columns.len() } else { remarks.min.len() };
+    if threads > columns.len() || columns.len() - threads > 1 {
+        return Err(format!("its remarks are of {threads} threads, and its rows have {} counts", columns.len()));
+    }
+    columns.truncate(threads);
+    let at = |values: &[&str], thread: usize, what: &str| -> Result<Option<i64>, String> {
+        values.get(thread).map(|word| integer(word, what)).transpose()
+    };
+    let mut series = Vec::with_capacity(threads);
+    for (thread, column) in columns.into_iter().enumerate() {
+        let overflows = remarks.overflows.get(thread).map(|word| count(word, "number of overflows")).transpose()?;
+        let some = !column.buckets.is_empty() || overflows.is_some_and(|count| count > 0);
+        let time = |values: &[&str], what: &str| -> Result<Option<i64>, String> {
+            let value = at(values, thread, what)?.filter(|_| some);
+            value.map(|value| times(value, unit_ns, what)).transpose()
+        };
+        let total = at(&remarks.total, thread, "total")?.map(|total| total as u64);
+        let above = above(end_ns, overflows.unwrap_or(0));
+        let mut of = Series {
+            name: format!("thread {thread}"),
+            min_ns: time(&remarks.min, "minimum")?,
+            mean_ns: time(&remarks.avg, "average")?.map(|mean| mean as f64),
+            max_ns: time(&remarks.max, "maximum")?,
+            buckets: column.buckets,
+            above,
+            ..Series::default()
+        };
+        // The total is of the histogram, to which the overflows come.
+        let counted = of.in_histogram();
+        let overflowed = above.map_or(0, |above| above.count);
+        if let Some(total) = total.filter(|total| *total != counted && total.saturating_add(overflowed) != counted) {
+            return Err(format!("its total of thread {thread} is {total}, and its rows add up to {counted}"));
+        }
+        of.count = Some(counted);
+        series.push(of);
+    }
+    Ok(series)
+}
+
+/// Takes a line like `T: 0 (1234) P:80 I:1000 C: 500 Min: 2 Act: 3 Avg: 3 Max: 40`; a later one of the same thread replaces it.
+fn statistics(line: &str, unit_ns: i64, series: &mut Vec<Series>) -> Result<(), String> {
+    let after = |name: &str| -> Result<i64, String> {
+        let (_, rest) = line.split_once(name).ok_or_else(|| format!("it has no {name}"))?;
+        integer(rest.split_whitespace().next().unwrap_or_default(), name)
+    };
+    let name = format!("thread {}", after("T:")?);
+    let cycles = after("C:")? as u64;
+    let time = |name: &str| times(after(name)?, unit_ns, name);
+    let (min, avg, max) = (time("Min:")?, time("Avg:")?, time("Max:")?);
+    let some = cycles > 0;
+    let of = Series {
+        count: Some(cycles),
+        min_ns: some.then_some(min),
+        mean_ns: some.then_some(avg as f64),
+        max_ns: some.then_some(max),
+        name,
+        ..Series::default()
+    };
+    match series.iter().position(|known| known.name == of.name) {
+        Some(at) => series[at] = of,
+        None if series.len() < SERIES => series.push(of),
+        None => return Err("it has more threads than are kept".to_owned()),
+    }
+    Ok(())
+}

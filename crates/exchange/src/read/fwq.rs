@@ -1,0 +1,94 @@
+//! FWQ of the Sequoia benchmarks, as LLNL keeps it: `<prefix>_<thread>_times.dat` of the serial program and of threads, an integer a line in
+//! ticks of the processor's counter; and the one file of `fwq-th` and `fwq-mpi`, in which a line for each worker says how fast its counter was
+//! and another one on which CPUs it ran.
+//!
+//! The serial files do not say how fast the counter was; the caller must. When a sample began is in none of them. FTQ of the same family, two
+//! files a thread, is refused: in the copies that are around, the files of all threads but the first hold other threads' data.
+
+use becalm_model::node::Fixed;
+use becalm_units::{CpuId, Nanos};
+
+use super::distribution::{integer, short};
+use super::lines::{Lines, Progress, text};
+use super::samples::{SampleList, end_to_end};
+use super::{ReadError, Source};
+
+/// With what the line of a worker's speed begins, and that with which its samples begin.
+pub(super) const SPEED: &str = "Speed: ";
+const KINDS: [&str; 2] = ["Thread ", "Process "];
+
+/// A worker while its samples come.
+struct Worker {
+    /// Ticks in a nanosecond.
+    ghz: Option<f64>,
+    cpu: Option<CpuId>,
+    ticks: Vec<i64>,
+}
+
+/// Reads a file whose counter has so many ticks a second, unless the file says it: the samples of each worker.
+///
+/// # Errors
+/// If nobody says how fast the counter was, a line is none of a worker and no whole number, and if the file is one of FTQ's.
+pub fn read(source: Source<'_>, rate_hz: Option<f64>, progress: Progress<'_>) -> Result<Vec<SampleList>, ReadError> {
+    if source.name.ends_with("_counts.dat") {
+        return Err(ReadError::new(
+            "it holds counts of FTQ, whose files of several threads hold each other's data; they are not read",
+        ));
+    }
+    let mut lines = Lines::new(text(source.bytes)?, progress);
+    let (mut speeds, mut workers) = (Vec::<f64>::new(), Vec::<Worker>::new());
+    while let Some(line) = lines.next() {
+        if let Some(speed) = line.strip_prefix(SPEED) {
+            speeds.push(gigahertz(speed).map_err(|why| lines.error(why))?);
+        } else if let Some(rest) = KINDS.iter().find_map(|kind| line.strip_prefix(kind)) {
+            let cpu = worker_cpu(rest).map_err(|why| lines.error(why))?;
+            workers.push(Worker { ghz: speeds.get(workers.len()).copied(), cpu, ticks: Vec::new() });
+        } else {
+            if workers.is_empty() {
+                workers.push(Worker { ghz: None, cpu: None, ticks: Vec::new() });
+            }
+            let ticks = integer(line, "sample").map_err(|why| lines.error(why))?;
+            if let Some(worker) = workers.last_mut() {
+                worker.ticks.push(ticks);
+            }
+        }
+    }
+    workers.into_iter().map(|worker| list(worker, rate_hz)).collect()
+}
+
+/// The last number of `thread 0, cycles 90000000, seconds 0.036000, GHz 2.500000`.
+fn gigahertz(speed: &str) -> Result<f64, String> {
+    let number = speed.rsplit_once("GHz ").and_then(|(_, number)| number.trim().parse().ok());
+    number.filter(|ghz| (1e-3..=1e3).contains(ghz)).ok_or_else(|| "its speed is no number of GHz".to_owned())
+}
+
+/// The CPU of `0 running on CPUs 4`; `None` of several.
+fn worker_cpu(rest: &str) -> Result<Option<CpuId>, String> {
+    let (_, cpus) = rest.split_once(" running on CPUs ").ok_or("it does not say on which CPUs the worker ran")?;
+    Ok(cpus.trim().parse().ok().map(CpuId::new))
+}
+
+fn list(worker: Worker, rate_hz: Option<f64>) -> Result<SampleList, ReadError> {
+    let ghz = worker.ghz.or_else(|| rate_hz.map(|hz| hz / 1e9)).ok_or_else(|| {
+        ReadError::new(
+            "its samples are in ticks of a counter, and it does not say how fast that was; say it with --rate",
+        )
+    })?;
+    let duration = |ticks: i64| {
+        let ns = ticks as f64 / ghz;
+        if ns < 9e18 {
+            Ok((Nanos::new(ns.round() as i64), 0))
+        } else {
+            Err(ReadError::new(format!("a sample of {} ticks is longer than times can be", short(&ticks.to_string()))))
+        }
+    };
+    Ok(SampleList {
+        cpu: worker.cpu,
+        body: "fwq",
+        iteration: "a pass of FWQ's loop",
+        fixed: Fixed::Work,
+        grain: None,
+        has_starts: false,
+        samples: end_to_end(worker.ticks.into_iter().map(duration))?,
+    })
+}

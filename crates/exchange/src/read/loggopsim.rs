@@ -1,0 +1,44 @@
+//! The noise file of LogGOPSim: `start<TAB>duration` in nanoseconds, in order of time. Its reader skips the first event and never charges the
+//! last, whose start is how long the trace is.
+
+use becalm_units::Nanos;
+
+use super::detours::{DetourList, InOrder};
+use super::lines::{Lines, Progress, text};
+use super::selfish::two_times;
+use super::time::TimeUnit;
+use super::{ReadError, Source};
+
+/// Reads a noise file as LogGOPSim does: without the first event, and up to the last. Of netgauge's files, which it takes as well, the footer
+/// would be one more event for it; here remarks are none.
+///
+/// # Errors
+/// For a line without two numbers, times that do not fit or overlap, and fewer than two events.
+pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<DetourList, ReadError> {
+    let mut lines = Lines::new(text(source.bytes)?, progress);
+    let mut detours = InOrder::default();
+    let (mut first, mut last) = (true, None);
+    while let Some(line) = lines.next() {
+        if line.starts_with('#') {
+            continue;
+        }
+        let event = two_times(line, TimeUnit::Ns).map_err(|why| lines.error(why))?;
+        if let Some([start, duration]) = last.replace(event).filter(|_| !std::mem::take(&mut first)) {
+            detours.push(start, duration).map_err(|why| lines.error(why))?;
+        }
+    }
+    let length = last.filter(|_| !first).map(|[start, _]| (start + 500).div_euclid(1_000));
+    let Some(length) = length.and_then(|ns| i64::try_from(ns).ok()).map(Nanos::new) else {
+        return Err(ReadError::new("it has not the two events with which a trace begins and ends"));
+    };
+    let list = DetourList { length: Some(length), detours: detours.detours, ..DetourList::default() };
+    if list.end() > length {
+        return Err(ReadError::new("its last event begins before the end of the one in front of it"));
+    }
+    Ok(list)
+}
+
+/// Whether a text ends as becalm's own export does, with an event of no duration and no line break.
+pub(super) fn looks_so(head: &str, tail: &[u8]) -> bool {
+    head.starts_with("0\t0\n") && tail.ends_with(b"\t0")
+}

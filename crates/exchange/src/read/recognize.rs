@@ -1,0 +1,90 @@
+//! Which format a file is in, by what it holds.
+
+use super::{
+    Format, Source, cyclictest, ftq, fwq, hdr, hiccups, loggopsim, netgauge, osjitter, oslat, perf_script, rt_json,
+    rtla, sysjitter, trace_dat,
+};
+
+/// So many bytes of a file are looked at.
+const LOOKED_AT: usize = 64 << 10;
+
+/// The format of a file, if it looks like one that is known. A file that looks like it may yet be damaged.
+#[must_use]
+pub fn recognize(source: Source<'_>) -> Option<Format> {
+    let head = &source.bytes[..source.bytes.len().min(LOOKED_AT)];
+    if head.starts_with(trace_dat::MAGIC) {
+        return Some(Format::TraceDat);
+    }
+    let text = match std::str::from_utf8(head) {
+        Ok(text) => text,
+        // The end of the head may cut a character.
+        Err(error) if error.error_len().is_none() => std::str::from_utf8(&head[..error.valid_up_to()]).ok()?,
+        Err(_) => return None,
+    };
+    if has_kernel_events(text) {
+        return Some(Format::PerfScript);
+    }
+    if let Some(format) = rt_json::whose(text) {
+        return Some(format);
+    }
+    if loggopsim::looks_so(text, source.bytes) {
+        return Some(Format::Loggopsim);
+    }
+    text.lines().map(str::trim).find_map(of_line).or_else(|| of_numbers(text, source.name))
+}
+
+/// The format that has such a line, and no other has.
+fn of_line(line: &str) -> Option<Format> {
+    let words = || line.split_whitespace();
+    let begins = |names: &[&str]| names.iter().any(|name| line.starts_with(name));
+    if begins(&hdr::FIRST) {
+        Some(Format::Hdr)
+    } else if begins(&rtla::HISTOGRAMS) || line.contains(rtla::TABLE_BEGIN) && words().any(|word| word == "Aval") {
+        Some(Format::Rtla)
+    } else if netgauge::METHODS.iter().any(|(remark, _)| line == *remark) {
+        Some(Format::Netgauge)
+    } else if begins(&[ftq::FIRST]) {
+        Some(Format::Ftq)
+    } else if begins(&[fwq::SPEED]) || line.starts_with("Thread ") && line.contains(" running on CPUs ") {
+        Some(Format::Fwq)
+    } else if words().eq(hiccups::TITLE) {
+        Some(Format::Hiccups)
+    } else if words().eq(osjitter::TITLE) {
+        Some(Format::Osjitter)
+    } else if begins(&[sysjitter::RAW_FIRST]) {
+        Some(Format::SysjitterRaw)
+    } else if begins(&[sysjitter::FIRST]) {
+        Some(Format::Sysjitter)
+    } else if begins(&[cyclictest::HISTOGRAM]) || line.starts_with("T:") && line.contains(" Act:") {
+        Some(Format::Cyclictest)
+    } else if begins(&[oslat::CORES]) {
+        Some(Format::Oslat)
+    } else {
+        None
+    }
+}
+
+/// The format of plain columns of numbers: two are detours, one is fixed work where the name says so.
+fn of_numbers(text: &str, name: &str) -> Option<Format> {
+    let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'))?;
+    let numbers = first.split_whitespace().take_while(|word| is_number(word)).count();
+    match numbers {
+        0 => None,
+        1 => (first.split_whitespace().count() == 1 && name.ends_with("_times.dat")).then_some(Format::Fwq),
+        _ => Some(Format::Selfish),
+    }
+}
+
+/// Whether one of the first lines is an event as perf prints it.
+fn has_kernel_events(text: &str) -> bool {
+    let head = Source { name: "", bytes: text.as_bytes() };
+    // The last line may be cut.
+    perf_script::read(head, &mut |_| {}).is_ok_and(|mut events| matches!(events.next(), Some(Ok(_))))
+}
+
+/// Whether a word is a decimal number without a sign.
+fn is_number(word: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (whole, fraction) = word.split_once('.').unwrap_or((word, "0"));
+    digits(whole) && digits(fraction)
+}

@@ -1,0 +1,189 @@
+//! The JSON that rt-tests write with `--json=FILE`: of cyclictest and of oslat.
+//!
+//! Two keys end in a colon, in the tools themselves. cyclictest's values are microseconds unless `resolution_in_ns` is 1; its histogram may
+//! hold fewer than all cycles, since what is beyond it is not told. oslat's buckets are named by their upper edges in microseconds, the last
+//! one holds all that is longer, and its average has an error for all threads but the first, so that it is left out.
+
+use std::collections::BTreeMap;
+
+use becalm_model::distribution::{Quantity, Series};
+use becalm_units::CpuId;
+use serde::Deserialize;
+
+use super::distribution::{Distribution, LARGEST, MOST, Rows, above, short, some_series, times};
+use super::lines::text;
+use super::{Format, ReadError, Source};
+
+#[derive(Deserialize)]
+struct Document {
+    #[serde(rename = "cmdline:", alias = "cmdline")]
+    command: Option<String>,
+    #[serde(rename = "rt_test_version:", alias = "rt_test_version")]
+    version: Option<String>,
+    start_time: Option<String>,
+    sysinfo: Option<System>,
+    #[serde(default)]
+    resolution_in_ns: u8,
+    thread: BTreeMap<String, Thread>,
+}
+
+#[derive(Deserialize)]
+struct System {
+    release: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Thread {
+    cpu: Option<u32>,
+    min: Option<f64>,
+    max: Option<f64>,
+    avg: Option<f64>,
+    /// Of cyclictest.
+    cycles: Option<u64>,
+    /// Of oslat: how long was measured, in seconds.
+    duration: Option<f64>,
+    #[serde(default)]
+    histogram: BTreeMap<String, u64>,
+}
+
+/// Whether a file is JSON rather than text.
+pub(super) fn is_json(source: Source<'_>) -> bool {
+    source.bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')
+}
+
+/// Whose document it is, if it is one of these tools'.
+pub(super) fn whose(head: &str) -> Option<Format> {
+    let head = head.trim_start();
+    if !head.starts_with('{') || !head.contains("\"rt_test_version") {
+        return None;
+    }
+    let names = |tool: &str| {
+        head.split("\"cmdline").nth(1).is_some_and(|rest| rest.lines().next().unwrap_or("").contains(tool))
+    };
+    if names("cyclictest") {
+        Some(Format::Cyclictest)
+    } else if names("oslat") {
+        Some(Format::Oslat)
+    } else {
+        None
+    }
+}
+
+/// Reads the document of cyclictest or of oslat.
+///
+/// # Errors
+/// If it is no such JSON, or its numbers are no histogram.
+pub fn read(source: Source<'_>, format: Format) -> Result<Distribution, ReadError> {
+    let text = text(source.bytes)?;
+    // What the average of nothing is printed as, which is no JSON.
+    let repaired = text.contains("nan").then(|| text.replace(": -nan", ": null").replace(": nan", ": null"));
+    let document: Document = serde_json::from_str(repaired.as_deref().unwrap_or(text)).map_err(|error| {
+        let why = error.to_string();
+        let why = why.rsplit_once(" at line ").map_or(why.as_str(), |(why, _)| why);
+        ReadError::line(error.line().max(1), format!("{why}, at column {}", error.column()))
+    })?;
+    let (tool, quantity) =
+        if format == Format::Oslat { ("oslat", Quantity::Steps) } else { ("cyclictest", Quantity::Wakeup) };
+    let version = document.version.map(|version| format!("{tool} of rt-tests {version}"));
+    let mut found = Distribution::new(version.as_deref().unwrap_or(tool), quantity);
+    found.command = document.command;
+    found.begun = document.start_time;
+    found.kernel = document.sysinfo.and_then(|system| system.release);
+    found.loop_subtracted = (format == Format::Oslat).then_some(false);
+    let unit_ns = if document.resolution_in_ns == 1 { 1 } else { 1_000 };
+    let threads = document.thread.len();
+    for (name, thread) in document.thread {
+        let of =
+            if format == Format::Oslat { oslat(&name, &thread, threads) } else { cyclictest(&name, &thread, unit_ns) };
+        found.series.push(of.map_err(|why| ReadError::new(format!("thread '{}': {why}", short(&name))))?);
+    }
+    // By number, which the order of names is not.
+    found.series.sort_by_key(|series| (series.name.len(), series.name.clone()));
+    some_series(found, tool)
+}
+
+/// The buckets of a histogram by their number.
+fn numbered(histogram: &BTreeMap<String, u64>) -> Result<BTreeMap<i64, u64>, String> {
+    let number = |(key, count): (&String, &u64)| {
+        if *count >= MOST {
+            return Err(format!("a count of {count} cannot be"));
+        }
+        let value = key.parse().ok().filter(|value: &i64| *value >= 0);
+        Ok((value.ok_or_else(|| format!("'{}' is no latency of a histogram", short(key)))?, *count))
+    };
+    histogram.iter().map(number).collect()
+}
+
+fn time(value: Option<f64>, unit_ns: i64) -> Result<Option<i64>, String> {
+    let Some(value) = value else { return Ok(None) };
+    let ns = value * unit_ns as f64;
+    if (0.0..9e18).contains(&ns) { Ok(Some(ns.round() as i64)) } else { Err(format!("{value} is no time")) }
+}
+
+fn cpu(thread: &Thread) -> Result<Option<CpuId>, String> {
+    match thread.cpu {
+        Some(cpu) if cpu >= CpuId::LIMIT => Err(format!("there is no CPU {cpu}")),
+        cpu => Ok(cpu.map(CpuId::new)),
+    }
+}
+
+fn cyclictest(name: &str, thread: &Thread, unit_ns: i64) -> Result<Series, String> {
+    let mut rows = Rows::default();
+    for (value, count) in numbered(&thread.histogram)? {
+        let from = times(value, unit_ns, "latency")?;
+        rows.push(from, from.checked_add(unit_ns).ok_or("a latency is longer than times can be")?, count)?;
+    }
+    let end = rows.buckets.last().map_or(0, |bucket| bucket.below_ns);
+    let cycles = thread.cycles.ok_or("it has no cycles")?;
+    if cycles >= MOST {
+        return Err(format!("{cycles} cycles are more than can be counted"));
+    }
+    let some = cycles > 0;
+    let mut series = Series {
+        name: format!("thread {name}"),
+        // Threads that are bound to no CPU say that of the last one, or none.
+        cpu: cpu(thread)?,
+        count: Some(cycles),
+        min_ns: time(thread.min, unit_ns)?.filter(|_| some),
+        mean_ns: thread.avg.filter(|avg| some && (0.0..LARGEST).contains(avg)).map(|avg| avg * unit_ns as f64),
+        max_ns: time(thread.max, unit_ns)?.filter(|_| some),
+        buckets: rows.buckets,
+        ..Series::default()
+    };
+    if !series.buckets.is_empty() {
+        let inside = series.in_histogram();
+        let beyond = cycles.checked_sub(inside).ok_or("its histogram has more than all cycles")?;
+        series.above = above(end, beyond);
+    }
+    Ok(series)
+}
+
+fn oslat(name: &str, thread: &Thread, threads: usize) -> Result<Series, String> {
+    let numbered = numbered(&thread.histogram)?;
+    let last = numbered.keys().next_back().copied();
+    let (mut rows, mut beyond) = (Rows::default(), None);
+    let max = time(thread.max, 1_000)?;
+    for (value, count) in numbered {
+        let edge = times(value, 1_000, "bucket")?;
+        // The edge is the upper one. The last one that can be holds all that is longer as well, and the longest tells whether it is there.
+        if Some(value) == last && max.is_some_and(|max| max > edge) {
+            beyond = above((edge - 1_000).max(0), count);
+        } else {
+            rows.push((edge - 1_000).max(0), edge.max(1), count)?;
+        }
+    }
+    let mut series = Series {
+        name: format!("CPU {name}"),
+        cpu: cpu(thread)?,
+        observed_ns: time(thread.duration, 1_000_000_000)?,
+        min_ns: time(thread.min, 1_000)?,
+        mean_ns: thread.avg.filter(|avg| threads == 1 && (0.0..LARGEST).contains(avg)).map(|avg| avg * 1e3),
+        max_ns: max,
+        buckets: rows.buckets,
+        above: beyond,
+        ..Series::default()
+    };
+    series.name = series.cpu.map_or_else(|| format!("thread {name}"), |cpu| format!("CPU {cpu}"));
+    series.count = (!thread.histogram.is_empty()).then(|| series.in_histogram());
+    Ok(series)
+}

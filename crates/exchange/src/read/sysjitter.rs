@@ -1,0 +1,135 @@
+//! sysjitter: what it prints, a line for each figure with a value for each core; and the files of `--raw`, one a core, with every
+//! interruption.
+//!
+//! The loop's own time is in each interruption. In raw files the time stamp is the END of an interruption, counted from the begin of its core:
+//! cores begin together, and the files have no common origin beyond that. Files of `--sort` lack a column and are put into order of time.
+
+use becalm_model::distribution::{Level, Quantity, Series};
+use becalm_units::counted;
+
+use super::detours::{DetourList, InOrder};
+use super::distribution::{Distribution, count, cpu, decimal, integer, some_series};
+use super::lines::{Lines, Progress, text};
+use super::time::{TimeUnit, nanos};
+use super::{ReadError, Source};
+
+/// With what the first line begins that is printed.
+pub(super) const FIRST: &str = "core_i:";
+
+/// Reads what sysjitter prints.
+///
+/// # Errors
+/// If a line has not a value for each core, or the lines of cores and counts are missing.
+pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<Distribution, ReadError> {
+    let mut lines = Lines::new(text(source.bytes)?, progress);
+    let mut found = Distribution::new("sysjitter", Quantity::Stolen);
+    found.loop_subtracted = Some(false);
+    while let Some(line) = lines.next() {
+        let Some((name, values)) = line.split_once(':') else {
+            return Err(lines.error("it is no line of a name, a colon and values"));
+        };
+        let values: Vec<&str> = values.split_whitespace().collect();
+        if name == "core_i" {
+            found.series = cores(&values).map_err(|why| lines.error(why))?;
+        } else if values.len() != found.series.len() {
+            let (values, cores) = (values.len(), found.series.len());
+            return Err(lines.error(format!(
+                "it has {} for {}",
+                counted(values as u64, "value", "values"),
+                counted(cores as u64, "core", "cores")
+            )));
+        }
+        for (series, value) in found.series.iter_mut().zip(values) {
+            take(series, name, value).map_err(|why| lines.error(why))?;
+        }
+    }
+    if found.series.iter().any(|series| series.count.is_none()) {
+        return Err(ReadError::new("the line int_n is missing"));
+    }
+    some_series(found, "sysjitter")
+}
+
+fn cores(values: &[&str]) -> Result<Vec<Series>, String> {
+    let core = |word: &&str| {
+        let cpu = cpu(word)?;
+        Ok(Series { name: format!("CPU {cpu}"), cpu: Some(cpu), ..Series::default() })
+    };
+    values.iter().map(core).collect()
+}
+
+/// Takes a value of a core; names that say nothing more are left alone.
+fn take(series: &mut Series, name: &str, value: &str) -> Result<(), String> {
+    let level = |at_ratio: f64| integer(value, name).map(|ns| Level { at_ratio, ns });
+    match name {
+        "threshold(ns)" => series.threshold_ns = Some(integer(value, name)?),
+        "runtime(ns)" => series.observed_ns = Some(integer(value, name)?),
+        "int_n" => series.count = Some(count(value, name)?),
+        "int_min(ns)" => series.min_ns = Some(integer(value, name)?),
+        "int_mean(ns)" => series.mean_ns = Some(decimal(value, name)?),
+        "int_max(ns)" => series.max_ns = Some(integer(value, name)?),
+        "int_total(ns)" => series.total_ns = Some(integer(value, name)?),
+        "int_median(ns)" => series.quantiles.push(level(0.5)?),
+        "int_90(ns)" => series.quantiles.push(level(0.9)?),
+        "int_99(ns)" => series.quantiles.push(level(0.99)?),
+        "int_999(ns)" => series.quantiles.push(level(0.999)?),
+        "int_9999(ns)" => series.quantiles.push(level(0.9999)?),
+        "int_99999(ns)" => series.quantiles.push(level(0.99999)?),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// With what raw files begin.
+pub(super) const RAW_FIRST: &str = "# cpu_mhz:";
+
+/// Reads a raw file, of the core whose number is the ending of its name.
+///
+/// # Errors
+/// If a line is no remark and not three or four numbers, an interruption ends before it began or begins before the one in front of it ended,
+/// or there are not as many as the file says.
+pub fn read_raw(source: Source<'_>, progress: Progress<'_>) -> Result<DetourList, ReadError> {
+    let cpu = source.name.rsplit_once('.').and_then(|(_, ending)| cpu(ending).ok());
+    let mut list = DetourList { cpu, ..DetourList::default() };
+    let mut lines = Lines::new(text(source.bytes)?, progress);
+    let (mut said, mut rows) = (None, Vec::new());
+    while let Some(line) = lines.next() {
+        if let Some(remark) = line.strip_prefix('#') {
+            let (name, value) = remark.split_once(':').unwrap_or((remark, ""));
+            let value = value.trim();
+            match (name.trim(), value.strip_suffix(" seconds")) {
+                ("threshold", _) => {
+                    list.threshold = value.strip_suffix("ns").and_then(|ns| nanos(ns, TimeUnit::Ns).ok())
+                }
+                ("n_interruptions", _) => said = Some(count(value, "number").map_err(|why| lines.error(why))?),
+                ("total_runtime", Some(seconds)) => list.length = nanos(seconds, TimeUnit::S).ok(),
+                _ => {}
+            }
+            continue;
+        }
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (Some(end), Some(duration), 3 | 4) = (words.first(), words.last(), words.len()) else {
+            return Err(
+                lines.error(format!("it has {} and not 3 or 4", counted(words.len() as u64, "column", "columns")))
+            );
+        };
+        let end = integer(end, "time stamp").map_err(|why| lines.error(why))?;
+        let duration = integer(duration, "duration").map_err(|why| lines.error(why))?;
+        if duration > end {
+            return Err(lines.error("the interruption begins before the measurement"));
+        }
+        rows.push((end - duration, duration));
+    }
+    if said != Some(rows.len() as u64) {
+        let says = said.map(|said| counted(said, "interruption", "interruptions"));
+        let says = says.as_deref().unwrap_or("not how many interruptions there are");
+        return Err(ReadError::new(format!("it says {says}, and holds {}", rows.len())));
+    }
+    rows.sort_unstable();
+    let mut detours = InOrder::default();
+    for (start, duration) in rows {
+        let pushed = detours.push(i128::from(start) * 1_000, i128::from(duration) * 1_000);
+        pushed.map_err(ReadError::new)?;
+    }
+    list.detours = detours.detours;
+    Ok(list)
+}

@@ -1,0 +1,346 @@
+//! The samples of real programs, whole, damaged, and with other line ends; and what each of them says.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use becalm_model::Document;
+use becalm_model::distribution::{DistributionDoc, Quantity, SCHEMA, Series};
+use becalm_model::node::Fixed;
+use becalm_units::{CpuId, Named, Nanos};
+
+use super::*;
+use crate::write::loggopsim::NoiseFile;
+
+/// What any file becomes.
+#[derive(PartialEq, Debug)]
+enum Anything {
+    Detours(DetourList),
+    Samples(Vec<SampleList>),
+    Distribution(Distribution),
+}
+
+fn read(format: Format, name: &str, bytes: &[u8]) -> Result<Anything, ReadError> {
+    let (source, told) = (Source { name, bytes }, &mut |_| {});
+    let known = Known { unit: None, rate_hz: Some(2.596e9) };
+    match format.form() {
+        Form::Detours => detours(format, source, known, told).map(Anything::Detours),
+        Form::Samples => samples(format, source, known, told).map(Anything::Samples),
+        Form::Distribution => distribution(format, source, known, told).map(Anything::Distribution),
+        // What is in a trace is found out by whoever attributes it.
+        Form::Trace => unreachable!("{format} is a trace"),
+    }
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("samples")
+}
+
+/// Each file that the real programs made, with its format and its name.
+fn all_samples() -> Vec<(Format, String, Vec<u8>)> {
+    let mut found = Vec::new();
+    for format in Format::ALL.iter().copied().filter(|format| format.form() != Form::Trace) {
+        for entry in fs::read_dir(folder().join(format.name())).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            found.push((format, name, fs::read(&path).unwrap()));
+        }
+    }
+    found
+}
+
+fn sample(format: Format, name: &str) -> Anything {
+    let bytes = fs::read(folder().join(format.name()).join(name)).unwrap();
+    read(format, name, &bytes).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn series(format: Format, name: &str) -> Vec<Series> {
+    let Anything::Distribution(found) = sample(format, name) else { panic!("{name} is a distribution") };
+    found.series
+}
+
+fn document(found: &Distribution) -> DistributionDoc {
+    DistributionDoc {
+        schema: SCHEMA.to_owned(),
+        node: "n".to_owned(),
+        program: String::new(),
+        format: String::new(),
+        tool: found.tool.clone(),
+        command: None,
+        kernel: None,
+        begun: None,
+        quantity: found.quantity,
+        loop_subtracted: None,
+        series: found.series.clone(),
+        warnings: Vec::new(),
+    }
+}
+
+/// Nothing that was read contradicts what its form promises.
+fn check(found: &Anything, name: &str) {
+    match found {
+        Anything::Detours(list) => {
+            assert!(list.detours.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0), "{name}");
+        }
+        Anything::Samples(lists) => {
+            for list in lists {
+                assert!(
+                    list.samples.windows(2).all(|pair| pair[0].start + pair[0].duration <= pair[1].start),
+                    "{name}"
+                );
+            }
+        }
+        Anything::Distribution(found) => assert_eq!(document(found).check(), Ok(()), "{name}"),
+    }
+}
+
+#[test]
+fn samples_are_recognized_and_read_with_either_line_end() {
+    let samples = all_samples();
+    assert!(samples.len() >= 20, "{} samples", samples.len());
+    for (format, name, bytes) in samples {
+        let source = Source { name: &name, bytes: &bytes };
+        assert_eq!(recognize(source), Some(format), "{name}");
+        let found = read(format, &name, &bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
+        check(&found, &name);
+        let text = String::from_utf8(bytes).unwrap().replace('\n', "\r\n");
+        // LogGOPSim takes a line end at the end for one more event, and so its files have none.
+        assert_eq!(read(format, &name, text.as_bytes()), Ok(found), "{name}");
+    }
+}
+
+/// However a file is cut off or a byte of it changed, it is refused, or what is read is still sound.
+#[test]
+fn damaged_samples_are_refused_or_sound() {
+    let (mut refused, mut taken) = (0, 0);
+    for (format, name, bytes) in all_samples() {
+        let step = (bytes.len() / 150).max(1);
+        for at in (0..bytes.len()).step_by(step) {
+            let mut changed = bytes.clone();
+            changed[at] = [b'9', b'-', b'\n', b' ', b'#', 0xff][at / step % 6];
+            for damaged in [&bytes[..at], &changed] {
+                let _ = recognize(Source { name: &name, bytes: damaged });
+                match read(format, &name, damaged) {
+                    Ok(found) => {
+                        taken += 1;
+                        check(&found, &name);
+                    }
+                    Err(_) => refused += 1,
+                }
+            }
+        }
+        let empty = read(format, &name, b"");
+        assert!(empty.is_err() || format.form() != Form::Distribution, "{name}");
+    }
+    assert!(refused > 500 && taken > 500, "{refused} refused, {taken} taken");
+}
+
+/// What the library's own tests find in its logs. They add them up in a histogram of three digits, where buckets from 2^30 on are 2^20 wide.
+#[test]
+fn logs_of_hdr_histogram_add_up() {
+    for (name, total, p999, max) in [
+        ("version-0.hlog", 61_256, 1_510_998_015, 1_569_718_271),
+        ("version-1.hlog", 65_964, 1_829_765_119, 1_888_485_375),
+        ("version-2.hlog", 48_761, 1_745_879_039, 1_796_210_687),
+    ] {
+        let series = series(Format::Hdr, name).remove(0);
+        assert_eq!(series.count, Some(total), "{name}");
+        let wanted = (total as f64 * 0.999).ceil() as u64;
+        let mut sum = 0;
+        let at = series.buckets.iter().find(|bucket| {
+            sum += bucket.count;
+            sum >= wanted
+        });
+        assert_eq!(at.unwrap().from_ns + (1 << 20) - 1, p999, "{name}");
+        assert_eq!(series.buckets.last().unwrap().from_ns + (1 << 20) - 1, max, "{name}");
+    }
+    let tags = series(Format::Hdr, "tags.hlog");
+    assert_eq!(tags.iter().map(|series| series.name.as_str()).collect::<Vec<_>>(), ["log", "tag A"]);
+    let [log, tag] = tags.as_slice() else { panic!() };
+    assert!(log.count == Some(32_290 / 2) && log.buckets == tag.buckets, "both hold the same");
+}
+
+/// A histogram that would unpack to gigabytes is refused, in little memory.
+#[test]
+fn what_unpacks_to_more_than_can_be_is_refused() {
+    use base64::Engine;
+    let packed = miniz_oxide::deflate::compress_to_vec_zlib(&vec![0_u8; 65 << 20], 1);
+    let mut bytes = 0x1c84_9314_u32.to_be_bytes().to_vec();
+    bytes.extend((packed.len() as u32).to_be_bytes());
+    bytes.extend(packed);
+    let line = format!("0.0,1.0,1.0,{}\n", base64::engine::general_purpose::STANDARD.encode(bytes));
+    let error = read(Format::Hdr, "log", line.as_bytes()).unwrap_err();
+    assert_eq!(error.place, Place::Line(1));
+    assert!(error.why.contains("unpacks to more"), "{error}");
+}
+
+#[test]
+fn statistics_say_what_they_say_and_nothing_else() {
+    let hiccups = series(Format::Hiccups, "two-cpus.txt");
+    let first = &hiccups[0];
+    assert_eq!((first.cpu, first.threshold_ns, first.count), (Some(CpuId::new(0)), Some(160), Some(19)));
+    assert_eq!((first.max_ns, first.quantiles.len()), (Some(553_286_438), 2));
+    assert_eq!((first.observed_ns, first.asked_ns, first.total_ns, first.mean_ns), (None, None, None, None));
+    let osjitter = series(Format::Osjitter, "two-cpus.txt");
+    assert_eq!(
+        (osjitter[1].loop_ns, osjitter[1].total_ns, osjitter[1].observed_ns),
+        (Some(20), Some(1_449_487_440), None)
+    );
+    assert_eq!(osjitter[1].asked_ns, Some(1_000_000_000));
+    let sysjitter = series(Format::Sysjitter, "two-cores.txt");
+    assert_eq!((sysjitter[0].observed_ns, sysjitter[0].count), (Some(1_038_868_434), Some(78)));
+    assert_eq!((sysjitter[1].threshold_ns, sysjitter[1].quantiles.len()), (Some(300), 6));
+}
+
+#[test]
+fn wake_ups_are_no_stolen_time() {
+    for name in ["histogram.txt", "histogram-sum.txt", "statistics.txt", "live.txt", "threads.json"] {
+        let Anything::Distribution(found) = sample(Format::Cyclictest, name) else { panic!() };
+        assert_eq!((found.quantity, found.loop_subtracted), (Quantity::Wakeup, None), "{name}");
+    }
+    let sum = series(Format::Cyclictest, "histogram-sum.txt");
+    assert_eq!(sum.iter().map(|series| series.name.as_str()).collect::<Vec<_>>(), ["thread 0", "thread 1"]);
+    assert_eq!((sum[0].count, sum[0].min_ns, sum[0].max_ns), (Some(1_927 + 35), Some(27_000), Some(6_847_000)));
+    assert_eq!(sum[1].above.map(|above| (above.from_ns, above.count)), Some((100_000, 11)));
+    let json = series(Format::Cyclictest, "threads.json");
+    assert!(json.iter().all(|series| series.in_histogram() == series.count.unwrap()), "{json:?}");
+}
+
+#[test]
+fn of_oslat_all_steps_are_counted() {
+    let json = series(Format::Oslat, "one-core.json").remove(0);
+    assert_eq!((json.cpu, json.observed_ns, json.max_ns), (Some(CpuId::new(0)), Some(2_005_000_000), Some(24_041_000)));
+    let first = json.buckets[0];
+    assert_eq!((first.from_ns, first.below_ns, first.count), (0, 1_000, 69_844_223));
+    assert_eq!(json.above.map(|above| (above.from_ns, above.count)), Some((31_000, 208)));
+    let shifted = series(Format::Oslat, "zeros-left-out.txt").remove(0);
+    assert_eq!(
+        shifted.above.map(|above| (above.from_ns, above.count)),
+        Some((16_000, 414)),
+        "the last one holds all longer"
+    );
+    let text = series(Format::Oslat, "two-cores.txt");
+    assert_eq!((text.len(), text[1].buckets[0].count, text[1].mean_ns), (2, 1_196_550, None));
+}
+
+#[test]
+fn interruptions_of_sysjitter_end_at_their_time_stamps() {
+    let Anything::Detours(raw) = sample(Format::SysjitterRaw, "raw.0") else { panic!() };
+    assert_eq!((raw.cpu, raw.threshold), (Some(CpuId::new(0)), Some(Nanos::new(20_000))));
+    assert_eq!((raw.detours[0], raw.detours.len()), ((Nanos::new(286_850 - 21_935), Nanos::new(21_935)), 36));
+    assert_eq!(raw.length, Some(Nanos::new(995_370_805)));
+    let Anything::Detours(sorted) = sample(Format::SysjitterRaw, "sorted.1") else { panic!() };
+    assert!(sorted.detours.is_sorted() && sorted.detours.len() == 18);
+    let none = read(Format::SysjitterRaw, "r.7", b"# cpu_mhz: 2597\n# threshold: 900ns\n# n_interruptions: 0\n");
+    assert!(matches!(none, Ok(Anything::Detours(list)) if list.cpu == Some(CpuId::new(7)) && list.detours.is_empty()));
+    let cut = read(Format::SysjitterRaw, "r.7", b"# n_interruptions: 2\n 100 0 9 5\n").unwrap_err();
+    assert_eq!(cut.to_string(), "it says 2 interruptions, and holds 1");
+}
+
+#[test]
+fn loggopsim_reads_what_is_exported() {
+    let detours = [(40, 10), (90, 5)].map(|(start, duration)| (Nanos::new(start), Nanos::new(duration)));
+    let mut file = NoiseFile::begin(Vec::new()).unwrap();
+    detours.iter().for_each(|(start, duration)| file.detour(*start, *duration).unwrap());
+    let file = file.end(Nanos::new(100)).unwrap();
+    assert_eq!(recognize(Source { name: "noise.txt", bytes: &file }), Some(Format::Loggopsim));
+    let Anything::Detours(list) = read(Format::Loggopsim, "noise.txt", &file).unwrap() else { panic!() };
+    assert_eq!((list.detours.as_slice(), list.length), (detours.as_slice(), Some(Nanos::new(100))));
+    for text in ["", "0\t0", "#\n"] {
+        assert!(read(Format::Loggopsim, "noise.txt", text.as_bytes()).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn samples_of_work_keep_what_is_fixed() {
+    let Anything::Samples(ftq) = sample(Format::Ftq, "one-thread_0.dat") else { panic!() };
+    let list = &ftq[0];
+    assert_eq!((list.fixed, list.grain, list.cpu), (Fixed::Time, Some(Nanos::from_millis(1)), None));
+    assert!(list.has_starts && list.samples.len() == 99, "the last window's length is not known");
+    let Anything::Samples(fwq) = sample(Format::Fwq, "two-threads.dat") else { panic!() };
+    assert_eq!(fwq.iter().map(|list| list.cpu.unwrap().get()).collect::<Vec<_>>(), [0, 1]);
+    // 118,819 ticks at 2.596055 GHz.
+    assert_eq!((fwq[0].samples[0].duration, fwq[0].has_starts), (Nanos::new(45_769), false));
+    let unknown = samples(Format::Fwq, Source { name: "x", bytes: b"100\n" }, Known::default(), &mut |_| {});
+    assert!(unknown.unwrap_err().why.contains("how fast"));
+    let fixed = "# Benchmark Method: fwq\n# Compute-Cycle Duration: 1000 usec\n# Fixed Work Quantum Benchmark\n0   1003\n1   1000\n";
+    let Anything::Samples(lists) = read(Format::Netgauge, "n", fixed.as_bytes()).unwrap() else { panic!() };
+    assert_eq!((lists[0].fixed, lists[0].samples[1].start), (Fixed::Work, Nanos::from_micros(1_003)));
+}
+
+#[test]
+fn tables_and_histograms_of_rtla_are_told_apart() {
+    let top = "duration:   0 00:00:10 | time is in us\n\
+               CPU Period       Runtime        Noise  % CPU Aval   Max Noise   Max Single          HW          NMI          IRQ      Softirq       Thread\n  \
+               3 #60       60000000         8120    99.98646         512          88          14            0        60211         900           7\n";
+    let Anything::Distribution(found) = read(Format::Rtla, "top", top.as_bytes()).unwrap() else { panic!() };
+    let of = &found.series[0];
+    assert_eq!((found.tool.as_str(), found.quantity), ("rtla osnoise top", Quantity::Stolen));
+    assert_eq!((of.observed_ns, of.total_ns, of.max_ns), (Some(60_000_000_000), Some(8_120_000), Some(88_000)));
+    assert_eq!((of.count, of.counts.len()), (None, 6));
+    assert_eq!(recognize(Source { name: "top", bytes: top.as_bytes() }), Some(Format::Rtla));
+    let hist = "# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:05\n\
+                Index   IRQ-000   Thr-000\n0            10         0\n10            2         9\n30            0         3\n\
+                over:         0         1\ncount:       12        13\nmin:          1         -\navg:          2        20\nmax:         11       400\n\
+                ALL:        IRQ       Thr\ncount:       12        13\n";
+    let Anything::Distribution(found) = read(Format::Rtla, "hist", hist.as_bytes()).unwrap() else { panic!() };
+    assert_eq!(found.quantity, Quantity::Wakeup);
+    let [irq, thread] = found.series.as_slice() else { panic!("{found:?}") };
+    assert_eq!((irq.name.as_str(), thread.name.as_str(), thread.min_ns), ("CPU 0 irq", "CPU 0 thread", None));
+    assert_eq!((irq.buckets[0].below_ns, irq.asked_ns), (10_000, Some(5_000_000_000)), "buckets are of 10 us");
+    assert_eq!(irq.observed_ns, None, "that is how long the tool ran");
+    assert_eq!(thread.above.map(|above| (above.from_ns, above.count)), Some((40_000, 1)));
+    let headless = "0            10         0\nover: 0 0\n";
+    assert!(read(Format::Rtla, "hist", headless.as_bytes()).is_err());
+}
+
+#[test]
+fn wrong_files_are_refused_with_the_line() {
+    for (format, text, place, why) in [
+        (Format::Hiccups, "cpu threshold_ns hiccups pct99_ns pct999_ns max_ns\n0 1 2 3\n", Place::Line(2), "4 columns"),
+        (Format::Hiccups, "nonsense\n", Place::Line(1), "title"),
+        (
+            Format::Hiccups,
+            "cpu threshold_ns hiccups pct99_ns pct999_ns max_ns\n0 1 NaN 3 4 5\n",
+            Place::Line(2),
+            "'NaN'",
+        ),
+        (Format::Sysjitter, "core_i: 0 1\nint_n: 5\n", Place::Line(2), "1 value for 2 cores"),
+        (Format::Sysjitter, "core_i: 0\nint_n: 99999999999999999999\n", Place::Line(2), "does not fit"),
+        (Format::Cyclictest, "# Histogram\n000000 1\n000000 1\n", Place::Line(3), "does not follow"),
+        (Format::Cyclictest, "# Histogram\n000000 1\n000001 1 2\n", Place::Line(3), "2 counts"),
+        (Format::Cyclictest, "# Histogram\n000000 1\n# Total: 7\n# Min Latencies: 0\n", Place::All, "adds up"),
+        (Format::Oslat, "{\"rt_test_version:\": \"2\",\n\"thread\": [", Place::Line(2), "column"),
+        (Format::Rtla, "hello\n", Place::All, "titles"),
+        (Format::Hdr, "0.1,1.0,1.0,####\n", Place::Line(1), "base64"),
+        (Format::Ftq, "# Frequency 1000\n5 1\n4 1\n", Place::Line(3), "before the one in front"),
+        (Format::Netgauge, "0 5\n", Place::Line(1), "no remark"),
+        (Format::Fwq, "12x\n", Place::Line(1), "no whole number"),
+    ] {
+        let error = read(format, "file", text.as_bytes()).unwrap_err();
+        let fits = error.place == place && error.why.contains(why);
+        assert!(fits || why == "adds up" && error.why.contains("add up"), "{format}: {error}");
+    }
+}
+
+/// Numbers that are too large for what is made of them are refused where they stand, and not when all is stored.
+#[test]
+fn numbers_that_cannot_be_are_refused_with_the_line() {
+    let hiccups = "cpu threshold_ns hiccups pct99_ns pct999_ns max_ns\n";
+    let many = "9".repeat(15);
+    for (format, text) in [
+        (Format::Hiccups, format!("{hiccups}1048576 1 2 3 4 5\n")),
+        (Format::Hiccups, format!("{hiccups}0 1 {many} 3 4 5\n")),
+        (Format::Sysjitter, format!("core_i: 0\nint_n: 5\nint_mean(ns): {}\n", "9".repeat(300))),
+        (Format::Cyclictest, format!("# Histogram\n000000 {many}\n")),
+        (Format::Oslat, format!("Core:\t 0\n001 (us):\t {many}\n")),
+        (Format::Rtla, format!("# RTLA osnoise histogram\nIndex   CPU-000\n5 {many}\n")),
+    ] {
+        let error = read(format, "file", text.as_bytes()).unwrap_err();
+        assert!(matches!(error.place, Place::Line(_)), "{format}: {error}");
+    }
+    let json = |count: u64| {
+        format!("{{\"rt_test_version:\": \"2\", \"thread\": {{\"0\": {{\"cycles\": {count}, \"histogram\": {{}}}}}}}}")
+    };
+    assert!(read(Format::Cyclictest, "file", json(5).as_bytes()).is_ok());
+    assert!(read(Format::Cyclictest, "file", json(1 << 50).as_bytes()).unwrap_err().why.contains("more than can be"));
+}

@@ -1,0 +1,245 @@
+//! `trace.dat`, which `trace-cmd record` writes: versions 6 and 7.
+//!
+//! ```text
+//!  17 08 44 | "tracing" | version, 0 | order of bytes | size of a long | size of a page, u32
+//!  version 6: headers, formats, symbols, strings, threads, CPUs, options, pages: in this order
+//!  version 7: compression, 0 | its version, 0 | u64 offset of the first section of options
+//!             each section: u16 id | u16 flags | u32 name | u64 size | body
+//! ```
+//!
+//! From `Documentation/trace-cmd/trace-cmd.dat.v6.5.txt`, `.v7.5.txt`, and what `lib/trace-cmd/trace-input.c` does. The pages are the
+//! kernel's own, and are not looked into here. Of a file with several buffers the main one is read, or the first that holds anything.
+
+mod compression;
+mod options;
+mod v6;
+mod v7;
+
+use becalm_units::CpuId;
+
+use self::compression::Compression;
+use self::options::Options;
+pub use self::options::TscRate;
+use super::binary::Binary;
+use super::kernel_formats::KernelFormats;
+use super::{ReadError, Source};
+
+/// How such a file begins.
+pub(super) const MAGIC: &[u8] = b"\x17\x08\x44tracing";
+
+/// Sub-buffers of the kernel's trace are no larger than this, in bytes.
+const LARGEST_PAGE: u32 = 1 << 20;
+
+/// A file of trace-cmd.
+#[derive(Clone, Debug)]
+pub struct TraceDat<'a> {
+    /// Which version of the format it is in: 6 or 7.
+    pub version: u32,
+    /// What it says of the kernel's records.
+    pub formats: KernelFormats,
+    /// The clock of the time stamps, by the kernel's name: `local`, `mono`, `x86-tsc`; `None` where it does not say.
+    pub clock: Option<String>,
+    /// How ticks become nanoseconds, where the clock counts ticks and the file says it.
+    pub tsc: Option<TscRate>,
+    /// What is added to each stamp after that, in nanoseconds, to have it by the wall clock.
+    pub to_wall_clock: Option<i64>,
+    /// Kernel, name of the host, and architecture, as `uname` prints them.
+    pub uname: Option<String>,
+    /// What the kernel counted of its buffer, CPU by CPU, in its own words.
+    pub statistics: Vec<String>,
+    /// Names of buffers that are not read.
+    pub other_buffers: Vec<String>,
+    /// The pages of each CPU that has any, in rising order of CPUs.
+    pub cpus: Vec<CpuPages<'a>>,
+}
+
+/// The pages of a CPU, as they lie in the file.
+#[derive(Clone, Debug)]
+pub struct CpuPages<'a> {
+    /// The CPU that wrote them.
+    pub cpu: CpuId,
+    stored: &'a [u8],
+    /// Where they begin in the file.
+    offset: usize,
+    page_size: usize,
+    compression: Option<Compression>,
+}
+
+/// Takes a page and its place in the file, and says whether more are wanted.
+pub type TakePage<'a> = dyn FnMut(usize, &[u8]) -> Result<bool, ReadError> + 'a;
+
+/// Where the buffer of a CPU lies in the file.
+#[derive(Clone, Copy, Debug)]
+struct Area {
+    cpu: u64,
+    offset: u64,
+    size: u64,
+}
+
+/// A buffer that the file holds.
+#[derive(Clone, Debug)]
+struct Buffer {
+    name: String,
+    clock: Option<String>,
+    page_size: u32,
+    is_compressed: bool,
+    /// Where the header of its section lies; 0 in version 6.
+    section: u64,
+    areas: Vec<Area>,
+}
+
+/// Reads the head of a file and finds its pages.
+///
+/// # Errors
+/// If it is no such file, is of another version, or from a machine of the other order of bytes; if it is cut short or damaged, with the
+/// place of that.
+pub fn read(source: Source<'_>) -> Result<TraceDat<'_>, ReadError> {
+    let file = source.bytes;
+    let mut from = Binary::new(file, 0);
+    if !file.starts_with(MAGIC) {
+        return Err(from.error("it is no trace.dat, which begins with 17 08 44 and 'tracing'"));
+    }
+    from.take(MAGIC.len() as u64, "the magic number")?;
+    let place = from.clone();
+    let version: u32 = match from.text("the version")? {
+        "6" => 6,
+        "7" => 7,
+        other => {
+            return Err(place.error(format!(
+                "version '{other}' of trace.dat is not read; 'trace-cmd convert --file-version 7' makes a newer one of it"
+            )));
+        }
+    };
+    let place = from.clone();
+    if from.u8("the order of bytes")? != 0 {
+        return Err(place.error("it is of a machine that has the high byte first, which is not read"));
+    }
+    let _size_of_long = from.u8("the size of a long")?;
+    let page_size = from.u32("the size of a page")?;
+    let (mut formats, mut options) = (KernelFormats::default(), Options::default());
+    let compression = match version {
+        6 => {
+            v6::read(file, &mut from, page_size, &mut formats, &mut options)?;
+            Compression::None
+        }
+        _ => v7::read(file, &mut from, &mut formats, &mut options)?,
+    };
+    finish(file, version, compression, formats, options)
+}
+
+/// Chooses the buffer that is read.
+fn finish(
+    file: &[u8],
+    version: u32,
+    compression: Compression,
+    formats: KernelFormats,
+    options: Options,
+) -> Result<TraceDat<'_>, ReadError> {
+    let mut buffers = options.buffers;
+    // The main one has no name; `sort_by_key` keeps the order of the others.
+    buffers.sort_by_key(|buffer| !buffer.name.is_empty());
+    let holds_any = |buffer: &Buffer| buffer.areas.iter().any(|area| area.size > 0);
+    let chosen = buffers.iter().position(holds_any);
+    let chosen = chosen.map(|index| buffers.remove(index)).ok_or_else(|| {
+        ReadError::new(match options.latency_at {
+            Some(_) => "it holds a report of a latency tracer as text, and no events; record it without -p",
+            None => "it holds no event of any CPU",
+        })
+    })?;
+    if !(64..=LARGEST_PAGE).contains(&chosen.page_size) {
+        return Err(ReadError::new(format!("it says that a page of the trace has {} bytes", chosen.page_size)));
+    }
+    let mut cpus = Vec::new();
+    for area in chosen.areas.iter().filter(|area| area.size > 0) {
+        let mut place = Binary::of_file(file, area.offset, &format!("the trace of CPU {}", area.cpu))?;
+        let cpu = u32::try_from(area.cpu).ok().filter(|cpu| *cpu < CpuId::LIMIT);
+        let cpu =
+            cpu.ok_or_else(|| place.error(format!("CPU {} is above the limit of {}", area.cpu, CpuId::LIMIT - 1)))?;
+        let rest = place.clone();
+        let stored = place.take(area.size, &format!("the trace of CPU {cpu}"))?;
+        // Version 3.1 of trace-cmd leaves the four bytes in front of the blocks out of the size.
+        let stored = if chosen.is_compressed { rest.up_to(stored.len() + 4) } else { stored };
+        cpus.push(CpuPages {
+            cpu: CpuId::new(cpu),
+            stored,
+            offset: area.offset as usize,
+            page_size: chosen.page_size as usize,
+            compression: chosen.is_compressed.then_some(compression),
+        });
+    }
+    cpus.sort_by_key(|pages| pages.cpu);
+    if let Some(pair) = cpus.windows(2).find(|pair| pair[0].cpu == pair[1].cpu) {
+        return Err(ReadError::byte(pair[1].offset, format!("there is a second trace of CPU {} here", pair[1].cpu)));
+    }
+    Ok(TraceDat {
+        version,
+        formats,
+        clock: chosen.clock.or(options.clock),
+        tsc: options.tsc,
+        to_wall_clock: options.to_wall_clock,
+        uname: options.uname,
+        statistics: options.statistics,
+        other_buffers: buffers.into_iter().filter(holds_any).map(|buffer| buffer.name).collect(),
+        cpus,
+    })
+}
+
+impl TraceDat<'_> {
+    /// How many events the kernel says that it overwrote or dropped.
+    #[must_use]
+    pub fn counted_lost(&self) -> u64 {
+        let lost = |line: &str| {
+            let (name, count) = line.split_once(':')?;
+            matches!(name, "overrun" | "dropped events").then(|| count.trim().parse::<u64>().ok())?
+        };
+        self.statistics.iter().flat_map(|text| text.lines()).filter_map(lost).fold(0, u64::saturating_add)
+    }
+}
+
+impl CpuPages<'_> {
+    /// Gives the pages one by one with their place in the file, as long as `take` says that it wants more. What is compressed is
+    /// held block by block.
+    ///
+    /// # Errors
+    /// If a block cannot be decompressed, or a page is not whole; and those of `take`.
+    pub fn each(&self, take: &mut TakePage<'_>) -> Result<(), ReadError> {
+        let Some(compression) = self.compression else {
+            self.pages(self.stored, self.offset, true, take)?;
+            return Ok(());
+        };
+        let mut from = Binary::new(self.stored, self.offset);
+        let blocks = from.u32("the number of blocks")?;
+        for _ in 0..blocks {
+            let place = from.place();
+            let block = compression.block(&mut from)?;
+            if !self.pages(&block, place, false, take)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the pages in these bytes, and tells whether more are wanted.
+    fn pages(&self, bytes: &[u8], offset: usize, is_in_file: bool, take: &mut TakePage<'_>) -> Result<bool, ReadError> {
+        for (number, page) in bytes.chunks(self.page_size).enumerate() {
+            let place = offset + if is_in_file { number * self.page_size } else { 0 };
+            if page.len() < self.page_size {
+                let (cpu, got, size) = (self.cpu, page.len(), self.page_size);
+                return Err(ReadError::byte(
+                    place,
+                    format!("the last page of CPU {cpu} has {got} bytes, and not {size}"),
+                ));
+            }
+            if !take(place, page)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// How many bytes it has in the file.
+    #[must_use]
+    pub const fn size(&self) -> usize {
+        self.stored.len()
+    }
+}

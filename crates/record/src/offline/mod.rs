@@ -1,0 +1,73 @@
+//! Traces of the kernel that another program recorded become detours: no loop measured them, so that what is a detour follows from the
+//! events alone.
+//!
+//! - Of a CPU: its *interruptions*, in which interrupts, softirqs and kernel threads had it, as [`Presence`] finds them.
+//! - Of a thread: the times in which it was on its CPU or could have been, and something else had the CPU, as [`ThreadDetours`] finds
+//!   them. Their books close as those of a loop do, by the same [`Attributor`].
+//!
+//! What the events do not tell is in neither: the way into an interrupt and out of it, what a hypervisor or the firmware takes, and what a
+//! thread waits for between being woken and running.
+//!
+//! [`Attributor`]: becalm_attribute::Attributor
+
+mod clock;
+mod held;
+mod paged;
+mod run;
+mod span;
+mod text;
+mod thread;
+
+use std::convert::Infallible;
+
+use becalm_bundle::BundleError;
+use becalm_exchange::read::ReadError;
+use becalm_measure::Names;
+use becalm_model::Event;
+use becalm_units::CpuId;
+
+pub use clock::StampClock;
+pub use held::HeldTrace;
+pub use paged::PagedTrace;
+pub use run::{Found, Wanted, store};
+pub use span::CpuSpan;
+pub use text::TextNamer;
+pub use thread::{ThreadDetours, ThreadTime, Whereabouts};
+
+/// A trace that is read CPU by CPU, as often as it takes.
+pub trait KernelTrace {
+    /// The CPUs that it holds events of, in rising order.
+    fn cpus(&self) -> Vec<CpuId>;
+
+    /// Gives the events of a CPU, by its number among those of [`Self::cpus`], each later than the one before.
+    ///
+    /// # Errors
+    /// If the trace is damaged; and those of `take`.
+    fn each(&mut self, index: usize, names: &mut Names, take: &mut Take<'_>) -> Result<(), OfflineError>;
+
+    /// How often a time stamp lay before the one in front of it, as far as was read.
+    fn backwards(&self) -> u64;
+}
+
+/// Takes an event.
+pub type Take<'a> = dyn FnMut(&Event, &mut Names) -> Result<(), OfflineError> + 'a;
+
+/// A trace cannot become a run.
+#[derive(Debug, thiserror::Error)]
+pub enum OfflineError {
+    /// It is damaged.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The run cannot be stored.
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
+}
+
+impl From<Infallible> for OfflineError {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

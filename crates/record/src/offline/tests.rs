@@ -1,0 +1,278 @@
+//! Real traces, held against what a script that shares nothing with becalm counted in them: see `tests/data/traces/count_events.py`.
+
+use std::collections::BTreeMap;
+
+use becalm_exchange::read::{Source, perf_script, trace_dat};
+use becalm_measure::Names;
+use becalm_model::node::{ClockDoc, MachineDoc, NodeDoc, Rung, SCHEMA, SettingsDoc};
+use becalm_model::{Happening, Kind, Pid};
+use becalm_units::Nanos;
+
+use super::*;
+use crate::MemoryStore;
+
+const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../exchange/samples");
+
+fn sample(name: &str) -> Vec<u8> {
+    std::fs::read(format!("{SAMPLES}/{name}")).unwrap()
+}
+
+fn document() -> NodeDoc {
+    NodeDoc {
+        schema: SCHEMA.to_owned(),
+        node: "imported".to_owned(),
+        program: "test".to_owned(),
+        origin: jiff::Timestamp::UNIX_EPOCH,
+        ended: None,
+        machine: MachineDoc::default(),
+        clock: ClockDoc::default(),
+        settings: SettingsDoc::default(),
+        rung: Rung::Tracepoints,
+        cpus: Vec::new(),
+        tracing: None,
+        counters: Vec::new(),
+        warnings: Vec::new(),
+    }
+}
+
+/// What is found in a trace, with the names of it.
+fn find(trace: &mut dyn KernelTrace, names: &mut Names, thread: Option<Pid>) -> (MemoryStore, NodeDoc, Found) {
+    let all = 0..trace.cpus().len();
+    let wanted = match thread {
+        None => Wanted::Interruptions { cpus: all.collect(), has_switches: true },
+        Some(thread) => {
+            let mut whereabouts = Whereabouts::default();
+            for (index, cpu) in trace.cpus().into_iter().enumerate() {
+                let mut see = |event: &Event, _: &mut Names| {
+                    whereabouts.take(thread, cpu, event);
+                    Ok(())
+                };
+                trace.each(index, names, &mut see).unwrap();
+            }
+            let seen = whereabouts.cpus();
+            let cpus =
+                trace.cpus().iter().enumerate().filter(|(_, cpu)| seen.contains(cpu)).map(|(index, _)| index).collect();
+            Wanted::Thread { thread, cpus, whereabouts }
+        }
+    };
+    let (mut kept, mut node) = (MemoryStore::default(), document());
+    let found = store(trace, names, &wanted, &mut kept, &mut node).unwrap();
+    books_close(&kept);
+    (kept, node, found)
+}
+
+fn books_close(kept: &MemoryStore) {
+    for lane in &kept.lanes {
+        let mut until = Nanos::ZERO;
+        for (number, detour) in lane.detours.iter().enumerate() {
+            assert!(detour.start >= until, "{detour:?} begins before {until}");
+            until = detour.start + detour.duration;
+            let rows = lane.activities.iter().filter(|row| row.detour == number as u64);
+            assert_eq!(rows.map(|row| row.self_time).sum::<Nanos>(), detour.duration, "{detour:?}");
+        }
+    }
+}
+
+/// Lines as the script prints them: how often each source came, and the ticks.
+fn counted(kept: &MemoryStore) -> Vec<String> {
+    let (mut counts, mut ticks) = (BTreeMap::new(), Vec::new());
+    for lane in &kept.lanes {
+        let (mut number, mut total) = (0, Nanos::ZERO);
+        for row in lane.activities.iter().filter(|row| matches!(row.kind, Kind::Irq | Kind::Softirq)) {
+            let source = kept.labels.text(row.source);
+            *counts.entry((lane.cpu.get(), row.kind.name(), source.to_owned())).or_insert(0) += 1;
+            if source == "local_timer" {
+                number += 1;
+                total += row.self_time;
+            }
+        }
+        ticks.push(format!("{} ticks {number} {}", lane.cpu, total.get()));
+    }
+    let lines = counts.into_iter().map(|((cpu, kind, source), count)| format!("{cpu} {kind} {source} {count}"));
+    lines.chain(ticks).collect()
+}
+
+fn expected(name: &str, is_of_thread: bool) -> Vec<String> {
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/traces");
+    let text = std::fs::read_to_string(format!("{data}/{name}.counts")).unwrap();
+    text.lines().filter(|line| line.contains(" thread ") == is_of_thread).map(str::to_owned).collect()
+}
+
+fn paged<'a>(bytes: &'a [u8], names: &mut Names) -> PagedTrace<'a> {
+    let file = trace_dat::read(Source { name: "", bytes }).unwrap();
+    PagedTrace::new(file, StampClock::Nanos, names).unwrap()
+}
+
+fn text_trace(bytes: &[u8], names: &mut Names) -> HeldTrace {
+    let mut namer = TextNamer::default();
+    for event in perf_script::read(Source { name: "", bytes }, &mut |_| {}).unwrap() {
+        namer.take(&event.unwrap(), names);
+    }
+    namer.finish().unwrap().0
+}
+
+#[test]
+fn interrupts_and_softirqs_are_those_that_another_script_counts() {
+    for name in ["v7-local", "v7-mono", "v6-mono"] {
+        let bytes = sample(&format!("trace-dat/{name}.dat"));
+        let names = &mut Names::of_a_file();
+        let (kept, ..) = find(&mut paged(&bytes, names), names, None);
+        assert_eq!(counted(&kept), expected(name, false), "{name}");
+    }
+    let names = &mut Names::of_a_file();
+    let (kept, ..) = find(&mut text_trace(&sample("perf-script/nanoseconds.txt"), names), names, None);
+    assert_eq!(counted(&kept), expected("nanoseconds", false));
+}
+
+#[test]
+fn the_time_of_a_thread_is_that_which_another_script_finds() {
+    for (name, thread) in [("v7-local", 17_878), ("v6-mono", 17_734)] {
+        let bytes = sample(&format!("trace-dat/{name}.dat"));
+        let names = &mut Names::of_a_file();
+        let (kept, _, found) = find(&mut paged(&bytes, names), names, Some(Pid(thread)));
+        let lane = &kept.lanes[0];
+        let total: Nanos = lane.detours.iter().map(|detour| detour.duration).sum();
+        let count = lane.detours.len();
+        let [had, waited] = [found.thread.had.get(), found.thread.waited.get()];
+        let line = format!("{} thread {thread} {had} {waited} {count} {}", lane.cpu, total.get());
+        assert_eq!([line], expected(name, true)[..], "{name}");
+    }
+}
+
+#[test]
+fn microseconds_keep_the_order_and_nearly_the_lengths() {
+    let find = |name| {
+        let names = &mut Names::of_a_file();
+        find(&mut text_trace(&sample(name), names), names, None).0
+    };
+    let (fine, coarse) = (find("perf-script/nanoseconds.txt"), find("perf-script/microseconds.txt"));
+    for (fine, coarse) in fine.lanes.iter().zip(&coarse.lanes) {
+        assert_eq!(fine.detours.len(), coarse.detours.len());
+        for (fine, coarse) in fine.detours.iter().zip(&coarse.detours) {
+            let off = (fine.duration.get() - coarse.duration.get()).abs();
+            assert!(off < 1_100, "{fine:?} is {coarse:?} in microseconds");
+        }
+    }
+}
+
+#[test]
+fn lost_events_are_a_gap_in_which_nothing_is_known() {
+    let cpu = CpuId::new(0);
+    let names = &mut Names::of_a_file();
+    let (own, other) = (Pid(10), Pid(20));
+    names.see(other, b"other");
+    let source = names.labels.intern("local_timer");
+    let switch = |prev, next| Happening::Switch { prev, prev_runnable: true, next };
+    let irq = |enters| match enters {
+        true => Happening::IrqEntry { source, detail: source },
+        false => Happening::IrqExit { source, detail: source },
+    };
+    let at = |time, thread, what| Event { time: Nanos::new(time), thread, what };
+    let events = vec![
+        at(0, own, irq(true)),
+        at(10, own, irq(false)),
+        at(100, own, switch(own, other)),
+        at(150, other, irq(true)),
+        at(900, Pid(0), Happening::Lost { count: Some(4) }),
+        at(950, own, irq(true)),
+        at(960, own, irq(false)),
+        at(1_000, own, switch(own, other)),
+        at(1_030, other, switch(other, own)),
+        at(1_040, own, switch(own, other)),
+    ];
+    let mut trace = HeldTrace::new(vec![(cpu, events)], 0);
+    let (kept, node, found) = find(&mut trace, names, Some(own));
+    let told: Vec<(i64, i64, bool)> = kept.lanes[0]
+        .detours
+        .iter()
+        .map(|detour| (detour.start.get(), detour.duration.get(), detour.incomplete))
+        .collect();
+    // The wait up to the gap, the tick and the switch right behind it as one; the last wait has no end.
+    assert_eq!(told, [(0, 50 + 100, false), (950, 80, false)].map(|(start, length, _)| (start, length, start == 0)));
+    assert_eq!((node.cpus[0].lost_events, found.spans[0].1.gap_time), (4, Nanos::new(750)));
+    let rows = kept.lanes[0].activities.iter().filter(|row| row.detour == 1);
+    let rows: Vec<(Kind, i64)> = rows.map(|row| (row.kind, row.self_time.get())).collect();
+    assert_eq!(rows, [(Kind::Irq, 10), (Kind::Edge, 40), (Kind::Task, 30)]);
+}
+
+#[test]
+fn a_wait_ends_where_the_thread_goes_on_elsewhere() {
+    let names = &mut Names::of_a_file();
+    let (own, other) = (Pid(10), Pid(20));
+    names.see(other, b"other");
+    let switch = |time, prev, next| Event {
+        time: Nanos::new(time),
+        thread: prev,
+        what: Happening::Switch { prev, prev_runnable: true, next },
+    };
+    let here = vec![switch(0, other, own), switch(100, own, other), switch(900, other, Pid(30))];
+    let there = vec![switch(50, Pid(30), other), switch(400, other, own), switch(800, own, other)];
+    let mut trace = HeldTrace::new(vec![(CpuId::new(0), here), (CpuId::new(1), there)], 0);
+    let (kept, _, found) = find(&mut trace, names, Some(own));
+    let detours: Vec<(i64, i64)> =
+        kept.lanes[0].detours.iter().map(|detour| (detour.start.get(), detour.duration.get())).collect();
+    assert_eq!(detours, [(100, 300)]);
+    assert_eq!(found.thread, ThreadTime { had: Nanos::new(500), waited: Nanos::new(300), moved: 1 });
+}
+
+#[test]
+fn cut_and_damaged_files_are_refused_with_a_place() {
+    let whole = sample("trace-dat/v7-mono.dat");
+    // The last 118 bytes are a section that is not read.
+    for length in (0..whole.len() - 118).step_by(97).chain([whole.len() - 119]) {
+        let names = &mut Names::of_a_file();
+        let cut = trace_dat::read(Source { name: "", bytes: &whole[..length] });
+        let read = cut.and_then(|file| PagedTrace::new(file, StampClock::Nanos, names)).map_err(OfflineError::from);
+        let read = read.and_then(|mut trace| {
+            (0..trace.cpus().len()).try_for_each(|index| trace.each(index, names, &mut |_, _| Ok(())))
+        });
+        let error = read.unwrap_err().to_string();
+        assert!(error.starts_with("byte "), "{length}: {error}");
+    }
+    let mut other = whole.clone();
+    other[b"\x17\x08\x44tracing".len()] = b'9';
+    assert!(trace_dat::read(Source { name: "", bytes: &other }).unwrap_err().to_string().contains("version '9'"));
+}
+
+/// A stream of numbers that is the same each time.
+fn random(seed: &mut u64, limit: usize) -> usize {
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*seed >> 33) as usize % limit
+}
+
+#[test]
+fn whatever_bytes_are_changed_books_close_or_the_file_is_refused() {
+    let plain = sample("trace-dat/v6-mono.dat");
+    let packed = sample("trace-dat/v7-mono.dat");
+    // The pages of the plain one, where events are.
+    let pages = trace_dat::read(Source { name: "", bytes: &plain })
+        .unwrap()
+        .cpus
+        .iter()
+        .map(trace_dat::CpuPages::size)
+        .sum::<usize>();
+    let (mut seed, mut read, mut refused) = (1, 0, 0);
+    for round in 0..600 {
+        let mut bytes = if round % 3 == 0 { packed.clone() } else { plain.clone() };
+        let from = if round % 3 == 1 { bytes.len() - pages } else { 0 };
+        for _ in 0..=random(&mut seed, 6) {
+            let at = from + random(&mut seed, bytes.len() - from);
+            bytes[at] = random(&mut seed, 256) as u8;
+        }
+        let names = &mut Names::of_a_file();
+        let file = trace_dat::read(Source { name: "", bytes: &bytes });
+        let Ok(mut trace) = file.and_then(|file| PagedTrace::new(file, StampClock::Nanos, names)) else {
+            refused += 1;
+            continue;
+        };
+        let all = 0..trace.cpus().len();
+        if all.clone().any(|index| trace.each(index, names, &mut |_, _| Ok(())).is_err()) {
+            refused += 1;
+            continue;
+        }
+        read += 1;
+        find(&mut trace, names, None);
+        find(&mut trace, names, Some(Pid(17_734)));
+    }
+    assert!(read > 100 && refused > 50, "{read} files were read, {refused} refused");
+}

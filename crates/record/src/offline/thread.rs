@@ -1,0 +1,319 @@
+//! The detours of a thread that measured nothing: from the events of its CPU it is known when it had the CPU, and what took it.
+//!
+//! A detour begins with the interrupt or softirq that stops the thread, or with the switch that takes the CPU from it although it could go
+//! on, and ends with the event that gives the CPU back. Two that follow one another on the way out of the same interrupt are one: a softirq
+//! behind its interrupt, a switch behind the tick that asked for it. While the thread sleeps there is none, and what it waits for after it was
+//! woken is not in it: no switch tells when that was. The thread's own page faults and system calls are its own time.
+
+use becalm_attribute::{Attributor, Interruptions, Tally};
+use becalm_measure::Names;
+use becalm_model::{Event, Happening, Label, LoopThread, Pid, Platform, Step};
+use becalm_units::{CpuId, Nanos};
+
+/// How long after the end of an interrupt its way out may take until a softirq or a switch, as in attribution.
+const WAY_OUT: Nanos = Nanos::new(5_000);
+
+/// When and where a thread came to a CPU, over all CPUs.
+#[derive(Clone, Debug, Default)]
+pub struct Whereabouts(Vec<(Nanos, CpuId)>);
+
+impl Whereabouts {
+    /// Takes note of an event of a CPU.
+    pub fn take(&mut self, thread: Pid, cpu: CpuId, event: &Event) {
+        let comes = matches!(event.what, Happening::Switch { next, .. } if next == thread);
+        // A thread that has its CPU when the trace begins came before.
+        let is_there = event.thread == thread && self.0.last().is_none_or(|(_, last)| *last != cpu);
+        if comes || is_there && !matches!(event.what, Happening::Lost { .. }) {
+            self.0.push((event.time, cpu));
+        }
+    }
+
+    /// The CPUs on which it was seen, in rising order.
+    #[must_use]
+    pub fn cpus(&self) -> Vec<CpuId> {
+        let mut cpus: Vec<CpuId> = self.0.iter().map(|(_, cpu)| *cpu).collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        cpus
+    }
+
+    /// When it came to another CPU than this one, in order of time.
+    fn elsewhere(&self, cpu: CpuId) -> Vec<Nanos> {
+        let mut times: Vec<Nanos> = self.0.iter().filter(|(_, other)| *other != cpu).map(|(time, _)| *time).collect();
+        times.sort_unstable();
+        times
+    }
+}
+
+/// What a thread did with its time on a CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ThreadTime {
+    /// It was on the CPU, its interruptions included.
+    pub had: Nanos,
+    /// It could have gone on, and others had the CPU.
+    pub waited: Nanos,
+    /// How often it went on elsewhere after that.
+    pub moved: u64,
+}
+
+/// An interrupt or a softirq under way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Above {
+    Irq(Label),
+    Softirq(Label),
+}
+
+/// Follows a thread on one CPU.
+#[derive(Debug)]
+pub struct ThreadDetours {
+    thread: Pid,
+    attributor: Attributor,
+    /// When it came to other CPUs, those ahead.
+    elsewhere: std::iter::Peekable<std::vec::IntoIter<Nanos>>,
+    /// Who has the CPU; `None` where that is not known.
+    current: Option<Pid>,
+    /// What is above the thread while it has the CPU.
+    above: Vec<Above>,
+    /// When the present detour began, and its events.
+    open: Option<Nanos>,
+    events: Vec<Event>,
+    /// When it ends, unless what follows belongs to it.
+    ending: Option<Nanos>,
+    /// Since when the thread waits, if it does.
+    waits_since: Option<Nanos>,
+    /// Since when it has the CPU, if it does.
+    has_since: Option<Nanos>,
+    last: Nanos,
+    time: ThreadTime,
+}
+
+impl ThreadDetours {
+    /// Of a thread on a CPU.
+    #[must_use]
+    pub fn new(thread: Pid, cpu: CpuId, whereabouts: &Whereabouts, names: &mut Names) -> Self {
+        let as_loop = LoopThread { cpu, pid: thread, t_min: Nanos::ZERO, realtime: false };
+        Self {
+            thread,
+            attributor: Attributor::new(as_loop, Platform::Metal, &mut names.labels).of_events_alone(),
+            elsewhere: whereabouts.elsewhere(cpu).into_iter().peekable(),
+            current: None,
+            above: Vec::new(),
+            open: None,
+            events: Vec::new(),
+            ending: None,
+            waits_since: None,
+            has_since: None,
+            last: Nanos::ZERO,
+            time: ThreadTime::default(),
+        }
+    }
+
+    /// Takes the next event of the CPU.
+    pub fn take(&mut self, event: &Event, names: &mut Names, found: &mut Interruptions) {
+        let at = event.time;
+        self.leave_for_elsewhere(at, names, found);
+        if matches!(event.what, Happening::Lost { .. }) {
+            self.lose(event, names, found);
+            return;
+        }
+        self.settle(event, names, found);
+        let present = if let Happening::Switch { prev, .. } = event.what { prev } else { event.thread };
+        self.meet(present, at, names, found);
+        self.happen(event, names, found);
+        self.last = at;
+    }
+
+    /// The trace ends; what is under way ends with its last event. Returns what attribution counted, and where the time went.
+    pub fn end(&mut self, names: &mut Names, found: &mut Interruptions) -> (Tally, ThreadTime) {
+        self.leave_for_elsewhere(self.last, names, found);
+        self.stop(names, found);
+        (self.attributor.finish(&mut names.labels), self.time)
+    }
+
+    fn is_there(&self) -> bool {
+        self.current == Some(self.thread)
+    }
+
+    /// Ends a wait that was over when the thread went on on another CPU.
+    fn leave_for_elsewhere(&mut self, at: Nanos, names: &mut Names, found: &mut Interruptions) {
+        let Some(since) = self.waits_since else { return };
+        while self.elsewhere.next_if(|time| *time <= since).is_some() {}
+        let Some(until) = self.elsewhere.next_if(|time| *time <= at) else { return };
+        let until = until.max(self.last);
+        self.come_back(until);
+        self.finish(until, false, names, found);
+        self.wait_until(until);
+        self.time.moved += 1;
+    }
+
+    /// Tells attribution that the thread goes on, for which there is no event here.
+    fn come_back(&mut self, at: Nanos) {
+        if let (Some(prev), false) = (self.current, self.is_there()) {
+            let what = Happening::Switch { prev, prev_runnable: true, next: self.thread };
+            self.events.push(Event { time: at, thread: prev, what });
+        }
+    }
+
+    fn wait_until(&mut self, at: Nanos) {
+        self.time.waited += self.waits_since.take().map_or(Nanos::ZERO, |since| at - since);
+    }
+
+    fn have_until(&mut self, at: Nanos) {
+        self.time.had += self.has_since.take().map_or(Nanos::ZERO, |since| at - since);
+    }
+
+    /// Nothing is known any more from the last event on.
+    fn stop(&mut self, names: &mut Names, found: &mut Interruptions) {
+        if let Some(end) = self.ending {
+            self.finish(end, false, names, found);
+        } else if self.open.is_some() {
+            self.come_back(self.last);
+            self.finish(self.last, true, names, found);
+        }
+        self.wait_until(self.last);
+        self.have_until(self.last);
+        self.current = None;
+        self.above.clear();
+    }
+
+    /// Events were lost before this one.
+    fn lose(&mut self, event: &Event, names: &mut Names, found: &mut Interruptions) {
+        self.stop(names, found);
+        let Names { tasks, labels, .. } = names;
+        self.attributor.attribute(&[], &[*event], tasks, labels, &mut found.detours, &mut found.activities);
+        self.last = event.time;
+    }
+
+    /// Ends a detour that seemed to be over, or goes on with it.
+    fn settle(&mut self, event: &Event, names: &mut Names, found: &mut Interruptions) {
+        let Some(end) = self.ending else { return };
+        let follows = match event.what {
+            Happening::SoftirqEntry { .. } => event.thread == self.thread,
+            Happening::Switch { prev, prev_runnable, .. } => prev == self.thread && prev_runnable,
+            _ => false,
+        };
+        if follows && event.time - end <= WAY_OUT {
+            self.ending = None;
+        } else {
+            self.finish(end, false, names, found);
+        }
+    }
+
+    /// Learns who has the CPU just before an event; if that is another one than the switches said, one of them is not in the trace.
+    fn meet(&mut self, present: Pid, at: Nanos, names: &mut Names, found: &mut Interruptions) {
+        if self.current == Some(present) {
+            return;
+        }
+        if present == self.thread {
+            // Attribution finds that it was one or the other until now.
+            self.finish(at, false, names, found);
+            self.wait_until(at);
+            self.has_since = Some(if self.current.is_none() { self.last.max(Nanos::ZERO) } else { at });
+            self.above.clear();
+        } else if self.is_there() {
+            self.finish(self.last, true, names, found);
+            self.have_until(self.last);
+            self.above.clear();
+        }
+        self.current = Some(present);
+    }
+
+    fn happen(&mut self, event: &Event, names: &mut Names, found: &mut Interruptions) {
+        let at = event.time;
+        match event.what {
+            Happening::Switch { prev, prev_runnable, next } => {
+                self.switch(event, prev, prev_runnable, next, names, found)
+            }
+            Happening::IrqEntry { source, .. } => self.begin(event, Above::Irq(source)),
+            Happening::SoftirqEntry { source } => self.begin(event, Above::Softirq(source)),
+            Happening::IrqExit { source, .. } => self.return_from(event, Above::Irq(source)),
+            Happening::SoftirqExit { source } => self.return_from(event, Above::Softirq(source)),
+            Happening::Nmi { delta, .. } if self.is_there() && self.open.is_none() => {
+                let start = (at - delta.max(Nanos::ZERO)).max(self.last);
+                if start < at {
+                    self.open = Some(start);
+                    self.events.push(*event);
+                    self.ending = Some(at);
+                }
+            }
+            Happening::Nmi { .. }
+            | Happening::WorkStart { .. }
+            | Happening::WorkEnd { .. }
+            | Happening::FunctionEntry { .. }
+            | Happening::FunctionExit { .. } => self.keep(event),
+            // No event tells when a fault ends: those of the thread are its own time.
+            Happening::Fault { .. } | Happening::Lost { .. } => {}
+        }
+    }
+
+    /// Keeps an event of the present detour.
+    fn keep(&mut self, event: &Event) {
+        if self.open.is_some() {
+            self.events.push(*event);
+        }
+    }
+
+    fn begin(&mut self, event: &Event, above: Above) {
+        if self.is_there() {
+            self.open.get_or_insert(event.time);
+            self.above.push(above);
+        }
+        self.keep(event);
+    }
+
+    fn return_from(&mut self, event: &Event, above: Above) {
+        self.keep(event);
+        if let (true, Some(depth)) = (self.is_there(), self.above.iter().rposition(|known| *known == above)) {
+            self.above.truncate(depth);
+            if depth == 0 && self.open.is_some() {
+                self.ending = Some(event.time);
+            }
+        }
+    }
+
+    fn switch(
+        &mut self,
+        event: &Event,
+        prev: Pid,
+        prev_runnable: bool,
+        next: Pid,
+        names: &mut Names,
+        found: &mut Interruptions,
+    ) {
+        let at = event.time;
+        if prev == self.thread {
+            self.above.clear();
+            self.have_until(at);
+            if prev_runnable {
+                self.open.get_or_insert(at);
+                self.waits_since = Some(at);
+                self.keep(event);
+            } else {
+                self.finish(at, false, names, found);
+            }
+        } else {
+            self.keep(event);
+        }
+        self.current = Some(next);
+        if next == self.thread {
+            self.finish(at, false, names, found);
+            self.wait_until(at);
+            self.has_since = Some(at);
+        }
+    }
+
+    /// Ends the present detour, if there is one, at an instant up to which all of its events have been kept.
+    fn finish(&mut self, end: Nanos, is_incomplete: bool, names: &mut Names, found: &mut Interruptions) {
+        self.ending = None;
+        let Some(start) = self.open.take() else { return };
+        if end > start {
+            let Names { tasks, labels, .. } = names;
+            let step = Step { start, end };
+            self.attributor.attribute(&[step], &self.events, tasks, labels, &mut found.detours, &mut found.activities);
+            if let Some(detour) = found.detours.last_mut() {
+                detour.incomplete |= is_incomplete;
+            }
+        }
+        self.events.clear();
+    }
+}

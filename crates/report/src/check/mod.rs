@@ -1,0 +1,215 @@
+//! A recording held against limits, for a terminal, as `becalm.check/1`, and as the files that CI systems read: JUnit's XML and SARIF.
+
+mod junit;
+mod sarif;
+mod words;
+
+use std::io::{self, Write};
+
+use becalm_analyze::limits::{Answer, Checked, Limit};
+use becalm_analyze::summary::Summary;
+use becalm_units::{Nanos, Share};
+use serde::Serialize;
+
+use crate::Value;
+use crate::catalogue;
+use crate::form::field::{Field, Object, fields};
+use crate::form::paragraph::paragraph;
+use crate::form::sheet::Sheet;
+use crate::form::table::Table;
+use crate::report::Report;
+
+/// What was recorded, and how it stands to the limits.
+#[derive(Clone, Debug)]
+pub struct CheckReport<'a> {
+    /// The recording.
+    pub summary: &'a Summary,
+    /// Each limit on each CPU.
+    pub rows: &'a [Checked],
+}
+
+const fn is_on_noise(row: &Checked) -> bool {
+    matches!(row.limit, Limit::Noise(_))
+}
+
+fn ratio(row: &Checked, ratio: Option<f64>) -> Value {
+    ratio.filter(|_| is_on_noise(row)).map_or(Value::Missing, Value::Ratio)
+}
+
+fields! {
+    /// The fields of a row.
+    ROW, row: Checked {
+        NODE = catalogue::NODE, |row| Value::Text(row.node.clone());
+        CPU = catalogue::CPU, |row| Value::Number(row.cpu.get().into());
+        LIMIT = "limit", "limit", |row| Value::Text(match row.limit {
+            Limit::Noise(_) => "max_noise".to_owned(),
+            Limit::Detour(_) => "max_detour".to_owned(),
+        });
+        ANSWER = "answer", "answer", |row| Value::Text(match row.answer {
+            Answer::Holds => "holds".to_owned(),
+            Answer::Exceeded => "exceeded".to_owned(),
+            Answer::NotEnoughData(_) => "not_enough_data".to_owned(),
+        });
+        MAX_NOISE_RATIO = "max_noise_ratio", "limit", |row| match row.limit {
+            Limit::Noise(most) => Value::Ratio(most.ratio()),
+            Limit::Detour(_) => Value::Missing,
+        };
+        NOISE_RATIO = catalogue::NOISE_RATIO, |row| ratio(row, row.noise_ratio);
+        LOW_RATIO = "noise_ratio_low", "low", |row| ratio(row, row.interval.and_then(|found| found.low()));
+        HIGH_RATIO = "noise_ratio_high", "high", |row| ratio(row, row.interval.and_then(|found| found.high()));
+        MAX_DETOUR_NS = "max_detour_ns", "limit", |row| match row.limit {
+            Limit::Detour(most) => Value::Time(most.get()),
+            Limit::Noise(_) => Value::Missing,
+        };
+        LONGEST_NS = "longest_ns", "longest", |row| match row.limit {
+            Limit::Detour(_) => Value::Time(row.longest.get()),
+            Limit::Noise(_) => Value::Missing,
+        };
+        RAREST_SEEN_NS = "rarest_seen_ns", "may miss", |row| row.rarest_seen_ns.map_or(Value::Missing, Value::Time);
+        OBSERVED_NS = catalogue::OBSERVED_NS, |row| row.duration_ns.map_or(Value::Missing, Value::Time);
+        CAUSE = "cause", "mainly", |row| row.cause.as_ref().map_or(Value::Missing, |cause| Value::Text(cause.source.clone()));
+        CAUSE_KIND = "cause_kind", "kind", |row| row.cause.as_ref().map_or(Value::Missing, |cause| Value::Text(cause.kind.name().to_owned()));
+        CAUSE_SHARE_RATIO = "cause_share_ratio", "of noise",
+            |row| row.cause.as_ref().and_then(|cause| cause.share).map_or(Value::Missing, Value::Share);
+        CAUSE_LONGEST_NS = "cause_longest_ns", "longest",
+            |row| row.cause.as_ref().and_then(|cause| cause.longest_ns).map_or(Value::Missing, Value::Time);
+        TEXT = "text", "text", |row| Value::Text(words::sentence(row));
+    }
+}
+
+fields! {
+    /// The columns of the table, where both kinds of limits share them.
+    shown: Checked {
+        ASKED = "asked", "at most", |row| Value::Text(match row.limit {
+            Limit::Noise(most) => words::percent(most),
+            Limit::Detour(most) => most.to_string(),
+        });
+        FOUND = "found", "found", |row| match row.limit {
+            Limit::Noise(_) => row::NOISE_RATIO.cell(row),
+            Limit::Detour(_) => row::LONGEST_NS.cell(row),
+        }.into();
+        LOW = "low", "low", |row| row::LOW_RATIO.cell(row).into();
+        HIGH = "high", "high", |row| row::HIGH_RATIO.cell(row).into();
+        LIMIT = "limit", "limit", |row| Value::Text(match row.limit {
+            Limit::Noise(_) => "noise".to_owned(),
+            Limit::Detour(_) => "longest detour".to_owned(),
+        });
+        ANSWER = "answer", "answer", |row| row::ANSWER.cell(row).replace('_', " ").into();
+        CAUSE = "cause", "mainly", |row| match &row.cause {
+            Some(cause) => format!("{} {}", cause.kind, cause.source).into(),
+            None => Value::Missing,
+        };
+    }
+}
+
+/// How many rows have which answer.
+#[derive(Clone, Copy, Default, Serialize)]
+struct Counts {
+    held: u64,
+    exceeded: u64,
+    not_enough_data: u64,
+}
+
+impl CheckReport<'_> {
+    fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        for row in self.rows {
+            *match row.answer {
+                Answer::Holds => &mut counts.held,
+                Answer::Exceeded => &mut counts.exceeded,
+                Answer::NotEnoughData(_) => &mut counts.not_enough_data,
+            } += 1;
+        }
+        counts
+    }
+
+    /// Whether any limit is exceeded.
+    #[must_use]
+    pub fn is_exceeded(&self) -> bool {
+        self.rows.iter().any(|row| row.answer == Answer::Exceeded)
+    }
+
+    /// Whether the recording is of several nodes.
+    fn has_nodes(&self) -> bool {
+        self.summary.nodes.len() > 1
+    }
+
+    /// The CPU of a row, with its node where there are several.
+    fn place(&self, row: &Checked) -> String {
+        if self.has_nodes() { format!("{}, CPU {}", row.node, row.cpu) } else { format!("CPU {}", row.cpu) }
+    }
+
+    /// As JUnit's XML: a test case for each limit on each CPU, skipped where there is not enough data.
+    #[must_use]
+    pub fn junit(&self) -> String {
+        junit::document(self)
+    }
+
+    /// As SARIF 2.1.0: a result for each limit that is exceeded, and a notification where there is not enough data. `program` is like
+    /// `becalm 0.1.0`.
+    #[must_use]
+    pub fn sarif(&self, program: &str) -> String {
+        sarif::document(self, program)
+    }
+}
+
+#[derive(Serialize)]
+struct CheckDocument {
+    path: String,
+    max_noise_ratio: Option<f64>,
+    max_detour_ns: Option<i64>,
+    #[serde(flatten)]
+    counts: Counts,
+    rows: Vec<Object>,
+}
+
+impl Report for CheckReport<'_> {
+    fn schema(&self) -> &'static str {
+        "becalm.check/1"
+    }
+
+    fn document(&self) -> impl Serialize {
+        let noise = self.rows.iter().find_map(|row| if let Limit::Noise(most) = row.limit { Some(most) } else { None });
+        let detour =
+            self.rows.iter().find_map(|row| if let Limit::Detour(most) = row.limit { Some(most) } else { None });
+        CheckDocument {
+            path: self.summary.path.display().to_string(),
+            max_noise_ratio: noise.map(Share::ratio),
+            max_detour_ns: detour.map(Nanos::get),
+            counts: self.counts(),
+            rows: self.rows.iter().map(|row| Object::new(ROW, row)).collect(),
+        }
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        writeln!(out, "{}", words::headline(&self.counts()))?;
+        // What holds needs no more words than its row.
+        for row in self.rows.iter().filter(|row| row.answer != Answer::Holds) {
+            let mark = if row.answer == Answer::Exceeded { "  ! " } else { "  - " };
+            let node = if self.has_nodes() { format!("{}: ", row.node) } else { String::new() };
+            paragraph(out, mark, &format!("{node}{}", words::sentence(row)))?;
+        }
+        writeln!(out)?;
+        let mut fields: Vec<&Field<Checked>> = vec![&row::CPU, &shown::LIMIT, &shown::ASKED, &shown::FOUND];
+        if self.has_nodes() {
+            fields.insert(0, &row::NODE);
+        }
+        if self.rows.iter().any(is_on_noise) {
+            fields.extend([&shown::LOW, &shown::HIGH]);
+        }
+        fields.extend([&shown::ANSWER, &shown::CAUSE]);
+        let mut table = Table::new(&fields);
+        self.rows.iter().for_each(|row| table.row(&fields, row));
+        table.print(out)?;
+        if self.rows.iter().any(is_on_noise) {
+            writeln!(out, "  low and high: the noise ratio's 95 % interval")?;
+        }
+        words::missed(self).iter().try_for_each(|text| paragraph(out, "  ", text))
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}

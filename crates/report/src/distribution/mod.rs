@@ -1,0 +1,205 @@
+//! What another program measured and becalm imported as a distribution: `becalm.distribution-report/1`, and as tables.
+
+mod beside;
+
+use std::io;
+
+use becalm_analyze::distribution::{SeriesFigures, Within};
+use becalm_model::distribution::{DistributionDoc, Quantity};
+use becalm_model::node::Warning;
+use becalm_units::Named;
+use serde::Serialize;
+
+use crate::Value;
+use crate::catalogue;
+use crate::form::field::{Field, Object, fields};
+use crate::form::paragraph::{heading, line, paragraph};
+use crate::form::sheet::Sheet;
+use crate::form::table::Table;
+use crate::report::Report;
+
+pub use beside::BesideReport;
+
+/// Distributions of some nodes.
+pub struct DistributionReport<'a> {
+    /// Their documents.
+    pub docs: &'a [DistributionDoc],
+}
+
+fn time(ns: Option<i64>) -> Value {
+    ns.map_or(Value::Missing, Value::Time)
+}
+
+fn middle(level: Option<Within>) -> Value {
+    level.map_or(Value::Missing, |level| Value::time(level.middle_ns()))
+}
+
+fn width(level: Option<Within>) -> Value {
+    level.map_or(Value::Missing, |level| Value::Time(level.high_ns.saturating_sub(level.low_ns)))
+}
+
+fields! {
+    ROW, row: SeriesFigures {
+        SERIES = "series", "series", |row| Value::Text(row.series.name.clone());
+        CPU = catalogue::CPU, |row| row.series.cpu.map_or(Value::Missing, |cpu| Value::Number(cpu.get().into()));
+        OBSERVED_NS = catalogue::OBSERVED_NS, |row| time(row.series.observed_ns);
+        ASKED_NS = "asked_ns", "asked for", |row| time(row.series.asked_ns);
+        THRESHOLD_NS = "threshold_ns", "threshold", |row| time(row.series.threshold_ns);
+        LOOP_NS = "loop_ns", "loop", |row| time(row.series.loop_ns);
+        COUNT = catalogue::COUNT, |row| row.series.count.map_or(Value::Missing, Value::Count);
+        RATE_HZ = catalogue::RATE_HZ, |row| row.rate_hz.map_or(Value::Missing, Value::Rate);
+        DISTURBED = "disturbed", "longer", |row| row.disturbed.map_or(Value::Missing, Value::Count);
+        TOTAL_NS = catalogue::TOTAL_NS, |row| time(row.series.total_ns);
+        NOISE_RATIO = catalogue::NOISE_RATIO, |row| row.noise_ratio.map_or(Value::Missing, Value::Ratio);
+        MIN_NS = catalogue::MIN_NS, |row| time(row.series.min_ns);
+        MEDIAN_NS = catalogue::MEDIAN_NS, |row| middle(row.median);
+        MEAN_NS = catalogue::MEAN_NS, |row| row.series.mean_ns.map_or(Value::Missing, Value::time);
+        P99_NS = catalogue::P99_NS, |row| middle(row.p99);
+        P999_NS = "p999_ns", "p99.9", |row| middle(row.p999);
+        MAX_NS = "max_ns", "max", |row| time(row.series.max_ns);
+        ABOVE = "above", "beyond", |row| row.series.above.map_or(Value::Missing, |above| Value::Count(above.count));
+        MEDIAN_WIDTH_NS = "median_width_ns", "", |row| width(row.median);
+        P99_WIDTH_NS = "p99_width_ns", "", |row| width(row.p99);
+        P999_WIDTH_NS = "p999_width_ns", "", |row| width(row.p999);
+    }
+}
+
+/// The figures that are put beside those of another distribution.
+const COMPARED: &[&str] =
+    &["count", "rate_hz", "disturbed", "noise_ratio", "min_ns", "median_ns", "mean_ns", "p99_ns", "p999_ns", "max_ns"];
+
+#[derive(Serialize)]
+struct NodeDocument<'a> {
+    node: &'a str,
+    format: &'a str,
+    tool: &'a str,
+    command: Option<&'a str>,
+    kernel: Option<&'a str>,
+    begun: Option<&'a str>,
+    quantity: &'static str,
+    loop_subtracted: Option<bool>,
+    series: Vec<Object>,
+    warnings: &'a [Warning],
+}
+
+#[derive(Serialize)]
+struct DistributionsDocument<'a> {
+    nodes: Vec<NodeDocument<'a>>,
+}
+
+impl Report for DistributionReport<'_> {
+    fn schema(&self) -> &'static str {
+        "becalm.distribution-report/1"
+    }
+
+    fn document(&self) -> impl Serialize {
+        let node = |doc| NodeDocument {
+            series: SeriesFigures::all(doc).iter().map(|row| Object::new(ROW, row)).collect(),
+            node: &doc.node,
+            format: &doc.format,
+            tool: &doc.tool,
+            command: doc.command.as_deref(),
+            kernel: doc.kernel.as_deref(),
+            begun: doc.begun.as_deref(),
+            quantity: doc.quantity.name(),
+            loop_subtracted: doc.loop_subtracted,
+            warnings: &doc.warnings,
+        };
+        DistributionsDocument { nodes: self.docs.iter().map(node).collect() }
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        self.docs.iter().try_for_each(|doc| render(doc, out))
+    }
+}
+
+fn render(doc: &DistributionDoc, out: &mut Sheet<'_>) -> io::Result<()> {
+    let begun = doc.begun.as_ref().map(|begun| format!(", {begun}")).unwrap_or_default();
+    line(out, "node", &format!("{}{begun}", doc.node))?;
+    line(out, "tool", &format!("{}, imported from {}", doc.tool, doc.format))?;
+    if let Some(command) = &doc.command {
+        line(out, "command", command)?;
+    }
+    if let Some(kernel) = &doc.kernel {
+        line(out, "kernel", kernel)?;
+    }
+    line(out, "lengths", &lengths(doc))?;
+    for warning in &doc.warnings {
+        paragraph(out, "  ! ", &warning.message)?;
+        paragraph(out, "    → ", &warning.advice)?;
+    }
+    let rows = SeriesFigures::all(doc);
+    heading(out, "Lengths")?;
+    let shown: Vec<&Field<SeriesFigures>> = ROW
+        .iter()
+        .filter(|field| !field.title.is_empty() && field.name != "cpu")
+        .filter(|field| rows.iter().any(|row| !matches!((field.get)(row), Value::Missing)))
+        .collect();
+    let mut table = Table::new(&shown);
+    rows.iter().for_each(|row| table.row(&shown, row));
+    table.print(out)?;
+    notes(&rows, out)?;
+    counts(doc, out)
+}
+
+/// What the lengths are of, and whether the loop's own time is in them.
+fn lengths(doc: &DistributionDoc) -> String {
+    let own = match doc.loop_subtracted {
+        Some(true) => "; the loop's own time was subtracted",
+        Some(false) => "; the loop's own time is in each",
+        None => "",
+    };
+    let no_noise = match doc.quantity {
+        Quantity::Wakeup | Quantity::Pause => {
+            ". This is no stolen time: it is not compared with noise, and nothing is predicted from it"
+        }
+        _ => "",
+    };
+    format!("{}{own}{no_noise}", doc.quantity.words())
+}
+
+fn notes(rows: &[SeriesFigures], out: &mut Sheet<'_>) -> io::Result<()> {
+    let widest = rows.iter().flat_map(|row| [row.median, row.p99, row.p999]).flatten();
+    let widest = widest.map(|level| level.high_ns.saturating_sub(level.low_ns)).max().unwrap_or(0);
+    if widest > 0 {
+        let width = Value::Time(widest).cell();
+        paragraph(
+            out,
+            "  ",
+            &format!("quantiles are the middles of buckets of the histogram, which are up to {width} wide"),
+        )?;
+    }
+    if rows.iter().any(|row| row.series.above.is_some()) {
+        paragraph(out, "  ", "beyond: lengths that the histogram has no bucket for")?;
+    }
+    if rows.iter().any(|row| row.disturbed.is_some()) {
+        paragraph(out, "  ", "longer: steps that took longer than those of the bucket which has most of them")?;
+    }
+    let unknown = |what: fn(&SeriesFigures) -> bool| rows.iter().all(what);
+    let mut lacks = Vec::new();
+    if unknown(|row| row.series.observed_ns.is_none()) {
+        lacks.push("how long was measured");
+    }
+    if unknown(|row| row.series.total_ns.is_none()) {
+        lacks.push("the sum of the lengths");
+    }
+    if unknown(|row| row.series.buckets.is_empty()) {
+        lacks.push("a histogram");
+    }
+    lacks.push("when each was");
+    paragraph(out, "  ", &format!("the file does not say: {}", lacks.join(", ")))
+}
+
+/// What else was counted.
+fn counts(doc: &DistributionDoc, out: &mut Sheet<'_>) -> io::Result<()> {
+    let Some(first) = doc.series.iter().find(|series| !series.counts.is_empty()) else { return Ok(()) };
+    heading(out, "Counts")?;
+    let names: Vec<String> = first.counts.iter().map(|count| count.name.clone()).collect();
+    let mut table = Table::matrix(&["series"], names);
+    for series in &doc.series {
+        let mut cells = vec![series.name.clone()];
+        cells.extend(series.counts.iter().map(|count| Value::Count(count.count).cell()));
+        table.cells(cells);
+    }
+    table.print(out)
+}

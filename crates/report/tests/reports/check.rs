@@ -1,0 +1,23 @@
+use becalm_analyze::limits::{self, Limits};
+use becalm_analyze::summary::{Selection, summarize};
+use becalm_bundle::Bundle;
+use becalm_report::CheckReport;
+
+use crate::bundles;
+
+/// Both files that CI systems read, of a recording of which one limit is exceeded, one holds, and of others there is not enough data.
+#[test]
+fn files_for_ci() {
+    let folder = bundles();
+    let bundle = Bundle::open(&folder.path().join("quieter.becalm")).unwrap();
+    let mut summary = summarize(&bundle, &Selection::default()).unwrap();
+    summary.path = "a quieter.becalm".into();
+    // As others may name their threads.
+    summary.cpu_sources.iter_mut().for_each(|source| source.source.push_str("<&\u{1b}"));
+    let limits = Limits { max_noise: Some("0.02%".parse().unwrap()), max_detour: Some("5us".parse().unwrap()) };
+    let rows = limits::check(&summary, &limits);
+    let report = CheckReport { summary: &summary, rows: &rows };
+    assert!(report.is_exceeded());
+    insta::assert_snapshot!("check_junit", report.junit());
+    insta::assert_snapshot!("check_sarif", report.sarif("becalm 0.0.0"));
+}

@@ -1,0 +1,67 @@
+//! Any text as a file of another program, in the format that its first byte names: it is refused with a place, or what is read holds
+//! what its form promises.
+#![no_main]
+
+use becalm_exchange::read::{self, Distribution, Form, Format, Known, Source, TimeUnit, recognize};
+use becalm_exchange::write::loggopsim::NoiseFile;
+use becalm_model::Document;
+use becalm_model::distribution::{DistributionDoc, SCHEMA};
+use becalm_units::{Named, Nanos};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((first, bytes)) = bytes.split_first() else { return };
+    let source = Source { name: "file.1", bytes };
+    let _ = recognize(source);
+    let format = Format::ALL[usize::from(first & 0x1f) % Format::ALL.len()];
+    let units = [None, Some(TimeUnit::Us), Some(TimeUnit::Ms), Some(TimeUnit::S)];
+    let known = Known { unit: units[usize::from(first >> 6)], rate_hz: (first & 0x20 == 0).then_some(2.5e9) };
+    let told = &mut |_| {};
+    match format.form() {
+        Form::Detours => {
+            let Ok(list) = read::detours(format, source, known, told) else { return };
+            for pair in list.detours.windows(2) {
+                assert!(pair[0].0 + pair[0].1 <= pair[1].0, "they overlap after rounding");
+            }
+            assert!(list.length.is_none_or(|length| length >= Nanos::ZERO), "a negative time was measured");
+            if !list.detours.is_empty() {
+                let mut file = NoiseFile::begin(std::io::sink()).expect("a sink takes everything");
+                for (start, duration) in &list.detours {
+                    file.detour(*start, *duration).expect("a sink takes everything");
+                }
+                file.end(list.end()).expect("a sink takes everything");
+            }
+        }
+        Form::Samples => {
+            let Ok(lists) = read::samples(format, source, known, told) else { return };
+            for pair in lists.iter().flat_map(|list| list.samples.windows(2)) {
+                assert!(pair[0].duration >= Nanos::ZERO && pair[0].start + pair[0].duration <= pair[1].start);
+            }
+        }
+        // Those are of the target exchange_trace.
+        Form::Trace => {}
+        Form::Distribution => {
+            let Ok(found) = read::distribution(format, source, known, told) else { return };
+            check(found);
+        }
+    }
+});
+
+/// What is read can be stored.
+fn check(found: Distribution) {
+    let doc = DistributionDoc {
+        schema: SCHEMA.to_owned(),
+        node: "node".to_owned(),
+        program: String::new(),
+        format: String::new(),
+        tool: found.tool,
+        command: found.command,
+        kernel: found.kernel,
+        begun: found.begun,
+        quantity: found.quantity,
+        loop_subtracted: found.loop_subtracted,
+        series: found.series,
+        warnings: found.warnings,
+    };
+    assert_eq!(doc.check(), Ok(()));
+}

@@ -1,0 +1,97 @@
+//! Any bytes as a kernel trace of another program, in the format that the first byte names: it is refused with a place, or its events
+//! become detours that do not overlap and whose books close.
+#![no_main]
+
+use becalm_exchange::read::{Source, perf_script, trace_dat};
+use becalm_measure::Names;
+use becalm_model::node::{ClockDoc, MachineDoc, NodeDoc, SCHEMA, SettingsDoc};
+use becalm_model::{Event, Pid};
+use becalm_record::MemoryStore;
+use becalm_record::offline::{self, KernelTrace, PagedTrace, StampClock, TextNamer, Wanted, Whereabouts};
+use becalm_units::Nanos;
+use libfuzzer_sys::fuzz_target;
+use serde_json::json;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((first, bytes)) = bytes.split_first() else { return };
+    let source = Source { name: "file", bytes };
+    let names = &mut Names::of_a_file();
+    match first % 2 {
+        0 => {
+            let Ok(file) = trace_dat::read(source) else { return };
+            let clock = match file.tsc {
+                Some(rate) => StampClock::Scaled { mult: rate.mult, shift: rate.shift },
+                None => StampClock::Nanos,
+            };
+            if let Ok(mut trace) = PagedTrace::new(file, clock, names) {
+                attribute(&mut trace, names);
+            }
+        }
+        _ => {
+            let mut told = |_| {};
+            let Ok(lines) = perf_script::read(source, &mut told) else { return };
+            let mut namer = TextNamer::default();
+            for line in lines {
+                let Ok(line) = line else { return };
+                namer.take(&line, names);
+            }
+            if let Ok((mut trace, _)) = namer.finish() {
+                attribute(&mut trace, names);
+            }
+        }
+    }
+});
+
+/// Without a thread, and for the first one that a switch tells of.
+fn attribute(trace: &mut dyn KernelTrace, names: &mut Names) {
+    let cpus: Vec<usize> = (0..trace.cpus().len()).collect();
+    let mut thread = None;
+    for index in &cpus {
+        let see = &mut |event: &Event, _: &mut Names| {
+            if thread.is_none() && event.thread != Pid::IDLE {
+                thread = Some(event.thread);
+            }
+            Ok(())
+        };
+        if trace.each(*index, names, see).is_err() {
+            return;
+        }
+    }
+    run(trace, names, &Wanted::Interruptions { cpus: cpus.clone(), has_switches: true });
+    let Some(thread) = thread else { return };
+    let mut whereabouts = Whereabouts::default();
+    for (index, cpu) in trace.cpus().into_iter().enumerate() {
+        let see = &mut |event: &Event, _: &mut Names| {
+            whereabouts.take(thread, cpu, event);
+            Ok(())
+        };
+        trace.each(index, names, see).expect("it was read before");
+    }
+    run(trace, names, &Wanted::Thread { thread, cpus, whereabouts });
+}
+
+fn run(trace: &mut dyn KernelTrace, names: &mut Names, wanted: &Wanted) {
+    let (mut kept, mut node) = (MemoryStore::default(), document());
+    offline::store::<MemoryStore>(trace, names, wanted, &mut kept, &mut node).expect("it was read before");
+    for lane in &kept.lanes {
+        let (mut until, mut rows) = (Nanos::ZERO, lane.activities.iter().peekable());
+        for (number, detour) in lane.detours.iter().enumerate() {
+            assert!(detour.start >= until, "{detour:?} begins before {until}");
+            until = detour.start + detour.duration;
+            let mut sum = Nanos::ZERO;
+            while let Some(row) = rows.next_if(|row| row.detour == number as u64) {
+                sum += row.self_time;
+            }
+            assert_eq!(sum, detour.duration, "the books of {detour:?} are open");
+        }
+    }
+}
+
+fn document() -> NodeDoc {
+    let text = json!({
+        "schema": SCHEMA, "node": "imported", "program": "fuzz", "origin": "1970-01-01T00:00:00Z", "ended": null,
+        "machine": MachineDoc::default(), "clock": ClockDoc::default(), "settings": SettingsDoc::default(),
+        "rung": "tracepoints", "cpus": [], "tracing": null, "counters": [], "warnings": []
+    });
+    serde_json::from_value(text).expect("it is a document")
+}
