@@ -213,7 +213,7 @@ mod tests {
     const ADVISERS: [&str; 5] = ["answer", "model", "tune", "live", "report"];
 
     /// Options of other programs that they start or write into files.
-    const OTHERS: [&str; 6] = ["--property", "--root", "--runtime", "--scope", "--slice", "--value"];
+    const OTHERS: [&str; 7] = ["--ns", "--property", "--root", "--runtime", "--scope", "--slice", "--value"];
 
     #[test]
     fn every_option_that_a_library_advises_is_one() {

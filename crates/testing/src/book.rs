@@ -112,6 +112,7 @@ const HOLDERS: &[(&str, Holder)] = &[
     ("becalm record", Holder::Reader),
     ("becalm top", Holder::Reader),
     ("becalm watch", Holder::Reader),
+    ("becalm import trace", Holder::Reader),
     ("becalm import --from selfish detours", Holder::As("import --from selfish detours.txt -o theirs.becalm")),
     (
         "becalm import --from selfish --unit us",
