@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use becalm_fixtures::fleet::{Planted, write_fleet};
-use becalm_fixtures::{costs, work};
+use becalm_fixtures::{costs, pages, work};
 use becalm_testing::skip;
 
 /// The folder of this package.
 const PACKAGE: &str = env!("CARGO_MANIFEST_DIR");
 
-/// Where Cargo puts what it builds: this test is in its folder `deps`.
+/// Where Cargo puts tests and what they are built with: a folder in that of programs.
 fn built() -> PathBuf {
     let test = std::env::current_exe().expect("a test knows its own path");
-    test.parent().and_then(Path::parent).expect("tests are built in a folder of their own").to_owned()
+    test.parent().expect("it is in a folder").to_owned()
 }
 
 /// The package with its extension, in a folder that Python finds it in.
@@ -32,31 +32,38 @@ fn lay_out(folder: &Path, extension: &Path) {
     symlink(extension, to.join("_native.abi3.so")).unwrap();
 }
 
-/// Runs a file of tests, in a folder with stored runs.
-fn run_tests(file: &str) {
+/// Writes the stored runs that the tests speak of.
+fn write_runs(folder: &Path) {
+    becalm_fixtures::write_all(folder);
+    pages::write_all(folder);
+    work::write_all(folder);
+    write_fleet(&folder.join("cluster.becalm"), Planted::SlowNode, 1);
+    std::fs::create_dir(folder.join("costs")).unwrap();
+    costs::write_costs(&folder.join("costs"));
+}
+
+/// All of `test_*.py` beside this file, in one process, which says which of them failed.
+#[test]
+fn the_package_does_what_it_says() {
     let python = Path::new(PACKAGE).join("../../.cache/python/bin/python");
-    let (extension, program) = (built().join("libbecalm_python.so"), built().join("becalm"));
+    let (extension, program) = (built().join("libbecalm_python.so"), built().join("../becalm"));
     if !python.is_file() {
         return skip("Python's packages are missing: .ci/need python-packages installs them");
     }
     assert!(extension.is_file(), "{} is built with this test", extension.display());
     assert!(program.is_file(), "{} is missing: cargo build --package becalm", program.display());
     let folder = tempfile::tempdir().unwrap();
-    let (packages, programs, runs) =
-        (folder.path().join("packages"), folder.path().join("bin"), folder.path().join("runs"));
+    let [packages, programs, runs] = ["packages", "bin", "runs"].map(|name| folder.path().join(name));
     for each in [&packages, &programs, &runs] {
         std::fs::create_dir(each).unwrap();
     }
     lay_out(&packages, &extension);
     symlink(&program, programs.join("becalm")).unwrap();
-    becalm_fixtures::write_all(&runs);
-    work::write_all(&runs);
-    write_fleet(&runs.join("cluster.becalm"), Planted::SlowNode, 1);
-    std::fs::create_dir(runs.join("costs")).unwrap();
-    costs::write_costs(&runs.join("costs"));
+    write_runs(&runs);
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
     let done = Command::new(python)
-        .arg(Path::new(PACKAGE).join("tests").join(file))
+        .args(["-m", "unittest", "discover", "--start-directory"])
+        .arg(Path::new(PACKAGE).join("tests"))
         .env("PATH", path)
         .env("PYTHONPATH", &packages)
         .env("PYTHONDONTWRITEBYTECODE", "1")
@@ -68,29 +75,4 @@ fn run_tests(file: &str) {
         .unwrap();
     let text = [done.stdout, done.stderr].concat();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&text));
-}
-
-#[test]
-fn tables_are_read_where_they_are() {
-    run_tests("test_tables.py");
-}
-
-#[test]
-fn answers_are_those_of_the_command_line() {
-    run_tests("test_answers.py");
-}
-
-#[test]
-fn recordings_are_made_and_interrupted() {
-    run_tests("test_record.py");
-}
-
-#[test]
-fn figures_have_the_look_of_the_page() {
-    run_tests("test_plot.py");
-}
-
-#[test]
-fn examples_print_what_they_say() {
-    run_tests("test_examples.py");
 }

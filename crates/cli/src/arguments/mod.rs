@@ -6,7 +6,7 @@ mod place;
 mod program;
 mod ranks;
 mod rate;
-mod run;
+pub mod run;
 mod share;
 
 pub use cpus::{cpu_id, some_cpus};

@@ -1,15 +1,24 @@
 //! The stored run that a command reads.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use becalm_analyze::summary::Selection;
-use becalm_answer::open;
 use becalm_bundle::{Bundle, BundleError, SummaryBundle};
 use becalm_units::CpuList;
 use clap::Args;
 
 use crate::arguments::some_cpus;
 use crate::messages;
+
+/// Opens a recording. Nodes that cannot be read are told, and the others are read.
+pub fn open(path: &Path) -> Result<Bundle, BundleError> {
+    becalm_answer::open::recording(path, messages::say)
+}
+
+/// Opens a recording in summary form in the same way.
+pub fn open_summary(path: &Path) -> Result<SummaryBundle, BundleError> {
+    becalm_answer::open::summary(path, messages::say)
+}
 
 /// Which run, and which part of it.
 #[derive(Args, Debug)]
@@ -34,12 +43,12 @@ pub struct RunArgs {
 impl RunArgs {
     /// Opens the run, be it of detours or of work. Nodes that cannot be read are told, and the others are read.
     pub fn open(&self) -> Result<Bundle, BundleError> {
-        open::recording(&self.path, messages::say)
+        open(&self.path)
     }
 
     /// Opens the run, which is in summary form, in the same way.
     pub fn open_summary(&self) -> Result<SummaryBundle, BundleError> {
-        open::summary(&self.path, messages::say)
+        open_summary(&self.path)
     }
 
     /// The part that was asked for.
