@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 # Where cargo puts what it builds.
 BUILT := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help run install dist release reproducible mpi book pictures test test-attack test-fresh soak bench fmt lint test-unit test-root \
+.PHONY: help run install wheel dist release reproducible mpi book pictures test test-attack test-fresh soak bench fmt lint test-unit test-root \
 	test-lab lab kernel-matrix test-browser test-packages test-mpi \
 	test-bench test-fuzz fuzz test-sanitize check-aarch64
 
@@ -30,6 +30,9 @@ release: ## make dist, of a version that is ready to be released, with its packa
 
 reproducible: ## make dist twice, in other folders: that all bytes are the same
 	packaging/reproducible
+
+wheel: ## the Python package with the program in it, into target/wheels
+	@.ci/wheel
 
 mpi: ## becalm-mpi, with the MPI whose mpicc is found first or that MPICC names; installs Open MPI where there is none
 	@.ci/need mpi libclang

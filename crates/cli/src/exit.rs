@@ -5,9 +5,8 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitCode, ExitStatus};
 
-use becalm_analyze::phase_sources::PhaseSourcesError;
-use becalm_analyze::together::TogetherError;
 use becalm_analyze::work::{Incomparable, WorkError};
+use becalm_answer::AnswerError;
 use becalm_bundle::BundleError;
 use becalm_inject::InjectError;
 use becalm_inject::program::ProgramError;
@@ -81,8 +80,7 @@ fn is_usage(cause: &(dyn Error + 'static)) -> bool {
         || cause.is::<Incomparable>()
         || says(cause, |error| matches!(error, WorkError::Baseline(_)))
         || says(cause, ScaleError::is_usage)
-        || says(cause, TogetherError::is_usage)
-        || says(cause, PhaseSourcesError::is_usage)
+        || says(cause, AnswerError::is_usage)
         || cause.is::<ProgramError>()
         || says(cause, InjectError::is_usage)
         || says(cause, CpuError::is_usage)

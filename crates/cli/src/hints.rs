@@ -4,13 +4,10 @@
 use std::error::Error;
 use std::io;
 
-use becalm_analyze::compare::CompareError;
 use becalm_analyze::cost::tick::CampaignError;
-use becalm_analyze::noise::NoiseError;
-use becalm_analyze::summary::SummaryError;
-use becalm_analyze::together::TogetherError;
 use becalm_analyze::work::{Incomparable, WorkError};
-use becalm_bundle::{BundleError, Contents};
+use becalm_answer::hints;
+use becalm_bundle::BundleError;
 use becalm_inject::InjectError;
 use becalm_inject::program::ProgramError;
 use becalm_measure::cost::CostError;
@@ -28,11 +25,7 @@ fn hint(cause: &(dyn Error + 'static)) -> &'static str {
         cause.downcast_ref::<E>().map_or("", hint)
     }
     let hints = [
-        hint_for(cause, bundle),
-        hint_for(cause, summary),
-        hint_for(cause, noise),
-        hint_for(cause, together),
-        hint_for(cause, compare),
+        hints::of(cause),
         hint_for(cause, work),
         hint_for(cause, |_: &Incomparable| OTHER_WORK),
         hint_for(
@@ -45,12 +38,12 @@ fn hint(cause: &(dyn Error + 'static)) -> &'static str {
         hint_for(cause, |error: &CostError| if let CostError::Cpu(error) = error { cpu(error) } else { "" }),
         hint_for(cause, |error: &TickError| match error {
             TickError::Cpu(error) => cpu(error),
-            TickError::Store(error) => error.downcast_ref::<BundleError>().map_or("", bundle),
+            TickError::Store(error) => error.downcast_ref::<BundleError>().map_or("", hints::bundle),
             _ => "",
         }),
         hint_for(cause, |error: &RecordError<BundleError>| match error {
             RecordError::Cpus(error) => cpu(error),
-            RecordError::Sink(error) => bundle(error),
+            RecordError::Sink(error) => hints::bundle(error),
             _ => "",
         }),
         hint_for(cause, inject),
@@ -72,53 +65,6 @@ const fn cpu(error: &CpuError) -> &'static str {
     }
 }
 
-fn bundle(error: &BundleError) -> &'static str {
-    match error {
-        BundleError::Contents { found: Contents::Summary, .. } => "; record without --summary for this command",
-        BundleError::Contents { found: Contents::Distribution, .. } => {
-            "; it has no single events, which this needs: see what it has with becalm report"
-        }
-        BundleError::Contents { .. } => "; see it with becalm report",
-        BundleError::SeveralNodes { .. } => "; choose one with --node",
-        _ => "",
-    }
-}
-
-fn summary(error: &SummaryError) -> &'static str {
-    match error {
-        SummaryError::Bundle(error) => bundle(error),
-        SummaryError::Work { .. } => {
-            ": becalm report shows them, becalm work --baseline holds them against others, and becalm record records detours"
-        }
-        _ => "",
-    }
-}
-
-fn noise(error: &NoiseError) -> &'static str {
-    match error {
-        NoiseError::Selection(error) => summary(error),
-        NoiseError::Bundle(error) => bundle(error),
-        _ => "",
-    }
-}
-
-fn together(error: &TogetherError) -> &'static str {
-    match error {
-        TogetherError::Noise(error) => noise(error),
-        TogetherError::SeveralNodes => " (name one by --node)",
-        TogetherError::OneCpu(_) => "",
-    }
-}
-
-fn compare(error: &CompareError) -> &'static str {
-    match error {
-        CompareError::Run { cause, .. } => summary(cause),
-        CompareError::NoCommonCpu { .. } => " (--cpus-a, --cpus-b)",
-        CompareError::NoCommonNode { .. } => " (--node-a, --node-b)",
-        _ => "",
-    }
-}
-
 const fn inject(error: &InjectError) -> &'static str {
     match error {
         InjectError::NoLibrary => "; leave out --signal",
@@ -136,7 +82,7 @@ const fn program(error: &ProgramError) -> &'static str {
 
 fn work(error: &WorkError) -> &'static str {
     match error {
-        WorkError::Bundle(error) => bundle(error),
+        WorkError::Bundle(error) => hints::bundle(error),
         WorkError::NotWork { .. } => "; see it with becalm report",
         WorkError::Baseline(_) => OTHER_WORK,
         WorkError::Nothing { .. } => "",
@@ -161,6 +107,9 @@ const fn tune(error: &TuneError) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use becalm_analyze::compare::CompareError;
+    use becalm_analyze::summary::SummaryError;
+
     use super::*;
 
     #[test]

@@ -9,10 +9,10 @@ mod exit;
 mod hints;
 mod measuring;
 mod messages;
-mod network;
 mod noise;
 mod output;
 mod progress;
+mod reader;
 mod recording;
 mod rights;
 mod usage;
@@ -210,7 +210,7 @@ mod tests {
     }
 
     /// The libraries whose words tell a user what to do next.
-    const ADVISERS: [&str; 4] = ["model", "tune", "live", "report"];
+    const ADVISERS: [&str; 5] = ["answer", "model", "tune", "live", "report"];
 
     /// Options of other programs that they start or write into files.
     const OTHERS: [&str; 7] = ["--ns", "--property", "--root", "--runtime", "--scope", "--slice", "--value"];

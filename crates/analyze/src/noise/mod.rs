@@ -13,7 +13,7 @@ use becalm_model::{Kind, root, warning};
 use becalm_scale::books::{BookEntry, BookedNoise, BookedTrace};
 use becalm_scale::predict::Question;
 use becalm_scale::spec::{Drawing, NoiseSpec};
-use becalm_scale::{Alignment, NodeNoise, Noise, ScaleError};
+use becalm_scale::{Alignment, NodeNoise, Noise, NoiseTrace, ScaleError};
 use becalm_units::Nanos;
 
 pub(crate) use self::drawn::draw_losses;
@@ -114,6 +114,31 @@ impl NoiseInput {
         });
         let noise = Self::of_detours(nodes, names, books)?;
         Ok(Self { name: bundle.path().display().to_string(), warnings, watched, ..noise })
+    }
+
+    /// The noise of one node, of whose CPUs the detours are known, each by its start and its duration: within a time of this length, in
+    /// rising order. It has no books.
+    ///
+    /// # Errors
+    /// If there is no CPU, or the detours of one are no noise trace.
+    pub fn of_cpus(name: &str, length: Nanos, cpus: Vec<Vec<(Nanos, Nanos)>>) -> Result<Self, NoiseError> {
+        let places: Vec<(String, i32)> = (0..).take(cpus.len()).map(|cpu| (name.to_owned(), cpu)).collect();
+        let trace = |(detours, (node, cpu)): (Vec<_>, &(String, i32))| {
+            let trace = NoiseTrace::new(length, detours);
+            trace.map_err(|error| NoiseError::Cpu { cpu: *cpu, node: node.clone(), source: error.into() })
+        };
+        let traces = cpus.into_iter().zip(&places).map(trace).collect::<Result<_, _>>()?;
+        Ok(Self {
+            booked: None,
+            names: SourceNames::default(),
+            noise: Noise::recorded(vec![NodeNoise::new(name, traces)?])?,
+            draws: Vec::new(),
+            places,
+            origin: NoiseOrigin::Recorded,
+            name: name.to_owned(),
+            warnings: Vec::new(),
+            watched: Vec::new(),
+        })
     }
 
     /// The noise of these detours: by node, whose times are within a window, and by CPU.
@@ -345,6 +370,20 @@ mod tests {
             assert_eq!(input.numbers_of(text), Ok(meant), "{text}");
         }
         assert!(input.numbers_of("task:timer").is_err());
+    }
+
+    #[test]
+    fn detours_that_are_known_are_noise_in_order_and_in_time() {
+        let ns = |pairs: &[(i64, i64)]| pairs.iter().map(|(a, b)| (Nanos::new(*a), Nanos::new(*b))).collect::<Vec<_>>();
+        let input = |cpus| NoiseInput::of_cpus("mine", Nanos::new(1_000), cpus);
+        let two = input(vec![ns(&[(0, 10), (500, 20)]), Vec::new()]).unwrap();
+        assert_eq!(two.noise.traces().map(NoiseTrace::len).collect::<Vec<_>>(), [2, 0]);
+        assert_eq!(two.places, [("mine".to_owned(), 0), ("mine".to_owned(), 1)]);
+        for wrong in [vec![ns(&[(500, 20), (0, 10)])], vec![Vec::new(), ns(&[(2_000, 1)])], Vec::new()] {
+            assert!(input(wrong.clone()).is_err(), "{wrong:?}");
+        }
+        let error = input(vec![Vec::new(), ns(&[(2_000, 1)])]).unwrap_err().to_string();
+        assert!(error.starts_with("the recording of CPU 1 of node mine"), "{error}");
     }
 
     /// The slowdown of 262,144 ranks under detours of 1 ms at 10 Hz in phases of 1 ms is 3.711: computed without becalm, from the

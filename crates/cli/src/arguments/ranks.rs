@@ -20,6 +20,11 @@ impl RanksArgs {
         self.ranks.is_some()
     }
 
+    /// The number that the user named.
+    pub const fn number(self) -> Option<u64> {
+        self.ranks
+    }
+
     /// Has the summary answer for this number.
     pub fn ask(self, summary: &mut Summary) {
         summary.ask_for_ranks(self.ranks.unwrap_or(RANKS));

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use becalm_analyze::summary::Selection;
-use becalm_bundle::{Bundle, BundleError, LeftOut, SummaryBundle};
+use becalm_bundle::{Bundle, BundleError, SummaryBundle};
 use becalm_units::CpuList;
 use clap::Args;
 
@@ -12,22 +12,12 @@ use crate::messages;
 
 /// Opens a recording. Nodes that cannot be read are told, and the others are read.
 pub fn open(path: &Path) -> Result<Bundle, BundleError> {
-    let (bundle, left_out) = Bundle::open_readable(path)?;
-    tell(&left_out);
-    Ok(bundle)
+    becalm_answer::open::recording(path, messages::say)
 }
 
 /// Opens a recording in summary form in the same way.
 pub fn open_summary(path: &Path) -> Result<SummaryBundle, BundleError> {
-    let (bundle, left_out) = SummaryBundle::open_readable(path)?;
-    tell(&left_out);
-    Ok(bundle)
-}
-
-fn tell(left_out: &LeftOut) {
-    for (node, error) in left_out {
-        messages::say(format_args!("{node} is left out: {error}"));
-    }
+    becalm_answer::open::summary(path, messages::say)
 }
 
 /// Which run, and which part of it.

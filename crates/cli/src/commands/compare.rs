@@ -1,25 +1,19 @@
 //! `becalm compare`: runs against each other, before and after.
 
-mod distributions;
-mod jobs;
-mod nodes;
-
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use becalm_analyze::compare::{Comparison, Limit, Metric, compare_sides, exceeds};
+use becalm_analyze::compare::Metric;
 use becalm_analyze::summary::Selection;
-use becalm_bundle::{Bundle, StoredNodes};
-use becalm_model::node::NodeDoc;
-use becalm_report::{CompareReport, LimitCheck};
+use becalm_answer::compare::{self, CompareQuestion};
 use becalm_units::{CpuList, Share};
 use clap::{Args, ValueEnum};
 
 use crate::arguments::some_cpus;
 use crate::exit::{Exit, UsageError};
 use crate::messages;
-use crate::output::{Output, emit};
-use crate::progress::ReadingProgress;
+use crate::output::Output;
+use crate::reader::Reader;
 
 /// Compare runs: what changed, by how much, how sure that is, and whether anything is shown at all
 ///
@@ -154,76 +148,66 @@ fn sides(args: &CompareArgs) -> Result<(&[PathBuf], &[PathBuf]), UsageError> {
     }
 }
 
-/// Refuses a recording that would stand against itself, where it can show nothing, or count twice on a side, where it would make the
-/// runs look more alike than they are. A copy is the same recording; other nodes or CPUs of it are not.
-fn refuse_repeated(runs: &[(&Bundle, &Selection)]) -> Result<(), UsageError> {
-    let documents: Vec<Vec<NodeDoc>> =
-        // What cannot be read is refused with its reason later.
-        runs.iter().map(|(bundle, selection)| selection.documents(bundle).unwrap_or_default()).collect();
-    let original = |run: usize, node: &str| runs[run].0.nodes().iter().find(|doc| doc.node == node);
-    for (b, of_b) in documents.iter().enumerate() {
-        for (a, of_a) in documents.iter().enumerate().take(b) {
-            let is_same = |doc: &&NodeDoc| {
-                let shares =
-                    |other: &NodeDoc| doc.cpus.iter().any(|cpu| other.cpus.iter().any(|its| its.cpu == cpu.cpu));
-                let same_node = of_b.iter().find(|other| other.node == doc.node);
-                same_node.is_some_and(shares) && original(a, &doc.node) == original(b, &doc.node)
-            };
-            let Some(doc) = of_a.iter().find(is_same) else { continue };
-            let [a, b] = [a, b].map(|run| runs[run].0.path());
-            return Err(repeated(a, b, doc));
+impl CompareArgs {
+    /// What is compared of the runs before and of those after.
+    fn selections(&self) -> (Selection, Selection) {
+        let selection = |node: &Option<String>, cpus: &Option<CpuList>| Selection {
+            node: node.clone(),
+            cpus: self.cpus.clone().or_else(|| cpus.clone()),
+            with_self: self.with_self,
+        };
+        (selection(&self.node_a, &self.cpus_a), selection(&self.node_b, &self.cpus_b))
+    }
+
+    fn question(&self) -> Result<CompareQuestion, UsageError> {
+        let (before, after) = sides(self)?;
+        let (selection_before, selection_after) = self.selections();
+        let metrics = || self.metric.iter().map(|checked| checked.metric()).collect();
+        Ok(CompareQuestion {
+            before: before.to_vec(),
+            after: after.to_vec(),
+            selection_before,
+            selection_after,
+            limit: self.fail_if_worse.map(|share| (share, metrics())),
+        })
+    }
+
+    /// Refuses options that jobs have no use for.
+    fn refuse_of_jobs(&self) -> Result<(), UsageError> {
+        let unused = [
+            ("--", !self.after.is_empty()),
+            ("--cpus", self.cpus.is_some()),
+            ("--cpus-a", self.cpus_a.is_some()),
+            ("--cpus-b", self.cpus_b.is_some()),
+            ("--node-a", self.node_a.is_some()),
+            ("--node-b", self.node_b.is_some()),
+            ("--fail-if-worse", self.fail_if_worse.is_some()),
+            ("--with-self", self.with_self),
+        ];
+        match unused.iter().find(|(_, is_given)| *is_given) {
+            Some((option, _)) => Err(UsageError(format!(
+                "{option} is for recordings of detours: each job is held against the first one; leave it out"
+            ))),
+            None => Ok(()),
         }
     }
-    Ok(())
-}
 
-/// That two runs hold the same recording of a node.
-fn repeated(a: &Path, b: &Path, doc: &NodeDoc) -> UsageError {
-    UsageError(format!(
-        "{} and {} hold the same recording, of node {} from {}: against itself it shows nothing, and twice on a side it makes the runs look \
-         more alike than they are; give another, or other CPUs of it by --cpus-a and --cpus-b",
-        a.display(),
-        b.display(),
-        doc.node,
-        doc.origin.strftime("%Y-%m-%d %H:%M:%S UTC")
-    ))
-}
-
-/// Reads the runs of both sides.
-fn comparison(args: &CompareArgs) -> anyhow::Result<Comparison> {
-    let (paths_a, paths_b) = sides(args)?;
-    let selection = |node: &Option<String>, cpus: &Option<CpuList>| Selection {
-        node: node.clone(),
-        cpus: args.cpus.clone().or_else(|| cpus.clone()),
-        with_self: args.with_self,
-    };
-    let (select_a, select_b) = (selection(&args.node_a, &args.cpus_a), selection(&args.node_b, &args.cpus_b));
-    let Some((bundles_a, bundles_b)) = full_recordings(paths_a, paths_b)? else {
-        return nodes::compare((paths_a, &select_a), (paths_b, &select_b));
-    };
-    let selected_a: Vec<_> = bundles_a.iter().map(|bundle| (bundle, &select_a)).collect();
-    let selected_b: Vec<_> = bundles_b.iter().map(|bundle| (bundle, &select_b)).collect();
-    refuse_repeated(&[selected_a.as_slice(), &selected_b].concat())?;
-    let _reading = ReadingProgress::to_compare(bundles_a.iter().chain(&bundles_b));
-    Ok(compare_sides(&selected_a, &selected_b)?)
-}
-
-/// The bundles of both sides, if they are full recordings that can be read. `None` where some nodes are in summary form, or some of several
-/// cannot be read: such runs are compared node by node.
-fn full_recordings(a: &[PathBuf], b: &[PathBuf]) -> anyhow::Result<Option<(Vec<Bundle>, Vec<Bundle>)>> {
-    let open = |path: &PathBuf| -> anyhow::Result<Option<Bundle>> {
-        let nodes = StoredNodes::open(path)?;
-        if nodes.has_summaries()? {
-            return Ok(None);
+    /// Refuses options that need times, which a distribution has not.
+    fn refuse_of_distributions(&self) -> Result<(), UsageError> {
+        let unused = [
+            ("--", !self.after.is_empty()),
+            ("--fail-if-worse", self.fail_if_worse.is_some()),
+            ("--html", self.html.is_some()),
+            ("--with-self", self.with_self),
+        ];
+        match unused.iter().find(|(_, is_given)| *is_given) {
+            Some((option, _)) => Err(UsageError(format!(
+                "{option} is for recordings with single detours: a distribution does not know when they came, and so not how sure a \
+                 change is; leave it out"
+            ))),
+            None => Ok(()),
         }
-        match Bundle::open(path) {
-            Ok(bundle) => Ok(Some(bundle)),
-            Err(_) if nodes.names().len() > 1 => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    };
-    let all = |paths: &[PathBuf]| paths.iter().map(open).collect::<anyhow::Result<Option<Vec<Bundle>>>>();
-    Ok(all(a)?.zip(all(b)?))
+    }
 }
 
 /// Reads all runs and prints what changed, or writes its page.
@@ -232,31 +216,26 @@ fn full_recordings(a: &[PathBuf], b: &[PathBuf]) -> anyhow::Result<Option<(Vec<B
 /// If a run cannot be read or does not hold what was asked for, the two have nothing in common, or the output cannot be
 /// written.
 pub fn run(args: &CompareArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    if jobs::are_jobs(&[args.runs.as_slice(), &args.after].concat())? {
-        return jobs::run(args, out);
-    }
-    if distributions::is_any(&[args.runs.as_slice(), &args.after].concat()) {
-        return distributions::run(args, out);
-    }
-    let output = match &args.html {
-        Some(file) => Output::page(file)?,
-        None => Output::new(args.json, args.all),
+    let output = || match &args.html {
+        Some(file) => Output::page(file),
+        None => Ok(Output::new(args.json, args.all)),
     };
-    let comparison = comparison(args)?;
-    let share = args.fail_if_worse.map(Share::ratio);
-    let checks: Vec<LimitCheck> = share
-        .into_iter()
-        .flat_map(|share| args.metric.iter().map(move |checked| (share, checked.metric())))
-        .map(|(share, metric)| {
-            let outcome = comparison.total(metric).map_or(Limit::Unknown, |row| exceeds(row, share));
-            LimitCheck { metric, share, outcome }
-        })
-        .collect();
-    let report = CompareReport { comparison: &comparison, checks: &checks };
-    emit(&report, output, out)?;
-    let exceeded: Vec<&LimitCheck> = checks.iter().filter(|check| check.outcome == Limit::Exceeded).collect();
-    for check in &exceeded {
-        messages::say(format_args!("{}", becalm_report::check_text(&comparison, check)));
+    let runs = [args.runs.as_slice(), &args.after].concat();
+    if compare::are_jobs(&runs)? {
+        args.refuse_of_jobs()?;
+        compare::jobs(&runs, &mut Reader::new(output()?, out))?;
+        return Ok(Exit::Done);
+    }
+    if compare::are_distributions(&runs) {
+        args.refuse_of_distributions()?;
+        let (select_a, select_b) = args.selections();
+        compare::beside(&runs, (&select_a, &select_b), &mut Reader::new(output()?, out))?;
+        return Ok(Exit::Done);
+    }
+    let mut reader = Reader::new(output()?, out);
+    let exceeded = args.question()?.answer(&mut reader)?;
+    for text in &exceeded {
+        messages::say(format_args!("{text}"));
     }
     Ok(if exceeded.is_empty() { Exit::Done } else { Exit::LimitExceeded })
 }

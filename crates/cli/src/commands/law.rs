@@ -3,15 +3,15 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use becalm_report::{LawCell, LawOften, LawReport, LawRow, LawSweepReport};
-use becalm_scale::ScaleError;
-use becalm_scale::law::Law;
+use becalm_answer::law::LawQuestion;
+use becalm_report::LawOften;
 use becalm_units::{Nanos, RankCount, Share};
 use clap::{ArgGroup, Args};
 
 use crate::arguments::tolerable;
 use crate::exit::Exit;
-use crate::output::{Output, emit};
+use crate::output::Output;
+use crate::reader::Reader;
 
 /// Say what delays of one length do to a job of any size, by the noise law (Tsafrir 2007)
 ///
@@ -79,58 +79,19 @@ fn rate_hz(text: &str) -> Result<f64, String> {
 /// # Errors
 /// If the numbers make no sense, or `out` cannot be written.
 pub fn run(args: &LawArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let often: Vec<LawOften> = match args.rate.as_slice() {
-        [] => args.probability.iter().copied().map(LawOften::Probability).collect(),
-        rates => rates.iter().copied().map(LawOften::Rate).collect(),
-    };
-    let output = Output::asked(args.json, args.html.as_deref())?;
-    match (args.grain.as_slice(), args.delay.as_slice(), often.as_slice()) {
-        ([grain], [delay], [often]) => emit(&single(args, *grain, *delay, *often)?, output, out)?,
-        _ => emit(&sweep(args, often)?, output, out)?,
-    }
-    Ok(Exit::Done)
-}
-
-fn law(grain: Nanos, delay: Nanos, often: LawOften) -> Result<Law, ScaleError> {
-    match often {
-        LawOften::Rate(rate) => Law::from_rate(grain, delay, rate),
-        LawOften::Probability(share) => Law::new(grain, delay, share.ratio()),
-    }
-}
-
-/// What a law says for each number of ranks.
-fn rows(args: &LawArgs, law: Law) -> Result<Vec<LawRow>, ScaleError> {
-    let row = |ranks: &RankCount| {
-        let tolerable = args.tolerate.map(|lost| law.tolerable(ranks.get(), lost.ratio())).transpose()?;
-        Ok(LawRow { point: law.at(ranks.get())?, tolerable })
-    };
-    args.ranks.iter().map(row).collect()
-}
-
-fn single(args: &LawArgs, grain: Nanos, delay: Nanos, often: LawOften) -> Result<LawReport, ScaleError> {
-    let law = law(grain, delay, often)?;
-    Ok(LawReport { law, grain, tolerated: args.tolerate, rows: rows(args, law)? })
-}
-
-fn sweep(args: &LawArgs, often: Vec<LawOften>) -> Result<LawSweepReport, ScaleError> {
-    let mut cells = Vec::new();
-    for delay in &args.delay {
-        for often in &often {
-            for grain in &args.grain {
-                let law = law(*grain, *delay, *often)?;
-                let cell = |row| LawCell { law, grain: *grain, often: *often, row };
-                cells.extend(rows(args, law)?.into_iter().map(cell));
-            }
-        }
-    }
-    Ok(LawSweepReport {
+    let question = LawQuestion {
         grains: args.grain.clone(),
         delays: args.delay.clone(),
-        often,
+        often: match args.rate.as_slice() {
+            [] => args.probability.iter().copied().map(LawOften::Probability).collect(),
+            rates => rates.iter().copied().map(LawOften::Rate).collect(),
+        },
         ranks: args.ranks.iter().map(|ranks| ranks.get()).collect(),
         tolerated: args.tolerate,
-        cells,
-    })
+    };
+    let output = Output::asked(args.json, args.html.as_deref())?;
+    question.answer(&mut Reader::new(output, out))?;
+    Ok(Exit::Done)
 }
 
 #[cfg(test)]

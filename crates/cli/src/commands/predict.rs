@@ -1,40 +1,23 @@
 //! `becalm predict`: what the noise of a run, or of a formula, costs a job of any size.
 
-mod cost;
-mod source;
-mod sweep;
-
 use std::io::Write;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use becalm_report::PredictReport;
-use becalm_scale::ScaleError;
-use becalm_scale::blame::{Blame, BlameWanted, blame, has_books};
+use becalm_analyze::summary::Selection;
+use becalm_answer::network::network;
+use becalm_answer::noise::NoiseList;
+use becalm_answer::predict::{AskedNoise, PredictQuestion};
+use becalm_scale::Alignment;
 use becalm_scale::collective::Collective;
 use becalm_scale::network::Network;
-use becalm_scale::order::UNITS_LIMIT;
-use becalm_scale::placement::RANKS_LIMIT;
-use becalm_scale::predict::{MESSAGES_LIMIT, Prediction, Question, RankPrediction};
-use becalm_scale::tolerance::Tolerance;
-use becalm_scale::watch::ReplayWatch;
 use becalm_units::{ByteCount, Count, CpuList, Nanos, RankCount, Share};
 use clap::{Args, ValueEnum};
 
-use self::source::PreparedNoise;
 use crate::arguments::{some_cpus, tolerable};
-use crate::exit::{Exit, UsageError};
-use crate::messages::say;
-use crate::network::network;
-use crate::noise::{NoiseArg, NoiseList};
-use crate::output::{Output, emit};
-use crate::progress;
-
-/// How many sources are taken out, one after another.
-const STEPS: usize = 3;
-
-/// How many of the detours that cost most are named.
-const DETOURS: usize = 10;
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::reader::Reader;
 
 /// Predict how much noise slows down a bulk-synchronous job on any number of ranks, and which source is to blame
 ///
@@ -174,23 +157,38 @@ impl PredictArgs {
         self.html.is_some()
     }
 
-    /// The noises, each with its text.
-    fn noises(&self) -> impl Iterator<Item = &(String, NoiseArg)> {
-        self.noise.iter().flat_map(|list| &list.0)
-    }
-
-    /// Whether noise is synchronized, for each way in which it is asked.
-    fn synchronized(&self) -> &'static [bool] {
-        match self.sync {
-            None => &[false],
-            Some(Sync::Yes) => &[true],
-            Some(Sync::Both) => &[false, true],
+    /// What is asked, in values.
+    fn question(&self) -> PredictQuestion {
+        let named = |(text, noise): &(String, _)| (text.clone(), AskedNoise::Named(Clone::clone(noise)));
+        PredictQuestion {
+            noises: self.noise.iter().flat_map(|list| &list.0).map(named).collect(),
+            selection: Selection { node: self.node.clone(), cpus: self.cpus.clone(), with_self: self.with_self },
+            ranks: self.ranks.iter().map(|ranks| ranks.get()).collect(),
+            grains: self.grain.clone(),
+            phases: self.phases.get(),
+            collectives: self.collective.clone(),
+            network: self.network,
+            bytes: self.bytes.iter().map(|bytes| bytes.get()).collect(),
+            ranks_per_node: self.ranks_per_node,
+            alignment: match (self.as_recorded, self.independent) {
+                (true, _) => Alignment::Recording,
+                (_, true) => Alignment::Independent,
+                _ => Alignment::Node,
+            },
+            synchronized: match self.sync {
+                None => &[false],
+                Some(Sync::Yes) => &[true],
+                Some(Sync::Both) => &[false, true],
+            },
+            coalesced: self.coalesce.clone(),
+            without: self.without.clone(),
+            blame: self.blame,
+            tolerated: self.tolerate,
+            node_hours: self.node_hours,
+            seed: self.seed,
+            replicas: self.replicas,
+            allow_long: self.allow_long,
         }
-    }
-
-    /// Whether more is asked than a table of ranks, grains and collectives.
-    fn is_sweep(&self) -> bool {
-        self.noises().count() > 1 || self.bytes.len() > 1 || self.sync == Some(Sync::Both) || self.coalesce.len() > 1
     }
 }
 
@@ -232,180 +230,16 @@ fn networks() -> String {
     format!("Networks:\n{}\n\n{cards}", presets.collect::<Vec<_>>().join("\n"))
 }
 
-/// Reads the noise, predicts, prints.
+/// Asks, and prints the answer.
 ///
 /// # Errors
 /// If the noise cannot be read, the question makes no sense or would take too long, or `out` cannot be written.
 pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    refuse_what_has_no_sense(args)?;
-    let ranks: Vec<u64> = args.ranks.iter().map(|ranks| ranks.get()).collect();
-    ranks.iter().try_for_each(|ranks| check_ranks(args, *ranks))?;
+    let question = args.question();
+    question.check()?;
     let output = Output::asked(args.json, args.html.as_deref())?;
-    if args.is_sweep() {
-        return sweep::run(args, &ranks, output, out);
-    }
-    let (_, noise) = args.noises().next().expect("clap asks for one");
-    let prepared = PreparedNoise::read(args, noise, args.coalesce[0])?;
-    single(args, prepared, &ranks, output, out)
-}
-
-/// One noise, one payload, one way in which it comes.
-fn single(
-    args: &PredictArgs,
-    prepared: PreparedNoise,
-    ranks: &[u64],
-    output: Output,
-    out: &mut dyn Write,
-) -> anyhow::Result<Exit> {
-    let PreparedNoise { mut source, per_node, sources, taken_out } = prepared;
-    let questions = questions(args, per_node);
-    let blame_part = args.blame.then(|| cost::BlamePart {
-        sources: taken_out.iter().filter(|out| !**out).count(),
-        steps: STEPS,
-        books: has_books(&questions[0], ranks),
-    });
-    let size = cost::NoiseSize::of(&source.noise);
-    let bill =
-        cost::Bill::new(&questions, ranks, size, blame_part).tolerating(args.tolerate.is_some(), &questions, ranks);
-    tell(args, &bill)?;
-    let short = questions.iter().find_map(|question| source.short_recording(question, ranks));
-    source.warnings.extend(short);
-
-    let bar = progress::bar(bill.steps() as u64, "predicting {msg} {wide_bar} {percent}%, {eta} left");
-    let mut rows: Vec<RankPrediction> = Vec::with_capacity(questions.len() * ranks.len());
-    let mut blames: Vec<(Nanos, Vec<Blame>)> = Vec::new();
-    let mut tolerances: Vec<Tolerance> = Vec::new();
-    let mut end = 0;
-    for question in &questions {
-        let told = |ranks, phases| bar.inc(cost::steps_of_phases(&size, question, ranks, phases) as u64);
-        bar.set_message("tables");
-        let prediction = Prediction::new(&source.noise, *question)?.with_draws(&source.draws)?.of_recording();
-        let prediction = prediction.watched(ReplayWatch::by(&told));
-        end += bill.steps_of_table(question) as u64;
-        bar.set_position(end);
-        for ranks in ranks {
-            bar.set_message(format!("{} ranks", RankCount::new(*ranks)));
-            rows.push(prediction.row(*ranks)?);
-            // With what is not phases.
-            end += cost::steps_of_row(&size, question, *ranks) as u64;
-            bar.set_position(end);
-        }
-        if let Some(share) = args.tolerate {
-            bar.set_message("tolerance");
-            let watch = ReplayWatch::by(&told);
-            tolerances.push(Tolerance::of(&prediction, &source.noise, ranks, share, watch)?);
-            end += bill.steps_of_tolerance(question, ranks) as u64;
-            bar.set_position(end);
-        }
-        if let (true, Some(booked)) = (args.blame, &source.booked) {
-            bar.set_message("blame");
-            // It may end early, with nothing left to gain.
-            end += bill.steps_of_blame(question, ranks) as u64;
-            let wanted = BlameWanted { without: STEPS, detours: DETOURS };
-            let blamed = blame(booked, *question, ranks, wanted, &taken_out, ReplayWatch::by(&told))?;
-            blames.push((question.grain, blamed));
-            bar.set_position(end);
-        }
-    }
-    bar.finish_and_clear();
-
-    let report = PredictReport {
-        name: &source.name,
-        noise: &source.noise,
-        without: &args.without,
-        question: questions[0],
-        rows: &rows,
-        blame: &blames,
-        sources: &sources,
-        places: &source.places,
-        tolerance: args.tolerate.map(|share| (share, tolerances.as_slice())),
-        node_hours: args.node_hours,
-        warnings: &source.warnings,
-    };
-    emit(&report, output, out)?;
+    question.answer(&mut Reader::new(output, out))?;
     Ok(Exit::Done)
-}
-
-/// Says how long it will take, or refuses it.
-fn tell(args: &PredictArgs, bill: &cost::Bill) -> Result<(), UsageError> {
-    match bill.verdict() {
-        cost::LengthVerdict::Short => Ok(()),
-        cost::LengthVerdict::Long(warning) => {
-            say(format_args!("{warning}"));
-            Ok(())
-        }
-        cost::LengthVerdict::TooLong(_) if args.allow_long => Ok(()),
-        cost::LengthVerdict::TooLong(refusal) => Err(UsageError(refusal)),
-    }
-}
-
-/// Refuses blame of several collectives at once, a tolerance of one that costs time, and both where there are several noises or none with
-/// books.
-fn refuse_what_has_no_sense(args: &PredictArgs) -> Result<(), UsageError> {
-    let refused = |why: &str| Err(UsageError(why.to_owned()));
-    if args.blame && args.collective.len() > 1 {
-        return refused("--blame is for one --collective at a time");
-    }
-    if args.tolerate.is_some() && args.collective.iter().any(|collective| *collective != Collective::Ideal) {
-        return refused("--tolerate is for the ideal collective");
-    }
-    if args.is_sweep() && (args.blame || args.tolerate.is_some()) {
-        return refused("--blame and --tolerate are for one noise at a time, that comes in one way");
-    }
-    if let Some(window) = args.coalesce.iter().find(|window| **window < Nanos::ZERO) {
-        return Err(UsageError(format!("--coalesce takes windows of 0 and more, and {window} is less")));
-    }
-    let coalesced = args.coalesce.iter().any(|window| *window != Nanos::ZERO);
-    if coalesced && (args.blame || args.tolerate.is_some()) {
-        return refused(
-            "--blame and --tolerate say which detours cost most, and --coalesce makes others of them: leave it out",
-        );
-    }
-    if coalesced && args.as_recorded {
-        return refused(
-            "--coalesce lets the noise of all ranks come together, and --as-recorded as it was: leave one of them out",
-        );
-    }
-    Ok(())
-}
-
-/// A question for each grain and collective, of nodes of so many ranks.
-fn questions(args: &PredictArgs, per_node: u64) -> Vec<Question> {
-    let one = |grain: Nanos, collective: Collective| Question {
-        grain,
-        phases: args.phases.get(),
-        collective,
-        network: args.network,
-        bytes: args.bytes[0].get(),
-        per_node,
-        synchronized: args.synchronized()[0],
-        seed: args.seed,
-        replicas: args.replicas,
-    };
-    args.grain.iter().flat_map(|grain| args.collective.iter().map(|collective| one(*grain, *collective))).collect()
-}
-
-/// Finds out before anything is computed whether each number of ranks has an answer.
-fn check_ranks(args: &PredictArgs, ranks: u64) -> Result<(), ScaleError> {
-    if ranks == 0 {
-        return Err(ScaleError::NoRanks);
-    }
-    let mut cells =
-        args.collective.iter().flat_map(|collective| args.bytes.iter().map(|bytes| (*collective, bytes.get())));
-    cells.try_for_each(|(collective, bytes)| check_collective(args, collective, bytes, ranks))
-}
-
-fn check_collective(args: &PredictArgs, collective: Collective, bytes: u64, ranks: u64) -> Result<(), ScaleError> {
-    collective.fits(&args.network, ranks, bytes, args.ranks_per_node.unwrap_or(1))?;
-    let coalesced = args.coalesce.iter().any(|window| *window != Nanos::ZERO);
-    let (limit, method, advice) = match (collective, coalesced || args.sync.is_some()) {
-        (Collective::Ideal, false) => (UNITS_LIMIT, "order statistics", ""),
-        (Collective::Ideal, true) => {
-            (RANKS_LIMIT, "a replay", "; synchronized noise costs any number of ranks the same")
-        }
-        _ => (MESSAGES_LIMIT, "a replay of messages", "; the ideal collective goes further"),
-    };
-    if ranks > limit { Err(ScaleError::TooManyRanks { ranks, limit, method, advice }) } else { Ok(()) }
 }
 
 #[cfg(test)]

@@ -9,16 +9,18 @@ use std::path::PathBuf;
 use becalm_analyze::cost::tick::CampaignAnalysis;
 use becalm_analyze::job::JobPhases;
 use becalm_analyze::modes::length_modes;
-use becalm_analyze::summary::{summarize, summarize_digests};
+use becalm_analyze::summary::summarize;
+use becalm_answer::recording;
 use becalm_bundle::cost::tick as campaign;
 use becalm_bundle::{Bundle, Contents, PhaseRun};
-use becalm_report::{CostRunReport, DistributionReport, PlatformRun, PlatformsReport, RunReport, TickReport};
+use becalm_report::{CostRunReport, DistributionReport, PlatformRun, PlatformsReport, TickReport};
 use clap::Args;
 
 use crate::arguments::{RanksArgs, RunArgs};
 use crate::exit::{Exit, UsageError};
 use crate::output::{Output, emit};
 use crate::progress::ReadingProgress;
+use crate::reader::Reader;
 
 /// Show what a run recorded: how much time each CPU lost, to what, and what to do about it
 ///
@@ -186,8 +188,8 @@ fn summary_form(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> 
     if args.ranks.is_given() {
         return lacks("--ranks", "phases to sample: becalm predict draws some");
     }
-    let summary = summarize_digests(&args.run.open_summary()?, &args.run.selection())?;
-    emit(&RunReport { summary: &summary, drawn: None }, Output::new(args.json, args.all), out)?;
+    let mut reader = Reader::new(Output::new(args.json, args.all), out);
+    recording::report_summary(&args.run.open_summary()?, &args.run.selection(), &mut reader)?;
     Ok(Exit::Done)
 }
 
@@ -224,10 +226,7 @@ pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     if let Some(file) = &args.html {
         return page::run(&args.run, args.ranks, file, out);
     }
-    let reading = ReadingProgress::begin(&bundle, 1);
-    let mut summary = summarize(&bundle, &args.run.selection())?;
-    drop(reading);
-    args.ranks.ask(&mut summary);
-    emit(&RunReport { summary: &summary, drawn: None }, Output::new(args.json, args.all), out)?;
+    let mut reader = Reader::new(Output::new(args.json, args.all), out);
+    recording::report(&bundle, &args.run.selection(), args.ranks.number(), &mut reader)?;
     Ok(Exit::Done)
 }

@@ -8,13 +8,13 @@ use becalm_bundle::{BundleError, StoredNodes};
 use becalm_model::node::NodeDoc;
 
 use super::repeated;
-use crate::exit::UsageError;
+use crate::AnswerError;
 
 /// The runs of a side, and what is compared of them.
 type Side<'a> = (&'a [PathBuf], &'a Selection);
 
 /// Compares them.
-pub fn compare(a: Side<'_>, b: Side<'_>) -> anyhow::Result<Comparison> {
+pub fn compare(a: Side<'_>, b: Side<'_>) -> Result<Comparison, AnswerError> {
     let open = |paths: &[PathBuf]| -> Result<Vec<StoredNodes>, BundleError> {
         paths.iter().map(|path| StoredNodes::open(path)).collect()
     };
@@ -27,7 +27,7 @@ pub fn compare(a: Side<'_>, b: Side<'_>) -> anyhow::Result<Comparison> {
 }
 
 /// Refuses a recording that stands against itself, or twice on a side: a node that began at the same instant, by the same counter.
-fn refuse_repeated(comparison: &Comparison) -> Result<(), UsageError> {
+fn refuse_repeated(comparison: &Comparison) -> Result<(), AnswerError> {
     let runs: Vec<&ComparedRun> = comparison.a.runs.iter().chain(&comparison.b.runs).collect();
     let shares = |a: &NodeDoc, b: &NodeDoc| a.cpus.iter().any(|cpu| b.cpus.iter().any(|other| other.cpu == cpu.cpu));
     let same = |a: &NodeDoc, b: &NodeDoc| {

@@ -1,0 +1,40 @@
+//! Whoever asks, as far as an answer has to know of them.
+
+use std::error::Error;
+use std::fmt;
+
+use becalm_bundle::Bundle;
+use becalm_report::Report;
+
+/// Somebody who has asked something, and is shown the answer.
+pub trait Asker {
+    /// Takes the answer.
+    ///
+    /// # Errors
+    /// If it cannot be shown.
+    fn show(&mut self, report: &impl Report) -> Result<(), Box<dyn Error + Send + Sync>>;
+
+    /// Is told something that is no part of the answer: how long it will take, what is left out of it.
+    fn tell(&self, message: fmt::Arguments<'_>);
+
+    /// Watches a run being read so many times, until the value that comes back is dropped.
+    fn reading(&self, bundle: &Bundle, times: u64) -> impl Sized;
+
+    /// Watches runs being read to be compared, until the value that comes back is dropped.
+    fn comparing<'a>(&self, bundles: impl Iterator<Item = &'a Bundle> + Clone) -> impl Sized;
+
+    /// Watches a prediction of about so many steps, until the value that comes back is dropped.
+    fn predicting(&self, steps: u64) -> impl Steps;
+}
+
+/// How far a prediction is. Its steps are told by several threads.
+pub trait Steps: Sync {
+    /// What is done from now on: `1k ranks`, `blame`.
+    fn say(&self, what: String);
+
+    /// So many more steps are done.
+    fn advance(&self, steps: u64);
+
+    /// As many steps as this are done by now, however many were told.
+    fn reach(&self, steps: u64);
+}

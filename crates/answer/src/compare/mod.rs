@@ -1,0 +1,139 @@
+//! Runs against each other, before and after; and jobs against the first of them.
+
+mod distributions;
+mod jobs;
+mod nodes;
+
+use std::path::{Path, PathBuf};
+
+use becalm_analyze::compare::{Comparison, Limit, Metric, compare_sides, exceeds};
+use becalm_analyze::summary::Selection;
+use becalm_bundle::{Bundle, StoredNodes};
+use becalm_model::node::NodeDoc;
+use becalm_report::{CompareReport, LimitCheck};
+use becalm_units::Share;
+
+pub use self::distributions::are_distributions;
+pub use self::jobs::are_jobs;
+use crate::{AnswerError, Asker};
+
+/// What is asked of two sides, each of one run or several.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CompareQuestion {
+    /// The runs before the change.
+    pub before: Vec<PathBuf>,
+    /// Those after it.
+    pub after: Vec<PathBuf>,
+    /// What is compared of those before.
+    pub selection_before: Selection,
+    /// What is compared of those after.
+    pub selection_after: Selection,
+    /// By which share these figures may become worse, if that is asked.
+    pub limit: Option<(Share, Vec<Metric>)>,
+}
+
+impl CompareQuestion {
+    /// Reads all runs, shows what changed, and says which of the limited figures are exceeded, in words.
+    ///
+    /// # Errors
+    /// If a run cannot be read or does not hold what was asked for, the two have nothing in common, or the answer cannot be shown.
+    pub fn answer(&self, asker: &mut impl Asker) -> Result<Vec<String>, AnswerError> {
+        let comparison = self.comparison(asker)?;
+        let check = |share: Share, metric: &Metric| {
+            let outcome = comparison.total(*metric).map_or(Limit::Unknown, |row| exceeds(row, share.ratio()));
+            LimitCheck { metric: *metric, share: share.ratio(), outcome }
+        };
+        let limits = self.limit.iter();
+        let checks: Vec<LimitCheck> =
+            limits.flat_map(|(share, metrics)| metrics.iter().map(|metric| check(*share, metric))).collect();
+        asker.show(&CompareReport { comparison: &comparison, checks: &checks })?;
+        let exceeded = checks.iter().filter(|check| check.outcome == Limit::Exceeded);
+        Ok(exceeded.map(|check| becalm_report::check_text(&comparison, check)).collect())
+    }
+
+    /// Reads the runs of both sides.
+    fn comparison(&self, asker: &impl Asker) -> Result<Comparison, AnswerError> {
+        let (select_a, select_b) = (&self.selection_before, &self.selection_after);
+        let Some((bundles_a, bundles_b)) = full_recordings(&self.before, &self.after)? else {
+            return nodes::compare((&self.before, select_a), (&self.after, select_b));
+        };
+        let selected_a: Vec<_> = bundles_a.iter().map(|bundle| (bundle, select_a)).collect();
+        let selected_b: Vec<_> = bundles_b.iter().map(|bundle| (bundle, select_b)).collect();
+        refuse_repeated(&[selected_a.as_slice(), &selected_b].concat())?;
+        let _reading = asker.comparing(bundles_a.iter().chain(&bundles_b));
+        Ok(compare_sides(&selected_a, &selected_b)?)
+    }
+}
+
+/// Shows two distributions, or one and a recording, beside each other: of each the selected node and CPUs.
+///
+/// # Errors
+/// If there are not two, one cannot be read, they are of different lengths, or the answer cannot be shown.
+pub fn beside(
+    paths: &[PathBuf],
+    selections: (&Selection, &Selection),
+    asker: &mut impl Asker,
+) -> Result<(), AnswerError> {
+    distributions::answer(paths, selections, asker)
+}
+
+/// Shows jobs beside each other.
+///
+/// # Errors
+/// If a job cannot be read or did something else than the first, or the answer cannot be shown.
+pub fn jobs(paths: &[PathBuf], asker: &mut impl Asker) -> Result<(), AnswerError> {
+    jobs::answer(paths, asker)
+}
+
+/// Refuses a recording that would stand against itself, where it can show nothing, or count twice on a side, where it would make the
+/// runs look more alike than they are. A copy is the same recording; other nodes or CPUs of it are not.
+fn refuse_repeated(runs: &[(&Bundle, &Selection)]) -> Result<(), AnswerError> {
+    let documents: Vec<Vec<NodeDoc>> =
+        // What cannot be read is refused with its reason later.
+        runs.iter().map(|(bundle, selection)| selection.documents(bundle).unwrap_or_default()).collect();
+    let original = |run: usize, node: &str| runs[run].0.nodes().iter().find(|doc| doc.node == node);
+    for (b, of_b) in documents.iter().enumerate() {
+        for (a, of_a) in documents.iter().enumerate().take(b) {
+            let is_same = |doc: &&NodeDoc| {
+                let shares =
+                    |other: &NodeDoc| doc.cpus.iter().any(|cpu| other.cpus.iter().any(|its| its.cpu == cpu.cpu));
+                let same_node = of_b.iter().find(|other| other.node == doc.node);
+                same_node.is_some_and(shares) && original(a, &doc.node) == original(b, &doc.node)
+            };
+            let Some(doc) = of_a.iter().find(is_same) else { continue };
+            let [a, b] = [a, b].map(|run| runs[run].0.path());
+            return Err(repeated(a, b, doc));
+        }
+    }
+    Ok(())
+}
+
+/// That two runs hold the same recording of a node.
+fn repeated(a: &Path, b: &Path, doc: &NodeDoc) -> AnswerError {
+    AnswerError::Usage(format!(
+        "{} and {} hold the same recording, of node {} from {}: against itself it shows nothing, and twice on a side it makes the runs look \
+         more alike than they are; give another, or other CPUs of it by --cpus-a and --cpus-b",
+        a.display(),
+        b.display(),
+        doc.node,
+        doc.origin.strftime("%Y-%m-%d %H:%M:%S UTC")
+    ))
+}
+
+/// The bundles of both sides, if they are full recordings that can be read. `None` where some nodes are in summary form, or some of several
+/// cannot be read: such runs are compared node by node.
+fn full_recordings(a: &[PathBuf], b: &[PathBuf]) -> Result<Option<(Vec<Bundle>, Vec<Bundle>)>, AnswerError> {
+    let open = |path: &PathBuf| -> Result<Option<Bundle>, AnswerError> {
+        let nodes = StoredNodes::open(path)?;
+        if nodes.has_summaries()? {
+            return Ok(None);
+        }
+        match Bundle::open(path) {
+            Ok(bundle) => Ok(Some(bundle)),
+            Err(_) if nodes.names().len() > 1 => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    };
+    let all = |paths: &[PathBuf]| paths.iter().map(open).collect::<Result<Option<Vec<Bundle>>, AnswerError>>();
+    Ok(all(a)?.zip(all(b)?))
+}

@@ -1,0 +1,32 @@
+//! The stored run that a question is about. Nodes that cannot be read are told, and the others are read.
+
+use std::fmt;
+use std::path::Path;
+
+use becalm_bundle::{Bundle, BundleError, LeftOut, SummaryBundle};
+
+/// Opens a recording, be it of detours or of work.
+///
+/// # Errors
+/// If no node of it can be read.
+pub fn recording(path: &Path, tell: impl Fn(fmt::Arguments<'_>)) -> Result<Bundle, BundleError> {
+    let (bundle, left_out) = Bundle::open_readable(path)?;
+    tell_of(&left_out, tell);
+    Ok(bundle)
+}
+
+/// Opens a recording in summary form.
+///
+/// # Errors
+/// If no node of it can be read.
+pub fn summary(path: &Path, tell: impl Fn(fmt::Arguments<'_>)) -> Result<SummaryBundle, BundleError> {
+    let (bundle, left_out) = SummaryBundle::open_readable(path)?;
+    tell_of(&left_out, tell);
+    Ok(bundle)
+}
+
+fn tell_of(left_out: &LeftOut, tell: impl Fn(fmt::Arguments<'_>)) {
+    for (node, error) in left_out {
+        tell(format_args!("{node} is left out: {error}"));
+    }
+}

@@ -1,0 +1,117 @@
+//! The noise of a prediction, from a run or a formula, put on ranks as it was asked.
+
+use std::path::Path;
+
+use becalm_analyze::noise::{NoiseInput, NoiseOrigin};
+use becalm_bundle::Contents;
+use becalm_scale::Alignment;
+use becalm_scale::placement::RANKS_LIMIT;
+use becalm_scale::spec::Drawing;
+use becalm_units::Nanos;
+
+use super::{AskedNoise, PredictQuestion};
+use crate::noise::{NoiseArg, read_named};
+use crate::{AnswerError, Asker, open};
+
+/// A noise that can be replayed.
+pub(super) struct PreparedNoise {
+    pub(super) source: NoiseInput,
+    /// The ranks of a node.
+    pub(super) per_node: u64,
+    /// The names of its sources, where it has books.
+    pub(super) sources: Vec<String>,
+    /// Which of them are taken out.
+    pub(super) taken_out: Vec<bool>,
+}
+
+impl PreparedNoise {
+    /// Reads or draws it, without what is to be left out of it, coalesced in windows if they are longer than nothing.
+    ///
+    /// # Errors
+    /// If it cannot be read, is not what options ask for, or leaves no time for work.
+    pub(super) fn read(
+        asked: &PredictQuestion,
+        noise: &AskedNoise,
+        window: Nanos,
+        asker: &impl Asker,
+    ) -> Result<Self, AnswerError> {
+        let (mut source, per_node) = aligned(asked, source(asked, noise, asker)?)?;
+        let sources: Vec<String> = source.booked.as_ref().map_or_else(Vec::new, |booked| booked.sources().to_vec());
+        let mut taken_out = vec![false; sources.len()];
+        if let Some(booked) = &source.booked {
+            for name in &asked.without {
+                for number in source.numbers_of(name)? {
+                    taken_out[number] = true;
+                }
+            }
+            source.noise = booked.without(&taken_out).map_err(becalm_scale::ScaleError::from)?;
+        }
+        if window != Nanos::ZERO {
+            source = source.coalesced(window)?;
+        }
+        Ok(Self { source, per_node, sources, taken_out })
+    }
+}
+
+/// The noise, with its books if the question is about sources.
+fn source(asked: &PredictQuestion, noise: &AskedNoise, asker: &impl Asker) -> Result<NoiseInput, AnswerError> {
+    let books = asked.blame || !asked.without.is_empty();
+    let chosen = asked.selection.cpus.is_some() || asked.selection.node.is_some();
+    let refused = |why: &str| Err(AnswerError::Usage(why.to_owned()));
+    match noise {
+        AskedNoise::Given(_) if books => refused(
+            "detours from memory have no sources: --blame and --without need a run that was recorded with sources",
+        ),
+        AskedNoise::Given(_) if chosen => {
+            refused("detours from memory are chosen already: --cpus and --node choose from a run")
+        }
+        AskedNoise::Given(input) => Ok(input.as_ref().clone()),
+        AskedNoise::Named(NoiseArg::Spec(_)) if books => {
+            refused("a formula has no sources: --blame and --without need a run that was recorded with sources")
+        }
+        AskedNoise::Named(NoiseArg::Spec(_)) if chosen => {
+            refused("a formula has no CPUs: --cpus and --node choose from a run")
+        }
+        AskedNoise::Named(NoiseArg::RunWith(..)) if books => refused(
+            "--blame and --without split a recording by its sources, and a formula has none: leave the formula out",
+        ),
+        AskedNoise::Named(NoiseArg::Spec(spec)) => Ok(NoiseInput::from_spec(spec, drawing(asked), asked.replicas)?),
+        AskedNoise::Named(NoiseArg::Run(path)) => recorded(asked, path, books, asker),
+        AskedNoise::Named(NoiseArg::RunWith(path, spec)) => {
+            Ok(recorded(asked, path, false, asker)?.with_cause(spec, drawing(asked))?)
+        }
+    }
+}
+
+/// The noise of the chosen CPUs of a run.
+fn recorded(asked: &PredictQuestion, path: &Path, books: bool, asker: &impl Asker) -> Result<NoiseInput, AnswerError> {
+    if Contents::read(path)? == Contents::Summary {
+        if asked.alignment == Alignment::Recording {
+            let why = "--as-recorded replays noise as it came, and the summary form does not keep that: leave it out";
+            return Err(AnswerError::Usage(why.to_owned()));
+        }
+        return Ok(NoiseInput::from_summary(&open::summary(path, |text| asker.tell(text))?, &asked.selection, books)?);
+    }
+    let bundle = open::recording(path, |text| asker.tell(text))?;
+    let _reading = asker.reading(&bundle, 1);
+    Ok(NoiseInput::from_run(&bundle, &asked.selection, books)?)
+}
+
+/// From what the detours of a formula are drawn, and for how long.
+fn drawing(asked: &PredictQuestion) -> Drawing<'static> {
+    let ranks = asked.ranks.iter().copied().max().unwrap_or(1).min(RANKS_LIMIT);
+    let grain = asked.grains.iter().copied().max().unwrap_or(Nanos::ZERO);
+    let phases = ranks.saturating_mul(asked.phases).saturating_mul(asked.replicas);
+    let time = grain.get().saturating_mul(i64::try_from(phases).unwrap_or(i64::MAX));
+    Drawing { seed: asked.seed, number: 0, time: Nanos::new(time), read: &read_named }
+}
+
+/// Puts ranks at common offsets as it was asked, and says how many a node has: as many as were asked for or recorded.
+fn aligned(asked: &PredictQuestion, source: NoiseInput) -> Result<(NoiseInput, u64), AnswerError> {
+    if asked.alignment == Alignment::Recording && source.origin != NoiseOrigin::Recorded {
+        return Err(AnswerError::Usage("a formula was not recorded: --as-recorded needs a run".to_owned()));
+    }
+    let source = source.aligned(asked.alignment)?;
+    let per_node = asked.ranks_per_node.unwrap_or_else(|| source.noise.ranks_per_node());
+    Ok((source, per_node))
+}

@@ -1,0 +1,167 @@
+//! Predictions of several noises, payloads and ways in which noise comes.
+
+use becalm_report::{PredictSweepReport, SweptCell, SweptNoise};
+use becalm_scale::Noise;
+use becalm_scale::collective::{Collective, Operation};
+use becalm_scale::predict::{Prediction, Question, RankPrediction};
+use becalm_scale::watch::ReplayWatch;
+use becalm_units::RankCount;
+
+use super::source::PreparedNoise;
+use super::{PredictQuestion, cost};
+use crate::{AnswerError, Asker, Steps};
+
+/// So many detours of noises are kept from when the bill is made until they are replayed; more are read or drawn again. They take 24
+/// bytes each.
+const KEPT_DETOURS: usize = 1 << 24;
+
+/// A noise in one window, with what is known of it before it is replayed.
+struct Planned {
+    noise: usize,
+    /// The number of its window.
+    window: usize,
+    size: cost::NoiseSize,
+    questions: Vec<Question>,
+    /// Kept, if there is room for it.
+    prepared: Option<PreparedNoise>,
+}
+
+/// Predicts each cell, and shows all of them.
+///
+/// # Errors
+/// As for one noise.
+pub(super) fn answer(asked: &PredictQuestion, asker: &mut impl Asker) -> Result<(), AnswerError> {
+    let (noises, planned) = plan(asked, asker)?;
+    let bills = planned.iter().map(|planned| {
+        let computed: Vec<Question> = computed(&planned.questions, asked).collect();
+        cost::Bill::new(&computed, &asked.ranks, planned.size, None)
+    });
+    let bill = cost::Bill::of_all(bills.collect());
+    asked.tell(&bill, asker)?;
+    let question = planned[0].questions[0];
+    let bar = asker.predicting(bill.steps() as u64);
+    let mut cells: Vec<(usize, SweptCell)> = Vec::new();
+    for planned in planned {
+        cells.extend(cells_of(asked, planned, asker, &bar)?);
+    }
+    drop(bar);
+    cells.sort_by_key(|(place, _)| *place);
+    let cells: Vec<SweptCell> = cells.into_iter().map(|(_, cell)| cell).collect();
+    let report = PredictSweepReport {
+        noises: &noises,
+        without: &asked.without,
+        question,
+        collectives: &asked.collectives,
+        bytes: &asked.bytes,
+        synchronized: asked.synchronized,
+        coalesced: &asked.coalesced,
+        grains: &asked.grains,
+        ranks: &asked.ranks,
+        cells: &cells,
+        node_hours: asked.node_hours,
+    };
+    Ok(asker.show(&report)?)
+}
+
+/// Reads each noise, in each window.
+fn plan(asked: &PredictQuestion, asker: &impl Asker) -> Result<(Vec<SweptNoise>, Vec<Planned>), AnswerError> {
+    let (mut noises, mut planned, mut kept) = (Vec::new(), Vec::new(), 0);
+    for (number, (text, noise)) in asked.noises.iter().enumerate() {
+        for (window, coalesced) in asked.coalesced.iter().enumerate() {
+            let mut prepared = PreparedNoise::read(asked, noise, *coalesced, asker)?;
+            let questions = asked.questions(prepared.per_node);
+            if window == 0 {
+                let source = &mut prepared.source;
+                let short = questions.iter().find_map(|question| source.short_recording(question, &asked.ranks));
+                source.warnings.extend(short);
+                let warnings = source.warnings.clone();
+                let name = source.name.clone();
+                noises.push(SweptNoise::new(text.clone(), name, &source.noise, prepared.per_node, warnings));
+            }
+            let all = std::iter::once(&prepared.source.noise).chain(&prepared.source.draws);
+            let detours: usize = all.flat_map(Noise::traces).map(becalm_scale::NoiseTrace::len).sum();
+            let size = cost::NoiseSize::of(&prepared.source.noise);
+            kept += detours;
+            let prepared = (kept <= KEPT_DETOURS).then_some(prepared);
+            planned.push(Planned { noise: number, window, size, questions, prepared });
+        }
+    }
+    Ok((noises, planned))
+}
+
+/// Whether a collective takes longer with more bytes.
+fn has_payload(collective: Collective) -> bool {
+    !matches!(collective.operation(), None | Some(Operation::Barrier))
+}
+
+/// The questions that are computed: with each number of bytes where the collective has any, and for each way in which noise comes.
+fn computed<'a>(questions: &'a [Question], asked: &'a PredictQuestion) -> impl Iterator<Item = Question> + 'a {
+    questions.iter().flat_map(move |question| {
+        let payloads = if has_payload(question.collective) { asked.bytes.len() } else { 1 };
+        asked.bytes[..payloads].iter().flat_map(move |bytes| {
+            asked.synchronized.iter().map(move |synchronized| Question {
+                bytes: *bytes,
+                synchronized: *synchronized,
+                ..*question
+            })
+        })
+    })
+}
+
+/// The cells of one noise in one window, each with its place among all.
+fn cells_of(
+    asked: &PredictQuestion,
+    planned: Planned,
+    asker: &impl Asker,
+    bar: &impl Steps,
+) -> Result<Vec<(usize, SweptCell)>, AnswerError> {
+    let Planned { noise, window, size, questions, prepared } = planned;
+    let coalesced = asked.coalesced[window];
+    let prepared = match prepared {
+        Some(prepared) => prepared,
+        None => PreparedNoise::read(asked, &asked.noises[noise].1, coalesced, asker)?,
+    };
+    let source = &prepared.source;
+    let mut cells = Vec::new();
+    for (number, question) in questions.iter().enumerate() {
+        let told = |ranks, phases| bar.advance(cost::steps_of_phases(&size, question, ranks, phases) as u64);
+        bar.say("tables".to_owned());
+        let mut prediction = Prediction::new(&source.noise, *question)?.with_draws(&source.draws)?.of_recording();
+        prediction = prediction.watched(ReplayWatch::by(&told));
+        let mut rows: Vec<RankPrediction> = Vec::new();
+        for (payload, bytes) in asked.bytes.iter().enumerate() {
+            if payload == 0 || has_payload(question.collective) {
+                rows.clear();
+                for synchronized in asked.synchronized {
+                    prediction = prediction.asking(*bytes, *synchronized);
+                    for ranks in &asked.ranks {
+                        bar.say(format!("{} ranks", RankCount::new(*ranks)));
+                        rows.push(prediction.row(*ranks)?);
+                    }
+                }
+            }
+            let (grain, collective) = (number / asked.collectives.len(), number % asked.collectives.len());
+            let ranks = asked.ranks.len();
+            for (at, row) in rows.iter().enumerate() {
+                let way = at / ranks;
+                let place = place(asked, [collective, payload, way, window, noise, grain]) * ranks + at % ranks;
+                let synchronized = asked.synchronized[way];
+                cells.push((place, SweptCell { noise, coalesced, synchronized, bytes: *bytes, row: row.clone() }));
+            }
+        }
+    }
+    Ok(cells)
+}
+
+/// The place of the cells of some values among all: by collective, bytes, whether noise is synchronized, window, noise and grain.
+fn place(asked: &PredictQuestion, numbers: [usize; 6]) -> usize {
+    let counts = [
+        asked.collectives.len(),
+        asked.bytes.len(),
+        asked.synchronized.len(),
+        asked.coalesced.len(),
+        asked.noises.len(),
+        asked.grains.len(),
+    ];
+    numbers.iter().zip(counts).fold(0, |place, (number, count)| place * count + number)
+}

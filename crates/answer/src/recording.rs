@@ -1,0 +1,37 @@
+//! The report of a recording, be it a full one or in summary form.
+
+use becalm_analyze::summary::{RANKS, Selection, summarize, summarize_digests};
+use becalm_bundle::{Bundle, SummaryBundle};
+use becalm_report::RunReport;
+
+use crate::{AnswerError, Asker};
+
+/// Reports a recording. Causes are ranked by what a program of so many ranks gains without them, [`RANKS`] where none are named.
+///
+/// # Errors
+/// If it cannot be read, does not hold what was selected, or the report cannot be shown.
+pub fn report(
+    bundle: &Bundle,
+    selection: &Selection,
+    ranks: Option<u64>,
+    asker: &mut impl Asker,
+) -> Result<(), AnswerError> {
+    let reading = asker.reading(bundle, 1);
+    let mut summary = summarize(bundle, selection)?;
+    drop(reading);
+    summary.ask_for_ranks(ranks.unwrap_or(RANKS));
+    Ok(asker.show(&RunReport { summary: &summary, drawn: None })?)
+}
+
+/// Reports a recording in summary form.
+///
+/// # Errors
+/// If it does not hold what was selected, or the report cannot be shown.
+pub fn report_summary(
+    bundle: &SummaryBundle,
+    selection: &Selection,
+    asker: &mut impl Asker,
+) -> Result<(), AnswerError> {
+    let summary = summarize_digests(bundle, selection)?;
+    Ok(asker.show(&RunReport { summary: &summary, drawn: None })?)
+}

@@ -1,0 +1,171 @@
+//! Who took the time: over all CPUs, on each, in single detours, at once on several CPUs, or within the phases of a job.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use becalm_analyze::phase_sources::phase_sources;
+use becalm_analyze::summary::{DetourId, Selection, longest, summarize, summarize_digests, timelines};
+use becalm_analyze::together::together;
+use becalm_bundle::{Bundle, Contents, PhaseRun};
+use becalm_report::{DetoursReport, PhaseSourcesReport, SourcesReport, TogetherReport};
+use becalm_units::{CpuId, Nanos};
+
+use crate::{AnswerError, Asker, open};
+
+/// What is asked of the sources of a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SourcesQuestion {
+    /// The recording.
+    pub run: PathBuf,
+    /// Which part of it.
+    pub selection: Selection,
+    /// What of it.
+    pub wanted: SourcesWanted,
+}
+
+/// What is shown of the sources.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SourcesWanted {
+    /// All of them, ranked (`becalm.sources/1`).
+    Ranked {
+        /// Also those of each CPU.
+        per_cpu: bool,
+    },
+    /// One detour as a timeline (`becalm.detours/1`).
+    Detour(DetourName),
+    /// The longest detours as timelines, so many of them (`becalm.detours/1`).
+    Longest(u32),
+    /// What comes at once on several CPUs (`becalm.together/1`).
+    Together {
+        /// Detours meet, too, if less than this lies between them.
+        within: Nanos,
+    },
+    /// What lies within the worst phases of a job that ran meanwhile (`becalm.phase-sources/1`).
+    Phases {
+        /// Where the job was stored.
+        job: PathBuf,
+    },
+}
+
+/// A detour by its number, `CPU:N`, or `N` if only one CPU was measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DetourName {
+    /// The CPU; that of the run, where there is only one.
+    pub cpu: Option<CpuId>,
+    /// The number, counted on the CPU from 0.
+    pub number: u64,
+}
+
+impl FromStr for DetourName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str| text.parse::<u64>().map_err(|_| format!("'{text}' is not the number of a detour"));
+        let Some((cpu, of_cpu)) = text.split_once(':') else {
+            return Ok(Self { cpu: None, number: number(text)? });
+        };
+        let cpu = match cpu.parse::<u32>() {
+            Ok(cpu) if cpu < CpuId::LIMIT => CpuId::new(cpu),
+            _ => return Err(format!("'{cpu}' is not the number of a CPU")),
+        };
+        Ok(Self { cpu: Some(cpu), number: number(of_cpu)? })
+    }
+}
+
+impl SourcesQuestion {
+    /// Reads the run, and shows what is asked for.
+    ///
+    /// # Errors
+    /// If the run cannot be read, does not hold what is asked for, or the answer cannot be shown.
+    pub fn answer(&self, asker: &mut impl Asker) -> Result<(), AnswerError> {
+        if Contents::read(&self.run)? == Contents::Summary {
+            return self.of_summary(asker);
+        }
+        let bundle = open::recording(&self.run, |text| asker.tell(text))?;
+        let selection = &self.selection;
+        // Which are the longest is known when all have been read once.
+        let reading = asker.reading(&bundle, if matches!(self.wanted, SourcesWanted::Longest(_)) { 2 } else { 1 });
+        let detours = match &self.wanted {
+            SourcesWanted::Phases { job } => {
+                let found = phase_sources(&PhaseRun::open(job)?, &bundle)?;
+                drop(reading);
+                return Ok(asker.show(&PhaseSourcesReport { found: &found })?);
+            }
+            SourcesWanted::Together { within } => {
+                let together = together(&bundle, selection, *within)?;
+                drop(reading);
+                return Ok(asker.show(&TogetherReport { together: &together })?);
+            }
+            SourcesWanted::Ranked { per_cpu } => {
+                let summary = summarize(&bundle, selection)?;
+                drop(reading);
+                return Ok(asker.show(&SourcesReport { summary: &summary, per_cpu: *per_cpu })?);
+            }
+            SourcesWanted::Detour(detour) => vec![find(&bundle, selection, *detour)?],
+            SourcesWanted::Longest(count) => longest(&bundle, selection, *count as usize)?,
+        };
+        let timelines = timelines(&bundle, &detours)?;
+        drop(reading);
+        Ok(asker.show(&DetoursReport { timelines: &timelines })?)
+    }
+
+    /// Of a recording in summary form.
+    fn of_summary(&self, asker: &mut impl Asker) -> Result<(), AnswerError> {
+        let SourcesWanted::Ranked { per_cpu } = self.wanted else {
+            let text = format!(
+                "{} holds a recording in summary form, which does not say what each detour consists of; leave --phases, --together, \
+                 --detour and --longest out",
+                self.run.display()
+            );
+            return Err(AnswerError::Usage(text));
+        };
+        let bundle = open::summary(&self.run, |text| asker.tell(text))?;
+        let summary = summarize_digests(&bundle, &self.selection)?;
+        Ok(asker.show(&SourcesReport { summary: &summary, per_cpu })?)
+    }
+}
+
+/// The detour that was meant.
+fn find(bundle: &Bundle, selection: &Selection, detour: DetourName) -> Result<DetourId, AnswerError> {
+    let cpus = selection.cpus.clone().or_else(|| detour.cpu.map(|cpu| [cpu].into_iter().collect()));
+    let docs = Selection { node: selection.node.clone(), cpus, with_self: selection.with_self }.documents(bundle)?;
+    let places = docs.iter().flat_map(|doc| doc.cpus.iter().map(|cpu| (doc.node.clone(), cpu.cpu)));
+    let places: Vec<(String, CpuId)> = places.filter(|(_, cpu)| detour.cpu.is_none_or(|of| of == *cpu)).collect();
+    let number = detour.number;
+    match places.as_slice() {
+        [(node, cpu)] => Ok(DetourId { node: node.clone(), cpu: *cpu, number }),
+        [] => {
+            Err(AnswerError::Usage(format!("--detour {}:{number} is not among the CPUs of --cpus", text(detour.cpu))))
+        }
+        [(_, first), ..] if detour.cpu.is_none() && docs.len() == 1 => Err(AnswerError::Usage(format!(
+            "the run has several CPUs; name the detour's, as in --detour {first}:{number}"
+        ))),
+        [(node, _), ..] => Err(AnswerError::Usage(format!("the run has several nodes; name one, as in --node {node}"))),
+    }
+}
+
+fn text(cpu: Option<CpuId>) -> String {
+    cpu.map(|cpu| cpu.to_string()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn detours_are_named_by_cpu_and_number() {
+        assert_eq!("1:20".parse(), Ok(DetourName { cpu: Some(CpuId::new(1)), number: 20 }));
+        assert_eq!("20".parse(), Ok(DetourName { cpu: None, number: 20 }));
+        for (text, why) in [
+            ("", "number of a detour"),
+            ("1:", "number of a detour"),
+            ("x:1", "number of a CPU"),
+            ("9999999:1", "number of a CPU"),
+            ("-1", "number of a detour"),
+            ("1:2:3", "number of a detour"),
+        ] {
+            let error = text.parse::<DetourName>().unwrap_err();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+}

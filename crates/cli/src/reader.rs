@@ -1,0 +1,74 @@
+//! The user of the command line as one who asks: the answer goes to an output, progress to standard error.
+
+use std::error::Error;
+use std::fmt;
+use std::io::Write;
+
+use becalm_answer::{Asker, Steps};
+use becalm_bundle::Bundle;
+use becalm_report::Report;
+use indicatif::ProgressBar;
+
+use crate::messages;
+use crate::output::{Output, emit};
+use crate::progress::{self, ReadingProgress};
+
+/// Who reads the output of one command.
+pub struct Reader<'a> {
+    /// Where the answer goes; taken by the first one, and there is no other.
+    output: Option<Output>,
+    out: &'a mut dyn Write,
+}
+
+impl<'a> Reader<'a> {
+    /// Whoever reads this output.
+    pub const fn new(output: Output, out: &'a mut dyn Write) -> Self {
+        Self { output: Some(output), out }
+    }
+}
+
+impl Asker for Reader<'_> {
+    fn show(&mut self, report: &impl Report) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let output = self.output.take().ok_or("a command has one answer")?;
+        Ok(emit(report, output, self.out)?)
+    }
+
+    fn tell(&self, message: fmt::Arguments<'_>) {
+        messages::say(message);
+    }
+
+    fn reading(&self, bundle: &Bundle, times: u64) -> impl Sized {
+        ReadingProgress::begin(bundle, times)
+    }
+
+    fn comparing<'b>(&self, bundles: impl Iterator<Item = &'b Bundle> + Clone) -> impl Sized {
+        ReadingProgress::to_compare(bundles)
+    }
+
+    fn predicting(&self, steps: u64) -> impl Steps {
+        PredictionBar(progress::bar(steps, "predicting {msg} {wide_bar} {percent}%, {eta} left"))
+    }
+}
+
+/// Goes when it is dropped.
+struct PredictionBar(ProgressBar);
+
+impl Steps for PredictionBar {
+    fn say(&self, what: String) {
+        self.0.set_message(what);
+    }
+
+    fn advance(&self, steps: u64) {
+        self.0.inc(steps);
+    }
+
+    fn reach(&self, steps: u64) {
+        self.0.set_position(steps);
+    }
+}
+
+impl Drop for PredictionBar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

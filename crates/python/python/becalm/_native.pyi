@@ -1,0 +1,76 @@
+"""The part of becalm that is made of its crates. What people call is in the package above it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+VERSION: str
+
+class BecalmError(Exception):
+    """What was asked failed. The text is that of the command line."""
+
+class UsageError(BecalmError):
+    """What was asked cannot be meant. The text names options of the command line."""
+
+class Column:
+    """A column of a table."""
+
+    content: str
+    values: list[str]
+    __array_interface__: dict[str, Any]
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+    def __len__(self) -> int: ...
+
+class Table:
+    """A table of a run."""
+
+    names: list[str]
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+    def __arrow_c_schema__(self) -> object: ...
+    def __len__(self) -> int: ...
+    def column(self, name: str) -> Column: ...
+
+class StoredRun:
+    """A bundle of recordings."""
+
+    path: Any
+    is_work: bool
+    def __new__(cls, path: object) -> StoredRun: ...
+    def documents(self) -> str: ...
+    def detours(self, *, node: str | None, cpus: Sequence[int] | None) -> Table: ...
+    def samples(self, *, node: str | None, cpus: Sequence[int] | None) -> Table: ...
+    def activities(self, *, node: str | None, cpus: Sequence[int] | None) -> Table: ...
+
+def law(
+    *,
+    grains_ns: list[int],
+    delays_ns: list[int],
+    rates_hz: list[float] | None,
+    probabilities: list[float] | None,
+    ranks: list[int],
+    tolerate: float | None,
+) -> tuple[str, str]: ...
+def predict(noises: list[str | dict[str, Any]], options: dict[str, Any]) -> tuple[str, str]: ...
+def report(
+    run: str, *, node: str | None, cpus: list[int] | None, with_self: bool, ranks: int | None
+) -> tuple[str, str] | None: ...
+def sources(
+    run: str,
+    *,
+    node: str | None,
+    cpus: list[int] | None,
+    with_self: bool,
+    per_cpu: bool,
+    detour: str | None,
+    longest: int | None,
+    together_within_ns: int | None,
+    job: str | None,
+) -> tuple[str, str]: ...
+def compare(
+    before: list[str],
+    after: list[str],
+    *,
+    side_before: tuple[str | None, list[int] | None],
+    side_after: tuple[str | None, list[int] | None],
+    with_self: bool,
+) -> tuple[str, str]: ...

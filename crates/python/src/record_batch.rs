@@ -1,0 +1,230 @@
+//! The tables of a run, read into columns that each lie in one piece.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::builder::BooleanBufferBuilder;
+use arrow_array::types::Int32Type;
+use arrow_array::{ArrayRef, BooleanArray, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
+use becalm_analyze::summary::Selection;
+use becalm_answer::AnswerError;
+use becalm_bundle::Bundle;
+use becalm_model::Kind;
+
+/// A column of names: a key for each row, and each name once, in the order in which they come.
+#[derive(Default)]
+struct Names {
+    keys: Vec<i32>,
+    numbers: HashMap<Arc<str>, i32>,
+    names: Vec<Arc<str>>,
+}
+
+impl Names {
+    /// The key of a name, which is added where it is new.
+    fn key(&mut self, name: &str) -> i32 {
+        if let Some(key) = self.numbers.get(name) {
+            return *key;
+        }
+        let (key, name) = (i32::try_from(self.names.len()).unwrap_or(i32::MAX), Arc::<str>::from(name));
+        self.numbers.insert(Arc::clone(&name), key);
+        self.names.push(name);
+        key
+    }
+
+    fn array(self) -> Result<ArrayRef, ArrowError> {
+        let names = StringArray::from_iter_values(&self.names);
+        Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(Int32Array::from(self.keys), Arc::new(names))?))
+    }
+}
+
+/// What the rows of detours, samples and activities have in common.
+#[derive(Default)]
+struct Place {
+    nodes: Names,
+    cpus: Vec<i32>,
+    numbers: Vec<i64>,
+}
+
+/// Which CPUs of a node are taken, and how many rows of each there were.
+struct Counted {
+    rows: HashMap<i32, i64>,
+    chosen: Option<Vec<i32>>,
+}
+
+impl Counted {
+    fn new(selection: &Selection) -> Self {
+        let chosen =
+            selection.cpus.as_ref().map(|cpus| cpus.iter().filter_map(|cpu| cpu.get().try_into().ok()).collect());
+        Self { rows: HashMap::new(), chosen }
+    }
+
+    fn takes(&self, cpu: i32) -> bool {
+        self.chosen.as_ref().is_none_or(|chosen| chosen.contains(&cpu))
+    }
+
+    /// Splits rows into stretches of one CPU that is taken: the stretch, the CPU, and the number of its first row on that CPU.
+    fn stretches(&mut self, cpus: &[i32]) -> Vec<(std::ops::Range<usize>, i32, i64)> {
+        let (mut found, mut begin) = (Vec::new(), 0);
+        for stretch in cpus.chunk_by(|a, b| a == b) {
+            let (cpu, range) = (stretch[0], begin..begin + stretch.len());
+            begin = range.end;
+            let rows = self.rows.entry(cpu).or_default();
+            let first = *rows;
+            *rows += stretch.len() as i64;
+            if self.takes(cpu) {
+                found.push((range, cpu, first));
+            }
+        }
+        found
+    }
+}
+
+impl Place {
+    fn add(&mut self, node: i32, cpu: i32, count: usize) {
+        self.nodes.keys.resize(self.nodes.keys.len() + count, node);
+        self.cpus.resize(self.cpus.len() + count, cpu);
+    }
+}
+
+/// The detours of the selected nodes and CPUs, as they lie in the bundle: node after node, segment after segment.
+///
+/// # Errors
+/// If the run cannot be read, or does not hold what was selected.
+pub fn detours(bundle: &Bundle, selection: &Selection) -> Result<RecordBatch, AnswerError> {
+    let (mut place, mut starts, mut durations) = (Place::default(), Vec::new(), Vec::new());
+    let mut incomplete = BooleanBufferBuilder::new(0);
+    for node in nodes(bundle, selection)? {
+        let (key, mut counted) = (place.nodes.key(&node), Counted::new(selection));
+        for batch in bundle.detours(&node)? {
+            let batch = batch?;
+            for (range, cpu, first) in counted.stretches(batch.cpus()) {
+                place.add(key, cpu, range.len());
+                place.numbers.extend(first..first + range.len() as i64);
+                starts.extend_from_slice(&batch.starts()[range.clone()]);
+                durations.extend_from_slice(&batch.durations()[range.clone()]);
+                range.for_each(|row| incomplete.append(batch.incomplete(row)));
+            }
+        }
+    }
+    table(vec![
+        ("node", place.nodes.array()),
+        ("cpu", Ok(Arc::new(Int32Array::from(place.cpus)))),
+        ("detour", int64(place.numbers)),
+        ("start_ns", int64(starts)),
+        ("duration_ns", int64(durations)),
+        ("incomplete", Ok(Arc::new(BooleanArray::new(incomplete.finish(), None)))),
+    ])
+}
+
+/// The samples of a run of work, in the same way.
+///
+/// # Errors
+/// As [`detours`].
+pub fn samples(bundle: &Bundle, selection: &Selection) -> Result<RecordBatch, AnswerError> {
+    let (mut place, mut starts, mut durations, mut work) = (Place::default(), Vec::new(), Vec::new(), Vec::new());
+    let mut incomplete = BooleanBufferBuilder::new(0);
+    for node in nodes(bundle, selection)? {
+        let (key, mut counted) = (place.nodes.key(&node), Counted::new(selection));
+        for batch in bundle.samples(&node)? {
+            let batch = batch?;
+            for (range, cpu, first) in counted.stretches(batch.cpus()) {
+                place.add(key, cpu, range.len());
+                place.numbers.extend(first..first + range.len() as i64);
+                starts.extend_from_slice(&batch.starts()[range.clone()]);
+                durations.extend_from_slice(&batch.durations()[range.clone()]);
+                work.extend_from_slice(&batch.work()[range.clone()]);
+                range.for_each(|row| incomplete.append(batch.incomplete(row)));
+            }
+        }
+    }
+    table(vec![
+        ("node", place.nodes.array()),
+        ("cpu", Ok(Arc::new(Int32Array::from(place.cpus)))),
+        ("sample", int64(place.numbers)),
+        ("start_ns", int64(starts)),
+        ("duration_ns", int64(durations)),
+        ("work", int64(work)),
+        ("incomplete", Ok(Arc::new(BooleanArray::new(incomplete.finish(), None)))),
+    ])
+}
+
+/// The activities, in the same way; `detour` is the number of the detour (or sample) on its CPU.
+///
+/// # Errors
+/// As [`detours`].
+pub fn activities(bundle: &Bundle, selection: &Selection) -> Result<RecordBatch, AnswerError> {
+    let (mut place, mut starts, mut self_times) = (Place::default(), Vec::new(), Vec::new());
+    let (mut kinds, mut sources, mut details) = (Names::default(), Names::default(), Names::default());
+    let by_kind: Vec<i32> = Kind::ALL.iter().map(|kind| kinds.key(kind.name())).collect();
+    for node in nodes(bundle, selection)? {
+        let (key, mut counted) = (place.nodes.key(&node), Counted::new(selection));
+        for batch in bundle.activities(&node)? {
+            let batch = batch?;
+            // The keys of a batch are its own. Of many names in the file only those of rows are taken over.
+            let (source_names, detail_names) = (batch.source_values(), batch.detail_values());
+            let mut source_keys: Vec<Option<i32>> = vec![None; source_names.len()];
+            let mut detail_keys: Vec<Option<i32>> = vec![None; detail_names.len()];
+            for (range, cpu, _) in counted.stretches(batch.cpus()) {
+                place.add(key, cpu, range.len());
+                place.numbers.extend_from_slice(&batch.detours()[range.clone()]);
+                starts.extend_from_slice(&batch.starts()[range.clone()]);
+                self_times.extend_from_slice(&batch.self_times()[range.clone()]);
+                for row in range {
+                    kinds.keys.push(by_kind[batch.kind(row) as usize]);
+                    let (source, detail) = (batch.source_key(row), batch.detail_key(row));
+                    let source = *source_keys[source].get_or_insert_with(|| sources.key(source_names[source]));
+                    sources.keys.push(source);
+                    let detail = *detail_keys[detail].get_or_insert_with(|| details.key(detail_names[detail]));
+                    details.keys.push(detail);
+                }
+            }
+        }
+    }
+    table(vec![
+        ("node", place.nodes.array()),
+        ("cpu", Ok(Arc::new(Int32Array::from(place.cpus)))),
+        ("detour", int64(place.numbers)),
+        ("start_ns", int64(starts)),
+        ("self_ns", int64(self_times)),
+        ("kind", kinds.array()),
+        ("source", sources.array()),
+        ("detail", details.array()),
+    ])
+}
+
+/// The names of the selected nodes. That the CPUs are there is said once for all nodes.
+fn nodes(bundle: &Bundle, selection: &Selection) -> Result<Vec<String>, AnswerError> {
+    if bundle.nodes().iter().all(|doc| doc.settings.work.is_none()) {
+        return Ok(selection.documents(bundle)?.into_iter().map(|doc| doc.node).collect());
+    }
+    let names = bundle.nodes().iter().map(|doc| doc.node.clone());
+    match &selection.node {
+        // The bundle's own error names the nodes that there are.
+        Some(node) => Ok(bundle.samples(node).map(|_| vec![node.clone()])?),
+        None => Ok(names.collect()),
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "it stands among columns that can fail")]
+fn int64(values: Vec<i64>) -> Result<ArrayRef, ArrowError> {
+    Ok(Arc::new(Int64Array::from(values)))
+}
+
+fn table(columns: Vec<(&str, Result<ArrayRef, ArrowError>)>) -> Result<RecordBatch, AnswerError> {
+    let made = || -> Result<RecordBatch, ArrowError> {
+        let (mut fields, mut arrays) = (Vec::new(), Vec::new());
+        for (name, array) in columns {
+            let array = array?;
+            fields.push(field(name, array.data_type()));
+            arrays.push(array);
+        }
+        RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
+    };
+    // No bundle can make that happen: columns are as long as each other, and keys are in their dictionaries.
+    made().map_err(|error| AnswerError::Shown(Box::new(error)))
+}
+
+fn field(name: &str, data_type: &DataType) -> Field {
+    Field::new(name, data_type.clone(), false)
+}

@@ -1,0 +1,46 @@
+//! `becalm.report`, of recordings of detours.
+
+use std::path::PathBuf;
+
+use becalm_answer::{AnswerError, Asker, open, recording};
+use becalm_bundle::Contents;
+use pyo3::prelude::*;
+
+use crate::caller::{self, Answer};
+use crate::error::of_bundle;
+use crate::values;
+
+/// Answers what `becalm report --json` does of a recording of detours; nothing of whatever else a bundle holds.
+#[pyfunction]
+#[pyo3(signature = (run, *, node, cpus, with_self, ranks))]
+pub fn report(
+    py: Python<'_>,
+    run: PathBuf,
+    node: Option<String>,
+    cpus: Option<Vec<u32>>,
+    with_self: bool,
+    ranks: Option<u64>,
+) -> PyResult<Option<Answer>> {
+    let selection = values::selection(node, cpus, with_self)?;
+    let contents = py.detach(|| Contents::read(&run)).map_err(of_bundle)?;
+    match contents {
+        Contents::Recording => {}
+        // Its report has no phases to sample, which the program says.
+        Contents::Summary if ranks.is_none() => {
+            let answer = |caller: &mut caller::Caller<'_>| {
+                let bundle = open::summary(&run, |text| caller.tell(text))?;
+                recording::report_summary(&bundle, &selection, caller)
+            };
+            return caller::ask(py, answer).map(Some);
+        }
+        _ => return Ok(None),
+    }
+    let mut is_work = false;
+    let answer = |caller: &mut caller::Caller<'_>| -> Result<(), AnswerError> {
+        let bundle = open::recording(&run, |text| caller.tell(text))?;
+        is_work = bundle.nodes().iter().any(|doc| doc.settings.work.is_some());
+        if is_work { Ok(()) } else { recording::report(&bundle, &selection, ranks, caller) }
+    };
+    let answer = caller::ask(py, answer);
+    if is_work { Ok(None) } else { answer.map(Some) }
+}

@@ -1,0 +1,60 @@
+//! Values of Python as those of becalm.
+
+use std::str::FromStr;
+
+use becalm_analyze::summary::Selection;
+use becalm_units::{CpuId, CpuList, Nanos, Share};
+use pyo3::prelude::*;
+
+use crate::error::usage;
+
+/// Times in nanoseconds.
+pub fn times(values: Vec<i64>) -> Vec<Nanos> {
+    values.into_iter().map(Nanos::new).collect()
+}
+
+/// What a text or a number stands for on the command line.
+///
+/// # Errors
+/// In the words of the command line.
+pub fn parsed<T: FromStr>(text: &str) -> PyResult<T>
+where
+    T::Err: std::fmt::Display,
+{
+    text.parse().map_err(usage)
+}
+
+/// A share from 0 to 1.
+///
+/// # Errors
+/// If it is another number.
+pub fn share(ratio: f64) -> PyResult<Share> {
+    parsed(&ratio.to_string())
+}
+
+/// The share of its time that a job may lose: not all of it.
+///
+/// # Errors
+/// If it is, or is no share.
+pub fn tolerated(ratio: f64) -> PyResult<Share> {
+    let share = share(ratio)?;
+    if share.ratio() < 1.0 { Ok(share) } else { Err(usage(format!("{share} is all of the time: give less than 100%"))) }
+}
+
+/// Which part of a run is read.
+///
+/// # Errors
+/// If no CPU is named, or one that no machine has.
+pub fn selection(node: Option<String>, cpus: Option<Vec<u32>>, with_self: bool) -> PyResult<Selection> {
+    Ok(Selection { node, cpus: cpus.map(cpu_list).transpose()?, with_self })
+}
+
+fn cpu_list(cpus: Vec<u32>) -> PyResult<CpuList> {
+    if cpus.is_empty() {
+        return Err(usage("it names no CPU"));
+    }
+    match cpus.iter().find(|cpu| **cpu >= CpuId::LIMIT) {
+        Some(cpu) => Err(usage(format!("'{cpu}' is not a CPU: write its number, from 0 to {}", CpuId::LIMIT - 1))),
+        None => Ok(cpus.into_iter().map(CpuId::new).collect()),
+    }
+}
