@@ -120,9 +120,12 @@ fn repeated(a: &Path, b: &Path, doc: &NodeDoc) -> AnswerError {
     ))
 }
 
+/// The bundles of the runs before and of those after.
+type BothSides = (Vec<Bundle>, Vec<Bundle>);
+
 /// The bundles of both sides, if they are full recordings that can be read. `None` where some nodes are in summary form, or some of several
 /// cannot be read: such runs are compared node by node.
-fn full_recordings(a: &[PathBuf], b: &[PathBuf]) -> Result<Option<(Vec<Bundle>, Vec<Bundle>)>, AnswerError> {
+fn full_recordings(a: &[PathBuf], b: &[PathBuf]) -> Result<Option<BothSides>, AnswerError> {
     let open = |path: &PathBuf| -> Result<Option<Bundle>, AnswerError> {
         let nodes = StoredNodes::open(path)?;
         if nodes.has_summaries()? {
