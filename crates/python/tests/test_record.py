@@ -10,6 +10,8 @@ import becalm
 
 
 def interrupt_after(seconds):
+    # A shell that runs tests in the background has them ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     threading.Timer(seconds, signal.raise_signal, [signal.SIGINT]).start()
 
 
