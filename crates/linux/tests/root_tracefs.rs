@@ -561,10 +561,11 @@ fn tracefs_is_mounted_where_it_is_not_and_unmounted_after() {
             let path = std::ffi::CString::new(found.root().to_str().unwrap()).unwrap();
             let parent = found.root().parent().unwrap().to_str().unwrap();
             let parent = std::ffi::CString::new(parent).unwrap();
+            // The parent first: where that is debugfs, the kernel mounts tracefs there again whenever it is looked at.
             // SAFETY: the strings end in a zero.
             let gone = unsafe {
-                libc::umount2(path.as_ptr(), libc::MNT_DETACH) == 0
-                    || libc::umount2(parent.as_ptr(), libc::MNT_DETACH) == 0
+                libc::umount2(parent.as_ptr(), libc::MNT_DETACH) == 0
+                    || libc::umount2(path.as_ptr(), libc::MNT_DETACH) == 0
             };
             assert!(gone, "{}", found.root().display());
         }
