@@ -9,6 +9,7 @@
 //! thread waits for between being woken and running.
 //!
 //! [`Attributor`]: becalm_attribute::Attributor
+//! [`Presence`]: becalm_attribute::Presence
 
 mod clock;
 mod held;
