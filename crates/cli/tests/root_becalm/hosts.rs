@@ -58,7 +58,7 @@ fn root_hosts_that_do_not_answer_are_told_and_the_others_begin_at_one_instant_an
         "--at-once",
         "3",
         "--lead",
-        "6",
+        "9",
         "--patience",
         "3",
         "-o",

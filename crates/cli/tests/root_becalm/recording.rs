@@ -39,12 +39,13 @@ fn a_killed_recording_without_detours_knows_how_long_it_watched() {
     assert_eq!(cpu["noise_ratio"].as_f64(), Some(0.0), "{cpu:#}");
 }
 
-/// Records steps of that length and more: hardly longer than the shortest, which makes millions of detours a second. Where the
-/// shortest is longer this time, as the processor's speed changed, the threshold becomes what becalm says then.
+/// Records steps of that length and more: hardly longer than the shortest, which makes twenty thousand to millions of detours a second, as the
+/// processor will have it, and more than the smallest buffer takes. Where the shortest is longer this time, as the processor's speed changed, the
+/// threshold becomes what becalm says then.
 fn storm(bundle: &Path, threshold: i64) -> Value {
     let mut threshold = format!("{threshold}ns");
     for _ in 0..5 {
-        let words = ["--quiet", "--cpus", "1", "--duration", "2s", "--buffer", "64", "--threshold", &threshold];
+        let words = ["--quiet", "--cpus", "1", "--duration", "2s", "--buffer", "4", "--threshold", &threshold];
         let ended = run(becalm(&[&["record", "-o", path(bundle)][..], &words].concat()));
         match ended.stderr.split_once("give at least ") {
             Some((_, least)) => threshold = least.split(',').next().unwrap().to_owned(),
