@@ -34,33 +34,64 @@ pub struct Heir {
     pub cpus: CpuList,
 }
 
-/// Finds the heirs among the threads of the machine, which are as they were before anything was put back.
-pub(crate) fn find(state: &State, tasks: &[Placed], online: &CpuList) -> Heirs {
-    let (moved, moves) = moved(state, online);
-    let mut heirs = Heirs::default();
-    if moves.is_empty() {
-        return heirs;
+/// The search for heirs, which takes several looks: while threads are being put back, those that still are where they had been moved
+/// to go on starting others.
+pub(crate) struct Search<'a> {
+    state: &'a State,
+    /// The CPUs to which threads were moved, with those that they had.
+    moves: Vec<(CpuList, CpuList)>,
+    moved: BTreeSet<Thread>,
+    /// The moved threads and their heirs.
+    known: BTreeSet<Thread>,
+    /// What earlier looks have judged.
+    seen: BTreeSet<Thread>,
+}
+
+impl<'a> Search<'a> {
+    pub(crate) fn of(state: &'a State, online: &CpuList) -> Self {
+        let (moved, moves) = moved(state, online);
+        Self { state, moves, known: moved.clone(), moved, seen: BTreeSet::new() }
     }
-    let by_number: BTreeMap<i32, &Placed> = tasks.iter().map(|placed| (placed.task.pid, placed)).collect();
-    // A maker is older than what it makes. Of threads that began in one tick the lower number is mostly the maker.
-    let mut late: Vec<&Placed> = tasks.iter().filter(|placed| is_late(placed, state, &moved)).collect();
-    late.sort_by_key(|placed| (placed.start_ticks, placed.task.pid));
-    let mut known = moved;
-    for placed in late {
-        let mut before = moves.iter().filter(|(to, _)| *to == placed.cpus);
-        // Where threads with different CPUs were moved to the same ones, nobody knows whose heir it is.
-        let (Some((_, wide)), None) = (before.next(), before.next()) else { continue };
-        let name = format!("{} ({})", placed.task.comm, placed.task.pid);
-        let is_heir = maker(placed, &by_number)
-            .is_some_and(|maker| maker.cpus == placed.cpus && known.contains(&(maker.task.pid, maker.start_ticks)));
-        if is_heir {
-            known.insert((placed.task.pid, placed.start_ticks));
-            heirs.widened.push(Heir { tid: placed.task.pid, name, cpus: wide.clone() });
-        } else {
-            heirs.left.push(name);
+
+    /// Finds the heirs among the threads of the machine, which are as they were before anything was put back.
+    pub(crate) fn before(&mut self, tasks: &[Placed]) -> Heirs {
+        self.look(tasks, |placed, maker| maker.cpus == placed.cpus)
+    }
+
+    /// Finds heirs that an earlier look has not seen, as they began after it. Their makers may have been put back since, so that where
+    /// these may run now tells nothing.
+    pub(crate) fn after(&mut self, tasks: &[Placed]) -> Vec<Heir> {
+        self.look(tasks, |_, _| true).widened
+    }
+
+    fn look(&mut self, tasks: &[Placed], agrees: impl Fn(&Placed, &Placed) -> bool) -> Heirs {
+        let mut heirs = Heirs::default();
+        if self.moves.is_empty() {
+            return heirs;
         }
+        let by_number: BTreeMap<i32, &Placed> = tasks.iter().map(|placed| (placed.task.pid, placed)).collect();
+        // A maker is older than what it makes. Of threads that began in one tick the lower number is mostly the maker.
+        let mut late: Vec<&Placed> = tasks.iter().filter(|placed| is_late(placed, self.state, &self.moved)).collect();
+        late.sort_by_key(|placed| (placed.start_ticks, placed.task.pid));
+        for placed in late {
+            if !self.seen.insert((placed.task.pid, placed.start_ticks)) {
+                continue;
+            }
+            let mut before = self.moves.iter().filter(|(to, _)| *to == placed.cpus);
+            // Where threads with different CPUs were moved to the same ones, nobody knows whose heir it is.
+            let (Some((_, wide)), None) = (before.next(), before.next()) else { continue };
+            let name = format!("{} ({})", placed.task.comm, placed.task.pid);
+            let is_heir = maker(placed, &by_number)
+                .is_some_and(|maker| agrees(placed, maker) && self.known.contains(&(maker.task.pid, maker.start_ticks)));
+            if is_heir {
+                self.known.insert((placed.task.pid, placed.start_ticks));
+                heirs.widened.push(Heir { tid: placed.task.pid, name, cpus: wide.clone() });
+            } else {
+                heirs.left.push(name);
+            }
+        }
+        heirs
     }
-    heirs
 }
 
 /// A thread, by its number and its start.

@@ -6,7 +6,7 @@ use std::path::Path;
 use becalm_linux::procfs::placement::Placed;
 use becalm_units::{CpuId, CpuList};
 
-use crate::heirs::{self, Heirs};
+use crate::heirs::{self, Heir, Heirs};
 use crate::journal::{Folder, JournalStep, Owner, Record, State};
 use crate::machine::{Machine, online};
 use crate::moment::{Moment, Observer};
@@ -154,15 +154,29 @@ pub fn restore(
     Ok(Some(restored))
 }
 
+/// How often threads are looked for that began while others were put back. Each look takes as long as reading /proc does, and what
+/// it finds goes on starting others until it is put back itself.
+const LOOKS: usize = 20;
+
 /// Gives the threads that moved ones started what those had before, unless others' doings are to be kept.
 fn heirs_of_the_moved(machine: &dyn Machine, state: &State, tasks: &[Placed], foreign: Foreign) -> Heirs {
-    let mut found = heirs::find(state, tasks, &online(machine));
+    let mut search = heirs::Search::of(state, &online(machine));
+    let mut found = search.before(tasks);
     if foreign == Foreign::Keep {
         found.left.extend(found.widened.drain(..).map(|heir| heir.name));
         return found;
     }
     // One that has ended, or whose group has none of these CPUs, stays where it is.
-    found.widened.retain(|heir| machine.set_affinity(heir.tid, &heir.cpus).is_ok());
+    let widen = |heir: &heirs::Heir| machine.set_affinity(heir.tid, &heir.cpus).is_ok();
+    found.widened.retain(widen);
+    for _ in 0..LOOKS {
+        let mut later = search.after(&machine.tasks().unwrap_or_default());
+        if later.is_empty() {
+            break;
+        }
+        later.retain(widen);
+        found.widened.append(&mut later);
+    }
     found
 }
 

@@ -27,11 +27,13 @@ pub struct Fake {
     pub faults: BTreeMap<PathBuf, i32>,
     /// Files of which the kernel makes something else than was written.
     pub rounds: BTreeMap<PathBuf, String>,
+    /// Threads that start another one just before they are given other CPUs, with its number.
+    pub forks: BTreeMap<i32, i32>,
 }
 
 impl Fake {
     pub fn at(root: &Path) -> Self {
-        Self { root: root.to_owned(), faults: BTreeMap::new(), rounds: BTreeMap::new() }
+        Self { root: root.to_owned(), faults: BTreeMap::new(), rounds: BTreeMap::new(), forks: BTreeMap::new() }
     }
 
     /// The text of a file, as anybody sees it.
@@ -173,6 +175,10 @@ impl Machine for Fake {
         }
         for placed in placed_tasks(&self.root).map_err(io::Error::other)? {
             if placed.task.pid == tid {
+                if let Some(child) = self.forks.get(&tid).filter(|child| !self.root.join(format!("proc/{child}")).exists()) {
+                    let tree = Tree { root: self.root.clone() };
+                    tree.child(*child, "child", 1_000, &placed.cpus.to_string(), tid);
+                }
                 let (tgid, text) = (placed.task.tgid, format!("Cpus_allowed_list:\t{cpus}\n"));
                 fs::write(self.root.join(format!("proc/{tgid}/task/{tid}/status")), &text)?;
                 fs::write(self.root.join(format!("proc/{tid}/status")), text)?;
@@ -236,8 +242,18 @@ impl Tree {
         self
     }
 
+    /// A thread, whose parent is the kernel's second.
     pub fn thread(&self, tid: i32, comm: &str, flags: u64, start: u64, cpus: &str) -> &Self {
-        let stat = format!("{tid} ({comm}) S 2 0 0 0 -1 {flags} 0 0 0 0 3 0 0 0 20 0 1 0 {start} 0 0\n");
+        self.thread_of(tid, comm, flags, start, cpus, 2)
+    }
+
+    /// A program's thread that another one started.
+    pub fn child(&self, tid: i32, comm: &str, start: u64, cpus: &str, parent: i32) -> &Self {
+        self.thread_of(tid, comm, 0, start, cpus, parent)
+    }
+
+    fn thread_of(&self, tid: i32, comm: &str, flags: u64, start: u64, cpus: &str, parent: i32) -> &Self {
+        let stat = format!("{tid} ({comm}) S {parent} 0 0 0 -1 {flags} 0 0 0 0 3 0 0 0 20 0 1 0 {start} 0 0\n");
         let status = format!("Cpus_allowed_list:\t{cpus}\n");
         for folder in [format!("/proc/{tid}"), format!("/proc/{tid}/task/{tid}")] {
             self.file(&format!("{folder}/stat"), &stat).file(&format!("{folder}/status"), &status);

@@ -329,21 +329,8 @@ fn heirs_are_told_by_who_started_them() {
     let bench = Bench::new(4, false, Groups::None);
     bench.apply(&bench.plan(&request("1")));
     let tree = crate::fake::Tree { root: bench.root() };
-    // The fake machine's threads have the first process as their parent; give others one of their own.
-    let child = |tid: i32, comm: &str, start: u64, cpus: &str, parent: i32| {
-        tree.thread(tid, comm, 0, start, cpus);
-        for path in [format!("/proc/{tid}/stat"), format!("/proc/{tid}/task/{tid}/stat")] {
-            let text = bench.fake.text(&path);
-            let (head, rest) = text.rsplit_once(") ").unwrap();
-            let mut fields: Vec<String> = rest.split(' ').map(str::to_owned).collect();
-            fields[1] = parent.to_string();
-            bench.fake.set(&path, &format!("{head}) {}", fields.join(" ")));
-        }
-    };
-    child(600, "shell", 900, "0,2-3", 100);
-    child(601, "make", 901, "0,2-3", 600);
-    child(602, "elsewhere", 902, "2", 600);
-    child(603, "pinned", 903, "0,2-3", 602);
+    tree.child(600, "shell", 900, "0,2-3", 100).child(601, "make", 901, "0,2-3", 600);
+    tree.child(602, "elsewhere", 902, "2", 600).child(603, "pinned", 903, "0,2-3", 602);
     let restored = bench.restore(Foreign::Leave);
     let names: Vec<&str> = restored.heirs.widened.iter().map(|heir| heir.name.as_str()).collect();
     assert_eq!(
@@ -351,6 +338,19 @@ fn heirs_are_told_by_who_started_them() {
         (vec!["shell (600)", "make (601)"], &["pinned (603)".to_owned()][..])
     );
     assert_eq!(bench.fake.text("/proc/603/status"), "Cpus_allowed_list:\t0,2-3");
+}
+
+/// Threads go on starting others while they are put back, and so do their heirs: none of these stays behind.
+#[test]
+fn heirs_that_begin_while_their_makers_are_put_back_follow() {
+    let mut bench = Bench::new(4, false, Groups::None);
+    bench.apply(&bench.plan(&request("1")));
+    bench.fake.forks = [(100, 700), (700, 701), (701, 702)].into();
+    let restored = bench.restore(Foreign::Leave);
+    assert!(restored.is_complete());
+    let cpus: Vec<String> = (700..703).map(|tid| bench.fake.text(&format!("/proc/{tid}/status"))).collect();
+    assert_eq!(cpus, ["Cpus_allowed_list:\t0-3"; 3]);
+    assert_eq!(restored.heirs.widened.len(), 3, "{:?}", restored.heirs);
 }
 
 #[test]
