@@ -38,19 +38,27 @@ pub struct Heir {
 /// to go on starting others.
 pub(crate) struct Search<'a> {
     state: &'a State,
-    /// The CPUs to which threads were moved, with those that they had.
-    moves: Vec<(CpuList, CpuList)>,
-    moved: BTreeSet<Thread>,
-    /// The moved threads and their heirs.
-    known: BTreeSet<Thread>,
+    /// The moved threads, with what was done to them.
+    moved: BTreeMap<Thread, Move>,
+    /// Their heirs, with what was done to the thread that was moved.
+    heirs: BTreeMap<Thread, Move>,
     /// What earlier looks have judged.
     seen: BTreeSet<Thread>,
 }
 
+/// Where a thread was moved, and the CPUs that it had before.
+#[derive(Clone)]
+struct Move {
+    to: CpuList,
+    from: CpuList,
+}
+
+/// A thread, by its number and its start.
+type Thread = (i32, u64);
+
 impl<'a> Search<'a> {
     pub(crate) fn of(state: &'a State, online: &CpuList) -> Self {
-        let (moved, moves) = moved(state, online);
-        Self { state, moves, known: moved.clone(), moved, seen: BTreeSet::new() }
+        Self { state, moved: moved(state, online), heirs: BTreeMap::new(), seen: BTreeSet::new() }
     }
 
     /// Finds the heirs among the threads of the machine, which are as they were before anything was put back.
@@ -65,59 +73,51 @@ impl<'a> Search<'a> {
     }
 
     fn look(&mut self, tasks: &[Placed], agrees: impl Fn(&Placed, &Placed) -> bool) -> Heirs {
-        let mut heirs = Heirs::default();
-        if self.moves.is_empty() {
-            return heirs;
-        }
+        let mut found = Heirs::default();
         let by_number: BTreeMap<i32, &Placed> = tasks.iter().map(|placed| (placed.task.pid, placed)).collect();
         // A maker is older than what it makes. Of threads that began in one tick the lower number is mostly the maker.
-        let mut late: Vec<&Placed> = tasks.iter().filter(|placed| is_late(placed, self.state, &self.moved)).collect();
+        let mut late: Vec<&Placed> = tasks.iter().filter(|placed| self.is_late(placed)).collect();
         late.sort_by_key(|placed| (placed.start_ticks, placed.task.pid));
         for placed in late {
-            if !self.seen.insert((placed.task.pid, placed.start_ticks)) {
+            let is_new = self.seen.insert(thread(placed));
+            if !is_new || !self.moved.values().any(|moved| moved.to == placed.cpus) {
                 continue;
             }
-            let mut before = self.moves.iter().filter(|(to, _)| *to == placed.cpus);
-            // Where threads with different CPUs were moved to the same ones, nobody knows whose heir it is.
-            let (Some((_, wide)), None) = (before.next(), before.next()) else { continue };
             let name = format!("{} ({})", placed.task.comm, placed.task.pid);
-            let is_heir = maker(placed, &by_number)
-                .is_some_and(|maker| agrees(placed, maker) && self.known.contains(&(maker.task.pid, maker.start_ticks)));
-            if is_heir {
-                self.known.insert((placed.task.pid, placed.start_ticks));
-                heirs.widened.push(Heir { tid: placed.task.pid, name, cpus: wide.clone() });
+            let inherited = maker(placed, &by_number)
+                .filter(|maker| agrees(placed, maker))
+                .and_then(|maker| self.moved.get(&thread(maker)).or_else(|| self.heirs.get(&thread(maker))))
+                .filter(|inherited| inherited.to == placed.cpus)
+                .cloned();
+            if let Some(inherited) = inherited {
+                found.widened.push(Heir { tid: placed.task.pid, name, cpus: inherited.from.clone() });
+                self.heirs.insert(thread(placed), inherited);
             } else {
-                heirs.left.push(name);
+                found.left.push(name);
             }
         }
-        heirs
+        found
+    }
+
+    fn is_late(&self, placed: &Placed) -> bool {
+        let late = placed.start_ticks >= self.state.begin_ticks && !placed.bound && !placed.task.kthread;
+        late && !self.moved.contains_key(&thread(placed))
     }
 }
 
-/// A thread, by its number and its start.
-type Thread = (i32, u64);
+fn thread(placed: &Placed) -> Thread {
+    (placed.task.pid, placed.start_ticks)
+}
 
-/// The threads that were moved; and the CPUs to which threads were moved, with those that they had.
-fn moved(state: &State, online: &CpuList) -> (BTreeSet<Thread>, Vec<(CpuList, CpuList)>) {
-    let mut threads = BTreeSet::new();
-    let mut moves: Vec<(CpuList, CpuList)> = Vec::new();
-    for step in &state.steps {
-        let Knob::Affinity { tid, start_ticks, .. } = step.change.knob else { continue };
-        threads.insert((tid, start_ticks));
+/// The threads that were moved; what they had before without the CPUs that are not online.
+fn moved(state: &State, online: &CpuList) -> BTreeMap<Thread, Move> {
+    let moved = state.steps.iter().filter_map(|step| {
+        let Knob::Affinity { tid, start_ticks, .. } = step.change.knob else { return None };
         let cpus = |text: &Option<String>| text.as_ref()?.parse::<CpuList>().ok();
-        if let (Some(from), Some(to)) = (cpus(&step.original), cpus(&step.done)) {
-            let pair = (to, from.intersection(online));
-            if !moves.contains(&pair) {
-                moves.push(pair);
-            }
-        }
-    }
-    (threads, moves)
-}
-
-fn is_late(placed: &Placed, state: &State, moved: &BTreeSet<Thread>) -> bool {
-    let late = placed.start_ticks >= state.begin_ticks && !placed.bound && !placed.task.kthread;
-    late && !moved.contains(&(placed.task.pid, placed.start_ticks))
+        let (from, to) = (cpus(&step.original)?, cpus(&step.done)?);
+        Some(((tid, start_ticks), Move { to, from: from.intersection(online) }))
+    });
+    moved.collect()
 }
 
 /// Who started a thread, as far as /proc tells: the first thread of its process, and of that the parent process's first.

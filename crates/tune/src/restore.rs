@@ -167,7 +167,7 @@ fn heirs_of_the_moved(machine: &dyn Machine, state: &State, tasks: &[Placed], fo
         return found;
     }
     // One that has ended, or whose group has none of these CPUs, stays where it is.
-    let widen = |heir: &heirs::Heir| machine.set_affinity(heir.tid, &heir.cpus).is_ok();
+    let widen = |heir: &Heir| machine.set_affinity(heir.tid, &heir.cpus).is_ok();
     found.widened.retain(widen);
     for _ in 0..LOOKS {
         let mut later = search.after(&machine.tasks().unwrap_or_default());

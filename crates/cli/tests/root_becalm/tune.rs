@@ -3,6 +3,7 @@
 //! What was before is looked at without becalm's code, and compared byte by byte.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
@@ -81,6 +82,47 @@ fn a_command_runs_there_and_its_exit_code_comes_back() {
     let all = allowed_cpus().unwrap().to_string();
     run(bench.tune(&["run", "--cpus", &all, "--", "true"])).expect(2, &["no CPU would be left"]);
     bench.is_as_before("after what could not run");
+}
+
+/// A machine that starts programs all the time: none of them stays where everything was moved to.
+#[test]
+fn what_is_started_while_everything_comes_back_is_not_left_behind() {
+    let Some(bench) = Bench::new() else { return };
+    let all = allowed_cpus().unwrap().to_string();
+    // Two generations of processes all the time, each of which lasts longer than what follows.
+    let script = "while :; do (sleep 30 & wait) & sleep 0.02; done";
+    let mut storm = Command::new("sh");
+    storm.args(["-c", script]).process_group(0);
+    let mut storm = storm.spawn().unwrap();
+    let ended = run(bench.tune(&["run", "--cpus", bench.cpu(), "--", "true"]));
+    let group = storm.id().to_string();
+    let narrow: Vec<String> = started_by(&group)
+        .into_iter()
+        .filter(|(_, cpus)| *cpus != all)
+        .map(|(pid, cpus)| format!("{pid} on {cpus}"))
+        .collect();
+    let killed = Command::new("kill").args(["-KILL", "--", &format!("-{group}")]).status().unwrap();
+    assert!(killed.success(), "{killed}");
+    storm.wait().unwrap();
+    ended.expect(0, &[]);
+    assert!(narrow.is_empty(), "left where they were moved to: {narrow:?}");
+}
+
+/// The processes of a process group, and the CPUs on which each may run.
+fn started_by(group: &str) -> Vec<(String, String)> {
+    let listed = Command::new("ps").args(["-e", "-o", "pid=,pgid="]).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let members = listed.lines().filter_map(|line| {
+        let (pid, of) = line.trim().split_once(char::is_whitespace)?;
+        (of.trim() == group).then(|| pid.to_owned())
+    });
+    members
+        .filter_map(|pid| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+            let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+            Some((pid, cpus.trim().to_owned()))
+        })
+        .collect()
 }
 
 #[test]

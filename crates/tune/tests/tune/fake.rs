@@ -175,7 +175,9 @@ impl Machine for Fake {
         }
         for placed in placed_tasks(&self.root).map_err(io::Error::other)? {
             if placed.task.pid == tid {
-                if let Some(child) = self.forks.get(&tid).filter(|child| !self.root.join(format!("proc/{child}")).exists()) {
+                if let Some(child) =
+                    self.forks.get(&tid).filter(|child| !self.root.join(format!("proc/{child}")).exists())
+                {
                     let tree = Tree { root: self.root.clone() };
                     tree.child(*child, "child", 1_000, &placed.cpus.to_string(), tid);
                 }

@@ -340,6 +340,20 @@ fn heirs_are_told_by_who_started_them() {
     assert_eq!(bench.fake.text("/proc/603/status"), "Cpus_allowed_list:\t0,2-3");
 }
 
+/// Threads that had different CPUs were moved to the same one: an heir gets what its maker had.
+#[test]
+fn heirs_get_what_their_makers_had() {
+    let bench = Bench::new(4, false, Groups::None);
+    let tree = crate::fake::Tree { root: bench.root() };
+    tree.thread(110, "other", 0, 60, "0,3");
+    bench.apply(&bench.plan(&request("1,3")));
+    let cpus = |tid: i32| bench.fake.text(&format!("/proc/{tid}/status"));
+    assert_eq!([cpus(102), cpus(110)], ["Cpus_allowed_list:\t0"; 2]);
+    tree.child(800, "child", 900, "0", 102).child(801, "child", 901, "0", 110);
+    bench.restore(Foreign::Leave);
+    assert_eq!([cpus(800), cpus(801)], ["Cpus_allowed_list:\t0-1", "Cpus_allowed_list:\t0,3"]);
+}
+
 /// Threads go on starting others while they are put back, and so do their heirs: none of these stays behind.
 #[test]
 fn heirs_that_begin_while_their_makers_are_put_back_follow() {
