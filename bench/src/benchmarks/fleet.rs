@@ -62,7 +62,11 @@ fn sites(claims: &mut Claims, effort: Effort) -> io::Result<()> {
         Figure::seconds(generating + reading),
         SECONDS,
     );
-    claims.state("  of which making them up", Figure::seconds(generating), "16 CPUs counted detour by detour, all nodes written");
+    claims.state(
+        "  of which making them up",
+        Figure::seconds(generating),
+        "16 CPUs counted detour by detour, all nodes written",
+    );
     claims.at_most("  most memory of reading", Figure::megabytes(first.peak_bytes), MEGABYTES);
     claims.at_most("  most memory of making them up", Figure::megabytes(own_peak_bytes()?), MEGABYTES);
     claims
@@ -114,8 +118,11 @@ fn own_seconds() -> f64 {
 /// The most memory that this process has held at once.
 fn own_peak_bytes() -> io::Result<u64> {
     let status = fs::read_to_string("/proc/self/status")?;
-    let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
-    kilobytes.map(|kilobytes: u64| kilobytes * 1024).ok_or_else(|| io::Error::other("/proc/self/status states no VmHWM"))
+    let kilobytes =
+        status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
+    kilobytes
+        .map(|kilobytes: u64| kilobytes * 1024)
+        .ok_or_else(|| io::Error::other("/proc/self/status states no VmHWM"))
 }
 
 fn free_bytes(folder: &Path) -> io::Result<u64> {
