@@ -173,7 +173,7 @@ class Sources:
     """All source files whose types may be in documents."""
 
     def __init__(self):
-        crates = ["units", "model", "stats", "tune", "analyze", "scale", "report", "live"]
+        crates = ["units", "model", "stats", "tune", "analyze", "scale", "paper", "report", "live"]
         self.files = {path: Source(path) for crate in crates for path in sorted((ROOT / "crates" / crate / "src").rglob("*.rs"))}
 
     def near(self, file, fits):

@@ -4,14 +4,13 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use becalm_model::network::SCHEMA;
 use becalm_scale::network::Network;
 use becalm_units::printable;
 use serde_json::Value;
 
 /// Such a file has a few hundred bytes.
 const LONGEST: u64 = 1 << 16;
-
-const SCHEMA: &str = "becalm.network/1";
 
 /// Reads what was typed. A text that is neither a preset nor has parameters is a path if there is a file.
 ///

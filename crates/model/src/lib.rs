@@ -1,5 +1,5 @@
 //! The vocabulary of becalm: detours, activities, kernel events and samples, and the documents that tell of a recording,
-//! of measured costs, of a campaign, of a study, of a parallel benchmark, of injected noise and of predictions held against a
+//! of measured costs, of a campaign, of a study, of a parallel benchmark, of a network, of injected noise and of predictions held against a
 //! job; the plans that make CPUs quiet, and the catalogue of what removes which noise.
 //!
 //! These are plain types. Nothing here measures, stores, interprets or prints.
@@ -18,6 +18,7 @@ pub mod event_count;
 mod family;
 pub mod inject;
 pub mod label;
+pub mod network;
 pub mod node;
 mod node_name;
 pub mod phases;

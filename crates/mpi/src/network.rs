@@ -12,20 +12,17 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use becalm_linux::clock::{self, Counter, MonotonicRaw, Native, Source};
 use becalm_linux::sched::Policy;
+use becalm_model::network::{MessagesDoc, NetworkDoc, SCHEMA};
 use becalm_scale::network::{Network, WithinNode};
 use becalm_stats::median_high;
 use becalm_units::{Nanos, printable};
 use clap::Args;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Root, Source as _};
-use serde_json::{Value, json};
 
 use crate::job::{Job, library};
 use crate::node::Seat;
 use crate::outcome::UsageError;
-
-/// What a file of this command begins with.
-const SCHEMA: &str = "becalm.network/1";
 
 /// Round trips of each size.
 const TRIPS: usize = 1_000;
@@ -36,6 +33,7 @@ const BURSTS: usize = 100;
 /// receiver), and of two whose difference is that of the wire.
 const SMALL: usize = 8;
 const COPIED: usize = 1 << 13;
+/// The document names them.
 const LARGE: [usize; 2] = [1 << 18, 1 << 20];
 /// The largest size that is tried for whether its sender waits, and how long its receiver stays away.
 const WAITED: usize = 1 << 22;
@@ -56,37 +54,22 @@ pub struct NetworkArgs {
     json: bool,
 }
 
-/// Medians of what was measured, in nanoseconds.
-#[derive(Clone, Copy, PartialEq, Debug)]
-struct Measured {
-    /// A round trip of small messages.
-    trip: f64,
-    /// How long a small send keeps its rank, and one of so many bytes.
-    send: f64,
-    copied: f64,
-    copied_bytes: usize,
-    /// From one message of a burst to the next.
-    burst: f64,
-    /// Round trips of large messages.
-    large: [f64; 2],
-    /// The largest message whose sender did not wait for a receiver that stayed away; nothing if none waited.
-    eager: Option<u64>,
-}
-
-impl Measured {
-    /// The parameters that follow. A round trip is 2 (L + 2 o), a burst goes on after the larger of o and g, and large
-    /// messages differ by what their bytes take on the wire.
-    fn network(&self) -> Result<Network, becalm_scale::ScaleError> {
-        let nanos = |time: f64| Nanos::new(time.max(0.0).round() as i64);
-        let picoseconds = |time: f64| (time.max(0.0) * 1e3).round() as i64;
-        let byte = (self.large[1] - self.large[0]) / 2.0 / (LARGE[1] - LARGE[0]) as f64;
-        let overhead = self.send.min(self.trip / 4.0);
-        let latency = self.trip / 2.0 - 2.0 * overhead;
-        let copy = (self.copied - self.send) / self.copied_bytes.saturating_sub(SMALL).max(1) as f64;
-        let network = Network::new(nanos(latency), nanos(overhead), nanos(self.burst), picoseconds(byte))?;
-        let network = network.with_cpu_bytes(picoseconds(copy), 0)?;
-        Ok(self.eager.map_or(network, |limit| network.with_rendezvous_above(limit)))
-    }
+/// The parameters that follow from what was measured. A round trip is 2 (L + 2 o), a burst goes on after the larger of o and g, and
+/// large messages differ by what their bytes take on the wire.
+fn parameters(messages: &MessagesDoc) -> Result<Network, becalm_scale::ScaleError> {
+    let measured = |time: Nanos| time.get() as f64;
+    let nanos = |time: f64| Nanos::new(time.max(0.0).round() as i64);
+    let picoseconds = |time: f64| (time.max(0.0) * 1e3).round() as i64;
+    let (trip, send) = (measured(messages.round_trip_ns), measured(messages.send_ns));
+    let longer = measured(messages.round_trip_1m_ns) - measured(messages.round_trip_256k_ns);
+    let byte = longer / 2.0 / (LARGE[1] - LARGE[0]) as f64;
+    let overhead = send.min(trip / 4.0);
+    let latency = trip / 2.0 - 2.0 * overhead;
+    let copied = messages.copied_bytes.saturating_sub(SMALL as u64).max(1) as f64;
+    let copy = (measured(messages.copied_send_ns) - send) / copied;
+    let network = Network::new(nanos(latency), nanos(overhead), messages.burst_ns, picoseconds(byte))?;
+    let network = network.with_cpu_bytes(picoseconds(copy), 0)?;
+    Ok(messages.eager_bytes.map_or(network, |limit| network.with_rendezvous_above(limit)))
 }
 
 /// Measures, stores, and on rank 0 prints.
@@ -102,42 +85,17 @@ pub fn run(args: &NetworkArgs, job: &Job, out: &mut dyn Write) -> Result<()> {
     }
 }
 
-/// What two ranks measured.
-#[derive(Clone, Copy)]
-struct MeasuredPair {
-    /// The rank with which rank 0 measured.
-    other: i32,
-    measured: Measured,
-}
-
-impl MeasuredPair {
-    fn document(&self) -> Value {
-        let Measured { trip, send, copied, copied_bytes, burst, large, eager } = self.measured;
-        json!({
-            "ranks": [0, self.other],
-            "round_trip_ns": trip,
-            "send_ns": send,
-            "copied_send_ns": copied,
-            "copied_bytes": copied_bytes,
-            "burst_ns": burst,
-            "round_trip_256k_ns": large[0],
-            "round_trip_1m_ns": large[1],
-            "eager_bytes": eager,
-        })
-    }
-}
-
 /// What could be measured of a job.
 #[derive(Clone, Copy, Default)]
 struct Pairs {
-    between: Option<MeasuredPair>,
-    within: Option<MeasuredPair>,
+    between: Option<MessagesDoc>,
+    within: Option<MessagesDoc>,
 }
 
 impl Pairs {
     /// The parameters of both; where only one could be measured, what that gave.
     fn network(&self) -> Result<Option<Network>, becalm_scale::ScaleError> {
-        let network = |pair: Option<MeasuredPair>| pair.map(|pair| pair.measured.network()).transpose();
+        let network = |pair: Option<MessagesDoc>| pair.as_ref().map(parameters).transpose();
         let (between, within) = (network(self.between)?, network(self.within)?);
         Ok(match (between, within) {
             (Some(between), Some(within)) => Some(between.with_node(WithinNode {
@@ -194,43 +152,38 @@ fn run_with<C: Counter>(args: &NetworkArgs, job: &Job, out: &mut dyn Write) -> R
     let seat = Seat::take::<C>(job, Policy::Other)?;
     let (_, nodes) = job.nodes();
     let (far, near) = partners(job);
-    let pair = |other: Option<i32>| {
-        let other = other?;
-        measure(&job.world, other, || seat.now::<C>()).map(|measured| MeasuredPair { other, measured })
-    };
+    let pair = |other: Option<i32>| measure(&job.world, other?, || seat.now::<C>());
     let pairs = Pairs { between: pair(far), within: pair(near) };
     job.world.barrier();
     let Some(network) = pairs.network()? else { return Ok(()) };
-    let warnings = [pairs.warnings(), seat.warnings()].concat();
-    let document = json!({
-        "schema": SCHEMA,
-        "network": network.to_string(),
-        "nodes": nodes,
-        "library": library(),
-        "between": pairs.between.map(|pair| pair.document()),
-        "within": pairs.within.map(|pair| pair.document()),
-        "warnings": warnings,
-    });
+    let document = NetworkDoc {
+        schema: SCHEMA.to_owned(),
+        network: network.to_string(),
+        nodes: nodes.unsigned_abs(),
+        library: library(),
+        between: pairs.between,
+        within: pairs.within,
+        warnings: [pairs.warnings(), seat.warnings()].concat(),
+    };
+    let text = serde_json::to_string_pretty(&document)?;
     if let Some(mut file) = file {
-        writeln!(file, "{document:#}").context("cannot write the network's file")?;
+        writeln!(file, "{text}").context("cannot write the network's file")?;
     }
-    if args.json {
-        writeln!(out, "{document:#}")?;
-        return Ok(());
-    }
-    writeln!(out, "  network  {network}")?;
-    writeln!(out, "  library  {}", printable(&library()))?;
-    for (name, pair) in [("between", pairs.between), ("within", pairs.within)] {
-        if let Some(MeasuredPair { other, .. }) = pair {
-            writeln!(
-                out,
-                "  {name:<8} rank 0 and rank {other}, {}",
-                if name == "within" { "on one node" } else { "on two nodes" }
-            )?;
+    if args.json { Ok(writeln!(out, "{text}")?) } else { print(&document, args, out) }
+}
+
+fn print(document: &NetworkDoc, args: &NetworkArgs, out: &mut dyn Write) -> Result<()> {
+    writeln!(out, "  network  {}", document.network)?;
+    writeln!(out, "  library  {}", printable(&document.library))?;
+    for (name, place, pair) in
+        [("between", "on two nodes", document.between), ("within", "on one node", document.within)]
+    {
+        if let Some(MessagesDoc { ranks: [first, other], .. }) = pair {
+            writeln!(out, "  {name:<8} rank {first} and rank {other}, {place}")?;
         }
     }
-    for warning in warnings {
-        writeln!(out, "  ! {}", printable(&warning))?;
+    for warning in &document.warnings {
+        writeln!(out, "  ! {}", printable(warning))?;
     }
     match &args.output {
         Some(path) => {
@@ -242,7 +195,7 @@ fn run_with<C: Counter>(args: &NetworkArgs, job: &Job, out: &mut dyn Write) -> R
 }
 
 /// All ranks call it; rank 0 gets the figures.
-fn measure(world: &SimpleCommunicator, last: i32, clock: impl Fn() -> i64) -> Option<Measured> {
+fn measure(world: &SimpleCommunicator, last: i32, clock: impl Fn() -> i64) -> Option<MessagesDoc> {
     let pair = Pair { world, last, clock };
     // Connections are opened first.
     pair.trips(SMALL, 100);
@@ -259,7 +212,17 @@ fn measure(world: &SimpleCommunicator, last: i32, clock: impl Fn() -> i64) -> Op
     let (send, trip) = small?;
     let (copied, _) = copied?;
     let [first, second] = large.map(|times| times.map(|(_, trip)| trip));
-    Some(Measured { trip, send, copied, copied_bytes, burst: burst?, large: [first?, second?], eager })
+    Some(MessagesDoc {
+        ranks: [0, last.unsigned_abs()],
+        round_trip_ns: trip,
+        send_ns: send,
+        copied_send_ns: copied,
+        copied_bytes: copied_bytes as u64,
+        burst_ns: burst?,
+        round_trip_256k_ns: first?,
+        round_trip_1m_ns: second?,
+        eager_bytes: eager,
+    })
 }
 
 /// The two ranks that measure.
@@ -279,7 +242,7 @@ impl<F: Fn() -> i64> Pair<'_, F> {
     }
 
     /// The median time that a send keeps rank 0, and the median round trip.
-    fn trips(&self, bytes: usize, count: usize) -> Option<(f64, f64)> {
+    fn trips(&self, bytes: usize, count: usize) -> Option<(Nanos, Nanos)> {
         let (message, mut answer) = (vec![0_u8; bytes], vec![0_u8; bytes]);
         let (mut sends, mut trips) = (Vec::with_capacity(count), Vec::with_capacity(count));
         for _ in 0..count {
@@ -296,11 +259,11 @@ impl<F: Fn() -> i64> Pair<'_, F> {
                 other.send(&message[..]);
             }
         }
-        Some((median_high(&mut sends)? as f64, median_high(&mut trips)? as f64))
+        Some((Nanos::new(median_high(&mut sends)?), Nanos::new(median_high(&mut trips)?)))
     }
 
     /// The median time from one message of a burst to the next.
-    fn burst(&self) -> Option<f64> {
+    fn burst(&self) -> Option<Nanos> {
         let (message, mut answer) = ([0_u8; SMALL], [0_u8; SMALL]);
         let mut times = Vec::with_capacity(BURSTS);
         for _ in 0..BURSTS {
@@ -318,7 +281,7 @@ impl<F: Fn() -> i64> Pair<'_, F> {
                 other.send(&message[..]);
             }
         }
-        median_high(&mut times).map(|time| time as f64)
+        median_high(&mut times).map(Nanos::new)
     }
 
     /// The largest size whose sender goes on although its receiver stays away, tried by powers of two.
@@ -360,32 +323,43 @@ mod tests {
     #[test]
     fn parameters_follow_from_what_they_make() {
         let (latency, overhead, gap, byte, copy) = (1_000.0, 150.0, 200.0, 0.08, 0.05);
-        let trip = |bytes: usize| 2.0 * (latency + 2.0 * overhead + (bytes - 1) as f64 * byte);
-        let measured = Measured {
-            trip: 2.0 * (latency + 2.0 * overhead),
-            send: overhead,
-            copied: overhead + (COPIED - SMALL) as f64 * copy,
-            copied_bytes: COPIED,
-            burst: gap,
-            large: LARGE.map(trip),
-            eager: Some(4_096),
+        let nanos = |time: f64| Nanos::new(time.round() as i64);
+        let trip = |bytes: usize| nanos(2.0 * (latency + 2.0 * overhead + (bytes - 1) as f64 * byte));
+        let measured = MessagesDoc {
+            ranks: [0, 1],
+            round_trip_ns: nanos(2.0 * (latency + 2.0 * overhead)),
+            send_ns: nanos(overhead),
+            copied_send_ns: nanos(overhead + (COPIED - SMALL) as f64 * copy),
+            copied_bytes: COPIED as u64,
+            burst_ns: nanos(gap),
+            round_trip_256k_ns: trip(LARGE[0]),
+            round_trip_1m_ns: trip(LARGE[1]),
+            eager_bytes: Some(4_096),
         };
-        assert_eq!(measured.network(), "L=1us,o=150ns,g=200ns,G=0.08ns,O=0.05ns,S=4k".parse());
+        assert_eq!(parameters(&measured), "L=1us,o=150ns,g=200ns,G=0.08ns,O=0.05ns,S=4k".parse());
         // Both sets in one; one alone stands for both, and says so.
-        let cheap = Measured { trip: 600.0, send: 50.0, burst: 60.0, ..measured };
-        let pair = |measured: Measured| Some(MeasuredPair { other: 1, measured });
-        let both = Pairs { between: pair(measured), within: pair(cheap) };
+        let cheap =
+            MessagesDoc { round_trip_ns: nanos(600.0), send_ns: nanos(50.0), burst_ns: nanos(60.0), ..measured };
+        let both = Pairs { between: Some(measured), within: Some(cheap) };
         let text = both.network().unwrap().unwrap().to_string();
         assert_eq!(both.warnings(), Vec::<String>::new());
         assert!(text.starts_with("L=1us,o=150ns,g=200ns") && text.contains(",nL=200ns,no=50ns,ng=60ns"), "{text}");
         assert_eq!(text.parse(), Ok(both.network().unwrap().unwrap()));
         let one_node = Pairs { between: None, ..both };
-        assert_eq!(one_node.network().unwrap(), Some(cheap.network().unwrap()));
+        assert_eq!(one_node.network().unwrap(), Some(parameters(&cheap).unwrap()));
         assert!(one_node.warnings()[0].contains("between nodes were not measured"), "{:?}", one_node.warnings());
         assert!(Pairs { within: None, ..both }.warnings()[0].contains("within a node were not measured"));
         // Noise may make a large message faster than a small one.
-        let odd = Measured { copied: 0.0, copied_bytes: SMALL, large: [5.0, 4.0], eager: None, send: 1e6, ..measured };
-        assert_eq!(odd.network(), "L=0ns,o=650ns,g=200ns,G=0ns".parse());
+        let odd = MessagesDoc {
+            copied_send_ns: Nanos::ZERO,
+            copied_bytes: SMALL as u64,
+            round_trip_256k_ns: Nanos::new(5),
+            round_trip_1m_ns: Nanos::new(4),
+            eager_bytes: None,
+            send_ns: Nanos::new(1_000_000),
+            ..measured
+        };
+        assert_eq!(parameters(&odd), "L=0ns,o=650ns,g=200ns,G=0ns".parse());
     }
 
     #[test]

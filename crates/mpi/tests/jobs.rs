@@ -2,12 +2,14 @@
 //! outnumber the CPUs.
 //!
 //! `BECALM_MPIRUN` is the launcher (`mpirun`), `BECALM_MPI_CROWD` what it needs to start more ranks than there are CPUs.
+//! `BECALM_DOCUMENTS` names a folder in which the documents that were printed are kept, as `.ci/schemas --of FOLDER` holds them.
 
 #![allow(clippy::print_stdout)]
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -37,7 +39,18 @@ fn document(output: &Output) -> Value {
     let text = String::from_utf8_lossy(&output.stdout);
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{text}\n{error}");
+    keep(&text);
     serde_json::from_str(&text).unwrap_or_else(|why| panic!("{why} in {text}\n{error}"))
+}
+
+/// Keeps a document for `.ci/schemas --of FOLDER`, where the lane names a folder.
+fn keep(document: &str) {
+    static KEPT: AtomicUsize = AtomicUsize::new(0);
+    let Some(folder) = std::env::var_os("BECALM_DOCUMENTS").map(PathBuf::from) else { return };
+    fs::create_dir_all(&folder).expect("the folder can be made");
+    let number = KEPT.fetch_add(1, Ordering::Relaxed);
+    let file = folder.join(format!("{}-{number}.json", std::process::id()));
+    fs::write(file, document).expect("the document can be kept");
 }
 
 fn path(folder: &Path) -> String {

@@ -3,6 +3,7 @@
 //!
 //! - [`catalogue`]: the papers, as files that are part of the program.
 //! - [`reading`]: where in the document of a step a figure lies.
+//! - [`step_document`]: what is kept of a step that was run.
 //! - [`verdict`]: a published number held against one of here.
 //!
 //! Nothing here runs a command, reads a file or a clock: that is the work of who has the campaign.
@@ -11,10 +12,12 @@
 
 pub mod catalogue;
 pub mod reading;
+pub mod step_document;
 pub mod verdict;
 
 pub use catalogue::{
     Bars, Chart, ChartAxis, ChartUnit, Curve, Figure, Item, ItemKind, Limit, Paper, Points, Ranks, Step, Unit,
 };
 pub use reading::{Reading, Term};
+pub use step_document::StepDocument;
 pub use verdict::{Published, Verdict};

@@ -2,6 +2,7 @@
 
 import re
 import unittest
+import warnings
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -46,6 +47,36 @@ class Figures(unittest.TestCase):
         axes = becalm.plot.histogram(run)
         counts = sum(int(np.nansum(stairs.get_data().values)) for stairs in axes.patches)
         self.assertEqual(counts, int((run.detours()["duration_ns"] > 0).sum()))
+
+    def test_of_many_cpus_a_histogram_has_one_curve(self):
+        axes = becalm.plot.histogram(becalm.open("many"))
+        self.assertEqual([text.get_text() for text in axes.get_legend().get_texts()], ["1,024 CPUs together"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            axes.figure.canvas.draw()
+        # All of its detours are as long as each other: the axis has no power of ten, and says lengths all the same.
+        written = [label.get_text() for label in axes.get_xticklabels(minor=True) if label.get_text()]
+        self.assertIn("2us", written)
+        self.assertTrue(all(text.endswith("us") for text in written), written)
+
+    def test_a_bar_of_one_detour_is_seen(self):
+        axes = becalm.plot.histogram(becalm.open("cluster"))
+        self.assertLess(axes.get_ylim()[0], 1)
+        axes.figure.canvas.draw()
+        self.assertIn("1,000", [label.get_text() for label in axes.get_yticklabels()])
+
+    def test_a_single_source_is_no_wall(self):
+        axes = becalm.plot.sources(becalm.open("many"))
+        axes.figure.canvas.draw()
+        self.assertLess(axes.patches[0].get_window_extent().height / axes.figure.dpi, 0.5, "inches")
+
+    def test_predictions_in_one_figure_are_told_apart(self):
+        answers = [becalm.predict("busy", ranks=[64, 1024], phases=100, without=without) for without in ((), "gremlin")]
+        axes = becalm.plot.slowdown(answers[0], label="as recorded")
+        becalm.plot.slowdown(answers[1], ax=axes, label="without gremlin")
+        first, second = axes.lines
+        self.assertNotEqual(first.get_color(), second.get_color())
+        self.assertEqual([text.get_text() for text in axes.get_legend().get_texts()], ["as recorded", "without gremlin"])
 
     def test_sources_are_bars(self):
         axes = becalm.plot.sources(becalm.open("busy"), dark=True)

@@ -1,7 +1,23 @@
 """The part of becalm that is made of its crates. What people call is in the package above it."""
 
 from collections.abc import Sequence
-from typing import Any
+from os import PathLike
+from pathlib import Path
+from typing import Any, final
+
+__all__ = [
+    "VERSION",
+    "BecalmError",
+    "Column",
+    "StoredRun",
+    "Table",
+    "UsageError",
+    "compare",
+    "law",
+    "predict",
+    "report",
+    "sources",
+]
 
 VERSION: str
 
@@ -11,31 +27,40 @@ class BecalmError(Exception):
 class UsageError(BecalmError):
     """What was asked cannot be meant. The text names options of the command line."""
 
+@final
 class Column:
     """A column of a table."""
 
-    content: str
-    values: list[str]
-    __array_interface__: dict[str, Any]
+    @property
+    def content(self) -> str: ...
+    @property
+    def values(self) -> list[str]: ...
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
     def __len__(self) -> int: ...
 
+@final
 class Table:
     """A table of a run."""
 
-    names: list[str]
+    @property
+    def names(self) -> list[str]: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
     def __arrow_c_schema__(self) -> object: ...
     def __len__(self) -> int: ...
     def column(self, name: str) -> Column: ...
 
+@final
 class StoredRun:
     """A bundle of recordings."""
 
-    path: Any
-    is_work: bool
-    def __new__(cls, path: object) -> StoredRun: ...
+    @property
+    def path(self) -> Path: ...
+    @property
+    def is_work(self) -> bool: ...
+    def __new__(cls, path: str | PathLike[str]) -> StoredRun: ...
     def documents(self) -> str: ...
     def detours(self, *, node: str | None, cpus: Sequence[int] | None) -> Table: ...
     def samples(self, *, node: str | None, cpus: Sequence[int] | None) -> Table: ...

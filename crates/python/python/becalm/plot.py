@@ -49,6 +49,9 @@ COLORS: Mapping[str, tuple[str, str]] = {
     "kind-unknown": ("#5a6b7d", "#a9b4bf"),
 }
 
+#: So many curves have colors that are told apart.
+CURVES = 8
+
 #: So many places along an axis are told apart where there are more points than that.
 PLACES = 2000
 
@@ -79,21 +82,31 @@ def detours(run: Run, *, cpu: int | None = None, node: str | None = None, ax: Ax
 
 
 def histogram(run: Run, *, cpus: Any = None, node: str | None = None, bins: int = 80, ax: Axes | None = None, dark: bool = False) -> Axes:
-    """How many detours are how long, for each CPU, on logarithmic axes."""
+    """How many detours are how long, on logarithmic axes: a curve for each CPU, and one for all together of more than eight."""
     table = run.detours(node=node, cpus=cpus)
     nodes, names = table.keys("node")
     axes = _axes(ax, dark)
     lengths = table["duration_ns"]
     longest = max(int(lengths.max(initial=10)), 10)
     edges = np.unique(np.geomspace(max(int(lengths[lengths > 0].min(initial=longest)), 1), longest + 1, bins + 1))
-    places = sorted({*zip(nodes.tolist(), table["cpu"].tolist())})
-    for number, (of_node, cpu) in enumerate(places):
-        counts, _ = np.histogram(lengths[(nodes == of_node) & (table["cpu"] == cpu)], edges)
-        label = f"CPU {cpu}" if len(names) == 1 else f"{names[of_node]}, CPU {cpu}"
-        axes.stairs(counts, edges, label=label, color=_color(f"series-{number % 8 + 1}", dark), linewidth=2)
+    cpu = table["cpu"]
+    places = sorted({*zip(nodes.tolist(), cpu.tolist())})
+    chosen: list[tuple[str, np.ndarray]] = [(f"{len(places):,} CPUs together", lengths)]
+    if len(places) <= CURVES:
+        chosen = [
+            (f"CPU {number}" if len(names) == 1 else f"{names[key]}, CPU {number}", lengths[(nodes == key) & (cpu == number)])
+            for key, number in places
+        ]
+    for number, (label, own) in enumerate(chosen):
+        counts, _ = np.histogram(own, edges)
+        axes.stairs(counts, edges, label=label, color=_color(f"series-{number + 1}", dark), linewidth=2)
     axes.set_xscale("log")
     axes.set_yscale("log")
+    # A bar of one detour has a height, too.
+    axes.set_ylim(bottom=0.5)
     _lengths(axes.xaxis)
+    axes.yaxis.set_major_formatter(lambda count, _: f"{count:,.0f}" if count >= 1 else "")
+    axes.yaxis.set_minor_formatter(lambda *_: "")
     axes.set_xlabel("length of a detour")
     axes.set_ylabel("detours")
     if len(places) > 1:
@@ -106,31 +119,35 @@ def sources(run: Run | Document, *, most: int = 12, ax: Axes | None = None, dark
     document = run if isinstance(run, Document) else run.sources()
     rows = document["sources"][:most][::-1]
     shares = [100 * row["share_ratio"] for row in rows]
-    axes = _axes(ax, dark, along="x")
+    axes = _axes(ax, dark, along="x", height=0.9 + 0.36 * max(len(rows), 1))
     axes.barh(range(len(rows)), shares, color=[_color(f"kind-{row['kind']}", dark) for row in rows], height=0.7)
     for place, share in enumerate(shares):
-        axes.annotate(f"{share:.3g} %", (share, place), xytext=(5, 0), textcoords="offset points", va="center", color=_color("text", dark))
+        axes.annotate(f"{share:.3g}%", (share, place), xytext=(5, 0), textcoords="offset points", va="center", color=_color("text", dark))
     axes.set_yticks(range(len(rows)), [row["source"] for row in rows])
     axes.tick_params("y", labelcolor=_color("text", dark))
     axes.set_xlim(0, 1.12 * max(shares, default=1))
-    axes.set_xlabel("share of all noise in percent")
+    axes.set_ylim(-0.6, max(len(rows), 1) - 0.4)
+    axes.xaxis.set_major_formatter(lambda share, _: f"{share:g}%")
+    axes.set_xlabel("share of all noise")
     return axes
 
 
-def slowdown(predicted: Document, *, ax: Axes | None = None, dark: bool = False) -> Axes:
+def slowdown(predicted: Document, *, label: str | None = None, ax: Axes | None = None, dark: bool = False) -> Axes:
     """The slowdown by ranks that :func:`becalm.predict` or :func:`becalm.law` answers, with its interval where there is one; a curve for
-    each grain and collective."""
+    each grain and collective. Drawn into axes that have curves already, it goes on with other colors; ``label`` says then what it is of.
+    """
     axes = _axes(ax, dark)
-    rows = predicted["rows"]
     curves: dict[tuple[Any, Any], list[dict[str, Any]]] = {}
-    for row in rows:
+    for row in predicted["rows"]:
         curves.setdefault((row.get("collective"), row.get("grain_ns")), []).append(row)
-    for number, ((collective, grain), points) in enumerate(curves.items()):
+    before = len(axes.lines)
+    for number, ((collective, grain), points) in enumerate(curves.items(), before):
         points = sorted(points, key=lambda row: row["ranks"])
         ranks = [row["ranks"] for row in points]
-        color = _color(f"series-{number % 8 + 1}", dark)
-        label = ", ".join(text for text in (collective, None if grain is None else _length(grain)) if text)
-        axes.plot(ranks, [row["slowdown_ratio"] for row in points], color=color, linewidth=2, marker="o", markersize=4, label=label or None)
+        color = _color(f"series-{number % CURVES + 1}", dark)
+        kind = [collective, None if grain is None else _length(grain)] if label is None or len(curves) > 1 else []
+        name = ", ".join(text for text in (label, *kind) if text)
+        axes.plot(ranks, [row["slowdown_ratio"] for row in points], color=color, linewidth=2, marker="o", markersize=4, label=name or None)
         low, high = (np.array([row.get(f"slowdown_{end}") for row in points], dtype=float) for end in ("low", "high"))
         if not np.isnan([low, high]).any():
             axes.fill_between(ranks, low, high, color=color, alpha=0.15, linewidth=0)
@@ -138,7 +155,7 @@ def slowdown(predicted: Document, *, ax: Axes | None = None, dark: bool = False)
     axes.xaxis.set_major_formatter(lambda ranks, _: _count(ranks))
     axes.set_xlabel("ranks")
     axes.set_ylabel("slowdown")
-    if len(curves) > 1:
+    if label is not None or len(axes.lines) > 1:
         _legend(axes, dark)
     return axes
 
@@ -168,12 +185,12 @@ def _apart(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return x[first], y[first]
 
 
-def _axes(ax: Axes | None, dark: bool, along: Literal["both", "x", "y"] = "both") -> Axes:
-    """Axes in the look of the page, in a figure of their own where none are given."""
+def _axes(ax: Axes | None, dark: bool, along: Literal["both", "x", "y"] = "both", height: float = 4.5) -> Axes:
+    """Axes in the look of the page, in a figure of their own, so many inches high, where none are given."""
     import matplotlib.pyplot as plt
 
     if ax is None:
-        figure, ax = plt.subplots(figsize=(9, 4.5), layout="constrained")
+        figure, ax = plt.subplots(figsize=(9, height), layout="constrained")
         figure.set_facecolor(_color("card", dark))
     ax.set_facecolor(_color("card", dark))
     ax.grid(True, axis=along, color=_color("grid", dark), linewidth=1)
@@ -188,11 +205,19 @@ def _axes(ax: Axes | None, dark: bool, along: Literal["both", "x", "y"] = "both"
 
 
 def _legend(axes: Axes, dark: bool) -> None:
-    axes.legend(frameon=False, labelcolor=_color("text", dark), loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    # The dots of a scatter chart are too small for a legend.
+    larger = 2.5 if axes.collections and not axes.lines else 1.0
+    legend = axes.legend(frameon=False, labelcolor=_color("text", dark), loc="upper left", bbox_to_anchor=(1.0, 1.0), markerscale=larger)
+    for handle in legend.legend_handles:
+        if handle is not None:
+            handle.set_alpha(1.0)
 
 
 def _lengths(axis: Any) -> None:
+    """Writes lengths along a logarithmic axis, between its powers of ten where it has hardly any of these."""
+    low, high = axis.get_view_interval()
     axis.set_major_formatter(lambda value, _: _length(value))
+    axis.set_minor_formatter(lambda value, _: _length(value) if high < 10 * low else "")
 
 
 def _length(ns: float) -> str:

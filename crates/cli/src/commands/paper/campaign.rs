@@ -11,8 +11,9 @@ use becalm_bundle::Draft;
 use becalm_linux::folder;
 use becalm_linux::placed::{ProgramStart, begin_in};
 use becalm_linux::relay::Relay;
-use becalm_paper::{Step, catalogue};
-use serde_json::{Value, json};
+use becalm_paper::step_document::SCHEMA as STEP_SCHEMA;
+use becalm_paper::{Step, StepDocument, catalogue};
+use serde_json::Value;
 
 use super::program::{Launch, StepCommand};
 use crate::child::attend;
@@ -71,11 +72,12 @@ impl Campaign {
 
     /// What was stored for a step, if that was of the same command, and nothing that it reads was made anew since.
     fn stored(&self, step: &Step, command: &str) -> Option<Value> {
-        let mut stored: Value = serde_json::from_str(&fs::read_to_string(self.file(step, "json")).ok()?).ok()?;
-        let is_same = stored["command"] == command && stored["version"] == env!("CARGO_PKG_VERSION");
+        let stored: StepDocument = serde_json::from_str(&fs::read_to_string(self.file(step, "json")).ok()?).ok()?;
+        let is_same =
+            stored.schema == STEP_SCHEMA && stored.command == command && stored.version == env!("CARGO_PKG_VERSION");
         let written = |name: &str| self.of_step(name, "json").metadata().and_then(|found| found.modified()).ok();
         let is_old = step.after.iter().any(|name| written(name) > written(&step.name));
-        (is_same && !is_old).then(|| stored["document"].take())
+        (is_same && !is_old).then_some(stored.document)
     }
 
     /// What is run for a step, with these arguments.
@@ -202,16 +204,19 @@ impl Campaign {
         let Ok(document) = serde_json::from_str::<Value>(&text) else {
             return Ok(StepEnd::Failed("the command printed no document".to_owned()));
         };
-        let seconds = begun.elapsed().as_secs_f64();
-        let stored = json!({
-            "command": shown, "version": env!("CARGO_PKG_VERSION"), "seconds": seconds, "document": document,
-        });
-        put(&self.file(step, "json"), &format!("{stored:#}\n"))?;
+        let stored = StepDocument {
+            schema: STEP_SCHEMA.to_owned(),
+            command: shown,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            seconds: begun.elapsed().as_secs_f64(),
+            document,
+        };
+        put(&self.file(step, "json"), &format!("{}\n", serde_json::to_string_pretty(&stored)?))?;
         for file in [printed, said, self.file(step, "begun")] {
             // They are in the document, or said nothing.
             let _ = fs::remove_file(file);
         }
-        Ok(StepEnd::Done(document))
+        Ok(StepEnd::Done(stored.document))
     }
 
     /// What goes on with a step that was stopped. Of any other step what it left is removed, and `None` says that it begins anew.
