@@ -178,6 +178,37 @@ pub fn heed_hangup() {
     unsafe { libc::sigaction(libc::SIGHUP, &std::mem::zeroed(), std::ptr::null_mut()) };
 }
 
+/// The keys by which a terminal ends programs (SIGINT, SIGQUIT), ignored by this process until it is dropped: while another program,
+/// which was started before, has the terminal and decides what they mean.
+#[derive(Debug)]
+pub struct KeysIgnored([(libc::c_int, libc::sigaction); 2]);
+
+impl KeysIgnored {
+    /// Ignores them from now on.
+    #[must_use]
+    pub fn begin() -> Self {
+        Self([libc::SIGINT, libc::SIGQUIT].map(|signal| {
+            // SAFETY: all-zero bytes are a valid sigaction; the call reads one and writes the other.
+            unsafe {
+                let mut before: libc::sigaction = std::mem::zeroed();
+                let mut ignore: libc::sigaction = std::mem::zeroed();
+                ignore.sa_sigaction = libc::SIG_IGN;
+                libc::sigaction(signal, &raw const ignore, &raw mut before);
+                (signal, before)
+            }
+        }))
+    }
+}
+
+impl Drop for KeysIgnored {
+    fn drop(&mut self) {
+        for (signal, before) in &self.0 {
+            // SAFETY: puts back the action that the kernel gave.
+            unsafe { libc::sigaction(*signal, before, std::ptr::null_mut()) };
+        }
+    }
+}
+
 /// Whether the process ignores a signal.
 fn is_ignored(signal: libc::c_int) -> bool {
     // SAFETY: all-zero bytes are a valid sigaction.

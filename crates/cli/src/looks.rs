@@ -1,0 +1,152 @@
+//! How texts look: colors, width, and the program that shows long ones. As with git, what is becalm's own is over what all programs
+//! share: options, variables like `BECALM_COLOR` and files of settings are over `NO_COLOR`, `CLICOLOR_FORCE`, `COLUMNS` and `PAGER`.
+
+use std::ffi::OsString;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use anstream::stream::RawStream;
+use anstream::{AutoStream, ColorChoice};
+use clap::{Args, ValueEnum};
+
+/// Under which heading these stand.
+const HEADING: &str = "Options of every command";
+
+/// How texts look, and which defaults are read: what can be said to every command.
+#[derive(Args, Clone, Default, Debug)]
+pub struct LooksArgs {
+    /// When texts have colors; auto is on a terminal that has some, unless NO_COLOR is set, and wherever CLICOLOR_FORCE is
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_short_help = true, help_heading = HEADING)]
+    color: When,
+
+    /// How many characters wide texts may be [default: COLUMNS, or as wide as the terminal]
+    #[arg(
+        long, global = true, value_name = "CHARACTERS", hide_short_help = true, help_heading = HEADING,
+        value_parser = clap::value_parser!(u16).range(40..)
+    )]
+    width: Option<u16>,
+
+    /// The program that shows texts which are longer than the terminal is high; cat for none [default: PAGER, or less]
+    #[arg(long, global = true, value_name = "COMMAND", hide_short_help = true, help_heading = HEADING)]
+    pager: Option<String>,
+
+    /// Show also short texts by that program, and those of commands which measure once they have
+    #[arg(long, global = true, overrides_with = "no_pager", hide_short_help = true, help_heading = HEADING)]
+    paginate: bool,
+
+    /// Show no text by another program
+    #[arg(long, global = true, overrides_with = "paginate", hide_short_help = true, help_heading = HEADING)]
+    no_pager: bool,
+
+    /// Read no defaults, neither from files nor from the environment
+    #[arg(long, global = true, hide_short_help = true, help_heading = HEADING)]
+    no_config: bool,
+
+    /// Do not keep the error that this ends with for becalm doctor
+    #[arg(long, global = true, hide_short_help = true, help_heading = HEADING)]
+    no_last_error: bool,
+}
+
+/// When something is to be.
+#[derive(Clone, Copy, PartialEq, Eq, Default, ValueEnum, Debug)]
+pub enum When {
+    /// Where it helps.
+    #[default]
+    Auto,
+    /// In files and pipes, too.
+    Always,
+    /// Nowhere.
+    Never,
+}
+
+impl When {
+    const fn choice(self) -> ColorChoice {
+        match self {
+            Self::Auto => ColorChoice::Auto,
+            Self::Always => ColorChoice::Always,
+            Self::Never => ColorChoice::Never,
+        }
+    }
+}
+
+/// What was said.
+static LOOKS: OnceLock<LooksArgs> = OnceLock::new();
+
+/// Has all texts look so from now on.
+pub fn choose(looks: &LooksArgs) {
+    looks.color.choice().write_global();
+    // There is one command line.
+    let _ = LOOKS.set(looks.clone());
+}
+
+/// Has what the parser says of a command line have the colors that it asks for, whatever else is wrong with it; `default` where it asks
+/// for none.
+pub fn choose_early(words: &[OsString], default: Option<&str>) {
+    let of = |text: &str| When::from_str(text, false).ok();
+    let mut words = words.iter().map(|word| word.to_string_lossy()).take_while(|word| word != "--");
+    let mut said = default.and_then(of);
+    while let Some(word) = words.next() {
+        if word == "--color" {
+            said = words.next().and_then(|word| of(&word)).or(said);
+        } else if let Some(word) = word.strip_prefix("--color=") {
+            said = of(word).or(said);
+        }
+    }
+    said.unwrap_or_default().choice().write_global();
+}
+
+fn said() -> Option<&'static LooksArgs> {
+    LOOKS.get()
+}
+
+/// Whether what goes there has colors.
+pub fn has_color(stream: &impl RawStream) -> bool {
+    AutoStream::choice(stream) != ColorChoice::Never
+}
+
+/// The width that was asked for, in characters.
+pub fn width() -> Option<usize> {
+    said().and_then(|looks| looks.width).map(usize::from)
+}
+
+/// Whether no defaults are read, as was asked.
+pub fn reads_no_defaults() -> bool {
+    said().is_some_and(|looks| looks.no_config)
+}
+
+/// Whether the error that the command ends with is kept.
+pub fn keeps_errors() -> bool {
+    !said().is_some_and(|looks| looks.no_last_error)
+}
+
+/// What was said about the program that shows long texts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PagerChoice {
+    /// The program and its arguments; empty or `cat` for none.
+    pub program: Option<&'static str>,
+    /// Whether short texts go there as well; `Some(false)` if none does.
+    pub wanted: Option<bool>,
+}
+
+/// What was said about it.
+pub fn pager() -> PagerChoice {
+    let Some(looks) = said() else { return PagerChoice { program: None, wanted: None } };
+    let wanted = match (looks.paginate, looks.no_pager) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        _ => None,
+    };
+    PagerChoice { program: looks.pager.as_deref(), wanted }
+}
+
+/// Has another becalm, whose text stands among this one's, look the same.
+pub fn pass_on(command: &mut Command) {
+    command.arg("--no-pager");
+    let Some(looks) = said() else { return };
+    if let Some(color) = looks.color.to_possible_value().filter(|_| looks.color != When::Auto) {
+        command.args(["--color", color.get_name()]);
+    }
+    if let Some(width) = looks.width {
+        command.args(["--width", &width.to_string()]);
+    }
+}
