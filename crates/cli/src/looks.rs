@@ -75,6 +75,10 @@ static LOOKS: OnceLock<LooksArgs> = OnceLock::new();
 /// Has all texts look so from now on.
 pub fn choose(looks: &LooksArgs) {
     looks.color.choice().write_global();
+    if looks.color == When::Never {
+        // What draws the live view decides for itself otherwise.
+        ratatui::crossterm::style::force_color_output(false);
+    }
     // There is one command line.
     let _ = LOOKS.set(looks.clone());
 }
