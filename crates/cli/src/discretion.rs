@@ -59,7 +59,7 @@ impl Discretion {
         for (_, value) in env::vars_os() {
             let value = value.to_string_lossy();
             let is_a_word = value.chars().all(|c| c.is_ascii_lowercase());
-            let is_of_the_system = value.split(':').all(|part| stays(part));
+            let is_of_the_system = value.split(':').all(stays);
             if value.len() >= VALUE && !is_a_word && !is_of_the_system {
                 discretion.add(&value, "VALUE");
             }

@@ -72,6 +72,9 @@ impl When {
 /// What was said.
 static LOOKS: OnceLock<LooksArgs> = OnceLock::new();
 
+/// What was seen of it before the command line was understood, for help and errors.
+static SEEN: OnceLock<LooksArgs> = OnceLock::new();
+
 /// Has all texts look so from now on.
 pub fn choose(looks: &LooksArgs) {
     looks.color.choice().write_global();
@@ -83,24 +86,29 @@ pub fn choose(looks: &LooksArgs) {
     let _ = LOOKS.set(looks.clone());
 }
 
-/// Has what the parser says of a command line have the colors that it asks for, whatever else is wrong with it; `default` where it asks
-/// for none.
-pub fn choose_early(words: &[OsString], default: Option<&str>) {
-    let of = |text: &str| When::from_str(text, false).ok();
+/// Has what the parser says of a command line look as that asks for, whatever else is wrong with it; `default` gives the default of an option.
+pub fn choose_early(words: &[OsString], default: impl Fn(&str) -> Option<String>) {
+    let mut seen = LooksArgs { pager: default("pager"), ..LooksArgs::default() };
+    let mut color = default("color");
     let mut words = words.iter().map(|word| word.to_string_lossy()).take_while(|word| word != "--");
-    let mut said = default.and_then(of);
     while let Some(word) = words.next() {
-        if word == "--color" {
-            said = words.next().and_then(|word| of(&word)).or(said);
-        } else if let Some(word) = word.strip_prefix("--color=") {
-            said = of(word).or(said);
+        let (option, value) =
+            word.split_once('=').map_or((&*word, None), |(option, value)| (option, Some(value.to_owned())));
+        let mut value = || value.clone().or_else(|| words.next().map(|word| word.into_owned()));
+        match option {
+            "--color" => color = value(),
+            "--pager" => seen.pager = value(),
+            "--no-pager" => seen.no_pager = true,
+            _ => {}
         }
     }
-    said.unwrap_or_default().choice().write_global();
+    seen.color = color.and_then(|color| When::from_str(&color, false).ok()).unwrap_or_default();
+    seen.color.choice().write_global();
+    let _ = SEEN.set(seen);
 }
 
 fn said() -> Option<&'static LooksArgs> {
-    LOOKS.get()
+    LOOKS.get().or_else(|| SEEN.get())
 }
 
 /// Whether what goes there has colors.

@@ -144,11 +144,7 @@ fn understand(words: &[OsString]) -> Result<Arguments, ExitCode> {
     let root = command_line();
     let is_off = || words.iter().take_while(|word| *word != "--").any(|word| word == "--no-config");
     let settings = if settings::are_off() || is_off() { Ok(Settings::default()) } else { Settings::read(&root) };
-    let color = |settings: &Settings| {
-        let color = settings.settings.iter().find(|setting| setting.command.is_empty() && setting.option == "color");
-        color.and_then(|color| color.values.first()?.to_str().map(str::to_owned))
-    };
-    looks::choose_early(words, settings.as_ref().ok().and_then(color).as_deref());
+    looks::choose_early(words, |option| settings.as_ref().ok()?.of_all(option));
     let matches = settings.map_err(Asked::Settings).and_then(|settings| {
         for place in &settings.places {
             if let PlaceState::Refused(why) = &place.state {
@@ -197,8 +193,7 @@ impl Command {
             | Self::Fleet(_)
             | Self::Sources(_)
             | Self::Predict(_)
-            | Self::Law(_)
-            | Self::Config(_) => rights::only_read(),
+            | Self::Law(_) => rights::only_read(),
             _ => Ok(()),
         }
     }

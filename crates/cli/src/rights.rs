@@ -2,7 +2,7 @@
 //!
 //! | command | what it keeps, and until when |
 //! | --- | --- |
-//! | `report`, `sources`, `compare`, `check RUN`, `fleet`, `predict`, `law`, `config`, `cost tick --from`, `paper --list` | from the start: only the right to read any file; becomes the user behind `sudo` |
+//! | `report`, `sources`, `compare`, `check RUN`, `fleet`, `predict`, `law`, `cost tick --from`, `paper --list` | from the start: only the right to read any file; becomes the user behind `sudo` |
 //! | the same with `--html`, `--junit` or `--sarif`, `export`, `import`, `summary` | from the start: only rights over files, as the file may be meant for a folder of root's or of the user's |
 //! | `record`, `check`, the last run of `work` | everything until it is set up, then nothing; becomes the user behind `sudo` |
 //! | `top`, `watch`, the other runs of `work`, the recording of `cost detours` | puts everything down while it records, as another set-up follows |
@@ -12,7 +12,7 @@
 //! | `paper` | everything, as what it runs may need it; each command that it runs gives that up as it does by itself |
 //! | `tune run` | everything, as it restores in the end; it decodes nothing |
 //! | `run-quiet` | everything, as it starts one run after the other and restores in the end; it decodes the kernel's own trace and files |
-//! | `doctor` | everything, as it asks what it may see; it starts programs that say their version, and reads no bundle |
+//! | `config`, `doctor` | everything, as they tell what other commands do; `doctor` starts programs that say their version, and reads no bundle |
 //! | `tune apply`, `restore`, `watch`, `check` and `plan` | everything: it is what they are for |
 //!
 //! Where a trace instance is to be removed at the end, the janitor keeps that right.

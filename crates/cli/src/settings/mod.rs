@@ -174,6 +174,12 @@ impl Settings {
         self.settings.push(setting);
     }
 
+    /// The value of an option that all commands have.
+    pub fn of_all(&self, option: &str) -> Option<String> {
+        let setting = self.settings.iter().find(|setting| setting.command.is_empty() && setting.option == option)?;
+        setting.values.first()?.to_str().map(str::to_owned)
+    }
+
     /// Those of a command, and those of all commands.
     pub fn of(&self, command: &str) -> impl Iterator<Item = &Setting> {
         self.settings.iter().filter(move |setting| setting.command.is_empty() || setting.command == command)

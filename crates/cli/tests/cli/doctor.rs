@@ -80,7 +80,6 @@ fn doctor_holds_what_helps_and_no_secret() {
         "It leaves out: names of hosts",
         concat!("becalm         ", env!("CARGO_PKG_VERSION"), ", commit"),
         "becalm report RUN --node NODE",
-        "PATH",
         "[record] duration = 3s (line 3 of a file)",
         "[record] node = TEXT (line 2 of a file)",
         "[record] folder = TEXT",
@@ -96,7 +95,7 @@ fn doctor_holds_what_helps_and_no_secret() {
     assert_eq!(document["program"]["version"], env!("CARGO_PKG_VERSION"));
     assert!(document["machine"]["cpus_online"].as_u64().unwrap() > 0);
     assert!(!document["findings"].as_array().unwrap().is_empty());
-    assert!(document["last_error"]["error"].as_str().unwrap().contains("PATH"), "{document}");
+    assert!(document["last_error"]["error"].as_str().unwrap().contains("ARGUMENT"), "{document}");
     let names: Vec<&str> =
         document["checks"].as_array().unwrap().iter().map(|check| check["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["defaults", "tuning", "programs", "becalm-mpi", "room", "last error"]);
@@ -139,9 +138,9 @@ fn an_error_is_kept_for_its_user_alone_and_without_secrets() {
     assert_eq!(fs::read_to_string(person.kept()).unwrap(), kept, "a becalm tells of what it has started");
     fail(&["compare", "/srv/a.becalm", "/srv/b.becalm", "--cpus", "0-3"]).expect(1, &[]);
     let document: Value = serde_json::from_str(&fs::read_to_string(person.kept()).unwrap()).unwrap();
-    assert_eq!(
-        document["command"].as_str().unwrap().replace(" RUN", ""),
-        "becalm compare --cpus 0-3 A B".replace(" A B", " A B"),
+    let command = document["command"].as_str().unwrap();
+    assert!(
+        command.starts_with("becalm compare") && command.contains(" --cpus 0-3") && !command.contains("/srv"),
         "{document}"
     );
     // A place that others could have prepared is not written to; and that changes nothing.

@@ -171,7 +171,7 @@ fn config_shows_what_is_set_and_where() {
 fn recordings_without_a_name_lie_in_the_folder_of_a_default() {
     let home = Home::new();
     let record = ["record", "--duration", "1ms", "--no-sources", "--quiet"];
-    run(home.with_file("[record]\nfolder = ~/noise\n", &record)).expect(0, &["stored in"].map(|_| ""));
+    run(home.with_file("[record]\nfolder = ~/noise\n", &record)).expect(0, &[]);
     let found: Vec<_> = fs::read_dir(home.path("noise")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(found.len() == 1 && found[0].to_str().unwrap().ends_with(".becalm"), "{found:?}");
     let named = home.path("named.becalm");

@@ -105,10 +105,10 @@ impl<'a> Sheet<'a> {
     /// Writes the mark or verdict that stands in `text` between blanks, so that it stands out where there are colors.
     pub(crate) fn mark(&mut self, text: &str) -> io::Result<()> {
         let word = text.trim();
-        let at = text.len() - text.trim_start().len();
-        self.write_all(text[..at].as_bytes())?;
+        let (before, rest) = text.split_at(text.len() - text.trim_start().len());
+        write!(self, "{before}")?;
         self.paint(Style::of(word), word)?;
-        self.write_all(text[at + word.len()..].as_bytes())
+        write!(self, "{}", &rest[word.len()..])
     }
 
     /// Whether all rows are asked for, not only the most important ones.
