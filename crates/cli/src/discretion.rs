@@ -171,8 +171,7 @@ fn shown(word: &str, is_secret: bool) -> String {
 
 /// Whether it is an address of a network, of a device or of a person.
 fn is_address(word: &str) -> bool {
-    let word = word.trim_matches(['[', ']']);
-    let host = word.split('/').next().unwrap_or_default();
+    let host = word.split('/').next().unwrap_or_default().trim_matches(['[', ']']);
     let is_mac = |separator: char| {
         let groups: Vec<&str> = word.split(separator).collect();
         groups.len() >= 6 && groups.iter().all(|group| group.len() == 2 && group.chars().all(|c| c.is_ascii_hexdigit()))

@@ -126,9 +126,9 @@ fn lists_replace_lists() {
 #[test]
 fn what_has_a_default_need_not_be_said() {
     let settings = set("[law]\ngrain = 1ms\ndelay = 1us\n[tune plan]\ncpus = 1").unwrap();
-    assert_eq!(value(&settings, "becalm law --rate 10", "grain").unwrap(), "1ms");
+    assert_eq!(value(&settings, "becalm law --rate 10Hz", "grain").unwrap(), "1ms");
     assert_eq!(value(&settings, "becalm tune plan", "cpus").unwrap(), "1");
-    assert!(refused(&set("[law]\ngrain = 1ms").unwrap(), "becalm law --rate 10").contains("--delay"));
+    assert!(refused(&set("[law]\ngrain = 1ms").unwrap(), "becalm law --rate 10Hz").contains("--delay"));
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn doctor_holds_what_helps_and_no_secret() {
     assert!(text.starts_with("For a report of a bug. It holds: "), "{text}");
     for words in [
         "It leaves out: names of hosts",
-        concat!("becalm         ", env!("CARGO_PKG_VERSION"), ", commit"),
+        concat!("becalm        ", env!("CARGO_PKG_VERSION"), ", commit"),
         "becalm report RUN --node NODE",
         "[record] duration = 3s (line 3 of a file)",
         "[record] node = TEXT (line 2 of a file)",

@@ -9,7 +9,7 @@ use becalm_testing::{Need, machine_has};
 use serde_json::Value;
 
 /// A command whose text does not depend on the machine, and is longer than the terminals here are high.
-const LAW: &[&str] = &["law", "--grain", "1ms,10ms", "--delay", "10us,20us,30us,40us,50us", "--rate", "1,10,100"];
+const LAW: &[&str] = &["law", "--grain", "1ms,10ms", "--delay", "10us,20us,30us,40us,50us", "--rate", "1Hz,10Hz,100Hz"];
 
 /// A folder for one user's files.
 struct Home(tempfile::TempDir);
@@ -62,7 +62,7 @@ fn ranks(mut command: Command) -> Vec<u64> {
 #[test]
 fn defaults_come_from_files_and_variables_below_the_command_line() {
     let home = Home::new();
-    let law = ["law", "--grain", "1ms", "--delay", "10us", "--rate", "10", "--json"];
+    let law = ["law", "--grain", "1ms", "--delay", "10us", "--rate", "10Hz", "--json"];
     home.write(".config/becalm/config", "[law]\nranks = 2,4\n");
     assert_eq!(ranks(home.becalm(&law)), [2, 4]);
     home.write("elsewhere/becalm/config", "[law]\nranks = 8\n");
@@ -204,32 +204,6 @@ fn becalm_starts_itself_without_defaults() {
     assert_eq!(places, ["child.rs", "doctor.rs", "program.rs", "turns.rs"]);
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/ssh/becalm-hosts")).unwrap();
     assert!(text.contains("record --no-config "));
-}
-
-/// A child has neither the user's defaults nor their errors.
-#[test]
-fn a_sweep_makes_noises_as_the_command_line_says() {
-    let home = Home::new();
-    let sweep = [
-        "inject",
-        "--rate",
-        "10Hz,20Hz",
-        "--detour",
-        "100us",
-        "--duration",
-        "200ms",
-        "--cpus",
-        "0",
-        "--sched",
-        "other",
-        "--json",
-    ];
-    let mut command = home.with_file("[inject]\nquiet = yes\nseed = 7\n", &sweep);
-    command.env("BECALM_INJECT_JSON", "no");
-    let document = json(&run(command));
-    assert_eq!(document["schema"], "becalm.inject-sweep/1");
-    let text = document.to_string();
-    assert!(text.contains("\"seed\":7"), "what was in force is in the document: {text}");
 }
 
 #[test]

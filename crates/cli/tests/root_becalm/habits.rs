@@ -10,7 +10,7 @@ use becalm_testing::{Need, machine_has};
 /// Somebody who is not root.
 const USER: u32 = 65_534;
 
-const LAW: &[&str] = &["law", "--grain", "1ms", "--delay", "10us", "--rate", "10", "--json"];
+const LAW: &[&str] = &["law", "--grain", "1ms", "--delay", "10us", "--rate", "10Hz", "--json"];
 
 /// As `sudo` does it where it keeps the user's home.
 #[test]
@@ -98,4 +98,33 @@ fn doctor_does_not_name_its_machine() {
     let text = &ended.expect(0, &["hushhost.becalm"]).stdout;
     assert!(text.contains("becalm report RUN") && text.contains("becalm.doctor/1"), "{text}");
     assert!(!text.contains("hush") && !text.contains("example.org"), "{text}");
+}
+
+/// What becalm starts has neither the user's defaults nor those of variables, and documents hold what was in force.
+#[test]
+fn a_sweep_makes_noises_as_the_command_line_says() {
+    if !machine_has(&[Need::Root]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config");
+    // Each would have a noise fail: a child that read it would not be understood.
+    fs::write(&config, "[inject]\nseed = 7\nquiet = yes\n").unwrap();
+    let mut command = becalm(&[
+        "inject",
+        "--rate",
+        "10Hz,20Hz",
+        "--detour",
+        "100us",
+        "--duration",
+        "200ms",
+        "--cpus",
+        "0",
+        "--no-quiet",
+        "--json",
+    ]);
+    command.env("BECALM_CONFIG", &config).env("BECALM_INJECT_DURATION", "never");
+    let ended = run(command);
+    let text = &ended.expect(0, &[]).stdout;
+    assert!(text.contains("becalm.inject-sweep/1") && text.contains("\"seed\": 7"), "{text}");
 }
