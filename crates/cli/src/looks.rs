@@ -15,8 +15,12 @@ const HEADING: &str = "Options of every command";
 /// How texts look, and which defaults are read: what can be said to every command.
 #[derive(Args, Clone, Default, Debug)]
 pub struct LooksArgs {
-    /// When texts have colors; auto is on a terminal that has some, unless NO_COLOR is set, and wherever CLICOLOR_FORCE is
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_short_help = true, help_heading = HEADING)]
+    /// When texts have colors: auto, always or never; auto is on a terminal that has some, unless NO_COLOR is set, and wherever
+    /// CLICOLOR_FORCE is
+    #[arg(
+        long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = true, hide_short_help = true,
+        help_heading = HEADING
+    )]
     color: When,
 
     /// How many characters wide texts may be [default: COLUMNS, or as wide as the terminal]
