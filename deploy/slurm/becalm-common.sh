@@ -6,6 +6,8 @@
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
 umask 077
+# What is checked is said here and in becalm.conf, and nowhere else: no defaults of becalm's are read.
+export BECALM_CONFIG=''
 
 BECALM=becalm BECALM_FOLDER=/var/lib/becalm/slurm BECALM_KEEP=20
 BECALM_CHECK=500ms BECALM_OPTIONS='' BECALM_MAX_NOISE=1% BECALM_MAX_DETOUR='' BECALM_PATIENCE=15 BECALM_BESIDE_JOBS=no

@@ -21,7 +21,7 @@ use becalm_scale::spec::NoiseSpec;
 use becalm_tune::format::Format;
 use becalm_tune::study::Configuration;
 use becalm_tune::{Family, Profile};
-use becalm_units::{Count, CpuList, Nanos, Share};
+use becalm_units::{Count, CpuList, Nanos, SettingLine, Share};
 use becalm_watch::{Reading, WatchConfig, read_request};
 use libfuzzer_sys::fuzz_target;
 
@@ -63,6 +63,18 @@ fn words(text: &str) {
     let _ = (word::<Nanos>(text), word::<Count>(text), word::<Policy>(text), word::<Threshold>(text));
     let _ = (word::<Collective>(text), word::<Network>(text), word::<Body>(text), word::<Kind>(text));
     let _ = (word::<Family>(text), word::<Profile>(text), word::<Format>(text), word::<Configuration>(text));
+}
+
+/// A file of settings: its sections and keys are parts of the line, and stay so.
+fn settings(text: &str) {
+    for line in text.lines() {
+        match SettingLine::parse(line) {
+            Ok(SettingLine::Nothing) => {}
+            Ok(SettingLine::Section(name)) => assert!(line.contains(name) && !name.trim().is_empty()),
+            Ok(SettingLine::Setting { key, value }) => assert!(line.contains(key) && line.contains(value)),
+            Err(error) => assert!(!error.contains('\n'), "an error of several lines"),
+        }
+    }
 }
 
 /// A trigger, a configuration and a request of `becalm watch`.
@@ -108,6 +120,7 @@ fn accounting(text: &str) {
 fuzz_target!(|text: &str| {
     words(text);
     watched(text);
+    settings(text);
     noise(text);
     tables(text);
     accounting(text);

@@ -1,12 +1,32 @@
 //! A becalm that another one runs, as a user would type it: steps of a campaign, cells of a sweep.
 
+use std::env;
 use std::io;
 use std::os::fd::AsFd;
-use std::process::{Child, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
+use anyhow::Context;
 use becalm_linux::relay::{self, Relay};
 use becalm_linux::signals::{process_end, wait_readable};
+
+use crate::settings::SWITCH;
+
+/// The process of a becalm like this one, not started yet: the same program, and without defaults, as whoever starts it says all that
+/// it is to do. What fails in it is told by whoever started it, too.
+///
+/// # Errors
+/// If the program's own file is not found.
+pub fn becalm() -> anyhow::Result<Command> {
+    let mut command = Command::new(env::current_exe().context("cannot find becalm's own program")?);
+    without_defaults(&mut command);
+    Ok(command)
+}
+
+/// Has a becalm, and whatever it starts, read no defaults.
+pub fn without_defaults(command: &mut Command) {
+    command.env(SWITCH, "");
+}
 
 /// Waits for a becalm, and passes signals on that are to end it; says how it ended, and the number of the signal that came meanwhile.
 ///

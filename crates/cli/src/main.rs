@@ -5,34 +5,44 @@
 mod arguments;
 mod child;
 mod commands;
+mod discretion;
 mod exit;
 mod hints;
+mod last_error;
+mod looks;
 mod measuring;
 mod messages;
 mod noise;
 mod output;
+mod pager;
 mod progress;
 mod reader;
 mod recording;
 mod rights;
+mod settings;
 mod usage;
 
-use std::io::{self, Write};
+use std::env;
+use std::ffi::OsString;
+use std::io::Write;
 use std::panic;
 use std::process::ExitCode;
 
 use becalm_linux::limits;
 use becalm_linux::rights::RightsError;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use exit::Exit;
+use pager::{Paging, Shown};
+use settings::{Asked, PlaceState, Settings};
 
 /// Finds, explains and predicts the noise that an operating system makes: the time that a thread loses although it owns
 /// its CPU.
 ///
 /// Without a command, says what can be seen on this machine and what to run first.
 #[derive(Parser, Debug)]
-#[command(version, max_term_width = 100, args_conflicts_with_subcommands = true)]
+#[command(version, max_term_width = 100)]
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
@@ -40,6 +50,9 @@ struct Arguments {
     /// Print the audit as one JSON document on standard output
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    looks: looks::LooksArgs,
 }
 
 #[derive(Subcommand, Debug)]
@@ -63,6 +76,8 @@ enum Command {
     RunQuiet(Box<commands::run_quiet::RunQuietArgs>),
     Import(commands::import::ImportArgs),
     Export(commands::export::ExportArgs),
+    Config(commands::config::ConfigArgs),
+    Doctor(commands::doctor::DoctorArgs),
     Completions(commands::completions::CompletionsArgs),
     Man(commands::man::ManArgs),
 }
@@ -78,34 +93,83 @@ fn main() -> ExitCode {
     }
 }
 
+/// The command line as the parser knows it.
+fn command_line() -> clap::Command {
+    settings::with_opposites(Arguments::command())
+}
+
 #[inline(never)]
 fn run() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match understand(&env::args_os().collect::<Vec<_>>()) {
         Ok(arguments) => arguments,
-        Err(error) => return usage::explain(&error),
+        Err(exit) => return exit,
     };
+    looks::choose(&arguments.looks);
     limits::report_file_size();
-    let report = panic::take_hook();
-    panic::set_hook(Box::new(move |panic| {
-        // That is said as an error of the file.
-        if !becalm_bundle::is_decoding() {
-            report(panic);
-        }
-    }));
-    let mut out = output::UntilClosed::new(io::stdout().lock());
+    report_panics();
+    let mut out = Shown::new(arguments.command.as_ref().map_or(Paging::Long, Command::paging));
     let result = match arguments.command.as_ref().map_or(Ok(()), Command::leave_rights) {
         Ok(()) => obey(arguments, &mut out),
         Err(error) => Err(error.into()),
     };
     // What is left in the buffer belongs to the output: a full disk must not pass for success.
-    let result = result.and_then(|exit| Ok(out.flush().map(|()| exit)?));
+    let result = result.and_then(|exit| Ok(out.finish().map(|()| exit)?));
     match result {
         Ok(exit) => exit.into(),
         Err(error) => {
-            messages::say(format_args!("{}", messages::of_error(&error)));
-            exit::of_error(&error).into()
+            let (text, exit) = (messages::of_error(&error), exit::of_error(&error));
+            messages::say_error(format_args!("{text}"));
+            if exit == Exit::Failed {
+                last_error::keep(&text);
+            }
+            exit.into()
         }
     }
+}
+
+/// Has a panic reported, and kept as an error that becalm ended with.
+fn report_panics() {
+    let report = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        // That is said as an error of the file.
+        if !becalm_bundle::is_decoding() {
+            report(panic);
+            last_error::keep(&panic.to_string());
+        }
+    }));
+}
+
+/// What a command line asks for, with the defaults below it. What cannot be understood is said here.
+fn understand(words: &[OsString]) -> Result<Arguments, ExitCode> {
+    let root = command_line();
+    let is_off = || words.iter().take_while(|word| *word != "--").any(|word| word == "--no-config");
+    let settings = if settings::are_off() || is_off() { Ok(Settings::default()) } else { Settings::read(&root) };
+    looks::choose_early(words, |option| settings.as_ref().ok()?.of_all(option));
+    let matches = settings.map_err(Asked::Settings).and_then(|settings| {
+        for place in &settings.places {
+            if let PlaceState::Refused(why) = &place.state {
+                messages::say(format_args!("the settings in {} are not read: {why}", place.shown()));
+            }
+        }
+        settings::ask(&root, &settings, words)
+    });
+    let matches = matches.or_else(|error| match error {
+        Asked::Line(error) => Err(usage::explain(&error)),
+        // Help, and what says what is wrong with the defaults, come without them.
+        Asked::Settings(error) => match root.try_get_matches_from(words) {
+            Ok(matches) if matches!(matches.subcommand_name(), Some("config" | "doctor")) => Ok(matches),
+            Err(line) if !line.use_stderr() => Err(usage::explain(&line)),
+            _ => {
+                messages::say_error(format_args!("{error}"));
+                Err(Exit::Usage.into())
+            }
+        },
+    })?;
+    if let Some(name) = matches.subcommand_name().filter(|_| matches.get_flag("json")) {
+        let text = format!("the subcommand '{name}' cannot be used with '--json' before it");
+        return Err(usage::explain(&Arguments::command().error(ErrorKind::ArgumentConflict, text)));
+    }
+    Arguments::from_arg_matches(&matches).map_err(|error| usage::explain(&error))
 }
 
 impl Command {
@@ -135,6 +199,29 @@ impl Command {
     }
 }
 
+impl Command {
+    /// When its text may go through a pager.
+    fn paging(&self) -> Paging {
+        match self {
+            Self::Check(args) if args.reads() => Paging::Long,
+            Self::Cost(args) if args.reads() => Paging::Long,
+            Self::Paper(args) if args.reads() => Paging::Long,
+            Self::Report(_)
+            | Self::Sources(_)
+            | Self::Compare(_)
+            | Self::Fleet(_)
+            | Self::Predict(_)
+            | Self::Law(_)
+            | Self::Config(_)
+            | Self::Doctor(_) => Paging::Long,
+            Self::Tune(args) if args.reads() => Paging::Long,
+            Self::Check(_) | Self::Cost(_) | Self::Work(_) => Paging::Asked,
+            // A recording may go on with a command of the user's behind its report; the others show what happens as it does.
+            _ => Paging::Never,
+        }
+    }
+}
+
 fn obey(arguments: Arguments, out: &mut dyn Write) -> anyhow::Result<Exit> {
     match arguments.command {
         None => commands::audit::run(arguments.json, out).map(|()| Exit::Done),
@@ -157,6 +244,8 @@ fn obey(arguments: Arguments, out: &mut dyn Write) -> anyhow::Result<Exit> {
         Some(Command::RunQuiet(args)) => commands::run_quiet::run(&args, out),
         Some(Command::Import(args)) => commands::import::run(&args),
         Some(Command::Export(args)) => commands::export::run(&args, out),
+        Some(Command::Config(args)) => commands::config::run(&args, out),
+        Some(Command::Doctor(args)) => commands::doctor::run(&args, out),
         Some(Command::Completions(args)) => commands::completions::run(&args, Arguments::command(), out),
         Some(Command::Man(args)) => commands::man::run(&args, Arguments::command(), out),
     }

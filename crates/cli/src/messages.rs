@@ -8,22 +8,41 @@ use std::io::{self, IsTerminal, Write};
 use becalm_units::printable;
 use ratatui::crossterm::terminal;
 
-use crate::hints;
+use crate::{hints, looks};
 
 /// Says something. Where nobody can be told (standard error is closed, or on a full disk) the work goes on, and the exit
 /// code says how it went.
 pub fn say(message: fmt::Arguments<'_>) {
-    let _ = writeln!(io::stderr(), "{}", line_of(message));
+    write(message, BOLD);
 }
 
-/// A message as one line in which nothing steers the terminal: it may hold names that others chose.
-fn line_of(message: fmt::Arguments<'_>) -> String {
-    format!("becalm: {}", printable(&message.to_string()))
+/// Says what went wrong, in the same way.
+pub fn say_error(message: fmt::Arguments<'_>) {
+    write(message, RED);
 }
 
-/// How wide results may be: what `COLUMNS` says, else the terminal that they go to; `None` if they go elsewhere, where
-/// nobody knows.
+/// How the name in front of a message looks where there are colors.
+const BOLD: &str = "1";
+const RED: &str = "1;31";
+
+fn write(message: fmt::Arguments<'_>, style: &str) {
+    let mut stream = io::stderr();
+    let style = looks::has_color(&stream).then_some(style);
+    let _ = writeln!(stream, "{}", line_of(message, style));
+}
+
+/// A message as one line in which nothing steers the terminal but the style of the name in front: it may hold names that others chose.
+fn line_of(message: fmt::Arguments<'_>, style: Option<&str>) -> String {
+    let name = style.map_or_else(|| "becalm:".to_owned(), |style| format!("\u{1b}[{style}mbecalm:\u{1b}[0m"));
+    format!("{name} {}", printable(&message.to_string()))
+}
+
+/// How wide results may be: what was asked for, else what `COLUMNS` says, else the terminal that they go to; `None` if they go
+/// elsewhere, where nobody knows.
 pub fn page_width() -> Option<usize> {
+    if let Some(width) = looks::width() {
+        return Some(width);
+    }
     let said = env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok()).filter(|columns| *columns > 0);
     let terminal = || io::stdout().is_terminal().then(|| terminal::size().ok()).flatten();
     said.or_else(|| terminal().map(|(columns, _)| usize::from(columns)).filter(|columns| *columns > 0))
@@ -62,8 +81,11 @@ mod tests {
     fn an_error_is_one_line_without_what_steers_a_terminal() {
         let error =
             anyhow::Error::from(io::Error::other("it\nbecalm: FAKE")).context("cannot read node=e\u{1b}[2J.json");
-        let line = line_of(format_args!("{}", of_error(&error)));
-        assert_eq!(line, "becalm: cannot read node=e\u{fffd}[2J.json: it\u{fffd}becalm: FAKE");
+        let line = line_of(format_args!("{}", of_error(&error)), None);
+        let text = "cannot read node=e\u{fffd}[2J.json: it\u{fffd}becalm: FAKE";
+        assert_eq!(line, format!("becalm: {text}"));
+        let line = line_of(format_args!("{}", of_error(&error)), Some(RED));
+        assert_eq!(line, format!("\u{1b}[1;31mbecalm:\u{1b}[0m {text}"));
     }
 
     #[test]

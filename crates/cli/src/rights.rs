@@ -12,6 +12,7 @@
 //! | `paper` | everything, as what it runs may need it; each command that it runs gives that up as it does by itself |
 //! | `tune run` | everything, as it restores in the end; it decodes nothing |
 //! | `run-quiet` | everything, as it starts one run after the other and restores in the end; it decodes the kernel's own trace and files |
+//! | `config`, `doctor` | everything, as they tell what other commands do; `doctor` starts programs that say their version, and reads no bundle |
 //! | `tune apply`, `restore`, `watch`, `check` and `plan` | everything: it is what they are for |
 //!
 //! Where a trace instance is to be removed at the end, the janitor keeps that right.

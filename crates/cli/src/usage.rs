@@ -1,6 +1,7 @@
 //! What is said of a command line that cannot be understood, beyond what the parser says: what users of other programs wrote there, and how
 //! numbers are written here.
 
+use std::io;
 use std::process::ExitCode;
 
 use becalm_units::plain_number;
@@ -8,6 +9,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::exit::Exit;
 use crate::messages::say;
+use crate::{looks, pager};
 
 /// Programs and commands of others, and what answers the same here.
 const COMMANDS: &[(&str, &str)] = &[
@@ -102,10 +104,13 @@ const OPTIONS: &[(&[&str], &str)] = &[
 /// Says what is wrong with the command line; exit code 2. Help and version, which were asked for, are printed, with exit code 0.
 pub fn explain(error: &clap::Error) -> ExitCode {
     // Where nobody can be told, the exit code tells.
-    let _ = error.print();
     if !error.use_stderr() {
+        let text = error.render();
+        let has_color = looks::has_color(&io::stdout());
+        let _ = pager::show(&if has_color { text.ansi().to_string() } else { text.to_string() });
         return Exit::Done.into();
     }
+    let _ = error.print();
     if let Some(tip) = tip(error) {
         say(format_args!("{tip}"));
     }

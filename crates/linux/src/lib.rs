@@ -29,4 +29,5 @@ pub mod signals;
 pub mod smi;
 pub mod sockets;
 pub mod sysfs;
+pub mod trusted;
 pub mod usage;

@@ -1,4 +1,7 @@
-//! Limits of the process that end it by a signal unless it asks for errors instead.
+//! Limits of the process, among them those that end it by a signal unless it asks for errors instead; and how much room a folder has.
+
+use std::io;
+use std::path::Path;
 
 use rustix::process::{Resource, getrlimit};
 
@@ -22,6 +25,45 @@ pub fn check_stack() -> Result<(), SmallStack> {
         Some(bytes) if bytes < STACK_KIB << 10 => Err(SmallStack { kib: bytes >> 10 }),
         _ => Ok(()),
     }
+}
+
+/// A limit of the process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limit {
+    /// Its name, as `prlimit` has it.
+    pub name: &'static str,
+    /// What it is now; `None` if there is none.
+    pub now: Option<u64>,
+    /// How far the process may raise it; `None` if there is no bound.
+    pub most: Option<u64>,
+}
+
+/// The limits that becalm may meet: bytes of a stack, of locked memory, of a file and of all memory; descriptors, processes, and the
+/// priority of real-time threads.
+#[must_use]
+pub fn of_process() -> [Limit; 7] {
+    [
+        ("stack", Resource::Stack),
+        ("memlock", Resource::Memlock),
+        ("fsize", Resource::Fsize),
+        ("as", Resource::As),
+        ("nofile", Resource::Nofile),
+        ("nproc", Resource::Nproc),
+        ("rtprio", Resource::Rtprio),
+    ]
+    .map(|(name, resource)| {
+        let limit = getrlimit(resource);
+        Limit { name, now: limit.current, most: limit.maximum }
+    })
+}
+
+/// How many bytes the process may still write below a folder.
+///
+/// # Errors
+/// If the folder's file system cannot be asked.
+pub fn free_bytes(folder: &Path) -> io::Result<u64> {
+    let found = rustix::fs::statvfs(folder)?;
+    Ok(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
 /// From now on a write beyond the limit of a file's size (`ulimit -f`) fails with an error, and no longer ends the process.

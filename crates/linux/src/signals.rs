@@ -178,6 +178,48 @@ pub fn heed_hangup() {
     unsafe { libc::sigaction(libc::SIGHUP, &std::mem::zeroed(), std::ptr::null_mut()) };
 }
 
+/// The keys by which a terminal ends programs (SIGINT, SIGQUIT), ignored by this process until it is dropped: while another program
+/// has the terminal and decides what they mean.
+#[derive(Debug)]
+pub struct KeysIgnored([(libc::c_int, libc::sigaction); 2]);
+
+impl KeysIgnored {
+    /// Ignores them from the start of the other program on, which itself does not. One that comes meanwhile is the other's as well.
+    pub fn begin<T>(start: impl FnOnce() -> T) -> (T, Self) {
+        const KEYS: [libc::c_int; 2] = [libc::SIGINT, libc::SIGQUIT];
+        // SAFETY: all-zero bytes are valid signal sets and actions; the calls read and write those that stand here. The standard library
+        // starts programs with no signal blocked.
+        unsafe {
+            let mut keys: libc::sigset_t = std::mem::zeroed();
+            let mut blocked: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&raw mut keys);
+            for key in KEYS {
+                libc::sigaddset(&raw mut keys, key);
+            }
+            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const keys, &raw mut blocked);
+            let started = start();
+            let before = KEYS.map(|key| {
+                let mut before: libc::sigaction = std::mem::zeroed();
+                let mut ignore: libc::sigaction = std::mem::zeroed();
+                ignore.sa_sigaction = libc::SIG_IGN;
+                libc::sigaction(key, &raw const ignore, &raw mut before);
+                (key, before)
+            });
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const blocked, std::ptr::null_mut());
+            (started, Self(before))
+        }
+    }
+}
+
+impl Drop for KeysIgnored {
+    fn drop(&mut self) {
+        for (signal, before) in &self.0 {
+            // SAFETY: puts back the action that the kernel gave.
+            unsafe { libc::sigaction(*signal, before, std::ptr::null_mut()) };
+        }
+    }
+}
+
 /// Whether the process ignores a signal.
 fn is_ignored(signal: libc::c_int) -> bool {
     // SAFETY: all-zero bytes are a valid sigaction.

@@ -12,8 +12,10 @@ mod audit;
 mod catalogue;
 mod check;
 mod compare;
+mod config;
 mod cost;
 mod distribution;
+mod doctor;
 mod fleet;
 mod form;
 pub mod html;
@@ -34,9 +36,14 @@ mod work;
 
 pub use check::CheckReport;
 pub use compare::{CompareReport, LimitCheck, check_text, headline};
+pub use config::{ConfigFile, ConfigFileOf, ConfigFileState, ConfigReport, ConfigSetting, config_files};
 pub use cost::CostRunReport;
 pub use cost::tick::{TickReport, TickRow};
 pub use distribution::{BesideReport, DistributionReport};
+pub use doctor::{
+    DoctorCheck, DoctorCompanion, DoctorLimit, DoctorMachine, DoctorProgram, DoctorReport, DoctorRights, DoctorState,
+    DoctorUser, LastError,
+};
 pub use fleet::FleetReport;
 pub use fleet::jobs::{FleetCostReport, FleetSweepReport};
 pub use form::grid;

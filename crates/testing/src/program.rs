@@ -33,10 +33,10 @@ pub fn executable() -> PathBuf {
     env::var_os("CARGO_BIN_EXE_becalm").map(PathBuf::from).expect("Cargo tells integration tests where the program is")
 }
 
-/// A command that runs the program with these arguments.
+/// A command that runs the program with these arguments, and without the defaults that whoever runs the tests has set.
 pub fn becalm(arguments: &[&str]) -> Command {
     let mut command = Command::new(executable());
-    command.args(arguments);
+    command.args(arguments).env("BECALM_CONFIG", "");
     command
 }
 

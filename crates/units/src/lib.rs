@@ -1,5 +1,6 @@
 //! The quantities of becalm and how they are written and read: durations ([`Nanos`]), counter values ([`Ticks`],
-//! [`TickRate`]), processors ([`CpuId`], [`CpuList`]), counts ([`Count`], [`RankCount`], [`ByteCount`]) and shares ([`Share`]).
+//! [`TickRate`]), processors ([`CpuId`], [`CpuList`]), counts ([`Count`], [`RankCount`], [`ByteCount`]) and shares ([`Share`]); and
+//! the lines of files that set them ([`SettingLine`]).
 //!
 //! Nothing here does input or output. Every parser names the value and the allowed form in its error.
 
@@ -12,6 +13,7 @@ mod localized;
 mod name;
 mod nanos;
 mod printable;
+mod setting;
 mod share;
 mod ticks;
 mod words;
@@ -23,6 +25,7 @@ pub use localized::plain_number;
 pub use name::{Named, UnknownName};
 pub use nanos::{Nanos, ParseNanosError};
 pub use printable::{printable, printable_lines};
+pub use setting::SettingLine;
 pub use share::{ParseShareError, Share};
 pub use ticks::{TickRate, Ticks, TicksToNanos};
 pub use words::{counted, cpus, cpus_are, plural};

@@ -1,12 +1,11 @@
 //! What is watched and how: built-in values, over them those of a configuration file, over them those of the command line.
 //!
-//! The file has a line `key = value` for each option, a value may stand in quotes, and # begins a remark. That is a part of TOML without
-//! its tables: all options are flat, so that a whole parser of it would be a dependency for nothing.
+//! The file has a line for each option, as the files of defaults of all other commands have them.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use becalm_units::{ByteCount, CpuList, Nanos, Share, printable};
+use becalm_units::{ByteCount, CpuList, Nanos, SettingLine, Share, printable};
 
 use crate::otlp::Collector;
 use crate::trigger::Trigger;
@@ -119,7 +118,13 @@ impl WatchConfig {
         let mut seen: Vec<&str> = Vec::new();
         for (number, line) in text.lines().enumerate() {
             let err = |why| ConfigError::Line { line: number + 1, why };
-            let Some((key, value)) = key_and_value(line).map_err(err)? else { continue };
+            let (key, value) = match SettingLine::parse(line).map_err(err)? {
+                SettingLine::Nothing => continue,
+                SettingLine::Section(name) => {
+                    return Err(err(format!("[{}]: this file has no sections", printable(name))));
+                }
+                SettingLine::Setting { key, value } => (key, value),
+            };
             if key != "trigger" && seen.contains(&key) {
                 return Err(err(format!("{} stands twice; leave one out", printable(key))));
             }
@@ -237,27 +242,6 @@ fn within(
     }
 }
 
-/// A line's key and value; `None` where it says nothing.
-fn key_and_value(line: &str) -> Result<Option<(&str, &str)>, String> {
-    let line = line.trim();
-    if line.is_empty() || line.starts_with('#') {
-        return Ok(None);
-    }
-    let (key, value) = line.split_once('=').ok_or_else(|| format!("'{}' is not key = value", printable(line)))?;
-    let value = value.trim();
-    let value = if let Some(quoted) = value.strip_prefix('"') {
-        let (value, rest) = quoted.split_once('"').ok_or("a quote is not closed")?;
-        let rest = rest.trim();
-        if !rest.is_empty() && !rest.starts_with('#') {
-            return Err(format!("behind the value stands '{}'", printable(rest)));
-        }
-        value
-    } else {
-        value.split_once(" #").map_or(value, |(value, _)| value.trim_end())
-    };
-    Ok(Some((key.trim(), value)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -279,6 +263,7 @@ mod tests {
         for (text, said) in [
             ("\nwindw = 1s", "line 2: there is no option 'windw'; there are cpus, window"),
             ("window", "line 1: 'window' is not key = value"),
+            ("[watch]", "line 1: [watch]: this file has no sections"),
             ("window = 1s\nwindow = 2s", "line 2: window stands twice"),
             ("window = \"1s", "line 1: a quote is not closed"),
             ("window = \"1s\" x", "line 1: behind the value stands 'x'"),

@@ -11,7 +11,7 @@ mod share;
 
 pub use cpus::{cpu_id, some_cpus};
 pub use limits::LimitArgs;
-pub use place::{default_path, default_path_of, refuse_existing};
+pub use place::{FolderArgs, refuse_existing};
 pub use program::refuse_missing;
 pub use ranks::RanksArgs;
 pub use rate::added_rate;

@@ -2,21 +2,40 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use becalm_linux::folder;
 use becalm_linux::procfs::kernel;
+use clap::Args;
 
 use crate::exit::UsageError;
 
-/// The name of a recording that was given none: `HOST-TIME.becalm`, or `HOST-TIME-2.becalm` and so on for others of the same
-/// second.
-pub fn default_path(root: &Path) -> PathBuf {
-    default_path_of(&kernel::hostname(root).unwrap_or_else(|_| "localhost".to_owned()))
+/// Where recordings lie that are given no name.
+#[derive(Args, Clone, Default, Debug)]
+pub struct FolderArgs {
+    /// The folder for what is given no name by --output; it is made if need be [default: the current one]
+    #[arg(long, value_name = "DIR", conflicts_with = "output")]
+    folder: Option<PathBuf>,
 }
 
-/// The same of a node that was given another name than its host's.
-pub fn default_path_of(node: &str) -> PathBuf {
-    let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
-    free_name(Path::new(""), &format!("{node}-{now}"))
+impl FolderArgs {
+    /// Where a recording goes: where the user said, else under the name `HOST-TIME.becalm`, or `HOST-TIME-2.becalm` and so on for others
+    /// of the same second. A node may be called otherwise than its host.
+    ///
+    /// # Errors
+    /// If the folder cannot be made.
+    pub fn place(&self, output: Option<&PathBuf>, node: Option<&str>, root: &Path) -> Result<PathBuf> {
+        if let Some(output) = output {
+            return Ok(output.clone());
+        }
+        let folder = self.folder.as_deref().unwrap_or(Path::new(""));
+        if self.folder.is_some() {
+            folder::make_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        }
+        let host = || kernel::hostname(root).unwrap_or_else(|_| "localhost".to_owned());
+        let node = node.map_or_else(host, str::to_owned);
+        let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
+        Ok(free_name(folder, &format!("{node}-{now}")))
+    }
 }
 
 /// The first of these names in a folder that nothing bears.
@@ -47,6 +66,24 @@ pub fn refuse_existing(path: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_recording_without_a_name_lies_in_the_folder() {
+        let place = tempfile::tempdir().unwrap();
+        let root = Path::new("/");
+        let folder = place.path().join("a/b");
+        let args = FolderArgs { folder: Some(folder.clone()) };
+        let path = args.place(None, Some("n1"), root).unwrap();
+        assert!(folder.is_dir() && path.starts_with(&folder), "{path:?}");
+        assert!(path.file_name().unwrap().to_str().unwrap().starts_with("n1-2"), "{path:?}");
+        let named = PathBuf::from("x.becalm");
+        assert_eq!(args.place(Some(&named), None, root).unwrap(), named);
+        let path = FolderArgs::default().place(None, Some("n1"), root).unwrap();
+        assert_eq!(path.parent(), Some(Path::new("")));
+        std::fs::write(place.path().join("file"), "").unwrap();
+        let args = FolderArgs { folder: Some(place.path().join("file/x")) };
+        assert!(args.place(None, None, root).unwrap_err().to_string().starts_with("cannot make the folder "));
+    }
 
     #[test]
     fn recordings_of_the_same_second_have_names_of_their_own() {

@@ -15,7 +15,7 @@ use becalm_units::{CpuList, Nanos};
 use clap::Args;
 
 use crate::arguments::run::{open, open_summary};
-use crate::arguments::{LimitArgs, default_path, refuse_existing, some_cpus};
+use crate::arguments::{FolderArgs, LimitArgs, refuse_existing, some_cpus};
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
 use crate::output::{Output, PROGRAM, emit};
@@ -33,7 +33,7 @@ use crate::rights::{give_up_after_set_up, refuse_file_of_root, refuse_place_of_r
 #[derive(Args, Debug)]
 pub struct CheckArgs {
     /// A stored run to check, instead of recording one
-    #[arg(value_name = "RUN", conflicts_with_all = ["duration", "output"])]
+    #[arg(value_name = "RUN", conflicts_with_all = ["duration", "output", "folder"])]
     run: Option<PathBuf>,
 
     #[command(flatten)]
@@ -50,6 +50,9 @@ pub struct CheckArgs {
     /// Where to store the recording [default: HOST-TIME.becalm]
     #[arg(short, long, value_name = "RUN")]
     output: Option<PathBuf>,
+
+    #[command(flatten)]
+    folder: FolderArgs,
 
     /// Check only this node of a stored run that has several
     #[arg(long, value_name = "NODE", requires = "run")]
@@ -133,7 +136,7 @@ fn record(args: &CheckArgs) -> Result<Summary> {
         return Err(UsageError("--duration is shorter than 1ms, in which nothing can be seen".to_owned()).into());
     }
     let root = Path::new("/");
-    let path = args.output.clone().unwrap_or_else(|| default_path(root));
+    let path = args.folder.place(args.output.as_ref(), None, root)?;
     refuse_place_of_root(&path, becalm_linux::rights::User::behind_sudo().as_ref())?;
     refuse_existing(&path)?;
     let mut plan = RecordPlan::new();

@@ -19,7 +19,7 @@ use becalm_units::{Count, Nanos};
 use clap::Args;
 use jiff::Timestamp;
 
-use crate::arguments::{LimitArgs, RanksArgs, default_path, default_path_of, refuse_existing, refuse_missing};
+use crate::arguments::{FolderArgs, LimitArgs, RanksArgs, refuse_existing, refuse_missing};
 use crate::exit::{Exit, UsageError};
 use crate::measuring::MeasuringArgs;
 use crate::messages::say;
@@ -39,6 +39,9 @@ pub struct RecordArgs {
     /// Where to store the recording [default: HOST-TIME.becalm]
     #[arg(short, long, value_name = "RUN")]
     output: Option<PathBuf>,
+
+    #[command(flatten)]
+    folder: FolderArgs,
 
     #[command(flatten)]
     measuring: MeasuringArgs,
@@ -106,11 +109,7 @@ pub struct RecordArgs {
 pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
     let root = Path::new("/");
     let plan = plan(&args, root)?;
-    let path = match (&args.output, &args.node) {
-        (Some(path), _) => path.clone(),
-        (None, Some(node)) => default_path_of(node),
-        (None, None) => default_path(root),
-    };
+    let path = args.folder.place(args.output.as_ref(), args.node.as_deref(), root)?;
     refuse_place_of_root(&path, args.command_user.user().as_ref())?;
     // Found out before anything is measured, not after.
     refuse_existing(&path)?;

@@ -10,7 +10,7 @@ use becalm_record::Session;
 use becalm_units::{ByteCount, Nanos};
 use clap::Args;
 
-use crate::arguments::default_path;
+use crate::arguments::FolderArgs;
 use crate::exit::{self, Exit, UsageError};
 use crate::measuring::MeasuringArgs;
 use crate::messages::{say, terminal_is_dumb};
@@ -36,6 +36,9 @@ pub struct TopArgs {
     /// The name under which s saves; later saves get a number [default: HOST-TIME.becalm]
     #[arg(short, long, value_name = "RUN")]
     output: Option<PathBuf>,
+
+    #[command(flatten)]
+    folder: FolderArgs,
 
     /// Drop the recording behind the view and begin a new one when it has this many bytes, so that the disk does not fill
     #[arg(long, value_name = "BYTES", default_value = "1G")]
@@ -82,12 +85,12 @@ pub fn run(args: &TopArgs) -> Result<Exit> {
 }
 
 /// What was asked for, checked.
-fn settings(args: &TopArgs, root: &Path) -> Result<ViewSettings, UsageError> {
+fn settings(args: &TopArgs, root: &Path) -> Result<ViewSettings> {
     if args.interval < Nanos::from_millis(100) {
-        return Err(UsageError("--interval is shorter than 100ms, which nobody can read".to_owned()));
+        return Err(UsageError("--interval is shorter than 100ms, which nobody can read".to_owned()).into());
     }
     if args.output.as_ref().is_some_and(|path| path.file_name().is_none()) {
-        return Err(UsageError("--output names no file; give a name, like -o quiet.becalm".to_owned()));
+        return Err(UsageError("--output names no file; give a name, like -o quiet.becalm".to_owned()).into());
     }
     let front = match (args.iterations, obstacle()) {
         (Some(iterations), _) => Front::Text { iterations, json: args.json },
@@ -95,7 +98,8 @@ fn settings(args: &TopArgs, root: &Path) -> Result<ViewSettings, UsageError> {
         (None, Some(why)) => {
             return Err(UsageError(format!(
                 "{why}; use becalm record and becalm report, or --iterations N to print the view as text"
-            )));
+            ))
+            .into());
         }
     };
     Ok(ViewSettings {
@@ -103,7 +107,7 @@ fn settings(args: &TopArgs, root: &Path) -> Result<ViewSettings, UsageError> {
         interval: args.interval,
         policy: args.measuring.sched,
         root: root.to_owned(),
-        output: args.output.clone().unwrap_or_else(|| default_path(root)),
+        output: args.folder.place(args.output.as_ref(), None, root)?,
         keep: args.keep,
     })
 }

@@ -6,7 +6,9 @@
 
 mod cost;
 mod deploy;
+mod doctor;
 mod exchange;
+mod habits;
 mod inject;
 mod inject_sweep;
 mod pages;

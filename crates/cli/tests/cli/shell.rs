@@ -138,6 +138,7 @@ fn make_installs_below_a_prefix() {
         "share/bash-completion/completions/becalm",
         "share/zsh/site-functions/_becalm",
         "share/fish/vendor_completions.d/becalm.fish",
+        "share/becalm/config",
     ] {
         let file = destination.join("usr").join(file);
         assert!(fs::metadata(&file).is_ok_and(|file| file.is_file() && file.len() > 100), "{file:?}");
@@ -227,10 +228,14 @@ fn colors_are_only_where_they_are_wanted() {
         let plain = on_terminal(&help, &[environment], folder.path());
         assert!(!plain.contains('\u{1b}') && plain.contains("Usage"), "{environment:?}: {plain:?}");
     }
-    // Results have none anywhere.
+    // Of results titles and verdicts do.
     for command in ["report busy", "compare busy quieter", "predict busy --ranks 64 --grain 1ms"] {
         let text = on_terminal(&format!("{} {command}", PROGRAM), &[], folder.path());
-        assert!(!text.contains("\u{1b}[3") && text.lines().count() > 3, "{command}: {text:?}");
+        assert!(text.contains("\u{1b}[1m") && text.lines().count() > 3, "{command}: {text:?}");
+        for environment in [("NO_COLOR", "1"), ("CLICOLOR", "0"), ("TERM", "dumb")] {
+            let text = on_terminal(&format!("{} {command}", PROGRAM), &[environment], folder.path());
+            assert!(!text.contains("\u{1b}[1m") && text.lines().count() > 3, "{environment:?}, {command}: {text:?}");
+        }
     }
     let view = format!("{} top; true", PROGRAM);
     let refused = on_terminal(&view, &[("TERM", "dumb")], folder.path());

@@ -49,9 +49,14 @@ def program() -> FilePath:
     return FilePath(in_path)
 
 
+def _environment() -> dict[str, str]:
+    """That of the program: what it does is said by arguments, and by no defaults of its command line."""
+    return os.environ | {"BECALM_CONFIG": ""}
+
+
 def asked_program(words: Sequence[str]) -> str:
     """What the program prints, asked by these words."""
-    done = subprocess.run([program(), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run([program(), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, env=_environment())
     if done.returncode == 0:
         return done.stdout
     raise _failure(done.returncode, done.stderr.splitlines())
@@ -103,7 +108,9 @@ def record(
     if command:
         words += ["--", *command]
     # A session of its own: a terminal's Ctrl-C reaches this process alone, which passes it on.
-    child = subprocess.Popen([program(), *words], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    child = subprocess.Popen(
+        [program(), *words], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True, env=_environment()
+    )
     assert child.stderr is not None
     messages = _Messages(child.stderr)
     interrupted = _wait(child, progress_of(_seconds(duration, detours, until_stopped, command)) if progress else None)

@@ -7,7 +7,7 @@ use becalm_model::node::Rung;
 use becalm_units::{CpuList, Named, printable};
 use serde::Serialize;
 
-use crate::form::paragraph::wrap;
+use crate::form::paragraph::{heading, wrap};
 use crate::form::sheet::Sheet;
 use crate::report::Report;
 
@@ -86,7 +86,7 @@ fn render(audit: &Audit, out: &mut Sheet<'_>) -> io::Result<()> {
         print_answer(answer, width, out)?;
     }
     if !audit.first_steps.is_empty() {
-        writeln!(out, "\nTo begin with:")?;
+        heading(out, "To begin with:")?;
     }
     let steps = audit.first_steps.iter().map(|step| (step.command.as_str(), step.why.as_str()));
     for (command, why) in steps.chain([("becalm --help", "everything else")]) {
@@ -109,10 +109,14 @@ fn print_answer(answer: &Answer, width: usize, out: &mut Sheet<'_>) -> io::Resul
     if !answer.advice.is_empty() {
         said += &format!(". To change that: {}", answer.advice);
     }
-    let mut head = format!("  {:<12} {mark:<9}", answer.ability.name().replace('_', " "));
-    for line in wrap(&said, width - INDENT) {
-        writeln!(out, "{head:INDENT$}{line}")?;
-        head.clear();
+    for (at, line) in wrap(&said, width - INDENT).iter().enumerate() {
+        if at == 0 {
+            write!(out, "  {:<12}", answer.ability.name().replace('_', " "))?;
+            out.mark(&format!(" {mark:<9}"))?;
+            writeln!(out, "{line}")?;
+        } else {
+            writeln!(out, "{:INDENT$}{line}", "")?;
+        }
     }
     Ok(())
 }

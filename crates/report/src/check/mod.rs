@@ -199,6 +199,7 @@ impl Report for CheckReport<'_> {
         }
         fields.extend([&shown::ANSWER, &shown::CAUSE]);
         let mut table = Table::new(&fields);
+        table.keep_verdicts(fields.len() - 2);
         self.rows.iter().for_each(|row| table.row(&fields, row));
         table.print(out)?;
         if self.rows.iter().any(is_on_noise) {

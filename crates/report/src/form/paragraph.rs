@@ -7,7 +7,7 @@ use textwrap::WordSeparator;
 use textwrap::core::Word;
 use textwrap::wrap_algorithms::wrap_first_fit;
 
-use crate::form::sheet::Sheet;
+use crate::form::sheet::{Sheet, Style};
 
 /// How wide running text may become.
 const WIDTH: usize = 110;
@@ -17,7 +17,9 @@ const INDENT: usize = 11;
 
 /// Writes the title of a part, after an empty line.
 pub(crate) fn heading(out: &mut Sheet<'_>, title: &str) -> io::Result<()> {
-    writeln!(out, "\n{}", printable(title))
+    writeln!(out)?;
+    out.paint(Some(Style::Heading), &printable(title))?;
+    writeln!(out)
 }
 
 /// A label and its text.
@@ -42,7 +44,16 @@ pub(crate) fn paragraph(out: &mut Sheet<'_>, first: &str, text: &str) -> io::Res
     }
     let lines = broken(text, [limit.saturating_sub(begun), limit - indent]);
     let (head, rest) = lines.split_first().map_or(("", &[][..]), |(head, rest)| (head.as_str(), rest));
-    writeln!(out, "{}", format!("{first}{head}").trim_end())?;
+    if head.is_empty() {
+        out.mark(first.trim_end())?;
+        writeln!(out)?;
+    } else {
+        // The word that a label begins with may be a verdict.
+        let word = first.len() - first.trim_start().len();
+        let (begin, rest) = first.split_at(first[word..].find(' ').map_or(first.len(), |end| word + end));
+        out.mark(begin)?;
+        writeln!(out, "{rest}{head}")?;
+    }
     let blank = " ".repeat(indent);
     rest.iter().try_for_each(|line| writeln!(out, "{blank}{line}"))
 }

@@ -12,12 +12,13 @@ const NARROWEST: usize = 40;
 pub struct Form {
     width: usize,
     all: bool,
+    color: bool,
 }
 
 impl Default for Form {
-    /// As wide as its author made it, with the most important rows.
+    /// As wide as its author made it, with the most important rows, and without colors.
     fn default() -> Self {
-        Self { width: usize::MAX, all: false }
+        Self { width: usize::MAX, all: false, color: false }
     }
 }
 
@@ -33,6 +34,46 @@ impl Form {
     #[must_use]
     pub const fn with_all(self, all: bool) -> Self {
         Self { all, ..self }
+    }
+
+    /// The same, with colors if `color`.
+    #[must_use]
+    pub const fn with_color(self, color: bool) -> Self {
+        Self { color, ..self }
+    }
+}
+
+/// What stands out from a text where there are colors.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Style {
+    /// The title of a part or of a column.
+    Heading,
+    /// All is well.
+    Good,
+    /// To be thought about.
+    Doubtful,
+    /// Something is wrong.
+    Bad,
+}
+
+impl Style {
+    /// That of a mark or a verdict, if it has one.
+    pub(crate) fn of(word: &str) -> Option<Self> {
+        Some(match word {
+            "yes" | "ok" | "fine" | "holds" => Self::Good,
+            "!" | "in part" | "look" | "warning" | "not enough data" => Self::Doubtful,
+            "no" | "not ok" | "error" | "exceeded" => Self::Bad,
+            _ => return None,
+        })
+    }
+
+    const fn code(self) -> &'static str {
+        match self {
+            Self::Heading => "1",
+            Self::Good => "32",
+            Self::Doubtful => "33",
+            Self::Bad => "1;31",
+        }
     }
 }
 
@@ -53,6 +94,23 @@ impl<'a> Sheet<'a> {
         self.form.width
     }
 
+    /// Writes a word so that it stands out where there are colors.
+    pub(crate) fn paint(&mut self, style: Option<Style>, text: &str) -> io::Result<()> {
+        let Some(style) = style.filter(|_| self.form.color) else { return self.write_all(text.as_bytes()) };
+        write!(self.to, "\u{1b}[{}m", style.code())?;
+        self.write_all(text.as_bytes())?;
+        self.to.write_all(b"\x1b[0m")
+    }
+
+    /// Writes the mark or verdict that stands in `text` between blanks, so that it stands out where there are colors.
+    pub(crate) fn mark(&mut self, text: &str) -> io::Result<()> {
+        let word = text.trim();
+        let (before, rest) = text.split_at(text.len() - text.trim_start().len());
+        write!(self, "{before}")?;
+        self.paint(Style::of(word), word)?;
+        write!(self, "{}", &rest[word.len()..])
+    }
+
     /// Whether all rows are asked for, not only the most important ones.
     pub(crate) const fn all(&self) -> bool {
         self.form.all
@@ -69,5 +127,33 @@ impl Write for Sheet<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.to.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(color: bool, write: impl Fn(&mut Sheet<'_>) -> io::Result<()>) -> String {
+        let mut out = Vec::new();
+        write(&mut Sheet::new(&mut out, Form::default().with_color(color))).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn colors_add_nothing_but_themselves() {
+        let marks =
+            |out: &mut Sheet<'_>| ["  ! ", "exceeded  ", "  yes", "other"].iter().try_for_each(|text| out.mark(text));
+        assert_eq!(written(false, marks), "  ! exceeded    yesother");
+        assert_eq!(
+            written(true, marks),
+            "  \u{1b}[33m!\u{1b}[0m \u{1b}[1;31mexceeded\u{1b}[0m    \u{1b}[32myes\u{1b}[0mother"
+        );
+    }
+
+    #[test]
+    fn names_bring_no_colors_of_their_own() {
+        let hostile = |out: &mut Sheet<'_>| out.paint(Some(Style::Heading), "a\u{1b}[31mb");
+        assert_eq!(written(true, hostile), "\u{1b}[1ma\u{fffd}[31mb\u{1b}[0m");
     }
 }

@@ -11,7 +11,7 @@ use becalm_units::printable;
 
 use crate::Value;
 use crate::form::field::Field;
-use crate::form::sheet::Sheet;
+use crate::form::sheet::{Sheet, Style};
 
 /// The number of spaces between two columns.
 const GAP: usize = 2;
@@ -32,6 +32,8 @@ pub(crate) struct Table {
     rules: Vec<usize>,
     /// Whether names that begin alike are told apart by their ends.
     long_names: bool,
+    /// Columns of verdicts, which stand out.
+    verdicts: Vec<usize>,
 }
 
 impl Table {
@@ -39,7 +41,16 @@ impl Table {
         let titles = fields.iter().map(|field| Cow::Borrowed(field.title)).collect();
         let no = vec![false; fields.len()];
         let (left, dispensable) = (no.clone(), no.clone());
-        Self { titles, left, dispensable, whole: no, rows: Vec::new(), rules: Vec::new(), long_names: false }
+        Self {
+            titles,
+            left,
+            dispensable,
+            whole: no,
+            rows: Vec::new(),
+            rules: Vec::new(),
+            long_names: false,
+            verdicts: Vec::new(),
+        }
     }
 
     /// Says that a column may be left out where the page is narrow.
@@ -68,7 +79,21 @@ impl Table {
             names.iter().map(|name| Cow::Borrowed(*name)).chain(values.into_iter().map(Cow::Owned)).collect();
         let left = (0..titles.len()).map(|at| at < names.len()).collect();
         let no = vec![false; titles.len()];
-        Self { titles, left, dispensable: no.clone(), whole: no, rows: Vec::new(), rules: Vec::new(), long_names: true }
+        Self {
+            titles,
+            left,
+            dispensable: no.clone(),
+            whole: no,
+            rows: Vec::new(),
+            rules: Vec::new(),
+            long_names: true,
+            verdicts: Vec::new(),
+        }
+    }
+
+    /// Says that a column holds verdicts, which stand out where there are colors.
+    pub(crate) fn keep_verdicts(&mut self, column: usize) {
+        self.verdicts.push(column);
     }
 
     /// Says that the texts of a column are no names, and are not shortened.
@@ -125,7 +150,7 @@ impl Table {
         self.print_within(out.width(), out)
     }
 
-    fn print_within(&self, page: usize, out: &mut dyn Write) -> io::Result<()> {
+    fn print_within(&self, page: usize, out: &mut Sheet<'_>) -> io::Result<()> {
         let width = |at: usize| {
             let cells = self.rows.iter().map(|row| row[at].as_str());
             cells.chain([&*self.titles[at]]).map(|cell| cell.chars().count()).max().unwrap_or(0)
@@ -163,18 +188,31 @@ impl Table {
         true
     }
 
-    fn print_columns(&self, columns: &[usize], widths: &[usize], out: &mut dyn Write) -> io::Result<()> {
-        let line = |cells: &dyn Fn(usize) -> String| {
-            let mut text = String::new();
+    fn print_columns(&self, columns: &[usize], widths: &[usize], out: &mut Sheet<'_>) -> io::Result<()> {
+        let laid_out = |cells: &dyn Fn(usize) -> String| {
+            let mut laid_out: Vec<(usize, String)> = Vec::new();
             for column in columns {
-                text.push_str(&" ".repeat(GAP));
                 let cell = shortened(cells(*column), widths[*column]);
                 let pad = " ".repeat(widths[*column] - cell.chars().count());
-                text.push_str(&if self.left[*column] { format!("{cell}{pad}") } else { format!("{pad}{cell}") });
+                let (before, after) = if self.left[*column] { ("", &*pad) } else { (&*pad, "") };
+                laid_out.push((*column, format!("{}{before}{cell}{after}", " ".repeat(GAP))));
             }
-            text.trim_end().to_owned()
+            // Nothing but what stands in the last cells ends a line.
+            while let Some((_, cell)) = laid_out.last_mut() {
+                cell.truncate(cell.trim_end().len());
+                if !cell.is_empty() {
+                    break;
+                }
+                laid_out.pop();
+            }
+            laid_out
         };
-        writeln!(out, "{}", line(&|column| self.titles[column].to_string()))?;
+        let titles: String =
+            laid_out(&|column| self.titles[column].to_string()).into_iter().map(|(_, cell)| cell).collect();
+        let (blank, titles) = titles.split_at(titles.len() - titles.trim_start().len());
+        write!(out, "{blank}")?;
+        out.paint(Some(Style::Heading), titles)?;
+        writeln!(out)?;
         let whole: usize = columns.iter().map(|column| widths[*column] + GAP).sum();
         let rule = format!("  {}", "\u{2500}".repeat(whole.saturating_sub(GAP)));
         writeln!(out, "{rule}")?;
@@ -182,7 +220,10 @@ impl Table {
             if self.rules.contains(&at) && at > 0 {
                 writeln!(out, "{rule}")?;
             }
-            writeln!(out, "{}", line(&|column| row[column].clone()))?;
+            for (column, cell) in laid_out(&|column| row[column].clone()) {
+                if self.verdicts.contains(&column) { out.mark(&cell)? } else { write!(out, "{cell}")? }
+            }
+            writeln!(out)?;
         }
         Ok(())
     }
@@ -217,6 +258,7 @@ fn shortened(text: String, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::form::sheet::Form;
     use proptest::prelude::*;
 
     const FIELDS: [&Field<[i64; 4]>; 6] = [
@@ -234,7 +276,7 @@ mod tests {
         table.row(&FIELDS, &row);
         table.total(&FIELDS, &row, "all");
         let mut out = Vec::new();
-        table.print_within(page, &mut out).unwrap();
+        table.print_within(page, &mut Sheet::new(&mut out, Form::default())).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -275,7 +317,7 @@ mod tests {
         let mut table = Table::named("figure", &fields);
         table.named_row("the longest in 312ms".to_owned(), &fields, &row);
         let mut out = Vec::new();
-        table.print_within(page, &mut out).unwrap();
+        table.print_within(page, &mut Sheet::new(&mut out, Form::default())).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -297,7 +339,7 @@ mod tests {
         table.row(&fields, &("futex wake, other CPU: until it runs", 2_500));
         for (page, whole) in [(200, true), (60, true), (40, false)] {
             let mut out = Vec::new();
-            table.print_within(page, &mut out).unwrap();
+            table.print_within(page, &mut Sheet::new(&mut out, Form::default())).unwrap();
             let text = String::from_utf8(out).unwrap();
             assert_eq!(text.contains("futex wake, other CPU: until it runs"), whole, "{text}");
             assert_eq!(text.matches("2.50us").count(), 3, "{text}");

@@ -1,8 +1,7 @@
 //! Recording a configuration by a process of its own, as a user would do it.
 
-use std::ffi::OsString;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -44,12 +43,10 @@ const LOOK: Duration = Duration::from_millis(200);
 ///
 /// # Errors
 /// If the program cannot be started or waited for. That it fails is no error.
-pub fn record(program: &Path, arguments: &[OsString], signals: &StopSignals) -> Result<RecordingEnd, StudyError> {
-    let mut command = Command::new(program);
-    command.args(arguments);
+pub fn record(mut command: Command, signals: &StopSignals) -> Result<RecordingEnd, StudyError> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let started = signals.let_through(|| command.spawn());
-    let mut child = started.map_err(|source| StudyError::Start { program: program.to_owned(), source })?;
+    let mut child = started.map_err(|source| StudyError::Start { program: command.get_program().into(), source })?;
     // Or a recording with much to say would wait for its reader forever.
     let said = child.stderr.take().and_then(|mut stderr| {
         let read = move || {

@@ -12,8 +12,7 @@ use becalm_model::node::Ended;
 use becalm_report::CostRunReport;
 use clap::Args;
 
-use crate::arguments::default_path;
-use crate::arguments::refuse_existing;
+use crate::arguments::{FolderArgs, refuse_existing};
 use crate::exit::Exit;
 use crate::messages::say;
 use crate::output::{Output, emit};
@@ -25,6 +24,9 @@ pub struct OutputArgs {
     /// Where to store the measurement [default: HOST-TIME.becalm]
     #[arg(short, long, value_name = "RUN")]
     output: Option<PathBuf>,
+
+    #[command(flatten)]
+    folder: FolderArgs,
 
     /// Print one JSON document on standard output
     #[arg(long)]
@@ -45,7 +47,7 @@ impl OutputArgs {
     /// # Errors
     /// If it cannot be made.
     pub fn begin(&self, doc: CostDoc) -> Result<Storing> {
-        let path = self.output.clone().unwrap_or_else(|| default_path(Path::new("/")));
+        let path = self.folder.place(self.output.as_ref(), None, Path::new("/"))?;
         refuse_existing(&path)?;
         if let Some(warning) = Host::read(Path::new("/")).warning {
             say(format_args!("{}", warning.message));

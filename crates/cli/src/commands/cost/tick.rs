@@ -21,7 +21,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 
 use super::{chosen_site, progress_bar, wanted};
-use crate::arguments::{added_rate, cpu_id, default_path, refuse_existing};
+use crate::arguments::{FolderArgs, added_rate, cpu_id, refuse_existing};
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
 use crate::output::{Output, emit};
@@ -40,7 +40,7 @@ use crate::rights;
 pub struct TickArgs {
     /// Analyze this instead of measuring: a table with the columns processor, processes, ms_100hz, ms_1000hz, ...; or the
     /// stored run of a campaign
-    #[arg(long, value_name = "SORT.csv|RUN", conflicts_with_all = ["cpu", "output", "resume", "quick", "rates", "copies", "threads", "rounds", "cell", "sched", "seed", "no_counters"])]
+    #[arg(long, value_name = "SORT.csv|RUN", conflicts_with_all = ["cpu", "output", "folder", "resume", "quick", "rates", "copies", "threads", "rounds", "cell", "sched", "seed", "no_counters"])]
     from: Option<PathBuf>,
 
     /// The table of direct costs that belongs to it, with the columns processor, trap_us, handler_us, or mhz, trap_cycles,
@@ -105,8 +105,11 @@ pub struct TickArgs {
     #[arg(short, long, value_name = "RUN")]
     output: Option<PathBuf>,
 
+    #[command(flatten)]
+    folder: FolderArgs,
+
     /// Go on with this campaign, as it was planned
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["output", "cpu", "quick", "rates", "copies", "threads", "rounds", "cell", "sched", "seed", "no_counters"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["output", "folder", "cpu", "quick", "rates", "copies", "threads", "rounds", "cell", "sched", "seed", "no_counters"])]
     resume: Option<PathBuf>,
 
     /// Print one JSON document (becalm.cost-tick/1)
@@ -185,7 +188,7 @@ fn measured(args: &TickArgs) -> Result<Option<TickReport>> {
         Some(path) => resumed(path, root)?,
         None => {
             let plan = plan(args)?;
-            let path = args.output.clone().unwrap_or_else(|| default_path(root));
+            let path = args.folder.place(args.output.as_ref(), None, root)?;
             refuse_existing(&path)?;
             let campaign = campaign::begin(root, plan)?;
             becalm_bundle::cost::tick::create(&campaign, &path)?;

@@ -1,10 +1,9 @@
 //! Several noises, one after the other: each is made by a becalm of its own, as a user would type it, since what it takes to make one is
 //! given up when it has begun.
 
-use std::env;
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread;
 
 use anyhow::{Context, Result};
@@ -15,7 +14,7 @@ use becalm_report::{InjectSweepReport, InjectedCell};
 use becalm_units::{Named, Nanos};
 
 use super::{InjectArgs, end_with_parent};
-use crate::child::attend;
+use crate::child::{attend, becalm};
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
 use crate::output::{Output, emit};
@@ -128,8 +127,7 @@ fn one(
     detour: Nanos,
     signals: &Relay,
 ) -> Result<(Result<serde_json::Value, String>, bool)> {
-    let program = env::current_exe().context("cannot find becalm itself")?;
-    let mut child = Command::new(program);
+    let mut child = becalm()?;
     child.args(words(args, option, value, detour)).stdout(Stdio::piped());
     // What a command of the user says goes where it is read; without one, all that comes is why a noise cannot be made.
     let is_alone = args.command.is_empty();

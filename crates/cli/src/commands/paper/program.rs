@@ -11,6 +11,7 @@ use becalm_linux::sysfs::cpu::{self, CpuSets};
 use becalm_paper::{Ranks, Step};
 use becalm_units::CpuList;
 
+use crate::child::without_defaults;
 use crate::exit::UsageError;
 
 /// The program that jobs are of.
@@ -128,6 +129,7 @@ impl Launch {
         let (program, arguments) = command.words.split_first().context("a step has no command")?;
         let mut process = Command::new(if program == "becalm" { self.becalm.as_os_str() } else { program.as_ref() });
         process.args(arguments.iter().map(own));
+        without_defaults(&mut process);
         if command.is_job {
             // Open MPI refuses root unless it is told twice; others do not know these. A hardware thread counts as a CPU here.
             process.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");

@@ -30,6 +30,13 @@ pub struct TuneArgs {
     command: TuneCommand,
 }
 
+impl TuneArgs {
+    /// Whether it only reads, and says something once.
+    pub const fn reads(&self) -> bool {
+        matches!(&self.command, TuneCommand::Check(_) | TuneCommand::Plan(_) | TuneCommand::Status(_))
+    }
+}
+
 #[derive(Subcommand, Debug)]
 enum TuneCommand {
     Check(check::CheckArgs),

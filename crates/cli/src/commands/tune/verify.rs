@@ -3,10 +3,9 @@
 //! One recording before and one inside would differ on an untouched machine as well, as its noise differs from minute to minute.
 //! Turns show how much it does, and what drifts meets both sides alike.
 
-use std::env;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use anyhow::Context;
 use becalm_linux::folder;
@@ -16,6 +15,7 @@ use becalm_linux::sched::Policy;
 use becalm_units::{CpuList, Nanos};
 
 use crate::arguments::refuse_existing;
+use crate::{child, looks};
 
 /// How often the CPUs are recorded before and inside, one after the other.
 pub const TURNS: usize = 3;
@@ -78,7 +78,7 @@ impl Proof {
         policy: Policy,
         relay: Option<&Relay>,
     ) -> anyhow::Result<()> {
-        let mut command = Command::new(env::current_exe().context("cannot find becalm's own program")?);
+        let mut command = child::becalm()?;
         command.args(["record", "--quiet", "--cpus", &self.cpus.to_string(), "--duration", &self.duration.to_string()]);
         command.args(["--sched", &policy.to_string(), "--output"]).arg(path);
         command.stdin(Stdio::null()).stdout(Stdio::null());
@@ -94,7 +94,8 @@ impl Proof {
     /// # Errors
     /// If a recording cannot be read, they have nothing in common, or `out` cannot be written.
     pub fn print(&self, is_result: bool, out: &mut dyn Write) -> anyhow::Result<()> {
-        let mut command = Command::new(env::current_exe().context("cannot find becalm's own program")?);
+        let mut command = child::becalm()?;
+        looks::pass_on(&mut command);
         command.arg("compare").args(&self.before).arg("--").args(&self.inside).stdin(Stdio::null());
         command.stdout(if is_result { Stdio::inherit() } else { io::stderr().into() });
         // Before what another process prints.

@@ -1,12 +1,13 @@
 //! How `becalm tune run` starts its watcher, `becalm tune watch`, and dismisses it.
 
-use std::env;
 use std::io::Write;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use anyhow::Context;
 use becalm_linux::placed::apart_from_signals;
 use becalm_tune::{Folder, Owner};
+
+use crate::child;
 
 /// What the watcher reads before the pipe ends if nothing is left for it to do.
 const DISMISSED: &[u8] = b"done";
@@ -23,8 +24,7 @@ impl Watcher {
     /// # Errors
     /// If it cannot be started.
     pub fn start(folder: &Folder, owner: &Owner) -> anyhow::Result<Self> {
-        let own = env::current_exe().context("cannot find becalm's own program")?;
-        let mut command = Command::new(own);
+        let mut command = child::becalm()?;
         command.args(["tune", "watch", "--journal"]).arg(folder.path());
         command.args(["--pid", &owner.pid.to_string(), "--start-ticks", &owner.start_ticks.to_string()]);
         command.args(["--boot-id", &owner.boot_id]);

@@ -8,7 +8,7 @@ use becalm_model::node::Fixed;
 use becalm_units::{Count, CpuList, Nanos, Share};
 use clap::{Args, ValueEnum};
 
-use crate::arguments::{added_rate, some_cpus};
+use crate::arguments::{FolderArgs, added_rate, some_cpus};
 
 /// Do the same work again and again, and see how much longer than its own time it takes
 ///
@@ -85,9 +85,12 @@ pub struct WorkArgs {
     #[arg(short, long, value_name = "RUN")]
     pub output: Option<PathBuf>,
 
+    #[command(flatten)]
+    pub folder: FolderArgs,
+
     /// Go on with a run that was interrupted or killed, with the work that it did, up to the number of samples that was
     /// asked for (or --samples)
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["output", "body", "at_once", "grain", "fixed", "cpus", "copies", "rates", "baseline"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["output", "folder", "body", "at_once", "grain", "fixed", "cpus", "copies", "rates", "baseline"])]
     pub resume: Option<PathBuf>,
 
     /// Hold the samples against those of this run, of the same work on a quieter CPU, kernel or machine

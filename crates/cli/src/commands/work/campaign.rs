@@ -18,7 +18,6 @@ use becalm_units::{CpuId, CpuList, Nanos, counted, plural};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::WorkArgs;
-use crate::arguments::default_path;
 use crate::arguments::refuse_existing;
 use crate::exit::UsageError;
 use crate::rights;
@@ -120,7 +119,7 @@ pub fn parts(args: &WorkArgs, resumed: Option<&Resumed>, root: &Path) -> Result<
     });
     let bodies = bodies_at_once(args, plan.cpus.iter().flat_map(CpuList::iter))?;
     plan.limit_trace_buffers();
-    let path = args.output.clone().unwrap_or_else(|| default_path(root));
+    let path = args.folder.place(args.output.as_ref(), None, root)?;
     let mut parts = Vec::new();
     for kind in PartKind::all(args) {
         let path = kind.path(args, &path);

@@ -18,6 +18,7 @@ use becalm_units::{CpuList, Named};
 
 use super::StudyArgs;
 use super::command::{RecordCommand, arguments, command, read_back, run_name};
+use crate::child;
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
 use crate::progress;
@@ -118,7 +119,9 @@ fn record_turns(doc: &mut StudyDoc, recording: &RecordCommand<'_>, signals: &Sto
             }
             remove_unfinished(&recording.folder.join(run_name(configuration, turn)))?;
             let words = command(configuration, turn, &of.cpus, recording);
-            let end = record(&program, &arguments(&words, &program), signals)?;
+            let mut process = child::becalm()?;
+            process.args(arguments(&words, &program));
+            let end = record(process, signals)?;
             if end == RecordingEnd::Stopped {
                 bar.finish_and_clear();
                 say(format_args!("interrupted at {}, in turn {turn} of {turns}", of.name));

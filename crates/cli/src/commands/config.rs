@@ -1,0 +1,122 @@
+//! `becalm config`: which defaults are in force, where each was set, and which there can be.
+
+use std::io::{self, Write};
+
+use anyhow::Result;
+use becalm_report::{
+    ConfigFile, ConfigFileOf, ConfigFileState, ConfigReport, ConfigSetting, Form, Sheet, config_files,
+};
+use clap::{Args, Subcommand};
+
+use crate::exit::{Exit, UsageError};
+use crate::messages::page_width;
+use crate::output::{Output, emit};
+use crate::settings::{self, EXAMPLE, Place, PlaceKind, PlaceState, Setting, Settings};
+use crate::{command_line, looks};
+
+/// Show which defaults are set for options, and where
+///
+/// Everything that can be written on the command line can have a default, under the name of its long option and in the section of its command:
+/// in /etc/becalm/config for everybody, in ~/.config/becalm/config for one user ($XDG_CONFIG_HOME), and in variables like
+/// BECALM_RECORD_DURATION. The command line is over variables, these are over the user's file, and that is over the system's.
+/// BECALM_CONFIG names one file to read instead of both; where it is empty, no default is read.
+#[derive(Args, Debug)]
+pub struct ConfigArgs {
+    #[command(subcommand)]
+    command: Option<ConfigCommand>,
+
+    /// Show also what nobody has set, with what becalm does by itself
+    #[arg(long)]
+    all: bool,
+
+    /// Print one JSON document (becalm.config/1)
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Subcommand, Debug)]
+enum ConfigCommand {
+    /// List the files that are looked for, and whether they are there
+    Path,
+    /// Print a file of settings to begin with, in which all are remarks
+    Example,
+}
+
+/// Shows the defaults.
+///
+/// # Errors
+/// If they are wrong, or `out` cannot be written.
+pub fn run(args: &ConfigArgs, out: &mut dyn Write) -> Result<Exit> {
+    if matches!(args.command, Some(ConfigCommand::Example)) {
+        out.write_all(EXAMPLE.as_bytes())?;
+        return Ok(Exit::Done);
+    }
+    let report = report(args.all);
+    match args.command {
+        Some(_) => {
+            let form = Form::within(page_width()).with_color(looks::has_color(&io::stdout()));
+            config_files(&report, &mut Sheet::new(out, form))?;
+            Ok(Exit::Done)
+        }
+        None if args.json => {
+            emit(&report, Output::Json, out)?;
+            Ok(if report.error.is_some() { Exit::Usage } else { Exit::Done })
+        }
+        None => match &report.error {
+            Some(error) => Err(UsageError(error.clone()).into()),
+            None => emit(&report, Output::Text { all: args.all }, out).map(|()| Exit::Done),
+        },
+    }
+}
+
+/// What is set, or what is wrong with it; if `all`, also what is not set.
+pub fn report(all: bool) -> ConfigReport {
+    let root = command_line();
+    let off = settings::are_off() || looks::reads_no_defaults();
+    let read = if off { Ok(Settings::default()) } else { Settings::read(&root) };
+    let checked = read.and_then(|read| settings::check(&root, &read).map(|()| read));
+    let (read, error) = match checked {
+        Ok(read) => (read, None),
+        Err(error) => (Settings { places: settings::looked_at(), ..Settings::default() }, Some(error.to_string())),
+    };
+    let rows = settings::all_keys(&root).into_iter().filter_map(|(command, option)| {
+        match read.settings.iter().find(|set| (&set.command, &set.option) == (&command, &option)) {
+            Some(set) => Some(row(set)),
+            None if all => {
+                let values = settings::built_in(&root, &command, &option).into_iter().collect();
+                Some(ConfigSetting { command, option, values, origin: None })
+            }
+            None => None,
+        }
+    });
+    ConfigReport { off, files: read.places.iter().map(file).collect(), settings: rows.collect(), error }
+}
+
+/// A default as it would stand in a file.
+fn row(set: &Setting) -> ConfigSetting {
+    let value = |value: &std::ffi::OsString| value.to_string_lossy().into_owned();
+    let values = match set.switch() {
+        Some(is_on) => vec![if is_on { "yes" } else { "no" }.to_owned()],
+        None => set.values.iter().map(value).collect(),
+    };
+    ConfigSetting {
+        command: set.command.clone(),
+        option: set.option.clone(),
+        values,
+        origin: Some(set.origin.to_string()),
+    }
+}
+
+fn file(place: &Place) -> ConfigFile {
+    let of = match place.kind {
+        PlaceKind::System => ConfigFileOf::System,
+        PlaceKind::User => ConfigFileOf::User,
+        PlaceKind::Named => ConfigFileOf::Named,
+    };
+    let (state, why) = match &place.state {
+        PlaceState::Absent => (ConfigFileState::Absent, None),
+        PlaceState::Read => (ConfigFileState::Read, None),
+        PlaceState::Refused(why) => (ConfigFileState::Refused, Some(why.clone())),
+    };
+    ConfigFile { of, path: place.shown(), state, why }
+}

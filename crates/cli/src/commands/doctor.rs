@@ -1,0 +1,316 @@
+//! `becalm doctor`: what a report of a bug needs to know, and whether all is well with becalm itself.
+
+use std::env;
+use std::ffi::OsStr;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::Result;
+use becalm_linux::clock::{self, Source};
+use becalm_linux::identity::Identity;
+use becalm_linux::limits::{self, Limit, free_bytes};
+use becalm_linux::procfs::{kernel, meminfo};
+use becalm_linux::rights::User;
+use becalm_linux::sysfs::{cpu::CpuSets, machine};
+use becalm_model::audit::{Answer, Audit};
+use becalm_report::{
+    ConfigReport, ConfigSetting, DoctorCheck, DoctorCompanion, DoctorLimit, DoctorMachine, DoctorProgram, DoctorReport,
+    DoctorRights, DoctorState, DoctorUser, LastError,
+};
+use becalm_tune::{Folder, LiveMachine, Stage, see};
+use clap::Args;
+
+use crate::commands::{config, tune};
+use crate::discretion::Discretion;
+use crate::exit::Exit;
+use crate::output::{Output, emit};
+use crate::{command_line, last_error, settings};
+
+/// Say what a report of a bug needs to know, and whether all is well with becalm
+///
+/// The text begins with what it holds and what it leaves out: there are no names of hosts, users or files in it, no addresses, no values of the
+/// environment and no serial numbers. Nothing is changed, and nothing is measured.
+#[derive(Args, Debug)]
+pub struct DoctorArgs {
+    /// Print one JSON document (becalm.doctor/1)
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a kernel is told at its start that concerns noise.
+const BOOT: [&str; 20] = [
+    "isolcpus",
+    "nohz",
+    "nohz_full",
+    "rcu_nocbs",
+    "rcu_nocb_poll",
+    "irqaffinity",
+    "kthread_cpus",
+    "skew_tick",
+    "tsc",
+    "clocksource",
+    "nosmt",
+    "mitigations",
+    "idle",
+    "intel_idle.max_cstate",
+    "processor.max_cstate",
+    "intel_pstate",
+    "amd_pstate",
+    "threadirqs",
+    "preempt",
+    "transparent_hugepage",
+];
+
+/// Programs that becalm works with, and how they say their version.
+const COMPANIONS: [(&str, &str); 5] = [
+    ("becalm-mpi", "--version"),
+    ("mpirun", "--version"),
+    ("systemctl", "--version"),
+    ("srun", "--version"),
+    ("tuned-adm", "--version"),
+];
+
+/// Recordings need some room.
+const ROOM: u64 = 1 << 30;
+
+/// Says it.
+///
+/// # Errors
+/// If `out` cannot be written. What cannot be found out is said.
+pub fn run(args: &DoctorArgs, out: &mut dyn Write) -> Result<Exit> {
+    let root = Path::new("/");
+    let discretion = Discretion::of_process();
+    let identity = Identity::read(root);
+    let config = config::report(false);
+    let (last_error, unread) = match last_error::read() {
+        Ok(last) => (last.map(|last| hidden_error(&discretion, last)), None),
+        Err(why) => (None, Some(why)),
+    };
+    let audit = see::look(root);
+    let companions = companions(&discretion);
+    let mut checks = vec![of_settings(&config), of_journal(), of_programs(), of_companions(&companions)];
+    checks.extend([of_room(), of_last_error(last_error.as_ref(), unread.as_deref())]);
+    for check in &mut checks {
+        check.what = discretion.hide(&check.what);
+    }
+    let report = DoctorReport {
+        program: program(),
+        machine: machine_of(root, &audit, &identity, &discretion),
+        rights: rights(&identity),
+        checks,
+        findings: audit.answers.into_iter().map(|answer| hidden_answer(&discretion, answer)).collect(),
+        settings: config.settings.into_iter().map(|setting| hidden_setting(&discretion, setting)).collect(),
+        companions,
+        last_error,
+    };
+    emit(&report, Output::new(args.json, false), out)?;
+    Ok(Exit::Done)
+}
+
+fn program() -> DoctorProgram {
+    let libc = if cfg!(target_env = "musl") { "musl" } else { "gnu" };
+    DoctorProgram {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: option_env!("BECALM_COMMIT").filter(|commit| !commit.is_empty()).map(str::to_owned),
+        target: format!("{}-{}-{libc}", env::consts::ARCH, env::consts::OS),
+        static_libc: cfg!(target_feature = "crt-static"),
+        debug: cfg!(debug_assertions),
+    }
+}
+
+fn machine_of(root: &Path, audit: &Audit, identity: &Identity, discretion: &Discretion) -> DoctorMachine {
+    let cpus = CpuSets::read(root).ok();
+    let line = kernel::command_line(root).unwrap_or_default();
+    let told = |word: &&str| BOOT.contains(&word.split('=').next().unwrap_or_default());
+    DoctorMachine {
+        kernel: discretion.hide(&audit.kernel),
+        boot: line.split_whitespace().filter(told).map(|word| discretion.hide(word)).collect(),
+        processor: audit.processor.clone(),
+        cpus_online: cpus.as_ref().map_or(0, |cpus| cpus.online.len()),
+        cpus_isolated: audit.isolated.len(),
+        memory_bytes: meminfo::total_bytes(root).unwrap_or(0),
+        clocksource: machine::clocksource(root).ok().flatten(),
+        counter: match clock::choose(root).source {
+            Source::Native => "the processor's own".to_owned(),
+            Source::MonotonicRaw => "CLOCK_MONOTONIC_RAW".to_owned(),
+        },
+        hypervisor: machine::hypervisor(root).ok().flatten().map(|name| discretion.hide(&name)),
+        container: identity.in_container,
+    }
+}
+
+fn rights(identity: &Identity) -> DoctorRights {
+    let user = match identity.status.uid {
+        0 if User::behind_sudo().is_some() => DoctorUser::Sudo,
+        0 => DoctorUser::Root,
+        _ => DoctorUser::Ordinary,
+    };
+    let limits = limits::of_process().map(|Limit { name, now, most }| DoctorLimit { name, now, most });
+    DoctorRights { user, capabilities: format!("{:016x}", identity.status.capabilities.0), limits: limits.into() }
+}
+
+fn ok(name: &'static str, what: impl Into<String>) -> DoctorCheck {
+    DoctorCheck { name, state: DoctorState::Ok, what: what.into(), advice: String::new() }
+}
+
+fn not_ok(name: &'static str, what: impl Into<String>, advice: impl Into<String>) -> DoctorCheck {
+    DoctorCheck { name, state: DoctorState::NotOk, what: what.into(), advice: advice.into() }
+}
+
+/// Whether the defaults can be meant, and all files of them are read.
+fn of_settings(config: &ConfigReport) -> DoctorCheck {
+    let name = "defaults";
+    if let Some(error) = &config.error {
+        return not_ok(name, error.clone(), "correct that, which becalm config shows in full");
+    }
+    if let Some(why) = config.files.iter().find_map(|file| file.why.as_ref()) {
+        return not_ok(name, format!("a file of them is not read: {why}"), "see becalm config path");
+    }
+    match config.settings.len() {
+        0 if config.off => ok(name, "none are read"),
+        0 => ok(name, "none are set"),
+        count => ok(name, format!("{} set", becalm_units::counted(count as u64, "is", "are"))),
+    }
+}
+
+/// Whether settings of the machine are left to restore.
+fn of_journal() -> DoctorCheck {
+    let name = "tuning";
+    let folder = Folder::new(Folder::DEFAULT);
+    match folder.read() {
+        Err(error) => not_ok(
+            name,
+            format!("the journal of changes cannot be read: {error}"),
+            "look at it with sudo becalm tune status",
+        ),
+        Ok(state) => match state.filter(|state| !state.is_spent()) {
+            None => ok(name, "nothing is changed on the machine"),
+            Some(state) => {
+                let (stage, what, advice) =
+                    tune::planning::words(&LiveMachine::below(Path::new("/")), &state.owner, &state);
+                match stage {
+                    Stage::Unfinished | Stage::EarlierBoot => {
+                        not_ok(name, what, advice.unwrap_or("see becalm tune status"))
+                    }
+                    _ => ok(name, what),
+                }
+            }
+        },
+    }
+}
+
+/// Whether another becalm is found before this one, or beside it.
+fn of_programs() -> DoctorCheck {
+    let name = "programs";
+    let own = env::current_exe().and_then(|own| own.canonicalize()).unwrap_or_default();
+    let folders: Vec<PathBuf> = env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default();
+    let mut found: Vec<PathBuf> = Vec::new();
+    for path in folders.iter().filter_map(|folder| folder.join("becalm").canonicalize().ok()) {
+        if path.is_file() && !found.contains(&path) {
+            found.push(path);
+        }
+    }
+    match found.iter().position(|path| *path == own) {
+        _ if found.is_empty() => ok(name, "no other becalm is in a folder of PATH"),
+        Some(0) if found.len() == 1 => ok(name, "this becalm is the only one in the folders of PATH"),
+        Some(0) => not_ok(
+            name,
+            format!("there are {} more in the folders of PATH, behind this one", found.len() - 1),
+            "remove those that are old",
+        ),
+        _ => not_ok(
+            name,
+            "becalm in the folders of PATH is another program than this one",
+            "remove the old one, or name the new one by its path",
+        ),
+    }
+}
+
+/// Whether the becalm that works with MPI is of the same version.
+fn of_companions(companions: &[DoctorCompanion]) -> DoctorCheck {
+    let name = "becalm-mpi";
+    match companions.iter().find(|of| of.name == name) {
+        None => ok(name, "it is not here, and is needed for measuring parallel jobs alone"),
+        Some(of) if of.version.split(' ').any(|word| word == env!("CARGO_PKG_VERSION")) => {
+            ok(name, "it is of the same version")
+        }
+        Some(of) => {
+            not_ok(name, format!("it is of another version: {}", of.version), "build both from the same sources")
+        }
+    }
+}
+
+/// Whether there is room for recordings where they would lie.
+fn of_room() -> DoctorCheck {
+    let name = "room";
+    match free_bytes(Path::new(".")) {
+        Ok(free) if free >= ROOM => ok(name, format!("{:.1} GiB are free in this folder", free as f64 / ROOM as f64)),
+        Ok(free) => not_ok(
+            name,
+            format!("{} MiB are free in this folder", free >> 20),
+            "record into another one, with --folder or --output",
+        ),
+        Err(error) => not_ok(
+            name,
+            format!("it cannot be found out how much is free in this folder: {error}"),
+            "record into another one",
+        ),
+    }
+}
+
+fn of_last_error(last: Option<&LastError>, unread: Option<&str>) -> DoctorCheck {
+    let name = "last error";
+    match (last, unread) {
+        (_, Some(why)) => not_ok(name, format!("what was kept cannot be read: {why}"), "remove that file"),
+        (None, None) => ok(name, "none is kept"),
+        (Some(last), None) => ok(name, format!("one of {} is kept; see below", last.when)),
+    }
+}
+
+/// The versions of programs in the folders of PATH, as they say them in their first line.
+fn companions(discretion: &Discretion) -> Vec<DoctorCompanion> {
+    let beside = env::current_exe().ok().map(|own| own.with_file_name("becalm-mpi")).filter(|path| path.is_file());
+    let version = |(name, option): (&'static str, &str)| {
+        let program = beside.as_deref().filter(|_| name == "becalm-mpi").map_or(OsStr::new(name), Path::as_os_str);
+        let asked = Command::new(program).arg(option).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+        let said = OsStr::from_bytes(&asked.stdout).to_string_lossy().lines().next()?.trim().to_owned();
+        asked
+            .status
+            .success()
+            .then(|| DoctorCompanion { name, version: discretion.hide(&becalm_units::printable(&said)) })
+    };
+    COMPANIONS.into_iter().filter_map(version).collect()
+}
+
+fn hidden_error(discretion: &Discretion, last: LastError) -> LastError {
+    // It was hidden when it was written; but this file is not what it was then for certain.
+    let hide = |text: &str| discretion.hide(text);
+    LastError {
+        when: hide(&last.when),
+        version: hide(&last.version),
+        command: hide(&last.command),
+        error: hide(&last.error),
+    }
+}
+
+fn hidden_answer(discretion: &Discretion, answer: Answer) -> Answer {
+    Answer {
+        what: discretion.hide(&answer.what),
+        consequence: discretion.hide(&answer.consequence),
+        advice: discretion.hide(&answer.advice),
+        ..answer
+    }
+}
+
+/// A default without its value where that is a text or a path, and with the kind of its origin.
+fn hidden_setting(discretion: &Discretion, setting: ConfigSetting) -> ConfigSetting {
+    let is_plain = settings::is_plain(&command_line(), &setting.command, &setting.option);
+    let values = setting.values.iter().map(|value| if is_plain { discretion.hide(value) } else { "TEXT".to_owned() });
+    let origin = setting.origin.map(|origin| match origin.rsplit_once(':') {
+        Some((_, line)) => format!("line {line} of a file"),
+        None => origin,
+    });
+    ConfigSetting { values: values.collect(), origin, ..setting }
+}

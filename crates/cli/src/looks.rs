@@ -1,0 +1,168 @@
+//! How texts look: colors, width, and the program that shows long ones. As with git, what is becalm's own is over what all programs
+//! share: options, variables like `BECALM_COLOR` and files of settings are over `NO_COLOR`, `CLICOLOR_FORCE`, `COLUMNS` and `PAGER`.
+
+use std::ffi::OsString;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use anstream::stream::RawStream;
+use anstream::{AutoStream, ColorChoice};
+use clap::{Args, ValueEnum};
+
+/// Under which heading these stand.
+const HEADING: &str = "Options of every command";
+
+/// How texts look, and which defaults are read: what can be said to every command.
+#[derive(Args, Clone, Default, Debug)]
+pub struct LooksArgs {
+    /// When texts have colors: auto, always or never; auto is on a terminal that has some, unless NO_COLOR is set, and wherever
+    /// CLICOLOR_FORCE is
+    #[arg(
+        long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = true, hide_short_help = true,
+        help_heading = HEADING
+    )]
+    color: When,
+
+    /// How many characters wide texts may be [default: COLUMNS, or as wide as the terminal]
+    #[arg(
+        long, global = true, value_name = "CHARACTERS", hide_short_help = true, help_heading = HEADING,
+        value_parser = clap::value_parser!(u16).range(40..)
+    )]
+    width: Option<u16>,
+
+    /// The program that shows texts which are longer than the terminal is high; cat for none [default: PAGER, or less]
+    #[arg(long, global = true, value_name = "COMMAND", hide_short_help = true, help_heading = HEADING)]
+    pager: Option<String>,
+
+    /// Show also short texts by that program, and those of commands which measure once they have
+    #[arg(long, global = true, overrides_with = "no_pager", hide_short_help = true, help_heading = HEADING)]
+    paginate: bool,
+
+    /// Show no text by another program
+    #[arg(long, global = true, overrides_with = "paginate", hide_short_help = true, help_heading = HEADING)]
+    no_pager: bool,
+
+    /// Read no defaults, neither from files nor from the environment
+    #[arg(long, global = true, hide_short_help = true, help_heading = HEADING)]
+    no_config: bool,
+
+    /// Do not keep the error that this ends with for becalm doctor
+    #[arg(long, global = true, hide_short_help = true, help_heading = HEADING)]
+    no_last_error: bool,
+}
+
+/// When something is to be.
+#[derive(Clone, Copy, PartialEq, Eq, Default, ValueEnum, Debug)]
+pub enum When {
+    /// Where it helps.
+    #[default]
+    Auto,
+    /// In files and pipes, too.
+    Always,
+    /// Nowhere.
+    Never,
+}
+
+impl When {
+    const fn choice(self) -> ColorChoice {
+        match self {
+            Self::Auto => ColorChoice::Auto,
+            Self::Always => ColorChoice::Always,
+            Self::Never => ColorChoice::Never,
+        }
+    }
+}
+
+/// What was said.
+static LOOKS: OnceLock<LooksArgs> = OnceLock::new();
+
+/// What was seen of it before the command line was understood, for help and errors.
+static SEEN: OnceLock<LooksArgs> = OnceLock::new();
+
+/// Has all texts look so from now on.
+pub fn choose(looks: &LooksArgs) {
+    looks.color.choice().write_global();
+    if looks.color == When::Never {
+        // What draws the live view decides for itself otherwise.
+        ratatui::crossterm::style::force_color_output(false);
+    }
+    // There is one command line.
+    let _ = LOOKS.set(looks.clone());
+}
+
+/// Has what the parser says of a command line look as that asks for, whatever else is wrong with it; `default` gives the default of an option.
+pub fn choose_early(words: &[OsString], default: impl Fn(&str) -> Option<String>) {
+    let mut seen = LooksArgs { pager: default("pager"), ..LooksArgs::default() };
+    let mut color = default("color");
+    let mut words = words.iter().map(|word| word.to_string_lossy()).take_while(|word| word != "--");
+    while let Some(word) = words.next() {
+        let (option, value) =
+            word.split_once('=').map_or((&*word, None), |(option, value)| (option, Some(value.to_owned())));
+        let mut value = || value.clone().or_else(|| words.next().map(|word| word.into_owned()));
+        match option {
+            "--color" => color = value(),
+            "--pager" => seen.pager = value(),
+            "--no-pager" => seen.no_pager = true,
+            _ => {}
+        }
+    }
+    seen.color = color.and_then(|color| When::from_str(&color, false).ok()).unwrap_or_default();
+    seen.color.choice().write_global();
+    let _ = SEEN.set(seen);
+}
+
+fn said() -> Option<&'static LooksArgs> {
+    LOOKS.get().or_else(|| SEEN.get())
+}
+
+/// Whether what goes there has colors.
+pub fn has_color(stream: &impl RawStream) -> bool {
+    AutoStream::choice(stream) != ColorChoice::Never
+}
+
+/// The width that was asked for, in characters.
+pub fn width() -> Option<usize> {
+    said().and_then(|looks| looks.width).map(usize::from)
+}
+
+/// Whether no defaults are read, as was asked.
+pub fn reads_no_defaults() -> bool {
+    said().is_some_and(|looks| looks.no_config)
+}
+
+/// Whether the error that the command ends with is kept.
+pub fn keeps_errors() -> bool {
+    !said().is_some_and(|looks| looks.no_last_error)
+}
+
+/// What was said about the program that shows long texts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PagerChoice {
+    /// The program and its arguments; empty or `cat` for none.
+    pub program: Option<&'static str>,
+    /// Whether short texts go there as well; `Some(false)` if none does.
+    pub wanted: Option<bool>,
+}
+
+/// What was said about it.
+pub fn pager() -> PagerChoice {
+    let Some(looks) = said() else { return PagerChoice { program: None, wanted: None } };
+    let wanted = match (looks.paginate, looks.no_pager) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        _ => None,
+    };
+    PagerChoice { program: looks.pager.as_deref(), wanted }
+}
+
+/// Has another becalm, whose text stands among this one's, look the same.
+pub fn pass_on(command: &mut Command) {
+    command.arg("--no-pager");
+    let Some(looks) = said() else { return };
+    if let Some(color) = looks.color.to_possible_value().filter(|_| looks.color != When::Auto) {
+        command.args(["--color", color.get_name()]);
+    }
+    if let Some(width) = looks.width {
+        command.args(["--width", &width.to_string()]);
+    }
+}

@@ -1,0 +1,207 @@
+//! The program that shows a text which is longer than the terminal is high: becalm's own setting, else `PAGER`, else `less`.
+//!
+//! A text is held back until its command has ended, so that nothing runs beside a measurement. Where no terminal is, none is held.
+
+use std::env;
+use std::io::{self, IsTerminal, StdoutLock, Write};
+use std::process::{Command, ExitStatus, Stdio};
+
+use becalm_linux::signals::KeysIgnored;
+use becalm_units::printable;
+use ratatui::crossterm::terminal;
+
+use crate::looks::{self, PagerChoice};
+use crate::messages::{page_width, say, terminal_is_dumb};
+use crate::output::UntilClosed;
+
+/// What makes a line of words one for a shell, as git has it.
+const FOR_A_SHELL: &str = "|&;<>()$`\\\"'*?[#~=%";
+
+/// Exit codes of a shell that could not start a program.
+const NOT_STARTED: [i32; 2] = [126, 127];
+
+/// When a command's text may go through a pager.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Paging {
+    /// Whenever it is long: the command only reads.
+    Long,
+    /// If it is asked for: the command measures or changes something, and has one text in the end.
+    Asked,
+    /// Never: it shows what happens as it does, or hands its output to another program.
+    Never,
+}
+
+/// Standard output, and what is held back for a pager.
+pub struct Shown<'a> {
+    to: UntilClosed<StdoutLock<'a>>,
+    held: Option<Vec<u8>>,
+    choice: PagerChoice,
+}
+
+impl Shown<'_> {
+    /// The output of a command whose text may go through a pager.
+    pub fn new(paging: Paging) -> Self {
+        let choice = looks::pager();
+        let may = match paging {
+            Paging::Long => choice.wanted != Some(false),
+            Paging::Asked => choice.wanted == Some(true),
+            Paging::Never => false,
+        };
+        let holds = may && io::stdout().is_terminal() && (choice.wanted == Some(true) || !terminal_is_dumb());
+        Self { to: UntilClosed::new(io::stdout().lock()), held: holds.then(Vec::new), choice }
+    }
+
+    /// Shows what was held back, and waits until its reader has seen enough.
+    ///
+    /// # Errors
+    /// If standard output cannot be written.
+    pub fn finish(&mut self) -> io::Result<()> {
+        let text = self.held.take().unwrap_or_default();
+        if text.is_empty() || !self.page(&text) {
+            self.to.write_all(&text)?;
+        }
+        self.to.flush()
+    }
+
+    /// Shows a text by the pager; tells whether it did.
+    fn page(&self, text: &[u8]) -> bool {
+        if self.choice.wanted != Some(true) && fits(text, page_width(), terminal::size().ok()) {
+            return false;
+        }
+        let shared = env::var("PAGER").ok();
+        let Some(program) = program(self.choice.program, shared.as_deref()) else { return false };
+        match run(program, text) {
+            Ok(status) => !status.code().is_some_and(|code| NOT_STARTED.contains(&code)),
+            Err(error) => {
+                // Not everybody has less; but whoever named a program expects it.
+                if program != DEFAULT {
+                    say(format_args!("cannot start the pager {}: {error}; the text follows", printable(program)));
+                }
+                false
+            }
+        }
+    }
+}
+
+impl Write for Shown<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.held {
+            Some(held) => held.write(bytes),
+            None => self.to.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.held.is_some() { Ok(()) } else { self.to.flush() }
+    }
+}
+
+/// Shows one text, like a page of help.
+///
+/// # Errors
+/// If standard output cannot be written.
+pub fn show(text: &str) -> io::Result<()> {
+    let mut shown = Shown::new(Paging::Long);
+    shown.write_all(text.as_bytes())?;
+    shown.finish()
+}
+
+/// The pager where none is named.
+const DEFAULT: &str = "less";
+
+/// The program that was named, by becalm's own setting or the variable of all programs; `None` if it is to be none.
+fn program<'a>(own: Option<&'a str>, shared: Option<&'a str>) -> Option<&'a str> {
+    let named = own.or(shared).map_or(DEFAULT, str::trim);
+    (!named.is_empty() && named != "cat").then_some(named)
+}
+
+/// Whether a text fits a terminal of this size with the prompt below it.
+fn fits(text: &[u8], width: Option<usize>, size: Option<(u16, u16)>) -> bool {
+    // Where nobody knows how high it is, a pager does not either.
+    let Some((columns, rows)) = size.filter(|(_, rows)| *rows > 0) else { return true };
+    let columns = usize::from(columns).max(1);
+    let text = String::from_utf8_lossy(text);
+    // No line is wider than the text may be, and colors take no room; what is not laid out wraps.
+    let rows_of = |line: &str| {
+        let seen = if line.contains('\u{1b}') {
+            line.chars().count().min(width.unwrap_or(usize::MAX))
+        } else {
+            line.chars().count()
+        };
+        seen.div_ceil(columns).max(1)
+    };
+    text.lines().map(rows_of).sum::<usize>() < usize::from(rows)
+}
+
+/// Runs the pager with this text as its input, until it ends. Meanwhile keys that end programs are its own affair.
+fn run(program: &str, text: &[u8]) -> io::Result<ExitStatus> {
+    let mut command = if program.contains(|c| FOR_A_SHELL.contains(c)) {
+        let mut command = Command::new("sh");
+        command.args(["-c", program]);
+        command
+    } else {
+        let mut words = program.split_whitespace();
+        let mut command = Command::new(words.next().unwrap_or(DEFAULT));
+        command.args(words);
+        command
+    };
+    // As git has them: quit where all fits, show colors, leave the screen as it is.
+    for (variable, value) in [("LESS", "FRX"), ("LV", "-c")] {
+        if env::var_os(variable).is_none() {
+            command.env(variable, value);
+        }
+    }
+    if env::var_os("SUDO_UID").is_some() {
+        // Who may run becalm as root gets no shell of root's by it.
+        command.env("LESSSECURE", "1");
+    }
+    command.stdin(Stdio::piped());
+    let (child, _keys) = KeysIgnored::begin(|| command.spawn());
+    let mut child = child?;
+    if let Some(mut pipe) = child.stdin.take() {
+        // Whoever has seen enough leaves.
+        let _ = pipe.write_all(text);
+    }
+    child.wait()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_setting_is_over_that_of_all_programs() {
+        assert_eq!(program(Some("most"), Some("more")), Some("most"));
+        assert_eq!(program(None, Some("more -s")), Some("more -s"));
+        assert_eq!(program(None, None), Some("less"));
+        for none in ["", " ", "cat"] {
+            assert_eq!(program(Some(none), Some("more")), None);
+            assert_eq!(program(None, Some(none)), None);
+        }
+    }
+
+    #[test]
+    fn what_fits_needs_no_pager() {
+        let lines = |count: usize| "a line\n".repeat(count);
+        let size = Some((80, 24));
+        assert!(fits(lines(23).as_bytes(), Some(80), size));
+        assert!(!fits(lines(24).as_bytes(), Some(80), size));
+        assert!(!fits("x".repeat(80 * 24).as_bytes(), None, size), "one line that wraps");
+        let colored = "\u{1b}[1mabcdef\u{1b}[0m\n".repeat(20);
+        assert!(fits(colored.as_bytes(), Some(8), Some((8, 24))));
+        assert!([None, Some((0, 0))].iter().all(|size| fits(lines(99).as_bytes(), Some(80), *size)));
+    }
+
+    #[test]
+    fn a_text_reaches_a_pager_that_may_leave_early() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("seen");
+        let status = run(&format!("cat > '{}'", file.display()), b"text").unwrap();
+        assert!(status.success());
+        assert_eq!(std::fs::read(&file).unwrap(), b"text");
+        // Much more than a pipe holds.
+        assert!(run("true", &vec![b'x'; 1 << 20]).unwrap().success());
+        assert_eq!(run("no-such-pager | cat && exit 127", b"text").unwrap().code(), Some(127));
+        assert_eq!(run("no-such-pager -x", b"text").unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}

@@ -1,0 +1,257 @@
+//! Defaults that users and sites set for the options of commands: in files, and in variables of the environment.
+//!
+//! Everything that can be written on the command line can be a default, under the name of its long option and in the section of its
+//! command; what may not be one, and why, is said in [`keys`]. A default is given to the parser of the command line as the option's
+//! default value, so that units, ranges and errors are the same ([`line`]). What is over what: the command line, variables, the user's
+//! file, the system's file, what becalm does by itself.
+
+mod example;
+mod keys;
+mod line;
+mod places;
+
+pub use example::EXAMPLE;
+pub use keys::{all_keys, built_in, is_plain};
+pub use line::{Asked, ask, check, command_shape, with_opposites};
+pub use places::{Place, PlaceKind, PlaceState, SWITCH, are_off, places, user_folder};
+
+use std::env;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+
+use becalm_linux::trusted::{self, Unread};
+use becalm_units::{SettingLine, printable};
+use clap::Command;
+
+use keys::{Key, variable};
+
+/// The largest file of settings that is read, in bytes.
+const LARGEST: u64 = 64 << 10;
+
+/// Where a default was set; the later over the earlier.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Origin {
+    /// In a file, at a line that is counted from 1.
+    File(PlaceKind, PathBuf, usize),
+    /// In this variable of the environment.
+    Variable(String),
+}
+
+impl Origin {
+    /// Whether one is over the other, and not beside it in the same file or environment.
+    fn is_over(&self, other: &Self) -> bool {
+        let rank = |origin: &Self| match origin {
+            Self::File(kind, ..) => Some(*kind),
+            Self::Variable(_) => None,
+        };
+        match (rank(self), rank(other)) {
+            (None, Some(_)) => true,
+            (Some(this), Some(other)) => this > other,
+            (_, None) => false,
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(_, path, line) => write!(to, "{}:{line}", printable(&path.to_string_lossy())),
+            Self::Variable(name) => write!(to, "{name}"),
+        }
+    }
+}
+
+/// A default for an option.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Setting {
+    /// The words of the command, like `tune plan`; empty for what all commands have.
+    pub command: String,
+    /// The option's long name, without its two strokes.
+    pub option: String,
+    /// Its values as the parser takes them; more than one only of an option that may be given several times.
+    pub values: Vec<OsString>,
+    /// Whether it is one that is on or off.
+    is_switch: bool,
+    /// Where the first of them was set.
+    pub origin: Origin,
+}
+
+impl Setting {
+    fn new(command: &str, option: &str, key: &Key<'_>, value: OsString, origin: Origin) -> Self {
+        Self {
+            command: command.to_owned(),
+            option: option.to_owned(),
+            values: vec![value],
+            is_switch: key.is_switch(),
+            origin,
+        }
+    }
+
+    /// Whether it switches its option on; `None` if that takes values.
+    pub fn switch(&self) -> Option<bool> {
+        self.is_switch.then(|| self.values.iter().any(|value| value == "true"))
+    }
+}
+
+/// Defaults that cannot be meant.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// A file is not read.
+    #[error("cannot read the settings in {path}: {why}")]
+    Unread {
+        /// The file.
+        path: String,
+        /// What is in the way.
+        why: String,
+    },
+    /// One of them is wrong.
+    #[error("{origin}: {why}")]
+    Wrong {
+        /// Where it was set.
+        origin: String,
+        /// What is wrong with it, and what to write.
+        why: String,
+    },
+}
+
+impl SettingsError {
+    fn at(origin: &Origin, why: impl Into<String>) -> Self {
+        Self::Wrong { origin: origin.to_string(), why: why.into() }
+    }
+}
+
+/// All defaults that are set, and what was not read.
+#[derive(Clone, Default, Debug)]
+pub struct Settings {
+    /// The one that is in force of each option, in the order in which they were found.
+    pub settings: Vec<Setting>,
+    /// Where files were looked for.
+    pub places: Vec<Place>,
+}
+
+impl Settings {
+    /// Reads files and variables. `command` says which options there are.
+    ///
+    /// # Errors
+    /// If a file that was named, or the system's, is not read; if there is no such option, it may be no default, or it is set twice
+    /// in a file. The user's own file is passed over where root is not to trust it, which its [`Place`] says.
+    pub fn read(command: &Command) -> Result<Self, SettingsError> {
+        let mut read = Self { places: places(), ..Self::default() };
+        let mut found = Vec::new();
+        for place in &mut read.places {
+            match trusted::read(&place.path, LARGEST) {
+                Ok(None) if place.kind == PlaceKind::Named => {
+                    return Err(SettingsError::Unread {
+                        path: place.shown(),
+                        why: format!("there is no such file; {SWITCH} names it"),
+                    });
+                }
+                Ok(None) => {}
+                Ok(Some(text)) => {
+                    place.state = PlaceState::Read;
+                    found.extend(of_text(command, place, &text)?);
+                }
+                Err(Unread::Untrusted(why)) if place.kind == PlaceKind::User => {
+                    place.state = PlaceState::Refused(Unread::Untrusted(why).to_string());
+                }
+                Err(error) => {
+                    return Err(SettingsError::Unread { path: place.shown(), why: error.to_string() });
+                }
+            }
+        }
+        found.extend(of_environment(command, env::vars_os())?);
+        for setting in found {
+            read.add(setting);
+        }
+        Ok(read)
+    }
+
+    /// Adds one that is over those which are there.
+    fn add(&mut self, setting: Setting) {
+        let is_of_same = |other: &Setting| (&other.command, &other.option) == (&setting.command, &setting.option);
+        self.settings.retain(|other| !is_of_same(other));
+        self.settings.push(setting);
+    }
+
+    /// The value of an option that all commands have.
+    pub fn of_all(&self, option: &str) -> Option<String> {
+        let setting = self.settings.iter().find(|setting| setting.command.is_empty() && setting.option == option)?;
+        setting.values.first()?.to_str().map(str::to_owned)
+    }
+
+    /// Those of a command, and those of all commands.
+    pub fn of(&self, command: &str) -> impl Iterator<Item = &Setting> {
+        self.settings.iter().filter(move |setting| setting.command.is_empty() || setting.command == command)
+    }
+}
+
+/// Where files are looked for, and whether each could be read, whatever stands in it.
+pub fn looked_at() -> Vec<Place> {
+    let mut places = places();
+    for place in &mut places {
+        place.state = match trusted::read(&place.path, LARGEST) {
+            Ok(None) => PlaceState::Absent,
+            Ok(Some(_)) => PlaceState::Read,
+            Err(error) => PlaceState::Refused(error.to_string()),
+        };
+    }
+    places
+}
+
+/// The settings of a file.
+fn of_text(command: &Command, place: &Place, text: &str) -> Result<Vec<Setting>, SettingsError> {
+    let mut settings: Vec<Setting> = Vec::new();
+    let mut section = String::new();
+    for (at, line) in text.lines().enumerate() {
+        let origin = Origin::File(place.kind, place.path.clone(), at + 1);
+        let wrong = |why: String| SettingsError::at(&origin, why);
+        let (name, value) = match SettingLine::parse(line).map_err(wrong)? {
+            SettingLine::Nothing => continue,
+            SettingLine::Section(name) => {
+                keys::section(command, name).map_err(wrong)?;
+                name.clone_into(&mut section);
+                continue;
+            }
+            SettingLine::Setting { key, value } => (key, value),
+        };
+        let key = Key::find(command, &section, name).map_err(wrong)?;
+        let value = key.value(value).map_err(wrong)?;
+        match settings.iter_mut().find(|setting| setting.command == section && setting.option == name) {
+            Some(setting) if key.is_list() => setting.values.push(value),
+            Some(setting) => {
+                return Err(wrong(format!("{name} stands twice, first at {}; leave one out", setting.origin)));
+            }
+            None => settings.push(Setting::new(&section, name, &key, value, origin)),
+        }
+    }
+    Ok(settings)
+}
+
+/// The settings of the environment: `BECALM_RECORD_DURATION` is `duration` in the section `[record]`.
+fn of_environment(
+    command: &Command,
+    variables: impl Iterator<Item = (OsString, OsString)>,
+) -> Result<Vec<Setting>, SettingsError> {
+    let variables: Vec<(String, OsString)> = variables
+        .filter_map(|(name, value)| Some((name.into_string().ok().filter(|name| name.starts_with("BECALM_"))?, value)))
+        .collect();
+    // The keys are gone through only where there is such a variable.
+    if variables.iter().all(|(name, _)| name == SWITCH) {
+        return Ok(Vec::new());
+    }
+    let mut settings = Vec::new();
+    for (section, name) in all_keys(command) {
+        let sought = variable(&section, &name);
+        let Some((_, value)) = variables.iter().find(|(name, _)| *name == sought) else { continue };
+        let origin = Origin::Variable(sought);
+        let wrong = |why: String| SettingsError::at(&origin, why);
+        let value = value.to_str().ok_or_else(|| wrong("its value is no text in UTF-8".to_owned()))?;
+        let key = Key::find(command, &section, &name).map_err(wrong)?;
+        settings.push(Setting::new(&section, &name, &key, key.value(value).map_err(wrong)?, origin));
+    }
+    Ok(settings)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,262 @@
+use clap::Parser;
+
+use super::*;
+use crate::{Arguments, command_line};
+
+fn set(text: &str) -> Result<Settings, SettingsError> {
+    set_over("", text)
+}
+
+/// What two files say together.
+fn set_over(system: &str, user: &str) -> Result<Settings, SettingsError> {
+    let root = command_line();
+    let mut settings = Settings::default();
+    for (kind, path, text) in [(PlaceKind::System, "/etc/c", system), (PlaceKind::User, "/home/c", user)] {
+        let place = Place { kind, path: path.into(), state: PlaceState::Read };
+        of_text(&root, &place, text)?.into_iter().for_each(|setting| settings.add(setting));
+    }
+    Ok(settings)
+}
+
+/// What the parser makes of a command line with these settings: the value of an option, as it was written.
+fn value(settings: &Settings, line: &str, id: &str) -> Option<String> {
+    let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+    let matches = match ask(&command_line(), settings, &words) {
+        Ok(matches) => matches,
+        Err(error) => panic!("{line}: {error:?}"),
+    };
+    let mut at = &matches;
+    while let Some((_, below)) = at.subcommand() {
+        at = below;
+    }
+    let values: Vec<_> = at.get_raw(id)?.map(|value| value.to_string_lossy()).collect();
+    Some(values.join(","))
+}
+
+fn refused(settings: &Settings, line: &str) -> String {
+    let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+    match ask(&command_line(), settings, &words) {
+        Ok(_) => panic!("{line} is obeyed"),
+        Err(Asked::Line(error)) => error.to_string(),
+        Err(Asked::Settings(error)) => error.to_string(),
+    }
+}
+
+#[test]
+fn the_command_line_is_over_the_user_and_the_user_over_the_system() {
+    let system = "color = never\n[record]\nduration = 1s\nbuffer = 64\nsched = rr:3";
+    let settings = set_over(system, "[record]\nduration = 2s\n[top]\nbuffer = 32").unwrap();
+    let of = |line: &str, id: &str| value(&settings, line, id).unwrap();
+    assert_eq!(of("becalm record", "duration"), "2s");
+    assert_eq!(of("becalm record --duration 3s", "duration"), "3s");
+    assert_eq!(of("becalm record", "buffer"), "64");
+    assert_eq!(of("becalm top", "buffer"), "32");
+    assert_eq!(of("becalm record", "sched"), "rr:3");
+    assert_eq!(of("becalm top", "sched"), "other");
+    assert_eq!(of("becalm record", "color"), "never");
+    assert_eq!(of("becalm record --color always", "color"), "always");
+    assert_eq!(of("becalm --color always record", "color"), "always");
+    assert_eq!(value(&settings, "becalm work", "duration"), None);
+}
+
+#[test]
+fn variables_are_over_files() {
+    let root = command_line();
+    let mut settings = set("width = 90\n[tune plan]\nprofile = hpc\n[record]\nno-argv = yes").unwrap();
+    let variables = [
+        ("BECALM_TUNE_PLAN_PROFILE", "benchmark"),
+        ("BECALM_RECORD_NO_ARGV", "no"),
+        ("BECALM_WIDTH", "70"),
+        ("BECALM_RUN", "x"),
+    ];
+    let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
+    of_environment(&root, variables).unwrap().into_iter().for_each(|setting| settings.add(setting));
+    assert_eq!(value(&settings, "becalm tune plan --cpus 1", "profile").unwrap(), "benchmark");
+    assert_eq!(value(&settings, "becalm record", "no_argv").unwrap(), "false");
+    assert_eq!(value(&settings, "becalm record", "width").unwrap(), "70");
+    let wrong = [("BECALM_RECORD_QUIET".into(), "maybe".into())];
+    let error = of_environment(&root, wrong.into_iter()).unwrap_err().to_string();
+    assert_eq!(error, "BECALM_RECORD_QUIET: 'maybe' is neither yes nor no");
+}
+
+#[test]
+fn what_is_on_can_be_switched_off_and_on_again() {
+    let settings = set("[record]\nno-sources = yes\njson = yes").unwrap();
+    let of = |line: &str, id: &str| value(&settings, line, id).unwrap();
+    assert_eq!(of("becalm record", "no_sources"), "true");
+    assert_eq!(of("becalm record --sources", "no_sources"), "false");
+    assert_eq!(of("becalm record --no-json", "json"), "false");
+    assert_eq!(of("becalm record --no-json --json", "json"), "true");
+    assert_eq!(of("becalm record --json --no-json", "json"), "false");
+    // Without any default as well.
+    assert_eq!(value(&Settings::default(), "becalm record --json --no-json", "json").unwrap(), "false");
+    let settings = set_over("[record]\njson = yes", "[record]\njson = no").unwrap();
+    assert_eq!(value(&settings, "becalm record", "json").unwrap(), "false");
+}
+
+#[test]
+fn a_default_gives_way_to_what_contradicts_it() {
+    let settings = set("[record]\nduration = 5s\nno-sources = yes\n[check]\nduration = 3s").unwrap();
+    assert_eq!(value(&settings, "becalm record --until-stopped", "duration"), None);
+    assert_eq!(value(&settings, "becalm record --functions", "no_sources").unwrap(), "false");
+    // It has another default, by itself.
+    assert_eq!(value(&settings, "becalm check --max-noise 1% x.becalm", "duration").unwrap(), "10s");
+    assert_eq!(value(&settings, "becalm check --max-noise 1%", "duration").unwrap(), "3s");
+    // One that contradicts another is over it if its file is.
+    let settings = set_over("[record]\nuntil-stopped = yes", "[record]\nduration = 5s").unwrap();
+    assert_eq!(value(&settings, "becalm record", "until_stopped").unwrap(), "false");
+    assert_eq!(value(&settings, "becalm record", "duration").unwrap(), "5s");
+    let both = set("[record]\nuntil-stopped = yes\nduration = 5s").unwrap();
+    assert_eq!(
+        refused(&both, "becalm record"),
+        "/home/c:3: duration contradicts until-stopped (/home/c:2); leave one out"
+    );
+}
+
+#[test]
+fn lists_replace_lists() {
+    let settings = set("[predict]\nwithout = tick\nwithout = a, b\nranks = 1,2").unwrap();
+    assert_eq!(value(&settings, "becalm predict x", "without").unwrap(), "tick,a, b");
+    assert_eq!(value(&settings, "becalm predict x --without c", "without").unwrap(), "c");
+    assert_eq!(value(&settings, "becalm predict x", "ranks").unwrap(), "1,2");
+    assert_eq!(value(&settings, "becalm predict x --ranks 3,4", "ranks").unwrap(), "3,4");
+}
+
+/// What is required on the command line may be a default.
+#[test]
+fn what_has_a_default_need_not_be_said() {
+    let settings = set("[law]\ngrain = 1ms\ndelay = 1us\n[tune plan]\ncpus = 1").unwrap();
+    assert_eq!(value(&settings, "becalm law --rate 10Hz", "grain").unwrap(), "1ms");
+    assert_eq!(value(&settings, "becalm tune plan", "cpus").unwrap(), "1");
+    assert!(refused(&set("[law]\ngrain = 1ms").unwrap(), "becalm law --rate 10Hz").contains("--delay"));
+}
+
+#[test]
+fn what_cannot_be_meant_is_said_with_its_place() {
+    for (text, said) in [
+        ("\n[recrod]", "/home/c:2: there is no command 'recrod'; did you mean record?"),
+        ("[tune paln]", "/home/c:1: there is no command 'tune paln'; did you mean tune plan?"),
+        ("[record]\nduraton = 1s", "/home/c:2: [record] has no option 'duraton'; did you mean duration?"),
+        ("colour = never", "/home/c:1: no option that all commands have is 'colour'; did you mean color?"),
+        ("json = yes", "/home/c:1: no option that all commands have is 'json'; there are color, width, pager"),
+        (
+            "[record]\ncolor = never",
+            "/home/c:2: [record] has no option 'color'; all commands have it, so it stands above the first section",
+        ),
+        ("[record]\nsources = yes", "/home/c:2: [record] has no option 'sources'; write no-sources = no"),
+        ("[record]\njson = on", "/home/c:2: 'on' is neither yes nor no"),
+        ("[record]\njson = yes\njson = no", "/home/c:3: json stands twice, first at /home/c:2; leave one out"),
+        ("[record\n", "/home/c:1: a bracket is not closed"),
+        ("color", "/home/c:1: 'color' is not key = value"),
+        ("[watch]", "/home/c:1: [watch] can have no defaults: becalm watch has a file of its own"),
+        (
+            "[tune apply]\nprofile = hpc",
+            "/home/c:2: profile can be no default: it decides what becalm changes on the machine",
+        ),
+        ("[record]\noutput = x", "/home/c:2: output can be no default: it names one recording"),
+        ("[report]\nhtml = x", "/home/c:2: html can be no default: it names one file or folder"),
+        ("[record]\nas-root = yes", "/home/c:2: as-root can be no default: it would have commands run as root"),
+        ("no-pager = yes", "/home/c:1: no-pager can be no default: write pager = cat"),
+        ("[tune plan]\nroot = /x", "/home/c:2: [tune plan] has no option 'root'"),
+    ] {
+        let error = set(text).unwrap_err().to_string();
+        assert!(error.starts_with(said), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_wrong_value_is_said_with_its_place_where_the_command_is_used() {
+    let settings =
+        set("[record]\nduration = fast\n[top]\nbuffer = 1\n[predict]\nnetwork = x\n[compare]\nmetric = y").unwrap();
+    let said = refused(&settings, "becalm record");
+    assert!(said.starts_with("/home/c:2: duration = fast: "), "{said}");
+    let said = refused(&settings, "becalm top");
+    assert!(said.starts_with("/home/c:4: buffer = 1: 1 is not in 4..="), "{said}");
+    let said = refused(&settings, "becalm predict x");
+    assert!(said.starts_with("/home/c:6: network = x: "), "{said}");
+    let said = refused(&settings, "becalm compare a b");
+    assert!(said.starts_with("/home/c:8: metric = y: it is one of noise-ratio, "), "{said}");
+    // What is wrong on the command line is not said of a file.
+    let said = refused(&settings, "becalm record --duration slow");
+    assert!(said.contains("'slow' for '--duration"), "{said}");
+    assert!(value(&settings, "becalm record --duration 1s", "duration").is_some());
+    assert!(check(&command_line(), &settings).unwrap_err().to_string().starts_with("/home/c:2: duration = fast: "));
+}
+
+#[test]
+fn each_line_of_the_example_can_be_used() {
+    let mut used = 0;
+    let mut whole = String::new();
+    for line in EXAMPLE.lines() {
+        let setting = line.strip_prefix("# ").filter(|line| {
+            let key = line.split_once(" = ").map_or("", |(key, _)| key);
+            !key.is_empty() && key.chars().all(|c| c.is_ascii_lowercase() || c == '-')
+        });
+        used += usize::from(setting.is_some());
+        whole += setting.unwrap_or(line);
+        whole.push('\n');
+    }
+    assert!(used > 30, "{used}");
+    let settings = set(&whole).unwrap();
+    assert_eq!(settings.settings.len(), used);
+    check(&command_line(), &settings).unwrap();
+    let root = command_line();
+    for line in
+        ["becalm record", "becalm check", "becalm report x", "becalm predict x", "becalm top", "becalm run-quiet -- x"]
+    {
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        assert!(ask(&root, &settings, &words).is_ok(), "{line}");
+    }
+    // As it is, it changes nothing.
+    assert_eq!(set(EXAMPLE).unwrap().settings, []);
+    // A value that does not depend on anything is the one that holds without it.
+    for setting in &settings.settings {
+        let Some(built_in) = built_in(&root, &setting.command, &setting.option) else { continue };
+        let given = if setting.values == ["false"] { "no".into() } else { setting.values[0].clone() };
+        assert_eq!(given.to_str(), Some(&*built_in), "{setting:?}");
+    }
+}
+
+/// Whatever can be switched on by a default can be switched off on the command line.
+#[test]
+fn each_option_that_is_on_or_off_has_an_opposite() {
+    let root = command_line();
+    let mut flags = 0;
+    for (section, name) in all_keys(&root) {
+        let mut command = &root;
+        for word in section.split(' ').filter(|word| !word.is_empty()) {
+            command = command.find_subcommand(word).unwrap();
+        }
+        let of = |long: &str| command.get_arguments().find(|argument| argument.get_long() == Some(long));
+        if matches!(of(&name).unwrap().get_action(), clap::ArgAction::SetTrue) {
+            flags += 1;
+            let opposite = of(&line::opposite(&name)).unwrap_or_else(|| panic!("[{section}] {name}"));
+            assert!(opposite.is_hide_set(), "[{section}] {name}");
+        }
+    }
+    assert!(flags > 40, "{flags}");
+}
+
+/// What is refused by name is there.
+#[test]
+fn the_names_of_variables_are_of_one_key_each() {
+    let root = command_line();
+    let names: Vec<String> = all_keys(&root).iter().map(|(section, name)| variable(section, name)).collect();
+    let mut once = names.clone();
+    once.sort();
+    once.dedup();
+    assert_eq!(once.len(), names.len());
+    // Those have other meanings.
+    for other in
+        [SWITCH, "BECALM_RUN", "BECALM_DRAIN", "BECALM_CHECK", "BECALM_INJECT", "BECALM_OPTIONS", "BECALM_FOLDER"]
+    {
+        assert!(!names.contains(&other.to_owned()), "{other}");
+    }
+    assert!(names.contains(&"BECALM_COLOR".to_owned()) && names.contains(&"BECALM_FLEET_PREDICT_RANKS".to_owned()));
+}
+
+#[test]
+fn the_parser_holds_its_own_rules() {
+    command_line().debug_assert();
+    assert!(Arguments::try_parse_from(["becalm", "--color", "never", "record"]).is_ok());
+}

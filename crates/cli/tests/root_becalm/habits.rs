@@ -1,0 +1,130 @@
+//! Defaults and what is kept where root runs becalm; and what becalm says of a machine with a name.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::process::Command;
+
+use becalm_testing::program::{becalm, executable, path, run};
+use becalm_testing::{Need, machine_has};
+
+/// Somebody who is not root.
+const USER: u32 = 65_534;
+
+const LAW: &[&str] = &["law", "--grain", "1ms", "--delay", "10us", "--rate", "10Hz", "--json"];
+
+/// As `sudo` does it where it keeps the user's home.
+#[test]
+fn root_does_not_read_what_a_user_could_have_written() {
+    if !machine_has(&[Need::Root]) {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join(".config/becalm");
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("config");
+    fs::write(&file, "pager = touch /tmp/becalm-was-here\n[law]\nranks = 3\n").unwrap();
+    let law = || {
+        let mut command = becalm(LAW);
+        command.env_remove("BECALM_CONFIG").env_remove("XDG_CONFIG_HOME").env("HOME", home.path());
+        command
+    };
+    let of_three = |text: &str| text.contains("\"ranks\": 3,");
+    assert!(of_three(&run(law()).expect(0, &[]).stdout));
+    for (mode, owner, why) in
+        [(0o644, USER, "it belongs to user 65534"), (0o666, 0, "others may write it (its mode is 0666)")]
+    {
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        chown(&file, Some(owner), None).unwrap();
+        let ended = run(law());
+        ended.expect(0, &["are not read: becalm runs as root, and ", why]);
+        assert!(!of_three(&ended.stdout), "{ended:?}");
+        // One that is named is meant.
+        let mut named = law();
+        named.env("BECALM_CONFIG", &file);
+        run(named).expect(2, &["cannot read the settings in ", why]);
+        let mut shown = becalm(&["config", "path"]);
+        shown.env_remove("BECALM_CONFIG").env_remove("XDG_CONFIG_HOME").env("HOME", home.path());
+        let shown = run(shown);
+        assert!(shown.expect(0, &[]).stdout.contains("refused: becalm runs as root, and "), "{shown:?}");
+    }
+}
+
+/// Root writes into no folder that a user could have prepared.
+#[test]
+fn root_keeps_its_error_in_no_folder_of_others() {
+    if !machine_has(&[Need::Root]) {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let empty = home.path().join("empty");
+    fs::write(&empty, "").unwrap();
+    let state = home.path().join(".local/state/becalm");
+    fs::create_dir_all(&state).unwrap();
+    let fail = || {
+        let mut command = becalm(&["report", "/no/such.becalm"]);
+        command.env("BECALM_CONFIG", &empty).env_remove("XDG_STATE_HOME").env("HOME", home.path());
+        for name in ["SUDO_UID", "SUDO_GID"] {
+            command.env_remove(name);
+        }
+        run(command).expect(1, &[]);
+        state.join("last-error").exists()
+    };
+    chown(&state, Some(USER), None).unwrap();
+    assert!(!fail());
+    chown(&state, Some(0), None).unwrap();
+    let victim = home.path().join("victim");
+    fs::create_dir(&victim).unwrap();
+    fs::remove_dir(&state).unwrap();
+    std::os::unix::fs::symlink(&victim, &state).unwrap();
+    std::os::unix::fs::lchown(&state, Some(USER), None).unwrap();
+    assert!(!fail() && fs::read_dir(&victim).unwrap().next().is_none());
+    fs::remove_file(&state).unwrap();
+    assert!(fail());
+}
+
+#[test]
+fn doctor_does_not_name_its_machine() {
+    if !machine_has(&[Need::Root, Need::Program("unshare")]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let empty = folder.path().join("empty");
+    fs::write(&empty, "").unwrap();
+    let script = "echo hushhost.example.org >/proc/sys/kernel/hostname && \"$0\" report \"hushhost.becalm\"; \"$0\" doctor; \"$0\" doctor --json";
+    let mut command = Command::new("unshare");
+    command.args(["--uts", "sh", "-c", script, path(&executable())]);
+    command.env("BECALM_CONFIG", &empty).env("XDG_STATE_HOME", folder.path()).env("HOME", folder.path());
+    let ended = run(command);
+    let text = &ended.expect(0, &["hushhost.becalm"]).stdout;
+    assert!(text.contains("becalm report RUN") && text.contains("becalm.doctor/1"), "{text}");
+    assert!(!text.contains("hush") && !text.contains("example.org"), "{text}");
+}
+
+/// What becalm starts has neither the user's defaults nor those of variables, and documents hold what was in force.
+#[test]
+fn a_sweep_makes_noises_as_the_command_line_says() {
+    if !machine_has(&[Need::Root]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config");
+    // Each would have a noise fail: a child that read it would not be understood.
+    fs::write(&config, "[inject]\nseed = 7\nquiet = yes\n").unwrap();
+    let mut command = becalm(&[
+        "inject",
+        "--rate",
+        "10Hz,20Hz",
+        "--detour",
+        "100us",
+        "--duration",
+        "200ms",
+        "--cpus",
+        "0",
+        "--no-quiet",
+        "--json",
+    ]);
+    command.env("BECALM_CONFIG", &config).env("BECALM_INJECT_DURATION", "never");
+    let ended = run(command);
+    let text = &ended.expect(0, &[]).stdout;
+    assert!(text.contains("becalm.inject-sweep/1") && text.contains("\"seed\": 7"), "{text}");
+}

@@ -1,0 +1,285 @@
+//! What a report of a bug needs to know of becalm and the machine, without what is nobody's business: for a terminal and as
+//! `becalm.doctor/1`.
+
+use std::io::{self, Write};
+
+use becalm_model::audit::{Answer, Availability};
+use becalm_units::Named;
+use serde::{Deserialize, Serialize};
+
+use crate::config::ConfigSetting;
+use crate::form::paragraph::{heading, paragraph};
+use crate::form::sheet::Sheet;
+use crate::report::Report;
+
+/// What stands first: what the text holds, and what it leaves out.
+const CONTENTS: &str = "For a report of a bug. It holds: the versions of becalm and of what works with it, the kernel and the machine, rights and \
+    limits, what can be seen here, the defaults that are set, the error that becalm ended with last, and what is left to restore.";
+const LEFT_OUT: &str = "It leaves out: names of hosts, users, files and commands, addresses, values of the environment, serial numbers, and what was \
+    recorded. Read it before you send it.";
+
+/// How wide labels are, in characters.
+const LABEL: usize = 14;
+
+/// What a report of a bug needs to know.
+#[derive(Clone, Debug, Serialize)]
+pub struct DoctorReport {
+    /// The program.
+    pub program: DoctorProgram,
+    /// The machine that it runs on.
+    pub machine: DoctorMachine,
+    /// As whom it runs.
+    pub rights: DoctorRights,
+    /// What is checked of becalm itself and of what it left on the machine.
+    pub checks: Vec<DoctorCheck>,
+    /// What can be seen here, as the plain `becalm` says.
+    pub findings: Vec<Answer>,
+    /// The defaults that are set; texts and paths among their values are left out.
+    pub settings: Vec<ConfigSetting>,
+    /// The versions of programs that becalm works with and which are here.
+    pub companions: Vec<DoctorCompanion>,
+    /// The error that becalm ended with last; null if none is kept.
+    pub last_error: Option<LastError>,
+}
+
+/// The program.
+#[derive(Clone, Debug, Serialize)]
+pub struct DoctorProgram {
+    /// Its version.
+    pub version: String,
+    /// The commit that it was built of; null if whoever built it did not say.
+    pub commit: Option<String>,
+    /// The machine and the C library that it was built for, like `x86_64-linux-gnu`.
+    pub target: String,
+    /// Whether it needs no libraries of the system.
+    pub static_libc: bool,
+    /// Whether it was built with the checks of a development build.
+    pub debug: bool,
+}
+
+/// The machine.
+#[derive(Clone, Debug, Serialize)]
+pub struct DoctorMachine {
+    /// The release of the kernel.
+    pub kernel: String,
+    /// What it was told at its start that concerns noise; what else it was told is left out.
+    pub boot: Vec<String>,
+    /// The model of the processors; empty if the kernel does not tell.
+    pub processor: String,
+    /// How many CPUs are online.
+    pub cpus_online: usize,
+    /// How many of them are isolated.
+    pub cpus_isolated: usize,
+    /// How much memory there is, in bytes.
+    pub memory_bytes: u64,
+    /// The clock that the kernel keeps time by; null if it does not tell.
+    pub clocksource: Option<String>,
+    /// What becalm's loops read time from.
+    pub counter: String,
+    /// The hypervisor; null if none shows.
+    pub hypervisor: Option<String>,
+    /// Whether becalm runs in a container, as far as that shows.
+    pub container: bool,
+}
+
+/// As whom becalm runs, and what it may do.
+#[derive(Clone, Debug, Serialize)]
+pub struct DoctorRights {
+    /// Root, root by `sudo`, or an ordinary user.
+    pub user: DoctorUser,
+    /// The capabilities that are in force, as a number of 64 bits in hexadecimal.
+    pub capabilities: String,
+    /// Limits of the process.
+    pub limits: Vec<DoctorLimit>,
+}
+
+/// As whom becalm runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DoctorUser {
+    /// As root.
+    Root,
+    /// As root, started by `sudo`.
+    Sudo,
+    /// As any other user.
+    Ordinary,
+}
+
+/// A limit of the process.
+#[derive(Clone, Debug, Serialize)]
+pub struct DoctorLimit {
+    /// Its name, as `prlimit` has it.
+    pub name: &'static str,
+    /// What it is now; null if there is none.
+    pub now: Option<u64>,
+    /// How far the process may raise it; null if there is no bound.
+    pub most: Option<u64>,
+}
+
+/// Something that was checked.
+#[derive(Clone, Debug, Serialize)]
+pub struct DoctorCheck {
+    /// What was looked at, in a word or two.
+    pub name: &'static str,
+    /// How it is.
+    pub state: DoctorState,
+    /// What was seen.
+    pub what: String,
+    /// What to do about it; empty if nothing.
+    pub advice: String,
+}
+
+/// How something is that was checked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DoctorState {
+    /// As it should be.
+    Ok,
+    /// Not as it should be.
+    NotOk,
+}
+
+/// A program that becalm works with.
+#[derive(Clone, Debug, Serialize)]
+pub struct DoctorCompanion {
+    /// Its name.
+    pub name: &'static str,
+    /// What it says of its version.
+    pub version: String,
+}
+
+/// An error that becalm ended with.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LastError {
+    /// When, in UTC and to the second.
+    pub when: String,
+    /// The version of becalm.
+    pub version: String,
+    /// The command and its options; of values only numbers, times and choices.
+    pub command: String,
+    /// What it said.
+    pub error: String,
+}
+
+impl Report for DoctorReport {
+    fn schema(&self) -> &'static str {
+        "becalm.doctor/1"
+    }
+
+    fn document(&self) -> impl Serialize {
+        self
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        paragraph(out, "", CONTENTS)?;
+        paragraph(out, "", LEFT_OUT)?;
+        heading(out, "Checks")?;
+        for check in &self.checks {
+            let mark = if check.state == DoctorState::Ok { "  ok      " } else { "  not ok  " };
+            let advice =
+                if check.advice.is_empty() { String::new() } else { format!(". To change that: {}", check.advice) };
+            out.mark(mark)?;
+            item(out, mark.len(), &format!("{}: {}{advice}", check.name, check.what))?;
+        }
+        self.print_program(out)?;
+        self.print_machine(out)?;
+        self.print_rights(out)?;
+        heading(out, "What can be seen here")?;
+        self.findings.iter().try_for_each(|answer| print_answer(answer, out))?;
+        heading(out, "Defaults that are set")?;
+        for setting in &self.settings {
+            let command = if setting.command.is_empty() { String::new() } else { format!("[{}] ", setting.command) };
+            let origin = setting.origin.as_deref().unwrap_or("by itself");
+            paragraph(out, "  ", &format!("{command}{} = {} ({origin})", setting.option, setting.values.join(", ")))?;
+        }
+        if self.settings.is_empty() {
+            writeln!(out, "  none")?;
+        }
+        heading(out, "The last error")?;
+        match &self.last_error {
+            None => writeln!(out, "  none is kept"),
+            Some(error) => {
+                label(out, "when", &format!("{}, by becalm {}", error.when, error.version))?;
+                label(out, "command", &error.command)?;
+                label(out, "error", &error.error)
+            }
+        }
+    }
+}
+
+impl DoctorReport {
+    fn print_program(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        let DoctorProgram { version, commit, target, static_libc, debug } = &self.program;
+        heading(out, "Programs")?;
+        let commit = commit.as_ref().map_or_else(|| "commit unknown".to_owned(), |commit| format!("commit {commit}"));
+        let libc = if *static_libc { ", static" } else { "" };
+        let debug = if *debug { ", a development build" } else { "" };
+        label(out, "becalm", &format!("{version}, {commit}, for {target}{libc}{debug}"))?;
+        self.companions.iter().try_for_each(|of| label(out, of.name, &of.version))
+    }
+
+    fn print_machine(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        let machine = &self.machine;
+        heading(out, "Machine")?;
+        label(out, "kernel", &machine.kernel)?;
+        if !machine.boot.is_empty() {
+            label(out, "started with", &machine.boot.join(" "))?;
+        }
+        label(out, "processor", &machine.processor)?;
+        label(out, "CPUs", &format!("{} online, {} of them isolated", machine.cpus_online, machine.cpus_isolated))?;
+        label(out, "memory", &format!("{:.1} GiB", machine.memory_bytes as f64 / (1_u64 << 30) as f64))?;
+        let clocksource = machine.clocksource.as_deref().unwrap_or("unknown");
+        label(out, "clocks", &format!("{} for loops, {clocksource} for the kernel", machine.counter))?;
+        label(out, "hypervisor", machine.hypervisor.as_deref().unwrap_or("none shows"))?;
+        label(out, "container", if machine.container { "yes" } else { "none shows" })
+    }
+
+    fn print_rights(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        heading(out, "Rights")?;
+        let user = match self.rights.user {
+            DoctorUser::Root => "root",
+            DoctorUser::Sudo => "root, by sudo",
+            DoctorUser::Ordinary => "an ordinary user",
+        };
+        label(out, "user", &format!("{user}; capabilities {}", self.rights.capabilities))?;
+        let number = |limit: Option<u64>| limit.map_or_else(|| "unlimited".to_owned(), |limit| limit.to_string());
+        let limits = self.rights.limits.iter();
+        let limits: Vec<String> =
+            limits.map(|of| format!("{} {} of {}", of.name, number(of.now), number(of.most))).collect();
+        label(out, "limits", &limits.join(", "))
+    }
+}
+
+/// A text whose first words are written already, in so many characters.
+fn item(out: &mut Sheet<'_>, begun: usize, text: &str) -> io::Result<()> {
+    let width = out.width().min(WIDTH).saturating_sub(begun).max(ROOM);
+    for (at, line) in crate::wrap(text, width).iter().enumerate() {
+        let blank = if at == 0 { 0 } else { begun };
+        writeln!(out, "{:blank$}{line}", "")?;
+    }
+    Ok(())
+}
+
+/// How wide texts may become, and how narrow, in characters.
+const WIDTH: usize = 110;
+const ROOM: usize = 20;
+
+fn label(out: &mut Sheet<'_>, label: &str, text: &str) -> io::Result<()> {
+    let text = if text.is_empty() { "unknown" } else { text };
+    let first = format!("  {label:<LABEL$}");
+    write!(out, "{first}")?;
+    item(out, first.chars().count(), text)
+}
+
+fn print_answer(answer: &Answer, out: &mut Sheet<'_>) -> io::Result<()> {
+    let mark = match answer.access {
+        Availability::Available => "yes",
+        Availability::Limited => "in part",
+        Availability::Missing => "no",
+    };
+    let first = format!("  {:<12}", answer.ability.name().replace('_', " "));
+    write!(out, "{first}")?;
+    let mark = format!(" {mark:<9}");
+    out.mark(&mark)?;
+    item(out, first.len() + mark.len(), &answer.what)
+}
