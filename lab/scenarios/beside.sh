@@ -1,25 +1,27 @@
-# The same CPU under the same planted noise, measured by becalm and by rtla, oslat and cyclictest by turns; and under another one.
+# One CPU under one planted noise, measured by becalm, rtla, oslat and cyclictest by turns; and by becalm under another one.
 #: kernel rt
 #: with rtla oslat cyclictest
 
-# Detours of so much, 50 times a second, until it is killed; it measures first what a detour costs.
+# Detours of so much, 50 times a second, until `unplant`. What a detour costs is measured first.
 plant() {
     becalm inject --cpus 1 --interval 20ms --detour "$1" --duration 60s >"inject-$1" 2>&1 &
     injector=$!
-    sleep 1.5
+    sleep 1
 }
 
-plant 2ms
-taskset 2 true
-becalm record --cpus 1 --duration 2s --quiet -o same-1.becalm
-rtla osnoise hist -c 1 -d 3s -b 100 -E 100 >osnoise-hist || true
-oslat -c 1 -D 2 --json=oslat.json >oslat-text || true
-becalm record --cpus 1 --duration 2s --quiet -o same-2.becalm
-rtla timerlat hist -c 1 -d 1s -b 100 -E 100 >timerlat-hist || true
-cyclictest -q -D 1s -i 1000 -a 1 -t 1 --json=cyclictest.json || true
-kill "$injector"
-wait "$injector" || true
-plant 4ms
-becalm record --cpus 1 --duration 2s --quiet -o other.becalm
-kill "$injector"
-wait "$injector" || true
+unplant() {
+    kill "$injector"
+    wait "$injector" || true
+}
+
+plant 500us
+rtla osnoise hist -c 1 -d 3s -b 5 -E 400 >osnoise-hist
+becalm record --cpus 1 --duration 3s --no-trace --quiet -o same.becalm
+oslat -c 1 -D 2 -b 1000 --json=oslat.json >oslat-text
+# How late a thread wakes is another thing, and is not held against lost time.
+rtla timerlat hist -c 1 -d 1s -b 100 -E 100 >timerlat-hist
+cyclictest -q -D 1s -i 1000 -a 1 -t 1 -h 10000 --json=cyclictest.json >cyclictest-text
+unplant
+plant 800us
+becalm record --cpus 1 --duration 2s --no-trace --quiet -o other.becalm
+unplant

@@ -227,7 +227,10 @@ fn pair<E>(
     let floor = of_each(&|side, series| {
         // Above the commonest step and what it may be off by, nothing is a step without an interruption.
         let steps = commonest(series).filter(|_| is_stolen(side)).map_or(0, |most| most.below_ns + slack[side]);
-        steps.max(series.threshold_ns.unwrap_or(0))
+        // Where a file does not say its threshold, that lies within the shortest bucket at most: what is shorter was perhaps not counted.
+        let unsaid = series.buckets.first().filter(|_| sides[side][0].quantity == Quantity::Stolen);
+        let threshold = series.threshold_ns.or(unsaid.map(|first| first.below_ns));
+        steps.max(threshold.unwrap_or(0))
     });
     let cut_ns = floor[0].max(floor[1]).max(least_ns);
     let (one, other) = (&runs[0][0], &runs[1][0]);
