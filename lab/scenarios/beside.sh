@@ -1,6 +1,8 @@
 # One CPU under one planted noise, measured by becalm, rtla, oslat and cyclictest by turns; and by becalm under another one.
 #: kernel rt
-#: with rtla oslat cyclictest
+#: with rtla
+#: with oslat
+#: with cyclictest
 
 # Detours of so much, 50 times a second, until `unplant`. What a detour costs is measured first.
 plant() {
