@@ -19,8 +19,8 @@ use crate::{Flavor, LabError};
 pub const CPUS: RangeInclusive<u32> = 2..=4;
 
 /// What a scenario may use of this machine's `/usr/bin`: the front end of the kernel's osnoise tracer, of a package of its
-/// own, two of rt-tests, and what sets the scheduling class of a process, which every Debian has and its busybox lacks.
-pub const PROGRAMS: [&str; 4] = ["rtla", "oslat", "cyclictest", "chrt"];
+/// own, and what sets the scheduling class of a process, which every Debian has and its busybox lacks.
+pub const PROGRAMS: [&str; 2] = ["rtla", "chrt"];
 
 /// A scenario and the machine that it wants; everything but its name may be changed before it is booted.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,7 +37,7 @@ pub struct Scenario {
     pub parameters: String,
     /// How many CPUs its guest has, within [`CPUS`].
     pub cpus: u32,
-    /// What it uses beside becalm and busybox: `rtla`, `oslat`, `cyclictest`, `chrt`.
+    /// What it uses beside becalm and busybox: `rtla`, `chrt`.
     pub programs: Vec<&'static str>,
 }
 
