@@ -3,6 +3,7 @@
 use std::error::Error;
 
 use becalm_analyze::compare::CompareError;
+use becalm_analyze::distribution::BesideError;
 use becalm_analyze::noise::NoiseError;
 use becalm_analyze::phase_sources::PhaseSourcesError;
 use becalm_analyze::summary::SummaryError;
@@ -45,6 +46,12 @@ pub enum AnswerError {
     /// The answer is there, and could not be shown.
     #[error(transparent)]
     Shown(#[from] Box<dyn Error + Send + Sync>),
+}
+
+impl From<BesideError> for AnswerError {
+    fn from(error: BesideError) -> Self {
+        Self::Usage(error.to_string())
+    }
 }
 
 impl AnswerError {

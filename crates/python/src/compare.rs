@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use becalm_answer::compare::{self as comparison, CompareQuestion};
+use becalm_units::Nanos;
 use pyo3::prelude::*;
 
 use crate::caller::{self, Answer};
@@ -36,7 +37,9 @@ pub fn compare(
             return comparison::jobs(&runs, caller);
         }
         if comparison::are_distributions(&runs) {
-            return comparison::beside(&runs, (&question.selection_before, &question.selection_after), caller);
+            let sides = [question.before.as_slice(), &question.after];
+            let selections = [&question.selection_before, &question.selection_after];
+            return comparison::beside(sides, selections, Nanos::ZERO, caller);
         }
         question.answer(caller).map(|_| ())
     })

@@ -21,15 +21,15 @@ use becalm_stats::{CONFIDENCE, student_quantile, student_tail};
 
 /// What one run has of a figure.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct RunFigure {
-    pub(super) value: f64,
+pub(crate) struct RunFigure {
+    pub(crate) value: f64,
     /// Its variance as seen from within the run; 0 where the run does not say.
-    pub(super) within: f64,
+    pub(crate) within: f64,
 }
 
 impl RunFigure {
     /// A value with its variance as seen from within the run, of at least 0.
-    pub(super) const fn new(value: f64, within: f64) -> Self {
+    pub(crate) const fn new(value: f64, within: f64) -> Self {
         Self { value, within }
     }
 
@@ -87,7 +87,7 @@ impl MeanOfRuns {
 
 /// What is typical of the runs of each side: the geometric mean of figures that all runs of both sides have, else the mean. `None` of no
 /// runs.
-pub(super) fn typical(sides: &[Vec<RunFigure>; 2]) -> [Option<f64>; 2] {
+pub(crate) fn typical(sides: &[Vec<RunFigure>; 2]) -> [Option<f64>; 2] {
     let logarithms = sides.each_ref().map(|side| proportion::logarithms(side));
     match logarithms {
         [Some(a), Some(b)] => [a, b].map(|side| mean(&side).map(f64::exp)),
@@ -99,7 +99,7 @@ pub(super) fn typical(sides: &[Vec<RunFigure>; 2]) -> [Option<f64>; 2] {
 ///
 /// # Errors
 /// If no side has a second run with this figure, or one has none.
-pub(super) fn contrast(a: &[RunFigure], b: &[RunFigure]) -> Result<Contrast, Doubt> {
+pub(crate) fn contrast(a: &[RunFigure], b: &[RunFigure]) -> Result<Contrast, Doubt> {
     match (proportion::logarithms(a), proportion::logarithms(b)) {
         // What scatters in proportion does so as far everywhere.
         (Some(a), Some(b)) => Ok(proportion::turned_back(&Welch::new(&a, &b, |_, _| 1.0)?)),

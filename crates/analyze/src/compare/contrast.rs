@@ -30,15 +30,15 @@ const RATIO_MAX: f64 = 1e9;
 
 /// What two figures say of each other.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Contrast {
+pub(crate) struct Contrast {
     /// The interval of b - a.
     pub(super) low: f64,
     pub(super) high: f64,
     /// The interval of b / a; no upper end where a cannot be told from 0, nothing where a is 0.
-    pub(super) ratio_low: Option<f64>,
-    pub(super) ratio_high: Option<f64>,
+    pub(crate) ratio_low: Option<f64>,
+    pub(crate) ratio_high: Option<f64>,
     /// The two-sided p-value of no difference.
-    pub(super) p_value: f64,
+    pub(crate) p_value: f64,
 }
 
 /// Holds two figures against each other.

@@ -15,7 +15,7 @@
 //!
 //! How the rows are shown is for the crate `report`.
 
-mod between;
+pub(crate) mod between;
 mod condensed;
 mod contrast;
 mod error;
@@ -23,13 +23,13 @@ mod extremes;
 mod gather;
 mod gathered;
 mod ground;
-mod holm;
+pub(crate) mod holm;
 mod metric;
 mod proportion;
 mod recording;
 mod row;
 mod sample;
-mod series;
+pub(crate) mod series;
 mod tails;
 mod verdict;
 

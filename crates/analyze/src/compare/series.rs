@@ -24,7 +24,7 @@ const BLOCKS: (usize, usize) = (32, 8);
 
 /// A ratio of two sums over the cells of time, with what tells its scatter.
 #[derive(Clone, Debug)]
-pub(super) struct RatioOfSums {
+pub(crate) struct RatioOfSums {
     /// The ratio of the sums.
     pub(super) value: f64,
     /// By how much each cell is off it; they add up to 0.
@@ -37,7 +37,7 @@ pub(super) struct RatioOfSums {
 
 impl RatioOfSums {
     /// Of sums to the time that was observed, in nanoseconds. None if there was no such time.
-    pub(super) fn over_time(sums: &TimeCells, observed: i64) -> Option<Self> {
+    pub(crate) fn over_time(sums: &TimeCells, observed: i64) -> Option<Self> {
         let per_cell = observed as f64 / sums.noise().len() as f64;
         (per_cell > 0.0).then(|| Self::new(sums, |_| 1.0, per_cell))
     }
@@ -61,7 +61,7 @@ impl RatioOfSums {
     ///
     /// # Errors
     /// If the run has too few cells, or its trains are too long for it.
-    pub(super) fn scatter(&self, side: u64) -> Result<Scatter, Doubt> {
+    pub(crate) fn scatter(&self, side: u64) -> Result<Scatter, Doubt> {
         let n = self.residuals.len();
         if n < BLOCKS_MIN {
             return Err(Doubt::ShortRun);
@@ -107,12 +107,12 @@ impl RatioOfSums {
 
 /// A figure of a run with what redrawing it gave.
 #[derive(Clone, Debug)]
-pub(super) struct Scatter {
+pub(crate) struct Scatter {
     pub(super) value: f64,
     /// The variance of `value`.
-    pub(super) variance: f64,
+    pub(crate) variance: f64,
     /// How many blocks a redraw takes.
-    pub(super) draws: usize,
+    pub(crate) draws: usize,
     /// How long a train is, beyond which detours do not depend on each other; one cell where there are none.
     pub(super) train_ns: i64,
     pub(super) redraws: Vec<Redraw>,

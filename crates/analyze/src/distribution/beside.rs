@@ -1,15 +1,21 @@
 //! Distributions beside each other, or beside recordings of becalm's own: the same figures of both, with the same threshold applied.
 //!
-//! There is no verdict. Detours come in bursts, so that how much of a difference is chance can only be told from when they came, which
-//! distributions do not know. Lengths of different quantities are not put beside each other at all.
+//! Where both measured the same, time that was taken from a loop, it is also said whether they differ (`verdict`): of one run a side
+//! where one of the two is a recording, whose times tell how detours scatter, else of several a side. A histogram of all steps of a loop is
+//! of stolen time from its commonest step on, and so is compared with it above that. Lengths of other quantities are not put beside
+//! each other at all.
 
 use becalm_model::digest::{CpuDigest, DigestDoc, LENGTH_BITS};
 use becalm_model::distribution::{Bucket, DistributionDoc, Quantity, Series};
 use becalm_model::node::CpuDoc;
+use becalm_stats::TimeCells;
+use becalm_units::CpuId;
 
 use super::SeriesFigures;
+use super::run::{RunLengths, commonest, slack_ns};
+use super::verdict::{self, Clustering, Tested, Untested};
 
-/// One of the two sides.
+/// A run of one of the two sides.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Side {
     /// What stands for it in messages.
@@ -29,19 +35,27 @@ pub struct Pair {
     pub name: String,
     /// Lengths below this were left out of both, in nanoseconds.
     pub cut_ns: i64,
-    /// That of the first side.
-    pub a: SeriesFigures,
-    /// That of the second.
-    pub b: SeriesFigures,
+    /// Those of the first side, one a run.
+    pub a: Vec<SeriesFigures>,
+    /// Those of the second.
+    pub b: Vec<SeriesFigures>,
+    /// What they say of each other, or why they do not.
+    pub tested: Result<Vec<Tested>, Untested>,
+    /// From which length on that is of, in nanoseconds: from an edge of the coarser buckets on.
+    pub tested_from_ns: i64,
+    /// By how much lengths of each side may be longer than what was taken, in nanoseconds.
+    pub slack_ns: [i64; 2],
 }
 
 /// Two sides.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Beside {
-    /// The names of the two.
-    pub names: [String; 2],
+    /// The names of the runs of both.
+    pub names: [Vec<String>; 2],
     /// What the lengths of both are of.
     pub quantity: Quantity,
+    /// Whether one side counted all steps of its loop, of which those that something interrupted are compared.
+    pub steps: [bool; 2],
     /// Whether the loop's own time was subtracted on either side.
     pub loop_subtracted: [Option<bool>; 2],
     /// The series of both.
@@ -116,34 +130,76 @@ fn recorded(cpu: &CpuDoc, counts: &CpuDigest) -> Series {
     }
 }
 
-/// Puts two sides beside each other.
+/// How the detours of a recording scatter: asked by side, number of the run, CPU and shortest length in nanoseconds. `None` of what is no full
+/// recording.
+pub type AskTimes<'a, E> = &'a mut dyn FnMut(usize, usize, CpuId, i64) -> Result<Option<TimeCells>, E>;
+
+/// Puts the runs of two sides beside each other, in lengths from `least_ns` on; of each at least one.
 ///
 /// # Errors
-/// If they are of different quantities, or have nothing in common.
-pub fn beside(a: Side, b: Side) -> Result<Beside, BesideError> {
-    if a.quantity != b.quantity {
-        return Err(BesideError::Quantities { a: a.name, qa: a.quantity, b: b.name, qb: b.quantity });
-    }
-    let (mut pairs, mut single) = (Vec::new(), Vec::new());
-    let mut rest: Vec<&Series> = b.series.iter().collect();
-    let alone = a.series.len() == 1 && b.series.len() == 1;
-    for one in &a.series {
-        match rest.iter().position(|other| alone || belongs(one, other)) {
-            Some(at) => pairs.push(pair(one, rest.remove(at), a.quantity)),
-            None => single.push(format!("{} of {}", one.name, a.name)),
+/// If they are of different quantities, or have nothing in common; and what the times of a recording fail with.
+pub fn beside<E: From<BesideError>>(
+    a: &[Side],
+    b: &[Side],
+    least_ns: i64,
+    times: AskTimes<'_, E>,
+) -> Result<Beside, E> {
+    let sides = [a, b];
+    let ([first_a, ..], [first_b, ..]) = (a, b) else {
+        return Err(BesideError::Nothing { a: String::new(), b: String::new() }.into());
+    };
+    let quantity = common_quantity(first_a, first_b)?;
+    for (side, first) in [(a, first_a), (b, first_b)] {
+        if let Some(other) = side.iter().find(|run| run.quantity != first.quantity) {
+            return Err(different(first, other).into());
         }
     }
-    single.extend(rest.iter().map(|other| format!("{} of {}", other.name, b.name)));
+    let (mut pairs, mut single) = (Vec::new(), Vec::new());
+    let mut rest: Vec<&Series> = first_b.series.iter().collect();
+    let alone = sides.iter().all(|side| side.iter().all(|run| run.series.len() == 1));
+    for one in &first_a.series {
+        match rest.iter().position(|other| alone || belongs(one, other)) {
+            Some(at) => {
+                let other = rest.remove(at);
+                let of_side = |side: &'_ [Side], first: &Series| -> Option<Vec<Series>> {
+                    let of_run = |run: &Side| run.series.iter().find(|series| alone || belongs(series, first)).cloned();
+                    side.iter().map(of_run).collect()
+                };
+                match (of_side(a, one), of_side(b, other)) {
+                    (Some(runs_a), Some(runs_b)) => {
+                        pairs.push(pair(sides, [runs_a, runs_b], quantity, least_ns, &mut *times)?);
+                    }
+                    _ => single.push(format!("{}, which not all runs have", one.name)),
+                }
+            }
+            None => single.push(format!("{} of {}", one.name, first_a.name)),
+        }
+    }
+    single.extend(rest.iter().map(|other| format!("{} of {}", other.name, first_b.name)));
     if pairs.is_empty() {
-        return Err(BesideError::Nothing { a: a.name, b: b.name });
+        return Err(BesideError::Nothing { a: first_a.name.clone(), b: first_b.name.clone() }.into());
     }
     Ok(Beside {
-        quantity: a.quantity,
-        loop_subtracted: [a.loop_subtracted, b.loop_subtracted],
-        names: [a.name, b.name],
+        quantity,
+        steps: [first_a, first_b].map(|first| first.quantity == Quantity::Steps && quantity == Quantity::Stolen),
+        loop_subtracted: [first_a.loop_subtracted, first_b.loop_subtracted],
+        names: sides.map(|side| side.iter().map(|run| run.name.clone()).collect()),
         pairs,
         single,
     })
+}
+
+fn different(a: &Side, b: &Side) -> BesideError {
+    BesideError::Quantities { a: a.name.clone(), qa: a.quantity, b: b.name.clone(), qb: b.quantity }
+}
+
+/// What lengths of both are of: all steps of a loop hold those of which time was stolen.
+fn common_quantity(a: &Side, b: &Side) -> Result<Quantity, BesideError> {
+    match (a.quantity, b.quantity) {
+        (one, other) if one == other => Ok(one),
+        (Quantity::Steps, Quantity::Stolen) | (Quantity::Stolen, Quantity::Steps) => Ok(Quantity::Stolen),
+        _ => Err(different(a, b)),
+    }
 }
 
 /// Whether two series are of the same CPU and the same thing of it.
@@ -156,11 +212,72 @@ fn is_of_cpu(series: &Series) -> bool {
     series.name.starts_with("thread ") || !series.name.trim_start_matches("CPU ").contains(' ')
 }
 
-fn pair(one: &Series, other: &Series, quantity: Quantity) -> Pair {
-    let cut_ns = [one, other].iter().filter_map(|series| series.threshold_ns).max().unwrap_or(0);
+fn pair<E>(
+    sides: [&[Side]; 2],
+    runs: [Vec<Series>; 2],
+    quantity: Quantity,
+    least_ns: i64,
+    times: AskTimes<'_, E>,
+) -> Result<Pair, E> {
+    let is_stolen = |side: usize| quantity == Quantity::Stolen && sides[side][0].quantity == Quantity::Steps;
+    let of_each = |of: &dyn Fn(usize, &Series) -> i64| {
+        [0, 1].map(|side| runs[side].iter().map(|series| of(side, series)).max().unwrap_or(0))
+    };
+    let slack = of_each(&|side, series| slack_ns(series, sides[side][0].quantity, sides[side][0].loop_subtracted));
+    let floor = of_each(&|side, series| {
+        // Above the commonest step and what it may be off by, nothing is a step without an interruption.
+        let steps = commonest(series).filter(|_| is_stolen(side)).map_or(0, |most| most.below_ns + slack[side]);
+        // Where a file does not say its threshold, that lies within the shortest bucket at most: what is shorter was perhaps not counted.
+        let unsaid = series.buckets.first().filter(|_| sides[side][0].quantity == Quantity::Stolen);
+        let threshold = series.threshold_ns.or(unsaid.map(|first| first.below_ns));
+        steps.max(threshold.unwrap_or(0))
+    });
+    let cut_ns = floor[0].max(floor[1]).max(least_ns);
+    let (one, other) = (&runs[0][0], &runs[1][0]);
     let name = if one.name == other.name { one.name.clone() } else { format!("{}, {}", one.name, other.name) };
-    let [a, b] = [one, other].map(|series| SeriesFigures::of(&cut(series, cut_ns), quantity));
-    Pair { name, cut_ns, a, b }
+    let tested_from_ns = runs.iter().flatten().fold(cut_ns, |from, series| whole_bucket(series, from));
+    let mut clustering: Option<Clustering> = None;
+    let mut too_short = false;
+    for (side, run, series) in
+        [0, 1].into_iter().flat_map(|side| runs[side].iter().enumerate().map(move |(run, series)| (side, run, series)))
+    {
+        let Some((cpu, observed)) = series.cpu.zip(series.observed_ns) else { continue };
+        let Some(cells) = times(side, run, cpu, tested_from_ns)? else { continue };
+        match Clustering::of_cells(&cells, observed) {
+            Some(found) => clustering = Some(clustering.map_or(found, |worst| worst.worse(found))),
+            None => too_short = true,
+        }
+    }
+    // The side with the finer buckets answers for what the loops of both add.
+    let width = |series: &[Series]| {
+        let at_cut = series.iter().flat_map(|series| &series.buckets).find(|bucket| bucket.below_ns > tested_from_ns);
+        at_cut.map_or(i64::MAX, |bucket| bucket.below_ns - bucket.from_ns)
+    };
+    let finer = usize::from(width(&runs[1]) < width(&runs[0]));
+    let lengths = [0, 1].map(|side| {
+        let other_slack_ns = (side == finer).then_some(slack[1 - side]);
+        let of = |series| RunLengths {
+            series,
+            cut_ns: tested_from_ns,
+            own_slack_ns: slack[side],
+            other_slack_ns,
+            effect: 1.0,
+        };
+        runs[side].iter().map(of).collect::<Vec<_>>()
+    });
+    let tested = match verdict::test(&lengths, clustering) {
+        Err(Untested::NoTimes) if too_short => Err(Untested::ShortRecording),
+        tested => tested,
+    };
+    let figures = |series: &[Series]| series.iter().map(|one| SeriesFigures::of(&cut(one, cut_ns), quantity)).collect();
+    Ok(Pair { name, cut_ns, a: figures(&runs[0]), b: figures(&runs[1]), tested, tested_from_ns, slack_ns: slack })
+}
+
+/// From where on no bucket of a series holds shorter lengths as well, of those that are wider than a hundredth.
+fn whole_bucket(series: &Series, from_ns: i64) -> i64 {
+    let holds = |bucket: &&Bucket| bucket.from_ns < from_ns && bucket.below_ns > from_ns;
+    let wide = |bucket: &&Bucket| (bucket.below_ns - bucket.from_ns).saturating_mul(100) > bucket.from_ns;
+    series.buckets.iter().filter(holds).find(wide).map_or(from_ns, |bucket| bucket.below_ns)
 }
 
 /// What is left of a series where lengths below this are left out: of one with a histogram what its buckets hold, of one without hardly
@@ -199,9 +316,12 @@ fn cut(series: &Series, cut_ns: i64) -> Series {
 
 #[cfg(test)]
 mod tests {
-    use becalm_units::CpuId;
-
     use super::*;
+
+    /// Of one run a side, without times.
+    fn two(a: Side, b: Side) -> Result<Beside, BesideError> {
+        beside(&[a], &[b], 0, &mut |_, _, _, _| Ok(None))
+    }
 
     fn series(name: &str, cpu: Option<u32>, threshold_ns: Option<i64>, buckets: &[(i64, i64, u64)]) -> Series {
         let buckets: Vec<Bucket> = buckets.iter().copied().map(Bucket::from).collect();
@@ -218,26 +338,25 @@ mod tests {
     #[test]
     fn wake_ups_never_stand_beside_noise() {
         let of = || vec![series("CPU 0", Some(0), None, &[(0, 10, 1)])];
-        let error =
-            beside(side("a", Quantity::Stolen, of()), side("b", Quantity::Wakeup, of())).unwrap_err().to_string();
+        let error = two(side("a", Quantity::Stolen, of()), side("b", Quantity::Wakeup, of())).unwrap_err().to_string();
         assert!(error.contains("b holds wake-up latencies") && error.contains("not compared"), "{error}");
-        assert!(beside(side("a", Quantity::Wakeup, of()), side("b", Quantity::Wakeup, of())).is_ok());
+        assert!(two(side("a", Quantity::Wakeup, of()), side("b", Quantity::Wakeup, of())).is_ok());
     }
 
     #[test]
     fn the_higher_threshold_holds_for_both() {
         let fine = series("CPU 1", Some(1), Some(100), &[(100, 101, 50), (5_000, 5_010, 7), (9_000, 9_020, 1)]);
         let coarse = series("CPU 1", Some(1), Some(5_000), &[(5_000, 6_000, 6)]);
-        let both = beside(side("a", Quantity::Stolen, vec![fine.clone()]), side("b", Quantity::Stolen, vec![coarse]));
+        let both = two(side("a", Quantity::Stolen, vec![fine.clone()]), side("b", Quantity::Stolen, vec![coarse]));
         let pair = both.unwrap().pairs.remove(0);
-        assert_eq!((pair.cut_ns, pair.a.series.count, pair.b.series.count), (5_000, Some(8), Some(6)));
-        assert_eq!(pair.a.series.total_ns, Some(7 * 5_005 + 9_010));
+        assert_eq!((pair.cut_ns, pair.a[0].series.count, pair.b[0].series.count), (5_000, Some(8), Some(6)));
+        assert_eq!(pair.a[0].series.total_ns, Some(7 * 5_005 + 9_010));
         // Of statistics alone nothing but the longest is left.
         let table = Series { count: Some(70), max_ns: Some(9_000), ..series("CPU 1", Some(1), Some(160), &[]) };
         let high = Series { threshold_ns: Some(5_000), ..fine };
-        let pair = beside(side("a", Quantity::Stolen, vec![table]), side("b", Quantity::Stolen, vec![high]));
+        let pair = two(side("a", Quantity::Stolen, vec![table]), side("b", Quantity::Stolen, vec![high]));
         let pair = pair.unwrap().pairs.remove(0);
-        assert_eq!((pair.a.series.count, pair.a.series.max_ns), (None, Some(9_000)));
+        assert_eq!((pair.a[0].series.count, pair.a[0].series.max_ns), (None, Some(9_000)));
     }
 
     #[test]
@@ -247,7 +366,7 @@ mod tests {
             side("side", Quantity::Wakeup, series)
         };
         let met = |a: &[(&str, Option<u32>)], b: &[(&str, Option<u32>)]| {
-            beside(of(a), of(b)).map(|both| (both.pairs.len(), both.single.len())).ok()
+            two(of(a), of(b)).map(|both| (both.pairs.len(), both.single.len())).ok()
         };
         assert_eq!(met(&[("thread 0", Some(3))], &[("thread 0", Some(4)), ("x", None)]), Some((1, 1)));
         assert_eq!(

@@ -2,10 +2,15 @@
 //! and no others.
 
 mod beside;
+mod run;
+mod times;
+mod verdict;
 
 use becalm_model::distribution::{DistributionDoc, Quantity, Series};
 
-pub use beside::{Beside, BesideError, Pair, Side, beside};
+pub use beside::{AskTimes, Beside, BesideError, Pair, Side, beside};
+pub use times::times_of;
+pub use verdict::{Clustering, Shown, Tested, TestedFigure, Untested};
 
 /// A length that is known to lie between two; they are equal where it is known exactly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use becalm_analyze::distribution::{Side, beside};
+use becalm_analyze::distribution::{Side, beside, times_of};
 use becalm_analyze::fleet::digest_of;
 use becalm_analyze::summary::Selection;
-use becalm_bundle::{Contents, StoredNodes, distribution};
+use becalm_bundle::{Contents, StoredNode, StoredNodes, distribution};
 use becalm_report::BesideReport;
+use becalm_units::Nanos;
 
 use crate::{AnswerError, Asker};
 
@@ -15,41 +16,67 @@ pub fn are_distributions(paths: &[PathBuf]) -> bool {
     paths.iter().any(|path| matches!(Contents::read(path), Ok(Contents::Distribution)))
 }
 
-/// Shows the two beside each other.
+/// Shows the runs of two sides beside each other, in lengths from `least` on.
 pub(super) fn answer(
-    paths: &[PathBuf],
-    (select_a, select_b): (&Selection, &Selection),
+    sides: [&[PathBuf]; 2],
+    selections: [&Selection; 2],
+    least: Nanos,
     asker: &mut impl Asker,
 ) -> Result<(), AnswerError> {
-    let [a, b] = paths else {
-        return Err(AnswerError::Usage("distributions are compared by twos: becalm compare A B".to_owned()));
+    let read = |side: usize| -> Result<Vec<(Side, Option<String>)>, AnswerError> {
+        sides[side].iter().map(|path| read(path, selections[side])).collect()
     };
-    let beside = beside(read(a, select_a)?, read(b, select_b)?);
-    let beside = beside.map_err(|error| AnswerError::Usage(error.to_string()))?;
+    let (read_a, read_b) = (read(0)?, read(1)?);
+    refuse_repeated(&sides.concat())?;
+    let nodes = [&read_a, &read_b].map(|side| side.iter().map(|(_, node)| node.clone()).collect::<Vec<_>>());
+    let [a, b] = [read_a, read_b].map(|side| side.into_iter().map(|(side, _)| side).collect::<Vec<_>>());
+    let mut times = |side: usize, run: usize, cpu, cut_ns| -> Result<_, AnswerError> {
+        let Some(node) = &nodes[side][run] else { return Ok(None) };
+        match StoredNodes::open(&sides[side][run])?.read(node)? {
+            StoredNode::Full(bundle) => Ok(times_of(&bundle, node, cpu, cut_ns)?),
+            StoredNode::Summary(_) => Ok(None),
+        }
+    };
+    let beside = beside(&a, &b, least.get(), &mut times)?;
     Ok(asker.show(&BesideReport { beside: &beside })?)
 }
 
-/// A distribution, or the lengths of a recording's detours.
-fn read(path: &Path, selection: &Selection) -> Result<Side, AnswerError> {
+/// Refuses a run that is given twice: the scatter of one that stands for two is none.
+fn refuse_repeated(paths: &[PathBuf]) -> Result<(), AnswerError> {
+    for (number, path) in paths.iter().enumerate() {
+        let same = |other: &&PathBuf| match (path.canonicalize(), other.canonicalize()) {
+            (Ok(path), Ok(other)) => path == other,
+            _ => path == *other,
+        };
+        if paths[..number].iter().any(|other| same(&other)) {
+            let text = format!("{} is given twice: against itself it shows nothing", path.display());
+            return Err(AnswerError::Usage(text));
+        }
+    }
+    Ok(())
+}
+
+/// A distribution, or the lengths of a recording's detours with its node.
+fn read(path: &Path, selection: &Selection) -> Result<(Side, Option<String>), AnswerError> {
     let node = selection.node.as_deref();
     let name = path.display().to_string();
-    let mut side = match Contents::read(path)? {
+    let (mut side, node) = match Contents::read(path)? {
         Contents::Distribution => {
             let (_, mut docs) = distribution::load(path, node)?;
             let doc = docs.pop().filter(|_| docs.is_empty());
-            Side::of_distribution(&name, doc.ok_or_else(|| several(path))?)
+            (Side::of_distribution(&name, doc.ok_or_else(|| several(path))?), None)
         }
         _ => {
             let nodes = StoredNodes::open(path)?;
             let only = nodes.names().next().filter(|_| nodes.names().len() == 1);
             let node = node.or(only).ok_or_else(|| several(path))?;
-            Side::of_digest(&name, &digest_of(nodes.read(node)?)?)
+            (Side::of_digest(&name, &digest_of(nodes.read(node)?)?), Some(node.to_owned()))
         }
     };
     if let Some(cpus) = &selection.cpus {
         side.series.retain(|series| series.cpu.is_some_and(|cpu| cpus.contains(cpu)));
     }
-    Ok(side)
+    Ok((side, node))
 }
 
 fn several(path: &Path) -> AnswerError {

@@ -11,7 +11,7 @@ use becalm_analyze::summary::Selection;
 use becalm_bundle::{Bundle, StoredNodes};
 use becalm_model::node::NodeDoc;
 use becalm_report::{CompareReport, LimitCheck};
-use becalm_units::Share;
+use becalm_units::{Nanos, Share};
 
 pub use self::distributions::are_distributions;
 pub use self::jobs::are_jobs;
@@ -65,16 +65,17 @@ impl CompareQuestion {
     }
 }
 
-/// Shows two distributions, or one and a recording, beside each other: of each the selected node and CPUs.
+/// Shows distributions, or distributions and recordings, beside each other: of each the selected node and CPUs, in lengths from `least` on.
 ///
 /// # Errors
-/// If there are not two, one cannot be read, they are of different lengths, or the answer cannot be shown.
+/// If a run cannot be read or is there twice, they are of different lengths, or the answer cannot be shown.
 pub fn beside(
-    paths: &[PathBuf],
-    selections: (&Selection, &Selection),
+    sides: [&[PathBuf]; 2],
+    selections: [&Selection; 2],
+    least: Nanos,
     asker: &mut impl Asker,
 ) -> Result<(), AnswerError> {
-    distributions::answer(paths, selections, asker)
+    distributions::answer(sides, selections, least, asker)
 }
 
 /// Shows jobs beside each other.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use becalm_analyze::compare::Metric;
 use becalm_analyze::summary::Selection;
 use becalm_answer::compare::{self, CompareQuestion};
-use becalm_units::{CpuList, Share};
+use becalm_units::{CpuList, Nanos, Share};
 use clap::{Args, ValueEnum};
 
 use crate::arguments::some_cpus;
@@ -24,7 +24,8 @@ use crate::reader::Reader;
 /// sums; what cannot be compared is refused with the reason. Of runs of several nodes each node stands against itself. Where any run is in
 /// summary form, all are compared in that form.
 ///
-/// A distribution that was imported stands beside another one, or beside a recording, figure by figure and without a verdict.
+/// A distribution that was imported stands beside another one, or beside a recording, figure by figure. Where both measured the same, it is
+/// said whether they differ, or how large a difference can be at most.
 ///
 /// Jobs of becalm-mpi, as many as there are, are held against the first of them: the average and the worst 1 % of their phases.
 #[derive(Args, Debug)]
@@ -56,6 +57,10 @@ pub struct CompareArgs {
     /// Take only this node of B
     #[arg(long, value_name = "NODE")]
     node_b: Option<String>,
+
+    /// Compare only lengths of at least this, like 50us; of distributions alone [default: the highest threshold of all]
+    #[arg(long, value_name = "TIME")]
+    min_length: Option<Nanos>,
 
     /// Exit with code 3 if B is worse than A by more than this, like 5%, beyond doubt: the lower end of the 95 % interval of
     /// B / A, over all CPUs together, lies above it
@@ -176,6 +181,7 @@ impl CompareArgs {
     fn refuse_of_jobs(&self) -> Result<(), UsageError> {
         let unused = [
             ("--", !self.after.is_empty()),
+            ("--min-length", self.min_length.is_some()),
             ("--cpus", self.cpus.is_some()),
             ("--cpus-a", self.cpus_a.is_some()),
             ("--cpus-b", self.cpus_b.is_some()),
@@ -195,15 +201,13 @@ impl CompareArgs {
     /// Refuses options that need times, which a distribution has not.
     fn refuse_of_distributions(&self) -> Result<(), UsageError> {
         let unused = [
-            ("--", !self.after.is_empty()),
             ("--fail-if-worse", self.fail_if_worse.is_some()),
             ("--html", self.html.is_some()),
             ("--with-self", self.with_self),
         ];
         match unused.iter().find(|(_, is_given)| *is_given) {
             Some((option, _)) => Err(UsageError(format!(
-                "{option} is for recordings with single detours: a distribution does not know when they came, and so not how sure a \
-                 change is; leave it out"
+                "{option} is for recordings alone, and one of these is a distribution; leave it out"
             ))),
             None => Ok(()),
         }
@@ -228,9 +232,14 @@ pub fn run(args: &CompareArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     }
     if compare::are_distributions(&runs) {
         args.refuse_of_distributions()?;
-        let (select_a, select_b) = args.selections();
-        compare::beside(&runs, (&select_a, &select_b), &mut Reader::new(output()?, out))?;
+        let ((before, after), (select_a, select_b)) = (sides(args)?, args.selections());
+        let least = args.min_length.unwrap_or_default();
+        compare::beside([before, after], [&select_a, &select_b], least, &mut Reader::new(output()?, out))?;
         return Ok(Exit::Done);
+    }
+    if args.min_length.is_some() {
+        let text = "--min-length is for distributions: recordings are compared from the highest of their thresholds on; leave it out";
+        return Err(UsageError(text.to_owned()).into());
     }
     let mut reader = Reader::new(output()?, out);
     let exceeded = args.question()?.answer(&mut reader)?;

@@ -2,12 +2,18 @@
 //!
 //! Grammar: `ProfileBuilder.cpp` of SimGrid 4.1. `PERIODICITY x` has the profile begin again x seconds after its begin, so that a simulation
 //! may last longer than what was recorded.
+//!
+//! Within a detour the speed is a billionth and not 0: SimGrid 3.32 lets an action that is under way go on as before when the speed of its host
+//! becomes 0, so that such a profile would take no time at all. What is done in a detour is a billionth of it then.
 
 use std::io::{self, Write};
 
 use becalm_units::Nanos;
 
-/// A profile that is being written: full speed, and none during detours.
+/// The share of the speed that is left within a detour.
+const NEARLY_NONE: &str = "0.000000001";
+
+/// A profile that is being written: full speed, and hardly any during detours.
 #[derive(Debug)]
 pub struct SpeedProfile<W> {
     out: W,
@@ -34,7 +40,7 @@ impl<W: Write> SpeedProfile<W> {
             self.full_speed_at_first()?;
         }
         self.is_begun = true;
-        writeln!(self.out, "{} 0", Seconds(start))?;
+        writeln!(self.out, "{} {NEARLY_NONE}", Seconds(start))?;
         writeln!(self.out, "{} 1", Seconds(start + duration))
     }
 
@@ -80,13 +86,13 @@ mod tests {
     }
 
     #[test]
-    fn speed_is_none_within_a_detour_and_full_outside() {
+    fn speed_is_nearly_none_within_a_detour_and_full_outside() {
         let begin = "# CPU 0\u{fffd}of a node\nPERIODICITY 10.000000000\n";
         let full = "0.000000000 1\n";
         assert_eq!(written(10_000_000_000, &[]), format!("{begin}{full}"));
-        let one = "4.020000001 0\n4.020000006 1\n";
+        let one = "4.020000001 0.000000001\n4.020000006 1\n";
         assert_eq!(written(10_000_000_000, &[(4_020_000_001, 5)]), format!("{begin}{full}{one}"));
-        let first = "0.000000000 0\n0.000000005 1\n";
+        let first = "0.000000000 0.000000001\n0.000000005 1\n";
         assert_eq!(written(10_000_000_000, &[(0, 5)]), format!("{begin}{first}"));
     }
 
@@ -127,7 +133,7 @@ mod tests {
             let until = steps.iter().skip(1).map(|step| step.0).chain([period]);
             let lost: f64 = steps.iter().zip(until).map(|((from, value), until)| (until - from) * (1.0 - value)).sum();
             let noise: i64 = detours.iter().map(|(_, duration)| duration).sum();
-            prop_assert!((lost * 1e9 - noise as f64).abs() < 1.0 + noise as f64 * 1e-12, "{} {}", lost, noise);
+            prop_assert!((lost * 1e9 - noise as f64).abs() < 1.0 + noise as f64 * 2e-9, "{} {}", lost, noise);
         }
     }
 }
