@@ -94,6 +94,13 @@ fn noise_in_known_repetitions_is_named() {
     }
     let times: Value = serde_json::from_str(&fs::read_to_string(&export).unwrap()).unwrap();
     assert_eq!(times["results"][0]["times"].as_array().unwrap().len(), 6);
+    // What hyperfine's files have, and its scripts read.
+    let result = &times["results"][0];
+    for key in ["mean", "stddev", "median", "user", "system", "min", "max"] {
+        assert!(result[key].as_f64().is_some_and(|seconds| (0.0..60.0).contains(&seconds)), "{key}: {result:#}");
+    }
+    assert!(result["command"].as_str().unwrap().starts_with("sh -c"), "{result:#}");
+    assert_eq!(result["exit_codes"], serde_json::json!([0, 0, 0, 0, 0, 0]));
     let first = runs[0]["time_ns"].as_f64().unwrap() / 1e9;
     assert!((times["results"][0]["times"][0].as_f64().unwrap() - first).abs() < 1e-9);
 }

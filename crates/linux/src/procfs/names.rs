@@ -23,7 +23,7 @@ pub fn stable_name(comm: &str, kthread: bool) -> (Cow<'_, str>, &str) {
     for name in NUMBERED {
         match comm.strip_prefix(name) {
             Some(number) if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => {
-                return (Cow::Borrowed(name.trim_end_matches(['-', '_'])), number);
+                return (Cow::Borrowed(name.trim_end_matches(['-', '_', '.'])), number);
             }
             _ => {}
         }
@@ -33,11 +33,11 @@ pub fn stable_name(comm: &str, kthread: bool) -> (Cow<'_, str>, &str) {
 
 /// Kernel threads whose number follows without a slash. A list, since other names end in digits that belong to them
 /// (`jbd2`).
-const NUMBERED: [&str; 8] =
-    ["kswapd", "kcompactd", "loop", "scsi_eh_", "scsi_tmf_", "kvm-nx-lpage-recovery-", "kdmflush-", "spi"];
+const NUMBERED: [&str; 9] =
+    ["kswapd", "kcompactd", "kdamond.", "loop", "scsi_eh_", "scsi_tmf_", "kvm-nx-lpage-recovery-", "kdmflush-", "spi"];
 
 /// Kernel threads, by the beginnings of their names.
-const KERNEL_NAMES: [&str; 42] = [
+const KERNEL_NAMES: [&str; 43] = [
     "kworker/",
     "ksoftirqd/",
     "migration/",
@@ -62,6 +62,7 @@ const KERNEL_NAMES: [&str; 42] = [
     "kthreadd",
     "kswapd",
     "kcompactd",
+    "kdamond.",
     "khugepaged",
     "ksmd",
     "kauditd",
@@ -111,6 +112,7 @@ mod tests {
             ("jbd2", "jbd2", ""),
             ("kswapd0", "kswapd", "0"),
             ("scsi_eh_12", "scsi_eh", "12"),
+            ("kdamond.0", "kdamond", "0"),
             ("loopback", "loopback", ""),
             ("swapper/7", "swapper", "7"),
             ("/", "/", ""),
@@ -134,6 +136,6 @@ mod tests {
         {
             assert_eq!(looks_like_kthread(&task.comm), task.kthread, "{}", task.comm);
         }
-        assert!(!looks_like_kthread("sshd") && !looks_like_kthread("gremlin"));
+        assert!(looks_like_kthread("kdamond.0") && !looks_like_kthread("sshd") && !looks_like_kthread("gremlin"));
     }
 }

@@ -128,7 +128,11 @@ pub(crate) fn clock(clock: &ClockDoc) -> String {
         return "unknown".to_owned();
     }
     let mut parts = vec![format!("{}, {:.3} MHz", clock.counter, clock.rate_hz / 1e6)];
-    parts.push(format!("known to {} ppm", three_digits(clock.rate_error_ratio * 1e6)));
+    // What others recorded does not say it; a rate that was measured is never known to the last digit.
+    parts.push(match clock.rate_error_ratio {
+        0.0 => "how exactly is not known".to_owned(),
+        ratio => format!("known to {} ppm", three_digits(ratio * 1e6)),
+    });
     parts.push(format!("resolves {}", clock.resolution_ns));
     parts.extend(clock.cross_cpu_ns.map(|offset| format!("CPUs agree to {offset}")));
     parts.extend(wall(clock));
