@@ -2,7 +2,7 @@
 //!
 //! Everything that can be written on the command line can be a default, under the name of its long option and in the section of its
 //! command; what may not be one, and why, is said in [`keys`]. A default is given to the parser of the command line as the option's
-//! default value, so that units, ranges and errors are the same ([`line`]). What is over what: the command line, variables, the user's
+//! default value, so that units, ranges and errors are the same ([`mod@line`]). What is over what: the command line, variables, the user's
 //! file, the system's file, what becalm does by itself.
 
 mod example;
