@@ -53,7 +53,7 @@ fn storm(bundle: &Path, threshold: i64) -> Value {
         if let Some((_, least)) = ended.stderr.split_once("give at least ") {
             threshold = least.split(',').next().unwrap().to_owned();
         } else if ended.stderr.contains("a buffer was full") && buffer < 64 {
-            fs::remove_dir_all(bundle).unwrap();
+            std::fs::remove_dir_all(bundle).unwrap();
             buffer *= 2;
         } else {
             ended.expect(0, &[]);
