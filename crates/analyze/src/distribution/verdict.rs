@@ -11,11 +11,11 @@
 //!
 //! The interval of B / A is made for the two ends of what the files leave open, and reaches over both (the outer interval of a partially
 //! identified parameter: C. F. Manski, *Partial Identification of Probability Distributions*, 2003). A difference is shown where it lies
-//! beyond 1 and [`FLOOR`](crate::compare::FLOOR), with allowance for the number of rows (Holm). Otherwise its farther end is what is said: no
+//! beyond 1 and [`FLOOR`], with allowance for the number of rows (Holm). Otherwise its farther end is what is said: no
 //! difference larger than that is possible with these data, in 95 of 100 cases.
 //!
 //! The lengths of two runs as a whole are compared by the largest distance of their cumulative shares beyond what a bucket's width, a loop's
-//! step and [`FLOOR`](crate::compare::FLOOR) of a length leave open: at each edge of a bucket stands the share that is surely shorter on one side
+//! step and [`FLOOR`] of a length leave open: at each edge of a bucket stands the share that is surely shorter on one side
 //! against that which may be so on the other.
 //! The share of each side is known within sqrt(ln(4 / level) / 2n) (P. Massart, *The tight constant in the Dvoretzky-Kiefer-Wolfowitz
 //! inequality*, Annals of Probability 18, 1990, at half the level), n divided by the design effect.
