@@ -194,18 +194,18 @@ impl Row {
         let Self { figure, a, b, low, high, .. } = self;
         let sure = p_adjusted <= LEVEL;
         let shown = match (figure, high) {
-            (TestedFigure::Shares, Some(high)) if !(sure && low > FLOOR) => bound(high),
+            (TestedFigure::Shares, Some(high)) if !(sure && low > FLOOR) => at_most(high),
             (TestedFigure::Shares, _) => Shown::Differs,
             _ if sure && low > 1.0 + FLOOR => Shown::Higher,
             (_, Some(high)) if sure && high < 1.0 - FLOOR => Shown::Lower,
-            (_, Some(high)) => bound((high - 1.0).max(1.0 - low)),
+            (_, Some(high)) => at_most((high - 1.0).max(1.0 - low)),
             (_, None) => Shown::TooLittle,
         };
         Tested { figure, a, b, low, high, p_adjusted, shown }
     }
 }
 
-fn bound(part: f64) -> Shown {
+fn at_most(part: f64) -> Shown {
     if part <= BOUND_MAX { Shown::NoneBeyond(part.max(0.0)) } else { Shown::TooLittle }
 }
 
