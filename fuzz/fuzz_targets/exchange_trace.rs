@@ -2,12 +2,14 @@
 //! become detours that do not overlap and whose books close.
 #![no_main]
 
-use becalm_exchange::read::{Source, perf_script, trace_dat};
+use becalm_exchange::read::{Source, osnoise, perf_script, trace_dat};
 use becalm_measure::Names;
 use becalm_model::node::{ClockDoc, MachineDoc, NodeDoc, SCHEMA, SettingsDoc};
 use becalm_model::{Event, Pid};
 use becalm_record::MemoryStore;
-use becalm_record::offline::{self, KernelTrace, PagedTrace, StampClock, TextNamer, Wanted, Whereabouts};
+use becalm_record::offline::{
+    self, KernelTrace, NoiseNamer, NoiseTrace, PagedTrace, StampClock, TextNamer, Wanted, Whereabouts,
+};
 use becalm_units::Nanos;
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
@@ -16,7 +18,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((first, bytes)) = bytes.split_first() else { return };
     let source = Source { name: "file", bytes };
     let names = &mut Names::of_a_file();
-    match first % 2 {
+    match first % 3 {
         0 => {
             let Ok(file) = trace_dat::read(source) else { return };
             let clock = match file.tsc {
@@ -27,7 +29,7 @@ fuzz_target!(|bytes: &[u8]| {
                 attribute(&mut trace, names);
             }
         }
-        _ => {
+        1 => {
             let mut told = |_| {};
             let Ok(lines) = perf_script::read(source, &mut told) else { return };
             let mut namer = TextNamer::default();
@@ -39,8 +41,27 @@ fuzz_target!(|bytes: &[u8]| {
                 attribute(&mut trace, names);
             }
         }
+        _ => of_tracer(source, names),
     }
 });
+
+/// The trace of the kernel's noise tracers: the gaps of its loop, or the interruptions where it has none.
+fn of_tracer(source: Source<'_>, names: &mut Names) {
+    let mut told = |_| {};
+    let Ok(lines) = osnoise::read(source, &mut told) else { return };
+    let mut namer = NoiseNamer::default();
+    for line in lines {
+        let Ok(line) = line else { return };
+        if namer.take(&line, names).is_err() {
+            return;
+        }
+    }
+    let Ok(NoiseTrace { mut trace, loops, .. }) = namer.finish() else { return };
+    let cpus: Vec<usize> = (0..trace.cpus().len()).collect();
+    run(&mut trace, names, &Wanted::Interruptions { cpus: cpus.clone(), has_switches: true });
+    let cpus = cpus.into_iter().filter(|index| !loops[*index].steps.is_empty()).collect();
+    run(&mut trace, names, &Wanted::Gaps { cpus, loops });
+}
 
 /// Without a thread, and for the first one that a switch tells of.
 fn attribute(trace: &mut dyn KernelTrace, names: &mut Names) {

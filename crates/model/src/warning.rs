@@ -474,6 +474,43 @@ pub fn coarse_stamps() -> Warning {
     )
 }
 
+/// The kernel says that the figures of its noise tracer contradict each other.
+#[must_use]
+pub fn tracer_tainted() -> Warning {
+    Warning::new(
+        "tracer_tainted",
+        "the kernel marked its trace as tainted: figures of the tracer contradicted each other, as a clock went backwards perhaps".to_owned(),
+        "trace again, and do not trust this one",
+    )
+}
+
+/// In so many periods the kernel's noise tracer counted more than its trace holds: what, how many were counted, and how many of them are there.
+#[must_use]
+pub fn tracer_saw_more(periods: u64, lacking: &[(&str, u64, u64)]) -> Warning {
+    let of = |(what, counted, found): &(&str, u64, u64)| format!("{counted} {what}, of which the trace has {found}");
+    Warning::new(
+        "missing_events",
+        format!(
+            "in {} the tracer counted more than its trace holds: {}",
+            counted(periods, "period", "periods"),
+            lacking.iter().map(of).collect::<Vec<_>>().join("; ")
+        ),
+        "enable all of its events, and give the trace more room: echo 1 > events/osnoise/enable, buffer_size_kb in /sys/kernel/tracing",
+    )
+}
+
+/// The loops of the kernel's noise tracer ran for a part of the time.
+#[must_use]
+pub fn tracer_paused(runtime: Nanos, whole: Nanos) -> Warning {
+    Warning::new(
+        "tracer_paused",
+        format!(
+            "the tracer's loops say that they ran for {runtime:.3} of {whole:.3} of CPU time, and rested or were not done for the other; ratios and              rates are of all of that time, and so too low"
+        ),
+        "trace with runtime and period alike: rtla osnoise top -r 1000000 -p 1000000",
+    )
+}
+
 /// So many stamps of a trace lay before the one in front of them.
 #[must_use]
 pub fn stamps_backwards(count: u64) -> Warning {

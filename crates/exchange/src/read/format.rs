@@ -49,6 +49,8 @@ pub enum Format {
     PerfScript,
 }
 
+    /// What the kernel's tracers osnoise and timerlat print, and `rtla -t` stores.
+    Osnoise,
 /// What the files of a format become.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
@@ -76,7 +78,7 @@ impl Format {
             | Self::Oslat
             | Self::Rtla
             | Self::Hdr => Form::Distribution,
-            Self::TraceDat | Self::PerfScript => Form::Trace,
+            Self::TraceDat | Self::PerfScript | Self::Osnoise => Form::Trace,
         }
     }
 }

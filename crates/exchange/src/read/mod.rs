@@ -36,6 +36,7 @@ mod netgauge;
 mod osjitter;
 mod oslat;
 pub mod perf_script;
+pub mod osnoise;
 mod recognize;
 mod rt_json;
 mod rtla;

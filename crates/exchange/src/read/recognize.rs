@@ -1,8 +1,8 @@
 //! Which format a file is in, by what it holds.
 
 use super::{
-    Format, Source, cyclictest, ftq, fwq, hdr, hiccups, loggopsim, netgauge, osjitter, oslat, perf_script, rt_json,
-    rtla, sysjitter, trace_dat,
+    Format, Source, cyclictest, ftq, fwq, hdr, hiccups, loggopsim, netgauge, osjitter, oslat, osnoise,
+    perf_script, rt_json, rtla, sysjitter, trace_dat,
 };
 
 /// So many bytes of a file are looked at.
@@ -23,6 +23,9 @@ pub fn recognize(source: Source<'_>) -> Option<Format> {
     };
     if has_kernel_events(text) {
         return Some(Format::PerfScript);
+    }
+    if osnoise::looks_so(text) {
+        return Some(Format::Osnoise);
     }
     if let Some(format) = rt_json::whose(text) {
         return Some(format);

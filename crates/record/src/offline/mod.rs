@@ -1,18 +1,21 @@
-//! Traces of the kernel that another program recorded become detours: no loop measured them, so that what is a detour follows from the
-//! events alone.
+//! Traces of the kernel that another program recorded become detours: no loop of becalm measured them, so that what is a detour
+//! follows from what is in the trace.
 //!
 //! - Of a CPU: its *interruptions*, in which interrupts, softirqs and kernel threads had it, as [`Presence`] finds them.
 //! - Of a thread: the times in which it was on its CPU or could have been, and something else had the CPU, as [`ThreadDetours`] finds
 //!   them. Their books close as those of a loop do, by the same [`Attributor`].
+//! - Of the loop of the kernel's own tracer osnoise, whose gaps are in its trace: these gaps, split as those of becalm's own loop are.
 //!
-//! What the events do not tell is in neither: the way into an interrupt and out of it, what a hypervisor or the firmware takes, and what a
+//! But for the last, what the events do not tell is in neither: the way into an interrupt and out of it, what a hypervisor or the firmware takes, and what a
 //! thread waits for between being woken and running.
 //!
 //! [`Attributor`]: becalm_attribute::Attributor
 //! [`Presence`]: becalm_attribute::Presence
 
 mod clock;
+mod gaps;
 mod held;
+mod osnoise;
 mod paged;
 mod run;
 mod span;
@@ -29,6 +32,7 @@ use becalm_units::CpuId;
 
 pub use clock::StampClock;
 pub use held::HeldTrace;
+pub use osnoise::{NoiseNamer, NoiseTrace, TracerFigures, TracerLoop};
 pub use paged::PagedTrace;
 pub use run::{Found, Wanted, store};
 pub use span::CpuSpan;

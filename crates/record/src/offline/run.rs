@@ -3,10 +3,11 @@
 use becalm_attribute::{Interruptions, Presence, Tally};
 use becalm_measure::Names;
 use becalm_model::node::{CpuDoc, NodeDoc};
-use becalm_model::{Event, LoopThread, Pid, Tasks};
+use becalm_model::{Event, LoopThread, Pid, Step, Tasks};
 use becalm_units::{CpuId, Nanos};
 
-use super::{CpuSpan, KernelTrace, OfflineError, ThreadDetours, ThreadTime, Whereabouts};
+use super::gaps::Gaps;
+use super::{CpuSpan, KernelTrace, OfflineError, ThreadDetours, ThreadTime, TracerLoop, Whereabouts};
 use crate::{LanePart, Store};
 
 /// So many detours of a CPU are stored at once.
@@ -31,12 +32,19 @@ pub enum Wanted {
         /// When it came to which CPU.
         whereabouts: Whereabouts,
     },
+    /// The gaps of a tracer's loop.
+    Gaps {
+        /// On which CPUs, by their numbers in the trace.
+        cpus: Vec<usize>,
+        /// The loop of each CPU of the trace.
+        loops: Vec<TracerLoop>,
+    },
 }
 
 impl Wanted {
     fn cpus(&self) -> &[usize] {
         match self {
-            Self::Interruptions { cpus, .. } | Self::Thread { cpus, .. } => cpus,
+            Self::Interruptions { cpus, .. } | Self::Thread { cpus, .. } | Self::Gaps { cpus, .. } => cpus,
         }
     }
 }
@@ -54,10 +62,11 @@ pub struct Found {
 enum Follower {
     Interruptions { presence: Box<Presence>, tasks: Option<Tasks>, begun: bool },
     Thread(Box<ThreadDetours>),
+    Gaps(Box<Gaps>),
 }
 
 impl Follower {
-    fn new(wanted: &Wanted, cpu: CpuId, names: &mut Names) -> Self {
+    fn new(wanted: &Wanted, index: usize, cpu: CpuId, names: &mut Names) -> Self {
         match wanted {
             Wanted::Interruptions { has_switches, .. } => {
                 let tasks = (!has_switches).then(Tasks::new);
@@ -66,7 +75,13 @@ impl Follower {
             Wanted::Thread { thread, whereabouts, .. } => {
                 Self::Thread(Box::new(ThreadDetours::new(*thread, cpu, whereabouts, names)))
             }
+            Wanted::Gaps { loops, .. } => Self::Gaps(Box::new(Gaps::new(&loops[index], cpu, names))),
         }
+    }
+
+    /// From when to when the loop is known to have run, if one did.
+    fn looked(&self) -> Option<Step> {
+        if let Self::Gaps(gaps) = self { gaps.looked } else { None }
     }
 
     fn take(&mut self, event: &Event, names: &mut Names, found: &mut Interruptions) {
@@ -78,6 +93,7 @@ impl Follower {
                 presence.take(event, tasks.as_ref().unwrap_or(&names.tasks), found);
             }
             Self::Thread(thread) => thread.take(event, names, found),
+            Self::Gaps(gaps) => gaps.take(event, names, found),
         }
     }
 
@@ -88,6 +104,7 @@ impl Follower {
                 (Tally::default(), ThreadTime::default())
             }
             Self::Thread(thread) => thread.end(names, found),
+            Self::Gaps(gaps) => (gaps.end(names, found), ThreadTime::default()),
         }
     }
 }
@@ -115,8 +132,11 @@ where
     store.begin(node, &threads, names)?;
     let (mut result, mut tallies) = (Found::default(), Vec::new());
     for (lane, (index, cpu)) in cpus.iter().enumerate() {
-        let mut follower = Follower::new(wanted, *cpu, names);
+        let mut follower = Follower::new(wanted, *index, *cpu, names);
         let (mut found, mut span) = (Interruptions::default(), CpuSpan::default());
+        if let Some(looked) = follower.looked() {
+            span.first = Some(looked.start);
+        }
         let (mut detours, mut total) = (0, Nanos::ZERO);
         let mut put = |found: &mut Interruptions, span: &CpuSpan, names: &Names| {
             detours += found.detours.len() as u64;
@@ -136,6 +156,7 @@ where
             Ok(())
         })?;
         let (tally, time) = follower.end(names, &mut found);
+        span.last = follower.looked().map_or(span.last, |looked| looked.end.max(span.last));
         put(&mut found, &span, names)?;
         tallies.push(tally);
         result.thread.had += time.had;

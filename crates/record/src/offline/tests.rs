@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use becalm_exchange::read::{Source, perf_script, trace_dat};
+use becalm_exchange::read::{Source, osnoise, perf_script, trace_dat};
 use becalm_measure::Names;
 use becalm_model::node::{ClockDoc, MachineDoc, NodeDoc, Rung, SCHEMA, SettingsDoc};
 use becalm_model::{Happening, Kind, Pid};
 use becalm_units::Nanos;
+
+use becalm_exchange::read::osnoise::{OsnoiseHappening, Period};
 
 use super::*;
 use crate::MemoryStore;
@@ -213,6 +215,159 @@ fn a_wait_ends_where_the_thread_goes_on_elsewhere() {
         kept.lanes[0].detours.iter().map(|detour| (detour.start.get(), detour.duration.get())).collect();
     assert_eq!(detours, [(100, 300)]);
     assert_eq!(found.thread, ThreadTime { had: Nanos::new(500), waited: Nanos::new(300), moved: 1 });
+}
+
+/// What the kernel's noise tracers wrote.
+fn tracers(bytes: &[u8], names: &mut Names) -> Result<NoiseTrace, ReadError> {
+    let mut namer = NoiseNamer::default();
+    for event in osnoise::read(Source { name: "", bytes }, &mut |_| {})? {
+        namer.take(&event?, names)?;
+    }
+    namer.finish()
+}
+
+/// The detours of the tracer's loop.
+fn gaps(bytes: &[u8], names: &mut Names) -> (MemoryStore, TracerFigures) {
+    let NoiseTrace { mut trace, loops, figures, .. } = tracers(bytes, names).unwrap();
+    let cpus = (0..trace.cpus().len()).collect();
+    let (mut kept, mut node) = (MemoryStore::default(), document());
+    store(&mut trace, names, &Wanted::Gaps { cpus, loops }, &mut kept, &mut node).unwrap();
+    books_close(&kept);
+    (kept, figures)
+}
+
+/// The kernel's tracer counts its gaps, and what came in each and in all of them, by itself.
+#[test]
+fn the_gaps_of_a_tracer_are_split_as_the_tracer_counted() {
+    let bytes = sample("osnoise/rtla.txt");
+    let names = &mut Names::of_a_file();
+    let (kept, figures) = gaps(&bytes, names);
+    let TracerFigures { periods, counted, found, .. } = figures;
+    assert_eq!((periods, counted.hardware, counted.irqs, counted.threads), (7, 139, 40, 20));
+    let whole = |of: Nanos| of.get() / 1_000;
+    // Each period is cut off to whole microseconds.
+    assert!((whole(counted.noise)..whole(counted.noise) + 7).contains(&whole(found.noise)), "{figures:?}");
+    assert_eq!(whole(found.longest), whole(counted.longest));
+    let counts = |of: Period| [of.hardware, of.nmis, of.irqs, of.softirqs, of.threads];
+    assert_eq!((counts(found), figures.lacking()), (counts(counted), Vec::new()));
+
+    let mut told = BTreeMap::new();
+    for event in osnoise::read(Source { name: "", bytes: &bytes }, &mut |_| {}).unwrap() {
+        let event = event.unwrap();
+        if let OsnoiseHappening::Gap { duration, interference, .. } = event.what {
+            told.entry(event.cpu).or_insert_with(Vec::new).push((duration, interference));
+        }
+    }
+    let kinds = [Kind::Nmi, Kind::Irq, Kind::Softirq, Kind::Kthread, Kind::Task];
+    for lane in &kept.lanes {
+        let seen = lane.detours.iter().enumerate().map(|(number, detour)| {
+            let rows = lane.activities.iter().filter(|row| row.detour == number as u64 && kinds.contains(&row.kind));
+            (detour.duration, rows.count() as u64)
+        });
+        assert_eq!(seen.collect::<Vec<_>>(), told[&lane.cpu], "CPU {}", lane.cpu);
+    }
+}
+
+#[test]
+fn of_a_tracer_of_wake_ups_interruptions_are_found() {
+    let bytes = sample("osnoise/timerlat.txt");
+    let names = &mut Names::of_a_file();
+    let NoiseTrace { mut trace, loops, figures, .. } = tracers(&bytes, names).unwrap();
+    assert!(loops.iter().all(|of| of.steps.is_empty()) && figures == TracerFigures::default());
+    let (kept, ..) = find(&mut trace, names, None);
+    let text = String::from_utf8(bytes).unwrap();
+    let lines = |what: &str| text.lines().filter(|line| line.contains(what)).count();
+    let rows = || kept.lanes.iter().flat_map(|lane| &lane.activities);
+    let irqs = rows().filter(|row| row.kind == Kind::Irq);
+    assert_eq!(irqs.clone().count(), lines("irq_noise"));
+    // Their lengths are those of the lines.
+    let net = text.lines().filter(|line| line.contains("irq_noise")).filter_map(|line| line.rsplit(' ').nth(1));
+    let net: i64 = net.map(|duration| duration.parse::<i64>().unwrap()).sum();
+    let off = irqs.map(|row| row.self_time.get()).sum::<i64>() - net;
+    assert!(off.abs() <= 4, "{off} ns: the clock is read anew for the end of one and the begin of the next");
+    assert!(rows().all(|row| !kept.labels.text(row.source).starts_with("swapper")), "idle time interrupts nobody");
+}
+
+#[test]
+fn net_lengths_are_put_into_each_other_again() {
+    let line = |thread: &str, what: &str| format!("{thread} [000] d... 9.000001: {what}\n");
+    let text = [
+        // A thread of 100 ns, in which a softirq of 20 ns runs, in that an interrupt of 10 ns, and in that 5 ns without mask.
+        line("k-7", "nmi_noise: start 1.000000033 duration 5 ns"),
+        line("k-7", "irq_noise: disk:30 start 1.000000030 duration 10 ns"),
+        line("k-7", "softirq_noise: TIMER:1 start 1.000000020 duration 20 ns"),
+        line("k-7", "irq_noise: disk:30 start 1.000000070 duration 6 ns"),
+        line("k-7", "thread_noise: kworker/0:1:7 start 1.000000010 duration 100 ns"),
+        line("osnoise/0-5", "sample_threshold: start 1.000000000 duration 160 ns interference 5"),
+        line("osnoise/0-5", "sample_threshold: start 1.000000200 duration 30 ns interference 0"),
+    ];
+    let names = &mut Names::of_a_file();
+    let (kept, _) = gaps(text.concat().as_bytes(), names);
+    let lane = &kept.lanes[0];
+    let rows = lane.activities.iter().map(|row| (row.detour, row.kind, row.start.get(), row.self_time.get()));
+    assert_eq!(
+        rows.collect::<Vec<_>>(),
+        [
+            (0, Kind::Edge, 0, 10),
+            (0, Kind::Kthread, 10, 100),
+            (0, Kind::Softirq, 20, 20),
+            (0, Kind::Irq, 30, 10),
+            (0, Kind::Nmi, 33, 5),
+            (0, Kind::Irq, 70, 6),
+            (0, Kind::Edge, 151, 9),
+            (1, Kind::Unseen, 200, 30),
+        ]
+    );
+}
+
+#[test]
+fn what_a_tracer_lost_is_told() {
+    let bytes = sample("osnoise/lost.txt");
+    let names = &mut Names::of_a_file();
+    let NoiseTrace { mut trace, loops, .. } = tracers(&bytes, names).unwrap();
+    let wanted = Wanted::Gaps { cpus: vec![0, 1], loops };
+    let (mut kept, mut node) = (MemoryStore::default(), document());
+    let found = store(&mut trace, names, &wanted, &mut kept, &mut node).unwrap();
+    books_close(&kept);
+    assert_eq!(node.cpus.iter().map(|cpu| cpu.lost_events).collect::<Vec<_>>(), [84, 82]);
+    assert!(found.spans.iter().all(|(_, span)| span.gaps == 1));
+    // Both CPUs begin with the mark, and only the first gap of CPU 0 held anything of what was lost.
+    let incomplete = |lane: &crate::MemoryLane| lane.detours.iter().map(|detour| detour.incomplete).collect::<Vec<_>>();
+    let [zero, one] = [0, 1].map(|lane| incomplete(&kept.lanes[lane]));
+    assert!(zero[0] && !zero[1..].contains(&true) && !one.contains(&true), "{zero:?} {one:?}");
+}
+
+#[test]
+fn a_tracer_file_that_is_cut_or_changed_is_refused_or_sound() {
+    let whole = sample("osnoise/rtla.txt");
+    let (mut seed, mut refused, mut sound) = (7, 0, 0);
+    for round in 0..400 {
+        let mut bytes = whole.clone();
+        if round % 2 == 0 {
+            bytes.truncate(random(&mut seed, whole.len()));
+        } else {
+            for _ in 0..=random(&mut seed, 20) {
+                let at = random(&mut seed, bytes.len());
+                bytes[at] = b"0123456789 :-[]\n#x"[random(&mut seed, 18)];
+            }
+        }
+        let names = &mut Names::of_a_file();
+        match tracers(&bytes, names) {
+            Ok(_) => {
+                sound += 1;
+                gaps(&bytes, names);
+            }
+            Err(error) => {
+                let error = error.to_string();
+                assert!(
+                    error.starts_with("line ") || error.contains("no event") || error.contains("73 years"),
+                    "{error}"
+                );
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 50 && sound > 50, "{refused} refused, {sound} sound");
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! Traces of the kernel become a run of detours: what took the CPU from a thread, or would have taken it from any program.
 
 use anyhow::Context;
-use becalm_exchange::read::{Format, perf_script, trace_dat};
+use becalm_exchange::read::{Format, osnoise, perf_script, trace_dat};
 use becalm_linux::ftrace::{EventPath, discover_among};
 use becalm_measure::Names;
 use becalm_model::node::{ClockDoc, Ended, NodeDoc, Rung, TracingDoc, Warning};
 use becalm_model::{Pid, warning};
 use becalm_record::offline::{
-    self, CpuSpan, Found, KernelTrace, PagedTrace, StampClock, TextNamer, Wanted, Whereabouts,
+    self, CpuSpan, Found, KernelTrace, NoiseNamer, NoiseTrace, PagedTrace, StampClock, TextNamer, TracerLoop, Wanted,
+    Whereabouts,
 };
 use becalm_record::{DetourStore, Store};
 use becalm_units::{CpuId, CpuList, Nanos};
@@ -30,6 +31,13 @@ struct Opened<'a> {
     warnings: Vec<Warning>,
     /// What the kernel counted as lost.
     counted_lost: u64,
+    /// Of a trace of the kernel's noise tracers: the tracer's loop on each CPU.
+    loops: Option<Vec<TracerLoop>>,
+}
+
+/// Whether one of the loops has a gap; timerlat has none.
+fn have_gaps(loops: &[TracerLoop]) -> bool {
+    loops.iter().any(|of| !of.steps.is_empty())
 }
 
 /// What a trace holds of a CPU: its number in the trace, which it is, and how much.
@@ -53,6 +61,7 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> anyhow::Re
     let mut names = Names::of_a_file();
     let opened = match format {
         Format::PerfScript => open_perf_script(file, &mut names, progress),
+        Format::Osnoise => open_osnoise(args, file, &mut names, progress),
         _ => open_trace_dat(args, file, &mut names),
     };
     let cannot = || format!("cannot import {}", file.path.display());
@@ -63,6 +72,9 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> anyhow::Re
     progress.say("storing");
     let mut store = DetourStore::new(&args.output);
     let found = offline::store(&mut *opened.trace, &mut names, &wanted, &mut store, &mut node)?;
+    if let Wanted::Gaps { loops, .. } = &wanted {
+        enter_thresholds(&mut node, &opened.trace.cpus(), loops);
+    }
     node.warnings.extend(warnings(&opened, &wanted, &names, &node, &found));
     node.settings.duration_ns = node.cpus.iter().map(|cpu| cpu.duration_ns).max();
     node.ended = Some(Ended::Duration);
@@ -105,6 +117,7 @@ fn open_trace_dat<'a>(args: &ImportArgs, file: &'a InputFile, names: &mut Names)
         warnings,
         counted_lost: trace.file().counted_lost(),
         trace: Box::new(trace),
+        loops: None,
     })
 }
 
@@ -153,6 +166,51 @@ fn open_perf_script<'a>(file: &'a InputFile, names: &mut Names, progress: &mut S
         began: None,
         warnings: is_coarse.then(warning::coarse_stamps).into_iter().collect(),
         counted_lost: 0,
+        loops: None,
+    })
+}
+
+fn open_osnoise<'a>(
+    args: &ImportArgs,
+    file: &'a InputFile,
+    names: &mut Names,
+    progress: &mut Steps,
+) -> anyhow::Result<Opened<'a>> {
+    if args.thread.is_some() {
+        let why = "its thread is the tracer's own, of which all gaps are found without --thread";
+        return Err(UsageError(format!("--thread is not for traces of osnoise and timerlat: {why}")).into());
+    }
+    let mut namer = NoiseNamer::default();
+    let mut told = |bytes| progress.advance(bytes);
+    let mut lines = osnoise::read(file.source(), &mut told)?;
+    for event in &mut lines {
+        namer.take(&event?, names)?;
+    }
+    let mut warnings = Vec::new();
+    if lines.is_tainted() {
+        warnings.push(warning::tracer_tainted());
+    }
+    let NoiseTrace { trace, origin, loops, figures } = namer.finish()?;
+    let lacking = figures.lacking();
+    if have_gaps(&loops) && !lacking.is_empty() {
+        warnings.push(warning::tracer_saw_more(figures.periods, &lacking));
+    }
+    Ok(Opened {
+        trace: Box::new(trace),
+        events: Vec::new(),
+        architecture: String::new(),
+        kernel: None,
+        clock: ClockDoc {
+            counter: "the tracer's".to_owned(),
+            origin_ticks: u64::try_from(origin.get()).unwrap_or(0),
+            rate_hz: 1e9,
+            resolution_ns: Nanos::new(1),
+            ..ClockDoc::default()
+        },
+        began: None,
+        warnings,
+        counted_lost: 0,
+        loops: Some(loops),
     })
 }
 
@@ -160,6 +218,15 @@ fn open_perf_script<'a>(file: &'a InputFile, names: &mut Names, progress: &mut S
 fn architecture_of(events: &[EventPath]) -> String {
     let is_arm = events.iter().any(|event| event.system == "ipi" && event.name == "ipi_entry");
     if is_arm { "aarch64" } else { "x86_64" }.to_owned()
+}
+
+/// The tracer does not say from which length on it kept gaps; none is shorter than the shortest.
+fn enter_thresholds(node: &mut NodeDoc, cpus: &[CpuId], loops: &[TracerLoop]) {
+    for doc in &mut node.cpus {
+        let of = cpus.iter().zip(loops).find(|(cpu, _)| **cpu == doc.cpu).map(|(_, of)| of);
+        let shortest = of.and_then(|of| of.steps.iter().map(|step| step.end - step.start).min());
+        doc.threshold_ns = shortest.unwrap_or(Nanos::ZERO);
+    }
 }
 
 /// Reads the whole trace once, so that nothing is stored of one that is damaged.
@@ -194,7 +261,14 @@ fn wanted(args: &ImportArgs, opened: &mut Opened<'_>, names: &mut Names, spans: 
         .into());
     }
     let is_chosen = |cpu: CpuId| args.cpu.as_ref().is_none_or(|chosen| chosen.contains(cpu));
-    let has_switches = opened.events.iter().any(|event| event.system == "sched" && event.name == "sched_switch");
+    if let Some(loops) = opened.loops.as_ref().filter(|loops| have_gaps(loops)) {
+        let with_gaps = spans.iter().filter(|(index, cpu, _)| is_chosen(*cpu) && !loops[*index].steps.is_empty());
+        let cpus: Vec<usize> = with_gaps.map(|(index, ..)| *index).collect();
+        anyhow::ensure!(!cpus.is_empty(), "the tracer's loop has a gap on none of the chosen CPUs");
+        return Ok(Wanted::Gaps { cpus, loops: loops.clone() });
+    }
+    let has_switches = opened.loops.is_some()
+        || opened.events.iter().any(|event| event.system == "sched" && event.name == "sched_switch");
     let Some(thread) = &args.thread else {
         let with_time = spans.iter().filter(|(_, cpu, span)| is_chosen(*cpu) && span.length() > Nanos::ZERO);
         let cpus: Vec<usize> = with_time.map(|(index, ..)| *index).collect();
@@ -257,7 +331,10 @@ fn describe(args: &ImportArgs, format: Format, opened: &Opened<'_>, wanted: &Wan
     node.origin = opened.began.unwrap_or(node.origin);
     node.rung = Rung::Tracepoints;
     node.clock = opened.clock.clone();
-    node.settings.threshold = "none".to_owned();
+    node.settings.threshold = match wanted {
+        Wanted::Gaps { .. } => "the tracer's".to_owned(),
+        _ => "none".to_owned(),
+    };
     node.machine.online = opened.trace.cpus().into_iter().collect();
     if let Some(kernel) = &opened.kernel {
         node.machine.kernel.clone_from(kernel);
@@ -273,16 +350,36 @@ fn describe(args: &ImportArgs, format: Format, opened: &Opened<'_>, wanted: &Wan
         Wanted::Interruptions { .. } => vec![warning::no_loop()],
         // What is known of the thread's time is known at the end.
         Wanted::Thread { .. } => Vec::new(),
+        Wanted::Gaps { .. } => vec![warning::imported()],
     };
     node
 }
 
 /// The events that are not in the trace, and what they would have told of.
 fn missing(opened: &Opened<'_>) -> Vec<String> {
+    if opened.loops.is_some() {
+        return Vec::new();
+    }
     let found = discover_among(&opened.events, &opened.architecture);
     // Page faults are a thread's own time here.
     let missing = found.missing.iter().filter(|missing| !missing.event.starts_with("exceptions/"));
     missing.map(|missing| format!("{} ({}): {}", missing.event, missing.why, kind_of(missing.unseen))).collect()
+}
+
+/// The kinds of noise that the trace has no events of.
+fn missing_kinds(opened: &Opened<'_>) -> Vec<String> {
+    let mut kinds: Vec<String> = Vec::new();
+    // The noise tracers have no work items, and otherwise all.
+    if opened.loops.is_some() {
+        return kinds;
+    }
+    for missing in discover_among(&opened.events, &opened.architecture).missing {
+        let kind = kind_of(missing.unseen).to_owned();
+        if !missing.event.starts_with("exceptions/") && !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    kinds
 }
 
 /// The kind of noise that stays unseen, without what a recording of a loop would book it as.
@@ -305,13 +402,17 @@ fn warnings(opened: &Opened<'_>, wanted: &Wanted, names: &Names, node: &NodeDoc,
         }
     }
     warnings.extend(opened.warnings.iter().cloned());
-    let mut kinds: Vec<String> = Vec::new();
-    for missing in discover_among(&opened.events, &opened.architecture).missing {
-        let kind = kind_of(missing.unseen).to_owned();
-        if !missing.event.starts_with("exceptions/") && !kinds.contains(&kind) {
-            kinds.push(kind);
+    if let Wanted::Gaps { cpus, loops } = wanted {
+        // A file may hold any figures.
+        let add = |sum: Nanos, time: Nanos| sum.checked_add(time).unwrap_or(sum);
+        let spans = found.spans.iter().map(|(_, span)| span.length()).fold(Nanos::ZERO, add);
+        let runtime = cpus.iter().map(|index| loops[*index].runtime).fold(Nanos::ZERO, add);
+        // The last period of each CPU has not ended, so that a little is always missing.
+        if runtime > Nanos::ZERO && runtime < Nanos::new(spans.get() / 5 * 4) {
+            warnings.push(warning::tracer_paused(runtime, spans));
         }
     }
+    let kinds = missing_kinds(opened);
     if !kinds.is_empty() {
         warnings.push(warning::not_in_trace(&kinds));
     }
