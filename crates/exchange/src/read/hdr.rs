@@ -4,6 +4,9 @@
 //! The log does not say what unit its values have, nor what they are of; of jHiccup it is known. jHiccup puts in values for what a thread slept
 //! through, so that its counts are no counts of events. The maximum is scaled by what the writer chose and therefore not read.
 //!
+//! Histograms of decimal fractions (`DoubleHistogram`) are integers and a ratio, which is a power of two and moves with the values that came: the
+//! same place is of another value from interval to interval, so that these are added up by value.
+//!
 //! The decoder is becalm's own: that of the crate `hdrhistogram` unpacks without a limit, and needs a parser and a second decompressor.
 
 use std::collections::BTreeMap;
@@ -35,19 +38,44 @@ struct Shape {
     unit: u32,
 }
 
+/// What all intervals of a tag have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Resolution {
+    /// Whole numbers, counted by their place.
+    Whole(Shape),
+    /// Decimal fractions with so many values in half a bucket, counted by the bits of the shortest value of each place, which are in
+    /// the order of the values.
+    Fractions { half: u32 },
+}
+
+/// A histogram of an interval.
+#[derive(Clone, PartialEq, Debug)]
+struct Histogram {
+    shape: Shape,
+    /// By what values are multiplied, where they are decimal fractions.
+    ratio: Option<f64>,
+    /// The count of each place that has any.
+    counts: Vec<(u64, u64)>,
+}
+
+/// How often a value came, and how wide its place is, where that does not follow from the place.
+#[derive(Clone, Copy, Default, Debug)]
+struct Count {
+    count: u64,
+    width: f64,
+}
+
 /// What the intervals of a tag come to.
 struct Sum {
-    shape: Shape,
-    /// The count of each place.
-    counts: BTreeMap<u64, u64>,
+    resolution: Resolution,
+    counts: BTreeMap<u64, Count>,
     observed_ns: i64,
 }
 
 /// Reads a log, whose values have this unit.
 ///
 /// # Errors
-/// If a line is not in the format or its histogram is damaged, is of decimal fractions, or of another resolution than those before of its tag;
-/// and if they come to more than is kept.
+/// If a line is not in the format or its histogram is damaged, or of another resolution than those before of its tag; and if they come to more than is kept.
 pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Result<Distribution, ReadError> {
     let mut lines = Lines::new(text(source.bytes)?, progress);
     let mut found = Distribution::new("HdrHistogram", Quantity::Unknown);
@@ -103,27 +131,47 @@ fn interval(line: &str, sums: &mut BTreeMap<String, Sum>, kept: &mut Kept) -> Re
     seconds(first, "begin")?;
     let length = seconds(length, "length")?;
     let packed = STANDARD.decode(packed).map_err(|_| "its histogram is no base64".to_owned())?;
-    let (shape, counts) = unpacked(&packed, &mut kept.bytes)?;
+    let histogram = unpacked(&packed, &mut kept.bytes)?;
+    let resolution = histogram.resolution();
     if !sums.contains_key(tag) && sums.len() >= SERIES {
         return Err("the log has more tags than are kept".to_owned());
     }
-    let sum = sums.entry(tag.to_owned()).or_insert(Sum { shape, counts: BTreeMap::new(), observed_ns: 0 });
-    if sum.shape != shape {
+    let sum = sums.entry(tag.to_owned()).or_insert(Sum { resolution, counts: BTreeMap::new(), observed_ns: 0 });
+    if sum.resolution != resolution {
         return Err("its histogram has another resolution than those before of the same tag".to_owned());
     }
     sum.observed_ns = sum.observed_ns.checked_add(length.get()).ok_or("the intervals are longer than times can be")?;
-    for (place, count) in counts {
-        let total = sum.counts.entry(place).or_insert_with(|| {
+    for (place, count) in &histogram.counts {
+        let (key, width) = histogram.key(*place)?;
+        let total = sum.counts.entry(key).or_insert_with(|| {
             kept.buckets += 1;
-            0
+            Count::default()
         });
         if kept.buckets > BUCKETS {
             return Err("the log has more values than are kept".to_owned());
         }
-        *total =
-            total.checked_add(count).filter(|total| *total < 1 << 48).ok_or("a value comes too often to count it")?;
+        total.width = total.width.max(width);
+        let all = total.count.checked_add(*count).filter(|total| *total < 1 << 48);
+        total.count = all.ok_or("a value comes too often to count it")?;
     }
     Ok(())
+}
+
+impl Histogram {
+    fn resolution(&self) -> Resolution {
+        if self.ratio.is_some() {
+            Resolution::Fractions { half: self.shape.half }
+        } else {
+            Resolution::Whole(self.shape)
+        }
+    }
+
+    /// By what a place is counted, and how wide it is where that does not follow from it.
+    fn key(&self, place: u64) -> Result<(u64, f64), String> {
+        let Some(ratio) = self.ratio else { return Ok((place, 0.0)) };
+        let (from, width) = self.shape.span(place).ok_or("a place is beyond all values")?;
+        Ok(((from as f64 * ratio).to_bits(), width as f64 * ratio))
+    }
 }
 
 /// Integers of the binary form, whose first byte is the highest.
@@ -158,14 +206,23 @@ impl<'a> Bytes<'a> {
     }
 }
 
+/// With what a histogram of decimal fractions begins, plain and where the one of whole numbers within is compressed.
+const FRACTIONS: [u64; 2] = [0x0c72_124e, 0x0c72_124f];
+
 /// The versions of the form, by the last four bits of the first number.
 const PLAIN: [u64; 3] = [0x1c84_9308, 0x1c84_9301, 0x1c84_9303];
 const PACKED: [u64; 3] = [0x1c84_9309, 0x1c84_9302, 0x1c84_9304];
 
 /// A histogram: its shape, and the count of each place that has any. So many bytes may be unpacked, from which those of this one are taken.
-fn unpacked(bytes: &[u8], left: &mut usize) -> Result<(Shape, Vec<(u64, u64)>), String> {
+fn unpacked(bytes: &[u8], left: &mut usize) -> Result<Histogram, String> {
     let mut bytes = Bytes(bytes);
     let mut cookie = bytes.number(4)?;
+    let is_of_fractions = FRACTIONS.contains(&cookie);
+    if is_of_fractions {
+        // Digits, and the ratio of the highest to the lowest value: the histogram within says both itself.
+        bytes.take(12)?;
+        cookie = bytes.number(4)?;
+    }
     let unpacked;
     if PACKED.contains(&(cookie & !0xf0)) {
         let length = bytes.number(4)? as usize;
@@ -176,9 +233,6 @@ fn unpacked(bytes: &[u8], left: &mut usize) -> Result<(Shape, Vec<(u64, u64)>), 
         bytes = Bytes(&unpacked);
         cookie = bytes.number(4)?;
     }
-    if cookie >> 8 == 0x000c_7212 {
-        return Err("its histogram is one of decimal fractions, which is not read".to_owned());
-    }
     let version = PLAIN.iter().position(|plain| *plain == cookie & !0xf0);
     let version = version.ok_or_else(|| format!("its histogram begins with {cookie:#010x}, which no version does"))?;
     let payload = if version == 0 { None } else { Some(bytes.number(4)? as usize) };
@@ -187,8 +241,17 @@ fn unpacked(bytes: &[u8], left: &mut usize) -> Result<(Shape, Vec<(u64, u64)>), 
         bytes.number(4)?;
     }
     let (digits, lowest) = (bytes.number(4)?, bytes.number(8)?);
-    // The highest value; and the total or a ratio.
-    bytes.take(16)?;
+    // The highest value; and the total, or a ratio, which version 0 has not.
+    bytes.take(8)?;
+    let ratio = f64::from_bits(bytes.number(8)?);
+    let ratio = match (is_of_fractions, version) {
+        (true, 0) => return Err("its histogram of decimal fractions is of version 0, which has none".to_owned()),
+        (true, _) => Some(ratio),
+        (false, _) => None,
+    };
+    if ratio.is_some_and(|ratio| !(1e-300..=1e300).contains(&ratio)) {
+        return Err("its histogram has a ratio of integers to decimal fractions that cannot be".to_owned());
+    }
     let shape = shape(digits, lowest)?;
     if let Some(payload) = payload {
         bytes = Bytes(bytes.take(payload)?);
@@ -198,7 +261,7 @@ fn unpacked(bytes: &[u8], left: &mut usize) -> Result<(Shape, Vec<(u64, u64)>), 
     } else {
         counts_of_words(bytes, (cookie >> 4 & 0xe) as usize, shape)?
     };
-    Ok((shape, counts))
+    Ok(Histogram { shape, ratio, counts })
 }
 
 fn shape(digits: u64, lowest: u64) -> Result<Shape, String> {
@@ -273,14 +336,43 @@ fn push(counts: &mut Vec<(u64, u64)>, place: u64, count: u64, shape: Shape) -> R
 
 fn series(tag: &str, sum: Sum, unit_ns: i64) -> Result<Series, String> {
     let name = if tag.is_empty() { "log".to_owned() } else { format!("tag {}", short(tag)) };
-    let mut buckets = Vec::with_capacity(sum.counts.len());
-    for (place, count) in sum.counts {
-        let (from, width) = sum.shape.span(place).ok_or("a place is beyond all values")?;
-        let below = from.checked_add(width).ok_or("a value is longer than times can be")?;
-        let [from_ns, below_ns] = [times(from, unit_ns, "value"), times(below, unit_ns, "value")];
-        buckets.push(Bucket { from_ns: from_ns?, below_ns: below_ns?, count });
-    }
+    let buckets = match sum.resolution {
+        Resolution::Whole(shape) => of_whole(shape, &sum.counts, unit_ns)?,
+        Resolution::Fractions { .. } => of_fractions(&sum.counts, unit_ns)?,
+    };
     let mut series = Series { name, observed_ns: Some(sum.observed_ns), buckets, ..Series::default() };
     series.count = Some(series.in_histogram());
     Ok(series)
+}
+
+fn of_whole(shape: Shape, counts: &BTreeMap<u64, Count>, unit_ns: i64) -> Result<Vec<Bucket>, String> {
+    let mut buckets = Vec::with_capacity(counts.len());
+    for (place, Count { count, .. }) in counts {
+        let (from, width) = shape.span(*place).ok_or("a place is beyond all values")?;
+        let below = from.checked_add(width).ok_or("a value is longer than times can be")?;
+        let [from_ns, below_ns] = [times(from, unit_ns, "value"), times(below, unit_ns, "value")];
+        buckets.push(Bucket { from_ns: from_ns?, below_ns: below_ns?, count: *count });
+    }
+    Ok(buckets)
+}
+
+/// Places of decimal fractions in whole nanoseconds; those that cannot be told apart then are one.
+fn of_fractions(counts: &BTreeMap<u64, Count>, unit_ns: i64) -> Result<Vec<Bucket>, String> {
+    let mut buckets: Vec<Bucket> = Vec::with_capacity(counts.len());
+    for (bits, Count { count, width }) in counts {
+        let from = f64::from_bits(*bits);
+        let [from_ns, below_ns] = [from, from + width].map(|value| (value * unit_ns as f64).round());
+        if below_ns >= (i64::MAX / 4) as f64 {
+            return Err("a value is longer than times can be; say its unit with --unit".to_owned());
+        }
+        let (from_ns, below_ns) = (from_ns as i64, (below_ns as i64).max(from_ns as i64 + 1));
+        match buckets.last_mut().filter(|last| last.below_ns > from_ns) {
+            Some(last) => {
+                last.below_ns = last.below_ns.max(below_ns);
+                last.count = last.count.saturating_add(*count);
+            }
+            None => buckets.push(Bucket { from_ns, below_ns, count: *count }),
+        }
+    }
+    Ok(buckets)
 }

@@ -171,6 +171,37 @@ fn what_unpacks_to_more_than_can_be_is_refused() {
     let error = read(Format::Hdr, "log", line.as_bytes()).unwrap_err();
     assert_eq!(error.place, Place::Line(1));
     assert!(error.why.contains("unpacks to more"), "{error}");
+/// What the library's own reader finds in a log of decimal fractions, which are seconds here. Each interval was of another range.
+#[test]
+fn logs_of_decimal_fractions_add_up() {
+    let bytes = fs::read(folder().join("hdr/fractions.hlog")).unwrap();
+    let known = Known { unit: Some(TimeUnit::S), rate_hz: None };
+    let found = distribution(Format::Hdr, Source { name: "log", bytes: &bytes }, known, &mut |_| {}).unwrap();
+    assert_eq!(document(&found).check(), Ok(()));
+    let [log, tag] = found.series.as_slice() else { panic!("{found:?}") };
+    assert_eq!((log.count, tag.count, log.observed_ns), (Some(2_000), Some(800), Some(4_000_000_000)));
+    // Quantiles with the bounds of their places, in nanoseconds.
+    for (series, levels) in [
+        (log, [(0.5, 30_905.0, 30_934.8), (0.9, 1_358_032.2, 1_358_985.9), (0.999, 11_489_868.2, 11_497_497.6)]),
+        (tag, [(0.5, 44_882.3, 44_912.1), (0.9, 52_899.1, 52_928.9), (0.999, 54_895.9, 54_925.7)]),
+    ] {
+        for (ratio, from, below) in levels {
+            let wanted = (series.count.unwrap() as f64 * ratio).ceil() as u64;
+            let mut sum = 0;
+            let at = series.buckets.iter().find(|bucket| {
+                sum += bucket.count;
+                sum >= wanted
+            });
+            let at = at.unwrap();
+            let off = (at.from_ns as f64 - from).abs().max((at.below_ns as f64 - below).abs());
+            assert!(off <= 0.6, "{}: {ratio}: {at:?}", series.name);
+        }
+    }
+    // As nanoseconds they are all below one, and one value.
+    let series = series(Format::Hdr, "fractions.hlog");
+    assert_eq!(series[0].buckets.iter().map(|bucket| (bucket.from_ns, bucket.count)).collect::<Vec<_>>(), [(0, 2_000)]);
+}
+
 }
 
 #[test]
