@@ -65,6 +65,9 @@ pub struct CpuPages<'a> {
     compression: Option<Compression>,
 }
 
+/// How many bytes say how many blocks a CPU has.
+const SIZE_OF_COUNT: usize = 4;
+
 /// Takes a page and its place in the file, and says whether more are wanted.
 pub type TakePage<'a> = dyn FnMut(usize, &[u8]) -> Result<bool, ReadError> + 'a;
 
@@ -158,7 +161,7 @@ fn finish(
         let rest = place.clone();
         let stored = place.take(area.size, &format!("the trace of CPU {cpu}"))?;
         // Version 3.1 of trace-cmd leaves the four bytes in front of the blocks out of the size.
-        let stored = if chosen.is_compressed { rest.up_to(stored.len() + 4) } else { stored };
+        let stored = if chosen.is_compressed { rest.up_to(stored.len() + SIZE_OF_COUNT) } else { stored };
         cpus.push(CpuPages {
             cpu: CpuId::new(cpu),
             stored,
@@ -213,8 +216,16 @@ impl CpuPages<'_> {
             let place = from.place();
             let block = compression.block(&mut from)?;
             if !self.pages(&block, place, false, take)? {
-                break;
+                return Ok(());
             }
+        }
+        // Up to four bytes are of what comes behind it, where its size counted those in front of the blocks.
+        if from.left() > SIZE_OF_COUNT {
+            return Err(from.error(format!(
+                "the {blocks} blocks of CPU {} end here, {} bytes before its trace does: the file is damaged",
+                self.cpu,
+                from.left() - SIZE_OF_COUNT
+            )));
         }
         Ok(())
     }

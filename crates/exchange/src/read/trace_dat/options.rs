@@ -43,7 +43,7 @@ mod id {
     pub const OFFSET: u16 = 7;
     pub const CPU_COUNT: u16 = 8;
     pub const TSC_TO_NS: u16 = 14;
-    pub const SECTIONS: std::ops::RangeInclusive<u16> = 16..=21;
+    pub const SECTIONS: std::ops::RangeInclusive<u16> = 15..=21;
     pub const BUFFER_TEXT: u16 = 22;
 }
 

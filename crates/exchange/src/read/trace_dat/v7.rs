@@ -70,7 +70,8 @@ pub(super) fn read(
             id::SYMBOLS => KernelFormats::read_symbols,
             id::STRINGS => KernelFormats::read_strings,
             id::THREADS => KernelFormats::read_threads,
-            _ => continue,
+            // The names of sections and the tracer's own formats: not needed, but there, or the file was cut short.
+            _ => |_: &mut KernelFormats, _: &mut Binary<'_>| Ok(()),
         };
         let body = section(file, offset, id, compression)?;
         read(formats, &mut body.reader())?;
