@@ -2,7 +2,9 @@
 //! what its form promises.
 #![no_main]
 
-use becalm_exchange::read::{self, Distribution, Form, Format, Known, Source, TimeUnit, recognize};
+use becalm_exchange::read::{
+    self, Distribution, Form, Format, Known, SampleList, Source, TimeUnit, ftq_ticks, recognize,
+};
 use becalm_exchange::write::loggopsim::NoiseFile;
 use becalm_model::Document;
 use becalm_model::distribution::{DistributionDoc, SCHEMA};
@@ -33,10 +35,12 @@ fuzz_target!(|bytes: &[u8]| {
             }
         }
         Form::Samples => {
-            let Ok(lists) = read::samples(format, source, known, told) else { return };
-            for pair in lists.iter().flat_map(|list| list.samples.windows(2)) {
-                assert!(pair[0].duration >= Nanos::ZERO && pair[0].start + pair[0].duration <= pair[1].start);
-            }
+            let Ok(lists) = read::samples(format, source, known, told) else {
+                // What is no file of both may be one of times and one of counts, with a byte between them that is no text.
+                let halves = (format == Format::FtqTicks).then(|| two_files(bytes, known)).flatten();
+                return halves.iter().for_each(in_order);
+            };
+            lists.iter().for_each(in_order);
         }
         // Those are of the target exchange_trace.
         Form::Trace => {}
@@ -46,6 +50,22 @@ fuzz_target!(|bytes: &[u8]| {
         }
     }
 });
+
+/// The samples of a list follow one another.
+fn in_order(list: &SampleList) {
+    for pair in list.samples.windows(2) {
+        assert!(pair[0].duration >= Nanos::ZERO && pair[0].start + pair[0].duration <= pair[1].start);
+    }
+}
+
+/// The longest list of those that times and counts make together.
+fn two_files(bytes: &[u8], known: Known) -> Option<SampleList> {
+    let mut halves = bytes.splitn(2, |byte| *byte == 0xff);
+    let mut column = || ftq_ticks::column(Source { name: "half", bytes: halves.next()? }, &mut |_| {}).ok();
+    let (times, counts) = (column()?, column()?);
+    let lists = ftq_ticks::joined("half", &times, &counts, known.rate_hz).ok()?;
+    lists.into_iter().max_by_key(|list| list.samples.len())
+}
 
 /// What is read can be stored.
 fn check(found: Distribution) {

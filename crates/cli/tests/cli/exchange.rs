@@ -91,6 +91,33 @@ fn traces_of_the_kernel_become_runs_that_every_command_reads() {
 }
 
 #[test]
+fn one_of_two_files_is_not_enough() {
+    let folder = tempfile::tempdir().unwrap();
+    let halves = |prefix: &str| ["times", "counts"].map(|half| format!("{SAMPLES}/ftq-ticks/{prefix}_{half}.dat"));
+    let ([times, counts], [_, others]) = (halves("serial_0"), halves("omp"));
+    for prefix in ["run_1", "short"] {
+        fs::copy(&times, folder.path().join(format!("{prefix}_times.dat"))).unwrap();
+        fs::copy(&counts, folder.path().join(format!("{prefix}_counts.dat"))).unwrap();
+    }
+    fs::write(folder.path().join("short_counts.dat"), "1\n2\n").unwrap();
+    for (line, why) in [
+        (format!("{times} --rate 2GHz"), "give the counts as well"),
+        (format!("{counts} --rate 2GHz"), "it is one of two files"),
+        (format!("{times} {others} --rate 2GHz"), "give the counts as well"),
+        (format!("{times} {counts}"), "say it with --rate"),
+        ("run_1_times.dat run_1_counts.dat --rate 2GHz".to_owned(), "it is of thread 1"),
+        ("short_counts.dat short_times.dat --rate 2GHz".to_owned(), "it has 120 times, and there are 2 counts"),
+    ] {
+        let line = format!("import {line} -o out.becalm");
+        let arguments: Vec<&str> = line.split(' ').collect();
+        let output = becalm(&arguments).current_dir(folder.path()).output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(1) && message.contains(why), "{line}: {message}");
+        assert!(!folder.path().join("out.becalm").exists(), "{line} left something");
+    }
+}
+
+#[test]
 fn traces_that_cannot_be_read_leave_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let whole = fs::read(format!("{SAMPLES}/trace-dat/v7-local.dat")).unwrap();
@@ -131,7 +158,14 @@ fn files_of_other_programs_are_imported_and_reported() {
         for file in fs::read_dir(&format).unwrap().map(|entry| entry.unwrap().path()) {
             number += 1;
             let (name, run) = (format.file_name().unwrap().to_str().unwrap(), format!("run{number}.becalm"));
-            let import = ["import", file.to_str().unwrap(), "--rate", "2.5GHz", "-o", &run];
+            let mut import = vec!["import", file.to_str().unwrap(), "--rate", "2.5GHz", "-o", &run];
+            // Times go with their counts.
+            let other = import[1].replace("_times.dat", "_counts.dat");
+            if name == "ftq-ticks" && import[1].ends_with("_counts.dat") {
+                continue;
+            } else if name == "ftq-ticks" && other != import[1] {
+                import.insert(1, &other);
+            }
             for arguments in [&import[..], &["report", &run], &["report", "--json", &run]] {
                 let output = becalm(arguments).current_dir(folder.path()).output().unwrap();
                 assert!(output.status.success(), "{arguments:?}: {output:?}");

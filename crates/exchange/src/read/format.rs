@@ -27,6 +27,8 @@ pub enum Format {
     Netgauge,
     /// Windows of ftq.
     Ftq,
+    /// Windows of ftq whose times are in ticks: two files, their pairs, and the MPI variant's CSV.
+    FtqTicks,
     /// Samples of LLNL's FWQ.
     Fwq,
     /// The table of hiccups.
@@ -47,10 +49,10 @@ pub enum Format {
     TraceDat,
     /// What `perf script` prints of kernel events.
     PerfScript,
-}
-
     /// What the kernel's tracers osnoise and timerlat print, and `rtla -t` stores.
     Osnoise,
+}
+
 /// What the files of a format become.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
@@ -70,7 +72,7 @@ impl Format {
     pub const fn form(self) -> Form {
         match self {
             Self::Selfish | Self::Loggopsim | Self::SysjitterRaw => Form::Detours,
-            Self::Netgauge | Self::Ftq | Self::Fwq => Form::Samples,
+            Self::Netgauge | Self::Ftq | Self::FtqTicks | Self::Fwq => Form::Samples,
             Self::Hiccups
             | Self::Osjitter
             | Self::Sysjitter

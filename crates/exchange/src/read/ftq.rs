@@ -25,8 +25,7 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<SampleList, Re
     while let Some(line) = lines.next() {
         if let Some(remark) = line.strip_prefix('#') {
             if let Some(hz) = line.strip_prefix(FIRST) {
-                let hz: Option<f64> = hz.trim().parse().ok().filter(|hz: &f64| (1e-3..=1e9).contains(hz));
-                grain = hz.map(|hz| Nanos::new((1e9 / hz).round() as i64));
+                grain = self::grain(hz);
             } else if let Some((_, core)) =
                 remark.trim().strip_prefix("thread ").and_then(|rest| rest.split_once(", core "))
             {
@@ -60,4 +59,10 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<SampleList, Re
         has_starts: true,
         samples: windows.windows(2).map(row).collect(),
     })
+}
+
+/// How long a window should take, by how many there are in a second.
+pub(super) fn grain(hz: &str) -> Option<Nanos> {
+    let hz: Option<f64> = hz.trim().parse().ok().filter(|hz: &f64| (1e-3..=1e9).contains(hz));
+    hz.map(|hz| Nanos::new((1e9 / hz).round() as i64))
 }

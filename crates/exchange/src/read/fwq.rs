@@ -2,8 +2,8 @@
 //! ticks of the processor's counter; and the one file of `fwq-th` and `fwq-mpi`, in which a line for each worker says how fast its counter was
 //! and another one on which CPUs it ran.
 //!
-//! The serial files do not say how fast the counter was; the caller must. When a sample began is in none of them. FTQ of the same family, two
-//! files a thread, is refused: in the copies that are around, the files of all threads but the first hold other threads' data.
+//! The serial files do not say how fast the counter was; the caller must. When a sample began is in none of them. FTQ of the same family has
+//! two files a thread, which are read elsewhere ([`super::ftq_ticks`]).
 
 use becalm_model::node::Fixed;
 use becalm_units::{CpuId, Nanos};
@@ -31,9 +31,7 @@ struct Worker {
 /// If nobody says how fast the counter was, a line is none of a worker and no whole number, and if the file is one of FTQ's.
 pub fn read(source: Source<'_>, rate_hz: Option<f64>, progress: Progress<'_>) -> Result<Vec<SampleList>, ReadError> {
     if source.name.ends_with("_counts.dat") {
-        return Err(ReadError::new(
-            "it holds counts of FTQ, whose files of several threads hold each other's data; they are not read",
-        ));
+        return Err(ReadError::new("it holds counts of FTQ: import it with the file of its times, as ftq-ticks"));
     }
     let mut lines = Lines::new(text(source.bytes)?, progress);
     let (mut speeds, mut workers) = (Vec::<f64>::new(), Vec::<Worker>::new());

@@ -25,6 +25,7 @@ mod distribution;
 mod error;
 mod format;
 mod ftq;
+pub mod ftq_ticks;
 mod fwq;
 mod hdr;
 mod hiccups;
@@ -35,8 +36,8 @@ mod loggopsim;
 mod netgauge;
 mod osjitter;
 mod oslat;
-pub mod perf_script;
 pub mod osnoise;
+pub mod perf_script;
 mod recognize;
 mod rt_json;
 mod rtla;
@@ -109,6 +110,7 @@ pub fn samples(
     match format {
         Format::Netgauge => netgauge::read(source, told).map(|list| vec![list]),
         Format::Ftq => ftq::read(source, told).map(|list| vec![list]),
+        Format::FtqTicks => ftq_ticks::read(source, known.rate_hz, told),
         Format::Fwq => fwq::read(source, known.rate_hz, told),
         _ => unreachable!("{format} holds no samples"),
     }

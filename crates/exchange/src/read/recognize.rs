@@ -1,7 +1,7 @@
 //! Which format a file is in, by what it holds.
 
 use super::{
-    Format, Source, cyclictest, ftq, fwq, hdr, hiccups, loggopsim, netgauge, osjitter, oslat, osnoise,
+    Format, Source, cyclictest, ftq, ftq_ticks, fwq, hdr, hiccups, loggopsim, netgauge, osjitter, oslat, osnoise,
     perf_script, rt_json, rtla, sysjitter, trace_dat,
 };
 
@@ -29,6 +29,9 @@ pub fn recognize(source: Source<'_>) -> Option<Format> {
     }
     if let Some(format) = rt_json::whose(text) {
         return Some(format);
+    }
+    if ftq_ticks::looks_so(text, source.name) {
+        return Some(Format::FtqTicks);
     }
     if loggopsim::looks_so(text, source.bytes) {
         return Some(Format::Loggopsim);

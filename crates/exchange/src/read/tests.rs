@@ -8,6 +8,7 @@ use becalm_model::distribution::{DistributionDoc, Quantity, SCHEMA, Series};
 use becalm_model::node::Fixed;
 use becalm_units::{CpuId, Named, Nanos};
 
+use super::ftq_ticks::Part;
 use super::*;
 use crate::write::loggopsim::NoiseFile;
 
@@ -24,6 +25,17 @@ fn read(format: Format, name: &str, bytes: &[u8]) -> Result<Anything, ReadError>
     let known = Known { unit: None, rate_hz: Some(2.596e9) };
     match format.form() {
         Form::Detours => detours(format, source, known, told).map(Anything::Detours),
+        // Of two files, with another one that fits.
+        Form::Samples if format == Format::FtqTicks && ftq_ticks::part(name) != Part::Both => {
+            let column = ftq_ticks::column(source, told)?;
+            let (ones, numbers) = (vec![1; column.len()], (0..column.len() as i64).collect());
+            let (prefix, times, counts) = match ftq_ticks::part(name) {
+                Part::Counts(prefix) => (prefix, numbers, column),
+                Part::Times(prefix) => (prefix, column, ones),
+                Part::Both => unreachable!(),
+            };
+            ftq_ticks::joined(prefix, &times, &counts, known.rate_hz).map(Anything::Samples)
+        }
         Form::Samples => samples(format, source, known, told).map(Anything::Samples),
         Form::Distribution => distribution(format, source, known, told).map(Anything::Distribution),
         // What is in a trace is found out by whoever attributes it.
@@ -159,18 +171,6 @@ fn logs_of_hdr_histogram_add_up() {
     assert!(log.count == Some(32_290 / 2) && log.buckets == tag.buckets, "both hold the same");
 }
 
-/// A histogram that would unpack to gigabytes is refused, in little memory.
-#[test]
-fn what_unpacks_to_more_than_can_be_is_refused() {
-    use base64::Engine;
-    let packed = miniz_oxide::deflate::compress_to_vec_zlib(&vec![0_u8; 65 << 20], 1);
-    let mut bytes = 0x1c84_9314_u32.to_be_bytes().to_vec();
-    bytes.extend((packed.len() as u32).to_be_bytes());
-    bytes.extend(packed);
-    let line = format!("0.0,1.0,1.0,{}\n", base64::engine::general_purpose::STANDARD.encode(bytes));
-    let error = read(Format::Hdr, "log", line.as_bytes()).unwrap_err();
-    assert_eq!(error.place, Place::Line(1));
-    assert!(error.why.contains("unpacks to more"), "{error}");
 /// What the library's own reader finds in a log of decimal fractions, which are seconds here. Each interval was of another range.
 #[test]
 fn logs_of_decimal_fractions_add_up() {
@@ -202,6 +202,18 @@ fn logs_of_decimal_fractions_add_up() {
     assert_eq!(series[0].buckets.iter().map(|bucket| (bucket.from_ns, bucket.count)).collect::<Vec<_>>(), [(0, 2_000)]);
 }
 
+/// A histogram that would unpack to gigabytes is refused, in little memory.
+#[test]
+fn what_unpacks_to_more_than_can_be_is_refused() {
+    use base64::Engine;
+    let packed = miniz_oxide::deflate::compress_to_vec_zlib(&vec![0_u8; 65 << 20], 1);
+    let mut bytes = 0x1c84_9314_u32.to_be_bytes().to_vec();
+    bytes.extend((packed.len() as u32).to_be_bytes());
+    bytes.extend(packed);
+    let line = format!("0.0,1.0,1.0,{}\n", base64::engine::general_purpose::STANDARD.encode(bytes));
+    let error = read(Format::Hdr, "log", line.as_bytes()).unwrap_err();
+    assert_eq!(error.place, Place::Line(1));
+    assert!(error.why.contains("unpacks to more"), "{error}");
 }
 
 #[test]
@@ -296,6 +308,70 @@ fn samples_of_work_keep_what_is_fixed() {
     let fixed = "# Benchmark Method: fwq\n# Compute-Cycle Duration: 1000 usec\n# Fixed Work Quantum Benchmark\n0   1003\n1   1000\n";
     let Anything::Samples(lists) = read(Format::Netgauge, "n", fixed.as_bytes()).unwrap() else { panic!() };
     assert_eq!((lists[0].fixed, lists[0].samples[1].start), (Fixed::Work, Nanos::from_micros(1_003)));
+}
+
+#[test]
+fn windows_in_ticks_are_put_together_from_two_files() {
+    let column = |name: &str| {
+        let bytes = fs::read(folder().join("ftq-ticks").join(name)).unwrap();
+        ftq_ticks::column(Source { name, bytes: &bytes }, &mut |_| {}).unwrap()
+    };
+    let join = |prefix: &str, hz| {
+        let [times, counts] = ["times", "counts"].map(|half| column(&format!("{prefix}_{half}.dat")));
+        ftq_ticks::joined(prefix, &times, &counts, hz)
+    };
+    // Windows of 2^20 ticks of a counter of 2445.404 MHz.
+    let lists = join("serial_0", Some(2.445_404e9)).unwrap();
+    let [list] = lists.as_slice() else { panic!("{lists:?}") };
+    assert_eq!((list.samples.len(), list.fixed, list.has_starts, list.cpu), (119, Fixed::Time, true, None));
+    let mut lengths: Vec<i64> = list.samples.iter().map(|sample| sample.duration.get()).collect();
+    lengths.sort_unstable();
+    let window = (1_048_576_f64 / 2.445_404).round() as i64;
+    assert!((lengths[60] - window).abs() < 50, "the median is {}, and not {window}", lengths[60]);
+    let (times, counts) = (column("serial_0_times.dat"), column("serial_0_counts.dat"));
+    let second = (times[1] - times[0]) as f64 / 2.445_404;
+    let row = list.samples[1];
+    assert_eq!((row.start, row.work), (Nanos::new(second.round() as i64), counts[1] as u64));
+    // The two threads of the OpenMP variant stand one after another.
+    let threads = join("omp", Some(2.445_404e9)).unwrap();
+    assert_eq!(threads.iter().map(|list| list.samples.len()).collect::<Vec<_>>(), [59, 59]);
+    assert_eq!(threads[1].samples[1].work, 19_287);
+
+    let refused = |of: Result<Vec<SampleList>, ReadError>, why: &str| {
+        let error = of.unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    };
+    refused(join("serial_0", None), "--rate");
+    refused(ftq_ticks::joined("run_1", &[1], &[1], Some(1e9)), "thread 1");
+    refused(ftq_ticks::joined("run", &[1, 2], &[1], Some(1e9)), "2 times, and there are 1");
+    refused(ftq_ticks::joined("run", &[1, 2], &[1, -1], Some(1e9)), "count 2 is below zero");
+    refused(ftq_ticks::joined("run", &[0, i64::MAX], &[1, 1], Some(1e-3)), "--rate right");
+    let falling: Vec<i64> = (0..5_000).rev().collect();
+    refused(ftq_ticks::joined("run", &falling, &falling, Some(1e9)), "no begins");
+    refused(
+        samples(Format::FtqTicks, Source { name: "a_times.dat", bytes: b"1\n" }, Known::default(), &mut |_| {}),
+        "one of two",
+    );
+}
+
+#[test]
+fn ranks_of_a_csv_are_lists() {
+    let Anything::Samples(ranks) = sample(Format::FtqTicks, "mpi.csv") else { panic!() };
+    assert_eq!(ranks.len(), 2);
+    let bytes = fs::read_to_string(folder().join("ftq-ticks/mpi.csv")).unwrap();
+    let last: Vec<&str> = bytes.lines().rev().nth(1).unwrap().split(',').collect();
+    for (rank, list) in ranks.iter().enumerate() {
+        // The file says how fast the counter was, and how often windows came.
+        assert_eq!((list.samples.len(), list.grain), (99, Some(Nanos::from_millis(5))));
+        let row = list.samples.last().unwrap();
+        assert_eq!(row.start.get(), (last[0].parse::<f64>().unwrap() / 2.4454).round() as i64);
+        // The upper half of the eight bytes is no part of a count.
+        assert_eq!(row.work, last[1 + rank].parse::<u64>().unwrap() - (31 << 32));
+    }
+    for (text, why) in [("0,1,2\n5,1\n", "line 2: it has 2 numbers, and not 3"), ("0,1\n5,x\n", "'x'")] {
+        let error = read(Format::FtqTicks, "csv", text.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    }
 }
 
 #[test]

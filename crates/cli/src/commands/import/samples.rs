@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use becalm_bundle::BundleWriter;
+use becalm_exchange::read::ftq_ticks::{self, Part};
 use becalm_exchange::read::{self, Format, SampleList};
 use becalm_model::node::{CpuDoc, Ended, NodeDoc, WorkDoc, WorkLoopDoc, WorkSession};
 use becalm_model::{Labels, Sample, warning};
@@ -38,9 +39,17 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> anyhow::Re
     let mut lists = Vec::new();
     for file in files {
         let path = file.path.display();
-        let told = &mut |bytes| progress.advance(bytes);
-        let read = read::samples(format, file.source(), args.known(), told);
-        for list in read.with_context(|| format!("cannot import {path}"))? {
+        let read = match ftq_ticks::part(file.source().name) {
+            Part::Times(prefix) if format == Format::FtqTicks => of_two(args, files, file, prefix, &mut progress)?,
+            // It is read with its times.
+            Part::Counts(_) if format == Format::FtqTicks && times_of(files, file).is_some() => continue,
+            _ => {
+                let told = &mut |bytes| progress.advance(bytes);
+                let read = read::samples(format, file.source(), args.known(), told);
+                read.with_context(|| format!("cannot import {path}"))?
+            }
+        };
+        for list in read {
             anyhow::ensure!(!list.samples.is_empty(), "{path} holds no sample whose length is known");
             lists.push(list);
         }
@@ -52,6 +61,36 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> anyhow::Re
     progress.say("storing");
     store(args, format, &loops)?;
     Ok(Exit::Done)
+}
+
+/// The samples of two files, one of times and one of counts.
+fn of_two(
+    args: &ImportArgs,
+    files: &[InputFile],
+    times: &InputFile,
+    prefix: &str,
+    progress: &mut Steps,
+) -> anyhow::Result<Vec<SampleList>> {
+    let cannot = |file: &InputFile| format!("cannot import {}", file.path.display());
+    let counts = files.iter().find(|file| times_of(files, file).is_some_and(|found| found.path == times.path));
+    let counts = counts.with_context(|| {
+        let other = times.path.with_file_name(format!("{prefix}_counts.dat"));
+        format!("{} holds times alone; give the counts as well: {}", times.path.display(), other.display())
+    })?;
+    let mut column = |file: &InputFile| {
+        ftq_ticks::column(file.source(), &mut |bytes| progress.advance(bytes)).with_context(|| cannot(file))
+    };
+    let (begins, work) = (column(times)?, column(counts)?);
+    ftq_ticks::joined(prefix, &begins, &work, args.known().rate_hz).with_context(|| cannot(times))
+}
+
+/// The file of the times that belong to a file of counts, beside which it lies.
+fn times_of<'a>(files: &'a [InputFile], counts: &InputFile) -> Option<&'a InputFile> {
+    let Part::Counts(prefix) = ftq_ticks::part(counts.source().name) else { return None };
+    let is_it = |file: &&InputFile| {
+        ftq_ticks::part(file.source().name) == Part::Times(prefix) && file.path.parent() == counts.path.parent()
+    };
+    files.iter().find(is_it)
 }
 
 /// Writes the run, which is complete when all of it is there.
