@@ -221,10 +221,9 @@ impl CpuPages<'_> {
         }
         // Up to four bytes are of what comes behind it, where its size counted those in front of the blocks.
         if from.left() > SIZE_OF_COUNT {
+            let cpu = self.cpu;
             return Err(from.error(format!(
-                "the {blocks} blocks of CPU {} end here, {} bytes before its trace does: the file is damaged",
-                self.cpu,
-                from.left() - SIZE_OF_COUNT
+                "the {blocks} blocks of CPU {cpu} end here, and its trace goes on: the file is damaged"
             )));
         }
         Ok(())

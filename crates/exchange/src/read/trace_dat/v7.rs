@@ -15,6 +15,7 @@ const IS_COMPRESSED: u16 = 1;
 /// The numbers of sections.
 mod id {
     pub const OPTIONS: u16 = 0;
+    pub const NAMES: u16 = 15;
     pub const HEADERS: u16 = 16;
     pub const EVENTS: u16 = 18;
     pub const SYMBOLS: u16 = 19;
@@ -48,8 +49,9 @@ pub(super) fn read(
     let compression = Compression::named(from.text("the name of the compression")?, &place)?;
     from.text("the version of the compression")?;
     let mut next = from.u64("the place of the options")?;
-    let mut sections = 0;
+    let (mut sections, mut last) = (0, 0);
     while next != 0 {
+        last = next;
         sections += 1;
         if sections > MOST_SECTIONS {
             return Err(place.error("its sections of options go on without an end"));
@@ -57,6 +59,7 @@ pub(super) fn read(
         let body = section(file, next, id::OPTIONS, compression)?;
         next = read_options(&mut body.reader(), options)?;
     }
+    check_end(file, last, compression)?;
     let mut known = Vec::new();
     for (id, offset) in std::mem::take(&mut options.sections) {
         // There is one of each.
@@ -82,6 +85,22 @@ pub(super) fn read(
         buffer.is_compressed = header.u16("the flags of a section")? & IS_COMPRESSED != 0;
     }
     Ok(compression)
+}
+
+/// Behind the last options stand the names of sections, to which nothing leads in the files of trace-cmd 3.1: one that ends within them was cut
+/// short.
+fn check_end(file: &[u8], last_options: u64, compression: Compression) -> Result<(), ReadError> {
+    if last_options == 0 {
+        return Ok(());
+    }
+    let mut from = Binary::of_file(file, last_options, "a section")?;
+    from.take(8, "the number and the name of a section")?;
+    let size = from.u64("the size of a section")?;
+    from.take(size, "a section")?;
+    if from.up_to(2) == id::NAMES.to_le_bytes() {
+        section(file, from.place() as u64, id::NAMES, compression)?;
+    }
+    Ok(())
 }
 
 /// Reads a section of options, and tells where the next one lies; 0 if there is none.
