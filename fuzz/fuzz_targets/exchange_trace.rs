@@ -2,13 +2,13 @@
 //! become detours that do not overlap and whose books close.
 #![no_main]
 
-use becalm_exchange::read::{Source, osnoise, perf_script, trace_dat};
+use becalm_exchange::read::{Source, osnoise, perf_data, perf_script, trace_dat};
 use becalm_measure::Names;
 use becalm_model::node::{ClockDoc, MachineDoc, NodeDoc, SCHEMA, SettingsDoc};
 use becalm_model::{Event, Pid};
 use becalm_record::MemoryStore;
 use becalm_record::offline::{
-    self, KernelTrace, NoiseNamer, NoiseTrace, PagedTrace, StampClock, TextNamer, Wanted, Whereabouts,
+    self, KernelTrace, NoiseNamer, NoiseTrace, PagedTrace, PerfTrace, StampClock, TextNamer, Wanted, Whereabouts,
 };
 use becalm_units::Nanos;
 use libfuzzer_sys::fuzz_target;
@@ -18,7 +18,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((first, bytes)) = bytes.split_first() else { return };
     let source = Source { name: "file", bytes };
     let names = &mut Names::of_a_file();
-    match first % 3 {
+    match first % 4 {
         0 => {
             let Ok(file) = trace_dat::read(source) else { return };
             let clock = match file.tsc {
@@ -41,7 +41,13 @@ fuzz_target!(|bytes: &[u8]| {
                 attribute(&mut trace, names);
             }
         }
-        _ => of_tracer(source, names),
+        2 => of_tracer(source, names),
+        _ => {
+            let Ok(file) = perf_data::read(source) else { return };
+            if let Ok(PerfTrace { mut trace, .. }) = PerfTrace::new(&file, names, &mut |_| {}) {
+                attribute(&mut trace, names);
+            }
+        }
     }
 });
 

@@ -113,6 +113,7 @@ const HOLDERS: &[(&str, Holder)] = &[
     ("becalm top", Holder::Reader),
     ("becalm watch", Holder::Reader),
     ("becalm import trace", Holder::Reader),
+    ("becalm import perf.data", Holder::Reader),
     ("becalm import --from selfish detours", Holder::As("import --from selfish detours.txt -o theirs.becalm")),
     (
         "becalm import --from selfish --unit us",

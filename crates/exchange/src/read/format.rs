@@ -47,7 +47,9 @@ pub enum Format {
     Hdr,
     /// What `trace-cmd record` writes.
     TraceDat,
-    /// What `perf script` prints of kernel events.
+    /// What `perf record` writes of kernel events.
+    PerfData,
+    /// What `perf script` prints of them.
     PerfScript,
     /// What the kernel's tracers osnoise and timerlat print, and `rtla -t` stores.
     Osnoise,
@@ -80,7 +82,7 @@ impl Format {
             | Self::Oslat
             | Self::Rtla
             | Self::Hdr => Form::Distribution,
-            Self::TraceDat | Self::PerfScript | Self::Osnoise => Form::Trace,
+            Self::TraceDat | Self::PerfData | Self::PerfScript | Self::Osnoise => Form::Trace,
         }
     }
 }

@@ -9,7 +9,7 @@
 //!   hold them: its figures are shares of a known time, its buckets are fine, and its lengths are always of time that a loop lost.
 //!
 //! - Traces of a kernel's events are neither: what becomes of them is found out by whoever attributes them. [`trace_dat`] gives the
-//!   pages that the kernel wrote.
+//!   pages that the kernel wrote, [`perf_data`] its records.
 //!
 //! What a file does not say is `None`, and stays unknown: no begin, share or length of a run is made up. What the instrument could not see (its
 //! threshold, the shortest step of its loop) is kept beside the data. Wake-up latencies are no time that was taken from anybody: a distribution
@@ -37,6 +37,7 @@ mod netgauge;
 mod osjitter;
 mod oslat;
 pub mod osnoise;
+pub mod perf_data;
 pub mod perf_script;
 mod recognize;
 mod rt_json;

@@ -2,7 +2,7 @@
 
 use super::{
     Format, Source, cyclictest, ftq, ftq_ticks, fwq, hdr, hiccups, loggopsim, netgauge, osjitter, oslat, osnoise,
-    perf_script, rt_json, rtla, sysjitter, trace_dat,
+    perf_data, perf_script, rt_json, rtla, sysjitter, trace_dat,
 };
 
 /// So many bytes of a file are looked at.
@@ -14,6 +14,9 @@ pub fn recognize(source: Source<'_>) -> Option<Format> {
     let head = &source.bytes[..source.bytes.len().min(LOOKED_AT)];
     if head.starts_with(trace_dat::MAGIC) {
         return Some(Format::TraceDat);
+    }
+    if head.starts_with(perf_data::MAGIC) {
+        return Some(Format::PerfData);
     }
     let text = match std::str::from_utf8(head) {
         Ok(text) => text,

@@ -132,23 +132,36 @@ impl Decoder {
             let record = record?;
             summary.first.get_or_insert(record.time);
             summary.last = Some(record.time);
-            let Some(common) = self.common else {
-                summary.ignored += 1;
-                continue;
-            };
-            let short = |id: u16| DecodeError::Short { at: record.at, length: record.data.len(), id };
-            let id = common.kind.read(record.data).ok_or_else(|| short(0))? as u16;
-            let Some(plan) = self.plan_of.get(usize::from(id)).and_then(|plan| self.plans.get(usize::from(*plan)))
-            else {
-                summary.ignored += 1;
-                continue;
-            };
-            let pid = common.pid.read(record.data).ok_or_else(|| short(id))? as i32;
-            let what = plan.extract(record.data).ok_or_else(|| short(id))?;
-            summary.events += 1;
-            sink(RawEvent { time: record.time, pid, what });
+            match self.happening(record.data, record.at)? {
+                Some((pid, what)) => {
+                    summary.events += 1;
+                    sink(RawEvent { time: record.time, pid, what });
+                }
+                None => summary.ignored += 1,
+            }
         }
         Ok(summary)
+    }
+
+    /// Decodes one record that came without a page, as perf hands them out: the thread that was current, and what happened; `None` of an event
+    /// that was never learned.
+    ///
+    /// # Errors
+    /// A record that ends before a field of its event.
+    pub fn record<'a>(&self, data: &'a [u8]) -> Result<Option<(i32, RawHappening<'a>)>, DecodeError> {
+        self.happening(data, 0)
+    }
+
+    /// What the record says that begins at this byte of its page.
+    fn happening<'a>(&self, data: &'a [u8], at: usize) -> Result<Option<(i32, RawHappening<'a>)>, DecodeError> {
+        let Some(common) = self.common else { return Ok(None) };
+        let short = |id: u16| DecodeError::Short { at, length: data.len(), id };
+        let id = common.kind.read(data).ok_or_else(|| short(0))? as u16;
+        let plan = self.plan_of.get(usize::from(id)).and_then(|plan| self.plans.get(usize::from(*plan)));
+        let Some(plan) = plan else { return Ok(None) };
+        let pid = common.pid.read(data).ok_or_else(|| short(id))? as i32;
+        let what = plan.extract(data).ok_or_else(|| short(id))?;
+        Ok(Some((pid, what)))
     }
 }
 

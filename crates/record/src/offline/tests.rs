@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use becalm_exchange::read::{Source, osnoise, perf_script, trace_dat};
+use becalm_exchange::read::{Source, osnoise, perf_data, perf_script, trace_dat};
 use becalm_measure::Names;
 use becalm_model::node::{ClockDoc, MachineDoc, NodeDoc, Rung, SCHEMA, SettingsDoc};
 use becalm_model::{Happening, Kind, Pid};
@@ -368,6 +368,75 @@ fn a_tracer_file_that_is_cut_or_changed_is_refused_or_sound() {
         }
     }
     assert!(refused > 50 && sound > 50, "{refused} refused, {sound} sound");
+}
+
+fn perf_trace(bytes: &[u8], names: &mut Names) -> Result<PerfTrace, ReadError> {
+    let file = perf_data::read(Source { name: "", bytes })?;
+    PerfTrace::new(&file, names, &mut |_| {})
+}
+
+#[test]
+fn a_file_of_perf_is_what_perf_prints_of_it() {
+    // The one that waits most.
+    for thread in [None, Some(Pid(9_067))] {
+        let (names, others) = (&mut Names::of_a_file(), &mut Names::of_a_file());
+        let binary = perf_trace(&sample("perf-data/tracepoints.data"), names).unwrap();
+        assert_eq!((binary.origin, binary.events.len(), binary.has_symbols), (16_344_379_128_899, 11, false));
+        let mut trace = binary.trace;
+        let (ours, _, found) = find(&mut trace, names, thread);
+        let (theirs, _, wanted) = find(&mut text_trace(&sample("perf-script/tracepoints.txt"), others), others, thread);
+        assert_eq!(found.spans, wanted.spans);
+        assert_eq!(found.thread, wanted.thread);
+        let rows = |kept: &MemoryStore| -> Vec<_> {
+            let rows = kept.lanes.iter().flat_map(|lane| &lane.activities);
+            let text = |label| kept.labels.text(label).to_owned();
+            rows.map(|row| {
+                (row.cpu, row.detour, row.start, row.self_time, row.kind, text(row.source), text(row.detail))
+            })
+            .collect()
+        };
+        assert_eq!(rows(&ours), rows(&theirs), "{thread:?}");
+        for (ours, theirs) in ours.lanes.iter().zip(&theirs.lanes) {
+            assert_eq!((ours.cpu, &ours.detours), (theirs.cpu, &theirs.detours));
+            assert!(!ours.detours.is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_file_of_perf_that_is_cut_or_changed_is_refused_or_sound() {
+    let whole = sample("perf-data/tracepoints.data");
+    for length in (0..whole.len()).step_by(211).chain([1, 4].map(|cut| whole.len() - cut)) {
+        let error = perf_trace(&whole[..length], &mut Names::of_a_file()).unwrap_err().to_string();
+        assert!(error.starts_with("byte "), "{length}: {error}");
+    }
+    let change = |at: usize, byte: u8| {
+        let mut bytes = whole.clone();
+        bytes[at] = byte;
+        perf_trace(&bytes, &mut Names::of_a_file()).unwrap_err().to_string()
+    };
+    // The size of the head, the feature that says that it is compressed, and a first record that says so.
+    assert!(change(8, 16).contains("pipe"), "{}", change(8, 16));
+    assert!(change(7, b'1').contains("begins with PERFILE2"));
+    let data = u64::from_le_bytes(whole[40..48].try_into().unwrap()) as usize;
+    assert!(change(data, 81).ends_with("'perf script --ns' prints it, which is read as perf-script"));
+    let (mut seed, mut sound, mut refused) = (3, 0, 0);
+    for _ in 0..600 {
+        let mut bytes = whole.clone();
+        for _ in 0..=random(&mut seed, 8) {
+            let at = random(&mut seed, bytes.len());
+            bytes[at] = random(&mut seed, 256) as u8;
+        }
+        let names = &mut Names::of_a_file();
+        match perf_trace(&bytes, names) {
+            Ok(PerfTrace { mut trace, .. }) => {
+                sound += 1;
+                find(&mut trace, names, None);
+            }
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(sound > 50 && refused > 50, "{sound} sound, {refused} refused");
 }
 
 #[test]

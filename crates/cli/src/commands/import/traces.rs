@@ -1,14 +1,14 @@
 //! Traces of the kernel become a run of detours: what took the CPU from a thread, or would have taken it from any program.
 
 use anyhow::Context;
-use becalm_exchange::read::{Format, osnoise, perf_script, trace_dat};
+use becalm_exchange::read::{Format, osnoise, perf_data, perf_script, trace_dat};
 use becalm_linux::ftrace::{EventPath, discover_among};
 use becalm_measure::Names;
 use becalm_model::node::{ClockDoc, Ended, NodeDoc, Rung, TracingDoc, Warning};
 use becalm_model::{Pid, warning};
 use becalm_record::offline::{
-    self, CpuSpan, Found, KernelTrace, NoiseNamer, NoiseTrace, PagedTrace, StampClock, TextNamer, TracerLoop, Wanted,
-    Whereabouts,
+    self, CpuSpan, Found, KernelTrace, NoiseNamer, NoiseTrace, PagedTrace, PerfTrace, StampClock, TextNamer,
+    TracerLoop, Wanted, Whereabouts,
 };
 use becalm_record::{DetourStore, Store};
 use becalm_units::{CpuId, CpuList, Nanos};
@@ -60,6 +60,7 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> anyhow::Re
     let progress = &mut Steps::new("reading", file.size());
     let mut names = Names::of_a_file();
     let opened = match format {
+        Format::PerfData => open_perf_data(file, &mut names, progress),
         Format::PerfScript => open_perf_script(file, &mut names, progress),
         Format::Osnoise => open_osnoise(args, file, &mut names, progress),
         _ => open_trace_dat(args, file, &mut names),
@@ -95,8 +96,7 @@ fn open_trace_dat<'a>(args: &ImportArgs, file: &'a InputFile, names: &mut Names)
     }
     let trace = PagedTrace::new(read, clock, names)?;
     if !trace.has_symbols() {
-        let advice = "record as root, so that trace-cmd can read /proc/kallsyms";
-        warnings.push(warning::no_symbols("the file holds no names of functions", advice));
+        warnings.push(no_symbols("record as root, so that trace-cmd can read /proc/kallsyms"));
     }
     // Linux, the host's name, the release, the architecture.
     let uname: Vec<&str> = trace.file().uname.as_deref().unwrap_or_default().split_whitespace().collect();
@@ -137,6 +137,36 @@ fn stamp_clock(args: &ImportArgs, clock: &str, tsc: Option<trace_dat::TscRate>) 
         ))
         .into()),
     }
+}
+
+fn no_symbols(advice: &str) -> Warning {
+    warning::no_symbols("the file holds no names of functions", advice)
+}
+
+fn open_perf_data<'a>(file: &'a InputFile, names: &mut Names, progress: &mut Steps) -> anyhow::Result<Opened<'a>> {
+    let read = perf_data::read(file.source())?;
+    let PerfTrace { trace, origin, events, has_symbols } =
+        PerfTrace::new(&read, names, &mut |bytes| progress.advance(bytes))?;
+    let calls_functions = |event: &EventPath| event.system == "workqueue" || event.system == "nmi";
+    let has_functions = events.iter().any(calls_functions);
+    let advice = "let perf script --ns print it where it was recorded, and import that";
+    Ok(Opened {
+        trace: Box::new(trace),
+        architecture: read.architecture.unwrap_or_else(|| architecture_of(&events)),
+        events,
+        kernel: read.release,
+        clock: ClockDoc {
+            counter: "perf".to_owned(),
+            origin_ticks: origin,
+            rate_hz: 1e9,
+            resolution_ns: Nanos::new(1),
+            ..ClockDoc::default()
+        },
+        began: None,
+        warnings: (has_functions && !has_symbols).then(|| no_symbols(advice)).into_iter().collect(),
+        counted_lost: 0,
+        loops: None,
+    })
 }
 
 fn open_perf_script<'a>(file: &'a InputFile, names: &mut Names, progress: &mut Steps) -> anyhow::Result<Opened<'a>> {

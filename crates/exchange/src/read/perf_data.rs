@@ -1,0 +1,363 @@
+//! `perf.data`: what `perf record` writes of the kernel's tracepoints.
+//!
+//! A head says where three parts lie: what was recorded (attributes, each with the numbers by which its samples name it), the data, and
+//! features behind the data, of which one holds the formats of the events as `trace.dat` has them. The data are records: a sample holds what its
+//! attribute says, in a fixed order, and among it the event as the kernel wrote it. From `tools/perf/Documentation/perf.data-file-format.txt`
+//! and `include/uapi/linux/perf_event.h`.
+
+use std::collections::BTreeMap;
+
+use becalm_units::CpuId;
+
+use super::binary::Binary;
+use super::kernel_formats::KernelFormats;
+use super::{Progress, ReadError, Source};
+
+/// With what a file begins.
+pub(super) const MAGIC: &[u8] = b"PERFILE2";
+
+/// How else the data can be had.
+const WAY_OUT: &str = "'perf script --ns' prints it, which is read as perf-script";
+
+/// More attributes than anybody records, and more numbers of samples.
+const MOST_ATTRIBUTES: u64 = 1 << 16;
+const MOST_IDS: usize = 1 << 22;
+
+/// How many bytes two numbers have that say where something lies.
+const SPAN: u64 = 16;
+
+/// The numbers of features.
+mod feature {
+    pub const TRACING_DATA: u32 = 1;
+    pub const RELEASE: u32 = 4;
+    pub const ARCHITECTURE: u32 = 6;
+    pub const DIRECTORY: u32 = 24;
+    pub const COMPRESSED: u32 = 27;
+}
+
+/// The kinds of records.
+mod record {
+    pub const LOST: u32 = 2;
+    pub const COMM: u32 = 3;
+    pub const SAMPLE: u32 = 9;
+    pub const LOST_SAMPLES: u32 = 13;
+    pub const AUXTRACE: u32 = 71;
+    pub const COMPRESSED: u32 = 81;
+    pub const COMPRESSED_ALIGNED: u32 = 83;
+}
+
+/// What samples hold, by the bits of their attribute.
+mod bit {
+    pub const IP: u64 = 1;
+    pub const TID: u64 = 1 << 1;
+    pub const TIME: u64 = 1 << 2;
+    pub const ADDRESS: u64 = 1 << 3;
+    pub const READ: u64 = 1 << 4;
+    pub const CALLCHAIN: u64 = 1 << 5;
+    pub const ID: u64 = 1 << 6;
+    pub const CPU: u64 = 1 << 7;
+    pub const PERIOD: u64 = 1 << 8;
+    pub const STREAM: u64 = 1 << 9;
+    pub const RAW: u64 = 1 << 10;
+    pub const IDENTIFIER: u64 = 1 << 16;
+}
+
+/// Among the flags of an attribute: records that are no samples end with who, when and where.
+const ALL_HAVE_IDS: u64 = 1 << 18;
+
+/// The type of an attribute that is a tracepoint.
+const TRACEPOINT: u32 = 2;
+
+/// What a kind of samples holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Layout {
+    sample: u64,
+    read: u64,
+    all_have_ids: bool,
+}
+
+/// A file, whose records are read from its bytes.
+#[derive(Clone, Debug)]
+pub struct PerfData<'a> {
+    /// What it says of the kernel.
+    pub formats: KernelFormats,
+    /// The release of the kernel.
+    pub release: Option<String>,
+    /// The machine's architecture.
+    pub architecture: Option<String>,
+    records: Binary<'a>,
+    /// How samples are laid out, by the number that they name.
+    layouts: BTreeMap<u64, Layout>,
+    /// How those are that name none.
+    common: Layout,
+}
+
+/// What a record tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PerfRecord<'a> {
+    /// An event, as the kernel wrote it.
+    Event {
+        /// On which CPU.
+        cpu: CpuId,
+        /// When, in nanoseconds of perf's clock.
+        time: u64,
+        /// Its bytes.
+        bytes: &'a [u8],
+        /// Where they lie in the file.
+        place: usize,
+    },
+    /// Records were lost before this instant.
+    Lost {
+        /// On which CPU.
+        cpu: CpuId,
+        /// When that was found.
+        time: u64,
+        /// How many.
+        count: u64,
+    },
+    /// A thread has this name.
+    Name {
+        /// Its number.
+        tid: i32,
+        /// The name.
+        name: &'a [u8],
+    },
+}
+
+/// Takes a record.
+pub type TakeRecord<'t, 'a> = dyn FnMut(PerfRecord<'a>) -> Result<(), ReadError> + 't;
+
+/// Reads all but the records.
+///
+/// # Errors
+/// If it is no such file, is compressed, was written to a pipe or by a machine with the high byte first; if it holds no tracepoint or does not tell
+/// when and where its samples were; and if it is cut short or damaged, with the place of that.
+pub fn read(source: Source<'_>) -> Result<PerfData<'_>, ReadError> {
+    let file = source.bytes;
+    let mut from = Binary::new(file, 0);
+    if !file.starts_with(MAGIC) {
+        return Err(from.error("it is no perf.data of this order of bytes, which begins with PERFILE2"));
+    }
+    from.take(MAGIC.len() as u64, "the magic number")?;
+    if from.u64("the size of the head")? == SPAN {
+        return Err(from.error(format!("it was written to a pipe, which is not read; {WAY_OUT}")));
+    }
+    let entry = from.u64("the size of an attribute")?;
+    let place = from.clone();
+    let attributes = part(file, &mut from, "the attributes")?;
+    let (layouts, common) = layouts(file, attributes, entry, &place)?;
+    let records = part(file, &mut from, "the data")?;
+    from.take(SPAN, "the place of the types")?;
+    let mut wanted = Vec::new();
+    for word in 0..4 {
+        let bits = from.u64("the features")?;
+        wanted.extend((0..64).filter(|at| bits >> at & 1 == 1).map(|at| word * 64 + at));
+    }
+    let behind = records.place() + records.left();
+    let mut found =
+        PerfData { formats: KernelFormats::default(), release: None, architecture: None, records, layouts, common };
+    let mut places = Binary::of_file(file, behind as u64, "the table of features")?;
+    let mut has_formats = false;
+    for number in wanted {
+        let mut body = part(file, &mut places, "a feature")?;
+        match number {
+            feature::TRACING_DATA => {
+                has_formats = true;
+                read_formats(&mut body, &mut found.formats)?;
+            }
+            feature::RELEASE => found.release = Some(string(&mut body)?),
+            feature::ARCHITECTURE => found.architecture = Some(string(&mut body)?),
+            feature::DIRECTORY => return Err(body.error(format!("it is a part of a folder of files; {WAY_OUT}"))),
+            feature::COMPRESSED => return Err(body.error(format!("it is compressed; {WAY_OUT}"))),
+            _ => {}
+        }
+    }
+    if !has_formats {
+        return Err(ReadError::new(
+            "it holds no formats of events, and so no tracepoint: record with -e 'irq:*' and others",
+        ));
+    }
+    Ok(found)
+}
+
+/// The part of a file whose place and size come next.
+fn part<'a>(file: &'a [u8], from: &mut Binary<'_>, what: &str) -> Result<Binary<'a>, ReadError> {
+    let (offset, size) = (from.u64("the place of a part")?, from.u64("the size of a part")?);
+    let mut part = Binary::of_file(file, offset, what)?;
+    let place = part.place();
+    Ok(Binary::new(part.take(size, what)?, place))
+}
+
+/// A text with its length in front.
+fn string(from: &mut Binary<'_>) -> Result<String, ReadError> {
+    let length = from.u32("the length of a text")?;
+    let bytes = from.take(length.into(), "a text")?;
+    Ok(String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned())
+}
+
+/// How samples are laid out, by the number that they name, and those that name none.
+fn layouts(
+    file: &[u8],
+    mut from: Binary<'_>,
+    entry: u64,
+    place: &Binary<'_>,
+) -> Result<(BTreeMap<u64, Layout>, Layout), ReadError> {
+    if !(64 + SPAN..=4_096).contains(&entry) || from.left() as u64 / entry > MOST_ATTRIBUTES {
+        return Err(place.error("its attributes are not such as perf writes"));
+    }
+    let (mut layouts, mut all) = (BTreeMap::new(), Vec::new());
+    while from.left() as u64 >= entry {
+        let place = from.clone();
+        let mut fields = from.clone();
+        from.take(entry - SPAN, "an attribute")?;
+        let mut ids = part(file, &mut from, "the numbers of an attribute")?;
+        let kind = fields.u32("the type of an attribute")?;
+        fields.take(20, "an attribute")?;
+        let [sample, read, flags] = [(); 3].map(|()| fields.u64("an attribute"));
+        let layout = Layout { sample: sample?, read: read?, all_have_ids: flags? & ALL_HAVE_IDS != 0 };
+        if kind == TRACEPOINT && layout.sample & bit::RAW != 0 && layout.sample & bit::TIME == 0 {
+            return Err(place.error("its samples do not tell when they were: record with -T"));
+        }
+        if kind == TRACEPOINT && layout.sample & bit::RAW != 0 && layout.sample & bit::CPU == 0 {
+            return Err(place.error("its samples do not tell on which CPU they were: record with -a"));
+        }
+        all.push(layout);
+        while ids.left() >= 8 && layouts.len() < MOST_IDS {
+            layouts.insert(ids.u64("a number")?, layout);
+        }
+    }
+    let common = *all.first().ok_or_else(|| place.error("it holds no attribute"))?;
+    // Which one a sample is of is at the same place only where this bit is set.
+    if all.iter().any(|other| other.sample != common.sample && (other.sample & common.sample & bit::IDENTIFIER == 0)) {
+        return Err(place.error(format!("its samples are of several kinds that cannot be told apart; {WAY_OUT}")));
+    }
+    Ok((layouts, common))
+}
+
+/// The formats of events, as trace-cmd writes them too.
+fn read_formats(from: &mut Binary<'_>, formats: &mut KernelFormats) -> Result<(), ReadError> {
+    let place = from.clone();
+    if from.take(10, "the magic number of the formats")? != b"\x17\x08\x44tracing" {
+        return Err(place.error("the formats of its events do not begin as they should"));
+    }
+    from.text("the version of the formats")?;
+    let place = from.clone();
+    if from.u8("the order of bytes")? != 0 {
+        return Err(place.error("it is of a machine that has the high byte first, which is not read"));
+    }
+    from.take(5, "the size of a long and of a page")?;
+    formats.read_header(from)?;
+    KernelFormats::skip_own(from)?;
+    formats.read_events(from)?;
+    formats.read_symbols(from)?;
+    formats.read_strings(from)
+}
+
+impl<'a> PerfData<'a> {
+    /// Gives the records one by one, in the order of the file: those of a CPU are in order of time up to what perf puts in order itself.
+    ///
+    /// # Errors
+    /// If a record is damaged or compressed; and those of `take`.
+    pub fn each(&self, told: Progress<'_>, take: &mut TakeRecord<'_, 'a>) -> Result<(), ReadError> {
+        let mut from = self.records.clone();
+        while from.left() > 0 {
+            let place = from.clone();
+            let kind = from.u32("the kind of a record")?;
+            from.u16("the flags of a record")?;
+            let size = from.u16("the size of a record")?;
+            let body = u64::from(size).checked_sub(8);
+            let body = body.ok_or_else(|| place.error(format!("a record of {size} bytes is shorter than its head")))?;
+            let at = from.place();
+            let body = Binary::new(from.take(body, "a record")?, at);
+            match kind {
+                record::SAMPLE => self.sample(body, take)?,
+                record::LOST => self.lost(body, 8, take)?,
+                record::LOST_SAMPLES => self.lost(body, 0, take)?,
+                record::COMM => name(body, take)?,
+                record::COMPRESSED | record::COMPRESSED_ALIGNED => {
+                    return Err(place.error(format!("it is compressed from here on; {WAY_OUT}")));
+                }
+                record::AUXTRACE => {
+                    return Err(place.error(format!("it holds a trace of the processor itself; {WAY_OUT}")));
+                }
+                _ => {}
+            }
+            told(size.into());
+        }
+        Ok(())
+    }
+
+    fn layout(&self, number: Option<u64>) -> Layout {
+        number.and_then(|number| self.layouts.get(&number)).copied().unwrap_or(self.common)
+    }
+
+    fn sample(&self, mut from: Binary<'a>, take: &mut TakeRecord<'_, 'a>) -> Result<(), ReadError> {
+        let number = (self.common.sample & bit::IDENTIFIER != 0).then(|| from.u64("the number of a sample"));
+        let Layout { sample, read, .. } = self.layout(number.transpose()?);
+        if sample & bit::RAW == 0 {
+            return Ok(());
+        }
+        let has = |what: u64| sample & what != 0;
+        let skip = |from: &mut Binary<'a>, words: u64| from.take(words.saturating_mul(8), "a sample").map(|_| ());
+        skip(&mut from, u64::from(has(bit::IP)) + u64::from(has(bit::TID)))?;
+        let time = from.u64("the time of a sample")?;
+        skip(&mut from, [bit::ADDRESS, bit::ID, bit::STREAM].iter().filter(|what| has(**what)).count() as u64)?;
+        let cpu = cpu(&mut from)?;
+        skip(&mut from, u64::from(has(bit::PERIOD)))?;
+        if has(bit::READ) {
+            skip_counters(&mut from, read)?;
+        }
+        if has(bit::CALLCHAIN) {
+            let length = from.u64("the length of a call chain")?;
+            skip(&mut from, length)?;
+        }
+        let length = from.u32("the length of an event")?;
+        let place = from.place();
+        let bytes = from.take(length.into(), "an event")?;
+        take(PerfRecord::Event { cpu, time, bytes, place })
+    }
+
+    /// Records were lost, as one says that has so many bytes in front of their number.
+    fn lost(&self, mut from: Binary<'a>, before: u64, take: &mut TakeRecord<'_, 'a>) -> Result<(), ReadError> {
+        let Layout { sample, all_have_ids, .. } = self.common;
+        from.take(before, "a mark of lost records")?;
+        let count = from.u64("the number of lost records")?;
+        if !all_have_ids || sample & bit::TIME == 0 || sample & bit::CPU == 0 {
+            return Ok(());
+        }
+        from.take(if sample & bit::TID != 0 { 8 } else { 0 }, "who lost records")?;
+        let time = from.u64("when records were lost")?;
+        let between = [bit::ID, bit::STREAM].iter().filter(|what| sample & **what != 0).count() as u64;
+        from.take(8 * between, "which records were lost")?;
+        take(PerfRecord::Lost { cpu: cpu(&mut from)?, time, count })
+    }
+}
+
+/// The CPU, and four bytes that are kept free.
+fn cpu(from: &mut Binary<'_>) -> Result<CpuId, ReadError> {
+    let place = from.clone();
+    let cpu = from.u32("the CPU of a sample")?;
+    from.u32("the CPU of a sample")?;
+    if cpu >= CpuId::LIMIT {
+        return Err(place.error(format!("CPU {cpu} is above the limit of {}", CpuId::LIMIT - 1)));
+    }
+    Ok(CpuId::new(cpu))
+}
+
+/// The values of counters, as the bits of their format say.
+fn skip_counters(from: &mut Binary<'_>, format: u64) -> Result<(), ReadError> {
+    const GROUP: u64 = 1 << 3;
+    let is_set = |bit: u32| format >> bit & 1;
+    let (times, each) = (is_set(0) + is_set(1), 1 + is_set(2) + is_set(4));
+    let count = if format & GROUP != 0 { from.u64("the number of counters")? } else { 1 };
+    let words = count.saturating_mul(each).saturating_add(times);
+    from.take(words.saturating_mul(8), "the values of counters").map(|_| ())
+}
+
+fn name<'a>(mut from: Binary<'a>, take: &mut TakeRecord<'_, 'a>) -> Result<(), ReadError> {
+    from.u32("the process of a name")?;
+    let tid = from.u32("the thread of a name")? as i32;
+    let rest = from.up_to(from.left());
+    let name = rest.split(|byte| *byte == 0).next().unwrap_or_default();
+    take(PerfRecord::Name { tid, name })
+}
