@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 # Where cargo puts what it builds.
 BUILT := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help run install wheel dist release reproducible mpi book pictures test test-attack test-fresh soak bench fmt lint test-unit test-root \
+.PHONY: help run install wheel dist release reproducible mpi book pictures test test-attack test-fresh soak fleets bench fmt lint test-unit test-root \
 	test-lab lab kernel-matrix test-browser test-packages test-mpi \
 	test-bench test-fuzz fuzz test-sanitize check-aarch64
 
@@ -65,6 +65,10 @@ test-attack: ## as root: all tries of every row of docs/src/attacks.md, a hundre
 soak: ## as root: becalm watch for half an hour [MINUTES=30]: nothing grows, and it costs what it says
 	cargo test --no-run --test root_becalm
 	BECALM_CI=1 MINUTES=$(or $(MINUTES),30) cargo test --test root_becalm -- --ignored --nocapture watch::soak
+
+fleets: ## as root, with Slurm: of 20 fleets of 32 equal nodes, at most one has a node that is named; about 10 min
+	cargo test --no-run --test root_becalm
+	BECALM_CI=1 cargo test --test root_becalm -- --ignored --nocapture slurm::root_of_twenty_fleets
 
 test-fresh: ## as root: make run, make mpi and all that the lanes install and build, on a new Debian in a folder, and on a worse one
 	@.ci/fresh

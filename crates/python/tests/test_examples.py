@@ -81,7 +81,7 @@ def kernel():
             if message["msg_type"] == "stream":
                 shown.setdefault("text/plain", []).append(content["text"])
 
-        reply = client.execute_interactive(cell, timeout=60, output_hook=take)["content"]
+        reply = client.execute_interactive(cell, timeout=300, output_hook=take)["content"]
         if reply["status"] != "ok":
             raise AssertionError(f"{cell}\n{reply['ename']}: {reply['evalue']}")
         return shown

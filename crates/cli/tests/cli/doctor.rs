@@ -8,6 +8,8 @@ use std::process::Command;
 use becalm_testing::program::{becalm, path, run};
 use serde_json::Value;
 
+use crate::habits::only_its_owner_writes;
+
 /// What must not be said, and where it is planted.
 const SECRETS: [&str; 9] = [
     "hushuser",
@@ -41,6 +43,7 @@ impl Person {
         let config = self.folder.path().join("config");
         if !config.exists() {
             fs::write(&config, "[record]\nnode = hushnode\nduration = 3s\nfolder = /srv/hushproject\n").unwrap();
+            only_its_owner_writes(&config);
         }
         command.env("BECALM_CONFIG", config).env("HOME", self.home()).env_remove("XDG_STATE_HOME");
         command.env("USER", "hushuser").env("LOGNAME", "hushuser").env("API_TOKEN", "hushtoken-12345678");

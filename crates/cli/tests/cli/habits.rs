@@ -1,6 +1,7 @@
 //! What users and sites set once: defaults in files and variables, colors, widths, and the program that shows long texts.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -27,6 +28,7 @@ impl Home {
         let file = self.path(name);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(&file, text).unwrap();
+        only_its_owner_writes(&file);
         file
     }
 
@@ -44,6 +46,11 @@ impl Home {
         command.env("BECALM_CONFIG", self.write("named", text));
         command
     }
+}
+
+/// As it is where the umask leaves files to their group.
+pub fn only_its_owner_writes(file: &Path) {
+    fs::set_permissions(file, fs::Permissions::from_mode(0o644)).unwrap();
 }
 
 fn json(ended: &Ended) -> Value {

@@ -137,11 +137,14 @@ mod tests {
 
     #[test]
     fn a_long_grain_is_scaled_up() {
-        let (_, short) = calibrated(Body::Lcg, Nanos::from_millis(1));
-        let (_, long) = calibrated(Body::Lcg, Nanos::from_secs(10));
-        let ratio = long.iterations as f64 / short.iterations as f64;
-        assert!((5_000.0..20_000.0).contains(&ratio), "{ratio}");
-        assert!((long.ticks / 10e9 - 1.0).abs() < 0.2, "{long:?}");
+        // Other tests run meanwhile: they may take the CPU in one of the two and not in the other.
+        becalm_testing::attempts(10, || {
+            let (_, short) = calibrated(Body::Lcg, Nanos::from_millis(1));
+            let (_, long) = calibrated(Body::Lcg, Nanos::from_secs(10));
+            let ratio = long.iterations as f64 / short.iterations as f64;
+            let is_met = (5_000.0..20_000.0).contains(&ratio) && (long.ticks / 10e9 - 1.0).abs() < 0.2;
+            if is_met { Ok(()) } else { Err(format!("{ratio}; {long:?}")) }
+        });
     }
 
     #[test]

@@ -364,3 +364,40 @@ fn linear<T: Time>(machine: &mut JobMachine<'_, T>, bytes: u64) -> Done {
     }
     if asked_for && ranks > 1 { machine.leave(|rank| Some(left[rank])) } else { Ok(()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use becalm_units::Nanos;
+
+    use super::*;
+    use crate::NoiseTrace;
+
+    /// Eight of the 1,024 windows of the largest published alltoall (lines B27 to B29 of the book's page of published figures), as the whole
+    /// takes minutes: 8 bytes between 32,768 processes, two on each node of a Blue Gene/L, 200 us of noise every 1 ms. Their distances are
+    /// spread over all that there are. What changes B27 and B28 changes this, too.
+    #[test]
+    fn windows_of_the_largest_published_alltoall() {
+        let (ranks, window, parts) = (32_768, 32, 8);
+        let millisecond = Nanos::from_millis(1);
+        let noise = NoiseTrace::new(millisecond, vec![(Nanos::ZERO, Nanos::from_micros(200))]).unwrap();
+        let silence = NoiseTrace::silent(millisecond).unwrap();
+        let network: Network = "bgl".parse().unwrap();
+        let time = |trace: &NoiseTrace| {
+            // 387,421 has no factor in common with a million: the ranks begin evenly spread over the interval, in no order.
+            let starts: Vec<_> = (0..ranks as i64).map(|rank| (trace, rank * 387_421 % 1_000_000)).collect();
+            let mut machine = JobMachine::new(network, &starts).unwrap().with_nodes_of(2);
+            machine.share_links(network.share(ranks as u64, 2));
+            for part in 0..parts {
+                let first = 1 + part * (ranks / parts / window) * window;
+                machine.exchange_window(8, first..first + window).unwrap();
+            }
+            machine.latest().get()
+        };
+        let (quiet, noisy) = (time(&silence), time(&noise));
+        // Links are what bounds it, so that this is in proportion to the whole (B29).
+        let whole_ns = 151.4e6;
+        let share = quiet as f64 / (whole_ns * parts as f64 * window as f64 / (ranks - 1) as f64);
+        assert!((share - 1.0).abs() < 0.02, "{quiet} ns are {share} of what the whole would let expect");
+        assert_eq!((quiet, noisy), (1_182_152, 2_256_564));
+    }
+}

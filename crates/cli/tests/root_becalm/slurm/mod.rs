@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use becalm_testing::attempts;
-use becalm_testing::program::{Running, becalm, executable, path, report, run as run_command, run_becalm};
+use becalm_testing::program::{Ended, Running, becalm, executable, path, report, run as run_command, run_becalm};
 use serde_json::Value;
 
 use self::cluster::{Cluster, deployed};
@@ -77,22 +77,26 @@ fn without(run: &Path, nodes: &[String], copy: &Path) {
     }
 }
 
+/// Has a job of some nodes record each of them, in its turn, and rank them.
+fn nodes_job(cluster: &Cluster, turns: &Path, run: &Path, more: &[&str], variables: &[(&str, &str)]) -> Ended {
+    let script = deployed().join("becalm-nodes.sbatch");
+    let settings = [
+        ("BECALM", path(turns)),
+        ("BECALM_RUN", path(run)),
+        ("BECALM_DURATION", "360ms"),
+        ("BECALM_OPTIONS", OPTIONS),
+        ("BECALM_LEAD", "2"),
+    ];
+    cluster.job(&[more, &[path(&script)]].concat(), &[&settings, variables].concat())
+}
+
 #[test]
 fn root_one_planted_node_among_32_of_a_job_is_named_with_its_source_and_no_other_is() {
     let Some(_alone) = alone() else { return };
     let Some(cluster) = Cluster::start(32, |_| String::new()) else { return };
     let common = Running::start(becalm(&COMMON));
-    let (turns, script) = (turns(cluster.folder()), deployed().join("becalm-nodes.sbatch"));
-    let job = |run: &Path, more: &[&str], variables: &[(&str, &str)]| {
-        let settings = [
-            ("BECALM", path(&turns)),
-            ("BECALM_RUN", path(run)),
-            ("BECALM_DURATION", "360ms"),
-            ("BECALM_OPTIONS", OPTIONS),
-            ("BECALM_LEAD", "2"),
-        ];
-        cluster.job(&[more, &[path(&script)]].concat(), &[&settings, variables].concat())
-    };
+    let turns = turns(cluster.folder());
+    let job = |run: &Path, more: &[&str], variables: &[(&str, &str)]| nodes_job(&cluster, &turns, run, more, variables);
     let (planted, begin) = (cluster.folder().join("planted.becalm"), Instant::now());
     let ended = job(&planted, &["--nodes=32"], &[("PLANTED", "n17")]);
     eprintln!("32 nodes: {:.1?}\n{}", begin.elapsed(), ended.stdout);
@@ -120,6 +124,31 @@ fn root_one_planted_node_among_32_of_a_job_is_named_with_its_source_and_no_other
     array(&cluster, &turns);
     common.signal("INT");
     common.end();
+}
+
+/// How often a node of a fleet of equals is named, of fleets whose number is fixed beforehand: each is counted, and none recorded again.
+#[test]
+#[ignore = "takes ten minutes; make fleets starts it"]
+fn root_of_twenty_fleets_of_equals_at_most_one_has_a_node_that_is_named() {
+    let Some(_alone) = alone() else { return };
+    let Some(cluster) = Cluster::start(32, |_| String::new()) else { return };
+    let common = Running::start(becalm(&COMMON));
+    let turns = turns(cluster.folder());
+    let mut with_names = 0;
+    for number in 1..=20 {
+        let run = cluster.folder().join(format!("fleet-{number}.becalm"));
+        nodes_job(&cluster, &turns, &run, &["--nodes=32"], &[]).expect(0, &[]);
+        let fleet = fleet(&run);
+        assert_eq!(fleet["nodes"].as_array().map(Vec::len), Some(32));
+        let outliers = fleet["outliers"].as_array().map_or(&[][..], Vec::as_slice);
+        with_names += usize::from(!outliers.is_empty());
+        eprintln!("fleet {number}: {} named", outliers.len());
+        outliers.iter().for_each(|outlier| eprintln!("  {outlier}"));
+    }
+    common.signal("INT");
+    common.end();
+    eprintln!("{with_names} of 20 fleets have a node that is named");
+    assert!(with_names <= 1, "{with_names} of 20 fleets");
 }
 
 /// An array of three tasks records what nodes it gets, and the job that it submits ranks them.
