@@ -13,7 +13,8 @@ use serde_json::Value;
 
 use crate::recording::Run;
 
-/// How long a guest may take; without load the longest takes a third of it. One that hangs is waited for as long.
+/// How long a guest may take; the longest took 127 s where seven processes wanted its machine's two CPUs. One that hangs is waited for
+/// as long.
 pub const LIMIT: Duration = Duration::from_secs(180);
 
 /// How long it may take to boot: without load, a guest whose scenario does nothing takes 6 s in all.
