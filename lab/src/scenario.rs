@@ -18,9 +18,10 @@ use crate::{Flavor, LabError};
 /// other on the machines that run tests.
 pub const CPUS: RangeInclusive<u32> = 2..=4;
 
-/// What a scenario may use of this machine's `/usr/bin`: the front end of the kernel's osnoise tracer, of a package of its
-/// own, and what sets the scheduling class of a process, which every Debian has and its busybox lacks.
-pub const PROGRAMS: [&str; 2] = ["rtla", "chrt"];
+/// What a scenario may use of this machine's `/usr/bin`: the front end of the kernel's osnoise and timerlat tracers and
+/// cyclictest, of packages of their own, and what sets the scheduling class of a process, which every Debian has and its
+/// busybox lacks.
+pub const PROGRAMS: [&str; 3] = ["rtla", "chrt", "cyclictest"];
 
 /// A scenario and the machine that it wants; everything but its name may be changed before it is booted.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,7 +38,7 @@ pub struct Scenario {
     pub parameters: String,
     /// How many CPUs its guest has, within [`CPUS`].
     pub cpus: u32,
-    /// What it uses beside becalm and busybox: `rtla`, `chrt`.
+    /// What it uses beside becalm and busybox, of [`PROGRAMS`].
     pub programs: Vec<&'static str>,
 }
 
@@ -140,7 +141,7 @@ mod tests {
     #[test]
     fn a_scenario_says_which_machine_it_wants() {
         let text = "# A quiet CPU.\n# More of it.\n#: kernel rt\n#: parameters nohz_full=1 rcu_nocbs=1\n#: cpus 4\n\
-                    #: with rtla\n#: with chrt\n\n#: kernel nonsense\nbecalm\n";
+                    #: with rtla\n#: with chrt\n#: with cyclictest\n\n#: kernel nonsense\nbecalm\n";
         let scenario = parse(text).unwrap();
         assert_eq!((scenario.name.as_str(), scenario.summary.as_str()), ("quiet", "A quiet CPU."));
         assert_eq!(scenario.flavor, Flavor::Realtime);

@@ -25,6 +25,10 @@ use crate::InjectError;
 
 /// Room for the victim's long steps: on a virtual machine the hypervisor makes thousands a second.
 const STEPS_WORDS: usize = 1 << 16;
+/// The victim's steps are long from this on; where reading the counter itself takes that long, as it does in an emulator, from three
+/// of its own steps on. A trial is longer than that: it holds three readings and two switches to another thread.
+const LONG: Nanos = Nanos::from_micros(1);
+const LONG_STEPS: u64 = 3;
 /// How long trials are made, and how often this is tried.
 const TRIALS_NS: u64 = 300_000_000;
 const ATTEMPTS: usize = 2;
@@ -129,13 +133,14 @@ fn attempted<C: Counter>(
     let sched = |cause| InjectError::Sched { cpu, cause };
     let axis = TicksToNanos::new(Ticks::new(0), rate);
     let stop = AtomicBool::new(false);
-    let long_step = rate.ticks_in(Nanos::from_micros(1)).get();
+    let long = rate.ticks_in(LONG).get();
     let mut readings = Vec::with_capacity(rounds);
     let kept = thread::scope(|scope| {
         // Keeps what is before and after each step that took longer than any of its own.
         let victim = Thread { name: "becalm-victim".to_owned(), cpu, policy: Some(below(policy)) };
         let victim = victim.spawn_scoped(scope, |settled| -> Result<usize, InjectError> {
             settled.map_err(sched)?;
+            let long_step = long.max(LONG_STEPS * shortest_step::<C>());
             let (mut kept, mut last) = (0, C::read());
             while !stop.load(Ordering::Relaxed) {
                 let now = C::read();
@@ -189,6 +194,15 @@ fn attempted<C: Counter>(
         (lag >= -EARLY).then(|| Trial { lag, entry, exit: axis.duration(Ticks::new(after - last)) })
     });
     Ok(seen.collect())
+}
+
+/// How many ticks there are between two readings of the counter at least.
+fn shortest_step<C: Counter>() -> u64 {
+    let step = |_| {
+        let before = C::read();
+        C::read().wrapping_sub(before)
+    };
+    (0..100).map(step).min().unwrap_or(0)
 }
 
 /// Stops the victim when it is dropped.

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "the test harness keeps it and shows it when the test fails")]
 
+mod beside;
 mod guests;
 mod matrix;
 mod osnoise;

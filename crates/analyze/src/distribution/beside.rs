@@ -207,9 +207,11 @@ fn belongs(one: &Series, other: &Series) -> bool {
     one.name == other.name || one.cpu.is_some() && one.cpu == other.cpu && [one, other].iter().all(|of| is_of_cpu(of))
 }
 
-/// Whether a series is all there is of a CPU, and not one of several.
+/// Whether a series is all there is of a CPU, and not one of several. How late a thread woke is one thing, whether it is called by its
+/// number, as by cyclictest, or by its CPU, as by timerlat, which has the timer's handler on that CPU besides.
 fn is_of_cpu(series: &Series) -> bool {
-    series.name.starts_with("thread ") || !series.name.trim_start_matches("CPU ").contains(' ')
+    let name = &series.name;
+    name.starts_with("thread ") || !name.trim_start_matches("CPU ").trim_end_matches(" thread").contains(' ')
 }
 
 fn pair<E>(
@@ -374,6 +376,11 @@ mod tests {
             Some((1, 2))
         );
         assert_eq!(met(&[("thread 0", Some(3)), ("z", None)], &[("CPU 3", Some(3)), ("y", None)]), Some((1, 2)));
+        // timerlat beside cyclictest: its thread, and not its handler.
+        let timerlat = [("CPU 3 irq", Some(3)), ("CPU 3 thread", Some(3))];
+        assert_eq!(met(&timerlat, &[("thread 0", Some(3)), ("thread 1", Some(4))]), Some((1, 2)));
+        assert_eq!(met(&[("thread 0", Some(3)), ("z", None)], &timerlat), Some((1, 2)));
+        assert_eq!(met(&timerlat, &[("thread 0", Some(4)), ("thread 1", Some(5))]), None);
         assert_eq!(met(&[("p", None)], &[("q", None)]), Some((1, 0)), "each has one");
         assert_eq!(met(&[("p", None), ("r", None)], &[("q", None)]), None);
     }
