@@ -2,19 +2,23 @@
 
 use std::collections::BTreeMap;
 
+use miniz_oxide::inflate::decompress_to_vec_with_limit;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::reading::{Reading, at, number_at};
 use crate::verdict::Published;
 
-/// The names of the papers, in the order of their years, with their files.
-const PAPERS: [(&str, &str); 4] = [
-    ("beckman2007", include_str!("../data/beckman2007.json")),
-    ("tsafrir2007", include_str!("../data/tsafrir2007.json")),
-    ("radojkovic2008", include_str!("../data/radojkovic2008.json")),
-    ("de2009", include_str!("../data/de2009.json")),
+/// The names of the papers, in the order of their years, with their files as `build.rs` packs them.
+const PAPERS: [(&str, &[u8]); 4] = [
+    ("beckman2007", include_bytes!(concat!(env!("OUT_DIR"), "/beckman2007.deflate"))),
+    ("tsafrir2007", include_bytes!(concat!(env!("OUT_DIR"), "/tsafrir2007.deflate"))),
+    ("radojkovic2008", include_bytes!(concat!(env!("OUT_DIR"), "/radojkovic2008.deflate"))),
+    ("de2009", include_bytes!(concat!(env!("OUT_DIR"), "/de2009.deflate"))),
 ];
+
+/// The largest has about 100 kB.
+const LARGEST_PAPER: usize = 4 << 20;
 
 /// Files that steps read, below the folder `inputs` of a campaign, by their names.
 pub const INPUTS: [(&str, &str); 4] = [
@@ -440,8 +444,9 @@ pub fn names() -> [&'static str; 4] {
 /// Never: a test reads each file.
 #[must_use]
 pub fn paper(name: &str) -> Option<Paper> {
-    let (_, text) = PAPERS.iter().find(|(known, _)| *known == name)?;
-    Some(serde_json::from_str(text).expect("the papers' files are as they should be"))
+    let (_, packed) = PAPERS.iter().find(|(known, _)| *known == name)?;
+    let text = decompress_to_vec_with_limit(packed, LARGEST_PAPER).expect("the build packed less than the limit");
+    Some(serde_json::from_slice(&text).expect("the papers' files are as they should be"))
 }
 
 #[cfg(test)]
