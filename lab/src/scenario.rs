@@ -38,7 +38,7 @@ pub struct Scenario {
     pub parameters: String,
     /// How many CPUs its guest has, within [`CPUS`].
     pub cpus: u32,
-    /// What it uses beside becalm and busybox, of [`PROGRAMS`].
+    /// What it uses beside becalm and busybox, of `PROGRAMS` in `program.rs`.
     pub programs: Vec<&'static str>,
 }
 

@@ -158,8 +158,9 @@ mod tests {
 
     #[test]
     fn processes_share_words_and_nothing_else() {
-        let mut private = 1_u64;
-        let mut processes = Processes::prepare(&place(last_cpu()), 3, 2, |turn, shared| match turn {
+        // Tests beside this one may move this thread meanwhile, and another CPU is its last one then.
+        let (cpu, mut private) = (last_cpu(), 1_u64);
+        let mut processes = Processes::prepare(&place(cpu), 3, 2, |turn, shared| match turn {
             Turn::Prepare => private += 10,
             Turn::Run => {
                 shared.common.fetch_add(1, Ordering::Relaxed);
@@ -179,7 +180,7 @@ mod tests {
         for number in 0..3 {
             // Each prepared a copy of its own.
             assert_eq!(processes.words(number)[0].load(Ordering::Relaxed), 11);
-            assert_eq!(processes.words(number)[1].load(Ordering::Relaxed), u64::from(last_cpu().get()));
+            assert_eq!(processes.words(number)[1].load(Ordering::Relaxed), u64::from(cpu.get()));
         }
         assert_eq!(private, 1);
     }
