@@ -213,7 +213,7 @@ pub struct Curve {
     /// Which elements are its points: those whose fields are so.
     #[serde(default)]
     pub only: BTreeMap<String, Value>,
-    /// Whether a machine may have none of it although its step was run, as a configuration that needs root.
+    /// Whether a machine may have none of it although its step was run, as a configuration that needs root, or a model of what noise hid.
     #[serde(default)]
     pub may_lack: bool,
     /// Where in the document stands what belongs behind its name, as in a [`Term`](crate::Term); nothing for most.

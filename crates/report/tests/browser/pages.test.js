@@ -901,15 +901,20 @@ test('10 million detours make a small file that draws at once', { skip: !existsS
   const made = performance.now() - start;
   const size = statSync(file).size;
   assert.ok(size < 8 * MIB, `${(size / MIB).toFixed(2)} MiB`);
-  // The shortest of some tries: other work on this machine only adds to it.
-  let drawn = Infinity;
-  for (let tries = 0; tries < 5 && drawn >= 2_000; tries += 1) {
-    const { page } = await open(file);
-    drawn = Math.min(drawn, Number(await page.evaluate(() => document.documentElement.dataset.drawnMs)));
-    await page.close();
+  // The shortest of some tries, by turns with a page of few detours: other work on this machine only adds to both. Where it takes the CPUs all
+  // the time, that page says how slow this machine is now.
+  const ordinary = report('lively');
+  const drawn = { huge: Infinity, ordinary: Infinity };
+  const isAtOnce = () => drawn.huge < Math.max(2_000, 2 * drawn.ordinary);
+  for (let tries = 0; tries < 5 && (tries === 0 || !isAtOnce()); tries += 1) {
+    for (const [name, path] of [['ordinary', ordinary], ['huge', file]]) {
+      const { page } = await open(path);
+      drawn[name] = Math.min(drawn[name], Number(await page.evaluate(() => document.documentElement.dataset.drawnMs)));
+      await page.close();
+    }
   }
-  console.log(`10 million detours: page made in ${(made / 1e3).toFixed(1)} s, ${(size / MIB).toFixed(2)} MiB, drawn after ${drawn} ms`);
-  assert.ok(drawn < 2_000, `drawn after ${drawn} ms`);
+  console.log(`10 million detours: page made in ${(made / 1e3).toFixed(1)} s, ${(size / MIB).toFixed(2)} MiB, drawn after ${drawn.huge} ms, another page after ${drawn.ordinary} ms`);
+  assert.ok(isAtOnce(), `drawn after ${drawn.huge} ms, another page after ${drawn.ordinary} ms`);
   const { page, faults } = await open(file);
   await checkDrawn(page, await expected(page, without('blame')));
   // Of so many fewer phases are replayed.
