@@ -72,7 +72,7 @@ fn the_linear_model_explains_the_rates_and_the_direct_part_agrees_with_the_recor
     let signals = StopSignals::block().unwrap();
     // Others compete for the machine while tests run, so of a few short campaigns one must do.
     let mut seed = 0;
-    attempts(3, || {
+    attempts(5, || {
         seed += 1;
         let plan = CampaignPlan {
             cpu,
