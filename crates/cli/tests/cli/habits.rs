@@ -280,7 +280,8 @@ fn texts_are_as_wide_as_was_asked() {
 /// Runs words of a shell on a terminal of 10 lines and 100 columns; gives what came there, and how it ended.
 fn on_terminal(home: &Home, words: &str, variables: &[(&str, &str)]) -> (String, Option<i32>) {
     let mut script = Command::new("timeout");
-    let line = format!("stty rows 10 cols 100; {words}");
+    let errors = home.path("errors");
+    let line = format!("stty rows 10 cols 100; {{ {words}; }} 2>{}", path(&errors));
     script.args(["60", "script", "-qec", &line, "/dev/null"]).stdin(Stdio::null());
     script.env("BECALM_CONFIG", home.write("named", "")).env("TERM", "xterm").env("HOME", home.0.path());
     script.env("XDG_STATE_HOME", home.path("state"));
@@ -289,7 +290,8 @@ fn on_terminal(home: &Home, words: &str, variables: &[(&str, &str)]) -> (String,
     }
     script.envs(variables.iter().copied());
     let output = script.output().unwrap();
-    (String::from_utf8_lossy(&output.stdout).replace("\r\n", "\n"), output.status.code())
+    let shown = String::from_utf8_lossy(&output.stdout).replace("\r\n", "\n");
+    (fs::read_to_string(&errors).unwrap() + &shown, output.status.code())
 }
 
 /// The words of a shell that run a command here.
