@@ -1,6 +1,6 @@
 //! Debian's kernels: fetched as packages, unpacked, kept in a cache folder.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,6 +12,9 @@ use crate::LabError;
 /// The modules that make the guest's disk appear, in the order in which they must be loaded.
 const DISK_MODULES: [&str; 6] =
     ["virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk"];
+
+/// What a kernel is called that was decompressed.
+const PLAIN: &str = "vmlinux";
 
 /// Which of Debian's kernels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
@@ -64,20 +67,23 @@ impl Kernel {
             let package = real_package(flavor.package())?;
             download(&package, partial.path())?;
             unpack(&package, partial.path())?;
-            Self { folder: partial.path().to_owned() }.image()?;
+            let kernel = Self { folder: partial.path().to_owned() };
+            decompress(&kernel.image()?, &kernel.config()?)?;
             let partial = partial.keep();
             fs::rename(&partial, &folder).map_err(LabError::file("rename to", &folder))?;
         }
         Ok(Self { folder })
     }
 
-    /// The compressed kernel itself.
+    /// The kernel itself: without its compression where it could be taken away, as an emulated CPU takes five seconds for that, and
+    /// else as Debian packs it.
     ///
     /// # Errors
     ///
     /// When the cache does not hold it.
     pub fn image(&self) -> Result<PathBuf, LabError> {
-        self.find("vmlinuz", |name| name.starts_with("vmlinuz-"))
+        let plain = self.find(PLAIN, |name| name == PLAIN);
+        plain.or_else(|_| self.find("vmlinuz", |name| name.starts_with("vmlinuz-")))
     }
 
     /// The configuration that it was built with.
@@ -161,6 +167,41 @@ fn unpack(package: &str, folder: &Path) -> Result<(), LabError> {
     fs::remove_file(&archive).map_err(LabError::file("remove", &archive))
 }
 
+/// Puts the kernel, decompressed, beside its image. Does nothing where QEMU could not start it so, which takes an entry point of
+/// its own (CONFIG_PVH), or where nothing here knows how it is compressed.
+fn decompress(image: &Path, config: &str) -> Result<(), LabError> {
+    let bytes = fs::read(image).map_err(LabError::file("read", image))?;
+    let has_entry = config.lines().any(|line| line == "CONFIG_PVH=y");
+    let Some((program, payload)) = payload(&bytes).filter(|_| has_entry) else { return Ok(()) };
+    // A program reads from a file and writes to one, so that neither waits for the other.
+    let (packed, plain) = (image.with_file_name("payload"), image.with_file_name(PLAIN));
+    fs::write(&packed, payload).map_err(LabError::file("write", &packed))?;
+    let open = File::open(&packed).map_err(LabError::file("read", &packed))?;
+    let kernel = File::create(&plain).map_err(LabError::file("create", &plain))?;
+    run(Command::new(program).args(["--decompress", "--stdout"]).stdin(open).stdout(kernel), program)?;
+    fs::remove_file(&packed).map_err(LabError::file("remove", &packed))
+}
+
+/// The compressed kernel within an x86 image, and the program that decompresses it; `None` where neither is known. Its place and
+/// length stand in the header (Documentation/arch/x86/boot.rst: `setup_sects`, `payload_offset`, `payload_length`); all but
+/// gzip are followed by the length of what they hold, in four bytes.
+fn payload(image: &[u8]) -> Option<(&'static str, &[u8])> {
+    let word = |at: usize| Some(u32::from_le_bytes(image.get(at..at + 4)?.try_into().ok()?) as usize);
+    // By old custom 0 stands for 4 sectors of setup; one more holds the boot sector.
+    let sectors = match image.get(0x1f1)? {
+        0 => 4,
+        sectors => usize::from(*sectors),
+    };
+    let begin = (sectors + 1) * 512 + word(0x248)?;
+    let packed = image.get(begin..begin.checked_add(word(0x24c)?)?)?;
+    match packed {
+        [0x1f, 0x8b, ..] => Some(("gzip", packed)),
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some(("xz", &packed[..packed.len() - 4])),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(("zstd", &packed[..packed.len() - 4])),
+        _ => None,
+    }
+}
+
 /// Runs a program of this machine to its end and returns what it printed.
 pub fn run(command: &mut Command, package: &'static str) -> Result<Vec<u8>, LabError> {
     let described = format!("{command:?}");
@@ -178,4 +219,40 @@ pub fn run(command: &mut Command, package: &'static str) -> Result<Vec<u8>, LabE
 
 fn start_error(package: &'static str, source: io::Error) -> LabError {
     LabError::Start { program: package, package, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An image with so many sectors of setup that holds this, and something behind it.
+    fn image(sectors: u8, payload: &[u8]) -> Vec<u8> {
+        let mut image = vec![0; (usize::from(if sectors == 0 { 4 } else { sectors }) + 1) * 512 + 16];
+        image[0x1f1] = sectors;
+        image[0x248..0x24c].copy_from_slice(&16_u32.to_le_bytes());
+        image[0x24c..0x250].copy_from_slice(&(payload.len() as u32).to_le_bytes());
+        image.extend_from_slice(payload);
+        image.extend_from_slice(b"behind");
+        image
+    }
+
+    #[test]
+    fn the_compressed_kernel_is_found_within_its_image() {
+        let zstd = b"\x28\xb5\x2f\xfdkernel";
+        for sectors in [0, 4, 39] {
+            let image = image(sectors, &[zstd.as_slice(), b"size"].concat());
+            assert_eq!(payload(&image), Some(("zstd", zstd.as_slice())));
+        }
+        assert_eq!(payload(&image(1, b"\x1f\x8bkernel")), Some(("gzip", b"\x1f\x8bkernel".as_slice())));
+        assert_eq!(payload(&image(1, b"\xfd7zXZ\0kernelsize")), Some(("xz", b"\xfd7zXZ\0kernel".as_slice())));
+    }
+
+    #[test]
+    fn an_image_that_is_none_has_no_kernel_within() {
+        assert_eq!(payload(&[]), None);
+        assert_eq!(payload(&[0xff; 0x250]), None);
+        assert_eq!(payload(&image(1, b"who knows")), None);
+        let whole = image(1, b"\x1f\x8bkernel");
+        assert_eq!(payload(&whole[..whole.len() - 7]), None, "it is cut off");
+    }
 }

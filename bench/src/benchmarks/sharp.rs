@@ -69,7 +69,7 @@ impl Bench {
     /// it and none can be too small.
     fn threshold(&self, claims: &mut Claims) -> Ticks {
         let profiles: Vec<StepProfile> =
-            (0..self.effort.share(PROFILES)).map(|_| StepProfile::measure::<Native>()).collect();
+            (0..self.effort.share(PROFILES)).map(|_| StepProfile::measure::<Native>(self.rate)).collect();
         let thresholds = profiles.iter().map(|profile| self.ns(profile.auto_threshold().get() as f64)).collect();
         let thresholds = Repetitions::new(thresholds);
         claims.at_most(

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 use std::{env, fs, io};
 
-use becalm_lab::{Console, Guest, Kernel, LabError, Outcome, Scenario};
+use becalm_lab::{Console, Flavor, Guest, Kernel, LabError, Outcome, Scenario};
 use becalm_testing::{attempts, skip};
 use serde_json::Value;
 
@@ -125,6 +125,9 @@ fn the_lab_brings_back_files_and_the_status_of_a_failed_scenario() {
     assert_eq!(number(&outcome, "cpus"), 2);
     assert_eq!(number(&outcome, "uid"), 0);
     assert!(!outcome.path("after").exists(), "the scenario went on after a failed command");
+    let image = Kernel::debian(Flavor::Stock, lab.cache()).and_then(|kernel| kernel.image());
+    let image = image.unwrap_or_else(|error| panic!("{error}"));
+    assert!(image.ends_with("boot/vmlinux"), "{} takes long to boot, as it is compressed", image.display());
 }
 
 #[test]

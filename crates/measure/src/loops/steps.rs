@@ -1,7 +1,7 @@
 //! How long the loop's own steps are on a quiet CPU, and the threshold that follows.
 
 use becalm_linux::clock::Counter;
-use becalm_units::{CpuId, Ticks};
+use becalm_units::{CpuId, Nanos, TickRate, Ticks};
 
 use super::acquire::{Lengths, LoopTally, keep, only_read};
 use super::ring::Ring;
@@ -19,27 +19,34 @@ pub struct StepProfile {
     pub p99: Ticks,
 }
 
-/// Steps in one batch: half a millisecond at 8 ns a step, so that most batches hold no tick.
+/// Steps in one batch, at most: half a millisecond at 8 ns a step, so that most batches hold no tick.
 const BATCH_STEPS: u64 = 1 << 16;
+/// And at least: a thousandth of them are four, and a hundredth forty, far more than the ticks of a batch of a slow clock.
+const LEAST_BATCH_STEPS: u64 = 1 << 12;
+/// How long a batch between both takes. Where the kernel reads a clock outside of the processor (HPET, ACPI's timer), a
+/// step takes a microsecond or more, and as many of them as of a quick counter would take seconds.
+const BATCH: Nanos = Nanos::from_millis(5);
 /// The number of batches in a profile.
 const BATCHES: usize = 24;
 /// Steps longer than this many ticks share a bucket; they are noise, not the loop's own.
 const BUCKETS: usize = 1 << 16;
 
 impl StepProfile {
-    /// Measures the steps on the current CPU. Takes about 15 ms.
+    /// Measures the steps on the current CPU, of a counter that ticks at this rate. Takes about 15 ms, and a quarter of a second
+    /// where each step takes two microseconds.
     ///
     /// Of several batches the one with the smallest 99th percentile counts, so that noise during the others, even if
     /// it holds for most of the time, does not raise the threshold that it is to be measured with.
     #[must_use]
-    pub fn measure<C: Counter>() -> Self {
+    pub fn measure<C: Counter>(rate: TickRate) -> Self {
         let mut buckets = vec![0_u32; BUCKETS];
-        // The first batch warms up.
-        only_read::<C>(BATCH_STEPS, &mut buckets);
+        // The first batch warms up, and says how long a step is.
+        let taken = only_read::<C>(LEAST_BATCH_STEPS, &mut buckets);
+        let steps = batch_steps(taken, rate);
         let mut best: Option<Self> = None;
         for _ in 0..BATCHES {
             buckets.fill(0);
-            only_read::<C>(BATCH_STEPS, &mut buckets);
+            only_read::<C>(steps, &mut buckets);
             let profile = Self::from_buckets(&buckets);
             if best.is_none_or(|best| (profile.p99, profile.median) < (best.p99, best.median)) {
                 best = Some(profile);
@@ -87,21 +94,32 @@ impl StepProfile {
     }
 }
 
+/// How many steps a batch has after `taken` ticks for [`LEAST_BATCH_STEPS`] of them.
+fn batch_steps(taken: u64, rate: TickRate) -> u64 {
+    let fit = LEAST_BATCH_STEPS * rate.ticks_in(BATCH).get() / taken.max(1);
+    fit.clamp(LEAST_BATCH_STEPS, BATCH_STEPS)
+}
+
 /// How many stores are measured in one batch, and how many batches at most.
 const STORES: usize = 256;
 const STORE_BATCHES: usize = 16;
+/// After this time no further batch begins: those of a slow clock take long, see [`BATCH`].
+const ENOUGH_STORES: Nanos = Nanos::from_millis(100);
 /// How many steps lie between two stores: enough that the processor no longer has the stores' branches in mind.
 const STEPS_BETWEEN_STORES: u32 = 64;
 
 /// The 99th percentile of the step that follows a stored one, which pays for storing it, on the current CPU; of the quietest of
-/// several batches. `None` where the ring is too small for one. Takes about 2 ms, and leaves steps in the ring.
+/// several batches. `None` where the ring is too small for one. Takes about 2 ms, and about 100 ms where each step takes two
+/// microseconds; leaves steps in the ring.
 ///
 /// A threshold that is not above it would make a detour of what storing a detour costs, and of what storing that one costs,
 /// for ever.
 #[must_use]
-pub fn step_after_store<C: Counter>(ring: &Ring, cpu: CpuId, lengths: Lengths) -> Option<Ticks> {
+pub fn step_after_store<C: Counter>(ring: &Ring, cpu: CpuId, rate: TickRate) -> Option<Ticks> {
+    let lengths = Lengths::until_full(Ticks::new(0), rate);
     let room = usize::try_from(ring.capacity()).unwrap_or(usize::MAX);
     let mut tally = LoopTally::new(Ticks::new(0));
+    let late = C::read() + rate.ticks_in(ENOUGH_STORES).get();
     let mut batch = || {
         let mut after = [0_u64; STORES];
         for step in &mut after {
@@ -116,12 +134,15 @@ pub fn step_after_store<C: Counter>(ring: &Ring, cpu: CpuId, lengths: Lengths) -
         after.sort_unstable();
         after[STORES * 99 / 100]
     };
-    (0..(room / STORES).min(STORE_BATCHES)).map(|_| batch()).min().map(Ticks::new)
+    let batches = (0..(room / STORES).min(STORE_BATCHES)).take_while(|&batch| batch == 0 || C::read() < late);
+    batches.map(|_| batch()).min().map(Ticks::new)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
+
     use becalm_linux::clock::MonotonicRaw;
 
     #[test]
@@ -153,23 +174,60 @@ mod tests {
         assert_eq!(profile.auto_threshold(), Ticks::new(1));
     }
 
+    /// The rate of the kernel's clocks.
+    const NANOSECONDS: f64 = 1e9;
+
     #[test]
     fn storing_takes_longer_than_reading() {
         let ring = Ring::new(1 << 14).unwrap();
-        let never = Ticks::new(u64::MAX);
-        let zero = Ticks::new(0);
-        let lengths = Lengths { threshold: zero, always_stored: zero, may_have_moved: never, most: u64::MAX };
-        let after = step_after_store::<MonotonicRaw>(&ring, CpuId::new(0), lengths).unwrap();
-        assert!(after >= StepProfile::measure::<MonotonicRaw>().shortest, "{after:?}");
-        assert_eq!(ring.waiting(), (STORES * STORE_BATCHES) as u64);
+        let rate = TickRate::from_hz(NANOSECONDS);
+        let after = step_after_store::<MonotonicRaw>(&ring, CpuId::new(0), rate).unwrap();
+        assert!(after >= StepProfile::measure::<MonotonicRaw>(rate).shortest, "{after:?}");
+        assert!(ring.waiting() <= (STORES * STORE_BATCHES) as u64);
         let small = Ring::new(2).unwrap();
-        assert_eq!(step_after_store::<MonotonicRaw>(&small, CpuId::new(0), lengths), None);
+        assert_eq!(step_after_store::<MonotonicRaw>(&small, CpuId::new(0), rate), None);
     }
 
     #[test]
     fn the_threshold_lies_above_the_steps() {
-        let profile = StepProfile::measure::<MonotonicRaw>();
+        let profile = StepProfile::measure::<MonotonicRaw>(TickRate::from_hz(NANOSECONDS));
         assert!(profile.shortest <= profile.median && profile.median <= profile.p99);
         assert!(profile.auto_threshold() > profile.p99);
+    }
+
+    #[test]
+    fn batches_of_a_quick_counter_are_long_and_those_of_a_slow_clock_end_in_time() {
+        let rate = TickRate::from_hz(NANOSECONDS);
+        let steps = |step_ns: u64| batch_steps(LEAST_BATCH_STEPS * step_ns, rate);
+        assert_eq!(steps(8), BATCH_STEPS);
+        assert_eq!(steps(500), 10_000);
+        assert_eq!(steps(2_300), LEAST_BATCH_STEPS);
+        assert_eq!(steps(0), BATCH_STEPS, "a counter that stands still for so long");
+    }
+
+    /// A clock outside of the processor, by its own account: each reading takes 2,300 ns of it.
+    struct Slow;
+
+    thread_local! {
+        static READINGS: Cell<u64> = const { Cell::new(0) };
+    }
+
+    impl Counter for Slow {
+        const NAME: &'static str = "slow";
+
+        fn read() -> u64 {
+            READINGS.set(READINGS.get() + 1);
+            READINGS.get() * 2_300
+        }
+    }
+
+    #[test]
+    fn a_slow_clock_is_calibrated_in_less_than_a_second() {
+        let rate = TickRate::from_hz(NANOSECONDS);
+        let step = Ticks::new(2_300);
+        assert_eq!(StepProfile::measure::<Slow>(rate), StepProfile { shortest: step, median: step, p99: step });
+        let ring = Ring::new(1 << 14).unwrap();
+        assert_eq!(step_after_store::<Slow>(&ring, CpuId::new(0), rate), Some(step));
+        assert!(Slow::read() < 500_000_000, "it took {} ns", Slow::read());
     }
 }

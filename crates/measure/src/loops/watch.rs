@@ -77,9 +77,9 @@ impl Loop for WatchLoop {
     }
 
     fn prepare<C: Counter>(&self, cpu: CpuId, rate: TickRate, ring: &Ring) -> Result<(Lengths, Watched), LoopError> {
-        let steps = StepProfile::measure::<C>();
+        let steps = StepProfile::measure::<C>(rate);
         let every_step = Lengths::until_full(Ticks::new(0), rate);
-        let after_store = step_after_store::<C>(ring, cpu, every_step);
+        let after_store = step_after_store::<C>(ring, cpu, rate);
         // The rehearsal loads the loop's code and resolves what the linker left for later. With a threshold of zero every
         // step is stored, so that the ring fills and ends it; then every step is counted.
         acquire::<C>(ring, cpu, Ticks::new(C::read()), every_step);

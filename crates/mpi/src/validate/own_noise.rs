@@ -57,7 +57,7 @@ impl OwnNoise {
 /// If there is no memory for the detours, or too many of them.
 pub fn measure<C: Counter>(seat: &Seat, time: Nanos, job: &Job) -> Result<Option<OwnNoise>> {
     let ring = job.agree(Ring::new(STEPS).map_err(Into::into))?;
-    let profile = StepProfile::measure::<C>();
+    let profile = StepProfile::measure::<C>(seat.rate);
     // Loads the code of the loop: with a threshold of zero every step is stored, until the ring is full.
     acquire::<C>(&ring, seat.cpu, Ticks::new(C::read()), Lengths::until_full(Ticks::new(0), seat.rate));
     ring.clear();

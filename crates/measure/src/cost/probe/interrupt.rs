@@ -42,7 +42,7 @@ fn measure<C: Counter>(bench: &Bench<C>) -> Result<ProbeSamples, String> {
     let other = bench.site.other().ok_or_else(|| ONE_CPU.to_owned())?;
     membarrier::register().map_err(text)?;
     let ring = Ring::new(KEPT).map_err(|error| error.to_string())?;
-    let profile = StepProfile::measure::<C>();
+    let profile = StepProfile::measure::<C>(bench.rate);
     let threshold = profile.auto_threshold();
     let mut sent = vec![(1_u64, 1_u64); SENT];
     let pause = bench.rate.ticks_in(PAUSE).get();
