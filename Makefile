@@ -117,7 +117,9 @@ check-aarch64: ## what differs on aarch64: type check, and its tests, emulated
 	@.ci/lanes aarch64
 
 bench: ## every claim about speed and quietness, both sides measured in one run, with a summary; see bench/README.md
-	cargo build --release --bins
+	@.ci/need python-packages
+	@# With the Python package's extension, which is a library.
+	cargo build --release
 	CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=false cargo build --release --bin becalm --target-dir $(BUILT)/unchecked
 	UNCHECKED=$(BUILT)/unchecked/release/becalm $(BUILT)/release/becalm-bench
 

@@ -193,27 +193,25 @@ fn template() -> DigestDoc {
 fn write(site: &Path, template: &DigestDoc, numbers: std::ops::Range<u64>) -> io::Result<u64> {
     let runs = site.join("runs");
     fs::create_dir_all(&runs)?;
-    let mut bytes = 0;
+    let (mut bytes, mut digest, mut text) = (0, template.clone(), Vec::new());
     for number in numbers {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(number);
-        let mut digest = template.clone();
         digest.run.node = name(number);
-        for cpu in &mut digest.cpus {
-            let slots = cpu.noise_ns.len();
-            cpu.noise_ns.rotate_left(random.next_u64() as usize % slots);
+        for (cpu, counted) in digest.cpus.iter_mut().zip(&template.cpus) {
+            let slots = counted.noise_ns.len();
+            let (earlier, later) = counted.noise_ns.split_at(random.next_u64() as usize % slots);
             // Equals differ by a few hundredths.
             let more = 100 + (random.next_u64() % 8) as i64;
-            cpu.noise_ns.iter_mut().for_each(|ns| *ns = *ns * more / 100);
-            if number == NOISY {
-                let source = &mut cpu.sources[1];
-                let added = cpu.durations.total_ns;
-                source.whole_ns += added;
-                cpu.noise_ns.iter_mut().for_each(|ns| *ns += added / slots as i64);
+            let added = if number == NOISY { counted.durations.total_ns } else { 0 };
+            cpu.sources[1].whole_ns = counted.sources[1].whole_ns + added;
+            for (ns, counted) in cpu.noise_ns.iter_mut().zip(later.iter().chain(earlier)) {
+                *ns = *counted * more / 100 + added / slots as i64;
             }
         }
-        let text = serde_json::to_vec(&digest)?;
+        text.clear();
+        serde_json::to_writer(&mut text, &digest)?;
         bytes += text.len() as u64;
-        fs::write(runs.join(format!("node={}.json", name(number))), text)?;
+        fs::write(runs.join(format!("node={}.json", name(number))), &text)?;
     }
     Ok(bytes)
 }

@@ -10,6 +10,7 @@ mod equal;
 mod fleet;
 mod loggopsim;
 mod published;
+mod python;
 mod quiet;
 mod recordings;
 mod replay;
@@ -21,7 +22,7 @@ mod storms;
 pub type Run = fn() -> ExitCode;
 
 /// The benchmarks by name, in the order in which they run.
-pub const ALL: [(&str, Run); 14] = [
+pub const ALL: [(&str, Run); 15] = [
     ("sharp", sharp::run),
     ("quiet", quiet::run),
     ("storms", storms::run),
@@ -35,5 +36,6 @@ pub const ALL: [(&str, Run); 14] = [
     ("loggopsim", loggopsim::run),
     ("checks", checks::run),
     ("fleet", fleet::run),
+    ("python", python::run),
     ("size", size::run),
 ];

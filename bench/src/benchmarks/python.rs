@@ -1,0 +1,92 @@
+//! Is a large run open at once in Python, and are its columns where they were? Beside PyArrow, which reads the same columns.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use serde::Deserialize;
+
+use crate::claims::{Claims, Figure};
+use crate::effort::Effort;
+use crate::figures::Repetitions;
+use crate::large_bundle;
+
+/// Detours of the run, and how often it is opened.
+const TEN_MILLION: u64 = 10_000_000;
+const REPETITIONS: u64 = 9;
+/// The root of the sources, below which `.ci/need python-packages` installs a Python with all that reads tables.
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+const SCRIPT: &str = include_str!("python.py");
+
+/// What the script says. Times are in seconds: by the wall, and of the processors.
+#[derive(Deserialize)]
+struct Said {
+    rows: u64,
+    opened: Vec<[f64; 2]>,
+    beside: Vec<[f64; 2]>,
+    copied: u64,
+}
+
+pub fn run() -> ExitCode {
+    let effort = Effort::from_arguments();
+    let mut claims = Claims::begin("Python: a large run is open at once", effort);
+    let python = Path::new(ROOT).join(".cache/python/bin/python");
+    let what = "opening 10 million detours as a table";
+    if !python.is_file() {
+        claims.skip(what, "Python's packages are missing: .ci/need python-packages installs them");
+    } else if let Err(why) = open(&mut claims, effort, &python) {
+        claims.fail(what, &why);
+    }
+    claims.end()
+}
+
+fn open(claims: &mut Claims, effort: Effort, python: &Path) -> Result<(), String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let package = lay_out(folder.path())?;
+    let path = folder.path().join("large.becalm");
+    large_bundle::write(&path, effort.share(TEN_MILLION)).map_err(|error| error.to_string())?;
+    let mut command = Command::new(python);
+    command.args(["-c", SCRIPT]).arg(&path).arg(effort.share(REPETITIONS).to_string());
+    command.env("PYTHONPATH", package).env("PYTHONDONTWRITEBYTECODE", "1");
+    let output = command.output().map_err(|error| format!("cannot run {}: {error}", python.display()))?;
+    let said: Said = serde_json::from_slice(&output.stdout)
+        .map_err(|error| format!("{error}: {}", String::from_utf8_lossy(&output.stderr)))?;
+    if said.rows != effort.share(TEN_MILLION) {
+        return Err(format!("the table has {} detours", said.rows));
+    }
+    let median = |times: &[[f64; 2]], which: usize| Repetitions::new(times.iter().map(|time| time[which]).collect());
+    let (wall, processor, beside) = (median(&said.opened, 0), median(&said.opened, 1), median(&said.beside, 1));
+    let rows = said.rows;
+    claims.at_most(&format!("opening {rows} detours as a table"), Figure::seconds(wall.median()), 1.0);
+    claims.remark(&format!("by the wall {}; processor time {}", wall.range("s"), processor.range("s")));
+    let (ours, other) = (Figure::seconds(processor.median()), Figure::seconds(beside.median()));
+    claims.state_beside(
+        "  processor time, against PyArrow reading the same columns",
+        ours,
+        other,
+        "on one thread each",
+    );
+    claims.none("  columns that PyArrow, Polars or NumPy have elsewhere", said.copied);
+    Ok(())
+}
+
+/// The package as a wheel lays it out, with the extension that was built with this program; where it lies.
+fn lay_out(folder: &Path) -> Result<PathBuf, String> {
+    let built = std::env::current_exe().map_err(|error| error.to_string())?;
+    let extension = built.with_file_name("deps").join("libbecalm_python.so");
+    if !extension.is_file() {
+        return Err(format!("there is no {}: cargo build makes it", extension.display()));
+    }
+    let (from, to) = (Path::new(ROOT).join("crates/python/python/becalm"), folder.join("packages/becalm"));
+    let linked = || -> std::io::Result<()> {
+        fs::create_dir_all(&to)?;
+        for file in fs::read_dir(from.canonicalize()?)? {
+            let file = file?;
+            symlink(file.path(), to.join(file.file_name()))?;
+        }
+        symlink(&extension, to.join("_native.abi3.so"))
+    };
+    linked().map_err(|error| format!("cannot lay out the package: {error}"))?;
+    Ok(folder.join("packages"))
+}
