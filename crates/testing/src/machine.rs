@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::sched_getaffinity;
 use rustix::time::{ClockId, Timespec, clock_gettime, clock_settime};
+use serde_json::Value;
 
 use crate::program::{becalm, instances, path, run};
 use crate::{Need, machine_has};
@@ -115,12 +116,13 @@ impl Bench {
         assert_eq!(now.len(), self.before.len(), "{when}: files came");
         let now = threads();
         let name = |tid: i32| fs::read_to_string(format!("/proc/{tid}/comm")).unwrap_or_default();
+        let last = fs::read_to_string(self.place().join("restored.jsonl")).unwrap_or_default();
         let changed: Vec<_> = self
             .threads
             .iter()
             .filter_map(|(thread, cpus)| Some((thread, cpus, now.get(thread)?)))
             .filter(|(_, cpus, now)| cpus != now)
-            .map(|(thread, cpus, now)| (thread.0, name(thread.0), cpus, now))
+            .map(|(thread, cpus, now)| (thread.0, name(thread.0), cpus, now, told(&last, thread.0)))
             .collect();
         assert!(changed.is_empty(), "{when}: {changed:?}");
     }
@@ -272,6 +274,28 @@ fn threads() -> BTreeMap<(i32, u64), String> {
     found
 }
 
+/// What a journal tells of a thread, line by line: why it stayed where it had been moved to can be seen from nothing else.
+fn told(journal: &str, tid: i32) -> Vec<String> {
+    let (mut told, mut ours) = (Vec::new(), BTreeSet::new());
+    for line in journal.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+        let entries = |list: &Value| list.as_array().cloned().unwrap_or_default();
+        let is_of = |entry: &Value| [&entry["knob"]["tid"], &entry["tid"]].iter().any(|found| **found == tid);
+        let first = line["first"].as_u64().unwrap_or(0);
+        let steps = [entries(&line["plan"]["steps"]), entries(&line["steps"])].concat();
+        for (number, step) in (first..).zip(steps).filter(|(_, step)| is_of(step)) {
+            ours.insert(number);
+            told.push(format!("step {number}: {step}"));
+        }
+        told.extend(
+            entries(&line["threads"]).iter().filter(|entry| is_of(entry)).map(|entry| format!("noted: {entry}")),
+        );
+        if line["step"].as_u64().is_some_and(|step| ours.contains(&step)) {
+            told.push(line.to_string());
+        }
+    }
+    told
+}
+
 /// A CPU that is taken offline, and brought back at the end.
 pub struct Offline(PathBuf);
 
@@ -342,5 +366,27 @@ impl Mounted {
 impl Drop for Mounted {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg("-l").arg(self.path()).status();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_tells_of_a_thread_by_the_number_of_its_step() {
+        let step = |tid: i32| format!(r#"{{"knob":{{"is":"affinity","tid":{tid}}},"from":"0-1"}}"#);
+        let journal = [
+            format!(r#"{{"record":"begin","plan":{{"steps":[{},{}]}}}}"#, step(7), step(74)),
+            r#"{"record":"threads","threads":[{"tid":7,"cpus":"0-1"},{"tid":8,"cpus":"0"}]}"#.to_owned(),
+            format!(r#"{{"record":"more","steps":[{}],"first":2}}"#, step(8)),
+            r#"{"record":"restored","step":2,"gone":true}"#.to_owned(),
+            r#"{"record":"restored","step":0,"gone":false}"#.to_owned(),
+        ];
+        let told = |tid: i32| told(&journal.join("\n"), tid);
+        assert_eq!(told(8).len(), 3, "{:?}", told(8));
+        assert!(told(8)[0].starts_with("noted: ") && told(8)[1].starts_with("step 2: ") && told(8)[2].contains("true"));
+        assert!(told(7)[2].contains(r#""gone":false"#), "{:?}", told(7));
+        assert!(told(74)[0].starts_with("step 1: ") && told(9).is_empty());
     }
 }

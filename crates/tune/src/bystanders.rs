@@ -23,12 +23,15 @@ use crate::{Knob, TuneError};
 type Thread = (i32, u64);
 
 /// Where each thread may run that is not noted yet, if any change may make the kernel give it other CPUs. Where threads cannot be
-/// listed the plan has said so.
+/// listed the plan has said so. Of a thread that was moved already, as it began after the others had been noted, its change says where
+/// it might run, and where it is now would be taken for that.
 pub(crate) fn unnoted(machine: &dyn Machine, state: &State) -> Option<Record> {
     if !state.steps.iter().any(|step| gives_cpus(&step.change)) {
         return None;
     }
-    let known: BTreeSet<Thread> = state.threads.iter().map(|noted| (noted.tid, noted.start_ticks)).collect();
+    let noted = state.threads.iter().map(|noted| (noted.tid, noted.start_ticks));
+    let moved = moved(state).into_iter().filter_map(|(thread, (is_open, _))| is_open.then_some(thread));
+    let known: BTreeSet<Thread> = noted.chain(moved).collect();
     let tasks = machine.tasks().unwrap_or_default();
     let new = tasks.into_iter().filter(|placed| !placed.bound && !known.contains(&thread(placed)));
     let threads: Vec<Noted> =

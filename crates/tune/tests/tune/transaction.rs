@@ -354,6 +354,24 @@ fn heirs_get_what_their_makers_had() {
     assert_eq!([cpus(800), cpus(801)], ["Cpus_allowed_list:\t0-1", "Cpus_allowed_list:\t0,3"]);
 }
 
+/// A thread that began while others were moved, and was moved after them, gets back what it had, with a partition and without.
+#[test]
+fn threads_that_were_moved_late_come_back() {
+    for groups in [Groups::None, Groups::One, Groups::Two] {
+        let mut bench = Bench::new(4, false, groups);
+        // Each starts another one just before it is given other CPUs, which has those that its maker had: the second one when all other
+        // threads were moved.
+        bench.fake.forks = [(100, 700), (700, 701)].into();
+        let applied = bench.apply(&bench.plan(&request("1")));
+        let late = applied.changes.iter().find(|made| made.change.knob.to_string() == "CPUs of child (701)");
+        assert_eq!(late.map(|made| made.outcome), Some(Outcome::Changed), "{groups:?}");
+        let before = late.map(|made| made.change.from.clone()).unwrap();
+        let restored = bench.restore(Foreign::Leave);
+        assert!(restored.is_complete(), "{groups:?}: {restored:?}");
+        assert_eq!(bench.fake.text("/proc/701/status"), format!("Cpus_allowed_list:\t{before}"), "{groups:?}");
+    }
+}
+
 /// Threads go on starting others while they are put back, and so do their heirs: none of these stays behind.
 #[test]
 fn heirs_that_begin_while_their_makers_are_put_back_follow() {
