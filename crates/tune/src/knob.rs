@@ -31,6 +31,12 @@ pub(crate) fn same(knob: &Knob, a: &str, b: &str, online: &CpuList) -> bool {
     equal.unwrap_or(a == b)
 }
 
+/// Whether a thread may run on exactly the CPUs that it might, also on those that are offline; true of other knobs.
+pub(crate) fn is_whole(knob: &Knob, now: &str, original: &str) -> bool {
+    let list = |text: &str| text.trim().parse::<CpuList>().ok();
+    !matches!(knob, Knob::Affinity { .. }) || list(now) == list(original)
+}
+
 /// The files that the families change outside of control groups; `*` stands for any part of a name that has no slash.
 const FILES: [&str; 22] = [
     "/proc/irq/default_smp_affinity",

@@ -247,11 +247,13 @@ fn bring_back(
         Ok(None) => return gone(),
         Err(error) => return failed(format!("it cannot be read: {error}")),
     };
-    if knob::same(knob, &now, original, &online) {
-        return (Outcome::Unchanged, original.to_owned(), None);
-    }
     // Killed before it was noted what the kernel made of a value, nobody knows that: then every value may be ours.
     let ours = done.is_none_or(|done| knob::same(knob, &now, done, &online));
+    // A thread that lacks a CPU which is offline at this moment would lack it for good.
+    let is_whole = || !ours || knob::is_whole(knob, &now, original);
+    if knob::same(knob, &now, original, &online) && is_whole() {
+        return (Outcome::Unchanged, original.to_owned(), None);
+    }
     match foreign {
         Foreign::Leave if !ours => {
             return (Outcome::Foreign, now, Some(format!("others changed it; it was {original}")));

@@ -372,6 +372,18 @@ fn threads_that_were_moved_late_come_back() {
     }
 }
 
+/// A CPU that others took offline meanwhile is given back as well: the kernel keeps it for when it is online again.
+#[test]
+fn threads_get_back_a_cpu_that_is_offline() {
+    let bench = Bench::new(4, false, Groups::None);
+    bench.apply(&bench.plan(&request("1")));
+    assert_eq!(bench.fake.text("/proc/100/status"), "Cpus_allowed_list:\t0,2-3");
+    bench.fake.set("/sys/devices/system/cpu/online", "0,2-3\n");
+    let restored = bench.restore(Foreign::Leave);
+    assert!(restored.is_complete(), "{restored:?}");
+    assert_eq!(bench.fake.text("/proc/100/status"), "Cpus_allowed_list:\t0-3");
+}
+
 /// Threads go on starting others while they are put back, and so do their heirs: none of these stays behind.
 #[test]
 fn heirs_that_begin_while_their_makers_are_put_back_follow() {
