@@ -38,7 +38,16 @@ pub fn executable() -> PathBuf {
 pub fn becalm(arguments: &[&str]) -> Command {
     let mut command = Command::new(executable());
     command.args(arguments).env("BECALM_CONFIG", "");
+    forget_looks(&mut command);
     command
+}
+
+/// Takes out of the environment of a command how the texts of all programs look: what a developer has said, or a service that
+/// runs tests. Such a service sets `CI`, with which even a dumb terminal gets colors.
+pub fn forget_looks(command: &mut Command) {
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI", "COLUMNS", "LINES", "PAGER", "LESS"] {
+        command.env_remove(name);
+    }
 }
 
 /// How a process ended.

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use becalm_testing::program::{Ended, becalm, path, run};
+use becalm_testing::program::{Ended, becalm, forget_looks, path, run};
 use becalm_testing::{Need, machine_has};
 use serde_json::Value;
 
@@ -285,9 +285,7 @@ fn on_terminal(home: &Home, words: &str, variables: &[(&str, &str)]) -> (String,
     script.args(["60", "script", "-qec", &line, "/dev/null"]).stdin(Stdio::null());
     script.env("BECALM_CONFIG", home.write("named", "")).env("TERM", "xterm").env("HOME", home.0.path());
     script.env("XDG_STATE_HOME", home.path("state"));
-    for name in ["PAGER", "LESS", "NO_COLOR", "COLUMNS", "LINES"] {
-        script.env_remove(name);
-    }
+    forget_looks(&mut script);
     script.envs(variables.iter().copied());
     let output = script.output().unwrap();
     let shown = String::from_utf8_lossy(&output.stdout).replace("\r\n", "\n");

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use becalm_testing::program::{Running, becalm, executable, run};
+use becalm_testing::program::{Running, becalm, executable, forget_looks, run};
 use serde_json::Value;
 
 /// A campaign without steps that measure, in a folder.
@@ -109,6 +109,7 @@ fn jobs_run_under_the_launcher_and_are_held_against_each_other() {
         let mut command = Command::new(&program);
         command.args(["paper", "de2009", "--figure", "6", "--figure", "8", "--quick", "--json", "-o", "campaign"]);
         command.args(["--mpirun", &launcher]).env("PATH", "/usr/bin:/bin").current_dir(place.path());
+        forget_looks(&mut command);
         let output = command.output().unwrap();
         let messages = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.success(), "{messages}");

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use becalm_testing::program::{self, path, run_becalm};
+use becalm_testing::program::{self, forget_looks, path, run_becalm};
 use becalm_testing::{Need, machine_has};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_becalm");
@@ -204,10 +204,7 @@ fn a_view_as_text_has_the_figures() {
 fn on_terminal(line: &str, environment: &[(&str, &str)], folder: &Path) -> String {
     let mut script = Command::new("script");
     script.args(["-qec", line, "/dev/null"]).current_dir(folder).stdin(Stdio::null()).env("TERM", "xterm");
-    // What a developer, or a service that runs tests, has said about colors.
-    for said in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI"] {
-        script.env_remove(said);
-    }
+    forget_looks(&mut script);
     script.envs(environment.iter().copied());
     let output = script.output().unwrap();
     assert!(output.status.success(), "{line}: {output:?}");

@@ -92,7 +92,8 @@ fn check(pattern: &str, write_inputs: fn(&Path)) {
     write_inputs(folder.path());
     // The commands name their inputs as a user does who stands beside them, so that no path of this machine is printed.
     env::set_current_dir(folder.path()).unwrap();
-    trycmd::TestCases::new().case(cases.to_str().unwrap());
+    // Whoever runs the tests may have said how wide texts are, and that they have colors everywhere.
+    trycmd::TestCases::new().env("COLUMNS", "").env("CLICOLOR_FORCE", "").case(cases.to_str().unwrap());
 }
 
 #[test]
