@@ -10,16 +10,26 @@ use becalm_bench::claims::Verdict;
 use becalm_bench::effort::Effort;
 
 fn main() -> ExitCode {
-    let named = std::env::args().nth(1).filter(|word| !word.starts_with('-'));
+    let word = std::env::args().nth(1);
+    if let Some(option) = word.as_deref().filter(|word| word.starts_with('-') && *word != Effort::QUICK) {
+        let usage = format!("usage: becalm-bench [BENCHMARK] [{}]\nbenchmarks: {}", Effort::QUICK, names());
+        let asked = matches!(option, "-h" | "--help");
+        say(&if asked { usage } else { format!("there is no option {option}\n{usage}") });
+        return ExitCode::from(if asked { 0 } else { 2 });
+    }
+    let named = word.filter(|word| !word.starts_with('-'));
     match named.as_deref().map(|name| ALL.iter().find(|(known, _)| *known == name)) {
         None => all(),
         Some(Some((_, run))) => run(),
         Some(None) => {
-            let names: Vec<&str> = ALL.iter().map(|(name, _)| *name).collect();
-            say(&format!("there is no such benchmark; there are: {}", names.join(", ")));
+            say(&format!("there is no such benchmark; there are: {}", names()));
             ExitCode::from(2)
         }
     }
+}
+
+fn names() -> String {
+    ALL.map(|(name, _)| name).join(", ")
 }
 
 /// Each as a process of its own, as the kernel counts the most memory of one.
