@@ -1,0 +1,229 @@
+//! The noise that a job draws from: the traces of CPUs, and which ranks replay them at a common offset.
+
+mod trace;
+
+use becalm_units::Nanos;
+
+pub(crate) use trace::MetDetours;
+pub use trace::{LENGTH_LIMIT, NoiseTrace, TraceError};
+
+/// The CPUs of one node, recorded together: their circles have one length and one origin.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NodeNoise {
+    name: String,
+    cpus: Vec<NoiseTrace>,
+}
+
+impl NodeNoise {
+    /// From the traces of its CPUs, in the order in which ranks are put on them.
+    ///
+    /// # Errors
+    /// [`TraceError::NoTraces`] and [`TraceError::Lengths`].
+    pub fn new(name: impl Into<String>, cpus: Vec<NoiseTrace>) -> Result<Self, TraceError> {
+        let name = name.into();
+        let first = cpus.first().ok_or(TraceError::NoTraces)?.length();
+        if let Some(other) = cpus.iter().map(NoiseTrace::length).find(|length| *length != first) {
+            return Err(TraceError::Lengths { node: name, first, other });
+        }
+        Ok(Self { name, cpus })
+    }
+
+    /// The name of the node.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The traces of its CPUs.
+    #[must_use]
+    pub fn cpus(&self) -> &[NoiseTrace] {
+        &self.cpus
+    }
+}
+
+/// Which ranks of a job replay their CPUs at a common offset.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Alignment {
+    /// None: every rank draws a CPU and an offset of its own.
+    Independent,
+    /// Those of a node replay the CPUs of a recorded node, as they were at one time; each node has an offset of its own.
+    Node,
+    /// Those of as many nodes as were recorded replay all of them, as they were at one time; a larger job has several copies of
+    /// the recording, each with an offset of its own.
+    Recording,
+}
+
+/// The noise that a job's ranks draw from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Noise {
+    nodes: Vec<NodeNoise>,
+    together: bool,
+    alignment: Alignment,
+    /// Whether ranks start at multiples of a time only, and of which: the windows of coalesced noise.
+    windows: Option<Nanos>,
+}
+
+impl Noise {
+    /// Nodes as they were recorded: ranks that share a node replay its CPUs at one common offset.
+    ///
+    /// # Errors
+    /// [`TraceError::NoTraces`].
+    pub fn recorded(nodes: Vec<NodeNoise>) -> Result<Self, TraceError> {
+        if nodes.is_empty() {
+            Err(TraceError::NoTraces)
+        } else {
+            Ok(Self { nodes, together: true, alignment: Alignment::Node, windows: None })
+        }
+    }
+
+    /// One trace that says nothing about CPUs that share a node, such as a formula's: every rank has an offset of
+    /// its own, however many share a node.
+    ///
+    /// # Panics
+    /// Never: one trace has one length.
+    #[must_use]
+    pub fn apart(name: impl Into<String>, trace: NoiseTrace) -> Self {
+        let nodes = vec![NodeNoise { name: name.into(), cpus: vec![trace] }];
+        Self { nodes, together: false, alignment: Alignment::Independent, windows: None }
+    }
+
+    /// The same with other ranks at a common offset. A trace that says nothing about CPUs stays as it is.
+    ///
+    /// # Errors
+    /// [`TraceError::Lengths`] for nodes of which one was recorded for longer than another, where all are to be at one time.
+    pub fn aligned(self, alignment: Alignment) -> Result<Self, TraceError> {
+        let first = self.nodes[0].cpus[0].length();
+        let other = self.nodes.iter().find(|node| node.cpus[0].length() != first);
+        if let (Alignment::Recording, Some(node)) = (alignment, other) {
+            return Err(TraceError::Lengths { node: node.name.clone(), first, other: node.cpus[0].length() });
+        }
+        Ok(if self.together { Self { alignment, ..self } } else { self })
+    }
+
+    /// The same with the circles of all nodes cut to one length, each from so far behind its beginning on.
+    ///
+    /// # Errors
+    /// [`TraceError`] for a length of nothing, or in which a CPU had noise only.
+    ///
+    /// # Panics
+    /// Without a time for each node.
+    pub fn cut(&self, later: &[Nanos], length: Nanos) -> Result<Self, TraceError> {
+        assert_eq!(later.len(), self.nodes.len(), "each node has a time from which it is cut");
+        let cut = |(node, later): (&NodeNoise, &Nanos)| {
+            let cpus: Result<Vec<_>, _> = node.cpus.iter().map(|cpu| cpu.cut(*later, length)).collect();
+            NodeNoise::new(node.name.clone(), cpus?)
+        };
+        let nodes: Result<Vec<_>, _> = self.nodes.iter().zip(later).map(cut).collect();
+        Ok(Self { nodes: nodes?, ..*self })
+    }
+
+    /// Which ranks replay their CPUs at a common offset.
+    #[must_use]
+    pub fn alignment(&self) -> Alignment {
+        self.alignment
+    }
+
+    /// How many ranks a node has where nobody says so: one for each CPU, of the node that has the fewest; 1 where ranks are
+    /// independent of each other.
+    #[must_use]
+    pub fn ranks_per_node(&self) -> u64 {
+        let fewest = self.nodes.iter().map(|node| node.cpus.len()).min().unwrap_or(1) as u64;
+        if self.alignment == Alignment::Independent { 1 } else { fewest }
+    }
+
+    /// The same without all detours that are longer.
+    ///
+    /// # Errors
+    /// Never: what is left of valid traces is valid.
+    pub fn no_longer_than(&self, longest: Nanos) -> Result<Self, TraceError> {
+        self.with_traces(self.windows, |trace| {
+            NoiseTrace::new(trace.length(), trace.detours().filter(|(_, duration)| *duration <= longest))
+        })
+    }
+
+    /// The noise with longer detours cut to a length, from their end.
+    ///
+    /// # Errors
+    /// Never: what is left of valid traces is valid.
+    pub(crate) fn cut_to(&self, longest: Nanos) -> Result<Self, TraceError> {
+        self.with_traces(self.windows, |trace| {
+            let detours = trace.detours().map(|(start, duration)| (start, duration.min(longest)));
+            NoiseTrace::new(trace.length(), detours)
+        })
+    }
+
+    /// The noise with other traces of the same CPUs, of which ranks start at multiples of a time only, where one is given.
+    pub(crate) fn with_traces(
+        &self,
+        windows: Option<Nanos>,
+        made: impl Fn(&NoiseTrace) -> Result<NoiseTrace, TraceError>,
+    ) -> Result<Self, TraceError> {
+        let node =
+            |node: &NodeNoise| NodeNoise::new(node.name(), node.cpus.iter().map(&made).collect::<Result<_, _>>()?);
+        let nodes = self.nodes.iter().map(node).collect::<Result<_, _>>()?;
+        Ok(Self { nodes, windows, ..*self })
+    }
+
+    /// The windows of noise that was coalesced: ranks start at multiples of this, so that their windows end together.
+    #[must_use]
+    pub const fn windows(&self) -> Option<Nanos> {
+        self.windows
+    }
+
+    /// The noise of each node.
+    #[must_use]
+    pub fn nodes(&self) -> &[NodeNoise] {
+        &self.nodes
+    }
+
+    /// Whether the CPUs of a node were recorded together.
+    #[must_use]
+    pub fn together(&self) -> bool {
+        self.together
+    }
+
+    /// The traces of all CPUs of all nodes.
+    pub fn traces(&self) -> impl Iterator<Item = &NoiseTrace> + '_ {
+        self.nodes.iter().flat_map(|node| &node.cpus)
+    }
+
+    /// The share of time in detours over all traces, each weighted by its length.
+    #[must_use]
+    pub fn noise_ratio(&self) -> f64 {
+        let (noise, length) = self.traces().fold((0_i128, 0_i128), |(noise, length), trace| {
+            (noise + i128::from(trace.noise().get()), length + i128::from(trace.length().get()))
+        });
+        noise as f64 / length as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trace(length: i64, detours: &[(i64, i64)]) -> Result<NoiseTrace, TraceError> {
+        NoiseTrace::new(Nanos::new(length), detours.iter().map(|(s, d)| (Nanos::new(*s), Nanos::new(*d))))
+    }
+
+    #[test]
+    fn a_part_of_a_circle_has_what_goes_over_its_end_at_its_beginning() {
+        let circle = trace(100, &[(20, 5), (95, 15)]).unwrap();
+        assert_eq!(circle.cut(Nanos::new(2), Nanos::new(20)).unwrap(), trace(20, &[(0, 8), (18, 2)]).unwrap());
+        let node = |name: &str| NodeNoise::new(name, vec![circle.clone()]).unwrap();
+        let noise = Noise::recorded(vec![node("a"), node("b")]).unwrap();
+        let cut = noise.cut(&[Nanos::new(2), Nanos::new(12)], Nanos::new(20)).unwrap();
+        assert_eq!(cut.nodes()[1].cpus()[0], trace(20, &[(8, 5)]).unwrap());
+    }
+
+    #[test]
+    fn nodes_at_one_time_have_one_length() {
+        let node = |length: i64, cpus: usize| {
+            NodeNoise::new("n", vec![NoiseTrace::silent(Nanos::new(length)).unwrap(); cpus]).unwrap()
+        };
+        let noise = |lengths: [i64; 2]| Noise::recorded(vec![node(lengths[0], 3), node(lengths[1], 2)]).unwrap();
+        assert!(noise([10, 11]).aligned(Alignment::Recording).is_err());
+        assert_eq!(noise([10, 10]).aligned(Alignment::Recording).unwrap().ranks_per_node(), 2);
+        assert_eq!(noise([10, 11]).ranks_per_node(), 2);
+        assert_eq!(noise([10, 11]).aligned(Alignment::Independent).unwrap().ranks_per_node(), 1);
+    }
+}
