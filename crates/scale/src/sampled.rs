@@ -62,7 +62,7 @@ fn place(time: i64, cells: u64) -> usize {
 fn middle(place: usize, cells: u64) -> f64 {
     let place = place as u64;
     let octave = (place / cells).saturating_sub(1);
-    let width = libm::exp2(octave as f64);
+    let width = (1_u64 << octave) as f64;
     ((place - octave * cells) as f64 + 0.5) * width - 0.5
 }
 
@@ -132,15 +132,19 @@ impl Following {
             phases[*late] += count * self.longer.get(*waited).unwrap_or(&0.0);
         }
         let all: f64 = phases.iter().sum();
-        let (mut later, mut reached, mut mean) = (0.0, 0.0, 0.0);
+        let (mut later, mut reached, mut longer, mut mean) = (0.0, 0.0, 0.0, 0.0);
         for (place, phases) in phases.iter().enumerate().rev() {
-            later += phases;
-            let share = if all > 0.0 { later / all } else { 0.0 };
-            let reach = any(ranks, share);
-            mean += (reach - reached) * middle(place, CELLS_PER_OCTAVE);
-            reached = reach;
-            self.latest[place] = reach;
-            self.longer[place] = any(ranks - 1.0, share);
+            // Most cells are empty.
+            if *phases != 0.0 {
+                later += phases;
+                let share = later / all;
+                let reach = any(ranks, share);
+                longer = any(ranks - 1.0, share);
+                mean += (reach - reached) * middle(place, CELLS_PER_OCTAVE);
+                reached = reach;
+            }
+            self.latest[place] = reached;
+            self.longer[place] = longer;
         }
         let change = mean - self.mean;
         self.mean = mean;

@@ -91,12 +91,13 @@ impl Tail {
     fn of(threshold: f64, excesses: &[f64]) -> Self {
         let n = excesses.len() as f64;
         let mean = excesses.iter().sum::<f64>() / n;
+        let middle = |(from, to): (f64, f64), at: usize| from + (to - from) * (at as f64 + 0.5) / GRID as f64;
+        let scales: Vec<f64> = (0..GRID).map(|column| mean * libm::exp(middle(SCALES, column))).collect();
         let mut grid = Vec::with_capacity(GRID * GRID);
         let mut best = (0.0, mean, f64::NEG_INFINITY);
         for row in 0..GRID {
-            let shape = SHAPES.0 + (SHAPES.1 - SHAPES.0) * (row as f64 + 0.5) / GRID as f64;
-            for column in 0..GRID {
-                let scale = mean * libm::exp(SCALES.0 + (SCALES.1 - SCALES.0) * (column as f64 + 0.5) / GRID as f64);
+            let shape = middle(SHAPES, row);
+            for &scale in &scales {
                 let log_likelihood = log_likelihood(excesses, shape, scale);
                 if log_likelihood > best.2 {
                     best = (shape, scale, log_likelihood);
@@ -214,9 +215,10 @@ impl Law {
             *point = self.threshold + excess;
             excess *= factor;
         }
+        let lates = Late::of(self, grain, &points);
         let (mut waiting, mut total, mut unseen) = ([0.0; POINTS + 1], 0.0, 0.0);
         for _ in 0..ROUNDS {
-            let reach = points.map(|point| any(n, (rate * self.time(point, grain, &points, &waiting)).min(1.0)));
+            let reach = lates.each_ref().map(|late| any(n, (rate * late.time(&waiting)).min(1.0)));
             (total, unseen) = (0.0, 0.0);
             waiting[0] = reach[0];
             for at in 0..POINTS {
@@ -229,35 +231,79 @@ impl Law {
         }
         (total, unseen)
     }
+}
 
-    /// For how long a delay lets phases that begin then be late by more than `delay`: a grain, and the part of it that a
-    /// waiting rank does not see. A rank waited longer than `points[i]` with the probability `waiting[i + 1]`.
-    fn time(&self, delay: f64, grain: f64, points: &[f64; POINTS + 1], waiting: &[f64; POINTS + 1]) -> f64 {
-        let excess = delay - self.threshold;
-        let mut time = grain * self.above(excess);
-        let mut rest = self.rest(excess);
-        for (to, waiting) in points.iter().zip(waiting) {
+/// For how long a delay lets phases that begin then be late by more than one of the points: what of it does not depend on how long others
+/// wait, which is all that takes time to compute.
+#[derive(Clone, Copy, Debug)]
+struct Late {
+    /// A grain, over all delays.
+    working: f64,
+    /// The part of a delay from the point on, and from the point and each of the points on.
+    rest: f64,
+    rests: [f64; POINTS + 1],
+    covering: f64,
+}
+
+impl Late {
+    /// Of each point.
+    fn of(law: &Law, grain: f64, points: &[f64; POINTS + 1]) -> [Self; POINTS + 1] {
+        let mut lates = points.map(|point| {
+            let excess = point - law.threshold;
+            let working = grain * law.above(excess);
+            Self { working, rest: law.rest(excess), rests: [0.0; POINTS + 1], covering: law.covering }
+        });
+        // It is the same time from one point and another on, whichever is the first.
+        for one in 0..=POINTS {
+            for other in 0..=one {
+                let rest = law.rest(points[one] - law.threshold + points[other]);
+                lates[one].rests[other] = rest;
+                lates[other].rests[one] = rest;
+                // They fall: what is added from here on is less than half of the last digit of the time that there is already.
+                if rest <= lates[one].working * (f64::EPSILON / 4.0) {
+                    break;
+                }
+            }
+        }
+        lates
+    }
+
+    /// A grain, and the part of the delay that a waiting rank does not see. A rank waited longer than `points[i]` with the probability
+    /// `waiting[i + 1]`.
+    fn time(&self, waiting: &[f64; POINTS + 1]) -> f64 {
+        let (mut time, mut rest) = (self.working, self.rest);
+        for (next, waiting) in self.rests.iter().zip(waiting) {
             if *waiting <= 0.0 {
                 break;
             }
-            let next = self.rest(excess + to);
             time += waiting * (rest - next);
-            rest = next;
+            rest = *next;
         }
         time * self.covering
     }
 }
 
+/// Of a generalized Pareto law. The logarithms of all factors are one of their product, which is taken before it leaves what a number can
+/// hold: a logarithm for each takes far longer than all the rest.
 fn log_likelihood(excesses: &[f64], shape: f64, scale: f64) -> f64 {
-    let mut sum = -(excesses.len() as f64) * libm::log(scale);
+    let n = excesses.len() as f64;
+    if shape.abs() < 1e-6 {
+        return -n * libm::log(scale) - excesses.iter().sum::<f64>() / scale;
+    }
+    let slope = shape / scale;
+    let (mut logs, mut product) = (0.0, 1.0);
     for excess in excesses {
-        let base = 1.0 + shape * excess / scale;
+        let base = 1.0 + slope * excess;
         if base <= 0.0 {
             return f64::NEG_INFINITY;
         }
-        sum -= if shape.abs() < 1e-6 { excess / scale } else { (1.0 + 1.0 / shape) * libm::log(base) };
+        product *= base;
+        if !(1e-100..1e100).contains(&product) {
+            logs += libm::log(product);
+            product = 1.0;
+        }
     }
-    sum
+    -n * libm::log(scale) - (1.0 + 1.0 / shape) * (logs + libm::log(product))
 }
 
 /// How badly rising excesses follow a law: the statistic A^2 of T. W. Anderson and D. A. Darling, J. Am. Stat. Assoc. 49
@@ -285,4 +331,82 @@ fn misfit_limit(shape: f64) -> f64 {
     let at = LIMITS.partition_point(|(limit, _)| *limit < shape).clamp(1, LIMITS.len() - 1);
     let ((left, a), (right, b)) = (LIMITS[at - 1], LIMITS[at]);
     a + (b - a) * ((shape - left) / (right - left)).clamp(0.0, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{Law, NEGLIGIBLE, POINTS, ROUNDS, any, log_likelihood};
+
+    /// [`Law::added`] as it is written down: for how long delays let phases be late, and how long ranks wait, from each other in turns.
+    fn added_plainly(law: &Law, n: f64, rate: f64, grain: f64, longest: f64) -> (f64, f64) {
+        let top = law.level((NEGLIGIBLE / (n * rate * grain)).min(0.1));
+        let first = (law.scale / 20.0).min((top - law.threshold) / 50.0);
+        let factor = libm::exp(libm::log((top - law.threshold) / first) / (POINTS - 1) as f64);
+        let rising =
+            std::iter::successors(Some(first), |excess| Some(excess * factor)).map(|excess| law.threshold + excess);
+        let points: Vec<f64> = std::iter::once(law.threshold).chain(rising).take(POINTS + 1).collect();
+        let (mut waiting, mut total, mut unseen) = (vec![0.0; POINTS + 1], 0.0, 0.0);
+        for _ in 0..ROUNDS {
+            let late = |delay: &f64| {
+                let excess = delay - law.threshold;
+                let mut time = grain * law.above(excess);
+                for (at, waiting) in waiting.iter().enumerate() {
+                    let from = if at == 0 { 0.0 } else { points[at - 1] };
+                    time += waiting * (law.rest(excess + from) - law.rest(excess + points[at]));
+                }
+                any(n, (rate * time * law.covering).min(1.0))
+            };
+            let reach: Vec<f64> = points.iter().map(late).collect();
+            let mean = |at: usize| (reach[at] + reach[at + 1]) / 2.0;
+            let over = |from: f64, at: usize| mean(at) * (points[at + 1] - points[at].max(from)).max(0.0);
+            total = (0..POINTS).map(|at| over(0.0, at)).sum();
+            unseen = (0..POINTS).map(|at| over(longest, at)).sum();
+            waiting = std::iter::once(reach[0]).chain((0..POINTS).map(mean)).collect();
+        }
+        (total, unseen)
+    }
+
+    fn near(one: f64, other: f64) -> bool {
+        (one - other).abs() <= 1e-9 * one.abs().max(other.abs())
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_added_is_what_the_definition_says(
+            shape in -0.5..0.98, scale in 2.0..7.0, threshold in 3.0..8.0, grain in 4.0..8.0, n in 0.0..7.0, phases in -6.0..0.0,
+            covering in 0.2..5.0, longest in 0.0..3.0,
+        ) {
+            let ten_to = |power: f64| 10.0_f64.powf(power);
+            let law = Law { threshold: ten_to(threshold).round(), shape, scale: ten_to(scale), covering };
+            let (n, grain) = (ten_to(n).round(), ten_to(grain).round());
+            let rate = ten_to(phases) / grain;
+            let longest = law.threshold + longest * law.scale;
+            let (fast, plain) = (law.added(n, rate, grain, longest), added_plainly(&law, n, rate, grain, longest));
+            prop_assert!(near(fast.0, plain.0) && near(fast.1, plain.1), "{fast:?} and {plain:?}");
+        }
+
+        #[test]
+        fn the_likelihood_is_the_product_of_the_densities(
+            excesses in prop::collection::vec(0.0..9.0_f64, 1..200), shape in -0.5..0.98, scale in 0.0..9.0,
+        ) {
+            let excesses: Vec<f64> = excesses.into_iter().map(|power| 10.0_f64.powf(power)).collect();
+            let scale = 10.0_f64.powf(scale);
+            let log_density = |excess: &f64| {
+                let base = 1.0 + shape * excess / scale;
+                if base <= 0.0 { f64::NEG_INFINITY } else { -libm::log(scale) - (1.0 + 1.0 / shape) * libm::log(base) }
+            };
+            let (fast, plain) = (log_likelihood(&excesses, shape, scale), excesses.iter().map(log_density).sum::<f64>());
+            prop_assert!(fast == plain || (fast - plain).abs() <= 1e-9 * (1.0 + plain.abs()), "{fast} and {plain}");
+        }
+    }
+
+    #[test]
+    fn without_a_shape_a_law_is_exponential() {
+        let excesses = [1.0, 2.0, 4.5];
+        let exactly = log_likelihood(&excesses, 0.0, 3.0);
+        assert!(near(exactly, -3.0 * 3.0_f64.ln() - 7.5 / 3.0), "{exactly}");
+        assert!((exactly - log_likelihood(&excesses, 1e-5, 3.0)).abs() < 1e-3);
+    }
 }
