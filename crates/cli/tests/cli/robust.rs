@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use becalm_testing::attempts;
 use becalm_testing::program::{
     self, Running, becalm, document, path, report, run, run_becalm, segments, warning_codes,
 };
@@ -159,17 +160,20 @@ fn limits_decide_the_exit_code() {
 
 #[test]
 fn a_recording_lasts_as_long_as_its_command() {
-    let folder = folder();
-    let bundle = folder.path().join("run");
-    let start = Instant::now();
-    let ended_command = run(recording(&bundle, &["--", "sh", "-c", "echo to its output; sleep 1"]));
-    assert_eq!(ended_command.expect(0, &[]).stdout, "to its output\n");
-    assert!(start.elapsed() >= Duration::from_secs(1));
-    let report = report(&bundle);
-    assert_eq!(ended(&report), "command");
-    assert_eq!(report["nodes"][0]["settings"]["command"][0], "sh");
-    let observed = report["cpus"][0]["duration_ns"].as_i64().unwrap();
-    assert!(observed >= 900_000_000, "{observed}");
+    // Where other tests want the CPUs, a loop gets its own later than the command begins, now and then by some tenths of a second.
+    attempts(3, || {
+        let folder = folder();
+        let bundle = folder.path().join("run");
+        let start = Instant::now();
+        let ended_command = run(recording(&bundle, &["--", "sh", "-c", "echo to its output; sleep 1"]));
+        assert_eq!(ended_command.expect(0, &[]).stdout, "to its output\n");
+        assert!(start.elapsed() >= Duration::from_secs(1));
+        let report = report(&bundle);
+        assert_eq!(ended(&report), "command");
+        assert_eq!(report["nodes"][0]["settings"]["command"][0], "sh");
+        let observed = report["cpus"][0]["duration_ns"].as_i64().unwrap();
+        if observed >= 900_000_000 { Ok(()) } else { Err(format!("{observed} ns of a command that takes a second")) }
+    });
 }
 
 /// The number of detours that each CPU's document says to have.
