@@ -20,13 +20,14 @@ impl ConfigFile {
 }
 
 /// The settings of a plan that have the same place after every boot: files of /proc/sys and /sys, but for those of single
-/// interrupts and of control groups.
+/// interrupts and of control groups, wherever these are mounted. No path with a control character is among them: in these files, one line
+/// after the other, there is no way to write it.
 pub(super) fn settings(plan: &Plan) -> impl Iterator<Item = (&Change, String)> {
-    plan.steps.iter().filter_map(|change| {
+    plan.steps.iter().filter(|change| change.family != Family::Cpuset).filter_map(|change| {
         let Knob::File { path, .. } = &change.knob else { return None };
         let path = path.to_str()?;
-        let kept = path.starts_with("/proc/sys/") || path.starts_with("/sys/") && !path.starts_with("/sys/fs/cgroup/");
-        kept.then(|| (change, path.to_owned()))
+        let is_of_every_boot = path.starts_with("/proc/sys/") || path.starts_with("/sys/");
+        (is_of_every_boot && !path.contains(char::is_control)).then(|| (change, path.to_owned()))
     })
 }
 

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::file::sysctl_name;
 use super::*;
+use crate::{LiveMachine, Request, plan};
 
 #[test]
 fn names_read_back() {
@@ -58,6 +59,33 @@ fn a_name_that_is_none_stays_out_of_files() {
     {
         fs::write(folder.join("hostname"), hostname).unwrap();
         assert_eq!(Topology::read(root.path()).unwrap().node, node, "{hostname:?}");
+    }
+}
+
+#[test]
+fn settings_of_a_control_group_stay_out_of_files_wherever_it_is_mounted() {
+    for place in ["sys/fs/cgroup/cpuset", "sys/fs/elsewhere", "sys/fs/\u{1b}[2J"] {
+        let root = tree(1, 2, 1);
+        let write = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("proc/self/mountinfo", &format!("1 2 0:1 / /{place} rw - cgroup none rw,cpuset\n"));
+        for (file, text) in [("cpus", "0-1\n"), ("mems", "0\n"), ("sched_load_balance", "1\n")] {
+            write(&format!("{place}/cpuset.{file}"), text);
+        }
+        write("sys/kernel/mm/ksm/run", "1\n");
+        let request = Request { cpus: "1".parse().unwrap(), ..Request::default() };
+        let plan = plan(&LiveMachine::below(root.path()), &request).unwrap();
+        assert!(plan.steps.iter().any(|change| change.knob.to_string().contains("cpuset.cpus")), "{:?}", plan.steps);
+        let topology = Topology::read(root.path()).unwrap();
+        let texts =
+            |format: Format| files(format, &plan, &topology).into_iter().map(|file| file.text).collect::<String>();
+        for text in Format::ALL.iter().copied().map(texts) {
+            assert!(!text.contains("cpuset.") && !text.contains("elsewhere") && !text.contains('\u{1b}'), "{text}");
+        }
+        assert!(texts(Format::Tuned).contains("/sys/kernel/mm/ksm/run=0"), "{}", texts(Format::Tuned));
     }
 }
 
