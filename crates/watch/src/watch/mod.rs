@@ -1,0 +1,376 @@
+//! The thread that measures: windows as often as the budget allows, alerts, and signals in between; `window` has what one is.
+
+mod window;
+
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use becalm_linux::ftrace::{self, Tracefs};
+use becalm_linux::procfs::kernel::hostname;
+use becalm_linux::procfs::stat::Stat;
+use becalm_linux::signals::is_hangup;
+use becalm_linux::sockets::{Await, wait_ready};
+use becalm_linux::usage;
+use becalm_measure::RecordPlan;
+use becalm_model::Pid;
+use becalm_record::Session;
+use becalm_units::{CpuList, Nanos, printable};
+
+use crate::choice::Round;
+use crate::config::WatchSettings;
+use crate::kernel::KernelReader;
+use crate::observe::{Observer, opener};
+use crate::otlp;
+use crate::ring::{Holds, Ring, RingError};
+use crate::said::Said;
+use crate::schedule::Schedule;
+use crate::server::{Server, Shared};
+use crate::totals::Totals;
+
+/// Why nothing can be watched.
+#[derive(Debug, thiserror::Error)]
+pub enum WatchError {
+    /// The folder cannot be used.
+    #[error(transparent)]
+    Ring(#[from] RingError),
+    /// The thread that answers cannot be started.
+    #[error("cannot answer on the socket: {0}")]
+    Server(io::Error),
+    /// The thread that sends to a collector cannot be started.
+    #[error("cannot send to a collector: {0}")]
+    Sender(io::Error),
+    /// Signals cannot be waited for.
+    #[error("cannot wait: {0}")]
+    Wait(io::Error),
+}
+
+/// What watching came to, and what it took.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ran {
+    /// For how long.
+    pub elapsed: Nanos,
+    /// CPU time of the whole process.
+    pub cpu: Nanos,
+}
+
+/// What was asked of the thread by a signal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Asked {
+    Nothing,
+    Reload,
+    Stop,
+}
+
+/// What a watch has around it.
+pub struct Surroundings<'a> {
+    /// Gives the plan of a recording, of which CPUs and duration are set here.
+    pub plan: &'a dyn Fn() -> RecordPlan,
+    /// Reads the configuration anew.
+    pub reload: &'a dyn Fn() -> Result<WatchSettings, String>,
+    /// Tells the administrator.
+    pub say: &'a dyn Fn(&str),
+    /// Where time is to fly, as in tests: called instead of sleeping, with how long that would have been, after which so much has passed.
+    /// The answer tells whether to go on.
+    pub instead_of_sleep: Option<&'a dyn Fn(Nanos) -> bool>,
+}
+
+/// Watches until a signal asks to end.
+///
+/// # Errors
+/// If the folder or the socket cannot be used. A window that fails is counted and said, and watching goes on.
+pub fn watch(
+    session: &Session,
+    settings: WatchSettings,
+    listener: TcpListener,
+    around: &Surroundings<'_>,
+) -> Result<Ran, WatchError> {
+    let ring = settings.output.as_deref().map(Ring::open).transpose()?;
+    let shared = Arc::new(Shared::new(Totals::new(settings.budget)));
+    let server = Server::start(listener, Arc::clone(&shared)).map_err(WatchError::Server)?;
+    let root = (around.plan)().root;
+    remove_dead(&root);
+    let mut own = vec![server];
+    if let Some(collector) = &settings.otlp {
+        let host = hostname(&root).unwrap_or_default();
+        let sender = otlp::start(collector.clone(), settings.otlp_interval, host, Arc::clone(&shared));
+        own.push(sender.map_err(WatchError::Sender)?);
+    }
+    let observer = Observer::new(opener(session, &own, &root), settings.budget, &root);
+    let mut watcher = Watcher::new(session, settings, observer, (shared, own.clone()), around);
+    watcher.ring = ring;
+    watcher.keep_to_bound();
+    let mut kernel = KernelReader::new(&root);
+    loop {
+        match watcher.look(&mut kernel)? {
+            Asked::Nothing => {}
+            Asked::Stop => return Ok(Ran { elapsed: watcher.shared.elapsed(), cpu: watcher.spent() }),
+            Asked::Reload => watcher.reload((around.reload)()),
+        }
+    }
+}
+
+/// Removes the traces of watches that were killed together with their guards, as service managers do: each costs every event of everybody
+/// until a new one is set up, which may be a while.
+fn remove_dead(root: &Path) {
+    if let Ok(tracefs) = Tracefs::find(root) {
+        // What cannot be removed now is tried again then.
+        let _ = ftrace::remove_dead(&tracefs, &root.join("proc"));
+    }
+}
+
+struct Watcher<'a> {
+    session: &'a Session,
+    settings: WatchSettings,
+    observer: Observer<'a>,
+    schedule: Schedule,
+    shared: Arc<Shared>,
+    /// The threads that answer and send.
+    own: Vec<Pid>,
+    ring: Option<Ring>,
+    round: Round,
+    around: &'a Surroundings<'a>,
+    /// What went wrong, which is not said again soon.
+    said: Said,
+    /// The kernel cannot be traced; a new configuration has it tried again.
+    not_traced: bool,
+}
+
+impl<'a> Watcher<'a> {
+    /// One that has seen nothing yet, and stores nothing.
+    fn new(
+        session: &'a Session,
+        settings: WatchSettings,
+        observer: Observer<'a>,
+        (shared, own): (Arc<Shared>, Vec<Pid>),
+        around: &'a Surroundings<'a>,
+    ) -> Self {
+        Self {
+            session,
+            observer,
+            schedule: Schedule::new(settings.budget, settings.window),
+            settings,
+            shared,
+            own,
+            ring: None,
+            round: Round::default(),
+            around,
+            said: Said::default(),
+            not_traced: false,
+        }
+    }
+}
+
+impl Watcher<'_> {
+    /// An interval: the kernel's counters, a window if one is due, and then sleep until the next or a signal.
+    fn look(&mut self, kernel: &mut KernelReader<'_>) -> Result<Asked, WatchError> {
+        let mut began = Instant::now();
+        let mut asked = Asked::Nothing;
+        let unsent = self.shared.totals().unsent.take();
+        if let Some(why) = unsent {
+            self.say_once(why.clone(), &format!("metrics could not be sent to {why}"));
+        }
+        if let Some((stat, counts)) = kernel.read() {
+            self.round.look(&stat);
+            self.shared.totals().kernel = counts;
+            self.observe(&stat);
+            asked = self.look_at_the_trace();
+            if asked == Asked::Nothing && self.is_due() {
+                asked = self.window();
+                // A whole interval follows, so that the trace is on between windows also where one takes longer than that.
+                began = Instant::now();
+            }
+        }
+        // The first two looks are a second apart, as only the second tells which CPUs are idle.
+        let interval =
+            if self.round.knows() { self.settings.interval } else { Nanos::from_secs(1).min(self.settings.interval) };
+        if asked == Asked::Nothing {
+            asked = self.sleep(began + interval.to_std())?;
+            if asked == Asked::Nothing {
+                asked = meaning(self.session.signals().take());
+            }
+            if asked != Asked::Stop {
+                let _ = self.session.signals().take_last();
+            }
+        }
+        Ok(asked)
+    }
+
+    /// Sleeps until then, or a signal. A buffer of the trace that fills up meanwhile is emptied.
+    fn sleep(&mut self, until: Instant) -> Result<Asked, WatchError> {
+        if let Some(instead) = self.around.instead_of_sleep {
+            let left = until.saturating_duration_since(Instant::now()).as_nanos();
+            let left = Nanos::new(i64::try_from(left).unwrap_or(i64::MAX));
+            self.shared.skip(left);
+            return Ok(if instead(left) { Asked::Nothing } else { Asked::Stop });
+        }
+        loop {
+            let signals = [(self.session.signals().as_fd(), Await::Readable)];
+            let fds: Vec<_> =
+                signals.into_iter().chain(self.observer.filling().map(|fd| (fd, Await::Readable))).collect();
+            let ready =
+                wait_ready(&fds, Some(until.saturating_duration_since(Instant::now()))).map_err(WatchError::Wait)?;
+            if ready[0] || until <= Instant::now() {
+                return Ok(Asked::Nothing);
+            }
+            if ready[1..].contains(&true) {
+                let asked = self.look_at_the_trace();
+                if asked != Asked::Nothing {
+                    return Ok(asked);
+                }
+            }
+        }
+    }
+
+    /// Whether the budget allows a window by now.
+    fn is_due(&self) -> bool {
+        self.schedule.is_due(self.spent(), self.shared.elapsed())
+    }
+
+    /// CPU time that the whole took, by the kernel's count, with what events cost others.
+    fn spent(&self) -> Nanos {
+        let guard = self.session.guard().as_ref().map_or(Nanos::ZERO, |guard| usage::cpu_time_of(guard.pid()));
+        let mut totals = self.shared.totals();
+        totals.parts.guard = guard;
+        totals.parts.trace = self.observer.reading();
+        usage::cpu_time() + guard + totals.traced.cost()
+    }
+
+    /// Has the CPUs traced that are online and wanted, as soon as the budget allows setting that up.
+    fn observe(&mut self, stat: &Stat) {
+        let cpus: CpuList = stat.cpus.iter().map(|(cpu, _)| *cpu).collect();
+        let cpus = match &self.settings.cpus {
+            Some(wanted) => cpus.intersection(wanted),
+            None => cpus,
+        };
+        self.shared.totals().keep_cpus(&cpus);
+        let cpus = if self.settings.trace && !self.not_traced { cpus } else { CpuList::default() };
+        let Some(cost) = self.observer.cost_of(&cpus) else { return };
+        if cost > Nanos::ZERO && !self.schedule.affords(cost, self.spent(), self.shared.elapsed()) {
+            return;
+        }
+        if let Some(why) = self.observer.observe(&cpus, &self.shared) {
+            self.not_traced = true;
+            (self.around.say)(&format!("the kernel is not traced between windows: {why}"));
+        }
+    }
+
+    /// Counts what the trace saw by now. Where that raises an alert, the CPU is recorded, if the budget allows it.
+    fn look_at_the_trace(&mut self) -> Asked {
+        let is_within = self.schedule.is_within(self.spent(), self.shared.elapsed());
+        if let Err(why) = self.observer.look(&self.shared, self.settings.sources as usize, is_within) {
+            self.give_the_trace_up(&why);
+        }
+        let Some(longest) = self.observer.longest() else { return Asked::Nothing };
+        let Some(trigger) = self.settings.triggers.iter().find(|trigger| trigger.is_raised(longest.duration, 0.0))
+        else {
+            return Asked::Nothing;
+        };
+        self.shared.totals().traced.alerts += 1;
+        let alert = format!(
+            "{trigger} on CPU {}, seen by the kernel's trace: an interruption of {} by {} ({})",
+            longest.cpu,
+            longest.duration,
+            printable(&longest.source),
+            longest.kind
+        );
+        if !self.schedule.is_due_out_of_turn(self.spent(), self.shared.elapsed()) {
+            return Asked::Nothing;
+        }
+        (self.around.say)(&format!("alert: {alert}; the CPU is recorded now"));
+        self.quietly(|watcher| {
+            let before = usage::cpu_time();
+            let (asked, after) = watcher.measure(longest.cpu, watcher.settings.alert, Holds::After);
+            if let Some(after) = after {
+                watcher.store_before(&after.node);
+            }
+            watcher.schedule.took_for_alert(usage::cpu_time() - before);
+            watcher.schedule.took_out_of_turn();
+            asked
+        })
+    }
+
+    /// Does something that takes a CPU while the trace is off.
+    fn quietly(&mut self, act: impl FnOnce(&mut Self) -> Asked) -> Asked {
+        let goes_on = self.observer.pause(&self.shared, self.settings.sources as usize);
+        let before = usage::cpu_time();
+        let asked = act(self);
+        self.shared.totals().parts.windows += usage::cpu_time() - before;
+        self.keep_to_bound();
+        let went_on = goes_on.and_then(|goes_on| if goes_on { self.observer.resume() } else { Ok(()) });
+        if let Err(why) = went_on {
+            self.give_the_trace_up(&why);
+        }
+        asked
+    }
+
+    fn give_the_trace_up(&mut self, why: &str) {
+        self.observer.end();
+        self.not_traced = true;
+        (self.around.say)(&format!("the kernel is not traced between windows any more: {why}"));
+    }
+
+    /// Says what went wrong, unless that is still going on; `what` is the same each time.
+    fn say_once(&mut self, what: String, text: &str) {
+        if self.said.is_new(what, self.shared.elapsed()) {
+            (self.around.say)(text);
+        }
+    }
+
+    fn keep_to_bound(&mut self) {
+        if let Some(ring) = &mut self.ring {
+            ring.shrink(self.settings.keep.get());
+            self.shared.totals().ring = (ring.bytes(), ring.len() as u64);
+        }
+    }
+
+    /// Takes new settings, but for the socket, the folder and the collector, which stay until the next start.
+    fn reload(&mut self, settings: Result<WatchSettings, String>) {
+        match settings {
+            Ok(settings) => {
+                let WatchSettings { listen, output, otlp, otlp_interval, .. } = &self.settings;
+                if (listen, output) != (&settings.listen, &settings.output)
+                    || (otlp, otlp_interval) != (&settings.otlp, &settings.otlp_interval)
+                {
+                    (self.around.say)("another address, folder or collector is used from the next start on");
+                }
+                if settings.cpus != self.settings.cpus {
+                    // It is set up anew, of those alone.
+                    self.observer.end();
+                }
+                let (listen, output) = (self.settings.listen, self.settings.output.take());
+                let (otlp, otlp_interval) = (self.settings.otlp.take(), self.settings.otlp_interval);
+                self.settings = WatchSettings { listen, output, otlp, otlp_interval, ..settings };
+                self.schedule.set(self.settings.budget, self.settings.window);
+                self.observer.set_budget(self.settings.budget);
+                self.not_traced = false;
+                self.said = Said::default();
+                let mut totals = self.shared.totals();
+                totals.budget = self.settings.budget;
+                totals.sources.rank(self.settings.sources as usize);
+                totals.reloads.0 += 1;
+                drop(totals);
+                self.keep_to_bound();
+                (self.around.say)("the configuration was read again");
+            }
+            Err(why) => {
+                self.shared.totals().reloads.1 += 1;
+                (self.around.say)(&format!("the configuration stays as it was: {why}"));
+            }
+        }
+    }
+}
+
+const fn meaning(signal: Option<i32>) -> Asked {
+    match signal {
+        None => Asked::Nothing,
+        Some(signal) if is_hangup(signal) => Asked::Reload,
+        Some(_) => Asked::Stop,
+    }
+}
+
+#[cfg(test)]
+mod tests;

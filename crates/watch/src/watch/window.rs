@@ -1,0 +1,158 @@
+//! One window: a CPU measured for a moment, what that raises, and what is kept of it.
+
+use std::path::{Path, PathBuf};
+
+use becalm_linux::{alarm, usage};
+use becalm_measure::{RecordError, RecordPlan};
+use becalm_model::NodeDoc;
+use becalm_record::DetourStore;
+use becalm_units::{CpuId, CpuList, Nanos, printable};
+
+use super::{Asked, Watcher, meaning};
+use crate::before;
+use crate::feed::{Failure, WindowFeed, WindowSums};
+use crate::ring::{Holds, Ring};
+use crate::totals::{Measured, Outcome};
+
+/// A recording that was made.
+pub(super) struct Window {
+    /// Whether it raised an alert.
+    is_alert: bool,
+    pub(super) node: NodeDoc,
+}
+
+impl Watcher<'_> {
+    /// Measures a CPU, if one is idle, and once more if that raises an alert.
+    pub(super) fn window(&mut self) -> Asked {
+        if !self.round.knows() {
+            return Asked::Nothing;
+        }
+        let Some(cpu) = self.round.next(self.settings.cpus.as_ref(), self.settings.busy) else {
+            self.shared.totals().miss(Outcome::Busy);
+            return Asked::Nothing;
+        };
+        self.quietly(|watcher| {
+            let before = usage::cpu_time();
+            let (mut asked, window) = watcher.measure(cpu, watcher.settings.window, Holds::Window);
+            if let Some(window) = window.filter(|window| window.is_alert) {
+                let before = usage::cpu_time();
+                watcher.store_before(&window.node);
+                if asked == Asked::Nothing {
+                    asked = watcher.measure(cpu, watcher.settings.alert, Holds::After).0;
+                }
+                watcher.schedule.took_for_alert(usage::cpu_time() - before);
+            }
+            watcher.schedule.took(usage::cpu_time() - before);
+            asked
+        })
+    }
+
+    /// One recording. Tells what a signal asked meanwhile, and what came of it; `None` if it failed.
+    pub(super) fn measure(&mut self, cpu: CpuId, duration: Nanos, holds: Holds) -> (Asked, Option<Window>) {
+        let path = self.ring.as_mut().map(|ring| ring.next(holds));
+        let store = path.as_deref().map_or_else(DetourStore::unstored, DetourStore::new);
+        let plan = RecordPlan {
+            cpus: Some(CpuList::from_iter([cpu])),
+            duration: Some(duration),
+            segment: Some(duration + Nanos::from_secs(3_600)),
+            symbols: self.observer.symbols(),
+            ..(self.around.plan)()
+        };
+        let recorded = self.session.record(plan, WindowFeed::new(store, self.own.clone()), &mut |_| {});
+        let asked = meaning(self.session.signals().take_last());
+        let mut recorded = match recorded {
+            Ok(recorded) => recorded,
+            Err(failure) => {
+                self.fail(cpu, &failure.error);
+                path.iter().for_each(|path| Ring::drop_bundle(path));
+                return (asked, None);
+            }
+        };
+        // What cannot be stored is in the feed.
+        let _ = recorded.complete();
+        let (watched, lost) =
+            recorded.node.cpus.first().map_or((Nanos::ZERO, 0), |doc| (doc.duration_ns, doc.lost_events));
+        let sums = std::mem::take(&mut recorded.store.sums);
+        let measured = Measured {
+            cpu,
+            watched,
+            sums: &sums,
+            lost_events: lost,
+            rung: recorded.node.rung,
+            at_ns: alarm::wall_ns(),
+        };
+        let raised = if holds == Holds::Window { self.raised(&measured, &sums) } else { None };
+        {
+            let mut totals = self.shared.totals();
+            totals.add(&measured, self.settings.sources as usize);
+            totals.alerts += u64::from(raised.is_some());
+        }
+        let failure = recorded.store.failure.take();
+        let window = Window { is_alert: raised.is_some(), node: recorded.node.clone() };
+        drop(recorded);
+        let holds = if raised.is_some() { Holds::Alert } else { holds };
+        let kept = path.as_deref().and_then(|path| self.keep(path, holds, failure));
+        if let Some(raised) = &raised {
+            (self.around.say)(&format!(
+                "alert: {raised}{}",
+                kept.map_or_else(String::new, |path| format!("; see {}", path.display()))
+            ));
+        }
+        (asked, Some(window))
+    }
+
+    /// Stores what the trace saw before a window that raised an alert.
+    pub(super) fn store_before(&mut self, window: &NodeDoc) {
+        if !self.observer.remembers_any() {
+            return;
+        }
+        let Some(path) = self.ring.as_mut().map(|ring| ring.next(Holds::Before)) else { return };
+        let Some((trace, remembered)) = self.observer.remembered() else { return };
+        let stored = before::store(&path, window, trace, remembered, self.observer.until());
+        let failure = stored.err().map(|error| Failure { why: error.to_string(), disk_is_full: error.is_full() });
+        self.keep(&path, Holds::Before, failure);
+    }
+
+    /// What a window raised, in words; `None` if it raised nothing.
+    fn raised(&self, window: &Measured<'_>, sums: &WindowSums) -> Option<String> {
+        let trigger =
+            self.settings.triggers.iter().find(|trigger| trigger.is_raised(sums.longest, window.noise_ratio()))?;
+        let most = sums.sources.iter().max_by_key(|(_, time)| **time);
+        let most =
+            most.map_or_else(String::new, |((kind, name), _)| format!(", most of it by {} ({kind})", printable(name)));
+        let noise = window.noise_ratio() * 100.0;
+        Some(format!(
+            "{trigger} on CPU {}: the longest detour took {}, noise was {noise:.3}%{most}",
+            window.cpu, sums.longest
+        ))
+    }
+
+    /// Keeps a bundle, or removes what there is of it; gives its path.
+    pub(super) fn keep(&mut self, path: &Path, holds: Holds, failure: Option<Failure>) -> Option<PathBuf> {
+        let ring = self.ring.as_mut()?;
+        let failure = match failure {
+            Some(failure) => {
+                Ring::drop_bundle(path);
+                if failure.disk_is_full {
+                    ring.make_room();
+                }
+                failure
+            }
+            None => match ring.keep(path, holds) {
+                Ok(path) => return Some(path),
+                Err(error) => Failure { why: error.to_string(), disk_is_full: false },
+            },
+        };
+        self.shared.totals().store_failures += 1;
+        // On a small disk this one comes again and again, in one file or another; and each recording has a name of its own.
+        let path = path.display().to_string();
+        let what = if failure.disk_is_full { "full".to_owned() } else { failure.why.replace(&path, "") };
+        self.say_once(what, &format!("a recording could not be stored: {}", failure.why));
+        None
+    }
+
+    fn fail(&mut self, cpu: CpuId, error: &RecordError<std::io::Error>) {
+        self.shared.totals().miss(Outcome::Failed);
+        self.say_once(error.to_string(), &format!("CPU {cpu} could not be measured: {error}"));
+    }
+}
