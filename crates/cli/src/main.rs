@@ -154,11 +154,11 @@ fn understand(words: &[OsString]) -> Result<Arguments, ExitCode> {
         settings::ask(&root, &settings, words)
     });
     let matches = matches.or_else(|error| match error {
-        Asked::Line(error) => Err(usage::explain(&error)),
+        Asked::Line(error) => Err(usage::explain(error)),
         // Help, and what says what is wrong with the defaults, come without them.
         Asked::Settings(error) => match root.try_get_matches_from(words) {
             Ok(matches) if matches!(matches.subcommand_name(), Some("config" | "doctor")) => Ok(matches),
-            Err(line) if !line.use_stderr() => Err(usage::explain(&line)),
+            Err(line) if !line.use_stderr() => Err(usage::explain(line)),
             _ => {
                 messages::say_error(format_args!("{error}"));
                 Err(Exit::Usage.into())
@@ -167,9 +167,9 @@ fn understand(words: &[OsString]) -> Result<Arguments, ExitCode> {
     })?;
     if let Some(name) = matches.subcommand_name().filter(|_| matches.get_flag("json")) {
         let text = format!("the subcommand '{name}' cannot be used with '--json' before it");
-        return Err(usage::explain(&Arguments::command().error(ErrorKind::ArgumentConflict, text)));
+        return Err(usage::explain(Arguments::command().error(ErrorKind::ArgumentConflict, text)));
     }
-    Arguments::from_arg_matches(&matches).map_err(|error| usage::explain(&error))
+    Arguments::from_arg_matches(&matches).map_err(usage::explain)
 }
 
 impl Command {

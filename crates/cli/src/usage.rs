@@ -102,7 +102,7 @@ const OPTIONS: &[(&[&str], &str)] = &[
 ];
 
 /// Says what is wrong with the command line; exit code 2. Help and version, which were asked for, are printed, with exit code 0.
-pub fn explain(error: &clap::Error) -> ExitCode {
+pub fn explain(mut error: clap::Error) -> ExitCode {
     // Where nobody can be told, the exit code tells.
     if !error.use_stderr() {
         let text = error.render();
@@ -110,11 +110,22 @@ pub fn explain(error: &clap::Error) -> ExitCode {
         let _ = pager::show(&if has_color { text.ansi().to_string() } else { text.to_string() });
         return Exit::Done.into();
     }
+    let tip = tip(&error);
+    if tip.is_some() {
+        guess_nothing(&mut error);
+    }
     let _ = error.print();
-    if let Some(tip) = tip(error) {
+    if let Some(tip) = tip {
         say(format_args!("{tip}"));
     }
     Exit::Usage.into()
+}
+
+/// Takes out what the parser guesses by letters alone, like `import` for `timerlat`: it is known what was meant.
+fn guess_nothing(error: &mut clap::Error) {
+    for guess in [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::Suggested] {
+        error.remove(guess);
+    }
 }
 
 /// What else helps.
@@ -169,6 +180,17 @@ mod tests {
         assert!(tip_of("becalm record -d 10").unwrap().contains("--duration 10s"));
         assert!(tip_of("becalm record -c 1").unwrap().contains("--cpus"));
         assert!(tip_of("becalm record --prio=80").unwrap().contains("--sched fifo:80"));
+    }
+
+    #[test]
+    fn where_it_is_known_what_was_meant_nothing_is_guessed() {
+        for (line, guess) in [("becalm timerlat", "import"), ("becalm record -c 1", "'-- -c'")] {
+            let mut error = Arguments::try_parse_from(line.split(' ')).unwrap_err();
+            assert!(error.render().to_string().contains(guess), "the parser has learned something: {}", error.render());
+            guess_nothing(&mut error);
+            let text = error.render().to_string();
+            assert!(!text.contains("tip:") && text.contains("unexpected") | text.contains("unrecognized"), "{text}");
+        }
     }
 
     #[test]
