@@ -291,7 +291,7 @@ mod tests {
         assert_eq!(after(&[60]), (60, 1));
         // An emulator whose host has no time for it: two attempts were too few for 30, and four are enough.
         assert_eq!(after(&[9, 10]), (39, 4));
-        assert_eq!(after(&[5, 0, 30]), (35, 3), "a moment in which nothing is seen passes");
+        assert_eq!(after(&[5, 0, 6, 0, 30]), (41, 5), "moments in which nothing is seen pass");
         assert_eq!(after(&[0]), (0, ATTEMPTS_IN_VAIN), "a thread that keeps the CPU is not waited for");
         assert_eq!(after(&[7, 0, 0, 30]), (7, 3));
         assert_eq!(after(&[2]), (2 * ATTEMPTS, ATTEMPTS), "this takes too long");
