@@ -17,6 +17,4 @@ status=0
 wait $recording || status=$?
 echo "$status" >record_status
 echo 1 >/sys/devices/system/cpu/cpu1/online
-becalm report run.becalm --json >report.json
-becalm report run.becalm
 ls /sys/kernel/tracing/instances >instances

@@ -15,8 +15,6 @@ becalm record --cpus 0-1 --duration 5s -o run.becalm
 after=$(interrupts LOC 1)
 kill "$load"
 echo $((after - before)) >timer_interrupts
-becalm report run.becalm --json >report.json
-becalm report run.becalm
 ls /sys/kernel/tracing/instances >instances
 
 # The kernel's own noise meter on the same CPU, under a load that is the same at all times: a process that wakes up 20

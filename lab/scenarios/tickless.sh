@@ -4,7 +4,6 @@
 
 # What the model says: sorts on CPU 0 under its own tick and with more interrupts, and by that the time without any.
 becalm cost tick --cpu 0 --rates idle,1000 --copies 1 --rounds 3 --cell 1s --sched other --no-counters -o tick.becalm
-becalm report tick.becalm --json >tick.json
 for cpu in 0 1; do
     before=$(interrupts LOC $cpu)
     becalm work --cpus $cpu --body sort --samples 30 --no-counters --quiet -o sort$cpu.becalm

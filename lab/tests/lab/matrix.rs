@@ -3,7 +3,7 @@
 use becalm_lab::{Kernel, LIMITS, MATRIX, Matrix, Row, SETTINGS};
 use serde_json::Value;
 
-use crate::guests::{Lab, json, named, number, tell, text};
+use crate::guests::{Lab, named, number, tell, text};
 
 fn row(lab: &Lab, name: &str) -> Row {
     let setting = SETTINGS.into_iter().find(|setting| setting.name == name).expect("the matrix has it");
@@ -36,7 +36,8 @@ fn a_cpu_without_a_tick_does_the_sort_beside_the_model() {
     let outcome = lab.run("tickless");
     let [ticking, tickless] = [0, 1].map(|cpu| number(&outcome, &format!("timer_interrupts{cpu}")));
     // The model says what the sort would take without ticks; what that is in an emulator nobody knows, but it must say less.
-    let model = json(&outcome.path("tick.json"));
+    let bundle = outcome.path("tick.becalm");
+    let model = lab.ask(&["report".as_ref(), bundle.as_ref()]);
     let rows = model["processors"][0]["model"].as_array().unwrap_or_else(|| panic!("no model: {model}"));
     let ns = |row: &Value, field: &str| row[field].as_f64().unwrap_or(f64::NAN);
     for row in rows {

@@ -17,10 +17,7 @@ pub struct Run {
 }
 
 impl Run {
-    pub fn from_outcome(outcome: &Outcome) -> Self {
-        Self::in_folder(&outcome.path(""))
-    }
-
+    /// A run and its report, both as the guest left them in a folder.
     pub fn in_folder(folder: &Path) -> Self {
         Self { node: json(&folder.join("run.becalm/runs/node=guest.json")), report: json(&folder.join("report.json")) }
     }

@@ -1,6 +1,8 @@
 //! What becalm records on each kernel.
 
-use crate::guests::{Lab, json, number, tell, text};
+use std::ffi::OsStr;
+
+use crate::guests::{Lab, number, tell, text};
 use crate::osnoise::Osnoise;
 use crate::recording::{Run, assert_better, assert_events_are_the_kernels, rate};
 
@@ -8,7 +10,7 @@ use crate::recording::{Run, assert_better, assert_events_are_the_kernels, rate};
 fn an_isolated_cpu_is_measured_and_is_quiet() {
     let Some(lab) = Lab::open() else { return };
     let outcome = lab.run("isolated");
-    let run = Run::from_outcome(&outcome);
+    let run = lab.recorded(&outcome, "run.becalm");
 
     assert_eq!(run.cpus(), [1]);
     assert_eq!(run.node["machine"]["isolated"], "1");
@@ -21,7 +23,10 @@ fn an_isolated_cpu_is_measured_and_is_quiet() {
     assert!(counted < 250, "{counted} timer interrupts on a CPU without a tick");
     assert!(run.growth("interrupts/LOC") <= counted);
     // Beside the CPU that kept its tick, which under emulation comes late, but not less than a tenth as often.
-    let comparison = json(&outcome.path("compare.json"));
+    let bundles = [outcome.path("housekeeping.becalm"), outcome.path("run.becalm")];
+    let [housekeeping, isolated] = bundles.each_ref().map(|bundle| bundle.as_os_str());
+    let sides = ["--cpus-a", "0", "--cpus-b", "1"].map(OsStr::new);
+    let comparison = lab.ask(&[&["compare".as_ref(), housekeeping, isolated][..], &sides[..]].concat());
     let tick = rate(&comparison, "irq", "local_timer");
     let (kept, gone) = (tick["a"].as_f64().expect("a rate"), tick["b"].as_f64().expect("a rate"));
     tell(&format!("isolated: {kept:.0} timer interrupts a second on CPU 0, {gone:.1} on CPU 1"));
@@ -34,7 +39,7 @@ fn an_isolated_cpu_is_measured_and_is_quiet() {
 fn a_realtime_kernel_is_explained() {
     let Some(lab) = Lab::open() else { return };
     let outcome = lab.run("realtime");
-    let run = Run::from_outcome(&outcome);
+    let run = lab.recorded(&outcome, "run.becalm");
 
     assert_eq!(run.cpus(), [0, 1]);
     run.assert_whole();
@@ -58,7 +63,8 @@ fn the_stock_kernel_is_explained_to_root_and_measured_for_a_user() {
     let Some(lab) = Lab::open() else { return };
     let outcome = lab.run("stock");
 
-    let root = Run::from_outcome(&outcome);
+    // What becalm says of them there; elsewhere runs are brought here, where a report takes no seconds.
+    let root = Run::in_folder(&outcome.path(""));
     assert_eq!(root.cpus(), [0, 1]);
     root.assert_whole();
     root.assert_timer_interrupts_agree();
@@ -78,7 +84,7 @@ fn a_locked_down_kernel_is_measured_without_its_trace() {
     let outcome = lab.run("lockdown");
     assert!(text(&outcome, "lockdown").contains("[confidentiality]"), "{}", text(&outcome, "lockdown"));
 
-    let run = Run::from_outcome(&outcome);
+    let run = lab.recorded(&outcome, "run.becalm");
     assert_eq!(run.cpus(), [0, 1]);
     run.assert_nothing_is_made_up();
     assert!(run.warnings().contains("lockdown"), "the reason must be named: {}", run.warnings());
@@ -91,7 +97,7 @@ fn a_cpu_that_goes_away_ends_its_recording_and_no_more() {
     let outcome = lab.run("hotplug");
     assert_eq!(text(&outcome, "online"), "0");
 
-    let run = Run::from_outcome(&outcome);
+    let run = lab.recorded(&outcome, "run.becalm");
     assert_eq!(run.cpus(), [1]);
     run.assert_books_close();
     let cpu = &run.node["cpus"][0];
