@@ -64,7 +64,8 @@ fn class_hint(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::EPERM) => {
             format!(
-                "; {}; in a cgroup v1 with RT_GROUP_SCHED it also needs cpu.rt_runtime_us > 0",
+                "; {}; on a kernel with CONFIG_RT_GROUP_SCHED the control group needs a budget as well: cpu.rt_runtime_us > 0 in \
+                 cgroup v1, the top group in v2",
                 Need::Realtime.advice()
             )
         }
@@ -329,6 +330,16 @@ pub fn set_policy(policy: Policy) -> Result<(), SchedError> {
     Ok(())
 }
 
+/// Whether a thread of this process can be made a real-time one: a new one tries, at the lowest priority, and ends.
+///
+/// # Errors
+/// What the kernel denies it with; where no thread can be started, nothing is known against it.
+pub fn try_realtime() -> io::Result<()> {
+    let attempt = || Policy::Fifo(1).set_for_calling_thread();
+    let thread = std::thread::Builder::new().name("becalm/class".to_owned()).spawn(attempt);
+    thread.map_or(Ok(()), |thread| thread.join().unwrap_or(Ok(())))
+}
+
 /// How many page faults of the calling thread had to wait for a disk: swapped-out pages and files read in.
 #[must_use]
 pub fn major_faults() -> u64 {
@@ -401,6 +412,35 @@ mod tests {
             .join()
             .unwrap();
         }
+    }
+
+    /// As sandboxes and control groups do, whatever rights the process has.
+    #[test]
+    fn a_denied_class_is_found_by_trying() {
+        let denied = || {
+            let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
+            let deny = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+            let mut filter = [
+                // The number of the system call, which is the first field of struct seccomp_data.
+                statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0),
+                libc::sock_filter {
+                    jf: 1,
+                    ..statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, libc::SYS_sched_setscheduler as u32)
+                },
+                statement(libc::BPF_RET | libc::BPF_K, deny),
+                statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW),
+            ];
+            let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+            // SAFETY: neither changes memory, and the program outlives the call, which copies it.
+            let filtered = unsafe {
+                libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+                    && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0
+            };
+            assert!(filtered, "{}", io::Error::last_os_error());
+            try_realtime().map_err(|error| error.raw_os_error())
+        };
+        // The filter is the thread's, and goes with it.
+        assert_eq!(std::thread::spawn(denied).join().unwrap(), Err(Some(libc::EPERM)));
     }
 
     #[test]

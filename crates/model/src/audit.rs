@@ -145,7 +145,9 @@ impl Audit {
     /// How far up the ladder a recording can go.
     #[must_use]
     pub fn rung(&self) -> Rung {
-        if self.has(Ability::Tracing) && self.has(Ability::Events) && self.has(Ability::TraceClock) {
+        // What was not looked at, as tracefs is to be mounted first, is not lacking.
+        let lacks = |ability| self.access(ability) == Some(Availability::Missing);
+        if self.has(Ability::Tracing) && !lacks(Ability::Events) && !lacks(Ability::TraceClock) {
             Rung::Tracepoints
         } else if self.has(Ability::Counters) {
             Rung::Proc

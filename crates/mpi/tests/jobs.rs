@@ -290,7 +290,7 @@ fn predictions_hold() {
     // Real-time ranks, as other programs would be noise that nobody measured.
     let mut arguments = vec!["validate", "--intervals", "1ms,10ms", "--detours", "200us", "--ratios", "none"];
     arguments.extend(["--sched", "fifo:40", "--time", "100ms", "--repetitions", "3", "--noise-time", "1s"]);
-    arguments.extend(["--replicas", "6", "--json", "--figure", figure.to_str().unwrap()]);
+    arguments.extend(["--json", "--figure", figure.to_str().unwrap()]);
     // Another machine on the same hardware may spoil one attempt.
     attempts(3, || {
         let json = document(&job(2, &arguments));

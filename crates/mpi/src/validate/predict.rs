@@ -193,8 +193,7 @@ impl Model {
         let with_ns = mean(&both, phases)?;
         // As many phases without as take the same time, so that both meet the same of the CPUs' own noise.
         let took = with_ns * phases as f64;
-        // How many those are takes no more than a part of them to tell.
-        let about_ns = mean(&alone, phases.div_ceil(8))?;
+        let about_ns = mean(&alone, phases)?;
         Ok(with_ns / mean(&alone, phases_in(took, about_ns))?)
     }
 }

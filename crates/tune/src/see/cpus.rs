@@ -1,5 +1,6 @@
 //! What a measuring thread may do: where it may run, how much, at which priority, with how much memory.
 
+use std::io;
 use std::path::Path;
 
 use becalm_linux::identity::Identity;
@@ -79,8 +80,9 @@ pub(super) fn reachable(root: &Path, identity: &Identity, answers: &mut Vec<Answ
     Reachable { measurable, isolated }
 }
 
-/// Whether the loops may be made real-time, and what that costs.
-pub(super) fn realtime(root: &Path, identity: &Identity) -> Vec<Answer> {
+/// Whether the loops may be made real-time, and what that costs; `attempt` is what became of a thread that was to be, which counts where
+/// no file tells what forbids it: a control group (v2) of a kernel with CONFIG_RT_GROUP_SCHED has no file for that.
+pub(super) fn realtime(root: &Path, identity: &Identity, attempt: io::Result<()>) -> Vec<Answer> {
     let consequence = "the loops compete with every other thread; what pre-empts them is seen as a source";
     let highest = match Limits::read(root) {
         _ if identity.can(Capability::SysNice) => 99,
@@ -94,6 +96,11 @@ pub(super) fn realtime(root: &Path, identity: &Identity) -> Vec<Answer> {
     if let Some(group) = CgroupLimits::read(root).ok().and_then(|limits| limits.no_realtime) {
         let what = format!("the control group {} has no real-time budget", group.display());
         let advice = "run becalm in the top group, or write a budget to cpu.rt_runtime_us";
+        return vec![Answer::missing(Ability::Realtime, what, consequence, advice)];
+    }
+    if let Err(error) = attempt {
+        let what = format!("the kernel denies real-time priorities, for which this process has the right: {error}");
+        let advice = "run becalm in the top control group, or on a kernel without CONFIG_RT_GROUP_SCHED";
         return vec![Answer::missing(Ability::Realtime, what, consequence, advice)];
     }
     let may = format!("real-time priorities up to {} can be taken", highest.min(99));

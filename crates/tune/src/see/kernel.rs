@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use becalm_linux::clock::{Source, choose};
 use becalm_linux::file::{FileError, below};
-use becalm_linux::ftrace::{self, Functions, MissingEvent, discover};
+use becalm_linux::ftrace::{self, Functions, MissingEvent, Tracefs, discover};
 use becalm_linux::identity::Identity;
 use becalm_linux::procfs::interrupts::Interrupts;
 use becalm_linux::procfs::kallsyms::Kallsyms;
@@ -14,6 +14,7 @@ use becalm_linux::procfs::kernel::kptr_restrict;
 use becalm_linux::procfs::mountinfo::mounts;
 use becalm_linux::procfs::softirqs::Softirqs;
 use becalm_linux::procfs::stat::Stat;
+use becalm_linux::procfs::status::Capability;
 use becalm_linux::rights::Need;
 use becalm_linux::sysfs::machine::Lockdown;
 use becalm_model::audit::{Ability, Answer};
@@ -24,6 +25,9 @@ const COUNTER_CLOCKS: [&str; 2] = ["x86-tsc", "ppc-tb"];
 /// Whether kernel events can be recorded, which of them, and on which clock. If the first fails, the others are not
 /// looked at.
 pub(super) fn tracing(root: &Path, identity: &Identity) -> Vec<Answer> {
+    if let Some(answer) = mounted_by_recordings(root, identity) {
+        return vec![answer];
+    }
     let (what, advice) = match usable(root, identity) {
         Ok(folder) => {
             let there = Answer::available(Ability::Tracing, format!("tracefs can be used at {}", folder.display()));
@@ -42,9 +46,32 @@ pub(super) fn tracing(root: &Path, identity: &Identity) -> Vec<Answer> {
     )]
 }
 
+/// What there is to say where tracefs is not mounted, but a recording by this process would mount it for as long as it lasts. The
+/// kernel makes the folder for it, if it has tracing at all.
+fn mounted_by_recordings(root: &Path, identity: &Identity) -> Option<Answer> {
+    let unmounted = !is_locked_down(root) && ftrace::mount_point(&mounts(root).ok()?).is_none();
+    let can = identity.can(Capability::SysAdmin) && below(root, Path::new(Tracefs::MOUNT_POINT)).is_dir();
+    (unmounted && can).then(|| {
+        Answer::limited(
+            Ability::Tracing,
+            format!(
+                "tracefs is not mounted; a recording mounts it at {} and takes it away again",
+                Tracefs::MOUNT_POINT
+            ),
+            "which events the kernel has is not known before",
+            "mount -t tracefs nodev /sys/kernel/tracing",
+        )
+    })
+}
+
+/// Whether the kernel is locked down against tracing.
+fn is_locked_down(root: &Path) -> bool {
+    Lockdown::read(root).is_ok_and(|lockdown| lockdown == Lockdown::Confidentiality)
+}
+
 /// The folder of tracefs, or what keeps this process from it and what to do.
 fn usable(root: &Path, identity: &Identity) -> Result<PathBuf, (String, &'static str)> {
-    if Lockdown::read(root).is_ok_and(|lockdown| lockdown == Lockdown::Confidentiality) {
+    if is_locked_down(root) {
         let what = "the kernel is locked down (confidentiality), which forbids tracing even to root";
         return Err((what.to_owned(), "boot with lockdown=none or lockdown=integrity"));
     }

@@ -14,6 +14,7 @@ use std::path::Path;
 use becalm_linux::identity::Identity;
 use becalm_linux::procfs::cpuinfo::CpuInfo;
 use becalm_linux::procfs::kernel::{hostname, release};
+use becalm_linux::sched::try_realtime;
 use becalm_model::audit::{Ability, Audit, FirstStep};
 use becalm_model::node::Rung;
 
@@ -23,7 +24,9 @@ pub fn look(root: &Path) -> Audit {
     let identity = Identity::read(root);
     let mut answers = vec![machine::counter(root)];
     let cpus::Reachable { measurable, isolated } = cpus::reachable(root, &identity, &mut answers);
-    answers.extend(cpus::realtime(root, &identity));
+    // Of this machine alone; it changes nothing but a thread that ends at once.
+    let attempt = if root == Path::new("/") { try_realtime() } else { Ok(()) };
+    answers.extend(cpus::realtime(root, &identity, attempt));
     answers.push(cpus::memory(root, &identity));
     answers.extend(kernel::tracing(root, &identity));
     answers.push(kernel::symbols(root));

@@ -118,6 +118,8 @@ fn a_container_is_told_what_it_lacks() {
         root.path(),
         &[
             (".dockerenv", ""),
+            // All but CAP_SYS_ADMIN.
+            ("proc/self/status", &ROOT.replace("000001ffffffffff", "000001ffffdfffff")),
             ("proc/interrupts", ""),
             ("proc/self/mountinfo", "1 2 0:1 / /sys/fs/cgroup ro - cgroup2 none rw\n"),
             ("proc/self/cgroup", "0::/\n"),
@@ -232,4 +234,35 @@ fn a_machine_of_which_nothing_can_be_read_has_an_audit() {
     for answer in audit.answers.iter().filter(|answer| answer.access > Availability::Available) {
         assert!(!answer.what.is_empty() && !answer.consequence.is_empty(), "{answer:?}");
     }
+}
+
+/// A control group of version 2 says nowhere that its threads may not be real-time ones; the kernel says so when it is tried.
+#[test]
+fn a_denied_real_time_priority_is_lacking_whatever_rights_there_are() {
+    let root = machine(ROOT);
+    let identity = Identity::read(root.path());
+    let of = |attempt| cpus::realtime(root.path(), &identity, attempt).remove(0);
+    assert_eq!(of(Ok(())).access, Availability::Available);
+    let denied = of(Err(std::io::ErrorKind::PermissionDenied.into()));
+    assert_eq!(denied.access, Availability::Missing);
+    assert!(denied.what.contains("denies real-time priorities"), "{}", denied.what);
+}
+
+/// A recording mounts tracefs itself where it may, and the sources are named.
+#[test]
+fn a_tracefs_that_a_recording_mounts_is_not_lacking() {
+    let unmounted = |status: &str| {
+        let root = machine(status);
+        write_tree(root.path(), &[("proc/self/mountinfo", "1 2 0:1 / / rw - ext4 none rw\n")]);
+        root
+    };
+    let root = audit(unmounted(ROOT).path());
+    assert_eq!((root.access(Ability::Tracing), root.rung()), (Some(Availability::Limited), Rung::Tracepoints));
+    assert!(worst(&root, Ability::Tracing).what.contains("a recording mounts it"), "{:?}", root.answers);
+    let user = audit(unmounted(USER).path());
+    assert_eq!((user.access(Ability::Tracing), user.rung()), (Some(Availability::Missing), Rung::Proc));
+    // A kernel without tracing has no folder for it.
+    let folder = unmounted(ROOT);
+    std::fs::remove_dir_all(folder.path().join("sys/kernel/tracing")).unwrap();
+    assert_eq!(audit(folder.path()).access(Ability::Tracing), Some(Availability::Missing));
 }
