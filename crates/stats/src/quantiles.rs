@@ -18,14 +18,32 @@ pub struct Quantiles {
 
 #[derive(Clone, Debug)]
 enum State {
-    Exact(Vec<i64>),
+    Exact(Values),
     // Counts of 32 bits: a CPU with four billion detours of one length has other problems.
     Rounded(Histogram<u32>),
 }
 
+/// Values in any order. Whoever asks for one quantile asks for several, some for hundreds: they are sorted when first asked.
+#[derive(Clone, Debug, Default)]
+struct Values {
+    values: Vec<i64>,
+    sorted: bool,
+}
+
+impl Values {
+    /// The value at this place in order, counted from 0, below their number.
+    fn at(&mut self, rank: usize) -> i64 {
+        if !self.sorted {
+            self.values.sort_unstable();
+            self.sorted = true;
+        }
+        self.values[rank]
+    }
+}
+
 impl Default for Quantiles {
     fn default() -> Self {
-        Self { state: State::Exact(Vec::new()), max: 0 }
+        Self { state: State::Exact(Values::default()), max: 0 }
     }
 }
 
@@ -48,7 +66,10 @@ impl Quantiles {
         let value = value.max(0);
         self.max = self.max.max(value);
         match &mut self.state {
-            State::Exact(values) if values.len() < EXACT => values.push(value),
+            State::Exact(exact) if exact.values.len() < EXACT => {
+                exact.values.push(value);
+                exact.sorted = false;
+            }
             State::Exact(_) => record(self.histogram(), value),
             State::Rounded(histogram) => record(histogram, value),
         }
@@ -57,7 +78,7 @@ impl Quantiles {
     /// Takes all values of another set.
     pub fn merge(&mut self, other: &Self) {
         match &other.state {
-            State::Exact(values) => values.iter().for_each(|value| self.add(*value)),
+            State::Exact(exact) => exact.values.iter().for_each(|value| self.add(*value)),
             State::Rounded(histogram) => {
                 self.histogram().add(histogram).expect("a histogram that grows takes every other");
                 self.max = self.max.max(other.max);
@@ -71,11 +92,8 @@ impl Quantiles {
     #[must_use]
     pub fn at(&mut self, quantile: f64) -> Option<i64> {
         match &mut self.state {
-            State::Exact(values) if values.is_empty() => None,
-            State::Exact(values) => {
-                let at = nearest_rank(quantile, values.len());
-                Some(*values.select_nth_unstable(at).1)
-            }
+            State::Exact(exact) if exact.values.is_empty() => None,
+            State::Exact(exact) => Some(exact.at(nearest_rank(quantile, exact.values.len()))),
             // The histogram answers with the upper end of a bucket, which may lie above every value.
             State::Rounded(histogram) => Some((histogram.value_at_quantile(quantile) as i64).min(self.max)),
         }
@@ -87,7 +105,7 @@ impl Quantiles {
     pub fn ranked(&mut self, rank: u64) -> Option<i64> {
         let at = usize::try_from(rank).ok()?.checked_sub(1)?;
         match &mut self.state {
-            State::Exact(values) => (at < values.len()).then(|| *values.select_nth_unstable(at).1),
+            State::Exact(exact) => (at < exact.values.len()).then(|| exact.at(at)),
             State::Rounded(histogram) if rank > histogram.len() => None,
             // In the middle of the share of that rank, so that rounding cannot lead to its neighbor.
             State::Rounded(histogram) => {
@@ -99,9 +117,9 @@ impl Quantiles {
 
     /// The values as a histogram, into which they go if they are not yet.
     fn histogram(&mut self) -> &mut Histogram<u32> {
-        if let State::Exact(values) = &self.state {
+        if let State::Exact(exact) = &self.state {
             let mut histogram = Histogram::new(3).expect("three digits are allowed");
-            values.iter().for_each(|value| record(&mut histogram, *value));
+            exact.values.iter().for_each(|value| record(&mut histogram, *value));
             self.state = State::Rounded(histogram);
         }
         match &mut self.state {
@@ -181,6 +199,10 @@ mod tests {
             for share in SHARES {
                 prop_assert_eq!(quantiles.at(share), Some(plain(&values, share)));
             }
+            // What comes after a question counts in the next answer.
+            quantiles.add(0);
+            let more = [&values[..], &[0]].concat();
+            prop_assert_eq!(quantiles.at(0.5), Some(plain(&more, 0.5)));
         }
 
         #[test]

@@ -53,9 +53,7 @@ pub(super) fn contrast(a: &Scatter, b: &Scatter) -> Result<Contrast, Doubt> {
     let pair = PairOfRuns::new(a, b);
     let mut pivots = Vec::with_capacity(a.redraws.len());
     let (low, high) = pair.interval(1.0, &mut pivots);
-    // Now sorted, for the test.
-    pivots.sort_unstable_by(f64::total_cmp);
-    let p_value = pair.p_value(&pivots);
+    let p_value = pair.p_value(&mut pivots);
     let (ratio_low, ratio_high) = if a.value > 0.0 { pair.ratios() } else { (None, None) };
     Ok(Contrast { low, high, ratio_low, ratio_high, p_value })
 }
@@ -132,17 +130,21 @@ impl<'a> PairOfRuns<'a> {
         enough > tail_ranks(self.a.redraws.len()).0
     }
 
-    /// Of no difference, from the sorted pivots.
-    fn p_value(&self, pivots: &[f64]) -> f64 {
+    /// Of no difference, from the pivots, which change their places.
+    fn p_value(&self, pivots: &mut [f64]) -> f64 {
         let difference = self.b.value - self.a.value;
         let error = self.error(1.0);
         if error == 0.0 {
             // Two runs in which every cell is like every other.
             return if difference == 0.0 { 1.0 } else { 0.0 };
         }
-        let t = difference / error;
-        let above = tail(pivots.iter().rev().copied(), t, self.df);
-        let under = tail(pivots.iter().map(|pivot| -pivot), -t, self.df);
+        let (t, n) = (difference / error, pivots.len());
+        let tenth = COUNTED.min(n) - 1;
+        let largest = *pivots.select_nth_unstable_by(n - 1 - tenth, f64::total_cmp).1;
+        let smallest = *pivots.select_nth_unstable_by(tenth, f64::total_cmp).1;
+        let share = |reached: usize, anchor, t| tail(reached, n, anchor, t, self.df);
+        let above = share(pivots.iter().filter(|pivot| **pivot >= t).count(), largest, t);
+        let under = share(pivots.iter().filter(|pivot| **pivot <= t).count(), -smallest, -t);
         (2.0 * above.min(under).max(student_tail(t.abs(), self.df))).min(1.0)
     }
 
@@ -177,11 +179,8 @@ fn tail_ranks(n: usize) -> (usize, usize) {
     (nearest_rank(tail, n), nearest_rank(1.0 - tail, n))
 }
 
-/// The share of pivots that are at least `t`, of pivots from the largest down.
-fn tail(falling: impl Clone + ExactSizeIterator<Item = f64>, t: f64, df: f64) -> f64 {
-    let n = falling.len();
-    let reached = falling.clone().take_while(|pivot| *pivot >= t).count();
-    let anchor = falling.clone().nth(COUNTED.min(n) - 1).unwrap_or(f64::INFINITY);
+/// The share of `n` pivots that are at least `t`, which `reached` of them are; the tenth largest is `anchor`.
+fn tail(reached: usize, n: usize, anchor: f64, t: f64, df: f64) -> f64 {
     if reached >= COUNTED || anchor <= 0.0 || !anchor.is_finite() {
         return reached.max(1) as f64 / n as f64;
     }

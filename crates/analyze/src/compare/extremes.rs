@@ -109,17 +109,17 @@ pub(super) fn rank(a: &Stretches, b: &Stretches, train: i64) -> Result<Ranked, D
 
     let mut differences: Vec<f64> = each().map(|(a, b)| (b - a) as f64).collect();
     let mut ratios: Vec<f64> = each().map(|(a, b)| if a == b { 1.0 } else { b as f64 / a as f64 }).collect();
-    differences.sort_unstable_by(f64::total_cmp);
-    ratios.sort_unstable_by(f64::total_cmp);
     // The rank at which the test over the shifts turns: U = pairs / 2 - t * its standard deviation. Its variance without
     // ties, which is the larger one.
     let df = (m + n - 2) as f64;
     let half = student_quantile((1.0 - CONFIDENCE) / 2.0, df) * (pairs * (m + n + 1) as f64 / 12.0).sqrt();
     let first = ((pairs / 2.0 - half).floor().max(0.0) as usize).min(m * n - 1);
-    let ends = |sorted: &[f64]| (sorted[first], sorted[m * n - 1 - first]);
-    let ((low, high), (ratio_low, ratio_high)) = (ends(&differences), ends(&ratios));
+    // Of all pairs there are many, and only those at a few ranks are asked for.
+    let at = |values: &mut [f64], rank: usize| *values.select_nth_unstable_by(rank, f64::total_cmp).1;
+    let ends = |values: &mut [f64]| (at(values, first), at(values, m * n - 1 - first));
+    let ((low, high), (ratio_low, ratio_high)) = (ends(&mut differences), ends(&mut ratios));
     let finite = |ratio: f64| Some(ratio).filter(|ratio| ratio.is_finite());
-    let ratio = finite((ratios[(m * n - 1) / 2] * ratios[m * n / 2]).sqrt());
+    let ratio = finite((at(&mut ratios, (m * n - 1) / 2) * at(&mut ratios, m * n / 2)).sqrt());
     let (typical_a, typical_b) = typical(&a.longest, &b.longest, ratio);
     let difference = typical_b - typical_a;
     // U is delta scaled, so its z is delta over delta's standard deviation; half a pair off for continuity.
