@@ -104,7 +104,7 @@ test-mpi: ## becalm-mpi: its tests, and real jobs of Open MPI and MPICH, which i
 test-bench: ## a twentieth of each benchmark: that it runs, not how fast
 	@.ci/lanes bench
 
-test-fuzz: ## every fuzz target for 20 s
+test-fuzz: ## every fuzz target for 10 s
 	@.ci/lanes fuzz
 
 fuzz: ## one fuzz target on all CPUs: TARGET=NAME [TIME=1h]; without TARGET it says which there are

@@ -11,6 +11,24 @@ use crate::InjectError;
 use crate::grounds::Grounds;
 use crate::toll::{self, Toll};
 
+/// What detours cost on CPUs where that was measured, for one injection after another: each takes a third of a second a kind of CPU.
+/// All of them inject in the same class.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct KnownTolls(Vec<(CpuId, u64, Toll)>);
+
+impl KnownTolls {
+    /// What was measured on this CPU by trials that are so far apart.
+    fn of(&self, cpu: CpuId, apart: u64) -> Option<Toll> {
+        self.0.iter().find(|(on, at, _)| (*on, *at) == (cpu, apart)).map(|(.., toll)| *toll)
+    }
+
+    /// Keeps what was measured, instead of what was known.
+    fn keep(&mut self, cpu: CpuId, apart: u64, toll: Toll) {
+        self.0.retain(|(on, at, _)| (*on, *at) != (cpu, apart));
+        self.0.push((cpu, apart, toll));
+    }
+}
+
 /// CPUs that share a measurement, which is made on the first of them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Alike {
@@ -35,8 +53,8 @@ pub(crate) fn alike(cpus: &[(CpuId, Nanos)], grounds: &Grounds) -> Vec<Alike> {
     groups.into_iter().map(|(.., group)| group).collect()
 }
 
-/// The toll of each CPU, in their order, and on which CPUs they were measured. `told` hears how many kinds of CPU are done, of how
-/// many.
+/// The toll of each CPU, in their order, and on which CPUs they were measured: what is `known` and fits is not measured again, and what is
+/// measured is known then. `told` hears how many kinds of CPU are done, of how many.
 ///
 /// # Errors
 /// If a CPU cannot be had or the class is refused, or too few of the trial detours are seen; and what `fits` says to a measurement,
@@ -45,6 +63,7 @@ pub(crate) fn measure<C: Counter>(
     cpus: &[(CpuId, Nanos)],
     (policy, rate): (Policy, TickRate),
     grounds: &Grounds,
+    known: &mut KnownTolls,
     fits: impl Fn(usize, Toll) -> Result<(), InjectError>,
     told: &mut dyn FnMut(usize, usize),
 ) -> Result<(Vec<Toll>, Vec<SharedToll>), InjectError> {
@@ -53,14 +72,17 @@ pub(crate) fn measure<C: Counter>(
     told(0, groups.len());
     for (number, Alike { members, interval }) in groups.iter().enumerate() {
         let (cpu, _) = cpus[members[0]];
-        let measured = || -> Result<Toll, InjectError> {
-            let toll = toll::measure::<C>(cpu, policy, rate, *interval)?;
-            members.iter().try_for_each(|member| fits(*member, toll)).map(|()| toll)
+        let fitting = |toll| members.iter().try_for_each(|member| fits(*member, toll)).map(|()| toll);
+        let measured = || fitting(toll::measure::<C>(cpu, policy, rate, *interval)?);
+        let apart = toll::trials_apart(*interval);
+        let toll = match known.of(cpu, apart).map(fitting) {
+            Some(Ok(toll)) => toll,
+            _ => match measured() {
+                Err(InjectError::Short { .. } | InjectError::Close { .. } | InjectError::Toll { .. }) => measured()?,
+                other => other?,
+            },
         };
-        let toll = match measured() {
-            Err(InjectError::Short { .. } | InjectError::Close { .. } | InjectError::Toll { .. }) => measured()?,
-            other => other?,
-        };
+        known.keep(cpu, apart, toll);
         members.iter().for_each(|member| tolls[*member] = toll);
         let cpus: CpuList = members.iter().map(|member| cpus[*member].0).collect();
         shared.push(SharedToll { measured_on: cpu, cpus, shortest: toll.shortest });
@@ -72,6 +94,8 @@ pub(crate) fn measure<C: Counter>(
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+
+    use becalm_linux::clock::Native;
 
     use super::*;
 
@@ -107,5 +131,32 @@ mod tests {
         );
         // Of these nothing is known.
         assert_eq!(members(&[(0, often), (1, often)], &Grounds::default()), [[0], [1]]);
+    }
+
+    /// A CPU that does not exist cannot be measured: whatever succeeds there was known.
+    #[test]
+    fn what_is_known_and_fits_is_not_measured_again() {
+        let (cpu, often, seldom) = (CpuId::new(1 << 20), Nanos::from_millis(1), Nanos::from_millis(3));
+        let toll = |us| Toll { entry: Nanos::from_micros(us), ..Toll::default() };
+        let ask = |known: &mut KnownTolls, interval, most: i64| {
+            let fits = |_, toll: Toll| {
+                let (length, shortest) = (Nanos::ZERO, toll.entry);
+                if toll.entry <= Nanos::from_micros(most) {
+                    Ok(())
+                } else {
+                    Err(InjectError::Short { cpu, length, shortest })
+                }
+            };
+            let rate = TickRate::from_hz(1e9);
+            let cpus = [(cpu, interval)];
+            measure::<Native>(&cpus, (Policy::Fifo(50), rate), &Grounds::default(), known, fits, &mut |_, _| ())
+        };
+        let mut known = KnownTolls::default();
+        known.keep(cpu, often.get() as u64, toll(9));
+        known.keep(cpu, often.get() as u64, toll(5));
+        let (tolls, shared) = ask(&mut known, often, 5).unwrap();
+        assert_eq!((tolls, shared.len()), (vec![toll(5)], 1));
+        assert!(ask(&mut known, often, 4).is_err(), "what is known is too much, and the CPU is asked once more");
+        assert!(ask(&mut known, seldom, 5).is_err(), "trials that are otherwise apart tell another toll");
     }
 }

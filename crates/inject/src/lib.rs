@@ -32,6 +32,7 @@ pub mod toll;
 pub use burst::Burst;
 pub use error::InjectError;
 pub use grounds::Grounds;
+pub use kinds::KnownTolls;
 pub use place::coalesced;
 pub use preempt::{Delivered, DeliveredDetour, Injection, PreemptPlan};
 pub use signal::{DeliveredSignals, SignalNoise, SignalPlan};

@@ -25,7 +25,7 @@ use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 use crate::InjectError;
 use crate::flood::Flood;
 use crate::grounds::Grounds;
-use crate::kinds;
+use crate::kinds::{self, KnownTolls};
 use crate::place;
 use crate::schedule::{Due, Schedule};
 use crate::tally::DeliveryTally;
@@ -130,10 +130,23 @@ impl Injection {
     /// If a CPU or a priority is refused; if the noise cannot be made exactly and is to be; if a limit of the kernel on
     /// real-time threads is in its way.
     pub fn start(plan: &PreemptPlan, counter: Source, grounds: &Grounds) -> Result<Self, InjectError> {
-        Self::start_after(plan, counter, grounds, &mut |_, _| (), || Ok(()))
+        Self::start_again(plan, counter, grounds, &mut KnownTolls::default())
     }
 
-    /// The same. `told` hears of how many kinds of CPU the cost of a detour is measured, and of how many there are; `placed` is called
+    /// The same, without measuring what is known from an earlier injection in the same class; what is measured is known then.
+    ///
+    /// # Errors
+    /// As of [`Self::start`].
+    pub fn start_again(
+        plan: &PreemptPlan,
+        counter: Source,
+        grounds: &Grounds,
+        known: &mut KnownTolls,
+    ) -> Result<Self, InjectError> {
+        Self::with_counter(plan, counter, grounds, known, &mut |_, _| (), || Ok(()))
+    }
+
+    /// As [`Self::start`]. `told` hears of how many kinds of CPU the cost of a detour is measured, and of how many there are; `placed` is called
     /// when every thread has its CPU and its class, before the first detour is due: to give up the rights that this took. The
     /// threads give up their own then.
     ///
@@ -146,15 +159,27 @@ impl Injection {
         told: &mut dyn FnMut(usize, usize),
         placed: impl FnOnce() -> Result<(), RightsError>,
     ) -> Result<Self, InjectError> {
+        Self::with_counter(plan, counter, grounds, &mut KnownTolls::default(), told, placed)
+    }
+
+    fn with_counter(
+        plan: &PreemptPlan,
+        counter: Source,
+        grounds: &Grounds,
+        known: &mut KnownTolls,
+        told: &mut dyn FnMut(usize, usize),
+        placed: impl FnOnce() -> Result<(), RightsError>,
+    ) -> Result<Self, InjectError> {
         match counter {
-            Source::Native => Self::with::<Native>(plan, grounds, told, placed),
-            Source::MonotonicRaw => Self::with::<MonotonicRaw>(plan, grounds, told, placed),
+            Source::Native => Self::with::<Native>(plan, grounds, known, told, placed),
+            Source::MonotonicRaw => Self::with::<MonotonicRaw>(plan, grounds, known, told, placed),
         }
     }
 
     fn with<C: Counter + 'static>(
         plan: &PreemptPlan,
         grounds: &Grounds,
+        known: &mut KnownTolls,
         told: &mut dyn FnMut(usize, usize),
         in_place: impl FnOnce() -> Result<(), RightsError>,
     ) -> Result<Self, InjectError> {
@@ -163,7 +188,7 @@ impl Injection {
             // What is refused anyway needs no measuring; what is left of it when that is done is checked once more.
             grounds.allows(*cpu, plan.exact.then(|| longest(trace)).flatten(), 0.0)?;
         }
-        let (workers, tolls) = workers::<C>(plan, rate, grounds, told)?;
+        let (workers, tolls) = workers::<C>(plan, rate, grounds, known, told)?;
         let fair_servers = fair_servers(plan, grounds);
         let mut injection = Self { alarm: Arc::new(Alarm::new()), threads: Vec::new(), rate, tolls, fair_servers };
         let (placing, placed) = channel::<()>();
@@ -230,11 +255,12 @@ fn longest(trace: &NoiseTrace) -> Option<Nanos> {
     trace.detours().map(|(_, length)| length).max()
 }
 
-/// Measures what detours cost, and makes a worker for each CPU.
+/// Measures what detours cost where that is not known, and makes a worker for each CPU.
 fn workers<C: Counter>(
     plan: &PreemptPlan,
     rate: TickRate,
     grounds: &Grounds,
+    known: &mut KnownTolls,
     told: &mut dyn FnMut(usize, usize),
 ) -> Result<(Vec<Worker>, Vec<SharedToll>), InjectError> {
     let interval = |trace: &NoiseTrace| Nanos::new(trace.length().get() / trace.len().max(1) as i64);
@@ -243,7 +269,7 @@ fn workers<C: Counter>(
         let (cpu, trace) = &plan.cpus[member];
         fitting(*cpu, trace, toll, plan.exact).map(|_| ())
     };
-    let (tolls, shared) = kinds::measure::<C>(&cpus, (plan.policy, rate), grounds, fits, told)?;
+    let (tolls, shared) = kinds::measure::<C>(&cpus, (plan.policy, rate), grounds, known, fits, told)?;
     let worker = |((cpu, trace), toll): (&(CpuId, NoiseTrace), Toll)| Worker::new(*cpu, trace, toll, rate, plan);
     let workers: Vec<Worker> = plan.cpus.iter().zip(tolls).map(worker).collect::<Result<_, _>>()?;
     for worker in &workers {

@@ -87,7 +87,7 @@ fn the_calibration_meets_the_grain() {
     ] {
         let mut work = Work::new(body, Path::new("/"), last_cpu()).expect("this architecture has them");
         attempts(2, || {
-            let mut off: Vec<f64> = (0..9)
+            let mut off: Vec<f64> = (0..5)
                 .map(|_| {
                     let found = calibrate::<Native>(&mut work, grain, rate);
                     let third = third_decile_mean(&mut durations(&mut work, found.iterations, 50)).unwrap_or(0.0);

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::path::Path;
 
 use anyhow::Result;
-use becalm_inject::{Grounds, Injection, PreemptPlan};
+use becalm_inject::{Grounds, Injection, KnownTolls, PreemptPlan};
 use becalm_linux::clock::{Counter, Source};
 use becalm_linux::sched::{self, Policy};
 use becalm_measure::work::Work;
@@ -48,6 +48,8 @@ pub struct PhaseBench<'a> {
     quietest_ns: f64,
     /// How long the compute phase of the quietest batch without collectives took.
     computing_ns: f64,
+    /// What a detour costs on this rank's CPU, for noises that are as frequent.
+    tolls: KnownTolls,
 }
 
 /// What one run of a cell showed.
@@ -86,7 +88,13 @@ impl<'a> PhaseBench<'a> {
             phase_ns: 1e3,
             quietest_ns: f64::INFINITY,
             computing_ns: f64::INFINITY,
+            tolls: KnownTolls::default(),
         }
+    }
+
+    /// Lets what a detour costs be measured once more.
+    pub fn forget_tolls(&mut self) {
+        self.tolls = KnownTolls::default();
     }
 
     /// Finds out how long a phase takes.
@@ -204,7 +212,7 @@ impl<'a> PhaseBench<'a> {
     ///
     /// Threads inherit the class of who starts them, and those of the injection give themselves another once they run: under
     /// a real-time thread of the same priority they never would. So the rank leaves its class while it starts them.
-    fn inject(&self, noise: NoiseSpec, synchronized: bool, seed: u64) -> Result<Option<Injection>, String> {
+    fn inject(&mut self, noise: NoiseSpec, synchronized: bool, seed: u64) -> Result<Option<Injection>, String> {
         if !self.seat.first_on_cpu {
             return Ok(None);
         }
@@ -215,7 +223,7 @@ impl<'a> PhaseBench<'a> {
         started.map(Some)
     }
 
-    fn start(&self, noise: NoiseSpec, synchronized: bool, seed: u64) -> Result<Injection, String> {
+    fn start(&mut self, noise: NoiseSpec, synchronized: bool, seed: u64) -> Result<Injection, String> {
         let plan = PreemptPlan {
             cpus: vec![(self.seat.cpu, noise.trace(seed).map_err(|error| error.to_string())?)],
             together: if synchronized { Together::All } else { Together::Apart },
@@ -228,6 +236,6 @@ impl<'a> PhaseBench<'a> {
             log: 0,
         };
         let grounds = Grounds::read(Path::new("/"), [self.seat.cpu]);
-        Injection::start(&plan, self.counter, &grounds).map_err(|error| error.to_string())
+        Injection::start_again(&plan, self.counter, &grounds, &mut self.tolls).map_err(|error| error.to_string())
     }
 }

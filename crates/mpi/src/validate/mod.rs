@@ -7,6 +7,7 @@ mod own_noise;
 mod predict;
 mod superpose;
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -242,16 +243,18 @@ fn run_with<C: Counter>(args: &ValidateArgs, job: &Job, source: Source, out: &mu
 /// Says on standard error how long the cells will take.
 fn announce(args: &ValidateArgs, grid: &[GridCell]) -> io::Result<()> {
     let least: Nanos = grid.iter().fold(Nanos::ZERO, |sum, cell| sum + cell.lasts(args.time));
-    // Measuring what a detour costs takes about 300 ms each time, and the runs without noise 200 ms.
+    // Measuring what a detour costs takes about 300 ms for each interval, and the runs without noise 200 ms.
+    let intervals: BTreeSet<Nanos> = grid.iter().map(|cell| cell.interval).collect();
     let grains = args.grains().len();
-    let whole = (least.as_secs_f64() + 0.5 * grid.len() as f64) * f64::from(args.repetitions) * grains as f64;
-    let more = 10.0 * grains as f64;
-    let most = whole * f64::from(TIMES_MORE) + more;
+    let repeated = f64::from(args.repetitions) * grains as f64;
+    let runs = (least.as_secs_f64() + 0.2 * grid.len() as f64) * repeated;
+    let more = 0.3 * intervals.len() as f64 * repeated + 10.0 * grains as f64;
+    let (whole, most) = (runs + more, runs * f64::from(TIMES_MORE) + more);
     writeln!(
         io::stderr(),
         "becalm-mpi: {}, {:.0} to {most:.0} s",
         counted((grid.len() * grains) as u64, "cell", "cells"),
-        whole + more
+        whole
     )
 }
 
@@ -295,6 +298,11 @@ fn measure<C: Counter>(
     let mut runs = vec![Vec::new(); grid.len()];
     // The repetitions one after the other, so that what changes slowly hits all cells alike.
     for repetition in 0..u64::from(args.repetitions * TIMES_MORE) {
+        // Each repetition that was asked for measures anew what a detour costs, so that no moment of the machine decides. Those that are
+        // added, for effects that are small against their error, only make the mean better.
+        if repetition < args.repetitions.into() {
+            bench.forget_tolls();
+        }
         for (number, cell) in (0..).zip(grid) {
             let runs = &mut runs[number as usize];
             // All ranks have the same times, so that all decide alike.
