@@ -1,7 +1,7 @@
 //! Writes the bundles whose pages the browser tests look at, and figures as the terminal writes them: see
 //! `crates/report/tests/browser`.
 //!
-//! `page_bundles FOLDER [--huge]`, where `--huge` adds a run of 10 million detours.
+//! `page_bundles FOLDER [--huge]`, where `--huge` adds a run of 4.4 million detours.
 
 #![forbid(unsafe_code)]
 
