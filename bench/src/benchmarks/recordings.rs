@@ -26,8 +26,9 @@ const LENGTH: Nanos = Nanos::from_secs(10);
 /// So many ranks times phases are drawn for the truth.
 const DRAWN: u64 = 1 << 31;
 
-/// How long the process of jobs with messages is recorded for the truth.
-const LONG: Nanos = Nanos::from_secs(8_000);
+/// How long the process of jobs with messages is recorded for the truth, in seconds, and how often a job of it is replayed.
+const LONG_SECONDS: u64 = 8_000;
+const TRUE_REPLICAS: u64 = 12;
 
 fn recorded(law: RareLaw, seed: u64, length: Nanos) -> Noise {
     let detours = law.recording(&mut Source::seeded(seed), length.get());
@@ -53,7 +54,7 @@ const JOBS: [(&str, Nanos, u64, u64, u64); 5] = [
     ("alltoall:bruck", Nanos::from_micros(100), 1 << 16, 256, 3_000),
 ];
 
-fn jobs(claims: &mut Claims, recordings: u64) {
+fn jobs(claims: &mut Claims, effort: Effort) {
     for (collective, grain, bytes, ranks, phases) in JOBS {
         let question = |replicas| Question {
             grain,
@@ -68,8 +69,8 @@ fn jobs(claims: &mut Claims, recordings: u64) {
         };
         let (mut held, mut all) = (0, 0);
         for law in [RareLaw::Exponential, RareLaw::Lognormal, RareLaw::Three] {
-            let process = recorded(law, 1, LONG);
-            let truth = Prediction::new(&process, question(12)).and_then(|prediction| prediction.slowdown(ranks));
+            let process = recorded(law, 1, Nanos::from_secs(effort.share(LONG_SECONDS) as i64));
+            let truth = Prediction::new(&process, question(effort.share(TRUE_REPLICAS))).and_then(|prediction| prediction.slowdown(ranks));
             let truth = truth.expect("a replay").expect("not too many ranks").mean;
             let predicted = |seed: u64| {
                 let noise = recorded(law, 1_000 + seed, LENGTH);
@@ -77,7 +78,7 @@ fn jobs(claims: &mut Claims, recordings: u64) {
                     Prediction::new(&noise, question(4)).and_then(|prediction| prediction.of_recording().row(ranks));
                 row.expect("a replay").recording.expect("it is asked for")
             };
-            let intervals: Vec<RecordingBounds> = (0..recordings).map(predicted).collect();
+            let intervals: Vec<RecordingBounds> = (0..effort.share(RECORDINGS)).map(predicted).collect();
             held += intervals.iter().filter(|bounds| holds(bounds, truth)).count();
             all += intervals.len();
             remark(claims, &name(&format!("{law:?}, {collective}, grain {grain}"), ranks, truth), truth, &intervals);
@@ -138,6 +139,6 @@ pub fn run() -> ExitCode {
             claim(&mut claims, law, ranks, truth, &of_ranks);
         }
     }
-    jobs(&mut claims, effort.share(RECORDINGS));
+    jobs(&mut claims, effort);
     claims.end()
 }

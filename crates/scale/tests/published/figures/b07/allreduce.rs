@@ -1,7 +1,7 @@
 //! Allreduces of 8 bytes, by messages and by the network's own reduction.
 
 use super::super::{Figure, Published, Reading, periodic};
-use super::{Asked, MOST, TEXT, line, long};
+use super::{Asked, MOST, TEXT, line};
 
 const DOUBLING: &str = "allreduce:recursive-doubling";
 pub const HARDWARE: &str = "allreduce:hardware";
@@ -13,7 +13,7 @@ const fn phases(ranks: u64) -> u64 {
 
 /// All processes have their detours together.
 fn in_step(detour: &str) -> Asked {
-    Asked::new(DOUBLING, periodic("1ms", detour), 1_024, 5_000).together()
+    Asked::new(DOUBLING, periodic("1ms", detour), 1_024, 1_000).together()
 }
 
 /// Detours of 200 us every 1 ms.
@@ -43,14 +43,14 @@ fn long_detours() -> Vec<Figure> {
             "the network's own reduction waits for a detour before it, and for another behind it, and no further one: so the \
              allreduce of this figure went by messages",
         ),
-        long(line(
+        line(
             ("text: about as without", "allreduce, 200 us every 1 ms, synchronized, 1,024 processes"),
             Published::AtMost(10.0),
             (Reading::Added, [in_step("200us")]),
             (24.0, 26.0),
             "a fifth of the time of all processes is taken, so that none can lose less than a quarter; beside a factor of 18 it is \
              hardly to be told, and by the same measure the paper gives 26 % for the barrier",
-        )),
+        ),
         line(
             (TEXT, "allreduce in coprocessor mode, 16,384 processes, 200 us every 1 ms"),
             Published::Unknown,
@@ -101,13 +101,13 @@ fn short_detours() -> Vec<Figure> {
             (21.5, 23.2),
             "as before, and the second one more often",
         ),
-        long(line(
+        line(
             ("Fig. 7: none", "allreduce, 16 us every 1 ms, synchronized, 1,024 processes"),
             Published::AtMost(10.0),
             (Reading::Added, [in_step("16us")]),
             (1.2, 1.6),
             "",
-        )),
+        ),
     ]
 }
 

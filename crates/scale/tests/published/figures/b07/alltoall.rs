@@ -21,13 +21,13 @@ pub fn figures() -> Vec<Figure> {
             (138.0, 153.0),
             window,
         ),
-        long(line(
+        line(
             ("text: between the two", "the same, 4,096 processes"),
             Published::Between(34.0, 173.0),
             (Reading::Added, [alltoall("200us", 4_096)]),
             (139.0, 155.0),
             "",
-        )),
+        ),
         long(line(
             ("Fig. 6", "the same, 32,768 processes"),
             Published::Is(34.0),
@@ -50,13 +50,13 @@ pub fn figures() -> Vec<Figure> {
             "a message of 8 bytes with its header is assumed to take two packets of 32 bytes on the torus, whose links' speed is \
              published",
         )),
-        long(line(
+        line(
             ("text: linear in the processes", "its time without noise, 4,096 processes against 1,024"),
             Published::Is(4.0),
             (Reading::QuietRatio, [alltoall("200us", 4_096), alltoall("200us", 1_024)]),
             (3.95, 4.1),
             "up to twice as many the CPU of each process takes longer than its links",
-        )),
+        ),
         line(
             ("text: superlinear", "time that 200 us every 1 ms add, against 100 us, 1,024 processes"),
             Published::AtLeast(2.0),
