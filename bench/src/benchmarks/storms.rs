@@ -91,7 +91,7 @@ fn write_all_over(over: &AtomicBool) {
 
 fn recordings(claims: &mut Claims, effort: Effort) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let quick = (effort == Effort::Quick).then(|| "2s".to_owned());
+    let quick = (effort == Effort::Quick).then(|| "1s".to_owned());
     let duration = duration().or(quick);
     let t_min = record(&folder.path().join("first.becalm"), Some("1s"), None, true)?
         .cpus
