@@ -70,7 +70,8 @@ fn jobs(claims: &mut Claims, effort: Effort) {
         let (mut held, mut all) = (0, 0);
         for law in [RareLaw::Exponential, RareLaw::Lognormal, RareLaw::Three] {
             let process = recorded(law, 1, Nanos::from_secs(effort.share(LONG_SECONDS) as i64));
-            let truth = Prediction::new(&process, question(effort.share(TRUE_REPLICAS))).and_then(|prediction| prediction.slowdown(ranks));
+            let truth = Prediction::new(&process, question(effort.share(TRUE_REPLICAS)))
+                .and_then(|prediction| prediction.slowdown(ranks));
             let truth = truth.expect("a replay").expect("not too many ranks").mean;
             let predicted = |seed: u64| {
                 let noise = recorded(law, 1_000 + seed, LENGTH);
