@@ -202,6 +202,13 @@ mod tests {
             .prop_map(|(value, variance, redraws)| Scatter::made_up(value.into(), variance.into(), redraws))
     }
 
+    /// Pivots that differ from each other, and figures that are so far apart that few of them reach there, or all.
+    fn smooth() -> impl Strategy<Value = Scatter> {
+        let redraw = (-2.0..2.0, 0.5..1.5).prop_map(|(shift, variance)| Redraw { shift, variance });
+        (0.0..5.0, 0.5..1.5, prop::collection::vec(redraw, 200))
+            .prop_map(|(value, variance, redraws)| Scatter::made_up(value, variance, redraws))
+    }
+
     proptest! {
         #[test]
         fn counting_says_what_the_interval_says(a in scatter(), b in scatter(), r in prop::sample::select(&[0.0, 0.25, 0.5, 1.0, 1.5, 3.0][..])) {
@@ -209,6 +216,27 @@ mod tests {
             let (low, high) = pair.interval(r, &mut Vec::new());
             prop_assert_eq!(pair.reaches_down(r), low <= 0.0, "{}", low);
             prop_assert_eq!(pair.reaches_up(r), high >= 0.0, "{}", high);
+        }
+
+        /// As of pivots that are sorted.
+        #[test]
+        fn the_test_is_that_of_sorted_pivots(a in smooth(), b in smooth()) {
+            let pair = PairOfRuns::new(&a, &b);
+            let mut pivots: Vec<f64> = pair.pivots(1.0).collect();
+            let found = pair.p_value(&mut pivots);
+            pivots.sort_unstable_by(f64::total_cmp);
+            let (n, error) = (pivots.len(), pair.error(1.0));
+            if error > 0.0 {
+                let t = (b.value - a.value) / error;
+                let share = |falling: &[f64], t: f64| {
+                    let reached = falling.iter().take_while(|pivot| **pivot >= t).count();
+                    tail(reached, n, falling[COUNTED - 1], t, pair.df)
+                };
+                let falling: Vec<f64> = pivots.iter().rev().copied().collect();
+                let rising: Vec<f64> = pivots.iter().map(|pivot| -pivot).collect();
+                let each = share(&falling, t).min(share(&rising, -t));
+                prop_assert_eq!(found, (2.0 * each.max(student_tail(t.abs(), pair.df))).min(1.0));
+            }
         }
     }
 }

@@ -235,6 +235,21 @@ mod tests {
             prop_assert!((there.p_value - back.p_value).abs() < 1e-12);
         }
 
+        /// The intervals end at the ranks of all pairs in order.
+        #[test]
+        fn ranks_are_those_of_sorted_pairs(
+            a in proptest::collection::vec(1_i64..50, 12..30), b in proptest::collection::vec(1_i64..90, 12..30),
+        ) {
+            let found = rank(&stretches(&a), &stretches(&b), 1).unwrap();
+            let (m, n) = (a.len() as f64, b.len() as f64);
+            let mut ratios: Vec<f64> = a.iter().flat_map(|a| b.iter().map(move |b| *b as f64 / *a as f64)).collect();
+            ratios.sort_unstable_by(f64::total_cmp);
+            let half = student_quantile((1.0 - CONFIDENCE) / 2.0, m + n - 2.0) * (m * n * (m + n + 1.0) / 12.0).sqrt();
+            let (first, last) = ((m * n / 2.0 - half).floor().max(0.0) as usize, ratios.len() - 1);
+            prop_assert_eq!((found.ratio_low, found.ratio_high), (Some(ratios[first]), Some(ratios[last - first])));
+            prop_assert_eq!(found.ratio, Some((ratios[last / 2] * ratios[last.div_ceil(2)]).sqrt()));
+        }
+
         /// Whatever is shown of one comparison says the same: the two figures, the change, both intervals, the ranks.
         #[test]
         fn nothing_that_is_shown_contradicts_the_rest(
