@@ -240,22 +240,25 @@ fn run_with<C: Counter>(args: &ValidateArgs, job: &Job, source: Source, out: &mu
     Ok(())
 }
 
-/// Says on standard error how long the cells will take.
+/// Says on standard error how long measuring will take. What is predicted of it afterwards is computed, and how long that takes depends
+/// on what was measured.
 fn announce(args: &ValidateArgs, grid: &[GridCell]) -> io::Result<()> {
+    let (least, most) = measuring_seconds(args, grid);
+    let cells = counted((grid.len() * args.grains().len()) as u64, "cell", "cells");
+    writeln!(io::stderr(), "becalm-mpi: {cells}, measured in {least:.0} to {most:.0} s and predicted after that")
+}
+
+/// How long measuring takes if no cell's runs are repeated, and if all are, in seconds.
+fn measuring_seconds(args: &ValidateArgs, grid: &[GridCell]) -> (f64, f64) {
     let least: Nanos = grid.iter().fold(Nanos::ZERO, |sum, cell| sum + cell.lasts(args.time));
-    // Measuring what a detour costs takes about 300 ms for each interval, and the runs without noise 200 ms.
     let intervals: BTreeSet<Nanos> = grid.iter().map(|cell| cell.interval).collect();
-    let grains = args.grains().len();
-    let repeated = f64::from(args.repetitions) * grains as f64;
+    let grains = args.grains().len() as f64;
+    let repeated = f64::from(args.repetitions) * grains;
+    // The runs without noise take 200 ms.
     let runs = (least.as_secs_f64() + 0.2 * grid.len() as f64) * repeated;
-    let more = 0.3 * intervals.len() as f64 * repeated + 10.0 * grains as f64;
-    let (whole, most) = (runs + more, runs * f64::from(TIMES_MORE) + more);
-    writeln!(
-        io::stderr(),
-        "becalm-mpi: {}, {:.0} to {most:.0} s",
-        counted((grid.len() * grains) as u64, "cell", "cells"),
-        whole
-    )
+    // What a detour costs takes about 300 ms for each interval; and how long messages take and the grain is found, a second.
+    let more = 0.3 * intervals.len() as f64 * repeated + (args.noise_time.as_secs_f64() + 1.0) * grains;
+    (runs + more, runs * f64::from(TIMES_MORE) + more)
 }
 
 /// What a rank has measured.
