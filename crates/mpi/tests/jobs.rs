@@ -215,20 +215,26 @@ fn ranks_record_nodes_side_by_side_into_one_bundle() {
 fn a_job_fails_as_one() {
     let folder = tempfile::tempdir().unwrap();
     let path = path(folder.path());
-    for (arguments, code, why) in [
-        (vec!["--grain", "0s", "--collective", "none"], 2, "leaves nothing to do"),
-        (vec!["--phases", "0", "-o", &path], 2, "--phases 0"),
-        (vec!["-o", "/nowhere/at/all.becalm"], 1, "/nowhere/at"),
-        (vec!["validate", "--collective", "none"], 2, "do not meet"),
-        (vec!["validate", "--intervals", "10us", "--detours", "20us"], 2, "leave no time"),
-        (vec!["validate", "--grain", "10us,70s"], 2, "--grain 70s"),
-    ] {
-        let output = job(2, &arguments);
+    let fails = |arguments: &[&str], code: i32, why: &str| {
+        let output = job(2, arguments);
         let error = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {error}");
         assert_eq!(error.matches("becalm-mpi: ").count(), 1, "{error}");
         assert!(error.contains(why), "{error}");
-    }
+    };
+    // All at once: a launcher waits for two seconds until it believes that a job has ended.
+    std::thread::scope(|scope| {
+        for (arguments, code, why) in [
+            (vec!["--grain", "0s", "--collective", "none"], 2, "leaves nothing to do"),
+            (vec!["--phases", "0", "-o", &path], 2, "--phases 0"),
+            (vec!["-o", "/nowhere/at/all.becalm"], 1, "/nowhere/at"),
+            (vec!["validate", "--collective", "none"], 2, "do not meet"),
+            (vec!["validate", "--intervals", "10us", "--detours", "20us"], 2, "leave no time"),
+            (vec!["validate", "--grain", "10us,70s"], 2, "--grain 70s"),
+        ] {
+            scope.spawn(move || fails(&arguments, code, why));
+        }
+    });
     assert!(!Path::new(&path).exists());
 }
 
