@@ -11,15 +11,14 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { createServer } from 'node:http';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { chromium } from 'playwright-core';
 
-const becalm = process.env.BECALM;
-const bundles = process.env.BUNDLES;
-const output = process.env.OUTPUT;
-assert.ok(becalm && bundles && output, 'BECALM, BUNDLES and OUTPUT say what to test');
+const { BECALM, BUNDLES, OUTPUT } = process.env;
+assert.ok(BECALM && BUNDLES && OUTPUT, 'BECALM, BUNDLES and OUTPUT say what to test');
+const [becalm, bundles, output] = [BECALM, BUNDLES, OUTPUT].map((path) => resolve(path));
 mkdirSync(output, { recursive: true });
 
 const DESK = { width: 1280, height: 900 };
@@ -44,21 +43,25 @@ after(async () => {
   rmSync(profile, { recursive: true, force: true });
 });
 
-const reports = new Map();
+const made = new Map();
 
-// The page of a run, which is made once for all that look at it.
-function report(name) {
-  if (!reports.has(name)) {
-    const file = join(output, `${name}.html`);
-    execFileSync(becalm, ['report', join(bundles, name), '--html', file], { stdio: ['ignore', 'inherit', 'pipe'] });
-    reports.set(name, file);
-  }
-  return reports.get(name);
+// What a command answers, which is asked once for all that look at it, in the folder of the bundles.
+function once(args) {
+  const key = args.join(' ');
+  if (!made.has(key)) made.set(key, execFileSync(becalm, args, { cwd: bundles, maxBuffer: 64 * MIB, stdio: ['ignore', 'pipe', 'pipe'] }));
+  return made.get(key);
 }
 
-function json(...args) {
-  return JSON.parse(execFileSync(becalm, [...args, '--json'], { maxBuffer: 64 * MIB }));
+// The page that a command makes.
+function html(name, args) {
+  const file = join(output, `${name}.html`);
+  once([...args, '--html', file]);
+  return file;
 }
+
+const report = (name) => html(name, ['report', join(bundles, name)]);
+
+const json = (...args) => JSON.parse(once([...args, '--json']));
 
 // Opens a page; every message of its console and every request but that for the file itself is a fault.
 async function open(file, { scheme = 'light', size = DESK } = {}) {
@@ -223,7 +226,7 @@ test('tables hold the figures of the JSON document, as the terminal writes them'
     assert.equal(Number(keys[at][5]), source.total_ns);
     assert.equal(Number(keys[at][7]), source.whole_ns);
   });
-  const text = execFileSync(becalm, ['report', join(bundles, 'lively')], { encoding: 'utf8' });
+  const text = once(['report', join(bundles, 'lively')]).toString();
   for (const row of cells) {
     const line = text.split('\n').find((one) => one.trimStart().startsWith(`${row[0]} `) && one.includes(` ${row[2]} `));
     assert.ok(line, `${row[0]} is in the terminal's table`);
@@ -234,7 +237,7 @@ test('tables hold the figures of the JSON document, as the terminal writes them'
 
 test('the page says how sure its figures are, as the JSON document does', async () => {
   const run = json('report', join(bundles, 'lively'));
-  const text = execFileSync(becalm, ['report', join(bundles, 'lively')], { encoding: 'utf8' }).replace(/\s+/g, ' ');
+  const text = once(['report', join(bundles, 'lively')]).toString().replace(/\s+/g, ' ');
   const { page, faults } = await open(report('lively'));
   const names = ['cpu', 'rate_hz', 'rate_low_hz', 'rate_high_hz', 'median_ns', 'median_low_ns', 'median_high_ns', 'p99_ns', 'p99_low_ns', 'p99_high_ns', 'p999_ns', 'p999_low_ns', 'p999_high_ns'];
   const rows = await page.$$eval('#sure table', (all) => [...all[0].tBodies[0].rows].map((row) => [...row.cells].map((cell) => cell.dataset.key ?? null)));
@@ -475,11 +478,7 @@ for (const [name, charts] of Object.entries(EDGES)) {
   });
 }
 
-function comparison(a, b, name, ...args) {
-  const file = join(output, `${name}.html`);
-  execFileSync(becalm, ['compare', join(bundles, a), join(bundles, b), '--html', file, ...args], { stdio: ['ignore', 'inherit', 'pipe'] });
-  return file;
-}
+const comparison = (a, b, name) => html(name, ['compare', join(bundles, a), join(bundles, b)]);
 
 const COMPARED = ['changes', 'sources-pairs', 'sources-changes', 'cpus-pairs', 'cpus-changes'];
 
@@ -578,11 +577,7 @@ test('a comparison on a phone, of an enemy, of equals and of a run without names
 
 const WORK = ['distribution', 'survival', 'head', 'series', 'histogram', 'repetitions', 'left', 'survival-left', 'spectrum'];
 
-function workReport(name, ...args) {
-  const file = join(output, `${name}.html`);
-  execFileSync(becalm, ['report', join(bundles, name), '--html', file, ...args], { stdio: ['ignore', 'inherit', 'pipe'] });
-  return file;
-}
+const workReport = (name, ...args) => html(name, ['report', join(bundles, name), ...args]);
 
 for (const scheme of ['light', 'dark']) {
   test(`a run of work, ${scheme}`, async () => {
@@ -666,14 +661,8 @@ const ASKED = {
   placement: [['report', 'costs/placement'], ['placed']],
 };
 
-// What is asked makes the page, in the folder of the bundles.
-function asked(name) {
-  const file = join(output, `${name}.html`);
-  execFileSync(becalm, [...ASKED[name][0], '--html', file], { cwd: bundles, stdio: ['ignore', 'inherit', 'pipe'] });
-  return file;
-}
-
-const askedJson = (name) => JSON.parse(execFileSync(becalm, [...ASKED[name][0], '--json'], { cwd: bundles, maxBuffer: 64 * MIB, stdio: ['ignore', 'pipe', 'pipe'] }));
+const asked = (name) => html(name, ASKED[name][0]);
+const askedJson = (name) => json(...ASKED[name][0]);
 const tableOf = (page, caption) => page.$$eval('table', (all, wanted) => {
   const table = all.find((one) => one.caption.textContent.startsWith(wanted));
   return [...table.tBodies[0].rows].map((row) => [...row.cells].map((cell) => cell.dataset.key ?? cell.textContent));
@@ -797,8 +786,7 @@ test('a million phases stay small, with the longest of each part', async () => {
 });
 
 test('the page of a study draws each configuration over time, with the same axes', async () => {
-  const file = join(output, 'study.html');
-  execFileSync(becalm, ['tune', 'study', '--from', join(bundles, 'node1.study'), '--phases', '1k', '--html', file], { stdio: ['ignore', 'inherit', 'pipe'] });
+  const file = html('study', ['tune', 'study', '--from', join(bundles, 'node1.study'), '--phases', '1k']);
   const { page, faults } = await open(file);
   const series = await page.evaluate(() => [...window.becalm.drawn].filter(([id]) => id.startsWith('series-')).map(([id, { spec }]) => [id, spec]));
   assert.ok(series.length >= 2);
@@ -856,8 +844,7 @@ for (const [name, charts] of Object.entries(PAPERS)) {
 }
 
 test('the page of a fleet holds the figures of the JSON document, with a map of nodes and time', async () => {
-  const file = join(output, 'fleet.html');
-  execFileSync(becalm, ['fleet', join(bundles, 'nodes.becalm'), '--html', file], { stdio: ['ignore', 'inherit', 'pipe'] });
+  const file = html('fleet', ['fleet', join(bundles, 'nodes.becalm')]);
   const document = json('fleet', join(bundles, 'nodes.becalm'));
   for (const [scheme, size] of [['light', DESK], ['dark', PHONE]]) {
     const { page, faults } = await open(file, { scheme, size });
@@ -890,8 +877,7 @@ test('a recording of this machine', { skip: process.getuid() !== 0 && 'needs roo
   // Whoever takes a CPU offline meanwhile cuts it short.
   if (recorded.status !== 0) recorded = record();
   assert.equal(recorded.status, 0, recorded.stderr);
-  const file = join(output, 'recorded.html');
-  execFileSync(becalm, ['report', run, '--html', file], { stdio: ['ignore', 'inherit', 'pipe'] });
+  const file = html('recorded', ['report', run]);
   const { page, faults } = await open(file);
   await page.evaluate(() => window.becalm.openDetour(0, true));
   const drawn = await canvases(page);
