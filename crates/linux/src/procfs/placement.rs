@@ -115,8 +115,12 @@ mod tests {
     #[test]
     fn this_thread_may_run_somewhere() {
         let own = crate::sched::current_tid();
-        let allowed = crate::sched::allowed_cpus().unwrap();
-        assert_eq!(placement(Path::new("/"), own).unwrap().unwrap().1, allowed);
+        // Whoever takes a CPU offline meanwhile changes both, one after the other.
+        let agree = || {
+            let allowed = crate::sched::allowed_cpus().unwrap();
+            placement(Path::new("/"), own).unwrap().unwrap().1 == allowed
+        };
+        assert!((0..3).any(|_| agree()));
         assert!(placed_tasks(Path::new("/")).unwrap().iter().any(|placed| placed.task.pid == own));
     }
 }
