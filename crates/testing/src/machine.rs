@@ -254,7 +254,8 @@ fn settled_threads() -> BTreeMap<(i32, u64), String> {
     threads
 }
 
-/// Where every thread may run, and its class and priority, by its number and its start.
+/// Where every thread may run, and its class and priority, by its number and its start. One that has ended runs nowhere, also where its
+/// process has other threads or was not waited for: nobody gives it its CPUs back.
 fn threads() -> BTreeMap<(i32, u64), String> {
     let mut found = BTreeMap::new();
     for process in fs::read_dir("/proc").expect("proc can be listed").flatten() {
@@ -266,7 +267,9 @@ fn threads() -> BTreeMap<(i32, u64), String> {
             let field = |number: usize| fields.get(number - 3).copied().unwrap_or_default();
             let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:\t"));
             let tid = thread.file_name().to_string_lossy().parse().ok();
-            if let (Ok(start), Some(cpus), Some(tid)) = (field(22).parse(), cpus, tid) {
+            if let (Ok(start), Some(cpus), Some(tid)) = (field(22).parse(), cpus, tid)
+                && !matches!(field(3), "Z" | "X")
+            {
                 found.insert((tid, start), format!("CPUs {cpus}, class {}, priority {}", field(41), field(40)));
             }
         }

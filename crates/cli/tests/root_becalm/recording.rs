@@ -344,7 +344,7 @@ fn the_trace_holds_what_the_kernel_counted_and_names_functions() {
     // An event takes more than its bytes do to be written, and less than a system call with a switch.
     let cost = report["measuring"]["event_cost_ns"].as_f64().unwrap();
     assert!((20.0..3_000.0).contains(&cost), "{:#}", report["measuring"]);
-    // Its function has another name from kernel to kernel, but tells what it is.
+    // Its function has another name from kernel to kernel, but tells what it is. The timers of other programs come by the same vector.
     let detours = longest(&bundle);
     let rows =
         detours["detours"].as_array().unwrap().iter().flat_map(|detour| detour["activities"].as_array().unwrap());
@@ -352,7 +352,7 @@ fn the_trace_holds_what_the_kernel_counted_and_names_functions() {
     let details: Vec<&str> = ticks.filter_map(|row| row["detail"].as_str()).collect();
     let named =
         details.iter().filter(|detail| detail.split_once(" \u{2192} ").is_some_and(|(_, ran)| ran.contains("tick")));
-    assert!(named.count() * 2 > details.len() && !details.is_empty(), "{details:?}");
+    assert!(named.count() * 4 > details.len() && !details.is_empty(), "{details:?}");
 }
 
 /// A recording in summary form: what is a sum agrees with the loops' own count, and a killed one is there up to its last segment.
