@@ -377,6 +377,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_has_ended_runs_nowhere() {
+        let mut ends = Command::new("true").spawn().expect("it is everywhere");
+        let id = ends.id();
+        let has_ended = || fs::read_to_string(format!("/proc/{id}/stat")).is_ok_and(|stat| stat.contains(") Z "));
+        while !has_ended() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let is_there = |id: u32| threads().keys().any(|(tid, _)| tid.unsigned_abs() == id);
+        assert!(is_there(std::process::id()) && !is_there(id));
+        ends.wait().expect("it has ended");
+    }
+
+    #[test]
     fn a_journal_tells_of_a_thread_by_the_number_of_its_step() {
         let step = |tid: i32| format!(r#"{{"knob":{{"is":"affinity","tid":{tid}}},"from":"0-1"}}"#);
         let journal = [
