@@ -78,7 +78,7 @@ lint: ## formatting, clippy and documentation, with warnings denied; licenses an
 	@.ci/lanes lint
 
 test-unit: ## unit, property, golden and documentation tests; no root needed
-	@.ci/lanes unit
+	@.ci/lanes commands unit
 
 test-root: ## tests that record with the running kernel's tracing; as root
 	@.ci/lanes root measure

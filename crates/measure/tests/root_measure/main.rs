@@ -1,5 +1,5 @@
 //! Measurements on the running kernel, held against what is known: noise that the tests make themselves, and what must cost
-//! more than what. Most tests need root and two CPUs; all need a machine that does little else, and run one at a time.
+//! more than what. Most tests need root and two CPUs, and run one at a time; those in `quiet` need a machine that does nothing else.
 
 // A test says what it has measured.
 #![allow(clippy::print_stderr)]
@@ -10,7 +10,6 @@ mod known_noise;
 mod makers;
 mod makers_hold;
 mod planted;
+mod quiet;
 mod recording;
-mod roots;
 mod tick;
-mod work;
