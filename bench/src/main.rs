@@ -1,39 +1,44 @@
 //! Runs every benchmark, one after another, and sums up; with `--quick` a small part of each. A first argument that names one
-//! runs that one alone.
+//! runs that one alone; `recording` and `computing` are those that record on this machine, and those that do not.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
-use becalm_bench::benchmarks::ALL;
+use becalm_bench::benchmarks::{COMPUTING, RECORDING, all};
 use becalm_bench::claims::Verdict;
 use becalm_bench::effort::Effort;
 
 fn main() -> ExitCode {
     let word = std::env::args().nth(1);
     if let Some(option) = word.as_deref().filter(|word| word.starts_with('-') && *word != Effort::QUICK) {
-        let usage = format!("usage: becalm-bench [BENCHMARK] [{}]\nbenchmarks: {}", Effort::QUICK, names());
+        let usage =
+            format!("usage: becalm-bench [BENCHMARK|recording|computing] [{}]\nbenchmarks: {}", Effort::QUICK, names());
         let asked = matches!(option, "-h" | "--help");
         say(&if asked { usage } else { format!("there is no option {option}\n{usage}") });
         return ExitCode::from(if asked { 0 } else { 2 });
     }
     let named = word.filter(|word| !word.starts_with('-'));
-    match named.as_deref().map(|name| ALL.iter().find(|(known, _)| *known == name)) {
-        None => all(),
-        Some(Some((_, run))) => run(),
-        Some(None) => {
-            say(&format!("there is no such benchmark; there are: {}", names()));
-            ExitCode::from(2)
-        }
+    match named.as_deref() {
+        None => each_of(all().map(|(name, _)| name)),
+        Some("recording") => each_of(RECORDING.into_iter().map(|(name, _)| name)),
+        Some("computing") => each_of(COMPUTING.into_iter().map(|(name, _)| name)),
+        Some(name) => match all().find(|(known, _)| *known == name) {
+            Some((_, run)) => run(),
+            None => {
+                say(&format!("there is no such benchmark; there are: {}", names()));
+                ExitCode::from(2)
+            }
+        },
     }
 }
 
 fn names() -> String {
-    ALL.map(|(name, _)| name).join(", ")
+    all().map(|(name, _)| name).collect::<Vec<_>>().join(", ")
 }
 
 /// Each as a process of its own, as the kernel counts the most memory of one.
-fn all() -> ExitCode {
+fn each_of(names: impl Iterator<Item = &'static str>) -> ExitCode {
     let program = match std::env::current_exe() {
         Ok(program) => program,
         Err(error) => {
@@ -43,7 +48,7 @@ fn all() -> ExitCode {
     };
     let effort = Effort::from_arguments();
     let (mut lines, mut failed) = (Vec::new(), Vec::new());
-    for (name, _) in ALL {
+    for name in names {
         match run(&program, name, effort, &mut lines) {
             Ok(true) => {}
             Ok(false) => failed.push(name.to_owned()),
