@@ -3,7 +3,8 @@
 //! The share of time lost in bins of 50 us is a signal, whose power spectral density is estimated by averaging the
 //! periodograms of stretches of time: P. D. Welch, *The use of fast Fourier transform for the estimation of power
 //! spectra*, IEEE Trans. Audio Electroacoust. 15 (1967), with Hann windows and without overlap. A CPU contributes up to
-//! eight stretches of 1.6 s, spread over the run; a shorter run one, of the longest power of two of bins that fits.
+//! eight stretches of 1.6 s, spread over the run; a shorter run one, of the longest power of two of bins that fits. Of more than
+//! 256 CPUs each contributes fewer, as the average of 2,048 stretches is known to 2 %, but the first and the last.
 
 use super::fourier::Fourier;
 
@@ -13,8 +14,11 @@ const BIN_NS: i64 = 50_000;
 /// The bins of a stretch, at most and at least.
 const BINS: std::ops::RangeInclusive<usize> = 1_024..=32_768;
 
-/// How many stretches of one CPU are taken.
-const STRETCHES: i64 = 8;
+/// How many stretches of one CPU are taken, at least and at most.
+const STRETCHES: std::ops::RangeInclusive<usize> = 2..=8;
+
+/// How many stretches are enough for all CPUs.
+const ENOUGH: usize = 2_048;
 
 /// How many points a tenfold of frequencies has, at most.
 const POINTS_PER_DECADE: f64 = 150.0;
@@ -69,13 +73,14 @@ pub struct FilledStretch {
 }
 
 impl FilledStretch {
-    /// For a run of `length` nanoseconds from `start` on; `None` for one below 51 ms.
+    /// For one of so many CPUs, in a run of `length` nanoseconds from `start` on; `None` for one below 51 ms.
     #[must_use]
-    pub fn new(start: i64, length: i64) -> Option<Self> {
+    pub fn new(start: i64, length: i64, cpus: usize) -> Option<Self> {
         let fits = usize::try_from(length / BIN_NS).ok().filter(|bins| bins >= BINS.start())?;
         let bins = (1 << fits.ilog2()).min(*BINS.end());
         let span = bins as i64 * BIN_NS;
-        let count = (length / span).clamp(1, STRETCHES);
+        let most = (ENOUGH / cpus.max(1)).clamp(*STRETCHES.start(), *STRETCHES.end());
+        let count = (length / span).clamp(1, most as i64);
         // The first begins with the run and the last ends with it.
         let stride = if count > 1 { (length - span) / (count - 1) } else { length };
         Some(Self { start, stride, count, current: 0, begin: start, bins, noise: Vec::new() })
@@ -250,7 +255,7 @@ mod tests {
 
     fn spectrum(length: i64, detours: impl Iterator<Item = (i64, i64)>, periods: Vec<(f64, String)>) -> Spectrum {
         let mut welch = Welch::default();
-        let mut stretch = FilledStretch::new(5, length).unwrap();
+        let mut stretch = FilledStretch::new(5, length, 1).unwrap();
         detours.for_each(|(start, duration)| stretch.add(5 + start, duration, &mut welch));
         stretch.finish(&mut welch);
         welch.spectrum(periods).unwrap()
@@ -276,7 +281,7 @@ mod tests {
         let ticks: Vec<(i64, i64)> = (0..5_000).map(|tick| (tick * 4_000_000, 20_000)).collect();
         let alone = spectrum(20 * SECOND, ticks.iter().copied(), Vec::new());
         let mut welch = Welch::default();
-        let mut lanes = [FilledStretch::new(5, 20 * SECOND).unwrap(), FilledStretch::new(5, 20 * SECOND).unwrap()];
+        let mut lanes = [(); 2].map(|()| FilledStretch::new(5, 20 * SECOND, 2).unwrap());
         ticks.iter().for_each(|(start, duration)| lanes[1].add(5 + start, *duration, &mut welch));
         assert!(lanes[0].noise.is_empty());
         lanes.into_iter().for_each(|lane| lane.finish(&mut welch));
@@ -285,6 +290,28 @@ mod tests {
         for (half, whole) in both.points.iter().zip(&alone.points) {
             assert_eq!((half.hz, half.power * 2.0), (whole.hz, whole.power));
         }
+    }
+
+    /// Of many CPUs fewer stretches make the same average: here all of them lose the same time at the same rate, each at random.
+    #[test]
+    fn stretches_of_many_cpus_are_fewer_and_tell_the_same() {
+        let mut source = Source::seeded(3);
+        let mut spectrum = |cpus: usize, told: usize| {
+            let mut welch = Welch::default();
+            for _ in 0..cpus {
+                let mut stretch = FilledStretch::new(5, 20 * SECOND, told).unwrap();
+                let times = source.poisson(100.0, 20.0 * SECOND as f64);
+                times.into_iter().for_each(|time| stretch.add(5 + time as i64, 10_000, &mut welch));
+                stretch.finish(&mut welch);
+            }
+            welch.spectrum(Vec::new()).unwrap()
+        };
+        let mean = |found: &Spectrum| found.points.iter().map(|p| p.power).sum::<f64>() / found.points.len() as f64;
+        let [all, few] = [16, 4_096].map(|told| spectrum(16, told));
+        assert_eq!((all.segments, few.segments), (16 * 8, 16 * 2));
+        // Each point is the highest of its surroundings, which is somewhat higher where fewer were averaged.
+        assert!((0.9..1.6).contains(&(mean(&few) / mean(&all))), "{} and {}", mean(&few), mean(&all));
+        assert_eq!([256, 257, 512, 1_024, 100_000].map(|told| spectrum(1, told).segments), [8, 7, 4, 2, 2]);
     }
 
     #[test]
@@ -304,12 +331,12 @@ mod tests {
     #[test]
     fn short_runs_and_damaged_times_do_not_panic() {
         for length in [i64::MIN, -1, 0, 51_000_000] {
-            assert!(FilledStretch::new(0, length).is_none());
+            assert!(FilledStretch::new(0, length, 1).is_none());
         }
         assert_eq!(spectrum(60_000_000, std::iter::empty(), Vec::new()).segments, 1);
         for length in [60_000_000, i64::MAX] {
             let mut welch = Welch::default();
-            let mut stretch = FilledStretch::new(-5, length).unwrap();
+            let mut stretch = FilledStretch::new(-5, length, 1).unwrap();
             for (start, duration) in [(i64::MIN, i64::MAX), (0, -7), (i64::MAX, i64::MAX), (i64::MIN, 5)] {
                 stretch.add(start, duration, &mut welch);
             }

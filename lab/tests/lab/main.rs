@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "the test harness keeps it and shows it when the test fails")]
 
+mod apply;
 mod beside;
 mod guests;
 mod matrix;
@@ -12,4 +13,3 @@ mod osnoise;
 mod recording;
 mod recordings;
 mod settings;
-mod tune;

@@ -182,7 +182,7 @@ impl GatheredNodes {
         let spans = spans(bundle, doc)?;
         // On the lower rungs nothing of the kernel was seen, and there is nothing to add up.
         let seen = doc.rung == Rung::Tracepoints;
-        let mut scan = Scan::default().searching_detours(!seen).with_self(with_self);
+        let mut scan = Scan::default().searching_detours(!seen).with_self(with_self).of_cpus(doc.cpus.len());
         for cpu in &doc.cpus {
             scan.expect(cpu.cpu, spans.length(cpu).map(|ns| TimeCells::new(cpu.start_ns.get(), ns)));
         }

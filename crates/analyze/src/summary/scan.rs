@@ -62,6 +62,8 @@ pub struct Scan {
     unexpected: BTreeSet<i32>,
     searches_detours: bool,
     with_self: bool,
+    /// How many CPUs there will be.
+    expected: usize,
     spectrum: Welch,
     losses: PhaseLosses<u32>,
 }
@@ -76,6 +78,7 @@ impl Default for Scan {
             activities: 0,
             unexpected: BTreeSet::new(),
             searches_detours: false,
+            expected: 1,
             with_self: false,
             spectrum: Welch::default(),
             losses: PhaseLosses::new(at_scale::GRAIN),
@@ -162,6 +165,13 @@ impl Scan {
         self
     }
 
+    /// Says of how many CPUs rows will come, by which each contributes fewer or more stretches to the spectrum.
+    #[must_use]
+    pub const fn of_cpus(mut self, cpus: usize) -> Self {
+        self.expected = cpus;
+        self
+    }
+
     /// Makes room for a CPU, whose rows are skipped otherwise: with the cells of its run, if it is known how long that
     /// lasted.
     pub fn expect(&mut self, cpu: CpuId, cells: Option<TimeCells>) {
@@ -176,7 +186,7 @@ impl Scan {
             quantiles: Quantiles::default(),
             lengths: cells.as_ref().map(LengthCells::like),
             longest: Longest::default(),
-            stretch: cells.as_ref().and_then(|cells| FilledStretch::new(cells.start(), cells.length())),
+            stretch: cells.as_ref().and_then(|cells| FilledStretch::new(cells.start(), cells.length(), self.expected)),
             octaves: if self.searches_detours { vec![Times::default(); OCTAVES] } else { Vec::new() },
             phases: cells
                 .as_ref()
