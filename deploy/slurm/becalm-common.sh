@@ -42,8 +42,8 @@ may_measure() {
     ! pgrep -a slurmstepd | grep -v "\[${SLURM_JOB_ID:-none}\." | grep -q .
 }
 
-# Records the node for a moment under the name $1, and leaves what becalm said in the file $said. Succeeds if the node is within the
-# limits, fails with 3 if it is not, and otherwise if that is not known.
+# Records the node for a moment under the name $1. Succeeds if the node is within the limits, fails with 3 if it is not, having set $found
+# to what was found, and otherwise if that is not known.
 check() {
     name=$1 said=$folder/said
     # One at a time, as two would measure each other.
@@ -62,18 +62,20 @@ check() {
     [ -z "$BECALM_MAX_DETOUR" ] || set -- "$@" --max-detour "$BECALM_MAX_DETOUR"
     timeout -k 2 "$BECALM_PATIENCE" "$BECALM" "$@" >/dev/null 2>"$said"
     code=$?
+    # The next check, which may begin from here on, writes to the same file.
+    found=$(if [ $code = 3 ]; then worst; else tail -n 1 "$said"; fi)
     exec 9>&-
     case $code in
         0) log "$name: within the limits" ;;
-        3) log "$name: $(worst)" ;;
+        3) log "$name: $found" ;;
         124 | 137) log "$name: no check, as becalm had not ended after $BECALM_PATIENCE s" ;;
-        *) log "$name: no check, as becalm ended with $code: $(tail -n 1 "$said")" ;;
+        *) log "$name: no check, as becalm ended with $code: $found" ;;
     esac
     tidy
     return $code
 }
 
-# What the check found at its worst, as one line: the CPU that lost most, with the source of most of that; else the longest detour.
+# What the check that wrote $said found at its worst, as one line: the CPU that lost most, with the source of most of that; else the longest detour.
 worst() {
     sed -n 's/^becalm: CPU/CPU/p' "$said" | LC_ALL=C awk '
         / % of its time/ { lost = $4 + 0; if (lost > most) { most = lost; line = $0 } }

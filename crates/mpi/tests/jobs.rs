@@ -238,12 +238,12 @@ fn a_job_fails_as_one() {
     assert!(!Path::new(&path).exists());
 }
 
-fn start(path: &str, arguments: &[&str]) -> Child {
+/// Starts a job that will still run when this returns, by what its command line names.
+fn start(named: &str, arguments: &[&str]) -> Child {
     let mut command = launcher(2);
     command.arg(env!("CARGO_BIN_EXE_becalm-mpi")).args(arguments);
     let job = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the launcher is there");
-    wait_until("two ranks run", || processes(path).len() == 2);
-    sleep(Duration::from_millis(1_500));
+    wait_until("two ranks run", || processes(named).len() == 2);
     job
 }
 
@@ -262,22 +262,26 @@ fn instances() -> usize {
 #[test]
 fn a_kill_leaves_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();
-    let path = path(folder.path());
     let before = instances();
-    let bench = ["--phases", "1000000", "-o", &path];
-    // What names the folder is how the processes are found.
-    let figure = format!("{path}.svg");
-    let noise = ["validate", "--intervals", "1ms", "--detours", "200us", "--time", "10s", "--figure", &figure];
-    let jobs: &[&[&str]] = if Need::Root.is_met() { &[&bench, &noise] } else { &[&bench] };
-    for arguments in jobs {
-        for victim in ["launcher", "rank"] {
-            let _ = fs::remove_dir_all(&path);
-            let mut job = start(&path, arguments);
+    for victim in ["launcher", "rank"] {
+        // What names the folder is how the processes are found.
+        let [run, figure] = ["becalm", "svg"].map(|form| folder.path().join(format!("{victim}.{form}")));
+        let (run, figure) = (run.to_str().expect("a plain name"), figure.to_str().expect("a plain name"));
+        let mut jobs = vec![(run, start(run, &["--phases", "1000000", "-o", run]))];
+        if Need::Root.is_met() {
+            let noise = ["validate", "--intervals", "1ms", "--detours", "200us", "--time", "10s", "--figure", figure];
+            jobs.push((figure, start(figure, &noise)));
+        }
+        // In the midst of their work.
+        sleep(Duration::from_millis(1_500));
+        for (named, job) in &jobs {
             match victim {
                 "launcher" => kill(job.id()),
-                _ => kill(processes(&path)[0]),
+                _ => kill(processes(named)[0]),
             }
-            wait_until("no process and no thread of the job is left", || processes(&path).is_empty());
+        }
+        for (named, mut job) in jobs {
+            wait_until("no process and no thread of the job is left", || processes(named).is_empty());
             job.wait().unwrap();
         }
     }

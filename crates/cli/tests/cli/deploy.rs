@@ -172,6 +172,42 @@ fn scripts_for_slurmd_succeed_whatever_becalm_does() {
     }
 }
 
+/// The reason for which a node is drained is that of its own check, also where the next one has begun meanwhile: it was empty then.
+#[test]
+fn a_node_is_drained_for_what_its_own_check_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let (becalm, scontrol) = (folder.path().join("becalm"), folder.path().join("scontrol"));
+    // The first check fails; the second one still runs when the node is drained for the first.
+    let finds = "mkdir \"$0.failed\" 2>/dev/null && { echo 'becalm: CPU 1 lost 5 % of its time' >&2; exit 3; }";
+    write_program(&becalm, &format!("#!/bin/sh\n{finds}\ntouch \"$0.again\"\nsleep 2\n"));
+    let shows = format!("while [ ! -e {}.again ]; do sleep 0.05; done; echo State=IDLE", path(&becalm));
+    write_program(
+        &scontrol,
+        &format!("#!/bin/sh\ncase \"$*\" in\n*show*) {shows} ;;\n*update*) echo \"$*\" >\"$0.update\" ;;\nesac\n"),
+    );
+    let own = path(folder.path());
+    let settings = format!(
+        "PATH={own}:$PATH\nBECALM={own}/becalm\nBECALM_FOLDER={own}\nBECALM_BESIDE_JOBS=yes\nBECALM_DRAIN=yes\nBECALM_DRAIN_AFTER=1\n"
+    );
+    deploy(folder.path(), &settings);
+    let health = || Command::new(folder.path().join("becalm-health")).env("SLURMD_NODENAME", "n00").spawn().unwrap();
+    let mut checks = vec![health()];
+    let begin = Instant::now();
+    while !folder.path().join("becalm.failed").exists() {
+        assert!(begin.elapsed() < Duration::from_secs(20), "no check began");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // It gives up at once while the first still holds the lock.
+    while !folder.path().join("becalm.again").exists() {
+        assert!(begin.elapsed() < Duration::from_secs(20), "no second check began");
+        checks.push(health());
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert!(checks.iter_mut().all(|check| check.wait().unwrap().success()));
+    let update = fs::read_to_string(folder.path().join("scontrol.update")).expect("the node is drained");
+    assert_eq!(update, "update NodeName=n00 State=DRAIN Reason=becalm: CPU 1 lost 5 % of its time\n");
+}
+
 /// What the book shows for CI systems is YAML, and every command line in it is one.
 #[test]
 fn snippets_for_ci_are_read() {

@@ -80,7 +80,7 @@ fn the_linear_model_explains_the_rates_and_the_direct_part_agrees_with_the_recor
             copies: vec![1, 2],
             processes: true,
             // More than a campaign needs on an idle machine: the median of each rate is over them.
-            rounds: 7,
+            rounds: 5,
             // So that what else runs on this machine does not take the CPU.
             sched: "rr:1".to_owned(),
             cell_ns: 150_000_000,
