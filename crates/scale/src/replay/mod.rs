@@ -114,7 +114,7 @@ pub(crate) fn replay_indexed(
     match method.unwrap_or_else(|| choose(table, index)) {
         Method::Plain => plain::run(table, &different(index), &mut clock)?,
         Method::Bounded => bounded::run(table, index, &mut clock)?,
-        Method::Walk => walk::run(table, index, &mut clock)?,
+        Method::Walk => walk::run(table, index, &mut clock, stay)?,
         Method::Skyline => skyline::run(table, index, &mut clock, stay)?,
     }
     Ok(clock.outcome())
@@ -185,17 +185,34 @@ pub(crate) mod cost {
     }
 }
 
+/// The cheaper one of the ways that look at every rank, and what it takes for a phase in nanoseconds.
+fn by_each_rank(table: &DelayTable<'_>, index: &[OffsetIndex]) -> (Method, f64) {
+    let (plain, bounded) = (cost::plain(table, index), cost::bounded(table, index));
+    if plain <= bounded { (Method::Plain, plain) } else { (Method::Bounded, bounded) }
+}
+
+/// Another way goes on where one by pieces has turned out to be dearer.
+fn hand_over(
+    table: &DelayTable<'_>,
+    index: &[OffsetIndex],
+    clock: &mut Clock<impl FnMut(Nanos)>,
+    other: Method,
+) -> Result<(), ScaleError> {
+    match other {
+        Method::Plain => plain::run(table, &different(index), clock),
+        _ => bounded::run(table, index, clock),
+    }
+}
+
 fn choose(table: &DelayTable<'_>, index: &[OffsetIndex]) -> Method {
-    let plain = cost::plain(table, index);
-    let bounded = cost::bounded(table, index);
-    let each = plain.min(bounded);
+    let (other, each) = by_each_rank(table, index);
     // More visits decide nothing.
     let root = cost::skyline_root(table);
     let enough = (each / cost::LOOK_UP).max(cost::skyline_visits(root, each));
     let visits = walk::expected_visits(table, index, enough);
     let (walk, skyline) = (visits * cost::LOOK_UP, cost::skyline(root, visits));
     if each <= walk.min(skyline) {
-        if plain <= bounded { Method::Plain } else { Method::Bounded }
+        other
     } else if walk <= skyline {
         Method::Walk
     } else {

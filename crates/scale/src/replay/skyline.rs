@@ -12,7 +12,7 @@
 use becalm_units::Nanos;
 
 use super::walk::{Positions, base, expected_visits, largest};
-use super::{Clock, Method, OffsetIndex, bounded, cost, different, plain};
+use super::{Clock, OffsetIndex, by_each_rank, cost, hand_over};
 use crate::ScaleError;
 use crate::delay::{DelayTable, TablePiece};
 
@@ -34,7 +34,7 @@ struct Painted {
 }
 
 /// Cells in a block, at most: their hits then stay in the second-level cache.
-const CELLS_MAX: usize = 1 << 14;
+pub(super) const CELLS_MAX: usize = 1 << 14;
 const CELLS_MIN: usize = 1 << 8;
 
 /// A piece with more hits a cell than two to this power is left to the walk.
@@ -241,7 +241,7 @@ impl Skyline {
 /// Cells for the time of one mean phase: finer cells are covered to both ends by more hits, but are more to fill.
 const CELLS_PER_PHASE: usize = 2;
 
-/// Runs all phases that are left; by [`plain`] or [`bounded`] once one of them has turned out to be cheaper, unless told
+/// Runs all phases that are left; by [`super::plain`] or [`super::bounded`] once one of them has turned out to be cheaper, unless told
 /// to stay.
 pub(super) fn run(
     table: &DelayTable<'_>,
@@ -249,26 +249,12 @@ pub(super) fn run(
     clock: &mut Clock<impl FnMut(Nanos)>,
     stay: bool,
 ) -> Result<(), ScaleError> {
-    let (by_plain, by_bounds) = (cost::plain(table, index), cost::bounded(table, index));
-    let other = if by_plain <= by_bounds { Method::Plain } else { Method::Bounded };
-    let worth = if stay { f64::INFINITY } else { by_plain.min(by_bounds) };
+    let (other, each) = by_each_rank(table, index);
+    let worth = if stay { f64::INFINITY } else { each };
     if !run_while_cheaper(table, index, clock, worth, CELLS_MAX)? {
         hand_over(table, index, clock, other)?;
     }
     Ok(())
-}
-
-/// The other way goes on where this one stopped.
-fn hand_over(
-    table: &DelayTable<'_>,
-    index: &[OffsetIndex],
-    clock: &mut Clock<impl FnMut(Nanos)>,
-    other: Method,
-) -> Result<(), ScaleError> {
-    match other {
-        Method::Plain => plain::run(table, &different(index), clock),
-        _ => bounded::run(table, index, clock),
-    }
 }
 
 /// One short block, and then the other way.
@@ -277,15 +263,15 @@ pub(super) fn run_and_hand_over(
     table: &DelayTable<'_>,
     index: &[OffsetIndex],
     clock: &mut Clock<impl FnMut(Nanos)>,
-    other: Method,
+    other: super::Method,
 ) -> Result<(), ScaleError> {
     assert!(!run_while_cheaper(table, index, clock, 0.0, 64)?, "a short block leaves phases");
     hand_over(table, index, clock, other)
 }
 
 /// Runs block after block, of at most so many cells, while their phases cost at most so many nanoseconds each; whether all
-/// are done.
-fn run_while_cheaper(
+/// are done. A block ends early where its phases walk down too many pieces.
+pub(super) fn run_while_cheaper(
     table: &DelayTable<'_>,
     index: &[OffsetIndex],
     clock: &mut Clock<impl FnMut(Nanos)>,
@@ -311,14 +297,18 @@ fn run_while_cheaper(
         positions.set(start);
         let painted = skyline.paint(table, index, &positions);
         let mut work = painted.work;
+        // Visits that are left to the phases which walk: all pieces once, and for each phase what it is worth.
+        let mut left = table.pieces().len() as f64;
         let next_delay = table.pieces().get(painted.pieces).map_or(-1, |piece| piece.delay);
-        while !clock.finished() && clock.now - start < skyline.length() {
+        while left >= 0.0 && !clock.finished() && clock.now - start < skyline.length() {
             let mut delay = skyline.largest(clock.now - start, base);
             if delay < next_delay {
                 positions.set(clock.now);
                 let (largest, visits) = largest(table, index, &positions, painted.pieces, delay);
                 (delay, work) = (largest, work + visits);
+                left -= visits as f64;
             }
+            left += worth / cost::LOOK_UP;
             clock.advance(delay)?;
         }
         let phases = clock.done - done;

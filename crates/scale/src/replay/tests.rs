@@ -3,7 +3,7 @@
 use becalm_units::Nanos;
 use proptest::prelude::*;
 
-use super::{Method, choose, replay_each, sorted_offsets};
+use super::{Clock, Method, by_each_rank, choose, cost, replay_each, skyline, sorted_offsets, walk};
 use crate::ScaleError;
 use crate::delay::DelayTable;
 use crate::delay::tests::{delay_by_finish, small_trace};
@@ -34,6 +34,28 @@ fn the_cheapest_way_is_chosen() {
     assert_eq!(chosen(1_000, 200, 8), Method::Plain);
     assert_eq!(chosen(1_000, 200, 1_024), Method::Skyline);
     assert_eq!(chosen(20, 15_000, 64), Method::Bounded);
+}
+
+/// Ranks under coalesced noise are whole windows apart, so that in most phases no rank is in any of the many pieces. The ways by pieces
+/// notice that, and do not walk down all of them phase after phase.
+#[test]
+fn ways_by_pieces_end_early_where_ranks_are_whole_windows_apart() {
+    const WINDOWS: i64 = 20_000;
+    let windows = |number: i64| Nanos::from_millis(10 * number);
+    let rows = (1..WINDOWS).map(|at| (windows(at), Nanos::new(50_000 + 100 * (at % 977))));
+    let noise = Noise::apart("coalesced", NoiseTrace::new(windows(WINDOWS), rows).unwrap());
+    let table = DelayTable::new(&noise, 1, Nanos::from_millis(1)).unwrap();
+    let ranks = (0..1_000).map(|rank| windows(rank * 7_919 % WINDOWS)).collect();
+    let offsets = Offsets::new(&table, vec![ranks]).unwrap();
+    let index = sorted_offsets(&table, &offsets);
+    let (_, each) = by_each_rank(&table, &index);
+    let mut clock = Clock::new(&table, 2_000, |_| {}).unwrap();
+    assert!(!walk::run_while_cheaper(&table, &index, &mut clock, each / cost::LOOK_UP).unwrap());
+    assert!(clock.done < 20, "{} phases walked", clock.done);
+    let mut clock = Clock::new(&table, 2_000, |_| {}).unwrap();
+    assert!(!skyline::run_while_cheaper(&table, &index, &mut clock, each, skyline::CELLS_MAX).unwrap());
+    assert!(clock.done < 20, "{} phases by the skyline", clock.done);
+    assert_eq!(delays(&table, &offsets, 300, None), delays(&table, &offsets, 300, Some(Method::Plain)));
 }
 
 /// By the definition: finish() for every rank in every phase.

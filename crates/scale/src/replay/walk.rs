@@ -5,7 +5,7 @@
 
 use becalm_units::Nanos;
 
-use super::{Clock, OffsetIndex};
+use super::{Clock, OffsetIndex, by_each_rank, cost, hand_over};
 use crate::ScaleError;
 use crate::delay::DelayTable;
 
@@ -81,18 +81,38 @@ pub(crate) fn expected_visits(table: &DelayTable<'_>, index: &[OffsetIndex], eno
     visits
 }
 
-/// Runs all phases that are left.
+/// Runs all phases that are left; by a way that looks at every rank once that has turned out to be cheaper, unless told to stay. It is where
+/// offsets are not spread as [`expected_visits`] takes them to be: those of coalesced noise are whole windows apart, and in a phase
+/// without the end of a window no rank is in any piece.
 pub(super) fn run(
     table: &DelayTable<'_>,
     index: &[OffsetIndex],
     clock: &mut Clock<impl FnMut(Nanos)>,
+    stay: bool,
 ) -> Result<(), ScaleError> {
+    let (other, each) = by_each_rank(table, index);
+    let worth = if stay { f64::INFINITY } else { each / cost::LOOK_UP };
+    if run_while_cheaper(table, index, clock, worth)? { Ok(()) } else { hand_over(table, index, clock, other) }
+}
+
+/// Runs phases while they visit at most so many pieces on average, but for all pieces once; whether all are done.
+pub(super) fn run_while_cheaper(
+    table: &DelayTable<'_>,
+    index: &[OffsetIndex],
+    clock: &mut Clock<impl FnMut(Nanos)>,
+    worth: f64,
+) -> Result<bool, ScaleError> {
     let base = base(table, index);
     let mut positions = Positions::new(index);
+    let mut left = table.pieces().len() as f64;
     while !clock.finished() {
         positions.set(clock.now);
-        let (delay, _) = largest(table, index, &positions, 0, base);
+        let (delay, visits) = largest(table, index, &positions, 0, base);
         clock.advance(delay)?;
+        left += worth - visits as f64;
+        if left < 0.0 {
+            return Ok(clock.finished());
+        }
     }
-    Ok(())
+    Ok(true)
 }
