@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
-use becalm_bench::benchmarks::{COMPUTING, RECORDING, all};
+use becalm_bench::benchmarks::{COMPUTING, RECORDING, Run, all};
 use becalm_bench::claims::Verdict;
 use becalm_bench::effort::Effort;
 
@@ -20,9 +20,9 @@ fn main() -> ExitCode {
     }
     let named = word.filter(|word| !word.starts_with('-'));
     match named.as_deref() {
-        None => each_of(all().map(|(name, _)| name)),
-        Some("recording") => each_of(RECORDING.into_iter().map(|(name, _)| name)),
-        Some("computing") => each_of(COMPUTING.into_iter().map(|(name, _)| name)),
+        None => each_of(all()),
+        Some("recording") => each_of(RECORDING),
+        Some("computing") => each_of(COMPUTING),
         Some(name) => match all().find(|(known, _)| *known == name) {
             Some((_, run)) => run(),
             None => {
@@ -38,7 +38,7 @@ fn names() -> String {
 }
 
 /// Each as a process of its own, as the kernel counts the most memory of one.
-fn each_of(names: impl Iterator<Item = &'static str>) -> ExitCode {
+fn each_of(benchmarks: impl IntoIterator<Item = (&'static str, Run)>) -> ExitCode {
     let program = match std::env::current_exe() {
         Ok(program) => program,
         Err(error) => {
@@ -48,7 +48,7 @@ fn each_of(names: impl Iterator<Item = &'static str>) -> ExitCode {
     };
     let effort = Effort::from_arguments();
     let (mut lines, mut failed) = (Vec::new(), Vec::new());
-    for name in names {
+    for (name, _) in benchmarks {
         match run(&program, name, effort, &mut lines) {
             Ok(true) => {}
             Ok(false) => failed.push(name.to_owned()),

@@ -62,7 +62,7 @@ check() {
     [ -z "$BECALM_MAX_DETOUR" ] || set -- "$@" --max-detour "$BECALM_MAX_DETOUR"
     timeout -k 2 "$BECALM_PATIENCE" "$BECALM" "$@" >/dev/null 2>"$said"
     code=$?
-    # The next check, which may begin from here on, writes to the same file.
+    # Read before the lock is given back, as the next check writes to the same file.
     found=$(if [ $code = 3 ]; then worst; else tail -n 1 "$said"; fi)
     exec 9>&-
     case $code in
@@ -75,7 +75,8 @@ check() {
     return $code
 }
 
-# What the check that wrote $said found at its worst, as one line: the CPU that lost most, with the source of most of that; else the longest detour.
+# What the check that wrote $said found at its worst, as one line: the CPU that lost most, with the source of most of that; else the
+# longest detour.
 worst() {
     sed -n 's/^becalm: CPU/CPU/p' "$said" | LC_ALL=C awk '
         / % of its time/ { lost = $4 + 0; if (lost > most) { most = lost; line = $0 } }

@@ -4,7 +4,7 @@
 //! periodograms of stretches of time: P. D. Welch, *The use of fast Fourier transform for the estimation of power
 //! spectra*, IEEE Trans. Audio Electroacoust. 15 (1967), with Hann windows and without overlap. A CPU contributes up to
 //! eight stretches of 1.6 s, spread over the run; a shorter run one, of the longest power of two of bins that fits. Of more than
-//! 256 CPUs each contributes fewer, as the average of 2,048 stretches is known to 2 %, but the first and the last.
+//! 256 CPUs each contributes fewer, at least the first and the last one: the average of 2,048 stretches is known to 2 %.
 
 use super::fourier::Fourier;
 

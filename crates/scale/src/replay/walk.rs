@@ -95,7 +95,7 @@ pub(super) fn run(
     if run_while_cheaper(table, index, clock, worth)? { Ok(()) } else { hand_over(table, index, clock, other) }
 }
 
-/// Runs phases while they visit at most so many pieces on average, but for all pieces once; whether all are done.
+/// Runs phases until they have visited more pieces than this many a phase and each piece once; whether all are done.
 pub(super) fn run_while_cheaper(
     table: &DelayTable<'_>,
     index: &[OffsetIndex],
