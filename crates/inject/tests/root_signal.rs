@@ -92,7 +92,7 @@ fn synchronized_programs_lose_the_same_instants() {
             .iter()
             .map(|cpu| {
                 let mut command = Command::new(&program);
-                command.args(["2", "180", cpu]).envs(noise.environment()).stdout(Stdio::piped()).spawn().unwrap()
+                command.args(["1", "180", cpu]).envs(noise.environment()).stdout(Stdio::piped()).spawn().unwrap()
             })
             .collect();
         let starts: Vec<Vec<u64>> = started

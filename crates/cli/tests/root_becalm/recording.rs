@@ -162,7 +162,7 @@ fn where_every_cpu_is_measured_becalm_never_stays_for_long() {
     // So many events that a segment takes tens of milliseconds to attribute and to store.
     let cpus = sched::allowed_cpus().unwrap();
     let clocks: Vec<_> = cpus.iter().map(|cpu| CpuClock::start(cpu, 5_000).unwrap()).collect();
-    let words = ["record", "--quiet", "--duration", "10s", "--segment", "2s", "-o", path(&bundle)];
+    let words = ["record", "--quiet", "--duration", "6s", "--segment", "2s", "-o", path(&bundle)];
     run(becalm(&words)).expect(0, &[]);
     drop(clocks);
     let doc = document(&bundle);
