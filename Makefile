@@ -101,7 +101,7 @@ test-packages: ## packages for Debian and RPM: made, installed, run and removed,
 	@.ci/lanes packages
 
 test-mpi: ## becalm-mpi: its tests, and real jobs of Open MPI and MPICH, which it installs
-	@.ci/lanes mpi
+	@.ci/lanes mpi predictions
 
 test-bench: ## a twentieth of each benchmark: that it runs, not how fast
 	@.ci/lanes bench

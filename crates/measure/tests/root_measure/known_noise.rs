@@ -125,7 +125,7 @@ fn storms_of_interprocessor_interrupts_are_function_calls() {
             + run.activities(cpu, Kind::Irq, "call_function_single").len()) as u64
     };
     // Real-time loops, as the storms hit only while a thread of this very process runs.
-    let plan = || RecordPlan { policy: Policy::Fifo(2), ..plan(cpu, 3) };
+    let plan = || RecordPlan { policy: Policy::Fifo(2), ..plan(cpu, 2) };
     let maker = ipi::mprotect_storm(from, Duration::from_micros(200));
     let run = recorded(plan());
     maker.stop();
@@ -137,7 +137,7 @@ fn storms_of_interprocessor_interrupts_are_function_calls() {
     for barrier in [ipi::Barrier::Private, ipi::Barrier::Global] {
         for _ in 0..4 {
             let maker = ipi::membarrier_storm(from, barrier, Duration::from_micros(200));
-            let run = recorded(self::plan(cpu, 2));
+            let run = recorded(self::plan(cpu, 1));
             let sent = maker.stop();
             let counted = run.growth(cpu, "interrupts/CAL");
             eprintln!("membarrier storm: {} found of {counted} counted, {sent} sent", calls(&run));

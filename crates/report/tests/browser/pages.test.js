@@ -3,8 +3,9 @@
 //
 //   BECALM   the program                            BUNDLES  what the example page_bundles wrote
 //   OUTPUT   where pages and screenshots go         CHROMIUM the browser, /usr/bin/chromium if not given
+//   UNSEEN   makes no screenshots
 //
-// Run by the lane `browser` of .ci/lanes. Screenshots are made for people to look at.
+// Run by the lane `browser` of .ci/lanes. Screenshots are made for people to look at, and take a tenth of the lane's processor time.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -163,8 +164,11 @@ function contrasts(page) {
   });
 }
 
-async function shot(page, name) {
-  await page.screenshot({ path: join(output, `${name}.png`), fullPage: true });
+// A picture of a page, or of one part of it.
+async function shot(page, name, part) {
+  if (process.env.UNSEEN) return;
+  const path = join(output, `${name}.png`);
+  await (part ? page.locator(part).screenshot({ path }) : page.screenshot({ path, fullPage: true }));
 }
 
 for (const scheme of ['light', 'dark']) {
@@ -289,8 +293,8 @@ test('a click on a point shows what happened in that detour', async () => {
   assert.deepEqual(cells, written);
   const blocks = await page.$$eval('#detour svg rect', (all) => all.length);
   assert.ok(blocks >= detail.activities.filter((one) => one.kind !== 'edge').length, `${blocks} blocks`);
-  await page.locator('#detour').screenshot({ path: join(output, 'detour.png') });
-  await page.locator('#detours').screenshot({ path: join(output, 'zoomed.png') });
+  await shot(page, 'detour', '#detour');
+  await shot(page, 'zoomed', '#detours');
   await page.click('#detour >> text=Close');
   assert.ok(await page.isHidden('#detour'));
   assert.deepEqual(faults, []);
@@ -861,7 +865,7 @@ test('the page of a fleet holds the figures of the JSON document, with a map of 
     assert.deepEqual(found.together, document.together.map((source) => source.source));
     for (const { node } of document.problems) assert.ok(found.remarks.includes(node), `${node} is not in the remarks`);
     assert.equal(found.wide, false);
-    await page.screenshot({ path: join(output, `fleet-${scheme}.png`), fullPage: true });
+    await shot(page, `fleet-${scheme}`);
     assert.deepEqual(faults, []);
     await page.close();
   }
