@@ -12,8 +12,8 @@ BUILT := $(or $(CARGO_TARGET_DIR),target)
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.* ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
-# With the profile of the tests, which is compiled in half of the time and measures with the same loops; what would speed up the next build
-# takes a sixth of this one.
+# With the profile of the tests, which is compiled in half of the time and measures with the same loops. Not incrementally: what makes the next
+# build quicker takes a sixth of this one.
 run: ## record all CPUs for 10 s, with sources as far as this user may see them, and print the report
 	CARGO_INCREMENTAL=0 cargo build --package becalm
 	rm -rf $(RUN)
