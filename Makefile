@@ -38,10 +38,7 @@ wheel: ## the Python package with the program in it, into target/wheels
 
 mpi: ## becalm-mpi, with the MPI whose mpicc is found first or that MPICC names; installs Open MPI where there is none
 	@.ci/need mpi libclang
-	@# The bindings do not notice by themselves that they are to be of another MPI than last time.
-	@export MPICC=$$(.ci/need --mpicc) && mkdir -p $(BUILT) && $$MPICC -show >$(BUILT)/mpicc.now && \
-		{ cmp -s $(BUILT)/mpicc.now $(BUILT)/mpicc.last || cargo clean --quiet --release --package mpi-sys; } && \
-		cargo build --release --package becalm-mpi && mv $(BUILT)/mpicc.now $(BUILT)/mpicc.last
+	@export MPICC=$$(.ci/need --mpicc) && .ci/bindings --release && cargo build --release --package becalm-mpi
 	@echo 'run it as: mpirun -n 2 $(BUILT)/release/becalm-mpi'
 
 book: ## the book as pages for a browser, in target/book, with every link held; installs mdBook below .cache
