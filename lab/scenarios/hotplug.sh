@@ -10,7 +10,7 @@ until grep -q '^becalm/1$' /proc/$recording/task/*/comm &&
     kill -0 $recording
     sleep 0.1
 done 2>/dev/null
-sleep 3
+sleep 2
 echo 0 >/sys/devices/system/cpu/cpu1/online
 cat /sys/devices/system/cpu/online >online
 status=0

@@ -7,5 +7,5 @@ becalm record --cpus 1 --duration 5s -o run.becalm
 after=$(interrupts LOC 1)
 echo $((after - before)) >timer_interrupts
 # The other CPU of the same kernel keeps its tick; becalm compares the two.
-becalm record --cpus 0 --duration 4s --quiet -o housekeeping.becalm
+becalm record --cpus 0 --duration 2s --quiet -o housekeeping.becalm
 ls /sys/kernel/tracing/instances >instances

@@ -17,7 +17,7 @@ kill_at() {
 
 # What a CPU suffers that nobody tuned, for the comparison with one that was.
 background_load
-becalm record --cpus 1 --duration 5s --quiet -o untuned.becalm
+becalm record --cpus 1 --duration 3s --quiet -o untuned.becalm
 # Somebody's threads on one CPU each, which the kernel moves about when partitions come and go.
 taskset 1 sleep 1000 &
 taskset 2 sleep 1000 &

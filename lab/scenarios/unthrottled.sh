@@ -9,6 +9,6 @@ chrt -f 99 sh -c 'sleep 6; killall -TERM becalm' &
 becalm record --cpus 0-1 --sched fifo:98 --until-stopped --quiet -o stopped.becalm
 echo $? >stopped
 wait
-becalm record --cpus 0-1 --sched fifo:98 --duration 3s --quiet -o ended.becalm
+becalm record --cpus 0-1 --sched fifo:98 --duration 2s --quiet -o ended.becalm
 echo $? >ended
 becalm record --cpus 0-1 --sched fifo:99 --duration 3s --quiet -o refused.becalm 2>refusal || echo $? >refused

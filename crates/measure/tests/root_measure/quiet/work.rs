@@ -200,7 +200,7 @@ fn planted_sources_are_found_in_the_spectrum_and_subtracted() {
         return;
     }
     let cpu = last_cpu();
-    let cases = [(Fixed::Work, 100, 4), (Fixed::Work, 10, 8), (Fixed::Time, 100, 4), (Fixed::Time, 10, 8)];
+    let cases = [(Fixed::Work, 100, 2), (Fixed::Work, 10, 8), (Fixed::Time, 100, 2), (Fixed::Time, 10, 8)];
     for (fixed, hz, seconds) in cases {
         attempts(3, || {
             let maker = planted(cpu, hz);
