@@ -74,7 +74,7 @@ fn open(claims: &mut Claims, effort: Effort, python: &Path) -> Result<(), String
 /// The package as a wheel lays it out, with the extension that was built with this program; where it lies.
 fn lay_out(folder: &Path) -> Result<PathBuf, String> {
     let built = std::env::current_exe().map_err(|error| error.to_string())?;
-    let extension = built.with_file_name("deps").join("libbecalm_python.so");
+    let extension = built.with_file_name("libbecalm_python.so");
     if !extension.is_file() {
         return Err(format!("there is no {}: cargo build makes it", extension.display()));
     }

@@ -14,10 +14,10 @@ use becalm_testing::skip;
 /// The folder of this package.
 const PACKAGE: &str = env!("CARGO_MANIFEST_DIR");
 
-/// Where Cargo puts tests and what they are built with: a folder in that of programs.
+/// Where `cargo build` leaves programs and libraries: Cargo puts tests into a folder there.
 fn built() -> PathBuf {
     let test = std::env::current_exe().expect("a test knows its own path");
-    test.parent().expect("it is in a folder").to_owned()
+    test.ancestors().nth(2).expect("it is in a folder of a folder").to_owned()
 }
 
 /// The package with its extension, in a folder that Python finds it in.
@@ -46,12 +46,13 @@ fn write_runs(folder: &Path) {
 #[test]
 fn the_package_does_what_it_says() {
     let python = Path::new(PACKAGE).join("../../.cache/python/bin/python");
-    let (extension, program) = (built().join("libbecalm_python.so"), built().join("../becalm"));
+    let (extension, program) = (built().join("libbecalm_python.so"), built().join("becalm"));
     if !python.is_file() {
         return skip("Python's packages are missing: .ci/need python-packages installs them");
     }
-    assert!(extension.is_file(), "{} is built with this test", extension.display());
-    assert!(program.is_file(), "{} is missing: cargo build --package becalm", program.display());
+    for each in [&extension, &program] {
+        assert!(each.is_file(), "{} is missing: cargo build makes it", each.display());
+    }
     let folder = tempfile::tempdir().unwrap();
     let [packages, programs, runs] = ["packages", "bin", "runs"].map(|name| folder.path().join(name));
     for each in [&packages, &programs, &runs] {

@@ -61,7 +61,11 @@ impl Lab {
     pub fn run_scenario(&self, scenario: &Scenario) -> Outcome {
         let name = &scenario.name;
         let outcome = attempts(2, || match self.boot(scenario, LIMIT, BOOT_LIMIT) {
-            Err(error @ (LabError::Hang { .. } | LabError::NoBoot { .. })) => Err(error.to_string()),
+            Err(error @ (LabError::Hang { .. } | LabError::NoBoot { .. })) => {
+                // Said at once: of a test that passes at the second attempt nothing else is printed.
+                tell(&format!("{name}: {error}"));
+                Err(error.to_string())
+            }
             booted => Ok(booted.unwrap_or_else(|error| panic!("{error}"))),
         });
         tell(&format!("{name}: the guest took {:.1} s", outcome.wall().as_secs_f64()));
