@@ -20,8 +20,17 @@ fn built() -> PathBuf {
     test.ancestors().nth(2).expect("it is in a folder of a folder").to_owned()
 }
 
+/// Copies the extension: from beside this test, where Cargo has just built it, or from where `cargo build` left it, as Cargo takes the
+/// first away when clippy is to judge the package.
+fn copy_extension(to: &Path) {
+    const NAME: &str = "libbecalm_python.so";
+    let places = [built().join("deps").join(NAME), built().join(NAME)];
+    let copied = places.iter().any(|place| std::fs::copy(place, to).is_ok());
+    assert!(copied, "neither {} nor {} is there: cargo build makes them", places[0].display(), places[1].display());
+}
+
 /// The package with its extension, in a folder that Python finds it in.
-fn lay_out(folder: &Path, extension: &Path) {
+fn lay_out(folder: &Path) {
     let (from, to) = (Path::new(PACKAGE).join("python/becalm"), folder.join("becalm"));
     std::fs::create_dir(&to).unwrap();
     for file in std::fs::read_dir(from).unwrap().flatten() {
@@ -29,7 +38,7 @@ fn lay_out(folder: &Path, extension: &Path) {
             symlink(file.path(), to.join(file.file_name())).unwrap();
         }
     }
-    symlink(extension, to.join("_native.abi3.so")).unwrap();
+    copy_extension(&to.join("_native.abi3.so"));
 }
 
 /// Writes the stored runs that the tests speak of.
@@ -46,19 +55,17 @@ fn write_runs(folder: &Path) {
 #[test]
 fn the_package_does_what_it_says() {
     let python = Path::new(PACKAGE).join("../../.cache/python/bin/python");
-    let (extension, program) = (built().join("libbecalm_python.so"), built().join("becalm"));
+    let program = built().join("becalm");
     if !python.is_file() {
         return skip("Python's packages are missing: .ci/need python-packages installs them");
     }
-    for each in [&extension, &program] {
-        assert!(each.is_file(), "{} is missing: cargo build makes it", each.display());
-    }
+    assert!(program.is_file(), "{} is missing: cargo build makes it", program.display());
     let folder = tempfile::tempdir().unwrap();
     let [packages, programs, runs] = ["packages", "bin", "runs"].map(|name| folder.path().join(name));
     for each in [&packages, &programs, &runs] {
         std::fs::create_dir(each).unwrap();
     }
-    lay_out(&packages, &extension);
+    lay_out(&packages);
     symlink(&program, programs.join("becalm")).unwrap();
     write_runs(&runs);
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
