@@ -10,12 +10,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use becalm_inject::program::{self, ProgramError};
 use becalm_inject::{DeliveredSignals, InjectError, SignalNoise};
 use becalm_linux::signals::effective_ids;
-use becalm_testing::{Need, machine_has};
+use becalm_testing::{Need, machine_has, wait_until};
 use programs::{compiled, plan, text, under};
 use tempfile::TempDir;
 
@@ -80,13 +80,9 @@ fn noise_that_is_stopped_ends() {
     assert!(before > 50 && after <= before + 1, "{before} then {after}");
 }
 
-/// Waits until the noise has come to something; gives up after ten seconds.
+/// Waits until the noise has come to something.
 fn until(noise: &SignalNoise, what: &str, happened: impl Fn(&DeliveredSignals) -> bool) {
-    let start = Instant::now();
-    while !noise.delivered().is_ok_and(|delivered| happened(&delivered)) {
-        assert!(start.elapsed() < Duration::from_secs(10), "waited for too long until {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until(what, || noise.delivered().is_ok_and(|delivered| happened(&delivered)));
 }
 
 /// A detour holds its thread with all signals blocked, however long it is; but no longer than the noise lasts.

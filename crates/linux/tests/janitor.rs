@@ -9,9 +9,10 @@ use std::io::Read;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use becalm_linux::janitor::Janitor;
+use becalm_testing::wait_until;
 
 /// A forked process of one thread. It is killed and reaped on drop.
 struct Forked {
@@ -82,14 +83,6 @@ fn sleep_for_ever() -> ! {
     }
 }
 
-fn soon(what: &str, condition: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < Duration::from_secs(5), "{what}");
-        thread::sleep(Duration::from_millis(5));
-    }
-}
-
 fn is_gone(pid: &str) -> bool {
     // Reaped or, where nobody inherits orphans, dead but not yet so.
     fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
@@ -126,9 +119,9 @@ fn a_killed_parents_instances_are_removed() {
         let (parent, pid) = parent_of_janitor(&[a.clone(), b.clone(), released.clone()]);
         assert!(a.exists() && b.exists());
         parent.signal(signal);
-        soon("the guarded folders go", || !a.exists() && !b.exists());
+        wait_until("the guarded folders go", || !a.exists() && !b.exists());
         assert!(released.exists(), "what was released stays");
-        soon("the janitor goes", || is_gone(&pid));
+        wait_until("the janitor goes", || is_gone(&pid));
     }
 }
 
@@ -137,7 +130,7 @@ fn it_survives_the_signals_that_its_parent_dies_of() {
     let root = tempfile::tempdir().unwrap();
     let [a, b, released] = folders(root.path());
     let (parent, pid) = parent_of_janitor(&[a.clone(), b, released]);
-    soon("the janitor has its name", || {
+    wait_until("the janitor has its name", || {
         fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "becalm-janitor\n")
     });
     // The name comes last but for the scheduling class and the files, neither of which takes long.
@@ -148,7 +141,7 @@ fn it_survives_the_signals_that_its_parent_dies_of() {
     thread::sleep(Duration::from_millis(50));
     assert!(!is_gone(&pid));
     parent.signal(libc::SIGKILL);
-    soon("the guarded folder goes", || !a.exists());
+    wait_until("the guarded folder goes", || !a.exists());
 }
 
 #[test]
@@ -156,7 +149,7 @@ fn it_holds_nothing_open_and_sleeps_unwoken() {
     let root = tempfile::tempdir().unwrap();
     let (mut parent, pid) = parent_of_janitor(&folders(root.path()));
     let open = || fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count();
-    soon("only its socket is open", || open() == 1);
+    wait_until("only its socket is open", || open() == 1);
     assert_eq!(fs::read_link(format!("/proc/{pid}/cwd")).unwrap(), Path::new("/"));
     let switches = || {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
@@ -201,7 +194,7 @@ fn a_program_that_the_parent_started_does_not_keep_it() {
     });
     let command: i32 = parent.line().parse().unwrap();
     parent.signal(libc::SIGKILL);
-    soon("the guarded folder goes", || !a.exists());
+    wait_until("the guarded folder goes", || !a.exists());
     // SAFETY: a process that this test started.
     unsafe { libc::kill(command, libc::SIGKILL) };
 }
@@ -214,7 +207,7 @@ fn a_killed_janitor_is_an_error_and_no_signal() {
         let janitor = Janitor::spawn(Path::new("/proc")).unwrap();
         // SAFETY: the janitor is this process's child.
         unsafe { libc::kill(janitor.pid(), libc::SIGKILL) };
-        soon("the janitor dies", || is_gone(&janitor.pid().to_string()));
+        wait_until("the janitor dies", || is_gone(&janitor.pid().to_string()));
         say(output, janitor.guard(Path::new("/a")).is_err());
     });
     assert_eq!(parent.line(), "true");

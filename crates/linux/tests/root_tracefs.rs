@@ -5,13 +5,13 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use becalm_linux::ftrace::{
     Callback, Decoder, EventFormat, Faults, Functions, Instance, InstanceConfig, InstanceName, RawEvent, RawHappening,
     TraceClock, Tracefs, TracefsError, remove_dead,
 };
-use becalm_testing::skip;
+use becalm_testing::{skip, wait_until};
 use becalm_units::{CpuId, CpuList};
 
 const PROC: &str = "/proc";
@@ -525,24 +525,17 @@ fn a_killed_recorders_instance_is_removed_by_the_janitor() {
         let names = names.filter(|name| name.starts_with(&format!("becalm-{process}-")));
         names.collect::<Vec<String>>()
     };
-    let wait = |what: &str, condition: &dyn Fn() -> bool| {
-        let start = Instant::now();
-        while !condition() {
-            assert!(start.elapsed() < Duration::from_secs(20), "{what}");
-            thread::sleep(Duration::from_millis(5));
-        }
-    };
     let on = |name: &String| fs::read_to_string(instances.join(name).join("tracing_on")).is_ok_and(|on| on == "1\n");
     let is_recording = || {
         found().first().is_some_and(|name| {
             on(name) && !fs::read_to_string(instances.join(name).join("set_event")).unwrap_or_default().is_empty()
         })
     };
-    wait("it records", &is_recording);
+    wait_until("it records", &is_recording);
     // SAFETY: the process is our child and not yet reaped.
     unsafe { libc::kill(process, libc::SIGKILL) };
     reap(process);
-    wait("its instance goes", &|| found().is_empty());
+    wait_until("its instance goes", &|| found().is_empty());
 }
 
 #[test]

@@ -63,7 +63,7 @@ impl ControlGroup {
 impl Drop for ControlGroup {
     fn drop(&mut self) {
         // The kernel takes a moment to forget the last process.
-        for _ in 0..100 {
+        for _ in 0..1_000 {
             if fs::remove_dir(&self.0).is_ok() {
                 break;
             }

@@ -11,11 +11,13 @@ pub mod cgroup;
 pub mod machine;
 mod needs;
 pub mod noise;
+mod patience;
 pub mod program;
 pub mod rare;
 
 pub use attempts::attempts;
 pub use needs::{Need, find_program, machine_has, skip};
+pub use patience::{PATIENCE, wait_until};
 
 /// The name of the running test with its modules. The test harness runs each test on a thread of that name.
 fn test_name() -> String {

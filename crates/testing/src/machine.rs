@@ -14,7 +14,7 @@ use rustix::time::{ClockId, Timespec, clock_gettime, clock_settime};
 use serde_json::Value;
 
 use crate::program::{becalm, instances, path, run};
-use crate::{Need, machine_has};
+use crate::{Need, PATIENCE, machine_has};
 
 /// One machine can be tuned once at a time.
 static MACHINE: Mutex<()> = Mutex::new(());
@@ -134,7 +134,7 @@ impl Bench {
         let begin = Instant::now();
         // What others do at this moment passes.
         while Traces::now() != self.traces {
-            assert!(begin.elapsed() < Duration::from_secs(5), "{when}: {}", Traces::now().against(&self.traces));
+            assert!(begin.elapsed() < PATIENCE, "{when}: {}", Traces::now().against(&self.traces));
             thread::sleep(Duration::from_millis(100));
         }
         let known = |name: &str| KEPT.contains(&name) || named.contains(&name);

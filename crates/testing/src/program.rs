@@ -12,19 +12,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, getrlimit, pidfd_open, setrlimit};
 use serde_json::Value;
 
+use crate::wait_until;
+
 /// Where the kernel keeps trace instances.
 pub const INSTANCES: &str = "/sys/kernel/tracing/instances";
-
-/// Long enough for whatever must happen, with checked and little optimized code, on a slow machine that is busy with other things: what took
-/// longer than 30 s there was not stuck.
-const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Marks the processes of one start in their environment.
 const MARK: &str = "BECALM_TEST_MARK";
@@ -118,34 +116,23 @@ impl Running {
     /// Waits for something that happens while the process runs.
     #[track_caller]
     pub fn wait_until(&mut self, what: &str, happened: impl Fn() -> bool) {
-        let start = Instant::now();
-        while !happened() {
-            if self.child.try_wait().expect("the process is ours").is_some() {
-                assert!(happened(), "it ended before {what}: {:#?}", self.take_end());
-                return;
-            }
-            assert!(start.elapsed() < PATIENCE, "waited for too long until {what}");
-            thread::sleep(Duration::from_millis(20));
-        }
+        wait_until(what, || {
+            let has_ended = self.child.try_wait().expect("the process is ours").is_some();
+            let happened = happened();
+            assert!(happened || !has_ended, "it ended before {what}: {:#?}", self.take_end());
+            happened
+        });
     }
 
     /// Waits for its end and checks that nothing remains of it.
     #[track_caller]
     pub fn end(mut self) -> Ended {
-        let start = Instant::now();
-        while self.child.try_wait().expect("the process is ours").is_none() {
-            assert!(start.elapsed() < PATIENCE, "it does not end");
-            thread::sleep(Duration::from_millis(10));
-        }
+        wait_until("it ends", || self.child.try_wait().expect("the process is ours").is_some());
         let pid = self.pid();
-        // What was killed leaves its janitor a moment to clean up.
-        let remains = || (processes(&self.mark), instances_of(pid));
-        let patience = Duration::from_secs(3);
-        let end = Instant::now();
-        while remains() != (Vec::new(), Vec::new()) {
-            assert!(end.elapsed() < patience, "processes and trace instances remain: {:?}", remains());
-            thread::sleep(Duration::from_millis(20));
-        }
+        // A killed process leaves its janitor a moment to clean up.
+        wait_until("its processes and trace instances are gone", || {
+            processes(&self.mark).is_empty() && instances_of(pid).is_empty()
+        });
         self.take_end()
     }
 

@@ -5,10 +5,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use becalm_testing::program::{path, run};
-use becalm_testing::{Need, machine_has, skip};
+use becalm_testing::{Need, machine_has, skip, wait_until};
 use becalm_watch::WatchConfig;
 
 /// The files of a folder of `deploy`.
@@ -165,9 +165,8 @@ fn scripts_for_slurmd_succeed_whatever_becalm_does() {
         for name in ["becalm-prolog", "becalm-epilog", "becalm-health"] {
             let mut command = Command::new(folder.path().join(name));
             command.env("SLURM_JOB_ID", "7").env("SLURMD_NODENAME", "n00");
-            let (begin, status) = (Instant::now(), command.status().unwrap());
-            let took = begin.elapsed();
-            assert!(status.success() && took < Duration::from_secs(20), "{name} with {becalm}: {status}, {took:?}");
+            let status = command.status().unwrap();
+            assert!(status.success(), "{name} with {becalm}: {status}");
         }
     }
 }
@@ -192,17 +191,16 @@ fn a_node_is_drained_for_what_its_own_check_found() {
     deploy(folder.path(), &settings);
     let health = || Command::new(folder.path().join("becalm-health")).env("SLURMD_NODENAME", "n00").spawn().unwrap();
     let mut checks = vec![health()];
-    let begin = Instant::now();
-    while !folder.path().join("becalm.failed").exists() {
-        assert!(begin.elapsed() < Duration::from_secs(20), "no check began");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("a check fails", || folder.path().join("becalm.failed").exists());
     // It gives up at once while the first still holds the lock.
-    while !folder.path().join("becalm.again").exists() {
-        assert!(begin.elapsed() < Duration::from_secs(20), "no second check began");
-        checks.push(health());
-        std::thread::sleep(Duration::from_millis(200));
-    }
+    wait_until("a second check starts", || {
+        let has_started = folder.path().join("becalm.again").exists();
+        if !has_started {
+            checks.push(health());
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        has_started
+    });
     assert!(checks.iter_mut().all(|check| check.wait().unwrap().success()));
     let update = fs::read_to_string(folder.path().join("scontrol.update")).expect("the node is drained");
     assert_eq!(update, "update NodeName=n00 State=DRAIN Reason=becalm: CPU 1 lost 5 % of its time\n");

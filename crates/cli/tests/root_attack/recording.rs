@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use becalm_testing::attack::{Random, Tries, attack};
 use becalm_testing::machine::{Bench, Mounted};
@@ -215,7 +215,6 @@ fn odd_values() {
 fn places_that_cannot_be_written() {
     let Some(bench) = bench() else { return };
     attack("record into a read-only folder, and through a dangling link", Tries { all: 2, few: 2 }, |number, _| {
-        let begin = Instant::now();
         if number == 0 {
             let disk = Mounted::tmpfs("ro");
             let bundle = disk.path().join("run");
@@ -227,7 +226,6 @@ fn places_that_cannot_be_written() {
             run(recording(&link, &["--duration", "1h"])).expect(1, &[path(&link)]);
             assert!(link.is_symlink());
         }
-        assert!(begin.elapsed() < Duration::from_secs(10));
         bench.is_untouched("after a refusal", &[]);
     });
 }
@@ -239,7 +237,6 @@ fn every_cpu_is_taken() {
     let row = "fifo:80, fifo:98 and rr:98 on all CPUs for 3 s; inject 93 % on all; 99 % and 100 % refused";
     attack(row, Tries { all: 6, few: 6 }, |number, _| {
         let folder = folder();
-        let begin = Instant::now();
         // A few tries are shorter.
         let duration = if becalm_testing::attack::is_full() { "3s" } else { "300ms" };
         match number {
@@ -256,7 +253,6 @@ fn every_cpu_is_taken() {
                 ended.expect(ended.code, if code == 0 { &[] } else { &["becalm"] });
             }
         }
-        assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
         bench.is_untouched("after it", &[]);
     });
 }

@@ -6,12 +6,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use becalm_testing::attack::{Tries, attack};
 use becalm_testing::machine::Bench;
 use becalm_testing::program::{Ended, Running, path, public_program, run};
-use becalm_testing::{Need, machine_has};
+use becalm_testing::{Need, machine_has, wait_until};
 use serde_json::Value;
 
 const INTERVAL: &str = "/proc/sys/vm/stat_interval";
@@ -106,10 +106,7 @@ fn left_alone() {
                 running.wait_until("the command runs", || ready.exists());
                 running.signal("KILL");
                 // becalm ends with its command, which takes as long as the machine takes for it.
-                let begin = Instant::now();
-                while bench.journal().exists() && begin.elapsed() < Duration::from_secs(30) {
-                    thread::sleep(Duration::from_millis(20));
-                }
+                wait_until("everything is restored", || !bench.journal().exists());
                 running.end();
             }
             2 => {

@@ -2,15 +2,14 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
+use becalm_testing::PATIENCE;
 use becalm_testing::attack::Random;
 use becalm_testing::program::{Ended, becalm, path, run_within};
 use serde_json::Value;
 
-/// What the readers may take, in bytes of memory and in time.
+/// How much memory the readers may take, in bytes.
 pub const MEMORY: u64 = 6 << 30;
-const LONGEST: Duration = Duration::from_secs(30);
 
 /// How many views there are.
 const VIEWS: usize = 11;
@@ -29,7 +28,7 @@ pub fn answers_as(mut command: Command) -> Ended {
     command.env("RUST_BACKTRACE", "0");
     let shown = format!("{command:?}");
     let is_json = command.get_args().any(|word| word == "--json");
-    let ended = run_within(command, LONGEST).unwrap_or_else(|| panic!("{shown} does not end"));
+    let ended = run_within(command, PATIENCE).unwrap_or_else(|| panic!("{shown} does not end"));
     assert!((0..=3).contains(&ended.code) && !ended.stderr.contains("panicked"), "{shown}: {ended:#?}");
     assert!(ended.code == 0 || ended.code == 3 || !ended.stderr.trim().is_empty(), "{shown} fails without a word");
     if is_json && ended.code == 0 {

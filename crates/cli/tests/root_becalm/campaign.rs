@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use becalm_linux::procfs::interrupts::Interrupts;
 use becalm_linux::sched::allowed_cpus;
 use becalm_testing::program::{Running, becalm, document_path, path, run, run_becalm};
-use becalm_testing::{Need, attempts, machine_has};
+use becalm_testing::{Need, attempts, machine_has, wait_until};
 use becalm_units::CpuId;
 use serde_json::Value;
 
@@ -106,11 +106,7 @@ fn a_campaign_survives_whatever_ends_it() {
             }
         }
         // So do the copies, which are processes of their own with the same command line.
-        let killed = Instant::now();
-        while let Some(left) = processes_of(path(&bundle)).first() {
-            assert!(killed.elapsed() < Duration::from_secs(5), "after {signal} there is still {left:?}");
-            thread::sleep(Duration::from_millis(20));
-        }
+        wait_until("the copies have ended", || processes_of(path(&bundle)).is_empty());
         // The interrupts end with the process, however it ends; other processes' ticks are far fewer.
         let rate = timer_rate(cpu);
         assert!(rate < ADDED as f64 / 2.0, "{rate} interrupts a second after {signal}");

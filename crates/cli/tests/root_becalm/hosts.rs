@@ -5,11 +5,9 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use becalm_testing::program::{Running, executable, path, report, run};
-use becalm_testing::{Need, find_program};
+use becalm_testing::{Need, find_program, wait_until};
 
 use crate::robust::alone;
 
@@ -143,11 +141,7 @@ fn root_hosts_are_recorded_by_a_real_ssh() {
     let mut sshd = Command::new(find_program("sshd").unwrap());
     sshd.args(["-D", "-e", "-f", &format!("{own}/server")]);
     let _sshd = Running::start(sshd);
-    let begin = Instant::now();
-    while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-        assert!(begin.elapsed() < Duration::from_secs(20), "sshd does not listen");
-        thread::sleep(Duration::from_millis(50));
-    }
+    wait_until("sshd listens", || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
     let more = ["--lead", "6", "-o", "run", "hosts", "--duration=200ms", "--cpus", "1"];
     let ended = run(hosts(folder.path(), &format!("ssh -F {own}/client"), "n01\nn02\n", &more));
     ended.expect(0, &["2 hosts record"]);

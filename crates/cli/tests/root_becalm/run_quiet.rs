@@ -3,12 +3,10 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use becalm_testing::machine::Bench;
 use becalm_testing::program::{Running, becalm, path, run};
-use becalm_testing::{Need, machine_has};
+use becalm_testing::{Need, machine_has, wait_until};
 use serde_json::Value;
 
 /// The repetitions that are disturbed, counted from 1 and without the one before.
@@ -16,11 +14,7 @@ const PLANTED: [usize; 2] = [2, 5];
 
 /// The runs begin with so many lines in the file that each one appends to.
 fn wait_for_run(lines: &std::path::Path, count: usize) {
-    let begin = Instant::now();
-    while fs::read_to_string(lines).unwrap_or_default().lines().count() < count {
-        assert!(begin.elapsed() < Duration::from_secs(20), "run {count} did not begin");
-        thread::sleep(Duration::from_millis(2));
-    }
+    wait_until("the run starts", || fs::read_to_string(lines).unwrap_or_default().lines().count() >= count);
 }
 
 #[test]

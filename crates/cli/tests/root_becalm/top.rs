@@ -9,13 +9,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use becalm_testing::program::{instances_of, path, report, run_becalm};
-use becalm_testing::{Need, machine_has};
+use becalm_testing::{Need, PATIENCE, machine_has, wait_until};
 use tempfile::TempDir;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Long enough for whatever must happen on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The right to run alone, where there is tmux.
 fn alone() -> Option<MutexGuard<'static, ()>> {
@@ -251,11 +250,7 @@ fn root_it_ends_with_its_terminal() {
     terminal.top("");
     let pid = terminal.pid();
     terminal.tmux(&["kill-server"]);
-    let start = Instant::now();
-    while Path::new(&format!("/proc/{pid}")).exists() {
-        assert!(start.elapsed() < PATIENCE, "it goes on without a terminal");
-        thread::sleep(Duration::from_millis(50));
-    }
+    wait_until("it ends without its terminal", || !Path::new(&format!("/proc/{pid}")).exists());
     assert!(instances_of(pid).is_empty());
     assert_eq!(terminal.files(), Vec::<String>::new());
 }

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use becalm_linux::sched::allowed_cpus;
 use becalm_testing::machine::{Bench, Mounted, knobs};
@@ -199,11 +199,9 @@ fn killed_while_applying_everything_comes_back() {
 fn a_refused_run_leaves_what_others_applied() {
     let Some(bench) = Bench::new() else { return };
     run(bench.tune(&["apply", "--cpus", bench.cpu(), "--only", "vmstat"])).expect(0, &[]);
-    let begin = Instant::now();
     let ended = run(bench.tune(&["run", "--cpus", bench.cpu(), "--only", "vmstat", "--", "echo", "ran"]));
     ended.expect(1, &["1 knob is changed", "becalm tune restore"]);
     assert_eq!((ended.stdout.as_str(), ended.stderr.lines().count()), ("", 1), "{ended:#?}");
-    assert!(begin.elapsed() < Duration::from_secs(5));
     assert_eq!(fs::read_to_string("/proc/sys/vm/stat_interval").unwrap(), "120\n");
     assert_eq!(document(run(bench.tune(&["status", "--json"])).expect(0, &[]))["state"], "tuned");
     run(bench.tune(&["restore"])).expect(0, &[]);
@@ -296,11 +294,9 @@ fn the_exit_code_is_the_commands_also_beside_what_others_changed() {
     let words = ["run", "--cpus", bench.cpu(), "--only", "vmstat", "--", "sh", "-c"];
     for (code, expected) in [(42, 42), (0, 1)] {
         let script = format!("echo 77 > /proc/sys/vm/stat_interval; exit {code}");
-        let began = Instant::now();
         let ended = run(bench.tune(&[&words[..], &[&script]].concat()));
         ended.expect(expected, &["--force", "--keep"]);
         // The watcher has nothing to try again, and nothing to say.
-        assert!(began.elapsed() < Duration::from_secs(5), "it took {:?}", began.elapsed());
         assert!(!ended.stderr.contains("are not restored"), "{}", ended.stderr);
         assert_eq!(fs::read_to_string("/proc/sys/vm/stat_interval").unwrap(), "77\n");
         run(bench.tune(&["restore", "--force"])).expect(0, &[]);

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use becalm_linux::clock::{Anchor, Calibration, Native};
 use becalm_linux::ftrace::{Faults, Functions, Instance, InstanceConfig, TraceClock, Tracefs};
@@ -354,7 +354,6 @@ fn loops_that_nobody_attends_end_by_themselves() {
         ..RecordPlan::new()
     };
     let session = Session::begin(Path::new("/"), false).expect("signals can be blocked");
-    let begin = Instant::now();
     let mut stalls = 0;
     let mut stall = |_| {
         if stalls == 0 {
@@ -365,6 +364,5 @@ fn loops_that_nobody_attends_end_by_themselves() {
     let recorded = session.record(plan, MemoryStore::default(), &mut stall);
     let recorded = recorded.unwrap_or_else(|failure| panic!("the recording failed: {}", failure.error));
     assert_eq!(recorded.node.ended, Some(Ended::Unattended));
-    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
     assert!(recorded.node.cpus.iter().all(|cpu| cpu.duration_ns < Nanos::from_secs(5)));
 }

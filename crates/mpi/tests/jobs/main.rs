@@ -17,7 +17,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use becalm_bundle::PhaseRun;
 use becalm_scale::network::Network;
-use becalm_testing::{Need, attempts, machine_has};
+use becalm_testing::{Need, attempts, machine_has, wait_until};
 use serde_json::Value;
 
 fn launcher(ranks: usize) -> Command {
@@ -70,14 +70,6 @@ fn processes(named: &str) -> Vec<u32> {
         (program && line.contains(named)).then_some(id)
     };
     fs::read_dir("/proc").expect("there is /proc").flatten().filter_map(number).collect()
-}
-
-fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < Duration::from_secs(30), "not within 30 s: {what}");
-        sleep(Duration::from_millis(20));
-    }
 }
 
 /// The file holds parameters that `becalm predict --network` reads.

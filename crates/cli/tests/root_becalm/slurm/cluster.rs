@@ -11,9 +11,6 @@ use becalm_testing::program::{Ended, Running, path, run};
 use becalm_testing::{Need, find_program, machine_has};
 use tempfile::TempDir;
 
-/// For how long is waited for whatever Slurm is to do.
-const PATIENCE: Duration = Duration::from_secs(90);
-
 /// The running daemons, which end with it.
 pub struct Cluster {
     daemons: Vec<Running>,
@@ -118,11 +115,7 @@ impl Cluster {
     /// Waits for something.
     #[track_caller]
     pub fn wait_until(&self, what: &str, happened: impl Fn() -> bool) {
-        let start = Instant::now();
-        while !happened() {
-            assert!(start.elapsed() < PATIENCE, "waited for too long until {what}");
-            thread::sleep(Duration::from_millis(100));
-        }
+        becalm_testing::wait_until(what, happened);
     }
 }
 

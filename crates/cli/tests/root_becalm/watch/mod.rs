@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
-use std::time::Duration;
 
+use becalm_testing::PATIENCE;
 use becalm_testing::program::{Running, becalm, path, report, run};
 use serde_json::Value;
 
@@ -28,8 +28,8 @@ fn free_address() -> SocketAddr {
 
 /// What the server answers under that path: the whole response.
 fn get(address: SocketAddr, what: &str) -> Option<String> {
-    let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(5)).ok()?;
-    stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
     write!(stream, "GET {what} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
@@ -100,7 +100,7 @@ fn planted_noise_is_told_and_kept_and_nothing_ends_the_watch_but_a_signal() {
         let sources = metrics.iter().find(|metric| metric["name"] == "becalm_source_seconds").unwrap();
         sources.to_string().contains("becalm-inject")
     };
-    let mut bodies = std::iter::from_fn(|| collected.recv_timeout(Duration::from_secs(30)).ok()).take(20);
+    let mut bodies = std::iter::from_fn(|| collected.recv_timeout(PATIENCE).ok()).take(20);
     assert!(bodies.any(|body| sent(&body)), "the collector did not get the planted noise");
     assert!(value(address, r#"becalm_otlp_exports_total{result="sent"}"#) > Some(0.0));
     // A tenth of the CPU was planted; what else runs on the machine comes on top.

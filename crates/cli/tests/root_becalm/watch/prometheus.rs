@@ -5,10 +5,9 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use becalm_testing::program::{Running, becalm, path, run};
-use becalm_testing::{Need, machine_has};
+use becalm_testing::{Need, PATIENCE, machine_has, wait_until};
 use serde_json::Value;
 
 use super::{free_address, get, value};
@@ -50,8 +49,8 @@ impl Prometheus {
 
     /// Data that a path of its interface answers; nothing while it starts.
     fn ask(&self, what: &str) -> Option<Value> {
-        let mut stream = TcpStream::connect_timeout(&self.address, Duration::from_secs(5)).ok()?;
-        stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
+        let mut stream = TcpStream::connect_timeout(&self.address, PATIENCE).ok()?;
+        stream.set_read_timeout(Some(PATIENCE)).ok()?;
         // Of the older version, so that the answer comes in one piece.
         write!(stream, "GET /api/v1/{what} HTTP/1.0\r\n\r\n").ok()?;
         let mut answer = String::new();
@@ -99,14 +98,14 @@ fn check_native(native: &Prometheus) {
     assert_eq!(native.query(r#"up{job="becalm"}"#)[0]["value"][1], "1");
     // Detours of 8 ms were planted, and what is native has no classes by name.
     let planted = "histogram_quantile(1, sum(increase(becalm_detour_duration_seconds[1m])))";
-    until("a quantile of the native histogram has the planted noise", || data(&format!("{planted} > 0.008")));
+    wait_until("a quantile of the native histogram has the planted noise", || data(&format!("{planted} > 0.008")));
     assert!(!data("becalm_detour_duration_seconds_bucket"), "classic classes were taken, too");
     let parts = "histogram_fraction(0, +Inf, becalm_detour_duration_seconds) == 1";
-    until("the whole histogram is within its bounds", || data(parts));
+    wait_until("the whole histogram is within its bounds", || data(parts));
     let counts = "histogram_count(becalm_detour_duration_seconds) > 100 and histogram_sum(becalm_detour_duration_seconds) > 0.05";
-    until("it has what was counted", || data(counts));
+    wait_until("it has what was counted", || data(counts));
     for query in queries_of_the_dashboard() {
-        until(&query, || data(&query));
+        wait_until(&query, || data(&query));
     }
 }
 
@@ -146,38 +145,30 @@ fn a_prometheus_scrapes_it_answers_the_dashboard_and_fires_on_planted_noise() {
     prometheus.running.wait_until("it listens", || get(asked, "/-/ready").is_some());
     let asked = native.address;
     native.running.wait_until("the one with native histograms listens", || get(asked, "/-/ready").is_some());
-    until("windows are scraped", || data(&prometheus, watched));
+    wait_until("windows are scraped", || data(&prometheus, watched));
     assert_eq!(prometheus.query(r#"up{job="becalm"}"#)[0]["value"][1], "1");
     // More than the rule's 5 ms at once, and more than its 5 % in all.
     let noise = Running::start(becalm(&["inject", "--interval", "40ms", "--detour", "8ms", "--cpus", "1"]));
     let alerts = ["BecalmNoisyCpu", "BecalmLongDetour"];
-    until("the alerts fire on planted noise", || alerts.iter().all(|alert| prometheus.fires(alert)));
+    wait_until("the alerts fire on planted noise", || alerts.iter().all(|alert| prometheus.fires(alert)));
     let planted = r#"increase(becalm_source_seconds_total{source="becalm-inject"}[1m]) > 0"#;
-    until("the planted source is told", || data(&prometheus, planted));
+    wait_until("the planted source is told", || data(&prometheus, planted));
     for query in queries_of_the_dashboard() {
-        until(&query, || data(&prometheus, &query));
+        wait_until(&query, || data(&prometheus, &query));
     }
     check_native(&native);
-    until("the rule that records has a value", || data(&prometheus, "cpu:becalm_noise:ratio > 0.01"));
+    wait_until("the rule that records has a value", || data(&prometheus, "cpu:becalm_noise:ratio > 0.01"));
     assert_eq!(value(address, "becalm_healthy"), Some(1.0));
     noise.signal("INT");
     noise.end();
     // What others do on the machine may be noise of its own.
     let above = |series: &str| data(&prometheus, &format!(r#"max_over_time({series}{{cpu="1"}}[5s]) > 0.005"#));
-    until("an alert ends with the noise", || !prometheus.fires(alerts[1]) || above("becalm_longest_detour_seconds"));
+    wait_until("an alert ends with the noise", || {
+        !prometheus.fires(alerts[1]) || above("becalm_longest_detour_seconds")
+    });
     for running in [prometheus.running, native.running, watch] {
         running.signal("TERM");
         running.end().expect(0, &[]);
-    }
-}
-
-/// Waits for what another process than becalm brings about.
-#[track_caller]
-fn until(what: &str, happened: impl Fn() -> bool) {
-    let begin = std::time::Instant::now();
-    while !happened() {
-        assert!(begin.elapsed() < Duration::from_secs(30), "waited for too long until this holds: {what}");
-        std::thread::sleep(Duration::from_millis(100));
     }
 }
 

@@ -4,11 +4,9 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use becalm_testing::program::{INSTANCES, Running, executable, path, run};
-use becalm_testing::{Need, machine_has, skip};
+use becalm_testing::{Need, machine_has, skip, wait_until};
 
 use super::prometheus::deployed;
 use super::{free_address, get, value};
@@ -117,12 +115,10 @@ impl Systemd {
 
     #[track_caller]
     fn until(&mut self, what: &str, happened: impl Fn(&Self) -> bool) {
-        let begin = Instant::now();
-        while !happened(self) {
+        wait_until(what, || {
             assert!(self.outer.try_wait().unwrap().is_none(), "it ended before {what}");
-            assert!(begin.elapsed() < Duration::from_secs(30), "waited for too long until {what}");
-            thread::sleep(Duration::from_millis(50));
-        }
+            happened(self)
+        });
     }
 
     /// Ends it as one ends a container; the script then removes what it made.

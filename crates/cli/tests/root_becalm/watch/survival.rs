@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use becalm_testing::machine::{Mounted, Offline, SteppedClock};
 use becalm_testing::program::{INSTANCES, Running, becalm, document_path, path, report};
-use becalm_testing::{Need, machine_has, skip};
+use becalm_testing::{Need, machine_has, skip, wait_until};
 
 use super::{free_address, get, kept, value};
 use crate::robust::alone;
@@ -60,11 +60,7 @@ impl Watched {
 
     #[track_caller]
     pub fn until(&mut self, what: &str, happened: impl Fn(&Self) -> bool) {
-        let begin = std::time::Instant::now();
-        while !happened(self) {
-            assert!(begin.elapsed() < Duration::from_secs(30), "waited for too long until {what}");
-            thread::sleep(Duration::from_millis(50));
-        }
+        wait_until(what, || happened(self));
     }
 
     /// Ends in good order, with nothing left behind.
