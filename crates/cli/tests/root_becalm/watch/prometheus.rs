@@ -172,6 +172,90 @@ fn a_prometheus_scrapes_it_answers_the_dashboard_and_fires_on_planted_noise() {
     }
 }
 
+/// What a panel has to show of series that grow by so much per second of a process, given by promtool.
+const SHOWN: [(&str, u64, &str, f64); 10] = [
+    ("becalm_noise_seconds_total{cpu=\"1\", instance=\"n1\"}", 1, "{cpu=\"1\", instance=\"n1\"}", 0.025),
+    ("becalm_watched_seconds_total{cpu=\"1\", instance=\"n1\"}", 0, "", 0.1),
+    (
+        "becalm_source_seconds_total{kind=\"task\", source=\"a\", instance=\"n1\"}",
+        3,
+        "{kind=\"task\", source=\"a\"}",
+        0.02,
+    ),
+    ("becalm_own_cpu_seconds_total{instance=\"n1\"}", 7, "{instance=\"n1\"}", 0.05),
+    ("becalm_own_part_seconds_total{part=\"windows\", instance=\"n1\"}", 7, "{part=\"windows\"}", 0.03),
+    ("becalm_context_switches_total{instance=\"n1\"}", 8, "{instance=\"n1\"}", 1_000.0),
+    ("becalm_softirqs_total{softirq=\"TIMER\", instance=\"n1\"}", 8, "{softirq=\"TIMER\"}", 100.0),
+    (
+        "becalm_traced_source_seconds_total{kind=\"irq\", source=\"b\", instance=\"n1\"}",
+        9,
+        "{kind=\"irq\", source=\"b\"}",
+        0.2,
+    ),
+    ("becalm_traced_seconds_total{cpu=\"1\", instance=\"n1\"}", 10, "{instance=\"n1\"}", 0.8),
+    ("becalm_up_seconds{instance=\"n1\"}", 0, "", 1.0),
+];
+
+/// A share is one of the time that there was, whether the process has run for two minutes, for two days, or was started anew.
+#[test]
+fn the_panels_divide_by_the_time_observed() {
+    if !machine_has(&[Need::Program("promtool")]) {
+        return;
+    }
+    let dashboard: Value = serde_json::from_str(&fs::read_to_string(deployed("grafana/becalm.json")).unwrap()).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let queries = |id: u64| {
+        let panel = panels.iter().find(|panel| panel["id"] == id).unwrap();
+        panel["targets"].as_array().unwrap().iter().map(|target| target["expr"].as_str().unwrap())
+    };
+    // Whatever asks for a stretch of time is tested, but for counts, which are shown as they are.
+    let tested: Vec<u64> = SHOWN.iter().map(|(_, id, ..)| *id).collect();
+    for id in panels.iter().map(|panel| panel["id"].as_u64().unwrap()) {
+        let divides = |query: &str| query.contains(" / ") || query.contains("rate(");
+        assert!(tested.contains(&id) || !queries(id).any(divides), "panel {id}");
+    }
+    // Readings every 15 s from 5 s after the start on. While it is not running for a minute, the kernel goes on counting.
+    let runs = [("two minutes", vec![9_u32]), ("two days", vec![11_520]), ("started anew", vec![100, 20])];
+    let mut text = "evaluation_interval: 15s\ntests:\n".to_owned();
+    for (name, readings) in &runs {
+        text += &format!("  - name: {name}\n    interval: 15s\n    input_series:\n");
+        let mut at = 0;
+        for (series, _, _, rate) in SHOWN {
+            let goes_on = series.contains("switches") || series.contains("softirqs");
+            let mut values = Vec::new();
+            at = 0;
+            for count in readings {
+                let first = if goes_on { 1e6 + f64::from(at) * 15.0 * rate } else { 5.0 * rate };
+                values.push(format!("{first}+{}x{} _x4", 15.0 * rate, count - 1));
+                at += count + 4;
+            }
+            text += &format!("      - {{series: '{series}', values: '{}'}}\n", values.join(" "));
+        }
+        text += "    promql_expr_test:\n";
+        for (series, id, labels, rate) in SHOWN.into_iter().filter(|(_, id, ..)| *id > 0) {
+            let metric = series.split('{').next().unwrap();
+            let query = queries(id).find(|query| query.contains(metric)).unwrap().replace("$instance", ".*");
+            // Noise and its sources are shares of the watched time, sources between the windows of the traced one.
+            let of = match id {
+                1 | 3 => 0.1,
+                9 => 0.8,
+                _ => 1.0,
+            };
+            text += &format!(
+                "      - expr: 'round({query}, 0.001)'\n        eval_time: {}s\n        exp_samples: [{{labels: '{labels}', value: {}}}]\n",
+                (at - 5) * 15,
+                (rate / of * 1_000.0).round() / 1_000.0
+            );
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("panels.yml");
+    fs::write(&file, text).unwrap();
+    let mut command = Command::new("promtool");
+    command.args(["test", "rules", path(&file)]);
+    run(command).expect(0, &[]);
+}
+
 #[test]
 fn promtool_accepts_metrics_and_rules_and_the_rules_hold_for_as_long_as_they_say() {
     let Some(_alone) = alone() else { return };
