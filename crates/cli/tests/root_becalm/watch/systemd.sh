@@ -36,8 +36,10 @@ case $1 in *cgroup2) at=sys/fs/cgroup ;; *) at=sys/fs/cgroup/systemd && mkdir $a
 mount $1 cgroup $at
 mount -t tracefs tracefs sys/kernel/tracing
 for place in run tmp dev; do mount -t tmpfs tmpfs $place; done
-for device in null zero full random urandom; do cp -a /dev/$device dev/; done
-mkdir dev/shm
+for device in null zero full random urandom tty; do cp -a /dev/$device dev/; done
+mkdir dev/shm dev/pts
+mount -t devpts -o newinstance,ptmxmode=0666 devpts dev/pts
+ln -s pts/ptmx dev/ptmx
 exec env -i "PATH=$PATH" container=becalm chroot . /lib/systemd/systemd --unit=becalm-test.target --log-target=console --show-status=no
 END
 status=0
