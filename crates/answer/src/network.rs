@@ -1,9 +1,8 @@
 //! The network that a command is given: a preset, parameters, or the file that `becalm-mpi network` wrote.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
+use becalm_linux::file::read_regular_text;
 use becalm_model::network::SCHEMA;
 use becalm_scale::network::Network;
 use becalm_units::printable;
@@ -18,7 +17,7 @@ const LONGEST: u64 = 1 << 16;
 /// If it is none of these, or the file is not such a document.
 pub fn network(text: &str) -> Result<Network, String> {
     match text.parse::<Network>() {
-        Err(_) if Path::new(text).is_file() => {
+        Err(_) if Path::new(text).exists() => {
             from_file(Path::new(text)).map_err(|why| format!("{}: {why}", printable(text)))
         }
         parsed => parsed.map_err(|error| error.to_string()),
@@ -26,9 +25,7 @@ pub fn network(text: &str) -> Result<Network, String> {
 }
 
 fn from_file(path: &Path) -> Result<Network, String> {
-    let mut text = String::new();
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    file.take(LONGEST).read_to_string(&mut text).map_err(|error| error.to_string())?;
+    let text = read_regular_text(path, LONGEST).map_err(|error| error.to_string())?;
     let document: Value = serde_json::from_str(&text)
         .map_err(|error| format!("not a document of becalm-mpi network: {}", printable(&error.to_string())))?;
     // The rest of it says how it was measured.

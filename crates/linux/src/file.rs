@@ -162,7 +162,8 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = open_regular(path)?;
     let too_large = || {
-        let text = format!("it is larger than {} MiB, the most that is read of such a file", most >> 20);
+        let (size, unit) = if most < 1 << 20 { (most >> 10, "KiB") } else { (most >> 20, "MiB") };
+        let text = format!("it is larger than {size} {unit}, the most that is read of such a file");
         io::Error::new(io::ErrorKind::FileTooLarge, text)
     };
     if file.metadata()?.len() > most {

@@ -1,10 +1,10 @@
 //! `becalm watch`: its arguments; what is watched is the affair of the crate `watch`.
 
-use std::io::Read;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use becalm_linux::file::read_regular_text;
 use becalm_linux::signals::heed_hangup;
 use becalm_linux::sockets::inherited_listener;
 use becalm_measure::RecordPlan;
@@ -152,15 +152,7 @@ pub fn run(args: &WatchArgs) -> Result<Exit> {
 
 /// Reads a configuration file.
 fn read(path: &Path) -> Result<WatchConfig> {
-    let cannot = || format!("cannot read the configuration {}", path.display());
-    let file = std::fs::File::open(path).with_context(cannot)?;
-    if !file.metadata().with_context(cannot)?.is_file() {
-        anyhow::bail!("{}: it is not a regular file", cannot());
-    }
-    let mut text = String::new();
-    file.take(LARGEST + 1).read_to_string(&mut text).with_context(cannot)?;
-    if text.len() as u64 > LARGEST {
-        return Err(UsageError(format!("{}: it has more than {LARGEST} bytes", path.display())).into());
-    }
+    let text = read_regular_text(path, LARGEST)
+        .with_context(|| format!("cannot read the configuration {}", path.display()))?;
     Ok(WatchConfig::parse(&text).map_err(|error| UsageError(format!("{}: {error}", path.display())))?)
 }

@@ -188,6 +188,8 @@ fn what_is_no_regular_file_is_not_read() {
         run_in(&folder, &["import", "--from", "selfish", file, "-o", "x"]).expect(1, &["cannot read", what]);
         let direct = ["cost", "tick", "--from", "selfish.txt", "--direct", file];
         run_in(&folder, &direct).expect(1, &["cannot read", what]);
+        run_in(&folder, &["watch", "--config", file]).expect(1, &["cannot read the configuration", what]);
+        run_in(&folder, &["predict", "run", "--network", file]).expect(2, &[file, what]);
     }
     let segment = folder.path().join("run.becalm/detours/node=imported/0000.parquet");
     let document = folder.path().join("run.becalm/runs/node=imported.json");

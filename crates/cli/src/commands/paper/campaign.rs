@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use becalm_bundle::Draft;
+use becalm_linux::file::read_regular_text;
 use becalm_linux::folder;
 use becalm_linux::placed::{ProgramStart, begin_in};
 use becalm_linux::relay::Relay;
@@ -19,6 +20,9 @@ use super::program::{Launch, StepCommand};
 use crate::child::attend;
 use crate::exit::UsageError;
 use crate::messages::say;
+
+/// The largest file of a campaign that is read, in bytes: a step's document has thousands.
+const LARGEST: u64 = 64 << 20;
 
 /// How a step ended.
 pub enum StepEnd {
@@ -72,7 +76,8 @@ impl Campaign {
 
     /// What was stored for a step, if that was of the same command, and nothing that it reads was made anew since.
     fn stored(&self, step: &Step, command: &str) -> Option<Value> {
-        let stored: StepDocument = serde_json::from_str(&fs::read_to_string(self.file(step, "json")).ok()?).ok()?;
+        let stored: StepDocument =
+            serde_json::from_str(&read_regular_text(&self.file(step, "json"), LARGEST).ok()?).ok()?;
         let is_same =
             stored.schema == STEP_SCHEMA && stored.command == command && stored.version == env!("CARGO_PKG_VERSION");
         let written = |name: &str| self.of_step(name, "json").metadata().and_then(|found| found.modified()).ok();
@@ -225,7 +230,7 @@ impl Campaign {
         let mark = format!("{} {command}\n", env!("CARGO_PKG_VERSION"));
         let is_left = step.makes.iter().all(|bundle| self.folder.join(bundle).is_dir());
         if let Some(arguments) = step.resume.as_deref().filter(|_| is_left)
-            && fs::read_to_string(&begun).is_ok_and(|text| text == mark)
+            && read_regular_text(&begun, LARGEST).is_ok_and(|text| text == mark)
         {
             return Ok(self.launch.command(step, arguments, &[]).ok());
         }
