@@ -136,28 +136,36 @@ fn show(showing: &Showing, session: &LiveSession, free: &CpuList, tid: &Sender<i
         Front::Terminal => on_terminal(showing, session, free, &mut counters),
         Front::Text { iterations, json } => {
             let mut plain = Plain::new(json)?;
+            // The loops start now.
+            counters.look(session);
+            let mut shown = Duration::ZERO;
             for _ in 0..iterations {
-                if !wait(session, showing.interval) {
+                if !wait_for_interval(session, showing.interval, shown) {
                     break;
                 }
                 counters.look(session);
-                plain.show(&session.live())?;
+                let live = session.live();
+                plain.show(&live)?;
+                shown = live.elapsed().to_std();
             }
             plain.end()
         }
     }
 }
 
-/// Sleeps for an interval; tells whether the session still goes on then.
-fn wait(session: &LiveSession, interval: Duration) -> bool {
-    let end = Instant::now() + interval;
-    while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
-        if session.phase() == LivePhase::Over {
-            return false;
+/// Sleeps until the loops, however long their preparation takes, have observed whole intervals more than what was shown; tells whether the
+/// session still goes on then.
+fn wait_for_interval(session: &LiveSession, interval: Duration, shown: Duration) -> bool {
+    let intervals = shown.as_nanos() / interval.as_nanos().max(1) + 1;
+    let end = interval.saturating_mul(u32::try_from(intervals).unwrap_or(u32::MAX));
+    while session.phase() != LivePhase::Over {
+        let left = end.saturating_sub(session.live().elapsed().to_std());
+        if left.is_zero() {
+            return true;
         }
         thread::sleep(left.min(PATIENCE));
     }
-    true
+    false
 }
 
 /// The kernel's counters, where they are all that is known of sources.

@@ -196,6 +196,20 @@ fn a_view_as_text_has_the_figures() {
     for title in ["CPUs", "Longest detours", "noise", "Kernel counters that grew"] {
         assert!(ended.stdout.contains(title), "no {title} in {}", ended.stdout);
     }
+    // The first update has a whole interval, although preparing the loops takes a part of the time, and counters from its start on.
+    let ended = run_becalm(&["top", "--no-sources", "--iterations", "1", "--interval", "400ms"]);
+    ended.expect(0, &[]);
+    assert!(ended.stdout.contains("Kernel counters that grew") && !ended.stdout.contains("observed 0"), "{ended:?}");
+    let ended = run_becalm(&["top", "--no-sources", "--iterations", "3", "--interval", "400ms", "--json"]);
+    ended.expect(0, &[]);
+    let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    let mut before = 0;
+    for (number, update) in document["updates"].as_array().unwrap().iter().enumerate() {
+        let observed = update["observed_ns"].as_i64().unwrap();
+        assert!(observed >= 400_000_000 * (number as i64 + 1) && observed > before, "{number}: {observed}");
+        before = observed;
+        assert!(!update["sources"].as_array().unwrap().is_empty(), "{number}: {update:#}");
+    }
     // A CPU that does not exist is found before anything is shown.
     run_becalm(&["top", "--no-sources", "--cpus", "99999", "--iterations", "1"]).expect(2, &["99999"]);
 }
