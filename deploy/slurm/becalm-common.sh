@@ -21,19 +21,58 @@ fi
 if [ -n "${SLURM_CONF:-}" ]; then export SLURM_CONF; else unset SLURM_CONF; fi
 node=${SLURMD_NODENAME:-$(uname -n)}
 folder=$BECALM_FOLDER/$node
-if ! mkdir -p "$folder"; then
-    logger -t becalm -- "no check: the folder $folder cannot be made; set BECALM_FOLDER in $here/becalm.conf to one that root may write"
-    exit 1
-fi
 
-# Says something in the node's log, of which the last 1,000 lines are kept, and in that of the system.
+# Prints its arguments as one line, with a question mark for each control character: names of threads may hold any. Not with echo, which
+# interprets backslashes in some shells.
+one_line() {
+    printf '%s' "$*" | LC_ALL=C tr '\000-\037\177' '?'
+    printf '\n'
+}
+
+# Whether only root and the user of this process can change what the absolute path $1 leads to: each existing directory and link on the
+# way belongs to them, and others may not write it, except to a sticky one, in which they can replace nothing.
+is_private() {
+    case $1 in /*) ;; *) return 1 ;; esac
+    own=$(id -u)
+    # As it is written, with its links, and where that leads.
+    for part in "$1" "$(realpath -m -- "$1")"; do
+        while :; do
+            if found=$(stat -c '%u %g %a' -- "$part" 2>/dev/null); then
+                mode=${found##* } owner=${found%% *}
+                [ "$owner" = 0 ] || [ "$owner" = "$own" ] || return 1
+                if ! [ -L "$part" ]; then
+                    case $found in
+                        *' 1'???) ;;
+                        *[2367]) return 1 ;;
+                        *' 0 '*) ;;
+                        *) case $mode in *[2367]?) return 1 ;; esac ;;
+                    esac
+                fi
+            fi
+            [ "$part" != / ] || break
+            part=$(dirname -- "$part")
+        done
+    done
+}
+
+# Ends this shell because the directory cannot be used.
+no_directory() {
+    logger -t becalm -- "$(one_line "no check: $1; set BECALM_FOLDER in $here/becalm.conf to an absolute path that only root may write")"
+    exit 1
+}
+is_private "$folder" || no_directory "other users can change what $folder leads to"
+mkdir -p -- "$folder" || no_directory "cannot create the directory $folder"
+is_private "$folder" || no_directory "other users can change what $folder leads to"
+
+# Writes one line into the node's log, of which the last 1,000 lines are kept, and into that of the system.
 log() {
-    echo "$(date -u +%Y-%m-%dT%H:%M:%SZ) $*" >>"$folder/log"
+    said_now=$(one_line "$*")
+    printf '%s %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$said_now" >>"$folder/log"
     if [ "$(wc -l <"$folder/log")" -gt 2000 ]; then
         tail -n 1000 "$folder/log" >"$folder/log.new" && mv "$folder/log.new" "$folder/log"
     fi
     # There need not be one.
-    logger -t becalm -- "$*" 2>/dev/null || true
+    logger -t becalm -- "$said_now" 2>/dev/null || true
 }
 
 # Whether the node may be measured now: no job but this one may have a process on it.
@@ -81,7 +120,7 @@ worst() {
     sed -n 's/^becalm: CPU/CPU/p' "$said" | LC_ALL=C awk '
         / % of its time/ { lost = $4 + 0; if (lost > most) { most = lost; line = $0 } }
         / in one detour/ && !detour { detour = $0 }
-        END { print line == "" ? detour : line }' | tr -cd '[:print:]' | cut -c 1-240
+        END { printf "%s", line == "" ? detour : line }' | LC_ALL=C tr -c '[:print:]' '?' | cut -c 1-240
 }
 
 # Removes the oldest recordings of checks and of jobs.

@@ -6,6 +6,8 @@ use std::env;
 use std::io::{self, IsTerminal, StdoutLock, Write};
 use std::process::{Command, ExitStatus, Stdio};
 
+use becalm_linux::placed::{ProgramStart, begin_in};
+use becalm_linux::rights::Caller;
 use becalm_linux::signals::KeysIgnored;
 use becalm_units::printable;
 use ratatui::crossterm::terminal;
@@ -70,7 +72,11 @@ impl Shown<'_> {
         }
         let shared = env::var("PAGER").ok();
         let Some(program) = program(self.choice.program, shared.as_deref()) else { return false };
-        match run(program, text) {
+        let caller = Caller::of_this_process();
+        if caller == Caller::Unknown {
+            return false;
+        }
+        match run(program, text, &caller) {
             Ok(status) => !status.code().is_some_and(|code| NOT_STARTED.contains(&code)),
             Err(error) => {
                 // Not everybody has less; but whoever named a program expects it.
@@ -133,8 +139,8 @@ fn fits(text: &[u8], width: Option<usize>, size: Option<(u16, u16)>) -> bool {
     text.lines().map(rows_of).sum::<usize>() < usize::from(rows)
 }
 
-/// Runs the pager with this text as its input, until it ends. Meanwhile keys that end programs are its own affair.
-fn run(program: &str, text: &[u8]) -> io::Result<ExitStatus> {
+/// Runs the pager as its caller, with this text as its input, until it ends. Meanwhile it receives the keys that end programs.
+fn run(program: &str, text: &[u8], caller: &Caller) -> io::Result<ExitStatus> {
     let mut command = if program.contains(|c| FOR_A_SHELL.contains(c)) {
         let mut command = Command::new("sh");
         command.args(["-c", program]);
@@ -151,9 +157,8 @@ fn run(program: &str, text: &[u8]) -> io::Result<ExitStatus> {
             command.env(variable, value);
         }
     }
-    if env::var_os("SUDO_UID").is_some() {
-        // Who may run becalm as root gets no shell of root's by it.
-        command.env("LESSSECURE", "1");
+    if let Caller::User(user) = caller {
+        begin_in(&mut command, ProgramStart { user: Some(user), ..ProgramStart::default() }, None)?;
     }
     command.stdin(Stdio::piped());
     let (child, _keys) = KeysIgnored::begin(|| command.spawn());
@@ -196,12 +201,12 @@ mod tests {
     fn a_text_reaches_a_pager_that_may_leave_early() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("seen");
-        let status = run(&format!("cat > '{}'", file.display()), b"text").unwrap();
+        let status = run(&format!("cat > '{}'", file.display()), b"text", &Caller::Itself).unwrap();
         assert!(status.success());
         assert_eq!(std::fs::read(&file).unwrap(), b"text");
         // Much more than a pipe holds.
-        assert!(run("true", &vec![b'x'; 1 << 20]).unwrap().success());
-        assert_eq!(run("no-such-pager | cat && exit 127", b"text").unwrap().code(), Some(127));
-        assert_eq!(run("no-such-pager -x", b"text").unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert!(run("true", &vec![b'x'; 1 << 20], &Caller::Itself).unwrap().success());
+        assert_eq!(run("no-such-pager | cat && exit 127", b"text", &Caller::Itself).unwrap().code(), Some(127));
+        assert_eq!(run("no-such-pager -x", b"text", &Caller::Itself).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }

@@ -206,6 +206,101 @@ fn a_node_is_drained_for_what_its_own_check_found() {
     assert_eq!(update, "update NodeName=n00 State=DRAIN Reason=becalm: CPU 1 lost 5 % of its time\n");
 }
 
+/// Names of threads come from any user. They write no line of their own into the logs and into the reason of a drain, in any shell, and
+/// run nothing.
+#[test]
+fn a_hostile_name_stays_within_its_line() {
+    let hostile = "x\\nJan 1 forged\\c\u{1b}[31m\u{7}$(touch pwned)`touch pwned`'\"; touch pwned #";
+    for shell in ["dash", "bash"] {
+        if becalm_testing::find_program(shell).is_none() {
+            continue;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let (becalm, scontrol) = (folder.path().join("becalm"), folder.path().join("scontrol"));
+        let finding = folder.path().join("finding");
+        let line = |name: &str| format!("becalm: CPU 1 lost 5 % of its time; 90 % of that is task {name}\n");
+        for (name, most) in [(hostile, 300), ("-n", 100), (&"y".repeat(9_000), 300)] {
+            fs::write(&finding, line(name)).unwrap();
+            write_program(&becalm, &format!("#!/bin/sh\ncat {} >&2\nexit 3\n", path(&finding)));
+            write_program(
+                &scontrol,
+                "#!/bin/sh\ncase \"$*\" in *show*) printf '%s\\n' 'State=IDLE a\\nState=DRAIN' ;; *) printf '%s|' \"$@\" >\"$0.update\" ;; esac\n",
+            );
+            let own = path(folder.path());
+            let settings = format!(
+                "PATH={own}:$PATH\nBECALM={own}/becalm\nBECALM_FOLDER={own}/kept\nBECALM_BESIDE_JOBS=yes\nBECALM_DRAIN=yes\nBECALM_DRAIN_AFTER=1\n"
+            );
+            deploy(folder.path(), &settings);
+            let mut health = Command::new(shell);
+            health.arg(folder.path().join("becalm-health")).env("SLURMD_NODENAME", "n00").current_dir(folder.path());
+            assert!(health.status().unwrap().success());
+            let log = fs::read_to_string(folder.path().join("kept/n00/log")).expect("there is a log");
+            let dated = |line: &str| line.len() > 21 && line.starts_with("20") && line[..21].ends_with("Z ");
+            assert!(log.lines().all(dated) && !log.contains('\u{1b}') && !log.contains('\u{7}'), "{shell}: {log}");
+            let update = folder.path().join("scontrol.update");
+            let reason = fs::read_to_string(&update).expect("the node is drained");
+            let arguments: Vec<&str> = reason.split('|').collect();
+            assert_eq!(arguments[..2], ["update", "NodeName=n00"]);
+            assert!(arguments[3].starts_with("Reason=becalm: CPU 1 lost 5 %") && arguments.len() == 5, "{reason}");
+            assert!(!reason.contains(char::is_control) && reason.len() <= most, "{shell}: {reason}");
+            assert!(!folder.path().join("pwned").exists(), "{shell}: a name was run");
+            fs::remove_file(update).unwrap();
+            fs::remove_dir_all(folder.path().join("kept")).unwrap();
+        }
+    }
+}
+
+/// Root's scripts write through no link that another user has placed, and into no directory in which others could place one.
+#[test]
+fn scripts_of_root_write_into_no_directory_of_others() {
+    use std::os::unix::fs::{chown, lchown, symlink};
+    const ANOTHER: u32 = 65_534;
+    if !machine_has(&[Need::Root]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let scripts = folder.path().join("scripts");
+    fs::create_dir(&scripts).unwrap();
+    let (theirs, victim) = (folder.path().join("theirs"), folder.path().join("victim"));
+    let refuses = |place: &Path, says: bool| {
+        deploy(&scripts, &format!("BECALM=/bin/true\nBECALM_FOLDER={}\nBECALM_BESIDE_JOBS=yes\n", path(place)));
+        let status = Command::new(scripts.join("becalm-health")).env("SLURMD_NODENAME", "n00").status().unwrap();
+        assert!(status.success());
+        assert_eq!(!place.join("n00/log").exists(), says, "{}", place.display());
+    };
+    let prepare = || {
+        for each in [&theirs, &victim] {
+            let _ = fs::remove_dir_all(each);
+            fs::create_dir(each).unwrap();
+        }
+    };
+    // A directory that another user owns, also further up, and one that all may write.
+    prepare();
+    refuses(&theirs, false);
+    prepare();
+    chown(&theirs, Some(ANOTHER), None).unwrap();
+    refuses(&theirs, true);
+    refuses(&theirs.join("below"), true);
+    prepare();
+    fs::set_permissions(&theirs, fs::Permissions::from_mode(0o777)).unwrap();
+    refuses(&theirs.join("below"), true);
+    // A link that another user placed: of the directory, and of the node's in a directory of root's.
+    prepare();
+    let link = folder.path().join("link");
+    symlink(&victim, &link).unwrap();
+    lchown(&link, Some(ANOTHER), None).unwrap();
+    refuses(&link, true);
+    symlink(&victim, theirs.join("n00")).unwrap();
+    lchown(theirs.join("n00"), Some(ANOTHER), None).unwrap();
+    refuses(&theirs, true);
+    assert!(fs::read_dir(&victim).unwrap().next().is_none(), "nothing is written through a link");
+    // The service's directory is none of those into which root writes.
+    let unit = fs::read_to_string(root().join("deploy/systemd/becalm-watch.service")).unwrap();
+    let state = unit.lines().find_map(|line| line.strip_prefix("StateDirectory=")).expect("it has one");
+    let scripts = fs::read_to_string(root().join("deploy/slurm/becalm-common.sh")).unwrap();
+    assert!(scripts.contains("BECALM_FOLDER=/var/lib/becalm/") && state != "becalm" && !state.starts_with("becalm/"));
+}
+
 /// What the book shows for CI systems is YAML, and every command line in it is one.
 #[test]
 fn snippets_for_ci_are_read() {

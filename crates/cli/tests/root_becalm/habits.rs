@@ -82,6 +82,46 @@ fn root_keeps_its_error_in_no_folder_of_others() {
     assert!(fail());
 }
 
+/// Whoever may run becalm as root may not run everything as root: the environment's pager is theirs.
+#[test]
+fn the_pager_of_the_environment_is_not_run_as_root_for_another_user() {
+    if !machine_has(&[Need::Root, Need::Program("script")]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let (empty, ran_as) = (folder.path().join("empty"), folder.path().join("ran-as"));
+    fs::write(&empty, "").unwrap();
+    let pager = format!("cat >/dev/null; id -u >{}", path(&ran_as));
+    let ran = |caller: &[(&str, &str)], variable: &str| {
+        let _ = fs::remove_file(&ran_as);
+        let line = format!("stty rows 10; {} {}", path(&executable()), LAW[..7].join(" "));
+        let mut script = Command::new("script");
+        script.args(["-qec", &line, "/dev/null"]).env("BECALM_CONFIG", &empty).env("TERM", "xterm");
+        for name in ["SUDO_UID", "SUDO_GID", "PKEXEC_UID", "DOAS_USER", "PAGER", "BECALM_PAGER"] {
+            script.env_remove(name);
+        }
+        let ended = run({
+            script.envs(caller.iter().copied()).env(variable, &pager);
+            script
+        });
+        assert_eq!(ended.code, 0, "{ended:?}");
+        let ran_as = fs::read_to_string(&ran_as).ok().map(|user| user.trim().to_owned());
+        assert_eq!(ran_as.is_none(), ended.stdout.contains("Ranks") || ended.stdout.contains("ranks"), "{ended:?}");
+        ran_as
+    };
+    let another = USER.to_string();
+    for variable in ["PAGER", "BECALM_PAGER"] {
+        assert_eq!(ran(&[], variable).as_deref(), Some("0"));
+        assert_eq!(ran(&[("SUDO_UID", "0"), ("SUDO_GID", "0")], variable).as_deref(), Some("0"));
+        assert_eq!(ran(&[("SUDO_UID", &another), ("SUDO_GID", &another)], variable).as_ref(), Some(&another));
+        // Too little is known to become that user.
+        assert_eq!(ran(&[("SUDO_UID", &another)], variable), None);
+        assert_eq!(ran(&[("PKEXEC_UID", "1000")], variable), None);
+        assert_eq!(ran(&[("DOAS_USER", "somebody")], variable), None);
+    }
+}
+
 #[test]
 fn doctor_does_not_name_its_machine() {
     if !machine_has(&[Need::Root, Need::Program("unshare")]) {

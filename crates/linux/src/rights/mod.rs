@@ -24,5 +24,5 @@ mod user;
 pub(crate) use capabilities::keep_of_this_thread;
 pub use leave::{Left, Lowered, RightsError, give_up, give_up_of_this_thread, keep_only, lower};
 pub use needs::Need;
-pub use user::User;
 pub(crate) use user::becoming_in_child;
+pub use user::{Caller, User};

@@ -7,7 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::process::Command;
 
-use rustix::process::{Gid, Uid, getegid, geteuid, getgroups};
+use rustix::process::{Gid, Uid, getegid, geteuid, getgroups, getuid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 use crate::access::user_behind_sudo;
@@ -17,6 +17,32 @@ use super::capabilities::{effective, keep_of_this_thread};
 
 /// What `sudo` leaves in the environment. A program that runs as the user who called it has nothing to do with it any more.
 const SUDO: [&str; 6] = ["SUDO_UID", "SUDO_GID", "SUDO_USER", "SUDO_COMMAND", "SUDO_HOME", "SUDO_TTY"];
+
+/// Whose rights a program gets that this process starts because the environment or an option names it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Caller {
+    /// Those of this process.
+    Itself,
+    /// Those of the user who called `sudo`.
+    User(Box<User>),
+    /// Another user called this process, through `doas`, `pkexec` or a set-user-ID program, and it cannot become that user. It must not
+    /// start the program: whoever may run becalm as root may not run everything as root.
+    Unknown,
+}
+
+impl Caller {
+    /// Who called this process. The variables of `sudo` and the like count only for root, because anybody can set them.
+    #[must_use]
+    pub fn of_this_process() -> Self {
+        if let Some(user) = User::behind_sudo() {
+            return Self::User(Box::new(user));
+        }
+        let another = |(name, root): (&str, &str)| env::var_os(name).is_some_and(|caller| caller != root);
+        let callers = [("SUDO_UID", "0"), ("PKEXEC_UID", "0"), ("DOAS_USER", "root")];
+        let is_lent = geteuid().is_root() && callers.into_iter().any(another);
+        if is_lent || getuid() != geteuid() { Self::Unknown } else { Self::Itself }
+    }
+}
 
 /// A user of this machine, as a program of theirs sees it.
 #[derive(Clone, PartialEq, Eq, Debug)]
