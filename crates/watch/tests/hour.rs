@@ -99,6 +99,7 @@ fn an_hour_grows_nothing_and_stays_within_the_budget() {
         plan: &|| RecordPlan { ring_bytes: 1 << 20, sources: false, ..RecordPlan::new() },
         reload: &|| Err("nothing is reloaded".to_owned()),
         say: &|text| panic!("nothing is to be said: {text}"),
+        voice: None,
         instead_of_sleep: Some(&round),
     };
     let ran = watch(&session, settings, listener, &around).unwrap();
