@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_renames_itself_pushes_few_others_out_and_takes_a_bound_of_memory() {
-        for batches_per_name in [1, 2, 5, 8, 9, 10, 15, 20, 30, 40, 64, 100, 300] {
+        for batches_per_name in [1, 9, 20, 40, 64, 200] {
             let mut sources = Sources::default();
             let batch = |sources: &mut Sources, renamed: Option<u32>| {
                 (0..20).for_each(|name| sources.add(Kind::Task, &format!("steady {name}"), Nanos::new(100)));
@@ -240,11 +240,11 @@ mod tests {
                 sources.settle(20);
                 named(sources).iter().filter(|name| name.starts_with("steady")).count()
             };
-            let fewest = (0..3_000).map(|number| batch(&mut sources, Some(number))).skip(1).min();
+            let fewest = (0..1_000).map(|number| batch(&mut sources, Some(number))).skip(1).min();
             assert!(fewest >= Some(11), "{batches_per_name}: {fewest:?}");
             assert!(sources.known.len() <= 20 + REMEMBERED);
             // Its names lose their series when it is gone.
-            let last = (0..1_000).map(|_| batch(&mut sources, None)).last();
+            let last = (0..500).map(|_| batch(&mut sources, None)).last();
             assert_eq!(last, Some(20), "{batches_per_name}");
         }
     }
