@@ -107,6 +107,9 @@ pub fn watch(
     }
     let observer = Observer::new(opener(session, &own, &root), settings.budget, &root);
     let mut watcher = Watcher::new(session, settings, observer, (shared, own.clone()), around);
+    if let Some(remark) = ring.as_ref().and_then(Ring::remark) {
+        watcher.say(&remark);
+    }
     watcher.ring = ring;
     watcher.keep_to_bound();
     let mut kernel = KernelReader::new(&root);
