@@ -22,7 +22,7 @@ use becalm_tune::format::Format;
 use becalm_tune::study::Configuration;
 use becalm_tune::{Family, Profile};
 use becalm_units::{Count, CpuList, Nanos, SettingLine, Share};
-use becalm_watch::{Reading, WatchConfig, read_request};
+use becalm_watch::{Hosts, Reading, WatchConfig, read_request};
 use libfuzzer_sys::fuzz_target;
 
 /// Reads a word of the command line.
@@ -85,7 +85,7 @@ fn watched(text: &str) {
     if let Err(error) = WatchConfig::parse(text).and_then(WatchConfig::settle) {
         assert!(!error.to_string().contains('\n'), "an error of several lines");
     }
-    let whole = read_request(text.as_bytes());
+    let whole = read_request(text.as_bytes(), &Hosts::all());
     assert!(whole != Reading::More || text.len() < 8 << 10, "a request without an end");
 }
 

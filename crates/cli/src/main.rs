@@ -21,6 +21,7 @@ mod recording;
 mod rights;
 mod settings;
 mod usage;
+mod voice;
 
 use std::env;
 use std::ffi::OsString;

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use becalm_units::{ByteCount, CpuList, Nanos, SettingLine, Share, printable};
 
+use crate::host::HostName;
 use crate::otlp::Collector;
 use crate::trigger::Trigger;
 
@@ -27,6 +28,8 @@ pub struct WatchConfig {
     pub busy: Option<Share>,
     /// Where metrics are told.
     pub listen: Option<SocketAddr>,
+    /// Names under which metrics may be asked for; empty where nothing was said.
+    pub allow_host: Vec<HostName>,
     /// Where a collector of OpenTelemetry takes metrics.
     pub otlp: Option<Collector>,
     /// How often it gets them.
@@ -60,6 +63,8 @@ pub struct WatchSettings {
     pub busy: Share,
     /// Where metrics are told.
     pub listen: SocketAddr,
+    /// Names under which they may be asked for, besides those that the machine knows of itself.
+    pub allow_host: Vec<HostName>,
     /// Where a collector of OpenTelemetry takes metrics; `None` where there is none.
     pub otlp: Option<Collector>,
     /// How often it gets them; from 1 s to an hour.
@@ -105,14 +110,14 @@ pub enum ConfigError {
     },
 }
 
-const KEYS: &str = "cpus, window, alert, budget, interval, busy, listen, otlp, otlp-interval, output, keep, trigger, sources, \
-    trace";
+const KEYS: &str = "cpus, window, alert, budget, interval, busy, listen, allow-host, otlp, otlp-interval, output, keep, trigger, \
+    sources, trace";
 
 impl WatchConfig {
     /// From the file's text.
     ///
     /// # Errors
-    /// If a line is no `key = value`, or a key or value is unknown, or a key other than `trigger` comes twice.
+    /// If a line is no `key = value`, or a key or value is unknown, or a key other than `trigger` and `allow-host` comes twice.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
         let mut config = Self::default();
         let mut seen: Vec<&str> = Vec::new();
@@ -125,7 +130,7 @@ impl WatchConfig {
                 }
                 SettingLine::Setting { key, value } => (key, value),
             };
-            if key != "trigger" && seen.contains(&key) {
+            if !matches!(key, "trigger" | "allow-host") && seen.contains(&key) {
                 return Err(err(format!("{} stands twice; leave one out", printable(key))));
             }
             seen.push(key);
@@ -153,6 +158,7 @@ impl WatchConfig {
                     format!("'{}' is not an address with a port; write one like 127.0.0.1:{PORT}", printable(value))
                 })?);
             }
+            "allow-host" => self.allow_host.extend(read::<HostName>(value)?),
             "otlp" => self.otlp = read(value)?,
             "otlp-interval" => self.otlp_interval = read(value)?,
             "output" if value.is_empty() => return Err("output names no folder".to_owned()),
@@ -183,6 +189,7 @@ impl WatchConfig {
             interval: self.interval.or(below.interval),
             busy: self.busy.or(below.busy),
             listen: self.listen.or(below.listen),
+            allow_host: if self.allow_host.is_empty() { below.allow_host } else { self.allow_host },
             otlp: self.otlp.or(below.otlp),
             otlp_interval: self.otlp_interval.or(below.otlp_interval),
             output: self.output.or(below.output),
@@ -209,6 +216,7 @@ impl WatchConfig {
             budget: self.budget.unwrap_or(Share::of_per_mille(1)),
             busy: self.busy.unwrap_or(Share::of_per_mille(100)),
             listen: self.listen.unwrap_or(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT)),
+            allow_host: self.allow_host,
             otlp: self.otlp,
             otlp_interval: within("otlp-interval", self.otlp_interval.unwrap_or(minute), sending, "from 1s to 1h")?,
             output: self.output,
@@ -269,6 +277,7 @@ mod tests {
             ("window = \"1s\" x", "line 1: behind the value stands 'x'"),
             ("listen = here", "line 1: 'here' is not an address with a port"),
             ("otlp = https://collector", "line 1: 'https://collector' names no collector"),
+            ("allow-host = a:80", "line 1: 'a:80' is not the name of a host"),
             ("keep = much", "line 1: 'much' is not a count"),
             ("output =", "line 1: output names no folder"),
         ] {

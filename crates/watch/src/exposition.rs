@@ -7,6 +7,7 @@ use becalm_units::Nanos;
 
 use crate::histogram::{BUCKETS, Lengths};
 use crate::request::Format;
+use crate::sources::Sources;
 
 /// What a family of metrics is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,6 +87,16 @@ impl Exposition {
     pub fn single(&mut self, name: &'static str, kind: Type, help: &'static str, value: Value) {
         self.family(name, kind, help);
         self.sample(&[], value);
+    }
+
+    /// A family with a sample for each source that has a series, and one for all others.
+    pub fn sources(&mut self, name: &'static str, help: &'static str, sources: &mut Sources) {
+        self.family(name, Type::Counter, help);
+        let (named, other) = sources.tell();
+        for ((kind, source), time) in named {
+            self.sample(&[("kind", kind.name()), ("source", &source)], Value::Time(time));
+        }
+        self.sample(&[("kind", "other"), ("source", "other")], Value::Time(other));
     }
 
     /// The whole list.

@@ -13,6 +13,7 @@ mod config;
 mod exposition;
 mod feed;
 mod histogram;
+mod host;
 mod kernel;
 mod observe;
 mod otlp;
@@ -30,6 +31,7 @@ mod trigger;
 mod watch;
 
 pub use config::{ConfigError, LARGEST, WatchConfig, WatchSettings};
+pub use host::{HostName, Hosts, ParseHostNameError};
 pub use otlp::{Collector, ParseCollectorError};
 pub use request::{Format, Reading, Refusal, Request, read as read_request};
 pub use ring::RingError;

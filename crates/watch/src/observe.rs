@@ -286,9 +286,9 @@ impl<'a> Observer<'a> {
         for followed in &mut self.followed {
             let observed = (passed - std::mem::take(&mut followed.gap)).max(Nanos::ZERO);
             let labels = &trace.names().labels;
-            totals.traced.add(followed.cpu, observed, &followed.found, labels, most_sources);
+            totals.traced.add(followed.cpu, observed, &followed.found, labels);
         }
-        totals.traced.sources.rank(most_sources);
+        totals.traced.sources.settle(most_sources);
         drop(totals);
         let is_old = self.named.elapsed() > SYMBOLS_LAST;
         if is_old || trace.knows_many() {

@@ -1,5 +1,7 @@
 //! What a scraper asks, as bytes of HTTP/1.0 or 1.1. No path of it ever becomes the name of a file: two of them are known.
 
+use crate::host::Hosts;
+
 /// The most bytes of a request's head.
 pub const LARGEST: usize = 8 << 10;
 
@@ -61,6 +63,8 @@ pub enum Refusal {
     NotFound,
     /// Only reading is known.
     Method,
+    /// It is meant for another host.
+    Host,
     /// It has too many bytes.
     TooLarge,
 }
@@ -73,6 +77,7 @@ impl Refusal {
             Self::Malformed => "400 Bad Request",
             Self::NotFound => "404 Not Found",
             Self::Method => "405 Method Not Allowed",
+            Self::Host => "421 Misdirected Request",
             Self::TooLarge => "431 Request Header Fields Too Large",
         }
     }
@@ -87,13 +92,13 @@ pub enum Reading {
     Whole(Result<Request, Refusal>),
 }
 
-/// Reads the bytes that have come so far.
+/// Reads the bytes that have come so far, for a server that answers to these names.
 #[must_use]
-pub fn read(bytes: &[u8]) -> Reading {
+pub fn read(bytes: &[u8], hosts: &Hosts) -> Reading {
     let Some(end) = end_of_head(bytes) else {
         return if bytes.len() >= LARGEST { Reading::Whole(Err(Refusal::TooLarge)) } else { Reading::More };
     };
-    Reading::Whole(if end > LARGEST { Err(Refusal::TooLarge) } else { head(&bytes[..end]) })
+    Reading::Whole(if end > LARGEST { Err(Refusal::TooLarge) } else { head(&bytes[..end], hosts) })
 }
 
 /// Where the head ends: behind its last line, before the empty one.
@@ -109,7 +114,7 @@ fn end_of_head(bytes: &[u8]) -> Option<usize> {
     None
 }
 
-fn head(bytes: &[u8]) -> Result<Request, Refusal> {
+fn head(bytes: &[u8], hosts: &Hosts) -> Result<Request, Refusal> {
     let text = str::from_utf8(bytes).map_err(|_| Refusal::Malformed)?;
     let mut lines = text.lines();
     let words: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
@@ -118,11 +123,18 @@ fn head(bytes: &[u8]) -> Result<Request, Refusal> {
         return Err(Refusal::Malformed);
     }
     let mut format = Format::Prometheus;
+    // A program that is no browser may leave it out.
+    let mut host = None;
     for line in lines {
         let (name, value) = line.split_once(':').ok_or(Refusal::Malformed)?;
         if name.eq_ignore_ascii_case("accept") {
             format = Format::accepted(value);
+        } else if name.eq_ignore_ascii_case("host") && host.replace(value).is_some() {
+            return Err(Refusal::Malformed);
         }
+    }
+    if host.is_some_and(|host| !hosts.allow(host)) {
+        return Err(Refusal::Host);
     }
     let body = match method {
         "GET" => true,
@@ -143,7 +155,8 @@ mod tests {
 
     #[test]
     fn scrapers_are_understood() {
-        let get = |head: &str| read(format!("{head}\r\n\r\n").as_bytes());
+        let hosts = Hosts::new([127, 0, 0, 1].into(), "x", &[]);
+        let get = |head: &str| read(format!("{head}\r\n\r\n").as_bytes(), &hosts);
         let metrics = |format, body| Reading::Whole(Ok(Request::Metrics(format, body)));
         assert_eq!(get("GET /metrics HTTP/1.1\r\nHost: x"), metrics(Format::Prometheus, true));
         assert_eq!(
@@ -159,6 +172,8 @@ mod tests {
             ("GET /metrics HTTP/2.0", Refusal::Malformed),
             ("GET metrics HTTP/1.1", Refusal::Malformed),
             ("GET /metrics HTTP/1.1\r\nno field", Refusal::Malformed),
+            ("GET /metrics HTTP/1.1\r\nHost: y", Refusal::Host),
+            ("GET /healthz HTTP/1.1\r\nhost: x\r\nHOST: y", Refusal::Malformed),
         ] {
             assert_eq!(get(head), Reading::Whole(Err(refusal)), "{head}");
         }
@@ -192,16 +207,17 @@ mod tests {
     proptest! {
         #[test]
         fn how_the_bytes_come_makes_no_difference(bytes in prop::collection::vec(prop_oneof![Just(b'\n'), Just(b'\r'), any::<u8>()], 0..200)) {
-            let whole = read(&bytes);
+            let hosts = Hosts::all();
+            let whole = read(&bytes, &hosts);
             // Once it is whole it stays so, whatever comes behind it.
-            if let Some(first) = (0..=bytes.len()).find(|length| read(&bytes[..*length]) != Reading::More) {
-                prop_assert_eq!(read(&bytes[..first]), whole);
+            if let Some(first) = (0..=bytes.len()).find(|length| read(&bytes[..*length], &hosts) != Reading::More) {
+                prop_assert_eq!(read(&bytes[..first], &hosts), whole);
             }
         }
 
         #[test]
         fn no_request_is_larger_than_the_bound(bytes in prop::collection::vec(any::<u8>(), LARGEST..LARGEST + 9)) {
-            prop_assert_ne!(read(&bytes), Reading::More);
+            prop_assert_ne!(read(&bytes, &Hosts::all()), Reading::More);
         }
     }
 }

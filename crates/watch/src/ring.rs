@@ -2,16 +2,20 @@
 //!
 //! Bundles are numbered in the order in which they are made, which a step of the clock does not change.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use becalm_bundle::{Bundle, SUFFIX};
+use becalm_units::{counted, printable};
 
 /// How many bundles there may be, whatever they hold, so that looking at them stays cheap.
 const MOST: usize = 10_000;
+
+/// The largest number of a bundle: no watch gets there, and behind it are enough numbers for any watch.
+const LARGEST: u64 = 999_999_999_999;
 
 /// How many windows are given up at most for one bundle that a full disk did not take.
 const MOST_GIVEN_UP: u32 = 8;
@@ -66,6 +70,8 @@ pub struct Ring {
     folder: PathBuf,
     kept: Vec<Kept>,
     next: u64,
+    /// Entries that look like bundles of ours, but have numbers that are too large.
+    strange: Vec<OsString>,
     /// Windows that were given up since a bundle was stored.
     given_up: u32,
 }
@@ -85,12 +91,14 @@ impl Ring {
         if !folder.is_dir() {
             becalm_linux::folder::make_all(folder).map_err(err)?;
         }
-        let mut kept = Vec::new();
+        let (mut kept, mut strange) = (Vec::new(), Vec::new());
         for entry in fs::read_dir(folder).map_err(err)? {
             let name = entry.map_err(err)?.file_name();
             if let Some((number, holds)) = understood(&name) {
                 let bytes = bytes_below(&folder.join(&name));
                 kept.push(Kept { is_alert: holds != Holds::Window, number, name, bytes });
+            } else if is_out_of_range(&name) {
+                strange.push(name);
             }
         }
         let next = kept.iter().map(|bundle| bundle.number + 1).max().unwrap_or(1);
@@ -101,7 +109,20 @@ impl Ring {
         {
             Self::drop_bundle(&folder.join(kept.swap_remove(at).name));
         }
-        Ok(Self { folder: folder.to_owned(), kept, next, given_up: 0 })
+        Ok(Self { folder: folder.to_owned(), kept, next, strange, given_up: 0 })
+    }
+
+    /// What the administrator has to know of entries that are left alone.
+    pub fn remark(&self) -> Option<String> {
+        let first = self.strange.iter().min()?;
+        let others = match self.strange.len() - 1 {
+            0 => String::new(),
+            others => format!(" and {}", counted(others, "other entry", "other entries")),
+        };
+        Some(format!(
+            "{}{others} stay as they are and do not count for --keep, because a recording of becalm has no number above {LARGEST}",
+            printable(&self.folder.join(first).to_string_lossy())
+        ))
     }
 
     /// The path of the next bundle.
@@ -179,12 +200,23 @@ fn name_of(number: u64, holds: Holds) -> String {
     format!("{number:08}-{}{SUFFIX}", holds.name())
 }
 
-/// The number of a bundle of ours, and what it holds; `None` for what others put there, which stays.
-fn understood(name: &std::ffi::OsStr) -> Option<(u64, Holds)> {
-    let (number, holds) = name.to_str()?.strip_suffix(SUFFIX)?.split_once('-')?;
+/// The digits of a name like those of our bundles, and what it holds.
+fn parts(name: &OsStr) -> Option<(&str, Holds)> {
+    let (digits, holds) = name.to_str()?.strip_suffix(SUFFIX)?.split_once('-')?;
+    let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
     let holds = Holds::ALL.into_iter().find(|candidate| candidate.name() == holds)?;
-    let number = number.parse::<u64>().ok().filter(|number| *number < u64::MAX)?;
+    is_number.then_some((digits, holds))
+}
+
+/// The number of a bundle of ours, and what it holds; `None` for what others put there, which stays.
+fn understood(name: &OsStr) -> Option<(u64, Holds)> {
+    let (digits, holds) = parts(name)?;
+    let number = digits.parse().ok().filter(|number| *number <= LARGEST)?;
     (name_of(number, holds) == *name.to_str()?).then_some((number, holds))
+}
+
+fn is_out_of_range(name: &OsStr) -> bool {
+    parts(name).is_some_and(|(digits, _)| digits.parse().map_or(true, |number: u64| number > LARGEST))
 }
 
 /// Whether a bundle tells how its recording ended. One of a watch that was killed does not, and holds nothing: a window is stored at its end.
@@ -278,9 +310,35 @@ mod tests {
         assert!(ring.next(Holds::Window).ends_with("00000004-window.becalm"));
     }
 
+    #[test]
+    fn numbers_that_are_too_large_are_left_alone_and_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let numbers = ["18446744073709551615", "18446744073709551614", "1000000000000", "99999999999999999999999"];
+        let strange = numbers.map(|number| format!("{number}-window{SUFFIX}"));
+        strange.iter().for_each(|name| write(&folder.path().join(name), 10));
+        let mut ring = Ring::open(folder.path()).unwrap();
+        let remark = ring.remark().unwrap();
+        assert!(remark.contains(&strange[2]) && remark.contains(" and 3 other entries stay"), "{remark}");
+        assert!(ring.next(Holds::Window).ends_with("00000001-window.becalm"));
+        ring.shrink(0);
+        assert_eq!((names(folder.path()).len(), ring.len()), (4, 0));
+        // The largest one that counts is followed by others.
+        write(&folder.path().join(name_of(LARGEST, Holds::Alert)), 10);
+        let mut ring = Ring::open_where(folder.path(), |_| true).unwrap();
+        for _ in 0..3 {
+            let path = ring.next(Holds::Window);
+            write(&path, 10);
+            assert_eq!(ring.keep(&path, Holds::Window).unwrap(), path);
+        }
+        ring.shrink(0);
+        assert_eq!((names(folder.path()).len(), ring.len()), (4, 0));
+        fs::remove_dir_all(folder.path()).unwrap();
+        assert_eq!(Ring::open(folder.path()).unwrap().remark(), None);
+    }
+
     proptest! {
         #[test]
-        fn only_names_of_ours_are_understood(number in 0_u64..1 << 60, text in "[0-9a-z-]{0,12}(.becalm)?") {
+        fn only_names_of_ours_are_understood(number in 0..=LARGEST, text in "[0-9a-z-]{0,12}(.becalm)?") {
             for holds in Holds::ALL {
                 prop_assert_eq!(understood(name_of(number, holds).as_ref()), Some((number, holds)));
             }

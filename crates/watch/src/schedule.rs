@@ -1,8 +1,11 @@
 //! When the next window may be: as soon as the process's whole CPU time, with what a window is expected to take, is within the budget.
 //!
-//! All is counted by the kernel, from the start of the process on: setting up, windows, alerts, answers to scrapes. Nothing comes on
-//! credit: the trace is set up once that is saved, and then the first window, for which a cost is assumed until one is known. What
-//! remains is the start of the process itself, and a window that takes more than was expected of it.
+//! All is counted by the kernel, from the start of the process on: setting up, windows, alerts. Answers to requests have an allowance of
+//! their own, so no request keeps the watch from observing. Nothing comes on credit: the trace is set up once that is saved, and then the
+//! first window, for which a cost is assumed until one is known. What remains is the start of the process itself, and a window that takes
+//! more than was expected of it.
+
+use std::time::{Duration, Instant};
 
 use becalm_units::{Nanos, Share};
 
@@ -132,6 +135,45 @@ impl Allowance {
     }
 }
 
+/// The allowance of answers to requests: a share of one CPU that is as large as the budget, and at least [`LEAST`]. Observing neither pays
+/// for answers nor waits for them. Clients that ask for too much wait.
+///
+/// An allowance that is not used is saved, up to [`SAVED`]. The debt is at most what one turn of the server takes.
+#[derive(Clone, Copy, Debug)]
+pub struct AnswerAllowance {
+    saved: Nanos,
+    taken: Nanos,
+    looked: Instant,
+}
+
+/// The most that is saved: enough for thousands of answers.
+const SAVED: Nanos = Nanos::from_millis(500);
+
+/// The share of one CPU for answers if the budget is smaller: about a hundred readings per minute.
+const LEAST: f64 = 0.001;
+
+impl AnswerAllowance {
+    /// With the most that can be saved.
+    pub fn new() -> Self {
+        Self { saved: SAVED, taken: Nanos::ZERO, looked: Instant::now() }
+    }
+
+    /// Whether more than half of the savings is gone.
+    pub fn is_scarce(&self) -> bool {
+        self.saved < Nanos::new(SAVED.get() / 2)
+    }
+
+    /// How long the server has to rest now that answers have taken this much CPU time since the start; `None` if that is within the
+    /// allowance.
+    pub fn rest(&mut self, budget: Share, taken: Nanos, now: Instant) -> Option<Duration> {
+        let share = budget.ratio().max(LEAST);
+        let passed = now.saturating_duration_since(self.looked).as_nanos() as f64;
+        let saved = self.saved + Nanos::new((share * passed) as i64) - (taken - self.taken);
+        (self.saved, self.taken, self.looked) = (saved.min(SAVED), taken, now);
+        (saved < Nanos::ZERO).then(|| Duration::from_nanos((-saved.get() as f64 / share) as u64))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,6 +214,30 @@ mod tests {
         let mut allowance = Allowance::half_of(Share::of_per_mille(1));
         allowance.begin(Nanos::from_millis(62));
         assert!(!allowance.may_begin(Nanos::from_secs(119)) && allowance.may_begin(Nanos::from_secs(120)));
+    }
+
+    #[test]
+    fn answers_take_a_share_of_their_own_on_average_however_many_are_asked_for() {
+        for (per_mille, share) in [(1, 0.001), (50, 0.05)] {
+            let budget = Share::of_per_mille(per_mille);
+            let (began, mut allowance) = (Instant::now(), AnswerAllowance::new());
+            let (mut passed, mut taken, mut rested) = (Duration::ZERO, Nanos::ZERO, Duration::ZERO);
+            for _ in 0..20_000 {
+                // A turn of 1 ms, back to back.
+                passed += Duration::from_millis(1);
+                taken += Nanos::from_millis(1);
+                if let Some(rest) = allowance.rest(budget, taken, began + passed) {
+                    assert!(allowance.is_scarce() && rest.as_secs_f64() <= 0.001 / share, "{rest:?}");
+                    passed += rest;
+                    rested += rest;
+                }
+            }
+            let most = share * passed.as_secs_f64() + 0.502;
+            assert!(rested > Duration::from_secs(300) && taken.get() as f64 / 1e9 <= most, "{taken} in {passed:?}");
+            // When nothing is asked for a while, there is something to spend again.
+            passed += Duration::from_secs(2_000);
+            assert!(allowance.rest(budget, taken, began + passed).is_none() && !allowance.is_scarce());
+        }
     }
 
     #[test]

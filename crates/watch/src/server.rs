@@ -13,15 +13,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use becalm_linux::clock::thread_time;
 use becalm_linux::sockets::{Await, set_backlog, wait_ready};
-use becalm_linux::usage::Usage;
+use becalm_linux::usage::{self, Usage};
 use becalm_linux::{rights, sched};
 use becalm_model::Pid;
 use becalm_units::Nanos;
 
 use crate::exposition;
+use crate::host::Hosts;
 use crate::protobuf;
 use crate::request::{self, Format, LARGEST, Reading, Refusal, Request};
+use crate::schedule::AnswerAllowance;
 use crate::totals::Totals;
 
 /// How many connections there are at once.
@@ -35,6 +38,9 @@ const DEADLINE: Duration = Duration::from_secs(5);
 
 /// How long an answer is given again before it is written anew.
 const FRESH: Duration = Duration::from_millis(500);
+
+/// The same if answers have taken most of their allowance: as long as the default interval between readings of the kernel's counters.
+const STALE: Duration = Duration::from_secs(10);
 
 /// After a failure to accept, for how long nothing is accepted.
 const RESPITE: Duration = Duration::from_millis(100);
@@ -64,6 +70,12 @@ impl Shared {
     pub fn elapsed(&self) -> Nanos {
         let waited = i64::try_from(self.began.elapsed().as_nanos()).unwrap_or(i64::MAX);
         Nanos::new(waited.saturating_add(self.skipped.load(Ordering::Relaxed)))
+    }
+
+    /// CPU time that the process took for everything but answers.
+    pub fn observing(&self) -> Nanos {
+        let answers = self.totals().parts.answers;
+        usage::cpu_time() - answers
     }
 
     /// So much passed at once.
@@ -113,6 +125,10 @@ pub struct Server {
     listener: TcpListener,
     shared: Arc<Shared>,
     connections: Vec<Connection>,
+    /// The names under which it is asked.
+    hosts: Hosts,
+    /// What answering may take.
+    allowance: AnswerAllowance,
     /// The last answers by format, and when they were written.
     written: [Option<(Instant, Answer)>; 3],
     respite: Option<Instant>,
@@ -123,11 +139,11 @@ impl Server {
     ///
     /// # Errors
     /// If the system has no room for a thread, or the listener cannot be used.
-    pub(crate) fn start(listener: TcpListener, shared: Arc<Shared>) -> io::Result<Pid> {
-        Self::start_waiting(listener, shared, wait_ready)
+    pub(crate) fn start(listener: TcpListener, shared: Arc<Shared>, hosts: Hosts) -> io::Result<Pid> {
+        Self::start_waiting(listener, shared, hosts, wait_ready)
     }
 
-    fn start_waiting(listener: TcpListener, shared: Arc<Shared>, wait: Wait) -> io::Result<Pid> {
+    fn start_waiting(listener: TcpListener, shared: Arc<Shared>, hosts: Hosts, wait: Wait) -> io::Result<Pid> {
         listener.set_nonblocking(true)?;
         // With a shorter one those who come together are served as well, only later.
         let _ = set_backlog(&listener, BACKLOG);
@@ -136,6 +152,8 @@ impl Server {
             listener,
             shared,
             connections: Vec::with_capacity(MOST),
+            hosts,
+            allowance: AnswerAllowance::new(),
             written: [None, None, None],
             respite: None,
         };
@@ -154,6 +172,7 @@ impl Server {
                     server.connections.clear();
                     thread::sleep(RESPITE);
                 }
+                server.rest();
             }
         })?;
         receiver.recv().map_err(|_| io::Error::other("the thread that answers ended at once"))?
@@ -192,6 +211,18 @@ impl Server {
             self.accept();
         }
         Ok(())
+    }
+
+    /// Sleeps until the allowance has paid for the answers, if they took more than it had. Clients wait meanwhile.
+    fn rest(&mut self) {
+        let taken = thread_time();
+        let mut totals = self.shared.totals();
+        totals.parts.answers = taken;
+        let Some(rest) = self.allowance.rest(totals.budget, taken, Instant::now()) else { return };
+        totals.answer_rests += 1;
+        drop(totals);
+        thread::sleep(rest);
+        self.connections.iter_mut().for_each(|connection| connection.since += rest);
     }
 
     fn accept(&mut self) {
@@ -235,7 +266,7 @@ impl Server {
                 Err(error) if is_to_be_tried_again(&error) => return Ok(true),
                 Err(error) => return Err(error),
             }
-            let Reading::Whole(asked) = request::read(&connection.asked) else { return Ok(true) };
+            let Reading::Whole(asked) = request::read(&connection.asked, &self.hosts) else { return Ok(true) };
             connection.asked = Vec::new();
             let (answer, with_body) = self.answer(asked);
             let end = if with_body { answer.bytes.len() } else { answer.head };
@@ -272,14 +303,19 @@ impl Server {
             }
             Err(refusal) => {
                 let (status, kind) = Answer::plain(refusal.status());
-                (Answer::new(status, kind, b"there are /metrics and /healthz, to be read with GET\n"), true)
+                let why: &[u8] = match refusal {
+                    Refusal::Host => b"this server does not answer to that host name; allow it with --allow-host\n",
+                    _ => b"there are /metrics and /healthz, to be read with GET\n",
+                };
+                (Answer::new(status, kind, why), true)
             }
         }
     }
 
     fn metrics(&mut self, format: Format) -> Answer {
+        let fresh = if self.allowance.is_scarce() { STALE } else { FRESH };
         let place = &mut self.written[format as usize];
-        if let Some((_, answer)) = place.as_ref().filter(|(written, _)| written.elapsed() < FRESH) {
+        if let Some((_, answer)) = place.as_ref().filter(|(written, _)| written.elapsed() < fresh) {
             return answer.clone();
         }
         let kind = match format {
@@ -317,7 +353,8 @@ mod tests {
     fn started_with(totals: Totals, wait: Wait) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        Server::start_waiting(listener, Arc::new(Shared::new(totals)), wait).unwrap();
+        let hosts = Hosts::new(address.ip(), "", &[]);
+        Server::start_waiting(listener, Arc::new(Shared::new(totals)), hosts, wait).unwrap();
         address
     }
 

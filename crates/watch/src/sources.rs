@@ -1,15 +1,26 @@
-//! The sources with series of their own: at most so many, and the others together. No sum ever falls: each nanosecond is counted once.
+//! The sources with series of their own: at most so many, and the others together.
+//!
+//! Readers subtract two values of a series, so that the past of a series must never move to another one. Each nanosecond is counted in
+//! one series, when it comes. A series that ends takes its past away; only what no reader has been shown of it goes to the others. A
+//! series that starts later than the first reading is shown as 0 once, because no reader counts the value at which a series appears. So the
+//! increases of all series add up to the time that passed, whatever comes and goes.
 
 use std::collections::BTreeMap;
 
 use becalm_model::Kind;
 use becalm_units::Nanos;
 
-/// How many names are remembered beside those with a series of their own; the time of more is counted among the others.
+/// How many names are remembered besides those with a series, and how many a batch may have. The time of more is counted among the others.
 const REMEMBERED: usize = 1_024;
 
-/// The longest name, in characters; what is longer is cut.
+/// The longest name, in characters; longer ones are cut.
 const LONGEST: usize = 64;
+
+/// Over how many batches the time of a source is averaged.
+const AVERAGED: u32 = 64;
+
+/// A source is steady if it takes time in this share of the batches.
+const STEADY: f64 = 0.125;
 
 /// A source by kind and name.
 pub type SourceName = (Kind, String);
@@ -17,78 +28,131 @@ pub type SourceName = (Kind, String);
 /// The time that sources took.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    /// What each series has counted.
-    named: BTreeMap<SourceName, Nanos>,
-    /// What each of the others took since the start, which is in `other`, too.
-    others: BTreeMap<SourceName, Nanos>,
+    known: BTreeMap<SourceName, Known>,
+    /// What came since the last call of [`Self::settle`].
+    batch: BTreeMap<SourceName, Nanos>,
     other: Nanos,
-    /// What each of `named` took since the start, also before it had a series.
-    totals: BTreeMap<SourceName, Nanos>,
+    /// Whether a reader has been shown anything.
+    is_told: bool,
+}
+
+/// What is known of a source.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    /// Its mean time per batch, in nanoseconds: over all batches since it came, and in the long run over the last.
+    mean: f64,
+    /// For how many batches it has been known, at most [`AVERAGED`].
+    age: u32,
+    /// In which share of the last batches it took time.
+    presence: f64,
+    series: Option<Series>,
+}
+
+/// A series of a source.
+#[derive(Clone, Copy, Debug, Default)]
+struct Series {
+    counted: Nanos,
+    /// What readers have been shown.
+    told: Option<Nanos>,
+}
+
+impl Known {
+    fn take(&mut self, time: Nanos) {
+        self.age = (self.age + 1).min(AVERAGED);
+        self.mean += (time.get() as f64 - self.mean) / f64::from(self.age);
+        self.presence += (f64::from(time > Nanos::ZERO) - self.presence) / f64::from(AVERAGED);
+    }
+
+    /// What decides which sources have a series. One that has it keeps it until another takes twice as much, so that two of about the same
+    /// size do not change places all the time.
+    fn weight(&self) -> f64 {
+        if self.series.is_some() { 2.0 * self.mean } else { self.mean }
+    }
 }
 
 impl Sources {
-    /// Adds what a source took. `most` sources have a series.
-    pub fn add(&mut self, kind: Kind, name: &str, time: Nanos, most: usize) {
+    /// Adds what a source took to the batch that [`Self::settle`] ends.
+    pub fn add(&mut self, kind: Kind, name: &str, time: Nanos) {
         let key = (kind, name.chars().take(LONGEST).collect::<String>());
-        if let Some(counted) = self.named.get_mut(&key) {
-            *counted += time;
-            *self.totals.entry(key).or_default() += time;
-        } else if self.named.len() < most && !self.others.contains_key(&key) {
-            self.totals.insert(key.clone(), time);
-            self.named.insert(key, time);
+        if let Some(sum) = self.batch.get_mut(&key) {
+            *sum += time;
+        } else if self.batch.len() < REMEMBERED || self.known.contains_key(&key) {
+            self.batch.insert(key, time);
         } else {
             self.other += time;
-            if self.others.contains_key(&key) || self.others.len() < REMEMBERED {
-                *self.others.entry(key).or_default() += time;
+        }
+    }
+
+    /// Ends a batch: decides which sources have a series, at most so many, and counts the batch in them.
+    pub fn settle(&mut self, most: usize) {
+        let batch = std::mem::take(&mut self.batch);
+        if !batch.is_empty() {
+            for key in batch.keys().filter(|key| !self.known.contains_key(*key)).cloned().collect::<Vec<_>>() {
+                self.known.insert(key, Known::default());
+            }
+            for (key, known) in &mut self.known {
+                known.take(batch.get(key).copied().unwrap_or(Nanos::ZERO));
+            }
+        }
+        self.rank(&batch, most);
+        for (key, time) in batch {
+            match self.known.get_mut(&key).and_then(|known| known.series.as_mut()) {
+                Some(series) => series.counted += time,
+                None => self.other += time,
+            }
+        }
+        self.forget();
+    }
+
+    /// Gives the series to those that take the most. If places are scarce, all sources that are not steady get a quarter of them: a thread
+    /// that renames itself again and again takes no more than that from sources that stay.
+    fn rank(&mut self, batch: &BTreeMap<SourceName, Nanos>, most: usize) {
+        let wants = |(key, known): &(&SourceName, &Known)| known.series.is_some() || batch.contains_key(*key);
+        let mut all: Vec<(&SourceName, &Known)> = self.known.iter().filter(wants).collect();
+        all.sort_by(|(_, one), (_, other)| other.weight().total_cmp(&one.weight()));
+        let mut unsteady = 0;
+        let (mut chosen, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, known)| {
+            unsteady += usize::from(known.presence < STEADY);
+            known.presence >= STEADY || unsteady <= most.div_ceil(4)
+        });
+        chosen.extend(rest);
+        let lose = chosen.iter().skip(most).filter(|(_, known)| known.series.is_some());
+        let gain = chosen.iter().take(most).filter(|(_, known)| known.series.is_none());
+        let changed: Vec<SourceName> = lose.chain(gain).map(|(key, _)| (*key).clone()).collect();
+        for key in changed {
+            let Some(known) = self.known.get_mut(&key) else { continue };
+            match known.series.take() {
+                // What no reader has been shown of it passed since the last reading, and is shown among the others.
+                Some(series) => self.other += series.counted - series.told.unwrap_or_default(),
+                None => known.series = Some(Series::default()),
             }
         }
     }
 
-    /// Gives series to those that took most since the start: one that took more than twice what the least of the named did takes its
-    /// place, so that two of the same size do not change places with each window. To be called after a window.
-    pub fn rank(&mut self, most: usize) {
-        while self.named.len() > most {
-            self.demote();
+    /// Forgets those without a series that take the least.
+    fn forget(&mut self) {
+        let mut means: Vec<f64> =
+            self.known.values().filter(|known| known.series.is_none()).map(|known| known.mean).collect();
+        if means.len() <= REMEMBERED {
+            return;
         }
-        loop {
-            let Some((key, total)) =
-                self.others.iter().max_by_key(|(_, time)| **time).map(|(key, time)| (key.clone(), *time))
-            else {
-                return;
-            };
-            let least = self.totals.values().min().copied();
-            let replaces = least.is_some_and(|least| total.get() / 2 > least.get());
-            if self.named.len() >= most && !(most > 0 && replaces) {
-                return;
+        let (_, bound, _) = means.select_nth_unstable_by(REMEMBERED, |one, other| other.total_cmp(one));
+        let bound = *bound;
+        self.known.retain(|_, known| known.series.is_some() || known.mean > bound);
+    }
+
+    /// What each series and all the others together have counted, to be shown to a reader.
+    pub fn tell(&mut self) -> (Vec<(SourceName, Nanos)>, Nanos) {
+        let was_told = std::mem::replace(&mut self.is_told, true);
+        let mut all = Vec::new();
+        for (key, known) in &mut self.known {
+            if let Some(series) = &mut known.series {
+                let shown = if was_told && series.told.is_none() { Nanos::ZERO } else { series.counted };
+                series.told = Some(shown);
+                all.push((key.clone(), shown));
             }
-            if self.named.len() >= most {
-                self.demote();
-            }
-            self.others.remove(&key);
-            // Its time until now stays among the others.
-            self.named.insert(key.clone(), Nanos::ZERO);
-            self.totals.insert(key, total);
         }
-    }
-
-    /// Takes the series of the least of the named away: what it has counted goes to the others.
-    fn demote(&mut self) {
-        let Some(least) = self.totals.iter().min_by_key(|(_, time)| **time).map(|(key, _)| key.clone()) else { return };
-        self.other += self.named.remove(&least).unwrap_or_default();
-        let total = self.totals.remove(&least).unwrap_or_default();
-        if self.others.len() < REMEMBERED {
-            self.others.insert(least, total);
-        }
-    }
-
-    /// Those with a series, and what each has counted.
-    pub fn named(&self) -> impl Iterator<Item = (&SourceName, Nanos)> {
-        self.named.iter().map(|(key, time)| (key, *time))
-    }
-
-    /// What all the others took together.
-    pub const fn other(&self) -> Nanos {
-        self.other
+        (all, self.other)
     }
 }
 
@@ -97,44 +161,108 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    proptest! {
-        #[test]
-        fn each_nanosecond_is_counted_once_and_nothing_falls(
-            windows in prop::collection::vec(prop::collection::vec((0_u8..12, 1_i64..1_000), 0..8), 1..30),
-            most in 0_usize..5,
-        ) {
-            let mut sources = Sources::default();
-            let (mut plain, mut other) = (0, Nanos::ZERO);
-            let mut totals = [0_i64; 12];
-            for window in windows {
-                for (name, time) in window {
-                    sources.add(Kind::Irq, &name.to_string(), Nanos::new(time), most);
-                    plain += time;
-                    totals[usize::from(name)] += time;
+    /// What a reader like Prometheus adds up of each series: how far it has grown since it was first seen, where a smaller value means
+    /// that it started again from 0.
+    #[derive(Default)]
+    struct Reader {
+        last: BTreeMap<SourceName, Nanos>,
+        increase: Nanos,
+    }
+
+    impl Reader {
+        fn read(&mut self, sources: &mut Sources) {
+            let (named, other) = sources.tell();
+            for (key, now) in named.into_iter().chain([((Kind::Unseen, "all the others".to_owned()), other)]) {
+                if let Some(before) = self.last.insert(key, now) {
+                    self.increase += if now < before { now } else { now - before };
                 }
-                sources.rank(most);
-                let named: i64 = sources.named().map(|(_, time)| time.get()).sum();
-                prop_assert_eq!(named + sources.other().get(), plain);
-                prop_assert!(sources.named().count() <= most && sources.other() >= other);
-                other = sources.other();
-                // Nobody without a series took more than twice the least of those with one.
-                let of = |name: usize| sources.named().any(|((_, text), _)| *text == name.to_string());
-                let least = (0..12).filter(|name| of(*name)).map(|name| totals[name]).min().unwrap_or(0);
-                prop_assert!(most == 0 || (0..12).filter(|name| !of(*name)).all(|name| totals[name] / 2 <= least));
             }
         }
     }
 
+    /// The names of the sources that have a series.
+    fn named(sources: &Sources) -> Vec<&str> {
+        sources.known.iter().filter(|(_, known)| known.series.is_some()).map(|((_, name), _)| name.as_str()).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn the_increases_of_all_series_add_up_to_the_time_that_passed(
+            batches in prop::collection::vec((prop::collection::vec((0_u8..30, 1_i64..1_000), 0..8), 0_u8..3, 0_usize..7), 1..60),
+            most in 0_usize..7,
+        ) {
+            let mut sources = Sources::default();
+            let mut reader = Reader::default();
+            let mut passed = Nanos::ZERO;
+            reader.read(&mut sources);
+            for (batch, readings, reloaded) in batches {
+                for (name, time) in batch {
+                    sources.add(Kind::Irq, &name.to_string(), Nanos::new(time));
+                    passed += Nanos::new(time);
+                }
+                // A configuration that is read again may have another number.
+                let most = if reloaded == 0 { most / 2 } else { most };
+                sources.settle(most);
+                prop_assert!(named(&sources).len() <= most);
+                (0..readings).for_each(|_| reader.read(&mut sources));
+                prop_assert!(reader.increase <= passed);
+            }
+            // What has come since the last reading is shown by the next, and that of a new series by the one after it.
+            (0..2).for_each(|_| reader.read(&mut sources));
+            prop_assert_eq!(reader.increase, passed);
+        }
+    }
+
     #[test]
-    fn names_are_cut_and_their_number_is_bounded() {
+    fn a_new_source_has_a_series_from_its_first_batch_on() {
         let mut sources = Sources::default();
-        for number in 0..5_000 {
-            sources.add(Kind::Task, &format!("{number:0200}"), Nanos::new(1), 2);
+        for _ in 0..200 {
+            (0..20).for_each(|name| sources.add(Kind::Task, &format!("old {name}"), Nanos::new(100 + name)));
+            sources.settle(20);
         }
-        assert!(sources.named().all(|((_, name), _)| name.len() == LONGEST));
-        for number in 0..5_000 {
-            sources.add(Kind::Task, &format!("{number}"), Nanos::new(1), 2);
+        sources.tell();
+        sources.add(Kind::Task, "new", Nanos::new(900));
+        sources.settle(20);
+        assert!(named(&sources).contains(&"new") && named(&sources).len() == 20);
+        assert_eq!((sources.tell().1, sources.tell().1), (Nanos::ZERO, Nanos::ZERO));
+        assert!(sources.tell().0.contains(&((Kind::Task, "new".to_owned()), Nanos::new(900))));
+    }
+
+    #[test]
+    fn a_thread_that_renames_itself_pushes_few_others_out_and_takes_a_bound_of_memory() {
+        for batches_per_name in [1, 9, 20, 40, 64, 200] {
+            let mut sources = Sources::default();
+            let batch = |sources: &mut Sources, renamed: Option<u32>| {
+                (0..20).for_each(|name| sources.add(Kind::Task, &format!("steady {name}"), Nanos::new(100)));
+                if let Some(renamed) = renamed {
+                    sources.add(Kind::Task, &format!("a{}", renamed / batches_per_name), Nanos::new(30_000));
+                }
+                sources.settle(20);
+                named(sources).iter().filter(|name| name.starts_with("steady")).count()
+            };
+            let fewest = (0..1_000).map(|number| batch(&mut sources, Some(number))).skip(1).min();
+            assert!(fewest >= Some(11), "{batches_per_name}: {fewest:?}");
+            assert!(sources.known.len() <= 20 + REMEMBERED);
+            // Its names lose their series when it is gone.
+            let last = (0..500).map(|_| batch(&mut sources, None)).last();
+            assert_eq!(last, Some(20), "{batches_per_name}");
         }
-        assert_eq!(sources.others.len(), REMEMBERED);
+    }
+
+    #[test]
+    fn names_are_cut_and_their_number_is_bounded_also_within_a_batch() {
+        let mut sources = Sources::default();
+        for round in 0..3 {
+            for number in 0..50_000 {
+                sources.add(Kind::Task, &format!("{number:060} of {round} and more"), Nanos::new(1));
+                assert!(sources.batch.len() <= 2 + 2 * REMEMBERED);
+            }
+            sources.settle(2);
+            assert!(sources.known.len() <= 2 + REMEMBERED);
+        }
+        assert!(named(&sources).iter().all(|name| name.len() == LONGEST));
+        sources.tell();
+        let (named, other) = sources.tell();
+        assert_eq!(named.iter().map(|(_, time)| *time).sum::<Nanos>() + other, Nanos::new(150_000));
     }
 }

@@ -38,6 +38,8 @@ pub struct Parts {
     pub windows: Nanos,
     /// Reading the trace between them.
     pub trace: Nanos,
+    /// Answering requests.
+    pub answers: Nanos,
     /// The process that guards the trace, which is not in the CPU time of this one.
     pub guard: Nanos,
 }
@@ -73,6 +75,10 @@ pub struct Totals {
     pub sent: Option<(u64, u64)>,
     /// Why that failed last, which is to be said.
     pub unsent: Option<String>,
+    /// How often the server rested because answers took more than their allowance.
+    pub answer_rests: u64,
+    /// Messages that were dropped.
+    pub unsaid: u64,
     /// Configurations that were read anew, and those that were refused.
     pub reloads: (u64, u64),
     /// Bytes and number of the bundles in the ring.
@@ -108,6 +114,8 @@ impl Totals {
             store_failures: 0,
             sent: None,
             unsent: None,
+            answer_rests: 0,
+            unsaid: 0,
             reloads: (0, 0),
             ring: (0, 0),
             traced: Traced::default(),
@@ -137,9 +145,9 @@ impl Totals {
         cpu.last = Some(LastWindow { ratio: window.noise_ratio(), longest: sums.longest, number });
         self.lengths.merge(&sums.lengths);
         for ((kind, name), time) in &sums.sources {
-            self.sources.add(*kind, name, *time, most_sources);
+            self.sources.add(*kind, name, *time);
         }
-        self.sources.rank(most_sources);
+        self.sources.settle(most_sources);
         self.own += sums.own;
         self.lost_events += window.lost_events;
         self.incomplete += sums.incomplete;
@@ -164,7 +172,7 @@ impl Totals {
     }
 
     /// All that is told. `usage` and `elapsed` are those of the process.
-    pub fn families(&self, usage: &Usage, elapsed: Nanos) -> Vec<Family> {
+    pub fn families(&mut self, usage: &Usage, elapsed: Nanos) -> Vec<Family> {
         let mut out = Exposition::default();
         self.tell_cpus(&mut out);
         self.tell_detours(&mut out);
@@ -216,16 +224,12 @@ impl Totals {
         );
     }
 
-    fn tell_sources(&self, out: &mut Exposition) {
-        out.family(
+    fn tell_sources(&mut self, out: &mut Exposition) {
+        out.sources(
             "becalm_source_seconds",
-            Type::Counter,
-            "Time that a source took by itself in detours; the many small ones together are source other.",
+            "Time that a source took by itself in detours; sources without a series of their own are source other.",
+            &mut self.sources,
         );
-        for ((kind, name), time) in self.sources.named() {
-            out.sample(&[("kind", kind.name()), ("source", name)], Value::Time(time));
-        }
-        out.sample(&[("kind", "other"), ("source", "other")], Value::Time(self.sources.other()));
     }
 
     fn tell_health(&self, out: &mut Exposition) {
@@ -263,6 +267,16 @@ impl Totals {
                 self.unstored,
             ),
             ("becalm_store_failures", "Bundles that could not be stored.", self.store_failures),
+            (
+                "becalm_dropped_messages",
+                "Messages that were dropped because nothing reads standard error.",
+                self.unsaid,
+            ),
+            (
+                "becalm_answer_rests",
+                "How often requests had to wait because answers took more CPU time than their allowance.",
+                self.answer_rests,
+            ),
         ] {
             out.single(name, Type::Counter, help, Value::Count(value));
         }
@@ -318,10 +332,11 @@ impl Totals {
             Type::Counter,
             "CPU time by what it was taken for, by becalm's own count; guard is another process, and events are what others paid for them.",
         );
-        let rest = (usage.cpu - self.parts.windows - self.parts.trace).max(Nanos::ZERO);
+        let rest = (usage.cpu - self.parts.windows - self.parts.trace - self.parts.answers).max(Nanos::ZERO);
         for (part, time) in [
             ("windows", self.parts.windows),
             ("trace", self.parts.trace),
+            ("answers", self.parts.answers),
             ("rest", rest),
             ("guard", self.parts.guard),
             ("events", self.traced.cost()),
@@ -336,7 +351,12 @@ impl Totals {
             Value::Number(whole.get() as f64 / elapsed.get().max(1) as f64),
         );
         let budget = Value::Number(self.budget.ratio());
-        out.single("becalm_own_cpu_budget_ratio", Type::Gauge, "Share of one CPU that it may take.", budget);
+        out.single(
+            "becalm_own_cpu_budget_ratio",
+            Type::Gauge,
+            "Share of one CPU that it may take. Answers to requests have an allowance of the same size besides.",
+            budget,
+        );
         out.single(
             "becalm_own_detour_seconds",
             Type::Counter,
@@ -440,9 +460,9 @@ mod tests {
         totals.traced.state = TraceState::On;
         for cpu in 0..3 {
             totals.add(&measured(cpu), 5);
-            totals.traced.add(CpuId::new(cpu), Nanos::from_secs(2), &Interruptions::default(), &Labels::new(), 5);
+            totals.traced.add(CpuId::new(cpu), Nanos::from_secs(2), &Interruptions::default(), &Labels::new());
         }
-        let told = |totals: &Totals, name: &str| {
+        let told = |totals: &mut Totals, name: &str| {
             let text = text(&totals.families(&Usage::default(), Nanos::from_secs(1)), Format::OpenMetrics);
             let cpus = text.lines().filter_map(|line| line.strip_prefix(&format!("{name}{{cpu=\"")));
             cpus.map(|rest| rest[..1].to_owned()).collect::<String>()
@@ -451,22 +471,22 @@ mod tests {
         for (there, cpus) in [("0-2", "012"), ("0,2-5", "02"), ("2", "2"), ("0-2", "2")] {
             totals.keep_cpus(&there.parse().unwrap());
             for name in last {
-                assert_eq!(told(&totals, name), cpus, "{name} of {there}");
+                assert_eq!(told(&mut totals, name), cpus, "{name} of {there}");
             }
         }
         // What was counted stays.
-        assert_eq!(told(&totals, "becalm_watched_seconds_total"), "012");
-        assert_eq!(told(&totals, "becalm_traced_seconds_total"), "012");
+        assert_eq!(told(&mut totals, "becalm_watched_seconds_total"), "012");
+        assert_eq!(told(&mut totals, "becalm_traced_seconds_total"), "012");
         // CPU 2 has work from now on, and the others are measured again and again.
         let all = "0-2".parse().unwrap();
         for (round, cpus) in [(0, "02"), (1, "012"), (2, "012"), (3, "012"), (4, "012"), (5, "01")] {
             totals.add(&measured(round % 2), 5);
             totals.keep_cpus(&all);
-            assert_eq!(told(&totals, last[0]), cpus, "{round}");
+            assert_eq!(told(&mut totals, last[0]), cpus, "{round}");
         }
         totals.traced.state = TraceState::Off;
         totals.keep_cpus(&all);
-        assert_eq!(told(&totals, last[2]), "");
+        assert_eq!(told(&mut totals, last[2]), "");
     }
 
     /// The names of series that a text asks for.
@@ -482,7 +502,7 @@ mod tests {
         let mut totals = Totals::new(Share::of_per_mille(1));
         totals.kernel.softirqs.push(("TIMER".to_owned(), 1));
         totals.add(&Measured { cpu, watched, sums: &sums, lost_events: 0, rung, at_ns: 5 }, 5);
-        totals.traced.add(cpu, watched, &Interruptions::default(), &Labels::new(), 5);
+        totals.traced.add(cpu, watched, &Interruptions::default(), &Labels::new());
         let text = text(&totals.families(&Usage::default(), watched), Format::Prometheus);
         let told: BTreeSet<&str> = text.lines().filter_map(|line| line.split(['{', ' ']).next()).collect();
         let rules = include_str!("../../../deploy/prometheus/becalm.rules.yml");

@@ -65,8 +65,9 @@ impl Traced {
         cost_of(drained.events + drained.lost, self.event_cost)
     }
 
-    /// Adds what was found on a CPU since the last time, in which it was observed for so long.
-    pub fn add(&mut self, cpu: CpuId, observed: Nanos, found: &Interruptions, labels: &Labels, most_sources: usize) {
+    /// Adds what was found on a CPU since the last time, in which it was observed for so long. Once all CPUs are added, the sources are to
+    /// be settled.
+    pub fn add(&mut self, cpu: CpuId, observed: Nanos, found: &Interruptions, labels: &Labels) {
         let sums = self.cpus.entry(cpu).or_default();
         sums.observed += observed;
         sums.longest = Some(found.detours.iter().map(|detour| detour.duration).max().unwrap_or(Nanos::ZERO));
@@ -78,7 +79,7 @@ impl Traced {
             *self.ids.entry((row.kind, row.source)).or_default() += row.self_time;
         }
         for ((kind, source), time) in self.ids.drain() {
-            self.sources.add(kind, labels.text(source), time, most_sources);
+            self.sources.add(kind, labels.text(source), time);
         }
     }
 
@@ -90,7 +91,7 @@ impl Traced {
     }
 
     /// Tells all of it.
-    pub fn tell(&self, out: &mut Exposition) {
+    pub fn tell(&mut self, out: &mut Exposition) {
         let state = match self.state {
             TraceState::Off => -1.0,
             TraceState::On => 1.0,
@@ -117,15 +118,11 @@ impl Traced {
             "Interruptions of all traced CPUs by length.",
             Value::Lengths(Box::new(self.lengths.clone())),
         );
-        out.family(
+        out.sources(
             "becalm_traced_source_seconds",
-            Type::Counter,
-            "Time that a source took by itself while the CPU was traced; the many small ones together are source other.",
+            "Time that a source took by itself while the CPU was traced; sources without a series of their own are source other.",
+            &mut self.sources,
         );
-        for ((kind, name), time) in self.sources.named() {
-            out.sample(&[("kind", kind.name()), ("source", name.as_str())], Value::Time(time));
-        }
-        out.sample(&[("kind", "other"), ("source", "other")], Value::Time(self.sources.other()));
     }
 
     fn tell_cpus(&self, out: &mut Exposition) {
@@ -181,7 +178,8 @@ mod tests {
             activities: vec![row(Nanos::from_micros(2)), row(Nanos::from_micros(3))],
         };
         let mut traced = Traced { state: TraceState::On, event_cost: Nanos::new(250), ..Traced::default() };
-        traced.add(cpu, Nanos::from_secs(2), &found, &labels, 5);
+        traced.add(cpu, Nanos::from_secs(2), &found, &labels);
+        traced.sources.settle(5);
         assert_eq!(traced.count(Drained { events: 4, lost: 2, broken: 0 }), Nanos::new(1_500));
         let mut out = Exposition::default();
         traced.tell(&mut out);

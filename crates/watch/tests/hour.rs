@@ -10,7 +10,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
@@ -56,7 +56,16 @@ fn least(held: &[Held], part: Range<i64>) -> Held {
     })
 }
 
-/// Which share of a CPU the whole may take.
+/// CPU time of the thread that answers, by the kernel's count: it has an allowance of its own.
+fn answering() -> Nanos {
+    let threads = fs::read_dir("/proc/self/task").unwrap().map(|entry| entry.unwrap().path());
+    let is_server = |thread: &PathBuf| fs::read_to_string(thread.join("comm")).unwrap_or_default() == "becalm-server\n";
+    let server = threads.into_iter().find(is_server).expect("a thread that answers");
+    let text = fs::read_to_string(server.join("schedstat")).unwrap();
+    Nanos::new(text.split_whitespace().next().unwrap().parse().unwrap())
+}
+
+/// Which share of a CPU observing may take.
 const BUDGET: f64 = 0.000_2;
 
 const MEASURED: &str = "becalm_windows_total{result=\"measured\"}";
@@ -84,7 +93,7 @@ fn an_hour_grows_nothing_and_stays_within_the_budget() {
         // So that the kernel counts some idle time until the next look.
         thread::sleep(Duration::from_millis(12));
         passed.set(passed.get() + slept);
-        let cpu = cpu_time() - started;
+        let cpu = cpu_time() - answering() - started;
         above.set(above.get().max(cpu - Nanos::new((BUDGET * passed.get().get() as f64) as i64)));
         *last.borrow_mut() = scrape(address);
         if first.get().is_none() && value(&last.borrow(), MEASURED) > 0.0 {
@@ -99,6 +108,7 @@ fn an_hour_grows_nothing_and_stays_within_the_budget() {
         plan: &|| RecordPlan { ring_bytes: 1 << 20, sources: false, ..RecordPlan::new() },
         reload: &|| Err("nothing is reloaded".to_owned()),
         say: &|text| panic!("nothing is to be said: {text}"),
+        voice: None,
         instead_of_sleep: Some(&round),
     };
     let ran = watch(&session, settings, listener, &around).unwrap();

@@ -10,12 +10,12 @@ use becalm_linux::sockets::inherited_listener;
 use becalm_measure::RecordPlan;
 use becalm_record::Session;
 use becalm_units::{ByteCount, CpuList, Nanos, Share};
-use becalm_watch::{Collector, LARGEST, Surroundings, Trigger, WatchConfig, WatchSettings};
+use becalm_watch::{Collector, HostName, LARGEST, Surroundings, Trigger, WatchConfig, WatchSettings};
 use clap::Args;
 
 use crate::exit::{Exit, UsageError};
-use crate::messages::say;
 use crate::rights;
+use crate::voice::Voice;
 
 /// Watch the machine all the time, quietly, and tell a monitoring system
 ///
@@ -53,6 +53,10 @@ pub struct WatchArgs {
     /// Serve metrics at this address, unless a service manager passes a socket [default: 127.0.0.1:9749]
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
+
+    /// Answer requests for this host name, too; * for any name; may be given several times
+    #[arg(long, value_name = "NAME")]
+    allow_host: Vec<HostName>,
 
     /// Send metrics to a collector of OpenTelemetry, too, by OTLP over HTTP
     #[arg(long, value_name = "URL")]
@@ -97,6 +101,7 @@ impl WatchArgs {
             interval: self.interval,
             busy: self.busy,
             listen: self.listen,
+            allow_host: self.allow_host.clone(),
             otlp: self.otlp.clone(),
             otlp_interval: self.otlp_interval,
             output: self.output.clone(),
@@ -132,7 +137,8 @@ pub fn run(args: &WatchArgs) -> Result<Exit> {
         None => TcpListener::bind(settings.listen).with_context(|| format!("cannot listen at {}", settings.listen))?,
     };
     let address = listener.local_addr().context("cannot ask for the socket's address")?;
-    say(format_args!("watching; metrics are at http://{address}/metrics, the budget is {} of a CPU", settings.budget));
+    let voice = Voice::start().context("cannot start the thread that writes messages")?;
+    voice.say(format!("watching; metrics are at http://{address}/metrics, the budget is {} of a CPU", settings.budget));
     let rights = rights::lower_while_recording();
     let plan = || RecordPlan {
         ring_bytes: 1 << 20,
@@ -142,11 +148,20 @@ pub fn run(args: &WatchArgs) -> Result<Exit> {
         ..RecordPlan::new()
     };
     let reload = || args.settings().map_err(|error| format!("{error:#}"));
-    let around =
-        Surroundings { plan: &plan, reload: &reload, say: &|text| say(format_args!("{text}")), instead_of_sleep: None };
-    let ran = becalm_watch::watch(&session, settings, listener, &around)?;
-    let share = ran.cpu.get() as f64 / ran.elapsed.get().max(1) as f64 * 100.0;
-    say(format_args!("watched for {}; that took {} of CPU time, {share:.3}% of a CPU", ran.elapsed, ran.cpu));
+    let around = Surroundings {
+        plan: &plan,
+        reload: &reload,
+        say: &|text| voice.say(text.to_owned()),
+        voice: Some(voice.pid),
+        instead_of_sleep: None,
+    };
+    let ran = becalm_watch::watch(&session, settings, listener, &around);
+    if let Ok(ran) = &ran {
+        let share = ran.cpu.get() as f64 / ran.elapsed.get().max(1) as f64 * 100.0;
+        voice.say(format!("watched for {}; that took {} of CPU time, {share:.3}% of a CPU", ran.elapsed, ran.cpu));
+    }
+    voice.end();
+    ran?;
     Ok(Exit::Done)
 }
 

@@ -22,6 +22,7 @@ use becalm_units::{CpuList, Nanos, printable};
 
 use crate::choice::Round;
 use crate::config::WatchSettings;
+use crate::host::Hosts;
 use crate::kernel::KernelReader;
 use crate::observe::{Observer, opener};
 use crate::otlp;
@@ -71,8 +72,10 @@ pub struct Surroundings<'a> {
     pub plan: &'a dyn Fn() -> RecordPlan,
     /// Reads the configuration anew.
     pub reload: &'a dyn Fn() -> Result<WatchSettings, String>,
-    /// Tells the administrator.
-    pub say: &'a dyn Fn(&str),
+    /// Tells the administrator without waiting for a reader; false if the message was dropped.
+    pub say: &'a dyn Fn(&str) -> bool,
+    /// The thread that writes these messages, which is becalm's own.
+    pub voice: Option<Pid>,
     /// Where time is to fly, as in tests: called instead of sleeping, with how long that would have been, after which so much has passed.
     /// The answer tells whether to go on.
     pub instead_of_sleep: Option<&'a dyn Fn(Nanos) -> bool>,
@@ -90,17 +93,23 @@ pub fn watch(
 ) -> Result<Ran, WatchError> {
     let ring = settings.output.as_deref().map(Ring::open).transpose()?;
     let shared = Arc::new(Shared::new(Totals::new(settings.budget)));
-    let server = Server::start(listener, Arc::clone(&shared)).map_err(WatchError::Server)?;
     let root = (around.plan)().root;
+    let host = hostname(&root).unwrap_or_default();
+    let listens_at = listener.local_addr().map_err(WatchError::Server)?.ip();
+    let hosts = Hosts::new(listens_at, &host, &settings.allow_host);
+    let server = Server::start(listener, Arc::clone(&shared), hosts).map_err(WatchError::Server)?;
     remove_dead(&root);
     let mut own = vec![server];
+    own.extend(around.voice);
     if let Some(collector) = &settings.otlp {
-        let host = hostname(&root).unwrap_or_default();
         let sender = otlp::start(collector.clone(), settings.otlp_interval, host, Arc::clone(&shared));
         own.push(sender.map_err(WatchError::Sender)?);
     }
     let observer = Observer::new(opener(session, &own, &root), settings.budget, &root);
     let mut watcher = Watcher::new(session, settings, observer, (shared, own.clone()), around);
+    if let Some(remark) = ring.as_ref().and_then(Ring::remark) {
+        watcher.say(&remark);
+    }
     watcher.ring = ring;
     watcher.keep_to_bound();
     let mut kernel = KernelReader::new(&root);
@@ -230,13 +239,14 @@ impl Watcher<'_> {
         self.schedule.is_due(self.spent(), self.shared.elapsed())
     }
 
-    /// CPU time that the whole took, by the kernel's count, with what events cost others.
+    /// CPU time that observing took, by the kernel's count, with what events cost others. Answers have an allowance of their own.
     fn spent(&self) -> Nanos {
         let guard = self.session.guard().as_ref().map_or(Nanos::ZERO, |guard| usage::cpu_time_of(guard.pid()));
+        let observing = self.shared.observing();
         let mut totals = self.shared.totals();
         totals.parts.guard = guard;
         totals.parts.trace = self.observer.reading();
-        usage::cpu_time() + guard + totals.traced.cost()
+        observing + guard + totals.traced.cost()
     }
 
     /// Has the CPUs traced that are online and wanted, as soon as the budget allows setting that up.
@@ -254,7 +264,7 @@ impl Watcher<'_> {
         }
         if let Some(why) = self.observer.observe(&cpus, &self.shared) {
             self.not_traced = true;
-            (self.around.say)(&format!("the kernel is not traced between windows: {why}"));
+            self.say(&format!("the kernel is not traced between windows: {why}"));
         }
     }
 
@@ -280,14 +290,14 @@ impl Watcher<'_> {
         if !self.schedule.is_due_out_of_turn(self.spent(), self.shared.elapsed()) {
             return Asked::Nothing;
         }
-        (self.around.say)(&format!("alert: {alert}; the CPU is recorded now"));
+        self.say(&format!("alert: {alert}; the CPU is recorded now"));
         self.quietly(|watcher| {
-            let before = usage::cpu_time();
+            let before = watcher.shared.observing();
             let (asked, after) = watcher.measure(longest.cpu, watcher.settings.alert, Holds::After);
             if let Some(after) = after {
                 watcher.store_before(&after.node);
             }
-            watcher.schedule.took_for_alert(usage::cpu_time() - before);
+            watcher.schedule.took_for_alert(watcher.shared.observing() - before);
             watcher.schedule.took_out_of_turn();
             asked
         })
@@ -296,9 +306,10 @@ impl Watcher<'_> {
     /// Does something that takes a CPU while the trace is off.
     fn quietly(&mut self, act: impl FnOnce(&mut Self) -> Asked) -> Asked {
         let goes_on = self.observer.pause(&self.shared, self.settings.sources as usize);
-        let before = usage::cpu_time();
+        let before = self.shared.observing();
         let asked = act(self);
-        self.shared.totals().parts.windows += usage::cpu_time() - before;
+        let took = self.shared.observing() - before;
+        self.shared.totals().parts.windows += took;
         self.keep_to_bound();
         let went_on = goes_on.and_then(|goes_on| if goes_on { self.observer.resume() } else { Ok(()) });
         if let Err(why) = went_on {
@@ -310,13 +321,19 @@ impl Watcher<'_> {
     fn give_the_trace_up(&mut self, why: &str) {
         self.observer.end();
         self.not_traced = true;
-        (self.around.say)(&format!("the kernel is not traced between windows any more: {why}"));
+        self.say(&format!("the kernel is not traced between windows any more: {why}"));
+    }
+
+    /// Tells the administrator.
+    fn say(&self, text: &str) {
+        let is_said = (self.around.say)(text);
+        self.shared.totals().unsaid += u64::from(!is_said);
     }
 
     /// Says what went wrong, unless that is still going on; `what` is the same each time.
     fn say_once(&mut self, what: String, text: &str) {
         if self.said.is_new(what, self.shared.elapsed()) {
-            (self.around.say)(text);
+            self.say(text);
         }
     }
 
@@ -331,11 +348,11 @@ impl Watcher<'_> {
     fn reload(&mut self, settings: Result<WatchSettings, String>) {
         match settings {
             Ok(settings) => {
-                let WatchSettings { listen, output, otlp, otlp_interval, .. } = &self.settings;
-                if (listen, output) != (&settings.listen, &settings.output)
+                let WatchSettings { listen, allow_host, output, otlp, otlp_interval, .. } = &self.settings;
+                if (listen, allow_host, output) != (&settings.listen, &settings.allow_host, &settings.output)
                     || (otlp, otlp_interval) != (&settings.otlp, &settings.otlp_interval)
                 {
-                    (self.around.say)("another address, folder or collector is used from the next start on");
+                    self.say("another address, host name, directory or collector is used from the next start on");
                 }
                 if settings.cpus != self.settings.cpus {
                     // It is set up anew, of those alone.
@@ -350,15 +367,16 @@ impl Watcher<'_> {
                 self.said = Said::default();
                 let mut totals = self.shared.totals();
                 totals.budget = self.settings.budget;
-                totals.sources.rank(self.settings.sources as usize);
+                totals.sources.settle(self.settings.sources as usize);
+                totals.traced.sources.settle(self.settings.sources as usize);
                 totals.reloads.0 += 1;
                 drop(totals);
                 self.keep_to_bound();
-                (self.around.say)("the configuration was read again");
+                self.say("the configuration was read again");
             }
             Err(why) => {
                 self.shared.totals().reloads.1 += 1;
-                (self.around.say)(&format!("the configuration stays as it was: {why}"));
+                self.say(&format!("the configuration stays as it was: {why}"));
             }
         }
     }

@@ -106,7 +106,11 @@ fn beside<T>(
     let around = Surroundings {
         plan: &|| RecordPlan { root: nowhere.to_owned(), ..RecordPlan::new() },
         reload: &|| Err("nothing is reloaded".to_owned()),
-        say: &|text| said.borrow_mut().push(text.to_owned()),
+        say: &|text| {
+            said.borrow_mut().push(text.to_owned());
+            true
+        },
+        voice: None,
         instead_of_sleep: None,
     };
     let settings = settings(text);
@@ -238,6 +242,7 @@ fn a_machine_with_work_to_do_is_left_alone_until_it_is_idle() {
         plan: &|| RecordPlan { root: root.path().to_owned(), ring_bytes: 1 << 20, sources: false, ..RecordPlan::new() },
         reload: &|| Err("nothing is reloaded".to_owned()),
         say: &|text| panic!("nothing is to be said: {text}"),
+        voice: None,
         instead_of_sleep: Some(&|_| {
             looks.set(looks.get() + 1);
             // User, system, irq, softirq and steal are work of others; idle and waiting for a disk are not.

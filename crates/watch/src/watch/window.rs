@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use becalm_linux::{alarm, usage};
+use becalm_linux::alarm;
 use becalm_measure::{RecordError, RecordPlan};
 use becalm_model::NodeDoc;
 use becalm_record::DetourStore;
@@ -32,17 +32,17 @@ impl Watcher<'_> {
             return Asked::Nothing;
         };
         self.quietly(|watcher| {
-            let before = usage::cpu_time();
+            let before = watcher.shared.observing();
             let (mut asked, window) = watcher.measure(cpu, watcher.settings.window, Holds::Window);
             if let Some(window) = window.filter(|window| window.is_alert) {
-                let before = usage::cpu_time();
+                let before = watcher.shared.observing();
                 watcher.store_before(&window.node);
                 if asked == Asked::Nothing {
                     asked = watcher.measure(cpu, watcher.settings.alert, Holds::After).0;
                 }
-                watcher.schedule.took_for_alert(usage::cpu_time() - before);
+                watcher.schedule.took_for_alert(watcher.shared.observing() - before);
             }
-            watcher.schedule.took(usage::cpu_time() - before);
+            watcher.schedule.took(watcher.shared.observing() - before);
             asked
         })
     }
@@ -93,7 +93,7 @@ impl Watcher<'_> {
         let holds = if raised.is_some() { Holds::Alert } else { holds };
         let kept = path.as_deref().and_then(|path| self.keep(path, holds, failure));
         if let Some(raised) = &raised {
-            (self.around.say)(&format!(
+            self.say(&format!(
                 "alert: {raised}{}",
                 kept.map_or_else(String::new, |path| format!("; see {}", path.display()))
             ));
