@@ -219,6 +219,31 @@ pub(crate) fn parse<T>(
     parser(&read(root, name, what)?).map_err(|why| FileError::Format { what, path: below(root, name), why })
 }
 
+/// Parses a list line by line, and returns what was understood and the lines that were not. Drivers, architectures and later kernels add
+/// lines of their own form to the kernel's lists, which cost no other line. Blank lines are passed over.
+///
+/// # Errors
+/// If there are lines and none can be understood: this is another file. The error is that of the first line.
+pub(crate) fn lines<'a, T>(
+    lines: impl Iterator<Item = &'a str>,
+    mut parser: impl FnMut(&'a str) -> Result<T, FormatError>,
+) -> Result<(Vec<T>, Vec<&'a str>), FormatError> {
+    let (mut understood, mut left_out, mut first) = (Vec::new(), Vec::new(), None);
+    for line in lines.filter(|line| !line.trim().is_empty()) {
+        match parser(line) {
+            Ok(entry) => understood.push(entry),
+            Err(why) => {
+                left_out.push(line);
+                first.get_or_insert(why);
+            }
+        }
+    }
+    match first {
+        Some(why) if understood.is_empty() => Err(why),
+        _ => Ok((understood, left_out)),
+    }
+}
+
 /// Reads the one value that a file holds.
 pub(crate) fn value<T: FromStr>(root: &Path, name: impl AsRef<Path>, what: &'static str) -> Result<T, FileError> {
     parse(root, name, what, |text| {

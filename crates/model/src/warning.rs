@@ -282,6 +282,16 @@ pub fn untraced_interrupts(
     )
 }
 
+/// The trace could not be compared with the kernel's own counts of interrupts or softirqs, for this reason.
+#[must_use]
+pub fn not_compared(what: &str, why: &str) -> Warning {
+    Warning::new(
+        "not_compared",
+        format!("the {what} in the trace are not compared with the kernel's own counts: {why}"),
+        "mount proc at /proc, unmasked",
+    )
+}
+
 /// There was no room for all short detours of a CPU, so that some were only counted.
 #[must_use]
 pub fn unstored(cpu: &CpuDoc) -> Warning {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::file::{FileError, FormatError, parse};
+use crate::file::{self, FileError, FormatError, parse};
 
 /// The control group of this process in one hierarchy: one line of the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -15,8 +15,10 @@ pub struct Membership {
 
 /// From the file's text, `3:cpuset:/a/b` and `0::/c`.
 ///
+/// Lines of another form are left out.
+///
 /// # Errors
-/// If a line lacks one of the three fields.
+/// If no line has the three fields.
 fn parse_memberships(text: &str) -> Result<Vec<Membership>, FormatError> {
     let line = |line: &str| {
         let error = || FormatError::new("'NUMBER:CONTROLLERS:PATH' was expected", line);
@@ -25,7 +27,7 @@ fn parse_memberships(text: &str) -> Result<Vec<Membership>, FormatError> {
         let controllers = controllers.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
         Ok(Membership { controllers, path: path.to_owned() })
     };
-    text.lines().map(line).collect()
+    Ok(file::lines(text.lines(), line)?.0)
 }
 
 /// Reads `proc/self/cgroup`.

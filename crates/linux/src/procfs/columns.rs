@@ -21,12 +21,18 @@ pub fn growth(earlier: u64, later: u64) -> u64 {
 
 /// The CPUs of the header, `CPU0 CPU1 CPU4`, in its order. Offline CPUs are missing from it.
 pub(super) fn header(line: &str) -> Result<Vec<CpuId>, FormatError> {
+    if line.trim().is_empty() {
+        return Err(FormatError::new(
+            "a header of CPU columns was expected (container runtimes mask files by empty ones)",
+            "",
+        ));
+    }
     let cpu = |word: &str| {
         let id = word.strip_prefix("CPU").and_then(|id| id.parse().ok());
         id.map(CpuId::new).ok_or_else(|| FormatError::new("a header of CPU columns was expected", line.trim()))
     };
     let cpus: Vec<CpuId> = line.split_whitespace().map(cpu).collect::<Result<_, _>>()?;
-    if cpus.is_empty() { Err(FormatError::new("a header of CPU columns was expected", line.trim())) } else { Ok(cpus) }
+    Ok(cpus)
 }
 
 /// The name before the colon, and the text behind it.

@@ -2,7 +2,8 @@
 //!
 //! Two kinds of lines. A device interrupt has a number, a chip and the names of its handlers; an interrupt of the
 //! architecture (`LOC`, `RES`, `CAL`, `TLB`, `IPI0`) has a short name and a description. `ERR` and `MIS` have one
-//! number for the whole machine.
+//! number for the whole machine. Each architecture and driver may add lines of its own form, such as Arm's `FIQ`, which has a name
+//! and no counts; and a CPU that goes or comes while the kernel writes the file changes the number of columns. Such lines are left out.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -10,15 +11,17 @@ use std::path::Path;
 use becalm_units::CpuId;
 
 use super::columns;
-use crate::file::{FileError, FormatError, parse};
+use crate::file::{self, FileError, FormatError, parse};
 
 /// A snapshot, or the growth between two.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Interrupts {
     /// The CPUs of the columns: those online when the snapshot was taken.
     pub cpus: Vec<CpuId>,
-    /// One entry a line, in the kernel's order.
+    /// One entry for each line that could be understood, in the kernel's order.
     pub lines: Vec<InterruptLine>,
+    /// What is before the colon of each other line: `FIQ`.
+    pub left_out: Vec<String>,
 }
 
 /// The counts and the description of one interrupt.
@@ -66,12 +69,13 @@ impl Interrupts {
     /// From the file's text.
     ///
     /// # Errors
-    /// If the header names no CPUs, a line has no name, or its number of counts is not that of the header.
+    /// If the header names no CPUs, or no line has a name and a count for each of them.
     pub fn parse(text: &str) -> Result<Self, FormatError> {
-        let mut lines = text.lines();
-        let cpus = columns::header(lines.next().unwrap_or_default())?;
-        let lines = lines.filter(|line| !line.trim().is_empty());
-        Ok(Self { lines: lines.map(|line| parse_line(line, cpus.len())).collect::<Result<_, _>>()?, cpus })
+        let mut text = text.lines();
+        let cpus = columns::header(text.next().unwrap_or_default())?;
+        let (lines, left_out) = file::lines(text, |line| parse_line(line, cpus.len()))?;
+        let id = |line: &str| line.split(':').next().unwrap_or_default().trim().to_owned();
+        Ok(Self { cpus, lines, left_out: left_out.into_iter().map(id).collect() })
     }
 
     /// Reads `proc/interrupts`.
@@ -99,7 +103,8 @@ impl Interrupts {
     ///
     /// Only CPUs of both snapshots are in it: what a CPU counted before it went or came cannot be told from one
     /// snapshot. A line that is new, or whose number has gone to another device, grew from zero, since the kernel
-    /// hides a line only while it has no handler and no count. A line that has vanished is left out.
+    /// hides a line only while it has no handler and no count. A line that has vanished is left out, and so is one that could not be
+    /// understood in the earlier snapshot.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         // Pairs of columns: of this snapshot, of the earlier one.
@@ -108,7 +113,8 @@ impl Interrupts {
         let columns: Vec<(usize, usize)> = now.filter_map(|(now, cpu)| Some((now, *then.get(cpu)?))).collect();
         let before: HashMap<(&str, &str), &InterruptLine> =
             earlier.lines.iter().map(|line| (line.identity(), line)).collect();
-        let lines = self.lines.iter().map(|line| {
+        let known = self.lines.iter().filter(|line| !earlier.left_out.contains(&line.id));
+        let lines = known.map(|line| {
             let before = before.get(&line.identity()).copied();
             let grown = |(now, then): &(usize, usize)| {
                 let earlier = before.and_then(|line| line.counts.get(*then)).copied().unwrap_or(0);
@@ -121,7 +127,8 @@ impl Interrupts {
                 ..line.clone()
             }
         });
-        Self { cpus: columns.iter().map(|(now, _)| self.cpus[*now]).collect(), lines: lines.collect() }
+        let cpus = columns.iter().map(|(now, _)| self.cpus[*now]).collect();
+        Self { lines: lines.collect(), cpus, left_out: self.left_out.clone() }
     }
 }
 
@@ -131,38 +138,63 @@ fn parse_line(line: &str, cpus: usize) -> Result<InterruptLine, FormatError> {
     let description = rest.split_whitespace().collect::<Vec<_>>().join(" ");
     let base = InterruptLine { id: id.to_owned(), description, ..InterruptLine::default() };
     // On a machine of one CPU these look like a line with one column.
-    let for_machine = matches!(id, "ERR" | "MIS" | "Err");
+    let for_machine = matches!(id, "ERR" | "MIS" | "Err" | "BAD") || (cpus > 1 && rest.is_empty());
+    let is_count = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
     match counts[..] {
         [count] if for_machine => Ok(InterruptLine { machine: Some(count), ..base }),
-        _ if counts.len() == cpus => {
+        // No description and no chip is a number: there are more columns than the header has.
+        _ if counts.len() == cpus && !rest.split_whitespace().next().is_some_and(is_count) => {
             Ok(InterruptLine { counts, device: id.parse().ok().map(|irq| parse_device(irq, rest)), ..base })
         }
         _ => Err(FormatError::new("a count for each CPU of the header was expected", line.trim())),
     }
 }
 
-/// `IO-APIC   4-edge      ttyS0`, `GICv3  30 Level     arch_timer`, `xen-dyn    -event     timer0`.
+/// `IO-APIC   4-edge      ttyS0`, `GICv3  30 Level     arch_timer`, `xen-dyn    -event     timer0`,
+/// `SiFive PLIC   3 Edge      virtio1`.
+///
+/// The kernel (`show_interrupts` of `kernel/irq/proc.c`) writes the chip, which may hold blanks, the controller's number unless there is
+/// none, on some architectures `Level` or `Edge`, the flow after a `-` if it has a name, and after two blanks the names of the handlers.
 fn parse_device(irq: u32, text: &str) -> Device {
-    let next = |text: &mut &str| -> Option<String> {
-        let word = text.split_whitespace().next()?.to_owned();
-        *text = text.trim_start()[word.len()..].trim_start();
-        Some(word)
-    };
-    let mut rest = text;
-    let chip = next(&mut rest).unwrap_or_default();
-    let mut hwirq: Vec<String> = Vec::new();
-    while let Some(word) = rest.split_whitespace().next() {
-        let number = word.split('-').next().unwrap_or_default();
-        let numbered = hwirq.is_empty() && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-        let flow = word.starts_with('-') || matches!(word, "Level" | "Edge");
-        if !numbered && !flow {
-            break;
+    let text = text.trim();
+    // Where each word begins and ends. The first one is the chip's.
+    let words: Vec<(usize, usize)> = text
+        .split_whitespace()
+        .map(|word| word.as_ptr() as usize - text.as_ptr() as usize)
+        .map(|at| (at, text[at..].find(char::is_whitespace).map_or(text.len(), |length| at + length)))
+        .collect();
+    let word = |at: usize| words.get(at).map_or("", |(begin, end)| &text[*begin..*end]);
+    let is_number = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+    let is_level = |word: &str| matches!(word, "Level" | "Edge");
+    let is_flow = |word: &str| word.split_once('-').is_some_and(|(number, _)| number.is_empty() || is_number(number));
+    let is_followed_by_names = |at: usize| at + 1 == words.len() || words[at + 1].0 - words[at].1 > 1;
+    // The number is behind the chip, which holds no two blanks in a row.
+    let gap = (1..words.len()).find(|at| words[*at].0 - words[at - 1].1 > 1);
+    let last = gap.unwrap_or(words.len().saturating_sub(1));
+    let find = |fits: &dyn Fn(usize) -> bool| (1..=last).find(|at| fits(*at));
+    // The surest sign of the number comes first, since a chip's name may hold some of the others.
+    let number = find(&|at| is_number(word(at)) && is_level(word(at + 1)))
+        .or_else(|| find(&|at| is_level(word(at)) || is_flow(word(at))))
+        .or_else(|| find(&|at| is_number(word(at)) && is_followed_by_names(at)));
+    let (chip_end, names_begin) = match number {
+        Some(first) => {
+            let mut behind = first + 1;
+            while is_level(word(behind)) || word(behind).starts_with('-') {
+                behind += 1;
+            }
+            (first, behind)
         }
-        hwirq.extend(next(&mut rest));
-    }
+        // Neither number nor flow: the names come after two blanks.
+        None => {
+            let names = gap.unwrap_or(1);
+            (names, names)
+        }
+    };
+    let joined = |from: usize, to: usize| (from..to).map(word).collect::<Vec<_>>().join(" ");
     // The kernel joins the names of a shared interrupt with ", "; a name may hold single spaces.
-    let names = rest.split(", ").map(str::trim).filter(|name| !name.is_empty());
-    Device { irq, chip, hwirq: hwirq.join(" "), names: names.map(str::to_owned).collect() }
+    let names = words.get(names_begin).map_or("", |(begin, _)| &text[*begin..]).split(", ");
+    let names = names.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    Device { irq, chip: joined(0, chip_end.min(words.len())), hwirq: joined(chip_end, names_begin), names }
 }
 
 #[cfg(test)]
@@ -213,10 +245,59 @@ MIS:          0
     }
 
     #[test]
+    fn a_line_of_another_form_costs_no_other_line() {
+        // A Raspberry Pi's FIQ; a CPU that came online while the kernel wrote; one that went; text that is no line.
+        let text = "CPU0 CPU1\nFIQ:              usb_fiq\n 5: 1 2 GICv3 30 Level     arch_timer\n 6: 1 2 3 GICv3 31 Level     x\n\
+                    IPI0: 4  Rescheduling interrupts\nwhat\nLOC:113527 7 Local timer interrupts\nERR: 3\n";
+        let it = Interrupts::parse(text).unwrap();
+        assert_eq!(it.lines.iter().map(|line| line.id.as_str()).collect::<Vec<_>>(), ["5", "LOC", "ERR"]);
+        assert_eq!((it.count("LOC", CpuId::new(0)), it.lines[2].machine), (Some(113_527), Some(3)));
+        assert_eq!(it.left_out, ["FIQ", "6", "IPI0", "what"]);
+        // What could not be read before has not grown from zero.
+        let later = Interrupts::parse(
+            "CPU0 CPU1\nIPI0: 4000 5000 Rescheduling interrupts\nLOC: 113530 7 Local timer interrupts\n",
+        )
+        .unwrap();
+        assert_eq!(later.since(&it).lines.iter().map(InterruptLine::total).collect::<Vec<_>>(), [3]);
+    }
+
+    #[test]
+    fn handlers_have_their_names_whatever_the_chip_is_called() {
+        for (text, chip, hwirq, names) in [
+            (
+                "cs40l26 IRQ1 Controller   0 Level     GPIO1 rise",
+                "cs40l26 IRQ1 Controller",
+                "0 Level",
+                &["GPIO1 rise"][..],
+            ),
+            ("SiFive PLIC   3 Edge      virtio1", "SiFive PLIC", "3 Edge", &["virtio1"]),
+            ("1e6c.gpio  14 Edge      button", "1e6c.gpio", "14 Edge", &["button"]),
+            ("   GICv3  25 Level    -fasteoi   uart, Edge 4", "GICv3", "25 Level -fasteoi", &["uart", "Edge 4"]),
+            ("MIPS   7  timer", "MIPS", "7", &["timer"]),
+            ("INTC 2 low  11  eth0", "INTC 2 low", "11", &["eth0"]),
+            ("    None          cascade", "None", "", &["cascade"]),
+            ("mux of two          left-hand 3-way", "mux of two", "", &["left-hand 3-way"]),
+            ("       -   9 Edge  ", "-", "9 Edge", &[]),
+            (
+                "IR-PCI-MSI-0000:00:1f.2    0-edge      ahci[0000:00:1f.2]",
+                "IR-PCI-MSI-0000:00:1f.2",
+                "0-edge",
+                &["ahci[0000:00:1f.2]"],
+            ),
+        ] {
+            let it = Interrupts::parse(&format!("CPU0\n 7: 1 {text}\n")).unwrap();
+            let device = it.device(7).unwrap();
+            assert_eq!((device.chip.as_str(), device.hwirq.as_str()), (chip, hwirq), "{text}");
+            assert_eq!(device.names, names, "{text}");
+        }
+    }
+
+    #[test]
     fn nonsense_is_refused() {
         for text in ["", "x y", "CPU0\nno colon", "CPU0 CPU1\nLOC: 1 Local"] {
             assert!(Interrupts::parse(text).is_err(), "{text}");
         }
+        assert!(Interrupts::parse("").unwrap_err().to_string().contains("mask"));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use crate::file::{FileError, FormatError, below};
+use crate::file::{self, FileError, FormatError, below};
 
 const NAME: &str = "proc/kallsyms";
 const WHAT: &str = "the kernel's symbols";
@@ -57,10 +57,10 @@ impl Kallsyms {
     /// From the file's text; `None` if the kernel hides the addresses. An empty text has no symbols.
     ///
     /// # Errors
-    /// If a line is not an address, a type and a name.
+    /// If no line is an address, a type and a name. Other lines than these are left out.
     pub fn parse(text: &str) -> Result<Option<Self>, FormatError> {
         let mut builder = Builder::default();
-        text.lines().try_for_each(|line| builder.push(line))?;
+        file::lines(text.lines(), |line| builder.push(line))?;
         Ok(builder.finish())
     }
 
@@ -70,7 +70,14 @@ impl Kallsyms {
     /// If it cannot be read or understood, or hides the addresses.
     pub fn read(root: &Path) -> Result<Self, KallsymsError> {
         let mut builder = Builder::default();
-        each_line(root, |line| builder.push(line).map(|()| true))?;
+        let mut first = None;
+        each_line(root, |line| {
+            builder.push(line).unwrap_or_else(|why| _ = first.get_or_insert(why));
+            true
+        })?;
+        if let Some(why) = first.filter(|_| builder.symbols == 0) {
+            return Err(FileError::Format { what: WHAT, path: below(root, NAME), why }.into());
+        }
         let symbols = builder.symbols;
         builder.finish().ok_or_else(|| KallsymsError::Hidden { path: below(root, NAME), symbols })
     }
@@ -78,12 +85,12 @@ impl Kallsyms {
     /// Whether the kernel shows addresses to this process, for which the first that is not zero is proof.
     ///
     /// # Errors
-    /// If `proc/kallsyms` cannot be read or understood.
+    /// If `proc/kallsyms` cannot be read.
     pub fn are_visible(root: &Path) -> Result<bool, FileError> {
         let mut visible = false;
         each_line(root, |line| {
-            visible |= address(line)? != 0;
-            Ok(!visible)
+            visible |= address(line).is_ok_and(|address| address != 0);
+            !visible
         })?;
         Ok(visible)
     }
@@ -119,16 +126,13 @@ impl Kallsyms {
 }
 
 /// Hands out the file's lines until the visitor says that it has seen enough.
-fn each_line(root: &Path, mut visit: impl FnMut(&str) -> Result<bool, FormatError>) -> Result<(), FileError> {
+fn each_line(root: &Path, mut visit: impl FnMut(&str) -> bool) -> Result<(), FileError> {
     let path = below(root, NAME);
     let failed = |source| FileError::Read { what: WHAT, path: path.clone(), source };
     let mut file = BufReader::with_capacity(1 << 16, File::open(&path).map_err(failed)?);
-    let mut line = String::new();
-    while file.read_line(&mut line).map_err(failed)? > 0 {
-        let more = visit(line.trim_end());
-        if !more.map_err(|why| FileError::Format { what: WHAT, path: path.clone(), why })? {
-            break;
-        }
+    let mut line = Vec::new();
+    // A module may be called anything, also what is not UTF-8.
+    while file.read_until(b'\n', &mut line).map_err(failed)? > 0 && visit(String::from_utf8_lossy(&line).trim_end()) {
         line.clear();
     }
     Ok(())
@@ -214,6 +218,9 @@ mod tests {
         // The kernel's per-CPU symbols may well be at zero on a machine that hides nothing.
         std::fs::write(&file, format!("0000000000000000 A fixed\n{TEXT}")).unwrap();
         assert_eq!(Kallsyms::read(root.path()).unwrap().len(), 4);
+        std::fs::write(&file, [b"(____ptrval____) T early\n\xff\xfe\n", TEXT.as_bytes()].concat()).unwrap();
+        assert_eq!(Kallsyms::read(root.path()).unwrap().len(), 4);
+        assert!(Kallsyms::are_visible(root.path()).unwrap());
         std::fs::write(&file, "what is this").unwrap();
         assert!(matches!(Kallsyms::read(root.path()), Err(KallsymsError::File(_))));
         assert!(Kallsyms::parse("").unwrap().unwrap().is_empty());

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::file::{FileError, FormatError, parse};
+use crate::file::{self, FileError, FormatError, parse};
 
 /// One file system that is mounted somewhere.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,12 +27,13 @@ impl Mount {
     }
 }
 
-/// From the file's text, in the order in which the mounts were made: of two at one place the later one is seen.
+/// From the file's text, in the order in which the mounts were made: of two at one place the later one is seen. Lines of another form are
+/// left out.
 ///
 /// # Errors
-/// If a line lacks the fields that proc(5) documents.
+/// If no line has the fields that proc(5) documents.
 fn parse_mounts(text: &str) -> Result<Vec<Mount>, FormatError> {
-    text.lines().map(parse_line).collect()
+    Ok(file::lines(text.lines(), parse_line)?.0)
 }
 
 /// Reads `proc/self/mountinfo`.
@@ -95,6 +96,7 @@ mod tests {
         assert_eq!((mounts[1].root.as_str(), mounts[1].point.as_path()), ("/a b", Path::new("/mnt/x\\y")));
         assert!(mounts[1].read_only && !mounts[0].read_only);
         assert!(parse_mounts("34 31 0:30 / /sys").is_err());
+        assert_eq!(parse_mounts(&format!("34 31 0:30 / /sys\n{text}")).unwrap(), mounts);
         assert!(!super::mounts(Path::new("/")).unwrap().is_empty());
     }
 

@@ -8,14 +8,14 @@ use std::path::Path;
 use becalm_units::CpuId;
 
 use super::columns;
-use crate::file::{FileError, FormatError, parse};
+use crate::file::{self, FileError, FormatError, parse};
 
 /// A snapshot, or the growth between two.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Softirqs {
     /// The CPUs of the columns.
     pub cpus: Vec<CpuId>,
-    /// Name (`NET_RX`) and one count for each CPU, in the kernel's order.
+    /// Name (`NET_RX`) and one count for each CPU, in the kernel's order. Lines of another form are left out.
     pub lines: Vec<(String, Vec<u64>)>,
 }
 
@@ -23,10 +23,10 @@ impl Softirqs {
     /// From the file's text.
     ///
     /// # Errors
-    /// If the header names no CPUs, or a line is not a name with a count for each of them.
+    /// If the header names no CPUs, or no line is a name with a count for each of them.
     pub fn parse(text: &str) -> Result<Self, FormatError> {
-        let mut lines = text.lines();
-        let cpus = columns::header(lines.next().unwrap_or_default())?;
+        let mut text = text.lines();
+        let cpus = columns::header(text.next().unwrap_or_default())?;
         let line = |line: &str| {
             let (name, rest) = columns::name(line)?;
             match columns::counts(rest, cpus.len()) {
@@ -34,7 +34,7 @@ impl Softirqs {
                 _ => Err(FormatError::new("a count for each CPU of the header was expected", line.trim())),
             }
         };
-        let lines = lines.filter(|text| !text.trim().is_empty()).map(line).collect::<Result<_, _>>()?;
+        let (lines, _) = file::lines(text, line)?;
         Ok(Self { cpus, lines })
     }
 
@@ -78,6 +78,12 @@ mod tests {
         let later = parse("   CPU1   CPU2\n NET_RX:  3   8\n HRTIMER: 1 1\n");
         assert_eq!(earlier.count("NET_RX", CpuId::new(0)), Some(6369));
         assert_eq!(later.since(&earlier), parse("CPU1\nNET_RX: 4\n"));
+    }
+
+    #[test]
+    fn a_line_of_another_form_costs_no_other_line() {
+        let it = Softirqs::parse("CPU0 CPU1\nHI: 1\nNET_RX: 4 5\nRCU: 1 2 3\nlater\n").unwrap();
+        assert_eq!(it.lines, [("NET_RX".to_owned(), vec![4, 5])]);
     }
 
     #[test]

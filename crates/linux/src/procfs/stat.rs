@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use becalm_units::{CpuId, Nanos};
 
-use crate::file::{FileError, FormatError, below, parse};
+use crate::file::{self, FileError, FormatError, below, parse};
 
 const WHAT: &str = "the CPUs' times";
 
@@ -82,11 +82,13 @@ cpu_times! {
 impl Stat {
     /// From the file's text and the number of the kernel's clock ticks in a second (`_SC_CLK_TCK`).
     ///
+    /// A line that is not made of numbers is left out, as if the kernel had not written it.
+    ///
     /// # Errors
-    /// If a CPU's line or a count is not made of numbers.
+    /// If no line can be understood.
     pub fn parse(text: &str, ticks_per_second: u64) -> Result<Self, FormatError> {
         let mut stat = Self::default();
-        for line in text.lines() {
+        file::lines(text.lines(), |line| {
             let mut words = line.split_whitespace();
             let name = words.next().unwrap_or_default();
             let number = |word: Option<&str>| {
@@ -99,7 +101,7 @@ impl Stat {
                 "processes" => stat.forks = number(words.next())?,
                 // The line "cpu" alone is the sum, with which offline CPUs' time is kept.
                 _ => {
-                    let Some(id) = name.strip_prefix("cpu").filter(|id| !id.is_empty()) else { continue };
+                    let Some(id) = name.strip_prefix("cpu").filter(|id| !id.is_empty()) else { return Ok(()) };
                     let cpu = CpuId::new(id.parse().map_err(|_| FormatError::new("cpuN was expected", line))?);
                     let times = CpuTimes::from_columns(|| match words.next() {
                         None => Ok(Nanos::ZERO),
@@ -108,7 +110,8 @@ impl Stat {
                     stat.cpus.push((cpu, times));
                 }
             }
-        }
+            Ok(())
+        })?;
         Ok(stat)
     }
 
@@ -209,6 +212,7 @@ mod tests {
     fn nonsense_is_refused_and_huge_numbers_saturate() {
         for text in ["cpu0 1 x", "cpux 1", "ctxt", "btime -4"] {
             assert!(Stat::parse(text, 100).is_err(), "{text}");
+            assert_eq!(Stat::parse(&format!("{text}\n{TEXT}"), 100), Stat::parse(TEXT, 100), "{text}");
         }
         let huge = Stat::parse("cpu0 18446744073709551615", 0).unwrap().cpus[0].1;
         assert_eq!(huge.user, Nanos::MAX);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::file::{FileError, FormatError, optional, parse};
+use crate::file::{self, FileError, FormatError, optional, parse};
 
 /// A partition or file in use for swapping.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,7 +28,7 @@ fn parse_swaps(text: &str) -> Result<Vec<Swap>, FormatError> {
         let number = |text: &str| text.parse().map_err(|_| FormatError::new("a size in KiB was expected", text));
         Ok(Swap { name: name.to_owned(), size_kib: number(size)?, used_kib: number(used)? })
     };
-    text.lines().skip(1).filter(|text| !text.trim().is_empty()).map(line).collect()
+    Ok(file::lines(text.lines().skip(1), line)?.0)
 }
 
 /// Reads `proc/swaps`; none on a kernel without swapping.

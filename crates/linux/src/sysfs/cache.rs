@@ -31,10 +31,10 @@ pub struct Cache {
 }
 
 /// The caches of a CPU in the kernel's order; none where the kernel does not know them, as in some virtual machines, or
-/// the CPU is offline. An entry without a size is left out, since it says nothing to becalm.
+/// the CPU is offline. An entry without a level or a size that can be understood is left out, since it says nothing to becalm.
 ///
 /// # Errors
-/// If a file exists and cannot be understood.
+/// If what a cache holds cannot be read.
 pub fn caches(root: &Path, cpu: CpuId) -> Result<Vec<Cache>, FileError> {
     let mut caches = Vec::new();
     // The kernel numbers them without gaps; no processor has nearly as many.
@@ -46,10 +46,10 @@ pub fn caches(root: &Path, cpu: CpuId) -> Result<Vec<Cache>, FileError> {
             "Instruction" => CacheKind::Instruction,
             _ => CacheKind::Unified,
         };
-        let Some(level) = optional(value(root, file("level"), "a cache's level"))? else { continue };
-        let Some(bytes) = optional(parse(root, file("size"), "a cache's size", bytes))? else { continue };
+        let Ok(level) = value(root, file("level"), "a cache's level") else { continue };
+        let Ok(bytes) = parse(root, file("size"), "a cache's size", bytes) else { continue };
         let list = |text: &str| text.trim().parse().map_err(|_| FormatError::new("a list of CPUs was expected", text));
-        let shared = optional(parse(root, file("shared_cpu_list"), "who shares a cache", list))?.unwrap_or_default();
+        let shared = parse(root, file("shared_cpu_list"), "who shares a cache", list).unwrap_or_default();
         if bytes > 0 {
             caches.push(Cache { level, kind, bytes, shared });
         }
@@ -145,10 +145,12 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_names_the_file() {
-        let root = tree(0, &[("1", "Data", "large")]);
-        let error = caches(root.path(), CpuId::new(0)).unwrap_err().to_string();
-        assert!(error.contains("index0/size") && error.contains("'large'"), "{error}");
+    fn a_cache_that_cannot_be_understood_costs_no_other() {
+        let root = tree(0, &[("1", "Data", "large"), ("2", "Unified", "512K"), ("third", "Unified", "4M")]);
+        write_tree(root.path(), &[("sys/devices/system/cpu/cpu0/cache/index1/shared_cpu_list", "all\n")]);
+        let caches = caches(root.path(), CpuId::new(0)).unwrap();
+        assert_eq!(data_levels(&caches), [(2, 512 << 10)]);
+        assert!(caches[0].shared.is_empty());
     }
 
     proptest! {

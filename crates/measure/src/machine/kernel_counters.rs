@@ -16,6 +16,8 @@ pub struct KernelCounters {
     interrupts: Option<Reading<Interrupts>>,
     softirqs: Option<Reading<Softirqs>>,
     stat: Option<Stat>,
+    /// What was to be counted by each file that could not be read, and why not.
+    unread: Vec<(&'static str, String)>,
 }
 
 /// What a file held, and when its reading began and ended, by the clock of who asked.
@@ -45,11 +47,13 @@ impl KernelCounters {
     #[must_use]
     pub fn take_timed(root: &Path, now: impl Fn() -> Nanos) -> Self {
         let began = now();
-        let interrupts = Interrupts::read(root).ok();
+        let mut unread = Vec::new();
+        let interrupts = Interrupts::read(root).map_err(|error| unread.push(("interrupts", error.to_string()))).ok();
         let between = now();
-        let softirqs = Softirqs::read(root).ok();
+        let softirqs = Softirqs::read(root).map_err(|error| unread.push(("softirqs", error.to_string()))).ok();
         let ended = now();
         Self {
+            unread,
             interrupts: interrupts.map(|content| Reading { content, when: began..=between }),
             softirqs: softirqs.map(|content| Reading { content, when: between..=ended }),
             stat: Stat::read(root).ok(),
@@ -62,10 +66,16 @@ impl KernelCounters {
         self.interrupts.is_some() || self.softirqs.is_some() || self.stat.is_some()
     }
 
-    /// When interrupts and softirqs were read; `None` if one of them could not be.
+    /// What could not be counted of interrupts and softirqs, and why.
+    pub fn unread(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.unread.iter().map(|(what, why)| (*what, why.as_str()))
+    }
+
+    /// When interrupts and when softirqs were read; `None` for a file that could not be.
     #[must_use]
-    pub fn when(&self) -> Option<[RangeInclusive<Nanos>; 2]> {
-        Some([self.interrupts.as_ref()?.when.clone(), self.softirqs.as_ref()?.when.clone()])
+    pub fn when(&self) -> [Option<RangeInclusive<Nanos>>; 2] {
+        let of = |when: Option<&RangeInclusive<Nanos>>| when.cloned();
+        [of(self.interrupts.as_ref().map(|it| &it.when)), of(self.softirqs.as_ref().map(|it| &it.when))]
     }
 
     /// How the kernel describes the lines of interrupts: `LOC`, `Local timer interrupts`. Those of devices are named by their handlers.

@@ -44,6 +44,10 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
             |event: &str| node.tracing.iter().any(|tracing| tracing.events.iter().any(|traced| traced == event));
         let warnings = untraced(&node.counters, &lost, &descriptions, traces("timer/hrtimer_expire_entry"));
         node.warnings.extend(warnings);
+        if node.tracing.is_some() {
+            let unread: BTreeMap<&str, &str> = after.unread().chain(before.unread()).collect();
+            node.warnings.extend(unread.into_iter().map(|(what, why)| warning::not_compared(what, why)));
+        }
     }
 }
 

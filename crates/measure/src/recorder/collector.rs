@@ -275,7 +275,7 @@ pub struct Collector<R> {
     counted: Vec<Counted>,
     first_broken: Broken,
     /// Between which readings the kernel's own counters count; `None` before the first.
-    windows: Option<Windows>,
+    windows: Windows,
 }
 
 /// What the trace of one CPU holds.
@@ -300,7 +300,7 @@ impl TraceDecoding {
         &mut self,
         page: &[u8],
         span: &RangeInclusive<Nanos>,
-        windows: Option<&Windows>,
+        windows: &Windows,
         counted: &mut Counted,
         names: &mut Names,
         events: &mut Vec<Event>,
@@ -309,9 +309,7 @@ impl TraceDecoding {
         let Counted { counts, occurrences } = counted;
         let decoded = decoder.page(page, &mut |raw| {
             let time = clock.instant(raw.time);
-            if let Some(windows) = windows {
-                occurrences.add(&raw.what, time, windows);
-            }
+            occurrences.add(&raw.what, time, windows);
             if span.contains(&time) {
                 match raw.what {
                     RawHappening::Lost { .. } => counts.gaps += 1,
@@ -386,7 +384,7 @@ impl<R: StepRing> Collector<R> {
         let decoder = trace.as_ref().map(|trace| trace.decoder.clone());
         let handed = feeds.iter().map(|_| Waiting::with_room(ROOM.0)).collect();
         let taking = Taking { feeds, axis, decoder, page, taken: Instant::now(), unsaid: (None, 0) };
-        Self { taking, trace, handed, events: Vec::new(), counted, first_broken: None, windows: None }
+        Self { taking, trace, handed, events: Vec::new(), counted, first_broken: None, windows: Windows::default() }
     }
 
     /// Takes so much memory for steps now, before the loops begin, as taking it later takes time from them.
@@ -430,14 +428,11 @@ impl<R: StepRing> Collector<R> {
     /// From now on counts what happens between these readings of the kernel's own counters. Once the last ones are known they are
     /// given again, before anything that came after them is decoded.
     pub fn count_between(&mut self, first: &KernelCounters, last: Option<&KernelCounters>) {
-        let last = last.and_then(KernelCounters::when).map_or([None, None], |when| when.map(Some));
-        self.windows = first.when().map(|[interrupts, softirqs]| {
-            let [last_interrupts, last_softirqs] = last;
-            Windows {
-                interrupts: Window { first: interrupts, last: last_interrupts },
-                softirqs: Window { first: softirqs, last: last_softirqs },
-            }
-        });
+        let [interrupts, softirqs] = first.when();
+        let [last_interrupts, last_softirqs] = last.map_or([None, None], KernelCounters::when);
+        let window = |first: Option<_>, last| first.map(|first| Window { first, last });
+        self.windows =
+            Windows { interrupts: window(interrupts, last_interrupts), softirqs: window(softirqs, last_softirqs) };
     }
 
     /// Takes what waits in rings and trace buffers, with pauses where it is much. Returns how many steps were taken since the
@@ -515,9 +510,7 @@ impl<R: StepRing> Collector<R> {
                 events.clear();
                 match (pages.next(), &mut *trace) {
                     (Some(page), Some(trace)) => {
-                        if let Err(error) =
-                            trace.decode(page, &span, windows.as_ref(), &mut counted[index], names, events)
-                        {
+                        if let Err(error) = trace.decode(page, &span, windows, &mut counted[index], names, events) {
                             first_broken.get_or_insert((places[index].0, error));
                         }
                         portions.page(events.last().map(|event| event.time));

@@ -54,13 +54,13 @@ impl Window {
     }
 }
 
-/// The windows of the two files that count.
-#[derive(Clone, Debug)]
+/// The windows of the two files that count; `None` for one that could not be read.
+#[derive(Clone, Debug, Default)]
 pub struct Windows {
     /// Of `/proc/interrupts`.
-    pub interrupts: Window,
+    pub interrupts: Option<Window>,
     /// Of `/proc/softirqs`.
-    pub softirqs: Window,
+    pub softirqs: Option<Window>,
 }
 
 /// What is counted.
@@ -94,6 +94,7 @@ impl Occurrences {
             _ => return,
         };
         let window = if let Occurrence::Softirq(_) = what { &windows.softirqs } else { &windows.interrupts };
+        let Some(window) = window else { return };
         let (surely, maybe) = window.holds(at);
         if maybe {
             let count = self.0.entry(what).or_default();
@@ -164,7 +165,7 @@ mod tests {
 
     fn windows() -> Windows {
         let micros = |from, to| Nanos::from_micros(from)..=Nanos::from_micros(to);
-        let window = || Window { first: micros(1_000, 1_100), last: Some(micros(9_000, 9_200)) };
+        let window = || Some(Window { first: micros(1_000, 1_100), last: Some(micros(9_000, 9_200)) });
         Windows { interrupts: window(), softirqs: window() }
     }
 
@@ -178,9 +179,19 @@ mod tests {
         assert_eq!(counts.of_softirq("TIMER"), Some(TracedCount::default()));
         assert_eq!(counts.of_softirq("FUTURE"), None);
         // Before the last reading everything counts that comes.
-        let mut window = windows().interrupts;
+        let mut window = windows().interrupts.unwrap();
         window.last = None;
         assert_eq!(window.holds(Nanos::from_secs(1_000)), (true, true));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_leaves_the_other_ones_window() {
+        let windows = Windows { interrupts: None, ..windows() };
+        let mut counts = Occurrences::default();
+        counts.add(&RawHappening::SoftirqEntry { vec: 3 }, Nanos::from_micros(5_000), &windows);
+        counts.add(&RawHappening::IrqHandlerEntry { irq: 16, name: b"usb" }, Nanos::from_micros(5_000), &windows);
+        assert_eq!(counts.of_softirq("NET_RX"), Some(TracedCount { least: 1, most: 1 }));
+        assert_eq!(counts.count(Occurrence::Irq(16)), TracedCount::default());
     }
 
     #[test]

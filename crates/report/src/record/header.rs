@@ -207,11 +207,18 @@ fn checked(summary: &Summary) -> Option<String> {
         [(checked.timers, "timer interrupts"), (checked.others, "other interrupts"), (checked.softirqs, "softirqs")];
     let parts: Vec<String> =
         parts.iter().filter(|(found, _)| found.counted > 0).map(|(found, what)| of(*found, what)).collect();
+    let compares = |found: &[Found]| found.iter().any(|found| found.counted > 0);
+    // A traced machine always has interrupts and softirqs; the warnings give the reason.
+    let not_compared = match (compares(&[checked.timers, checked.others]), compares(&[checked.softirqs])) {
+        (false, true) => "; interrupts are not compared",
+        (true, false) => "; softirqs are not compared",
+        _ => "",
+    };
     let lacking = checked.lacking.iter().take(LACKING);
     let lacking: Vec<String> =
         lacking.map(|(line, found)| format!("{line} {}", grouped(found.counted - found.found))).collect();
     let lacking = if lacking.is_empty() { String::new() } else { format!("; it lacks {}", lacking.join(", ")) };
-    Some(format!("{} that the kernel counted are in the trace{lacking}", parts.join(", ")))
+    Some(format!("{} that the kernel counted are in the trace{lacking}{not_compared}", parts.join(", ")))
 }
 
 /// What writing the trace cost, as far as that is known.

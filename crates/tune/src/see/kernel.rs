@@ -18,6 +18,7 @@ use becalm_linux::procfs::status::Capability;
 use becalm_linux::rights::Need;
 use becalm_linux::sysfs::machine::Lockdown;
 use becalm_model::audit::{Ability, Answer};
+use becalm_units::{counted, plural};
 
 /// Clocks of the trace that are a counter which the loops read too.
 const COUNTER_CLOCKS: [&str; 2] = ["x86-tsc", "ppc-tb"];
@@ -184,13 +185,27 @@ pub(super) fn symbols(root: &Path) -> Answer {
 
 /// Whether the counters that bound the sources can be read.
 pub(super) fn counters(root: &Path) -> Answer {
+    let interrupts = Interrupts::read(root);
+    let left_out = interrupts.as_ref().map_or_else(|_| Vec::new(), |read| read.left_out.clone());
     let results: [Result<(), FileError>; 3] =
-        [Interrupts::read(root).map(drop), Softirqs::read(root).map(drop), Stat::read(root).map(drop)];
+        [interrupts.map(drop), Softirqs::read(root).map(drop), Stat::read(root).map(drop)];
     let count = results.len();
     let errors: Vec<String> = results.into_iter().filter_map(Result::err).map(|error| error.to_string()).collect();
     let advice = "mount proc at /proc, unmasked";
     match errors.len() {
-        0 => Answer::available(Ability::Counters, "interrupts, softirqs and steal time can be counted from /proc"),
+        0 => {
+            let there = "interrupts, softirqs and steal time can be counted from /proc";
+            let lines = match left_out.len() {
+                0 => String::new(),
+                count => format!(
+                    "; {} of /proc/interrupts {} no count for each CPU: {}",
+                    counted(count as u64, "line", "lines"),
+                    plural(count as u64, "has", "have"),
+                    left_out.join(", ")
+                ),
+            };
+            Answer::available(Ability::Counters, format!("{there}{lines}"))
+        }
         all if all == count => {
             Answer::missing(Ability::Counters, errors.join("; "), "the sources are not even bounded", advice)
         }
