@@ -9,6 +9,7 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use std::time::Duration;
 
 use becalm_units::{CpuId, CpuList, Named, bracketed};
 
+use super::changes::Changes;
 use super::decoder::Decoder;
 use super::error::TracefsError;
 use super::format::{EventFormat, HeaderPage};
@@ -84,9 +86,14 @@ pub struct Instance {
     /// `tracing_on`, open for writing, so that recording begins and ends also without the right to open it. `None` until it is set
     /// up, and where it is to be removed.
     switch: Option<fs::File>,
+    /// Notices changes by others. `None` until that is asked for, and if it is to be removed.
+    changes: Option<Changes>,
     /// Keeps a mount of our own for as long as the instance needs it.
     _tracefs: Tracefs,
 }
+
+/// The file that switches an instance on and off.
+pub(super) const SWITCH: &str = "tracing_on";
 
 /// Tells the instances of this process apart.
 static SERIAL: AtomicU32 = AtomicU32::new(0);
@@ -159,6 +166,7 @@ impl Instance {
             missing: Vec::new(),
             janitor,
             switch: None,
+            changes: None,
             _tracefs: tracefs.clone(),
         };
         instance.set_up(config)?;
@@ -168,7 +176,7 @@ impl Instance {
     /// Sets everything, in an order in which nothing is recorded and no setting undoes another: a change of clock or of
     /// the sub-buffers' size empties the buffers.
     fn set_up(&mut self, config: &InstanceConfig) -> Result<(), TracefsError> {
-        let switch = self.folder.join("tracing_on");
+        let switch = self.folder.join(SWITCH);
         let opened = fs::OpenOptions::new().write(true).truncate(true).open(&switch);
         self.switch = Some(opened.map_err(|error| TracefsError::io("open", &switch, error))?);
         self.turn("0")?;
@@ -323,11 +331,32 @@ impl Instance {
     }
 
     fn turn(&self, value: &str) -> Result<(), TracefsError> {
-        let written = match &self.switch {
+        let write = || match &self.switch {
             Some(switch) => switch.write_all_at(value.as_bytes(), 0),
             None => Err(io::ErrorKind::NotFound.into()),
         };
-        written.map_err(|error| TracefsError::io(format!("write '{value}' to"), &self.folder.join("tracing_on"), error))
+        let written = match &self.changes {
+            Some(changes) => changes.turn(write),
+            None => write(),
+        };
+        written.map_err(|error| TracefsError::io(format!("write '{value}' to"), &self.folder.join(SWITCH), error))
+    }
+
+    /// Notices from now on if others change the instance. Everything but its switch is set up by now.
+    pub fn watch_changes(&mut self, cpus: &CpuList) {
+        self.changes = Some(Changes::watch(&self.folder, cpus, &self.enabled));
+    }
+
+    /// The files by which others changed the instance since [`Self::watch_changes`]; none if it is as it was.
+    #[must_use]
+    pub fn changed(&self) -> Vec<String> {
+        self.changes.as_ref().map(Changes::found).unwrap_or_default()
+    }
+
+    /// Becomes readable when others change the instance; `None` if the kernel cannot notify of that.
+    #[must_use]
+    pub fn changing(&self) -> Option<BorrowedFd<'_>> {
+        self.changes.as_ref()?.notices()
     }
 
     /// Opens the buffer of a CPU for reading.
@@ -381,7 +410,7 @@ impl Instance {
         }
         let folder = std::mem::take(&mut self.folder);
         // Whatever is open of it keeps the kernel from removing it.
-        self.switch = None;
+        (self.switch, self.changes) = (None, None);
         let Some(janitor) = &self.janitor else { return remove_instance(&folder, REMOVAL_PATIENCE) };
         // By then this process may have given up the right to. A janitor that was killed can be done without as long as it has not.
         if janitor.take_away(&folder).is_err() {
