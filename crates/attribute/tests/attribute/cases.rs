@@ -476,7 +476,7 @@ fn a_switch_from_an_unexpected_thread_leaves_open_who_ran_before_it() {
             line(1_000, 100, Kind::Edge, "entry", "kthread:ksoftirqd"),
             line(1_100, 50, Kind::Kthread, "ksoftirqd", "ksoftirqd/1 pid 23"),
             line(1_150, 0, Kind::Irq, "open", "vector"),
-            line(1_150, 250, Kind::Unseen, "missing_switch", "kthread:ksoftirqd or task:sshd"),
+            line(1_150, 250, Kind::NotTraced, "missing_switch", "kthread:ksoftirqd or task:sshd"),
             line(1_400, 0, Kind::Task, "sshd", "pid 700"),
             line(1_400, 100, Kind::Throttling, "cfs_bandwidth", ""),
             line(1_500, 80, Kind::Edge, "exit", "throttling:cfs_bandwidth"),
@@ -513,7 +513,7 @@ fn lost_events_make_their_time_unknown_and_their_detours_incomplete() {
         [
             line(1_000, 100, Kind::Edge, "entry", "irq:local_timer"),
             line(1_100, 0, Kind::Irq, "local_timer", "vector"),
-            line(1_100, 400, Kind::Unseen, "lost_events", ""),
+            line(1_100, 400, Kind::NotTraced, "lost_events", ""),
             line(1_500, 250, Kind::Task, "sshd", "pid 700"),
             line(1_550, 50, Kind::Softirq, "rcu", "task:sshd"),
             line(1_800, 180, Kind::Edge, "exit", "task:sshd"),
@@ -638,11 +638,11 @@ fn every_event_tells_who_runs_so_that_a_missing_switch_leaves_little_unknown() {
         [
             line(1_000, 100, Kind::Edge, "entry", "kthread:ksoftirqd"),
             line(1_100, 0, Kind::Kthread, "ksoftirqd", "ksoftirqd/1 pid 23"),
-            line(1_100, 300, Kind::Unseen, "missing_switch", "kthread:ksoftirqd or task:sshd"),
+            line(1_100, 300, Kind::NotTraced, "missing_switch", "kthread:ksoftirqd or task:sshd"),
             line(1_400, 3_950, Kind::Task, "sshd", "pid 700"),
             line(1_400, 50, Kind::Irq, "local_timer", "vector"),
             line(5_400, 50, Kind::Irq, "local_timer", "vector"),
-            line(5_450, 50, Kind::Unseen, "missing_switch", "task:sshd or kthread:ksoftirqd"),
+            line(5_450, 50, Kind::NotTraced, "missing_switch", "task:sshd or kthread:ksoftirqd"),
             line(5_500, 0, Kind::Kthread, "ksoftirqd", "ksoftirqd/1 pid 23"),
             line(5_500, 80, Kind::Edge, "exit", "kthread:ksoftirqd"),
         ]

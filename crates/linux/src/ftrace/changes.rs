@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -39,7 +39,7 @@ const STATE: [&str; 11] = [
 const OF_EVENT: [&str; 2] = ["filter", "trigger"];
 
 /// Writing to these changes nothing of what is recorded.
-const HARMLESS: [&str; 3] = ["trace_marker", "trace_marker_raw", "buffer_percent"];
+const HARMLESS: [&str; 4] = ["trace_marker", "trace_marker_raw", "buffer_percent", "error_log"];
 
 /// Whoever opens these takes events away, or the buffer.
 const TAKING: [&str; 2] = ["trace_pipe", "free_buffer"];
@@ -59,6 +59,11 @@ impl Kept {
         let text = text(&file).ok()?;
         Some(Self { name, file, text })
     }
+
+    /// Whether it holds something else now. A file that cannot be read shows no change.
+    fn differs(&self) -> bool {
+        text(&self.file).is_ok_and(|text| text != self.text)
+    }
 }
 
 /// What is known of the instance.
@@ -77,28 +82,35 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// Watches the instance in this directory from now on.
-    pub fn watch(folder: &Path, cpus: &CpuList, events: &[EventPath]) -> Self {
-        let notices = Notices::open(folder, cpus, events).ok();
+    /// Remembers how the instance in this directory is set up. Its own set-up may still write to it, if it undoes that.
+    pub fn remember(folder: &Path, events: &[EventPath]) -> Self {
         let of_event = |event: &EventPath| OF_EVENT.map(|file| format!("events/{event}/{file}"));
-        // With notices no descriptor need be spent on these.
-        let of_events = events.iter().filter(|_| notices.is_none()).flat_map(of_event);
-        let names = STATE.iter().map(ToString::to_string).chain(of_events);
+        let names = STATE.iter().map(ToString::to_string).chain(events.iter().flat_map(of_event));
         let kept = names.filter_map(|name| Kept::open(folder, name)).collect();
-        Self { notices, known: Mutex::new(Known { kept, changed: BTreeSet::new() }) }
+        Self { notices: None, known: Mutex::new(Known { kept, changed: BTreeSet::new() }) }
     }
 
-    /// Becomes readable when somebody writes; `None` if the kernel cannot notify.
-    pub fn notices(&self) -> Option<BorrowedFd<'_>> {
-        self.notices.as_ref().map(|notices| notices.queue.as_fd())
+    /// Has the kernel notify of each write from now on. All readers of the instance are open by now.
+    pub fn notify(&mut self, folder: &Path, cpus: &CpuList, events: &[EventPath]) {
+        self.notices = Notices::open(folder, cpus, events).ok();
+        let mut known = self.look(true);
+        if self.notices.is_some() {
+            // No descriptor need be spent on the events then.
+            known.kept.retain(|kept| STATE.contains(&kept.name.as_str()));
+        }
     }
 
     /// Writes to the switch, which is no change by others.
     pub fn turn(&self, write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-        let mut known = self.look();
+        let mut known = self.look(false);
+        let Known { kept, changed } = &mut *known;
+        let switch = kept.iter_mut().find(|kept| kept.name == SWITCH);
+        if switch.as_ref().is_some_and(|switch| switch.differs()) {
+            changed.insert(SWITCH.to_owned());
+        }
         write()?;
-        self.take_notices(&mut known.changed, |name| name != SWITCH);
-        if let Some(switch) = known.kept.iter_mut().find(|kept| kept.name == SWITCH) {
+        self.take_notices(changed, |name| name != SWITCH);
+        if let Some(switch) = switch {
             switch.text = text(&switch.file)?;
         }
         Ok(())
@@ -106,17 +118,21 @@ impl Changes {
 
     /// The files that others wrote to, or that do not hold what they held, since the start; none if nothing was changed.
     pub fn found(&self) -> Vec<String> {
-        self.look().changed.iter().cloned().collect()
+        self.look(true).changed.iter().cloned().collect()
     }
 
-    /// Learns what others changed by now.
-    fn look(&self) -> MutexGuard<'_, Known> {
+    /// The files of which the kernel notified. Takes next to nothing; if the kernel cannot notify, the same as [`Self::found`].
+    pub fn noticed(&self) -> Vec<String> {
+        self.look(self.notices.is_none()).changed.iter().cloned().collect()
+    }
+
+    /// Learns what others changed by now, also from what the files hold if these are to be read.
+    fn look(&self, read: bool) -> MutexGuard<'_, Known> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let Known { kept, changed } = &mut *known;
         self.take_notices(changed, |_| true);
-        for kept in kept {
-            // A file that cannot be read says nothing of a change.
-            if text(&kept.file).is_ok_and(|text| text != kept.text) {
+        for kept in kept.iter().filter(|_| read) {
+            if kept.differs() {
                 changed.insert(kept.name.clone());
             }
         }
@@ -170,7 +186,9 @@ impl Notices {
             }
             add(place, WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE)?;
         }
-        for name in TAKING {
+        // Kernels before 5.9 always stop recording while a program has the text of the trace open.
+        let stopping = (!folder.join("options/pause-on-trace").exists()).then_some("trace");
+        for name in TAKING.into_iter().chain(stopping) {
             add(name.to_owned(), WatchFlags::OPEN)?;
         }
         for cpu in cpus.iter() {
@@ -247,7 +265,9 @@ mod tests {
 
     fn watch(tree: &Path) -> Changes {
         let event = EventPath { system: "sched".to_owned(), name: "sched_switch".to_owned() };
-        Changes::watch(tree, &"0".parse().unwrap(), &[event])
+        let mut changes = Changes::remember(tree, std::slice::from_ref(&event));
+        changes.notify(tree, &"0".parse().unwrap(), &[event]);
+        changes
     }
 
     #[test]
@@ -291,8 +311,7 @@ mod tests {
     #[test]
     fn without_notices_what_stays_changed_is_found() {
         let tree = instance();
-        let mut changes = watch(tree.path());
-        changes.notices = None;
+        let changes = Changes::remember(tree.path(), &[]);
         fs::write(tree.path().join("trace_clock"), "[local] mono_raw\n").unwrap();
         assert_eq!(changes.found(), ["trace_clock"]);
     }

@@ -9,7 +9,6 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -86,7 +85,7 @@ pub struct Instance {
     /// `tracing_on`, open for writing, so that recording begins and ends also without the right to open it. `None` until it is set
     /// up, and where it is to be removed.
     switch: Option<fs::File>,
-    /// Notices changes by others. `None` until that is asked for, and if it is to be removed.
+    /// Notices changes by others. `None` until it is set up, and if it is to be removed.
     changes: Option<Changes>,
     /// Keeps a mount of our own for as long as the instance needs it.
     _tracefs: Tracefs,
@@ -170,6 +169,7 @@ impl Instance {
             _tracefs: tracefs.clone(),
         };
         instance.set_up(config)?;
+        instance.changes = Some(Changes::remember(&instance.folder, &instance.enabled));
         Ok(instance)
     }
 
@@ -342,21 +342,23 @@ impl Instance {
         written.map_err(|error| TracefsError::io(format!("write '{value}' to"), &self.folder.join(SWITCH), error))
     }
 
-    /// Notices from now on if others change the instance. Everything but its switch is set up by now.
+    /// Has the kernel notify of each change by others from now on. Everything but the switch is set up, and all readers are open.
     pub fn watch_changes(&mut self, cpus: &CpuList) {
-        self.changes = Some(Changes::watch(&self.folder, cpus, &self.enabled));
+        if let Some(changes) = &mut self.changes {
+            changes.notify(&self.folder, cpus, &self.enabled);
+        }
     }
 
-    /// The files by which others changed the instance since [`Self::watch_changes`]; none if it is as it was.
+    /// The files by which others changed the instance since it was set up; none if it is as it was.
     #[must_use]
     pub fn changed(&self) -> Vec<String> {
         self.changes.as_ref().map(Changes::found).unwrap_or_default()
     }
 
-    /// Becomes readable when others change the instance; `None` if the kernel cannot notify of that.
+    /// The same, by the kernel's notices alone, for moments in which reading the files would disturb.
     #[must_use]
-    pub fn changing(&self) -> Option<BorrowedFd<'_>> {
-        self.changes.as_ref()?.notices()
+    pub fn noticed_changes(&self) -> Vec<String> {
+        self.changes.as_ref().map(Changes::noticed).unwrap_or_default()
     }
 
     /// Opens the buffer of a CPU for reading.

@@ -29,6 +29,7 @@ impl Planted {
             missing: Vec::new(),
             buffer_bytes: 0,
             event_cost_ns: None,
+            changed: None,
         };
         Self { names: Names::new(Path::new("/nowhere")), doc, interrupt, events, readings: 0 }
     }
