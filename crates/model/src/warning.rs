@@ -166,12 +166,15 @@ pub fn work_failed(why: &str) -> Warning {
 
 // What a finished recording shows of itself.
 
+/// The code of the warning that another program changed the trace.
+pub const TRACE_CHANGED: &str = "trace_changed";
+
 /// Another program changed the trace.
 #[must_use]
 pub fn trace_changed(change: &TraceChange) -> Warning {
     let until = change.traced_until_ns.max(Nanos::ZERO);
     Warning::new(
-        "trace_changed",
+        TRACE_CHANGED,
         format!(
             "another program changed becalm's trace ({}): sources are known of the first {until:.3}, later time is not_traced",
             changed_files(&change.files)
@@ -184,7 +187,7 @@ pub fn trace_changed(change: &TraceChange) -> Warning {
 #[must_use]
 pub fn trace_changed_in(run: &str, change: &TraceChange) -> Warning {
     Warning::new(
-        "trace_changed",
+        TRACE_CHANGED,
         format!(
             "another program changed the trace of {run} ({}), so its sources are not compared",
             changed_files(&change.files)
@@ -253,7 +256,7 @@ pub fn unmatched_events(cpu: &CpuDoc) -> Warning {
             counted(cpu.events, "event", "events"),
             missing_switch(cpu)
         ),
-        "time that may be one thread's or another's is booked as unseen: missing_switch; all books still close",
+        "time that may be one thread's or another's is booked as not_traced: missing_switch; all books still close",
     )
 }
 

@@ -524,6 +524,36 @@ fn lost_events_make_their_time_unknown_and_their_detours_incomplete() {
 }
 
 #[test]
+fn after_the_end_of_the_trace_nothing_is_known() {
+    let mut s = Scene::new();
+    let events = [
+        s.irq_entry(1_100, "local_timer"),
+        s.irq_exit(1_500, "local_timer"),
+        s.irq_entry(2_100, "local_timer"),
+        // What comes later may be by another clock, or of other CPUs.
+        s.irq_exit(2_600, "disk"),
+        s.irq_entry(4_100, "disk"),
+    ];
+    let mut attributor = s.attributor();
+    let mut outcome = Outcome::default();
+    s.hand_over(&mut attributor, &[step(1_000, 2_000)], &events[..3], &mut outcome);
+    attributor.end_trace(Nanos::new(2_500));
+    s.hand_over(&mut attributor, &[step(2_050, 3_000), step(4_000, 5_000)], &events[3..], &mut outcome);
+    let outcome = s.end(&mut attributor, outcome);
+    assert_books_close(&outcome);
+    assert_eq!(
+        s.readable(&outcome),
+        [
+            (0, line(1_000, 100, Kind::Edge, "entry", "irq:local_timer")),
+            (0, line(1_100, 400, Kind::Irq, "local_timer", "vector")),
+            (0, line(1_500, 480, Kind::Edge, "exit", "irq:local_timer")),
+            (1, line(2_050, 930, Kind::NotTraced, "trace_changed", "")),
+            (2, line(4_000, 980, Kind::NotTraced, "trace_changed", "")),
+        ]
+    );
+}
+
+#[test]
 fn a_gap_spoils_the_steps_that_it_overlaps_and_no_other() {
     let mut s = Scene::new();
     let events = [

@@ -81,7 +81,7 @@ impl Watcher<'_> {
             rung: recorded.node.rung,
             at_ns: alarm::wall_ns(),
         };
-        let changed = recorded.node.tracing.as_ref().and_then(|tracing| tracing.changed.clone());
+        let changed = recorded.node.trace_change().cloned();
         let raised = if holds == Holds::Window { self.raised(&measured, &sums) } else { None };
         {
             let mut totals = self.shared.totals();
