@@ -39,13 +39,15 @@
 //!   behind [`becalm_model::root::RAN`]. One of a high-resolution timer that neither an interrupt nor the softirq `hrtimer` runs tells
 //!   of an interrupt without an event; that lasts from the first such function to the end of the last one.
 //! - **A missing switch**: where an event was written by another thread than the one that should run, a switch between
-//!   the two is not in the trace. The time since the event before belongs to the one or to the other: kind `unseen`,
+//!   the two is not in the trace. The time since the event before belongs to the one or to the other: kind `not_traced`,
 //!   source `missing_switch`, and `detail` names both.
 //! - **The host of a guest** takes the CPU in the middle of activities as well. An activity with nothing nested in it that
 //!   takes far longer than its like keeps the usual; the rest is `unseen`, `preempted_by_host`: see `host`.
-//! - **Lost events**: from the event before until the mark, nobody can know: kind `unseen`, source `lost_events`, and
+//! - **Lost events**: from the event before until the mark, nobody can know: kind `not_traced`, source `lost_events`, and
 //!   the detours that overlap are incomplete. Then the stack starts afresh, on the thread that the next switch leaves,
 //!   or the loop if no switch follows in the step; a loop that is away is taken to be runnable.
+//! - **The end of the trace**: a step that ends after another program changed the trace is one row: kind `not_traced`, source
+//!   `trace_changed`. See [`Attributor::end_trace`].
 //!
 //! # Causes
 //!
@@ -73,7 +75,7 @@ mod tally;
 
 use becalm_model::unseen::Watch;
 use becalm_model::{
-    Activity, Detour, Event, Happening, Kind, Label, Labels, LoopThread, Pid, Platform, Step, Tasks, task, unseen,
+    Activity, Detour, Event, Happening, Kind, Label, Labels, LoopThread, Pid, Platform, Step, Tasks, not_traced, task,
 };
 use becalm_units::Nanos;
 
@@ -123,6 +125,8 @@ pub struct Attributor {
     causes: Causes,
     beside: Beside,
     functions: Functions,
+    /// Up to when the kernel was traced.
+    traced_until: Nanos,
     /// Between whom switches were missing: the first few `detail`s of such rows.
     missing: Vec<Label>,
     /// Whether an event at the instant of a step's end belongs to the step.
@@ -146,6 +150,7 @@ struct OwnLabels {
     blocked: Label,
     lost: Label,
     missing_switch: Label,
+    trace_changed: Label,
     unknown: Label,
     unknown_work: Label,
 }
@@ -178,8 +183,9 @@ impl Attributor {
         let names = OwnLabels {
             throttling: labels.intern(if thread.realtime { "rt_throttling" } else { "cfs_bandwidth" }),
             blocked: labels.intern("blocked"),
-            lost: labels.intern(unseen::LOST_EVENTS),
-            missing_switch: labels.intern(unseen::MISSING_SWITCH),
+            lost: labels.intern(not_traced::LOST_EVENTS),
+            missing_switch: labels.intern(not_traced::MISSING_SWITCH),
+            trace_changed: labels.intern(not_traced::TRACE_CHANGED),
             unknown: labels.intern(task::UNKNOWN),
             unknown_work: labels.intern("kworker:unknown"),
         };
@@ -202,6 +208,7 @@ impl Attributor {
             causes: Causes::default(),
             beside: Beside::default(),
             functions: Functions::new(labels),
+            traced_until: Nanos::MAX,
             missing: Vec::new(),
             ends_with_events: false,
             tally: Tally::default(),
@@ -220,6 +227,13 @@ impl Attributor {
     /// this CPU between looks at it, and the steps of the sibling thread of its core.
     pub fn look_beside(&mut self, watches: &[Watch], sibling: &[Step]) {
         self.beside.extend(watches, sibling);
+    }
+
+    /// Learns that the trace ends there. Nothing but its length is known of a step that ends later, and events that came later do
+    /// not count.
+    pub fn end_trace(&mut self, at: Nanos) {
+        self.traced_until = self.traced_until.min(at);
+        self.kept.retain(|event| event.time < at);
     }
 
     /// Takes the steps completed since the last call, in order and not overlapping, and the events drained since, in
@@ -241,6 +255,7 @@ impl Attributor {
     ) {
         let with = &mut Context { tasks, labels };
         let mut kept = std::mem::take(&mut self.kept);
+        let events = &events[..events.partition_point(|event| event.time < self.traced_until)];
         let mut feed = EventFeed::new(&kept, events);
         for step in steps {
             if step.start < self.completed || step.end <= step.start || step.end.checked_sub(step.start).is_none() {
@@ -250,13 +265,11 @@ impl Attributor {
             self.replay(&mut feed, step.start, with);
             self.resynchronize(step.start);
             self.ledger.open(step.start, step.start < self.advanced);
-            let beyond = Nanos::new(i64::from(self.ends_with_events));
-            self.replay(&mut feed, step.end.checked_add(beyond).unwrap_or(step.end), with);
-            if self.lost_comes_next(&mut feed) {
-                self.lose(step.end, with);
+            if step.end > self.traced_until {
+                while feed.next_before(step.end).is_some() {}
+                self.unknown(step.start, self.names.trace_changed, Label::EMPTY, step.end, with.labels);
             } else {
-                self.meet(self.thread.pid, step.end, with);
-                self.credit(step.end);
+                self.own_up_to(step.end, &mut feed, with);
             }
             self.resynchronize(step.end);
             let Closed { detour, rows, preempted } =
@@ -280,6 +293,18 @@ impl Attributor {
             }
         }
         self.kept = kept;
+    }
+
+    /// Gives the time of the step that is open to its owners, by the events until its end.
+    fn own_up_to(&mut self, end: Nanos, feed: &mut EventFeed<'_>, with: &mut Context<'_>) {
+        let beyond = Nanos::new(i64::from(self.ends_with_events));
+        self.replay(feed, end.checked_add(beyond).unwrap_or(end), with);
+        if self.lost_comes_next(feed) {
+            self.lose(end, with);
+        } else {
+            self.meet(self.thread.pid, end, with);
+            self.credit(end);
+        }
     }
 
     /// Promises that no step that starts before `until` will come any more, so that the events before it need not be
@@ -436,10 +461,10 @@ impl Attributor {
         self.enter(thread, at, with);
     }
 
-    /// Books the time up to `at` as unseen, from an instant up to which all is credited.
+    /// Books the time up to `at` as not traced, from an instant up to which all is credited.
     fn unknown(&mut self, start: Nanos, source: Label, detail: Label, at: Nanos, labels: &mut Labels) {
-        let cause = self.causes.label(Kind::Unseen, source, labels);
-        let row = self.ledger.row(Entry { start, kind: Kind::Unseen, source, detail, cause });
+        let cause = self.causes.label(Kind::NotTraced, source, labels);
+        let row = self.ledger.row(Entry { start, kind: Kind::NotTraced, source, detail, cause });
         self.ledger.credit(row, at);
         self.ledger.end(cause);
     }
@@ -689,7 +714,7 @@ impl Attributor {
             if at > since {
                 self.unknown(since, self.names.lost, Label::EMPTY, at, with.labels);
             }
-            self.ledger.end(self.causes.label(Kind::Unseen, self.names.lost, with.labels));
+            self.ledger.end(self.causes.label(Kind::NotTraced, self.names.lost, with.labels));
         }
         self.stack.clear();
         self.suspended.clear();

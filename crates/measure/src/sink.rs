@@ -21,6 +21,8 @@ pub struct Batch<'a> {
     pub began: Option<Nanos>,
     /// No step that begins before this instant will come any more.
     pub complete_until: Nanos,
+    /// Until when the kernel was traced, if that ended before the recording.
+    pub traced_until: Option<Nanos>,
     /// What was counted of the CPU between looks at it, in order of time. It comes before the steps that it may explain, as do those of
     /// the sibling.
     pub watches: &'a [Watch],

@@ -104,6 +104,16 @@ kinds! {
     Edge = "edge",
     /// A detour, or the part of one, with no kernel event at all: the hypervisor, firmware, hardware.
     Unseen = "unseen",
+    /// Time of which the kernel's trace cannot tell who had it: another program changed the trace, or events are not in it.
+    NotTraced = "not_traced",
+}
+
+impl Kind {
+    /// Whether it is time that belongs to no activity: a name of its source says nothing without it.
+    #[must_use]
+    pub const fn is_rest(self) -> bool {
+        matches!(self, Self::Edge | Self::Unseen | Self::NotTraced)
+    }
 }
 
 impl fmt::Display for Kind {

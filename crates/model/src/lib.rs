@@ -21,6 +21,7 @@ pub mod label;
 pub mod network;
 pub mod node;
 mod node_name;
+pub mod not_traced;
 pub mod phases;
 pub mod remedy;
 pub mod root;

@@ -466,6 +466,26 @@ pub struct TracingDoc {
     /// be measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_cost_ns: Option<Nanos>,
+    /// How another program changed the trace; `None` if it stayed as becalm set it up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed: Option<TraceChange>,
+}
+
+impl NodeDoc {
+    /// How another program changed the trace, if one did: the sources are known of a part of the time only.
+    #[must_use]
+    pub fn trace_change(&self) -> Option<&TraceChange> {
+        self.tracing.as_ref()?.changed.as_ref()
+    }
+}
+
+/// A change that another program made to the trace of a recording.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct TraceChange {
+    /// Until when the trace was as becalm set it up, since the recording's origin. Detours that end later are of kind `not_traced`.
+    pub traced_until_ns: Nanos,
+    /// The files of the trace that were changed, below its directory in tracefs.
+    pub files: Vec<String>,
 }
 
 /// Growth of one of the kernel's counters.

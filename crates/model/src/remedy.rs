@@ -205,10 +205,14 @@ catalogue! {
         "the host took the CPU in the middle of the guest kernel's work: dedicate its CPUs to this guest",
     );
     /// Time of one of two threads.
-    MissingSwitch: Unseen "missing_switch", [],
+    MissingSwitch: NotTraced "missing_switch", [],
         Some("the kernel's trace lacks switches of threads, so that nobody knows who ran: see the warning");
     /// Time of which the events were lost.
-    LostEvents: Unseen "lost_events", [], Some("the kernel lost events of its trace: see the warning");
+    LostEvents: NotTraced "lost_events", [], Some("the kernel lost events of its trace: see the warning");
+    /// Time in which another program had changed the trace.
+    NotTraced: NotTraced "*", [], Some(
+        "another program changed becalm's trace: record again without it (trace-cmd reset -a resets every tracing instance)",
+    );
     /// What takes time without the kernel knowing.
     Unseen: Unseen "*", [], Some(
         "not the kernel: the hypervisor (dedicate its CPUs), firmware (turn off SMI sources), or a hardware sibling",

@@ -20,10 +20,6 @@ pub const SMI: &str = "smi";
 pub const SIBLING: &str = "sibling";
 /// On a guest: the part of an activity of the kernel by which it took far longer than its like.
 pub const PREEMPTED_BY_HOST: &str = "preempted_by_host";
-/// The trace lacks a switch, so that the time belongs to one of two threads.
-pub const MISSING_SWITCH: &str = "missing_switch";
-/// The kernel lost events of its trace.
-pub const LOST_EVENTS: &str = "lost_events";
 
 /// From where on it is not the processor's own any more. Published ratios of noise count detours from here on.
 pub const SHORTEST_OF_SYSTEM: Nanos = Nanos::new(1_000);

@@ -5,9 +5,9 @@
 
 use std::path::Path;
 
-use becalm_units::{CpuId, CpuList, Nanos, RankCount, counted, cpus, cpus_are, plural};
+use becalm_units::{CpuId, CpuList, Nanos, RankCount, counted, cpus, cpus_are, plural, printable};
 
-use crate::node::{CpuDoc, Warning};
+use crate::node::{CpuDoc, TraceChange, Warning};
 
 // Before and while a recording is made.
 
@@ -166,6 +166,47 @@ pub fn work_failed(why: &str) -> Warning {
 
 // What a finished recording shows of itself.
 
+/// The code of the warning that another program changed the trace.
+pub const TRACE_CHANGED: &str = "trace_changed";
+
+/// Another program changed the trace.
+#[must_use]
+pub fn trace_changed(change: &TraceChange) -> Warning {
+    let until = change.traced_until_ns.max(Nanos::ZERO);
+    Warning::new(
+        TRACE_CHANGED,
+        format!(
+            "another program changed becalm's trace ({}): sources are known of the first {until:.3}, later time is not_traced",
+            changed_files(&change.files)
+        ),
+        "record again without that program; trace-cmd reset -a resets the tracing instances of all programs, trace-cmd reset only its own",
+    )
+}
+
+/// A run that is compared, or checked, was traced for a part of its time only.
+#[must_use]
+pub fn trace_changed_in(run: &str, change: &TraceChange) -> Warning {
+    Warning::new(
+        TRACE_CHANGED,
+        format!(
+            "another program changed the trace of {run} ({}), so its sources are not compared",
+            changed_files(&change.files)
+        ),
+        "record it again without that program",
+    )
+}
+
+/// The files of a trace that were changed, the first few by name.
+#[must_use]
+pub fn changed_files(files: &[String]) -> String {
+    const NAMED: usize = 3;
+    let named = files.iter().take(NAMED).map(|file| printable(file)).collect::<Vec<_>>().join(", ");
+    match files.len().saturating_sub(NAMED) {
+        0 => named,
+        more => format!("{named} and {}", counted(more as u64, "more file", "more files")),
+    }
+}
+
 /// So many kernel events were lost, so that the sources of so many detours are incomplete.
 #[must_use]
 pub fn lost_events(lost: u64, incomplete: u64) -> Warning {
@@ -215,7 +256,7 @@ pub fn unmatched_events(cpu: &CpuDoc) -> Warning {
             counted(cpu.events, "event", "events"),
             missing_switch(cpu)
         ),
-        "time that may be one thread's or another's is booked as unseen: missing_switch; all books still close",
+        "time that may be one thread's or another's is booked as not_traced: missing_switch; all books still close",
     )
 }
 

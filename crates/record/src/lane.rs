@@ -58,6 +58,7 @@ impl Lane {
         match &mut self.attributor {
             Some(attributor) => {
                 let (detours, activities) = (&mut self.detours, &mut self.activities);
+                batch.traced_until.into_iter().for_each(|until| attributor.end_trace(until));
                 attributor.look_beside(batch.watches, batch.sibling);
                 attributor.attribute(batch.steps, batch.events, tasks, labels, detours, activities);
                 attributor.advance(batch.complete_until, tasks, labels);

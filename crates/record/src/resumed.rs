@@ -1,7 +1,7 @@
 //! The document of a run of work that goes on: what its sessions come to together.
 
 use becalm_model::event_count::CountedIn;
-use becalm_model::node::{CpuDoc, NodeDoc, WorkCount, WorkDoc, WorkSession};
+use becalm_model::node::{CpuDoc, NodeDoc, TraceChange, WorkCount, WorkDoc, WorkSession};
 use becalm_units::{CpuId, Nanos};
 
 /// Adds a session, whose origin lies `offset` behind that of the run, to the run's document.
@@ -24,6 +24,11 @@ pub fn joined(before: &NodeDoc, session: &NodeDoc, offset: Nanos) -> NodeDoc {
         if !node.warnings.contains(warning) {
             node.warnings.push(warning.clone());
         }
+    }
+    if let (Some(tracing), Some(new)) = (&mut node.tracing, &session.tracing) {
+        let moved =
+            |change: &TraceChange| TraceChange { traced_until_ns: change.traced_until_ns + offset, ..change.clone() };
+        tracing.changed = tracing.changed.take().or_else(|| new.changed.as_ref().map(moved));
     }
     // Sources are only known of the whole if they are known of each session.
     if session.tracing.is_none() {

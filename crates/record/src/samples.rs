@@ -156,7 +156,7 @@ impl Store for SampleStore {
             let start = step.start + offset;
             cpu.samples.push(Sample { cpu: part.thread.cpu, start, duration, work: *work, incomplete });
         }
-        let kept = part.activities.iter().filter(|row| !matches!(row.kind, Kind::Edge | Kind::Unseen | Kind::Fault));
+        let kept = part.activities.iter().filter(|row| !row.kind.is_rest() && row.kind != Kind::Fault);
         let before = cpu.before;
         for row in kept {
             cpu.activities.push(Activity { detour: row.detour + before, start: row.start + offset, ..*row });

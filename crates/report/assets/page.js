@@ -93,7 +93,7 @@
   const PLUS = 'path://M3.5 0H6.5V3.5H10V6.5H6.5V10H3.5V6.5H0V3.5H3.5Z';
   const SHAPES = {
     nmi: PLUS, irq: 'circle', softirq: 'triangle', workqueue: 'rect', kthread: 'diamond', task: 'circle', fault: CROSS,
-    throttling: DOWN, self: PLUS, edge: 'circle', unseen: 'rect', unknown: 'circle',
+    throttling: DOWN, self: PLUS, edge: 'circle', unseen: 'rect', not_traced: CROSS, unknown: 'circle',
   };
   const RARE = 200;
   const COMMON = 4000;
@@ -765,7 +765,7 @@
 
   // Kinds by what they interrupt: crates/analyze/src/summary/timeline.rs.
   const URGENCY = { nmi: 3, irq: 2, softirq: 1 };
-  const RESTS = new Set(['edge', 'unseen']);
+  const RESTS = new Set(['edge', 'unseen', 'not_traced']);
 
   function entriesOf(spec, at) {
     const flat = spec.activities[at] ?? [];
@@ -853,7 +853,7 @@
         x: x(at), y: height - 6, fill: color('soft'), 'font-size': 12, 'text-anchor': part === 0 ? 'start' : part === parts ? 'end' : 'middle',
       }, tick('time', at)));
     }
-    const rest = entries.find((entry) => entry.kind === 'unseen') ? 'unseen' : 'edge';
+    const rest = entries.find((entry) => entry.kind !== 'edge' && RESTS.has(entry.kind))?.kind ?? 'edge';
     block(0, duration, 0, rest, `the detour: ${time(duration)}`, true);
     write(0, duration, 0, `the detour: ${time(duration)}`, color('text'));
     entries.forEach((entry, at) => {

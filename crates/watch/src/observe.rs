@@ -3,6 +3,7 @@
 //! A buffer that is half full wakes the watch before its interval is over, so that no rate of events takes more than what fits into the
 //! buffers before it is noticed. While a window is measured the trace is off, so that the window is what `becalm record` would see.
 
+use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -83,6 +84,8 @@ pub struct Observer<'a> {
     root: PathBuf,
     /// When the names of the kernel's functions were read.
     named: Instant,
+    /// The files by which another program changed the trace, until that is said.
+    changed: Option<Vec<String>>,
 }
 
 impl<'a> Observer<'a> {
@@ -100,6 +103,7 @@ impl<'a> Observer<'a> {
             is_read: false,
             root: root.to_owned(),
             named: Instant::now(),
+            changed: None,
         }
     }
 
@@ -158,14 +162,14 @@ impl<'a> Observer<'a> {
             TraceState::Off => Ok(()),
             TraceState::On => {
                 let read = self.read(shared, most_sources);
-                if read.is_ok() && !(is_within && self.allowance.may_go_on(shared.elapsed())) {
+                if read.is_ok() && self.trace.is_some() && !(is_within && self.allowance.may_go_on(shared.elapsed())) {
                     shared.totals().traced.rests += 1;
                     self.rest()
                 } else {
                     read
                 }
             }
-            TraceState::Resting if is_within && self.allowance.may_begin(shared.elapsed()) => self.switch_on(),
+            TraceState::Resting if is_within && self.allowance.may_begin(shared.elapsed()) => self.switch_on(shared),
             TraceState::Resting => Ok(()),
         };
         if looked.is_err() {
@@ -185,8 +189,27 @@ impl<'a> Observer<'a> {
     }
 
     /// Goes on after a pause.
-    pub fn resume(&mut self) -> Result<(), String> {
-        self.switch_on()
+    pub fn resume(&mut self, shared: &Shared) -> Result<(), String> {
+        self.switch_on(shared)
+    }
+
+    /// The files by which another program changed the trace, if it did since this was last asked.
+    pub const fn take_change(&mut self) -> Option<Vec<String>> {
+        self.changed.take()
+    }
+
+    /// Ends the trace if another program changed it, so that it is set up again. Tells whether it did.
+    fn end_if_changed(&mut self, shared: &Shared) -> bool {
+        let files = self.trace.as_ref().map(|trace| trace.changed()).unwrap_or_default();
+        if files.is_empty() {
+            return false;
+        }
+        self.end();
+        self.changed = Some(files);
+        let mut totals = shared.totals();
+        totals.traced.disturbed += 1;
+        totals.traced.end_interval();
+        true
     }
 
     /// The longest interruption of the last look, with what took most of it.
@@ -239,7 +262,10 @@ impl<'a> Observer<'a> {
         Some((self.trace.as_deref()?, self.followed.iter().map(Followed::remembered)))
     }
 
-    fn switch_on(&mut self) -> Result<(), String> {
+    fn switch_on(&mut self, shared: &Shared) -> Result<(), String> {
+        if self.end_if_changed(shared) {
+            return Ok(());
+        }
         let Some(trace) = &self.trace else { return Ok(()) };
         trace.turn(true)?;
         self.since = trace.now();
@@ -252,6 +278,9 @@ impl<'a> Observer<'a> {
         let Some(trace) = &self.trace else { return Ok(()) };
         trace.turn(false)?;
         self.read(shared, most_sources)?;
+        if self.trace.is_none() {
+            return Ok(());
+        }
         for followed in &mut self.followed {
             followed.presence.end(&mut followed.found);
         }
@@ -276,9 +305,15 @@ impl<'a> Observer<'a> {
         let now = trace.now();
         let most = REMEMBERED / self.followed.len().max(1);
         let followed = &mut self.followed;
-        let drained: Drained = trace
-            .drain(&mut |index, events: &[Event], names: &mut Names| followed[index].take(events, names, most))
-            .map_err(|error| format!("cannot read the kernel's trace: {error}"))?;
+        let drained: io::Result<Drained> =
+            trace.drain(&mut |index, events: &[Event], names: &mut Names| followed[index].take(events, names, most));
+        // What was read by now may be what the change left, and a failure its effect.
+        if self.end_if_changed(shared) {
+            self.spend(drained.map_or(Nanos::ZERO, |drained| shared.totals().traced.count(drained)), before);
+            return Ok(());
+        }
+        let Some(trace) = &mut self.trace else { return Ok(()) };
+        let drained = drained.map_err(|error| format!("cannot read the kernel's trace: {error}"))?;
         let passed = (now - self.since).max(Nanos::ZERO);
         self.since = now;
         let mut totals = shared.totals();
@@ -300,11 +335,16 @@ impl<'a> Observer<'a> {
             }
             self.followed.iter_mut().for_each(|followed| followed.forget(now));
         }
+        self.spend(cost, before);
+        self.is_read = true;
+        Ok(())
+    }
+
+    /// Pays for events, and for reading since this reading of the thread's time.
+    fn spend(&mut self, events: Nanos, before: Nanos) {
         let reading = thread_time() - before;
         self.reading += reading;
-        self.is_read = true;
-        self.allowance.spend(cost + reading);
-        Ok(())
+        self.allowance.spend(events + reading);
     }
 }
 

@@ -42,6 +42,8 @@ pub trait Trace {
     fn filling(&self) -> Vec<BorrowedFd<'_>>;
     /// Switches it on or off.
     fn turn(&self, on: bool) -> Result<(), String>;
+    /// The files by which another program changed it since it was set up; none if it is as it was.
+    fn changed(&self) -> Vec<String>;
     /// Takes what is in the buffers, CPU after CPU.
     fn drain(&mut self, take: &mut Take<'_>) -> io::Result<Drained>;
 }
@@ -89,6 +91,10 @@ impl Trace for StandingTrace {
 
     fn turn(&self, on: bool) -> Result<(), String> {
         self.turn(on).map_err(|error| error.to_string())
+    }
+
+    fn changed(&self) -> Vec<String> {
+        self.changed()
     }
 
     fn drain(&mut self, take: &mut Take<'_>) -> io::Result<Drained> {

@@ -39,6 +39,8 @@ pub struct Traced {
     pub state: TraceState,
     /// How often it went to rest.
     pub rests: u64,
+    /// How often another program changed it.
+    pub disturbed: u64,
     /// Looks at it in which an interruption raised an alert.
     pub alerts: u64,
     /// What an event costs whoever runs where it is written.
@@ -83,6 +85,11 @@ impl Traced {
         }
     }
 
+    /// What happened in the last interval is not known.
+    pub fn end_interval(&mut self) {
+        self.cpus.values_mut().for_each(|sums| sums.longest = None);
+    }
+
     /// Only these CPUs are there and wanted: of others no last interval is told any more, nor of any where nothing is traced.
     pub fn keep_cpus(&mut self, cpus: &CpuList) {
         for (cpu, sums) in &mut self.cpus {
@@ -99,6 +106,12 @@ impl Traced {
         };
         out.single("becalm_trace_state", Type::Gauge, "1 while the kernel is traced, 0 while that rests as more happened than the budget allows, -1 where it is not traced.", Value::Number(state));
         out.single("becalm_trace_rests", Type::Counter, "How often tracing went to rest.", Value::Count(self.rests));
+        out.single(
+            "becalm_trace_disturbed",
+            Type::Counter,
+            "How often another program changed becalm's trace; the interval counts as not traced, and the trace is set up again.",
+            Value::Count(self.disturbed),
+        );
         let alerts = Value::Count(self.alerts);
         out.single("becalm_trace_alerts", Type::Counter, "Intervals in which an interruption raised an alert.", alerts);
         out.family("becalm_trace_events", Type::Counter, "Kernel events that were traced between the windows.");

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use becalm_model::node::{NodeDoc, Rung, Warning};
+use becalm_model::node::{NodeDoc, Rung, TraceChange, Warning};
 use becalm_model::warning;
 use becalm_units::{CpuId, CpuList, Nanos, counted};
 
@@ -119,6 +119,11 @@ pub(super) struct LoopSpan {
 }
 
 impl ComparedRun {
+    /// How another program changed the trace on any node.
+    fn trace_change(&self) -> Option<&TraceChange> {
+        self.docs.iter().find_map(NodeDoc::trace_change)
+    }
+
     fn read(recording: &impl Recording, docs: Vec<NodeDoc>) -> Result<Self, CompareError> {
         let failed = |cause: SummaryError| CompareError::Run { path: recording.path().to_owned(), cause };
         let mut run = Self {
@@ -282,7 +287,7 @@ impl Ground {
 
     /// Whether the sources of all runs are known.
     pub(super) fn has_sources(&self) -> bool {
-        self.runs().all(|(_, run)| run.rung == Rung::Tracepoints)
+        self.runs().all(|(_, run)| run.rung == Rung::Tracepoints && run.trace_change().is_none())
     }
 
     /// Everything that limits the comparison.
@@ -335,6 +340,12 @@ impl Ground {
         if !blind.is_empty() {
             let blind: Vec<&str> = blind.iter().map(String::as_str).collect();
             notes.push(warning::sources_unknown(&blind));
+            return;
+        }
+        let changed = |(name, run): (String, &ComparedRun)| Some(warning::trace_changed_in(&name, run.trace_change()?));
+        let before = notes.len();
+        notes.extend(self.runs().filter_map(changed));
+        if notes.len() > before {
             return;
         }
         let [missing_a, missing_b] = self.sides.each_ref().map(Side::missing);

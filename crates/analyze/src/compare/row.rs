@@ -377,7 +377,7 @@ fn of_sources(ground: &Ground, samples: &[Vec<Gathered>; 2]) -> Vec<ComparedFigu
                 _ => row,
             };
             // How often an activity came is the same in all books; what is no activity has got other names.
-            match apart && (metric == Metric::TimeRatio || matches!(name.0, Kind::Edge | Kind::Unseen)) {
+            match apart && (metric == Metric::TimeRatio || name.0.is_rest()) {
                 true => row.without_test(Doubt::OtherBooks),
                 false => row,
             }

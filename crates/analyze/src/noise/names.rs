@@ -41,7 +41,7 @@ impl SourceNames {
         self.iter().for_each(|(_, name)| *counts.entry(name).or_default() += 1);
         self.iter()
             .map(|(kind, name)| {
-                let says_nothing = [Kind::Unseen, Kind::Edge].iter().any(|known| known.name() == kind);
+                let says_nothing = kind.parse().is_ok_and(Kind::is_rest);
                 if counts[name] == 1 && !says_nothing { name.to_owned() } else { format!("{kind}:{name}") }
             })
             .collect()

@@ -23,11 +23,13 @@ pub enum Category {
     Edges,
     /// Page faults of the loop and times that a bandwidth limit took.
     Limits,
+    /// Time of which the kernel's trace does not tell who had it.
+    NotTraced,
 }
 
 impl Category {
     /// Every category, in the order of the paper, then the rests.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Interrupts,
         Self::Workqueues,
         Self::KernelThreads,
@@ -35,6 +37,7 @@ impl Category {
         Self::Unseen,
         Self::Edges,
         Self::Limits,
+        Self::NotTraced,
     ];
 
     /// Its name in documents and tables.
@@ -48,6 +51,7 @@ impl Category {
             Self::Unseen => "hypervisor, sibling thread or firmware",
             Self::Edges => "ways in and out",
             Self::Limits => "faults and limits",
+            Self::NotTraced => "not traced",
         }
     }
 
@@ -62,6 +66,7 @@ impl Category {
             Kind::Unseen => Self::Unseen,
             Kind::Edge => Self::Edges,
             Kind::Fault | Kind::Throttling => Self::Limits,
+            Kind::NotTraced => Self::NotTraced,
         }
     }
 }

@@ -223,7 +223,7 @@ pub(crate) fn nest(entries: &mut [TimelineEntry]) {
             elapsed -= *left;
             open.pop();
         }
-        if matches!(entry.kind, Kind::Edge | Kind::Unseen) {
+        if entry.kind.is_rest() {
             continue;
         }
         // A thread does not interrupt, it takes over; what looks open was switched away from, or ends this instant.

@@ -476,7 +476,7 @@ fn a_switch_from_an_unexpected_thread_leaves_open_who_ran_before_it() {
             line(1_000, 100, Kind::Edge, "entry", "kthread:ksoftirqd"),
             line(1_100, 50, Kind::Kthread, "ksoftirqd", "ksoftirqd/1 pid 23"),
             line(1_150, 0, Kind::Irq, "open", "vector"),
-            line(1_150, 250, Kind::Unseen, "missing_switch", "kthread:ksoftirqd or task:sshd"),
+            line(1_150, 250, Kind::NotTraced, "missing_switch", "kthread:ksoftirqd or task:sshd"),
             line(1_400, 0, Kind::Task, "sshd", "pid 700"),
             line(1_400, 100, Kind::Throttling, "cfs_bandwidth", ""),
             line(1_500, 80, Kind::Edge, "exit", "throttling:cfs_bandwidth"),
@@ -513,7 +513,7 @@ fn lost_events_make_their_time_unknown_and_their_detours_incomplete() {
         [
             line(1_000, 100, Kind::Edge, "entry", "irq:local_timer"),
             line(1_100, 0, Kind::Irq, "local_timer", "vector"),
-            line(1_100, 400, Kind::Unseen, "lost_events", ""),
+            line(1_100, 400, Kind::NotTraced, "lost_events", ""),
             line(1_500, 250, Kind::Task, "sshd", "pid 700"),
             line(1_550, 50, Kind::Softirq, "rcu", "task:sshd"),
             line(1_800, 180, Kind::Edge, "exit", "task:sshd"),
@@ -521,6 +521,36 @@ fn lost_events_make_their_time_unknown_and_their_detours_incomplete() {
     );
     assert!(outcome.detours[0].incomplete);
     assert_eq!(outcome.tally, Tally { events: 4, lost_events: 12, lost_gaps: 1, incomplete: 1, ..Tally::default() });
+}
+
+#[test]
+fn after_the_end_of_the_trace_nothing_is_known() {
+    let mut s = Scene::new();
+    let events = [
+        s.irq_entry(1_100, "local_timer"),
+        s.irq_exit(1_500, "local_timer"),
+        s.irq_entry(2_100, "local_timer"),
+        // What comes later may be by another clock, or of other CPUs.
+        s.irq_exit(2_600, "disk"),
+        s.irq_entry(4_100, "disk"),
+    ];
+    let mut attributor = s.attributor();
+    let mut outcome = Outcome::default();
+    s.hand_over(&mut attributor, &[step(1_000, 2_000)], &events[..3], &mut outcome);
+    attributor.end_trace(Nanos::new(2_500));
+    s.hand_over(&mut attributor, &[step(2_050, 3_000), step(4_000, 5_000)], &events[3..], &mut outcome);
+    let outcome = s.end(&mut attributor, outcome);
+    assert_books_close(&outcome);
+    assert_eq!(
+        s.readable(&outcome),
+        [
+            (0, line(1_000, 100, Kind::Edge, "entry", "irq:local_timer")),
+            (0, line(1_100, 400, Kind::Irq, "local_timer", "vector")),
+            (0, line(1_500, 480, Kind::Edge, "exit", "irq:local_timer")),
+            (1, line(2_050, 930, Kind::NotTraced, "trace_changed", "")),
+            (2, line(4_000, 980, Kind::NotTraced, "trace_changed", "")),
+        ]
+    );
 }
 
 #[test]
@@ -638,11 +668,11 @@ fn every_event_tells_who_runs_so_that_a_missing_switch_leaves_little_unknown() {
         [
             line(1_000, 100, Kind::Edge, "entry", "kthread:ksoftirqd"),
             line(1_100, 0, Kind::Kthread, "ksoftirqd", "ksoftirqd/1 pid 23"),
-            line(1_100, 300, Kind::Unseen, "missing_switch", "kthread:ksoftirqd or task:sshd"),
+            line(1_100, 300, Kind::NotTraced, "missing_switch", "kthread:ksoftirqd or task:sshd"),
             line(1_400, 3_950, Kind::Task, "sshd", "pid 700"),
             line(1_400, 50, Kind::Irq, "local_timer", "vector"),
             line(5_400, 50, Kind::Irq, "local_timer", "vector"),
-            line(5_450, 50, Kind::Unseen, "missing_switch", "task:sshd or kthread:ksoftirqd"),
+            line(5_450, 50, Kind::NotTraced, "missing_switch", "task:sshd or kthread:ksoftirqd"),
             line(5_500, 0, Kind::Kthread, "ksoftirqd", "ksoftirqd/1 pid 23"),
             line(5_500, 80, Kind::Edge, "exit", "kthread:ksoftirqd"),
         ]

@@ -4,7 +4,7 @@
 //! time.
 
 use becalm_attribute::{AFTERMATH_LONGEST, AFTERMATH_STEPS};
-use becalm_model::{Activity, Detour, Event, Happening, Kind, Label, Pid, Step, root, unseen};
+use becalm_model::{Activity, Detour, Event, Happening, Kind, Label, Pid, Step, not_traced, root, unseen};
 use becalm_units::Nanos;
 
 use crate::scene::{LOOP, Outcome, Scene};
@@ -444,7 +444,7 @@ impl<'a> Reference<'a> {
         let end = self.events.partition_point(|event| event.time < step.end);
         let last = self.events[..end].iter().rposition(|event| event.time >= step.start);
         if let Some(Event { what: Happening::Lost { .. }, .. }) = self.events.get(end) {
-            return root::text(Kind::Unseen, unseen::LOST_EVENTS);
+            return root::text(Kind::NotTraced, not_traced::LOST_EVENTS);
         }
         if let Some(outermost) = self.active(end, stretch).min_by_key(|span| self.spans[*span].entry) {
             return self.root(Owner::Span(outermost));
@@ -456,7 +456,7 @@ impl<'a> Reference<'a> {
         }
         let Some(last) = last else { return self.root(rows[rows.len() - 1].0) };
         match self.events[last].what {
-            Happening::Lost { .. } => root::text(Kind::Unseen, unseen::LOST_EVENTS),
+            Happening::Lost { .. } => root::text(Kind::NotTraced, not_traced::LOST_EVENTS),
             Happening::Nmi { .. } => self.root(Owner::Nmi(last)),
             Happening::Switch { .. } => self.root(self.thread_owner(last, stretch)),
             _ => {
@@ -473,8 +473,8 @@ impl<'a> Reference<'a> {
             Owner::Loop => unreachable!("the loop's own time has the cause of what is beside it"),
             Owner::Idle(_, true) => root::text(Kind::Throttling, "cfs_bandwidth"),
             Owner::Idle(_, false) => root::text(Kind::Task, "blocked"),
-            Owner::Lost(_) => root::text(Kind::Unseen, unseen::LOST_EVENTS),
-            Owner::Either(..) => root::text(Kind::Unseen, unseen::MISSING_SWITCH),
+            Owner::Lost(_) => root::text(Kind::NotTraced, not_traced::LOST_EVENTS),
+            Owner::Either(..) => root::text(Kind::NotTraced, not_traced::MISSING_SWITCH),
             Owner::Stay(_, pid) => match self.scene.tasks.get(pid) {
                 Some(task) => text(task.kind, task.source),
                 None => root::text(Kind::Task, "unknown"),
@@ -527,8 +527,8 @@ impl<'a> Reference<'a> {
             Owner::Loop => unreachable!("the loop's own time is named by its place"),
             Owner::Idle(_, true) => rest(Kind::Throttling, "cfs_bandwidth"),
             Owner::Idle(_, false) => rest(Kind::Task, "blocked"),
-            Owner::Lost(_) => rest(Kind::Unseen, unseen::LOST_EVENTS),
-            Owner::Either(..) => rest(Kind::Unseen, unseen::MISSING_SWITCH),
+            Owner::Lost(_) => rest(Kind::NotTraced, not_traced::LOST_EVENTS),
+            Owner::Either(..) => rest(Kind::NotTraced, not_traced::MISSING_SWITCH),
             Owner::Stay(_, pid) => match self.scene.tasks.get(pid) {
                 Some(task) => (task.kind, task.source, task.detail),
                 None => rest(Kind::Task, "unknown"),

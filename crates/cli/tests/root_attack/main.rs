@@ -14,5 +14,6 @@ mod kills;
 mod limits;
 mod recording;
 mod texts;
+mod trace;
 mod tuning;
 mod views;

@@ -23,11 +23,6 @@ const fn urgency(kind: Kind) -> u8 {
     }
 }
 
-/// Whether it is time that belongs to no activity, within which none can lie.
-const fn is_rest(kind: Kind) -> bool {
-    matches!(kind, Kind::Edge | Kind::Unseen)
-}
-
 /// Finds from when until when each activity of a detour lasts: in order of their begin, an outer one before an inner one. Any two of them lie
 /// apart or one within the other, and all within the detour.
 ///
@@ -46,7 +41,7 @@ pub fn slices(detour: &Detour, activities: &[Activity], into: &mut Vec<Slice>) {
     let mut now = begin;
     for activity in order {
         pass(&mut open, &mut now, start(activity), into);
-        while let Some((rest, _)) = open.pop_if(|(rest, _)| is_rest(activities[into[*rest].activity].kind)) {
+        while let Some((rest, _)) = open.pop_if(|(rest, _)| activities[into[*rest].activity].kind.is_rest()) {
             into[rest].end = now;
         }
         open.push((into.len(), activities[activity].self_time.get().max(0)));

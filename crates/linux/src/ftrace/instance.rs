@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use becalm_units::{CpuId, CpuList, Named, bracketed};
 
+use super::changes::Changes;
 use super::decoder::Decoder;
 use super::error::TracefsError;
 use super::format::{EventFormat, HeaderPage};
@@ -84,9 +85,14 @@ pub struct Instance {
     /// `tracing_on`, open for writing, so that recording begins and ends also without the right to open it. `None` until it is set
     /// up, and where it is to be removed.
     switch: Option<fs::File>,
+    /// Notices changes by others. `None` until it is set up, and if it is to be removed.
+    changes: Option<Changes>,
     /// Keeps a mount of our own for as long as the instance needs it.
     _tracefs: Tracefs,
 }
+
+/// The file that switches an instance on and off.
+pub(super) const SWITCH: &str = "tracing_on";
 
 /// Tells the instances of this process apart.
 static SERIAL: AtomicU32 = AtomicU32::new(0);
@@ -159,16 +165,18 @@ impl Instance {
             missing: Vec::new(),
             janitor,
             switch: None,
+            changes: None,
             _tracefs: tracefs.clone(),
         };
         instance.set_up(config)?;
+        instance.changes = Some(Changes::remember(&instance.folder, &instance.enabled));
         Ok(instance)
     }
 
     /// Sets everything, in an order in which nothing is recorded and no setting undoes another: a change of clock or of
     /// the sub-buffers' size empties the buffers.
     fn set_up(&mut self, config: &InstanceConfig) -> Result<(), TracefsError> {
-        let switch = self.folder.join("tracing_on");
+        let switch = self.folder.join(SWITCH);
         let opened = fs::OpenOptions::new().write(true).truncate(true).open(&switch);
         self.switch = Some(opened.map_err(|error| TracefsError::io("open", &switch, error))?);
         self.turn("0")?;
@@ -323,11 +331,34 @@ impl Instance {
     }
 
     fn turn(&self, value: &str) -> Result<(), TracefsError> {
-        let written = match &self.switch {
+        let write = || match &self.switch {
             Some(switch) => switch.write_all_at(value.as_bytes(), 0),
             None => Err(io::ErrorKind::NotFound.into()),
         };
-        written.map_err(|error| TracefsError::io(format!("write '{value}' to"), &self.folder.join("tracing_on"), error))
+        let written = match &self.changes {
+            Some(changes) => changes.turn(write),
+            None => write(),
+        };
+        written.map_err(|error| TracefsError::io(format!("write '{value}' to"), &self.folder.join(SWITCH), error))
+    }
+
+    /// Has the kernel notify of each change by others from now on. Everything but the switch is set up, and all readers are open.
+    pub fn watch_changes(&mut self, cpus: &CpuList) {
+        if let Some(changes) = &mut self.changes {
+            changes.notify(&self.folder, cpus, &self.enabled);
+        }
+    }
+
+    /// The files by which others changed the instance since it was set up; none if it is as it was.
+    #[must_use]
+    pub fn changed(&self) -> Vec<String> {
+        self.changes.as_ref().map(Changes::found).unwrap_or_default()
+    }
+
+    /// The same, by the kernel's notices alone, for moments in which reading the files would disturb.
+    #[must_use]
+    pub fn noticed_changes(&self) -> Vec<String> {
+        self.changes.as_ref().map(Changes::noticed).unwrap_or_default()
     }
 
     /// Opens the buffer of a CPU for reading.
@@ -381,7 +412,7 @@ impl Instance {
         }
         let folder = std::mem::take(&mut self.folder);
         // Whatever is open of it keeps the kernel from removing it.
-        self.switch = None;
+        (self.switch, self.changes) = (None, None);
         let Some(janitor) = &self.janitor else { return remove_instance(&folder, REMOVAL_PATIENCE) };
         // By then this process may have given up the right to. A janitor that was killed can be done without as long as it has not.
         if janitor.take_away(&folder).is_err() {

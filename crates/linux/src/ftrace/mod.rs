@@ -8,6 +8,7 @@
 //! Times here are those of the trace clock, uncalibrated; names are bytes as the kernel wrote them. Placing events on a
 //! run's time axis and giving them labels is left to the caller.
 
+mod changes;
 mod decoder;
 mod error;
 mod event;

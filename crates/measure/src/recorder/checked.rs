@@ -27,7 +27,9 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         after: &KernelCounters,
         collector: &Collector<L::Ring>,
     ) {
-        let names = self.tracing.as_ref().zip(collector.decoder());
+        // A trace that ended early has no share in what was counted until the end.
+        let tracing = self.tracing.as_ref().filter(|_| self.unchanged.change().is_none());
+        let names = tracing.zip(collector.decoder());
         let names = names.map(|(tracing, decoder)| EventNames { decoder, strings: &tracing.strings });
         let occurrences: BTreeMap<CpuId, _> = collector.occurrences().collect();
         node.counters = after.since(before, &self.cpus, |cpu, counted| {

@@ -46,6 +46,8 @@ pub(super) struct Waiting {
     pages: Shelf<u8>,
     /// How long each page is.
     lengths: Shelf<u32>,
+    /// How many of the pages were taken before the trace was last known to be as becalm set it up.
+    known_pages: usize,
     /// What was counted of the CPU from outside.
     watches: Vec<Watch>,
 }
@@ -58,6 +60,7 @@ impl Waiting {
             work: Shelf::new(steps),
             pages: Shelf::new(ROOM.1),
             lengths: Shelf::new(ROOM.0),
+            known_pages: 0,
             watches: Vec::new(),
         }
     }
@@ -67,6 +70,7 @@ impl Waiting {
         self.work.clear();
         self.pages.clear();
         self.lengths.clear();
+        self.known_pages = 0;
         self.watches.clear();
     }
 
@@ -276,6 +280,8 @@ pub struct Collector<R> {
     first_broken: Broken,
     /// Between which readings the kernel's own counters count; `None` before the first.
     windows: Windows,
+    /// Until when the kernel was traced, if that has ended.
+    traced_until: Option<Nanos>,
 }
 
 /// What the trace of one CPU holds.
@@ -384,7 +390,16 @@ impl<R: StepRing> Collector<R> {
         let decoder = trace.as_ref().map(|trace| trace.decoder.clone());
         let handed = feeds.iter().map(|_| Waiting::with_room(ROOM.0)).collect();
         let taking = Taking { feeds, axis, decoder, page, taken: Instant::now(), unsaid: (None, 0) };
-        Self { taking, trace, handed, events: Vec::new(), counted, first_broken: None, windows: Windows::default() }
+        Self {
+            taking,
+            trace,
+            handed,
+            events: Vec::new(),
+            counted,
+            first_broken: None,
+            windows: Windows::default(),
+            traced_until: None,
+        }
     }
 
     /// Takes so much memory for steps now, before the loops begin, as taking it later takes time from them.
@@ -435,6 +450,21 @@ impl<R: StepRing> Collector<R> {
             Windows { interrupts: window(interrupts, last_interrupts), softirqs: window(softirqs, last_softirqs) };
     }
 
+    /// Learns until when the kernel was traced, if that has ended: another program changed the trace. Pages that were taken since
+    /// this was last asked may hold anything then, and no more are taken. If it goes on, they hold what becalm set up.
+    pub fn trace_goes_on(&mut self, ended: Option<Nanos>) {
+        self.traced_until = ended;
+        for feed in &mut self.taking.feeds {
+            match ended {
+                Some(_) => feed.reader = None,
+                None => feed.waiting.known_pages = feed.waiting.lengths.len(),
+            }
+        }
+        if ended.is_some() {
+            self.taking.unsaid.0 = None;
+        }
+    }
+
     /// Takes what waits in rings and trace buffers, with pauses where it is much. Returns how many steps were taken since the
     /// last call. `everything` goes on until the trace is empty, which ends only where nothing is recorded any more.
     ///
@@ -475,7 +505,7 @@ impl<R: StepRing> Collector<R> {
         if let (Some(trace), Some(anchor)) = (&mut self.trace, anchor) {
             trace.clock.advance(anchor);
         }
-        let Self { taking, trace, handed, events, counted, first_broken, windows } = self;
+        let Self { taking, trace, handed, events, counted, first_broken, windows, traced_until } = self;
         let wholes = taking.set_apart(handed, all);
         // Where the loop ended, once it has; one may do so long before the others.
         let end = |feed: &CpuFeed<R>| {
@@ -495,7 +525,8 @@ impl<R: StepRing> Collector<R> {
         for whole in wholes {
             let index = whole.index;
             // First what may explain the steps.
-            let beside = Batch { index, complete_until: told[index], ..Batch::default() };
+            let whole = Batch { traced_until: *traced_until, ..whole };
+            let beside = Batch { index, complete_until: told[index], traced_until: *traced_until, ..Batch::default() };
             sink.batch(Batch { watches: &handed[index].watches, ..beside }, names, &mut pause)?;
             for sibling in siblings[index].into_iter().flat_map(|sibling| handed[sibling].steps.parts()) {
                 sink.batch(Batch { sibling, ..beside }, names, &mut pause)?;
@@ -505,7 +536,8 @@ impl<R: StepRing> Collector<R> {
             // was running, with nothing above it.
             let span = whole.began.unwrap_or(Nanos::MAX)..=places[index].1;
             let mut portions = Portions::new(&handed[index], whole);
-            let mut pages = handed[index].raw_pages();
+            let pages = if traced_until.is_some() { handed[index].known_pages } else { usize::MAX };
+            let mut pages = handed[index].raw_pages().take(pages);
             loop {
                 events.clear();
                 match (pages.next(), &mut *trace) {

@@ -91,6 +91,11 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
             self.kind.conclude(measured, cpu, &mut node.settings);
             node.clock.backwards += measured.tally.backwards;
         }
+        if let (Some(change), Some(tracing)) = (self.unchanged.change(), &mut node.tracing) {
+            tracing.changed = Some(change.clone());
+            // Before all others, since it decides what the sources mean.
+            node.warnings.insert(0, warning::trace_changed(change));
+        }
         debug_assert!(self.rings.iter().all(|ring| ring.readings().waiting() == 0), "every step was taken");
         if node.clock.backwards > 0 {
             node.warnings.push(warning::backwards(node.clock.backwards));

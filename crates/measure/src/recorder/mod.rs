@@ -9,6 +9,7 @@ mod pauses;
 mod portions;
 mod prepared;
 mod run;
+mod unchanged;
 
 use std::sync::Arc;
 

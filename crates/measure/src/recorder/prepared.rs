@@ -13,6 +13,7 @@ use becalm_model::node::{ClockDoc, Warning};
 use becalm_model::warning;
 use becalm_units::{CpuList, Nanos};
 
+use super::unchanged::Unchanged;
 use super::{Outside, Recording};
 use crate::error::RecordError;
 use crate::loops::{LOOP_NAME, Loop, StepRing};
@@ -36,6 +37,8 @@ pub struct Prepared<C, L: Loop> {
     pub(super) clock: ClockDoc,
     /// `None` where the kernel is not traced.
     pub(super) tracing: Option<Tracing>,
+    /// Whether that stayed as it was set up.
+    pub(super) unchanged: Unchanged,
     /// One for each CPU, in rising order.
     pub(super) rings: Vec<Arc<L::Ring>>,
     /// The guard process, or why there is none.
@@ -102,6 +105,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
             calibration,
             clock,
             tracing,
+            unchanged: Unchanged::since(Nanos::ZERO),
             rings,
             guard,
             lookout,

@@ -22,6 +22,7 @@ use super::companion::Companion;
 use super::document::{Onset, how_ended, set_ended};
 use super::pauses::Pauses;
 use super::prepared::Prepared;
+use super::unchanged::Unchanged;
 use super::{Outside, Progress, Recording};
 use crate::error::RecordError;
 use crate::loops::{Lanes, Loop, LoopCalibration as _};
@@ -81,6 +82,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         if let Some(tracing) = &self.tracing {
             tracing.instance.start().map_err(|source| RecordError::Trace { action: "start the trace", source })?;
         }
+        self.unchanged = Unchanged::since(onset.axis.instant(Ticks::new(C::read())));
         let (start, over) = self.go(&lanes, &onset);
         let now = || onset.axis.instant(Ticks::new(C::read()));
         let before = KernelCounters::take_timed(&self.plan.root, now);
@@ -105,9 +107,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         collector.watch(self.lookout.look(true, now));
 
         let pauses = &mut Pauses::never();
-        collector
-            .take(true, pauses)
-            .map_err(|source| RecordError::System { action: "read the kernel's trace", source })?;
+        self.take(&mut collector, (true, true), now, pauses)?;
         let end = Anchor::take::<C>();
         let last = HandOver { anchor: collector.needs_anchors().then_some(end), all: true };
         collector.hand_over(outside.sink, &mut self.names, last, pauses).map_err(RecordError::Sink)?;
@@ -126,6 +126,26 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
                 .map_err(|source| RecordError::Trace { action: "remove the trace instance", source })?;
         }
         Ok(Recording { node, command, names: self.names.clone() })
+    }
+
+    /// Takes what waits in the rings and the trace, and looks whether the trace is still as it was set up. `all` is whether
+    /// everything is to be taken; `read` is whether the trace's files may be read. Returns how many steps were taken.
+    fn take<E>(
+        &mut self,
+        collector: &mut Collector<L::Ring>,
+        (all, read): (bool, bool),
+        now: impl Fn() -> Nanos,
+        pauses: &mut Pauses<'_>,
+    ) -> Result<u64, RecordError<E>> {
+        let before = now();
+        let taken = collector.take(all, pauses);
+        let ended = self.tracing.as_ref().and_then(|tracing| self.unchanged.look(&tracing.instance, before, read));
+        collector.trace_goes_on(ended);
+        match taken {
+            // A trace that cannot be read may be the change.
+            Err(_) if ended.is_some() => Ok(0),
+            taken => taken.map_err(|source| RecordError::System { action: "read the kernel's trace", source }),
+        }
     }
 
     /// Starts the threads of the loops, which calibrate themselves and then sleep.
@@ -186,6 +206,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
             Some(tracing) => {
                 let readers: Result<Vec<_>, _> = self.cpus.iter().map(|cpu| tracing.instance.reader(cpu)).collect();
                 let decoder = tracing.instance.decoder().clone();
+                tracing.instance.watch_changes(&self.cpus);
                 let (symbols, labels) = (tracing.symbols.take(), &mut self.names.labels);
                 let native = C::NAME != MonotonicRaw::NAME;
                 Some(TraceSide {
@@ -305,15 +326,14 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
                 !lanes.all_ended()
             };
             let pauses = &mut if shared { Pauses::by(&mut sleep) } else { Pauses::never() };
-            let taken = collector
-                .take(false, pauses)
-                .map_err(|source| RecordError::System { action: "read the kernel's trace", source })?;
+            let segment_is_full = now - segment_began >= segment || collector.backlog() >= backlog;
+            let axis_now = || axis.instant(Ticks::new(C::read()));
+            let taken = self.take(collector, (false, segment_is_full), axis_now, pauses)?;
             detours += taken;
             if shared {
                 interval = if taken > quarter_of_rings { SHARED_AND_BUSY_INTERVAL } else { SHARED_INTERVAL };
             }
-            collector.watch(self.lookout.look(false, || axis.instant(Ticks::new(C::read()))));
-            let segment_is_full = now - segment_began >= segment || collector.backlog() >= backlog;
+            collector.watch(self.lookout.look(false, axis_now));
             if !shared || segment_is_full {
                 let so_far = HandOver { anchor: collector.needs_anchors().then(Anchor::take::<C>), all: false };
                 collector.hand_over(outside.sink, &mut self.names, so_far, pauses).map_err(RecordError::Sink)?;

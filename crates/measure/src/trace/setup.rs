@@ -127,6 +127,7 @@ impl Tracing {
             missing,
             buffer_bytes: u64::from(buffer_kb) << 10,
             event_cost_ns: event_cost,
+            changed: None,
         };
         let strings = tracefs.strings().unwrap_or_default();
         let untraced_timer = untraced_timer.unwrap_or("untraced_timer");

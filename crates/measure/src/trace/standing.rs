@@ -79,6 +79,7 @@ impl StandingTrace {
                 return None;
             }
         };
+        tracing.instance.watch_changes(cpus);
         let symbols = tracing.symbols.take();
         let known = symbols.clone();
         let mut own = own.to_vec();
@@ -152,6 +153,12 @@ impl StandingTrace {
     /// If the kernel refuses.
     pub fn turn(&self, on: bool) -> Result<(), TracefsError> {
         if on { self.tracing.instance.start() } else { self.tracing.instance.stop() }
+    }
+
+    /// The files by which another program changed the trace since it was set up; none if it is as it was.
+    #[must_use]
+    pub fn changed(&self) -> Vec<String> {
+        self.tracing.instance.changed()
     }
 
     /// Descriptors that become readable when a buffer is half full; none where this kernel cannot wait for that.

@@ -46,6 +46,7 @@ COLORS: Mapping[str, tuple[str, str]] = {
     "kind-self": ("#b08a00", "#e2c33c"),
     "kind-edge": ("#94a1ae", "#75838f"),
     "kind-unseen": ("#2d3846", "#dfe7ee"),
+    "kind-not_traced": ("#7a4a2b", "#d2a07a"),
     "kind-unknown": ("#5a6b7d", "#a9b4bf"),
 }
 

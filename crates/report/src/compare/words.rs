@@ -66,10 +66,7 @@ pub(crate) fn changed(comparison: &Comparison) -> impl Iterator<Item = (Kind, St
 
 /// A source as a sentence or a narrow column names it: with its kind where the name alone says nothing (`unseen long`).
 pub(crate) fn shown_source(kind: Kind, source: &str) -> String {
-    match kind {
-        Kind::Unseen | Kind::Edge => format!("{kind} {source}"),
-        _ => source.to_owned(),
-    }
+    if kind.is_rest() { format!("{kind} {source}") } else { source.to_owned() }
 }
 
 /// How the columns are to be read.

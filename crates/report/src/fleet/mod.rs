@@ -61,10 +61,7 @@ fields! {
 
 /// The name of a source; with its kind where that says more.
 fn shown((kind, source): &SourceName) -> String {
-    match kind {
-        Kind::Unseen | Kind::Edge => format!("{kind} {}", printable(source)),
-        _ => printable(source).into_owned(),
-    }
+    if kind.is_rest() { format!("{kind} {}", printable(source)) } else { printable(source).into_owned() }
 }
 
 impl Report for FleetReport<'_> {

@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 
 use becalm_analyze::summary::{Books, Found, Measuring, NodeSummary, Summary};
-use becalm_model::node::{ClockDoc, Ended, MachineDoc, NodeDoc, Rung, SettingsDoc};
+use becalm_model::node::{ClockDoc, Ended, MachineDoc, NodeDoc, Rung, SettingsDoc, Warning};
+use becalm_model::warning::TRACE_CHANGED;
 use becalm_units::Nanos;
 
 use crate::Value;
@@ -21,15 +22,29 @@ pub(crate) fn print(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
     for (label, text) in lines {
         line(out, &label, &text)?;
     }
-    if !summary.warnings.is_empty() {
+    if summary.warnings.iter().any(|(_, warning)| warning.code != TRACE_CHANGED) {
         writeln!(out)?;
     }
-    for (node, warning) in &summary.warnings {
-        let node_prefix = if summary.nodes.len() > 1 { format!("{node}: ") } else { String::new() };
-        paragraph(out, "  ! ", &format!("{node_prefix}{}", warning.message))?;
-        if !warning.advice.is_empty() {
-            paragraph(out, "    \u{2192} ", &warning.advice)?;
-        }
+    for (node, warning) in summary.warnings.iter().filter(|(_, warning)| warning.code != TRACE_CHANGED) {
+        print_warning(summary, node, warning, out)?;
+    }
+    Ok(())
+}
+
+/// Prints before everything else that other programs changed the trace: it decides what the sources mean.
+pub(crate) fn print_changes(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
+    for (node, warning) in summary.warnings.iter().filter(|(_, warning)| warning.code == TRACE_CHANGED) {
+        print_warning(summary, node, warning, out)?;
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+fn print_warning(summary: &Summary, node: &str, warning: &Warning, out: &mut Sheet<'_>) -> io::Result<()> {
+    let node_prefix = if summary.nodes.len() > 1 { format!("{node}: ") } else { String::new() };
+    paragraph(out, "  ! ", &format!("{node_prefix}{}", warning.message))?;
+    if !warning.advice.is_empty() {
+        paragraph(out, "    \u{2192} ", &warning.advice)?;
     }
     Ok(())
 }
@@ -42,7 +57,7 @@ pub(crate) fn node_lines(node: &NodeSummary) -> Vec<(String, String)> {
         ("run", run(doc)),
         ("machine", machine(&doc.machine)),
         ("clock", clock(&doc.clock)),
-        ("seen", seen(doc).to_owned()),
+        ("seen", seen(doc)),
     ];
     let missing = doc.tracing.iter().flat_map(|tracing| &tracing.missing);
     lines.extend(missing.map(|missing| ("not seen", missing.clone())));
@@ -150,8 +165,14 @@ fn wall(clock: &ClockDoc) -> Option<String> {
     }
 }
 
-pub(crate) fn seen(doc: &NodeDoc) -> &'static str {
-    match doc.rung {
+fn seen(doc: &NodeDoc) -> String {
+    if let Some(change) = doc.trace_change() {
+        let until = change.traced_until_ns.max(Nanos::ZERO);
+        return format!(
+            "the loops, and the kernel's tracepoints for the first {until:.3}: sources are known of that alone"
+        );
+    }
+    let seen = match doc.rung {
         Rung::Tracepoints if doc.warnings.iter().any(|warning| warning.code == "no_loop") => {
             "the kernel's tracepoints alone: every source by its name, and no way into or out of the kernel"
         }
@@ -160,7 +181,8 @@ pub(crate) fn seen(doc: &NodeDoc) -> &'static str {
             "the loops and the counters in /proc: detours without names; the counters below bound the sources"
         }
         Rung::Loop => "the loops alone: detours without names",
-    }
+    };
+    seen.to_owned()
 }
 
 fn books(summary: &Summary) -> Option<String> {
@@ -198,6 +220,9 @@ fn smis(summary: &Summary) -> Option<String> {
 fn checked(summary: &Summary) -> Option<String> {
     if summary.rung != Rung::Tracepoints {
         return None;
+    }
+    if summary.nodes.iter().any(|node| node.doc.trace_change().is_some()) {
+        return Some("no: the trace was changed, and the kernel went on counting".to_owned());
     }
     let Some(checked) = &summary.checked else {
         return Some("no: the recording does not say how often the kernel counted what is in its trace".to_owned());

@@ -25,6 +25,7 @@ const SHOWN: usize = 20;
 
 /// The whole report: the head, the CPUs, the sources, the loops that measured, what to do next.
 pub(super) fn run(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
+    header::print_changes(summary, out)?;
     print_conclusion(summary, out)?;
     header::print(summary, out)?;
     let cpus = shown_cpus(summary, out.all());
@@ -65,6 +66,7 @@ fn print_conclusion(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
 
 /// The head and the sources.
 pub(super) fn sources(summary: &Summary, per_cpu: bool, out: &mut Sheet<'_>) -> io::Result<()> {
+    header::print_changes(summary, out)?;
     header::print(summary, out)?;
     print_sources(summary, per_cpu, out)
 }

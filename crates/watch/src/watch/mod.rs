@@ -16,7 +16,7 @@ use becalm_linux::signals::is_hangup;
 use becalm_linux::sockets::{Await, wait_ready};
 use becalm_linux::usage;
 use becalm_measure::RecordPlan;
-use becalm_model::Pid;
+use becalm_model::{Pid, warning};
 use becalm_record::Session;
 use becalm_units::{CpuList, Nanos, printable};
 
@@ -274,6 +274,7 @@ impl Watcher<'_> {
         if let Err(why) = self.observer.look(&self.shared, self.settings.sources as usize, is_within) {
             self.give_the_trace_up(&why);
         }
+        self.say_change();
         let Some(longest) = self.observer.longest() else { return Asked::Nothing };
         let Some(trigger) = self.settings.triggers.iter().find(|trigger| trigger.is_raised(longest.duration, 0.0))
         else {
@@ -311,11 +312,29 @@ impl Watcher<'_> {
         let took = self.shared.observing() - before;
         self.shared.totals().parts.windows += took;
         self.keep_to_bound();
-        let went_on = goes_on.and_then(|goes_on| if goes_on { self.observer.resume() } else { Ok(()) });
+        let went_on = goes_on.and_then(|goes_on| if goes_on { self.observer.resume(&self.shared) } else { Ok(()) });
         if let Err(why) = went_on {
             self.give_the_trace_up(&why);
         }
+        self.say_change();
         asked
+    }
+
+    /// Says that another program changed the trace, if it did.
+    fn say_change(&mut self) {
+        if let Some(files) = self.observer.take_change() {
+            self.say_changed(&files);
+        }
+    }
+
+    /// Says that another program changed these files of a trace.
+    fn say_changed(&mut self, files: &[String]) {
+        let text = format!(
+            "another program changed becalm's trace ({}): that time counts as not traced, and the trace is set up again; \
+             trace-cmd reset -a resets the tracing instances of all programs, trace-cmd reset only its own",
+            warning::changed_files(files)
+        );
+        self.say_once("the trace was changed".to_owned(), &text);
     }
 
     fn give_the_trace_up(&mut self, why: &str) {

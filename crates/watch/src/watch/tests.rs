@@ -9,7 +9,9 @@ use std::io::Write;
 use std::os::fd::BorrowedFd;
 
 use crate::config::WatchConfig;
+use crate::exposition::{Exposition, text};
 use crate::feed::Failure;
+use crate::request::Format;
 use crate::trace::{Take, Trace};
 
 /// A trace of which the first reading tells of an interrupt on its first CPU, and of so many events in all.
@@ -19,6 +21,8 @@ struct Planted {
     interrupt: Nanos,
     events: u64,
     readings: u32,
+    /// With which reading another program changes it.
+    changes: Option<u32>,
 }
 
 impl Planted {
@@ -29,8 +33,9 @@ impl Planted {
             missing: Vec::new(),
             buffer_bytes: 0,
             event_cost_ns: None,
+            changed: None,
         };
-        Self { names: Names::new(Path::new("/nowhere")), doc, interrupt, events, readings: 0 }
+        Self { names: Names::new(Path::new("/nowhere")), doc, interrupt, events, readings: 0, changes: None }
     }
 }
 
@@ -73,6 +78,11 @@ impl Trace for Planted {
 
     fn turn(&self, _: bool) -> Result<(), String> {
         Ok(())
+    }
+
+    fn changed(&self) -> Vec<String> {
+        let is_changed = self.changes.is_some_and(|reading| self.readings >= reading);
+        if is_changed { vec!["tracing_on".to_owned()] } else { Vec::new() }
     }
 
     fn drain(&mut self, take: &mut Take<'_>) -> io::Result<Drained> {
@@ -142,6 +152,41 @@ fn an_alert_is_raised_by_the_look_that_sends_the_trace_to_rest() {
         let longest = watcher.observer.longest().expect("what the last reading found");
         assert_eq!((longest.duration, longest.source.as_str()), (Nanos::from_millis(2), "disk"));
         assert_eq!((watcher.shared.totals().traced.alerts, said.borrow().len()), (1, 0));
+    });
+}
+
+#[test]
+fn an_interval_in_which_others_change_the_trace_does_not_count_and_it_is_set_up_again() {
+    let opened = Cell::new(0_u64);
+    let planted = |_: &CpuList| -> Result<Box<dyn Trace>, String> {
+        opened.set(opened.get() + 1);
+        // The first two are changed with their first reading, in which there is an interruption.
+        let changes = (opened.get() < 3).then_some(1);
+        Ok(Box::new(Planted { changes, ..Planted::new(Nanos::from_millis(2), 10) }))
+    };
+    let traced = |watcher: &Watcher<'_>| {
+        let mut out = Exposition::default();
+        watcher.shared.totals().traced.tell(&mut out);
+        text(&out.end(), Format::OpenMetrics)
+    };
+    beside("trigger = detour>1ms", planted, |watcher, said| {
+        for round in 1..=2 {
+            watcher.observe(&stat(1));
+            watcher.look_at_the_trace();
+            watcher.look_at_the_trace();
+            assert_eq!((opened.get(), watcher.shared.totals().traced.disturbed), (round, round));
+            assert!(watcher.observer.longest().is_none() && watcher.observer.remembered().is_none());
+            assert!(!traced(watcher).contains("becalm_traced_seconds_total{"), "{}", traced(watcher));
+        }
+        // It is said once.
+        assert_eq!(said.borrow().len(), 1, "{said:?}");
+        assert!(said.borrow()[0].starts_with("another program changed becalm's trace (tracing_on)"), "{said:?}");
+        watcher.observe(&stat(1));
+        watcher.look_at_the_trace();
+        watcher.look_at_the_trace();
+        assert_eq!((opened.get(), watcher.shared.totals().traced.disturbed), (3, 2));
+        assert!(watcher.observer.longest().is_some());
+        assert!(traced(watcher).contains("becalm_traced_seconds_total{cpu=\"0\"} 1.0"), "{}", traced(watcher));
     });
 }
 

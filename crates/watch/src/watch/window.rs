@@ -81,11 +81,16 @@ impl Watcher<'_> {
             rung: recorded.node.rung,
             at_ns: alarm::wall_ns(),
         };
+        let changed = recorded.node.trace_change().cloned();
         let raised = if holds == Holds::Window { self.raised(&measured, &sums) } else { None };
         {
             let mut totals = self.shared.totals();
             totals.add(&measured, self.settings.sources as usize);
             totals.alerts += u64::from(raised.is_some());
+            totals.traced.disturbed += u64::from(changed.is_some());
+        }
+        if let Some(change) = &changed {
+            self.say_changed(&change.files);
         }
         let failure = recorded.store.failure.take();
         let window = Window { is_alert: raised.is_some(), node: recorded.node.clone() };

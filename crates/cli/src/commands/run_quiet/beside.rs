@@ -45,6 +45,11 @@ pub struct Lost {
     pub sources: Vec<LostTo>,
 }
 
+impl Lost {
+    /// Nothing could be seen.
+    const UNKNOWN: Self = Self { lost: None, interruptions: None, lost_events: 0, sources: Vec::new() };
+}
+
 /// What is looked at beside the command.
 pub enum Beside {
     /// The kernel's trace of the CPUs.
@@ -77,7 +82,7 @@ impl Beside {
         let others: HashSet<Pid> = others.into_iter().map(|task| Pid(task.pid)).collect();
         let known = others.clone();
         let cpus = cpus.iter().map(of_cpu).collect();
-        Ok(Self::Trace(Box::new(Traced { trace, cpus, known, begun: now, lost_events: 0 })))
+        Ok(Self::Trace(Box::new(Traced { trace, cpus, known, changed: Vec::new(), begun: now, lost_events: 0 })))
     }
 
     /// By what the kernel counts.
@@ -106,11 +111,19 @@ impl Beside {
         Ok(())
     }
 
+    /// The files by which another program changed the trace, which is not read any more then.
+    pub fn changed(&self) -> &[String] {
+        match self {
+            Self::Trace(traced) => &traced.changed,
+            Self::Counters(_) => &[],
+        }
+    }
+
     /// Descriptors that are ready once there is something to read.
     pub fn filling(&self) -> Vec<BorrowedFd<'_>> {
         match self {
-            Self::Trace(traced) => traced.trace.filling().collect(),
-            Self::Counters(_) => Vec::new(),
+            Self::Trace(traced) if traced.changed.is_empty() => traced.trace.filling().collect(),
+            _ => Vec::new(),
         }
     }
 
@@ -139,6 +152,8 @@ pub struct Traced {
     cpus: Vec<(Presence, Interruptions)>,
     /// Threads of which it is known whether they are the command's: those that are have been named so.
     known: HashSet<Pid>,
+    /// The files by which another program changed the trace. Nothing is known from then on.
+    changed: Vec<String>,
     /// When the repetition began, on the axis of the trace.
     begun: Nanos,
     lost_events: u64,
@@ -146,6 +161,9 @@ pub struct Traced {
 
 impl Traced {
     fn read(&mut self) -> Result<()> {
+        if !self.changed.is_empty() {
+            return Ok(());
+        }
         let Self { trace, cpus, known, .. } = self;
         let drained = trace.drain(&mut |index, events: &[Event], names: &mut Names| {
             let (presence, found) = &mut cpus[index];
@@ -156,6 +174,11 @@ impl Traced {
                 presence.take(event, &names.tasks, found);
             }
         });
+        // What was read by now may be what the change left, and a failure its effect.
+        self.changed = self.trace.changed();
+        if !self.changed.is_empty() {
+            return Ok(());
+        }
         let drained = drained.context("cannot read the kernel's trace")?;
         self.lost_events += drained.lost;
         Ok(())
@@ -163,6 +186,9 @@ impl Traced {
 
     /// What was lost from the repetition's begin to its end.
     fn lost(&self, ended: Nanos) -> Lost {
+        if !self.changed.is_empty() {
+            return Lost::UNKNOWN;
+        }
         let within = |start: Nanos| (self.begun..ended).contains(&start);
         let labels = &self.trace.names().labels;
         let (mut lost, mut interruptions) = (Nanos::ZERO, 0);
@@ -227,8 +253,7 @@ impl Counted {
 
     fn lost(&self, process: u32) -> Result<Lost> {
         let (interrupts, stat) = self.look()?;
-        let none = Lost { lost: None, interruptions: None, lost_events: 0, sources: Vec::new() };
-        let Some((interrupts_before, stat_before)) = &self.before else { return Ok(none) };
+        let Some((interrupts_before, stat_before)) = &self.before else { return Ok(Lost::UNKNOWN) };
         let grown = interrupts.since(interrupts_before);
         let of_cpu = |cpu: CpuId| grown.lines.iter().filter_map(|line| grown.count(&line.id, cpu)).sum::<u64>();
         let interruptions = self.cpus.iter().map(of_cpu).sum();

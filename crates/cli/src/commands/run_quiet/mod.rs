@@ -17,6 +17,7 @@ use becalm_linux::placed::{ProgramStart, adopt_orphans, begin_in};
 use becalm_linux::relay::Relay;
 use becalm_linux::rights::User;
 use becalm_linux::sched::{AffinityGuard, Policy};
+use becalm_model::warning::changed_files;
 use becalm_report::{RunQuietReport, SeenBy};
 use becalm_tune::{Folder, LiveMachine, Plan, Profile, Request};
 use becalm_units::CpuList;
@@ -216,7 +217,16 @@ impl Bench<'_> {
         let mut runs = Vec::new();
         for number in 0..self.args.warmup + self.args.runs {
             let command = self.command(stage, signals)?;
+            let was_changed = !beside.changed().is_empty();
             let (run, stopped) = repetition::run(command, &self.args.command[0], &mut beside, signals)?;
+            if !was_changed && !beside.changed().is_empty() {
+                self.not_done.push(format!(
+                    "run {} and those after it lack what interrupted the command: another program changed becalm's trace \
+                     ({}); repeat without it",
+                    number + 1,
+                    changed_files(beside.changed())
+                ));
+            }
             let exit = stopped.map_or(Exit::As(run.exit_code), Exit::of_signal);
             let failed = run.exit_code != 0 && !self.args.ignore_failure;
             if stopped.is_some() || failed {

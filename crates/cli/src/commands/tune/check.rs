@@ -144,7 +144,11 @@ fn recorded(path: &Path, choice: &CpuChoice) -> anyhow::Result<Summary> {
 
 /// The timer interrupts of the CPUs: of the recording, if it has names, else counted now.
 fn ticks(args: &CheckArgs, choice: &CpuChoice, summary: Option<&Summary>) -> (Vec<TickCount>, Option<String>) {
-    if let Some(summary) = summary.filter(|summary| summary.rung == Rung::Tracepoints) {
+    // A trace that ended early would show too few.
+    let counts = |summary: &&Summary| {
+        summary.rung == Rung::Tracepoints && summary.nodes.iter().all(|node| node.doc.trace_change().is_none())
+    };
+    if let Some(summary) = summary.filter(counts) {
         return (of_recording(summary), None);
     }
     if args.root != Path::new("/") {

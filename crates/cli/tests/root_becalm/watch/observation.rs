@@ -1,11 +1,14 @@
 //! The trace that stays between the windows: it names sources, rests where too much happens, and keeps what led to an alert.
 
+use std::fs;
+use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use becalm_testing::machine::Offline;
-use becalm_testing::program::{instances_of, path, report, warning_codes};
+use becalm_testing::program::{INSTANCES, instances_of, path, report, warning_codes};
 use becalm_testing::skip;
 
 use super::survival::Watched;
@@ -61,6 +64,38 @@ fn a_cpu_that_comes_later_is_traced_too() {
     drop(offline);
     watched.until("what has come is traced", |watched| traced(watched, 1) > 0.0);
     watched.end();
+}
+
+#[test]
+fn a_trace_that_others_change_is_set_up_again_each_time() {
+    let Some(_alone) = alone() else { return };
+    let write = |pid: u32, file: &str, texts: &[&str]| {
+        for instance in instances_of(pid) {
+            // It may be that of a window, which ends by itself.
+            texts.iter().for_each(|text| _ = fs::write(Path::new(INSTANCES).join(&instance).join(file), text));
+        }
+    };
+    let ways: [&dyn Fn(u32); 6] = [
+        &|_| _ = Command::new("trace-cmd").args(["reset", "-a"]).output().expect("trace-cmd is installed"),
+        &|pid| write(pid, "tracing_on", &["0"]),
+        &|pid| write(pid, "tracing_on", &["0", "1"]),
+        &|pid| write(pid, "tracing_cpumask", &["0"]),
+        &|pid| write(pid, "events/sched/sched_switch/filter", &["prev_pid == 1"]),
+        &|pid| write(pid, "trace", &[""]),
+    ];
+    let mut watched = Watched::with(&["--interval", "200ms", "--budget", "50%"]);
+    let seconds = |watched: &Watched| watched.value(r#"becalm_traced_seconds_total{cpu="0"}"#);
+    for (at, change) in ways.iter().enumerate() {
+        let (before, disturbed) = (seconds(&watched), watched.value("becalm_trace_disturbed_total"));
+        watched.until("it is traced", |watched| seconds(watched) > before);
+        assert_eq!(watched.value("becalm_trace_disturbed_total"), disturbed, "before change {at}");
+        change(watched.pid());
+        watched.until("the change is noticed", |watched| watched.value("becalm_trace_disturbed_total") > disturbed);
+    }
+    let before = seconds(&watched);
+    watched.until("it is traced after all changes", |watched| seconds(watched) > before);
+    let ended = watched.end();
+    assert_eq!(ended.stderr.matches("another program changed becalm's trace").count(), 1, "{}", ended.stderr);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use becalm_testing::machine::{Mounted, Offline, SteppedClock};
-use becalm_testing::program::{INSTANCES, Running, becalm, document_path, path, report};
+use becalm_testing::program::{Ended, INSTANCES, Running, becalm, document_path, path, report};
 use becalm_testing::{Need, machine_has, skip, wait_until};
 
 use super::{free_address, get, kept, value};
@@ -65,9 +65,11 @@ impl Watched {
 
     /// Ends in good order, with nothing left behind.
     #[track_caller]
-    pub fn end(self) {
+    pub fn end(self) -> Ended {
         self.running.signal("TERM");
-        self.running.end().expect(0, &["watched for"]);
+        let ended = self.running.end();
+        ended.expect(0, &["watched for"]);
+        ended
     }
 }
 

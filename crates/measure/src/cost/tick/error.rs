@@ -50,6 +50,11 @@ pub enum TickError {
         /// Why the trace cannot be understood.
         r#source: DecodeError,
     },
+    /// Another program changed the kernel's trace meanwhile.
+    #[error(
+        "another program changed becalm's trace ({0}) while it recorded timer interrupts: measure again without it"
+    )]
+    TraceChanged(String),
     /// The work cannot be done on this architecture.
     #[error(transparent)]
     Work(#[from] Unsupported),

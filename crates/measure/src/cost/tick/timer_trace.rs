@@ -13,6 +13,7 @@ use becalm_linux::ftrace::{
 };
 use becalm_linux::janitor::Janitor;
 use becalm_model::cost::TicksDoc;
+use becalm_model::warning::changed_files;
 use becalm_units::CpuId;
 
 use super::TickError;
@@ -43,15 +44,22 @@ pub fn record_timer<T>(
         faults: Faults::All,
         functions: Functions::None,
     };
-    let instance = Instance::create(&tracefs, &proc_root, &config, janitor)?;
+    let mut instance = Instance::create(&tracefs, &proc_root, &config, janitor)?;
     let mut reader = instance.reader(cpu)?;
+    instance.watch_changes(&config.cpus);
     instance.start()?;
     let start = MonotonicRaw::read();
     let result = during();
     let end = MonotonicRaw::read();
     instance.stop()?;
     let result = result?;
-    let record = read_all(&instance, &mut reader, cpu, (start, end))?;
+    let record = read_all(&instance, &mut reader, cpu, (start, end));
+    // A trace that cannot be read may be the change.
+    let changed = instance.changed();
+    if !changed.is_empty() {
+        return Err(TickError::TraceChanged(changed_files(&changed)));
+    }
+    let record = record?;
     drop(reader);
     instance.remove()?;
     Ok((result, record))

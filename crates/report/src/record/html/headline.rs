@@ -2,6 +2,7 @@
 
 use becalm_analyze::summary::{SourceSummary, Summary};
 use becalm_model::node::Rung;
+use becalm_model::warning::TRACE_CHANGED;
 use becalm_units::Nanos;
 
 use super::sure;
@@ -20,7 +21,7 @@ pub const NOISE_QUIET: f64 = 0.001;
 pub const MAX_QUIET: Nanos = Nanos::from_micros(50);
 
 /// Warnings that the run or its tables are not whole: whoever reads only the top of a page must see them.
-const NOT_WHOLE: [&str; 5] = ["not_ended", "failed", "books_open", "rows_differ", "rows_unlisted"];
+const NOT_WHOLE: [&str; 6] = [TRACE_CHANGED, "not_ended", "failed", "books_open", "rows_differ", "rows_unlisted"];
 
 pub(super) fn section(summary: &Summary) -> Section {
     let conclusion = Conclusion::of_run(summary);
