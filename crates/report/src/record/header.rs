@@ -64,7 +64,8 @@ pub(crate) fn whole_lines(summary: &Summary) -> Vec<(String, String)> {
 
 /// When the run began, to the second.
 pub(crate) fn when(doc: &NodeDoc) -> String {
-    doc.origin.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
+    doc.origin
+        .map_or_else(|| "start not known".to_owned(), |origin| origin.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
 }
 
 fn run(doc: &NodeDoc) -> String {
@@ -92,6 +93,7 @@ pub(crate) const fn ended(ended: Option<Ended>) -> &'static str {
         Some(Ended::CpusGone) => "ENDED EARLY: its CPUs went offline or left the cpuset",
         Some(Ended::Unattended) => "ENDED EARLY: nothing was collected for too long beside its real-time loops",
         Some(Ended::Failed) => "FAILED on the way",
+        Some(Ended::Unknown) => "how it ended is not known",
         None => "NOT ENDED: still running, or killed",
     }
 }
@@ -151,11 +153,19 @@ fn wall(clock: &ClockDoc) -> Option<String> {
 }
 
 pub(crate) fn seen(doc: &NodeDoc) -> &'static str {
+    let is_all = doc.tracing.as_ref().is_none_or(|tracing| tracing.missing.is_empty());
     match doc.rung {
         Rung::Tracepoints if doc.warnings.iter().any(|warning| warning.code == "no_loop") => {
-            "the kernel's tracepoints alone: every source by its name, and no way into or out of the kernel"
+            if is_all {
+                "the kernel's tracepoints alone: every source by its name, and no way into or out of the kernel"
+            } else {
+                "some of the kernel's tracepoints alone: sources by their names, except those not seen"
+            }
         }
-        Rung::Tracepoints => "the loops and the kernel's tracepoints: every source by its name",
+        Rung::Tracepoints if is_all => "the loops and the kernel's tracepoints: every source by its name",
+        Rung::Tracepoints => {
+            "the loops and some of the kernel's tracepoints: sources by their names, except those not seen"
+        }
         Rung::Proc => {
             "the loops and the counters in /proc: detours without names; the counters below bound the sources"
         }
@@ -178,6 +188,7 @@ fn books(summary: &Summary) -> Option<String> {
 
 pub(crate) fn lost(summary: &Summary) -> String {
     match (summary.lost_events, summary.total.incomplete) {
+        (0, 0) if summary.is_imported() => "not known: the file reports no loss".to_owned(),
         (0, 0) => "nothing".to_owned(),
         (lost, incomplete) => {
             let detours = plural(incomplete, "detour is", "detours are");
