@@ -94,6 +94,9 @@ pub fn advice(files: &[InputFile], format: Format, is_chosen: bool) -> Option<St
     }
     files.iter().find_map(|file| match recognize(file.source()) {
         Some(other) => (other != format).then(|| format!("it looks like {other}: name that with --from")),
-        None => near_miss(file.source()).map(|what| format!("the file {what}")),
+        // A format that it may have, as far as can be told, needs no other name.
+        None => near_miss(file.source())
+            .filter(|what| !what.contains(&format!("--from {format}")))
+            .map(|what| format!("the file {what}")),
     })
 }
