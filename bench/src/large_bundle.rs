@@ -96,7 +96,7 @@ fn document() -> NodeDoc {
         schema: SCHEMA.to_owned(),
         node: "large".to_owned(),
         program: "becalm-bench".to_owned(),
-        origin: jiff::Timestamp::UNIX_EPOCH,
+        origin: Some(jiff::Timestamp::UNIX_EPOCH),
         ended: None,
         machine: MachineDoc::default(),
         clock: ClockDoc { counter: "tsc".to_owned(), rate_hz: 2.6e9, ..ClockDoc::default() },

@@ -151,7 +151,7 @@ fn template() -> DigestDoc {
         schema: SCHEMA.to_owned(),
         node: name(0),
         program: "becalm 0.1.0".to_owned(),
-        origin: "2026-01-01T00:00:00Z".parse().expect("an instant"),
+        origin: Some("2026-01-01T00:00:00Z".parse().expect("an instant")),
         ended: Some(Ended::Duration),
         machine: MachineDoc::default(),
         clock: node::ClockDoc { counter: "tsc".to_owned(), ..node::ClockDoc::default() },
@@ -162,7 +162,7 @@ fn template() -> DigestDoc {
         counters: Vec::new(),
         warnings: Vec::new(),
     };
-    let origin = run.origin.as_nanosecond() as i64;
+    let origin = run.origin_ns() as i64;
     let mut counts = Condenser::new(origin, run.cpus.iter().take(COUNTED as usize).map(|cpu| cpu.cpu), true);
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
     let tick = counts.name(Kind::Irq, "local_timer");

@@ -21,7 +21,7 @@ pub fn condense(bundle: &Bundle, node: &str) -> Result<DigestDoc, SummaryError> 
 
 fn condense_doc(bundle: &Bundle, doc: NodeDoc) -> Result<DigestDoc, SummaryError> {
     let traced = doc.rung == Rung::Tracepoints;
-    let origin = i64::try_from(doc.origin.as_nanosecond()).unwrap_or(0);
+    let origin = i64::try_from(doc.origin_ns()).unwrap_or(0);
     let mut counts = Condenser::new(origin, doc.cpus.iter().map(|cpu| cpu.cpu), traced);
     let place = |number: i32| {
         let cpu = CpuId::new(u32::try_from(number).ok()?);

@@ -274,8 +274,8 @@ fn shift(doc: &PhasesDoc, recorded: &NodeDoc) -> Result<(f64, f64), PhaseSources
     }
     let ticks = job.origin_ticks as f64 - run.origin_ticks as f64;
     let offset = ticks * 1e9 / run.rate_hz;
-    let by_wall = doc.origin.duration_since(recorded.origin).as_secs_f64() * 1e9;
-    if (offset - by_wall).abs() > SAME_BOOT_NS {
+    let by_wall = recorded.origin.map(|origin| doc.origin.duration_since(origin).as_secs_f64() * 1e9);
+    if by_wall.is_none_or(|by_wall| (offset - by_wall).abs() > SAME_BOOT_NS) {
         return apart(format!(
             "they are of different boots of {}: their counters and their wall clocks disagree",
             doc.node

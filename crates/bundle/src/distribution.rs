@@ -54,6 +54,7 @@ mod tests {
             command: None,
             kernel: None,
             begun: None,
+            ended: None,
             quantity: Quantity::Stolen,
             loop_subtracted: Some(false),
             series: vec![Series { name: "CPU 0".to_owned(), count: Some(3), ..Series::default() }],

@@ -230,7 +230,7 @@ mod tests {
             schema: node::SCHEMA.to_owned(),
             node: node.to_owned(),
             program: "becalm 0.1.0".to_owned(),
-            origin: "2026-01-01T00:00:00Z".parse().unwrap(),
+            origin: Some("2026-01-01T00:00:00Z".parse().unwrap()),
             ended: None,
             machine: node::MachineDoc::default(),
             clock: node::ClockDoc::default(),

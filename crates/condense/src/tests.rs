@@ -13,7 +13,7 @@ fn doc() -> NodeDoc {
         schema: node::SCHEMA.to_owned(),
         node: "n0".to_owned(),
         program: "becalm 0.1.0".to_owned(),
-        origin: "2026-01-01T00:00:00Z".parse().unwrap(),
+        origin: Some("2026-01-01T00:00:00Z".parse().unwrap()),
         ended: None,
         machine: node::MachineDoc::default(),
         clock: node::ClockDoc::default(),
@@ -27,7 +27,7 @@ fn doc() -> NodeDoc {
 }
 
 fn condenser() -> Condenser {
-    Condenser::new(doc().origin.as_nanosecond() as i64, [CpuId::new(0)], true)
+    Condenser::new(doc().origin_ns() as i64, [CpuId::new(0)], true)
 }
 
 /// An activity alone in its detour.

@@ -75,9 +75,12 @@ pub struct DistributionDoc {
     /// The kernel's release, if the file has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// When it was measured, in the file's words.
+    /// When measuring started, in the file's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begun: Option<String>,
+    /// When it ended, in the file's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
     /// What the lengths are of.
     pub quantity: Quantity,
     /// Whether the shortest step of the loop was subtracted from each length; `None` where there is no loop, or it is not known.
@@ -124,6 +127,9 @@ pub struct Series {
     /// The longest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_ns: Option<i64>,
+    /// Of which edges of its buckets the program took the shortest, the mean and the longest; `None` where they are as they were measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edges: Option<Edges>,
     /// Quantiles that the program computed, by rising level.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quantiles: Vec<Level>,
@@ -136,6 +142,16 @@ pub struct Series {
     /// What else was counted, by the program's own names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<NamedCount>,
+}
+
+/// An edge of a bucket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Edges {
+    /// The lower one: the real lengths are longer, by less than a bucket.
+    Lower,
+    /// The upper one: the real lengths are shorter, by less than a bucket.
+    Upper,
 }
 
 /// A quantile that the program computed.
@@ -273,6 +289,7 @@ mod tests {
             command: None,
             kernel: None,
             begun: None,
+            ended: None,
             quantity: Quantity::Wakeup,
             loop_subtracted: None,
             series: vec![series],

@@ -18,8 +18,8 @@ pub struct NodeDoc {
     pub node: String,
     /// Who wrote it: `becalm 0.1.0`.
     pub program: String,
-    /// The run's origin on the wall clock, as RFC 3339 in UTC.
-    pub origin: jiff::Timestamp,
+    /// The run's origin on the wall clock, as RFC 3339 in UTC; `None` of an imported file that does not say it.
+    pub origin: Option<jiff::Timestamp>,
     /// How the run ended; `None` while it runs, and forever if it was killed.
     pub ended: Option<Ended>,
     /// The machine on which it was recorded.
@@ -62,6 +62,16 @@ pub enum Ended {
     Unattended,
     /// Something failed; what was recorded until then is there.
     Failed,
+    /// Another program recorded it, and the file does not say.
+    Unknown,
+}
+
+impl NodeDoc {
+    /// The origin in nanoseconds since 1970, for differences between instants of this node; 0 where it is not known.
+    #[must_use]
+    pub fn origin_ns(&self) -> i128 {
+        self.origin.map_or(0, jiff::Timestamp::as_nanosecond)
+    }
 }
 
 /// The machine that was measured.

@@ -467,11 +467,37 @@ pub fn thread_moved(moved: u64, cpus: &CpuList) -> Warning {
 
 /// A trace that another program recorded has no events of these kinds of noise.
 #[must_use]
-pub fn not_in_trace(kinds: &[String]) -> Warning {
+pub fn not_in_trace(kinds: &[String], are_recorded_told: bool) -> Warning {
+    let unknown =
+        if are_recorded_told { "" } else { "; the file does not say whether they were recorded and did not happen" };
     Warning::new(
         "missing_events",
-        format!("the trace has no events of {}, which are therefore in none of the detours", kinds.join(", nor of ")),
+        format!(
+            "the trace has no events of {}, which are therefore in none of the detours{unknown}",
+            kinds.join(", nor of ")
+        ),
         "record with more events: irq, irq_vectors, nmi, sched:sched_switch and workqueue",
+    )
+}
+
+/// Which threads of a trace were taken for programs by their names alone, those with most time first.
+#[must_use]
+pub fn taken_for_programs(programs: &[(String, Nanos)]) -> Warning {
+    const SHOWN: usize = 10;
+    let shown: Vec<String> =
+        programs.iter().take(SHOWN).map(|(name, time)| format!("{} ({time:.3})", printable(name))).collect();
+    let others = match programs.len().saturating_sub(SHOWN) as u64 {
+        0 => String::new(),
+        others => format!(" and {}", counted(others, "other", "others")),
+    };
+    Warning::new(
+        "taken_for_programs",
+        format!(
+            "the file does not say which threads are the kernel's, so becalm decided by their names: {}{others} count as programs, whose time \
+             is in none of the interruptions",
+            shown.join(", ")
+        ),
+        "if one of these is a thread of the kernel, record with 'perf record -a', whose file tells them apart",
     )
 }
 
@@ -604,6 +630,66 @@ pub fn imported_store_full(series: &str, after: Nanos) -> Warning {
             "the store of {series} was full {after} after its start: what came later is counted, and in no quantile"
         ),
         "measure again for a shorter time, or with a higher threshold",
+    )
+}
+
+/// A file that was imported ends before what its program writes last: `what` is not known.
+#[must_use]
+pub fn imported_cut(what: &str) -> Warning {
+    Warning::new(
+        "imported_cut",
+        format!("the file ends too early: {what}"),
+        "import the whole file: the longest and the latest values may be missing from this one",
+    )
+}
+
+/// Nothing in a file that was imported shows whether all of it is there.
+#[must_use]
+pub fn imported_end_unknown() -> Warning {
+    Warning::new(
+        "imported_end_unknown",
+        "nothing in a file of this format marks its end: if it was cut after a line, the rest is missing, and nothing shows that",
+        "make sure that the program that wrote it ended by itself",
+    )
+}
+
+/// Lines of a file that was imported were left out.
+#[must_use]
+pub fn imported_lines_left_out(count: u64, first: usize) -> Warning {
+    Warning::new(
+        "imported_lines_left_out",
+        format!(
+            "{} left out: becalm does not know lines of this form (the first is line {first})",
+            counted(count, "line was", "lines were")
+        ),
+        "check that they hold no values",
+    )
+}
+
+/// A histogram that was imported does not say how wide its buckets are.
+#[must_use]
+pub fn imported_width_unknown(at_most: Option<i64>) -> Warning {
+    let known = at_most.map_or_else(
+        || "no quantile can be computed".to_owned(),
+        |ns| format!("they are taken to be as wide as they can be, {}", Nanos::new(ns)),
+    );
+    Warning::new(
+        "imported_width_unknown",
+        format!("the file does not say how wide its buckets are, and its rows do not show it: {known}"),
+        "measure for longer, or read the longest value",
+    )
+}
+
+/// The shortest or the longest of these series does not lie within the histogram that was imported.
+#[must_use]
+pub fn imported_rows_missing(series: &[&str]) -> Warning {
+    Warning::new(
+        "imported_rows_missing",
+        format!(
+            "the rows of {} do not reach from its shortest to its longest value: rows are missing",
+            series.join(", ")
+        ),
+        "import all rows: quantiles are of those that are there",
     )
 }
 

@@ -84,7 +84,7 @@ impl SampleStore {
     /// Opens the run that goes on, behind its samples.
     fn go_on(&mut self, before: &NodeDoc, node: &NodeDoc, threads: &[LoopThread]) -> Result<BundleOutput, BundleError> {
         // A clock that was set back must not bring samples before those that are there.
-        let apart = (node.origin.as_nanosecond() - before.origin.as_nanosecond()).max(0);
+        let apart = (node.origin_ns() - before.origin_ns()).max(0);
         let apart = Nanos::new(i64::try_from(apart).unwrap_or(i64::MAX / 4));
         let (end, counts) = stored_samples(&Bundle::open(&self.path)?, &before.node)?;
         for (cpu, thread) in self.cpus.iter_mut().zip(threads) {

@@ -84,7 +84,7 @@ impl Store for SummaryStore {
 
     fn begin(&mut self, node: &NodeDoc, threads: &[LoopThread], names: &mut Names) -> Result<(), BundleError> {
         self.counted.begin(node, threads, names)?;
-        let origin = i64::try_from(node.origin.as_nanosecond()).unwrap_or(0);
+        let origin = i64::try_from(node.origin_ns()).unwrap_or(0);
         let mut counts = Condenser::new(origin, threads.iter().map(|thread| thread.cpu), node.tracing.is_some());
         let started = node.clone();
         let writer = SummaryWriter::create(&self.path, &counts.document(started.clone()))?;

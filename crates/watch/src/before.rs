@@ -37,10 +37,13 @@ pub fn store<'a>(
     // Steps of the wall clock since then are not undone: the distance to now is what is known.
     let ago = trace.now() - began;
     let wall_ns = i128::from(alarm::wall_ns()) - i128::from(ago.get());
-    let behind = u64::try_from(window.origin.as_nanosecond() - wall_ns).unwrap_or(0);
+    let behind = u64::try_from(window.origin_ns() - wall_ns).unwrap_or(0);
     let rows: Vec<(Vec<Detour>, Vec<Activity>)> = cpus.iter().map(|cpu| from(cpu.found, began)).collect();
     let mut node = NodeDoc {
-        origin: window.origin.checked_sub(Duration::from_nanos(behind)).unwrap_or(window.origin),
+        origin: window
+            .origin
+            .and_then(|origin| origin.checked_sub(Duration::from_nanos(behind)).ok())
+            .or(window.origin),
         ended: None,
         clock: ClockDoc {
             counter: "monotonic_raw".to_owned(),

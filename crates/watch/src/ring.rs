@@ -117,7 +117,7 @@ impl Ring {
         let first = self.strange.iter().min()?;
         let others = match self.strange.len() - 1 {
             0 => String::new(),
-            others => format!(" and {}", counted(others, "other entry", "other entries")),
+            others => format!(" and {}", counted(others as u64, "other entry", "other entries")),
         };
         Some(format!(
             "{}{others} stay as they are and do not count for --keep, because a recording of becalm has no number above {LARGEST}",

@@ -176,7 +176,7 @@ struct Slots {
 impl Slots {
     fn of(digest: &DigestDoc, doc: &NodeDoc, slot_ns: i64) -> Self {
         let fold = (slot_ns / digest.slot_ns).max(1);
-        let origin = i64::try_from(doc.origin.as_nanosecond()).unwrap_or(0);
+        let origin = i64::try_from(doc.origin_ns()).unwrap_or(0);
         let own_end = digest.first_slot.saturating_add(digest.slots as i64);
         let number = |ns: i64| origin.saturating_add(ns).div_euclid(slot_ns);
         let begin = doc.cpus.iter().map(|cpu| cpu.start_ns.get()).min().map(number);

@@ -6,7 +6,7 @@ mod run;
 mod times;
 mod verdict;
 
-use becalm_model::distribution::{DistributionDoc, Quantity, Series};
+use becalm_model::distribution::{DistributionDoc, Edges, Quantity, Series};
 
 pub use beside::{AskTimes, Beside, BesideError, Pair, Side, beside};
 pub use times::times_of;
@@ -49,6 +49,13 @@ pub struct SeriesFigures {
 }
 
 impl SeriesFigures {
+    /// What stands for a level in one number: the middle of what it lies within, though not beyond the shortest and the longest.
+    #[must_use]
+    pub fn estimate_ns(&self, level: Within) -> f64 {
+        let (min, max) = (self.series.min_ns.unwrap_or(0), self.series.max_ns.unwrap_or(i64::MAX));
+        level.middle_ns().min(max as f64).max(min as f64)
+    }
+
     /// Of all series of a document.
     #[must_use]
     pub fn all(doc: &DistributionDoc) -> Vec<Self> {
@@ -87,12 +94,23 @@ pub fn level(series: &Series, at_ratio: f64) -> Option<Within> {
     for bucket in &series.buckets {
         sum += bucket.count;
         if sum >= wanted {
-            let longest = series.max_ns.unwrap_or(i64::MAX).max(bucket.from_ns);
-            return Some(Within { low_ns: bucket.from_ns, high_ns: bucket.below_ns.min(longest) });
+            let [shortest, longest] = bounds(series);
+            let low_ns = bucket.from_ns.max(shortest.min(bucket.below_ns));
+            return Some(Within { low_ns, high_ns: bucket.below_ns.min(longest.max(low_ns)) });
         }
     }
     // Of what is beyond the buckets it is not known where it lies.
     None
+}
+
+/// What no length of a series is below, and what none is above, as far as its shortest and longest say.
+fn bounds(series: &Series) -> [i64; 2] {
+    let (min, max) = (series.min_ns.unwrap_or(0), series.max_ns.unwrap_or(i64::MAX));
+    match series.edges {
+        None => [min, max],
+        Some(Edges::Lower) => [min, i64::MAX],
+        Some(Edges::Upper) => [0, max],
+    }
 }
 
 fn disturbed(series: &Series) -> Option<u64> {

@@ -40,9 +40,9 @@ impl Window {
         self.end.saturating_sub(self.begin)
     }
 
-    /// When the loops of a node ran, by its wall clock.
+    /// When the loops of a node ran, by its wall clock; if that is not known, since its own origin.
     pub(super) fn of_node(doc: &NodeDoc) -> Option<Self> {
-        let origin = i64::try_from(doc.origin.as_nanosecond()).unwrap_or(0);
+        let origin = i64::try_from(doc.origin_ns()).unwrap_or(0);
         let begin = doc.cpus.iter().map(|cpu| cpu.start_ns.get()).min()?;
         let end = doc.cpus.iter().map(|cpu| cpu.start_ns.get().saturating_add(cpu.duration_ns.get())).max()?;
         (end > begin).then(|| Self { begin: origin.saturating_add(begin), end: origin.saturating_add(end) })
@@ -135,6 +135,10 @@ impl Gathered {
         for cpu in &digest.cpus {
             noise.iter_mut().zip(&cpu.noise_ns).for_each(|(sum, ns)| *sum += *ns as f32);
         }
+        // Without a start on the wall clock it has no place among other nodes.
+        if digest.run.origin.is_none() {
+            return;
+        }
         let of = SlotNoise { slot_ns: digest.slot_ns, first_slot: digest.first_slot, cpus: digest.cpus.len(), noise };
         self.noise.insert(digest.run.node.clone(), of);
         if let (Rung::Tracepoints, Some(window)) = (digest.run.rung, Window::of_node(&digest.run))
@@ -163,8 +167,16 @@ impl Gathered {
     ) -> (Option<Heat>, Result<Together, String>) {
         let window = windows.most;
         let column_ns = window.length() / COLUMNS as i64;
-        let row = |node: &str| self.noise.get(node).map_or_else(|| vec![0.0; COLUMNS], |of| of.row(window));
-        let heat = (column_ns > 0).then(|| Heat { begin_ns: window.begin, column_ns, rows: nodes.map(row).collect() });
+        let mut row = |node: &str| {
+            let Some(of) = self.noise.get(node) else {
+                let why = "its file does not say when it was recorded: the map shows none of its noise";
+                problems.push((node.to_owned(), why.to_owned()));
+                return vec![0.0; COLUMNS];
+            };
+            of.row(window)
+        };
+        let heat =
+            (column_ns > 0).then(|| Heat { begin_ns: window.begin, column_ns, rows: nodes.map(&mut row).collect() });
         (heat, at_once(&self.candidates, windows.common, problems))
     }
 }

@@ -121,7 +121,7 @@ impl Facts {
             ended: doc.ended.is_some(),
             program: doc.program.clone(),
             counter: doc.clock.counter.clone(),
-            watched: Window::of_node(doc),
+            watched: Window::of_node(doc).filter(|_| doc.origin.is_some()),
             size: Size::of(doc),
             cut_short: {
                 let cut: CpuList = doc.cpus.iter().filter(|cpu| cpu.cut_short).map(|cpu| cpu.cpu).collect();

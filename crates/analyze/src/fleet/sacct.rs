@@ -18,7 +18,7 @@ pub struct Accounting {
     pub jobs: u64,
     /// From the first start to the last end, in hours.
     pub span_hours: f64,
-    /// Lines that were left out, as they are of jobs that have no end or took no time.
+    /// Lines that were left out, as they are of jobs that have no end or took no time, or cut.
     pub left_out: u64,
 }
 
@@ -79,13 +79,19 @@ impl Columns {
 /// # Errors
 /// Says which line cannot be read, and why.
 pub fn parse(text: &str, cpus_a_node: u64) -> Result<Accounting, String> {
-    let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).peekable();
     let (_, header) = lines.next().ok_or("it is empty")?;
     let columns = Columns::of_header(header)?;
     let mut of = Accounting::default();
     let mut sizes: BTreeMap<u64, (u64, f64)> = BTreeMap::new();
     let (mut first, mut last) = (i64::MAX, i64::MIN);
-    for (number, line) in lines {
+    let is_cut = !text.ends_with('\n');
+    while let Some((number, line)) = lines.next() {
+        // The last line may be cut within a field.
+        if is_cut && lines.peek().is_none() {
+            of.left_out += 1;
+            break;
+        }
         let fields: Vec<&str> = line.split('|').collect();
         let field = |at: usize| {
             fields.get(at).copied().ok_or_else(|| format!("line {} has only {} fields", number + 1, fields.len()))
@@ -97,7 +103,7 @@ pub fn parse(text: &str, cpus_a_node: u64) -> Result<Accounting, String> {
         let [elapsed, nodes, start, end] = [columns.elapsed, columns.nodes, columns.start, columns.end].map(field);
         let (elapsed, nodes, start, end) = (elapsed?, nodes?, start?, end?);
         let seconds = seconds(elapsed).ok_or_else(|| wrong("a time like 3600 or 1-02:03:04", elapsed))?;
-        let nodes: u64 = nodes.parse().map_err(|_| wrong("a number of nodes", nodes))?;
+        let nodes = abbreviated(nodes).ok_or_else(|| wrong("a number of nodes", nodes))?;
         let open = |text: &str| ["Unknown", "None", ""].contains(&text);
         if open(start) || open(end) || seconds == 0 || nodes == 0 {
             of.left_out += 1;
@@ -106,7 +112,7 @@ pub fn parse(text: &str, cpus_a_node: u64) -> Result<Accounting, String> {
         let instant = |text: &str| instant(text).ok_or_else(|| wrong("an instant like 2026-01-31T12:00:00", text));
         (first, last) = (first.min(instant(start)?), last.max(instant(end)?));
         let told = columns.cpus.map(field).transpose()?.filter(|text| !text.is_empty());
-        let cpus = told.map(|text| text.parse::<u64>().map_err(|_| wrong("a number of CPUs", text))).transpose()?;
+        let cpus = told.map(|text| abbreviated(text).ok_or_else(|| wrong("a number of CPUs", text))).transpose()?;
         let ranks = cpus.filter(|cpus| *cpus > 0).unwrap_or_else(|| nodes.saturating_mul(cpus_a_node)).max(1);
         let size = sizes.entry(1 << ranks.ilog2()).or_default();
         size.0 += 1;
@@ -119,6 +125,19 @@ pub fn parse(text: &str, cpus_a_node: u64) -> Result<Accounting, String> {
         return Err("it has no job that ended".to_owned());
     }
     Ok(of)
+}
+
+/// A number as Slurm prints it: large ones may be `1.50K`, `12K` or `2M`, of which a K is 1024.
+fn abbreviated(text: &str) -> Option<u64> {
+    let (number, factor) = match text.char_indices().next_back()? {
+        (at, 'K' | 'k') => (&text[..at], 1024.0),
+        (at, 'M') => (&text[..at], 1_048_576.0),
+        (at, 'G') => (&text[..at], 1_073_741_824.0),
+        _ => return text.parse().ok(),
+    };
+    let plain = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let number: f64 = number.parse().ok().filter(|_| plain)?;
+    Some((number * factor).round() as u64)
 }
 
 /// Seconds, or `[DAYS-]HH:MM:SS`, or `MM:SS`.
@@ -175,6 +194,19 @@ mod tests {
             of.sizes.iter().map(|size| (size.ranks, size.jobs, size.node_hours)).collect();
         assert_eq!(sizes, [(128, 1, 4.0), (256, 2, 9.0)]);
         assert!((of.per_year() - 365.25).abs() < 1e-9);
+    }
+
+    #[test]
+    fn numbers_may_be_abbreviated_and_the_last_line_cut() {
+        let text = "JobID|NNodes|NCPUS|ElapsedRaw|Start|End\n\
+                    7|1.50K|96K|3600|2026-01-01T00:00:00|2026-01-01T01:00:00\n\
+                    8|2|2M|3600|2026-01-01T00:00:00|2026-01-01T01:00:00\n";
+        let of = parse(text, 1).unwrap();
+        let sizes: Vec<(u64, f64)> = of.sizes.iter().map(|size| (size.ranks, size.node_hours)).collect();
+        assert_eq!(sizes, [(1 << 16, 1_536.0), (1 << 21, 2.0)]);
+        assert!(parse(&text.replace("1.50K", "K"), 1).is_err());
+        let cut = parse(&text[..text.len() - 3], 1).unwrap();
+        assert_eq!((cut.jobs, cut.left_out), (1, 1));
     }
 
     #[test]

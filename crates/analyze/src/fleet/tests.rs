@@ -114,11 +114,7 @@ fn what_comes_at_once_is_told_within_the_stated_errors_of_the_clocks() {
             doc.clock.wall_error_ns = Some(Nanos::from_millis(off));
             // By its clock each of them was at another time, later and earlier by turns.
             let by = std::time::Duration::from_millis(usual_ms.min(40) as u64 / 2);
-            if number % 2 == 0 {
-                doc.origin += by;
-            } else {
-                doc.origin -= by;
-            }
+            doc.origin = doc.origin.map(|origin| if number % 2 == 0 { origin + by } else { origin - by });
         })
     };
     let flush = |fleet: &Fleet| {

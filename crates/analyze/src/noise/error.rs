@@ -50,6 +50,12 @@ pub enum NoiseError {
         /// The longest time that one was.
         longest: Nanos,
     },
+    /// Nodes are to be replayed as they were recorded, and the file of one does not say when that was.
+    #[error(
+        "the file of one of the nodes does not say when it was recorded, so ranks as recorded cannot be placed beside each other: take one \
+         node with --node, or other placements of the ranks"
+    )]
+    StartUnknown,
     /// The CPUs together are no noise.
     #[error(transparent)]
     Trace(#[from] TraceError),

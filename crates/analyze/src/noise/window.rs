@@ -40,7 +40,8 @@ impl Window {
 /// When a node was watched, in nanoseconds of the wall clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WatchedTime {
-    begin: i128,
+    /// `None` if the start of the node is not known.
+    begin: Option<i128>,
     /// For how long.
     pub length: Nanos,
 }
@@ -48,31 +49,31 @@ pub struct WatchedTime {
 impl WatchedTime {
     /// From the node's origin on the wall clock.
     pub fn new(doc: &NodeDoc, window: Window) -> Self {
-        Self { begin: doc.origin.as_nanosecond() + i128::from(window.begin.get()), length: window.length }
-    }
-
-    fn end(self) -> i128 {
-        self.begin + i128::from(self.length.get())
+        let begin = doc.origin.map(|origin| origin.as_nanosecond() + i128::from(window.begin.get()));
+        Self { begin, length: window.length }
     }
 
     /// How long after this one another one begins, which lies within it.
     pub fn until(self, other: Self) -> Nanos {
-        Nanos::new(i64::try_from(other.begin - self.begin).unwrap_or(i64::MAX))
+        let apart = other.begin.zip(self.begin).map_or(0, |(other, own)| other - own);
+        Nanos::new(i64::try_from(apart).unwrap_or(i64::MAX))
     }
 
     /// The time in which all were watched.
     ///
     /// # Errors
-    /// If that is less than half of the longest.
+    /// If that is less than half of the longest, or it is not known when one of them was watched.
     pub fn common(all: &[Self]) -> Result<Self, NoiseError> {
-        let begin = all.iter().map(|own| own.begin).max().unwrap_or(0);
-        let end = all.iter().map(|own| own.end()).min().unwrap_or(0);
+        let begins: Option<Vec<i128>> = all.iter().map(|own| own.begin).collect();
+        let begins = begins.ok_or(NoiseError::StartUnknown)?;
+        let ends = begins.iter().zip(all).map(|(begin, own)| begin + i128::from(own.length.get()));
+        let (begin, end) = (begins.iter().copied().max().unwrap_or(0), ends.min().unwrap_or(0));
         let longest = all.iter().map(|own| own.length).max().unwrap_or(Nanos::ZERO);
         let common = i64::try_from((end - begin).max(0)).map_or(Nanos::MAX, Nanos::new);
         if common == Nanos::ZERO || common.get() < longest.get() / 2 {
             return Err(NoiseError::NotAtOneTime { common, longest });
         }
-        Ok(Self { begin, length: common })
+        Ok(Self { begin: Some(begin), length: common })
     }
 }
 
@@ -82,7 +83,7 @@ mod tests {
 
     #[test]
     fn nodes_are_cut_to_the_time_that_they_share() {
-        let time = |begin: i128, length: i64| WatchedTime { begin, length: Nanos::new(length) };
+        let time = |begin: i128, length: i64| WatchedTime { begin: Some(begin), length: Nanos::new(length) };
         let nodes = [time(1_000, 100), time(1_030, 100)];
         let common = WatchedTime::common(&nodes).unwrap();
         assert_eq!(common, time(1_030, 70));
@@ -90,5 +91,7 @@ mod tests {
         for apart in [[time(1_000, 100), time(1_051, 100)], [time(0, 10), time(50, 10)]] {
             assert!(matches!(WatchedTime::common(&apart), Err(NoiseError::NotAtOneTime { .. })), "{apart:?}");
         }
+        let unknown = WatchedTime { begin: None, length: Nanos::new(100) };
+        assert!(matches!(WatchedTime::common(&[nodes[0], unknown]), Err(NoiseError::StartUnknown)));
     }
 }

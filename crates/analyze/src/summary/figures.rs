@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use becalm_model::Kind;
-use becalm_model::node::{NodeDoc, Rung, Warning};
+use becalm_model::node::{Ended, NodeDoc, Rung, Warning};
 use becalm_units::CpuId;
 
 use super::{Anatomy, AtScale, Books, Checked, Measuring, NoScale, SampledPhases};
@@ -57,6 +57,12 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// Whether other programs recorded all of it, whose files say less than becalm's.
+    #[must_use]
+    pub fn is_imported(&self) -> bool {
+        self.nodes.iter().all(|node| node.doc.ended == Some(Ended::Unknown))
+    }
+
     /// Asks what the noise costs a program of another number of ranks.
     pub fn ask_for_ranks(&mut self, ranks: u64) {
         self.at_scale = self.phases.at(ranks);

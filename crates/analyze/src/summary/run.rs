@@ -300,7 +300,8 @@ pub(crate) fn spans(bundle: &Bundle, doc: &NodeDoc) -> Result<Spans, SummaryErro
             | Ended::User
             | Ended::BufferFull
             | Ended::CpusGone
-            | Ended::Unattended,
+            | Ended::Unattended
+            | Ended::Unknown,
         ) => Spans { observed: Observed::Document, ends: BTreeMap::new() },
         // What failed on its way may never have asked the loops how long they ran.
         None | Some(Ended::Failed) => Spans { observed: Observed::LastDetour, ends: last_ends(bundle, &doc.node)? },

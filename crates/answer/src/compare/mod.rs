@@ -112,12 +112,12 @@ fn refuse_repeated(runs: &[(&Bundle, &Selection)]) -> Result<(), AnswerError> {
 /// That two runs hold the same recording of a node.
 fn repeated(a: &Path, b: &Path, doc: &NodeDoc) -> AnswerError {
     AnswerError::Usage(format!(
-        "{} and {} hold the same recording, of node {} from {}: against itself it shows nothing, and twice on a side it makes the runs look \
+        "{} and {} hold the same recording, of node {}{}: against itself it shows nothing, and twice on a side it makes the runs look \
          more alike than they are; give another, or other CPUs of it by --cpus-a and --cpus-b",
         a.display(),
         b.display(),
         doc.node,
-        doc.origin.strftime("%Y-%m-%d %H:%M:%S UTC")
+        doc.origin.map_or_else(String::new, |origin| format!(" from {}", origin.strftime("%Y-%m-%d %H:%M:%S UTC")))
     ))
 }
 

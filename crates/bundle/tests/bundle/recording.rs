@@ -12,7 +12,7 @@ pub fn doc(node: &str) -> NodeDoc {
         schema: SCHEMA.to_owned(),
         node: node.to_owned(),
         program: "becalm 0.1.0".to_owned(),
-        origin: jiff::Timestamp::UNIX_EPOCH,
+        origin: Some(jiff::Timestamp::UNIX_EPOCH),
         ended: None,
         machine: MachineDoc::default(),
         clock: ClockDoc::default(),

@@ -210,7 +210,7 @@ fn wait_until_set_up(at: Timestamp) -> Result<()> {
 /// Warns where the loops did not begin at the instant that was given, or it cannot be known.
 fn note_start(at: Timestamp, node: &mut NodeDoc) {
     let began = node.cpus.iter().map(|cpu| cpu.start_ns.get()).min().unwrap_or(0);
-    let late = node.origin.as_nanosecond() + i128::from(began) - at.as_nanosecond();
+    let late = node.origin_ns() + i128::from(began) - at.as_nanosecond();
     let late = Nanos::new(i64::try_from(late).unwrap_or(i64::MAX));
     if late > Nanos::from_millis(1) {
         node.warnings.push(warning::late_start(late));

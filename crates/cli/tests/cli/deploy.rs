@@ -62,6 +62,7 @@ fn settings_of_the_service_are_those_that_hold_without_them() {
         interval: Some(_),
         busy: Some(_),
         listen: Some(_),
+        allow_host: _,
         otlp: Some(_),
         otlp_interval: Some(_),
         output: None,
@@ -73,9 +74,9 @@ fn settings_of_the_service_are_those_that_hold_without_them() {
     else {
         panic!("{said:?}")
     };
-    assert_eq!(said.triggers.len(), 2);
+    assert_eq!((said.triggers.len(), said.allow_host.len()), (2, 1));
     // These say something where they stand.
-    let rest = WatchConfig { cpus: None, otlp: None, triggers: Vec::new(), ..said };
+    let rest = WatchConfig { cpus: None, otlp: None, triggers: Vec::new(), allow_host: Vec::new(), ..said };
     assert_eq!(rest.settle().unwrap(), WatchConfig::default().settle().unwrap());
 }
 

@@ -396,7 +396,7 @@ fn a_recording_begins_at_an_instant() {
         .expect(0, &[]);
     let opened = Bundle::open(&bundle).unwrap();
     let doc = &opened.nodes()[0];
-    let began = doc.origin.as_nanosecond() + i128::from(doc.cpus[0].start_ns.get());
+    let began = doc.origin_ns() + i128::from(doc.cpus[0].start_ns.get());
     let late = began - i128::from(at) * 1_000_000_000;
     assert!((-1_000_000..20_000_000).contains(&late), "{late} ns late");
     assert!(doc.clock.wall_error_ns.is_some() && doc.clock.wall_synchronized.is_some(), "{:?}", doc.clock);

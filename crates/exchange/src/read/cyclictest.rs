@@ -7,12 +7,15 @@
 use becalm_model::distribution::{Quantity, SERIES, Series};
 
 use super::distribution::{Distribution, Rows, above, count, integer, some_series, times};
-use super::lines::{Lines, Progress, text};
+use super::lines::{End, Lines, Progress, is_row, text};
 use super::time::TimeUnit;
 use super::{ReadError, Source};
 
 /// The remark that stands in front of a histogram.
 pub(super) const HISTOGRAM: &str = "# Histogram";
+
+/// In what closing comments begin that no other program writes.
+pub(super) const CLOSING: [&str; 3] = ["# Min Latencies:", "# Avg Latencies:", "# Max Latencies:"];
 
 /// What has a value for each thread.
 #[derive(Default)]
@@ -22,6 +25,22 @@ struct Remarks<'a> {
     avg: Vec<&'a str>,
     max: Vec<&'a str>,
     overflows: Vec<&'a str>,
+}
+
+impl Remarks<'_> {
+    /// What is not known because the closing comments are not all there.
+    fn missing(&self) -> Option<String> {
+        let remarks = [("Min", &self.min), ("Avg", &self.avg), ("Max", &self.max), ("Overflows", &self.overflows)];
+        let missing: Vec<&str> =
+            remarks.into_iter().filter(|(_, values)| values.is_empty()).map(|(name, _)| name).collect();
+        (!missing.is_empty()).then(|| {
+            format!(
+                "cyclictest's closing comments are missing ({}); it is not known whether rows are missing too, how many latencies were \
+                 longer than the histogram, and whether the last column is the sum of all threads, as -H prints it",
+                missing.join(", ")
+            )
+        })
+    }
 }
 
 /// Reads a histogram or statistics, whose values are in this unit.
@@ -50,23 +69,26 @@ pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Resul
             }
         } else if line.starts_with("T:") {
             statistics(line, unit_ns, &mut found.series).map_err(|why| lines.error(why))?;
-        } else if line.starts_with(|c: char| c.is_ascii_digit()) {
+        } else if is_row(line) {
             end_ns = row(line, unit_ns, &mut columns).map_err(|why| lines.error(why))?;
-        } else if columns.is_empty() && (found.series.is_empty() || line.starts_with("policy:")) {
-            // What it prints of its settings, and warnings.
-        } else {
-            return Err(lines.error("it is no row of a histogram, and no line of statistics"));
+        } else if !(columns.is_empty() && found.series.is_empty() || line.starts_with("policy:")) {
+            // In front of the values stand its settings.
+            lines.leave_out();
         }
     }
+    let mut end = End::Unmarked;
     if !columns.is_empty() {
+        end = remarks.missing().map_or(End::Marked, End::Missing);
         found.series = of_histogram(columns, end_ns, unit_ns, &remarks).map_err(ReadError::new)?;
     }
+    found.warnings.extend(lines.warnings(end));
     some_series(found, "cyclictest")
 }
 
 /// Takes a row of the histogram; gives where its bucket ends.
 fn row(line: &str, unit_ns: i64, columns: &mut Vec<Rows>) -> Result<i64, String> {
-    let mut words = line.split_whitespace();
+    // Scripts that draw such histograms put commas between the columns.
+    let mut words = line.split(|sign: char| sign == ',' || sign.is_whitespace()).filter(|word| !word.is_empty());
     let value = integer(words.next().unwrap_or_default(), "latency")?;
     let from = times(value, unit_ns, "latency")?;
     let below = from.checked_add(unit_ns).ok_or("the latency is longer than times can be")?;

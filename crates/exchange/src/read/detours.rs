@@ -1,5 +1,6 @@
 //! Lists of single detours.
 
+use becalm_model::node::Warning;
 use becalm_units::{CpuId, Nanos};
 
 /// The detours of one CPU, as a file tells of them.
@@ -15,6 +16,8 @@ pub struct DetourList {
     pub t_min: Option<Nanos>,
     /// When each began, since the begin of the measurement, and how long it was: in order of time, without overlap.
     pub detours: Vec<(Nanos, Nanos)>,
+    /// What must be known of the file.
+    pub warnings: Vec<Warning>,
 }
 
 impl DetourList {

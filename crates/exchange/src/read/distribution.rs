@@ -16,8 +16,12 @@ pub struct Distribution {
     pub command: Option<String>,
     /// The kernel's release, if the file has it.
     pub kernel: Option<String>,
-    /// When it was measured, in the file's words.
+    /// The name of the host, if the file has it.
+    pub host: Option<String>,
+    /// When measuring started, in the file's words.
     pub begun: Option<String>,
+    /// When it ended, in the file's words.
+    pub ended: Option<String>,
     /// What the lengths are of.
     pub quantity: Quantity,
     /// Whether the shortest step of the loop was subtracted; `None` where it is not known or there is no loop.
@@ -34,7 +38,9 @@ impl Distribution {
             tool: tool.to_owned(),
             command: None,
             kernel: None,
+            host: None,
             begun: None,
+            ended: None,
             quantity,
             loop_subtracted: None,
             series: Vec::new(),

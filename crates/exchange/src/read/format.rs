@@ -51,6 +51,8 @@ pub enum Format {
     PerfData,
     /// What `perf script` prints of them.
     PerfScript,
+    /// What the kernel prints of them, and `trace-cmd report`.
+    Ftrace,
     /// What the kernel's tracers osnoise and timerlat print, and `rtla -t` stores.
     Osnoise,
 }
@@ -82,7 +84,7 @@ impl Format {
             | Self::Oslat
             | Self::Rtla
             | Self::Hdr => Form::Distribution,
-            Self::TraceDat | Self::PerfData | Self::PerfScript | Self::Osnoise => Form::Trace,
+            Self::TraceDat | Self::PerfData | Self::PerfScript | Self::Ftrace | Self::Osnoise => Form::Trace,
         }
     }
 }

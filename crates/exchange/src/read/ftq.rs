@@ -8,9 +8,14 @@ use becalm_model::node::Fixed;
 use becalm_units::{CpuId, Nanos, counted};
 
 use super::distribution::{count, integer};
-use super::lines::{Lines, Progress, text};
+use super::lines::{End, Lines, Progress, text};
 use super::samples::{SampleList, SampleRow};
 use super::{ReadError, Source};
+
+/// In what the comments begin that say how much work all windows of all threads did, and how much they would have done if each had done as
+/// much as the best one.
+const TOTAL: &str = "# Total count is ";
+const POSSIBLE: &str = "# Max possible work is ";
 
 /// With what the first remark begins.
 pub(super) const FIRST: &str = "# Frequency ";
@@ -21,11 +26,15 @@ pub(super) const FIRST: &str = "# Frequency ";
 /// If a line is not a begin and a count, or a window begins before the one in front of it.
 pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<SampleList, ReadError> {
     let mut lines = Lines::new(text(source.bytes)?, progress);
-    let (mut cpu, mut grain, mut windows) = (None, None, Vec::<(i64, u64)>::new());
+    let (mut cpu, mut grain, mut total, mut possible, mut windows) = (None, None, None, None, Vec::<(i64, u64)>::new());
     while let Some(line) = lines.next() {
         if let Some(remark) = line.strip_prefix('#') {
             if let Some(hz) = line.strip_prefix(FIRST) {
                 grain = self::grain(hz);
+            } else if let Some(count) = line.strip_prefix(TOTAL) {
+                total = count.trim().parse::<u64>().ok();
+            } else if let Some(count) = line.strip_prefix(POSSIBLE) {
+                possible = count.trim().parse::<u64>().ok();
             } else if let Some((_, core)) =
                 remark.trim().strip_prefix("thread ").and_then(|rest| rest.split_once(", core "))
             {
@@ -44,6 +53,11 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<SampleList, Re
         }
         windows.push((begin, count(work, "count").map_err(|why| lines.error(why))?));
     }
+    // Of several threads, no file says how many windows it has.
+    let done = windows.iter().fold(0_u64, |sum, (_, work)| sum.saturating_add(*work));
+    let best = windows.iter().map(|(_, work)| *work).max().unwrap_or(0);
+    let is_whole = total == Some(done) && possible == Some(best.saturating_mul(windows.len() as u64));
+    let end = if is_whole { End::Marked } else { End::Unmarked };
     let first = windows.first().map_or(0, |(begin, _)| *begin);
     let row = |pair: &[(i64, u64)]| SampleRow {
         start: Nanos::new(pair[0].0 - first),
@@ -58,6 +72,7 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<SampleList, Re
         grain,
         has_starts: true,
         samples: windows.windows(2).map(row).collect(),
+        warnings: lines.warnings(end),
     })
 }
 

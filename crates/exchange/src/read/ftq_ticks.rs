@@ -6,12 +6,12 @@
 //! later times, so that a step back begins the next thread. In the files of LLNL's family those of the first thread are right alone: the others
 //! hold each other's data.
 
-use becalm_model::node::Fixed;
+use becalm_model::node::{Fixed, Warning};
 use becalm_units::Nanos;
 
 use super::distribution::{count, integer, short};
 use super::ftq;
-use super::lines::{Lines, Progress, text};
+use super::lines::{End, Lines, Progress, text};
 use super::samples::{SampleList, SampleRow};
 use super::{ReadError, Source};
 
@@ -114,6 +114,8 @@ pub fn read(source: Source<'_>, rate_hz: Option<f64>, progress: Progress<'_>) ->
     for column in &columns {
         lists.extend(threads(&times, column, rate, grain)?);
     }
+    let warnings = lines.warnings(End::Unmarked);
+    lists.iter_mut().for_each(|list: &mut SampleList| list.warnings.clone_from(&warnings));
     Ok(lists)
 }
 
@@ -127,13 +129,22 @@ fn half_of(word: &str) -> Result<u64, String> {
 ///
 /// # Errors
 /// If a line is no whole number.
-pub fn column(source: Source<'_>, progress: Progress<'_>) -> Result<Vec<i64>, ReadError> {
+pub fn column(source: Source<'_>, progress: Progress<'_>) -> Result<Column, ReadError> {
     let mut lines = Lines::new(text(source.bytes)?, progress);
     let mut numbers = Vec::new();
     while let Some(line) = lines.next() {
         numbers.push(integer(line, "number").map_err(|why| lines.error(why))?);
     }
-    Ok(numbers)
+    Ok(Column { numbers, warnings: lines.warnings(End::Unmarked) })
+}
+
+/// The numbers of one of two files.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Column {
+    /// In the order of the file.
+    pub numbers: Vec<i64>,
+    /// What must be known of the file.
+    pub warnings: Vec<Warning>,
 }
 
 /// Puts the numbers of two files together, which have this prefix: a list for each thread.
@@ -197,6 +208,7 @@ fn threads(
             grain,
             has_starts: true,
             samples,
+            warnings: Vec::new(),
         });
     }
     Ok(lists)

@@ -5,11 +5,11 @@
 //! The serial files do not say how fast the counter was; the caller must. When a sample began is in none of them. FTQ of the same family has
 //! two files a thread, which are read elsewhere ([`super::ftq_ticks`]).
 
-use becalm_model::node::Fixed;
+use becalm_model::node::{Fixed, Warning};
 use becalm_units::{CpuId, Nanos};
 
 use super::distribution::{integer, short};
-use super::lines::{Lines, Progress, text};
+use super::lines::{End, Lines, Progress, is_row, text};
 use super::samples::{SampleList, end_to_end};
 use super::{ReadError, Source};
 
@@ -41,6 +41,9 @@ pub fn read(source: Source<'_>, rate_hz: Option<f64>, progress: Progress<'_>) ->
         } else if let Some(rest) = KINDS.iter().find_map(|kind| line.strip_prefix(kind)) {
             let cpu = worker_cpu(rest).map_err(|why| lines.error(why))?;
             workers.push(Worker { ghz: speeds.get(workers.len()).copied(), cpu, ticks: Vec::new() });
+        } else if !is_row(line) {
+            // What the program says of itself.
+            lines.leave_out();
         } else {
             if workers.is_empty() {
                 workers.push(Worker { ghz: None, cpu: None, ticks: Vec::new() });
@@ -51,7 +54,13 @@ pub fn read(source: Source<'_>, rate_hz: Option<f64>, progress: Progress<'_>) ->
             }
         }
     }
-    workers.into_iter().map(|worker| list(worker, rate_hz)).collect()
+    let end = if workers.len() < speeds.len() {
+        End::Missing(format!("it announces {} workers and holds samples of {}", speeds.len(), workers.len()))
+    } else {
+        End::Unmarked
+    };
+    let warnings = lines.warnings(end);
+    workers.into_iter().map(|worker| list(worker, rate_hz, &warnings)).collect()
 }
 
 /// The last number of `thread 0, cycles 90000000, seconds 0.036000, GHz 2.500000`.
@@ -66,7 +75,7 @@ fn worker_cpu(rest: &str) -> Result<Option<CpuId>, String> {
     Ok(cpus.trim().parse().ok().map(CpuId::new))
 }
 
-fn list(worker: Worker, rate_hz: Option<f64>) -> Result<SampleList, ReadError> {
+fn list(worker: Worker, rate_hz: Option<f64>, warnings: &[Warning]) -> Result<SampleList, ReadError> {
     let ghz = worker.ghz.or_else(|| rate_hz.map(|hz| hz / 1e9)).ok_or_else(|| {
         ReadError::new(
             "its samples are in ticks of a counter, and it does not say how fast that was; say it with --rate",
@@ -88,5 +97,6 @@ fn list(worker: Worker, rate_hz: Option<f64>) -> Result<SampleList, ReadError> {
         grain: None,
         has_starts: false,
         samples: end_to_end(worker.ticks.into_iter().map(duration))?,
+        warnings: warnings.to_vec(),
     })
 }

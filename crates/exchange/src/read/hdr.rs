@@ -18,7 +18,7 @@ use becalm_model::warning;
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 
 use super::distribution::{Distribution, short, some_series, times};
-use super::lines::{Lines, Progress, text};
+use super::lines::{End, Lines, Progress, text};
 use super::time::{TimeUnit, nanos};
 use super::{ReadError, Source};
 
@@ -90,6 +90,7 @@ pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Resul
     for (tag, sum) in sums {
         found.series.push(series(&tag, sum, unit.nanoseconds()).map_err(ReadError::new)?);
     }
+    found.warnings.extend(lines.warnings(End::Unmarked));
     if found.quantity == Quantity::Pause {
         found.warnings.push(warning::imported_values_put_in());
     }

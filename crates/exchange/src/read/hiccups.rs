@@ -8,7 +8,7 @@ use becalm_model::distribution::{Level, Quantity, Series};
 use becalm_units::counted;
 
 use super::distribution::{Distribution, count, integer, some_series};
-use super::lines::{Lines, Progress, text};
+use super::lines::{End, Lines, Progress, is_row, text};
 use super::{ReadError, Source};
 
 /// The title line, blanks aside.
@@ -27,12 +27,15 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<Distribution, 
         let words: Vec<&str> = line.split_whitespace().collect();
         if words == TITLE {
             titled = true;
+        } else if !is_row(line) {
+            lines.leave_out();
         } else if titled {
             found.series.push(row(&words).map_err(|why| lines.error(why))?);
         } else {
-            return Err(lines.error("it is not the title line of hiccups"));
+            return Err(lines.error("the title line of hiccups is not in front of it"));
         }
     }
+    found.warnings.extend(lines.warnings(End::Unmarked));
     some_series(found, "hiccups")
 }
 

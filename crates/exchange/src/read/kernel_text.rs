@@ -1,6 +1,16 @@
-//! Kernel events that come as text: with names instead of addresses.
+//! Kernel events that come as text, with names instead of addresses: a line an event.
+//!
+//! Two programs print such lines, each with a module of its own that finds what a line begins with: perf ([`super::perf_script`]), and the kernel
+//! itself ([`super::ftrace_text`]). The fields behind the name of an event are the same. Old kernels and perf write some of them otherwise:
+//! `handler=`, `softirq=`, and `app:90 [120] S ==> kworker/3:1:417 [120]` for a switch. Call chains, comments and other events are passed over.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use becalm_model::node::Warning;
 use becalm_units::{CpuId, Nanos};
+
+use super::lines::{End, Lines, Progress, text};
+use super::{ReadError, Source};
 
 /// One kernel event that was read from a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,11 +112,252 @@ pub enum VectorDetail<'a> {
     Reason(&'a str),
 }
 
+/// A line of an event, as a dialect takes it apart.
+#[derive(Clone, Copy)]
+pub(super) struct Line<'a> {
+    /// The name of the thread that had the CPU, and its number where it is known.
+    pub name: &'a str,
+    pub thread: Option<i32>,
+    pub cpu: &'a str,
+    pub time: Nanos,
+    /// How many decimals the time had.
+    pub decimals: usize,
+    /// The event's system, its name, and what follows.
+    pub system: &'a str,
+    pub event: &'a str,
+    pub fields: &'a str,
+}
+
+/// What a dialect makes of a line.
+pub(super) enum Read<'a> {
+    Event(Line<'a>),
+    /// The next event of this CPU comes after a gap, in which so many were lost, if it is said.
+    Gap {
+        cpu: &'a str,
+        count: Option<u64>,
+    },
+    /// The event counted so many losses before it.
+    Lost {
+        line: Line<'a>,
+        count: Option<u64>,
+    },
+    /// Something that is no event.
+    Other,
+}
+
+/// The events of a text, line by line. After an error it ends.
+pub struct KernelText<'a, 'p> {
+    lines: Lines<'a, 'p>,
+    dialect: fn(&'a str) -> Read<'a>,
+    /// The most decimals that a time had.
+    decimals: usize,
+    /// Which events were seen, by system and name.
+    seen: BTreeSet<(&'a str, &'a str)>,
+    /// Gaps before the next event of a CPU.
+    gaps: BTreeMap<CpuId, Option<u64>>,
+    /// An event that comes behind such a gap.
+    waiting: Option<TextEvent<'a>>,
+    ended: bool,
+}
+
+impl<'a, 'p> KernelText<'a, 'p> {
+    pub(super) fn new(
+        source: Source<'a>,
+        dialect: fn(&'a str) -> Read<'a>,
+        progress: Progress<'p>,
+    ) -> Result<Self, ReadError> {
+        Ok(Self {
+            lines: Lines::new(text(source.bytes)?, progress),
+            dialect,
+            decimals: 0,
+            seen: BTreeSet::new(),
+            gaps: BTreeMap::new(),
+            waiting: None,
+            ended: false,
+        })
+    }
+
+    /// Whether all times had microseconds at most, so far.
+    #[must_use]
+    pub const fn is_coarse(&self) -> bool {
+        self.decimals < 9
+    }
+
+    /// Which events came so far, as pairs of system and event.
+    pub fn seen(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.seen.iter().copied()
+    }
+
+    /// What must be known of the text, after all of it.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<Warning> {
+        self.lines.warnings(End::Unmarked)
+    }
+
+    /// What a line tells; `None` of one that tells nothing of who has the CPU.
+    fn read(&mut self, line: &'a str) -> Result<Option<TextEvent<'a>>, String> {
+        let (line, what) = match (self.dialect)(line) {
+            Read::Other => return Ok(None),
+            Read::Gap { cpu, count } => {
+                self.gaps.insert(self::cpu(cpu)?, count);
+                return Ok(None);
+            }
+            Read::Lost { line, count } => (line, TextHappening::Lost { count }),
+            Read::Event(line) => {
+                self.seen.insert((line.system, line.event));
+                let what = happening(line.system, line.event, line.fields.trim())
+                    .map_err(|missing| format!("{}:{} has no readable {missing}", line.system, line.event))?;
+                let Some(what) = what else { return Ok(None) };
+                (line, what)
+            }
+        };
+        self.decimals = self.decimals.max(line.decimals);
+        Ok(Some(TextEvent { cpu: cpu(line.cpu)?, time: line.time, thread: line.thread, name: line.name, what }))
+    }
+}
+
+fn cpu(number: &str) -> Result<CpuId, String> {
+    let number = number.parse::<u32>().ok().filter(|cpu| *cpu < CpuId::LIMIT);
+    number.map(CpuId::new).ok_or_else(|| format!("the CPU is above the limit of {}", CpuId::LIMIT - 1))
+}
+
+impl<'a> Iterator for KernelText<'a, '_> {
+    type Item = Result<TextEvent<'a>, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(event) = self.waiting.take() {
+            return Some(Ok(event));
+        }
+        while !self.ended {
+            let Some(line) = self.lines.next() else { break };
+            if line.starts_with('#') {
+                continue;
+            }
+            match self.read(line) {
+                Ok(None) => {}
+                Ok(Some(event)) => {
+                    let Some(count) = self.gaps.remove(&event.cpu) else { return Some(Ok(event)) };
+                    self.waiting = Some(event);
+                    return Some(Ok(TextEvent { what: TextHappening::Lost { count }, ..event }));
+                }
+                Err(why) => {
+                    self.ended = true;
+                    return Some(Err(self.lines.error(why)));
+                }
+            }
+        }
+        self.ended = true;
+        None
+    }
+}
+
+/// What an event tells; `None` of one that tells nothing of who has the CPU.
+fn happening<'a>(system: &str, event: &'a str, fields: &'a str) -> Result<Option<TextHappening<'a>>, &'static str> {
+    Ok(Some(match (system, event) {
+        ("irq", "irq_handler_entry") => TextHappening::IrqEntry {
+            irq: number(fields, &["irq="]).ok_or("irq")?,
+            name: after(fields, &["name=", "handler="]).ok_or("name")?,
+        },
+        ("irq", "irq_handler_exit") => TextHappening::IrqExit { irq: number(fields, &["irq="]).ok_or("irq")? },
+        ("irq", "softirq_entry") => {
+            TextHappening::SoftirqEntry { vec: number(fields, &["vec=", "softirq="]).ok_or("vec")? }
+        }
+        ("irq", "softirq_exit") => {
+            TextHappening::SoftirqExit { vec: number(fields, &["vec=", "softirq="]).ok_or("vec")? }
+        }
+        ("irq_vectors", _) => {
+            let entry = event.strip_suffix("_entry");
+            let Some(name) = entry.or_else(|| event.strip_suffix("_exit")) else { return Ok(None) };
+            let detail = VectorDetail::Number(number(fields, &["vector="]).ok_or("vector")?);
+            if entry.is_some() {
+                TextHappening::VectorEntry { name, detail }
+            } else {
+                TextHappening::VectorExit { name, detail }
+            }
+        }
+        ("ipi", "ipi_entry" | "ipi_exit") => {
+            let detail = VectorDetail::Reason(fields.trim_start_matches('(').trim_end_matches(')'));
+            if event == "ipi_entry" {
+                TextHappening::VectorEntry { name: "ipi", detail }
+            } else {
+                TextHappening::VectorExit { name: "ipi", detail }
+            }
+        }
+        ("nmi", "nmi_handler") => {
+            let (handler, rest) = fields.split_once("delta_ns: ").ok_or("delta_ns")?;
+            let delta = rest.split_whitespace().next().and_then(|delta| delta.parse::<i64>().ok()).ok_or("delta_ns")?;
+            TextHappening::Nmi {
+                handler: handler.trim().trim_end_matches("()"),
+                delta: Nanos::new(delta.clamp(0, i64::MAX / 4)),
+            }
+        }
+        ("sched", "sched_switch") => switch(fields).ok_or("threads")?,
+        ("workqueue", "workqueue_execute_start" | "workqueue_execute_end") => {
+            let work = after(fields, &["work struct "]).ok_or("work struct")?;
+            let work = work.split([':', ' ']).next().unwrap_or(work);
+            let work = u64::from_str_radix(work.trim_start_matches("0x"), 16).map_err(|_| "work struct")?;
+            let function = after(fields, &["function "]).map(|function| function.split(' ').next().unwrap_or(function));
+            if event == "workqueue_execute_start" {
+                TextHappening::WorkStart { work, function: function.ok_or("function")? }
+            } else {
+                TextHappening::WorkEnd { work, function }
+            }
+        }
+        _ => return Ok(None),
+    }))
+}
+
+/// What stands behind the first of these keys, up to the end.
+fn after<'a>(fields: &'a str, keys: &[&str]) -> Option<&'a str> {
+    keys.iter().find_map(|key| {
+        let at = fields.match_indices(key).find(|(at, _)| *at == 0 || fields.as_bytes()[at - 1].is_ascii_whitespace());
+        at.map(|(at, _)| fields[at + key.len()..].trim())
+    })
+}
+
+/// The number behind one of these keys.
+fn number<T: std::str::FromStr>(fields: &str, keys: &[&str]) -> Option<T> {
+    after(fields, keys)?.split_whitespace().next()?.parse().ok()
+}
+
+/// A switch, in both ways in which it is printed.
+fn switch(fields: &str) -> Option<TextHappening<'_>> {
+    let (left, right) = fields.rsplit_once(" ==> ")?;
+    let (prev, state, next);
+    if let Some(named) = left.strip_prefix("prev_comm=") {
+        let (rest, letters) = named.rsplit_once(" prev_state=")?;
+        let (rest, _) = rest.rsplit_once(" prev_prio=")?;
+        let (comm, pid) = rest.rsplit_once(" prev_pid=")?;
+        prev = (pid.parse().ok()?, comm);
+        state = letters;
+        let (rest, _) = right.strip_prefix("next_comm=")?.rsplit_once(" next_prio=")?;
+        let (comm, pid) = rest.rsplit_once(" next_pid=")?;
+        next = (pid.parse().ok()?, comm);
+    } else {
+        let (rest, letters) = left.rsplit_once(' ')?;
+        (prev, state) = (short_thread(rest)?, letters);
+        next = short_thread(right)?;
+    }
+    // "R" or "R+"; sleeping ones are "S", "D", "D|W".
+    Some(TextHappening::Switch { prev, prev_runnable: state.starts_with('R'), next })
+}
+
+/// A thread as `name:number [priority]`.
+fn short_thread(text: &str) -> Option<(i32, &str)> {
+    let (rest, _) = text.trim().rsplit_once(" [")?;
+    let (name, pid) = rest.rsplit_once(':')?;
+    Some((pid.parse().ok()?, name))
+}
+
+/// Whether a word is a number without a sign.
+pub(super) fn is_digits(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// A time in seconds with 6 or 9 decimals, and how many it has.
 pub(super) fn seconds(text: &str) -> Option<(Nanos, usize)> {
     let (whole, fraction) = text.split_once('.')?;
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    if !digits(whole) || !digits(fraction) || fraction.len() > 9 {
+    if !is_digits(whole) || !is_digits(fraction) || !matches!(fraction.len(), 6 | 9) {
         return None;
     }
     let whole: i64 = whole.parse().ok()?;

@@ -1,4 +1,7 @@
-//! The lines of a text with their numbers, for errors and for who watches how far the reading is.
+//! The lines of a text with their numbers, for errors and for who watches how far the reading is; and what must be known of how a text ended.
+
+use becalm_model::node::Warning;
+use becalm_model::warning;
 
 use super::ReadError;
 
@@ -15,16 +18,49 @@ pub(super) struct Lines<'a, 'p> {
     /// Bytes that were read and not told yet.
     untold: usize,
     progress: Progress<'p>,
+    /// Whether the last line has a line end, as that of every program has.
+    is_terminated: bool,
+    /// Lines that were left out because they are none of the format's: how many, and the first.
+    left_out: Option<(u64, usize)>,
+}
+
+/// How it shows that all of a file is there.
+pub(super) enum End {
+    /// By what its program writes last.
+    Marked,
+    /// That is missing: this is not known.
+    Missing(String),
+    /// By nothing.
+    Unmarked,
 }
 
 impl<'a, 'p> Lines<'a, 'p> {
     pub fn new(text: &'a str, progress: Progress<'p>) -> Self {
-        Self { rest: text, line: 0, untold: 0, progress }
+        let is_terminated = text.is_empty() || text.ends_with('\n');
+        Self { rest: text, line: 0, untold: 0, progress, is_terminated, left_out: None }
     }
 
     /// An error of the line that was given last, or of the end after it.
     pub fn error(&self, why: impl Into<String>) -> ReadError {
         ReadError::line(self.line.max(1), why)
+    }
+
+    /// Leaves out the line that was given last.
+    pub fn leave_out(&mut self) {
+        self.left_out.get_or_insert((0, self.line)).0 += 1;
+    }
+
+    /// What must be known of the lines, after all of them.
+    pub fn warnings(&self, end: End) -> Vec<Warning> {
+        let end = match end {
+            End::Missing(what) => Some(warning::imported_cut(&what)),
+            _ if !self.is_terminated => Some(warning::imported_cut("its last line has no end")),
+            End::Unmarked => Some(warning::imported_end_unknown()),
+            End::Marked => None,
+        };
+        end.into_iter()
+            .chain(self.left_out.map(|(count, first)| warning::imported_lines_left_out(count, first)))
+            .collect()
     }
 }
 
@@ -55,4 +91,9 @@ impl<'a> Iterator for Lines<'a, '_> {
 /// The text that bytes hold.
 pub(super) fn text(bytes: &[u8]) -> Result<&str, ReadError> {
     std::str::from_utf8(bytes).map_err(|error| ReadError::byte(error.valid_up_to(), "it is no text in UTF-8"))
+}
+
+/// Whether a line begins as a row of a table does: with a number.
+pub(super) fn is_row(line: &str) -> bool {
+    line.starts_with(|sign: char| sign.is_ascii_digit())
 }

@@ -4,7 +4,7 @@
 use becalm_units::Nanos;
 
 use super::detours::{DetourList, InOrder};
-use super::lines::{Lines, Progress, text};
+use super::lines::{End, Lines, Progress, text};
 use super::selfish::two_times;
 use super::time::TimeUnit;
 use super::{ReadError, Source};
@@ -31,14 +31,20 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<DetourList, Re
     let Some(length) = length.and_then(|ns| i64::try_from(ns).ok()).map(Nanos::new) else {
         return Err(ReadError::new("it has not the two events with which a trace begins and ends"));
     };
-    let list = DetourList { length: Some(length), detours: detours.detours, ..DetourList::default() };
+    // As becalm writes it, the event that only says how long the trace is lasts for no time, and no line end follows.
+    let is_marked = last.is_some_and(|[_, duration]| duration == 0) && !source.bytes.ends_with(b"\n");
+    let warnings = if is_marked { Vec::new() } else { lines.warnings(End::Unmarked) };
+    let list = DetourList { length: Some(length), detours: detours.detours, warnings, ..DetourList::default() };
     if list.end() > length {
         return Err(ReadError::new("its last event begins before the end of the one in front of it"));
     }
     Ok(list)
 }
 
-/// Whether a text ends as becalm's own export does, with an event of no duration and no line break.
-pub(super) fn looks_so(head: &str, tail: &[u8]) -> bool {
-    head.starts_with("0\t0\n") && tail.ends_with(b"\t0")
+/// Whether a text is as becalm's own export: with an event of no duration at its begin and its end, no line break behind that, and between
+/// them events that last and do not overlap.
+pub(super) fn looks_so(source: Source<'_>) -> bool {
+    source.bytes.starts_with(b"0\t0\n")
+        && source.bytes.ends_with(b"\t0")
+        && read(source, &mut |_| {}).is_ok_and(|list| list.detours.iter().all(|(_, duration)| *duration > Nanos::ZERO))
 }

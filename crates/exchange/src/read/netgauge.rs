@@ -8,7 +8,7 @@ use becalm_model::node::Fixed;
 use becalm_units::{Nanos, counted};
 
 use super::distribution::{count, integer, times};
-use super::lines::{Lines, Progress, text};
+use super::lines::{End, Lines, Progress, text};
 use super::samples::{SampleList, end_to_end};
 use super::{ReadError, Source};
 
@@ -22,13 +22,16 @@ pub(super) const METHODS: [(&str, Fixed); 2] =
 /// If neither of the methods is named, or a line is not a sample's number and its value.
 pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<SampleList, ReadError> {
     let mut lines = Lines::new(text(source.bytes)?, progress);
-    let (mut fixed, mut grain, mut values) = (None, None, Vec::<u64>::new());
+    let (mut fixed, mut grain, mut announced, mut values) = (None, None, None, Vec::<u64>::new());
     while let Some(line) = lines.next() {
         if line.starts_with('#') {
             fixed = METHODS.iter().find(|(remark, _)| line == *remark).map(|(_, fixed)| *fixed).or(fixed);
             if let Some(duration) = line.strip_prefix("# Compute-Cycle Duration:") {
                 let micros = duration.trim().strip_suffix("usec").and_then(|micros| micros.trim().parse::<u32>().ok());
                 grain = micros.filter(|micros| *micros > 0).map(|micros| Nanos::from_micros(micros.into()));
+            }
+            if let Some(number) = line.strip_prefix("# Number of Cycles/Detours:") {
+                announced = number.trim().parse::<usize>().ok();
             }
             continue;
         }
@@ -45,6 +48,12 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<SampleList, Re
         values.push(count(value, "value").map_err(|why| lines.error(why))?);
     }
     let fixed = fixed.ok_or_else(|| ReadError::new("it has no remark of netgauge's method fwq or ftq"))?;
+    let end = match announced {
+        Some(announced) if announced == values.len() => End::Marked,
+        Some(announced) => End::Missing(format!("it announces {announced} samples and holds {}", values.len())),
+        None => End::Unmarked,
+    };
+    let warnings = lines.warnings(end);
     let duration = |value: u64| match fixed {
         Fixed::Work => times(value as i64, 1_000, "sample").map(Nanos::new).map_err(ReadError::new),
         Fixed::Time => grain.ok_or_else(|| ReadError::new("the remark Compute-Cycle Duration is missing")),
@@ -58,5 +67,6 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<SampleList, Re
         grain,
         has_starts: false,
         samples: end_to_end(values.into_iter().map(sample))?,
+        warnings,
     })
 }

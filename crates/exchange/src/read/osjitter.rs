@@ -8,7 +8,7 @@ use becalm_model::warning;
 use becalm_units::{Nanos, counted};
 
 use super::distribution::{Distribution, count, cpu, decimal, integer, some_series, times};
-use super::lines::{Lines, Progress, text};
+use super::lines::{End, Lines, Progress, is_row, text};
 use super::{ReadError, Source};
 
 /// The title line, blanks aside.
@@ -46,14 +46,17 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<Distribution, 
         let words: Vec<&str> = line.split_whitespace().collect();
         if words == TITLE {
             titled = true;
+        } else if !is_row(line) {
+            lines.leave_out();
         } else if titled {
             let (series, full) = row(&words).map_err(|why| lines.error(why))?;
             found.warnings.extend(full.map(|at| warning::imported_store_full(&series.name, at)));
             found.series.push(series);
         } else {
-            return Err(lines.error("it is not the title line of osjitter"));
+            return Err(lines.error("the title line of osjitter is not in front of it"));
         }
     }
+    found.warnings.extend(lines.warnings(End::Unmarked));
     some_series(found, "osjitter")
 }
 

@@ -3,15 +3,19 @@
 //! Every pass of its loop is counted, so that the first buckets hold millions in which nothing happened. Buckets are named by their upper
 //! edges; the last one holds all that is longer. The average has an error for all threads but the first, so that it is left out of several.
 
-use becalm_model::distribution::{Quantity, Series};
+use becalm_model::distribution::{Edges, Quantity, Series};
 use becalm_units::counted;
 
 use super::distribution::{Distribution, Rows, above, count, cpu, decimal, integer, short, some_series, times};
-use super::lines::{Lines, Progress, text};
+use super::lines::{End, Lines, Progress, text};
 use super::{ReadError, Source};
 
 /// With what the lines begin that name the cores.
 pub(super) const CORES: &str = "Core:";
+
+/// What stands for the last bucket, which holds all that is longer; and what follows the buckets.
+const REST: &str = "the last bucket (including overflows)";
+const LAST: [&str; 5] = [REST, "Minimum", "Average", "Maximum", "Duration"];
 
 /// A core while its lines come.
 #[derive(Default)]
@@ -28,7 +32,7 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<Distribution, 
     let mut lines = Lines::new(text(source.bytes)?, progress);
     let mut found = Distribution::new("oslat", Quantity::Steps);
     found.loop_subtracted = Some(false);
-    let mut cores: Vec<Core> = Vec::new();
+    let (mut cores, mut labels) = (Vec::<Core>::new(), Vec::new());
     while let Some(line) = lines.next() {
         if let Some(version) = line.strip_prefix("oslat V ") {
             found.tool = format!("oslat of rt-tests {}", short(version.trim()));
@@ -50,12 +54,21 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<Distribution, 
             )));
         }
         let rest = line.contains("(including overflows)");
+        labels.push(if rest { REST } else { label });
         let several = cores.len() > 1;
         for (core, value) in cores.iter_mut().zip(values) {
             take(core, label, value, rest, several).map_err(|why| lines.error(why))?;
         }
     }
     found.series = cores.into_iter().map(finished).collect();
+    let missing: Vec<&str> = LAST.iter().copied().filter(|name| !labels.contains(name)).collect();
+    let end = if missing.is_empty() {
+        End::Marked
+    } else {
+        let missing = missing.join(", ");
+        End::Missing(format!("these lines are missing: {missing}; it is not known whether anything took longer"))
+    };
+    found.warnings.extend(lines.warnings(end));
     if found.series.iter().any(|series| series.count == Some(0)) {
         return Err(ReadError::new("it has no buckets"));
     }
@@ -64,7 +77,7 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<Distribution, 
 
 fn core(word: &str) -> Result<Core, String> {
     let cpu = cpu(word)?;
-    let series = Series { name: format!("CPU {cpu}"), cpu: Some(cpu), ..Series::default() };
+    let series = Series { name: format!("CPU {cpu}"), cpu: Some(cpu), edges: Some(Edges::Upper), ..Series::default() };
     Ok(Core { series, rows: Rows::default() })
 }
 

@@ -10,10 +10,12 @@
 //! it; only of a gap in the tracer's own loop (`sample_threshold`) it is all of the time. Lines of one CPU stand in the order of their ends. Names of
 //! threads and interrupts may hold blanks and colons, so that fields are read from the right. Other events and call chains are passed over.
 
+use becalm_model::node::Warning;
 use becalm_units::{CpuId, Nanos};
 
+use super::ftrace_text;
 use super::kernel_text::seconds;
-use super::lines::{Lines, Progress, text};
+use super::lines::{End, Lines, Progress, text};
 use super::{ReadError, Source};
 
 /// With what the line begins that names the tracer, and the tracers.
@@ -142,6 +144,12 @@ pub(super) fn looks_so(text: &str) -> bool {
 }
 
 impl Osnoise<'_, '_> {
+    /// What must be known of the text, after all of it.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<Warning> {
+        self.lines.warnings(End::Unmarked)
+    }
+
     /// Whether the kernel says that its own figures contradict each other, as far as was read.
     #[must_use]
     pub const fn is_tainted(&self) -> bool {
@@ -178,9 +186,9 @@ fn event(line: &str) -> Result<Option<OsnoiseEvent<'_>>, String> {
     if let Some(event) = lost(line)? {
         return Ok(Some(event));
     }
-    let Some((thread, number, rest)) = head(line) else { return Ok(None) };
-    let Some(what) = happening(rest)? else { return Ok(None) };
-    Ok(Some(OsnoiseEvent { cpu: cpu(number)?, thread, what }))
+    let Some(head) = ftrace_text::head(line) else { return Ok(None) };
+    let Some(what) = happening(head.rest)? else { return Ok(None) };
+    Ok(Some(OsnoiseEvent { cpu: cpu(head.cpu)?, thread: head.thread, what }))
 }
 
 fn cpu(number: &str) -> Result<CpuId, String> {
@@ -190,36 +198,8 @@ fn cpu(number: &str) -> Result<CpuId, String> {
 
 /// `CPU:1 [LOST 82 EVENTS]`, or without the number.
 fn lost(line: &str) -> Result<Option<OsnoiseEvent<'_>>, String> {
-    let Some((number, rest)) = line.strip_prefix("CPU:").and_then(|rest| rest.split_once(" [LOST ")) else {
-        return Ok(None);
-    };
-    let Some(count) = rest.strip_suffix("EVENTS]") else { return Ok(None) };
-    let what = OsnoiseHappening::Lost { count: count.trim().parse().ok() };
-    Ok(Some(OsnoiseEvent { cpu: cpu(number)?, thread: None, what }))
-}
-
-/// The thread of a line, its CPU, and what stands behind the stamp.
-fn head(line: &str) -> Option<(Option<i32>, &str, &str)> {
-    let mut from = 0;
-    loop {
-        let open = from + line[from..].find('[')?;
-        from = open + 1;
-        let Some((cpu, after)) = line[from..].split_once(']') else { continue };
-        if cpu.is_empty() || !cpu.bytes().all(|byte| byte.is_ascii_digit()) {
-            continue;
-        }
-        // Between them stand flags, of which newer kernels have more; `trace-cmd report` may have none.
-        let Some((stamp, rest)) = after.split_once(": ") else { continue };
-        let is_time = stamp.split_whitespace().next_back().is_some_and(|word| seconds(word).is_some());
-        if !is_time || stamp.split_whitespace().count() > 2 {
-            continue;
-        }
-        // A name may hold a sign as well; with the option `record-tgid` a number in brackets follows.
-        let before = line[..open].trim_end();
-        let before = before.split_once(" (").map_or(before, |(thread, _)| thread.trim_end());
-        let thread = before.rsplit_once('-').and_then(|(_, tid)| tid.parse().ok());
-        return Some((thread, cpu, rest.trim()));
-    }
+    let Some((number, count)) = ftrace_text::gap(line) else { return Ok(None) };
+    Ok(Some(OsnoiseEvent { cpu: cpu(number)?, thread: None, what: OsnoiseHappening::Lost { count } }))
 }
 
 fn happening(rest: &str) -> Result<Option<OsnoiseHappening<'_>>, String> {

@@ -5,7 +5,7 @@
 //! attribute says, in a fixed order, and among it the event as the kernel wrote it. From `tools/perf/Documentation/perf.data-file-format.txt`
 //! and `include/uapi/linux/perf_event.h`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use becalm_units::CpuId;
 
@@ -29,6 +29,7 @@ const SPAN: u64 = 16;
 /// The numbers of features.
 mod feature {
     pub const TRACING_DATA: u32 = 1;
+    pub const HOSTNAME: u32 = 3;
     pub const RELEASE: u32 = 4;
     pub const ARCHITECTURE: u32 = 6;
     pub const DIRECTORY: u32 = 24;
@@ -39,6 +40,7 @@ mod feature {
 mod record {
     pub const LOST: u32 = 2;
     pub const COMM: u32 = 3;
+    pub const FORK: u32 = 7;
     pub const SAMPLE: u32 = 9;
     pub const LOST_SAMPLES: u32 = 13;
     pub const AUXTRACE: u32 = 71;
@@ -86,6 +88,10 @@ pub struct PerfData<'a> {
     /// The machine's architecture.
     pub architecture: Option<String>,
     records: Binary<'a>,
+    /// The numbers of the tracepoints that were recorded.
+    pub recorded: BTreeSet<u64>,
+    /// The name of the host.
+    pub host: Option<String>,
     /// How samples are laid out, by the number that they name.
     layouts: BTreeMap<u64, Layout>,
     /// How those are that name none.
@@ -114,6 +120,13 @@ pub enum PerfRecord<'a> {
         time: u64,
         /// How many.
         count: u64,
+    },
+    /// A thread came from the kernel's own thread of threads, or from a program.
+    Thread {
+        /// Its number.
+        tid: i32,
+        /// Whether it is the kernel's.
+        is_kernel: bool,
     },
     /// A thread has this name.
     Name {
@@ -145,7 +158,7 @@ pub fn read(source: Source<'_>) -> Result<PerfData<'_>, ReadError> {
     let entry = from.u64("the size of an attribute")?;
     let place = from.clone();
     let attributes = part(file, &mut from, "the attributes")?;
-    let (layouts, common) = layouts(file, attributes, entry, &place)?;
+    let (layouts, common, recorded) = layouts(file, attributes, entry, &place)?;
     let records = part(file, &mut from, "the data")?;
     from.take(SPAN, "the place of the types")?;
     let mut wanted = Vec::new();
@@ -154,8 +167,16 @@ pub fn read(source: Source<'_>) -> Result<PerfData<'_>, ReadError> {
         wanted.extend((0..64).filter(|at| bits >> at & 1 == 1).map(|at| word * 64 + at));
     }
     let behind = records.place() + records.left();
-    let mut found =
-        PerfData { formats: KernelFormats::default(), release: None, architecture: None, records, layouts, common };
+    let mut found = PerfData {
+        formats: KernelFormats::default(),
+        release: None,
+        architecture: None,
+        recorded,
+        host: None,
+        records,
+        layouts,
+        common,
+    };
     let mut places = Binary::of_file(file, behind as u64, "the table of features")?;
     let mut has_formats = false;
     for number in wanted {
@@ -165,6 +186,7 @@ pub fn read(source: Source<'_>) -> Result<PerfData<'_>, ReadError> {
                 has_formats = true;
                 read_formats(&mut body, &mut found.formats)?;
             }
+            feature::HOSTNAME => found.host = Some(string(&mut body)?),
             feature::RELEASE => found.release = Some(string(&mut body)?),
             feature::ARCHITECTURE => found.architecture = Some(string(&mut body)?),
             feature::DIRECTORY => return Err(body.error(format!("it is a part of a folder of files; {WAY_OUT}"))),
@@ -195,24 +217,26 @@ fn string(from: &mut Binary<'_>) -> Result<String, ReadError> {
     Ok(String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned())
 }
 
-/// How samples are laid out, by the number that they name, and those that name none.
+/// How samples are laid out, by the number that they name, and those that name none; and which tracepoints were recorded.
 fn layouts(
     file: &[u8],
     mut from: Binary<'_>,
     entry: u64,
     place: &Binary<'_>,
-) -> Result<(BTreeMap<u64, Layout>, Layout), ReadError> {
+) -> Result<(BTreeMap<u64, Layout>, Layout, BTreeSet<u64>), ReadError> {
     if !(64 + SPAN..=4_096).contains(&entry) || from.left() as u64 / entry > MOST_ATTRIBUTES {
         return Err(place.error("its attributes are not such as perf writes"));
     }
-    let (mut layouts, mut all) = (BTreeMap::new(), Vec::new());
+    let (mut layouts, mut all, mut recorded) = (BTreeMap::new(), Vec::new(), BTreeSet::new());
     while from.left() as u64 >= entry {
         let place = from.clone();
         let mut fields = from.clone();
         from.take(entry - SPAN, "an attribute")?;
         let mut ids = part(file, &mut from, "the numbers of an attribute")?;
         let kind = fields.u32("the type of an attribute")?;
-        fields.take(20, "an attribute")?;
+        fields.take(4, "an attribute")?;
+        let config = fields.u64("an attribute")?;
+        fields.take(8, "an attribute")?;
         let [sample, read, flags] = [(); 3].map(|()| fields.u64("an attribute"));
         let layout = Layout { sample: sample?, read: read?, all_have_ids: flags? & ALL_HAVE_IDS != 0 };
         if kind == TRACEPOINT && layout.sample & bit::RAW != 0 && layout.sample & bit::TIME == 0 {
@@ -220,6 +244,9 @@ fn layouts(
         }
         if kind == TRACEPOINT && layout.sample & bit::RAW != 0 && layout.sample & bit::CPU == 0 {
             return Err(place.error("its samples do not tell on which CPU they were: record with -a"));
+        }
+        if kind == TRACEPOINT {
+            recorded.insert(config);
         }
         all.push(layout);
         while ids.left() >= 8 && layouts.len() < MOST_IDS {
@@ -231,7 +258,7 @@ fn layouts(
     if all.iter().any(|other| other.sample != common.sample && (other.sample & common.sample & bit::IDENTIFIER == 0)) {
         return Err(place.error(format!("its samples are of several kinds that cannot be told apart; {WAY_OUT}")));
     }
-    Ok((layouts, common))
+    Ok((layouts, common, recorded))
 }
 
 /// The formats of events, as trace-cmd writes them too.
@@ -274,6 +301,7 @@ impl<'a> PerfData<'a> {
                 record::LOST => self.lost(body, 8, take)?,
                 record::LOST_SAMPLES => self.lost(body, 0, take)?,
                 record::COMM => name(body, take)?,
+                record::FORK => fork(body, take)?,
                 record::COMPRESSED | record::COMPRESSED_ALIGNED => {
                     return Err(place.error(format!("it is compressed from here on; {WAY_OUT}")));
                 }
@@ -352,6 +380,16 @@ fn skip_counters(from: &mut Binary<'_>, format: u64) -> Result<(), ReadError> {
     let count = if format & GROUP != 0 { from.u64("the number of counters")? } else { 1 };
     let words = count.saturating_mul(each).saturating_add(times);
     from.take(words.saturating_mul(8), "the values of counters").map(|_| ())
+}
+
+/// A thread was started: those that were there before are told in the same way, with their parent. All threads of the kernel are children of
+/// kthreadd, whose number is 2 outside of PID namespaces, and no program is.
+fn fork<'a>(mut from: Binary<'a>, take: &mut TakeRecord<'_, 'a>) -> Result<(), ReadError> {
+    const KTHREADD: u32 = 2;
+    let pid = from.u32("the process of a thread")?;
+    let parent = from.u32("the parent of a thread")?;
+    let tid = from.u32("the number of a thread")? as i32;
+    take(PerfRecord::Thread { tid, is_kernel: pid == KTHREADD || parent == KTHREADD })
 }
 
 fn name<'a>(mut from: Binary<'a>, take: &mut TakeRecord<'_, 'a>) -> Result<(), ReadError> {

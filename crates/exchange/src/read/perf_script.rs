@@ -6,131 +6,57 @@
 //! ```
 //!
 //! From `tools/perf/builtin-script.c` and the events' `TP_printk`. Names may hold blanks, so a line is read from its `[cpu] seconds:` on to both
-//! sides. Call chains, remarks and other events are passed over. Old kernels and perf write some fields otherwise: `handler=`, `softirq=`, and
-//! `app:90 [120] S ==> kworker/3:1:417 [120]` for a switch.
+//! sides. What the fields say is read in [`super::kernel_text`].
 
-use becalm_units::{CpuId, Nanos};
-
-use super::kernel_text::{TextEvent, TextHappening, VectorDetail, seconds};
-use super::lines::{Lines, Progress, text};
+use super::kernel_text::{KernelText, Line, Read, is_digits, seconds};
+use super::lines::Progress;
 use super::{ReadError, Source};
-
-/// The events of a text, line by line. After an error it ends.
-pub struct PerfScript<'a, 'p> {
-    lines: Lines<'a, 'p>,
-    /// The most decimals that a time had.
-    decimals: usize,
-    /// Which events were seen, as `system:event`.
-    seen: std::collections::BTreeSet<&'a str>,
-    ended: bool,
-}
 
 /// Begins to read a text.
 ///
 /// # Errors
 /// If it is no text.
-pub fn read<'a, 'p>(source: Source<'a>, progress: Progress<'p>) -> Result<PerfScript<'a, 'p>, ReadError> {
-    let lines = Lines::new(text(source.bytes)?, progress);
-    Ok(PerfScript { lines, decimals: 0, seen: std::collections::BTreeSet::new(), ended: false })
+pub fn read<'a, 'p>(source: Source<'a>, progress: Progress<'p>) -> Result<KernelText<'a, 'p>, ReadError> {
+    KernelText::new(source, line, progress)
 }
 
-impl<'a> PerfScript<'a, '_> {
-    /// Whether all times had microseconds at most, so far.
-    #[must_use]
-    pub const fn is_coarse(&self) -> bool {
-        self.decimals < 9
-    }
-
-    /// Which events came so far, as pairs of system and event.
-    pub fn seen(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
-        self.seen.iter().filter_map(|event| event.split_once(':'))
-    }
-
-    fn event(&mut self, head: &Head<'a>) -> Result<Option<TextEvent<'a>>, String> {
-        let Head { cpu, time, decimals, thread, name, rest } = *head;
-        let Some((event, fields)) = split_event(rest) else { return Ok(None) };
-        let what = if event == "PERF_RECORD_LOST" {
-            let count = fields.split_whitespace().find_map(|word| word.parse().ok());
-            Some(TextHappening::Lost { count })
+/// Finds `[cpu] seconds:` and reads what stands in front of it backwards.
+fn line(line: &str) -> Read<'_> {
+    let mut from = 0;
+    while let Some(at) = line[from..].find('[') {
+        let open = from + at;
+        from = open + 1;
+        let Some((cpu, after)) = line[from..].split_once(']').filter(|(cpu, _)| is_digits(cpu)) else { continue };
+        // Between them, some versions print flags like `d.h2.`.
+        let Some((stamp, rest)) = after.split_once(": ") else { continue };
+        let Some((time, decimals)) = stamp.split_whitespace().next_back().and_then(seconds) else { continue };
+        if stamp.split_whitespace().count() > 2 {
+            continue;
+        }
+        let (name, thread) = thread(line[..open].trim_end());
+        let Some((system, event, fields)) = split_event(rest) else { return Read::Other };
+        let line = Line { name, thread, cpu, time, decimals, system, event, fields };
+        return if event == LOST {
+            Read::Lost { line, count: fields.split_whitespace().find_map(|word| word.parse().ok()) }
         } else {
-            let Some((system, event_name)) = event.split_once(':') else { return Ok(None) };
-            self.seen.insert(event);
-            happening(system, event_name, fields.trim())
-                .map_err(|missing| format!("{event} has no readable {missing}"))?
+            Read::Event(line)
         };
-        let Some(what) = what else { return Ok(None) };
-        let cpu = cpu.parse::<u32>().ok().filter(|cpu| *cpu < CpuId::LIMIT);
-        let cpu = cpu.ok_or_else(|| format!("the CPU is above the limit of {}", CpuId::LIMIT - 1))?;
-        self.decimals = self.decimals.max(decimals);
-        Ok(Some(TextEvent { cpu: CpuId::new(cpu), time, thread, name, what }))
     }
+    Read::Other
 }
 
-impl<'a> Iterator for PerfScript<'a, '_> {
-    type Item = Result<TextEvent<'a>, ReadError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        while !self.ended {
-            let Some(line) = self.lines.next() else { break };
-            if line.starts_with('#') {
-                continue;
-            }
-            let Some(head) = Head::find(line) else { continue };
-            match self.event(&head) {
-                Ok(None) => {}
-                Ok(Some(event)) => return Some(Ok(event)),
-                Err(why) => {
-                    self.ended = true;
-                    return Some(Err(self.lines.error(why)));
-                }
-            }
-        }
-        self.ended = true;
-        None
-    }
+/// A thread's name and its number, which is `pid/tid` where both are printed, and -1 where perf does not know it.
+fn thread(text: &str) -> (&str, Option<i32>) {
+    let (name, number) = text.rsplit_once(char::is_whitespace).unwrap_or(("", text));
+    let number = number.rsplit('/').next().unwrap_or(number);
+    (name.trim(), number.parse::<i32>().ok().filter(|tid| *tid >= 0))
 }
 
-/// What every event's line begins with.
-#[derive(Clone, Copy)]
-struct Head<'a> {
-    name: &'a str,
-    thread: Option<i32>,
-    cpu: &'a str,
-    time: Nanos,
-    decimals: usize,
-    /// What follows the time.
-    rest: &'a str,
-}
+/// What perf prints of records that it lost.
+const LOST: &str = "PERF_RECORD_LOST";
 
-impl<'a> Head<'a> {
-    /// Finds `[cpu] seconds:` and reads what stands in front of it backwards.
-    fn find(line: &'a str) -> Option<Self> {
-        let mut from = 0;
-        loop {
-            let open = from + line[from..].find('[')?;
-            from = open + 1;
-            let Some((cpu, after)) = line[from..].split_once(']') else { continue };
-            if cpu.is_empty() || !cpu.bytes().all(|byte| byte.is_ascii_digit()) {
-                continue;
-            }
-            // Between them, some versions print flags like `d.h2.`.
-            let Some((stamp, rest)) = after.split_once(": ") else { continue };
-            let Some((time, decimals)) = stamp.split_whitespace().next_back().and_then(seconds) else { continue };
-            if stamp.split_whitespace().count() > 2 {
-                continue;
-            }
-            let before = line[..open].trim_end();
-            let (name, number) = before.rsplit_once(char::is_whitespace).unwrap_or(("", before));
-            // `pid/tid` where both are printed; -1 where perf does not know.
-            let number = number.rsplit('/').next().unwrap_or(number);
-            let thread = number.parse::<i32>().ok().filter(|tid| *tid >= 0);
-            return Some(Self { name: name.trim(), thread, cpu, time, decimals, rest });
-        }
-    }
-}
-
-/// The name of an event, and its fields. A number in front of the name is a period.
-fn split_event(rest: &str) -> Option<(&str, &str)> {
+/// The system and the name of an event, and its fields. A number in front of the name is a period.
+fn split_event(rest: &str) -> Option<(&str, &str, &str)> {
     let mut rest = rest.trim_start();
     if let Some((first, after)) = rest.split_once(char::is_whitespace)
         && first.bytes().all(|byte| byte.is_ascii_digit())
@@ -138,110 +64,29 @@ fn split_event(rest: &str) -> Option<(&str, &str)> {
         rest = after.trim_start();
     }
     let (event, fields) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-    Some((event.strip_suffix(':').or((event == "PERF_RECORD_LOST").then_some(event))?, fields))
-}
-
-/// What an event tells; `None` of one that tells nothing of who has the CPU.
-fn happening<'a>(system: &str, event: &'a str, fields: &'a str) -> Result<Option<TextHappening<'a>>, &'static str> {
-    Ok(Some(match (system, event) {
-        ("irq", "irq_handler_entry") => TextHappening::IrqEntry {
-            irq: number(fields, &["irq="]).ok_or("irq")?,
-            name: after(fields, &["name=", "handler="]).ok_or("name")?,
-        },
-        ("irq", "irq_handler_exit") => TextHappening::IrqExit { irq: number(fields, &["irq="]).ok_or("irq")? },
-        ("irq", "softirq_entry") => {
-            TextHappening::SoftirqEntry { vec: number(fields, &["vec=", "softirq="]).ok_or("vec")? }
-        }
-        ("irq", "softirq_exit") => {
-            TextHappening::SoftirqExit { vec: number(fields, &["vec=", "softirq="]).ok_or("vec")? }
-        }
-        ("irq_vectors", _) => {
-            let entry = event.strip_suffix("_entry");
-            let Some(name) = entry.or_else(|| event.strip_suffix("_exit")) else { return Ok(None) };
-            let detail = VectorDetail::Number(number(fields, &["vector="]).ok_or("vector")?);
-            if entry.is_some() {
-                TextHappening::VectorEntry { name, detail }
-            } else {
-                TextHappening::VectorExit { name, detail }
-            }
-        }
-        ("ipi", "ipi_entry" | "ipi_exit") => {
-            let detail = VectorDetail::Reason(fields.trim_start_matches('(').trim_end_matches(')'));
-            if event == "ipi_entry" {
-                TextHappening::VectorEntry { name: "ipi", detail }
-            } else {
-                TextHappening::VectorExit { name: "ipi", detail }
-            }
-        }
-        ("nmi", "nmi_handler") => {
-            let (handler, rest) = fields.split_once("delta_ns: ").ok_or("delta_ns")?;
-            let delta = rest.split_whitespace().next().and_then(|delta| delta.parse::<i64>().ok()).ok_or("delta_ns")?;
-            TextHappening::Nmi {
-                handler: handler.trim().trim_end_matches("()"),
-                delta: Nanos::new(delta.clamp(0, i64::MAX / 4)),
-            }
-        }
-        ("sched", "sched_switch") => switch(fields).ok_or("threads")?,
-        ("workqueue", "workqueue_execute_start" | "workqueue_execute_end") => {
-            let work = after(fields, &["work struct "]).ok_or("work struct")?;
-            let work = work.split([':', ' ']).next().unwrap_or(work);
-            let work = u64::from_str_radix(work.trim_start_matches("0x"), 16).map_err(|_| "work struct")?;
-            let function = after(fields, &["function "]).map(|function| function.split(' ').next().unwrap_or(function));
-            if event == "workqueue_execute_start" {
-                TextHappening::WorkStart { work, function: function.ok_or("function")? }
-            } else {
-                TextHappening::WorkEnd { work, function }
-            }
-        }
-        _ => return Ok(None),
-    }))
-}
-
-/// What stands behind the first of these keys, up to the end.
-fn after<'a>(fields: &'a str, keys: &[&str]) -> Option<&'a str> {
-    keys.iter().find_map(|key| {
-        let at = fields.match_indices(key).find(|(at, _)| *at == 0 || fields.as_bytes()[at - 1].is_ascii_whitespace());
-        at.map(|(at, _)| fields[at + key.len()..].trim())
-    })
-}
-
-/// The number behind one of these keys.
-fn number<T: std::str::FromStr>(fields: &str, keys: &[&str]) -> Option<T> {
-    after(fields, keys)?.split_whitespace().next()?.parse().ok()
-}
-
-/// A switch, in both ways in which it is printed.
-fn switch(fields: &str) -> Option<TextHappening<'_>> {
-    let (left, right) = fields.rsplit_once(" ==> ")?;
-    let (prev, state, next);
-    if let Some(named) = left.strip_prefix("prev_comm=") {
-        let (rest, letters) = named.rsplit_once(" prev_state=")?;
-        let (rest, _) = rest.rsplit_once(" prev_prio=")?;
-        let (comm, pid) = rest.rsplit_once(" prev_pid=")?;
-        prev = (pid.parse().ok()?, comm);
-        state = letters;
-        let (rest, _) = right.strip_prefix("next_comm=")?.rsplit_once(" next_prio=")?;
-        let (comm, pid) = rest.rsplit_once(" next_pid=")?;
-        next = (pid.parse().ok()?, comm);
-    } else {
-        let (rest, letters) = left.rsplit_once(' ')?;
-        (prev, state) = (short_thread(rest)?, letters);
-        next = short_thread(right)?;
+    if event == LOST {
+        return Some(("", event, fields));
     }
-    // "R" or "R+"; sleeping ones are "S", "D", "D|W".
-    Some(TextHappening::Switch { prev, prev_runnable: state.starts_with('R'), next })
+    let (system, event) = event.strip_suffix(':')?.split_once(':')?;
+    Some((system, event, fields))
 }
 
-/// A thread as `name:number [priority]`.
-fn short_thread(text: &str) -> Option<(i32, &str)> {
-    let (rest, _) = text.trim().rsplit_once(" [")?;
-    let (name, pid) = rest.rsplit_once(':')?;
-    Some((pid.parse().ok()?, name))
+/// Whether a text is of events whose lines lack the CPU: `perf script` prints it only of recordings that have it.
+pub(super) fn lacks_cpus(text: &str) -> bool {
+    text.lines().any(|line| {
+        let Some((before, rest)) = line.split_once(": ") else { return false };
+        let Some((before, stamp)) = before.trim_end().rsplit_once(char::is_whitespace) else { return false };
+        let is_event = seconds(stamp).is_some() && split_event(rest).is_some_and(|(system, ..)| !system.is_empty());
+        is_event && !before.trim_end().ends_with(']') && thread(before.trim_end()).1.is_some()
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use becalm_units::Nanos;
+
     use super::*;
+    use crate::read::kernel_text::{TextEvent, TextHappening};
 
     fn all(text: &str) -> Result<Vec<TextEvent<'_>>, String> {
         let source = Source { name: "", bytes: text.as_bytes() };
@@ -275,11 +120,12 @@ mod tests {
             let (old, new) = (line(old), line(new));
             assert_eq!(all(&old).unwrap(), all(&new).unwrap());
         }
-        let works =
-            all("k 9 [0] 1.0: workqueue:workqueue_execute_start: work struct 0xffff8881: function vmstat_update\n\
-             k 9 [0] 1.1: workqueue:workqueue_execute_end: work struct 0xffff8881\n\
-             k 9 [0] 1.2: nmi:nmi_handler: perf_event_nmi_handler() delta_ns: 1503 handled: 1\n")
-            .unwrap();
+        let works = all(
+            "k 9 [0] 1.000000: workqueue:workqueue_execute_start: work struct 0xffff8881: function vmstat_update\n\
+             k 9 [0] 1.000001: workqueue:workqueue_execute_end: work struct 0xffff8881\n\
+             k 9 [0] 1.000002: nmi:nmi_handler: perf_event_nmi_handler() delta_ns: 1503 handled: 1\n",
+        )
+        .unwrap();
         assert_eq!(works[0].what, TextHappening::WorkStart { work: 0xffff_8881, function: "vmstat_update" });
         assert_eq!(works[1].what, TextHappening::WorkEnd { work: 0xffff_8881, function: None });
         assert_eq!(works[2].what, TextHappening::Nmi { handler: "perf_event_nmi_handler", delta: Nanos::new(1_503) });

@@ -1,12 +1,13 @@
 //! Which format a file is in, by what it holds.
 
 use super::{
-    Format, Source, cyclictest, ftq, ftq_ticks, fwq, hdr, hiccups, loggopsim, netgauge, osjitter, oslat, osnoise,
-    perf_data, perf_script, rt_json, rtla, sysjitter, trace_dat,
+    Format, Source, cyclictest, ftq, ftq_ticks, ftrace_text, fwq, hdr, hiccups, loggopsim, netgauge, osjitter, oslat,
+    osnoise, perf_data, perf_script, rt_json, rtla, selfish, sysjitter, trace_dat,
 };
+use crate::read::ftq_ticks::Part;
 
 /// So many bytes of a file are looked at.
-const LOOKED_AT: usize = 64 << 10;
+pub(super) const LOOKED_AT: usize = 64 << 10;
 
 /// The format of a file, if it looks like one that is known. A file that looks like it may yet be damaged.
 #[must_use]
@@ -36,10 +37,28 @@ pub fn recognize(source: Source<'_>) -> Option<Format> {
     if ftq_ticks::looks_so(text, source.name) {
         return Some(Format::FtqTicks);
     }
-    if loggopsim::looks_so(text, source.bytes) {
+    if loggopsim::looks_so(source) {
         return Some(Format::Loggopsim);
     }
-    text.lines().map(str::trim).find_map(of_line).or_else(|| of_numbers(text, source.name))
+    if let Some(format) = text.lines().map(str::trim).find_map(of_line) {
+        return Some(format);
+    }
+    if ftrace_text::looks_so(text) {
+        return Some(Format::Ftrace);
+    }
+    of_numbers(text, source.name)
+}
+
+/// By what a format is told from others where no title names it, in words behind "because".
+#[must_use]
+pub fn guessed_by(format: Format, name: &str) -> Option<&'static str> {
+    match format {
+        Format::Loggopsim => Some("its first and last events are as in files that becalm exports for LogGOPSim"),
+        Format::Fwq | Format::FtqTicks if ftq_ticks::part(name) != Part::Both => {
+            Some("its name ends as that program's do")
+        }
+        _ => None,
+    }
 }
 
 /// The format that has such a line, and no other has.
@@ -52,9 +71,11 @@ fn of_line(line: &str) -> Option<Format> {
         Some(Format::Rtla)
     } else if netgauge::METHODS.iter().any(|(remark, _)| line == *remark) {
         Some(Format::Netgauge)
-    } else if begins(&[ftq::FIRST]) {
+    } else if line.strip_prefix(ftq::FIRST).is_some_and(|hz| ftq::grain(hz).is_some()) {
         Some(Format::Ftq)
-    } else if begins(&[fwq::SPEED]) || line.starts_with("Thread ") && line.contains(" running on CPUs ") {
+    } else if begins(&[fwq::SPEED]) && line.contains("GHz ")
+        || line.starts_with("Thread ") && line.contains(" running on CPUs ")
+    {
         Some(Format::Fwq)
     } else if words().eq(hiccups::TITLE) {
         Some(Format::Hiccups)
@@ -64,23 +85,27 @@ fn of_line(line: &str) -> Option<Format> {
         Some(Format::SysjitterRaw)
     } else if begins(&[sysjitter::FIRST]) {
         Some(Format::Sysjitter)
-    } else if begins(&[cyclictest::HISTOGRAM]) || line.starts_with("T:") && line.contains(" Act:") {
+    } else if line == cyclictest::HISTOGRAM
+        || begins(&cyclictest::CLOSING)
+        || line.starts_with("T:") && line.contains(" Act:")
+    {
         Some(Format::Cyclictest)
-    } else if begins(&[oslat::CORES]) {
+    } else if line.strip_prefix(oslat::CORES).is_some_and(|cores| cores.split_whitespace().all(is_number)) {
         Some(Format::Oslat)
     } else {
         None
     }
 }
 
-/// The format of plain columns of numbers: two are detours, one is fixed work where the name says so.
+/// The format of plain columns of numbers, of which many programs print some: two are detours if a title says so, one is fixed work if the
+/// name of the file does.
 fn of_numbers(text: &str, name: &str) -> Option<Format> {
     let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'))?;
     let numbers = first.split_whitespace().take_while(|word| is_number(word)).count();
     match numbers {
         0 => None,
         1 => (first.split_whitespace().count() == 1 && name.ends_with("_times.dat")).then_some(Format::Fwq),
-        _ => Some(Format::Selfish),
+        _ => selfish::looks_so(text).then_some(Format::Selfish),
     }
 }
 
@@ -92,7 +117,7 @@ fn has_kernel_events(text: &str) -> bool {
 }
 
 /// Whether a word is a decimal number without a sign.
-fn is_number(word: &str) -> bool {
+pub(super) fn is_number(word: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let (whole, fraction) = word.split_once('.').unwrap_or((word, "0"));
     digits(whole) && digits(fraction)

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use becalm_model::distribution::{Quantity, Series};
+use becalm_model::distribution::{Edges, Quantity, Series};
 use becalm_units::CpuId;
 use serde::Deserialize;
 
@@ -21,6 +21,7 @@ struct Document {
     #[serde(rename = "rt_test_version:", alias = "rt_test_version")]
     version: Option<String>,
     start_time: Option<String>,
+    end_time: Option<String>,
     sysinfo: Option<System>,
     #[serde(default)]
     resolution_in_ns: u8,
@@ -30,11 +31,12 @@ struct Document {
 #[derive(Deserialize)]
 struct System {
     release: Option<String>,
+    nodename: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct Thread {
-    cpu: Option<u32>,
+    cpu: Option<i64>,
     min: Option<f64>,
     max: Option<f64>,
     avg: Option<f64>,
@@ -88,7 +90,10 @@ pub fn read(source: Source<'_>, format: Format) -> Result<Distribution, ReadErro
     let mut found = Distribution::new(version.as_deref().unwrap_or(tool), quantity);
     found.command = document.command;
     found.begun = document.start_time;
-    found.kernel = document.sysinfo.and_then(|system| system.release);
+    found.ended = document.end_time;
+    if let Some(system) = document.sysinfo {
+        (found.kernel, found.host) = (system.release, system.nodename);
+    }
     found.loop_subtracted = (format == Format::Oslat).then_some(false);
     let unit_ns = if document.resolution_in_ns == 1 { 1 } else { 1_000 };
     let threads = document.thread.len();
@@ -121,10 +126,10 @@ fn time(value: Option<f64>, unit_ns: i64) -> Result<Option<i64>, String> {
 }
 
 fn cpu(thread: &Thread) -> Result<Option<CpuId>, String> {
-    match thread.cpu {
-        Some(cpu) if cpu >= CpuId::LIMIT => Err(format!("there is no CPU {cpu}")),
-        cpu => Ok(cpu.map(CpuId::new)),
-    }
+    // -1 of a thread that is bound to no CPU.
+    let Some(cpu) = thread.cpu.filter(|cpu| *cpu >= 0) else { return Ok(None) };
+    let known = u32::try_from(cpu).ok().filter(|cpu| *cpu < CpuId::LIMIT);
+    known.map(|cpu| Some(CpuId::new(cpu))).ok_or_else(|| format!("there is no CPU {cpu}"))
 }
 
 fn cyclictest(name: &str, thread: &Thread, unit_ns: i64) -> Result<Series, String> {
@@ -140,7 +145,10 @@ fn cyclictest(name: &str, thread: &Thread, unit_ns: i64) -> Result<Series, Strin
     }
     let some = cycles > 0;
     let mut series = Series {
-        name: format!("thread {name}"),
+        name: match cpu(thread)? {
+            Some(cpu) => format!("thread {name} on CPU {cpu}"),
+            None => format!("thread {name}"),
+        },
         // Threads that are bound to no CPU say that of the last one, or none.
         cpu: cpu(thread)?,
         count: Some(cycles),
@@ -179,6 +187,7 @@ fn oslat(name: &str, thread: &Thread, threads: usize) -> Result<Series, String> 
         min_ns: time(thread.min, 1_000)?,
         mean_ns: thread.avg.filter(|avg| threads == 1 && (0.0..LARGEST).contains(avg)).map(|avg| avg * 1e3),
         max_ns: max,
+        edges: Some(Edges::Upper),
         buckets: rows.buckets,
         above: beyond,
         ..Series::default()

@@ -1,17 +1,22 @@
 //! What rtla prints: the table of `osnoise top -q` and `hwnoise`, and the histograms of `osnoise hist` and `timerlat hist`.
 //!
-//! A histogram's index is the lower edge of a bucket. Rows without any count are left out and the size of buckets is not told: it is taken to
-//! be what all indexes of at least three rows are multiples of, and else one unit. A column is a CPU, and of timerlat one of its handler, of
+//! A histogram's index is the lower edge of a bucket. Rows without any count are left out and the size of buckets is not told: it divides all
+//! indexes, and is taken to be their greatest common divisor, so that each bucket holds what it says. A column is a CPU, and of timerlat one of its handler, of
 //! its thread or of a thread in user space. timerlat's values are wake-up latencies. osnoise's durations come back from a histogram in the
 //! kernel, so that its shortest, mean and longest are lower edges of buckets. The duration at its head is the tool's own, in whole seconds, and no
 //! time for which anything was counted.
 
-use becalm_model::distribution::{NamedCount, Quantity, Series};
+use becalm_model::distribution::{Edges, NamedCount, Quantity, Series};
+use becalm_model::warning;
 use becalm_units::counted;
 
 use super::distribution::{Distribution, Rows, above, count, cpu, decimal, integer, short, some_series, times};
-use super::lines::{Lines, Progress, text};
+use super::kernel_text::is_digits;
+use super::lines::{End, Lines, Progress, text};
 use super::{ReadError, Source};
+
+/// From so many rows on, what all indexes are multiples of is told without a warning.
+const SURE_ROWS: usize = 3;
 
 /// The first lines of histograms.
 pub(super) const HISTOGRAMS: [&str; 2] = ["# RTLA osnoise histogram", "# RTLA timerlat histogram"];
@@ -66,8 +71,11 @@ fn table(mut lines: Lines<'_, '_>) -> Result<Distribution, ReadError> {
         }
     }
     if !titled {
-        return Err(ReadError::new("it has neither the titles of rtla's table nor the first line of its histograms"));
+        return Err(ReadError::new(
+            "it holds no table of 'rtla osnoise top' or 'rtla hwnoise', and no histogram of 'rtla osnoise hist' or 'rtla timerlat hist'",
+        ));
     }
+    found.warnings.extend(lines.warnings(End::Unmarked));
     some_series(found, "rtla")
 }
 
@@ -105,11 +113,24 @@ struct Column {
     over: u64,
 }
 
+impl Column {
+    /// Whether its shortest and its longest lie within its first and its last bucket with any, if these are so many units wide.
+    fn has_extremes_within(&self, width: i64, unit_ns: i64) -> bool {
+        let mut some = self.rows.iter().filter(|(_, count)| *count > 0).map(|(index, _)| *index);
+        let Some(first) = some.next() else { return true };
+        let last = some.next_back().unwrap_or(first);
+        let of = |ns: Option<i64>| ns.map(|ns| ns / unit_ns);
+        of(self.series.min_ns).is_none_or(|min| (first..first.saturating_add(width)).contains(&min))
+            && (self.over > 0
+                || of(self.series.max_ns).is_none_or(|max| (last..last.saturating_add(width)).contains(&max)))
+    }
+}
+
 /// Reads a histogram.
 fn histogram(mut lines: Lines<'_, '_>) -> Result<Distribution, ReadError> {
     let mut found = Distribution::new("rtla osnoise hist", Quantity::Stolen);
     let (mut unit_ns, mut asked, mut columns) = (1_000, None, Vec::<Column>::new());
-    let mut titled = false;
+    let (mut titled, mut is_whole) = (false, false);
     while let Some(line) = lines.next() {
         let line = plain(line);
         let line = line.trim();
@@ -123,24 +144,47 @@ fn histogram(mut lines: Lines<'_, '_>) -> Result<Distribution, ReadError> {
         } else if let Some(names) = line.strip_prefix("Index") {
             columns = names.split_whitespace().map(column).collect::<Result<_, _>>().map_err(|why| lines.error(why))?;
             titled = true;
-        } else if line.starts_with("ALL:") {
-            break;
         } else if titled && !line.starts_with('#') {
             row(line, unit_ns, &mut columns).map_err(|why| lines.error(why))?;
+            // Behind the figures stands what rtla says of its end.
+            if line.starts_with(FIGURES[FIGURES.len() - 1]) {
+                is_whole = true;
+                break;
+            }
         }
     }
+    lines.by_ref().for_each(drop);
     if !titled {
         return Err(ReadError::new(
             "it has no line that begins with Index and names the columns, as of --no-header or --no-index",
         ));
     }
     found.loop_subtracted = (found.quantity == Quantity::Stolen).then_some(false);
+    let end = if is_whole { End::Marked } else { End::Missing("the figures below its rows are missing".to_owned()) };
+    found.warnings.extend(lines.warnings(end));
+    if columns.is_empty() {
+        // It has a column for each CPU on which anything came.
+        found.series.push(Series { name: "all CPUs".to_owned(), asked_ns: asked, count: Some(0), ..Series::default() });
+    }
+    let width = width(&columns, unit_ns);
+    let has_rows = columns.iter().any(|column| column.rows.iter().any(|(_, count)| *count > 0));
+    if has_rows && (width.is_none() || columns[0].rows.len() < SURE_ROWS && width > Some(1)) {
+        found.warnings.push(warning::imported_width_unknown(width.map(|width| width.saturating_mul(unit_ns))));
+    }
+    if let Some(width) = width {
+        let beyond = columns.iter().filter(|column| !column.has_extremes_within(width, unit_ns));
+        let beyond: Vec<&str> = beyond.map(|column| column.series.name.as_str()).collect();
+        if !beyond.is_empty() {
+            found.warnings.push(warning::imported_rows_missing(&beyond));
+        }
+    }
     for column in columns {
-        let mut series = finished(column, unit_ns).map_err(ReadError::new)?;
+        let mut series = finished(column, width, unit_ns).map_err(ReadError::new)?;
         series.asked_ns = asked;
+        series.edges = (found.quantity == Quantity::Stolen).then_some(Edges::Lower);
         found.series.push(series);
     }
-    some_series(found, "rtla (on CPUs where it saw anything)")
+    some_series(found, "rtla")
 }
 
 /// Days and hours, minutes and seconds: `0 00:01:30`.
@@ -169,38 +213,37 @@ fn column(title: &str) -> Result<Column, String> {
     Ok(Column { series: Series { name, cpu: Some(cpu), ..Series::default() }, ..Column::default() })
 }
 
-/// Takes a row of counts, or of a figure that stands below them. Where nothing was seen, figures have one value and there are no columns.
+/// The figures that stand below the rows, the last one last.
+const FIGURES: [&str; 5] = ["over:", "count:", "min:", "avg:", "max:"];
+
+/// Takes a row of counts, or of a figure that stands below them; any other line is a sentence. Where nothing was seen, there are no columns.
 fn row(line: &str, unit_ns: i64, columns: &mut [Column]) -> Result<(), String> {
     let mut words = line.split_whitespace();
     let label = words.next().unwrap_or_default();
     let values: Vec<&str> = words.collect();
-    if columns.is_empty() {
+    let is_number = |word: &str| word == "-" || word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let is_row = FIGURES.contains(&label) || is_digits(label);
+    if columns.is_empty() || !is_row || !values.iter().all(|word| is_number(word)) {
         return Ok(());
     }
     if values.len() != columns.len() {
-        // What is said of lost events has words.
-        let figure = label.ends_with(':') || label.bytes().all(|byte| byte.is_ascii_digit());
-        let text = values.iter().any(|word| word.bytes().any(|byte| byte.is_ascii_alphabetic()));
-        return if figure && !text {
-            Err(format!(
-                "it has {} for {}",
-                counted(values.len() as u64, "value", "values"),
-                counted(columns.len() as u64, "column", "columns")
-            ))
-        } else {
-            Ok(())
-        };
+        return Err(format!(
+            "it has {} for {}",
+            counted(values.len() as u64, "value", "values"),
+            counted(columns.len() as u64, "column", "columns")
+        ));
     }
     for (column, value) in columns.iter_mut().zip(values) {
-        let time = || if value == "-" { Ok(None) } else { times(integer(value, label)?, unit_ns, label).map(Some) };
+        // With what a minimum begins, and stays where nothing was seen.
+        let is_none = value == "-" || value.parse() == Ok(u64::MAX);
+        let time = || if is_none { Ok(None) } else { times(integer(value, label)?, unit_ns, label).map(Some) };
         match label {
             "over:" => column.over = count(value, label)?,
             "count:" => column.series.count = Some(count(value, label)?),
             "min:" => column.series.min_ns = time()?,
             "max:" => column.series.max_ns = time()?,
             "avg:" => {
-                let mean = if value == "-" { None } else { Some(decimal(value, label)? * unit_ns as f64) };
-                column.series.mean_ns = mean;
+                column.series.mean_ns = if is_none { None } else { Some(decimal(value, label)? * unit_ns as f64) };
             }
             _ => {
                 let index = integer(label, "index")?;
@@ -214,18 +257,32 @@ fn row(line: &str, unit_ns: i64, columns: &mut [Column]) -> Result<(), String> {
     Ok(())
 }
 
-fn finished(column: Column, unit_ns: i64) -> Result<Series, String> {
+/// How wide buckets are at most, in units: what all indexes are multiples of; `None` if the rows do not show that.
+fn width(columns: &[Column], unit_ns: i64) -> Option<i64> {
+    let first = columns.first()?;
+    let common = first.rows.iter().fold(0, |common, (index, _)| greatest_common(common, *index));
+    // No bucket is narrower than a unit; and wider ones hold the shortest and the longest of their column, if all rows are there.
+    (common == 1 || common > 0 && columns.iter().all(|column| column.has_extremes_within(common, unit_ns)))
+        .then_some(common)
+}
+
+fn finished(column: Column, width: Option<i64>, unit_ns: i64) -> Result<Series, String> {
     let Column { mut series, rows, over } = column;
-    let common = rows.iter().fold(0, |common, (index, _)| greatest_common(common, *index));
-    let width = if rows.len() >= 3 { common.max(1) } else { 1 };
-    let mut buckets = Rows::default();
-    for (index, count) in &rows {
-        let from = times(*index, unit_ns, "index")?;
-        let below = index.checked_add(width).ok_or("the index is too large").map_err(str::to_owned)?;
-        buckets.push(from, times(below, unit_ns, "index")?, *count)?;
+    if let Some(width) = width {
+        let mut buckets = Rows::default();
+        for (index, count) in &rows {
+            let from = times(*index, unit_ns, "index")?;
+            let below = index.checked_add(width).ok_or("the index is too large").map_err(str::to_owned)?;
+            buckets.push(from, times(below, unit_ns, "index")?, *count)?;
+        }
+        let end = rows.last().map_or(0, |(index, _)| (index + width).saturating_mul(unit_ns));
+        (series.buckets, series.above) = (buckets.buckets, above(end, over));
+    } else if let Some((from, _)) = rows.iter().find(|(_, count)| *count > 0) {
+        let all = rows.iter().fold(over, |sum, (_, count)| sum.saturating_add(*count));
+        series.above = above(times(*from, unit_ns, "index")?, all);
+    } else {
+        series.above = above(rows.last().map_or(0, |(last, _)| last.saturating_mul(unit_ns)), over);
     }
-    let end = rows.last().map_or(0, |(index, _)| (index + width).saturating_mul(unit_ns));
-    (series.buckets, series.above) = (buckets.buckets, above(end, over));
     if series.count == Some(0) {
         (series.min_ns, series.mean_ns, series.max_ns) = (None, None, None);
     }

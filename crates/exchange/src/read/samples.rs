@@ -1,6 +1,6 @@
 //! Samples of fixed work or of fixed time.
 
-use becalm_model::node::Fixed;
+use becalm_model::node::{Fixed, Warning};
 use becalm_units::{CpuId, Nanos};
 
 use super::ReadError;
@@ -22,6 +22,8 @@ pub struct SampleList {
     pub has_starts: bool,
     /// The samples, in order of time.
     pub samples: Vec<SampleRow>,
+    /// What must be known of the file.
+    pub warnings: Vec<Warning>,
 }
 
 /// A sample.

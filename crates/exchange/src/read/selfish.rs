@@ -8,9 +8,22 @@
 use becalm_units::Nanos;
 
 use super::detours::{DetourList, InOrder};
-use super::lines::{Lines, Progress, text};
+use super::lines::{End, Lines, Progress, text};
 use super::time::{TimeUnit, nanos, picoseconds};
 use super::{ReadError, Source};
+
+/// The comment with which netgauge starts its list.
+pub(super) const NETGAUGE: &str = "# Selfish Benchmark";
+
+/// Whether a text has a title that says that its numbers are detours.
+pub(super) fn looks_so(text: &str) -> bool {
+    let titles = text.lines().map(str::trim).filter(|line| line.starts_with('#')).map(str::to_lowercase);
+    let has = |line: &str, words: &[&str]| words.iter().any(|word| line.contains(word));
+    titles.into_iter().any(|line| {
+        has(&line, &["selfish", "detour"])
+            || has(&line, &["duration", "length"]) && has(&line, &["offset", "start", "time", "begin"])
+    })
+}
 
 /// Reads a file whose numbers are in this unit.
 ///
@@ -20,8 +33,10 @@ use super::{ReadError, Source};
 pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Result<DetourList, ReadError> {
     let mut lines = Lines::new(text(source.bytes)?, progress);
     let (mut list, mut detours, mut t_min) = (DetourList::default(), InOrder::default(), None);
+    let mut is_netgauge = false;
     while let Some(line) = lines.next() {
         if line.starts_with('#') {
+            is_netgauge |= line == NETGAUGE;
             remark(line, &mut list, &mut t_min);
             continue;
         }
@@ -29,6 +44,14 @@ pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Resul
         detours.push(start, duration).map_err(|why| lines.error(why))?;
     }
     list.detours = detours.detours;
+    let end = match (is_netgauge, list.length) {
+        (_, Some(_)) => End::Marked,
+        (true, None) => {
+            End::Missing("netgauge's last comment, which says how long was measured, is missing".to_owned())
+        }
+        (false, None) => End::Unmarked,
+    };
+    list.warnings = lines.warnings(end);
     Ok(list)
 }
 
@@ -88,7 +111,7 @@ mod tests {
         };
         assert_eq!(parse(text, TimeUnit::Us).unwrap().detours, times([10_000, 5_000, 20_500, 1_250]));
         assert_eq!(parse("10 5\n15 1", TimeUnit::Ns).unwrap().detours, times([10, 5, 15, 1]));
-        assert_eq!(parse("", TimeUnit::Ns), Ok(DetourList::default()));
+        assert!(parse("", TimeUnit::Ns).unwrap().detours.is_empty());
     }
 
     #[test]

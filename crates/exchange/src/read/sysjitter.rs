@@ -9,7 +9,7 @@ use becalm_units::counted;
 
 use super::detours::{DetourList, InOrder};
 use super::distribution::{Distribution, count, cpu, decimal, integer, some_series};
-use super::lines::{Lines, Progress, text};
+use super::lines::{End, Lines, Progress, text};
 use super::time::{TimeUnit, nanos};
 use super::{ReadError, Source};
 
@@ -24,11 +24,15 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<Distribution, 
     let mut lines = Lines::new(text(source.bytes)?, progress);
     let mut found = Distribution::new("sysjitter", Quantity::Stolen);
     found.loop_subtracted = Some(false);
+    let mut last = "";
     while let Some(line) = lines.next() {
-        let Some((name, values)) = line.split_once(':') else {
-            return Err(lines.error("it is no line of a name, a colon and values"));
-        };
+        let (name, values) = line.split_once(':').unwrap_or((line, ""));
         let values: Vec<&str> = values.split_whitespace().collect();
+        if !NAMES.contains(&name) {
+            lines.leave_out();
+            continue;
+        }
+        last = name;
         if name == "core_i" {
             found.series = cores(&values).map_err(|why| lines.error(why))?;
         } else if values.len() != found.series.len() {
@@ -46,8 +50,37 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<Distribution, 
     if found.series.iter().any(|series| series.count.is_none()) {
         return Err(ReadError::new("the line int_n is missing"));
     }
+    // With --verbose, the counter's readings follow.
+    let is_whole = NAMES.iter().skip_while(|name| **name != LAST).any(|name| *name == last);
+    let end = if is_whole { End::Marked } else { End::Missing(format!("its last line, {LAST}, is missing")) };
+    found.warnings.extend(lines.warnings(end));
     some_series(found, "sysjitter")
 }
+
+/// The names of all lines, in order, and which one is the last without `--verbose`.
+const NAMES: [&str; 20] = [
+    "core_i",
+    "threshold(ns)",
+    "cpu_mhz",
+    "runtime(ns)",
+    "runtime(s)",
+    "int_n",
+    "int_n_per_sec",
+    "int_min(ns)",
+    "int_median(ns)",
+    "int_mean(ns)",
+    "int_90(ns)",
+    "int_99(ns)",
+    "int_999(ns)",
+    "int_9999(ns)",
+    "int_99999(ns)",
+    "int_max(ns)",
+    "int_total(ns)",
+    LAST,
+    "frc_start",
+    "frc_stop",
+];
+const LAST: &str = "int_total(%)";
 
 fn cores(values: &[&str]) -> Result<Vec<Series>, String> {
     let core = |word: &&str| {

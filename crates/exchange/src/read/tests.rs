@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use becalm_model::Document;
 use becalm_model::distribution::{DistributionDoc, Quantity, SCHEMA, Series};
-use becalm_model::node::Fixed;
+use becalm_model::node::{Fixed, Warning};
 use becalm_units::{CpuId, Named, Nanos};
 
 use super::ftq_ticks::Part;
@@ -27,14 +27,16 @@ fn read(format: Format, name: &str, bytes: &[u8]) -> Result<Anything, ReadError>
         Form::Detours => detours(format, source, known, told).map(Anything::Detours),
         // Of two files, with another one that fits.
         Form::Samples if format == Format::FtqTicks && ftq_ticks::part(name) != Part::Both => {
-            let column = ftq_ticks::column(source, told)?;
+            let ftq_ticks::Column { numbers: column, warnings } = ftq_ticks::column(source, told)?;
             let (ones, numbers) = (vec![1; column.len()], (0..column.len() as i64).collect());
             let (prefix, times, counts) = match ftq_ticks::part(name) {
                 Part::Counts(prefix) => (prefix, numbers, column),
                 Part::Times(prefix) => (prefix, column, ones),
                 Part::Both => unreachable!(),
             };
-            ftq_ticks::joined(prefix, &times, &counts, known.rate_hz).map(Anything::Samples)
+            let mut lists = ftq_ticks::joined(prefix, &times, &counts, known.rate_hz)?;
+            lists.iter_mut().for_each(|list| list.warnings.clone_from(&warnings));
+            Ok(Anything::Samples(lists))
         }
         Form::Samples => samples(format, source, known, told).map(Anything::Samples),
         Form::Distribution => distribution(format, source, known, told).map(Anything::Distribution),
@@ -80,6 +82,7 @@ fn document(found: &Distribution) -> DistributionDoc {
         command: None,
         kernel: None,
         begun: None,
+        ended: None,
         quantity: found.quantity,
         loop_subtracted: None,
         series: found.series.clone(),
@@ -314,7 +317,7 @@ fn samples_of_work_keep_what_is_fixed() {
 fn windows_in_ticks_are_put_together_from_two_files() {
     let column = |name: &str| {
         let bytes = fs::read(folder().join("ftq-ticks").join(name)).unwrap();
-        ftq_ticks::column(Source { name, bytes: &bytes }, &mut |_| {}).unwrap()
+        ftq_ticks::column(Source { name, bytes: &bytes }, &mut |_| {}).unwrap().numbers
     };
     let join = |prefix: &str, hz| {
         let [times, counts] = ["times", "counts"].map(|half| column(&format!("{prefix}_{half}.dat")));
@@ -404,7 +407,8 @@ fn tables_and_histograms_of_rtla_are_told_apart() {
 fn wrong_files_are_refused_with_the_line() {
     for (format, text, place, why) in [
         (Format::Hiccups, "cpu threshold_ns hiccups pct99_ns pct999_ns max_ns\n0 1 2 3\n", Place::Line(2), "4 columns"),
-        (Format::Hiccups, "nonsense\n", Place::Line(1), "title"),
+        (Format::Hiccups, "nonsense\n", Place::All, "nothing that hiccups prints"),
+        (Format::Hiccups, "0 1 2 3 4 5\n", Place::Line(1), "title"),
         (
             Format::Hiccups,
             "cpu threshold_ns hiccups pct99_ns pct999_ns max_ns\n0 1 NaN 3 4 5\n",
@@ -417,7 +421,7 @@ fn wrong_files_are_refused_with_the_line() {
         (Format::Cyclictest, "# Histogram\n000000 1\n000001 1 2\n", Place::Line(3), "2 counts"),
         (Format::Cyclictest, "# Histogram\n000000 1\n# Total: 7\n# Min Latencies: 0\n", Place::All, "adds up"),
         (Format::Oslat, "{\"rt_test_version:\": \"2\",\n\"thread\": [", Place::Line(2), "column"),
-        (Format::Rtla, "hello\n", Place::All, "titles"),
+        (Format::Rtla, "hello\n", Place::All, "no table"),
         (Format::Hdr, "0.1,1.0,1.0,####\n", Place::Line(1), "base64"),
         (Format::Ftq, "# Frequency 1000\n5 1\n4 1\n", Place::Line(3), "before the one in front"),
         (Format::Netgauge, "0 5\n", Place::Line(1), "no remark"),
@@ -426,6 +430,323 @@ fn wrong_files_are_refused_with_the_line() {
         let error = read(format, "file", text.as_bytes()).unwrap_err();
         let fits = error.place == place && error.why.contains(why);
         assert!(fits || why == "adds up" && error.why.contains("add up"), "{format}: {error}");
+    }
+}
+
+/// A file that ends too early, after a line or within one, is refused, or a warning says what is not known, or nothing is missing.
+#[test]
+fn a_file_that_was_cut_is_refused_or_told_or_whole() {
+    let (mut refused, mut told) = (0, 0);
+    for (format, name, bytes) in all_samples() {
+        let whole = read(format, &name, &bytes).unwrap();
+        for cut in cuts(&bytes) {
+            match read(format, &name, &bytes[..cut]) {
+                Err(_) => refused += 1,
+                Ok(found) if found == whole => {}
+                // The importer refuses files without a sample.
+                Ok(Anything::Samples(lists)) if lists.iter().all(|list| list.samples.is_empty()) => refused += 1,
+                Ok(found) => {
+                    told += 1;
+                    assert!(says_its_end(warnings(&found)), "{name} cut at byte {cut} is taken for a whole file");
+                }
+            }
+        }
+    }
+    assert!(refused > 1_000 && told > 1_000, "{refused} refused, {told} told");
+}
+
+#[test]
+fn a_trace_that_was_cut_is_refused_or_told() {
+    for format in [Format::PerfScript, Format::Ftrace, Format::Osnoise] {
+        for entry in fs::read_dir(folder().join(format.name())).unwrap() {
+            let bytes = fs::read(entry.unwrap().path()).unwrap();
+            for cut in cuts(&bytes) {
+                let (source, told) = (Source { name: "", bytes: &bytes[..cut] }, &mut |_| {});
+                let warnings = match format {
+                    Format::Osnoise => {
+                        let mut lines = osnoise::read(source, told).unwrap();
+                        lines.by_ref().all(|event| event.is_ok()).then(|| lines.warnings())
+                    }
+                    _ => {
+                        let reader = if format == Format::Ftrace { ftrace_text::read } else { perf_script::read };
+                        let mut lines = reader(source, told).unwrap();
+                        lines.by_ref().all(|event| event.is_ok()).then(|| lines.warnings())
+                    }
+                };
+                assert!(warnings.is_none_or(|warnings| says_its_end(&warnings)), "{format} cut at byte {cut}");
+            }
+        }
+    }
+    for format in [Format::PerfData, Format::TraceDat] {
+        for entry in fs::read_dir(folder().join(format.name())).unwrap() {
+            let path = entry.unwrap().path();
+            let bytes = fs::read(&path).unwrap();
+            for cut in (0..bytes.len()).step_by(bytes.len() / 200) {
+                let source = Source { name: "", bytes: &bytes[..cut] };
+                let is_whole = match format {
+                    Format::PerfData => {
+                        perf_data::read(source).is_ok_and(|file| file.each(&mut |_| {}, &mut |_| Ok(())).is_ok())
+                    }
+                    _ => trace_dat::read(source)
+                        .is_ok_and(|file| file.cpus.iter().all(|pages| pages.each(&mut |_, _| Ok(true)).is_ok())),
+                };
+                assert!(!is_whole, "{} cut at byte {cut}", path.display());
+            }
+        }
+    }
+}
+
+/// Where a file is cut: after lines, and within them.
+fn cuts(bytes: &[u8]) -> impl Iterator<Item = usize> {
+    const MOST: usize = 400;
+    let ends: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at] == b'\n').map(|at| at + 1).collect();
+    let begins = std::iter::once(0).chain(ends.iter().copied());
+    let middles: Vec<usize> =
+        begins.zip(&ends).flat_map(|(begin, end)| [begin + 1, (begin + end) / 2, end - 1]).collect();
+    let all: std::collections::BTreeSet<usize> = ends.into_iter().chain(middles).collect();
+    // The last ones are those where a program says that it ended.
+    let skipped = all.len().saturating_sub(MOST);
+    let step = (skipped / MOST).max(1);
+    let kept: Vec<usize> =
+        all.into_iter().enumerate().filter(|(at, _)| *at >= skipped || at % step == 0).map(|(_, cut)| cut).collect();
+    kept.into_iter()
+}
+
+fn warnings(found: &Anything) -> &[Warning] {
+    match found {
+        Anything::Detours(list) => &list.warnings,
+        Anything::Samples(lists) => lists.first().map_or(&[], |list| &list.warnings),
+        Anything::Distribution(found) => &found.warnings,
+    }
+}
+
+fn says_its_end(warnings: &[Warning]) -> bool {
+    warnings.iter().any(|warning| ["imported_cut", "imported_end_unknown"].contains(&warning.code.as_str()))
+}
+
+/// The samples end as their programs end, so that none is said to be cut.
+#[test]
+fn whole_samples_are_not_said_to_be_cut() {
+    for (format, name, bytes) in all_samples() {
+        let found = read(format, &name, &bytes).unwrap();
+        assert!(
+            !warnings(&found).iter().any(|warning| warning.code == "imported_cut"),
+            "{name}: {:?}",
+            warnings(&found)
+        );
+    }
+}
+
+/// Two columns of numbers may be anything: only a title makes detours of them.
+#[test]
+fn numbers_without_a_title_are_not_guessed() {
+    for text in [
+        "0.5 1.25\n2.5 0.5\n",
+        "002337\t000001\n002557\t000001\n",
+        "000000\t000000\t000000\n000001\t000003\t000000\n",
+        "time,core1\n000000,000000\n000001,000003\n",
+        "10 5\n20 3\n",
+        // A histogram that begins and ends as LogGOPSim's files do.
+        "0\t0\n1\t500\n2\t17\n3\t0",
+    ] {
+        let source = Source { name: "file.txt", bytes: text.as_bytes() };
+        assert_eq!(recognize(source), None, "{text}");
+        let what = near_miss(source).unwrap();
+        assert!(what.contains("--from selfish") && what.contains("--from cyclictest"), "{text}: {what}");
+    }
+    for text in ["# offset duration\n10 5\n", "# Selfish Benchmark\n0.00\t9.63\n"] {
+        assert_eq!(recognize(Source { name: "file.txt", bytes: text.as_bytes() }), Some(Format::Selfish), "{text}");
+    }
+    let closing =
+        "cyclictest -q# /dev/cpu_dma_latency set to 0us\n000000 000001\n# Total: 000000001\n# Min Latencies: 00000\n";
+    assert_eq!(recognize(Source { name: "", bytes: closing.as_bytes() }), Some(Format::Cyclictest));
+    for text in
+        ["Speed: 1000Mb/s\n", "# Histogram of my program\n1 2\n", "# Frequency of updates\n1 2\n", "Core:\tx86\n"]
+    {
+        assert_eq!(recognize(Source { name: "", bytes: text.as_bytes() }), None, "{text}");
+    }
+}
+
+/// A file that is not read is called by its name, with what to do.
+#[test]
+fn near_misses_are_named() {
+    let oslat = fs::read_to_string(folder().join("oslat/two-cores.txt")).unwrap();
+    let behind = |text: &str, prefix: &str| text.lines().map(|line| format!("{prefix}{line}\n")).collect::<String>();
+    let cases: [(Vec<u8>, &[&str]); 22] = [
+        (b"".to_vec(), &["is empty"]),
+        (b"\x1f\x8b\x08\0\0".to_vec(), &["gzip", "gunzip"]),
+        (b"\x28\xb5\x2f\xfd\0\0".to_vec(), &["zstd", "unzstd"]),
+        (b"\xfd7zXZ\0\0".to_vec(), &["xz", "unxz"]),
+        (b"2ELIFREP\0\0\0\0".to_vec(), &["high byte first", "perf script --ns"]),
+        (b"\xff\xfe#\0 \0".to_vec(), &["UTF-16", "iconv"]),
+        (
+            b"CPU COUNT      |      cur       min       avg       max\n".to_vec(),
+            &["rtla timerlat top", "rtla timerlat hist"],
+        ),
+        (b"       Value     Percentile TotalCount 1/(1-Percentile)\n".to_vec(), &["HdrHistogram", ".hlog"]),
+        (b"\"Value\",\"Percentile\",\"TotalCount\",\"1/(1-Percentile)\"\n".to_vec(), &["HdrHistogram"]),
+        (b"hwlatdetect:  test duration 10 seconds\n".to_vec(), &["hwlatdetect", "rtla hwnoise"]),
+        (
+            b"max_cpus = 2\n       0:       0:      12\n       1:       0:       9\n".to_vec(),
+            &["cyclictest -v", "--json"],
+        ),
+        (
+            b"# tracer: irqsoff\n#\n# irqsoff latency trace v1.1.5 on 6.1\n".to_vec(),
+            &["latency format", "nolatency-format"],
+        ),
+        (
+            b"# tracer: function\n#\n  a-1 [000] d... 1.000001: do_idle <-cpu_startup_entry\n".to_vec(),
+            &["sched_switch"],
+        ),
+        (b"<!DOCTYPE html><html>\n".to_vec(), &["page of the web"]),
+        (b"{\"traceEvents\": []}\n".to_vec(), &["JSON"]),
+        (
+            b"redis  4735/4735  921.700317: sched:sched_switch: a:1 [120] S ==> b:0 [120]\n".to_vec(),
+            &["without CPUs", "-a"],
+        ),
+        (behind(&oslat, "2026-03-03T10:11:12.123456789Z ").into(), &["1 word", "oslat", "sed"]),
+        (behind(&oslat, "2026-03-03T10:11:12.123456789Z stdout F ").into(), &["3 words", "oslat"]),
+        (behind(&oslat, "Mar  3 10:11:12 node7 oslat[77]: ").into(), &["5 words", "oslat"]),
+        (behind(&oslat, "[2026-03-03 10:11:12,123] ").into(), &["2 words", "oslat"]),
+        (behind(&oslat, "web-1  | ").into(), &["2 words", "oslat"]),
+        (b"17\n18\n19\n".to_vec(), &["--from fwq", "--from ftq-ticks"]),
+    ];
+    for (bytes, words) in cases {
+        let source = Source { name: "file", bytes: &bytes };
+        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]).into_owned();
+        // What the kernel traced is recognized by its title, and its reader finds nothing.
+        assert!(recognize(source).is_none_or(|format| format == Format::Ftrace), "{text}: {:?}", recognize(source));
+        let what = near_miss(source).unwrap_or_else(|| panic!("{text} is not named"));
+        assert!(words.iter().all(|word| what.contains(word)), "{text}: {what}");
+    }
+    assert_eq!(near_miss(Source { name: "", bytes: b"\x7fELF\x02\x01\0\0" }), None);
+    assert_eq!(near_miss(Source { name: "", bytes: b"Dear diary,\nnothing happened today.\n" }), None);
+}
+
+/// The command that removes a log's prefix, as `near_miss` gives it, makes the file readable.
+#[test]
+fn prefixes_of_logs_are_removed_by_the_command_that_is_named() {
+    let oslat = fs::read_to_string(folder().join("oslat/two-cores.txt")).unwrap();
+    let logged: String = oslat.lines().map(|line| format!("Mar  3 10:11:12 node7 oslat[77]: {line}\n")).collect();
+    let what = near_miss(Source { name: "log", bytes: logged.as_bytes() }).unwrap();
+    let (_, command) = what.split_once("with sed -E '").unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), &logged).unwrap();
+    let script = command.strip_suffix('\'').unwrap();
+    let plain = std::process::Command::new("sed").args(["-E", script]).arg(file.path()).output().unwrap();
+    let Ok(Anything::Distribution(found)) = read(Format::Oslat, "oslat", &plain.stdout) else { panic!() };
+    assert_eq!(found.series, series(Format::Oslat, "two-cores.txt"));
+}
+
+/// What rtla prints behind a histogram, and the largest number as the shortest of a CPU on which nothing came, are no rows and no values.
+#[test]
+fn sentences_and_impossible_values_behind_a_histogram_are_left_out() {
+    let plain = "# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:05\n\
+                 Index   Thr-000   Thr-001\n1            10         0\n2             2         0\n3             1         0\n\
+                 over:         0         0\ncount:       13         0\nmin:          1         0\navg:          1         0\nmax:          3         0\n";
+    let Ok(Anything::Distribution(wanted)) = read(Format::Rtla, "hist", plain.as_bytes()) else { panic!() };
+    assert_eq!(wanted.series[1].count, Some(0));
+    assert_eq!((wanted.series[1].min_ns, wanted.series[1].max_ns), (None, None));
+    let odd = plain.replace("min:          1         0", "min:          1         18446744073709551615");
+    for sentence in [
+        "rtla timerlat hit stop tracing\n",
+        "2 events\n",
+        "12 3 events missed\n",
+        "## CPU 1 hit stop tracing, analyzing it ##\n",
+        "ALL:        IRQ       Thr\ncount:       12        13\n",
+        "3 4\n5 6 7\n",
+    ] {
+        let text = format!("{odd}{sentence}");
+        let found = read(Format::Rtla, "hist", text.as_bytes()).unwrap_or_else(|error| panic!("{sentence}: {error}"));
+        assert_eq!(found, Anything::Distribution(wanted.clone()), "{sentence}");
+    }
+    // With sentences between the rows as well.
+    let between = odd.replace("over:", "5 of 17 samples were late\nover:");
+    assert_eq!(read(Format::Rtla, "hist", between.as_bytes()), Ok(Anything::Distribution(wanted)));
+    let damaged = plain.replace("2             2         0", "2             2");
+    assert_eq!(read(Format::Rtla, "hist", damaged.as_bytes()).unwrap_err().place, Place::Line(6));
+}
+
+#[test]
+fn a_run_in_which_rtla_saw_nothing_is_a_result() {
+    for figures in ["over:\ncount:\nmin:\navg:\nmax:\n", "over: 0\ncount: 0\nmin: 0\navg: 0\nmax: 0\n"] {
+        let text = format!(
+            "# RTLA osnoise histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:01:05\nIndex\n{figures}"
+        );
+        let Anything::Distribution(found) = read(Format::Rtla, "hist", text.as_bytes()).unwrap() else { panic!() };
+        let [all] = found.series.as_slice() else { panic!("{found:?}") };
+        assert_eq!((all.count, all.asked_ns, all.max_ns), (Some(0), Some(65_000_000_000), None));
+        assert!(found.warnings.is_empty(), "{:?}", found.warnings);
+    }
+}
+
+/// The width of buckets is in no file: it is never taken to be narrower than the values that a bucket holds.
+#[test]
+fn buckets_of_rtla_hold_their_values() {
+    let text = |tool: &str, rows: &str, max: &str| {
+        let sum: u64 = rows.lines().filter_map(|row| row.split_whitespace().nth(1)?.parse::<u64>().ok()).sum();
+        format!(
+            "# RTLA {tool} histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:05\nIndex   CPU-000\n{rows}over: 0\ncount: {sum}\n\
+             min: {}\navg: 0\nmax: {max}\n",
+            rows.split_whitespace().next().unwrap()
+        )
+    };
+    for (rows, max, widths, code) in [
+        ("0 5\n10 3\n20 1\n", "25", &[10_000_i64, 10_000, 10_000][..], None),
+        // Two rows allow for any divisor of ten: the widest is right for each.
+        ("0 5\n10 3\n", "12", &[10_000, 10_000], Some("imported_width_unknown")),
+        // One at 0 allows for any width.
+        ("0 5\n", "7", &[], Some("imported_width_unknown")),
+        // Buckets cannot be wider than ten, and the longest lies beyond.
+        ("0 5\n10 3\n20 1\n", "35", &[], Some("imported_width_unknown")),
+        // Nor narrower than one.
+        ("0 5\n1 3\n2 1\n", "58", &[1_000, 1_000, 1_000], Some("imported_rows_missing")),
+    ] {
+        let text = text("timerlat", rows, max).replace("CPU-000", "Thr-000");
+        let Anything::Distribution(found) = read(Format::Rtla, "hist", text.as_bytes()).unwrap() else { panic!() };
+        let of = &found.series[0];
+        let found_widths: Vec<i64> = of.buckets.iter().map(|bucket| bucket.below_ns - bucket.from_ns).collect();
+        assert_eq!(found_widths, widths, "{rows}");
+        assert_eq!(of.in_histogram(), of.count.unwrap(), "{rows}");
+        assert_eq!(found.warnings.first().map(|warning| warning.code.as_str()), code, "{rows}: {:?}", found.warnings);
+    }
+}
+
+/// Lines that a format does not have are left out and counted, wherever they stand.
+#[test]
+fn unknown_lines_are_left_out_and_counted() {
+    for (format, name) in [
+        (Format::Hiccups, "two-cpus.txt"),
+        (Format::Osjitter, "two-cpus.txt"),
+        (Format::Sysjitter, "two-cores.txt"),
+        (Format::Cyclictest, "histogram.txt"),
+        (Format::Fwq, "two-threads.dat"),
+    ] {
+        let text = fs::read_to_string(folder().join(format.name()).join(name)).unwrap();
+        let whole = read(format, name, text.as_bytes()).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        let at = lines.len() - 1;
+        let noisy = [&lines[..at], &["WARN: something is odd: 17 times"], &lines[at..], &[""]].concat().join("\n");
+        let found = read(format, name, noisy.as_bytes()).unwrap_or_else(|error| panic!("{format}: {error}"));
+        let said = warnings(&found).iter().find(|warning| warning.code == "imported_lines_left_out");
+        let said = said.unwrap_or_else(|| panic!("{format} does not say that it left out a line"));
+        assert!(
+            said.message.starts_with("1 line was left out") && said.message.contains(&format!("line {}", at + 1)),
+            "{said:?}"
+        );
+        let (found, whole) = (without_warnings(found), without_warnings(whole));
+        assert_eq!(found, whole, "{format}");
+    }
+}
+
+fn without_warnings(found: Anything) -> Anything {
+    match found {
+        Anything::Detours(list) => Anything::Detours(DetourList { warnings: Vec::new(), ..list }),
+        Anything::Samples(mut lists) => {
+            lists.iter_mut().for_each(|list| list.warnings.clear());
+            Anything::Samples(lists)
+        }
+        Anything::Distribution(found) => Anything::Distribution(Distribution { warnings: Vec::new(), ..found }),
     }
 }
 

@@ -35,9 +35,11 @@ impl<W: Write> ChromeTrace<W> {
     /// # Errors
     /// If `out` cannot be written.
     pub fn begin(mut out: W, nodes: &[NodeDoc]) -> io::Result<Self> {
-        let base = nodes.iter().map(|doc| doc.origin.as_nanosecond()).min().unwrap_or(0);
+        let base = nodes.iter().filter_map(|doc| doc.origin).map(|origin| origin.as_nanosecond()).min().unwrap_or(0);
         let about: Vec<_> = nodes.iter().enumerate().map(|(at, doc)| about(at + 1, doc, base)).collect();
-        let about = serde_json::json!({ "zero_ns_since_1970": base.to_string(), "nodes": about });
+        // Where no node says when it began, its times count from its own begin.
+        let zero = nodes.iter().any(|doc| doc.origin.is_some()).then(|| base.to_string());
+        let about = serde_json::json!({ "zero_ns_since_1970": zero, "nodes": about });
         write!(out, "{{\"displayTimeUnit\":\"ns\",\"otherData\":{about},\"traceEvents\":[")?;
         Ok(Self { out, base, is_begun: false, node: (0, 0), slices: Vec::new() })
     }
@@ -47,7 +49,7 @@ impl<W: Write> ChromeTrace<W> {
     /// # Errors
     /// If `out` cannot be written.
     pub fn node(&mut self, doc: &NodeDoc) -> io::Result<()> {
-        let offset = i64::try_from(doc.origin.as_nanosecond() - self.base).unwrap_or(i64::MAX);
+        let offset = offset(doc, self.base);
         self.node = (self.node.0 + 1, offset);
         let pid = self.node.0;
         let mut named = |kind: &str, tid: u32, args: serde_json::Value| {
@@ -68,7 +70,6 @@ impl<W: Write> ChromeTrace<W> {
     /// # Errors
     /// If `out` cannot be written.
     pub fn detour(&mut self, number: u64, detour: &Detour, activities: &[Activity], labels: &Labels) -> io::Result<()> {
-        let (start, duration) = (detour.start.get(), detour.duration.get());
         let tid = detour.cpu.get() + 1;
         let event = |name: &str, category: &str, args: String| {
             let name = serde_json::Value::from(name);
@@ -131,14 +132,18 @@ impl<W: Write> ChromeTrace<W> {
     }
 }
 
+/// By how much the times of a node are later than the base: not at all, if it does not say when it began.
+fn offset(doc: &NodeDoc, base: i128) -> i64 {
+    doc.origin.map_or(0, |origin| i64::try_from(origin.as_nanosecond() - base).unwrap_or(i64::MAX))
+}
+
 /// What ties a node's times to its clocks.
 fn about(pid: usize, doc: &NodeDoc, base: i128) -> serde_json::Value {
-    let offset = doc.origin.as_nanosecond() - base;
     serde_json::json!({
         "pid": pid,
         "node": doc.node,
-        "origin": doc.origin.to_string(),
-        "origin_in_trace_ns": i64::try_from(offset).unwrap_or(i64::MAX),
+        "origin": doc.origin.map(|origin| origin.to_string()),
+        "origin_in_trace_ns": offset(doc, base),
         "counter": doc.clock.counter,
         "counter_at_origin": doc.clock.origin_ticks.to_string(),
         "counter_hz": doc.clock.rate_hz,
@@ -175,7 +180,7 @@ pub(super) mod tests {
             "settings": {"sched": "", "threshold": "", "duration_ns": null, "command": []},
             "rung": "tracepoints", "cpus": [], "tracing": null, "counters": [], "warnings": []}"#;
         let doc: NodeDoc = serde_json::from_str(text).unwrap();
-        let origin = jiff::Timestamp::from_nanosecond(origin).unwrap();
+        let origin = Some(jiff::Timestamp::from_nanosecond(origin).unwrap());
         NodeDoc { node: name.to_owned(), origin, cpus: vec![CpuDoc::new(CpuId::new(0))], ..doc }
     }
 

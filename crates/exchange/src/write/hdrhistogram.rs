@@ -100,17 +100,19 @@ pub struct HistogramLog<W> {
 }
 
 impl<W: Write> HistogramLog<W> {
-    /// Begins a log whose times are told since an instant, in nanoseconds since 1970.
+    /// Begins a log whose times are told since an instant, if that is known.
     ///
     /// # Errors
     /// If `out` cannot be written.
-    pub fn begin(mut out: W, base: jiff::Timestamp) -> io::Result<Self> {
-        let base_ms = base.as_nanosecond().div_euclid(1_000_000);
-        let seconds = Millis(base_ms);
+    pub fn begin(mut out: W, base: Option<jiff::Timestamp>) -> io::Result<Self> {
+        let base_ms = base.map_or(0, |base| base.as_nanosecond().div_euclid(1_000_000));
         writeln!(out, "#[Histogram log format version 1.3]")?;
         writeln!(out, "#[becalm: lengths of detours in nanoseconds; Interval_Max in milliseconds]")?;
-        writeln!(out, "#[BaseTime: {seconds} (seconds since epoch)]")?;
-        writeln!(out, "#[StartTime: {seconds} (seconds since epoch), {base}]")?;
+        if let Some(base) = base {
+            let seconds = Millis(base_ms);
+            writeln!(out, "#[BaseTime: {seconds} (seconds since epoch)]")?;
+            writeln!(out, "#[StartTime: {seconds} (seconds since epoch), {base}]")?;
+        }
         writeln!(out, "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"")?;
         Ok(Self { out, base_ms, lines: Vec::new() })
     }
@@ -234,7 +236,7 @@ mod tests {
     #[test]
     fn a_log_has_a_head_and_a_line_for_each_cpu() {
         let base: jiff::Timestamp = "2026-03-04T05:06:07.123456Z".parse().unwrap();
-        let mut log = HistogramLog::begin(Vec::new(), base).unwrap();
+        let mut log = HistogramLog::begin(Vec::new(), Some(base)).unwrap();
         let mut lengths = Lengths::new(2);
         lengths.add(5_000_000, 1);
         let begin = base.as_nanosecond() + 1_500_000_000;

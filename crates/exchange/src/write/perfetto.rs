@@ -29,6 +29,7 @@ const NEEDS_STATE: u64 = 2;
 
 /// Clocks by `BuiltinClock`; the last is the sequence's own.
 const REALTIME: u64 = 1;
+const MONOTONIC: u64 = 3;
 const MONOTONIC_RAW: u64 = 5;
 const TSC: u64 = 9;
 const SINCE_ORIGIN: u64 = 64;
@@ -81,13 +82,17 @@ impl<W: Write> PerfettoTrace<W> {
     pub fn node(&mut self, doc: &NodeDoc) -> io::Result<()> {
         self.sequence += 1;
         self.forget();
-        let origin = u64::try_from(doc.origin.as_nanosecond()).unwrap_or(0);
+        // Without a wall clock, any clock that counts from the origin ties the times of the node to the trace.
+        let (of_trace, at_origin) = match doc.origin.map(|origin| u64::try_from(origin.as_nanosecond())) {
+            Some(Ok(origin)) => (REALTIME, origin),
+            _ => (MONOTONIC, 0),
+        };
         let counter = match doc.clock.counter.as_str() {
             "tsc" => Some(TSC),
             "monotonic_raw" => Some(MONOTONIC_RAW),
             _ => None,
         };
-        let clocks = [(SINCE_ORIGIN, 0), (REALTIME, origin)].into_iter();
+        let clocks = [(SINCE_ORIGIN, 0), (of_trace, at_origin)].into_iter();
         let clocks = clocks.chain(counter.map(|id| (id, doc.clock.origin_ticks)));
         self.packet.message(CLOCK_SNAPSHOT, |snapshot| {
             for (id, at_origin) in clocks {
@@ -95,7 +100,7 @@ impl<W: Write> PerfettoTrace<W> {
                     clock.number(1, id).number(2, at_origin);
                 });
             }
-            snapshot.number(2, REALTIME);
+            snapshot.number(2, of_trace);
         });
         self.packet.number(SEQUENCE_FLAGS, CLEARED).number(FIRST_ON_SEQUENCE, 1).message(DEFAULTS, |defaults| {
             defaults.number(TIMESTAMP_CLOCK, SINCE_ORIGIN);

@@ -143,6 +143,20 @@ impl Decoder {
         Ok(summary)
     }
 
+    /// Gives the numbers of the events of a sub-buffer, also of those that were never learned.
+    ///
+    /// # Errors
+    /// A page that is not as the kernel writes and described it.
+    pub fn ids(&self, page: &[u8], sink: &mut impl FnMut(u16)) -> Result<(), DecodeError> {
+        let Some(common) = self.common else { return Ok(()) };
+        for record in self.layout.page(page)?.records() {
+            let record = record?;
+            let short = DecodeError::Short { at: record.at, length: record.data.len(), id: 0 };
+            sink(common.kind.read(record.data).ok_or(short)? as u16);
+        }
+        Ok(())
+    }
+
     /// Decodes one record that came without a page, as perf hands them out: the thread that was current, and what happened; `None` of an event
     /// that was never learned.
     ///

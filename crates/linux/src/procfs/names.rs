@@ -37,7 +37,7 @@ const NUMBERED: [&str; 9] =
     ["kswapd", "kcompactd", "kdamond.", "loop", "scsi_eh_", "scsi_tmf_", "kvm-nx-lpage-recovery-", "kdmflush-", "spi"];
 
 /// Kernel threads, by the beginnings of their names.
-const KERNEL_NAMES: [&str; 43] = [
+const KERNEL_NAMES: [&str; 52] = [
     "kworker/",
     "ksoftirqd/",
     "migration/",
@@ -81,13 +81,25 @@ const KERNEL_NAMES: [&str; 43] = [
     "watchdogd",
     "hwrng",
     "psimon",
+    "sugov:",
+    "usb-storage",
+    "ptlrpcd_",
+    "txg_sync",
+    "txg_quiesce",
+    "ext4lazyinit",
+    "iou-sqp-",
+    "iou-wrk-",
+    "vhost-",
 ];
+
+/// Others, by their whole names, with which names of programs begin: `nfsdcld`.
+const WHOLE_KERNEL_NAMES: [&str; 3] = ["nfsd", "lockd", "cifsd"];
 
 /// Whether a thread that is gone was the kernel's, as far as its name tells. A process may take any name, so this is
 /// a guess, for use only where [`TaskStat`](super::task::TaskStat) has nothing.
 #[must_use]
 pub fn looks_like_kthread(comm: &str) -> bool {
-    KERNEL_NAMES.iter().any(|name| comm.starts_with(name))
+    KERNEL_NAMES.iter().any(|name| comm.starts_with(name)) || WHOLE_KERNEL_NAMES.contains(&comm)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ fn node(cpus: &[u32]) -> NodeDoc {
         schema: SCHEMA.to_owned(),
         node: "node1".to_owned(),
         program: String::new(),
-        origin: jiff::Timestamp::UNIX_EPOCH,
+        origin: Some(jiff::Timestamp::UNIX_EPOCH),
         ended: None,
         machine: MachineDoc::default(),
         clock: ClockDoc::default(),

@@ -42,7 +42,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
             schema: SCHEMA.to_owned(),
             node: host.node,
             program: format!("becalm {}", env!("CARGO_PKG_VERSION")),
-            origin: jiff::Timestamp::from_nanosecond(wall).unwrap_or_default(),
+            origin: jiff::Timestamp::from_nanosecond(wall).ok(),
             ended: None,
             machine: machine::describe(root),
             clock: ClockDoc {

@@ -16,6 +16,8 @@ pub struct Names {
     pub tasks: Tasks,
     comms: HashMap<Pid, Box<[u8]>>,
     own: HashSet<Pid>,
+    /// Of which threads it is known whether they are the kernel's.
+    kernel: HashMap<Pid, bool>,
     /// The thread met last: most events in a row are of one.
     last: Pid,
     /// In a PID namespace, the numbers that the kernel's events have of our threads, by those that these have there.
@@ -32,6 +34,7 @@ impl Names {
             tasks: Tasks::new(),
             comms: HashMap::new(),
             own: HashSet::new(),
+            kernel: HashMap::new(),
             last: Pid::IDLE,
             numbers: None,
             proc_root: root.to_owned(),
@@ -80,6 +83,20 @@ impl Names {
         }
     }
 
+    /// It is known whether a thread is the kernel's, whatever its name.
+    pub fn set_kernel(&mut self, pid: Pid, is_kernel: bool) {
+        self.kernel.insert(pid, is_kernel);
+        if let Some(comm) = self.comms.remove(&pid) {
+            self.see(pid, &comm);
+        }
+    }
+
+    /// Whether it is known if a thread is the kernel's, beyond what its name suggests.
+    #[must_use]
+    pub fn is_told(&self, pid: Pid) -> bool {
+        self.kernel.contains_key(&pid)
+    }
+
     /// A thread was on the CPU when an event was written. One that no switch brought in is named by /proc.
     pub fn meet(&mut self, pid: Pid) {
         if pid == self.last || pid == Pid::IDLE {
@@ -109,7 +126,7 @@ impl Names {
         // By the same number /proc of a PID namespace has another thread.
         let kthread = match self.numbers.is_none().then(|| TaskStat::read(&self.proc_root, pid.0)) {
             Some(Ok(Some(stat))) => stat.kthread,
-            _ => looks_like_kthread(&name),
+            _ => self.kernel.get(&pid).copied().unwrap_or_else(|| looks_like_kthread(&name)),
         };
         let task = if self.own.contains(&pid) {
             let detail = self.labels.intern(&format!("{name} pid {}", pid.0));

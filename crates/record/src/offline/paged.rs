@@ -1,5 +1,6 @@
 //! A trace of the kernel's own pages, as trace-cmd stores them: decoded page by page, each time that it is read.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use becalm_exchange::read::trace_dat::TraceDat;
@@ -21,8 +22,8 @@ const UNTRACED_TIMER: &str = "untraced_timer";
 pub(super) struct Taught {
     pub decoder: Decoder,
     pub translator: Translator,
-    /// The events that it knows.
-    pub events: Vec<EventPath>,
+    /// The events that it knows, with their numbers.
+    known: Vec<(EventPath, u16)>,
     /// Whether functions have names.
     pub has_symbols: bool,
 }
@@ -38,15 +39,15 @@ impl Taught {
         };
         let header = HeaderPage::parse("header_page", &formats.header_page).map_err(|error| refused(&error))?;
         let mut decoder = Decoder::new(&header);
-        let mut events = Vec::new();
+        let mut known = Vec::new();
         for (system, text) in &formats.events {
             let format = EventFormat::parse(system, text).map_err(|error| refused(&error))?;
             if decoder.learn(system, &format).map_err(|error| refused(&error))? {
-                events.push(EventPath { system: system.clone(), name: format.name });
+                known.push((EventPath { system: system.clone(), name: format.name }, format.id));
             }
         }
-        events.sort_unstable();
-        events.dedup();
+        known.sort_unstable();
+        known.dedup();
         let symbols = Kallsyms::parse(&formats.symbols).map_err(|error| refused(&error))?;
         let symbols = symbols.filter(|symbols| !symbols.is_empty()).map(Arc::new);
         let has_symbols = symbols.is_some();
@@ -55,7 +56,12 @@ impl Taught {
         }
         let strings = printk_formats(&formats.strings);
         let translator = Translator::new(&decoder, symbols, &strings, UNTRACED_TIMER, &mut names.labels);
-        Ok(Self { decoder, translator, events, has_symbols })
+        Ok(Self { decoder, translator, known, has_symbols })
+    }
+
+    /// Those of the known events that have such numbers.
+    pub fn events(&self, has: impl Fn(u16) -> bool) -> Vec<EventPath> {
+        self.known.iter().filter(|(_, id)| has(*id)).map(|(event, _)| event.clone()).collect()
     }
 }
 
@@ -64,6 +70,9 @@ impl Taught {
 pub struct PagedTrace<'a> {
     file: TraceDat<'a>,
     taught: Taught,
+    /// The events that came, of those that are read, and how many records are of others.
+    events: Vec<EventPath>,
+    others: u64,
     clock: StampClock,
     /// The stamp of the first event of all CPUs, in nanoseconds.
     origin: i128,
@@ -80,12 +89,18 @@ impl<'a> PagedTrace<'a> {
         // It has served; its tables are large.
         file.formats = KernelFormats::default();
         let (mut origin, mut with_events) = (None, Vec::new());
+        // The file has the formats of events that were not enabled as well.
+        let (mut came, mut others) = (BTreeSet::new(), 0);
         for pages in &file.cpus {
             let mut first = None;
             pages.each(&mut |place, page| {
                 let summary = taught.decoder.page(page, &mut |_| {}).map_err(|error| damaged(place, &error))?;
                 first = first.or(summary.first);
-                Ok(first.is_none())
+                others += summary.ignored;
+                let ids = taught.decoder.ids(page, &mut |id| {
+                    came.insert(id);
+                });
+                ids.map(|()| true).map_err(|error| damaged(place, &error))
             })?;
             with_events.push(first.is_some());
             let first = first.map(|stamp| clock.nanos(stamp));
@@ -94,13 +109,20 @@ impl<'a> PagedTrace<'a> {
         let mut with_events = with_events.into_iter();
         file.cpus.retain(|_| with_events.next() == Some(true));
         let origin = origin.ok_or_else(|| ReadError::new("it holds no event"))?;
-        Ok(Self { file, taught, clock, origin, backwards: 0 })
+        let events = taught.events(|id| came.contains(&id));
+        Ok(Self { file, taught, events, others, clock, origin, backwards: 0 })
     }
 
-    /// The events that it was recorded with and that are read.
+    /// The events that came and that are read. Which were enabled, the file does not say.
     #[must_use]
     pub fn events(&self) -> &[EventPath] {
-        &self.taught.events
+        &self.events
+    }
+
+    /// How many events came that are not read.
+    #[must_use]
+    pub const fn others(&self) -> u64 {
+        self.others
     }
 
     /// Whether it names the kernel's functions.

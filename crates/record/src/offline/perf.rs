@@ -52,11 +52,13 @@ impl PerfTrace {
                     cpus.entry(cpu).or_default().push(RawEvent { time, pid: 0, what });
                 }
                 PerfRecord::Name { tid, name } => names.see(Pid(tid), name),
+                PerfRecord::Thread { tid, is_kernel } => names.set_kernel(Pid(tid), is_kernel),
             }
             Ok(())
         })?;
         let first = cpus.values().flatten().map(|event| event.time).min();
-        let origin = first.ok_or_else(|| ReadError::new("it holds no event that tells who had a CPU"))?;
+        let origin =
+            first.ok_or_else(|| ReadError::new("it holds no interrupt, softirq, switch of threads or work item"))?;
         let mut of_cpus = Vec::with_capacity(cpus.len());
         for (cpu, mut raw) in cpus {
             // What each buffer held was written at once, and those of a CPU are several.
@@ -69,6 +71,7 @@ impl PerfTrace {
             of_cpus.push((cpu, raw.iter().map(place).collect::<Result<Vec<Event>, ReadError>>()?));
         }
         let trace = HeldTrace::new(of_cpus, 0);
-        Ok(Self { trace, origin, events: taught.events, has_symbols: taught.has_symbols })
+        let events = taught.events(|id| file.recorded.contains(&id.into()));
+        Ok(Self { trace, origin, events, has_symbols: taught.has_symbols })
     }
 }

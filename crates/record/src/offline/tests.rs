@@ -1,8 +1,9 @@
 //! Real traces, held against what a script that shares nothing with becalm counted in them: see `tests/data/traces/count_events.py`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use becalm_exchange::read::{Source, osnoise, perf_data, perf_script, trace_dat};
+use becalm_exchange::read::kernel_text::KernelText;
+use becalm_exchange::read::{Source, ftrace_text, osnoise, perf_data, perf_script, trace_dat};
 use becalm_measure::Names;
 use becalm_model::node::{ClockDoc, MachineDoc, NodeDoc, Rung, SCHEMA, SettingsDoc};
 use becalm_model::{Happening, Kind, Pid};
@@ -24,7 +25,7 @@ fn document() -> NodeDoc {
         schema: SCHEMA.to_owned(),
         node: "imported".to_owned(),
         program: "test".to_owned(),
-        origin: jiff::Timestamp::UNIX_EPOCH,
+        origin: None,
         ended: None,
         machine: MachineDoc::default(),
         clock: ClockDoc::default(),
@@ -106,8 +107,16 @@ fn paged<'a>(bytes: &'a [u8], names: &mut Names) -> PagedTrace<'a> {
 }
 
 fn text_trace(bytes: &[u8], names: &mut Names) -> HeldTrace {
+    named(perf_script::read(Source { name: "", bytes }, &mut |_| {}).unwrap(), names)
+}
+
+fn kernel_trace(bytes: &[u8], names: &mut Names) -> HeldTrace {
+    named(ftrace_text::read(Source { name: "", bytes }, &mut |_| {}).unwrap(), names)
+}
+
+fn named(events: KernelText<'_, '_>, names: &mut Names) -> HeldTrace {
     let mut namer = TextNamer::default();
-    for event in perf_script::read(Source { name: "", bytes }, &mut |_| {}).unwrap() {
+    for event in events {
         namer.take(&event.unwrap(), names);
     }
     namer.finish().unwrap().0
@@ -124,6 +133,79 @@ fn interrupts_and_softirqs_are_those_that_another_script_counts() {
     let names = &mut Names::of_a_file();
     let (kept, ..) = find(&mut text_trace(&sample("perf-script/nanoseconds.txt"), names), names, None);
     assert_eq!(counted(&kept), expected("nanoseconds", false));
+}
+
+/// What trace-cmd itself prints of a file comes to the same as the file.
+#[test]
+fn the_text_of_trace_cmd_comes_to_the_same_as_its_file() {
+    let names = &mut Names::of_a_file();
+    let (kept, node, _) = find(&mut kernel_trace(&sample("ftrace/report.txt"), names), names, None);
+    assert_eq!(counted(&kept), expected("v7-mono", false));
+    let bytes = sample("trace-dat/v7-mono.dat");
+    let names = &mut Names::of_a_file();
+    let (whole, of_file, _) = find(&mut paged(&bytes, names), names, None);
+    let lengths = |kept: &MemoryStore| -> Vec<Vec<Nanos>> {
+        kept.lanes.iter().map(|lane| lane.detours.iter().map(|detour| detour.duration).collect()).collect()
+    };
+    assert_eq!(lengths(&kept), lengths(&whole));
+    let events = |node: &NodeDoc| node.cpus.iter().map(|cpu| cpu.events).collect::<Vec<_>>();
+    assert_eq!(events(&node), events(&of_file));
+}
+
+/// One stretch of one machine, which its kernel printed with three sets of options.
+#[test]
+fn the_text_of_the_kernel_is_the_same_with_all_options() {
+    let find = |name: &str| {
+        let names = &mut Names::of_a_file();
+        find(&mut kernel_trace(&sample(name), names), names, None).0
+    };
+    let kept = ["flags", "group", "group-and-flags"].map(|name| find(&format!("ftrace/{name}.txt")));
+    let counts = counted(&kept[0]);
+    assert!(counts.iter().any(|line| line.contains("reschedule")), "{counts:?}");
+    let detours = |kept: &MemoryStore| kept.lanes.iter().map(|lane| lane.detours.clone()).collect::<Vec<_>>();
+    assert!(kept.iter().all(|other| counted(other) == counts && detours(other) == detours(&kept[0])));
+}
+
+/// The formats of events that were not recorded are in both files too.
+#[test]
+fn events_are_those_that_came_or_that_the_file_lists() {
+    let bytes = sample("trace-dat/v7-mono.dat");
+    let names = &mut Names::of_a_file();
+    let came: BTreeSet<String> = paged(&bytes, names).events().iter().map(ToString::to_string).collect();
+    let text = sample("ftrace/report.txt");
+    let mut told = |_| {};
+    let mut printed = ftrace_text::read(Source { name: "", bytes: &text }, &mut told).unwrap();
+    printed.by_ref().for_each(drop);
+    let printed: BTreeSet<String> = printed.seen().map(|(system, name)| format!("{system}/{name}")).collect();
+    assert_eq!(came, printed);
+    assert!(!came.contains("nmi/nmi_handler") && !came.contains("irq/irq_handler_entry"), "{came:?}");
+
+    let bytes = sample("perf-data/tracepoints.data");
+    let file = perf_data::read(Source { name: "", bytes: &bytes }).unwrap();
+    assert_eq!(file.recorded.len(), 11, "perf was given eleven events");
+    let events = PerfTrace::new(&file, &mut Names::of_a_file(), &mut |_| {}).unwrap().events;
+    assert!(events.len() <= 11 && !events.iter().any(|event| event.system == "nmi"), "{events:?}");
+}
+
+/// Programs are told with the time that they had; those that are known as the kernel's, or by their names, are not among them.
+#[test]
+fn threads_that_count_as_programs_are_told_with_their_time() {
+    let names = &mut Names::of_a_file();
+    for (pid, name) in [(10, "solver"), (20, "odd_kthread"), (30, "kworker/0:1"), (40, "known")] {
+        names.see(Pid(pid), name.as_bytes());
+    }
+    names.set_kernel(Pid(40), true);
+    assert_eq!(names.tasks.get(Pid(40)).unwrap().kind, Kind::Kthread);
+    let mut times = ThreadTimes::default();
+    let order = [10, 20, 10, 30, 10, 40, 10, 0];
+    for (at, pair) in order.windows(2).enumerate() {
+        let what = Happening::Switch { prev: Pid(pair[0]), prev_runnable: true, next: Pid(pair[1]) };
+        times.take(CpuId::new(0), &Event { time: Nanos::new(at as i64 * 100), thread: Pid(pair[0]), what });
+    }
+    let told = [("solver".to_owned(), Nanos::new(300)), ("odd_kthread".to_owned(), Nanos::new(100))];
+    assert_eq!(times.programs(names), told);
+    names.set_kernel(Pid(10), false);
+    assert_eq!(times.programs(names), told[1..]);
 }
 
 #[test]

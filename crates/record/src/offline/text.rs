@@ -103,7 +103,9 @@ impl TextNamer {
     /// # Errors
     /// If there is no event, or the times lie too far apart.
     pub fn finish(self) -> Result<(HeldTrace, Nanos), ReadError> {
-        let first = self.first.ok_or_else(|| ReadError::new("it holds no event that tells who had a CPU"))?;
+        let first = self
+            .first
+            .ok_or_else(|| ReadError::new("it holds no interrupt, softirq, switch of threads or work item"))?;
         let (mut cpus, mut backwards) = (Vec::new(), 0);
         for (cpu, OfCpu { mut events, .. }) in self.cpus {
             let mut axis = Axis::new(first.get().into());

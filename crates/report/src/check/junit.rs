@@ -13,7 +13,7 @@ pub(super) fn document(report: &CheckReport<'_>) -> String {
     let tests = report.rows.len();
     let seconds = |ns: Option<i64>| format!("{:.3}", ns.unwrap_or(0) as f64 / 1e9);
     let longest = seconds(report.rows.iter().filter_map(|row| row.duration_ns).max());
-    let when = report.summary.nodes.iter().map(|node| node.doc.origin).min();
+    let when = report.summary.nodes.iter().filter_map(|node| node.doc.origin).min();
     let when = when.map(|origin| format!(" timestamp=\"{}\"", origin.strftime("%Y-%m-%dT%H:%M:%S")));
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let totals = format!("tests=\"{tests}\" failures=\"{}\" errors=\"0\"", counts.exceeded);

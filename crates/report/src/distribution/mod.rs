@@ -5,7 +5,7 @@ mod beside;
 use std::io;
 
 use becalm_analyze::distribution::{SeriesFigures, Within};
-use becalm_model::distribution::{DistributionDoc, Quantity};
+use becalm_model::distribution::{DistributionDoc, Edges, Quantity};
 use becalm_model::node::Warning;
 use becalm_units::Named;
 use serde::Serialize;
@@ -30,8 +30,8 @@ fn time(ns: Option<i64>) -> Value {
     ns.map_or(Value::Missing, Value::Time)
 }
 
-fn middle(level: Option<Within>) -> Value {
-    level.map_or(Value::Missing, |level| Value::time(level.middle_ns()))
+fn middle(row: &SeriesFigures, level: Option<Within>) -> Value {
+    level.map_or(Value::Missing, |level| Value::time(row.estimate_ns(level)))
 }
 
 fn width(level: Option<Within>) -> Value {
@@ -52,10 +52,10 @@ fields! {
         TOTAL_NS = catalogue::TOTAL_NS, |row| time(row.series.total_ns);
         NOISE_RATIO = catalogue::NOISE_RATIO, |row| row.noise_ratio.map_or(Value::Missing, Value::Ratio);
         MIN_NS = catalogue::MIN_NS, |row| time(row.series.min_ns);
-        MEDIAN_NS = catalogue::MEDIAN_NS, |row| middle(row.median);
+        MEDIAN_NS = catalogue::MEDIAN_NS, |row| middle(row, row.median);
         MEAN_NS = catalogue::MEAN_NS, |row| row.series.mean_ns.map_or(Value::Missing, Value::time);
-        P99_NS = catalogue::P99_NS, |row| middle(row.p99);
-        P999_NS = "p999_ns", "p99.9", |row| middle(row.p999);
+        P99_NS = catalogue::P99_NS, |row| middle(row, row.p99);
+        P999_NS = "p999_ns", "p99.9", |row| middle(row, row.p999);
         MAX_NS = "max_ns", "max", |row| time(row.series.max_ns);
         ABOVE = "above", "beyond", |row| row.series.above.map_or(Value::Missing, |above| Value::Count(above.count));
         MEDIAN_WIDTH_NS = "median_width_ns", "", |row| width(row.median);
@@ -76,6 +76,7 @@ struct NodeDocument<'a> {
     command: Option<&'a str>,
     kernel: Option<&'a str>,
     begun: Option<&'a str>,
+    ended: Option<&'a str>,
     quantity: &'static str,
     loop_subtracted: Option<bool>,
     series: Vec<Object>,
@@ -101,6 +102,7 @@ impl Report for DistributionReport<'_> {
             command: doc.command.as_deref(),
             kernel: doc.kernel.as_deref(),
             begun: doc.begun.as_deref(),
+            ended: doc.ended.as_deref(),
             quantity: doc.quantity.name(),
             loop_subtracted: doc.loop_subtracted,
             warnings: &doc.warnings,
@@ -114,8 +116,13 @@ impl Report for DistributionReport<'_> {
 }
 
 fn render(doc: &DistributionDoc, out: &mut Sheet<'_>) -> io::Result<()> {
-    let begun = doc.begun.as_ref().map(|begun| format!(", {begun}")).unwrap_or_default();
-    line(out, "node", &format!("{}{begun}", doc.node))?;
+    let times = match (&doc.begun, &doc.ended) {
+        (Some(begun), Some(ended)) => format!(", {begun} to {ended}"),
+        (Some(begun), None) => format!(", {begun}"),
+        (None, Some(ended)) => format!(", until {ended}"),
+        (None, None) => String::new(),
+    };
+    line(out, "node", &format!("{}{times}", doc.node))?;
     line(out, "tool", &format!("{}, imported from {}", doc.tool, doc.format))?;
     if let Some(command) = &doc.command {
         line(out, "command", command)?;
@@ -168,6 +175,17 @@ fn notes(rows: &[SeriesFigures], out: &mut Sheet<'_>) -> io::Result<()> {
             "  ",
             &format!("quantiles are the middles of buckets of the histogram, which are up to {width} wide"),
         )?;
+    }
+    for (edges, which, off) in [
+        (Edges::Lower, "min, mean and max are lower edges of buckets", "longer"),
+        (Edges::Upper, "min and max are upper edges of buckets", "shorter"),
+    ] {
+        if rows.iter().any(|row| row.series.edges == Some(edges) && row.series.count != Some(0)) {
+            paragraph(out, "  ", &format!("{which}: the real ones may be {off} by the width of a bucket"))?;
+        }
+    }
+    if rows.iter().all(|row| row.series.count == Some(0)) {
+        paragraph(out, "  ", "nothing was counted: the program saw none of these lengths")?;
     }
     if rows.iter().any(|row| row.series.above.is_some()) {
         paragraph(out, "  ", "beyond: lengths that the histogram has no bucket for")?;

@@ -79,7 +79,8 @@ pub(crate) fn whole_lines(summary: &Summary) -> Vec<(String, String)> {
 
 /// When the run began, to the second.
 pub(crate) fn when(doc: &NodeDoc) -> String {
-    doc.origin.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
+    doc.origin
+        .map_or_else(|| "start not known".to_owned(), |origin| origin.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
 }
 
 fn run(doc: &NodeDoc) -> String {
@@ -107,6 +108,7 @@ pub(crate) const fn ended(ended: Option<Ended>) -> &'static str {
         Some(Ended::CpusGone) => "ENDED EARLY: its CPUs went offline or left the cpuset",
         Some(Ended::Unattended) => "ENDED EARLY: nothing was collected for too long beside its real-time loops",
         Some(Ended::Failed) => "FAILED on the way",
+        Some(Ended::Unknown) => "how it ended is not known",
         None => "NOT ENDED: still running, or killed",
     }
 }
@@ -165,18 +167,26 @@ fn wall(clock: &ClockDoc) -> Option<String> {
     }
 }
 
-fn seen(doc: &NodeDoc) -> String {
+pub(crate) fn seen(doc: &NodeDoc) -> String {
     if let Some(change) = doc.trace_change() {
         let until = change.traced_until_ns.max(Nanos::ZERO);
         return format!(
             "the loops, and the kernel's tracepoints for the first {until:.3}: sources are known of that alone"
         );
     }
+    let is_all = doc.tracing.as_ref().is_none_or(|tracing| tracing.missing.is_empty());
     let seen = match doc.rung {
         Rung::Tracepoints if doc.warnings.iter().any(|warning| warning.code == "no_loop") => {
-            "the kernel's tracepoints alone: every source by its name, and no way into or out of the kernel"
+            if is_all {
+                "the kernel's tracepoints alone: every source by its name, and no way into or out of the kernel"
+            } else {
+                "some of the kernel's tracepoints alone: sources by their names, except those not seen"
+            }
         }
-        Rung::Tracepoints => "the loops and the kernel's tracepoints: every source by its name",
+        Rung::Tracepoints if is_all => "the loops and the kernel's tracepoints: every source by its name",
+        Rung::Tracepoints => {
+            "the loops and some of the kernel's tracepoints: sources by their names, except those not seen"
+        }
         Rung::Proc => {
             "the loops and the counters in /proc: detours without names; the counters below bound the sources"
         }
@@ -200,6 +210,7 @@ fn books(summary: &Summary) -> Option<String> {
 
 pub(crate) fn lost(summary: &Summary) -> String {
     match (summary.lost_events, summary.total.incomplete) {
+        (0, 0) if summary.is_imported() => "not known: the file reports no loss".to_owned(),
         (0, 0) => "nothing".to_owned(),
         (lost, incomplete) => {
             let detours = plural(incomplete, "detour is", "detours are");

@@ -17,7 +17,7 @@ struct RunDocument<'a, T: Serialize> {
     path: String,
     rung: Rung,
     summary: Conclusion<'a>,
-    lost_events: u64,
+    lost_events: Option<u64>,
     books: Option<&'static str>,
     open_books: Vec<OpenBookDoc<'a>>,
     checked: Option<CheckedDoc<'a>>,
@@ -104,7 +104,7 @@ struct WarningDoc<'a> {
 struct RunNode<'a> {
     node: &'a str,
     program: &'a str,
-    origin: String,
+    origin: Option<String>,
     ended: Option<Ended>,
     rung: Rung,
     settings: &'a SettingsDoc,
@@ -179,7 +179,7 @@ pub(super) fn document(summary: &Summary, per_cpu: bool) -> impl Serialize {
         path: summary.path.display().to_string(),
         rung: summary.rung,
         summary: Conclusion::of_run(summary),
-        lost_events: summary.lost_events,
+        lost_events: (summary.lost_events > 0 || !summary.is_imported()).then_some(summary.lost_events),
         books: match summary.books {
             Books::Closed => Some("closed"),
             Books::Open(_) => Some("open"),
@@ -274,7 +274,7 @@ fn node(node: &NodeSummary) -> RunNode<'_> {
     RunNode {
         node: &doc.node,
         program: &doc.program,
-        origin: doc.origin.to_string(),
+        origin: doc.origin.map(|origin| origin.to_string()),
         ended: doc.ended,
         rung: doc.rung,
         settings: &doc.settings,

@@ -32,7 +32,7 @@ struct WorkRunPart<'a> {
 struct WorkNodePart<'a> {
     node: &'a str,
     program: &'a str,
-    origin: String,
+    origin: Option<String>,
     ended: Option<Ended>,
     settings: &'a SettingsDoc,
     machine: &'a MachineDoc,
@@ -121,7 +121,7 @@ fn node(doc: &NodeDoc) -> WorkNodePart<'_> {
     WorkNodePart {
         node: &doc.node,
         program: &doc.program,
-        origin: doc.origin.to_string(),
+        origin: doc.origin.map(|origin| origin.to_string()),
         ended: doc.ended,
         settings: &doc.settings,
         machine: &doc.machine,

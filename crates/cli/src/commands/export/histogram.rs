@@ -21,7 +21,7 @@ pub fn export(args: &ExportArgs, destination: Destination<'_>) -> anyhow::Result
     let source = open(args)?;
     tell_unstored(source.docs());
     destination.write(|out| {
-        let base = source.docs().map(|doc| doc.origin).min().unwrap_or_default();
+        let base = source.docs().filter_map(|doc| doc.origin).min();
         let mut log = HistogramLog::begin(out, base)?;
         match &source {
             Source::Full(bundle, docs) => {
@@ -41,7 +41,7 @@ pub fn export(args: &ExportArgs, destination: Destination<'_>) -> anyhow::Result
                         }
                         Ok(())
                     })?;
-                    add(&mut log, doc, &cpus);
+                    add(&mut log, base, doc, &cpus);
                 }
             }
             Source::Summary(docs) => {
@@ -52,7 +52,7 @@ pub fn export(args: &ExportArgs, destination: Destination<'_>) -> anyhow::Result
                         (lengths, Nanos::new(cpu.last_end_ns))
                     };
                     let cpus: Vec<_> = doc.cpus.iter().map(of_cpu).collect();
-                    add(&mut log, &doc.run, &cpus);
+                    add(&mut log, base, &doc.run, &cpus);
                 }
             }
         }
@@ -61,9 +61,11 @@ pub fn export(args: &ExportArgs, destination: Destination<'_>) -> anyhow::Result
 }
 
 /// Adds a line for each CPU of a node.
-fn add<W: Write>(log: &mut HistogramLog<W>, doc: &NodeDoc, cpus: &[(Lengths, Nanos)]) {
+fn add<W: Write>(log: &mut HistogramLog<W>, base: Option<jiff::Timestamp>, doc: &NodeDoc, cpus: &[(Lengths, Nanos)]) {
     for (cpu, (lengths, end)) in doc.cpus.iter().zip(cpus) {
-        let begin = doc.origin.as_nanosecond() + i128::from(cpu.start_ns.get());
+        // A node that does not say when it started begins with the log.
+        let origin = doc.origin.or(base).map_or(0, jiff::Timestamp::as_nanosecond);
+        let begin = origin + i128::from(cpu.start_ns.get());
         // The document of a run that was killed does not say how long it lasted.
         let length = cpu.duration_ns.max(*end - cpu.start_ns);
         log.interval(&format!("{}/cpu{}", doc.node, cpu.cpu), begin, length, lengths);

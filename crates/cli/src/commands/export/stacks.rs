@@ -106,7 +106,7 @@ pub fn export(args: &ExportArgs, destination: Destination<'_>) -> anyhow::Result
         if args.to == ExportFormat::Folded {
             return Ok(folded::write(&stacks, out)?);
         }
-        let origin = source.docs().map(|doc| doc.origin.as_nanosecond()).min().unwrap_or(0);
+        let origin = source.docs().map(|doc| doc.origin_ns()).min().unwrap_or(0);
         let cpus = source.docs().flat_map(|doc| &doc.cpus);
         let about = About {
             time_ns: i64::try_from(origin).unwrap_or(0),

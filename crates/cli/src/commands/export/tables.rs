@@ -77,8 +77,8 @@ pub fn export(args: &ExportArgs, destination: Destination<'_>) -> anyhow::Result
             write(&bundle, &docs, table, &mut file)?;
             return Ok(file.end()?);
         }
-        let origin = |doc: &NodeDoc| (format!("becalm.origin.{}", doc.node), doc.origin.to_string());
-        let mut file = ArrowFile::begin(out, schema, docs.iter().map(origin).collect())?;
+        let origin = |doc: &NodeDoc| Some((format!("becalm.origin.{}", doc.node), doc.origin?.to_string()));
+        let mut file = ArrowFile::begin(out, schema, docs.iter().filter_map(origin).collect())?;
         write(&bundle, &docs, table, &mut file)?;
         Ok(file.end()?)
     })

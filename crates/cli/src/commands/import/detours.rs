@@ -63,7 +63,8 @@ fn store(
     progress: &mut Steps,
 ) -> anyhow::Result<()> {
     let cpus = of_cpus.iter().map(|(cpu, length, list)| of_cpu(*cpu, *length, list)).collect();
-    let doc = document::of_recording(args, format, cpus);
+    let mut doc = document::of_recording(args, format, None, cpus);
+    document::add_warnings(&mut doc, of_cpus.iter().flat_map(|(.., list)| &list.warnings));
     let mut writer = BundleWriter::create(&args.output, &NodeDoc { ended: None, ..doc.clone() })?;
     let rows: usize = of_cpus.iter().map(|(.., list)| list.detours.len()).sum();
     for (cpu, _, list) in of_cpus {

@@ -50,13 +50,14 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> anyhow::Re
     let text = |text: Option<String>| text.map(|text| printable(&text).into_owned());
     let doc = DistributionDoc {
         schema: SCHEMA.to_owned(),
-        node: args.node.clone(),
+        node: args.node(found.host.as_deref()),
         program: format!("becalm {}, import", env!("CARGO_PKG_VERSION")),
         format: format.to_string(),
         tool: printable(&found.tool).into_owned(),
         command: text(found.command),
         kernel: text(found.kernel),
         begun: text(found.begun),
+        ended: text(found.ended),
         quantity: found.quantity,
         loop_subtracted: found.loop_subtracted,
         series,

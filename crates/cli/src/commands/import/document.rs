@@ -1,36 +1,40 @@
 //! What is known of an imported recording beside its rows: hardly anything of the machine.
 
 use becalm_exchange::read::Format;
-use becalm_model::node::{ClockDoc, CpuDoc, Ended, MachineDoc, NodeDoc, Rung, SCHEMA, SettingsDoc};
+use becalm_model::node::{ClockDoc, CpuDoc, Ended, MachineDoc, NodeDoc, Rung, SCHEMA, SettingsDoc, Warning};
 use becalm_model::warning;
 
 use super::ImportArgs;
 
 /// The document of a recording with these CPUs.
-pub fn of_recording(args: &ImportArgs, format: Format, cpus: Vec<CpuDoc>) -> NodeDoc {
+pub fn of_recording(args: &ImportArgs, format: Format, host: Option<&str>, cpus: Vec<CpuDoc>) -> NodeDoc {
     let unknown = || "unknown".to_owned();
     NodeDoc {
         schema: SCHEMA.to_owned(),
-        node: args.node.clone(),
+        node: args.node(host),
         program: format!("becalm {}, import of {format}", env!("CARGO_PKG_VERSION")),
-        origin: jiff::Timestamp::UNIX_EPOCH,
-        ended: Some(Ended::Duration),
+        origin: None,
+        ended: Some(Ended::Unknown),
         machine: MachineDoc {
             kernel: unknown(),
             online: cpus.iter().map(|cpu| cpu.cpu).collect(),
             ..MachineDoc::default()
         },
         clock: ClockDoc { counter: unknown(), rate_error_ratio: 1.0, ..ClockDoc::default() },
-        settings: SettingsDoc {
-            sched: unknown(),
-            threshold: unknown(),
-            duration_ns: cpus.iter().map(|cpu| cpu.duration_ns).max(),
-            ..SettingsDoc::default()
-        },
+        settings: SettingsDoc { sched: unknown(), threshold: unknown(), ..SettingsDoc::default() },
         rung: Rung::Loop,
         cpus,
         tracing: None,
         counters: Vec::new(),
         warnings: vec![warning::imported()],
+    }
+}
+
+/// Adds what must be known of the files, each once.
+pub fn add_warnings<'a>(doc: &mut NodeDoc, warnings: impl Iterator<Item = &'a Warning>) {
+    for warning in warnings {
+        if !doc.warnings.contains(warning) {
+            doc.warnings.push(warning.clone());
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use becalm_exchange::read::{Format, Source, recognize};
+use becalm_exchange::read::{Format, Source, guessed_by, near_miss, recognize};
 use becalm_linux::file;
 use becalm_units::Named;
 
@@ -61,9 +61,12 @@ pub fn format(files: &[InputFile], chosen: Option<Format>) -> anyhow::Result<For
     let mut found: Option<(Format, &Path)> = None;
     for file in files {
         let path = file.path.display();
-        let known = Format::ALL.iter().map(|format| format.name()).collect::<Vec<_>>().join(", ");
-        let format = recognize(file.source()).ok_or_else(|| {
-            anyhow::anyhow!("{path} looks like none of the formats that are known; name it with --from: {known}")
+        let format = recognize(file.source()).ok_or_else(|| match near_miss(file.source()) {
+            Some(what) => anyhow::anyhow!("{path} {what}"),
+            None => {
+                let known = Format::ALL.iter().map(|format| format.name()).collect::<Vec<_>>().join(", ");
+                anyhow::anyhow!("{path} looks like none of the formats that are known; name it with --from: {known}")
+            }
         })?;
         if let Some((other, first)) = found.filter(|(other, _)| *other != format) {
             return Err(UsageError(format!(
@@ -75,6 +78,25 @@ pub fn format(files: &[InputFile], chosen: Option<Format>) -> anyhow::Result<For
         found = Some((format, &file.path));
     }
     let (format, _) = found.context("there is no file to read")?;
-    say(format_args!("this is read as {format}"));
+    let why = files.first().and_then(|file| guessed_by(format, &file.name));
+    let why = why.map(|why| format!(", because {why}; if it is something else, name its format with --from"));
+    say(format_args!("this is read as {format}{}", why.unwrap_or_default()));
     Ok(format)
+}
+
+/// What is to be said behind the error of a file that was read in a format: if the user named that, what the file looks like otherwise;
+/// else that becalm chose it.
+pub fn advice(files: &[InputFile], format: Format, is_chosen: bool) -> Option<String> {
+    if !is_chosen {
+        return Some(format!(
+            "it was read as {format} by what it holds: if it is something else, name its format with --from"
+        ));
+    }
+    files.iter().find_map(|file| match recognize(file.source()) {
+        Some(other) => (other != format).then(|| format!("it looks like {other}: name that with --from")),
+        // A format that it may have, as far as can be told, needs no other name.
+        None => near_miss(file.source())
+            .filter(|what| !what.contains(&format!("--from {format}")))
+            .map(|what| format!("the file {what}")),
+    })
 }

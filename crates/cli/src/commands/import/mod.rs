@@ -13,7 +13,7 @@ mod traces;
 
 use std::path::PathBuf;
 
-use becalm_exchange::read::{Form, Format, Known, TimeUnit};
+use becalm_exchange::read::{Form, Format, Known, ReadError, TimeUnit};
 use becalm_model::check_node_name;
 use becalm_units::{CpuList, Named, Nanos};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -45,9 +45,9 @@ pub struct ImportArgs {
     #[arg(long, visible_alias = "cpus", value_name = "LIST", value_parser = some_cpus)]
     cpu: Option<CpuList>,
 
-    /// The name of the node that was measured
-    #[arg(long, value_name = "NAME", value_parser = name_of_node, default_value = "imported")]
-    node: String,
+    /// The name of the node that was measured [default: that of the host, if the file has it, else imported]
+    #[arg(long, value_name = "NAME", value_parser = name_of_node)]
+    node: Option<String>,
 
     /// The unit of the file's numbers, where the format has none [default: us of cyclictest, else ns]
     #[arg(long, value_name = "UNIT")]
@@ -108,19 +108,42 @@ fn name_of_node(text: &str) -> Result<String, String> {
 /// If a file cannot be read or is not in the format, what it says contradicts the options, or the run cannot be written.
 pub fn run(args: &ImportArgs) -> anyhow::Result<Exit> {
     let files = files::read(&args.files)?;
-    let format = files::format(&files, args.from.and_then(|chosen| chosen.0))?;
+    let chosen = args.from.and_then(|chosen| chosen.0);
+    let format = files::format(&files, chosen)?;
     if args.thread.is_some() && format.form() != Form::Trace {
         return Err(UsageError(format!("--thread is for traces of the kernel, and {format} is none")).into());
     }
-    match format.form() {
+    let done = match format.form() {
         Form::Detours => detours::run(args, format, &files),
         Form::Samples => samples::run(args, format, &files),
         Form::Distribution => distribution::run(args, format, &files),
         Form::Trace => traces::run(args, format, &files),
-    }
+    };
+    done.map_err(|error| {
+        let advice =
+            files::advice(&files, format, chosen.is_some()).filter(|_| error.downcast_ref::<ReadError>().is_some());
+        match advice {
+            Some(advice) => Advised { error, advice }.into(),
+            None => error,
+        }
+    })
+}
+
+/// An error of a file, and what the user can do about it.
+#[derive(Debug, thiserror::Error)]
+#[error("{error:#}; {advice}")]
+struct Advised {
+    error: anyhow::Error,
+    advice: String,
 }
 
 impl ImportArgs {
+    /// The name of the node whose host the file names.
+    fn node(&self, host: Option<&str>) -> String {
+        let host = host.filter(|host| check_node_name(host).is_ok());
+        self.node.as_deref().or(host).unwrap_or("imported").to_owned()
+    }
+
     /// What the user says of the files.
     fn known(&self) -> Known {
         Known { unit: self.unit.map(TimeUnit::from), rate_hz: self.rate }

@@ -81,7 +81,12 @@ fn of_two(
         ftq_ticks::column(file.source(), &mut |bytes| progress.advance(bytes)).with_context(|| cannot(file))
     };
     let (begins, work) = (column(times)?, column(counts)?);
-    ftq_ticks::joined(prefix, &begins, &work, args.known().rate_hz).with_context(|| cannot(times))
+    let lists = ftq_ticks::joined(prefix, &begins.numbers, &work.numbers, args.known().rate_hz);
+    let mut lists = lists.with_context(|| cannot(times))?;
+    for list in &mut lists {
+        list.warnings.extend(begins.warnings.iter().chain(&work.warnings).cloned());
+    }
+    Ok(lists)
 }
 
 /// The file of the times that belong to a file of counts, beside which it lies.
@@ -100,10 +105,12 @@ fn store(args: &ImportArgs, format: Format, loops: &[(CpuId, SampleList)]) -> an
         let text = "the files are of different work: one run holds samples of the same grain, all of fixed work or all of fixed time";
         return Err(UsageError(text.to_owned()).into());
     }
-    let mut doc = document::of_recording(args, format, loops.iter().map(|(cpu, list)| of_cpu(*cpu, list)).collect());
+    let mut doc =
+        document::of_recording(args, format, None, loops.iter().map(|(cpu, list)| of_cpu(*cpu, list)).collect());
     if !first.has_starts {
         doc.warnings.push(warning::imported_end_to_end());
     }
+    document::add_warnings(&mut doc, loops.iter().flat_map(|(_, list)| &list.warnings));
     doc.settings.work = Some(work(first, loops));
     let mut writer = BundleWriter::create(&args.output, &NodeDoc { ended: None, ..doc.clone() })?;
     for (cpu, list) in loops {
@@ -150,7 +157,7 @@ fn work(first: &SampleList, loops: &[(CpuId, SampleList)]) -> WorkDoc {
         cache_bytes: None,
         cache_known: true,
         loops: loops.iter().map(of_loop).collect(),
-        sessions: vec![WorkSession { start_ns: Nanos::ZERO, ended: Some(Ended::Duration) }],
+        sessions: vec![WorkSession { start_ns: Nanos::ZERO, ended: Some(Ended::Unknown) }],
         counts: Vec::new(),
         not_counted: Vec::new(),
     }

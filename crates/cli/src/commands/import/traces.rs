@@ -1,14 +1,14 @@
 //! Traces of the kernel become a run of detours: what took the CPU from a thread, or would have taken it from any program.
 
 use anyhow::Context;
-use becalm_exchange::read::{Format, osnoise, perf_data, perf_script, trace_dat};
+use becalm_exchange::read::{Format, ftrace_text, osnoise, perf_data, perf_script, trace_dat};
 use becalm_linux::ftrace::{EventPath, discover_among};
 use becalm_measure::Names;
 use becalm_model::node::{ClockDoc, Ended, NodeDoc, Rung, TracingDoc, Warning};
 use becalm_model::{Pid, warning};
 use becalm_record::offline::{
     self, CpuSpan, Found, KernelTrace, NoiseNamer, NoiseTrace, PagedTrace, PerfTrace, StampClock, TextNamer,
-    TracerLoop, Wanted, Whereabouts,
+    ThreadTimes, TracerLoop, Wanted, Whereabouts,
 };
 use becalm_record::{DetourStore, Store};
 use becalm_units::{CpuId, CpuList, Nanos};
@@ -21,8 +21,13 @@ use crate::progress::Steps;
 /// A trace that can be read, and what is known of it.
 struct Opened<'a> {
     trace: Box<dyn KernelTrace + 'a>,
-    /// The events that it holds, as far as becalm decodes them.
+    /// The events that becalm decodes, of those that were recorded if the file says which, else of those that came.
     events: Vec<EventPath>,
+    are_recorded_told: bool,
+    /// How many other events came, as far as they were counted.
+    others: u64,
+    /// The name of the host.
+    host: Option<String>,
     architecture: String,
     kernel: Option<String>,
     clock: ClockDoc,
@@ -61,13 +66,15 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> anyhow::Re
     let mut names = Names::of_a_file();
     let opened = match format {
         Format::PerfData => open_perf_data(file, &mut names, progress),
-        Format::PerfScript => open_perf_script(file, &mut names, progress),
+        Format::PerfScript | Format::Ftrace => open_text(format, file, &mut names, progress),
         Format::Osnoise => open_osnoise(args, file, &mut names, progress),
         _ => open_trace_dat(args, file, &mut names),
     };
     let cannot = || format!("cannot import {}", file.path.display());
     let mut opened = opened.with_context(cannot)?;
-    let spans = survey(&mut *opened.trace, &mut names, &mut |_, _| {}).with_context(cannot)?;
+    let mut times = ThreadTimes::default();
+    let spans =
+        survey(&mut *opened.trace, &mut names, &mut |cpu, event| times.take(cpu, event)).with_context(cannot)?;
     let wanted = wanted(args, &mut opened, &mut names, &spans).with_context(cannot)?;
     let mut node = describe(args, format, &opened, &wanted);
     progress.say("storing");
@@ -77,8 +84,11 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> anyhow::Re
         enter_thresholds(&mut node, &opened.trace.cpus(), loops);
     }
     node.warnings.extend(warnings(&opened, &wanted, &names, &node, &found));
-    node.settings.duration_ns = node.cpus.iter().map(|cpu| cpu.duration_ns).max();
-    node.ended = Some(Ended::Duration);
+    let programs = times.programs(&names);
+    if matches!(wanted, Wanted::Interruptions { .. }) && !programs.is_empty() {
+        node.warnings.push(warning::taken_for_programs(&programs));
+    }
+    node.ended = Some(Ended::Unknown);
     store.close(&mut node)?;
     Ok(Exit::Done)
 }
@@ -116,6 +126,9 @@ fn open_trace_dat<'a>(args: &ImportArgs, file: &'a InputFile, names: &mut Names)
         began: wall.and_then(|ns| jiff::Timestamp::from_nanosecond(ns).ok()),
         warnings,
         counted_lost: trace.file().counted_lost(),
+        are_recorded_told: false,
+        others: trace.others(),
+        host: uname.get(1).map(|text| (*text).to_owned()),
         trace: Box::new(trace),
         loops: None,
     })
@@ -165,20 +178,36 @@ fn open_perf_data<'a>(file: &'a InputFile, names: &mut Names, progress: &mut Ste
         began: None,
         warnings: (has_functions && !has_symbols).then(|| no_symbols(advice)).into_iter().collect(),
         counted_lost: 0,
+        are_recorded_told: true,
+        others: 0,
+        host: read.host,
         loops: None,
     })
 }
 
-fn open_perf_script<'a>(file: &'a InputFile, names: &mut Names, progress: &mut Steps) -> anyhow::Result<Opened<'a>> {
+/// Opens a text of perf, or of the kernel itself.
+fn open_text<'a>(
+    format: Format,
+    file: &'a InputFile,
+    names: &mut Names,
+    progress: &mut Steps,
+) -> anyhow::Result<Opened<'a>> {
     let mut namer = TextNamer::default();
     let mut told = |bytes| progress.advance(bytes);
-    let mut lines = perf_script::read(file.source(), &mut told)?;
+    let (mut lines, clock) = if format == Format::PerfScript {
+        (perf_script::read(file.source(), &mut told)?, "perf")
+    } else {
+        // Which one the kernel's trace is by, its text does not say.
+        (ftrace_text::read(file.source(), &mut told)?, "the trace's")
+    };
     for event in &mut lines {
         namer.take(&event?, names);
     }
     let seen = lines.seen().map(|(system, name)| EventPath { system: system.to_owned(), name: name.to_owned() });
     let events: Vec<EventPath> = seen.collect();
     let is_coarse = lines.is_coarse();
+    let mut warnings = lines.warnings();
+    warnings.extend(is_coarse.then(warning::coarse_stamps));
     let (trace, first) = namer.finish()?;
     let resolution_ns = if is_coarse { Nanos::from_micros(1) } else { Nanos::new(1) };
     Ok(Opened {
@@ -187,15 +216,18 @@ fn open_perf_script<'a>(file: &'a InputFile, names: &mut Names, progress: &mut S
         events,
         kernel: None,
         clock: ClockDoc {
-            counter: "perf".to_owned(),
+            counter: clock.to_owned(),
             origin_ticks: first.get() as u64,
             rate_hz: 1e9,
             resolution_ns,
             ..ClockDoc::default()
         },
         began: None,
-        warnings: is_coarse.then(warning::coarse_stamps).into_iter().collect(),
+        warnings,
         counted_lost: 0,
+        are_recorded_told: false,
+        others: 0,
+        host: None,
         loops: None,
     })
 }
@@ -216,7 +248,7 @@ fn open_osnoise<'a>(
     for event in &mut lines {
         namer.take(&event?, names)?;
     }
-    let mut warnings = Vec::new();
+    let mut warnings = lines.warnings();
     if lines.is_tainted() {
         warnings.push(warning::tracer_tainted());
     }
@@ -240,6 +272,9 @@ fn open_osnoise<'a>(
         began: None,
         warnings,
         counted_lost: 0,
+        are_recorded_told: false,
+        others: 0,
+        host: None,
         loops: Some(loops),
     })
 }
@@ -302,7 +337,15 @@ fn wanted(args: &ImportArgs, opened: &mut Opened<'_>, names: &mut Names, spans: 
     let Some(thread) = &args.thread else {
         let with_time = spans.iter().filter(|(_, cpu, span)| is_chosen(*cpu) && span.length() > Nanos::ZERO);
         let cpus: Vec<usize> = with_time.map(|(index, ..)| *index).collect();
-        anyhow::ensure!(!cpus.is_empty(), "no CPU has two events, so that it tells of no time");
+        anyhow::ensure!(
+            !cpus.is_empty(),
+            "{}: record interrupts, softirqs and switches: irq, irq_vectors, nmi, sched:sched_switch and workqueue",
+            if opened.others > 0 {
+                format!("none of its {} events tells what had a CPU", opened.others)
+            } else {
+                "no CPU has two events that tell what had it".to_owned()
+            }
+        );
         return Ok(Wanted::Interruptions { cpus, has_switches });
     };
     anyhow::ensure!(
@@ -356,9 +399,9 @@ fn find_thread(text: &str, names: &Names) -> Result<Pid, UsageError> {
 
 /// The document of the run, before anything is found.
 fn describe(args: &ImportArgs, format: Format, opened: &Opened<'_>, wanted: &Wanted) -> NodeDoc {
-    let mut node = document::of_recording(args, format, Vec::new());
+    let mut node = document::of_recording(args, format, opened.host.as_deref(), Vec::new());
     node.ended = None;
-    node.origin = opened.began.unwrap_or(node.origin);
+    node.origin = opened.began;
     node.rung = Rung::Tracepoints;
     node.clock = opened.clock.clone();
     node.settings.threshold = match wanted {
@@ -444,7 +487,7 @@ fn warnings(opened: &Opened<'_>, wanted: &Wanted, names: &Names, node: &NodeDoc,
     }
     let kinds = missing_kinds(opened);
     if !kinds.is_empty() {
-        warnings.push(warning::not_in_trace(&kinds));
+        warnings.push(warning::not_in_trace(&kinds, opened.are_recorded_told));
     }
     let spans = || found.spans.iter().map(|(_, span)| span);
     let (lost, gaps): (u64, u64) = (spans().map(|span| span.lost).sum(), spans().map(|span| span.gaps).sum());

@@ -1,0 +1,159 @@
+//! What a file is that cannot be read, as far as that can be told, and how becalm can be given what it holds all the same.
+
+use super::recognize::{LOOKED_AT, is_number};
+use super::{Source, ftrace_text, perf_script, recognize};
+
+/// How compressed files begin, by what they were compressed with, and what unpacks them.
+const COMPRESSED: [(&[u8], &str, &str); 6] = [
+    (b"\x1f\x8b", "gzip", "gunzip"),
+    (b"\x28\xb5\x2f\xfd", "zstd", "unzstd"),
+    (b"\xfd7zXZ\0", "xz", "unxz"),
+    (b"BZh", "bzip2", "bunzip2"),
+    (b"\x04\x22\x4d\x18", "lz4", "unlz4"),
+    (b"PK\x03\x04", "zip", "unzip"),
+];
+
+/// How other binary files begin, and what is to be said of each.
+const BINARY: [(&[u8], &str); 5] = [
+    (
+        b"2ELIFREP",
+        "is a perf.data of a machine that has the high byte first, which is not read: 'perf script --ns' prints it as text, which is",
+    ),
+    (
+        b"PERFFILE",
+        "is a perf.data of a perf before version 3.8, which is not read: 'perf script --ns' prints it as text, which is",
+    ),
+    (
+        b"\xc1\x1f\xfc\xc1",
+        "is a trace in the Common Trace Format, as of LTTng, which is not read: record with trace-cmd or perf instead",
+    ),
+    (b"\xff\xfe", "is text in UTF-16: convert it with 'iconv -f UTF-16 -t UTF-8'"),
+    (b"\xfe\xff", "is text in UTF-16: convert it with 'iconv -f UTF-16 -t UTF-8'"),
+];
+
+/// Lines that one program alone prints: what such a line has, and what is to be said of the file.
+const LINES: [(fn(&str) -> bool, &str); 6] = [
+    (
+        |line| line.contains("Timer Latency") || line.starts_with("CPU COUNT"),
+        "is a table of 'rtla timerlat top', which holds no distribution: run 'rtla timerlat hist' instead",
+    ),
+    (
+        |line| ["Value", "Percentile", "TotalCount"].iter().all(|word| line.contains(word)),
+        "is a table of percentiles of HdrHistogram (.hgrm, wrk2), which is not read: import the log (.hlog) from which it was made",
+    ),
+    (
+        |line| line.starts_with("hwlatdetect:"),
+        "is what hwlatdetect prints, which is not read: run 'rtla hwnoise -q' instead",
+    ),
+    (
+        |line| {
+            let words: Vec<&str> = line.split(':').map(str::trim).collect();
+            words.len() == 3 && words.iter().all(|word| !word.is_empty() && is_number(word)) && line.contains(": ")
+        },
+        "is what 'cyclictest -v' prints, which is not read: run cyclictest with -h 1000 or --json=FILE instead",
+    ),
+    (
+        |line| line.starts_with("# ") && line.contains(" latency trace v"),
+        "is a trace in the kernel's latency format, which is not read: write 'nolatency-format' to trace_options in tracefs and read the \
+         trace again",
+    ),
+    (
+        |line| {
+            line.to_ascii_lowercase().starts_with("<!doctype html") || line.to_ascii_lowercase().starts_with("<html")
+        },
+        "is a page of the web and no file of measurements",
+    ),
+];
+
+/// What a file is that is in no format that is read, as what follows its name in a sentence; `None` if that cannot be told.
+#[must_use]
+pub fn near_miss(source: Source<'_>) -> Option<String> {
+    let head = &source.bytes[..source.bytes.len().min(LOOKED_AT)];
+    if head.is_empty() {
+        return Some("is empty".to_owned());
+    }
+    if let Some((_, name, unpack)) = COMPRESSED.iter().find(|(begin, ..)| head.starts_with(begin)) {
+        return Some(format!("is compressed with {name}: unpack it with {unpack}"));
+    }
+    if let Some((_, what)) = BINARY.iter().find(|(begin, _)| head.starts_with(begin)) {
+        return Some((*what).to_owned());
+    }
+    let text = String::from_utf8_lossy(head);
+    if text.contains('\0') {
+        return None;
+    }
+    let lines = || text.lines().map(str::trim);
+    if let Some((_, what)) = LINES.iter().find(|(is_such, _)| lines().any(is_such)) {
+        return Some((*what).to_owned());
+    }
+    if perf_script::lacks_cpus(&text) {
+        return Some(
+            "is text of perf script without CPUs, on which all depends: record with 'perf record -a', or print them with \
+             'perf script -F comm,tid,cpu,time,event,trace'"
+                .to_owned(),
+        );
+    }
+    if let Some(what) = behind_a_prefix(&text, source.name) {
+        return Some(what);
+    }
+    if text.starts_with(ftrace_text::TRACER) {
+        return Some(
+            "is a trace of the kernel as text, without an event that tells who had a CPU: enable events of irq, irq_vectors, \
+             sched_switch and workqueue, with a trace clock that counts time, as 'mono' does"
+                .to_owned(),
+        );
+    }
+    let begin = text.trim_start();
+    if begin.starts_with('{') || begin.starts_with("[{") || begin.starts_with("[\n") {
+        return Some(
+            "is JSON of a program that is not known; that of cyclictest and oslat (--json=FILE) is read, if it is whole".to_owned(),
+        );
+    }
+    of_numbers(&text)
+}
+
+/// Whether each line has something in front of what a known format has, such as a log's time stamp.
+fn behind_a_prefix(text: &str, name: &str) -> Option<String> {
+    /// More words stand in front of no line of a log.
+    const MOST: usize = 6;
+    (1..=MOST).find_map(|words| {
+        let rests: Vec<&str> = text.lines().map(|line| without_words(line, words)).collect();
+        let rest = rests.join("\n");
+        let format = recognize(Source { name, bytes: rest.as_bytes() })?;
+        Some(format!(
+            "has {} in front of each line of the format {format}, such as a log's time stamp: remove that prefix with \
+             sed -E 's/^([^ ]+ +){{{words}}}//'",
+            becalm_units::counted(words as u64, "word", "words")
+        ))
+    })
+}
+
+/// A line without so many words in front.
+fn without_words(line: &str, words: usize) -> &str {
+    (0..words).fold(line, |rest, _| rest.split_once(' ').map_or("", |(_, rest)| rest.trim_start_matches(' ')))
+}
+
+/// Of plain columns of numbers it is not known what they are.
+fn of_numbers(text: &str) -> Option<String> {
+    let numbers = |line: &str| {
+        let words = line.split(|sign: char| sign == ',' || sign.is_whitespace()).filter(|word| !word.is_empty());
+        let words: Vec<&str> = words.collect();
+        words.iter().all(|word| is_number(word)).then_some(words.len())
+    };
+    let lines: Vec<&str> =
+        text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+    let columns: Vec<usize> = lines.iter().filter_map(|line| numbers(line)).collect();
+    if columns.len() * 2 <= lines.len() {
+        return None;
+    }
+    let columns = columns.into_iter().max().unwrap_or(0);
+    Some(if columns < 2 {
+        "holds numbers without a title, which may be samples of FWQ (--from fwq) or one of ftq's two files (--from ftq-ticks): name the \
+         format with --from"
+            .to_owned()
+    } else {
+        "holds columns of numbers without a title, which may be detours (--from selfish), windows of ftq (--from ftq, --from ftq-ticks) or \
+         a histogram of cyclictest (--from cyclictest): name the format with --from"
+            .to_owned()
+    })
+}

@@ -1,0 +1,49 @@
+//! How long the threads had their CPUs that were taken for programs.
+
+use std::collections::{BTreeMap, HashMap};
+
+use becalm_measure::Names;
+use becalm_model::{Event, Happening, Kind, Pid};
+use becalm_units::{CpuId, Nanos};
+
+/// Adds up how long each thread had a CPU, between the switches that tell it.
+#[derive(Clone, Debug, Default)]
+pub struct ThreadTimes {
+    /// Who has each CPU, and since when.
+    current: BTreeMap<CpuId, (Pid, Nanos)>,
+    times: HashMap<Pid, Nanos>,
+}
+
+impl ThreadTimes {
+    /// Takes the next event of a CPU.
+    pub fn take(&mut self, cpu: CpuId, event: &Event) {
+        match event.what {
+            Happening::Switch { prev, next, .. } => {
+                let before = self.current.insert(cpu, (next, event.time));
+                if let Some((_, since)) = before.filter(|(pid, _)| *pid == prev) {
+                    *self.times.entry(prev).or_default() += event.time - since;
+                }
+            }
+            // Who had the CPU until the next switch is not known.
+            Happening::Lost { .. } => {
+                self.current.remove(&cpu);
+            }
+            _ => {}
+        }
+    }
+
+    /// The names of the threads that were taken for programs by their names alone, and their times, the longest first.
+    #[must_use]
+    pub fn programs(&self, names: &Names) -> Vec<(String, Nanos)> {
+        let mut sums: BTreeMap<String, Nanos> = BTreeMap::new();
+        for (pid, time) in &self.times {
+            let is_program = names.tasks.get(*pid).is_some_and(|task| task.kind == Kind::Task);
+            if *pid != Pid::IDLE && is_program && !names.is_told(*pid) {
+                *sums.entry(names.name_of(*pid).unwrap_or_default()).or_default() += *time;
+            }
+        }
+        let mut sums: Vec<(String, Nanos)> = sums.into_iter().collect();
+        sums.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+        sums
+    }
+}
