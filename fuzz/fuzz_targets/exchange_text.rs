@@ -63,7 +63,7 @@ fn two_files(bytes: &[u8], known: Known) -> Option<SampleList> {
     let mut halves = bytes.splitn(2, |byte| *byte == 0xff);
     let mut column = || ftq_ticks::column(Source { name: "half", bytes: halves.next()? }, &mut |_| {}).ok();
     let (times, counts) = (column()?, column()?);
-    let lists = ftq_ticks::joined("half", &times, &counts, known.rate_hz).ok()?;
+    let lists = ftq_ticks::joined("half", &times.numbers, &counts.numbers, known.rate_hz).ok()?;
     lists.into_iter().max_by_key(|list| list.samples.len())
 }
 
@@ -78,6 +78,7 @@ fn check(found: Distribution) {
         command: found.command,
         kernel: found.kernel,
         begun: found.begun,
+        ended: found.ended,
         quantity: found.quantity,
         loop_subtracted: found.loop_subtracted,
         series: found.series,
