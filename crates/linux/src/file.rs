@@ -322,7 +322,7 @@ mod tests {
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
         assert_eq!(read_regular_text(&text, 8).unwrap(), "12345678");
         let error = |path: &Path| read_regular(path, 7).unwrap_err().to_string();
-        assert!(error(&text).starts_with("it is larger than 0 MiB"));
+        assert!(error(&text).starts_with("it is larger than 0 KiB"));
         assert_eq!(error(&pipe), "it is a pipe, and not a regular file");
         assert_eq!(error(Path::new("/dev/zero")), "it is a device or socket, and not a regular file");
         assert!(error(root.path()).contains("directory"));

@@ -19,7 +19,7 @@ class Figures(unittest.TestCase):
         plt.close("all")
 
     def test_colors_are_those_of_the_page(self):
-        of_page = dict(re.findall(r"^  --([a-z0-9-]+): light-dark\((#\w+, #\w+)\);", SHEET.read_text(), flags=re.MULTILINE))
+        of_page = dict(re.findall(r"^  --([a-z0-9_-]+): light-dark\((#\w+, #\w+)\);", SHEET.read_text(), flags=re.MULTILINE))
         for name, tones in becalm.plot.COLORS.items():
             self.assertEqual(", ".join(tones), of_page[name], name)
         kinds = {name for name in of_page if name.startswith(("kind-", "series-"))}

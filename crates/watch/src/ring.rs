@@ -14,8 +14,10 @@ use becalm_units::{counted, printable};
 /// How many bundles there may be, whatever they hold, so that looking at them stays cheap.
 const MOST: usize = 10_000;
 
-/// The largest number of a bundle: no watch gets there, and behind it are enough numbers for any watch.
+/// The largest number of a bundle.
 const LARGEST: u64 = 999_999_999_999;
+/// More than any watch makes between its start and its end.
+const ENOUGH: u64 = 1_000_000_000;
 
 /// How many windows are given up at most for one bundle that a full disk did not take.
 const MOST_GIVEN_UP: u32 = 8;
@@ -101,13 +103,16 @@ impl Ring {
                 strange.push(name);
             }
         }
-        let next = kept.iter().map(|bundle| bundle.number + 1).max().unwrap_or(1);
+        let mut next = kept.iter().map(|bundle| bundle.number + 1).max().unwrap_or(1);
         // One is written after the other, so that a watch that was killed left at most the newest without its end.
         let newest = kept.iter().enumerate().max_by_key(|(_, bundle)| bundle.number).map(|(at, _)| at);
         if let Some(at) = newest
             && !is_whole(&folder.join(&kept[at].name))
         {
             Self::drop_bundle(&folder.join(kept.swap_remove(at).name));
+        }
+        if next > LARGEST - ENOUGH {
+            next = renumber(folder, &mut kept).map_err(err)? + 1;
         }
         Ok(Self { folder: folder.to_owned(), kept, next, strange, given_up: 0 })
     }
@@ -194,6 +199,23 @@ impl Ring {
     pub fn len(&self) -> usize {
         self.kept.len()
     }
+}
+
+/// Numbers bundles anew from 1 on, in the same order, and returns the last number. A new number is never above the old one, so no name
+/// is taken.
+fn renumber(folder: &Path, kept: &mut [Kept]) -> io::Result<u64> {
+    kept.sort_by_key(|bundle| bundle.number);
+    let (mut before, mut number) = (None, 0);
+    for bundle in kept {
+        // What belongs together has one number.
+        number += u64::from(before != Some(bundle.number));
+        before = Some(bundle.number);
+        let Some((_, holds)) = understood(&bundle.name) else { continue };
+        let name = OsString::from(name_of(number, holds));
+        fs::rename(folder.join(&bundle.name), folder.join(&name))?;
+        (bundle.number, bundle.name) = (number, name);
+    }
+    Ok(number)
 }
 
 fn name_of(number: u64, holds: Holds) -> String {
@@ -322,9 +344,11 @@ mod tests {
         assert!(ring.next(Holds::Window).ends_with("00000001-window.becalm"));
         ring.shrink(0);
         assert_eq!((names(folder.path()).len(), ring.len()), (4, 0));
-        // The largest one that counts is followed by others.
+        // Behind the largest one that counts there is no number left: those that are there begin with 1.
+        write(&folder.path().join(name_of(3, Holds::Window)), 10);
         write(&folder.path().join(name_of(LARGEST, Holds::Alert)), 10);
         let mut ring = Ring::open_where(folder.path(), |_| true).unwrap();
+        assert_eq!(names(folder.path())[..2], ["00000001-window.becalm", "00000002-alert.becalm"]);
         for _ in 0..3 {
             let path = ring.next(Holds::Window);
             write(&path, 10);

@@ -7,7 +7,7 @@ use becalm_units::Nanos;
 
 use crate::scene::{
     COLLECTOR, KSOFTIRQD, KWORKERS, LOOP, Outcome, SSHD, STRANGER, Scene, assert_books_close, by, line, lost, sleep,
-    step, switch,
+    step, switch, with_threads,
 };
 
 #[test]
@@ -534,6 +534,7 @@ fn after_the_end_of_the_trace_nothing_is_known() {
         s.irq_exit(2_600, "disk"),
         s.irq_entry(4_100, "disk"),
     ];
+    let events = with_threads(&events);
     let mut attributor = s.attributor();
     let mut outcome = Outcome::default();
     s.hand_over(&mut attributor, &[step(1_000, 2_000)], &events[..3], &mut outcome);

@@ -172,7 +172,7 @@ pub fn by(thread: Pid, event: Event) -> Event {
 }
 
 /// Enters the thread that the switches say where an event does not say it.
-fn with_threads(events: &[Event]) -> Vec<Event> {
+pub fn with_threads(events: &[Event]) -> Vec<Event> {
     let mut current = LOOP;
     let mut events = events.to_vec();
     for event in &mut events {
