@@ -172,7 +172,8 @@ fn files_of_other_programs_are_imported_and_reported() {
                 if arguments[0] == "import" {
                     let told = String::from_utf8(output.stderr).unwrap();
                     // These have no title, so what is read says why it is taken for them.
-                    let is_guessed = name == "loggopsim" || import[1].ends_with("_times.dat");
+                    let is_guessed =
+                        name == "loggopsim" || import.iter().any(|argument| argument.ends_with("_times.dat"));
                     let rest = told
                         .strip_prefix(&format!("becalm: this is read as {name}"))
                         .unwrap_or_else(|| panic!("{told}"));

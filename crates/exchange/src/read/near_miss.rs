@@ -31,8 +31,10 @@ const BINARY: [(&[u8], &str); 5] = [
     (b"\xfe\xff", "is text in UTF-16: convert it with 'iconv -f UTF-16 -t UTF-8'"),
 ];
 
+type IsOfProgram = fn(&str) -> bool;
+
 /// Lines that one program alone prints: what such a line has, and what is to be said of the file.
-const LINES: [(fn(&str) -> bool, &str); 6] = [
+const LINES: [(IsOfProgram, &str); 6] = [
     (
         |line| line.contains("Timer Latency") || line.starts_with("CPU COUNT"),
         "is a table of 'rtla timerlat top', which holds no distribution: run 'rtla timerlat hist' instead",

@@ -157,8 +157,8 @@ pub fn read(source: Source<'_>) -> Result<PerfData<'_>, ReadError> {
     }
     let entry = from.u64("the size of an attribute")?;
     let place = from.clone();
-    let attributes = part(file, &mut from, "the attributes")?;
-    let (layouts, common, recorded) = layouts(file, attributes, entry, &place)?;
+    let described = part(file, &mut from, "the attributes")?;
+    let Attributes { layouts, common, recorded } = attributes(file, described, entry, &place)?;
     let records = part(file, &mut from, "the data")?;
     from.take(SPAN, "the place of the types")?;
     let mut wanted = Vec::new();
@@ -217,13 +217,17 @@ fn string(from: &mut Binary<'_>) -> Result<String, ReadError> {
     Ok(String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned())
 }
 
-/// How samples are laid out, by the number that they name, and those that name none; and which tracepoints were recorded.
-fn layouts(
-    file: &[u8],
-    mut from: Binary<'_>,
-    entry: u64,
-    place: &Binary<'_>,
-) -> Result<(BTreeMap<u64, Layout>, Layout, BTreeSet<u64>), ReadError> {
+/// What the attributes of a file say.
+struct Attributes {
+    /// How samples are laid out, by the number that they name.
+    layouts: BTreeMap<u64, Layout>,
+    /// How samples are laid out that name none.
+    common: Layout,
+    /// The tracepoints that were recorded.
+    recorded: BTreeSet<u64>,
+}
+
+fn attributes(file: &[u8], mut from: Binary<'_>, entry: u64, place: &Binary<'_>) -> Result<Attributes, ReadError> {
     if !(64 + SPAN..=4_096).contains(&entry) || from.left() as u64 / entry > MOST_ATTRIBUTES {
         return Err(place.error("its attributes are not such as perf writes"));
     }
@@ -258,7 +262,7 @@ fn layouts(
     if all.iter().any(|other| other.sample != common.sample && (other.sample & common.sample & bit::IDENTIFIER == 0)) {
         return Err(place.error(format!("its samples are of several kinds that cannot be told apart; {WAY_OUT}")));
     }
-    Ok((layouts, common, recorded))
+    Ok(Attributes { layouts, common, recorded })
 }
 
 /// The formats of events, as trace-cmd writes them too.
