@@ -90,9 +90,12 @@ impl Access {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use becalm_testing::{Need, machine_has};
-    use std::io::Write;
-    use std::process::Command;
+    #[cfg(target_arch = "x86_64")]
+    use {
+        becalm_testing::{Need, machine_has},
+        std::io::Write,
+        std::process::Command,
+    };
 
     #[test]
     fn only_whole_numbers_are_users() {
