@@ -216,6 +216,13 @@ impl<'a, 'p> KernelText<'a, 'p> {
     }
 }
 
+/// Whether a thread may be called so. The kernel keeps 15 bytes of a name; perf takes longer ones from /proc, which are of kworkers and have no
+/// blank. A longer one has something else in front, such as a log's time stamp.
+pub(super) fn is_name(name: &str) -> bool {
+    const LONGEST: usize = 15;
+    name.len() <= LONGEST || !name.contains(char::is_whitespace)
+}
+
 fn cpu(number: &str) -> Result<CpuId, String> {
     let number = number.parse::<u32>().ok().filter(|cpu| *cpu < CpuId::LIMIT);
     number.map(CpuId::new).ok_or_else(|| format!("the CPU is above the limit of {}", CpuId::LIMIT - 1))
