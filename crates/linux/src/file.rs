@@ -260,6 +260,11 @@ pub(crate) fn optional<T>(result: Result<T, FileError>) -> Result<Option<T>, Fil
     }
 }
 
+/// What was read; an error goes to those of the files that are not known.
+pub(crate) fn known<T>(result: Result<T, FileError>, unread: &mut Vec<FileError>) -> Option<T> {
+    result.map_err(|error| unread.push(error)).ok()
+}
+
 /// Makes the files of a fake tree.
 #[cfg(test)]
 pub(crate) fn write_tree(root: &Path, files: &[(&str, &str)]) {
@@ -322,7 +327,7 @@ mod tests {
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
         assert_eq!(read_regular_text(&text, 8).unwrap(), "12345678");
         let error = |path: &Path| read_regular(path, 7).unwrap_err().to_string();
-        assert!(error(&text).starts_with("it is larger than 0 MiB"));
+        assert!(error(&text).starts_with("it is larger than 0 KiB"));
         assert_eq!(error(&pipe), "it is a pipe, and not a regular file");
         assert_eq!(error(Path::new("/dev/zero")), "it is a device or socket, and not a regular file");
         assert!(error(root.path()).contains("directory"));
