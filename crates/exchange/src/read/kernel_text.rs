@@ -327,9 +327,13 @@ fn number<T: std::str::FromStr>(fields: &str, keys: &[&str]) -> Option<T> {
     after(fields, keys)?.split_whitespace().next()?.parse().ok()
 }
 
-/// A switch, in both ways in which it is printed.
+/// A switch, in both ways in which it is printed. A thread may be called by the arrow, too.
 fn switch(fields: &str) -> Option<TextHappening<'_>> {
-    let (left, right) = fields.rsplit_once(" ==> ")?;
+    const ARROW: &str = " ==> ";
+    fields.rmatch_indices(ARROW).find_map(|(at, _)| switch_between(&fields[..at], &fields[at + ARROW.len()..]))
+}
+
+fn switch_between<'a>(left: &'a str, right: &'a str) -> Option<TextHappening<'a>> {
     let (prev, state, next);
     if let Some(named) = left.strip_prefix("prev_comm=") {
         let (rest, letters) = named.rsplit_once(" prev_state=")?;
