@@ -260,6 +260,11 @@ pub(crate) fn optional<T>(result: Result<T, FileError>) -> Result<Option<T>, Fil
     }
 }
 
+/// What was read; an error goes to those of the files that are not known.
+pub(crate) fn known<T>(result: Result<T, FileError>, unread: &mut Vec<FileError>) -> Option<T> {
+    result.map_err(|error| unread.push(error)).ok()
+}
+
 /// Makes the files of a fake tree.
 #[cfg(test)]
 pub(crate) fn write_tree(root: &Path, files: &[(&str, &str)]) {

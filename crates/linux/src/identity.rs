@@ -25,12 +25,7 @@ impl Identity {
         let marked = ["run/.containerenv", ".dockerenv"].iter().any(|name| root.join(name).exists());
         match Status::read(root) {
             Ok(status) => Self { status, on_the_machine, in_container: marked || !on_the_machine },
-            // A user that no file belongs to, without rights.
-            Err(_) => Self {
-                status: Status { uid: u32::MAX, ..Status::default() },
-                on_the_machine: false,
-                in_container: marked,
-            },
+            Err(_) => Self { status: Status::default(), on_the_machine: false, in_container: marked },
         }
     }
 

@@ -327,10 +327,22 @@ pub fn untraced_interrupts(
 #[must_use]
 pub fn not_compared(what: &str, why: &str) -> Warning {
     Warning::new(
-        "not_compared",
-        format!("the {what} in the trace are not compared with the kernel's own counts: {why}"),
-        "mount proc at /proc, unmasked",
+        NOT_COMPARED,
+        format!("{}: {why}", are_not_compared(what)),
+        "see what the file holds; container runtimes mask it by an empty one: mount proc at /proc, unmasked",
     )
+}
+
+const NOT_COMPARED: &str = "not_compared";
+
+fn are_not_compared(what: &str) -> String {
+    format!("the {what} in the trace are not compared with the kernel's own counts")
+}
+
+/// Whether a warning says that these were not compared: `interrupts` or `softirqs`.
+#[must_use]
+pub fn says_not_compared(warning: &Warning, what: &str) -> bool {
+    warning.code == NOT_COMPARED && warning.message.starts_with(&are_not_compared(what))
 }
 
 /// There was no room for all short detours of a CPU, so that some were only counted.

@@ -224,6 +224,6 @@ fn late_threads(machine: &dyn Machine, journal: &Journal) -> Vec<Change> {
         })
         .collect();
     // Where they cannot be listed, the plan said so.
-    let tasks = machine.tasks().unwrap_or_default();
+    let tasks = machine.tasks().unwrap_or_default().tasks;
     affinity_changes(&tasks, &Division::of_plan(plan, online(machine)), &known)
 }

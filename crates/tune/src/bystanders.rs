@@ -32,7 +32,7 @@ pub(crate) fn unnoted(machine: &dyn Machine, state: &State) -> Option<Record> {
     let noted = state.threads.iter().map(|noted| (noted.tid, noted.start_ticks));
     let moved = moved(state).into_iter().filter_map(|(thread, (is_open, _))| is_open.then_some(thread));
     let known: BTreeSet<Thread> = noted.chain(moved).collect();
-    let tasks = machine.tasks().unwrap_or_default();
+    let tasks = machine.tasks().unwrap_or_default().tasks;
     let new = tasks.into_iter().filter(|placed| !placed.bound && !known.contains(&thread(placed)));
     let threads: Vec<Noted> =
         new.map(|placed| Noted { tid: placed.task.pid, start_ticks: placed.start_ticks, cpus: placed.cpus }).collect();
@@ -107,7 +107,7 @@ fn give(
 ) {
     let noted: BTreeMap<Thread, &CpuList> =
         state.threads.iter().map(|noted| ((noted.tid, noted.start_ticks), &noted.cpus)).collect();
-    for placed in machine.tasks().unwrap_or_default().iter().filter(|placed| !placed.bound) {
+    for placed in machine.tasks().unwrap_or_default().tasks.iter().filter(|placed| !placed.bound) {
         let Some(noted) = noted.get(&thread(placed)) else { continue };
         let Some(wanted) = wanted(placed, noted) else { continue };
         if wanted != placed.cpus && !wanted.is_empty() {

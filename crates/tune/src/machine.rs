@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use becalm_linux::procfs::placement::{Placed, placed_tasks, placement};
+use becalm_linux::procfs::placement::{PlacedTasks, placement};
 use becalm_linux::sysfs::cpu::CpuSets;
 use becalm_linux::{file, sched};
 use becalm_units::CpuList;
@@ -55,9 +55,9 @@ pub trait Machine {
     /// Every thread and where it may run.
     ///
     /// # Errors
-    /// If /proc cannot be read.
-    fn tasks(&self) -> io::Result<Vec<Placed>> {
-        placed_tasks(self.root()).map_err(io::Error::other)
+    /// If /proc cannot be listed.
+    fn tasks(&self) -> io::Result<PlacedTasks> {
+        PlacedTasks::read(self.root()).map_err(io::Error::other)
     }
 
     /// When a thread was started, in clock ticks since boot, and where it may run; `None` if it is gone.

@@ -115,7 +115,7 @@ pub fn restore(
         return Err(TuneError::InUse { owner });
     }
     // Where threads are before anything is put back: it tells who was started by whom.
-    let tasks = machine.tasks().unwrap_or_default();
+    let tasks = machine.tasks().unwrap_or_default().tasks;
     // Those that were started meanwhile. That they cannot be written matters only if this process is killed.
     let late = Some(journal.state()).filter(|state| state.is_unsettled());
     if let Some(threads) = late.and_then(|state| bystanders::unnoted(machine, state)) {
@@ -170,7 +170,7 @@ fn heirs_of_the_moved(machine: &dyn Machine, state: &State, tasks: &[Placed], fo
     let widen = |heir: &Heir| machine.set_affinity(heir.tid, &heir.cpus).is_ok();
     found.widened.retain(widen);
     for _ in 0..LOOKS {
-        let mut later = search.after(&machine.tasks().unwrap_or_default());
+        let mut later = search.after(&machine.tasks().unwrap_or_default().tasks);
         if later.is_empty() {
             break;
         }

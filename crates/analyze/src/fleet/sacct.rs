@@ -2,7 +2,7 @@
 //!
 //! The first line names the columns. Needed are `JobID`, `ElapsedRaw` (seconds) or `Elapsed` (`DAYS-HH:MM:SS`), `NNodes` or `AllocNodes`, `Start` and
 //! `End`; `NCPUS` or `AllocCPUS` where ranks are to be told from nodes. Others are ignored, and so are the steps of jobs, which have a dot in their
-//! number, and jobs that have no end yet.
+//! number, and jobs that have no end yet. A line that cannot be read costs no other: it is left out and counted, whoever wrote it.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub struct Accounting {
     pub jobs: u64,
     /// From the first start to the last end, in hours.
     pub span_hours: f64,
-    /// Lines that were left out, as they are of jobs that have no end or took no time, or cut.
+    /// Lines that were left out: those of jobs that have no end or took no time, and those that are cut or cannot be read.
     pub left_out: u64,
 }
 
@@ -77,7 +77,7 @@ impl Columns {
 /// Reads it. A job that says no CPUs has as many a node as are given here.
 ///
 /// # Errors
-/// Says which line cannot be read, and why.
+/// If columns are missing, or no line is of a job that ended. If lines could not be read, it says which was the first, and why.
 pub fn parse(text: &str, cpus_a_node: u64) -> Result<Accounting, String> {
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).peekable();
     let (_, header) = lines.next().ok_or("it is empty")?;
@@ -86,6 +86,7 @@ pub fn parse(text: &str, cpus_a_node: u64) -> Result<Accounting, String> {
     let mut sizes: BTreeMap<u64, (u64, f64)> = BTreeMap::new();
     let (mut first, mut last) = (i64::MAX, i64::MIN);
     let is_cut = !text.ends_with('\n');
+    let mut unreadable = None;
     while let Some((number, line)) = lines.next() {
         // The last line may be cut within a field.
         if is_cut && lines.peek().is_none() {
@@ -93,51 +94,80 @@ pub fn parse(text: &str, cpus_a_node: u64) -> Result<Accounting, String> {
             break;
         }
         let fields: Vec<&str> = line.split('|').collect();
-        let field = |at: usize| {
-            fields.get(at).copied().ok_or_else(|| format!("line {} has only {} fields", number + 1, fields.len()))
-        };
-        if field(columns.job)?.contains('.') {
+        if fields.get(columns.job).is_some_and(|job| job.contains('.')) {
             continue;
         }
-        let wrong = |what: &str, text: &str| format!("line {}: '{text}' is not {what}", number + 1);
-        let [elapsed, nodes, start, end] = [columns.elapsed, columns.nodes, columns.start, columns.end].map(field);
-        let (elapsed, nodes, start, end) = (elapsed?, nodes?, start?, end?);
-        let seconds = seconds(elapsed).ok_or_else(|| wrong("a time like 3600 or 1-02:03:04", elapsed))?;
-        let nodes = abbreviated(nodes).ok_or_else(|| wrong("a number of nodes", nodes))?;
-        let open = |text: &str| ["Unknown", "None", ""].contains(&text);
-        if open(start) || open(end) || seconds == 0 || nodes == 0 {
-            of.left_out += 1;
-            continue;
+        match job(&fields, &columns, cpus_a_node) {
+            Ok(Some(job)) => {
+                (first, last) = (first.min(job.start), last.max(job.end));
+                let size = sizes.entry(1 << job.ranks.ilog2()).or_default();
+                size.0 += 1;
+                size.1 += job.node_hours;
+                of.jobs += 1;
+            }
+            Ok(None) => of.left_out += 1,
+            Err(why) => {
+                of.left_out += 1;
+                unreadable.get_or_insert_with(|| format!("line {}: {why}", number + 1));
+            }
         }
-        let instant = |text: &str| instant(text).ok_or_else(|| wrong("an instant like 2026-01-31T12:00:00", text));
-        (first, last) = (first.min(instant(start)?), last.max(instant(end)?));
-        let told = columns.cpus.map(field).transpose()?.filter(|text| !text.is_empty());
-        let cpus = told.map(|text| abbreviated(text).ok_or_else(|| wrong("a number of CPUs", text))).transpose()?;
-        let ranks = cpus.filter(|cpus| *cpus > 0).unwrap_or_else(|| nodes.saturating_mul(cpus_a_node)).max(1);
-        let size = sizes.entry(1 << ranks.ilog2()).or_default();
-        size.0 += 1;
-        size.1 += nodes as f64 * seconds as f64 / 3_600.0;
-        of.jobs += 1;
+    }
+    if of.jobs == 0 {
+        let why = unreadable.map(|why| format!("; {why}")).unwrap_or_default();
+        return Err(format!("it has no job that ended{why}"));
     }
     of.sizes = sizes.into_iter().map(|(ranks, (jobs, node_hours))| JobSize { ranks, jobs, node_hours }).collect();
     of.span_hours = if last > first { last.saturating_sub(first) as f64 / 3_600.0 } else { 0.0 };
-    if of.jobs == 0 {
-        return Err("it has no job that ended".to_owned());
-    }
     Ok(of)
 }
 
-/// A number as Slurm prints it: large ones may be `1.50K`, `12K` or `2M`, of which a K is 1024.
+/// A job that ended.
+struct Job {
+    ranks: u64,
+    node_hours: f64,
+    /// In seconds since 1970.
+    start: i64,
+    end: i64,
+}
+
+/// The job of a line; `None` if it has not ended or took no time.
+fn job(fields: &[&str], columns: &Columns, cpus_a_node: u64) -> Result<Option<Job>, String> {
+    let field =
+        |at: usize| fields.get(at).copied().ok_or_else(|| format!("it has only {} fields", fields.len()));
+    let wrong = |what: &str, text: &str| format!("'{text}' is not {what}");
+    let [elapsed, nodes, start, end] = [columns.elapsed, columns.nodes, columns.start, columns.end].map(field);
+    let (elapsed, nodes, start, end) = (elapsed?, nodes?, start?, end?);
+    let open = |text: &str| ["Unknown", "None", ""].contains(&text);
+    if open(start) || open(end) {
+        return Ok(None);
+    }
+    let seconds = seconds(elapsed).ok_or_else(|| wrong("a time like 3600 or 1-02:03:04", elapsed))?;
+    let nodes = abbreviated(nodes).ok_or_else(|| wrong("a number of nodes", nodes))?;
+    if seconds == 0 || nodes == 0 {
+        return Ok(None);
+    }
+    let instant = |text: &str| instant(text).ok_or_else(|| wrong("an instant like 2026-01-31T12:00:00", text));
+    let told = columns.cpus.map(field).transpose()?.filter(|text| !text.is_empty());
+    let cpus = told.map(|text| abbreviated(text).ok_or_else(|| wrong("a number of CPUs", text))).transpose()?;
+    Ok(Some(Job {
+        ranks: cpus.filter(|cpus| *cpus > 0).unwrap_or_else(|| nodes.saturating_mul(cpus_a_node)).max(1),
+        node_hours: nodes as f64 * seconds as f64 / 3_600.0,
+        start: instant(start)?,
+        end: instant(end)?,
+    }))
+}
+
+/// A number as Slurm prints it: large ones may be `1.50K`, `12K` or `2M`. A K is 1024 (`convert_num_unit` in `slurm_protocol_api.c`), also of
+/// nodes. By default, Slurm does that only to numbers that it does not have to round.
 fn abbreviated(text: &str) -> Option<u64> {
-    let (number, factor) = match text.char_indices().next_back()? {
-        (at, 'K' | 'k') => (&text[..at], 1024.0),
-        (at, 'M') => (&text[..at], 1_048_576.0),
-        (at, 'G') => (&text[..at], 1_073_741_824.0),
-        _ => return text.parse().ok(),
+    let Some((power, number)) = (1..).zip(["K", "M", "G", "T", "P"]).find_map(|(power, unit)| {
+        Some((power, text.strip_suffix(unit)?))
+    }) else {
+        return text.parse().ok();
     };
     let plain = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let number: f64 = number.parse().ok().filter(|_| plain)?;
-    Some((number * factor).round() as u64)
+    Some((number * 1_024_f64.powi(power)).round() as u64)
 }
 
 /// Seconds, or `[DAYS-]HH:MM:SS`, or `MM:SS`.
@@ -204,9 +234,37 @@ mod tests {
         let of = parse(text, 1).unwrap();
         let sizes: Vec<(u64, f64)> = of.sizes.iter().map(|size| (size.ranks, size.node_hours)).collect();
         assert_eq!(sizes, [(1 << 16, 1_536.0), (1 << 21, 2.0)]);
-        assert!(parse(&text.replace("1.50K", "K"), 1).is_err());
+        for (text, number) in [("1T", 1 << 40), ("2P", 1 << 51), ("1.5K", 1_536), ("1024", 1_024)] {
+            assert_eq!(abbreviated(text), Some(number), "{text}");
+        }
+        for text in ["K", "1e3K", "-1K", "1KK", ""] {
+            assert_eq!(abbreviated(text), None, "{text}");
+        }
         let cut = parse(&text[..text.len() - 3], 1).unwrap();
         assert_eq!((cut.jobs, cut.left_out), (1, 1));
+    }
+
+    /// Each of these lines is as a site's script, a job's name or a cut field may leave it.
+    #[test]
+    fn a_line_that_cannot_be_read_is_left_out_and_counted() {
+        let whole = parse(TEXT, 64).unwrap();
+        for line in [
+            "12|many|64|60|COMPLETED|2026-01-01T00:00:00|2026-01-01T01:00:00",
+            "12|1|64|6y|COMPLETED|2026-01-01T00:00:00|2026-01-01T01:00:00",
+            "12|1|x|60|COMPLETED|2026-01-01T00:00:00|2026-01-01T01:00:00",
+            "12|1|64|60|COMPLETED|today|2026-01-01T01:00:00",
+            "12|1|64|60|COMPLETED|2025-01-01T00:00:00|2027-13-01T01:00:00",
+            "12|1|64",
+            "sacct: error: slurmdbd is not there",
+            "12|x|||PENDING|Unknown|Unknown",
+        ] {
+            for at in [1, 3] {
+                let mut lines: Vec<&str> = TEXT.lines().collect();
+                lines.insert(at, line);
+                let found = parse(&(lines.join("\n") + "\n"), 64).unwrap_or_else(|why| panic!("{line}: {why}"));
+                assert_eq!(found, Accounting { left_out: whole.left_out + 1, ..whole.clone() }, "{line}");
+            }
+        }
     }
 
     #[test]
@@ -235,7 +293,7 @@ mod tests {
                 "line 2: '6y' is not a time",
             ),
             ("JobID|NNodes|Elapsed|Start|End\n1|1|60|today|2026-01-01T00:00:00\n", "line 2: 'today' is not an instant"),
-            ("JobID|NNodes|Elapsed|Start|End\n1|1|60\n", "line 2 has only 3 fields"),
+            ("JobID|NNodes|Elapsed|Start|End\n1|1|60\n", "line 2: it has only 3 fields"),
             ("JobID|NNodes|Elapsed|Start|End\n", "it has no job that ended"),
         ] {
             let error = parse(text, 1).unwrap_err();

@@ -8,6 +8,7 @@ mod cost;
 mod deploy;
 mod doctor;
 mod exchange;
+mod foreign;
 mod habits;
 mod inject;
 mod inject_sweep;

@@ -1,9 +1,16 @@
 //! What the book shows of commands that change the machine, measure it as it is, or want an optimized build. The others are
 //! tested in `golden`.
 
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
 use becalm_testing::book::{Holder, book, holds_exactly, holds_structure};
-use becalm_testing::program::run_becalm;
+use becalm_testing::program::{path, report, run, run_becalm};
 use becalm_testing::{Need, machine_has};
+use serde_json::Value;
+
+use crate::robust::alone;
 
 /// How what is printed is held against the book.
 #[derive(Clone, Copy)]
@@ -78,4 +85,34 @@ fn what_the_book_shows_is_what_is_printed() {
         held += 1;
     }
     assert!(held > COMMANDS.len(), "only {held} outputs were found in the book");
+}
+
+/// The page on traces, as it shows how to record with perf, shorter: what perf writes and prints is imported, and holds the tick.
+#[test]
+fn traces_are_recorded_as_the_book_says() {
+    let Some(_alone) = alone() else { return };
+    // Others have no events of irq_vectors.
+    if !cfg!(target_arch = "x86_64") || !machine_has(&[Need::Program("perf")]) {
+        return;
+    }
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/concepts/traces.md");
+    let page = fs::read_to_string(page).unwrap();
+    let lines: Vec<&str> = page.lines().filter(|line| line.starts_with("# perf ")).collect();
+    let [record, script] = lines[..] else { panic!("{lines:?}") };
+    assert!(record.ends_with(" sleep 10") && script.ends_with(" > trace.txt"), "{lines:?}");
+    let folder = tempfile::tempdir().unwrap();
+    for line in [record.replace(" sleep 10", " sleep 1"), script.to_owned()] {
+        // Into a pipe, perf would write its file.
+        let line = format!("exec >/dev/null; {}", line.trim_start_matches("# "));
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &line]).current_dir(folder.path());
+        run(shell).expect(0, &[]);
+    }
+    for name in ["perf.data", "trace.txt"] {
+        let (file, bundle) = (folder.path().join(name), folder.path().join(format!("{name}.becalm")));
+        run_becalm(&["import", path(&file), "-o", path(&bundle)]).expect(0, &[]);
+        let report = report(&bundle);
+        let is_tick = |source: &Value| source["source"] == "local_timer" || source["source"] == "arch_timer";
+        assert!(report["sources"].as_array().unwrap().iter().any(is_tick), "{name}: {:#}", report["sources"]);
+    }
 }

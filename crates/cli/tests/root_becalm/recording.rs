@@ -326,6 +326,52 @@ fn longest(bundle: &Path) -> Value {
     serde_json::from_str(ended.expect(0, &[]).stdout.as_str()).unwrap()
 }
 
+/// Lines that drivers, architectures and later kernels add to the kernel's tables cost nothing else; what container runtimes mask is
+/// said, and counts against nothing else.
+#[test]
+fn odd_lines_and_masks_of_the_kernels_counts_cost_nothing_else() {
+    let Some(_alone) = alone() else { return };
+    if !machine_has(&[Need::Program("unshare")]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let own = |name: &str| std::fs::read_to_string(format!("/proc/{name}")).unwrap();
+    let odd = "FIQ:              usb_fiq\n 901:         75          0  cs40l26 IRQ1 Controller   0 Level     GPIO1 rise\n \
+               902:          1          0  SiFive PLIC   3 Edge      virtio1\n 903:          3          0  1e6c.gpio  14 Edge      button\nodd\n";
+    let kept = [
+        ("interrupts", own("interrupts") + odd, None),
+        ("interrupts", own("interrupts").replace(" LOC: ", " LOC:"), None),
+        ("interrupts", String::new(), Some("interrupts are not compared")),
+        ("softirqs", own("softirqs") + "NEW: 5 6\nODD: x y\nodd\n", None),
+        ("softirqs", String::new(), Some("softirqs are not compared")),
+        ("stat", own("stat") + "cpuX 1 2\nguest_time 5 6 7\nbtime x\n??\n", None),
+        ("cpuinfo", format!("odd\n:\n{}flags : x\n", own("cpuinfo")), None),
+        ("swaps", "Filename Type Size Used Priority\n/dev/x\n".to_owned(), None),
+    ];
+    for (number, (name, text, said)) in kept.into_iter().enumerate() {
+        let (file, bundle) = (folder.path().join("file"), folder.path().join(format!("{number}.becalm")));
+        std::fs::write(&file, text).unwrap();
+        let within = |arguments: &[&str]| {
+            let mut command = Command::new("unshare");
+            let mount = format!("mount --bind {} /proc/{name} && exec \"$0\" \"$@\"", path(&file));
+            command.args(["-m", "sh", "-c", &mount]).arg(executable()).args(arguments).env("COLUMNS", "200");
+            run(command)
+        };
+        let audit = within(&[]);
+        let recorded = within(&["record", "--duration", "500ms", "-o", path(&bundle)]);
+        let [audit, recorded] = [audit, recorded].map(|it| it.stdout.split_whitespace().collect::<Vec<_>>().join(" "));
+        let checked = recorded.split_once(" checked ").and_then(|(_, rest)| rest.split_once(" lost "));
+        let (checked, _) = checked.unwrap_or_else(|| panic!("{name}: {recorded}"));
+        for what in ["interrupts are not compared", "softirqs are not compared"] {
+            assert_eq!(checked.contains(what), said == Some(what), "{name}: {checked}");
+        }
+        assert!(!checked.starts_with("0 of"), "{name}: {checked}");
+        for text in [audit, recorded] {
+            assert_eq!(text.contains("cannot understand"), said.is_some(), "{name}: {text}");
+        }
+    }
+}
+
 #[test]
 fn the_trace_holds_what_the_kernel_counted_and_names_functions() {
     let Some(_alone) = alone() else { return };

@@ -8,7 +8,7 @@ use becalm_model::node::Fixed;
 use becalm_units::{CpuId, Nanos, counted};
 
 use super::distribution::{count, integer};
-use super::lines::{End, Lines, Progress, text};
+use super::lines::{End, Lines, Progress, is_row, text};
 use super::samples::{SampleList, SampleRow};
 use super::{ReadError, Source};
 
@@ -41,6 +41,10 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<SampleList, Re
                 // -1 where it was bound to none.
                 cpu = core.trim().parse().ok().map(CpuId::new);
             }
+            continue;
+        }
+        if !is_row(line) {
+            lines.leave_out();
             continue;
         }
         let words: Vec<&str> = line.split_whitespace().collect();

@@ -11,7 +11,7 @@
 
 use becalm_units::Nanos;
 
-use super::kernel_text::{KernelText, Line, Read, is_digits, seconds};
+use super::kernel_text::{KernelText, Line, Read, is_digits, is_name, seconds};
 use super::lines::Progress;
 use super::{ReadError, Source};
 
@@ -104,7 +104,12 @@ fn system(event: &str, fields: &str) -> Option<&'static str> {
 /// Whether a text is the kernel's trace: it has its title, or lines of events as it prints them.
 pub(super) fn looks_so(text: &str) -> bool {
     text.lines().next().is_some_and(|line| line.starts_with(TRACER))
-        || text.lines().any(|text| matches!(line(text.trim()), Read::Event(_)))
+        || text.lines().any(|text| matches!(line(text.trim()), Read::Event(_))) && have_names(text)
+}
+
+/// Whether what stands in front of events are threads.
+pub(super) fn have_names(text: &str) -> bool {
+    text.lines().filter_map(|line| head(line.trim())).all(|head| is_name(head.name))
 }
 
 #[cfg(test)]

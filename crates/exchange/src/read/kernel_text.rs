@@ -216,6 +216,13 @@ impl<'a, 'p> KernelText<'a, 'p> {
     }
 }
 
+/// Whether a thread may be called so. The kernel keeps 15 bytes of a name; perf takes longer ones from /proc, which are of kworkers and have no
+/// blank. A longer one has something else in front, such as a log's time stamp.
+pub(super) fn is_name(name: &str) -> bool {
+    const LONGEST: usize = 15;
+    name.len() <= LONGEST || !name.contains(char::is_whitespace)
+}
+
 fn cpu(number: &str) -> Result<CpuId, String> {
     let number = number.parse::<u32>().ok().filter(|cpu| *cpu < CpuId::LIMIT);
     number.map(CpuId::new).ok_or_else(|| format!("the CPU is above the limit of {}", CpuId::LIMIT - 1))
@@ -320,9 +327,13 @@ fn number<T: std::str::FromStr>(fields: &str, keys: &[&str]) -> Option<T> {
     after(fields, keys)?.split_whitespace().next()?.parse().ok()
 }
 
-/// A switch, in both ways in which it is printed.
+/// A switch, in both ways in which it is printed. A thread may be called by the arrow, too.
 fn switch(fields: &str) -> Option<TextHappening<'_>> {
-    let (left, right) = fields.rsplit_once(" ==> ")?;
+    const ARROW: &str = " ==> ";
+    fields.rmatch_indices(ARROW).find_map(|(at, _)| switch_between(&fields[..at], &fields[at + ARROW.len()..]))
+}
+
+fn switch_between<'a>(left: &'a str, right: &'a str) -> Option<TextHappening<'a>> {
     let (prev, state, next);
     if let Some(named) = left.strip_prefix("prev_comm=") {
         let (rest, letters) = named.rsplit_once(" prev_state=")?;

@@ -34,7 +34,7 @@ const BINARY: [(&[u8], &str); 5] = [
 type IsOfProgram = fn(&str) -> bool;
 
 /// Lines that one program alone prints: what such a line has, and what is to be said of the file.
-const LINES: [(IsOfProgram, &str); 6] = [
+const LINES: [(IsOfProgram, &str); 9] = [
     (
         |line| line.contains("Timer Latency") || line.starts_with("CPU COUNT"),
         "is a table of 'rtla timerlat top', which holds no distribution: run 'rtla timerlat hist' instead",
@@ -42,6 +42,21 @@ const LINES: [(IsOfProgram, &str); 6] = [
     (
         |line| ["Value", "Percentile", "TotalCount"].iter().all(|word| line.contains(word)),
         "is a table of percentiles of HdrHistogram (.hgrm, wrk2), which is not read: import the log (.hlog) from which it was made",
+    ),
+    (
+        |line| {
+            line.contains("distribution") && (line.contains("count") || line.starts_with("value"))
+                || line.starts_with('[') && line.ends_with('|') && line.contains(')') && line.matches('|').count() == 2
+        },
+        "is a histogram as bcc, bpftrace and sysbench print it, of which becalm reads none: what it counts is not in it",
+    ),
+    (
+        |line| line.starts_with("stress-ng: "),
+        "is what stress-ng prints, which makes load and measures no noise: record with becalm meanwhile",
+    ),
+    (
+        |line| line.starts_with("{\"log\":\""),
+        "is a log of Docker as JSON: print its text with 'jq -j .log', and import that",
     ),
     (
         |line| line.starts_with("hwlatdetect:"),
@@ -122,17 +137,27 @@ fn behind_a_prefix(text: &str, name: &str) -> Option<String> {
         let rests: Vec<&str> = text.lines().map(|line| without_words(line, words)).collect();
         let rest = rests.join("\n");
         let format = recognize(Source { name, bytes: rest.as_bytes() })?;
+        // In front of a trace's lines, a word more or less is recognized as well.
+        let rests = || rests.iter().filter(|rest| !rest.is_empty());
+        let more = (0..MOST - words).take_while(|more| rests().all(|rest| is_of_log(without_words(rest, *more)))).count();
+        let words = words + more;
         Some(format!(
             "has {} in front of each line of the format {format}, such as a log's time stamp: remove that prefix with \
-             sed -E 's/^([^ ]+ +){{{words}}}//'",
+             sed -E 's/^([^[:blank:]]+[[:blank:]]+){{{words}}}//'",
             becalm_units::counted(words as u64, "word", "words")
         ))
     })
 }
 
+/// Whether the first word ends as logs end what they put in front, and no thread's name does.
+fn is_of_log(line: &str) -> bool {
+    line.split_whitespace().next().is_some_and(|word| word.ends_with([':', '|']))
+}
+
 /// A line without so many words in front.
 fn without_words(line: &str, words: usize) -> &str {
-    (0..words).fold(line, |rest, _| rest.split_once(' ').map_or("", |(_, rest)| rest.trim_start_matches(' ')))
+    const BLANKS: [char; 2] = [' ', '\t'];
+    (0..words).fold(line, |rest, _| rest.split_once(BLANKS).map_or("", |(_, rest)| rest.trim_start_matches(BLANKS)))
 }
 
 /// Of plain columns of numbers it is not known what they are.
@@ -150,11 +175,11 @@ fn of_numbers(text: &str) -> Option<String> {
     }
     let columns = columns.into_iter().max().unwrap_or(0);
     Some(if columns < 2 {
-        "holds numbers without a title, which may be samples of FWQ (--from fwq) or one of ftq's two files (--from ftq-ticks): name the \
+        "holds numbers without a title that says what they are: they may be samples of FWQ (--from fwq) or one of ftq's two files (--from ftq-ticks): name the \
          format with --from"
             .to_owned()
     } else {
-        "holds columns of numbers without a title, which may be detours (--from selfish), windows of ftq (--from ftq, --from ftq-ticks) or \
+        "holds columns of numbers without a title that says what they are: they may be detours (--from selfish), windows of ftq (--from ftq, --from ftq-ticks) or \
          a histogram of cyclictest (--from cyclictest): name the format with --from"
             .to_owned()
     })

@@ -8,7 +8,7 @@ use becalm_model::node::Fixed;
 use becalm_units::{Nanos, counted};
 
 use super::distribution::{count, integer, times};
-use super::lines::{End, Lines, Progress, text};
+use super::lines::{End, Lines, Progress, is_row, text};
 use super::samples::{SampleList, end_to_end};
 use super::{ReadError, Source};
 
@@ -33,6 +33,10 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<SampleList, Re
             if let Some(number) = line.strip_prefix("# Number of Cycles/Detours:") {
                 announced = number.trim().parse::<usize>().ok();
             }
+            continue;
+        }
+        if !is_row(line) {
+            lines.leave_out();
             continue;
         }
         if fixed.is_none() {

@@ -37,7 +37,13 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<Distribution, 
         if let Some(version) = line.strip_prefix("oslat V ") {
             found.tool = format!("oslat of rt-tests {}", short(version.trim()));
         }
-        let Some((label, values)) = line.split_once(":\t") else { continue };
+        let Some((label, values)) = line.split_once(":\t") else {
+            // In front of the cores stand its settings.
+            if !cores.is_empty() {
+                lines.leave_out();
+            }
+            continue;
+        };
         let values: Vec<&str> = values.split('(').next().unwrap_or_default().split_whitespace().collect();
         if label == "Core" {
             cores = values.iter().map(|word| core(word)).collect::<Result<_, _>>().map_err(|why| lines.error(why))?;

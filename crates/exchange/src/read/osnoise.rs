@@ -13,7 +13,7 @@
 use becalm_model::node::Warning;
 use becalm_units::{CpuId, Nanos};
 
-use super::ftrace_text;
+use super::ftrace_text::{self, have_names};
 use super::kernel_text::seconds;
 use super::lines::{End, Lines, Progress, text};
 use super::{ReadError, Source};
@@ -140,7 +140,7 @@ pub(super) fn looks_so(text: &str) -> bool {
     let is_noise =
         |event: OsnoiseEvent<'_>| matches!(event.what, OsnoiseHappening::Noise { .. } | OsnoiseHappening::Gap { .. });
     // The last line may be cut.
-    read(head, &mut |_| {}).is_ok_and(|events| events.map_while(Result::ok).any(is_noise))
+    read(head, &mut |_| {}).is_ok_and(|events| events.map_while(Result::ok).any(is_noise)) && have_names(text)
 }
 
 impl Osnoise<'_, '_> {

@@ -5,6 +5,7 @@ use super::{
     osnoise, perf_data, perf_script, rt_json, rtla, selfish, sysjitter, trace_dat,
 };
 use crate::read::ftq_ticks::Part;
+use crate::read::kernel_text::is_name;
 
 /// So many bytes of a file are looked at.
 pub(super) const LOOKED_AT: usize = 64 << 10;
@@ -67,7 +68,9 @@ fn of_line(line: &str) -> Option<Format> {
     let begins = |names: &[&str]| names.iter().any(|name| line.starts_with(name));
     if begins(&hdr::FIRST) {
         Some(Format::Hdr)
-    } else if begins(&rtla::HISTOGRAMS) || line.contains(rtla::TABLE_BEGIN) && words().any(|word| word == "Aval") {
+    } else if begins(&rtla::HISTOGRAMS)
+        || rtla::plain(line).trim_start().starts_with(rtla::TABLE_BEGIN) && words().any(|word| word == "Aval")
+    {
         Some(Format::Rtla)
     } else if netgauge::METHODS.iter().any(|(remark, _)| line == *remark) {
         Some(Format::Netgauge)
@@ -113,7 +116,10 @@ fn of_numbers(text: &str, name: &str) -> Option<Format> {
 fn has_kernel_events(text: &str) -> bool {
     let head = Source { name: "", bytes: text.as_bytes() };
     // The last line may be cut.
-    perf_script::read(head, &mut |_| {}).is_ok_and(|mut events| matches!(events.next(), Some(Ok(_))))
+    perf_script::read(head, &mut |_| {}).is_ok_and(|events| {
+        let mut events = events.map_while(Result::ok).peekable();
+        events.peek().is_some() && events.all(|event| is_name(event.name))
+    })
 }
 
 /// Whether a word is a decimal number without a sign.

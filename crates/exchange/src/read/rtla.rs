@@ -41,7 +41,7 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<Distribution, 
 }
 
 /// A line without what steers terminals.
-fn plain(line: &str) -> String {
+pub(super) fn plain(line: &str) -> String {
     let mut plain = String::with_capacity(line.len());
     let mut rest = line;
     while let Some((before, after)) = rest.split_once('\u{1b}') {

@@ -1,5 +1,5 @@
 //! Detours as selfish benchmarks print them: a line for each with its offset and its duration, two numbers between blanks.
-//! Lines that begin with `#` are remarks; further columns are left alone.
+//! Lines that begin with `#` are remarks; further columns are left alone, and lines of words are left out.
 //!
 //! netgauge's noise pattern (`-x noise`, method selfish) writes such files: remarks, then `time<TAB>duration` in nanoseconds with
 //! two decimals, the duration being the step minus the shortest one, as everywhere here; and remarks again, one of which says how
@@ -38,6 +38,10 @@ pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Resul
         if line.starts_with('#') {
             is_netgauge |= line == NETGAUGE;
             remark(line, &mut list, &mut t_min);
+            continue;
+        }
+        if line.starts_with(char::is_alphabetic) {
+            lines.leave_out();
             continue;
         }
         let [start, duration] = two_times(line, unit).map_err(|why| lines.error(why))?;

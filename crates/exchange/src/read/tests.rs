@@ -572,7 +572,8 @@ fn numbers_without_a_title_are_not_guessed() {
 fn near_misses_are_named() {
     let oslat = fs::read_to_string(folder().join("oslat/two-cores.txt")).unwrap();
     let behind = |text: &str, prefix: &str| text.lines().map(|line| format!("{prefix}{line}\n")).collect::<String>();
-    let cases: [(Vec<u8>, &[&str]); 22] = [
+    let rtla = fs::read_to_string(folder().join("rtla/osnoise-top.txt")).unwrap();
+    let cases: [(Vec<u8>, &[&str]); 32] = [
         (b"".to_vec(), &["is empty"]),
         (b"\x1f\x8b\x08\0\0".to_vec(), &["gzip", "gunzip"]),
         (b"\x28\xb5\x2f\xfd\0\0".to_vec(), &["zstd", "unzstd"]),
@@ -609,6 +610,22 @@ fn near_misses_are_named() {
         (behind(&oslat, "Mar  3 10:11:12 node7 oslat[77]: ").into(), &["5 words", "oslat"]),
         (behind(&oslat, "[2026-03-03 10:11:12,123] ").into(), &["2 words", "oslat"]),
         (behind(&oslat, "web-1  | ").into(), &["2 words", "oslat"]),
+        (behind(&oslat, "2026-03-03T10:11:12Z\t").into(), &["1 word", "oslat"]),
+        (behind(&oslat, "[pod/a/b] 2026-03-03T10:11:12.1Z ").into(), &["2 words", "oslat"]),
+        (behind(&rtla, "2026-03-03T10:11:12Z ").into(), &["1 word", "rtla"]),
+        (behind(&rtla, "Mar  3 10:11:12 node7 rtla[77]: ").into(), &["5 words", "rtla"]),
+        (
+            b"     usecs               : count     distribution\n         0 -> 1          : 12       |**      |\n".to_vec(),
+            &["histogram", "bcc"],
+        ),
+        (b"@usecs:\n[1]                 100 |@@@@@@@|\n[2, 4)                5 |@      |\n".to_vec(), &["bpftrace"]),
+        (
+            b"Latency histogram (values are in milliseconds)\n       value  ------------- distribution ------------- count\n".to_vec(),
+            &["sysbench"],
+        ),
+        (b"stress-ng: info:  [123] dispatching hogs: 2 cpu\n".to_vec(), &["stress-ng"]),
+        (b"{\"log\":\"oslat V 2.40\\n\",\"stream\":\"stdout\"}\n".to_vec(), &["Docker", "jq"]),
+        (b"# loop latency\n1 2.5\n2 2.6\n".to_vec(), &["without a title that says", "--from selfish"]),
         (b"17\n18\n19\n".to_vec(), &["--from fwq", "--from ftq-ticks"]),
     ];
     for (bytes, words) in cases {
@@ -621,6 +638,30 @@ fn near_misses_are_named() {
     }
     assert_eq!(near_miss(Source { name: "", bytes: b"\x7fELF\x02\x01\0\0" }), None);
     assert_eq!(near_miss(Source { name: "", bytes: b"Dear diary,\nnothing happened today.\n" }), None);
+}
+
+/// A log's prefix in front of a trace's lines would become a part of threads' names, and hide marks of lost events.
+#[test]
+fn traces_behind_a_prefix_are_named() {
+    for sample in ["ftrace/flags.txt", "ftrace/report.txt", "perf-script/nanoseconds.txt", "osnoise/rtla.txt"] {
+        let format = Format::ALL.iter().find(|format| sample.starts_with(format.name())).unwrap();
+        let text = fs::read_to_string(folder().join(sample)).unwrap();
+        assert_eq!(recognize(Source { name: "trace", bytes: text.as_bytes() }), Some(*format), "{sample}");
+        for (prefix, words) in [
+            ("Mar  3 10:11:12 node7 x[77]: ", "5 words"),
+            ("2026-03-03T10:11:12.123456789Z ", "1 word"),
+            ("2026-03-03T10:11:12Z\t", "1 word"),
+            ("[   12.345678] node7 x[77]: ", "4 words"),
+            ("web-trace-1  | ", "2 words"),
+        ] {
+            let logged: String = text.lines().map(|line| format!("{prefix}{line}\n")).collect();
+            let source = Source { name: "trace", bytes: logged.as_bytes() };
+            assert_eq!(recognize(source), None, "{sample}, {prefix}");
+            let what = near_miss(source).unwrap_or_default();
+            assert!(what.contains(&format!("has {words} in front")), "{sample}, {prefix}: {what}");
+            assert!(what.contains(&format!("the format {format},")), "{sample}, {prefix}: {what}");
+        }
+    }
 }
 
 /// The command that removes a log's prefix, as `near_miss` gives it, makes the file readable.
@@ -721,6 +762,11 @@ fn unknown_lines_are_left_out_and_counted() {
         (Format::Sysjitter, "two-cores.txt"),
         (Format::Cyclictest, "histogram.txt"),
         (Format::Fwq, "two-threads.dat"),
+        (Format::Ftq, "one-thread_0.dat"),
+        (Format::Netgauge, "fwq.txt"),
+        (Format::Netgauge, "ftq.txt"),
+        (Format::Selfish, "netgauge.txt"),
+        (Format::Oslat, "two-cores.txt"),
     ] {
         let text = fs::read_to_string(folder().join(format.name()).join(name)).unwrap();
         let whole = read(format, name, text.as_bytes()).unwrap();

@@ -1,57 +1,60 @@
-//! /proc/self/limits: the resource limits that decide about real-time scheduling and locked memory.
+//! /proc/self/limits: the resource limits that decide about real-time scheduling and locked memory. Each is read by itself.
 
 use std::path::Path;
 
 use crate::file::{FileError, FormatError, parse};
 
-/// Soft limits of this process; nothing stands for "unlimited".
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Limits {
-    /// The highest real-time priority that it may take without privileges; 0 for none.
-    pub rt_priority: Option<u64>,
-    /// How many bytes it may lock into memory without privileges.
-    pub locked_memory: Option<u64>,
+/// The highest real-time priority that this process may take without privileges, 0 for none; `None` stands for "unlimited".
+///
+/// # Errors
+/// If it cannot be read or understood.
+pub fn rt_priority(root: &Path) -> Result<Option<u64>, FileError> {
+    soft_limit(root, "Max realtime priority")
 }
 
-impl Limits {
-    /// From the file's text.
-    ///
-    /// # Errors
-    /// If one of the limits is missing or is no number.
-    pub fn parse(text: &str) -> Result<Self, FormatError> {
-        let soft = |name: &'static str| {
-            let value = text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next());
-            match value {
-                Some("unlimited") => Ok(None),
-                Some(number) => number.parse().map(Some).map_err(|_| FormatError::new("a limit was expected", number)),
-                None => Err(FormatError::new(name, "no such line")),
-            }
-        };
-        Ok(Self { rt_priority: soft("Max realtime priority")?, locked_memory: soft("Max locked memory")? })
-    }
+/// How many bytes this process may lock into memory without privileges; `None` stands for "unlimited".
+///
+/// # Errors
+/// If it cannot be read or understood.
+pub fn locked_memory(root: &Path) -> Result<Option<u64>, FileError> {
+    soft_limit(root, "Max locked memory")
+}
 
-    /// Reads `proc/self/limits`.
-    ///
-    /// # Errors
-    /// If it cannot be read or understood.
-    pub fn read(root: &Path) -> Result<Self, FileError> {
-        parse(root, "proc/self/limits", "the resource limits", Self::parse)
+fn soft_limit(root: &Path, name: &'static str) -> Result<Option<u64>, FileError> {
+    parse(root, "proc/self/limits", "the resource limits", |text| parse_soft_limit(text, name))
+}
+
+fn parse_soft_limit(text: &str, name: &'static str) -> Result<Option<u64>, FormatError> {
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next());
+    match value {
+        Some("unlimited") => Ok(None),
+        Some(number) => number.parse().map(Some).map_err(|_| FormatError::new("a limit was expected", number)),
+        None => Err(FormatError::new(name, "no such line")),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file::write_tree;
 
     #[test]
     fn soft_limits_are_read() {
+        let root = tempfile::tempdir().unwrap();
+        let read = |text: &str| {
+            write_tree(root.path(), &[("proc/self/limits", text)]);
+            [rt_priority(root.path()), locked_memory(root.path())].map(|limit| limit.map_err(|error| error.to_string()))
+        };
         let text = "Limit      Soft Limit  Hard Limit   Units\nMax locked memory     8388608   unlimited  bytes\n\
                     Max realtime priority     0      99   \nMax realtime timeout      unlimited  unlimited us\n";
-        assert_eq!(Limits::parse(text).unwrap(), Limits { rt_priority: Some(0), locked_memory: Some(8_388_608) });
-        let free = text.replace("8388608", "unlimited");
-        assert_eq!(Limits::parse(&free).unwrap().locked_memory, None);
-        assert!(Limits::parse("").unwrap_err().to_string().contains("Max realtime priority"));
-        assert!(Limits::parse(&text.replace("8388608", "x")).is_err());
-        Limits::read(Path::new("/")).unwrap();
+        assert_eq!(read(text), [Ok(Some(0)), Ok(Some(8_388_608))]);
+        assert_eq!(read(&text.replace("8388608", "unlimited"))[1], Ok(None));
+        assert!(read("")[0].as_ref().unwrap_err().contains("Max realtime priority"));
+        // A limit that cannot be read costs no other.
+        let [priority, memory] = read(&text.replace("8388608", "x"));
+        assert!(priority == Ok(Some(0)) && memory.is_err(), "{priority:?}, {memory:?}");
+        let [priority, memory] = read(&text.replace("realtime priority", "prio"));
+        assert!(priority.is_err() && memory == Ok(Some(8_388_608)), "{priority:?}, {memory:?}");
+        assert!(rt_priority(Path::new("/")).is_ok() && locked_memory(Path::new("/")).is_ok());
     }
 }

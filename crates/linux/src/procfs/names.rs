@@ -143,8 +143,9 @@ mod tests {
 
     #[test]
     fn the_guess_holds_on_this_machine() {
-        let tasks = crate::procfs::task::all_tasks(std::path::Path::new("/")).unwrap();
-        for task in tasks.iter().filter(|task| task.comm.starts_with("kworker/") || task.comm.starts_with("ksoftirqd/"))
+        let tasks = crate::procfs::placement::PlacedTasks::read(std::path::Path::new("/")).unwrap().tasks;
+        let tasks = tasks.iter().map(|placed| &placed.task);
+        for task in tasks.filter(|task| task.comm.starts_with("kworker/") || task.comm.starts_with("ksoftirqd/"))
         {
             assert_eq!(looks_like_kthread(&task.comm), task.kthread, "{}", task.comm);
         }

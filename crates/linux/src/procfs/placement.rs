@@ -4,7 +4,7 @@ use std::path::Path;
 
 use becalm_units::CpuList;
 
-use super::task::{ListedThread, TaskStat, all_tasks};
+use super::task::{ListedThread, TaskStat, all_threads};
 use crate::file::{FileError, FormatError, optional, parse};
 
 /// The kernel's mark of threads whose CPUs nobody may change, `PF_NO_SETAFFINITY` of `linux/sched.h`.
@@ -25,16 +25,30 @@ pub struct Placed {
     pub cpus: CpuList,
 }
 
-/// Every thread of the machine, sorted by number. Threads that come or go meanwhile may be missing.
-///
-/// # Errors
-/// If /proc cannot be listed, or a thread's files cannot be understood.
-pub fn placed_tasks(root: &Path) -> Result<Vec<Placed>, FileError> {
-    let mut placed = Vec::new();
-    for task in all_tasks(root)? {
-        placed.extend(placed_task(root, task)?);
+/// The threads of the machine.
+#[derive(Debug, Default)]
+pub struct PlacedTasks {
+    /// Every thread whose place is known, sorted by number. Threads that come or go meanwhile may be missing.
+    pub tasks: Vec<Placed>,
+    /// Why the place of others is not known: an error each.
+    pub unread: Vec<FileError>,
+}
+
+impl PlacedTasks {
+    /// Reads where every thread may run. A thread whose files cannot be read or understood costs no other.
+    ///
+    /// # Errors
+    /// If /proc cannot be listed.
+    pub fn read(root: &Path) -> Result<Self, FileError> {
+        let mut found = Self::default();
+        for (tgid, tid) in all_threads(root)? {
+            match placed_task(root, tgid, tid) {
+                Ok(placed) => found.tasks.extend(placed),
+                Err(error) => found.unread.push(error),
+            }
+        }
+        Ok(found)
     }
-    Ok(placed)
 }
 
 /// Where one thread may run, and when it was started; `None` if it is gone.
@@ -52,14 +66,18 @@ pub fn placement(root: &Path, tid: i32) -> Result<Option<(u64, CpuList)>, FileEr
     Ok(cpus.map(|cpus| (stat.start_ticks, cpus)))
 }
 
-fn placed_task(root: &Path, task: ListedThread) -> Result<Option<Placed>, FileError> {
-    let file = |name: &str| format!("proc/{}/task/{}/{name}", task.tgid, task.pid);
+fn placed_task(root: &Path, tgid: i32, tid: i32) -> Result<Option<Placed>, FileError> {
+    let file = |name: &str| format!("proc/{tgid}/task/{tid}/{name}");
     let what = "where a thread may run";
     let stat = optional(parse(root, file("stat"), what, |text| Ok((TaskStat::parse(text)?, is_bound(text)))))?;
-    let cpus = optional(parse(root, file("status"), what, allowed))?;
-    let Some(((stat, bound), cpus)) = stat.zip(cpus) else { return Ok(None) };
-    let (ppid, start_ticks) = (stat.ppid, stat.start_ticks);
-    Ok((!matches!(stat.state, 'Z' | 'X')).then_some(Placed { task, ppid, start_ticks, bound, cpus }))
+    let Some((stat, bound)) = stat else { return Ok(None) };
+    // A thread that ended but was not waited for runs nowhere.
+    if matches!(stat.state, 'Z' | 'X') {
+        return Ok(None);
+    }
+    let Some(cpus) = optional(parse(root, file("status"), what, allowed))? else { return Ok(None) };
+    let task = ListedThread { pid: tid, tgid, comm: stat.comm, kthread: stat.kthread };
+    Ok(Some(Placed { task, ppid: stat.ppid, start_ticks: stat.start_ticks, bound, cpus }))
 }
 
 /// The flags are the seventh field behind the name.
@@ -103,13 +121,24 @@ mod tests {
                 ("proc/9/task/9/status", status),
             ],
         );
-        let found = placed_tasks(root.path()).unwrap();
+        let PlacedTasks { tasks: found, unread } = PlacedTasks::read(root.path()).unwrap();
+        assert!(unread.is_empty(), "{unread:?}");
         let seen: Vec<(i32, bool)> = found.iter().map(|placed| (placed.task.pid, placed.bound)).collect();
         assert_eq!(seen, [(7, false), (9, true)]);
         assert_eq!((found[0].start_ticks, found[0].cpus.len()), (24, 4096));
         assert_eq!(placement(root.path(), 7).unwrap().unwrap().0, 24);
         assert_eq!(placement(root.path(), 8).unwrap(), None);
         assert_eq!(placement(root.path(), 10).unwrap(), None);
+        // A thread that cannot be read is named, and costs no other.
+        for (name, text) in [("stat", "9 (a"), ("status", "Name:\ta\n"), ("status", "Cpus_allowed_list:\tall\n")] {
+            let name = format!("proc/9/task/9/{name}");
+            let before = std::fs::read_to_string(root.path().join(&name)).unwrap();
+            write_tree(root.path(), &[(&name, text)]);
+            let PlacedTasks { tasks, unread } = PlacedTasks::read(root.path()).unwrap();
+            assert_eq!(tasks, found[..1], "{name}");
+            assert!(unread.len() == 1 && unread[0].to_string().contains(&name), "{unread:?}");
+            write_tree(root.path(), &[(&name, &before)]);
+        }
     }
 
     #[test]
@@ -121,6 +150,6 @@ mod tests {
             placement(Path::new("/"), own).unwrap().unwrap().1 == allowed
         };
         assert!((0..3).any(|_| agree()));
-        assert!(placed_tasks(Path::new("/")).unwrap().iter().any(|placed| placed.task.pid == own));
+        assert!(PlacedTasks::read(Path::new("/")).unwrap().tasks.iter().any(|placed| placed.task.pid == own));
     }
 }

@@ -1,15 +1,16 @@
-//! /proc/PID/status: who a process is, what it may do, where it may run, and how often it was switched out.
+//! /proc/PID/status: who a process is, what it may do, and where it may run.
 
 use std::path::Path;
 
 use becalm_units::CpuList;
 
-use crate::file::{FileError, FormatError, optional, parse, read};
+use crate::file::{FileError, optional, read};
 
-/// What a process or thread may do.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+/// What a process or thread may do. Kernels that only imitate Linux, as gVisor does, lack lines of the file: a line that is missing or
+/// cannot be understood is a right that the process does not have.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Status {
-    /// The number of the effective user; 0 is root.
+    /// The number of the effective user; 0 is root, and [`u32::MAX`] one that no file belongs to.
     pub uid: u32,
     /// The effective group, and the supplementary ones.
     pub groups: Vec<u32>,
@@ -17,10 +18,13 @@ pub struct Status {
     pub capabilities: Capabilities,
     /// The CPUs that it may run on.
     pub cpus_allowed: CpuList,
-    /// How often it gave its CPU away.
-    pub voluntary_switches: u64,
-    /// How often its CPU was taken from it.
-    pub involuntary_switches: u64,
+}
+
+impl Default for Status {
+    /// A user that no file belongs to, without rights.
+    fn default() -> Self {
+        Self { uid: u32::MAX, groups: Vec::new(), capabilities: Capabilities(0), cpus_allowed: CpuList::default() }
+    }
 }
 
 /// A set of capabilities, as in capabilities(7).
@@ -93,44 +97,29 @@ impl Capabilities {
 
 impl Status {
     /// From the file's text.
-    ///
-    /// # Errors
-    /// If a field is missing or is not of its form.
-    pub fn parse(text: &str) -> Result<Self, FormatError> {
-        let field = |name: &'static str| {
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let field = |name: &str| {
             let found = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-            found.map(str::trim).ok_or_else(|| FormatError::new(name, "no such line"))
+            found.map(str::trim).unwrap_or_default()
         };
-        let number = |text: &str| text.parse().map_err(|_| FormatError::new("a number was expected", text));
         // Real, effective, saved and file system identity.
-        let effective = |name| match field(name)?.split_whitespace().nth(1) {
-            Some(id) => id.parse().map_err(|_| FormatError::new("an identity was expected", id)),
-            None => Err(FormatError::new("four identities were expected", name)),
-        };
-        let mut groups = vec![effective("Gid")?];
-        for group in field("Groups")?.split_whitespace() {
-            groups.push(group.parse().map_err(|_| FormatError::new("a group was expected", group))?);
+        let effective = |name| field(name).split_whitespace().nth(1)?.parse().ok();
+        let supplementary = field("Groups").split_whitespace().filter_map(|group| group.parse().ok());
+        Self {
+            uid: effective("Uid").unwrap_or(u32::MAX),
+            groups: effective("Gid").into_iter().chain(supplementary).collect(),
+            capabilities: Capabilities(u64::from_str_radix(field("CapEff"), 16).unwrap_or(0)),
+            cpus_allowed: field("Cpus_allowed_list").parse().unwrap_or_default(),
         }
-        let mask = field("CapEff")?;
-        let cpus = field("Cpus_allowed_list")?;
-        Ok(Self {
-            uid: effective("Uid")?,
-            groups,
-            capabilities: Capabilities(
-                u64::from_str_radix(mask, 16).map_err(|_| FormatError::new("a mask was expected", mask))?,
-            ),
-            cpus_allowed: cpus.parse().map_err(|_| FormatError::new("a list of CPUs was expected", cpus))?,
-            voluntary_switches: number(field("voluntary_ctxt_switches")?)?,
-            involuntary_switches: number(field("nonvoluntary_ctxt_switches")?)?,
-        })
     }
 
     /// Reads `proc/self/status`: of the main thread.
     ///
     /// # Errors
-    /// If it cannot be read or understood.
+    /// If it cannot be read.
     pub fn read(root: &Path) -> Result<Self, FileError> {
-        parse(root, "proc/self/status", "this process's rights", Self::parse)
+        Ok(Self::parse(&read(root, "proc/self/status", "this process's rights")?))
     }
 }
 
@@ -154,16 +143,30 @@ mod tests {
 
     #[test]
     fn reads_rights() {
-        let status = Status::parse(TEXT).unwrap();
+        let status = Status::parse(TEXT);
         assert_eq!((status.uid, &status.groups[..]), (1001, &[6, 4, 27][..]));
         assert!(status.capabilities.has(Capability::SysNice) && status.capabilities.has(Capability::IpcLock));
         assert!(!status.capabilities.has(Capability::SysAdmin));
         assert_eq!(status.cpus_allowed.to_string(), "0-1,1030");
-        assert_eq!((status.voluntary_switches, status.involuntary_switches), (7, 3));
-        for field in ["Uid", "Groups", "CapEff", "Cpus_allowed_list", "voluntary"] {
-            let broken = TEXT.replacen(&format!("\n{field}"), "\nX", 1);
-            assert!(Status::parse(&broken).is_err(), "{field}");
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_read_costs_only_what_it_says() {
+        let whole = Status::parse(TEXT);
+        for (line, without) in [
+            ("Uid", Status { uid: u32::MAX, ..whole.clone() }),
+            ("Gid", Status { groups: vec![4, 27], ..whole.clone() }),
+            ("Groups", Status { groups: vec![6], ..whole.clone() }),
+            ("CapEff", Status { capabilities: Capabilities(0), ..whole.clone() }),
+            ("Cpus_allowed_list", Status { cpus_allowed: CpuList::default(), ..whole.clone() }),
+            ("voluntary_ctxt_switches", whole.clone()),
+        ] {
+            for broken in ["X", &format!("{line}:\tx x x\nX")] {
+                let broken = TEXT.replacen(&format!("\n{line}:"), &format!("\n{broken}:"), 1);
+                assert_eq!(Status::parse(&broken), without, "{broken}");
+            }
         }
+        assert_eq!(Status::parse(""), Status::default());
     }
 
     #[test]

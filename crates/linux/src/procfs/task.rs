@@ -28,7 +28,7 @@ pub struct TaskStat {
     pub start_ticks: u64,
 }
 
-/// One thread of the list of all.
+/// A thread as /proc lists it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ListedThread {
     /// The thread's number, as /proc lists it.
@@ -75,21 +75,19 @@ impl TaskStat {
     }
 }
 
-/// Every thread of the machine, sorted by number. Threads that come or go meanwhile may be missing.
+/// The number of every thread of the machine with that of its process in front, sorted by thread. Threads that come or go meanwhile may be
+/// missing.
 ///
 /// # Errors
-/// If /proc cannot be listed, or a thread's file cannot be understood.
-pub fn all_tasks(root: &Path) -> Result<Vec<ListedThread>, FileError> {
-    let mut tasks = Vec::new();
+/// If /proc cannot be listed.
+pub fn all_threads(root: &Path) -> Result<Vec<(i32, i32)>, FileError> {
+    let mut threads = Vec::new();
     for tgid in numbered(root, "proc")?.unwrap_or_default() {
-        for pid in numbered(root, &format!("proc/{tgid}/task"))?.unwrap_or_default() {
-            let name = format!("proc/{tgid}/task/{pid}/stat");
-            let stat = optional(parse(root, &name, "a thread's name", TaskStat::parse))?;
-            tasks.extend(stat.map(|stat| ListedThread { pid, tgid, comm: stat.comm, kthread: stat.kthread }));
-        }
+        let of_process = numbered(root, &format!("proc/{tgid}/task"))?.unwrap_or_default();
+        threads.extend(of_process.into_iter().map(|tid| (tgid, tid)));
     }
-    tasks.sort_unstable_by_key(|task| task.pid);
-    Ok(tasks)
+    threads.sort_unstable_by_key(|(_, tid)| *tid);
+    Ok(threads)
 }
 
 /// For how long a thread could have run and had to wait since it began, by `/proc/PID/schedstat`, also of one that has ended and was not
@@ -160,14 +158,18 @@ mod tests {
         // The thread names itself when it starts to run, which may be later than spawn returns.
         let found = (0..200).any(|_| {
             std::thread::sleep(std::time::Duration::from_millis(5));
-            let tasks = all_tasks(Path::new("/")).unwrap();
-            assert!(tasks.is_sorted_by_key(|task| task.pid));
-            tasks.iter().any(|task| task.tgid == own && task.pid != own && task.comm == "listed) R (x")
+            let threads = all_threads(Path::new("/")).unwrap();
+            assert!(threads.is_sorted_by_key(|(_, tid)| *tid));
+            let mut others = threads.iter().filter(|(tgid, tid)| *tgid == own && *tid != own);
+            others.any(|(_, tid)| {
+                let stat = TaskStat::read(Path::new("/"), *tid).unwrap();
+                stat.is_some_and(|stat| stat.comm == "listed) R (x")
+            })
         });
         drop(tell);
         assert!(thread.join().unwrap().is_err());
         assert!(found);
-        assert!(all_tasks(Path::new("/none")).unwrap_err().to_string().contains("/none/proc"));
+        assert!(all_threads(Path::new("/none")).unwrap_err().to_string().contains("/none/proc"));
     }
 
     proptest! {

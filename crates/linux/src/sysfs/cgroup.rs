@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use becalm_units::{CpuList, Nanos};
 
-use crate::file::{FileError, FormatError, optional, parse, value};
+use crate::file::{FileError, FormatError, known, optional, parse, value};
 use crate::procfs::cgroup::{Membership, memberships};
 use crate::procfs::mountinfo::{Mount, mounts};
 
 /// The limits that hold for this process.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct CgroupLimits {
     /// The CPUs of its cpuset; `None` without one.
     pub cpus: Option<CpuList>,
@@ -20,6 +20,8 @@ pub struct CgroupLimits {
     pub bandwidth: Option<Bandwidth>,
     /// The group of a v1 hierarchy that has no real-time budget, so that no process in it can be made real-time.
     pub no_realtime: Option<PathBuf>,
+    /// Why limits of some groups are not known.
+    pub unread: Vec<FileError>,
 }
 
 /// A limit on CPU time: when the processes of a group have used up the quota, they wait for the next period.
@@ -42,36 +44,37 @@ impl Bandwidth {
 }
 
 impl CgroupLimits {
-    /// Reads the limits of this process.
+    /// Reads the limits of this process. A file that cannot be read costs only the limit that it holds.
     ///
     /// # Errors
-    /// If the process's groups or the mounts cannot be read, or a file holds something else than documented.
+    /// If the process's groups or the mounts cannot be read.
     pub fn read(root: &Path) -> Result<Self, FileError> {
         // A kernel without control groups has no such file.
         let Some(groups) = optional(memberships(root))? else { return Ok(Self::default()) };
         let mounts = mounts(root)?;
         let chain =
             |controller: &str| groups.iter().find_map(|group| chain(group, controller, &mounts)).unwrap_or_default();
-        let unified = chain("");
-        let cpus = match first(root, &unified, "cpuset.cpus.effective")? {
-            Some(cpus) => Some(cpus),
-            None => first(root, &chain("cpuset"), "cpuset.effective_cpus")?,
-        };
-        let mut limits = Self { cpus, ..Self::default() };
+        let (unified, mut limits) = (chain(""), Self::default());
+        let unread = &mut limits.unread;
+        limits.cpus = known(first(root, &unified, "cpuset.cpus.effective"), unread).flatten();
+        if limits.cpus.is_none() {
+            limits.cpus = known(first(root, &chain("cpuset"), "cpuset.effective_cpus"), unread).flatten();
+        }
         for group in unified {
-            limits.tighten(bandwidth_v2(root, group)?);
+            limits.tighten(bandwidth_v2(root, group));
         }
         for group in chain("cpu") {
-            limits.tighten(bandwidth_v1(root, &group)?);
-            if limits.no_realtime.is_none() && number(root, &group.join("cpu.rt_runtime_us"))? == Some(0) {
+            limits.tighten(bandwidth_v1(root, &group));
+            let realtime = known(number(root, &group.join("cpu.rt_runtime_us")), &mut limits.unread).flatten();
+            if limits.no_realtime.is_none() && realtime == Some(0) {
                 limits.no_realtime = Some(group);
             }
         }
         Ok(limits)
     }
 
-    fn tighten(&mut self, found: Option<Bandwidth>) {
-        let Some(found) = found else { return };
+    fn tighten(&mut self, found: Result<Option<Bandwidth>, FileError>) {
+        let Some(found) = known(found, &mut self.unread).flatten() else { return };
         if self.bandwidth.as_ref().is_none_or(|known| found.cpus() < known.cpus()) {
             self.bandwidth = Some(found);
         }
@@ -195,7 +198,11 @@ mod tests {
     #[test]
     fn a_group_without_limits_has_none() {
         let root = tempfile::tempdir().unwrap();
-        assert_eq!(CgroupLimits::read(root.path()).unwrap(), CgroupLimits::default());
+        let has_none = |limits: CgroupLimits| {
+            let CgroupLimits { cpus, bandwidth, no_realtime, unread } = limits;
+            (cpus, bandwidth, no_realtime, unread.len()) == (None, None, None, 0)
+        };
+        assert!(has_none(CgroupLimits::read(root.path()).unwrap()));
         write_tree(
             root.path(),
             &[
@@ -206,9 +213,40 @@ mod tests {
                 ("c/cpu.rt_runtime_us", "950000\n"),
             ],
         );
-        assert_eq!(CgroupLimits::read(root.path()).unwrap(), CgroupLimits::default());
-        write_tree(root.path(), &[("c/cpu.cfs_quota_us", "lots\n")]);
-        assert!(CgroupLimits::read(root.path()).unwrap_err().to_string().contains("/c/cpu.cfs_quota_us"));
+        assert!(has_none(CgroupLimits::read(root.path()).unwrap()));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_costs_only_its_limit() {
+        let files = [
+            ("proc/self/cgroup", "1:cpu:/a\n0::/a\n"),
+            (
+                "proc/self/mountinfo",
+                "1 2 0:1 / /c rw - cgroup none rw,cpu\n1 2 0:1 / /u rw - cgroup2 none rw\n1 2 a fuse line\n",
+            ),
+            ("u/a/cpuset.cpus.effective", "1-3\n"),
+            ("u/cpu.max", "50000 100000\n"),
+            ("u/a/cpu.max", "20000 100000\n"),
+            ("c/a/cpu.rt_runtime_us", "0\n"),
+        ];
+        for (broken, cpus, share, realtime) in [
+            ("none", Some("1-3"), 0.2, true),
+            ("u/a/cpuset.cpus.effective", None, 0.2, true),
+            ("u/a/cpu.max", Some("1-3"), 0.5, true),
+            ("c/a/cpu.cfs_quota_us", Some("1-3"), 0.2, true),
+            ("c/a/cpu.rt_runtime_us", Some("1-3"), 0.2, false),
+        ] {
+            let root = tempfile::tempdir().unwrap();
+            write_tree(root.path(), &files);
+            write_tree(root.path(), &[(broken, "lots\n")]);
+            let limits = CgroupLimits::read(root.path()).unwrap();
+            let unread: Vec<String> = limits.unread.iter().map(ToString::to_string).collect();
+            assert_eq!(unread.len(), usize::from(broken != "none"), "{unread:?}");
+            assert!(unread.iter().all(|error| error.contains(broken)), "{unread:?}");
+            assert_eq!(limits.cpus.map(|cpus| cpus.to_string()).as_deref(), cpus, "{broken}");
+            assert_eq!(limits.bandwidth.unwrap().cpus(), share, "{broken}");
+            assert_eq!(limits.no_realtime.is_some(), realtime, "{broken}");
+        }
     }
 
     #[test]

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use becalm_units::{CpuId, CpuList, Nanos};
 
-use crate::file::{FileError, FormatError, optional, parse, read, value};
+use crate::file::{FileError, FormatError, known, optional, parse, read, value};
 
 /// The lists of CPUs. Those of a feature that the kernel lacks are empty.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct CpuSets {
     /// CPUs that the scheduler can use now.
     pub online: CpuList,
@@ -19,21 +19,25 @@ pub struct CpuSets {
     pub isolated: CpuList,
     /// Without a tick while one task runs (`nohz_full`).
     pub nohz_full: CpuList,
+    /// Why some of the lists above are not known, and hold what they hold where the kernel does not say.
+    pub unread: Vec<FileError>,
 }
 
 impl CpuSets {
-    /// Reads the lists.
+    /// Reads the lists. One that cannot be read costs no other.
     ///
     /// # Errors
-    /// If `online` cannot be read, or any is no list.
+    /// If `online` cannot be read or understood.
     pub fn read(root: &Path) -> Result<Self, FileError> {
         let online = list(root, "online")?;
-        let or_none = |name| Ok::<_, FileError>(optional(list(root, name))?.unwrap_or_default());
+        let mut unread = Vec::new();
+        let mut told = |name| known(optional(list(root, name)), &mut unread).flatten();
         Ok(Self {
-            possible: optional(list(root, "possible"))?.unwrap_or_else(|| online.clone()),
-            present: optional(list(root, "present"))?.unwrap_or_else(|| online.clone()),
-            isolated: or_none("isolated")?,
-            nohz_full: or_none("nohz_full")?,
+            possible: told("possible").unwrap_or_else(|| online.clone()),
+            present: told("present").unwrap_or_else(|| online.clone()),
+            isolated: told("isolated").unwrap_or_default(),
+            nohz_full: told("nohz_full").unwrap_or_default(),
+            unread,
             online,
         })
     }
@@ -212,6 +216,11 @@ mod tests {
         assert_eq!(frequency_policy(root.path(), cpu).unwrap(), Some((String::new(), "powersave".to_owned())));
         let state = IdleState { name: "C6".into(), exit_latency: Nanos::from_micros(133), disabled: false };
         assert_eq!(idle_states(root.path(), cpu).unwrap(), [state]);
+        // A list that cannot be read costs no other.
+        write_tree(root.path(), &[(&format!("{base}/possible"), "some\n"), (&format!("{base}/isolated"), "3\n")]);
+        let sets = CpuSets::read(root.path()).unwrap();
+        assert!(sets.unread.len() == 1 && sets.unread[0].to_string().contains("/possible"), "{:?}", sets.unread);
+        assert_eq!((sets.isolated.to_string(), sets.possible), ("3".to_owned(), sets.online));
         write_tree(root.path(), &[(&format!("{base}/online"), "all\n")]);
         assert!(CpuSets::read(root.path()).unwrap_err().to_string().contains("'all'"));
     }

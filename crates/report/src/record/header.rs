@@ -243,13 +243,11 @@ fn checked(summary: &Summary) -> Option<String> {
         [(checked.timers, "timer interrupts"), (checked.others, "other interrupts"), (checked.softirqs, "softirqs")];
     let parts: Vec<String> =
         parts.iter().filter(|(found, _)| found.counted > 0).map(|(found, what)| of(*found, what)).collect();
-    let compares = |found: &[Found]| found.iter().any(|found| found.counted > 0);
-    // A traced machine always has interrupts and softirqs; the warnings give the reason.
-    let not_compared = match (compares(&[checked.timers, checked.others]), compares(&[checked.softirqs])) {
-        (false, true) => "; interrupts are not compared",
-        (true, false) => "; softirqs are not compared",
-        _ => "",
-    };
+    let warnings = || summary.nodes.iter().flat_map(|node| &node.doc.warnings);
+    // Not by a count of 0: a file that can be read may say that there were none.
+    let not_compared = ["interrupts", "softirqs"].into_iter();
+    let not_compared = not_compared.filter(|what| warnings().any(|it| becalm_model::warning::says_not_compared(it, what)));
+    let not_compared: String = not_compared.map(|what| format!("; {what} are not compared")).collect();
     let lacking = checked.lacking.iter().take(LACKING);
     let lacking: Vec<String> =
         lacking.map(|(line, found)| format!("{line} {}", grouped(found.counted - found.found))).collect();

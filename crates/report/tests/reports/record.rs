@@ -2,6 +2,7 @@ use std::path::Path;
 
 use becalm_analyze::summary::{Selection, Summary, longest, summarize, timelines};
 use becalm_bundle::Bundle;
+use becalm_model::warning;
 use becalm_report::{DetoursReport, Report, RunReport, SourcesReport};
 
 use crate::{bundles, check, check_forms};
@@ -51,4 +52,27 @@ fn the_longest_detours() {
     let bundle = Bundle::open(&folder.path().join("busy.becalm")).unwrap();
     let detours = longest(&bundle, &Selection { node: None, cpus: None, with_self: false }, 3).unwrap();
     check("detours", &DetoursReport { timelines: &timelines(&bundle, &detours).unwrap() });
+}
+
+/// What was not compared is said because of the warning, and not because the kernel counted nothing.
+#[test]
+fn what_was_not_compared_is_what_could_not_be_read() {
+    let folder = bundles();
+    let mut summary = summary(folder.path(), "busy.becalm");
+    let none = summary.checked.as_ref().unwrap().timers;
+    let checked = summary.checked.as_mut().unwrap();
+    for found in [&mut checked.timers, &mut checked.others] {
+        (found.counted, found.found) = (0, 0);
+    }
+    checked.lacking.clear();
+    assert!(none.counted > 0);
+    let text = |summary: &Summary| {
+        let text = becalm_report::text(&RunReport { summary, drawn: None }, crate::Form::within(Some(200)));
+        let line = text.lines().find(|line| line.trim_start().starts_with("checked")).unwrap();
+        line.trim().to_owned()
+    };
+    let counted = "checked  50 of 50 softirqs that the kernel counted are in the trace";
+    assert_eq!(text(&summary), counted);
+    summary.nodes[0].doc.warnings.push(warning::not_compared("interrupts", "the file is empty"));
+    assert_eq!(text(&summary), format!("{counted}; interrupts are not compared"));
 }

@@ -10,6 +10,8 @@ use crate::Known;
 
 const AREA: Area = Area::Clock;
 const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+/// How the clocks begin that hypervisors offer, which are read without leaving the guest. Others of a guest are devices that are emulated.
+const OF_HYPERVISORS: [&str; 3] = ["kvm-clock", "hyperv_clocksource", "xen"];
 const AVAILABLE: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 
 pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
@@ -36,15 +38,12 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     }
     let dropped = !available.split_whitespace().any(|clock| clock == "tsc") && guest.is_none();
     let unstable = subject.line.last("tsc") == Some("unstable");
-    let (severity, title) = match (&guest, dropped) {
-        (Some(name), _) => {
-            (Severity::Note, format!("the kernel keeps time with {current}, which {name} offers, not with the TSC"))
-        }
-        (None, true) => (
-            Severity::Warning,
-            format!("the kernel found the TSC unstable and keeps time with {current}: each reading is slow"),
-        ),
-        (None, false) => (Severity::Warning, format!("the kernel keeps time with {current}: each reading is slow")),
+    let offered = guest.as_ref().filter(|_| OF_HYPERVISORS.iter().any(|clock| current.starts_with(clock)));
+    let (severity, title) = if let Some(name) = offered {
+        (Severity::Note, format!("the kernel keeps time with {current}, which {name} offers, not with the TSC"))
+    } else {
+        let why = if dropped { "found the TSC unstable and keeps" } else { "keeps" };
+        (Severity::Warning, format!("the kernel {why} time with {current}: each reading is slow"))
     };
     let finding = findings.add(AREA, severity, title);
     finding.seen(CURRENT, current).seen(AVAILABLE, available);

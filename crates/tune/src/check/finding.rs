@@ -35,26 +35,32 @@ impl<'a> Findings<'a> {
 
     /// What a reader returned; that it failed is a finding.
     pub fn read<T>(&mut self, area: Area, result: Result<T, FileError>) -> Option<T> {
-        let error = match result {
-            Ok(value) => return Some(value),
-            Err(error) => error,
-        };
-        let (what, path, why) = match &error {
-            FileError::Read { what, path, source } => (what, path, source.to_string()),
-            FileError::Format { what, path, why } => (what, path, why.to_string()),
+        match result {
+            Ok(value) => Some(value),
+            Err(error) => {
+                let (FileError::Read { what, .. } | FileError::Format { what, .. }) = &error;
+                let verb = if matches!(error, FileError::Read { .. }) { "read" } else { "understood" };
+                self.unread(area, format!("{what} could not be {verb}, so it was not checked"), &error);
+                None
+            }
+        }
+    }
+
+    /// Adds a finding about something that is not known because of this error.
+    pub fn unread(&mut self, area: Area, title: String, error: &FileError) {
+        let (path, why) = match error {
+            FileError::Read { path, source, .. } => (path, source.to_string()),
+            FileError::Format { path, why, .. } => (path, why.to_string()),
         };
         let path = match path.strip_prefix(self.root) {
             Ok(relative) => format!("/{}", relative.display()),
             Err(_) => path.display().to_string(),
         };
-        let denied = error.is_denied();
-        let verb = if matches!(error, FileError::Read { .. }) { "read" } else { "understood" };
-        let finding = self.add(area, Severity::Note, format!("{what} could not be {verb}, so it was not checked"));
+        let finding = self.add(area, Severity::Note, title);
         finding.seen(path, why);
-        if denied {
+        if error.is_denied() {
             finding.fix("run becalm as root");
         }
-        None
     }
 
     /// A setting of the kernel as evidence; `None` where there is none or, which is a finding, it cannot be read.

@@ -38,7 +38,10 @@ impl<'a> Subject<'a> {
             findings.add(Area::Build, Severity::Note, title).seen("/proc/config.gz", "no such file");
         }
         let config = config.flatten();
-        let sets = findings.read(Area::Isolation, CpuSets::read(root)).unwrap_or_default();
+        let mut sets = findings.read(Area::Isolation, CpuSets::read(root)).unwrap_or_default();
+        for error in sets.unread.drain(..) {
+            findings.read::<()>(Area::Isolation, Err(error));
+        }
         let knows_nohz_full = root.join(NOHZ_FULL.trim_start_matches('/')).exists();
         let partitions = findings.read(Area::Isolation, partitions(root)).unwrap_or_default();
         Self { root, cpus: &choice.cpus, others: &choice.others, line, config, sets, knows_nohz_full, partitions }

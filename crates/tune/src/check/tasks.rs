@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use becalm_linux::procfs::kernel::rt_throttling;
 use becalm_linux::procfs::names::stable_name;
-use becalm_linux::procfs::placement::{Placed, placed_tasks};
+use becalm_linux::procfs::placement::{Placed, PlacedTasks};
 use becalm_model::tune::{Area, Severity};
 use becalm_units::CpuList;
 
@@ -54,7 +54,13 @@ struct Seen {
 pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     let own = i32::try_from(std::process::id()).ok();
     let mut seen = Seen::default();
-    for placed in findings.read(AREA, placed_tasks(subject.root)).unwrap_or_default() {
+    let PlacedTasks { tasks, unread } = findings.read(AREA, PlacedTasks::read(subject.root)).unwrap_or_default();
+    if let Some(first) = unread.first() {
+        let (them, were) = if unread.len() == 1 { ("it", "was") } else { ("they", "were") };
+        let threads = counted(unread.len(), "thread");
+        findings.unread(AREA, format!("it is not known where {threads} may run, so {them} {were} not checked"), first);
+    }
+    for placed in tasks {
         let task = &placed.task;
         seen.any_kernel |= task.kthread;
         match task.comm.as_str() {

@@ -508,3 +508,72 @@ proptest! {
         prop_assert!(!check.findings.is_empty());
     }
 }
+
+/// A clock is offered by a hypervisor if it is one of theirs, and not because there is some hypervisor.
+#[test]
+fn only_clocks_of_hypervisors_are_offered_by_them() {
+    let clocks = "sys/devices/system/clocksource/clocksource0";
+    for (flags, clock, severity, title) in [
+        ("tsc hypervisor", "hpet", Severity::Warning, "the kernel keeps time with hpet: each reading is slow"),
+        ("tsc hypervisor", "acpi_pm", Severity::Warning, "the kernel keeps time with acpi_pm: each reading is slow"),
+        (
+            "tsc hypervisor",
+            "kvm-clock",
+            Severity::Note,
+            "the kernel keeps time with kvm-clock, which kvm offers, not with the TSC",
+        ),
+        (
+            "tsc",
+            "hpet",
+            Severity::Warning,
+            "the kernel found the TSC unstable and keeps time with hpet: each reading is slow",
+        ),
+    ] {
+        let root = quiet();
+        write(
+            root.path(),
+            &[
+                ("proc/cpuinfo", &format!("model name : X\nflags : {flags}\n")),
+                (&format!("{clocks}/current_clocksource"), &format!("{clock}\n")),
+                (&format!("{clocks}/available_clocksource"), &format!("{clock} \n")),
+            ],
+        );
+        let check = check(root.path());
+        let found = check.findings.iter().find(|finding| finding.area == Area::Clock).unwrap();
+        assert_eq!((found.severity, found.title.as_str()), (severity, title));
+    }
+}
+
+/// A file that cannot be read is named, and what others say stays known.
+#[test]
+fn a_file_that_cannot_be_read_costs_no_other() {
+    let root = quiet();
+    let status = |text: &str| write(root.path(), &[("proc/4/task/4/status", text)]);
+    let stray = "4 (stray) S 2 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 7 0\n";
+    write(root.path(), &[("proc/4/task/4/stat", stray)]);
+    status("Cpus_allowed_list:\t0-3\n");
+    let titles = |root: &Path| -> Vec<String> {
+        let of_area = |finding: &&Finding| matches!(finding.area, Area::Tasks | Area::Isolation);
+        check(root).findings.iter().filter(of_area).map(|finding| finding.title.clone()).collect()
+    };
+    let before = titles(root.path());
+    assert!(before.iter().any(|title| title.contains("stray")), "{before:?}");
+    write(
+        root.path(),
+        &[
+            ("proc/5/task/5/stat", "5 (odd"),
+            ("proc/6/task/6/stat", &stray.replace('4', "6")),
+            ("proc/6/task/6/status", "Name:\todd\n"),
+            ("sys/devices/system/cpu/possible", "all\n"),
+        ],
+    );
+    let mut after = titles(root.path());
+    for named in [
+        "it is not known where 2 threads may run, so they were not checked",
+        "a list of CPUs could not be understood, so it was not checked",
+    ] {
+        let at = after.iter().position(|title| title == named);
+        after.remove(at.unwrap_or_else(|| panic!("{named}: {after:?}")));
+    }
+    assert_eq!(after, before);
+}

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use becalm_linux::procfs::names::stable_name;
-use becalm_linux::procfs::placement::Placed;
+use becalm_linux::procfs::placement::{Placed, PlacedTasks};
 
 use crate::draft::PlanDraft;
 use crate::request::Division;
@@ -14,8 +14,8 @@ use crate::words::counted;
 use crate::{Change, Family, Kind, Knob, NoiseSource};
 
 pub(super) fn add(draft: &mut PlanDraft<'_>) {
-    let tasks = match draft.machine.tasks() {
-        Ok(tasks) => tasks,
+    let PlacedTasks { tasks, unread } = match draft.machine.tasks() {
+        Ok(found) => found,
         Err(error) => {
             draft.note(format!("{error}; no task is moved"));
             return;
@@ -23,6 +23,10 @@ pub(super) fn add(draft: &mut PlanDraft<'_>) {
     };
     for change in changes_of(&tasks, &draft.division, &BTreeSet::new()) {
         draft.push(change);
+    }
+    if let Some(first) = unread.first() {
+        let are = if unread.len() == 1 { "is" } else { "are" };
+        draft.note(format!("{} {are} not moved: {first}", counted(unread.len(), "thread")));
     }
     let cleared = draft.division.cleared();
     let here = |placed: &&Placed| !placed.cpus.intersection(&cleared).is_empty();

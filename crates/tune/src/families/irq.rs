@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use becalm_linux::procfs::interrupts::Interrupts;
+use becalm_linux::procfs::placement::PlacedTasks;
 
 use crate::draft::PlanDraft;
 use crate::{Kind, Knob, NoiseSource};
@@ -34,7 +35,7 @@ pub(super) fn add(draft: &mut PlanDraft<'_>) {
         let removes = removes.collect();
         draft.move_away(Knob::cpu_list(format!("/proc/irq/{number}/smp_affinity_list")), &reason, None, removes);
     }
-    if let Ok(tasks) = draft.machine.tasks()
+    if let Ok(PlacedTasks { tasks, .. }) = draft.machine.tasks()
         && let Some(daemon) = tasks.iter().find(|placed| placed.task.comm == "irqbalance")
     {
         draft.note(format!(

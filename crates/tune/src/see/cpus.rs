@@ -5,7 +5,7 @@ use std::path::Path;
 
 use becalm_linux::identity::Identity;
 use becalm_linux::procfs::kernel::rt_throttling;
-use becalm_linux::procfs::limits::Limits;
+use becalm_linux::procfs::limits;
 use becalm_linux::procfs::status::Capability;
 use becalm_linux::rights::Need;
 use becalm_linux::sysfs::cgroup::CgroupLimits;
@@ -24,7 +24,7 @@ pub(super) struct Reachable {
 /// Which CPUs a thread can be pinned to: those online that its control group allows. The affinity that the process was
 /// started with does not bind, as any process may widen its own; on a machine with isolated CPUs it leaves those out.
 pub(super) fn reachable(root: &Path, identity: &Identity, answers: &mut Vec<Answer>) -> Reachable {
-    let sets = CpuSets::read(root).unwrap_or_else(|error| {
+    let mut sets = CpuSets::read(root).unwrap_or_else(|error| {
         answers.push(Answer::limited(
             Ability::Cpus,
             error.to_string(),
@@ -33,11 +33,20 @@ pub(super) fn reachable(root: &Path, identity: &Identity, answers: &mut Vec<Answ
         ));
         CpuSets { online: identity.status.cpus_allowed.clone(), ..CpuSets::default() }
     });
-    let group = CgroupLimits::read(root).unwrap_or_else(|error| {
-        let consequence = "limits of the control group are not known; pinning may fail";
-        answers.push(Answer::limited(Ability::Cpus, error.to_string(), consequence, ""));
+    let unread = sets.unread.drain(..);
+    answers.extend(unread.map(|error| {
+        Answer::limited(Ability::Cpus, error.to_string(), "which CPUs are set apart is not fully known", "")
+    }));
+    let mut unread = Vec::new();
+    let mut group = CgroupLimits::read(root).unwrap_or_else(|error| {
+        unread.push(error);
         CgroupLimits::default()
     });
+    unread.append(&mut group.unread);
+    answers.extend(unread.into_iter().map(|error| {
+        let consequence = "not all limits of the control group are known; pinning may fail";
+        Answer::limited(Ability::Cpus, error.to_string(), consequence, "")
+    }));
     let measurable = group.cpus.as_ref().map_or_else(|| sets.online.clone(), |cpus| cpus.intersection(&sets.online));
     let isolated = sets.isolated.intersection(&measurable);
     let beyond = sets.online.without(&measurable);
@@ -84,12 +93,13 @@ pub(super) fn reachable(root: &Path, identity: &Identity, answers: &mut Vec<Answ
 /// no file tells what forbids it: a control group (v2) of a kernel with CONFIG_RT_GROUP_SCHED has no file for that.
 pub(super) fn realtime(root: &Path, identity: &Identity, attempt: io::Result<()>) -> Vec<Answer> {
     let consequence = "the loops compete with every other thread; what pre-empts them is seen as a source";
-    let highest = match Limits::read(root) {
-        _ if identity.can(Capability::SysNice) => 99,
-        Ok(limits) => limits.rt_priority.unwrap_or(99),
-        Err(_) => 0,
+    let highest = match limits::rt_priority(root) {
+        _ if identity.can(Capability::SysNice) => Some(99),
+        Ok(limit) => Some(limit.unwrap_or(99).min(99)),
+        // The attempt tells whether there are any.
+        Err(_) => None,
     };
-    if highest == 0 {
+    if highest == Some(0) {
         let what = "this process may not take real-time priorities";
         return vec![Answer::missing(Ability::Realtime, what, consequence, Need::Realtime.advice())];
     }
@@ -103,7 +113,10 @@ pub(super) fn realtime(root: &Path, identity: &Identity, attempt: io::Result<()>
         let advice = "run becalm in the top control group, or on a kernel without CONFIG_RT_GROUP_SCHED";
         return vec![Answer::missing(Ability::Realtime, what, consequence, advice)];
     }
-    let may = format!("real-time priorities up to {} can be taken", highest.min(99));
+    let may = match highest {
+        Some(highest) => format!("real-time priorities up to {highest} can be taken"),
+        None => "real-time priorities can be taken; the highest one is not known".to_owned(),
+    };
     vec![match rt_throttling(root) {
         Ok(limit) => match limit.stolen() {
             None => Answer::available(Ability::Realtime, may),
@@ -125,17 +138,17 @@ pub(super) fn realtime(root: &Path, identity: &Identity, attempt: io::Result<()>
 pub(super) fn memory(root: &Path, identity: &Identity) -> Answer {
     let consequence = "buffers above the limit are touched but not locked; page faults during a run are counted";
     let advice = Need::LockedMemory.advice();
-    match Limits::read(root) {
+    match limits::locked_memory(root) {
         _ if identity.can(Capability::IpcLock) => {
             Answer::available(Ability::Memory, "any amount of memory can be locked")
         }
-        Ok(Limits { locked_memory: None, .. }) => {
+        Ok(None) => {
             Answer::available(Ability::Memory, "any amount of memory can be locked")
         }
-        Ok(Limits { locked_memory: Some(0), .. }) => {
+        Ok(Some(0)) => {
             Answer::missing(Ability::Memory, "no memory can be locked", consequence, advice)
         }
-        Ok(Limits { locked_memory: Some(bytes), .. }) => {
+        Ok(Some(bytes)) => {
             let what = format!("{} KiB of memory can be locked", bytes / 1024);
             Answer::limited(Ability::Memory, what, consequence, advice)
         }

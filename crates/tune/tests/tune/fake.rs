@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use becalm_linux::file::{below, write};
-use becalm_linux::procfs::placement::placed_tasks;
+use becalm_linux::procfs::placement::PlacedTasks;
 use becalm_tune::Machine;
 use becalm_units::{CpuId, CpuList};
 
@@ -49,8 +49,8 @@ impl Fake {
     /// What kernels before 6.2 do when a partition comes or goes, or a group gets other CPUs: every thread that may be moved gets
     /// these CPUs, whatever it had.
     fn give_everybody(&self, cpus: &CpuList) -> io::Result<()> {
-        let placed = placed_tasks(&self.root).map_err(io::Error::other)?;
-        placed.iter().filter(|placed| !placed.bound).try_for_each(|placed| self.set_affinity(placed.task.pid, cpus))
+        let placed = PlacedTasks::read(&self.root).map_err(io::Error::other)?;
+        placed.tasks.iter().filter(|placed| !placed.bound).try_for_each(|placed| self.set_affinity(placed.task.pid, cpus))
     }
 
     /// Those online that no partition has.
@@ -173,7 +173,7 @@ impl Machine for Fake {
         if cpus.intersection(&online).is_empty() {
             return Err(io::Error::from_raw_os_error(EINVAL));
         }
-        for placed in placed_tasks(&self.root).map_err(io::Error::other)? {
+        for placed in PlacedTasks::read(&self.root).map_err(io::Error::other)?.tasks {
             if placed.task.pid == tid {
                 if let Some(child) =
                     self.forks.get(&tid).filter(|child| !self.root.join(format!("proc/{child}")).exists())

@@ -65,7 +65,7 @@ pub fn format(files: &[InputFile], chosen: Option<Format>) -> anyhow::Result<For
             Some(what) => anyhow::anyhow!("{path} {what}"),
             None => {
                 let known = Format::ALL.iter().map(|format| format.name()).collect::<Vec<_>>().join(", ");
-                anyhow::anyhow!("{path} looks like none of the formats that are known; name it with --from: {known}")
+                anyhow::anyhow!("{path} looks like none of the formats that becalm reads; if it is one of them, name it with --from: {known}")
             }
         })?;
         if let Some((other, first)) = found.filter(|(other, _)| *other != format) {

@@ -16,7 +16,7 @@ use becalm_linux::janitor::Janitor;
 use becalm_linux::procfs::interrupts::Interrupts;
 use becalm_linux::procfs::namespace::has_own_numbers;
 use becalm_linux::procfs::stat::Stat;
-use becalm_linux::procfs::task::{TaskStat, all_tasks, waited};
+use becalm_linux::procfs::task::{TaskStat, all_threads, waited};
 use becalm_measure::{Names, RecordPlan, StandingTrace};
 use becalm_model::{Event, Happening, Kind, Pid};
 use becalm_report::SeenBy;
@@ -65,7 +65,7 @@ impl Beside {
         if has_own_numbers(root) {
             return Err("in a container the kernel's trace numbers threads otherwise than /proc does".to_owned());
         }
-        let others = all_tasks(root).map_err(|error| error.to_string())?;
+        let others = all_threads(root).map_err(|error| error.to_string())?;
         let (all, most) = BUFFERS;
         let plan = RecordPlan { trace_bytes: (all / cpus.len()).min(most), ..RecordPlan::new() };
         let mut warnings = Vec::new();
@@ -79,7 +79,7 @@ impl Beside {
             presence.begin(now);
             (presence, Interruptions::default())
         };
-        let others: HashSet<Pid> = others.into_iter().map(|task| Pid(task.pid)).collect();
+        let others: HashSet<Pid> = others.into_iter().map(|(_, tid)| Pid(tid)).collect();
         let known = others.clone();
         let cpus = cpus.iter().map(of_cpu).collect();
         Ok(Self::Trace(Box::new(Traced { trace, cpus, known, changed: Vec::new(), begun: now, lost_events: 0 })))

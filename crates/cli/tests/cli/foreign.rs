@@ -1,0 +1,273 @@
+//! Files as other people have them: each test stands for a kind of file that becalm once refused without a word or took for something else.
+//! The inputs are made here, in the shape in which the programs print them, with counts and times that are planted.
+
+use std::fmt::Write as _;
+use std::fs;
+
+use becalm_testing::program::becalm;
+use serde_json::Value;
+
+/// What becalm says to a file: what it reports of it if it is imported (of a distribution, that of its only node), else its error.
+fn import(text: &str, arguments: &[&str]) -> Result<Value, String> {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("file.txt"), text).unwrap();
+    let run = |arguments: &[&str]| becalm(arguments).current_dir(folder.path()).output().unwrap();
+    let imported = run(&[&["import", "file.txt", "-o", "run.becalm"], arguments].concat());
+    if !imported.status.success() {
+        assert!(!folder.path().join("run.becalm").exists(), "it left something");
+        return Err(String::from_utf8(imported.stderr).unwrap());
+    }
+    let report = run(&["report", "run.becalm", "--json"]);
+    assert!(report.status.success(), "{report:?}");
+    let mut document: Value = serde_json::from_slice(&report.stdout).unwrap();
+    let is_distribution = document["schema"].as_str().unwrap().contains("distribution");
+    Ok(if is_distribution { document["nodes"][0].take() } else { document })
+}
+
+fn refused(text: &str, arguments: &[&str], words: &[&str]) {
+    let error = import(text, arguments).unwrap_err();
+    assert!(words.iter().all(|word| error.contains(word)), "{words:?}: {error}");
+}
+
+/// Kind, source, count and time of each source.
+fn sources(document: &Value) -> Vec<(String, String, u64, u64)> {
+    let row = |row: &Value| {
+        let text = |name: &str| row[name].as_str().unwrap().to_owned();
+        let number = |name: &str| row[name].as_u64().unwrap();
+        (text("kind"), text("source"), number("count"), number("total_ns"))
+    };
+    let mut rows: Vec<_> = document["sources"].as_array().unwrap().iter().map(row).collect();
+    rows.sort();
+    rows
+}
+
+fn codes(document: &Value) -> Vec<&str> {
+    document["warnings"].as_array().into_iter().flatten().filter_map(|warning| warning["code"].as_str()).collect()
+}
+
+/// Events of CPU 2: six times an interrupt of 12 us, and 8 us later another thread for 100 us. `event` writes one: who has the CPU (name and
+/// number), microseconds, the event and its fields.
+fn six_times(
+    [own, other]: [(&str, i32); 2],
+    other_state: char,
+    event: impl Fn((&str, i32), u64, &str, &str) -> String,
+) -> String {
+    let switch = |(name, tid): (&str, i32), state: char, (next, next_tid): (&str, i32)| {
+        format!(
+            "prev_comm={name} prev_pid={tid} prev_prio=120 prev_state={state} ==> next_comm={next} next_pid={next_tid} next_prio=120"
+        )
+    };
+    let mut text = String::new();
+    for at in (0..6).map(|time| 237_604 + time * 10_000) {
+        text += &event(own, at, "irq_handler_entry", "irq=41 name=nvme0q3");
+        text += &event(own, at + 12, "irq_handler_exit", "irq=41 ret=handled");
+        text += &event(own, at + 20, "sched_switch", &switch(own, 'R', other));
+        text += &event(other, at + 120, "sched_switch", &switch(other, other_state, own));
+    }
+    text
+}
+
+/// The kernel's own text, with and without the options `record-tgid` and `irq-info`, of real-time kernels, and by trace-cmd.
+#[test]
+fn traces_as_text_are_read_in_every_dialect() {
+    let threads = [("solver", 15_165), ("kworker/2:1", 417)];
+    let title = "# tracer: nop\n#\n#           TASK-PID   CPU#  ||||    TIMESTAMP  FUNCTION\n";
+    for (first, group, flags) in [
+        (title, "", "d.h. "),
+        (title, " (  15165)", "d.h1. "),
+        (title, " (-------)", "d..h.1.. "),
+        (title, "", "dNh..2.11 "),
+        ("cpus=4\n", "", ""),
+    ] {
+        let text = six_times(threads, 'I', |(name, tid), micros, event, fields| {
+            format!("{name:>16}-{tid:<7}{group} [002] {flags}4338.{micros:06}: {event}: {fields}\n")
+        });
+        let document = import(&format!("{first}{text}"), &[]).unwrap();
+        let wanted = [("irq", "nvme0q3", 6, 72_000), ("kthread", "kworker", 6, 600_000)];
+        assert_eq!(sources(&document), wanted.map(|(kind, name, count, ns)| (kind.into(), name.into(), count, ns)));
+        refused(&format!("{first}{text}"), &["--from", "perf-script"], &["it looks like ftrace"]);
+    }
+}
+
+/// perf's text with names over which parsers stumble, and with the process in front of the thread.
+#[test]
+fn names_of_perf_may_hold_anything() {
+    for (own, other, process) in [
+        ("[ET_NET 0]", "[ET_TASK 1]", ""),
+        ("Hashed wheel ti", "a b c", ""),
+        ("a) R 1 (b", "x ==> y", ""),
+        ("作业-1", "tâche", ""),
+        ("1234567", "512.004411:", ""),
+        ("apply worker", "grpc-server-1", "15165/"),
+    ] {
+        let text = six_times([(own, 15_165), (other, 417)], 'S', |(name, tid), micros, event, fields| {
+            let system = if event == "sched_switch" { "sched" } else { "irq" };
+            format!("{name:>16} {process}{tid} [002]   512.{micros:06}: {system:>7}:{event}: {fields}\n")
+        });
+        let document = import(&text, &["--thread", "15165"]).unwrap();
+        let wanted = [("irq", "nvme0q3", 6, 72_000), ("task", other, 6, 600_000)];
+        assert_eq!(sources(&document), wanted.map(|(kind, name, count, ns)| (kind.into(), name.into(), count, ns)));
+    }
+    // Without -a, perf prints no CPU; other fields may be left out by -F.
+    let without = six_times([("redis-server", 15_165), ("b", 417)], 'S', |(name, tid), micros, event, fields| {
+        let system = if event == "sched_switch" { "sched" } else { "irq" };
+        format!("{name:>16} {tid:>7}   512.{micros:06}: {system:>7}:{event}: {fields}\n\t    7fff811a schedule ([kernel])\n\n")
+    });
+    refused(&without, &[], &["without CPUs", "perf record -a", "perf script -F"]);
+    refused(&without, &["--from", "perf-script"], &["without CPUs", "perf record -a"]);
+}
+
+/// Threads of the kernel that drivers and file systems name, and one of a name that nobody can know.
+#[test]
+fn threads_of_the_kernel_count_as_such_or_are_named() {
+    let names = ["sugov:0", "usb-storage", "ptlrpcd_00_01", "txg_sync", "nfsd", "iou-sqp-1200", "kworker/2:1", "mystery"];
+    let mut text = String::new();
+    for round in 0..6 {
+        for (number, name) in names.iter().enumerate() {
+            let at = 100_000 * round + 10_000 * number;
+            let mut switch = |micros: usize, [(prev, prev_tid), (next, next_tid)]: [(&str, usize); 2]| {
+                writeln!(
+                    text,
+                    "{prev} {prev_tid} [002] 512.{micros:06}: sched:sched_switch: {prev}:{prev_tid} [120] R ==> {next}:{next_tid} [120]"
+                )
+                .unwrap();
+            };
+            let (solver, thread) = (("solver", 15_165), (*name, 80 + number));
+            switch(at, [solver, thread]);
+            switch(at + 100, [thread, solver]);
+        }
+    }
+    let document = import(&text, &[]).unwrap();
+    let found = sources(&document);
+    assert_eq!(found.len(), names.len() - 1, "{found:?}");
+    assert!(found.iter().all(|(kind, _, count, ns)| (kind.as_str(), *count, *ns) == ("kthread", 6, 600_000)), "{found:?}");
+    let warning = document["warnings"].as_array().unwrap().iter().find(|it| it["code"] == "taken_for_programs").unwrap();
+    let message = warning["message"].as_str().unwrap();
+    assert!(message.contains("mystery (600.000us)") && message.contains("solver"), "{message}");
+    // Nothing of interrupts was recorded.
+    assert!(codes(&document).contains(&"missing_events"), "{:?}", codes(&document));
+}
+
+/// Rows of a histogram, as cyclictest prints them: latency, and a count for each thread.
+fn histogram(separator: &str) -> String {
+    let mut text = String::new();
+    for latency in 0..40_u64 {
+        let counts = [latency * 3 % 7, latency % 5, 40 - latency].map(|count| format!("{separator}{count:06}"));
+        writeln!(text, "{latency:06}{}", counts.concat()).unwrap();
+    }
+    text
+}
+
+/// cyclictest's histogram as scripts leave it: without its title, with commas, or with a title of its own.
+#[test]
+fn histograms_without_a_title_are_no_detours() {
+    let csv = format!("time,core1,core2,core3\n {}", histogram(","));
+    // A script that keeps only what came, in nanoseconds.
+    let sparse: String = (0..60).map(|row| format!("{:06}\t{:06}\n", 2_337 + row * row * 17, 1 + row % 3)).collect();
+    for text in [histogram("\t"), histogram(" "), csv.clone(), sparse.clone()] {
+        refused(&text, &[], &["without a title that says", "--from cyclictest", "--from selfish"]);
+    }
+    let wanted: u64 = (0..40).map(|latency| latency * 3 % 7).sum();
+    for text in [histogram("\t"), csv] {
+        let document = import(&text, &["--from", "cyclictest"]).unwrap();
+        assert_eq!(document["series"][0]["count"], wanted, "{document:#}");
+        assert!(codes(&document).contains(&"imported_cut"), "{:?}", codes(&document));
+    }
+    let document = import(&sparse, &["--from", "cyclictest", "--unit", "ns"]).unwrap();
+    assert_eq!(document["series"][0]["count"], (0..60).map(|row| 1 + row % 3).sum::<u64>());
+    // Where the command line ends without a line's end, the closing comments tell.
+    let glued = format!(
+        "cyclictest -S -h400 -q# /dev/cpu_dma_latency set to 0us\n{}# Total: {wanted:09} {:09} {:09}\n# Min Latencies: 00001 00001 00000\n\
+         # Avg Latencies: 00018 00020 00013\n# Max Latencies: 00039 00039 00039\n# Histogram Overflows: 00000 00000 00000\n",
+        histogram("\t"),
+        (0..40).map(|latency| latency % 5).sum::<u64>(),
+        (0..40).map(|latency| 40 - latency).sum::<u64>(),
+    );
+    assert_eq!(import(&glued, &[]).unwrap()["series"][0]["count"], wanted);
+}
+
+/// oslat in a container, whose log has the environment in front, or time stamps.
+#[test]
+fn logs_of_containers_are_read_or_named() {
+    let plain = "oslat V 1.10\nTotal runtime: \t\t10 seconds\nCPU list: \t\t5,6\nTest completed.\n\n        Core:\t 5 6\n\
+                 \x20   CPU Freq:\t 2493 2493 (Mhz)\n    001 (us):\t 426829052 426240622\n    002 (us):\t 143 4\n    003 (us):\t 0 12 (including overflows)\n\
+                 \x20    Minimum:\t 1 1 (us)\n     Average:\t 1.000 1.000 (us)\n     Maximum:\t 2 17 (us)\n     Max-Min:\t 1 16 (us)\n    Duration:\t 10.040 10.040 (sec)\n";
+    let pod = format!("############# dumping env ###########\nHOSTNAME=pod1\nPRIO=1\n#####\nallowed cpu list: 4-11\ncmd to run: oslat -D 10\n{plain}");
+    for text in [plain, &pod] {
+        let document = import(text, &[]).unwrap();
+        let series = document["series"].as_array().unwrap();
+        let of = |name: &str| series.iter().map(|series| series[name].as_i64().unwrap()).collect::<Vec<_>>();
+        assert_eq!((of("count"), of("max_ns")), (vec![426_829_195, 426_240_638], vec![2_000, 17_000]));
+    }
+    let stamped: String = pod.lines().map(|line| format!("2026-03-03T10:11:12.123456789Z {line}\n")).collect();
+    refused(&stamped, &[], &["1 word in front of each line", "oslat", "sed -E"]);
+    refused(&stamped, &["--from", "oslat"], &["1 word in front of each line", "sed -E"]);
+}
+
+/// The table of `rtla timerlat top` is rtla's, and holds no distribution.
+#[test]
+fn the_table_of_timerlat_is_named() {
+    for quiet in [
+        "                                     Timer Latency                                              \n\
+         \x20 0 00:01:00   |          IRQ Timer Latency (us)        |         Thread Timer Latency (us)\n\
+         CPU COUNT      |      cur       min       avg       max |      cur       min       avg       max\n\
+         \x20 0 #60010     |        0         0         0        17 |        2         1         2        71\n",
+        "CPU COUNT      |      cur       min       avg       max |      cur       min       avg       max |      cur       min       avg       max\n\
+         \x20 1 #59990     |        0         0         0        17 |        2         1         2       367 |        3         1         2       370\n\
+         rtla timerlat hit stop tracing\n## CPU 1 hit stop tracing, analyzing it ##\n",
+    ] {
+        refused(quiet, &[], &["rtla timerlat top", "rtla timerlat hist"]);
+        refused(quiet, &["--from", "rtla"], &["rtla timerlat top", "rtla timerlat hist"]);
+    }
+}
+
+/// rtla's histograms: with sentences behind them, of CPUs on which nothing came, and of a machine on which nothing came at all.
+#[test]
+fn a_quiet_histogram_of_rtla_is_a_result() {
+    let head = "# RTLA osnoise histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:01:00\n";
+    for figures in ["over:\ncount:\nmin:\navg:\nmax:\n", "over: 0\ncount: 0\nmin: 0\navg: 0\nmax: 0\n"] {
+        let document = import(&format!("{head}Index\n{figures}"), &[]).unwrap();
+        assert_eq!((document["series"][0]["count"].as_u64(), codes(&document)), (Some(0), vec![]));
+    }
+    let one = format!(
+        "{head}Index   CPU-000   CPU-003\n0 0 3\n10 0 1\n20 0 1\nover: 0 0\ncount: 0 5\nmin: 18446744073709551615 0\navg: 0 8\nmax: 0 20\n\
+         rtla osnoise hit stop tracing\n## CPU 3 hit stop tracing, analyzing it ##\nno trace, 3 times in 10 s\n"
+    );
+    let document = import(&one, &[]).unwrap();
+    let series = &document["series"];
+    assert_eq!((&series[0]["count"], &series[0]["min_ns"]), (&0.into(), &Value::Null));
+    assert_eq!((&series[1]["count"], &series[1]["max_ns"]), (&5.into(), &20_000.into()));
+}
+
+/// Tables of percentiles of HdrHistogram and of others that print as it does.
+#[test]
+fn tables_of_percentiles_are_named() {
+    for text in [
+        "#[Histogram log]\n       Value     Percentile TotalCount 1/(1-Percentile)\n\n       0.512 0.000000000000          1           1.00\n#[Mean    =        0.7]\n",
+        "  Latency Distribution (HdrHistogram - Recorded Latency)\n 50.000%  1.21ms\n\n  Detailed Percentile spectrum:\n       Value   Percentile   TotalCount 1/(1-Percentile)\n\n       0.255     0.000000            1         1.00\n",
+        "\"Value\",\"Percentile\",\"TotalCount\",\"1/(1-Percentile)\"\n255.0,0.0,1,1.00\n",
+    ] {
+        refused(text, &[], &["HdrHistogram", ".hlog"]);
+    }
+}
+
+/// Files of other programs, none of which is a list of detours.
+#[test]
+fn other_programs_are_not_taken_for_detours() {
+    for text in [
+        "1700000000 12\n1700000001 13\n1700000002 15\n",
+        "time,latency\n1,5\n2,9\n3,4\n",
+        "latency_us;count\n1;100\n2;20\n",
+        "# latency(us) count\n1 2000\n2 300\n3 7\n",
+        "# time value\n1 2\n2 3\n",
+        "{\"results\": [{\"command\": \"sleep 0.1\", \"mean\": 0.1, \"times\": [0.1, 0.11]}]}\n",
+        "{\n  \"fio version\" : \"fio-3.33\",\n  \"jobs\" : [ { \"jobname\" : \"a\" } ]\n}\n",
+        "Running 30s test @ http://127.0.0.1:80/\n  Thread Stats   Avg      Stdev     Max   +/- Stdev\n    Latency   635.91us    0.89ms  12.92ms   93.69%\n",
+        "Latency histogram (values are in milliseconds)\n       value  ------------- distribution ------------- count\n       0.240 |*****    10\n",
+        "     usecs               : count     distribution\n         0 -> 1          : 12       |**      |\n",
+        "stress-ng: metrc: [123] cpu              5000     10.00     19.9\n",
+    ] {
+        let error = import(text, &[]).unwrap_err();
+        assert!(!error.contains("is read as"), "{text}: {error}");
+    }
+}
