@@ -104,6 +104,7 @@ fn document() -> NodeDoc {
         rung: Rung::Tracepoints,
         cpus: cpus.to_vec(),
         tracing: Some(TracingDoc::default()),
+        stored: None,
         counters: Vec::new(),
         warnings: Vec::new(),
     }

@@ -159,6 +159,7 @@ fn template() -> DigestDoc {
         rung: Rung::Tracepoints,
         cpus: (0..CPUS).map(cpu).collect(),
         tracing: None,
+        stored: None,
         counters: Vec::new(),
         warnings: Vec::new(),
     };

@@ -28,6 +28,11 @@ impl Density {
         Ok(density)
     }
 
+    /// How many rows it claims.
+    pub(super) const fn rows(self) -> u64 {
+        self.rows
+    }
+
     /// Adds a part of the table.
     ///
     /// # Errors

@@ -150,6 +150,11 @@ impl Counts {
         self.0.get(&cpu).copied().unwrap_or(0)
     }
 
+    /// Those of all CPUs.
+    pub(super) fn rows(&self) -> u64 {
+        self.0.values().map(|count| count.unsigned_abs()).sum()
+    }
+
     pub(super) fn add(&mut self, cpus: &[i32]) {
         for run in cpus.chunk_by(|a, b| a == b) {
             *self.0.entry(run[0]).or_default() += i64::try_from(run.len()).expect("a batch is small");

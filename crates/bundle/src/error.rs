@@ -155,6 +155,20 @@ pub enum BundleError {
         /// The file that says so.
         witness: PathBuf,
     },
+    /// The tables of a node hold other rows than were stored by its document.
+    #[error("{} holds {found} {table} of node '{node}', but {stored} were recorded; copy the whole recording", folder.display())]
+    Incomplete {
+        /// The folder of the table that was counted.
+        folder: PathBuf,
+        /// What its rows are: `detours`, `samples`, `activities`.
+        table: &'static str,
+        /// The node whose rows they are.
+        node: String,
+        /// How many are there.
+        found: u64,
+        /// How many there were by the document.
+        stored: u64,
+    },
 }
 
 impl BundleError {

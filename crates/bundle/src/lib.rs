@@ -24,6 +24,9 @@
 //! ([`Campaign`](becalm_model::cost::tick::Campaign)), or its part of a parallel benchmark ([`PhaseRun`]), one document a node as well;
 //! see [`Contents`].
 //!
+//! The document counts the rows of its node's tables. [`Bundle`] compares them whenever it opens a bundle, so that what is missing of a copy is
+//! not taken for quiet.
+//!
 //! A reader ignores files that it does not know and hidden ones, which are drafts; it refuses documents and tables of
 //! another version, and tables whose contents contradict the schema, naming the file.
 //!
@@ -57,6 +60,7 @@ mod rows;
 mod schema;
 pub mod study;
 mod summary;
+mod whole;
 mod writer;
 
 pub use batch::{ActivityBatch, DetourBatch, SampleBatch};

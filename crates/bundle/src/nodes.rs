@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::document::{self, Stored};
 use super::{BundleError, SUFFIX, layout};
 
 /// Finds a bundle and the documents of its nodes, sorted by node; at least one.
@@ -22,10 +21,13 @@ pub(super) fn open(path: &Path) -> Result<(PathBuf, BTreeMap<String, PathBuf>), 
 pub type LeftOut = Vec<(String, BundleError)>;
 
 /// Reads the documents of nodes; those that cannot be read are left out, as long as another one can.
-pub(super) fn readable<D: Stored>(documents: BTreeMap<String, PathBuf>) -> Result<(Vec<D>, LeftOut), BundleError> {
+pub(super) fn readable<D>(
+    documents: BTreeMap<String, PathBuf>,
+    read_node: impl Fn(&str, &Path) -> Result<D, BundleError>,
+) -> Result<(Vec<D>, LeftOut), BundleError> {
     let (mut read, mut left_out) = (Vec::new(), Vec::new());
     for (node, path) in documents {
-        match document::read(&path, &node) {
+        match read_node(&node, &path) {
             Ok(doc) => read.push(doc),
             Err(error) => left_out.push((node, error)),
         }

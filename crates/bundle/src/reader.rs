@@ -13,7 +13,7 @@ use super::names::SourcePool;
 use super::nodes::LeftOut;
 use super::order::RowOrder;
 use super::schema::{ACTIVITIES, DETOURS, SAMPLES, Table};
-use super::{ActivityBatch, BundleError, DetourBatch, SampleBatch, document, layout, nodes};
+use super::{ActivityBatch, BundleError, DetourBatch, SampleBatch, layout, nodes, whole};
 use becalm_model::NodeDoc;
 
 /// A run bundle, open for reading. It holds the nodes' documents; the tables are read when they are asked for.
@@ -47,11 +47,12 @@ impl Bundle {
     /// reads the documents of all nodes. A node whose run goes on or was killed has a document without an end.
     ///
     /// # Errors
-    /// If there is no bundle, if it holds no node or something else than a recording, and if one of the documents is
-    /// damaged or of another version.
+    /// If there is no bundle, if it holds no node or something else than a recording, if one of the documents is
+    /// damaged or of another version, and if rows are missing that it counts.
     pub fn open(path: &Path) -> Result<Self, BundleError> {
         let (path, documents) = nodes::open(path)?;
-        let nodes = documents.iter().map(|(node, path)| document::read(path, node)).collect::<Result<Vec<_>, _>>()?;
+        let read = |(node, document): (&String, &PathBuf)| whole::read(&path, node, document);
+        let nodes = documents.iter().map(read).collect::<Result<Vec<_>, _>>()?;
         let (progress, sources) = (ReadProgress::default(), SourcePool::default());
         Ok(Self { reached: path.clone(), path, _held: None, nodes, progress, sources })
     }
@@ -62,7 +63,7 @@ impl Bundle {
     /// As of [`Self::open`], where no document can be read.
     pub fn open_readable(path: &Path) -> Result<(Self, LeftOut), BundleError> {
         let (path, documents) = nodes::open(path)?;
-        let (nodes, left_out) = nodes::readable(documents)?;
+        let (nodes, left_out) = nodes::readable(documents, |node, document| whole::read(&path, node, document))?;
         let (progress, sources) = (ReadProgress::default(), SourcePool::default());
         Ok((Self { reached: path.clone(), path, _held: None, nodes, progress, sources }, left_out))
     }
@@ -70,7 +71,7 @@ impl Bundle {
     /// Opens the part of one node, whose document was found there.
     pub(super) fn open_part(path: &Path, node: &str, document: &Path) -> Result<Self, BundleError> {
         let (progress, sources) = (ReadProgress::default(), SourcePool::default());
-        let nodes = vec![document::read(document, node)?];
+        let nodes = vec![whole::read(path, node, document)?];
         Ok(Self { reached: path.to_owned(), path: path.to_owned(), _held: None, nodes, progress, sources })
     }
 
@@ -147,14 +148,8 @@ impl Bundle {
     pub fn activities(&self, node: &str) -> Result<ActivityBatches, BundleError> {
         let table = self.nodes.iter().find(|doc| doc.node == node).map_or(&DETOURS, main_table);
         let segments = self.count_segments(node, table)?;
+        whole::check_activities(&self.reached, node, table, segments)?;
         let folder = layout::table_folder(&self.reached, ACTIVITIES.name, node);
-        for number in 0..segments {
-            let path = folder.join(layout::segment(number));
-            if !path.exists() {
-                let counted = layout::table_folder(&self.reached, table.name, node);
-                return Err(BundleError::Missing { path, witness: counted.join(layout::segment(number)) });
-            }
-        }
         Ok(ActivityBatches(Batches::new(folder, segments, self)))
     }
 

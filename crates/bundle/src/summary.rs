@@ -42,7 +42,7 @@ impl SummaryBundle {
     /// As of [`Self::open`], where no document can be read.
     pub fn open_readable(path: &Path) -> Result<(Self, LeftOut), BundleError> {
         let (path, documents) = nodes::open(path)?;
-        let (nodes, left_out) = nodes::readable(documents)?;
+        let (nodes, left_out) = nodes::readable(documents, |node, path| document::read(path, node))?;
         Ok((Self { path, nodes, _held: None }, left_out))
     }
 
@@ -238,6 +238,7 @@ mod tests {
             rung: node::Rung::Loop,
             cpus: Vec::new(),
             tracing: None,
+            stored: None,
             counters: Vec::new(),
             warnings: Vec::new(),
         };

@@ -11,7 +11,8 @@ use super::order::RowOrder;
 use super::place::{MadeFolders, make_bundle};
 use super::reader::main_table;
 use super::schema::{ACTIVITIES, DETOURS, SAMPLES, Table};
-use super::{Bundle, BundleError, document, draft, layout};
+use super::{Bundle, BundleError, document, draft, layout, whole};
+use becalm_model::node::StoredRows;
 use becalm_model::{Activity, Detour, Labels, NodeDoc, Sample};
 
 /// Writes one node's part of a bundle.
@@ -26,6 +27,8 @@ pub struct BundleWriter {
     next_segment: u32,
     /// How many detours (or samples) each CPU has in the segments written so far.
     counts: Counts,
+    /// How many activities these hold.
+    activities: u64,
     rows_order: RowOrder,
     activities_order: RowOrder,
     reserve: Option<Reserve>,
@@ -50,6 +53,7 @@ impl BundleWriter {
             main: main_table(doc),
             next_segment: 0,
             counts: Counts::default(),
+            activities: 0,
             rows_order: RowOrder::default(),
             activities_order: RowOrder::default(),
             reserve: None,
@@ -65,7 +69,7 @@ impl BundleWriter {
         }
         let target = layout::document(path, &doc.node);
         writer.reserve = Some(Reserve::new(&writer.held, &target, reserved_bytes(doc))?);
-        let (draft, size) = document::write(&writer.held, &target, doc)?;
+        let (draft, size) = document::write(&writer.held, &target, &writer.counted(doc))?;
         if !draft.publish_new()? {
             // Whoever was faster needs the folders, whoever made them.
             made.keep();
@@ -98,13 +102,15 @@ impl BundleWriter {
         let path = bundle.path();
         let target = layout::document(path, &doc.node);
         let held = Arc::new(HeldFolder::open(path).map_err(BundleError::io("open the folder", path))?);
+        let next_segment = layout::count_segments(&layout::table_folder(path, main.name, &doc.node))?;
         let mut writer = Self {
             reserve: Some(Reserve::new(&held, &target, reserved_bytes(doc))?),
             held,
             node: doc.node.clone(),
             main,
-            next_segment: layout::count_segments(&layout::table_folder(path, main.name, &doc.node))?,
+            next_segment,
             counts,
+            activities: whole::count(path, &doc.node, &ACTIVITIES, next_segment)?,
             rows_order,
             // That they go on behind those of the segments before follows from the numbers of their samples.
             activities_order: RowOrder::default(),
@@ -221,6 +227,7 @@ impl BundleWriter {
 
         self.next_segment += 1;
         self.counts = counts;
+        self.activities += activities.iter().map(|part| part.len() as u64).sum::<u64>();
         self.rows_order = rows_order;
         self.activities_order = activities_order;
         self.bytes_written += bytes;
@@ -248,10 +255,16 @@ impl BundleWriter {
             let why = format!("it is of node '{}'", doc.node);
             return Err(BundleError::Document { path: target, why });
         }
-        let (draft, size) = document::write(&self.held, &target, doc)?;
+        let (draft, size) = document::write(&self.held, &target, &self.counted(doc))?;
         draft.publish()?;
         self.bytes_written += size;
         Ok(())
+    }
+
+    /// The document with what was stored so far.
+    fn counted(&self, doc: &NodeDoc) -> NodeDoc {
+        let stored = StoredRows { rows: self.counts.rows(), activities: self.activities };
+        NodeDoc { stored: Some(stored), ..doc.clone() }
     }
 
     /// The folder into which the bundle is written.

@@ -150,7 +150,7 @@ impl Condenser {
         });
         DigestDoc {
             schema: SCHEMA.to_owned(),
-            run,
+            run: NodeDoc { stored: None, ..run },
             slot_ns: self.grid.slot_ns(),
             first_slot: self.grid.first(),
             slots,

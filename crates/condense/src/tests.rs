@@ -21,6 +21,7 @@ fn doc() -> NodeDoc {
         rung: Rung::Tracepoints,
         cpus: vec![CpuDoc::new(CpuId::new(0))],
         tracing: None,
+        stored: None,
         counters: Vec::new(),
         warnings: Vec::new(),
     }

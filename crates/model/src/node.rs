@@ -34,10 +34,22 @@ pub struct NodeDoc {
     pub cpus: Vec<CpuDoc>,
     /// The kernel's trace; `None` on the lower rungs.
     pub tracing: Option<TracingDoc>,
+    /// How many rows its tables held when this was written; `None` of what has no tables, as a recording in summary form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored: Option<StoredRows>,
     /// Growth of the kernel's own counters over the run.
     pub counters: Vec<CounterGrowth>,
     /// Everything the reader must know before believing the numbers.
     pub warnings: Vec<Warning>,
+}
+
+/// The rows of a node's tables, by which a reader finds out that some are missing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct StoredRows {
+    /// Detours, or samples of a run of work.
+    pub rows: u64,
+    /// The activities that they are split over.
+    pub activities: u64,
 }
 
 /// How a run ended by itself.
@@ -67,6 +79,13 @@ pub enum Ended {
 }
 
 impl NodeDoc {
+    /// Whether the recording came to its end, so that its document counts all that was stored. One that failed may have counted what it
+    /// could not store any more.
+    #[must_use]
+    pub const fn is_complete(&self) -> bool {
+        !matches!(self.ended, None | Some(Ended::Failed))
+    }
+
     /// The origin in nanoseconds since 1970, for differences between instants of this node; 0 where it is not known.
     #[must_use]
     pub fn origin_ns(&self) -> i128 {

@@ -55,6 +55,7 @@ pub fn store<'a>(
         rung: Rung::Tracepoints,
         cpus: cpus.iter().zip(&rows).map(|(cpu, (detours, _))| document(cpu, detours, until - began)).collect(),
         tracing: Some(trace.doc().clone()),
+        stored: None,
         counters: Vec::new(),
         warnings: vec![warning::no_loop()],
         ..window.clone()

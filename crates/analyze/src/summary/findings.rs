@@ -1,6 +1,6 @@
 //! What a summary finds wrong with a run, as warnings: what, with its figures, and what to do.
 
-use becalm_model::node::{CpuDoc, Ended, NodeDoc, Warning};
+use becalm_model::node::{CpuDoc, NodeDoc, Warning};
 use becalm_model::warning;
 use becalm_units::{CpuId, CpuList, Nanos};
 
@@ -36,7 +36,7 @@ impl ClosingWarnings {
     /// What the rows of a CPU tell beside its document.
     pub(super) fn of_rows(&mut self, doc: &NodeDoc, cpu: &CpuDoc, durations: &Moments) {
         // A run that failed may have counted detours that it could not store any more.
-        if matches!(doc.ended, None | Some(Ended::Failed)) {
+        if !doc.is_complete() {
             return;
         }
         let (rows, total) = (durations.count(), Nanos::new(durations.total()));

@@ -17,7 +17,7 @@ use parquet::file::statistics::Statistics;
 use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedWrite};
 use parquet::schema::parser::parse_message_type;
 
-use crate::recording::{read_all, store};
+use crate::recording::{read_all, store, uncount};
 
 /// A column as the file's schema declares it, and its pages.
 type Column = (&'static str, Vec<Page>);
@@ -158,6 +158,7 @@ impl Crafted {
         let folder = tempfile::tempdir().unwrap();
         let bundle = folder.path().join("run.becalm");
         store(&bundle, 1);
+        uncount(&bundle);
         Self { bundle, _folder: folder }
     }
 

@@ -12,7 +12,7 @@ use becalm_model::node::{CounterGrowth, Ended};
 use becalm_model::{Labels, NodeDoc};
 use becalm_units::CpuId;
 
-use crate::recording::{doc, ended, read_all, read_detours, rows};
+use crate::recording::{doc, documents, ended, read_all, read_detours, rows};
 use crate::survival::names;
 
 /// A file system in memory, of a size.
@@ -99,7 +99,7 @@ fn a_full_disk_costs_one_segment_and_the_run_is_closed() {
     };
     let closing = NodeDoc { ended: Some(Ended::Failed), counters: (0..200).map(counter).collect(), ..ended("a") };
     writer.write_doc(&closing).unwrap();
-    assert_eq!(Bundle::open(&path).unwrap().nodes(), [closing]);
+    assert_eq!(documents(&Bundle::open(&path).unwrap()), [closing]);
     assert_eq!(names(&path.join("runs")), ["node=a.json"]);
 
     // With space again the recording could go on where it was.

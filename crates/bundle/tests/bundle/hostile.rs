@@ -13,7 +13,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{WriterProperties, WriterVersion};
 use proptest::prelude::*;
 
-use crate::recording::{doc, read_activities, read_all, read_detours, store};
+use crate::recording::{doc, read_activities, read_all, read_detours, store, uncount};
 
 fn segment(bundle: &Path, table: &str) -> PathBuf {
     bundle.join(table).join("node=a/0000.parquet")
@@ -22,6 +22,7 @@ fn segment(bundle: &Path, table: &str) -> PathBuf {
 fn store_one(folder: &tempfile::TempDir) -> PathBuf {
     let path = folder.path().join("run.becalm");
     store(&path, 1);
+    uncount(&path);
     path
 }
 

@@ -7,7 +7,7 @@ use becalm_model::{Activity, Detour, Kind, Labels};
 use becalm_units::{CpuId, Nanos};
 use proptest::prelude::*;
 
-use crate::recording::{Named, Rows, doc, ended, named, read_activities, read_detours, rows};
+use crate::recording::{Named, Rows, doc, documents, ended, named, read_activities, read_detours, rows};
 
 /// The rows of one CPU in one segment: for each detour the gap before it, its length, whether it is incomplete, and
 /// its activities as self time, kind, source and detail.
@@ -79,7 +79,7 @@ fn check_round_trip(path: &Path, recordings: &[Vec<[CpuRows; 4]>]) {
     for (node, (detours, activities)) in nodes.iter().zip(expected) {
         assert_eq!(read_detours(&bundle, node).unwrap(), detours);
         assert_eq!(read_activities(&bundle, node).unwrap(), activities);
-        assert!(bundle.nodes().contains(&ended(node)));
+        assert!(documents(&bundle).contains(&ended(node)));
     }
 }
 

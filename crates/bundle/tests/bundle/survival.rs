@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use becalm_bundle::{Bundle, BundleError, BundleWriter};
-use becalm_model::Labels;
+use becalm_bundle::{Bundle, BundleError, BundleWriter, StoredNodes};
+use becalm_model::{Labels, NodeDoc};
 use becalm_model::node::Ended;
 use becalm_units::{CpuId, Nanos};
 
-use crate::recording::{Rows, doc, ended, read_activities, read_all, read_detours, rows, store};
+use crate::recording::{Rows, doc, documents, ended, read_activities, read_all, read_detours, rows, store};
 
 /// The names in a folder, hidden ones too.
 pub fn names(folder: &Path) -> Vec<String> {
@@ -38,7 +38,7 @@ fn what_a_killed_writer_leaves_is_readable() {
     fs::write(path.join("notes.txt"), "").unwrap();
 
     let bundle = Bundle::open(&path).unwrap();
-    assert_eq!(bundle.nodes(), [doc("a")]);
+    assert_eq!(documents(&bundle), [doc("a")]);
     assert_eq!(bundle.nodes()[0].ended, None);
     assert_eq!(read_detours(&bundle, "a").unwrap().len(), 40);
     assert_eq!(read_activities(&bundle, "a").unwrap().len(), 80);
@@ -61,9 +61,9 @@ fn missing_segments_are_noticed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.becalm");
     store(&path, 3);
+    let bundle = Bundle::open(&path).unwrap();
     let activities = path.join("activities/node=a/0002.parquet");
     fs::remove_file(&activities).unwrap();
-    let bundle = Bundle::open(&path).unwrap();
     assert_eq!(read_detours(&bundle, "a").unwrap().len(), 120);
     let error = read_activities(&bundle, "a").unwrap_err();
     assert!(matches!(&error, BundleError::Missing { path, .. } if *path == activities), "{error}");
@@ -74,13 +74,91 @@ fn missing_segments_are_noticed() {
     assert!(matches!(&error, BundleError::Missing { path, .. } if *path == detours), "{error}");
 }
 
+/// What opening says of a recording of three segments, 40 detours and 80 activities each, from which `part` was removed.
+fn opened_without(part: &str, document: &NodeDoc) -> Result<(), String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.becalm");
+    let mut labels = Labels::new();
+    let mut writer = BundleWriter::create(&path, &doc("a")).unwrap();
+    for segment in 0..3 {
+        let rows = rows(&[0, 1], segment * 20, 20, &mut labels);
+        writer.write_segment(&rows.detours, &rows.activities, &labels).unwrap();
+    }
+    writer.write_doc(document).unwrap();
+    let part = path.join(part);
+    if part.is_dir() { fs::remove_dir_all(part) } else { fs::remove_file(part) }.unwrap();
+    let opened = [
+        Bundle::open(&path).map(drop),
+        Bundle::open_readable(&path).map(drop),
+        StoredNodes::open(&path).unwrap().read("a").map(drop),
+        Bundle::open_held(writer.held()).map(drop),
+    ];
+    let said = opened.map(|opened| opened.map_err(|error| error.to_string()));
+    assert!(said.iter().all(|one| one.is_ok() == said[0].is_ok()), "{said:?}");
+    said.into_iter().next().unwrap()
+}
+
+#[test]
+fn missing_rows_are_noticed_when_a_recording_is_opened() {
+    for (part, why) in [
+        ("detours", "holds 0 detours of node 'a', but 120 were recorded; copy the whole recording"),
+        ("detours/node=a", "detours/node=a holds 0 detours of node 'a', but 120 were recorded"),
+        ("detours/node=a/0002.parquet", "holds 80 detours of node 'a', but 120 were recorded"),
+        ("activities", "activities/node=a/0000.parquet is missing"),
+        ("activities/node=a/0002.parquet", "activities/node=a/0002.parquet is missing"),
+    ] {
+        // One that goes on, or failed, holds at least what its last document counts.
+        for doc in [ended("a"), doc("a"), NodeDoc { ended: Some(Ended::Failed), ..doc("a") }] {
+            let error = opened_without(part, &doc).unwrap_err();
+            assert!(error.contains(why), "{part}: {error}");
+        }
+    }
+}
+
+#[test]
+fn rows_that_no_document_counts_are_those_of_a_recording_that_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.becalm");
+    let mut labels = Labels::new();
+    let mut writer = BundleWriter::create(&path, &doc("a")).unwrap();
+    let rows = rows(&[0], 0, 20, &mut labels);
+    writer.write_segment(&rows.detours, &rows.activities, &labels).unwrap();
+    assert_eq!(read_all(&path).unwrap(), 60);
+    // A document that counts another recording's rows does not belong to these tables.
+    let document = path.join("runs/node=a.json");
+    let former = fs::read(&document).unwrap();
+    writer.write_doc(&ended("a")).unwrap();
+    assert_eq!(read_all(&path).unwrap(), 60);
+    let text = String::from_utf8(former).unwrap();
+    fs::write(&document, text.replace("\"ended\": null", "\"ended\": \"duration\"")).unwrap();
+    let error = read_all(&path).unwrap_err().to_string();
+    assert!(error.contains("holds 20 detours of node 'a', but 0 were recorded"), "{error}");
+}
+
+#[test]
+fn of_several_nodes_only_the_one_that_lacks_rows_is_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.becalm");
+    let mut labels = Labels::new();
+    for node in ["a", "b"] {
+        let mut writer = BundleWriter::create(&path, &doc(node)).unwrap();
+        let rows = rows(&[0], 0, 20, &mut labels);
+        writer.write_segment(&rows.detours, &rows.activities, &labels).unwrap();
+        writer.write_doc(&ended(node)).unwrap();
+    }
+    fs::remove_dir_all(path.join("detours/node=a")).unwrap();
+    assert!(matches!(Bundle::open(&path).unwrap_err(), BundleError::Incomplete { node, .. } if node == "a"));
+    let (bundle, left_out) = Bundle::open_readable(&path).unwrap();
+    assert_eq!((bundle.nodes().len(), left_out.len(), left_out[0].0.as_str()), (1, 1, "a"));
+}
+
 #[test]
 fn after_an_error_the_batches_end() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.becalm");
     store(&path, 3);
-    fs::write(path.join("detours/node=a/0001.parquet"), "no").unwrap();
     let bundle = Bundle::open(&path).unwrap();
+    fs::write(path.join("detours/node=a/0001.parquet"), "no").unwrap();
     let batches: Vec<bool> = bundle.detours("a").unwrap().map(|batch| batch.is_ok()).collect();
     assert_eq!(batches, [true, false]);
 }

@@ -20,7 +20,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
-use becalm_linux::trusted::{self, Unread};
+use becalm_linux::trusted;
 use becalm_units::{SettingLine, printable};
 use clap::Command;
 
@@ -134,8 +134,8 @@ impl Settings {
     /// Reads files and variables. `command` says which options there are.
     ///
     /// # Errors
-    /// If a file that was named, or the system's, is not read; if there is no such option, it may be no default, or it is set twice
-    /// in a file. The user's own file is passed over where root is not to trust it, which its [`Place`] says.
+    /// If a file that was named is not read; if there is no such option, it may be no default, or it is set twice in a file. A file that is
+    /// looked for without being named is passed over if it cannot be read, or root must not trust it, which its [`Place`] says.
     pub fn read(command: &Command) -> Result<Self, SettingsError> {
         let mut read = Self { places: places(), ..Self::default() };
         let mut found = Vec::new();
@@ -152,12 +152,10 @@ impl Settings {
                     place.state = PlaceState::Read;
                     found.extend(of_text(command, place, &text)?);
                 }
-                Err(Unread::Untrusted(why)) if place.kind == PlaceKind::User => {
-                    place.state = PlaceState::Refused(Unread::Untrusted(why).to_string());
-                }
-                Err(error) => {
+                Err(error) if place.kind == PlaceKind::Named => {
                     return Err(SettingsError::Unread { path: place.shown(), why: error.to_string() });
                 }
+                Err(error) => place.state = PlaceState::Refused(error.to_string()),
             }
         }
         found.extend(of_environment(command, env::vars_os())?);

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::Path;
 use std::process::Command;
 
-use becalm_testing::program::{becalm, executable, path, run};
+use becalm_testing::program::{Ended, becalm, executable, path, run};
 use becalm_testing::{Need, machine_has};
 
 /// Somebody who is not root.
@@ -46,6 +47,84 @@ fn root_does_not_read_what_a_user_could_have_written() {
         shown.env_remove("BECALM_CONFIG").env_remove("XDG_CONFIG_HOME").env("HOME", home.path());
         let shown = run(shown);
         assert!(shown.expect(0, &[]).stdout.contains("refused: becalm runs as root, and "), "{shown:?}");
+    }
+}
+
+/// As of `sudo -u USER`, which keeps the home of root.
+#[test]
+fn settings_that_a_user_may_not_read_are_passed_over_and_told() {
+    if !machine_has(&[Need::Root, Need::Program("setpriv")]) {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join(".config/becalm");
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("config");
+    fs::write(&file, "[law]\nranks = 3\n").unwrap();
+    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    let law = || {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(executable()).args(LAW);
+        command.env_remove("BECALM_CONFIG").env_remove("XDG_CONFIG_HOME").env("HOME", home.path());
+        command
+    };
+    let ended = run(law());
+    ended.expect(0, &["the settings in ", "config are not read: Permission denied"]);
+    assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+    let mut named = law();
+    named.env("BECALM_CONFIG", &file);
+    run(named).expect(2, &["cannot read the settings in ", "Permission denied"]);
+}
+
+/// A root folder that holds the program and the libraries that it is linked with, and neither /proc nor /sys.
+fn without_proc_and_sys(root: &Path, uid: u32, words: &str) -> Ended {
+    let script = "set -e
+        cd \"$1\"
+        for folder in lib lib64 usr/lib; do
+            if test -d /$folder; then mkdir -p $folder; mount --bind -o ro /$folder $folder; fi
+        done
+        mkdir -p tmp && chmod 1777 tmp
+        cp \"$2\" becalm
+        exec chroot --userspec=$3:$3 . /becalm $4";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--", "sh", "-c", script, "sh"]).arg(root).arg(executable()).arg(uid.to_string()).arg(words);
+    command.env("HOME", "/nowhere").env_remove("BECALM_CONFIG").env_remove("XDG_CONFIG_HOME");
+    run(command)
+}
+
+/// What cannot be read is not taken for what is not there.
+#[test]
+fn without_proc_and_sys_becalm_asks_the_kernel_and_the_processor() {
+    if !machine_has(&[Need::Root, Need::Program("unshare"), Need::Program("chroot")]) {
+        return;
+    }
+    let flags = fs::read_to_string("/proc/cpuinfo").unwrap();
+    let is_invariant = flags.contains(" constant_tsc") && flags.contains(" nonstop_tsc");
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    for uid in [0, USER] {
+        let root = tempfile::tempdir().unwrap();
+        let inside = |words: &str| without_proc_and_sys(root.path(), uid, words);
+        let seen = inside("");
+        seen.expect(0, &[]);
+        assert!(!seen.stdout.contains("nothing can be measured"), "{seen:?}");
+        assert!(seen.stdout.contains("can be measured") && seen.stdout.contains(release.trim()), "{seen:?}");
+        assert!(!seen.stdout.contains("no constant_tsc in /proc/cpuinfo"), "{seen:?}");
+        if is_invariant {
+            assert!(seen.stdout.contains("the processor's own, of constant rate"), "{seen:?}");
+        }
+        if flags.contains(" hypervisor") {
+            assert!(!seen.stdout.contains("runs on bare metal"), "{seen:?}");
+        }
+        let recorded = inside("record --quiet --duration 100ms -o /tmp/run.becalm");
+        recorded.expect(0, &[]);
+        let report = inside("report /tmp/run.becalm");
+        report.expect(0, &[]);
+        assert!(!report.stdout.contains("CPUs online ,") && !report.stdout.contains("Linux ,"), "{report:?}");
+        let clock = inside("report /tmp/run.becalm --json");
+        assert_eq!(clock.expect(0, &[]).stdout.contains("\"counter\": \"tsc\""), is_invariant, "{clock:?}");
+        let doctor = inside("doctor");
+        doctor.expect(0, &[]);
+        assert!(!doctor.stdout.contains("0 online") && !doctor.stdout.contains("0.0 GiB"), "{doctor:?}");
     }
 }
 

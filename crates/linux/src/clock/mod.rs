@@ -10,9 +10,12 @@ use std::path::Path;
 
 use becalm_units::{Nanos, TickRate};
 
+use crate::procfs::cpuinfo::CpuInfo;
+
 #[cfg(target_arch = "x86_64")]
 pub use counter::Rdtscp;
 pub use counter::{Counter, MonotonicRaw};
+pub(crate) use counter::{Promises, asked_processor};
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub use counter::{Fenced, Native};
 pub use cross_cpu::{CrossCpu, compare_cpus};
@@ -47,6 +50,11 @@ pub struct Choice {
 /// architecture. `root` is the root of the file system, `/` outside of tests.
 #[must_use]
 pub fn choose(root: &Path) -> Choice {
+    choose_by(root, if root == Path::new("/") { asked_processor() } else { None })
+}
+
+/// `processor` is what the machine's own processor says, which counts if /proc/cpuinfo cannot be read.
+fn choose_by(root: &Path, processor: Option<Promises>) -> Choice {
     let fallback = |why: &str| Choice { source: Source::MonotonicRaw, why_not_native: Some(why.to_owned()) };
     if cfg!(target_arch = "aarch64") {
         return Choice { source: Source::Native, why_not_native: None };
@@ -54,16 +62,24 @@ pub fn choose(root: &Path) -> Choice {
     if !cfg!(target_arch = "x86_64") {
         return fallback("this architecture's counter is not known to becalm");
     }
-    let cpuinfo = std::fs::read_to_string(root.join("proc/cpuinfo")).unwrap_or_default();
-    let flags = cpuinfo.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
-    let has = |flag: &str| flags.split_whitespace().any(|word| word == flag);
-    if !has("constant_tsc") {
-        return fallback(
-            "the processor does not promise a constant rate of its TSC (no constant_tsc in /proc/cpuinfo)",
-        );
-    }
-    if !has("nonstop_tsc") {
-        return fallback("the processor's TSC may stop in deep sleep (no nonstop_tsc in /proc/cpuinfo)");
+    match (CpuInfo::read(root), processor) {
+        (Ok(info), _) if !info.has("constant_tsc") => {
+            return fallback(
+                "the processor does not promise a constant rate of its TSC (no constant_tsc in /proc/cpuinfo)",
+            );
+        }
+        (Ok(info), _) if !info.has("nonstop_tsc") => {
+            return fallback("the processor's TSC may stop in deep sleep (no nonstop_tsc in /proc/cpuinfo)");
+        }
+        (Ok(_), _) | (Err(_), Some(Promises { invariant: true, .. })) => {}
+        (Err(_), Some(Promises { invariant: false, .. })) => {
+            return fallback(
+                "the processor does not promise a constant rate of its TSC (CPUID 80000007h, EDX bit 8 is not set)",
+            );
+        }
+        (Err(error), None) => {
+            return fallback(&format!("it is not known whether the TSC has a constant rate: {error}"));
+        }
     }
     let available = root.join("sys/devices/system/clocksource/clocksource0/available_clocksource");
     // Paravirtual guests list kvm-clock or hyperv_clocksource_tsc_page beside tsc, which stay when the kernel has thrown tsc
@@ -131,5 +147,29 @@ mod tests {
             assert_eq!(choice.source, Source::MonotonicRaw);
             assert!(choice.why_not_native.unwrap().contains(why));
         }
+    }
+
+    /// Without /proc the processor is asked; what nothing says is not known, which is another reason than a missing flag.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn without_cpuinfo_the_processor_itself_is_asked() {
+        let empty = tempfile::tempdir().unwrap();
+        let by = |processor| choose_by(empty.path(), processor);
+        assert_eq!(by(Some(Promises { invariant: true, guest: false })).source, Source::Native);
+        let why = |processor| by(processor).why_not_native.unwrap();
+        assert!(why(Some(Promises { invariant: false, guest: false })).contains("CPUID 80000007h"));
+        assert!(why(None).contains("it is not known whether the TSC has a constant rate: cannot read"));
+        let flags = tree("fpu", "tsc");
+        assert_eq!(choose_by(flags.path(), Some(Promises { invariant: true, guest: false })).source, Source::MonotonicRaw);
+    }
+
+    /// The kernel's flags rest on the same bits.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn the_processor_says_what_the_kernel_read_of_it() {
+        let Ok(info) = CpuInfo::read(Path::new("/")) else { return };
+        let asked = asked_processor().unwrap();
+        assert_eq!(asked.guest, info.has("hypervisor"));
+        assert_eq!(asked.invariant, info.has("nonstop_tsc"));
     }
 }

@@ -6,12 +6,16 @@ use becalm_units::Nanos;
 
 use crate::file::{FileError, optional, read, value};
 
-/// The kernel's release, `6.18.44`.
+/// The kernel's release, `6.18.44`. Of the running kernel a system call tells it too, without /proc.
 ///
 /// # Errors
 /// If the file cannot be read.
 pub fn release(root: &Path) -> Result<String, FileError> {
-    line(root, "proc/sys/kernel/osrelease", "the kernel's release")
+    line(root, "proc/sys/kernel/osrelease", "the kernel's release").or_else(|error| {
+        let running = (root == Path::new("/")).then(rustix::system::uname);
+        let release = running.and_then(|running| running.release().to_str().ok().map(str::to_owned));
+        release.filter(|release| !release.is_empty()).ok_or(error)
+    })
 }
 
 /// The kernel's build, `#1 SMP PREEMPT_DYNAMIC`.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use becalm_units::bracketed;
 
+use crate::clock::asked_processor;
 use crate::file::{FileError, optional, read};
 use crate::procfs::cpuinfo::CpuInfo;
 
@@ -50,7 +51,9 @@ pub fn hypervisor(root: &Path) -> Result<Option<String>, FileError> {
 }
 
 fn cpu_says_so(root: &Path) -> Result<bool, FileError> {
-    Ok(optional(CpuInfo::read(root))?.is_some_and(|info| info.has_hypervisor()))
+    // Without /proc the processor itself is asked, which is this machine's.
+    let asked = || root == Path::new("/") && asked_processor().is_some_and(|processor| processor.guest);
+    Ok(optional(CpuInfo::read(root))?.map_or_else(asked, |info| info.has_hypervisor()))
 }
 
 /// How far the kernel is locked down, even against root.

@@ -18,6 +18,7 @@ fn node(cpus: &[u32]) -> NodeDoc {
         rung: Rung::Tracepoints,
         cpus: cpus.iter().map(|cpu| CpuDoc::new(CpuId::new(*cpu))).collect(),
         tracing: None,
+        stored: None,
         counters: Vec::new(),
         warnings: Vec::new(),
     }

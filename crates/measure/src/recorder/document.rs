@@ -62,6 +62,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
             rung,
             cpus: lanes.iter().map(|lane| CpuDoc::new(lane.cpu)).collect(),
             tracing: self.tracing.as_ref().map(|tracing| tracing.doc.clone()),
+            stored: None,
             counters: Vec::new(),
             warnings: host.warning.into_iter().chain(self.warnings.iter().cloned()).collect(),
         };

@@ -33,6 +33,7 @@ fn document() -> NodeDoc {
         rung: Rung::Tracepoints,
         cpus: Vec::new(),
         tracing: None,
+        stored: None,
         counters: Vec::new(),
         warnings: Vec::new(),
     }

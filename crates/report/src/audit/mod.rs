@@ -7,6 +7,7 @@ use becalm_model::node::Rung;
 use becalm_units::{CpuList, Named, printable};
 use serde::Serialize;
 
+use crate::form::known::system;
 use crate::form::paragraph::{heading, wrap};
 use crate::form::sheet::Sheet;
 use crate::report::Report;
@@ -77,7 +78,8 @@ const fn ladder(rung: Rung) -> &'static str {
 /// The machine, how far up the ladder it lets a recording go, every answer, and the commands to begin with.
 fn render(audit: &Audit, out: &mut Sheet<'_>) -> io::Result<()> {
     let width = out.width().clamp(INDENT + ROOM, WIDTH);
-    let machine = format!("becalm on {}: Linux {}, {}", audit.node, audit.kernel, audit.processor);
+    let node = if audit.node.is_empty() { "a machine whose name is not known" } else { &audit.node };
+    let machine = format!("becalm on {node}: {}", system(&audit.kernel, &audit.processor));
     for line in wrap(&machine, width).iter().chain(&wrap(ladder(audit.rung()), width)) {
         writeln!(out, "{line}")?;
     }

@@ -9,6 +9,7 @@ use becalm_units::counted;
 use super::LimitCheck;
 use super::doubt::reason;
 use super::figures::{change, figure, ratio, title};
+use crate::form::known::system;
 use crate::form::value::{grouped, signed, three_digits, time};
 
 /// How many sources the headline names.
@@ -133,8 +134,7 @@ fn run(run: &ComparedRun) -> String {
     parts.extend(run.t_min_ns.map(|ns| format!("t_min {}", time(ns))));
     parts.extend(run.threshold_ns.map(|ns| format!("threshold {}", time(ns))));
     if let Some(doc) = run.docs.first() {
-        parts.push(format!("Linux {}", doc.machine.kernel));
-        parts.extend(Some(doc.machine.processor.clone()).filter(|name| !name.is_empty()));
+        parts.push(system(&doc.machine.kernel, &doc.machine.processor));
     }
     parts.join(", ")
 }

@@ -7,6 +7,7 @@ use becalm_model::node::Ended;
 use becalm_units::CpuId;
 use serde::Serialize;
 
+use crate::form::known::system;
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::value::{picos, three_digits};
@@ -64,7 +65,7 @@ pub(super) fn timed_fields<'a>(doc: &'a CostDoc, instrument: &'a InstrumentDoc) 
 pub(super) fn site(doc: &CostDoc, then: &str, out: &mut Sheet<'_>) -> io::Result<()> {
     let CostDoc { node, machine, cpu, cpu_reason, sched, .. } = doc;
     let on = machine.hypervisor.as_ref().map_or_else(String::new, |name| format!(", a virtual machine of {name}"));
-    paragraph(out, "  ", &format!("{node}: Linux {}, {}{on}", machine.kernel, machine.processor))?;
+    paragraph(out, "  ", &format!("{node}: {}{on}", system(&machine.kernel, &machine.processor)))?;
     paragraph(out, "  ", &format!("CPU {cpu} ({cpu_reason}), class {sched}{then}"))?;
     writeln!(out)
 }

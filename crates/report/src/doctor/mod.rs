@@ -8,6 +8,7 @@ use becalm_units::Named;
 use serde::{Deserialize, Serialize};
 
 use crate::config::ConfigSetting;
+use crate::form::known::known;
 use crate::form::paragraph::{heading, paragraph};
 use crate::form::sheet::Sheet;
 use crate::report::Report;
@@ -221,13 +222,22 @@ impl DoctorReport {
     fn print_machine(&self, out: &mut Sheet<'_>) -> io::Result<()> {
         let machine = &self.machine;
         heading(out, "Machine")?;
-        label(out, "kernel", &machine.kernel)?;
+        label(out, "kernel", known(&machine.kernel))?;
         if !machine.boot.is_empty() {
             label(out, "started with", &machine.boot.join(" "))?;
         }
-        label(out, "processor", &machine.processor)?;
-        label(out, "CPUs", &format!("{} online, {} of them isolated", machine.cpus_online, machine.cpus_isolated))?;
-        label(out, "memory", &format!("{:.1} GiB", machine.memory_bytes as f64 / (1_u64 << 30) as f64))?;
+        label(out, "processor", known(&machine.processor))?;
+        // Every machine has some of both: none is what nothing could be read of.
+        let cpus = match machine.cpus_online {
+            0 => String::new(),
+            online => format!("{online} online, {} of them isolated", machine.cpus_isolated),
+        };
+        label(out, "CPUs", known(&cpus))?;
+        let memory = match machine.memory_bytes {
+            0 => String::new(),
+            bytes => format!("{:.1} GiB", bytes as f64 / (1_u64 << 30) as f64),
+        };
+        label(out, "memory", known(&memory))?;
         let clocksource = machine.clocksource.as_deref().unwrap_or("unknown");
         label(out, "clocks", &format!("{} for loops, {clocksource} for the kernel", machine.counter))?;
         label(out, "hypervisor", machine.hypervisor.as_deref().unwrap_or("none shows"))?;

@@ -4,6 +4,7 @@
 
 pub(crate) mod field;
 pub mod grid;
+pub(crate) mod known;
 pub(crate) mod paragraph;
 pub(crate) mod plot;
 pub(crate) mod sheet;

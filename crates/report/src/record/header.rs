@@ -8,6 +8,7 @@ use becalm_model::warning::TRACE_CHANGED;
 use becalm_units::Nanos;
 
 use crate::Value;
+use crate::form::known::system;
 use crate::form::paragraph::{line, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::value::{grouped, three_digits, time};
@@ -114,8 +115,10 @@ pub(crate) const fn ended(ended: Option<Ended>) -> &'static str {
 }
 
 pub(crate) fn machine(machine: &MachineDoc) -> String {
-    let mut parts = vec![format!("Linux {}", machine.kernel), machine.processor.clone()];
-    parts.push(format!("CPUs online {}", machine.online));
+    let mut parts = vec![system(&machine.kernel, &machine.processor)];
+    if !machine.online.is_empty() {
+        parts.push(format!("CPUs online {}", machine.online));
+    }
     parts.extend(machine.hypervisor.as_ref().map(|name| format!("under {name}")));
     for (cpus, what) in [(&machine.isolated, "isolated"), (&machine.nohz_full, "nohz_full")] {
         if !cpus.is_empty() {

@@ -8,6 +8,7 @@ use becalm_linux::procfs::kernel::rt_throttling;
 use becalm_linux::procfs::limits;
 use becalm_linux::procfs::status::Capability;
 use becalm_linux::rights::Need;
+use becalm_linux::sched::allowed_cpus;
 use becalm_linux::sysfs::cgroup::CgroupLimits;
 use becalm_linux::sysfs::cpu::{CpuSets, siblings};
 use becalm_model::audit::{Ability, Answer};
@@ -31,7 +32,7 @@ pub(super) fn reachable(root: &Path, identity: &Identity, answers: &mut Vec<Answ
             "only the CPUs that this process was started on are known",
             "mount sysfs at /sys",
         ));
-        CpuSets { online: identity.status.cpus_allowed.clone(), ..CpuSets::default() }
+        CpuSets { online: started_on(root, identity), ..CpuSets::default() }
     });
     let unread = sets.unread.drain(..);
     answers.extend(unread.map(|error| {
@@ -89,15 +90,24 @@ pub(super) fn reachable(root: &Path, identity: &Identity, answers: &mut Vec<Answ
     Reachable { measurable, isolated }
 }
 
+/// The CPUs that this process was started on. Without /proc a system call tells them.
+fn started_on(root: &Path, identity: &Identity) -> CpuList {
+    match &identity.status.cpus_allowed {
+        unknown if unknown.is_empty() && root == Path::new("/") => allowed_cpus().unwrap_or_default(),
+        known => known.clone(),
+    }
+}
+
 /// Whether the loops may be made real-time, and what that costs; `attempt` is what became of a thread that was to be, which counts where
-/// no file tells what forbids it: a control group (v2) of a kernel with CONFIG_RT_GROUP_SCHED has no file for that.
-pub(super) fn realtime(root: &Path, identity: &Identity, attempt: io::Result<()>) -> Vec<Answer> {
+/// no file tells what forbids it: a control group (v2) of a kernel with CONFIG_RT_GROUP_SCHED has no file for that. It is `None` of
+/// another machine than this one.
+pub(super) fn realtime(root: &Path, identity: &Identity, attempt: Option<io::Result<()>>) -> Vec<Answer> {
     let consequence = "the loops compete with every other thread; what pre-empts them is seen as a source";
-    let highest = match limits::rt_priority(root) {
+    let highest = match (limits::rt_priority(root), &attempt) {
         _ if identity.can(Capability::SysNice) => Some(99),
-        Ok(limit) => Some(limit.unwrap_or(99).min(99)),
-        // The attempt tells whether there are any.
-        Err(_) => None,
+        (Ok(limit), _) => Some(limit.unwrap_or(99).min(99)),
+        (Err(_), Some(Ok(()))) => None,
+        (Err(_), _) => Some(0),
     };
     if highest == Some(0) {
         let what = "this process may not take real-time priorities";
@@ -108,7 +118,7 @@ pub(super) fn realtime(root: &Path, identity: &Identity, attempt: io::Result<()>
         let advice = "run becalm in the top group, or write a budget to cpu.rt_runtime_us";
         return vec![Answer::missing(Ability::Realtime, what, consequence, advice)];
     }
-    if let Err(error) = attempt {
+    if let Some(Err(error)) = attempt {
         let what = format!("the kernel denies real-time priorities, for which this process has the right: {error}");
         let advice = "run becalm in the top control group, or on a kernel without CONFIG_RT_GROUP_SCHED";
         return vec![Answer::missing(Ability::Realtime, what, consequence, advice)];

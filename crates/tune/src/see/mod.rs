@@ -25,7 +25,7 @@ pub fn look(root: &Path) -> Audit {
     let mut answers = vec![machine::counter(root)];
     let cpus::Reachable { measurable, isolated } = cpus::reachable(root, &identity, &mut answers);
     // Of this machine alone; it changes nothing but a thread that ends at once.
-    let attempt = if root == Path::new("/") { try_realtime() } else { Ok(()) };
+    let attempt = (root == Path::new("/")).then(try_realtime);
     answers.extend(cpus::realtime(root, &identity, attempt));
     answers.push(cpus::memory(root, &identity));
     answers.extend(kernel::tracing(root, &identity));

@@ -25,6 +25,7 @@ pub fn of_recording(args: &ImportArgs, format: Format, host: Option<&str>, cpus:
         rung: Rung::Loop,
         cpus,
         tracing: None,
+        stored: None,
         counters: Vec::new(),
         warnings: vec![warning::imported()],
     }

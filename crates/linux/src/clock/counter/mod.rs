@@ -7,6 +7,26 @@ mod x86_64;
 
 use super::gettime::clock_gettime_ns;
 
+/// What the processor of this machine itself says, where no file of the kernel can be read; `None` on architectures without CPUID.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn asked_processor() -> Option<Promises> {
+    Some(Promises { invariant: x86_64::is_invariant(), guest: x86_64::is_guest() })
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn asked_processor() -> Option<Promises> {
+    None
+}
+
+/// What a processor says of itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Promises {
+    /// Its counter never changes its rate, and never stops.
+    pub invariant: bool,
+    /// A hypervisor is below the kernel.
+    pub guest: bool,
+}
+
 /// A counter, as a type, so that a loop over it is compiled for it and its reading is inlined.
 pub trait Counter {
     /// The name in documents: `tsc`, `cntvct`, `monotonic_raw`.

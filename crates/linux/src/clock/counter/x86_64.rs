@@ -2,7 +2,7 @@
 //!
 //! Needs nothing but `core`, so that the file can be compiled alone for a type check.
 
-use core::arch::x86_64::{__rdtscp, _mm_lfence, _rdtsc};
+use core::arch::x86_64::{__cpuid, __rdtscp, _mm_lfence, _rdtsc};
 
 /// Reads the time-stamp counter.
 ///
@@ -54,4 +54,19 @@ pub fn read_p() -> u64 {
     // SAFETY: where the processor lacks the instruction, the process is ended by a signal and no undefined behavior
     // follows; it writes to its registers and from them to `cpu`.
     unsafe { __rdtscp(&raw mut cpu) }
+}
+
+/// Whether the processor promises that the counter runs at one rate, and in deep sleep too: CPUID 80000007h, EDX bit 8. The kernel's flags
+/// `constant_tsc` and `nonstop_tsc` rest on the same bit. A hypervisor passes it on if guests never see another rate.
+#[must_use]
+pub fn is_invariant() -> bool {
+    const LARGEST: u32 = 0x8000_0000;
+    const POWER: u32 = 0x8000_0007;
+    __cpuid(LARGEST).eax >= POWER && __cpuid(POWER).edx & 1 << 8 != 0
+}
+
+/// Whether the processor says that a hypervisor is below the kernel: CPUID 1, ECX bit 31, which is the flag `hypervisor` of /proc/cpuinfo.
+#[must_use]
+pub fn is_guest() -> bool {
+    __cpuid(1).ecx & 1 << 31 != 0
 }

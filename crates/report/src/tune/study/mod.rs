@@ -20,6 +20,7 @@ use self::against::AgainstJson;
 use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Object, fields};
+use crate::form::known::system;
 use crate::form::sheet::Sheet;
 use crate::html::Page;
 use crate::predict::{PredictedRow, ROW, job};
@@ -309,8 +310,8 @@ fn heading(report: &StudyReport<'_>) -> [(&'static str, String); 2] {
         (
             "study",
             format!(
-                "{}: Linux {}, {}{on}; each configuration recorded for {duration}",
-                report.doc.node, machine.kernel, machine.processor
+                "{}: {}{on}; each configuration recorded for {duration}",
+                report.doc.node, system(&machine.kernel, &machine.processor)
             ),
         ),
         ("job", format!("phases of {}: {}", grains_in_words(report), job(&report.question))),
