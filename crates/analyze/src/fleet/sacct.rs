@@ -143,8 +143,7 @@ struct Job {
 
 /// The job of a line; `None` if it has not ended or took no time.
 fn job(fields: &[&str], columns: &Columns, cpus_a_node: u64) -> Result<Option<Job>, String> {
-    let field =
-        |at: usize| fields.get(at).copied().ok_or_else(|| format!("it has only {} fields", fields.len()));
+    let field = |at: usize| fields.get(at).copied().ok_or_else(|| format!("it has only {} fields", fields.len()));
     let wrong = |what: &str, text: &str| format!("'{text}' is not {what}");
     let [elapsed, nodes, start, end] = [columns.elapsed, columns.nodes, columns.start, columns.end].map(field);
     let (elapsed, nodes, start, end) = (elapsed?, nodes?, start?, end?);
@@ -171,9 +170,9 @@ fn job(fields: &[&str], columns: &Columns, cpus_a_node: u64) -> Result<Option<Jo
 /// A number as Slurm prints it: large ones may be `1.50K`, `12K` or `2M`. A K is 1024 (`convert_num_unit` in `slurm_protocol_api.c`), also of
 /// nodes. By default, Slurm does that only to numbers that it does not have to round.
 fn abbreviated(text: &str) -> Option<u64> {
-    let Some((power, number)) = (1..).zip(["K", "M", "G", "T", "P"]).find_map(|(power, unit)| {
-        Some((power, text.strip_suffix(unit)?))
-    }) else {
+    let Some((power, number)) =
+        (1..).zip(["K", "M", "G", "T", "P"]).find_map(|(power, unit)| Some((power, text.strip_suffix(unit)?)))
+    else {
         return text.parse().ok();
     };
     let plain = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
@@ -274,7 +273,10 @@ mod tests {
                 lines.insert(at, line);
                 let found = parse(&(lines.join("\n") + "\n"), 64).unwrap_or_else(|why| panic!("{line}: {why}"));
                 let unreadable = found.unreadable.clone().unwrap();
-                assert!(unreadable.lines == 1 && unreadable.first.starts_with(&format!("line {}: ", at + 1)), "{unreadable:?}");
+                assert!(
+                    unreadable.lines == 1 && unreadable.first.starts_with(&format!("line {}: ", at + 1)),
+                    "{unreadable:?}"
+                );
                 assert_eq!(Accounting { unreadable: None, ..found }, whole, "{line}");
             }
         }

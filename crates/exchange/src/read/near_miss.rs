@@ -137,7 +137,8 @@ fn behind_a_prefix(text: &str, name: &str) -> Option<String> {
         let format = recognize(Source { name, bytes: rest.as_bytes() })?;
         // In front of a trace's lines, a word more or less is recognized as well.
         let rests = || rests.iter().filter(|rest| !rest.is_empty());
-        let more = (0..MOST - words).take_while(|more| rests().all(|rest| is_of_log(without_words(rest, *more)))).count();
+        let more =
+            (0..MOST - words).take_while(|more| rests().all(|rest| is_of_log(without_words(rest, *more)))).count();
         let words = words + more;
         Some(format!(
             "has {} in front of each line of the format {format}, such as a log's time stamp: remove that prefix with \
