@@ -182,6 +182,9 @@ fn histograms_without_a_title_are_no_detours() {
     }
     let document = import(&sparse, &["--from", "cyclictest", "--unit", "ns"]).unwrap();
     assert_eq!(document["series"][0]["count"], (0..60).map(|row| 1 + row % 3).sum::<u64>());
+    // Editors of Windows put a mark in front of a text, and end lines otherwise.
+    let marked = format!("\u{feff}# Histogram\r\n{}", histogram("\t").replace('\n', "\r\n"));
+    assert_eq!(import(&marked, &[]).unwrap()["series"][0]["count"], wanted);
     // Where the command line ends without a line's end, the closing comments tell.
     let glued = format!(
         "cyclictest -S -h400 -q# /dev/cpu_dma_latency set to 0us\n{}# Total: {wanted:09} {:09} {:09}\n# Min Latencies: 00001 00001 00000\n\
@@ -246,6 +249,30 @@ fn a_quiet_histogram_of_rtla_is_a_result() {
     let series = &document["series"];
     assert_eq!((&series[0]["count"], &series[0]["min_ns"]), (&0.into(), &Value::Null));
     assert_eq!((&series[1]["count"], &series[1]["max_ns"]), (&5.into(), &20_000.into()));
+}
+
+/// Binary files that are not read, with what prints them.
+#[test]
+fn traces_of_other_machines_are_named() {
+    let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/../exchange/samples");
+    let folder = tempfile::tempdir().unwrap();
+    for (name, at, with) in [
+        ("trace-dat/v6-mono.dat", Some(12), "'trace-cmd report -t' prints it as text"),
+        ("perf-data/tracepoints.data", None, "'perf script --ns' prints it as text"),
+    ] {
+        let mut bytes = fs::read(format!("{samples}/{name}")).unwrap();
+        match at {
+            Some(at) => bytes[at] = 1,
+            None => bytes[..8].reverse(),
+        }
+        fs::write(folder.path().join("file"), bytes).unwrap();
+        let ended = becalm(&["import", "file", "-o", "run.becalm"]).current_dir(folder.path()).output().unwrap();
+        let error = String::from_utf8(ended.stderr).unwrap();
+        assert!(
+            error.contains("high byte first") && error.contains(with) && !error.contains("by what it holds"),
+            "{error}"
+        );
+    }
 }
 
 /// Tables of percentiles of HdrHistogram and of others that print as it does.

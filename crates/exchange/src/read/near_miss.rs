@@ -32,7 +32,7 @@ const BINARY: [(&[u8], &str); 5] = [
 ];
 
 /// Lines that one program alone prints: what such a line has, and what is to be said of the file.
-const LINES: [(fn(&str) -> bool, &str); 9] = [
+const LINES: [(fn(&str) -> bool, &str); 10] = [
     (
         |line| line.contains("Timer Latency") || line.starts_with("CPU COUNT"),
         "is a table of 'rtla timerlat top', which holds no distribution: run 'rtla timerlat hist' instead",
@@ -48,6 +48,7 @@ const LINES: [(fn(&str) -> bool, &str); 9] = [
         },
         "is a histogram as bcc, bpftrace and sysbench print it, of which becalm reads none: what it counts is not in it",
     ),
+    (|line| line.starts_with("oslat V "), "begins as oslat's output and holds no result: let oslat end by itself"),
     (
         |line| line.starts_with("stress-ng: "),
         "is what stress-ng prints, which makes load and measures no noise: record with becalm meanwhile",
@@ -68,7 +69,7 @@ const LINES: [(fn(&str) -> bool, &str); 9] = [
         "is what 'cyclictest -v' prints, which is not read: run cyclictest with -h 1000 or --json=FILE instead",
     ),
     (
-        |line| line.starts_with("# ") && line.contains(" latency trace v"),
+        ftrace_text::is_of_latency,
         "is a trace in the kernel's latency format, which is not read: write 'nolatency-format' to trace_options in tracefs and read the \
          trace again",
     ),
@@ -105,6 +106,12 @@ pub fn near_miss(source: Source<'_>) -> Option<String> {
         return Some(
             "is text of perf script without CPUs, on which all depends: record with 'perf record -a', or print them with \
              'perf script -F comm,tid,cpu,time,event,trace'"
+                .to_owned(),
+        );
+    }
+    if perf_script::lacks_times(&text) {
+        return Some(
+            "is text of perf script without times: print them with 'perf script -F comm,tid,cpu,time,event,trace'"
                 .to_owned(),
         );
     }
