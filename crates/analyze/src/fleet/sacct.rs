@@ -18,8 +18,19 @@ pub struct Accounting {
     pub jobs: u64,
     /// From the first start to the last end, in hours.
     pub span_hours: f64,
-    /// Lines that were left out: those of jobs that have no end or took no time, and those that are cut or cannot be read.
+    /// Lines that were left out because their jobs have no end or took no time.
     pub left_out: u64,
+    /// Lines that were left out because they are cut or cannot be read; `None` if there are none.
+    pub unreadable: Option<Unreadable>,
+}
+
+/// Lines that cannot be read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unreadable {
+    /// How many there are.
+    pub lines: u64,
+    /// Which is the first, and why it cannot be read.
+    pub first: String,
 }
 
 /// The jobs of a size.
@@ -86,11 +97,14 @@ pub fn parse(text: &str, cpus_a_node: u64) -> Result<Accounting, String> {
     let mut sizes: BTreeMap<u64, (u64, f64)> = BTreeMap::new();
     let (mut first, mut last) = (i64::MAX, i64::MIN);
     let is_cut = !text.ends_with('\n');
-    let mut unreadable = None;
+    let mut unreadable = |number: usize, why: &str| {
+        let first = || Unreadable { lines: 0, first: format!("line {}: {why}", number + 1) };
+        of.unreadable.get_or_insert_with(first).lines += 1;
+    };
     while let Some((number, line)) = lines.next() {
         // The last line may be cut within a field.
         if is_cut && lines.peek().is_none() {
-            of.left_out += 1;
+            unreadable(number, "it has no end");
             break;
         }
         let fields: Vec<&str> = line.split('|').collect();
@@ -106,14 +120,11 @@ pub fn parse(text: &str, cpus_a_node: u64) -> Result<Accounting, String> {
                 of.jobs += 1;
             }
             Ok(None) => of.left_out += 1,
-            Err(why) => {
-                of.left_out += 1;
-                unreadable.get_or_insert_with(|| format!("line {}: {why}", number + 1));
-            }
+            Err(why) => unreadable(number, &why),
         }
     }
     if of.jobs == 0 {
-        let why = unreadable.map(|why| format!("; {why}")).unwrap_or_default();
+        let why = of.unreadable.map(|unreadable| format!("; {}", unreadable.first)).unwrap_or_default();
         return Err(format!("it has no job that ended{why}"));
     }
     of.sizes = sizes.into_iter().map(|(ranks, (jobs, node_hours))| JobSize { ranks, jobs, node_hours }).collect();
@@ -132,8 +143,7 @@ struct Job {
 
 /// The job of a line; `None` if it has not ended or took no time.
 fn job(fields: &[&str], columns: &Columns, cpus_a_node: u64) -> Result<Option<Job>, String> {
-    let field =
-        |at: usize| fields.get(at).copied().ok_or_else(|| format!("it has only {} fields", fields.len()));
+    let field = |at: usize| fields.get(at).copied().ok_or_else(|| format!("it has only {} fields", fields.len()));
     let wrong = |what: &str, text: &str| format!("'{text}' is not {what}");
     let [elapsed, nodes, start, end] = [columns.elapsed, columns.nodes, columns.start, columns.end].map(field);
     let (elapsed, nodes, start, end) = (elapsed?, nodes?, start?, end?);
@@ -160,9 +170,9 @@ fn job(fields: &[&str], columns: &Columns, cpus_a_node: u64) -> Result<Option<Jo
 /// A number as Slurm prints it: large ones may be `1.50K`, `12K` or `2M`. A K is 1024 (`convert_num_unit` in `slurm_protocol_api.c`), also of
 /// nodes. By default, Slurm does that only to numbers that it does not have to round.
 fn abbreviated(text: &str) -> Option<u64> {
-    let Some((power, number)) = (1..).zip(["K", "M", "G", "T", "P"]).find_map(|(power, unit)| {
-        Some((power, text.strip_suffix(unit)?))
-    }) else {
+    let Some((power, number)) =
+        (1..).zip(["K", "M", "G", "T", "P"]).find_map(|(power, unit)| Some((power, text.strip_suffix(unit)?)))
+    else {
         return text.parse().ok();
     };
     let plain = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
@@ -241,7 +251,7 @@ mod tests {
             assert_eq!(abbreviated(text), None, "{text}");
         }
         let cut = parse(&text[..text.len() - 3], 1).unwrap();
-        assert_eq!((cut.jobs, cut.left_out), (1, 1));
+        assert_eq!((cut.jobs, cut.unreadable.unwrap().lines), (1, 1));
     }
 
     /// Each of these lines is as a site's script, a job's name or a cut field may leave it.
@@ -256,13 +266,18 @@ mod tests {
             "12|1|64|60|COMPLETED|2025-01-01T00:00:00|2027-13-01T01:00:00",
             "12|1|64",
             "sacct: error: slurmdbd is not there",
-            "12|x|||PENDING|Unknown|Unknown",
+            "12|1|64|60|COMPLETED|2026-01-01T00:00:00",
         ] {
             for at in [1, 3] {
                 let mut lines: Vec<&str> = TEXT.lines().collect();
                 lines.insert(at, line);
                 let found = parse(&(lines.join("\n") + "\n"), 64).unwrap_or_else(|why| panic!("{line}: {why}"));
-                assert_eq!(found, Accounting { left_out: whole.left_out + 1, ..whole.clone() }, "{line}");
+                let unreadable = found.unreadable.clone().unwrap();
+                assert!(
+                    unreadable.lines == 1 && unreadable.first.starts_with(&format!("line {}: ", at + 1)),
+                    "{unreadable:?}"
+                );
+                assert_eq!(Accounting { unreadable: None, ..found }, whole, "{line}");
             }
         }
     }

@@ -5,14 +5,16 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use becalm_analyze::fleet::jobs::fleet_cost;
-use becalm_analyze::fleet::{Fleet, sacct, survey};
+use becalm_analyze::fleet::sacct::{self, Unreadable};
+use becalm_analyze::fleet::{Fleet, survey};
 use becalm_bundle::StoredNodes;
 use becalm_linux::file::read_regular_text;
 use becalm_report::{FleetCostReport, FleetReport, FleetSweepReport};
-use becalm_units::{Nanos, RankCount};
+use becalm_units::{Nanos, RankCount, counted};
 use clap::{Args, Subcommand};
 
 use crate::exit::{Exit, UsageError};
+use crate::messages::say;
 use crate::output::{Output, emit};
 
 /// The largest file of accounting that is read.
@@ -137,7 +139,13 @@ fn predict(args: &FleetPredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit>
         (Some(text), Some(path)) => {
             let cpus = fleet.nodes.iter().map(|node| node.cpus as u64).max().unwrap_or(1);
             let of = sacct::parse(text, cpus);
-            Some(of.map_err(|why| anyhow::anyhow!("cannot read {} as the accounting of Slurm: {why}", path.display()))?)
+            let of =
+                of.map_err(|why| anyhow::anyhow!("cannot read {} as the accounting of Slurm: {why}", path.display()))?;
+            if let Some(Unreadable { lines, first }) = &of.unreadable {
+                let lines = counted(*lines, "line", "lines");
+                say(format_args!("{lines} of {} cannot be read and are left out: {first}", path.display()));
+            }
+            Some(of)
         }
         _ => None,
     };

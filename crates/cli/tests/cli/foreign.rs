@@ -111,7 +111,9 @@ fn names_of_perf_may_hold_anything() {
     // Without -a, perf prints no CPU; other fields may be left out by -F.
     let without = six_times([("redis-server", 15_165), ("b", 417)], 'S', |(name, tid), micros, event, fields| {
         let system = if event == "sched_switch" { "sched" } else { "irq" };
-        format!("{name:>16} {tid:>7}   512.{micros:06}: {system:>7}:{event}: {fields}\n\t    7fff811a schedule ([kernel])\n\n")
+        format!(
+            "{name:>16} {tid:>7}   512.{micros:06}: {system:>7}:{event}: {fields}\n\t    7fff811a schedule ([kernel])\n\n"
+        )
     });
     refused(&without, &[], &["without CPUs", "perf record -a", "perf script -F"]);
     refused(&without, &["--from", "perf-script"], &["without CPUs", "perf record -a"]);
@@ -120,7 +122,8 @@ fn names_of_perf_may_hold_anything() {
 /// Threads of the kernel that drivers and file systems name, and one of a name that nobody can know.
 #[test]
 fn threads_of_the_kernel_count_as_such_or_are_named() {
-    let names = ["sugov:0", "usb-storage", "ptlrpcd_00_01", "txg_sync", "nfsd", "iou-sqp-1200", "kworker/2:1", "mystery"];
+    let names =
+        ["sugov:0", "usb-storage", "ptlrpcd_00_01", "txg_sync", "nfsd", "iou-sqp-1200", "kworker/2:1", "mystery"];
     let mut text = String::new();
     for round in 0..6 {
         for (number, name) in names.iter().enumerate() {
@@ -140,8 +143,12 @@ fn threads_of_the_kernel_count_as_such_or_are_named() {
     let document = import(&text, &[]).unwrap();
     let found = sources(&document);
     assert_eq!(found.len(), names.len() - 1, "{found:?}");
-    assert!(found.iter().all(|(kind, _, count, ns)| (kind.as_str(), *count, *ns) == ("kthread", 6, 600_000)), "{found:?}");
-    let warning = document["warnings"].as_array().unwrap().iter().find(|it| it["code"] == "taken_for_programs").unwrap();
+    assert!(
+        found.iter().all(|(kind, _, count, ns)| (kind.as_str(), *count, *ns) == ("kthread", 6, 600_000)),
+        "{found:?}"
+    );
+    let warning =
+        document["warnings"].as_array().unwrap().iter().find(|it| it["code"] == "taken_for_programs").unwrap();
     let message = warning["message"].as_str().unwrap();
     assert!(message.contains("mystery (600.000us)") && message.contains("solver"), "{message}");
     // Nothing of interrupts was recorded.
@@ -175,6 +182,9 @@ fn histograms_without_a_title_are_no_detours() {
     }
     let document = import(&sparse, &["--from", "cyclictest", "--unit", "ns"]).unwrap();
     assert_eq!(document["series"][0]["count"], (0..60).map(|row| 1 + row % 3).sum::<u64>());
+    // Editors of Windows put a mark in front of a text, and end lines otherwise.
+    let marked = format!("\u{feff}# Histogram\r\n{}", histogram("\t").replace('\n', "\r\n"));
+    assert_eq!(import(&marked, &[]).unwrap()["series"][0]["count"], wanted);
     // Where the command line ends without a line's end, the closing comments tell.
     let glued = format!(
         "cyclictest -S -h400 -q# /dev/cpu_dma_latency set to 0us\n{}# Total: {wanted:09} {:09} {:09}\n# Min Latencies: 00001 00001 00000\n\
@@ -192,7 +202,9 @@ fn logs_of_containers_are_read_or_named() {
     let plain = "oslat V 1.10\nTotal runtime: \t\t10 seconds\nCPU list: \t\t5,6\nTest completed.\n\n        Core:\t 5 6\n\
                  \x20   CPU Freq:\t 2493 2493 (Mhz)\n    001 (us):\t 426829052 426240622\n    002 (us):\t 143 4\n    003 (us):\t 0 12 (including overflows)\n\
                  \x20    Minimum:\t 1 1 (us)\n     Average:\t 1.000 1.000 (us)\n     Maximum:\t 2 17 (us)\n     Max-Min:\t 1 16 (us)\n    Duration:\t 10.040 10.040 (sec)\n";
-    let pod = format!("############# dumping env ###########\nHOSTNAME=pod1\nPRIO=1\n#####\nallowed cpu list: 4-11\ncmd to run: oslat -D 10\n{plain}");
+    let pod = format!(
+        "############# dumping env ###########\nHOSTNAME=pod1\nPRIO=1\n#####\nallowed cpu list: 4-11\ncmd to run: oslat -D 10\n{plain}"
+    );
     for text in [plain, &pod] {
         let document = import(text, &[]).unwrap();
         let series = document["series"].as_array().unwrap();
@@ -237,6 +249,30 @@ fn a_quiet_histogram_of_rtla_is_a_result() {
     let series = &document["series"];
     assert_eq!((&series[0]["count"], &series[0]["min_ns"]), (&0.into(), &Value::Null));
     assert_eq!((&series[1]["count"], &series[1]["max_ns"]), (&5.into(), &20_000.into()));
+}
+
+/// Binary files that are not read, with what prints them.
+#[test]
+fn traces_of_other_machines_are_named() {
+    let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/../exchange/samples");
+    let folder = tempfile::tempdir().unwrap();
+    for (name, at, with) in [
+        ("trace-dat/v6-mono.dat", Some(12), "'trace-cmd report -t' prints it as text"),
+        ("perf-data/tracepoints.data", None, "'perf script --ns' prints it as text"),
+    ] {
+        let mut bytes = fs::read(format!("{samples}/{name}")).unwrap();
+        match at {
+            Some(at) => bytes[at] = 1,
+            None => bytes[..8].reverse(),
+        }
+        fs::write(folder.path().join("file"), bytes).unwrap();
+        let ended = becalm(&["import", "file", "-o", "run.becalm"]).current_dir(folder.path()).output().unwrap();
+        let error = String::from_utf8(ended.stderr).unwrap();
+        assert!(
+            error.contains("high byte first") && error.contains(with) && !error.contains("by what it holds"),
+            "{error}"
+        );
+    }
 }
 
 /// Tables of percentiles of HdrHistogram and of others that print as it does.

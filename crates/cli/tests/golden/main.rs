@@ -18,7 +18,7 @@ use becalm_bundle::{StoredNodes, SummaryWriter};
 use becalm_fixtures::fleet::{Planted, write_fleet};
 
 /// Texts that are no bundles: measurements of other programs, good and bad ones, and tables that are not what they should be.
-const TEXTS: [(&str, &str); 14] = [
+const TEXTS: [(&str, &str); 15] = [
     ("selfish.txt", "# offset duration\n100 10\n2100.5 20.25\n4100 10\n"),
     (
         "netgauge.txt",
@@ -41,6 +41,13 @@ const TEXTS: [(&str, &str); 14] = [
          4711.batch|1|1|86400|COMPLETED|2026-01-01T00:00:00|2026-01-02T00:00:00\n\
          4712|32|32|43200|COMPLETED|2026-01-01T06:00:00|2026-01-01T18:00:00\n\
          4713|32|32|10|RUNNING|2026-01-01T23:59:50|Unknown\n",
+    ),
+    (
+        "odd-jobs.txt",
+        "JobID|NNodes|NCPUS|ElapsedRaw|State|Start|End\n\
+         4711|16|16|86400|COMPLETED|2026-01-01T00:00:00|2026-01-02T00:00:00\n\
+         4712|many|32|43200|COMPLETED|2026-01-01T06:00:00|2026-01-01T18:00:00\n\
+         sacct: error: lost the connection\n",
     ),
     ("no-jobs.txt", "JobID|Elapsed|NNodes|Start\n1|01:00:00|2|2026-01-01T00:00:00\n"),
     // A program of no kind that can be run.

@@ -103,8 +103,13 @@ fn system(event: &str, fields: &str) -> Option<&'static str> {
 
 /// Whether a text is the kernel's trace: it has its title, or lines of events as it prints them.
 pub(super) fn looks_so(text: &str) -> bool {
-    text.lines().next().is_some_and(|line| line.starts_with(TRACER))
+    text.lines().next().is_some_and(|line| line.starts_with(TRACER)) && !text.lines().any(is_of_latency)
         || text.lines().any(|text| matches!(line(text.trim()), Read::Event(_))) && have_names(text)
+}
+
+/// Whether a line is the title of a trace in the kernel's latency format, whose events have no `[cpu] seconds:`.
+pub(super) fn is_of_latency(line: &str) -> bool {
+    line.starts_with("# ") && line.contains(" latency trace v")
 }
 
 /// Whether what stands in front of events are threads.

@@ -34,7 +34,7 @@ const BINARY: [(&[u8], &str); 5] = [
 type IsOfProgram = fn(&str) -> bool;
 
 /// Lines that one program alone prints: what such a line has, and what is to be said of the file.
-const LINES: [(IsOfProgram, &str); 9] = [
+const LINES: [(IsOfProgram, &str); 10] = [
     (
         |line| line.contains("Timer Latency") || line.starts_with("CPU COUNT"),
         "is a table of 'rtla timerlat top', which holds no distribution: run 'rtla timerlat hist' instead",
@@ -50,6 +50,7 @@ const LINES: [(IsOfProgram, &str); 9] = [
         },
         "is a histogram as bcc, bpftrace and sysbench print it, of which becalm reads none: what it counts is not in it",
     ),
+    (|line| line.starts_with("oslat V "), "begins as oslat's output and holds no result: let oslat end by itself"),
     (
         |line| line.starts_with("stress-ng: "),
         "is what stress-ng prints, which makes load and measures no noise: record with becalm meanwhile",
@@ -70,7 +71,7 @@ const LINES: [(IsOfProgram, &str); 9] = [
         "is what 'cyclictest -v' prints, which is not read: run cyclictest with -h 1000 or --json=FILE instead",
     ),
     (
-        |line| line.starts_with("# ") && line.contains(" latency trace v"),
+        ftrace_text::is_of_latency,
         "is a trace in the kernel's latency format, which is not read: write 'nolatency-format' to trace_options in tracefs and read the \
          trace again",
     ),
@@ -110,6 +111,12 @@ pub fn near_miss(source: Source<'_>) -> Option<String> {
                 .to_owned(),
         );
     }
+    if perf_script::lacks_times(&text) {
+        return Some(
+            "is text of perf script without times: print them with 'perf script -F comm,tid,cpu,time,event,trace'"
+                .to_owned(),
+        );
+    }
     if let Some(what) = behind_a_prefix(&text, source.name) {
         return Some(what);
     }
@@ -139,7 +146,8 @@ fn behind_a_prefix(text: &str, name: &str) -> Option<String> {
         let format = recognize(Source { name, bytes: rest.as_bytes() })?;
         // In front of a trace's lines, a word more or less is recognized as well.
         let rests = || rests.iter().filter(|rest| !rest.is_empty());
-        let more = (0..MOST - words).take_while(|more| rests().all(|rest| is_of_log(without_words(rest, *more)))).count();
+        let more =
+            (0..MOST - words).take_while(|more| rests().all(|rest| is_of_log(without_words(rest, *more)))).count();
         let words = words + more;
         Some(format!(
             "has {} in front of each line of the format {format}, such as a log's time stamp: remove that prefix with \

@@ -274,7 +274,7 @@ fn read_formats(from: &mut Binary<'_>, formats: &mut KernelFormats) -> Result<()
     from.text("the version of the formats")?;
     let place = from.clone();
     if from.u8("the order of bytes")? != 0 {
-        return Err(place.error("it is of a machine that has the high byte first, which is not read"));
+        return Err(place.error("it is of a machine that has the high byte first, which is not read: 'perf script --ns' prints it as text, which is"));
     }
     from.take(5, "the size of a long and of a page")?;
     formats.read_header(from)?;

@@ -81,6 +81,15 @@ pub(super) fn lacks_cpus(text: &str) -> bool {
     })
 }
 
+/// Whether a text is of events whose lines lack the time.
+pub(super) fn lacks_times(text: &str) -> bool {
+    text.lines().any(|line| {
+        let Some((before, rest)) = line.split_once('[') else { return false };
+        let Some((_, rest)) = rest.split_once(']').filter(|(cpu, _)| is_digits(cpu)) else { return false };
+        thread(before.trim_end()).1.is_some() && split_event(rest).is_some_and(|(system, ..)| !system.is_empty())
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use becalm_units::Nanos;

@@ -573,7 +573,7 @@ fn near_misses_are_named() {
     let oslat = fs::read_to_string(folder().join("oslat/two-cores.txt")).unwrap();
     let behind = |text: &str, prefix: &str| text.lines().map(|line| format!("{prefix}{line}\n")).collect::<String>();
     let rtla = fs::read_to_string(folder().join("rtla/osnoise-top.txt")).unwrap();
-    let cases: [(Vec<u8>, &[&str]); 32] = [
+    let cases: [(Vec<u8>, &[&str]); 34] = [
         (b"".to_vec(), &["is empty"]),
         (b"\x1f\x8b\x08\0\0".to_vec(), &["gzip", "gunzip"]),
         (b"\x28\xb5\x2f\xfd\0\0".to_vec(), &["zstd", "unzstd"]),
@@ -626,6 +626,11 @@ fn near_misses_are_named() {
         (b"stress-ng: info:  [123] dispatching hogs: 2 cpu\n".to_vec(), &["stress-ng"]),
         (b"{\"log\":\"oslat V 2.40\\n\",\"stream\":\"stdout\"}\n".to_vec(), &["Docker", "jq"]),
         (b"# loop latency\n1 2.5\n2 2.6\n".to_vec(), &["without a title that says", "--from selfish"]),
+        (
+            b"redis  4735 [001]     sched:sched_switch: a:1 [120] S ==> b:0 [120]\n".to_vec(),
+            &["without times", "perf script -F"],
+        ),
+        (b"oslat V 2.40\nTotal runtime: \t\t10 seconds\n".to_vec(), &["oslat", "no result"]),
         (b"17\n18\n19\n".to_vec(), &["--from fwq", "--from ftq-ticks"]),
     ];
     for (bytes, words) in cases {

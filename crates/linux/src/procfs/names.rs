@@ -145,8 +145,7 @@ mod tests {
     fn the_guess_holds_on_this_machine() {
         let tasks = crate::procfs::placement::PlacedTasks::read(std::path::Path::new("/")).unwrap().tasks;
         let tasks = tasks.iter().map(|placed| &placed.task);
-        for task in tasks.filter(|task| task.comm.starts_with("kworker/") || task.comm.starts_with("ksoftirqd/"))
-        {
+        for task in tasks.filter(|task| task.comm.starts_with("kworker/") || task.comm.starts_with("ksoftirqd/")) {
             assert_eq!(looks_like_kthread(&task.comm), task.kthread, "{}", task.comm);
         }
         assert!(looks_like_kthread("kdamond.0") && !looks_like_kthread("sshd") && !looks_like_kthread("gremlin"));

@@ -249,7 +249,8 @@ fn checked(summary: &Summary) -> Option<String> {
     let warnings = || summary.nodes.iter().flat_map(|node| &node.doc.warnings);
     // Not by a count of 0: a file that can be read may say that there were none.
     let not_compared = ["interrupts", "softirqs"].into_iter();
-    let not_compared = not_compared.filter(|what| warnings().any(|it| becalm_model::warning::says_not_compared(it, what)));
+    let not_compared =
+        not_compared.filter(|what| warnings().any(|it| becalm_model::warning::says_not_compared(it, what)));
     let not_compared: String = not_compared.map(|what| format!("; {what} are not compared")).collect();
     let lacking = checked.lacking.iter().take(LACKING);
     let lacking: Vec<String> =

@@ -152,12 +152,8 @@ pub(super) fn memory(root: &Path, identity: &Identity) -> Answer {
         _ if identity.can(Capability::IpcLock) => {
             Answer::available(Ability::Memory, "any amount of memory can be locked")
         }
-        Ok(None) => {
-            Answer::available(Ability::Memory, "any amount of memory can be locked")
-        }
-        Ok(Some(0)) => {
-            Answer::missing(Ability::Memory, "no memory can be locked", consequence, advice)
-        }
+        Ok(None) => Answer::available(Ability::Memory, "any amount of memory can be locked"),
+        Ok(Some(0)) => Answer::missing(Ability::Memory, "no memory can be locked", consequence, advice),
         Ok(Some(bytes)) => {
             let what = format!("{} KiB of memory can be locked", bytes / 1024);
             Answer::limited(Ability::Memory, what, consequence, advice)

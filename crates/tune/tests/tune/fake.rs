@@ -50,7 +50,11 @@ impl Fake {
     /// these CPUs, whatever it had.
     fn give_everybody(&self, cpus: &CpuList) -> io::Result<()> {
         let placed = PlacedTasks::read(&self.root).map_err(io::Error::other)?;
-        placed.tasks.iter().filter(|placed| !placed.bound).try_for_each(|placed| self.set_affinity(placed.task.pid, cpus))
+        placed
+            .tasks
+            .iter()
+            .filter(|placed| !placed.bound)
+            .try_for_each(|placed| self.set_affinity(placed.task.pid, cpus))
     }
 
     /// Those online that no partition has.

@@ -24,9 +24,10 @@ pub struct InputFile {
 }
 
 impl InputFile {
-    /// It as the readers take it.
+    /// It as the readers take it: without the byte order mark that some editors put in front of a text.
     pub fn source(&self) -> Source<'_> {
-        Source { name: &self.name, bytes: &self.bytes }
+        const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+        Source { name: &self.name, bytes: self.bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&self.bytes) }
     }
 
     /// How many bytes it has.
@@ -88,6 +89,10 @@ pub fn format(files: &[InputFile], chosen: Option<Format>) -> anyhow::Result<For
 /// else that becalm chose it.
 pub fn advice(files: &[InputFile], format: Format, is_chosen: bool) -> Option<String> {
     if !is_chosen {
+        // These are known by their first bytes, which no other file has.
+        if matches!(format, Format::TraceDat | Format::PerfData) {
+            return None;
+        }
         return Some(format!(
             "it was read as {format} by what it holds: if it is something else, name its format with --from"
         ));

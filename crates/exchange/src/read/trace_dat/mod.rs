@@ -115,7 +115,7 @@ pub fn read(source: Source<'_>) -> Result<TraceDat<'_>, ReadError> {
     };
     let place = from.clone();
     if from.u8("the order of bytes")? != 0 {
-        return Err(place.error("it is of a machine that has the high byte first, which is not read"));
+        return Err(place.error("it is of a machine that has the high byte first, which is not read: 'trace-cmd report -t' prints it as text, which is"));
     }
     let _size_of_long = from.u8("the size of a long")?;
     let page_size = from.u32("the size of a page")?;
