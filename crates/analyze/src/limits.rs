@@ -2,9 +2,12 @@
 //!
 //! A limit is *exceeded* where the figure of this recording is above it, which is a fact. It *holds* where the figure is within it, and
 //! so is the upper end of its 95 % interval. Between the two there is *not enough data*: the recording shows nothing above the limit, and
-//! does not show either that the CPU keeps it. A CPU without any detour keeps every limit as far as it was watched.
+//! does not show either that the CPU keeps it. A CPU without any detour keeps every limit as far as it was watched. A limit that a recording
+//! keeps by its figures is not shown to hold if a warning says that these carry no verdict ([`Bearing::NotEnough`]).
 
 use becalm_model::Kind;
+use becalm_model::node::Warning;
+use becalm_model::warning::{Bearing, Code};
 use becalm_stats::{Interval, TooLittle};
 use becalm_units::{CpuId, Nanos, Share};
 
@@ -48,6 +51,8 @@ pub enum Shortage {
     Wide,
     /// The noise ratio has no interval.
     NoInterval(TooLittle),
+    /// A warning with this code says that the figures carry no verdict.
+    Doubtful(Code),
     /// So many detours were only counted, for want of room, so that the longest may be one of them.
     Unstored(u64),
 }
@@ -106,7 +111,7 @@ pub fn check(summary: &Summary, limits: &Limits) -> Vec<Checked> {
             longest: Nanos::new(figures.durations.max().unwrap_or(0)),
             rarest_seen_ns: figures.rarest_seen_ns,
             limit: *limit,
-            answer: answer(cpu, *limit),
+            answer: believed(answer(cpu, *limit), doubt(summary, cpu)),
             cause: match limit {
                 Limit::Noise(_) => most_of_the_noise(summary, cpu),
                 Limit::Detour(_) => longest_activity(summary, cpu),
@@ -115,6 +120,28 @@ pub fn check(summary: &Summary, limits: &Limits) -> Vec<Checked> {
         asked.iter().map(check).collect::<Vec<_>>()
     };
     summary.cpus.iter().flat_map(of_cpu).collect()
+}
+
+/// The warnings that bear on the verdict, each with its node.
+pub fn bearing_warnings(summary: &Summary) -> impl Iterator<Item = &(String, Warning)> {
+    summary.warnings.iter().filter(|(_, warning)| warning.bearing() != Bearing::None)
+}
+
+/// What says that the figures of a CPU carry no verdict.
+fn doubt(summary: &Summary, cpu: &CpuSummary) -> Option<Code> {
+    let of_node = bearing_warnings(summary).filter(|(node, _)| *node == cpu.node);
+    let grave = of_node.filter(|(_, warning)| warning.bearing() == Bearing::NotEnough);
+    // A loop that ended before the others says nothing of these.
+    let of_all = grave.filter_map(|(_, warning)| warning.known()).find(|code| *code != Code::CutShort);
+    of_all.or(cpu.figures.cut_short.then_some(Code::CutShort))
+}
+
+/// That a figure is above its limit stays a fact of the recording.
+fn believed(answer: Answer, doubt: Option<Code>) -> Answer {
+    match (answer, doubt) {
+        (Answer::Holds, Some(code)) => Answer::NotEnoughData(Shortage::Doubtful(code)),
+        (answer, _) => answer,
+    }
 }
 
 fn answer(cpu: &CpuSummary, limit: Limit) -> Answer {
@@ -188,6 +215,14 @@ mod tests {
         assert_eq!(answer(&rare, noise("1%")), Answer::NotEnoughData(Shortage::NoInterval(few)));
         let silent = cpu(second, &[], Interval::Unknown(TooLittle::NoDetour));
         assert_eq!(answer(&silent, noise("0%")), Answer::Holds);
+    }
+
+    #[test]
+    fn figures_that_a_warning_voids_do_not_show_that_a_limit_holds() {
+        let doubtful = Answer::NotEnoughData(Shortage::Doubtful(Code::NotEnded));
+        assert_eq!(believed(Answer::Holds, Some(Code::NotEnded)), doubtful);
+        assert_eq!(believed(Answer::Exceeded, Some(Code::NotEnded)), Answer::Exceeded);
+        assert_eq!(believed(Answer::Holds, None), Answer::Holds);
     }
 
     #[test]

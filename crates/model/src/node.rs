@@ -4,6 +4,7 @@ use becalm_units::{CpuId, CpuList, Nanos};
 use serde::{Deserialize, Serialize};
 
 use crate::event_count::EventCount;
+use crate::warning::{Bearing, Code};
 use crate::{Document, Platform};
 
 /// The version of the document's schema that this program writes and reads.
@@ -84,6 +85,11 @@ impl NodeDoc {
     #[must_use]
     pub const fn is_complete(&self) -> bool {
         !matches!(self.ended, None | Some(Ended::Failed))
+    }
+
+    /// The warnings that bear on a verdict.
+    pub fn bearing_warnings(&self) -> impl Iterator<Item = &Warning> {
+        self.warnings.iter().filter(|warning| warning.bearing() != Bearing::None)
     }
 
     /// The origin in nanoseconds since 1970, for differences between instants of this node; 0 where it is not known.
@@ -286,8 +292,8 @@ pub struct Warning {
 impl Warning {
     /// Makes a warning. Those of becalm itself are made by the functions of [`warning`](crate::warning).
     #[must_use]
-    pub fn new(code: &str, message: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { code: code.to_owned(), message: message.into(), advice: advice.into() }
+    pub fn new(code: Code, message: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { code: code.to_string(), message: message.into(), advice: advice.into() }
     }
 }
 

@@ -3,11 +3,15 @@
 //! Warnings are stored with a run, so that their advice is written down in the words of the program that made it: options are
 //! those of `becalm`.
 
+mod code;
+
 use std::path::Path;
 
 use becalm_units::{CpuId, CpuList, Nanos, RankCount, counted, cpus, cpus_are, plural, printable};
 
 use crate::node::{CpuDoc, TraceChange, Warning};
+
+pub use code::{Bearing, Code};
 
 // Before and while a recording is made.
 
@@ -15,7 +19,7 @@ use crate::node::{CpuDoc, TraceChange, Warning};
 #[must_use]
 pub fn slow_clock(why: &str) -> Warning {
     Warning::new(
-        "slow_clock",
+        Code::SlowClock,
         format!("the loops read CLOCK_MONOTONIC_RAW, which takes longer than a counter: {why}"),
         "nothing to do if this is a virtual machine without an invariant counter; short detours stay unseen",
     )
@@ -25,7 +29,7 @@ pub fn slow_clock(why: &str) -> Warning {
 #[must_use]
 pub fn no_host_name(why: &str) -> Warning {
     Warning::new(
-        "no_host_name",
+        Code::NoHostName,
         format!("the node is called localhost, as its name is not known: {why}"),
         "runs of several such nodes cannot go into one bundle; free a descriptor (ulimit -n) or mount /proc, and record again",
     )
@@ -35,7 +39,7 @@ pub fn no_host_name(why: &str) -> Warning {
 #[must_use]
 pub fn counters_differ(proven: Nanos) -> Warning {
     Warning::new(
-        "counters_differ",
+        Code::CountersDiffer,
         format!("the counters of the measured CPUs differ by at least {proven}"),
         "times on different CPUs cannot be compared to better than that; each CPU's own detours are right",
     )
@@ -45,7 +49,7 @@ pub fn counters_differ(proven: Nanos) -> Warning {
 #[must_use]
 pub fn backwards(count: u64) -> Warning {
     Warning::new(
-        "counter_backwards",
+        Code::CounterBackwards,
         format!("the counter was seen to run backwards {}", counted(count, "time", "times")),
         "do not trust this recording: the machine's counter is broken; report it to its vendor",
     )
@@ -56,7 +60,7 @@ pub fn backwards(count: u64) -> Warning {
 pub fn left_out(list: &CpuList) -> Warning {
     let (it, was) = if list.len() == 1 { ("it", "it was") } else { ("them", "they were") };
     Warning::new(
-        "cpus_left_out",
+        Code::CpusLeftOut,
         format!("{} online, but this process may not use {it}, so {was} not measured", cpus_are(list)),
         "run becalm outside of the cgroup or container that forbids it",
     )
@@ -66,7 +70,7 @@ pub fn left_out(list: &CpuList) -> Warning {
 #[must_use]
 pub fn no_tracing(why: &str) -> Warning {
     Warning::new(
-        "no_tracing",
+        Code::NoTracing,
         format!("the sources of detours are unknown, as the kernel's trace cannot be had: {why}"),
         "run becalm without arguments to see what is missing and how to get it",
     )
@@ -76,7 +80,7 @@ pub fn no_tracing(why: &str) -> Warning {
 #[must_use]
 pub fn no_loop() -> Warning {
     Warning::new(
-        "no_loop",
+        Code::NoLoop,
         "no loop ran: these are the stretches in which interrupts, softirqs and kernel threads had the CPU, by the kernel's events \
          alone; what programs took, and what no event shows, is not in them",
         "compare with other recordings of this kind only",
@@ -87,7 +91,7 @@ pub fn no_loop() -> Warning {
 #[must_use]
 pub fn missing_events(missing: &[String]) -> Warning {
     Warning::new(
-        "missing_events",
+        Code::MissingEvents,
         format!("some kernel events cannot be recorded: {}", missing.join("; ")),
         "what they would show counts as edge or unseen",
     )
@@ -96,14 +100,14 @@ pub fn missing_events(missing: &[String]) -> Warning {
 /// The kernel's functions have no names, for this reason; and how to get them.
 #[must_use]
 pub fn no_symbols(why: &str, advice: &str) -> Warning {
-    Warning::new("no_symbols", format!("work items and handlers go by address: {why}"), advice)
+    Warning::new(Code::NoSymbols, format!("work items and handlers go by address: {why}"), advice)
 }
 
 /// The loops' memory could not be locked; and how to get the right to.
 #[must_use]
 pub fn not_locked(advice: &str) -> Warning {
     Warning::new(
-        "memory_not_locked",
+        Code::MemoryNotLocked,
         "the loops' memory could not be locked, so that a page fault of their own may show as a detour".to_owned(),
         advice,
     )
@@ -113,7 +117,7 @@ pub fn not_locked(advice: &str) -> Warning {
 #[must_use]
 pub fn no_free_cpu() -> Warning {
     Warning::new(
-        "no_free_cpu",
+        Code::NoFreeCpu,
         "all CPUs that becalm may use are measured, so its collector runs on them; its time is kept out of the figures and said apart"
             .to_owned(),
         "leave one CPU out of --cpus to keep the collector off the measured ones",
@@ -124,7 +128,7 @@ pub fn no_free_cpu() -> Warning {
 #[must_use]
 pub fn no_janitor(why: &str) -> Warning {
     Warning::new(
-        "no_janitor",
+        Code::NoJanitor,
         format!(
             "no guard process could be started ({why}): after a kill -9 the trace instance stays until the next becalm \
              removes it"
@@ -137,7 +141,7 @@ pub fn no_janitor(why: &str) -> Warning {
 #[must_use]
 pub fn broken_pages(pages: u64, cpu: CpuId, why: &str) -> Warning {
     Warning::new(
-        "broken_pages",
+        Code::BrokenPages,
         format!(
             "{} of the kernel's trace could not be decoded, the first on CPU {cpu}: {why}",
             counted(pages, "page", "pages")
@@ -149,7 +153,7 @@ pub fn broken_pages(pages: u64, cpu: CpuId, why: &str) -> Warning {
 /// The recording failed, for this reason. `what` is a recording or a run, `next` what to do once the cause is gone.
 fn failed(what: &str, why: &str, next: &str) -> Warning {
     let message = format!("the {what} failed: {why}; what is shown is what was stored until then");
-    Warning::new("failed", message, format!("remove the cause and {next}"))
+    Warning::new(Code::Failed, message, format!("remove the cause and {next}"))
 }
 
 /// A recording of detours failed, for this reason.
@@ -166,15 +170,12 @@ pub fn work_failed(why: &str) -> Warning {
 
 // What a finished recording shows of itself.
 
-/// The code of the warning that another program changed the trace.
-pub const TRACE_CHANGED: &str = "trace_changed";
-
 /// Another program changed the trace.
 #[must_use]
 pub fn trace_changed(change: &TraceChange) -> Warning {
     let until = change.traced_until_ns.max(Nanos::ZERO);
     Warning::new(
-        TRACE_CHANGED,
+        Code::TraceChanged,
         format!(
             "another program changed becalm's trace ({}): sources are known of the first {until:.3}, later time is not_traced",
             changed_files(&change.files)
@@ -187,7 +188,7 @@ pub fn trace_changed(change: &TraceChange) -> Warning {
 #[must_use]
 pub fn trace_changed_in(run: &str, change: &TraceChange) -> Warning {
     Warning::new(
-        TRACE_CHANGED,
+        Code::TraceChanged,
         format!(
             "another program changed the trace of {run} ({}), so its sources are not compared",
             changed_files(&change.files)
@@ -211,7 +212,7 @@ pub fn changed_files(files: &[String]) -> String {
 #[must_use]
 pub fn lost_events(lost: u64, incomplete: u64) -> Warning {
     Warning::new(
-        "lost_events",
+        Code::LostEvents,
         format!(
             "{} lost, which leaves {} with incomplete sources",
             counted(lost, "kernel event was", "kernel events were"),
@@ -225,7 +226,7 @@ pub fn lost_events(lost: u64, incomplete: u64) -> Warning {
 #[must_use]
 pub fn lost_events_untold(lost: u64) -> Warning {
     Warning::new(
-        "lost_events",
+        Code::LostEvents,
         format!(
             "the kernel lost {}; the detours that this touches are counted as incomplete",
             counted(lost, "trace event", "trace events")
@@ -238,7 +239,7 @@ pub fn lost_events_untold(lost: u64) -> Warning {
 #[must_use]
 pub fn lost_events_in(run: &str, detours: u64) -> Warning {
     Warning::new(
-        "lost_events",
+        Code::LostEvents,
         format!("detours of {run} in which kernel events were lost: {detours}; the sources of these may be wrong"),
         "record fewer CPUs at once, or leave one CPU unmeasured",
     )
@@ -248,7 +249,7 @@ pub fn lost_events_in(run: &str, detours: u64) -> Warning {
 #[must_use]
 pub fn unmatched_events(cpu: &CpuDoc) -> Warning {
     Warning::new(
-        "unmatched_events",
+        Code::UnmatchedEvents,
         format!(
             "on CPU {} the kernel's trace lacks {} among {}, without admitting to a loss{}",
             cpu.cpu,
@@ -273,7 +274,7 @@ fn missing_switch(cpu: &CpuDoc) -> String {
 #[must_use]
 pub fn cut_short(cpu: &CpuDoc) -> Warning {
     Warning::new(
-        "cut_short",
+        Code::CutShort,
         format!("the loop on CPU {} ended early, after {:.3}", cpu.cpu, cpu.duration_ns),
         "its CPU went offline or left the cpuset, or its buffer was full (--buffer)",
     )
@@ -283,7 +284,7 @@ pub fn cut_short(cpu: &CpuDoc) -> Warning {
 #[must_use]
 pub fn began_late(cpu: &CpuDoc, intended: Nanos) -> Warning {
     Warning::new(
-        "began_late",
+        Code::BeganLate,
         format!(
             "the loop on CPU {} measured for {:.3} of {}: others had its CPU when it was to begin",
             cpu.cpu, cpu.duration_ns, intended
@@ -304,7 +305,7 @@ pub fn untraced_interrupts(
     let name =
         if description.is_empty() || description == line { line.to_owned() } else { format!("{line} ({description})") };
     Warning::new(
-        "untraced_interrupts",
+        Code::UntracedInterrupts,
         format!(
             "the kernel counted {} of {name} on {}, and its trace holds {found} of them",
             becalm_units::counted(counted, "interrupt", "interrupts"),
@@ -327,13 +328,11 @@ pub fn untraced_interrupts(
 #[must_use]
 pub fn not_compared(what: &str, why: &str) -> Warning {
     Warning::new(
-        NOT_COMPARED,
+        Code::NotCompared,
         format!("{}: {why}", are_not_compared(what)),
         "see what the file holds; container runtimes mask it by an empty one: mount proc at /proc, unmasked",
     )
 }
-
-const NOT_COMPARED: &str = "not_compared";
 
 fn are_not_compared(what: &str) -> String {
     format!("the {what} in the trace are not compared with the kernel's own counts")
@@ -342,7 +341,7 @@ fn are_not_compared(what: &str) -> String {
 /// Whether a warning says that these were not compared: `interrupts` or `softirqs`.
 #[must_use]
 pub fn says_not_compared(warning: &Warning, what: &str) -> bool {
-    warning.code == NOT_COMPARED && warning.message.starts_with(&are_not_compared(what))
+    warning.code.parse() == Ok(Code::NotCompared) && warning.message.starts_with(&are_not_compared(what))
 }
 
 /// There was no room for all short detours of a CPU, so that some were only counted.
@@ -351,7 +350,7 @@ pub fn unstored(cpu: &CpuDoc) -> Warning {
     let noise = cpu.noise_ns().get().max(1) as f64;
     let below = cpu.unstored_lengths.iter().map(|class| class.below_ns).max().unwrap_or_default();
     Warning::new(
-        "unstored",
+        Code::Unstored,
         format!(
             "on CPU {} {} shorter than {below} came faster than they could be stored, and were only counted: {:.1} % of its noise, {:.3}",
             cpu.cpu,
@@ -370,7 +369,7 @@ pub fn cut_short_untold(list: &[CpuId]) -> Warning {
     let loops = plural(list.len() as u64, "loop", "loops");
     let cpus = cpus(&list.iter().copied().collect());
     Warning::new(
-        "cut_short",
+        Code::CutShort,
         format!("the {loops} on {cpus} ended before the others"),
         "raise --threshold if a buffer was full; see whether a CPU went offline",
     )
@@ -380,7 +379,7 @@ pub fn cut_short_untold(list: &[CpuId]) -> Warning {
 #[must_use]
 pub fn loop_disturbed(cpu: &CpuDoc) -> Warning {
     Warning::new(
-        "loop_disturbed",
+        Code::LoopDisturbed,
         format!(
             "becalm's own loop on CPU {} took {} and slept {} while it measured",
             cpu.cpu,
@@ -395,7 +394,7 @@ pub fn loop_disturbed(cpu: &CpuDoc) -> Warning {
 #[must_use]
 pub fn clocks_disagree(cpu: &CpuDoc) -> Warning {
     Warning::new(
-        "clocks_disagree",
+        Code::ClocksDisagree,
         format!(
             "on CPU {} the trace shows an interrupt of {} outside of every detour, above the threshold of {}",
             cpu.cpu, cpu.below_threshold_max_ns, cpu.threshold_ns
@@ -408,7 +407,7 @@ pub fn clocks_disagree(cpu: &CpuDoc) -> Warning {
 #[must_use]
 pub fn rt_throttling(limit: Nanos) -> Warning {
     Warning::new(
-        "rt_throttling",
+        Code::RtThrottling,
         format!("real-time loops may be kept from their CPU for up to {limit} a second by RT throttling"),
         "to measure without it: echo -1 > /proc/sys/kernel/sched_rt_runtime_us, and put it back afterward",
     )
@@ -419,7 +418,7 @@ pub fn rt_throttling(limit: Nanos) -> Warning {
 pub fn cache_unknown(body: &str, assumed_bytes: u64) -> Warning {
     let kib = assumed_bytes >> 10;
     Warning::new(
-        "cache_unknown",
+        Code::CacheUnknown,
         format!(
             "the kernel does not tell the size of the cache that the body {body} is made for; {kib} KiB were assumed"
         ),
@@ -431,7 +430,7 @@ pub fn cache_unknown(body: &str, assumed_bytes: u64) -> Warning {
 #[must_use]
 pub fn grain_too_short(body: &str, iteration: Nanos, cpu: CpuId, grain: Nanos) -> Warning {
     Warning::new(
-        "grain_too_short",
+        Code::GrainTooShort,
         format!("one iteration of the body {body} takes {iteration:.3} on CPU {cpu}, longer than the grain of {grain}"),
         "nothing to do: a sample is one iteration",
     )
@@ -441,7 +440,7 @@ pub fn grain_too_short(body: &str, iteration: Nanos, cpu: CpuId, grain: Nanos) -
 #[must_use]
 pub fn imported() -> Warning {
     Warning::new(
-        "imported",
+        Code::Imported,
         "another program measured this; becalm knows the detours and nothing of the machine, the loop, or what was too \
          short to be kept",
         "compare it with a recording of becalm's own",
@@ -453,7 +452,7 @@ pub fn imported() -> Warning {
 #[must_use]
 pub fn thread_of_trace(thread: &str, had: Nanos, waited: Nanos, whole: Nanos) -> Warning {
     Warning::new(
-        "no_loop",
+        Code::NoLoop,
         format!(
             "no loop ran: these are the stretches in which something else had the CPU of {thread}, by the kernel's events alone, while it was \
              on the CPU ({had:.3} of {whole:.3}) or could have been ({waited:.3}); its ways into and out of the kernel, and what no event \
@@ -467,7 +466,7 @@ pub fn thread_of_trace(thread: &str, had: Nanos, waited: Nanos, whole: Nanos) ->
 #[must_use]
 pub fn thread_moved(moved: u64, cpus: &CpuList) -> Warning {
     Warning::new(
-        "thread_moved",
+        Code::ThreadMoved,
         format!(
             "the thread was on {}, and went to another one {} after it had waited: such a detour ends when it runs again elsewhere",
             becalm_units::cpus(cpus),
@@ -483,7 +482,7 @@ pub fn not_in_trace(kinds: &[String], are_recorded_told: bool) -> Warning {
     let unknown =
         if are_recorded_told { "" } else { "; the file does not say whether they were recorded and did not happen" };
     Warning::new(
-        "missing_events",
+        Code::MissingEvents,
         format!(
             "the trace has no events of {}, which are therefore in none of the detours{unknown}",
             kinds.join(", nor of ")
@@ -503,7 +502,7 @@ pub fn taken_for_programs(programs: &[(String, Nanos)]) -> Warning {
         others => format!(" and {}", counted(others, "other", "others")),
     };
     Warning::new(
-        "taken_for_programs",
+        Code::TakenForPrograms,
         format!(
             "the file does not say which threads are the kernel's, so becalm decided by their names: {}{others} count as programs, whose time \
              is in none of the interruptions",
@@ -517,7 +516,7 @@ pub fn taken_for_programs(programs: &[(String, Nanos)]) -> Warning {
 #[must_use]
 pub fn lost_in_trace(lost: u64, gaps: u64, time: Nanos, incomplete: u64) -> Warning {
     Warning::new(
-        "lost_events",
+        Code::LostEvents,
         format!(
             "{} lost in {}, which take {time:.3} together, and of which nothing is known; {} incomplete",
             counted(lost, "kernel event was", "kernel events were"),
@@ -532,7 +531,7 @@ pub fn lost_in_trace(lost: u64, gaps: u64, time: Nanos, incomplete: u64) -> Warn
 #[must_use]
 pub fn lost_untold_in_trace(lost: u64) -> Warning {
     Warning::new(
-        "lost_events",
+        Code::LostEvents,
         format!(
             "the kernel counted {} that the trace lost, and the trace does not tell where",
             counted(lost, "event", "events")
@@ -545,7 +544,7 @@ pub fn lost_untold_in_trace(lost: u64) -> Warning {
 #[must_use]
 pub fn clock_of_each_cpu(clock: &str) -> Warning {
     Warning::new(
-        "clocks_differ",
+        Code::ClocksDiffer,
         format!(
             "the trace is stamped by the clock '{clock}', of which each CPU has its own: they may be milliseconds apart"
         ),
@@ -557,7 +556,7 @@ pub fn clock_of_each_cpu(clock: &str) -> Warning {
 #[must_use]
 pub fn coarse_stamps() -> Warning {
     Warning::new(
-        "coarse_stamps",
+        Code::CoarseStamps,
         "the times of the trace are whole microseconds: a detour is right to one of them, and what is shorter has a nanosecond or one",
         "print the trace with nanoseconds: perf script --ns",
     )
@@ -567,7 +566,7 @@ pub fn coarse_stamps() -> Warning {
 #[must_use]
 pub fn tracer_tainted() -> Warning {
     Warning::new(
-        "tracer_tainted",
+        Code::TracerTainted,
         "the kernel marked its trace as tainted: figures of the tracer contradicted each other, as a clock went backwards perhaps".to_owned(),
         "trace again, and do not trust this one",
     )
@@ -578,7 +577,7 @@ pub fn tracer_tainted() -> Warning {
 pub fn tracer_saw_more(periods: u64, lacking: &[(&str, u64, u64)]) -> Warning {
     let of = |(what, counted, found): &(&str, u64, u64)| format!("{counted} {what}, of which the trace has {found}");
     Warning::new(
-        "missing_events",
+        Code::MissingEvents,
         format!(
             "in {} the tracer counted more than its trace holds: {}",
             counted(periods, "period", "periods"),
@@ -592,7 +591,7 @@ pub fn tracer_saw_more(periods: u64, lacking: &[(&str, u64, u64)]) -> Warning {
 #[must_use]
 pub fn tracer_paused(runtime: Nanos, whole: Nanos) -> Warning {
     Warning::new(
-        "tracer_paused",
+        Code::TracerPaused,
         format!(
             "the tracer's loops say that they ran for {runtime:.3} of {whole:.3} of CPU time, and rested or were not done for the other; ratios and              rates are of all of that time, and so too low"
         ),
@@ -604,7 +603,7 @@ pub fn tracer_paused(runtime: Nanos, whole: Nanos) -> Warning {
 #[must_use]
 pub fn stamps_backwards(count: u64) -> Warning {
     Warning::new(
-        "counter_backwards",
+        Code::CounterBackwards,
         format!(
             "{} of the trace before the one in front of it, and was moved there",
             counted(count, "event lies", "events lie")
@@ -617,7 +616,7 @@ pub fn stamps_backwards(count: u64) -> Warning {
 #[must_use]
 pub fn buffers_left_out(names: &[String]) -> Warning {
     Warning::new(
-        "buffers_left_out",
+        Code::BuffersLeftOut,
         format!("the file holds further buffers, which are left out: {}", names.join(", ")),
         "record without -B, or each buffer into a file of its own",
     )
@@ -627,7 +626,7 @@ pub fn buffers_left_out(names: &[String]) -> Warning {
 #[must_use]
 pub fn imported_end_to_end() -> Warning {
     Warning::new(
-        "imported_end_to_end",
+        Code::ImportedEndToEnd,
         "the file does not say when samples began: they are laid end to end, as if nothing had passed between two of them",
         "take periods and times for the least that they can be",
     )
@@ -637,7 +636,7 @@ pub fn imported_end_to_end() -> Warning {
 #[must_use]
 pub fn imported_store_full(series: &str, after: Nanos) -> Warning {
     Warning::new(
-        "imported_store_full",
+        Code::ImportedStoreFull,
         format!(
             "the store of {series} was full {after} after its start: what came later is counted, and in no quantile"
         ),
@@ -649,7 +648,7 @@ pub fn imported_store_full(series: &str, after: Nanos) -> Warning {
 #[must_use]
 pub fn imported_cut(what: &str) -> Warning {
     Warning::new(
-        "imported_cut",
+        Code::ImportedCut,
         format!("the file ends too early: {what}"),
         "import the whole file: the longest and the latest values may be missing from this one",
     )
@@ -659,7 +658,7 @@ pub fn imported_cut(what: &str) -> Warning {
 #[must_use]
 pub fn imported_end_unknown() -> Warning {
     Warning::new(
-        "imported_end_unknown",
+        Code::ImportedEndUnknown,
         "nothing in a file of this format marks its end: if it was cut after a line, the rest is missing, and nothing shows that",
         "make sure that the program that wrote it ended by itself",
     )
@@ -669,7 +668,7 @@ pub fn imported_end_unknown() -> Warning {
 #[must_use]
 pub fn imported_lines_left_out(count: u64, first: usize) -> Warning {
     Warning::new(
-        "imported_lines_left_out",
+        Code::ImportedLinesLeftOut,
         format!(
             "{} left out: becalm does not know lines of this form (the first is line {first})",
             counted(count, "line was", "lines were")
@@ -686,7 +685,7 @@ pub fn imported_width_unknown(at_most: Option<i64>) -> Warning {
         |ns| format!("they are taken to be as wide as they can be, {}", Nanos::new(ns)),
     );
     Warning::new(
-        "imported_width_unknown",
+        Code::ImportedWidthUnknown,
         format!("the file does not say how wide its buckets are, and its rows do not show it: {known}"),
         "measure for longer, or read the longest value",
     )
@@ -696,7 +695,7 @@ pub fn imported_width_unknown(at_most: Option<i64>) -> Warning {
 #[must_use]
 pub fn imported_rows_missing(series: &[&str]) -> Warning {
     Warning::new(
-        "imported_rows_missing",
+        Code::ImportedRowsMissing,
         format!(
             "the rows of {} do not reach from its shortest to its longest value: rows are missing",
             series.join(", ")
@@ -709,7 +708,7 @@ pub fn imported_rows_missing(series: &[&str]) -> Warning {
 #[must_use]
 pub fn imported_values_put_in() -> Warning {
     Warning::new(
-        "imported_values_put_in",
+        Code::ImportedValuesPutIn,
         "jHiccup puts in values for what its thread slept through: counts are no counts of events, and sums no sums of time",
         "read quantiles and the longest",
     )
@@ -721,7 +720,7 @@ pub fn imported_values_put_in() -> Warning {
 #[must_use]
 pub fn not_ended() -> Warning {
     Warning::new(
-        "not_ended",
+        Code::NotEnded,
         "the recording did not end: it still runs, or was killed; what is shown is what was stored, and the observed time ends \
          where that does",
         "record again for exact noise ratios",
@@ -732,7 +731,7 @@ pub fn not_ended() -> Warning {
 #[must_use]
 pub fn not_ended_on(node: &str) -> Warning {
     Warning::new(
-        "not_ended",
+        Code::NotEnded,
         format!("the recording of node {node} did not end: it is used up to its last detour"),
         "record again for a prediction that matters",
     )
@@ -742,7 +741,7 @@ pub fn not_ended_on(node: &str) -> Warning {
 #[must_use]
 pub fn summary_form() -> Warning {
     Warning::new(
-        "summary_form",
+        Code::SummaryForm,
         "this is the summary form of a recording: quantiles are rounded by up to 0.8 % and have no intervals, and there is nothing of \
          periods, the spectrum, the anatomy of an interrupt, the cost at scale, and single detours",
         "record without --summary where these matter",
@@ -753,7 +752,7 @@ pub fn summary_form() -> Warning {
 #[must_use]
 pub fn summary_of_open_books() -> Warning {
     Warning::new(
-        "books_open",
+        Code::BooksOpen,
         "the activities of some detours did not add up to their length when the summary form was made",
         "becalm report of the full recording says which; do not rely on the sources",
     )
@@ -764,7 +763,7 @@ pub fn summary_of_open_books() -> Warning {
 pub fn drawn_of_summary(longest: usize, drawn: Nanos, recorded: Nanos) -> Warning {
     let less = if drawn < recorded { format!(", for {drawn:.1} of the {recorded:.1} recorded") } else { String::new() };
     Warning::new(
-        "drawn_of_summary",
+        Code::DrawnOfSummary,
         format!(
             "this is the summary form of a recording: detours are drawn from its histograms, source by source{less}; the {longest} longest of \
              each CPU are as they were, and what else came to several CPUs or from several sources at once does not come so again"
@@ -777,7 +776,7 @@ pub fn drawn_of_summary(longest: usize, drawn: Nanos, recorded: Nanos) -> Warnin
 #[must_use]
 pub fn late_start(late: Nanos) -> Warning {
     Warning::new(
-        "late_start",
+        Code::LateStart,
         format!("the loops began {late:.3} after the instant that was given: setting up took longer"),
         "give a later instant with --at, or start becalm earlier",
     )
@@ -791,7 +790,7 @@ pub fn wall_clock_off(error: Option<Nanos>) -> Warning {
         None => "is not kept right by anything that the kernel knows of".to_owned(),
     };
     Warning::new(
-        "wall_clock_off",
+        Code::WallClockOff,
         format!("the wall clock of this node {known}: it began at another instant than other nodes by as much"),
         "let chronyd, ntpd or ptp4l keep the clocks of all nodes",
     )
@@ -801,7 +800,7 @@ pub fn wall_clock_off(error: Option<Nanos>) -> Warning {
 #[must_use]
 pub fn not_ended_in(run: &str) -> Warning {
     Warning::new(
-        "not_ended",
+        Code::NotEnded,
         format!("{run} did not end: its time is taken to end with the last stored detour"),
         "record again for exact rates",
     )
@@ -811,7 +810,7 @@ pub fn not_ended_in(run: &str) -> Warning {
 #[must_use]
 pub fn cut_to_common(node: &str, longest: Nanos, common: Nanos) -> Warning {
     Warning::new(
-        "cut_to_common",
+        Code::CutToCommon,
         format!(
             "node {node}: its CPUs were watched for up to {longest}, but all of them together only for {common}, which is \
              used"
@@ -824,7 +823,7 @@ pub fn cut_to_common(node: &str, longest: Nanos, common: Nanos) -> Warning {
 #[must_use]
 pub fn short_recording(ranks: u64, grain: Nanos, recorded: Nanos) -> Warning {
     Warning::new(
-        "short_recording",
+        Code::ShortRecording,
         format!(
             "from {} ranks on, a phase of {grain} takes more CPU time than the {recorded:.1} that were recorded: the longest \
              detours decide, and a longer recording may hold longer ones",
@@ -838,7 +837,7 @@ pub fn short_recording(ranks: u64, grain: Nanos, recorded: Nanos) -> Warning {
 #[must_use]
 pub fn short_formula(ranks: u64, grain: Nanos, drawn: Nanos) -> Warning {
     Warning::new(
-        "short_formula",
+        Code::ShortFormula,
         format!(
             "from {} ranks on, a phase of {grain} takes more than a tenth of the {drawn:.1} for which detours of the formula are drawn: \
              longer ones, or more of them at once, are too seldom to be among them, and the slowdown is at least this",
@@ -852,7 +851,7 @@ pub fn short_formula(ranks: u64, grain: Nanos, drawn: Nanos) -> Warning {
 #[must_use]
 pub fn no_blame(run: &Path) -> Warning {
     Warning::new(
-        "no_blame",
+        Code::NoBlame,
         "which sources are to blame would take too much time or memory to find out here",
         format!("becalm predict {} --ranks 16k --grain 1ms --blame finds it out", run.display()),
     )
@@ -862,7 +861,7 @@ pub fn no_blame(run: &Path) -> Warning {
 #[must_use]
 pub fn rows_differ(cpu: CpuId, (rows, rows_sum): (u64, Nanos), (kept, kept_sum): (u64, Nanos)) -> Warning {
     Warning::new(
-        "rows_differ",
+        Code::RowsDiffer,
         format!(
             "the tables hold {} of CPU {cpu}, {rows_sum} in all, but its loop counted {kept}, {kept_sum} in all",
             counted(rows, "detour", "detours")
@@ -875,7 +874,7 @@ pub fn rows_differ(cpu: CpuId, (rows, rows_sum): (u64, Nanos), (kept, kept_sum):
 #[must_use]
 pub fn rows_unlisted(list: &CpuList) -> Warning {
     Warning::new(
-        "rows_unlisted",
+        Code::RowsUnlisted,
         format!("the tables hold detours of {}, which the run's document does not list", cpus(list)),
         "they are left out here; this is a fault of the program that wrote the bundle",
     )
@@ -895,7 +894,7 @@ pub fn books_open(cpu: CpuId, detour: u64, duration_ns: Option<i64>, activities_
         ),
     };
     let advice = "do not believe the sources; this is a fault of the program that wrote the bundle, please report it";
-    Warning::new("books_open", message, advice)
+    Warning::new(Code::BooksOpen, message, advice)
 }
 
 // What the comparison of two runs, A and B, finds.
@@ -904,7 +903,7 @@ pub fn books_open(cpu: CpuId, detour: u64, duration_ns: Option<i64>, activities_
 #[must_use]
 pub fn cpus_differ(a: &str, b: &str) -> Warning {
     Warning::new(
-        "cpus_differ",
+        Code::CpusDiffer,
         format!("the CPUs of A ({a}) and of B ({b}) are not the same: they are compared as a whole, not one by one"),
         "name the same CPUs of both to see them one by one",
     )
@@ -914,7 +913,7 @@ pub fn cpus_differ(a: &str, b: &str) -> Warning {
 #[must_use]
 pub fn cpus_left_out_of(run: &str, cpus: &str) -> Warning {
     Warning::new(
-        "cpus_left_out",
+        Code::CpusLeftOut,
         format!("{run} measured {cpus}, and not every run did: the comparison leaves that out"),
         "--cpus-a and --cpus-b compare different CPUs as a whole",
     )
@@ -924,7 +923,7 @@ pub fn cpus_left_out_of(run: &str, cpus: &str) -> Warning {
 #[must_use]
 pub fn cpus_together(cpus: usize) -> Warning {
     Warning::new(
-        "cpus_together",
+        Code::CpusTogether,
         format!("the nodes have {cpus} CPUs: each node is compared, and its CPUs only together"),
         "--node-a and --node-b compare the CPUs of one node",
     )
@@ -934,7 +933,7 @@ pub fn cpus_together(cpus: usize) -> Warning {
 #[must_use]
 pub fn compared_in_summary_form() -> Warning {
     Warning::new(
-        "summary_form",
+        Code::SummaryForm,
         "the runs are compared in summary form, as not all of them are full recordings: quantiles are rounded by up to 0.8 %, and quantiles and          sources have no interval within a run, as there are only their sums. What is shorter than the common threshold is taken off by          its sums as well",
         "compare several runs a side, or record without --summary where these matter",
     )
@@ -943,14 +942,14 @@ pub fn compared_in_summary_form() -> Warning {
 /// Of a run that is compared, a node could not be read.
 #[must_use]
 pub fn node_left_out_of(run: &str, node: &str, why: &str) -> Warning {
-    Warning::new("node_left_out", format!("{node} of {run} is left out: {why}"), "record that node again")
+    Warning::new(Code::NodeLeftOut, format!("{node} of {run} is left out: {why}"), "record that node again")
 }
 
 /// So many of all detours of a run, which are so many percent of its noise, are shorter than what both runs kept.
 #[must_use]
 pub fn below_common_threshold(run: &str, dropped: u64, all: u64, percent: &str, shortest: Nanos) -> Warning {
     Warning::new(
-        "below_common_threshold",
+        Code::BelowCommonThreshold,
         format!(
             "{dropped} of {} of {run}, {percent}% of its noise, {} shorter than {shortest}, and not all loops kept such \
              ones; {} left out",
@@ -966,7 +965,7 @@ pub fn below_common_threshold(run: &str, dropped: u64, all: u64, percent: &str, 
 #[must_use]
 pub fn t_min_differs(a: Nanos, b: Nanos) -> Warning {
     Warning::new(
-        "t_min_differs",
+        Code::TMinDiffers,
         format!("the shortest step, t_min, is {a} in A and {b} in B: the loops do not resolve alike"),
         "look at differences of detours near t_min with care",
     )
@@ -976,7 +975,7 @@ pub fn t_min_differs(a: Nanos, b: Nanos) -> Warning {
 #[must_use]
 pub fn sched_differs(a: &str, b: &str) -> Warning {
     Warning::new(
-        "sched_differs",
+        Code::SchedDiffers,
         format!("the loops ran in different classes: {a} in A, {b} in B"),
         "record both with the same --sched",
     )
@@ -986,7 +985,7 @@ pub fn sched_differs(a: &str, b: &str) -> Warning {
 #[must_use]
 pub fn sources_unknown(runs: &[&str]) -> Warning {
     Warning::new(
-        "sources_unknown",
+        Code::SourcesUnknown,
         format!(
             "{} {} recorded without the kernel's trace: sources are not compared",
             runs.join(" and "),
@@ -1000,7 +999,7 @@ pub fn sources_unknown(runs: &[&str]) -> Warning {
 #[must_use]
 pub fn books_differ(old: &[String]) -> Warning {
     Warning::new(
-        "books_differ",
+        Code::BooksDiffer,
         format!(
             "{} of an older becalm, which did not book the ways in and out of an activity on it: the time of sources is not compared",
             match old {
@@ -1016,7 +1015,7 @@ pub fn books_differ(old: &[String]) -> Warning {
 #[must_use]
 pub fn seen_differently(run: &str, missing: &[String]) -> Warning {
     Warning::new(
-        "seen_differently",
+        Code::SeenDifferently,
         format!("only {run} could not see all sources: {}", missing.join("; ")),
         "compare sources of the same kernel",
     )

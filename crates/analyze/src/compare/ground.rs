@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use becalm_model::node::{NodeDoc, Rung, TraceChange, Warning};
-use becalm_model::warning;
+use becalm_model::warning::{self, Code};
 use becalm_units::{CpuId, CpuList, Nanos, counted};
 
 use super::CompareError;
@@ -320,6 +320,7 @@ impl Ground {
         if self.is_condensed() {
             notes.push(warning::compared_in_summary_form());
         }
+        self.note_warnings(&mut notes);
         self.note_sources(&mut notes);
         if super::row::books_differ(samples) && self.has_sources() {
             let old = self.runs().zip(samples.iter().flatten()).filter(|(_, sample)| sample.has_old_books());
@@ -332,6 +333,22 @@ impl Ground {
             notes.push(warning::sched_differs(&first, &other));
         }
         notes
+    }
+
+    /// What the runs themselves warn of, as far as it bears on a verdict and is not said in words of the comparison.
+    fn note_warnings(&self, notes: &mut Vec<Warning>) {
+        const SAID_OTHERWISE: [Code; 5] =
+            [Code::NotEnded, Code::LostEvents, Code::TraceChanged, Code::SummaryForm, Code::CpusLeftOut];
+        for (name, run) in self.runs() {
+            for doc in &run.docs {
+                let node = if run.docs.len() > 1 { format!(", {}", doc.node) } else { String::new() };
+                let said = |warning: &&Warning| warning.known().is_some_and(|code| SAID_OTHERWISE.contains(&code));
+                notes.extend(doc.bearing_warnings().filter(|warning| !said(warning)).map(|warning| Warning {
+                    message: format!("{name}{node}: {}", warning.message),
+                    ..warning.clone()
+                }));
+            }
+        }
     }
 
     fn note_sources(&self, notes: &mut Vec<Warning>) {

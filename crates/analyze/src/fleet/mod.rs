@@ -16,6 +16,7 @@ use becalm_bundle::{StoredNode, StoredNodes};
 use becalm_model::Kind;
 use becalm_model::digest::DigestDoc;
 use becalm_model::node::NodeDoc;
+use becalm_model::warning::{Bearing, Code};
 pub use becalm_stats::outliers::{FALSE_ALARM, PEERS_MIN};
 use becalm_stats::outliers::{Outlier, PARTS, Peer, outliers_of};
 use becalm_stats::{Interval, median_low, median_mid};
@@ -112,6 +113,8 @@ struct Facts {
     /// The CPUs of which the loops ended before the others, in words.
     cut_short: Option<String>,
     threshold_ns: i64,
+    /// The first warning by which its figures carry no verdict, in words.
+    doubt: Option<String>,
 }
 
 impl Facts {
@@ -126,6 +129,12 @@ impl Facts {
             cut_short: {
                 let cut: CpuList = doc.cpus.iter().filter(|cpu| cpu.cut_short).map(|cpu| cpu.cpu).collect();
                 (!cut.is_empty()).then(|| cpus(&cut))
+            },
+            doubt: {
+                let mut grave = doc.bearing_warnings().filter(|warning| warning.bearing() == Bearing::NotEnough);
+                // How a loop that ended early is told has words of its own.
+                let doubt = grave.find(|warning| warning.known() != Some(Code::CutShort));
+                doubt.map(|warning| warning.message.clone())
             },
             threshold_ns: doc.cpus.iter().map(|cpu| cpu.threshold_ns.get()).max().unwrap_or(0),
         }
@@ -278,8 +287,10 @@ fn note_others(facts: &[Facts], windows: &Windows, problems: &mut Vec<(String, S
         let mut tell = |what: String| problems.push((of.node.clone(), what));
         if !of.ended {
             tell(
-                "its recording has no end: it goes on, or the node died; what was stored until then is read".to_owned(),
+                "its recording has no end: it goes on, or the node died; what was stored until then is read, and it is not compared"
+                    .to_owned(),
             );
+            apart.insert(of.node.clone());
         }
         if let Some(usual) = program.filter(|usual| **usual != of.program) {
             tell(format!("it was recorded by {}, and most by {usual}", of.program));
@@ -296,6 +307,10 @@ fn note_others(facts: &[Facts], windows: &Windows, problems: &mut Vec<(String, S
         } else if let Some(usual) = size.filter(|usual| usual.online != of.size.online) {
             let online = counted(of.size.online as u64, "CPU of it was", "CPUs of it were");
             tell(format!("{online} online, and {} of most; it is compared with nodes like itself alone", usual.online));
+        }
+        if let Some(doubt) = &of.doubt {
+            tell(format!("{doubt}; it is not compared"));
+            apart.insert(of.node.clone());
         }
         if let Some(cut) = &of.cut_short {
             tell(format!("{cut} went off line or was full before the end; it is not compared"));

@@ -55,6 +55,7 @@ impl NoiseInput {
             let whole = Window::common_to_all_cpus(&digest.run, last, &mut warnings);
             let length = Nanos::new((whole.length.get() as f64 * part) as i64);
             let window = Window { begin: whole.begin, length };
+            warnings.extend(digest.run.bearing_warnings().cloned());
             watched.push(WatchedTime::new(&digest.run, window));
             let mut cpus = Vec::with_capacity(digest.cpus.len());
             for cpu in &digest.cpus {

@@ -106,6 +106,7 @@ impl NoiseInput {
             let last = cpus.values().filter_map(|cpu| cpu.detours.last());
             let last = last.map(|(start, duration)| start.checked_add(*duration).unwrap_or(Nanos::MAX)).max();
             let window = Window::common_to_all_cpus(&doc, last, &mut warnings);
+            warnings.extend(doc.bearing_warnings().cloned());
             watched.push(WatchedTime::new(&doc, window));
             nodes.push((doc.node, window, cpus));
         }

@@ -10,6 +10,7 @@ use becalm_analyze::compare::{Comparison, Limit, Metric, compare_sides, exceeds}
 use becalm_analyze::summary::Selection;
 use becalm_bundle::{Bundle, StoredNodes};
 use becalm_model::node::NodeDoc;
+use becalm_model::warning::Bearing;
 use becalm_report::{CompareReport, LimitCheck};
 use becalm_units::{Nanos, Share};
 
@@ -39,8 +40,10 @@ impl CompareQuestion {
     /// If a run cannot be read or does not hold what was asked for, the two have nothing in common, or the answer cannot be shown.
     pub fn answer(&self, asker: &mut impl Asker) -> Result<Vec<String>, AnswerError> {
         let comparison = self.comparison(asker)?;
+        let is_doubtful = comparison.notes.iter().any(|note| note.bearing() == Bearing::NotEnough);
         let check = |share: Share, metric: &Metric| {
-            let outcome = comparison.total(*metric).map_or(Limit::Unknown, |row| exceeds(row, share.ratio()));
+            let row = comparison.total(*metric).filter(|_| !is_doubtful);
+            let outcome = row.map_or(Limit::Unknown, |row| exceeds(row, share.ratio()));
             LimitCheck { metric: *metric, share: share.ratio(), outcome }
         };
         let limits = self.limit.iter();

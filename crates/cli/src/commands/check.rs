@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use becalm_analyze::limits;
 use becalm_analyze::summary::{Selection, Summary, summarize, summarize_digests};
-use becalm_bundle::{Contents, Draft};
+use becalm_bundle::{Bundle, Contents, Draft, SummaryBundle};
 use becalm_measure::RecordPlan;
 use becalm_model::node::Ended;
 use becalm_record::{DetourStore, RecordingStore, Session};
@@ -122,10 +122,13 @@ pub fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Exit> {
 /// The summary of a stored run.
 fn read(args: &CheckArgs, path: &Path) -> Result<Summary> {
     let selection = Selection { node: args.node.clone(), cpus: args.cpus.clone(), with_self: false };
+    // Without a node that cannot be read the answer would be one for the others alone, which may be asked for by name.
+    let others_may_lack = args.node.is_some();
     if Contents::read(path)? == Contents::Summary {
-        return Ok(summarize_digests(&open_summary(path)?, &selection)?);
+        let bundle = if others_may_lack { open_summary(path)? } else { SummaryBundle::open(path)? };
+        return Ok(summarize_digests(&bundle, &selection)?);
     }
-    let bundle = open(path)?;
+    let bundle = if others_may_lack { open(path)? } else { Bundle::open(path)? };
     let _reading = ReadingProgress::begin(&bundle, 1);
     Ok(summarize(&bundle, &selection)?)
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 
 use anyhow::{Context, Result};
-use becalm_analyze::limits::{Answer, Limit, check};
+use becalm_analyze::limits::{Answer, Limit, Shortage, check};
 use becalm_analyze::summary::Summary;
 use becalm_measure::{AfterSetUp, RecordPlan};
 use becalm_model::check_node_name;
@@ -296,6 +296,15 @@ fn plan(args: &RecordArgs, root: &Path) -> Result<RecordPlan> {
 fn limits(args: &RecordArgs, summary: Option<&Summary>) -> Exit {
     let mut exit = Exit::Done;
     let checked = summary.map(|summary| check(summary, &args.limits.limits())).unwrap_or_default();
+    for row in &checked {
+        if let Answer::NotEnoughData(Shortage::Doubtful(code)) = row.answer {
+            let limit = match row.limit {
+                Limit::Detour(limit) => format!("--max-detour {limit}"),
+                Limit::Noise(limit) => format!("--max-noise {limit}"),
+            };
+            say(format_args!("CPU {}: not enough data to say that {limit} holds (warning {code})", row.cpu));
+        }
+    }
     for row in checked.iter().filter(|row| row.answer == Answer::Exceeded) {
         let (cpu, lost) = (row.cpu, row.noise_ratio.unwrap_or(0.0) * 100.0);
         match row.limit {

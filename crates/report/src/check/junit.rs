@@ -48,6 +48,11 @@ pub(super) fn document(report: &CheckReport<'_>) -> String {
             }
         };
     }
+    let warnings = report.warnings().collect::<Vec<_>>();
+    if !warnings.is_empty() {
+        let lines = warnings.iter().map(|text| escaped(text)).collect::<Vec<_>>().join("\n");
+        let _ = writeln!(xml, "    <system-err>{lines}</system-err>");
+    }
     xml + "  </testsuite>\n</testsuites>\n"
 }
 

@@ -6,8 +6,9 @@ mod words;
 
 use std::io::{self, Write};
 
-use becalm_analyze::limits::{Answer, Checked, Limit};
+use becalm_analyze::limits::{Answer, Checked, Limit, bearing_warnings};
 use becalm_analyze::summary::Summary;
+use becalm_model::node::Warning;
 use becalm_units::{Nanos, Share};
 use serde::Serialize;
 
@@ -123,6 +124,14 @@ impl CheckReport<'_> {
         counts
     }
 
+    /// The warnings that bear on the answers, in words.
+    fn warnings(&self) -> impl Iterator<Item = String> {
+        bearing_warnings(self.summary).map(|(node, warning)| {
+            let node = if self.has_nodes() { format!("{node}: ") } else { String::new() };
+            format!("{node}{} ({}); {}", warning.message, warning.code, warning.advice)
+        })
+    }
+
     /// Whether any limit is exceeded.
     #[must_use]
     pub fn is_exceeded(&self) -> bool {
@@ -161,6 +170,15 @@ struct CheckDocument {
     #[serde(flatten)]
     counts: Counts,
     rows: Vec<Object>,
+    warnings: Vec<NodeWarning>,
+}
+
+/// A warning that bears on the answers.
+#[derive(Serialize)]
+struct NodeWarning {
+    node: String,
+    #[serde(flatten)]
+    warning: Warning,
 }
 
 impl Report for CheckReport<'_> {
@@ -178,6 +196,9 @@ impl Report for CheckReport<'_> {
             max_detour_ns: detour.map(Nanos::get),
             counts: self.counts(),
             rows: self.rows.iter().map(|row| Object::new(ROW, row)).collect(),
+            warnings: bearing_warnings(self.summary)
+                .map(|(node, warning)| NodeWarning { node: node.clone(), warning: warning.clone() })
+                .collect(),
         }
     }
 
@@ -189,6 +210,7 @@ impl Report for CheckReport<'_> {
             let node = if self.has_nodes() { format!("{}: ", row.node) } else { String::new() };
             paragraph(out, mark, &format!("{node}{}", words::sentence(row)))?;
         }
+        self.warnings().try_for_each(|text| paragraph(out, "  warning: ", &text))?;
         writeln!(out)?;
         let mut fields: Vec<&Field<Checked>> = vec![&row::CPU, &shown::LIMIT, &shown::ASKED, &shown::FOUND];
         if self.has_nodes() {

@@ -48,6 +48,9 @@ pub(super) fn document(report: &CheckReport<'_>, program: &str) -> String {
     let lacking = report.rows.iter().filter(|row| matches!(row.answer, Answer::NotEnoughData(_)));
     let notifications: Vec<Value> = lacking
         .map(|row| json!({ "level": "warning", "message": { "text": said(report, row) }, "descriptor": { "id": "not-enough-data" } }))
+        .chain(report.warnings().map(|text| {
+            json!({ "level": "note", "message": { "text": printable(&text) }, "descriptor": { "id": "warning" } })
+        }))
         .collect();
     let document = json!({
         "$schema": SCHEMA,
@@ -57,7 +60,10 @@ pub(super) fn document(report: &CheckReport<'_>, program: &str) -> String {
                 "name": name,
                 "version": version,
                 "rules": rules,
-                "notifications": [{ "id": "not-enough-data", "shortDescription": { "text": "The recording does not say whether a limit holds" } }],
+                "notifications": [
+                    { "id": "not-enough-data", "shortDescription": { "text": "The recording does not say whether a limit holds" } },
+                    { "id": "warning", "shortDescription": { "text": "A warning of the recording that bears on the answers" } },
+                ],
             } },
             "invocations": [{ "executionSuccessful": true, "toolExecutionNotifications": notifications }],
             "results": exceeded.map(|row| result(report, row)).collect::<Vec<_>>(),

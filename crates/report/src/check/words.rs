@@ -76,6 +76,7 @@ fn lacking(why: Shortage) -> String {
     let longer = |needed_ns| format!("record about {}", time(needed_ns));
     match why {
         Shortage::Unobserved => "for how long the CPU was watched is not known".to_owned(),
+        Shortage::Doubtful(code) => format!("the recording does not carry a verdict (warning {code})"),
         Shortage::Wide => "the interval reaches above it; record for longer".to_owned(),
         Shortage::Unstored(count) => {
             format!("{} only counted, for want of room", counted(count, "detour was", "detours were"))

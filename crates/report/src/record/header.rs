@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use becalm_analyze::summary::{Books, Found, Measuring, NodeSummary, Summary};
 use becalm_model::node::{ClockDoc, Ended, MachineDoc, NodeDoc, Rung, SettingsDoc, Warning};
-use becalm_model::warning::TRACE_CHANGED;
+use becalm_model::warning::Code;
 use becalm_units::Nanos;
 
 use crate::Value;
@@ -23,10 +23,10 @@ pub(crate) fn print(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
     for (label, text) in lines {
         line(out, &label, &text)?;
     }
-    if summary.warnings.iter().any(|(_, warning)| warning.code != TRACE_CHANGED) {
+    if summary.warnings.iter().any(|(_, warning)| warning.known() != Some(Code::TraceChanged)) {
         writeln!(out)?;
     }
-    for (node, warning) in summary.warnings.iter().filter(|(_, warning)| warning.code != TRACE_CHANGED) {
+    for (node, warning) in summary.warnings.iter().filter(|(_, warning)| warning.known() != Some(Code::TraceChanged)) {
         print_warning(summary, node, warning, out)?;
     }
     Ok(())
@@ -34,7 +34,7 @@ pub(crate) fn print(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
 
 /// Prints before everything else that other programs changed the trace: it decides what the sources mean.
 pub(crate) fn print_changes(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
-    for (node, warning) in summary.warnings.iter().filter(|(_, warning)| warning.code == TRACE_CHANGED) {
+    for (node, warning) in summary.warnings.iter().filter(|(_, warning)| warning.known() == Some(Code::TraceChanged)) {
         print_warning(summary, node, warning, out)?;
         writeln!(out)?;
     }

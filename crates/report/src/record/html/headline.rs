@@ -1,8 +1,8 @@
 //! The answer before all figures: is this machine quiet, what is the worst source, what was not seen.
 
 use becalm_analyze::summary::{SourceSummary, Summary};
-use becalm_model::node::Rung;
-use becalm_model::warning::TRACE_CHANGED;
+use becalm_model::node::{Rung, Warning};
+use becalm_model::warning::{Bearing, Code};
 use becalm_units::Nanos;
 
 use super::sure;
@@ -20,8 +20,10 @@ pub const NOISE_QUIET: f64 = 0.001;
 /// The longest detour of a quiet machine.
 pub const MAX_QUIET: Nanos = Nanos::from_micros(50);
 
-/// Warnings that the run or its tables are not whole: whoever reads only the top of a page must see them.
-const NOT_WHOLE: [&str; 6] = [TRACE_CHANGED, "not_ended", "failed", "books_open", "rows_differ", "rows_unlisted"];
+/// Whether a warning says that the run is not whole, or not to be trusted: whoever reads only the top of a page must see it.
+fn is_grave(warning: &Warning) -> bool {
+    warning.bearing() == Bearing::NotEnough || matches!(warning.known(), Some(Code::TraceChanged | Code::BooksOpen))
+}
 
 pub(super) fn section(summary: &Summary) -> Section {
     let conclusion = Conclusion::of_run(summary);
@@ -38,8 +40,7 @@ pub(super) fn section(summary: &Summary) -> Section {
         Block::Text(format!("Longest, {most} at once: {}, {}{advice}.", cause.name(), cause.figures()))
     }));
     blocks.extend(conclusion.own().map(Block::Note));
-    let (whole, rest): (Vec<_>, Vec<_>) =
-        summary.warnings.iter().partition(|(_, warning)| NOT_WHOLE.contains(&warning.code.as_str()));
+    let (whole, rest): (Vec<_>, Vec<_>) = summary.warnings.iter().partition(|(_, warning)| is_grave(warning));
     blocks.extend(whole.into_iter().map(|(node, warning)| {
         let node_prefix = if summary.nodes.len() > 1 { format!("{node}: ") } else { String::new() };
         Block::Warning { text: format!("{node_prefix}{}", warning.message), advice: warning.advice.clone() }

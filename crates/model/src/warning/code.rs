@@ -1,0 +1,199 @@
+//! The codes of all warnings, and what each of them does to a verdict: whether limits are kept, what changed, which node differs.
+
+use crate::node::Warning;
+
+/// What a warning is about. Its name in documents is the code.
+#[derive(
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Debug,
+    strum::Display,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
+#[strum(serialize_all = "snake_case")]
+#[expect(missing_docs, reason = "the functions that make the warnings say what each is about")]
+pub enum Code {
+    BeganLate,
+    BelowCommonThreshold,
+    BooksDiffer,
+    BooksOpen,
+    BrokenPages,
+    BuffersLeftOut,
+    CacheUnknown,
+    ClocksDiffer,
+    ClocksDisagree,
+    CoarseStamps,
+    CounterBackwards,
+    CountersDiffer,
+    CpusDiffer,
+    CpusLeftOut,
+    CpusTogether,
+    CutShort,
+    CutToCommon,
+    DrawnOfSummary,
+    Failed,
+    GrainTooShort,
+    Imported,
+    ImportedCut,
+    ImportedEndToEnd,
+    ImportedEndUnknown,
+    ImportedLinesLeftOut,
+    ImportedRowsMissing,
+    ImportedStoreFull,
+    ImportedValuesPutIn,
+    ImportedWidthUnknown,
+    LateStart,
+    LoopDisturbed,
+    LostEvents,
+    MemoryNotLocked,
+    MissingEvents,
+    NoBlame,
+    NoFreeCpu,
+    NoHostName,
+    NoJanitor,
+    NoLoop,
+    NoSymbols,
+    NoTracing,
+    NodeLeftOut,
+    NotCompared,
+    NotEnded,
+    RowsDiffer,
+    RowsUnlisted,
+    RtThrottling,
+    SchedDiffers,
+    SeenDifferently,
+    ShortFormula,
+    ShortRecording,
+    SlowClock,
+    SourcesUnknown,
+    SummaryForm,
+    TMinDiffers,
+    TakenForPrograms,
+    ThreadMoved,
+    TraceChanged,
+    TracerPaused,
+    TracerTainted,
+    UnmatchedEvents,
+    Unstored,
+    UntracedInterrupts,
+    WallClockOff,
+}
+
+/// What a warning does to a verdict.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Bearing {
+    /// It says nothing of how much time was lost, how, or to what.
+    None,
+    /// It limits what the figures say, and is shown with each verdict on them.
+    Shown,
+    /// The figures do not carry a verdict: it is that there is not enough data.
+    NotEnough,
+}
+
+impl Code {
+    /// What it does to a verdict.
+    #[must_use]
+    pub const fn bearing(self) -> Bearing {
+        match self {
+            Self::BooksDiffer
+            | Self::CacheUnknown
+            | Self::CpusDiffer
+            | Self::CpusTogether
+            | Self::GrainTooShort
+            | Self::LateStart
+            | Self::MissingEvents
+            | Self::NoBlame
+            | Self::NoFreeCpu
+            | Self::NoHostName
+            | Self::NoJanitor
+            | Self::NoSymbols
+            | Self::NoTracing
+            | Self::NotCompared
+            | Self::SchedDiffers
+            | Self::SeenDifferently
+            | Self::SourcesUnknown
+            | Self::TMinDiffers
+            | Self::UnmatchedEvents
+            | Self::UntracedInterrupts
+            | Self::WallClockOff => Bearing::None,
+            Self::BeganLate
+            | Self::BelowCommonThreshold
+            | Self::BooksOpen
+            | Self::BrokenPages
+            | Self::BuffersLeftOut
+            | Self::ClocksDiffer
+            | Self::CoarseStamps
+            | Self::CountersDiffer
+            | Self::CpusLeftOut
+            | Self::CutToCommon
+            | Self::DrawnOfSummary
+            | Self::Imported
+            | Self::ImportedEndToEnd
+            | Self::ImportedEndUnknown
+            | Self::ImportedLinesLeftOut
+            | Self::ImportedStoreFull
+            | Self::ImportedValuesPutIn
+            | Self::ImportedWidthUnknown
+            | Self::LoopDisturbed
+            | Self::LostEvents
+            | Self::MemoryNotLocked
+            | Self::NoLoop
+            | Self::NodeLeftOut
+            | Self::RtThrottling
+            | Self::ShortFormula
+            | Self::ShortRecording
+            | Self::SlowClock
+            | Self::SummaryForm
+            | Self::TakenForPrograms
+            | Self::ThreadMoved
+            | Self::TraceChanged
+            | Self::Unstored => Bearing::Shown,
+            Self::ClocksDisagree
+            | Self::CounterBackwards
+            | Self::CutShort
+            | Self::Failed
+            | Self::ImportedCut
+            | Self::ImportedRowsMissing
+            | Self::NotEnded
+            | Self::RowsDiffer
+            | Self::RowsUnlisted
+            | Self::TracerPaused
+            | Self::TracerTainted => Bearing::NotEnough,
+        }
+    }
+}
+
+impl Warning {
+    /// What it is about; `None` of a code of another program.
+    #[must_use]
+    pub fn known(&self) -> Option<Code> {
+        self.code.parse().ok()
+    }
+
+    /// What it does to a verdict. One of another program may limit it in any way, and is shown.
+    #[must_use]
+    pub fn bearing(&self) -> Bearing {
+        self.known().map_or(Bearing::Shown, Code::bearing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_known_by_its_name() {
+        let warning = Warning::new(Code::NotEnded, "", "");
+        assert_eq!((warning.code.as_str(), warning.known()), ("not_ended", Some(Code::NotEnded)));
+        assert_eq!(warning.bearing(), Bearing::NotEnough);
+        let foreign = Warning { code: "of_tomorrow".to_owned(), ..warning };
+        assert_eq!((foreign.known(), foreign.bearing()), (None, Bearing::Shown));
+    }
+}
