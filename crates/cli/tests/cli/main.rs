@@ -11,6 +11,7 @@ mod exchange;
 mod habits;
 mod inject;
 mod inject_sweep;
+mod missing;
 mod pages;
 mod paper;
 mod robust;
