@@ -127,7 +127,8 @@ mod tests {
             let table = |run: &str, table: &str| folder.join(format!("{run}.becalm/{table}/node=node1/0000.parquet"));
             let all = shown(&Bundle::open(&folder.join("twins")).unwrap(), &twins(folder)).0;
             let doc = twins(folder);
-            let one = NodeDoc { cpus: doc.cpus[..1].to_vec(), node: "node1".to_owned(), ..doc.clone() };
+            // It goes on, so that there may be more rows than its document counts.
+            let one = NodeDoc { cpus: doc.cpus[..1].to_vec(), node: "node1".to_owned(), ended: None, ..doc.clone() };
             let few: Vec<Detour> = all.iter().filter(|shown| shown.0 == 0).take(10).map(plain).collect();
             let mut writer = BundleWriter::create(&folder.join("few.becalm"), &one).unwrap();
             writer.write_segment(&few, &[], &Labels::new()).unwrap();

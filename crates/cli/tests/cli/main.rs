@@ -12,6 +12,7 @@ mod foreign;
 mod habits;
 mod inject;
 mod inject_sweep;
+mod missing;
 mod pages;
 mod paper;
 mod robust;
