@@ -74,9 +74,14 @@ pub fn extend(
             if before.runs_command && before.is_alive(machine) {
                 return Err(TuneError::InUse { owner: before });
             }
+            if let Some(damage) = journal.state().damage.first().cloned() {
+                return Err(TuneError::Damaged { damage, journal: folder.journal() });
+            }
             let first = journal.state().steps.len();
-            let number = Some(journal.state().next());
-            journal.write(Record::Extend { owner: owner.clone(), plan: Box::new(plan.clone()), first: number })?;
+            let (plan, steps) = Record::parts(plan.clone());
+            let extend = Record::Extend { owner: owner.clone(), plan };
+            let steps = Record::steps(journal.state().next(), steps);
+            journal.write(std::iter::once(extend).chain(steps).collect())?;
             carry_out(machine, journal, first, observer)
         }
     }
@@ -90,7 +95,7 @@ fn carry_out(
 ) -> Result<Applied, TuneError> {
     observer(Moment::Begun);
     if let Some(threads) = bystanders::unnoted(machine, journal.state()) {
-        journal.write(threads)?;
+        journal.write(vec![threads])?;
     }
     let mut applied = Applied::default();
     let mut rounds = 0;
@@ -107,8 +112,8 @@ fn carry_out(
             rounds += 1;
             let late = late_threads(machine, &journal);
             if !late.is_empty() {
-                let first = Some(journal.state().next());
-                journal.write(Record::More { steps: late, first })?;
+                let steps = Record::steps(journal.state().next(), late);
+                journal.write(steps.collect())?;
             }
         }
         let Some(step) = journal.state().steps.get(number) else { break };
@@ -123,7 +128,7 @@ fn carry_out(
         applied.changes.push(attempt);
         number += 1;
     }
-    journal.write(Record::Applied)?;
+    journal.write(vec![Record::Applied])?;
     observer(Moment::Ended);
     Ok(applied)
 }
@@ -159,13 +164,13 @@ fn make(
         let value = change.to.clone();
         return Ok(Attempt::new(change, &value, &value, Outcome::Already));
     }
-    journal.write(Record::Original { step, value: original.clone() })?;
+    journal.write(vec![Record::Original { step, value: original.clone() }])?;
     observer(Moment::Noted);
     let mut why = String::new();
     for wanted in std::iter::once(&change.to).chain(&change.or_else) {
         match set(machine, knob, wanted, &online, observer) {
             Ok(now) => {
-                journal.write(Record::Done { step, value: now.clone() })?;
+                journal.write(vec![Record::Done { step, value: now.clone() }])?;
                 observer(Moment::Recorded);
                 let before = change.from.clone();
                 return Ok(Attempt::new(change, &before, &now, Outcome::Changed));
@@ -186,7 +191,7 @@ fn make(
             return Ok(left_alone(change, Outcome::Refused, why));
         }
     }
-    journal.write(Record::Refused { step, why: why.clone() })?;
+    journal.write(vec![Record::Refused { step, why: why.clone() }])?;
     observer(Moment::Recorded);
     Ok(if is_gone { gone(change) } else { left_alone(change, Outcome::Refused, why) })
 }
