@@ -128,20 +128,29 @@ pub fn restore(
     if let Some(threads) = late.and_then(|state| bystanders::unnoted(machine, state)) {
         journal.write_if_possible(threads)?;
     }
+    let noted = bystanders::noted(journal.state());
+    let is_damaged = !journal.state().damage.is_empty();
     let mut groups_are_back = false;
+    let mut at_turn = (0, online(machine));
     let mut returned = Vec::new();
     for (turn, index) in order(journal.state()) {
         if turn > 0 && !groups_are_back {
             bystanders::settle(machine, &mut journal, observer)?;
             groups_are_back = true;
         }
+        // While threads are put back, no CPU goes or comes by becalm, and there may be thousands of them.
+        if turn == 0 || turn != at_turn.0 {
+            at_turn = (turn, online(machine));
+        }
         let mut step = journal.state().steps[index].clone();
         let number = step.number;
-        if let Some(cpus) = bystanders::noted(journal.state(), &step.change.knob) {
+        if let Knob::Affinity { tid, start_ticks, .. } = step.change.knob
+            && let Some(cpus) = noted.get(&(tid, start_ticks))
+        {
             step.original = Some(cpus.to_string());
         }
-        let is_damaged = !journal.state().damage.is_empty();
-        let attempt = put_back(machine, step, is_damaged, restoring.foreign, observer);
+        let putting = Putting { machine, online: &at_turn.1, is_damaged, foreign: restoring.foreign };
+        let attempt = putting.put_back(step, observer);
         if !attempt.outcome.is_open() {
             let gone = matches!(attempt.outcome, Outcome::Gone | Outcome::Kept);
             journal.write_if_possible(Record::Restored { step: number, gone })?;
@@ -222,76 +231,83 @@ fn made_group(step: &JournalStep) -> Option<&Path> {
     }
 }
 
-/// Brings back the original of one knob.
-fn put_back(
-    machine: &dyn Machine,
-    step: JournalStep,
+/// How knobs are put back.
+struct Putting<'a> {
+    machine: &'a dyn Machine,
+    /// The CPUs that run now.
+    online: &'a CpuList,
+    /// Whether lines of the journal are damaged.
     is_damaged: bool,
     foreign: Foreign,
-    observer: &mut Observer<'_>,
-) -> Attempt {
-    let JournalStep { change, original, done, .. } = step;
-    let original = original.unwrap_or_default();
-    let online = online(machine);
-    let same = |a: &str, b: &str| knob::same(&change.knob, a, b, &online);
-    let is_ours = |now: &str| match &done {
-        Some(done) => same(now, done),
-        // The line that says what the kernel made of a value may be a damaged one.
-        None if is_damaged => std::iter::once(&change.to).chain(&change.or_else).any(|wanted| same(now, wanted)),
-        // Killed before that was noted: then every value may be ours.
-        None => true,
-    };
-    let (outcome, now, why) = bring_back(machine, &change.knob, &original, &is_ours, foreign, observer);
-    let before = if outcome == Outcome::Unchanged { original } else { change.to.clone() };
-    let attempt = Attempt::new(change, &before, &now, outcome);
-    match why {
-        Some(why) => attempt.because(why),
-        None => attempt,
-    }
 }
 
-/// Brings back an original: what came of it, the value to be shown then, and why.
-fn bring_back(
-    machine: &dyn Machine,
-    knob: &Knob,
-    original: &str,
-    is_ours: &dyn Fn(&str) -> bool,
-    foreign: Foreign,
-    observer: &mut Observer<'_>,
-) -> (Outcome, String, Option<String>) {
-    let failed = |why: String| (Outcome::Failed, original.to_owned(), Some(why));
-    let gone = || (Outcome::Gone, String::new(), None);
-    if let Err(why) = knob::check_place(knob, machine.root()) {
-        return failed(why);
-    }
-    let online = online(machine);
-    let now = match value::read(machine, knob) {
-        Ok(Some(now)) => now,
-        Ok(None) => return gone(),
-        Err(error) => return failed(format!("it cannot be read: {error}")),
-    };
-    let ours = is_ours(&now);
-    // A thread that lacks a CPU which is offline at this moment would lack it for good.
-    let is_whole = || !ours || knob::is_whole(knob, &now, original);
-    if knob::same(knob, &now, original, &online) && is_whole() {
-        return (Outcome::Unchanged, original.to_owned(), None);
-    }
-    match foreign {
-        Foreign::Leave if !ours => {
-            return (Outcome::Foreign, now, Some(format!("others changed it; it was {original}")));
+impl Putting<'_> {
+    /// Brings back the original of one knob.
+    fn put_back(&self, step: JournalStep, observer: &mut Observer<'_>) -> Attempt {
+        let JournalStep { change, original, done, .. } = step;
+        let original = original.unwrap_or_default();
+        let same = |a: &str, b: &str| knob::same(&change.knob, a, b, self.online);
+        let is_ours = |now: &str| match &done {
+            Some(done) => same(now, done),
+            // The line that says what the kernel made of a value may be a damaged one.
+            None if self.is_damaged => {
+                std::iter::once(&change.to).chain(&change.or_else).any(|wanted| same(now, wanted))
+            }
+            // Killed before that was noted: then every value may be ours.
+            None => true,
+        };
+        let (outcome, now, why) = self.bring_back(&change.knob, &original, &is_ours, observer);
+        let before = if outcome == Outcome::Unchanged { original } else { change.to.clone() };
+        let attempt = Attempt::new(change, &before, &now, outcome);
+        match why {
+            Some(why) => attempt.because(why),
+            None => attempt,
         }
-        Foreign::Keep if !ours => return (Outcome::Kept, now, Some(format!("others changed it; it was {original}"))),
-        _ => {}
     }
-    let written = value::write(machine, knob, knob.value(original));
-    observer(Moment::Written);
-    match (written, value::read(machine, knob)) {
-        (_, Ok(None)) => gone(),
-        (_, Ok(Some(now))) if knob::same(knob, &now, original, &online) => {
-            (Outcome::Restored, original.to_owned(), None)
+
+    /// Brings back an original: what came of it, the value to be shown then, and why.
+    fn bring_back(
+        &self,
+        knob: &Knob,
+        original: &str,
+        is_ours: &dyn Fn(&str) -> bool,
+        observer: &mut Observer<'_>,
+    ) -> (Outcome, String, Option<String>) {
+        let Self { machine, online, .. } = *self;
+        let failed = |why: String| (Outcome::Failed, original.to_owned(), Some(why));
+        let gone = || (Outcome::Gone, String::new(), None);
+        if let Err(why) = knob::check_place(knob, machine.root()) {
+            return failed(why);
         }
-        (Err(error), _) => failed(error.to_string()),
-        (Ok(()), Ok(Some(now))) => failed(format!("the kernel made it '{}'", now.trim())),
-        (Ok(()), Err(error)) => failed(format!("it cannot be read any more: {error}")),
+        let now = match value::read(machine, knob) {
+            Ok(Some(now)) => now,
+            Ok(None) => return gone(),
+            Err(error) => return failed(format!("it cannot be read: {error}")),
+        };
+        let ours = is_ours(&now);
+        // A thread that lacks a CPU which is offline at this moment would lack it for good.
+        let is_whole = || !ours || knob::is_whole(knob, &now, original);
+        if knob::same(knob, &now, original, online) && is_whole() {
+            return (Outcome::Unchanged, original.to_owned(), None);
+        }
+        if !ours {
+            let why = || Some(format!("others changed it; it was {original}"));
+            match self.foreign {
+                Foreign::Leave => return (Outcome::Foreign, now, why()),
+                Foreign::Keep => return (Outcome::Kept, now, why()),
+                Foreign::Force => {}
+            }
+        }
+        let written = value::write(machine, knob, knob.value(original));
+        observer(Moment::Written);
+        match (written, value::read(machine, knob)) {
+            (_, Ok(None)) => gone(),
+            (_, Ok(Some(now))) if knob::same(knob, &now, original, online) => {
+                (Outcome::Restored, original.to_owned(), None)
+            }
+            (Err(error), _) => failed(error.to_string()),
+            (Ok(()), Ok(Some(now))) => failed(format!("the kernel made it '{}'", now.trim())),
+            (Ok(()), Err(error)) => failed(format!("it cannot be read any more: {error}")),
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use becalm_units::CpuList;
 
-use super::task::{ListedThread, TaskStat, all_tasks};
+use super::task::{ListedThread, TaskStat, threads};
 use crate::file::{FileError, FormatError, optional, parse};
 
 /// The kernel's mark of threads whose CPUs nobody may change, `PF_NO_SETAFFINITY` of `linux/sched.h`.
@@ -30,10 +30,15 @@ pub struct Placed {
 /// # Errors
 /// If /proc cannot be listed, or a thread's files cannot be understood.
 pub fn placed_tasks(root: &Path) -> Result<Vec<Placed>, FileError> {
+    let stats = threads(root, |tgid, pid, text| Ok((tgid, pid, TaskStat::parse(text)?, is_bound(text))))?;
     let mut placed = Vec::new();
-    for task in all_tasks(root)? {
-        placed.extend(placed_task(root, task)?);
+    for (tgid, pid, stat, bound) in stats.into_iter().filter(|(_, _, stat, _)| runs(stat)) {
+        let Some(cpus) = allowed_of(root, tgid, pid)? else { continue };
+        let (ppid, start_ticks) = (stat.ppid, stat.start_ticks);
+        let task = ListedThread { pid, tgid, comm: stat.comm, kthread: stat.kthread };
+        placed.push(Placed { task, ppid, start_ticks, bound, cpus });
     }
+    placed.sort_unstable_by_key(|placed| placed.task.pid);
     Ok(placed)
 }
 
@@ -42,24 +47,17 @@ pub fn placed_tasks(root: &Path) -> Result<Vec<Placed>, FileError> {
 /// # Errors
 /// If its files are there and cannot be read or understood.
 pub fn placement(root: &Path, tid: i32) -> Result<Option<(u64, CpuList)>, FileError> {
-    let what = "where a thread may run";
-    let Some(stat) = TaskStat::read(root, tid)? else { return Ok(None) };
-    // A thread that ended but was not waited for runs nowhere.
-    if matches!(stat.state, 'Z' | 'X') {
-        return Ok(None);
-    }
-    let cpus = optional(parse(root, format!("proc/{tid}/status"), what, allowed))?;
-    Ok(cpus.map(|cpus| (stat.start_ticks, cpus)))
+    let Some(stat) = TaskStat::read(root, tid)?.filter(runs) else { return Ok(None) };
+    Ok(allowed_of(root, tid, tid)?.map(|cpus| (stat.start_ticks, cpus)))
 }
 
-fn placed_task(root: &Path, task: ListedThread) -> Result<Option<Placed>, FileError> {
-    let file = |name: &str| format!("proc/{}/task/{}/{name}", task.tgid, task.pid);
-    let what = "where a thread may run";
-    let stat = optional(parse(root, file("stat"), what, |text| Ok((TaskStat::parse(text)?, is_bound(text)))))?;
-    let cpus = optional(parse(root, file("status"), what, allowed))?;
-    let Some(((stat, bound), cpus)) = stat.zip(cpus) else { return Ok(None) };
-    let (ppid, start_ticks) = (stat.ppid, stat.start_ticks);
-    Ok((!matches!(stat.state, 'Z' | 'X')).then_some(Placed { task, ppid, start_ticks, bound, cpus }))
+/// A thread that ended but was not waited for runs nowhere.
+const fn runs(stat: &TaskStat) -> bool {
+    !matches!(stat.state, 'Z' | 'X')
+}
+
+fn allowed_of(root: &Path, tgid: i32, tid: i32) -> Result<Option<CpuList>, FileError> {
+    optional(parse(root, format!("proc/{tgid}/task/{tid}/status"), "where a thread may run", allowed))
 }
 
 /// The flags are the seventh field behind the name.

@@ -70,8 +70,9 @@ impl TaskStat {
     /// # Errors
     /// If it is there and cannot be read or understood.
     pub fn read(root: &Path, pid: i32) -> Result<Option<Self>, FileError> {
-        // A thread that is not its process's first is not listed under /proc, but found there.
-        optional(parse(root, format!("proc/{pid}/stat"), "a thread's name", Self::parse))
+        // A thread that is not its process's first is not listed under /proc, but found there. The file right below adds up the
+        // times of all threads of the process, which takes long if there are many.
+        optional(parse(root, format!("proc/{pid}/task/{pid}/stat"), "a thread's name", Self::parse))
     }
 }
 
@@ -80,16 +81,27 @@ impl TaskStat {
 /// # Errors
 /// If /proc cannot be listed, or a thread's file cannot be understood.
 pub fn all_tasks(root: &Path) -> Result<Vec<ListedThread>, FileError> {
-    let mut tasks = Vec::new();
+    let mut tasks = threads(root, |tgid, pid, stat| {
+        let stat = TaskStat::parse(stat)?;
+        Ok(ListedThread { pid, tgid, comm: stat.comm, kthread: stat.kthread })
+    })?;
+    tasks.sort_unstable_by_key(|task| task.pid);
+    Ok(tasks)
+}
+
+/// What is read from the stat file of every thread, given the number of its process, its own, and the text.
+pub(super) fn threads<T>(
+    root: &Path,
+    read: impl Fn(i32, i32, &str) -> Result<T, FormatError>,
+) -> Result<Vec<T>, FileError> {
+    let mut found = Vec::new();
     for tgid in numbered(root, "proc")?.unwrap_or_default() {
         for pid in numbered(root, &format!("proc/{tgid}/task"))?.unwrap_or_default() {
             let name = format!("proc/{tgid}/task/{pid}/stat");
-            let stat = optional(parse(root, &name, "a thread's name", TaskStat::parse))?;
-            tasks.extend(stat.map(|stat| ListedThread { pid, tgid, comm: stat.comm, kthread: stat.kthread }));
+            found.extend(optional(parse(root, &name, "a thread's name", |text| read(tgid, pid, text)))?);
         }
     }
-    tasks.sort_unstable_by_key(|task| task.pid);
-    Ok(tasks)
+    Ok(found)
 }
 
 /// For how long a thread could have run and had to wait since it began, by `/proc/PID/schedstat`, also of one that has ended and was not

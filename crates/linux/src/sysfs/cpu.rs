@@ -27,7 +27,7 @@ impl CpuSets {
     /// # Errors
     /// If `online` cannot be read, or any is no list.
     pub fn read(root: &Path) -> Result<Self, FileError> {
-        let online = list(root, "online")?;
+        let online = online(root)?;
         let or_none = |name| Ok::<_, FileError>(optional(list(root, name))?.unwrap_or_default());
         Ok(Self {
             possible: optional(list(root, "possible"))?.unwrap_or_else(|| online.clone()),
@@ -37,6 +37,14 @@ impl CpuSets {
             online,
         })
     }
+}
+
+/// CPUs that the scheduler can use now.
+///
+/// # Errors
+/// If the list cannot be read, or is none.
+pub fn online(root: &Path) -> Result<CpuList, FileError> {
+    list(root, "online")
 }
 
 fn list(root: &Path, name: &str) -> Result<CpuList, FileError> {

@@ -259,7 +259,7 @@ impl Journal {
         &self.state
     }
 
-    /// Writes lines; when this returns, they are on disk.
+    /// Writes lines. When this returns, those that have to precede changes are on disk.
     pub(crate) fn write(&mut self, records: Vec<Record>) -> Result<(), JournalError> {
         self.append(&records).map_err(|source| self.unwritable(source))?;
         records.into_iter().try_for_each(|record| self.note(record))
@@ -300,7 +300,10 @@ impl Journal {
             self.hold(text.len() as u64 + LINE * steps as u64)?;
         }
         let before = self.file.metadata()?.len();
-        let written = self.file.write_all(&text).and_then(|()| self.file.sync_data());
+        let mut written = self.file.write_all(&text);
+        if records.iter().any(Record::precedes_changes) {
+            written = written.and_then(|()| self.file.sync_data());
+        }
         if written.is_ok() {
             (self.last, self.is_ended) = (self.last + records.len(), true);
         } else {

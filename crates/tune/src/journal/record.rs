@@ -41,6 +41,14 @@ impl Record {
         (first..).zip(changes).map(|(step, change)| Self::Step { step, change: Box::new(change) })
     }
 
+    /// Whether it has to be on disk before something is changed. What others say is only what came of that.
+    pub(crate) const fn precedes_changes(&self) -> bool {
+        !matches!(
+            self,
+            Self::Done { .. } | Self::Refused { .. } | Self::Settled | Self::Applied | Self::Restored { .. }
+        )
+    }
+
     /// The plan without its steps, and those.
     pub(crate) fn parts(mut plan: Plan) -> (Box<Plan>, Vec<Change>) {
         let steps = std::mem::take(&mut plan.steps);
