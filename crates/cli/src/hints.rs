@@ -101,6 +101,7 @@ const fn tune(error: &TuneError) -> &'static str {
     match error {
         TuneError::AlreadyTuned { .. } => "; undo them first with becalm tune restore, or add to them with --extend",
         TuneError::InUse { .. } => ". --force restores them now",
+        TuneError::Damaged { .. } => ": becalm tune restore",
         TuneError::Journal(_) => "",
     }
 }

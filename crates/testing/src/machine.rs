@@ -283,11 +283,8 @@ fn told(journal: &str, tid: i32) -> Vec<String> {
     for line in journal.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
         let entries = |list: &Value| list.as_array().cloned().unwrap_or_default();
         let is_of = |entry: &Value| [&entry["knob"]["tid"], &entry["tid"]].iter().any(|found| **found == tid);
-        let first = line["first"].as_u64().unwrap_or(0);
-        let steps = [entries(&line["plan"]["steps"]), entries(&line["steps"])].concat();
-        for (number, step) in (first..).zip(steps).filter(|(_, step)| is_of(step)) {
-            ours.insert(number);
-            told.push(format!("step {number}: {step}"));
+        if is_of(&line["change"]) {
+            ours.extend(line["step"].as_u64());
         }
         told.extend(
             entries(&line["threads"]).iter().filter(|entry| is_of(entry)).map(|entry| format!("noted: {entry}")),
@@ -391,18 +388,23 @@ mod tests {
 
     #[test]
     fn a_journal_tells_of_a_thread_by_the_number_of_its_step() {
-        let step = |tid: i32| format!(r#"{{"knob":{{"is":"affinity","tid":{tid}}},"from":"0-1"}}"#);
+        let step = |number: usize, tid: i32| {
+            let change = format!(r#"{{"knob":{{"is":"affinity","tid":{tid}}},"from":"0-1"}}"#);
+            format!(r#"{{"record":"step","step":{number},"change":{change}}}"#)
+        };
         let journal = [
-            format!(r#"{{"record":"begin","plan":{{"steps":[{},{}]}}}}"#, step(7), step(74)),
+            r#"{"record":"begin","plan":{"steps":[]}}"#.to_owned(),
+            step(0, 7),
+            step(1, 74),
             r#"{"record":"threads","threads":[{"tid":7,"cpus":"0-1"},{"tid":8,"cpus":"0"}]}"#.to_owned(),
-            format!(r#"{{"record":"more","steps":[{}],"first":2}}"#, step(8)),
+            step(2, 8),
             r#"{"record":"restored","step":2,"gone":true}"#.to_owned(),
             r#"{"record":"restored","step":0,"gone":false}"#.to_owned(),
         ];
         let told = |tid: i32| told(&journal.join("\n"), tid);
         assert_eq!(told(8).len(), 3, "{:?}", told(8));
-        assert!(told(8)[0].starts_with("noted: ") && told(8)[1].starts_with("step 2: ") && told(8)[2].contains("true"));
+        assert!(told(8)[0].starts_with("noted: ") && told(8)[1].contains(r#""step":2"#) && told(8)[2].contains("true"));
         assert!(told(7)[2].contains(r#""gone":false"#), "{:?}", told(7));
-        assert!(told(74)[0].starts_with("step 1: ") && told(9).is_empty());
+        assert!(told(74)[0].contains(r#""step":1"#) && told(9).is_empty());
     }
 }

@@ -1,12 +1,13 @@
 //! Applying a plan: the original on disk, then the change, then a look at what the kernel made of it.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use becalm_linux::file::is_gone;
 use becalm_units::CpuList;
 
 use crate::families::affinity_changes;
-use crate::journal::{Begun, Folder, Journal, Owner, Record};
+use crate::journal::{Begun, Folder, Journal, JournalStep, Owner, Record};
 use crate::machine::{Machine, online};
 use crate::moment::{Moment, Observer};
 use crate::request::Division;
@@ -14,6 +15,9 @@ use crate::{Attempt, Change, Family, Knob, Outcome, Plan, TuneError, bystanders,
 
 /// How often threads are looked for that were started while others were moved.
 const ROUNDS: u32 = 4;
+
+/// How many threads are moved between two writes of the journal. What each had is on disk before the first of them is moved.
+const AT_ONCE: usize = 256;
 
 /// What came of a plan.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -74,9 +78,14 @@ pub fn extend(
             if before.runs_command && before.is_alive(machine) {
                 return Err(TuneError::InUse { owner: before });
             }
+            if let Some(damage) = journal.state().damage.first().cloned() {
+                return Err(TuneError::Damaged { damage, journal: folder.journal() });
+            }
             let first = journal.state().steps.len();
-            let number = Some(journal.state().next());
-            journal.write(Record::Extend { owner: owner.clone(), plan: Box::new(plan.clone()), first: number })?;
+            let (plan, steps) = Record::parts(plan.clone());
+            let extend = Record::Extend { owner: owner.clone(), plan };
+            let steps = Record::steps(journal.state().next(), steps);
+            journal.write(std::iter::once(extend).chain(steps).collect())?;
             carry_out(machine, journal, first, observer)
         }
     }
@@ -90,15 +99,15 @@ fn carry_out(
 ) -> Result<Applied, TuneError> {
     observer(Moment::Begun);
     if let Some(threads) = bystanders::unnoted(machine, journal.state()) {
-        journal.write(threads)?;
+        journal.write(vec![threads])?;
     }
     let mut applied = Applied::default();
     let mut rounds = 0;
     let mut number = first;
+    let is_move = |step: &JournalStep| step.change.family == Family::Affinity;
+    let mut moving = journal.state().steps[first..].iter().any(is_move);
     loop {
-        let all = &journal.state().steps;
-        let moving = all[first..].iter().any(|step| step.change.family == Family::Affinity);
-        let at_end = number == all.len();
+        let at_end = number == journal.state().steps.len();
         if at_end {
             bystanders::keep(machine, journal.state(), observer);
         }
@@ -106,24 +115,27 @@ fn carry_out(
         if at_end && moving && rounds < ROUNDS {
             rounds += 1;
             let late = late_threads(machine, &journal);
-            if !late.is_empty() {
-                let first = Some(journal.state().next());
-                journal.write(Record::More { steps: late, first })?;
+            moving = !late.is_empty();
+            if moving {
+                let steps = Record::steps(journal.state().next(), late);
+                journal.write(steps.collect())?;
             }
         }
-        let Some(step) = journal.state().steps.get(number) else { break };
-        let change = step.change.clone();
-        let before = applied.changes.last().filter(|attempt| attempt.change.family == change.family);
+        let left = journal.state().steps.get(number..).unwrap_or_default();
+        let Some(step) = left.first() else { break };
+        let moves = left.iter().take(AT_ONCE).take_while(|step| is_move(step)).count();
+        let next = step.change.clone();
+        let before = applied.changes.last().filter(|attempt| attempt.change.family == next.family);
         let ready = before.is_none_or(|attempt| matches!(attempt.outcome, Outcome::Changed | Outcome::Already));
-        let attempt = if change.after && !ready {
-            left_alone(change, Outcome::LeftOut, "a change that it needs was refused")
+        let count = moves.max(1);
+        if next.after && !ready {
+            applied.changes.push(left_alone(next, Outcome::LeftOut, "a change that it needs was refused"));
         } else {
-            make(machine, &mut journal, number, change, observer)?
-        };
-        applied.changes.push(attempt);
-        number += 1;
+            applied.changes.extend(make(machine, &mut journal, number..number + count, observer)?);
+        }
+        number += count;
     }
-    journal.write(Record::Applied)?;
+    journal.write(vec![Record::Applied])?;
     observer(Moment::Ended);
     Ok(applied)
 }
@@ -140,55 +152,107 @@ fn gone(change: Change) -> Attempt {
     Attempt::new(change, &value, "", Outcome::Gone)
 }
 
-/// Notes one change in the journal, makes it, and says what became of it.
+/// Notes changes in the journal, makes them, and says what became of each.
 fn make(
     machine: &dyn Machine,
     journal: &mut Journal,
+    range: Range<usize>,
+    observer: &mut Observer<'_>,
+) -> Result<Vec<Attempt>, TuneError> {
+    let online = online(machine);
+    let steps = journal.state().steps[range].iter().map(|step| (step.number, step.change.clone()));
+    let looked: Vec<_> = steps.map(|(step, change)| (step, look(machine, change, &online))).collect();
+    let originals: Vec<Record> = looked.iter().filter_map(|(step, looked)| original(*step, looked)).collect();
+    if !originals.is_empty() {
+        journal.write(originals)?;
+        observer(Moment::Noted);
+    }
+    let mut attempts = Vec::new();
+    let mut results = Vec::new();
+    for (step, looked) in looked {
+        match looked {
+            Looked::Not(attempt) => attempts.push(attempt),
+            Looked::Ready { change, original } => {
+                let (attempt, result) = change_one(machine, step, change, &original, &online, observer);
+                attempts.push(attempt);
+                results.extend(result);
+            }
+        }
+    }
+    if !results.is_empty() {
+        journal.write(results)?;
+        observer(Moment::Recorded);
+    }
+    Ok(attempts)
+}
+
+/// What is found where a change is to be made.
+enum Looked {
+    /// It is to be made, and this is the value before.
+    Ready { change: Change, original: String },
+    /// Nothing is to be done, or can be.
+    Not(Attempt),
+}
+
+fn look(machine: &dyn Machine, change: Change, online: &CpuList) -> Looked {
+    let original = match value::read(machine, &change.knob) {
+        Ok(Some(original)) => original,
+        Ok(None) => return Looked::Not(gone(change)),
+        Err(error) => {
+            let why = format!("it cannot be read: {error}");
+            return Looked::Not(left_alone(change, Outcome::Refused, why));
+        }
+    };
+    if knob::same(&change.knob, &original, &change.to, online) {
+        let value = change.to.clone();
+        return Looked::Not(Attempt::new(change, &value, &value, Outcome::Already));
+    }
+    Looked::Ready { change, original }
+}
+
+fn original(step: usize, looked: &Looked) -> Option<Record> {
+    match looked {
+        Looked::Ready { original, .. } => Some(Record::Original { step, value: original.clone() }),
+        Looked::Not(_) => None,
+    }
+}
+
+/// Makes a change that is noted: what became of it, and what the journal is to say of that. Without a word it stays open, so that
+/// restoring tries again.
+fn change_one(
+    machine: &dyn Machine,
     step: usize,
     change: Change,
+    original: &str,
+    online: &CpuList,
     observer: &mut Observer<'_>,
-) -> Result<Attempt, TuneError> {
+) -> (Attempt, Option<Record>) {
     let knob = &change.knob;
-    let original = match value::read(machine, knob) {
-        Ok(Some(original)) => original,
-        Ok(None) => return Ok(gone(change)),
-        Err(error) => return Ok(left_alone(change, Outcome::Refused, format!("it cannot be read: {error}"))),
-    };
-    let online = online(machine);
-    if knob::same(knob, &original, &change.to, &online) {
-        let value = change.to.clone();
-        return Ok(Attempt::new(change, &value, &value, Outcome::Already));
-    }
-    journal.write(Record::Original { step, value: original.clone() })?;
-    observer(Moment::Noted);
     let mut why = String::new();
     for wanted in std::iter::once(&change.to).chain(&change.or_else) {
-        match set(machine, knob, wanted, &online, observer) {
+        match set(machine, knob, wanted, online, observer) {
             Ok(now) => {
-                journal.write(Record::Done { step, value: now.clone() })?;
-                observer(Moment::Recorded);
                 let before = change.from.clone();
-                return Ok(Attempt::new(change, &before, &now, Outcome::Changed));
+                let attempt = Attempt::new(change, &before, &now, Outcome::Changed);
+                return (attempt, Some(Record::Done { step, value: now }));
             }
             Err(reason) => why += &format!("{}'{wanted}': {reason}", if why.is_empty() { "" } else { "; " }),
         }
     }
     // Something may have changed although it was not what was wanted.
     let as_before =
-        |machine| matches!(value::read(machine, knob), Ok(Some(now)) if knob::same(knob, &now, &original, &online));
+        |machine| matches!(value::read(machine, knob), Ok(Some(now)) if knob::same(knob, &now, original, online));
     let is_gone = matches!(value::read(machine, knob), Ok(None));
     if !is_gone && !as_before(machine) {
-        let _ = value::write(machine, knob, knob.value(&original));
+        let _ = value::write(machine, knob, knob.value(original));
         observer(Moment::Written);
         if !as_before(machine) {
-            // It stays open, so that restoring tries again.
             let why = format!("{why}; and its value before cannot be brought back yet");
-            return Ok(left_alone(change, Outcome::Refused, why));
+            return (left_alone(change, Outcome::Refused, why), None);
         }
     }
-    journal.write(Record::Refused { step, why: why.clone() })?;
-    observer(Moment::Recorded);
-    Ok(if is_gone { gone(change) } else { left_alone(change, Outcome::Refused, why) })
+    let refused = Record::Refused { step, why: why.clone() };
+    (if is_gone { gone(change) } else { left_alone(change, Outcome::Refused, why) }, Some(refused))
 }
 
 /// Writes a value, and gives the one that the knob shows then; or says why that is not the same.

@@ -20,7 +20,7 @@ use crate::moment::{Moment, Observer};
 use crate::{Knob, TuneError};
 
 /// A thread, by its number and its start.
-type Thread = (i32, u64);
+pub(crate) type Thread = (i32, u64);
 
 /// Where each thread may run that is not noted yet, if any change may make the kernel give it other CPUs. Where threads cannot be
 /// listed the plan has said so. Of a thread that was moved already, as it began after the others had been noted, its change says where
@@ -39,12 +39,9 @@ pub(crate) fn unnoted(machine: &dyn Machine, state: &State) -> Option<Record> {
     (!threads.is_empty()).then_some(Record::Threads { threads })
 }
 
-/// Where the thread of a knob might run before any change, where that was noted: what a later change found may have been the
-/// kernel's doing.
-pub(crate) fn noted<'a>(state: &'a State, knob: &Knob) -> Option<&'a CpuList> {
-    let Knob::Affinity { tid, start_ticks, .. } = knob else { return None };
-    let noted = state.threads.iter().find(|noted| (noted.tid, noted.start_ticks) == (*tid, *start_ticks));
-    noted.map(|noted| &noted.cpus)
+/// Where threads might run before any change, if that was noted: what a later change found may have been the kernel's doing.
+pub(crate) fn noted(state: &State) -> BTreeMap<Thread, CpuList> {
+    state.threads.iter().map(|noted| ((noted.tid, noted.start_ticks), noted.cpus.clone())).collect()
 }
 
 /// After applying: threads that the kernel gave the CPUs of everybody get those that they had, but for the quiet ones, or to
@@ -105,8 +102,7 @@ fn give(
     observer: &mut Observer<'_>,
     wanted: impl Fn(&Placed, &CpuList) -> Option<CpuList>,
 ) {
-    let noted: BTreeMap<Thread, &CpuList> =
-        state.threads.iter().map(|noted| ((noted.tid, noted.start_ticks), &noted.cpus)).collect();
+    let noted = noted(state);
     for placed in machine.tasks().unwrap_or_default().tasks.iter().filter(|placed| !placed.bound) {
         let Some(noted) = noted.get(&thread(placed)) else { continue };
         let Some(wanted) = wanted(placed, noted) else { continue };

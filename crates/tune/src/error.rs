@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::journal::{JournalError, Owner};
+use crate::journal::{Damage, JournalError, Owner};
 
 /// Nothing, or not everything, could be done.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +16,17 @@ pub enum TuneError {
         /// The process that changed them.
         owner: Owner,
         /// The file of the journal that says so.
+        journal: PathBuf,
+    },
+    /// A plan was to be added to a journal that does not say any more what was changed.
+    #[error(
+        "line {} of the journal {} is damaged: {}. Restore before you change more",
+        damage.line, journal.display(), damage.why
+    )]
+    Damaged {
+        /// The first line that is damaged.
+        damage: Damage,
+        /// The file of the journal.
         journal: PathBuf,
     },
     /// A command runs on the changed settings.

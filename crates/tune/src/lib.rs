@@ -37,7 +37,7 @@ pub use becalm_model::tune::{
 pub use error::TuneError;
 pub use families::CpusetPlace;
 pub use heirs::{Heir, Heirs};
-pub use journal::{Folder, Journal, JournalError, JournalStep, Noted, Owner, State};
+pub use journal::{Damage, Folder, Journal, JournalError, JournalStep, Noted, Owner, State, sealed};
 pub use machine::{LiveMachine, Machine};
 pub use moment::{Moment, Observer};
 pub use planner::plan;

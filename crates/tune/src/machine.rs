@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use becalm_linux::procfs::placement::{PlacedTasks, placement};
-use becalm_linux::sysfs::cpu::CpuSets;
+use becalm_linux::sysfs::cpu;
 use becalm_linux::{file, sched};
 use becalm_units::CpuList;
 
@@ -142,5 +142,5 @@ impl Machine for LiveMachine {
 
 /// The CPUs that run now.
 pub(crate) fn online(machine: &dyn Machine) -> CpuList {
-    CpuSets::read(machine.root()).map(|sets| sets.online).unwrap_or_default()
+    cpu::online(machine.root()).unwrap_or_default()
 }

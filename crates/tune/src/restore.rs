@@ -7,10 +7,10 @@ use becalm_linux::procfs::placement::Placed;
 use becalm_units::{CpuId, CpuList};
 
 use crate::heirs::{self, Heir, Heirs};
-use crate::journal::{Folder, JournalStep, Owner, Record, State};
+use crate::journal::{Damage, Folder, JournalStep, Owner, Record, State};
 use crate::machine::{Machine, online};
 use crate::moment::{Moment, Observer};
-use crate::{Attempt, Knob, Outcome, TuneError, bystanders, knob, value};
+use crate::{Attempt, Change, Knob, Outcome, TuneError, bystanders, knob, value};
 
 /// What is to be restored, and what becomes of the rest.
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,10 +49,10 @@ pub enum Foreign {
     /// Leaves them as they are, and the journal with what they were.
     #[default]
     Leave,
-    /// Leaves them as they are for good: what they were is forgotten. Threads that were started meanwhile stay where they are.
+    /// Leaves them as they are for good: what they were is forgotten, and so are damaged lines of the journal. Threads that were
+    /// started meanwhile stay where they are.
     Keep,
-    /// Brings back what they were. Also restores under a command that is still running, and passes over damaged lines of the
-    /// journal.
+    /// Brings back what they were. Also restores under a command that is still running.
     Force,
 }
 
@@ -70,22 +70,25 @@ pub struct Restored {
     pub returned: CpuList,
     /// Why the journal does not say all that was restored, as the text of an error; it can be restored again.
     pub unwritten: Option<String>,
-    /// How many damaged lines of the journal were passed over: what only they told of stays as it is.
-    pub damaged: usize,
+    /// The lines of the journal that are damaged: what only they said is not restored, and the journal stays.
+    pub damage: Vec<Damage>,
+    /// The changes that were made to what is not known any more, because the line that said so is damaged.
+    pub lost: Vec<Change>,
 }
 
 impl Restored {
     /// Whether everything is as it was.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        !self.changes.iter().any(|attempt| attempt.outcome.is_open())
+        self.damage.is_empty() && !self.changes.iter().any(|attempt| attempt.outcome.is_open())
     }
 }
 
 /// Undoes what the journal says was changed; nothing if there is no journal, or it is of none that is meant.
 ///
 /// A knob that others changed meanwhile is left alone, unless [`Foreign`] says otherwise. As long as one is to be restored, the
-/// journal stays. That the journal cannot be written keeps nothing from being restored.
+/// journal stays. That the journal cannot be written keeps nothing from being restored. If lines of it are damaged, everything is
+/// restored that the others say, and the journal stays until [`Foreign::Keep`].
 ///
 /// # Errors
 /// If the journal cannot be read or understood, or the kernel does not tell which boot this is; or, unless forced, if a process
@@ -102,13 +105,17 @@ pub fn restore(
     if folder.read().is_ok_and(|found| found.is_some_and(|state| !is_meant(&state))) {
         return Ok(None);
     }
-    let Some(mut journal) = folder.resume(force)?.filter(|journal| is_meant(journal.state())) else { return Ok(None) };
+    let Some(mut journal) = folder.resume()?.filter(|journal| is_meant(journal.state())) else { return Ok(None) };
     let owner = journal.state().owner.clone();
-    let mut restored = Restored { damaged: journal.state().damaged, ..Restored::default() };
+    let mut restored = Restored::default();
     if !owner.is_of_this_boot(machine)? {
         restored.earlier_boot = true;
         journal.close()?;
         return Ok(Some(restored));
+    }
+    if restoring.foreign != Foreign::Keep {
+        restored.damage.clone_from(&journal.state().damage);
+        restored.lost = journal.state().lost().cloned().collect();
     }
     let own = std::process::id().cast_signed();
     if owner.runs_command && owner.pid != own && owner.is_alive(machine) && !force {
@@ -121,19 +128,29 @@ pub fn restore(
     if let Some(threads) = late.and_then(|state| bystanders::unnoted(machine, state)) {
         journal.write_if_possible(threads)?;
     }
+    let noted = bystanders::noted(journal.state());
+    let is_damaged = !journal.state().damage.is_empty();
     let mut groups_are_back = false;
+    let mut at_turn = (0, online(machine));
     let mut returned = Vec::new();
     for (turn, index) in order(journal.state()) {
         if turn > 0 && !groups_are_back {
             bystanders::settle(machine, &mut journal, observer)?;
             groups_are_back = true;
         }
+        // While threads are put back, no CPU goes or comes by becalm, and there may be thousands of them.
+        if turn == 0 || turn != at_turn.0 {
+            at_turn = (turn, online(machine));
+        }
         let mut step = journal.state().steps[index].clone();
         let number = step.number;
-        if let Some(cpus) = bystanders::noted(journal.state(), &step.change.knob) {
+        if let Knob::Affinity { tid, start_ticks, .. } = step.change.knob
+            && let Some(cpus) = noted.get(&(tid, start_ticks))
+        {
             step.original = Some(cpus.to_string());
         }
-        let attempt = put_back(machine, step, restoring.foreign, observer);
+        let putting = Putting { machine, online: &at_turn.1, is_damaged, foreign: restoring.foreign };
+        let attempt = putting.put_back(step, observer);
         if !attempt.outcome.is_open() {
             let gone = matches!(attempt.outcome, Outcome::Gone | Outcome::Kept);
             journal.write_if_possible(Record::Restored { step: number, gone })?;
@@ -145,7 +162,7 @@ pub fn restore(
     bystanders::settle(machine, &mut journal, observer)?;
     restored.returned = returned.into_iter().collect();
     restored.heirs = heirs_of_the_moved(machine, journal.state(), &tasks, restoring.foreign);
-    if journal.state().is_spent() {
+    if journal.state().is_restored() && restored.damage.is_empty() {
         journal.close()?;
         observer(Moment::Ended);
     } else {
@@ -214,62 +231,83 @@ fn made_group(step: &JournalStep) -> Option<&Path> {
     }
 }
 
-/// Brings back the original of one knob.
-fn put_back(machine: &dyn Machine, step: JournalStep, foreign: Foreign, observer: &mut Observer<'_>) -> Attempt {
-    let JournalStep { change, original, done, .. } = step;
-    let original = original.unwrap_or_default();
-    let (outcome, now, why) = bring_back(machine, &change.knob, &original, done.as_deref(), foreign, observer);
-    let before = if outcome == Outcome::Unchanged { original } else { change.to.clone() };
-    let attempt = Attempt::new(change, &before, &now, outcome);
-    match why {
-        Some(why) => attempt.because(why),
-        None => attempt,
-    }
+/// How knobs are put back.
+struct Putting<'a> {
+    machine: &'a dyn Machine,
+    /// The CPUs that run now.
+    online: &'a CpuList,
+    /// Whether lines of the journal are damaged.
+    is_damaged: bool,
+    foreign: Foreign,
 }
 
-/// Brings back an original: what came of it, the value to be shown then, and why.
-fn bring_back(
-    machine: &dyn Machine,
-    knob: &Knob,
-    original: &str,
-    done: Option<&str>,
-    foreign: Foreign,
-    observer: &mut Observer<'_>,
-) -> (Outcome, String, Option<String>) {
-    let failed = |why: String| (Outcome::Failed, original.to_owned(), Some(why));
-    let gone = || (Outcome::Gone, String::new(), None);
-    if let Err(why) = knob::check_place(knob, machine.root()) {
-        return failed(why);
-    }
-    let online = online(machine);
-    let now = match value::read(machine, knob) {
-        Ok(Some(now)) => now,
-        Ok(None) => return gone(),
-        Err(error) => return failed(format!("it cannot be read: {error}")),
-    };
-    // Killed before it was noted what the kernel made of a value, nobody knows that: then every value may be ours.
-    let ours = done.is_none_or(|done| knob::same(knob, &now, done, &online));
-    // A thread that lacks a CPU which is offline at this moment would lack it for good.
-    let is_whole = || !ours || knob::is_whole(knob, &now, original);
-    if knob::same(knob, &now, original, &online) && is_whole() {
-        return (Outcome::Unchanged, original.to_owned(), None);
-    }
-    match foreign {
-        Foreign::Leave if !ours => {
-            return (Outcome::Foreign, now, Some(format!("others changed it; it was {original}")));
+impl Putting<'_> {
+    /// Brings back the original of one knob.
+    fn put_back(&self, step: JournalStep, observer: &mut Observer<'_>) -> Attempt {
+        let JournalStep { change, original, done, .. } = step;
+        let original = original.unwrap_or_default();
+        let same = |a: &str, b: &str| knob::same(&change.knob, a, b, self.online);
+        let is_ours = |now: &str| match &done {
+            Some(done) => same(now, done),
+            // The line that says what the kernel made of a value may be a damaged one.
+            None if self.is_damaged => {
+                std::iter::once(&change.to).chain(&change.or_else).any(|wanted| same(now, wanted))
+            }
+            // Killed before that was noted: then every value may be ours.
+            None => true,
+        };
+        let (outcome, now, why) = self.bring_back(&change.knob, &original, &is_ours, observer);
+        let before = if outcome == Outcome::Unchanged { original } else { change.to.clone() };
+        let attempt = Attempt::new(change, &before, &now, outcome);
+        match why {
+            Some(why) => attempt.because(why),
+            None => attempt,
         }
-        Foreign::Keep if !ours => return (Outcome::Kept, now, Some(format!("others changed it; it was {original}"))),
-        _ => {}
     }
-    let written = value::write(machine, knob, knob.value(original));
-    observer(Moment::Written);
-    match (written, value::read(machine, knob)) {
-        (_, Ok(None)) => gone(),
-        (_, Ok(Some(now))) if knob::same(knob, &now, original, &online) => {
-            (Outcome::Restored, original.to_owned(), None)
+
+    /// Brings back an original: what came of it, the value to be shown then, and why.
+    fn bring_back(
+        &self,
+        knob: &Knob,
+        original: &str,
+        is_ours: &dyn Fn(&str) -> bool,
+        observer: &mut Observer<'_>,
+    ) -> (Outcome, String, Option<String>) {
+        let Self { machine, online, .. } = *self;
+        let failed = |why: String| (Outcome::Failed, original.to_owned(), Some(why));
+        let gone = || (Outcome::Gone, String::new(), None);
+        if let Err(why) = knob::check_place(knob, machine.root()) {
+            return failed(why);
         }
-        (Err(error), _) => failed(error.to_string()),
-        (Ok(()), Ok(Some(now))) => failed(format!("the kernel made it '{}'", now.trim())),
-        (Ok(()), Err(error)) => failed(format!("it cannot be read any more: {error}")),
+        let now = match value::read(machine, knob) {
+            Ok(Some(now)) => now,
+            Ok(None) => return gone(),
+            Err(error) => return failed(format!("it cannot be read: {error}")),
+        };
+        let ours = is_ours(&now);
+        // A thread that lacks a CPU which is offline at this moment would lack it for good.
+        let is_whole = || !ours || knob::is_whole(knob, &now, original);
+        if knob::same(knob, &now, original, online) && is_whole() {
+            return (Outcome::Unchanged, original.to_owned(), None);
+        }
+        if !ours {
+            let why = || Some(format!("others changed it; it was {original}"));
+            match self.foreign {
+                Foreign::Leave => return (Outcome::Foreign, now, why()),
+                Foreign::Keep => return (Outcome::Kept, now, why()),
+                Foreign::Force => {}
+            }
+        }
+        let written = value::write(machine, knob, knob.value(original));
+        observer(Moment::Written);
+        match (written, value::read(machine, knob)) {
+            (_, Ok(None)) => gone(),
+            (_, Ok(Some(now))) if knob::same(knob, &now, original, online) => {
+                (Outcome::Restored, original.to_owned(), None)
+            }
+            (Err(error), _) => failed(error.to_string()),
+            (Ok(()), Ok(Some(now))) => failed(format!("the kernel made it '{}'", now.trim())),
+            (Ok(()), Err(error)) => failed(format!("it cannot be read any more: {error}")),
+        }
     }
 }

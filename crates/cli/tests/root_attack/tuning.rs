@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
@@ -12,6 +12,7 @@ use becalm_testing::attack::{Tries, attack};
 use becalm_testing::machine::Bench;
 use becalm_testing::program::{Ended, Running, path, public_program, run};
 use becalm_testing::{Need, machine_has, wait_until};
+use becalm_tune::sealed;
 use serde_json::Value;
 
 const INTERVAL: &str = "/proc/sys/vm/stat_interval";
@@ -143,8 +144,11 @@ fn journals_of_another_boot() {
         let apply = || run(bench.tune(&["apply", "--cpus", bench.cpu(), "--only", "vmstat"]));
         apply().expect(0, &[]);
         let ours = fs::read_to_string(bench.journal()).unwrap();
-        let theirs = ours.replace(boot.trim(), "01234567-89ab-cdef-0123-456789abcdef");
-        assert_ne!(ours, theirs);
+        let (first, rest) = ours.split_once('\n').unwrap();
+        let record = format!("{{\"{}", &first[first.find("record").unwrap()..]);
+        let theirs = record.replace(boot.trim(), "01234567-89ab-cdef-0123-456789abcdef");
+        assert_ne!(record, theirs);
+        let theirs = format!("{}\n{rest}", sealed(1, &theirs));
         fs::write(bench.journal(), theirs).unwrap();
         match number {
             0 => {
@@ -165,6 +169,43 @@ fn journals_of_another_boot() {
         fs::write(bench.journal(), &ours).unwrap();
         run(bench.tune(&["restore"])).expect(0, &[]);
         bench.is_untouched("after the right journal", &[]);
+    });
+}
+
+/// A byte of the journal is another one: nothing gets a value that it never had, and success is said of nothing else.
+#[test]
+fn journals_with_a_damaged_byte() {
+    let Some(mut bench) = Bench::new() else { return };
+    let row = "journal with one byte damaged: everything restored that the other lines say, exit code 1";
+    attack(row, Tries { all: 400, few: 6 }, |number, random| {
+        bench.see_threads();
+        let families = "vmstat,memory,workqueue,watchdog,affinity";
+        run(bench.tune(&["apply", "--cpus", bench.cpu(), "--only", families])).expect(0, &[]);
+        let tuned = becalm_testing::machine::knobs();
+        let ours = fs::read(bench.journal()).unwrap();
+        // Each second one is damaged in the value of a setting, where a wrong one would be easiest to take for right.
+        let values: Vec<usize> = (0..ours.len()).filter(|at| ours[*at..].starts_with(b"\"value\":\"")).collect();
+        let at = if number % 2 == 0 { random.one(&values) + 9 } else { random.below(ours.len()) };
+        let mut damaged = ours.clone();
+        damaged[at] = if number % 2 == 0 { b'0' + random.below(10) as u8 } else { random.below(256) as u8 };
+        let was_damaged = damaged != ours;
+        fs::write(bench.journal(), damaged).unwrap();
+        let ended = run(bench.tune(&["restore"]));
+        let (now, is_kept) = (becalm_testing::machine::knobs(), bench.journal().exists());
+        // Before anything else, so that a failure leaves nothing changed.
+        fs::write(bench.journal(), &ours).unwrap();
+        run(bench.tune(&["restore"])).expect(0, &[]);
+        let is_end = at + 1 == ours.len();
+        let what = format!("byte {at} of {} damaged", ours.len());
+        if was_damaged && !is_end {
+            ended.expect(1, &["of the journal ", "is damaged"]);
+            let has_value = |(path, now): (&PathBuf, &Vec<u8>)| *now == bench.before()[path] || *now == tuned[path];
+            assert!(is_kept && now.iter().all(has_value), "{what}: {ended:#?}");
+        } else {
+            ended.expect(0, &[]);
+            assert_eq!(&now, bench.before(), "{what}");
+        }
+        bench.is_untouched(&what, &[]);
     });
 }
 

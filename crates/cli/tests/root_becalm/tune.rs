@@ -355,7 +355,7 @@ fn a_full_disk_keeps_nothing_from_being_restored() {
         tune("restore", &[]).expect(0, &[]);
         fs::remove_file(disk.path().join("filler")).unwrap();
         let last = fs::read_to_string(journal.join("restored.jsonl")).unwrap();
-        let count = |record: &str| last.matches(&format!("{{\"record\":\"{record}\"")).count();
+        let count = |record: &str| last.matches(&format!("\"record\":\"{record}\"")).count();
         assert!(count("original") > 3);
         // All that came back is noted where space was held; where it was not, it came back all the same.
         assert!(reopened || count("restored") == count("original"), "{last}");

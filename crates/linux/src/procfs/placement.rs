@@ -7,6 +7,8 @@ use becalm_units::CpuList;
 use super::task::{ListedThread, TaskStat, all_threads};
 use crate::file::{FileError, FormatError, optional, parse};
 
+const WHAT: &str = "where a thread may run";
+
 /// The kernel's mark of threads whose CPUs nobody may change, `PF_NO_SETAFFINITY` of `linux/sched.h`.
 const BOUND: u64 = 0x0400_0000;
 
@@ -56,28 +58,26 @@ impl PlacedTasks {
 /// # Errors
 /// If its files are there and cannot be read or understood.
 pub fn placement(root: &Path, tid: i32) -> Result<Option<(u64, CpuList)>, FileError> {
-    let what = "where a thread may run";
-    let Some(stat) = TaskStat::read(root, tid)? else { return Ok(None) };
-    // A thread that ended but was not waited for runs nowhere.
-    if matches!(stat.state, 'Z' | 'X') {
-        return Ok(None);
-    }
-    let cpus = optional(parse(root, format!("proc/{tid}/status"), what, allowed))?;
-    Ok(cpus.map(|cpus| (stat.start_ticks, cpus)))
+    let Some(stat) = TaskStat::read(root, tid)?.filter(runs) else { return Ok(None) };
+    Ok(allowed_of(root, tid, tid)?.map(|cpus| (stat.start_ticks, cpus)))
 }
 
 fn placed_task(root: &Path, tgid: i32, tid: i32) -> Result<Option<Placed>, FileError> {
-    let file = |name: &str| format!("proc/{tgid}/task/{tid}/{name}");
-    let what = "where a thread may run";
-    let stat = optional(parse(root, file("stat"), what, |text| Ok((TaskStat::parse(text)?, is_bound(text)))))?;
-    let Some((stat, bound)) = stat else { return Ok(None) };
-    // A thread that ended but was not waited for runs nowhere.
-    if matches!(stat.state, 'Z' | 'X') {
-        return Ok(None);
-    }
-    let Some(cpus) = optional(parse(root, file("status"), what, allowed))? else { return Ok(None) };
+    let stat = format!("proc/{tgid}/task/{tid}/stat");
+    let stat = optional(parse(root, stat, WHAT, |text| Ok((TaskStat::parse(text)?, is_bound(text)))))?;
+    let Some((stat, bound)) = stat.filter(|(stat, _)| runs(stat)) else { return Ok(None) };
+    let Some(cpus) = allowed_of(root, tgid, tid)? else { return Ok(None) };
     let task = ListedThread { pid: tid, tgid, comm: stat.comm, kthread: stat.kthread };
     Ok(Some(Placed { task, ppid: stat.ppid, start_ticks: stat.start_ticks, bound, cpus }))
+}
+
+/// A thread that ended but was not waited for runs nowhere.
+const fn runs(stat: &TaskStat) -> bool {
+    !matches!(stat.state, 'Z' | 'X')
+}
+
+fn allowed_of(root: &Path, tgid: i32, tid: i32) -> Result<Option<CpuList>, FileError> {
+    optional(parse(root, format!("proc/{tgid}/task/{tid}/status"), WHAT, allowed))
 }
 
 /// The flags are the seventh field behind the name.

@@ -70,8 +70,9 @@ impl TaskStat {
     /// # Errors
     /// If it is there and cannot be read or understood.
     pub fn read(root: &Path, pid: i32) -> Result<Option<Self>, FileError> {
-        // A thread that is not its process's first is not listed under /proc, but found there.
-        optional(parse(root, format!("proc/{pid}/stat"), "a thread's name", Self::parse))
+        // A thread that is not its process's first is not listed under /proc, but found there. The file right below adds up the
+        // times of all threads of the process, which takes long if there are many.
+        optional(parse(root, format!("proc/{pid}/task/{pid}/stat"), "a thread's name", Self::parse))
     }
 }
 

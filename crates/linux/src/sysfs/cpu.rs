@@ -29,7 +29,7 @@ impl CpuSets {
     /// # Errors
     /// If `online` cannot be read or understood.
     pub fn read(root: &Path) -> Result<Self, FileError> {
-        let online = list(root, "online")?;
+        let online = online(root)?;
         let mut unread = Vec::new();
         let mut told = |name| known(optional(list(root, name)), &mut unread).flatten();
         Ok(Self {
@@ -41,6 +41,14 @@ impl CpuSets {
             online,
         })
     }
+}
+
+/// CPUs that the scheduler can use now.
+///
+/// # Errors
+/// If the list cannot be read, or is none.
+pub fn online(root: &Path) -> Result<CpuList, FileError> {
+    list(root, "online")
 }
 
 fn list(root: &Path, name: &str) -> Result<CpuList, FileError> {

@@ -155,9 +155,9 @@ mod tests {
     #[test]
     fn threads_get_stable_names() {
         let root = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(root.path().join("proc/30")).unwrap();
+        std::fs::create_dir_all(root.path().join("proc/30/task/30")).unwrap();
         let stat = format!("30 (looks/like) S 2 0 0 0 -1 {} 0 0 0 0 0 0 0 0 20 0 1 0 77 0 0 0", 0x0020_0000);
-        std::fs::write(root.path().join("proc/30/stat"), stat).unwrap();
+        std::fs::write(root.path().join("proc/30/task/30/stat"), stat).unwrap();
         let mut names = Names::new(root.path());
         names.set_own(Pid(7));
         names.see(Pid(7), b"becalm\0\0");

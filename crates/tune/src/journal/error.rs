@@ -24,8 +24,12 @@ pub enum JournalError {
         /// The process that holds it, as far as the kernel tells.
         holder: Option<String>,
     },
-    /// A line in the midst of the journal makes no sense.
-    #[error("line {line} of the journal {} is damaged: {why}; what its other lines say is untouched", path.display())]
+    /// The line that says whose the journal is, or that was just written, makes no sense.
+    #[error(
+        "line {line} of the journal {} is damaged: {why}. Nothing can be restored from the file without it. Bring back by hand \
+         the values that its lines 'original' hold, or reboot; then remove the file",
+        path.display()
+    )]
     Damaged {
         /// The file of the journal.
         path: PathBuf,

@@ -10,16 +10,17 @@ use becalm_linux::procfs::locks::lock_holder;
 use becalm_linux::procfs::task::TaskStat;
 
 use super::error::JournalError;
+use super::line::sealed;
 use super::owner::Owner;
 use super::record::{Record, VERSION};
-use super::state::State;
+use super::state::{Parsed, State};
 use crate::Plan;
 
 /// The longest journal that is read, in bytes: some hundred times what 4,096 CPUs and their threads take.
 const LONGEST: u64 = 1 << 30;
 
 /// What is held on the disk for each step that may have to be restored: a line that says that it was, in bytes.
-const LINE: u64 = 64;
+const LINE: u64 = 128;
 
 /// How many such lines are held besides: that threads are settled, and some to spare.
 const SPARE: u64 = 4;
@@ -69,13 +70,13 @@ impl Folder {
         self.path.join("restored.jsonl")
     }
 
-    /// What the journal says; `None` if there is none.
+    /// What the journal says, as far as its lines are whole; `None` if there is none.
     ///
     /// # Errors
-    /// If it cannot be read or understood.
+    /// If it cannot be read, or not even its first line can be understood.
     pub fn read(&self) -> Result<Option<State>, JournalError> {
         let Some(found) = self.found()? else { return Ok(None) };
-        Ok(found.read_whole(false)?.map(|(state, _)| state))
+        Ok(found.parse()?.map(|parsed| parsed.state))
     }
 
     /// The folder behind all links, on whose way nobody else can put anything in its place; nothing if it is not there. What
@@ -92,8 +93,7 @@ impl Folder {
         JournalError::File { action: "use the journal's folder", path: self.path.clone(), source }
     }
 
-    /// What the journal says, and how many of its bytes are whole lines; `lenient`, without the lines that are damaged.
-    fn read_whole(&self, lenient: bool) -> Result<Option<(State, usize)>, JournalError> {
+    fn parse(&self) -> Result<Option<Parsed>, JournalError> {
         let path = self.journal();
         let read = || -> io::Result<Vec<u8>> {
             let mut text = Vec::new();
@@ -105,9 +105,9 @@ impl Folder {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(JournalError::File { action: "read the journal", path, source }),
         };
-        State::parse(&text, lenient).map_err(|(line, why)| match line {
-            0 => JournalError::Version { path, version: why.parse().unwrap_or(0) },
-            _ => JournalError::Damaged { path, line, why },
+        State::parse(&text).map_err(|damage| match damage.line {
+            0 => JournalError::Version { path, version: damage.why.parse().unwrap_or(0) },
+            line => JournalError::Damaged { path, line, why: damage.why },
         })
     }
 
@@ -137,51 +137,54 @@ impl Folder {
     pub(crate) fn begin(&self, owner: &Owner, plan: &Plan) -> Result<Begun, JournalError> {
         let found = Self::new(private::make_folder(&self.path).map_err(|error| self.unusable(error))?);
         let lock = found.lock()?;
-        if let Some((file, state)) = found.reopen(false)? {
-            if !state.is_spent() && !state.owner.is_of_boot_before(owner) {
-                return Ok(Begun::There(Journal::new(found, lock, file, state)));
+        if let Some((file, parsed)) = found.reopen()? {
+            if !parsed.state.is_spent() && !parsed.state.owner.is_of_boot_before(owner) {
+                return Ok(Begun::There(Journal::new(found, lock, file, parsed)));
             }
             found.put_away()?;
         }
         let path = found.journal();
         let draft = found.draft();
         let failed = |source| JournalError::File { action: "write the journal", path: path.clone(), source };
-        let begin = Record::Begin { version: VERSION, owner: owner.clone(), plan: Box::new(plan.clone()) };
+        let (plan, steps) = Record::parts(plan.clone());
+        let begin = Record::Begin { version: VERSION, owner: owner.clone(), plan };
+        let records: Vec<Record> = std::iter::once(begin).chain(Record::steps(0, steps)).collect();
         // Under its name it is whole from the beginning.
         let mut file = private::create(&draft).map_err(failed)?;
-        line(&begin).and_then(|line| file.write_all(&line)).and_then(|()| file.sync_all()).map_err(failed)?;
+        let text = lines(1, &records).map_err(failed)?;
+        file.write_all(&text).and_then(|()| file.sync_all()).map_err(failed)?;
         fs::rename(&draft, &path).and_then(|()| sync_folder(&found.path)).map_err(failed)?;
-        let state = State::begin(owner.clone(), plan.clone());
-        Ok(Begun::New(Journal::new(found, lock, file, state)))
+        let parsed = State::parse(&text).ok().flatten().ok_or_else(|| failed(io::ErrorKind::InvalidData.into()))?;
+        Ok(Begun::New(Journal::new(found, lock, file, parsed)))
     }
 
-    /// Opens the journal to go on with it; `None` if there is none. `lenient`, lines of it that are damaged are passed over. What
-    /// somebody left who was killed before the journal had its name is removed: until then nothing was changed.
+    /// Opens the journal to go on with it; `None` if there is none. What somebody left who was killed before the journal had its
+    /// name is removed: until then nothing was changed.
     ///
     /// # Errors
     /// If another process is at work, or the journal cannot be read, understood or opened for writing.
-    pub(crate) fn resume(&self, lenient: bool) -> Result<Option<Journal>, JournalError> {
+    pub(crate) fn resume(&self) -> Result<Option<Journal>, JournalError> {
         let has_any = |found: &Self| found.journal().exists() || found.draft().exists();
         // Without a journal nothing need be locked, and no folder made.
         let Some(found) = self.found()?.filter(has_any) else { return Ok(None) };
         let lock = found.lock()?;
         // If it cannot be removed, the next journal replaces it.
         let _ = fs::remove_file(found.draft());
-        let there = found.reopen(lenient)?;
-        Ok(there.map(|(file, state)| Journal::new(found, lock, file, state)))
+        let there = found.reopen()?;
+        Ok(there.map(|(file, parsed)| Journal::new(found, lock, file, parsed)))
     }
 
     /// The journal that is there, to be written on.
-    fn reopen(&self, lenient: bool) -> Result<Option<(File, State)>, JournalError> {
-        let Some((state, whole)) = self.read_whole(lenient)? else { return Ok(None) };
+    fn reopen(&self) -> Result<Option<(File, Parsed)>, JournalError> {
+        let Some(parsed) = self.parse()? else { return Ok(None) };
         let path = self.journal();
         let failed = |source| JournalError::File { action: "write the journal", path: path.clone(), source };
         let file = private::open(&path, OpenOptions::new().append(true)).map_err(failed)?;
         // What comes next begins a line of its own. To set the same length would give back the space that is held.
-        if file.metadata().map_err(failed)?.len() != whole as u64 {
-            file.set_len(whole as u64).map_err(failed)?;
+        if file.metadata().map_err(failed)?.len() != parsed.len as u64 {
+            file.set_len(parsed.len as u64).map_err(failed)?;
         }
-        Ok(Some((file, state)))
+        Ok(Some((file, parsed)))
     }
 
     /// Gives the journal the name of the last one.
@@ -230,14 +233,20 @@ pub struct Journal {
     _lock: Lock,
     file: File,
     state: State,
+    /// The number of the last line.
+    last: usize,
+    /// Whether the last line has its end.
+    is_ended: bool,
     reserve: Reserve,
     /// The first of what could not be written, though it was done.
     unwritten: Option<JournalError>,
 }
 
 impl Journal {
-    fn new(folder: Folder, lock: Lock, file: File, state: State) -> Self {
-        let mut journal = Self { folder, _lock: lock, file, state, reserve: Reserve::default(), unwritten: None };
+    fn new(folder: Folder, lock: Lock, file: File, parsed: Parsed) -> Self {
+        let Parsed { state, is_ended, last, .. } = parsed;
+        let (reserve, unwritten) = (Reserve::default(), None);
+        let mut journal = Self { folder, _lock: lock, file, state, last, is_ended, reserve, unwritten };
         let left = journal.state.steps.iter().filter(|step| !step.restored).count();
         // No more than may be held already: a tmpfs that cannot give all gives back all. What has none is restored all the same.
         let _ = journal.reserve.hold(&journal.file, LINE * (left as u64 + SPARE));
@@ -250,10 +259,10 @@ impl Journal {
         &self.state
     }
 
-    /// Writes a line; when this returns, it is on disk.
-    pub(crate) fn write(&mut self, record: Record) -> Result<(), JournalError> {
-        self.append(&record).map_err(|source| self.unwritable(source))?;
-        self.note(record)
+    /// Writes lines. When this returns, those that have to precede changes are on disk.
+    pub(crate) fn write(&mut self, records: Vec<Record>) -> Result<(), JournalError> {
+        self.append(&records).map_err(|source| self.unwritable(source))?;
+        records.into_iter().try_for_each(|record| self.note(record))
     }
 
     fn unwritable(&self, source: io::Error) -> JournalError {
@@ -263,7 +272,7 @@ impl Journal {
     /// Notes what restoring has found or brought back, and writes it if the disk lets it be written: restoring goes on without, as
     /// it can be repeated.
     pub(crate) fn write_if_possible(&mut self, record: Record) -> Result<(), JournalError> {
-        if let Err(source) = self.append(&record) {
+        if let Err(source) = self.append(std::slice::from_ref(&record)) {
             let error = self.unwritable(source);
             self.unwritten.get_or_insert(error);
         }
@@ -276,24 +285,30 @@ impl Journal {
     }
 
     fn note(&mut self, record: Record) -> Result<(), JournalError> {
-        let line = self.state.steps.len();
+        let line = self.last;
         self.state.note(record).map_err(|why| JournalError::Damaged { path: self.folder.journal(), line, why })
     }
 
-    /// Adds a line, or leaves the file as it was.
-    fn append(&mut self, record: &Record) -> io::Result<()> {
-        let line = line(record)?;
-        match record {
-            Record::Restored { .. } | Record::Settled => {}
-            Record::More { steps, .. } => self.hold(line.len() as u64 + LINE * steps.len() as u64)?,
-            Record::Extend { plan, .. } => self.hold(line.len() as u64 + LINE * plan.steps.len() as u64)?,
-            _ => self.hold(line.len() as u64)?,
+    /// Adds lines, or leaves the file as it was.
+    fn append(&mut self, records: &[Record]) -> io::Result<()> {
+        let mut text = lines(self.last + 1, records)?;
+        if !self.is_ended {
+            text.insert(0, b'\n');
+        }
+        if !records.iter().all(|record| matches!(record, Record::Restored { .. } | Record::Settled)) {
+            let steps = records.iter().filter(|record| matches!(record, Record::Step { .. })).count();
+            self.hold(text.len() as u64 + LINE * steps as u64)?;
         }
         let before = self.file.metadata()?.len();
-        let written = self.file.write_all(&line).and_then(|()| self.file.sync_data());
-        if written.is_err() {
-            // A part of a line would stand before the next one. If this fails, too, reading passes over a last part.
-            let _ = self.file.set_len(before);
+        let mut written = self.file.write_all(&text);
+        if records.iter().any(Record::precedes_changes) {
+            written = written.and_then(|()| self.file.sync_data());
+        }
+        if written.is_ok() {
+            (self.last, self.is_ended) = (self.last + records.len(), true);
+        } else {
+            // A part of a line would stand before the next one, and reading would take both for one.
+            self.is_ended &= self.file.set_len(before).is_ok();
             // That gave back what was held.
             self.reserve = Reserve::default();
             let _ = self.hold(0);
@@ -312,9 +327,12 @@ impl Journal {
     }
 }
 
-/// A record with its line's end, to be written in one call.
-fn line(record: &Record) -> io::Result<Vec<u8>> {
-    let mut bytes = serde_json::to_vec(record)?;
-    bytes.push(b'\n');
+/// Records as lines, numbered from `first`, to be written in one call.
+fn lines(first: usize, records: &[Record]) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for (number, record) in (first..).zip(records) {
+        bytes.extend_from_slice(sealed(number, &serde_json::to_string(record)?).as_bytes());
+        bytes.push(b'\n');
+    }
     Ok(bytes)
 }

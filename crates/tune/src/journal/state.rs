@@ -1,7 +1,10 @@
 //! What a journal says: the state of every step.
 
+use std::collections::BTreeMap;
+
 use becalm_units::CpuList;
 
+use super::line::opened;
 use super::owner::Owner;
 use super::record::{Noted, Record, VERSION};
 use crate::{Attempt, Change, Knob, Outcome, Plan};
@@ -38,6 +41,15 @@ impl JournalStep {
     }
 }
 
+/// A line that does not say what becalm wrote.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Damage {
+    /// The number of the line, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub why: String,
+}
+
 /// What a journal says when it is read back: whose the changes are, which, and how far they came.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct State {
@@ -45,7 +57,7 @@ pub struct State {
     pub owner: Owner,
     /// When the first owner was started, in clock ticks since boot.
     pub begin_ticks: u64,
-    /// The plans, in the order in which they were applied.
+    /// The plans, in the order in which they were applied, without their steps.
     pub plans: Vec<Plan>,
     /// The steps of all plans.
     pub steps: Vec<JournalStep>,
@@ -55,63 +67,122 @@ pub struct State {
     pub threads: Vec<Noted>,
     /// Whether they may run there again.
     pub settled: bool,
-    /// How many lines were passed over, as they are damaged.
-    pub damaged: usize,
+    /// The lines that are damaged. What only they said is not known.
+    pub damage: Vec<Damage>,
+}
+
+/// A journal as it was read.
+pub(crate) struct Parsed {
+    pub state: State,
+    /// How many bytes of the file are lines. Behind them is the begin of one that was not written to its end.
+    pub len: usize,
+    /// Whether the last of them has its end.
+    pub is_ended: bool,
+    /// The number of the last line.
+    pub last: usize,
+}
+
+/// The lines of a journal by their numbers: what each says, or why that is not known.
+#[derive(Default)]
+struct Lines {
+    read: BTreeMap<usize, Result<Record, String>>,
+    len: usize,
+    is_ended: bool,
+}
+
+impl Lines {
+    fn read(bytes: &[u8]) -> Self {
+        let mut lines = Self { is_ended: true, ..Self::default() };
+        // What the number of the next line should be.
+        let mut due = 1;
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let (text, is_ended) = match piece.strip_suffix(b"\n") {
+                Some(text) => (text, true),
+                None => (piece, false),
+            };
+            match opened(text) {
+                Ok((number, record)) => {
+                    lines.add(number, &record);
+                    (lines.len, lines.is_ended) = (lines.len + piece.len(), is_ended);
+                    due = number + 1;
+                }
+                Err(why) if is_ended => {
+                    lines.read.entry(due).or_insert_with(|| Err(why.to_owned()));
+                    lines.len += piece.len();
+                    due += 1;
+                }
+                Err(_) => {
+                    // The line's end is written last. So it is whole if only that is damaged, and was torn otherwise.
+                    let text = text.split_last().map_or(text, |(_, text)| text);
+                    if let Ok((number, record)) = opened(text) {
+                        lines.add(number, &record);
+                        (lines.len, lines.is_ended) = (lines.len + text.len(), false);
+                    }
+                }
+            }
+        }
+        // None may be missing in between.
+        let last = lines.last();
+        for number in 1..=last {
+            lines.read.entry(number).or_insert_with(|| Err("it is missing".to_owned()));
+        }
+        lines
+    }
+
+    /// Adds a line whose checksum is right. One that is there twice says the same, unless it is from another journal.
+    fn add(&mut self, number: usize, record: &str) {
+        let record = serde_json::from_str(record).map_err(|error| error.to_string());
+        match self.read.get(&number) {
+            Some(Ok(known)) if record.as_ref() != Ok(known) => {
+                self.read.insert(number, Err("it is there twice, and says two different things".to_owned()));
+            }
+            _ => {
+                self.read.insert(number, record);
+            }
+        }
+    }
+
+    fn last(&self) -> usize {
+        self.read.keys().next_back().copied().unwrap_or(0)
+    }
 }
 
 impl State {
-    /// From the bytes of a journal; tells also how many of them are whole lines. Nothing if not even the first is whole, so that
-    /// nothing had been changed. `lenient`, damaged lines behind the first are passed over.
+    /// From the bytes of a journal. Nothing if not even the first line is whole, so that nothing had been changed.
     ///
     /// # Errors
-    /// The line, counted from 1, that makes no sense, and why; or, as line 0, the version that is not known.
-    pub(crate) fn parse(bytes: &[u8], lenient: bool) -> Result<Option<(Self, usize)>, (usize, String)> {
-        let mut state: Option<Self> = None;
-        let mut whole = 0;
-        for (number, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
-            // A line is written in one call, its end last.
-            let Some(text) = line.strip_suffix(b"\n") else { break };
-            let damaged = |why: String| (number + 1, why);
-            let record = serde_json::from_slice(text).map_err(|error| error.to_string());
-            let taken = match (&mut state, record) {
-                (None, Ok(Record::Begin { version, owner, plan })) => {
-                    if version != VERSION {
-                        return Err((0, version.to_string()));
-                    }
-                    state = Some(Self::begin(owner, *plan));
-                    Ok(())
-                }
-                (Some(state), record) => record.and_then(|record| state.note(record)),
-                (None, record) => {
-                    let why = record.err().unwrap_or_else(|| "the journal does not begin with a plan".to_owned());
-                    return Err(damaged(why));
-                }
-            };
-            match (taken, &mut state) {
-                (Err(_), Some(state)) if lenient => state.damaged += 1,
-                (taken, _) => taken.map_err(damaged)?,
+    /// That the first line is damaged, or, as line 0, the version that is not known.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Option<Parsed>, Damage> {
+        let Lines { read, len, is_ended } = Lines::read(bytes);
+        let last = read.keys().next_back().copied().unwrap_or(0);
+        let mut lines = read.into_iter();
+        let Some((line, first)) = lines.next() else { return Ok(None) };
+        let mut state = match first {
+            Ok(Record::Begin { version: VERSION, owner, plan }) => Self::begin(owner, *plan),
+            Ok(Record::Begin { version, .. }) => return Err(Damage { line: 0, why: version.to_string() }),
+            Ok(_) => return Err(Damage { line, why: "it does not begin a journal".to_owned() }),
+            Err(why) => return Err(Damage { line, why }),
+        };
+        for (line, record) in lines {
+            if let Err(why) = record.and_then(|record| state.note(record)) {
+                state.damage.push(Damage { line, why });
             }
-            whole += line.len();
         }
-        Ok(state.map(|state| (state, whole)))
+        Ok(Some(Parsed { state, len, is_ended, last }))
     }
 
-    /// The state of a journal that begins with this plan.
+    /// The state of a journal that begins with this plan, before its steps.
     pub(crate) fn begin(owner: Owner, plan: Plan) -> Self {
-        let begin_ticks = owner.start_ticks;
-        let mut state = Self {
+        Self {
+            begin_ticks: owner.start_ticks,
             owner,
-            begin_ticks,
-            plans: Vec::new(),
+            plans: vec![plan],
             steps: Vec::new(),
             applied: false,
             threads: Vec::new(),
             settled: false,
-            damaged: 0,
-        };
-        state.add(0, plan.steps.clone());
-        state.plans.push(plan);
-        state
+            damage: Vec::new(),
+        }
     }
 
     /// The number of the next step that is added.
@@ -119,28 +190,15 @@ impl State {
         self.steps.last().map_or(0, |step| step.number + 1)
     }
 
-    fn add(&mut self, first: usize, changes: Vec<Change>) {
-        let step = |(number, change)| JournalStep {
-            number,
-            change,
-            original: None,
-            done: None,
-            refused: None,
-            restored: false,
-        };
-        self.steps.extend((first..).zip(changes).map(step));
-    }
-
-    /// The number of the first of some steps that come on top. Behind a damaged line, which may have held others, only the steps'
-    /// own line tells it.
-    fn first(&self, first: Option<usize>) -> Result<usize, String> {
+    fn add(&mut self, number: usize, change: Change) -> Result<(), String> {
         let next = self.next();
-        match first {
-            None if self.damaged == 0 => Ok(next),
-            None => Err("nobody knows the numbers of its steps, as a line before it is damaged".to_owned()),
-            Some(first) if first == next || (first > next && self.damaged > 0) => Ok(first),
-            Some(first) => Err(format!("its first step is {first}, and the next one is {next}")),
+        // Behind a gap in the lines there may be one in the numbers.
+        if number != next && (number < next || self.damage.is_empty()) {
+            return Err(format!("its change has the number {number}, and the next one is {next}"));
         }
+        let (original, done, refused, restored) = (None, None, None, false);
+        self.steps.push(JournalStep { number, change, original, done, refused, restored });
+        Ok(())
     }
 
     /// Takes in another line.
@@ -149,7 +207,7 @@ impl State {
     /// Why it makes no sense behind the others.
     pub(crate) fn note(&mut self, record: Record) -> Result<(), String> {
         match record {
-            Record::Begin { .. } => return Err("it begins the journal a second time".to_owned()),
+            Record::Begin { .. } => return Err("it begins another journal".to_owned()),
             Record::Original { step, value } => self.step(step)?.original = Some(value),
             Record::Done { step, value } => self.step(step)?.done = Some(value),
             Record::Refused { step, why } => self.step(step)?.refused = Some(why),
@@ -160,13 +218,10 @@ impl State {
             }
             Record::Settled => self.settled = true,
             Record::Applied => self.applied = true,
-            Record::More { steps, first } => self.add(self.first(first)?, steps),
-            Record::Extend { owner, plan, first } => {
+            Record::Step { step, change } => self.add(step, *change)?,
+            Record::Extend { owner, plan } => {
                 (self.owner, self.applied) = (owner, false);
-                let first = self.first(first);
-                let steps = plan.steps.clone();
                 self.plans.push(*plan);
-                self.add(first?, steps);
             }
         }
         Ok(())
@@ -175,14 +230,25 @@ impl State {
     fn step(&mut self, number: usize) -> Result<&mut JournalStep, String> {
         match self.steps.binary_search_by_key(&number, |step| step.number) {
             Ok(index) => Ok(&mut self.steps[index]),
-            Err(_) => Err(format!("there is no step {number} of {}", self.steps.len())),
+            Err(_) => Err(format!("it belongs to change {number}, whose own line is lost")),
         }
     }
 
-    /// Whether nothing is changed any more.
+    /// Whether nothing is changed any more, for certain.
     #[must_use]
     pub fn is_spent(&self) -> bool {
+        self.is_restored() && self.damage.is_empty()
+    }
+
+    /// Whether nothing is changed any more as far as the journal says.
+    pub(crate) fn is_restored(&self) -> bool {
         !self.steps.iter().any(JournalStep::is_open) && !self.is_unsettled()
+    }
+
+    /// The changes that were made to what is not known any more, because the line that said so is damaged.
+    pub(crate) fn lost(&self) -> impl Iterator<Item = &Change> {
+        let lost = self.steps.iter().filter(|step| step.done.is_some() && step.original.is_none() && !step.restored);
+        lost.map(|step| &step.change)
     }
 
     /// Every change that is in force, in the order in which they were made.

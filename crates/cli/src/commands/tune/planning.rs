@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use becalm_linux::identity::Identity;
 use becalm_linux::procfs::status::Capability;
-use becalm_tune::{Family, Folder, LiveMachine, Owner, Plan, Profile, Request, Restored, Stage, State, TuneError};
+use becalm_tune::{
+    Damage, Family, Folder, LiveMachine, Owner, Plan, Profile, Request, Restored, Stage, State, TuneError,
+};
 use becalm_units::CpuList;
 use clap::Args;
 
@@ -98,6 +100,18 @@ pub fn need_rights() -> anyhow::Result<()> {
 /// What to do where settings are changed.
 pub const RESTORE: &str = "becalm tune restore brings back what was";
 
+/// What to do if everything is restored that a damaged journal still says.
+pub const FORGET: &str = "becalm tune restore --keep leaves the rest as it is, and puts the journal away";
+
+/// How many lines of a journal are damaged, and which is the first.
+pub fn damaged_lines(damage: &[Damage]) -> String {
+    match damage {
+        [only] => format!("line {} of the journal is damaged", only.line),
+        [first, ..] => format!("{} lines of the journal are damaged, from line {} on", damage.len(), first.line),
+        [] => String::new(),
+    }
+}
+
 /// What a journal says: how far settings are changed, the same in a sentence, and what to do next, if anything.
 pub fn words(machine: &LiveMachine, owner: &Owner, state: &State) -> (Stage, String, Option<&'static str>) {
     let open = state.steps.iter().filter(|step| step.is_open()).count();
@@ -106,7 +120,13 @@ pub fn words(machine: &LiveMachine, owner: &Owner, state: &State) -> (Stage, Str
         return (Stage::EarlierBoot, text.to_owned(), Some("becalm tune restore puts the journal away"));
     }
     let alive = owner.is_alive(machine);
-    let knobs = if open == 1 { "1 knob is changed".to_owned() } else { format!("{open} knobs are changed") };
+    let mut knobs = if open == 1 { "1 knob is changed".to_owned() } else { format!("{open} knobs are changed") };
+    if !state.damage.is_empty() {
+        knobs += &format!(", and perhaps others: {}", damaged_lines(&state.damage));
+    }
+    if open == 0 && !state.damage.is_empty() {
+        return (Stage::PartlyRestored, knobs, Some(FORGET));
+    }
     if owner.runs_command && alive {
         let text = format!("{knobs}; {owner} runs a command on them, and restores them when it ends");
         return (Stage::Running, text, None);
@@ -155,13 +175,15 @@ pub fn tell(restored: &Restored) {
     if !left.is_empty() {
         say(format_args!("threads that others may have put where they are were left there: {}", some(&left)));
     }
-    if restored.damaged > 0 {
-        let lines = if restored.damaged == 1 {
-            "1 damaged line".to_owned()
-        } else {
-            format!("{} damaged lines", restored.damaged)
-        };
-        say(format_args!("{lines} of the journal passed over; what is told of nowhere else stays as it is"));
+    for Damage { line, why } in &restored.damage {
+        say(format_args!("line {line} of the journal is damaged: {why}"));
+    }
+    for change in &restored.lost {
+        say(format_args!(
+            "{} stays as it is: the line that said what it was is damaged. It was {} when the change was planned",
+            change.knob,
+            change.from.trim()
+        ));
     }
     if let Some(why) = &restored.unwritten {
         say(format_args!("{why}; what is restored is restored, and becalm tune restore can be repeated"));

@@ -10,7 +10,7 @@ use becalm_units::CpuList;
 use clap::Args;
 
 use super::patience::restore_patiently;
-use super::planning::{JournalArgs, need_rights, tell, words};
+use super::planning::{FORGET, JournalArgs, damaged_lines, need_rights, tell, words};
 use crate::exit::Exit;
 use crate::output::{Output, emit};
 
@@ -28,13 +28,12 @@ pub struct RestoreArgs {
     #[command(flatten)]
     journal: JournalArgs,
 
-    /// Also bring back what others changed meanwhile, and what a command is running on at this moment; pass over damaged lines of
-    /// the journal
+    /// Also bring back what others changed meanwhile, and what a command is running on at this moment
     #[arg(long)]
     force: bool,
 
     /// Leave what others changed meanwhile as they want it, and forget what it was; leave threads that were started meanwhile where
-    /// they are
+    /// they are; put away a journal with damaged lines
     #[arg(long, conflicts_with = "force")]
     keep: bool,
 
@@ -62,7 +61,6 @@ pub struct RestoreArgs {
 /// If rights are missing, or the journal cannot be used.
 pub fn run(args: &RestoreArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let folder = args.journal.folder();
-    // What is damaged may be passed over.
     if !matches!(folder.read(), Ok(None)) {
         need_rights()?;
     }
@@ -138,6 +136,12 @@ fn report(restored: &Restored, folder: &Folder) -> TuneDoneReport {
         report.journal = Some(folder.journal());
         report.advice =
             Some("becalm tune restore --force brings back also what others changed, and --keep leaves it as it is");
+        if !restored.damage.is_empty() {
+            report.summary += &format!("; {}", damaged_lines(&restored.damage));
+        }
+        if open == 0 {
+            report.advice = Some(FORGET);
+        }
     }
     report
 }
