@@ -132,7 +132,10 @@ fn each_cpu_is_watched_until_it_has_its_detours() {
     let [less, more] =
         [seldom, often].map(|cpu| number(cpu, "events") as f64 / number(cpu, "duration_ns") as f64 * 1e9);
     eprintln!("{less:.0} and {more:.0} events a second in {longer} and {shorter} ns");
-    assert!(number(often, "events") < 4 * DETOURS, "{doc:#}");
+    // To the end of the recording there would have been two at each of the clock's 8,000 interrupts a second. While other programs have the
+    // CPU, its interrupts are no detours of the loop, and the loop needs longer.
+    let to_the_end = 16_000.0 * longer as f64 / 1e9;
+    assert!((number(often, "events") as f64) < 0.75 * to_the_end, "{doc:#}");
     assert_eq!(number(often, "voluntary_switches"), 0, "{doc:#}");
     // The figures leave becalm's own out; that the rows are as many as the document says is looked at by the report.
     let report = report(&bundle);
