@@ -11,7 +11,7 @@ use becalm_units::{CpuId, CpuList, Nanos, RankCount, counted, cpus, cpus_are, pl
 
 use crate::node::{CpuDoc, TraceChange, Warning};
 
-pub use code::{Bearing, Code};
+pub use code::{Bearing, Code, bearing_warnings};
 
 // Before and while a recording is made.
 

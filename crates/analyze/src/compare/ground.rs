@@ -340,14 +340,9 @@ impl Ground {
         const SAID_OTHERWISE: [Code; 5] =
             [Code::NotEnded, Code::LostEvents, Code::TraceChanged, Code::SummaryForm, Code::CpusLeftOut];
         for (name, run) in self.runs() {
-            for doc in &run.docs {
-                let node = if run.docs.len() > 1 { format!(", {}", doc.node) } else { String::new() };
-                let said = |warning: &&Warning| warning.known().is_some_and(|code| SAID_OTHERWISE.contains(&code));
-                notes.extend(doc.bearing_warnings().filter(|warning| !said(warning)).map(|warning| Warning {
-                    message: format!("{name}{node}: {}", warning.message),
-                    ..warning.clone()
-                }));
-            }
+            let said = |warning: &Warning| warning.known().is_some_and(|code| SAID_OTHERWISE.contains(&code));
+            let bearing = warning::bearing_warnings(&run.docs).into_iter().filter(|warning| !said(warning));
+            notes.extend(bearing.map(|warning| Warning { message: format!("{name}: {}", warning.message), ..warning }));
         }
     }
 

@@ -47,7 +47,8 @@ impl NoiseInput {
         }
         let detours: u64 = digests.iter().flat_map(|of| &of.cpus).map(CpuDigest::events).fold(0, u64::saturating_add);
         let part = (DETOURS as f64 / detours.max(1) as f64).min(1.0);
-        let (mut warnings, mut names, mut watched) = (Vec::new(), SourceNames::default(), Vec::new());
+        let mut warnings = warning::bearing_warnings(digests.iter().map(|digest| &digest.run));
+        let (mut names, mut watched) = (SourceNames::default(), Vec::new());
         let mut nodes = Vec::new();
         let mut random = SplitMix64::new(SEED);
         for digest in digests {
@@ -55,7 +56,6 @@ impl NoiseInput {
             let whole = Window::common_to_all_cpus(&digest.run, last, &mut warnings);
             let length = Nanos::new((whole.length.get() as f64 * part) as i64);
             let window = Window { begin: whole.begin, length };
-            warnings.extend(digest.run.bearing_warnings().cloned());
             watched.push(WatchedTime::new(&digest.run, window));
             let mut cpus = Vec::with_capacity(digest.cpus.len());
             for cpu in &digest.cpus {

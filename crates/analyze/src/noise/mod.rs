@@ -89,11 +89,12 @@ impl NoiseInput {
     /// If the run cannot be read, the selection names what is not there, books are asked for that are not there or do not
     /// fit their detours, or a CPU's detours are no noise trace.
     pub fn from_run(bundle: &Bundle, selection: &Selection, books: bool) -> Result<Self, NoiseError> {
-        let mut warnings = Vec::new();
         let mut names = SourceNames::default();
         let mut nodes = Vec::new();
         let mut watched = Vec::new();
-        for doc in selection.documents(bundle)? {
+        let docs = selection.documents(bundle)?;
+        let mut warnings = warning::bearing_warnings(&docs);
+        for doc in docs {
             let mut cpus = read_detours(bundle, &doc)?;
             // Also where the books are not asked for: they say what of the detours is becalm's own.
             let any = read_books(bundle, &doc, selection.with_self, &mut cpus, &mut names)?;
@@ -106,7 +107,6 @@ impl NoiseInput {
             let last = cpus.values().filter_map(|cpu| cpu.detours.last());
             let last = last.map(|(start, duration)| start.checked_add(*duration).unwrap_or(Nanos::MAX)).max();
             let window = Window::common_to_all_cpus(&doc, last, &mut warnings);
-            warnings.extend(doc.bearing_warnings().cloned());
             watched.push(WatchedTime::new(&doc, window));
             nodes.push((doc.node, window, cpus));
         }

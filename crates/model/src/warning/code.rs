@@ -1,5 +1,8 @@
 //! The codes of all warnings, and what each of them does to a verdict: whether limits are kept, what changed, which node differs.
 
+use becalm_units::counted;
+
+use crate::NodeDoc;
 use crate::node::Warning;
 
 /// What a warning is about. Its name in documents is the code.
@@ -182,6 +185,33 @@ impl Warning {
     pub fn bearing(&self) -> Bearing {
         self.known().map_or(Bearing::Shown, Code::bearing)
     }
+}
+
+/// The warnings of some nodes that bear on a verdict, each code once: many nodes often warn of the same.
+pub fn bearing_warnings<'a>(docs: impl IntoIterator<Item = &'a NodeDoc>) -> Vec<Warning> {
+    let mut found: Vec<(&Warning, &str, u64)> = Vec::new();
+    let mut nodes = 0_usize;
+    for doc in docs {
+        nodes += 1;
+        for warning in doc.bearing_warnings() {
+            match found.iter_mut().find(|(first, ..)| first.code == warning.code) {
+                Some((_, node, others)) if *node != doc.node => *others += 1,
+                Some((first, ..)) if **first == *warning => {}
+                _ => found.push((warning, &doc.node, 0)),
+            }
+        }
+    }
+    let told = |(warning, node, others): (&Warning, &str, u64)| {
+        let message = match (nodes, others) {
+            (..=1, _) => warning.message.clone(),
+            (_, 0) => format!("{node}: {}", warning.message),
+            (_, others) => {
+                format!("{node}: {}; {} of other nodes", warning.message, counted(others, "such warning", "such warnings"))
+            }
+        };
+        Warning { message, ..warning.clone() }
+    };
+    found.into_iter().map(told).collect()
 }
 
 #[cfg(test)]
