@@ -188,8 +188,18 @@ fn locks() {
                     .filter(|folder| folder.is_dir())
                     .collect();
                 let holders: Vec<_> = folders.iter().map(|folder| hold(folder)).collect();
-                let mut command =
-                    becalm(&["inject", "--signal", "--quiet", "--duration", "100ms", "--", "sleep", "0.2"]);
+                let mut command = becalm(&[
+                    "inject",
+                    "--signal",
+                    "--quiet",
+                    "--interval",
+                    "20ms",
+                    "--detour",
+                    "100us",
+                    "--",
+                    "sleep",
+                    "0.2",
+                ]);
                 command.env("HOME", home.path());
                 let ended = run(command);
                 assert!(
