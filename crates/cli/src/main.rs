@@ -29,8 +29,8 @@ use std::io::Write;
 use std::panic;
 use std::process::ExitCode;
 
-use becalm_linux::limits;
 use becalm_linux::rights::RightsError;
+use becalm_linux::{janitor, limits};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -115,7 +115,14 @@ fn run() -> ExitCode {
     };
     // What is left in the buffer belongs to the output: a full disk must not pass for success.
     let result = result.and_then(|exit| Ok(out.finish().map(|()| exit)?));
+    let stuck = janitor::unfinished();
+    for janitor in &stuck {
+        messages::say_error(format_args!(
+            "becalm's trace in the kernel may still be there, since it is removed by {janitor}"
+        ));
+    }
     match result {
+        Ok(Exit::Done) if !stuck.is_empty() => Exit::Failed.into(),
         Ok(exit) => exit.into(),
         Err(error) => {
             let (text, exit) = (messages::of_error(&error), exit::of_error(&error));

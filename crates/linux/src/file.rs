@@ -198,8 +198,16 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
 
 /// The whole text of a file. Bytes that are not UTF-8 (a thread's name may hold any) become U+FFFD.
 pub(crate) fn read(root: &Path, name: impl AsRef<Path>, what: &'static str) -> Result<String, FileError> {
+    /// Most files of the kernel are shorter. They tell no length beforehand, so a buffer that grows would be filled in many steps, and
+    /// the kernel makes some texts again at each.
+    const USUAL: usize = 4096;
     let path = below(root, name);
-    match fs::read(&path) {
+    let whole = || {
+        let mut bytes = Vec::with_capacity(USUAL);
+        File::open(&path)?.take(u64::MAX).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    match whole() {
         Ok(bytes) => Ok(match String::from_utf8(bytes) {
             Ok(text) => text,
             Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),

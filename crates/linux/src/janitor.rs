@@ -19,9 +19,11 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::procfs::status::{Capabilities, Capability};
 use crate::rights::keep_of_this_thread;
+use crate::stuck::{self, Stuck};
 
 /// How many instances can be guarded at a time.
 const SLOTS: usize = 16;
@@ -48,8 +50,11 @@ const KEPT: Capabilities = Capabilities::from_list(&[Capability::DacOverride, Ca
 /// How long an answer is waited for, in seconds: longer than all attempts to remove an instance.
 const ANSWER_SECONDS: libc::time_t = 5;
 
+/// How long its end is waited for: longer than it tries to remove what is left.
+const END: Duration = Duration::from_secs(5);
+
 /// The janitor's process, as its parent sees it. On drop it is told to finish, removes what is still guarded, and is
-/// waited for, which takes no time where nothing is left.
+/// waited for, which takes no time where nothing is left. See also [`unfinished`].
 #[derive(Debug)]
 pub struct Janitor {
     socket: Option<OwnedFd>,
@@ -228,7 +233,14 @@ impl Janitor {
                 4 => break,
                 0 => return Err(io::ErrorKind::BrokenPipe.into()),
                 -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
-                -1 => return Err(io::Error::last_os_error()),
+                -1 => {
+                    let error = io::Error::last_os_error();
+                    if error.kind() != io::ErrorKind::WouldBlock {
+                        return Err(error);
+                    }
+                    let stuck = Stuck::look(Path::new("/"), self.process);
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, format!("no answer from {stuck}")));
+                }
                 _ => return Err(io::ErrorKind::InvalidData.into()),
             }
         }
@@ -272,12 +284,24 @@ impl Drop for Janitor {
     fn drop(&mut self) {
         // Closes our end, on which the janitor finishes.
         self.socket = None;
-        let mut status = 0;
-        // SAFETY: `status` is writable; the process is our child and nobody else waits for it.
-        while unsafe { libc::waitpid(self.process, &raw mut status, 0) } == -1
-            && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
-        {}
+        if let Err(stuck) = stuck::wait_for_child(self.process, END) {
+            left().push(stuck);
+        }
     }
+}
+
+/// Janitors that did not finish.
+static LEFT: Mutex<Vec<Stuck>> = Mutex::new(Vec::new());
+
+fn left() -> MutexGuard<'static, Vec<Stuck>> {
+    LEFT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The janitors that this process had and that did not finish in time, because they are stopped or frozen: what they guard may still be
+/// there, until they go on. To be asked last of all.
+#[must_use]
+pub fn unfinished() -> Vec<Stuck> {
+    std::mem::take(&mut *left())
 }
 
 /// A path, with its final zero.

@@ -28,6 +28,7 @@ pub mod shared;
 pub mod signals;
 pub mod smi;
 pub mod sockets;
+pub mod stuck;
 pub mod sysfs;
 pub mod trusted;
 pub mod usage;

@@ -13,6 +13,7 @@ mod injecting;
 mod kills;
 mod limits;
 mod recording;
+mod stuck;
 mod texts;
 mod trace;
 mod tuning;

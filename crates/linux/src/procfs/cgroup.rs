@@ -38,6 +38,14 @@ pub fn memberships(root: &Path) -> Result<Vec<Membership>, FileError> {
     parse(root, "proc/self/cgroup", "the control groups of this process", parse_memberships)
 }
 
+/// The same of another process.
+///
+/// # Errors
+/// If it is gone, or the file cannot be read or understood.
+pub fn memberships_of(root: &Path, pid: i32) -> Result<Vec<Membership>, FileError> {
+    parse(root, format!("proc/{pid}/cgroup"), "the control groups of a process", parse_memberships)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

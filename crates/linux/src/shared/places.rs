@@ -13,11 +13,12 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, StatVfsMountFlags, flock};
 
-use crate::private;
 use crate::rights::User;
+use crate::{private, stuck};
 
 /// The folder below those that are root's or one user's.
 const BELOW: &str = "becalm/inject";
@@ -27,6 +28,9 @@ const BELOW_HOME: &str = ".cache/becalm/inject";
 const PREFIX: &str = "becalm-";
 /// The file systems whose files are memory (statfs(2)): tmpfs and ramfs.
 const MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+
+/// How long it is waited for another process that makes a file in the same folder, which takes milliseconds.
+const TURN: Duration = Duration::from_secs(5);
 
 /// Where files may lie, best first.
 #[derive(Debug)]
@@ -186,7 +190,7 @@ impl HeldFile {
     fn make(folder: &Path, (name, end): (&str, &str), fill: impl Fn(&mut File) -> io::Result<()>) -> io::Result<Self> {
         // One at a time: a file that is not locked yet would look like one of the dead.
         let turn = File::open(folder)?;
-        flock(&turn, FlockOperation::LockExclusive)?;
+        stuck::lock(&turn, TURN)?;
         remove_dead(folder);
         // In another process namespace there may be somebody of the same number.
         let names = (0..).map(|turn| folder.join(format!("{name}-{}-{turn}{end}", std::process::id())));

@@ -17,7 +17,7 @@ pub enum JournalError {
         r#source: io::Error,
     },
     /// Another becalm is changing or restoring settings.
-    #[error("another becalm is changing or restoring settings at this moment ({} holds {})", holder.as_deref().unwrap_or("it"), path.display())]
+    #[error("another becalm is changing or restoring settings at this moment: {} is locked by {}", path.display(), holder.as_deref().unwrap_or("it"))]
     Locked {
         /// The file that is the lock.
         path: PathBuf,

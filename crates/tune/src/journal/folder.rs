@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use becalm_linux::file::sync_folder;
 use becalm_linux::private::{self, Reserve};
 use becalm_linux::procfs::locks::lock_holder;
-use becalm_linux::procfs::task::TaskStat;
+use becalm_linux::stuck::Stuck;
 
 use super::error::JournalError;
 use super::line::sealed;
@@ -195,12 +195,11 @@ impl Folder {
     }
 }
 
-/// The process that holds a lock, with its name, as far as the kernel tells.
+/// The process that holds a lock, with what it does, as far as the kernel tells.
 fn holder(lock: &File) -> Option<String> {
     let root = Path::new("/");
     let pid = lock_holder(root, lock).ok()??;
-    let name = TaskStat::read(root, pid).ok().flatten().map(|task| format!(" ({})", task.comm));
-    Some(format!("process {pid}{}", name.unwrap_or_default()))
+    Some(Stuck::look(root, pid).to_string())
 }
 
 /// A lock that is held. It is given back by name: a process that another thread has just forked holds the file as well, until it

@@ -2,15 +2,21 @@
 
 use std::io::Write;
 use std::process::{Child, Stdio};
+use std::time::Duration;
 
 use anyhow::Context;
 use becalm_linux::placed::apart_from_signals;
+use becalm_linux::stuck::wait_for_child;
 use becalm_tune::{Folder, Owner};
 
 use crate::child;
+use crate::messages::say;
 
 /// What the watcher reads before the pipe ends if nothing is left for it to do.
 const DISMISSED: &[u8] = b"done";
+
+/// How long its end is waited for. It has nothing left to do.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The watcher, as becalm sees it. Unless it is dismissed, it restores what becalm changed as soon as becalm has ended.
 #[derive(Debug)]
@@ -39,6 +45,8 @@ impl Watcher {
     pub fn dismiss(mut self) {
         // One that is gone already needs no word.
         let _ = self.process.stdin.take().map(|mut pipe| pipe.write_all(DISMISSED));
-        let _ = self.process.wait();
+        if let Err(stuck) = wait_for_child(self.process.id().cast_signed(), PATIENCE) {
+            say(format_args!("the settings are restored, but their watcher has not ended: {stuck}"));
+        }
     }
 }
