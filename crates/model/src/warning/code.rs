@@ -206,7 +206,11 @@ pub fn bearing_warnings<'a>(docs: impl IntoIterator<Item = &'a NodeDoc>) -> Vec<
             (..=1, _) => warning.message.clone(),
             (_, 0) => format!("{node}: {}", warning.message),
             (_, others) => {
-                format!("{node}: {}; {} of other nodes", warning.message, counted(others, "such warning", "such warnings"))
+                format!(
+                    "{node}: {}; {} of other nodes",
+                    warning.message,
+                    counted(others, "such warning", "such warnings")
+                )
             }
         };
         Warning { message, ..warning.clone() }
