@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use becalm_bundle::{Bundle, BundleError, BundleWriter, StoredNodes};
-use becalm_model::{Labels, NodeDoc};
 use becalm_model::node::Ended;
+use becalm_model::{Labels, NodeDoc};
 use becalm_units::{CpuId, Nanos};
 
 use crate::recording::{Rows, doc, documents, ended, read_activities, read_all, read_detours, rows, store};

@@ -28,7 +28,11 @@ fn copy(from: &Path, to: &Path) {
     fs::create_dir(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
         let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() { copy(&entry.path(), &target) } else { fs::copy(entry.path(), target).map(drop).unwrap() }
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target)
+        } else {
+            fs::copy(entry.path(), target).map(drop).unwrap()
+        }
     }
 }
 
@@ -67,7 +71,9 @@ fn a_recording_that_lacks_a_part_is_refused_by_every_command() {
     let lacks: [(&str, &dyn Fn(&Path)); 4] = [
         ("detours", &remove("detours")),
         ("activities", &remove("activities")),
-        ("last", &|run| ["detours", "activities"].iter().for_each(|table| fs::remove_file(run.join(table).join(last)).unwrap())),
+        ("last", &|run| {
+            ["detours", "activities"].iter().for_each(|table| fs::remove_file(run.join(table).join(last)).unwrap())
+        }),
         ("cpu", &|run| {
             for segment in fs::read_dir(run.join("detours/node=node1")).unwrap().map(|entry| entry.unwrap().path()) {
                 fs::copy(one_cpu.join("detours/node=node1").join(segment.file_name().unwrap()), &segment).unwrap();

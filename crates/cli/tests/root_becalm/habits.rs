@@ -87,7 +87,12 @@ fn without_proc_and_sys(root: &Path, uid: u32, words: &str) -> Ended {
         cp \"$2\" becalm
         exec chroot --userspec=$3:$3 . /becalm $4";
     let mut command = Command::new("unshare");
-    command.args(["--mount", "--", "sh", "-c", script, "sh"]).arg(root).arg(executable()).arg(uid.to_string()).arg(words);
+    command
+        .args(["--mount", "--", "sh", "-c", script, "sh"])
+        .arg(root)
+        .arg(executable())
+        .arg(uid.to_string())
+        .arg(words);
     command.env("HOME", "/nowhere").env_remove("BECALM_CONFIG").env_remove("XDG_CONFIG_HOME");
     run(command)
 }

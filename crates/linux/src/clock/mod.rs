@@ -15,9 +15,9 @@ use crate::procfs::cpuinfo::CpuInfo;
 #[cfg(target_arch = "x86_64")]
 pub use counter::Rdtscp;
 pub use counter::{Counter, MonotonicRaw};
-pub(crate) use counter::{Promises, asked_processor};
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub use counter::{Fenced, Native};
+pub(crate) use counter::{Promises, asked_processor};
 pub use cross_cpu::{CrossCpu, compare_cpus};
 pub(crate) use gettime::clock_gettime_ns;
 pub use gettime::thread_time;
@@ -160,7 +160,10 @@ mod tests {
         assert!(why(Some(Promises { invariant: false, guest: false })).contains("CPUID 80000007h"));
         assert!(why(None).contains("it is not known whether the TSC has a constant rate: cannot read"));
         let flags = tree("fpu", "tsc");
-        assert_eq!(choose_by(flags.path(), Some(Promises { invariant: true, guest: false })).source, Source::MonotonicRaw);
+        assert_eq!(
+            choose_by(flags.path(), Some(Promises { invariant: true, guest: false })).source,
+            Source::MonotonicRaw
+        );
     }
 
     /// The kernel's flags rest on the same bits.

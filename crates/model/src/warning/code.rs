@@ -6,8 +6,20 @@ use crate::NodeDoc;
 use crate::node::Warning;
 
 /// What a warning is about. Its name in documents is the code.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[derive(
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Debug,
+    strum::Display,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
 #[strum(serialize_all = "snake_case")]
 #[expect(missing_docs, reason = "the functions that make the warnings say what each is about")]
 pub enum Code {
@@ -194,7 +206,11 @@ pub fn bearing_warnings<'a>(docs: impl IntoIterator<Item = &'a NodeDoc>) -> Vec<
             (..=1, _) => warning.message.clone(),
             (_, 0) => format!("{node}: {}", warning.message),
             (_, others) => {
-                format!("{node}: {}; {} of other nodes", warning.message, counted(others, "such warning", "such warnings"))
+                format!(
+                    "{node}: {}; {} of other nodes",
+                    warning.message,
+                    counted(others, "such warning", "such warnings")
+                )
             }
         };
         Warning { message, ..warning.clone() }

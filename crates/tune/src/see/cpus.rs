@@ -99,7 +99,12 @@ pub(super) fn realtime(root: &Path, identity: &Identity, attempt: Option<io::Res
         (Ok(limits), _) => limits.rt_priority.unwrap_or(99),
         (Err(error), Some(Ok(()))) => {
             let what = format!("real-time priorities can be taken; up to which is not known: {error}");
-            return vec![Answer::limited(Ability::Realtime, what, "a high priority may be refused", "mount proc at /proc")];
+            return vec![Answer::limited(
+                Ability::Realtime,
+                what,
+                "a high priority may be refused",
+                "mount proc at /proc",
+            )];
         }
         (Err(_), _) => 0,
     };

@@ -40,8 +40,7 @@ pub(super) fn section(summary: &Summary) -> Section {
         Block::Text(format!("Longest, {most} at once: {}, {}{advice}.", cause.name(), cause.figures()))
     }));
     blocks.extend(conclusion.own().map(Block::Note));
-    let (whole, rest): (Vec<_>, Vec<_>) =
-        summary.warnings.iter().partition(|(_, warning)| is_grave(warning));
+    let (whole, rest): (Vec<_>, Vec<_>) = summary.warnings.iter().partition(|(_, warning)| is_grave(warning));
     blocks.extend(whole.into_iter().map(|(node, warning)| {
         let node_prefix = if summary.nodes.len() > 1 { format!("{node}: ") } else { String::new() };
         Block::Warning { text: format!("{node_prefix}{}", warning.message), advice: warning.advice.clone() }

@@ -311,7 +311,8 @@ fn heading(report: &StudyReport<'_>) -> [(&'static str, String); 2] {
             "study",
             format!(
                 "{}: {}{on}; each configuration recorded for {duration}",
-                report.doc.node, system(&machine.kernel, &machine.processor)
+                report.doc.node,
+                system(&machine.kernel, &machine.processor)
             ),
         ),
         ("job", format!("phases of {}: {}", grains_in_words(report), job(&report.question))),
