@@ -3,11 +3,14 @@
 //! A thread inherits the CPUs of the one that starts it, so that it stays where its maker had been moved to unless it is given
 //! what that had before. Three things tell an heir: it began after the moving; it may run on exactly the CPUs of moved threads;
 //! and so may its maker, which was moved or is an heir itself. A thread whose maker runs elsewhere was put there on purpose,
-//! and stays. One that a moved thread started and that was then pinned to just the same CPUs cannot be told from an heir by
-//! anything that the kernel shows; that is why heirs are named.
+//! and stays. So does one with a trace of a program that chooses CPUs (`taskset`), and what it starts. The kernel does not keep who
+//! chose a thread's CPUs: one that chose just the same itself, and has no such trace, is taken for an heir. That is why heirs are
+//! named.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
+use becalm_linux::procfs::launch::launcher;
 use becalm_linux::procfs::placement::Placed;
 use becalm_units::CpuList;
 
@@ -19,8 +22,10 @@ use crate::journal::State;
 pub struct Heirs {
     /// Those that were started by moved threads, and were given the CPUs that those had.
     pub widened: Vec<Heir>,
-    /// Those that were left where they are, by name and number: others put them there, or wanted them kept.
+    /// Those that were left where they are, by name and number: others put them there, or may have, or wanted them kept.
     pub left: Vec<String>,
+    /// The CPUs that run: with them `taskset` widens those that were left.
+    pub online: CpuList,
 }
 
 /// A thread that inherited the CPUs of a moved one.
@@ -38,6 +43,8 @@ pub struct Heir {
 /// to go on starting others.
 pub(crate) struct Search<'a> {
     state: &'a State,
+    /// Where /proc is.
+    root: &'a Path,
     /// The moved threads, with what was done to them.
     moved: BTreeMap<Thread, Move>,
     /// Their heirs, with what was done to the thread that was moved.
@@ -57,8 +64,8 @@ struct Move {
 type Thread = (i32, u64);
 
 impl<'a> Search<'a> {
-    pub(crate) fn of(state: &'a State, online: &CpuList) -> Self {
-        Self { state, moved: moved(state, online), heirs: BTreeMap::new(), seen: BTreeSet::new() }
+    pub(crate) fn of(root: &'a Path, state: &'a State, online: &CpuList) -> Self {
+        Self { root, state, moved: moved(state, online), heirs: BTreeMap::new(), seen: BTreeSet::new() }
     }
 
     /// Finds the heirs among the threads of the machine, which are as they were before anything was put back.
@@ -68,8 +75,8 @@ impl<'a> Search<'a> {
 
     /// Finds heirs that an earlier look has not seen, as they began after it. Their makers may have been put back since, so that where
     /// these may run now tells nothing.
-    pub(crate) fn after(&mut self, tasks: &[Placed]) -> Vec<Heir> {
-        self.look(tasks, |_, _| true).widened
+    pub(crate) fn after(&mut self, tasks: &[Placed]) -> Heirs {
+        self.look(tasks, |_, _| true)
     }
 
     fn look(&mut self, tasks: &[Placed], agrees: impl Fn(&Placed, &Placed) -> bool) -> Heirs {
@@ -88,6 +95,7 @@ impl<'a> Search<'a> {
                 .filter(|maker| agrees(placed, maker))
                 .and_then(|maker| self.moved.get(&thread(maker)).or_else(|| self.heirs.get(&thread(maker))))
                 .filter(|inherited| inherited.to == placed.cpus)
+                .filter(|_| launcher(self.root, placed.task.tgid, placed.ppid).is_none())
                 .cloned();
             if let Some(inherited) = inherited {
                 found.widened.push(Heir { tid: placed.task.pid, name, cpus: inherited.from.clone() });

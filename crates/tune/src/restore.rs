@@ -177,8 +177,10 @@ const LOOKS: usize = 20;
 
 /// Gives the threads that moved ones started what those had before, unless others' doings are to be kept.
 fn heirs_of_the_moved(machine: &dyn Machine, state: &State, tasks: &[Placed], foreign: Foreign) -> Heirs {
-    let mut search = heirs::Search::of(state, &online(machine));
+    let online = online(machine);
+    let mut search = heirs::Search::of(machine.root(), state, &online);
     let mut found = search.before(tasks);
+    found.online.clone_from(&online);
     if foreign == Foreign::Keep {
         found.left.extend(found.widened.drain(..).map(|heir| heir.name));
         return found;
@@ -188,11 +190,12 @@ fn heirs_of_the_moved(machine: &dyn Machine, state: &State, tasks: &[Placed], fo
     found.widened.retain(widen);
     for _ in 0..LOOKS {
         let mut later = search.after(&machine.tasks().unwrap_or_default().tasks);
-        if later.is_empty() {
+        found.left.append(&mut later.left);
+        if later.widened.is_empty() {
             break;
         }
-        later.retain(widen);
-        found.widened.append(&mut later);
+        later.widened.retain(widen);
+        found.widened.append(&mut later.widened);
     }
     found
 }

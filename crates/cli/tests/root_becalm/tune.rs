@@ -12,6 +12,7 @@ use std::time::Duration;
 use becalm_linux::sched::allowed_cpus;
 use becalm_testing::machine::{Bench, Mounted, knobs};
 use becalm_testing::program::{Ended, Running, becalm, path, run, run_becalm};
+use becalm_testing::{Need, machine_has};
 use serde_json::Value;
 
 fn document(ended: &Ended) -> Value {
@@ -54,15 +55,77 @@ fn what_others_change_meanwhile_is_theirs() {
     bench.is_as_before("forced");
 }
 
+/// Without --keep the journal stays, since what the line said is lost.
 #[test]
-fn damaged_lines_are_passed_over_by_force() {
+fn a_damaged_line_is_named_and_the_rest_restored() {
     let Some(bench) = Bench::new() else { return };
     run(bench.tune(&["apply", "--cpus", bench.cpu(), "--only", "vmstat,watchdog"])).expect(0, &[]);
     let text = fs::read_to_string(bench.journal()).unwrap();
+    let at = text.lines().position(|line| line.contains("\"record\":\"done\"")).unwrap() + 1;
     fs::write(bench.journal(), text.replacen("\"record\":\"done\"", "\"record\":\"d\u{fffd}\"", 1)).unwrap();
-    run(bench.tune(&["restore"])).expect(1, &["is damaged"]);
-    run(bench.tune(&["restore", "--force"])).expect(0, &[]);
+    let named = format!("line {at} of the journal is damaged");
+    for _ in 0..2 {
+        run(bench.tune(&["restore"])).expect(1, &[&named]);
+        assert!(bench.journal().exists());
+        assert_eq!(
+            fs::read("/proc/sys/vm/stat_interval").unwrap(),
+            bench.before()[Path::new("/proc/sys/vm/stat_interval")]
+        );
+    }
+    assert!(run(bench.tune(&["status"])).expect(0, &[]).stdout.contains(&named));
+    run(bench.tune(&["apply", "--cpus", bench.cpu(), "--only", "vmstat"])).expect(1, &["--keep"]);
+    run(bench.tune(&["restore", "--keep"])).expect(0, &[]);
     bench.is_as_before("after a damaged line");
+}
+
+/// A shell that is moved starts one program by taskset, on just the CPUs that it has itself, and the same program without.
+#[test]
+fn what_taskset_started_meanwhile_keeps_its_cpus() {
+    let Some(bench) = Bench::new() else { return };
+    if !machine_has(&[Need::Program("taskset"), Need::Program("bash")]) {
+        return;
+    }
+    let cpus_of = |pid: &str| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:\t")).unwrap().to_owned()
+    };
+    let before = cpus_of("self");
+    let (script, go, pids) = (bench.place().join("script"), bench.place().join("go"), bench.place().join("pids"));
+    // It ends by itself should the test fail. Its own command line does not name taskset.
+    let lines = "until [ -e \"$1\" ]; do sleep 0.05; done\ncpus=$(taskset -pc $$); cpus=${cpus##*: }\n\
+                 taskset -c $cpus sleep 300 & first=$!\nsleep 300 & second=$!\n\
+                 until [ $(cat /proc/$first/comm)$(cat /proc/$second/comm) = sleepsleep ]; do sleep 0.05; done\n\
+                 echo $first $second > \"$2.new\"; mv \"$2.new\" \"$2\"; wait\n";
+    fs::write(&script, lines).unwrap();
+    let mut shell = Command::new("bash");
+    shell.args([path(&script), path(&go), path(&pids)]);
+    let mut running = Running::start(shell);
+    let mut tuned =
+        Running::start(bench.tune(&["run", "--cpus", bench.cpu(), "--only", "affinity", "--", "sleep", "1000"]));
+    let is_moved = || cpus_of(&running.pid().to_string()) != before;
+    tuned.wait_until("the shell is moved", is_moved);
+    tuned.wait_until("all changes are made", || {
+        fs::read_to_string(bench.journal()).is_ok_and(|text| text.contains("\"applied\""))
+    });
+    fs::write(&go, "").unwrap();
+    running.wait_until("both programs run", || pids.exists());
+    let pids = fs::read_to_string(&pids).unwrap();
+    let (chosen, ordinary) = pids.trim().split_once(' ').unwrap();
+    let narrow = cpus_of(chosen);
+    assert!(narrow != before && cpus_of(ordinary) == narrow);
+    tuned.signal("TERM");
+    let ended = tuned.end();
+    let after = (cpus_of(chosen), cpus_of(ordinary));
+    for pid in [chosen, ordinary] {
+        assert!(Command::new("kill").args(["-KILL", pid]).status().unwrap().success());
+    }
+    running.end();
+    assert_eq!(after, (narrow, before.clone()), "{ended:#?}");
+    ended.expect(128 + 15, &[&format!("sleep ({chosen})"), &format!("taskset -pc {before} PID")]);
+    for name in ["script", "go", "pids"] {
+        fs::remove_file(bench.place().join(name)).unwrap();
+    }
+    bench.is_as_before("after taskset");
 }
 
 #[test]

@@ -13,6 +13,7 @@ pub mod interrupts;
 pub mod irq_affinity;
 pub mod kallsyms;
 pub mod kernel;
+pub mod launch;
 pub mod limits;
 pub mod locks;
 pub mod meminfo;

@@ -340,6 +340,25 @@ fn heirs_are_told_by_who_started_them() {
     assert_eq!(bench.fake.text("/proc/603/status"), "Cpus_allowed_list:\t0,2-3");
 }
 
+/// Started by a moved shell on just its CPUs: what a launcher started, and what that starts, stays; the child beside it is an heir.
+#[test]
+fn what_a_launcher_started_is_no_heir() {
+    let bench = Bench::new(4, false, Groups::None);
+    bench.apply(&bench.plan(&request("1")));
+    let tree = crate::fake::Tree { root: bench.root() };
+    tree.child(600, "sleep", 900, "0,2-3", 100)
+        .child(601, "worker", 901, "0,2-3", 600)
+        .child(602, "sleep", 902, "0,2-3", 100);
+    tree.child(603, "sudo", 903, "0,2-3", 100).child(604, "make", 904, "0,2-3", 603);
+    tree.file("/proc/600/environ", "_=/usr/bin/taskset\0").file("/proc/602/environ", "_=/usr/bin/sleep\0");
+    tree.file("/proc/603/cmdline", "sudo\0taskset\0-c\0");
+    let restored = bench.restore(Foreign::Leave);
+    let names: Vec<&str> = restored.heirs.widened.iter().map(|heir| heir.name.as_str()).collect();
+    assert_eq!(names, ["sleep (602)", "sudo (603)"]);
+    assert_eq!(restored.heirs.left, ["sleep (600)", "worker (601)", "make (604)"]);
+    assert_eq!(bench.fake.text("/proc/600/status"), "Cpus_allowed_list:\t0,2-3");
+}
+
 /// Threads that had different CPUs were moved to the same one: an heir gets what its maker had.
 #[test]
 fn heirs_get_what_their_makers_had() {

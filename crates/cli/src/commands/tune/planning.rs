@@ -7,7 +7,7 @@ use becalm_linux::procfs::status::Capability;
 use becalm_tune::{
     Damage, Family, Folder, LiveMachine, Owner, Plan, Profile, Request, Restored, Stage, State, TuneError,
 };
-use becalm_units::CpuList;
+use becalm_units::{CpuList, counted};
 use clap::Args;
 
 use crate::arguments::some_cpus;
@@ -148,7 +148,7 @@ pub fn explained(machine: &LiveMachine, folder: &Folder, error: TuneError, exten
         (TuneError::AlreadyTuned { owner, .. }, Ok(Some(state))) => {
             let (_, sentence, advice) = words(machine, owner, &state);
             let mut text = format!("{sentence} ({})", folder.journal().display());
-            let extend = extends.then_some("--extend adds to it");
+            let extend = (extends && state.damage.is_empty()).then_some("--extend adds to it");
             let advice: Vec<&str> = advice.into_iter().chain(extend).collect();
             if !advice.is_empty() {
                 text += &format!("; {}", advice.join(", and "));
@@ -173,7 +173,12 @@ pub fn tell(restored: &Restored) {
     }
     let left: Vec<&str> = restored.heirs.left.iter().map(String::as_str).collect();
     if !left.is_empty() {
-        say(format_args!("threads that others may have put where they are were left there: {}", some(&left)));
+        say(format_args!(
+            "{} that others may have chosen: {}. To give one all CPUs: taskset -pc {} PID",
+            counted(left.len() as u64, "new thread keeps CPUs", "new threads keep CPUs"),
+            some(&left),
+            restored.heirs.online
+        ));
     }
     for Damage { line, why } in &restored.damage {
         say(format_args!("line {line} of the journal is damaged: {why}"));

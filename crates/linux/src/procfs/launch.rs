@@ -1,0 +1,57 @@
+//! What shows that a process was started by a program that chose its CPUs, such as `taskset`, and then became the process.
+//!
+//! The kernel does not keep who chose a thread's CPUs. Two traces remain: bash and zsh name the program that they start in the
+//! variable `_`, which a launcher passes on; and what started the launcher has it in its command line (`sudo taskset -c 0 make`,
+//! `sh -c 'taskset -c 0 make'`). A launcher that another shell started from a script leaves none.
+
+use std::fs;
+use std::path::Path;
+
+use crate::file::below;
+
+/// Programs that give CPUs to another one.
+const LAUNCHERS: [&str; 6] = ["taskset", "numactl", "hwloc-bind", "likwid-pin", "schedtool", "cset"];
+
+/// The launcher of which a process has a trace; `None` if it has none, or its files cannot be read.
+#[must_use]
+pub fn launcher(root: &Path, pid: i32, parent: i32) -> Option<&'static str> {
+    let text = |pid: i32, name: &str| {
+        let bytes = fs::read(below(root, format!("proc/{pid}/{name}"))).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let environment = text(pid, "environ");
+    let started = environment.split('\0').find_map(|variable| variable.strip_prefix("_=")).and_then(known);
+    // A shell's command line may have whole commands in one word.
+    started.or_else(|| {
+        text(parent, "cmdline").split(|c: char| c == '\0' || c.is_whitespace() || ";&|()".contains(c)).find_map(known)
+    })
+}
+
+fn known(word: &str) -> Option<&'static str> {
+    let name = word.rsplit('/').next().unwrap_or(word);
+    LAUNCHERS.into_iter().find(|launcher| *launcher == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::write_tree;
+
+    #[test]
+    fn traces_of_launchers() {
+        let root = tempfile::tempdir().unwrap();
+        write_tree(
+            root.path(),
+            &[
+                ("proc/2/cmdline", "-bash\0"),
+                ("proc/3/environ", "HOME=/root\0_=/usr/bin/taskset\0A=b\0"),
+                ("proc/4/environ", "A_=/usr/bin/taskset\0_=/usr/bin/tasksetter\0"),
+                ("proc/5/cmdline", "sh\0-c\0cd /;numactl -C0 make\0"),
+                ("proc/6/cmdline", "sudo\0/opt/bin/taskset\0-c\0"),
+            ],
+        );
+        let of = |pid, parent| launcher(root.path(), pid, parent);
+        assert_eq!((of(3, 2), of(4, 2), of(7, 2), of(4, 9)), (Some("taskset"), None, None, None));
+        assert_eq!((of(7, 5), of(7, 6)), (Some("numactl"), Some("taskset")));
+    }
+}
