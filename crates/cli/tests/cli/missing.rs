@@ -60,6 +60,9 @@ fn record(to: &Path, cpus: &[u32]) {
     writer.write_doc(&doc).unwrap();
 }
 
+/// Removes a part of a recording.
+type Loss<'a> = &'a dyn Fn(&Path);
+
 #[test]
 fn a_recording_that_lacks_a_part_is_refused_by_every_command() {
     let folder = tempfile::tempdir().unwrap();
@@ -68,7 +71,7 @@ fn a_recording_that_lacks_a_part_is_refused_by_every_command() {
     record(&one_cpu, &[0]);
     let last = "node=node1/0002.parquet";
     let remove = |what: &'static str| move |run: &Path| fs::remove_dir_all(run.join(what)).unwrap();
-    let lacks: [(&str, &dyn Fn(&Path)); 4] = [
+    let lacks: [(&str, Loss<'_>); 4] = [
         ("detours", &remove("detours")),
         ("activities", &remove("activities")),
         ("last", &|run| {

@@ -51,7 +51,7 @@ impl Drop for Held {
             Self::Stopped(pid) => signal("-CONT", pid),
             Self::Frozen { group, pid } => {
                 freeze(group, false);
-                let _ = fs::write(group.parent().unwrap().join("cgroup.procs"), &pid);
+                let _ = fs::write(group.parent().unwrap().join("cgroup.procs"), pid);
                 wait_until("the group is empty", || fs::remove_dir(&group).is_ok());
             }
         }

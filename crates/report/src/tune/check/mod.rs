@@ -183,7 +183,7 @@ const fn because(chosen: Chosen) -> &'static str {
 /// As a text: the gravest first. `all` also shows what is fine, and all evidence.
 fn render(report: &TuneCheckReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     let all = out.all();
-    paragraph(out, "", &format!("becalm on {}: {}", known(&report.node), system(&report.kernel, &report.processor)))?;
+    paragraph(out, "", &format!("becalm on {}: {}", known(report.node), system(report.kernel, report.processor)))?;
     let Check { choice, findings } = report.check;
     let others = if choice.others.is_empty() { "none".to_owned() } else { choice.others.to_string() };
     let (cpus, because) = (&choice.cpus, because(choice.chosen));
