@@ -29,7 +29,7 @@ fn it_ends_with_its_parent() {
 }
 
 /// A program that starts others from many threads in each way there is, with small stacks, and uses every real-time signal.
-fn threads(folder: &Path) -> PathBuf {
+pub fn threads(folder: &Path) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/root_attack/threads.c");
     let program = folder.join("threads");
     let mut compiler = Command::new("cc");

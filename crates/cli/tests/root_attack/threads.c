@@ -1,4 +1,4 @@
-/* Starts programs from many threads at once: `threads fork|vfork|posix_spawn|system COUNT`. Each thread has a stack of 16 KiB, as
+/* Starts programs from many threads at once: `threads fork|vfork|posix_spawn|system COUNT`; or, with `sleep`, nothing: the threads sleep. Each thread has a stack of 16 KiB, as
  * far as the C library gives so little, sends itself a real-time signal that it handles, starts a program and waits for it.
  * Prints how many programs ended as they should, and what else went wrong. */
 #define _GNU_SOURCE
@@ -47,6 +47,9 @@ static int started(void) {
 }
 
 static void *run(void *argument) {
+    if (!strcmp(way, "sleep")) {
+        for (;;) pause();
+    }
     int signal = SIGRTMIN + (int)(long)argument % (SIGRTMAX - SIGRTMIN + 1);
     if (pthread_kill(pthread_self(), signal)) wrong++;
     int status = started();

@@ -15,6 +15,8 @@ use becalm_testing::{Need, machine_has, wait_until};
 use becalm_tune::sealed;
 use serde_json::Value;
 
+use crate::injecting::threads;
+
 const INTERVAL: &str = "/proc/sys/vm/stat_interval";
 
 /// A command, run by a shell that does something before, without files of memory for those that die of a signal.
@@ -206,6 +208,38 @@ fn journals_with_a_damaged_byte() {
             assert_eq!(&now, bench.before(), "{what}");
         }
         bench.is_untouched(&what, &[]);
+    });
+}
+
+/// Each thread is moved, and back: in many steps of the journal, none of which is lost.
+#[test]
+fn many_threads() {
+    if !machine_has(&[Need::Program("cc")]) {
+        return;
+    }
+    let Some(mut bench) = Bench::new() else { return };
+    let program = threads(bench.place());
+    attack("tune run beside 10,000 sleeping threads: all are moved, and all back", Tries { all: 2, few: 1 }, |_, _| {
+        let count = if becalm_testing::attack::is_full() { 10_000 } else { 2_000 };
+        let mut command = Command::new(&program);
+        command.args(["sleep", &count.to_string()]);
+        let mut sleepers = Running::start(command);
+        let folder = format!("/proc/{}/task", sleepers.pid());
+        sleepers.wait_until("all threads run", || fs::read_dir(&folder).unwrap().count() == count + 1);
+        bench.see_threads();
+        let narrow = format!("grep -h Cpus_allowed_list {folder}/*/status | sort | uniq -c | sort -rn | head -1");
+        let words = ["run", "--quiet", "--cpus", bench.cpu(), "--only", "affinity", "--", "sh", "-c", &narrow];
+        let ended = run(bench.tune(&words));
+        ended.expect(0, &[]);
+        let most = ended.stdout.trim();
+        assert!(
+            most.starts_with(&format!("{} ", count + 1)) && !most.ends_with(&format!("-{}", bench.cpu())),
+            "{ended:#?}"
+        );
+        bench.is_as_before("after all threads are back");
+        sleepers.signal("KILL");
+        sleepers.end();
+        bench.is_untouched("after they have ended", &["threads"]);
     });
 }
 

@@ -106,15 +106,13 @@ mod tests {
         };
         let (free, bound) = (stat(7, 'S', 0x0020_0000), stat(9, 'S', 0x0420_0000));
         let zombie = stat(8, 'Z', 0);
+        // Nothing is read from the files of whole processes, for which the kernel adds up all threads.
         let status = "Name:\ta\nCpus_allowed:\tff\nCpus_allowed_list:\t0-4095\n";
         write_tree(
             root.path(),
             &[
-                ("proc/7/stat", &free),
-                ("proc/7/status", status),
                 ("proc/7/task/7/stat", &free),
                 ("proc/7/task/7/status", status),
-                ("proc/8/stat", &zombie),
                 ("proc/8/task/8/stat", &zombie),
                 ("proc/8/task/8/status", status),
                 ("proc/9/task/9/stat", &bound),
