@@ -25,7 +25,7 @@ fn three_letters(number: usize) -> String {
 
 /// Has the document count so many activities instead.
 fn count_activities(bundle: &Path, before: usize, now: usize) {
-    let document = bundle.join("runs/node1.json");
+    let document = bundle.join("runs/node=node1.json");
     let text = fs::read_to_string(&document).unwrap();
     let changed = text.replace(&format!("\"activities\": {before}"), &format!("\"activities\": {now}"));
     assert_ne!(changed, text);
