@@ -14,8 +14,6 @@ use tempfile::TempDir;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Long enough for whatever must happen on a busy machine.
-
 /// The right to run alone, where there is tmux.
 fn alone() -> Option<MutexGuard<'static, ()>> {
     machine_has(&[Need::Program("tmux")]).then(|| ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner))
