@@ -289,7 +289,8 @@ pub(super) mod tests {
                 (ns(*begin), ns(*end))
             }).collect();
             slices_ns.retain(|(begin, end)| begin != end);
-            (found.sort_unstable(), slices_ns.sort_unstable());
+            found.sort_unstable();
+            slices_ns.sort_unstable();
             prop_assert_eq!(found, slices_ns);
             // Readers that sort, in whatever stable way, and those that do not, see the same.
             let threads = events.iter().filter(|event| event["ph"] != "M");
