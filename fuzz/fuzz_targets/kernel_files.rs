@@ -16,7 +16,6 @@ use becalm_linux::procfs::config::KernelConfig;
 use becalm_linux::procfs::cpuinfo::CpuInfo;
 use becalm_linux::procfs::interrupts::Interrupts;
 use becalm_linux::procfs::kallsyms::Kallsyms;
-use becalm_linux::procfs::limits::Limits;
 use becalm_linux::procfs::locks::lock_holder;
 use becalm_linux::procfs::mountinfo::mounts;
 use becalm_linux::procfs::names::stable_name;
@@ -25,7 +24,7 @@ use becalm_linux::procfs::stat::Stat;
 use becalm_linux::procfs::status::Status;
 use becalm_linux::procfs::swaps::swaps;
 use becalm_linux::procfs::task::TaskStat;
-use becalm_linux::procfs::{kernel, parse_kernel_list};
+use becalm_linux::procfs::{kernel, limits, parse_kernel_list};
 use becalm_linux::sysfs::cgroup::CgroupLimits;
 use becalm_linux::sysfs::machine::Lockdown;
 use libfuzzer_sys::fuzz_target;
@@ -62,14 +61,11 @@ fn counters(text: &str) {
 
 /// Threads and processes.
 fn tasks(text: &str) {
-    if let Ok(status) = Status::parse(text) {
-        check_reads_back(&status.cpus_allowed);
-    }
+    check_reads_back(&Status::parse(text).cpus_allowed);
     if let Ok(task) = TaskStat::parse(text) {
         let (name, instance) = stable_name(&task.comm, task.kthread);
         assert!(name.len() + instance.len() <= task.comm.len(), "{task:?}");
     }
-    let _ = Limits::parse(text);
     if let Ok(name) = text.parse::<InstanceName>() {
         assert_eq!(name.to_string(), text);
     }
@@ -104,11 +100,14 @@ fn kernel_itself(text: &str) {
 
 /// Readers whose parsers are their own.
 fn readers(root: &Path, bytes: &[u8]) {
-    for name in ["proc/self/mountinfo", "proc/swaps", "proc/config.gz", "proc/locks", "proc/self/cgroup"] {
+    for name in
+        ["proc/self/mountinfo", "proc/swaps", "proc/config.gz", "proc/locks", "proc/self/cgroup", "proc/self/limits"]
+    {
         write(root, name, bytes);
     }
     write(root, "proc/sys/kernel/perf_event_max_sample_rate", bytes);
     let _ = (mounts(root), swaps(root), KernelConfig::read(root), CgroupLimits::read(root), SampleLimits::read(root));
+    let _ = (limits::rt_priority(root), limits::locked_memory(root));
     if let Ok(file) = File::open(root.join("proc/locks")) {
         let _ = lock_holder(root, &file);
     }

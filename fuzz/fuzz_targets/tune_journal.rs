@@ -16,7 +16,7 @@ use becalm_fuzz::edits::{self, Edits};
 use becalm_fuzz::machine::{MACHINE, put};
 use becalm_fuzz::tree::{contents, scratch};
 use becalm_fuzz::truths::check_report;
-use becalm_linux::procfs::placement::Placed;
+use becalm_linux::procfs::placement::{Placed, PlacedTasks};
 use becalm_linux::procfs::task::ListedThread;
 use becalm_model::tune::Stage;
 use becalm_report::{TuneDoing, TuneDoneReport};
@@ -112,7 +112,7 @@ impl Machine for Memory {
         Ok(())
     }
 
-    fn tasks(&self) -> io::Result<Vec<Placed>> {
+    fn tasks(&self) -> io::Result<PlacedTasks> {
         let of = |pid: i32, ppid, cpus: &str| Placed {
             task: ListedThread { pid, tgid: pid, comm: format!("thread {pid}"), kthread: false },
             ppid,
@@ -120,11 +120,16 @@ impl Machine for Memory {
             bound: false,
             cpus: cpus.parse().expect("a list"),
         };
-        Ok(vec![of(1, 0, "0"), of(7, 1, "0"), of(8, 7, "0-3")])
+        Ok(PlacedTasks { tasks: vec![of(1, 0, "0"), of(7, 1, "0"), of(8, 7, "0-3")], unread: Vec::new() })
     }
 
     fn affinity(&self, tid: i32) -> io::Result<Option<(u64, CpuList)>> {
-        Ok(self.tasks()?.into_iter().find(|placed| placed.task.pid == tid).map(|found| (found.start_ticks, found.cpus)))
+        Ok(self
+            .tasks()?
+            .tasks
+            .into_iter()
+            .find(|placed| placed.task.pid == tid)
+            .map(|found| (found.start_ticks, found.cpus)))
     }
 
     fn set_affinity(&self, tid: i32, cpus: &CpuList) -> io::Result<()> {
