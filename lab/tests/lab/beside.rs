@@ -153,7 +153,7 @@ fn timerlat_and_cyclictest_wake_as_late_and_no_such_thing_is_lost_time() {
 fn as_late(lab: &Lab, outcome: &Outcome) -> Result<(), String> {
     const SECONDS: f64 = 3.0;
     const LEAST: &str = "10ms";
-    const THREADS: &str = "CPU 1 thread, thread 0";
+    const THREADS: &str = "CPU 1 thread, thread 0 on CPU 1";
     let import = |name: &str| imported(lab, outcome, name);
     let cyclictest = [1, 2].map(|turn| import(&format!("cyclictest_{turn}")));
     let timerlat = [1, 2].map(|turn| import(&format!("timerlat_{turn}")));
@@ -185,7 +185,7 @@ fn as_late(lab: &Lab, outcome: &Outcome) -> Result<(), String> {
     let turns = compared(lab, &timerlat[..1], &timerlat[1..], LEAST);
     let (irqs, threads) = (Pair::named(&turns, "CPU 1 irq"), Pair::named(&turns, "CPU 1 thread"));
     let [below, above] =
-        Pair::named(&compared(lab, &cyclictest[..1], &[&import("above")], LEAST), "thread 0").figures("count");
+        Pair::named(&compared(lab, &cyclictest[..1], &[&import("above")], LEAST), "thread 0 on CPU 1").figures("count");
     let (irqs, threads) = (irqs.figures("count"), threads.figures("count"));
     tell(&format!(
         "wakeups: of interrupts {irqs:?}, of threads {threads:?} late; below the noise {below}, above it {above}"
