@@ -192,8 +192,8 @@ impl State {
 
     fn add(&mut self, number: usize, change: Change) -> Result<(), String> {
         let next = self.next();
-        // Behind a gap in the lines there may be one in the numbers.
-        if number != next && (number < next || self.damage.is_empty()) {
+        // Behind a gap in the lines there may be one in the numbers. The largest has none behind it.
+        if number == usize::MAX || number < next || (number > next && self.damage.is_empty()) {
             return Err(format!("its change has the number {number}, and the next one is {next}"));
         }
         let (original, done, refused, restored) = (None, None, None, false);

@@ -308,6 +308,24 @@ fn a_damaged_line_shifts_no_numbers() {
     }
 }
 
+/// The largest number has none behind it.
+#[test]
+fn a_change_with_the_largest_number_is_damaged() {
+    let (bench, journal, before, tuned) = tuned_machine();
+    let mut lines: Vec<String> = String::from_utf8(journal).unwrap().split_inclusive('\n').map(str::to_owned).collect();
+    let step = lines.iter().find(|line| line.contains("\"record\":\"step\",\"step\":0")).unwrap();
+    let (_, record) = step.trim_end().split_once("\",").unwrap();
+    let largest = format!("{{{record}").replacen("\"step\":0", &format!("\"step\":{}", usize::MAX), 1);
+    // Behind a gap, in which all numbers between may have been lost.
+    lines.truncate(5);
+    lines[1] = "{}\n".to_owned();
+    lines.extend([6, 7].map(|number| sealed(number, &largest) + "\n"));
+    assert!(!restores_nothing_wrong(&bench, lines.concat().as_bytes(), &before, &tuned, "the largest number"));
+    let damage = bench.folder.read().unwrap().unwrap().damage;
+    let refused = damage.iter().filter(|damage| damage.why.contains(&usize::MAX.to_string()));
+    assert_eq!(refused.map(|damage| damage.line).collect::<Vec<_>>(), [6, 7], "{damage:?}");
+}
+
 /// Space for what restoring writes is held at every moment, also when applying has ended.
 #[test]
 fn space_is_held_for_what_restoring_writes() {
