@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use becalm_attribute::{Interruptions, Presence};
 use becalm_linux::clock::thread_time;
 use becalm_linux::procfs::kallsyms::Kallsyms;
-use becalm_measure::{Drained, Names, RecordPlan, StandingTrace};
+use becalm_measure::{Disturbance, Drained, Names, RecordPlan, StandingTrace};
 use becalm_model::node::Warning;
 use becalm_model::{Event, Kind, Pid};
 use becalm_record::Session;
@@ -84,8 +84,10 @@ pub struct Observer<'a> {
     root: PathBuf,
     /// When the names of the kernel's functions were read.
     named: Instant,
-    /// The files by which another program changed the trace, until that is said.
-    changed: Option<Vec<String>>,
+    /// How the trace was changed, until that is said.
+    changed: Option<Disturbance>,
+    /// Whether the last trace that was set up never held what the kernel counted.
+    lacked: bool,
 }
 
 impl<'a> Observer<'a> {
@@ -104,6 +106,7 @@ impl<'a> Observer<'a> {
             root: root.to_owned(),
             named: Instant::now(),
             changed: None,
+            lacked: false,
         }
     }
 
@@ -193,23 +196,28 @@ impl<'a> Observer<'a> {
         self.switch_on(shared)
     }
 
-    /// The files by which another program changed the trace, if it did since this was last asked.
-    pub const fn take_change(&mut self) -> Option<Vec<String>> {
+    /// How the trace was changed, if it was since this was last asked.
+    pub const fn take_change(&mut self) -> Option<Disturbance> {
         self.changed.take()
     }
 
-    /// Ends the trace if another program changed it, so that it is set up again. Tells whether it did.
-    fn end_if_changed(&mut self, shared: &Shared) -> bool {
-        let files = self.trace.as_ref().map(|trace| trace.changed()).unwrap_or_default();
-        if files.is_empty() {
-            return false;
+    /// Ends the trace if it was changed, so that it is set up again. Tells whether it was, or why setting it up does not help.
+    fn end_if_changed(&mut self, shared: &Shared) -> Result<bool, String> {
+        let Some(trace) = &self.trace else { return Ok(false) };
+        let (disturbance, is_confirmed) = (trace.disturbance(), trace.is_confirmed());
+        self.lacked &= !is_confirmed;
+        let Some(disturbance) = disturbance else { return Ok(false) };
+        let lacks = matches!(disturbance, Disturbance::Softirqs { .. });
+        if lacks && self.lacked {
+            return Err(format!("{disturbance}, also after it was set up again"));
         }
         self.end();
-        self.changed = Some(files);
+        self.lacked = lacks;
+        self.changed = Some(disturbance);
         let mut totals = shared.totals();
         totals.traced.disturbed += 1;
         totals.traced.end_interval();
-        true
+        Ok(true)
     }
 
     /// The longest interruption of the last look, with what took most of it.
@@ -263,10 +271,10 @@ impl<'a> Observer<'a> {
     }
 
     fn switch_on(&mut self, shared: &Shared) -> Result<(), String> {
-        if self.end_if_changed(shared) {
+        if self.end_if_changed(shared)? {
             return Ok(());
         }
-        let Some(trace) = &self.trace else { return Ok(()) };
+        let Some(trace) = &mut self.trace else { return Ok(()) };
         trace.turn(true)?;
         self.since = trace.now();
         self.followed.iter_mut().for_each(|followed| followed.presence.begin(self.since));
@@ -275,7 +283,7 @@ impl<'a> Observer<'a> {
     }
 
     fn switch_off(&mut self, shared: &Shared, most_sources: usize) -> Result<(), String> {
-        let Some(trace) = &self.trace else { return Ok(()) };
+        let Some(trace) = &mut self.trace else { return Ok(()) };
         trace.turn(false)?;
         self.read(shared, most_sources)?;
         if self.trace.is_none() {
@@ -308,7 +316,7 @@ impl<'a> Observer<'a> {
         let drained: io::Result<Drained> =
             trace.drain(&mut |index, events: &[Event], names: &mut Names| followed[index].take(events, names, most));
         // What was read by now may be what the change left, and a failure its effect.
-        if self.end_if_changed(shared) {
+        if self.end_if_changed(shared)? {
             self.spend(drained.map_or(Nanos::ZERO, |drained| shared.totals().traced.count(drained)), before);
             return Ok(());
         }

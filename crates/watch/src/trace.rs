@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use becalm_linux::clock::Anchor;
 use becalm_linux::procfs::kallsyms::Kallsyms;
-use becalm_measure::{Drained, Names, StandingTrace};
+use becalm_measure::{Disturbance, Drained, Names, StandingTrace};
 use becalm_model::Event;
 use becalm_model::node::TracingDoc;
 use becalm_units::{CpuList, Nanos};
@@ -41,9 +41,11 @@ pub trait Trace {
     /// Descriptors that are ready once a buffer fills up.
     fn filling(&self) -> Vec<BorrowedFd<'_>>;
     /// Switches it on or off.
-    fn turn(&self, on: bool) -> Result<(), String>;
-    /// The files by which another program changed it since it was set up; none if it is as it was.
-    fn changed(&self) -> Vec<String>;
+    fn turn(&mut self, on: bool) -> Result<(), String>;
+    /// How it was changed since it was set up; `None` if it is as it was.
+    fn disturbance(&self) -> Option<Disturbance>;
+    /// Whether it was ever found to hold what the kernel counted.
+    fn is_confirmed(&self) -> bool;
     /// Takes what is in the buffers, CPU after CPU.
     fn drain(&mut self, take: &mut Take<'_>) -> io::Result<Drained>;
 }
@@ -89,12 +91,16 @@ impl Trace for StandingTrace {
         self.filling().collect()
     }
 
-    fn turn(&self, on: bool) -> Result<(), String> {
+    fn turn(&mut self, on: bool) -> Result<(), String> {
         self.turn(on).map_err(|error| error.to_string())
     }
 
-    fn changed(&self) -> Vec<String> {
-        self.changed()
+    fn disturbance(&self) -> Option<Disturbance> {
+        self.disturbance()
+    }
+
+    fn is_confirmed(&self) -> bool {
+        self.is_confirmed()
     }
 
     fn drain(&mut self, take: &mut Take<'_>) -> io::Result<Drained> {

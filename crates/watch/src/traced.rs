@@ -39,7 +39,7 @@ pub struct Traced {
     pub state: TraceState,
     /// How often it went to rest.
     pub rests: u64,
-    /// How often another program changed it.
+    /// How often it was not what becalm had set up.
     pub disturbed: u64,
     /// Looks at it in which an interruption raised an alert.
     pub alerts: u64,
@@ -109,7 +109,7 @@ impl Traced {
         out.single(
             "becalm_trace_disturbed",
             Type::Counter,
-            "How often another program changed becalm's trace; the interval counts as not traced, and the trace is set up again.",
+            "How often another program changed becalm's trace, or the trace lacked what the kernel counted; the interval counts as not traced, and the trace is set up again.",
             Value::Count(self.disturbed),
         );
         let alerts = Value::Count(self.alerts);

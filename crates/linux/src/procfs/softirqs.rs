@@ -53,6 +53,13 @@ impl Softirqs {
         self.lines.iter().find(|(candidate, _)| candidate == name)?.1.get(column).copied()
     }
 
+    /// How many softirqs a CPU ran, of all kinds; 0 if the snapshot lacks it.
+    #[must_use]
+    pub fn of_cpu(&self, cpu: CpuId) -> u64 {
+        let column = self.cpus.iter().position(|candidate| *candidate == cpu);
+        column.map_or(0, |column| self.lines.iter().map(|(_, counts)| counts[column]).fold(0, u64::saturating_add))
+    }
+
     /// By how much the counts grew since an earlier snapshot, of the CPUs and softirqs that are in both.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {

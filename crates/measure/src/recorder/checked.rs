@@ -11,12 +11,7 @@ use super::collector::Collector;
 use super::prepared::Prepared;
 use crate::loops::Loop;
 use crate::machine::{Counted, KernelCounters};
-use crate::trace::EventNames;
-
-/// So many interrupts of a line that are not in the trace are no reason for a warning, ...
-const FEW: u64 = 10;
-/// ... and neither is this part of all that were counted: an event may lie at the edge of a reading, or of a lost page.
-const ONE_IN: u64 = 100;
+use crate::trace::{EventNames, is_much};
 
 impl<C: Counter, L: Loop> Prepared<C, L> {
     /// Enters by how much the kernel's counters grew, and how much of that is in the trace. Warns of interrupts that are not.
@@ -81,7 +76,7 @@ fn untraced(
         of_line.counted += counter.growth;
         of_line.found += found;
     }
-    let many = |of_line: &Untraced| (of_line.counted - of_line.found) > FEW.max(of_line.counted / ONE_IN);
+    let many = |of_line: &Untraced| is_much(of_line.counted - of_line.found, of_line.counted);
     let warn = |(line, of_line): (&str, Untraced)| {
         let description = descriptions.get(line).copied().unwrap_or_default();
         let cpus: CpuList = of_line.cpus.iter().copied().collect();

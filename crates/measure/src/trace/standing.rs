@@ -1,6 +1,7 @@
 //! A trace without loops, that stays: set up once, switched on and off at will, and emptied now and then.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
@@ -13,10 +14,12 @@ use becalm_linux::procfs::kallsyms::Kallsyms;
 use becalm_linux::procfs::namespace;
 use becalm_linux::sched;
 use becalm_model::node::{TracingDoc, Warning};
+use becalm_model::warning::changed_files;
 use becalm_model::{Event, Pid};
 use becalm_units::{CpuId, CpuList, Nanos};
 
 use super::setup::read_symbols;
+use super::softirqs::TracedSoftirqs;
 use super::{Names, Tracing, Translator};
 use crate::plan::RecordPlan;
 
@@ -45,8 +48,42 @@ pub struct StandingTrace {
     numbers_are_own: bool,
     origin: Anchor,
     wakes: bool,
+    softirqs: TracedSoftirqs,
+    /// Softirqs that the trace lacks.
+    lack: Option<Disturbance>,
+    is_confirmed: bool,
     page: Vec<u8>,
     events: Vec<Event>,
+}
+
+/// How a trace was seen not to be what becalm set up.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Disturbance {
+    /// Another program changed these files.
+    Files(Vec<String>),
+    /// The kernel counted more softirqs than the trace holds.
+    Softirqs {
+        /// Where.
+        cpu: CpuId,
+        /// How many it counted since the trace last held all.
+        counted: u64,
+        /// How many the trace holds.
+        found: u64,
+    },
+}
+
+impl fmt::Display for Disturbance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Files(files) => write!(f, "another program changed becalm's trace ({})", changed_files(files)),
+            Self::Softirqs { cpu, counted, found } => {
+                write!(
+                    f,
+                    "the kernel counted {counted} softirqs on CPU {cpu}, and becalm's trace holds {found} of them"
+                )
+            }
+        }
+    }
 }
 
 /// What emptying the buffers came to.
@@ -89,7 +126,11 @@ impl StandingTrace {
         let decoder = tracing.instance.decoder();
         let labels = &mut names.labels;
         let translator = Translator::new(decoder, symbols, &tracing.strings, tracing.untraced_timer, labels);
+        let has_softirqs = tracing.doc.events.iter().any(|event| event == "irq/softirq_entry");
         let mut standing = Self {
+            softirqs: TracedSoftirqs::new(&plan.root, has_softirqs, cpus.iter()),
+            lack: None,
+            is_confirmed: false,
             page: vec![0; tracing.instance.page_size()],
             wakes: tracing.instance.wake_when_full(WAKE_PERCENT),
             readers,
@@ -151,14 +192,28 @@ impl StandingTrace {
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn turn(&self, on: bool) -> Result<(), TracefsError> {
-        if on { self.tracing.instance.start() } else { self.tracing.instance.stop() }
+    pub fn turn(&mut self, on: bool) -> Result<(), TracefsError> {
+        if on {
+            self.tracing.instance.start()?;
+            self.softirqs.begin();
+        } else {
+            self.softirqs.end();
+            self.tracing.instance.stop()?;
+        }
+        Ok(())
     }
 
-    /// The files by which another program changed the trace since it was set up; none if it is as it was.
+    /// How the trace was changed since it was set up; `None` if it is as it was, as far as its files and the kernel's counts tell.
     #[must_use]
-    pub fn changed(&self) -> Vec<String> {
-        self.tracing.instance.changed()
+    pub fn disturbance(&self) -> Option<Disturbance> {
+        let files = self.tracing.instance.changed();
+        if files.is_empty() { self.lack.clone() } else { Some(Disturbance::Files(files)) }
+    }
+
+    /// Whether the trace was ever found to hold what the kernel counted.
+    #[must_use]
+    pub const fn is_confirmed(&self) -> bool {
+        self.is_confirmed
     }
 
     /// Descriptors that become readable when a buffer is half full; none where this kernel cannot wait for that.
@@ -173,6 +228,7 @@ impl StandingTrace {
     pub fn drain(&mut self, take: &mut dyn FnMut(usize, &[Event], &mut Names)) -> io::Result<Drained> {
         let mut drained = Drained::default();
         let Some(mut translator) = self.translator.take() else { return Ok(drained) };
+        let counted = self.softirqs.counted();
         for index in 0..self.readers.len() {
             self.events.clear();
             if let Err(error) = self.read(index, &mut translator, &mut drained) {
@@ -182,11 +238,15 @@ impl StandingTrace {
             take(index, &self.events, &mut self.names);
         }
         self.translator = Some(translator);
+        match self.softirqs.compare(counted) {
+            Ok(is_confirmed) => self.is_confirmed |= is_confirmed,
+            Err(lack) => self.lack = Some(lack),
+        }
         Ok(drained)
     }
 
     fn read(&mut self, index: usize, translator: &mut Translator, drained: &mut Drained) -> io::Result<()> {
-        let Self { readers, tracing, names, origin, page, events, .. } = self;
+        let Self { readers, tracing, names, origin, softirqs, page, events, .. } = self;
         let decoder = tracing.instance.decoder();
         // The first page may be the rest of one that was taken half full last time; a second one that is not full is being written.
         let mut partial = 0;
@@ -197,12 +257,20 @@ impl StandingTrace {
             partial += u32::from(decoder.used(page) + LONGEST_RECORD < length);
             let decoded = decoder.page(page, &mut |raw| {
                 let time = Nanos::new(raw.time.wrapping_sub(origin.raw_ns) as i64);
+                match raw.what {
+                    RawHappening::Lost { .. } => softirqs.lose(),
+                    RawHappening::SoftirqEntry { .. } => softirqs.add(index),
+                    _ => {}
+                }
                 drained.events += u64::from(!matches!(raw.what, RawHappening::Lost { .. }));
                 events.push(translator.translate(&raw, time, names));
             });
             match decoded {
                 Ok(summary) => drained.lost += summary.lost_events,
-                Err(_) => drained.broken += 1,
+                Err(_) => {
+                    drained.broken += 1;
+                    softirqs.lose();
+                }
             }
         }
         Ok(())

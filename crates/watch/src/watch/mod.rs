@@ -15,8 +15,8 @@ use becalm_linux::procfs::stat::Stat;
 use becalm_linux::signals::is_hangup;
 use becalm_linux::sockets::{Await, wait_ready};
 use becalm_linux::usage;
-use becalm_measure::RecordPlan;
-use becalm_model::{Pid, warning};
+use becalm_measure::{Disturbance, RecordPlan};
+use becalm_model::Pid;
 use becalm_record::Session;
 use becalm_units::{CpuList, Nanos, printable};
 
@@ -320,19 +320,18 @@ impl Watcher<'_> {
         asked
     }
 
-    /// Says that another program changed the trace, if it did.
+    /// Says that the trace was changed, if it was.
     fn say_change(&mut self) {
-        if let Some(files) = self.observer.take_change() {
-            self.say_changed(&files);
+        if let Some(disturbance) = self.observer.take_change() {
+            self.say_changed(&disturbance);
         }
     }
 
-    /// Says that another program changed these files of a trace.
-    fn say_changed(&mut self, files: &[String]) {
+    /// Says how a trace was changed.
+    fn say_changed(&mut self, disturbance: &Disturbance) {
         let text = format!(
-            "another program changed becalm's trace ({}): that time counts as not traced, and the trace is set up again; \
-             trace-cmd reset -a resets the tracing instances of all programs, trace-cmd reset only its own",
-            warning::changed_files(files)
+            "{disturbance}: that time counts as not traced, and the trace is set up again; \
+             trace-cmd reset -a resets the tracing instances of all programs, trace-cmd reset only its own"
         );
         self.say_once("the trace was changed".to_owned(), &text);
     }

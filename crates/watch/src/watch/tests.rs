@@ -1,9 +1,10 @@
 use super::*;
 use becalm_linux::clock::{Anchor, MonotonicRaw};
 use becalm_linux::procfs::kallsyms::Kallsyms;
-use becalm_measure::{Drained, Names};
+use becalm_measure::{Disturbance, Drained, Names};
 use becalm_model::node::TracingDoc;
 use becalm_model::{Event, Happening, Label};
+use becalm_units::CpuId;
 use std::cell::{Cell, RefCell};
 use std::io::Write;
 use std::os::fd::BorrowedFd;
@@ -21,8 +22,10 @@ struct Planted {
     interrupt: Nanos,
     events: u64,
     readings: u32,
-    /// With which reading another program changes it.
-    changes: Option<u32>,
+    /// With which reading it is changed, and how that is seen.
+    changes: Option<(u32, Disturbance)>,
+    /// With which reading it first holds what the kernel counted.
+    confirmed: u32,
 }
 
 impl Planted {
@@ -35,7 +38,15 @@ impl Planted {
             event_cost_ns: None,
             changed: None,
         };
-        Self { names: Names::new(Path::new("/nowhere")), doc, interrupt, events, readings: 0, changes: None }
+        Self {
+            names: Names::new(Path::new("/nowhere")),
+            doc,
+            interrupt,
+            events,
+            readings: 0,
+            changes: None,
+            confirmed: u32::MAX,
+        }
     }
 }
 
@@ -76,13 +87,17 @@ impl Trace for Planted {
         Vec::new()
     }
 
-    fn turn(&self, _: bool) -> Result<(), String> {
+    fn turn(&mut self, _: bool) -> Result<(), String> {
         Ok(())
     }
 
-    fn changed(&self) -> Vec<String> {
-        let is_changed = self.changes.is_some_and(|reading| self.readings >= reading);
-        if is_changed { vec!["tracing_on".to_owned()] } else { Vec::new() }
+    fn disturbance(&self) -> Option<Disturbance> {
+        let (reading, disturbance) = self.changes.as_ref()?;
+        (self.readings >= *reading).then(|| disturbance.clone())
+    }
+
+    fn is_confirmed(&self) -> bool {
+        self.readings >= self.confirmed
     }
 
     fn drain(&mut self, take: &mut Take<'_>) -> io::Result<Drained> {
@@ -161,7 +176,7 @@ fn an_interval_in_which_others_change_the_trace_does_not_count_and_it_is_set_up_
     let planted = |_: &CpuList| -> Result<Box<dyn Trace>, String> {
         opened.set(opened.get() + 1);
         // The first two are changed with their first reading, in which there is an interruption.
-        let changes = (opened.get() < 3).then_some(1);
+        let changes = (opened.get() < 3).then(|| (1, Disturbance::Files(vec!["tracing_on".to_owned()])));
         Ok(Box::new(Planted { changes, ..Planted::new(Nanos::from_millis(2), 10) }))
     };
     let traced = |watcher: &Watcher<'_>| {
@@ -189,6 +204,31 @@ fn an_interval_in_which_others_change_the_trace_does_not_count_and_it_is_set_up_
         // Its clock goes on by a second with each reading.
         watcher.look_at_the_trace();
         assert!(traced(watcher).contains("becalm_traced_seconds_total{cpu=\"0\"} 1.0"), "{}", traced(watcher));
+    });
+}
+
+#[test]
+fn a_trace_that_lacks_what_the_kernel_counted_is_set_up_again_unless_that_does_not_help() {
+    let lack = Disturbance::Softirqs { cpu: CpuId::new(0), counted: 900, found: 100 };
+    let opened = Cell::new(0_u64);
+    let planted = |_: &CpuList| -> Result<Box<dyn Trace>, String> {
+        opened.set(opened.get() + 1);
+        // Each lacks something in the end; the third from its begin.
+        let (changes, confirmed) = if opened.get() < 3 { (3, 1) } else { (1, u32::MAX) };
+        let changes = Some((changes, lack.clone()));
+        Ok(Box::new(Planted { changes, confirmed, ..Planted::new(Nanos::ZERO, 10) }))
+    };
+    beside("", planted, |watcher, said| {
+        for _ in 0..40 {
+            watcher.observe(&stat(1));
+            watcher.look_at_the_trace();
+        }
+        assert_eq!((opened.get(), watcher.shared.totals().traced.disturbed), (3, 2));
+        let said = said.borrow();
+        let [first, last] = &said[..] else { panic!("{said:?}") };
+        let lack = "the kernel counted 900 softirqs on CPU 0, and becalm's trace holds 100 of them";
+        assert!(first.starts_with(&format!("{lack}: that time counts as not traced")), "{first}");
+        assert!(last.ends_with(&format!("any more: {lack}, also after it was set up again")), "{last}");
     });
 }
 

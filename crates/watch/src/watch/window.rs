@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use becalm_linux::alarm;
-use becalm_measure::{RecordError, RecordPlan};
+use becalm_measure::{Disturbance, RecordError, RecordPlan};
 use becalm_model::NodeDoc;
 use becalm_record::DetourStore;
 use becalm_units::{CpuId, CpuList, Nanos, printable};
@@ -90,7 +90,7 @@ impl Watcher<'_> {
             totals.traced.disturbed += u64::from(changed.is_some());
         }
         if let Some(change) = &changed {
-            self.say_changed(&change.files);
+            self.say_changed(&Disturbance::Files(change.files.clone()));
         }
         let failure = recorded.store.failure.take();
         let window = Window { is_alert: raised.is_some(), node: recorded.node.clone() };

@@ -17,7 +17,7 @@ use becalm_linux::procfs::interrupts::Interrupts;
 use becalm_linux::procfs::namespace::has_own_numbers;
 use becalm_linux::procfs::stat::Stat;
 use becalm_linux::procfs::task::{TaskStat, all_threads, waited};
-use becalm_measure::{Names, RecordPlan, StandingTrace};
+use becalm_measure::{Disturbance, Names, RecordPlan, StandingTrace};
 use becalm_model::{Event, Happening, Kind, Pid};
 use becalm_report::SeenBy;
 use becalm_units::{CpuId, CpuList, Nanos};
@@ -69,7 +69,7 @@ impl Beside {
         let (all, most) = BUFFERS;
         let plan = RecordPlan { trace_bytes: (all / cpus.len()).min(most), ..RecordPlan::new() };
         let mut warnings = Vec::new();
-        let trace = StandingTrace::set_up(&plan, cpus, &[], janitor, &mut warnings).ok_or_else(|| {
+        let mut trace = StandingTrace::set_up(&plan, cpus, &[], janitor, &mut warnings).ok_or_else(|| {
             warnings.last().map_or_else(|| "the kernel cannot be traced".to_owned(), |warning| warning.message.clone())
         })?;
         trace.turn(true).map_err(|error| error.to_string())?;
@@ -82,7 +82,7 @@ impl Beside {
         let others: HashSet<Pid> = others.into_iter().map(|(_, tid)| Pid(tid)).collect();
         let known = others.clone();
         let cpus = cpus.iter().map(of_cpu).collect();
-        Ok(Self::Trace(Box::new(Traced { trace, cpus, known, changed: Vec::new(), begun: now, lost_events: 0 })))
+        Ok(Self::Trace(Box::new(Traced { trace, cpus, known, changed: None, begun: now, lost_events: 0 })))
     }
 
     /// By what the kernel counts.
@@ -111,18 +111,18 @@ impl Beside {
         Ok(())
     }
 
-    /// The files by which another program changed the trace, which is not read any more then.
-    pub fn changed(&self) -> &[String] {
+    /// How the trace was changed, which is not read any more then.
+    pub const fn changed(&self) -> Option<&Disturbance> {
         match self {
-            Self::Trace(traced) => &traced.changed,
-            Self::Counters(_) => &[],
+            Self::Trace(traced) => traced.changed.as_ref(),
+            Self::Counters(_) => None,
         }
     }
 
     /// Descriptors that are ready once there is something to read.
     pub fn filling(&self) -> Vec<BorrowedFd<'_>> {
         match self {
-            Self::Trace(traced) if traced.changed.is_empty() => traced.trace.filling().collect(),
+            Self::Trace(traced) if traced.changed.is_none() => traced.trace.filling().collect(),
             _ => Vec::new(),
         }
     }
@@ -152,8 +152,8 @@ pub struct Traced {
     cpus: Vec<(Presence, Interruptions)>,
     /// Threads of which it is known whether they are the command's: those that are have been named so.
     known: HashSet<Pid>,
-    /// The files by which another program changed the trace. Nothing is known from then on.
-    changed: Vec<String>,
+    /// How the trace was changed. Nothing is known from then on.
+    changed: Option<Disturbance>,
     /// When the repetition began, on the axis of the trace.
     begun: Nanos,
     lost_events: u64,
@@ -161,7 +161,7 @@ pub struct Traced {
 
 impl Traced {
     fn read(&mut self) -> Result<()> {
-        if !self.changed.is_empty() {
+        if self.changed.is_some() {
             return Ok(());
         }
         let Self { trace, cpus, known, .. } = self;
@@ -175,8 +175,8 @@ impl Traced {
             }
         });
         // What was read by now may be what the change left, and a failure its effect.
-        self.changed = self.trace.changed();
-        if !self.changed.is_empty() {
+        self.changed = self.trace.disturbance();
+        if self.changed.is_some() {
             return Ok(());
         }
         let drained = drained.context("cannot read the kernel's trace")?;
@@ -186,7 +186,7 @@ impl Traced {
 
     /// What was lost from the repetition's begin to its end.
     fn lost(&self, ended: Nanos) -> Lost {
-        if !self.changed.is_empty() {
+        if self.changed.is_some() {
             return Lost::UNKNOWN;
         }
         let within = |start: Nanos| (self.begun..ended).contains(&start);

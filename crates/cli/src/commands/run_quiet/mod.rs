@@ -17,7 +17,6 @@ use becalm_linux::placed::{ProgramStart, adopt_orphans, begin_in};
 use becalm_linux::relay::Relay;
 use becalm_linux::rights::User;
 use becalm_linux::sched::{AffinityGuard, Policy};
-use becalm_model::warning::changed_files;
 use becalm_report::{RunQuietReport, SeenBy};
 use becalm_tune::{Folder, LiveMachine, Plan, Profile, Request};
 use becalm_units::CpuList;
@@ -217,14 +216,13 @@ impl Bench<'_> {
         let mut runs = Vec::new();
         for number in 0..self.args.warmup + self.args.runs {
             let command = self.command(stage, signals)?;
-            let was_changed = !beside.changed().is_empty();
+            let was_changed = beside.changed().is_some();
             let (run, stopped) = repetition::run(command, &self.args.command[0], &mut beside, signals)?;
-            if !was_changed && !beside.changed().is_empty() {
+            if let Some(disturbance) = beside.changed().filter(|_| !was_changed) {
                 self.not_done.push(format!(
-                    "run {} and those after it lack what interrupted the command: another program changed becalm's trace \
-                     ({}); repeat without it",
-                    number + 1,
-                    changed_files(beside.changed())
+                    "run {} and those after it lack what interrupted the command: {disturbance}; repeat without other \
+                     tracing programs",
+                    number + 1
                 ));
             }
             let exit = stopped.map_or(Exit::As(run.exit_code), Exit::of_signal);

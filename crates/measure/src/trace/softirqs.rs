@@ -1,0 +1,167 @@
+//! Whether a trace that stays holds the softirqs that the kernel counts: it writes one event for each.
+//!
+//! The counts are read before the buffers are, so whatever they count by then has its event there, however late the buffers are read.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use becalm_linux::procfs::softirqs::Softirqs;
+use becalm_units::CpuId;
+
+use super::{Disturbance, is_much};
+
+/// The counts are read no more often than this, except where the trace ends.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// The softirqs in a trace, and those that the kernel counted.
+pub struct TracedSoftirqs {
+    root: PathBuf,
+    /// Whether the trace has their events.
+    has_events: bool,
+    is_on: bool,
+    /// What the kernel had counted when the trace was last compared, or switched on; `None` if that is not known.
+    before: Option<(Softirqs, Instant)>,
+    /// How many were read since then, of each CPU.
+    found: Vec<(CpuId, u64)>,
+    /// Whether events were lost since then.
+    lost_any: bool,
+    /// What it had counted when the trace was switched off.
+    last: Option<(Softirqs, Instant)>,
+}
+
+impl TracedSoftirqs {
+    /// Of a trace of these CPUs that is off.
+    pub fn new(root: &Path, has_events: bool, cpus: impl Iterator<Item = CpuId>) -> Self {
+        let found = cpus.map(|cpu| (cpu, 0)).collect();
+        Self { root: root.to_owned(), has_events, is_on: false, before: None, found, lost_any: false, last: None }
+    }
+
+    /// The trace was just switched on.
+    pub fn begin(&mut self) {
+        (self.is_on, self.before, self.lost_any) = (true, self.read(), false);
+        self.found.iter_mut().for_each(|(_, found)| *found = 0);
+    }
+
+    /// The trace is about to be switched off.
+    pub fn end(&mut self) {
+        self.last = self.before.as_ref().and_then(|_| self.read());
+        self.is_on = false;
+    }
+
+    /// The event of one was read from the buffer of a CPU, by its number.
+    pub fn add(&mut self, index: usize) {
+        self.found[index].1 += 1;
+    }
+
+    /// Events were lost, of which these may have been some.
+    pub const fn lose(&mut self) {
+        self.lost_any = true;
+    }
+
+    /// What the kernel counted by now, if that is to be compared with what the buffers are about to give.
+    pub fn counted(&mut self) -> Option<(Softirqs, Instant)> {
+        if !self.is_on {
+            return self.last.take();
+        }
+        let (_, at) = self.before.as_ref()?;
+        if at.elapsed() >= PERIOD { self.read() } else { None }
+    }
+
+    /// Compares what the buffers held with what the kernel had counted before they were read.
+    ///
+    /// # Errors
+    /// What the trace lacks. `Ok(false)` if that is not known.
+    pub fn compare(&mut self, counted: Option<(Softirqs, Instant)>) -> Result<bool, Disturbance> {
+        if self.lost_any && self.is_on {
+            self.begin();
+            return Ok(false);
+        }
+        if self.is_on && counted.is_none() {
+            return Ok(false);
+        }
+        let (Some((before, _)), Some(counted), false) = (self.before.take(), counted, self.lost_any) else {
+            return Ok(false);
+        };
+        let grown = counted.0.since(&before);
+        for (cpu, found) in &mut self.found {
+            let counted = grown.of_cpu(*cpu);
+            if is_much(counted.saturating_sub(*found), counted) {
+                return Err(Disturbance::Softirqs { cpu: *cpu, counted, found: *found });
+            }
+            // The rest came after the counts were read, and is counted the next time.
+            *found = found.saturating_sub(counted);
+        }
+        if self.is_on {
+            self.before = Some(counted);
+        }
+        Ok(true)
+    }
+
+    fn read(&self) -> Option<(Softirqs, Instant)> {
+        let read = || Some((Softirqs::read(&self.root).ok()?, Instant::now()));
+        self.has_events.then(read).flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn what_the_kernel_counts_has_to_be_there() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("proc")).unwrap();
+        let count = |first: u64, second: u64| {
+            let text = format!("CPU0 CPU1\nTIMER: {first} {second}\nNET_RX: 7 {second}\n");
+            fs::write(root.path().join("proc/softirqs"), text).unwrap();
+        };
+        let cpus = [0, 1].map(CpuId::new);
+        let mut softirqs = TracedSoftirqs::new(root.path(), true, cpus.into_iter());
+        let compare = |softirqs: &mut TracedSoftirqs, events: [u64; 2]| {
+            // A second later.
+            softirqs.before.iter_mut().for_each(|(_, at)| *at -= PERIOD);
+            let counted = softirqs.counted();
+            for (index, events) in events.into_iter().enumerate() {
+                (0..events).for_each(|_| softirqs.add(index));
+            }
+            softirqs.compare(counted)
+        };
+        let lack = |cpu: usize, counted, found| Err(Disturbance::Softirqs { cpu: cpus[cpu], counted, found });
+        count(100, 200);
+        assert_eq!(compare(&mut softirqs, [0, 0]), Ok(false), "it is off");
+        softirqs.begin();
+        assert!(softirqs.counted().is_none(), "it has only begun");
+        // Those of the first CPU that came between the counts and the buffers are in the next counts.
+        count(1_100, 300);
+        assert_eq!(compare(&mut softirqs, [1_500, 200]), Ok(true));
+        count(1_600, 305);
+        assert_eq!(compare(&mut softirqs, [0, 0]), Ok(true), "ten may lack");
+        count(3_600, 305);
+        assert_eq!(compare(&mut softirqs, [1_980, 0]), Ok(true), "one in a hundred may lack");
+        // It was off for a while.
+        count(5_600, 305);
+        assert_eq!(compare(&mut softirqs, [1_970, 0]), lack(0, 2_000, 1_970));
+        // A buffer overflowed.
+        softirqs.begin();
+        count(9_600, 405);
+        softirqs.lose();
+        assert_eq!(compare(&mut softirqs, [1, 1]), Ok(false));
+        count(9_600, 411);
+        assert_eq!(compare(&mut softirqs, [0, 1]), lack(1, 12, 1));
+        // What comes while it is off is not expected.
+        softirqs.begin();
+        count(9_700, 411);
+        softirqs.end();
+        count(9_999, 9_999);
+        assert_eq!(compare(&mut softirqs, [100, 0]), Ok(true));
+        assert_eq!(compare(&mut softirqs, [0, 0]), Ok(false));
+        softirqs.begin();
+        count(10_099, 9_999);
+        softirqs.end();
+        assert_eq!(compare(&mut softirqs, [80, 0]), lack(0, 100, 80));
+        fs::remove_file(root.path().join("proc/softirqs")).unwrap();
+        softirqs.begin();
+        assert_eq!(compare(&mut softirqs, [0, 0]), Ok(false), "nothing is counted");
+    }
+}
