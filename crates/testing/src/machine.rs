@@ -313,6 +313,26 @@ impl Drop for Offline {
     }
 }
 
+/// A setting of the kernel with another value, until the end.
+pub struct Changed {
+    file: PathBuf,
+    before: String,
+}
+
+impl Changed {
+    /// Nothing where it cannot be changed.
+    pub fn to(file: &str, value: &str) -> Option<Self> {
+        let before = fs::read_to_string(file).ok()?;
+        fs::write(file, value).ok().map(|()| Self { file: file.into(), before })
+    }
+}
+
+impl Drop for Changed {
+    fn drop(&mut self) {
+        fs::write(&self.file, &self.before).expect("a setting that was changed can be put back");
+    }
+}
+
 /// The machine's wall clock set to another time, and put back at the end to where it would be by then.
 pub struct SteppedClock {
     /// What the wall clock is ahead of the clock that nobody can set, in nanoseconds.

@@ -6,8 +6,9 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread;
+use std::time::{Duration, Instant};
 
-use becalm_testing::machine::Offline;
+use becalm_testing::machine::{Changed, Offline};
 use becalm_testing::program::{INSTANCES, instances_of, path, report, warning_codes};
 use becalm_testing::skip;
 
@@ -96,6 +97,39 @@ fn a_trace_that_others_change_is_set_up_again_each_time() {
     watched.until("it is traced after all changes", |watched| seconds(watched) > before);
     let ended = watched.end();
     assert_eq!(ended.stderr.matches("another program changed becalm's trace").count(), 1, "{}", ended.stderr);
+}
+
+#[test]
+fn a_trace_that_is_off_for_a_moment_is_noticed_without_the_kernels_notices() {
+    let Some(_alone) = alone() else { return };
+    // As where other programs have taken all that a user may have.
+    let Some(_none) = Changed::to("/proc/sys/fs/inotify/max_user_instances", "0") else {
+        return skip("the number of inotify instances cannot be set");
+    };
+    let mut watched = Watched::with(&["--interval", "2s", "--budget", "50%", "--window", "10ms"]);
+    let seconds = |watched: &Watched| watched.value(r#"becalm_traced_seconds_total{cpu="0"}"#);
+    let disturbed = |watched: &Watched| watched.value("becalm_trace_disturbed_total");
+    for round in 0..2 {
+        let before = seconds(&watched);
+        // Just behind a look, so that the next one finds the switch as it was.
+        watched.until("it is traced", |watched| seconds(watched) > before);
+        assert_eq!(disturbed(&watched), f64::from(round));
+        let instances = instances_of(watched.pid());
+        let turn = |text: &str| {
+            instances
+                .iter()
+                .for_each(|instance| _ = fs::write(Path::new(INSTANCES).join(instance).join("tracing_on"), text));
+        };
+        turn("0");
+        // Each tick of a busy CPU has softirqs.
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_millis(500) {}
+        turn("1");
+        watched.until("that is noticed", |watched| disturbed(watched) > f64::from(round));
+    }
+    let ended = watched.end();
+    let is_said = |line: &&str| line.contains("softirqs on CPU") && line.contains("that time counts as not traced");
+    assert_eq!(ended.stderr.lines().filter(is_said).count(), 1, "{}", ended.stderr);
 }
 
 #[test]
