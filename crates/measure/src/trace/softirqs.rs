@@ -10,8 +10,17 @@ use becalm_units::CpuId;
 
 use super::{Disturbance, is_much};
 
-/// The counts are read no more often than this, except where the trace ends.
+/// The counts are read no more often than this, except where the trace ends, ...
 const PERIOD: Duration = Duration::from_secs(1);
+/// ... and so that reading takes no more than this part of the time: a machine of 1,000 CPUs has 10,000 counts.
+const ONE_IN: u32 = 10_000;
+
+/// What the kernel had counted at an instant.
+pub struct Counted {
+    softirqs: Softirqs,
+    at: Instant,
+    took: Duration,
+}
 
 /// The softirqs in a trace, and those that the kernel counted.
 pub struct TracedSoftirqs {
@@ -20,13 +29,13 @@ pub struct TracedSoftirqs {
     has_events: bool,
     is_on: bool,
     /// What the kernel had counted when the trace was last compared, or switched on; `None` if that is not known.
-    before: Option<(Softirqs, Instant)>,
+    before: Option<Counted>,
     /// How many were read since then, of each CPU.
     found: Vec<(CpuId, u64)>,
     /// Whether events were lost since then.
     lost_any: bool,
     /// What it had counted when the trace was switched off.
-    last: Option<(Softirqs, Instant)>,
+    last: Option<Counted>,
 }
 
 impl TracedSoftirqs {
@@ -59,19 +68,19 @@ impl TracedSoftirqs {
     }
 
     /// What the kernel counted by now, if that is to be compared with what the buffers are about to give.
-    pub fn counted(&mut self) -> Option<(Softirqs, Instant)> {
+    pub fn counted(&mut self) -> Option<Counted> {
         if !self.is_on {
             return self.last.take();
         }
-        let (_, at) = self.before.as_ref()?;
-        if at.elapsed() >= PERIOD { self.read() } else { None }
+        let before = self.before.as_ref()?;
+        if before.at.elapsed() >= PERIOD.max(before.took * ONE_IN) { self.read() } else { None }
     }
 
     /// Compares what the buffers held with what the kernel had counted before they were read.
     ///
     /// # Errors
     /// What the trace lacks. `Ok(false)` if that is not known.
-    pub fn compare(&mut self, counted: Option<(Softirqs, Instant)>) -> Result<bool, Disturbance> {
+    pub fn compare(&mut self, counted: Option<Counted>) -> Result<bool, Disturbance> {
         if self.lost_any && self.is_on {
             self.begin();
             return Ok(false);
@@ -79,10 +88,10 @@ impl TracedSoftirqs {
         if self.is_on && counted.is_none() {
             return Ok(false);
         }
-        let (Some((before, _)), Some(counted), false) = (self.before.take(), counted, self.lost_any) else {
+        let (Some(before), Some(counted), false) = (self.before.take(), counted, self.lost_any) else {
             return Ok(false);
         };
-        let grown = counted.0.since(&before);
+        let grown = counted.softirqs.since(&before.softirqs);
         for (cpu, found) in &mut self.found {
             let counted = grown.of_cpu(*cpu);
             if is_much(counted.saturating_sub(*found), counted) {
@@ -97,9 +106,10 @@ impl TracedSoftirqs {
         Ok(true)
     }
 
-    fn read(&self) -> Option<(Softirqs, Instant)> {
-        let read = || Some((Softirqs::read(&self.root).ok()?, Instant::now()));
-        self.has_events.then(read).flatten()
+    fn read(&self) -> Option<Counted> {
+        let at = Instant::now();
+        let softirqs = if self.has_events { Softirqs::read(&self.root).ok() } else { None };
+        softirqs.map(|softirqs| Counted { softirqs, at, took: at.elapsed() })
     }
 }
 
@@ -120,7 +130,10 @@ mod tests {
         let mut softirqs = TracedSoftirqs::new(root.path(), true, cpus.into_iter());
         let compare = |softirqs: &mut TracedSoftirqs, events: [u64; 2]| {
             // A second later.
-            softirqs.before.iter_mut().for_each(|(_, at)| *at -= PERIOD);
+            softirqs
+                .before
+                .iter_mut()
+                .for_each(|before| (before.at, before.took) = (before.at - PERIOD, Duration::ZERO));
             let counted = softirqs.counted();
             for (index, events) in events.into_iter().enumerate() {
                 (0..events).for_each(|_| softirqs.add(index));
@@ -132,6 +145,9 @@ mod tests {
         assert_eq!(compare(&mut softirqs, [0, 0]), Ok(false), "it is off");
         softirqs.begin();
         assert!(softirqs.counted().is_none(), "it has only begun");
+        softirqs.before.as_mut().unwrap().at -= PERIOD;
+        softirqs.before.as_mut().unwrap().took = PERIOD;
+        assert!(softirqs.counted().is_none(), "reading takes long");
         // Those of the first CPU that came between the counts and the buffers are in the next counts.
         count(1_100, 300);
         assert_eq!(compare(&mut softirqs, [1_500, 200]), Ok(true));
