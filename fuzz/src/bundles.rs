@@ -15,6 +15,7 @@ use base64::prelude::BASE64_STANDARD;
 use becalm_bundle::cost::CostWriter;
 use becalm_bundle::{Bundle, BundleWriter, Phase, PhaseRun, PhaseWriter, SummaryWriter};
 use becalm_model::cost::CostRun;
+use becalm_model::node::StoredRows;
 use becalm_model::phases::PhasesDoc;
 use becalm_model::study::{BASELINE, ConfigurationOutcome};
 use becalm_model::{Activity, Detour, Labels, NodeDoc, Sample};
@@ -161,7 +162,6 @@ fn recording(path: &Path) -> Valid {
                 samples.push(json!([batch.cpus()[at], start, duration, batch.work()[at], batch.incomplete(at)]));
             }
         }
-        rows.insert("samples".to_owned(), samples.into());
     } else {
         for batch in bundle.detours(&doc.node).expect("our own table") {
             let batch = batch.expect("our own table");
@@ -179,7 +179,6 @@ fn recording(path: &Path) -> Valid {
         for cpu in doc.cpus.iter_mut().filter(|cpu| cpu.detours > KEPT) {
             (cpu.detours, cpu.duration_ns) = (KEPT, Nanos::new(last) + Nanos::from_millis(1));
         }
-        rows.insert("detours".to_owned(), detours.into());
     }
     for batch in bundle.activities(&doc.node).expect("our own table") {
         let batch = batch.expect("our own table");
@@ -189,7 +188,12 @@ fn recording(path: &Path) -> Valid {
             activities.push(json!([cpu, detour, start, batch.self_times()[at], kind, source, detail]));
         }
     }
-    rows.insert("activities".to_owned(), activities.into());
+    let kept = detours.len() + samples.len();
+    doc.stored = Some(StoredRows { rows: kept as u64, activities: activities.len() as u64 });
+    let table = if doc.settings.work.is_some() { ("samples", samples) } else { ("detours", detours) };
+    for (name, table) in [table, ("activities", activities)] {
+        rows.insert(name.to_owned(), table.into());
+    }
     let mut valid = with_rows(path, rows.into(), Maker::Recording(Box::new(doc.clone())));
     let name = format!("runs/node={}.json", doc.node);
     valid.value["files"][&name] = serde_json::to_value(&doc).expect("a document is JSON");
@@ -320,5 +324,5 @@ fn store_recording(folder: &Path, doc: &NodeDoc, rows: &Value) -> anyhow::Result
         let detours: Vec<Detour> = detours.collect::<Option<_>>().ok_or_else(bad_row)?;
         writer.write_segment(&detours, &activities, &labels)?;
     }
-    Ok(())
+    Ok(writer.write_doc(doc)?)
 }
