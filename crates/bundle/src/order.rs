@@ -4,7 +4,10 @@
 //! Whoever reads relies on it: activities are matched with detours by merging, without an index.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 
+use becalm_model::NodeDoc;
+use becalm_model::node::CpuDoc;
 use becalm_units::CpuId;
 
 /// The last row of a CPU.
@@ -62,6 +65,39 @@ impl RowOrder {
     fn pass_run(&mut self, segment: u32, cpu: i32, keys: &[i64]) {
         self.last.insert(cpu, Last { segment, key: keys[keys.len() - 1] });
         self.current = Some(cpu);
+    }
+}
+
+/// When the loop of each CPU ran: its detours begin within.
+#[derive(Default)]
+pub(super) struct LoopTimes(HashMap<i32, RangeInclusive<i64>>);
+
+impl LoopTimes {
+    /// Of a recording that has ended: until then the document does not say how long the loops run.
+    pub(super) fn of(doc: &NodeDoc) -> Self {
+        let times = |cpu: &CpuDoc| {
+            let (start, duration) = (cpu.start_ns.get(), cpu.duration_ns.get());
+            Some((i32::try_from(cpu.cpu.get()).ok()?, start..=start.saturating_add(duration)))
+        };
+        Self(doc.cpus.iter().filter(|_| doc.is_complete()).filter_map(times).collect())
+    }
+
+    /// Checks rows in order of time.
+    ///
+    /// # Errors
+    /// Names the CPU and the time of a row that is not of its loop.
+    pub(super) fn check(&self, cpus: &[i32], starts: &[i64]) -> Result<(), String> {
+        for (cpu, starts) in runs(cpus, starts) {
+            let Some(times) = self.0.get(&cpu) else { continue };
+            let both = [starts[0], starts[starts.len() - 1]];
+            if let Some(start) = both.into_iter().find(|start| !times.contains(start)) {
+                let (begin, end) = (times.start(), times.end());
+                return Err(format!(
+                    "a detour of CPU {cpu} begins at {start} ns, but its loop ran from {begin} ns to {end} ns"
+                ));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -11,7 +11,7 @@ use super::density::Density;
 use super::held::HeldFolder;
 use super::names::SourcePool;
 use super::nodes::LeftOut;
-use super::order::RowOrder;
+use super::order::{LoopTimes, RowOrder};
 use super::schema::{ACTIVITIES, DETOURS, SAMPLES, Table};
 use super::{ActivityBatch, BundleError, DetourBatch, SampleBatch, layout, nodes, whole};
 use becalm_model::NodeDoc;
@@ -127,7 +127,8 @@ impl Bundle {
     pub fn detours(&self, node: &str) -> Result<DetourBatches, BundleError> {
         let segments = self.count_segments(node, &DETOURS)?;
         let folder = layout::table_folder(&self.reached, DETOURS.name, node);
-        Ok(DetourBatches(Batches::new(folder, segments, self)))
+        let loops = self.nodes.iter().find(|doc| doc.node == node).map(LoopTimes::of).unwrap_or_default();
+        Ok(DetourBatches(Batches { loops, ..Batches::new(folder, segments, self) }))
     }
 
     /// The samples of a node, batch after batch; none of a run that is not of work. Of a run that goes on, the segments
@@ -211,6 +212,7 @@ struct Batches<B> {
     segments: std::ops::Range<u32>,
     open: Option<Segment>,
     order: RowOrder,
+    loops: LoopTimes,
     progress: ReadProgress,
     sources: SourcePool,
     /// Of the segments that were opened.
@@ -230,8 +232,8 @@ impl<B: RowBatch> Batches<B> {
     fn new(folder: PathBuf, segments: u32, bundle: &Bundle) -> Self {
         let (order, kind) = (RowOrder::default(), std::marker::PhantomData);
         let (progress, sources) = (bundle.progress(), bundle.sources.clone());
-        let density = Density::default();
-        Self { folder, segments: 0..segments, open: None, order, progress, sources, density, kind }
+        let (density, loops) = (Density::default(), LoopTimes::default());
+        Self { folder, segments: 0..segments, open: None, order, loops, progress, sources, density, kind }
     }
 
     fn next(&mut self) -> Option<Result<B, BundleError>> {
@@ -265,10 +267,11 @@ impl<B: RowBatch> Batches<B> {
                 self.open = None;
                 continue;
             };
-            let order = &mut self.order;
+            let (order, loops) = (&mut self.order, &self.loops);
             let batch = B::take(segment.number, record).and_then(|batch| {
                 let (cpus, keys) = batch.order();
                 order.check(segment.number, cpus, keys)?;
+                loops.check(cpus, keys)?;
                 Ok(batch)
             });
             return match batch {
