@@ -127,6 +127,10 @@ fn head(bytes: &[u8], hosts: &Hosts) -> Result<Request, Refusal> {
     let mut host = None;
     for line in lines {
         let (name, value) = line.split_once(':').ok_or(Refusal::Malformed)?;
+        // `Host :` is no `Host` to one reader, and is to another (RFC 9112, 5.1).
+        if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(Refusal::Malformed);
+        }
         if name.eq_ignore_ascii_case("accept") {
             format = Format::accepted(value);
         } else if name.eq_ignore_ascii_case("host") && host.replace(value).is_some() {

@@ -1,0 +1,382 @@
+//! A running `becalm watch`: flooded, deafened, lied to. It goes on observing, and says and counts what happened.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use becalm_linux::sched::pin_current_thread;
+use becalm_testing::attack::{Tries, attack};
+use becalm_testing::machine::Bench;
+use becalm_testing::program::{INSTANCES, Running, becalm, full_pipe, instances_of, path, run_within};
+use becalm_testing::watched::{Watched, ask, get, value_in};
+use becalm_testing::{Need, machine_has, wait_until};
+use becalm_units::CpuId;
+
+use crate::stuck::state;
+use crate::trace::{WAYS, bench};
+
+/// Longer than anything of this takes, and much shorter than for ever.
+const SOON: Duration = Duration::from_secs(15);
+
+/// One that only traces: the first window is due after minutes.
+const TRACING: [&str; 6] = ["--interval", "100ms", "--budget", "100%", "--window", "60s"];
+
+/// A text of metrics. A connection may have given way to newer ones.
+#[track_caller]
+fn metrics(address: SocketAddr, accept: &str) -> String {
+    let request = format!("GET /metrics HTTP/1.1\r\nAccept: {accept}\r\n\r\n");
+    let mut text = None;
+    wait_until("metrics are answered", || {
+        text = ask(address, &request).filter(|text| text.starts_with("HTTP/1.1 200 ") && text.contains("becalm_build"));
+        text.is_some()
+    });
+    text.unwrap()
+}
+
+/// The sum of all series of a family.
+fn sum_of(text: &str, family: &str) -> f64 {
+    series_of(text, family).values().sum()
+}
+
+/// The series of a family, by their labels.
+fn series_of<'a>(text: &'a str, family: &str) -> BTreeMap<&'a str, f64> {
+    let lines = text.lines().filter_map(|line| line.strip_prefix(family)?.strip_prefix('{')?.rsplit_once("} "));
+    lines.map(|(labels, value)| (labels, value.parse().unwrap())).collect()
+}
+
+/// For how long CPUs were observed, and how long it has run.
+fn observed(text: &str) -> (f64, f64) {
+    let observed = ["becalm_traced_seconds_total", "becalm_watched_seconds_total"].map(|family| sum_of(text, family));
+    (observed.iter().sum(), value_in(text, "becalm_up_seconds").unwrap())
+}
+
+/// Traced CPU seconds grow from now on.
+#[track_caller]
+fn traces_on(watched: &mut Watched) {
+    let seconds = |watched: &Watched| sum_of(&metrics(watched.address(), "text/plain"), "becalm_traced_seconds_total");
+    let before = seconds(watched);
+    watched.until("CPUs are traced", |watched| seconds(watched) > before);
+}
+
+/// Asks all at once, again and again, and tells what was answered: how many answers, and when the texts of metrics were written.
+///
+/// Each request takes the server almost a millisecond, for a long list of accepted formats: with many short ones the packets would
+/// be most of the work, and the trace would rest for their events.
+fn flood(address: SocketAddr, number: usize, ended: &AtomicBool) -> (usize, BTreeSet<String>) {
+    const REQUESTS: [&str; 5] = [
+        "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: keep-alive\r\n",
+        "GET /healthz HTTP/1.1\r\nConnection: keep-alive\r\n",
+        "GET /metrics HTTP/1.0\r\n",
+        "GET /unknown/%2e%2e/path?x=1 HTTP/1.1\r\nConnection: close\r\n",
+        // This one waits for more.
+        "GET /metrics HTTP/1.1\r\nX-",
+    ];
+    let list = format!("Accept: {}\r\n\r\n", ",".repeat(7_900));
+    let (mut answers, mut texts) = (0, BTreeSet::new());
+    while !ended.load(Ordering::Relaxed) {
+        let mut streams = Vec::new();
+        for at in 0..24 {
+            let Ok(mut stream) = TcpStream::connect(address) else { continue };
+            let request = REQUESTS[(at + number) % REQUESTS.len()];
+            let is_whole = request.ends_with('\n');
+            let list = if is_whole { &list } else { "" };
+            if stream.write_all(format!("{request}{list}").as_bytes()).is_ok() && is_whole {
+                streams.push(stream);
+            }
+        }
+        for mut stream in streams {
+            let mut text = String::new();
+            if stream.read_to_string(&mut text).is_ok() && !text.is_empty() {
+                answers += 1;
+                let written = text.lines().find(|line| line.starts_with("becalm_up_seconds "));
+                texts.extend(written.map(str::to_owned));
+            }
+        }
+    }
+    (answers, texts)
+}
+
+#[test]
+fn floods_of_requests() {
+    let Some(bench) = bench() else { return };
+    attack("requests to watch without pause: it observes as before", Tries { all: 5, few: 1 }, |_, _| {
+        let mut watched = Watched::with(&["--interval", "100ms", "--budget", "10%", "--window", "60s"]);
+        let address = watched.address();
+        traces_on(&mut watched);
+        let (text, openmetrics) = ("text/plain", "application/openmetrics-text");
+        let first = metrics(address, text);
+        thread::sleep(Duration::from_secs(3));
+        let before = metrics(address, text);
+        let ended = AtomicBool::new(false);
+        let ask = |number| flood(address, number, &ended);
+        let (during, answered) = thread::scope(|scope| {
+            let floods: Vec<_> = (0..2).map(|number| scope.spawn(move || ask(number))).collect();
+            thread::sleep(Duration::from_secs(5));
+            ended.store(true, Ordering::Relaxed);
+            // Nothing has asked for this format yet, so it is written now.
+            let during = metrics(address, openmetrics);
+            (during, floods.into_iter().map(|flood| flood.join().unwrap()).collect::<Vec<_>>())
+        });
+        let rate = |from: &str, to: &str| {
+            let ((from, begin), (to, end)) = (observed(from), observed(to));
+            (to - from) / (end - begin)
+        };
+        let rates = (rate(&first, &before), rate(&before, &during));
+        assert!(rates.1 > 0.5 * rates.0, "CPU seconds observed per second before and during it: {rates:?}");
+        // It was more than is answered: clients waited, and got what others had got.
+        let rests = |text: &str| value_in(text, "becalm_answer_rests_total").unwrap();
+        assert!(rests(&during) > rests(&before));
+        let answers = |text: &str| value_in(text, r#"becalm_own_part_seconds_total{part="answers"}"#).unwrap();
+        let allowed = 0.5 + 0.1 * (observed(&during).1 - observed(&before).1);
+        assert!(answers(&during) - answers(&before) < allowed + 0.2, "{} of {allowed}", answers(&during));
+        for (answers, texts) in &answered {
+            assert!(*answers > 50 && texts.len() <= 4, "{answers} answers: {texts:?}");
+        }
+        watched.end();
+        bench.is_untouched("after its end", &[]);
+    });
+}
+
+/// Waits for an end that a full pipe must not keep off.
+#[track_caller]
+fn ends_soon(running: Running, code: i32) {
+    let pid = running.pid().to_string();
+    let begin = Instant::now();
+    while state(&pid) != 'Z' {
+        assert!(begin.elapsed() < SOON, "it does not end");
+        thread::sleep(Duration::from_millis(10));
+    }
+    running.end().expect(code, &[]);
+}
+
+#[test]
+fn full_pipes() {
+    let Some(bench) = bench() else { return };
+    attack("watch whose messages nothing reads: it observes, and ends", Tries { all: 10, few: 2 }, |number, _| {
+        let (reader, writer) = full_pipe();
+        let on_pipe = |command| Running::start_on(command, &writer);
+        if number % 2 == 1 {
+            let file = bench.place().join("file");
+            File::create(&file).unwrap();
+            let watched = Watched::with_start(&["-o", path(&file.join("ring"))], on_pipe);
+            ends_soon(watched.running, 1);
+            fs::remove_file(&file).unwrap();
+        } else {
+            let mut watched = Watched::with_start(&TRACING, on_pipe);
+            traces_on(&mut watched);
+            let dropped = |watched: &Watched| watched.value("becalm_dropped_messages_total");
+            // Each has a message; soon no more may wait.
+            watched.until("messages are dropped", |watched| {
+                watched.running.signal("HUP");
+                dropped(watched) > 0.0
+            });
+            let before = dropped(&watched);
+            for instance in instances_of(watched.pid()) {
+                fs::write(Path::new(INSTANCES).join(instance).join("tracing_on"), "0").unwrap();
+            }
+            watched.until("the change is noticed", |watched| watched.value("becalm_trace_disturbed_total") > 0.0);
+            assert!(dropped(&watched) > before);
+            traces_on(&mut watched);
+            assert!(get(watched.address(), "/healthz").is_some_and(|answer| answer.starts_with("HTTP/1.1 200")));
+            watched.running.signal("TERM");
+            ends_soon(watched.running, 0);
+        }
+        drop(reader);
+        bench.is_untouched("after its end", &[]);
+    });
+}
+
+/// Adds up how far each series has grown since it was first seen, as Prometheus does: a smaller value means that it started from 0.
+#[derive(Default)]
+struct Reader {
+    last: BTreeMap<String, f64>,
+    increase: f64,
+}
+
+impl Reader {
+    fn read(&mut self, text: &str) {
+        for (labels, now) in series_of(text, "becalm_source_seconds_total") {
+            if let Some(before) = self.last.insert(labels.to_owned(), now) {
+                self.increase += if now < before { now } else { now - before };
+            }
+        }
+    }
+}
+
+/// Wakes up and renames itself, so many times.
+fn rename(times: usize, renamed: &AtomicUsize) {
+    pin_current_thread(CpuId::new(0)).unwrap();
+    for number in 0..times {
+        fs::write("/proc/thread-self/comm", format!("renamed-{number}")).unwrap();
+        renamed.store(number, Ordering::Relaxed);
+        thread::sleep(Duration::from_micros(50));
+    }
+}
+
+#[test]
+fn names_without_end() {
+    let Some(bench) = bench() else { return };
+    const NAMES: usize = 10_000;
+    attack("a thread with 10,000 names: few series, and no time is lost", Tries { all: 5, few: 1 }, |_, _| {
+        let options = ["--interval", "100ms", "--busy", "100%", "--window", "200ms", "--budget", "100%", "--cpus", "0"];
+        let mut watched = Watched::with(&options);
+        watched.goes_on(1);
+        let (address, mut reader, mut shown) = (watched.address(), Reader::default(), BTreeSet::new());
+        let first = metrics(address, "text/plain");
+        let mut read = |reader: &mut Reader| {
+            let text = metrics(address, "text/plain");
+            reader.read(&text);
+            let series = series_of(&text, "becalm_source_seconds_total");
+            assert!(series.len() <= 21, "{series:?}");
+            shown.extend(series.into_keys().filter(|labels| labels.contains("renamed-")).map(str::to_owned));
+            text
+        };
+        let noise = |text: &str| sum_of(text, "becalm_noise_seconds_total");
+        let other =
+            |text: &str| value_in(text, r#"becalm_source_seconds_total{kind="",source="other"}"#).unwrap_or(-1.0);
+        reader.read(&first);
+        let resident = |text: &str| value_in(text, "becalm_own_resident_bytes").unwrap();
+        let (renamed, mut early) = (AtomicUsize::new(0), None);
+        thread::scope(|scope| {
+            let renames = scope.spawn(|| rename(NAMES, &renamed));
+            while !renames.is_finished() {
+                let text = read(&mut reader);
+                if renamed.load(Ordering::Relaxed) > NAMES / 4 {
+                    early.get_or_insert(resident(&text));
+                }
+                thread::sleep(Duration::from_millis(100));
+            }
+        });
+        // A new series is shown as 0 first, and a text is written anew after half a second.
+        let mut last = String::new();
+        for _ in 0..3 {
+            thread::sleep(Duration::from_millis(600));
+            last = read(&mut reader);
+        }
+        eprintln!(
+            "\nXX {} {} shown {} other {} {} early {early:?} {} {:?}",
+            reader.increase,
+            noise(&last) - noise(&first),
+            shown.len(),
+            other(&first),
+            other(&last),
+            resident(&last),
+            series_of(&last, "becalm_source_seconds_total").keys()
+        );
+        watched.end();
+        bench.is_untouched("after its end", &[]);
+    });
+}
+
+#[test]
+fn names_of_hosts() {
+    let Some(bench) = bench() else { return };
+    let watched = Watched::with(&["--no-trace", "--allow-host", "Metrics.example.org."]);
+    let address = watched.address();
+    wait_until("it answers", || get(address, "/healthz").is_some());
+    let (port, evil) = (address.port(), "evil.example.org");
+    let allowed = [
+        String::new(),
+        "Host: localhost\r\n".to_owned(),
+        format!("HOST:LocalHost.:{port}\r\n"),
+        format!("host:\t127.0.0.1:{port} \r\n"),
+        format!("Host: [::1]:{port}\r\n"),
+        "Host: [::ffff:127.0.0.1]\r\n".to_owned(),
+        "Host: METRICS.example.ORG\r\n".to_owned(),
+        format!("Host: metrics.example.org.:{port}\r\n"),
+    ];
+    let foreign = [
+        format!("{evil}"),
+        format!("EVIL.EXAMPLE.ORG"),
+        format!("{evil}."),
+        format!("{evil}:{port}"),
+        format!("localhost.{evil}"),
+        format!("127.0.0.1.{evil}:{port}"),
+        format!("127.0.0.1:{port}.{evil}"),
+        format!("[::1].{evil}"),
+        format!("[::1]@{evil}"),
+        format!("[{evil}]:{port}"),
+        format!("localhost@{evil}"),
+        format!("localhost:{port}@{evil}"),
+        format!("localhost, {evil}"),
+        format!("localhost/{evil}"),
+        format!("http://localhost"),
+        "localhost..".to_owned(),
+        "*".to_owned(),
+        String::new(),
+        ":".to_owned(),
+        ".".to_owned(),
+        "[::1".to_owned(),
+        "x.metrics.example.org".to_owned(),
+    ];
+    let malformed = [
+        format!("Host: localhost\r\nHost: {evil}\r\n"),
+        format!("Host: {evil}\r\nhOST: localhost\r\n"),
+        "Host: localhost\r\nHost: localhost\r\n".to_owned(),
+        format!("Host : {evil}\r\n"),
+        format!("Host\t: {evil}\r\n"),
+        format!(" Host: {evil}\r\n"),
+        "Host\r\n".to_owned(),
+    ];
+    let rows: Vec<(String, &str)> = allowed
+        .into_iter()
+        .map(|lines| (lines, "200 "))
+        .chain(foreign.into_iter().map(|field| (format!("Host: {field}\r\n"), "421 ")))
+        .chain(malformed.into_iter().map(|lines| (lines, "400 ")))
+        .collect();
+    let count = rows.len() as u32;
+    attack(
+        "foreign Host fields in odd spellings: refused, with nothing told",
+        Tries { all: count, few: count },
+        |number, _| {
+            let (lines, status) = &rows[number as usize];
+            let answer = ask(address, &format!("GET /metrics HTTP/1.1\r\n{lines}Connection: close\r\n\r\n")).unwrap();
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{lines:?}: {answer}");
+            assert_eq!(answer.contains("becalm_"), *status == "200 ", "{lines:?}: {answer}");
+        },
+    );
+    watched.end();
+    bench.is_untouched("after its end", &[]);
+}
+
+#[test]
+fn configurations_that_are_no_files() {
+    let Some(bench) = bench() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    assert!(Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+    let _socket = UnixListener::bind(at("socket")).unwrap();
+    fs::create_dir(at("directory")).unwrap();
+    symlink(at("pipe"), at("link")).unwrap();
+    symlink(at("link of its own"), at("link of its own")).unwrap();
+    let kinds = [
+        (at("pipe"), "it is a pipe"),
+        (at("link"), "it is a pipe"),
+        (at("socket"), "cannot read the configuration"),
+        (at("directory"), "directory"),
+        (at("link of its own"), "symbolic links"),
+        ("/dev/zero".into(), "it is a device"),
+        ("/dev/tty".into(), "cannot read the configuration"),
+        ("/proc/self/fd".into(), "directory"),
+    ];
+    let count = kinds.len() as u32;
+    attack(
+        "a configuration of watch that is no file: refused at once",
+        Tries { all: count, few: count },
+        |number, _| {
+            let (file, why) = &kinds[number as usize];
+            let ended = run_within(becalm(&["watch", "--config", path(file)]), SOON).expect("it does not wait");
+            ended.expect(1, &["cannot read the configuration", path(file), why]);
+            assert_eq!(ended.stderr.lines().count(), 1, "{ended:#?}");
+        },
+    );
+    bench.is_untouched("after all", &[]);
+}
