@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -14,10 +14,9 @@ use std::time::{Duration, Instant};
 
 use becalm_linux::sched::pin_current_thread;
 use becalm_testing::attack::{Tries, attack};
-use becalm_testing::machine::Bench;
-use becalm_testing::program::{INSTANCES, Running, becalm, full_pipe, instances_of, path, run_within};
+use becalm_testing::program::{Ended, INSTANCES, Running, becalm, full_pipe, instances_of, path, run_within};
+use becalm_testing::wait_until;
 use becalm_testing::watched::{Watched, ask, get, value_in};
-use becalm_testing::{Need, machine_has, wait_until};
 use becalm_units::CpuId;
 
 use crate::stuck::state;
@@ -194,6 +193,9 @@ fn full_pipes() {
     });
 }
 
+/// The time by source.
+const FAMILY: &str = "becalm_source_seconds_total";
+
 /// Adds up how far each series has grown since it was first seen, as Prometheus does: a smaller value means that it started from 0.
 #[derive(Default)]
 struct Reader {
@@ -203,7 +205,7 @@ struct Reader {
 
 impl Reader {
     fn read(&mut self, text: &str) {
-        for (labels, now) in series_of(text, "becalm_source_seconds_total") {
+        for (labels, now) in series_of(text, FAMILY) {
             if let Some(before) = self.last.insert(labels.to_owned(), now) {
                 self.increase += if now < before { now } else { now - before };
             }
@@ -234,14 +236,11 @@ fn names_without_end() {
         let mut read = |reader: &mut Reader| {
             let text = metrics(address, "text/plain");
             reader.read(&text);
-            let series = series_of(&text, "becalm_source_seconds_total");
+            let series = series_of(&text, FAMILY);
             assert!(series.len() <= 21, "{series:?}");
             shown.extend(series.into_keys().filter(|labels| labels.contains("renamed-")).map(str::to_owned));
             text
         };
-        let noise = |text: &str| sum_of(text, "becalm_noise_seconds_total");
-        let other =
-            |text: &str| value_in(text, r#"becalm_source_seconds_total{kind="",source="other"}"#).unwrap_or(-1.0);
         reader.read(&first);
         let resident = |text: &str| value_in(text, "becalm_own_resident_bytes").unwrap();
         let (renamed, mut early) = (AtomicUsize::new(0), None);
@@ -257,20 +256,15 @@ fn names_without_end() {
         });
         // A new series is shown as 0 first, and a text is written anew after half a second.
         let mut last = String::new();
-        for _ in 0..3 {
-            thread::sleep(Duration::from_millis(600));
+        wait_until("all that was lost on the CPU is in the series", || {
             last = read(&mut reader);
-        }
-        eprintln!(
-            "\nXX {} {} shown {} other {} {} early {early:?} {} {:?}",
-            reader.increase,
-            noise(&last) - noise(&first),
-            shown.len(),
-            other(&first),
-            other(&last),
-            resident(&last),
-            series_of(&last, "becalm_source_seconds_total").keys()
-        );
+            let noise = sum_of(&last, "becalm_noise_seconds_total");
+            (sum_of(&first, FAMILY) + reader.increase - noise).abs() < 1e-6
+        });
+        let others = |text: &str| series_of(text, FAMILY).get(r#"kind="other",source="other""#).copied();
+        assert!(others(&last) > others(&first).or(Some(0.0)) && !shown.is_empty(), "{shown:?}: {last}");
+        let (early, late) = (early.unwrap(), resident(&last));
+        assert!(late < early + f64::from(8 << 20), "{early} bytes of memory, and {late} in the end");
         watched.end();
         bench.is_untouched("after its end", &[]);
     });
@@ -379,4 +373,142 @@ fn configurations_that_are_no_files() {
         },
     );
     bench.is_untouched("after all", &[]);
+}
+
+/// Names as those of recordings that a watch keeps, with numbers that none of them has.
+const OUT_OF_RANGE: [&str; 5] = [
+    "1000000000000-before.becalm",
+    "18446744073709551614-window.becalm",
+    "18446744073709551615-window.becalm",
+    "18446744073709551616-alert.becalm",
+    "99999999999999999999999999999999999999999-after.becalm",
+];
+
+/// Names that are almost like theirs.
+const ODD: [&str; 8] = [
+    "1-window.becalm",
+    "000000000001-window.becalm",
+    "-1-window.becalm",
+    "+5-window.becalm",
+    "00000001-windows.becalm",
+    "1e3-window.becalm",
+    "\u{ff11}0000001-window.becalm",
+    "00000001-window.becalm.becalm",
+];
+
+/// Puts something of a kind there.
+fn plant(at: &Path, kind: usize, elsewhere: &Path) {
+    match kind {
+        0 => fs::create_dir(at).and_then(|()| fs::write(at.join("mine"), "mine")).unwrap(),
+        1 => fs::write(at, "mine").unwrap(),
+        2 => symlink(elsewhere, at).unwrap(),
+        _ => assert!(Command::new("mkfifo").arg(at).status().unwrap().success()),
+    }
+}
+
+/// What is there: its type, and what is in it.
+fn planted(at: &Path) -> (bool, bool, Option<String>) {
+    let about = at.symlink_metadata().unwrap_or_else(|error| panic!("{}: {error}", at.display()));
+    let file = if about.is_dir() || about.is_symlink() { at.join("mine") } else { at.to_owned() };
+    let text = file.is_file().then(|| fs::read_to_string(&file).unwrap());
+    (about.is_dir(), about.is_symlink(), text)
+}
+
+#[test]
+fn names_in_its_directory() {
+    let Some(bench) = bench() else { return };
+    attack(
+        "names with huge and odd numbers where watch keeps recordings: left alone",
+        Tries { all: 20, few: 1 },
+        |_, random| {
+            let folder = tempfile::tempdir().unwrap();
+            let (ring, elsewhere) = (folder.path().join("ring"), folder.path().join("elsewhere"));
+            [&ring, &elsewhere].into_iter().for_each(|folder| fs::create_dir(folder).unwrap());
+            fs::write(elsewhere.join("mine"), "mine").unwrap();
+            let (early, late): (Vec<_>, Vec<_>) =
+                OUT_OF_RANGE.iter().chain(&ODD).map(|name| ring.join(name)).partition(|_| random.once_in(2));
+            let mut known = BTreeMap::new();
+            let mut add = |paths: &[PathBuf]| {
+                for path in paths {
+                    plant(path, random.below(4), &elsewhere);
+                    known.insert(path.clone(), planted(path));
+                }
+            };
+            add(&early);
+            // The largest number that counts: those after it begin with 1 again.
+            plant(&ring.join("999999999999-alert.becalm"), 2, &elsewhere);
+            let mut start = |late: &[PathBuf]| {
+                let mut watched = Watched::start(&["-o", path(&ring), "--keep", "64KiB"]);
+                watched.goes_on(2);
+                add(late);
+                watched.goes_on(3);
+                (watched.value("becalm_store_failures_total"), watched.end())
+            };
+            let named = |ended: &Ended, paths: &mut dyn Iterator<Item = &PathBuf>| {
+                let is_named = |name: &&PathBuf| OUT_OF_RANGE.iter().any(|known| name.ends_with(known));
+                let mut paths: Vec<_> = paths.filter(is_named).collect();
+                paths.sort();
+                let Some(first) = paths.first() else { return };
+                let others = match paths.len() {
+                    1 => " stay as they are".to_owned(),
+                    2 => " and 1 other entry stay as they are".to_owned(),
+                    all => format!(" and {} other entries stay as they are", all - 1),
+                };
+                ended.expect(0, &[&format!("{}{others}", path(first))]);
+            };
+            let (failures, ended) = start(&late);
+            assert_eq!(failures, 0.0);
+            named(&ended, &mut early.iter());
+            let (failures, ended) = start(&[]);
+            assert_eq!(failures, 0.0);
+            named(&ended, &mut early.iter().chain(&late));
+            for (path, was) in &known {
+                assert_eq!(planted(path), *was, "{}", path.display());
+            }
+            assert!(elsewhere.join("mine").exists());
+            let kept = fs::read_dir(&ring)
+                .unwrap()
+                .map(|entry| entry.unwrap().path())
+                .filter(|path| !known.contains_key(path));
+            let kept: Vec<_> = kept.collect();
+            assert!(!kept.is_empty() && kept.iter().all(|path| path.join("runs").is_dir()), "{kept:?}");
+            bench.is_untouched("after its end", &[]);
+        },
+    );
+}
+
+#[test]
+fn watches_whose_trace_others_change() {
+    let Some(bench) = bench() else { return };
+    let few = WAYS.len() as u32;
+    let mut watched = Watched::with(&TRACING);
+    traces_on(&mut watched);
+    let mut files = Vec::new();
+    attack(
+        "trace of watch changed by others: named, counted, set up again",
+        Tries { all: 3 * few, few },
+        |number, _| {
+            let (file, change) = WAYS[number as usize % WAYS.len()];
+            let told = |watched: &Watched| watched.value("becalm_trace_disturbed_total");
+            // What was said is said again after that.
+            watched.running.signal("HUP");
+            traces_on(&mut watched);
+            let before = told(&watched);
+            let instances = instances_of(watched.pid());
+            assert_eq!(instances.len(), 1, "{instances:?}");
+            change(&Path::new(INSTANCES).join(&instances[0]));
+            files.push(file);
+            watched.until("the change is noticed", |watched| told(watched) > before);
+            traces_on(&mut watched);
+            assert_eq!(told(&watched), before + 1.0);
+        },
+    );
+    let ended = watched.end();
+    let said: Vec<_> =
+        ended.stderr.lines().filter(|line| line.contains("another program changed becalm's trace")).collect();
+    assert_eq!(said.len(), files.len(), "{ended:#?}");
+    for (file, said) in files.iter().zip(said) {
+        assert!(said.contains(file), "{file}: {said}");
+    }
+    bench.is_untouched("after its end", &[]);
 }
