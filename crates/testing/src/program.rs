@@ -129,7 +129,7 @@ impl Running {
     #[track_caller]
     pub fn wait_until(&mut self, what: &str, happened: impl Fn() -> bool) {
         wait_until(what, || {
-            let has_ended = self.child.try_wait().expect("the process is ours").is_some();
+            let has_ended = self.has_ended();
             let happened = happened();
             assert!(happened || !has_ended, "it ended before {what}: {:#?}", self.take_end());
             happened
@@ -139,7 +139,7 @@ impl Running {
     /// Waits for its end and checks that nothing remains of it.
     #[track_caller]
     pub fn end(mut self) -> Ended {
-        wait_until("it ends", || self.child.try_wait().expect("the process is ours").is_some());
+        wait_until("it ends", || self.has_ended());
         let pid = self.pid();
         // A killed process leaves its janitor a moment to clean up.
         wait_until("its processes and trace instances are gone", || {
@@ -148,7 +148,13 @@ impl Running {
         self.take_end()
     }
 
-    fn take_end(&mut self) -> Ended {
+    /// Whether it has ended by itself.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("the process is ours").is_some()
+    }
+
+    /// How it ended.
+    pub(crate) fn take_end(&mut self) -> Ended {
         let status = self.child.wait().expect("the process is ours");
         let text = |reader: &mut Option<JoinHandle<String>>| {
             reader.take().map_or_else(String::new, |reader| reader.join().expect("the reader ends"))

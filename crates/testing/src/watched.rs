@@ -94,7 +94,12 @@ impl Watched {
     /// Waits for something that it does.
     #[track_caller]
     pub fn until(&mut self, what: &str, happened: impl Fn(&Self) -> bool) {
-        wait_until(what, || happened(self));
+        wait_until(what, || {
+            let has_ended = self.running.has_ended();
+            let happened = happened(self);
+            assert!(happened || !has_ended, "it ended before {what}: {:#?}", self.running.take_end());
+            happened
+        });
     }
 
     /// Ends in good order, with nothing left behind.
