@@ -230,8 +230,7 @@ fn names_without_end() {
     let Some(bench) = bench() else { return };
     const NAMES: usize = 10_000;
     attack("a thread with 10,000 names: few series, and no time is lost", Tries { all: 5, few: 1 }, |_, _| {
-        let options = ["--interval", "100ms", "--busy", "100%", "--window", "200ms", "--budget", "100%", "--cpus", "0"];
-        let mut watched = Watched::with(&options);
+        let mut watched = Watched::start(&["--cpus", "0"]);
         watched.goes_on(1);
         let (address, mut reader, mut shown) = (watched.address(), Reader::default(), BTreeSet::new());
         let first = metrics(address, "text/plain");
