@@ -176,6 +176,7 @@ mod tests {
             ("GET /metrics HTTP/2.0", Refusal::Malformed),
             ("GET metrics HTTP/1.1", Refusal::Malformed),
             ("GET /metrics HTTP/1.1\r\nno field", Refusal::Malformed),
+            ("GET /metrics HTTP/1.1\r\nHost : y", Refusal::Malformed),
             ("GET /metrics HTTP/1.1\r\nHost: y", Refusal::Host),
             ("GET /healthz HTTP/1.1\r\nhost: x\r\nHOST: y", Refusal::Malformed),
         ] {
