@@ -109,6 +109,11 @@ fn run() -> ExitCode {
     limits::report_file_size();
     report_panics();
     let mut out = Shown::new(arguments.command.as_ref().map_or(Paging::Long, Command::paging));
+    // A service whose messages nothing reads must end all the same. At a terminal, errors wait until it goes on.
+    let say_error = match arguments.command {
+        Some(Command::Watch(_)) => voice::say_last_error,
+        _ => |text: &str| messages::say_error(format_args!("{text}")),
+    };
     let result = match arguments.command.as_ref().map_or(Ok(()), Command::leave_rights) {
         Ok(()) => obey(arguments, &mut out),
         Err(error) => Err(error.into()),
@@ -117,16 +122,14 @@ fn run() -> ExitCode {
     let result = result.and_then(|exit| Ok(out.finish().map(|()| exit)?));
     let stuck = janitor::unfinished();
     for janitor in &stuck {
-        messages::say_error(format_args!(
-            "becalm's trace in the kernel may still be there, since it is removed by {janitor}"
-        ));
+        say_error(&format!("becalm's trace in the kernel may still be there, since it is removed by {janitor}"));
     }
     match result {
         Ok(Exit::Done) if !stuck.is_empty() => Exit::Failed.into(),
         Ok(exit) => exit.into(),
         Err(error) => {
             let (text, exit) = (messages::of_error(&error), exit::of_error(&error));
-            messages::say_error(format_args!("{text}"));
+            say_error(&text);
             if exit == Exit::Failed {
                 last_error::keep(&text);
             }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use becalm_linux::{rights, sched};
 use becalm_model::Pid;
 
-use crate::messages::say;
+use crate::messages::{say, say_error};
 
 /// How many messages may wait for a reader.
 const MOST: usize = 16;
@@ -59,5 +59,19 @@ impl Voice {
     pub fn end(self) {
         drop(self.queue);
         let _ = self.ended.recv_timeout(PATIENCE);
+    }
+}
+
+/// Says the error that a command ends with, but does not wait long for a reader.
+pub fn say_last_error(text: &str) {
+    let message = text.to_owned();
+    let (end, ended) = channel::<Infallible>();
+    let writer = thread::Builder::new().spawn(move || {
+        let _end = end;
+        say_error(format_args!("{message}"));
+    });
+    match writer {
+        Ok(_) => _ = ended.recv_timeout(PATIENCE),
+        Err(_) => say_error(format_args!("{text}")),
     }
 }

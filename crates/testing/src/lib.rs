@@ -14,6 +14,7 @@ pub mod noise;
 mod patience;
 pub mod program;
 pub mod rare;
+pub mod watched;
 
 pub use attempts::attempts;
 pub use needs::{Need, find_program, machine_has, skip};

@@ -4,7 +4,7 @@
 use std::env;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{Read, Seek};
+use std::io::{self, PipeReader, PipeWriter, Read, Seek, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -15,7 +15,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::fs::{MemfdFlags, OFlags, fcntl_setfl, memfd_create};
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, getrlimit, pidfd_open, setrlimit};
 use serde_json::Value;
 
@@ -88,9 +88,21 @@ impl Running {
 
     /// The same with standard output into something else.
     pub fn start_into(mut command: Command, output: impl Into<Stdio>) -> Self {
+        command.stdout(output).stderr(Stdio::piped());
+        Self::spawn(command)
+    }
+
+    /// The same with both outputs into a pipe of the caller's.
+    pub fn start_on(mut command: Command, pipe: &PipeWriter) -> Self {
+        let end = || pipe.try_clone().expect("the pipe is open");
+        command.stdout(end()).stderr(end());
+        Self::spawn(command)
+    }
+
+    fn spawn(mut command: Command) -> Self {
         static SERIAL: AtomicU32 = AtomicU32::new(0);
         let mark = format!("{}-{}", std::process::id(), SERIAL.fetch_add(1, Ordering::Relaxed));
-        command.env(MARK, &mark).stdin(Stdio::null()).stdout(output).stderr(Stdio::piped());
+        command.env(MARK, &mark).stdin(Stdio::null());
         let mut child = command.spawn().expect("the program starts");
         let stdout = child.stdout.take().map(reader);
         let stderr = child.stderr.take().map(reader);
@@ -117,7 +129,7 @@ impl Running {
     #[track_caller]
     pub fn wait_until(&mut self, what: &str, happened: impl Fn() -> bool) {
         wait_until(what, || {
-            let has_ended = self.child.try_wait().expect("the process is ours").is_some();
+            let has_ended = self.has_ended();
             let happened = happened();
             assert!(happened || !has_ended, "it ended before {what}: {:#?}", self.take_end());
             happened
@@ -127,7 +139,7 @@ impl Running {
     /// Waits for its end and checks that nothing remains of it.
     #[track_caller]
     pub fn end(mut self) -> Ended {
-        wait_until("it ends", || self.child.try_wait().expect("the process is ours").is_some());
+        wait_until("it ends", || self.has_ended());
         let pid = self.pid();
         // A killed process leaves its janitor a moment to clean up.
         wait_until("its processes and trace instances are gone", || {
@@ -136,7 +148,13 @@ impl Running {
         self.take_end()
     }
 
-    fn take_end(&mut self) -> Ended {
+    /// Whether it has ended by itself.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("the process is ours").is_some()
+    }
+
+    /// How it ended.
+    pub(crate) fn take_end(&mut self) -> Ended {
         let status = self.child.wait().expect("the process is ours");
         let text = |reader: &mut Option<JoinHandle<String>>| {
             reader.take().map_or_else(String::new, |reader| reader.join().expect("the reader ends"))
@@ -295,6 +313,15 @@ pub fn segments(bundle: &Path) -> usize {
     let nodes = fs::read_dir(bundle.join("detours")).into_iter().flatten().flatten();
     let files = nodes.flat_map(|node| fs::read_dir(node.path()).into_iter().flatten().flatten());
     files.filter(|file| file.path().extension() == Some(OsStr::new("parquet"))).count()
+}
+
+/// A pipe that is full, as long as nothing reads it.
+pub fn full_pipe() -> (PipeReader, PipeWriter) {
+    let (reader, mut writer) = io::pipe().expect("there is room for a pipe");
+    fcntl_setfl(&writer, OFlags::NONBLOCK).expect("the pipe is open");
+    while writer.write(&[b'x'; 4_096]).is_ok() {}
+    fcntl_setfl(&writer, OFlags::empty()).expect("the pipe is open");
+    (reader, writer)
 }
 
 /// A path as an argument.

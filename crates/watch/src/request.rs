@@ -127,6 +127,10 @@ fn head(bytes: &[u8], hosts: &Hosts) -> Result<Request, Refusal> {
     let mut host = None;
     for line in lines {
         let (name, value) = line.split_once(':').ok_or(Refusal::Malformed)?;
+        // `Host :` is no `Host` to one reader, and is to another (RFC 9112, 5.1).
+        if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(Refusal::Malformed);
+        }
         if name.eq_ignore_ascii_case("accept") {
             format = Format::accepted(value);
         } else if name.eq_ignore_ascii_case("host") && host.replace(value).is_some() {
@@ -172,6 +176,7 @@ mod tests {
             ("GET /metrics HTTP/2.0", Refusal::Malformed),
             ("GET metrics HTTP/1.1", Refusal::Malformed),
             ("GET /metrics HTTP/1.1\r\nno field", Refusal::Malformed),
+            ("GET /metrics HTTP/1.1\r\nHost : y", Refusal::Malformed),
             ("GET /metrics HTTP/1.1\r\nHost: y", Refusal::Host),
             ("GET /healthz HTTP/1.1\r\nhost: x\r\nHOST: y", Refusal::Malformed),
         ] {

@@ -18,3 +18,4 @@ mod texts;
 mod trace;
 mod tuning;
 mod views;
+mod watch;

@@ -81,7 +81,8 @@ fn signal(name: &str, pid: &str) {
     let _ = Command::new("kill").args([name, pid]).output();
 }
 
-fn state(pid: &str) -> char {
+/// The letter of a process's state; `Z` once it has ended.
+pub fn state(pid: &str) -> char {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()).unwrap_or('-')
 }

@@ -15,13 +15,14 @@ use becalm_testing::{Need, machine_has};
 use serde_json::Value;
 
 /// What is done to the instance in a directory, and the file that becalm must name.
-type Way = (&'static str, fn(&Path));
+pub type Way = (&'static str, fn(&Path));
 
 fn write(instance: &Path, file: &str, text: &str) {
     fs::write(instance.join(file), text).unwrap_or_else(|error| panic!("{file}: {error}"));
 }
 
-const WAYS: [Way; 14] = [
+/// All of them.
+pub const WAYS: [Way; 14] = [
     ("events/enable", |_| reset_all()),
     ("tracing_on", |instance| write(instance, "tracing_on", "0")),
     ("tracing_on", |instance| {
@@ -58,7 +59,8 @@ fn now() -> i128 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as i128
 }
 
-fn bench() -> Option<Bench> {
+/// The machine, if it has a trace.
+pub fn bench() -> Option<Bench> {
     machine_has(&[Need::Tracefs]).then(Bench::new).flatten()
 }
 

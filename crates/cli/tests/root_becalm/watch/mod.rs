@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
@@ -11,6 +11,7 @@ use std::thread;
 
 use becalm_testing::PATIENCE;
 use becalm_testing::program::{Running, becalm, path, report, run};
+use becalm_testing::watched::{free_address, get, value};
 use serde_json::Value;
 
 use crate::robust::alone;
@@ -20,21 +21,6 @@ mod prometheus;
 mod service;
 mod soak;
 mod survival;
-
-/// An address of this machine at which nobody listens.
-fn free_address() -> SocketAddr {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
-}
-
-/// What the server answers under that path: the whole response.
-fn get(address: SocketAddr, what: &str) -> Option<String> {
-    let mut stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).ok()?;
-    write!(stream, "GET {what} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
-    Some(answer)
-}
 
 /// A collector of OpenTelemetry that takes all that it is sent, which comes out at the other end.
 fn collector() -> (SocketAddr, Receiver<Value>) {
@@ -54,12 +40,6 @@ fn collector() -> (SocketAddr, Receiver<Value>) {
         }
     });
     (address, receiver)
-}
-
-/// The value of a series, by its name with labels.
-fn value(address: SocketAddr, series: &str) -> Option<f64> {
-    let answer = get(address, "/metrics")?;
-    answer.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok())
 }
 
 /// The bundles of a ring that hold such a thing, in order.

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use becalm_testing::machine::{Changed, Offline};
 use becalm_testing::program::{INSTANCES, instances_of, path, report, warning_codes};
 use becalm_testing::skip;
+use becalm_testing::watched::{Watched, get};
 
-use super::survival::Watched;
-use super::{get, kept};
+use super::kept;
 use crate::robust::alone;
 
 /// Threads that wake each other all the time, while something is done: some hundred thousand events a second.

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use becalm_testing::program::{Running, becalm, path, run};
+use becalm_testing::watched::{free_address, get, value};
 use becalm_testing::{Need, PATIENCE, machine_has, wait_until};
 use serde_json::Value;
 
-use super::{free_address, get, value};
 use crate::robust::alone;
 
 /// What is deployed, below `deploy/`.

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use becalm_testing::program::{INSTANCES, Running, executable, path, run};
+use becalm_testing::watched::{free_address, get, value};
 use becalm_testing::{Need, machine_has, skip, wait_until};
 
 use super::prometheus::deployed;
-use super::{free_address, get, value};
 use crate::robust::alone;
 
 #[test]

@@ -8,9 +8,8 @@ use std::time::{Duration, Instant};
 
 use becalm_linux::usage::cpu_time_of;
 use becalm_testing::program::{instances_of, path};
+use becalm_testing::watched::{Watched, get};
 
-use super::get;
-use super::survival::Watched;
 use crate::robust::alone;
 
 /// What the watch holds, as the kernel counts it.

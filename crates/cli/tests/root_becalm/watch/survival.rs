@@ -3,75 +3,17 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 use becalm_testing::machine::{Mounted, Offline, SteppedClock};
-use becalm_testing::program::{Ended, INSTANCES, Running, becalm, document_path, path, report};
-use becalm_testing::{Need, machine_has, skip, wait_until};
+use becalm_testing::program::{INSTANCES, document_path, path, report};
+use becalm_testing::watched::Watched;
+use becalm_testing::{Need, machine_has, skip};
 
-use super::{free_address, get, kept, value};
+use super::kept;
 use crate::robust::alone;
-
-/// A watch that measures all the time, and where it answers.
-pub struct Watched {
-    running: Running,
-    address: SocketAddr,
-}
-
-impl Watched {
-    /// One with little work for each window.
-    pub fn start(more: &[&str]) -> Self {
-        Self::with(&[&["--interval", "100ms", "--busy", "100%", "--window", "20ms", "--budget", "100%"], more].concat())
-    }
-
-    /// One with these options.
-    pub fn with(options: &[&str]) -> Self {
-        let address = free_address();
-        let listen = address.to_string();
-        Self { running: Running::start(becalm(&[&["watch", "--listen", &listen], options].concat())), address }
-    }
-
-    pub fn value(&self, series: &str) -> f64 {
-        value(self.address, series).unwrap_or(0.0)
-    }
-
-    pub const fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    pub fn pid(&self) -> u32 {
-        self.running.pid()
-    }
-
-    fn windows(&self, result: &str) -> f64 {
-        self.value(&format!(r#"becalm_windows_total{{result="{result}"}}"#))
-    }
-
-    /// Waits until a number of further windows are measured.
-    #[track_caller]
-    pub fn goes_on(&mut self, windows: u32) {
-        let before = self.windows("measured");
-        self.until("windows go on", |watched| watched.windows("measured") >= before + f64::from(windows));
-        assert!(get(self.address, "/healthz").is_some_and(|answer| answer.starts_with("HTTP/1.1 200")));
-    }
-
-    #[track_caller]
-    pub fn until(&mut self, what: &str, happened: impl Fn(&Self) -> bool) {
-        wait_until(what, || happened(self));
-    }
-
-    /// Ends in good order, with nothing left behind.
-    #[track_caller]
-    pub fn end(self) -> Ended {
-        self.running.signal("TERM");
-        let ended = self.running.end();
-        ended.expect(0, &["watched for"]);
-        ended
-    }
-}
 
 /// Every bundle of a ring opens.
 #[track_caller]
