@@ -111,7 +111,7 @@ pub fn fleet_cost(
                         }
                     });
                     losses.merge(&of_node, Clone::clone);
-                    drawn += time;
+                    drawn = drawn.saturating_add(time);
                 }
                 // What the survey could not read either is told already.
                 Err(_) if problems.iter().any(|(name, _)| name == node) => {}

@@ -69,6 +69,19 @@ fn a_damaged_recording_hides_no_other_of_the_same_node() {
     }
 }
 
+/// Of damaged documents the time that was drawn is more than a time holds.
+#[test]
+fn what_a_fleet_costs_may_be_drawn_from_any_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("fleet.becalm");
+    let longest = |_, doc: &mut NodeDoc| doc.cpus.iter_mut().for_each(|cpu| cpu.duration_ns = Nanos::MAX);
+    write_fleet_with(&path, Planted::Nothing, 1, longest);
+    let bundles = [StoredNodes::open(&path).unwrap()];
+    let fleet = survey(&bundles).unwrap();
+    let cost = jobs::fleet_cost(&bundles, &fleet, Nanos::from_millis(1), &[64], None).unwrap();
+    assert_eq!(cost.drawn, Nanos::MAX);
+}
+
 #[test]
 fn nodes_that_were_recorded_otherwise_are_told_and_not_named() {
     let fleet = fleet(Planted::Unlike, 3);
