@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use becalm_linux::sched;
+use becalm_testing::wait_until;
 use becalm_units::CpuId;
 
 use crate::claims::{Claims, Figure};
@@ -77,6 +78,9 @@ fn beside<T>(count: u64, measure: impl FnOnce() -> Result<T, String>) -> Result<
             let started = sleeper.spawn_scoped(scope, || drop(gate.lock()));
             started.map_err(|error| format!("cannot start {count} threads: {error}"))?;
         }
+        // Those of the turn before may still be on their way out.
+        let all = || fs::read_dir("/proc/self/task").map_or(0, Iterator::count) as u64;
+        wait_until("exactly these threads run", || all() == count + 1);
         let measured = measure();
         drop(closed);
         measured
