@@ -17,17 +17,19 @@ mod replay;
 mod sharp;
 mod size;
 mod storms;
+mod threads;
 
 /// Runs a benchmark and tells whether its claims hold.
 pub type Run = fn() -> ExitCode;
 
-/// Those that record on this machine, by name, in the order in which they run.
-pub const RECORDING: [(&str, Run); 5] = [
+/// Those that record on this machine or tune it, by name, in the order in which they run.
+pub const RECORDING: [(&str, Run); 6] = [
     ("sharp", sharp::run),
     ("quiet", quiet::run),
     ("storms", storms::run),
     ("equal", equal::run),
     ("afterwards", afterwards::run),
+    ("threads", threads::run),
 ];
 
 /// Those that only compute.

@@ -1,4 +1,4 @@
-//! Bundles that are made to take all memory.
+//! Bundles that are made to take all memory, or to end the program.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -7,6 +7,7 @@ use std::sync::Arc;
 use becalm_analyze::compare::compare;
 use becalm_analyze::noise::NoiseInput;
 use becalm_analyze::summary::{Selection, summarize};
+use becalm_analyze::work::summarize_work;
 use becalm_bundle::Bundle;
 use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
@@ -32,32 +33,45 @@ fn count_activities(bundle: &Path, before: usize, now: usize) {
     fs::write(&document, changed).unwrap();
 }
 
-/// Writes activities whose dictionary of kinds has one of them so many times, and as many sources.
-fn write_many_kinds(path: &Path, count: usize) {
+enum Column {
+    Cpus(Vec<i32>),
+    Numbers(Vec<i64>),
+    Texts(Vec<String>),
+}
+
+/// Writes a table as no becalm would.
+fn write_table(path: &Path, schema: &str, columns: &[Column]) {
     let packing = WriterProperties::builder()
         .set_dictionary_page_size_limit(1 << 24)
         .set_statistics_enabled(EnabledStatistics::None)
         .build();
-    let schema = Arc::new(parse_message_type(SCHEMA).unwrap());
+    let schema = Arc::new(parse_message_type(schema).unwrap());
     let mut writer = SerializedFileWriter::new(File::create(path).unwrap(), schema, Arc::new(packing)).unwrap();
     let mut group = writer.next_row_group().unwrap();
-    let mut number = 0;
-    while let Some(mut column) = group.next_column().unwrap() {
-        let texts: Vec<ByteArray> = match number {
-            4 => (0..count).map(|row| three_letters(row).as_str().into()).collect(),
-            5 => (0..count).map(|row| format!("source {row}").as_str().into()).collect(),
-            _ => vec!["".into(); count],
-        };
-        match number {
-            0 => column.typed::<Int32Type>().write_batch(&vec![0; count], None, None).unwrap(),
-            1..=3 => column.typed::<Int64Type>().write_batch(&vec![0; count], None, None).unwrap(),
-            _ => column.typed::<ByteArrayType>().write_batch(&texts, None, None).unwrap(),
+    for values in columns {
+        let mut column = group.next_column().unwrap().unwrap();
+        match values {
+            Column::Cpus(cpus) => column.typed::<Int32Type>().write_batch(cpus, None, None).unwrap(),
+            Column::Numbers(numbers) => column.typed::<Int64Type>().write_batch(numbers, None, None).unwrap(),
+            Column::Texts(texts) => {
+                let texts: Vec<ByteArray> = texts.iter().map(|text| text.as_str().into()).collect();
+                column.typed::<ByteArrayType>().write_batch(&texts, None, None).unwrap()
+            }
         };
         column.close().unwrap();
-        number += 1;
     }
     group.close().unwrap();
     writer.close().unwrap();
+}
+
+/// Writes activities whose dictionary of kinds has one of them so many times, and as many sources.
+fn write_many_kinds(path: &Path, count: usize) {
+    let zeros = || Column::Numbers(vec![0; count]);
+    let kinds = (0..count).map(three_letters).collect();
+    let sources = (0..count).map(|row| format!("source {row}")).collect();
+    let texts = [kinds, sources, vec![String::new(); count]].map(Column::Texts);
+    let columns = [Column::Cpus(vec![0; count]), zeros(), zeros(), zeros()];
+    write_table(path, SCHEMA, &columns.into_iter().chain(texts).collect::<Vec<_>>());
     // No writer puts a name into a dictionary twice; so this is done behind its back.
     let mut bytes = fs::read(path).unwrap();
     let entry = |row| [&3_u32.to_le_bytes()[..], three_letters(row).as_bytes()].concat();
@@ -89,4 +103,43 @@ fn kinds_and_sources_take_memory_by_their_number_and_not_by_their_product() {
     count_activities(&path, 60_000, 20_000);
     let bundle = Bundle::open(&path).unwrap();
     compare((&bundle, &everything), (&bundle, &everything)).unwrap();
+}
+
+/// Each time is one that can be, and the sums are more than integers hold.
+#[test]
+fn sums_of_a_damaged_table_are_no_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.becalm");
+    becalm_fixtures::write_named(&path, "x");
+    let (numbers, times) = (Column::Numbers((0..8).collect()), |ns| Column::Numbers(vec![ns; 8]));
+    let texts = |of: &dyn Fn(usize) -> &'static str| Column::Texts((0..8).map(|row| of(row).to_owned()).collect());
+    let sources = texts(&|row| if row % 2 == 0 { "one" } else { "other" });
+    let columns =
+        [Column::Cpus(vec![0; 8]), numbers, times(0), times(1 << 61), texts(&|_| "unseen"), sources, texts(&|_| "")];
+    write_table(&path.join("activities/node=node1/0000.parquet"), SCHEMA, &columns);
+    count_activities(&path, 400, 8);
+    let everything = Selection { node: None, cpus: None, with_self: false };
+    let summary = summarize(&Bundle::open(&path).unwrap(), &everything).unwrap();
+    assert_eq!(summary.cpus[0].figures.unseen_ns, Some(i64::MAX));
+}
+
+/// Samples are taken one after the other, and of a loop of fixed time each is worth what its iterations take.
+#[test]
+fn samples_that_no_loop_takes_are_refused_or_counted() {
+    const SAMPLES: &str = "message m { required int32 cpu; required int64 start_ns; required int64 duration_ns; \
+                           required int64 work; }";
+    let folder = tempfile::tempdir().unwrap();
+    becalm_fixtures::work::write_all(folder.path());
+    let summary = |name: &str, cpu: i32, [starts, durations, work]: [Vec<i64>; 3]| {
+        let path = folder.path().join(name);
+        let columns = [Column::Cpus(vec![cpu; starts.len()]), Column::Numbers(starts), Column::Numbers(durations)];
+        let columns: Vec<Column> = columns.into_iter().chain([Column::Numbers(work)]).collect();
+        write_table(&path.join("samples/node=node1/0000.parquet"), SAMPLES, &columns);
+        let everything = Selection { node: None, cpus: None, with_self: false };
+        summarize_work(&Bundle::open(&path).unwrap(), &everything, None).map_err(|error| error.to_string())
+    };
+    let overlapping = summary("brief.becalm", 1, [vec![0; 40], vec![1 << 61; 40], vec![1; 40]]).unwrap_err();
+    assert!(overlapping.contains("begins at 0 ns, before the end of the one in front of it"), "{overlapping}");
+    let work = (0..12_000).map(|row| if row % 4 == 0 { i64::MAX } else { 1 }).collect();
+    summary("quanta.becalm", 0, [(0..12_000).map(|at| at << 48).collect(), vec![1 << 48; 12_000], work]).unwrap();
 }

@@ -110,26 +110,33 @@ fn runs<'a>(cpus: &'a [i32], mut keys: &'a [i64]) -> impl Iterator<Item = (i32, 
     })
 }
 
-/// Checks intervals: none is negative, and none ends beyond the range of the time axis.
+/// No time lies farther from the run's origin: 146 years. Differences of two, and sums of what does not overlap, still fit.
+const FARTHEST: i64 = 1 << 62;
+
+/// Checks intervals: none is negative, and none begins or ends farther from the run's origin than times can be.
 ///
 /// # Errors
 /// Names the interval.
 pub(super) fn check_intervals(starts: &[i64], durations: &[i64]) -> Result<(), String> {
     // One pass without branches first, since nearly all are good: the sign bit of `signs` collects what is wrong.
-    // With a duration of 0 or more, the end is below the start exactly if the sum overflowed.
-    let signs = starts
-        .iter()
-        .zip(durations)
-        .fold(0, |signs, (&start, &duration)| signs | duration | -i64::from(start.wrapping_add(duration) < start));
+    // A time that is too far away becomes negative by as much, and so does the end if the sum overflowed.
+    let signs = starts.iter().zip(durations).fold(0, |signs, (&start, &duration)| {
+        signs | duration | start.wrapping_add(FARTHEST) | start.wrapping_add(duration).wrapping_add(FARTHEST)
+    });
     if signs >= 0 {
         return Ok(());
     }
     let (start, duration) = starts
         .iter()
         .zip(durations)
-        .find(|&(&start, &duration)| duration < 0 || start.checked_add(duration).is_none())
+        .find(|&(&start, &duration)| !is_possible(start, duration))
         .expect("one of them is wrong");
     Err(format!("an interval that begins at {start} ns cannot be {duration} ns long"))
+}
+
+fn is_possible(start: i64, duration: i64) -> bool {
+    let times = -FARTHEST..FARTHEST;
+    duration >= 0 && times.contains(&start) && start.checked_add(duration).is_some_and(|end| times.contains(&end))
 }
 
 #[cfg(test)]
@@ -196,9 +203,15 @@ mod tests {
 
         #[test]
         fn intervals_agree_with_the_plain_rule(rows in proptest::collection::vec(
-            prop_oneof![(0_i64..9, 0_i64..9), (i64::MAX - 9..=i64::MAX, 0_i64..20), (any::<i64>(), any::<i64>())], 0..4,
+            prop_oneof![
+                (0_i64..9, 0_i64..9),
+                (FARTHEST - 9..=FARTHEST, 0_i64..20),
+                (-FARTHEST - 9..=9 - FARTHEST, prop_oneof![0_i64..20, i64::MAX - 20..=i64::MAX]),
+                (any::<i64>(), any::<i64>()),
+            ],
+            0..4,
         )) {
-            let good = rows.iter().all(|(start, duration)| *duration >= 0 && start.checked_add(*duration).is_some());
+            let good = rows.iter().all(|(start, duration)| is_possible(*start, *duration));
             let (starts, durations): (Vec<i64>, Vec<i64>) = rows.into_iter().unzip();
             prop_assert_eq!(check_intervals(&starts, &durations).is_ok(), good);
         }

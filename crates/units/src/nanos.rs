@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 /// A duration, or an instant since the origin of a run, in integer nanoseconds.
 ///
 /// The range is that of `i64`: 292 years. Arithmetic through the operators panics on overflow in every build, since an
-/// overflow here can only be a bug; where the values come from a user or a file, use the `checked_` methods.
+/// overflow here can only be a bug; where the values come from a user or a file, use the `checked_` and `saturating_`
+/// methods.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Nanos(i64);
@@ -73,6 +74,12 @@ impl Nanos {
             Some(ns) => Some(Self(ns)),
             None => None,
         }
+    }
+
+    /// The sum, or the longest time where it does not fit: of times of a file that may hold any.
+    #[must_use]
+    pub const fn saturating_add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
     }
 
     /// The same instant or duration for the standard library; negative ones become zero.

@@ -7,8 +7,8 @@ use becalm_model::digest::{DigestDoc, SlotSet};
 use becalm_model::node::{NodeDoc, Rung};
 use becalm_units::{Nanos, counted};
 
-use super::SourceName;
 use super::together::{Moments, NODES, NODES_MIN, SLOTS_MIN, Together, strikes};
+use super::{Problem, SourceName};
 
 /// The columns of the map of node and time.
 pub const COLUMNS: usize = 48;
@@ -163,14 +163,14 @@ impl Gathered {
         self,
         windows: &Windows,
         nodes: impl Iterator<Item = &'a str>,
-        problems: &mut Vec<(String, String)>,
+        problems: &mut Vec<Problem>,
     ) -> (Option<Heat>, Result<Together, String>) {
         let window = windows.most;
         let column_ns = window.length() / COLUMNS as i64;
         let mut row = |node: &str| {
             let Some(of) = self.noise.get(node) else {
                 let why = "its file does not say when it was recorded: the map shows none of its noise";
-                problems.push((node.to_owned(), why.to_owned()));
+                problems.push(Problem::of_comparison(node, why.to_owned()));
                 return vec![0.0; COLUMNS];
             };
             of.row(window)
@@ -201,7 +201,7 @@ const fn fits(error: i64, slot_ns: i64) -> bool {
 }
 
 /// Tests the nodes that were watched all the time in the slots that they have in common.
-fn at_once(candidates: &[Candidate], common: Window, problems: &mut Vec<(String, String)>) -> Result<Together, String> {
+fn at_once(candidates: &[Candidate], common: Window, problems: &mut Vec<Problem>) -> Result<Together, String> {
     let covers = |of: &&Candidate| of.window.begin <= common.begin && of.window.end >= common.end;
     let mut tested: Vec<&Candidate> = candidates.iter().filter(covers).collect();
     let mut lengths: Vec<i64> = tested.iter().map(|of| of.slot_ns).collect();
@@ -229,7 +229,7 @@ fn at_once(candidates: &[Candidate], common: Window, problems: &mut Vec<(String,
             "its clock may be off by {error:.1}, as it states, more than half a slot of {slot:.1}: what strikes nodes at the same time is told \
              without it"
         );
-        problems.push((of.node.clone(), what));
+        problems.push(Problem::of_comparison(&of.node, what));
     }
     let mut tested = fit;
     tested.truncate(NODES);

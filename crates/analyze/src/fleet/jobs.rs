@@ -67,7 +67,7 @@ pub struct FleetCost {
     pub mendings: Vec<Mending>,
     /// The jobs of the accounting, where there is one.
     pub jobs: Option<u64>,
-    /// What is to be known of nodes: what the survey found, and those that could not be read again.
+    /// What is to be known of the noise of nodes, in a sentence each: what the survey found, and those that could not be read again.
     pub problems: Vec<(String, String)>,
 }
 
@@ -92,7 +92,8 @@ pub fn fleet_cost(
         })
         .collect();
     let wanted: BTreeSet<&str> = fleet.nodes.iter().map(|node| node.node.as_str()).collect();
-    let (mut read, mut problems): (BTreeSet<String>, _) = (BTreeSet::new(), fleet.problems.clone());
+    let of_noise = fleet.problems.iter().filter_map(|problem| Some((problem.node.clone(), problem.noise.clone()?)));
+    let (mut read, mut problems): (BTreeSet<String>, Vec<_>) = (BTreeSet::new(), of_noise.collect());
     let mut losses: PhaseLosses<Cause> = PhaseLosses::new(grain);
     let mut drawn = Nanos::ZERO;
     for bundle in bundles {
@@ -111,7 +112,7 @@ pub fn fleet_cost(
                         }
                     });
                     losses.merge(&of_node, Clone::clone);
-                    drawn += time;
+                    drawn = drawn.saturating_add(time);
                 }
                 // What the survey could not read either is told already.
                 Err(_) if problems.iter().any(|(name, _)| name == node) => {}

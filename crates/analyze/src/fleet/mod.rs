@@ -47,8 +47,36 @@ pub struct Fleet {
     pub heat: Option<Heat>,
     /// Which sources strike nodes at the same time, or why that cannot be told.
     pub together: Result<Together, String>,
-    /// Nodes of which something is missing, with what, in a sentence.
-    pub problems: Vec<(String, String)>,
+    /// What is to be known of nodes.
+    pub problems: Vec<Problem>,
+}
+
+/// What is to be known of a node. Who does not compare nodes is told of their noise alone.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Problem {
+    /// The node.
+    pub node: String,
+    /// What is to be known of its noise, in a sentence.
+    pub noise: Option<String>,
+    /// What that means for its comparison with others, in a sentence.
+    pub comparison: Option<String>,
+}
+
+impl Problem {
+    fn of_noise(node: &str, noise: String) -> Self {
+        Self { node: node.to_owned(), noise: Some(noise), comparison: None }
+    }
+
+    fn of_comparison(node: &str, comparison: String) -> Self {
+        Self { node: node.to_owned(), noise: None, comparison: Some(comparison) }
+    }
+
+    /// All of it, in a sentence.
+    #[must_use]
+    pub fn what(&self) -> String {
+        let parts: Vec<&str> = [&self.noise, &self.comparison].into_iter().flatten().map(String::as_str).collect();
+        parts.join("; ")
+    }
 }
 
 /// A node of the fleet.
@@ -154,13 +182,13 @@ pub fn survey(bundles: &[StoredNodes]) -> Result<Fleet, SummaryError> {
             if names.contains(node) {
                 let path = bundle.path().display();
                 let told = format!("a node of this name was read already; that of {path} is left out");
-                problems.push((node.to_owned(), told));
+                problems.push(Problem::of_noise(node, told));
                 continue;
             }
             let stored = match bundle.read(node) {
                 Ok(stored) => stored,
                 Err(error) => {
-                    problems.push((node.to_owned(), format!("its document is left out: {error}")));
+                    problems.push(Problem::of_noise(node, format!("its document is left out: {error}")));
                     failure = failure.or(Some(error.into()));
                     continue;
                 }
@@ -174,11 +202,11 @@ pub fn survey(bundles: &[StoredNodes]) -> Result<Fleet, SummaryError> {
                             gathered.take(&digest);
                             nodes.push(node);
                         }
-                        None => problems.push((node.to_owned(), "it recorded nothing".to_owned())),
+                        None => problems.push(Problem::of_noise(node, "it recorded nothing".to_owned())),
                     }
                 }
                 Err(error) => {
-                    problems.push((node.to_owned(), format!("it is left out: {error}")));
+                    problems.push(Problem::of_noise(node, format!("it is left out: {error}")));
                     failure = failure.or(Some(error));
                 }
             }
@@ -272,9 +300,12 @@ fn usual<'a, T: Ord + 'a>(values: impl Iterator<Item = &'a T>) -> Option<&'a T> 
     counts.into_iter().max_by_key(|(_, count)| *count).map(|(value, _)| value)
 }
 
+const NOT_COMPARED: Option<&str> = Some("it is not compared");
+const LIKE_ITSELF: Option<&str> = Some("it is compared with nodes like itself alone");
+
 /// Tells of nodes that did not end, that another program recorded, and that were watched at another time, otherwise, or in part. Gives those
 /// whose noise is not that of the others for that reason alone.
-fn note_others(facts: &[Facts], windows: &Windows, problems: &mut Vec<(String, String)>) -> BTreeSet<String> {
+fn note_others(facts: &[Facts], windows: &Windows, problems: &mut Vec<Problem>) -> BTreeSet<String> {
     let program = usual(facts.iter().map(|of| &of.program));
     let counter = usual(facts.iter().map(|of| &of.counter));
     let size = usual(facts.iter().map(|of| &of.size));
@@ -284,45 +315,47 @@ fn note_others(facts: &[Facts], windows: &Windows, problems: &mut Vec<(String, S
     let threshold = median_low(&mut thresholds.collect::<Vec<i64>>()).unwrap_or(0);
     let mut apart = BTreeSet::new();
     for of in facts {
-        let mut tell = |what: String| problems.push((of.node.clone(), what));
+        let mut say = |noise: String, comparison: Option<&str>| {
+            let comparison = comparison.map(str::to_owned);
+            problems.push(Problem { node: of.node.clone(), noise: Some(noise), comparison });
+        };
         if !of.ended {
-            tell(
-                "its recording has no end: it goes on, or the node died; what was stored until then is read, and it is not compared"
-                    .to_owned(),
-            );
+            let noise = "its recording has no end: it goes on, or the node died; what was stored until then is read";
+            say(noise.to_owned(), NOT_COMPARED);
             apart.insert(of.node.clone());
         }
         if let Some(usual) = program.filter(|usual| **usual != of.program) {
-            tell(format!("it was recorded by {}, and most by {usual}", of.program));
+            say(format!("it was recorded by {}, and most by {usual}", of.program), None);
         }
         if let Some(usual) = counter.filter(|usual| **usual != of.counter) {
-            tell(format!("its loops read the counter {}, and most {usual}; it resolves other detours", of.counter));
+            say(
+                format!("its loops read the counter {}, and most {usual}; it resolves other detours", of.counter),
+                None,
+            );
         }
         if let Some(usual) = size.filter(|usual| usual.watched != of.size.watched) {
             let watched = counted(of.size.watched as u64, "CPU of it was", "CPUs of it were");
-            tell(format!(
-                "{watched} watched, and {} of most; it is compared with nodes like itself alone",
-                usual.watched
-            ));
+            say(format!("{watched} watched, and {} of most", usual.watched), LIKE_ITSELF);
         } else if let Some(usual) = size.filter(|usual| usual.online != of.size.online) {
             let online = counted(of.size.online as u64, "CPU of it was", "CPUs of it were");
-            tell(format!("{online} online, and {} of most; it is compared with nodes like itself alone", usual.online));
+            say(format!("{online} online, and {} of most", usual.online), LIKE_ITSELF);
         }
         if let Some(doubt) = &of.doubt {
-            tell(format!("{doubt}; it is not compared"));
+            say(doubt.clone(), NOT_COMPARED);
             apart.insert(of.node.clone());
         }
         if let Some(cut) = &of.cut_short {
-            tell(format!("{cut} went off line or was full before the end; it is not compared"));
+            say(format!("{cut} went off line or was full before the end"), NOT_COMPARED);
             apart.insert(of.node.clone());
         }
         match of.watched {
             Some(watched) if windows.misses(watched) => {
-                tell("by its clock it was recorded at another time than most; no common time is told of it".to_owned());
+                let noise = "by its clock it was recorded at another time than most".to_owned();
+                say(noise, Some("no common time is told of it"));
             }
             Some(watched) if watched.length() < length / 10 * 9 && of.ended => {
                 let [own, most] = [watched.length(), length].map(Nanos::new);
-                tell(format!("it was watched for {own:.1}, and most for {most:.1}"));
+                say(format!("it was watched for {own:.1}, and most for {most:.1}"), None);
             }
             _ => {}
         }
@@ -331,9 +364,8 @@ fn note_others(facts: &[Facts], windows: &Windows, problems: &mut Vec<(String, S
             && !(threshold / 2..=threshold.saturating_mul(2)).contains(&of.threshold_ns)
         {
             let [own, most] = [of.threshold_ns, threshold].map(Nanos::new);
-            tell(format!(
-                "its threshold is {own}, and that of most about {most}: it sees other detours, and is not compared"
-            ));
+            let noise = format!("its threshold is {own}, and that of most about {most}: it sees other detours");
+            say(noise, NOT_COMPARED);
             apart.insert(of.node.clone());
         }
     }
@@ -379,11 +411,11 @@ fn groups(nodes: &[FleetNode]) -> BTreeMap<Size, Vec<usize>> {
 }
 
 /// Tells of nodes that have no equals, as few or none have as many CPUs.
-fn note_sizes(nodes: &[FleetNode], problems: &mut Vec<(String, String)>) {
+fn note_sizes(nodes: &[FleetNode], problems: &mut Vec<Problem>) {
     let groups = groups(nodes);
     for node in nodes.iter().filter(|node| node.comparable && !groups.contains_key(&node.size)) {
         let what = format!("fewer than {PEERS_MIN} nodes have as many CPUs as it; it is not compared");
-        problems.push((node.node.clone(), what));
+        problems.push(Problem::of_comparison(&node.node, what));
     }
 }
 

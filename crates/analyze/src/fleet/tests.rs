@@ -47,8 +47,8 @@ fn summary_forms_say_the_same() {
     let mixed = survey(&[StoredNodes::open(&short).unwrap(), StoredNodes::open(&full).unwrap()]).unwrap();
     assert_eq!(format!("{:?}", all.nodes), format!("{:?}", mixed.nodes));
     assert_eq!(all.heat.unwrap().rows, mixed.heat.unwrap().rows);
-    assert_eq!((mixed.problems.len(), mixed.problems[0].0.as_str()), (16, "n00"));
-    assert!(mixed.problems[0].1.contains("a node of this name was read already"), "{:?}", mixed.problems[0]);
+    assert_eq!((mixed.problems.len(), mixed.problems[0].node.as_str()), (16, "n00"));
+    assert!(mixed.problems[0].what().contains("a node of this name was read already"), "{:?}", mixed.problems[0]);
 }
 
 /// Of two recordings of a node the one that can be read counts, whichever is first and whatever is damaged of the other; and what a fleet costs
@@ -65,18 +65,32 @@ fn a_damaged_recording_hides_no_other_of_the_same_node() {
         let fleet = survey(&bundles).unwrap();
         assert_eq!((fleet.nodes.len(), fleet.nodes[0].node.as_str()), (32, "n17"), "{damaged}: {:?}", fleet.problems);
         let cost = jobs::fleet_cost(&bundles, &fleet, Nanos::from_millis(1), &[64], None).unwrap();
-        assert_eq!((cost.nodes, cost.problems), (32, fleet.problems), "{damaged}");
+        let found: Vec<_> = fleet.problems.iter().map(|problem| (problem.node.clone(), problem.what())).collect();
+        assert_eq!((cost.nodes, cost.problems), (32, found), "{damaged}");
     }
+}
+
+/// Of damaged documents the time that was drawn is more than a time holds.
+#[test]
+fn what_a_fleet_costs_may_be_drawn_from_any_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("fleet.becalm");
+    let longest = |_, doc: &mut NodeDoc| doc.cpus.iter_mut().for_each(|cpu| cpu.duration_ns = Nanos::MAX);
+    write_fleet_with(&path, Planted::Nothing, 1, longest);
+    let bundles = [StoredNodes::open(&path).unwrap()];
+    let fleet = survey(&bundles).unwrap();
+    let cost = jobs::fleet_cost(&bundles, &fleet, Nanos::from_millis(1), &[64], None).unwrap();
+    assert_eq!(cost.drawn, Nanos::MAX);
 }
 
 #[test]
 fn nodes_that_were_recorded_otherwise_are_told_and_not_named() {
     let fleet = fleet(Planted::Unlike, 3);
     let told = |node: &str, what: &str| {
-        let found = fleet.problems.iter().any(|problem| problem.0 == node && problem.1.contains(what));
+        let found = fleet.problems.iter().any(|problem| problem.node == node && problem.what().contains(what));
         assert!(found, "{node}: {what} is not in {:?}", fleet.problems);
     };
-    told("n02", "its threshold is 5us, and that of most about 105ns: it sees other detours, and is not compared");
+    told("n02", "its threshold is 5us, and that of most about 105ns: it sees other detours; it is not compared");
     told("n04", "it was watched for 3.0s, and most for 10.0s");
     told("n06", "at another time than most");
     told("n08", "its loops read the counter monotonic_raw, and most tsc");
@@ -131,7 +145,7 @@ fn what_comes_at_once_is_told_within_the_stated_errors_of_the_clocks() {
     assert_eq!(flush(&one), (31, 2, Some(2_000_000), Verdict::Together));
     let told =
         ("n07".to_owned(), "its clock may be off by 900.0ms, as it states, more than half a slot of 33.6ms".to_owned());
-    assert!(one.problems.iter().any(|(node, what)| *node == told.0 && what.starts_with(&told.1)), "{:?}", one.problems);
+    assert!(one.problems.iter().any(|of| of.node == told.0 && of.what().starts_with(&told.1)), "{:?}", one.problems);
     let none = stating(16_000, 16_000);
     let why = none.together.unwrap_err();
     assert!(why.starts_with("the clocks of 32 nodes may be off by up to 16.0s"), "{why}");
@@ -151,7 +165,7 @@ fn nodes_with_other_numbers_of_cpus_are_told_and_not_named() {
     });
     let told = |node: &str, what: &str| {
         assert!(
-            fleet.problems.iter().any(|(of, told)| of == node && told.contains(what)),
+            fleet.problems.iter().any(|of| of.node == node && of.what().contains(what)),
             "{what}: {:?}",
             fleet.problems
         );
@@ -169,8 +183,8 @@ fn nodes_with_other_numbers_of_cpus_are_told_and_not_named() {
 fn what_is_missing_is_told_and_the_rest_is_read() {
     let fleet = fleet(Planted::SlowNodeAndBroken, 1);
     let of = |node: &str| {
-        let found = fleet.problems.iter().find(|problem| problem.0 == node);
-        found.map_or("", |problem| problem.1.as_str())
+        let found = fleet.problems.iter().find(|problem| problem.node == node);
+        found.map_or_else(String::new, super::Problem::what)
     };
     assert!(of("n03").contains("has no end"), "{:?}", fleet.problems);
     assert!(of("n05").contains("becalm 0.0.9"), "{:?}", fleet.problems);

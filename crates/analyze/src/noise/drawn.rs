@@ -105,7 +105,7 @@ pub(crate) fn draw_losses<S: Ord>(
             while let Some(entry) = entries.next_if(|entry| entry.detour <= number) {
                 if entry.detour == number {
                     sampler.part(number as i64, at, entry.source, entry.self_time, &mut losses);
-                    at = at.checked_add(entry.self_time).unwrap_or(Nanos::MAX);
+                    at = at.saturating_add(entry.self_time);
                     rest = (rest - entry.self_time).max(Nanos::ZERO);
                 }
             }
@@ -114,7 +114,7 @@ pub(crate) fn draw_losses<S: Ord>(
             }
         }
         sampler.finish(&mut losses);
-        time += length;
+        time = time.saturating_add(length);
     }
     let known: Vec<(Kind, &str)> =
         names.iter().map(|(kind, name)| (kind.parse().unwrap_or(Kind::Unseen), name)).collect();

@@ -20,7 +20,7 @@ impl Window {
     /// was watched for is left out. `last` is the end of the last detour, where a recording is cut that did not end.
     pub fn common_to_all_cpus(doc: &NodeDoc, last: Option<Nanos>, warnings: &mut Vec<Warning>) -> Self {
         let begin = doc.cpus.iter().map(|cpu| cpu.start_ns).max().unwrap_or(Nanos::ZERO);
-        let ends = doc.cpus.iter().map(|cpu| cpu.start_ns.checked_add(cpu.duration_ns).unwrap_or(Nanos::MAX));
+        let ends = doc.cpus.iter().map(|cpu| cpu.start_ns.saturating_add(cpu.duration_ns));
         let end = if doc.ended.is_some() {
             ends.min()
         } else {

@@ -32,7 +32,7 @@ impl AttributedDetour<'_> {
             root::of_row(activity.kind, "", detail).0 == Kind::Becalm
         };
         let own = self.activities.iter().filter(owned);
-        own.fold(Nanos::ZERO, |sum, activity| sum.checked_add(activity.self_time).unwrap_or(Nanos::MAX))
+        own.fold(Nanos::ZERO, |sum, activity| sum.saturating_add(activity.self_time))
     }
 
     /// What is left of it without that, at least 0.

@@ -86,7 +86,7 @@ struct Occurrence {
 impl Occurrence {
     fn close(&mut self, sums: &mut [Sums]) {
         if self.handlers == 1 {
-            let all: i64 = self.parts.iter().sum();
+            let all = self.parts.iter().copied().fold(0, i64::saturating_add);
             sums.iter_mut().zip(self.parts.into_iter().chain([all])).for_each(|(sums, time)| sums.add(time));
         }
         *self = Self::default();

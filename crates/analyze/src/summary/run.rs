@@ -405,7 +405,7 @@ impl Together {
 fn figures(doc: &NodeDoc, cpu: &CpuDoc, spans: &Spans, rows: &mut CpuScan, names: &[(Kind, String)]) -> Figures {
     let duration_ns = spans.length(cpu);
     let unseen = rows.sources.iter().filter(|of| names[of.number as usize].0 == Kind::Unseen);
-    let unseen_ns = unseen.map(|of| of.self_times.total()).sum();
+    let unseen_ns = unseen.map(|of| of.self_times.total()).fold(0, i64::saturating_add);
     let steal = doc.counters.iter().find(|counter| counter.cpu == cpu.cpu && counter.name == "stat/steal");
     // The document of a run that did not end was written at its start, when the loops had counted nothing.
     let ended = spans.observed == Observed::Document;

@@ -35,8 +35,13 @@ impl MainBody {
         let middle_ns = median(values.to_vec());
         let deviation = median(values.iter().map(|value| (value - middle_ns).abs()).collect());
         let reach = (DEVIATIONS * NORMAL * deviation as f64).max(LEAST * middle_ns.abs() as f64).round() as i64;
-        let mut body =
-            Self { low_ns: middle_ns - reach, high_ns: middle_ns + reach, middle_ns, fasties: 0, slowies: 0 };
+        let mut body = Self {
+            low_ns: middle_ns.saturating_sub(reach),
+            high_ns: middle_ns.saturating_add(reach),
+            middle_ns,
+            fasties: 0,
+            slowies: 0,
+        };
         (body.fasties, body.slowies) = body.outside(values);
         body
     }

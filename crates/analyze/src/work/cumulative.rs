@@ -36,7 +36,8 @@ impl Cumulative {
         if samples.values.len() / each < REPETITIONS_LEAST {
             return None;
         }
-        let values: Vec<i64> = samples.values.chunks_exact(each).map(|part| part.iter().sum()).collect();
+        let values: Vec<i64> =
+            samples.values.chunks_exact(each).map(|part| part.iter().copied().fold(0, i64::saturating_add)).collect();
         let spread = Spread::from_values(&values, &MainBody::from_values(&values));
         Some(Self { samples_each: each as u64, spread, undisturbed_ns: middle.saturating_mul(each as i64), values })
     }

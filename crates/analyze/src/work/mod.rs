@@ -196,7 +196,7 @@ fn read_all(bundle: &Bundle, selection: &Selection) -> Result<Vec<WorkSamples>, 
 
 fn summary(doc: &NodeDoc, samples: &WorkSamples) -> CpuWork {
     let body = MainBody::from_values(&samples.values);
-    let own: u64 = samples.work.iter().sum();
+    let own = samples.work.iter().copied().fold(0, u64::saturating_add);
     let work = doc.settings.work.as_ref();
     let count = samples.values.len() as u64;
     let counts = work.map_or_else(Vec::new, |work| counts::counts(work, samples.cpu, count));

@@ -54,14 +54,14 @@ impl SourceTimes {
     /// All of its time.
     #[must_use]
     pub fn total_ns(&self) -> i64 {
-        self.times.iter().map(|(_, ns)| ns).sum()
+        self.times.iter().map(|(_, ns)| *ns).fold(0, i64::saturating_add)
     }
 }
 
 /// Reads the samples of a CPU; `None` if it has none.
 ///
 /// # Errors
-/// If the bundle cannot be read.
+/// If the bundle cannot be read, or samples overlap: a loop takes one after the other.
 pub fn read(bundle: &Bundle, doc: &NodeDoc, cpu: CpuId) -> Result<Option<WorkSamples>, BundleError> {
     let Some(work) = &doc.settings.work else { return Ok(None) };
     let Some(work_loop) = work.loops.iter().find(|work_loop| work_loop.cpu == cpu) else { return Ok(None) };
@@ -81,10 +81,18 @@ pub fn read(bundle: &Bundle, doc: &NodeDoc, cpu: CpuId) -> Result<Option<WorkSam
         sources: Vec::new(),
     };
     let wanted = i32::try_from(cpu.get()).unwrap_or(-1);
+    let mut end = i64::MIN;
     for batch in bundle.samples(&doc.node)? {
         let batch = batch?;
         for row in (0..batch.len()).filter(|row| batch.cpus()[*row] == wanted) {
-            samples.starts.push(batch.starts()[row]);
+            let start = batch.starts()[row];
+            if start < end {
+                let why =
+                    format!("a sample of CPU {cpu} begins at {start} ns, before the end of the one in front of it");
+                return Err(BundleError::Table { path: bundle.path().to_owned(), table: "samples", why });
+            }
+            end = start + batch.durations()[row];
+            samples.starts.push(start);
             samples.durations.push(batch.durations()[row]);
             samples.work.push(u64::try_from(batch.work()[row]).unwrap_or(0));
             samples.incomplete += u64::from(batch.incomplete(row));
@@ -127,7 +135,11 @@ fn values(samples: &WorkSamples) -> Vec<i64> {
             let mut costs: Vec<f64> =
                 pairs().filter(|(_, work)| **work > 0).map(|(ns, work)| *ns as f64 / *work as f64).collect();
             let Some(cost) = median_high(&mut costs) else { return samples.durations.clone() };
-            pairs().map(|(ns, work)| samples.grain_ns + *ns - (*work as f64 * cost).round() as i64).collect()
+            let value = |(ns, work): (&i64, &u64)| {
+                samples.grain_ns.saturating_add(*ns).saturating_sub((*work as f64 * cost).round() as i64)
+            };
+            // The counts of a damaged table may be any. Differences of two values still fit.
+            pairs().map(|pair| value(pair).clamp(-(1 << 61), 1 << 61)).collect()
         }
     }
 }

@@ -106,7 +106,7 @@ pub fn subtract(samples: &WorkSamples, body: &MainBody) -> Vec<SubtractionStep> 
     let mut steps = Vec::new();
     for (kind, source, group) in groups {
         let times = || group.iter().flat_map(|source| &source.times);
-        times().for_each(|(number, ns)| left[*number] -= ns);
+        times().for_each(|(number, ns)| left[*number] = left[*number].saturating_sub(*ns));
         let mut numbers: Vec<usize> = times().map(|(number, _)| *number).collect();
         numbers.sort_unstable();
         numbers.dedup();
@@ -118,7 +118,7 @@ pub fn subtract(samples: &WorkSamples, body: &MainBody) -> Vec<SubtractionStep> 
             source,
             count: times().count() as u64,
             samples: numbers.len() as u64,
-            total_ns: group.iter().map(|source| source.total_ns()).sum(),
+            total_ns: group.iter().map(|source| source.total_ns()).fold(0, i64::saturating_add),
             touched_mean_ns: touched.mean().unwrap_or(0.0),
             touched_stddev_ns: touched.stddev().unwrap_or(0.0),
             touched_back: numbers.iter().filter(within).count() as u64,

@@ -164,6 +164,7 @@ mod tests {
             cell(1, 0, handler(1, -1, 1)),
             cell(1, 0, handler(1, 1, 0)),
             cell(1, 0, sorts(1, 0, 1)),
+            cell(1, 0, sorts(1, u64::MAX, 1)),
             cell(1, 0, sorts(1, 1, i64::MAX)),
         ] {
             assert!(wrong(&|campaign| campaign.cells.push(measured.clone())).contains("cell 1: "), "{measured:?}");

@@ -233,6 +233,32 @@ fn the_table_of_timerlat_is_named() {
     }
 }
 
+/// A damaged trace has one thread on eight CPUs for 73 years each, and as many lost events as a number holds: each figure is one that is
+/// read, and their sums are more than integers hold.
+#[test]
+fn sums_over_cpus_that_no_machine_has_are_no_panic() {
+    let switch = |cpu: usize, at: u64, prev: &str, next: &str| {
+        let [prev_pid, next_pid] = [prev, next].map(|name| if name == "work" { 77 } else { 5 });
+        format!(
+            "            work-77      [{cpu:03}] d..2. {at}.000001: sched_switch: prev_comm={prev} prev_pid={prev_pid} prev_prio=120 \
+             prev_state=S ==> next_comm={next} next_pid={next_pid} next_prio=120\n"
+        )
+    };
+    for lost in ["LOST EVENTS", "LOST 18446744073709551615 EVENTS"] {
+        let mut text = "# tracer: nop\n#\n".to_owned();
+        for cpu in 0..8 {
+            text += &switch(cpu, 1, "other", "work");
+            text += &switch(cpu, 2_305_843_008, "work", "other");
+            text += &format!("CPU:{cpu} [{lost}]\n");
+            text += &switch(cpu, 2_305_843_009, "other", "work");
+        }
+        for arguments in [&[][..], &["--thread", "77"]] {
+            let document = import(&text, arguments).unwrap();
+            assert!(codes(&document).contains(&"lost_events"), "{document}");
+        }
+    }
+}
+
 /// rtla's histograms: with sentences behind them, of CPUs on which nothing came, and of a machine on which nothing came at all.
 #[test]
 fn a_quiet_histogram_of_rtla_is_a_result() {

@@ -6,6 +6,7 @@
 mod book;
 mod campaign;
 mod cost;
+mod foreign;
 mod habits;
 mod hosts;
 mod inject;

@@ -20,8 +20,9 @@ impl Unchanged {
         Self { noticed: now, read: now, change: None }
     }
 
-    /// Looks at the trace. `before` is an instant before what was last taken from it; `read` is whether its files may be read, which
-    /// takes some 50 us. Returns until when it was traced, if that ended.
+    /// Looks at the trace. `before` is an instant before what was last taken from it; `read` is whether its files may be read. On a
+    /// virtual machine with 2 CPUs (Linux 6.18) that took 55 us right after the last time, and 0.3 ms after 100 ms. Returns until when
+    /// it was traced, if that ended.
     pub fn look(&mut self, instance: &Instance, before: Nanos, read: bool) -> Option<Nanos> {
         if self.change.is_none() {
             let (mut files, mut until) = (instance.noticed_changes(), self.noticed);

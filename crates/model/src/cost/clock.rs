@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::check::check_picos;
+use super::check::{check_count, check_picos};
 use super::probe::{InstrumentDoc, SeriesDoc};
 
 /// What follows the name of a clock in the name of the samples by its raw system call.
@@ -110,6 +110,16 @@ pub struct CrossDoc {
     pub backwards: u64,
     /// By how much at most, in picoseconds.
     pub largest_ps: i64,
+}
+
+impl SuccessiveDoc {
+    pub(super) fn check(&self) -> Result<(), String> {
+        check_count("readings", self.readings)?;
+        if self.backwards > self.readings {
+            return Err(format!("{} of {} readings cannot have been smaller", self.backwards, self.readings));
+        }
+        check_picos("tick_ps", "successive", self.tick_ps)
+    }
 }
 
 impl ClockWayDoc {

@@ -142,6 +142,7 @@ impl Document for CostDoc {
             }
             Costs::Clock(costs) => {
                 costs.clocks.iter().try_for_each(ClockWayDoc::check)?;
+                costs.successive.as_ref().map_or(Ok(()), SuccessiveDoc::check)?;
                 check_instrument(costs.instrument.as_ref(), costs.clocks.is_empty())
             }
             Costs::Scheduler(costs) => costs.rows.iter().try_for_each(SchedulerDoc::check),

@@ -3,7 +3,7 @@
 use becalm_units::CpuId;
 use serde::{Deserialize, Serialize};
 
-use super::check::check_time;
+use super::check::{check_count, check_time};
 use crate::event_count::EventCount;
 
 /// The cost of an interrupt by placement.
@@ -144,6 +144,7 @@ impl PlacementDoc {
         {
             return Err(format!("of {pieces} pieces {there} began on the interrupted CPU, and {moves} on another one"));
         }
+        check_count("pieces", self.roamed.map_or(0, |roamed| roamed.pieces))?;
         let mut counts = self.counted.iter().flat_map(|pair| pair.quiet.counts.iter().chain(&pair.raised.counts));
         counts.try_for_each(EventCount::check)
     }

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use becalm_units::CpuId;
 use serde::{Deserialize, Serialize};
 
+use super::check::{LONGEST_NS, check_count, check_time};
 use crate::Document;
 use crate::event_count::EventCount;
 use crate::node::MachineDoc;
@@ -236,42 +237,31 @@ impl Document for Campaign {
 /// More rounds are not planned.
 pub const ROUNDS_MAX: u32 = 100_000;
 
-/// No cell is longer than a day, and none has more interrupts than nanoseconds: sums stay far from where integers end.
-const LONGEST_NS: i64 = 86_400_000_000_000;
+fn check_sorts(sorts: u64) -> Result<(), String> {
+    if sorts == 0 { Err("it has no sorts".to_owned()) } else { check_count("sorts", sorts) }
+}
 
 impl CellResult {
     fn check(&self) -> Result<(), String> {
-        let time = |name: &str, ns: i64, shortest: i64| match (shortest..=LONGEST_NS).contains(&ns) {
-            true => Ok(()),
-            false => Err(format!("{name} is {ns}, outside of {shortest} to {LONGEST_NS}")),
-        };
-        let count = |name: &str, count: u64| match i64::try_from(count).is_ok_and(|count| count <= LONGEST_NS) {
-            true => Ok(()),
-            false => Err(format!("{name} cannot be {count}")),
-        };
         match self {
             &Self::Sorts { sorts, elapsed_ns, interrupts, window_ns, .. } => {
-                if sorts == 0 {
-                    return Err("it has no sorts".to_owned());
-                }
-                time("elapsed_ns", elapsed_ns, 1)?;
-                time("window_ns", window_ns, 1)?;
-                count("interrupts", interrupts)
+                check_sorts(sorts)?;
+                check_time("elapsed_ns", elapsed_ns, 1)?;
+                check_time("window_ns", window_ns, 1)?;
+                check_count("interrupts", interrupts)
             }
             &Self::Handler { interrupts, handler_ns, window_ns, lost_events } => {
-                time("handler_ns", handler_ns, 0)?;
-                time("window_ns", window_ns, 1)?;
-                count("interrupts", interrupts)?;
-                count("lost_events", lost_events)
+                check_time("handler_ns", handler_ns, 0)?;
+                check_time("window_ns", window_ns, 1)?;
+                check_count("interrupts", interrupts)?;
+                check_count("lost_events", lost_events)
             }
             &Self::Trap { call_ns, .. } if call_ns > 0.0 && call_ns < LONGEST_NS as f64 => Ok(()),
             Self::Trap { call_ns, .. } => Err(format!("call_ns cannot be {call_ns}")),
             Self::Events { sorts, interrupts, window_ns, counts } => {
-                if *sorts == 0 {
-                    return Err("it has no sorts".to_owned());
-                }
-                time("window_ns", *window_ns, 1)?;
-                count("interrupts", *interrupts)?;
+                check_sorts(*sorts)?;
+                check_time("window_ns", *window_ns, 1)?;
+                check_count("interrupts", *interrupts)?;
                 counts.iter().try_for_each(EventCount::check)
             }
         }

@@ -125,7 +125,7 @@ impl NoiseNamer {
                 Some(cpu.gap(start, duration, interference))
             }
             OsnoiseHappening::Period(period) => {
-                cpu.runtime = cpu.runtime.checked_add(period.runtime).unwrap_or(cpu.runtime);
+                cpu.runtime = cpu.runtime.saturating_add(period.runtime);
                 if let Some(found) = cpu.period.replace(Period::default()) {
                     self.figures.add(&period, &found);
                 }
@@ -193,8 +193,8 @@ impl TracerFigures {
     fn add(&mut self, counted: &Period, found: &Period) {
         self.periods += 1;
         for (sum, of) in [(&mut self.counted, counted), (&mut self.found, found)] {
-            sum.runtime = sum.runtime.checked_add(of.runtime).unwrap_or(sum.runtime);
-            sum.noise = sum.noise.checked_add(of.noise).unwrap_or(sum.noise);
+            sum.runtime = sum.runtime.saturating_add(of.runtime);
+            sum.noise = sum.noise.saturating_add(of.noise);
             sum.longest = sum.longest.max(of.longest);
             sum.hardware += of.hardware;
             sum.nmis += of.nmis;
@@ -247,7 +247,7 @@ impl OfCpu {
         }
         self.gaps.push(Step { start, end });
         if let Some(period) = &mut self.period {
-            period.noise = period.noise.checked_add(duration).unwrap_or(period.noise);
+            period.noise = period.noise.saturating_add(duration);
             period.longest = period.longest.max(duration);
             period.hardware += u64::from(interference == 0);
         }

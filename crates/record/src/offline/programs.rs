@@ -21,7 +21,9 @@ impl ThreadTimes {
             Happening::Switch { prev, next, .. } => {
                 let before = self.current.insert(cpu, (next, event.time));
                 if let Some((_, since)) = before.filter(|(pid, _)| *pid == prev) {
-                    *self.times.entry(prev).or_default() += event.time - since;
+                    // A damaged file may have one thread on many CPUs at once.
+                    let sum = self.times.entry(prev).or_default();
+                    *sum = sum.saturating_add(event.time - since);
                 }
             }
             // Who had the CPU until the next switch is not known.
@@ -39,7 +41,8 @@ impl ThreadTimes {
         for (pid, time) in &self.times {
             let is_program = names.tasks.get(*pid).is_some_and(|task| task.kind == Kind::Task);
             if *pid != Pid::IDLE && is_program && !names.is_told(*pid) {
-                *sums.entry(names.name_of(*pid).unwrap_or_default()).or_default() += *time;
+                let sum = sums.entry(names.name_of(*pid).unwrap_or_default()).or_default();
+                *sum = sum.saturating_add(*time);
             }
         }
         let mut sums: Vec<(String, Nanos)> = sums.into_iter().collect();

@@ -159,8 +159,9 @@ where
         span.last = follower.looked().map_or(span.last, |looked| looked.end.max(span.last));
         put(&mut found, &span, names)?;
         tallies.push(tally);
-        result.thread.had += time.had;
-        result.thread.waited += time.waited;
+        // A damaged file may have it on many CPUs at once.
+        result.thread.had = result.thread.had.saturating_add(time.had);
+        result.thread.waited = result.thread.waited.saturating_add(time.waited);
         result.thread.moved += time.moved;
         let doc = &mut node.cpus[lane];
         doc.start_ns = span.first.unwrap_or(Nanos::ZERO);

@@ -186,7 +186,7 @@ fn missing(fleet: &Fleet) -> Option<Section> {
     if fleet.problems.is_empty() {
         return None;
     }
-    let facts = fleet.problems.iter().map(|(node, what)| (printable(node).into_owned(), sentence(&printable(what))));
+    let facts = fleet.problems.iter().map(|of| (printable(&of.node).into_owned(), sentence(&printable(&of.what()))));
     Some(Section {
         id: "remarks",
         title: "What is to be known of single nodes".to_owned(),

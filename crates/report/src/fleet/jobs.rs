@@ -64,6 +64,10 @@ fn gain(of: &Mending) -> String {
     if percent < 0.001 { "less than 0.001%".to_owned() } else { format!("{}%", three_digits(percent)) }
 }
 
+fn problems(cost: &FleetCost) -> Vec<ProblemDoc<'_>> {
+    cost.problems.iter().map(|(node, what)| ProblemDoc { node, what: what.into() }).collect()
+}
+
 /// The first thing to mend, in a sentence.
 fn conclusion(cost: &FleetCost) -> String {
     let Some(first) = cost.mendings.first() else {
@@ -194,7 +198,7 @@ impl Report for FleetSweepReport<'_> {
             span_hours: self.accounting.map(|of| of.span_hours),
             cells: cells.collect(),
             grains: grains.collect(),
-            problems: ProblemDoc::all(&self.costs[0].problems),
+            problems: problems(&self.costs[0]),
         }
     }
 
@@ -244,7 +248,7 @@ impl Report for FleetCostReport<'_> {
             span_hours: self.accounting.map(|of| of.span_hours),
             rows: cost.sizes.iter().map(SizeDoc::of).collect(),
             mend: cost.mendings.iter().map(MendingDoc::of).collect(),
-            problems: ProblemDoc::all(&cost.problems),
+            problems: problems(cost),
         }
     }
 

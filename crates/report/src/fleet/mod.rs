@@ -3,6 +3,7 @@
 mod html;
 pub(crate) mod jobs;
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use becalm_analyze::fleet::{FALSE_ALARM, Fleet, FleetNode, Heat, PEERS_MIN, SourceName, Struck, Together, Verdict};
@@ -146,13 +147,7 @@ struct HeatRowDoc<'a> {
 #[derive(Serialize)]
 struct ProblemDoc<'a> {
     node: &'a str,
-    what: &'a str,
-}
-
-impl<'a> ProblemDoc<'a> {
-    fn all(problems: &'a [(String, String)]) -> Vec<Self> {
-        problems.iter().map(|(node, what)| Self { node, what }).collect()
-    }
+    what: Cow<'a, str>,
 }
 
 fn document<'a>(fleet: &'a Fleet) -> FleetDocument<'a> {
@@ -175,7 +170,7 @@ fn document<'a>(fleet: &'a Fleet) -> FleetDocument<'a> {
         together_slot_ns: fleet.together.as_ref().ok().map(|of| of.slot_ns),
         together_clock_error_ns: fleet.together.as_ref().ok().and_then(|of| of.clock_error_ns),
         together_missing: fleet.together.as_ref().err().cloned(),
-        problems: ProblemDoc::all(&fleet.problems),
+        problems: fleet.problems.iter().map(|of| ProblemDoc { node: &of.node, what: of.what().into() }).collect(),
     }
 }
 
@@ -210,8 +205,8 @@ fn conclusion(fleet: &Fleet) -> String {
 
 fn render(fleet: &Fleet, out: &mut Sheet<'_>) -> io::Result<()> {
     paragraph(out, "  ", &conclusion(fleet))?;
-    for (node, what) in &fleet.problems {
-        paragraph(out, "  ! ", &format!("{}: {}", printable(node), printable(what)))?;
+    for problem in &fleet.problems {
+        paragraph(out, "  ! ", &format!("{}: {}", printable(&problem.node), printable(&problem.what())))?;
     }
     let shown = if out.all() { fleet.nodes.len() } else { fleet.nodes.len().min(SHOWN) };
     heading(out, "Nodes, the noisiest first")?;

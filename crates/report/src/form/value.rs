@@ -155,7 +155,7 @@ fn digits(ns: i64, count: u32) -> String {
 pub(crate) fn picos(ps: i64) -> String {
     // From the microsecond on, as every other duration.
     if ps.unsigned_abs() >= 999_500 {
-        time((ps + ps.signum() * 500) / 1_000)
+        time((ps / 500 + ps.signum()) / 2)
     } else {
         format!("{}ns", three_digits(ps as f64 / 1e3))
     }
@@ -317,6 +317,20 @@ mod tests {
             (f64::NAN, "-"),
         ] {
             assert_eq!(Value::Change(change).cell(), text);
+        }
+    }
+
+    #[test]
+    fn picoseconds_are_rounded_to_nanoseconds_however_many_there_are() {
+        for (ps, text) in [
+            (385, "0.385ns"),
+            (999_499, "999ns"),
+            (1_234_499, "1.23us"),
+            (-1_235_500, "-1.24us"),
+            (i64::MAX, "9220000s"),
+            (i64::MIN, "-9220000s"),
+        ] {
+            assert_eq!(picos(ps), text);
         }
     }
 

@@ -170,6 +170,11 @@ fn wall(clock: &ClockDoc) -> Option<String> {
     }
 }
 
+/// Whether its detours are of the kernel's events alone. What a loop would have counted is not known then, and not zero.
+pub(super) fn has_no_loop(doc: &NodeDoc) -> bool {
+    doc.warnings.iter().any(|warning| warning.code == "no_loop")
+}
+
 pub(crate) fn seen(doc: &NodeDoc) -> String {
     if let Some(change) = doc.trace_change() {
         let until = change.traced_until_ns.max(Nanos::ZERO);
@@ -179,7 +184,7 @@ pub(crate) fn seen(doc: &NodeDoc) -> String {
     }
     let is_all = doc.tracing.as_ref().is_none_or(|tracing| tracing.missing.is_empty());
     let seen = match doc.rung {
-        Rung::Tracepoints if doc.warnings.iter().any(|warning| warning.code == "no_loop") => {
+        Rung::Tracepoints if has_no_loop(doc) => {
             if is_all {
                 "the kernel's tracepoints alone: every source by its name, and no way into or out of the kernel"
             } else {

@@ -36,7 +36,9 @@ pub(super) fn run(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
     print_sources(summary, false, out)?;
     print_anatomy(summary, out)?;
     sure::print_periods(summary, out)?;
-    print_loops(summary, &cpus, out)?;
+    if !summary.nodes.iter().all(|node| header::has_no_loop(&node.doc)) {
+        print_loops(summary, &cpus, out)?;
+    }
     print_next(summary, out)
 }
 

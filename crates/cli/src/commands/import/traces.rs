@@ -476,10 +476,8 @@ fn warnings(opened: &Opened<'_>, wanted: &Wanted, names: &Names, node: &NodeDoc,
     }
     warnings.extend(opened.warnings.iter().cloned());
     if let Wanted::Gaps { cpus, loops } = wanted {
-        // A file may hold any figures.
-        let add = |sum: Nanos, time: Nanos| sum.checked_add(time).unwrap_or(sum);
-        let spans = found.spans.iter().map(|(_, span)| span.length()).fold(Nanos::ZERO, add);
-        let runtime = cpus.iter().map(|index| loops[*index].runtime).fold(Nanos::ZERO, add);
+        let spans = found.spans.iter().map(|(_, span)| span.length()).fold(Nanos::ZERO, Nanos::saturating_add);
+        let runtime = cpus.iter().map(|index| loops[*index].runtime).fold(Nanos::ZERO, Nanos::saturating_add);
         // The last period of each CPU has not ended, so that a little is always missing.
         if runtime > Nanos::ZERO && runtime < Nanos::new(spans.get() / 5 * 4) {
             warnings.push(warning::tracer_paused(runtime, spans));
@@ -490,10 +488,13 @@ fn warnings(opened: &Opened<'_>, wanted: &Wanted, names: &Names, node: &NodeDoc,
         warnings.push(warning::not_in_trace(&kinds, opened.are_recorded_told));
     }
     let spans = || found.spans.iter().map(|(_, span)| span);
-    let (lost, gaps): (u64, u64) = (spans().map(|span| span.lost).sum(), spans().map(|span| span.gaps).sum());
+    // A file may hold any figures.
+    let lost = spans().map(|span| span.lost).fold(0, u64::saturating_add);
+    let gaps: u64 = spans().map(|span| span.gaps).sum();
     if gaps > 0 {
         let incomplete = node.cpus.iter().map(|cpu| cpu.incomplete).sum();
-        warnings.push(warning::lost_in_trace(lost, gaps, spans().map(|span| span.gap_time).sum(), incomplete));
+        let gap_time = spans().map(|span| span.gap_time).fold(Nanos::ZERO, Nanos::saturating_add);
+        warnings.push(warning::lost_in_trace(lost, gaps, gap_time, incomplete));
     } else if opened.counted_lost > 0 {
         warnings.push(warning::lost_untold_in_trace(opened.counted_lost));
     }

@@ -28,7 +28,9 @@ pub(super) fn section(summary: &Summary) -> Section {
         blocks.push(Block::Note(format!("The first {NODES} of {} nodes.", grouped(summary.nodes.len() as u64))));
     }
     blocks.push(Block::Facts(header::whole_lines(summary)));
-    blocks.push(Block::Table(loops(summary)));
+    if !summary.nodes.iter().all(|node| header::has_no_loop(&node.doc)) {
+        blocks.push(Block::Table(loops(summary)));
+    }
     Section {
         id: "machine",
         title: "Machine, clock and losses".to_owned(),
