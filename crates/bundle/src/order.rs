@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
 use becalm_model::NodeDoc;
-use becalm_model::node::CpuDoc;
+use becalm_model::node::{CpuDoc, FARTHEST};
 use becalm_units::CpuId;
 
 /// The last row of a CPU.
@@ -109,9 +109,6 @@ fn runs<'a>(cpus: &'a [i32], mut keys: &'a [i64]) -> impl Iterator<Item = (i32, 
         (run[0], head)
     })
 }
-
-/// No time lies farther from the run's origin: 146 years. Differences of two, and sums of what does not overlap, still fit.
-const FARTHEST: i64 = 1 << 62;
 
 /// Checks intervals: none is negative, and none begins or ends farther from the run's origin than times can be.
 ///

@@ -216,7 +216,7 @@ pub(crate) fn read(root: &Path, name: impl AsRef<Path>, what: &'static str) -> R
     }
 }
 
-/// Reads a file and hands its text to a parser.
+/// Reads a file that is never empty, and hands its text to a parser.
 pub(crate) fn parse<T>(
     root: &Path,
     name: impl AsRef<Path>,
@@ -224,7 +224,13 @@ pub(crate) fn parse<T>(
     parser: impl FnOnce(&str) -> Result<T, FormatError>,
 ) -> Result<T, FileError> {
     let name = name.as_ref();
-    parser(&read(root, name, what)?).map_err(|why| FileError::Format { what, path: below(root, name), why })
+    let text = read(root, name, what)?;
+    let parsed = if text.is_empty() {
+        Err(FormatError::new("text was expected (container runtimes mask files with empty ones)", ""))
+    } else {
+        parser(&text)
+    };
+    parsed.map_err(|why| FileError::Format { what, path: below(root, name), why })
 }
 
 /// Parses a list line by line, and returns what was understood and the lines that were not. Drivers, architectures and later kernels add
@@ -296,6 +302,9 @@ mod tests {
         assert!(missing.to_string().starts_with("cannot read the answer from "), "{missing}");
         let wrong = value::<u32>(root.path(), "value", "the answer").unwrap_err();
         assert!(wrong.to_string().ends_with("/value: one value was expected, but found 'seven'"), "{wrong}");
+        std::fs::write(root.path().join("value"), "").unwrap();
+        let masked = parse(root.path(), "value", "the answer", |_| Ok(7)).unwrap_err();
+        assert!(!masked.is_missing() && masked.to_string().contains("mask"), "{masked}");
         assert!(optional(Err::<u32, _>(missing)).unwrap().is_none());
         assert!(optional(Err::<u32, _>(wrong)).is_err());
     }

@@ -583,6 +583,13 @@ impl Document for NodeDoc {
             if cpu.cpu.get() >= CpuId::LIMIT {
                 return Err(format!("CPU {} is above the limit of {}", cpu.cpu, CpuId::LIMIT - 1));
             }
+            let ends = [cpu.start_ns.get(), cpu.start_ns.get().saturating_add(cpu.duration_ns.get())];
+            if ends.iter().any(|time| !(-FARTHEST..FARTHEST).contains(time)) {
+                return Err(format!(
+                    "the loop of CPU {} cannot have run from {} ns to {} ns",
+                    cpu.cpu, ends[0], ends[1]
+                ));
+            }
             if let Some((field, time)) = times(cpu).into_iter().find(|(_, time)| *time < Nanos::ZERO) {
                 return Err(format!("{field} of CPU {} is negative: {}", cpu.cpu, time.get()));
             }
@@ -590,6 +597,10 @@ impl Document for NodeDoc {
         Ok(())
     }
 }
+
+/// No time lies farther from the run's origin, in nanoseconds: 146 years. Differences of two, and sums of what does not overlap,
+/// still fit.
+pub const FARTHEST: i64 = 1 << 62;
 
 const fn times(cpu: &CpuDoc) -> [(&'static str, Nanos); 10] {
     [

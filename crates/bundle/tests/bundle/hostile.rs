@@ -360,6 +360,8 @@ fn damaged_documents_are_refused() {
         (good[..good.len() / 2].to_owned(), "EOF"),
         (good.replace("\"node\": \"a\"", "\"node\": \"b\""), "it is of node 'b'"),
         (good.replace("\"duration_ns\": 1", "\"duration_ns\": -1"), "duration_ns of CPU 0 is negative"),
+        (good.replace("\"start_ns\": -5", "\"start_ns\": -9223372036854775808"), "CPU 0 cannot have run from"),
+        (good.replace("\"start_ns\": -5", "\"start_ns\": 9223372036854775807"), "CPU 0 cannot have run from"),
         (good.replace("\"cpu\": 0", "\"cpu\": 3"), "3 is followed by 3"),
         (good.replace("\"cpu\": 3", "\"cpu\": 1048576"), "above the limit"),
     ] {

@@ -49,7 +49,7 @@ fn record(to: &Path, cpus: &[u32]) {
             let cpu = CpuId::new(*cpu);
             (0..20_i64).map(move |number| Detour {
                 cpu,
-                start: Nanos::new((segment * 20 + number) * 100_000),
+                start: Nanos::new(1_000 + (segment * 20 + number) * 100_000),
                 duration: Nanos::new(1_000),
                 incomplete: false,
             })
@@ -87,23 +87,46 @@ fn a_recording_that_lacks_a_part_is_refused_by_every_command() {
         let run = folder.path().join(format!("lacks-{name}.becalm"));
         copy(&whole, &run);
         make(&run);
-        for question in QUESTIONS {
-            let words: Vec<&str> = question
-                .iter()
-                .map(|word| match *word {
-                    "RUN" => path(&run),
-                    "WHOLE" => path(&whole),
-                    "OUT" => path(&out),
-                    word => word,
-                })
-                .collect();
-            let ended = run_becalm(&words);
-            ended.expect(1, &[path(&run), "copy the whole "]);
-            assert!(ended.stdout.is_empty() && !out.exists(), "{words:?}: {ended:?}");
-        }
+        are_refused(&run, &whole, &out, "copy the whole ");
     }
     // In full, the same commands answer.
     run_becalm(&["check", path(&whole), "--max-noise", "90%"]).expect(0, &[]);
+}
+
+/// Asks all questions of a recording, which are to be refused for this reason.
+#[track_caller]
+fn are_refused(run: &Path, whole: &Path, out: &Path, why: &str) {
+    for question in QUESTIONS {
+        let words: Vec<&str> = question
+            .iter()
+            .map(|word| match *word {
+                "RUN" => path(run),
+                "WHOLE" => path(whole),
+                "OUT" => path(out),
+                word => word,
+            })
+            .collect();
+        let ended = run_becalm(&words);
+        ended.expect(1, &[path(run), why]);
+        assert!(ended.stdout.is_empty() && !out.exists(), "{words:?}: {ended:?}");
+    }
+}
+
+/// Readers that look at the time of the loops alone would find nothing there.
+#[test]
+fn detours_outside_of_their_loops_time_are_refused_by_every_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let [whole, run, out] = ["whole.becalm", "moved.becalm", "out"].map(|name| folder.path().join(name));
+    record(&whole, &[0, 1]);
+    for (from, to) in [("start_ns", 1_000_000_000_000_000_i64), ("duration_ns", 3_000_000)] {
+        let _ = fs::remove_dir_all(&run);
+        copy(&whole, &run);
+        let file = run.join("runs/node=node1.json");
+        let mut document: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        document["cpus"][1][from] = to.into();
+        fs::write(&file, document.to_string()).unwrap();
+        are_refused(&run, &whole, &out, "but its loop ran from");
+    }
 }
 
 /// Of several nodes, one that cannot be judged is not left out of the verdict.

@@ -226,7 +226,7 @@ mod tests {
         let debugfs = ("debugfs", "/sys/kernel/debug");
         let inside = ("tracefs", "/sys/kernel/debug/tracing");
         let own = ("tracefs", "/sys/kernel/tracing");
-        assert_eq!(point(&[]), None);
+        assert_eq!(point(&[("proc", "/proc")]), None);
         assert_eq!(point(&[debugfs]), Some("/sys/kernel/debug/tracing".into()));
         assert_eq!(point(&[own, debugfs, inside]), Some("/sys/kernel/tracing".into()));
         assert_eq!(point(&[debugfs, inside]), Some("/sys/kernel/debug/tracing".into()));

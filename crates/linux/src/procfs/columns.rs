@@ -22,10 +22,7 @@ pub fn growth(earlier: u64, later: u64) -> u64 {
 /// The CPUs of the header, `CPU0 CPU1 CPU4`, in its order. Offline CPUs are missing from it.
 pub(super) fn header(line: &str) -> Result<Vec<CpuId>, FormatError> {
     if line.trim().is_empty() {
-        return Err(FormatError::new(
-            "a header of CPU columns was expected (container runtimes mask files by empty ones)",
-            "",
-        ));
+        return Err(FormatError::new("a header of CPU columns was expected", ""));
     }
     let cpu = |word: &str| {
         let id = word.strip_prefix("CPU").and_then(|id| id.parse().ok());
@@ -33,6 +30,11 @@ pub(super) fn header(line: &str) -> Result<Vec<CpuId>, FormatError> {
     };
     let cpus: Vec<CpuId> = line.split_whitespace().map(cpu).collect::<Result<_, _>>()?;
     Ok(cpus)
+}
+
+/// There is nothing below the header.
+pub(super) fn no_counts() -> FormatError {
+    FormatError::new("counts below the header of CPU columns were expected", "")
 }
 
 /// The name before the colon, and the text behind it.

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::file::{FileError, read};
+use crate::file::{FileError, parse};
 
 /// The first processor of the machine.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -41,9 +41,9 @@ impl CpuInfo {
     /// Reads `proc/cpuinfo`.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If it cannot be read, or is empty.
     pub fn read(root: &Path) -> Result<Self, FileError> {
-        Ok(Self::parse(&read(root, "proc/cpuinfo", "the processor's model")?))
+        parse(root, "proc/cpuinfo", "the processor's model", |text| Ok(Self::parse(text)))
     }
 
     /// Whether the processor has a flag (x86: `nonstop_tsc`) or feature (ARM: `asimd`).

@@ -49,7 +49,7 @@ mod tests {
                     Max realtime priority     0      99   \nMax realtime timeout      unlimited  unlimited us\n";
         assert_eq!(read(text), [Ok(Some(0)), Ok(Some(8_388_608))]);
         assert_eq!(read(&text.replace("8388608", "unlimited"))[1], Ok(None));
-        assert!(read("")[0].as_ref().unwrap_err().contains("Max realtime priority"));
+        assert!(read("\n")[0].as_ref().unwrap_err().contains("Max realtime priority"));
         // A limit that cannot be read costs no other.
         let [priority, memory] = read(&text.replace("8388608", "x"));
         assert!(priority == Ok(Some(0)) && memory.is_err(), "{priority:?}, {memory:?}");

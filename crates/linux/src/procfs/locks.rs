@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::file::{FileError, FormatError, parse};
+use crate::file::{FileError, read};
 
 /// The process that holds a `flock` lock on a file; `None` if none does, or the kernel names it to another pid namespace only.
 ///
@@ -14,7 +14,7 @@ pub fn lock_holder(root: &Path, file: &File) -> Result<Option<i32>, FileError> {
     let Ok(found) = file.metadata() else { return Ok(None) };
     let (major, minor) = (rustix::fs::major(found.dev()), rustix::fs::minor(found.dev()));
     let identity = format!("{major:02x}:{minor:02x}:{}", found.ino());
-    parse(root, "proc/locks", "the locks on files", |text| Ok::<_, FormatError>(holder(text, &identity)))
+    Ok(holder(&read(root, "proc/locks", "the locks on files")?, &identity))
 }
 
 /// `1: FLOCK  ADVISORY  WRITE 1234 00:18:393 0 EOF`; those that wait have `->` behind their number.

@@ -35,6 +35,9 @@ impl Softirqs {
             }
         };
         let (lines, _) = file::lines(text, line)?;
+        if lines.is_empty() {
+            return Err(columns::no_counts());
+        }
         Ok(Self { cpus, lines })
     }
 
@@ -95,7 +98,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for text in ["", "CPU0 CPU1\nHI: 1\n", "CPU0\nHI: 1 2\n", "CPU0\nHI 1\n", "CPUx\n"] {
+        for text in ["", "CPU0 CPU1\n", "CPU0 CPU1\nHI: 1\n", "CPU0\nHI: 1 2\n", "CPU0\nHI 1\n", "CPUx\n"] {
             assert!(Softirqs::parse(text).is_err(), "{text}");
         }
     }

@@ -112,6 +112,9 @@ impl Stat {
             }
             Ok(())
         })?;
+        if stat.cpus.is_empty() {
+            return Err(FormatError::new("a line for each CPU was expected", ""));
+        }
         Ok(stat)
     }
 
@@ -237,10 +240,12 @@ mod tests {
         write("cpu0 1 2 3 4\nctxt 77\n");
         let mut file = StatFile::open(root.path()).unwrap();
         assert_eq!(file.read().unwrap().context_switches, 77);
-        write("ctxt 78\n");
+        write("ctxt 78\ncpu1 1 2 3 4\ncpu2 1 2 3 4\n");
         let stat = file.read().unwrap();
-        assert_eq!((stat.cpus.len(), stat.context_switches), (0, 78));
-        write("ctxt x\n");
-        assert!(file.read().unwrap_err().to_string().contains("proc/stat"));
+        assert_eq!((stat.cpus.len(), stat.context_switches), (2, 78));
+        for text in ["ctxt x\n", "ctxt 79\n", ""] {
+            write(text);
+            assert!(file.read().unwrap_err().to_string().contains("proc/stat"), "{text}");
+        }
     }
 }
