@@ -1,6 +1,6 @@
 //! What a trace holds of a CPU.
 
-use becalm_model::{Event, Happening};
+use becalm_model::{Event, Happening, Pid};
 use becalm_units::Nanos;
 
 /// How many events there are, and from when to when.
@@ -14,6 +14,12 @@ pub struct CpuSpan {
     pub gaps: u64,
     /// The time from the last event before each gap until the first behind it.
     pub gap_time: Nanos,
+    /// Switches with one in front of them, and no gap between.
+    pub switches: u64,
+    /// Those that are away from another thread than the one in front of them went to.
+    pub broken: u64,
+    /// To whom the last switch went.
+    running: Option<Pid>,
     /// When the first event came; `None` if there was none.
     pub first: Option<Nanos>,
     /// When the last one came.
@@ -27,7 +33,13 @@ impl CpuSpan {
             self.lost = self.lost.saturating_add(count.unwrap_or(1).max(1));
             self.gaps += 1;
             self.gap_time += self.first.map_or(Nanos::ZERO, |_| event.time - self.last);
+            self.running = None;
         } else {
+            if let Happening::Switch { prev, next, .. } = event.what {
+                let before = self.running.replace(next);
+                self.switches += u64::from(before.is_some());
+                self.broken += u64::from(before.is_some_and(|before| before != prev));
+            }
             self.events += 1;
         }
         self.first.get_or_insert(event.time);

@@ -75,6 +75,9 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> anyhow::Re
     let mut times = ThreadTimes::default();
     let spans =
         survey(&mut *opened.trace, &mut names, &mut |cpu, event| times.take(cpu, event)).with_context(cannot)?;
+    if opened.loops.is_none() {
+        ensure_whole(opened.trace.backwards(), &spans).with_context(cannot)?;
+    }
     let wanted = wanted(args, &mut opened, &mut names, &spans).with_context(cannot)?;
     let mut node = describe(args, format, &opened, &wanted);
     progress.say("storing");
@@ -311,6 +314,25 @@ fn survey(
         spans.push((index, cpu, span));
     }
     Ok(spans)
+}
+
+/// Refuses traces without a common clock, and those of some threads or of some events, in which others seem to have had the time.
+fn ensure_whole(backwards: u64, spans: &[OfCpu]) -> anyhow::Result<()> {
+    let sum = |of: fn(&CpuSpan) -> u64| spans.iter().map(|(.., span)| of(span)).sum::<u64>();
+    let events = sum(|span| span.events + span.gaps);
+    anyhow::ensure!(
+        backwards <= events / 2,
+        "{backwards} of its {events} events are stamped before one in front of them, so these are no times of one clock: print it without \
+         --deltatime (perf script), or sort it by time"
+    );
+    let (switches, broken) = (sum(|span| span.switches), sum(|span| span.broken));
+    // Whole traces have some as well: threads take over the number of a process that they replace, and trace-cmd hides threads of its own.
+    anyhow::ensure!(
+        broken < 2 || broken <= switches / 4,
+        "in {broken} of its {switches} switches another thread leaves the CPU than the one that got it before, so switches are missing: record all \
+         threads and every event, with 'perf record -a -c 1', or 'trace-cmd record' without -P and -F"
+    );
+    Ok(())
 }
 
 /// What is looked for, and on which CPUs.
