@@ -142,6 +142,18 @@ fn samples_of_events_are_no_trace() {
         let line = if event == "sched_switch" { "line 3:" } else { "line 2:" };
         refused(&sampled, &[], &[line, "a period of 46", "'perf record -a -c 1'"]);
     }
+    // Without periods, an entry follows an entry, or an exit an exit.
+    let without = |missing: &dyn Fn(usize) -> bool| -> String {
+        let interrupts = whole.lines().filter(|line| line.contains("irq_handler")).enumerate();
+        interrupts.filter(|(number, _)| !missing(*number)).map(|(_, line)| format!("{line}\n")).collect()
+    };
+    refused(
+        &without(&|number| [1, 3, 6, 8].contains(&number)),
+        &[],
+        &["in 4 of its 8 entries", "'perf record -a -c 1'"],
+    );
+    // As where entries were enabled after exits.
+    import(&without(&|number| [0, 2, 4].contains(&number)), &[]).unwrap();
 }
 
 /// A recording of one process has the switches away from its threads, and none to them: what ran between is not known.

@@ -316,6 +316,10 @@ fn survey(
     Ok(spans)
 }
 
+/// How all that becalm reads is recorded.
+const EVERY_EVENT: &str =
+    "record all threads and every event, with 'perf record -a -c 1', or 'trace-cmd record' without -P and -F";
+
 /// Refuses traces without a common clock, and those of some threads or of some events, in which others seem to have had the time.
 fn ensure_whole(backwards: u64, spans: &[OfCpu]) -> anyhow::Result<()> {
     let sum = |of: fn(&CpuSpan) -> u64| spans.iter().map(|(.., span)| of(span)).sum::<u64>();
@@ -329,8 +333,14 @@ fn ensure_whole(backwards: u64, spans: &[OfCpu]) -> anyhow::Result<()> {
     // Whole traces have some as well: threads take over the number of a process that they replace, and trace-cmd hides threads of its own.
     anyhow::ensure!(
         broken < 2 || broken <= switches / 4,
-        "in {broken} of its {switches} switches another thread leaves the CPU than the one that got it before, so switches are missing: record all \
-         threads and every event, with 'perf record -a -c 1', or 'trace-cmd record' without -P and -F"
+        "in {broken} of its {switches} switches another thread leaves the CPU than the one that got it before, so others are missing: {EVERY_EVENT}"
+    );
+    let (irqs, entries, exits) = (sum(|span| span.irqs), sum(|span| span.entries), sum(|span| span.exits));
+    // Events are enabled one after another: of either kind, some may come before any of the other.
+    anyhow::ensure!(
+        entries.min(exits) < 2 || entries + exits <= irqs / 50,
+        "in {} of its {irqs} entries and exits of interrupts, one follows another of its kind, so others are missing: {EVERY_EVENT}",
+        entries + exits
     );
     Ok(())
 }
