@@ -5,10 +5,10 @@ use becalm_exchange::read::{Format, ftrace_text, osnoise, perf_data, perf_script
 use becalm_linux::ftrace::{EventPath, discover_among};
 use becalm_measure::Names;
 use becalm_model::node::{ClockDoc, Ended, NodeDoc, Rung, TracingDoc, Warning};
-use becalm_model::{Pid, warning};
+use becalm_model::{Event, Pid, warning};
 use becalm_record::offline::{
     self, CpuSpan, Found, KernelTrace, NoiseNamer, NoiseTrace, PagedTrace, PerfTrace, StampClock, TextNamer,
-    ThreadTimes, TracerLoop, Wanted, Whereabouts,
+    ThreadTimes, TracerLoop, Wanted, Whereabouts, Wholeness,
 };
 use becalm_record::{DetourStore, Store};
 use becalm_units::{CpuId, CpuList, Nanos};
@@ -72,11 +72,14 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> anyhow::Re
     };
     let cannot = || format!("cannot import {}", file.path.display());
     let mut opened = opened.with_context(cannot)?;
-    let mut times = ThreadTimes::default();
-    let spans =
-        survey(&mut *opened.trace, &mut names, &mut |cpu, event| times.take(cpu, event)).with_context(cannot)?;
+    let (mut times, mut whole) = (ThreadTimes::default(), Wholeness::default());
+    let mut see = |cpu, event: &Event| {
+        times.take(cpu, event);
+        whole.take(cpu, event);
+    };
+    let spans = survey(&mut *opened.trace, &mut names, &mut see).with_context(cannot)?;
     if opened.loops.is_none() {
-        ensure_whole(opened.trace.backwards(), &spans).with_context(cannot)?;
+        whole.check(opened.trace.backwards()).with_context(cannot)?;
     }
     let wanted = wanted(args, &mut opened, &mut names, &spans).with_context(cannot)?;
     let mut node = describe(args, format, &opened, &wanted);
@@ -301,7 +304,7 @@ fn enter_thresholds(node: &mut NodeDoc, cpus: &[CpuId], loops: &[TracerLoop]) {
 fn survey(
     trace: &mut dyn KernelTrace,
     names: &mut Names,
-    see: &mut dyn FnMut(CpuId, &becalm_model::Event),
+    see: &mut dyn FnMut(CpuId, &Event),
 ) -> Result<Vec<OfCpu>, offline::OfflineError> {
     let mut spans = Vec::new();
     for (index, cpu) in trace.cpus().into_iter().enumerate() {
@@ -314,35 +317,6 @@ fn survey(
         spans.push((index, cpu, span));
     }
     Ok(spans)
-}
-
-/// How all that becalm reads is recorded.
-const EVERY_EVENT: &str =
-    "record all threads and every event, with 'perf record -a -c 1', or 'trace-cmd record' without -P and -F";
-
-/// Refuses traces without a common clock, and those of some threads or of some events, in which others seem to have had the time.
-fn ensure_whole(backwards: u64, spans: &[OfCpu]) -> anyhow::Result<()> {
-    let sum = |of: fn(&CpuSpan) -> u64| spans.iter().map(|(.., span)| of(span)).sum::<u64>();
-    let events = sum(|span| span.events + span.gaps);
-    anyhow::ensure!(
-        backwards <= events / 2,
-        "{backwards} of its {events} events are stamped before one in front of them, so these are no times of one clock: print it without \
-         --deltatime (perf script), or sort it by time"
-    );
-    let (switches, broken) = (sum(|span| span.switches), sum(|span| span.broken));
-    // Whole traces have some as well: threads take over the number of a process that they replace, and trace-cmd hides threads of its own.
-    anyhow::ensure!(
-        broken < 2 || broken <= switches / 4,
-        "in {broken} of its {switches} switches another thread leaves the CPU than the one that got it before, so others are missing: {EVERY_EVENT}"
-    );
-    let (irqs, entries, exits) = (sum(|span| span.irqs), sum(|span| span.entries), sum(|span| span.exits));
-    // Events are enabled one after another: of either kind, some may come before any of the other.
-    anyhow::ensure!(
-        entries.min(exits) < 2 || entries + exits <= irqs / 50,
-        "in {} of its {irqs} entries and exits of interrupts, one follows another of its kind, so others are missing: {EVERY_EVENT}",
-        entries + exits
-    );
-    Ok(())
 }
 
 /// What is looked for, and on which CPUs.
