@@ -605,8 +605,12 @@ pub fn stamps_backwards(count: u64) -> Warning {
     Warning::new(
         Code::CounterBackwards,
         format!(
-            "{} of the trace before the one in front of it, and was moved there",
-            counted(count, "event lies", "events lie")
+            "{} moved behind it",
+            counted(
+                count,
+                "event of the trace is stamped before the one in front of it, and was",
+                "events of the trace are stamped before one in front of them, and were"
+            )
         ),
         "do not trust lengths around them; see whether the trace was sorted by time, and its clock",
     )

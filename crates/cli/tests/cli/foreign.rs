@@ -1,6 +1,7 @@
 //! Files as other people have them: each test stands for a kind of file that becalm once refused without a word or took for something else.
 //! The inputs are made here, in the shape in which the programs print them, with counts and times that are planted.
 
+use std::cell::Cell;
 use std::fmt::Write as _;
 use std::fs;
 
@@ -117,6 +118,90 @@ fn names_of_perf_may_hold_anything() {
     });
     refused(&without, &[], &["without CPUs", "perf record -a", "perf script -F"]);
     refused(&without, &["--from", "perf-script"], &["without CPUs", "perf record -a"]);
+}
+
+/// An event of `six_times` as perf prints it, with a period.
+fn of_perf((name, tid): (&str, i32), micros: u64, period: u64, event: &str, fields: &str) -> String {
+    let system = if event == "sched_switch" { "sched" } else { "irq" };
+    format!("{name:>16} {tid:>7} [002]   512.{micros:06}: {period:>10} {system:>7}:{event}: {fields}\n")
+}
+
+const SOLVER: [(&str, i32); 2] = [("solver", 15_165), ("kworker/2:1", 417)];
+
+/// perf prints periods if it is told to; some events have lengths there, although each of them came.
+#[test]
+fn samples_of_events_are_no_trace() {
+    let whole = six_times(SOLVER, 'I', |thread, micros, event, fields| of_perf(thread, micros, 1, event, fields));
+    let runtime = of_perf(SOLVER[0], 237_700, 46_000, "sched_stat_runtime", "comm=solver pid=15165 runtime=46000 [ns]");
+    let document = import(&format!("{whole}{runtime}"), &[]).unwrap();
+    assert_eq!(sources(&document).len(), 2);
+    for event in ["irq_handler_exit", "sched_switch"] {
+        let sampled = six_times(SOLVER, 'I', |thread, micros, which, fields| {
+            of_perf(thread, micros, if which == event { 46 } else { 1 }, which, fields)
+        });
+        let line = if event == "sched_switch" { "line 3:" } else { "line 2:" };
+        refused(&sampled, &[], &[line, "a period of 46", "'perf record -a -c 1'"]);
+    }
+    // Without periods, an entry follows an entry, or an exit an exit.
+    let without = |missing: &dyn Fn(usize) -> bool| -> String {
+        let interrupts = whole.lines().filter(|line| line.contains("irq_handler")).enumerate();
+        interrupts.filter(|(number, _)| !missing(*number)).map(|(_, line)| format!("{line}\n")).collect()
+    };
+    refused(
+        &without(&|number| [1, 3, 6, 8].contains(&number)),
+        &[],
+        &["in 4 of its 8 entries", "'perf record -a -c 1'"],
+    );
+    // As where entries were enabled after exits.
+    import(&without(&|number| [0, 2, 4].contains(&number)), &[]).unwrap();
+}
+
+/// A recording of one process has the switches away from its threads, and none to them: what ran between is not known.
+#[test]
+fn traces_of_one_process_are_no_traces_of_cpus() {
+    let kernels = |(name, tid): (&str, i32), micros: u64, event: &str, fields: &str| {
+        format!("{name:>16}-{tid:<7} [002] d.h. 4338.{micros:06}: {event}: {fields}\n")
+    };
+    let perfs = |thread: (&str, i32), micros: u64, event: &str, fields: &str| of_perf(thread, micros, 1, event, fields);
+    let title = "# tracer: nop\n#\n#           TASK-PID   CPU#  ||||    TIMESTAMP  FUNCTION\n";
+    for text in [six_times(SOLVER, 'I', perfs), title.to_owned() + &six_times(SOLVER, 'I', kernels)] {
+        import(&text, &[]).unwrap();
+        let own = |text: &str| -> String {
+            let is_own = |line: &&str| line.trim_start().starts_with("solver") || line.starts_with('#');
+            text.lines().filter(is_own).map(|line| format!("{line}\n")).collect()
+        };
+        for arguments in [&[][..], &["--thread", "solver"]] {
+            refused(&own(&text), arguments, &["5 of its 5 switches", "'perf record -a -c 1'", "'trace-cmd record'"]);
+        }
+    }
+    // Where events were lost, the next thread may be any.
+    let lossy = six_times(SOLVER, 'I', |thread, micros, event, fields| {
+        let lost = if event == "irq_handler_entry" { "CPU:2 [LOST 3 EVENTS]\n" } else { "" };
+        if thread == SOLVER[0] { lost.to_owned() + &kernels(thread, micros, event, fields) } else { String::new() }
+    });
+    assert!(codes(&import(&format!("{title}{lossy}"), &[]).unwrap()).contains(&"lost_events"));
+}
+
+/// `perf script --deltatime` prints the time since the event in front; a few events out of order are told of.
+#[test]
+fn differences_are_no_times() {
+    let whole = six_times(SOLVER, 'I', |thread, micros, event, fields| of_perf(thread, micros, 1, event, fields));
+    let last = Cell::new(237_604);
+    let deltas = six_times(SOLVER, 'I', |thread, micros, event, fields| {
+        of_perf(thread, micros - last.replace(micros), 1, event, fields)
+    });
+    refused(&deltas, &[], &["16 of its 24 events", "no times of one clock", "without --deltatime"]);
+    for (swaps, words) in [
+        (1, "1 event of the trace is stamped before the one in front of it, and was moved behind it"),
+        (2, "2 events of the trace are stamped before one in front of them, and were moved behind it"),
+    ] {
+        let mut lines: Vec<&str> = whole.lines().collect();
+        (0..swaps).for_each(|round| lines.swap(4 * round, 4 * round + 1));
+        let document = import(&(lines.join("\n") + "\n"), &[]).unwrap();
+        let warnings = document["warnings"].as_array().unwrap();
+        let said = warnings.iter().find(|warning| warning["code"] == "counter_backwards").unwrap();
+        assert_eq!(said["message"], words);
+    }
 }
 
 /// Threads of the kernel that drivers and file systems name, and one of a name that nobody can know.

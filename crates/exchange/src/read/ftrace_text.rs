@@ -83,7 +83,7 @@ fn line(line: &str) -> Read<'_> {
     let Some(system) = system(event, fields) else { return Read::Other };
     // A thread whose name the kernel had forgotten.
     let name = if name == "<...>" { "" } else { name };
-    Read::Event(Line { name, thread, cpu, time, decimals, system, event, fields })
+    Read::Event(Line { name, thread, cpu, time, decimals, period: 1, system, event, fields })
 }
 
 /// The system of an event that tells who had a CPU.

@@ -10,6 +10,7 @@ use becalm_model::node::Warning;
 use becalm_units::{CpuId, Nanos};
 
 use super::lines::{End, Lines, Progress, text};
+use super::perf_data::EVERY_EVENT;
 use super::{ReadError, Source};
 
 /// One kernel event that was read from a line.
@@ -122,6 +123,8 @@ pub(super) struct Line<'a> {
     pub time: Nanos,
     /// How many decimals the time had.
     pub decimals: usize,
+    /// For how many events it stands.
+    pub period: u64,
     /// The event's system, its name, and what follows.
     pub system: &'a str,
     pub event: &'a str,
@@ -208,6 +211,13 @@ impl<'a, 'p> KernelText<'a, 'p> {
                 let what = happening(line.system, line.event, line.fields.trim())
                     .map_err(|missing| format!("{}:{} has no readable {missing}", line.system, line.event))?;
                 let Some(what) = what else { return Ok(None) };
+                if line.period > 1 {
+                    return Err(format!(
+                        "this event has a period of {}, so perf left out others, and an entry and the exit behind it need not belong together: \
+                         {EVERY_EVENT}",
+                        line.period
+                    ));
+                }
                 (line, what)
             }
         };

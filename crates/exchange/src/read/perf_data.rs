@@ -19,6 +19,9 @@ pub(super) const MAGIC: &[u8] = b"PERFILE2";
 /// How else the data can be had.
 const WAY_OUT: &str = "'perf script --ns' prints it, which is read as perf-script";
 
+/// How perf leaves no event out.
+pub(super) const EVERY_EVENT: &str = "record every event, with 'perf record -a -c 1'";
+
 /// More attributes than anybody records, and more numbers of samples.
 const MOST_ATTRIBUTES: u64 = 1 << 16;
 const MOST_IDS: usize = 1 << 22;
@@ -44,6 +47,7 @@ mod record {
     pub const SAMPLE: u32 = 9;
     pub const LOST_SAMPLES: u32 = 13;
     pub const AUXTRACE: u32 = 71;
+    pub const THREAD_MAP: u32 = 73;
     pub const COMPRESSED: u32 = 81;
     pub const COMPRESSED_ALIGNED: u32 = 83;
 }
@@ -66,6 +70,9 @@ mod bit {
 
 /// Among the flags of an attribute: records that are no samples end with who, when and where.
 const ALL_HAVE_IDS: u64 = 1 << 18;
+
+/// Among these flags: the period is a frequency, for which perf chooses which events become samples.
+const IS_FREQUENCY: u64 = 1 << 10;
 
 /// The type of an attribute that is a tracepoint.
 const TRACEPOINT: u32 = 2;
@@ -239,10 +246,16 @@ fn attributes(file: &[u8], mut from: Binary<'_>, entry: u64, place: &Binary<'_>)
         let mut ids = part(file, &mut from, "the numbers of an attribute")?;
         let kind = fields.u32("the type of an attribute")?;
         fields.take(4, "an attribute")?;
-        let config = fields.u64("an attribute")?;
-        fields.take(8, "an attribute")?;
-        let [sample, read, flags] = [(); 3].map(|()| fields.u64("an attribute"));
-        let layout = Layout { sample: sample?, read: read?, all_have_ids: flags? & ALL_HAVE_IDS != 0 };
+        let [config, period, sample, read, flags] = [(); 5].map(|()| fields.u64("an attribute"));
+        let (config, period, flags) = (config?, period?, flags?);
+        let layout = Layout { sample: sample?, read: read?, all_have_ids: flags & ALL_HAVE_IDS != 0 };
+        // The periods of the samples do not tell it: those of sched_stat_runtime are times, also where none is left out.
+        let sampled = if flags & IS_FREQUENCY != 0 { Some("-F") } else { (period != 1).then_some("-c") };
+        if let Some(option) = sampled.filter(|_| kind == TRACEPOINT) {
+            return Err(place.error(format!(
+                "perf left out events ({option} {period}), so an entry and the exit behind it need not belong together: {EVERY_EVENT}"
+            )));
+        }
         if kind == TRACEPOINT && layout.sample & bit::RAW != 0 && layout.sample & bit::TIME == 0 {
             return Err(place.error("its samples do not tell when they were: record with -T"));
         }
@@ -306,6 +319,7 @@ impl<'a> PerfData<'a> {
                 record::LOST_SAMPLES => self.lost(body, 0, take)?,
                 record::COMM => name(body, take)?,
                 record::FORK => fork(body, take)?,
+                record::THREAD_MAP => refuse_threads(body)?,
                 record::COMPRESSED | record::COMPRESSED_ALIGNED => {
                     return Err(place.error(format!("it is compressed from here on; {WAY_OUT}")));
                 }
@@ -374,6 +388,16 @@ fn cpu(from: &mut Binary<'_>) -> Result<CpuId, ReadError> {
         return Err(place.error(format!("CPU {cpu} is above the limit of {}", CpuId::LIMIT - 1)));
     }
     Ok(CpuId::new(cpu))
+}
+
+/// Which threads were recorded: -1 alone if it was all of the CPUs.
+fn refuse_threads(mut from: Binary<'_>) -> Result<(), ReadError> {
+    const ALL: u64 = u64::MAX;
+    let place = from.clone();
+    if from.u64("the number of threads")? == 0 || from.u64("a thread")? == ALL {
+        return Ok(());
+    }
+    Err(place.error("it holds the events of single threads, so it does not tell when others had a CPU: record all threads, with 'perf record -a'"))
 }
 
 /// The values of counters, as the bits of their format say.

@@ -34,8 +34,8 @@ fn line(line: &str) -> Read<'_> {
             continue;
         }
         let (name, thread) = thread(line[..open].trim_end());
-        let Some((system, event, fields)) = split_event(rest) else { return Read::Other };
-        let line = Line { name, thread, cpu, time, decimals, system, event, fields };
+        let Some((period, [system, event, fields])) = split_event(rest) else { return Read::Other };
+        let line = Line { name, thread, cpu, time, decimals, period, system, event, fields };
         return if event == LOST {
             Read::Lost { line, count: fields.split_whitespace().find_map(|word| word.parse().ok()) }
         } else {
@@ -55,20 +55,22 @@ fn thread(text: &str) -> (&str, Option<i32>) {
 /// What perf prints of records that it lost.
 const LOST: &str = "PERF_RECORD_LOST";
 
-/// The system and the name of an event, and its fields. A number in front of the name is a period.
-fn split_event(rest: &str) -> Option<(&str, &str, &str)> {
+/// The period of an event, which perf prints if it is told to; its system, its name, and its fields.
+fn split_event(rest: &str) -> Option<(u64, [&str; 3])> {
     let mut rest = rest.trim_start();
+    let mut period = 1;
     if let Some((first, after)) = rest.split_once(char::is_whitespace)
-        && first.bytes().all(|byte| byte.is_ascii_digit())
+        && is_digits(first)
     {
+        period = first.parse().unwrap_or(u64::MAX);
         rest = after.trim_start();
     }
     let (event, fields) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     if event == LOST {
-        return Some(("", event, fields));
+        return Some((period, ["", event, fields]));
     }
     let (system, event) = event.strip_suffix(':')?.split_once(':')?;
-    Some((system, event, fields))
+    Some((period, [system, event, fields]))
 }
 
 /// Whether a text is of events whose lines lack the CPU: `perf script` prints it only of recordings that have it.
@@ -76,7 +78,8 @@ pub(super) fn lacks_cpus(text: &str) -> bool {
     text.lines().any(|line| {
         let Some((before, rest)) = line.split_once(": ") else { return false };
         let Some((before, stamp)) = before.trim_end().rsplit_once(char::is_whitespace) else { return false };
-        let is_event = seconds(stamp).is_some() && split_event(rest).is_some_and(|(system, ..)| !system.is_empty());
+        let is_event =
+            seconds(stamp).is_some() && split_event(rest).is_some_and(|(_, [system, ..])| !system.is_empty());
         is_event && !before.trim_end().ends_with(']') && thread(before.trim_end()).1.is_some()
     })
 }
@@ -86,7 +89,7 @@ pub(super) fn lacks_times(text: &str) -> bool {
     text.lines().any(|line| {
         let Some((before, rest)) = line.split_once('[') else { return false };
         let Some((_, rest)) = rest.split_once(']').filter(|(cpu, _)| is_digits(cpu)) else { return false };
-        thread(before.trim_end()).1.is_some() && split_event(rest).is_some_and(|(system, ..)| !system.is_empty())
+        thread(before.trim_end()).1.is_some() && split_event(rest).is_some_and(|(_, [system, ..])| !system.is_empty())
     })
 }
 

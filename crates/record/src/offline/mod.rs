@@ -23,6 +23,7 @@ mod run;
 mod span;
 mod text;
 mod thread;
+mod whole;
 
 use std::convert::Infallible;
 
@@ -42,6 +43,7 @@ pub use run::{Found, Wanted, store};
 pub use span::CpuSpan;
 pub use text::TextNamer;
 pub use thread::{ThreadDetours, ThreadTime, Whereabouts};
+pub use whole::Wholeness;
 
 /// A trace that is read CPU by CPU, as often as it takes.
 pub trait KernelTrace {

@@ -522,6 +522,41 @@ fn a_file_of_perf_that_is_cut_or_changed_is_refused_or_sound() {
     assert!(sound > 50 && refused > 50, "{sound} sound, {refused} refused");
 }
 
+/// A file of samples or of single threads lacks events without a mark of it. Its first attribute is at byte 296, its first record at 2024.
+#[test]
+fn a_file_of_perf_without_all_events_is_refused() {
+    let read = |changes: &[(usize, u8)]| {
+        let mut bytes = sample("perf-data/tracepoints.data");
+        changes.iter().for_each(|(at, byte)| bytes[*at] = *byte);
+        perf_trace(&bytes, &mut Names::of_a_file()).map(|_| ()).map_err(|error| error.to_string())
+    };
+    let (period, flags, attribute, last) = (16, 41, 144, 11 * 144);
+    for number in [0, 10] {
+        let at = 296 + number * attribute;
+        for (changes, option) in [
+            (vec![(at + period, 7)], "(-c 7)"),
+            (vec![(at + period, 99), (at + flags, 4)], "(-F 99)"),
+            (vec![(at + period, 1), (at + flags, 4)], "(-F 1)"),
+        ] {
+            let error = read(&changes).unwrap_err();
+            let place = format!("byte {at}: perf left out events {option}");
+            assert!(error.starts_with(&place) && error.ends_with("'perf record -a -c 1'"), "{error}");
+        }
+    }
+    // What is no tracepoint may be sampled.
+    read(&[(296 + last + period, 99), (296 + last + flags, 4)]).unwrap();
+    let threads = |count: u8, pid: [u8; 8]| {
+        let count = [count, 0, 0, 0, 0, 0, 0, 0];
+        let body = count.into_iter().chain(pid).enumerate().map(|(at, byte)| (2024 + 8 + at, byte));
+        read(&[(2024, 73)].into_iter().chain(body).collect::<Vec<_>>())
+    };
+    threads(1, [255; 8]).unwrap();
+    threads(0, [0; 8]).unwrap();
+    let error = threads(1, [0xa9, 0x34, 0, 0, 0, 0, 0, 0]).unwrap_err();
+    assert!(error.starts_with("byte 2032: it holds the events of single threads"), "{error}");
+    assert!(error.ends_with("'perf record -a'"), "{error}");
+}
+
 #[test]
 fn cut_and_damaged_files_are_refused_with_a_place() {
     let whole = sample("trace-dat/v7-mono.dat");

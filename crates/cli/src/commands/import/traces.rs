@@ -5,10 +5,10 @@ use becalm_exchange::read::{Format, ftrace_text, osnoise, perf_data, perf_script
 use becalm_linux::ftrace::{EventPath, discover_among};
 use becalm_measure::Names;
 use becalm_model::node::{ClockDoc, Ended, NodeDoc, Rung, TracingDoc, Warning};
-use becalm_model::{Pid, warning};
+use becalm_model::{Event, Pid, warning};
 use becalm_record::offline::{
     self, CpuSpan, Found, KernelTrace, NoiseNamer, NoiseTrace, PagedTrace, PerfTrace, StampClock, TextNamer,
-    ThreadTimes, TracerLoop, Wanted, Whereabouts,
+    ThreadTimes, TracerLoop, Wanted, Whereabouts, Wholeness,
 };
 use becalm_record::{DetourStore, Store};
 use becalm_units::{CpuId, CpuList, Nanos};
@@ -72,9 +72,15 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> anyhow::Re
     };
     let cannot = || format!("cannot import {}", file.path.display());
     let mut opened = opened.with_context(cannot)?;
-    let mut times = ThreadTimes::default();
-    let spans =
-        survey(&mut *opened.trace, &mut names, &mut |cpu, event| times.take(cpu, event)).with_context(cannot)?;
+    let (mut times, mut whole) = (ThreadTimes::default(), Wholeness::default());
+    let mut see = |cpu, event: &Event| {
+        times.take(cpu, event);
+        whole.take(cpu, event);
+    };
+    let spans = survey(&mut *opened.trace, &mut names, &mut see).with_context(cannot)?;
+    if opened.loops.is_none() {
+        whole.check(opened.trace.backwards()).with_context(cannot)?;
+    }
     let wanted = wanted(args, &mut opened, &mut names, &spans).with_context(cannot)?;
     let mut node = describe(args, format, &opened, &wanted);
     progress.say("storing");
@@ -298,7 +304,7 @@ fn enter_thresholds(node: &mut NodeDoc, cpus: &[CpuId], loops: &[TracerLoop]) {
 fn survey(
     trace: &mut dyn KernelTrace,
     names: &mut Names,
-    see: &mut dyn FnMut(CpuId, &becalm_model::Event),
+    see: &mut dyn FnMut(CpuId, &Event),
 ) -> Result<Vec<OfCpu>, offline::OfflineError> {
     let mut spans = Vec::new();
     for (index, cpu) in trace.cpus().into_iter().enumerate() {
