@@ -63,7 +63,7 @@ pub fn guessed_by(format: Format, name: &str) -> Option<&'static str> {
 }
 
 /// The format that has such a line, and no other has.
-fn of_line(line: &str) -> Option<Format> {
+pub(super) fn of_line(line: &str) -> Option<Format> {
     let words = || line.split_whitespace();
     let begins = |names: &[&str]| names.iter().any(|name| line.starts_with(name));
     if begins(&hdr::FIRST) {

@@ -10,7 +10,7 @@ use becalm_units::Nanos;
 use super::detours::{DetourList, InOrder};
 use super::lines::{End, Lines, Progress, text};
 use super::time::{TimeUnit, nanos, picoseconds};
-use super::{ReadError, Source};
+use super::{ReadError, Source, netgauge};
 
 /// The comment with which netgauge starts its list.
 pub(super) const NETGAUGE: &str = "# Selfish Benchmark";
@@ -36,12 +36,15 @@ pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Resul
     let mut is_netgauge = false;
     while let Some(line) = lines.next() {
         if line.starts_with('#') {
+            if (line == NETGAUGE || line.starts_with(netgauge::FIRST)) && !detours.detours.is_empty() {
+                return Err(lines.second_report());
+            }
             is_netgauge |= line == NETGAUGE;
             remark(line, &mut list, &mut t_min);
             continue;
         }
         if line.starts_with(char::is_alphabetic) {
-            lines.leave_out();
+            lines.leave_out()?;
             continue;
         }
         let [start, duration] = two_times(line, unit).map_err(|why| lines.error(why))?;
