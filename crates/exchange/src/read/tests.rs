@@ -890,6 +890,18 @@ fn reports_that_follow_each_other_are_refused() {
         refused += 1;
     }
     assert!(refused >= 20, "{refused} were refused");
+    // Also the kernel's traces: lines of a second one would be booked on times that they are not of.
+    for name in ["ftrace/flags.txt", "osnoise/rtla.txt", "osnoise/timerlat.txt"] {
+        let text = fs::read_to_string(folder().join(name)).unwrap();
+        let (both, told) = (text.repeat(2), &mut |_: u64| {});
+        let source = Source { name, bytes: both.as_bytes() };
+        let error = if name.starts_with("osnoise") {
+            osnoise::read(source, told).unwrap().find_map(Result::err)
+        } else {
+            ftrace_text::read(source, told).unwrap().find_map(Result::err)
+        };
+        assert_second_report(Err(error.unwrap()), &text, name);
+    }
     // Also if they are of different programs.
     let tables = [
         (Format::Sysjitter, "two-cores.txt"),
