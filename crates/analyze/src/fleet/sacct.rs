@@ -92,7 +92,7 @@ impl Columns {
 pub fn parse(text: &str, cpus_a_node: u64) -> Result<Accounting, String> {
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).peekable();
     let (_, header) = lines.next().ok_or("it is empty")?;
-    let columns = Columns::of_header(header)?;
+    let mut columns = Columns::of_header(header)?;
     let mut of = Accounting::default();
     let mut sizes: BTreeMap<u64, (u64, f64)> = BTreeMap::new();
     let (mut first, mut last) = (i64::MAX, i64::MIN);
@@ -106,6 +106,11 @@ pub fn parse(text: &str, cpus_a_node: u64) -> Result<Accounting, String> {
         if is_cut && lines.peek().is_none() {
             unreadable(number, "it has no end");
             break;
+        }
+        // Periods that were appended to one file have a header each, and need not have the same columns.
+        if let Ok(again) = Columns::of_header(line) {
+            columns = again;
+            continue;
         }
         let fields: Vec<&str> = line.split('|').collect();
         if fields.get(columns.job).is_some_and(|job| job.contains('.')) {
@@ -280,6 +285,17 @@ mod tests {
                 assert_eq!(Accounting { unreadable: None, ..found }, whole, "{line}");
             }
         }
+    }
+
+    #[test]
+    fn each_period_has_columns_of_its_own() {
+        let february =
+            "NNodes|JobID|End|Start|Elapsed|NCPUS\n4|12|2026-02-01T02:00:00|2026-02-01T00:00:00|02:00:00|256\n";
+        let both = parse(&format!("{TEXT}{february}"), 1).unwrap();
+        let [january, february] = [TEXT, february].map(|text| parse(text, 1).unwrap());
+        assert_eq!((both.jobs, &both.unreadable), (january.jobs + february.jobs, &None));
+        let hours = |of: &Accounting| of.sizes.iter().map(|size| size.node_hours).sum::<f64>();
+        assert_eq!(hours(&both), hours(&january) + hours(&february));
     }
 
     #[test]

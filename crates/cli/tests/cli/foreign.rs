@@ -418,3 +418,31 @@ fn other_programs_are_not_taken_for_detours() {
         assert!(!error.contains("is read as"), "{text}: {error}");
     }
 }
+
+/// Reports that a shell appends to one file (`tool >> log`), with the line of the second one and what to do.
+#[test]
+fn two_reports_in_one_file_are_refused() {
+    let sysjitter = "core_i: 2 3\nthreshold(ns): 300 300\nint_n: 61000 70000\nint_max(ns): 1900000 990000\nint_total(%): 0.174 0.210\n";
+    refused(&sysjitter.repeat(2), &[], &["line 6: a second report starts here", "its own file", "--node"]);
+    let rtla = "# RTLA osnoise histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:01:00\nIndex   CPU-000\n0 5\n5 4\n10 1\n\
+                over: 0\ncount: 10\nmin: 0\navg: 1\nmax: 10\n";
+    refused(&rtla.repeat(2), &["--from", "rtla"], &["line 13: a second report starts here", "its own file"]);
+    let json = "{\n\"cmdline:\": \"oslat -D 1\",\n\"rt_test_version:\": \"2.70\",\n\"thread\": {\"0\": {\"cpu\": 1, \"histogram\": {\"1\": 5}}}\n}\n";
+    assert_eq!(import(json, &[]).unwrap()["series"][0]["count"], 5);
+    refused(&json.repeat(2), &[], &["line 6: a second report starts here"]);
+}
+
+/// What is guessed is said to be, and what is not needs `--from`.
+#[test]
+fn detours_by_their_title_are_a_guess() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "# start length\n2048 2047\n4096 1048575\n1052672 30\n";
+    fs::write(folder.path().join("file.txt"), text).unwrap();
+    let ended = becalm(&["import", "file.txt", "-o", "run.becalm"]).current_dir(folder.path()).output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert!(ended.status.success() && said.contains("read as selfish, because a comment"), "{said}");
+    // Parts of a disk, which follow each other without a gap.
+    let parts = text.replace("2047", "2048").replace("1048575", "1048576");
+    refused(&parts, &[], &["without a title that says", "--from selfish"]);
+    assert!(import(&parts, &["--from", "selfish"]).is_ok());
+}

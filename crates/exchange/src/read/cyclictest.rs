@@ -11,6 +11,9 @@ use super::lines::{End, Lines, Progress, is_row, text};
 use super::time::TimeUnit;
 use super::{ReadError, Source};
 
+/// In the comment that a report starts with, which may follow the command on its line.
+const SETTING: &str = "# /dev/cpu_dma_latency";
+
 /// The remark that stands in front of a histogram.
 pub(super) const HISTOGRAM: &str = "# Histogram";
 
@@ -52,10 +55,22 @@ pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Resul
     let mut lines = Lines::new(text(source.bytes)?, progress);
     let mut found = Distribution::new("cyclictest", Quantity::Wakeup);
     let (mut columns, mut end_ns, mut remarks) = (Vec::<Rows>::new(), 0, Remarks::default());
+    let mut threads = Vec::<Thread>::new();
     while let Some(line) = lines.next() {
         // The lines of a terminal come again and again, with what steers its cursor in front.
         let line =
             line.rsplit_once('\u{1b}').and_then(|(_, codes)| codes.split_once('A')).map_or(line, |(_, rest)| rest);
+        let has_rows = !columns.is_empty();
+        let is_next = if line.contains(SETTING) {
+            has_rows || !threads.is_empty()
+        } else if line == HISTOGRAM || line.starts_with("T:") {
+            has_rows
+        } else {
+            is_row(line) && !remarks.max.is_empty()
+        };
+        if is_next {
+            return Err(lines.second_report());
+        }
         if let Some(remark) = line.strip_prefix('#') {
             let (name, values) = remark.split_once(':').unwrap_or((remark, ""));
             let values = values.split_whitespace().collect();
@@ -68,16 +83,28 @@ pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Resul
                 _ => {}
             }
         } else if line.starts_with("T:") {
-            statistics(line, unit_ns, &mut found.series).map_err(|why| lines.error(why))?;
+            let thread = statistics(line, unit_ns).map_err(|why| lines.error(why))?;
+            if let Some(last) = threads.iter_mut().find(|last| last.series.name == thread.series.name) {
+                if !thread.continues(last) {
+                    return Err(lines.second_report());
+                }
+                *last = thread;
+            } else if threads.len() < SERIES {
+                threads.push(thread);
+            } else {
+                return Err(lines.error("it has more threads than are kept"));
+            }
         } else if is_row(line) {
             end_ns = row(line, unit_ns, &mut columns).map_err(|why| lines.error(why))?;
-        } else if !(columns.is_empty() && found.series.is_empty() || line.starts_with("policy:")) {
+        } else if !(columns.is_empty() && threads.is_empty() || line.starts_with("policy:")) {
             // In front of the values stand its settings.
-            lines.leave_out();
+            lines.leave_out()?;
         }
     }
     let mut end = End::Unmarked;
-    if !columns.is_empty() {
+    if columns.is_empty() {
+        found.series = threads.into_iter().map(|thread| thread.series).collect();
+    } else {
         end = remarks.missing().map_or(End::Marked, End::Missing);
         found.series = of_histogram(columns, end_ns, unit_ns, &remarks).map_err(ReadError::new)?;
     }
@@ -152,8 +179,22 @@ fn of_histogram(
     Ok(series)
 }
 
-/// Takes a line like `T: 0 (1234) P:80 I:1000 C: 500 Min: 2 Act: 3 Avg: 3 Max: 40`; a later one of the same thread replaces it.
-fn statistics(line: &str, unit_ns: i64, series: &mut Vec<Series>) -> Result<(), String> {
+/// A line of statistics. On a terminal each thread has one again and again, of which the last one counts.
+struct Thread {
+    /// The number that the kernel gave it; 0 before it started.
+    tid: u64,
+    series: Series,
+}
+
+impl Thread {
+    /// Whether it is of the same run as the line in front: the same thread of the kernel, with as many cycles or more.
+    fn continues(&self, last: &Self) -> bool {
+        (last.tid == 0 || last.tid == self.tid) && last.series.count <= self.series.count
+    }
+}
+
+/// What a line like `T: 0 (1234) P:80 I:1000 C: 500 Min: 2 Act: 3 Avg: 3 Max: 40` says.
+fn statistics(line: &str, unit_ns: i64) -> Result<Thread, String> {
     let after = |name: &str| -> Result<i64, String> {
         let (_, rest) = line.split_once(name).ok_or_else(|| format!("it has no {name}"))?;
         integer(rest.split_whitespace().next().unwrap_or_default(), name)
@@ -163,7 +204,8 @@ fn statistics(line: &str, unit_ns: i64, series: &mut Vec<Series>) -> Result<(), 
     let time = |name: &str| times(after(name)?, unit_ns, name);
     let (min, avg, max) = (time("Min:")?, time("Avg:")?, time("Max:")?);
     let some = cycles > 0;
-    let of = Series {
+    let tid = line.split_once('(').and_then(|(_, rest)| rest.split(')').next()?.trim().parse().ok()).unwrap_or(0);
+    let series = Series {
         count: Some(cycles),
         min_ns: some.then_some(min),
         mean_ns: some.then_some(avg as f64),
@@ -171,10 +213,5 @@ fn statistics(line: &str, unit_ns: i64, series: &mut Vec<Series>) -> Result<(), 
         name,
         ..Series::default()
     };
-    match series.iter().position(|known| known.name == of.name) {
-        Some(at) => series[at] = of,
-        None if series.len() < SERIES => series.push(of),
-        None => return Err("it has more threads than are kept".to_owned()),
-    }
-    Ok(())
+    Ok(Thread { tid, series })
 }

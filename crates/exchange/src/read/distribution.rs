@@ -126,6 +126,17 @@ impl Rows {
     }
 }
 
+/// From so many rows on, what all of them have in common is told without a warning.
+pub(super) const SURE_ROWS: usize = 3;
+
+/// The greatest common divisor: how wide buckets are at most whose edges are so far apart, as empty ones may be left out.
+pub(super) const fn greatest_common(mut a: i64, mut b: i64) -> i64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
 /// What is beyond the histogram, unless that is nothing.
 pub(super) fn above(from_ns: i64, count: u64) -> Option<Above> {
     (count > 0).then_some(Above { from_ns, count })

@@ -33,6 +33,14 @@ impl ReadError {
         Self { place: Place::Line(line), why: why.into() }
     }
 
+    /// Of the line with which a second report starts: one of the two would be dropped, or both mixed.
+    pub fn second_report(line: usize) -> Self {
+        Self::line(
+            line,
+            "a second report starts here: save each report to its own file, and import each one as its own run (--output) or node (--node)",
+        )
+    }
+
     /// Of a byte, counted from 0.
     pub fn byte(offset: usize, why: impl Into<String>) -> Self {
         Self { place: Place::Byte(offset), why: why.into() }

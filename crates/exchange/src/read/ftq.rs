@@ -30,6 +30,9 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<SampleList, Re
     while let Some(line) = lines.next() {
         if let Some(remark) = line.strip_prefix('#') {
             if let Some(hz) = line.strip_prefix(FIRST) {
+                if !windows.is_empty() {
+                    return Err(lines.second_report());
+                }
                 grain = self::grain(hz);
             } else if let Some(count) = line.strip_prefix(TOTAL) {
                 total = count.trim().parse::<u64>().ok();
@@ -44,7 +47,7 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<SampleList, Re
             continue;
         }
         if !is_row(line) {
-            lines.leave_out();
+            lines.leave_out()?;
             continue;
         }
         let words: Vec<&str> = line.split_whitespace().collect();

@@ -92,6 +92,9 @@ pub fn read(source: Source<'_>, rate_hz: Option<f64>, progress: Progress<'_>) ->
     let (mut grain, mut rate, mut times, mut columns) = (None, None, Vec::new(), Vec::<Vec<u64>>::new());
     while let Some(line) = lines.next() {
         if is_remark(line) {
+            if !times.is_empty() && (line.starts_with(ftq::FIRST) || line.starts_with(RATE)) {
+                return Err(lines.second_report());
+            }
             grain = line.strip_prefix(ftq::FIRST).map_or(grain, ftq::grain);
             rate = line.strip_prefix(RATE).and_then(|rate| rate.trim().parse::<f64>().ok()).or(rate);
             continue;

@@ -18,7 +18,9 @@ pub(super) const SPEED: &str = "Speed: ";
 const KINDS: [&str; 2] = ["Thread ", "Process "];
 
 /// A worker while its samples come.
-struct Worker {
+struct Worker<'a> {
+    /// As the file calls it: `Thread 0`.
+    name: &'a str,
     /// Ticks in a nanosecond.
     ghz: Option<f64>,
     cpu: Option<CpuId>,
@@ -34,19 +36,23 @@ pub fn read(source: Source<'_>, rate_hz: Option<f64>, progress: Progress<'_>) ->
         return Err(ReadError::new("it holds counts of FTQ: import it with the file of its times, as ftq-ticks"));
     }
     let mut lines = Lines::new(text(source.bytes)?, progress);
-    let (mut speeds, mut workers) = (Vec::<f64>::new(), Vec::<Worker>::new());
+    let (mut speeds, mut workers) = (Vec::<f64>::new(), Vec::<Worker<'_>>::new());
     while let Some(line) = lines.next() {
         if let Some(speed) = line.strip_prefix(SPEED) {
             speeds.push(gigahertz(speed).map_err(|why| lines.error(why))?);
         } else if let Some(rest) = KINDS.iter().find_map(|kind| line.strip_prefix(kind)) {
             let cpu = worker_cpu(rest).map_err(|why| lines.error(why))?;
-            workers.push(Worker { ghz: speeds.get(workers.len()).copied(), cpu, ticks: Vec::new() });
+            let name = line.split(" running on").next().unwrap_or(line);
+            if workers.iter().any(|worker| worker.name == name) {
+                return Err(lines.second_report());
+            }
+            workers.push(Worker { name, ghz: speeds.get(workers.len()).copied(), cpu, ticks: Vec::new() });
         } else if !is_row(line) {
             // What the program says of itself.
-            lines.leave_out();
+            lines.leave_out()?;
         } else {
             if workers.is_empty() {
-                workers.push(Worker { ghz: None, cpu: None, ticks: Vec::new() });
+                workers.push(Worker { name: "", ghz: None, cpu: None, ticks: Vec::new() });
             }
             let ticks = integer(line, "sample").map_err(|why| lines.error(why))?;
             if let Some(worker) = workers.last_mut() {
@@ -75,7 +81,7 @@ fn worker_cpu(rest: &str) -> Result<Option<CpuId>, String> {
     Ok(cpus.trim().parse().ok().map(CpuId::new))
 }
 
-fn list(worker: Worker, rate_hz: Option<f64>, warnings: &[Warning]) -> Result<SampleList, ReadError> {
+fn list(worker: Worker<'_>, rate_hz: Option<f64>, warnings: &[Warning]) -> Result<SampleList, ReadError> {
     let ghz = worker.ghz.or_else(|| rate_hz.map(|hz| hz / 1e9)).ok_or_else(|| {
         ReadError::new(
             "its samples are in ticks of a counter, and it does not say how fast that was; say it with --rate",

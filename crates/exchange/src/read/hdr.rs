@@ -82,6 +82,9 @@ pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Resul
     let (mut sums, mut kept) = (BTreeMap::<String, Sum>::new(), Kept { buckets: 0, bytes: UNPACKED_OF_ALL });
     while let Some(line) = lines.next() {
         if line.starts_with('#') {
+            if !sums.is_empty() && FIRST.iter().any(|first| line.starts_with(first)) {
+                return Err(lines.second_report());
+            }
             remark(line, &mut found);
         } else if !line.starts_with('"') {
             interval(line, &mut sums, &mut kept).map_err(|why| lines.error(why))?;

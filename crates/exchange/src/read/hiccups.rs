@@ -26,9 +26,11 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<Distribution, 
     while let Some(line) = lines.next() {
         let words: Vec<&str> = line.split_whitespace().collect();
         if words == TITLE {
-            titled = true;
+            if std::mem::replace(&mut titled, true) {
+                return Err(lines.second_report());
+            }
         } else if !is_row(line) {
-            lines.leave_out();
+            lines.leave_out()?;
         } else if titled {
             found.series.push(row(&words).map_err(|why| lines.error(why))?);
         } else {

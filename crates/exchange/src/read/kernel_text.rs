@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use becalm_model::node::Warning;
 use becalm_units::{CpuId, Nanos};
 
+use super::ftrace_text::TRACER;
 use super::lines::{End, Lines, Progress, text};
 use super::perf_data::EVERY_EVENT;
 use super::{ReadError, Source};
@@ -151,6 +152,8 @@ pub(super) enum Read<'a> {
 /// The events of a text, line by line. After an error it ends.
 pub struct KernelText<'a, 'p> {
     lines: Lines<'a, 'p>,
+    /// Whether a trace has begun: with its title, or an event.
+    begun: bool,
     dialect: fn(&'a str) -> Read<'a>,
     /// The most decimals that a time had.
     decimals: usize,
@@ -171,6 +174,7 @@ impl<'a, 'p> KernelText<'a, 'p> {
     ) -> Result<Self, ReadError> {
         Ok(Self {
             lines: Lines::new(text(source.bytes)?, progress),
+            begun: false,
             dialect,
             decimals: 0,
             seen: BTreeSet::new(),
@@ -248,11 +252,16 @@ impl<'a> Iterator for KernelText<'a, '_> {
         while !self.ended {
             let Some(line) = self.lines.next() else { break };
             if line.starts_with('#') {
+                if line.starts_with(TRACER) && std::mem::replace(&mut self.begun, true) {
+                    self.ended = true;
+                    return Some(Err(self.lines.second_report()));
+                }
                 continue;
             }
             match self.read(line) {
                 Ok(None) => {}
                 Ok(Some(event)) => {
+                    self.begun = true;
                     let Some(count) = self.gaps.remove(&event.cpu) else { return Some(Ok(event)) };
                     self.waiting = Some(event);
                     return Some(Ok(TextEvent { what: TextHappening::Lost { count }, ..event }));

@@ -4,6 +4,7 @@ use becalm_model::node::Warning;
 use becalm_model::warning;
 
 use super::ReadError;
+use super::recognize::of_line;
 
 /// After so many bytes progress is told.
 const STEP: usize = 1 << 16;
@@ -15,6 +16,8 @@ pub type Progress<'a> = &'a mut dyn FnMut(u64);
 pub(super) struct Lines<'a, 'p> {
     rest: &'a str,
     line: usize,
+    /// The line that was given last.
+    content: &'a str,
     /// Bytes that were read and not told yet.
     untold: usize,
     progress: Progress<'p>,
@@ -37,7 +40,7 @@ pub(super) enum End {
 impl<'a, 'p> Lines<'a, 'p> {
     pub fn new(text: &'a str, progress: Progress<'p>) -> Self {
         let is_terminated = text.is_empty() || text.ends_with('\n');
-        Self { rest: text, line: 0, untold: 0, progress, is_terminated, left_out: None }
+        Self { rest: text, line: 0, content: "", untold: 0, progress, is_terminated, left_out: None }
     }
 
     /// An error of the line that was given last, or of the end after it.
@@ -45,9 +48,21 @@ impl<'a, 'p> Lines<'a, 'p> {
         ReadError::line(self.line.max(1), why)
     }
 
+    /// Refuses the line that was given last, with which a second report starts. One of the two would be dropped, or both mixed.
+    pub fn second_report(&self) -> ReadError {
+        ReadError::second_report(self.line)
+    }
+
     /// Leaves out the line that was given last.
-    pub fn leave_out(&mut self) {
+    ///
+    /// # Errors
+    /// If a report of another program starts with it.
+    pub fn leave_out(&mut self) -> Result<(), ReadError> {
+        if of_line(self.content).is_some() {
+            return Err(self.second_report());
+        }
         self.left_out.get_or_insert((0, self.line)).0 += 1;
+        Ok(())
     }
 
     /// What must be known of the lines, after all of them.
@@ -77,9 +92,9 @@ impl<'a> Iterator for Lines<'a, '_> {
                 (self.progress)(self.untold as u64);
                 self.untold = 0;
             }
-            let content = line.trim();
-            if !content.is_empty() {
-                return Some(content);
+            self.content = line.trim();
+            if !self.content.is_empty() {
+                return Some(self.content);
             }
         }
         (self.progress)(self.untold as u64);

@@ -16,6 +16,9 @@ use super::{ReadError, Source};
 pub(super) const METHODS: [(&str, Fixed); 2] =
     [("# Fixed Work Quantum Benchmark", Fixed::Work), ("# Fixed Time Quantum Benchmark", Fixed::Time)];
 
+/// In what the first comment of a report begins, of whatever method.
+pub(super) const FIRST: &str = "# Benchmark Method:";
+
 /// Reads the samples of a file.
 ///
 /// # Errors
@@ -25,6 +28,10 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<SampleList, Re
     let (mut fixed, mut grain, mut announced, mut values) = (None, None, None, Vec::<u64>::new());
     while let Some(line) = lines.next() {
         if line.starts_with('#') {
+            let is_start = line.starts_with(FIRST) || METHODS.iter().any(|(remark, _)| line == *remark);
+            if is_start && !values.is_empty() {
+                return Err(lines.second_report());
+            }
             fixed = METHODS.iter().find(|(remark, _)| line == *remark).map(|(_, fixed)| *fixed).or(fixed);
             if let Some(duration) = line.strip_prefix("# Compute-Cycle Duration:") {
                 let micros = duration.trim().strip_suffix("usec").and_then(|micros| micros.trim().parse::<u32>().ok());
@@ -36,7 +43,7 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<SampleList, Re
             continue;
         }
         if !is_row(line) {
-            lines.leave_out();
+            lines.leave_out()?;
             continue;
         }
         if fixed.is_none() {

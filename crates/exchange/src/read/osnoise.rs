@@ -13,13 +13,12 @@
 use becalm_model::node::Warning;
 use becalm_units::{CpuId, Nanos};
 
-use super::ftrace_text::{self, have_names};
+use super::ftrace_text::{self, TRACER, have_names};
 use super::kernel_text::seconds;
 use super::lines::{End, Lines, Progress, text};
 use super::{ReadError, Source};
 
-/// With what the line begins that names the tracer, and the tracers.
-const TRACER: &str = "# tracer: ";
+/// The tracers.
 const TRACERS: [&str; 2] = ["osnoise", "timerlat"];
 
 /// What the kernel writes where its own figures contradict each other.
@@ -118,6 +117,8 @@ pub struct Period {
 /// The events of a text, line by line. After an error it ends.
 pub struct Osnoise<'a, 'p> {
     lines: Lines<'a, 'p>,
+    /// Whether a trace has begun: with its title, or an event.
+    begun: bool,
     is_tainted: bool,
     ended: bool,
 }
@@ -127,7 +128,7 @@ pub struct Osnoise<'a, 'p> {
 /// # Errors
 /// If it is no text.
 pub fn read<'a, 'p>(source: Source<'a>, progress: Progress<'p>) -> Result<Osnoise<'a, 'p>, ReadError> {
-    Ok(Osnoise { lines: Lines::new(text(source.bytes)?, progress), is_tainted: false, ended: false })
+    Ok(Osnoise { lines: Lines::new(text(source.bytes)?, progress), begun: false, is_tainted: false, ended: false })
 }
 
 /// Whether a text begins as these tracers' do, or has an event of theirs.
@@ -164,12 +165,19 @@ impl<'a> Iterator for Osnoise<'a, '_> {
         while !self.ended {
             let Some(line) = self.lines.next() else { break };
             if line.starts_with('#') {
+                if line.starts_with(TRACER) && std::mem::replace(&mut self.begun, true) {
+                    self.ended = true;
+                    return Some(Err(self.lines.second_report()));
+                }
                 self.is_tainted |= line == TAINTED;
                 continue;
             }
             match event(line) {
                 Ok(None) => {}
-                Ok(Some(event)) => return Some(Ok(event)),
+                Ok(Some(event)) => {
+                    self.begun = true;
+                    return Some(Ok(event));
+                }
                 Err(why) => {
                     self.ended = true;
                     return Some(Err(self.lines.error(why)));

@@ -13,19 +13,13 @@ pub(super) const LOOKED_AT: usize = 64 << 10;
 /// The format of a file, if it looks like one that is known. A file that looks like it may yet be damaged.
 #[must_use]
 pub fn recognize(source: Source<'_>) -> Option<Format> {
-    let head = &source.bytes[..source.bytes.len().min(LOOKED_AT)];
-    if head.starts_with(trace_dat::MAGIC) {
+    if source.bytes.starts_with(trace_dat::MAGIC) {
         return Some(Format::TraceDat);
     }
-    if head.starts_with(perf_data::MAGIC) {
+    if source.bytes.starts_with(perf_data::MAGIC) {
         return Some(Format::PerfData);
     }
-    let text = match std::str::from_utf8(head) {
-        Ok(text) => text,
-        // The end of the head may cut a character.
-        Err(error) if error.error_len().is_none() => std::str::from_utf8(&head[..error.valid_up_to()]).ok()?,
-        Err(_) => return None,
-    };
+    let text = head(source)?;
     if has_kernel_events(text) {
         return Some(Format::PerfScript);
     }
@@ -50,12 +44,26 @@ pub fn recognize(source: Source<'_>) -> Option<Format> {
     of_numbers(text, source.name)
 }
 
+/// The begin of a text.
+fn head(source: Source<'_>) -> Option<&str> {
+    let head = &source.bytes[..source.bytes.len().min(LOOKED_AT)];
+    match std::str::from_utf8(head) {
+        Ok(text) => Some(text),
+        // Its end may cut a character.
+        Err(error) if error.error_len().is_none() => std::str::from_utf8(&head[..error.valid_up_to()]).ok(),
+        Err(_) => None,
+    }
+}
+
 /// By what a format is told from others where no title names it, in words behind "because".
 #[must_use]
-pub fn guessed_by(format: Format, name: &str) -> Option<&'static str> {
+pub fn guessed_by(format: Format, source: Source<'_>) -> Option<&'static str> {
     match format {
+        Format::Selfish if selfish::shown(head(source)?) == Some(selfish::Shown::Words) => {
+            Some("a comment names detours, or offsets and durations, and its numbers fit together as theirs do")
+        }
         Format::Loggopsim => Some("its first and last events are as in files that becalm exports for LogGOPSim"),
-        Format::Fwq | Format::FtqTicks if ftq_ticks::part(name) != Part::Both => {
+        Format::Fwq | Format::FtqTicks if ftq_ticks::part(source.name) != Part::Both => {
             Some("its name ends as that program's do")
         }
         _ => None,
@@ -63,7 +71,7 @@ pub fn guessed_by(format: Format, name: &str) -> Option<&'static str> {
 }
 
 /// The format that has such a line, and no other has.
-fn of_line(line: &str) -> Option<Format> {
+pub(super) fn of_line(line: &str) -> Option<Format> {
     let words = || line.split_whitespace();
     let begins = |names: &[&str]| names.iter().any(|name| line.starts_with(name));
     if begins(&hdr::FIRST) {
@@ -108,7 +116,7 @@ fn of_numbers(text: &str, name: &str) -> Option<Format> {
     match numbers {
         0 => None,
         1 => (first.split_whitespace().count() == 1 && name.ends_with("_times.dat")).then_some(Format::Fwq),
-        _ => selfish::looks_so(text).then_some(Format::Selfish),
+        _ => selfish::shown(text).map(|_| Format::Selfish),
     }
 }
 

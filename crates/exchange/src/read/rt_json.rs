@@ -2,17 +2,20 @@
 //!
 //! Two keys end in a colon, in the tools themselves. cyclictest's values are microseconds unless `resolution_in_ns` is 1; its histogram may
 //! hold fewer than all cycles, since what is beyond it is not told. oslat's buckets are named by their upper edges in microseconds, the last
-//! one holds all that is longer, and its average has an error for all threads but the first, so that it is left out.
+//! one holds all that is longer, and its average has an error for all threads but the first, so that it is left out. How wide buckets are only its
+//! command line says; with a width that is no multiple of 1 us, edges have three decimals, and its shortest and longest are nanoseconds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use becalm_model::distribution::{Edges, Quantity, Series};
-use becalm_units::CpuId;
+use becalm_model::node::Warning;
+use becalm_units::{CpuId, Nanos};
 use serde::Deserialize;
 
 use super::distribution::{Distribution, LARGEST, MOST, Rows, above, short, some_series, times};
 use super::lines::text;
-use super::{Format, ReadError, Source};
+use super::time::{TimeUnit, nanos};
+use super::{Format, ReadError, Source, oslat};
 
 #[derive(Deserialize)]
 struct Document {
@@ -79,7 +82,13 @@ pub fn read(source: Source<'_>, format: Format) -> Result<Distribution, ReadErro
     let text = text(source.bytes)?;
     // What the average of nothing is printed as, which is no JSON.
     let repaired = text.contains("nan").then(|| text.replace(": -nan", ": null").replace(": nan", ": null"));
-    let document: Document = serde_json::from_str(repaired.as_deref().unwrap_or(text)).map_err(|error| {
+    let text = repaired.as_deref().unwrap_or(text);
+    let document: Document = serde_json::from_str(text).map_err(|error| {
+        // What follows a whole document.
+        let rest = text.lines().nth(error.line().max(1) - 1).and_then(|line| line.get(error.column().max(1) - 1..));
+        if error.to_string().starts_with("trailing characters") && rest.is_some_and(|rest| rest.starts_with('{')) {
+            return ReadError::second_report(error.line());
+        }
         let why = error.to_string();
         let why = why.rsplit_once(" at line ").map_or(why.as_str(), |(why, _)| why);
         ReadError::line(error.line().max(1), format!("{why}, at column {}", error.column()))
@@ -97,9 +106,18 @@ pub fn read(source: Source<'_>, format: Format) -> Result<Distribution, ReadErro
     found.loop_subtracted = (format == Format::Oslat).then_some(false);
     let unit_ns = if document.resolution_in_ns == 1 { 1 } else { 1_000 };
     let threads = document.thread.len();
+    let mut form = OslatForm::default();
+    if format == Format::Oslat {
+        let unsure;
+        (form, unsure) = OslatForm::of(&document.thread, found.command.as_deref()).map_err(ReadError::new)?;
+        found.warnings.extend(unsure);
+    }
     for (name, thread) in document.thread {
-        let of =
-            if format == Format::Oslat { oslat(&name, &thread, threads) } else { cyclictest(&name, &thread, unit_ns) };
+        let of = if format == Format::Oslat {
+            oslat(&name, &thread, threads, form)
+        } else {
+            cyclictest(&name, &thread, unit_ns)
+        };
         found.series.push(of.map_err(|why| ReadError::new(format!("thread '{}': {why}", short(&name))))?);
     }
     // By number, which the order of names is not.
@@ -107,14 +125,16 @@ pub fn read(source: Source<'_>, format: Format) -> Result<Distribution, ReadErro
     some_series(found, tool)
 }
 
-/// The buckets of a histogram by their number.
-fn numbered(histogram: &BTreeMap<String, u64>) -> Result<BTreeMap<i64, u64>, String> {
+/// The buckets of a histogram by what stands for each.
+fn numbered(
+    histogram: &BTreeMap<String, u64>,
+    number_of: impl Fn(&str) -> Option<i64>,
+) -> Result<BTreeMap<i64, u64>, String> {
     let number = |(key, count): (&String, &u64)| {
         if *count >= MOST {
             return Err(format!("a count of {count} cannot be"));
         }
-        let value = key.parse().ok().filter(|value: &i64| *value >= 0);
-        Ok((value.ok_or_else(|| format!("'{}' is no latency of a histogram", short(key)))?, *count))
+        Ok((number_of(key).ok_or_else(|| format!("'{}' is no latency of a histogram", short(key)))?, *count))
     };
     histogram.iter().map(number).collect()
 }
@@ -134,7 +154,7 @@ fn cpu(thread: &Thread) -> Result<Option<CpuId>, String> {
 
 fn cyclictest(name: &str, thread: &Thread, unit_ns: i64) -> Result<Series, String> {
     let mut rows = Rows::default();
-    for (value, count) in numbered(&thread.histogram)? {
+    for (value, count) in numbered(&thread.histogram, |key| key.parse().ok().filter(|value: &i64| *value >= 0))? {
         let from = times(value, unit_ns, "latency")?;
         rows.push(from, from.checked_add(unit_ns).ok_or("a latency is longer than times can be")?, count)?;
     }
@@ -166,25 +186,83 @@ fn cyclictest(name: &str, thread: &Thread, unit_ns: i64) -> Result<Series, Strin
     Ok(series)
 }
 
-fn oslat(name: &str, thread: &Thread, threads: usize) -> Result<Series, String> {
-    let numbered = numbered(&thread.histogram)?;
-    let last = numbered.keys().next_back().copied();
-    let (mut rows, mut beyond) = (Rows::default(), None);
-    let max = time(thread.max, 1_000)?;
-    for (value, count) in numbered {
-        let edge = times(value, 1_000, "bucket")?;
-        // The edge is the upper one. The last one that can be holds all that is longer as well, and the longest tells whether it is there.
-        if Some(value) == last && max.is_some_and(|max| max > edge) {
-            beyond = above((edge - 1_000).max(0), count);
+/// What all threads of oslat have in common.
+#[derive(Clone, Copy, Default)]
+struct OslatForm {
+    /// How wide buckets are.
+    width_ns: i64,
+    /// The unit of the shortest and the longest.
+    unit_ns: i64,
+}
+
+impl OslatForm {
+    /// What the command line says and the edges of buckets bear out, or else what the edges show, with a warning if they are too few.
+    fn of(threads: &BTreeMap<String, Thread>, command: Option<&str>) -> Result<(Self, Option<Warning>), String> {
+        let asked = command.and_then(asked_width);
+        let mut edges = BTreeSet::new();
+        for thread in threads.values() {
+            edges.extend(numbered(&thread.histogram, edge)?.into_keys());
+        }
+        let edges: Vec<i64> = edges.into_iter().collect();
+        let mut names = threads.values().flat_map(|thread| thread.histogram.keys());
+        let is_in_ns =
+            names.any(|name| name.contains('.')) || edges.is_empty() && asked.is_some_and(|ns| ns % 1_000 > 0);
+        let unit_ns = if is_in_ns { 1 } else { 1_000 };
+        let fits = |asked: &i64| edges.windows(2).all(|pair| (pair[1] - pair[0]) % asked == 0);
+        let (width_ns, unsure) = match asked.filter(fits) {
+            Some(asked) => (asked, None),
+            None => oslat::width(&edges, None, unit_ns),
+        };
+        Ok((Self { width_ns, unit_ns }, unsure))
+    }
+}
+
+/// An upper edge, in nanoseconds.
+fn edge(key: &str) -> Option<i64> {
+    nanos(key, TimeUnit::Us).ok().map(Nanos::get)
+}
+
+/// How wide buckets were to be by the command line of oslat, in nanoseconds: a microsecond unless it says so; `None` of no number.
+fn asked_width(command: &str) -> Option<i64> {
+    /// Options of one letter that have no value, so that others may follow in the same word.
+    const FLAGS: [char; 5] = ['B', 'q', 's', 'v', 'z'];
+    /// The shortest form that getopt takes for --bucket-width.
+    const SHORTEST: usize = "bucket-w".len();
+    let (mut words, mut asked) = (command.split_whitespace(), Some(1_000));
+    while let Some(word) = words.next() {
+        let value = if let Some(long) = word.strip_prefix("--") {
+            let (name, value) = long.split_once('=').unwrap_or((long, ""));
+            ("bucket-width".starts_with(name) && name.len() >= SHORTEST).then_some(value)
         } else {
-            rows.push((edge - 1_000).max(0), edge.max(1), count)?;
+            word.strip_prefix('-').and_then(|word| word.trim_start_matches(FLAGS).strip_prefix('W'))
+        };
+        if let Some(value) = value {
+            let value = if value.is_empty() { words.next().unwrap_or_default() } else { value };
+            asked = value.parse().ok().filter(|ns| *ns > 0);
+        }
+    }
+    asked
+}
+
+fn oslat(name: &str, thread: &Thread, threads: usize, form: OslatForm) -> Result<Series, String> {
+    let edges = numbered(&thread.histogram, edge)?;
+    let last = edges.keys().next_back().copied();
+    let (mut rows, mut beyond) = (Rows::default(), None);
+    let max = time(thread.max, form.unit_ns)?;
+    for (edge, count) in edges {
+        let from = (edge - form.width_ns).max(0);
+        // The edge is the upper one. The last one that can be holds all that is longer as well, and the longest tells whether it is there.
+        if Some(edge) == last && max.is_some_and(|max| max > edge) {
+            beyond = above(from, count);
+        } else {
+            rows.push(from, edge.max(1), count)?;
         }
     }
     let mut series = Series {
         name: format!("CPU {name}"),
         cpu: cpu(thread)?,
         observed_ns: time(thread.duration, 1_000_000_000)?,
-        min_ns: time(thread.min, 1_000)?,
+        min_ns: time(thread.min, form.unit_ns)?,
         mean_ns: thread.avg.filter(|avg| threads == 1 && (0.0..LARGEST).contains(avg)).map(|avg| avg * 1e3),
         max_ns: max,
         edges: Some(Edges::Upper),

@@ -10,19 +10,21 @@ use becalm_model::distribution::{Edges, NamedCount, Quantity, Series};
 use becalm_model::warning;
 use becalm_units::counted;
 
-use super::distribution::{Distribution, Rows, above, count, cpu, decimal, integer, short, some_series, times};
+use super::distribution::{
+    Distribution, Rows, SURE_ROWS, above, count, cpu, decimal, greatest_common, integer, short, some_series, times,
+};
 use super::kernel_text::is_digits;
 use super::lines::{End, Lines, Progress, text};
 use super::{ReadError, Source};
-
-/// From so many rows on, what all indexes are multiples of is told without a warning.
-const SURE_ROWS: usize = 3;
 
 /// The first lines of histograms.
 pub(super) const HISTOGRAMS: [&str; 2] = ["# RTLA osnoise histogram", "# RTLA timerlat histogram"];
 
 /// In what the titles of the table begin.
 pub(super) const TABLE_BEGIN: &str = "CPU Period";
+
+/// What clears the terminal.
+const CLEAR: &str = "\u{1b}c";
 
 /// The titles of the columns that both tables have.
 const TABLE: &str = "CPU Period Runtime Noise % CPU Aval Max Noise Max Single HW NMI";
@@ -54,20 +56,31 @@ pub(super) fn plain(line: &str) -> String {
     plain + rest
 }
 
-/// Reads the table; of several that follow each other, the last one.
+/// Reads the table. Without `-q`, rtla clears the terminal and prints it again and again: of those the last one counts.
 fn table(mut lines: Lines<'_, '_>) -> Result<Distribution, ReadError> {
     let mut found = Distribution::new("rtla osnoise top", Quantity::Stolen);
     found.loop_subtracted = Some(false);
-    let mut titled = false;
+    // Whether each table until now was printed on a cleared terminal, and what the one before said.
+    let (mut titled, mut clears, mut is_redrawn, mut before) = (false, false, true, Vec::<Series>::new());
     while let Some(line) = lines.next() {
+        clears |= line.contains(CLEAR);
         let line = plain(line);
         let words: Vec<&str> = line.split_whitespace().collect();
         if words.join(" ").starts_with(TABLE) {
+            is_redrawn &= std::mem::take(&mut clears);
+            if titled && !is_redrawn {
+                return Err(lines.second_report());
+            }
             titled = true;
-            found.series.clear();
+            before = std::mem::take(&mut found.series);
             found.tool = if words.last() == Some(&"NMI") { "rtla hwnoise" } else { "rtla osnoise top" }.to_owned();
         } else if titled && words.get(1).is_some_and(|word| word.starts_with('#')) {
-            found.series.push(table_row(&line).map_err(|why| lines.error(why))?);
+            let row = table_row(&line).map_err(|why| lines.error(why))?;
+            // The run time of a CPU only grows.
+            if before.iter().any(|old| old.cpu == row.cpu && old.observed_ns > row.observed_ns) {
+                return Err(lines.second_report());
+            }
+            found.series.push(row);
         }
     }
     if !titled {
@@ -130,13 +143,20 @@ impl Column {
 fn histogram(mut lines: Lines<'_, '_>) -> Result<Distribution, ReadError> {
     let mut found = Distribution::new("rtla osnoise hist", Quantity::Stolen);
     let (mut unit_ns, mut asked, mut columns) = (1_000, None, Vec::<Column>::new());
-    let (mut titled, mut is_whole) = (false, false);
+    let (mut headed, mut titled, mut is_whole) = (false, false, false);
     while let Some(line) = lines.next() {
         let line = plain(line);
         let line = line.trim();
-        if line == HISTOGRAMS[1] {
-            found.tool = "rtla timerlat hist".to_owned();
-            found.quantity = Quantity::Wakeup;
+        if HISTOGRAMS.contains(&line) || line.starts_with(TABLE_BEGIN) {
+            if std::mem::replace(&mut headed, true) {
+                return Err(lines.second_report());
+            }
+            if line == HISTOGRAMS[1] {
+                found.tool = "rtla timerlat hist".to_owned();
+                found.quantity = Quantity::Wakeup;
+            }
+        } else if is_whole {
+            // Behind the figures stands what rtla says of its end.
         } else if let Some(unit) = line.strip_prefix("# Time unit is ") {
             unit_ns = if unit.starts_with("nanoseconds") { 1 } else { 1_000 };
         } else if let Some(text) = line.strip_prefix("# Duration:") {
@@ -146,14 +166,9 @@ fn histogram(mut lines: Lines<'_, '_>) -> Result<Distribution, ReadError> {
             titled = true;
         } else if titled && !line.starts_with('#') {
             row(line, unit_ns, &mut columns).map_err(|why| lines.error(why))?;
-            // Behind the figures stands what rtla says of its end.
-            if line.starts_with(FIGURES[FIGURES.len() - 1]) {
-                is_whole = true;
-                break;
-            }
+            is_whole = line.starts_with(FIGURES[FIGURES.len() - 1]);
         }
     }
-    lines.by_ref().for_each(drop);
     if !titled {
         return Err(ReadError::new(
             "it has no line that begins with Index and names the columns, as of --no-header or --no-index",
@@ -292,11 +307,4 @@ fn finished(column: Column, width: Option<i64>, unit_ns: i64) -> Result<Series, 
     }
     series.count = Some(counted);
     Ok(series)
-}
-
-const fn greatest_common(mut a: i64, mut b: i64) -> i64 {
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }

@@ -8,21 +8,63 @@
 use becalm_units::Nanos;
 
 use super::detours::{DetourList, InOrder};
-use super::lines::{End, Lines, Progress, text};
+use super::lines::{End, Lines, Progress, is_row, text};
+use super::recognize::LOOKED_AT;
 use super::time::{TimeUnit, nanos, picoseconds};
-use super::{ReadError, Source};
+use super::{ReadError, Source, netgauge};
 
 /// The comment with which netgauge starts its list.
 pub(super) const NETGAUGE: &str = "# Selfish Benchmark";
 
-/// Whether a text has a title that says that its numbers are detours.
-pub(super) fn looks_so(text: &str) -> bool {
-    let titles = text.lines().map(str::trim).filter(|line| line.starts_with('#')).map(str::to_lowercase);
-    let has = |line: &str, words: &[&str]| words.iter().any(|word| line.contains(word));
-    titles.into_iter().any(|line| {
-        has(&line, &["selfish", "detour"])
-            || has(&line, &["duration", "length"]) && has(&line, &["offset", "start", "time", "begin"])
-    })
+/// Words of a title that name the two columns, and those that make one of anything else of it, such as extents of a file.
+const STARTS: [&str; 4] = ["offset", "start", "begin", "time"];
+const LENGTHS: [&str; 2] = ["duration", "length"];
+const OTHERS: [&str; 9] = ["byte", "bytes", "sector", "sectors", "block", "blocks", "page", "pages", "offset"];
+const UNITS: [&str; 6] = ["ns", "us", "µs", "ms", "s", "sec"];
+
+/// How a text shows that its numbers are detours.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Shown {
+    /// By netgauge's comment.
+    Netgauge,
+    /// By a comment that says so in words, and by numbers that can be detours.
+    Words,
+}
+
+/// How the begin of a text shows that its numbers are detours, if it does.
+pub(super) fn shown(text: &str) -> Option<Shown> {
+    let comments = || text.lines().map(str::trim).filter(|line| line.starts_with('#'));
+    if comments().any(|line| line == NETGAUGE) {
+        return Some(Shown::Netgauge);
+    }
+    (comments().any(is_title) && can_be_detours(text)).then_some(Shown::Words)
+}
+
+/// Whether a comment speaks of detours, or names the columns of a list of them: `# offset duration`, `# start_ns duration_ns cpu`.
+fn is_title(comment: &str) -> bool {
+    let comment = comment.to_lowercase();
+    let mut words = comment
+        .split(|sign: char| !sign.is_alphanumeric() && sign != '_')
+        .map(|word| word.rsplit_once('_').filter(|(_, unit)| UNITS.contains(unit)).map_or(word, |(name, _)| name))
+        .filter(|word| !word.is_empty() && !UNITS.contains(word));
+    if words.clone().any(|word| ["selfish", "detour", "detours"].contains(&word)) {
+        return true;
+    }
+    let first = words.next().filter(|word| STARTS.contains(word));
+    let mut second = words.next();
+    if second == Some("time") && matches!(first, Some("start" | "begin")) {
+        second = words.next();
+    }
+    first.is_some() && second.is_some_and(|word| LENGTHS.contains(&word)) && !words.any(|word| OTHERS.contains(&word))
+}
+
+/// Whether a loop can have run between any two: each starts after the end of the one in front, and not with it, as parts of a file do.
+fn can_be_detours(text: &str) -> bool {
+    // The last line of a file's begin may be cut.
+    let whole = if text.len() + 4 > LOOKED_AT { text.rsplit_once('\n').map_or("", |(whole, _)| whole) } else { text };
+    let rows = whole.lines().map(str::trim).filter(|line| is_row(line));
+    let times: Option<Vec<_>> = rows.map(|line| two_times(line, TimeUnit::Ns).ok()).collect();
+    times.is_some_and(|times| times.windows(2).all(|pair| pair[0][0] + pair[0][1] < pair[1][0]))
 }
 
 /// Reads a file whose numbers are in this unit.
@@ -36,12 +78,15 @@ pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Resul
     let mut is_netgauge = false;
     while let Some(line) = lines.next() {
         if line.starts_with('#') {
+            if (line == NETGAUGE || line.starts_with(netgauge::FIRST)) && !detours.detours.is_empty() {
+                return Err(lines.second_report());
+            }
             is_netgauge |= line == NETGAUGE;
             remark(line, &mut list, &mut t_min);
             continue;
         }
         if line.starts_with(char::is_alphabetic) {
-            lines.leave_out();
+            lines.leave_out()?;
             continue;
         }
         let [start, duration] = two_times(line, unit).map_err(|why| lines.error(why))?;

@@ -29,11 +29,14 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<Distribution, 
         let (name, values) = line.split_once(':').unwrap_or((line, ""));
         let values: Vec<&str> = values.split_whitespace().collect();
         if !NAMES.contains(&name) {
-            lines.leave_out();
+            lines.leave_out()?;
             continue;
         }
         last = name;
         if name == "core_i" {
+            if !found.series.is_empty() {
+                return Err(lines.second_report());
+            }
             found.series = cores(&values).map_err(|why| lines.error(why))?;
         } else if values.len() != found.series.len() {
             let (values, cores) = (values.len(), found.series.len());
@@ -126,6 +129,9 @@ pub fn read_raw(source: Source<'_>, progress: Progress<'_>) -> Result<DetourList
     let mut lines = Lines::new(text(source.bytes)?, progress);
     let (mut said, mut rows) = (None, Vec::new());
     while let Some(line) = lines.next() {
+        if line.starts_with(RAW_FIRST) && !rows.is_empty() {
+            return Err(lines.second_report());
+        }
         if let Some(remark) = line.strip_prefix('#') {
             let (name, value) = remark.split_once(':').unwrap_or((remark, ""));
             let value = value.trim();

@@ -554,8 +554,16 @@ fn numbers_without_a_title_are_not_guessed() {
         let what = near_miss(source).unwrap();
         assert!(what.contains("--from selfish") && what.contains("--from cyclictest"), "{text}: {what}");
     }
-    for text in ["# offset duration\n10 5\n", "# Selfish Benchmark\n0.00\t9.63\n"] {
-        assert_eq!(recognize(Source { name: "file.txt", bytes: text.as_bytes() }), Some(Format::Selfish), "{text}");
+    for (text, is_guessed) in [
+        ("# offset duration\n10 5\n", true),
+        ("# Start time [us], Length [us], CPU\n10 5\n20 5\n", true),
+        ("# start_ns duration_ns\n10 5\n20 5\n", true),
+        ("# detours of CPU 3\n10 5\n20 5\n", true),
+        ("# Selfish Benchmark\n0.00\t9.63\n", false),
+    ] {
+        let source = Source { name: "file.txt", bytes: text.as_bytes() };
+        assert_eq!(recognize(source), Some(Format::Selfish), "{text}");
+        assert_eq!(guessed_by(Format::Selfish, source).is_some(), is_guessed, "{text}");
     }
     let closing =
         "cyclictest -q# /dev/cpu_dma_latency set to 0us\n000000 000001\n# Total: 000000001\n# Min Latencies: 00000\n";
@@ -822,4 +830,218 @@ fn numbers_that_cannot_be_are_refused_with_the_line() {
     };
     assert!(read(Format::Cyclictest, "file", json(5).as_bytes()).is_ok());
     assert!(read(Format::Cyclictest, "file", json(1 << 50).as_bytes()).unwrap_err().why.contains("more than can be"));
+}
+
+/// Titles that have the words of detours in others, in another order, or beside what makes extents of them; and numbers that are no detours.
+#[test]
+fn other_columns_are_not_taken_for_detours() {
+    let rising: String = (1..60).map(|row| format!("{} {}\n", row * 1_000, row % 7)).collect();
+    for title in [
+        "timestamp  queue_length",
+        "Wavelength  Time",
+        "file offset length",
+        "offset length (bytes)",
+        "start length sectors",
+        "length start",
+        "Message length [bytes] Time [us]",
+        "sfdisk: start length",
+        "duration of the test, start and end",
+    ] {
+        let text = format!("# {title}\n{rising}");
+        let source = Source { name: "file.txt", bytes: text.as_bytes() };
+        assert_eq!(recognize(source), None, "{title}");
+        assert!(near_miss(source).unwrap().contains("--from selfish"), "{title}");
+    }
+    for rows in [
+        "2048 2048\n4096 1048576\n1052672 30\n",
+        "1000 4000\n2000 1\n",
+        "3000 1\n2000 1\n",
+        "10 5\n20 x\n",
+        "10 5\n20\n",
+    ] {
+        let text = format!("# start length\n{rows}");
+        assert_eq!(recognize(Source { name: "file.txt", bytes: text.as_bytes() }), None, "{rows}");
+    }
+    // The begin that is looked at may end within a number.
+    let long: String = (1..9_000).map(|row| format!("{} 900\n", row * 1_000)).collect();
+    let long = format!("# start length\n{long}");
+    assert!(long.len() > recognize::LOOKED_AT && !long[..recognize::LOOKED_AT].ends_with('\n'));
+    assert_eq!(recognize(Source { name: "file.txt", bytes: long.as_bytes() }), Some(Format::Selfish));
+}
+
+fn assert_second_report(found: Result<Anything, ReadError>, first: &str, what: &str) {
+    let error = found.err().unwrap_or_else(|| panic!("{what}: both were read as one"));
+    let lines = first.lines().count();
+    assert!(error.why.contains("second report"), "{what}: {error}");
+    assert!(matches!(error.place, Place::Line(line) if line > lines), "{what}, {lines} lines: {error}");
+}
+
+/// Of reports that a shell appended to one file, none is dropped, and none is added to another.
+#[test]
+fn reports_that_follow_each_other_are_refused() {
+    let mut refused = 0;
+    for (format, name, bytes) in all_samples() {
+        // Bare numbers have no title that comes again, and LogGOPSim's files no end of line.
+        if ["serial_", "omp_", "exported."].iter().any(|begin| name.starts_with(begin)) {
+            continue;
+        }
+        let text = String::from_utf8(bytes).unwrap();
+        assert_second_report(read(format, &name, text.repeat(2).as_bytes()), &text, &name);
+        refused += 1;
+    }
+    assert!(refused >= 20, "{refused} were refused");
+    // Also the kernel's traces: lines of a second one would be booked on times that they are not of.
+    for name in ["ftrace/flags.txt", "osnoise/rtla.txt", "osnoise/timerlat.txt"] {
+        let text = fs::read_to_string(folder().join(name)).unwrap();
+        let (both, told) = (text.repeat(2), &mut |_: u64| {});
+        let source = Source { name, bytes: both.as_bytes() };
+        let error = if name.starts_with("osnoise") {
+            osnoise::read(source, told).unwrap().find_map(Result::err)
+        } else {
+            ftrace_text::read(source, told).unwrap().find_map(Result::err)
+        };
+        assert_second_report(Err(error.unwrap()), &text, name);
+    }
+    // Also if they are of different programs.
+    let tables = [
+        (Format::Sysjitter, "two-cores.txt"),
+        (Format::Hiccups, "two-cpus.txt"),
+        (Format::Osjitter, "two-cpus.txt"),
+        (Format::Oslat, "two-cores.txt"),
+        (Format::Cyclictest, "histogram.txt"),
+        (Format::Rtla, "osnoise-hist.txt"),
+    ]
+    .map(|(format, name)| (format, fs::read_to_string(folder().join(format.name()).join(name)).unwrap()));
+    for (format, first) in &tables[..4] {
+        for (other, second) in tables.iter().filter(|(other, _)| other != format) {
+            let both = format!("{first}{second}");
+            assert_second_report(read(*format, "log", both.as_bytes()), first, &format!("{format}, {other}"));
+        }
+    }
+}
+
+/// rtla prints its table again and again if it may clear the terminal, and one run's table follows another's if it may not.
+#[test]
+fn tables_of_one_run_of_rtla_are_told_from_those_of_two() {
+    let frame = |begin: &str, runtime: u64| {
+        format!(
+            "{begin}Operating System Noise\nduration:   0 00:00:05 | time is in us\n\
+             CPU Period       Runtime        Noise  % CPU Aval   Max Noise   Max Single          HW          NMI          IRQ      Softirq       Thread\n\
+             \x20 0 #41         {runtime}     100    99.20200     17     8         5            0          50            0          1\n"
+        )
+    };
+    let first = frame("\u{1b}c", 1_000_000);
+    let two = format!("{first}{}", frame("\u{1b}c", 2_000_000));
+    let Ok(Anything::Distribution(found)) = read(Format::Rtla, "top", two.as_bytes()) else { panic!() };
+    assert_eq!(found.series[0].observed_ns, Some(2_000_000_000));
+    for second in [frame("\u{1b}c", 999_999), frame("", 2_000_000)] {
+        assert_second_report(read(Format::Rtla, "top", format!("{first}{second}").as_bytes()), &first, &second);
+    }
+    // A histogram in front of or behind a table.
+    let histogram = fs::read_to_string(folder().join("rtla/osnoise-hist.txt")).unwrap();
+    for (first, second) in [(&first, &histogram), (&histogram, &first)] {
+        assert_second_report(read(Format::Rtla, "log", format!("{first}{second}").as_bytes()), first, second);
+    }
+}
+
+/// oslat's text with rows of a label and a count for CPU 1.
+fn oslat_text(head: &str, rows: &[(&str, u64)], max: &str) -> String {
+    let mut text = format!("{head}\n        Core:\t 1\nCounter Freq:\t 2600 (MHz)\n");
+    for (at, (label, count)) in rows.iter().enumerate() {
+        let rest = if at + 1 == rows.len() { " (including overflows)" } else { "" };
+        text += &if *label == "..." { "    ...\n".to_owned() } else { format!("{label:>7} (us):\t {count}{rest}\n") };
+    }
+    text + &format!(
+        "     Minimum:\t 1 (us)\n     Average:\t 1.000 (us)\n     Maximum:\t {max} (us)\n    Duration:\t 10.002 (sec)\n"
+    )
+}
+
+/// oslat's JSON of CPU 1.
+fn oslat_json(command: &str, rows: &[(&str, u64)], max: u64) -> String {
+    let rows: Vec<String> = rows.iter().map(|(label, count)| format!("\"{label}\": {count}")).collect();
+    format!(
+        "{{{command}\"rt_test_version:\": \"2.70\", \"thread\": {{\"0\": {{\"cpu\": 1, \"min\": 23, \"max\": {max}, \"histogram\": {{{}}}}}}}}}",
+        rows.join(", ")
+    )
+}
+
+/// Where buckets start and end, what is above them, the longest, and whether their width is in doubt.
+fn spans(text: &str) -> (Vec<[i64; 2]>, Option<i64>, Option<i64>, bool) {
+    let Anything::Distribution(found) = read(Format::Oslat, "file", text.as_bytes()).unwrap() else { panic!() };
+    check(&Anything::Distribution(found.clone()), text);
+    let of = &found.series[0];
+    let is_unsure = found.warnings.iter().any(|warning| warning.code == "imported_width_unknown");
+    let spans = of.buckets.iter().map(|bucket| [bucket.from_ns, bucket.below_ns]).collect();
+    (spans, of.above.map(|above| above.from_ns), of.max_ns, is_unsure)
+}
+
+/// Buckets of oslat are as wide as their edges say, with microseconds and with nanoseconds.
+#[test]
+fn buckets_of_oslat_have_their_own_width() {
+    const V: &str = "oslat V 2.70\n";
+    const BIAS: &str = "oslat V 2.70\nGlobal bias set to 37 (us)\n";
+    let wide = [[0, 100_000], [100_000, 200_000]];
+    let half = [[500, 1_000], [1_000, 1_500]];
+    for (head, rows, wanted, above, is_unsure) in [
+        (V, &[("100", 9), ("200", 5), ("300", 1)][..], wide.to_vec(), 200_000, false),
+        ("", &[("100", 9), ("200", 5), ("300", 1)], wide.to_vec(), 200_000, false),
+        (V, &[("001.000", 9), ("001.500", 5), ("002.000", 1)], half.to_vec(), 1_500, false),
+        (BIAS, &[("137", 9), ("237", 5), ("337", 1)], vec![[37_000, 137_000], [137_000, 237_000]], 237_000, false),
+        // With -z, one that is next to another one says enough, as does a microsecond, than which none is narrower.
+        (
+            V,
+            &[("...", 0), ("300", 9), ("400", 5), ("...", 0), ("900", 1)],
+            vec![[200_000, 300_000], [300_000, 400_000]],
+            800_000,
+            false,
+        ),
+        (V, &[("001", 9), ("...", 0), ("032", 1)], vec![[0, 1_000]], 31_000, false),
+        (V, &[("100", 9), ("...", 0), ("3200", 1)], vec![[0, 100_000]], 3_100_000, true),
+        ("", &[("101", 9), ("...", 0), ("301", 1)], vec![[0, 101_000]], 101_000, true),
+    ] {
+        let found = spans(&oslat_text(head, rows, "4700"));
+        assert_eq!(found, (wanted, Some(above), Some(4_700_000), is_unsure), "{head}{rows:?}");
+    }
+    assert_eq!(spans(&oslat_text(V, &[("0.500", 9), ("1.000", 1)], "412.345")).2, Some(412_345));
+
+    let command = |options: &str| format!("\"cmdline:\": \"oslat -D 10 {options}\", ");
+    let three = &[("100", 9), ("200", 5), ("300", 1)][..];
+    for (command, rows, max, wanted, above, max_ns, is_unsure) in [
+        (
+            command("-W 100000 -q"),
+            three,
+            290,
+            vec![[0, 100_000], [100_000, 200_000], [200_000, 300_000]],
+            None,
+            290_000,
+            false,
+        ),
+        (command("-qzW100000"), three, 4_700, wide.to_vec(), Some(200_000), 4_700_000, false),
+        (command("--bucket-width=50000"), &[("100", 9)], 90, vec![[50_000, 100_000]], None, 90_000, false),
+        (command("--bucket-w 50000"), &[("100", 9)], 90, vec![[50_000, 100_000]], None, 90_000, false),
+        (command("-w memmove"), &[("2", 9), ("5", 1)], 5, vec![[1_000, 2_000], [4_000, 5_000]], None, 5_000, false),
+        // A command line that the edges contradict, or none.
+        (
+            command("-W 70000"),
+            three,
+            290,
+            vec![[0, 100_000], [100_000, 200_000], [200_000, 300_000]],
+            None,
+            290_000,
+            false,
+        ),
+        (String::new(), &[("100", 9), ("300", 1)], 290, vec![[0, 100_000], [100_000, 300_000]], None, 290_000, true),
+        (
+            command("-W 500"),
+            &[("0.500", 9), ("1.000", 5), ("1.500", 1)],
+            412_345,
+            vec![[0, 500], [500, 1_000]],
+            Some(1_000),
+            412_345,
+            false,
+        ),
+    ] {
+        let text = oslat_json(&command, rows, max);
+        assert_eq!(spans(&text), (wanted, above, Some(max_ns), is_unsure), "{text}");
+    }
 }

@@ -79,7 +79,7 @@ pub fn format(files: &[InputFile], chosen: Option<Format>) -> anyhow::Result<For
         found = Some((format, &file.path));
     }
     let (format, _) = found.context("there is no file to read")?;
-    let why = files.first().and_then(|file| guessed_by(format, &file.name));
+    let why = files.first().and_then(|file| guessed_by(format, file.source()));
     let why = why.map(|why| format!(", because {why}; if it is something else, name its format with --from"));
     say(format_args!("this is read as {format}{}", why.unwrap_or_default()));
     Ok(format)
