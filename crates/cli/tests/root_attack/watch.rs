@@ -215,10 +215,13 @@ impl Reader {
     }
 }
 
-/// Wakes up and renames itself, so many times.
-fn rename(times: usize, renamed: &AtomicUsize) {
+/// Wakes up and renames itself until it is enough.
+fn rename(enough: &AtomicBool, renamed: &AtomicUsize) {
     pin_current_thread(CpuId::new(0)).unwrap();
-    for number in 0..times {
+    for number in 0..1_000_000 {
+        if enough.load(Ordering::Relaxed) {
+            break;
+        }
         fs::write("/proc/thread-self/comm", format!("renamed-{number}")).unwrap();
         renamed.store(number, Ordering::Relaxed);
         thread::sleep(Duration::from_micros(50));
@@ -244,16 +247,19 @@ fn names_without_end() {
         };
         reader.read(&first);
         let resident = |text: &str| value_in(text, "becalm_own_resident_bytes").unwrap();
-        let (renamed, mut early) = (AtomicUsize::new(0), None);
+        let (enough, renamed, mut early) = (AtomicBool::new(false), AtomicUsize::new(0), None);
+        let windows = |text: &str| value_in(text, r#"becalm_windows_total{result="measured"}"#).unwrap();
         thread::scope(|scope| {
-            let renames = scope.spawn(|| rename(NAMES, &renamed));
-            while !renames.is_finished() {
-                let text = read(&mut reader);
-                if renamed.load(Ordering::Relaxed) > NAMES / 4 {
+            scope.spawn(|| rename(&enough, &renamed));
+            // Each window sees one of its names, and there are more than series.
+            wait_until("many names were seen", || {
+                let (text, names) = (read(&mut reader), renamed.load(Ordering::Relaxed));
+                if names > NAMES / 4 {
                     early.get_or_insert(resident(&text));
                 }
-                thread::sleep(Duration::from_millis(100));
-            }
+                names >= NAMES && windows(&text) >= windows(&first) + 40.0
+            });
+            enough.store(true, Ordering::Relaxed);
         });
         // A new series is shown as 0 first, and a text is written anew after half a second.
         let mut last = String::new();
