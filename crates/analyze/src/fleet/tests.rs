@@ -1,4 +1,5 @@
 use becalm_fixtures::fleet::{Planted, write_fleet, write_fleet_with};
+use becalm_model::node::FARTHEST;
 
 use super::*;
 
@@ -75,7 +76,8 @@ fn a_damaged_recording_hides_no_other_of_the_same_node() {
 fn what_a_fleet_costs_may_be_drawn_from_any_time() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("fleet.becalm");
-    let longest = |_, doc: &mut NodeDoc| doc.cpus.iter_mut().for_each(|cpu| cpu.duration_ns = Nanos::MAX);
+    let most = Nanos::new(FARTHEST / 2);
+    let longest = |_, doc: &mut NodeDoc| doc.cpus.iter_mut().for_each(|cpu| cpu.duration_ns = most);
     write_fleet_with(&path, Planted::Nothing, 1, longest);
     let bundles = [StoredNodes::open(&path).unwrap()];
     let fleet = survey(&bundles).unwrap();

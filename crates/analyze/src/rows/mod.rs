@@ -86,7 +86,7 @@ mod tests {
                 for cpu in 0..2_u32 {
                     for at in 0..3_i64 {
                         let number = (segment * 3 + at) as u64;
-                        let start = segment * 1_000 + at * 100;
+                        let start = 1_000 + segment * 1_000 + at * 100;
                         let id = CpuId::new(cpu);
                         let parts = if at == 1 { 0 } else { 2 };
                         detours.push(Detour {

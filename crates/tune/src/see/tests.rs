@@ -142,7 +142,7 @@ fn a_container_is_told_what_it_lacks() {
         ]
     );
     assert_eq!(audit.access(Ability::Counters), Some(Availability::Limited));
-    assert!(worst(&audit, Ability::Counters).what.contains("/proc/interrupts: a header of CPU columns"));
+    assert!(worst(&audit, Ability::Counters).what.contains("/proc/interrupts: text was expected"));
     assert!(audit.first_steps[1].command.contains("--cpus 1 --sched fifo:80"));
 }
 
