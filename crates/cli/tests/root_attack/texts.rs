@@ -275,7 +275,7 @@ fn of_sources(folder: &Path, count: u64) -> PathBuf {
     let mut labels = Labels::new();
     let (mut detours, mut activities) = (Vec::new(), Vec::new());
     for number in 0..count {
-        let start = Nanos::new(10_000 * number as i64);
+        let start = doc.cpus[0].start_ns + Nanos::new(10_000 * number as i64);
         detours.push(Detour { cpu: CpuId::new(0), start, duration: Nanos::new(2_000), incomplete: false });
         activities.push(Activity {
             cpu: CpuId::new(0),
@@ -298,13 +298,14 @@ fn of_rows(folder: &Path, segments: u64) -> PathBuf {
     const ROWS: i64 = 1_000_000;
     let bundle = folder.join("run.becalm");
     becalm_fixtures::write_named(&bundle, "a source");
-    let doc: becalm_model::node::NodeDoc = serde_json::from_value(document(&bundle)).unwrap();
+    let mut doc: becalm_model::node::NodeDoc = serde_json::from_value(document(&bundle)).unwrap();
+    doc.cpus[0].duration_ns = Nanos::from_millis(1_000 * segments as i64);
     fs::remove_dir_all(&bundle).unwrap();
     let mut writer = BundleWriter::create(&bundle, &doc).unwrap();
     for segment in 0..segments as i64 {
         let of = |row| Detour {
             cpu: CpuId::new(0),
-            start: Nanos::new(1_000 * (segment * ROWS + row)),
+            start: doc.cpus[0].start_ns + Nanos::new(1_000 * (segment * ROWS + row)),
             duration: Nanos::new(100 + row * 7_919 % 797),
             incomplete: false,
         };
