@@ -324,6 +324,14 @@ pub fn full_pipe() -> (PipeReader, PipeWriter) {
     (reader, writer)
 }
 
+/// Takes what an instance holds of a CPU at the moment. Once becalm has switched it off, nothing more may ever come.
+pub fn take_events(instance: &Path, cpu: u32) {
+    let mut reader =
+        File::open(instance.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"))).expect("an instance of tracefs");
+    fcntl_setfl(&reader, OFlags::NONBLOCK).expect("the file is open");
+    let _ = reader.read(&mut [0; 4_096]);
+}
+
 /// A path as an argument.
 pub fn path(path: &Path) -> &str {
     path.to_str().expect("the test's own paths are text")

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use becalm_testing::attack::{Tries, attack};
 use becalm_testing::machine::{Bench, Offline};
 use becalm_testing::program::{
-    INSTANCES, Running, becalm, document, instances_of, path, report, run, run_becalm, warning_codes,
+    INSTANCES, Running, becalm, document, instances_of, path, report, run, run_becalm, take_events, warning_codes,
 };
 use becalm_testing::{Need, machine_has};
 use serde_json::Value;
@@ -44,9 +44,7 @@ pub const WAYS: [Way; 14] = [
     ("trace", |instance| {
         OpenOptions::new().write(true).truncate(true).open(instance.join("trace")).unwrap();
     }),
-    ("per_cpu/cpu0/trace_pipe_raw", |instance| {
-        fs::read(instance.join("per_cpu/cpu0/trace_pipe_raw")).map(drop).unwrap_or_default();
-    }),
+    ("per_cpu/cpu0/trace_pipe_raw", |instance| take_events(instance, 0)),
 ];
 
 /// Some kernels refuse it a file of the top level. By then it has reset the instances.
