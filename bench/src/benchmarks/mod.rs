@@ -22,7 +22,7 @@ mod threads;
 /// Runs a benchmark and tells whether its claims hold.
 pub type Run = fn() -> ExitCode;
 
-/// Those that record on this machine or tune it, by name, in the order in which they run.
+/// Benchmarks that record on this machine or tune it, by name. They run in this order.
 pub const RECORDING: [(&str, Run); 6] = [
     ("sharp", sharp::run),
     ("quiet", quiet::run),

@@ -19,7 +19,7 @@ use crate::programs;
 const THREADS: u64 = 10_000;
 /// How often each side runs.
 const TURNS: u64 = 7;
-const WHAT: &str = "tune run beside sleeping threads";
+const WHAT: &str = "tune run with sleeping threads";
 
 pub fn run() -> ExitCode {
     let effort = Effort::from_arguments();
@@ -58,7 +58,7 @@ fn compare(claims: &mut Claims, effort: Effort, cpu: CpuId) -> Result<(), String
     let each = sides[0].iter().zip(&sides[1]).map(|(with, without)| (with - without) / count as f64 * 1e6);
     let each = Repetitions::new(each.collect());
     let [with, without] = sides.map(Repetitions::new);
-    let what = format!("tune run -- true beside {count} sleeping threads, and without");
+    let what = format!("tune run -- true with {count} sleeping threads, and without");
     claims.state_beside(&what, Figure::seconds(with.median()), Figure::seconds(without.median()), "wall time");
     claims.remark(&format!("with {}, without {}", with.range("s"), without.range("s")));
     let (low, high) = each.median_interval();
@@ -78,7 +78,7 @@ fn beside<T>(count: u64, measure: impl FnOnce() -> Result<T, String>) -> Result<
             let started = sleeper.spawn_scoped(scope, || drop(gate.lock()));
             started.map_err(|error| format!("cannot start {count} threads: {error}"))?;
         }
-        // Those of the turn before may still be on their way out.
+        // Threads of the turn before may still be exiting.
         let all = || fs::read_dir("/proc/self/task").map_or(0, Iterator::count) as u64;
         wait_until("exactly these threads run", || all() == count + 1);
         let measured = measure();

@@ -73,7 +73,7 @@ impl RowOrder {
 pub(super) struct LoopTimes(HashMap<i32, RangeInclusive<i64>>);
 
 impl LoopTimes {
-    /// Of a recording that has ended: until then the document does not say how long the loops run.
+    /// The times in a recording's document. They are final only after its end.
     pub(super) fn of(doc: &NodeDoc) -> Self {
         let times = |cpu: &CpuDoc| {
             let (start, duration) = (cpu.start_ns.get(), cpu.duration_ns.get());

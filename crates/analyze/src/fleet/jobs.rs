@@ -67,7 +67,7 @@ pub struct FleetCost {
     pub mendings: Vec<Mending>,
     /// The jobs of the accounting, where there is one.
     pub jobs: Option<u64>,
-    /// What is to be known of the noise of nodes, in a sentence each: what the survey found, and those that could not be read again.
+    /// Notes on the noise of nodes, one sentence each: findings of the survey, and nodes that could not be read again.
     pub problems: Vec<(String, String)>,
 }
 

@@ -47,18 +47,18 @@ pub struct Fleet {
     pub heat: Option<Heat>,
     /// Which sources strike nodes at the same time, or why that cannot be told.
     pub together: Result<Together, String>,
-    /// What is to be known of nodes.
+    /// Notes on nodes.
     pub problems: Vec<Problem>,
 }
 
-/// What is to be known of a node. Who does not compare nodes is told of their noise alone.
+/// A note on a node. Commands that compare no nodes show the part on noise alone.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
     /// The node.
     pub node: String,
-    /// What is to be known of its noise, in a sentence.
+    /// The note on its noise, one sentence.
     pub noise: Option<String>,
-    /// What that means for its comparison with others, in a sentence.
+    /// The note on its comparison with others, one sentence.
     pub comparison: Option<String>,
 }
 
@@ -351,7 +351,7 @@ fn note_others(facts: &[Facts], windows: &Windows, problems: &mut Vec<Problem>) 
         match of.watched {
             Some(watched) if windows.misses(watched) => {
                 let noise = "by its clock it was recorded at another time than most".to_owned();
-                say(noise, Some("no common time is told of it"));
+                say(noise, Some("its common time is not known"));
             }
             Some(watched) if watched.length() < length / 10 * 9 && of.ended => {
                 let [own, most] = [watched.length(), length].map(Nanos::new);

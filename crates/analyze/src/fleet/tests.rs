@@ -71,7 +71,7 @@ fn a_damaged_recording_hides_no_other_of_the_same_node() {
     }
 }
 
-/// Of damaged documents the time that was drawn is more than a time holds.
+/// Damaged documents can add up to more than a time holds.
 #[test]
 fn what_a_fleet_costs_may_be_drawn_from_any_time() {
     let folder = tempfile::tempdir().unwrap();

@@ -128,7 +128,7 @@ fn of_perf((name, tid): (&str, i32), micros: u64, period: u64, event: &str, fiel
 
 const SOLVER: [(&str, i32); 2] = [("solver", 15_165), ("kworker/2:1", 417)];
 
-/// perf prints periods if it is told to; some events have lengths there, although each of them came.
+/// perf prints periods on request. Some events have lengths in that column, although the trace has all of them.
 #[test]
 fn samples_of_events_are_no_trace() {
     let whole = six_times(SOLVER, 'I', |thread, micros, event, fields| of_perf(thread, micros, 1, event, fields));
@@ -174,7 +174,7 @@ fn traces_of_one_process_are_no_traces_of_cpus() {
             refused(&own(&text), arguments, &["5 of its 5 switches", "'perf record -a -c 1'", "'trace-cmd record'"]);
         }
     }
-    // Where events were lost, the next thread may be any.
+    // After lost events any thread may come next.
     let lossy = six_times(SOLVER, 'I', |thread, micros, event, fields| {
         let lost = if event == "irq_handler_entry" { "CPU:2 [LOST 3 EVENTS]\n" } else { "" };
         if thread == SOLVER[0] { lost.to_owned() + &kernels(thread, micros, event, fields) } else { String::new() }
@@ -182,7 +182,7 @@ fn traces_of_one_process_are_no_traces_of_cpus() {
     assert!(codes(&import(&format!("{title}{lossy}"), &[]).unwrap()).contains(&"lost_events"));
 }
 
-/// `perf script --deltatime` prints the time since the event in front; a few events out of order are told of.
+/// `perf script --deltatime` prints the time since the event in front; a few events out of order only cause a warning.
 #[test]
 fn differences_are_no_times() {
     let whole = six_times(SOLVER, 'I', |thread, micros, event, fields| of_perf(thread, micros, 1, event, fields));
@@ -432,7 +432,7 @@ fn two_reports_in_one_file_are_refused() {
     refused(&json.repeat(2), &[], &["line 6: a second report starts here"]);
 }
 
-/// What is guessed is said to be, and what is not needs `--from`.
+/// becalm says why it guessed a format. Other files need `--from`.
 #[test]
 fn detours_by_their_title_are_a_guess() {
     let folder = tempfile::tempdir().unwrap();

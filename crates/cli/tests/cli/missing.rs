@@ -93,7 +93,7 @@ fn a_recording_that_lacks_a_part_is_refused_by_every_command() {
     run_becalm(&["check", path(&whole), "--max-noise", "90%"]).expect(0, &[]);
 }
 
-/// Asks all questions of a recording, which are to be refused for this reason.
+/// Every command must refuse a recording for this reason.
 #[track_caller]
 fn are_refused(run: &Path, whole: &Path, out: &Path, why: &str) {
     for question in QUESTIONS {

@@ -261,7 +261,7 @@ fn names_without_end() {
             });
             enough.store(true, Ordering::Relaxed);
         });
-        // A new series is shown as 0 first, and a text is written anew after half a second.
+        // A new series starts at 0, and the server renders metrics again after half a second.
         let mut last = String::new();
         wait_until("all that was lost on the CPU is in the series", || {
             last = read(&mut reader);
@@ -315,7 +315,7 @@ const FOREIGN: [&str; 22] = [
     "x.metrics.example.org",
 ];
 
-/// Header lines of which another reader could make another host.
+/// Header lines that another parser could read as another host.
 const MALFORMED: [&str; 7] = [
     "Host: localhost\r\nHost: evil.org\r\n",
     "Host: evil.org\r\nhOST: localhost\r\n",
@@ -417,7 +417,7 @@ fn plant(at: &Path, kind: usize, elsewhere: &Path) {
     }
 }
 
-/// What is there: its type, and what is in it.
+/// The type and the content of a planted entry.
 fn planted(at: &Path) -> (bool, bool, Option<String>) {
     let about = at.symlink_metadata().unwrap_or_else(|error| panic!("{}: {error}", at.display()));
     let file = if about.is_dir() || about.is_symlink() { at.join("mine") } else { at.to_owned() };
@@ -501,7 +501,7 @@ fn watches_whose_trace_others_change() {
         |number, _| {
             let (file, change) = WAYS[number as usize % WAYS.len()];
             let told = |watched: &Watched| watched.value("becalm_trace_disturbed_total");
-            // What was said is said again after that.
+            // After a reload `watch` repeats its messages.
             watched.running.signal("HUP");
             traces_on(&mut watched);
             let before = told(&watched);

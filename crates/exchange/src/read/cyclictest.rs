@@ -179,7 +179,7 @@ fn of_histogram(
     Ok(series)
 }
 
-/// A line of statistics. On a terminal each thread has one again and again, of which the last one counts.
+/// A line of statistics. cyclictest prints one per thread again and again on a terminal; the last one counts.
 struct Thread {
     /// The number that the kernel gave it; 0 before it started.
     tid: u64,
@@ -193,7 +193,7 @@ impl Thread {
     }
 }
 
-/// What a line like `T: 0 (1234) P:80 I:1000 C: 500 Min: 2 Act: 3 Avg: 3 Max: 40` says.
+/// The values of a line like `T: 0 (1234) P:80 I:1000 C: 500 Min: 2 Act: 3 Avg: 3 Max: 40`.
 fn statistics(line: &str, unit_ns: i64) -> Result<Thread, String> {
     let after = |name: &str| -> Result<i64, String> {
         let (_, rest) = line.split_once(name).ok_or_else(|| format!("it has no {name}"))?;

@@ -126,7 +126,7 @@ impl Rows {
     }
 }
 
-/// From so many rows on, what all of them have in common is told without a warning.
+/// With so many rows, their common divisor counts as the width without a warning.
 pub(super) const SURE_ROWS: usize = 3;
 
 /// The greatest common divisor: how wide buckets are at most whose edges are so far apart, as empty ones may be left out.

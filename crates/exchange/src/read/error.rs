@@ -33,7 +33,7 @@ impl ReadError {
         Self { place: Place::Line(line), why: why.into() }
     }
 
-    /// Of the line with which a second report starts: one of the two would be dropped, or both mixed.
+    /// The error for the line that starts a second report: becalm would drop one of the two, or mix them.
     pub fn second_report(line: usize) -> Self {
         Self::line(
             line,

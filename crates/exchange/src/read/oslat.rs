@@ -138,7 +138,7 @@ fn take(core: &mut Core, label: &str, value: &str, several: bool) -> Result<(), 
 pub(super) fn width(edges: &[i64], start: Option<i64>, unit_ns: i64) -> (i64, Option<Warning>) {
     let all: Vec<i64> = start.into_iter().chain(edges.iter().copied()).collect();
     let common = all.windows(2).fold(0, |common, pair| greatest_common(common, (pair[1] - pair[0]).abs()));
-    // Of a single edge, all that is known is that times are not below 0.
+    // A single edge only shows that times are not below 0.
     let width = if common > 0 { common } else { edges.first().copied().unwrap_or(unit_ns) };
     let is_sure = width <= unit_ns || edges.len() >= SURE_ROWS;
     (width, (!is_sure).then(|| warning::imported_width_unknown(Some(width))))

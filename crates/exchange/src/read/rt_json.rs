@@ -84,7 +84,7 @@ pub fn read(source: Source<'_>, format: Format) -> Result<Distribution, ReadErro
     let repaired = text.contains("nan").then(|| text.replace(": -nan", ": null").replace(": nan", ": null"));
     let text = repaired.as_deref().unwrap_or(text);
     let document: Document = serde_json::from_str(text).map_err(|error| {
-        // What follows a whole document.
+        // The text after a whole document.
         let rest = text.lines().nth(error.line().max(1) - 1).and_then(|line| line.get(error.column().max(1) - 1..));
         if error.to_string().starts_with("trailing characters") && rest.is_some_and(|rest| rest.starts_with('{')) {
             return ReadError::second_report(error.line());
@@ -186,7 +186,7 @@ fn cyclictest(name: &str, thread: &Thread, unit_ns: i64) -> Result<Series, Strin
     Ok(series)
 }
 
-/// What all threads of oslat have in common.
+/// The settings that all threads of oslat share.
 #[derive(Clone, Copy, Default)]
 struct OslatForm {
     /// How wide buckets are.

@@ -23,7 +23,7 @@ pub(super) const HISTOGRAMS: [&str; 2] = ["# RTLA osnoise histogram", "# RTLA ti
 /// In what the titles of the table begin.
 pub(super) const TABLE_BEGIN: &str = "CPU Period";
 
-/// What clears the terminal.
+/// The sequence that clears the terminal.
 const CLEAR: &str = "\u{1b}c";
 
 /// The titles of the columns that both tables have.

@@ -832,7 +832,7 @@ fn numbers_that_cannot_be_are_refused_with_the_line() {
     assert!(read(Format::Cyclictest, "file", json(1 << 50).as_bytes()).unwrap_err().why.contains("more than can be"));
 }
 
-/// Titles that have the words of detours in others, in another order, or beside what makes extents of them; and numbers that are no detours.
+/// Titles with the words of detours inside other words, in another order, or next to columns of extents; and numbers that are no detours.
 #[test]
 fn other_columns_are_not_taken_for_detours() {
     let rising: String = (1..60).map(|row| format!("{} {}\n", row * 1_000, row % 7)).collect();
@@ -876,7 +876,7 @@ fn assert_second_report(found: Result<Anything, ReadError>, first: &str, what: &
     assert!(matches!(error.place, Place::Line(line) if line > lines), "{what}, {lines} lines: {error}");
 }
 
-/// Of reports that a shell appended to one file, none is dropped, and none is added to another.
+/// becalm neither drops nor mixes reports that a shell appended to one file.
 #[test]
 fn reports_that_follow_each_other_are_refused() {
     let mut refused = 0;
@@ -965,7 +965,7 @@ fn oslat_json(command: &str, rows: &[(&str, u64)], max: u64) -> String {
     )
 }
 
-/// Where buckets start and end, what is above them, the longest, and whether their width is in doubt.
+/// The edges of the buckets, the count above them, the maximum, and whether their width is in doubt.
 fn spans(text: &str) -> (Vec<[i64; 2]>, Option<i64>, Option<i64>, bool) {
     let Anything::Distribution(found) = read(Format::Oslat, "file", text.as_bytes()).unwrap() else { panic!() };
     check(&Anything::Distribution(found.clone()), text);

@@ -10,12 +10,12 @@ use becalm_units::CpuId;
 
 use super::{Disturbance, is_much};
 
-/// The counts are read no more often than this, except where the trace ends, ...
+/// becalm reads the counts no more often than this, except when it switches the trace off, ...
 const PERIOD: Duration = Duration::from_secs(1);
-/// ... and so that reading takes no more than this part of the time: a machine of 1,000 CPUs has 10,000 counts.
+/// ... and spends no more than this part of the time on it: a machine with 1,000 CPUs has 10,000 counts.
 const ONE_IN: u32 = 10_000;
 
-/// What the kernel had counted at an instant.
+/// The kernel's counts at an instant.
 pub struct Counted {
     softirqs: Softirqs,
     at: Instant,
@@ -28,18 +28,18 @@ pub struct TracedSoftirqs {
     /// Whether the trace has their events.
     has_events: bool,
     is_on: bool,
-    /// What the kernel had counted when the trace was last compared, or switched on; `None` if that is not known.
+    /// The counts when the trace was last compared or switched on; `None` if they are not known.
     before: Option<Counted>,
     /// How many were read since then, of each CPU.
     found: Vec<(CpuId, u64)>,
     /// Whether events were lost since then.
     lost_any: bool,
-    /// What it had counted when the trace was switched off.
+    /// The counts when the trace was switched off.
     last: Option<Counted>,
 }
 
 impl TracedSoftirqs {
-    /// Of a trace of these CPUs that is off.
+    /// For a trace of these CPUs that is off.
     pub fn new(root: &Path, has_events: bool, cpus: impl Iterator<Item = CpuId>) -> Self {
         let found = cpus.map(|cpu| (cpu, 0)).collect();
         Self { root: root.to_owned(), has_events, is_on: false, before: None, found, lost_any: false, last: None }
@@ -62,12 +62,12 @@ impl TracedSoftirqs {
         self.found[index].1 += 1;
     }
 
-    /// Events were lost, of which these may have been some.
+    /// The buffer lost events. Some may have been softirqs.
     pub const fn lose(&mut self) {
         self.lost_any = true;
     }
 
-    /// What the kernel counted by now, if that is to be compared with what the buffers are about to give.
+    /// The kernel's counts by now, if it is time to compare them with the events that the buffers hold.
     pub fn counted(&mut self) -> Option<Counted> {
         if !self.is_on {
             return self.last.take();
@@ -79,7 +79,7 @@ impl TracedSoftirqs {
     /// Compares what the buffers held with what the kernel had counted before they were read.
     ///
     /// # Errors
-    /// What the trace lacks. `Ok(false)` if that is not known.
+    /// The missing softirqs. `Ok(false)` means that nothing could be compared.
     pub fn compare(&mut self, counted: Option<Counted>) -> Result<bool, Disturbance> {
         if self.lost_any && self.is_on {
             self.begin();
@@ -148,7 +148,7 @@ mod tests {
         softirqs.before.as_mut().unwrap().at -= PERIOD;
         softirqs.before.as_mut().unwrap().took = PERIOD;
         assert!(softirqs.counted().is_none(), "reading takes long");
-        // Those of the first CPU that came between the counts and the buffers are in the next counts.
+        // The next counts hold the softirqs of the first CPU that came between the counts and the buffers.
         count(1_100, 300);
         assert_eq!(compare(&mut softirqs, [1_500, 200]), Ok(true));
         count(1_600, 305);

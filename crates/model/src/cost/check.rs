@@ -29,7 +29,7 @@ mod tests {
     use super::super::{PlacementDoc, RoamedDoc, SuccessiveDoc, TimedDoc, WorkPlace};
     use super::*;
 
-    /// What is summed up over a damaged document, or multiplied, would end the program instead.
+    /// Sums and products of larger counts would overflow.
     #[test]
     fn counts_that_nothing_reaches_are_refused() {
         let timed = TimedDoc { elapsed_ns: 1, interrupts: 0, window_ns: 1 };

@@ -543,7 +543,7 @@ fn a_file_of_perf_without_all_events_is_refused() {
             assert!(error.starts_with(&place) && error.ends_with("'perf record -a -c 1'"), "{error}");
         }
     }
-    // What is no tracepoint may be sampled.
+    // Events that are no tracepoints may be sampled.
     read(&[(296 + last + period, 99), (296 + last + flags, 4)]).unwrap();
     let threads = |count: u8, pid: [u8; 8]| {
         let count = [count, 0, 0, 0, 0, 0, 0, 0];

@@ -111,7 +111,7 @@ fn a_trace_that_is_off_for_a_moment_is_noticed_without_the_kernels_notices() {
     let disturbed = |watched: &Watched| watched.value("becalm_trace_disturbed_total");
     for round in 0..2 {
         let before = seconds(&watched);
-        // Just behind a look, so that the next one finds the switch as it was.
+        // Right after a look, so the next one finds the switch restored.
         watched.until("it is traced", |watched| seconds(watched) > before);
         assert_eq!(disturbed(&watched), f64::from(round));
         let instances = instances_of(watched.pid());
