@@ -491,6 +491,20 @@ pub fn not_in_trace(kinds: &[String], are_recorded_told: bool) -> Warning {
     )
 }
 
+/// A trace has no switch away from the idle tasks of these CPUs.
+#[must_use]
+pub fn idle_not_in_trace(cpus: &CpuList) -> Warning {
+    Warning::new(
+        Code::MissingEvents,
+        format!(
+            "the trace of {} has no switch away from the idle task: when threads got the CPU from it is not known, and interrupts of the idle CPU may \
+             be missing",
+            becalm_units::cpus(cpus)
+        ),
+        "some kernels leave these switches out once the CPU was offline: record after the next boot",
+    )
+}
+
 /// Which threads of a trace were taken for programs by their names alone, those with most time first.
 #[must_use]
 pub fn taken_for_programs(programs: &[(String, Nanos)]) -> Warning {

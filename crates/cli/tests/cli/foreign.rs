@@ -182,6 +182,32 @@ fn traces_of_one_process_are_no_traces_of_cpus() {
     assert!(codes(&import(&format!("{title}{lossy}"), &[]).unwrap()).contains(&"lost_events"));
 }
 
+/// What `perf script` printed of Linux 6.18 after CPU 1 had been offline: its idle task wrote no event.
+#[test]
+fn a_cpu_whose_idle_task_is_not_traced_is_named() {
+    let switch = |cpu: u32, at: u32, (name, tid): (&str, i32), (next, next_tid): (&str, i32)| {
+        format!(
+            "{name:>16} {tid:>5} [{cpu:03}] 13478.{at:06}789: sched:sched_switch: prev_comm={name} prev_pid={tid} prev_prio=120 prev_state=S \
+             ==> next_comm={next} next_pid={next_tid} next_prio=120\n"
+        )
+    };
+    let (idle, worker, rcu) = (("swapper", 0), ("memfd:sealed-91", 11_880), ("rcu_preempt", 15));
+    let of_first = switch(0, 362_862, idle, rcu) + &switch(0, 362_865, rcu, idle);
+    let of_second: String = (0..10).map(|at| switch(1, 372_562 + 50_241 * at, worker, idle)).collect();
+    let document = import(&(of_first.clone() + &of_second), &[]).unwrap();
+    let warnings = document["warnings"].as_array().unwrap();
+    let said = warnings.iter().filter(|warning| warning["code"] == "missing_events");
+    let named = |warning: &Value| {
+        warning["message"].as_str().unwrap().starts_with("the trace of CPU 1 has no switch away from the idle task")
+    };
+    assert_eq!(said.filter(|warning| named(warning)).count(), 1, "{warnings:#?}");
+    // Without idle tasks of other CPUs, it may be a recording of one thread.
+    refused(&of_second, &[], &["9 of its 9 switches", "'perf record -a -c 1'"]);
+    // A missing thread is no missing idle task.
+    let others = switch(1, 372_562, worker, rcu) + &switch(1, 472_562, worker, rcu) + &switch(1, 572_562, worker, rcu);
+    refused(&(of_first + &others), &[], &["2 of its 3 switches"]);
+}
+
 /// `perf script --deltatime` prints the time since the event in front; a few events out of order only cause a warning.
 #[test]
 fn differences_are_no_times() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use becalm_exchange::read::ReadError;
 use becalm_model::{Event, Happening, Label, Pid};
-use becalm_units::CpuId;
+use becalm_units::{CpuId, CpuList};
 
 /// How all that is read here is recorded.
 const EVERY_EVENT: &str =
@@ -16,8 +16,6 @@ pub struct Wholeness {
     cpus: BTreeMap<CpuId, OfCpu>,
     events: u64,
     switches: u64,
-    /// Switches away from another thread than the one in front of them went to.
-    broken: u64,
     /// Entries and exits of interrupts.
     irqs: u64,
     /// Entries right behind an entry of the same interrupt, which never interrupts itself.
@@ -33,7 +31,16 @@ struct OfCpu {
     running: Option<Pid>,
     /// The last interrupt, and whether that was its entry.
     irq: Option<(Label, bool)>,
+    /// Whether any switch is away from the idle task.
+    leaves_idle: bool,
+    /// Switches away from another thread than the idle task, to which the one in front of them went.
+    after_idle: u64,
+    /// Switches away from another thread than the one in front of them went to, other than these.
+    broken: u64,
 }
+
+/// The number of every CPU's idle task.
+const IDLE: Pid = Pid(0);
 
 impl Wholeness {
     /// Takes the next event of a CPU.
@@ -42,9 +49,12 @@ impl Wholeness {
         self.events += 1;
         match event.what {
             Happening::Switch { prev, next, .. } => {
-                let before = of_cpu.running.replace(next);
-                self.switches += u64::from(before.is_some());
-                self.broken += u64::from(before.is_some_and(|before| before != prev));
+                of_cpu.leaves_idle |= prev == IDLE;
+                if let Some(before) = of_cpu.running.replace(next) {
+                    self.switches += 1;
+                    let counter = if before == IDLE { &mut of_cpu.after_idle } else { &mut of_cpu.broken };
+                    *counter += u64::from(before != prev);
+                }
             }
             Happening::IrqEntry { source, .. } | Happening::IrqExit { source, .. } => {
                 let is_entry = matches!(event.what, Happening::IrqEntry { .. });
@@ -55,9 +65,24 @@ impl Wholeness {
                 *(if is_entry { &mut self.entries } else { &mut self.exits }) += repeated;
             }
             // Behind a gap, anything may come.
-            Happening::Lost { .. } => *of_cpu = OfCpu::default(),
+            Happening::Lost { .. } => (of_cpu.running, of_cpu.irq) = (None, None),
             _ => {}
         }
+    }
+
+    /// The CPUs without any switch away from the idle task, although other threads ran after it, if other CPUs have such switches. Some kernels
+    /// leave them out once the CPU was offline, until the next boot.
+    #[must_use]
+    pub fn without_idle(&self) -> CpuList {
+        if !self.cpus.values().any(|of_cpu| of_cpu.leaves_idle) {
+            // A trace of some threads.
+            return CpuList::default();
+        }
+        self.cpus
+            .iter()
+            .filter(|(_, of_cpu)| !of_cpu.leaves_idle && of_cpu.after_idle > 0)
+            .map(|(cpu, _)| *cpu)
+            .collect()
     }
 
     /// Refuses a trace in which so many stamps lay before one in front of them, or that lacks events.
@@ -65,8 +90,11 @@ impl Wholeness {
     /// # Errors
     /// If it is not whole.
     pub fn check(&self, backwards: u64) -> Result<(), ReadError> {
-        let &Self { events, switches, broken, irqs, entries, exits, .. } = self;
+        let &Self { events, switches, irqs, entries, exits, .. } = self;
         let repeated = entries + exits;
+        let without_idle = self.without_idle();
+        let of_idle = |cpu: &CpuId, of_cpu: &OfCpu| if without_idle.contains(*cpu) { 0 } else { of_cpu.after_idle };
+        let broken: u64 = self.cpus.iter().map(|(cpu, of_cpu)| of_cpu.broken + of_idle(cpu, of_cpu)).sum();
         Err(ReadError::new(if backwards > events / 2 {
             format!(
                 "{backwards} of its {events} events are stamped before one in front of them, so these are no times of one clock: print it without \

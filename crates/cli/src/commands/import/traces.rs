@@ -90,6 +90,10 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> anyhow::Re
         enter_thresholds(&mut node, &opened.trace.cpus(), loops);
     }
     node.warnings.extend(warnings(&opened, &wanted, &names, &node, &found));
+    let without_idle = if opened.loops.is_none() { whole.without_idle() } else { CpuList::default() };
+    if !without_idle.is_empty() {
+        node.warnings.push(warning::idle_not_in_trace(&without_idle));
+    }
     let programs = times.programs(&names);
     if matches!(wanted, Wanted::Interruptions { .. }) && !programs.is_empty() {
         node.warnings.push(warning::taken_for_programs(&programs));
