@@ -128,7 +128,7 @@ impl CpuSums {
             unstored: self.unstored.0,
             unstored_ns: self.unstored.1.get(),
             incomplete: self.incomplete,
-            lost_events: 0,
+            lost_events: Some(0),
             unseen_ns: tracing.then(|| unseen.map(|(_, times)| times.total()).sum()),
             steal_ns: None,
             cut_short: false,

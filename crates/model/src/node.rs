@@ -87,6 +87,19 @@ impl NodeDoc {
         !matches!(self.ended, None | Some(Ended::Failed))
     }
 
+    /// Whether another program recorded it: its file says less than becalm's.
+    #[must_use]
+    pub const fn is_imported(&self) -> bool {
+        matches!(self.ended, Some(Ended::Unknown))
+    }
+
+    /// Whether a loop looked at the clock. Otherwise the detours are of the kernel's events alone, and what a loop would have counted is not
+    /// known.
+    #[must_use]
+    pub fn has_loop(&self) -> bool {
+        !self.warnings.iter().any(|warning| warning.known() == Some(Code::NoLoop))
+    }
+
     /// The warnings that bear on a verdict.
     pub fn bearing_warnings(&self) -> impl Iterator<Item = &Warning> {
         self.warnings.iter().filter(|warning| warning.bearing() != Bearing::None)

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use becalm_model::Kind;
-use becalm_model::node::{Ended, NodeDoc, Rung, Warning};
+use becalm_model::node::{NodeDoc, Rung, Warning};
 use becalm_units::CpuId;
 
 use super::{Anatomy, AtScale, Books, Checked, Measuring, NoScale, SampledPhases};
@@ -49,20 +49,12 @@ pub struct Summary {
     pub books: Books,
     /// The lowest rung of any node.
     pub rung: Rung,
-    /// Kernel events that were lost on the CPUs.
-    pub lost_events: u64,
     /// What the reader must know before believing the numbers: what the summary found, then what the recorder said.
     /// With the node that each is about.
     pub warnings: Vec<(String, Warning)>,
 }
 
 impl Summary {
-    /// Whether other programs recorded all of it, whose files say less than becalm's.
-    #[must_use]
-    pub fn is_imported(&self) -> bool {
-        self.nodes.iter().all(|node| node.doc.ended == Some(Ended::Unknown))
-    }
-
     /// Asks what the noise costs a program of another number of ranks.
     pub fn ask_for_ranks(&mut self, ranks: u64) {
         self.at_scale = self.phases.at(ranks);
@@ -151,9 +143,9 @@ pub struct Figures {
     pub unstored_ns: i64,
     /// Detours in which kernel events were lost.
     pub incomplete: u64,
-    /// Kernel events that were lost.
-    pub lost_events: u64,
-    /// Time in detours, or parts of them, in which the kernel was not seen at all; `None` without tracepoints.
+    /// Kernel events that were lost; `None` if the file of another program reports none.
+    pub lost_events: Option<u64>,
+    /// Time in detours, or parts of them, in which the kernel was not seen at all; `None` without tracepoints or without a loop.
     pub unseen_ns: Option<i64>,
     /// Time that the hypervisor says it took; `None` where the kernel does not count it.
     pub steal_ns: Option<i64>,
@@ -189,7 +181,7 @@ impl Figures {
             unstored: 0,
             unstored_ns: 0,
             incomplete: 0,
-            lost_events: 0,
+            lost_events: None,
             unseen_ns: None,
             steal_ns: None,
             cut_short: false,

@@ -13,7 +13,7 @@ use becalm_stats::{Interval, Longest, Moments, Quantiles};
 use super::checked::{Checked, Measuring};
 use super::findings::ClosingWarnings;
 use super::peers::Peers;
-use super::run::{Times, keep_cpus, long_tail, ranked, sum};
+use super::run::{Times, cpu_lost_events, iterations, keep_cpus, long_tail, lost_events, ranked, sum, t_min_ns};
 use super::{
     Books, CpuSummary, Figures, NodeSummary, Observed, SampledPhases, Selection, SourceSummary, Summary, SummaryError,
 };
@@ -133,7 +133,6 @@ fn summary_of(path: &Path, digests: Vec<DigestDoc>) -> Summary {
         checked,
         measuring,
         path: path.to_owned(),
-        lost_events: total.lost_events,
         warnings,
         rung: nodes.iter().map(|node| node.doc.rung).min().unwrap_or(Rung::Loop),
         nodes,
@@ -181,8 +180,8 @@ fn figures(digest: &DigestDoc, cpu: &CpuDoc, counts: &CpuDigest) -> Figures {
     Figures {
         duration_ns,
         observed: how,
-        iterations: (ended || cpu.iterations > 0).then_some(cpu.iterations),
-        t_min_ns: known(cpu.t_min_ns.get()),
+        iterations: iterations(doc, cpu, how),
+        t_min_ns: t_min_ns(cpu),
         threshold_ns: known(cpu.threshold_ns.get()),
         durations: moments(&counts.durations),
         long: moments(&counts.long),
@@ -197,8 +196,9 @@ fn figures(digest: &DigestDoc, cpu: &CpuDoc, counts: &CpuDigest) -> Figures {
         unstored: cpu.unstored,
         unstored_ns: cpu.unstored_ns.get(),
         incomplete: counts.incomplete,
-        lost_events: cpu.lost_events,
-        unseen_ns: seen.then(|| unseen.map(|source| source.own.total_ns).fold(0, i64::saturating_add)),
+        lost_events: cpu_lost_events(doc, cpu),
+        unseen_ns: (seen && doc.has_loop())
+            .then(|| unseen.map(|source| source.own.total_ns).fold(0, i64::saturating_add)),
         steal_ns: steal.map(|counter| i64::try_from(counter.growth).unwrap_or(i64::MAX)),
         cut_short: cpu.cut_short,
         ..of_quantiles(&mut quantiles, &counts.durations, &counts.long)
@@ -265,7 +265,7 @@ impl Whole {
             unstored: each().map(|figures| figures.unstored).fold(0, u64::saturating_add),
             unstored_ns: each().map(|figures| figures.unstored_ns).fold(0, i64::saturating_add),
             incomplete: each().map(|figures| figures.incomplete).fold(0, u64::saturating_add),
-            lost_events: each().map(|figures| figures.lost_events).fold(0, u64::saturating_add),
+            lost_events: lost_events(each()),
             unseen_ns: sum(each().map(|figures| figures.unseen_ns)).filter(|_| !cpus.is_empty()),
             steal_ns: sum(each().map(|figures| figures.steal_ns)).filter(|_| !cpus.is_empty()),
             cut_short: each().any(|figures| figures.cut_short),

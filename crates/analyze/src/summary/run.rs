@@ -123,7 +123,6 @@ pub fn summarize(bundle: &Bundle, selection: &Selection) -> Result<Summary, Summ
         checked,
         measuring,
         path: bundle.path().to_owned(),
-        lost_events: total.lost_events,
         warnings: findings.with_the_recorders(&nodes),
         nodes,
         cpus: gathered.cpus,
@@ -393,7 +392,7 @@ impl Together {
             unstored: each().map(|figures| figures.unstored).fold(0, u64::saturating_add),
             unstored_ns: each().map(|figures| figures.unstored_ns).fold(0, i64::saturating_add),
             incomplete: each().map(|figures| figures.incomplete).fold(0, u64::saturating_add),
-            lost_events: each().map(|figures| figures.lost_events).fold(0, u64::saturating_add),
+            lost_events: lost_events(each()),
             unseen_ns: sum(each().map(|figures| figures.unseen_ns)).filter(|_| !cpus.is_empty()),
             steal_ns: sum(each().map(|figures| figures.steal_ns)).filter(|_| !cpus.is_empty()),
             cut_short: each().any(|figures| figures.cut_short),
@@ -416,8 +415,8 @@ fn figures(doc: &NodeDoc, cpu: &CpuDoc, spans: &Spans, rows: &mut CpuScan, names
     Figures {
         duration_ns,
         observed: spans.observed,
-        iterations: (ended || cpu.iterations > 0).then_some(cpu.iterations),
-        t_min_ns: known(cpu.t_min_ns.get()),
+        iterations: iterations(doc, cpu, spans.observed),
+        t_min_ns: t_min_ns(cpu),
         threshold_ns: known(cpu.threshold_ns.get()),
         durations: rows.durations,
         long: rows.long,
@@ -442,8 +441,8 @@ fn figures(doc: &NodeDoc, cpu: &CpuDoc, spans: &Spans, rows: &mut CpuScan, names
         unstored: cpu.unstored,
         unstored_ns: cpu.unstored_ns.get(),
         incomplete: rows.incomplete,
-        lost_events: cpu.lost_events,
-        unseen_ns: seen.then_some(unseen_ns),
+        lost_events: cpu_lost_events(doc, cpu),
+        unseen_ns: (seen && doc.has_loop()).then_some(unseen_ns),
         steal_ns: steal.map(|counter| i64::try_from(counter.growth).unwrap_or(i64::MAX)),
         cut_short: cpu.cut_short,
     }
@@ -477,6 +476,27 @@ pub(super) fn long_tail(longest: Longest, observed: i64) -> Result<LongTail, NoT
 /// A sum is known where all of its parts are.
 pub(super) fn sum(parts: impl Iterator<Item = Option<i64>>) -> Option<i64> {
     parts.into_iter().try_fold(0_i64, |sum, part| Some(sum.saturating_add(part?)))
+}
+
+/// The steps of the loop. The document of a run that did not end was written before the first one, and files of other programs do not count any.
+pub(super) fn iterations(doc: &NodeDoc, cpu: &CpuDoc, observed: Observed) -> Option<u64> {
+    (cpu.iterations > 0 || observed == Observed::Document && !doc.is_imported()).then_some(cpu.iterations)
+}
+
+/// The shortest step of the loop; no loop has steps of no length.
+pub(super) fn t_min_ns(cpu: &CpuDoc) -> Option<i64> {
+    Some(cpu.t_min_ns.get()).filter(|ns| *ns > 0)
+}
+
+/// The events that were lost on a CPU: files of other programs need not say so.
+pub(super) fn cpu_lost_events(doc: &NodeDoc, cpu: &CpuDoc) -> Option<u64> {
+    (cpu.lost_events > 0 || !doc.is_imported()).then_some(cpu.lost_events)
+}
+
+/// The events that were lost on all CPUs, as far as that is known.
+pub(super) fn lost_events<'a>(mut cpus: impl Iterator<Item = &'a Figures> + Clone) -> Option<u64> {
+    let known = cpus.clone().filter_map(|figures| figures.lost_events).fold(0, u64::saturating_add);
+    (known > 0 || cpus.all(|figures| figures.lost_events.is_some())).then_some(known)
 }
 
 /// The time of a source.

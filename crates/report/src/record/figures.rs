@@ -144,7 +144,7 @@ fields! {
         TAIL_NOTE = "tail_note", "note", |row| text(row.figures.tail.as_ref().and_then(tails::note).as_deref());
         RAREST_SEEN_NS = "rarest_seen_ns", "seen if every", |row| time(row.figures.rarest_seen_ns);
         INCOMPLETE = "incomplete", "incomplete", |row| Value::Count(row.figures.incomplete);
-        LOST_EVENTS = catalogue::LOST_EVENTS, |row| Value::Count(row.figures.lost_events);
+        LOST_EVENTS = catalogue::LOST_EVENTS, |row| count(row.figures.lost_events);
         UNSEEN_NS = "unseen_ns", "unseen", |row| time(row.figures.unseen_ns);
         STEAL_NS = "steal_ns", "steal", |row| time(row.figures.steal_ns);
         CUT_SHORT = "cut_short", "cut short", |row| Value::Flag(row.figures.cut_short);

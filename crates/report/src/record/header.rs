@@ -170,11 +170,6 @@ fn wall(clock: &ClockDoc) -> Option<String> {
     }
 }
 
-/// Whether its detours are of the kernel's events alone. What a loop would have counted is not known then, and not zero.
-pub(super) fn has_no_loop(doc: &NodeDoc) -> bool {
-    doc.warnings.iter().any(|warning| warning.code == "no_loop")
-}
-
 pub(crate) fn seen(doc: &NodeDoc) -> String {
     if let Some(change) = doc.trace_change() {
         let until = change.traced_until_ns.max(Nanos::ZERO);
@@ -184,7 +179,7 @@ pub(crate) fn seen(doc: &NodeDoc) -> String {
     }
     let is_all = doc.tracing.as_ref().is_none_or(|tracing| tracing.missing.is_empty());
     let seen = match doc.rung {
-        Rung::Tracepoints if has_no_loop(doc) => {
+        Rung::Tracepoints if !doc.has_loop() => {
             if is_all {
                 "the kernel's tracepoints alone: every source by its name, and no way into or out of the kernel"
             } else {
@@ -217,10 +212,11 @@ fn books(summary: &Summary) -> Option<String> {
 }
 
 pub(crate) fn lost(summary: &Summary) -> String {
-    match (summary.lost_events, summary.total.incomplete) {
-        (0, 0) if summary.is_imported() => "not known: the file reports no loss".to_owned(),
-        (0, 0) => "nothing".to_owned(),
+    match (summary.total.lost_events, summary.total.incomplete) {
+        (None, 0) => "not known: the file reports no loss".to_owned(),
+        (Some(0), 0) => "nothing".to_owned(),
         (lost, incomplete) => {
+            let lost = lost.unwrap_or(0);
             let detours = plural(incomplete, "detour is", "detours are");
             format!("{} kernel events; {} {detours} incomplete", grouped(lost), grouped(incomplete))
         }

@@ -179,7 +179,7 @@ pub(super) fn document(summary: &Summary, per_cpu: bool) -> impl Serialize {
         path: summary.path.display().to_string(),
         rung: summary.rung,
         summary: Conclusion::of_run(summary),
-        lost_events: (summary.lost_events > 0 || !summary.is_imported()).then_some(summary.lost_events),
+        lost_events: summary.total.lost_events,
         books: match summary.books {
             Books::Closed => Some("closed"),
             Books::Open(_) => Some("open"),

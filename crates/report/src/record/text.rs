@@ -36,7 +36,7 @@ pub(super) fn run(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
     print_sources(summary, false, out)?;
     print_anatomy(summary, out)?;
     sure::print_periods(summary, out)?;
-    if !summary.nodes.iter().all(|node| header::has_no_loop(&node.doc)) {
+    if summary.nodes.iter().any(|node| node.doc.has_loop()) {
         print_loops(summary, &cpus, out)?;
     }
     print_next(summary, out)

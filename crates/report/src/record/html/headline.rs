@@ -169,13 +169,14 @@ fn not_seen(summary: &Summary) -> Tile {
             let noise = summary.total.durations.total();
             let share =
                 if noise > 0 { Value::Share(unseen as f64 / noise as f64).cell() } else { Value::Share(0.0).cell() };
-            let tone = if summary.lost_events > 0 { Grade::Fair } else { Grade::Plain };
+            let tone = if summary.total.lost_events.is_some_and(|lost| lost > 0) { Grade::Fair } else { Grade::Plain };
             let detail = format!("{share} of noise had no kernel event; lost: {lost}");
             tile("Not seen", total(summary, &cpu::UNSEEN_NS), detail, tone)
         }
         None => {
             let what = match summary.rung {
                 Rung::Loop => "the loops alone were recorded",
+                Rung::Tracepoints => "what no event shows, as no loop ran",
                 _ => "only the loops, and the kernel\u{2019}s counters",
             };
             tile("Not seen", "the sources".to_owned(), format!("{what}; lost: {lost}"), Grade::Fair)

@@ -28,7 +28,7 @@ pub(super) fn section(summary: &Summary) -> Section {
         blocks.push(Block::Note(format!("The first {NODES} of {} nodes.", grouped(summary.nodes.len() as u64))));
     }
     blocks.push(Block::Facts(header::whole_lines(summary)));
-    if !summary.nodes.iter().all(|node| header::has_no_loop(&node.doc)) {
+    if summary.nodes.iter().any(|node| node.doc.has_loop()) {
         blocks.push(Block::Table(loops(summary)));
     }
     Section {
