@@ -1,4 +1,4 @@
-//! Whether a trace holds every event of its CPUs, by one clock: of one that does not, others would seem to have had the time.
+//! Checks that a trace holds every event of its CPUs, stamped by one clock. Otherwise time would go to the wrong threads.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use becalm_exchange::read::ReadError;
 use becalm_model::{Event, Happening, Label, Pid};
 use becalm_units::{CpuId, CpuList};
 
-/// How all that is read here is recorded.
+/// How to record such a trace.
 const EVERY_EVENT: &str =
     "record all threads and every event, with 'perf record -a -c 1', or 'trace-cmd record' without -P and -F";
 
@@ -24,23 +24,20 @@ pub struct Wholeness {
     exits: u64,
 }
 
-/// What came last on a CPU.
+/// The state of a CPU, and its counts.
 #[derive(Debug, Default)]
 struct OfCpu {
-    /// To whom the last switch went.
+    /// The thread to which the last switch went.
     running: Option<Pid>,
     /// The last interrupt, and whether that was its entry.
     irq: Option<(Label, bool)>,
     /// Whether any switch is away from the idle task.
     leaves_idle: bool,
-    /// Switches away from another thread than the idle task, to which the one in front of them went.
+    /// Switches away from another thread although the one before went to the idle task.
     after_idle: u64,
-    /// Switches away from another thread than the one in front of them went to, other than these.
+    /// Switches away from another thread than the one before went to, if that was not the idle task.
     broken: u64,
 }
-
-/// The number of every CPU's idle task.
-const IDLE: Pid = Pid(0);
 
 impl Wholeness {
     /// Takes the next event of a CPU.
@@ -49,10 +46,10 @@ impl Wholeness {
         self.events += 1;
         match event.what {
             Happening::Switch { prev, next, .. } => {
-                of_cpu.leaves_idle |= prev == IDLE;
+                of_cpu.leaves_idle |= prev == Pid::IDLE;
                 if let Some(before) = of_cpu.running.replace(next) {
                     self.switches += 1;
-                    let counter = if before == IDLE { &mut of_cpu.after_idle } else { &mut of_cpu.broken };
+                    let counter = if before == Pid::IDLE { &mut of_cpu.after_idle } else { &mut of_cpu.broken };
                     *counter += u64::from(before != prev);
                 }
             }
@@ -70,12 +67,11 @@ impl Wholeness {
         }
     }
 
-    /// The CPUs without any switch away from the idle task, although other threads ran after it, if other CPUs have such switches. Some kernels
-    /// leave them out once the CPU was offline, until the next boot.
+    /// The CPUs whose trace lacks every switch away from the idle task. Some kernels leave them out once the CPU was offline, until the next
+    /// boot. None where no CPU has such a switch: that is a trace of some threads.
     #[must_use]
     pub fn without_idle(&self) -> CpuList {
         if !self.cpus.values().any(|of_cpu| of_cpu.leaves_idle) {
-            // A trace of some threads.
             return CpuList::default();
         }
         self.cpus
