@@ -106,7 +106,19 @@ impl Kept {
         self.steps.iter().map(count).collect()
     }
 
-    fn figures(&self) -> Result<Figures, String> {
+    /// Keeps as many steps as interrupts came, the longest: a host may take the CPU as often, for shorter times.
+    fn keep_interrupts(&mut self) {
+        let length = |step: &Step| step.end - step.start;
+        let interrupts = (f64::from(INTERRUPTS_HZ) * RECORDING.as_secs_f64()) as usize;
+        let mut lengths: Vec<Nanos> = self.steps.iter().map(length).collect();
+        lengths.sort_unstable_by(|one, other| other.cmp(one));
+        if let Some(shortest) = lengths.get(interrupts) {
+            self.steps.retain(|step| length(step) > *shortest);
+        }
+    }
+
+    fn figures(&mut self) -> Result<Figures, String> {
+        self.keep_interrupts();
         // Fewer come where other threads hold the CPU; then the median must still be an interrupt.
         if self.steps.len() < INTERRUPTS_HZ as usize / 10 {
             return Err(format!("only {} detours under {INTERRUPTS_HZ} interrupts a second", self.steps.len()));

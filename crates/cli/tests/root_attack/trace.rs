@@ -28,7 +28,8 @@ pub const WAYS: [Way; 14] = [
     ("tracing_on", |instance| {
         write(instance, "tracing_on", "0");
         thread::sleep(Duration::from_millis(20));
-        write(instance, "tracing_on", "1");
+        // Unless becalm has noticed by then, and removed the instance.
+        _ = fs::write(instance.join("tracing_on"), "1");
     }),
     ("tracing_cpumask", |instance| write(instance, "tracing_cpumask", "0")),
     ("trace_clock", |instance| write(instance, "trace_clock", "local")),

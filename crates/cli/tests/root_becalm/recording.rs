@@ -1,5 +1,6 @@
 //! What a recording says of itself where it is killed, flooded, or made in a namespace.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
@@ -10,7 +11,7 @@ use becalm_linux::perf::CpuClock;
 use becalm_linux::sched;
 use becalm_model::Kind;
 use becalm_testing::program::{Running, becalm, document, executable, path, report, run, warning_codes};
-use becalm_testing::{Need, find_program, machine_has, skip};
+use becalm_testing::{Need, attempts, find_program, machine_has, skip};
 use serde_json::Value;
 
 use crate::robust::alone;
@@ -44,23 +45,24 @@ fn a_killed_recording_without_detours_knows_how_long_it_watched() {
 /// on a machine with much noise of its own, it is given twice as much. Where the shortest is longer this time, as the processor's speed changed, the
 /// threshold becomes what becalm says then.
 fn storm(bundle: &Path, threshold: i64) -> Value {
+    const MOST_KIBIBYTES: u32 = 512;
     let mut threshold = format!("{threshold}ns");
     let mut buffer = 4;
-    for _ in 0..6 {
+    for _ in 0..10 {
         let kibibytes = buffer.to_string();
         let words = ["--quiet", "--cpus", "1", "--duration", "2s", "--buffer", &kibibytes, "--threshold", &threshold];
         let ended = run(becalm(&[&["record", "-o", path(bundle)][..], &words].concat()));
         if let Some((_, least)) = ended.stderr.split_once("give at least ") {
             threshold = least.split(',').next().unwrap().to_owned();
-        } else if ended.stderr.contains("a buffer was full") && buffer < 64 {
-            std::fs::remove_dir_all(bundle).unwrap();
+        } else if ended.stderr.contains("a buffer was full") && buffer < MOST_KIBIBYTES {
+            fs::remove_dir_all(bundle).unwrap();
             buffer *= 2;
         } else {
             ended.expect(0, &[]);
             return document(bundle);
         }
     }
-    panic!("six times in a row, at last with a threshold of {threshold} and a buffer of {buffer} KiB");
+    panic!("ten times in a row, at last with a threshold of {threshold} and a buffer of {buffer} KiB");
 }
 
 #[test]
@@ -104,7 +106,6 @@ fn each_cpu_is_watched_until_it_has_its_detours() {
     let [seldom, often] = cpus[..] else { return skip("there is one CPU") };
     let folder = tempfile::tempdir().unwrap();
     let bundle = folder.path().join("counted.becalm");
-    let clocks = [(seldom, 500), (often, 8_000)].map(|(cpu, rate)| CpuClock::start(cpu, rate).unwrap());
     let (list, number_of) = (format!("{seldom},{often}"), DETOURS.to_string());
     // Interrupts alone are counted: of shorter steps some processors have thousands a second on each CPU.
     let words = [
@@ -118,16 +119,22 @@ fn each_cpu_is_watched_until_it_has_its_detours() {
         "--duration",
         "1m",
         "--threshold",
-        "1us",
+        "3us",
     ];
-    run(becalm(&[&["record", "-o", path(&bundle)][..], &words].concat())).expect(0, &[]);
-    drop(clocks);
-    let doc = document(&bundle);
-    assert_eq!((&doc["ended"], &doc["rung"]), (&"detours".into(), &"tracepoints".into()), "{doc:#}");
+    let (doc, longer, shorter) = attempts(3, || {
+        _ = fs::remove_dir_all(&bundle);
+        let clocks = [(seldom, 500), (often, 8_000)].map(|(cpu, rate)| CpuClock::start(cpu, rate).unwrap());
+        run(becalm(&[&["record", "-o", path(&bundle)][..], &words].concat())).expect(0, &[]);
+        drop(clocks);
+        let doc = document(&bundle);
+        assert_eq!((&doc["ended"], &doc["rung"]), (&"detours".into(), &"tracepoints".into()), "{doc:#}");
+        let cpus = doc["cpus"].as_array().unwrap();
+        assert!(cpus.len() == 2 && cpus.iter().all(|cpu| number(cpu, "detours") == DETOURS), "{doc:#}");
+        let [longer, shorter] = [0, 1].map(|at: usize| number(&cpus[at], "duration_ns"));
+        // A host may interrupt both CPUs more often than the clocks do.
+        if shorter * 2 < longer { Ok((doc, longer, shorter)) } else { Err(format!("{shorter} and {longer} ns")) }
+    });
     let [seldom, often] = &doc["cpus"].as_array().unwrap()[..] else { panic!("two CPUs: {doc:#}") };
-    assert_eq!((number(seldom, "detours"), number(often, "detours")), (DETOURS, DETOURS), "{doc:#}");
-    let [longer, shorter] = [seldom, often].map(|cpu| number(cpu, "duration_ns"));
-    assert!(shorter * 2 < longer, "{doc:#}");
     // Each interrupt of the clock is two events, and came in some detour until then.
     let [less, more] =
         [seldom, often].map(|cpu| number(cpu, "events") as f64 / number(cpu, "duration_ns") as f64 * 1e9);
@@ -304,7 +311,7 @@ fn in_a_container_becalm_knows_its_own_threads_or_records_without_sources() {
     }
     let root = || {
         let root = tempfile::tempdir().unwrap();
-        std::fs::copy(executable(), root.path().join("becalm")).unwrap();
+        fs::copy(executable(), root.path().join("becalm")).unwrap();
         root
     };
     let privileged = root();
@@ -338,7 +345,7 @@ fn odd_lines_and_masks_of_the_kernels_counts_cost_nothing_else() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let own = |name: &str| std::fs::read_to_string(format!("/proc/{name}")).unwrap();
+    let own = |name: &str| fs::read_to_string(format!("/proc/{name}")).unwrap();
     let odd = "FIQ:              usb_fiq\n 901:         75          0  cs40l26 IRQ1 Controller   0 Level     GPIO1 rise\n \
                902:          1          0  SiFive PLIC   3 Edge      virtio1\n 903:          3          0  1e6c.gpio  14 Edge      button\nodd\n";
     let kept = [
@@ -353,7 +360,7 @@ fn odd_lines_and_masks_of_the_kernels_counts_cost_nothing_else() {
     ];
     for (number, (name, text, said)) in kept.into_iter().enumerate() {
         let (file, bundle) = (folder.path().join("file"), folder.path().join(format!("{number}.becalm")));
-        std::fs::write(&file, text).unwrap();
+        fs::write(&file, text).unwrap();
         let within = |arguments: &[&str]| {
             let mut command = Command::new("unshare");
             let mount = format!("mount --bind {} /proc/{name} && exec \"$0\" \"$@\"", path(&file));
@@ -418,7 +425,7 @@ fn the_summary_form_is_kept_while_it_is_recorded() {
     let codes = warning_codes(&shown);
     assert!(codes.contains(&"summary_form"), "{codes:?}");
     assert!(!codes.contains(&"rows_differ"), "{codes:?}");
-    let files: Vec<_> = std::fs::read_dir(&bundle).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let files: Vec<_> = fs::read_dir(&bundle).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(files, ["runs"], "no table is kept");
 
     let bundle = folder.path().join("killed.becalm");

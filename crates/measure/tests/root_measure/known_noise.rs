@@ -87,13 +87,19 @@ fn every_burst_of_the_gremlin_is_found_by_name() {
     offs.sort_unstable();
     let usual = offs[checked / 2];
     assert!((Nanos::ZERO..Nanos::from_micros(60)).contains(&usual), "bursts end with {usual} more than their log");
-    let is_off = |(off, logged, before, _): &&(Nanos, Nanos, Nanos, String)| {
-        let allowed = Nanos::new(logged.get() / 50).max(Nanos::from_micros(1));
-        (*off - usual).get().abs() > allowed.get() || *before > Nanos::from_micros(200)
+    let bursts_that = |is_off: &dyn Fn(Nanos, Nanos, Nanos) -> bool| -> Vec<&str> {
+        let off = seen.iter().filter(|(off, logged, before, _)| {
+            let allowed = Nanos::new(logged.get() / 50).max(Nanos::from_micros(1));
+            is_off(*off - usual, allowed, *before)
+        });
+        off.map(|(.., said)| said.as_str()).collect()
     };
-    let missed: Vec<&str> = seen.iter().filter(is_off).map(|(.., said)| said.as_str()).collect();
+    let short = bursts_that(&|off, allowed, _| off < -allowed);
+    assert!(short.len() <= checked / 50, "{} of {checked} bursts lack time:\n{}", short.len(), short.join("\n"));
     // A hypervisor that takes the CPU just before or after a burst is in the row and not in the log.
-    assert!(missed.len() <= checked / 10, "{} of {checked} bursts are off:\n{}", missed.len(), missed.join("\n"));
+    let missed =
+        bursts_that(&|off, allowed, before| off.get().abs() > allowed.get() || before > Nanos::from_micros(200));
+    assert!(missed.len() <= checked / 4, "{} of {checked} bursts are off:\n{}", missed.len(), missed.join("\n"));
     eprintln!(
         "gremlin: {checked} bursts, {} of them within 2 % of their own log and the {usual} that they usually take beyond",
         checked - missed.len()
