@@ -195,6 +195,8 @@ fn a_cpu_whose_idle_task_is_not_traced_is_named() {
     let of_first = switch(0, 362_862, idle, rcu) + &switch(0, 362_865, rcu, idle);
     let of_second: String = (0..10).map(|at| switch(1, 372_562 + 50_241 * at, worker, idle)).collect();
     let document = import(&(of_first.clone() + &of_second), &[]).unwrap();
+    let of_all = ["lost_events", "unseen_ns", "iterations", "t_min_ns"].map(|name| &document["total"][name]);
+    assert!(of_all.iter().all(|figure| figure.is_null()), "{of_all:?} of a file that does not say so");
     let warnings = document["warnings"].as_array().unwrap();
     let said = warnings.iter().filter(|warning| warning["code"] == "missing_events");
     let named = |warning: &Value| {

@@ -216,9 +216,9 @@ pub(crate) fn lost(summary: &Summary) -> String {
         (None, 0) => "not known: the file reports no loss".to_owned(),
         (Some(0), 0) => "nothing".to_owned(),
         (lost, incomplete) => {
-            let lost = lost.unwrap_or(0);
+            let lost = lost.map_or_else(|| "an unknown number of".to_owned(), grouped);
             let detours = plural(incomplete, "detour is", "detours are");
-            format!("{} kernel events; {} {detours} incomplete", grouped(lost), grouped(incomplete))
+            format!("{lost} kernel events; {} {detours} incomplete", grouped(incomplete))
         }
     }
 }
