@@ -2,7 +2,8 @@
 //! CPU, a deadline task that runs ordinary threads once others have kept them waiting for most of a period.
 //!
 //! The fair server comes before every real-time thread, whatever its priority, and knows nothing of `sched_rt_runtime_us`: where
-//! that is -1, the server still takes its share.
+//! that is -1, the server still takes its share. Kernels that have it throttle only if they were built with `CONFIG_RT_GROUP_SCHED`
+//! (5f6bd380c7bd, "sched/rt: Remove default bandwidth control").
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,6 +11,7 @@ use std::path::Path;
 use becalm_units::{CpuId, Nanos};
 
 use crate::file::{FileError, value};
+use crate::procfs::config::KernelConfig;
 use crate::procfs::kernel::{RtThrottling, release, rt_throttling};
 
 /// What the kernel starts a fair server with: 50 ms of every second (`kernel/sched/deadline.c`, `fair_server_init`).
@@ -41,9 +43,23 @@ impl FairServer {
         if let (Ok(runtime), Ok(period)) = (file("runtime"), file("period")) {
             return Some(Self { runtime, period, assumed: false });
         }
-        let has_one = release(root).ok().and_then(|release| numbers(&release)).is_some_and(|numbers| numbers >= SINCE);
-        has_one.then_some(Self { runtime: RUNTIME, period: PERIOD, assumed: true })
+        (has_fair_servers(root) == Some(true)).then_some(Self { runtime: RUNTIME, period: PERIOD, assumed: true })
     }
+}
+
+/// Whether this kernel's CPUs have fair servers, by its release; `None` where that cannot be read.
+#[must_use]
+pub fn has_fair_servers(root: &Path) -> Option<bool> {
+    numbers(&release(root).ok()?).map(|numbers| numbers >= SINCE)
+}
+
+/// Whether `sched_rt_runtime_us` holds for real-time threads; `None` if the kernel does not tell how it was built.
+#[must_use]
+pub fn throttles(root: &Path) -> Option<bool> {
+    if has_fair_servers(root) == Some(false) {
+        return Some(true);
+    }
+    KernelConfig::read(root).ok().flatten().map(|config| config.has("RT_GROUP_SCHED"))
 }
 
 /// The first two numbers of a release: 6 and 18 of `6.18.44-fc`.
@@ -55,7 +71,7 @@ fn numbers(release: &str) -> Option<(u32, u32)> {
 /// The limits of real-time threads on some CPUs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RealTimeLimits {
-    /// The throttling; `None` if it cannot be read.
+    /// The throttling; `None` if it cannot be read, or if this kernel does not throttle.
     pub throttling: Option<RtThrottling>,
     /// The fair servers of the CPUs that have one.
     pub fair_servers: BTreeMap<CpuId, FairServer>,
@@ -66,7 +82,55 @@ impl RealTimeLimits {
     #[must_use]
     pub fn read(root: &Path, cpus: impl IntoIterator<Item = CpuId>) -> Self {
         let server = |cpu| Some((cpu, FairServer::read(root, cpu)?));
-        Self { throttling: rt_throttling(root).ok(), fair_servers: cpus.into_iter().filter_map(server).collect() }
+        let throttling = rt_throttling(root).ok().filter(|_| throttles(root) != Some(false));
+        Self { throttling, fair_servers: cpus.into_iter().filter_map(server).collect() }
+    }
+
+    /// What keeps a real-time thread that never sleeps from its CPU in the worst case: of the fair servers the greediest.
+    #[must_use]
+    pub fn held_up(&self) -> Vec<HeldUp> {
+        let throttling = self
+            .throttling
+            .and_then(|limit| Some(HeldUp { by: Holder::Throttling, time: limit.stolen()?, period: limit.period }));
+        let servers = self.fair_servers.iter().filter(|(_, server)| server.runtime > Nanos::ZERO);
+        let server = servers.min_by_key(|(_, server)| std::cmp::Reverse(server.runtime));
+        let server = server.map(|(cpu, server)| HeldUp {
+            by: Holder::FairServer(*cpu),
+            time: server.runtime,
+            period: server.period,
+        });
+        throttling.into_iter().chain(server).collect()
+    }
+}
+
+/// For how long of each period a real-time thread may be kept from its CPU, and by what.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HeldUp {
+    /// What keeps it.
+    pub by: Holder,
+    /// For how long.
+    pub time: Nanos,
+    /// Of how much time.
+    pub period: Nanos,
+}
+
+/// What keeps real-time threads from their CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Holder {
+    /// The limit `sched_rt_runtime_us`: the CPU idles, or runs other threads.
+    Throttling,
+    /// The fair server of a CPU, where ordinary threads wait for it.
+    FairServer(CpuId),
+}
+
+impl Holder {
+    /// How to lift it, as a clause.
+    #[must_use]
+    pub fn lift(self) -> String {
+        match self {
+            Self::Throttling => "sysctl kernel.sched_rt_runtime_us=-1".to_owned(),
+            Self::FairServer(cpu) => format!("echo 0 > /sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime"),
+        }
     }
 }
 
@@ -99,5 +163,36 @@ mod tests {
         let limits = RealTimeLimits::read(root, [cpu, CpuId::new(4)]);
         assert_eq!(limits.fair_servers.len(), 2);
         assert!(limits.fair_servers[&CpuId::new(4)].assumed && limits.throttling.is_none());
+        // One that was switched off keeps no thread from its CPU.
+        let held_up = HeldUp { by: Holder::FairServer(CpuId::new(4)), time: RUNTIME, period: PERIOD };
+        assert_eq!(limits.held_up(), [held_up]);
+        assert_eq!(held_up.by.lift(), "echo 0 > /sys/kernel/debug/sched/fair_server/cpu4/runtime");
+    }
+
+    /// Measured on Linux 6.18 with `CONFIG_RT_GROUP_SCHED`: a FIFO thread loses 210 ms of 4 s to a waiting thread with 950000, 203 ms with -1.
+    #[test]
+    fn throttling_holds_where_there_are_no_fair_servers_or_groups_of_real_time_threads() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        write(root, "proc/sys/kernel/sched_rt_runtime_us", "950000\n");
+        write(root, "proc/sys/kernel/sched_rt_period_us", "1000000\n");
+        let held_up_by = |release: &str, config: Option<&str>| {
+            write(root, "proc/sys/kernel/osrelease", release);
+            let file = format!("lib/modules/{release}/config");
+            match config {
+                Some(text) => write(root, &file, text),
+                None => _ = std::fs::remove_file(root.join(&file)),
+            }
+            let limits = RealTimeLimits::read(root, [CpuId::new(1)]);
+            limits.held_up().into_iter().map(|held_up| held_up.by).collect::<Vec<Holder>>()
+        };
+        let server = Holder::FairServer(CpuId::new(1));
+        assert_eq!(held_up_by("6.1.0", None), [Holder::Throttling]);
+        assert_eq!(held_up_by("6.18.1", Some("CONFIG_RT_GROUP_SCHED=y\n")), [Holder::Throttling, server]);
+        assert_eq!(held_up_by("6.18.1", Some("CONFIG_HZ=250\n")), [server]);
+        assert_eq!(held_up_by("6.18.1", None), [Holder::Throttling, server], "where nothing is known, either may");
+        write(root, "proc/sys/kernel/sched_rt_runtime_us", "-1\n");
+        assert_eq!(held_up_by("6.18.1", Some("CONFIG_RT_GROUP_SCHED=y\n")), [server]);
+        assert_eq!(held_up_by("6.1.0", None), []);
     }
 }

@@ -1,5 +1,7 @@
 //! The node's document, `runs/node=HOST.json`: what was recorded, where, how, and what could not be seen.
 
+use std::collections::BTreeMap;
+
 use becalm_units::{CpuId, CpuList, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -141,13 +143,33 @@ pub struct MachineDoc {
     /// The highest frequency of the first CPU online, in Hz; `None` where the kernel does not set it, as on most guests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub highest_hz: Option<u64>,
+    /// The kernel's build options on which advice depends, without `CONFIG_`: `y`, `m`, a number, or `n` where an option is not set. Empty
+    /// where the kernel does not tell how it was built.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub built_with: BTreeMap<String, String>,
+    /// The version of the control groups that limit CPU time: 1 or 2; `None` where there are none, or that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_groups: Option<u8>,
+    /// Whether each CPU has a fair server, which gives threads that wait a share of real-time threads' time; `None` where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fair_servers: Option<bool>,
 }
+
+/// The build options that [`MachineDoc::built_with`] keeps.
+pub const BUILD_OPTIONS: &[&str] =
+    &["CFS_BANDWIDTH", "HIGH_RES_TIMERS", "HZ", "NO_HZ_FULL", "PREEMPT_RT", "RCU_NOCB_CPU", "RT_GROUP_SCHED"];
 
 impl MachineDoc {
     /// What lies below its kernel.
     #[must_use]
     pub const fn platform(&self) -> Platform {
         if self.hypervisor.is_some() { Platform::Guest } else { Platform::Metal }
+    }
+
+    /// Whether its kernel was built with one of [`BUILD_OPTIONS`]; `None` where that is not known.
+    #[must_use]
+    pub fn has_option(&self, option: &str) -> Option<bool> {
+        self.built_with.get(option).map(|value| value != "n")
     }
 }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Kind;
 use crate::family::Family;
+use crate::node::MachineDoc;
 
 /// Sources of noise, as recordings name them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -52,10 +53,48 @@ pub struct Remedy {
     pub families: &'static [Family],
     /// What usually removes or lessens it, in a sentence; `None` if nothing is known, or if a later row that fits says it.
     pub advice: Option<&'static str>,
+    /// What the advice needs.
+    pub needs: Option<Need>,
+}
+
+/// What advice needs of a machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Need {
+    /// A kernel that stops the tick of a CPU with one runnable thread.
+    StoppableTick,
+    /// A kernel that runs the callbacks of memory reclaiming in threads that can be moved.
+    MovableCallbacks,
+    /// Control groups of version 2.
+    NewGroups,
+}
+
+impl Need {
+    /// Whether a machine has it; `None` where that is not known.
+    #[must_use]
+    pub fn is_met(self, machine: &MachineDoc) -> Option<bool> {
+        match self {
+            Self::NewGroups => machine.cpu_groups.map(|version| version >= 2),
+            Self::StoppableTick => machine.has_option("NO_HZ_FULL"),
+            Self::MovableCallbacks => machine.has_option("RCU_NOCB_CPU"),
+        }
+    }
+
+    /// What is said where it is not met: what is missing, or what helps there.
+    #[must_use]
+    pub const fn otherwise(self) -> &'static str {
+        match self {
+            Self::StoppableTick => "the tick: this kernel cannot stop it, as it was built without CONFIG_NO_HZ_FULL",
+            Self::MovableCallbacks => {
+                "callbacks of RCU: this kernel cannot move them, as it was built without CONFIG_RCU_NOCB_CPU"
+            }
+            Self::NewGroups => "the quota of its control group took the CPU: raise cpu.cfs_quota_us of the group",
+        }
+    }
 }
 
 macro_rules! catalogue {
-    ($($(#[doc = $doc:literal])+ $known:ident: $kind:ident $source:literal, [$($family:ident),*], $advice:expr;)+) => {
+    ($($(#[doc = $doc:literal])+
+        $known:ident: $kind:ident $source:literal, [$($family:ident),*], $advice:expr $(, needs $need:ident)?;)+) => {
         /// The known sources of noise. Where several fit a name, the first one tells.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         pub enum Known {
@@ -75,11 +114,14 @@ macro_rules! catalogue {
                         source: $source,
                         families: &[$(Family::$family),*],
                         advice: $advice,
+                        needs: catalogue!(@need $($need)?),
                     },)+
                 }
             }
         }
     };
+    (@need $need:ident) => { Some(Need::$need) };
+    (@need) => { None };
 }
 
 const TICK: Option<&str> =
@@ -92,15 +134,15 @@ const TIMERS: Option<&str> = Some("timers started on these CPUs: set kernel.time
 
 catalogue! {
     /// The tick, as x86 names it.
-    LocalTimer: Irq "local_timer", [], TICK;
+    LocalTimer: Irq "local_timer", [], TICK, needs StoppableTick;
     /// The tick, as ARM names it.
-    ArchTimer: Irq "arch_timer", [], TICK;
+    ArchTimer: Irq "arch_timer", [], TICK, needs StoppableTick;
     /// The tick of a machine whose CPUs have no timers of their own.
-    SharedTimer: Irq "timer", [], TICK;
+    SharedTimer: Irq "timer", [], TICK, needs StoppableTick;
     /// The tick under Hyper-V, of which the kernel has no event.
-    HyperVTimer: Irq "hyperv_stimer0", [], TICK;
+    HyperVTimer: Irq "hyperv_stimer0", [], TICK, needs StoppableTick;
     /// The interrupt of a CPU's timer of which the kernel has no event.
-    UntracedTimer: Irq "untraced_timer", [], TICK;
+    UntracedTimer: Irq "untraced_timer", [], TICK, needs StoppableTick;
     /// Another CPU has the scheduler look again.
     Reschedule: Irq "reschedule", [], OTHER_CPUS;
     /// Another CPU has a function run on all CPUs, as after memory was unmapped.
@@ -122,7 +164,7 @@ catalogue! {
     /// The kernel's precise timers.
     Hrtimer: Softirq "hrtimer", [], TIMERS;
     /// Callbacks of the kernel's memory reclaiming.
-    Rcu: Softirq "rcu", [], Some("boot with rcu_nocbs= for these CPUs");
+    Rcu: Softirq "rcu", [], Some("boot with rcu_nocbs= for these CPUs"), needs MovableCallbacks;
     /// The scheduler's load balancing.
     Balancing: Softirq "sched", [Cpuset],
         Some("load balancing: isolate the CPUs, with a cpuset partition or isolcpus=");
@@ -170,9 +212,12 @@ catalogue! {
         Some("keep processes off these CPUs: with a cpuset partition, isolcpus=, or taskset");
     /// Page faults of the measuring thread.
     Fault: Fault "*", [Memory], Some("lock and touch the memory before the work: mlockall, huge pages");
-    /// A limit of the time that a class or a cgroup may run.
-    Throttling: Throttling "*", [Throttling],
-        Some("a bandwidth limit took the CPU: see kernel.sched_rt_runtime_us, and cpu.max of the cgroup");
+    /// The limit of the time that real-time threads may run.
+    RealTimeThrottling: Throttling "rt_throttling", [Throttling],
+        Some("the limit on real-time threads took the CPU: sysctl kernel.sched_rt_runtime_us=-1 lifts it");
+    /// The limit of the time that a control group may run.
+    Quota: Throttling "cfs_bandwidth", [],
+        Some("the quota of its control group took the CPU: raise cpu.max of the group"), needs NewGroups;
     /// Slow steps of the processor itself.
     UnseenShort: Unseen "short", [], Some(
         "below 1 us: the processor, its caches and who shares them; a whole core for each CPU (no SMT sibling) lessens it",
@@ -226,11 +271,19 @@ catalogue! {
     Edge: Edge "*", [], None;
 }
 
-/// What usually removes or lessens a source, in a sentence; `None` if nothing is known.
+/// What removes or lessens a source on these machines, in a sentence, or what they lack for that; `None` if nothing is known.
 #[must_use]
-pub fn advice(kind: Kind, source: &str) -> Option<&'static str> {
+pub fn advice<'a>(
+    kind: Kind,
+    source: &str,
+    machines: impl IntoIterator<Item = &'a MachineDoc>,
+) -> Option<&'static str> {
     let rows = Known::ALL.iter().map(|known| known.remedy());
-    rows.filter(|remedy| remedy.kind == kind && fits(remedy.source, source)).find_map(|remedy| remedy.advice)
+    let row = rows.filter(|row| row.kind == kind && fits(row.source, source)).find(|row| row.advice.is_some())?;
+    let mut machines = machines.into_iter().peekable();
+    let is_lacking =
+        |need: &Need| machines.peek().is_some() && machines.all(|machine| need.is_met(machine) == Some(false));
+    row.needs.filter(is_lacking).map(Need::otherwise).or(row.advice)
 }
 
 #[cfg(test)]
@@ -259,12 +312,41 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_advised_that_no_machine_can_do() {
+        let machine = |options: &[(&str, &str)], cpu_groups| MachineDoc {
+            built_with: options.iter().map(|(option, value)| ((*option).to_owned(), (*value).to_owned())).collect(),
+            cpu_groups,
+            ..MachineDoc::default()
+        };
+        let able = machine(&[("NO_HZ_FULL", "y"), ("RCU_NOCB_CPU", "y")], Some(2));
+        let unable = machine(&[("NO_HZ_FULL", "n"), ("RCU_NOCB_CPU", "n")], Some(1));
+        let unknown = MachineDoc::default();
+        for (kind, source, advised, otherwise) in [
+            (Kind::Irq, "local_timer", "boot with nohz_full=", "CONFIG_NO_HZ_FULL"),
+            (Kind::Softirq, "rcu", "boot with rcu_nocbs=", "CONFIG_RCU_NOCB_CPU"),
+            (Kind::Throttling, "cfs_bandwidth", "cpu.max", "cpu.cfs_quota_us"),
+        ] {
+            let says = |machines: &[&MachineDoc], part: &str| {
+                let advice = advice(kind, source, machines.iter().copied()).unwrap();
+                assert!(advice.contains(part), "{advice}");
+            };
+            says(&[&able], advised);
+            says(&[&unknown], advised);
+            says(&[], advised);
+            says(&[&able, &unable], advised);
+            says(&[&unable], otherwise);
+            says(&[&unable, &unable], otherwise);
+        }
+    }
+
+    #[test]
     fn a_source_without_advice_of_its_own_has_that_of_its_kind() {
+        let advice = |kind, source| advice(kind, source, []);
         assert_eq!(advice(Kind::Kthread, "ksmd"), advice(Kind::Kthread, "any"));
         assert_eq!(advice(Kind::Irq, "local_timer"), TICK);
         assert!(advice(Kind::Irq, "nvme0q1").is_some_and(|text| text.contains("smp_affinity_list")));
         assert_eq!((advice(Kind::Softirq, "tasklet"), advice(Kind::Edge, "edge")), (None, None));
-        let quiet = [Kind::Softirq, Kind::Edge];
+        let quiet = [Kind::Softirq, Kind::Edge, Kind::Throttling];
         for kind in Kind::ALL.iter().filter(|kind| !quiet.contains(kind)) {
             assert!(advice(*kind, "any").is_some(), "{kind}");
         }

@@ -403,13 +403,25 @@ pub fn clocks_disagree(cpu: &CpuDoc) -> Warning {
     )
 }
 
-/// Real-time loops may be kept from their CPU for so long of each second.
+/// Real-time loops may be kept from their CPU for so long of each period, unless that is lifted.
 #[must_use]
-pub fn rt_throttling(limit: Nanos) -> Warning {
+pub fn rt_throttling(time: Nanos, period: Nanos, lift: &str) -> Warning {
     Warning::new(
         Code::RtThrottling,
-        format!("real-time loops may be kept from their CPU for up to {limit} a second by RT throttling"),
-        "to measure without it: echo -1 > /proc/sys/kernel/sched_rt_runtime_us, and put it back afterward",
+        format!("RT throttling may keep real-time loops from their CPU for up to {time} of every {period}"),
+        format!("to measure without it: {lift}, and put it back afterward"),
+    )
+}
+
+/// Threads that wait may take so long of each period from real-time loops, unless that is lifted.
+#[must_use]
+pub fn fair_server(time: Nanos, period: Nanos, lift: &str) -> Warning {
+    Warning::new(
+        Code::FairServer,
+        format!(
+            "real-time loops may lose up to {time} of every {period} to waiting threads, by the fair server of their CPU"
+        ),
+        format!("to measure without that: {lift}, for each CPU, and put it back afterward"),
     )
 }
 

@@ -4,14 +4,8 @@ use becalm_model::node::{CpuDoc, TracingDoc, Warning};
 use becalm_model::warning;
 use becalm_units::Nanos;
 
-/// Warns of what the finished recording itself shows. `realtime_limit` is for how long of each second real-time loops could
-/// be kept from their CPU; `None` if they could not. `intended` is how long every loop was to measure, where that was to be the end.
-pub fn closing_warnings(
-    cpus: &[CpuDoc],
-    tracing: Option<&TracingDoc>,
-    realtime_limit: Option<Nanos>,
-    intended: Option<Nanos>,
-) -> Vec<Warning> {
+/// Warns of what the finished recording itself shows. `intended` is how long every loop was to measure, where that was to be the end.
+pub fn closing_warnings(cpus: &[CpuDoc], tracing: Option<&TracingDoc>, intended: Option<Nanos>) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let lost: u64 = cpus.iter().map(|cpu| cpu.lost_events).sum();
     let incomplete: u64 = cpus.iter().map(|cpu| cpu.incomplete).sum();
@@ -49,9 +43,6 @@ pub fn closing_warnings(
             warnings.push(warning::clocks_disagree(cpu));
         }
     }
-    if let Some(limit) = realtime_limit {
-        warnings.push(warning::rt_throttling(limit));
-    }
     warnings
 }
 
@@ -66,12 +57,12 @@ mod tests {
         let whole = Nanos::from_millis(360);
         let cpu = |number, duration_ns| CpuDoc { duration_ns, ..CpuDoc::new(CpuId::new(number)) };
         let cpus = [cpu(0, whole - Nanos::from_micros(40)), cpu(1, Nanos::new(787))];
-        let found = closing_warnings(&cpus, None, None, Some(whole));
+        let found = closing_warnings(&cpus, None, Some(whole));
         let told: Vec<&str> = found.iter().map(|warning| warning.message.as_str()).collect();
         let late = "the loop on CPU 1 measured for 787ns of 360ms: others had its CPU when it was to begin";
         assert_eq!(told, [late]);
-        assert_eq!(closing_warnings(&cpus, None, None, None), []);
+        assert_eq!(closing_warnings(&cpus, None, None), []);
         let short = [CpuDoc { cut_short: true, ..cpu(1, Nanos::new(787)) }];
-        assert_eq!(closing_warnings(&short, None, None, Some(whole)).len(), 1, "why it is short is said once");
+        assert_eq!(closing_warnings(&short, None, Some(whole)).len(), 1, "why it is short is said once");
     }
 }

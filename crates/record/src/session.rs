@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use becalm_attribute::Tally;
 use becalm_linux::janitor::Janitor;
-use becalm_linux::procfs::kernel;
+use becalm_linux::realtime::{HeldUp, Holder, RealTimeLimits};
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::StopSignals;
 use becalm_measure::{Batch, Companion, Names, Progress, RecordError, RecordPlan, Recording, Sink};
 use becalm_model::LoopThread;
-use becalm_model::node::{Ended, NodeDoc};
-use becalm_units::Nanos;
+use becalm_model::node::{Ended, NodeDoc, Warning};
+use becalm_model::warning;
 
 use crate::closing::closing_warnings;
 use crate::{Lane, Store};
@@ -108,12 +108,15 @@ impl<S: Store> Recorded<S> {
         for (doc, lane) in self.node.cpus.iter_mut().zip(&self.lanes) {
             doc.missing_switch_threads = lane.missing_switches().map(|label| labels.text(label).to_owned()).collect();
         }
-        let limit = realtime_limit(&self.root, self.policy);
         let NodeDoc { cpus, tracing, settings, ended, .. } = &self.node;
         // Work also ends when it was repeated often enough.
         let is_timed = *ended == Some(Ended::Duration) && settings.work.is_none();
         let intended = settings.duration_ns.filter(|_| is_timed);
-        let warnings = closing_warnings(cpus, tracing.as_ref(), limit, intended);
+        let warnings = closing_warnings(cpus, tracing.as_ref(), intended);
+        if self.policy.is_realtime() {
+            let limits = RealTimeLimits::read(&self.root, cpus.iter().map(|cpu| cpu.cpu));
+            self.node.warnings.extend(limits.held_up().iter().map(held_up));
+        }
         self.node.warnings.extend(warnings);
         self.store.close(&mut self.node)
     }
@@ -128,11 +131,13 @@ pub struct Failure<S: Store> {
     pub store: S,
 }
 
-/// For how long of each second the kernel keeps real-time loops from their CPU; `None` for loops of other classes, and
-/// where it does not.
-fn realtime_limit(root: &Path, policy: Policy) -> Option<Nanos> {
-    let limit = kernel::rt_throttling(root).ok().and_then(|limit| limit.stolen());
-    limit.filter(|_| policy.is_realtime())
+/// Warns of what could keep real-time loops from their CPU.
+fn held_up(HeldUp { by, time, period }: &HeldUp) -> Warning {
+    let warn = match by {
+        Holder::Throttling => warning::rt_throttling,
+        Holder::FairServer(_) => warning::fair_server,
+    };
+    warn(*time, *period, &by.lift())
 }
 
 /// Stands between the loops and a store: attributes what the loops gave.

@@ -1,5 +1,6 @@
 //! What only a reboot can give: parameters of the kernel's command line.
 
+use becalm_linux::procfs::config::KernelConfig;
 use becalm_linux::procfs::kernel::{command_line, parameter};
 use becalm_units::CpuList;
 
@@ -8,9 +9,16 @@ use crate::request::{Division, Request};
 use crate::{BootParameter, Family, Profile};
 
 /// What the kernel should be booted with, for what cannot be had at run time. Parameters that are there and hold the CPUs are
-/// left out; lists that lack some are completed.
-pub(crate) fn parameters(machine: &dyn Machine, request: &Request, division: &Division) -> Vec<BootParameter> {
+/// left out; lists that lack some are completed. Why there are none that this kernel cannot obey, as far as it tells, stands beside.
+pub(crate) fn parameters(
+    machine: &dyn Machine,
+    request: &Request,
+    division: &Division,
+) -> (Vec<BootParameter>, Vec<&'static str>) {
     let line = command_line(machine.root()).unwrap_or_default();
+    let config = KernelConfig::read(machine.root()).ok().flatten();
+    let is_able = |option: &str| config.as_ref().is_none_or(|config| config.has(option));
+    let mut notes = Vec::new();
     let cpus = division.cleared();
     let mut wanted = Vec::new();
     let mut list = |name: &str, flags: &str, cpus: &CpuList, reason: &str, risk: Option<&str>| {
@@ -29,20 +37,28 @@ pub(crate) fn parameters(machine: &dyn Machine, request: &Request, division: &Di
         }
     };
     if request.wants(Family::Cpuset) {
-        list(
-            "nohz_full",
-            "",
-            &cpus,
-            "the tick stops while a CPU runs a single thread",
-            Some("every entry into the kernel takes some 100 ns longer on these CPUs"),
-        );
-        list(
-            "rcu_nocbs",
-            "",
-            &cpus,
-            "callbacks of the kernel's memory reclaiming (RCU) run in threads that can be moved",
-            None,
-        );
+        if is_able("NO_HZ_FULL") {
+            list(
+                "nohz_full",
+                "",
+                &cpus,
+                "the tick stops while a CPU runs a single thread",
+                Some("every entry into the kernel takes some 100 ns longer on these CPUs"),
+            );
+        } else {
+            notes.push("this kernel cannot stop the tick: CONFIG_NO_HZ_FULL is not set");
+        }
+        if is_able("RCU_NOCB_CPU") {
+            list(
+                "rcu_nocbs",
+                "",
+                &cpus,
+                "callbacks of the kernel's memory reclaiming (RCU) run in threads that can be moved",
+                None,
+            );
+        } else {
+            notes.push("this kernel cannot move the callbacks of RCU: CONFIG_RCU_NOCB_CPU is not set");
+        }
         list(
             "isolcpus",
             "managed_irq,domain,",
@@ -65,7 +81,7 @@ pub(crate) fn parameters(machine: &dyn Machine, request: &Request, division: &Di
             risk: Some("more power, since CPUs wake one after another".to_owned()),
         });
     }
-    wanted
+    (wanted, notes)
 }
 
 /// The list of CPUs in a value that may begin with flags: `managed_irq,domain,2-3`.
@@ -87,9 +103,20 @@ mod tests {
     use crate::LiveMachine;
 
     fn wanted(line: &str, profile: Profile) -> String {
+        planned(line, profile, None).0
+    }
+
+    /// The parameters, and the notes.
+    fn planned(line: &str, profile: Profile, config: Option<&str>) -> (String, Vec<&'static str>) {
         let root = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(root.path().join("proc")).unwrap();
+        for folder in ["proc/sys/kernel", "boot"] {
+            std::fs::create_dir_all(root.path().join(folder)).unwrap();
+        }
         std::fs::write(root.path().join("proc/cmdline"), line).unwrap();
+        std::fs::write(root.path().join("proc/sys/kernel/osrelease"), "6.18.1").unwrap();
+        if let Some(config) = config {
+            std::fs::write(root.path().join("boot/config-6.18.1"), config).unwrap();
+        }
         let list = |text: &str| text.parse::<CpuList>().unwrap();
         let division = Division {
             online: list("0-7"),
@@ -99,8 +126,8 @@ mod tests {
             housekeeping: list("0-1,4-5"),
         };
         let request = Request { cpus: list("2-3"), profile, ..Request::default() };
-        let found = parameters(&LiveMachine::below(root.path()), &request, &division);
-        found.iter().map(BootParameter::text).collect::<Vec<_>>().join(" ")
+        let (found, notes) = parameters(&LiveMachine::below(root.path()), &request, &division);
+        (found.iter().map(BootParameter::text).collect::<Vec<_>>().join(" "), notes)
     }
 
     #[test]
@@ -114,5 +141,16 @@ mod tests {
         assert_eq!(wanted(whole, Profile::Rt), "skew_tick=1");
         let part = "nohz_full=1-2 rcu_nocbs=1-7 isolcpus=2-3,6-7 irqaffinity=0";
         assert_eq!(wanted(part, Profile::Hpc), "nohz_full=1-3,6-7 isolcpus=managed_irq,domain,2-3,6-7");
+    }
+
+    #[test]
+    fn nothing_is_wanted_that_the_kernel_was_not_built_for() {
+        let rest = "isolcpus=managed_irq,domain,2-3,6-7 irqaffinity=0-1,4-5";
+        let config = "# CONFIG_NO_HZ_FULL is not set\nCONFIG_RCU_NOCB_CPU=y\n";
+        let tick = "this kernel cannot stop the tick: CONFIG_NO_HZ_FULL is not set";
+        let (wanted, notes) = planned("quiet", Profile::Hpc, Some(config));
+        assert_eq!((wanted, notes), (format!("rcu_nocbs=2-3,6-7 {rest}"), vec![tick]));
+        let (wanted, notes) = planned("quiet", Profile::Hpc, Some("CONFIG_HZ=250\n"));
+        assert_eq!((wanted.as_str(), notes.len()), (rest, 2));
     }
 }

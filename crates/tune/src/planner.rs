@@ -19,6 +19,8 @@ pub fn plan(machine: &dyn Machine, request: &Request) -> Result<Plan, PlanError>
             families::add(family, &mut draft);
         }
     }
-    let boot = boot::parameters(machine, request, &draft.division);
+    let (boot, notes) = boot::parameters(machine, request, &draft.division);
+    draft.begin(Family::Cpuset);
+    notes.into_iter().for_each(|note| draft.note(note.to_owned()));
     Ok(draft.finish(boot))
 }

@@ -28,7 +28,10 @@ fn untuned(root: &Path) {
             ("proc/sys/kernel/hostname", "node1\n"),
             ("proc/sys/kernel/osrelease", "6.12.9\n"),
             ("proc/cmdline", "BOOT_IMAGE=/vmlinuz root=/dev/vda1 quiet\n"),
-            ("boot/config-6.12.9", "CONFIG_NO_HZ_FULL=y\nCONFIG_RCU_NOCB_CPU=y\nCONFIG_HZ=250\n"),
+            (
+                "boot/config-6.12.9",
+                "CONFIG_NO_HZ_FULL=y\nCONFIG_RCU_NOCB_CPU=y\nCONFIG_RT_GROUP_SCHED=y\nCONFIG_HZ=250\n",
+            ),
             ("proc/cpuinfo", "model name : Example CPU at 2.6 GHz\nflags : tsc constant_tsc nonstop_tsc hypervisor\n"),
             ("proc/stat", "cpu0 100 0 100 9000 0 0 0 1 0 0\ncpu1 5000 0 100 9000 0 0 0 30 0 0\n"),
             ("sys/devices/system/cpu/online", "0-1\n"),
@@ -98,6 +101,11 @@ fn isolated(root: &Path) {
             ("proc/60/task/60/status", "Cpus_allowed_list:\t0\n"),
         ],
     );
+    for cpu in 1..4 {
+        for (name, value) in [("runtime", "0\n"), ("period", "1000000000\n")] {
+            write(root, &[(&format!("sys/kernel/debug/sched/fair_server/cpu{cpu}/{name}"), value)]);
+        }
+    }
 }
 
 /// The same, after somebody edited its command line and booted another kernel.

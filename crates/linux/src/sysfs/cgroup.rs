@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use becalm_units::{CpuList, Nanos};
 
-use crate::file::{FileError, FormatError, known, optional, parse, value};
+use crate::file::{FileError, FormatError, below, known, optional, parse, value};
 use crate::procfs::cgroup::{Membership, memberships};
 use crate::procfs::mountinfo::{Mount, mounts};
 
@@ -22,6 +22,18 @@ pub struct CgroupLimits {
     pub no_realtime: Option<PathBuf>,
     /// Why limits of some groups are not known.
     pub unread: Vec<FileError>,
+}
+
+/// The version of the control groups that have a controller: 1 or 2; `None` where neither has it, or that cannot be read.
+#[must_use]
+pub fn version(root: &Path, controller: &str) -> Option<u8> {
+    let mounts = mounts(root).ok()?;
+    if mounts.iter().any(|mount| mount.kind == "cgroup" && mount.has_option(controller)) {
+        return Some(1);
+    }
+    let unified = mounts.iter().find(|mount| mount.kind == "cgroup2")?;
+    let controllers = std::fs::read_to_string(below(root, unified.point.join("cgroup.controllers"))).ok()?;
+    controllers.split_whitespace().any(|known| known == controller).then_some(2)
 }
 
 /// A limit on CPU time: when the processes of a group have used up the quota, they wait for the next period.
@@ -193,6 +205,7 @@ mod tests {
         assert_eq!(limits.cpus.unwrap().to_string(), "4");
         assert_eq!(limits.bandwidth.unwrap().cpus(), 1.5);
         assert_eq!(limits.no_realtime, Some("/sys/fs/cgroup/cpu".into()));
+        assert_eq!((version(root.path(), "cpu"), version(root.path(), "no such controller")), (Some(1), None));
     }
 
     #[test]

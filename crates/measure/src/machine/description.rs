@@ -1,13 +1,17 @@
 //! The machine, as the node's document describes it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use becalm_linux::procfs::config::KernelConfig;
 use becalm_linux::procfs::cpuinfo::CpuInfo;
 use becalm_linux::procfs::{kernel, meminfo};
+use becalm_linux::realtime::has_fair_servers;
 use becalm_linux::sysfs;
 use becalm_linux::sysfs::cache::{caches, data_levels};
-use becalm_model::node::{MachineDoc, Warning};
+use becalm_linux::sysfs::cgroup;
+use becalm_model::node::{BUILD_OPTIONS, MachineDoc, Warning};
 use becalm_model::{node_name, warning};
 use becalm_units::{CpuId, CpuList};
 
@@ -65,7 +69,17 @@ pub fn describe(root: &Path) -> MachineDoc {
         isolated: cpu_list(root, "isolated"),
         nohz_full: cpu_list(root, "nohz_full"),
         command_line: kernel::command_line(root).unwrap_or_default(),
+        built_with: built_with(root),
+        cpu_groups: cgroup::version(root, "cpu"),
+        fair_servers: has_fair_servers(root),
     }
+}
+
+/// The build options on which advice depends.
+fn built_with(root: &Path) -> BTreeMap<String, String> {
+    let Some(config) = KernelConfig::read(root).ok().flatten() else { return BTreeMap::new() };
+    let value = |option: &&str| ((*option).to_owned(), config.value(option).unwrap_or("n").to_owned());
+    BUILD_OPTIONS.iter().map(value).collect()
 }
 
 #[cfg(test)]
@@ -88,6 +102,10 @@ mod tests {
             (format!("{cpu}/cpu2/cache/index1/level"), "2\n"),
             (format!("{cpu}/cpu2/cache/index1/size"), "1M\n"),
             ("proc/meminfo".to_owned(), "MemTotal: 1024 kB\n"),
+            ("proc/sys/kernel/osrelease".to_owned(), "6.12.1\n"),
+            ("boot/config-6.12.1".to_owned(), "CONFIG_HZ=250\n# CONFIG_NO_HZ_FULL is not set\nCONFIG_RCU_NOCB_CPU=y\n"),
+            ("proc/self/mountinfo".to_owned(), "1 2 0:1 / /sys/fs/cgroup rw - cgroup2 none rw\n"),
+            ("sys/fs/cgroup/cgroup.controllers".to_owned(), "cpuset cpu io\n"),
         ];
         for (name, text) in files {
             let path = root.path().join(name);
@@ -97,6 +115,11 @@ mod tests {
         let machine = describe(root.path());
         assert_eq!(machine.cache_bytes, [32 << 10, 1 << 20]);
         assert_eq!((machine.memory_bytes, machine.highest_hz), (Some(1 << 20), Some(3_500_000_000)));
+        assert_eq!((machine.cpu_groups, machine.fair_servers), (Some(2), Some(true)));
+        assert_eq!(machine.built_with["HZ"], "250");
+        let has = |option| (bare.has_option(option), machine.has_option(option));
+        assert_eq!([has("NO_HZ_FULL"), has("RCU_NOCB_CPU")], [(None, Some(false)), (None, Some(true))]);
+        assert_eq!((bare.cpu_groups, bare.fair_servers), (None, None));
     }
 
     #[test]

@@ -42,6 +42,7 @@ pub enum Code {
     CutToCommon,
     DrawnOfSummary,
     Failed,
+    FairServer,
     GrainTooShort,
     Imported,
     ImportedCut,
@@ -137,6 +138,7 @@ impl Code {
             | Self::CpusLeftOut
             | Self::CutToCommon
             | Self::DrawnOfSummary
+            | Self::FairServer
             | Self::Imported
             | Self::ImportedEndToEnd
             | Self::ImportedEndUnknown

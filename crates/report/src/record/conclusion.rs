@@ -1,7 +1,7 @@
 //! What a recording says in a few sentences, the same in the text, on the page and in the document: how much is lost, how
 //! long at most, what that costs a program of many ranks, and by what.
 
-use becalm_analyze::summary::{AtScale, SourceSummary, Summary};
+use becalm_analyze::summary::{AtScale, NodeSummary, SourceSummary, Summary};
 use becalm_model::{Kind, remedy};
 use becalm_units::{RankCount, plural};
 use serde::Serialize;
@@ -93,25 +93,33 @@ pub(crate) struct Conclusion<'a> {
 }
 
 impl Cause<'_> {
-    fn new<'a>(source: &'a SourceSummary, scaled: Option<&AtScale>) -> Cause<'a> {
+    fn new<'a>(source: &'a SourceSummary, scaled: Option<&AtScale>, nodes: &[NodeSummary]) -> Cause<'a> {
+        // What another activity brought about goes away with that: it has no whole, and nothing removes it by itself.
+        let is_root = source.whole_ns > 0;
+        let scaled = scaled.filter(|_| is_root);
+        let machines = nodes.iter().map(|node| &node.doc.machine);
         Cause {
             kind: source.kind,
             source: &source.source,
-            share_ratio: source.share,
+            share_ratio: source.share.filter(|_| is_root),
             count: source.times.count(),
-            whole_mean_ns: source.whole_mean_ns(),
+            whole_mean_ns: source.whole_mean_ns().filter(|_| is_root),
             whole_ns: source.whole_ns,
             max_ns: source.times.max(),
             without_slowdown_ratio: scaled.map(|scaled| scaled.without(source.kind, &source.source)),
-            advice: remedy::advice(source.kind, &source.source),
+            advice: remedy::advice(source.kind, &source.source, machines).filter(|_| is_root),
             ranks: scaled.map_or(0, |scaled| scaled.ranks),
         }
     }
 
     /// Its share, how often it came, what each cost and what is left at scale without it:
-    /// `41.5% of it, 5,229 times, 34.0us each; without it 1,024 ranks take 1.31 times as long`.
+    /// `41.5% of it, 5,229 times, 34.0us each; without it 1,024 ranks take 1.31 times as long`. Of what another activity brought
+    /// about: `41 times, and always part of what raised it`.
     pub(crate) fn figures(&self) -> String {
         let times = if self.count == 1 { "time" } else { "times" };
+        if self.whole_ns == 0 {
+            return format!("{} {times}, and always part of what raised it", grouped(self.count));
+        }
         let each = self.whole_mean_ns.map_or_else(String::new, |mean| format!(", {} each", Value::time(mean).cell()));
         let share = Value::Share(self.share_ratio.unwrap_or(0.0)).cell();
         let left = self.without_slowdown_ratio.map_or_else(String::new, |left| {
@@ -130,7 +138,7 @@ impl<'a> Conclusion<'a> {
     pub(crate) fn of_run(summary: &'a Summary) -> Self {
         let total = &summary.total;
         let scaled = summary.at_scale.as_ref();
-        let cause = |source: &'a SourceSummary| Cause::new(source, scaled.ok());
+        let cause = |source: &'a SourceSummary| Cause::new(source, scaled.ok(), &summary.nodes);
         // Sources stand in the order of their whole time, which decides where nothing else does.
         let mut roots: Vec<&SourceSummary> = summary.sources.iter().filter(|source| source.whole_ns > 0).collect();
         if let Ok(scaled) = scaled {

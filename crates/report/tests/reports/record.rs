@@ -3,7 +3,7 @@ use std::path::Path;
 use becalm_analyze::summary::{Selection, Summary, longest, summarize, timelines};
 use becalm_bundle::Bundle;
 use becalm_model::warning;
-use becalm_report::{DetoursReport, Report, RunReport, SourcesReport};
+use becalm_report::{DetoursReport, Form, Report, RunReport, SourcesReport};
 
 use crate::{bundles, check, check_forms};
 
@@ -23,6 +23,19 @@ fn a_recording_with_sources() {
     check("run", &report);
     check_forms("run", &report);
     assert!(report.page("becalm 0.0.0").is_none(), "nothing is drawn of it");
+}
+
+#[test]
+fn nothing_is_advised_that_the_kernel_cannot_do_or_that_goes_away_with_its_cause() {
+    let folder = tempfile::tempdir().unwrap();
+    becalm_fixtures::write_ticking(&folder.path().join("ticking.becalm"));
+    let summary = summary(folder.path(), "ticking.becalm");
+    let report = RunReport { summary: &summary, drawn: None };
+    let text = becalm_report::text(&report, Form::within(None));
+    assert!(text.contains("The tick: this kernel cannot stop it, as it was built without CONFIG_NO_HZ_FULL"), "{text}");
+    assert!(!text.contains("nohz_full="), "{text}");
+    let longest = "Longest, 2.50ms at once: softirq timer: 1 time, and always part of what raised it\n";
+    assert!(text.contains(longest), "{text}");
 }
 
 #[test]

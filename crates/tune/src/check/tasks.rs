@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use becalm_linux::procfs::kernel::rt_throttling;
 use becalm_linux::procfs::names::stable_name;
 use becalm_linux::procfs::placement::{Placed, PlacedTasks};
+use becalm_linux::realtime::{HeldUp, Holder, RealTimeLimits, throttles};
 use becalm_model::tune::{Area, Severity};
 use becalm_units::CpuList;
 
@@ -92,7 +93,7 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
             .boot("audit=0")
             .fix("stop auditd, where the rules allow it");
     }
-    throttling(subject, findings);
+    held_up(subject, findings);
 }
 
 fn threads(subject: &Subject<'_>, seen: &Seen, findings: &mut Findings<'_>) {
@@ -177,25 +178,47 @@ fn irqbalance(subject: &Subject<'_>, pid: i32, findings: &mut Findings<'_>) {
     }
 }
 
-fn throttling(subject: &Subject<'_>, findings: &mut Findings<'_>) {
-    let Some(limit) = findings.read(AREA, rt_throttling(subject.root)) else { return };
+/// What keeps real-time threads from the CPUs.
+fn held_up(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     let path = "/proc/sys/kernel/sched_rt_runtime_us";
-    let microseconds = limit.runtime.map_or(-1, |runtime| runtime.get() / 1_000);
-    match limit.stolen() {
-        None => {
-            findings
-                .add(AREA, Severity::Fine, "real-time threads are never held up")
-                .seen(path, microseconds.to_string());
+    let throttles = throttles(subject.root) != Some(false);
+    let limit = throttles.then(|| findings.read(AREA, rt_throttling(subject.root))).flatten();
+    let microseconds = limit.map(|limit| limit.runtime.map_or(-1, |runtime| runtime.get() / 1_000).to_string());
+    let limits = RealTimeLimits::read(subject.root, subject.cpus.iter());
+    let held_up = limits.held_up();
+    for HeldUp { by, time, period } in &held_up {
+        let fix = "switch this off while the job runs in a real-time class, and leave a CPU without such threads";
+        match by {
+            Holder::Throttling => {
+                let title = format!("a real-time thread that never sleeps is held up for {time} of every {period}");
+                findings
+                    .add(AREA, Severity::Note, title)
+                    .seen(path, microseconds.clone().unwrap_or_default())
+                    .fix(fix)
+                    .by(Family::Throttling)
+                    .lets(Known::RealTimeThrottling);
+            }
+            // What it lets in are threads like any other: in a recording they do not show who let them in.
+            Holder::FairServer(cpu) => {
+                let title = format!(
+                    "a real-time thread that never sleeps loses {time} of every {period} to waiting threads, by the fair server"
+                );
+                let finding = findings.add(AREA, Severity::Note, title);
+                let file = format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime");
+                if limits.fair_servers.get(cpu).is_some_and(|server| server.assumed) {
+                    finding
+                        .seen(file, "cannot be read; kernels begin with 50 ms")
+                        .fix(format!("mount debugfs, then {fix}"));
+                } else {
+                    finding.seen(file, time.get().to_string()).fix(fix).by(Family::Throttling);
+                }
+            }
         }
-        Some(stolen) => {
-            let title =
-                format!("a real-time thread that never sleeps is held up for {stolen} of every {}", limit.period);
-            findings
-                .add(AREA, Severity::Note, title)
-                .seen(path, microseconds.to_string())
-                .fix("switch the limit off while the job runs in a real-time class, and leave a CPU without such threads")
-                .by(Family::Throttling)
-                .lets(Known::Throttling);
+    }
+    if held_up.is_empty() && (limit.is_some() || !throttles) {
+        let finding = findings.add(AREA, Severity::Fine, "real-time threads are never held up");
+        if let Some(microseconds) = microseconds {
+            finding.seen(path, microseconds);
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Real-time throttling: the time that the kernel keeps from real-time threads, 50 ms of every second by default.
 //!
-//! Newer kernels (6.12 and later) keep it by a deadline server for ordinary tasks on each CPU, which debugfs shows; older ones
-//! by a limit for the whole machine.
+//! Newer kernels (6.12 and later) keep it by a deadline server for ordinary tasks on each CPU, which debugfs shows; older ones, and those
+//! with groups of real-time threads, by a limit for the whole machine.
+
+use becalm_linux::realtime::throttles;
 
 use crate::draft::{PlanDraft, Wish, noise};
 use crate::{Knob, Known};
@@ -20,11 +22,14 @@ pub(super) fn add(draft: &mut PlanDraft<'_>) {
             removes: noise(&[Known::Task]),
         });
     }
+    if throttles(draft.machine.root()) == Some(false) {
+        return;
+    }
     draft.change(Wish {
         knob: Knob::word("/proc/sys/kernel/sched_rt_runtime_us"),
         to: "-1".to_owned(),
         reason: "real-time threads are stopped for the rest of every second beyond this many us",
         risk: Some(RISK),
-        removes: noise(&[Known::Throttling]),
+        removes: noise(&[Known::RealTimeThrottling]),
     });
 }

@@ -7,6 +7,7 @@ use becalm_linux::identity::Identity;
 use becalm_linux::procfs::kernel::rt_throttling;
 use becalm_linux::procfs::limits;
 use becalm_linux::procfs::status::Capability;
+use becalm_linux::realtime::{HeldUp, Holder, RealTimeLimits, throttles};
 use becalm_linux::rights::Need;
 use becalm_linux::sched::allowed_cpus;
 use becalm_linux::sysfs::cgroup::CgroupLimits;
@@ -98,10 +99,15 @@ fn started_on(root: &Path, identity: &Identity) -> CpuList {
     }
 }
 
-/// Whether the loops may be made real-time, and what that costs; `attempt` is what became of a thread that was to be, which counts where
+/// Whether the loops may be made real-time on these CPUs, and what that costs; `attempt` is what became of a thread that was to be, which counts where
 /// no file tells what forbids it: a control group (v2) of a kernel with CONFIG_RT_GROUP_SCHED has no file for that. It is `None` of
 /// another machine than this one.
-pub(super) fn realtime(root: &Path, identity: &Identity, attempt: Option<io::Result<()>>) -> Vec<Answer> {
+pub(super) fn realtime(
+    root: &Path,
+    identity: &Identity,
+    cpus: &CpuList,
+    attempt: Option<io::Result<()>>,
+) -> Vec<Answer> {
     let consequence = "the loops compete with every other thread; what pre-empts them is seen as a source";
     let highest = match (limits::rt_priority(root), &attempt) {
         _ if identity.can(Capability::SysNice) => Some(99),
@@ -127,21 +133,35 @@ pub(super) fn realtime(root: &Path, identity: &Identity, attempt: Option<io::Res
         Some(highest) => format!("real-time priorities up to {highest} can be taken"),
         None => "real-time priorities can be taken; the highest one is not known".to_owned(),
     };
-    vec![match rt_throttling(root) {
-        Ok(limit) => match limit.stolen() {
-            None => Answer::available(Ability::Realtime, may),
-            Some(stolen) => Answer::limited(
-                Ability::Realtime,
-                format!("{may}; other threads are given {stolen} of every {}", limit.period),
-                format!("a real-time loop may lose {stolen} at a time, which is reported as throttling"),
-                "sysctl kernel.sched_rt_runtime_us=-1 while measuring",
-            ),
-        },
-        Err(error) => {
-            let consequence = "whether the kernel throttles real-time loops is not known";
-            Answer::limited(Ability::Realtime, format!("{may}; {error}"), consequence, "")
-        }
-    }]
+    let limits = RealTimeLimits::read(root, cpus.iter());
+    let mut answers: Vec<Answer> = limits.held_up().iter().map(held_up_answer).collect();
+    if limits.throttling.is_none()
+        && throttles(root) != Some(false)
+        && let Err(error) = rt_throttling(root)
+    {
+        let consequence = "whether the kernel throttles real-time loops is not known";
+        answers.push(Answer::limited(Ability::Realtime, error.to_string(), consequence, ""));
+    }
+    match answers.first_mut() {
+        Some(first) => first.what = format!("{may}; {}", first.what),
+        None => answers.push(Answer::available(Ability::Realtime, may)),
+    }
+    answers
+}
+
+/// What keeps the loops from their CPU although they may be real-time.
+fn held_up_answer(HeldUp { by, time, period }: &HeldUp) -> Answer {
+    let (what, consequence) = match by {
+        Holder::Throttling => (
+            format!("the kernel stops real-time threads for {time} of every {period}"),
+            format!("a real-time loop may lose {time} at a time, which is reported as throttling"),
+        ),
+        Holder::FairServer(_) => (
+            format!("the fair server of each CPU keeps {time} of every {period} for waiting threads"),
+            format!("a real-time loop may lose {time} at a time to other threads, which are named as sources"),
+        ),
+    };
+    Answer::limited(Ability::Realtime, what, consequence, format!("{} while measuring", by.lift()))
 }
 
 /// Whether the loops' buffers can be kept in memory.

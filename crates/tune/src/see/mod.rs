@@ -26,7 +26,7 @@ pub fn look(root: &Path) -> Audit {
     let cpus::Reachable { measurable, isolated } = cpus::reachable(root, &identity, &mut answers);
     // Of this machine alone; it changes nothing but a thread that ends at once.
     let attempt = (root == Path::new("/")).then(try_realtime);
-    answers.extend(cpus::realtime(root, &identity, attempt));
+    answers.extend(cpus::realtime(root, &identity, &measurable, attempt));
     answers.push(cpus::memory(root, &identity));
     answers.extend(kernel::tracing(root, &identity));
     answers.push(kernel::symbols(root));

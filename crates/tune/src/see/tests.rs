@@ -221,6 +221,29 @@ fn a_virtual_machine_with_throttling_and_slow_sleep() {
     }
     // A limit that root bypasses or not: nothing but the budget of a v1 group forbids it.
     assert_eq!(audit.access(Ability::Realtime), Some(Availability::Limited));
+    // Since Linux 6.12 the fair server gives other threads the same time, also where the limit is off.
+    for (runtime, config, advised) in [
+        ("-1\n", "CONFIG_RT_GROUP_SCHED=y\n", &["fair_server/cpu0/runtime"][..]),
+        ("950000\n", "CONFIG_HZ=250\n", &["fair_server/cpu0/runtime"]),
+        ("950000\n", "CONFIG_RT_GROUP_SCHED=y\n", &["sched_rt_runtime_us=-1", "fair_server/cpu0/runtime"]),
+    ] {
+        write_tree(
+            root.path(),
+            &[
+                ("proc/sys/kernel/osrelease", "6.18.1\n"),
+                ("boot/config-6.18.1", config),
+                ("proc/sys/kernel/sched_rt_runtime_us", runtime),
+            ],
+        );
+        let answers = super::look(root.path()).answers;
+        let advice: Vec<&str> = answers
+            .iter()
+            .filter(|answer| answer.ability == Ability::Realtime)
+            .map(|answer| answer.advice.as_str())
+            .collect();
+        assert_eq!(advice.len(), advised.len(), "{advice:?}");
+        assert!(advice.iter().zip(advised).all(|(advice, part)| advice.contains(part)), "{advice:?}");
+    }
 }
 
 #[test]
@@ -240,7 +263,7 @@ fn a_machine_of_which_nothing_can_be_read_has_an_audit() {
 fn a_denied_real_time_priority_is_lacking_whatever_rights_there_are() {
     let root = machine(ROOT);
     let identity = Identity::read(root.path());
-    let of = |attempt| cpus::realtime(root.path(), &identity, attempt).remove(0);
+    let of = |attempt| cpus::realtime(root.path(), &identity, &"0-1".parse().unwrap(), attempt).remove(0);
     assert_eq!(of(Some(Ok(()))).access, Availability::Available);
     let denied = of(Some(Err(std::io::ErrorKind::PermissionDenied.into())));
     assert_eq!(denied.access, Availability::Missing);
