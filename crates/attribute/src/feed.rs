@@ -46,6 +46,21 @@ impl<'a> EventFeed<'a> {
         }
     }
 
+    /// Whether the CPU idles before `until` and before this thread, which just left it, is back; not beyond lost events.
+    pub fn idles_without(&self, thread: Pid, until: Nanos) -> bool {
+        for event in self.rest().take_while(|event| event.time < until) {
+            let (before, after) = match event.what {
+                Happening::Lost { .. } => return false,
+                Happening::Switch { prev, next, .. } => (prev, next),
+                _ => (event.thread, event.thread),
+            };
+            if let Some(first) = [before, after].into_iter().find(|pid| *pid == thread || *pid == Pid::IDLE) {
+                return first != thread;
+            }
+        }
+        false
+    }
+
     /// All events that were not taken, in order.
     pub fn rest(&self) -> impl Iterator<Item = &'a Event> + use<'a> {
         self.now.iter().chain(self.then)

@@ -23,10 +23,13 @@
 //!   and among the first [`AFTERMATH_STEPS`] after it: kind `edge`, source `after`: caches and pipelines recover.
 //! - **Any other step without kernel events**: kind `unseen`, by its length, and by what was seen beside the trace: see
 //!   [`becalm_model::unseen`] and [`Attributor::look_beside`].
-//! - **Another thread**: what [`Tasks`] says of it. So also a thread of lower class that a bandwidth limit let in
-//!   while a real-time loop was runnable: the limit shows as the idle time beside it.
-//! - **The idle thread**, while the loop is runnable: `throttling`, source `rt_throttling` or `cfs_bandwidth` by the
-//!   loop's class. While the loop sleeps: the page fault in which it sleeps, or else kind `task`, source `blocked`.
+//! - **Another thread**: what [`Tasks`] says of it. So also a thread that ran all the while a limit kept the loop away:
+//!   without idle time the limit does not show.
+//! - **Throttling**: where the CPU idles although the loop is runnable, a limit keeps the loop away, and whoever runs
+//!   meanwhile takes nothing from it. The whole absence, from the switch that took the CPU from the loop until the loop
+//!   runs again, is one row: kind `throttling`, source `rt_throttling` or `cfs_bandwidth` by the loop's class. Where
+//!   that switch is not in the trace, it begins when the CPU idles.
+//! - **The idle thread**, while the loop sleeps: the page fault in which it sleeps, or else kind `task`, source `blocked`.
 //! - **A page fault** has no event at its end: it lasts until the next fault of the loop or the end of the step. While
 //!   the loop is switched away it is suspended, but for idle time as above. Faults of other threads are part of these
 //!   threads' time, faults within interrupts and softirqs part of theirs.
@@ -112,6 +115,8 @@ pub struct Attributor {
     raised: Option<(Label, Nanos)>,
     /// Whether the loop could go on when it last left the CPU.
     loop_runnable: bool,
+    /// While a limit keeps the loop away in a step: the row that has all the time until it runs again.
+    throttling: Option<LedgerRow>,
     suspended: Suspended,
     ledger: Ledger,
     /// Events after the last step's end, in order of time.
@@ -199,6 +204,7 @@ impl Attributor {
             base_cause: None,
             raised: None,
             loop_runnable: true,
+            throttling: None,
             suspended: Suspended::default(),
             ledger: Ledger::new(thread.cpu, platform, labels),
             kept: Vec::new(),
@@ -354,7 +360,8 @@ impl Attributor {
                 }
             } else {
                 self.tally.events += 1;
-                self.happen(event, with);
+                let throttled = self.ledger.is_open() && self.throttles(event, feed, until);
+                self.happen(event, throttled, with);
             }
             self.newest = event.time;
         }
@@ -393,8 +400,9 @@ impl Attributor {
         });
     }
 
-    /// Credits the time before the event, and changes the stack by it.
-    fn happen(&mut self, event: &Event, with: &mut Context<'_>) {
+    /// Credits the time before the event, and changes the stack by it. `throttled` says whether a limit keeps the loop away
+    /// from now on.
+    fn happen(&mut self, event: &Event, throttled: bool, with: &mut Context<'_>) {
         let at = event.time;
         match event.what {
             Happening::Switch { prev, .. } => self.meet(prev, at, with),
@@ -421,7 +429,9 @@ impl Attributor {
             Happening::FunctionEntry { function, interrupt } => self.enter_function(function, interrupt, at, with),
             Happening::FunctionExit { interrupt } => self.leave_function(interrupt, at, with),
             Happening::Fault { source, detail } => self.fault(source, detail, at, with),
-            Happening::Switch { prev, prev_runnable, next } => self.switch(prev, prev_runnable, next, at, with),
+            Happening::Switch { prev, prev_runnable, next } => {
+                self.switch((prev, prev_runnable), throttled, next, at, with);
+            }
             Happening::Lost { .. } => {}
         }
     }
@@ -447,7 +457,9 @@ impl Attributor {
             return;
         }
         self.tally.unmatched_switches += 1;
-        if self.ledger.is_open() && at > self.ledger.credited() {
+        if let Some(row) = self.throttling.filter(|_| thread != self.thread.pid) {
+            self.ledger.credit(row, at);
+        } else if self.ledger.is_open() && at > self.ledger.credited() {
             let names = [current, thread].map(|pid| self.thread_name(pid, with));
             let detail = with.labels.intern(&format!("{} or {}", names[0], names[1]));
             if self.missing.len() < MISSING_PAIRS && !self.missing.contains(&detail) {
@@ -483,6 +495,13 @@ impl Attributor {
     /// Credits the time up to `at` to the top of the stack.
     fn credit(&mut self, at: Nanos) {
         if !self.ledger.is_open() || at == self.ledger.credited() {
+            return;
+        }
+        if let Some(row) = self.throttling {
+            if let Some(frame) = self.stack.last_mut() {
+                frame.in_detour = true;
+            }
+            self.ledger.credit(row, at);
             return;
         }
         match (self.stack.last_mut(), self.base) {
@@ -535,8 +554,8 @@ impl Attributor {
             _ => detail,
         };
         let entry = Entry { start: at, kind: what.kind(), source, detail, cause };
-        let row = self.ledger.is_open().then(|| self.ledger.row(entry));
-        let in_detour = row.is_some();
+        let in_detour = self.ledger.is_open();
+        let row = (in_detour && self.throttling.is_none()).then(|| self.ledger.row(entry));
         let functions = Label::EMPTY;
         self.stack.push(Frame {
             what,
@@ -578,7 +597,9 @@ impl Attributor {
                 self.tally.unmatched_exits += 1;
                 let cause = self.root(what, source, at, with.labels);
                 self.raised = matches!(what, What::Irq | What::Softirq).then_some((cause, at));
-                if self.ledger.is_open() {
+                if self.throttling.is_some() {
+                    self.credit(at);
+                } else if self.ledger.is_open() {
                     let detail = if let What::Work(_) = what { self.base_detail } else { detail };
                     let start = self.ledger.credited();
                     let row = self.ledger.row(Entry { start, kind: what.kind(), source, detail, cause });
@@ -606,7 +627,9 @@ impl Attributor {
     fn nmi(&mut self, source: Label, delta: Nanos, at: Nanos, with: &mut Context<'_>) {
         let start = self.nmi_start(delta, at);
         self.raised = None;
-        if self.ledger.is_open() {
+        if self.throttling.is_some() {
+            self.credit(at);
+        } else if self.ledger.is_open() {
             self.credit(start);
             let cause = self.causes.label(Kind::Nmi, source, with.labels);
             let entry = Entry { start, kind: Kind::Nmi, source, detail: Label::EMPTY, cause };
@@ -629,13 +652,40 @@ impl Attributor {
         }
     }
 
-    fn switch(&mut self, prev: Pid, prev_runnable: bool, next: Pid, at: Nanos, with: &mut Context<'_>) {
+    fn switch(
+        &mut self,
+        (prev, prev_runnable): (Pid, bool),
+        throttled: bool,
+        next: Pid,
+        at: Nanos,
+        with: &mut Context<'_>,
+    ) {
         self.credit(at);
         self.leave(prev, at);
         if prev == self.thread.pid {
             self.loop_runnable = prev_runnable;
         }
+        if throttled {
+            self.throttle(at, with);
+        }
         self.enter(next, at, with);
+    }
+
+    /// Whether an event takes the CPU from the loop for a limit: the loop could go on, and yet the CPU idles before it does.
+    fn throttles(&self, event: &Event, feed: &EventFeed<'_>, until: Nanos) -> bool {
+        match event.what {
+            Happening::Switch { prev, prev_runnable: true, next } if prev == self.thread.pid && next != prev => {
+                next == Pid::IDLE || feed.idles_without(prev, until)
+            }
+            _ => false,
+        }
+    }
+
+    /// From now on a limit keeps the loop away.
+    fn throttle(&mut self, at: Nanos, with: &mut Context<'_>) {
+        let (kind, source) = (Kind::Throttling, self.names.throttling);
+        let cause = self.causes.label(kind, source, with.labels);
+        self.throttling = Some(self.ledger.row(Entry { start: at, kind, source, detail: Label::EMPTY, cause }));
     }
 
     /// The event before, or the step's start if that is later.
@@ -669,7 +719,13 @@ impl Attributor {
         self.base_detail = Label::EMPTY;
         self.base_cause = None;
         if pid == self.thread.pid {
+            if self.throttling.take().is_some() {
+                self.ledger.end(self.causes.label(Kind::Throttling, self.names.throttling, with.labels));
+            }
             return;
+        }
+        if pid == Pid::IDLE && self.loop_runnable && self.ledger.is_open() && self.throttling.is_none() {
+            self.throttle(at, with);
         }
         let (kind, source, detail) = match with.tasks.get(pid) {
             _ if pid == Pid::IDLE => match self.idle() {
@@ -688,7 +744,7 @@ impl Attributor {
         let cause = self.causes.label(kind, source, with.labels);
         self.base_cause = Some(cause);
         // Between steps nothing is credited, and the start of a step finds the loop on the CPU.
-        if self.ledger.is_open() {
+        if self.ledger.is_open() && self.throttling.is_none() {
             self.base = Base::Row(self.ledger.row(Entry { start: at, kind, source, detail, cause }));
             self.base_detail = detail;
         }
@@ -718,6 +774,7 @@ impl Attributor {
         }
         self.stack.clear();
         self.suspended.clear();
+        self.throttling = None;
         self.current = None;
         self.base_cause = None;
         self.raised = None;
@@ -735,6 +792,7 @@ impl Attributor {
             self.suspended.resume(loop_pid, &mut self.stack, self.ledger.number());
         }
         self.abandon_from(0);
+        self.throttling = None;
         self.current = Some(loop_pid);
         self.base = Base::Loop;
         self.base_detail = Label::EMPTY;

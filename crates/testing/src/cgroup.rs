@@ -31,6 +31,45 @@ impl ControlGroup {
         Some(group)
     }
 
+    /// One whose threads may run for so many microseconds of each period; `None` where none can be had.
+    #[must_use]
+    pub fn of_time(quota: u32, period: u32) -> Option<Self> {
+        let (group, is_old) = Self::make("cpu", "cpu.shares")?;
+        if is_old {
+            group.set("cpu.cfs_period_us", &period.to_string())?;
+            group.set("cpu.cfs_quota_us", &quota.to_string())?;
+        } else {
+            group.set("cpu.max", &format!("{quota} {period}"))?;
+        }
+        Some(group)
+    }
+
+    /// Takes one thread of a process in. `None` where a group of version 2 cannot: the process has to be in the topmost one then.
+    #[must_use]
+    pub fn take_thread(&self, thread: i32) -> Option<()> {
+        if self.0.join("tasks").exists() {
+            return self.set("tasks", &thread.to_string());
+        }
+        self.set("cgroup.type", "threaded")?;
+        self.set("cgroup.threads", &thread.to_string())
+    }
+
+    /// How often the kernel kept its threads from running, and for how long, by its `cpu.stat`.
+    ///
+    /// # Panics
+    ///
+    /// If the file cannot be read or does not say so.
+    #[must_use]
+    pub fn throttled(&self) -> (u64, Duration) {
+        let text = fs::read_to_string(self.0.join("cpu.stat")).expect("a group of the controller cpu has it");
+        let number = |name: &str| -> Option<u64> {
+            text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
+        };
+        let time = number("throttled_time").map(Duration::from_nanos);
+        let time = time.or_else(|| number("throttled_usec").map(Duration::from_micros));
+        (number("nr_throttled").expect("a number"), time.expect("a time"))
+    }
+
     /// A group of a controller, and whether it is of version 1, whose hierarchy has this file.
     fn make(controller: &str, file_of_old: &str) -> Option<(Self, bool)> {
         let new = Path::new("/sys/fs/cgroup");

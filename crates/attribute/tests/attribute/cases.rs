@@ -237,14 +237,79 @@ fn idling_while_the_loop_is_runnable_is_throttling() {
                 line(1_000, 100, Kind::Edge, "entry", "irq:local_timer"),
                 line(1_100, 200, Kind::Irq, "local_timer", "vector"),
                 line(1_300, 100, Kind::Edge, "between", &cause),
-                line(1_400, 1_000, Kind::Throttling, source, ""),
-                line(2_000, 100, Kind::Irq, "local_timer", "vector"),
-                line(2_500, 200, Kind::Task, "sshd", "pid 700"),
-                line(2_700, 48_300, Kind::Throttling, source, ""),
+                line(1_400, 49_600, Kind::Throttling, source, ""),
                 line(51_000, 80, Kind::Edge, "exit", &cause),
             ]
         );
     }
+}
+
+#[test]
+fn throttling_is_one_absence_whoever_runs_meanwhile() {
+    let mut s = Scene::new();
+    let events = [
+        // Pre-empted: the CPU never idles.
+        switch(1_100, LOOP, SSHD),
+        sleep(1_300, SSHD, LOOP),
+        // Throttled: what runs before, between and after takes nothing from the loop. A softirq in a thread, a work item, a
+        // handler, a switch that is not in the trace.
+        switch(2_000, LOOP, SSHD),
+        s.irq_entry(2_100, "eth0"),
+        s.irq_exit(2_200, "eth0"),
+        sleep(3_000, SSHD, Pid::IDLE),
+        switch(5_000, Pid::IDLE, KSOFTIRQD),
+        s.softirq_entry(5_100, "rcu"),
+        sleep(5_200, KSOFTIRQD, KWORKERS[0]),
+        s.work_start(5_300, "kworker:flush", 7),
+        s.nmi(5_500, "perf", 100),
+        s.work_end(5_600, "", 7),
+        by(SSHD, s.irq_entry(6_000, "eth0")),
+        by(SSHD, s.irq_exit(6_100, "eth0")),
+        switch(6_500, SSHD, KSOFTIRQD),
+        s.softirq_exit(6_600, "rcu"),
+        switch(7_000, KSOFTIRQD, LOOP),
+        // And pre-empted again.
+        switch(7_500, LOOP, SSHD),
+        sleep(7_700, SSHD, LOOP),
+    ];
+    let (lines, outcome) = s.lines(8_000, &events);
+    assert_eq!(
+        lines,
+        [
+            line(1_000, 100, Kind::Edge, "entry", "task:sshd"),
+            line(1_100, 200, Kind::Task, "sshd", "pid 700"),
+            line(1_300, 700, Kind::Edge, "between", "throttling:cfs_bandwidth"),
+            line(2_000, 5_000, Kind::Throttling, "cfs_bandwidth", ""),
+            line(7_000, 500, Kind::Edge, "between", "task:sshd"),
+            line(7_500, 200, Kind::Task, "sshd", "pid 700"),
+            line(7_700, 280, Kind::Edge, "exit", "task:sshd"),
+        ]
+    );
+    assert_eq!((outcome.tally.unmatched_switches, outcome.tally.missing_switch), (1, Nanos::ZERO));
+    assert_eq!(outcome.tally.below_threshold_events, 0);
+}
+
+#[test]
+fn throttling_begins_with_the_idle_time_where_the_loop_left_unseen() {
+    let mut s = Scene::new();
+    let events = [
+        by(SSHD, s.irq_entry(1_200, "eth0")),
+        by(SSHD, s.irq_exit(1_300, "eth0")),
+        sleep(1_500, SSHD, Pid::IDLE),
+        switch(2_000, Pid::IDLE, SSHD),
+        switch(2_500, SSHD, LOOP),
+    ];
+    let (lines, _) = s.lines(3_000, &events);
+    assert_eq!(
+        lines,
+        [
+            line(1_000, 200, Kind::NotTraced, "missing_switch", "the measuring thread or task:sshd"),
+            line(1_200, 200, Kind::Task, "sshd", "pid 700"),
+            line(1_200, 100, Kind::Irq, "eth0", "vector"),
+            line(1_500, 1_000, Kind::Throttling, "cfs_bandwidth", ""),
+            line(2_500, 480, Kind::Edge, "exit", "throttling:cfs_bandwidth"),
+        ]
+    );
 }
 
 #[test]
@@ -466,8 +531,8 @@ fn a_switch_from_an_unexpected_thread_leaves_open_who_ran_before_it() {
     let events = [
         switch(1_100, LOOP, KSOFTIRQD),
         s.irq_entry(1_150, "open"),
-        switch(1_400, SSHD, Pid::IDLE),
-        switch(1_500, Pid::IDLE, LOOP),
+        switch(1_400, SSHD, KWORKERS[0]),
+        switch(1_500, KWORKERS[0], LOOP),
     ];
     let (lines, outcome) = s.lines(1_600, &events);
     assert_eq!(
@@ -478,8 +543,8 @@ fn a_switch_from_an_unexpected_thread_leaves_open_who_ran_before_it() {
             line(1_150, 0, Kind::Irq, "open", "vector"),
             line(1_150, 250, Kind::NotTraced, "missing_switch", "kthread:ksoftirqd or task:sshd"),
             line(1_400, 0, Kind::Task, "sshd", "pid 700"),
-            line(1_400, 100, Kind::Throttling, "cfs_bandwidth", ""),
-            line(1_500, 80, Kind::Edge, "exit", "throttling:cfs_bandwidth"),
+            line(1_400, 100, Kind::Kthread, "kworker", "kworker/1:0 pid 40"),
+            line(1_500, 80, Kind::Edge, "exit", "kthread:kworker"),
         ]
     );
     assert_eq!((outcome.tally.unmatched_switches, outcome.tally.unmatched_entries), (1, 1));

@@ -29,8 +29,10 @@ enum Owner {
     Span(usize),
     /// The stay of a thread on the CPU that began with the event of that position.
     Stay(usize, Pid),
-    /// Throttling or sleep that began with the event of that position.
-    Idle(usize, bool),
+    /// The loop's sleep, in a stay of the idle thread that began with the event of that position.
+    Idle(usize),
+    /// A limit that has kept the loop away since the event of that position.
+    Throttling(usize),
     /// The handler that the event of that position tells of.
     Nmi(usize),
     /// The gap that the event of that position ends.
@@ -67,7 +69,8 @@ impl<'a> Reference<'a> {
         let mut seen = vec![false; self.spans.len()];
         let mut aftermath: Aftermath = (Nanos::new(i64::MIN), String::new(), 0);
         for (number, step) in self.steps.iter().enumerate() {
-            let (incomplete, rows) = self.rows(*step);
+            let (incomplete, rows, hidden) = self.rows(*step);
+            hidden.into_iter().for_each(|span| seen[span] = true);
             for (owner, _, length) in &rows {
                 match owner {
                     Owner::Span(span) => seen[*span] = true,
@@ -294,28 +297,65 @@ impl<'a> Reference<'a> {
         if thread != Pid::IDLE {
             return Owner::Stay(since, thread);
         }
-        // For what the CPU idles was decided when it began to.
-        let left = (0..at.min(since + 1))
-            .rev()
-            .map(|before| (before, self.events[before].what))
-            .find(|(_, what)| matches!(what, Happening::Lost { .. } | Happening::Switch { prev: LOOP, .. }));
-        let runnable = match left {
-            Some((left, Happening::Switch { prev_runnable, .. })) if self.events[left].time >= stretch.0 => {
-                prev_runnable
-            }
-            _ => true,
-        };
-        match self.under_way(at, stretch).find(|span| self.spans[*span].kind == Kind::Fault) {
-            Some(fault) if !runnable => Owner::Span(fault),
-            _ => Owner::Idle(since, runnable),
+        if self.runnable(since, stretch) {
+            return Owner::Throttling(since);
         }
+        let fault = self.under_way(at, stretch).find(|span| self.spans[*span].kind == Kind::Fault);
+        fault.map_or(Owner::Idle(since), Owner::Span)
     }
 
-    /// The rows of a step in the order in which they begin, with whom, since when and for how long.
-    fn rows(&self, step: Step) -> (bool, Vec<(Owner, Nanos, Nanos)>) {
+    /// Whether the loop could go on when it last left the CPU, up to the event of that position.
+    fn runnable(&self, at: usize, stretch: (Nanos, Nanos)) -> bool {
+        let left = (0..self.events.len().min(at + 1)).rev().find_map(|before| match self.events[before].what {
+            Happening::Switch { prev: LOOP, prev_runnable, .. } => Some((before, prev_runnable)),
+            Happening::Lost { .. } => Some((before, true)),
+            _ => None,
+        });
+        left.is_none_or(|(left, runnable)| self.events[left].time < stretch.0 || runnable)
+    }
+
+    /// Since which event a limit has kept the loop away, right after the event of that position.
+    fn throttled(&self, at: usize, stretch: (Nanos, Nanos)) -> Option<usize> {
+        let in_stretch = |event: &usize| {
+            self.events.get(*event).is_some_and(|event| stretch.0 <= event.time && event.time < stretch.1)
+        };
+        // After lost events whoever writes the next one, if that is not lost as well.
+        let after = |event: usize| match self.after(event) {
+            None if in_stretch(&(event + 1)) => self.before(event + 1).or(Some(LOOP)),
+            None => Some(LOOP),
+            after => after,
+        };
+        let is_there = |event: usize, pid| self.before(event) == Some(pid) || after(event) == Some(pid);
+        let lost = |event: usize| matches!(self.events[event].what, Happening::Lost { .. });
+        // The absence of the loop after the event: from where it was last there, or events were lost, until it is again.
+        if !in_stretch(&at) || after(at) == Some(LOOP) {
+            return None;
+        }
+        let began = (0..=at).rev().take_while(in_stretch).find(|event| lost(*event) || is_there(*event, LOOP));
+        let first = self.events.partition_point(|event| event.time < stretch.0);
+        let absence = began.unwrap_or(first)..=at;
+        let ends = |event: &usize| lost(*event) || self.before(*event) == Some(LOOP) || after(*event - 1) == Some(LOOP);
+        let later = (at + 1..).take_while(in_stretch).take_while(|event| !ends(event));
+        let left_for_it = began.filter(|event| {
+            matches!(self.events[*event].what, Happening::Switch { prev: LOOP, prev_runnable: true, .. })
+        });
+        if let Some(left) = left_for_it {
+            return (left..=at).chain(later).any(|event| is_there(event, Pid::IDLE)).then_some(left);
+        }
+        let idles = |event: usize| match began {
+            Some(began) if began == event => after(event) == Some(Pid::IDLE),
+            _ => is_there(event, Pid::IDLE),
+        };
+        absence.into_iter().find(|event| idles(*event) && self.runnable(*event, stretch))
+    }
+
+    /// Whether a step is incomplete, its rows in the order in which they begin, with whom, since when and for how long, and the frames
+    /// that have none because a limit kept the loop away.
+    fn rows(&self, step: Step) -> (bool, Vec<(Owner, Nanos, Nanos)>, Vec<usize>) {
         let stretch = (step.start, step.end);
         let mut rows: Vec<(Owner, Nanos, Nanos)> = Vec::new();
         let mut incomplete = false;
+        let mut hidden = Vec::new();
         let mut from = step.start;
         let first = self.events.partition_point(|event| event.time < step.start);
         let end = self.events.partition_point(|event| event.time < step.end);
@@ -328,24 +368,43 @@ impl<'a> Reference<'a> {
                 Some(Happening::Nmi { delta, .. }) if at < end => (to - delta).max(from),
                 _ => to,
             };
+            let throttled = at.checked_sub(1).and_then(|before| self.throttled(before, stretch));
+            let loop_is_back = at == end || self.before(at) == Some(LOOP);
+            let kept_away = throttled.filter(|_| !loop_is_back);
             // The interval before the event.
             if let Some(Happening::Lost { .. }) = what {
                 incomplete = true;
                 grow(&mut rows, Owner::Lost(at), from, to, false);
+            } else if let Some(since) = kept_away {
+                grow(&mut rows, Owner::Throttling(since), from, to, false);
+                if let Owner::Span(span) = self.owner(at, stretch)
+                    && to > from
+                    && self.other(at, stretch).is_none()
+                {
+                    hidden.push(span);
+                }
             } else if let Some(other) = self.other(at, stretch) {
                 let thread = self.current_in(at, stretch).1;
                 grow(&mut rows, Owner::Either(at, other, thread), from, begin, false);
+                let met = self.throttled(at, stretch).filter(|_| thread == Pid::IDLE);
+                let met = met.map_or_else(|| self.thread_owner(at, stretch), Owner::Throttling);
                 if at < end && thread != LOOP {
-                    grow(&mut rows, self.thread_owner(at, stretch), begin, begin, true);
+                    grow(&mut rows, met, begin, begin, true);
                 }
             } else {
                 grow(&mut rows, self.owner(at, stretch), from, begin, false);
             }
-            if at < end && matches!(what, Some(Happening::Nmi { .. })) {
+            let throttled = self.throttled(at, stretch);
+            if at < end && throttled.is_none() && matches!(what, Some(Happening::Nmi { .. })) {
                 grow(&mut rows, Owner::Nmi(at), begin, to, true);
             }
             // What begins with it has a row even if it takes no time.
-            if at < end {
+            if let Some(since) = throttled {
+                // Whoever writes that a handler ended was there when it began.
+                let from = if kept_away.is_some() { to } else { begin };
+                grow(&mut rows, Owner::Throttling(since), from, to, true);
+                hidden.extend(self.spans.iter().position(|span| span.entry == at));
+            } else if at < end {
                 let begun = self.spans.iter().position(|span| span.entry == at).map(Owner::Span);
                 let begun = begun.or_else(|| match self.events[at].what {
                     Happening::Switch { .. } | Happening::Lost { .. } => {
@@ -359,7 +418,7 @@ impl<'a> Reference<'a> {
             }
             from = to;
         }
-        (incomplete, rows)
+        (incomplete, rows, hidden)
     }
 
     /// Who has the time of the thread that a switch brought in, or that goes on after lost events.
@@ -452,13 +511,19 @@ impl<'a> Reference<'a> {
         if let Some(other) = self.other(end, stretch)
             && other != LOOP
         {
-            return self.root(self.owner_of(other, None, end, stretch));
+            let throttled = end.checked_sub(1).and_then(|last| self.throttled(last, stretch));
+            let owner = throttled.map(Owner::Throttling);
+            return self.root(owner.unwrap_or_else(|| self.owner_of(other, None, end, stretch)));
         }
         let Some(last) = last else { return self.root(rows[rows.len() - 1].0) };
         match self.events[last].what {
             Happening::Lost { .. } => root::text(Kind::NotTraced, not_traced::LOST_EVENTS),
             Happening::Nmi { .. } => self.root(Owner::Nmi(last)),
-            Happening::Switch { .. } => self.root(self.thread_owner(last, stretch)),
+            Happening::Switch { prev, .. } => {
+                let throttled = last.checked_sub(1).and_then(|before| self.throttled(before, stretch));
+                let owner = throttled.filter(|_| prev != LOOP).map(Owner::Throttling);
+                self.root(owner.unwrap_or_else(|| self.thread_owner(last, stretch)))
+            }
             _ => {
                 let span = self.spans.iter().position(|span| span.exit == Some(last)).expect("a frame ended last");
                 self.root(Owner::Span(span))
@@ -471,8 +536,8 @@ impl<'a> Reference<'a> {
         let text = |kind, source: Label| root::text(kind, self.scene.labels.text(source));
         match owner {
             Owner::Loop => unreachable!("the loop's own time has the cause of what is beside it"),
-            Owner::Idle(_, true) => root::text(Kind::Throttling, "cfs_bandwidth"),
-            Owner::Idle(_, false) => root::text(Kind::Task, "blocked"),
+            Owner::Throttling(_) => root::text(Kind::Throttling, "cfs_bandwidth"),
+            Owner::Idle(_) => root::text(Kind::Task, "blocked"),
             Owner::Lost(_) => root::text(Kind::NotTraced, not_traced::LOST_EVENTS),
             Owner::Either(..) => root::text(Kind::NotTraced, not_traced::MISSING_SWITCH),
             Owner::Stay(_, pid) => match self.scene.tasks.get(pid) {
@@ -525,8 +590,8 @@ impl<'a> Reference<'a> {
         let mut rest = |kind, text: &str| (kind, self.scene.labels.intern(text), self.scene.labels.intern(&detail));
         match owner {
             Owner::Loop => unreachable!("the loop's own time is named by its place"),
-            Owner::Idle(_, true) => rest(Kind::Throttling, "cfs_bandwidth"),
-            Owner::Idle(_, false) => rest(Kind::Task, "blocked"),
+            Owner::Throttling(_) => rest(Kind::Throttling, "cfs_bandwidth"),
+            Owner::Idle(_) => rest(Kind::Task, "blocked"),
             Owner::Lost(_) => rest(Kind::NotTraced, not_traced::LOST_EVENTS),
             Owner::Either(..) => rest(Kind::NotTraced, not_traced::MISSING_SWITCH),
             Owner::Stay(_, pid) => match self.scene.tasks.get(pid) {

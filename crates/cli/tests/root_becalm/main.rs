@@ -12,6 +12,7 @@ mod hosts;
 mod inject;
 mod kubernetes;
 mod names;
+mod quota;
 mod recording;
 mod rights;
 mod robust;
