@@ -68,6 +68,7 @@ const fn cpu(error: &CpuError) -> &'static str {
 const fn inject(error: &InjectError) -> &'static str {
     match error {
         InjectError::NoLibrary => "; leave out --signal",
+        InjectError::MostlyShort { .. } | InjectError::MostlyShortSignal { .. } => "; --partly makes the rest",
         InjectError::Program(error) => program(error),
         _ => "",
     }

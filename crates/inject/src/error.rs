@@ -4,7 +4,7 @@ use std::fmt;
 
 use becalm_linux::clock::RateError;
 use becalm_linux::memory::MemoryError;
-use becalm_linux::realtime::FairServer;
+use becalm_linux::realtime::{FairServer, Holder};
 use becalm_linux::rights::RightsError;
 use becalm_linux::sched::SchedError;
 use becalm_scale::TraceError;
@@ -51,6 +51,20 @@ pub enum InjectError {
         /// The shortest length that can be made.
         shortest: Nanos,
     },
+    /// Of random or replayed noise too much is shorter than it takes to take the CPU and give it back.
+    #[error(
+        "detours shorter than {shortest}, which take {:.1}% of the time asked for, cannot be made: to take CPU {cpu} and give it \
+         back takes that long here",
+        *share * 100.0
+    )]
+    MostlyShort {
+        /// The CPU that was asked for.
+        cpu: CpuId,
+        /// The share of the time that they take, between 0 and 1.
+        share: f64,
+        /// The shortest length that can be made.
+        shortest: Nanos,
+    },
     /// Two detours leave no time in between for whoever runs on the CPU.
     #[error(
         "detours {gap} apart are too close: on CPU {cpu} it takes {shortest} to give the CPU back and to take it again"
@@ -82,6 +96,18 @@ pub enum InjectError {
     ShortSignal {
         /// The length that was asked for.
         length: Nanos,
+        /// The shortest length that can be made.
+        shortest: Nanos,
+    },
+    /// Of random or replayed noise too much is shorter than a signal and its handler take.
+    #[error(
+        "detours shorter than {shortest}, which take {:.1}% of the time asked for, cannot be made: a signal and its handler take \
+         that long here",
+        *share * 100.0
+    )]
+    MostlyShortSignal {
+        /// The share of the time that they take, between 0 and 1.
+        share: f64,
         /// The shortest length that can be made.
         shortest: Nanos,
     },
@@ -149,14 +175,14 @@ pub enum RealTimeLimit {
 impl fmt::Display for RealTimeLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Throttling => f.write_str("to lift that: sysctl kernel.sched_rt_runtime_us=-1"),
+            Self::Throttling => write!(f, "to lift that: {}", Holder::Throttling.lift()),
             Self::FairServer { cpu, server } => {
                 let FairServer { runtime, assumed, .. } = server;
                 let known = if *assumed { ", as kernels since 6.12 begin with (debugfs does not tell)" } else { "" };
+                let lift = Holder::FairServer(*cpu).lift();
                 write!(
                     f,
-                    "the fair server of CPU {cpu} keeps {runtime} for ordinary threads{known}; to switch it off: \
-                     echo 0 > /sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime"
+                    "the fair server of CPU {cpu} keeps {runtime} for ordinary threads{known}; to switch it off: {lift}"
                 )
             }
         }
@@ -170,6 +196,8 @@ impl InjectError {
         matches!(
             self,
             Self::Short { .. }
+                | Self::MostlyShort { .. }
+                | Self::MostlyShortSignal { .. }
                 | Self::Close { .. }
                 | Self::Throttled { .. }
                 | Self::ShortSignal { .. }

@@ -78,7 +78,12 @@ pub(crate) fn measure<C: Counter>(
         let toll = match known.of(cpu, apart).map(fitting) {
             Some(Ok(toll)) => toll,
             _ => match measured() {
-                Err(InjectError::Short { .. } | InjectError::Close { .. } | InjectError::Toll { .. }) => measured()?,
+                Err(
+                    InjectError::Short { .. }
+                    | InjectError::MostlyShort { .. }
+                    | InjectError::Close { .. }
+                    | InjectError::Toll { .. },
+                ) => measured()?,
                 other => other?,
             },
         };

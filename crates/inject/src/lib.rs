@@ -5,6 +5,7 @@
 //! - `kinds`: that of many CPUs, measured once for all that are alike.
 //! - [`grounds`]: what is known of the CPUs before, and what the kernel keeps from real-time threads.
 //! - [`burst`]: several detours in the place of one.
+//! - [`fit`]: how much of the noise must be possible.
 //! - `place`: where on its circle each CPU or thread starts, and who starts together.
 //! - [`preempt`]: real-time threads that take the CPUs from whoever runs there.
 //! - `flood`: packets of this machine to itself, by which these threads burn the time where it is to be the network's.
@@ -18,6 +19,7 @@
 
 pub mod burst;
 pub mod error;
+pub mod fit;
 mod flood;
 pub mod grounds;
 mod kinds;
@@ -31,6 +33,7 @@ pub mod toll;
 
 pub use burst::Burst;
 pub use error::InjectError;
+pub use fit::Fit;
 pub use grounds::Grounds;
 pub use kinds::KnownTolls;
 pub use place::coalesced;

@@ -23,6 +23,7 @@ use becalm_scale::random::{Purpose, Stream};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
 use crate::InjectError;
+use crate::fit::{Asked, Fit, share_below};
 use crate::flood::Flood;
 use crate::grounds::Grounds;
 use crate::kinds::{self, KnownTolls};
@@ -49,9 +50,8 @@ pub struct PreemptPlan {
     pub node: u64,
     /// The class of the injecting threads, a real-time one.
     pub policy: Policy,
-    /// Whether noise that cannot be made exactly is refused. Otherwise detours that are too short are left out, and of the
-    /// rest those too close to each other made one; noise of which nothing would be left is refused all the same.
-    pub exact: bool,
+    /// How much of the noise must be possible, or it is refused.
+    pub fit: Fit,
     /// Whether the threads burn the time by sending packets over loopback, which the network's softirq receives on the same CPU, instead
     /// of reading the clock. What is left of a detour that is too short for another packet is burned by the clock.
     pub packets: bool,
@@ -85,6 +85,8 @@ pub struct Delivered {
     pub packets: u64,
     /// How often the kernel took the CPU from the injecting thread, which had not given it back.
     pub overtaken: u64,
+    /// What was asked for.
+    asked: Asked,
     /// What was due and what was delivered.
     pub tally: DeliveryTally,
     /// The first detours that were delivered; empty if no log was asked for.
@@ -97,7 +99,10 @@ impl Delivered {
     pub fn place(&self) -> InjectedPlace {
         let left_out = (self.left_out.0 as u64, self.left_out.1);
         let place = self.tally.of_place(NoisePlace::Cpu(self.cpu), self.observed, self.toll.shortest);
-        InjectedPlace { left_out, merged: self.merged, overtaken: self.overtaken, ..place }
+        // Of what was due some is gone before.
+        let is_whole = left_out.0 == 0 && self.merged == 0;
+        let requested = if is_whole { place.requested } else { self.asked.within(self.observed) };
+        InjectedPlace { requested, left_out, merged: self.merged, overtaken: self.overtaken, ..place }
     }
 }
 
@@ -186,7 +191,7 @@ impl Injection {
         let rate = calibrate::<C>(CALIBRATION)?.rate;
         for (cpu, trace) in &plan.cpus {
             // What is refused anyway needs no measuring; what is left of it when that is done is checked once more.
-            grounds.allows(*cpu, plan.exact.then(|| longest(trace)).flatten(), 0.0)?;
+            grounds.allows(*cpu, (plan.fit == Fit::Exact).then(|| longest(trace)).flatten(), 0.0)?;
         }
         let (workers, tolls) = workers::<C>(plan, rate, grounds, known, told)?;
         let fair_servers = fair_servers(plan, grounds);
@@ -267,7 +272,7 @@ fn workers<C: Counter>(
     let cpus: Vec<(CpuId, Nanos)> = plan.cpus.iter().map(|(cpu, trace)| (*cpu, interval(trace))).collect();
     let fits = |member: usize, toll: Toll| {
         let (cpu, trace) = &plan.cpus[member];
-        fitting(*cpu, trace, toll, plan.exact).map(|_| ())
+        fitting(*cpu, trace, toll, plan.fit).map(|_| ())
     };
     let (tolls, shared) = kinds::measure::<C>(&cpus, (plan.policy, rate), grounds, known, fits, told)?;
     let worker = |((cpu, trace), toll): (&(CpuId, NoiseTrace), Toll)| Worker::new(*cpu, trace, toll, rate, plan);
@@ -308,25 +313,26 @@ struct Fitting {
 /// Leaves out of the noise what cannot be made where a detour costs that much.
 ///
 /// # Errors
-/// If it is to be made exactly and cannot, or nothing of it can.
-fn fitting(cpu: CpuId, trace: &NoiseTrace, toll: Toll, exact: bool) -> Result<Fitting, InjectError> {
+/// If less of it can be made than must be.
+fn fitting(cpu: CpuId, trace: &NoiseTrace, toll: Toll, fit: Fit) -> Result<Fitting, InjectError> {
     let mut schedule = Schedule::new(trace, Nanos::ZERO);
     let (shortest, room) = (toll.shortest, toll.shortest + toll.lag);
     let (mut left_out, mut merged) = ((0, Nanos::ZERO), 0);
-    if exact {
-        if let Some(length) = schedule.shortest().filter(|length| *length < shortest) {
-            return Err(InjectError::Short { cpu, length, shortest });
-        }
+    let lengths = || trace.detours().map(|(_, length)| length);
+    if let Some(length) = fit.needs(lengths()).filter(|length| *length < shortest) {
+        let is_part = longest(trace).is_some_and(|longest| longest >= shortest);
+        return Err(match fit {
+            Fit::Most if is_part => InjectError::MostlyShort { cpu, share: share_below(lengths(), shortest), shortest },
+            _ => InjectError::Short { cpu, length, shortest },
+        });
+    }
+    if fit == Fit::Exact {
         if let Some(gap) = schedule.narrowest_gap().filter(|gap| *gap < room) {
             return Err(InjectError::Close { cpu, gap, shortest: room });
         }
     } else {
         // In this order: what the CPU loses many times in passing would else become long detours that never were.
-        let longest = schedule.longest();
         left_out = schedule.drop_shorter(shortest);
-        if let Some(length) = longest.filter(|length| *length < shortest) {
-            return Err(InjectError::Short { cpu, length, shortest });
-        }
         merged = schedule.merge_closer(room);
     }
     Ok(Fitting { schedule, left_out, merged })
@@ -341,6 +347,7 @@ struct Worker {
     toll: Toll,
     left_out: (usize, Nanos),
     merged: usize,
+    asked: Asked,
     tally: DeliveryTally,
     /// Sends the packets that burn the time, where that is asked for.
     flood: Option<Flood>,
@@ -370,12 +377,12 @@ impl Worker {
         rate: TickRate,
         plan: &PreemptPlan,
     ) -> Result<Self, InjectError> {
-        let Fitting { schedule, left_out, merged } = fitting(cpu, trace, toll, plan.exact)?;
+        let Fitting { schedule, left_out, merged } = fitting(cpu, trace, toll, plan.fit)?;
         let log =
             LockedWords::new(plan.log * LOG_WORDS).map_err(|cause| InjectError::Log { entries: plan.log, cause })?;
         let flood = plan.packets.then(Flood::open).transpose().map_err(InjectError::Packets)?;
-        let tally = DeliveryTally::default();
-        Ok(Self { cpu, schedule, rate, toll, left_out, merged, tally, flood, log, logged: 0 })
+        let (asked, tally) = (Asked::of(trace), DeliveryTally::default());
+        Ok(Self { cpu, schedule, rate, toll, left_out, merged, asked, tally, flood, log, logged: 0 })
     }
 
     /// Injects until it is called off.
@@ -439,8 +446,8 @@ impl Worker {
         });
         let log = log.collect();
         let packets = self.flood.map_or(0, |flood| flood.sent);
-        let Self { cpu, toll, left_out, merged, tally, .. } = self;
-        Delivered { cpu, observed, toll, left_out, merged, packets, overtaken, tally, log }
+        let Self { cpu, toll, left_out, merged, asked, tally, .. } = self;
+        Delivered { cpu, observed, toll, left_out, merged, packets, overtaken, asked, tally, log }
     }
 
     fn book(&mut self, axis: TicksToNanos, burned: Burned) {
@@ -454,5 +461,36 @@ impl Worker {
             }
             self.logged += LOG_WORDS;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn noise_of_which_too_little_can_be_made_is_refused() {
+        let cpu = CpuId::new(1);
+        let us = Nanos::from_micros;
+        let toll = Toll { shortest: us(30), lag: us(5), ..Toll::default() };
+        // 15 of 115 us, 15 of 155, all of it.
+        let trace = |lengths: &[i64]| {
+            let detours = (1..).zip(lengths).map(|(at, length)| (us(1_000 * at), us(*length)));
+            NoiseTrace::new(us(10_000), detours).unwrap()
+        };
+        let [much, little, all] = [&[100, 15][..], &[100, 15, 40], &[15, 10]].map(trace);
+        let left_out = |trace, fit| {
+            fitting(cpu, trace, toll, fit).map(|fitting| fitting.left_out).map_err(|error| error.to_string())
+        };
+        let refused = "detours shorter than 30us, which take 13.0% of the time asked for, cannot be made: to take CPU 1 and give it back \
+                       takes that long here";
+        assert_eq!(left_out(&much, Fit::Most), Err(refused.to_owned()));
+        assert_eq!(left_out(&much, Fit::Part), Ok((1, us(15))));
+        assert_eq!(left_out(&little, Fit::Most), Ok((1, us(15))));
+        for (fit, length) in [(Fit::Exact, 10), (Fit::Part, 15)] {
+            let short = format!("a detour of {length}us is too short: to take CPU 1 and give it back takes 30us here");
+            assert_eq!(left_out(&all, fit), Err(short));
+        }
+        assert!(left_out(&all, Fit::Most).unwrap_err().starts_with("a detour of 1"));
     }
 }

@@ -17,6 +17,7 @@ use becalm_stats::Moments;
 use becalm_units::Nanos;
 
 use crate::InjectError;
+use crate::fit::{Asked, Fit, share_below};
 use crate::place;
 use crate::schedule::Schedule;
 use crate::tally::DeliveryTally;
@@ -40,8 +41,8 @@ pub struct SignalPlan {
     pub node: u64,
     /// The number of the node, which all of its ranks have in common.
     pub host: u64,
-    /// Whether noise that cannot be made exactly is refused. Otherwise detours that are too short are left out.
-    pub exact: bool,
+    /// How much of the noise must be possible, or it is refused. None becomes one with another.
+    pub fit: Fit,
     /// Whether only the first thread of each process has noise, as in B07, and not all of its threads.
     pub main_thread_only: bool,
     /// The user whom this process of root has become; `None` if it is whom its environment says.
@@ -55,6 +56,8 @@ pub struct SignalNoise {
     library: CodeFile,
     /// The shortest detour that has to be possible, and the narrowest gap.
     demands: (Nanos, Nanos),
+    fit: Fit,
+    traces: Vec<NoiseTrace>,
 }
 
 /// What was delivered in all processes of a program.
@@ -80,13 +83,8 @@ impl SignalNoise {
         let first = layout::first_detour(circles);
         let words = SharedWords::new(&places, "becalm-inject", first + 2 * detours).map_err(InjectError::Files)?;
         let schedules = || plan.traces.iter().map(|trace| Schedule::new(trace, Nanos::ZERO));
-        // Noise that need not be exact is refused only if none of it can be made.
-        let shortest = match plan.exact {
-            true => schedules().filter_map(|schedule| schedule.shortest()).min(),
-            false => schedules().filter_map(|schedule| schedule.longest()).max(),
-        };
         let demands = (
-            shortest.unwrap_or(Nanos::MAX),
+            plan.fit.needs(lengths(&plan.traces)).unwrap_or(Nanos::MAX),
             schedules().filter_map(|schedule| schedule.narrowest_gap()).min().unwrap_or(Nanos::MAX),
         );
         let set = |at: usize, value: u64| words[at].store(value, Ordering::Relaxed);
@@ -96,7 +94,7 @@ impl SignalNoise {
         set(layout::SEED, plan.seed);
         set(layout::NODE, plan.node);
         set(layout::MAIN_ONLY, plan.main_thread_only.into());
-        set(layout::EXACT, plan.exact.into());
+        set(layout::EXACT, (plan.fit == Fit::Exact).into());
         set(layout::SHORTEST, demands.0.get() as u64);
         set(layout::NARROWEST, demands.1.get() as u64);
         set(layout::CIRCLES, circles as u64);
@@ -117,7 +115,7 @@ impl SignalNoise {
         }
         // Last, as it says that the rest is there.
         words[layout::KIND].store(layout::MAGIC, Ordering::Release);
-        Ok(Self { words, library, demands })
+        Ok(Self { words, library, demands, fit: plan.fit, traces: plan.traces.clone() })
     }
 
     /// What a program's environment needs, so that it and all programs that it starts on this machine have noise: the
@@ -148,7 +146,15 @@ impl SignalNoise {
     pub fn delivered(&self) -> Result<DeliveredSignals, InjectError> {
         let shortest = Nanos::new(self.word(layout::LIMIT) as i64);
         match self.word(layout::STATUS) {
-            layout::STATUS_SHORT => return Err(InjectError::ShortSignal { length: self.demands.0, shortest }),
+            layout::STATUS_SHORT => {
+                let is_part = lengths(&self.traces).any(|length| length >= shortest);
+                return Err(if self.fit == Fit::Most && is_part {
+                    let share = share_below(lengths(&self.traces), shortest);
+                    InjectError::MostlyShortSignal { share, shortest }
+                } else {
+                    InjectError::ShortSignal { length: self.demands.0, shortest }
+                });
+            }
             layout::STATUS_CLOSE => return Err(InjectError::CloseSignals { gap: self.demands.1, shortest }),
             _ => {}
         }
@@ -199,6 +205,15 @@ impl SignalNoise {
         let observed = Nanos::new((word(layout::OBSERVED_BEFORE) + seen) as i64);
         let shortest = nanos(layout::ENTRY) + nanos(layout::EXIT);
         let left_out = (word(layout::LEFT_OUT), nanos(layout::LEFT_OUT_NS));
-        InjectedPlace { left_out, ..tally.of_place(place, observed, shortest) }
+        let made = tally.of_place(place, observed, shortest);
+        // Of what was due some is gone before.
+        let asked = self.traces.get(word(layout::CIRCLE) as usize).filter(|_| left_out.0 > 0);
+        let requested = asked.map_or(made.requested, |trace| Asked::of(trace).within(observed));
+        InjectedPlace { requested, left_out, ..made }
     }
+}
+
+/// The lengths of all detours.
+fn lengths(traces: &[NoiseTrace]) -> impl Iterator<Item = Nanos> {
+    traces.iter().flat_map(|trace| trace.detours().map(|(_, length)| length))
 }

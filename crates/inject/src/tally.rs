@@ -97,7 +97,8 @@ impl DeliveryTally {
     }
 }
 
-fn figures(lengths: &Moments, intervals: &Moments, observed: Nanos) -> Injected {
+/// What detours come to, whose intervals these are.
+pub(crate) fn figures(lengths: &Moments, intervals: &Moments, observed: Nanos) -> Injected {
     Injected {
         count: lengths.count(),
         interval_ns: intervals.mean(),

@@ -13,9 +13,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use becalm_inject::program::{self, ProgramError};
-use becalm_inject::{DeliveredSignals, InjectError, SignalNoise};
+use becalm_inject::{DeliveredSignals, Fit, InjectError, SignalNoise, SignalPlan};
 use becalm_linux::signals::effective_ids;
+use becalm_scale::NoiseTrace;
 use becalm_testing::{Need, machine_has, wait_until};
+use becalm_units::Nanos;
 use programs::{compiled, plan, text, under};
 use tempfile::TempDir;
 
@@ -60,6 +62,35 @@ fn a_signal_that_nobody_handles_ends_the_program() {
         let alone = text(&command.arg(signal).output().unwrap());
         assert!(alone.contains(&format!("signal: {signal}")), "{alone}");
         assert_eq!(text(&under(&plan("periodic:interval=1ms,detour=50us"), &mut command).0), alone);
+    }
+}
+
+/// No signal and its handler take less than 1 us. What was asked for is said with what was left out.
+#[test]
+fn noise_of_which_too_little_can_be_made_is_refused() {
+    let _alone = alone();
+    let folder = TempDir::new().unwrap();
+    let program = compiled(folder.path(), "spin");
+    // In 10 ms a detour of 500 us and so many of 900 ns.
+    let under = |short: i64, fit| {
+        let at = |at: i64, length| (Nanos::from_micros(at), Nanos::new(length));
+        let detours = std::iter::once(at(100, 500_000)).chain((0..short).map(|number| at(1_000 + 20 * number, 900)));
+        let traces = vec![NoiseTrace::new(Nanos::from_millis(10), detours).unwrap()];
+        let plan = SignalPlan { traces, fit, ..plan("periodic:interval=1ms,detour=100us") };
+        under(&plan, Command::new(&program).args(["1", "300"])).1
+    };
+    let refused = under(70, Fit::Most).unwrap_err().to_string();
+    assert!(refused.starts_with("detours shorter than ") && refused.contains("take 11.2% of the time"), "{refused}");
+    for (short, fit) in [(50, Fit::Most), (70, Fit::Part)] {
+        let delivered = under(short, fit).unwrap();
+        let thread = &delivered.threads[0];
+        assert!(thread.delivered.count > 0 && thread.left_out.0 > thread.delivered.count, "{thread:?}");
+        let lap = short as f64 + 1.0;
+        let laps = thread.observed.as_secs_f64() / 0.01;
+        let asked = thread.requested;
+        assert!((asked.count as f64 - lap * laps).abs() <= 0.5, "{thread:?}");
+        let ratio = (500_000.0 + short as f64 * 900.0) / 10e6;
+        assert!((asked.ratio.unwrap() - ratio).abs() < 1e-9, "{thread:?}");
     }
 }
 

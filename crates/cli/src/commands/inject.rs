@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
-use becalm_inject::{Burst, Delivered, Grounds, Injection, PreemptPlan, SignalNoise, SignalPlan, coalesced, program};
+use becalm_inject::{
+    Burst, Delivered, Fit, Grounds, Injection, PreemptPlan, SignalNoise, SignalPlan, coalesced, program,
+};
 use becalm_linux::procfs::kernel;
 use becalm_linux::procfs::status::Capability;
 use becalm_linux::rights::{self, Left, User};
@@ -110,6 +112,10 @@ pub struct InjectArgs {
         hide_default_value = true
     )]
     sync: Together,
+
+    /// Make what can be made of random or replayed noise, also where that is less than nine tenths of the time asked for
+    #[arg(long, conflicts_with_all = ["interval", "ratio"])]
+    partly: bool,
 
     /// Put off what comes within a window of this length, like 10ms, until it ends; the windows of all CPUs, and of all nodes whose wall clocks
     /// agree, end at the same instants (noise coalescing, as becalm predict --coalesce)
@@ -246,7 +252,11 @@ enum Finished {
 fn request(args: &InjectArgs, root: &Path, traces: Vec<NoiseTrace>, user: Option<&User>) -> Result<NoiseRequest> {
     let node = kernel::hostname(root).map_or(0, |host| number(&host));
     // At random, detours meet; regular ones that do were asked for wrongly.
-    let exact = args.replay.is_none() && args.rate.is_empty();
+    let fit = match args.replay.is_none() && args.rate.is_empty() {
+        true => Fit::Exact,
+        false if args.partly => Fit::Part,
+        false => Fit::Most,
+    };
     let (together, seed) = (args.sync, args.seed);
     if args.signal {
         program::check(&args.command[0])?;
@@ -261,7 +271,7 @@ fn request(args: &InjectArgs, root: &Path, traces: Vec<NoiseTrace>, user: Option
             seed,
             node,
             host,
-            exact,
+            fit,
             main_thread_only,
             user: user.cloned(),
         }));
@@ -283,7 +293,7 @@ fn request(args: &InjectArgs, root: &Path, traces: Vec<NoiseTrace>, user: Option
         seed,
         node,
         policy: args.sched,
-        exact,
+        fit,
         packets: args.packets,
         log: 0,
     }))

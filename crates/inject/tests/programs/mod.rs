@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use becalm_inject::{DeliveredSignals, InjectError, SignalNoise, SignalPlan};
+use becalm_inject::{DeliveredSignals, Fit, InjectError, SignalNoise, SignalPlan};
 use becalm_model::inject::Together;
 use becalm_scale::NoiseTrace;
 use becalm_scale::spec::NoiseSpec;
@@ -31,7 +31,7 @@ pub fn plan(spec: &str) -> SignalPlan {
         seed: 1,
         node: 0,
         host: 0,
-        exact: true,
+        fit: Fit::Exact,
         main_thread_only: false,
         user: None,
     }

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::path::Path;
 
 use anyhow::Result;
-use becalm_inject::{Grounds, Injection, KnownTolls, PreemptPlan};
+use becalm_inject::{Fit, Grounds, Injection, KnownTolls, PreemptPlan};
 use becalm_linux::clock::{Counter, Source};
 use becalm_linux::sched::{self, Policy};
 use becalm_measure::work::Work;
@@ -231,7 +231,7 @@ impl<'a> PhaseBench<'a> {
             // Every rank has another number, so that they start at different places.
             node: self.job.rank() as u64,
             policy: self.policy,
-            exact: true,
+            fit: Fit::Exact,
             packets: false,
             log: 0,
         };

@@ -1,0 +1,112 @@
+//! How much of the noise that is asked for must be possible, and what was asked for where not all of it is.
+
+use becalm_model::inject::Injected;
+use becalm_scale::NoiseTrace;
+use becalm_stats::Moments;
+use becalm_units::Nanos;
+
+use crate::tally::figures;
+
+/// The share of its time that noise must keep to be what was asked for.
+const MOST: f64 = 0.9;
+
+/// How much of the noise must be possible.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fit {
+    /// All of it, with each detour by itself.
+    Exact,
+    /// Detours that take nine tenths of its time. Those that are too short are left out, and of the rest those too close to each other
+    /// become one.
+    Most,
+    /// Any of it, likewise.
+    Part,
+}
+
+impl Fit {
+    /// The shortest detour that must be possible; `None` of no detours.
+    pub(crate) fn needs(self, lengths: impl Iterator<Item = Nanos>) -> Option<Nanos> {
+        let mut lengths: Vec<Nanos> = lengths.collect();
+        lengths.sort_unstable();
+        match self {
+            Self::Exact => lengths.first().copied(),
+            Self::Part => lengths.last().copied(),
+            Self::Most => {
+                let enough = sum(&lengths) * MOST;
+                let mut kept = 0.0;
+                lengths.into_iter().rev().find(|length| {
+                    kept += length.get() as f64;
+                    kept >= enough
+                })
+            }
+        }
+    }
+}
+
+/// The share of their time that detours take which are shorter than this.
+pub(crate) fn share_below(lengths: impl Iterator<Item = Nanos>, shortest: Nanos) -> f64 {
+    let (below, others): (Vec<Nanos>, Vec<Nanos>) = lengths.partition(|length| *length < shortest);
+    let (below, others) = (sum(&below), sum(&others));
+    below / (below + others).max(1.0)
+}
+
+fn sum(lengths: &[Nanos]) -> f64 {
+    lengths.iter().map(|length| length.get() as f64).sum()
+}
+
+/// What a lap of a circle of noise asks for.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Asked {
+    lengths: Moments,
+    intervals: Moments,
+    lap: Nanos,
+}
+
+impl Asked {
+    pub fn of(trace: &NoiseTrace) -> Self {
+        let (mut lengths, mut intervals) = (Moments::default(), Moments::default());
+        let starts = || trace.detours().map(|(start, _)| start);
+        let first_of_next_lap = starts().next().map(|first| first + trace.length());
+        for ((start, length), next) in trace.detours().zip(starts().skip(1).chain(first_of_next_lap)) {
+            lengths.add(length.get());
+            intervals.add((next - start).get());
+        }
+        Self { lengths, intervals, lap: trace.length() }
+    }
+
+    /// What it asked for in such a time.
+    pub fn within(&self, observed: Nanos) -> Injected {
+        let laps = observed.get() as f64 / self.lap.get().max(1) as f64;
+        let of_a_lap = figures(&self.lengths, &self.intervals, self.lap);
+        Injected { count: (self.lengths.count() as f64 * laps).round() as u64, ..of_a_lap }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nanos(lengths: &[i64]) -> impl Iterator<Item = Nanos> {
+        lengths.iter().map(|length| Nanos::new(*length))
+    }
+
+    #[test]
+    fn most_of_the_time_must_be_possible() {
+        // 100 in all: the two longest take 80, the three longest 91.
+        let lengths = [50, 3, 11, 30, 6];
+        let needs = |fit: Fit| fit.needs(nanos(&lengths)).map(Nanos::get);
+        assert_eq!([Fit::Exact, Fit::Most, Fit::Part].map(needs), [Some(3), Some(11), Some(50)]);
+        assert_eq!([Fit::Exact, Fit::Most, Fit::Part].map(|fit| fit.needs(nanos(&[]))), [None; 3]);
+        assert_eq!(share_below(nanos(&lengths), Nanos::new(12)), 0.2);
+        assert_eq!((share_below(nanos(&lengths), Nanos::new(3)), share_below(nanos(&[]), Nanos::new(3))), (0.0, 0.0));
+    }
+
+    #[test]
+    fn what_is_asked_for_does_not_depend_on_what_can_be_made() {
+        let detours = [(10, 5), (40, 7), (90, 1)].map(|(start, length)| (Nanos::new(start), Nanos::new(length)));
+        let asked = Asked::of(&NoiseTrace::new(Nanos::new(100), detours).unwrap()).within(Nanos::new(1_000));
+        assert_eq!((asked.count, asked.ratio, asked.length_ns), (30, Some(0.13), Some(13.0 / 3.0)));
+        assert_eq!((asked.interval_ns, asked.ends), (Some(100.0 / 3.0), Some((Nanos::new(1), Nanos::new(7)))));
+        let none = Asked::of(&NoiseTrace::new(Nanos::new(100), []).unwrap()).within(Nanos::new(1_000));
+        assert_eq!((none.count, none.ratio, none.length_ns), (0, Some(0.0), None));
+    }
+}
