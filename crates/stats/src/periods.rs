@@ -14,6 +14,8 @@
 //!   [false alarm](Period::false_alarm) of the whole search. The caller says which one to accept.
 //! - Multiples of the frequency, and its divisors where beats are missed, have power too: the lowest frequency whose own
 //!   power is that of the best is the one.
+//! - Two trains of events have the power of the longest time that divides both of their periods. Where most of m places in turn are hardly
+//!   used, and one of them is far more than by chance (hypergeometric), m times the period is the period of the events on that place.
 //! - A line through the times of the events on the beat gives the period, its error and the jitter. What is on the beat is
 //!   taken out and the search is done again, as a source may have two periods.
 //! - Who sleeps for a time and then works, or starts again after a disturbance, keeps no beat over the whole run: its events
@@ -104,15 +106,16 @@ impl Times {
         let origin = self.0.first().copied().unwrap_or(0);
         let mut times: Vec<f64> = self.0.iter().map(|time| time.saturating_sub(origin) as f64).collect();
         times.sort_unstable_by(f64::total_cmp);
-        let mut periods: Vec<Period> = Vec::new();
+        let (mut periods, mut beats): (Vec<Period>, Vec<f64>) = (Vec::new(), Vec::new());
         while periods.len() < PERIODS_MAX
-            && let Some((period, rest)) = search(&times, false_alarm)
+            && let Some((period, beat, rest)) = search(&times, false_alarm)
         {
             // What jitter has left of a beat that was found already.
-            let known = |other: &Period| (other.interval_ns / period.interval_ns - 1.0).abs() < 0.01;
-            if !periods.iter().any(known) {
+            let is_known = |interval: f64| beats.iter().any(|known: &f64| (known / interval - 1.0).abs() < 0.01);
+            if !is_known(beat) && !is_known(period.interval_ns) {
                 periods.push(period);
             }
+            beats.extend([beat, period.interval_ns]);
             if rest.len() == times.len() {
                 break;
             }
@@ -122,8 +125,8 @@ impl Times {
     }
 }
 
-/// The clearest period and the events that are not on its beat.
-fn search(times: &[f64], false_alarm: f64) -> Option<(Period, Vec<f64>)> {
+/// The clearest period, the beat at which it was found, which it may be a multiple of, and the events that are not on its own.
+fn search(times: &[f64], false_alarm: f64) -> Option<(Period, f64, Vec<f64>)> {
     let length = times.last()? - times.first()?;
     if times.len() <= BEATS_MIN || length <= 0.0 {
         return None;
@@ -156,7 +159,7 @@ fn search(times: &[f64], false_alarm: f64) -> Option<(Period, Vec<f64>)> {
     }
     let frequency = fundamental(times, frequency, length);
     let (period, rest) = on_the_beat(times, frequency, found)?;
-    (period.interval_ns >= SHORTEST_NS).then_some((period, rest))
+    (period.interval_ns >= SHORTEST_NS).then_some((period, 1.0 / frequency, rest))
 }
 
 /// The powers at a frequency and its multiples, from the times themselves.
@@ -207,11 +210,20 @@ fn on_the_beat(times: &[f64], frequency: f64, false_alarm: f64) -> Option<(Perio
         window = (4.0 * fitted.spread / interval).clamp(0.01, 0.2);
         line = Some((fitted, beats));
     }
-    let (line, on_beat) = line?;
-    let span = on_beat.last()?.0 - on_beat.first()?.0 + 1.0;
-    if on_beat.len() < BEATS_MIN || (on_beat.len() as f64) < FILL_MIN * span {
+    let (mut line, mut on_beat) = line?;
+    let mut least = FILL_MIN;
+    if let Some((multiple, place)) = place_in_turn(&on_beat) {
+        // Where all together keep no beat, those of one place must clearly keep theirs.
+        least = if filled(&on_beat) < FILL_MIN { CLEARLY_FILLED } else { FILL_MIN };
+        on_beat.retain(|(beat, _)| beat.rem_euclid(multiple) == place);
+        on_beat.iter_mut().for_each(|(beat, _)| *beat = (*beat - place) / multiple);
+        window /= multiple;
+        line = Line::through(&on_beat)?;
+    }
+    if on_beat.len() < BEATS_MIN || filled(&on_beat) < least {
         return None;
     }
+    let span = on_beat.last()?.0 - on_beat.first()?.0 + 1.0;
     let away = |time: &&f64| {
         let cycles = (*time - line.first) / line.interval;
         (cycles - cycles.round()).abs() > window
@@ -226,6 +238,83 @@ fn on_the_beat(times: &[f64], frequency: f64, false_alarm: f64) -> Option<(Perio
         false_alarm,
     };
     Some(Gap::between(&on_beat, &line).map_or((period, rest), |gap| gap.period(times, &on_beat, false_alarm)))
+}
+
+/// The share of the beats from the first event to the last that have one.
+fn filled(beats: &[(f64, f64)]) -> f64 {
+    match beats {
+        [(first, _), .., (last, _)] => beats.len() as f64 / (last - first + 1.0),
+        _ => 0.0,
+    }
+}
+
+/// How many places in turn are looked at.
+const PLACES: u32 = 32;
+
+/// How rarely events at random beats may lie on one of two places in turn as often; of more places more rarely, so that 3 in 1,000 periods
+/// with missed beats are taken for longer ones.
+const BY_CHANCE: f64 = 1e-3;
+
+/// The share of its beats that a train must have where the beat of all events has less than [`FILL_MIN`].
+const CLEARLY_FILLED: f64 = 0.5;
+
+/// A place is used that has this share of the events of the fullest one.
+const USED: f64 = 0.45;
+
+/// The number of places in turn, and the place on which the events lie. None where they are spread over all beats alike.
+fn place_in_turn(beats: &[(f64, f64)]) -> Option<(f64, f64)> {
+    let (first, last) = (beats.first()?.0, beats.last()?.0);
+    let all = (last - first) as u32 + 1;
+    let events = beats.len() as u32;
+    let ln_factorials = LnFactorials::up_to(all);
+    let mut found: Vec<(u32, u32, f64)> = Vec::new();
+    for places in 2..=PLACES.min(all / 2) {
+        let mut counts = vec![0; places as usize];
+        beats.iter().for_each(|(beat, _)| counts[(beat - first) as usize % places as usize] += 1);
+        let beats_of = |place: u32| (all - place).div_ceil(places);
+        let filled = |place: u32| f64::from(counts[place as usize]) / f64::from(beats_of(place));
+        let place = (0..places).max_by(|a, b| filled(*a).total_cmp(&filled(*b)))?;
+        let chance = ln_factorials.ln_hypergeometric_tail(all, beats_of(place), events, counts[place as usize]);
+        let limit = BY_CHANCE * (2.0 / f64::from(places)).powi(2);
+        // A beat that is missed again and again, as where another train comes at the same time, is one all the same.
+        let used = (0..places).filter(|other| filled(*other) >= USED * filled(place)).count() as u32;
+        if 2 * used <= places && chance + f64::from(places).ln() < limit.ln() {
+            found.push((places, place, filled(place)));
+        }
+    }
+    let fullest = found.iter().map(|(.., filled)| *filled).fold(0.0, f64::max);
+    let (places, place, _) = found.into_iter().find(|(.., filled)| *filled >= 0.9 * fullest)?;
+    let places = f64::from(places);
+    Some((places, (first + f64::from(place)).rem_euclid(places)))
+}
+
+/// The logarithms of the factorials.
+struct LnFactorials(Vec<f64>);
+
+impl LnFactorials {
+    fn up_to(most: u32) -> Self {
+        let mut sum = 0.0;
+        let logarithms = (1..=most).map(|number| {
+            sum += f64::from(number).ln();
+            sum
+        });
+        Self(std::iter::once(0.0).chain(logarithms).collect())
+    }
+
+    fn ln_choose(&self, all: u32, drawn: u32) -> f64 {
+        self.0[all as usize] - self.0[drawn as usize] - self.0[(all - drawn) as usize]
+    }
+
+    /// The logarithm of the probability that of `drawn` out of `all` at least `least` are among `marked`.
+    fn ln_hypergeometric_tail(&self, all: u32, marked: u32, drawn: u32, least: u32) -> f64 {
+        let possible = least.max((marked + drawn).saturating_sub(all))..=marked.min(drawn);
+        let term = |hits: u32| {
+            self.ln_choose(marked, hits) + self.ln_choose(all - marked, drawn - hits) - self.ln_choose(all, drawn)
+        };
+        let terms: Vec<f64> = possible.map(term).collect();
+        let largest = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        largest + terms.iter().map(|term| (term - largest).exp()).sum::<f64>().ln()
+    }
 }
 
 /// The time that neighbors are apart which keep no common beat.

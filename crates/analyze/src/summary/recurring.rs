@@ -5,7 +5,7 @@ use becalm_units::{CpuId, Nanos};
 
 use super::scan::CpuScan;
 use super::{Origin, PeriodSummary, SourceSummary};
-use becalm_stats::periods::Times;
+use becalm_stats::periods::{Period, Times};
 use becalm_stats::spectrum::{Spectrum, Welch};
 
 /// The probability that a run without any period shows one, at most: divided over all searches (Bonferroni).
@@ -105,9 +105,14 @@ fn join_lengths(periods: &mut Vec<PeriodSummary>) {
         if let Origin::Detours { from_ns: from, below_ns: below } = &mut same.origin {
             (*from, *below) = ((*from).min(from_ns), (*below).max(below_ns));
         }
-        if found.period.events > same.period.events {
-            same.period = found.period;
-        }
+        let (more, fewer) = if found.period.events > same.period.events {
+            (found.period, same.period)
+        } else {
+            (same.period, found.period)
+        };
+        // A beat has one detour, of either length. Those of one length may have been looked at for a shorter time.
+        let others = (fewer.events as f64 * more.beats as f64 / fewer.beats.max(1) as f64).round() as u64;
+        same.period = Period { events: (more.events + others).min(more.beats), ..more };
     }
     *periods = joined;
 }
@@ -145,6 +150,8 @@ mod tests {
         let [found] = &periods[..] else { panic!("{periods:#?}") };
         assert_eq!((found.node.as_str(), found.cpu), ("node1", CpuId::new(3)));
         assert_eq!(found.label(), "detours of 4.096us to 16.384us: every 4.000ms");
+        // Half of the ticks are of each length, and no beat is missed.
+        assert!(found.period.events * 100 >= found.period.beats * 98, "{found:?}");
         let spectrum = spectrum.unwrap();
         let [peak] = &spectrum.peaks[..] else { panic!("{:?}", spectrum.peaks) };
         assert_eq!(peak.label, found.label());

@@ -250,3 +250,63 @@ fn two_intervals_in_turn_are_not_their_mean() {
         assert!(near(60e6) || near(28e6) || near(4e6), "{found:?}");
     }
 }
+
+/// Events every `interval`, the first at `first`, until `end`, in milliseconds, each up to 10 us late.
+fn train(source: &mut Source, interval: f64, first: f64, end: f64) -> Vec<f64> {
+    let count = ((end - first) / interval) as u32;
+    (0..count).map(|beat| (first + interval * f64::from(beat)) * 1e6 + 1e4 * source.uniform()).collect()
+}
+
+#[test]
+fn two_trains_have_their_own_periods_and_not_their_common_divisor() {
+    let mut source = Source::seeded(11);
+    for (one, other, apart) in [(2.0, 4.0, 0.8), (4.0, 5.0, 1.0), (4.0, 5.0, 0.4), (4.0, 6.0, 1.0), (10.0, 4.0, 1.0)] {
+        for _ in 0..10 {
+            let mut values = train(&mut source, one, 0.0, 1_000.0);
+            values.extend(train(&mut source, other, apart, 1_000.0));
+            let mut found: Vec<f64> =
+                times(values).periods(ACCEPTED).iter().map(|period| period.interval_ns / 1e6).collect();
+            found.sort_by(f64::total_cmp);
+            let expected = [one.min(other), one.max(other)];
+            let near =
+                found.len() == 2 && found.iter().zip(expected).all(|(found, of)| (found / of - 1.0).abs() < 1e-3);
+            assert!(near, "{one} ms and {other} ms, {apart} ms apart: {found:?}");
+        }
+    }
+}
+
+/// Seen on a real machine: a thread that wakes every 516 ms was given half of its period in recordings of 4 s.
+#[test]
+fn too_few_beats_have_no_period_and_not_half_of_it() {
+    let mut source = Source::seeded(12);
+    for beats in 5..12 {
+        for _ in 0..20 {
+            let first = 100.0 * source.uniform();
+            let found =
+                times(train(&mut source, 516.0, first, first + 516.0 * f64::from(beats) + 1.0)).periods(ACCEPTED);
+            let is_it = found.iter().all(|period| (period.interval_ns / 516e6 - 1.0).abs() < 1e-3);
+            assert!(is_it && (beats >= 8 || found.is_empty()), "{beats} beats: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn a_period_with_missed_beats_is_not_taken_for_a_longer_one() {
+    let mut source = Source::seeded(13);
+    let mut longer = 0;
+    for run in 0..300 {
+        let (count, missed) = (20 + run, f64::from(run % 3) * 0.2 + 0.1);
+        let found = beats(&mut source, 4e6, count, missed, 0.01, 0.0).periods(ACCEPTED);
+        longer += i32::from(found.iter().any(|period| (period.interval_ns / 4e6 - 1.0).abs() > 1e-3));
+    }
+    assert!(longer <= 5, "{longer} of 300");
+}
+
+#[test]
+fn a_hypergeometric_tail_is_that_of_counting() {
+    let logarithms = LnFactorials::up_to(15);
+    let tail = |all, marked, drawn, least| logarithms.ln_hypergeometric_tail(all, marked, drawn, least).exp();
+    // All of 8 on the 8 odd ones of 15: one way of 6,435. Of 3 drawn from 5 with 2 marked, at least one: 9 of 10 ways.
+    assert!((tail(15, 8, 8, 8) * 6_435.0 - 1.0).abs() < 1e-9);
+    assert!((tail(5, 2, 3, 1) - 0.9).abs() < 1e-12 && (tail(5, 2, 3, 0) - 1.0).abs() < 1e-12);
+}
