@@ -153,8 +153,11 @@ fn clocks_are_read_where_they_are_and_do_not_run_backwards() {
     // A coarse clock moves with the tick, which comes 100 to 1,000 times a second.
     let coarse = row("CLOCK_MONOTONIC_COARSE");
     if let Some(step) = coarse.smallest_step_ps {
-        assert!((900_000_000..=11_000_000_000).contains(&step), "{step} ps");
-        assert!(coarse.stated_ns.is_some_and(|stated| (stated as i64 * 1_000 - step).abs() < step / 5), "{coarse:?}");
+        let stated = coarse.stated_ns.expect("the kernel tells") as i64 * 1_000;
+        assert!((900_000_000..=11_000_000_000).contains(&stated), "{coarse:?}");
+        // Where others have the CPU at each tick, none is seen alone.
+        let ticks = step as f64 / stated as f64;
+        assert!(ticks > 0.8 && (ticks - ticks.round()).abs() < 0.2, "{coarse:?}");
     }
     if row("CLOCK_MONOTONIC").path == ReadBy::Vdso {
         assert!(median("CLOCK_MONOTONIC") < median("CLOCK_THREAD_CPUTIME_ID"));
