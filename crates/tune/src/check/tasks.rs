@@ -208,7 +208,7 @@ fn held_up(subject: &Subject<'_>, findings: &mut Findings<'_>) {
                 if limits.fair_servers.get(cpu).is_some_and(|server| server.assumed) {
                     finding
                         .seen(file, "cannot be read; kernels begin with 50 ms")
-                        .fix(format!("mount debugfs, then {fix}"));
+                        .fix(format!("where debugfs can be written, {fix}"));
                 } else {
                     finding.seen(file, time.get().to_string()).fix(fix).by(Family::Throttling);
                 }
