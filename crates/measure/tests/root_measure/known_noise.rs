@@ -8,6 +8,7 @@ use std::time::Duration;
 use becalm_linux::clock::{Anchor, Calibration, Native};
 use becalm_linux::ftrace::{Faults, Functions, Instance, InstanceConfig, TraceClock, Tracefs};
 use becalm_linux::perf::CpuClock;
+use becalm_linux::realtime::RealTimeLimits;
 use becalm_linux::sched::{Policy, Usage, allowed_cpus, current_tid, pin_current_thread};
 use becalm_linux::signals::StopSignals;
 use becalm_measure::loops::acquire::{Lengths, LoopTally, acquire};
@@ -191,10 +192,11 @@ fn realtime_throttling_is_named() {
     let idle: Nanos = throttled.iter().map(|row| row.self_time).sum();
     let let_in = |row: &&Activity| matches!(row.kind, Kind::Task | Kind::Kthread | Kind::Workqueue | Kind::Throttling);
     let others: Nanos = run.memory.lanes[index].activities.iter().filter(let_in).map(|row| row.self_time).sum();
-    // 50 ms of each second; the first period may pass without.
+    // 50 ms of each second; the first period may pass without. The CPU's fair server may let others in for as long again.
     let expected = Nanos::from_micros(1_000_000 - runtime).get() * doc.duration_ns.get() / 1_000_000_000;
     let share = others.get() as f64 / expected as f64;
-    assert!((0.6..1.3).contains(&share), "{idle} idle, {others} in all, of {}ns to be expected", expected);
+    let limits = RealTimeLimits::read(Path::new("/"), [cpu]).held_up().len() as f64;
+    assert!((0.6..1.3 * limits).contains(&share), "{idle} idle, {others} in all, of {}ns to be expected", expected);
     eprintln!("throttling: {} times, {idle} idle, {others} with those let in", throttled.len());
 }
 
