@@ -93,6 +93,11 @@ struct Lines {
 impl Lines {
     fn read(bytes: &[u8]) -> Self {
         let mut lines = Self { is_ended: true, ..Self::default() };
+        // A journal has fewer lines than bytes.
+        let opened = |text: &[u8]| match opened(text) {
+            Ok((number, _)) if number > bytes.len() => Err("its number is that of no line"),
+            read => read,
+        };
         // What the number of the next line should be.
         let mut due = 1;
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -276,5 +281,22 @@ pub(crate) fn gives_cpus(change: &Change) -> bool {
         Knob::File { path, .. } => path.file_name().is_some_and(|name| name == "cpuset.cpus.partition"),
         Knob::Property { .. } => true,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::line::sealed;
+    use super::*;
+
+    /// Only root can write such a line; it may neither end the program nor fill its memory.
+    #[test]
+    fn a_number_beyond_all_lines_is_damage() {
+        for number in [usize::MAX, usize::MAX - 1, 1 << 40] {
+            let text = format!("{}\n", sealed(number, r#"{"record":"restored","step":0}"#));
+            let damage = State::parse(text.as_bytes()).err();
+            let why = "its number is that of no line".to_owned();
+            assert_eq!(damage, Some(Damage { line: 1, why }), "{number}");
+        }
     }
 }
