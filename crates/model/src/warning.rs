@@ -334,6 +334,16 @@ pub fn not_compared(what: &str, why: &str) -> Warning {
     )
 }
 
+/// What the hypervisor says that it took from the guest could not be read, for this reason.
+#[must_use]
+pub fn steal_unknown(why: &str) -> Warning {
+    Warning::new(
+        Code::StealUnknown,
+        format!("how much time the hypervisor says that it took is not known: {why}"),
+        "what it took is unseen, as long or exit_to_host; container runtimes mask the file: mount proc at /proc, unmasked",
+    )
+}
+
 fn are_not_compared(what: &str) -> String {
     format!("the {what} in the trace are not compared with the kernel's own counts")
 }

@@ -16,6 +16,8 @@ pub struct KernelCounters {
     interrupts: Option<Reading<Interrupts>>,
     softirqs: Option<Reading<Softirqs>>,
     stat: Option<Stat>,
+    /// Why that could not be read.
+    stat_unread: Option<String>,
     /// What was to be counted by each file that could not be read, and why not.
     unread: Vec<(&'static str, String)>,
 }
@@ -52,11 +54,16 @@ impl KernelCounters {
         let between = now();
         let softirqs = Softirqs::read(root).map_err(|error| unread.push(("softirqs", error.to_string()))).ok();
         let ended = now();
+        let (stat, stat_unread) = match Stat::read(root) {
+            Ok(stat) => (Some(stat), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
         Self {
             unread,
             interrupts: interrupts.map(|content| Reading { content, when: began..=between }),
             softirqs: softirqs.map(|content| Reading { content, when: between..=ended }),
-            stat: Stat::read(root).ok(),
+            stat,
+            stat_unread,
         }
     }
 
@@ -69,6 +76,12 @@ impl KernelCounters {
     /// What could not be counted of interrupts and softirqs, and why.
     pub fn unread(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.unread.iter().map(|(what, why)| (*what, why.as_str()))
+    }
+
+    /// Why the times of the CPUs, steal among them, could not be read; `None` if they could.
+    #[must_use]
+    pub fn stat_unread(&self) -> Option<&str> {
+        self.stat_unread.as_deref()
     }
 
     /// When interrupts and when softirqs were read; `None` for a file that could not be.

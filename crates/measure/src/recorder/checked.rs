@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use becalm_linux::clock::Counter;
 use becalm_model::node::{CounterGrowth, NodeDoc, Warning};
-use becalm_model::warning;
+use becalm_model::{Platform, warning};
 use becalm_units::{CpuId, CpuList};
 
 use super::collector::Collector;
@@ -41,6 +41,10 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
             |event: &str| node.tracing.iter().any(|tracing| tracing.events.iter().any(|traced| traced == event));
         let warnings = untraced(&node.counters, &lost, &descriptions, traces("timer/hrtimer_expire_entry"));
         node.warnings.extend(warnings);
+        let stat_unread = before.stat_unread().or(after.stat_unread());
+        if let Some(why) = stat_unread.filter(|_| node.machine.platform() == Platform::Guest) {
+            node.warnings.push(warning::steal_unknown(why));
+        }
         if node.tracing.is_some() {
             let unread: BTreeMap<&str, &str> = after.unread().chain(before.unread()).collect();
             node.warnings.extend(unread.into_iter().map(|(what, why)| warning::not_compared(what, why)));

@@ -77,6 +77,7 @@ pub enum Code {
     ShortRecording,
     SlowClock,
     SourcesUnknown,
+    StealUnknown,
     SummaryForm,
     TMinDiffers,
     TakenForPrograms,
@@ -155,6 +156,7 @@ impl Code {
             | Self::ShortFormula
             | Self::ShortRecording
             | Self::SlowClock
+            | Self::StealUnknown
             | Self::SummaryForm
             | Self::TakenForPrograms
             | Self::ThreadMoved
