@@ -26,9 +26,10 @@
 //! - **Another thread**: what [`Tasks`] says of it. So also a thread that ran all the while a limit kept the loop away:
 //!   without idle time the limit does not show.
 //! - **Throttling**: where the CPU idles although the loop is runnable, a limit keeps the loop away, and whoever runs
-//!   meanwhile takes nothing from it. The whole absence, from the switch that took the CPU from the loop until the loop
-//!   runs again, is one row: kind `throttling`, source `rt_throttling` or `cfs_bandwidth` by the loop's class. Where
-//!   that switch is not in the trace, it begins when the CPU idles.
+//!   from then on takes nothing from it. All of it until the loop runs again is one row: kind `throttling`, source
+//!   `rt_throttling` or `cfs_bandwidth` by the loop's class. A quota is used up by the loop itself, so that the row begins
+//!   with the switch that took the CPU from it, if that is in the trace. The limit on real-time threads may be
+//!   reached by another one that has pre-empted the loop: there the row begins when the CPU idles.
 //! - **The idle thread**, while the loop sleeps: the page fault in which it sleeps, or else kind `task`, source `blocked`.
 //! - **A page fault** has no event at its end: it lasts until the next fault of the loop or the end of the step. While
 //!   the loop is switched away it is suspended, but for idle time as above. Faults of other threads are part of these
@@ -671,11 +672,11 @@ impl Attributor {
         self.enter(next, at, with);
     }
 
-    /// Whether an event takes the CPU from the loop for a limit: the loop could go on, and yet the CPU idles before it does.
+    /// Whether an event takes the CPU from the loop for a quota: the loop could go on, and yet the CPU idles before it does.
     fn throttles(&self, event: &Event, feed: &EventFeed<'_>, until: Nanos) -> bool {
         match event.what {
             Happening::Switch { prev, prev_runnable: true, next } if prev == self.thread.pid && next != prev => {
-                next == Pid::IDLE || feed.idles_without(prev, until)
+                next == Pid::IDLE || !self.thread.realtime && feed.idles_without(prev, until)
             }
             _ => false,
         }

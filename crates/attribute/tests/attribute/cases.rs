@@ -289,6 +289,30 @@ fn throttling_is_one_absence_whoever_runs_meanwhile() {
     assert_eq!(outcome.tally.below_threshold_events, 0);
 }
 
+/// Seen on Linux 6.18: an injected detour of another real-time thread, in which both of them reach the limit.
+#[test]
+fn the_limit_on_real_time_threads_may_be_reached_by_one_that_pre_empts_the_loop() {
+    let mut s = Scene::new();
+    s.thread.realtime = true;
+    let events = [
+        switch(1_100, LOOP, SSHD),
+        sleep(1_300, SSHD, Pid::IDLE),
+        switch(5_000, Pid::IDLE, KSOFTIRQD),
+        sleep(6_000, KSOFTIRQD, Pid::IDLE),
+        switch(51_000, Pid::IDLE, LOOP),
+    ];
+    let (lines, _) = s.lines(51_100, &events);
+    assert_eq!(
+        lines,
+        [
+            line(1_000, 100, Kind::Edge, "entry", "task:sshd"),
+            line(1_100, 200, Kind::Task, "sshd", "pid 700"),
+            line(1_300, 49_700, Kind::Throttling, "rt_throttling", ""),
+            line(51_000, 80, Kind::Edge, "exit", "throttling:rt_throttling"),
+        ]
+    );
+}
+
 #[test]
 fn throttling_begins_with_the_idle_time_where_the_loop_left_unseen() {
     let mut s = Scene::new();

@@ -297,16 +297,16 @@ impl<'a> Reference<'a> {
         if thread != Pid::IDLE {
             return Owner::Stay(since, thread);
         }
-        if self.runnable(since, stretch) {
+        if self.runnable(at.min(since + 1), stretch) {
             return Owner::Throttling(since);
         }
         let fault = self.under_way(at, stretch).find(|span| self.spans[*span].kind == Kind::Fault);
         fault.map_or(Owner::Idle(since), Owner::Span)
     }
 
-    /// Whether the loop could go on when it last left the CPU, up to the event of that position.
+    /// Whether the loop could go on when it last left the CPU before the event of that position.
     fn runnable(&self, at: usize, stretch: (Nanos, Nanos)) -> bool {
-        let left = (0..self.events.len().min(at + 1)).rev().find_map(|before| match self.events[before].what {
+        let left = (0..self.events.len().min(at)).rev().find_map(|before| match self.events[before].what {
             Happening::Switch { prev: LOOP, prev_runnable, .. } => Some((before, prev_runnable)),
             Happening::Lost { .. } => Some((before, true)),
             _ => None,
@@ -346,7 +346,7 @@ impl<'a> Reference<'a> {
             Some(began) if began == event => after(event) == Some(Pid::IDLE),
             _ => is_there(event, Pid::IDLE),
         };
-        absence.into_iter().find(|event| idles(*event) && self.runnable(*event, stretch))
+        absence.into_iter().find(|event| idles(*event) && self.runnable(*event + 1, stretch))
     }
 
     /// Whether a step is incomplete, its rows in the order in which they begin, with whom, since when and for how long, and the frames
@@ -377,9 +377,10 @@ impl<'a> Reference<'a> {
                 grow(&mut rows, Owner::Lost(at), from, to, false);
             } else if let Some(since) = kept_away {
                 grow(&mut rows, Owner::Throttling(since), from, to, false);
+                // Where a switch is missing, the thread is known to be there from the handler's begin on.
+                let known_from = if self.other(at, stretch).is_some() { begin } else { from };
                 if let Owner::Span(span) = self.owner(at, stretch)
-                    && to > from
-                    && self.other(at, stretch).is_none()
+                    && to > known_from
                 {
                     hidden.push(span);
                 }
@@ -403,6 +404,11 @@ impl<'a> Reference<'a> {
                 // Whoever writes that a handler ended was there when it began.
                 let from = if kept_away.is_some() { to } else { begin };
                 grow(&mut rows, Owner::Throttling(since), from, to, true);
+                if let Owner::Span(span) = self.owner(at, stretch)
+                    && to > from
+                {
+                    hidden.push(span);
+                }
                 hidden.extend(self.spans.iter().position(|span| span.entry == at));
             } else if at < end {
                 let begun = self.spans.iter().position(|span| span.entry == at).map(Owner::Span);
