@@ -25,12 +25,12 @@ pub enum Fit {
 impl Fit {
     /// The shortest detour that must be possible; `None` of no detours.
     pub(crate) fn needs(self, lengths: impl Iterator<Item = Nanos>) -> Option<Nanos> {
-        let mut lengths: Vec<Nanos> = lengths.collect();
-        lengths.sort_unstable();
         match self {
-            Self::Exact => lengths.first().copied(),
-            Self::Part => lengths.last().copied(),
+            Self::Exact => lengths.min(),
+            Self::Part => lengths.max(),
             Self::Most => {
+                let mut lengths: Vec<Nanos> = lengths.collect();
+                lengths.sort_unstable();
                 let enough = sum(&lengths) * MOST;
                 let mut kept = 0.0;
                 lengths.into_iter().rev().find(|length| {

@@ -85,8 +85,8 @@ pub struct Delivered {
     pub packets: u64,
     /// How often the kernel took the CPU from the injecting thread, which had not given it back.
     pub overtaken: u64,
-    /// What was asked for.
-    asked: Asked,
+    /// What was asked for, where some of it is gone before it was due.
+    asked: Option<Asked>,
     /// What was due and what was delivered.
     pub tally: DeliveryTally,
     /// The first detours that were delivered; empty if no log was asked for.
@@ -99,9 +99,7 @@ impl Delivered {
     pub fn place(&self) -> InjectedPlace {
         let left_out = (self.left_out.0 as u64, self.left_out.1);
         let place = self.tally.of_place(NoisePlace::Cpu(self.cpu), self.observed, self.toll.shortest);
-        // Of what was due some is gone before.
-        let is_whole = left_out.0 == 0 && self.merged == 0;
-        let requested = if is_whole { place.requested } else { self.asked.within(self.observed) };
+        let requested = self.asked.map_or(place.requested, |asked| asked.within(self.observed));
         InjectedPlace { requested, left_out, merged: self.merged, overtaken: self.overtaken, ..place }
     }
 }
@@ -347,7 +345,7 @@ struct Worker {
     toll: Toll,
     left_out: (usize, Nanos),
     merged: usize,
-    asked: Asked,
+    asked: Option<Asked>,
     tally: DeliveryTally,
     /// Sends the packets that burn the time, where that is asked for.
     flood: Option<Flood>,
@@ -381,7 +379,8 @@ impl Worker {
         let log =
             LockedWords::new(plan.log * LOG_WORDS).map_err(|cause| InjectError::Log { entries: plan.log, cause })?;
         let flood = plan.packets.then(Flood::open).transpose().map_err(InjectError::Packets)?;
-        let (asked, tally) = (Asked::of(trace), DeliveryTally::default());
+        let asked = (left_out.0 > 0 || merged > 0).then(|| Asked::of(trace));
+        let tally = DeliveryTally::default();
         Ok(Self { cpu, schedule, rate, toll, left_out, merged, asked, tally, flood, log, logged: 0 })
     }
 
