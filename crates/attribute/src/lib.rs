@@ -23,14 +23,14 @@
 //!   and among the first [`AFTERMATH_STEPS`] after it: kind `edge`, source `after`: caches and pipelines recover.
 //! - **Any other step without kernel events**: kind `unseen`, by its length, and by what was seen beside the trace: see
 //!   [`becalm_model::unseen`] and [`Attributor::look_beside`].
-//! - **Another thread**: what [`Tasks`] says of it. So also a thread that ran all the while a limit kept the loop away:
-//!   without idle time the limit does not show.
-//! - **Throttling**: where the CPU idles although the loop is runnable, a limit keeps the loop away, and whoever runs
-//!   from then on takes nothing from it. All of it until the loop runs again is one row: kind `throttling`, source
-//!   `rt_throttling` or `cfs_bandwidth` by the loop's class. A quota is used up by the loop itself, so that the row begins
-//!   with the switch that took the CPU from it, if that is in the trace. The limit on real-time threads may be
-//!   reached by another one that has pre-empted the loop: there the row begins when the CPU idles.
-//! - **The idle thread**, while the loop sleeps: the page fault in which it sleeps, or else kind `task`, source `blocked`.
+//! - **Another thread**: what [`Tasks`] says of it. This includes threads that kept the CPU busy while a limit kept the
+//!   loop away: without idle time, the trace does not show the limit.
+//! - **Throttling**: if the CPU idles although the loop is runnable, a limit keeps the loop away. Other threads take
+//!   nothing from it then. All time until the loop runs again is one row: kind `throttling`, source `rt_throttling` or
+//!   `cfs_bandwidth` by the loop's class. The loop uses up its quota itself, so the row starts with the switch that took
+//!   the CPU from it, if the trace has that switch. A real-time thread that preempted the loop may reach the limit on
+//!   real-time threads, so that row starts when the CPU idles.
+//! - **The idle thread**, while the loop sleeps: the page fault that the loop sleeps in, or else kind `task`, source `blocked`.
 //! - **A page fault** has no event at its end: it lasts until the next fault of the loop or the end of the step. While
 //!   the loop is switched away it is suspended, but for idle time as above. Faults of other threads are part of these
 //!   threads' time, faults within interrupts and softirqs part of theirs.
@@ -76,6 +76,7 @@ mod ledger;
 mod presence;
 mod suspended;
 mod tally;
+mod threads;
 
 use becalm_model::unseen::Watch;
 use becalm_model::{
@@ -446,51 +447,12 @@ impl Attributor {
         work.map(|place| floor + place)
     }
 
-    /// Learns which thread was on the CPU just before an instant: that of the event there, or the loop at the end of its
-    /// step. If it is another than the switches said, one of them is not in the trace: from the event before until then it
-    /// was one thread or the other.
-    fn meet(&mut self, thread: Pid, at: Nanos, with: &mut Context<'_>) {
-        let Some(current) = self.current else {
-            self.enter(thread, at, with);
-            return;
-        };
-        if current == thread {
-            return;
-        }
-        self.tally.unmatched_switches += 1;
-        if let Some(row) = self.throttling.filter(|_| thread != self.thread.pid) {
-            self.ledger.credit(row, at);
-        } else if self.ledger.is_open() && at > self.ledger.credited() {
-            let names = [current, thread].map(|pid| self.thread_name(pid, with));
-            let detail = with.labels.intern(&format!("{} or {}", names[0], names[1]));
-            if self.missing.len() < MISSING_PAIRS && !self.missing.contains(&detail) {
-                self.missing.push(detail);
-            }
-            self.tally.missing_switch += at - self.ledger.credited();
-            let start = self.ledger.credited();
-            self.unknown(start, self.names.missing_switch, detail, at, with.labels);
-        }
-        self.leave(current, at);
-        self.enter(thread, at, with);
-    }
-
     /// Books the time up to `at` as not traced, from an instant up to which all is credited.
     fn unknown(&mut self, start: Nanos, source: Label, detail: Label, at: Nanos, labels: &mut Labels) {
         let cause = self.causes.label(Kind::NotTraced, source, labels);
         let row = self.ledger.row(Entry { start, kind: Kind::NotTraced, source, detail, cause });
         self.ledger.credit(row, at);
         self.ledger.end(cause);
-    }
-
-    fn thread_name(&self, pid: Pid, with: &Context<'_>) -> String {
-        if pid == self.thread.pid {
-            return "the measuring thread".to_owned();
-        }
-        match with.tasks.get(pid) {
-            _ if pid == Pid::IDLE => "the idle thread".to_owned(),
-            Some(task) => format!("{}:{}", task.kind, with.labels.text(task.source)),
-            None => format!("pid {}", pid.0),
-        }
     }
 
     /// Credits the time up to `at` to the top of the stack.
@@ -653,114 +615,9 @@ impl Attributor {
         }
     }
 
-    fn switch(
-        &mut self,
-        (prev, prev_runnable): (Pid, bool),
-        throttled: bool,
-        next: Pid,
-        at: Nanos,
-        with: &mut Context<'_>,
-    ) {
-        self.credit(at);
-        self.leave(prev, at);
-        if prev == self.thread.pid {
-            self.loop_runnable = prev_runnable;
-        }
-        if throttled {
-            self.throttle(at, with);
-        }
-        self.enter(next, at, with);
-    }
-
-    /// Whether an event takes the CPU from the loop for a quota: the loop could go on, and yet the CPU idles before it does.
-    fn throttles(&self, event: &Event, feed: &EventFeed<'_>, until: Nanos) -> bool {
-        match event.what {
-            Happening::Switch { prev, prev_runnable: true, next } if prev == self.thread.pid && next != prev => {
-                next == Pid::IDLE || !self.thread.realtime && feed.idles_without(prev, until)
-            }
-            _ => false,
-        }
-    }
-
-    /// From now on a limit keeps the loop away.
-    fn throttle(&mut self, at: Nanos, with: &mut Context<'_>) {
-        let (kind, source) = (Kind::Throttling, self.names.throttling);
-        let cause = self.causes.label(kind, source, with.labels);
-        self.throttling = Some(self.ledger.row(Entry { start: at, kind, source, detail: Label::EMPTY, cause }));
-    }
-
     /// The event before, or the step's start if that is later.
     const fn since(&self) -> Nanos {
         if self.ledger.is_open() { self.ledger.credited() } else { self.newest }
-    }
-
-    /// Puts the current thread's frames aside.
-    fn leave(&mut self, pid: Pid, at: Nanos) {
-        let frames = self.stack.len();
-        self.stack.retain(|frame| frame.what != What::Irq);
-        self.tally.unmatched_entries += (frames - self.stack.len()) as u64;
-        for frame in &mut self.stack {
-            frame.before = frame.extent(at);
-        }
-        self.tally.unmatched_entries += self.suspended.suspend(pid, &mut self.stack, self.ledger.number()) as u64;
-        self.raised = None;
-        if let Some(cause) = self.base_cause {
-            self.ledger.end(cause);
-        }
-    }
-
-    /// Makes a thread the current one, with the frames that it left with.
-    fn enter(&mut self, pid: Pid, at: Nanos, with: &mut Context<'_>) {
-        self.current = Some(pid);
-        self.suspended.resume(pid, &mut self.stack, self.ledger.number());
-        for frame in &mut self.stack {
-            frame.since = at;
-        }
-        self.base = Base::Loop;
-        self.base_detail = Label::EMPTY;
-        self.base_cause = None;
-        if pid == self.thread.pid {
-            if self.throttling.take().is_some() {
-                self.ledger.end(self.causes.label(Kind::Throttling, self.names.throttling, with.labels));
-            }
-            return;
-        }
-        if pid == Pid::IDLE && self.loop_runnable && self.ledger.is_open() && self.throttling.is_none() {
-            self.throttle(at, with);
-        }
-        let (kind, source, detail) = match with.tasks.get(pid) {
-            _ if pid == Pid::IDLE => match self.idle() {
-                Ok((kind, source)) => (kind, source, Label::EMPTY),
-                Err((fault, cause)) => {
-                    if let Some(row) = fault {
-                        self.base = Base::Row(row);
-                    }
-                    self.base_cause = Some(cause);
-                    return;
-                }
-            },
-            Some(task) => (task.kind, task.source, task.detail),
-            None => (Kind::Task, self.names.unknown, Label::EMPTY),
-        };
-        let cause = self.causes.label(kind, source, with.labels);
-        self.base_cause = Some(cause);
-        // Between steps nothing is credited, and the start of a step finds the loop on the CPU.
-        if self.ledger.is_open() && self.throttling.is_none() {
-            self.base = Base::Row(self.ledger.row(Entry { start: at, kind, source, detail, cause }));
-            self.base_detail = detail;
-        }
-    }
-
-    /// What the CPU idles for while the loop is away: a limit, the loop's sleep, or a fault of the loop that has a row.
-    fn idle(&self) -> Result<(Kind, Label), (Option<LedgerRow>, Label)> {
-        if self.loop_runnable {
-            return Ok((Kind::Throttling, self.names.throttling));
-        }
-        let fault = self.suspended.frames(self.thread.pid).iter().find(|frame| frame.what == What::Fault);
-        match fault {
-            Some(fault) => Err((fault.row.filter(|_| self.ledger.is_open()), fault.cause)),
-            None => Ok((Kind::Task, self.names.blocked)),
-        }
     }
 
     /// Events were lost until `at`: nothing that was known holds any more.

@@ -68,7 +68,7 @@ const fn cpu(error: &CpuError) -> &'static str {
 const fn inject(error: &InjectError) -> &'static str {
     match error {
         InjectError::NoLibrary => "; leave out --signal",
-        InjectError::MostlyShort { .. } | InjectError::MostlyShortSignal { .. } => "; --partly makes the rest",
+        InjectError::MostlyShort { .. } | InjectError::MostlyShortSignal { .. } => "; to inject the rest, add --partly",
         InjectError::Program(error) => program(error),
         _ => "",
     }

@@ -53,8 +53,8 @@ pub enum InjectError {
     },
     /// Of random or replayed noise too much is shorter than it takes to take the CPU and give it back.
     #[error(
-        "detours shorter than {shortest}, which take {:.1}% of the time asked for, cannot be made: to take CPU {cpu} and give it \
-         back takes that long here",
+        "{:.1}% of the requested time is in detours shorter than {shortest}, which is how long it takes to take CPU {cpu} and give it \
+         back",
         *share * 100.0
     )]
     MostlyShort {
@@ -101,8 +101,7 @@ pub enum InjectError {
     },
     /// Of random or replayed noise too much is shorter than a signal and its handler take.
     #[error(
-        "detours shorter than {shortest}, which take {:.1}% of the time asked for, cannot be made: a signal and its handler take \
-         that long here",
+        "{:.1}% of the requested time is in detours shorter than {shortest}, which is how long a signal and its handler take",
         *share * 100.0
     )]
     MostlyShortSignal {

@@ -85,7 +85,7 @@ pub struct Delivered {
     pub packets: u64,
     /// How often the kernel took the CPU from the injecting thread, which had not given it back.
     pub overtaken: u64,
-    /// What was asked for, where some of it is gone before it was due.
+    /// What was requested, if some of it was left out or merged.
     asked: Option<Asked>,
     /// What was due and what was delivered.
     pub tally: DeliveryTally,
@@ -481,8 +481,8 @@ mod tests {
         let left_out = |trace, fit| {
             fitting(cpu, trace, toll, fit).map(|fitting| fitting.left_out).map_err(|error| error.to_string())
         };
-        let refused = "detours shorter than 30us, which take 13.0% of the time asked for, cannot be made: to take CPU 1 and give it back \
-                       takes that long here";
+        let refused = "13.0% of the requested time is in detours shorter than 30us, which is how long it takes to take CPU 1 and give it \
+                       back";
         assert_eq!(left_out(&much, Fit::Most), Err(refused.to_owned()));
         assert_eq!(left_out(&much, Fit::Part), Ok((1, us(15))));
         assert_eq!(left_out(&little, Fit::Most), Ok((1, us(15))));

@@ -80,7 +80,7 @@ fn noise_of_which_too_little_can_be_made_is_refused() {
         under(&plan, Command::new(&program).args(["1", "300"])).1
     };
     let refused = under(70, Fit::Most).unwrap_err().to_string();
-    assert!(refused.starts_with("detours shorter than ") && refused.contains("take 11.2% of the time"), "{refused}");
+    assert!(refused.starts_with("11.2% of the requested time is in detours shorter than "), "{refused}");
     for (short, fit) in [(50, Fit::Most), (70, Fit::Part)] {
         let delivered = under(short, fit).unwrap();
         let thread = &delivered.threads[0];

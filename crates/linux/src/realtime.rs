@@ -119,7 +119,7 @@ pub struct HeldUp {
 pub enum Holder {
     /// The limit `sched_rt_runtime_us`: the CPU idles, or runs other threads.
     Throttling,
-    /// The fair server of a CPU, where ordinary threads wait for it.
+    /// The fair server of a CPU, if ordinary threads wait.
     FairServer(CpuId),
 }
 

@@ -83,9 +83,11 @@ impl Need {
     #[must_use]
     pub const fn otherwise(self) -> &'static str {
         match self {
-            Self::StoppableTick => "the tick: this kernel cannot stop it, as it was built without CONFIG_NO_HZ_FULL",
+            Self::StoppableTick => {
+                "the tick: this kernel cannot stop it because it was built without CONFIG_NO_HZ_FULL"
+            }
             Self::MovableCallbacks => {
-                "callbacks of RCU: this kernel cannot move them, as it was built without CONFIG_RCU_NOCB_CPU"
+                "RCU callbacks: this kernel cannot move them because it was built without CONFIG_RCU_NOCB_CPU"
             }
             Self::NewGroups => "the quota of its control group took the CPU: raise cpu.cfs_quota_us of the group",
         }

@@ -334,13 +334,13 @@ pub fn not_compared(what: &str, why: &str) -> Warning {
     )
 }
 
-/// What the hypervisor says that it took from the guest could not be read, for this reason.
+/// The steal time of a guest could not be read, for this reason.
 #[must_use]
 pub fn steal_unknown(why: &str) -> Warning {
     Warning::new(
         Code::StealUnknown,
-        format!("how much time the hypervisor says that it took is not known: {why}"),
-        "what it took is unseen, as long or exit_to_host; container runtimes mask the file: mount proc at /proc, unmasked",
+        format!("the steal time is unknown: {why}"),
+        "container runtimes mask the file: mount proc at /proc, unmasked; until then stolen time is reported as unseen",
     )
 }
 

@@ -4,7 +4,7 @@ use becalm_model::node::{CpuDoc, TracingDoc, Warning};
 use becalm_model::warning;
 use becalm_units::Nanos;
 
-/// Warns of what the finished recording itself shows. `intended` is how long every loop was to measure, where that was to be the end.
+/// Warnings that the finished recording shows. `intended` is the duration for every loop, if the recording ended by it.
 pub fn closing_warnings(cpus: &[CpuDoc], tracing: Option<&TracingDoc>, intended: Option<Nanos>) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let lost: u64 = cpus.iter().map(|cpu| cpu.lost_events).sum();

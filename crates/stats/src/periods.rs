@@ -14,8 +14,8 @@
 //!   [false alarm](Period::false_alarm) of the whole search. The caller says which one to accept.
 //! - Multiples of the frequency, and its divisors where beats are missed, have power too: the lowest frequency whose own
 //!   power is that of the best is the one.
-//! - Two trains of events have the power of the longest time that divides both of their periods. Where most of m places in turn are hardly
-//!   used, and one of them is far more than by chance (hypergeometric), m times the period is the period of the events on that place.
+//! - Two trains of events add up at the greatest common divisor of their periods. If most residues of the beats modulo m have hardly
+//!   any events, and one has far more than chance allows (hypergeometric), the events of that residue have m times the period.
 //! - A line through the times of the events on the beat gives the period, its error and the jitter. What is on the beat is
 //!   taken out and the search is done again, as a source may have two periods.
 //! - Who sleeps for a time and then works, or starts again after a disturbance, keeps no beat over the whole run: its events
@@ -213,7 +213,7 @@ fn on_the_beat(times: &[f64], frequency: f64, false_alarm: f64) -> Option<(Perio
     let (mut line, mut on_beat) = line?;
     let mut least = FILL_MIN;
     if let Some((multiple, place)) = place_in_turn(&on_beat) {
-        // Where all together keep no beat, those of one place must clearly keep theirs.
+        // If all events together keep no beat, those of one residue must clearly keep theirs.
         least = if filled(&on_beat) < FILL_MIN { CLEARLY_FILLED } else { FILL_MIN };
         on_beat.retain(|(beat, _)| beat.rem_euclid(multiple) == place);
         on_beat.iter_mut().for_each(|(beat, _)| *beat = (*beat - place) / multiple);
@@ -248,20 +248,20 @@ fn filled(beats: &[(f64, f64)]) -> f64 {
     }
 }
 
-/// How many places in turn are looked at.
+/// The largest modulus m that is tried.
 const PLACES: u32 = 32;
 
-/// How rarely events at random beats may lie on one of two places in turn as often; of more places more rarely, so that 3 in 1,000 periods
-/// with missed beats are taken for longer ones.
+/// How rarely events on random beats may have one of two residues as often. The limit falls with the square of m, so at most 3 in 1,000
+/// periods with missed beats are taken for longer ones.
 const BY_CHANCE: f64 = 1e-3;
 
 /// The share of its beats that a train must have where the beat of all events has less than [`FILL_MIN`].
 const CLEARLY_FILLED: f64 = 0.5;
 
-/// A place is used that has this share of the events of the fullest one.
+/// A residue counts as used if its beats are filled to this share of the fullest one.
 const USED: f64 = 0.45;
 
-/// The number of places in turn, and the place on which the events lie. None where they are spread over all beats alike.
+/// The modulus m and the residue that the events have, or `None` if they are spread over all beats alike.
 fn place_in_turn(beats: &[(f64, f64)]) -> Option<(f64, f64)> {
     let (first, last) = (beats.first()?.0, beats.last()?.0);
     let all = (last - first) as u32 + 1;
@@ -276,7 +276,7 @@ fn place_in_turn(beats: &[(f64, f64)]) -> Option<(f64, f64)> {
         let place = (0..places).max_by(|a, b| filled(*a).total_cmp(&filled(*b)))?;
         let chance = ln_factorials.ln_hypergeometric_tail(all, beats_of(place), events, counts[place as usize]);
         let limit = BY_CHANCE * (2.0 / f64::from(places)).powi(2);
-        // A beat that is missed again and again, as where another train comes at the same time, is one all the same.
+        // A beat that another train hides again and again is a beat all the same.
         let used = (0..places).filter(|other| filled(*other) >= USED * filled(place)).count() as u32;
         if 2 * used <= places && chance + f64::from(places).ln() < limit.ln() {
             found.push((places, place, filled(place)));

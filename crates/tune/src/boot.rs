@@ -9,7 +9,7 @@ use crate::request::{Division, Request};
 use crate::{BootParameter, Family, Profile};
 
 /// What the kernel should be booted with, for what cannot be had at run time. Parameters that are there and hold the CPUs are
-/// left out; lists that lack some are completed. Why there are none that this kernel cannot obey, as far as it tells, stands beside.
+/// left out; lists that lack some are completed. The second list has a reason for each parameter that this kernel was not built for.
 pub(crate) fn parameters(
     machine: &dyn Machine,
     request: &Request,

@@ -245,7 +245,7 @@ fn idling_while_the_loop_is_runnable_is_throttling() {
 }
 
 #[test]
-fn throttling_is_one_absence_whoever_runs_meanwhile() {
+fn throttling_is_one_absence_although_other_threads_run() {
     let mut s = Scene::new();
     let events = [
         // Pre-empted: the CPU never idles.
@@ -289,9 +289,9 @@ fn throttling_is_one_absence_whoever_runs_meanwhile() {
     assert_eq!(outcome.tally.below_threshold_events, 0);
 }
 
-/// Seen on Linux 6.18: an injected detour of another real-time thread, in which both of them reach the limit.
+/// Seen on Linux 6.18: an injecting thread preempts the loop, and both reach the limit.
 #[test]
-fn the_limit_on_real_time_threads_may_be_reached_by_one_that_pre_empts_the_loop() {
+fn a_thread_that_preempts_the_loop_may_reach_the_limit_on_real_time_threads() {
     let mut s = Scene::new();
     s.thread.realtime = true;
     let events = [

@@ -319,7 +319,7 @@ impl<'a> Reference<'a> {
         let in_stretch = |event: &usize| {
             self.events.get(*event).is_some_and(|event| stretch.0 <= event.time && event.time < stretch.1)
         };
-        // After lost events whoever writes the next one, if that is not lost as well.
+        // After lost events, the thread that writes the next event, unless that is lost as well.
         let after = |event: usize| match self.after(event) {
             None if in_stretch(&(event + 1)) => self.before(event + 1).or(Some(LOOP)),
             None => Some(LOOP),
@@ -349,8 +349,8 @@ impl<'a> Reference<'a> {
         absence.into_iter().find(|event| idles(*event) && self.runnable(*event + 1, stretch))
     }
 
-    /// Whether a step is incomplete, its rows in the order in which they begin, with whom, since when and for how long, and the frames
-    /// that have none because a limit kept the loop away.
+    /// Whether a step is incomplete; its rows by start, each with owner, start and length; and the frames without a row, because a
+    /// limit kept the loop away.
     fn rows(&self, step: Step) -> (bool, Vec<(Owner, Nanos, Nanos)>, Vec<usize>) {
         let stretch = (step.start, step.end);
         let mut rows: Vec<(Owner, Nanos, Nanos)> = Vec::new();
@@ -401,7 +401,7 @@ impl<'a> Reference<'a> {
             }
             // What begins with it has a row even if it takes no time.
             if let Some(since) = throttled {
-                // Whoever writes that a handler ended was there when it began.
+                // The thread that a handler interrupted was there when the handler started.
                 let from = if kept_away.is_some() { to } else { begin };
                 grow(&mut rows, Owner::Throttling(since), from, to, true);
                 if let Owner::Span(span) = self.owner(at, stretch)

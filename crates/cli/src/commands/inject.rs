@@ -113,7 +113,7 @@ pub struct InjectArgs {
     )]
     sync: Together,
 
-    /// Make what can be made of random or replayed noise, also where that is less than nine tenths of the time asked for
+    /// Inject what is possible of random or replayed noise, even if that is less than 90 % of the requested time
     #[arg(long, conflicts_with_all = ["interval", "ratio"])]
     partly: bool,
 

@@ -1,4 +1,4 @@
-//! A loop whose control group has used up its time, beside a thread that works meanwhile. The kernel's `cpu.stat` is the reference.
+//! A loop in a control group that used up its quota, while another thread works. The kernel's `cpu.stat` is the reference.
 
 use std::fs;
 use std::path::Path;
@@ -43,7 +43,7 @@ fn idled(cpu: CpuId) -> Nanos {
 }
 
 #[test]
-fn a_throttled_loop_is_away_once_a_period_whoever_works_meanwhile() {
+fn a_throttled_loop_is_away_once_per_period_although_another_thread_works() {
     let Some(_alone) = alone() else { return };
     let Some(cpu) = sched::allowed_cpus().unwrap().iter().last() else { return };
     let Some(group) = ControlGroup::of_time(30_000, 100_000) else { return skip("there is no group with a quota") };
@@ -79,7 +79,7 @@ fn a_throttled_loop_is_away_once_a_period_whoever_works_meanwhile() {
     assert!(times > 40, "the quota took hold {times} times");
     if idle < Nanos::from_millis(200) {
         // Another program had all that the quota left.
-        eprintln!("CPU {cpu} never idled, so that no limit shows");
+        eprintln!("CPU {cpu} never idled, so the trace does not show the limit");
         return;
     }
     let differs = seen.len().abs_diff(times as usize);

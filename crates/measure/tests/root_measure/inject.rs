@@ -152,7 +152,7 @@ fn found(cpu: CpuId, spec: &str, seconds: i64) -> Result<(), String> {
     );
     // Where another thread kept the CPU for long, one recorded detour may hold several.
     holders.dedup();
-    // While the limit on real-time threads keeps the loop away, nobody takes anything from it.
+    // Injected time is not charged to the injector while the limit on real-time threads keeps the loop away.
     let throttled = holding(&run, cpu, Kind::Throttling, "rt_throttling");
     let unnamed = holders.iter().filter(|found| !named.contains(found) && !throttled.contains(found)).count();
     assert_eq!(unnamed, 0, "{spec}: so many of {within} do not bear the name");
@@ -187,8 +187,8 @@ fn is_idle(cpu: CpuId) -> bool {
 }
 
 /// Over five seconds the noise is what was asked for, by the injector's books; and a recording in the middle of it finds what
-/// was injected meanwhile. On a CPU that others want all the while, the fair server takes the CPU from the loop and from the noise for
-/// 50 ms of a second, and each way in and out takes longer.
+/// was injected meanwhile. On a busy CPU the fair server takes 50 ms per second from the loop and from the noise, and each entry and exit
+/// takes longer.
 #[test]
 fn the_ratio_is_delivered_within_five_in_a_hundred() {
     if !machine_has(&[Need::Root, Need::TwoCpus]) {

@@ -94,7 +94,7 @@ pub(crate) struct Conclusion<'a> {
 
 impl Cause<'_> {
     fn new<'a>(source: &'a SourceSummary, scaled: Option<&AtScale>, nodes: &[NodeSummary]) -> Cause<'a> {
-        // What another activity brought about goes away with that: it has no whole, and nothing removes it by itself.
+        // A source that is always charged to another one has no total of its own, and nothing removes it alone.
         let is_root = source.whole_ns > 0;
         let scaled = scaled.filter(|_| is_root);
         let machines = nodes.iter().map(|node| &node.doc.machine);
@@ -113,12 +113,12 @@ impl Cause<'_> {
     }
 
     /// Its share, how often it came, what each cost and what is left at scale without it:
-    /// `41.5% of it, 5,229 times, 34.0us each; without it 1,024 ranks take 1.31 times as long`. Of what another activity brought
-    /// about: `41 times, and always part of what raised it`.
+    /// `41.5% of it, 5,229 times, 34.0us each; without it 1,024 ranks take 1.31 times as long`. Of a source that another one
+    /// raises: `41 times, always charged to the source that raised it`.
     pub(crate) fn figures(&self) -> String {
         let times = if self.count == 1 { "time" } else { "times" };
         if self.whole_ns == 0 {
-            return format!("{} {times}, and always part of what raised it", grouped(self.count));
+            return format!("{} {times}, always charged to the source that raised it", grouped(self.count));
         }
         let each = self.whole_mean_ns.map_or_else(String::new, |mean| format!(", {} each", Value::time(mean).cell()));
         let share = Value::Share(self.share_ratio.unwrap_or(0.0)).cell();

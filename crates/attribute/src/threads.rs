@@ -1,0 +1,155 @@
+//! Which thread is on the CPU: switches, switches that the trace lacks, and limits that keep the loop away.
+
+use becalm_model::{Event, Happening, Kind, Label, Pid};
+use becalm_units::Nanos;
+
+use super::feed::EventFeed;
+use super::frame::What;
+use super::ledger::{Entry, LedgerRow};
+use super::{Attributor, Base, Context, MISSING_PAIRS};
+
+impl Attributor {
+    /// Learns which thread was on the CPU just before an instant: that of the event there, or the loop at the end of its
+    /// step. If it is another than the switches said, one of them is not in the trace: from the event before until then it
+    /// was one thread or the other.
+    pub(super) fn meet(&mut self, thread: Pid, at: Nanos, with: &mut Context<'_>) {
+        let Some(current) = self.current else {
+            self.enter(thread, at, with);
+            return;
+        };
+        if current == thread {
+            return;
+        }
+        self.tally.unmatched_switches += 1;
+        if let Some(row) = self.throttling.filter(|_| thread != self.thread.pid) {
+            self.ledger.credit(row, at);
+        } else if self.ledger.is_open() && at > self.ledger.credited() {
+            let names = [current, thread].map(|pid| self.thread_name(pid, with));
+            let detail = with.labels.intern(&format!("{} or {}", names[0], names[1]));
+            if self.missing.len() < MISSING_PAIRS && !self.missing.contains(&detail) {
+                self.missing.push(detail);
+            }
+            self.tally.missing_switch += at - self.ledger.credited();
+            let start = self.ledger.credited();
+            self.unknown(start, self.names.missing_switch, detail, at, with.labels);
+        }
+        self.leave(current, at);
+        self.enter(thread, at, with);
+    }
+
+    fn thread_name(&self, pid: Pid, with: &Context<'_>) -> String {
+        if pid == self.thread.pid {
+            return "the measuring thread".to_owned();
+        }
+        match with.tasks.get(pid) {
+            _ if pid == Pid::IDLE => "the idle thread".to_owned(),
+            Some(task) => format!("{}:{}", task.kind, with.labels.text(task.source)),
+            None => format!("pid {}", pid.0),
+        }
+    }
+
+    pub(super) fn switch(
+        &mut self,
+        (prev, prev_runnable): (Pid, bool),
+        throttled: bool,
+        next: Pid,
+        at: Nanos,
+        with: &mut Context<'_>,
+    ) {
+        self.credit(at);
+        self.leave(prev, at);
+        if prev == self.thread.pid {
+            self.loop_runnable = prev_runnable;
+        }
+        if throttled {
+            self.throttle(at, with);
+        }
+        self.enter(next, at, with);
+    }
+
+    /// Whether an event takes the CPU from the loop for a quota: the loop could go on, and yet the CPU idles before it does.
+    pub(super) fn throttles(&self, event: &Event, feed: &EventFeed<'_>, until: Nanos) -> bool {
+        match event.what {
+            Happening::Switch { prev, prev_runnable: true, next } if prev == self.thread.pid && next != prev => {
+                next == Pid::IDLE || !self.thread.realtime && feed.idles_without(prev, until)
+            }
+            _ => false,
+        }
+    }
+
+    /// From now on a limit keeps the loop away.
+    fn throttle(&mut self, at: Nanos, with: &mut Context<'_>) {
+        let (kind, source) = (Kind::Throttling, self.names.throttling);
+        let cause = self.causes.label(kind, source, with.labels);
+        self.throttling = Some(self.ledger.row(Entry { start: at, kind, source, detail: Label::EMPTY, cause }));
+    }
+
+    /// Puts the current thread's frames aside.
+    pub(super) fn leave(&mut self, pid: Pid, at: Nanos) {
+        let frames = self.stack.len();
+        self.stack.retain(|frame| frame.what != What::Irq);
+        self.tally.unmatched_entries += (frames - self.stack.len()) as u64;
+        for frame in &mut self.stack {
+            frame.before = frame.extent(at);
+        }
+        self.tally.unmatched_entries += self.suspended.suspend(pid, &mut self.stack, self.ledger.number()) as u64;
+        self.raised = None;
+        if let Some(cause) = self.base_cause {
+            self.ledger.end(cause);
+        }
+    }
+
+    /// Makes a thread the current one, with the frames that it left with.
+    pub(super) fn enter(&mut self, pid: Pid, at: Nanos, with: &mut Context<'_>) {
+        self.current = Some(pid);
+        self.suspended.resume(pid, &mut self.stack, self.ledger.number());
+        for frame in &mut self.stack {
+            frame.since = at;
+        }
+        self.base = Base::Loop;
+        self.base_detail = Label::EMPTY;
+        self.base_cause = None;
+        if pid == self.thread.pid {
+            if self.throttling.take().is_some() {
+                self.ledger.end(self.causes.label(Kind::Throttling, self.names.throttling, with.labels));
+            }
+            return;
+        }
+        if pid == Pid::IDLE && self.loop_runnable && self.ledger.is_open() && self.throttling.is_none() {
+            self.throttle(at, with);
+        }
+        let (kind, source, detail) = match with.tasks.get(pid) {
+            _ if pid == Pid::IDLE => match self.idle() {
+                Ok((kind, source)) => (kind, source, Label::EMPTY),
+                Err((fault, cause)) => {
+                    if let Some(row) = fault {
+                        self.base = Base::Row(row);
+                    }
+                    self.base_cause = Some(cause);
+                    return;
+                }
+            },
+            Some(task) => (task.kind, task.source, task.detail),
+            None => (Kind::Task, self.names.unknown, Label::EMPTY),
+        };
+        let cause = self.causes.label(kind, source, with.labels);
+        self.base_cause = Some(cause);
+        // Between steps nothing is credited, and the start of a step finds the loop on the CPU.
+        if self.ledger.is_open() && self.throttling.is_none() {
+            self.base = Base::Row(self.ledger.row(Entry { start: at, kind, source, detail, cause }));
+            self.base_detail = detail;
+        }
+    }
+
+    /// What the CPU idles for while the loop is away: a limit, the loop's sleep, or a fault of the loop that has a row.
+    fn idle(&self) -> Result<(Kind, Label), (Option<LedgerRow>, Label)> {
+        if self.loop_runnable {
+            return Ok((Kind::Throttling, self.names.throttling));
+        }
+        let fault = self.suspended.frames(self.thread.pid).iter().find(|frame| frame.what == What::Fault);
+        match fault {
+            Some(fault) => Err((fault.row.filter(|_| self.ledger.is_open()), fault.cause)),
+            None => Ok((Kind::Task, self.names.blocked)),
+        }
+    }
+}
