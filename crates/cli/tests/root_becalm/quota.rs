@@ -77,13 +77,14 @@ fn a_throttled_loop_is_away_once_per_period_although_another_thread_works() {
     let total: i64 = seen.iter().sum();
     eprintln!("kernel: {times} x, {time:?}; becalm: {} x, {total} ns; CPU {cpu} idled {idle}", seen.len());
     assert!(times > 40, "the quota took hold {times} times");
-    if idle < Nanos::from_millis(200) {
-        // Another program had all that the quota left.
-        eprintln!("CPU {cpu} never idled, so the trace does not show the limit");
-        return;
-    }
-    let differs = seen.len().abs_diff(times as usize);
-    assert!(differs <= 2, "{} absences, and the kernel counts {times}", seen.len());
+    // Never more than the kernel counts. Where a program uses all that the quota leaves, the CPU does not idle, and the trace does not show it.
     let ratio = total as f64 / time.as_nanos() as f64;
-    assert!((0.95..1.05).contains(&ratio), "{total} ns, and the kernel counts {time:?}: {ratio:.3}");
+    assert!(seen.len() as u64 <= times + 2 && ratio < 1.05, "{} absences of {total} ns: {ratio:.3}", seen.len());
+    // The other thread leaves half of the CPU idle; a busy machine uses that up.
+    if idle.as_secs_f64() > 0.4 * time.as_secs_f64() {
+        assert!(seen.len() as u64 + 2 >= times, "{} absences, and the kernel counts {times}", seen.len());
+        assert!(ratio > 0.95, "{total} ns, and the kernel counts {time:?}: {ratio:.3}");
+    } else {
+        eprintln!("other programs kept CPU {cpu} busy");
+    }
 }
