@@ -85,19 +85,24 @@ fn an_hour_grows_nothing_and_stays_within_the_budget() {
     let passed = Cell::new(Nanos::ZERO);
     let held: RefCell<Vec<Held>> = RefCell::default();
     let last = RefCell::new(String::new());
-    // When the first window was told, and by how much the whole was above the budget at most.
+    // When the first window ended, how far the whole was above the budget in the latest round, and how far at most in a round
+    // that a window followed.
     let first = Cell::new(None);
     let above = Cell::new(Nanos::ZERO);
+    let above_before_a_window = Cell::new(Nanos::new(i64::MIN));
+    let told = Cell::new(0.0);
     let started = cpu_time();
     let round = |slept: Nanos| {
         // So that the kernel counts some idle time until the next look.
         thread::sleep(Duration::from_millis(12));
         passed.set(passed.get() + slept);
         let cpu = cpu_time() - answering() - started;
-        above.set(above.get().max(cpu - Nanos::new((BUDGET * passed.get().get() as f64) as i64)));
+        let before = above.replace(cpu - Nanos::new((BUDGET * passed.get().get() as f64) as i64));
         *last.borrow_mut() = scrape(address);
-        if first.get().is_none() && value(&last.borrow(), MEASURED) > 0.0 {
-            first.set(Some(passed.get()));
+        let windows = value(&last.borrow(), MEASURED);
+        if windows > told.replace(windows) {
+            above_before_a_window.set(above_before_a_window.get().max(before));
+            first.set(first.get().or(Some(passed.get())));
         }
         let Usage { resident_bytes: resident, descriptors, .. } = Usage::now();
         let bundles = fs::read_dir(&ring).map_or(0, Iterator::count);
@@ -114,21 +119,24 @@ fn an_hour_grows_nothing_and_stays_within_the_budget() {
     let ran = watch(&session, settings, listener, &around).unwrap();
     let (held, last) = (held.into_inner(), last.into_inner());
     let windows = value(&last, MEASURED);
-    assert!(ran.elapsed >= hour && windows >= 4.0, "{ran:?}, {windows} windows");
-    // A window of 10 ms is saved for, and by the kernel's count the budget holds at each moment, but for what was taken before the second
-    // look, and for a window that takes more than was expected of it.
+    assert!(ran.elapsed >= hour && windows >= 2.0, "{ran:?}, {windows} windows");
+    // A window of 10 ms is saved for, and by the kernel's count none begins above the budget. It may take more than was expected of it,
+    // which the next one waits for.
     let saved = Nanos::new((10e6 / BUDGET) as i64);
     assert!(first.get().is_some_and(|first| first >= saved), "{:?}, {saved}", first.get());
-    assert!(above.get() < Nanos::from_millis(30), "{} above", above.get());
+    let (above, above_before_a_window) = (above.get(), above_before_a_window.get());
+    eprintln!(
+        "{windows} windows in {} rounds, {above} above the budget at the end, {above_before_a_window} before a window",
+        held.len()
+    );
+    assert!(above_before_a_window < Nanos::ZERO, "{above_before_a_window} above before a window");
+    let a_window = Nanos::new((BUDGET * hour.get() as f64 / windows) as i64);
+    assert!(above < a_window, "{above} above, {a_window} for each of {windows} windows");
     // Once the ring is full and each path was taken, all stays as it is.
     let (settled, end) = (least(&held, 900..1_800), least(&held, 2_700..3_600));
     assert!(end.resident < settled.resident + (2 << 20), "{settled:?} {end:?}");
     assert!(end.descriptors <= settled.descriptors, "{settled:?} {end:?}");
     assert!(held.iter().all(|held| held.bundles <= 12), "{end:?}");
     assert!(value(&last, "becalm_store_failures_total") == 0.0, "{last}");
-    eprintln!(
-        "{windows} windows in {} rounds, {} above the budget at most: {settled:?}, then {end:?}",
-        held.len(),
-        above.get()
-    );
+    eprintln!("{settled:?}, then {end:?}");
 }

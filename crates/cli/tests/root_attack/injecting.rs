@@ -18,7 +18,7 @@ fn it_ends_with_its_parent() {
         let delay = Duration::from_millis([100, 400, 1000, 2000][number as usize]);
         let mut shell = Command::new("sh");
         shell.args(["-c", "\"$0\" \"$@\" & wait"]).arg(executable());
-        shell.args(["inject", "--interval", "20ms", "--detour", "200us", "--cpus", "0"]);
+        shell.args(["inject", "--interval", "20ms", "--detour", "1ms", "--cpus", "0"]);
         let running = Running::start(shell);
         thread::sleep(delay);
         running.signal("KILL");

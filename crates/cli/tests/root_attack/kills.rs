@@ -85,7 +85,7 @@ fn work() {
 /// On CPUs and inside of a program, by turns. Of the latter it leaves a folder of its own, which the next one removes.
 #[test]
 fn inject() {
-    const NOISE: [&str; 8] = ["inject", "--quiet", "--interval", "2ms", "--detour", "200us", "--duration", "1s"];
+    const NOISE: [&str; 8] = ["inject", "--quiet", "--interval", "2ms", "--detour", "500us", "--duration", "1s"];
     let command = |bench: &Bench, number: u32| match number % 2 {
         0 => becalm(&[&NOISE[..], &["--cpus", bench.cpu()]].concat()),
         _ => becalm(&[&NOISE[..], &["--signal", "--", "sleep", "0.5"]].concat()),

@@ -239,7 +239,7 @@ fn a_sweep_makes_noises_as_the_command_line_says() {
         "--rate",
         "10Hz,20Hz",
         "--detour",
-        "100us",
+        "2ms",
         "--duration",
         "200ms",
         "--cpus",

@@ -12,7 +12,7 @@ use becalm_testing::{Need, attempts, machine_has};
 use becalm_units::CpuId;
 use serde_json::Value;
 
-const NOISE: [&str; 7] = ["inject", "--interval", "20ms", "--detour", "200us", "--cpus", "0"];
+const NOISE: [&str; 7] = ["inject", "--interval", "20ms", "--detour", "1ms", "--cpus", "0"];
 
 /// The real-time threads of a process that inject.
 fn injecting(pid: u32) -> usize {

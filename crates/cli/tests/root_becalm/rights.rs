@@ -300,7 +300,7 @@ fn the_command_of_an_injector_runs_as_the_user() {
     if !machine_has(&[Need::Root]) {
         return;
     }
-    three_times(&["inject", "--quiet", "--interval", "20ms", "--detour", "200us", "--cpus", "0"]);
+    three_times(&["inject", "--quiet", "--interval", "20ms", "--detour", "1ms", "--cpus", "0"]);
     three_times(&["inject", "--quiet", "--signal", "--interval", "20ms", "--detour", "200us"]);
 }
 
@@ -310,7 +310,7 @@ fn an_injector_keeps_no_right() {
         return;
     }
     for (start, user) in [(sudo as fn(Command) -> Command, USER), (plain, 0)] {
-        let words = ["inject", "--quiet", "--interval", "20ms", "--detour", "200us", "--cpus", "0"];
+        let words = ["inject", "--quiet", "--interval", "20ms", "--detour", "1ms", "--cpus", "0"];
         let mut running = Running::start(start(becalm(&words)));
         let pid = running.pid();
         running.wait_until("no thread has a capability", || {
@@ -331,7 +331,7 @@ fn an_injector_behind_sudo_ends_with_its_parent() {
     }
     let mut shell = Command::new("sh");
     shell.args(["-c", "\"$0\" \"$@\" & wait", env!("CARGO_BIN_EXE_becalm")]);
-    shell.args(["inject", "--quiet", "--interval", "20ms", "--detour", "200us", "--cpus", "0"]);
+    shell.args(["inject", "--quiet", "--interval", "20ms", "--detour", "1ms", "--cpus", "0"]);
     let mut running = Running::start(sudo(shell));
     let parent = running.pid();
     running.wait_until("it injects", || {

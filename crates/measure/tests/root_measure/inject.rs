@@ -198,7 +198,7 @@ fn the_ratio_is_delivered_within_five_in_a_hundred() {
     attempts(3, || {
         let off = if is_idle(cpu) { 0.05 } else { 0.25 };
         let within = |ratio: f64| (1.0 - off..=1.0 + off).contains(&ratio);
-        let injection = start(&plan(vec![(cpu, trace("periodic:interval=2ms,detour=200us"))], false))?;
+        let injection = start(&plan(vec![(cpu, trace("periodic:interval=4ms,detour=400us"))], false))?;
         let until = Instant::now() + Duration::from_secs(5);
         // Not longer: a real-time loop has the kernel take the CPU for those that it keeps waiting, from the noise as well.
         let run = recorded(recording(cpu, 2));
@@ -298,7 +298,7 @@ fn synchronized_detours_start_together() {
         return;
     }
     let cpus: Vec<_> =
-        allowed_cpus().unwrap().iter().take(2).map(|cpu| (cpu, trace("periodic:interval=10ms,detour=100us"))).collect();
+        allowed_cpus().unwrap().iter().take(2).map(|cpu| (cpu, trace("periodic:interval=10ms,detour=1ms"))).collect();
     let apart = |synchronized: bool| -> Result<i64, String> {
         let injection = start(&plan(cpus.clone(), synchronized))?;
         std::thread::sleep(Duration::from_secs(2));
@@ -317,7 +317,7 @@ fn synchronized_detours_start_together() {
         let (together, alone) = (us(apart(true)?), us(apart(false)?));
         eprintln!("detours on two CPUs start {together:.1} us apart at the median, {alone:.0} us if they need not be");
         assert!(alone > 100.0, "{alone} us");
-        check(together < 20.0, || format!("{together} us"))
+        check(together < alone / 10.0, || format!("{together} us, {alone} us alone"))
     });
 }
 

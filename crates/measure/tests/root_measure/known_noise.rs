@@ -83,11 +83,11 @@ fn every_burst_of_the_gremlin_is_found_by_name() {
     let checked = seen.len();
     assert!(checked >= 50, "only {checked} bursts in 8 s");
     // Logging and going to sleep belong to the row as well, and are not in the log. They take some microseconds, and on a
-    // virtual machine, which leaves it to set a timer, some tens.
+    // virtual machine, which leaves it to set a timer, tens of them, or more while its host is busy.
     let mut offs: Vec<Nanos> = seen.iter().map(|(off, ..)| *off).collect();
     offs.sort_unstable();
     let usual = offs[checked / 2];
-    assert!((Nanos::ZERO..Nanos::from_micros(60)).contains(&usual), "bursts end with {usual} more than their log");
+    assert!((0..gremlin::BURST.get() / 10).contains(&usual.get()), "bursts end with {usual} more than their log");
     let bursts_that = |is_off: &dyn Fn(Nanos, Nanos, Nanos) -> bool| -> Vec<&str> {
         let off = seen.iter().filter(|(off, logged, before, _)| {
             let allowed = Nanos::new(logged.get() / 50).max(Nanos::from_micros(1));

@@ -16,7 +16,7 @@ pub struct Burst {
 }
 
 /// How long a burst burns.
-pub const BURST: Nanos = Nanos::from_micros(700);
+pub const BURST: Nanos = Nanos::from_millis(2);
 /// The time from the start of one burst to the start of the next.
 pub const INTERVAL: Duration = Duration::from_millis(137);
 
