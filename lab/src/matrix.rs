@@ -146,7 +146,7 @@ impl Row {
             config_hz: None,
             preempt: String::new(),
             seconds: cpu["duration_ns"].as_f64()? / 1e9,
-            timer_interrupts: count(&|_, source| source == "local_timer"),
+            timer_interrupts: count(&|_, source| is_timer(source)),
             kernel_timer_interrupts: 0,
             interrupts: count(&|kind, _| kind == "irq"),
             softirqs: count(&|kind, _| kind == "softirq"),
@@ -157,6 +157,11 @@ impl Row {
             slowdown_16k_ratio: predicted.and_then(|document| document["rows"][0]["slowdown_ratio"].as_f64()),
         })
     }
+}
+
+/// Whether a source is the tick, or another timer of the same interrupt.
+fn is_timer(source: &str) -> bool {
+    matches!(source, "tick" | "local_timer") || source.starts_with("timer:")
 }
 
 /// The count of a line `NAME COUNT` of the guest's counters; 0 without one.
@@ -259,7 +264,7 @@ mod tests {
         json!({
             "cpus": [{"duration_ns": 4_000_000_000_u64, "detours": 5_000, "noise_ratio": 0.0125}],
             "sources": [
-                source("local_timer", "irq", 1_000), source("ttyS1", "irq", 20), source("sched", "softirq", 300),
+                source("tick", "irq", 900), source("timer:hrtimer_wakeup", "irq", 100), source("ttyS1", "irq", 20), source("sched", "softirq", 300),
                 source("rcu", "softirq", 200), source("ksoftirqd", "kthread", 7), source("kworker:x", "workqueue", 3),
                 source("sh", "task", 40), source("unseen", "unseen", 900),
             ],

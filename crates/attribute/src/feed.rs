@@ -48,7 +48,7 @@ impl<'a> EventFeed<'a> {
 
     /// Whether the CPU idles before `until` and before this thread, which just left it, is back; not beyond lost events.
     pub fn idles_without(&self, thread: Pid, until: Nanos) -> bool {
-        for event in self.rest().take_while(|event| event.time < until) {
+        for event in self.coming(until) {
             let (before, after) = match event.what {
                 Happening::Lost { .. } => return false,
                 Happening::Switch { prev, next, .. } => (prev, next),
@@ -59,6 +59,11 @@ impl<'a> EventFeed<'a> {
             }
         }
         false
+    }
+
+    /// The events before `until` that were not taken, in order.
+    pub fn coming(&self, until: Nanos) -> impl Iterator<Item = &'a Event> + use<'a> {
+        self.rest().take_while(move |event| event.time < until)
     }
 
     /// All events that were not taken, in order.

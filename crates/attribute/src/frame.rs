@@ -10,6 +10,8 @@ use super::ledger::LedgerRow;
 pub(super) enum What {
     /// An interrupt; never outlives the thread's time on the CPU.
     Irq,
+    /// A function of an interrupt that is not its first one, which gives the interrupt its name.
+    Function,
     /// A softirq. With `PREEMPT_RT` it runs in a thread and can be switched away, else no switch meets it.
     Softirq,
     /// A work item, by the address of its work structure; switched away when its kworker sleeps or is pre-empted.
@@ -18,16 +20,27 @@ pub(super) enum What {
     Fault,
 }
 
+/// What an activity is called in its rows, and to what it belongs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Named {
+    pub source: Label,
+    pub detail: Label,
+    /// Its root, as `kind:source`.
+    pub cause: Label,
+    /// The root of softirqs on its way out.
+    pub raises: Label,
+}
+
 /// One instance of an activity, from its begin to its end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     pub what: What,
+    /// With `detail`: by which its end is known.
     pub source: Label,
     pub detail: Label,
-    /// The detail with the functions that it ran; empty as long as none is known.
-    pub functions: Label,
-    /// Its root, as `kind:source`.
-    pub cause: Label,
+    pub named: Named,
+    /// Whether a function has begun in it.
+    pub ran: bool,
     /// Its row in the detour that is open, once it has one.
     pub row: Option<LedgerRow>,
     /// Whether it ever had a row, in this detour or an earlier one.
@@ -46,13 +59,8 @@ impl Frame {
             && match what {
                 What::Irq => self.source == source && self.detail == detail,
                 What::Softirq => self.source == source,
-                What::Work(_) | What::Fault => true,
+                What::Work(_) | What::Fault | What::Function => true,
             }
-    }
-
-    /// What its rows say of the instance.
-    pub fn shown(&self) -> Label {
-        if self.functions == Label::EMPTY { self.detail } else { self.functions }
     }
 
     /// Entry to `at`, without the time switched away.
@@ -64,7 +72,7 @@ impl Frame {
 impl What {
     pub const fn kind(self) -> Kind {
         match self {
-            Self::Irq => Kind::Irq,
+            Self::Irq | Self::Function => Kind::Irq,
             Self::Softirq => Kind::Softirq,
             Self::Work(_) => Kind::Workqueue,
             Self::Fault => Kind::Fault,

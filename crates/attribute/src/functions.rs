@@ -1,17 +1,17 @@
-//! Functions that interrupts and softirqs run: which timer, which tasklet. Of an interrupt for which the kernel has no event
-//! they are all that is known.
+//! Functions that softirqs run, by name, and interrupts without an event of their own, of which their functions are all that is known.
 
 use std::collections::HashMap;
 
+use becalm_model::carried::Carrier;
 use becalm_model::root::RAN;
-use becalm_model::{Label, Labels};
+use becalm_model::{Event, Label, Labels};
 use becalm_units::Nanos;
 
 use super::frame::{What, saturating_sub};
 use super::ledger::LedgerRow;
 use super::{Attributor, Context, WAY_OUT};
 
-/// How many functions of one interrupt or softirq are named.
+/// How many functions of one softirq are named.
 const NAMED: usize = 3;
 /// What stands for more of them.
 const MORE: &str = "...";
@@ -33,9 +33,8 @@ struct Untraced {
     row: LedgerRow,
     /// The number of its detour.
     detour: u64,
-    /// Its detail with its functions.
-    functions: Label,
-    cause: Label,
+    /// The root of softirqs on its way out.
+    raises: Label,
     /// When the last of them returned.
     ended: Nanos,
 }
@@ -67,63 +66,96 @@ impl Functions {
 }
 
 impl Attributor {
-    /// A function begins: the interrupt or softirq on top of the stack names it. Where that cannot be what runs it, an interrupt without
-    /// an event does.
-    pub(super) fn enter_function(&mut self, function: Label, interrupt: Label, at: Nanos, with: &mut Context<'_>) {
-        let runs = match self.stack.last() {
-            Some(top) if top.what == What::Irq => true,
-            Some(top) if top.what == What::Softirq => interrupt == Label::EMPTY || top.source == self.functions.hrtimer,
-            _ => false,
-        };
-        if !runs {
-            if interrupt == Label::EMPTY {
-                // A timer or a tasklet whose softirq is not in the trace.
-                return;
-            }
-            self.begin_untraced(interrupt, at, with);
+    /// A function begins. The first one of an interrupt has named it already; further ones have rows of their own. A softirq names those
+    /// that it runs. A timer's function that neither runs tells of an interrupt without an event. `coming` are the events that follow.
+    pub(super) fn enter_function<'e>(
+        &mut self,
+        (source, root): (Label, Label),
+        (by, interrupt): (Carrier, Label),
+        at: Nanos,
+        coming: impl Iterator<Item = &'e Event>,
+        with: &mut Context<'_>,
+    ) {
+        let what = self.stack.last().map(|top| top.what);
+        if by != Carrier::Timer || matches!(what, Some(What::Irq | What::Softirq)) {
+            self.credit(at);
         }
-        if let Some(top) = self.stack.last_mut() {
-            let further = top.functions != Label::EMPTY;
-            top.functions = self.functions.with(top.shown(), further, function, with.labels);
-            if let Some(row) = top.row {
-                self.ledger.rename(row, top.functions);
+        let top = self.stack.last_mut();
+        match (by, what) {
+            (Carrier::Timer | Carrier::Call, Some(What::Irq)) => {
+                let Some(top) = top else { return };
+                let vehicle = (top.source, top.detail);
+                if std::mem::replace(&mut top.ran, true) && source != Label::EMPTY {
+                    let named = self.name_carried(vehicle, Some((source, root)), coming, with);
+                    self.push(What::Function, (source, Label::EMPTY), named, at);
+                }
             }
+            (Carrier::Softirq, Some(What::Softirq)) => self.name_function(source, with.labels),
+            (Carrier::Timer, Some(What::Softirq)) if top.is_some_and(|top| top.source == self.functions.hrtimer) => {
+                self.name_function(source, with.labels);
+            }
+            (Carrier::Timer, _) => self.begin_untraced(interrupt, (source, root), at, coming, with),
+            // A thread runs what it asked its own CPU to; or a softirq is not in the trace.
+            (Carrier::Call | Carrier::Softirq, _) => {}
+        }
+    }
+
+    /// The softirq on top of the stack names a function that it runs.
+    fn name_function(&mut self, function: Label, labels: &mut Labels) {
+        let Some(top) = self.stack.last_mut().filter(|_| function != Label::EMPTY) else { return };
+        let further = std::mem::replace(&mut top.ran, true);
+        top.named.detail = self.functions.with(top.named.detail, further, function, labels);
+        if let Some(row) = top.row {
+            self.ledger.rename(row, top.named.detail);
         }
     }
 
     /// An interrupt without an event begins, or goes on with its next function: then it had the time between the two.
-    fn begin_untraced(&mut self, interrupt: Label, at: Nanos, with: &mut Context<'_>) {
+    fn begin_untraced<'e>(
+        &mut self,
+        interrupt: Label,
+        function: (Label, Label),
+        at: Nanos,
+        coming: impl Iterator<Item = &'e Event>,
+        with: &mut Context<'_>,
+    ) {
         let last = self.functions.last.take().filter(|last| {
             self.ledger.is_open()
                 && last.detour == self.ledger.number()
                 && saturating_sub(at, last.ended) <= WAY_OUT
-                && self.raised == Some((last.cause, last.ended))
+                && self.raised == Some((last.raises, last.ended))
                 && self.ledger.credited() == last.ended
         });
+        let vehicle = (interrupt, Label::EMPTY);
+        let mut named = self.name_carried(vehicle, Some(function), coming, with);
         if let Some(last) = last {
             self.ledger.credit(last.row, at);
-            self.push_again(interrupt, last.cause, last.row, at);
-            if let Some(top) = self.stack.last_mut() {
-                top.functions = last.functions;
+            if function.1 == Label::EMPTY {
+                named.raises = last.raises;
             }
-        } else {
-            self.push(What::Irq, interrupt, Label::EMPTY, at, with);
+        }
+        self.push(What::Irq, vehicle, named, at);
+        if let Some(top) = self.stack.last_mut() {
+            top.ran = true;
         }
     }
 
     /// A function of an interrupt returned. If it is one without an event, that may be its end.
-    pub(super) fn leave_function(&mut self, interrupt: Label, at: Nanos, with: &mut Context<'_>) {
-        let Some(top) = self.stack.last().copied().filter(|top| top.ends_with(What::Irq, interrupt, Label::EMPTY))
-        else {
-            return;
-        };
-        self.pop(What::Irq, interrupt, Label::EMPTY, at, with);
-        self.functions.last = top.row.map(|row| Untraced {
-            row,
-            detour: self.ledger.number(),
-            functions: top.functions,
-            cause: top.cause,
-            ended: at,
-        });
+    pub(super) fn leave_function(&mut self, (by, interrupt): (Carrier, Label), at: Nanos, with: &mut Context<'_>) {
+        self.credit(at);
+        let Some(top) = self.stack.last().copied() else { return };
+        match (top.what, by) {
+            (What::Function, _) => self.pop(What::Function, top.source, Label::EMPTY, at, with),
+            (What::Irq, Carrier::Timer) if top.ends_with(What::Irq, interrupt, Label::EMPTY) => {
+                self.pop(What::Irq, interrupt, Label::EMPTY, at, with);
+                self.functions.last = top.row.map(|row| Untraced {
+                    row,
+                    detour: self.ledger.number(),
+                    raises: top.named.raises,
+                    ended: at,
+                });
+            }
+            _ => {}
+        }
     }
 }

@@ -31,7 +31,7 @@ impl Host {
 
     /// Takes what must be the host's out of the rows of a detour, in order of their start, into rows of its own. `cause` makes
     /// the label of a row's root. Returns how many there were.
-    pub fn take_out(&mut self, rows: &mut Vec<Activity>, mut cause: impl FnMut(Kind, Label) -> Label) -> u64 {
+    pub fn take_out(&mut self, rows: &mut Vec<Activity>, mut cause: impl FnMut(&Activity) -> Label) -> u64 {
         let mut taken = 0;
         let mut place = 0;
         while place < rows.len() {
@@ -40,7 +40,7 @@ impl Host {
             let Some(excess) = self.excess(&row, rows.get(place)) else { continue };
             let usual = row.self_time - excess;
             rows[place - 1].self_time = usual;
-            let detail = if row.kind == Kind::Edge { row.detail } else { cause(row.kind, row.source) };
+            let detail = cause(&row);
             let start = row.start + usual;
             let preempted =
                 Activity { start, self_time: excess, kind: Kind::Unseen, source: self.source, detail, ..row };
@@ -138,7 +138,7 @@ mod tests {
         let mut host = Host::new(&mut Labels::new());
         for kind in [Kind::Irq, Kind::Edge, Kind::Task] {
             for n in 0..100 {
-                assert_eq!(host.take_out(&mut vec![row(kind, 0, 10_000 + 20 * n)], |_, source| source), 0);
+                assert_eq!(host.take_out(&mut vec![row(kind, 0, 10_000 + 20 * n)], |row| row.source), 0);
             }
         }
         host
@@ -148,7 +148,7 @@ mod tests {
     fn what_takes_far_longer_than_its_like_keeps_the_usual() {
         let mut host = experienced();
         let mut rows = vec![row(Kind::Irq, 1_000, 4_000_000), row(Kind::Edge, 4_001_000, 700)];
-        assert_eq!(host.take_out(&mut rows, |_, source| source), 1);
+        assert_eq!(host.take_out(&mut rows, |row| row.source), 1);
         let usual = rows[0].self_time.get();
         assert!((9_000..=11_000).contains(&usual), "{usual}");
         assert_eq!(
@@ -168,7 +168,7 @@ mod tests {
             (Kind::Nmi, 4_000_000, 5_000_000),
         ] {
             let mut rows = vec![row(kind, 1_000, length), row(Kind::Softirq, next, 500)];
-            assert_eq!(experienced().take_out(&mut rows, |_, source| source), 0, "{kind} of {length} ns");
+            assert_eq!(experienced().take_out(&mut rows, |row| row.source), 0, "{kind} of {length} ns");
             assert_eq!((rows.len(), rows[0].self_time.get()), (2, length));
         }
     }

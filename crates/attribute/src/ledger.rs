@@ -1,6 +1,6 @@
 //! The books of one detour: rows to which time is credited as it passes, and the closing that makes them add up.
 
-use becalm_model::{Activity, Detour, Kind, Label, Labels, Platform, Step, unseen};
+use becalm_model::{Activity, Detour, Kind, Label, Labels, Platform, Step, root, unseen};
 use becalm_units::{CpuId, Nanos};
 
 use super::beside::Beside;
@@ -200,7 +200,11 @@ impl Ledger {
             }
             self.take_off(t_min);
             if let Some(host) = &mut self.host {
-                preempted = host.take_out(&mut self.rows, |kind, source| causes.label(kind, source, labels));
+                preempted = host.take_out(&mut self.rows, |row| {
+                    let (kind, source) = root::of_row(row.kind, labels.text(row.source), labels.text(row.detail));
+                    let text = root::text(kind, source);
+                    labels.intern(&text)
+                });
             }
             self.aftermath = Aftermath { since: self.credited, cause: self.ended, left: AFTERMATH_STEPS };
         }

@@ -39,9 +39,11 @@
 //!   to the event before at most.
 //! - **An exit without entry** (tracing began, or events were lost, or a work item came from another CPU): its frame
 //!   gets the time since the event before. An exit that matches a frame below the top closes those above.
-//! - **A function of a timer or a tasklet** is no row of its own: the interrupt or softirq that runs it names it in its `detail`,
-//!   behind [`becalm_model::root::RAN`]. One of a high-resolution timer that neither an interrupt nor the softirq `hrtimer` runs tells
-//!   of an interrupt without an event; that lasts from the first such function to the end of the last one.
+//! - **An interrupt** that runs functions, of high-resolution timers or for other CPUs, is named by the first one: `tick`,
+//!   `timer:hrtimer_wakeup`, `ipi:flush_tlb_func` ([`becalm_model::carried`]). Each further one has a row of its own, of kind `irq`, from
+//!   its beginning to its end. The `detail` of both is their root, or else the name of the interrupt: `local_timer`. A function of a
+//!   high-resolution timer that neither an interrupt nor the softirq `hrtimer` runs tells of an interrupt without an event.
+//! - **A function of a softirq** is no row of its own: the softirq names it in its `detail`, behind [`becalm_model::root::RAN`].
 //! - **A missing switch**: where an event was written by another thread than the one that should run, a switch between
 //!   the two is not in the trace. The time since the event before belongs to the one or to the other: kind `not_traced`,
 //!   source `missing_switch`, and `detail` names both.
@@ -58,8 +60,9 @@
 //! The `detail` of each row of kind `edge` is the *root* of the activity that it belongs to, as `kind:source`: `entry` and
 //! `between` belong to what follows them, `exit` and `after` to what they follow. The root of a softirq is the interrupt
 //! on whose way out it runs, or else the thread in which it runs; where that is not the softirq itself, its `detail` says
-//! so. Every other activity is its own root: an interrupt and the thread that it woke are two.
-//! [`becalm_model::root`] reads it back.
+//! so. An interrupt that a function names goes away with what that serves: the thread that it wakes, the packets that it passes on; so
+//! does one from another CPU that only lets a thread run. What such an interrupt raises belongs to the same root, but what comes with the
+//! tick, or with packets, belongs to these. Every other activity is its own root. [`becalm_model::root`] reads it back.
 //!
 //! # Left out
 //!
@@ -67,6 +70,7 @@
 //! they come.
 
 mod beside;
+mod carried;
 mod causes;
 mod feed;
 mod frame;
@@ -85,9 +89,10 @@ use becalm_model::{
 use becalm_units::Nanos;
 
 use self::beside::Beside;
+use self::carried::Carriers;
 use self::causes::Causes;
 use self::feed::EventFeed;
-use self::frame::{Frame, What, saturating_sub};
+use self::frame::{Frame, Named, What, saturating_sub};
 use self::functions::Functions;
 pub use self::ledger::{AFTERMATH_LONGEST, AFTERMATH_STEPS};
 use self::ledger::{Closed, Entry, Ledger, LedgerRow};
@@ -131,6 +136,7 @@ pub struct Attributor {
     advanced: Nanos,
     causes: Causes,
     beside: Beside,
+    carriers: Carriers,
     functions: Functions,
     /// Up to when the kernel was traced.
     traced_until: Nanos,
@@ -215,6 +221,7 @@ impl Attributor {
             advanced: LONG_AGO,
             causes: Causes::default(),
             beside: Beside::default(),
+            carriers: Carriers::new(labels),
             functions: Functions::new(labels),
             traced_until: Nanos::MAX,
             missing: Vec::new(),
@@ -363,7 +370,7 @@ impl Attributor {
             } else {
                 self.tally.events += 1;
                 let throttled = self.ledger.is_open() && self.throttles(event, feed, until);
-                self.happen(event, throttled, with);
+                self.happen(event, throttled, || feed.coming(until), with);
             }
             self.newest = event.time;
         }
@@ -403,8 +410,14 @@ impl Attributor {
     }
 
     /// Credits the time before the event, and changes the stack by it. `throttled` says whether a limit keeps the loop away
-    /// from now on.
-    fn happen(&mut self, event: &Event, throttled: bool, with: &mut Context<'_>) {
+    /// from now on, and `coming` gives the events that follow in the step.
+    fn happen<'e, I: Iterator<Item = &'e Event>>(
+        &mut self,
+        event: &Event,
+        throttled: bool,
+        coming: impl Fn() -> I,
+        with: &mut Context<'_>,
+    ) {
         let at = event.time;
         match event.what {
             Happening::Switch { prev, .. } => self.meet(prev, at, with),
@@ -412,28 +425,39 @@ impl Attributor {
             _ => self.meet(event.thread, at, with),
         }
         match event.what {
-            Happening::IrqEntry { source, detail } => self.push(What::Irq, source, detail, at, with),
+            Happening::IrqEntry { source, detail } => {
+                let named = if self.ledger.is_open() {
+                    self.name_carried((source, detail), None, coming(), with)
+                } else {
+                    self.name(What::Irq, (source, detail), at, with.labels)
+                };
+                self.push(What::Irq, (source, detail), named, at);
+            }
             Happening::IrqExit { source, detail } => self.pop(What::Irq, source, detail, at, with),
-            Happening::SoftirqEntry { source } => self.push(What::Softirq, source, Label::EMPTY, at, with),
+            Happening::SoftirqEntry { source } => self.begin(What::Softirq, source, Label::EMPTY, at, with.labels),
             Happening::SoftirqExit { source } => self.pop(What::Softirq, source, Label::EMPTY, at, with),
             Happening::WorkStart { source, work } => {
                 if let Some(stale) = self.stale_work() {
                     self.credit(at);
                     self.abandon_from(stale);
                 }
-                self.push(What::Work(work), source, Label::EMPTY, at, with);
+                self.begin(What::Work(work), source, self.base_detail, at, with.labels);
             }
             Happening::WorkEnd { source, work } => {
                 let source = if source == Label::EMPTY { self.names.unknown_work } else { source };
                 self.pop(What::Work(work), source, Label::EMPTY, at, with);
             }
             Happening::Nmi { source, delta } => self.nmi(source, delta, at, with),
-            Happening::FunctionEntry { function, interrupt } => self.enter_function(function, interrupt, at, with),
-            Happening::FunctionExit { interrupt } => self.leave_function(interrupt, at, with),
+            Happening::FunctionEntry { source, root, by, interrupt } => {
+                self.enter_function((source, root), (by, interrupt), at, coming(), with);
+            }
+            Happening::FunctionExit { by, interrupt } => self.leave_function((by, interrupt), at, with),
             Happening::Fault { source, detail } => self.fault(source, detail, at, with),
             Happening::Switch { prev, prev_runnable, next } => {
                 self.switch((prev, prev_runnable), throttled, next, at, with);
             }
+            // Whom an interrupt wakes was looked at when it began.
+            Happening::Waking { .. } => self.credit(at),
             Happening::Lost { .. } => {}
         }
     }
@@ -475,9 +499,9 @@ impl Attributor {
                     None => self.ledger.row(Entry {
                         start: self.ledger.credited(),
                         kind: frame.what.kind(),
-                        source: frame.source,
-                        detail: if let What::Work(_) = frame.what { self.base_detail } else { frame.shown() },
-                        cause: frame.cause,
+                        source: frame.named.source,
+                        detail: if let What::Work(_) = frame.what { self.base_detail } else { frame.named.detail },
+                        cause: frame.named.cause,
                     }),
                 };
                 frame.row = Some(row);
@@ -499,46 +523,39 @@ impl Attributor {
                 let root = self.raised.filter(on_the_way_out).map(|(cause, _)| cause).or(self.base_cause);
                 root.unwrap_or_else(|| self.causes.label(own.0, own.1, labels))
             }
-            What::Irq | What::Work(_) | What::Fault => self.causes.label(own.0, own.1, labels),
+            What::Irq | What::Function | What::Work(_) | What::Fault => self.causes.label(own.0, own.1, labels),
         }
     }
 
-    fn push(&mut self, what: What, source: Label, detail: Label, at: Nanos, with: &mut Context<'_>) {
+    /// What a frame is called that begins now and is known by its own name.
+    fn name(&mut self, what: What, (source, detail): (Label, Label), at: Nanos, labels: &mut Labels) -> Named {
+        let cause = self.root(what, source, at, labels);
+        let detail = match what {
+            // A softirq's is its root.
+            What::Softirq if cause != self.causes.label(Kind::Softirq, source, labels) => cause,
+            _ => detail,
+        };
+        Named { source, detail, cause, raises: cause }
+    }
+
+    /// Begins a frame that is known by its own name.
+    fn begin(&mut self, what: What, source: Label, detail: Label, at: Nanos, labels: &mut Labels) {
+        let named = self.name(what, (source, detail), at, labels);
+        self.push(what, (source, detail), named, at);
+    }
+
+    fn push(&mut self, what: What, (source, detail): (Label, Label), named: Named, at: Nanos) {
         self.credit(at);
         if self.stack.len() >= DEPTH {
             self.abandon_from(0);
         }
-        let cause = self.root(what, source, at, with.labels);
         self.raised = None;
-        let detail = match what {
-            // A work item's is its kworker, a softirq's is its root.
-            What::Work(_) => self.base_detail,
-            What::Softirq if cause != self.causes.label(Kind::Softirq, source, with.labels) => cause,
-            _ => detail,
-        };
-        let entry = Entry { start: at, kind: what.kind(), source, detail, cause };
+        let Named { source: shown, detail: told, cause, .. } = named;
+        let entry = Entry { start: at, kind: what.kind(), source: shown, detail: told, cause };
         let in_detour = self.ledger.is_open();
         let row = (in_detour && self.throttling.is_none()).then(|| self.ledger.row(entry));
-        let functions = Label::EMPTY;
-        self.stack.push(Frame {
-            what,
-            source,
-            detail,
-            functions,
-            cause,
-            row,
-            in_detour,
-            since: at,
-            before: Nanos::ZERO,
-        });
-    }
-
-    /// Puts an interrupt back on the stack that goes on in the row that it has.
-    fn push_again(&mut self, source: Label, cause: Label, row: LedgerRow, at: Nanos) {
-        let (what, detail, functions) = (What::Irq, Label::EMPTY, Label::EMPTY);
-        let (row, before) = (Some(row), Nanos::ZERO);
-        self.raised = None;
-        self.stack.push(Frame { what, source, detail, functions, cause, row, in_detour: true, since: at, before });
+        let (ran, before) = (false, Nanos::ZERO);
+        self.stack.push(Frame { what, source, detail, named, ran, row, in_detour, since: at, before });
     }
 
     fn pop(&mut self, what: What, source: Label, detail: Label, at: Nanos, with: &mut Context<'_>) {
@@ -547,10 +564,10 @@ impl Attributor {
                 self.credit(at);
                 self.abandon_from(depth + 1);
                 if let Some(frame) = self.stack.pop() {
-                    self.ledger.end(frame.cause);
+                    self.ledger.end(frame.named.cause);
                     let outermost = !self.stack.iter().any(|below| matches!(below.what, What::Irq | What::Softirq));
                     let raises = matches!(what, What::Irq | What::Softirq) && outermost;
-                    self.raised = raises.then_some((frame.cause, at));
+                    self.raised = raises.then_some((frame.named.raises, at));
                     if !frame.in_detour && matches!(what, What::Irq | What::Softirq) {
                         self.tally.below_threshold(frame.extent(at));
                     }
@@ -576,7 +593,7 @@ impl Attributor {
     /// Closes the frames from `depth` on, whose ends were not seen.
     fn abandon_from(&mut self, depth: usize) {
         if let Some(outermost) = self.stack.get(depth) {
-            self.ledger.end(outermost.cause);
+            self.ledger.end(outermost.named.cause);
         }
         let ended_unseen = self.stack.drain(depth..).filter(|frame| frame.what != What::Fault).count();
         self.tally.unmatched_entries += ended_unseen as u64;
@@ -611,7 +628,7 @@ impl Attributor {
         if self.current == Some(self.thread.pid) && on_thread_alone {
             // The one before is over, or the thread could not have met this one.
             self.stack.pop();
-            self.push(What::Fault, source, detail, at, with);
+            self.begin(What::Fault, source, detail, at, with.labels);
         }
     }
 

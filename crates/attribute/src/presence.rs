@@ -7,8 +7,11 @@
 //!
 //! A gap in which events were lost ends everything: the stack begins afresh with the thread that the next event names.
 
-use becalm_model::{Activity, Detour, Event, Happening, Kind, Label, Pid, Tasks};
+use becalm_model::carried::{BRINGING, Carrier, SENT};
+use becalm_model::{Activity, Detour, Event, Happening, Kind, Label, Labels, Pid, Tasks, root};
 use becalm_units::{CpuId, Nanos};
+
+use super::carried::SWITCHES_WITHIN;
 
 /// More frames than the kernel ever nests.
 const DEPTH: usize = 64;
@@ -23,6 +26,8 @@ const MOST_AWAY: usize = 64;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum What {
     Irq,
+    /// A function of an interrupt that is not its first one.
+    Function,
     Softirq,
     Work(u64),
 }
@@ -30,11 +35,31 @@ enum What {
 #[derive(Clone, Copy, Debug)]
 struct Above {
     what: What,
+    /// By which its end is known.
     source: Label,
-    detail: Label,
+    /// What its row says.
+    shown: (Label, Label),
+    /// What is known of an interrupt, or of a function of one.
+    carried: Carried,
     /// Its row in the present interruption, once it has one.
     row: Option<usize>,
 }
+
+/// What is known of what an interrupt, or a function of one, is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Carried {
+    /// Nothing: no function has begun in it.
+    Nothing,
+    /// A function that runs now, whose root is the first thread that it wakes.
+    Running,
+    /// A function that has returned and woke no thread.
+    Returned,
+    /// Its root.
+    Root,
+}
+
+/// An interrupt that lets a thread run without waking it, and that has ended: the start of its row, and when it ended.
+type Brought = (Nanos, Nanos);
 
 /// The interruptions that have ended, in order of time, with their activities, in order of detour. Each has an activity at least.
 #[derive(Clone, Debug, Default)]
@@ -66,6 +91,8 @@ pub struct Presence {
     rows: Vec<Activity>,
     /// Work items of threads that are not on the CPU.
     away: Vec<(Pid, Above)>,
+    /// The interrupt that has just ended, if the thread to which the CPU goes tells what it was for.
+    brought: Option<Brought>,
     /// The number of the present interruption.
     number: u64,
     gap: Nanos,
@@ -87,6 +114,7 @@ impl Presence {
             incomplete: false,
             rows: Vec::new(),
             away: Vec::new(),
+            brought: None,
             number: 0,
             gap: Nanos::ZERO,
         }
@@ -121,7 +149,7 @@ impl Presence {
     }
 
     /// Takes an event. One that is older than the one before counts as coming with it.
-    pub fn take(&mut self, event: &Event, tasks: &Tasks, found: &mut Interruptions) {
+    pub fn take(&mut self, event: &Event, tasks: &Tasks, labels: &mut Labels, found: &mut Interruptions) {
         let since = self.since.unwrap_or(event.time);
         let at = event.time.max(since);
         if matches!(event.what, Happening::Lost { .. }) {
@@ -143,19 +171,36 @@ impl Presence {
         }
         match event.what {
             Happening::IrqEntry { source, detail } => self.push(What::Irq, source, detail),
-            Happening::IrqExit { source, .. } => self.pop(|above| above.what == What::Irq && above.source == source),
+            Happening::IrqExit { source, .. } => {
+                if let Some(ended) = self.pop(|above| above.what == What::Irq && above.source == source) {
+                    let brings = ended.carried != Carried::Root && BRINGING.contains(&labels.text(ended.shown.0));
+                    let row = ended.row.filter(|_| brings);
+                    self.brought = row.map(|row| (self.rows[row].start, at));
+                }
+            }
+            Happening::FunctionEntry { source, root, by: Carrier::Timer | Carrier::Call, .. } => {
+                self.enter_function(source, root, labels);
+            }
+            Happening::FunctionExit { .. } => self.leave_function(),
+            Happening::Waking { thread } => self.wake(thread, tasks, labels),
             Happening::SoftirqEntry { source } => self.push(What::Softirq, source, Label::EMPTY),
             Happening::SoftirqExit { source } => {
                 self.pop(|above| above.what == What::Softirq && above.source == source);
             }
             Happening::WorkStart { source, work } => self.push(What::Work(work), source, Label::EMPTY),
-            Happening::WorkEnd { work, .. } => self.pop(|above| above.what == What::Work(work)),
-            Happening::Switch { next, .. } => self.stay(next, tasks),
+            Happening::WorkEnd { work, .. } => {
+                self.pop(|above| above.what == What::Work(work));
+            }
+            Happening::Switch { prev_runnable, next, .. } => {
+                if prev_runnable {
+                    self.bring(next, at, (tasks, labels), found);
+                }
+                self.stay(next, tasks);
+            }
             // What was handled above, and what no frame tells of.
             Happening::Nmi { .. }
             | Happening::Lost { .. }
-            | Happening::FunctionEntry { .. }
-            | Happening::FunctionExit { .. }
+            | Happening::FunctionEntry { by: Carrier::Softirq, .. }
             | Happening::Fault { .. } => {}
         }
         let is_interrupted = !self.stack.is_empty() || self.interrupts.is_some();
@@ -177,11 +222,11 @@ impl Presence {
         let (row, kind, source, detail) = match (self.stack.last_mut(), self.interrupts) {
             (Some(above), _) => {
                 let kind = match above.what {
-                    What::Irq => Kind::Irq,
+                    What::Irq | What::Function => Kind::Irq,
                     What::Softirq => Kind::Softirq,
                     What::Work(_) => Kind::Workqueue,
                 };
-                (above.row.get_or_insert(next), kind, above.source, above.detail)
+                (above.row.get_or_insert(next), kind, above.shown.0, above.shown.1)
             }
             (None, Some((kind, source, detail))) => (self.thread_row.get_or_insert(next), kind, source, detail),
             (None, None) => return,
@@ -221,13 +266,66 @@ impl Presence {
         if self.stack.len() >= DEPTH {
             self.stack.clear();
         }
-        self.stack.push(Above { what, source, detail, row: None });
+        self.brought = None;
+        self.stack.push(Above { what, source, shown: (source, detail), carried: Carried::Nothing, row: None });
     }
 
     /// Ends the innermost such frame and whatever is above it; an end without a beginning changes nothing.
-    fn pop(&mut self, is_it: impl Fn(&Above) -> bool) {
-        if let Some(depth) = self.stack.iter().rposition(is_it) {
-            self.stack.truncate(depth);
+    fn pop(&mut self, is_it: impl Fn(&Above) -> bool) -> Option<Above> {
+        let depth = self.stack.iter().rposition(is_it)?;
+        let ended = self.stack[depth];
+        self.stack.truncate(depth);
+        Some(ended)
+    }
+
+    /// A function begins: the first one names its interrupt, further ones have rows of their own.
+    fn enter_function(&mut self, source: Label, root: Label, labels: &Labels) {
+        let Some(top) = self.stack.last().filter(|top| top.what == What::Irq && source != Label::EMPTY) else { return };
+        let (vehicle, is_first) = (top.source, top.carried == Carried::Nothing);
+        if !is_first {
+            self.push(What::Function, source, vehicle);
+        }
+        let is_own = labels.text(root) == root::text(Kind::Irq, labels.text(source));
+        let detail = if root == Label::EMPTY || is_own { vehicle } else { root };
+        self.rename((source, detail), if root == Label::EMPTY { Carried::Running } else { Carried::Root });
+    }
+
+    fn leave_function(&mut self) {
+        match self.stack.last_mut() {
+            Some(Above { what: What::Function, .. }) => self.stack.truncate(self.stack.len() - 1),
+            Some(Above { carried: carried @ Carried::Running, .. }) => *carried = Carried::Returned,
+            _ => {}
+        }
+    }
+
+    /// A thread is woken: what wakes it is for that thread, if nothing else is known of it.
+    fn wake(&mut self, thread: Pid, tasks: &Tasks, labels: &mut Labels) {
+        let Some(top) = self.stack.last().copied() else { return };
+        let is_sent = || top.what == What::Irq && SENT.contains(&labels.text(top.source));
+        if top.carried == Carried::Running || top.carried == Carried::Nothing && is_sent() {
+            if let Some(root) = root_of_thread(thread, tasks, labels) {
+                self.rename((top.shown.0, root), Carried::Root);
+            }
+        }
+    }
+
+    /// The CPU goes to another thread, for which the interrupt came that has just ended.
+    fn bring(&mut self, next: Pid, at: Nanos, (tasks, labels): (&Tasks, &mut Labels), found: &mut Interruptions) {
+        let Some((start, _)) = self.brought.take().filter(|(_, ended)| at - *ended <= SWITCHES_WITHIN) else { return };
+        let ended = found.activities.iter_mut().rev().take(MOST_ROWS);
+        let row = self.rows.iter_mut().rev().chain(ended).find(|row| row.kind == Kind::Irq && row.start == start);
+        if let (Some(row), Some(root)) = (row, root_of_thread(next, tasks, labels)) {
+            row.detail = root;
+        }
+    }
+
+    /// The frame on top of the stack is called so from now on, and its row from its beginning on.
+    fn rename(&mut self, shown: (Label, Label), carried: Carried) {
+        if let Some(top) = self.stack.last_mut() {
+            (top.shown, top.carried) = (shown, carried);
+            if let Some(row) = top.row {
+                (self.rows[row].source, self.rows[row].detail) = shown;
+            }
         }
     }
 
@@ -264,6 +362,7 @@ impl Presence {
     }
 
     fn forget(&mut self) {
+        self.brought = None;
         self.stack.clear();
         self.away.clear();
         self.rows.clear();
@@ -271,10 +370,17 @@ impl Presence {
     }
 }
 
+/// The root of what a thread does, if it has a name.
+fn root_of_thread(thread: Pid, tasks: &Tasks, labels: &mut Labels) -> Option<Label> {
+    let task = tasks.get(thread).filter(|_| thread != Pid::IDLE)?;
+    let text = root::text(task.kind, labels.text(task.source));
+    Some(labels.intern(&text))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use becalm_model::{Labels, Task};
+    use becalm_model::Task;
     use proptest::prelude::*;
 
     const PROGRAM: Pid = Pid(10);
@@ -303,7 +409,7 @@ mod tests {
 
         fn at(&mut self, time: i64, thread: Pid, what: Happening) -> &mut Self {
             let event = Event { time: Nanos::new(time), thread, what };
-            self.presence.take(&event, &self.tasks, &mut self.found);
+            self.presence.take(&event, &self.tasks, &mut self.labels, &mut self.found);
             self
         }
 
@@ -344,6 +450,41 @@ mod tests {
         passes(&mut world);
         let rows = vec![("task:other".to_owned(), 15), ("kthread:kernel".to_owned(), 5)];
         assert_eq!(world.told(), [(10, 20, rows)]);
+    }
+
+    /// Interrupts are named as those of a loop are, and have the same roots.
+    #[test]
+    fn interrupts_are_named_by_what_they_are_for() {
+        let mut world = World::new();
+        let (enter, leave) = (world.irq("local_timer", true), world.irq("local_timer", false));
+        let (resched, resched_end) = (world.irq("reschedule", true), world.irq("reschedule", false));
+        let function = |world: &mut World, source: &str, root: &str| {
+            let [source, root] = [source, root].map(|text| world.labels.intern(text));
+            Happening::FunctionEntry { source, root, by: Carrier::Timer, interrupt: Label::EMPTY }
+        };
+        let ends = Happening::FunctionExit { by: Carrier::Timer, interrupt: Label::EMPTY };
+        let wakes = function(&mut world, "timer:hrtimer_wakeup", "");
+        let tick = function(&mut world, "tick", "irq:tick");
+        world.at(100, PROGRAM, enter).at(102, PROGRAM, wakes).at(103, PROGRAM, Happening::Waking { thread: KERNEL });
+        world.at(104, PROGRAM, ends).at(105, PROGRAM, tick).at(106, PROGRAM, Happening::Waking { thread: KERNEL });
+        world.at(108, PROGRAM, ends).at(110, PROGRAM, leave);
+        world.at(200, PROGRAM, resched).at(203, PROGRAM, resched_end);
+        world.at(205, PROGRAM, switch(PROGRAM, KERNEL)).at(210, KERNEL, switch(KERNEL, PROGRAM));
+        let rows: Vec<(&str, &str, i64)> = world
+            .found
+            .activities
+            .iter()
+            .map(|row| (world.labels.text(row.source), world.labels.text(row.detail), row.self_time.get()))
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                ("timer:hrtimer_wakeup", "kthread:kernel", 7),
+                ("tick", "local_timer", 3),
+                ("reschedule", "kthread:kernel", 3),
+                ("kernel", "", 5),
+            ]
+        );
     }
 
     #[test]

@@ -86,7 +86,7 @@ mod tests {
     use becalm_units::Nanos;
 
     use super::*;
-    use crate::frame::What;
+    use crate::frame::{Named, What};
     use crate::ledger::LedgerRow;
 
     fn frame(work: u64) -> Frame {
@@ -94,8 +94,8 @@ mod tests {
             what: What::Work(work),
             source: Label::EMPTY,
             detail: Label::EMPTY,
-            functions: Label::EMPTY,
-            cause: Label::EMPTY,
+            named: Named { source: Label::EMPTY, detail: Label::EMPTY, cause: Label::EMPTY, raises: Label::EMPTY },
+            ran: false,
             row: Some(LedgerRow::default()),
             in_detour: true,
             since: Nanos::ZERO,

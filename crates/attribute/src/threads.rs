@@ -87,7 +87,7 @@ impl Attributor {
     /// Puts the current thread's frames aside.
     pub(super) fn leave(&mut self, pid: Pid, at: Nanos) {
         let frames = self.stack.len();
-        self.stack.retain(|frame| frame.what != What::Irq);
+        self.stack.retain(|frame| !matches!(frame.what, What::Irq | What::Function));
         self.tally.unmatched_entries += (frames - self.stack.len()) as u64;
         for frame in &mut self.stack {
             frame.before = frame.extent(at);
@@ -148,7 +148,7 @@ impl Attributor {
         }
         let fault = self.suspended.frames(self.thread.pid).iter().find(|frame| frame.what == What::Fault);
         match fault {
-            Some(fault) => Err((fault.row.filter(|_| self.ledger.is_open()), fault.cause)),
+            Some(fault) => Err((fault.row.filter(|_| self.ledger.is_open()), fault.named.cause)),
             None => Ok((Kind::Task, self.names.blocked)),
         }
     }

@@ -26,10 +26,6 @@ pub struct MeasuringArgs {
     #[arg(long)]
     pub no_sources: bool,
 
-    /// Trace also which functions timers and tasklets run, as the detail of interrupts and softirqs; two more events a tick
-    #[arg(long, conflicts_with = "no_sources")]
-    functions: bool,
-
     /// Memory between each measuring thread and the collector, in KiB; 16 bytes a detour
     #[arg(long, value_name = "KIB", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(4..=4_194_304))]
     pub buffer: u32,
@@ -48,7 +44,6 @@ impl MeasuringArgs {
         plan.task = LoopTask::Watch(self.threshold);
         plan.policy = self.sched;
         plan.sources = !self.no_sources;
-        plan.functions = self.functions;
         plan.ring_bytes = self.buffer as usize * 1024;
         if let Some(kib) = self.trace_buffer {
             plan.trace_bytes = kib as usize * 1024;

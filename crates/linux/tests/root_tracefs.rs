@@ -8,8 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use becalm_linux::ftrace::{
-    Callback, Decoder, EventFormat, Faults, Functions, Instance, InstanceConfig, InstanceName, RawEvent, RawHappening,
-    TraceClock, Tracefs, TracefsError, remove_dead,
+    Callback, Decoder, EventFormat, Faults, Instance, InstanceConfig, InstanceName, RawEvent, RawHappening, TraceClock,
+    Tracefs, TracefsError, remove_dead,
 };
 use becalm_testing::{skip, wait_until};
 use becalm_units::{CpuId, CpuList};
@@ -41,14 +41,7 @@ fn all_cpus() -> CpuList {
 
 fn config(buffer_kb: u32) -> InstanceConfig {
     let clock = if cfg!(target_arch = "x86_64") { TraceClock::X86Tsc } else { TraceClock::MonoRaw };
-    InstanceConfig {
-        cpus: all_cpus(),
-        clock,
-        buffer_kb,
-        subbuf_kb: None,
-        faults: Faults::All,
-        functions: Functions::None,
-    }
+    InstanceConfig { cpus: all_cpus(), clock, buffer_kb, subbuf_kb: None, faults: Faults::All, carried: true }
 }
 
 fn create(tracefs: &Tracefs, config: &InstanceConfig) -> Instance {
@@ -167,10 +160,15 @@ fn rendered(decoder: &Decoder, what: &RawHappening<'_>) -> (String, Vec<String>)
                 Callback::HighResolutionTimer => "hrtimer_expire_entry",
                 Callback::Timer => "timer_expire_entry",
                 Callback::Tasklet => "tasklet_entry",
+                Callback::Call => "csd_function_entry",
             };
-            (event.to_owned(), vec!["function=".to_owned()])
+            (event.to_owned(), vec![if *by == Callback::Call { "func=" } else { "function=" }.to_owned()])
         }
-        RawHappening::FunctionExit => ("hrtimer_expire_exit".to_owned(), vec!["hrtimer=".to_owned()]),
+        RawHappening::FunctionExit { by: Callback::Call } => ("csd_function_exit".to_owned(), vec!["func=".to_owned()]),
+        RawHappening::FunctionExit { .. } => ("hrtimer_expire_exit".to_owned(), vec!["hrtimer=".to_owned()]),
+        RawHappening::Waking { comm, pid } => {
+            ("sched_waking".to_owned(), vec![format!("comm={} pid={pid} prio=", text(comm))])
+        }
         RawHappening::WorkStart { work, .. } => {
             ("workqueue_execute_start".to_owned(), vec![format!("work struct {work:016x}: function ")])
         }
@@ -212,7 +210,7 @@ fn decoding_agrees_with_the_kernels_own_text_event_by_event() {
                 }
                 assert_eq!(event.pid, line.pid);
                 let (name, fields) = rendered(instance.decoder(), &event.what);
-                assert_eq!(name, line.event);
+                assert_eq!(name, line.event.replace("sched_wakeup", "sched_waking"));
                 if hashed && name.starts_with("workqueue") {
                     continue;
                 }
@@ -225,7 +223,7 @@ fn decoding_agrees_with_the_kernels_own_text_event_by_event() {
             assert!(ordered, "time runs forward");
         }
         // Guards against an empty comparison.
-        for name in ["sched_switch", "softirq_entry", "page_fault_user"] {
+        for name in ["sched_switch", "softirq_entry", "page_fault_user", "hrtimer_expire_entry", "sched_waking"] {
             assert!(kinds.get(name).is_some_and(|count| *count > 10), "{name}: {kinds:?}");
         }
         if let Some(kb) = subbuf_kb.filter(|_| tracefs.root().join("buffer_subbuf_size_kb").exists()) {

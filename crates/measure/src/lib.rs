@@ -24,4 +24,6 @@ pub use plan::{AfterSetUp, LoopTask, RecordPlan, Threshold, WorkPlan};
 pub use recorder::{Collector, Companion, HandOver, Pauses, Progress, Recording, TraceSide, record};
 pub use shelf::Shelf;
 pub use sink::{Batch, Sink};
-pub use trace::{Disturbance, Drained, EventClock, Names, SOFTIRQS, StandingTrace, Translator};
+pub use trace::{
+    Disturbance, Drained, EventClock, Names, SOFTIRQS, StandingTrace, Translator, UNTRACED_TIMER, function_source,
+};

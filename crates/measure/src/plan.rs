@@ -117,9 +117,6 @@ pub struct RecordPlan {
     pub policy: Policy,
     /// Whether the kernel's activity is traced.
     pub sources: bool,
-    /// Whether the functions are traced, too, that timers and tasklets run. Where the timer's interrupt has no event of its own, as on
-    /// Hyper-V, those of its timers are in any case.
-    pub functions: bool,
     /// The program that runs meanwhile, ready to be started, and how it was written.
     pub command: Option<(Command, Vec<String>)>,
     /// How much time a segment of the bundle holds at most. What a segment holds is lost if the process is killed. `None` means 10 s;
@@ -167,7 +164,6 @@ impl RecordPlan {
             task: LoopTask::Watch(Threshold::Auto),
             policy: Policy::Other,
             sources: true,
-            functions: false,
             command: None,
             segment: None,
             ring_bytes: 4 << 20,

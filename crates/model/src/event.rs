@@ -3,6 +3,7 @@
 use becalm_units::Nanos;
 
 use crate::Label;
+use crate::carried::Carrier;
 
 /// The kernel's number of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -85,15 +86,27 @@ pub enum Happening {
     },
     /// A function began that an interrupt or a softirq was asked to run.
     FunctionEntry {
-        /// The function's name: `tick_nohz_handler`, `process_timeout`.
-        function: Label,
-        /// What the interrupt is called that runs it if no event told of one; empty for functions of softirqs alone.
+        /// What it is called as a source: `tick`, `timer:hrtimer_wakeup`; a function of a softirq, by its name: `process_timeout`.
+        /// Empty where the kernel does not tell its name.
+        source: Label,
+        /// The root that it has, as `kind:source`, whichever threads it wakes; empty if it has none.
+        root: Label,
+        /// What runs it.
+        by: Carrier,
+        /// What the interrupt of the CPUs' timers is called if no event tells of it.
         interrupt: Label,
     },
-    /// The last function that began in such an interrupt returned.
+    /// The last function that began in such an interrupt returned. Those of softirqs end without a word.
     FunctionExit {
         /// As at the entry.
+        by: Carrier,
+        /// As at the entry.
         interrupt: Label,
+    },
+    /// A thread is woken.
+    Waking {
+        /// Which.
+        thread: Pid,
     },
     /// A page fault began. The kernel does not say when it ends: the fault lasts until the thread makes progress.
     Fault {

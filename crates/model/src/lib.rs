@@ -8,6 +8,7 @@
 
 pub mod activity;
 pub mod audit;
+pub mod carried;
 pub mod cost;
 pub mod digest;
 pub mod distribution;

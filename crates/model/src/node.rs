@@ -166,6 +166,12 @@ impl MachineDoc {
         if self.hypervisor.is_some() { Platform::Guest } else { Platform::Metal }
     }
 
+    /// How many ticks a second its kernel has on a busy CPU; `None` where that is not known.
+    #[must_use]
+    pub fn tick_hz(&self) -> Option<f64> {
+        self.built_with.get("HZ")?.parse().ok()
+    }
+
     /// Whether its kernel was built with one of [`BUILD_OPTIONS`]; `None` where that is not known.
     #[must_use]
     pub fn has_option(&self, option: &str) -> Option<bool> {

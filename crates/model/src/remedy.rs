@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Kind;
+use crate::carried::TICK as TICK_SOURCE;
 use crate::family::Family;
 use crate::node::MachineDoc;
 
@@ -128,6 +129,17 @@ macro_rules! catalogue {
 
 const TICK: Option<&str> =
     Some("the tick: boot with nohz_full= and rcu_nocbs= for these CPUs, and keep one runnable thread on each");
+/// Where timer interrupts come more often than the tick does.
+const NO_TICK: &str = "timers of these CPUs, the tick among them: this kernel does not tell them apart; look for programs that sleep for \
+     short times, and for profilers";
+const SAMPLING: Option<&str> =
+    Some("a profiler samples these CPUs, or takes turns with their counters: end perf sessions");
+const COUNTER_READS: Option<&str> =
+    Some("a monitor on another CPU reads the performance counters of these: have it leave them out");
+const UNKNOWN_CALL: Option<&str> = Some(
+    "other CPUs interrupt these, and this kernel does not tell for what: packets (rps_cpus), reads of performance counters, or memory that \
+     programs on both share",
+);
 const OTHER_CPUS: Option<&str> =
     Some("other CPUs interrupt these: keep threads of one process, and its memory, away from isolated CPUs");
 const NETWORK: Option<&str> =
@@ -135,24 +147,48 @@ const NETWORK: Option<&str> =
 const TIMERS: Option<&str> = Some("timers started on these CPUs: set kernel.timer_migration, or isolate them");
 
 catalogue! {
-    /// The tick, as x86 names it.
+    /// The kernel's tick.
+    Tick: Irq "tick", [], TICK, needs StoppableTick;
+    /// Samples of a profiler.
+    Sampling: Irq "timer:perf_*", [], SAMPLING;
+    /// The timer of the soft lockup detector.
+    LockupTimer: Irq "timer:watchdog_timer_fn", [Watchdog],
+        Some("the soft lockup detector: set kernel.watchdog to 0, or take these CPUs out of kernel.watchdog_cpumask");
+    /// Any other precise timer, as a function of the timer's interrupt.
+    AnyTimer: Irq "timer:*", [Timers], TIMERS;
+    /// Another CPU reads performance counters of this one.
+    CounterRead: Irq "ipi:__perf_*", [], COUNTER_READS;
+    /// Another CPU changes or reads performance counters of this one.
+    CounterCall: Irq "ipi:remote_function", [], COUNTER_READS;
+    /// Another CPU changed memory that a program on this one shares.
+    Flush: Irq "ipi:flush_tlb*", [Memory], OTHER_CPUS;
+    /// Another CPU passes packets on to this one.
+    Rps: Irq "ipi:rps_*", [Rps], NETWORK;
+    /// The kernel changes its own code.
+    CodeChange: Irq "ipi:do_sync_core", [],
+        Some("the kernel changes its own code: load BPF programs and switch tracing before the work, not beside it");
+    /// Another CPU has the scheduler balance the load here.
+    BalancingCall: Irq "ipi:nohz_csd_func", [], Some("load balancing: isolate the CPUs, with a cpuset partition or isolcpus=");
+    /// Another CPU has any other function run on this one.
+    AnyCall: Irq "ipi:*", [], OTHER_CPUS;
+    /// The interrupt of a CPU's timer, as x86 names it.
     LocalTimer: Irq "local_timer", [], TICK, needs StoppableTick;
-    /// The tick, as ARM names it.
+    /// The interrupt of a CPU's timer, as Arm names it.
     ArchTimer: Irq "arch_timer", [], TICK, needs StoppableTick;
-    /// The tick of a machine whose CPUs have no timers of their own.
+    /// The timer of a machine whose CPUs have none of their own.
     SharedTimer: Irq "timer", [], TICK, needs StoppableTick;
-    /// The tick under Hyper-V, of which the kernel has no event.
+    /// The interrupt of a CPU's timer under Hyper-V, of which the kernel has no event.
     HyperVTimer: Irq "hyperv_stimer0", [], TICK, needs StoppableTick;
     /// The interrupt of a CPU's timer of which the kernel has no event.
     UntracedTimer: Irq "untraced_timer", [], TICK, needs StoppableTick;
     /// Another CPU has the scheduler look again.
     Reschedule: Irq "reschedule", [], OTHER_CPUS;
     /// Another CPU has a function run on all CPUs, as after memory was unmapped.
-    CallFunction: Irq "call_function", [Memory], OTHER_CPUS;
+    CallFunction: Irq "call_function", [Memory], UNKNOWN_CALL;
     /// Another CPU has a function run on this one.
-    CallFunctionSingle: Irq "call_function_single", [], OTHER_CPUS;
+    CallFunctionSingle: Irq "call_function_single", [], UNKNOWN_CALL;
     /// Another CPU has a function run, on this one or on all.
-    AnyCallFunction: Irq "call_function*", [], OTHER_CPUS;
+    AnyCallFunction: Irq "call_function*", [], UNKNOWN_CALL;
     /// Work that the kernel puts off to an interrupt of its own.
     IrqWork: Irq "irq_work", [], OTHER_CPUS;
     /// The interrupt of any device.
@@ -273,15 +309,36 @@ catalogue! {
     Edge: Edge "*", [], None;
 }
 
-/// What removes or lessens a source on these machines, in a sentence, or what they lack for that; `None` if nothing is known.
+/// How much more often than the tick's frequency an interrupt comes that is not the tick alone.
+const TICKS_AND_MORE: f64 = 1.5;
+
+/// Whether interrupts of a CPU's timer that come so often, in a second, are more than the tick of any of these machines. The frequency of
+/// a kernel that does not tell it is taken to be the highest that there is.
+#[must_use]
+pub fn is_more_than_the_tick<'a>(rate_hz: f64, machines: impl IntoIterator<Item = &'a MachineDoc>) -> bool {
+    let tick_hz = machines.into_iter().map(|machine| machine.tick_hz().unwrap_or(HIGHEST_TICK_HZ));
+    rate_hz > TICKS_AND_MORE * tick_hz.reduce(f64::max).unwrap_or(HIGHEST_TICK_HZ)
+}
+
+const HIGHEST_TICK_HZ: f64 = 1_000.0;
+
+/// What removes or lessens a source on these machines, in a sentence, or what they lack for that; `None` if nothing is known. `rate_hz` is
+/// how often it comes on each CPU in a second, where that is known.
 #[must_use]
 pub fn advice<'a>(
     kind: Kind,
     source: &str,
-    machines: impl IntoIterator<Item = &'a MachineDoc>,
+    machines: impl IntoIterator<Item = &'a MachineDoc> + Clone,
+    rate_hz: Option<f64>,
 ) -> Option<&'static str> {
     let rows = Known::ALL.iter().map(|known| known.remedy());
     let row = rows.filter(|row| row.kind == kind && fits(row.source, source)).find(|row| row.advice.is_some())?;
+    if row.advice == TICK
+        && source != TICK_SOURCE
+        && rate_hz.is_some_and(|hz| is_more_than_the_tick(hz, machines.clone()))
+    {
+        return Some(NO_TICK);
+    }
     let mut machines = machines.into_iter().peekable();
     let is_lacking =
         |need: &Need| machines.peek().is_some() && machines.all(|machine| need.is_met(machine) == Some(false));
@@ -324,12 +381,13 @@ mod tests {
         let unable = machine(&[("NO_HZ_FULL", "n"), ("RCU_NOCB_CPU", "n")], Some(1));
         let unknown = MachineDoc::default();
         for (kind, source, advised, otherwise) in [
+            (Kind::Irq, "tick", "boot with nohz_full=", "CONFIG_NO_HZ_FULL"),
             (Kind::Irq, "local_timer", "boot with nohz_full=", "CONFIG_NO_HZ_FULL"),
             (Kind::Softirq, "rcu", "boot with rcu_nocbs=", "CONFIG_RCU_NOCB_CPU"),
             (Kind::Throttling, "cfs_bandwidth", "cpu.max", "cpu.cfs_quota_us"),
         ] {
             let says = |machines: &[&MachineDoc], part: &str| {
-                let advice = advice(kind, source, machines.iter().copied()).unwrap();
+                let advice = advice(kind, source, machines.iter().copied(), None).unwrap();
                 assert!(advice.contains(part), "{advice}");
             };
             says(&[&able], advised);
@@ -342,8 +400,37 @@ mod tests {
     }
 
     #[test]
+    fn what_comes_more_often_than_the_tick_is_not_called_the_tick() {
+        let machine = MachineDoc { built_with: [("HZ".to_owned(), "250".to_owned())].into(), ..MachineDoc::default() };
+        let of = |source, machine: &[MachineDoc], rate| advice(Kind::Irq, source, machine, Some(rate));
+        let known = std::slice::from_ref(&machine);
+        assert_eq!(of("local_timer", known, 260.0), TICK);
+        assert_eq!(of("local_timer", known, 1_250.0), Some(NO_TICK));
+        assert_eq!(of("arch_timer", known, 1_250.0), Some(NO_TICK));
+        // The kernel itself says that it is the tick; and one that does not tell its frequency may have 1,000 ticks a second.
+        assert_eq!(of("tick", known, 1_250.0), TICK);
+        assert_eq!(of("local_timer", &[], 1_250.0), TICK);
+        assert_eq!(of("local_timer", &[], 1_600.0), Some(NO_TICK));
+    }
+
+    #[test]
+    fn what_interrupts_carry_has_advice_of_its_own() {
+        let advice = |source| advice(Kind::Irq, source, [], None).unwrap();
+        for (source, part) in [
+            ("timer:perf_swevent_hrtimer", "perf sessions"),
+            ("timer:hrtimer_wakeup", "timer_migration"),
+            ("timer:a_timer_of_a_module", "timer_migration"),
+            ("ipi:__perf_event_read", "monitor"),
+            ("ipi:rps_trigger_softirq", "rps_cpus"),
+            ("ipi:flush_tlb_func", "threads of one process"),
+        ] {
+            assert!(advice(source).contains(part), "{source}: {}", advice(source));
+        }
+    }
+
+    #[test]
     fn a_source_without_advice_of_its_own_has_that_of_its_kind() {
-        let advice = |kind, source| advice(kind, source, []);
+        let advice = |kind, source| advice(kind, source, [], None);
         assert_eq!(advice(Kind::Kthread, "ksmd"), advice(Kind::Kthread, "any"));
         assert_eq!(advice(Kind::Irq, "local_timer"), TICK);
         assert!(advice(Kind::Irq, "nvme0q1").is_some_and(|text| text.contains("smp_affinity_list")));

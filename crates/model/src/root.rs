@@ -1,18 +1,18 @@
 //! Roots: the activity that began a chain on its CPU, on which the whole chain can be booked.
 //!
-//! A tick, the softirqs that it raised, the way in and out of it and the caches that recover after it go away with the tick.
+//! A tick, the softirqs that it raised, the way in and out of it and the caches that recover after it go away with the tick; an interrupt
+//! that wakes a thread goes away with that thread.
 //! The rows that belong to another activity name it in their `detail`, as `kind:source`.
 
 use crate::Kind;
 
-/// What stands in a `detail` before the functions that an interrupt or a softirq ran: `vector 236 → tick_nohz_handler`,
-/// `irq:local_timer → process_timeout, delayed_work_timer_fn`.
+/// What stands in a `detail` before the functions that a softirq ran: `irq:tick → process_timeout, delayed_work_timer_fn`.
 pub const RAN: &str = " \u{2192} ";
 
 /// What older recordings call the rest of a detour, which belongs to no activity there.
 pub const OLD_REST: &str = "edge";
 
-/// How the `detail` of a row names the root of that kind and source: `irq:local_timer`.
+/// How the `detail` of a row names the root of that kind and source: `irq:tick`.
 #[must_use]
 pub fn text(kind: Kind, source: &str) -> String {
     format!("{kind}:{source}")
@@ -23,7 +23,7 @@ pub fn text(kind: Kind, source: &str) -> String {
 #[must_use]
 pub fn of_row<'a>(kind: Kind, source: &'a str, detail: &'a str) -> (Kind, &'a str) {
     match kind {
-        Kind::Edge | Kind::Softirq => parse(detail).unwrap_or((kind, source)),
+        Kind::Edge | Kind::Softirq | Kind::Irq => parse(detail).unwrap_or((kind, source)),
         _ => (kind, source),
     }
 }
@@ -40,13 +40,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rests_and_softirqs_belong_to_what_they_name() {
-        for (kind, source) in
-            [(Kind::Irq, "local_timer"), (Kind::Workqueue, "kworker:vmstat_update"), (Kind::Becalm, "")]
-        {
+    fn rests_softirqs_and_interrupts_belong_to_what_they_name() {
+        for (kind, source) in [
+            (Kind::Irq, "tick"),
+            (Kind::Irq, "timer:hrtimer_wakeup"),
+            (Kind::Workqueue, "kworker:vmstat_update"),
+            (Kind::Becalm, ""),
+        ] {
             let detail = text(kind, source);
             assert_eq!(of_row(Kind::Edge, "entry", &detail), (kind, source));
             assert_eq!(of_row(Kind::Softirq, "rcu", &detail), (kind, source));
+            assert_eq!(of_row(Kind::Irq, "timer:hrtimer_wakeup", &detail), (kind, source));
             let with_functions = format!("{detail}{RAN}process_timeout, wake_q");
             assert_eq!(of_row(Kind::Softirq, "timer", &with_functions), (kind, source));
             // A thread of that name is a thread.
@@ -54,6 +58,7 @@ mod tests {
         }
         for detail in ["", "vector 236", "nothing:of the kind", "process_timeout"] {
             assert_eq!(of_row(Kind::Edge, "edge", detail), (Kind::Edge, "edge"), "{detail}");
+            assert_eq!(of_row(Kind::Irq, "eth0", detail), (Kind::Irq, "eth0"), "{detail}");
         }
     }
 }

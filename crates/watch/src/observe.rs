@@ -379,12 +379,13 @@ impl Followed {
         Self { cpu, presence: Presence::new(cpu), found, before, gap: Nanos::ZERO }
     }
 
-    fn take(&mut self, events: &[Event], names: &Names, most: usize) {
+    fn take(&mut self, events: &[Event], names: &mut Names, most: usize) {
         std::mem::swap(&mut self.found, &mut self.before);
         self.found.detours.clear();
         self.found.activities.clear();
+        let Names { tasks, labels, .. } = names;
         for event in events {
-            self.presence.take(event, &names.tasks, &mut self.found);
+            self.presence.take(event, tasks, labels, &mut self.found);
         }
         self.gap += self.presence.take_gap();
         keep_newest(&mut self.before, most);

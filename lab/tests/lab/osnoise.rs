@@ -64,7 +64,9 @@ impl Osnoise {
         let merged = |kinds: &[&str]| {
             let mut counts = BTreeMap::new();
             for (source, count) in kinds.iter().flat_map(|kind| becalm.counts(kind)) {
-                *counts.entry(source.to_owned()).or_insert(0) += count;
+                // osnoise names the interrupt, and not what it was for.
+                let name = if source == "tick" || source.starts_with("timer:") { "local_timer" } else { source };
+                *counts.entry(name.to_owned()).or_insert(0) += count;
             }
             counts
         };

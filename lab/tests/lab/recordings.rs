@@ -27,9 +27,9 @@ fn an_isolated_cpu_is_measured_and_is_quiet() {
     let [housekeeping, isolated] = bundles.each_ref().map(|bundle| bundle.as_os_str());
     let sides = ["--cpus-a", "0", "--cpus-b", "1"].map(OsStr::new);
     let comparison = lab.ask(&[&["compare".as_ref(), housekeeping, isolated][..], &sides[..]].concat());
-    let tick = rate(&comparison, "irq", "local_timer");
+    let tick = rate(&comparison, "irq", "tick");
     let (kept, gone) = (tick["a"].as_f64().expect("a rate"), tick["b"].as_f64().expect("a rate"));
-    tell(&format!("isolated: {kept:.0} timer interrupts a second on CPU 0, {gone:.1} on CPU 1"));
+    tell(&format!("isolated: {kept:.0} ticks a second on CPU 0, {gone:.1} on CPU 1"));
     assert!(kept > 10.0 * gone, "{tick}");
     assert_better(tick);
     assert_eq!(text(&outcome, "instances"), "", "a trace instance was left behind");

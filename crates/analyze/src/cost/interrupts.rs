@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use becalm_model::carried::TICK;
 use becalm_model::{Activity, Detour, Kind, Labels};
 
-/// The sources of the interrupts that carry the tick, and other timers of the kernel with it: on x86-64, on machines
-/// without a local timer, on AArch64.
-pub const TIMER: &[&str] = &["local_timer", "timer", "arch_timer"];
+/// The sources of the tick, and of the interrupts that carry it and other timers where the kernel does not tell these apart: on x86-64, on
+/// machines without a local timer, on AArch64.
+pub const TIMER: &[&str] = &[TICK, "local_timer", "timer", "arch_timer"];
 
 /// Times of one source's interrupts, in nanoseconds and in order of time.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

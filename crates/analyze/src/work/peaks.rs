@@ -1,11 +1,15 @@
 //! Samples that the timer's interrupt hit, and the others: of a grain shorter than a tick's period, two peaks (Tsafrir 2007, figure 15).
 
+use becalm_model::carried::TICK;
 use becalm_stats::{median_low, nearest_rank};
 
 use super::read::WorkSamples;
 
-/// The source that is the timer's interrupt.
-pub const TIMER: &str = "local_timer";
+/// Whether a source is the timer's interrupt, or a function of it.
+#[must_use]
+pub fn is_timer(source: &str) -> bool {
+    matches!(source, TICK | "local_timer") || source.starts_with("timer:")
+}
 
 /// How many robust standard deviations (1.4826 times the median distance from the median) of the wider peak must lie between the medians
 /// for two peaks.
@@ -52,7 +56,7 @@ impl TickPeaks {
     pub fn from_samples(samples: &WorkSamples) -> Option<Self> {
         let mut is_hit = vec![false; samples.values.len()];
         let mut interrupts = 0_u64;
-        for source in samples.sources.iter().filter(|source| source.source == TIMER) {
+        for source in samples.sources.iter().filter(|source| is_timer(&source.source)) {
             for (number, _) in &source.times {
                 *is_hit.get_mut(*number)? = true;
                 interrupts += 1;
@@ -117,7 +121,7 @@ mod tests {
         let values: Vec<i64> = (0..200).map(value).collect();
         let mut samples = fixed_work(&values);
         let times = (0..200).filter(|number| number % 2 == 0).map(|number| (number, 5_000)).collect();
-        samples.sources = vec![SourceTimes { kind: Kind::Irq, source: TIMER.to_owned(), times }];
+        samples.sources = vec![SourceTimes { kind: Kind::Irq, source: TICK.to_owned(), times }];
         samples
     }
 

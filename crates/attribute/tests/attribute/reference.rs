@@ -4,6 +4,7 @@
 //! time.
 
 use becalm_attribute::{AFTERMATH_LONGEST, AFTERMATH_STEPS};
+use becalm_model::carried::{BRINGING, SENT};
 use becalm_model::{Activity, Detour, Event, Happening, Kind, Label, Pid, Step, not_traced, root, unseen};
 use becalm_units::Nanos;
 
@@ -15,6 +16,8 @@ struct Span {
     kind: Kind,
     source: Label,
     detail: Label,
+    /// Whether it is a function of an interrupt.
+    is_function: bool,
     /// The thread in which it runs; none for an interrupt.
     thread: Option<Pid>,
     entry: usize,
@@ -109,7 +112,9 @@ impl<'a> Reference<'a> {
             }
         }
         for (span, seen) in self.spans.iter().zip(seen) {
-            if let (false, Some(exit), Kind::Irq | Kind::Softirq) = (seen, span.exit, span.kind) {
+            if let (false, false, Some(exit), Kind::Irq | Kind::Softirq) =
+                (seen, span.is_function, span.exit, span.kind)
+            {
                 let extent = (span.entry + 1..=exit).map(|at| self.on_cpu(span, at)).sum::<Nanos>();
                 tally.below_threshold_events += 1;
                 tally.below_threshold_max = tally.below_threshold_max.max(extent);
@@ -227,6 +232,12 @@ impl<'a> Reference<'a> {
         let nothing = Label::EMPTY;
         let (kind, source, detail, thread) = match self.events[entry].what {
             Happening::IrqEntry { source, detail } => (Kind::Irq, source, detail, None),
+            Happening::FunctionEntry { source, .. } if source != nothing => {
+                // The first one is no frame of its own.
+                let interrupt = self.innermost(entry).filter(|span| self.spans[*span].kind == Kind::Irq)?;
+                self.functions(interrupt, entry).next()?;
+                (Kind::Irq, source, nothing, None)
+            }
             Happening::SoftirqEntry { source } => (Kind::Softirq, source, nothing, Some(thread)),
             Happening::WorkStart { source, .. } => {
                 let detail = self.scene.tasks.get(thread).map_or(nothing, |task| task.detail);
@@ -250,10 +261,122 @@ impl<'a> Reference<'a> {
                     (Happening::IrqEntry { source: a, .. }, Happening::IrqExit { source: b, .. })
                     | (Happening::SoftirqEntry { source: a }, Happening::SoftirqExit { source: b }) => a == b,
                     (Happening::WorkStart { work: a, .. }, Happening::WorkEnd { work: b, .. }) => a == b,
+                    // Those that interrupts within it run begin and end in it.
+                    (Happening::FunctionEntry { .. }, Happening::FunctionExit { .. }) => {
+                        let count = |what: &dyn Fn(&Happening) -> bool| {
+                            self.events[entry..=*exit].iter().filter(|event| what(&event.what)).count()
+                        };
+                        count(&|what| matches!(what, Happening::FunctionEntry { .. }))
+                            == count(&|what| matches!(what, Happening::FunctionExit { .. }))
+                    }
                     _ => false,
                 }
         });
-        Some(Span { kind, source, detail, thread, entry, exit })
+        let is_function = matches!(self.events[entry].what, Happening::FunctionEntry { .. });
+        Some(Span { kind, source, detail, is_function, thread, entry, exit })
+    }
+
+    /// The innermost frame that is no function just before the event of that position.
+    fn innermost(&self, at: usize) -> Option<usize> {
+        let frames = self.active(at, self.stretch(at)).filter(|span| !self.spans[*span].is_function);
+        frames.max_by_key(|span| self.spans[*span].entry)
+    }
+
+    /// The functions that an interrupt has begun before the event of that position.
+    fn functions(&self, interrupt: usize, until: usize) -> impl Iterator<Item = usize> {
+        let is_function = move |at: &usize| matches!(self.events[*at].what, Happening::FunctionEntry { .. });
+        let begun = (self.spans[interrupt].entry + 1..until).filter(is_function);
+        begun.filter(move |at| self.innermost(*at) == Some(interrupt))
+    }
+
+    /// Where a frame ends: with its exit, or because events were lost.
+    fn end(&self, span: usize) -> usize {
+        let Span { entry, exit, .. } = self.spans[span];
+        let lost = |at: &usize| matches!(self.events[*at].what, Happening::Lost { .. });
+        exit.or_else(|| (entry + 1..self.events.len()).find(lost)).unwrap_or(self.events.len())
+    }
+
+    /// The name of an interrupt, or of a function of one: its source, its root, and the interrupt's own name where a function gave the other.
+    fn carried(&self, span: usize) -> (Label, String, Option<Label>) {
+        let Span { source, is_function, entry, .. } = self.spans[span];
+        let text = |label: Label| self.scene.labels.text(label);
+        if !self.is_in_step(entry) {
+            return (source, root::text(Kind::Irq, text(source)), None);
+        }
+        let (carrier, until) = (self.spans[span].entry, self.end(span));
+        let interrupt = if is_function { self.innermost(carrier).expect("an interrupt runs it") } else { span };
+        let vehicle = self.spans[interrupt].source;
+        let function = if is_function { Some(entry) } else { self.functions(span, until).next() };
+        let ends = |at: &usize| matches!(self.events[*at].what, Happening::FunctionExit { .. });
+        let woken_in = match function {
+            Some(at) => {
+                at + 1..(at + 1..until).find(|at| ends(at) && self.innermost(*at) == Some(interrupt)).unwrap_or(until)
+            }
+            None if SENT.contains(&text(source)) => entry + 1..until,
+            None => 0..0,
+        };
+        let woken = woken_in.into_iter().find_map(|at| match self.events[at].what {
+            Happening::Waking { thread } if self.innermost(at) == Some(interrupt) => Some(thread),
+            _ => None,
+        });
+        let named = function.map(|at| match self.events[at].what {
+            Happening::FunctionEntry { source, root, .. } => (source, root),
+            _ => unreachable!("only functions were looked for"),
+        });
+        let named = named.filter(|(source, _)| *source != Label::EMPTY);
+        let shown = named.map_or(source, |(source, _)| source);
+        let always = named.filter(|(_, root)| *root != Label::EMPTY).map(|(_, root)| text(root).to_owned());
+        let brought = || {
+            let brings = BRINGING.contains(&text(shown)) && self.spans[span].exit.is_some();
+            brings.then(|| self.switched_to(until)).flatten().and_then(|thread| self.root_of_thread(thread))
+        };
+        let root = always.or_else(|| woken.and_then(|thread| self.root_of_thread(thread))).or_else(brought);
+        (shown, root.unwrap_or_else(|| root::text(Kind::Irq, text(shown))), named.map(|_| vehicle))
+    }
+
+    /// Whether an event lies in a step. Outside of them nothing is looked into.
+    fn is_in_step(&self, at: usize) -> bool {
+        let time = self.events[at].time;
+        self.steps.iter().any(|step| step.start <= time && time < step.end)
+    }
+
+    /// The thread to which the CPU goes at once behind the exit of that position, past softirqs.
+    fn switched_to(&self, exit: usize) -> Option<Pid> {
+        let stretch = self.stretch(exit);
+        let mut ended = self.events[exit].time;
+        for event in self.events[exit + 1..].iter().take_while(|event| event.time < stretch.1) {
+            match event.what {
+                Happening::Switch { prev_runnable: true, next, .. } if event.time - ended <= Nanos::new(50_000) => {
+                    return Some(next);
+                }
+                Happening::IrqExit { .. } | Happening::SoftirqExit { .. } => ended = event.time,
+                Happening::SoftirqEntry { .. }
+                | Happening::FunctionEntry { .. }
+                | Happening::FunctionExit { .. }
+                | Happening::Waking { .. } => {}
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    fn root_of_thread(&self, thread: Pid) -> Option<String> {
+        let task = self.scene.tasks.get(thread).filter(|_| thread != LOOP && thread != Pid::IDLE)?;
+        Some(root::text(task.kind, self.scene.labels.text(task.source)))
+    }
+
+    /// The root of the softirqs that an interrupt or a softirq raises.
+    fn root_of_raised(&self, span: usize) -> String {
+        if self.spans[span].kind == Kind::Irq && self.is_in_step(self.spans[span].entry) {
+            let roots = self.functions(span, self.end(span)).filter_map(|at| match self.events[at].what {
+                Happening::FunctionEntry { root, .. } if root != Label::EMPTY => Some(root),
+                _ => None,
+            });
+            if let Some(root) = roots.last() {
+                return self.scene.labels.text(root).to_owned();
+            }
+        }
+        self.root(Owner::Span(span))
     }
 
     /// Which of the spans known so far are active just before the event of that position.
@@ -552,12 +675,14 @@ impl<'a> Reference<'a> {
             },
             Owner::Span(span) => {
                 let Span { kind, source, entry, thread, .. } = self.spans[span];
-                if kind != Kind::Softirq {
-                    return text(kind, source);
+                match kind {
+                    Kind::Irq => return self.carried(span).1,
+                    Kind::Softirq => {}
+                    _ => return text(kind, source),
                 }
                 let thread = thread.expect("a softirq runs in a thread's time");
                 if let Some(raised) = self.raised_by(entry, thread) {
-                    return self.root(Owner::Span(raised));
+                    return self.root_of_raised(raised);
                 }
                 match self.thread_owner(entry, self.stretch(entry)) {
                     Owner::Loop => text(kind, source),
@@ -604,6 +729,12 @@ impl<'a> Reference<'a> {
                 Some(task) => (task.kind, task.source, task.detail),
                 None => rest(Kind::Task, "unknown"),
             },
+            Owner::Span(span) if self.spans[span].kind == Kind::Irq => {
+                let (shown, cause, vehicle) = self.carried(span);
+                let is_own = cause == root::text(Kind::Irq, self.scene.labels.text(shown));
+                let own = vehicle.unwrap_or(self.spans[span].detail);
+                (Kind::Irq, shown, if is_own { own } else { self.scene.labels.intern(&cause) })
+            }
             Owner::Span(span) => {
                 let Span { kind, source, detail: own, .. } = self.spans[span];
                 let own_root = root::text(kind, self.scene.labels.text(source));

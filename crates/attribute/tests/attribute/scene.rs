@@ -1,7 +1,8 @@
 //! A CPU with a measuring thread, a few named threads and short ways to write events down.
 
 use becalm_attribute::{Attributor, Tally};
-use becalm_model::{Activity, Detour, Event, Happening, Kind, Label, Labels, Pid};
+use becalm_model::carried::{self, Carrier};
+use becalm_model::{Activity, Detour, Event, Happening, Kind, Label, Labels, Pid, root};
 use becalm_model::{LoopThread, Platform, Step, Task, Tasks};
 use becalm_units::{CpuId, Nanos};
 
@@ -113,14 +114,15 @@ impl Scene {
         at(time, Happening::IrqExit { source, detail })
     }
 
-    /// A function of a timer begins; `interrupt` is what runs it if no event tells of that.
-    pub fn function_entry(&mut self, time: i64, function: &str, interrupt: &str) -> Event {
-        let (function, interrupt) = (self.labels.intern(function), self.labels.intern(interrupt));
-        at(time, Happening::FunctionEntry { function, interrupt })
+    /// A function begins; `interrupt` is what runs it if no event tells of that.
+    pub fn function_entry(&mut self, time: i64, by: Carrier, source: &str, interrupt: &str) -> Event {
+        let root = carried::root(source).map(|(kind, source)| root::text(kind, source)).unwrap_or_default();
+        let [source, root, interrupt] = [source, &root, interrupt].map(|text| self.labels.intern(text));
+        at(time, Happening::FunctionEntry { source, root, by, interrupt })
     }
 
-    pub fn function_exit(&mut self, time: i64, interrupt: &str) -> Event {
-        at(time, Happening::FunctionExit { interrupt: self.labels.intern(interrupt) })
+    pub fn function_exit(&mut self, time: i64, by: Carrier, interrupt: &str) -> Event {
+        at(time, Happening::FunctionExit { by, interrupt: self.labels.intern(interrupt) })
     }
 
     pub fn softirq_entry(&mut self, time: i64, source: &str) -> Event {
@@ -156,6 +158,11 @@ pub fn switch(time: i64, prev: Pid, next: Pid) -> Event {
 /// From a thread that goes to sleep to another.
 pub fn sleep(time: i64, prev: Pid, next: Pid) -> Event {
     at(time, Happening::Switch { prev, prev_runnable: false, next })
+}
+
+/// A thread is woken.
+pub fn wake(time: i64, thread: Pid) -> Event {
+    at(time, Happening::Waking { thread })
 }
 
 pub fn lost(time: i64, count: Option<u64>) -> Event {

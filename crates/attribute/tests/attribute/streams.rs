@@ -2,11 +2,12 @@
 //! list gives a legal stream and shrinks to a shorter one.
 
 use becalm_model::Step;
+use becalm_model::carried::Carrier;
 use becalm_model::{Event, Happening, Pid};
 use becalm_units::Nanos;
 use proptest::prelude::*;
 
-use crate::scene::{COLLECTOR, KSOFTIRQD, KWORKERS, LOOP, SSHD, STRANGER, Scene, at, by, step};
+use crate::scene::{COLLECTOR, KSOFTIRQD, KWORKERS, LOOP, SSHD, STRANGER, Scene, at, by, step, wake};
 
 /// One choice: what to do, with which variant, after how long.
 type Choice = (u8, u8, i64);
@@ -21,12 +22,20 @@ pub struct Stream {
 const THREADS: [Pid; 8] = [LOOP, KSOFTIRQD, KWORKERS[0], SSHD, Pid::IDLE, KWORKERS[1], COLLECTOR, STRANGER];
 const IRQS: [&str; 3] = ["local_timer", "eth0", "reschedule"];
 const SOFTIRQS: [&str; 3] = ["timer", "net_rx", "rcu"];
+/// Functions of interrupts, the last one without a name.
+const FUNCTIONS: [(Carrier, &str); 5] = [
+    (Carrier::Timer, "tick"),
+    (Carrier::Timer, "timer:hrtimer_wakeup"),
+    (Carrier::Call, "ipi:rps_trigger_softirq"),
+    (Carrier::Timer, "timer:dl_task_timer"),
+    (Carrier::Call, ""),
+];
 const WORKS: [&str; 2] = ["kworker:vmstat_update", "kworker:flush"];
 
 /// The random choices from which [`stream`] makes a stream.
 pub fn choices() -> impl Strategy<Value = Vec<Choice>> {
     let gap = prop_oneof![1 => Just(0), 3 => 1..15_i64, 1 => 15..400_i64];
-    prop::collection::vec((0..32_u8, any::<u8>(), gap), 0..120)
+    prop::collection::vec((0..38_u8, any::<u8>(), gap), 0..120)
 }
 
 /// The stream that the choices lead to; it ends outside of steps.
@@ -56,7 +65,8 @@ struct Cpu<'a> {
     steps: Vec<Step>,
     step_start: Option<i64>,
     current: usize,
-    irqs: Vec<usize>,
+    /// Interrupts under way, each with the function that it runs.
+    irqs: Vec<(usize, Option<Carrier>)>,
     /// What is open in each thread, innermost last.
     open: [Vec<Open>; THREADS.len()],
     works: u64,
@@ -95,6 +105,8 @@ impl<'a> Cpu<'a> {
                 self.write(event);
             }
             28 => self.lose(variant),
+            29..33 => self.function(variant % FUNCTIONS.len()),
+            33..35 if !self.irqs.is_empty() => self.write(wake(self.time, THREADS[variant % THREADS.len()])),
             _ => {
                 self.toggle_step();
                 if variant.is_multiple_of(4) {
@@ -111,15 +123,22 @@ impl<'a> Cpu<'a> {
     }
 
     fn irq(&mut self, which: usize) {
-        if !self.irqs.contains(&which) {
-            self.irqs.push(which);
+        if !self.irqs.iter().any(|(irq, _)| *irq == which) {
+            self.irqs.push((which, None));
             let event = self.scene.irq_entry(self.time, IRQS[which]);
             self.write(event);
         }
     }
 
     fn end_top(&mut self) {
-        if let Some(which) = self.irqs.pop() {
+        if let Some((_, function)) = self.irqs.last_mut()
+            && let Some(by) = function.take()
+        {
+            let event = self.scene.function_exit(self.time, by, "untraced");
+            self.write(event);
+            return;
+        }
+        if let Some((which, _)) = self.irqs.pop() {
             let event = self.scene.irq_exit(self.time, IRQS[which]);
             self.write(event);
             return;
@@ -134,6 +153,20 @@ impl<'a> Cpu<'a> {
         };
         self.open[self.current].pop();
         self.write(event);
+    }
+
+    /// The interrupt's function ends, or another one begins.
+    fn function(&mut self, which: usize) {
+        match self.irqs.last_mut() {
+            Some((_, running @ None)) => {
+                let (by, source) = FUNCTIONS[which];
+                *running = Some(by);
+                let event = self.scene.function_entry(self.time, by, source, "untraced");
+                self.write(event);
+            }
+            Some(_) => self.end_top(),
+            None => {}
+        }
     }
 
     fn softirq(&mut self, which: usize) {
@@ -221,7 +254,7 @@ pub fn hostile_events() -> impl Strategy<Value = Vec<(i64, u8, u8, u8)>> {
         1 => Just(i64::MIN),
         1 => Just(i64::MAX - 1),
     ];
-    (prop::collection::vec((time, 0..13_u8, 0..4_u8, any::<u8>()), 0..150), prop::bool::weighted(0.6)).prop_map(
+    (prop::collection::vec((time, 0..17_u8, 0..5_u8, any::<u8>()), 0..150), prop::bool::weighted(0.6)).prop_map(
         |(mut events, sorted)| {
             if sorted {
                 events.sort_by_key(|event| event.0);
@@ -234,8 +267,8 @@ pub fn hostile_events() -> impl Strategy<Value = Vec<(i64, u8, u8, u8)>> {
 /// The event that such numbers stand for.
 pub fn hostile_event(scene: &mut Scene, (time, what, which, more): (i64, u8, u8, u8)) -> Event {
     let which = usize::from(which);
-    let (irq, softirq, work) = (IRQS[which % 3], SOFTIRQS[which % 3], WORKS[which % 2]);
     let thread = |n: usize| THREADS[n % THREADS.len()];
+    let (irq, softirq, work) = (IRQS[which % 3], SOFTIRQS[which % 3], WORKS[which % 2]);
     let event = match what {
         0 | 1 => scene.irq_entry(time, irq),
         2 => scene.irq_exit(time, irq),
@@ -247,6 +280,9 @@ pub fn hostile_event(scene: &mut Scene, (time, what, which, more): (i64, u8, u8,
         8 => scene.nmi(time, "perf", i64::from(more) - 20),
         9 if more == 0 => scene.nmi(time, "perf", i64::MIN),
         9 if more == 1 => scene.nmi(time, "perf", i64::MAX),
+        13 | 14 => scene.function_entry(time, FUNCTIONS[which].0, FUNCTIONS[which].1, "untraced"),
+        15 => scene.function_exit(time, FUNCTIONS[which].0, "untraced"),
+        16 => wake(time, thread(which)),
         10 if more < 64 => at(time, Happening::Lost { count: Some(u64::MAX >> (more % 2)) }),
         _ => {
             let (prev, next) = (thread(which), thread(usize::from(more / 2)));

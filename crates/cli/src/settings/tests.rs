@@ -96,9 +96,8 @@ fn what_is_on_can_be_switched_off_and_on_again() {
 
 #[test]
 fn a_default_gives_way_to_what_contradicts_it() {
-    let settings = set("[record]\nduration = 5s\nno-sources = yes\n[check]\nduration = 3s").unwrap();
+    let settings = set("[record]\nduration = 5s\n[check]\nduration = 3s").unwrap();
     assert_eq!(value(&settings, "becalm record --until-stopped", "duration"), None);
-    assert_eq!(value(&settings, "becalm record --functions", "no_sources").unwrap(), "false");
     // It has another default, by itself.
     assert_eq!(value(&settings, "becalm check --max-noise 1% x.becalm", "duration").unwrap(), "10s");
     assert_eq!(value(&settings, "becalm check --max-noise 1%", "duration").unwrap(), "3s");

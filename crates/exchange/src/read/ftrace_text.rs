@@ -89,11 +89,13 @@ fn line(line: &str) -> Read<'_> {
 /// The system of an event that tells who had a CPU.
 fn system(event: &str, fields: &str) -> Option<&'static str> {
     match event {
-        "irq_handler_entry" | "irq_handler_exit" | "softirq_entry" | "softirq_exit" => Some("irq"),
+        "irq_handler_entry" | "irq_handler_exit" | "softirq_entry" | "softirq_exit" | "tasklet_entry" => Some("irq"),
         "ipi_entry" | "ipi_exit" => Some("ipi"),
         "nmi_handler" => Some("nmi"),
-        "sched_switch" => Some("sched"),
+        "sched_switch" | "sched_waking" | "sched_wakeup" => Some("sched"),
         "workqueue_execute_start" | "workqueue_execute_end" => Some("workqueue"),
+        "hrtimer_expire_entry" | "hrtimer_expire_exit" | "timer_expire_entry" => Some("timer"),
+        "csd_function_entry" | "csd_function_exit" => Some("csd"),
         _ if event.ends_with("_entry") || event.ends_with("_exit") => {
             fields.trim_start().starts_with("vector=").then_some("irq_vectors")
         }
@@ -121,6 +123,7 @@ pub(super) fn have_names(text: &str) -> bool {
 mod tests {
     use super::*;
     use crate::read::kernel_text::{TextEvent, TextHappening, VectorDetail};
+    use becalm_model::carried::Carrier;
     use becalm_units::CpuId;
 
     fn all(text: &str) -> Result<Vec<TextEvent<'_>>, String> {
@@ -142,6 +145,18 @@ mod tests {
             for (event, what) in [
                 ("irq_handler_entry: irq=41 name=nvme0 q3", TextHappening::IrqEntry { irq: 41, name: "nvme0 q3" }),
                 ("softirq_exit:         vec=1 [action=TIMER]", TextHappening::SoftirqExit { vec: 1 }),
+                (
+                    "hrtimer_expire_entry: hrtimer=00000000d3ed821d function=tick_nohz_handler now=2419613847911",
+                    TextHappening::FunctionEntry { by: Carrier::Timer, function: "tick_nohz_handler" },
+                ),
+                (
+                    "csd_function_exit: func=flush_tlb_func, csd=0000000000000000",
+                    TextHappening::FunctionExit { by: Carrier::Call },
+                ),
+                (
+                    "sched_waking: comm=opt cgu.10 pid=1039 prio=120 target_cpu=001",
+                    TextHappening::Waking { thread: (1_039, "opt cgu.10") },
+                ),
                 (
                     "local_timer_entry: vector=236",
                     TextHappening::VectorEntry { name: "local_timer", detail: VectorDetail::Number(236) },

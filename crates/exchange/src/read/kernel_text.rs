@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use becalm_model::carried::Carrier;
 use becalm_model::node::Warning;
 use becalm_units::{CpuId, Nanos};
 
@@ -97,6 +98,23 @@ pub enum TextHappening<'a> {
         work: u64,
         /// The name of its function, which old kernels do not tell.
         function: Option<&'a str>,
+    },
+    /// A function began that an interrupt or a softirq was asked to run.
+    FunctionEntry {
+        /// By what.
+        by: Carrier,
+        /// Its name.
+        function: &'a str,
+    },
+    /// Such a function ended.
+    FunctionExit {
+        /// As at the entry.
+        by: Carrier,
+    },
+    /// A thread is woken.
+    Waking {
+        /// Its number and its name.
+        thread: (i32, &'a str),
     },
     /// Events were lost before this one.
     Lost {
@@ -329,8 +347,31 @@ fn happening<'a>(system: &str, event: &'a str, fields: &'a str) -> Result<Option
                 TextHappening::WorkEnd { work, function }
             }
         }
+        ("timer", "hrtimer_expire_entry") => function(Carrier::Timer, fields)?,
+        ("timer", "hrtimer_expire_exit") => TextHappening::FunctionExit { by: Carrier::Timer },
+        ("timer", "timer_expire_entry") => function(Carrier::Softirq, fields)?,
+        ("irq", "tasklet_entry") => function(Carrier::Softirq, fields)?,
+        ("csd", "csd_function_entry") => function(Carrier::Call, fields)?,
+        ("csd", "csd_function_exit") => TextHappening::FunctionExit { by: Carrier::Call },
+        ("sched", "sched_waking" | "sched_wakeup") => TextHappening::Waking { thread: woken(fields).ok_or("thread")? },
         _ => return Ok(None),
     }))
+}
+
+/// A function that begins, by its name up to a comma or a module's name.
+fn function<'a>(by: Carrier, fields: &'a str) -> Result<TextHappening<'a>, &'static str> {
+    let name = after(fields, &["function=", "func="]).ok_or("function")?;
+    Ok(TextHappening::FunctionEntry { by, function: name.split([' ', ',']).next().unwrap_or(name) })
+}
+
+/// The number and the name of a thread that is woken, in both ways in which it is printed.
+fn woken(fields: &str) -> Option<(i32, &str)> {
+    let Some(named) = fields.strip_prefix("comm=") else {
+        // `kworker/0:2:417 [120] CPU:000`
+        return short_thread(fields.split_inclusive(']').next()?);
+    };
+    let (comm, rest) = named.rsplit_once(" pid=")?;
+    Some((rest.split_whitespace().next()?.parse().ok()?, comm))
 }
 
 /// What stands behind the first of these keys, up to the end.

@@ -95,6 +95,7 @@ pub(super) fn lacks_times(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use becalm_model::carried::Carrier;
     use becalm_units::Nanos;
 
     use super::*;
@@ -140,6 +141,21 @@ mod tests {
         .unwrap();
         assert_eq!(works[0].what, TextHappening::WorkStart { work: 0xffff_8881, function: "vmstat_update" });
         assert_eq!(works[1].what, TextHappening::WorkEnd { work: 0xffff_8881, function: None });
+        let carried = all(
+            "k 9 [0] 1.000003: timer:timer_expire_entry: timer=0xffff88 function=delayed_work_timer_fn now=4295 baseclk=4295\n\
+             k 9 [0] 1.000004: irq:tasklet_entry: tasklet=0xffff88 function=tcp_tasklet_func\n\
+             k 9 [0] 1.000005: csd:csd_function_entry: func=rps_trigger_softirq, csd=0xffff88\n\
+             k 9 [0] 1.000006: sched:sched_waking: kworker/0:2:417 [120] CPU:000\n",
+        )
+        .unwrap();
+        let function = |by, function| TextHappening::FunctionEntry { by, function };
+        let expected = [
+            function(Carrier::Softirq, "delayed_work_timer_fn"),
+            function(Carrier::Softirq, "tcp_tasklet_func"),
+            function(Carrier::Call, "rps_trigger_softirq"),
+            TextHappening::Waking { thread: (417, "kworker/0:2") },
+        ];
+        assert!(carried.iter().map(|event| event.what).eq(expected), "{carried:?}");
         assert_eq!(works[2].what, TextHappening::Nmi { handler: "perf_event_nmi_handler", delta: Nanos::new(1_503) });
     }
 

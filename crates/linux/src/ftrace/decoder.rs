@@ -198,8 +198,9 @@ mod tests {
             (comm.clone(), any::<[i32; 5]>(), comm).prop_map(|(p, i, n)| Happened::Switch(p, i, n)),
             (any::<bool>(), any::<[u32; 2]>()).prop_map(|(e, a)| Happened::Work(e, a)),
             (any::<bool>(), any::<[u32; 3]>()).prop_map(|(u, a)| Happened::Fault(u, a)),
-            (0_usize..3, any::<u32>()).prop_map(|(by, function)| Happened::FunctionEntry(by, function)),
-            Just(Happened::FunctionExit),
+            (0_usize..4, any::<u32>()).prop_map(|(by, function)| Happened::FunctionEntry(by, function)),
+            any::<bool>().prop_map(Happened::FunctionExit),
+            ("[a-z]{0,15}", any::<i32>()).prop_map(|(comm, pid)| Happened::Waking(comm, pid)),
         ]
     }
 
@@ -216,7 +217,8 @@ mod tests {
         Work(bool, [u32; 2]),
         Fault(bool, [u32; 3]),
         FunctionEntry(usize, u32),
-        FunctionExit,
+        FunctionExit(bool),
+        Waking(String, i32),
     }
 
     impl Happened {
@@ -252,10 +254,13 @@ mod tests {
                     RawHappening::WorkEnd { work: u64::from(a[0]), function: Some(u64::from(a[1])) }
                 }
                 Self::FunctionEntry(by, function) => RawHappening::FunctionEntry {
-                    by: [Callback::HighResolutionTimer, Callback::Timer, Callback::Tasklet][*by],
+                    by: [Callback::HighResolutionTimer, Callback::Call, Callback::Timer, Callback::Tasklet][*by],
                     function: u64::from(*function),
                 },
-                Self::FunctionExit => RawHappening::FunctionExit,
+                Self::FunctionExit(timer) => RawHappening::FunctionExit {
+                    by: if *timer { Callback::HighResolutionTimer } else { Callback::Call },
+                },
+                Self::Waking(comm, pid) => RawHappening::Waking { comm: comm.as_bytes(), pid: *pid },
                 Self::Fault(user, a) => RawHappening::PageFault {
                     user: *user,
                     address: u64::from(a[0]),
@@ -283,7 +288,7 @@ mod tests {
                 learned += 1;
             }
         }
-        assert_eq!(learned, 18);
+        assert_eq!(learned, 22);
         let mut names: Vec<&str> = decoder.vectors().map(|(_, name)| name).collect();
         names.sort_unstable();
         assert_eq!(names, ["local_timer", "reschedule"]);

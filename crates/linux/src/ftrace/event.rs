@@ -18,7 +18,7 @@ pub struct RawEvent<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct VectorName(pub(super) u16);
 
-/// What asks an interrupt or a softirq to run a function.
+/// What has an interrupt or a softirq run a function.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Callback {
     /// A high-resolution timer: in the interrupt of the CPU's timer, or in the softirq `hrtimer`.
@@ -27,6 +27,8 @@ pub enum Callback {
     Timer,
     /// A tasklet: in the softirqs `tasklet` and `hi`.
     Tasklet,
+    /// A function that a CPU was asked to run: in the interrupt with which another one asked, or by a thread that asked its own CPU.
+    Call,
 }
 
 /// What happened, with the fields of the kernel's event. The start and the end of an interrupt or a work item are two
@@ -129,8 +131,18 @@ pub enum RawHappening<'a> {
         /// The address of the function.
         function: u64,
     },
-    /// The function of a high-resolution timer ended.
-    FunctionExit,
+    /// The function ended. Those of timers of the timer wheel and of tasklets end without a word.
+    FunctionExit {
+        /// As at its entry.
+        by: Callback,
+    },
+    /// A thread is woken.
+    Waking {
+        /// Its name.
+        comm: &'a [u8],
+        /// Its number.
+        pid: i32,
+    },
     /// A page fault begins. The kernel reports no end of it.
     PageFault {
         /// Whether the access was made in user mode.

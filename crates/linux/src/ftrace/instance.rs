@@ -25,7 +25,7 @@ use super::leftover::{InstanceName, remove_instance};
 use super::reader::PageReader;
 use super::stats::CpuStats;
 use super::tracefs::{Tracefs, read};
-use super::wanted::{EventPath, Functions, MissingEvent, discover};
+use super::wanted::{EventPath, MissingEvent, discover};
 use crate::janitor::Janitor;
 
 /// The clock that stamps events.
@@ -68,8 +68,8 @@ pub struct InstanceConfig {
     pub subbuf_kb: Option<u32>,
     /// Whose page faults are recorded.
     pub faults: Faults,
-    /// Which functions of interrupts and softirqs are recorded.
-    pub functions: Functions,
+    /// Whether [`CARRIED`](super::CARRIED) is recorded, too: what interrupts and softirqs were for.
+    pub carried: bool,
 }
 
 /// A tracing instance, which is removed on drop. Its [`PageReader`]s must be closed by then.
@@ -245,11 +245,11 @@ impl Instance {
 
     /// Enables the wanted events one by one. One that cannot be described or enabled is missing.
     fn enable_events(&mut self, config: &InstanceConfig) -> Result<(), TracefsError> {
-        let found = discover(&self.folder.join("events"), std::env::consts::ARCH, config.functions)?;
+        let found = discover(&self.folder.join("events"), std::env::consts::ARCH, config.carried)?;
         self.missing = found.missing;
         for (event, wanted) in found.present {
             let filter = match config.faults {
-                _ if event.system != "exceptions" => None,
+                _ if event.system != "exceptions" => Some(wanted.filter.to_owned()).filter(|filter| !filter.is_empty()),
                 Faults::All => None,
                 Faults::Of(name) => Some(format!("comm ~ \"{name}*\"")),
                 Faults::Nobodys => continue,
@@ -464,7 +464,7 @@ mod tests {
             buffer_kb: 64,
             subbuf_kb: None,
             faults: Faults::All,
-            functions: Functions::None,
+            carried: false,
         }
     }
 

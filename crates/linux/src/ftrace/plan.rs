@@ -150,7 +150,13 @@ pub(super) enum DecodingPlan {
         by: Callback,
         function: Int,
     },
-    FunctionExit,
+    FunctionExit {
+        by: Callback,
+    },
+    Waking {
+        comm: Text,
+        pid: Int,
+    },
     Fault {
         user: bool,
         address: Int,
@@ -205,7 +211,12 @@ impl DecodingPlan {
             ("timer", "hrtimer_expire_entry") => {
                 Self::FunctionEntry { by: Callback::HighResolutionTimer, function: look.int("function")? }
             }
-            ("timer", "hrtimer_expire_exit") => Self::FunctionExit,
+            ("timer", "hrtimer_expire_exit") => Self::FunctionExit { by: Callback::HighResolutionTimer },
+            ("csd", "csd_function_entry") => Self::FunctionEntry { by: Callback::Call, function: look.int("func")? },
+            ("csd", "csd_function_exit") => Self::FunctionExit { by: Callback::Call },
+            ("sched", "sched_waking" | "sched_wakeup") => {
+                Self::Waking { comm: look.text("comm")?, pid: look.int("pid")? }
+            }
             ("timer", "timer_expire_entry") => {
                 Self::FunctionEntry { by: Callback::Timer, function: look.int("function")? }
             }
@@ -259,7 +270,8 @@ impl DecodingPlan {
                 },
             },
             Self::FunctionEntry { by, function } => RawHappening::FunctionEntry { by, function: function.read(data)? },
-            Self::FunctionExit => RawHappening::FunctionExit,
+            Self::FunctionExit { by } => RawHappening::FunctionExit { by },
+            Self::Waking { comm, pid } => RawHappening::Waking { comm: comm.read(data)?, pid: pid.read(data)? as i32 },
             Self::Fault { user, address, ip, error_code } => RawHappening::PageFault {
                 user,
                 address: address.read(data)?,

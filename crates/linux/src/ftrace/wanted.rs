@@ -16,19 +16,22 @@ pub struct Wanted {
     pub architectures: &'static [&'static str],
     /// Whether it is missed on other architectures; there the same is told by other events otherwise.
     pub missed_elsewhere: bool,
+    /// Which of the events the kernel is to write, as a filter of tracefs; empty for all.
+    pub filter: &'static str,
     /// What becalm cannot see where an event is missing.
     pub unseen: &'static str,
 }
 
 const X86: &[&str] = &["x86_64", "x86"];
 
-/// Every event that becalm decodes.
+/// The events that tell who has a CPU.
 pub const WANTED: &[Wanted] = &[
     Wanted {
         system: "irq",
         events: &["irq_handler_entry", "irq_handler_exit"],
         architectures: &[],
         missed_elsewhere: false,
+        filter: "",
         unseen: "device interrupts: their time counts as edge or unseen",
     },
     Wanted {
@@ -36,6 +39,7 @@ pub const WANTED: &[Wanted] = &[
         events: &["softirq_entry", "softirq_exit"],
         architectures: &[],
         missed_elsewhere: false,
+        filter: "",
         unseen: "softirqs: their time counts for the interrupt or thread that they ran in",
     },
     Wanted {
@@ -43,6 +47,7 @@ pub const WANTED: &[Wanted] = &[
         events: &[],
         architectures: X86,
         missed_elsewhere: false,
+        filter: "",
         unseen: "the CPU's own interrupts (timer tick, reschedule, function call): their time counts as edge or unseen",
     },
     Wanted {
@@ -50,6 +55,7 @@ pub const WANTED: &[Wanted] = &[
         events: &["nmi_handler"],
         architectures: X86,
         missed_elsewhere: true,
+        filter: "",
         unseen: "non-maskable interrupts (watchdog, profiling): their time counts for what they interrupted",
     },
     Wanted {
@@ -57,6 +63,7 @@ pub const WANTED: &[Wanted] = &[
         events: &["ipi_entry", "ipi_exit"],
         architectures: &["aarch64", "arm"],
         missed_elsewhere: false,
+        filter: "",
         unseen: "inter-processor interrupts: their time counts as edge or unseen",
     },
     Wanted {
@@ -64,6 +71,7 @@ pub const WANTED: &[Wanted] = &[
         events: &["sched_switch"],
         architectures: &[],
         missed_elsewhere: false,
+        filter: "",
         unseen: "other threads: the time that processes and kernel threads take counts as unseen",
     },
     Wanted {
@@ -71,6 +79,7 @@ pub const WANTED: &[Wanted] = &[
         events: &["workqueue_execute_start", "workqueue_execute_end"],
         architectures: &[],
         missed_elsewhere: false,
+        filter: "",
         unseen: "work items: a kernel worker's time is not split over what it executes",
     },
     Wanted {
@@ -78,66 +87,57 @@ pub const WANTED: &[Wanted] = &[
         events: &["page_fault_user", "page_fault_kernel"],
         architectures: &["x86_64", "x86", "riscv64"],
         missed_elsewhere: true,
+        filter: "",
         unseen: "page faults of the measured process: their time counts as unseen",
     },
 ];
 
-/// Which functions that interrupts and softirqs run are recorded by name. Each costs an event or two.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Functions {
-    /// None.
-    #[default]
-    None,
-    /// Those of high-resolution timers: where the timer's interrupt has no event, they tell of it.
-    Timers,
-    /// Those of all timers, and of tasklets.
-    All,
-}
-
-/// The events that name functions.
-const FUNCTIONS: &[(Functions, Wanted)] = &[
-    (
-        Functions::Timers,
-        Wanted {
-            system: "timer",
-            events: &["hrtimer_expire_entry", "hrtimer_expire_exit"],
-            architectures: &[],
-            missed_elsewhere: false,
-            unseen: "which high-resolution timers the timer's interrupt ran",
-        },
-    ),
-    (
-        Functions::All,
-        Wanted {
-            system: "timer",
-            events: &["timer_expire_entry"],
-            architectures: &[],
-            missed_elsewhere: false,
-            unseen: "which timers the softirq timer ran",
-        },
-    ),
-    (
-        Functions::All,
-        Wanted {
-            system: "irq",
-            events: &["tasklet_entry"],
-            architectures: &[],
-            missed_elsewhere: false,
-            unseen: "which tasklets the softirqs tasklet and hi ran",
-        },
-    ),
+/// The events that tell what an interrupt or a softirq was for: which functions it ran, and which threads it woke.
+pub const CARRIED: &[Wanted] = &[
+    Wanted {
+        system: "timer",
+        events: &["hrtimer_expire_entry", "hrtimer_expire_exit"],
+        architectures: &[],
+        missed_elsewhere: false,
+        filter: "",
+        unseen: "what timer interrupts are for: a tick and another timer look the same",
+    },
+    Wanted {
+        system: "csd",
+        events: &["csd_function_entry", "csd_function_exit"],
+        architectures: &[],
+        missed_elsewhere: false,
+        filter: "",
+        unseen: "what other CPUs interrupt for: the functions that they have run",
+    },
+    Wanted {
+        system: "timer",
+        events: &["timer_expire_entry"],
+        architectures: &[],
+        missed_elsewhere: false,
+        filter: "",
+        unseen: "which timers the softirq timer ran",
+    },
+    Wanted {
+        system: "irq",
+        events: &["tasklet_entry"],
+        architectures: &[],
+        missed_elsewhere: false,
+        filter: "",
+        unseen: "which tasklets the softirqs tasklet and hi ran",
+    },
+    Wanted {
+        system: "sched",
+        events: &["sched_waking", "sched_wakeup"],
+        architectures: &[],
+        missed_elsewhere: false,
+        filter: IN_INTERRUPT,
+        unseen: "which threads interrupts wake",
+    },
 ];
 
-impl Functions {
-    fn wanted(self) -> impl Iterator<Item = &'static Wanted> {
-        let named = FUNCTIONS.iter().filter(move |(least, _)| match self {
-            Self::None => false,
-            Self::Timers => *least == Self::Timers,
-            Self::All => true,
-        });
-        named.map(|(_, wanted)| wanted)
-    }
-}
+/// Events that are written while an interrupt is handled: `TRACE_FLAG_HARDIRQ` of `include/linux/trace_events.h`.
+const IN_INTERRUPT: &str = "common_flags & 8";
 
 /// An event by its place below `events/`. Ordered by system, then name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -175,22 +175,21 @@ pub struct Discovered {
     pub missing: Vec<MissingEvent>,
 }
 
-/// Looks for the wanted events below `events` (a tracefs's or an instance's folder of that name). Events that only
-/// other architectures have are used where they are there; where not, they are missed if no others tell the same. Those that name
-/// functions come last.
+/// Looks for the wanted events below `events` (a tracefs's or an instance's folder of that name), with those of [`CARRIED`] behind them
+/// where `carried` says so. Events that only other architectures have are used where they are there; where not, they are missed if no
+/// others tell the same.
 ///
 /// # Errors
 /// The folder cannot be listed. A missing folder of a system only makes its events missing.
-pub fn discover(events: &Path, architecture: &str, functions: Functions) -> Result<Discovered, TracefsError> {
+pub fn discover(events: &Path, architecture: &str, carried: bool) -> Result<Discovered, TracefsError> {
     let systems = list(events)?;
     let names_of = |system: &str| {
         if systems.contains(system) { list(&events.join(system)) } else { Ok(BTreeSet::new()) }
     };
-    sort_out(names_of, architecture, functions, "this kernel does not have it")
+    sort_out(names_of, architecture, carried, "this kernel does not have it")
 }
 
-/// Looks for the wanted events among those of a trace that another program recorded on a machine of that architecture. Functions are not
-/// missed in it.
+/// Looks for the wanted events among those of a trace that another program recorded on a machine of that architecture.
 #[must_use]
 pub fn discover_among(events: &[EventPath], architecture: &str) -> Discovered {
     let names_of = |system: &str| {
@@ -198,7 +197,7 @@ pub fn discover_among(events: &[EventPath], architecture: &str) -> Discovered {
             events.iter().filter(|event| event.system == system).map(|event| event.name.clone()).collect(),
         )
     };
-    let Ok(found) = sort_out(names_of, architecture, Functions::None, "it is not in the trace");
+    let Ok(found) = sort_out(names_of, architecture, true, "it is not in the trace");
     found
 }
 
@@ -206,11 +205,12 @@ pub fn discover_among(events: &[EventPath], architecture: &str) -> Discovered {
 fn sort_out<E>(
     names_of: impl Fn(&str) -> Result<BTreeSet<String>, E>,
     architecture: &str,
-    functions: Functions,
+    carried: bool,
     not_there: &str,
 ) -> Result<Discovered, E> {
     let mut found = Discovered::default();
-    for wanted in WANTED.iter().chain(functions.wanted()) {
+    let carried = if carried { CARRIED } else { &[] };
+    for wanted in WANTED.iter().chain(carried) {
         let expected = wanted.architectures.is_empty() || wanted.architectures.contains(&architecture);
         let names = names_of(wanted.system)?;
         let mut miss = |name: &str| {
@@ -273,7 +273,7 @@ mod tests {
             "irq_vectors/vector_alloc",
             "irq_vectors/odd_entry",
         ]);
-        let found = discover(root.path(), "x86_64", Functions::None).unwrap();
+        let found = discover(root.path(), "x86_64", false).unwrap();
         let names: Vec<String> = found.present.iter().map(|(event, _)| event.to_string()).collect();
         assert_eq!(names, ["irq_vectors/local_timer_entry", "irq_vectors/local_timer_exit"]);
     }
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_named_with_its_consequence() {
         let root = tree(&["irq/irq_handler_entry", "irq/irq_handler_exit", "sched/sched_switch"]);
-        let found = discover(root.path(), "x86_64", Functions::None).unwrap();
+        let found = discover(root.path(), "x86_64", false).unwrap();
         assert_eq!(found.present.len(), 3);
         let missing: Vec<&str> = found.missing.iter().map(|missing| missing.event.as_str()).collect();
         assert_eq!(
@@ -299,7 +299,7 @@ mod tests {
         );
         assert!(found.missing[0].unseen.starts_with("softirqs"));
         // An Arm kernel has no local vectors, but inter-processor interrupts.
-        let arm = discover(root.path(), "aarch64", Functions::None).unwrap();
+        let arm = discover(root.path(), "aarch64", false).unwrap();
         assert!(arm.missing.iter().any(|missing| missing.event == "ipi/ipi_entry"));
         assert!(!arm.missing.iter().any(|missing| missing.event.starts_with("irq_vectors")));
         // What no Arm kernel tells stays unseen there all the same.
@@ -309,23 +309,22 @@ mod tests {
     }
 
     #[test]
-    fn functions_are_named_only_where_that_is_asked_for() {
+    fn what_interrupts_carry_is_looked_for_on_request() {
         let events = ["timer/hrtimer_expire_entry", "timer/hrtimer_expire_exit", "timer/timer_expire_entry"];
         let root = tree(&events);
-        let found = |functions| {
-            let Discovered { present, missing } = discover(root.path(), "x86_64", functions).unwrap();
+        let found = |carried| {
+            let Discovered { present, missing } = discover(root.path(), "x86_64", carried).unwrap();
             let present: Vec<String> = present.iter().map(|(event, _)| event.to_string()).collect();
-            (present, missing.iter().any(|missing| missing.event == "irq/tasklet_entry"))
+            (present, missing.iter().any(|missing| missing.event == "csd/csd_function_entry"))
         };
-        assert_eq!(found(Functions::None), (Vec::new(), false));
-        assert_eq!(found(Functions::Timers), (events[..2].iter().map(|event| (*event).to_owned()).collect(), false));
-        // Kernels before 6.3 have no event of tasklets.
-        assert_eq!(found(Functions::All), (events.iter().map(|event| (*event).to_owned()).collect(), true));
+        assert_eq!(found(false), (Vec::new(), false));
+        // Older kernels have no event of the functions that other CPUs have run.
+        assert_eq!(found(true), (events.iter().map(|event| (*event).to_owned()).collect(), true));
     }
 
     #[test]
     fn no_folder_is_an_error_with_its_path() {
-        let error = discover(Path::new("/nonexistent/events"), "x86_64", Functions::None).unwrap_err();
+        let error = discover(Path::new("/nonexistent/events"), "x86_64", false).unwrap_err();
         assert!(error.to_string().starts_with("cannot list /nonexistent/events: No such file"), "{error}");
     }
 }

@@ -100,6 +100,14 @@ impl CpuClock {
     /// If the kernel does not let it be stopped or read.
     pub fn stop(self) -> Result<Nanos, PerfError> {
         self.control("stop", DISABLE)?;
+        self.read()
+    }
+
+    /// For how long the CPU's clock has run. Another CPU interrupts it for that.
+    ///
+    /// # Errors
+    /// If the kernel does not let it be read.
+    pub fn read(&self) -> Result<Nanos, PerfError> {
         let mut sum = [0; 8];
         rustix::io::read(&self.event, &mut sum).map_err(|error| PerfError::System {
             action: "read",

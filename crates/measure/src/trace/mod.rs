@@ -13,7 +13,7 @@ pub use names::Names;
 pub use occurrences::{EventNames, Occurrences, Window, Windows};
 pub use setup::Tracing;
 pub use standing::{Disturbance, Drained, StandingTrace};
-pub use translate::{SOFTIRQS, Translator};
+pub use translate::{SOFTIRQS, Translator, UNTRACED_TIMER, function_source};
 
 /// So few events that the kernel counted may lack in a trace, ...
 const FEW: u64 = 10;

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use becalm_linux::ftrace::{
-    Faults, Functions, Instance, InstanceConfig, TraceClock, Tracefs, TracefsError, remove_dead,
-};
+use becalm_linux::ftrace::{Faults, Instance, InstanceConfig, TraceClock, Tracefs, TracefsError, remove_dead};
 use becalm_linux::janitor::Janitor;
 use becalm_linux::procfs::interrupts::Interrupts;
 use becalm_linux::procfs::kallsyms::Kallsyms;
@@ -17,6 +15,7 @@ use becalm_model::node::{TracingDoc, Warning};
 use becalm_model::warning;
 use becalm_units::{CpuList, Named, Nanos};
 
+use super::UNTRACED_TIMER;
 use crate::machine;
 use crate::plan::RecordPlan;
 
@@ -95,11 +94,6 @@ impl Tracing {
         let tsc = counter == "tsc" && offered.iter().any(|clock| clock == TraceClock::X86Tsc.name());
         let clock = if tsc { TraceClock::X86Tsc } else { TraceClock::MonoRaw };
         let untraced_timer = untraced_timer(&plan.root);
-        let functions = match (plan.functions, untraced_timer) {
-            (true, _) => Functions::All,
-            (false, Some(_)) => Functions::Timers,
-            (false, None) => Functions::None,
-        };
         let kib = |bytes: usize| u32::try_from(bytes >> 10).unwrap_or(u32::MAX).max(64);
         let config = InstanceConfig {
             cpus: cpus.clone(),
@@ -107,7 +101,7 @@ impl Tracing {
             buffer_kb: kib(plan.trace_bytes),
             subbuf_kb: Some(sub_buffer_kb(machine::cpu_list(&plan.root, "online").without(cpus).len())),
             faults,
-            functions,
+            carried: true,
         };
         let instance = Instance::create(&tracefs, &proc_root, &config, janitor)?;
         let missing: Vec<String> = instance
@@ -130,7 +124,7 @@ impl Tracing {
             changed: None,
         };
         let strings = tracefs.strings().unwrap_or_default();
-        let untraced_timer = untraced_timer.unwrap_or("untraced_timer");
+        let untraced_timer = untraced_timer.unwrap_or(UNTRACED_TIMER);
         Ok(Self { instance, clock, symbols, strings, untraced_timer, doc })
     }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use becalm_linux::ftrace::{Callback, Decoder, RawEvent, RawHappening, VectorName};
 use becalm_linux::procfs::kallsyms::Kallsyms;
-use becalm_model::{Event, Happening, Label, Labels, Pid};
+use becalm_model::carried::Carrier;
+use becalm_model::{Event, Happening, Label, Labels, Pid, carried, root};
 use becalm_units::Nanos;
 
 use super::names::Names;
@@ -26,6 +27,26 @@ struct Irq {
     detail: Label,
 }
 
+/// What the interrupt of a CPU's timer is called that no event tells of, where nothing else is known of it.
+pub const UNTRACED_TIMER: &str = "untraced_timer";
+
+/// The source that a function is, and the root that it always has; empty if it has none, or no name.
+#[must_use]
+pub fn function_source(by: Carrier, function: Option<&str>, labels: &mut Labels) -> (Label, Label) {
+    let Some(function) = function else { return (Label::EMPTY, Label::EMPTY) };
+    let source = carried::source(by, function);
+    let root = carried::root(&source).map(|(kind, source)| labels.intern(&root::text(kind, source)));
+    (labels.intern(&source), root.unwrap_or(Label::EMPTY))
+}
+
+const fn carrier(by: Callback) -> Carrier {
+    match by {
+        Callback::HighResolutionTimer => Carrier::Timer,
+        Callback::Call => Carrier::Call,
+        Callback::Timer | Callback::Tasklet => Carrier::Softirq,
+    }
+}
+
 /// Names raw events. Keeps what it has named, so that an event costs a look-up and no formatting.
 #[derive(Debug)]
 pub struct Translator {
@@ -37,7 +58,7 @@ pub struct Translator {
     nmis: HashMap<u64, Label>,
     ips: HashMap<u64, Label>,
     ipis: HashMap<u64, Label>,
-    functions: HashMap<u64, Label>,
+    functions: HashMap<(Callback, u64), (Label, Label)>,
     untraced_timer: Label,
     ipi: Label,
     unknown_irq: Label,
@@ -132,12 +153,16 @@ impl Translator {
                 Happening::WorkEnd { source, work }
             }
             RawHappening::FunctionEntry { by, function } => {
-                let interrupt = if by == Callback::HighResolutionTimer { self.untraced_timer } else { Label::EMPTY };
-                let named = self.functions.entry(function);
-                let function = *named.or_insert_with(|| names.labels.intern(&Self::function(symbols, function)));
-                Happening::FunctionEntry { function, interrupt }
+                let (source, root) = self.carried(by, function, &mut names.labels);
+                Happening::FunctionEntry { source, root, by: carrier(by), interrupt: self.untraced_timer }
             }
-            RawHappening::FunctionExit => Happening::FunctionExit { interrupt: self.untraced_timer },
+            RawHappening::FunctionExit { by } => {
+                Happening::FunctionExit { by: carrier(by), interrupt: self.untraced_timer }
+            }
+            RawHappening::Waking { comm, pid } => {
+                names.see(Pid(pid), comm);
+                Happening::Waking { thread: Pid(pid) }
+            }
             RawHappening::PageFault { user, ip, .. } => {
                 let source = if user { self.user_fault } else { self.kernel_fault };
                 // The instruction tells more than the address, and there are few of them; in the kernel it has a name.
@@ -148,6 +173,14 @@ impl Translator {
         let thread = Pid(raw.pid);
         names.meet(thread);
         Event { time, thread, what }
+    }
+
+    fn carried(&mut self, by: Callback, function: u64, labels: &mut Labels) -> (Label, Label) {
+        let symbols = self.symbols.as_deref();
+        *self.functions.entry((by, function)).or_insert_with(|| {
+            let symbol = symbols.and_then(|symbols| symbols.symbol(function));
+            function_source(carrier(by), symbol.map(|symbol| symbol.name), labels)
+        })
     }
 
     fn irq(&mut self, irq: i32, name: &[u8], labels: &mut Labels) -> (Label, Label) {

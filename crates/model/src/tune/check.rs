@@ -65,13 +65,15 @@ pub enum TicksFrom {
     Recorded,
 }
 
-/// How many timer interrupts a CPU took.
+/// How many ticks a CPU took, or how many timer interrupts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TickCount {
     /// The CPU that was interrupted.
     pub cpu: CpuId,
-    /// The number of interrupts.
+    /// The number of ticks, or of all interrupts of the CPU's timer.
     pub interrupts: u64,
+    /// Whether they are ticks alone.
+    pub are_ticks: bool,
     /// The time in which they came.
     pub during: Nanos,
     /// Where the count is from.

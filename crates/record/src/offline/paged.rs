@@ -7,15 +7,12 @@ use becalm_exchange::read::trace_dat::TraceDat;
 use becalm_exchange::read::{KernelFormats, ReadError};
 use becalm_linux::ftrace::{Decoder, EventFormat, EventPath, HeaderPage, RawHappening, printk_formats};
 use becalm_linux::procfs::kallsyms::Kallsyms;
-use becalm_measure::{Names, Translator};
+use becalm_measure::{Names, Translator, UNTRACED_TIMER};
 use becalm_model::{Event, Pid};
 use becalm_units::CpuId;
 
 use super::clock::Axis;
 use super::{KernelTrace, OfflineError, StampClock, Take};
-
-/// What the interrupt of a CPU's timer is called where it has no event of its own and timers tell of it.
-const UNTRACED_TIMER: &str = "untraced_timer";
 
 /// A decoder of a kernel's events, and what it was taught.
 #[derive(Debug)]

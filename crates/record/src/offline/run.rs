@@ -90,7 +90,8 @@ impl Follower {
                 if !std::mem::replace(begun, true) {
                     presence.begin(event.time);
                 }
-                presence.take(event, tasks.as_ref().unwrap_or(&names.tasks), found);
+                let Names { tasks: named, labels, .. } = names;
+                presence.take(event, tasks.as_ref().unwrap_or(named), labels, found);
             }
             Self::Thread(thread) => thread.take(event, names, found),
             Self::Gaps(gaps) => gaps.take(event, names, found),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use becalm_exchange::read::ReadError;
 use becalm_exchange::read::kernel_text::{TextEvent, TextHappening, VectorDetail};
-use becalm_measure::{Names, SOFTIRQS};
+use becalm_measure::{Names, SOFTIRQS, UNTRACED_TIMER, function_source};
 use becalm_model::{Event, Happening, Label, Pid};
 use becalm_units::{CpuId, Nanos};
 
@@ -44,6 +44,9 @@ impl TextNamer {
             for (pid, name) in [prev, next].into_iter().filter(|(pid, _)| *pid != 0) {
                 names.see(Pid(pid), name.as_bytes());
             }
+        }
+        if let TextHappening::Waking { thread: (pid, name) } = event.what {
+            names.see(Pid(pid), name.as_bytes());
         }
         cpu.current = if let Happening::Switch { next, .. } = what { next } else { thread };
         cpu.events.push(Event { time: event.time, thread, what });
@@ -94,6 +97,15 @@ impl TextNamer {
                 let source = function.map_or(Label::EMPTY, |function| labels.intern(&format!("kworker:{function}")));
                 Happening::WorkEnd { source, work }
             }
+            TextHappening::FunctionEntry { by, function } => {
+                // An address where whoever printed it knew no name.
+                let (source, root) = function_source(by, Some(function).filter(|name| !name.starts_with("0x")), labels);
+                Happening::FunctionEntry { source, root, by, interrupt: labels.intern(UNTRACED_TIMER) }
+            }
+            TextHappening::FunctionExit { by } => {
+                Happening::FunctionExit { by, interrupt: labels.intern(UNTRACED_TIMER) }
+            }
+            TextHappening::Waking { thread: (pid, _) } => Happening::Waking { thread: Pid(pid) },
             TextHappening::Lost { count } => Happening::Lost { count },
         }
     }

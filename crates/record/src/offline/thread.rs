@@ -240,7 +240,8 @@ impl ThreadDetours {
             | Happening::WorkStart { .. }
             | Happening::WorkEnd { .. }
             | Happening::FunctionEntry { .. }
-            | Happening::FunctionExit { .. } => self.keep(event),
+            | Happening::FunctionExit { .. }
+            | Happening::Waking { .. } => self.keep(event),
             // No event tells when a fault ends: those of the thread are its own time.
             Happening::Fault { .. } | Happening::Lost { .. } => {}
         }

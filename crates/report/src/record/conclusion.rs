@@ -98,6 +98,8 @@ impl Cause<'_> {
         let is_root = source.whole_ns > 0;
         let scaled = scaled.filter(|_| is_root);
         let machines = nodes.iter().map(|node| &node.doc.machine);
+        let observed_ns: i64 = nodes.iter().flat_map(|node| &node.doc.cpus).map(|cpu| cpu.duration_ns.get()).sum();
+        let rate_hz = (observed_ns > 0).then(|| source.times.count() as f64 / (observed_ns as f64 / 1e9));
         Cause {
             kind: source.kind,
             source: &source.source,
@@ -107,7 +109,7 @@ impl Cause<'_> {
             whole_ns: source.whole_ns,
             max_ns: source.times.max(),
             without_slowdown_ratio: scaled.map(|scaled| scaled.without(source.kind, &source.source)),
-            advice: remedy::advice(source.kind, &source.source, machines).filter(|_| is_root),
+            advice: remedy::advice(source.kind, &source.source, machines, rate_hz).filter(|_| is_root),
             ranks: scaled.map_or(0, |scaled| scaled.ranks),
         }
     }
@@ -118,7 +120,7 @@ impl Cause<'_> {
     pub(crate) fn figures(&self) -> String {
         let times = if self.count == 1 { "time" } else { "times" };
         if self.whole_ns == 0 {
-            return format!("{} {times}, always charged to the source that raised it", grouped(self.count));
+            return format!("{} {times}, always charged to the source that it belongs to", grouped(self.count));
         }
         let each = self.whole_mean_ns.map_or_else(String::new, |mean| format!(", {} each", Value::time(mean).cell()));
         let share = Value::Share(self.share_ratio.unwrap_or(0.0)).cell();

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use becalm_analyze::work::{Against, CpiFrom, CpuWork, RULE, TIMER, Tone, WorkSummary};
+use becalm_analyze::work::{Against, CpiFrom, CpuWork, RULE, Tone, WorkSummary};
 use becalm_model::node::{Fixed, NodeDoc, WorkDoc};
 use becalm_units::printable;
 
@@ -252,7 +252,7 @@ fn peaks(cpu: &CpuWork, out: &mut Sheet<'_>) -> io::Result<()> {
     let Some(found) = &cpu.peaks else { return Ok(()) };
     let said = if found.are_apart { "two peaks" } else { "no two peaks" };
     let text = format!(
-        "{said}: {TIMER} came in {} of the samples ({} if it came at equal distances), whose median is {}; that of the others is {}",
+        "{said}: the timer's interrupt came in {} of the samples ({} if it came at equal distances), whose median is {}; that of the others is {}",
         peaks::HIT_RATIO.cell(found),
         peaks::EXPECTED_RATIO.cell(found),
         peaks::HIT_MEDIAN_NS.cell(found),

@@ -92,6 +92,7 @@ fn nohz(subject: &Subject<'_>, findings: &mut Findings<'_>) {
             .add(AREA, severity, title)
             .seen(COMMAND_LINE, "nohz=off")
             .fix("leave the parameter out")
+            .lets(Known::Tick)
             .lets(Known::LocalTimer);
     }
 }

@@ -65,6 +65,7 @@ fn kfence(findings: &mut Findings<'_>) {
             .fix(format!("echo 0 > {path}"))
             .lets(Known::AllocationGateWorker)
             .lets(Known::AllocationGate)
+            .lets(Known::CodeChange)
             .lets(Known::AnyCallFunction);
     }
 }

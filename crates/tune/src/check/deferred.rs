@@ -119,6 +119,6 @@ fn steering(subject: &Subject<'_>, findings: &mut Findings<'_>, queue: &str, fil
     finding.evidence = found;
     if receiving {
         finding.fix("take the CPUs out of the queues' masks").by(Family::Rps);
-        finding.lets(Known::NetRx).lets(Known::CallFunctionSingle);
+        finding.lets(Known::NetRx).lets(Known::Rps).lets(Known::CallFunctionSingle);
     }
 }

@@ -90,6 +90,7 @@ fn balancing(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         .fix("switch it off, and bind memory to the CPUs that use it")
         .by(Family::Memory)
         .lets(Known::Fault)
+        .lets(Known::Flush)
         .lets(Known::AnyCallFunction);
 }
 

@@ -390,8 +390,13 @@ fn a_machine_of_4096_cpus() {
 #[test]
 fn ticks_that_were_counted() {
     let root = quiet();
-    let count =
-        |cpu, interrupts, from| TickCount { cpu: CpuId::new(cpu), interrupts, during: Nanos::from_secs(1), from };
+    let count = |cpu, interrupts, from| TickCount {
+        cpu: CpuId::new(cpu),
+        interrupts,
+        are_ticks: false,
+        during: Nanos::from_secs(1),
+        from,
+    };
     let measured = |preempted| TicksFrom::Measured { preempted };
     let with = |ticks: &[TickCount]| super::check(root.path(), choose(root.path(), None).unwrap(), ticks);
     let check = with(&[count(1, 2, measured(0)), count(2, 1000, measured(1)), count(3, 1000, measured(400))]);
@@ -410,6 +415,11 @@ fn ticks_that_were_counted() {
     );
     // A CPU that is not among those in question says nothing.
     assert!(!check.findings.iter().any(|it| it.title.contains("999")));
+    // Of timer interrupts more frequent than any tick, nobody knows how many are ticks, unless the kernel says so.
+    let often = count(2, 2_000, measured(0));
+    let check = with(&[often, TickCount { are_ticks: true, ..count(3, 250, measured(0)) }]);
+    is(&check, Severity::Note, Area::Tick, "more often than the tick does on CPU 2");
+    is(&check, Severity::Warning, Area::Tick, "the tick runs on CPU 3, while a thread runs: 250 ticks a second");
 }
 
 #[test]

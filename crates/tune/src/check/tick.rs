@@ -1,5 +1,10 @@
-//! Is the tick really gone? By counted timer interrupts: measured while a thread was busy on the CPU, or recorded.
+//! Is the tick really gone? By ticks that were counted, or by timer interrupts where the kernel does not tell ticks from others: measured
+//! while a thread was busy on the CPU, or recorded.
 
+use std::collections::BTreeMap;
+
+use becalm_model::node::MachineDoc;
+use becalm_model::remedy::is_more_than_the_tick;
 use becalm_model::tune::{Area, Finding, Severity, TickCount, TicksFrom};
 use becalm_units::CpuList;
 
@@ -18,6 +23,18 @@ pub(super) fn check(subject: &Subject<'_>, ticks: &[TickCount], findings: &mut F
     if !without.is_empty() {
         let title = format!("the tick is gone on {}: {}", named(&without), rates(&without));
         for_each_source(findings.add(Area::Tick, Severity::Fine, title), &without);
+    }
+    // What comes more often than the tick may be anything.
+    let machine = MachineDoc { built_with: tick_hz(subject), ..MachineDoc::default() };
+    let (unknown, with): (Vec<&TickCount>, Vec<&TickCount>) =
+        with.into_iter().partition(|count| !count.are_ticks && is_more_than_the_tick(count.rate_hz(), [&machine]));
+    if !unknown.is_empty() {
+        let title = format!(
+            "timer interrupts come more often than the tick does on {}, and the kernel does not tell what for: {}",
+            named(&unknown),
+            rates(&unknown)
+        );
+        for_each_source(findings.add(Area::Tick, Severity::Note, title), &unknown);
     }
     let (promised, other): (Vec<&TickCount>, Vec<&TickCount>) =
         with.into_iter().partition(|count| subject.sets.nohz_full.contains(count.cpu));
@@ -43,8 +60,14 @@ pub(super) fn check(subject: &Subject<'_>, ticks: &[TickCount], findings: &mut F
             finding
                 .fix("see what keeps it: /sys/kernel/tracing/events/timer/tick_stop says so, by its field dependency");
         }
-        finding.lets(Known::LocalTimer).lets(Known::ArchTimer).lets(Known::Timer).lets(Known::Hrtimer);
+        finding.lets(Known::Tick).lets(Known::LocalTimer).lets(Known::ArchTimer).lets(Known::Timer);
     }
+}
+
+/// How often the kernel says that it ticks.
+fn tick_hz(subject: &Subject<'_>) -> BTreeMap<String, String> {
+    let hz = subject.config.as_ref().and_then(|config| config.value("HZ"));
+    hz.map(|hz| ("HZ".to_owned(), hz.to_owned())).into_iter().collect()
 }
 
 /// Whether other threads came often enough to be the reason.
@@ -58,7 +81,8 @@ fn for_each_source(finding: &mut Finding, counts: &[&TickCount]) {
         match count.from {
             TicksFrom::Measured { preempted } => {
                 let text = format!("{} on CPU {} in {during:.1}, {preempted} preemptions", count.interrupts, count.cpu);
-                finding.seen("/proc/interrupts", text)
+                let from = if count.are_ticks { "the kernel's trace" } else { "/proc/interrupts" };
+                finding.seen(from, text)
             }
             TicksFrom::Recorded => {
                 finding.seen("the recording", format!("{} on CPU {} in {during:.1}", count.interrupts, count.cpu))
@@ -71,14 +95,11 @@ fn named(counts: &[&TickCount]) -> String {
     cpus(&counts.iter().map(|count| count.cpu).collect::<CpuList>())
 }
 
-/// `250 interrupts a second`, or the least and the most.
+/// `250 ticks a second`, or the least and the most.
 fn rates(counts: &[&TickCount]) -> String {
+    let what = if counts.iter().all(|count| count.are_ticks) { "ticks" } else { "timer interrupts" };
     let rates = counts.iter().map(|count| count.rate_hz());
     let (low, high) = rates.fold((f64::INFINITY, 0.0_f64), |(low, high), rate| (low.min(rate), high.max(rate)));
     let (low, high) = (format!("{low:.0}"), format!("{high:.0}"));
-    if low == high {
-        format!("{low} timer interrupts a second")
-    } else {
-        format!("{low} to {high} timer interrupts a second")
-    }
+    if low == high { format!("{low} {what} a second") } else { format!("{low} to {high} {what} a second") }
 }

@@ -104,7 +104,8 @@ fn migration(findings: &mut Findings<'_>) {
                 .fix("let them move")
                 .by(Family::Timers)
                 .lets(Known::Timer)
-                .lets(Known::Hrtimer);
+                .lets(Known::Hrtimer)
+                .lets(Known::AnyTimer);
         }
         Some(on) => {
             findings

@@ -14,7 +14,7 @@ pub(super) fn add(draft: &mut PlanDraft<'_>) {
             to: "never".to_owned(),
             reason: "huge pages are made and split at moments that nobody chooses",
             risk: Some("programs of the whole machine that gain from huge pages become slower"),
-            removes: noise(&[Known::Khugepaged, Known::CallFunction]),
+            removes: noise(&[Known::Khugepaged, Known::Flush, Known::CallFunction]),
         });
     } else {
         draft.change(Wish {
@@ -22,7 +22,7 @@ pub(super) fn add(draft: &mut PlanDraft<'_>) {
             to: "0".to_owned(),
             reason: "khugepaged moves pages about to make room for huge ones",
             risk: Some("pages that were small when touched become huge less often"),
-            removes: noise(&[Known::Khugepaged, Known::CallFunction]),
+            removes: noise(&[Known::Khugepaged, Known::Flush, Known::CallFunction]),
         });
     }
     let merging = "/sys/kernel/mm/ksm/run";
@@ -32,7 +32,7 @@ pub(super) fn add(draft: &mut PlanDraft<'_>) {
             to: "0".to_owned(),
             reason: "ksmd compares and merges pages",
             risk: Some("equal pages of virtual machines are not merged any more; those that are stay so"),
-            removes: noise(&[Known::Ksmd, Known::CallFunction]),
+            removes: noise(&[Known::Ksmd, Known::Flush, Known::CallFunction]),
         });
     }
     draft.change(Wish {
@@ -40,6 +40,6 @@ pub(super) fn add(draft: &mut PlanDraft<'_>) {
         to: "0".to_owned(),
         reason: "pages are unmapped now and then to see who uses them",
         risk: Some("programs that bind neither threads nor memory may end up far from their pages"),
-        removes: noise(&[Known::Fault, Known::CallFunction]),
+        removes: noise(&[Known::Fault, Known::Flush, Known::CallFunction]),
     });
 }

@@ -12,7 +12,7 @@ pub(super) fn add(draft: &mut PlanDraft<'_>) {
         for queue in draft.entries(format!("{FOLDER}/{device}/queues")) {
             if queue.starts_with("rx-") {
                 let reason = format!("received packets of {device}");
-                let removes = noise(&[Known::NetRx]);
+                let removes = noise(&[Known::NetRx, Known::Rps]);
                 let knob = Knob::cpu_mask(format!("{FOLDER}/{device}/queues/{queue}/rps_cpus"));
                 draft.move_away(knob, &reason, None, removes);
             }

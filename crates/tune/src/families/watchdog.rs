@@ -6,7 +6,7 @@ use crate::draft::{PlanDraft, Wish, noise};
 use crate::{Knob, Known, Profile};
 
 pub(super) fn add(draft: &mut PlanDraft<'_>) {
-    let removes = || noise(&[Known::Watchdog, Known::Migration, Known::Nmi]);
+    let removes = || noise(&[Known::Watchdog, Known::Migration, Known::LockupTimer, Known::Nmi]);
     draft.move_away(
         Knob::cpu_list("/proc/sys/kernel/watchdog_cpumask"),
         "the lockup detectors' timer, thread and counter",

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use becalm_linux::file::below;
-use becalm_linux::ftrace::WANTED;
+use becalm_linux::ftrace::{CARRIED, WANTED};
 use becalm_linux::rights::Need;
 use becalm_model::audit::{Answer, Availability};
 
@@ -38,7 +38,7 @@ fn machine(status: &str) -> tempfile::TempDir {
             ("sys/kernel/tracing/instances/.keep", ""),
         ],
     );
-    for wanted in WANTED {
+    for wanted in WANTED.iter().chain(CARRIED) {
         // A row without names asks for the pairs in its folder.
         let events = if wanted.events.is_empty() { &["x_entry", "x_exit"] } else { wanted.events };
         for event in events {

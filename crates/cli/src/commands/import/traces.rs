@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use becalm_exchange::read::{Format, ftrace_text, osnoise, perf_data, perf_script, trace_dat};
-use becalm_linux::ftrace::{EventPath, discover_among};
+use becalm_linux::ftrace::{CARRIED, EventPath, MissingEvent, discover_among};
 use becalm_measure::Names;
 use becalm_model::node::{ClockDoc, Ended, NodeDoc, Rung, TracingDoc, Warning};
 use becalm_model::{Event, Pid, warning};
@@ -443,10 +443,16 @@ fn missing(opened: &Opened<'_>) -> Vec<String> {
     if opened.loops.is_some() {
         return Vec::new();
     }
-    let found = discover_among(&opened.events, &opened.architecture);
-    // Page faults are a thread's own time here.
-    let missing = found.missing.iter().filter(|missing| !missing.event.starts_with("exceptions/"));
-    missing.map(|missing| format!("{} ({}): {}", missing.event, missing.why, kind_of(missing.unseen))).collect()
+    let mut found = discover_among(&opened.events, &opened.architecture).missing;
+    // Page faults are a thread's own time here; what interrupts are for is told by several events.
+    found.retain(|missing| !missing.event.starts_with("exceptions/"));
+    found.dedup_by(|missing, before| is_carried(before) && missing.unseen == before.unseen);
+    found.iter().map(|missing| format!("{} ({}): {}", missing.event, missing.why, kind_of(missing.unseen))).collect()
+}
+
+/// Whether an event tells what an interrupt or a softirq was for, which is in a detour without it as well.
+fn is_carried(missing: &MissingEvent) -> bool {
+    CARRIED.iter().any(|wanted| wanted.unseen == missing.unseen)
 }
 
 /// The kinds of noise that the trace has no events of.
@@ -458,7 +464,7 @@ fn missing_kinds(opened: &Opened<'_>) -> Vec<String> {
     }
     for missing in discover_among(&opened.events, &opened.architecture).missing {
         let kind = kind_of(missing.unseen).to_owned();
-        if !missing.event.starts_with("exceptions/") && !kinds.contains(&kind) {
+        if !missing.event.starts_with("exceptions/") && !is_carried(&missing) && !kinds.contains(&kind) {
             kinds.push(kind);
         }
     }

@@ -170,8 +170,9 @@ impl Traced {
             for event in events {
                 tell_apart(event, known, names);
             }
+            let Names { tasks, labels, .. } = names;
             for event in events {
-                presence.take(event, &names.tasks, found);
+                presence.take(event, tasks, labels, found);
             }
         });
         // What was read by now may be what the change left, and a failure its effect.

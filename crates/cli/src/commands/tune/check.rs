@@ -10,6 +10,7 @@ use becalm_analyze::summary::{Selection, Summary, summarize};
 use becalm_bundle::Bundle;
 use becalm_linux::procfs::{cpuinfo::CpuInfo, kernel};
 use becalm_model::Kind;
+use becalm_model::carried::TICK;
 use becalm_model::node::Rung;
 use becalm_model::tune::{CpuChoice, Severity, TickCount, TicksFrom};
 use becalm_report::TuneCheckReport;
@@ -163,16 +164,18 @@ fn ticks(args: &CheckArgs, choice: &CpuChoice, summary: Option<&Summary>) -> (Ve
     }
 }
 
+/// The ticks in a recording; where its kernel does not tell them from other timers, all timer interrupts.
 fn of_recording(summary: &Summary) -> Vec<TickCount> {
-    let observed = summary.cpus.iter().filter_map(|cpu| Some((cpu.cpu, Nanos::new(cpu.figures.duration_ns?))));
+    let timers = summary.cpu_sources.iter().filter(|source| source.kind == Kind::Irq);
+    let are_ticks = timers.clone().any(|source| source.source == TICK);
+    let names = if are_ticks { &[TICK][..] } else { TIMER };
     let count = |cpu| {
-        let here = summary.cpu_sources.iter().filter(|source| source.place.as_ref().is_some_and(|(_, at)| *at == cpu));
-        here.filter(|source| TIMER.contains(&source.source.as_str()))
-            .filter(|source| source.kind == Kind::Irq)
-            .map(|source| source.times.count())
-            .sum()
+        let here = timers.clone().filter(|source| source.place.as_ref().is_some_and(|(_, at)| *at == cpu));
+        here.filter(|source| names.contains(&source.source.as_str())).map(|source| source.times.count()).sum()
     };
-    observed.map(|(cpu, during)| TickCount { cpu, interrupts: count(cpu), during, from: TicksFrom::Recorded }).collect()
+    let observed = summary.cpus.iter().filter_map(|cpu| Some((cpu.cpu, Nanos::new(cpu.figures.duration_ns?))));
+    let count = |(cpu, during)| TickCount { cpu, interrupts: count(cpu), are_ticks, during, from: TicksFrom::Recorded };
+    observed.map(count).collect()
 }
 
 /// What each source took on each CPU, with all that goes with it.

@@ -41,7 +41,7 @@ fn sources_are_named_between_the_windows_and_a_storm_of_events_is_not_followed()
     let traced = |watched: &Watched, cpu: u32| watched.value(&format!(r#"becalm_traced_seconds_total{{cpu="{cpu}"}}"#));
     watched.until("both CPUs are traced", |watched| traced(watched, 0) > 0.1 && traced(watched, 1) > 0.1);
     let text = get(watched.address(), "/metrics").unwrap();
-    let timer = r#"becalm_traced_source_seconds_total{kind="irq",source="local_timer"}"#;
+    let timer = r#"becalm_traced_source_seconds_total{kind="irq",source="tick"}"#;
     assert!(watched.value(read) > 0.0 && text.contains(timer), "{text}");
     let before = watched.value("becalm_trace_rests_total");
     beside_a_storm(|| {

@@ -186,11 +186,18 @@ impl SynthKernel {
                     Callback::HighResolutionTimer => ("function", "hrtimer_expire_entry"),
                     Callback::Timer => ("function", "timer_expire_entry"),
                     Callback::Tasklet => ("func", "tasklet_entry"),
+                    Callback::Call => ("func", "csd_function_entry"),
                 };
                 ints.push((field, function));
                 name.to_owned()
             }
-            RawHappening::FunctionExit => "hrtimer_expire_exit".to_owned(),
+            RawHappening::FunctionExit { by: Callback::Call } => "csd_function_exit".to_owned(),
+            RawHappening::FunctionExit { .. } => "hrtimer_expire_exit".to_owned(),
+            RawHappening::Waking { comm, pid } => {
+                texts.push(("comm", comm));
+                ints.extend([("pid", pid as u64), ("prio", 120), ("target_cpu", 0)]);
+                "sched_waking".to_owned()
+            }
             RawHappening::PageFault { user, address, ip, error_code } => {
                 ints.extend([("address", address), ("ip", ip), ("error_code", error_code)]);
                 format!("page_fault_{}", if user { "user" } else { "kernel" })

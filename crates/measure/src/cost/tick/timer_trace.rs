@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use becalm_linux::clock::{Counter, MonotonicRaw};
 use becalm_linux::ftrace::{
-    Faults, Functions, Instance, InstanceConfig, PageReader, RawEvent, RawHappening, TraceClock, Tracefs, VectorName,
-    remove_dead,
+    Faults, Instance, InstanceConfig, PageReader, RawEvent, RawHappening, TraceClock, Tracefs, VectorName, remove_dead,
 };
 use becalm_linux::janitor::Janitor;
 use becalm_model::cost::TicksDoc;
@@ -42,7 +41,7 @@ pub fn record_timer<T>(
         buffer_kb: BUFFER_KB,
         subbuf_kb: None,
         faults: Faults::All,
-        functions: Functions::None,
+        carried: false,
     };
     let mut instance = Instance::create(&tracefs, &proc_root, &config, janitor)?;
     let mut reader = instance.reader(cpu)?;

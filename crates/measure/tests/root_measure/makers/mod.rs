@@ -1,12 +1,14 @@
 //! Noise makers of the root tests: each makes one known kind of noise and logs what it did with the counter that the
 //! acquisition loop reads. Every maker ends and restores what it changed when it is stopped or dropped.
 
+pub mod deadline;
 pub mod faults;
 pub mod flood;
 pub mod gremlin;
 pub mod hotplug;
 pub mod ipi;
 
+use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -26,6 +28,28 @@ pub fn burn_until(end: u64) -> Ticks {
         let now = Native::read();
         if now >= end {
             return Ticks::new(now);
+        }
+    }
+}
+
+/// The limit of real-time threads, lifted until this is dropped. While it holds them back, the CPU idles, and does not tick.
+pub struct Unlimited(String);
+
+impl Unlimited {
+    const FILE: &str = "/proc/sys/kernel/sched_rt_runtime_us";
+
+    pub fn begin() -> Self {
+        let before = fs::read_to_string(Self::FILE).expect("the limit can be read").trim().to_owned();
+        fs::write(Self::FILE, "-1").expect("root can lift the limit");
+        Self(before)
+    }
+}
+
+impl Drop for Unlimited {
+    fn drop(&mut self) {
+        // A failure to restore must be seen, but not hide why the test failed.
+        if let Err(error) = fs::write(Self::FILE, &self.0) {
+            eprintln!("cannot restore {}: {error}", Self::FILE);
         }
     }
 }

@@ -31,6 +31,11 @@ impl WithAndWithout {
     }
 }
 
+/// The kernel's own ticks, and those that the test adds.
+fn is_tick(root: &str) -> bool {
+    matches!(root, "irq:tick" | "irq:timer:perf_swevent_hrtimer")
+}
+
 fn with_and_without(run: &Recorded, cpu: CpuId) -> WithAndWithout {
     let (index, doc) = run.cpu(cpu);
     let lane = &run.memory.lanes[index];
@@ -57,7 +62,7 @@ fn with_and_without(run: &Recorded, cpu: CpuId) -> WithAndWithout {
     let detours = lane.detours.iter().map(|detour| (detour.start, detour.duration)).collect();
     let trace = BookedTrace::new(doc.start_ns, doc.duration_ns, detours, entries, names.len()).expect("books close");
     let booked = BookedNoise::new(names, vec![("here".to_owned(), vec![trace])]).expect("one CPU");
-    let out: Vec<bool> = booked.sources().iter().map(|name| name == "irq:local_timer").collect();
+    let out: Vec<bool> = booked.sources().iter().map(|name| is_tick(name)).collect();
     WithAndWithout {
         noise: booked.without(&vec![false; out.len()]).expect("it was recorded").noise_ratio(),
         without: booked.without(&out).expect("less of what was recorded").noise_ratio(),

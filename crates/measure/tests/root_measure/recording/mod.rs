@@ -1,5 +1,6 @@
 //! A recording in this process, kept in memory: what the root tests hold against the logs of their noise makers.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use becalm_measure::RecordPlan;
@@ -44,6 +45,13 @@ impl Recorded {
         let (index, _) = self.cpu(cpu);
         let all = self.memory.lanes[index].activities.iter();
         all.filter(|row| row.kind == kind && self.memory.labels.text(row.source) == source).copied().collect()
+    }
+
+    /// The names of the sources of a kind on a CPU.
+    pub fn sources(&self, cpu: CpuId, kind: Kind) -> BTreeSet<String> {
+        let (index, _) = self.cpu(cpu);
+        let rows = self.memory.lanes[index].activities.iter().filter(|row| row.kind == kind);
+        rows.map(|row| self.memory.labels.text(row.source).to_owned()).collect()
     }
 
     /// By how much one of the kernel's counters grew.

@@ -41,13 +41,14 @@ pub struct TuneCheckReport<'a> {
     pub run: Option<&'a Path>,
     /// Why ticks were not counted; `None` if they were.
     pub not_counted: Option<&'a str>,
-    /// The timer interrupts that were counted.
+    /// The ticks that were counted, or the timer interrupts.
     pub ticks: &'a [TickCount],
 }
 
 const TICK: &[Field<TickCount>] = &[
     catalogue::CPU.field(|row| Value::Number(row.cpu.get().into())),
     Field { name: "interrupts", title: "interrupts", get: |row| Value::Count(row.interrupts) },
+    Field { name: "are_ticks", title: "ticks alone", get: |row| Value::Flag(row.are_ticks) },
     Field { name: "duration_ns", title: "in", get: |row| Value::Time(row.during.get()) },
     catalogue::RATE_HZ.field(|row| Value::Rate(row.rate_hz())),
     Field { name: "preempted", title: "preempted", get: preempted },
@@ -257,8 +258,8 @@ fn print_ticks(report: &TuneCheckReport<'_>, out: &mut Sheet<'_>) -> io::Result<
     if report.ticks.is_empty() {
         return Ok(());
     }
-    heading(out, "Timer interrupts, counted")?;
-    let fields = columns(TICK, &["cpu", "interrupts", "duration_ns", "rate_hz", "preempted"]);
+    heading(out, "Ticks or timer interrupts, counted")?;
+    let fields = columns(TICK, &["cpu", "interrupts", "are_ticks", "duration_ns", "rate_hz", "preempted"]);
     let mut table = Table::new(&fields);
     report.ticks.iter().take(SHOWN).for_each(|row| table.row(&fields, row));
     table.print(out)?;

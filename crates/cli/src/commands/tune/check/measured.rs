@@ -1,14 +1,20 @@
-//! Counts timer interrupts while a thread is busy on each CPU: the only proof that a tick is gone.
+//! Counts ticks while a thread is busy on each CPU: the only proof that a tick is gone. Where the kernel's trace does not tell ticks from
+//! other timers, all interrupts of the timer are counted.
 
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Barrier;
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use becalm_linux::janitor::Janitor;
 use becalm_linux::procfs::interrupts::Interrupts;
 use becalm_linux::sched::{Usage, pin_current_thread};
+use becalm_measure::{RecordPlan, StandingTrace};
+use becalm_model::carried::TICK;
 use becalm_model::tune::{TickCount, TicksFrom};
+use becalm_model::{Event, Happening};
 use becalm_units::{CpuId, CpuList, Nanos};
 
 /// More CPUs than these are not kept busy at once; those that were measured stand for the others.
@@ -17,13 +23,20 @@ const AT_ONCE: usize = 64;
 /// The kernel stops the tick only after it saw the thread run alone for a while.
 const SETTLING: Duration = Duration::from_millis(100);
 
-/// Counts for some time, on all CPUs at once.
+/// The event that tells which functions timer interrupts run.
+const EVENT: &str = "timer/hrtimer_expire_entry";
+
+/// What the kernel's trace of each CPU may take, in bytes: some ten thousand interrupts.
+const TRACE_BYTES: usize = 4 << 20;
+
+/// Counts for some time, on all CPUs at once. To be called while the process has one thread.
 ///
 /// # Errors
 /// If no CPU lets a thread run on it, or the kernel's counts cannot be read.
 pub fn count(cpus: &CpuList, time: Nanos) -> anyhow::Result<Vec<TickCount>> {
     let time = Duration::from_nanos(time.get().unsigned_abs());
     let measured: Vec<CpuId> = cpus.iter().take(AT_ONCE).collect();
+    let mut trace = trace_of(measured.iter().copied().collect());
     // The threads and this one, which reads the counts at the beginning and at the end.
     let barrier = Barrier::new(measured.len() + 1);
     thread::scope(|scope| {
@@ -31,10 +44,12 @@ pub fn count(cpus: &CpuList, time: Nanos) -> anyhow::Result<Vec<TickCount>> {
         barrier.wait();
         thread::sleep(SETTLING);
         let begin = Interrupts::read(Path::new("/"));
+        let is_traced = trace.as_mut().is_some_and(|trace| trace.turn(true).is_ok());
         let start = Instant::now();
         thread::sleep(time);
-        let end = Interrupts::read(Path::new("/"));
         let during = Nanos::new(i64::try_from(start.elapsed().as_nanos()).unwrap_or(i64::MAX));
+        let traced = trace.as_mut().filter(|_| is_traced).and_then(ticks_in);
+        let end = Interrupts::read(Path::new("/"));
         let grown =
             end.context("cannot count timer interrupts")?.since(&begin.context("cannot count timer interrupts")?);
         let mut ticks = Vec::new();
@@ -43,11 +58,13 @@ pub fn count(cpus: &CpuList, time: Nanos) -> anyhow::Result<Vec<TickCount>> {
             match thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the thread on CPU {cpu} ended"))) {
                 Err(error) => failed = Some(error),
                 Ok(preempted) => {
-                    let Some(interrupts) = timers(&grown, *cpu) else {
+                    let traced = traced.as_ref().and_then(|traced| traced.get(cpu).copied());
+                    let Some(interrupts) = traced.or_else(|| timers(&grown, *cpu)) else {
                         failed = Some(anyhow::anyhow!("/proc/interrupts has no line of the timer"));
                         continue;
                     };
-                    ticks.push(TickCount { cpu: *cpu, interrupts, during, from: TicksFrom::Measured { preempted } });
+                    let from = TicksFrom::Measured { preempted };
+                    ticks.push(TickCount { cpu: *cpu, interrupts, are_ticks: traced.is_some(), during, from });
                 }
             }
         }
@@ -56,6 +73,30 @@ pub fn count(cpus: &CpuList, time: Nanos) -> anyhow::Result<Vec<TickCount>> {
             _ => Ok(ticks),
         }
     })
+}
+
+/// The kernel's trace of these CPUs, switched off, if it tells ticks from other timers.
+fn trace_of(cpus: CpuList) -> Option<StandingTrace> {
+    let root = Path::new("/");
+    let guard = Janitor::spawn(&root.join("proc")).map(Arc::new).map_err(|error| error.to_string());
+    let plan = RecordPlan { trace_bytes: TRACE_BYTES, ..RecordPlan::new() };
+    let trace = StandingTrace::set_up(&plan, &cpus, &[], &guard, &mut Vec::new())?;
+    (trace.symbols().is_some() && trace.doc().events.iter().any(|event| event == EVENT)).then_some(trace)
+}
+
+/// The ticks in a trace, which is switched off; `None` if it does not hold all of them.
+fn ticks_in(trace: &mut StandingTrace) -> Option<BTreeMap<CpuId, u64>> {
+    trace.turn(false).ok()?;
+    let cpus: Vec<CpuId> = trace.cpus().collect();
+    let mut ticks: BTreeMap<CpuId, u64> = cpus.iter().map(|cpu| (*cpu, 0)).collect();
+    let drained = trace.drain(&mut |index, events, names| {
+        let is_tick = |event: &&Event| {
+            matches!(event.what, Happening::FunctionEntry { source, .. } if names.labels.text(source) == TICK)
+        };
+        ticks.insert(cpus[index], events.iter().filter(is_tick).count() as u64);
+    });
+    let drained = drained.ok()?;
+    (drained.lost == 0 && drained.broken == 0 && trace.disturbance().is_none()).then_some(ticks)
 }
 
 /// Runs without a pause on a CPU, a little longer than is counted; returns how often it was preempted.
