@@ -44,7 +44,7 @@ fn condense_doc(bundle: &Bundle, doc: NodeDoc) -> Result<DigestDoc, SummaryError
                 let id = &mut ids[kind as usize * sources.len() + key];
                 let source = *id.get_or_insert_with(|| counts.name(kind, sources[key]));
                 let named = match kind {
-                    Kind::Edge | Kind::Softirq => {
+                    kind if root::may_be_anothers(kind) => {
                         let detail = batch.detail_key(row);
                         *roots[detail].get_or_insert_with(|| {
                             let (kind, name) = root::of_row(kind, "", details[detail]);

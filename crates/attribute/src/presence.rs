@@ -302,10 +302,10 @@ impl Presence {
     fn wake(&mut self, thread: Pid, tasks: &Tasks, labels: &mut Labels) {
         let Some(top) = self.stack.last().copied() else { return };
         let is_sent = || top.what == What::Irq && SENT.contains(&labels.text(top.source));
-        if top.carried == Carried::Running || top.carried == Carried::Nothing && is_sent() {
-            if let Some(root) = root_of_thread(thread, tasks, labels) {
-                self.rename((top.shown.0, root), Carried::Root);
-            }
+        if (top.carried == Carried::Running || top.carried == Carried::Nothing && is_sent())
+            && let Some(root) = root_of_thread(thread, tasks, labels)
+        {
+            self.rename((top.shown.0, root), Carried::Root);
         }
     }
 

@@ -18,14 +18,17 @@ pub fn text(kind: Kind, source: &str) -> String {
     format!("{kind}:{source}")
 }
 
+/// Whether the `detail` of rows of a kind may name another root than themselves.
+#[must_use]
+pub const fn may_be_anothers(kind: Kind) -> bool {
+    matches!(kind, Kind::Edge | Kind::Softirq | Kind::Irq)
+}
+
 /// The kind and the source of a row's root, from what the row says: itself, unless it is of a kind that belongs to others
 /// and its detail names one. Rows of older recordings name none.
 #[must_use]
 pub fn of_row<'a>(kind: Kind, source: &'a str, detail: &'a str) -> (Kind, &'a str) {
-    match kind {
-        Kind::Edge | Kind::Softirq | Kind::Irq => parse(detail).unwrap_or((kind, source)),
-        _ => (kind, source),
-    }
+    if may_be_anothers(kind) { parse(detail).unwrap_or((kind, source)) } else { (kind, source) }
 }
 
 /// Reads what [`text`] wrote.

@@ -142,7 +142,7 @@ impl<'a> Reading<'a> {
             for row in range {
                 let is_own = match batch.kind(row) {
                     Kind::Becalm => true,
-                    Kind::Edge | Kind::Softirq => own[batch.detail_key(row)],
+                    kind if root::may_be_anothers(kind) => own[batch.detail_key(row)],
                     _ => false,
                 };
                 if is_own {
@@ -226,7 +226,7 @@ impl<'a> Reading<'a> {
                 }
                 let (kind, source) = (batch.kind(row), batch.source_key(row));
                 let named = match kind {
-                    Kind::Edge | Kind::Softirq => *roots[batch.detail_key(row)].get_or_insert_with(|| {
+                    kind if root::may_be_anothers(kind) => *roots[batch.detail_key(row)].get_or_insert_with(|| {
                         let (root_kind, root) = root::of_row(kind, "", details[batch.detail_key(row)]);
                         (!root.is_empty()).then(|| (root_kind, self.source_id(root_kind, root)))
                     }),

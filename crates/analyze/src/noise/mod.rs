@@ -327,7 +327,7 @@ fn read_books(
             let number = || names.number(kind.name(), values[key]);
             let source = *numbers[kind as usize * values.len() + key].get_or_insert_with(number);
             let named = match kind {
-                Kind::Edge | Kind::Softirq => {
+                kind if root::may_be_anothers(kind) => {
                     let detail = batch.detail_key(row);
                     *roots[detail].get_or_insert_with(|| {
                         let (root_kind, root) = root::of_row(kind, "", details[detail]);

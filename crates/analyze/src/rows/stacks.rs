@@ -115,7 +115,7 @@ impl Sums {
             }
             let Some(place) = at.1 else { continue };
             let kind = batch.kind(row);
-            let detail = if matches!(kind, Kind::Edge | Kind::Softirq) { batch.detail_key(row) } else { usize::MAX };
+            let detail = if root::may_be_anothers(kind) { batch.detail_key(row) } else { usize::MAX };
             let key = (kind, batch.source_key(row), detail);
             let id = match known.get(&key) {
                 Some(id) => *id,

@@ -257,7 +257,7 @@ impl Scan {
                     ids[pair] = self.id_of(kind, rows.sources[source]);
                 }
                 let root = match kind {
-                    Kind::Edge | Kind::Softirq => *roots[detail].get_or_insert_with(|| {
+                    kind if root::may_be_anothers(kind) => *roots[detail].get_or_insert_with(|| {
                         let root = root::of_row(kind, "", rows.details[detail]);
                         (!root.1.is_empty()).then(|| self.id_of(root.0, root.1))
                     }),

@@ -116,11 +116,11 @@ impl Cause<'_> {
 
     /// Its share, how often it came, what each cost and what is left at scale without it:
     /// `41.5% of it, 5,229 times, 34.0us each; without it 1,024 ranks take 1.31 times as long`. Of a source that another one
-    /// raises: `41 times, always charged to the source that raised it`.
+    /// raises: `41 times, always charged to another source`.
     pub(crate) fn figures(&self) -> String {
         let times = if self.count == 1 { "time" } else { "times" };
         if self.whole_ns == 0 {
-            return format!("{} {times}, always charged to the source that it belongs to", grouped(self.count));
+            return format!("{} {times}, always charged to another source", grouped(self.count));
         }
         let each = self.whole_mean_ns.map_or_else(String::new, |mean| format!(", {} each", Value::time(mean).cell()));
         let share = Value::Share(self.share_ratio.unwrap_or(0.0)).cell();
