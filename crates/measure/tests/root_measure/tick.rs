@@ -76,7 +76,7 @@ fn the_linear_model_explains_the_rates_and_the_direct_part_agrees_with_the_recor
         seed += 1;
         let plan = CampaignPlan {
             cpu,
-            rates_hz: vec![0, 5_000, 10_000, 20_000],
+            rates_hz: vec![0, 10_000, 20_000, 40_000],
             copies: vec![1, 2],
             processes: true,
             // More than a campaign needs on an idle machine: the median of each rate is over them.
