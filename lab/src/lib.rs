@@ -23,5 +23,5 @@ pub use error::LabError;
 pub use guest::{Console, Guest, Outcome};
 pub use initramfs::Initramfs;
 pub use kernel::{Flavor, Kernel};
-pub use matrix::{LIMITS, Matrix, Row, SCENARIO as MATRIX, SETTINGS, Setting};
+pub use matrix::{LIMITS, Matrix, Row, SCENARIO as MATRIX, SETTINGS, Setting, is_timer};
 pub use scenario::{CPUS, Scenario, parse_cpus};

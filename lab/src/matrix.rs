@@ -146,7 +146,7 @@ impl Row {
             config_hz: None,
             preempt: String::new(),
             seconds: cpu["duration_ns"].as_f64()? / 1e9,
-            timer_interrupts: count(&|_, source| is_timer(source)),
+            timer_interrupts: count(&|kind, source| kind == "irq" && is_timer(source)),
             kernel_timer_interrupts: 0,
             interrupts: count(&|kind, _| kind == "irq"),
             softirqs: count(&|kind, _| kind == "softirq"),
@@ -159,8 +159,9 @@ impl Row {
     }
 }
 
-/// Whether a source is the tick, or another timer of the same interrupt.
-fn is_timer(source: &str) -> bool {
+/// Whether an interrupt is that of a CPU's timer: the tick, another timer, or an unnamed one.
+#[must_use]
+pub fn is_timer(source: &str) -> bool {
     matches!(source, "tick" | "local_timer") || source.starts_with("timer:")
 }
 

@@ -1,5 +1,5 @@
-//! What interrupts are for, by the events that follow their beginning: the functions that they run, the threads that these wake, and where
-//! the CPU goes on.
+//! Why an interrupt came, read from the events after its entry: the functions that it runs, the threads that these functions wake, and
+//! the thread that the CPU switches to.
 
 use becalm_model::carried::{BRINGING, Carrier, RESCHEDULING, SENT};
 use becalm_model::{Event, Happening, Kind, Label, Labels, Pid};
@@ -8,11 +8,11 @@ use becalm_units::Nanos;
 use super::frame::{Named, saturating_sub};
 use super::{Attributor, Context};
 
-/// How long after an interrupt the CPU goes to the thread that it lets run: on the way out there is little to do, but for a scheduler whose
-/// memory is cold. A measuring thread leaves its CPU on the way out of interrupts alone.
+/// The longest time between an interrupt and the switch that it causes. A scheduler with cold caches needs some of it. A measuring thread
+/// makes no system call, so it leaves its CPU only on the way out of an interrupt.
 pub(super) const SWITCHES_WITHIN: Nanos = Nanos::new(50_000);
 
-/// The interrupts of which more is known than their names.
+/// Interrupts with rules of their own, by their labels.
 #[derive(Debug)]
 pub(super) struct Carriers {
     sent: Vec<Label>,
@@ -26,35 +26,35 @@ impl Carriers {
         Self { sent: labels_of(&SENT), bringing: labels_of(&BRINGING), rescheduling: labels.intern(RESCHEDULING) }
     }
 
-    /// Whether the threads that an interrupt wakes outside of functions tell what it is for.
+    /// Whether an interrupt belongs to the thread that it wakes even if it runs no function.
     pub fn is_sent(&self, source: Label) -> bool {
         self.sent.contains(&source)
     }
 
-    /// Whether it lets threads run without waking them.
+    /// Whether an interrupt can let a thread run without waking it.
     pub fn is_bringing(&self, source: Label, detail: Label) -> bool {
         detail == self.rescheduling || self.bringing.contains(&source)
     }
 }
 
-/// What the events behind the beginning of an interrupt, or of one of its functions, tell.
+/// The events of one interrupt, or of one of its functions.
 #[derive(Clone, Copy, Debug, Default)]
-struct Told {
-    /// The first function: its source and the root that it always has.
+struct Ahead {
+    /// The first function: its source and its fixed root.
     function: Option<(Label, Label)>,
-    /// The first thread that it wakes.
+    /// The first thread that this function wakes.
     woken: Option<Pid>,
-    /// The root of the last function that always has one.
+    /// The fixed root of the last function with one.
     raises: Option<Label>,
-    /// When the interrupt, or the function, ends.
+    /// When the interrupt or the function ends.
     ended: Option<Nanos>,
 }
 
 impl Attributor {
-    /// What an interrupt is called that begins before these events, or a further function of it where one is `begun`.
+    /// Names an interrupt that starts before the `coming` events, or one of its further functions if `begun` gives one.
     ///
-    /// It is named by its first function. Its root is the one that this function always has, or the first thread that it wakes, or, of an
-    /// interrupt that lets a thread run without waking it, the thread to which the CPU goes right behind it; else it is its own root.
+    /// The first function gives the name. The root is, in this order: the fixed root of the function, the first thread that it wakes, the
+    /// thread that the CPU switches to if the interrupt can let one run without waking it, or the interrupt itself.
     pub(super) fn name_carried<'e>(
         &mut self,
         (source, detail): (Label, Label),
@@ -62,18 +62,15 @@ impl Attributor {
         mut coming: impl Iterator<Item = &'e Event>,
         with: &mut Context<'_>,
     ) -> Named {
-        let told = match begun {
-            None => self.look_ahead((source, detail), &mut coming),
-            Some(function) => Self::look_ahead_of_function(function, &mut coming),
-        };
-        let function = told.function.filter(|(name, _)| *name != Label::EMPTY);
+        let ahead = self.look_ahead((source, detail), begun, &mut coming);
+        let function = ahead.function.filter(|(name, _)| *name != Label::EMPTY);
         let shown = function.map_or(source, |(name, _)| name);
         let own = self.causes.label(Kind::Irq, shown, with.labels);
-        let always = function.map(|(_, root)| root).filter(|root| *root != Label::EMPTY);
-        let cause = always
-            .or_else(|| told.woken.and_then(|thread| self.root_of_thread(thread, with)))
+        let fixed = function.map(|(_, root)| root).filter(|root| *root != Label::EMPTY);
+        let cause = fixed
+            .or_else(|| ahead.woken.and_then(|thread| self.root_of_thread(thread, with)))
             .or_else(|| {
-                let ended = told.ended.filter(|_| self.carriers.is_bringing(shown, detail))?;
+                let ended = ahead.ended.filter(|_| self.carriers.is_bringing(shown, detail))?;
                 self.root_of_thread(switches_to(ended, coming)?, with)
             })
             .unwrap_or(own);
@@ -82,71 +79,63 @@ impl Attributor {
             Some(_) => source,
             None => detail,
         };
-        Named { source: shown, detail, cause, raises: told.raises.unwrap_or(cause) }
+        Named { source: shown, detail, cause, raises: ahead.raises.unwrap_or(cause) }
     }
 
-    /// Looks until the end of the interrupt.
-    fn look_ahead<'e>(&self, (source, detail): (Label, Label), coming: &mut impl Iterator<Item = &'e Event>) -> Told {
-        let (mut told, mut running, mut nested) = (Told::default(), false, 0_u32);
+    /// Reads the events up to the end of the interrupt, or of the function that has `begun`.
+    fn look_ahead<'e>(
+        &self,
+        vehicle: (Label, Label),
+        begun: Option<(Label, Label)>,
+        coming: &mut impl Iterator<Item = &'e Event>,
+    ) -> Ahead {
+        let fixed = |root: Label| Some(root).filter(|root| *root != Label::EMPTY);
+        let raises = begun.and_then(|(_, root)| fixed(root));
+        let mut ahead = Ahead { function: begun, raises, ..Ahead::default() };
+        let (mut running, mut nested) = (begun.is_some(), 0_u32);
         for event in coming {
             match event.what {
                 Happening::Lost { .. } | Happening::Switch { .. } => break,
                 Happening::IrqEntry { .. } => nested += 1,
                 Happening::IrqExit { .. } if nested > 0 => nested -= 1,
-                Happening::IrqExit { source: other, detail: also } if (other, also) == (source, detail) => {
-                    told.ended = Some(event.time);
+                Happening::IrqExit { .. } if begun.is_some() => break,
+                Happening::IrqExit { source, detail } if (source, detail) == vehicle => {
+                    ahead.ended = Some(event.time);
                     break;
                 }
                 _ if nested > 0 => {}
-                Happening::FunctionEntry { source: function, root, by: Carrier::Timer | Carrier::Call, .. } => {
-                    running = told.function.is_none();
+                Happening::FunctionEntry { by: Carrier::Timer | Carrier::Call, .. } if begun.is_some() => break,
+                Happening::FunctionEntry { source, root, by: Carrier::Timer | Carrier::Call, .. } => {
+                    running = ahead.function.is_none();
                     if running {
-                        told.function = Some((function, root));
-                        told.woken = None;
+                        (ahead.function, ahead.woken) = (Some((source, root)), None);
                     }
-                    told.raises = Some(root).filter(|root| *root != Label::EMPTY).or(told.raises);
+                    ahead.raises = fixed(root).or(ahead.raises);
+                }
+                Happening::FunctionExit { .. } if begun.is_some() => {
+                    ahead.ended = Some(event.time);
+                    break;
                 }
                 Happening::FunctionExit { .. } => running = false,
-                Happening::Waking { thread } if running || told.function.is_none() && self.carriers.is_sent(source) => {
-                    told.woken = told.woken.or(Some(thread));
+                Happening::Waking { thread }
+                    if running || ahead.function.is_none() && self.carriers.is_sent(vehicle.0) =>
+                {
+                    ahead.woken = ahead.woken.or(Some(thread));
                 }
                 _ => {}
             }
         }
-        told
+        ahead
     }
 
-    /// Looks until the end of the function.
-    fn look_ahead_of_function<'e>(function: (Label, Label), coming: &mut impl Iterator<Item = &'e Event>) -> Told {
-        let raises = Some(function.1).filter(|root| *root != Label::EMPTY);
-        let (mut told, mut nested) = (Told { function: Some(function), raises, ..Told::default() }, 0_u32);
-        for event in coming {
-            match event.what {
-                Happening::Lost { .. } | Happening::Switch { .. } => break,
-                Happening::IrqEntry { .. } => nested += 1,
-                Happening::IrqExit { .. } if nested > 0 => nested -= 1,
-                Happening::IrqExit { .. } => break,
-                _ if nested > 0 => {}
-                Happening::FunctionEntry { by: Carrier::Timer | Carrier::Call, .. } => break,
-                Happening::FunctionExit { .. } => {
-                    told.ended = Some(event.time);
-                    break;
-                }
-                Happening::Waking { thread } => told.woken = told.woken.or(Some(thread)),
-                _ => {}
-            }
-        }
-        told
-    }
-
-    /// The root of what another thread does, if it has a name.
+    /// The root of the work of another thread, if that thread has a name.
     fn root_of_thread(&mut self, thread: Pid, with: &mut Context<'_>) -> Option<Label> {
         let task = with.tasks.get(thread).filter(|_| thread != Pid::IDLE && thread != self.thread.pid)?;
         Some(self.causes.label(task.kind, task.source, with.labels))
     }
 }
 
-/// The thread to which the CPU goes on the way out of an interrupt that ended then; softirqs may come before.
+/// The thread that the CPU switches to on the way out of an interrupt that `ended` then. Softirqs may run before the switch.
 fn switches_to<'e>(mut ended: Nanos, coming: impl Iterator<Item = &'e Event>) -> Option<Pid> {
     for event in coming {
         match event.what {
@@ -155,7 +144,7 @@ fn switches_to<'e>(mut ended: Nanos, coming: impl Iterator<Item = &'e Event>) ->
             {
                 return Some(next);
             }
-            // Behind one of its functions, the interrupt's own end.
+            // The exit of the interrupt itself follows the end of its functions.
             Happening::IrqExit { .. } | Happening::SoftirqExit { .. } => ended = event.time,
             Happening::SoftirqEntry { .. }
             | Happening::FunctionEntry { .. }

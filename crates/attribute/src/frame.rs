@@ -10,7 +10,7 @@ use super::ledger::LedgerRow;
 pub(super) enum What {
     /// An interrupt; never outlives the thread's time on the CPU.
     Irq,
-    /// A function of an interrupt that is not its first one, which gives the interrupt its name.
+    /// A further function of an interrupt. The first function has no frame: it gives the interrupt its name.
     Function,
     /// A softirq. With `PREEMPT_RT` it runs in a thread and can be switched away, else no switch meets it.
     Softirq,
@@ -20,14 +20,14 @@ pub(super) enum What {
     Fault,
 }
 
-/// What an activity is called in its rows, and to what it belongs.
+/// The name of an activity in its rows, and its root.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named {
     pub source: Label,
     pub detail: Label,
     /// Its root, as `kind:source`.
     pub cause: Label,
-    /// The root of softirqs on its way out.
+    /// The root of the softirqs that it raises.
     pub raises: Label,
 }
 
@@ -35,11 +35,11 @@ pub(super) struct Named {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     pub what: What,
-    /// With `detail`: by which its end is known.
+    /// Together with `detail`, identifies the event of its end.
     pub source: Label,
     pub detail: Label,
     pub named: Named,
-    /// Whether a function has begun in it.
+    /// Whether it has run a function.
     pub ran: bool,
     /// Its row in the detour that is open, once it has one.
     pub row: Option<LedgerRow>,

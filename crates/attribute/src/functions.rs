@@ -1,4 +1,4 @@
-//! Functions that softirqs run, by name, and interrupts without an event of their own, of which their functions are all that is known.
+//! Functions of softirqs, and functions of interrupts. Some interrupts have no events of their own, only those of their functions.
 
 use std::collections::HashMap;
 
@@ -23,17 +23,17 @@ pub(super) struct Functions {
     details: HashMap<(Label, bool, Label), Label>,
     /// The softirq that runs functions of high-resolution timers.
     hrtimer: Label,
-    /// The last interrupt of which only its functions were seen.
+    /// The last interrupt without events of its own.
     last: Option<Untraced>,
 }
 
-/// An interrupt of which only its functions are seen, and which may run another one.
+/// An interrupt without events of its own. It may run another function.
 #[derive(Clone, Copy, Debug)]
 struct Untraced {
     row: LedgerRow,
     /// The number of its detour.
     detour: u64,
-    /// The root of softirqs on its way out.
+    /// The root of the softirqs that it raises.
     raises: Label,
     /// When the last of them returned.
     ended: Nanos,
@@ -66,8 +66,8 @@ impl Functions {
 }
 
 impl Attributor {
-    /// A function begins. The first one of an interrupt has named it already; further ones have rows of their own. A softirq names those
-    /// that it runs. A timer's function that neither runs tells of an interrupt without an event. `coming` are the events that follow.
+    /// A function starts. The first function of an interrupt has already named it, and each further function gets its own row. A softirq
+    /// lists its functions in its detail. If neither runs a timer's function, an interrupt without events does. `coming` are the next events.
     pub(super) fn enter_function<'e>(
         &mut self,
         (source, root): (Label, Label),
@@ -95,12 +95,12 @@ impl Attributor {
                 self.name_function(source, with.labels);
             }
             (Carrier::Timer, _) => self.begin_untraced(interrupt, (source, root), at, coming, with),
-            // A thread runs what it asked its own CPU to; or a softirq is not in the trace.
+            // A thread called a function on its own CPU, or the trace lacks the softirq.
             (Carrier::Call | Carrier::Softirq, _) => {}
         }
     }
 
-    /// The softirq on top of the stack names a function that it runs.
+    /// Adds a function to the detail of the softirq on top of the stack.
     fn name_function(&mut self, function: Label, labels: &mut Labels) {
         let Some(top) = self.stack.last_mut().filter(|_| function != Label::EMPTY) else { return };
         let further = std::mem::replace(&mut top.ran, true);
@@ -110,7 +110,7 @@ impl Attributor {
         }
     }
 
-    /// An interrupt without an event begins, or goes on with its next function: then it had the time between the two.
+    /// An interrupt without events starts, or runs its next function. In that case the time between the two functions is its own.
     fn begin_untraced<'e>(
         &mut self,
         interrupt: Label,
@@ -140,7 +140,7 @@ impl Attributor {
         }
     }
 
-    /// A function of an interrupt returned. If it is one without an event, that may be its end.
+    /// A function of an interrupt returned. This may be the end of an interrupt without events.
     pub(super) fn leave_function(&mut self, (by, interrupt): (Carrier, Label), at: Nanos, with: &mut Context<'_>) {
         self.credit(at);
         let Some(top) = self.stack.last().copied() else { return };

@@ -39,11 +39,11 @@
 //!   to the event before at most.
 //! - **An exit without entry** (tracing began, or events were lost, or a work item came from another CPU): its frame
 //!   gets the time since the event before. An exit that matches a frame below the top closes those above.
-//! - **An interrupt** that runs functions, of high-resolution timers or for other CPUs, is named by the first one: `tick`,
-//!   `timer:hrtimer_wakeup`, `ipi:flush_tlb_func` ([`becalm_model::carried`]). Each further one has a row of its own, of kind `irq`, from
-//!   its beginning to its end. The `detail` of both is their root, or else the name of the interrupt: `local_timer`. A function of a
-//!   high-resolution timer that neither an interrupt nor the softirq `hrtimer` runs tells of an interrupt without an event.
-//! - **A function of a softirq** is no row of its own: the softirq names it in its `detail`, behind [`becalm_model::root::RAN`].
+//! - **An interrupt** gets the name of its first function, that of a high-resolution timer or of a call from another CPU: `tick`,
+//!   `timer:hrtimer_wakeup`, `ipi:flush_tlb_func` ([`becalm_model::carried`]). Each further function has its own row of kind `irq`. The
+//!   `detail` of both is another root, or else the name of the interrupt: `local_timer`. If neither an interrupt nor the softirq `hrtimer`
+//!   runs a timer's function, an interrupt without events does.
+//! - **A function of a softirq** has no row: the softirq lists it in its `detail`, after [`becalm_model::root::RAN`].
 //! - **A missing switch**: where an event was written by another thread than the one that should run, a switch between
 //!   the two is not in the trace. The time since the event before belongs to the one or to the other: kind `not_traced`,
 //!   source `missing_switch`, and `detail` names both.
@@ -60,9 +60,9 @@
 //! The `detail` of each row of kind `edge` is the *root* of the activity that it belongs to, as `kind:source`: `entry` and
 //! `between` belong to what follows them, `exit` and `after` to what they follow. The root of a softirq is the interrupt
 //! on whose way out it runs, or else the thread in which it runs; where that is not the softirq itself, its `detail` says
-//! so. An interrupt that a function names goes away with what that serves: the thread that it wakes, the packets that it passes on; so
-//! does one from another CPU that only lets a thread run. What such an interrupt raises belongs to the same root, but what comes with the
-//! tick, or with packets, belongs to these. Every other activity is its own root. [`becalm_model::root`] reads it back.
+//! so. An interrupt is charged to the thread that it wakes or lets run, or to the packets that it passes on, because it disappears with
+//! them. Its softirqs have the same root, unless it ran the tick or passed packets on: then these are their root. Every other activity is
+//! its own root. [`becalm_model::root`] reads it back.
 //!
 //! # Left out
 //!
@@ -78,6 +78,7 @@ mod functions;
 mod host;
 mod ledger;
 mod presence;
+mod stack;
 mod suspended;
 mod tally;
 mod threads;
@@ -92,7 +93,7 @@ use self::beside::Beside;
 use self::carried::Carriers;
 use self::causes::Causes;
 use self::feed::EventFeed;
-use self::frame::{Frame, Named, What, saturating_sub};
+use self::frame::{Frame, What, saturating_sub};
 use self::functions::Functions;
 pub use self::ledger::{AFTERMATH_LONGEST, AFTERMATH_STEPS};
 use self::ledger::{Closed, Entry, Ledger, LedgerRow};
@@ -410,7 +411,7 @@ impl Attributor {
     }
 
     /// Credits the time before the event, and changes the stack by it. `throttled` says whether a limit keeps the loop away
-    /// from now on, and `coming` gives the events that follow in the step.
+    /// from now on, and `coming` gives the next events of the step.
     fn happen<'e, I: Iterator<Item = &'e Event>>(
         &mut self,
         event: &Event,
@@ -456,19 +457,10 @@ impl Attributor {
             Happening::Switch { prev, prev_runnable, next } => {
                 self.switch((prev, prev_runnable), throttled, next, at, with);
             }
-            // Whom an interrupt wakes was looked at when it began.
+            // The entry of the interrupt has already looked ahead to it.
             Happening::Waking { .. } => self.credit(at),
             Happening::Lost { .. } => {}
         }
-    }
-
-    /// The work item on the stack that must have ended unseen, on another CPU perhaps, when another one begins: a thread runs
-    /// one at a time. One below a softirq was only interrupted: since Linux 6.9 softirqs run work items as well.
-    fn stale_work(&self) -> Option<usize> {
-        let interrupted = |frame: &Frame| matches!(frame.what, What::Irq | What::Softirq);
-        let floor = self.stack.iter().rposition(interrupted).map_or(0, |place| place + 1);
-        let work = self.stack[floor..].iter().position(|frame| matches!(frame.what, What::Work(_)));
-        work.map(|place| floor + place)
     }
 
     /// Books the time up to `at` as not traced, from an instant up to which all is credited.
@@ -511,92 +503,6 @@ impl Attributor {
             (None, Base::Row(row)) => self.ledger.credit(row, at),
             (None, Base::Loop) => self.ledger.credit_loop(at),
         }
-    }
-
-    /// The root of a frame that begins now.
-    fn root(&mut self, what: What, source: Label, at: Nanos, labels: &mut Labels) -> Label {
-        let own = (what.kind(), source);
-        match what {
-            What::Softirq => {
-                let on_the_way_out =
-                    |(_, ended): &(Label, Nanos)| self.base_cause.is_none() || saturating_sub(at, *ended) <= WAY_OUT;
-                let root = self.raised.filter(on_the_way_out).map(|(cause, _)| cause).or(self.base_cause);
-                root.unwrap_or_else(|| self.causes.label(own.0, own.1, labels))
-            }
-            What::Irq | What::Function | What::Work(_) | What::Fault => self.causes.label(own.0, own.1, labels),
-        }
-    }
-
-    /// What a frame is called that begins now and is known by its own name.
-    fn name(&mut self, what: What, (source, detail): (Label, Label), at: Nanos, labels: &mut Labels) -> Named {
-        let cause = self.root(what, source, at, labels);
-        let detail = match what {
-            // A softirq's is its root.
-            What::Softirq if cause != self.causes.label(Kind::Softirq, source, labels) => cause,
-            _ => detail,
-        };
-        Named { source, detail, cause, raises: cause }
-    }
-
-    /// Begins a frame that is known by its own name.
-    fn begin(&mut self, what: What, source: Label, detail: Label, at: Nanos, labels: &mut Labels) {
-        let named = self.name(what, (source, detail), at, labels);
-        self.push(what, (source, detail), named, at);
-    }
-
-    fn push(&mut self, what: What, (source, detail): (Label, Label), named: Named, at: Nanos) {
-        self.credit(at);
-        if self.stack.len() >= DEPTH {
-            self.abandon_from(0);
-        }
-        self.raised = None;
-        let Named { source: shown, detail: told, cause, .. } = named;
-        let entry = Entry { start: at, kind: what.kind(), source: shown, detail: told, cause };
-        let in_detour = self.ledger.is_open();
-        let row = (in_detour && self.throttling.is_none()).then(|| self.ledger.row(entry));
-        let (ran, before) = (false, Nanos::ZERO);
-        self.stack.push(Frame { what, source, detail, named, ran, row, in_detour, since: at, before });
-    }
-
-    fn pop(&mut self, what: What, source: Label, detail: Label, at: Nanos, with: &mut Context<'_>) {
-        match self.stack.iter().rposition(|frame| frame.ends_with(what, source, detail)) {
-            Some(depth) => {
-                self.credit(at);
-                self.abandon_from(depth + 1);
-                if let Some(frame) = self.stack.pop() {
-                    self.ledger.end(frame.named.cause);
-                    let outermost = !self.stack.iter().any(|below| matches!(below.what, What::Irq | What::Softirq));
-                    let raises = matches!(what, What::Irq | What::Softirq) && outermost;
-                    self.raised = raises.then_some((frame.named.raises, at));
-                    if !frame.in_detour && matches!(what, What::Irq | What::Softirq) {
-                        self.tally.below_threshold(frame.extent(at));
-                    }
-                }
-            }
-            None => {
-                self.tally.unmatched_exits += 1;
-                let cause = self.root(what, source, at, with.labels);
-                self.raised = matches!(what, What::Irq | What::Softirq).then_some((cause, at));
-                if self.throttling.is_some() {
-                    self.credit(at);
-                } else if self.ledger.is_open() {
-                    let detail = if let What::Work(_) = what { self.base_detail } else { detail };
-                    let start = self.ledger.credited();
-                    let row = self.ledger.row(Entry { start, kind: what.kind(), source, detail, cause });
-                    self.ledger.credit(row, at);
-                    self.ledger.end(cause);
-                }
-            }
-        }
-    }
-
-    /// Closes the frames from `depth` on, whose ends were not seen.
-    fn abandon_from(&mut self, depth: usize) {
-        if let Some(outermost) = self.stack.get(depth) {
-            self.ledger.end(outermost.named.cause);
-        }
-        let ended_unseen = self.stack.drain(depth..).filter(|frame| frame.what != What::Fault).count();
-        self.tally.unmatched_entries += ended_unseen as u64;
     }
 
     /// When a handler of a non-maskable interrupt began that ended now and took `delta`: not before the event before.

@@ -7,7 +7,7 @@
 //!
 //! A gap in which events were lost ends everything: the stack begins afresh with the thread that the next event names.
 
-use becalm_model::carried::{BRINGING, Carrier, SENT};
+use becalm_model::carried::{BRINGING, Carrier, RESCHEDULING, SENT};
 use becalm_model::{Activity, Detour, Event, Happening, Kind, Label, Labels, Pid, Tasks, root};
 use becalm_units::{CpuId, Nanos};
 
@@ -26,7 +26,7 @@ const MOST_AWAY: usize = 64;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum What {
     Irq,
-    /// A function of an interrupt that is not its first one.
+    /// A further function of an interrupt.
     Function,
     Softirq,
     Work(u64),
@@ -35,30 +35,30 @@ enum What {
 #[derive(Clone, Copy, Debug)]
 struct Above {
     what: What,
-    /// By which its end is known.
+    /// Identifies the event of its end.
     source: Label,
-    /// What its row says.
+    /// Source and detail of its row.
     shown: (Label, Label),
-    /// What is known of an interrupt, or of a function of one.
+    /// How far the purpose of an interrupt or function is known.
     carried: Carried,
     /// Its row in the present interruption, once it has one.
     row: Option<usize>,
 }
 
-/// What is known of what an interrupt, or a function of one, is for.
+/// How far the purpose of an interrupt, or of one of its functions, is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Carried {
-    /// Nothing: no function has begun in it.
+    /// It has run no function.
     Nothing,
-    /// A function that runs now, whose root is the first thread that it wakes.
+    /// Its function runs. The first thread that this function wakes is its root.
     Running,
-    /// A function that has returned and woke no thread.
+    /// Its function returned without waking a thread.
     Returned,
-    /// Its root.
+    /// Its root is known.
     Root,
 }
 
-/// An interrupt that lets a thread run without waking it, and that has ended: the start of its row, and when it ended.
+/// An interrupt that can let a thread run without waking it: the start of its row, and its end.
 type Brought = (Nanos, Nanos);
 
 /// The interruptions that have ended, in order of time, with their activities, in order of detour. Each has an activity at least.
@@ -91,7 +91,7 @@ pub struct Presence {
     rows: Vec<Activity>,
     /// Work items of threads that are not on the CPU.
     away: Vec<(Pid, Above)>,
-    /// The interrupt that has just ended, if the thread to which the CPU goes tells what it was for.
+    /// The last interrupt, if it belongs to the thread that the CPU switches to next.
     brought: Option<Brought>,
     /// The number of the present interruption.
     number: u64,
@@ -173,7 +173,9 @@ impl Presence {
             Happening::IrqEntry { source, detail } => self.push(What::Irq, source, detail),
             Happening::IrqExit { source, .. } => {
                 if let Some(ended) = self.pop(|above| above.what == What::Irq && above.source == source) {
-                    let brings = ended.carried != Carried::Root && BRINGING.contains(&labels.text(ended.shown.0));
+                    let [shown, detail] = [ended.shown.0, ended.shown.1].map(|label| labels.text(label));
+                    let brings = BRINGING.contains(&shown) || detail == RESCHEDULING;
+                    let brings = brings && ended.carried != Carried::Root;
                     let row = ended.row.filter(|_| brings);
                     self.brought = row.map(|row| (self.rows[row].start, at));
                 }
@@ -278,16 +280,19 @@ impl Presence {
         Some(ended)
     }
 
-    /// A function begins: the first one names its interrupt, further ones have rows of their own.
+    /// A function starts. The first one names its interrupt, and further ones get their own rows.
     fn enter_function(&mut self, source: Label, root: Label, labels: &Labels) {
-        let Some(top) = self.stack.last().filter(|top| top.what == What::Irq && source != Label::EMPTY) else { return };
-        let (vehicle, is_first) = (top.source, top.carried == Carried::Nothing);
-        if !is_first {
-            self.push(What::Function, source, vehicle);
+        let Some(top) = self.stack.last().copied().filter(|top| top.what == What::Irq) else { return };
+        let carried = if root == Label::EMPTY { Carried::Running } else { Carried::Root };
+        let is_named = source != Label::EMPTY;
+        if top.carried != Carried::Nothing && is_named {
+            self.push(What::Function, source, top.source);
+        } else if top.carried != Carried::Nothing {
+            return;
         }
         let is_own = labels.text(root) == root::text(Kind::Irq, labels.text(source));
-        let detail = if root == Label::EMPTY || is_own { vehicle } else { root };
-        self.rename((source, detail), if root == Label::EMPTY { Carried::Running } else { Carried::Root });
+        let detail = if root == Label::EMPTY || is_own { top.source } else { root };
+        self.rename(if is_named { (source, detail) } else { top.shown }, carried);
     }
 
     fn leave_function(&mut self) {
@@ -298,7 +303,7 @@ impl Presence {
         }
     }
 
-    /// A thread is woken: what wakes it is for that thread, if nothing else is known of it.
+    /// A thread is woken. It becomes the root of the interrupt or function that wakes it, unless that has a root.
     fn wake(&mut self, thread: Pid, tasks: &Tasks, labels: &mut Labels) {
         let Some(top) = self.stack.last().copied() else { return };
         let is_sent = || top.what == What::Irq && SENT.contains(&labels.text(top.source));
@@ -309,7 +314,7 @@ impl Presence {
         }
     }
 
-    /// The CPU goes to another thread, for which the interrupt came that has just ended.
+    /// The CPU switches to the thread that the last interrupt came for.
     fn bring(&mut self, next: Pid, at: Nanos, (tasks, labels): (&Tasks, &mut Labels), found: &mut Interruptions) {
         let Some((start, _)) = self.brought.take().filter(|(_, ended)| at - *ended <= SWITCHES_WITHIN) else { return };
         let ended = found.activities.iter_mut().rev().take(MOST_ROWS);
@@ -319,7 +324,7 @@ impl Presence {
         }
     }
 
-    /// The frame on top of the stack is called so from now on, and its row from its beginning on.
+    /// Renames the frame on top of the stack, and its row.
     fn rename(&mut self, shown: (Label, Label), carried: Carried) {
         if let Some(top) = self.stack.last_mut() {
             (top.shown, top.carried) = (shown, carried);
@@ -370,7 +375,7 @@ impl Presence {
     }
 }
 
-/// The root of what a thread does, if it has a name.
+/// The root of the work of a thread, if that thread has a name.
 fn root_of_thread(thread: Pid, tasks: &Tasks, labels: &mut Labels) -> Option<Label> {
     let task = tasks.get(thread).filter(|_| thread != Pid::IDLE)?;
     let text = root::text(task.kind, labels.text(task.source));
@@ -452,7 +457,7 @@ mod tests {
         assert_eq!(world.told(), [(10, 20, rows)]);
     }
 
-    /// Interrupts are named as those of a loop are, and have the same roots.
+    /// Names and roots are those that a measuring loop would give.
     #[test]
     fn interrupts_are_named_by_what_they_are_for() {
         let mut world = World::new();

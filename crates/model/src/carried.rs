@@ -1,14 +1,14 @@
-//! What interrupts are for. A timer interrupt may be the tick, wake a thread or take a profiler's sample; one from another CPU may flush
-//! translations or pass packets on. The functions that interrupts run tell it, and their time is charged to what they serve.
+//! The purpose of interrupts. A timer interrupt may run the tick, wake a thread, or take a profiler's sample. An interrupt from another CPU
+//! may flush address translations or pass packets on. The functions of an interrupt show its purpose, and becalm charges it accordingly.
 
 use crate::Kind;
 
-/// What functions are run by.
+/// The runner of a function.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Carrier {
     /// The interrupt of a CPU's timer, or the softirq `hrtimer`.
     Timer,
-    /// An interrupt from another CPU, or a thread that asked its own CPU.
+    /// An interrupt from another CPU, or a thread that calls a function on its own CPU.
     Call,
     /// A softirq: `timer`, `tasklet` or `hi`.
     Softirq,
@@ -17,17 +17,19 @@ pub enum Carrier {
 /// The source of the kernel's tick.
 pub const TICK: &str = "tick";
 
+/// Interrupts of the CPUs' timers. A kernel without events of their functions shows only these names.
+pub const TIMERS: [&str; 5] = ["local_timer", "arch_timer", "timer", "hyperv_stimer0", "untraced_timer"];
+
 /// The functions of the tick: before Linux 6.9 `tick_sched_timer`.
 const TICK_FUNCTIONS: [&str; 2] = ["tick_nohz_handler", "tick_sched_timer"];
 
-/// Interrupts from other CPUs, and those that a CPU sends to itself. Where they run no function, the threads that they wake tell what
-/// they are for.
+/// Interrupts from other CPUs, and those that a CPU sends to itself. If they run no function, they belong to the thread that they wake.
 pub const SENT: [&str; 5] = ["call_function", "call_function_single", "reschedule", "irq_work", "ipi"];
 
-/// What Arm's kernels call the interrupt `reschedule` of others, as the detail of `ipi`.
+/// The detail of `ipi` for the interrupt that x86 names `reschedule`.
 pub const RESCHEDULING: &str = "Rescheduling interrupts";
 
-/// Interrupts that let a thread run without waking it: where the CPU goes to another thread right behind one, that thread is their root.
+/// Interrupts that can let a thread run without waking it. If the CPU switches to another thread right after one, that thread is its root.
 pub const BRINGING: [&str; 7] = [
     "reschedule",
     "ipi:sched_ttwu_pending",
@@ -38,7 +40,7 @@ pub const BRINGING: [&str; 7] = [
     "timer:sched_rt_period_timer",
 ];
 
-/// The source that a function is: `tick`, `timer:hrtimer_wakeup`, `ipi:flush_tlb_func`; of a softirq, its own name.
+/// The source of a function: `tick`, `timer:hrtimer_wakeup`, `ipi:flush_tlb_func`. Functions of softirqs keep their names.
 #[must_use]
 pub fn source(by: Carrier, function: &str) -> String {
     let name = plain(function);
@@ -50,11 +52,17 @@ pub fn source(by: Carrier, function: &str) -> String {
     }
 }
 
-/// The root that such a source has, whichever threads it wakes.
+/// Whether an interrupt of this name is one of a CPU's timer: the tick, another function, or an unnamed one.
+#[must_use]
+pub fn is_timer(source: &str) -> bool {
+    source == TICK || source.starts_with("timer:") || TIMERS.contains(&source)
+}
+
+/// The fixed root of such a source, independent of the threads that it wakes.
 #[must_use]
 pub fn root(source: &str) -> Option<(Kind, &str)> {
     match source {
-        // The scheduler wakes threads in it, and yet it comes without them.
+        // It wakes threads, but comes without them, too.
         TICK => Some((Kind::Irq, source)),
         "ipi:rps_trigger_softirq" | "ipi:trigger_rx_softirq" => Some((Kind::Softirq, "net_rx")),
         "ipi:__blk_mq_complete_request_remote" => Some((Kind::Softirq, "block")),
@@ -62,7 +70,7 @@ pub fn root(source: &str) -> Option<(Kind, &str)> {
     }
 }
 
-/// A function's name without what compilers append to it: `tick_sched_timer.isra.0`.
+/// The name without a suffix of the compiler: `tick_sched_timer.isra.0`.
 fn plain(function: &str) -> &str {
     function.split('.').next().unwrap_or(function)
 }
@@ -72,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn functions_are_sources_whatever_compilers_append_to_their_names() {
+    fn sources_have_no_suffix_of_the_compiler() {
         for function in ["tick_nohz_handler", "tick_sched_timer", "tick_sched_timer.isra.0"] {
             assert_eq!(source(Carrier::Timer, function), TICK);
         }

@@ -84,19 +84,19 @@ pub enum Happening {
         /// As at the start.
         work: u64,
     },
-    /// A function began that an interrupt or a softirq was asked to run.
+    /// A function of an interrupt or a softirq started.
     FunctionEntry {
-        /// What it is called as a source: `tick`, `timer:hrtimer_wakeup`; a function of a softirq, by its name: `process_timeout`.
-        /// Empty where the kernel does not tell its name.
+        /// Its name as a source: `tick`, `timer:hrtimer_wakeup`. A function of a softirq has its own name: `process_timeout`.
+        /// Empty if the kernel hides the name.
         source: Label,
-        /// The root that it has, as `kind:source`, whichever threads it wakes; empty if it has none.
+        /// Its fixed root as `kind:source`, or empty. See [`root`](crate::carried::root).
         root: Label,
         /// What runs it.
         by: Carrier,
-        /// What the interrupt of the CPUs' timers is called if no event tells of it.
+        /// The name of a timer interrupt without events of its own.
         interrupt: Label,
     },
-    /// The last function that began in such an interrupt returned. Those of softirqs end without a word.
+    /// The last function of an interrupt returned. Functions of softirqs have no such event.
     FunctionExit {
         /// As at the entry.
         by: Carrier,
@@ -105,7 +105,7 @@ pub enum Happening {
     },
     /// A thread is woken.
     Waking {
-        /// Which.
+        /// The woken thread.
         thread: Pid,
     },
     /// A page fault began. The kernel does not say when it ends: the fault lasts until the thread makes progress.

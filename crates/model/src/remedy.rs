@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Kind;
-use crate::carried::TICK as TICK_SOURCE;
+use crate::carried::TIMERS;
 use crate::family::Family;
 use crate::node::MachineDoc;
 
@@ -129,22 +129,19 @@ macro_rules! catalogue {
 
 const TICK: Option<&str> =
     Some("the tick: boot with nohz_full= and rcu_nocbs= for these CPUs, and keep one runnable thread on each");
-/// Where timer interrupts come more often than the tick does.
-const NO_TICK: &str = "timers of these CPUs, the tick among them: this kernel does not tell them apart; look for programs that sleep for \
-     short times, and for profilers";
-const SAMPLING: Option<&str> =
-    Some("a profiler samples these CPUs, or takes turns with their counters: end perf sessions");
+const NOT_THE_TICK: &str = "timers, not only the tick; the recording does not name them: look for profilers, and for programs that often sleep for short times";
+const SAMPLING: Option<&str> = Some("a profiler samples these CPUs or rotates their counters: end perf sessions");
 const COUNTER_READS: Option<&str> =
-    Some("a monitor on another CPU reads the performance counters of these: have it leave them out");
+    Some("a monitor on another CPU reads the performance counters of these CPUs: exclude them from it");
 const UNKNOWN_CALL: Option<&str> = Some(
-    "other CPUs interrupt these, and this kernel does not tell for what: packets (rps_cpus), reads of performance counters, or memory that \
-     programs on both share",
+    "other CPUs interrupt these; the recording does not show why. Possible causes: packets (set rps_cpus), reads of performance counters, \
+     memory shared with other CPUs",
 );
 const OTHER_CPUS: Option<&str> =
     Some("other CPUs interrupt these: keep threads of one process, and its memory, away from isolated CPUs");
 const NETWORK: Option<&str> =
     Some("it follows the network's interrupts: move those, and set the queues' rps_cpus and xps_cpus");
-const TIMERS: Option<&str> = Some("timers started on these CPUs: set kernel.timer_migration, or isolate them");
+const OTHER_TIMERS: Option<&str> = Some("timers started on these CPUs: set kernel.timer_migration, or isolate them");
 
 catalogue! {
     /// The kernel's tick.
@@ -154,22 +151,22 @@ catalogue! {
     /// The timer of the soft lockup detector.
     LockupTimer: Irq "timer:watchdog_timer_fn", [Watchdog],
         Some("the soft lockup detector: set kernel.watchdog to 0, or take these CPUs out of kernel.watchdog_cpumask");
-    /// Any other precise timer, as a function of the timer's interrupt.
-    AnyTimer: Irq "timer:*", [Timers], TIMERS;
+    /// Any other high-resolution timer.
+    AnyTimer: Irq "timer:*", [Timers], OTHER_TIMERS;
     /// Another CPU reads performance counters of this one.
     CounterRead: Irq "ipi:__perf_*", [], COUNTER_READS;
     /// Another CPU changes or reads performance counters of this one.
     CounterCall: Irq "ipi:remote_function", [], COUNTER_READS;
-    /// Another CPU changed memory that a program on this one shares.
+    /// Another CPU changed memory that it shares with this one.
     Flush: Irq "ipi:flush_tlb*", [Memory], OTHER_CPUS;
     /// Another CPU passes packets on to this one.
     Rps: Irq "ipi:rps_*", [Rps], NETWORK;
     /// The kernel changes its own code.
     CodeChange: Irq "ipi:do_sync_core", [],
-        Some("the kernel changes its own code: load BPF programs and switch tracing before the work, not beside it");
-    /// Another CPU has the scheduler balance the load here.
+        Some("the kernel changes its own code: load BPF programs and start tracing before the work, not during it");
+    /// Another CPU starts load balancing on this one.
     BalancingCall: Irq "ipi:nohz_csd_func", [], Some("load balancing: isolate the CPUs, with a cpuset partition or isolcpus=");
-    /// Another CPU has any other function run on this one.
+    /// Another CPU calls any other function on this one.
     AnyCall: Irq "ipi:*", [], OTHER_CPUS;
     /// The interrupt of a CPU's timer, as x86 names it.
     LocalTimer: Irq "local_timer", [], TICK, needs StoppableTick;
@@ -177,7 +174,7 @@ catalogue! {
     ArchTimer: Irq "arch_timer", [], TICK, needs StoppableTick;
     /// The timer of a machine whose CPUs have none of their own.
     SharedTimer: Irq "timer", [], TICK, needs StoppableTick;
-    /// The interrupt of a CPU's timer under Hyper-V, of which the kernel has no event.
+    /// The interrupt of a CPU's timer under Hyper-V, which has no event.
     HyperVTimer: Irq "hyperv_stimer0", [], TICK, needs StoppableTick;
     /// The interrupt of a CPU's timer of which the kernel has no event.
     UntracedTimer: Irq "untraced_timer", [], TICK, needs StoppableTick;
@@ -198,9 +195,9 @@ catalogue! {
     /// Packets that were sent.
     NetTx: Softirq "net_tx", [], NETWORK;
     /// The kernel's ordinary timers.
-    Timer: Softirq "timer", [Timers], TIMERS;
+    Timer: Softirq "timer", [Timers], OTHER_TIMERS;
     /// The kernel's precise timers.
-    Hrtimer: Softirq "hrtimer", [], TIMERS;
+    Hrtimer: Softirq "hrtimer", [], OTHER_TIMERS;
     /// Callbacks of the kernel's memory reclaiming.
     Rcu: Softirq "rcu", [], Some("boot with rcu_nocbs= for these CPUs"), needs MovableCallbacks;
     /// The scheduler's load balancing.
@@ -309,36 +306,32 @@ catalogue! {
     Edge: Edge "*", [], None;
 }
 
-/// How much more often than the tick's frequency an interrupt comes that is not the tick alone.
+/// Timer interrupts that come more than this many times as often as the tick are not the tick alone.
 const TICKS_AND_MORE: f64 = 1.5;
-
-/// Whether interrupts of a CPU's timer that come so often, in a second, are more than the tick of any of these machines. The frequency of
-/// a kernel that does not tell it is taken to be the highest that there is.
-#[must_use]
-pub fn is_more_than_the_tick<'a>(rate_hz: f64, machines: impl IntoIterator<Item = &'a MachineDoc>) -> bool {
-    let tick_hz = machines.into_iter().map(|machine| machine.tick_hz().unwrap_or(HIGHEST_TICK_HZ));
-    rate_hz > TICKS_AND_MORE * tick_hz.reduce(f64::max).unwrap_or(HIGHEST_TICK_HZ)
-}
-
+/// The tick rate of a kernel that hides its own: the highest of all, per second.
 const HIGHEST_TICK_HZ: f64 = 1_000.0;
 
-/// What removes or lessens a source on these machines, in a sentence, or what they lack for that; `None` if nothing is known. `rate_hz` is
-/// how often it comes on each CPU in a second, where that is known.
+/// Whether unnamed timer interrupts at this rate, per CPU and second, can be the tick of one of these machines.
+#[must_use]
+pub fn may_be_the_tick<'a>(rate_hz: f64, machines: impl IntoIterator<Item = &'a MachineDoc>) -> bool {
+    let tick_hz = machines.into_iter().map(|machine| machine.tick_hz().unwrap_or(HIGHEST_TICK_HZ));
+    rate_hz <= TICKS_AND_MORE * tick_hz.reduce(f64::max).unwrap_or(HIGHEST_TICK_HZ)
+}
+
+/// What removes or lessens a source on these machines, in a sentence, or what they lack for that. `None` if nothing is known.
+/// `timers_tick` says whether unnamed timer interrupts may be the tick; see [`may_be_the_tick`].
 #[must_use]
 pub fn advice<'a>(
     kind: Kind,
     source: &str,
-    machines: impl IntoIterator<Item = &'a MachineDoc> + Clone,
-    rate_hz: Option<f64>,
+    machines: impl IntoIterator<Item = &'a MachineDoc>,
+    timers_tick: bool,
 ) -> Option<&'static str> {
+    if kind == Kind::Irq && TIMERS.contains(&source) && !timers_tick {
+        return Some(NOT_THE_TICK);
+    }
     let rows = Known::ALL.iter().map(|known| known.remedy());
     let row = rows.filter(|row| row.kind == kind && fits(row.source, source)).find(|row| row.advice.is_some())?;
-    if row.advice == TICK
-        && source != TICK_SOURCE
-        && rate_hz.is_some_and(|hz| is_more_than_the_tick(hz, machines.clone()))
-    {
-        return Some(NO_TICK);
-    }
     let mut machines = machines.into_iter().peekable();
     let is_lacking =
         |need: &Need| machines.peek().is_some() && machines.all(|machine| need.is_met(machine) == Some(false));
@@ -387,7 +380,7 @@ mod tests {
             (Kind::Throttling, "cfs_bandwidth", "cpu.max", "cpu.cfs_quota_us"),
         ] {
             let says = |machines: &[&MachineDoc], part: &str| {
-                let advice = advice(kind, source, machines.iter().copied(), None).unwrap();
+                let advice = advice(kind, source, machines.iter().copied(), true).unwrap();
                 assert!(advice.contains(part), "{advice}");
             };
             says(&[&able], advised);
@@ -400,22 +393,23 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_more_often_than_the_tick_is_not_called_the_tick() {
+    fn unnamed_timers_are_not_called_the_tick_if_they_cannot_be() {
         let machine = MachineDoc { built_with: [("HZ".to_owned(), "250".to_owned())].into(), ..MachineDoc::default() };
-        let of = |source, machine: &[MachineDoc], rate| advice(Kind::Irq, source, machine, Some(rate));
-        let known = std::slice::from_ref(&machine);
-        assert_eq!(of("local_timer", known, 260.0), TICK);
-        assert_eq!(of("local_timer", known, 1_250.0), Some(NO_TICK));
-        assert_eq!(of("arch_timer", known, 1_250.0), Some(NO_TICK));
-        // The kernel itself says that it is the tick; and one that does not tell its frequency may have 1,000 ticks a second.
-        assert_eq!(of("tick", known, 1_250.0), TICK);
-        assert_eq!(of("local_timer", &[], 1_250.0), TICK);
-        assert_eq!(of("local_timer", &[], 1_600.0), Some(NO_TICK));
+        assert!(may_be_the_tick(260.0, [&machine]) && !may_be_the_tick(1_250.0, [&machine]));
+        // A kernel that hides its tick rate may have 1,000 ticks per second.
+        assert!(may_be_the_tick(1_250.0, []) && !may_be_the_tick(1_600.0, []));
+        for source in TIMERS {
+            assert_eq!(advice(Kind::Irq, source, [], true), TICK, "{source}");
+            assert_eq!(advice(Kind::Irq, source, [], false), Some(NOT_THE_TICK), "{source}");
+        }
+        assert_eq!(advice(Kind::Irq, "tick", [], false), TICK);
+        // The softirq of that name is another source.
+        assert_eq!(advice(Kind::Softirq, "timer", [], false), OTHER_TIMERS);
     }
 
     #[test]
-    fn what_interrupts_carry_has_advice_of_its_own() {
-        let advice = |source| advice(Kind::Irq, source, [], None).unwrap();
+    fn functions_of_interrupts_have_their_own_advice() {
+        let advice = |source| advice(Kind::Irq, source, [], true).unwrap();
         for (source, part) in [
             ("timer:perf_swevent_hrtimer", "perf sessions"),
             ("timer:hrtimer_wakeup", "timer_migration"),
@@ -430,7 +424,7 @@ mod tests {
 
     #[test]
     fn a_source_without_advice_of_its_own_has_that_of_its_kind() {
-        let advice = |kind, source| advice(kind, source, [], None);
+        let advice = |kind, source| advice(kind, source, [], true);
         assert_eq!(advice(Kind::Kthread, "ksmd"), advice(Kind::Kthread, "any"));
         assert_eq!(advice(Kind::Irq, "local_timer"), TICK);
         assert!(advice(Kind::Irq, "nvme0q1").is_some_and(|text| text.contains("smp_affinity_list")));

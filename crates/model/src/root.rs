@@ -1,12 +1,12 @@
 //! Roots: the activity that began a chain on its CPU, on which the whole chain can be booked.
 //!
-//! A tick, the softirqs that it raised, the way in and out of it and the caches that recover after it go away with the tick; an interrupt
-//! that wakes a thread goes away with that thread.
+//! The softirqs of a tick, its entry and exit overhead and the cold caches after it disappear with the tick. An interrupt that wakes a
+//! thread disappears with that thread.
 //! The rows that belong to another activity name it in their `detail`, as `kind:source`.
 
 use crate::Kind;
 
-/// What stands in a `detail` before the functions that a softirq ran: `irq:tick → process_timeout, delayed_work_timer_fn`.
+/// Separates the functions of a softirq from its root: `irq:tick → process_timeout, delayed_work_timer_fn`.
 pub const RAN: &str = " \u{2192} ";
 
 /// What older recordings call the rest of a detour, which belongs to no activity there.
@@ -18,7 +18,7 @@ pub fn text(kind: Kind, source: &str) -> String {
     format!("{kind}:{source}")
 }
 
-/// Whether the `detail` of rows of a kind may name another root than themselves.
+/// Whether rows of a kind may name another root in their `detail`.
 #[must_use]
 pub const fn may_be_anothers(kind: Kind) -> bool {
     matches!(kind, Kind::Edge | Kind::Softirq | Kind::Irq)

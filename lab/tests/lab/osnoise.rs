@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use becalm_lab::Outcome;
+use becalm_lab::{Outcome, is_timer};
 
 use crate::guests::{tell, text};
 use crate::recording::Run;
@@ -64,8 +64,8 @@ impl Osnoise {
         let merged = |kinds: &[&str]| {
             let mut counts = BTreeMap::new();
             for (source, count) in kinds.iter().flat_map(|kind| becalm.counts(kind)) {
-                // osnoise names the interrupt, and not what it was for.
-                let name = if source == "tick" || source.starts_with("timer:") { "local_timer" } else { source };
+                // osnoise names the interrupt, not its purpose.
+                let name = if is_timer(source) { "local_timer" } else { source };
                 *counts.entry(name.to_owned()).or_insert(0) += count;
             }
             counts

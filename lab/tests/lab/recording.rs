@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use becalm_lab::Outcome;
+use becalm_lab::{Outcome, is_timer};
 use serde_json::Value;
 
 use crate::guests::{json, text};
@@ -109,8 +109,8 @@ impl Run {
         sum(&self.node, "cpus", "total_ns")
     }
 
-    /// Every timer interrupt that the kernel counted while the loops ran was traced, within 1 %, and lies in a detour; of one that ran
-    /// several timers, each has a row there.
+    /// The trace has every timer interrupt that the kernel counted while the loops ran, within 1 %, and each has a row in a detour. An
+    /// interrupt that runs several timers has a row for each.
     ///
     /// The kernel's counters are read a little before the loops begin and a little after they end, for which two
     /// interrupts a CPU are allowed, and as many as fit into the time until the loop began.
@@ -125,10 +125,6 @@ impl Run {
         assert!(traced.abs_diff(counted) <= allowed);
         assert!(rows + allowed >= counted, "{rows} of {counted} lie in detours");
     }
-}
-
-fn is_timer(source: &str) -> bool {
-    matches!(source, "tick" | "local_timer") || source.starts_with("timer:")
 }
 
 pub fn each<'a>(document: &'a Value, list: &str) -> impl Iterator<Item = &'a Value> {

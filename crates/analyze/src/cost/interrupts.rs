@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use becalm_model::carried::TICK;
+use becalm_model::carried::{TICK, TIMERS};
 use becalm_model::{Activity, Detour, Kind, Labels};
 
-/// The sources of the tick, and of the interrupts that carry it and other timers where the kernel does not tell these apart: on x86-64, on
-/// machines without a local timer, on AArch64.
-pub const TIMER: &[&str] = &[TICK, "local_timer", "timer", "arch_timer"];
+/// The sources that are the tick of a recording with these interrupts. A kernel that does not name its ticks counts all timer interrupts.
+pub fn tick_names<'a>(mut interrupts: impl Iterator<Item = &'a String>) -> &'static [&'static str] {
+    if interrupts.any(|name| name == TICK) { &[TICK] } else { &TIMERS }
+}
 
 /// Times of one source's interrupts, in nanoseconds and in order of time.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

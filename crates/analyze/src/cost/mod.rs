@@ -9,7 +9,7 @@ mod scheduler;
 pub mod tick;
 
 pub use clock::ClockCost;
-pub use interrupts::TIMER;
+pub use interrupts::tick_names;
 pub use placement::{PlacedCost, PlacementCost, QuietAndRaised};
 pub use probe::{MeasuredCost, ProbeCost, SHORTEST_INTERRUPTION_PS, SampleFigures};
 pub use recording::{not_recorded, recorded};

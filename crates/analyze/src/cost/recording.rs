@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use becalm_model::cost::{Probe, ProbeSamples, into_rounds};
 use becalm_model::node::{CounterGrowth, NodeDoc};
-use becalm_model::{Activity, Detour, Labels};
+use becalm_model::{Activity, Detour, Labels, carried};
 use becalm_units::{CpuId, Nanos};
 
-use super::interrupts::{Interruptions, TIMER, interruptions};
+use super::interrupts::{Interruptions, interruptions, tick_names};
 
 /// The samples of a probe in rounds, or why there are none.
 type ProbeOutcome = Result<Vec<Vec<i64>>, String>;
@@ -72,11 +72,12 @@ fn rounds(times: &[i64]) -> Option<Vec<Vec<i64>>> {
 fn traced(cpu: CpuId, length: Nanos, mut sources: BTreeMap<String, Interruptions>) -> Vec<Probe> {
     let how = format!("a traced recording of CPU {cpu} for {length}");
     let mut timer = Interruptions::default();
-    for name in TIMER {
+    for name in tick_names(sources.keys()) {
         let source = sources.remove(*name).unwrap_or_default();
         timer.handlers.extend(source.handlers);
         timer.detours.extend(source.detours);
     }
+    sources.retain(|name, _| !carried::is_timer(name));
     let none = || format!("no interrupt of the timer came to CPU {cpu} in {length}");
     let handler = rounds(&timer.handlers).ok_or_else(none);
     let alone = || format!("none of the {} interrupts of the timer came alone", timer.handlers.len());

@@ -34,7 +34,7 @@ pub use self::counts::EventTotal;
 pub use self::cpi::{Cpi, CpiFrom};
 pub use self::cumulative::Cumulative;
 pub use self::curves::{Bin, Curves, SamplePoint};
-pub use self::peaks::{PeakBin, TickPeaks, is_timer};
+pub use self::peaks::{PeakBin, TickPeaks};
 pub use self::read::{SourceTimes, WorkSamples, read};
 pub use self::subtraction::{Spread, SubtractionStep, subtract};
 pub use self::tones::{FALSE_ALARM, Tone, Tones, tones};

@@ -1,15 +1,10 @@
 //! Samples that the timer's interrupt hit, and the others: of a grain shorter than a tick's period, two peaks (Tsafrir 2007, figure 15).
 
-use becalm_model::carried::TICK;
+use becalm_model::Kind;
+use becalm_model::carried::is_timer;
 use becalm_stats::{median_low, nearest_rank};
 
 use super::read::WorkSamples;
-
-/// Whether a source is the timer's interrupt, or a function of it.
-#[must_use]
-pub fn is_timer(source: &str) -> bool {
-    matches!(source, TICK | "local_timer") || source.starts_with("timer:")
-}
 
 /// How many robust standard deviations (1.4826 times the median distance from the median) of the wider peak must lie between the medians
 /// for two peaks.
@@ -56,7 +51,7 @@ impl TickPeaks {
     pub fn from_samples(samples: &WorkSamples) -> Option<Self> {
         let mut is_hit = vec![false; samples.values.len()];
         let mut interrupts = 0_u64;
-        for source in samples.sources.iter().filter(|source| is_timer(&source.source)) {
+        for source in samples.sources.iter().filter(|source| source.kind == Kind::Irq && is_timer(&source.source)) {
             for (number, _) in &source.times {
                 *is_hit.get_mut(*number)? = true;
                 interrupts += 1;
@@ -109,7 +104,7 @@ fn middle(values: &mut [i64]) -> Option<(i64, f64)> {
 
 #[cfg(test)]
 mod tests {
-    use becalm_model::Kind;
+    use becalm_model::carried::TICK;
 
     use super::super::read::SourceTimes;
     use super::super::read::tests::fixed_work;

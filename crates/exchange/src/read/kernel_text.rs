@@ -99,9 +99,9 @@ pub enum TextHappening<'a> {
         /// The name of its function, which old kernels do not tell.
         function: Option<&'a str>,
     },
-    /// A function began that an interrupt or a softirq was asked to run.
+    /// A function of an interrupt or a softirq started.
     FunctionEntry {
-        /// By what.
+        /// Its runner.
         by: Carrier,
         /// Its name.
         function: &'a str,
@@ -358,13 +358,13 @@ fn happening<'a>(system: &str, event: &'a str, fields: &'a str) -> Result<Option
     }))
 }
 
-/// A function that begins, by its name up to a comma or a module's name.
+/// The start of a function. Its name ends at a comma, or at the blank before a module.
 fn function<'a>(by: Carrier, fields: &'a str) -> Result<TextHappening<'a>, &'static str> {
     let name = after(fields, &["function=", "func="]).ok_or("function")?;
     Ok(TextHappening::FunctionEntry { by, function: name.split([' ', ',']).next().unwrap_or(name) })
 }
 
-/// The number and the name of a thread that is woken, in both ways in which it is printed.
+/// The number and the name of a woken thread. The kernel and perf print them differently.
 fn woken(fields: &str) -> Option<(i32, &str)> {
     let Some(named) = fields.strip_prefix("comm=") else {
         // `kworker/0:2:417 [120] CPU:000`

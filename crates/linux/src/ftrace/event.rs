@@ -27,7 +27,7 @@ pub enum Callback {
     Timer,
     /// A tasklet: in the softirqs `tasklet` and `hi`.
     Tasklet,
-    /// A function that a CPU was asked to run: in the interrupt with which another one asked, or by a thread that asked its own CPU.
+    /// A call from another CPU, in an interrupt; or from a thread of the CPU itself.
     Call,
 }
 
@@ -131,7 +131,7 @@ pub enum RawHappening<'a> {
         /// The address of the function.
         function: u64,
     },
-    /// The function ended. Those of timers of the timer wheel and of tasklets end without a word.
+    /// The function of a high-resolution timer or of a call ended.
     FunctionExit {
         /// As at its entry.
         by: Callback,

@@ -68,7 +68,7 @@ pub struct InstanceConfig {
     pub subbuf_kb: Option<u32>,
     /// Whose page faults are recorded.
     pub faults: Faults,
-    /// Whether [`CARRIED`](super::CARRIED) is recorded, too: what interrupts and softirqs were for.
+    /// Whether the events of [`CARRIED`](super::CARRIED) are recorded.
     pub carried: bool,
 }
 

@@ -16,7 +16,7 @@ pub struct Wanted {
     pub architectures: &'static [&'static str],
     /// Whether it is missed on other architectures; there the same is told by other events otherwise.
     pub missed_elsewhere: bool,
-    /// Which of the events the kernel is to write, as a filter of tracefs; empty for all.
+    /// The tracefs filter that selects events, or empty for all.
     pub filter: &'static str,
     /// What becalm cannot see where an event is missing.
     pub unseen: &'static str,
@@ -24,7 +24,7 @@ pub struct Wanted {
 
 const X86: &[&str] = &["x86_64", "x86"];
 
-/// The events that tell who has a CPU.
+/// Events that show what runs on a CPU.
 pub const WANTED: &[Wanted] = &[
     Wanted {
         system: "irq",
@@ -92,7 +92,7 @@ pub const WANTED: &[Wanted] = &[
     },
 ];
 
-/// The events that tell what an interrupt or a softirq was for: which functions it ran, and which threads it woke.
+/// Events that show the purpose of interrupts and softirqs: their functions, and the threads that they wake.
 pub const CARRIED: &[Wanted] = &[
     Wanted {
         system: "timer",
@@ -100,7 +100,7 @@ pub const CARRIED: &[Wanted] = &[
         architectures: &[],
         missed_elsewhere: false,
         filter: "",
-        unseen: "what timer interrupts are for: a tick and another timer look the same",
+        unseen: "the purpose of timer interrupts: a tick looks like any other timer",
     },
     Wanted {
         system: "csd",
@@ -108,7 +108,7 @@ pub const CARRIED: &[Wanted] = &[
         architectures: &[],
         missed_elsewhere: false,
         filter: "",
-        unseen: "what other CPUs interrupt for: the functions that they have run",
+        unseen: "the purpose of interrupts from other CPUs: the functions that they call",
     },
     Wanted {
         system: "timer",
@@ -116,7 +116,7 @@ pub const CARRIED: &[Wanted] = &[
         architectures: &[],
         missed_elsewhere: false,
         filter: "",
-        unseen: "which timers the softirq timer ran",
+        unseen: "the timers that the softirq timer runs",
     },
     Wanted {
         system: "irq",
@@ -124,7 +124,7 @@ pub const CARRIED: &[Wanted] = &[
         architectures: &[],
         missed_elsewhere: false,
         filter: "",
-        unseen: "which tasklets the softirqs tasklet and hi ran",
+        unseen: "the tasklets that the softirqs tasklet and hi run",
     },
     Wanted {
         system: "sched",
@@ -132,11 +132,11 @@ pub const CARRIED: &[Wanted] = &[
         architectures: &[],
         missed_elsewhere: false,
         filter: IN_INTERRUPT,
-        unseen: "which threads interrupts wake",
+        unseen: "the threads that interrupts wake",
     },
 ];
 
-/// Events that are written while an interrupt is handled: `TRACE_FLAG_HARDIRQ` of `include/linux/trace_events.h`.
+/// Selects events in interrupt handlers: `TRACE_FLAG_HARDIRQ` of `include/linux/trace_events.h`.
 const IN_INTERRUPT: &str = "common_flags & 8";
 
 /// An event by its place below `events/`. Ordered by system, then name.
@@ -175,8 +175,8 @@ pub struct Discovered {
     pub missing: Vec<MissingEvent>,
 }
 
-/// Looks for the wanted events below `events` (a tracefs's or an instance's folder of that name), with those of [`CARRIED`] behind them
-/// where `carried` says so. Events that only other architectures have are used where they are there; where not, they are missed if no
+/// Looks for the wanted events below `events` (a tracefs's or an instance's folder of that name), and for those of [`CARRIED`] if
+/// `carried` is set. Events that only other architectures have are used where they are there; where not, they are missed if no
 /// others tell the same.
 ///
 /// # Errors
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_interrupts_carry_is_looked_for_on_request() {
+    fn events_of_the_purpose_of_interrupts_are_found_on_request() {
         let events = ["timer/hrtimer_expire_entry", "timer/hrtimer_expire_exit", "timer/timer_expire_entry"];
         let root = tree(&events);
         let found = |carried| {
@@ -318,7 +318,7 @@ mod tests {
             (present, missing.iter().any(|missing| missing.event == "csd/csd_function_entry"))
         };
         assert_eq!(found(false), (Vec::new(), false));
-        // Older kernels have no event of the functions that other CPUs have run.
+        // Older kernels have no events of calls from other CPUs.
         assert_eq!(found(true), (events.iter().map(|event| (*event).to_owned()).collect(), true));
     }
 

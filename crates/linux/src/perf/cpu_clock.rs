@@ -103,7 +103,7 @@ impl CpuClock {
         self.read()
     }
 
-    /// For how long the CPU's clock has run. Another CPU interrupts it for that.
+    /// How long the CPU's clock has run. A call from another CPU interrupts the measured one.
     ///
     /// # Errors
     /// If the kernel does not let it be read.

@@ -27,10 +27,10 @@ struct Irq {
     detail: Label,
 }
 
-/// What the interrupt of a CPU's timer is called that no event tells of, where nothing else is known of it.
+/// The name of a timer interrupt without events, if the trace does not show another one.
 pub const UNTRACED_TIMER: &str = "untraced_timer";
 
-/// The source that a function is, and the root that it always has; empty if it has none, or no name.
+/// The source of a function, and its fixed root. Both are empty for a function without a name.
 #[must_use]
 pub fn function_source(by: Carrier, function: Option<&str>, labels: &mut Labels) -> (Label, Label) {
     let Some(function) = function else { return (Label::EMPTY, Label::EMPTY) };
@@ -175,6 +175,7 @@ impl Translator {
         Event { time, thread, what }
     }
 
+    /// The source of a function by its address, and its fixed root.
     fn carried(&mut self, by: Callback, function: u64, labels: &mut Labels) -> (Label, Label) {
         let symbols = self.symbols.as_deref();
         *self.functions.entry((by, function)).or_insert_with(|| {

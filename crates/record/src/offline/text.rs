@@ -98,7 +98,7 @@ impl TextNamer {
                 Happening::WorkEnd { source, work }
             }
             TextHappening::FunctionEntry { by, function } => {
-                // An address where whoever printed it knew no name.
+                // The text has an address if its writer did not know the name.
                 let (source, root) = function_source(by, Some(function).filter(|name| !name.starts_with("0x")), labels);
                 Happening::FunctionEntry { source, root, by, interrupt: labels.intern(UNTRACED_TIMER) }
             }

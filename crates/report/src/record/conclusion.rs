@@ -1,7 +1,8 @@
 //! What a recording says in a few sentences, the same in the text, on the page and in the document: how much is lost, how
 //! long at most, what that costs a program of many ranks, and by what.
 
-use becalm_analyze::summary::{AtScale, NodeSummary, SourceSummary, Summary};
+use becalm_analyze::summary::{AtScale, SourceSummary, Summary};
+use becalm_model::carried::TICK;
 use becalm_model::{Kind, remedy};
 use becalm_units::{RankCount, plural};
 use serde::Serialize;
@@ -93,13 +94,11 @@ pub(crate) struct Conclusion<'a> {
 }
 
 impl Cause<'_> {
-    fn new<'a>(source: &'a SourceSummary, scaled: Option<&AtScale>, nodes: &[NodeSummary]) -> Cause<'a> {
+    fn new<'a>(source: &'a SourceSummary, scaled: Option<&AtScale>, summary: &Summary) -> Cause<'a> {
         // A source that is always charged to another one has no total of its own, and nothing removes it alone.
         let is_root = source.whole_ns > 0;
         let scaled = scaled.filter(|_| is_root);
-        let machines = nodes.iter().map(|node| &node.doc.machine);
-        let observed_ns: i64 = nodes.iter().flat_map(|node| &node.doc.cpus).map(|cpu| cpu.duration_ns.get()).sum();
-        let rate_hz = (observed_ns > 0).then(|| source.times.count() as f64 / (observed_ns as f64 / 1e9));
+        let machines = summary.nodes.iter().map(|node| &node.doc.machine);
         Cause {
             kind: source.kind,
             source: &source.source,
@@ -109,7 +108,8 @@ impl Cause<'_> {
             whole_ns: source.whole_ns,
             max_ns: source.times.max(),
             without_slowdown_ratio: scaled.map(|scaled| scaled.without(source.kind, &source.source)),
-            advice: remedy::advice(source.kind, &source.source, machines, rate_hz).filter(|_| is_root),
+            advice: remedy::advice(source.kind, &source.source, machines, timers_tick(source, summary))
+                .filter(|_| is_root),
             ranks: scaled.map_or(0, |scaled| scaled.ranks),
         }
     }
@@ -140,7 +140,7 @@ impl<'a> Conclusion<'a> {
     pub(crate) fn of_run(summary: &'a Summary) -> Self {
         let total = &summary.total;
         let scaled = summary.at_scale.as_ref();
-        let cause = |source: &'a SourceSummary| Cause::new(source, scaled.ok(), &summary.nodes);
+        let cause = |source: &'a SourceSummary| Cause::new(source, scaled.ok(), summary);
         // Sources stand in the order of their whole time, which decides where nothing else does.
         let mut roots: Vec<&SourceSummary> = summary.sources.iter().filter(|source| source.whole_ns > 0).collect();
         if let Ok(scaled) = scaled {
@@ -196,6 +196,16 @@ impl<'a> Conclusion<'a> {
             Value::Ratio(ratio).cell()
         ))
     }
+}
+
+/// Whether timer interrupts without a name may be the tick: not if the recording names its ticks, or if they come too often.
+fn timers_tick(source: &SourceSummary, summary: &Summary) -> bool {
+    let has_ticks = summary.sources.iter().any(|source| (source.kind, source.source.as_str()) == (Kind::Irq, TICK));
+    let cpus = summary.nodes.iter().flat_map(|node| &node.doc.cpus);
+    let seconds: f64 = cpus.map(|cpu| cpu.duration_ns.as_secs_f64()).sum();
+    // A killed recording may not say how long it observed, and then nothing contradicts the tick.
+    let rate_hz = if seconds > 0.0 { source.times.count() as f64 / seconds } else { 0.0 };
+    !has_ticks && remedy::may_be_the_tick(rate_hz, summary.nodes.iter().map(|node| &node.doc.machine))
 }
 
 /// A number of ranks in words.

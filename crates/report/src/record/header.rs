@@ -166,7 +166,7 @@ pub(crate) fn clock(clock: &ClockDoc) -> String {
 fn wall(clock: &ClockDoc) -> Option<String> {
     match (clock.wall_synchronized?, clock.wall_error_ns?) {
         (true, error) => Some(format!("wall clock right to {error:.1}")),
-        (false, _) => Some("wall clock kept right by nobody".to_owned()),
+        (false, _) => Some("wall clock not synchronized (no NTP/PTP)".to_owned()),
     }
 }
 

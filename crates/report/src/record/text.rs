@@ -177,11 +177,7 @@ fn print_anatomy(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
     }
     table.print(out)?;
     let times = grouped(times);
-    paragraph(
-        out,
-        "  ",
-        &format!("over the {times} detours in which it came once; a part that one of them lacks counts as 0"),
-    )
+    paragraph(out, "  ", &format!("over the {times} detours that contain it once; missing parts count as 0"))
 }
 
 /// What is shown of a counter: of those over all CPUs without the first.

@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 
-use becalm_analyze::work::{CpuWork, EventTotal, Spread, WorkSummary, is_timer};
+use becalm_analyze::work::{CpuWork, EventTotal, Spread, WorkSummary};
+use becalm_model::Kind;
+use becalm_model::carried::is_timer;
 use becalm_model::node::WorkDoc;
 use becalm_units::{Nanos, printable};
 
@@ -39,7 +41,7 @@ pub(super) struct ComparedCount {
 
 impl Compared {
     fn new(work: &WorkDoc, cpu: &CpuWork) -> Self {
-        let timer = cpu.subtraction.iter().filter(|step| is_timer(&step.source));
+        let timer = cpu.subtraction.iter().filter(|step| step.kind == Some(Kind::Irq) && is_timer(&step.source));
         let count: u64 = timer.map(|step| step.count).sum();
         let is_known = !cpu.subtraction.is_empty() && cpu.duration_ns > 0;
         Self {

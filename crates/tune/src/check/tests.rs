@@ -415,10 +415,10 @@ fn ticks_that_were_counted() {
     );
     // A CPU that is not among those in question says nothing.
     assert!(!check.findings.iter().any(|it| it.title.contains("999")));
-    // Of timer interrupts more frequent than any tick, nobody knows how many are ticks, unless the kernel says so.
+    // Timer interrupts more frequent than any tick are not called the tick, unless the kernel names its ticks.
     let often = count(2, 2_000, measured(0));
     let check = with(&[often, TickCount { are_ticks: true, ..count(3, 250, measured(0)) }]);
-    is(&check, Severity::Note, Area::Tick, "more often than the tick does on CPU 2");
+    is(&check, Severity::Note, Area::Tick, "not only the tick interrupts CPU 2");
     is(&check, Severity::Warning, Area::Tick, "the tick runs on CPU 3, while a thread runs: 250 ticks a second");
 }
 

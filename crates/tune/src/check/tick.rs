@@ -1,10 +1,10 @@
-//! Is the tick really gone? By ticks that were counted, or by timer interrupts where the kernel does not tell ticks from others: measured
-//! while a thread was busy on the CPU, or recorded.
+//! Is the tick really gone? Counts ticks while a thread is busy on the CPU, or in a recording. If the kernel does not name its ticks, all
+//! timer interrupts are counted.
 
 use std::collections::BTreeMap;
 
 use becalm_model::node::MachineDoc;
-use becalm_model::remedy::is_more_than_the_tick;
+use becalm_model::remedy::may_be_the_tick;
 use becalm_model::tune::{Area, Finding, Severity, TickCount, TicksFrom};
 use becalm_units::CpuList;
 
@@ -24,13 +24,12 @@ pub(super) fn check(subject: &Subject<'_>, ticks: &[TickCount], findings: &mut F
         let title = format!("the tick is gone on {}: {}", named(&without), rates(&without));
         for_each_source(findings.add(Area::Tick, Severity::Fine, title), &without);
     }
-    // What comes more often than the tick may be anything.
     let machine = MachineDoc { built_with: tick_hz(subject), ..MachineDoc::default() };
     let (unknown, with): (Vec<&TickCount>, Vec<&TickCount>) =
-        with.into_iter().partition(|count| !count.are_ticks && is_more_than_the_tick(count.rate_hz(), [&machine]));
+        with.into_iter().partition(|count| !count.are_ticks && !may_be_the_tick(count.rate_hz(), [&machine]));
     if !unknown.is_empty() {
         let title = format!(
-            "timer interrupts come more often than the tick does on {}, and the kernel does not tell what for: {}",
+            "not only the tick interrupts {}, and the kernel does not name the other timers: {}",
             named(&unknown),
             rates(&unknown)
         );
@@ -64,7 +63,7 @@ pub(super) fn check(subject: &Subject<'_>, ticks: &[TickCount], findings: &mut F
     }
 }
 
-/// How often the kernel says that it ticks.
+/// The tick rate that the kernel was built with.
 fn tick_hz(subject: &Subject<'_>) -> BTreeMap<String, String> {
     let hz = subject.config.as_ref().and_then(|config| config.value("HZ"));
     hz.map(|hz| ("HZ".to_owned(), hz.to_owned())).into_iter().collect()

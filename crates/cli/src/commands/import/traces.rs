@@ -444,13 +444,13 @@ fn missing(opened: &Opened<'_>) -> Vec<String> {
         return Vec::new();
     }
     let mut found = discover_among(&opened.events, &opened.architecture).missing;
-    // Page faults are a thread's own time here; what interrupts are for is told by several events.
+    // Page faults count as the thread's own time. Several events show the same purpose of interrupts.
     found.retain(|missing| !missing.event.starts_with("exceptions/"));
     found.dedup_by(|missing, before| is_carried(before) && missing.unseen == before.unseen);
     found.iter().map(|missing| format!("{} ({}): {}", missing.event, missing.why, kind_of(missing.unseen))).collect()
 }
 
-/// Whether an event tells what an interrupt or a softirq was for, which is in a detour without it as well.
+/// Whether an event only shows the purpose of interrupts or softirqs. Without it, they are still in the detours.
 fn is_carried(missing: &MissingEvent) -> bool {
     CARRIED.iter().any(|wanted| wanted.unseen == missing.unseen)
 }

@@ -5,13 +5,14 @@ mod measured;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use becalm_analyze::cost::TIMER;
+use becalm_analyze::cost::tick_names;
 use becalm_analyze::summary::{Selection, Summary, summarize};
 use becalm_bundle::Bundle;
 use becalm_linux::procfs::{cpuinfo::CpuInfo, kernel};
 use becalm_model::Kind;
-use becalm_model::carried::TICK;
+use becalm_model::carried::{TICK, TIMERS};
 use becalm_model::node::Rung;
+use becalm_model::remedy::may_be_the_tick;
 use becalm_model::tune::{CpuChoice, Severity, TickCount, TicksFrom};
 use becalm_report::TuneCheckReport;
 use becalm_tune::check::{self, Recorded, RecordedSource, choose};
@@ -102,7 +103,7 @@ pub fn run(args: &CheckArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let (ticks, not_counted) = ticks(args, &choice, summary.as_ref());
     let mut check = check::check(root, choice, &ticks);
     if let Some(summary) = &summary {
-        check::add_costs(&mut check, &costs(summary));
+        check::add_costs(&mut check, &costs(summary, &ticks));
     }
     let report = TuneCheckReport {
         node: &kernel::hostname(root).unwrap_or_default(),
@@ -143,7 +144,7 @@ fn recorded(path: &Path, choice: &CpuChoice) -> anyhow::Result<Summary> {
     Ok(summary)
 }
 
-/// The timer interrupts of the CPUs: of the recording, if it has names, else counted now.
+/// The ticks of the CPUs: those of the recording, if it has names, else counted now.
 fn ticks(args: &CheckArgs, choice: &CpuChoice, summary: Option<&Summary>) -> (Vec<TickCount>, Option<String>) {
     // A trace that ended early would show too few.
     let counts = |summary: &&Summary| {
@@ -164,13 +165,13 @@ fn ticks(args: &CheckArgs, choice: &CpuChoice, summary: Option<&Summary>) -> (Ve
     }
 }
 
-/// The ticks in a recording; where its kernel does not tell them from other timers, all timer interrupts.
+/// The ticks in a recording, or all timer interrupts if its kernel does not name its ticks.
 fn of_recording(summary: &Summary) -> Vec<TickCount> {
-    let timers = summary.cpu_sources.iter().filter(|source| source.kind == Kind::Irq);
-    let are_ticks = timers.clone().any(|source| source.source == TICK);
-    let names = if are_ticks { &[TICK][..] } else { TIMER };
+    let interrupts = summary.cpu_sources.iter().filter(|source| source.kind == Kind::Irq);
+    let names = tick_names(interrupts.clone().map(|source| &source.source));
+    let are_ticks = names == [TICK];
     let count = |cpu| {
-        let here = timers.clone().filter(|source| source.place.as_ref().is_some_and(|(_, at)| *at == cpu));
+        let here = interrupts.clone().filter(|source| source.place.as_ref().is_some_and(|(_, at)| *at == cpu));
         here.filter(|source| names.contains(&source.source.as_str())).map(|source| source.times.count()).sum()
     };
     let observed = summary.cpus.iter().filter_map(|cpu| Some((cpu.cpu, Nanos::new(cpu.figures.duration_ns?))));
@@ -178,11 +179,18 @@ fn of_recording(summary: &Summary) -> Vec<TickCount> {
     observed.map(count).collect()
 }
 
-/// What each source took on each CPU, with all that goes with it.
-fn costs(summary: &Summary) -> Recorded {
+/// The total cost of each source on each CPU. The cost of unnamed timers is left out if they cannot be the tick, because the findings
+/// charge it to the tick.
+fn costs(summary: &Summary, ticks: &[TickCount]) -> Recorded {
+    let machines = || summary.nodes.iter().map(|node| &node.doc.machine);
+    let is_tick = |count: &TickCount| !count.are_ticks && may_be_the_tick(count.rate_hz(), machines());
+    let timers_tick = |cpu| ticks.iter().any(|count| count.cpu == cpu && is_tick(count));
     let observed = summary.cpus.iter().filter_map(|cpu| Some((cpu.cpu, Nanos::new(cpu.figures.duration_ns?))));
     let sources = summary.cpu_sources.iter().filter(|source| source.whole_ns > 0).filter_map(|source| {
         let (_, cpu) = source.place.as_ref()?;
+        if source.kind == Kind::Irq && TIMERS.contains(&source.source.as_str()) && !timers_tick(*cpu) {
+            return None;
+        }
         Some(RecordedSource {
             cpu: *cpu,
             kind: source.kind,

@@ -1,5 +1,5 @@
-//! Counts ticks while a thread is busy on each CPU: the only proof that a tick is gone. Where the kernel's trace does not tell ticks from
-//! other timers, all interrupts of the timer are counted.
+//! Counts ticks while a thread is busy on each CPU: the only proof that a tick is gone. If the kernel's trace does not name ticks, all timer
+//! interrupts are counted.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,13 +23,13 @@ const AT_ONCE: usize = 64;
 /// The kernel stops the tick only after it saw the thread run alone for a while.
 const SETTLING: Duration = Duration::from_millis(100);
 
-/// The event that tells which functions timer interrupts run.
+/// The event that shows the functions of timer interrupts.
 const EVENT: &str = "timer/hrtimer_expire_entry";
 
-/// What the kernel's trace of each CPU may take, in bytes: some ten thousand interrupts.
+/// The trace buffer of each CPU, in bytes. It holds some ten thousand interrupts.
 const TRACE_BYTES: usize = 4 << 20;
 
-/// Counts for some time, on all CPUs at once. To be called while the process has one thread.
+/// Counts for some time, on all CPUs at once. The process must have one thread, because a guard process is forked.
 ///
 /// # Errors
 /// If no CPU lets a thread run on it, or the kernel's counts cannot be read.
@@ -75,7 +75,7 @@ pub fn count(cpus: &CpuList, time: Nanos) -> anyhow::Result<Vec<TickCount>> {
     })
 }
 
-/// The kernel's trace of these CPUs, switched off, if it tells ticks from other timers.
+/// The kernel's trace of these CPUs, switched off. `None` if it cannot name ticks.
 fn trace_of(cpus: CpuList) -> Option<StandingTrace> {
     let root = Path::new("/");
     let guard = Janitor::spawn(&root.join("proc")).map(Arc::new).map_err(|error| error.to_string());
@@ -84,7 +84,7 @@ fn trace_of(cpus: CpuList) -> Option<StandingTrace> {
     (trace.symbols().is_some() && trace.doc().events.iter().any(|event| event == EVENT)).then_some(trace)
 }
 
-/// The ticks in a trace, which is switched off; `None` if it does not hold all of them.
+/// Switches a trace off and counts its ticks. `None` if it is not complete.
 fn ticks_in(trace: &mut StandingTrace) -> Option<BTreeMap<CpuId, u64>> {
     trace.turn(false).ok()?;
     let cpus: Vec<CpuId> = trace.cpus().collect();

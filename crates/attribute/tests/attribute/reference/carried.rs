@@ -1,0 +1,113 @@
+//! The purpose of interrupts the plain way: from the list of all events.
+
+use becalm_model::carried::{BRINGING, SENT};
+use becalm_model::{Happening, Kind, Label, Pid, root};
+use becalm_units::Nanos;
+
+use super::{Owner, Reference, Span};
+use crate::scene::LOOP;
+
+impl Reference<'_> {
+    /// The innermost frame just before the event of that position, functions left out.
+    pub(super) fn innermost(&self, at: usize) -> Option<usize> {
+        let frames = self.active(at, self.stretch(at)).filter(|span| !self.spans[*span].is_function);
+        frames.max_by_key(|span| self.spans[*span].entry)
+    }
+
+    /// The functions that an interrupt has begun before the event of that position.
+    pub(super) fn functions(&self, interrupt: usize, until: usize) -> impl Iterator<Item = usize> {
+        let is_function = move |at: &usize| matches!(self.events[*at].what, Happening::FunctionEntry { .. });
+        let begun = (self.spans[interrupt].entry + 1..until).filter(is_function);
+        begun.filter(move |at| self.innermost(*at) == Some(interrupt))
+    }
+
+    /// Where a frame ends: with its exit, or because events were lost.
+    fn end(&self, span: usize) -> usize {
+        let Span { entry, exit, .. } = self.spans[span];
+        let lost = |at: &usize| matches!(self.events[*at].what, Happening::Lost { .. });
+        exit.or_else(|| (entry + 1..self.events.len()).find(lost)).unwrap_or(self.events.len())
+    }
+
+    /// The source and the root of an interrupt or of one of its functions, and the interrupt's own name if a function replaces it.
+    pub(super) fn carried(&self, span: usize) -> (Label, String, Option<Label>) {
+        let Span { source, is_function, entry, .. } = self.spans[span];
+        let text = |label: Label| self.scene.labels.text(label);
+        if !self.is_in_step(entry) {
+            return (source, root::text(Kind::Irq, text(source)), None);
+        }
+        let (carrier, until) = (self.spans[span].entry, self.end(span));
+        let interrupt = if is_function { self.innermost(carrier).expect("an interrupt runs it") } else { span };
+        let vehicle = self.spans[interrupt].source;
+        let function = if is_function { Some(entry) } else { self.functions(span, until).next() };
+        let ends = |at: &usize| matches!(self.events[*at].what, Happening::FunctionExit { .. });
+        let woken_in = match function {
+            Some(at) => {
+                at + 1..(at + 1..until).find(|at| ends(at) && self.innermost(*at) == Some(interrupt)).unwrap_or(until)
+            }
+            None if SENT.contains(&text(source)) => entry + 1..until,
+            None => 0..0,
+        };
+        let woken = woken_in.into_iter().find_map(|at| match self.events[at].what {
+            Happening::Waking { thread } if self.innermost(at) == Some(interrupt) => Some(thread),
+            _ => None,
+        });
+        let named = function.map(|at| match self.events[at].what {
+            Happening::FunctionEntry { source, root, .. } => (source, root),
+            _ => unreachable!("only functions were looked for"),
+        });
+        let named = named.filter(|(source, _)| *source != Label::EMPTY);
+        let shown = named.map_or(source, |(source, _)| source);
+        let always = named.filter(|(_, root)| *root != Label::EMPTY).map(|(_, root)| text(root).to_owned());
+        let brought = || {
+            let brings = BRINGING.contains(&text(shown)) && self.spans[span].exit.is_some();
+            brings.then(|| self.switched_to(until)).flatten().and_then(|thread| self.root_of_thread(thread))
+        };
+        let root = always.or_else(|| woken.and_then(|thread| self.root_of_thread(thread))).or_else(brought);
+        (shown, root.unwrap_or_else(|| root::text(Kind::Irq, text(shown))), named.map(|_| vehicle))
+    }
+
+    /// Whether an event is in a step. Interrupts between steps keep their own names.
+    pub(super) fn is_in_step(&self, at: usize) -> bool {
+        let time = self.events[at].time;
+        self.steps.iter().any(|step| step.start <= time && time < step.end)
+    }
+
+    /// The thread that the CPU switches to right after the exit of that position. Softirqs may run in between.
+    fn switched_to(&self, exit: usize) -> Option<Pid> {
+        let stretch = self.stretch(exit);
+        let mut ended = self.events[exit].time;
+        for event in self.events[exit + 1..].iter().take_while(|event| event.time < stretch.1) {
+            match event.what {
+                Happening::Switch { prev_runnable: true, next, .. } if event.time - ended <= Nanos::new(50_000) => {
+                    return Some(next);
+                }
+                Happening::IrqExit { .. } | Happening::SoftirqExit { .. } => ended = event.time,
+                Happening::SoftirqEntry { .. }
+                | Happening::FunctionEntry { .. }
+                | Happening::FunctionExit { .. }
+                | Happening::Waking { .. } => {}
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    fn root_of_thread(&self, thread: Pid) -> Option<String> {
+        let task = self.scene.tasks.get(thread).filter(|_| thread != LOOP && thread != Pid::IDLE)?;
+        Some(root::text(task.kind, self.scene.labels.text(task.source)))
+    }
+
+    /// The root of the softirqs that an interrupt or a softirq raises.
+    pub(super) fn root_of_raised(&self, span: usize) -> String {
+        if self.spans[span].kind == Kind::Irq && self.is_in_step(self.spans[span].entry) {
+            let roots = self.functions(span, self.end(span)).filter_map(|at| match self.events[at].what {
+                Happening::FunctionEntry { root, .. } if root != Label::EMPTY => Some(root),
+                _ => None,
+            });
+            if let Some(root) = roots.last() {
+                return self.scene.labels.text(root).to_owned();
+            }
+        }
+        self.root(Owner::Span(span))
+    }
+}
