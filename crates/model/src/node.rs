@@ -40,7 +40,7 @@ pub struct NodeDoc {
     /// How many rows its tables held when this was written; `None` of what has no tables, as a recording in summary form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stored: Option<StoredRows>,
-    /// Growth of the kernel's own counters over the run.
+    /// Growth of the kernel's own counters over the run: those that grew, and of a traced CPU the one of its timer.
     pub counters: Vec<CounterGrowth>,
     /// Everything the reader must know before believing the numbers.
     pub warnings: Vec<Warning>,
@@ -577,6 +577,14 @@ pub struct CounterGrowth {
     /// How often the trace holds the same; `None` where the kernel was not traced, or traces nothing that compares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traced: Option<TracedCount>,
+}
+
+impl CounterGrowth {
+    /// Whether a counter with this name counts the interrupts of a CPU's own timer.
+    #[must_use]
+    pub fn is_of_timer(name: &str) -> bool {
+        matches!(name, "interrupts/LOC" | "interrupts/arch_timer")
+    }
 }
 
 /// How many events of the trace tell of the same as a counter. Reading a counter takes a while, and an event in that while may be

@@ -1,8 +1,8 @@
-//! The trace held against what the kernel counted itself, and what writing it cost.
+//! The trace compared with what the kernel counted itself, and what writing it cost.
 
 use std::collections::BTreeMap;
 
-use becalm_model::node::{NodeDoc, Rung, TracedCount};
+use becalm_model::node::{CounterGrowth, NodeDoc, Rung, TracedCount};
 
 /// How often something came, and how much of that is in the trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -34,15 +34,16 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Adds the nodes up. `None` if nothing was traced, or nothing held against the kernel's counts.
+    /// Adds the nodes up. `None` if nothing was traced, or nothing compared with the kernel's counts.
     pub(crate) fn of_nodes<'a>(nodes: impl Iterator<Item = &'a NodeDoc>) -> Option<Self> {
-        let mut checked = Self::default();
+        let (mut checked, mut is_compared) = (Self::default(), false);
         let mut lines: BTreeMap<&str, Found> = BTreeMap::new();
         for counter in nodes.flat_map(|doc| &doc.counters) {
             let Some(found) = counter.traced.map(|traced: TracedCount| traced.found(counter.growth)) else { continue };
+            is_compared = true;
             match counter.name.strip_prefix("interrupts/") {
                 Some(line) => {
-                    let timer = matches!(line, "LOC" | "arch_timer");
+                    let timer = CounterGrowth::is_of_timer(&counter.name);
                     let sum = if timer { &mut checked.timers } else { &mut checked.others };
                     sum.add(counter.growth, found);
                     lines.entry(line).or_default().add(counter.growth, found);
@@ -54,8 +55,7 @@ impl Checked {
         let lacking = lines.into_iter().filter(|(_, of_line)| lacks(of_line) > 0);
         checked.lacking = lacking.map(|(line, of_line)| (line.to_owned(), of_line)).collect();
         checked.lacking.sort_by_key(|(_, of_line)| std::cmp::Reverse(lacks(of_line)));
-        let all = [checked.timers, checked.others, checked.softirqs];
-        all.iter().any(|found| found.counted > 0).then_some(checked)
+        is_compared.then_some(checked)
     }
 }
 
@@ -84,5 +84,26 @@ impl Measuring {
         }
         let time_ratio = observed_ns.filter(|ns| *ns > 0).map(|ns| cost_ns as f64 / ns as f64);
         (events > 0).then(|| Self { events, event_cost_ns: cost_ns as f64 / events as f64, cost_ns, time_ratio })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use becalm_units::CpuId;
+
+    use super::*;
+
+    #[test]
+    fn a_cpu_where_the_kernel_counted_nothing_was_compared() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("busy.becalm");
+        becalm_fixtures::write_named(&path, "busy");
+        let mut doc = becalm_bundle::Bundle::open(&path).unwrap().nodes()[0].clone();
+        let counter =
+            |name: &str, growth, traced| CounterGrowth { cpu: CpuId::new(1), name: name.to_owned(), growth, traced };
+        doc.counters = vec![counter("stat/user", 5_000_000_000, None)];
+        assert_eq!(Checked::of_nodes([&doc].into_iter()), None);
+        doc.counters.push(counter("interrupts/LOC", 0, Some(TracedCount::default())));
+        assert_eq!(Checked::of_nodes([&doc].into_iter()), Some(Checked::default()));
     }
 }

@@ -97,7 +97,7 @@ impl KernelCounters {
         lines.map(|line| (name_of(line), if line.device.is_some() { "" } else { line.description.as_str() }))
     }
 
-    /// What grew on these CPUs since an earlier snapshot. `traced` says how often the trace holds what was counted on a CPU.
+    /// What grew on these CPUs since an earlier snapshot, and on traced ones the count of their timers. `traced` says how often the trace holds what was counted on a CPU.
     #[must_use]
     pub fn since(
         &self,
@@ -107,8 +107,12 @@ impl KernelCounters {
     ) -> Vec<CounterGrowth> {
         let mut counters = Vec::new();
         let mut add = |cpu, name: String, growth: u64, counted: Option<Counted<'_>>| {
-            if growth > 0 && cpus.contains(cpu) {
-                let traced = counted.and_then(|counted| traced(cpu, counted));
+            if !cpus.contains(cpu) || growth == 0 && !CounterGrowth::is_of_timer(&name) {
+                return;
+            }
+            let traced = counted.and_then(|counted| traced(cpu, counted));
+            // On a CPU where nothing happened, the count of its timer still says that the trace was compared.
+            if growth > 0 || traced.is_some() {
                 counters.push(CounterGrowth { cpu, name, growth, traced });
             }
         };
@@ -186,5 +190,17 @@ mod tests {
         assert_eq!(grown[..2], [("interrupts/LOC", 1000), ("interrupts/virtio1-req.0", 2)]);
         assert_eq!(grown[2].0, "stat/steal");
         assert_eq!(grown[2].1 % 2, 0);
+
+        // A CPU without its tick has nothing that grew, and says whether it was compared.
+        let (before, cpus) = (KernelCounters::take(root.path()), "1".parse().unwrap());
+        let grown = |traced| KernelCounters::take(root.path()).since(&before, &cpus, |_, _| traced);
+        assert_eq!(grown(None), []);
+        let of_timer = CounterGrowth {
+            cpu: CpuId::new(1),
+            name: "interrupts/LOC".to_owned(),
+            growth: 0,
+            traced: Some(TracedCount::default()),
+        };
+        assert_eq!(grown(Some(TracedCount::default())), [of_timer]);
     }
 }

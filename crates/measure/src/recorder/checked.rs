@@ -1,4 +1,4 @@
-//! The trace held against what the kernel counted itself.
+//! The trace compared with what the kernel counted itself.
 
 use std::collections::BTreeMap;
 

@@ -249,10 +249,13 @@ fn checked(summary: &Summary) -> Option<String> {
         parts.iter().filter(|(found, _)| found.counted > 0).map(|(found, what)| of(*found, what)).collect();
     let warnings = || summary.nodes.iter().flat_map(|node| &node.doc.warnings);
     // Not by a count of 0: a file that can be read may say that there were none.
-    let not_compared = ["interrupts", "softirqs"].into_iter();
-    let not_compared =
-        not_compared.filter(|what| warnings().any(|it| becalm_model::warning::says_not_compared(it, what)));
-    let not_compared: String = not_compared.map(|what| format!("; {what} are not compared")).collect();
+    let is_compared = |what| !warnings().any(|it| becalm_model::warning::says_not_compared(it, what));
+    let (compared, not_compared): (Vec<_>, Vec<_>) =
+        ["interrupts", "softirqs"].into_iter().partition(|what| is_compared(what));
+    let not_compared: String = not_compared.into_iter().map(|what| format!("; {what} are not compared")).collect();
+    if parts.is_empty() {
+        return Some(format!("the kernel counted no {}{not_compared}", compared.join(" and no ")));
+    }
     let lacking = checked.lacking.iter().take(LACKING);
     let lacking: Vec<String> =
         lacking.map(|(line, found)| format!("{line} {}", grouped(found.counted - found.found))).collect();

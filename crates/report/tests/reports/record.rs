@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use becalm_analyze::summary::{Selection, Summary, longest, summarize, timelines};
+use becalm_analyze::summary::{Checked, Selection, Summary, longest, summarize, timelines};
 use becalm_bundle::Bundle;
 use becalm_model::warning;
 use becalm_report::{DetoursReport, Form, Report, RunReport, SourcesReport};
@@ -91,4 +91,10 @@ fn what_was_not_compared_is_what_could_not_be_read() {
     assert_eq!(text(&summary), counted);
     summary.nodes[0].doc.warnings.push(warning::not_compared("interrupts", "the file is empty"));
     assert_eq!(text(&summary), format!("{counted}; interrupts are not compared"));
+
+    // A CPU without a tick may see nothing at all.
+    summary.checked = Some(Checked::default());
+    assert_eq!(text(&summary), "checked  the kernel counted no softirqs; interrupts are not compared");
+    summary.nodes[0].doc.warnings.pop();
+    assert_eq!(text(&summary), "checked  the kernel counted no interrupts and no softirqs");
 }
