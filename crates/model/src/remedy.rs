@@ -67,6 +67,8 @@ pub enum Need {
     MovableCallbacks,
     /// Control groups of version 2.
     NewGroups,
+    /// Hardware and firmware of its own, not those of a host.
+    Metal,
 }
 
 impl Need {
@@ -77,6 +79,9 @@ impl Need {
             Self::NewGroups => machine.cpu_groups.map(|version| version >= 2),
             Self::StoppableTick => machine.has_option("NO_HZ_FULL"),
             Self::MovableCallbacks => machine.has_option("RCU_NOCB_CPU"),
+            Self::Metal if machine.hypervisor.is_some() => Some(false),
+            // A document without a kernel says nothing of its machine.
+            Self::Metal => (!machine.kernel.is_empty()).then_some(true),
         }
     }
 
@@ -91,6 +96,18 @@ impl Need {
                 "RCU callbacks: this kernel cannot move them because it was built without CONFIG_RCU_NOCB_CPU"
             }
             Self::NewGroups => "the quota of its control group took the CPU: raise cpu.cfs_quota_us of the group",
+            Self::Metal => "not the guest's kernel: the host ran something else; give this guest's CPUs to it alone",
+        }
+    }
+
+    /// What is said where some of the machines have it and others do not, or it is not known; `None` if that is the advice itself.
+    #[must_use]
+    pub const fn in_doubt(self) -> Option<&'static str> {
+        match self {
+            Self::StoppableTick | Self::MovableCallbacks | Self::NewGroups => None,
+            Self::Metal => Some(
+                "not the kernel: on a guest the host ran something else (dedicate its CPUs); else firmware (turn off SMI sources)",
+            ),
         }
     }
 }
@@ -264,9 +281,7 @@ catalogue! {
     /// Short stops of a processor without a hypervisor.
     UnseenStall: Unseen "stall", [], Some("hardware or firmware: look for power states, and for SMI sources in the BIOS");
     /// The host of a guest ran something else, or the firmware did.
-    UnseenLong: Unseen "long", [], Some(
-        "not the kernel: on a guest the host ran something else (dedicate its CPUs); else firmware (turn off SMI sources)",
-    );
+    UnseenLong: Unseen "long", [], Some("not the kernel: firmware; turn off SMI sources in the BIOS"), needs Metal;
     /// The host of a guest ran something else, as it says itself.
     UnseenStolen: Unseen "stolen", [], Some(
         "the hypervisor ran something else and says so: give this guest's CPUs to it alone, or lower what the host runs beside it",
@@ -294,9 +309,8 @@ catalogue! {
         "another program changed becalm's trace: record again without it (trace-cmd reset -a resets every tracing instance)",
     );
     /// What takes time without the kernel knowing.
-    Unseen: Unseen "*", [], Some(
-        "not the kernel: the hypervisor (dedicate its CPUs), firmware (turn off SMI sources), or a hardware sibling",
-    );
+    Unseen: Unseen "*", [],
+        Some("not the kernel: firmware (turn off SMI sources in the BIOS), or the other hardware thread of the core"), needs Metal;
     /// Non-maskable interrupts, of a watchdog or a profiler.
     Nmi: Nmi "*", [Watchdog],
         Some("the watchdog or a profiler: set kernel.nmi_watchdog to 0, end perf sessions");
@@ -332,10 +346,14 @@ pub fn advice<'a>(
     }
     let rows = Known::ALL.iter().map(|known| known.remedy());
     let row = rows.filter(|row| row.kind == kind && fits(row.source, source)).find(|row| row.advice.is_some())?;
-    let mut machines = machines.into_iter().peekable();
-    let is_lacking =
-        |need: &Need| machines.peek().is_some() && machines.all(|machine| need.is_met(machine) == Some(false));
-    row.needs.filter(is_lacking).map(Need::otherwise).or(row.advice)
+    let Some(need) = row.needs else { return row.advice };
+    let met: Vec<Option<bool>> = machines.into_iter().map(|machine| need.is_met(machine)).collect();
+    let all = |is_met| !met.is_empty() && met.iter().all(|of_one| *of_one == Some(is_met));
+    match (all(true), all(false)) {
+        (true, _) => row.advice,
+        (_, true) => Some(need.otherwise()),
+        _ => need.in_doubt().or(row.advice),
+    }
 }
 
 #[cfg(test)]
@@ -389,6 +407,22 @@ mod tests {
             says(&[&able, &unable], advised);
             says(&[&unable], otherwise);
             says(&[&unable, &unable], otherwise);
+        }
+    }
+
+    /// A guest has no firmware to change, and bare metal no host.
+    #[test]
+    fn a_guest_is_not_advised_of_firmware_nor_bare_metal_of_a_host() {
+        let metal = MachineDoc { kernel: "Linux 6.12".to_owned(), ..MachineDoc::default() };
+        let guest = MachineDoc { hypervisor: Some("kvm".to_owned()), ..metal.clone() };
+        for source in ["long", "anything"] {
+            let advice =
+                |machines: &[&MachineDoc]| super::advice(Kind::Unseen, source, machines.iter().copied(), true).unwrap();
+            assert!(advice(&[&metal]).contains("SMI") && !advice(&[&metal]).contains("host"));
+            assert!(advice(&[&guest]).contains("host") && !advice(&[&guest]).contains("SMI"));
+            for machines in [&[][..], &[&metal, &guest], &[&MachineDoc::default(), &metal]] {
+                assert!(advice(machines).contains("host") && advice(machines).contains("SMI"));
+            }
         }
     }
 

@@ -2,6 +2,8 @@
 //!
 //! Only integer arithmetic is used, so that a seed gives the same numbers on any machine.
 
+use std::f64::consts::TAU;
+
 use becalm_stats::splitmix::scramble;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -54,6 +56,24 @@ impl Stream {
     pub fn exponential(&mut self) -> f64 {
         -libm::log(self.unit())
     }
+
+    /// A number of the gamma distribution of this shape, which is above 0 and the mean: G. Marsaglia, W. W. Tsang, *A simple method for
+    /// generating gamma variables*, ACM Trans. Math. Softw. 26 (2000).
+    pub fn gamma(&mut self, shape: f64) -> f64 {
+        if shape < 1.0 {
+            return self.gamma(shape + 1.0) * libm::pow(self.unit(), 1.0 / shape);
+        }
+        let scale = shape - 1.0 / 3.0;
+        loop {
+            // Box and Muller.
+            let normal = libm::sqrt(2.0 * self.exponential()) * libm::cos(TAU * self.unit());
+            let root = 1.0 + normal / libm::sqrt(9.0 * scale);
+            let cube = root * root * root;
+            if cube > 0.0 && libm::log(self.unit()) < normal * normal / 2.0 + scale * (1.0 - cube + libm::log(cube)) {
+                return scale * cube;
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -74,6 +94,23 @@ mod tests {
 
     /// What the first release drew.
     const PINNED: [u64; 3] = [258_492, 373_304, 1];
+
+    /// Mean and variance of a gamma distribution are its shape; of shape 1 it is the exponential one.
+    #[test]
+    fn gamma_numbers_have_their_moments() {
+        let mut stream = Stream::new(7, Purpose::Recording, 0);
+        for shape in [0.2, 0.5, 1.0, 3.0, 20.0] {
+            let drawn: Vec<f64> = (0..200_000).map(|_| stream.gamma(shape)).collect();
+            let mean = drawn.iter().sum::<f64>() / drawn.len() as f64;
+            let variance = drawn.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / drawn.len() as f64;
+            assert!((mean / shape - 1.0).abs() < 0.03, "{shape}: {mean}");
+            assert!((variance / shape - 1.0).abs() < 0.05, "{shape}: {variance}");
+            if shape == 1.0 {
+                let above = drawn.iter().filter(|x| **x > 2.0).count() as f64 / drawn.len() as f64;
+                assert!((above - (-2.0_f64).exp()).abs() < 0.003, "{above}");
+            }
+        }
+    }
 
     #[test]
     fn every_number_is_as_likely() {

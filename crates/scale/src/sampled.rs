@@ -20,6 +20,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use becalm_units::Nanos;
 
+use crate::noise::Noise;
 use crate::order::{UNITS_LIMIT, any};
 use crate::uncertainty::RecordingEnds;
 use crate::uncertainty::streamed::{LongestDetours, StreamedBlocks};
@@ -27,6 +28,10 @@ use crate::uncertainty::streamed::{LongestDetours, StreamedBlocks};
 /// How far the starts of sampled phases lie apart, as a share of the grain: the golden section, so that no period of the
 /// noise falls into step with it.
 const STEP_RATIO: f64 = 0.618_033_988_75;
+
+/// In a short recording they lie closer, so that about so many phases are sampled; but at most [`FINEST`] times as close.
+const WANTED: f64 = (1 << 17) as f64;
+const FINEST: i64 = 1 << 4;
 
 /// An octave of lengths has so many cells: the middle of one is within 1/128 of what is in it.
 const CELLS_PER_OCTAVE: u64 = 64;
@@ -36,6 +41,9 @@ const CELLS_WITHIN: u64 = 8;
 
 /// Each time so many phases of a CPU had something to meet, starts lie twice as far apart, and each counts twice.
 const MET_LIMIT: u32 = 1 << 19;
+
+/// What other recordings are drawn from.
+const SEED: u64 = 1;
 
 /// At most twice as many starts within one detour are looked at one by one.
 const STARTS_LIMIT: i64 = 1 << 10;
@@ -174,6 +182,26 @@ pub struct PhaseLosses<S> {
     blocks: StreamedBlocks,
 }
 
+impl PhaseLosses<()> {
+    /// Of the recorded CPUs of nodes, phase after phase.
+    pub(crate) fn of_noise(noise: &Noise, grain: Nanos) -> Self {
+        let mut all = PhaseLosses::new(grain);
+        for node in noise.nodes() {
+            let mut losses = PhaseLosses::new(grain);
+            for trace in node.cpus() {
+                let sampler = PhaseSampler::new(Nanos::ZERO, trace.length(), grain);
+                let mut sampler = sampler.of_cpus(node.cpus().len());
+                for (number, (start, duration)) in (0..).zip(trace.detours()) {
+                    sampler.part(number, start, 0, duration, &mut losses);
+                }
+                sampler.finish(&mut losses);
+            }
+            all.merge(&losses, |_| ());
+        }
+        all
+    }
+}
+
 impl<S: Ord> PhaseLosses<S> {
     /// Of no phase yet, with so much work in each.
     #[must_use]
@@ -191,12 +219,6 @@ impl<S: Ord> PhaseLosses<S> {
     #[must_use]
     pub const fn grain(&self) -> Nanos {
         self.grain
-    }
-
-    /// How many phases were sampled.
-    #[must_use]
-    pub const fn phases(&self) -> u64 {
-        self.phases.unsigned_abs()
     }
 
     /// The sources that had a part in the lateness of any phase.
@@ -223,12 +245,12 @@ impl<S: Ord> PhaseLosses<S> {
     }
 
     /// Between which ends another recording of the machine, or a longer one, would find the same slowdown, in 95 of 100; nothing if nothing
-    /// was sampled. Draws come from the seed.
+    /// was sampled.
     #[must_use]
-    pub fn recording_ends(&self, ranks: u64, seed: u64) -> Option<RecordingEnds> {
+    pub fn recording_ends(&self, ranks: u64) -> Option<RecordingEnds> {
         let following = self.following(ranks, None);
         let slowdown = 1.0 + following.mean / self.grain.get() as f64;
-        self.blocks.ends(ranks, slowdown, |threshold| following.below(threshold), seed)
+        self.blocks.ends(ranks, slowdown, |threshold| following.below(threshold), SEED)
     }
 
     /// The lateness of phases that follow each other, without a source.
@@ -272,6 +294,16 @@ impl Parts {
 
     fn of(&self, source: u32) -> i64 {
         self.of.iter().find(|(other, _)| *other == source).map_or(0, |(_, time)| *time)
+    }
+
+    /// Leaves out a time before, and what goes beyond another one.
+    fn cut(&mut self, mut before: i64, mut most: i64) {
+        for (_, time) in &mut self.of {
+            let gone = before.min(*time);
+            let left = (*time - gone).min(most);
+            (*time, before, most) = (left, before - gone, most - left);
+        }
+        self.total = self.of.iter().fold(0, |sum, (_, time)| sum.saturating_add(*time));
     }
 
     fn clear(&mut self) {
@@ -365,7 +397,7 @@ impl PhaseSampler {
         Self {
             grain: grain.get(),
             step: ((grain.get() as f64 * STEP_RATIO) as i64).max(1),
-            weight: 1,
+            weight: FINEST,
             met: 0,
             next: begin.get(),
             at: begin.get(),
@@ -379,12 +411,29 @@ impl PhaseSampler {
         }
     }
 
+    /// The same of one of so many CPUs that are watched side by side: fewer have closer phases.
+    #[must_use]
+    pub fn of_cpus(self, cpus: usize) -> Self {
+        let phases = self.end.saturating_sub(self.begin).max(0) as f64 * cpus as f64 / self.step as f64;
+        let mut weight = FINEST;
+        while weight > 1 && phases * ((2 * FINEST / weight) as f64) <= WANTED {
+            weight /= 2;
+        }
+        Self { step: (self.step * weight / FINEST).max(1), weight, ..self }
+    }
+
     /// Takes a part of a detour: its number, when the part began, its time, and the source with which that goes. The parts of a
     /// detour follow each other, the first one first.
     pub fn part(&mut self, detour: i64, start: Nanos, source: u32, time: Nanos, losses: &mut PhaseLosses<u32>) {
-        if self.detour.is_none_or(|(number, _)| number != detour) {
-            self.take(losses);
-            self.detour = Some((detour, start.get()));
+        match &mut self.detour {
+            // Two that touch are one, as a prediction has them.
+            Some((number, began)) if *number == detour || start.get() == began.saturating_add(self.parts.total) => {
+                *number = detour;
+            }
+            _ => {
+                self.take(losses);
+                self.detour = Some((detour, start.get()));
+            }
         }
         self.parts.add(source, time.get().max(0));
     }
@@ -399,9 +448,13 @@ impl PhaseSampler {
 
     /// Takes the detour that has come in.
     fn take(&mut self, losses: &mut PhaseLosses<u32>) {
-        let Some((_, start)) = self.detour.take() else { return };
+        let Some((_, began)) = self.detour.take() else { return };
         let mut parts = std::mem::take(&mut self.parts);
-        let start = start.max(self.at);
+        let start = began.max(self.at);
+        let (before, most) = (self.begin.saturating_sub(began).max(0), self.end.saturating_sub(start).max(0));
+        if before > 0 || parts.total > most {
+            parts.cut(before, most);
+        }
         if start < self.end && parts.total > 0 {
             self.work_until(start, losses);
             self.longest.add(start, parts.total);
@@ -511,7 +564,7 @@ mod tests {
     fn sampled(detours: &Detours, length: i64, grain: i64, step: Option<i64>) -> PhaseLosses<u32> {
         let mut losses = PhaseLosses::new(ns(grain));
         let mut sampler = PhaseSampler::new(ns(0), ns(length), ns(grain));
-        sampler.step = step.unwrap_or(sampler.step);
+        (sampler.step, sampler.weight) = step.map_or((sampler.step, sampler.weight), |step| (step, 1));
         for (number, (start, parts)) in (0..).zip(detours) {
             parts.iter().for_each(|(source, time)| sampler.part(number, ns(*start), *source, ns(*time), &mut losses));
         }
@@ -561,7 +614,7 @@ mod tests {
         fn every_phase_is_late_by_what_it_meets((detours, length) in detours(), grain in 1_i64..40) {
             let losses = sampled(&detours, length, grain, Some(1));
             let plain = plain(&detours, length, grain);
-            prop_assert_eq!(losses.phases(), plain.len() as u64);
+            prop_assert_eq!(losses.phases, plain.len() as i64);
             let mut cells = LatenessCells::default();
             plain.iter().for_each(|late| cells.add(None, *late, PARTS));
             let counts = |cells: &LatenessCells| -> Vec<i64> {

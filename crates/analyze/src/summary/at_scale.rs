@@ -19,9 +19,6 @@ pub(super) const GRAIN: Nanos = Nanos::from_millis(1);
 /// The ranks that are asked for unless a user asks for others.
 pub const RANKS: u64 = 1 << 10;
 
-/// What other recordings are drawn from.
-const SEED: u64 = 1;
-
 /// Why the cost at scale is not known.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NoScale {
@@ -135,7 +132,7 @@ impl SampledPhases {
             ranks,
             grain: self.losses.grain(),
             slowdown: self.losses.slowdown(ranks, None),
-            recording: self.losses.recording_ends(ranks, SEED),
+            recording: self.losses.recording_ends(ranks),
             without: without.collect(),
         })
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use becalm_bundle::Bundle;
 use becalm_model::Kind;
 use becalm_model::node::{CpuDoc, Ended, NodeDoc, Rung};
-use becalm_units::{CpuId, CpuList};
+use becalm_units::{CpuId, CpuList, Nanos};
 
 use super::anatomy::anatomy;
 use super::checked::{Checked, Measuring};
@@ -17,6 +17,7 @@ use super::{
     ActivityColumns, Books, CpuSummary, DetourColumns, Figures, LongTail, NodeSummary, Observed, SampledPhases, Scan,
     SourceSummary, Summary, SummaryError, books,
 };
+use crate::noise::window::Window;
 use becalm_stats::chance::{rarest_seen, run_again_for};
 use becalm_stats::{Interval, LengthCells, Longest, Moments, NoTail, QuantileBounds, Quantiles, Tail, TimeCells};
 
@@ -181,7 +182,12 @@ impl GatheredNodes {
         let spans = spans(bundle, doc)?;
         // On the lower rungs nothing of the kernel was seen, and there is nothing to add up.
         let seen = doc.rung == Rung::Tracepoints;
-        let mut scan = Scan::default().searching_detours(!seen).with_self(with_self).of_cpus(doc.cpus.len());
+        // A recording that did not end, or whose CPUs were watched one after the other, has no such time.
+        let window = doc.ended.is_some().then(|| Window::common_to_all_cpus(doc, None, &mut Vec::new()));
+        let longest = doc.cpus.iter().map(|cpu| cpu.duration_ns).max().unwrap_or_default();
+        let window = window.filter(|window| window.length > Nanos::ZERO && window.length.get() >= longest.get() / 2);
+        let scan = Scan::default().searching_detours(!seen).with_self(with_self);
+        let mut scan = scan.of_cpus(doc.cpus.len()).sampling_in(window);
         for cpu in &doc.cpus {
             scan.expect(cpu.cpu, spans.length(cpu).map(|ns| TimeCells::new(cpu.start_ns.get(), ns)));
         }

@@ -9,6 +9,7 @@ use becalm_units::{CpuId, Nanos};
 use super::at_scale;
 use super::books::Balance;
 use super::own::OwnTime;
+use crate::noise::window::Window;
 use becalm_stats::periods::Times;
 use becalm_stats::spectrum::{FilledStretch, Welch};
 use becalm_stats::{LengthCells, Longest, Moments, Quantiles, TimeCells};
@@ -64,6 +65,8 @@ pub struct Scan {
     with_self: bool,
     /// How many CPUs there will be.
     expected: usize,
+    /// When phases are sampled; `None` where each CPU's are in its own time.
+    window: Option<Window>,
     spectrum: Welch,
     losses: PhaseLosses<u32>,
 }
@@ -79,6 +82,7 @@ impl Default for Scan {
             unexpected: BTreeSet::new(),
             searches_detours: false,
             expected: 1,
+            window: None,
             with_self: false,
             spectrum: Welch::default(),
             losses: PhaseLosses::new(at_scale::GRAIN),
@@ -172,6 +176,13 @@ impl Scan {
         self
     }
 
+    /// Samples phases in this time alone, as a prediction does; it is that in which all CPUs were watched.
+    #[must_use]
+    pub(super) const fn sampling_in(mut self, window: Option<Window>) -> Self {
+        self.window = window;
+        self
+    }
+
     /// Makes room for a CPU, whose rows are skipped otherwise: with the cells of its run, if it is known how long that
     /// lasted.
     pub fn expect(&mut self, cpu: CpuId, cells: Option<TimeCells>) {
@@ -188,9 +199,11 @@ impl Scan {
             longest: Longest::default(),
             stretch: cells.as_ref().and_then(|cells| FilledStretch::new(cells.start(), cells.length(), self.expected)),
             octaves: if self.searches_detours { vec![Times::default(); OCTAVES] } else { Vec::new() },
-            phases: cells
-                .as_ref()
-                .map(|cells| PhaseSampler::new(Nanos::new(cells.start()), Nanos::new(cells.length()), at_scale::GRAIN)),
+            phases: cells.as_ref().map(|cells| {
+                let own = || Window { begin: Nanos::new(cells.start()), length: Nanos::new(cells.length()) };
+                let Window { begin, length } = self.window.unwrap_or_else(own);
+                PhaseSampler::new(begin, length, at_scale::GRAIN).of_cpus(self.expected)
+            }),
             cells,
             incomplete: 0,
             balance: Balance::default(),

@@ -518,7 +518,8 @@ fn watches_whose_trace_others_change() {
         ended.stderr.lines().filter(|line| line.contains("another program changed becalm's trace")).collect();
     assert_eq!(said.len(), files.len(), "{ended:#?}");
     for (file, said) in files.iter().zip(said) {
-        assert!(said.contains(file), "{file}: {said}");
+        // A reset turns off the tracer first, and the watch may see it half done.
+        assert!(said.contains(file) || *file == WAYS[0].0 && said.contains("current_tracer"), "{file}: {said}");
     }
     bench.is_untouched("after its end", &[]);
 }

@@ -1,11 +1,12 @@
 //! What the intervals of predicted slowdowns mean, in sentences.
 
 use becalm_scale::predict::RankPrediction;
-use becalm_scale::uncertainty::RecordingBounds;
+use becalm_scale::uncertainty::{Missed, RecordingBounds};
 use becalm_units::{RankCount, plural};
 
 use crate::Value;
 use crate::form::value::{factor, time};
+use crate::record::missed;
 
 /// All that is to be said of the intervals of rows, of one recording or formula.
 pub(crate) fn sentences(rows: &[RankPrediction], replicas: u64) -> Vec<String> {
@@ -32,10 +33,13 @@ pub(crate) fn meaning(rows: &[RankPrediction], replicas: u64) -> Option<String> 
 /// Where the recording bounds nothing from above, and how long one would.
 pub(crate) fn open(rows: &[RankPrediction]) -> impl Iterator<Item = String> + '_ {
     bounded(rows).filter(|(_, bounds)| bounds.high.is_none()).map(|(row, bounds)| {
-        let least =
-            format!("{}: at least {}; the recording is too short for an upper end", job(rows, row), factor(bounds.low));
+        let least = format!("{}: at least {}", job(rows, row), factor(bounds.low));
+        let least = match bounds.missed {
+            Some(Missed { every, phases }) => format!("{least}; {}", missed(every.get(), phases)),
+            None => format!("{least}; the recording is too short for an upper end"),
+        };
         match bounds.needed {
-            Some(needed) => format!("{least}, one of about {} would have one", time(needed.get())),
+            Some(needed) => format!("{least}; one of about {} would have an upper end", time(needed.get())),
             None => least,
         }
     })

@@ -45,6 +45,11 @@ pub(crate) struct Scaled {
     pub(crate) slowdown_low: Option<f64>,
     /// Its upper end; `None` where the recording does not bound it.
     pub(crate) slowdown_high: Option<f64>,
+    /// An event that comes less often than once in this on each CPU may be missing in the recording; `None` where such events would hit
+    /// few of the program's phases.
+    pub(crate) missed_every_ns: Option<i64>,
+    /// The share of the phases that it would hit.
+    pub(crate) missed_phases_ratio: Option<f64>,
 }
 
 impl Scaled {
@@ -55,18 +60,20 @@ impl Scaled {
             slowdown_ratio: scaled.slowdown,
             slowdown_low: scaled.recording.map(|ends| ends.low),
             slowdown_high: scaled.recording.and_then(|ends| ends.high),
+            missed_every_ns: scaled.recording.and_then(|ends| ends.missed).map(|missed| missed.every.get()),
+            missed_phases_ratio: scaled.recording.and_then(|ends| ends.missed).map(|missed| missed.phases),
         }
     }
 
     /// What another recording would say, behind the figure.
     fn interval(&self) -> String {
-        match (self.slowdown_low, self.slowdown_high) {
-            (Some(low), Some(high)) => format!(" (another recording: {} to {})", factor(low), factor(high)),
-            (Some(low), None) => {
-                format!(" (another recording: at least {}; this one is too short to say how much more)", factor(low))
-            }
-            _ => String::new(),
-        }
+        let Some(low) = self.slowdown_low else { return String::new() };
+        let upper = match (self.slowdown_high, self.missed_every_ns.zip(self.missed_phases_ratio)) {
+            (Some(high), _) => return format!(" (another recording: {} to {})", factor(low), factor(high)),
+            (None, Some((every, phases))) => missed(every, phases),
+            (None, None) => "this one is too short to say how much more".to_owned(),
+        };
+        format!(" (another recording: at least {}; {upper})", factor(low))
     }
 }
 
@@ -196,6 +203,15 @@ impl<'a> Conclusion<'a> {
             Value::Ratio(ratio).cell()
         ))
     }
+}
+
+/// What a recording may have missed, in a clause: an event rarer than this may hit such a share of the phases.
+pub(crate) fn missed(every_ns: i64, phases_ratio: f64) -> String {
+    format!(
+        "an event rarer than once in {} may be missing, and hit up to {} of the phases",
+        time(every_ns),
+        Value::Share(phases_ratio).cell()
+    )
 }
 
 /// Whether timer interrupts without a name may be the tick: not if the recording names its ticks, or if they come too often.

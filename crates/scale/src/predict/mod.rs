@@ -18,6 +18,7 @@ use crate::order::{DelayDistribution, UNITS_LIMIT};
 use crate::phases::{PhaseDurations, PhaseSpread};
 use crate::placement::{Placement, RANKS_LIMIT};
 use crate::replay::{ReplayOutcome, replay_each};
+use crate::sampled::PhaseLosses;
 use crate::uncertainty::{RecordingBounds, RecordingUncertainty};
 use crate::watch::ReplayWatch;
 use crate::workers::side_by_side;
@@ -182,18 +183,22 @@ struct Tables<'a> {
     distribution: DelayDistribution,
     /// What the recording leaves open, if that is asked.
     uncertainty: Option<RecordingUncertainty>,
+    /// Its sampled phases, of whose interval a report has the same; for ranks that share no node.
+    sampled: Option<PhaseLosses<()>>,
 }
 
 impl<'a> Tables<'a> {
     fn new(delays: DelayTable<'a>) -> Self {
         let distribution = DelayDistribution::new(&delays);
-        Self { delays, distribution, uncertainty: None }
+        Self { delays, distribution, uncertainty: None, sampled: None }
     }
 
     fn of_recording(self, noise: &Noise, seed: u64) -> Self {
         let answerable = noise.together() && noise.windows().is_none();
         let uncertainty = answerable.then(|| RecordingUncertainty::new(noise, &self.delays, seed));
-        Self { uncertainty, ..self }
+        let alone = answerable && self.delays.ranks_per_unit() == 1;
+        let sampled = alone.then(|| PhaseLosses::of_noise(noise, self.delays.grain()));
+        Self { uncertainty, sampled, ..self }
     }
 }
 
@@ -276,9 +281,9 @@ impl<'a> Prediction<'a> {
         let means: Vec<f64> = replays.outcomes.iter().map(ReplayOutcome::mean_phase_ns).collect();
         let (expected_ratio, law) = tables.map_or(Ok((None, None)), |tables| self.expected(tables, ranks))?;
         let slowdown = replays.slowdown();
-        let bounds = match tables {
+        let recording = match tables {
             Some(tables) => self.recording(tables, &replays, ranks),
-            None => self.recording_with_messages(&replays, ranks)?,
+            None => self.recording_with_messages(&replays, ranks)?.map(|bounds| bounds.with(slowdown)),
         };
         Ok(RankPrediction {
             ranks,
@@ -287,7 +292,7 @@ impl<'a> Prediction<'a> {
             collective: question.collective,
             algorithm: question.collective.chosen(ranks, question.bytes, question.per_node),
             slowdown,
-            recording: bounds.map(|bounds| bounds.with(slowdown)),
+            recording,
             formula: !self.noise.together(),
             expected_ratio,
             law,

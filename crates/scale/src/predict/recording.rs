@@ -17,7 +17,8 @@ impl Prediction<'_> {
     #[must_use]
     pub fn recording_ends(&self, ranks: u64, passed: Passed) -> Option<RecordingEnds> {
         let tables = self.tables.as_ref()?;
-        Some(tables.uncertainty.as_ref()?.ends(self.units(tables, ranks), passed))
+        let table = || Some(tables.uncertainty.as_ref()?.ends(self.units(tables, ranks), passed));
+        self.sampled_ends(tables, ranks).or_else(table)
     }
 
     /// What replays make of the draws of [`Prediction::recording_ends`].
@@ -33,7 +34,16 @@ impl Prediction<'_> {
     /// What the recording leaves open, for the ideal collective with these replays.
     pub(super) fn recording(&self, tables: &Tables<'_>, replays: &Replays, ranks: u64) -> Option<RecordingBounds> {
         let known = tables.uncertainty.as_ref()?;
-        Some(known.bounds_passed(self.units(tables, ranks), self.passed(tables, replays, ranks)))
+        let bounds = known.bounds_passed(self.units(tables, ranks), self.passed(tables, replays, ranks));
+        Some(match self.sampled_ends(tables, ranks) {
+            Some(ends) => bounds.between(ends, replays.slowdown()),
+            None => bounds.with(replays.slowdown()),
+        })
+    }
+
+    /// The interval that a report of the recording prints, where it answers the same question: one question has one interval.
+    fn sampled_ends(&self, tables: &Tables<'_>, ranks: u64) -> Option<RecordingEnds> {
+        tables.sampled.as_ref().filter(|_| !self.question.synchronized)?.recording_ends(ranks)
     }
 
     /// How much of what is drawn the replays have.

@@ -2,8 +2,15 @@
 //!
 //! What all CPUs of a node met in a block stays together, as it may have had one cause. The CPUs of a node are not drawn:
 //! another recording of the machine would be of the same ones.
+//!
+//! Blocks are as long as the noise remembers itself: noise that comes in bursts of a second is not drawn in blocks of a tenth, as if
+//! each tenth had noise of its own. The length is that of the noise ratio's interval ([`becalm_stats::blocks`]), for the time that
+//! phases lose to delays below the threshold. Few blocks scatter less than what they are drawn from, and by how much they scatter is
+//! itself not known well: the fewer they are, the more their weights vary, so that a mean of independent blocks has the interval of Student's t.
 
-use super::cells::{CellDistribution, Collected};
+use becalm_stats::{CONFIDENCE, ROUGH_BLOCKS_MIN, blocks, student_quantile};
+
+use super::cells::{CellDistribution, Collected, middle};
 use super::extremes::{Extremes, TOLD};
 use crate::delay::DelayTable;
 use crate::noise::Noise;
@@ -16,12 +23,20 @@ const BLOCKS: usize = 256;
 /// A node has at most so many.
 const NODE_BLOCKS: usize = 64;
 
+/// However long the noise remembers itself, so many are left.
+const LEAST_BLOCKS: usize = ROUGH_BLOCKS_MIN;
+
+/// What a standard normal value exceeds with 2.5 %, as [`CONFIDENCE`] has it.
+const NORMAL: f64 = 1.959_964;
+
 /// The blocks of a recording.
 #[derive(Clone, Debug)]
 pub(super) struct Blocks {
     nodes: usize,
     /// Of each node.
     count: usize,
+    /// The shape of their weights' law; see [`weight_shape`].
+    shape: f64,
     /// The cells of each block, by node and time. Together they have probability 1, but for units without any delay.
     cells: Vec<Vec<f64>>,
     /// The share of units and time that a block holds.
@@ -75,6 +90,7 @@ impl Blocks {
         Self {
             nodes,
             count,
+            shape: weight_shape(count),
             cells: collected.into_iter().map(Collected::cells).collect(),
             share,
             extremes: extremes.list().iter().map(rate).collect(),
@@ -97,6 +113,7 @@ impl Blocks {
         Self {
             nodes: nodes.len(),
             count,
+            shape: weight_shape(count),
             cells: cells.collect(),
             share: nodes.iter().flat_map(share).collect(),
             extremes: extremes.map(|(node, block, rate)| (node * count + block, rate)).collect(),
@@ -104,12 +121,39 @@ impl Blocks {
         }
     }
 
+    /// The same with blocks as long as the noise remembers itself, by what phases lose to delays up to `most` nanoseconds.
+    pub(super) fn as_long_as_the_memory(self, most: f64) -> Self {
+        let lost = |cells: &Vec<f64>| cells.iter().enumerate().map(|(at, mass)| mass * middle(at).min(most)).sum();
+        let lost: Vec<f64> = self.cells.iter().map(lost).collect();
+        let remembered = |node: &[f64]| blocks(node).map_or_else(|needed| needed, |blocks| blocks.length) as f64;
+        let length = lost.chunks(self.count).map(remembered).sum::<f64>() / self.nodes as f64;
+        let count = (self.count as f64 / length).round() as usize;
+        self.joined(count)
+    }
+
+    /// The same with so many blocks in each node, but not fewer than [`LEAST_BLOCKS`]: those that follow each other become one.
+    fn joined(self, count: usize) -> Self {
+        let least = LEAST_BLOCKS.min(self.count);
+        let count = count.clamp(least, self.count);
+        let joined = |block: usize| block / self.count * count + block % self.count * count / self.count;
+        let mut cells = vec![Vec::new(); self.nodes * count];
+        let mut share = vec![0.0; self.nodes * count];
+        for (block, (more, of_block)) in self.cells.iter().zip(&self.share).enumerate() {
+            share[joined(block)] += of_block;
+            let cells: &mut Vec<f64> = &mut cells[joined(block)];
+            cells.resize(cells.len().max(more.len()), 0.0);
+            cells.iter_mut().zip(more).for_each(|(mass, more)| *mass += more);
+        }
+        let extremes = self.extremes.iter().map(|(block, rate)| (joined(*block), *rate)).collect();
+        Self { count, shape: weight_shape(count), cells, share, extremes, ..self }
+    }
+
     /// A weight for each block, of mean 1.
     pub(super) fn weights(&self, stream: &mut Stream) -> Vec<f64> {
         let mut weights = Vec::with_capacity(self.cells.len());
         for _ in 0..self.nodes {
             let node = if self.nodes > 1 { stream.exponential() } else { 1.0 };
-            let own: Vec<f64> = (0..self.count).map(|_| stream.exponential()).collect();
+            let own: Vec<f64> = (0..self.count).map(|_| stream.gamma(self.shape)).collect();
             let scale = node * self.count as f64 / own.iter().sum::<f64>();
             weights.extend(own.iter().map(|weight| weight * scale));
         }
@@ -147,7 +191,7 @@ impl Blocks {
             above += mass;
             let reach = any(n, above.clamp(0.0, 1.0));
             // The largest lies in this cell, and belongs to each piece there with the piece's part of the cell.
-            let here = (reach - reached) * super::cells::middle(at);
+            let here = (reach - reached) * middle(at);
             reached = reach;
             total += here;
             for (part, cells) in parts.iter_mut().zip(&self.longest) {
@@ -160,6 +204,19 @@ impl Blocks {
             if total > 0.0 { (sum / total).clamp(0.0, 1.0) } else { 0.0 }
         })
     }
+}
+
+/// The shape of the gamma law of so many blocks' weights, which are divided by their mean. The weighted mean of m values then has the
+/// variance S / (m (m shape + 1)), with S the sum of their squares about the mean; that of Student's t, with quantile t for a normal
+/// one of z, is S / (m (m - 1)) (t/z)^2.
+fn weight_shape(blocks: usize) -> f64 {
+    let m = blocks as f64;
+    if blocks < LEAST_BLOCKS {
+        return 1.0;
+    }
+    let beyond = (1.0 - CONFIDENCE) / 2.0;
+    let wider = student_quantile(beyond, m - 1.0) / NORMAL;
+    ((m - 1.0) / (wider * wider) - 1.0) / m
 }
 
 /// Sampled phases of the CPUs of one node, by the block of time in which they begin.
@@ -215,4 +272,58 @@ fn nodes_of(noise: &Noise, kinds: usize) -> Vec<usize> {
     }
     let cpus = noise.nodes().iter().enumerate().flat_map(|(node, noise)| noise.cpus().iter().map(move |_| node));
     cpus.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Purpose;
+
+    /// Two nodes, of one and of three CPUs, in blocks that all differ.
+    fn two_nodes() -> Blocks {
+        let mut nodes = [NodeBlocks::new(), NodeBlocks::new()];
+        for (number, node) in nodes.iter_mut().enumerate() {
+            node.cpus = [1, 3][number];
+            for block in 0..NODE_BLOCKS {
+                node.add((block as f64 + 0.5) / NODE_BLOCKS as f64, block % 7 + number, 1.0 + block as f64);
+            }
+        }
+        Blocks::streamed(&nodes, 10_000.0, [(0, 0, 1e-9), (1, 63, 2e-9)].into_iter())
+    }
+
+    #[test]
+    fn joined_blocks_hold_what_those_held_that_became_one() {
+        let blocks = two_nodes();
+        for (wanted, count) in [(64, 64), (100, 64), (23, 23), (8, 8), (0, 8)] {
+            let joined = blocks.clone().joined(wanted);
+            assert_eq!((joined.count, joined.cells.len()), (count, 2 * count));
+            let same = |a: f64, b: f64| (a - b).abs() < 1e-12;
+            assert!(joined.all().0.iter().zip(&blocks.all().0).all(|(a, b)| same(*a, *b)));
+            assert!(same(joined.share.iter().sum(), 1.0) && same(joined.rate(2, None), 3e-9));
+            assert_eq!(joined.extremes[0].0, 0);
+            assert_eq!(joined.extremes[1].0, 2 * count - 1);
+        }
+    }
+
+    /// A weighted mean of so few blocks scatters by as much as Student's t has it more than a normal mean.
+    #[test]
+    fn few_blocks_scatter_as_students_t_has_it() {
+        let mut stream = Stream::new(5, Purpose::Recording, 0);
+        for (count, students) in [(8_usize, 2.364_6), (16, 2.131_4), (64, 1.998_3)] {
+            let values: Vec<f64> = (0..count).map(|at| (at * at % 11) as f64).collect();
+            let mean = values.iter().sum::<f64>() / count as f64;
+            let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1) as f64;
+            let shape = weight_shape(count);
+            let drawn: Vec<f64> = (0..40_000)
+                .map(|_| {
+                    let weights: Vec<f64> = (0..count).map(|_| stream.gamma(shape)).collect();
+                    let sum: f64 = weights.iter().zip(&values).map(|(weight, value)| weight * value).sum();
+                    sum / weights.iter().sum::<f64>() - mean
+                })
+                .collect();
+            let scatter = drawn.iter().map(|off| off * off).sum::<f64>() / drawn.len() as f64;
+            let expected = variance / count as f64 * (students / NORMAL).powi(2);
+            assert!((scatter / expected - 1.0).abs() < 0.05, "{count}: {scatter} {expected}");
+        }
+    }
 }

@@ -15,7 +15,9 @@
 //! kinds of job, and of that with messages also with all detours cut to the threshold.
 //!
 //! Where most of the added time of the draws comes from detours longer than any recorded, or their largest and smallest
-//! are very far apart, the recording bounds the slowdown from below only.
+//! are very far apart, the recording bounds the slowdown from below only. So it does where many ranks may meet what it has missed: an
+//! event that comes less often than three times in the recorded time of all CPUs stays unseen with more than 5 %, and nothing says how long
+//! it is.
 
 mod blocks;
 mod cells;
@@ -52,6 +54,36 @@ const UNSEEN_LIMIT: f64 = 0.5;
 /// The longest recording that is thought of is so many times, to the power of two, as long.
 const DOUBLINGS: u32 = 16;
 
+/// What comes less often than so many times in a recording may be missed by it with more than 5 %: exp(-3).
+const MISSED_TIMES: f64 = 3.0;
+
+/// It is not bounded where an event that the recording may have missed hits more than this share of the phases.
+const MISSED_LIMIT: f64 = 0.05;
+
+/// An event of which the recording says nothing, as it may have missed it, with 5 %.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Missed {
+    /// It comes less often than once in this on each CPU, or on each node where a node is one unit.
+    pub every: Nanos,
+    /// The share of the phases that it would hit if it came as often: 0 to 1.
+    pub phases: f64,
+}
+
+impl Missed {
+    /// Of so many units with phases of a grain, after units were recorded for a time, all together, in nanoseconds; nothing where such
+    /// an event would hit few phases.
+    fn new(units: f64, grain: f64, watched: f64) -> Option<Self> {
+        let hits = units * grain * MISSED_TIMES / watched;
+        (hits > MISSED_LIMIT)
+            .then(|| Self { every: Nanos::new((watched / MISSED_TIMES) as i64), phases: -libm::expm1(-hits) })
+    }
+
+    /// How many times as long a recording would have to be for such an event to hit few phases.
+    fn times(units: f64, grain: f64, watched: f64) -> f64 {
+        units * grain * MISSED_TIMES / watched / MISSED_LIMIT
+    }
+}
+
 /// What a recording says of a slowdown.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RecordingBounds {
@@ -59,6 +91,8 @@ pub struct RecordingBounds {
     pub low: f64,
     /// The upper end; nothing where the recording does not bound it.
     pub high: Option<f64>,
+    /// What it may have missed, where that may hit many phases; then nothing bounds it.
+    pub missed: Option<Missed>,
     /// Which parts of the recorded noise's added time come from the longest 1, 3 and 10 delays; 0 to 1.
     pub longest: [f64; 3],
     /// Where it is not bounded: how long a recording of such noise would bound it. Nothing if none up to 65,536 times as
@@ -70,8 +104,20 @@ impl RecordingBounds {
     /// The same as [`RecordingEnds::with`] has it.
     pub(crate) fn with(self, slowdown: Option<Estimate>) -> Self {
         let Some(slowdown) = slowdown else { return self };
-        let RecordingEnds { low, high } = RecordingEnds { low: self.low, high: self.high }.with(slowdown);
+        let RecordingEnds { low, high, .. } = self.ends().with(slowdown);
         Self { low, high, ..self }
+    }
+
+    /// The same with the ends of another interval, that holds a slowdown as well.
+    pub(crate) fn between(self, ends: RecordingEnds, slowdown: Option<Estimate>) -> Self {
+        let RecordingEnds { low, high, missed } = ends;
+        let needed = if high.is_some() { None } else { self.needed };
+        let (lowest, highest) = slowdown.map_or((low, low), |slowdown| (slowdown.mean, slowdown.mean));
+        Self { low: low.min(lowest), high: high.map(|high| high.max(highest)), missed, needed, ..self }
+    }
+
+    fn ends(&self) -> RecordingEnds {
+        RecordingEnds { low: self.low, high: self.high, missed: self.missed }
     }
 }
 
@@ -82,16 +128,21 @@ pub struct RecordingEnds {
     pub low: f64,
     /// Its upper end; nothing where the recording does not bound it.
     pub high: Option<f64>,
+    /// What it may have missed, where that may hit many phases; then nothing bounds it.
+    pub missed: Option<Missed>,
 }
 
 impl RecordingEnds {
     /// The same with what the recording gave itself, as another one may give that again, and with what other offsets would: errors that
-    /// do not hang together add as their squares do.
+    /// do not hang together add as their squares do. If draws go far below what the recording gave, it may itself be as far below what the
+    /// machine costs (the basic bootstrap; Davison and Hinkley, *Bootstrap Methods and their Application*, 1997, section 5.2): noise in bursts can
+    /// only be missing, and draws of it end soon above.
     fn with(self, slowdown: Estimate) -> Self {
         let Estimate { mean, low, high } = slowdown;
-        let below = libm::hypot((mean - self.low).max(0.0), mean - low);
-        let above = self.high.map(|end| libm::hypot((end - mean).max(0.0), high - mean));
-        Self { low: (mean - below).max(1.0), high: above.map(|above| mean + above) }
+        let below = (mean - self.low).max(0.0);
+        let above = self.high.map(|end| libm::hypot((end - mean).max(below), high - mean));
+        let below = libm::hypot(below, mean - low);
+        Self { low: (mean - below).max(1.0), high: above.map(|above| mean + above), ..self }
     }
 }
 
@@ -100,6 +151,8 @@ impl RecordingEnds {
 pub struct RecordingUncertainty {
     grain: f64,
     recorded: Nanos,
+    /// How long all units together were recorded, in nanoseconds.
+    watched: f64,
     blocks: Blocks,
     extremes: Extremes,
     tail: Option<Tail>,
@@ -149,7 +202,8 @@ impl RecordingUncertainty {
     pub fn new(noise: &Noise, table: &DelayTable<'_>, seed: u64) -> Self {
         let extremes = Extremes::new(table);
         let blocks = Blocks::new(noise, table, &extremes);
-        let recorded = table.kinds().iter().map(|kind| kind.length).max().unwrap_or(0);
+        let lengths = || table.kinds().iter().map(|kind| kind.length);
+        let (recorded, watched) = (lengths().max().unwrap_or(0), lengths().map(|length| length as f64).sum());
         let grain = table.grain().get() as f64;
         let tail = if extremes.settled() { None } else { Tail::fit(&extremes.delays()) };
         let tail = tail.map(|tail| {
@@ -157,7 +211,12 @@ impl RecordingUncertainty {
             let time = probability_above(table, tail.threshold()) / counted;
             tail.covering(time, grain)
         });
-        Self { grain, recorded: Nanos::new(recorded), blocks, extremes, tail, seed }
+        Self { grain, recorded: Nanos::new(recorded), watched, blocks, extremes, tail, seed }.in_blocks_of_its_memory()
+    }
+
+    fn in_blocks_of_its_memory(self) -> Self {
+        let most = self.tail.as_ref().map_or(f64::INFINITY, Tail::threshold);
+        Self { blocks: self.blocks.as_long_as_the_memory(most), ..self }
     }
 
     /// The delay above which there is a law, in nanoseconds; nothing where the longest delays come so often that they need none, or
@@ -177,25 +236,33 @@ impl RecordingUncertainty {
     #[must_use]
     pub fn bounds_passed(&self, units: u64, passed: Passed) -> RecordingBounds {
         let mut stream = Stream::new(self.seed, Purpose::Recording, units);
-        let RecordingEnds { low, high } = self.drawn_ends(units, passed, &mut stream);
+        let (RecordingEnds { low, high, missed }, is_bounded) = self.drawn_ends(units, passed, &mut stream);
         let n = units.clamp(1, UNITS_LIMIT) as f64;
-        let needed = if high.is_some() { None } else { self.needed(n, passed, &mut stream) };
-        RecordingBounds { low, high, longest: self.longest(n, passed), needed }
+        let times = Missed::times(n, self.grain, self.watched);
+        let meeting = Nanos::new((self.recorded.get() as f64 * times) as i64);
+        let needed = match (is_bounded, missed) {
+            (true, missed) => missed.map(|_| meeting),
+            (false, _) => self.needed(n, passed, &mut stream).map(|needed| needed.max(meeting)),
+        };
+        RecordingBounds { low, high, missed, longest: self.longest(n, passed), needed }
     }
 
     /// The ends of the same interval alone.
     #[must_use]
     pub fn ends(&self, units: u64, passed: Passed) -> RecordingEnds {
-        self.drawn_ends(units, passed, &mut Stream::new(self.seed, Purpose::Recording, units))
+        self.drawn_ends(units, passed, &mut Stream::new(self.seed, Purpose::Recording, units)).0
     }
 
-    fn drawn_ends(&self, units: u64, passed: Passed, stream: &mut Stream) -> RecordingEnds {
+    /// The ends, and whether what was recorded bounds the slowdown.
+    fn drawn_ends(&self, units: u64, passed: Passed, stream: &mut Stream) -> (RecordingEnds, bool) {
         let n = units.clamp(1, UNITS_LIMIT) as f64;
         let mut drawn: Vec<Drawn> = (0..DRAWS).map(|_| self.draw(n, stream).passed(passed)).collect();
         let (low, high) = ends(&mut drawn);
         let bounded = (self.tail.is_some() || self.extremes.settled()) && is_bounded(&drawn);
+        let missed = Missed::new(n, self.grain, self.watched);
         let over = |added: f64| 1.0 + added / self.grain;
-        RecordingEnds { low: over(low), high: bounded.then(|| over(high)) }
+        let high = (bounded && missed.is_none()).then(|| over(high));
+        (RecordingEnds { low: over(low), high, missed }, bounded)
     }
 
     /// What order statistics expect delays of so many units to add up to the threshold in the recording as it is, in nanoseconds.

@@ -57,6 +57,8 @@ pub(crate) struct StreamedBlocks {
     /// CPUs, and how long the one was watched that was watched for longest.
     cpus: u64,
     recorded: i64,
+    /// How long all CPUs were watched together.
+    watched: i64,
     /// All phases, also those that met nothing.
     phases: f64,
 }
@@ -74,7 +76,15 @@ struct StreamedDetour {
 impl StreamedBlocks {
     /// Of nothing yet, with so much work in a phase.
     pub(crate) const fn new(grain: Nanos) -> Self {
-        Self { grain: grain.get(), nodes: Vec::new(), longest: Vec::new(), cpus: 0, recorded: 0, phases: 0.0 }
+        Self {
+            grain: grain.get(),
+            nodes: Vec::new(),
+            longest: Vec::new(),
+            cpus: 0,
+            recorded: 0,
+            watched: 0,
+            phases: 0.0,
+        }
     }
 
     /// Counts phases of the node that is sampled: late by so much, begun at a part of their CPU's time, 0 to 1.
@@ -96,6 +106,7 @@ impl StreamedBlocks {
         self.nodes[0].cpus += 1;
         self.cpus += 1;
         self.recorded = self.recorded.max(watched);
+        self.watched = self.watched.saturating_add(watched);
         let watched = watched.max(1);
         let detour = |(start, length): (i64, i64)| StreamedDetour {
             length,
@@ -115,6 +126,7 @@ impl StreamedBlocks {
         self.keep_longest();
         self.cpus += other.cpus;
         self.recorded = self.recorded.max(other.recorded);
+        self.watched = self.watched.saturating_add(other.watched);
         self.phases += other.phases;
         NodeBlocks::fold(&mut self.nodes);
     }
@@ -145,7 +157,9 @@ impl StreamedBlocks {
         };
         let blocks = Blocks::streamed(&self.nodes, self.phases, self.longest.iter().map(rate));
         let (grain, recorded) = (self.grain as f64, Nanos::new(self.recorded));
-        let known = RecordingUncertainty { grain, recorded, blocks, extremes, tail, seed };
+        let watched = self.watched as f64;
+        let known = RecordingUncertainty { grain, recorded, watched, blocks, extremes, tail, seed };
+        let known = known.in_blocks_of_its_memory();
         let threshold = known.tail.as_ref().map_or(f64::INFINITY, Tail::threshold);
         let expected = known.expected_below(ranks);
         let passed = Passed { below: if expected > 0.0 { below(threshold) / expected } else { 1.0 }, above: 1.0 };
