@@ -96,7 +96,7 @@ impl Need {
                 "RCU callbacks: this kernel cannot move them because it was built without CONFIG_RCU_NOCB_CPU"
             }
             Self::NewGroups => "the quota of its control group took the CPU: raise cpu.cfs_quota_us of the group",
-            Self::Metal => "not the guest's kernel: the host ran something else; give this guest's CPUs to it alone",
+            Self::Metal => "not the guest's kernel: the host ran something else; dedicate CPUs to this guest",
         }
     }
 

@@ -205,10 +205,10 @@ impl<'a> Conclusion<'a> {
     }
 }
 
-/// What a recording may have missed, in a clause: an event rarer than this may hit such a share of the phases.
+/// What a recording may have missed, in a clause: events rarer than this could hit such a share of the phases.
 pub(crate) fn missed(every_ns: i64, phases_ratio: f64) -> String {
     format!(
-        "an event rarer than once in {} may be missing, and hit up to {} of the phases",
+        "events rarer than once in {} per CPU may be missing and could hit up to {} of the phases",
         time(every_ns),
         Value::Share(phases_ratio).cell()
     )

@@ -122,7 +122,7 @@ impl Blocks {
     }
 
     /// The same with blocks as long as the noise remembers itself, by what phases lose to delays up to `most` nanoseconds.
-    pub(super) fn as_long_as_the_memory(self, most: f64) -> Self {
+    pub(super) fn of_memory_length(self, most: f64) -> Self {
         let lost = |cells: &Vec<f64>| cells.iter().enumerate().map(|(at, mass)| mass * middle(at).min(most)).sum();
         let lost: Vec<f64> = self.cells.iter().map(lost).collect();
         let remembered = |node: &[f64]| blocks(node).map_or_else(|needed| needed, |blocks| blocks.length) as f64;

@@ -216,7 +216,7 @@ impl RecordingUncertainty {
 
     fn in_blocks_of_its_memory(self) -> Self {
         let most = self.tail.as_ref().map_or(f64::INFINITY, Tail::threshold);
-        Self { blocks: self.blocks.as_long_as_the_memory(most), ..self }
+        Self { blocks: self.blocks.of_memory_length(most), ..self }
     }
 
     /// The delay above which there is a law, in nanoseconds; nothing where the longest delays come so often that they need none, or
