@@ -39,7 +39,7 @@ pub(crate) fn open(rows: &[RankPrediction]) -> impl Iterator<Item = String> + '_
             None => format!("{least}; the recording is too short for an upper end"),
         };
         match bounds.needed {
-            Some(needed) => format!("{least}; one of about {} would have an upper end", time(needed.get())),
+            Some(needed) => format!("{least}; a recording of about {} would have an upper end", time(needed.get())),
             None => least,
         }
     })
