@@ -185,12 +185,12 @@ pub struct PhaseLosses<S> {
 impl PhaseLosses<()> {
     /// Of the recorded CPUs of nodes, phase after phase.
     pub(crate) fn of_noise(noise: &Noise, grain: Nanos) -> Self {
-        let mut all = PhaseLosses::new(grain);
+        let (mut all, cpus) = (PhaseLosses::new(grain), noise.traces().count());
         for node in noise.nodes() {
             let mut losses = PhaseLosses::new(grain);
             for trace in node.cpus() {
                 let sampler = PhaseSampler::new(Nanos::ZERO, trace.length(), grain);
-                let mut sampler = sampler.of_cpus(node.cpus().len());
+                let mut sampler = sampler.of_cpus(cpus);
                 for (number, (start, duration)) in (0..).zip(trace.detours()) {
                     sampler.part(number, start, 0, duration, &mut losses);
                 }
@@ -411,7 +411,7 @@ impl PhaseSampler {
         }
     }
 
-    /// The same of one of so many CPUs that are watched side by side: fewer have closer phases.
+    /// The same of one of so many CPUs: fewer have closer phases.
     #[must_use]
     pub fn of_cpus(self, cpus: usize) -> Self {
         let phases = self.end.saturating_sub(self.begin).max(0) as f64 * cpus as f64 / self.step as f64;

@@ -91,7 +91,8 @@ pub(crate) fn keep_cpus(doc: &mut NodeDoc, cpus: &CpuList) {
 pub fn summarize(bundle: &Bundle, selection: &Selection) -> Result<Summary, SummaryError> {
     let docs = selection.documents(bundle)?;
     let mut findings = ClosingWarnings::default();
-    let mut gathered = GatheredNodes::new(selection.cpus.is_none());
+    let all_cpus = docs.iter().map(|doc| doc.cpus.len()).sum();
+    let mut gathered = GatheredNodes::new(selection.cpus.is_none(), all_cpus);
     let mut nodes = Vec::new();
     for doc in docs {
         findings.of_document(&doc);
@@ -146,6 +147,8 @@ pub fn summarize(bundle: &Bundle, selection: &Selection) -> Result<Summary, Summ
 struct GatheredNodes {
     /// Whether all CPUs were selected.
     whole: bool,
+    /// How many CPUs all nodes have together.
+    all_cpus: usize,
     cpus: Vec<CpuSummary>,
     sources: BTreeMap<(Kind, String), Times>,
     cpu_sources: Vec<SourceSummary>,
@@ -157,9 +160,10 @@ struct GatheredNodes {
 }
 
 impl GatheredNodes {
-    fn new(whole: bool) -> Self {
+    fn new(whole: bool, all_cpus: usize) -> Self {
         Self {
             whole,
+            all_cpus,
             cpus: Vec::new(),
             sources: BTreeMap::new(),
             cpu_sources: Vec::new(),
@@ -187,7 +191,7 @@ impl GatheredNodes {
         let longest = doc.cpus.iter().map(|cpu| cpu.duration_ns).max().unwrap_or_default();
         let window = window.filter(|window| window.length > Nanos::ZERO && window.length.get() >= longest.get() / 2);
         let scan = Scan::default().searching_detours(!seen).with_self(with_self);
-        let mut scan = scan.of_cpus(doc.cpus.len()).sampling_in(window);
+        let mut scan = scan.of_cpus(doc.cpus.len()).sampling_in(window, self.all_cpus);
         for cpu in &doc.cpus {
             scan.expect(cpu.cpu, spans.length(cpu).map(|ns| TimeCells::new(cpu.start_ns.get(), ns)));
         }

@@ -67,6 +67,8 @@ pub struct Scan {
     expected: usize,
     /// When phases are sampled; `None` where each CPU's are in its own time.
     window: Option<Window>,
+    /// On how many CPUs, those of other nodes among them.
+    sampled: usize,
     spectrum: Welch,
     losses: PhaseLosses<u32>,
 }
@@ -83,6 +85,7 @@ impl Default for Scan {
             searches_detours: false,
             expected: 1,
             window: None,
+            sampled: 1,
             with_self: false,
             spectrum: Welch::default(),
             losses: PhaseLosses::new(at_scale::GRAIN),
@@ -176,10 +179,11 @@ impl Scan {
         self
     }
 
-    /// Samples phases in this time alone, as a prediction does; it is that in which all CPUs were watched.
+    /// Samples phases in this time alone, as a prediction does; it is that in which all CPUs were watched. With so many CPUs of all
+    /// nodes: fewer have closer phases.
     #[must_use]
-    pub(super) const fn sampling_in(mut self, window: Option<Window>) -> Self {
-        self.window = window;
+    pub(super) const fn sampling_in(mut self, window: Option<Window>, cpus: usize) -> Self {
+        (self.window, self.sampled) = (window, cpus);
         self
     }
 
@@ -202,7 +206,7 @@ impl Scan {
             phases: cells.as_ref().map(|cells| {
                 let own = || Window { begin: Nanos::new(cells.start()), length: Nanos::new(cells.length()) };
                 let Window { begin, length } = self.window.unwrap_or_else(own);
-                PhaseSampler::new(begin, length, at_scale::GRAIN).of_cpus(self.expected)
+                PhaseSampler::new(begin, length, at_scale::GRAIN).of_cpus(self.sampled)
             }),
             cells,
             incomplete: 0,
