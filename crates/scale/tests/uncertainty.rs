@@ -285,6 +285,34 @@ fn sampled_detours(detours: impl Iterator<Item = (Nanos, Nanos)>, length: Nanos)
     losses
 }
 
+/// The same with two ranks on a node of two CPUs, whose noise is independent.
+#[test]
+fn a_prediction_of_nodes_has_the_interval_of_a_report() {
+    let length = Nanos::from_secs(10);
+    let law = RareLaw::Exponential;
+    let cpus = [71, 72].map(|seed| recorded(law, seed, length).nodes()[0].cpus()[0].clone());
+    let noise = Noise::recorded(vec![NodeNoise::new("node", cpus.to_vec()).unwrap()]).unwrap();
+    let mut losses = PhaseLosses::<u32>::new(GRAIN);
+    for cpu in &cpus {
+        let mut sampler = PhaseSampler::new(Nanos::ZERO, length, GRAIN).of_cpus(2);
+        for (number, (start, duration)) in (0..).zip(cpu.detours()) {
+            sampler.part(number, start, 0, duration, &mut losses);
+        }
+        sampler.finish(&mut losses);
+    }
+    // A report has the nodes of a recording one by one.
+    let mut report = PhaseLosses::<u32>::new(GRAIN);
+    report.merge(&losses, |source| *source);
+    for ranks in [64, 1 << 10] {
+        let question = Question { replicas: 4, per_node: 2, ..with_messages("ideal", GRAIN, 0, 20_000) };
+        let row = Prediction::new(&noise, question).unwrap().of_recording().row(ranks).unwrap();
+        let (bounds, slowdown) = (row.recording.unwrap(), row.slowdown.unwrap().mean);
+        let ends = report.recording_ends(ranks).unwrap();
+        assert_eq!(bounds.low, ends.low.min(slowdown), "{ranks}");
+        assert_eq!((bounds.high, bounds.missed), (ends.high.map(|high| high.max(slowdown)), ends.missed), "{ranks}");
+    }
+}
+
 /// A report samples phases while detours pass by, and a prediction has them all: both print one interval.
 #[test]
 fn a_prediction_has_the_interval_of_a_report() {

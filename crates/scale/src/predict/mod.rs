@@ -183,7 +183,7 @@ struct Tables<'a> {
     distribution: DelayDistribution,
     /// What the recording leaves open, if that is asked.
     uncertainty: Option<RecordingUncertainty>,
-    /// Its sampled phases, of whose interval a report has the same; for ranks that share no node.
+    /// Its sampled phases, whose interval is that of a report.
     sampled: Option<PhaseLosses<()>>,
 }
 
@@ -194,10 +194,11 @@ impl<'a> Tables<'a> {
     }
 
     fn of_recording(self, noise: &Noise, seed: u64) -> Self {
-        let answerable = noise.together() && noise.windows().is_none();
-        let uncertainty = answerable.then(|| RecordingUncertainty::new(noise, &self.delays, seed));
-        let alone = answerable && self.delays.ranks_per_unit() == 1;
-        let sampled = alone.then(|| PhaseLosses::of_noise(noise, self.delays.grain()));
+        if !noise.together() || noise.windows().is_some() {
+            return self;
+        }
+        let uncertainty = Some(RecordingUncertainty::new(noise, &self.delays, seed));
+        let sampled = self.sampled.or_else(|| Some(PhaseLosses::of_noise(noise, self.delays.grain())));
         Self { uncertainty, sampled, ..self }
     }
 }
@@ -329,6 +330,7 @@ impl<'a> Prediction<'a> {
         let few = self.tables.as_ref().filter(|tables| (1..tables.delays.ranks_per_unit()).contains(&ranks));
         few.map(|tables| {
             let few = Tables::new(tables.delays.for_ranks(ranks)?.into_owned());
+            let few = Tables { sampled: tables.sampled.clone(), ..few };
             Ok(if tables.uncertainty.is_some() { few.of_recording(self.noise, self.question.seed) } else { few })
         })
         .transpose()

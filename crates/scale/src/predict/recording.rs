@@ -11,6 +11,9 @@ use crate::uncertainty::{Passed, RecordingBounds, RecordingEnds};
 /// it.
 const MOST_ABOVE: f64 = 0.02;
 
+/// By how much of the added time sampled phases and a replay may differ and still tell of the same: the former are off by as much.
+const SAME: f64 = 0.05;
+
 impl Prediction<'_> {
     /// The ends of the interval that a recording leaves open for a number of ranks, whatever a replay of it gives; with what replays
     /// of another number of ranks make of it.
@@ -18,7 +21,8 @@ impl Prediction<'_> {
     pub fn recording_ends(&self, ranks: u64, passed: Passed) -> Option<RecordingEnds> {
         let tables = self.tables.as_ref()?;
         let table = || Some(tables.uncertainty.as_ref()?.ends(self.units(tables, ranks), passed));
-        self.sampled_ends(tables, ranks).or_else(table)
+        let alone = tables.delays.ranks_per_unit() == 1;
+        self.sampled_ends(tables, ranks).filter(|_| alone).or_else(table)
     }
 
     /// What replays make of the draws of [`Prediction::recording_ends`].
@@ -35,13 +39,20 @@ impl Prediction<'_> {
     pub(super) fn recording(&self, tables: &Tables<'_>, replays: &Replays, ranks: u64) -> Option<RecordingBounds> {
         let known = tables.uncertainty.as_ref()?;
         let bounds = known.bounds_passed(self.units(tables, ranks), self.passed(tables, replays, ranks));
-        Some(match self.sampled_ends(tables, ranks) {
-            Some(ends) => bounds.between(ends, replays.slowdown()),
-            None => bounds.with(replays.slowdown()),
-        })
+        let slowdown = replays.slowdown();
+        let Some(ends) = self.sampled_ends(tables, ranks) else { return Some(bounds.with(slowdown)) };
+        let ends = match (slowdown, &tables.sampled) {
+            // What CPUs of a node meet together is not in phases that are sampled on each of them.
+            (Some(replayed), Some(sampled)) if tables.delays.ranks_per_unit() > 1 => {
+                let times = over(replayed.mean - 1.0, sampled.slowdown(ranks, None) - 1.0);
+                if (times - 1.0).abs() > SAME { ends.times(times).with(replayed) } else { ends }
+            }
+            _ => ends,
+        };
+        Some(bounds.between(ends, slowdown))
     }
 
-    /// The interval that a report of the recording prints, where it answers the same question: one question has one interval.
+    /// The interval that a report of the recording prints: one question has one interval.
     fn sampled_ends(&self, tables: &Tables<'_>, ranks: u64) -> Option<RecordingEnds> {
         tables.sampled.as_ref().filter(|_| !self.question.synchronized)?.recording_ends(ranks)
     }

@@ -133,11 +133,17 @@ pub struct RecordingEnds {
 }
 
 impl RecordingEnds {
+    /// The same where so many times as much is added.
+    pub(crate) fn times(self, times: f64) -> Self {
+        let end = |slowdown: f64| 1.0 + (slowdown - 1.0) * times;
+        Self { low: end(self.low), high: self.high.map(end), ..self }
+    }
+
     /// The same with what the recording gave itself, as another one may give that again, and with what other offsets would: errors that
     /// do not hang together add as their squares do. If draws go far below what the recording gave, it may itself be as far below what the
     /// machine costs (the basic bootstrap; Davison and Hinkley, *Bootstrap Methods and their Application*, 1997, section 5.2): noise in bursts can
     /// only be missing, and draws of it end soon above.
-    fn with(self, slowdown: Estimate) -> Self {
+    pub(crate) fn with(self, slowdown: Estimate) -> Self {
         let Estimate { mean, low, high } = slowdown;
         let below = (mean - self.low).max(0.0);
         let above = self.high.map(|end| libm::hypot((end - mean).max(below), high - mean));

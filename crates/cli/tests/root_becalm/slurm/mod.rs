@@ -27,7 +27,7 @@ const COMMON: [&str; 9] = ["inject", "--cpus", "0-1", "--interval", "2ms", "--de
 fn turns(folder: &Path) -> PathBuf {
     let (script, becalm) = (folder.join("turns"), executable());
     // Waits and works without starting anything.
-    let work = r#"exec 3<>"$0"; while :; do read -rt 0.004 -u 3; for ((i = 0; i < 4000; i++)); do :; done; done"#;
+    let work = r#"exec 3<>"$0"; : >"$0.begun"; while :; do read -rt 0.004 -u 3; for ((i = 0; i < 4000; i++)); do :; done; done"#;
     let text = format!(
         "#!/bin/bash
         [ \"$1\" = record ] || exec {becalm} \"$@\"
@@ -44,6 +44,8 @@ fn turns(folder: &Path) -> PathBuf {
             cp /bin/bash {folder}/writeback
             chrt -f 85 taskset -c $cpu {folder}/writeback -c '{work}' {folder}/nothing 9>&- &
             noise=$!
+            # On a busy machine it comes late.
+            until [ -e {folder}/nothing.begun ]; do sleep 0.01; done
         fi
         taskset -c $cpu {becalm} \"${{arguments[@]}}\" --cpus $cpu
         code=$?
