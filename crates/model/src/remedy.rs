@@ -100,7 +100,7 @@ impl Need {
         }
     }
 
-    /// What is said where some of the machines have it and others do not, or it is not known; `None` if that is the advice itself.
+    /// The advice if only some of the machines have it or if this is not known; `None` if the row's advice stands.
     #[must_use]
     pub const fn in_doubt(self) -> Option<&'static str> {
         match self {
@@ -320,7 +320,7 @@ catalogue! {
     Edge: Edge "*", [], None;
 }
 
-/// Timer interrupts that come more than this many times as often as the tick are not the tick alone.
+/// If timer interrupts exceed the tick rate by more than this factor, not all of them are ticks.
 const TICKS_AND_MORE: f64 = 1.5;
 /// The tick rate of a kernel that hides its own: the highest of all, per second.
 const HIGHEST_TICK_HZ: f64 = 1_000.0;

@@ -179,8 +179,8 @@ impl Scan {
         self
     }
 
-    /// Samples phases in this time alone, as a prediction does; it is that in which all CPUs were watched. With so many CPUs of all
-    /// nodes: fewer have closer phases.
+    /// Samples phases only in the window in which all CPUs were watched, as a prediction does. `cpus` counts the CPUs of all nodes: the
+    /// fewer there are, the closer the phases.
     #[must_use]
     pub(super) const fn sampling_in(mut self, window: Option<Window>, cpus: usize) -> Self {
         (self.window, self.sampled) = (window, cpus);

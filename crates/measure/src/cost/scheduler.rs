@@ -230,8 +230,8 @@ mod tests {
         for processes in [false, true] {
             attempts(3, || {
                 let (one, four) = (measure(1, processes), measure(4, processes));
-                // Where nobody else runs, one thread is hardly ever switched; four are at most calls. How many calls there are depends on
-                // the others: each time a thread gives way, one of them may have the CPU for milliseconds.
+                // A thread that is alone on its CPU is hardly ever switched; four threads switch at most calls. The number of calls depends
+                // on other programs, because each yield may give one of them the CPU for milliseconds.
                 let (calls, switches) = (four.calls(), four.switches());
                 let runs = one.elapsed() >= Nanos::from_millis(90) && one.calls() > 0;
                 let switched = switches > 4 && switches as f64 > calls as f64 * 0.2;

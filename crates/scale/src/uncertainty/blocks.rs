@@ -3,10 +3,10 @@
 //! What all CPUs of a node met in a block stays together, as it may have had one cause. The CPUs of a node are not drawn:
 //! another recording of the machine would be of the same ones.
 //!
-//! Blocks are as long as the noise remembers itself: noise that comes in bursts of a second is not drawn in blocks of a tenth, as if
-//! each tenth had noise of its own. The length is that of the noise ratio's interval ([`becalm_stats::blocks`]), for the time that
-//! phases lose to delays below the threshold. Few blocks scatter less than what they are drawn from, and by how much they scatter is
-//! itself not known well: the fewer they are, the more their weights vary, so that a mean of independent blocks has the interval of Student's t.
+//! Blocks are as long as the memory of the noise, because bursts of a second must not be drawn in independent tenths of a second. The
+//! rule for their length is that of the noise ratio's interval ([`becalm_stats::blocks`]), applied to the time that phases lose to delays
+//! below the threshold. A few blocks scatter less than the process they come from, and their scatter is poorly known. So the weights vary
+//! more if there are fewer blocks: the mean of independent blocks gets the interval of Student's t.
 
 use becalm_stats::{CONFIDENCE, ROUGH_BLOCKS_MIN, blocks, student_quantile};
 

@@ -54,13 +54,13 @@ const UNSEEN_LIMIT: f64 = 0.5;
 /// The longest recording that is thought of is so many times, to the power of two, as long.
 const DOUBLINGS: u32 = 16;
 
-/// What comes less often than so many times in a recording may be missed by it with more than 5 %: exp(-3).
+/// A recording misses an event with a probability above 5 % (exp(-3)) if it expects fewer than this many of them.
 const MISSED_TIMES: f64 = 3.0;
 
 /// It is not bounded where an event that the recording may have missed hits more than this share of the phases.
 const MISSED_LIMIT: f64 = 0.05;
 
-/// An event of which the recording says nothing, as it may have missed it, with 5 %.
+/// The most frequent event that the recording misses with a probability of 5 %.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Missed {
     /// It comes less often than once in this on each CPU, or on each node where a node is one unit.
