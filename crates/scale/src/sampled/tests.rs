@@ -100,6 +100,29 @@ proptest! {
     }
 }
 
+/// A sampler that watches a part of the time cuts the detours at its ends as a noise trace does.
+#[test]
+fn a_window_cuts_detours_as_a_trace_is_cut() {
+    // On a trace, which is a circle, two that are cut would be one.
+    let all = [(0, 5), (50, 1), (96, 7)].map(|(start, length)| (Nanos::from_millis(start), Nanos::from_millis(length)));
+    let (begin, length) = (Nanos::from_millis(2), Nanos::from_millis(97));
+    let sampled = |begin: Nanos, detours: &mut dyn Iterator<Item = (Nanos, Nanos)>| {
+        let mut losses = PhaseLosses::new(ns(1_000_000));
+        let mut sampler = PhaseSampler::new(begin, length, ns(1_000_000));
+        for (number, (start, time)) in (0..).zip(detours) {
+            // The first millisecond goes to one source, the rest to another.
+            sampler.part(number, start, 0, Nanos::from_millis(1), &mut losses);
+            sampler.part(number, start, 1, time - Nanos::from_millis(1), &mut losses);
+        }
+        sampler.finish(&mut losses);
+        (losses.slowdown(64, None), format!("{:?} {:?}", losses.all, losses.blocks))
+    };
+    for detours in [&all[..2], &all[1..]] {
+        let trace = crate::NoiseTrace::from_window(begin, length, detours.iter().copied()).unwrap();
+        assert_eq!(sampled(begin, &mut detours.iter().copied()), sampled(Nanos::ZERO, &mut trace.detours()));
+    }
+}
+
 /// A detour of a day, and times that only a damaged file holds, end soon and without a panic.
 #[test]
 fn takes_every_time() {
