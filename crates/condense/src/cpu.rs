@@ -7,6 +7,7 @@ use becalm_model::{Kind, unseen};
 use becalm_units::CpuId;
 
 use super::ActivityRow;
+use super::delays::Delays;
 use super::histogram::Lengths;
 use super::slots::{self, SlotGrid};
 
@@ -28,10 +29,7 @@ pub(crate) struct CpuCounts {
     balance: (Balance, Balance),
     last_end: i64,
     lengths: Lengths,
-    /// Of a CPU that is not traced.
-    gaps: Lengths,
-    /// When the first detour began, and the last one.
-    times: Option<(i64, i64)>,
+    delays: Delays,
     noise: Vec<i64>,
     began: Vec<u64>,
     sources: Vec<SourceCounts>,
@@ -48,26 +46,11 @@ struct SourceCounts {
     own: Sums,
     whole: i64,
     lengths: Lengths,
-    gaps: Lengths,
-    /// When the first detour with it began, and the last one.
-    times: Option<(i64, i64)>,
 }
 
 impl SourceCounts {
     fn new(id: u32) -> Self {
-        let (lengths, gaps) = (Lengths::new(1), Lengths::new(1));
-        Self { id, own: Sums::default(), whole: 0, lengths, gaps, times: None }
-    }
-}
-
-/// Takes when the next one begins.
-fn add_gap(times: &mut Option<(i64, i64)>, gaps: &mut Lengths, start: i64) {
-    match times {
-        None => *times = Some((start, start)),
-        Some((_, last)) => {
-            gaps.add(start.saturating_sub(*last));
-            *last = start.max(*last);
-        }
+        Self { id, own: Sums::default(), whole: 0, lengths: Lengths::new(1) }
     }
 }
 
@@ -171,8 +154,7 @@ impl CpuCounts {
             balance: (Balance::default(), Balance::default()),
             last_end: 0,
             lengths: Lengths::new(2),
-            gaps: Lengths::new(1),
-            times: None,
+            delays: Delays::default(),
             noise: vec![0; SLOTS],
             began: vec![0; SLOTS],
             sources: Vec::new(),
@@ -230,9 +212,9 @@ impl CpuCounts {
             of_root(source.id);
             source.whole = source.whole.saturating_add(*ns);
             source.lengths.add(*ns);
-            add_gap(&mut source.times, &mut source.gaps, start);
             length = length.saturating_add(*ns);
         }
+        self.delays.add(start, length, &parts);
         self.longest.add(start, length, || parts);
     }
 
@@ -254,7 +236,7 @@ impl CpuCounts {
         self.lengths.add(lost);
         self.incomplete += u64::from(incomplete);
         if !self.traced {
-            add_gap(&mut self.times, &mut self.gaps, start);
+            self.delays.add(start, lost, &[]);
             self.longest.add(start, lost, Vec::new);
         }
         Some(lost)
@@ -312,9 +294,7 @@ impl CpuCounts {
             books_closed: self.activities == 0 || self.balance.0 == self.balance.1,
             last_end_ns: self.last_end,
             lengths: self.lengths.document(),
-            gaps: self.gaps.document(),
-            first_ns: self.times.map_or(0, |times| times.0),
-            last_ns: self.times.map_or(0, |times| times.1),
+            delays: self.delays.document(&places),
             noise_ns: self.noise[..slots].to_vec(),
             began: self.began[..slots].to_vec(),
             sources,
@@ -345,11 +325,6 @@ impl CpuCounts {
                     sum.own.merge(&counts.own);
                     sum.whole = sum.whole.saturating_add(counts.whole);
                     sum.lengths.merge(&counts.lengths);
-                    sum.gaps.merge(&counts.gaps);
-                    sum.times = match (sum.times, counts.times) {
-                        (Some(ours), Some(theirs)) => Some((ours.0.min(theirs.0), ours.1.max(theirs.1))),
-                        (ours, theirs) => ours.or(theirs),
-                    };
                 }
             }
         }
@@ -359,9 +334,6 @@ impl CpuCounts {
             own: counts.own,
             whole_ns: counts.whole,
             lengths: counts.lengths.document(),
-            gaps: counts.gaps.document(),
-            first_ns: counts.times.map_or(0, |times| times.0),
-            last_ns: counts.times.map_or(0, |times| times.1),
         });
         (sources.collect(), places)
     }

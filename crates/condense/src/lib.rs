@@ -1,11 +1,12 @@
-//! Detours and activities become the summary form of a recording, row by row and in bounded memory: histograms of their lengths and of the
-//! times between them, sums, the noise in slots of time, and the longest detours as they were.
+//! Detours and activities become the summary form of a recording, row by row and in bounded memory: histograms of their lengths, sums,
+//! how late they make work, the noise in slots of time, and the longest detours as they were.
 //!
 //! The same code counts while a recording is made and when a stored one is condensed, so that both give the same document.
 
 #![forbid(unsafe_code)]
 
 mod cpu;
+mod delays;
 mod histogram;
 mod slots;
 

@@ -78,12 +78,8 @@ pub struct CpuDigest {
     pub last_end_ns: i64,
     /// How many detours had which length, without becalm's own time.
     pub lengths: Counts,
-    /// How many of them began how long after the one before; empty where sources say that.
-    pub gaps: Counts,
-    /// When the first one began, since the run's origin; 0 of none.
-    pub first_ns: i64,
-    /// When the last one began.
-    pub last_ns: i64,
+    /// How late work was, for each of [`GRAINS_NS`].
+    pub delays: Vec<GrainDelays>,
     /// The noise in each slot, in nanoseconds.
     pub noise_ns: Vec<i64>,
     /// How many detours began in each slot.
@@ -107,12 +103,66 @@ pub struct SourceDigest {
     pub whole_ns: i64,
     /// How many detours it was the root in for how long.
     pub lengths: Counts,
-    /// How many of these began how long after the one before.
-    pub gaps: Counts,
-    /// When the first of them began, since the run's origin; 0 of none.
-    pub first_ns: i64,
-    /// When the last of them began.
-    pub last_ns: i64,
+}
+
+/// The grains of work for which delays are kept, in nanoseconds. Each is a multiple of [`WINDOWS`].
+pub const GRAINS_NS: [i64; 7] = [100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000];
+
+/// So many windows of a grain begin within a grain of work, evenly, so that each detour comes within as many.
+pub const WINDOWS: usize = 8;
+
+/// The most cells of a grain.
+pub const DELAY_CELLS: usize = 256;
+
+/// So many sources have parts in a cell at most.
+pub const DELAY_PARTS: usize = 6;
+
+/// How late a grain of work was. Windows of as much work begin [`WINDOWS`] times in each grain of it; the noise that comes within one is its
+/// delay. Of w nanoseconds of work there are `WINDOWS` w / `grain_ns` windows; those that are in no cell had no noise.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct GrainDelays {
+    /// The work of a window, in nanoseconds.
+    pub grain_ns: i64,
+    /// The windows with noise, those that are alike together, shorter delays first.
+    pub cells: Vec<DelayCell>,
+}
+
+/// Windows whose delays are about as long, and have most of that from one source; in the document a list of the three.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(from = "(u64, i64, Vec<(u32, i64)>)", into = "(u64, i64, Vec<(u32, i64)>)")]
+pub struct DelayCell {
+    /// How many there are.
+    pub windows: u64,
+    /// What their delays come to, in nanoseconds.
+    pub delay_ns: i64,
+    /// What of that goes with each source as its root: the source's place in the list of the CPU, and nanoseconds.
+    pub parts: Vec<(u32, i64)>,
+}
+
+impl From<(u64, i64, Vec<(u32, i64)>)> for DelayCell {
+    fn from((windows, delay_ns, parts): (u64, i64, Vec<(u32, i64)>)) -> Self {
+        Self { windows, delay_ns, parts }
+    }
+}
+
+impl From<DelayCell> for (u64, i64, Vec<(u32, i64)>) {
+    fn from(cell: DelayCell) -> Self {
+        (cell.windows, cell.delay_ns, cell.parts)
+    }
+}
+
+impl DelayCell {
+    /// The mean delay of its windows, in nanoseconds.
+    #[must_use]
+    pub fn delay(&self) -> f64 {
+        self.delay_ns as f64 / self.windows.max(1) as f64
+    }
+
+    fn fits(&self, sources: usize) -> bool {
+        let known = self.parts.iter().all(|(source, ns)| (*source as usize) < sources && *ns >= 0);
+        let parts = self.parts.iter().try_fold(0_i64, |sum, (_, ns)| sum.checked_add(*ns));
+        known && (1..1 << 48).contains(&self.windows) && parts.is_some_and(|parts| parts <= self.delay_ns)
+    }
 }
 
 /// One of the longest detours; in the document a list of start, duration and parts.
@@ -321,13 +371,6 @@ impl Document for DigestDoc {
 }
 
 impl CpuDigest {
-    /// How many detours there are, each once for every source that is the root of a part of it.
-    #[must_use]
-    pub fn events(&self) -> u64 {
-        let of_sources = self.sources.iter().fold(0, |sum: u64, source| sum.saturating_add(source.lengths.count()));
-        of_sources.max(self.lengths.count()).max(self.durations.count)
-    }
-
     fn check(&self, slots: usize) -> Result<(), String> {
         let of = |what: &str| format!("CPU {}: {what}", self.cpu);
         if self.noise_ns.len() != slots || self.began.len() != slots {
@@ -340,12 +383,12 @@ impl CpuDigest {
             return Err(of("it has more sources or detours than are kept"));
         }
         self.lengths.check(&of("the lengths"))?;
-        self.gaps.check(&of("the gaps"))?;
-        if self.gaps.count() > self.lengths.count() {
-            return Err(of("it has more gaps than detours"));
+        if !self.delays.iter().map(|of| of.grain_ns).eq(GRAINS_NS) {
+            return Err(of("its delays are not those of the grains that this becalm keeps"));
         }
-        if self.first_ns > self.last_ns || self.sources.iter().any(|source| source.first_ns > source.last_ns) {
-            return Err(of("its last detour is before the first"));
+        let cells = || self.delays.iter().flat_map(|of| &of.cells);
+        if self.delays.iter().any(|of| of.cells.len() > DELAY_CELLS) || !cells().all(|of| of.fits(self.sources.len())) {
+            return Err(of("its delays contradict each other"));
         }
         for sums in [&self.stored, &self.durations, &self.long] {
             sums.check(&of("its detours"))?;
@@ -353,10 +396,6 @@ impl CpuDigest {
         for source in &self.sources {
             source.own.check(&of(&source.source))?;
             source.lengths.check(&of(&source.source))?;
-            source.gaps.check(&of(&source.source))?;
-            if source.gaps.count() > source.lengths.count() {
-                return Err(of(&format!("'{}' has more gaps than detours", source.source)));
-            }
             if source.whole_ns < 0 {
                 return Err(of("a source took a negative time"));
             }

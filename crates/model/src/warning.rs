@@ -798,15 +798,15 @@ pub fn summary_of_open_books() -> Warning {
     )
 }
 
-/// A prediction rests on detours that were drawn from the histograms of a summary form: for `drawn` of the `recorded` time.
+/// A prediction rests on the delays of a summary form: for `drawn` of the `recorded` time.
 #[must_use]
-pub fn drawn_of_summary(longest: usize, drawn: Nanos, recorded: Nanos) -> Warning {
-    let less = if drawn < recorded { format!(", for {drawn:.1} of the {recorded:.1} recorded") } else { String::new() };
+pub fn drawn_of_summary(drawn: Nanos, recorded: Nanos) -> Warning {
+    let less = if drawn < recorded { format!(", {drawn:.1} of the {recorded:.1} recorded") } else { String::new() };
     Warning::new(
         Code::DrawnOfSummary,
         format!(
-            "this is the summary form of a recording: detours are drawn from its histograms, source by source{less}; the {longest} longest of \
-             each CPU are as they were, and what else came to several CPUs or from several sources at once does not come so again"
+            "this is the summary form of a recording: the prediction draws{less} from how late the noise made work, in a new order, so that \
+             it has no interval, and what came to several CPUs at once does not come so again"
         ),
         "predict from a full recording where that matters",
     )

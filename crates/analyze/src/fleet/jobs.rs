@@ -1,12 +1,13 @@
 //! What the noise of a fleet costs its jobs: by size, and what of it goes with each source, and with what one node has more than its peers.
 //!
-//! Detours are drawn from the summary form of each node, and phases are sampled from them ([`becalm_scale::sampled`]). Each rank of a job has
+//! Delays are drawn from the summary form of each node, and phases are sampled from them ([`becalm_scale::sampled`]). Each rank of a job has
 //! one CPU of the fleet, drawn at random: a job of many ranks meets a bad node almost surely, one of few seldom.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use becalm_bundle::StoredNodes;
 use becalm_scale::sampled::PhaseLosses;
+use becalm_scale::uncertainty::Missed;
 use becalm_units::Nanos;
 
 use super::sacct::Accounting;
@@ -14,8 +15,8 @@ use super::{Fleet, SourceName, digest_of};
 use crate::noise::draw_losses;
 use crate::summary::SummaryError;
 
-/// So many detours of a node are drawn at most.
-const DETOURS: u64 = 1 << 18;
+/// So many delays of a node are drawn at most.
+const DELAYS: u64 = 1 << 18;
 
 /// What could be mended.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -33,8 +34,8 @@ pub struct JobLoss {
     pub ranks: u64,
     /// How many times as long a job takes as without noise.
     pub slowdown: f64,
-    /// Whether a phase of it takes more CPU time than was recorded, so that it is at least that.
-    pub at_least: bool,
+    /// What the recordings may have missed, so that it is at least that.
+    pub missed: Option<Missed>,
     /// The node-hours of such jobs in a year; `None` without accounting.
     pub node_hours: Option<f64>,
     /// How many of these are lost.
@@ -59,8 +60,8 @@ pub struct FleetCost {
     pub nodes: usize,
     /// The work of each rank between two collectives.
     pub grain: Nanos,
-    /// For how long CPUs were drawn, all together.
-    pub drawn: Nanos,
+    /// For how long CPUs were recorded, all together.
+    pub recorded: Nanos,
     /// What jobs of each size lose, the smallest first.
     pub sizes: Vec<JobLoss>,
     /// What could be mended, the most rewarding first; what gains nothing is left out.
@@ -95,7 +96,7 @@ pub fn fleet_cost(
     let of_noise = fleet.problems.iter().filter_map(|problem| Some((problem.node.clone(), problem.noise.clone()?)));
     let (mut read, mut problems): (BTreeSet<String>, Vec<_>) = (BTreeSet::new(), of_noise.collect());
     let mut losses: PhaseLosses<Cause> = PhaseLosses::new(grain);
-    let mut drawn = Nanos::ZERO;
+    let mut recorded = Nanos::ZERO;
     for bundle in bundles {
         for node in bundle.names().filter(|node| wanted.contains(node)) {
             if read.contains(node) {
@@ -104,7 +105,7 @@ pub fn fleet_cost(
             match bundle.read(node).map_err(SummaryError::from).and_then(digest_of) {
                 Ok(digest) => {
                     read.insert(node.to_owned());
-                    let (of_node, time) = draw_losses(&digest, grain, DETOURS, |kind, source| {
+                    let (of_node, time) = draw_losses(&digest, grain, DELAYS, |kind, source| {
                         let name = (kind, source.to_owned());
                         match own.get(node) {
                             Some(of) if **of == name => Cause::OnNode(node.to_owned(), name),
@@ -112,7 +113,7 @@ pub fn fleet_cost(
                         }
                     });
                     losses.merge(&of_node, Clone::clone);
-                    drawn = drawn.saturating_add(time);
+                    recorded = recorded.saturating_add(time);
                 }
                 // What the survey could not read either is told already.
                 Err(_) if problems.iter().any(|(name, _)| name == node) => {}
@@ -130,7 +131,7 @@ pub fn fleet_cost(
     let rows = sizes.iter().zip(all()).map(|(ranks, (place, slowdown))| JobLoss {
         ranks: *ranks,
         slowdown: *slowdown,
-        at_least: (*ranks as f64) * grain.as_secs_f64() > drawn.as_secs_f64(),
+        missed: Missed::of(*ranks, grain, recorded),
         node_hours: hours(place),
         lost_hours: hours(place).map(|hours| hours * (1.0 - 1.0 / slowdown)),
     });
@@ -148,7 +149,7 @@ pub fn fleet_cost(
     let weight = |of: &Mending| of.saved_hours.unwrap_or_else(|| of.gains.last().copied().unwrap_or(0.0));
     mendings.sort_by(|a, b| weight(b).total_cmp(&weight(a)).then_with(|| a.cause.cmp(&b.cause)));
     let jobs = accounting.map(|of| of.jobs);
-    Ok(FleetCost { nodes: read.len(), grain, drawn, sizes: rows, mendings, jobs, problems })
+    Ok(FleetCost { nodes: read.len(), grain, recorded, sizes: rows, mendings, jobs, problems })
 }
 
 #[cfg(test)]
@@ -176,7 +177,9 @@ mod tests {
         let slowdowns: Vec<f64> = cost.sizes.iter().map(|size| size.slowdown).collect();
         assert!(slowdowns.is_sorted() && slowdowns[0] > 1.01, "{slowdowns:?}");
         assert!(cost.mendings[0].gains[0] > 0.005 && cost.mendings[0].gains[1] > 0.03, "{:?}", cost.mendings[0]);
-        assert_eq!((cost.nodes, cost.sizes[2].at_least, cost.problems.len()), (32, false, 0));
+        assert_eq!((cost.nodes, cost.problems.len()), (32, 0));
+        let missed: Vec<bool> = cost.sizes.iter().map(|size| size.missed.is_some()).collect();
+        assert_eq!(missed, [false, false, true], "320 s of 16k ranks");
     }
 
     #[test]

@@ -73,7 +73,7 @@ fn a_damaged_recording_hides_no_other_of_the_same_node() {
 
 /// Damaged documents can add up to more than a time holds.
 #[test]
-fn what_a_fleet_costs_may_be_drawn_from_any_time() {
+fn what_a_fleet_costs_may_be_of_any_time() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("fleet.becalm");
     let most = Nanos::new(FARTHEST / 2);
@@ -82,7 +82,7 @@ fn what_a_fleet_costs_may_be_drawn_from_any_time() {
     let bundles = [StoredNodes::open(&path).unwrap()];
     let fleet = survey(&bundles).unwrap();
     let cost = jobs::fleet_cost(&bundles, &fleet, Nanos::from_millis(1), &[64], None).unwrap();
-    assert_eq!(cost.drawn, Nanos::MAX);
+    assert_eq!(cost.recorded, Nanos::MAX);
 }
 
 #[test]

@@ -1,14 +1,17 @@
-//! Noise that is drawn from the histograms of a recording in summary form.
+//! Noise that is drawn from a recording in summary form, which keeps how late work was, and not when the noise came.
 //!
-//! Each source of each CPU is a renewal process: its detours follow each other after times from the histogram of gaps, in a new order, and
-//! last for as long as the histogram of lengths says, in another one. Both are scaled so that their sums are those that were recorded. The
-//! longest detours of the CPU are where they were, as they were, and are taken out of the histograms. Where detours of two sources overlap,
-//! the later one waits for the other: nothing of the noise is lost.
+//! For phases of a grain, the work of each CPU is cut into windows of that grain, whose delays are those that were recorded, in an order
+//! drawn at random, each one detour in the middle of its window. A phase that begins at work so meets the delay of one window, and the share
+//! of time that noise takes is that of the recording. All windows that were counted come once, so that more time is drawn than was recorded.
+//! Between two grains of the summary form each quantile of the delays is interpolated; phases of less work than its shortest grain meet
+//! windows of that one, longer ones several of its longest.
+//!
+//! Delays that stand for the longest detours come to several CPUs of a node at once where these did.
 
 use becalm_bundle::SummaryBundle;
 use becalm_model::Kind;
-use becalm_model::digest::{Counts, CpuDigest, DigestDoc, LENGTH_BITS, LONGEST, SOURCE_BITS};
-use becalm_model::node::Rung;
+use becalm_model::digest::{CpuDigest, DelayCell, DigestDoc, GRAINS_NS, LongDetour, WINDOWS};
+use becalm_model::node::{Rung, Warning};
 use becalm_model::warning;
 use becalm_scale::books::BookEntry;
 use becalm_scale::sampled::{PhaseLosses, PhaseSampler};
@@ -16,105 +19,103 @@ use becalm_stats::splitmix::SplitMix64;
 use becalm_units::Nanos;
 
 use super::window::{WatchedTime, Window};
-use super::{NoiseError, NoiseInput, SourceNames};
+use super::{NoiseError, NoiseInput, SourceNames, SummaryOrigin};
 use crate::summary::{Selection, select};
 
-/// So many detours are drawn at most, over all CPUs; each takes about 100 bytes. Of a recording with more, a part of the time is drawn.
-const DETOURS: u64 = 4 << 20;
+/// So many delays are drawn at most, over all CPUs; each takes about 100 bytes. Of a recording with many, less time is drawn.
+const DELAYS: f64 = (4 << 20) as f64;
 
-/// No source of a CPU has more of them.
-const VALUES: usize = 2 * DETOURS as usize;
-
-/// From what detours are drawn; the same recording gives the same ones forever.
+/// From what they are drawn; the same recording gives the same ones forever.
 const SEED: u64 = 0x6265_6361_6c6d;
 
 impl NoiseInput {
-    /// Draws the noise of the selected CPUs of recordings in summary form, with the books of its detours if `books` is set.
+    /// Draws the noise of the selected CPUs of recordings in summary form for phases of a grain, with its books if `books` is set.
     ///
     /// # Errors
     /// As of [`Self::from_run`].
-    pub fn from_summary(bundle: &SummaryBundle, selection: &Selection, books: bool) -> Result<Self, NoiseError> {
-        Self::from_digests(&select(bundle, selection)?, &bundle.path().display().to_string(), books)
+    pub fn from_summary(
+        bundle: &SummaryBundle,
+        selection: &Selection,
+        books: bool,
+        grain: Nanos,
+    ) -> Result<Self, NoiseError> {
+        Self::from_digests(&select(bundle, selection)?, &bundle.path().display().to_string(), books, grain)
     }
 
     /// The same of these recordings, which are called so.
     ///
     /// # Errors
     /// As of [`Self::from_run`].
-    pub fn from_digests(digests: &[DigestDoc], name: &str, books: bool) -> Result<Self, NoiseError> {
+    pub fn from_digests(digests: &[DigestDoc], name: &str, books: bool, grain: Nanos) -> Result<Self, NoiseError> {
         if let Some(digest) = digests.iter().find(|of| books && of.run.rung != Rung::Tracepoints) {
             return Err(NoiseError::NoBooks { run: name.into(), node: digest.run.node.clone() });
         }
-        let detours: u64 = digests.iter().flat_map(|of| &of.cpus).map(CpuDigest::events).fold(0, u64::saturating_add);
-        let part = (DETOURS as f64 / detours.max(1) as f64).min(1.0);
+        let grains = Grains::of(grain);
+        let times = DELAYS / digests.iter().map(|digest| grains.count_delays(digest)).sum::<f64>();
         let mut warnings = warning::bearing_warnings(digests.iter().map(|digest| &digest.run));
         let (mut names, mut watched) = (SourceNames::default(), Vec::new());
         let mut nodes = Vec::new();
+        let mut recorded = Nanos::ZERO;
         let mut random = SplitMix64::new(SEED);
         for digest in digests {
-            let last = digest.cpus.iter().map(|cpu| Nanos::new(cpu.last_end_ns)).max();
-            let whole = Window::common_to_all_cpus(&digest.run, last, &mut warnings);
-            let length = Nanos::new((whole.length.get() as f64 * part) as i64);
-            let window = Window { begin: whole.begin, length };
+            let drawing = Drawing::new(digest, &grains, times, &mut warnings);
+            let window = drawing.window;
             watched.push(WatchedTime::new(&digest.run, window));
             let mut cpus = Vec::with_capacity(digest.cpus.len());
-            for cpu in &digest.cpus {
-                let DrawnCpu { detours, mut entries } = draw_cpu(cpu, (window, part), &mut names, &mut random);
+            for (cpu, drawn) in digest.cpus.iter().zip(drawing.cpus(&mut names, &mut random)) {
+                let DrawnCpu { detours, mut entries } = drawn;
                 if !books {
                     entries.clear();
                 }
                 cpus.push((cpu.cpu.get() as i32, (detours, entries)));
+                recorded = recorded.saturating_add(drawing.recorded);
             }
-            let drawn = warning::drawn_of_summary(LONGEST, window.length, whole.length);
+            let drawn = warning::drawn_of_summary(window.length, drawing.recorded);
             if !warnings.contains(&drawn) {
                 warnings.push(drawn);
             }
             nodes.push((digest.run.node.clone(), window, cpus));
         }
         let noise = Self::of_detours(nodes, names, books)?;
-        Ok(Self { name: name.to_owned(), warnings, watched, ..noise })
+        let summary = Some(SummaryOrigin { grain, recorded });
+        Ok(Self { name: name.to_owned(), warnings, watched, summary, ..noise })
     }
 }
 
-/// Draws the noise of a node for as much time as holds at most so many detours, and samples phases of this grain from it. Gives how late they
-/// were, by sources, and for how long CPUs were drawn, all together.
+/// Draws the noise of a node for as much time as holds at most so many delays, and samples phases of this grain from it. Gives how late they
+/// were, by sources, and for how long CPUs were recorded, all together. What came to several CPUs at once stands on one of them, as jobs
+/// whose ranks fill nodes meet it once.
 pub(crate) fn draw_losses<S: Ord>(
     digest: &DigestDoc,
     grain: Nanos,
-    detours: u64,
+    delays: u64,
     named: impl Fn(Kind, &str) -> S,
 ) -> (PhaseLosses<S>, Nanos) {
-    let all: u64 = digest.cpus.iter().map(CpuDigest::events).fold(0, u64::saturating_add);
-    let part = (detours as f64 / all.max(1) as f64).min(1.0);
+    let grains = Grains::of(grain);
+    let times = delays as f64 / grains.count_delays(digest);
+    let drawing = Drawing::new(digest, &grains, times, &mut Vec::new()).with_events_once();
+    let window = drawing.window;
     let mut names = SourceNames::default();
     let mut random = SplitMix64::new(SEED);
-    let last = digest.cpus.iter().map(|cpu| Nanos::new(cpu.last_end_ns)).max();
-    let whole = Window::common_to_all_cpus(&digest.run, last, &mut Vec::new());
-    let length = Nanos::new((whole.length.get() as f64 * part) as i64);
-    let window = Window { begin: whole.begin, length };
     let mut losses: PhaseLosses<u32> = PhaseLosses::new(grain);
     let mut time = Nanos::ZERO;
-    for cpu in digest.cpus.iter().filter(|_| length > Nanos::ZERO) {
-        let DrawnCpu { detours, entries } = draw_cpu(cpu, (window, part), &mut names, &mut random);
-        // What nobody took has a number that no name has.
-        let mut sampler = PhaseSampler::new(window.begin, length, grain);
+    for DrawnCpu { detours, entries } in drawing.cpus(&mut names, &mut random) {
+        let mut sampler = PhaseSampler::new(window.begin, window.length, grain);
         let mut entries = entries.into_iter().peekable();
-        let end = window.begin.get().saturating_add(length.get());
-        for (number, (start, duration)) in detours.into_iter().enumerate().filter(|(_, of)| of.0.get() < end) {
+        for (number, (start, duration)) in detours.into_iter().enumerate() {
             let (mut at, mut rest) = (start, duration);
-            while let Some(entry) = entries.next_if(|entry| entry.detour <= number) {
-                if entry.detour == number {
-                    sampler.part(number as i64, at, entry.source, entry.self_time, &mut losses);
-                    at = at.saturating_add(entry.self_time);
-                    rest = (rest - entry.self_time).max(Nanos::ZERO);
-                }
+            while let Some(entry) = entries.next_if(|entry| entry.detour == number) {
+                sampler.part(number as i64, at, entry.source, entry.self_time, &mut losses);
+                at = at.saturating_add(entry.self_time);
+                rest = (rest - entry.self_time).max(Nanos::ZERO);
             }
+            // What is no source's has a number that no name has.
             if rest > Nanos::ZERO {
                 sampler.part(number as i64, at, UNKNOWN, rest, &mut losses);
             }
         }
         sampler.finish(&mut losses);
-        time = time.saturating_add(length);
+        time = time.saturating_add(drawing.recorded);
     }
     let known: Vec<(Kind, &str)> =
         names.iter().map(|(kind, name)| (kind.parse().unwrap_or(Kind::Unseen), name)).collect();
@@ -130,182 +131,303 @@ pub(crate) fn draw_losses<S: Ord>(
 const UNKNOWN: u32 = u32::MAX;
 
 /// The detours of a CPU, in order of time.
+#[derive(Default)]
 struct DrawnCpu {
     detours: Vec<(Nanos, Nanos)>,
     entries: Vec<BookEntry>,
 }
 
-/// A detour before others may have pushed it away.
-struct Raw {
-    start: i64,
-    length: i64,
-    /// For how long which source was the root of it.
-    parts: Parts,
+/// Which of the grains that the summary form has stand for another one.
+struct Grains {
+    /// The work of a window that is drawn, in nanoseconds.
+    work: i64,
+    /// The place of the one below, and how much the next one counts: 0 to 1.
+    below: usize,
+    share: f64,
 }
 
-enum Parts {
-    /// One source all the time.
-    One(u32),
-    /// These.
-    Several(Vec<(u32, i64)>),
-    /// It is not known.
-    Unknown,
+/// Windows of work that are late alike.
+struct DrawnDelay {
+    /// How many there are in the recording.
+    windows: f64,
+    /// In nanoseconds.
+    delay: f64,
+    /// What of that goes with each source, by its place on the CPU.
+    parts: Vec<(u32, f64)>,
 }
 
-/// Draws the detours of a CPU in a window, which is such a part of the time that was recorded.
-fn draw_cpu(
-    cpu: &CpuDigest,
-    (window, part): (Window, f64),
-    names: &mut SourceNames,
-    random: &mut SplitMix64,
-) -> DrawnCpu {
-    let numbers: Vec<Option<u32>> = cpu
-        .sources
-        .iter()
-        .map(|source| (source.kind != Kind::Becalm).then(|| names.number(source.kind.name(), &source.source)))
-        .collect();
-    let mut raw: Vec<Raw> = Vec::new();
-    let within =
-        |start: i64| start >= window.begin.get() && start.saturating_sub(window.begin.get()) < window.length.get();
-    for long in cpu.longest.iter().filter(|long| within(long.start_ns)) {
-        let parts = long.parts.iter().filter_map(|(place, ns)| Some((numbers[*place as usize]?, *ns)));
-        let parts = if long.parts.is_empty() { Parts::Unknown } else { Parts::Several(parts.collect()) };
-        raw.push(Raw { start: long.start_ns, length: long.duration_ns, parts });
+impl Grains {
+    fn of(grain: Nanos) -> Self {
+        let work = grain.get().clamp(GRAINS_NS[0], GRAINS_NS[GRAINS_NS.len() - 1]);
+        let below = GRAINS_NS.partition_point(|ns| *ns <= work) - 1;
+        let shorter = GRAINS_NS[below];
+        let share = GRAINS_NS.get(below + 1).map_or(0.0, |longer| (work - shorter) as f64 / (longer - shorter) as f64);
+        Self { work, below, share }
     }
-    let span = |first_ns: i64, last_ns: i64| Span { between: last_ns.saturating_sub(first_ns).max(0), window, part };
-    if cpu.sources.is_empty() {
-        let taken = cpu.longest.iter().map(|long| long.duration_ns);
-        let events = Events::of(&cpu.lengths, LENGTH_BITS, &cpu.gaps, cpu.durations.total_ns, taken);
-        events.draw(&span(cpu.first_ns, cpu.last_ns), random, |start, length| {
-            raw.push(Raw { start, length, parts: Parts::Unknown });
+
+    /// The delays of windows of a CPU, the longest first. Those of the two grains that are exceeded as often go together, so that the mean
+    /// is right, and so are regular and rare ones.
+    fn delays(&self, cpu: &CpuDigest) -> Vec<DrawnDelay> {
+        let grains = [(self.below, 1.0 - self.share), (self.below + 1, self.share)];
+        let mut sides = grains.map(|(place, weight)| {
+            let cells = cpu.delays.get(place).filter(|_| weight > 0.0).map_or(&[][..], |of| &of.cells);
+            let counted = |cell| (cell, self.counted(cell, place));
+            let mut cells: Vec<(&DelayCell, f64)> = cells.iter().map(counted).collect();
+            cells.sort_by(|a, b| a.0.delay().total_cmp(&b.0.delay()));
+            (cells, weight)
         });
-    }
-    for (place, source) in (0_u32..).zip(&cpu.sources) {
-        let Some(number) = numbers[place as usize] else { continue };
-        let taken =
-            cpu.longest.iter().flat_map(|long| long.parts.iter().filter(|part| part.0 == place).map(|part| part.1));
-        let events = Events::of(&source.lengths, SOURCE_BITS, &source.gaps, source.whole_ns, taken);
-        events.draw(&span(source.first_ns, source.last_ns), random, |start, length| {
-            raw.push(Raw { start, length, parts: Parts::One(number) });
-        });
-    }
-    raw.sort_by_key(|detour| detour.start);
-    let mut drawn = DrawnCpu { detours: Vec::with_capacity(raw.len()), entries: Vec::new() };
-    let mut end = i64::MIN;
-    for Raw { start, length, parts } in raw {
-        let detour = drawn.detours.len();
-        let start = start.max(end);
-        end = start.saturating_add(length);
-        drawn.detours.push((Nanos::new(start), Nanos::new(length)));
-        let mut book = |source, ns| {
-            drawn.entries.push(BookEntry { detour, source, root: source, self_time: Nanos::new(ns) });
-        };
-        match parts {
-            Parts::Unknown => {}
-            Parts::One(source) => book(source, length),
-            Parts::Several(parts) => parts.into_iter().for_each(|(source, ns)| book(source, ns)),
+        let mut delays = Vec::new();
+        loop {
+            let left = sides.iter().filter_map(|(cells, _)| cells.last());
+            let Some(windows) = left.map(|(_, windows)| *windows).min_by(f64::total_cmp) else { return delays };
+            let mut together = DrawnDelay { windows, delay: 0.0, parts: Vec::new() };
+            for (cells, weight) in &mut sides {
+                let Some((cell, left)) = cells.last_mut() else { continue };
+                together.add(cell, *weight);
+                *left -= windows;
+                if *left <= 0.0 {
+                    cells.pop();
+                }
+            }
+            delays.push(together);
         }
     }
-    drawn
+
+    /// How many windows of this work are as late as those of a cell of the grain at a place.
+    fn counted(&self, cell: &DelayCell, place: usize) -> f64 {
+        cell.windows as f64 * GRAINS_NS[place] as f64 / self.work as f64 / WINDOWS as f64
+    }
+
+    /// How many windows of a node had noise, at least one.
+    fn count_delays(&self, digest: &DigestDoc) -> f64 {
+        let of_cpu = |cpu| self.delays(cpu).iter().map(|of| of.windows).sum::<f64>();
+        digest.cpus.iter().map(of_cpu).sum::<f64>().max(1.0)
+    }
 }
 
-/// The time over which a source is drawn.
-struct Span {
-    /// How long after the first of its detours the last one came in the recording.
-    between: i64,
-    window: Window,
-    /// Which part of the recording the window is.
-    part: f64,
-}
-
-/// Detours of one source that are still to be drawn.
-struct Events {
-    /// The length of each bucket of those that are left, how wide it is, and how many it has.
-    lengths: Vec<(u64, u64, u64)>,
-    /// How many came, among them those that are kept as they were.
-    all: u64,
-    gaps: Vec<(u64, u64, u64)>,
-    /// The sum of those that are left, in nanoseconds.
-    total: i64,
-}
-
-impl Events {
-    /// Without those among the longest detours, of these lengths.
-    fn of(lengths: &Counts, bits: u32, gaps: &Counts, total: i64, taken: impl Iterator<Item = i64>) -> Self {
-        let mut left: Vec<(u64, u64, u64)> = lengths.spans(bits).collect();
-        let mut total = total;
-        for ns in taken {
-            let at = left.partition_point(|(begin, ..)| *begin <= ns.max(0) as u64);
-            if let Some(bucket) = at.checked_sub(1).map(|at| &mut left[at]).filter(|bucket| bucket.2 > 0) {
-                bucket.2 -= 1;
-                total = total.saturating_sub(ns);
+impl DrawnDelay {
+    /// Adds the mean delay of a cell, by its weight.
+    fn add(&mut self, cell: &DelayCell, weight: f64) {
+        self.delay += weight * cell.delay();
+        for (source, ns) in &cell.parts {
+            let ns = weight * *ns as f64 / cell.windows as f64;
+            match self.parts.iter_mut().find(|(other, _)| other == source) {
+                Some((_, sum)) => *sum += ns,
+                None => self.parts.push((*source, ns)),
             }
         }
-        Self { lengths: left, all: lengths.count(), gaps: gaps.spans(SOURCE_BITS).collect(), total: total.max(0) }
-    }
-
-    fn draw(&self, span: &Span, random: &mut SplitMix64, mut give: impl FnMut(i64, i64)) {
-        let sum = sum_of(&self.lengths);
-        if sum <= 0.0 || span.window.length <= Nanos::ZERO {
-            return;
-        }
-        let scale = self.total as f64 / sum;
-        let mut lengths = values(&self.lengths, span.part, random);
-        shuffle(&mut lengths, random);
-        let mut starts = self.starts(span, random);
-        // The others of them are the longest, which are there already.
-        shuffle(&mut starts, random);
-        let begin = span.window.begin.get();
-        for (start, length) in starts.into_iter().zip(lengths) {
-            give(begin.saturating_add(start as i64), (length * scale).round() as i64);
-        }
-    }
-
-    /// When they begin, from the window's begin on, in no order that matters.
-    fn starts(&self, span: &Span, random: &mut SplitMix64) -> Vec<f64> {
-        let length = span.window.length.get() as f64;
-        let wanted = ((self.all as f64 * span.part).ceil() as usize).min(VALUES);
-        let mut gaps = values(&self.gaps, span.part, random);
-        shuffle(&mut gaps, random);
-        gaps.truncate(wanted.saturating_sub(1));
-        let sum = sum_of(&self.gaps);
-        let scale = if sum > 0.0 { span.between as f64 / sum } else { 0.0 };
-        // On a circle the time from the last to the first is another gap, wherever it falls.
-        let mut at = random.uniform() * length;
-        let mut starts = vec![at];
-        for gap in gaps {
-            at = (at + gap * scale) % length;
-            starts.push(at);
-        }
-        while starts.len() < wanted {
-            starts.push(random.uniform() * length);
-        }
-        starts.iter_mut().for_each(|start| *start = start.min(length - 1.0).max(0.0));
-        starts
     }
 }
 
-/// What the values of these buckets come to, each taken for the middle of its bucket.
-fn sum_of(buckets: &[(u64, u64, u64)]) -> f64 {
-    buckets.iter().map(|(begin, width, count)| (*begin as f64 + (*width - 1) as f64 / 2.0) * *count as f64).sum()
+/// How the noise of a node is drawn.
+struct Drawing<'a> {
+    digest: &'a DigestDoc,
+    grains: &'a Grains,
+    /// How long all CPUs were recorded.
+    recorded: Nanos,
+    /// How many times as long they are drawn.
+    times: f64,
+    /// For how long that is.
+    window: Window,
+    /// Whether what came to several CPUs at once is drawn on one of them alone.
+    events_once: bool,
 }
 
-/// A value for such a part of what each bucket counts, anywhere in the bucket; what is left of a count is up to chance.
-fn values(buckets: &[(u64, u64, u64)], part: f64, random: &mut SplitMix64) -> Vec<f64> {
-    let count: u64 = buckets.iter().map(|bucket| bucket.2).sum();
-    let part = part.min(VALUES as f64 / count.max(1) as f64);
-    let mut values = Vec::new();
-    for (begin, width, count) in buckets {
-        let count = if part < 1.0 { (*count as f64 * part + random.uniform()) as u64 } else { *count };
-        values.extend((0..count).map(|_| *begin as f64 + random.uniform() * (*width - 1) as f64));
-    }
-    values
+/// A delay that comes to several CPUs at once.
+#[derive(Clone, Copy)]
+struct CommonDelay {
+    /// When, in nanoseconds.
+    instant: i64,
+    /// How many delays of the CPU are longer.
+    longer: usize,
+    /// Whether it is drawn.
+    drawn: bool,
 }
 
-fn shuffle(values: &mut [f64], random: &mut SplitMix64) {
-    for at in (1..values.len()).rev() {
-        values.swap(at, random.below(at as u64 + 1) as usize);
+impl<'a> Drawing<'a> {
+    /// For so many times as long as was recorded, or until each window has come once.
+    fn new(digest: &'a DigestDoc, grains: &'a Grains, times: f64, warnings: &mut Vec<Warning>) -> Self {
+        let times = times.min(WINDOWS as f64);
+        let last = digest.cpus.iter().map(|cpu| Nanos::new(cpu.last_end_ns)).max();
+        let whole = Window::common_to_all_cpus(&digest.run, last, warnings);
+        let length = Nanos::new((whole.length.get() as f64 * times) as i64);
+        Self { digest, grains, recorded: whole.length, times, window: Window { length, ..whole }, events_once: false }
     }
+
+    fn with_events_once(self) -> Self {
+        Self { events_once: true, ..self }
+    }
+
+    /// The detours of each CPU.
+    fn cpus(&self, names: &mut SourceNames, random: &mut SplitMix64) -> Vec<DrawnCpu> {
+        if self.window.length <= Nanos::ZERO {
+            return self.digest.cpus.iter().map(|_| DrawnCpu::default()).collect();
+        }
+        let common = self.common(random);
+        (self.digest.cpus.iter().zip(common).enumerate())
+            .map(|(place, (cpu, common))| {
+                let numbers: Vec<Option<u32>> = cpu
+                    .sources
+                    .iter()
+                    .map(|of| (of.kind != Kind::Becalm).then(|| names.number(of.kind.name(), &of.source)))
+                    .collect();
+                // The loop of one CPU may have run for longer than those of all.
+                let ran = self.digest.run.cpus[place].duration_ns.max(self.recorded);
+                let delays = self.grains.delays(cpu);
+                let times = self.window.length.get() as f64 / ran.get() as f64;
+                self.laid_out(&drawn_times(&delays, times, random), &common, &numbers, random)
+            })
+            .collect()
+    }
+
+    /// The delays of each CPU that come to others at once, in order of time.
+    fn common(&self, random: &mut SplitMix64) -> Vec<Vec<CommonDelay>> {
+        let mut common = vec![Vec::new(); self.digest.cpus.len()];
+        let times = (self.times as usize).max(1);
+        for event in events_at_once(&self.digest.cpus) {
+            for number in 0..times {
+                let instant = (random.uniform() * self.window.length.get() as f64) as i64;
+                for (at, (place, longer)) in event.iter().enumerate() {
+                    let drawn = at == 0 || !self.events_once;
+                    common[*place].push(CommonDelay { instant, longer: longer * times + number, drawn });
+                }
+            }
+        }
+        common.iter_mut().for_each(|of_cpu| of_cpu.sort_by_key(|of| of.instant));
+        common
+    }
+
+    /// Puts delays, of which the longest stand first, in the middle of windows: some at instants, the others at random.
+    fn laid_out(
+        &self,
+        delays: &[&DrawnDelay],
+        common: &[CommonDelay],
+        numbers: &[Option<u32>],
+        random: &mut SplitMix64,
+    ) -> DrawnCpu {
+        let (work, end) = (self.grains.work, self.window.length.get());
+        let mut is_common = vec![false; delays.len()];
+        let common = || common.iter().filter(|of| of.longer < delays.len());
+        common().for_each(|of| is_common[of.longer] = true);
+        let mut others: Vec<&DrawnDelay> =
+            delays.iter().zip(&is_common).filter(|(_, common)| !**common).map(|(of, _)| *of).collect();
+        for at in (1..others.len()).rev() {
+            others.swap(at, random.below(at as u64 + 1) as usize);
+        }
+        let mut drawn = DrawnCpu::default();
+        let mut lost: f64 = delays.iter().map(|of| of.delay).sum();
+        // In whole nanoseconds: work of a window between two delays is done before the later one.
+        let mut at = 0_i64;
+        let mut put = |of: &DrawnDelay, at: &mut i64, lost: &mut f64| {
+            // Ends of the recording may have counted some windows too many.
+            if *at as f64 + work as f64 + of.delay < end as f64 {
+                let start = self.window.begin.saturating_add(Nanos::new(*at + work / 2));
+                let delay = drawn.push(start, of, numbers);
+                *at += work + delay.get();
+            }
+            *lost -= of.delay;
+        };
+        let shared = common().map(|of| (of.instant, Some((delays[of.longer], of.drawn))));
+        for (instant, delay) in shared.chain([(end, None)]) {
+            while !others.is_empty() {
+                // Windows without noise come between, so that as much is left for each delay.
+                let windows = (((end - at) as f64 - lost) / work as f64).max(1.0);
+                let share = others.len() as f64 / windows;
+                let quiet = if share < 1.0 { (random.uniform().ln() / (-share).ln_1p()) as i64 } else { 0 };
+                let next = at.saturating_add(quiet.saturating_mul(work));
+                if next.saturating_add(work / 2) > instant {
+                    break;
+                }
+                at = next;
+                others.pop().into_iter().for_each(|of| put(of, &mut at, &mut lost));
+            }
+            match delay {
+                Some((of, true)) => {
+                    at = at.max(instant - work / 2);
+                    put(of, &mut at, &mut lost);
+                }
+                Some((of, false)) => lost -= of.delay,
+                None => {}
+            }
+        }
+        drawn
+    }
+}
+
+/// Which of the longest detours of CPUs came at once: for each such event the CPUs, that of the longest first, each with how many of its detours are longer.
+fn events_at_once(cpus: &[CpuDigest]) -> Vec<Vec<(usize, usize)>> {
+    // In order of time, each with how many are longer.
+    let ranked = cpus.iter().map(|cpu| {
+        let mut order: Vec<usize> = (0..cpu.longest.len()).collect();
+        order.sort_by_key(|at| std::cmp::Reverse(cpu.longest[*at].duration_ns));
+        let mut longer = vec![0; order.len()];
+        order.into_iter().enumerate().for_each(|(rank, at)| longer[at] = rank);
+        longer
+    });
+    let ranked: Vec<Vec<usize>> = ranked.collect();
+    let mut left: Vec<Vec<bool>> = ranked.iter().map(|of| vec![true; of.len()]).collect();
+    let mut all: Vec<(usize, usize)> =
+        ranked.iter().enumerate().flat_map(|(cpu, of)| (0..of.len()).map(move |at| (cpu, at))).collect();
+    all.sort_by_key(|(cpu, at)| std::cmp::Reverse(cpus[*cpu].longest[*at].duration_ns));
+    let mut events = Vec::new();
+    for (first, at) in all {
+        if !std::mem::take(&mut left[first][at]) {
+            continue;
+        }
+        let detour = &cpus[first].longest[at];
+        let mut event = vec![(first, ranked[first][at])];
+        for (place, cpu) in cpus.iter().enumerate().filter(|(place, _)| *place != first) {
+            let begin = cpu.longest.partition_point(|other| end(other) <= detour.start_ns);
+            let meanwhile = (begin..cpu.longest.len()).take_while(|at| cpu.longest[*at].start_ns < end(detour));
+            let same = meanwhile.filter(|at| left[place][*at] && is_same(detour, &cpu.longest[*at]));
+            if let Some(same) = same.max_by_key(|at| cpu.longest[*at].duration_ns) {
+                left[place][same] = false;
+                event.push((place, ranked[place][same]));
+            }
+        }
+        if event.len() > 1 {
+            events.push(event);
+        }
+    }
+    events
+}
+
+const fn end(of: &LongDetour) -> i64 {
+    of.start_ns.saturating_add(of.duration_ns)
+}
+
+/// Whether two detours come together for most of the shorter one.
+fn is_same(one: &LongDetour, other: &LongDetour) -> bool {
+    let both = end(one).min(end(other)).saturating_sub(one.start_ns.max(other.start_ns));
+    both > one.duration_ns.min(other.duration_ns) / 2
+}
+
+impl DrawnCpu {
+    /// Adds a delay, whose sources have these numbers; gives how long it is, in whole nanoseconds.
+    fn push(&mut self, start: Nanos, of: &DrawnDelay, numbers: &[Option<u32>]) -> Nanos {
+        let detour = self.detours.len();
+        let known: f64 = of.parts.iter().map(|(_, ns)| ns).sum();
+        let mut delay = Nanos::new((of.delay - known).round() as i64);
+        for (source, ns) in &of.parts {
+            let self_time = Nanos::new(ns.round() as i64);
+            delay = delay.saturating_add(self_time);
+            let source = numbers[*source as usize].filter(|_| self_time > Nanos::ZERO);
+            self.entries.extend(source.map(|source| BookEntry { detour, source, root: source, self_time }));
+        }
+        self.detours.push((start, delay));
+        delay
+    }
+}
+
+/// As many delays as come in so many times the recorded time.
+fn drawn_times<'d>(delays: &'d [DrawnDelay], times: f64, random: &mut SplitMix64) -> Vec<&'d DrawnDelay> {
+    let (mut drawn, mut rest) = (Vec::new(), random.uniform());
+    for of in delays {
+        rest += of.windows * times;
+        drawn.extend(std::iter::repeat_n(of, rest as usize));
+        rest -= rest.floor();
+    }
+    drawn
 }
 
 #[cfg(test)]

@@ -42,8 +42,19 @@ pub struct NoiseInput {
     pub name: String,
     /// What limits the noise: a recording that did not end, CPUs that were not watched for as long as others.
     pub warnings: Vec<Warning>,
+    /// From what it was drawn, if it is of a recording in summary form.
+    pub summary: Option<SummaryOrigin>,
     /// When each of its nodes was watched, by the wall clock.
     watched: Vec<WatchedTime>,
+}
+
+/// What is known of noise that was drawn from a summary form.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SummaryOrigin {
+    /// The grain of the phases that it is for; others meet other delays.
+    pub grain: Nanos,
+    /// How long its CPUs were recorded, all together.
+    pub recorded: Nanos,
 }
 
 /// As many circles of a formula are drawn at most; each may take 80 MB with its tables.
@@ -79,6 +90,7 @@ impl NoiseInput {
             origin: if spec.varies() { NoiseOrigin::Drawn } else { NoiseOrigin::Exact },
             name,
             warnings: Vec::new(),
+            summary: None,
             watched: Vec::new(),
         })
     }
@@ -138,6 +150,7 @@ impl NoiseInput {
             origin: NoiseOrigin::Recorded,
             name: name.to_owned(),
             warnings: Vec::new(),
+            summary: None,
             watched: Vec::new(),
         })
     }
@@ -172,6 +185,7 @@ impl NoiseInput {
             origin: NoiseOrigin::Recorded,
             name: String::new(),
             warnings: Vec::new(),
+            summary: None,
             watched: Vec::new(),
         })
     }
@@ -226,6 +240,7 @@ impl NoiseInput {
             origin: NoiseOrigin::Recorded,
             name,
             warnings,
+            summary: None,
             watched: Vec::new(),
         })
     }
@@ -258,7 +273,10 @@ impl NoiseInput {
             NoiseOrigin::Drawn => (warning::short_formula, 0.1),
             NoiseOrigin::Recorded => (warning::short_recording, 1.0),
         };
-        let time: f64 = self.noise.traces().map(|trace| trace.length().as_secs_f64()).sum();
+        let time = match self.summary {
+            Some(SummaryOrigin { recorded, .. }) => recorded.as_secs_f64(),
+            None => self.noise.traces().map(|trace| trace.length().as_secs_f64()).sum(),
+        };
         let of_phase = |ranks: u64| ranks as f64 * question.grain.as_secs_f64();
         let ranks = ranks.iter().copied().filter(|ranks| of_phase(*ranks) > enough * time).min()?;
         Some(made(ranks, question.grain, Nanos::new((time * 1e9) as i64)))

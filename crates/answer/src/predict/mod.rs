@@ -12,7 +12,7 @@ use becalm_scale::collective::Collective;
 use becalm_scale::network::Network;
 use becalm_scale::order::UNITS_LIMIT;
 use becalm_scale::placement::RANKS_LIMIT;
-use becalm_scale::predict::{MESSAGES_LIMIT, Prediction, Question, RankPrediction};
+use becalm_scale::predict::{MESSAGES_LIMIT, Question, RankPrediction};
 use becalm_scale::tolerance::Tolerance;
 use becalm_scale::watch::ReplayWatch;
 use becalm_scale::{Alignment, ScaleError};
@@ -99,7 +99,7 @@ impl PredictQuestion {
         if self.is_sweep() {
             return sweep::answer(self, asker);
         }
-        let prepared = PreparedNoise::read(self, &self.noises[0].1, self.coalesced[0], asker)?;
+        let prepared = PreparedNoise::read(self, &self.noises[0].1, self.grains[0], self.coalesced[0], asker)?;
         self.single(prepared, asker)
     }
 
@@ -117,20 +117,21 @@ impl PredictQuestion {
 
     /// One noise, one payload, one way in which it comes.
     fn single(&self, prepared: PreparedNoise, asker: &mut impl Asker) -> Result<(), AnswerError> {
-        let PreparedNoise { mut source, per_node, sources, taken_out } = prepared;
-        let questions = self.questions(per_node);
+        let mut prepared = prepared;
+        let questions = self.questions(prepared.per_node);
         let ranks = self.ranks.as_slice();
         let blame_part = self.blame.then(|| cost::BlamePart {
-            sources: taken_out.iter().filter(|out| !**out).count(),
+            sources: prepared.taken_out.iter().filter(|out| !**out).count(),
             steps: STEPS,
             books: has_books(&questions[0], ranks),
         });
-        let size = cost::NoiseSize::of(&source.noise);
+        let size = cost::NoiseSize::of(&prepared.source.noise);
         let bill = cost::Bill::new(&questions, ranks, size, blame_part);
         let bill = bill.tolerating(self.tolerated.is_some(), &questions, ranks);
         self.tell(&bill, asker)?;
-        let short = questions.iter().find_map(|question| source.short_recording(question, ranks));
-        source.warnings.extend(short);
+        let short = questions.iter().find_map(|question| prepared.source.short_recording(question, ranks));
+        prepared.source.warnings.extend(short);
+        let prepared = prepared;
 
         let bar = asker.predicting(bill.steps() as u64);
         let mut rows: Vec<RankPrediction> = Vec::with_capacity(questions.len() * ranks.len());
@@ -138,10 +139,17 @@ impl PredictQuestion {
         let mut tolerances: Vec<Tolerance> = Vec::new();
         let mut end = 0;
         for question in &questions {
+            let other;
+            let prepared = if prepared.serves(question.grain, self.coalesced[0]) {
+                &prepared
+            } else {
+                other = PreparedNoise::read(self, &self.noises[0].1, question.grain, self.coalesced[0], asker)?;
+                &other
+            };
+            let source = &prepared.source;
             let told = |ranks, phases| bar.advance(cost::steps_of_phases(&size, question, ranks, phases) as u64);
             bar.say("tables".to_owned());
-            let prediction = Prediction::new(&source.noise, *question)?.with_draws(&source.draws)?.of_recording();
-            let prediction = prediction.watched(ReplayWatch::by(&told));
+            let prediction = prepared.prediction(*question)?.watched(ReplayWatch::by(&told));
             end += bill.steps_of_table(question) as u64;
             bar.reach(end);
             for ranks in ranks {
@@ -162,14 +170,17 @@ impl PredictQuestion {
                 bar.say("blame".to_owned());
                 // It may end early, with nothing left to gain.
                 end += bill.steps_of_blame(question, ranks) as u64;
-                let wanted = BlameWanted { without: STEPS, detours: DETOURS };
-                let blamed = blame(booked, *question, ranks, wanted, &taken_out, ReplayWatch::by(&told))?;
+                // The delays of a summary form are no detours.
+                let detours = if source.summary.is_some() { 0 } else { DETOURS };
+                let wanted = BlameWanted { without: STEPS, detours };
+                let blamed = blame(booked, *question, ranks, wanted, &prepared.taken_out, ReplayWatch::by(&told))?;
                 blames.push((question.grain, blamed));
                 bar.reach(end);
             }
         }
         drop(bar);
 
+        let PreparedNoise { source, sources, .. } = &prepared;
         let report = PredictReport {
             name: &source.name,
             noise: &source.noise,
@@ -177,7 +188,7 @@ impl PredictQuestion {
             question: questions[0],
             rows: &rows,
             blame: &blames,
-            sources: &sources,
+            sources,
             places: &source.places,
             tolerance: self.tolerated.map(|share| (share, tolerances.as_slice())),
             node_hours: self.node_hours,

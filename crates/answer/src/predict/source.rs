@@ -4,9 +4,10 @@ use std::path::Path;
 
 use becalm_analyze::noise::{NoiseInput, NoiseOrigin};
 use becalm_bundle::Contents;
-use becalm_scale::Alignment;
 use becalm_scale::placement::RANKS_LIMIT;
+use becalm_scale::predict::{Prediction, Question};
 use becalm_scale::spec::Drawing;
+use becalm_scale::{Alignment, ScaleError};
 use becalm_units::Nanos;
 
 use super::{AskedNoise, PredictQuestion};
@@ -25,17 +26,19 @@ pub(super) struct PreparedNoise {
 }
 
 impl PreparedNoise {
-    /// Reads or draws it, without what is to be left out of it, coalesced in windows if they are longer than nothing.
+    /// Reads or draws it for phases of a grain, without what is to be left out of it, coalesced in windows if they are longer than nothing.
     ///
     /// # Errors
     /// If it cannot be read, is not what options ask for, or leaves no time for work.
     pub(super) fn read(
         asked: &PredictQuestion,
         noise: &AskedNoise,
+        grain: Nanos,
         window: Nanos,
         asker: &impl Asker,
     ) -> Result<Self, AnswerError> {
-        let (mut source, per_node) = aligned(asked, source(asked, noise, asker)?)?;
+        // Where noise is put off, it is that of a whole window.
+        let (mut source, per_node) = aligned(asked, source(asked, noise, grain.max(window), asker)?)?;
         let sources: Vec<String> = source.booked.as_ref().map_or_else(Vec::new, |booked| booked.sources().to_vec());
         let mut taken_out = vec![false; sources.len()];
         if let Some(booked) = &source.booked {
@@ -51,10 +54,32 @@ impl PreparedNoise {
         }
         Ok(Self { source, per_node, sources, taken_out })
     }
+
+    /// Whether it is for phases of this grain as well, with noise in such windows.
+    pub(super) fn serves(&self, grain: Nanos, window: Nanos) -> bool {
+        self.source.summary.is_none_or(|summary| summary.grain == grain.max(window))
+    }
+
+    /// What is predicted from it, with what is known of its error.
+    ///
+    /// # Errors
+    /// As [`Prediction::new`].
+    pub(super) fn prediction(&self, question: Question) -> Result<Prediction<'_>, ScaleError> {
+        let prediction = Prediction::new(&self.source.noise, question)?.with_draws(&self.source.draws)?;
+        Ok(match self.source.summary {
+            Some(summary) => prediction.of_summary(summary.recorded),
+            None => prediction.of_recording(),
+        })
+    }
 }
 
 /// The noise, with its books if the question is about sources.
-fn source(asked: &PredictQuestion, noise: &AskedNoise, asker: &impl Asker) -> Result<NoiseInput, AnswerError> {
+fn source(
+    asked: &PredictQuestion,
+    noise: &AskedNoise,
+    grain: Nanos,
+    asker: &impl Asker,
+) -> Result<NoiseInput, AnswerError> {
     let books = asked.blame || !asked.without.is_empty();
     let chosen = asked.selection.cpus.is_some() || asked.selection.node.is_some();
     let refused = |why: &str| Err(AnswerError::Usage(why.to_owned()));
@@ -76,21 +101,35 @@ fn source(asked: &PredictQuestion, noise: &AskedNoise, asker: &impl Asker) -> Re
             "--blame and --without split a recording by its sources, and a formula has none: leave the formula out",
         ),
         AskedNoise::Named(NoiseArg::Spec(spec)) => Ok(NoiseInput::from_spec(spec, drawing(asked), asked.replicas)?),
-        AskedNoise::Named(NoiseArg::Run(path)) => recorded(asked, path, books, asker),
+        AskedNoise::Named(NoiseArg::Run(path)) => recorded(asked, path, books, grain, asker),
         AskedNoise::Named(NoiseArg::RunWith(path, spec)) => {
-            Ok(recorded(asked, path, false, asker)?.with_cause(spec, drawing(asked))?)
+            Ok(recorded(asked, path, false, grain, asker)?.with_cause(spec, drawing(asked))?)
         }
     }
 }
 
 /// The noise of the chosen CPUs of a run.
-fn recorded(asked: &PredictQuestion, path: &Path, books: bool, asker: &impl Asker) -> Result<NoiseInput, AnswerError> {
+fn recorded(
+    asked: &PredictQuestion,
+    path: &Path,
+    books: bool,
+    grain: Nanos,
+    asker: &impl Asker,
+) -> Result<NoiseInput, AnswerError> {
     if Contents::read(path)? == Contents::Summary {
+        let refused = |why: &str| Err(AnswerError::Usage(why.to_owned()));
         if asked.alignment == Alignment::Recording {
-            let why = "--as-recorded replays noise as it came, and the summary form does not keep that: leave it out";
-            return Err(AnswerError::Usage(why.to_owned()));
+            return refused(
+                "--as-recorded replays noise as it came, and the summary form does not keep that: leave it out",
+            );
         }
-        return Ok(NoiseInput::from_summary(&open::summary(path, |text| asker.tell(text))?, &asked.selection, books)?);
+        if asked.tolerated.is_some() {
+            return refused(
+                "--tolerate says which detours would have to go, and the summary form does not keep detours",
+            );
+        }
+        let bundle = open::summary(path, |text| asker.tell(text))?;
+        return Ok(NoiseInput::from_summary(&bundle, &asked.selection, books, grain)?);
     }
     let bundle = open::recording(path, |text| asker.tell(text))?;
     let _reading = asker.reading(&bundle, 1);

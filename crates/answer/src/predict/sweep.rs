@@ -3,7 +3,7 @@
 use becalm_report::{PredictSweepReport, SweptCell, SweptNoise};
 use becalm_scale::Noise;
 use becalm_scale::collective::{Collective, Operation};
-use becalm_scale::predict::{Prediction, Question, RankPrediction};
+use becalm_scale::predict::{Question, RankPrediction};
 use becalm_scale::watch::ReplayWatch;
 use becalm_units::RankCount;
 
@@ -68,7 +68,7 @@ fn plan(asked: &PredictQuestion, asker: &impl Asker) -> Result<(Vec<SweptNoise>,
     let (mut noises, mut planned, mut kept) = (Vec::new(), Vec::new(), 0);
     for (number, (text, noise)) in asked.noises.iter().enumerate() {
         for (window, coalesced) in asked.coalesced.iter().enumerate() {
-            let mut prepared = PreparedNoise::read(asked, noise, *coalesced, asker)?;
+            let mut prepared = PreparedNoise::read(asked, noise, asked.grains[0], *coalesced, asker)?;
             let questions = asked.questions(prepared.per_node);
             if window == 0 {
                 let source = &mut prepared.source;
@@ -117,17 +117,18 @@ fn cells_of(
 ) -> Result<Vec<(usize, SweptCell)>, AnswerError> {
     let Planned { noise, window, size, questions, prepared } = planned;
     let coalesced = asked.coalesced[window];
-    let prepared = match prepared {
+    let mut prepared = match prepared {
         Some(prepared) => prepared,
-        None => PreparedNoise::read(asked, &asked.noises[noise].1, coalesced, asker)?,
+        None => PreparedNoise::read(asked, &asked.noises[noise].1, asked.grains[0], coalesced, asker)?,
     };
-    let source = &prepared.source;
     let mut cells = Vec::new();
     for (number, question) in questions.iter().enumerate() {
+        if !prepared.serves(question.grain, coalesced) {
+            prepared = PreparedNoise::read(asked, &asked.noises[noise].1, question.grain, coalesced, asker)?;
+        }
         let told = |ranks, phases| bar.advance(cost::steps_of_phases(&size, question, ranks, phases) as u64);
         bar.say("tables".to_owned());
-        let mut prediction = Prediction::new(&source.noise, *question)?.with_draws(&source.draws)?.of_recording();
-        prediction = prediction.watched(ReplayWatch::by(&told));
+        let mut prediction = prepared.prediction(*question)?.watched(ReplayWatch::by(&told));
         let mut rows: Vec<RankPrediction> = Vec::new();
         for (payload, bytes) in asked.bytes.iter().enumerate() {
             if payload == 0 || has_payload(question.collective) {

@@ -54,9 +54,9 @@ enum FleetCommand {
 
 /// Predict what the noise of the nodes costs jobs of any size, and say what to mend first
 ///
-/// Each rank of a job has one CPU of the nodes, drawn at random, so that a job of many ranks meets one bad node almost surely. Detours are
-/// drawn from the summary form of each node, and what of the loss goes with each source, and with what one node has more than its equals,
-/// is ranked: the first line is the first thing to mend.
+/// Each rank of a job has one CPU of the nodes, drawn at random, so that a job of many ranks meets one bad node almost surely. Delays are
+/// those of the summary form of each node, and what of the loss goes with each source, and with what one node has more than its equals, is
+/// ranked: the first line is the first thing to mend.
 #[derive(Args, Debug)]
 pub struct FleetPredictArgs {
     /// The runs, as for `becalm fleet`

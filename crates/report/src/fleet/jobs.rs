@@ -5,6 +5,7 @@ use std::io;
 use becalm_analyze::fleet::jobs::{Cause, FleetCost, JobLoss, Mending};
 use becalm_analyze::fleet::sacct::Accounting;
 use becalm_model::Kind;
+use becalm_scale::uncertainty::Missed;
 use becalm_units::{Nanos, RankCount, plural, printable};
 use serde::Serialize;
 
@@ -15,6 +16,7 @@ use crate::form::paragraph::{heading, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
 use crate::form::value::{factor, grouped, three_digits};
+use crate::record::missed;
 use crate::report::Report;
 use crate::sweep::{Axes, Axis};
 
@@ -86,7 +88,7 @@ struct CostDocument<'a> {
     summary: String,
     nodes: usize,
     grain_ns: i64,
-    drawn_ns: i64,
+    recorded_ns: i64,
     jobs: Option<u64>,
     span_hours: Option<f64>,
     rows: Vec<SizeDoc>,
@@ -97,10 +99,12 @@ struct CostDocument<'a> {
 /// What noise costs jobs of one size.
 #[derive(Serialize)]
 struct SizeDoc {
-    /// Whether the noise that was recorded bounds it from below only.
-    at_least: bool,
     lost_node_hours: Option<f64>,
     lost_ratio: f64,
+    /// An event that comes less often than once in this on a CPU may be missing in the recordings, where it may hit many phases.
+    missed_every_ns: Option<i64>,
+    /// The share of the phases that it may hit.
+    missed_phases_ratio: Option<f64>,
     node_hours: Option<f64>,
     ranks: u64,
     slowdown_ratio: f64,
@@ -109,9 +113,10 @@ struct SizeDoc {
 impl SizeDoc {
     fn of(size: &JobLoss) -> Self {
         Self {
-            at_least: size.at_least,
             lost_node_hours: size.lost_hours,
             lost_ratio: 1.0 - 1.0 / size.slowdown,
+            missed_every_ns: size.missed.map(|missed| missed.every.get()),
+            missed_phases_ratio: size.missed.map(|missed| missed.phases),
             node_hours: size.node_hours,
             ranks: size.ranks,
             slowdown_ratio: size.slowdown,
@@ -171,9 +176,9 @@ struct CellDoc {
 /// What is to be mended for jobs of one grain.
 #[derive(Serialize)]
 struct GrainDoc<'a> {
-    drawn_ns: i64,
     grain_ns: i64,
     mend: Vec<MendingDoc<'a>>,
+    recorded_ns: i64,
     summary: String,
 }
 
@@ -187,9 +192,9 @@ impl Report for FleetSweepReport<'_> {
             cost.sizes.iter().map(|size| CellDoc { grain_ns: cost.grain.get(), size: SizeDoc::of(size) })
         });
         let grains = self.costs.iter().map(|cost| GrainDoc {
-            drawn_ns: cost.drawn.get(),
             grain_ns: cost.grain.get(),
             mend: cost.mendings.iter().map(MendingDoc::of).collect(),
+            recorded_ns: cost.recorded.get(),
             summary: conclusion(cost),
         });
         SweepDocument {
@@ -243,7 +248,7 @@ impl Report for FleetCostReport<'_> {
             summary: conclusion(cost),
             nodes: cost.nodes,
             grain_ns: cost.grain.get(),
-            drawn_ns: cost.drawn.get(),
+            recorded_ns: cost.recorded.get(),
             jobs: cost.jobs,
             span_hours: self.accounting.map(|of| of.span_hours),
             rows: cost.sizes.iter().map(SizeDoc::of).collect(),
@@ -271,11 +276,11 @@ fn render_sizes(cost: &FleetCost, accounting: Option<&Accounting>, out: &mut She
     table.print(out)?;
     let nodes = cost.nodes as u64;
     let mut note = format!(
-        "phases of {:.3} of work; each rank has a CPU of the {nodes} {}, drawn at random, under noise that is drawn from the summary form for {:.1} \
-         of CPU time",
+        "phases of {:.3} of work; each rank has a CPU of the {nodes} {}, drawn at random, with delays of {:.1} of recorded CPU time; there are no \
+         intervals, as nodes are read in summary form",
         cost.grain,
         plural(nodes, "node", "nodes"),
-        cost.drawn
+        cost.recorded
     );
     if let Some(of) = accounting {
         note += &format!(
@@ -286,12 +291,10 @@ fn render_sizes(cost: &FleetCost, accounting: Option<&Accounting>, out: &mut She
         );
     }
     paragraph(out, "  ", &note)?;
-    if let Some(size) = cost.sizes.iter().find(|size| size.at_least) {
-        let ranks = RankCount::new(size.ranks);
-        let told = format!(
-            "from {ranks} ranks on a phase takes more CPU time than was drawn: these jobs lose at least as much"
-        );
-        paragraph(out, "  ", &told)?;
+    let first = cost.sizes.iter().find_map(|size| Some((size.ranks, size.missed?)));
+    if let Some((ranks, Missed { every, phases })) = first {
+        let least = format!("from {} ranks on these jobs lose at least as much", RankCount::new(ranks));
+        paragraph(out, "  ", &format!("{least}: {}", missed(every.get(), phases)))?;
     }
     Ok(())
 }
@@ -331,17 +334,11 @@ mod tests {
         let cost = |grain, slowdowns: [f64; 2]| FleetCost {
             nodes: 3,
             grain,
-            drawn: Nanos::from_secs(100),
+            recorded: Nanos::from_secs(100),
             sizes: [64, 1_024]
                 .into_iter()
                 .zip(slowdowns)
-                .map(|(ranks, slowdown)| JobLoss {
-                    ranks,
-                    slowdown,
-                    at_least: false,
-                    node_hours: None,
-                    lost_hours: None,
-                })
+                .map(|(ranks, slowdown)| JobLoss { ranks, slowdown, missed: None, node_hours: None, lost_hours: None })
                 .collect(),
             mendings: Vec::new(),
             jobs: None,

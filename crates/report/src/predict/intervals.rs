@@ -32,16 +32,21 @@ pub(crate) fn meaning(rows: &[RankPrediction], replicas: u64) -> Option<String> 
 
 /// Where the recording bounds nothing from above, and how long one would.
 pub(crate) fn open(rows: &[RankPrediction]) -> impl Iterator<Item = String> + '_ {
-    bounded(rows).filter(|(_, bounds)| bounds.high.is_none()).map(|(row, bounds)| {
-        let least = format!("{}: at least {}", job(rows, row), factor(bounds.low));
-        let least = match bounds.missed {
+    rows.iter().filter_map(|row| {
+        // A summary form has no interval.
+        let low = match (&row.recording, row.slowdown) {
+            (Some(bounds), _) => bounds.high.is_none().then_some(bounds.low)?,
+            (None, slowdown) => row.missed.and(slowdown)?.mean,
+        };
+        let least = format!("{}: at least {}", job(rows, row), factor(low));
+        let least = match row.missed {
             Some(Missed { every, phases }) => format!("{least}; {}", missed(every.get(), phases)),
             None => format!("{least}; the recording is too short for an upper end"),
         };
-        match bounds.needed {
+        Some(match row.recording.and_then(|bounds| bounds.needed) {
             Some(needed) => format!("{least}; a recording of about {} would have an upper end", time(needed.get())),
             None => least,
-        }
+        })
     })
 }
 

@@ -14,7 +14,6 @@ use becalm_scale::collective::{Collective, Operation};
 use becalm_scale::phases::PhaseSpread;
 use becalm_scale::predict::{Question, RankPrediction};
 use becalm_scale::tolerance::{Tolerance, lost};
-use becalm_scale::uncertainty::Missed;
 use becalm_scale::{Alignment, Noise};
 use becalm_units::{Nanos, RankCount, Share, printable};
 use serde::Serialize;
@@ -116,11 +115,6 @@ impl PredictedRow {
         self.row.spread.as_ref().map_or(Value::Missing, |spread| Value::Time(of(spread).get()))
     }
 
-    /// What the recording may have missed.
-    fn missed(&self) -> Option<Missed> {
-        self.row.recording?.missed
-    }
-
     /// The part of the added time that comes from the longest 1, 3 or 10 delays of the recording.
     fn longest(&self, number: usize) -> Value {
         self.row.recording.map_or(Value::Missing, |bounds| Value::Ratio(bounds.longest[number]))
@@ -145,9 +139,9 @@ fields! {
         RECORDING_NEEDED_NS = "recording_needed_ns", "needs",
             |line| line.row.recording.and_then(|bounds| bounds.needed).map_or(Value::Missing, |time| Value::Time(time.get()));
         MISSED_EVERY_NS = "missed_every_ns", "may miss",
-            |line| line.missed().map_or(Value::Missing, |missed| Value::Time(missed.every.get()));
+            |line| line.row.missed.map_or(Value::Missing, |missed| Value::Time(missed.every.get()));
         MISSED_PHASES_RATIO = "missed_phases_ratio", "may hit",
-            |line| line.missed().map_or(Value::Missing, |missed| Value::Share(missed.phases));
+            |line| line.row.missed.map_or(Value::Missing, |missed| Value::Share(missed.phases));
         EXPECTED_RATIO = "expected_ratio", "expected",
             |line| line.row.expected_ratio.map_or(Value::Missing, Value::Factor);
         LAW_RATIO = "law_ratio", "law",

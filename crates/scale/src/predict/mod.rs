@@ -19,7 +19,7 @@ use crate::phases::{PhaseDurations, PhaseSpread};
 use crate::placement::{Placement, RANKS_LIMIT};
 use crate::replay::{ReplayOutcome, replay_each};
 use crate::sampled::PhaseLosses;
-use crate::uncertainty::{RecordingBounds, RecordingUncertainty};
+use crate::uncertainty::{Missed, RecordingBounds, RecordingUncertainty};
 use crate::watch::ReplayWatch;
 use crate::workers::side_by_side;
 
@@ -82,6 +82,9 @@ pub struct RankPrediction {
     /// What another recording, or a longer one, would give; nothing for a formula, and unless [`Prediction::of_recording`] asks
     /// for it.
     pub recording: Option<RecordingBounds>,
+    /// What the recording may have missed, so that the slowdown is at least this; nothing unless [`Prediction::of_recording`] or
+    /// [`Prediction::of_summary`] asks for it.
+    pub missed: Option<Missed>,
     /// Whether the noise is a formula, of which nothing is unknown.
     pub formula: bool,
     /// What order statistics expect, for the ideal collective and ranks that are not synchronized, where these are too many to be
@@ -174,6 +177,8 @@ pub struct Prediction<'a> {
     watch: ReplayWatch<'a>,
     /// Whether it is asked what another recording would give.
     of_recording: bool,
+    /// How long CPUs were recorded, all together, if the noise was drawn from that.
+    drawn_of: Option<Nanos>,
 }
 
 /// What answers come from.
@@ -222,7 +227,15 @@ impl<'a> Prediction<'a> {
             crate::delay::units(noise, question.per_node)?;
             None
         };
-        Ok(Self { noise, question, tables, draws: Vec::new(), watch: ReplayWatch::NOBODY, of_recording: false })
+        Ok(Self {
+            noise,
+            question,
+            tables,
+            draws: Vec::new(),
+            watch: ReplayWatch::NOBODY,
+            of_recording: false,
+            drawn_of: None,
+        })
     }
 
     /// The same with other draws of the same formula, which the replicas replay by turns: their spread then is also that of the draws.
@@ -258,6 +271,13 @@ impl<'a> Prediction<'a> {
         Self { tables, of_recording: true, ..self }
     }
 
+    /// The same of noise that was drawn from a recording in summary form, of CPUs that were recorded for so long all together: it has no
+    /// interval, and says only what the recording may have missed.
+    #[must_use]
+    pub fn of_summary(self, recorded: Nanos) -> Self {
+        Self { drawn_of: Some(recorded), ..self }
+    }
+
     /// The distribution of one full unit's delay, for the ideal collective.
     #[must_use]
     pub fn distribution(&self) -> Option<&DelayDistribution> {
@@ -286,6 +306,8 @@ impl<'a> Prediction<'a> {
             Some(tables) => self.recording(tables, &replays, ranks),
             None => self.recording_with_messages(&replays, ranks)?.map(|bounds| bounds.with(slowdown)),
         };
+        let drawn_of = self.drawn_of.filter(|_| !question.synchronized);
+        let missed = drawn_of.and_then(|recorded| Missed::of(ranks, question.grain, recorded));
         Ok(RankPrediction {
             ranks,
             grain: question.grain,
@@ -294,6 +316,7 @@ impl<'a> Prediction<'a> {
             algorithm: question.collective.chosen(ranks, question.bytes, question.per_node),
             slowdown,
             recording,
+            missed: missed.or_else(|| recording?.missed),
             formula: !self.noise.together(),
             expected_ratio,
             law,

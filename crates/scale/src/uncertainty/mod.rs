@@ -70,8 +70,14 @@ pub struct Missed {
 }
 
 impl Missed {
-    /// Of so many units with phases of a grain, after units were recorded for a time, all together, in nanoseconds; nothing where such
-    /// an event would hit few phases.
+    /// Of so many units with phases of a grain, after units were recorded for a time, all together; nothing where such an event would hit
+    /// few phases.
+    #[must_use]
+    pub fn of(units: u64, grain: Nanos, watched: Nanos) -> Option<Self> {
+        Self::new(units as f64, grain.get() as f64, watched.get() as f64)
+    }
+
+    /// The same in nanoseconds.
     fn new(units: f64, grain: f64, watched: f64) -> Option<Self> {
         let hits = units * grain * MISSED_TIMES / watched;
         (hits > MISSED_LIMIT)

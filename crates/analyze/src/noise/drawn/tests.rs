@@ -1,9 +1,12 @@
 use becalm_bundle::Bundle;
+use becalm_condense::{ActivityRow, Condenser};
 use becalm_fixtures::mixed::write_mixed;
+use becalm_model::node::CpuDoc;
 use becalm_scale::Alignment;
 use becalm_scale::blame::{BlameWanted, blame};
 use becalm_scale::predict::{Prediction, Question};
 use becalm_scale::watch::ReplayWatch;
+use becalm_units::CpuId;
 
 use super::*;
 use crate::condense::condense;
@@ -31,50 +34,101 @@ fn added(input: &NoiseInput, grain: Nanos) -> Vec<f64> {
     RANKS.iter().map(|ranks| prediction.slowdown(*ranks).unwrap().unwrap().mean - 1.0).collect()
 }
 
-/// The full recording, and its summary form.
-fn both(seed: u64) -> (NoiseInput, NoiseInput) {
+/// A stored recording with the mixed noise of the fixtures.
+fn mixed(seed: u64) -> (tempfile::TempDir, Bundle) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("mixed.becalm");
     write_mixed(&path, seed);
     let bundle = Bundle::open(&path).unwrap();
-    let digest = condense(&bundle, "mixed").unwrap();
-    let full = NoiseInput::from_run(&bundle, &Selection::default(), true).unwrap();
-    (full, NoiseInput::from_digests(&[digest], "mixed", true).unwrap())
+    (folder, bundle)
 }
 
-/// The loss of the summary form, as the book states it: below 12 % of the added time, and below 4 % on average. Another recording of the
-/// same machine differs about as much. Only of jobs of which a phase takes no more CPU time than was recorded.
+/// The full recording, and its summary form for phases of a grain.
+fn both(bundle: &Bundle, grain: Nanos) -> (NoiseInput, NoiseInput) {
+    let digest = condense(bundle, "mixed").unwrap();
+    let full = NoiseInput::from_run(bundle, &Selection::default(), true).unwrap();
+    (full, NoiseInput::from_digests(&[digest], "mixed", true, grain).unwrap())
+}
+
+/// The loss of the summary form, as the book states it. Only of jobs of which a phase takes no more CPU time than was recorded.
 #[test]
 fn predictions_lose_little() {
     let mut losses = Vec::new();
     for seed in 1..=3 {
-        let (full, short) = both(seed);
-        let (all, drawn) = (full.noise.traces().map(|of| of.noise()), short.noise.traces().map(|of| of.noise()));
-        for (all, drawn) in all.zip(drawn) {
-            assert!((drawn.as_secs_f64() / all.as_secs_f64() - 1.0).abs() < 0.01, "{drawn} for {all}");
-        }
-        for (grain, carried) in [(Nanos::from_micros(100), 3), (Nanos::from_millis(1), 3), (Nanos::from_millis(10), 2)]
-        {
+        let (_folder, bundle) = mixed(seed);
+        for (grain_us, carried) in [(100, 3), (200, 3), (1_000, 3), (2_000, 3), (10_000, 2)] {
+            let grain = Nanos::from_micros(grain_us);
+            let (full, short) = both(&bundle, grain);
+            for (all, drawn) in full.noise.traces().zip(short.noise.traces()) {
+                let (all, drawn) = (all.noise_ratio(), drawn.noise_ratio());
+                assert!((drawn / all - 1.0).abs() < 0.01, "{drawn} for {all}");
+            }
             let (all, drawn) = (added(&full, grain), added(&short, grain));
             losses.extend(all.iter().zip(&drawn).take(carried).map(|(all, drawn)| (drawn / all - 1.0).abs()));
         }
     }
     let (mean, most) = (losses.iter().sum::<f64>() / losses.len() as f64, losses.iter().copied().fold(0.0, f64::max));
-    assert!(mean < 0.04 && most < 0.12, "{mean} {most} {losses:?}");
+    assert!(mean < 0.03 && most < 0.10, "{mean} {most} {losses:?}");
 }
 
-/// What another recording of the same process gives, beside which the loss is to be seen.
+/// Noise whose detours hang together: what is drawn source by source, each detour by itself, costs 1.6 to 9 times too much.
 #[test]
-fn another_recording_differs_as_well() {
-    let of: Vec<Vec<f64>> = (1..=3).map(|seed| added(&both(seed).0, Nanos::from_millis(10))).collect();
-    let spread = (of[0][1] / of[1][1] - 1.0).abs().max((of[0][1] / of[2][1] - 1.0).abs());
-    assert!((0.002..0.2).contains(&spread), "{of:?}");
+fn turns_bursts_and_ticks_cost_what_they_cost() {
+    let mut random = SplitMix64::new(9);
+    let mut jitter = |ns: f64| (ns * (0.95 + 0.1 * random.uniform())) as i64;
+    let end = 20_000_000_000;
+    // A thread that takes turns with the job; ticks of 3 to 7 us alone; two threads that come and go.
+    let mut turns = Vec::new();
+    let mut at = 0;
+    while at < end {
+        let turn = jitter(3e6);
+        turns.push((at, turn, "turns"));
+        at += turn + jitter(3e6);
+    }
+    let mut random = SplitMix64::new(10);
+    let ticks: Vec<_> =
+        (0..end / 4_000_000).map(|tick| (tick * 4_000_000, 3_000 + random.below(4_000) as i64, "tick")).collect();
+    let mut hogs = Vec::new();
+    let mut at = 0;
+    while at < end {
+        let until = at + 300_000_000 + random.below(500_000_000) as i64;
+        while at < until {
+            let (turn, hog) = (jitter(3e6) * (1 + random.below(2) as i64), random.below(2));
+            hogs.push((at, turn, ["hog", "pig"][hog as usize]));
+            at += turn + jitter(3e6);
+        }
+        at += 200_000_000 + random.below(900_000_000) as i64;
+    }
+    let (_folder, bundle) = mixed(1);
+    for (name, detours) in [("turns", turns), ("ticks", ticks), ("hogs", hogs)] {
+        let mut condenser = Condenser::new(0, [CpuId::new(0)], true);
+        for (number, (start_ns, ns, source)) in (0..).zip(&detours) {
+            let source = condenser.name(Kind::Task, source);
+            let row = ActivityRow { detour: number, start_ns: *start_ns, self_ns: *ns, source, root: source };
+            condenser.activity(0, &row);
+            condenser.detour(0, *start_ns, *ns, false);
+        }
+        let mut run = bundle.nodes()[0].clone();
+        run.cpus = vec![CpuDoc { duration_ns: Nanos::new(end), ..CpuDoc::new(CpuId::new(0)) }];
+        let digest = condenser.document(run);
+        let pairs = detours.iter().map(|(start, ns, _)| (Nanos::new(*start), Nanos::new(*ns))).collect();
+        let full = NoiseInput::of_cpus("n0", Nanos::new(end + 10_000_000), vec![pairs]).unwrap();
+        for grain_us in [100, 1_000, 10_000] {
+            let grain = Nanos::from_micros(grain_us);
+            let short = NoiseInput::from_digests(std::slice::from_ref(&digest), "n0", false, grain).unwrap();
+            let (all, drawn) = (added(&full, grain), added(&short, grain));
+            for (all, drawn) in all.iter().zip(&drawn) {
+                assert!((drawn / all - 1.0).abs() < 0.1, "{name} at {grain}: {drawn:?} for {all:?}");
+            }
+        }
+    }
 }
 
 /// The blame on each source is what it is of the full recording, but for a few hundredths of all.
 #[test]
 fn blame_falls_on_the_same_sources() {
-    let (full, short) = both(1);
+    let (_folder, bundle) = mixed(1);
+    let (full, short) = both(&bundle, Nanos::from_millis(1));
     let shares = |input: &NoiseInput| {
         let booked = input.booked.as_ref().unwrap();
         let wanted = BlameWanted { without: 0, detours: 0 };
@@ -95,26 +149,20 @@ fn blame_falls_on_the_same_sources() {
 
 #[test]
 fn of_a_long_recording_a_part_is_drawn() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("mixed.becalm");
-    write_mixed(&path, 1);
-    let mut digest = condense(&Bundle::open(&path).unwrap(), "mixed").unwrap();
-    let whole = NoiseInput::from_digests(std::slice::from_ref(&digest), "mixed", false).unwrap();
+    let (_folder, bundle) = mixed(1);
+    let mut digest = condense(&bundle, "mixed").unwrap();
+    let grain = Nanos::from_millis(1);
+    let whole = NoiseInput::from_digests(std::slice::from_ref(&digest), "mixed", false, grain).unwrap();
     // As if it had come so for a thousand times as long.
     for (cpu, doc) in digest.cpus.iter_mut().zip(&mut digest.run.cpus) {
-        let times = |counts: &mut Counts| counts.0.iter_mut().skip(1).step_by(2).for_each(|count| *count *= 1_000);
-        times(&mut cpu.lengths);
-        cpu.durations.count *= 1_000;
-        cpu.longest.clear();
         doc.duration_ns = Nanos::new(doc.duration_ns.get() * 1_000);
-        for source in &mut cpu.sources {
-            times(&mut source.lengths);
-            times(&mut source.gaps);
-            source.whole_ns *= 1_000;
-            source.last_ns *= 1_000;
+        for cell in cpu.delays.iter_mut().flat_map(|of| &mut of.cells) {
+            cell.windows *= 1_000;
+            cell.delay_ns *= 1_000;
+            cell.parts.iter_mut().for_each(|part| part.1 *= 1_000);
         }
     }
-    let part = NoiseInput::from_digests(&[digest], "mixed", false).unwrap();
+    let part = NoiseInput::from_digests(&[digest], "mixed", false, grain).unwrap();
     let detours: usize = part.noise.traces().map(|trace| trace.len()).sum();
     assert!((3 << 20..5 << 20).contains(&detours), "{detours}");
     let ratio = |input: &NoiseInput| input.noise.traces().map(|trace| trace.noise_ratio()).sum::<f64>();

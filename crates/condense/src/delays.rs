@@ -1,0 +1,228 @@
+//! How late the noise of a CPU makes some work, for each of several grains of it.
+//!
+//! Windows of a grain of work begin an eighth of a grain of work apart, so that each detour comes within eight of them; what comes within one
+//! delays it. Windows without any noise are not counted: how many there are follows from the length of the recording.
+
+use std::collections::BTreeMap;
+
+use becalm_model::digest::{DELAY_CELLS, DELAY_PARTS, DelayCell, GRAINS_NS, GrainDelays, WINDOWS};
+
+/// An octave of delays has up to 2 to the power of this many cells for each source.
+const FINEST: u32 = 4;
+
+/// The delays of a CPU. Sources are known by their places.
+#[derive(Debug)]
+pub(crate) struct Delays {
+    /// What was lost so far: work is the rest of the time.
+    lost: i64,
+    grains: Vec<Grain>,
+}
+
+impl Default for Delays {
+    fn default() -> Self {
+        Self { lost: 0, grains: GRAINS_NS.iter().map(|ns| Grain::new(*ns)).collect() }
+    }
+}
+
+impl Delays {
+    /// Takes a detour, with the time of each source in it. Detours come in order of time.
+    pub(crate) fn add(&mut self, start: i64, duration: i64, parts: &[(u32, i64)]) {
+        let worked = start.saturating_sub(self.lost);
+        self.grains.iter_mut().for_each(|grain| grain.add(worked, duration, parts));
+        self.lost = self.lost.saturating_add(duration);
+    }
+
+    /// What the document holds, with sources known by other places.
+    pub(crate) fn document(&self, places: &[u32]) -> Vec<GrainDelays> {
+        self.grains.iter().map(|grain| grain.document(places)).collect()
+    }
+}
+
+/// The delays of a grain.
+#[derive(Debug)]
+struct Grain {
+    ns: i64,
+    /// The number of the last window in which any detour came; it and those before it may still get more.
+    last: i64,
+    /// By number, modulo how many there are.
+    open: [DelayCell; WINDOWS],
+    cells: Cells,
+}
+
+impl Grain {
+    fn new(ns: i64) -> Self {
+        Self { ns, last: i64::MIN / 2, open: Default::default(), cells: Cells::new() }
+    }
+
+    fn add(&mut self, worked: i64, duration: i64, parts: &[(u32, i64)]) {
+        let windows = WINDOWS as i64;
+        let last = worked.div_euclid(self.ns / windows).max(self.last);
+        for number in 1..=last.saturating_sub(self.last).min(windows) {
+            let closed = &mut self.open[(self.last + number).rem_euclid(windows) as usize];
+            self.cells.add(closed);
+            *closed = DelayCell { windows: 1, ..DelayCell::default() };
+        }
+        self.last = last;
+        for window in &mut self.open {
+            window.delay_ns = window.delay_ns.saturating_add(duration);
+            add_parts(&mut window.parts, parts);
+        }
+    }
+
+    fn document(&self, places: &[u32]) -> GrainDelays {
+        let mut cells = Cells::new();
+        cells.width = self.cells.width;
+        for cell in self.cells.of.values().chain(&self.open) {
+            let mut renamed = DelayCell { parts: Vec::with_capacity(cell.parts.len()), ..cell.clone() };
+            for (place, ns) in &cell.parts {
+                add_parts(&mut renamed.parts, &[(places[*place as usize], *ns)]);
+            }
+            cells.add(&renamed);
+        }
+        GrainDelays { grain_ns: self.ns, cells: cells.of.into_values().collect() }
+    }
+}
+
+/// Adds the time of sources; of more than are kept it is no source's.
+fn add_parts(sum: &mut Vec<(u32, i64)>, parts: &[(u32, i64)]) {
+    for (source, ns) in parts {
+        if let Some((_, sum)) = sum.iter_mut().find(|(other, _)| other == source) {
+            *sum = sum.saturating_add(*ns);
+        } else if sum.len() < DELAY_PARTS {
+            sum.push((*source, *ns));
+        }
+    }
+}
+
+/// How fine cells are.
+#[derive(Clone, Copy, Debug)]
+enum Width {
+    /// An octave has 2 to the power of this many for each source that has most of a delay.
+    Apart(u32),
+    /// An octave is one, whatever the source.
+    Octave,
+}
+
+/// Delays that are alike: of about one length, most of it one source's.
+#[derive(Debug)]
+struct Cells {
+    width: Width,
+    /// By length and source.
+    of: BTreeMap<(u32, u32), DelayCell>,
+}
+
+impl Cells {
+    const fn new() -> Self {
+        Self { width: Width::Apart(FINEST), of: BTreeMap::new() }
+    }
+
+    /// Adds what came in windows.
+    fn add(&mut self, more: &DelayCell) {
+        if more.delay_ns == 0 {
+            return;
+        }
+        let cell = self.of.entry(self.width.place(more)).or_default();
+        cell.windows += more.windows;
+        cell.delay_ns = cell.delay_ns.saturating_add(more.delay_ns);
+        add_parts(&mut cell.parts, &more.parts);
+        if self.of.len() > DELAY_CELLS {
+            self.width = match self.width {
+                Width::Apart(0) | Width::Octave => Width::Octave,
+                Width::Apart(bits) => Width::Apart(bits - 1),
+            };
+            for cell in std::mem::take(&mut self.of).into_values() {
+                self.add(&cell);
+            }
+        }
+    }
+}
+
+impl Width {
+    /// The place of a cell, by the mean delay of its windows.
+    fn place(self, cell: &DelayCell) -> (u32, u32) {
+        let mean = (cell.delay_ns / cell.windows.max(1) as i64).max(1);
+        let octave = mean.ilog2();
+        match self {
+            Self::Octave => (octave, 0),
+            Self::Apart(bits) => {
+                let within = ((mean ^ 1 << octave) << bits) >> octave;
+                let most = cell.parts.iter().max_by_key(|(_, ns)| *ns).map_or(u32::MAX, |(source, _)| *source);
+                ((octave << bits) + within as u32, most)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use becalm_testing::noise::Source;
+
+    use super::*;
+
+    /// The windows of a grain, counted one by one from the detours.
+    fn plain(grain: i64, detours: &[(i64, i64)]) -> Vec<i64> {
+        let step = grain / WINDOWS as i64;
+        let mut lost = 0;
+        let worked: Vec<(i64, i64)> = detours
+            .iter()
+            .map(|(start, ns)| {
+                let at = start - lost;
+                lost += ns;
+                (at, *ns)
+            })
+            .collect();
+        let last = worked.last().unwrap().0 / step;
+        let windows = (1 - WINDOWS as i64..=last).map(|number| {
+            let within = worked.iter().filter(|(at, _)| (number * step..number * step + grain).contains(at));
+            within.map(|(_, ns)| ns).sum::<i64>()
+        });
+        let mut late: Vec<i64> = windows.filter(|ns| *ns > 0).collect();
+        late.sort_unstable();
+        late
+    }
+
+    #[test]
+    fn windows_are_those_that_a_plain_count_finds() {
+        let mut random = Source::seeded(3);
+        let (mut delays, mut detours, mut start) = (Delays::default(), Vec::new(), 0);
+        for _ in 0..400 {
+            let ns = random.pareto(2_000.0, 1.2) as i64;
+            detours.push((start, ns));
+            delays.add(start, ns, &[(0, ns / 2), (1, ns - ns / 2)]);
+            start += ns + (random.uniform().powi(3) * 800_000.0) as i64;
+        }
+        for grain in delays.document(&[0, 1]) {
+            let late = plain(grain.grain_ns, &detours);
+            let windows: u64 = grain.cells.iter().map(|cell| cell.windows).sum();
+            let total: i64 = grain.cells.iter().map(|cell| cell.delay_ns).sum();
+            assert_eq!((windows as usize, total), (late.len(), late.iter().sum()), "{}", grain.grain_ns);
+            let parts: i64 = grain.cells.iter().flat_map(|cell| &cell.parts).map(|part| part.1).sum();
+            assert_eq!(parts, total);
+            // The longest come one by one, or with what is as long.
+            let mut longest = late.iter().rev();
+            for cell in grain.cells.iter().rev().take(8) {
+                let mean = cell.delay_ns as f64 / cell.windows as f64;
+                for late in longest.by_ref().take(cell.windows as usize) {
+                    assert!((*late as f64 / mean - 1.0).abs() < 0.14, "{late} for {mean}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn many_kinds_of_delays_take_no_more_cells_and_lose_nothing() {
+        let mut random = Source::seeded(4);
+        let (mut delays, mut start, mut all) = (Delays::default(), 0, 0);
+        for _ in 0..200_000 {
+            let ns = 10_f64.powf(2.0 + 5.0 * random.uniform()) as i64;
+            delays.add(start, ns, &[((random.uniform() * 500.0) as u32, ns)]);
+            start += ns + (random.uniform() * 2_000_000.0) as i64;
+            all += ns;
+        }
+        for grain in delays.document(&(0..500).collect::<Vec<_>>()) {
+            assert!(grain.cells.len() <= DELAY_CELLS && grain.cells.iter().all(|of| of.parts.len() <= DELAY_PARTS));
+            let total: i64 = grain.cells.iter().map(|cell| cell.delay_ns).sum();
+            assert_eq!(total, all * WINDOWS as i64, "{}", grain.grain_ns);
+        }
+    }
+}
