@@ -782,8 +782,8 @@ pub fn not_ended_on(node: &str) -> Warning {
 pub fn summary_form() -> Warning {
     Warning::new(
         Code::SummaryForm,
-        "this is the summary form of a recording: quantiles are rounded by up to 0.8 % and have no intervals, and there is nothing of \
-         periods, the spectrum, the anatomy of an interrupt, the cost at scale, and single detours",
+        "this is the summary form of a recording: quantiles are rounded by up to 0.8 %, they and the cost at scale have no intervals, \
+         and there is nothing of periods, the spectrum, the anatomy of an interrupt, and single detours",
         "record without --summary where these matter",
     )
 }
@@ -806,7 +806,7 @@ pub fn drawn_of_summary(drawn: Nanos, recorded: Nanos) -> Warning {
         Code::DrawnOfSummary,
         format!(
             "this is the summary form of a recording: the prediction draws{less} from how late the noise made work, in a new order, so that \
-             it has no interval, and what came to several CPUs at once does not come so again"
+             it has no interval, and of what came to several CPUs at once only the longest does so again"
         ),
         "predict from a full recording where that matters",
     )

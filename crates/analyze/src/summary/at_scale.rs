@@ -2,19 +2,24 @@
 
 use std::collections::HashMap;
 
+use becalm_model::digest::DigestDoc;
 use becalm_model::node::Rung;
 use becalm_model::{Kind, root::OLD_REST};
 use becalm_scale::sampled::PhaseLosses;
-use becalm_scale::uncertainty::RecordingEnds;
+use becalm_scale::uncertainty::{Missed, RecordingEnds};
 use becalm_units::{Nanos, RankCount};
 
 use super::Observed;
+use crate::noise::draw_losses;
 
 /// A source, by kind and name.
 pub(super) type SourceKey = (Kind, String);
 
 /// The work of each rank between two collectives, as `becalm predict` takes it.
 pub(super) const GRAIN: Nanos = Nanos::from_millis(1);
+
+/// So many delays are drawn from summary forms at most.
+const DELAYS: u64 = 1 << 20;
 
 /// The ranks that are asked for unless a user asks for others.
 pub const RANKS: u64 = 1 << 10;
@@ -25,11 +30,6 @@ pub enum NoScale {
     /// The kernel's tracepoints were not seen on all nodes, or nothing of them was stored.
     #[error("the recording has no sources")]
     NoSources,
-    /// Phases are sampled from single detours.
-    #[error(
-        "the summary form does not keep the detours that phases are sampled from; becalm predict draws some from its histograms"
-    )]
-    SummaryForm,
     /// The time beside kernel activities belongs to none of them in old recordings.
     #[error("this recording does not say what the rests of its detours (edge) belong to")]
     OldRests,
@@ -60,8 +60,10 @@ pub struct AtScale {
     pub grain: Nanos,
     /// With all the noise; 1.0 without any.
     pub slowdown: f64,
-    /// Between which ends another recording would find that.
+    /// Between which ends another recording would find that; `None` of a summary form, which does not say.
     pub recording: Option<RecordingEnds>,
+    /// What the recording may have missed, so that it is at least that.
+    pub missed: Option<Missed>,
     without: HashMap<SourceKey, f64>,
 }
 
@@ -81,16 +83,24 @@ pub struct SampledPhases {
     /// The time of all CPUs; `None` where that is not known.
     recorded: Option<Nanos>,
     missing: Option<NoScale>,
+    /// Whether they are drawn from a summary form.
+    drawn: bool,
 }
 
 impl SampledPhases {
     pub(super) const fn new() -> Self {
-        Self { losses: PhaseLosses::new(GRAIN), recorded: None, missing: None }
+        Self { losses: PhaseLosses::new(GRAIN), recorded: None, missing: None, drawn: false }
     }
 
-    /// Of a recording in summary form.
-    pub(super) const fn of_summary_form() -> Self {
-        Self { losses: PhaseLosses::new(GRAIN), recorded: None, missing: Some(NoScale::SummaryForm) }
+    /// Of nodes in summary form.
+    pub(super) fn of_digests(digests: &[DigestDoc]) -> Self {
+        let mut phases = Self { drawn: true, ..Self::new() };
+        let delays = DELAYS / digests.len().max(1) as u64;
+        for digest in digests {
+            let (of_node, _) = draw_losses(digest, GRAIN, delays, |kind, source| (kind, source.to_owned()));
+            phases.losses.merge(&of_node, Clone::clone);
+        }
+        phases
     }
 
     /// Adds the phases of a node, whose sources have these names by their numbers.
@@ -127,12 +137,16 @@ impl SampledPhases {
         if needed > recorded {
             return Err(NoScale::Short { ranks, needed, recorded });
         }
+        let recording = if self.drawn { None } else { self.losses.recording_ends(ranks) };
+        let missed =
+            if self.drawn { Missed::of(ranks, GRAIN, recorded) } else { recording.and_then(|ends| ends.missed) };
         let without = self.losses.sources().map(|source| (source.clone(), self.losses.slowdown(ranks, Some(source))));
         Ok(AtScale {
             ranks,
             grain: self.losses.grain(),
             slowdown: self.losses.slowdown(ranks, None),
-            recording: self.losses.recording_ends(ranks),
+            recording,
+            missed,
             without: without.collect(),
         })
     }

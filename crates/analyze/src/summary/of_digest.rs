@@ -129,20 +129,25 @@ fn summary_of(path: &Path, digests: Vec<DigestDoc>) -> Summary {
         told.extend(open.then(warning::summary_of_open_books));
         warnings.splice(0..0, told.into_iter().map(|of| (first.doc.node.clone(), of)));
     }
+    let rung = nodes.iter().map(|node| node.doc.rung).min().unwrap_or(Rung::Loop);
+    let ended = digests.iter().all(|of| of.run.ended.is_some());
+    let how = if ended { Observed::Document } else { Observed::LastDetour };
+    let phases = SampledPhases::of_digests(&digests);
+    let phases = phases.of_run(rung, digests.iter().map(activities).sum(), total.duration_ns, how);
     Summary {
         checked,
         measuring,
         path: path.to_owned(),
         warnings,
-        rung: nodes.iter().map(|node| node.doc.rung).min().unwrap_or(Rung::Loop),
+        rung,
         nodes,
         cpus,
         total,
         sources,
         cpu_sources,
         anatomy: None,
-        at_scale: SampledPhases::of_summary_form().at(super::RANKS),
-        phases: SampledPhases::of_summary_form(),
+        at_scale: phases.at(super::RANKS),
+        phases,
         outliers: peers.outliers,
         peers: peers.compared,
         periods: Vec::new(),

@@ -184,6 +184,7 @@ impl PredictQuestion {
         let report = PredictReport {
             name: &source.name,
             noise: &source.noise,
+            summary: source.summary.is_some(),
             without: &self.without,
             question: questions[0],
             rows: &rows,

@@ -39,6 +39,8 @@ pub struct PredictReport<'a> {
     pub name: &'a str,
     /// The noise, without the sources that were taken out from the start.
     pub noise: &'a Noise,
+    /// Whether it was drawn from a recording in summary form.
+    pub summary: bool,
     /// The names of these.
     pub without: &'a [String],
     /// What was asked; each row has a grain of its own.
@@ -399,6 +401,18 @@ fn noise(report: &PredictReport<'_>) -> String {
     let nodes = noise.nodes().len();
     let length = noise.traces().map(becalm_scale::NoiseTrace::length).max().unwrap_or(Nanos::ZERO);
     let ratio = three_digits(noise.noise_ratio() * 100.0);
+    let without = match report.without {
+        [] => String::new(),
+        names => format!(", without {}", names.join(", ")),
+    };
+    if report.summary {
+        let (cpus, delays) = (counted(cpus as u64, "CPU", "CPUs"), counted(detours(noise) as u64, "delay", "delays"));
+        return format!(
+            "{}{without}: {cpus} in summary form, {} drawn with {delays}, {ratio}% of the time",
+            report.name,
+            time(length.get())
+        );
+    }
     let place = match (noise.together(), nodes, cpus) {
         (false, ..) => format!("a circle of {}", time(length.get())),
         (true, 1, 1) => format!("1 CPU over {}", time(length.get())),
@@ -407,10 +421,6 @@ fn noise(report: &PredictReport<'_>) -> String {
     };
     let count = detours(noise);
     let detours = counted(count as u64, "detour", "detours");
-    let without = match report.without {
-        [] => String::new(),
-        names => format!(", without {}", names.join(", ")),
-    };
     format!("{}{without}: {place}, {detours}, {ratio}% of the time", report.name)
 }
 

@@ -41,7 +41,7 @@ pub(crate) struct Scaled {
     pub(crate) grain_ns: i64,
     /// How many times as long it takes.
     pub(crate) slowdown_ratio: f64,
-    /// The 95 % interval of what another recording would say.
+    /// The 95 % interval of what another recording would say; `None` of a summary form, which does not say.
     pub(crate) slowdown_low: Option<f64>,
     /// Its upper end; `None` where the recording does not bound it.
     pub(crate) slowdown_high: Option<f64>,
@@ -60,17 +60,20 @@ impl Scaled {
             slowdown_ratio: scaled.slowdown,
             slowdown_low: scaled.recording.map(|ends| ends.low),
             slowdown_high: scaled.recording.and_then(|ends| ends.high),
-            missed_every_ns: scaled.recording.and_then(|ends| ends.missed).map(|missed| missed.every.get()),
-            missed_phases_ratio: scaled.recording.and_then(|ends| ends.missed).map(|missed| missed.phases),
+            missed_every_ns: scaled.missed.map(|missed| missed.every.get()),
+            missed_phases_ratio: scaled.missed.map(|missed| missed.phases),
         }
     }
 
     /// What another recording would say, behind the figure.
     fn interval(&self) -> String {
-        let Some(low) = self.slowdown_low else { return String::new() };
-        let upper = match (self.slowdown_high, self.missed_every_ns.zip(self.missed_phases_ratio)) {
+        let missed = self.missed_every_ns.zip(self.missed_phases_ratio).map(|(every, phases)| missed(every, phases));
+        let Some(low) = self.slowdown_low else {
+            return missed.map_or_else(String::new, |missed| format!(" (at least; {missed})"));
+        };
+        let upper = match (self.slowdown_high, missed) {
             (Some(high), _) => return format!(" (another recording: {} to {})", factor(low), factor(high)),
-            (None, Some((every, phases))) => missed(every, phases),
+            (None, Some(missed)) => missed,
             (None, None) => "this one is too short to say how much more".to_owned(),
         };
         format!(" (another recording: at least {}; {upper})", factor(low))

@@ -109,6 +109,7 @@ fn of_a_recording(name: &str) {
     check(&PredictReport {
         name,
         noise: &input.noise,
+        summary: false,
         without: &[name.to_owned()],
         question: question(),
         rows: &rows,

@@ -38,6 +38,7 @@ fn a_job_under_periodic_noise() {
     let report = PredictReport {
         name: "periodic:interval=10ms,detour=50us",
         noise: &noise,
+        summary: false,
         without: &[],
         question,
         rows: &rows,

@@ -153,6 +153,7 @@ impl PagePrediction {
         PredictReport {
             name: &self.source.name,
             noise: &self.source.noise,
+            summary: false,
             without: &[],
             question: self.question,
             rows: &self.rows,
