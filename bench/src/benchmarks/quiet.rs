@@ -2,7 +2,12 @@
 //! whether the loops fault or give their CPU away.
 
 use std::convert::Infallible;
+use std::fs;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use crate::claims::{Claims, Figure};
 use crate::effort::Effort;
@@ -10,6 +15,7 @@ use crate::figures::Repetitions;
 use crate::interrupts::Interrupts;
 use crate::programs;
 use becalm_bundle::Bundle;
+use becalm_linux::ftrace::Tracefs;
 use becalm_linux::sched;
 use becalm_measure::{Batch, Names, RecordPlan, Sink, record};
 use becalm_model::node::{CpuDoc, NodeDoc, Rung};
@@ -32,6 +38,9 @@ const STORM: u64 = 10;
 /// The rates of interrupts that are tried until the events come that fast. Each makes two events at least.
 const STORM_HZ: [u32; 5] = [27_000, 32_000, 38_000, 45_000, 55_000];
 
+/// Blocks in which the events of interrupts' purpose are left out, recorded, recorded, and left out.
+const BLOCKS: u64 = 10;
+
 /// How long all CPUs are recorded for becalm's own time on them, in seconds.
 const OWN: u64 = 20;
 /// How much of the time may be becalm's own, in percent.
@@ -44,10 +53,18 @@ pub fn run() -> ExitCode {
     let session = Session::begin("/".as_ref(), true);
     let effort = Effort::from_arguments();
     let mut claims = Claims::begin("Quiet: what recording adds", effort);
-    if let Err(error) =
-        session.map_err(|error| error.to_string()).and_then(|session| tracing_cost(&mut claims, effort, session))
-    {
-        claims.fail_as_root("what tracing adds to a kernel event", &error);
+    match session {
+        Ok(session) => {
+            if let Err(error) = tracing_cost(&mut claims, effort, &session) {
+                claims.fail_as_root("what tracing adds to a kernel event", &error);
+            }
+            for (what, sleeper) in [("the tick alone", false), ("a sleeper each 1 ms", true)] {
+                if let Err(error) = purpose_cost(&mut claims, effort, &session, (what, sleeper)) {
+                    claims.fail_as_root("what the events of an interrupt's purpose add", &error);
+                }
+            }
+        }
+        Err(error) => claims.fail_as_root("what tracing adds to a kernel event", &error.to_string()),
     }
     if let Err(error) = own_time(&mut claims, effort) {
         claims.fail_as_root("becalm's own time where every CPU is measured", &error);
@@ -132,7 +149,7 @@ impl Kept {
     }
 }
 
-fn tracing_cost(claims: &mut Claims, effort: Effort, session: Session) -> Result<(), String> {
+fn tracing_cost(claims: &mut Claims, effort: Effort, session: &Session) -> Result<(), String> {
     let allowed = sched::allowed_cpus().map_err(|error| error.to_string())?;
     let cpu = allowed.iter().last().ok_or("there is no CPU to run on")?;
     let _interrupts = Interrupts::start(cpu, INTERRUPTS_HZ).map_err(|error| format!("no perf event: {error}"))?;
@@ -176,6 +193,95 @@ fn tracing_cost(claims: &mut Claims, effort: Effort, session: Session) -> Result
         let remark = format!("95 % interval {low:.0} to {high:.0}ns, {pairs} pairs of {RECORDING}");
         claims.state("  tracing adds to each kernel event", Figure::ns(added.median()), &remark);
     }
+    Ok(())
+}
+
+/// The events that show the purpose of interrupts, in an instance of their own.
+struct PurposeEvents {
+    folder: PathBuf,
+    events: Vec<PathBuf>,
+}
+
+impl PurposeEvents {
+    fn new() -> Result<Self, String> {
+        let tracefs = Tracefs::find("/".as_ref()).map_err(|error| error.to_string())?;
+        let folder = tracefs.root().join(format!("instances/becalm-bench-{}", std::process::id()));
+        fs::create_dir(&folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+        let names = [
+            "timer/hrtimer_expire_entry",
+            "timer/hrtimer_expire_exit",
+            "timer/timer_expire_entry",
+            "csd/csd_function_entry",
+        ];
+        let events = names.iter().map(|name| folder.join("events").join(name).join("enable"));
+        let events = events.filter(|enable| enable.exists()).collect();
+        Ok(Self { folder, events })
+    }
+
+    fn enable(&self, enabled: bool) -> Result<(), String> {
+        let value = if enabled { "1" } else { "0" };
+        let write = |path: &PathBuf| fs::write(path, value).map_err(|error| format!("{}: {error}", path.display()));
+        self.events.iter().try_for_each(write)
+    }
+}
+
+impl Drop for PurposeEvents {
+    fn drop(&mut self) {
+        // Nothing more can be done; the kernel removes it with the next boot.
+        let _ = fs::remove_dir(&self.folder);
+    }
+}
+
+/// The noise of a CPU with the events that show the purpose of interrupts and without, in blocks of without, with, with and without.
+fn purpose_cost(
+    claims: &mut Claims,
+    effort: Effort,
+    session: &Session,
+    (what, sleeper): (&str, bool),
+) -> Result<(), String> {
+    let allowed = sched::allowed_cpus().map_err(|error| error.to_string())?;
+    let cpu = allowed.iter().last().ok_or("there is no CPU to run on")?;
+    let events = PurposeEvents::new()?;
+    if events.events.is_empty() {
+        return Err("this kernel does not have them".to_owned());
+    }
+    let ends = Arc::new(AtomicBool::new(false));
+    let asleep = sleeper.then(|| {
+        let ends = Arc::clone(&ends);
+        std::thread::spawn(move || {
+            let pinned = sched::pin_current_thread(cpu);
+            while pinned.is_ok() && !ends.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        })
+    });
+    let noise = |with: bool| -> Result<f64, String> {
+        events.enable(with)?;
+        let mut plan = RecordPlan::new();
+        (plan.cpus, plan.duration, plan.sources) = (Some(CpuList::from_iter([cpu])), Some(RECORDING), false);
+        let mut kept = Kept::default();
+        let recorded = record(plan, session.guard().clone(), session.signals(), &mut kept, &mut |_| {});
+        let node = recorded.map_err(|error| error.to_string())?.node;
+        let lost: Nanos = kept.steps.iter().map(|step| step.end - step.start).sum();
+        let watched: Nanos = node.cpus.iter().map(|cpu| cpu.duration_ns).sum();
+        Ok(100.0 * lost.as_secs_f64() / watched.as_secs_f64())
+    };
+    let blocks = effort.share(BLOCKS).max(2);
+    let added: Result<Vec<f64>, String> = (0..blocks)
+        .map(|_| {
+            let (first, with, again, last) = (noise(false)?, noise(true)?, noise(true)?, noise(false)?);
+            Ok((with + again - first - last) / 2.0)
+        })
+        .collect();
+    ends.store(true, Ordering::Relaxed);
+    if let Some(asleep) = asleep {
+        let _ = asleep.join();
+    }
+    events.enable(false)?;
+    let added = Repetitions::new(added?);
+    let (low, high) = added.median_interval();
+    let remark = format!("95 % interval {low:.3} to {high:.3}%; {blocks} blocks of 4 x {RECORDING}, CPU {cpu}");
+    claims.state(&format!("events of interrupts' purpose, {what}"), Figure::percent(added.median()), &remark);
     Ok(())
 }
 
