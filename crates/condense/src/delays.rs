@@ -3,12 +3,15 @@
 //! Windows of a grain of work begin an eighth of a grain of work apart, so that each detour comes within eight of them; what comes within one
 //! delays it. Windows without any noise are not counted: how many there are follows from the length of the recording.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use becalm_model::digest::{DELAY_CELLS, DELAY_PARTS, DelayCell, GRAINS_NS, GrainDelays, WINDOWS};
 
 /// An octave of delays has up to 2 to the power of this many cells for each source.
 const FINEST: u32 = 4;
+
+/// A source with less of a cell than this share is left out of the document: of a delay that is nearly all another's.
+const LEAST_PART: f64 = 0.01;
 
 /// The delays of a CPU. Sources are known by their places.
 #[derive(Debug)]
@@ -39,57 +42,88 @@ impl Delays {
 }
 
 /// The delays of a grain.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Grain {
     ns: i64,
-    /// The number of the last window in which any detour came; it and those before it may still get more.
-    last: i64,
-    /// By number, modulo how many there are.
-    open: [DelayCell; WINDOWS],
+    /// Noise by the step of work in which it came, by the number of the step; of steps without noise nothing. A window ends with a step
+    /// and has those before it.
+    steps: VecDeque<(i64, DelayCell)>,
+    /// The step with which the next window ends that was not counted yet.
+    next: i64,
     cells: Cells,
 }
 
 impl Grain {
-    fn new(ns: i64) -> Self {
-        Self { ns, last: i64::MIN / 2, open: Default::default(), cells: Cells::new() }
+    const fn new(ns: i64) -> Self {
+        Self { ns, steps: VecDeque::new(), next: 0, cells: Cells::new() }
     }
 
     fn add(&mut self, worked: i64, duration: i64, parts: &[(u32, i64)]) {
-        let windows = WINDOWS as i64;
-        let last = worked.div_euclid(self.ns / windows).max(self.last);
-        for number in 1..=last.saturating_sub(self.last).min(windows) {
-            let closed = &mut self.open[(self.last + number).rem_euclid(windows) as usize];
-            self.cells.add(closed);
-            *closed = DelayCell { windows: 1, ..DelayCell::default() };
+        let step = worked.div_euclid(self.ns / WINDOWS as i64);
+        if self.steps.back().is_none_or(|(last, _)| *last < step) {
+            self.count_until(step);
+            self.steps.push_back((step, DelayCell { windows: 1, ..DelayCell::default() }));
         }
-        self.last = last;
-        for window in &mut self.open {
-            window.delay_ns = window.delay_ns.saturating_add(duration);
-            add_parts(&mut window.parts, parts);
+        let Some((_, noise)) = self.steps.back_mut() else { return };
+        noise.delay_ns = noise.delay_ns.saturating_add(duration);
+        add_parts(&mut noise.parts, parts, 1);
+    }
+
+    /// Counts the windows that end before a step.
+    fn count_until(&mut self, step: i64) {
+        while let Some((first, noise)) = self.steps.front() {
+            // As many windows in a row have the same noise as there are steps until some is behind them.
+            let gone = first.saturating_add(WINDOWS as i64);
+            let windows = gone.min(step).saturating_sub(self.next).max(0);
+            if self.steps.len() == 1 {
+                self.cells.add(noise, windows);
+            } else {
+                let mut all = DelayCell { windows: 1, ..DelayCell::default() };
+                for (_, noise) in &self.steps {
+                    all.delay_ns = all.delay_ns.saturating_add(noise.delay_ns);
+                    add_parts(&mut all.parts, &noise.parts, 1);
+                }
+                self.cells.add(&all, windows);
+            }
+            if gone > step {
+                break;
+            }
+            self.next = gone;
+            self.steps.pop_front();
         }
+        self.next = step;
     }
 
     fn document(&self, places: &[u32]) -> GrainDelays {
+        let mut ended = self.clone();
+        ended.count_until(self.steps.back().map_or(0, |(last, _)| last.saturating_add(WINDOWS as i64)));
         let mut cells = Cells::new();
-        cells.width = self.cells.width;
-        for cell in self.cells.of.values().chain(&self.open) {
-            let mut renamed = DelayCell { parts: Vec::with_capacity(cell.parts.len()), ..cell.clone() };
-            for (place, ns) in &cell.parts {
-                add_parts(&mut renamed.parts, &[(places[*place as usize], *ns)]);
+        cells.width = ended.cells.width;
+        for cell in ended.cells.of.into_values() {
+            let DelayCell { windows, delay_ns, parts } = cell;
+            let mut renamed = DelayCell { windows, delay_ns, parts: Vec::with_capacity(parts.len()) };
+            for (place, ns) in &parts {
+                add_parts(&mut renamed.parts, &[(places[*place as usize], *ns)], 1);
             }
-            cells.add(&renamed);
+            cells.add(&renamed, 1);
         }
-        GrainDelays { grain_ns: self.ns, cells: cells.of.into_values().collect() }
+        let mut cells: Vec<DelayCell> = cells.of.into_values().collect();
+        for cell in &mut cells {
+            let least = (cell.delay_ns as f64 * LEAST_PART) as i64;
+            cell.parts.retain(|(_, ns)| *ns >= least);
+        }
+        GrainDelays { grain_ns: self.ns, cells }
     }
 }
 
-/// Adds the time of sources; of more than are kept it is no source's.
-fn add_parts(sum: &mut Vec<(u32, i64)>, parts: &[(u32, i64)]) {
+/// Adds so many times the time of sources; of more than are kept it is no source's.
+fn add_parts(sum: &mut Vec<(u32, i64)>, parts: &[(u32, i64)], times: i64) {
     for (source, ns) in parts {
+        let ns = ns.saturating_mul(times);
         if let Some((_, sum)) = sum.iter_mut().find(|(other, _)| other == source) {
-            *sum = sum.saturating_add(*ns);
+            *sum = sum.saturating_add(ns);
         } else if sum.len() < DELAY_PARTS {
-            sum.push((*source, *ns));
+            sum.push((*source, ns));
         }
     }
 }
@@ -104,7 +138,7 @@ enum Width {
 }
 
 /// Delays that are alike: of about one length, most of it one source's.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Cells {
     width: Width,
     /// By length and source.
@@ -116,22 +150,22 @@ impl Cells {
         Self { width: Width::Apart(FINEST), of: BTreeMap::new() }
     }
 
-    /// Adds what came in windows.
-    fn add(&mut self, more: &DelayCell) {
-        if more.delay_ns == 0 {
+    /// Adds windows, so many times.
+    fn add(&mut self, more: &DelayCell, times: i64) {
+        if more.delay_ns == 0 || times == 0 {
             return;
         }
         let cell = self.of.entry(self.width.place(more)).or_default();
-        cell.windows += more.windows;
-        cell.delay_ns = cell.delay_ns.saturating_add(more.delay_ns);
-        add_parts(&mut cell.parts, &more.parts);
+        cell.windows += more.windows * times as u64;
+        cell.delay_ns = cell.delay_ns.saturating_add(more.delay_ns.saturating_mul(times));
+        add_parts(&mut cell.parts, &more.parts, times);
         if self.of.len() > DELAY_CELLS {
             self.width = match self.width {
                 Width::Apart(0) | Width::Octave => Width::Octave,
                 Width::Apart(bits) => Width::Apart(bits - 1),
             };
             for cell in std::mem::take(&mut self.of).into_values() {
-                self.add(&cell);
+                self.add(&cell, 1);
             }
         }
     }
@@ -189,6 +223,8 @@ mod tests {
             let ns = random.pareto(2_000.0, 1.2) as i64;
             detours.push((start, ns));
             delays.add(start, ns, &[(0, ns / 2), (1, ns - ns / 2)]);
+            // One that is written meanwhile changes nothing.
+            delays.document(&[0, 1]);
             start += ns + (random.uniform().powi(3) * 800_000.0) as i64;
         }
         for grain in delays.document(&[0, 1]) {
