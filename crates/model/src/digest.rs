@@ -123,13 +123,16 @@ pub const DELAY_PARTS: usize = 6;
 pub struct GrainDelays {
     /// The work of a window, in nanoseconds.
     pub grain_ns: i64,
-    /// The windows with noise, those that are alike together, shorter delays first.
+    /// The windows with noise, those that are alike together, shorter delays first. In the document a text of numbers, for each cell: how
+    /// many windows, their delays together in nanoseconds, how many sources have a part in that, and for each its place in the list of the CPU and nanoseconds.
+    /// A number is written in digits of five bits, the lowest first, each as a character of `A-Za-z0-9-_`, the first of which stands for 0; 32
+    /// is added to each digit but a number's last.
+    #[serde(with = "cells_text")]
     pub cells: Vec<DelayCell>,
 }
 
-/// Windows whose delays are about as long, and have most of that from one source; in the document a list of the three.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(from = "(u64, i64, Vec<(u32, i64)>)", into = "(u64, i64, Vec<(u32, i64)>)")]
+/// Windows whose delays are about as long, and have most of that from one source.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DelayCell {
     /// How many there are.
     pub windows: u64,
@@ -139,15 +142,86 @@ pub struct DelayCell {
     pub parts: Vec<(u32, i64)>,
 }
 
-impl From<(u64, i64, Vec<(u32, i64)>)> for DelayCell {
-    fn from((windows, delay_ns, parts): (u64, i64, Vec<(u32, i64)>)) -> Self {
-        Self { windows, delay_ns, parts }
-    }
-}
+/// The text of cells in a document.
+mod cells_text {
+    use serde::{Deserialize, Deserializer, Serializer, de};
 
-impl From<DelayCell> for (u64, i64, Vec<(u32, i64)>) {
-    fn from(cell: DelayCell) -> Self {
-        (cell.windows, cell.delay_ns, cell.parts)
+    use super::{DELAY_CELLS, DELAY_PARTS, DelayCell};
+
+    /// The digits, by value.
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+    /// The value of each digit by its byte; 64 of what is none.
+    const VALUES: [u8; 256] = {
+        let mut values = [64; 256];
+        let mut value = 0;
+        while value < 64 {
+            values[DIGITS[value] as usize] = value as u8;
+            value += 1;
+        }
+        values
+    };
+
+    pub(super) fn serialize<S: Serializer>(cells: &[DelayCell], serializer: S) -> Result<S::Ok, S::Error> {
+        let mut text = String::new();
+        for cell in cells {
+            push(&mut text, cell.windows);
+            push(&mut text, cell.delay_ns as u64);
+            push(&mut text, cell.parts.len() as u64);
+            for (source, ns) in &cell.parts {
+                push(&mut text, u64::from(*source));
+                push(&mut text, *ns as u64);
+            }
+        }
+        serializer.serialize_str(&text)
+    }
+
+    fn push(text: &mut String, mut number: u64) {
+        while number >= 32 {
+            text.push(char::from(DIGITS[(number % 32 + 32) as usize]));
+            number /= 32;
+        }
+        text.push(char::from(DIGITS[number as usize]));
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<DelayCell>, D::Error> {
+        read(&String::deserialize(deserializer)?).ok_or_else(|| de::Error::custom("its delays are no text of numbers"))
+    }
+
+    /// The cells of a text; nothing if it is none, or has more than there can be.
+    pub(super) fn read(text: &str) -> Option<Vec<DelayCell>> {
+        let mut digits = text.bytes();
+        let mut cells = Vec::new();
+        while digits.len() > 0 {
+            let (windows, delay_ns, parts) = (number(&mut digits)?, number(&mut digits)?, number(&mut digits)?);
+            if parts > DELAY_PARTS as u64 || cells.len() == DELAY_CELLS {
+                return None;
+            }
+            let part = |_| Some((u32::try_from(number(&mut digits)?).ok()?, number(&mut digits)?.try_into().ok()?));
+            let parts = (0..parts).map(part).collect::<Option<_>>()?;
+            cells.push(DelayCell { windows, delay_ns: delay_ns.try_into().ok()?, parts });
+        }
+        Some(cells)
+    }
+
+    fn number(digits: &mut std::str::Bytes<'_>) -> Option<u64> {
+        let mut number = 0_u64;
+        for place in 0..13 {
+            let digit = u64::from(VALUES[usize::from(digits.next()?)]);
+            if digit >= 64 {
+                return None;
+            }
+            let bits = digit % 32;
+            let part = bits << (5 * place);
+            if part >> (5 * place) != bits {
+                return None;
+            }
+            number |= part;
+            if digit < 32 {
+                return Some(number);
+            }
+        }
+        None
     }
 }
 
@@ -440,6 +514,22 @@ mod tests {
         ] {
             assert_eq!(Counts(counts.clone()).check("it").is_ok(), fits, "{counts:?}");
         }
+    }
+
+    #[test]
+    fn cells_of_delays_are_a_text_of_numbers() {
+        let cell = |windows, delay_ns, parts: &[(u32, i64)]| DelayCell { windows, delay_ns, parts: parts.to_vec() };
+        let cells =
+            vec![cell(1, 31, &[]), cell(8, 32, &[(0, 32)]), cell(1 << 40, i64::MAX, &[(u32::MAX, 1), (3, i64::MAX)])];
+        let delays = GrainDelays { grain_ns: 100_000, cells };
+        let text = serde_json::to_string(&delays).unwrap();
+        assert!(text.starts_with(r#"{"grain_ns":100000,"cells":"BfAIgBBAgB"#), "{text}");
+        assert_eq!(serde_json::from_str::<GrainDelays>(&text).unwrap(), delays);
+        // No numbers; a number that does not end, one of more than 64 bits, too few, more parts than there can be.
+        for wrong in ["B f", "é", "Bf", "g", &"_".repeat(40), "BfB", "BfBA", &format!("BfH{}", "AB".repeat(7))] {
+            assert_eq!(cells_text::read(wrong), None, "{wrong}");
+        }
+        assert_eq!(cells_text::read(""), Some(Vec::new()));
     }
 
     #[test]
