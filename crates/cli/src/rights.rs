@@ -5,7 +5,7 @@
 //! | `report`, `sources`, `compare`, `check RUN`, `fleet`, `predict`, `law`, `cost tick --from`, `paper --list` | from the start: only the right to read any file; becomes the user behind `sudo` |
 //! | the same with `--html`, `--junit` or `--sarif`, `export`, `import`, `summary` | from the start: only rights over files, as the file may be meant for a folder of root's or of the user's |
 //! | `record`, `check`, the last run of `work` | everything until it is set up, then nothing; becomes the user behind `sudo` |
-//! | `top`, `watch`, the other runs of `work`, the recording of `cost detours` | puts everything down while it records, as another set-up follows |
+//! | `top`, `watch`, the other runs of `work`, the recordings of `cost detours`, one in each process | puts everything down while it records, as another set-up follows |
 //! | `inject` | everything until its threads are placed, then nothing; with `--signal` nothing from the start; of several noises, each of which is a becalm of its own, the first one waits with all |
 //! | `tune study` | everything until all is recorded, then as the readers |
 //! | `cost` | everything until all is measured, then rights over files, and `cost tick`, which has stored all, as the readers |

@@ -171,6 +171,13 @@ fn check_series(samples: &CostSamples, series: &[(String, SeriesDoc)]) -> Result
         if u64::try_from(count) != Ok(one.samples) {
             return Err(format!("it has {count} samples of '{name}', and the document tells of {}", one.samples));
         }
+        let told: u64 = one.rounds_by_process.iter().map(|rounds| u64::from(*rounds)).sum();
+        if !one.rounds_by_process.is_empty() && u64::try_from(rounds.len()) != Ok(told) {
+            let stored = rounds.len();
+            return Err(format!(
+                "it has {stored} rounds of '{name}', and the document tells of {told} of its processes"
+            ));
+        }
         if let Some(time) = rounds.iter().flatten().find(|time| time.unsigned_abs() > LONGEST_PS.unsigned_abs()) {
             return Err(format!("a sample of '{name}' is {time} ps long"));
         }

@@ -34,6 +34,7 @@ fn cost_doc(node: &str, measured: Costs) -> CostDoc {
         cpu_reason: "as asked".to_owned(),
         other_cpu: Some(CpuId::new(1)),
         sched: "other".to_owned(),
+        spread: None,
         measured,
     }
 }
@@ -44,7 +45,16 @@ fn event(enabled_ns: i64, running_ns: i64) -> EventCount {
 
 fn series(samples: u64) -> SeriesDoc {
     let counts = vec![event(2, 1)];
-    SeriesDoc { batch: 2, samples, interrupts: Some(7), preempted: 1, interruptions: false, counts, counted: 3 }
+    SeriesDoc {
+        batch: 2,
+        samples,
+        rounds_by_process: Vec::new(),
+        interrupts: Some(7),
+        preempted: 1,
+        interruptions: false,
+        counts,
+        counted: 3,
+    }
 }
 
 fn instrument() -> InstrumentDoc {
@@ -64,6 +74,7 @@ fn traps(node: &str) -> CostRun {
         what: format!("the {name}"),
         method: "by hand".to_owned(),
         not_measured: if series.is_none() { Some("this machine has no swap".to_owned()) } else { None },
+        not_in_all: None,
         series,
     };
     let probes = vec![probe("syscall", Some(series(5))), probe("swap_in", None), probe("signal", Some(series(3)))];

@@ -186,7 +186,8 @@ fn an_interrupted_measurement_keeps_what_it_has() {
     // Interrupted, it has the probes until then. How long all of them take depends on the machine, so that is measured.
     let clock = |name: &str| {
         let bundle = folder.path().join(name);
-        let mut running = Running::start(becalm(&["cost", "clock", "--cpu", &cpu, "--json", "-o", path(&bundle)]));
+        let mut running =
+            Running::start(becalm(&["cost", "clock", "--cpu", &cpu, "--json", "--over", "1s", "-o", path(&bundle)]));
         running.wait_for_start(&bundle);
         running
     };
@@ -206,7 +207,7 @@ fn an_interrupted_measurement_keeps_what_it_has() {
         ended.expect(1, &["stored in"]);
         Ok(serde_json::from_str::<Value>(&ended.stdout).expect("standard output is one document"))
     });
-    assert_eq!(report["incomplete"], "it was interrupted: the probes after these are missing");
+    assert!(report["incomplete"].as_str().is_some_and(|said| said.starts_with("a signal ended it: ")), "{report:#}");
 }
 
 /// The cost by placement, stored and shown again; without a sibling it says so.

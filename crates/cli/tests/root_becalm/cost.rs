@@ -28,7 +28,7 @@ const ORDER: [(&str, f64, &str); 10] = [
 
 /// The medians of one run of the catalogue in picoseconds, by name. Each row was measured, or says why not.
 fn medians(bundle: &Path) -> BTreeMap<String, f64> {
-    let ended = run_becalm(&["cost", "detours", "--json", "-o", path(bundle)]);
+    let ended = run_becalm(&["cost", "detours", "--json", "--over", "1s", "-o", path(bundle)]);
     ended.expect(0, &["stored in"]);
     let document: Value = serde_json::from_str(&ended.stdout).expect("standard output is one document");
     let mut medians = BTreeMap::new();
@@ -116,7 +116,8 @@ fn a_swap_in_is_measured_where_there_is_swap() {
     };
     let folder = tempfile::tempdir().unwrap();
     let before = swapped_in();
-    let ended = run_becalm(&["cost", "detours", "--json", "-o", path(&folder.path().join("swap.becalm"))]);
+    let ended =
+        run_becalm(&["cost", "detours", "--json", "--over", "1s", "-o", path(&folder.path().join("swap.becalm"))]);
     let read = swapped_in() - before;
     let document: Value = serde_json::from_str(&ended.expect(0, &[]).stdout).unwrap();
     let row = |name: &str| document["rows"].as_array().unwrap().iter().find(|row| row["name"] == name).unwrap().clone();

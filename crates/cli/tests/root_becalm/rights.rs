@@ -412,7 +412,7 @@ fn costs_are_shown_without_the_rights_to_measure() {
     let Some(_alone) = alone() else { return };
     let folder = tempfile::tempdir().unwrap();
     let files = [Capability::Chown, Capability::DacOverride, Capability::FileOwner];
-    let clock = (&["cost", "clock"][..], &files[..]);
+    let clock = (&["cost", "clock", "--over", "1s"][..], &files[..]);
     let tick = &["cost", "tick", "--rates", "1000Hz,idle", "--copies", "1", "--rounds", "1", "--cell", "10ms"][..];
     for (number, (words, kept)) in [clock, (tick, &[Capability::DacReadSearch])].into_iter().enumerate() {
         let bundle = folder.path().join(format!("{number}.becalm"));

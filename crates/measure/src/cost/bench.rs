@@ -18,8 +18,8 @@ use becalm_units::{CpuId, Nanos, TickRate};
 use super::{CostError, Site, counting};
 use crate::loops::countable;
 
-/// How many further rounds are counted by the processor.
-const ROUNDS_COUNTED: u64 = 5;
+/// How many further rounds of each process are counted by the processor.
+const ROUNDS_COUNTED: u64 = 1;
 
 /// How long the counter's rate is measured.
 const CALIBRATION: Nanos = Nanos::from_millis(100);
@@ -250,10 +250,10 @@ mod tests {
         // 20 us over a batch of two, less what the readings cost and a step of the clock at most.
         let length = undisturbed(&taken);
         assert!((9_500_000..15_000_000).contains(&length), "{length}");
-        // A container may forbid it. Else each of five times ten samples of two took 10 us, in both spaces together.
+        // A container may forbid it. Else each of ten samples of two took 10 us, in both spaces together.
         let series = taken.series;
         if series.counted > 0 {
-            assert_eq!(series.counted, 5 * 10 * 2);
+            assert_eq!(series.counted, ROUNDS_COUNTED * 10 * 2);
             let clock = series
                 .counts
                 .iter()

@@ -16,10 +16,12 @@ mod counting;
 mod error;
 pub mod placement;
 pub mod probe;
+mod processes;
 pub mod scheduler;
 mod site;
 pub mod tick;
 
 pub use bench::CostProgress;
 pub use error::CostError;
+pub use processes::Joined;
 pub use site::{Reason, Site};

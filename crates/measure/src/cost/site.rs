@@ -101,6 +101,7 @@ impl Site {
             cpu_reason: self.reason.text().to_owned(),
             other_cpu: self.other(),
             sched: policy.to_string(),
+            spread: None,
             measured,
         }
     }

@@ -8,6 +8,7 @@ mod clock;
 mod placement;
 mod probe;
 mod scheduler;
+mod spread;
 pub mod tick;
 
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ pub use self::placement::{
 use self::probe::check_instrument;
 pub use self::probe::{InstrumentDoc, Probe, ProbeCosts, ProbeDoc, ProbeSamples, ROUNDS, SeriesDoc, into_rounds};
 pub use self::scheduler::{SchedulerCosts, SchedulerDoc, TicksDoc};
+pub use self::spread::{MOST_PROCESSES, PROCESSES, ProcessCosts, ProcessDoc, SpreadDoc};
 use crate::Document;
 use crate::event_count::EventCount;
 use crate::node::{Ended, MachineDoc};
@@ -76,6 +78,10 @@ pub struct CostDoc {
     pub other_cpu: Option<CpuId>,
     /// The scheduling class of what was measured: `other`, `fifo:80`.
     pub sched: String,
+    /// The processes over which probes were spread; `None` where one process measured, as it does in other measurements and did
+    /// in all before there were several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<SpreadDoc>,
     /// What was measured, by the command that did.
     pub measured: Costs,
 }
@@ -125,6 +131,7 @@ impl Document for CostDoc {
         if self.cpu.get() >= CpuId::LIMIT {
             return Err(format!("CPU {} is above the limit of {}", self.cpu, CpuId::LIMIT - 1));
         }
+        self.spread.as_ref().map_or(Ok(()), SpreadDoc::check)?;
         let series = self.series();
         for (at, (name, one)) in series.iter().enumerate() {
             if series[..at].iter().any(|(other, _)| other == name) {
@@ -132,6 +139,11 @@ impl Document for CostDoc {
             }
             if one.batch == 0 || one.samples == 0 {
                 return Err(format!("'{name}' cannot have {} samples of {} repetitions", one.samples, one.batch));
+            }
+            let processes = self.spread.as_ref().map_or(0, |spread| spread.processes.len());
+            if !one.rounds_by_process.is_empty() && one.rounds_by_process.len() != processes {
+                let told = one.rounds_by_process.len();
+                return Err(format!("'{name}' has rounds of {told} processes, and {processes} measured"));
             }
             one.counts.iter().try_for_each(EventCount::check).map_err(|why| format!("'{name}': {why}"))?;
         }

@@ -29,6 +29,10 @@ pub struct SeriesDoc {
     pub batch: u32,
     /// How many samples, of all rounds together.
     pub samples: u64,
+    /// How many of the rounds each process of the document's `spread` measured, in their order: first those of the first one.
+    /// Empty where one process measured all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rounds_by_process: Vec<u32>,
     /// Interrupts that the kernel counted on the CPU meanwhile; `None` where it does not tell.
     pub interrupts: Option<u64>,
     /// How often the measuring thread was pre-empted meanwhile.
@@ -57,6 +61,9 @@ pub struct ProbeDoc {
     pub series: Option<SeriesDoc>,
     /// Why there are no samples; `None` where there are.
     pub not_measured: Option<String>,
+    /// Why a process has none although others have, in the words of the first such process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_in_all: Option<String>,
 }
 
 /// The samples of a probe: what is told of them, and their times.
@@ -77,6 +84,7 @@ impl ProbeSamples {
         let series = SeriesDoc {
             batch,
             samples: rounds.iter().map(|round| round.len() as u64).sum(),
+            rounds_by_process: Vec::new(),
             interrupts: None,
             preempted: 0,
             interruptions: false,
@@ -106,7 +114,7 @@ impl Probe {
             Err(why) => (None, Some(why), Vec::new()),
         };
         let (name, what, method) = (name.to_owned(), what.to_owned(), method.into());
-        Self { doc: ProbeDoc { name, what, method, series, not_measured }, rounds }
+        Self { doc: ProbeDoc { name, what, method, series, not_measured, not_in_all: None }, rounds }
     }
 
     /// The same probe under another name and with another description.
@@ -117,9 +125,9 @@ impl Probe {
     }
 }
 
-/// How many rounds a series has at most. Between rounds a probe sets itself up again, so that they differ by what does not
-/// change within one: where pages lie, what else runs. Of twenty, the 6th and the 15th in order bound the median with 95.9 %.
-pub const ROUNDS: usize = 20;
+/// How many rounds a process measures of a probe at most. A probe sets itself up again between rounds. Their medians have one
+/// median, which is the value of the process: rounds of one process share what does not change within it.
+pub const ROUNDS: usize = 5;
 
 /// Cuts samples, in the order in which they were taken, into [`ROUNDS`] rounds, or fewer where there are not so many samples.
 /// Their lengths differ by one at most.

@@ -58,6 +58,7 @@ pub(super) const ROW: &[Field<ClockCost>] = &[
     measured!(ClockCost, P5_PS),
     measured!(ClockCost, P95_PS),
     measured!(ClockCost, MAX_PS),
+    measured!(ClockCost, PROCESSES),
     measured!(ClockCost, SAMPLES),
     measured!(ClockCost, BATCH),
     measured!(ClockCost, SLOW),
@@ -173,7 +174,7 @@ struct ClockDocument<'a> {
     header: TimedFields<'a>,
     path_found_by: &'static str,
     not_counted: Option<&'a str>,
-    incomplete: Option<&'a str>,
+    incomplete: Option<String>,
     rows: Vec<Object>,
     events: Vec<Object>,
     /// Readings of the counter back to back.
@@ -260,7 +261,7 @@ fn render(report: &ClockReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     report.costs.successive.iter().try_for_each(|found| successive(found, out))?;
     events::of_probes(&counted(report), out)?;
     events::not_counted(&report.instrument.not_counted, out)?;
-    cut_short(report.doc).into_iter().try_for_each(|text| paragraph(out, "  ! ", text))?;
+    cut_short(report.doc).iter().try_for_each(|text| paragraph(out, "  ! ", text))?;
     writeln!(out)?;
     paragraph(out, "  ", &path_found(report))?;
     paragraph(
@@ -269,7 +270,7 @@ fn render(report: &ClockReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
         "step: the smallest change between two readings; - where the clock stood still for 50ms. backwards: readings \
          smaller than the one before, on this CPU and across CPUs",
     )?;
-    explain(out)
+    explain(report.doc, out)
 }
 
 #[cfg(test)]

@@ -2,15 +2,18 @@
 
 use std::io::{self, Write};
 
-use becalm_model::cost::{CostDoc, InstrumentDoc};
+use becalm_model::cost::{CostDoc, InstrumentDoc, SpreadDoc};
 use becalm_model::node::Ended;
-use becalm_units::CpuId;
+use becalm_units::{CpuId, counted};
 use serde::Serialize;
 
 use crate::form::known::system;
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
-use crate::form::value::{picos, three_digits};
+use crate::form::value::{picos, three_digits, time};
+
+/// The fewest processes with an interval of 95 %.
+const FEWEST: usize = 6;
 
 /// The fields of every document that say where costs were measured.
 #[derive(Serialize)]
@@ -35,6 +38,12 @@ pub(super) struct TimedFields<'a> {
     rate_error_ratio: f64,
     overhead_ps: i64,
     events_not_counted: &'a [String],
+    /// Processes that measured, one after another.
+    processes: usize,
+    /// Processes that were to measure.
+    processes_planned: u32,
+    /// Time from the start of the first process to the end of the last; null in measurements that were not spread.
+    processes_ns: Option<i64>,
 }
 
 pub(super) fn site_fields(doc: &CostDoc) -> SiteFields<'_> {
@@ -58,6 +67,9 @@ pub(super) fn timed_fields<'a>(doc: &'a CostDoc, instrument: &'a InstrumentDoc) 
         rate_error_ratio: instrument.rate_error_ratio,
         overhead_ps: instrument.overhead_ps,
         events_not_counted: &instrument.not_counted,
+        processes: doc.spread.as_ref().map_or(1, |spread| spread.processes.len()),
+        processes_planned: doc.spread.as_ref().map_or(1, |spread| spread.planned),
+        processes_ns: doc.spread.as_ref().map(SpreadDoc::length_ns),
     }
 }
 
@@ -83,28 +95,90 @@ pub(super) fn timed(doc: &CostDoc, instrument: &InstrumentDoc, out: &mut Sheet<'
 }
 
 /// What is to be said of probes after which others were to come; `None` if all came.
-pub(super) fn cut_short(doc: &CostDoc) -> Option<&'static str> {
-    (doc.ended != Some(Ended::Duration)).then_some("it was interrupted: the probes after these are missing")
+pub(super) fn cut_short(doc: &CostDoc) -> Option<String> {
+    if doc.ended == Some(Ended::Duration) {
+        return None;
+    }
+    let Some(SpreadDoc { planned, processes, .. }) = &doc.spread else {
+        return Some("it was interrupted: the probes after these are missing".to_owned());
+    };
+    let first = if processes.len() < 2 { "; probes that it did not reach are missing" } else { "" };
+    Some(format!(
+        "{}: {} of {} measured{first}",
+        ending(doc),
+        processes.len(),
+        counted((*planned).into(), "process", "processes")
+    ))
+}
+
+/// What low and high are: an interval of which median, over what.
+pub(super) fn interval(doc: &CostDoc) -> String {
+    let Some(spread) = &doc.spread else {
+        return "low and high: interval of the median, 95% or more, over the rounds of one process; the median of another process may be \
+                outside"
+            .to_owned();
+    };
+    let (count, length) = (spread.processes.len(), time(spread.length_ns()));
+    let over = counted(count as u64, "process", "processes");
+    if count < FEWEST {
+        return format!("median: over {over} within {length}; low and high need at least {FEWEST}");
+    }
+    format!(
+        "low and high: interval of the median, 95% or more, over {over} within {length}, each with an address space and \
+         pages of its own; wider by the drift between their first and second half"
+    )
 }
 
 /// What is to be said of a measurement that did not come to its end, of which `done` of `planned` parts are there; `None` if
 /// all are.
 pub(super) fn incomplete(doc: &CostDoc, done: usize, planned: usize, parts: &str) -> Option<String> {
-    let why = match doc.ended {
-        _ if done >= planned => return None,
+    (done < planned).then(|| format!("{}: {done} of {planned} {parts} are there", ending(doc)))
+}
+
+/// How a measurement ended that did not come to its end.
+const fn ending(doc: &CostDoc) -> &'static str {
+    match doc.ended {
         Some(Ended::Signal) => "a signal ended it",
         Some(_) => "it ended early",
         None => "it did not end by itself",
-    };
-    Some(format!("{why}: {done} of {planned} {parts} are there"))
+    }
 }
 
 #[cfg(test)]
 pub(super) mod tests {
-    use becalm_model::cost::{Costs, SCHEMA};
+    use becalm_model::cost::{Costs, ProbeCosts, ProcessDoc, SCHEMA};
     use becalm_model::node::MachineDoc;
 
     use super::*;
+
+    /// A document of so many of eight processes.
+    fn spread_doc(processes: i64, ended: Option<Ended>) -> CostDoc {
+        let process = |n: i64| ProcessDoc { begun_ns: n * 1_000_000_000, ended_ns: n * 1_000_000_000 + 500_000_000 };
+        let spread = SpreadDoc { planned: 8, over_ns: 8_000_000_000, processes: (0..processes).map(process).collect() };
+        CostDoc { ended, spread: Some(spread), ..doc(Costs::Trap(ProbeCosts::default())) }
+    }
+
+    #[test]
+    fn what_an_interval_is_of_is_said() {
+        let old = interval(&doc(Costs::Trap(ProbeCosts::default())));
+        assert!(old.contains("over the rounds of one process; the median of another process may be outside"), "{old}");
+        let whole = interval(&spread_doc(8, Some(Ended::Duration)));
+        assert!(whole.contains("95% or more, over 8 processes within 7.50s"), "{whole}");
+        let few = interval(&spread_doc(1, Some(Ended::Duration)));
+        assert_eq!(few, "median: over 1 process within 500ms; low and high need at least 6");
+    }
+
+    #[test]
+    fn processes_that_are_missing_are_said() {
+        let said = |processes, ended| cut_short(&spread_doc(processes, ended));
+        assert_eq!(said(8, Some(Ended::Duration)), None);
+        assert_eq!(said(3, Some(Ended::Signal)).unwrap(), "a signal ended it: 3 of 8 processes measured");
+        assert_eq!(
+            said(1, Some(Ended::Signal)).unwrap(),
+            "a signal ended it: 1 of 8 processes measured; probes that it did not reach are missing"
+        );
+        assert_eq!(said(7, None).unwrap(), "it did not end by itself: 7 of 8 processes measured");
+    }
 
     /// What timed the samples of tests.
     pub fn instrument() -> InstrumentDoc {
@@ -134,6 +208,7 @@ pub(super) mod tests {
             cpu_reason: "as asked".to_owned(),
             other_cpu: None,
             sched: "other".to_owned(),
+            spread: None,
             measured,
         }
     }

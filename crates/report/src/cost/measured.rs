@@ -22,6 +22,10 @@ fields! {
         P5_PS = "p5_ps", "p5", |measured| Value::Picos(measured.cost.p5_ps);
         P95_PS = "p95_ps", "p95", |measured| Value::Picos(measured.cost.p95_ps);
         MAX_PS = "max_ps", "max", |measured| Value::Picos(measured.cost.max_ps);
+        PROCESSES = "processes", "processes", |measured| match measured.cost.processes {
+            0 => Value::Missing,
+            processes => Value::Count(processes),
+        };
         SAMPLES = catalogue::SAMPLES, |measured| Value::Count(measured.cost.samples);
         BATCH = "batch", "each of", |measured| Value::Count(measured.cost.batch.into());
         SLOW = "slow", "slow", |measured| Value::Count(measured.cost.slow);

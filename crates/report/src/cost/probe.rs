@@ -68,6 +68,7 @@ pub(super) const ROW: &[Field<ProbeCost>] = &[
     measured!(ProbeCost, P5_PS),
     measured!(ProbeCost, P95_PS),
     measured!(ProbeCost, MAX_PS),
+    measured!(ProbeCost, PROCESSES),
     measured!(ProbeCost, SAMPLES),
     measured!(ProbeCost, BATCH),
     measured!(ProbeCost, SLOW),
@@ -113,7 +114,7 @@ impl Report for ProbeReport<'_> {
 struct ProbeDocument<'a> {
     #[serde(flatten)]
     header: TimedFields<'a>,
-    incomplete: Option<&'a str>,
+    incomplete: Option<String>,
     rows: Vec<Object>,
     events: Vec<Object>,
 }
@@ -175,28 +176,40 @@ fn render(report: &ProbeReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
             paragraph(out, "  ! ", &format!("{}: not measured: {why}", row.probe.what))?;
         }
     }
+    not_in_all(report).iter().try_for_each(|text| paragraph(out, "  ! ", text))?;
     events::of_probes(&counted(report), out)?;
     events::not_counted(&report.instrument.not_counted, out)?;
-    cut_short(report.doc).into_iter().try_for_each(|text| paragraph(out, "  ! ", text))?;
+    cut_short(report.doc).iter().try_for_each(|text| paragraph(out, "  ! ", text))?;
     writeln!(out)?;
     for row in report.rows.iter().filter(|row| row.measured.is_some()) {
         paragraph(out, "  - ", &format!("{}: {}", row.probe.what, row.probe.method))?;
     }
     writeln!(out)?;
-    explain(out)?;
+    explain(report.doc, out)?;
     if report.probes == Probes::Detours {
         paragraph(out, "  ", "B07: the magnitudes that Beckman et al. gave in 2007, on the machines of that time")?;
     }
     Ok(())
 }
 
-/// What the columns mean that all cost tables have.
-pub(crate) fn explain(out: &mut Sheet<'_>) -> io::Result<()> {
-    let text = "low and high: interval of the median, 95% or more, from the medians of the rounds. slow: samples at least 1us \
-                beyond the others. interrupted: the slowest of those, as many as the kernel counted interrupts and \
-                pre-emptions; they are in the percentiles and not in the mean";
-    paragraph(out, "  ", text)
+/// The probes that some processes could not measure, and why.
+pub(super) fn not_in_all(report: &ProbeReport<'_>) -> Vec<String> {
+    let processes = report.doc.spread.as_ref().map_or(1, |spread| spread.processes.len());
+    let said = report.rows.iter().filter_map(|row| {
+        let (why, measured) = (row.probe.not_in_all.as_ref()?, row.measured.as_ref()?.cost.processes);
+        Some(format!("{}: measured by {measured} of {processes} processes; the others: {why}", row.probe.what))
+    });
+    said.collect()
 }
+
+/// What the columns mean that all cost tables have.
+pub(crate) fn explain(doc: &CostDoc, out: &mut Sheet<'_>) -> io::Result<()> {
+    paragraph(out, "  ", &format!("{}. {}", header::interval(doc), SLOW))
+}
+
+/// What slow and interrupted samples are.
+pub(super) const SLOW: &str = "slow: samples at least 1us beyond the others. interrupted: the slowest of those, as many as the kernel \
+                               counted interrupts and pre-emptions; they are in the percentiles and not in the mean";
 
 #[cfg(test)]
 mod tests {

@@ -2,6 +2,7 @@
 
 mod placement;
 mod probe;
+mod process;
 mod recording;
 mod scheduler;
 mod storing;
@@ -35,18 +36,18 @@ enum CostCommand {
     /// Measure each way to read the time: what it costs, how fine it is, whether it runs backwards
     ///
     /// The processor's own instructions, every clock of clock_gettime that this kernel has, gettimeofday and time; through the
-    /// C library and by a raw system call. As root, the kernel counts whether a reading enters it; else its time tells. The
+    /// C library and by a raw system call. Intervals are over several processes, spread over time. As root, the kernel counts whether a reading enters it; else its time tells. The
     /// samples are stored; becalm report shows them again. With --json, becalm.cost-clock/1 is printed.
     Clock(probe::ProbeArgs),
     /// Measure what it costs to enter the kernel: calls, faults, signals, switches, wake-ups, interrupts of another CPU
     ///
-    /// The first row is the trap of Tsafrir (2007): the raw system call getpid. The samples are stored; becalm report shows
+    /// The first row is the trap of Tsafrir (2007): the raw system call getpid. Intervals are over several processes, spread over time. The samples are stored; becalm report shows
     /// them again. With --json, becalm.cost-trap/1 is printed.
     Trap(probe::ProbeArgs),
     /// Measure each kind of detour, from a cache miss to a pre-emption (the catalogue of Beckman 2007)
     ///
     /// What a thread can bring about itself is brought about. The tick and the interrupts of devices are found by a recording
-    /// of two seconds, which needs root to tell them apart. What cannot be measured here is listed with the reason. The
+    /// of half a second per process, which needs root to tell them apart. Intervals are over several processes, spread over time. What cannot be measured here is listed with the reason. The
     /// samples are stored; becalm report shows them again. With --json, becalm.cost-detours/1 is printed.
     Detours(probe::ProbeArgs),
     Tick(Box<tick::TickArgs>),

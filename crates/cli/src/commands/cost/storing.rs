@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use becalm_bundle::BundleError;
 use becalm_bundle::cost::{self, CostWriter};
 use becalm_measure::machine::Host;
-use becalm_model::cost::{CostDoc, CostRun, CostSamples, Costs};
+use becalm_model::cost::{CostDoc, CostRun, CostSamples, Costs, SpreadDoc};
 use becalm_model::node::Ended;
 use becalm_report::CostRunReport;
 use clap::Args;
@@ -58,6 +58,19 @@ impl OutputArgs {
 }
 
 impl Storing {
+    /// Notes over which processes the measurement is spread.
+    pub fn spread_over(&mut self, spread: SpreadDoc) {
+        self.doc.spread = Some(spread);
+    }
+
+    /// What failed, and what is stored although a process failed.
+    pub fn failed(&self, process: u32, planned: u32) -> String {
+        let stored = self.doc.spread.as_ref().is_some_and(|spread| !spread.processes.is_empty());
+        let kept =
+            if stored { format!(" (those before it are stored in {})", self.path.display()) } else { String::new() };
+        format!("process {process} of {planned} that measure failed{kept}")
+    }
+
     /// Stores what was measured so far.
     ///
     /// # Errors

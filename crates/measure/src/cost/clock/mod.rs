@@ -55,7 +55,7 @@ struct ClockSteps {
 /// A way to read the time, with the samples of its readings by the way itself and by a raw system call.
 type Way = (ClockWayDoc, Vec<Vec<i64>>, Option<Vec<Vec<i64>>>);
 
-/// Measures every way to read the time: their document, and the samples. Takes about four seconds.
+/// Measures every way to read the time: their document, and the samples. Takes about half a second.
 ///
 /// # Errors
 /// If the CPU cannot be used, or no counter runs.

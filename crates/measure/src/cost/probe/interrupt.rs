@@ -15,12 +15,12 @@ use crate::loops::StepProfile;
 use crate::loops::acquire::{Lengths, acquire};
 use crate::loops::ring::Ring;
 
-/// How many interrupts are sent.
-const SENT: usize = 1_000;
+/// How many interrupts are sent in one process.
+const SENT: usize = 250;
 /// The pause between two, long enough that their detours are apart.
 const PAUSE: Nanos = Nanos::from_micros(200);
 /// How long the loop runs at most; the sender ends it before.
-const LIMIT: Nanos = Nanos::from_secs(2);
+const LIMIT: Nanos = Nanos::from_millis(500);
 /// Steps that can be kept.
 const KEPT: usize = 1 << 16;
 

@@ -11,10 +11,10 @@ use becalm_units::Nanos;
 
 use crate::cost::bench::{Bench, no_thread};
 
-/// How many pre-emptions are wanted.
-const WANTED: usize = 200;
+/// How many pre-emptions are wanted in one process.
+const WANTED: usize = 50;
 /// How long they are waited for.
-const LIMIT: Nanos = Nanos::from_secs(2);
+const LIMIT: Nanos = Nanos::from_secs(1);
 /// A shorter step is not looked at: no thread is switched out and back in less.
 const SHORTEST: Nanos = Nanos::from_micros(1);
 

@@ -14,10 +14,10 @@ use crate::cost::bench::{Bench, text};
 
 /// Pages that are swapped out at a time.
 const PAGES: usize = 512;
-/// The number of swap-ins that are wanted.
-const WANTED: usize = 500;
-/// How long they are waited for: at 10 ms each, what a disk of 2007 took, that is 200.
-const LIMIT: Duration = Duration::from_secs(2);
+/// The number of swap-ins that are wanted in one process.
+const WANTED: usize = 125;
+/// How long they are waited for: at 10 ms each, what a disk of 2007 took, that is 50.
+const LIMIT: Duration = Duration::from_millis(500);
 /// How long pages are given that are still being written to swap.
 const WRITTEN: Duration = Duration::from_millis(10);
 

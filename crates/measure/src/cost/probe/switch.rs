@@ -22,9 +22,9 @@ const OVER: u32 = 2;
 /// For how long the sleeper on another CPU is given to fall asleep.
 const ASLEEP: Nanos = Nanos::from_micros(50);
 /// How long wake-ups of another CPU may take in all.
-const WAKES_TIME: Nanos = Nanos::from_secs(2);
-/// The number of wake-ups that are wanted.
-const WAKES: usize = 1_000;
+const WAKES_TIME: Nanos = Nanos::from_secs(1);
+/// The number of wake-ups that are wanted in one process.
+const WAKES: usize = 250;
 /// How long a thread on another CPU is waited for in all.
 const PATIENCE: Nanos = Nanos::from_secs(4);
 /// Why there is nothing to measure between CPUs.

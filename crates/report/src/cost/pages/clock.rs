@@ -7,7 +7,7 @@ use crate::form::field::{Field, columns};
 use crate::form::value::{grouped, picos};
 use crate::html::{Axis, AxisScale, AxisUnit, Bar, Bars, Block, Chart, HtmlTable, Page, Section, Spec, sentence};
 
-use super::{COLUMNS, framed, headline, machine, medians};
+use super::{explained, framed, headline, machine, medians};
 
 /// The page, made by `program`: `becalm 0.1.0`.
 pub(in crate::cost) fn page(report: &ClockReport<'_>, program: &str) -> Page {
@@ -70,7 +70,7 @@ fn readings(report: &ClockReport<'_>) -> Section {
         costs.row(&fields, row);
         resolution.row(&steps, row);
     });
-    costs.note = format!("{} {}", sentence(&path_found(report)), sentence(COLUMNS));
+    costs.note = format!("{} {}", sentence(&path_found(report)), explained(report.doc));
     resolution.note =
         "Step: the smallest change between two readings; - where the clock stood still for 50ms. Backwards: readings \
                        smaller than the one before, on this CPU and across CPUs."
@@ -127,6 +127,6 @@ fn successive(report: &ClockReport<'_>) -> Option<Section> {
 fn warnings(report: &ClockReport<'_>) -> Vec<String> {
     let mut warnings = backwards(report);
     warnings.extend(report.instrument.not_counted.iter().map(|reason| format!("not counted: {reason}")));
-    warnings.extend(cut_short(report.doc).map(str::to_owned));
+    warnings.extend(cut_short(report.doc));
     warnings
 }

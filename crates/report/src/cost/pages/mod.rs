@@ -9,16 +9,18 @@ use becalm_analyze::cost::MeasuredCost;
 use becalm_model::cost::{CostDoc, InstrumentDoc};
 
 use super::events::EventTimes;
+use super::header::interval;
+use super::probe::SLOW;
 use crate::form::field::Field;
 use crate::form::value::{picos, three_digits};
 use crate::html::{
-    Axis, AxisScale, AxisUnit, Block, Chart, Grade, HtmlTable, Page, RangeRow, Ranges, Section, Spec, foot,
+    Axis, AxisScale, AxisUnit, Block, Chart, Grade, HtmlTable, Page, RangeRow, Ranges, Section, Spec, foot, sentence,
 };
 
 /// What the columns mean that all cost tables have.
-const COLUMNS: &str = "low and high: interval of the median, 95% or more, from the medians of the rounds. Slow: samples at least 1us \
-                       beyond the others. Interrupted: the slowest of those, as many as the kernel counted interrupts and \
-                       pre-emptions; they are in the percentiles and not in the mean";
+fn explained(doc: &CostDoc) -> String {
+    format!("{} {}", sentence(&interval(doc)), sentence(&SLOW.replace("interrupted:", "Interrupted:")))
+}
 
 /// A page of what was measured on a CPU.
 fn framed(doc: &CostDoc, title: &str, sections: Vec<Section>, program: &str) -> Page {

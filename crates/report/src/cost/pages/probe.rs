@@ -2,12 +2,12 @@
 
 use crate::cost::events;
 use crate::cost::header::cut_short;
-use crate::cost::probe::{ProbeReport, Probes, ROW, counted, published_ns};
+use crate::cost::probe::{ProbeReport, Probes, ROW, counted, not_in_all, published_ns};
 use crate::form::field::{Field, columns};
 use crate::form::value::picos;
-use crate::html::{Block, HtmlTable, Page, Section, sentence};
+use crate::html::{Block, HtmlTable, Page, Section};
 
-use super::{COLUMNS, framed, headline, machine, medians};
+use super::{explained, framed, headline, machine, medians};
 
 /// The page, made by `program`: `becalm 0.1.0`.
 pub(in crate::cost) fn page(report: &ProbeReport<'_>, program: &str) -> Page {
@@ -60,7 +60,7 @@ fn costs(report: &ProbeReport<'_>) -> Section {
     report.rows.iter().for_each(|row| {
         table.row(&fields, row);
     });
-    table.note = sentence(COLUMNS);
+    table.note = explained(report.doc);
     let mut blocks: Vec<Block> = chart.map(|chart| Block::Charts(vec![chart])).into_iter().collect();
     blocks.push(Block::Table(table));
     Section {
@@ -88,7 +88,8 @@ fn warnings(report: &ProbeReport<'_>) -> Vec<String> {
     let missing =
         report.rows.iter().filter_map(|row| Some(format!("{}: not measured: {}", row.probe.what, row.not_measured()?)));
     let mut warnings: Vec<String> = missing.collect();
+    warnings.extend(not_in_all(report));
     warnings.extend(report.instrument.not_counted.iter().map(|reason| format!("not counted: {reason}")));
-    warnings.extend(cut_short(report.doc).map(str::to_owned));
+    warnings.extend(cut_short(report.doc));
     warnings
 }
