@@ -6,6 +6,7 @@ mod afterwards;
 mod books;
 mod checks;
 mod collectives;
+mod costs;
 mod equal;
 mod fleet;
 mod loggopsim;
@@ -23,11 +24,12 @@ mod threads;
 pub type Run = fn() -> ExitCode;
 
 /// Benchmarks that record on this machine or tune it, by name. They run in this order.
-pub const RECORDING: [(&str, Run); 6] = [
+pub const RECORDING: [(&str, Run); 7] = [
     ("sharp", sharp::run),
     ("quiet", quiet::run),
     ("storms", storms::run),
     ("equal", equal::run),
+    ("costs", costs::run),
     ("afterwards", afterwards::run),
     ("threads", threads::run),
 ];
