@@ -13,11 +13,23 @@
 //! - Of figures themselves, the interval of the ratio b / a is that of E. C. Fieller (Journal of the Royal Statistical Society B 16, 1954), with the t of the
 //!   difference: it holds 1 exactly if the interval of the difference holds 0.
 
-use super::contrast::Contrast;
 use super::series::RatioOfSums;
 use super::tails::RunQuantile;
 use super::{Doubt, proportion};
 use becalm_stats::{CONFIDENCE, student_quantile, student_tail};
+
+/// What two figures say of each other.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Contrast {
+    /// The interval of b - a.
+    pub(super) low: f64,
+    pub(super) high: f64,
+    /// The interval of b / a; no upper end where a cannot be told from 0, nothing where a is 0.
+    pub(crate) ratio_low: Option<f64>,
+    pub(crate) ratio_high: Option<f64>,
+    /// The two-sided p-value of no difference.
+    pub(crate) p_value: f64,
+}
 
 /// What one run has of a figure.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -36,7 +48,7 @@ impl RunFigure {
     /// Of a ratio of sums over time.
     pub(super) fn of_sums(series: &RatioOfSums) -> Self {
         // Drifts and long trains leave a run without a scatter of its own; the scatter between runs has them.
-        Self::new(series.value, series.scatter(0).map_or(0.0, |scatter| scatter.variance))
+        Self::new(series.value, series.scatter().map_or(0.0, |scatter| scatter.variance))
     }
 
     /// Of a quantile.
@@ -111,10 +123,16 @@ pub(crate) fn contrast(a: &[RunFigure], b: &[RunFigure]) -> Result<Contrast, Dou
 pub(super) fn of_means(a: &[RunFigure], b: &[RunFigure]) -> Result<Contrast, Doubt> {
     let in_proportion: Scale = |own, other| if other > 0.0 { (own / other).max(1.0) } else { 1.0 };
     let welch = Welch::new(a, b, in_proportion)?;
+    if welch.means == [0.0; 2] { Err(Doubt::NoDetour) } else { Ok(of_welch(&welch)) }
+}
+
+/// The figures of two runs whose variances are known from elsewhere.
+pub(super) fn of_known(a: KnownFigure, b: KnownFigure) -> Contrast {
+    of_welch(&Welch::of_known(a, b))
+}
+
+fn of_welch(welch: &Welch) -> Contrast {
     let [a, b] = welch.means;
-    if a == 0.0 && b == 0.0 {
-        return Err(Doubt::NoDetour);
-    }
     let t = welch.critical([1.0; 2]);
     let (difference, error) = (b - a, welch.error());
     let (ratio_low, ratio_high) = if error == 0.0 {
@@ -124,7 +142,16 @@ pub(super) fn of_means(a: &[RunFigure], b: &[RunFigure]) -> Result<Contrast, Dou
         ratios(a, b, t * t * welch.variances[0], t * t * welch.variances[1])
     };
     let (low, high) = (difference - t * error, difference + t * error);
-    Ok(Contrast { low, high, ratio_low, ratio_high, p_value: welch.p_value() })
+    Contrast { low, high, ratio_low, ratio_high, p_value: welch.p_value() }
+}
+
+/// A figure with a variance that is not that of the runs of a side.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KnownFigure {
+    pub(super) value: f64,
+    pub(super) variance: f64,
+    /// The degrees of freedom of the variance.
+    pub(super) freedom: f64,
 }
 
 /// Welch's test of the means of two sides.
@@ -159,6 +186,15 @@ impl Welch {
             (m, n) => Freedoms::Apart([m, n].map(|runs| (runs - 1) as f64)),
         };
         Ok(Self { means: [a.mean, b.mean], variances: [variance_a, variance_b], freedoms })
+    }
+
+    /// Of one figure a side.
+    pub(super) fn of_known(a: KnownFigure, b: KnownFigure) -> Self {
+        Self {
+            means: [a.value, b.value],
+            variances: [a.variance, b.variance],
+            freedoms: Freedoms::Apart([a.freedom, b.freedom]),
+        }
     }
 
     /// The t that is exceeded at the level of intervals, for a sum of so much of the variances of the two means.

@@ -4,20 +4,20 @@
 //! threshold, rates instead of sums, the sources if both know them) or says why that cannot be, and gives a [`ComparedFigure`] for
 //! each figure: both values, the difference with its interval, the effect, the test's p-value, and a [`Verdict`].
 //!
-//! Detours come in trains, so that every interval and test rests on blocks of time, as those of one run do: `contrast`
+//! Detours come in trains, so what a run says of its own scatter rests on blocks of time: `series`
 //! has the figures that are sums over time, `tails` the high quantiles, `extremes` the longest detours. Many rows are many
-//! chances to be wrong, so that verdicts go by p-values adjusted for their [`TestFamily`].
+//! chances to be wrong, so verdicts go by p-values adjusted for their [`TestFamily`].
 //!
-//! Two recordings of the same machine often differ by more than either scatters within itself. What one run a side shows is
-//! that these two differ; whether the sides do is shown by several runs of each, whose figures `between` holds against each
-//! other ([`Basis`]). What the tests find on equal runs
-//! and on runs that differ by a tenth is measured in this module's tests.
+//! Two recordings of the same machine differ by more than either scatters within itself. How much more is shown by several runs of
+//! each side, whose figures `between` compares. One run a side cannot show it, so it is compared by what was learned from
+//! recordings of an unchanged machine (`alone`), and only a difference beyond that is claimed ([`Basis`]). What the tests find on
+//! equal runs and on runs that differ is measured in this module's tests.
 //!
 //! How the rows are shown is for the crate `report`.
 
+mod alone;
 pub(crate) mod between;
 mod condensed;
-mod contrast;
 mod error;
 mod extremes;
 mod gather;

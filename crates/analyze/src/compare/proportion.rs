@@ -16,8 +16,7 @@
 //! but what makes one run noisier than the next makes most of its figures larger: with such effects its intervals of three runs a side held
 //! the truth in 91 of 100 cases.
 
-use super::between::{RunFigure, Welch};
-use super::contrast::Contrast;
+use super::between::{Contrast, RunFigure, Welch};
 
 /// The logarithms of the figures of all runs, where all have one; `None` where a run has none of it.
 pub(super) fn logarithms(runs: &[RunFigure]) -> Option<Vec<RunFigure>> {

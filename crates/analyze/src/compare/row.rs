@@ -5,15 +5,16 @@ use std::collections::BTreeSet;
 
 use becalm_model::Kind;
 
-use super::between::{self, RunFigure};
-use super::contrast::{Contrast, contrast};
+use super::alone::{self, Between};
+use super::between::{self, Contrast, RunFigure};
+use super::extremes::STRETCHES_MIN;
 use super::gathered::{Gathered, SourceSample};
 use super::ground::{ComparedPlace, ComparedRun, Ground};
+use super::holm;
 use super::metric::Metric;
 use super::sample::DetourSample;
-use super::series::{RatioOfSums, Scatter};
+use super::series::RatioOfSums;
 use super::verdict::{Basis, Verdict};
-use super::{extremes, holm, tails};
 
 /// Rows whose verdicts are right together: in at most [`LEVEL`](super::LEVEL) of comparisons of equal runs any of a family
 /// finds a difference.
@@ -81,9 +82,6 @@ pub struct Effect {
     pub ratio_low: Option<f64>,
     /// The upper end; `None` if there is none, as a may be 0.
     pub ratio_high: Option<f64>,
-    /// Cliff's delta: the share of pairs of stretches in which b is longer less that in which a is. Of
-    /// [`Metric::StretchMax`] alone.
-    pub cliffs_delta: Option<f64>,
 }
 
 /// A figure of both runs, with what its difference shows.
@@ -168,18 +166,21 @@ impl ComparedFigure {
 
 fn ratio_of(a: Option<f64>, b: Option<f64>) -> Option<Effect> {
     let ratio = a.zip(b).filter(|(a, _)| *a > 0.0).map(|(a, b)| b / a)?;
-    Some(Effect { ratio: Some(ratio), ratio_low: None, ratio_high: None, cliffs_delta: None })
+    Some(Effect { ratio: Some(ratio), ratio_low: None, ratio_high: None })
 }
 
 /// All rows of two sides.
 pub(super) fn rows(ground: &Ground, samples: &[Vec<Gathered>; 2], basis: Basis) -> Vec<ComparedFigure> {
     let same_cpus = ground.sides[0].count_cpus() == ground.sides[1].count_cpus();
     let all = samples.each_ref().map(|side| side.iter().map(|run| &run.all).collect::<Vec<_>>());
-    let mut rows = of_places(&all, same_cpus);
+    let machines = Between::of_machines(&ground.sides, basis);
+    let mut rows = of_places(&all, same_cpus, machines);
     rows[0].family = TestFamily::Headline;
-    rows.extend(of_sources(ground, samples));
+    rows.extend(of_sources(ground, samples, machines));
     // A single place is all of them together.
-    for (family, places) in [(TestFamily::Nodes, &ground.nodes), (TestFamily::Cpus, &ground.places)] {
+    for (family, places, between) in
+        [(TestFamily::Nodes, &ground.nodes, machines), (TestFamily::Cpus, &ground.places, Between::of_cpu(basis))]
+    {
         for (at, place) in places.iter().enumerate() {
             let of_place = samples
                 .each_ref()
@@ -187,7 +188,7 @@ pub(super) fn rows(ground: &Ground, samples: &[Vec<Gathered>; 2], basis: Basis) 
             if of_place.iter().any(Vec::is_empty) {
                 continue;
             }
-            let of_rows = of_places(&of_place, true).into_iter();
+            let of_rows = of_places(&of_place, true, between).into_iter();
             rows.extend(of_rows.map(|row| ComparedFigure { family, place: Some(place.clone()), ..row }));
         }
     }
@@ -210,138 +211,81 @@ pub(super) fn judge_family(rows: Vec<(&mut ComparedFigure, Basis)>) {
     let p_values: Vec<f64> = tested.iter().map(|(_, _, p_value)| *p_value).collect();
     for ((row, basis, _), p) in tested.into_iter().zip(holm::adjusted(&p_values)) {
         row.p_adjusted = Some(p);
-        // Of stretches of few different lengths both may typically be as long where one of the runs is longer all the
-        // same.
-        let direction = match row.difference {
-            Some(difference) if difference != 0.0 => difference,
-            _ => row.effect.and_then(|effect| effect.cliffs_delta).unwrap_or(0.0),
-        };
-        row.verdict = Verdict::from_p_value(direction, p, row.effect, basis);
+        row.verdict = Verdict::from_p_value(row.difference.unwrap_or(0.0), p, row.effect, basis);
     }
 }
 
 /// The rows of one place, from what the runs of each side have there.
-pub(super) fn of_places(sides: &[Vec<&DetourSample>; 2], same_cpus: bool) -> Vec<ComparedFigure> {
-    match (sides[0].as_slice(), sides[1].as_slice()) {
-        ([a], [b]) => of_samples(a, b, same_cpus),
-        _ => of_several(sides, same_cpus),
-    }
-}
-
-/// The rows of one place of sides with several runs.
-fn of_several(sides: &[Vec<&DetourSample>; 2], same_cpus: bool) -> Vec<ComparedFigure> {
-    let of = |figure: &dyn Fn(&DetourSample) -> Option<RunFigure>| {
-        sides.each_ref().map(|side| side.iter().filter_map(|run| figure(run)).collect::<Vec<_>>())
-    };
-    let sums = |series: &Option<RatioOfSums>| series.as_ref().map(RunFigure::of_sums);
-    let mut rows = vec![
-        of_figures(Metric::NoiseRatio, &of(&|run| sums(&run.noise_ratio())), 1.0),
-        of_figures(Metric::Rate, &of(&|run| sums(&run.rate())), 1e9),
-        of_figures(Metric::Mean, &of(&|run| sums(&run.mean())), 1.0),
+pub(super) fn of_places(sides: &[Vec<&DetourSample>; 2], same_cpus: bool, between: Between) -> Vec<ComparedFigure> {
+    let series: [(Metric, fn(&DetourSample) -> Option<RatioOfSums>, f64); 3] = [
+        (Metric::NoiseRatio, |run| run.noise_ratio(), 1.0),
+        (Metric::Rate, |run| run.rate(), 1e9),
+        (Metric::Mean, |run| run.mean(), 1.0),
     ];
-    for (which, metric) in [Metric::P99, Metric::P999].into_iter().enumerate() {
-        let tail = |run: &DetourSample| Some(RunFigure::of_quantile(run.quantile(which)? as f64, run.tail(which, 0)));
-        rows.push(of_figures(metric, &of(&tail), 1.0));
-    }
-    let stretch_ns = sides.iter().flatten().filter(|run| !run.is_condensed()).map(|run| run.stretches().width()).next();
-    let none_shown =
-        |doubt| ComparedFigure { doubt: Some(doubt), ..ComparedFigure::new(Metric::StretchMax, None, None) };
-    let longest = match same_cpus {
-        _ if sides.iter().flatten().any(|run| run.is_condensed()) => none_shown(Doubt::SummaryForm),
-        true => of_figures(Metric::StretchMax, &of(&|run| run.stretches().typical()), 1.0),
-        false => none_shown(Doubt::CpusDiffer),
+    let of_series = |(metric, of, scale): (Metric, fn(&DetourSample) -> Option<RatioOfSums>, f64)| {
+        let series = sides.each_ref().map(|side| side.iter().map(|run| of(run)).collect());
+        of_several_series(metric, series, scale, between)
     };
-    rows.push(ComparedFigure { stretch_ns, ..longest });
+    let mut rows: Vec<ComparedFigure> = series.into_iter().map(of_series).collect();
+    for (which, metric) in [Metric::P99, Metric::P999].into_iter().enumerate() {
+        rows.push(match (sides[0].as_slice(), sides[1].as_slice(), between) {
+            ([a], [b], Between::Learned(deviations)) => {
+                let values = [a, b].map(|run| run.quantile(which).map(|ns| ns as f64));
+                let result = match (a.tail(which), b.tail(which)) {
+                    (Some(a), Some(b)) => {
+                        a.and_then(|mut a| Ok(alone::contrast_tails(&mut a, &mut b?, deviations.of(metric))))
+                    }
+                    _ => Err(Doubt::NoDetour),
+                };
+                ComparedFigure::new(metric, values[0], values[1]).found(result, 1.0)
+            }
+            _ => {
+                let tail =
+                    |run: &&DetourSample| Some(RunFigure::of_quantile(run.quantile(which)? as f64, run.tail(which)));
+                of_figures(metric, &sides.each_ref().map(|side| side.iter().filter_map(tail).collect()), 1.0)
+            }
+        });
+    }
+    rows.push(of_stretches(sides, same_cpus, between));
     let max = |side: &[&DetourSample]| side.iter().filter_map(|run| run.durations().max()).max().map(|ns| ns as f64);
     let max = ComparedFigure::new(Metric::Max, max(&sides[0]), max(&sides[1]));
     rows.push(ComparedFigure { doubt: Some(Doubt::OneValue), ..max });
     rows
 }
 
+fn of_stretches(sides: &[Vec<&DetourSample>; 2], same_cpus: bool, between: Between) -> ComparedFigure {
+    let runs = || sides.iter().flatten();
+    let stretch_ns = runs().filter(|run| !run.is_condensed()).map(|run| run.stretches().width()).next();
+    let none_shown =
+        |doubt| ComparedFigure { doubt: Some(doubt), ..ComparedFigure::new(Metric::StretchMax, None, None) };
+    if runs().any(|run| run.is_condensed()) {
+        return ComparedFigure { stretch_ns, ..none_shown(Doubt::SummaryForm) };
+    }
+    if !same_cpus {
+        return ComparedFigure { stretch_ns, ..none_shown(Doubt::CpusDiffer) };
+    }
+    let typical =
+        sides.each_ref().map(|side| side.iter().filter_map(|run| run.stretches().typical()).collect::<Vec<_>>());
+    let row = match (sides[0].as_slice(), sides[1].as_slice(), between) {
+        ([a], [b], Between::Learned(deviations)) => {
+            let stretches = a.stretches().count().min(b.stretches().count());
+            match (typical[0].first(), typical[1].first()) {
+                (Some(a), Some(b)) if stretches >= STRETCHES_MIN => {
+                    let result = alone::contrast_medians(a, b, stretches, deviations.of(Metric::StretchMax));
+                    ComparedFigure::new(Metric::StretchMax, Some(a.value), Some(b.value)).found(result, 1.0)
+                }
+                _ => none_shown(Doubt::FewStretches { stretches, width_ns: a.stretches().width() }),
+            }
+        }
+        _ => of_figures(Metric::StretchMax, &typical, 1.0),
+    };
+    ComparedFigure { stretch_ns, ..row }
+}
+
 /// A row of what each run of both sides has of a figure.
 fn of_figures(metric: Metric, sides: &[Vec<RunFigure>; 2], scale: f64) -> ComparedFigure {
     let [a, b] = between::typical(sides).map(|typical| typical.map(|typical| typical * scale));
     ComparedFigure::new(metric, a, b).found(between::contrast(&sides[0], &sides[1]), scale)
-}
-
-/// The rows of one place of two runs.
-pub(super) fn of_samples(a: &DetourSample, b: &DetourSample, same_cpus: bool) -> Vec<ComparedFigure> {
-    let mut rows = of_sums(a, b);
-    for (which, metric) in [Metric::P99, Metric::P999].into_iter().enumerate() {
-        let values = [a.quantile(which), b.quantile(which)].map(|ns| ns.map(|ns| ns as f64));
-        let result = match (a.tail(which, 0), b.tail(which, 1)) {
-            (Some(a), Some(b)) => a.and_then(|mut a| Ok(tails::contrast_tails(&mut a, &mut b?))),
-            _ => Err(Doubt::NoDetour),
-        };
-        rows.push(ComparedFigure::new(metric, values[0], values[1]).found(result, 1.0));
-    }
-    rows.push(of_stretches(a, b, same_cpus));
-    let max = |sample: &DetourSample| sample.durations().max().map(|ns| ns as f64);
-    rows.push(ComparedFigure { doubt: Some(Doubt::OneValue), ..ComparedFigure::new(Metric::Max, max(a), max(b)) });
-    rows
-}
-
-/// The rows of the figures that are sums over time.
-pub(super) fn of_sums(a: &DetourSample, b: &DetourSample) -> Vec<ComparedFigure> {
-    vec![
-        of_series(Metric::NoiseRatio, &[a.noise_ratio(), b.noise_ratio()], 1.0),
-        of_series(Metric::Rate, &[a.rate(), b.rate()], 1e9),
-        of_series(Metric::Mean, &[a.mean(), b.mean()], 1.0),
-    ]
-}
-
-fn of_series(metric: Metric, series: &[Option<RatioOfSums>; 2], scale: f64) -> ComparedFigure {
-    let values = series.each_ref().map(|series| series.as_ref().map(|series| series.value * scale));
-    ComparedFigure::new(metric, values[0], values[1]).found(contrast_series(series), scale)
-}
-
-fn contrast_series(series: &[Option<RatioOfSums>; 2]) -> Result<Contrast, Doubt> {
-    let (a, b) = both(series)?;
-    contrast(&a, &b)
-}
-
-fn both(series: &[Option<RatioOfSums>; 2]) -> Result<(Scatter, Scatter), Doubt> {
-    let [Some(a), Some(b)] = series else { return Err(Doubt::NoDetour) };
-    if a.value == 0.0 && b.value == 0.0 {
-        return Err(Doubt::NoDetour);
-    }
-    Ok((a.scatter(0)?, b.scatter(1)?))
-}
-
-fn of_stretches(a: &DetourSample, b: &DetourSample, same_cpus: bool) -> ComparedFigure {
-    let condensed = a.is_condensed() || b.is_condensed();
-    let result = match same_cpus {
-        _ if condensed => Err(Doubt::SummaryForm),
-        true => both(&[a.noise_ratio(), b.noise_ratio()]).and_then(|(noise_a, noise_b)| {
-            // The cells may be wider than the stretches; a train of one cell says that these do not depend on each other.
-            let train = |scatter: &Scatter, sample: &DetourSample| match scatter.train_ns {
-                train if train <= sample.cell_ns() => 1,
-                train => train,
-            };
-            extremes::rank(a.stretches(), b.stretches(), train(&noise_a, a).max(train(&noise_b, b)))
-        }),
-        false => Err(Doubt::CpusDiffer),
-    };
-    match result {
-        Ok(found) => ComparedFigure {
-            low: Some(found.low),
-            high: Some(found.high),
-            effect: Some(Effect {
-                ratio: found.ratio,
-                ratio_low: found.ratio_low,
-                ratio_high: found.ratio_high,
-                cliffs_delta: Some(found.delta),
-            }),
-            p_value: Some(found.p_value),
-            stretch_ns: Some(found.width_ns),
-            ..ComparedFigure::new(Metric::StretchMax, Some(found.a), Some(found.b))
-        },
-        Err(doubt) => ComparedFigure {
-            doubt: Some(doubt),
-            stretch_ns: (!condensed).then(|| a.stretches().width()),
-            ..ComparedFigure::new(Metric::StretchMax, None, None)
-        },
-    }
 }
 
 /// Whether some of the runs, but not all, have books in which the rests of detours belong to no activity.
@@ -352,10 +296,15 @@ pub(super) fn books_differ(samples: &[Vec<Gathered>; 2]) -> bool {
 
 /// The rows of the sources that any run has, two for each: its share of time and its rate. The largest change of the
 /// share of time first; equal ones by name, then by kind.
-fn of_sources(ground: &Ground, samples: &[Vec<Gathered>; 2]) -> Vec<ComparedFigure> {
+fn of_sources(ground: &Ground, samples: &[Vec<Gathered>; 2], between: Between) -> Vec<ComparedFigure> {
     let names: BTreeSet<&(Kind, String)> = samples.iter().flatten().flat_map(|run| run.sources.keys()).collect();
     let mut pairs: Vec<[ComparedFigure; 2]> = Vec::new();
     let apart = books_differ(samples);
+    // How much there is of all sources together, in the run that has less of it.
+    let least = |of: fn(&DetourSample) -> Option<RatioOfSums>| {
+        samples.iter().flatten().filter_map(|run| of(&run.all)).map(|all| all.value).fold(f64::INFINITY, f64::min)
+    };
+    let (noise, detours) = (least(DetourSample::noise_ratio), least(DetourSample::rate));
     for name in names {
         let of_run = |(run, sample): (&ComparedRun, &Gathered)| {
             let source = sample.sources.get(name);
@@ -370,7 +319,8 @@ fn of_sources(ground: &Ground, samples: &[Vec<Gathered>; 2]) -> Vec<ComparedFigu
         let sides = [of_side(0), of_side(1)];
         let [time, rate] = [(0, Metric::TimeRatio, 1.0), (1, Metric::Rate, 1e9)].map(|(which, metric, scale)| {
             let of_which = |side: &Vec<[Option<RatioOfSums>; 2]>| side.iter().map(|run| run[which].clone()).collect();
-            let row = of_several_series(metric, sides.each_ref().map(of_which), scale);
+            let all = if metric == Metric::Rate { detours } else { noise };
+            let row = of_source(metric, sides.each_ref().map(of_which), scale, between, all);
             let row = ComparedFigure { family: TestFamily::Sources, source: Some(name.clone()), ..row };
             let row = match row.doubt {
                 Some(_) if ground.is_condensed() => ComparedFigure { doubt: Some(Doubt::SummaryForm), ..row },
@@ -393,13 +343,46 @@ fn of_sources(ground: &Ground, samples: &[Vec<Gathered>; 2]) -> Vec<ComparedFigu
     pairs.into_iter().flatten().collect()
 }
 
+/// The runs of each side, of each a sum over time.
+type SeriesOfSides = [Vec<Option<RatioOfSums>>; 2];
+
 /// A row of a figure that is a sum over time, from the runs of each side.
-fn of_several_series(metric: Metric, sides: [Vec<Option<RatioOfSums>>; 2], scale: f64) -> ComparedFigure {
-    match (sides[0].as_slice(), sides[1].as_slice()) {
-        ([a], [b]) => of_series(metric, &[a.clone(), b.clone()], scale),
-        _ => {
-            let figures = |side: &Vec<Option<RatioOfSums>>| side.iter().flatten().map(RunFigure::of_sums).collect();
-            of_figures(metric, &sides.each_ref().map(figures), scale)
+fn of_several_series(metric: Metric, sides: SeriesOfSides, scale: f64, between: Between) -> ComparedFigure {
+    match (sides[0].as_slice(), sides[1].as_slice(), between) {
+        ([a], [b], Between::Learned(deviations)) => {
+            let contrast = |a: &RatioOfSums, b: &RatioOfSums| alone::contrast(a, b, deviations.of(metric));
+            of_series(metric, [a.as_ref(), b.as_ref()], scale, contrast)
         }
+        _ => of_figures(metric, &figures(&sides), scale),
     }
+}
+
+/// The same of a source, where there is so much of `all` of them.
+fn of_source(metric: Metric, sides: SeriesOfSides, scale: f64, between: Between, all: f64) -> ComparedFigure {
+    match (sides[0].as_slice(), sides[1].as_slice(), between) {
+        ([a], [b], Between::Learned(deviations)) => {
+            let contrast =
+                |a: &RatioOfSums, b: &RatioOfSums| alone::contrast_sources(a, b, deviations.of_source(metric) * all);
+            of_series(metric, [a.as_ref(), b.as_ref()], scale, contrast)
+        }
+        _ => of_figures(metric, &figures(&sides), scale),
+    }
+}
+
+fn figures(sides: &SeriesOfSides) -> [Vec<RunFigure>; 2] {
+    sides.each_ref().map(|side| side.iter().flatten().map(RunFigure::of_sums).collect())
+}
+
+fn of_series(
+    metric: Metric,
+    series: [Option<&RatioOfSums>; 2],
+    scale: f64,
+    contrast: impl Fn(&RatioOfSums, &RatioOfSums) -> Result<Contrast, Doubt>,
+) -> ComparedFigure {
+    let values = series.map(|series| series.map(|series| series.value * scale));
+    let result = match series {
+        [Some(a), Some(b)] if a.value != 0.0 || b.value != 0.0 => contrast(a, b),
+        _ => Err(Doubt::NoDetour),
+    };
+    ComparedFigure::new(metric, values[0], values[1]).found(result, scale)
 }

@@ -114,11 +114,6 @@ impl DetourSample {
         &self.stretches
     }
 
-    /// How long a cell of time is, in nanoseconds.
-    pub(super) const fn cell_ns(&self) -> i64 {
-        self.noise.width()
-    }
-
     /// Time lost over time observed.
     pub(super) fn noise_ratio(&self) -> Option<RatioOfSums> {
         RatioOfSums::over_time(&self.noise, self.observed)
@@ -140,12 +135,12 @@ impl DetourSample {
     }
 
     /// The same with how it scatters. None of no detours.
-    pub(super) fn tail(&self, which: usize, side: u64) -> Option<Result<RunQuantile, Doubt>> {
+    pub(super) fn tail(&self, which: usize) -> Option<Result<RunQuantile, Doubt>> {
         if self.condensed {
             return (self.durations.count() > 0).then_some(Err(Doubt::SummaryForm));
         }
         let exceed = RatioOfSums::over(&self.above[which].1, &self.count)?;
         let tail = |exceed: Scatter| RunQuantile::new(ABOVE[which], self.durations.count(), &exceed, &self.quantiles);
-        Some(exceed.scatter(side).and_then(tail))
+        Some(exceed.scatter().and_then(tail))
     }
 }

@@ -2,25 +2,28 @@
 //!
 //! The noise ratio is noise over time, the rate detours over time, the mean detour noise over detours. Each is
 //! R = sum of y(k) / sum of x(k) over the cells k. To the first order its error is the mean of the residuals
-//! (y(k) - R x(k)) / (mean of x) (W. G. Cochran, *Sampling Techniques*, 1977, section 6.3), and these are drawn again in
-//! blocks, as [`Interval`](becalm_stats::Interval) does with the noise itself.
+//! (y(k) - R x(k)) / (mean of x) (W. G. Cochran, *Sampling Techniques*, 1977, section 6.3), of which the means over
+//! blocks say how the sum scatters.
 //!
 //! The blocks are longer than those of one run's interval. The length that is best for one run lets through some of the
 //! correlation of trains, so that the error comes out too small by a few percent; of two equal runs a tenth would then be
-//! called different. Four times that length, and at least 8 of 256 cells, brings this below 6 in 100, as the tests of
-//! this module's parent measure, and leaves at least 8 blocks.
-
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::SeedableRng;
+//! called different. Four times that length, and at least 8 of 256 cells, brings this below 6 in 100, and leaves at least 8 blocks.
+//!
+//! A drift over the whole run makes a run differ from the next one by more than its blocks say. How the variance of the means of
+//! longer and longer stretches falls tells: by half from eighths to quarters where stretches do not depend on each other, not at
+//! all where the noise wanders. So it goes on falling from quarters to the whole ([`RatioOfSums::alone`]).
 
 use super::Doubt;
-use becalm_stats::{BLOCKS_MIN, RESAMPLES, SEED, TimeCells, around, below, blocks};
+use becalm_stats::{BLOCKS_MIN, TimeCells, around, blocks};
 
 /// How many times as long as for one run's interval the blocks are.
 const BLOCK_FACTOR: usize = 4;
 
 /// How many blocks a run has at most and at least.
 const BLOCKS: (usize, usize) = (32, 8);
+
+/// The longest stretches of a run whose means are compared to see it drift.
+const QUARTERS: usize = 4;
 
 /// A ratio of two sums over the cells of time, with what tells its scatter.
 #[derive(Clone, Debug)]
@@ -57,82 +60,83 @@ impl RatioOfSums {
         Self { value, residuals, weights, width_ns: sums.width() }
     }
 
-    /// Draws the run again. `side` keeps the two runs of a comparison independent of each other.
+    /// How the figure scatters, by blocks of the run.
     ///
     /// # Errors
     /// If the run has too few cells, or its trains are too long for it.
-    pub(crate) fn scatter(&self, side: u64) -> Result<Scatter, Doubt> {
+    pub(crate) fn scatter(&self) -> Result<Scatter, Doubt> {
         let n = self.residuals.len();
         if n < BLOCKS_MIN {
             return Err(Doubt::ShortRun);
         }
-        let block = blocks(&self.residuals)
+        let train = blocks(&self.residuals)
             .map_err(|cells| Doubt::LongTrains { block_ns: self.width_ns.saturating_mul(cells as i64) })?
             .length;
-        let train_ns = self.width_ns.saturating_mul(block as i64);
-        // Trains are counted as they are: that several share a block makes none of them weigh more.
-        let weights = self.weights.chunks(block).map(|block| block.iter().sum::<f64>() / n as f64).collect();
         let blocks_of =
             |length: usize| -> Vec<f64> { around(&self.residuals, length).map(|sum| sum / length as f64).collect() };
         let spread = |length: usize| blocks_of(length).iter().map(|b| b * b).sum::<f64>() * length as f64;
         // Where neighbors balance each other, as with a tick that beats against the cells, there is no train to miss.
-        let factor = if spread(block) > spread(1) { BLOCK_FACTOR } else { 1 };
-        let block = (factor * block).clamp(n.div_ceil(BLOCKS.0), n.div_ceil(BLOCKS.1));
-        let blocks = blocks_of(block);
+        let factor = if spread(train) > spread(1) { BLOCK_FACTOR } else { 1 };
+        let block = (factor * train).clamp(n.div_ceil(BLOCKS.0), n.div_ceil(BLOCKS.1));
         let draws = n.div_ceil(block);
-        let k = draws as f64;
-        let variance = blocks.iter().map(|b| b * b).sum::<f64>() / n as f64 / (k - 1.0);
-        // The seed of the noise ratio's interval, and another one for the other run.
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED ^ side);
-        let redraw = |_| {
-            let (mut sum, mut squares) = (0.0, 0.0);
-            for _ in 0..draws {
-                let drawn = blocks[below(n, &mut random)];
-                sum += drawn;
-                squares += drawn * drawn;
+        let variance = blocks_of(block).iter().map(|b| b * b).sum::<f64>() / n as f64 / (draws - 1) as f64;
+        // Trains are counted as they are: that several share a block makes none of them weigh more.
+        Ok(Scatter { value: self.value, variance, draws, weights: self.weights_of(train) })
+    }
+
+    /// The same of a run that is alone on its side, with its drift. A run whose trains are too long for blocks has only that.
+    ///
+    /// # Errors
+    /// If the run has too few cells.
+    pub(super) fn alone(&self) -> Result<Scatter, Doubt> {
+        let drift = self.drift();
+        match self.scatter() {
+            Ok(scatter) if scatter.variance >= drift => Ok(scatter),
+            Ok(scatter) => Ok(Scatter { variance: drift, draws: 2 * QUARTERS, ..scatter }),
+            Err(Doubt::LongTrains { .. }) => {
+                let weights = self.weights_of(self.residuals.len().div_ceil(2 * QUARTERS));
+                Ok(Scatter { value: self.value, variance: drift, draws: 2 * QUARTERS, weights })
             }
-            let shift = sum / k;
-            Redraw { shift, variance: (squares / k - shift * shift).max(0.0) / (k - 1.0) }
-        };
-        Ok(Scatter {
-            value: self.value,
-            variance,
-            draws,
-            train_ns,
-            redraws: (0..RESAMPLES).map(redraw).collect(),
-            weights,
-        })
+            Err(doubt) => Err(doubt),
+        }
+    }
+
+    /// The variance of the figure as the quarters of the run and its eighths foretell it: as it falls from eighths to quarters, it goes
+    /// on falling to halves and to the whole.
+    fn drift(&self) -> f64 {
+        let [quarters, eighths] = [QUARTERS, 2 * QUARTERS].map(|parts| {
+            let means = self.residuals.chunks(self.residuals.len().div_ceil(parts));
+            let squares = means.map(|part| (part.iter().sum::<f64>() / part.len() as f64).powi(2));
+            squares.sum::<f64>() / (parts - 1) as f64
+        });
+        let falls = if eighths > 0.0 { (quarters / eighths).clamp(0.5, 1.0) } else { 0.5 };
+        quarters * falls * falls
+    }
+
+    /// How much of the value each stretch of so many cells holds.
+    fn weights_of(&self, cells: usize) -> Vec<f64> {
+        let all = self.weights.len() as f64;
+        self.weights.chunks(cells).map(|stretch| stretch.iter().sum::<f64>() / all).collect()
     }
 }
 
-/// A figure of a run with what redrawing it gave.
+/// How a figure of a run scatters.
 #[derive(Clone, Debug)]
 pub(crate) struct Scatter {
     pub(super) value: f64,
     /// The variance of `value`.
     pub(crate) variance: f64,
-    /// How many blocks a redraw takes.
+    /// On how many blocks that rests.
     pub(crate) draws: usize,
-    /// How long a train is, beyond which detours do not depend on each other; one cell where there are none.
-    pub(super) train_ns: i64,
-    pub(super) redraws: Vec<Redraw>,
     /// How much of `value` each train's length of time holds.
     weights: Vec<f64>,
 }
 
-#[cfg(test)]
 impl Scatter {
-    /// Of a value with this variance and these redraws, of ten blocks each.
-    pub(super) fn made_up(value: f64, variance: f64, redraws: Vec<Redraw>) -> Self {
-        Self { value, variance, draws: 10, train_ns: 1, redraws, weights: vec![1.0; 10] }
+    /// The degrees of freedom of its variance.
+    pub(super) fn freedom(&self) -> f64 {
+        (self.draws - 1) as f64
     }
-}
-
-/// A redraw: how far its figure is from the run's, and the variance as seen from within it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Redraw {
-    pub(super) shift: f64,
-    pub(super) variance: f64,
 }
 
 /// On how many equal blocks the figures of both runs together rest: Kish's effective number, as for one run in
@@ -174,13 +178,13 @@ mod tests {
         assert!(RatioOfSums::over(&cells(&[0; 256]), &cells(&[0; 256])).is_none());
         assert!(RatioOfSums::over_time(&cells(&[1; 256]), 0).is_none());
         let short = RatioOfSums::over_time(&TimeCells::new(0, 19), 19).unwrap();
-        assert_eq!(short.scatter(0).unwrap_err(), Doubt::ShortRun);
+        assert_eq!(short.scatter().unwrap_err(), Doubt::ShortRun);
     }
 
     #[test]
     fn trains_are_counted_over_both_runs() {
         let spread = |every: usize| -> Vec<i64> { (0..256).map(|cell| i64::from(cell % every == 0) * 500).collect() };
-        let scatter = |sums: &[i64]| RatioOfSums::over_time(&cells(sums), 256_000).unwrap().scatter(0).unwrap();
+        let scatter = |sums: &[i64]| RatioOfSums::over_time(&cells(sums), 256_000).unwrap().scatter().unwrap();
         let (one, few, none) = (scatter(&spread(256)), scatter(&spread(32)), scatter(&[]));
         assert!((trains(&one, &none) - 1.0).abs() < 1e-9);
         assert_eq!(trains(&none, &none), 0.0);

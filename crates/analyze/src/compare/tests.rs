@@ -5,7 +5,8 @@ use becalm_fixtures::fleet::{Planted, write_fleet, write_fleet_with};
 use becalm_testing::noise::Source;
 use becalm_units::Nanos;
 
-use super::row::{judge, of_places, of_samples, of_sums};
+use super::alone::Between;
+use super::row::{judge, of_places};
 use super::sample::DetourSample;
 use super::{
     Basis, ComparedFigure, Comparison, Doubt, Limit, Metric, TestFamily, Verdict, compare, compare_nodes, exceeds,
@@ -113,15 +114,17 @@ fn sample(detours: &[(i64, i64)], length: f64, stretch: i64) -> DetourSample {
     sample
 }
 
-/// Makes the rows of two samples.
-type Rows = fn(&DetourSample, &DetourSample) -> Vec<ComparedFigure>;
+/// The rows of one run a side.
+fn of_two(a: &DetourSample, b: &DetourSample) -> Vec<ComparedFigure> {
+    of_places(&[vec![a], vec![b]], true, Between::of_whole(Basis::WithinRuns))
+}
 
 /// One comparison of runs of these lengths, of which the second has detours `scale` times as long.
-fn trial(law: &Law, source: &mut Source, lengths: [f64; 2], scale: f64, rows: Rows) -> Vec<ComparedFigure> {
+fn trial(law: &Law, source: &mut Source, lengths: [f64; 2], scale: f64) -> Vec<ComparedFigure> {
     let stretch = (lengths[0].min(lengths[1]) / 32.0) as i64;
     let a = sample(&(law.detours)(source, lengths[0], 1.0), lengths[0], stretch);
     let b = sample(&(law.detours)(source, lengths[1], scale), lengths[1], stretch);
-    rows(&a, &b)
+    of_two(&a, &b)
 }
 
 const COMPARED: [Metric; 6] =
@@ -140,21 +143,23 @@ struct Tally {
     ratio_held: u32,
 }
 
-fn tally(law: &Law, trials: u32, lengths: [f64; 2], scale: f64, make: Rows) -> ([Tally; 6], u32) {
+fn tally(law: &Law, trials: u32, lengths: [f64; 2], scale: f64) -> ([Tally; 6], u32) {
     let mut source = Source::seeded(11);
     let mut tallies = [Tally::default(); 6];
     let mut any = 0;
     for _ in 0..trials {
-        let mut rows = trial(law, &mut source, lengths, scale, make);
+        let mut rows = trial(law, &mut source, lengths, scale);
         for (tally, metric) in tallies.iter_mut().zip(COMPARED) {
             let Some(row) = rows.iter().find(|row| row.metric == metric) else { continue };
-            let (Some(p), Some(low), Some(high)) = (row.p_value, row.low, row.high) else { continue };
+            // The longest detours of most stretches are none now and then.
+            let (Some(p), Some(low), Some(high), Some(effect)) = (row.p_value, row.low, row.high, row.effect) else {
+                continue;
+            };
             tally.tested += 1;
             tally.found += u32::from(p <= 0.05);
             tally.worse += u32::from(p <= 0.05 && row.difference > Some(0.0));
             let truth = truth(law, metric, scale);
             tally.held += u32::from(truth.is_some_and(|truth| low <= truth && truth <= high));
-            let effect = row.effect.expect("a is not 0");
             let real = if metric == Metric::Rate { 1.0 } else { scale };
             tally.ratio_held +=
                 u32::from(effect.ratio_low <= Some(real) && effect.ratio_high.is_none_or(|high| real <= high));
@@ -187,14 +192,14 @@ fn truth(law: &Law, metric: Metric, scale: f64) -> Option<f64> {
 /// A row by itself may be wrong in 5 % of trials, its verdict in no more, and all verdicts of a family together in no more.
 /// 1,000 trials leave a standard error of 0.7 %.
 fn equal_runs_are_called_equal(law: &Law, lengths: [f64; 2]) {
-    let (tallies, any) = tally(law, 1_000, lengths.map(|seconds| seconds * SECOND), 1.0, |a, b| of_samples(a, b, true));
+    let (tallies, any) = tally(law, 1_000, lengths.map(|seconds| seconds * SECOND), 1.0);
     assert!(tallies[0].tested > 900, "{}: {tallies:?}", law.name);
     for (metric, tally) in COMPARED.iter().zip(tallies) {
         let share = f64::from(tally.wrong) / 1_000.0;
         assert!(share <= 0.06, "{}, {}: called different in {share} of equal runs", law.name, metric.name());
         if tally.tested > 500 {
             let held = f64::from(tally.ratio_held) / f64::from(tally.tested);
-            assert!((0.92..=0.98).contains(&held), "{}, {}: {held} of intervals hold", law.name, metric.name());
+            assert!(held >= 0.92, "{}, {}: {held} of intervals hold", law.name, metric.name());
         }
     }
     assert!(any <= 100, "{}: any row was wrong in {any} of 1,000", law.name);
@@ -220,17 +225,15 @@ fn equal_runs_with_a_tick() {
     equal_runs_are_called_equal(&LAWS[4], [10.0, 10.0]);
 }
 
-/// Runs of half a minute with a tick and other noise; detours a tenth longer in the second.
+/// Runs of half a minute with a tick and other noise; detours half as long again in the second. Found in all.
 #[test]
-fn a_change_of_a_tenth_is_found_and_measured() {
-    let law = &LAWS[4];
-    let (tallies, _) = tally(law, 1_000, [30.0 * SECOND; 2], 1.1, of_sums);
-    let noise = tallies[0];
-    assert!(noise.worse >= 900, "found in {} of 1,000", noise.worse);
+fn a_change_by_half_is_found_and_measured() {
+    let (tallies, _) = tally(&LAWS[4], 1_000, [30.0 * SECOND; 2], 1.5);
+    assert!(tallies[0].worse >= 900, "found in {} of 1,000", tallies[0].worse);
     for (metric, tally) in COMPARED.iter().zip(tallies).take(3) {
         for held in [tally.held, tally.ratio_held] {
             let held = f64::from(held) / f64::from(tally.tested);
-            assert!((0.92..=0.98).contains(&held), "{}: {held} of intervals hold the truth", metric.name());
+            assert!(held >= 0.92, "{}: {held} of intervals hold the truth", metric.name());
         }
     }
 }
@@ -253,7 +256,7 @@ fn differences(trials: usize, runs: usize, scale: f64, between: f64) -> (usize, 
     let (mut noise, mut any) = (0, 0);
     for _ in 0..trials {
         let sides = [1.0, scale].map(|scale| recordings(&mut source, runs, scale, between));
-        let mut rows = of_places(&sides.each_ref().map(|side| side.iter().collect()), true);
+        let mut rows = of_places(&sides.each_ref().map(|side| side.iter().collect()), true, Between::of_whole(basis));
         rows[0].family = TestFamily::Headline;
         judge(&mut rows, basis);
         noise += usize::from(rows[0].verdict.is_difference());
@@ -262,13 +265,12 @@ fn differences(trials: usize, runs: usize, scale: f64, between: f64) -> (usize, 
     (noise, any)
 }
 
-/// A machine whose runs differ by 5 % from each other by themselves. One run a side shows that two recordings differ, which they
-/// do, and is asked what it cannot know; three runs a side are asked whether the sides differ. Measured: 182 of 500 pairs of single
-/// runs; of sides of three runs 21 of 1,000 in noise and 22 in any figure.
+/// A machine whose runs differ by 5 % from each other by themselves. Measured: of 500 pairs of single runs none; of 1,000 of sides of
+/// three runs 21 in noise and 22 in any figure.
 #[test]
-fn equal_machines_whose_runs_differ_are_called_equal_by_several_runs() {
-    let (one, _) = differences(500, 1, 1.0, 0.05);
-    assert!(one > 150, "one run a side differs in {one} of 500");
+fn equal_machines_whose_runs_differ_are_called_equal() {
+    let (one, any) = differences(500, 1, 1.0, 0.05);
+    assert!(one <= 30 && any <= 50, "one run a side: noise differs in {one} of 500, any figure in {any}");
     let (noise, any) = differences(1_000, 3, 1.0, 0.05);
     assert!(noise <= 60, "noise was called different in {noise} of 1,000");
     assert!(any <= 100, "any figure was called different in {any} of 1,000");
@@ -288,8 +290,9 @@ fn one_run_a_side_says_nothing_of_better_or_worse() {
     let mut source = Source::seeded(3);
     let [a, b] = [1.0, 2.0].map(|scale| recordings(&mut source, 3, scale, 0.0));
     let verdict = |a: &[DetourSample], b: &[DetourSample]| {
-        let mut rows = of_places(&[a.iter().collect(), b.iter().collect()], true);
-        judge(&mut rows, Basis::of_runs(a.len(), b.len()));
+        let basis = Basis::of_runs(a.len(), b.len());
+        let mut rows = of_places(&[a.iter().collect(), b.iter().collect()], true, Between::of_whole(basis));
+        judge(&mut rows, basis);
         rows[0].verdict
     };
     assert_eq!((verdict(&a[..1], &b[..1]), verdict(&b[..1], &a[..1])), (Verdict::Higher, Verdict::Lower));
@@ -303,11 +306,81 @@ fn a_difference_of_one_percent_is_none_that_matters() {
         let detours: Vec<(i64, i64)> = (0..2_500).map(|tick| (tick * 4_000_000, length)).collect();
         sample(&detours, 10.0 * SECOND, 312_500_000)
     };
-    for (length, expected) in [(10_100, Verdict::NoDifferenceShown), (10_500, Verdict::Higher)] {
-        let mut rows = of_sums(&ticks(10_000), &ticks(length));
-        judge(&mut rows, Basis::WithinRuns);
-        assert!(rows[0].p_value < Some(0.001), "{:?}", rows[0]);
+    let of_several = |a: &DetourSample, b: &DetourSample| of_places(&[vec![a; 3], vec![b; 3]], true, Between::Shown);
+    for (length, several, expected) in [
+        (10_100, true, Verdict::NoDifferenceShown),
+        (10_500, true, Verdict::Worse),
+        // Recordings of one machine differ by as much.
+        (10_500, false, Verdict::NoDifferenceShown),
+        (15_000, false, Verdict::Higher),
+    ] {
+        let of = if several { of_several } else { of_two };
+        let mut rows = of(&ticks(10_000), &ticks(length));
+        judge(&mut rows, if several { Basis::BetweenRuns } else { Basis::WithinRuns });
+        assert!(rows[0].p_value < Some(0.001) || !several, "{:?}", rows[0]);
         assert_eq!(rows[0].verdict, expected, "{length}");
+    }
+}
+
+/// The cells of a host that drifts: how many times the usual noise there is in each tenth of a second. A part differs from recording to
+/// recording, another wanders within seconds (an Ornstein-Uhlenbeck process).
+fn drifts(source: &mut Source, between: f64, wander: f64, seconds: f64) -> Vec<f64> {
+    let recording = between * source.normal();
+    let kept = (-0.1 / seconds).exp();
+    let mut at = source.normal();
+    let step = |_| {
+        at = kept * at + (1.0 - kept * kept).sqrt() * source.normal();
+        (recording + wander * at).exp()
+    };
+    (0..100).map(step).collect()
+}
+
+/// A recording of 10 s of it: a tick, and detours at random whose number drifts. With `planted` regular detours, so much of the usual noise.
+fn of_drifting_host(source: &mut Source, drift: [f64; 3], planted: f64) -> DetourSample {
+    let [between, wander, seconds] = drift;
+    let length = 10.0 * SECOND;
+    // Half of the usual 0.25 % is the tick's.
+    let mut detours: Vec<(i64, i64)> = (0..2_500).map(|tick| (tick * 4_000_000, 5_000)).collect();
+    for (tenth, factor) in drifts(source, between, wander, seconds).into_iter().enumerate() {
+        let begin = tenth as f64 * 0.1 * SECOND;
+        let of_tenth = poisson(source, 0.1 * SECOND, 125.0 * factor, 10_000.0);
+        detours.extend(of_tenth.into_iter().map(|(start, duration)| (begin as i64 + start, duration)));
+    }
+    let each = (0.0025 * planted * 10e6) as i64;
+    detours.extend((0..if each > 0 { 1_000 } else { 0 }).map(|at| (at * 10_000_000 + 3_000_000, each)));
+    detours.sort_unstable();
+    sample(&detours, length, (length / 32.0) as i64)
+}
+
+/// Of 200 pairs: in how many the noise, and in how many any figure, is called different.
+fn of_drifting_pairs(drift: [f64; 3], planted: f64) -> (u32, u32) {
+    let mut source = Source::seeded(41);
+    let (mut noise, mut any) = (0, 0);
+    for _ in 0..200 {
+        let a = of_drifting_host(&mut source, drift, 0.0);
+        let b = of_drifting_host(&mut source, drift, planted);
+        let mut rows = of_two(&a, &b);
+        rows[0].family = TestFamily::Headline;
+        judge(&mut rows, Basis::WithinRuns);
+        noise += u32::from(rows[0].verdict.is_difference());
+        any += u32::from(rows.iter().any(|row| row.verdict.is_difference()));
+    }
+    (noise, any)
+}
+
+/// Equal recordings of a host whose load drifts, and such of which the second has half as much noise again.
+#[test]
+fn recordings_of_a_drifting_host_are_called_equal_and_half_as_much_again_is_found() {
+    for drift in [[0.0, 0.0, 1.0], [0.1, 0.15, 0.5], [0.15, 0.15, 2.0], [0.15, 0.15, 30.0]] {
+        let (noise, any) = of_drifting_pairs(drift, 0.0);
+        assert!(noise <= 20 && any <= 20, "{drift:?}: of 200 equal pairs {noise} differ in noise, {any} in any figure");
+        let (found, _) = of_drifting_pairs(drift, 0.5);
+        assert!(found >= 160, "{drift:?}: half as much again is found in {found} of 200");
+    }
+    // A host that drifts farther leaves less to be found.
+    for drift in [[0.1, 0.4, 5.0], [0.2, 0.4, 2.0]] {
+        let (noise, any) = of_drifting_pairs(drift, 0.0);
+        assert!(noise <= 20 && any <= 20, "{drift:?}: of 200 equal pairs {noise} differ in noise, {any} in any figure");
     }
 }
 
@@ -316,16 +389,15 @@ fn a_difference_of_one_percent_is_none_that_matters() {
 fn intervals_and_tests_agree() {
     let mut source = Source::seeded(5);
     let mut found = 0;
-    for scale in [0.8, 1.0, 1.2].repeat(20) {
-        for row in trial(&LAWS[0], &mut source, [10.0 * SECOND; 2], scale, of_sums) {
+    for scale in [0.5, 1.0, 2.0].repeat(20) {
+        for row in trial(&LAWS[0], &mut source, [10.0 * SECOND; 2], scale).into_iter().take(3) {
             let (Some(low), Some(high), Some(p), Some(effect)) = (row.low, row.high, row.p_value, row.effect) else {
                 panic!("{row:?}")
             };
             let zero_is_out = low > 0.0 || high < 0.0;
             let one_is_out = effect.ratio_low > Some(1.0) || effect.ratio_high.is_some_and(|high| high < 1.0);
             assert_eq!(zero_is_out, one_is_out, "{row:?}");
-            // Redraws count the p-value in thousandths.
-            assert!(zero_is_out == (p <= 0.05) || (p - 0.05).abs() < 0.005, "{row:?}");
+            assert_eq!(zero_is_out, p <= 0.05, "{row:?}");
             let judged = ComparedFigure { verdict: Verdict::NoDifferenceShown, ..row };
             assert_eq!(exceeds(&judged, 0.0) == Limit::Exceeded, low > 0.0, "{judged:?}");
             found += i32::from(zero_is_out);

@@ -11,7 +11,8 @@ pub const FLOOR: f64 = 0.02;
 /// What the intervals and verdicts of a comparison rest on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Basis {
-    /// How each of two recordings scatters within itself: that they differ says nothing of others made in the same way.
+    /// One run a side: how each of two recordings scatters within itself, and how recordings of one machine were found to differ
+    /// elsewhere.
     WithinRuns,
     /// How the runs of a side differ from each other: what is shown is to be expected of further runs.
     BetweenRuns,
@@ -40,9 +41,10 @@ pub enum Verdict {
     Worse,
     /// The figure of b is lower. Said of several runs a side.
     Better,
-    /// The figure of the recording b is higher than that of the recording a. Said of one run a side.
+    /// The figure of the recording b is higher than that of the recording a by more than recordings of one machine differ. Said of
+    /// one run a side.
     Higher,
-    /// The figure of the recording b is lower. Said of one run a side.
+    /// The figure of the recording b is lower by more than that. Said of one run a side.
     Lower,
     /// The runs do not show a difference; that there is none is not shown either.
     NoDifferenceShown,

@@ -133,7 +133,7 @@ impl Clustering {
         if count == 0 || observed_ns <= 0 {
             return None;
         }
-        let scatter = RatioOfSums::over_time(counts, observed_ns)?.scatter(0).ok()?;
+        let scatter = RatioOfSums::over_time(counts, observed_ns)?.scatter().ok()?;
         let effect = scatter.variance * (observed_ns as f64).powi(2) / count as f64;
         Some(Self { effect: effect.max(1.0), freedom: (scatter.draws as f64 - 1.0).max(1.0) })
     }

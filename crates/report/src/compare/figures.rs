@@ -56,7 +56,6 @@ fields! {
         EFFECT_RATIO = "effect_ratio", "B / A", |row| plain(ratio(row));
         EFFECT_RATIO_LOW = "effect_ratio_low", "low", |row| plain(row.effect.and_then(|effect| effect.ratio_low));
         EFFECT_RATIO_HIGH = "effect_ratio_high", "high", |row| plain(row.effect.and_then(|effect| effect.ratio_high));
-        CLIFFS_DELTA = "cliffs_delta", "delta", |row| plain(row.effect.and_then(|effect| effect.cliffs_delta));
         P_VALUE = "p_value", "p", |row| plain(row.p_value);
         P_ADJUSTED = "p_adjusted", "adjusted p", |row| plain(row.p_adjusted);
         VERDICT = "verdict", "verdict", |row| Value::Text(row.verdict.name().to_owned());

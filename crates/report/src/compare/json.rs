@@ -2,7 +2,7 @@
 
 use becalm_analyze::compare::{Basis, ComparedRun, FLOOR, LEVEL, Limit, Side};
 use becalm_model::node::{Rung, Warning};
-use becalm_stats::{CONFIDENCE, RESAMPLES, SEED};
+use becalm_stats::CONFIDENCE;
 use serde::Serialize;
 
 use super::figures::ROW;
@@ -61,8 +61,6 @@ struct MethodDoc {
     confidence_ratio: f64,
     level_ratio: f64,
     floor_ratio: f64,
-    resamples: usize,
-    seed: u64,
 }
 
 #[derive(Serialize)]
@@ -96,15 +94,13 @@ pub(super) fn document(report: &CompareReport<'_>) -> impl Serialize {
         basis: comparison.basis.name(),
         shortest_ns: comparison.shortest_ns,
         method: MethodDoc {
-            sums: of(BETWEEN, "circular block bootstrap, studentized, and welch's t"),
-            quantiles: of(BETWEEN, "woodruff, by blocks; differences by variance recovery"),
-            stretches: of(BETWEEN, "mann-whitney; hodges-lehmann"),
+            sums: of(BETWEEN, "welch's t of logarithms; variance by blocks and drift, and between recordings as learned elsewhere"),
+            quantiles: of(BETWEEN, "welch's t of logarithms; variance by woodruff and blocks, and between recordings as learned elsewhere"),
+            stretches: of(BETWEEN, "welch's t of logarithms of medians; variance by ranks, and between recordings as learned elsewhere"),
             adjustment: "holm, in each family",
             confidence_ratio: CONFIDENCE,
             level_ratio: LEVEL,
             floor_ratio: FLOOR,
-            resamples: RESAMPLES,
-            seed: SEED,
         },
         rows: comparison.rows.iter().map(|row| Object::new(ROW, row)).collect(),
         checks: report.checks.iter().map(check).collect(),

@@ -1,0 +1,219 @@
+//! One recording a side: how far recordings of one machine differ by themselves.
+//!
+//! Two recordings of an unchanged machine differ by more than either scatters within itself: a thread moves to another CPU, the
+//! host has another neighbor, a timer starts at another phase. A single recording cannot show that scatter, so it is learned from
+//! sets of equal recordings: 26 of 10 s in two sets half an hour apart, of a virtual machine with 2 CPUs (KVM, AMD EPYC, Linux
+//! 6.18) on which nothing else was started. That is one kind of machine. Other machines may scatter more or less, which only
+//! several recordings a side show.
+//!
+//! - The variance of a figure is that from within the recording, by blocks and by the drift of its quarters
+//!   ([`RatioOfSums::alone`](super::series::RatioOfSums::alone)), and that between recordings, in proportion to the figure.
+//! - The sources come and go: a worker that writes back takes half of all noise in one recording and nothing in the next. The
+//!   variance of a source is in proportion to the noise (or the rate) of the quieter recording, whatever the source itself took.
+//! - Both variances have their own degrees of freedom; their sum has those of F. E. Satterthwaite, Biometrics Bulletin 2 (1946).
+
+use super::Doubt;
+use super::between::{Contrast, KnownFigure, RunFigure, Welch, of_known};
+use super::ground::Side;
+use super::metric::Metric;
+use super::proportion::turned_back;
+use super::series::{self, RatioOfSums, Scatter};
+use super::tails::RunQuantile;
+use super::verdict::Basis;
+
+/// The figures of both runs must together rest on this many equal blocks, as those of one run for its interval.
+const TRAINS_MIN: f64 = 10.0;
+
+/// On how many degrees of freedom the learned deviations rest: of 26 recordings in two sets the one about its mean, less those
+/// that something disturbed.
+const FREEDOM: f64 = 20.0;
+
+/// How far recordings of one machine differ, as standard deviations. Of the whole machine threads that move from one CPU to
+/// another change little; of some of its CPUs they do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deviations {
+    /// Of the logarithms of the figures.
+    noise: f64,
+    rate: f64,
+    mean: f64,
+    p99: f64,
+    p999: f64,
+    stretch_max: f64,
+    /// Of a source's time, in parts of all noise.
+    source_time: f64,
+    /// Of its rate, in parts of the rate of all detours.
+    source_rate: f64,
+}
+
+/// Of all CPUs of a machine. The noise was measured within a set; the rate is mostly that of the shortest detours, which the host makes.
+const WHOLE: Deviations = Deviations {
+    noise: 0.08,
+    rate: 0.6,
+    mean: 0.6,
+    p99: 0.4,
+    p999: 1.0,
+    stretch_max: 0.2,
+    source_time: 0.15,
+    source_rate: 0.8,
+};
+
+/// Of one of the two CPUs.
+const PART: Deviations = Deviations {
+    noise: 0.4,
+    rate: 0.8,
+    mean: 0.7,
+    p99: 0.8,
+    p999: 1.2,
+    stretch_max: 1.2,
+    source_time: 0.4,
+    source_rate: 0.8,
+};
+
+impl Deviations {
+    /// That of the logarithm of a figure; of a source's in parts of the whole.
+    pub(super) const fn of(&self, metric: Metric) -> f64 {
+        match metric {
+            Metric::NoiseRatio => self.noise,
+            Metric::Rate => self.rate,
+            Metric::Mean => self.mean,
+            Metric::P99 => self.p99,
+            Metric::P999 => self.p999,
+            Metric::StretchMax | Metric::Max => self.stretch_max,
+            Metric::TimeRatio => self.source_time,
+        }
+    }
+
+    /// That of a source's figure, in parts of the noise or of the rate of all detours.
+    pub(super) const fn of_source(&self, metric: Metric) -> f64 {
+        match metric {
+            Metric::Rate => self.source_rate,
+            _ => self.source_time,
+        }
+    }
+}
+
+/// What is allowed for between recordings.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Between {
+    /// What the recordings of a side say themselves.
+    Shown,
+    /// What was learned from other recordings.
+    Learned(Deviations),
+}
+
+impl Between {
+    /// Of all compared CPUs together, or of all of a node.
+    pub(super) fn of_machines(sides: &[Side; 2], basis: Basis) -> Self {
+        let is_whole = |side: &Side| {
+            let docs = side.runs.iter().flat_map(|run| &run.docs);
+            docs.into_iter().all(|doc| doc.cpus.len() >= doc.machine.online.len())
+        };
+        Self::learned(basis, if sides.iter().all(is_whole) { WHOLE } else { PART })
+    }
+
+    /// Of a CPU.
+    pub(super) const fn of_cpu(basis: Basis) -> Self {
+        Self::learned(basis, PART)
+    }
+
+    const fn learned(basis: Basis, deviations: Deviations) -> Self {
+        match basis {
+            Basis::WithinRuns => Self::Learned(deviations),
+            Basis::BetweenRuns => Self::Shown,
+        }
+    }
+}
+
+/// Compares sums over time whose logarithms differ by `deviation` between recordings.
+///
+/// # Errors
+/// If they rest on too little.
+pub(super) fn contrast(a: &RatioOfSums, b: &RatioOfSums, deviation: f64) -> Result<Contrast, Doubt> {
+    let [a, b] = scatters(a, b)?.map(|scatter| Within::of_sums(&scatter));
+    Ok(in_proportion(a, b, deviation))
+}
+
+/// Compares sums over time that differ by `deviation` between recordings, whatever they are.
+///
+/// # Errors
+/// If they rest on too little.
+pub(super) fn contrast_sources(a: &RatioOfSums, b: &RatioOfSums, deviation: f64) -> Result<Contrast, Doubt> {
+    let [a, b] = scatters(a, b)?.map(|scatter| Within::of_sums(&scatter).with(deviation * deviation));
+    Ok(of_known(a, b))
+}
+
+/// Compares the same quantile of two recordings.
+pub(super) fn contrast_tails(a: &mut RunQuantile, b: &mut RunQuantile, deviation: f64) -> Contrast {
+    let [a, b] = [a, b].map(|tail| Within { value: tail.value(), variance: tail.variance(), freedom: tail.freedom() });
+    in_proportion(a, b, deviation)
+}
+
+/// Compares the medians of stretches, of so many each.
+///
+/// # Errors
+/// If neither recording has a detour in half of them.
+pub(super) fn contrast_medians(
+    a: &RunFigure,
+    b: &RunFigure,
+    stretches: usize,
+    deviation: f64,
+) -> Result<Contrast, Doubt> {
+    if a.value == 0.0 && b.value == 0.0 {
+        return Err(Doubt::NoDetour);
+    }
+    let within = |run: &RunFigure| Within { value: run.value, variance: run.within, freedom: (stretches - 1) as f64 };
+    Ok(in_proportion(within(a), within(b), deviation))
+}
+
+fn scatters(a: &RatioOfSums, b: &RatioOfSums) -> Result<[Scatter; 2], Doubt> {
+    let scatters = [a.alone()?, b.alone()?];
+    let trains = series::trains(&scatters[0], &scatters[1]);
+    if trains < TRAINS_MIN { Err(Doubt::FewTrains { trains }) } else { Ok(scatters) }
+}
+
+/// What a recording says of a figure.
+#[derive(Clone, Copy, Debug)]
+struct Within {
+    value: f64,
+    variance: f64,
+    /// The degrees of freedom of the variance.
+    freedom: f64,
+}
+
+impl Within {
+    fn of_sums(scatter: &Scatter) -> Self {
+        Self { value: scatter.value, variance: scatter.variance, freedom: scatter.freedom() }
+    }
+
+    /// With the variance between recordings.
+    fn with(self, between: f64) -> KnownFigure {
+        let variance = self.variance + between;
+        let parts = self.variance * self.variance / self.freedom + between * between / FREEDOM;
+        KnownFigure {
+            value: self.value,
+            variance,
+            freedom: if parts > 0.0 { variance * variance / parts } else { FREEDOM },
+        }
+    }
+}
+
+/// Of figures that differ in proportion: by their logarithms, if neither is 0.
+fn in_proportion(a: Within, b: Within, deviation: f64) -> Contrast {
+    let between = deviation * deviation;
+    if a.value > 0.0 && b.value > 0.0 {
+        // To the first order the variance of a logarithm is that of the figure in proportion to its square.
+        let logarithm =
+            |of: Within| Within { value: of.value.ln(), variance: of.variance / (of.value * of.value), ..of };
+        return turned_back(&Welch::of_known(logarithm(a).with(between), logarithm(b).with(between)));
+    }
+    let [a, b] = [a, b].map(|of| of.with(between * of.value * of.value));
+    of_known(a, b)
+}
+
+#[cfg(test)]
+impl Between {
+    /// Of the only CPU of a machine.
+    pub(super) const fn of_whole(basis: Basis) -> Self {
+        Self::learned(basis, WHOLE)
+    }
+}
