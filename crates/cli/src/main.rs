@@ -188,6 +188,8 @@ impl Command {
     fn leave_rights(&self) -> Result<(), RightsError> {
         match self {
             Self::Report(args) if args.writes() => rights::only_files(),
+            // Its children record; it gives up its own before it compares.
+            Self::Compare(args) if args.records() => Ok(()),
             Self::Compare(args) if args.writes() => rights::only_files(),
             Self::Check(args) if args.reads() && args.writes() => rights::only_files(),
             Self::Check(args) if args.reads() => rights::only_read(),
@@ -243,7 +245,7 @@ fn obey(arguments: Arguments, out: &mut dyn Write) -> anyhow::Result<Exit> {
         Some(Command::Top(args)) => commands::top::run(&args),
         Some(Command::Watch(args)) => commands::watch::run(&args),
         Some(Command::Check(args)) => commands::check::run(&args, out),
-        Some(Command::Compare(args)) => commands::compare::run(&args, out),
+        Some(Command::Compare(args)) => commands::compare::run(args, out),
         Some(Command::Fleet(args)) => commands::fleet::run(&args, out),
         Some(Command::Work(args)) => commands::work::run(&args, out),
         Some(Command::Predict(args)) => commands::predict::run(&args, out),

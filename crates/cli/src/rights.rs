@@ -7,7 +7,7 @@
 //! | `record`, `check`, the last run of `work` | everything until it is set up, then nothing; becomes the user behind `sudo` |
 //! | `top`, `watch`, the other runs of `work`, the recordings of `cost detours`, one in each process | puts everything down while it records, as another set-up follows |
 //! | `inject` | everything until its threads are placed, then nothing; with `--signal` nothing from the start; of several noises, each of which is a becalm of its own, the first one waits with all |
-//! | `tune study` | everything until all is recorded, then as the readers |
+//! | `tune study`, `compare --record` | everything until all is recorded, then as the readers |
 //! | `cost` | everything until all is measured, then rights over files, and `cost tick`, which has stored all, as the readers |
 //! | `paper` | everything, as what it runs may need it; each command that it runs gives that up as it does by itself |
 //! | `tune run` | everything, as it restores in the end; it decodes nothing |

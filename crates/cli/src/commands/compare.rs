@@ -1,5 +1,7 @@
 //! `becalm compare`: runs against each other, before and after.
 
+mod record;
+
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -9,16 +11,20 @@ use becalm_answer::compare::{self, CompareQuestion};
 use becalm_units::{CpuList, Nanos, Share};
 use clap::{Args, ValueEnum};
 
+use self::record::{RecordedEnd, RecordedSide};
 use crate::arguments::some_cpus;
 use crate::exit::{Exit, UsageError};
 use crate::messages;
 use crate::output::Output;
 use crate::reader::Reader;
+use crate::rights;
 
 /// Compare runs: what changed, by how much, how sure that is, and whether anything is shown at all
 ///
-/// A is before, B after. Of one run each it is said whether these two recordings differ. Of several, as in A1 A2 A3 -- B1 B2 B3, it
-/// is said whether B is worse or better, by how the runs of each side differ from each other. The noise ratio, the rate and the lengths of detours, and every source's share of time and rate
+/// A is before, B after. Record three runs of each side: becalm compare --record 3 --output before, then the change, then becalm compare
+/// --record 3 before-*.becalm. Several runs a side, as in A1 A2 A3 -- B1 B2 B3, show whether B is worse or better, by how the runs of
+/// each side differ from each other. One run a side shows only a difference that recordings of an unchanged machine do not have by
+/// themselves. The noise ratio, the rate and the lengths of detours, and every source's share of time and rate
 /// stand against each other with the change, its 95 % interval and a verdict, or that no difference is shown. The
 /// CPUs that all runs measured are compared, with the highest threshold applied to all, and rates instead of
 /// sums; what cannot be compared is refused with the reason. Of runs of several nodes each node stands against itself. Where any run is in
@@ -31,12 +37,24 @@ use crate::reader::Reader;
 #[derive(Args, Debug)]
 pub struct CompareArgs {
     /// The run before the change and the one after it; or all runs before it, where -- and those after it follow
-    #[arg(value_name = "RUN", required = true, num_args = 1..)]
+    #[arg(value_name = "RUN", required_unless_present = "record", num_args = 1..)]
     runs: Vec<PathBuf>,
 
     /// The runs after the change, where there are several before it or after it
     #[arg(value_name = "RUN_B", last = true)]
     after: Vec<PathBuf>,
+
+    /// Record this many runs now, one after the other, and compare the given runs with them; without a RUN, only record
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=99), conflicts_with = "after")]
+    record: Option<u8>,
+
+    /// Name of the runs of --record, stored as NAME-1.becalm and so on [default: that of the first RUN with -after]
+    #[arg(short, long, value_name = "NAME", requires = "record")]
+    output: Option<PathBuf>,
+
+    /// Length of each run of --record, like 10s [default: that of the first RUN, or 10s]
+    #[arg(long, value_name = "TIME", requires = "record")]
+    duration: Option<Nanos>,
 
     /// Compare only these CPUs of all runs, like 0-3,8 [default: those that all measured]
     #[arg(long, value_name = "LIST", value_parser = some_cpus, conflicts_with_all = ["cpus_a", "cpus_b"])]
@@ -99,6 +117,11 @@ impl CompareArgs {
     pub const fn writes(&self) -> bool {
         self.html.is_some()
     }
+
+    /// Whether it records.
+    pub const fn records(&self) -> bool {
+        self.record.is_some()
+    }
 }
 
 /// The figures that can be limited.
@@ -144,7 +167,7 @@ fn sides(args: &CompareArgs) -> Result<(&[PathBuf], &[PathBuf]), UsageError> {
     }
     match args.runs.as_slice() {
         [_, _] => Ok(args.runs.split_at(1)),
-        [_] => Err(UsageError("a second run is missing: becalm compare RUN_A RUN_B".to_owned())),
+        [_] => Err(UsageError("a second run is missing: becalm compare RUN_A RUN_B, or record it now with becalm compare --record 3 RUN_A".to_owned())),
         runs => Err(UsageError(format!(
             "of {} runs it is not known which are before and which after the change; put -- between them: becalm compare A1 A2 \
              A3 -- B1 B2 B3",
@@ -219,7 +242,25 @@ impl CompareArgs {
 /// # Errors
 /// If a run cannot be read or does not hold what was asked for, the two have nothing in common, or the output cannot be
 /// written.
-pub fn run(args: &CompareArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+pub fn run(args: CompareArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    let Some(number) = args.record else { return compare_runs(&args, out) };
+    let side = RecordedSide::plan(number.into(), &args.runs, args.output.as_deref(), args.duration)?;
+    if let RecordedEnd::Stopped = side.record()? {
+        return Ok(Exit::Failed);
+    }
+    if args.runs.is_empty() {
+        let runs: Vec<String> = side.paths().iter().map(|path| path.display().to_string()).collect();
+        messages::say(format_args!(
+            "after the change, compare with becalm compare --record {number} {}",
+            runs.join(" ")
+        ));
+        return Ok(Exit::Done);
+    }
+    if args.writes() { rights::only_files() } else { rights::only_read() }?;
+    compare_runs(&CompareArgs { after: side.paths().to_vec(), ..args }, out)
+}
+
+fn compare_runs(args: &CompareArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let output = || match &args.html {
         Some(file) => Output::page(file),
         None => Ok(Output::new(args.json, args.all)),

@@ -88,6 +88,7 @@ const OPTIONS: &[(&[&str], &[&str], &str)] = &[
     (&[], &["from", "resume", "direct", "handler", "run", "baseline", "phases-of", "sacct"], ONE_CALL),
     (&["sources"], &["detour", "longest", "phases", "within"], ONE_CALL),
     (&["record"], &["at"], ONE_CALL),
+    (&["compare"], &["record", "duration"], ONE_CALL),
     (&["work"], &["at-once"], ONE_CALL),
     (&["top"], &["json", "iterations"], ONE_CALL),
     (&["paper"], &["figure", "table", "list"], ONE_CALL),

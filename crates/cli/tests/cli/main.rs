@@ -4,6 +4,7 @@
 // A test says what it has measured.
 #![allow(clippy::print_stderr)]
 
+mod compare;
 mod cost;
 mod deploy;
 mod doctor;

@@ -94,9 +94,18 @@ pub(super) fn document(report: &CompareReport<'_>) -> impl Serialize {
         basis: comparison.basis.name(),
         shortest_ns: comparison.shortest_ns,
         method: MethodDoc {
-            sums: of(BETWEEN, "welch's t of logarithms; variance by blocks and drift, and between recordings as learned elsewhere"),
-            quantiles: of(BETWEEN, "welch's t of logarithms; variance by woodruff and blocks, and between recordings as learned elsewhere"),
-            stretches: of(BETWEEN, "welch's t of logarithms of medians; variance by ranks, and between recordings as learned elsewhere"),
+            sums: of(
+                BETWEEN,
+                "welch's t of logarithms; variance by blocks and drift, and between recordings as learned elsewhere",
+            ),
+            quantiles: of(
+                BETWEEN,
+                "welch's t of logarithms; variance by woodruff and blocks, and between recordings as learned elsewhere",
+            ),
+            stretches: of(
+                BETWEEN,
+                "welch's t of logarithms of medians; variance by ranks, and between recordings as learned elsewhere",
+            ),
             adjustment: "holm, in each family",
             confidence_ratio: CONFIDENCE,
             level_ratio: LEVEL,

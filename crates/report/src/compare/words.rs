@@ -34,8 +34,8 @@ pub(crate) fn answer(comparison: &Comparison) -> String {
     let answer = match noise.verdict {
         Verdict::Better => "B is quieter",
         Verdict::Worse => "B is noisier",
-        Verdict::Lower => "These two recordings differ, B has less noise",
-        Verdict::Higher => "These two recordings differ, B has more noise",
+        Verdict::Lower => "B has less noise, by more than two recordings of one machine differ",
+        Verdict::Higher => "B has more noise, by more than two recordings of one machine differ",
         Verdict::NoDifferenceShown => "No difference in noise is shown",
         Verdict::NotEnoughData => "Not enough data to compare the noise",
     };
@@ -46,6 +46,10 @@ pub(crate) fn answer(comparison: &Comparison) -> String {
         }
         (.., Some(doubt)) => text += &format!("; {}", reason(doubt)),
         _ => {}
+    }
+    if comparison.basis == Basis::WithinRuns && !noise.verdict.is_difference() {
+        text += "; one recording a side cannot show more: record three before the change and three after it, each time by becalm compare \
+                 --record 3";
     }
     text
 }
@@ -75,9 +79,9 @@ pub(crate) fn legend(comparison: &Comparison) -> String {
     let tested = comparison.rows.iter().filter(|row| row.p_value.is_some()).count();
     let rests = match comparison.basis {
         Basis::WithinRuns => {
-            "higher and lower are said of these two recordings, by how each scatters within itself: two of the same machine \
-             often differ. Whether a change made the difference is shown by several a side, taken in turns: \
-             becalm compare A1 A2 A3 -- B1 B2 B3"
+            "With one recording a side it allows for how each recording scatters within itself, and for how recordings of one unchanged \
+             machine were found to differ; higher and lower go beyond both. Three a side show smaller differences: becalm compare A1 A2 A3 \
+             -- B1 B2 B3"
         }
         Basis::BetweenRuns => {
             "A and B are typical runs, geometric means; worse and better are said of the two sides, by how the runs of each differ from \

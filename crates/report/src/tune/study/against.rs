@@ -108,7 +108,7 @@ pub(super) fn legend(rows: &[AgainstRow]) -> String {
         }
         false => {
             "On the CPUs that both measured, of the detours that both loops kept. low and high: the 95 % interval of the change, of each \
-             row by itself, by how each recording scatters within itself"
+             row by itself, by how each recording scatters within itself and how recordings of one unchanged machine were found to differ"
         }
     };
     format!(
@@ -125,7 +125,7 @@ pub(super) fn verdict(studied: &Studied) -> Option<String> {
         Verdict::Better => format!("its noise is shown to be lower ({by})"),
         Verdict::Worse => format!("its noise is shown to be higher ({by})"),
         Verdict::Lower | Verdict::Higher => {
-            format!("its noise is {} in these two recordings, which say nothing of others ({by})", row.verdict.name())
+            format!("its noise is {}, by more than two recordings of one machine differ ({by})", row.verdict.name())
         }
         Verdict::NoDifferenceShown => "that its noise differs from the baseline's is not shown".to_owned(),
         Verdict::NotEnoughData => "whether its noise differs from the baseline's is not known".to_owned(),

@@ -1,0 +1,225 @@
+//! Recording a side: several recordings, one after the other, each by a becalm of its own, as a user would type it.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use anyhow::{Context, Result};
+use becalm_bundle::Bundle;
+use becalm_linux::placed::{ProgramStart, begin_in};
+use becalm_linux::procfs::kernel;
+use becalm_linux::relay::Relay;
+use becalm_model::node::{NodeDoc, Rung};
+use becalm_model::node_name;
+use becalm_units::{CpuList, Nanos};
+
+use crate::child::{attend, becalm};
+use crate::exit::UsageError;
+use crate::messages::say;
+
+/// How long each recording is where there is none to do as.
+const DURATION: Nanos = Nanos::new(10_000_000_000);
+
+/// The recordings that are to be made.
+#[derive(Debug)]
+pub struct RecordedSide {
+    paths: Vec<PathBuf>,
+    settings: Settings,
+}
+
+/// How each is made.
+#[derive(Debug)]
+struct Settings {
+    duration: Nanos,
+    /// Those of the first run; `None` without one.
+    like: Option<Like>,
+}
+
+#[derive(Debug)]
+struct Like {
+    cpus: CpuList,
+    sched: String,
+    threshold: String,
+    sources: bool,
+}
+
+/// What became of them.
+#[derive(Debug)]
+pub enum RecordedEnd {
+    /// All were made.
+    Whole,
+    /// A signal ended the recording.
+    Stopped,
+}
+
+impl RecordedSide {
+    /// So many recordings like the first of the runs before them, under names that nothing bears yet.
+    ///
+    /// # Errors
+    /// If that run cannot be repeated here, or a name is taken.
+    pub fn plan(number: usize, before: &[PathBuf], output: Option<&Path>, duration: Option<Nanos>) -> Result<Self> {
+        let like = before.first().map(|path| settings_of(path)).transpose()?;
+        let (like, of_run) = like.map_or((None, DURATION), |(like, duration)| (Some(like), duration));
+        let stem = match (output, before.first()) {
+            (Some(output), _) => stem(output),
+            (None, Some(first)) => {
+                let stem = stem(first);
+                let name = stem.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                stem.with_file_name(format!("{}-after", without_number(&name)))
+            }
+            (None, None) => PathBuf::from(format!(
+                "{}-{}",
+                node_name(&kernel::hostname(Path::new("/"))?),
+                jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ")
+            )),
+        };
+        if stem.file_name().is_none() {
+            return Err(
+                UsageError("the name of the recordings is empty; give one, like --output after".to_owned()).into()
+            );
+        }
+        let name = stem.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let paths: Vec<PathBuf> =
+            (1..=number).map(|turn| stem.with_file_name(format!("{name}-{turn}.becalm"))).collect();
+        if let Some(taken) = paths.iter().find(|path| path.symlink_metadata().is_ok()) {
+            let text =
+                format!("{} exists already; give the new recordings another name with --output", taken.display());
+            return Err(UsageError(text).into());
+        }
+        Ok(Self { paths, settings: Settings { duration: duration.unwrap_or(of_run), like } })
+    }
+
+    /// The recordings' paths, in the order in which they are made.
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+
+    /// Makes them.
+    ///
+    /// # Errors
+    /// If one fails.
+    pub fn record(&self) -> Result<RecordedEnd> {
+        let signals = Relay::block().context("cannot block signals")?;
+        let all = self.paths.len();
+        for (at, path) in self.paths.iter().enumerate() {
+            say(format_args!("recording {} of {all}, {}: {}", at + 1, self.settings.duration, path.display()));
+            let mut command = becalm()?;
+            command.args(["record", "--quiet", &format!("--duration={}", self.settings.duration)]);
+            if let Some(like) = &self.settings.like {
+                command.arg(format!("--cpus={}", like.cpus));
+                command.args([format!("--sched={}", like.sched), format!("--threshold={}", like.threshold)]);
+                if !like.sources {
+                    command.arg("--no-sources");
+                }
+            }
+            command.arg("--output").arg(path).stdin(Stdio::null()).stdout(Stdio::null());
+            begin_in(&mut command, ProgramStart::default(), Some(&signals))?;
+            let child = command.spawn().context("cannot run becalm record")?;
+            let (status, signal) = attend(child, &signals).context("cannot wait for becalm record")?;
+            if signal.is_some() {
+                say(format_args!("interrupted in recording {} of {all}{}", at + 1, kept(&self.paths)));
+                return Ok(RecordedEnd::Stopped);
+            }
+            anyhow::ensure!(
+                status.success(),
+                "recording {} of {all} failed, see above{}",
+                at + 1,
+                kept(&self.paths[..at])
+            );
+        }
+        Ok(RecordedEnd::Whole)
+    }
+}
+
+/// What is kept of these recordings.
+fn kept(paths: &[PathBuf]) -> String {
+    let kept: Vec<String> =
+        paths.iter().filter(|path| Bundle::open(path).is_ok()).map(|path| path.display().to_string()).collect();
+    if kept.is_empty() { "; nothing was recorded".to_owned() } else { format!("; kept: {}", kept.join(" ")) }
+}
+
+/// A recording's name without its ending.
+fn stem(path: &Path) -> PathBuf {
+    if path.extension().is_some_and(|extension| extension == "becalm") {
+        path.with_extension("")
+    } else {
+        path.to_owned()
+    }
+}
+
+/// A name without the number of one of several: `before` of `before-1`.
+fn without_number(name: &str) -> &str {
+    match name.rsplit_once('-') {
+        Some((stem, number)) if !stem.is_empty() && !number.is_empty() && number.len() < 4 => {
+            if number.bytes().all(|byte| byte.is_ascii_digit()) { stem } else { name }
+        }
+        _ => name,
+    }
+}
+
+/// The settings of a run, and how long it lasted.
+fn settings_of(path: &Path) -> Result<(Like, Nanos)> {
+    let bundle = Bundle::open(path)?;
+    let usage = |why: &str| UsageError(format!("cannot record like {}: {why}", path.display()));
+    let [doc] = bundle.nodes() else {
+        return Err(usage("it has several nodes; record on each of them, and give all runs").into());
+    };
+    let here = node_name(&kernel::hostname(Path::new("/"))?);
+    if doc.node != here {
+        return Err(
+            usage(&format!("it is of node {}, and this is {here}; record on the same machine", doc.node)).into()
+        );
+    }
+    if !doc.settings.command.is_empty() {
+        let text =
+            "it was recorded beside a command, which becalm does not start again; record both sides with becalm record";
+        return Err(usage(text).into());
+    }
+    if doc.settings.work.is_some() || doc.cpus.is_empty() {
+        return Err(usage("it is not made by becalm record").into());
+    }
+    Ok((
+        Like {
+            cpus: doc.cpus.iter().map(|cpu| cpu.cpu).collect(),
+            sched: doc.settings.sched.clone(),
+            threshold: doc.settings.threshold.clone(),
+            sources: doc.rung != Rung::Loop,
+        },
+        length_of(doc),
+    ))
+}
+
+/// How long a run was to last, or did.
+fn length_of(doc: &NodeDoc) -> Nanos {
+    let lasted = || doc.cpus.iter().map(|cpu| cpu.duration_ns).max().filter(|length| *length > Nanos::ZERO);
+    doc.settings.duration_ns.or_else(lasted).unwrap_or(DURATION)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recordings_are_named_after_the_run_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = |output: &str| -> Vec<String> {
+            let side = RecordedSide::plan(2, &[], Some(&folder.path().join(output)), None).unwrap();
+            side.paths().iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
+        };
+        assert_eq!(names("after"), ["after-1.becalm", "after-2.becalm"]);
+        assert_eq!(names("after.becalm"), ["after-1.becalm", "after-2.becalm"]);
+        assert_eq!(names("linux-6.18"), ["linux-6.18-1.becalm", "linux-6.18-2.becalm"]);
+        assert_eq!(
+            ["before-1", "before", "vm-20261129T022710Z", "6.18-x", "-1"].map(without_number),
+            ["before", "before", "vm-20261129T022710Z", "6.18-x", "-1"]
+        );
+    }
+
+    #[test]
+    fn nothing_is_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("after-2.becalm")).unwrap();
+        let error = RecordedSide::plan(3, &[], Some(&folder.path().join("after")), None).unwrap_err();
+        assert!(error.to_string().contains("after-2.becalm exists already"), "{error}");
+        assert!(error.downcast_ref::<UsageError>().is_some());
+    }
+}
