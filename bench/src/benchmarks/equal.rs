@@ -1,7 +1,8 @@
-//! Does `compare` call equal recordings equal? This machine, recorded again and again, each held against each; and sides of
-//! three recordings each.
+//! Does `compare` call equal recordings equal? This machine, recorded again and again, each compared with each; and sides of
+//! three recordings each. Then half as much noise is added, and each recording is compared with each of those.
 
-use std::path::{Path, PathBuf};
+use std::borrow::Borrow;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use crate::claims::{Claims, Figure};
@@ -21,6 +22,10 @@ const LENGTH_MS: u64 = 10_000;
 const SIDE: usize = 3;
 /// How many pairs of such sides are drawn from the recordings.
 const SIDES: u64 = 60;
+/// How many recordings are made while noise is added.
+const PLANTED: usize = 6;
+/// How much that is, in parts of the noise of the recordings before.
+const ADDED: f64 = 0.5;
 /// The seed by which they are drawn.
 const SEED: u64 = 14;
 
@@ -36,9 +41,7 @@ pub fn run() -> ExitCode {
 fn measure(claims: &mut Claims, effort: Effort) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let length = format!("{}ms", effort.share(LENGTH_MS));
-    let paths = (0..RECORDINGS).map(|at| record(folder.path(), at, &length)).collect::<Result<Vec<_>, _>>()?;
-    let runs = paths.iter().map(|path| Bundle::open(path)).collect::<Result<Vec<_>, _>>();
-    let runs = runs.map_err(|error| error.to_string())?;
+    let runs = record_all(folder.path(), "equal", RECORDINGS, &length, None)?;
     claims.remark(&format!("{RECORDINGS} recordings of {length} each, in a row"));
 
     let mut pairs = Tally::default();
@@ -47,7 +50,7 @@ fn measure(claims: &mut Claims, effort: Effort) -> Result<(), String> {
             pairs.add(&compared(&runs, &[a], &[b])?);
         }
     }
-    pairs.state(claims, "one run a side", "recordings that differ");
+    pairs.state(claims, "one run a side", "false alarms");
 
     let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
     let mut sides = Tally::default();
@@ -59,20 +62,62 @@ fn measure(claims: &mut Claims, effort: Effort) -> Result<(), String> {
         sides.add(&compared(&runs, &order[..SIDE], &order[SIDE..2 * SIDE])?);
     }
     sides.state(claims, "three runs a side", "false alarms");
+    match planted(folder.path(), &length, &runs) {
+        Ok(found) => found.state(claims, "one run a side, half as much noise added", "found"),
+        Err(error) => claims.fail_as_root("half as much noise added", &error),
+    }
     Ok(())
 }
 
-fn record(folder: &Path, at: usize, length: &str) -> Result<PathBuf, String> {
-    let path = folder.join(format!("{at}.becalm"));
-    let mut command = Command::new(programs::becalm());
-    command.args(["record", "--quiet", "--duration", length, "--output"]).arg(&path);
-    let cost = programs::cost(&mut command, None).map_err(|error| format!("cannot run becalm: {error}"))?;
-    if cost.success { Ok(path) } else { Err("becalm record failed".to_owned()) }
+/// Adds half as much noise as there usually is, and compares each recording with each of those made meanwhile.
+fn planted(folder: &Path, length: &str, runs: &[Bundle]) -> Result<Tally, String> {
+    let mut noises = Vec::new();
+    for at in 1..runs.len() {
+        noises.extend(compared(runs, &[0], &[at])?.total(Metric::NoiseRatio).and_then(|row| row.b));
+    }
+    noises.sort_by(f64::total_cmp);
+    let noise = *noises.get(noises.len() / 2).ok_or("there is no noise to add to")?;
+    let planted = record_all(folder, "planted", PLANTED, length, Some(ADDED * noise))?;
+    let all: Vec<&Bundle> = runs.iter().chain(&planted).collect();
+    let mut found = Tally::default();
+    for b in runs.len()..all.len() {
+        for a in 0..runs.len() {
+            found.add(&compared(&all, &[a], &[b])?);
+        }
+    }
+    Ok(found)
 }
 
-fn compared(runs: &[Bundle], a: &[usize], b: &[usize]) -> Result<Comparison, String> {
+/// Makes recordings, one after the other, each while this share of the time is taken from all CPUs.
+fn record_all(
+    folder: &Path,
+    name: &str,
+    number: usize,
+    length: &str,
+    added: Option<f64>,
+) -> Result<Vec<Bundle>, String> {
+    let recorded = (0..number).map(|at| {
+        let path = folder.join(format!("{name}-{at}.becalm"));
+        record(&path, length, added)?;
+        Bundle::open(&path).map_err(|error| error.to_string())
+    });
+    recorded.collect()
+}
+
+fn record(path: &Path, length: &str, added: Option<f64>) -> Result<(), String> {
+    let mut command = Command::new(programs::becalm());
+    if let Some(added) = added {
+        let ratio = format!("{}%", 100.0 * added);
+        command.args(["inject", "--detour", "50us", "--ratio", &ratio, "--"]).arg(programs::becalm());
+    }
+    command.args(["record", "--quiet", "--duration", length, "--output"]).arg(path);
+    let cost = programs::cost(&mut command, None).map_err(|error| format!("cannot run becalm: {error}"))?;
+    if cost.success { Ok(()) } else { Err("becalm record failed".to_owned()) }
+}
+
+fn compared<B: Borrow<Bundle>>(runs: &[B], a: &[usize], b: &[usize]) -> Result<Comparison, String> {
     let everything = Selection { node: None, cpus: None, with_self: false };
-    let side = |runs_of: &[usize]| runs_of.iter().map(|at| (&runs[*at], &everything)).collect::<Vec<_>>();
+    let side = |runs_of: &[usize]| runs_of.iter().map(|at| (runs[*at].borrow(), &everything)).collect::<Vec<_>>();
     compare_sides(&side(a), &side(b)).map_err(|error| error.to_string())
 }
 

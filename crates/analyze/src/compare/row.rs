@@ -47,6 +47,9 @@ pub enum Doubt {
         /// The stretch that would be needed, in nanoseconds.
         block_ns: i64,
     },
+    /// There is one run a side, and the noise of one drifts too far to be compared ([`LongTrains`](Self::LongTrains)): what drifts it may be
+    /// in any other figure.
+    Drifting,
     /// A run is so short that it has fewer than 20 cells.
     ShortRun,
     /// Too few detours lie above the quantile.
@@ -164,6 +167,16 @@ impl ComparedFigure {
     }
 }
 
+impl ComparedFigure {
+    /// Takes back what was found, of runs that drift.
+    fn leave_untested(&mut self) {
+        if self.p_value.take().is_some() {
+            (self.low, self.high, self.doubt) = (None, None, Some(Doubt::Drifting));
+            self.effect = self.effect.map(|effect| Effect { ratio_low: None, ratio_high: None, ..effect });
+        }
+    }
+}
+
 fn ratio_of(a: Option<f64>, b: Option<f64>) -> Option<Effect> {
     let ratio = a.zip(b).filter(|(a, _)| *a > 0.0).map(|(a, b)| b / a)?;
     Some(Effect { ratio: Some(ratio), ratio_low: None, ratio_high: None })
@@ -192,8 +205,18 @@ pub(super) fn rows(ground: &Ground, samples: &[Vec<Gathered>; 2], basis: Basis) 
             rows.extend(of_rows.map(|row| ComparedFigure { family, place: Some(place.clone()), ..row }));
         }
     }
+    refuse_drift(&mut rows, basis);
     judge(&mut rows, basis);
     rows
+}
+
+/// Leaves all rows of one run a side untested if the noise, in the first, drifts.
+pub(super) fn refuse_drift(rows: &mut [ComparedFigure], basis: Basis) {
+    if let [ComparedFigure { doubt: Some(Doubt::LongTrains { .. }), .. }, others @ ..] = rows
+        && basis == Basis::WithinRuns
+    {
+        others.iter_mut().for_each(ComparedFigure::leave_untested);
+    }
 }
 
 /// Gives the verdicts, family by family.
@@ -215,14 +238,17 @@ pub(super) fn judge_family(rows: Vec<(&mut ComparedFigure, Basis)>) {
     }
 }
 
+/// A figure of a run that is a ratio of sums over time.
+type Series = fn(&DetourSample) -> Option<RatioOfSums>;
+
 /// The rows of one place, from what the runs of each side have there.
 pub(super) fn of_places(sides: &[Vec<&DetourSample>; 2], same_cpus: bool, between: Between) -> Vec<ComparedFigure> {
-    let series: [(Metric, fn(&DetourSample) -> Option<RatioOfSums>, f64); 3] = [
+    let series: [(Metric, Series, f64); 3] = [
         (Metric::NoiseRatio, |run| run.noise_ratio(), 1.0),
         (Metric::Rate, |run| run.rate(), 1e9),
         (Metric::Mean, |run| run.mean(), 1.0),
     ];
-    let of_series = |(metric, of, scale): (Metric, fn(&DetourSample) -> Option<RatioOfSums>, f64)| {
+    let of_series = |(metric, of, scale): (Metric, Series, f64)| {
         let series = sides.each_ref().map(|side| side.iter().map(|run| of(run)).collect());
         of_several_series(metric, series, scale, between)
     };
@@ -301,7 +327,7 @@ fn of_sources(ground: &Ground, samples: &[Vec<Gathered>; 2], between: Between) -
     let mut pairs: Vec<[ComparedFigure; 2]> = Vec::new();
     let apart = books_differ(samples);
     // How much there is of all sources together, in the run that has less of it.
-    let least = |of: fn(&DetourSample) -> Option<RatioOfSums>| {
+    let least = |of: Series| {
         samples.iter().flatten().filter_map(|run| of(&run.all)).map(|all| all.value).fold(f64::INFINITY, f64::min)
     };
     let (noise, detours) = (least(DetourSample::noise_ratio), least(DetourSample::rate));

@@ -84,21 +84,14 @@ impl RatioOfSums {
         Ok(Scatter { value: self.value, variance, draws, weights: self.weights_of(train) })
     }
 
-    /// The same of a run that is alone on its side, with its drift. A run whose trains are too long for blocks has only that.
+    /// The same of a run that is alone on its side, with its drift.
     ///
     /// # Errors
-    /// If the run has too few cells.
+    /// As [`scatter`](Self::scatter).
     pub(super) fn alone(&self) -> Result<Scatter, Doubt> {
         let drift = self.drift();
-        match self.scatter() {
-            Ok(scatter) if scatter.variance >= drift => Ok(scatter),
-            Ok(scatter) => Ok(Scatter { variance: drift, draws: 2 * QUARTERS, ..scatter }),
-            Err(Doubt::LongTrains { .. }) => {
-                let weights = self.weights_of(self.residuals.len().div_ceil(2 * QUARTERS));
-                Ok(Scatter { value: self.value, variance: drift, draws: 2 * QUARTERS, weights })
-            }
-            Err(doubt) => Err(doubt),
-        }
+        let scatter = self.scatter()?;
+        Ok(if scatter.variance < drift { Scatter { variance: drift, draws: 2 * QUARTERS, ..scatter } } else { scatter })
     }
 
     /// The variance of the figure as the quarters of the run and its eighths foretell it: as it falls from eighths to quarters, it goes

@@ -489,3 +489,23 @@ fn a_node_that_cannot_be_read_is_told_and_the_others_are_compared() {
     assert!(notes.iter().any(|note| note.starts_with("n05 of B is left out: ")), "{notes:?}");
     assert!(notes.iter().any(|note| note.contains("CPU 0 of n05, and not every run did")), "{notes:?}");
 }
+
+/// What drifts may be in any figure, so nothing is said of any.
+#[test]
+fn a_recording_that_drifts_has_no_verdict_in_any_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let [a, b] = ["a.becalm", "b.becalm"].map(|name| folder.path().join(name));
+    let all = Selection::default();
+    write_fleet(&a, Planted::Nothing, 1);
+    write_fleet(&b, Planted::SlowNode, 2);
+    let steady = compare((&Bundle::open(&a).unwrap(), &all), (&Bundle::open(&b).unwrap(), &all)).unwrap();
+    let mut rows = steady.rows;
+    assert!(rows.iter().any(|row| row.verdict.is_difference()));
+    rows[0].doubt = Some(Doubt::LongTrains { block_ns: 1 });
+    rows[0].p_value = None;
+    super::row::refuse_drift(&mut rows, Basis::WithinRuns);
+    rows.iter_mut().for_each(|row| row.verdict = Verdict::NotEnoughData);
+    judge(&mut rows, Basis::WithinRuns);
+    assert!(rows.iter().all(|row| row.verdict == Verdict::NotEnoughData));
+    assert!(rows.iter().all(|row| row.doubt.is_some()));
+}

@@ -22,7 +22,7 @@ use crate::rights;
 /// Compare runs: what changed, by how much, how sure that is, and whether anything is shown at all
 ///
 /// A is before, B after. Record three runs of each side: becalm compare --record 3 --output before, then the change, then becalm compare
-/// --record 3 before-*.becalm. Several runs a side, as in A1 A2 A3 -- B1 B2 B3, show whether B is worse or better, by how the runs of
+/// --record 3 before-?.becalm. Several runs a side, as in A1 A2 A3 -- B1 B2 B3, show whether B is worse or better, by how the runs of
 /// each side differ from each other. One run a side shows only a difference that recordings of an unchanged machine do not have by
 /// themselves. The noise ratio, the rate and the lengths of detours, and every source's share of time and rate
 /// stand against each other with the change, its 95 % interval and a verdict, or that no difference is shown. The

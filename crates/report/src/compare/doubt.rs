@@ -19,6 +19,7 @@ pub(crate) fn reason(doubt: Doubt) -> String {
             time(block_ns),
             time(run_for_blocks(block_ns))
         ),
+        Doubt::Drifting => "a run drifts, see the noise of all CPUs".to_owned(),
         Doubt::ShortRun => "a run is too short to be cut into 20 parts".to_owned(),
         Doubt::FewDetours { needed } => format!("it takes about {} detours in each run", grouped(needed)),
         Doubt::FewStretches { stretches, width_ns } => {

@@ -72,8 +72,8 @@ fn print_rows(
     let mut said: Vec<Discriminant<Doubt>> = Vec::new();
     for row in &rows[..shown] {
         let Some(doubt) = row.doubt else { continue };
-        // Of sources, the same reason with another figure is not said again.
-        if row.source.is_none() || !said.contains(&discriminant(&doubt)) {
+        // Of sources, the same reason with another figure is not said again; nor is one that refers to another row.
+        if (row.source.is_none() && doubt != Doubt::Drifting) || !said.contains(&discriminant(&doubt)) {
             paragraph(out, &format!("  {}: ", name(row)), &reason(doubt))?;
         }
         said.push(discriminant(&doubt));
