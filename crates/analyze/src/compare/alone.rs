@@ -3,7 +3,7 @@
 //! Two recordings of an unchanged machine differ by more than either scatters within itself: a thread moves to another CPU, the
 //! host has another neighbor, a timer starts at another phase. A single recording cannot show that scatter, so it is learned from
 //! sets of equal recordings: 26 of 10 s in two sets half an hour apart, of a virtual machine with 2 CPUs (KVM, AMD EPYC, Linux
-//! 6.18) on which nothing else was started. That is one kind of machine. Other machines may scatter more or less, which only
+//! 6.18) that was idle but for short commands in 3 of them. That is one kind of machine. Other machines may scatter more or less, which only
 //! several recordings a side show.
 //!
 //! - The variance of a figure is that from within the recording, by blocks and by the drift of its quarters
