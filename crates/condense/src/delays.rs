@@ -5,13 +5,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use becalm_model::digest::{DELAY_CELLS, DELAY_PARTS, DelayCell, GRAINS_NS, GrainDelays, WINDOWS};
+use becalm_model::digest::{DELAY_CELLS, DELAY_PARTS, DelayCell, DelayCells, GRAINS_NS, GrainDelays, WINDOWS};
 
 /// An octave of delays has up to 2 to the power of this many cells for each source.
 const FINEST: u32 = 4;
-
-/// A source with less of a cell than this share is left out of the document: of a delay that is nearly all another's.
-const LEAST_PART: f64 = 0.01;
 
 /// The delays of a CPU. Sources are known by their places.
 #[derive(Debug)]
@@ -107,12 +104,7 @@ impl Grain {
             }
             cells.add(&renamed, 1);
         }
-        let mut cells: Vec<DelayCell> = cells.of.into_values().collect();
-        for cell in &mut cells {
-            let least = (cell.delay_ns as f64 * LEAST_PART) as i64;
-            cell.parts.retain(|(_, ns)| *ns >= least);
-        }
-        GrainDelays { grain_ns: self.ns, cells }
+        GrainDelays { grain_ns: self.ns, cells: DelayCells(cells.of.into_values().collect()) }
     }
 }
 
@@ -229,14 +221,14 @@ mod tests {
         }
         for grain in delays.document(&[0, 1]) {
             let late = plain(grain.grain_ns, &detours);
-            let windows: u64 = grain.cells.iter().map(|cell| cell.windows).sum();
-            let total: i64 = grain.cells.iter().map(|cell| cell.delay_ns).sum();
+            let windows: u64 = grain.cells.0.iter().map(|cell| cell.windows).sum();
+            let total: i64 = grain.cells.0.iter().map(|cell| cell.delay_ns).sum();
             assert_eq!((windows as usize, total), (late.len(), late.iter().sum()), "{}", grain.grain_ns);
-            let parts: i64 = grain.cells.iter().flat_map(|cell| &cell.parts).map(|part| part.1).sum();
+            let parts: i64 = grain.cells.0.iter().flat_map(|cell| &cell.parts).map(|part| part.1).sum();
             assert_eq!(parts, total);
             // The longest come one by one, or with what is as long.
             let mut longest = late.iter().rev();
-            for cell in grain.cells.iter().rev().take(8) {
+            for cell in grain.cells.0.iter().rev().take(8) {
                 let mean = cell.delay_ns as f64 / cell.windows as f64;
                 for late in longest.by_ref().take(cell.windows as usize) {
                     assert!((*late as f64 / mean - 1.0).abs() < 0.14, "{late} for {mean}");
@@ -256,8 +248,8 @@ mod tests {
             all += ns;
         }
         for grain in delays.document(&(0..500).collect::<Vec<_>>()) {
-            assert!(grain.cells.len() <= DELAY_CELLS && grain.cells.iter().all(|of| of.parts.len() <= DELAY_PARTS));
-            let total: i64 = grain.cells.iter().map(|cell| cell.delay_ns).sum();
+            assert!(grain.cells.0.len() <= DELAY_CELLS && grain.cells.0.iter().all(|of| of.parts.len() <= DELAY_PARTS));
+            let total: i64 = grain.cells.0.iter().map(|cell| cell.delay_ns).sum();
             assert_eq!(total, all * WINDOWS as i64, "{}", grain.grain_ns);
         }
     }

@@ -64,7 +64,7 @@ fn an_hour_of_a_cpu_takes_little_and_adds_up() {
     let tick = &cpu.sources[0];
     assert_eq!(tick.source, "local_timer");
     let bytes = serde_json::to_vec(&digest).unwrap().len();
-    assert!(bytes < 90 << 10, "{bytes} bytes of an hour");
+    assert!(bytes < 64 << 10, "{bytes} bytes of an hour");
 }
 
 /// The worst: all lengths and gaps that there are, of more sources than are kept.

@@ -123,13 +123,17 @@ pub const DELAY_PARTS: usize = 6;
 pub struct GrainDelays {
     /// The work of a window, in nanoseconds.
     pub grain_ns: i64,
-    /// The windows with noise, those that are alike together, shorter delays first. In the document a text of numbers, for each cell: how
-    /// many windows, their delays together in nanoseconds, how many sources have a part in that, and for each its place in the list of the CPU and nanoseconds.
-    /// A number is written in digits of five bits, the lowest first, each as a character of `A-Za-z0-9-_`, the first of which stands for 0; 32
-    /// is added to each digit but a number's last.
-    #[serde(with = "cells_text")]
-    pub cells: Vec<DelayCell>,
+    /// The windows with noise, those that are alike together, shorter delays first. In the document a text of numbers, for each kind: how many
+    /// windows, their delays together in nanoseconds, how many sources have a part in that, and for each its place in the list of the CPU and
+    /// nanoseconds. A number is written in digits of five bits, the lowest first, each as a character of `A-Za-z0-9-_`, the first of which
+    /// stands for 0; 32 is added to each digit but a number's last.
+    pub cells: DelayCells,
 }
+
+/// The cells of a grain; in the document a text of numbers, as [`GrainDelays::cells`] says.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct DelayCells(pub Vec<DelayCell>);
 
 /// Windows whose delays are about as long, and have most of that from one source.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -144,9 +148,7 @@ pub struct DelayCell {
 
 /// The text of cells in a document.
 mod cells_text {
-    use serde::{Deserialize, Deserializer, Serializer, de};
-
-    use super::{DELAY_CELLS, DELAY_PARTS, DelayCell};
+    use super::{DELAY_CELLS, DELAY_PARTS, DelayCell, DelayCells};
 
     /// The digits, by value.
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -162,18 +164,28 @@ mod cells_text {
         values
     };
 
-    pub(super) fn serialize<S: Serializer>(cells: &[DelayCell], serializer: S) -> Result<S::Ok, S::Error> {
-        let mut text = String::new();
-        for cell in cells {
-            push(&mut text, cell.windows);
-            push(&mut text, cell.delay_ns as u64);
-            push(&mut text, cell.parts.len() as u64);
-            for (source, ns) in &cell.parts {
-                push(&mut text, u64::from(*source));
-                push(&mut text, *ns as u64);
+    impl From<DelayCells> for String {
+        fn from(DelayCells(cells): DelayCells) -> Self {
+            let mut text = Self::new();
+            for cell in cells {
+                push(&mut text, cell.windows);
+                push(&mut text, cell.delay_ns as u64);
+                push(&mut text, cell.parts.len() as u64);
+                for (source, ns) in &cell.parts {
+                    push(&mut text, u64::from(*source));
+                    push(&mut text, *ns as u64);
+                }
             }
+            text
         }
-        serializer.serialize_str(&text)
+    }
+
+    impl TryFrom<String> for DelayCells {
+        type Error = &'static str;
+
+        fn try_from(text: String) -> Result<Self, &'static str> {
+            read(&text).map(Self).ok_or("its delays are no text of numbers")
+        }
     }
 
     fn push(text: &mut String, mut number: u64) {
@@ -182,10 +194,6 @@ mod cells_text {
             number /= 32;
         }
         text.push(char::from(DIGITS[number as usize]));
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<DelayCell>, D::Error> {
-        read(&String::deserialize(deserializer)?).ok_or_else(|| de::Error::custom("its delays are no text of numbers"))
     }
 
     /// The cells of a text; nothing if it is none, or has more than there can be.
@@ -460,8 +468,9 @@ impl CpuDigest {
         if !self.delays.iter().map(|of| of.grain_ns).eq(GRAINS_NS) {
             return Err(of("its delays are not those of the grains that this becalm keeps"));
         }
-        let cells = || self.delays.iter().flat_map(|of| &of.cells);
-        if self.delays.iter().any(|of| of.cells.len() > DELAY_CELLS) || !cells().all(|of| of.fits(self.sources.len())) {
+        let cells = || self.delays.iter().flat_map(|of| &of.cells.0);
+        if self.delays.iter().any(|of| of.cells.0.len() > DELAY_CELLS) || !cells().all(|of| of.fits(self.sources.len()))
+        {
             return Err(of("its delays contradict each other"));
         }
         for sums in [&self.stored, &self.durations, &self.long] {
@@ -521,7 +530,7 @@ mod tests {
         let cell = |windows, delay_ns, parts: &[(u32, i64)]| DelayCell { windows, delay_ns, parts: parts.to_vec() };
         let cells =
             vec![cell(1, 31, &[]), cell(8, 32, &[(0, 32)]), cell(1 << 40, i64::MAX, &[(u32::MAX, 1), (3, i64::MAX)])];
-        let delays = GrainDelays { grain_ns: 100_000, cells };
+        let delays = GrainDelays { grain_ns: 100_000, cells: DelayCells(cells) };
         let text = serde_json::to_string(&delays).unwrap();
         assert!(text.starts_with(r#"{"grain_ns":100000,"cells":"BfAIgBBAgB"#), "{text}");
         assert_eq!(serde_json::from_str::<GrainDelays>(&text).unwrap(), delays);

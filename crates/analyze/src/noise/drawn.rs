@@ -170,7 +170,7 @@ impl Grains {
     fn delays(&self, cpu: &CpuDigest) -> Vec<DrawnDelay> {
         let grains = [(self.below, 1.0 - self.share), (self.below + 1, self.share)];
         let mut sides = grains.map(|(place, weight)| {
-            let cells = cpu.delays.get(place).filter(|_| weight > 0.0).map_or(&[][..], |of| &of.cells);
+            let cells = cpu.delays.get(place).filter(|_| weight > 0.0).map_or(&[][..], |of| &of.cells.0);
             let counted = |cell| (cell, self.counted(cell, place));
             let mut cells: Vec<(&DelayCell, f64)> = cells.iter().map(counted).collect();
             cells.sort_by(|a, b| a.0.delay().total_cmp(&b.0.delay()));
