@@ -11,8 +11,8 @@ use becalm_bundle::cost::CostWriter;
 use becalm_bundle::{Bundle, BundleError, BundleWriter};
 use becalm_model::cost::{
     BY_SYSCALL, ClockCosts, ClockWayDoc, CostDoc, CostRun, CostSamples, Costs, CountedDoc, CountedPairDoc,
-    InstrumentDoc, PlaceDoc, PlacementCosts, PlacementDoc, ProbeCosts, ProbeDoc, ReadBy, SCHEMA, SchedulerCosts,
-    SchedulerDoc, SeriesDoc, TicksDoc, TimedDoc, WorkPlace,
+    InstrumentDoc, PlaceDoc, PlacementCosts, PlacementDoc, ProbeCosts, ProbeDoc, ProcessDoc, ReadBy, SCHEMA,
+    SchedulerCosts, SchedulerDoc, SeriesDoc, SpreadDoc, TicksDoc, TimedDoc, WorkPlace,
 };
 use becalm_model::event_count::{CountedIn, EventCount};
 use becalm_model::node::{Ended, MachineDoc};
@@ -266,6 +266,34 @@ fn of_a_document_and_a_table_that_contradict_each_other_the_table_is_named() {
         fs::write(&document, spoiled(&text, from, to)).unwrap();
         let error = becalm_bundle::cost::load(&path, None).unwrap_err().to_string();
         assert!(error.contains("0000.parquet is not a table of costs") && error.contains(why), "{error}");
+    }
+}
+
+#[test]
+fn rounds_of_processes_that_contradict_each_other_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let spread = |by_process: &[u32]| {
+        let process = |n: i64| ProcessDoc { begun_ns: 10 * n, ended_ns: 10 * n + 5 };
+        let mut run = traps("a");
+        let processes = (0..2).map(process).collect();
+        run.doc.spread = Some(SpreadDoc { planned: 8, over_ns: 80, processes });
+        let Costs::Trap(costs) = &mut run.doc.measured else { panic!("they are traps") };
+        costs.probes[0].series.as_mut().unwrap().rounds_by_process = by_process.to_vec();
+        run
+    };
+    let (path, run) = (folder.path().join("spread.becalm"), spread(&[0, 2]));
+    write(&path, &run).unwrap();
+    assert_eq!(becalm_bundle::cost::load(&path, None).unwrap(), run);
+    for (number, (by_process, why)) in [
+        (&[1, 2][..], "it has 2 rounds of 'syscall', and the document tells of 3 of its processes"),
+        (&[2], "'syscall' has rounds of 1 processes, and 2 measured"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let error =
+            write(&folder.path().join(format!("{number}.becalm")), &spread(by_process)).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
     }
 }
 

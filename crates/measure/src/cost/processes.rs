@@ -133,7 +133,7 @@ fn add_probes(
         let mut rounds = of_part.remove(&probe.name).unwrap_or_default();
         if probe.series.is_some() && known.series.is_some() && probe.what != known.what {
             // The interrupts of the device that came most often: in this process another one.
-            probe.not_measured = Some(format!("there it was \u{201c}{}\u{201d}", probe.what));
+            probe.not_measured = Some(format!("another one came most often: {}", probe.what));
             (probe.series, rounds) = (None, Vec::new());
         }
         if probe.series.is_some() && known.series.is_none() {
@@ -240,11 +240,14 @@ mod tests {
         }
     }
 
+    /// A probe's name, what it is, and its rounds, or why there are none.
+    type Measured<'a> = (&'a str, &'a str, Result<Vec<Vec<i64>>, &'a str>);
+
     /// What a process measured: of each probe its rounds, or why there are none.
-    fn traps(overhead_ps: i64, probes: &[(&str, &str, Result<Vec<Vec<i64>>, &str>)]) -> (Costs, CostSamples) {
+    fn traps(overhead_ps: i64, probes: &[Measured<'_>]) -> (Costs, CostSamples) {
         let (mut costs, mut samples) = (ProbeCosts::default(), CostSamples::new());
         costs.instrument = Some(instrument(overhead_ps));
-        let probe = |(name, what, outcome): &(&str, &str, Result<Vec<Vec<i64>>, &str>)| {
+        let probe = |(name, what, outcome): &Measured<'_>| {
             let outcome = outcome.clone().map(|rounds| ProbeSamples::new(1, rounds)).map_err(str::to_owned);
             Probe::new(name, what, "by hand", outcome)
         };

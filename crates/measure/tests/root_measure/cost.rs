@@ -28,8 +28,8 @@ fn figures(probed: &(ProbeCosts, CostSamples)) -> BTreeMap<String, SampleFigures
             eprintln!("{}: not measured: {:?}", probe.name, probe.not_measured);
             continue;
         };
-        let cost =
-            SampleFigures::new(&probed.1[&probe.name], series.batch, series.interrupts).expect("a series has samples");
+        let cost = SampleFigures::new(&probed.1[&probe.name], &[], series.batch, series.interrupts)
+            .expect("a series has samples");
         eprintln!("{}: {} ps, {:?}", probe.name, cost.median_ps, cost.interval_ps);
         costs.insert(probe.name.clone(), cost);
     }
@@ -137,7 +137,7 @@ fn clocks_are_read_where_they_are_and_do_not_run_backwards() {
     let (clocks, samples) = clocks(&site, &mut |_, _, _| true).expect("the counter runs");
     let row = |name: &str| clocks.clocks.iter().find(|row| row.name == name).expect("every kernel has this clock");
     let median = |name: &str| {
-        SampleFigures::new(&samples[name], row(name).series.batch, None).expect("there are samples").median_ps
+        SampleFigures::new(&samples[name], &[], row(name).series.batch, None).expect("there are samples").median_ps
     };
 
     // Nothing but the kernel knows what a thread has used.
