@@ -81,8 +81,8 @@ fn show(path: &Path, of: &Valid, edits: &Edits) -> anyhow::Result<()> {
             for per_cpu in [false, true] {
                 check_report(&SourcesReport { summary: &summary, per_cpu });
             }
-            let noise = NoiseInput::from_summary(&bundle, &EVERYTHING, true)
-                .or_else(|_| NoiseInput::from_summary(&bundle, &EVERYTHING, false))?;
+            let drawn = |books| NoiseInput::from_summary(&bundle, &EVERYTHING, books, question().grain);
+            let noise = drawn(true).or_else(|_| drawn(false))?;
             let prediction = Prediction::new(&noise.noise, question())?;
             RANKS.iter().try_for_each(|ranks| prediction.row(*ranks).map(drop))?;
             show_fleet(path, edits)?;
@@ -165,6 +165,7 @@ fn show_page(bundle: &Bundle, summary: &Summary) -> anyhow::Result<()> {
     let report = PredictReport {
         name: &noise.name,
         noise: &noise.noise,
+        summary: false,
         without: &[],
         question: question(),
         rows: &rows,
