@@ -38,7 +38,7 @@ const STORM: u64 = 10;
 /// The rates of interrupts that are tried until the events come that fast. Each makes two events at least.
 const STORM_HZ: [u32; 5] = [27_000, 32_000, 38_000, 45_000, 55_000];
 
-/// Blocks in which the events of interrupts' purpose are left out, recorded, recorded, and left out.
+/// Each block has four recordings: without the events of interrupts' purpose, with them, with them, and without.
 const BLOCKS: u64 = 10;
 
 /// How long all CPUs are recorded for becalm's own time on them, in seconds.
@@ -232,7 +232,7 @@ impl Drop for PurposeEvents {
     }
 }
 
-/// The noise of a CPU with the events that show the purpose of interrupts and without, in blocks of without, with, with and without.
+/// Compares the noise of a CPU with and without the events that show the purpose of interrupts, in ABBA blocks.
 fn purpose_cost(
     claims: &mut Claims,
     effort: Effort,

@@ -1,7 +1,6 @@
 //! How late the noise of a CPU makes some work, for each of several grains of it.
 //!
-//! Windows of a grain of work begin an eighth of a grain of work apart, so that each detour comes within eight of them; what comes within one
-//! delays it. Windows without any noise are not counted: how many there are follows from the length of the recording.
+//! Windows of a grain of work start an eighth of the grain apart, so each detour is in eight windows. The noise in a window is its delay. Windows without any noise are not counted: how many there are follows from the length of the recording.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,7 +12,7 @@ const FINEST: u32 = 4;
 /// The delays of a CPU. Sources are known by their places.
 #[derive(Debug)]
 pub(crate) struct Delays {
-    /// What was lost so far: work is the rest of the time.
+    /// The time lost so far. The rest is work.
     lost: i64,
     grains: Vec<Grain>,
 }
@@ -42,10 +41,9 @@ impl Delays {
 #[derive(Clone, Debug)]
 struct Grain {
     ns: i64,
-    /// Noise by the step of work in which it came, by the number of the step; of steps without noise nothing. A window ends with a step
-    /// and has those before it.
+    /// The steps of work with noise, by number, in rising order. A window is a step and the seven before it.
     steps: VecDeque<(i64, DelayCell)>,
-    /// The step with which the next window ends that was not counted yet.
+    /// The last step of the next window to be counted.
     next: i64,
     cells: Cells,
 }
@@ -69,7 +67,7 @@ impl Grain {
     /// Counts the windows that end before a step.
     fn count_until(&mut self, step: i64) {
         while let Some((first, noise)) = self.steps.front() {
-            // As many windows in a row have the same noise as there are steps until some is behind them.
+            // Windows have the same noise until they pass the first step.
             let gone = first.saturating_add(WINDOWS as i64);
             let windows = gone.min(step).saturating_sub(self.next).max(0);
             if self.steps.len() == 1 {
@@ -226,7 +224,7 @@ mod tests {
             assert_eq!((windows as usize, total), (late.len(), late.iter().sum()), "{}", grain.grain_ns);
             let parts: i64 = grain.cells.0.iter().flat_map(|cell| &cell.parts).map(|part| part.1).sum();
             assert_eq!(parts, total);
-            // The longest come one by one, or with what is as long.
+            // The longest delays have a cell each, or share one with delays of about the same length.
             let mut longest = late.iter().rev();
             for cell in grain.cells.0.iter().rev().take(8) {
                 let mean = cell.delay_ns as f64 / cell.windows as f64;

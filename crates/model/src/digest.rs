@@ -108,7 +108,7 @@ pub struct SourceDigest {
 /// The grains of work for which delays are kept, in nanoseconds. Each is a multiple of [`WINDOWS`].
 pub const GRAINS_NS: [i64; 7] = [100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000];
 
-/// So many windows of a grain begin within a grain of work, evenly, so that each detour comes within as many.
+/// The number of windows that start within one grain of work, at even distances. Each detour is in as many windows.
 pub const WINDOWS: usize = 8;
 
 /// The most cells of a grain.
@@ -135,14 +135,14 @@ pub struct GrainDelays {
 #[serde(try_from = "String", into = "String")]
 pub struct DelayCells(pub Vec<DelayCell>);
 
-/// Windows whose delays are about as long, and have most of that from one source.
+/// Windows with about the same delay, caused mostly by the same source.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DelayCell {
     /// How many there are.
     pub windows: u64,
-    /// What their delays come to, in nanoseconds.
+    /// The sum of their delays, in nanoseconds.
     pub delay_ns: i64,
-    /// What of that goes with each source as its root: the source's place in the list of the CPU, and nanoseconds.
+    /// The part of that sum charged to each source: its place in the list of the CPU, and nanoseconds.
     pub parts: Vec<(u32, i64)>,
 }
 

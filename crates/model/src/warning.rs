@@ -805,8 +805,8 @@ pub fn drawn_of_summary(drawn: Nanos, recorded: Nanos) -> Warning {
     Warning::new(
         Code::DrawnOfSummary,
         format!(
-            "this is the summary form of a recording: the prediction draws{less} from how late the noise made work, in a new order, so that \
-             it has no interval, and of what came to several CPUs at once only the longest does so again"
+            "this is the summary form of a recording: the prediction draws{less} from how late the noise made work, in a new order, so it \
+             has no interval. Of the noise that came to several CPUs at once, only the longest does so again"
         ),
         "predict from a full recording where that matters",
     )

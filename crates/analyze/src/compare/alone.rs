@@ -92,12 +92,12 @@ impl Deviations {
     }
 }
 
-/// What is allowed for between recordings.
+/// The scatter between recordings that a comparison allows for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Between {
-    /// What the recordings of a side say themselves.
+    /// The scatter that the recordings of a side show.
     Shown,
-    /// What was learned from other recordings.
+    /// The deviations learned from other recordings.
     Learned(Deviations),
 }
 

@@ -368,7 +368,7 @@ fn of_drifting_pairs(drift: [f64; 3], planted: f64) -> (u32, u32) {
     (noise, any)
 }
 
-/// Equal recordings of a host whose load drifts, and such of which the second has half as much noise again.
+/// Pairs of recordings of a host with a load that drifts: equal pairs, and pairs with 50 % more noise in the second.
 #[test]
 fn recordings_of_a_drifting_host_are_called_equal_and_half_as_much_again_is_found() {
     for drift in [[0.0, 0.0, 1.0], [0.1, 0.15, 0.5], [0.15, 0.15, 2.0], [0.15, 0.15, 30.0]] {
@@ -490,7 +490,7 @@ fn a_node_that_cannot_be_read_is_told_and_the_others_are_compared() {
     assert!(notes.iter().any(|note| note.contains("CPU 0 of n05, and not every run did")), "{notes:?}");
 }
 
-/// What drifts may be in any figure, so nothing is said of any.
+/// The drift may affect any figure, so no row has a verdict.
 #[test]
 fn a_recording_that_drifts_has_no_verdict_in_any_row() {
     let folder = tempfile::tempdir().unwrap();

@@ -18,9 +18,9 @@ pub struct SampleFigures {
     pub samples: u64,
     /// How many repetitions are in a sample, which is their mean.
     pub batch: u32,
-    /// How many processes took samples; 0 where it is not known that there were several, so that rounds take their place.
+    /// How many processes took samples; 0 if the document does not list several. Rounds take their place then.
     pub processes: u64,
-    /// The median of the processes' medians, each of which is the median of the process's rounds' medians.
+    /// The median over the processes. Each process counts with the median of its rounds' medians.
     pub median_ps: i64,
     /// The ends of its interval, from the order of the processes' medians, wider by what these drifted; `None` with fewer than six.
     /// It holds what changes from process to process, which neither the number of samples nor that of rounds makes smaller.
@@ -89,7 +89,7 @@ impl SampleFigures {
     }
 }
 
-/// The values of which the median is that of the cost: the median of each process's rounds' medians. Rounds of one process
+/// One value for each process: the median of its rounds' medians. The median of these is the cost. Rounds of one process
 /// share the places of its pages and its code, and the moment; so all of them are one value. Where one process took all rounds, as
 /// in measurements of old, the medians of its rounds take their place.
 fn values(rounds: &[Vec<i64>], by_process: &[u32]) -> Vec<i64> {
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn each_process_is_one_value() {
-        // Rounds of three processes, the second of which took none.
+        // Rounds of three processes. The second took none.
         let rounds = vec![vec![3], vec![1], vec![2], vec![90, 70, 80], vec![60]];
         let cost = SampleFigures::new(&rounds, &[3, 0, 2], 1, None).unwrap();
         assert_eq!((cost.processes, cost.median_ps, cost.interval_ps), (2, 2, None));

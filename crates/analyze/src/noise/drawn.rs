@@ -1,8 +1,8 @@
 //! Noise that is drawn from a recording in summary form, which keeps how late work was, and not when the noise came.
 //!
-//! For phases of a grain, the work of each CPU is cut into windows of that grain, whose delays are those that were recorded, in an order
-//! drawn at random, each one detour in the middle of its window. A phase that begins at work so meets the delay of one window, and the share
-//! of time that noise takes is that of the recording. All windows that were counted come once, so that more time is drawn than was recorded.
+//! For phases of a grain, the work of each CPU is cut into windows of that grain. Each window has a recorded delay, in random order, as one
+//! detour in its middle. A phase that begins at work so meets the delay of one window, and the share
+//! of time that noise takes is that of the recording. Each counted window is used once, so the drawn time is longer than the recording.
 //! Between two grains of the summary form each quantile of the delays is interpolated; phases of less work than its shortest grain meet
 //! windows of that one, longer ones several of its longest.
 //!
@@ -109,7 +109,7 @@ pub(crate) fn draw_losses<S: Ord>(
                 at = at.saturating_add(entry.self_time);
                 rest = (rest - entry.self_time).max(Nanos::ZERO);
             }
-            // What is no source's has a number that no name has.
+            // Time of no source has a number without a name.
             if rest > Nanos::ZERO {
                 sampler.part(number as i64, at, UNKNOWN, rest, &mut losses);
             }
@@ -152,7 +152,7 @@ struct DrawnDelay {
     windows: f64,
     /// In nanoseconds.
     delay: f64,
-    /// What of that goes with each source, by its place on the CPU.
+    /// The part charged to each source, by its place on the CPU.
     parts: Vec<(u32, f64)>,
 }
 
@@ -165,7 +165,7 @@ impl Grains {
         Self { work, below, share }
     }
 
-    /// The delays of windows of a CPU, the longest first. Those of the two grains that are exceeded as often go together, so that the mean
+    /// The delays of windows of a CPU, the longest first. Delays of the two grains with the same rank are averaged, so the mean
     /// is right, and so are regular and rare ones.
     fn delays(&self, cpu: &CpuDigest) -> Vec<DrawnDelay> {
         let grains = [(self.below, 1.0 - self.share), (self.below + 1, self.share)];
@@ -297,7 +297,7 @@ impl<'a> Drawing<'a> {
         common
     }
 
-    /// Puts delays, of which the longest stand first, in the middle of windows: some at instants, the others at random.
+    /// Puts delays in the middle of windows: those that other CPUs share at their instants, the others at random. The longest are first in `delays`.
     fn laid_out(
         &self,
         delays: &[&DrawnDelay],
@@ -330,7 +330,7 @@ impl<'a> Drawing<'a> {
         let shared = common().map(|of| (of.instant, Some((delays[of.longer], of.drawn))));
         for (instant, delay) in shared.chain([(end, None)]) {
             while !others.is_empty() {
-                // Windows without noise come between, so that as much is left for each delay.
+                // Draw the number of windows without noise before the next delay.
                 let windows = (((end - at) as f64 - lost) / work as f64).max(1.0);
                 let share = others.len() as f64 / windows;
                 let quiet = if share < 1.0 { (random.uniform().ln() / (-share).ln_1p()) as i64 } else { 0 };
@@ -403,7 +403,7 @@ fn is_same(one: &LongDetour, other: &LongDetour) -> bool {
 }
 
 impl DrawnCpu {
-    /// Adds a delay, whose sources have these numbers; gives how long it is, in whole nanoseconds.
+    /// Adds a delay. `numbers` maps the places of sources to their numbers. Returns its length in whole nanoseconds.
     fn push(&mut self, start: Nanos, of: &DrawnDelay, numbers: &[Option<u32>]) -> Nanos {
         let detour = self.detours.len();
         let known: f64 = of.parts.iter().map(|(_, ns)| ns).sum();
