@@ -5,7 +5,8 @@
 //! - [`law`]: the closed forms of Tsafrir 2007, with the range in which they hold; [`lengths`] says where noise is such.
 //! - [`delay`]: the delay that a phase suffers, as a function of where in the trace it starts; [`order`] gives the
 //!   expected largest of any number of such delays.
-//! - [`sampled`]: that, and what is left of it without each source, in one pass over detours that nobody keeps.
+//! - [`sampled`]: that, and what is left of it without each source, in one pass over detours that are not kept; [`at_once`] finds what came
+//!   to several CPUs of a node at once.
 //! - [`uncertainty`]: how far another recording of the same machine may lead to another slowdown.
 //! - [`replay`]: bulk-synchronous phases with an instantaneous collective, plain and fast.
 //! - [`machine`], [`collective`], [`network`]: per-rank clocks and messages that cost time.
@@ -18,6 +19,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod at_once;
 pub mod blame;
 pub mod books;
 pub mod closed;

@@ -12,14 +12,19 @@
 //! time. How often this is depends on the lateness itself; the two are found together, by turns from "no phase starts within a
 //! detour" on, which can only rise and ends at the least lateness that agrees with itself.
 //!
+//! CPUs are sampled one by one. What stopped several CPUs of a node at once counts on one of them ([`at_once`](crate::at_once)).
+//!
 //! It differs from a replay of the same noise in three things. Starts are sampled; what a rank was late by itself is not taken from
 //! how long it waits; and without a source a phase is over earlier and may not meet detours in which it has no part: a phase of work
 //! G that lost S to the source meets them with probability G / (G + S), as if they lay anywhere in it.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::iter::Peekable;
+use std::vec;
 
 use becalm_units::Nanos;
 
+use crate::at_once::{LongestStops, TimedDetours, repeated_stops};
 use crate::noise::Noise;
 use crate::order::{UNITS_LIMIT, any};
 use crate::uncertainty::RecordingEnds;
@@ -188,9 +193,14 @@ impl PhaseLosses<()> {
         let (mut all, cpus) = (PhaseLosses::new(grain), noise.traces().count());
         for node in noise.nodes() {
             let mut losses = PhaseLosses::new(grain);
-            for trace in node.cpus() {
+            let stops = node.cpus().iter().map(|trace| {
+                let mut stops = LongestStops::default();
+                trace.detours().for_each(|(start, duration)| stops.add(start, duration));
+                stops
+            });
+            for (trace, repeated) in node.cpus().iter().zip(repeated_stops(stops)) {
                 let sampler = PhaseSampler::new(Nanos::ZERO, trace.length(), grain);
-                let mut sampler = sampler.of_cpus(cpus);
+                let mut sampler = sampler.of_cpus(cpus).leaving_out(repeated);
                 for (number, (start, duration)) in (0..).zip(trace.detours()) {
                     sampler.part(number, start, 0, duration, &mut losses);
                 }
@@ -388,6 +398,8 @@ pub struct PhaseSampler {
     /// The number and the start of the detour that comes in.
     detour: Option<(i64, i64)>,
     parts: Parts,
+    /// Detours that count on another CPU.
+    left_out: Peekable<vec::IntoIter<(Nanos, Nanos)>>,
 }
 
 impl PhaseSampler {
@@ -408,7 +420,14 @@ impl PhaseSampler {
             spare: Vec::new(),
             detour: None,
             parts: Parts::default(),
+            left_out: Vec::new().into_iter().peekable(),
         }
+    }
+
+    /// The same without these detours, which count on another CPU. They are in order of time.
+    #[must_use]
+    pub fn leaving_out(self, detours: TimedDetours) -> Self {
+        Self { left_out: detours.into_iter().peekable(), ..self }
     }
 
     /// The same of one of so many CPUs: fewer have closer phases.
@@ -425,6 +444,10 @@ impl PhaseSampler {
     /// Takes a part of a detour: its number, when the part began, its time, and the source with which that goes. The parts of a
     /// detour follow each other, the first one first.
     pub fn part(&mut self, detour: i64, start: Nanos, source: u32, time: Nanos, losses: &mut PhaseLosses<u32>) {
+        while self.left_out.next_if(|(began, lasted)| began.saturating_add(*lasted) <= start).is_some() {}
+        if self.left_out.peek().is_some_and(|(began, _)| *began <= start) {
+            return;
+        }
         match &mut self.detour {
             // Two that touch are one, as a prediction has them.
             Some((number, began)) if *number == detour || start.get() == began.saturating_add(self.parts.total) => {

@@ -8,11 +8,14 @@
 //!
 //! Delays that stand for the longest detours come to several CPUs of a node at once where these did.
 
+use std::cmp::Reverse;
+
 use becalm_bundle::SummaryBundle;
 use becalm_model::Kind;
 use becalm_model::digest::{CpuDigest, DelayCell, DigestDoc, GRAINS_NS, LongDetour, WINDOWS};
 use becalm_model::node::{Rung, Warning};
 use becalm_model::warning;
+use becalm_scale::at_once::{TimedDetours, events_at_once};
 use becalm_scale::books::BookEntry;
 use becalm_scale::sampled::{PhaseLosses, PhaseSampler};
 use becalm_stats::splitmix::SplitMix64;
@@ -284,7 +287,7 @@ impl<'a> Drawing<'a> {
     fn common(&self, random: &mut SplitMix64) -> Vec<Vec<CommonDelay>> {
         let mut common = vec![Vec::new(); self.digest.cpus.len()];
         let times = (self.times as usize).max(1);
-        for event in events_at_once(&self.digest.cpus) {
+        for event in events_by_rank(&self.digest.cpus) {
             for number in 0..times {
                 let instant = (random.uniform() * self.window.length.get() as f64) as i64;
                 for (at, (place, longer)) in event.iter().enumerate() {
@@ -355,51 +358,20 @@ impl<'a> Drawing<'a> {
 }
 
 /// Which of the longest detours of CPUs came at once: for each such event the CPUs, that of the longest first, each with how many of its detours are longer.
-fn events_at_once(cpus: &[CpuDigest]) -> Vec<Vec<(usize, usize)>> {
-    // In order of time, each with how many are longer.
-    let ranked = cpus.iter().map(|cpu| {
-        let mut order: Vec<usize> = (0..cpu.longest.len()).collect();
-        order.sort_by_key(|at| std::cmp::Reverse(cpu.longest[*at].duration_ns));
+fn events_by_rank(cpus: &[CpuDigest]) -> Vec<Vec<(usize, usize)>> {
+    let timed = |of: &LongDetour| (Nanos::new(of.start_ns), Nanos::new(of.duration_ns));
+    let longest: Vec<TimedDetours> = cpus.iter().map(|cpu| cpu.longest.iter().map(timed).collect()).collect();
+    let ranked = longest.iter().map(|detours| {
+        let mut order: Vec<usize> = (0..detours.len()).collect();
+        order.sort_by_key(|place| Reverse(detours[*place].1));
         let mut longer = vec![0; order.len()];
-        order.into_iter().enumerate().for_each(|(rank, at)| longer[at] = rank);
+        order.into_iter().enumerate().for_each(|(rank, place)| longer[place] = rank);
         longer
     });
     let ranked: Vec<Vec<usize>> = ranked.collect();
-    let mut left: Vec<Vec<bool>> = ranked.iter().map(|of| vec![true; of.len()]).collect();
-    let mut all: Vec<(usize, usize)> =
-        ranked.iter().enumerate().flat_map(|(cpu, of)| (0..of.len()).map(move |at| (cpu, at))).collect();
-    all.sort_by_key(|(cpu, at)| std::cmp::Reverse(cpus[*cpu].longest[*at].duration_ns));
-    let mut events = Vec::new();
-    for (first, at) in all {
-        if !std::mem::take(&mut left[first][at]) {
-            continue;
-        }
-        let detour = &cpus[first].longest[at];
-        let mut event = vec![(first, ranked[first][at])];
-        for (place, cpu) in cpus.iter().enumerate().filter(|(place, _)| *place != first) {
-            let begin = cpu.longest.partition_point(|other| end(other) <= detour.start_ns);
-            let meanwhile = (begin..cpu.longest.len()).take_while(|at| cpu.longest[*at].start_ns < end(detour));
-            let same = meanwhile.filter(|at| left[place][*at] && is_same(detour, &cpu.longest[*at]));
-            if let Some(same) = same.max_by_key(|at| cpu.longest[*at].duration_ns) {
-                left[place][same] = false;
-                event.push((place, ranked[place][same]));
-            }
-        }
-        if event.len() > 1 {
-            events.push(event);
-        }
-    }
-    events
-}
-
-const fn end(of: &LongDetour) -> i64 {
-    of.start_ns.saturating_add(of.duration_ns)
-}
-
-/// Whether two detours come together for most of the shorter one.
-fn is_same(one: &LongDetour, other: &LongDetour) -> bool {
-    let both = end(one).min(end(other)).saturating_sub(one.start_ns.max(other.start_ns));
-    both > one.duration_ns.min(other.duration_ns) / 2
+    let by_rank =
+        |event: Vec<(usize, usize)>| event.into_iter().map(|(cpu, place)| (cpu, ranked[cpu][place])).collect();
+    events_at_once(&longest).into_iter().map(by_rank).collect()
 }
 
 impl DrawnCpu {

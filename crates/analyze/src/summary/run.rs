@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use becalm_bundle::Bundle;
+use becalm_bundle::{Bundle, BundleError};
 use becalm_model::Kind;
 use becalm_model::node::{CpuDoc, Ended, NodeDoc, Rung};
+use becalm_scale::at_once::{LongestStops, TimedDetours, repeated_stops};
 use becalm_units::{CpuId, CpuList, Nanos};
 
 use super::anatomy::anatomy;
@@ -83,8 +84,8 @@ pub(crate) fn keep_cpus(doc: &mut NodeDoc, cpus: &CpuList) {
 /// Reads the selected part of a bundle and adds it up.
 ///
 /// One pass over its rows, in memory that does not grow with them: at most about 550 KiB a CPU, usually 350, and 8.3 KiB a
-/// source of each CPU. Of a run that did not end, the detours are read again before, since their last end is all that says how long
-/// the loops ran.
+/// source of each CPU. Detours of a node with several CPUs are read once before, for those that came to several CPUs at once, and those of
+/// a run that did not end, as their last end is all that says how long the loops ran.
 ///
 /// # Errors
 /// If the selection names what is not there, or a file cannot be read.
@@ -196,6 +197,7 @@ impl GatheredNodes {
             scan.expect(cpu.cpu, spans.length(cpu).map(|ns| TimeCells::new(cpu.start_ns.get(), ns)));
         }
         if seen {
+            scan.leaving_out(repeated(bundle, doc)?);
             for batch in bundle.activities(&doc.node)? {
                 let batch = batch?;
                 scan.activities(&ActivityColumns {
@@ -328,6 +330,24 @@ fn last_ends(bundle: &Bundle, node: &str) -> Result<BTreeMap<i32, i64>, SummaryE
         }
     }
     Ok(ends)
+}
+
+/// Which of the longest detours of each CPU of a node are part of an event that counts on another CPU.
+fn repeated(bundle: &Bundle, doc: &NodeDoc) -> Result<Vec<TimedDetours>, BundleError> {
+    let mut stops = vec![LongestStops::default(); doc.cpus.len()];
+    if stops.len() < 2 {
+        return Ok(Vec::new());
+    }
+    let places: BTreeMap<i64, usize> = doc.cpus.iter().map(|cpu| i64::from(cpu.cpu.get())).zip(0..).collect();
+    for batch in bundle.detours(&doc.node)? {
+        let batch = batch?;
+        for range in super::scan::runs(batch.cpus()) {
+            let Some(place) = places.get(&i64::from(batch.cpus()[range.start])) else { continue };
+            let rows = batch.starts()[range.clone()].iter().zip(&batch.durations()[range]);
+            rows.for_each(|(start, duration)| stops[*place].add(Nanos::new(*start), Nanos::new(*duration)));
+        }
+    }
+    Ok(repeated_stops(stops))
 }
 
 /// The CPUs added up.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use becalm_model::{Kind, root, unseen};
+use becalm_scale::at_once::TimedDetours;
 use becalm_scale::sampled::{PhaseLosses, PhaseSampler};
 use becalm_units::{CpuId, Nanos};
 
@@ -214,6 +215,13 @@ impl Scan {
             sources: Vec::new(),
             slots: HashMap::new(),
         });
+    }
+
+    /// Leaves out of the phases what counts on another CPU of the node: detours of each expected CPU, in order of time.
+    pub(super) fn leaving_out(&mut self, repeated: Vec<TimedDetours>) {
+        for (cpu, repeated) in self.cpus.iter_mut().zip(repeated) {
+            cpu.phases = cpu.phases.take().map(|phases| phases.leaving_out(repeated));
+        }
     }
 
     /// Takes rows of the table of detours.

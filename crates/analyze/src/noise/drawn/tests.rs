@@ -1,6 +1,6 @@
 use becalm_bundle::Bundle;
 use becalm_condense::{ActivityRow, Condenser};
-use becalm_fixtures::mixed::write_mixed;
+use becalm_fixtures::mixed::{write_mixed, write_stops};
 use becalm_model::node::CpuDoc;
 use becalm_scale::Alignment;
 use becalm_scale::blame::{BlameWanted, blame};
@@ -10,6 +10,7 @@ use becalm_units::CpuId;
 
 use super::*;
 use crate::condense::condense;
+use crate::summary::summarize;
 
 const RANKS: [u64; 3] = [64, 1 << 10, 1 << 14];
 
@@ -45,7 +46,7 @@ fn mixed(seed: u64) -> (tempfile::TempDir, Bundle) {
 
 /// The full recording, and its summary form for phases of a grain.
 fn both(bundle: &Bundle, grain: Nanos) -> (NoiseInput, NoiseInput) {
-    let digest = condense(bundle, "mixed").unwrap();
+    let digest = condense(bundle, &bundle.nodes()[0].node).unwrap();
     let full = NoiseInput::from_run(bundle, &Selection::default(), true).unwrap();
     (full, NoiseInput::from_digests(&[digest], "mixed", true, grain).unwrap())
 }
@@ -170,49 +171,26 @@ fn of_a_long_recording_a_part_is_drawn() {
     assert!(part.warnings.iter().any(|warning| warning.message.contains("of the 60000")), "{:?}", part.warnings);
 }
 
-/// The host stops both CPUs of a node at once: its ranks meet that once.
+/// The host stops both CPUs of a node at once: its ranks meet that once, in predictions of either form and in the report.
 #[test]
 fn what_comes_to_both_cpus_at_once_costs_what_it_costs() {
-    let (_folder, bundle) = mixed(1);
-    let length = Nanos::from_secs(20);
-    let mut random = SplitMix64::new(11);
-    let stops: Vec<i64> = (0..40).map(|at| at * 500_000_000 + random.below(400_000_000) as i64).collect();
-    let mut condenser = Condenser::new(0, [CpuId::new(0), CpuId::new(1)], true);
-    let mut cpus = Vec::new();
-    for cpu in 0..2 {
-        let mut detours: Vec<(i64, i64)> = stops.iter().map(|at| (at + 1_000 * cpu as i64, 4_000_000)).collect();
-        detours.extend((0..2_000).map(|at| (at * 10_000_000 + 400_000_000 + random.below(5_000_000) as i64, 5_000)));
-        detours.sort_unstable();
-        let mut end = 0;
-        detours.retain(|(start, ns)| {
-            *start >= end
-                && {
-                    end = start + ns;
-                    true
-                }
-                && end < length.get()
-        });
-        let host = condenser.name(Kind::Unseen, "stolen");
-        for (number, (start_ns, ns)) in (0..).zip(&detours) {
-            let row = ActivityRow { detour: number, start_ns: *start_ns, self_ns: *ns, source: host, root: host };
-            condenser.activity(cpu, &row);
-            condenser.detour(cpu, *start_ns, *ns, false);
-        }
-        cpus.push(detours.into_iter().map(|(start, ns)| (Nanos::new(start), Nanos::new(ns))).collect());
-    }
-    let mut run = bundle.nodes()[0].clone();
-    run.cpus = [0, 1].map(|cpu| CpuDoc { duration_ns: length, ..CpuDoc::new(CpuId::new(cpu)) }).into();
-    let digest = condenser.document(run);
-    let full = NoiseInput::of_cpus("n0", length, cpus).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("stops.becalm");
+    write_stops(&path);
+    let bundle = Bundle::open(&path).unwrap();
     let grain = Nanos::from_millis(1);
-    let short = NoiseInput::from_digests(std::slice::from_ref(&digest), "n0", false, grain).unwrap();
+    let (full, short) = both(&bundle, grain);
+    let digest = condense(&bundle, "stops").unwrap();
     let (losses, recorded) = draw_losses(&digest, grain, 1 << 20, |_, name| name.to_owned());
     assert_eq!(recorded, Nanos::from_secs(40));
+    let report = summarize(&bundle, &Selection::default()).unwrap();
     let question = Question { per_node: 2, phases: 20_000, ..question(grain) };
     for ranks in [16, 64, 256] {
-        let of = |noise| Prediction::new(noise, question).unwrap().slowdown(ranks).unwrap().unwrap().mean - 1.0;
-        let (all, drawn, sampled) = (of(&full.noise), of(&short.noise), losses.slowdown(ranks, None) - 1.0);
-        assert!((drawn / all - 1.0).abs() < 0.1, "{ranks} ranks: {drawn} for {all}");
-        assert!((sampled / all - 1.0).abs() < 0.1, "{ranks} ranks: {sampled} for {all}");
+        let predicted = |noise| Prediction::new(noise, question).unwrap().slowdown(ranks).unwrap().unwrap().mean - 1.0;
+        let all = predicted(&full.noise);
+        let reported = report.phases.at(ranks).unwrap().slowdown - 1.0;
+        let others = [predicted(&short.noise), losses.slowdown(ranks, None) - 1.0, reported];
+        // Sampled phases of one such CPU alone are within 12 % of a replay, too.
+        assert!(others.iter().all(|of| (of / all - 1.0).abs() < 0.12), "{ranks} ranks: {others:?} for {all}");
     }
 }

@@ -1,0 +1,131 @@
+//! What stops several CPUs of a node at once, as a hypervisor does: detours of different CPUs that overlap in time.
+//!
+//! Where the CPUs of a node are sampled one by one, such an event would count once for each of them. It counts once, with its longest
+//! detour, as a phase waits for the latest rank.
+
+use becalm_stats::Longest;
+use becalm_units::Nanos;
+
+/// The detours of a CPU with their starts and durations, in order of time.
+pub type TimedDetours = Vec<(Nanos, Nanos)>;
+
+/// The longest detours of a CPU, which come in order of time. Detours that touch are one.
+#[derive(Clone, Default, Debug)]
+pub struct LongestStops {
+    last: Option<(i64, i64)>,
+    longest: Longest,
+}
+
+impl LongestStops {
+    /// Takes the next detour.
+    pub fn add(&mut self, start: Nanos, duration: Nanos) {
+        match &mut self.last {
+            Some((began, lasted)) if began.saturating_add(*lasted) == start.get() => {
+                *lasted = lasted.saturating_add(duration.get());
+            }
+            last => {
+                if let Some((began, lasted)) = last.replace((start.get(), duration.get())) {
+                    self.longest.add(began, lasted);
+                }
+            }
+        }
+    }
+
+    /// They alone.
+    fn sorted(mut self) -> TimedDetours {
+        if let Some((began, lasted)) = self.last {
+            self.longest.add(began, lasted);
+        }
+        self.longest.sorted().1.into_iter().map(|(start, duration)| (Nanos::new(start), Nanos::new(duration))).collect()
+    }
+}
+
+/// Which detours belong to an event whose longest detour is on another CPU, for each CPU of a node.
+#[must_use]
+pub fn repeated_stops(cpus: impl IntoIterator<Item = LongestStops>) -> Vec<TimedDetours> {
+    let cpus: Vec<TimedDetours> = cpus.into_iter().map(LongestStops::sorted).collect();
+    let mut repeated = vec![Vec::new(); cpus.len()];
+    for event in events_at_once(&cpus) {
+        event.iter().skip(1).for_each(|(cpu, place)| repeated[*cpu].push(cpus[*cpu][*place]));
+    }
+    repeated.iter_mut().for_each(|of_cpu| of_cpu.sort_unstable());
+    repeated
+}
+
+/// Which detours of the CPUs of a node came at once. Each event lists the CPU and the place of the longest detour first, then at most one
+/// of each other CPU. A detour is part of one event at most.
+#[must_use]
+pub fn events_at_once(cpus: &[TimedDetours]) -> Vec<Vec<(usize, usize)>> {
+    let mut left: Vec<Vec<bool>> = cpus.iter().map(|of| vec![true; of.len()]).collect();
+    let mut all: Vec<(usize, usize)> =
+        cpus.iter().enumerate().flat_map(|(cpu, of)| (0..of.len()).map(move |place| (cpu, place))).collect();
+    all.sort_by_key(|(cpu, place)| std::cmp::Reverse(cpus[*cpu][*place].1));
+    let mut events = Vec::new();
+    for (first, place) in all {
+        if !std::mem::take(&mut left[first][place]) {
+            continue;
+        }
+        let detour = cpus[first][place];
+        let mut event = vec![(first, place)];
+        for (cpu, detours) in cpus.iter().enumerate().filter(|(cpu, _)| *cpu != first) {
+            let begin = detours.partition_point(|other| end(*other) <= detour.0);
+            let meanwhile = (begin..detours.len()).take_while(|place| detours[*place].0 < end(detour));
+            let same = meanwhile.filter(|place| left[cpu][*place] && is_same(detour, detours[*place]));
+            if let Some(same) = same.max_by_key(|place| detours[*place].1) {
+                left[cpu][same] = false;
+                event.push((cpu, same));
+            }
+        }
+        if event.len() > 1 {
+            events.push(event);
+        }
+    }
+    events
+}
+
+const fn end((start, duration): (Nanos, Nanos)) -> Nanos {
+    start.saturating_add(duration)
+}
+
+/// Whether two detours come together for most of the shorter one.
+fn is_same(one: (Nanos, Nanos), other: (Nanos, Nanos)) -> bool {
+    let both = end(one).min(end(other)).get().saturating_sub(one.0.max(other.0).get());
+    both > one.1.min(other.1).get() / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn detours(of: &[(i64, i64)]) -> TimedDetours {
+        of.iter().map(|(start, duration)| (Nanos::new(*start), Nanos::new(*duration))).collect()
+    }
+
+    #[test]
+    fn an_event_has_one_detour_of_each_cpu_that_it_stopped() {
+        let cpus = [
+            detours(&[(0, 100), (1_000, 50), (2_000, 10)]),
+            // The last one shares only 10 of its 40 ns with the one on the first CPU.
+            detours(&[(10, 70), (80, 30), (1_040, 40)]),
+            detours(&[(5, 110), (2_001, 4)]),
+        ];
+        let events = events_at_once(&cpus);
+        assert_eq!(events, [vec![(2, 0), (0, 0), (1, 0)], vec![(0, 2), (2, 1)]]);
+        let stops = cpus.map(|of_cpu| {
+            let mut stops = LongestStops::default();
+            of_cpu.into_iter().for_each(|(start, duration)| stops.add(start, duration));
+            stops
+        });
+        // Detours that touch are one: (10, 70) and (80, 30).
+        let repeated = repeated_stops(stops);
+        assert_eq!(repeated, [detours(&[(0, 100)]), detours(&[(10, 100)]), detours(&[(2_001, 4)])]);
+    }
+
+    #[test]
+    fn alone_on_its_node_a_cpu_repeats_nothing() {
+        let mut stops = LongestStops::default();
+        stops.add(Nanos::new(3), Nanos::new(8));
+        assert_eq!(repeated_stops([stops]), [TimedDetours::new()]);
+        assert!(repeated_stops([]).is_empty());
+    }
+}
