@@ -14,7 +14,7 @@ const SEGMENT_DETOURS: u64 = 250_000;
 
 /// Sources of different kinds; how often each comes is up to chance.
 const SOURCES: [(Kind, &str, &str); 10] = [
-    (Kind::Irq, "local_timer", "vector 236"),
+    (Kind::Irq, "tick", "local_timer"),
     (Kind::Edge, "edge", ""),
     (Kind::Softirq, "timer", ""),
     (Kind::Softirq, "net_rx", ""),

@@ -166,7 +166,7 @@ fn template() -> DigestDoc {
     let origin = run.origin_ns() as i64;
     let mut counts = Condenser::new(origin, run.cpus.iter().take(COUNTED as usize).map(|cpu| cpu.cpu), true);
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
-    let tick = counts.name(Kind::Irq, "local_timer");
+    let tick = counts.name(Kind::Irq, "tick");
     let others: Vec<_> = (0..15)
         .map(|at| counts.name([Kind::Task, Kind::Irq, Kind::Workqueue][at % 3], &format!("source{at}")))
         .collect();

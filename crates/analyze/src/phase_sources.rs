@@ -408,7 +408,7 @@ mod tests {
         assert_eq!((found.phases, found.worst, found.seen, found.median_ns), (1_000, 10, 10, 1_000_000));
         assert_eq!((found.beyond_ns, found.loop_ns), (50_200_000, 0));
         let named: Vec<_> = found.sources.iter().map(|of| (of.source.as_str(), of.phases, of.total_ns)).collect();
-        assert_eq!(named, [("pdflush", 10, 50_000_000), ("local_timer", 10, 200_000)]);
+        assert_eq!(named, [("pdflush", 10, 50_000_000), ("tick", 10, 200_000)]);
         let most = found.longest[0].most.clone();
         assert_eq!(
             (found.longest.len(), found.longest[0].rank, most),

@@ -62,7 +62,7 @@ const HOLDERS: &[(&str, Holder)] = &[
     ("becalm predict node.becalm --blame", Holder::As("predict busy --ranks 64 --phases 200 --blame")),
     (
         "becalm predict node.becalm --without timer --without sshd",
-        Holder::As("predict busy --ranks 64 --phases 200 --without local_timer"),
+        Holder::As("predict busy --ranks 64 --phases 200 --without tick"),
     ),
     (
         "becalm predict node.becalm --cpus 2-7 --ranks-per-node 6",

@@ -24,7 +24,7 @@ fn repetitions_of_which_noise_touched_one() {
         .map(|(time, lost)| match lost {
             // As others may name their threads.
             31_000 => run(time, Some(lost), Some(Kind::Task), "gremlin\u{1b}[2J"),
-            _ => run(time, Some(lost), Some(Kind::Irq), "local_timer"),
+            _ => run(time, Some(lost), Some(Kind::Irq), "tick"),
         })
         .into();
     let (judged, command) = (judge(&runs), ["bench".to_owned(), "--size".to_owned()]);
