@@ -9,17 +9,17 @@ use std::process::ExitCode;
 use crate::claims::{Claims, Figure};
 use crate::effort::Effort;
 use crate::figures::Repetitions;
-use becalm_scale::delay::DelayTable;
 use becalm_scale::noise::NodeNoise;
 use becalm_scale::predict::{Prediction, Question};
-use becalm_scale::uncertainty::{RecordingBounds, RecordingUncertainty};
+use becalm_scale::uncertainty::{Passed, RecordingEnds};
 use becalm_scale::{Noise, NoiseTrace};
 use becalm_testing::noise::Source;
 use becalm_testing::rare::RareLaw;
 use becalm_units::{Nanos, RankCount};
 
 const RECORDINGS: u64 = 30;
-const RANKS: [u64; 4] = [1 << 10, 1 << 13, 1 << 14, 1 << 17];
+/// At the first, a phase of all takes less than a 60th of a recording, so that intervals can have upper ends.
+const RANKS: [u64; 4] = [1 << 7, 1 << 10, 1 << 14, 1 << 17];
 const GRAIN: Nanos = Nanos::from_millis(1);
 const LENGTH: Nanos = Nanos::from_secs(10);
 
@@ -37,16 +37,18 @@ fn recorded(law: RareLaw, seed: u64, length: Nanos) -> Noise {
     Noise::recorded(vec![NodeNoise::new("node", vec![trace]).expect("one CPU")]).expect("one node")
 }
 
-fn bounds(law: RareLaw, seed: u64) -> Vec<RecordingBounds> {
+/// The intervals that reports and predictions print.
+fn intervals(law: RareLaw, seed: u64) -> Vec<RecordingEnds> {
     let noise = recorded(law, seed, LENGTH);
-    let table = DelayTable::new(&noise, 1, GRAIN).expect("a table");
-    let known = RecordingUncertainty::new(&noise, &table, seed);
-    RANKS.iter().map(|ranks| known.bounds(*ranks)).collect()
+    let prediction = Prediction::new(&noise, question(&JOBS[0], GRAIN, 1)).expect("a table").of_recording();
+    RANKS.iter().map(|ranks| prediction.recording_ends(*ranks, Passed::ALL).expect("a recording")).collect()
 }
 
 /// A job that sends messages, or the ideal one with phases as short as detours: its collective, grain, bytes, ranks, and the phases of a
 /// replay.
-const JOBS: [(&str, Nanos, u64, u64, u64); 5] = [
+type Job = (&'static str, Nanos, u64, u64, u64);
+
+const JOBS: [Job; 5] = [
     ("ideal", Nanos::from_micros(6), 0, 64, 200_000),
     ("ideal", Nanos::from_micros(100), 0, 1 << 14, 20_000),
     ("barrier:dissemination", Nanos::ZERO, 0, 256, 20_000),
@@ -54,19 +56,24 @@ const JOBS: [(&str, Nanos, u64, u64, u64); 5] = [
     ("alltoall:bruck", Nanos::from_micros(100), 1 << 16, 256, 3_000),
 ];
 
+fn question((collective, _, bytes, _, phases): &Job, grain: Nanos, replicas: u64) -> Question {
+    Question {
+        grain,
+        phases: *phases,
+        collective: collective.parse().expect("a collective"),
+        network: "infiniband".parse().expect("a preset"),
+        bytes: *bytes,
+        per_node: 1,
+        synchronized: false,
+        seed: 1,
+        replicas,
+    }
+}
+
 fn jobs(claims: &mut Claims, effort: Effort) {
-    for (collective, grain, bytes, ranks, phases) in JOBS {
-        let question = |replicas| Question {
-            grain,
-            phases,
-            collective: collective.parse().expect("a collective"),
-            network: "infiniband".parse().expect("a preset"),
-            bytes,
-            per_node: 1,
-            synchronized: false,
-            seed: 1,
-            replicas,
-        };
+    for job in JOBS {
+        let (collective, grain, _, ranks, _) = job;
+        let question = |replicas| question(&job, grain, replicas);
         let (mut held, mut all) = (0, 0);
         for law in [RareLaw::Exponential, RareLaw::Lognormal, RareLaw::Three] {
             let process = recorded(law, 1, Nanos::from_secs(effort.share(LONG_SECONDS) as i64));
@@ -77,9 +84,9 @@ fn jobs(claims: &mut Claims, effort: Effort) {
                 let noise = recorded(law, 1_000 + seed, LENGTH);
                 let row =
                     Prediction::new(&noise, question(4)).and_then(|prediction| prediction.of_recording().row(ranks));
-                row.expect("a replay").recording.expect("it is asked for")
+                row.expect("a replay").recording.expect("it is asked for").ends()
             };
-            let intervals: Vec<RecordingBounds> = (0..effort.share(RECORDINGS)).map(predicted).collect();
+            let intervals: Vec<RecordingEnds> = (0..effort.share(RECORDINGS)).map(predicted).collect();
             held += intervals.iter().filter(|bounds| holds(bounds, truth)).count();
             all += intervals.len();
             remark(claims, &name(&format!("{law:?}, {collective}, grain {grain}"), ranks, truth), truth, &intervals);
@@ -91,7 +98,7 @@ fn jobs(claims: &mut Claims, effort: Effort) {
     }
 }
 
-fn holds(bounds: &RecordingBounds, truth: f64) -> bool {
+fn holds(bounds: &RecordingEnds, truth: f64) -> bool {
     bounds.low <= truth && bounds.high.is_none_or(|high| high >= truth)
 }
 
@@ -100,7 +107,7 @@ fn name(what: &str, ranks: u64, truth: f64) -> String {
 }
 
 /// What became of the intervals of one law and number of ranks.
-fn claim(claims: &mut Claims, law: RareLaw, ranks: u64, truth: f64, intervals: &[RecordingBounds]) {
+fn claim(claims: &mut Claims, law: RareLaw, ranks: u64, truth: f64, intervals: &[RecordingEnds]) {
     let held = intervals.iter().filter(|bounds| holds(bounds, truth)).count();
     let share = 100.0 * held as f64 / intervals.len() as f64;
     let name = name(&format!("{law:?}"), ranks, truth);
@@ -117,13 +124,16 @@ fn claim(claims: &mut Claims, law: RareLaw, ranks: u64, truth: f64, intervals: &
 }
 
 /// How many hold, and how wide they are.
-fn remark(claims: &mut Claims, name: &str, truth: f64, intervals: &[RecordingBounds]) {
+fn remark(claims: &mut Claims, name: &str, truth: f64, intervals: &[RecordingEnds]) {
     let held = intervals.iter().filter(|bounds| holds(bounds, truth)).count();
     let ends: Vec<(f64, f64)> = intervals.iter().filter_map(|bounds| Some((bounds.low, bounds.high?))).collect();
-    let median = |values: Vec<f64>| if values.is_empty() { f64::NAN } else { Repetitions::new(values).median() };
-    let lows = median(intervals.iter().map(|bounds| bounds.low).collect());
-    let widths = median(ends.iter().map(|(low, high)| (high - 1.0) / (low - 1.0)).collect());
-    let remark = format!("median low {lows:.4}, upper end's added time over the lower one's {widths:.1}");
+    let low = Repetitions::new(intervals.iter().map(|bounds| bounds.low).collect()).median();
+    let mut remark = format!("median low {low:.4}");
+    if !ends.is_empty() {
+        let widths = ends.iter().map(|(low, high)| (high - 1.0) / (low - 1.0)).collect();
+        let width = Repetitions::new(widths).median();
+        remark = format!("{remark}, upper end's added time over the lower one's {width:.1}");
+    }
     claims.remark(&format!("    {name}: {held} of {} hold; {remark}", intervals.len()));
 }
 
@@ -131,12 +141,12 @@ pub fn run() -> ExitCode {
     let effort = Effort::from_arguments();
     let mut claims = Claims::begin("Intervals of slowdowns from recordings of 10 s", effort);
     for law in RareLaw::ALL {
-        let intervals: Vec<Vec<RecordingBounds>> =
-            (0..effort.share(RECORDINGS)).map(|recording| bounds(law, 1_000 + recording)).collect();
+        let found: Vec<Vec<RecordingEnds>> =
+            (0..effort.share(RECORDINGS)).map(|recording| intervals(law, 1_000 + recording)).collect();
         for (at, ranks) in RANKS.into_iter().enumerate() {
             let phases = effort.share(DRAWN) / ranks;
             let truth = 1.0 + law.added(&mut Source::seeded(1), ranks, GRAIN.get() as f64, phases);
-            let of_ranks: Vec<RecordingBounds> = intervals.iter().map(|row| row[at]).collect();
+            let of_ranks: Vec<RecordingEnds> = found.iter().map(|row| row[at]).collect();
             claim(&mut claims, law, ranks, truth, &of_ranks);
         }
     }

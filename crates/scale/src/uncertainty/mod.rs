@@ -122,7 +122,9 @@ impl RecordingBounds {
         Self { low: low.min(lowest), high: high.map(|high| high.max(highest)), missed, needed, ..self }
     }
 
-    fn ends(&self) -> RecordingEnds {
+    /// The interval alone.
+    #[must_use]
+    pub const fn ends(&self) -> RecordingEnds {
         RecordingEnds { low: self.low, high: self.high, missed: self.missed }
     }
 }

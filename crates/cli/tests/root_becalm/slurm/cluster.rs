@@ -20,7 +20,7 @@ pub struct Cluster {
 impl Drop for Cluster {
     fn drop(&mut self) {
         self.daemons.clear();
-        // What slurmd had begun would write into the folder once more.
+        // What slurmd had begun would write into the folder once more, and the next cluster's checks would take it for a job.
         let own = self.folder().as_os_str().as_encoded_bytes().to_vec();
         let begin = Instant::now();
         while begin.elapsed() < Duration::from_secs(5) && is_named_by_a_process(&own) {
@@ -29,11 +29,11 @@ impl Drop for Cluster {
     }
 }
 
-/// Whether a process has this in its command line.
+/// Whether a process has this in its command line, or in its environment, as a step of a job that has not ended yet.
 fn is_named_by_a_process(words: &[u8]) -> bool {
-    let lines =
-        fs::read_dir("/proc").unwrap().flatten().filter_map(|process| fs::read(process.path().join("cmdline")).ok());
-    lines.into_iter().any(|line| line.windows(words.len()).any(|part| part == words))
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let files = processes.flat_map(|process| ["cmdline", "environ"].map(|name| process.path().join(name)));
+    files.filter_map(|file| fs::read(file).ok()).any(|text| text.windows(words.len()).any(|part| part == words))
 }
 
 impl Cluster {
