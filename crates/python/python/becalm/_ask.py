@@ -194,7 +194,7 @@ def sources(
     >>> for row in sources["sources"][:2]:
     ...     print(row["source"], row["count"], row["total_ns"])
     gremlin 50 35000000
-    local_timer 4950 8646500
+    tick 4950 8646500
     """
     asked = {"detour": detour, "longest": longest, "together_within_ns": together_within_ns, "job": job, "per_cpu": per_cpu or None}
     given = [name for name, value in asked.items() if value is not None]

@@ -68,7 +68,7 @@ class Table:
         """A column of names as a key for each row, which is not copied, and the name for each key.
 
         >>> keys, names = becalm.open("busy").activities().keys("source")
-        >>> np.bincount(keys)[names.index("local_timer")]
+        >>> np.bincount(keys)[names.index("tick")]
         np.int64(4950)
         """
         column = self._native.column(name)
