@@ -253,7 +253,7 @@ test('the page says how sure its figures are, as the JSON document does', async 
   const words = await page.$$eval('#sure .facts dd', (all) => all.map((one) => one.textContent));
   assert.ok(words.length > 0 && words.every((one) => text.includes(one)), `${words}`);
   const periods = await page.$$eval('#periods tbody tr', (all) => all.map((row) => [...row.cells].map((cell) => cell.textContent)));
-  assert.ok(periods.some((row) => row[0] === 'irq local_timer' && row[1].startsWith('4.000')), `${periods}`);
+  assert.ok(periods.some((row) => row[0] === 'irq tick' && row[1].startsWith('4.000')), `${periods}`);
   for (const row of periods.slice(0, 12)) assert.ok(text.includes(row.join(' ')), `${row}`);
   // Either the longest to expect or the reason why it is not known.
   const tile = await page.locator('.tile', { hasText: 'Longest to expect' }).locator('strong, span').allTextContents();
