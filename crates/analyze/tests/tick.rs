@@ -36,7 +36,7 @@ fn printed() -> Vec<(&'static str, [f64; 6])> {
 #[test]
 fn table_2_with_both_clocks() {
     let (found, printed) = (published(), printed());
-    assert_eq!(found.len(), 4);
+    assert_eq!(found.len(), 6);
     for (found, (name, [trap, pit, indirect, sum_pit, tsc, sum_tsc])) in found.iter().zip(printed) {
         assert_eq!(found.name, name);
         assert_eq!(found.pairs.len(), 40, "{name}");
@@ -73,7 +73,9 @@ fn table_2_with_both_clocks() {
     let expected = [
         "0.59: 0.55 1.31, 0.90 1.66",
         "0.58: 0.23 1.00, 0.83 1.60",
+        "0.49: 0.09 0.67, 0.67 1.25",
         "0.41: 0.05 0.51, 0.60 1.06",
+        "0.36: 0.04 0.43, 0.56 0.95",
         "0.46: 0.02 0.56, 0.66 1.20",
     ];
     assert_eq!(digits, expected);
@@ -127,24 +129,31 @@ fn within_rounding(processor: &Processor) -> (f64, f64) {
     (end(-1.0), end(1.0))
 }
 
-/// Why the third of these processors has an indirect cost of 0.48 here and 0.51 in print: no times that round to the printed ones
-/// give 0.51. It does not follow from its printed times, those of the other two do; its other percentages follow from the cycles.
+/// Why PIV-2.2 has an indirect cost of 0.48 here and 0.51 in print: no times that round to the printed ones
+/// give 0.51. Its other percentages follow from the cycles.
 /// Those of P-90 give 0.39 and never the printed 0.60, which its median, 0.59, and its trimmed mean are close to.
 #[test]
 fn what_the_rounding_of_the_tables_explains_and_what_it_does_not() {
-    let printed = [("P-90", 0.60, false), ("PPro-200", 0.56, true), ("PIII-664", 0.41, true), ("PIV-2.2", 0.51, false)];
+    let printed = [
+        ("P-90", 0.60, false),
+        ("PPro-200", 0.56, true),
+        ("PII-350", 0.49, false),
+        ("PIII-664", 0.41, true),
+        ("PIII-1.133", 0.35, true),
+        ("PIV-2.2", 0.51, false),
+    ];
     for (processor, (name, indirect, follows)) in read_tables(SORT, DIRECT, None).unwrap().iter().zip(printed) {
         assert_eq!(processor.name, name);
         let (least, most) = within_rounding(processor);
-        assert!(least < most && most - least < 0.03, "{name}: {least} to {most}");
+        assert!(least < most && most - least < 0.04, "{name}: {least} to {most}");
         assert_eq!((least - 0.005..most + 0.005).contains(&indirect), follows, "{name}: {least} to {most}");
-        // The plain mean is nearer than the median for each but the one whose close rates are the wrong way round.
+        // The plain mean is nearer than the median for three of them. Of the others, one has close rates that are the wrong way round.
         let found = Analysis::new(processor);
         let mut each: Vec<f64> = found.pairs.iter().map(|pair| pair.indirect_percent()).collect();
         each.sort_by(f64::total_cmp);
         let median = f64::midpoint(each[19], each[20]);
         let nearer = (median - indirect).abs() > (found.indirect_percent - indirect).abs();
-        assert_eq!(nearer, name != "P-90", "{name}: median {median}");
+        assert_eq!(nearer, ["PPro-200", "PIII-664", "PIV-2.2"].contains(&name), "{name}: median {median}");
     }
 }
 

@@ -21,11 +21,12 @@ const PAPERS: [(&str, &[u8]); 4] = [
 const LARGEST_PAPER: usize = 4 << 20;
 
 /// Files that steps read, below the folder `inputs` of a campaign, by their names.
-pub const INPUTS: [(&str, &str); 4] = [
+pub const INPUTS: [(&str, &str); 5] = [
     ("de2009_sources.csv", include_str!("../data/de2009_sources.csv")),
     ("de2009_unidentified.csv", include_str!("../data/de2009_unidentified.csv")),
     ("tsafrir2007_sort.csv", include_str!("../data/tsafrir2007_sort.csv")),
     ("tsafrir2007_direct.csv", include_str!("../data/tsafrir2007_direct.csv")),
+    ("tsafrir2007_table2.csv", include_str!("../data/tsafrir2007_table2.csv")),
 ];
 
 /// A paper: what it published, and the steps that find it again.
@@ -67,6 +68,9 @@ pub struct Item {
     /// Why nothing of it, or not all of it, is found again; empty where all is.
     #[serde(default)]
     pub lacking: String,
+    /// The file of [`INPUTS`] with the published table; empty for most.
+    #[serde(default)]
+    pub table: String,
     /// What it published.
     #[serde(default)]
     pub figures: Vec<Figure>,
@@ -119,6 +123,9 @@ pub struct Figure {
     pub of_machine: bool,
     /// Where ours lies.
     pub reading: Reading,
+    /// Whether it is by another estimator than the paper's, whose own is another figure and counts.
+    #[serde(default)]
+    pub beside: bool,
     /// What may keep a machine from showing it, where its step was run; nothing for most.
     #[serde(default)]
     pub limit: Option<Limit>,
@@ -348,6 +355,16 @@ pub enum Ranks {
     Isolated,
 }
 
+/// What is made quiet for a step, on the last CPU of another core than the first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Quieted {
+    /// Nothing but the throttling of real-time threads, which is switched off.
+    Throttling,
+    /// All that `becalm tune run` changes.
+    All,
+}
+
 /// A command that is part of a campaign.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -359,6 +376,9 @@ pub struct Step {
     /// Whether it is a parallel job of becalm-mpi, under the launcher of an MPI library; with these ranks.
     #[serde(default)]
     pub job: Option<Ranks>,
+    /// What is made quiet by `becalm tune run` around a command that is no job; it takes `--cpus`.
+    #[serde(default)]
+    pub quieted: Option<Quieted>,
     /// The arguments of `becalm inject`, where the job runs under noise of it.
     #[serde(default)]
     pub inject: Option<String>,
@@ -412,7 +432,30 @@ impl Step {
     }
 }
 
+/// A table as its paper prints it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PublishedTable {
+    /// The titles of the columns that name a row, which are the first ones.
+    pub names: Vec<String>,
+    /// The titles of the others, which hold numbers.
+    pub values: Vec<String>,
+    /// The cells of each row.
+    pub rows: Vec<Vec<String>>,
+}
+
 impl Item {
+    /// Its published table, where it has one.
+    #[must_use]
+    pub fn published(&self) -> Option<PublishedTable> {
+        let (_, text) = INPUTS.iter().find(|(name, _)| *name == self.table)?;
+        let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
+        let mut names: Vec<String> = lines.next()?.iter().map(|title| title.replace('_', " ")).collect();
+        let rows: Vec<Vec<String>> = lines.collect();
+        let words = rows.first()?.iter().take_while(|cell| cell.parse::<f64>().is_err()).count();
+        let values = names.split_off(words);
+        Some(PublishedTable { names, values, rows })
+    }
+
     /// What it is called: `Figure 6`.
     #[must_use]
     pub fn name(&self) -> String {
@@ -476,7 +519,12 @@ mod tests {
             }
             assert_eq!(needed, steps, "{name}: steps that are needed, and steps that are there");
             for item in &paper.items {
-                let is_silent = item.figures.is_empty() && item.charts.is_empty();
+                let columns = item.published().map(|table| table.names.len() + table.values.len());
+                assert!(item.table.is_empty() || columns.is_some(), "{name}: {} has no table", item.name());
+                let all_columns =
+                    item.published().into_iter().flat_map(|table| table.rows).all(|row| Some(row.len()) == columns);
+                assert!(all_columns, "{name}: a row of {} lacks cells", item.name());
+                let is_silent = item.figures.is_empty() && item.charts.is_empty() && item.table.is_empty();
                 assert!(!is_silent || !item.lacking.is_empty(), "{name}: {} says nothing", item.name());
             }
         }
@@ -554,7 +602,7 @@ mod tests {
 
     /// Figures of the page that no command finds: those whose noise a test draws from tables in its own way, which `predict` does otherwise;
     /// and a bound that is a formula.
-    const WITHOUT_COMMAND: [&str; 9] = ["D1", "D2", "D3", "D4", "D5", "D6", "D7", "D8", "T8"];
+    const WITHOUT_COMMAND: [&str; 11] = ["D1", "D2", "D3", "D4", "D5", "D6", "D7", "D8", "D9", "D10", "B42"];
 
     /// A published number, and what was asked for it, are the same here and on the book's page, which a test of `scale` writes.
     #[test]
@@ -576,7 +624,7 @@ mod tests {
         let is_named =
             |row: &&Vec<String>| row[1].strip_prefix(['B', 'T', 'D']).is_some_and(|rest| rest.parse::<u32>().is_ok());
         let named = rows.iter().filter(is_named).count();
-        assert_eq!((found, named), (47, 47 + WITHOUT_COMMAND.len()), "figures of the papers, and of the page");
+        assert_eq!((found, named), (48, 48 + WITHOUT_COMMAND.len()), "figures of the papers, and of the page");
         assert!(WITHOUT_COMMAND.iter().all(|name| rows.iter().any(|row| row[1] == *name)));
     }
 }

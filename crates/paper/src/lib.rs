@@ -16,7 +16,8 @@ pub mod step_document;
 pub mod verdict;
 
 pub use catalogue::{
-    Bars, Chart, ChartAxis, ChartUnit, Curve, Figure, Item, ItemKind, Limit, Paper, Points, Ranks, Step, Unit,
+    Bars, Chart, ChartAxis, ChartUnit, Curve, Figure, Item, ItemKind, Limit, Paper, Points, PublishedTable, Quieted,
+    Ranks, Step, Unit,
 };
 pub use reading::{Reading, Term};
 pub use step_document::StepDocument;

@@ -26,8 +26,8 @@ pub struct Reading {
 pub struct Term {
     /// The step whose document it is in.
     pub step: String,
-    /// Where in it: names and numbers behind slashes, as a JSON pointer has them, and `name=text` for the first element of a list
-    /// whose field has that text; `name=text&other=text` for one of several such fields.
+    /// Where in it: names and numbers behind slashes, as a JSON pointer has them, and `name=value` for the first element of a list
+    /// whose field has that text or number; `name=one|another` for either, and `name=value&other=value` for several such fields.
     pub at: String,
     /// What is taken from it, in the same document.
     #[serde(default)]
@@ -51,8 +51,14 @@ pub fn number_at(document: &Value, path: &str) -> Option<f64> {
 }
 
 fn follow<'a>(value: &'a Value, part: &str) -> Option<&'a Value> {
+    let has = |field: &Value, wanted: &str| match field {
+        Value::Number(number) => wanted.parse::<f64>().is_ok_and(|wanted| number.as_f64() == Some(wanted)),
+        _ => *field == wanted,
+    };
     let is_so = |element: &&Value| {
-        part.split('&').all(|wanted| wanted.split_once('=').is_some_and(|(name, text)| element[name] == text))
+        part.split('&').all(|wanted| {
+            wanted.split_once('=').is_some_and(|(name, any)| any.split('|').any(|one| has(&element[name], one)))
+        })
     };
     match (value, part.split_once('=')) {
         (Value::Array(list), Some(_)) => list.iter().find(is_so),
@@ -105,6 +111,8 @@ mod tests {
         assert_eq!(added.of(|_| Some(&document)), Some(150.0));
         assert_eq!(read(term("/rows/0/ns", None), Some(term("/zero", None))), None);
         assert_eq!(read(term("/rows/of=x&name=b/ns", None), None), Some(400.0));
+        assert_eq!(read(term("/rows/name=c|b/ns", None), None), Some(400.0));
+        assert_eq!(read(term("/rows/ns=4&of=x/ns", None), None), Some(400.0));
         for nowhere in
             ["/rows/of=y&name=b/ns", "/rows/of=x&name/ns", "/rows/2/ns", "/rows/name=c/ns", "/rows/0/name", "/row", ""]
         {

@@ -24,7 +24,9 @@ pub enum Published {
     AtLeast(f64),
     /// Two bounds.
     Between(f64, f64),
-    /// The paper did it, and no number of it is known.
+    /// A number from which becalm's model was made, so that finding it again shows nothing.
+    ByConstruction(f64),
+    /// The paper did it, and prints no number of it.
     Unknown,
 }
 
@@ -35,7 +37,7 @@ pub enum Verdict {
     Holds,
     /// It is not, by this share of what is published.
     Not(f64),
-    /// There is no published number.
+    /// There is no published number, or none that it could miss.
     Stated,
     /// It is a time of another machine: shown, and no reproduction.
     OtherMachine,
@@ -54,7 +56,7 @@ impl Published {
             Self::AtMost(value) => Some((ours.min(value), 0.0)),
             Self::AtLeast(value) => Some((ours.max(value), 0.0)),
             Self::Between(low, high) => Some((ours.clamp(low, high), 0.0)),
-            Self::Unknown => None,
+            Self::ByConstruction(_) | Self::Unknown => None,
         }
     }
 
@@ -73,7 +75,7 @@ impl Published {
     #[must_use]
     pub fn difference(self, ours: f64) -> Option<f64> {
         match self {
-            Self::Is(value) | Self::About(value) => Some(ours / value - 1.0),
+            Self::Is(value) | Self::About(value) | Self::ByConstruction(value) => Some(ours / value - 1.0),
             _ => None,
         }
     }
@@ -86,12 +88,12 @@ impl Published {
             unit.text(&number)
         };
         match self {
-            Self::Is(value) => given(value),
+            Self::Is(value) | Self::ByConstruction(value) => given(value),
             Self::About(value) => format!("about {}", given(value)),
             Self::AtMost(value) => format!("at most {}", given(value)),
             Self::AtLeast(value) => format!("at least {}", given(value)),
             Self::Between(low, high) => format!("{} to {}", given(low), given(high)),
-            Self::Unknown => "not known".to_owned(),
+            Self::Unknown => "no number".to_owned(),
         }
     }
 }
@@ -157,6 +159,7 @@ mod tests {
         assert!(matches!(Published::AtLeast(26.0).verdict(13.0, false), Verdict::Not(by) if by == -0.5));
         assert_eq!(Published::Between(1.0, 2.0).verdict(1.5, false), Verdict::Holds);
         assert_eq!(Published::Unknown.verdict(1.5, false), Verdict::Stated);
+        assert_eq!(Published::ByConstruction(268.0).verdict(1.5, false), Verdict::Stated);
         assert_eq!(Published::Is(1.0).verdict(1.0, true), Verdict::OtherMachine);
     }
 

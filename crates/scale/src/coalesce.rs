@@ -1,4 +1,4 @@
-//! Noise coalescing (Beckman et al. 2007, section 6): interrupts are masked for a while, on all CPUs at the same instants, and what came
+//! Noise coalescing (Beckman et al. 2007, section 7): interrupts are masked for a while, on all CPUs at the same instants, and what came
 //! meanwhile is delivered together when they are allowed again.
 //!
 //! Windows of one length follow each other. What begins within a window is put off until the window ends, and then comes back to back. The

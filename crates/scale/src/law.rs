@@ -171,7 +171,7 @@ mod tests {
         }
     }
 
-    /// T07: for 100,000 ranks the machine-wide probability stays under 0.1 only if p <= 1e-6.
+    /// Beckman et al. 2007, section 6: for 100,000 nodes the machine-wide probability is below 0.1 only if p is not above 1e-6.
     #[test]
     fn published_tolerable_probability() {
         let p = Law::tolerable_probability(100_000, 0.1);

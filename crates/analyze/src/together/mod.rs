@@ -1,7 +1,8 @@
 //! What comes at once on several CPUs of a node: the CPUs share one clock, so that their recordings can be laid beside each other.
 //!
 //! A job waits for its latest rank. What all CPUs lose at the same instant it loses once; what they lose in turns it loses as
-//! often as there are CPUs. Radojković et al. 2008 found peaks on all strands of a processor at the same instants, and a common cause by them.
+//! often as there are CPUs. Radojković et al. 2008 (section 3.2) found similar peaks on all strands of a processor, and their common cause by
+//! removing it: they disappeared without logical domains.
 
 mod count;
 

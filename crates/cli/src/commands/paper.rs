@@ -35,13 +35,17 @@ pub struct PaperArgs {
     #[arg(value_name = "PAPER", value_parser = PossibleValuesParser::new(catalogue::names()))]
     paper: String,
 
-    /// Only this figure of the paper; may be repeated, also beside --table
+    /// Only this figure of the paper; may be repeated, also beside --table and --section
     #[arg(long, value_name = "N")]
     figure: Vec<u32>,
 
     /// Only this table of the paper
     #[arg(long, value_name = "N")]
     table: Vec<u32>,
+
+    /// Only this section of the paper
+    #[arg(long, value_name = "N")]
+    section: Vec<u32>,
 
     /// Leave out what takes long, and measure for seconds instead of minutes
     #[arg(long)]
@@ -85,7 +89,7 @@ pub fn run(args: &PaperArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     let folder = args.output.clone().unwrap_or_else(|| PathBuf::from(&args.paper));
-    let campaign = Campaign::open(folder, args.quick, launch)?;
+    let mut campaign = Campaign::open(folder, args.quick, launch)?;
     let page = Output::page(&campaign.folder.join(PAGE))?;
     let signals = Relay::block().context("cannot block signals")?;
     campaign.announce(&steps);
@@ -101,9 +105,9 @@ pub fn run(args: &PaperArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         broken: HashMap::new(),
         paper: paper.clone(),
     };
-    for (number, step) in (1..).zip(&steps) {
+    for step in &steps {
         let name = step.name.clone();
-        let (command, end) = campaign.step(step, (number, steps.len()), &signals)?;
+        let (command, end) = campaign.step(step, &signals)?;
         if let Some(command) = command {
             report.commands.insert(name.clone(), command);
         }
@@ -138,7 +142,8 @@ pub fn run(args: &PaperArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
 fn chosen(args: &PaperArgs, paper: &Paper) -> Result<Vec<Item>, UsageError> {
     let figures = args.figure.iter().map(|number| (ItemKind::Figure, "figure", *number));
     let tables = args.table.iter().map(|number| (ItemKind::Table, "table", *number));
-    let asked: Vec<_> = figures.chain(tables).collect();
+    let sections = args.section.iter().map(|number| (ItemKind::Section, "section", *number));
+    let asked: Vec<_> = figures.chain(tables).chain(sections).collect();
     let is = |item: &Item, kind, number| item.kind == kind && item.number == number;
     if let Some((_, what, number)) =
         asked.iter().find(|(kind, _, number)| !paper.items.iter().any(|item| is(item, *kind, *number)))

@@ -30,8 +30,10 @@ fn a_campaign_is_whole_and_goes_on_where_it_was_stopped() {
     let first: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(first["schema"], "becalm.paper/1");
     let counts = &first["counts"];
-    // Arithmetic and simulation hold on every machine.
-    assert_eq!((counts["figures"].as_u64(), counts["hold"].as_u64()), (Some(31), Some(31)), "{counts}");
+    // Arithmetic and simulation give the same on every machine. By the paper's own estimator P-90's indirect cost does not come out, nor do its
+    // two sums; the six trimmed means are stated.
+    let count = |name: &str| counts[name].as_u64().unwrap();
+    assert_eq!(["figures", "hold", "not", "stated"].map(count), [49, 40, 3, 6], "{counts}");
     let documents = fs::read_dir(folder.join("steps")).unwrap().count();
     assert_eq!(steps_run(&messages), documents, "each step leaves its document and nothing else");
     let page = fs::read(folder.join("index.html")).unwrap();

@@ -1,6 +1,6 @@
 //! What readings of the clock, traps, detours, timer interrupts and the scheduler cost on this machine.
 //!
-//! - [`clock`]: every way to read the time (B07 section 2).
+//! - [`clock`]: every way to read the time (B07 section 3.1).
 //! - [`probe`]: traps (system calls, faults, signals, switches: T07 section 2), and the catalogue of detours of B07 section 2,
 //!   from a cache miss to a pre-emption. They are the probes of [`becalm_linux::probe`], repeated and timed on one CPU.
 //! - [`tick`]: the same work at several interrupt rates (T07 section 2).

@@ -1,5 +1,5 @@
 //! The acquisition loop: reads the counter as fast as possible and keeps every step that reaches the threshold
-//! (Beckman et al. 2007, section 2).
+//! (Beckman et al. 2007, section 3.2).
 
 use becalm_linux::clock::Counter;
 use becalm_linux::sched;

@@ -1,4 +1,4 @@
-//! The noise of a rank's own CPU, by the acquisition loop (Beckman et al. 2007, section 2), all ranks at the same time.
+//! The noise of a rank's own CPU, by the acquisition loop (Beckman et al. 2007, section 3.2), all ranks at the same time.
 
 use anyhow::Result;
 use becalm_linux::clock::Counter;

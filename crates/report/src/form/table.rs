@@ -91,6 +91,13 @@ impl Table {
         }
     }
 
+    /// A table of texts as they are: the titles of columns of names, which stand to the left, and those of the others.
+    pub(crate) fn texts(names: Vec<String>, others: Vec<String>) -> Self {
+        let mut table = Self::matrix(&[], [names.clone(), others].concat());
+        table.left[..names.len()].fill(true);
+        table
+    }
+
     /// Says that a column holds verdicts, which stand out where there are colors.
     pub(crate) fn keep_verdicts(&mut self, column: usize) {
         self.verdicts.push(column);

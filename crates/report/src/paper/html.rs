@@ -1,7 +1,7 @@
 //! A paper as a page for a browser.
 
 use becalm_paper::verdict::digits;
-use becalm_paper::{Bars, Chart as Drawn, ChartAxis, ChartUnit, Item, Points, Verdict};
+use becalm_paper::{Bars, Chart as Drawn, ChartAxis, ChartUnit, Item, Points, PublishedTable, Verdict};
 
 use super::{PaperReport, row};
 use crate::Value;
@@ -11,12 +11,13 @@ use crate::html::{
 };
 
 /// The names of charts on a page, in their order; a test holds that they are enough.
-const CHARTS: [&str; 40] = [
+const CHARTS: [&str; 52] = [
     "chart-a", "chart-b", "chart-c", "chart-d", "chart-e", "chart-f", "chart-g", "chart-h", "chart-i", "chart-j",
     "chart-k", "chart-l", "chart-m", "chart-n", "chart-o", "chart-p", "chart-q", "chart-r", "chart-s", "chart-t",
     "chart-u", "chart-v", "chart-w", "chart-x", "chart-y", "chart-z", "chart-aa", "chart-ab", "chart-ac", "chart-ad",
     "chart-ae", "chart-af", "chart-ag", "chart-ah", "chart-ai", "chart-aj", "chart-ak", "chart-al", "chart-am",
-    "chart-an",
+    "chart-an", "chart-ao", "chart-ap", "chart-aq", "chart-ar", "chart-as", "chart-at", "chart-au", "chart-av",
+    "chart-aw", "chart-ax", "chart-ay", "chart-az",
 ];
 
 /// A curve of more points, which are joined, has no dots.
@@ -60,6 +61,7 @@ fn headline(report: &PaperReport) -> Section {
         reading: String::new(),
         blocks: vec![
             Block::Verdict { tone, text: format!("{}.", report.summary()), basis: basis.to_owned() },
+            Block::Facts(report.outcomes()),
             Block::Facts(facts.to_vec()),
         ],
     }
@@ -74,6 +76,16 @@ fn blocks(report: &PaperReport, item: &Item, ids: &mut impl Iterator<Item = &'st
     table.sorts = false;
     rows.iter().for_each(|found| table.named_row(found.figure.what.clone(), &fields, found));
     blocks.push(Block::Heading(name.clone()));
+    if let Some(PublishedTable { names, values, rows }) = item.published() {
+        let titles: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut published = HtmlTable::matrix(&format!("{name}, as published"), &titles, &values);
+        published.sorts = false;
+        for row in rows {
+            let (names, values) = row.split_at(titles.len());
+            published.values(names, values.iter().cloned().map(Value::Text));
+        }
+        blocks.push(Block::Table(published));
+    }
     if !table.is_empty() {
         blocks.push(Block::Table(table));
     }

@@ -90,6 +90,12 @@ impl Row {
     }
 }
 
+/// So many items stand above the others, each with what came of it.
+const OUTCOMES: usize = 8;
+
+/// So many figures of an item that do not hold are named there.
+const WORST: usize = 3;
+
 /// How many figures came to what.
 #[derive(Clone, Copy, Default, Serialize)]
 struct Counts {
@@ -128,6 +134,7 @@ impl PaperReport {
         let row = |figure: &Figure| {
             let ours = figure.reading.of(|step| self.documents.get(step));
             let verdict = match ours {
+                Some(_) if figure.beside => Verdict::Stated,
                 Some(ours) => figure.published.verdict(ours, figure.of_machine),
                 None => self.why(figure),
             };
@@ -250,12 +257,43 @@ impl PaperReport {
         counts
     }
 
+    /// What came of the items that have verdicts, an item a line: its name, and which of its figures do not hold. At most [`OUTCOMES`] lines;
+    /// none where the summary says as much.
+    fn outcomes(&self) -> Vec<(String, String)> {
+        let outcome = |item: &Item| {
+            let rows = self.rows(item);
+            let hold = rows.iter().filter(|row| row.verdict == Verdict::Holds).count();
+            let missed = |row: &Row| match row.verdict {
+                Verdict::Not(by) => Some((by, row.figure.what.clone())),
+                _ => None,
+            };
+            let mut not: Vec<(f64, String)> = rows.iter().filter_map(missed).collect();
+            not.sort_by(|a, b| b.0.abs().total_cmp(&a.0.abs()));
+            let all = hold + not.len();
+            let worst: Vec<String> =
+                (not.iter().take(WORST)).map(|(by, what)| format!("{what} ({})", Value::Change(*by).cell())).collect();
+            let more = if not.len() > WORST { format!(" and {} more", not.len() - WORST) } else { String::new() };
+            let but = if not.is_empty() { String::new() } else { format!("; not: {}{more}", worst.join(", ")) };
+            (all > 0).then(|| (item.name(), format!("{hold} of {all} hold{but}")))
+        };
+        let mut outcomes: Vec<(String, String)> = self.items.iter().filter_map(outcome).collect();
+        if outcomes.len() < 2 {
+            return Vec::new();
+        }
+        let more = outcomes.len().saturating_sub(OUTCOMES);
+        if more > 0 {
+            outcomes.truncate(OUTCOMES - 1);
+            outcomes.push(("others".to_owned(), becalm_units::counted(more as u64 + 1, "item", "items")));
+        }
+        outcomes
+    }
+
     /// What came of the figures, in a sentence without its point.
     fn summary(&self) -> String {
         let Counts { figures, hold, not, stated, other_machine, lacking, broken } = self.counts();
         let broken = if broken > 0 { format!(", {broken} are errors of becalm") } else { String::new() };
         format!(
-            "{figures} figures: {hold} hold, {not} do not, {stated} are stated without a published number, {other_machine} are times of \
+            "{figures} figures: {hold} hold, {not} do not, {stated} are stated without a verdict, {other_machine} are times of \
              another machine, {lacking} were not found here{broken}"
         )
     }
@@ -351,14 +389,14 @@ mod tests {
         assert_eq!((report.counts().lacking, report.counts().broken), (figures, 0));
 
         // All steps were run, and none has what it should. The recording needs tracing, the study configurations that a machine may not
-        // have, and the comparison their jobs; what a job prints itself, and the six simulations, has no such reason.
+        // have, and the comparison their jobs; what a job prints itself, and the ten simulations, has no such reason.
         report.lacking.clear();
         report.documents = names.iter().map(|name| (name.clone(), json!({}))).collect();
-        assert_eq!((report.counts().lacking, report.counts().broken), (figures - 6 - 8, 6 + 8));
+        assert_eq!((report.counts().lacking, report.counts().broken), (figures - 10 - 8, 10 + 8));
         let errors = report.errors();
         assert_eq!(
             errors.len(),
-            6 + 8 + 4 + 1 + 8 + 1,
+            10 + 8 + 4 + 1 + 8 + 1,
             "figures, curves of Figures 4, 6 and 7, bars of Figure 8: {errors:?}"
         );
         assert!(

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use becalm_paper::PublishedTable;
+
 use super::{PaperReport, SHORT_VERDICT, row};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
@@ -15,6 +17,11 @@ pub(super) fn render(report: &PaperReport, out: &mut Sheet<'_>) -> io::Result<()
         writeln!(out)?;
         paragraph(out, "", &format!("{}: {}", item.name(), item.title))?;
         let rows = report.rows(item);
+        if let Some(PublishedTable { names, values, rows }) = item.published() {
+            let mut table = Table::texts(names, values);
+            rows.into_iter().for_each(|row| table.cells(row));
+            table.print(out)?;
+        }
         if !rows.is_empty() {
             let fields = [&row::PUBLISHED, &row::HERE, &row::DIFFERENCE, &SHORT_VERDICT];
             let mut table = Table::named("what", &fields);
@@ -30,5 +37,8 @@ pub(super) fn render(report: &PaperReport, out: &mut Sheet<'_>) -> io::Result<()
         }
     }
     writeln!(out)?;
+    for (name, outcome) in report.outcomes() {
+        paragraph(out, &format!("  {name}  "), &outcome)?;
+    }
     paragraph(out, "  ", &report.summary())
 }

@@ -365,6 +365,9 @@ fn phase_fields(report: &PredictReport<'_>, lines: &[PredictedRow]) -> Option<Ve
     Some(fields)
 }
 
+/// How far predictions of alltoalls were from what was measured: B25 and B27 of the book's published figures.
+const ALLTOALL: &str = "alltoall: -16 % to +101 % from the one published measurement (Beckman et al. 2007, Figure 6)";
+
 /// What the columns of the slowdowns mean, in sentences without their dots.
 fn meanings(report: &PredictReport<'_>, lines: &[PredictedRow]) -> Vec<String> {
     let mut sentences = intervals::sentences(report.rows, report.question.replicas);
@@ -376,6 +379,9 @@ fn meanings(report: &PredictReport<'_>, lines: &[PredictedRow]) -> Vec<String> {
         some.iter().filter(|(field, _)| is_shown(lines, field)).map(|(_, meaning)| *meaning).collect();
     if !some.is_empty() {
         sentences.push(some.join("; "));
+    }
+    if collectives(report).iter().any(|collective| collective.operation() == Some(Operation::Alltoall)) {
+        sentences.push(ALLTOALL.to_owned());
     }
     if let Some(hours) = report.node_hours {
         sentences.push(format!("lost node-hours: of {} a year", Value::Often(hours).cell()));
@@ -560,4 +566,19 @@ fn render_blame(report: &PredictReport<'_>, grain: Nanos, blame: &Blame, out: &m
         paragraph(out, "  ", &step)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    /// The sentence has the differences that the book lists.
+    #[test]
+    fn alltoalls_are_off_by_what_the_book_says() {
+        let page = include_str!("../../../../docs/src/papers/figures.md");
+        let difference = |figure: &str| {
+            let row = page.lines().find(|line| line.starts_with(&format!("| {figure} |"))).unwrap();
+            row.split('|').nth(5).unwrap().trim().trim_end_matches(" %").parse::<f64>().unwrap().round()
+        };
+        let said = format!("{:+} % to {:+} %", difference("B25"), difference("B27"));
+        assert!(super::ALLTOALL.contains(&said), "{said}");
+    }
 }

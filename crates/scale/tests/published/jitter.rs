@@ -8,14 +8,14 @@ use becalm_scale::predict::{Prediction, Question};
 use becalm_scale::watch::ReplayWatch;
 use becalm_units::Nanos;
 
-use crate::figures::sources::{Collected, Jitter, table, unidentified};
+use crate::figures::sources::{Collected, Jitter, Unidentified, table, unidentified};
 use crate::figures::{Source, blue_gene};
 
 /// In the order of the table.
 const CONFIGURATIONS: [&str; 4] = ["baseline", "priority", "hardware-priority", "isolated"];
 
 const fn jitter(configuration: &'static str) -> Jitter {
-    Jitter { configuration, unidentified: true, collected: Collected::Watchdog }
+    Jitter { configuration, unidentified: Unidentified::WithTable, collected: Collected::Watchdog }
 }
 
 const QUESTION: fn() -> Question = || Question {
@@ -44,7 +44,7 @@ fn traces_have_the_published_moments() {
         assert!((mean / source.mean - 1.0).abs() < 0.001, "{}: {mean}", source.name);
         assert!((stddev / source.stddev - 1.0).abs() < 0.02, "{}: {stddev}", source.name);
     }
-    let unidentified = unidentified();
+    let unidentified = unidentified(450);
     assert!(unidentified.is_sorted() && unidentified[0] >= 100.0 && unidentified[449] <= 1_000.0);
     let total = unidentified.iter().sum::<f64>();
     assert!((total / (0.025 * 3.2e6) - 1.0).abs() < 0.001, "{total} us");

@@ -41,6 +41,9 @@ pub struct Campaign {
     pub folder: PathBuf,
     quick: bool,
     launch: Launch,
+    /// How many steps have begun, and how many were announced.
+    begun: usize,
+    announced: usize,
 }
 
 impl Campaign {
@@ -58,7 +61,7 @@ impl Campaign {
             let path = folder.join(name);
             folder::make_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
         }
-        let campaign = Self { folder, quick, launch };
+        let campaign = Self { folder, quick, launch, begun: 0, announced: 0 };
         for (name, text) in catalogue::INPUTS {
             put(&campaign.folder.join("inputs").join(name), text)?;
         }
@@ -99,15 +102,19 @@ impl Campaign {
     }
 
     /// Says how many steps are to be run, and how long they take.
-    pub fn announce(&self, steps: &[&Step]) {
+    pub fn announce(&mut self, steps: &[&Step]) {
         let is_left = |step: &&&Step| {
             let Some((arguments, _)) = step.run(self.quick) else { return false };
+            if self.launch.lacking(step).is_some() {
+                return false;
+            }
             // What gathers recordings of steps that are still to come is to be run, too.
             self.command(step, arguments)
                 .map_or(!step.gathers.is_empty(), |command| self.stored(step, &command.to_string()).is_none())
         };
         let left: Vec<f64> =
             steps.iter().filter(is_left).filter_map(|step| step.run(self.quick)).map(|(_, seconds)| seconds).collect();
+        self.announced = left.len();
         let seconds = left.iter().sum::<f64>();
         say(format_args!(
             "{} to run, about {seconds:.0} s on a machine with two CPUs; the documents go to {}",
@@ -120,12 +127,7 @@ impl Campaign {
     ///
     /// # Errors
     /// If the folder cannot be written, or a program that is there cannot be run.
-    pub fn step(
-        &self,
-        step: &Step,
-        (number, of): (usize, usize),
-        signals: &Relay,
-    ) -> anyhow::Result<(Option<String>, StepEnd)> {
+    pub fn step(&mut self, step: &Step, signals: &Relay) -> anyhow::Result<(Option<String>, StepEnd)> {
         let Some((arguments, _)) = step.run(self.quick) else { return Ok((None, StepEnd::LeftOut)) };
         let command = match self.command(step, arguments) {
             Ok(command) => command,
@@ -136,7 +138,7 @@ impl Campaign {
             Some(document) => StepEnd::Done(document),
             None => {
                 self.remove_page(step)?;
-                self.run(step, &command, (number, of), signals)?
+                self.run(step, &command, signals)?
             }
         };
         if matches!(end, StepEnd::Done(_))
@@ -182,20 +184,15 @@ impl Campaign {
     }
 
     /// Runs a step, and stores its document.
-    fn run(
-        &self,
-        step: &Step,
-        command: &StepCommand,
-        (number, of): (usize, usize),
-        signals: &Relay,
-    ) -> anyhow::Result<StepEnd> {
+    fn run(&mut self, step: &Step, command: &StepCommand, signals: &Relay) -> anyhow::Result<StepEnd> {
         if let Some(why) = self.launch.lacking(step) {
             return Ok(StepEnd::Failed(why));
         }
         let shown = command.to_string();
         let resumed = self.resumed(step, &shown)?;
         let command = resumed.as_ref().unwrap_or(command);
-        say(format_args!("step {number} of {of}: {command}"));
+        self.begun += 1;
+        say(format_args!("step {} of {}: {command}", self.begun, self.announced));
         let begun = Instant::now();
         let (status, stopped) = self.child(step, command, &["--json"], signals)?;
         if let Some(signal) = stopped {

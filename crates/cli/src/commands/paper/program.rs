@@ -8,11 +8,14 @@ use std::process::Command;
 
 use anyhow::Context;
 use becalm_linux::sysfs::cpu::{self, CpuSets};
-use becalm_paper::{Ranks, Step};
+use becalm_paper::{Quieted, Ranks, Step};
 use becalm_units::CpuList;
 
 use crate::child::without_defaults;
 use crate::exit::UsageError;
+
+/// Why nothing can be kept off the CPUs that work.
+const ONE_CORE: &str = "all CPUs of this machine are of one core, of which none can be left to others";
 
 /// The program that jobs are of.
 const JOB: &str = "becalm-mpi";
@@ -72,13 +75,21 @@ impl Launch {
         let mut words: Vec<String> = Vec::new();
         let mut say = |more: &[&str]| words.extend(more.iter().map(|word| (*word).to_owned()));
         match step.job {
-            None => say(&["becalm"]),
+            None => {
+                if let Some(quieted) = step.quieted {
+                    let cpu = self.last_of_rest()?;
+                    say(&["becalm", "tune", "run", "--cpus", &cpu, "--quiet", "--as-root"]);
+                    if quieted == Quieted::Throttling {
+                        say(&["--only", "throttling"]);
+                    }
+                    say(&["--"]);
+                }
+                say(&["becalm"]);
+            }
             Some(ranks) => {
                 let cpus = if ranks == Ranks::All { &self.all } else { &self.rest };
                 if cpus.is_empty() {
-                    return Err(
-                        "all CPUs of this machine are of one core, of which none can be left to others".to_owned()
-                    );
+                    return Err(ONE_CORE.to_owned());
                 }
                 if ranks == Ranks::Isolated {
                     say(&["becalm", "tune", "run", "--cpus", &cpus.to_string(), "--"]);
@@ -93,8 +104,16 @@ impl Launch {
             }
         }
         arguments.split_whitespace().for_each(|word| say(&[word]));
+        if step.job.is_none() && step.quieted.is_some() {
+            say(&["--cpus", &self.last_of_rest()?]);
+        }
         gathered.iter().for_each(|run| say(&[run]));
         Ok(StepCommand { words, is_job: step.job.is_some() })
+    }
+
+    /// The last CPU of another core than the first.
+    fn last_of_rest(&self) -> Result<String, String> {
+        self.rest.iter().last().map(|cpu| cpu.to_string()).ok_or_else(|| ONE_CORE.to_owned())
     }
 
     /// Which program a step needs that is not here, in words, and how it is had.
@@ -122,13 +141,16 @@ impl Launch {
     /// # Errors
     /// If it has no words.
     pub fn process(&self, command: &StepCommand) -> anyhow::Result<Command> {
-        let own = |word: &String| match (word.as_str(), &self.job) {
+        // Programs are the first word, and what `becalm tune run` starts.
+        let before = std::iter::once("--").chain(command.words.iter().map(String::as_str));
+        let own = |(before, word): (&str, &String)| match (word.as_str(), &self.job) {
+            ("becalm", _) if before == "--" => self.becalm.clone().into_os_string(),
             (JOB, Some(job)) if command.is_job => job.clone().into_os_string(),
             _ => word.into(),
         };
-        let (program, arguments) = command.words.split_first().context("a step has no command")?;
-        let mut process = Command::new(if program == "becalm" { self.becalm.as_os_str() } else { program.as_ref() });
-        process.args(arguments.iter().map(own));
+        let mut words = before.zip(&command.words).map(own);
+        let mut process = Command::new(words.next().context("a step has no command")?);
+        process.args(words);
         without_defaults(&mut process);
         if command.is_job {
             // Open MPI refuses root unless it is told twice; others do not know these. A hardware thread counts as a CPU here.
@@ -186,6 +208,13 @@ mod tests {
         let process = launch.process(&command).unwrap();
         assert_eq!(process.get_program(), "/opt/becalm");
         assert!(process.get_args().any(|word| word == "/opt/becalm-mpi"));
+        let mut quieted = step(json!(null));
+        quieted.quieted = Some(Quieted::Throttling);
+        let command = launch.command(&quieted, "work", &[]).unwrap();
+        let shown = "becalm tune run --cpus 7 --quiet --as-root --only throttling -- becalm work --cpus 7";
+        assert_eq!(command.to_string(), shown);
+        let process = launch.process(&command).unwrap();
+        assert_eq!(process.get_args().filter(|word| *word == "/opt/becalm").count(), 1);
         let compared = launch.command(&step(json!(null)), "compare", &["a.becalm".to_owned(), "b.becalm".to_owned()]);
         assert_eq!(compared.unwrap().to_string(), "becalm compare a.becalm b.becalm");
     }

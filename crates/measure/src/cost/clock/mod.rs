@@ -1,5 +1,5 @@
 //! Every way to read the time: its cost, how fine it is, whether it runs backwards, and whether it enters the kernel
-//! (B07 section 2, the cost of reading the timer).
+//! (B07 section 3.1, the cost of reading the timer).
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

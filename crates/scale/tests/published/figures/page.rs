@@ -20,7 +20,7 @@ pub struct Row {
 enum Verdict {
     Holds,
     Not,
-    /// There is nothing to hold it against.
+    /// There is no published number, or none that it could miss.
     Stated,
 }
 
@@ -72,12 +72,12 @@ impl Published {
     fn text(self, unit: Unit) -> String {
         let given = |value| text(unit, as_given(value));
         match self {
-            Self::Is(value) => given(value),
+            Self::Is(value) | Self::ByConstruction(value) => given(value),
             Self::About(value) => format!("about {}", given(value)),
             Self::AtMost(value) => format!("at most {}", given(value)),
             Self::AtLeast(value) => format!("at least {}", given(value)),
             Self::Between(low, high) => format!("{} to {}", given(low), given(high)),
-            Self::Unknown => "not known".to_owned(),
+            Self::Unknown => "no number".to_owned(),
         }
     }
 
@@ -89,7 +89,7 @@ impl Published {
             Self::AtMost(value) => Some((ours.min(value), 0.0)),
             Self::AtLeast(value) => Some((ours.max(value), 0.0)),
             Self::Between(low, high) => Some((ours.clamp(low, high), 0.0)),
-            Self::Unknown => None,
+            Self::ByConstruction(_) | Self::Unknown => None,
         }
     }
 }
@@ -196,10 +196,7 @@ fn tables(rows: &[Row]) -> String {
     let mut text = String::new();
     let count = |verdict: Verdict| rows.iter().filter(|row| row.verdict() == verdict).count();
     let [holds, not, stated] = [Verdict::Holds, Verdict::Not, Verdict::Stated].map(count);
-    text += &format!(
-        "{} figures: {holds} hold, {not} do not, {stated} are stated without a published number.\n",
-        rows.len()
-    );
+    text += &format!("{} figures: {holds} hold, {not} do not, {stated} are stated without a verdict.\n", rows.len());
     for same in rows.chunk_by(|a, b| a.figure.paper == b.figure.paper) {
         text += &format!("\n## {}\n\n", same[0].figure.paper);
         text += "| | what | published | here | difference | |\n| --- | --- | --- | --- | --- | --- |\n";

@@ -18,21 +18,34 @@ pub struct Source {
     pub stddev: f64,
 }
 
-/// How long the table was collected for, which the paper does not say.
+/// How long the table was collected for. The paper can be read in two ways.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Collected {
-    /// As many seconds as its watchdog came, which comes once a second.
+    /// As many seconds as its watchdog came, which comes once a second: 23 minutes.
     Watchdog,
-    /// As long as its ticks take at this rate.
-    Ticks { hz: u64 },
+    /// As long as section 4.1.1 says that a million events take, of which the table has a sixth.
+    Million,
 }
+
+/// In which time the 450 events of section 4.1.2, which the table lacks, came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unidentified {
+    /// They are left out.
+    None,
+    /// In that of the table.
+    WithTable,
+    /// In that of the million events, of which they are 450: as many of them as come in the time of the table.
+    OfMillion,
+}
+
+/// "Approximately 85 minutes" (section 4.1.1).
+const MILLION_SECONDS: i64 = 85 * 60;
 
 /// The jitter of one configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Jitter {
     pub configuration: &'static str,
-    /// With the 450 events that section 4.1.2 tells of and the table lacks.
-    pub unidentified: bool,
+    pub unidentified: Unidentified,
     pub collected: Collected,
 }
 
@@ -58,26 +71,28 @@ pub fn table(configuration: &str) -> Vec<Source> {
     table.lines().filter(|line| line.split(',').next() == Some(configuration)).map(source).collect()
 }
 
+/// How many events no source of the table explains (section 4.1.2).
+const UNIDENTIFIED: usize = 450;
+
 /// The 450 events of section 4.1.2, which no source of the table explains: of 100 to 1,000 us, and 2.5 % of the jitter of a million
 /// events. With the mean of 3.2 us that a million of the table's events have, each took 178 us on average. By a power law between the
-/// limits, of which the mean decides the exponent: its quantiles at the middles of equally probable parts, in microseconds.
-pub fn unidentified() -> Vec<f64> {
-    const COUNT: usize = 450;
-    const MEAN: f64 = 0.025 * 1e6 * 3.2 / COUNT as f64;
+/// limits, of which the mean decides the exponent: its quantiles at the middles of `count` equally probable parts, in microseconds.
+pub fn unidentified(count: usize) -> Vec<f64> {
+    const MEAN: f64 = 0.025 * 1e6 * 3.2 / UNIDENTIFIED as f64;
     let (lowest, highest) = (100.0_f64, 1_000.0_f64);
     let with_exponent = |exponent: f64| -> Vec<f64> {
         let (from, to) = (libm::pow(lowest, -exponent), libm::pow(highest, -exponent));
         let quantile = |part: usize| {
-            let share = (part as f64 + 0.5) / COUNT as f64;
+            let share = (part as f64 + 0.5) / count as f64;
             libm::pow(from - share * (from - to), -1.0 / exponent)
         };
-        (0..COUNT).map(quantile).collect()
+        (0..count).map(quantile).collect()
     };
     // The higher the exponent, the lower the mean.
     let (mut low, mut high) = (0.1, 10.0);
     for _ in 0..50 {
         let middle = 0.5 * (low + high);
-        if with_exponent(middle).iter().sum::<f64>() / COUNT as f64 > MEAN { low = middle } else { high = middle }
+        if with_exponent(middle).iter().sum::<f64>() / count as f64 > MEAN { low = middle } else { high = middle }
     }
     with_exponent(low)
 }
@@ -139,7 +154,7 @@ impl Jitter {
     pub fn length(self) -> Nanos {
         match self.collected {
             Collected::Watchdog => Nanos::from_secs(self.count("watchdog")),
-            Collected::Ticks { hz } => Nanos::new(self.count("timer") * (1_000_000_000 / hz as i64)),
+            Collected::Million => Nanos::from_secs(MILLION_SECONDS),
         }
     }
 
@@ -149,7 +164,14 @@ impl Jitter {
         let (length, ticks) = (self.length().get(), self.count("timer"));
         let mut stream = Stream::new(2009, Purpose::Detours, 0);
         let mut drawn: Vec<(i64, i64, u32)> = Vec::new();
-        let more = self.unidentified.then(unidentified);
+        let more = match self.unidentified {
+            Unidentified::None => None,
+            Unidentified::WithTable => Some(unidentified(UNIDENTIFIED)),
+            Unidentified::OfMillion => {
+                let share = length as f64 / Nanos::from_secs(MILLION_SECONDS).get() as f64;
+                Some(unidentified((UNIDENTIFIED as f64 * share).round() as usize))
+            }
+        };
         for (number, mut durations) in (0..).zip(table.iter().map(Source::durations).chain(more)) {
             for last in (1..durations.len()).rev() {
                 durations.swap(last, stream.below(last as u64 + 1) as usize);
@@ -178,7 +200,11 @@ impl Jitter {
 impl fmt::Display for Jitter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { configuration, unidentified, .. } = self;
-        let with = if *unidentified { " and 450 unidentified events" } else { "" };
+        let with = match unidentified {
+            Unidentified::None => "",
+            Unidentified::WithTable => " and 450 unidentified events",
+            Unidentified::OfMillion => " and 450 unidentified events in 5100s",
+        };
         write!(f, "(table of {configuration}{with}, {}s)", self.length().get() / 1_000_000_000)
     }
 }

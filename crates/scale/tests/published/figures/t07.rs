@@ -96,17 +96,5 @@ pub fn figures() -> Vec<Figure> {
         band: (4.83, 4.85),
         ..linear.clone()
     };
-    let tolerable = Figure {
-        place: "section 3",
-        what: "p of a rank with which at most a tenth of the phases of 100,000 ranks is delayed, in millionths",
-        published: Published::About(1.0),
-        ours: Ours::Law(
-            "p = 1 - (1 - 0.1)^(1 / 100,000)",
-            Unit::Number,
-            1e6 * Law::tolerable_probability(100_000, 0.1),
-        ),
-        band: (1.05, 1.06),
-        ..linear.clone()
-    };
-    [limits(), vec![linear, replayed, bound, tolerable]].concat()
+    [limits(), vec![linear, replayed, bound]].concat()
 }
