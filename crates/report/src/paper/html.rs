@@ -54,6 +54,7 @@ fn headline(report: &PaperReport) -> Section {
     let basis = if report.quick { "A quick campaign: the long steps were left out." } else { "All steps were run." };
     let facts = [("Machine of the paper", &report.paper.machine), ("Machine of here", &report.here)]
         .map(|(name, what)| (name.to_owned(), what.clone()));
+    let facts = report.outcomes().into_iter().chain(facts).collect();
     Section {
         id: "headline",
         title: "Is it found again?".to_owned(),
@@ -61,8 +62,7 @@ fn headline(report: &PaperReport) -> Section {
         reading: String::new(),
         blocks: vec![
             Block::Verdict { tone, text: format!("{}.", report.summary()), basis: basis.to_owned() },
-            Block::Facts(report.outcomes()),
-            Block::Facts(facts.to_vec()),
+            Block::Facts(facts),
         ],
     }
 }
