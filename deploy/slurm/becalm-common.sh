@@ -75,10 +75,11 @@ log() {
     logger -t becalm -- "$said_now" 2>/dev/null || true
 }
 
-# Whether the node may be measured now: no job but this one may have a process on it.
+# Whether the node may be measured now: no job but this one may have a process on it. A step of a job has that in its title, as
+# "slurmstepd: [12.batch]"; slurmd also starts a slurmstepd without one for the plugins of prologs and epilogs.
 may_measure() {
     [ "$BECALM_BESIDE_JOBS" = yes ] && return 0
-    ! pgrep -a slurmstepd | grep -v "\[${SLURM_JOB_ID:-none}\." | grep -q .
+    ! pgrep -a slurmstepd | grep '\[[0-9].*\.' | grep -v "\[${SLURM_JOB_ID:-none}\." | grep -q .
 }
 
 # Records the node for a moment under the name $1. Succeeds if the node is within the limits, fails with 3 if it is not, having set $found

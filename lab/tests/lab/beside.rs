@@ -152,8 +152,7 @@ fn timerlat_and_cyclictest_wake_as_late_and_no_such_thing_is_lost_time() {
 /// noise do not. becalm holds no such latency against time that was lost.
 fn as_late(lab: &Lab, outcome: &Outcome) -> Result<(), String> {
     const SECONDS: f64 = 3.0;
-    // A busy host takes the emulator's CPUs away for up to about 10 ms at once, which makes threads late as well.
-    const LEAST: &str = "15ms";
+    const LEAST: &str = "10ms";
     const THREADS: &str = "CPU 1 thread, thread 0 on CPU 1";
     let import = |name: &str| imported(lab, outcome, name);
     let cyclictest = [1, 2].map(|turn| import(&format!("cyclictest_{turn}")));

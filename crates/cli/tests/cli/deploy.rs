@@ -172,6 +172,28 @@ fn scripts_for_slurmd_succeed_whatever_becalm_does() {
     }
 }
 
+/// Steps of other jobs are told by their titles. Those of the own job, and what slurmd starts for plugins, are none of them.
+#[test]
+fn a_node_is_checked_unless_a_step_of_another_job_runs() {
+    for (running, is_checked) in [
+        ("true", true),
+        ("echo '101 slurmstepd: [7.batch]'", true),
+        ("echo '102 /usr/sbin/slurmstepd spank prolog'", true),
+        ("echo '103 slurmstepd'", true),
+        ("echo '104 slurmstepd: [77.batch]'", false),
+        ("echo '105 slurmstepd: [8+1.0]'", false),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        write_program(&folder.path().join("pgrep"), &format!("#!/bin/sh\n{running}\n"));
+        let own = path(folder.path());
+        deploy(folder.path(), &format!("PATH={own}:$PATH\nBECALM=/bin/true\nBECALM_FOLDER={own}\n"));
+        let mut command = Command::new(folder.path().join("becalm-prolog"));
+        assert!(command.env("SLURM_JOB_ID", "7").env("SLURMD_NODENAME", "n00").status().unwrap().success());
+        let log = fs::read_to_string(folder.path().join("n00/log")).unwrap();
+        assert_eq!(!log.contains("as other jobs run here"), is_checked, "{running}: {log}");
+    }
+}
+
 /// The reason for which a node is drained is that of its own check, also where the next one has begun meanwhile: it was empty then.
 #[test]
 fn a_node_is_drained_for_what_its_own_check_found() {

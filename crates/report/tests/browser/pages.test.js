@@ -804,7 +804,7 @@ test('the page of a study draws each configuration over time, with the same axes
 });
 
 // How many charts the page of each paper has.
-const PAPERS = { beckman2007: 11, tsafrir2007: 32, radojkovic2008: 4, de2009: 7 };
+const PAPERS = { beckman2007: 11, tsafrir2007: 40, radojkovic2008: 5, de2009: 7 };
 
 // How many charts are lacking where a step could not be run: those of the steps that need root or becalm-mpi.
 const LACKING = { tsafrir2007: { tick: 3, rates: 2 }, de2009: { study: 2, 'job-baseline': 2, figure8: 1 } };
@@ -814,6 +814,13 @@ function untraced(folder) {
   const read = (step) => (existsSync(join(folder, 'steps', `${step}.json`)) ? JSON.parse(readFileSync(join(folder, 'steps', `${step}.json`))).document : undefined);
   const grains = read('half')?.runs.filter((run) => run.cpus[0].tick_peaks === null).length ?? 0;
   return grains + (read('scheduler')?.rows.every((row) => row.overhead_ratio === null) ? 1 : 0);
+}
+
+// How many charts there are of what the processor counted, where it counts anything.
+function counted(folder) {
+  const rates = join(folder, 'steps', 'rates.json');
+  const counters = existsSync(rates) ? JSON.parse(readFileSync(rates)).document.comparison_counters ?? [] : [];
+  return 2 * new Set(counters.map((row) => row.event).filter((event) => ['l1d_read_misses', 'cache_misses'].includes(event))).size;
 }
 
 for (const [name, charts] of Object.entries(PAPERS)) {
@@ -829,10 +836,14 @@ for (const [name, charts] of Object.entries(PAPERS)) {
     for (const scheme of ['light', 'dark']) {
       const { page, faults } = await open(join(folder, 'index.html'), { scheme });
       const lacking = Object.entries(LACKING[name] ?? {}).filter(([step]) => !existsSync(join(folder, 'steps', `${step}.json`)));
-      const drawn = charts - lacking.reduce((sum, [, number]) => sum + number, 0) - untraced(folder);
+      const drawn = charts - lacking.reduce((sum, [, number]) => sum + number, 0) - untraced(folder) + counted(folder);
       await checkDrawn(page, Array.from({ length: drawn }, (_, at) => `chart-${at < 26 ? '' : 'a'}${String.fromCharCode(97 + at % 26)}`));
       // What the document says of each figure stands in a row of the page.
-      const rows = await page.evaluate(() => [...document.querySelectorAll('tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent)));
+      const rows = await page.evaluate(() => {
+        const isOfFigures = (table) => [...table.querySelectorAll('th')].some((title) => title.textContent === 'verdict');
+        const tables = [...document.querySelectorAll('table')].filter(isOfFigures);
+        return tables.flatMap((table) => [...table.querySelectorAll('tbody tr')]).map((row) => [...row.cells].map((cell) => cell.textContent));
+      });
       const figures = found.items.flatMap((item) => item.figures);
       assert.equal(rows.length, figures.length);
       figures.forEach((figure, at) => assert.deepEqual([rows[at][0], rows[at][1]], [figure.what, figure.published]));

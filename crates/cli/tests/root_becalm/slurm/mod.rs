@@ -14,8 +14,7 @@ use serde_json::Value;
 use self::cluster::{Cluster, deployed};
 use crate::robust::alone;
 
-/// How each virtual node is recorded: as a real-time thread sees it, so that the tests' own programs are no noise, and for just so long that
-/// its noise has an interval.
+/// How each virtual node is recorded: as a real-time thread sees it, so that the tests' own programs are no noise.
 const OPTIONS: &str = "--sched fifo:80 --threshold 500ns --buffer 256 --trace-buffer 512";
 
 /// Noise that all nodes have. Beside it, what this one machine and its hypervisor do during the turn of one node and not of another is small.
@@ -27,7 +26,7 @@ const COMMON: [&str; 9] = ["inject", "--cpus", "0-1", "--interval", "2ms", "--de
 fn turns(folder: &Path) -> PathBuf {
     let (script, becalm) = (folder.join("turns"), executable());
     // Waits and works without starting anything.
-    let work = r#"exec 3<>"$0"; : >"$0.begun"; while :; do read -rt 0.004 -u 3; for ((i = 0; i < 4000; i++)); do :; done; done"#;
+    let work = r#"exec 3<>"$0"; : >"$0.begun"; while :; do read -rt 0.001 -u 3; for ((i = 0; i < 1000; i++)); do :; done; done"#;
     let text = format!(
         "#!/bin/bash
         [ \"$1\" = record ] || exec {becalm} \"$@\"
@@ -85,7 +84,8 @@ fn nodes_job(cluster: &Cluster, turns: &Path, run: &Path, more: &[&str], variabl
     let settings = [
         ("BECALM", path(turns)),
         ("BECALM_RUN", path(run)),
-        ("BECALM_DURATION", "360ms"),
+        // Twice as long as noise needs to have an interval: with fewer slots a short one at an end widens it much.
+        ("BECALM_DURATION", "720ms"),
         ("BECALM_OPTIONS", OPTIONS),
         ("BECALM_LEAD", "2"),
     ];
