@@ -18,7 +18,7 @@ use becalm_testing::rare::RareLaw;
 use becalm_units::{Nanos, RankCount};
 
 const RECORDINGS: u64 = 30;
-/// At the first, a phase of all takes less than a 60th of a recording, so that intervals can have upper ends.
+/// Intervals can have upper ends at the first one only, because a phase of all ranks takes less than a 60th of a recording there.
 const RANKS: [u64; 4] = [1 << 7, 1 << 10, 1 << 14, 1 << 17];
 const GRAIN: Nanos = Nanos::from_millis(1);
 const LENGTH: Nanos = Nanos::from_secs(10);

@@ -123,7 +123,7 @@ pub struct Figure {
     pub of_machine: bool,
     /// Where ours lies.
     pub reading: Reading,
-    /// Whether it is by another estimator than the paper's, whose own is another figure and counts.
+    /// Whether another estimator than the paper's gives it. Another figure has the paper's own, and that one counts.
     #[serde(default)]
     pub beside: bool,
     /// What may keep a machine from showing it, where its step was run; nothing for most.
@@ -355,7 +355,7 @@ pub enum Ranks {
     Isolated,
 }
 
-/// What is made quiet for a step, on the last CPU of another core than the first.
+/// What `becalm tune run` makes quiet for a step. The step runs on the last CPU that does not share a core with the first one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Quieted {
@@ -376,7 +376,7 @@ pub struct Step {
     /// Whether it is a parallel job of becalm-mpi, under the launcher of an MPI library; with these ranks.
     #[serde(default)]
     pub job: Option<Ranks>,
-    /// What is made quiet by `becalm tune run` around a command that is no job; it takes `--cpus`.
+    /// What `becalm tune run` makes quiet while the command runs. The command takes `--cpus`, and is not a job.
     #[serde(default)]
     pub quieted: Option<Quieted>,
     /// The arguments of `becalm inject`, where the job runs under noise of it.

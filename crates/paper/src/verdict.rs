@@ -24,7 +24,7 @@ pub enum Published {
     AtLeast(f64),
     /// Two bounds.
     Between(f64, f64),
-    /// A number from which becalm's model was made, so that finding it again shows nothing.
+    /// A number that becalm's model was made from. To find it again shows nothing.
     ByConstruction(f64),
     /// The paper did it, and prints no number of it.
     Unknown,

@@ -1,7 +1,7 @@
 //! Every published number of the catalogue is printed in the section, table or figure that the catalogue names.
 //!
-//! The files `*_numbers.csv` have the numbers of each section in their order, taken from the papers' texts by a script that knows nothing of
-//! the catalogue, also those in words (*twice*, *half*), and the section in which each table and figure stands.
+//! The files `*_numbers.csv` list the numbers of each section, also those in words (*twice*, *half*), and the section of each table and figure. A
+//! script that does not know the catalogue took them from the papers' texts.
 
 use becalm_paper::{Figure, Published, catalogue};
 
@@ -40,7 +40,7 @@ fn published(figure: &Figure) -> Vec<f64> {
     }
 }
 
-/// What stands at a place of a paper, and the second column of its file.
+/// What the file of a paper has for a place: its second column.
 fn at<'a>(text: &'a str, place: &str) -> Option<&'a str> {
     text.lines().filter_map(|line| line.split_once(',')).find(|(name, _)| *name == place).map(|(_, rest)| rest)
 }
@@ -57,7 +57,7 @@ fn sections(text: &str, place: &str) -> Vec<String> {
     named.collect()
 }
 
-/// Whether a section prints a number, in whatever unit of time, as a factor or in percent.
+/// Whether a section prints a number in any unit of time, as a factor, or in percent.
 fn prints(text: &str, section: &str, value: f64) -> bool {
     let printed = at(text, section).into_iter().flat_map(str::split_whitespace);
     let mut printed = printed.map(|number| number.parse::<f64>().expect("numbers alone"));

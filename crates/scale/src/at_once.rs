@@ -1,7 +1,7 @@
-//! What stops several CPUs of a node at once, as a hypervisor does: detours of different CPUs that overlap in time.
+//! Events that stop several CPUs of a node at once, for example stops by the hypervisor: detours of different CPUs overlap in time.
 //!
-//! Where the CPUs of a node are sampled one by one, such an event would count once for each of them. It counts once, with its longest
-//! detour, as a phase waits for the latest rank.
+//! If CPUs are sampled one by one, such an event would count once for each CPU. It counts once, with its longest detour, because a phase
+//! waits for the latest rank.
 
 use becalm_stats::Longest;
 use becalm_units::Nanos;

@@ -84,8 +84,8 @@ pub(crate) fn keep_cpus(doc: &mut NodeDoc, cpus: &CpuList) {
 /// Reads the selected part of a bundle and adds it up.
 ///
 /// One pass over its rows, in memory that does not grow with them: at most about 550 KiB a CPU, usually 350, and 8.3 KiB a
-/// source of each CPU. Detours of a node with several CPUs are read once before, for those that came to several CPUs at once, and those of
-/// a run that did not end, as their last end is all that says how long the loops ran.
+/// source of each CPU. Before it, the detours of a node with several CPUs are read once to find those that came to several CPUs at once, and the detours of a
+/// run that did not end are read once because only their last end says how long the loops ran.
 ///
 /// # Errors
 /// If the selection names what is not there, or a file cannot be read.

@@ -35,7 +35,7 @@ pub struct PaperArgs {
     #[arg(value_name = "PAPER", value_parser = PossibleValuesParser::new(catalogue::names()))]
     paper: String,
 
-    /// Only this figure of the paper; may be repeated, also beside --table and --section
+    /// Only this figure of the paper; may be repeated and combined with --table and --section
     #[arg(long, value_name = "N")]
     figure: Vec<u32>,
 

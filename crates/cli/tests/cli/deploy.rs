@@ -172,7 +172,7 @@ fn scripts_for_slurmd_succeed_whatever_becalm_does() {
     }
 }
 
-/// Steps of other jobs are told by their titles. Those of the own job, and what slurmd starts for plugins, are none of them.
+/// A step of another job has its job in its title. Steps of the same job and processes that slurmd starts for plugins do not count.
 #[test]
 fn a_node_is_checked_unless_a_step_of_another_job_runs() {
     for (running, is_checked) in [

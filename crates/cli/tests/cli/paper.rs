@@ -36,6 +36,8 @@ fn a_campaign_is_whole_and_goes_on_where_it_was_stopped() {
     assert_eq!(["figures", "hold", "not", "stated"].map(count), [49, 40, 3, 6], "{counts}");
     let documents = fs::read_dir(folder.join("steps")).unwrap().count();
     assert_eq!(steps_run(&messages), documents, "each step leaves its document and nothing else");
+    assert!(messages.contains(&format!("{documents} steps to run")), "{messages}");
+    assert!(messages.contains(&format!("step {documents} of {documents}: ")), "{messages}");
     let page = fs::read(folder.join("index.html")).unwrap();
 
     // Nothing is run twice; what is lacking is, and the figures are the same.

@@ -376,6 +376,31 @@ mod tests {
         assert!(page.contains("Not here: no such event.") && !page.contains("Not here: no right to that"));
     }
 
+    /// Items with verdicts come with their worst figures, and published tables as they are printed. Another estimator has no verdict.
+    #[test]
+    fn outcomes_name_what_does_not_hold() {
+        let mut report = of_nothing("radojkovic2008");
+        assert!(report.outcomes().is_empty());
+        let row =
+            |ranks: u32, grain: u64, ratio: f64| json!({ "ranks": ranks, "grain_ns": grain, "slowdown_ratio": ratio });
+        let rows = json!({ "rows": [row(1024, 100_000, 3.0), row(1024, 1_000_000, 1.5)] });
+        report.documents.insert("figure1".to_owned(), rows);
+        let first = report.items[0].clone();
+        assert!(report.outcomes().is_empty(), "one item says no more than the summary");
+        report.items.push(first);
+        let (name, outcome) = &report.outcomes()[0];
+        assert_eq!(
+            (name.as_str(), outcome.as_str()),
+            ("Figure 1", "1 of 2 hold; not: 1,024 CPUs, phases of 1 ms (+150%)")
+        );
+
+        report.items[0].figures[1].beside = true;
+        assert_eq!((report.counts().stated, report.counts().not), (1, 1));
+        report.items[0].table = "tsafrir2007_table2.csv".to_owned();
+        let text = crate::report::text(&report, Form::default());
+        assert!(text.contains("processor") && text.contains("PIII-1.133"), "{text}");
+    }
+
     /// What another machine may lack is said; what no machine may lack is an error, and so is a step that only computes and fails.
     #[test]
     fn errors_of_becalm_are_not_limits_of_the_machine() {

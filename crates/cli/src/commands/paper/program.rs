@@ -14,8 +14,8 @@ use becalm_units::CpuList;
 use crate::child::without_defaults;
 use crate::exit::UsageError;
 
-/// Why nothing can be kept off the CPUs that work.
-const ONE_CORE: &str = "all CPUs of this machine are of one core, of which none can be left to others";
+/// Why no CPU is left for everything else.
+const ONE_CORE: &str = "all CPUs of this machine belong to one core, so none can be left to other programs";
 
 /// The program that jobs are of.
 const JOB: &str = "becalm-mpi";

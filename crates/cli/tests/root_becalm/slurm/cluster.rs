@@ -29,7 +29,7 @@ impl Drop for Cluster {
     }
 }
 
-/// Whether a process has this in its command line, or in its environment, as a step of a job that has not ended yet.
+/// Whether a process has this in its command line or environment. Steps of a job have it in their environment until they end.
 fn is_named_by_a_process(words: &[u8]) -> bool {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let files = processes.flat_map(|process| ["cmdline", "environ"].map(|name| process.path().join(name)));

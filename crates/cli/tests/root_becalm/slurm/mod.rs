@@ -14,7 +14,7 @@ use serde_json::Value;
 use self::cluster::{Cluster, deployed};
 use crate::robust::alone;
 
-/// How each virtual node is recorded: as a real-time thread sees it, so that the tests' own programs are no noise.
+/// Records each virtual node as a real-time thread sees it, to keep the tests' own programs out of the noise.
 const OPTIONS: &str = "--sched fifo:80 --threshold 500ns --buffer 256 --trace-buffer 512";
 
 /// Noise that all nodes have. Beside it, what this one machine and its hypervisor do during the turn of one node and not of another is small.

@@ -23,7 +23,7 @@ pub struct Source {
 pub enum Collected {
     /// As many seconds as its watchdog came, which comes once a second: 23 minutes.
     Watchdog,
-    /// As long as section 4.1.1 says that a million events take, of which the table has a sixth.
+    /// The time that a million events take by section 4.1.1. The table has a sixth of a million.
     Million,
 }
 
@@ -34,7 +34,7 @@ pub enum Unidentified {
     None,
     /// In that of the table.
     WithTable,
-    /// In that of the million events, of which they are 450: as many of them as come in the time of the table.
+    /// In the time of the million events (section 4.1.2): the trace has as many of the 450 as come in the time of the table.
     OfMillion,
 }
 

@@ -81,6 +81,6 @@ pub fn synchronized() -> Figure {
         Published::AtMost(20.0),
         (Reading::Added, [alltoall("200us", 1_024).together()]),
         (25.0, 27.0),
-        "the model lets the links idle while all CPUs are away; on the machine they were saturated, so that processes had time to spare",
+        "the model leaves links idle while noise has all CPUs. The machine's links were saturated, and its processes had time to spare",
     )
 }
