@@ -236,3 +236,16 @@ fn agrees_with_replays() {
         }
     }
 }
+
+/// Two CPUs that are always stopped together meet a stop as often as one CPU with half of the ranks does.
+#[test]
+fn stops_of_both_cpus_count_once() {
+    let stops = (0..100).map(|at| (ns(at * 97_000_000 + 5_000_000), Nanos::from_millis(3)));
+    let added = |cpus: usize, ranks| {
+        let traces = (0..cpus).map(|_| crate::NoiseTrace::new(Nanos::from_secs(10), stops.clone()).unwrap()).collect();
+        let noise = Noise::recorded(vec![crate::NodeNoise::new("node", traces).unwrap()]).unwrap();
+        PhaseLosses::of_noise(&noise, Nanos::from_millis(1)).slowdown(ranks, None) - 1.0
+    };
+    let (alone, together) = (added(1, 32), added(2, 64));
+    assert!((together / alone - 1.0).abs() < 0.05, "{together} for {alone}");
+}
