@@ -21,12 +21,13 @@ const PAPERS: [(&str, &[u8]); 4] = [
 const LARGEST_PAPER: usize = 4 << 20;
 
 /// Files that steps read, below the folder `inputs` of a campaign, by their names.
-pub const INPUTS: [(&str, &str); 5] = [
+pub const INPUTS: [(&str, &str); 6] = [
     ("de2009_sources.csv", include_str!("../data/de2009_sources.csv")),
     ("de2009_unidentified.csv", include_str!("../data/de2009_unidentified.csv")),
     ("tsafrir2007_sort.csv", include_str!("../data/tsafrir2007_sort.csv")),
     ("tsafrir2007_direct.csv", include_str!("../data/tsafrir2007_direct.csv")),
     ("tsafrir2007_table2.csv", include_str!("../data/tsafrir2007_table2.csv")),
+    ("tsafrir2007_table3.csv", include_str!("../data/tsafrir2007_table3.csv")),
 ];
 
 /// A paper: what it published, and the steps that find it again.
@@ -379,6 +380,9 @@ pub struct Step {
     /// What `becalm tune run` makes quiet while the command runs. The command takes `--cpus`, and is not a job.
     #[serde(default)]
     pub quieted: Option<Quieted>,
+    /// Whether it measures every CPU that is online at the same time, by `--cpus`, which the command takes. It is not a job.
+    #[serde(default)]
+    pub each_cpu: bool,
     /// The arguments of `becalm inject`, where the job runs under noise of it.
     #[serde(default)]
     pub inject: Option<String>,

@@ -52,7 +52,7 @@ fn headline(report: &PaperReport) -> Section {
     let counts = report.counts();
     let tone = if counts.not + counts.broken == 0 && counts.hold > 0 { Grade::Good } else { Grade::Fair };
     let basis = if report.quick { "A quick campaign: the long steps were left out." } else { "All steps were run." };
-    let facts = [("Machine of the paper", &report.paper.machine), ("Machine of here", &report.here)]
+    let facts = [("Paper's machine", &report.paper.machine), ("This machine", &report.here)]
         .map(|(name, what)| (name.to_owned(), what.clone()));
     let facts = report.outcomes().into_iter().chain(facts).collect();
     Section {

@@ -257,8 +257,7 @@ impl PaperReport {
         counts
     }
 
-    /// What came of the items that have verdicts, an item a line: its name, and which of its figures do not hold. At most [`OUTCOMES`] lines;
-    /// none where the summary says as much.
+    /// What came of the items that have verdicts, an item a line: its name, and which of its figures do not hold. At most [`OUTCOMES`] lines.
     fn outcomes(&self) -> Vec<(String, String)> {
         let outcome = |item: &Item| {
             let rows = self.rows(item);
@@ -277,9 +276,6 @@ impl PaperReport {
             (all > 0).then(|| (item.name(), format!("{hold} of {all} hold{but}")))
         };
         let mut outcomes: Vec<(String, String)> = self.items.iter().filter_map(outcome).collect();
-        if outcomes.len() < 2 {
-            return Vec::new();
-        }
         let more = outcomes.len().saturating_sub(OUTCOMES);
         if more > 0 {
             outcomes.truncate(OUTCOMES - 1);
@@ -292,9 +288,13 @@ impl PaperReport {
     fn summary(&self) -> String {
         let Counts { figures, hold, not, stated, other_machine, lacking, broken } = self.counts();
         let broken = if broken > 0 { format!(", {broken} are errors of becalm") } else { String::new() };
+        let are = |number: usize| if number == 1 { "is" } else { "are" };
         format!(
-            "{figures} figures: {hold} hold, {not} do not, {stated} are stated without a verdict, {other_machine} are times of \
-             another machine, {lacking} were not found here{broken}"
+            "{figures} figures: {hold} hold, {not} do not, {stated} {} stated without a verdict, {other_machine} {} of another \
+             machine, {lacking} {} not available here{broken}",
+            are(stated),
+            are(other_machine),
+            are(lacking)
         )
     }
 }
@@ -385,9 +385,7 @@ mod tests {
             |ranks: u32, grain: u64, ratio: f64| json!({ "ranks": ranks, "grain_ns": grain, "slowdown_ratio": ratio });
         let rows = json!({ "rows": [row(1024, 100_000, 3.0), row(1024, 1_000_000, 1.5)] });
         report.documents.insert("figure1".to_owned(), rows);
-        let first = report.items[0].clone();
-        assert!(report.outcomes().is_empty(), "one item says no more than the summary");
-        report.items.push(first);
+        assert_eq!(report.outcomes().len(), 1);
         let (name, outcome) = &report.outcomes()[0];
         assert_eq!(
             (name.as_str(), outcome.as_str()),
@@ -395,7 +393,7 @@ mod tests {
         );
 
         report.items[0].figures[1].beside = true;
-        assert_eq!((report.counts().stated, report.counts().not), (1, 1));
+        assert_eq!((report.counts().stated, report.counts().not), (1, 0));
         report.items[0].table = "tsafrir2007_table2.csv".to_owned();
         let text = crate::report::text(&report, Form::default());
         assert!(text.contains("processor") && text.contains("PIII-1.133"), "{text}");

@@ -104,7 +104,9 @@ impl Launch {
             }
         }
         arguments.split_whitespace().for_each(|word| say(&[word]));
-        if step.job.is_none() && step.quieted.is_some() {
+        if step.each_cpu {
+            say(&["--cpus", &self.all.to_string()]);
+        } else if step.job.is_none() && step.quieted.is_some() {
             say(&["--cpus", &self.last_of_rest()?]);
         }
         gathered.iter().for_each(|run| say(&[run]));
@@ -215,6 +217,9 @@ mod tests {
         assert_eq!(command.to_string(), shown);
         let process = launch.process(&command).unwrap();
         assert_eq!(process.get_args().filter(|word| *word == "/opt/becalm").count(), 1);
+        let mut everywhere = step(json!(null));
+        everywhere.each_cpu = true;
+        assert_eq!(launch.command(&everywhere, "work", &[]).unwrap().to_string(), "becalm work --cpus 0-7");
         let compared = launch.command(&step(json!(null)), "compare", &["a.becalm".to_owned(), "b.becalm".to_owned()]);
         assert_eq!(compared.unwrap().to_string(), "becalm compare a.becalm b.becalm");
     }

@@ -41,19 +41,19 @@ fn limits() -> Vec<Figure> {
             1e-9,
         ),
         line(
-            "the same replayed, 262,144 ranks",
+            "limit of the slowdown, 1 ms once every 10 s, grain 10 ms: replayed, 262,144 ranks",
             1.1,
             Ours::Replayed(Reading::Slowdown, vec![replayed(10, 1 << 18, 100)]),
             1e-9,
         ),
         line(
-            "limit of the slowdown, grain 1 ms: by the law",
+            "limit of the slowdown, 1 ms once every 10 s, grain 1 ms: by the law",
             2.0,
             Ours::Law("becalm law --grain 1ms --delay 1ms --rate 0.1Hz --ranks 1024G", Unit::Times, asked(1)),
             1e-9,
         ),
         line(
-            "the same replayed, 262,144 ranks",
+            "limit of the slowdown, 1 ms once every 10 s, grain 1 ms: replayed, 262,144 ranks",
             2.0,
             Ours::Replayed(Reading::Slowdown, vec![replayed(1, 1 << 18, 100)]),
             1e-9,
@@ -77,7 +77,7 @@ pub fn figures() -> Vec<Figure> {
         long: false,
     };
     let replayed = Figure {
-        what: "the same replayed",
+        what: "what 100 ranks lose, grain 1 ms: replayed",
         ours: Ours::Replayed(Reading::Added, vec![replayed(1, 100, 300_000)]),
         band: (0.97, 1.03),
         ..linear.clone()

@@ -50,14 +50,14 @@ fn every_millisecond() -> Vec<Figure> {
             "",
         ),
         line(
-            ("section 4: linear in the detour", "the same with 100 us"),
+            ("section 4: linear in the detour", "barrier, time that 100 us every 1 ms add"),
             Published::Is(2.0),
             (Reading::Detours(100.0), [barrier("1ms", "100us")]),
             (1.88, 1.96),
             "",
         ),
         line(
-            ("section 4: linear in the detour", "the same with 50 us"),
+            ("section 4: linear in the detour", "barrier, time that 50 us every 1 ms add"),
             Published::Is(2.0),
             (Reading::Detours(50.0), [barrier("1ms", "50us")]),
             (1.74, 1.85),
@@ -65,7 +65,7 @@ fn every_millisecond() -> Vec<Figure> {
              9.8 us on average, whatever their length; with 16 times the nodes it is 1.97 detours",
         ),
         line(
-            ("section 4: linear in the detour", "the same with 16 us"),
+            ("section 4: linear in the detour", "barrier, time that 16 us every 1 ms add"),
             Published::Is(2.0),
             (Reading::Detours(16.0), [barrier("1ms", "16us")]),
             (1.36, 1.44),
@@ -92,14 +92,14 @@ fn rarer() -> Vec<Figure> {
             "",
         ),
         line(
-            ("section 4: linear in the detour", "the same with 100 us"),
+            ("section 4: linear in the detour", "barrier, time that 100 us every 100 ms add"),
             Published::Is(1.0),
             (Reading::Detours(100.0), [barrier("100ms", "100us")]),
             (0.94, 1.0),
             "",
         ),
         line(
-            ("section 4: linear in the detour", "the same with 50 us"),
+            ("section 4: linear in the detour", "barrier, time that 50 us every 100 ms add"),
             Published::Is(1.0),
             (Reading::Detours(50.0), [barrier("100ms", "50us")]),
             (0.91, 0.98),
