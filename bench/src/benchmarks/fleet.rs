@@ -8,6 +8,7 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
+use becalm_account::Owner;
 use becalm_condense::{ActivityRow, Condenser};
 use becalm_linux::sched;
 use becalm_model::digest::{CpuDigest, DigestDoc};
@@ -166,20 +167,20 @@ fn template() -> DigestDoc {
     let origin = run.origin_ns() as i64;
     let mut counts = Condenser::new(origin, run.cpus.iter().take(COUNTED as usize).map(|cpu| cpu.cpu), true);
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
-    let tick = counts.name(Kind::Irq, "tick");
-    let others: Vec<_> = (0..15)
-        .map(|at| counts.name([Kind::Task, Kind::Irq, Kind::Workqueue][at % 3], &format!("source{at}")))
-        .collect();
+    let mut itself = |kind, source: &str| Owner::itself(counts.sources().id(kind, source), kind);
+    let tick = itself(Kind::Irq, "tick");
+    let others: Vec<_> =
+        (0..15).map(|at| itself([Kind::Task, Kind::Irq, Kind::Workqueue][at % 3], &format!("source{at}"))).collect();
     for place in 0..COUNTED as usize {
         for number in 0..HOUR.get() as u64 / 4_000_000 {
             let bits = random.next_u64();
             let ticks = number % 97 != 0;
-            let source = if ticks { tick } else { others[(bits >> 40) as usize % others.len()] };
+            let owner = if ticks { tick } else { others[(bits >> 40) as usize % others.len()] };
             // Of ticks 3 to 5 us; others up to a hundred times as long, the longer the rarer.
             let self_ns =
                 (3_000 + (bits & 2_047) as i64) * if ticks { 1 } else { 1 + 100 / (1 + (bits >> 12 & 127) as i64) };
             let start_ns = number as i64 * 4_000_000 + (bits >> 30 & 1_023) as i64;
-            counts.activity(place, &ActivityRow { detour: number, start_ns, self_ns, source, root: source });
+            counts.activity(place, &ActivityRow { detour: number, start_ns, self_ns, owner });
             counts.detour(place, start_ns, self_ns, false);
         }
     }

@@ -1,10 +1,10 @@
 //! A full recording becomes one in summary form.
 
+use becalm_account::BatchOwners;
 use becalm_bundle::Bundle;
-use becalm_condense::{ActivityRow, Condenser, SourceId};
+use becalm_condense::{ActivityRow, Condenser};
 use becalm_model::digest::DigestDoc;
 use becalm_model::node::{NodeDoc, Rung};
-use becalm_model::{Kind, root};
 use becalm_units::CpuId;
 
 use crate::summary::{Selection, SummaryError};
@@ -31,8 +31,7 @@ fn condense_doc(bundle: &Bundle, doc: NodeDoc) -> Result<DigestDoc, SummaryError
         for batch in bundle.activities(&doc.node)? {
             let batch = batch?;
             let (sources, details) = (batch.source_values(), batch.detail_values());
-            let mut ids: Vec<Option<SourceId>> = vec![None; Kind::ALL.len() * sources.len()];
-            let mut roots: Vec<Option<Option<SourceId>>> = vec![None; details.len()];
+            let mut owners = BatchOwners::new(&sources, &details);
             let mut at = (None, None);
             for row in 0..batch.len() {
                 let cpu = batch.cpus()[row];
@@ -40,25 +39,12 @@ fn condense_doc(bundle: &Bundle, doc: NodeDoc) -> Result<DigestDoc, SummaryError
                     at = (Some(cpu), place(cpu));
                 }
                 let Some(place) = at.1 else { continue };
-                let (kind, key) = (batch.kind(row), batch.source_key(row));
-                let id = &mut ids[kind as usize * sources.len() + key];
-                let source = *id.get_or_insert_with(|| counts.name(kind, sources[key]));
-                let named = match kind {
-                    kind if root::may_be_anothers(kind) => {
-                        let detail = batch.detail_key(row);
-                        *roots[detail].get_or_insert_with(|| {
-                            let (kind, name) = root::of_row(kind, "", details[detail]);
-                            (!name.is_empty()).then(|| counts.name(kind, name))
-                        })
-                    }
-                    _ => None,
-                };
+                let (kind, source, detail) = (batch.kind(row), batch.source_key(row), batch.detail_key(row));
                 let activity = ActivityRow {
                     detour: u64::try_from(batch.detours()[row]).unwrap_or(0),
                     start_ns: batch.starts()[row],
                     self_ns: batch.self_times()[row],
-                    source,
-                    root: named.unwrap_or(source),
+                    owner: owners.owner(counts.sources(), kind, source, detail),
                 };
                 counts.activity(place, &activity);
             }

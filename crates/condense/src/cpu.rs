@@ -1,7 +1,8 @@
 //! The counts of one CPU.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 
+use becalm_account::{CpuAccount, SourceId, SourceIds};
 use becalm_model::digest::{CpuDigest, LONGEST, LongDetour, OTHERS, SLOTS, SOURCES, SourceDigest, Sums};
 use becalm_model::{Kind, unseen};
 use becalm_units::CpuId;
@@ -22,18 +23,16 @@ pub(crate) struct CpuCounts {
     stored: Sums,
     durations: Sums,
     long: Sums,
-    own: OwnTime,
+    account: CpuAccount,
     incomplete: u64,
     activities: u64,
-    /// What activities and detours come to; equal where each detour's activities add up to it.
-    balance: (Balance, Balance),
     last_end: i64,
     lengths: Lengths,
     delays: Delays,
     noise: Vec<i64>,
     began: Vec<u64>,
     sources: Vec<SourceCounts>,
-    places: HashMap<u32, u32>,
+    places: HashMap<SourceId, u32>,
     /// The detour whose activities are coming.
     pending: Option<Pending>,
     longest: Longest,
@@ -42,14 +41,14 @@ pub(crate) struct CpuCounts {
 /// What came of one source on the CPU.
 #[derive(Clone, Debug)]
 struct SourceCounts {
-    id: u32,
+    id: SourceId,
     own: Sums,
     whole: i64,
     lengths: Lengths,
 }
 
 impl SourceCounts {
-    fn new(id: u32) -> Self {
+    fn new(id: SourceId) -> Self {
         Self { id, own: Sums::default(), whole: 0, lengths: Lengths::new(1) }
     }
 }
@@ -61,51 +60,6 @@ struct Pending {
     start: i64,
     /// For how long each source is the root, by its place among those of the CPU.
     parts: Vec<(u32, i64)>,
-}
-
-/// Sums by which rows of two tables are held against each other.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct Balance {
-    total: i64,
-    weighed: i64,
-}
-
-impl Balance {
-    fn add(&mut self, detour: u64, ns: i64) {
-        self.total = self.total.wrapping_add(ns);
-        let weight = (detour as i64).wrapping_mul(0x5851_f42d_4c95_7f2d) | 1;
-        self.weighed = self.weighed.wrapping_add(ns.wrapping_mul(weight));
-    }
-}
-
-/// Becalm's own time in detours that are still to come.
-#[derive(Debug, Default)]
-struct OwnTime {
-    waiting: VecDeque<(u64, i64)>,
-    total: i64,
-    longest: i64,
-}
-
-impl OwnTime {
-    fn add(&mut self, detour: u64, ns: i64) {
-        self.total = self.total.saturating_add(ns);
-        match self.waiting.back_mut() {
-            Some((last, sum)) if *last == detour => *sum = sum.saturating_add(ns),
-            _ => self.waiting.push_back((detour, ns)),
-        }
-        self.longest = self.longest.max(self.waiting.back().map_or(0, |last| last.1));
-    }
-
-    fn of(&mut self, detour: u64) -> i64 {
-        match self.waiting.front() {
-            Some((first, ns)) if *first == detour => {
-                let ns = *ns;
-                self.waiting.pop_front();
-                ns
-            }
-            _ => 0,
-        }
-    }
 }
 
 /// The longest detours, and at most as many more until they are sorted out.
@@ -148,10 +102,9 @@ impl CpuCounts {
             stored: Sums::default(),
             durations: Sums::default(),
             long: Sums::default(),
-            own: OwnTime::default(),
+            account: CpuAccount::default(),
             incomplete: 0,
             activities: 0,
-            balance: (Balance::default(), Balance::default()),
             last_end: 0,
             lengths: Lengths::new(2),
             delays: Delays::default(),
@@ -173,16 +126,14 @@ impl CpuCounts {
     }
 
     /// Takes an activity of the detour that is pending, or of the next.
-    pub(crate) fn activity(&mut self, row: &ActivityRow, is_own: bool) {
+    pub(crate) fn activity(&mut self, row: &ActivityRow) {
         self.activities += 1;
-        self.balance.0.add(row.detour, row.self_ns);
-        if is_own {
-            self.own.add(row.detour, row.self_ns);
+        if !self.account.activity(row.detour, row.self_ns, row.owner) {
             return;
         }
-        let source = self.place(row.source.0);
+        let source = self.place(row.owner.source);
         self.sources[source as usize].own.add(row.self_ns);
-        let root = self.place(row.root.0);
+        let root = self.place(row.owner.root);
         let pending = self.pending.get_or_insert_with(|| Pending {
             detour: row.detour,
             start: row.start_ns,
@@ -194,7 +145,7 @@ impl CpuCounts {
         }
     }
 
-    fn place(&mut self, id: u32) -> u32 {
+    fn place(&mut self, id: SourceId) -> u32 {
         let next = self.sources.len() as u32;
         let place = *self.places.entry(id).or_insert(next);
         if place == next {
@@ -204,7 +155,7 @@ impl CpuCounts {
     }
 
     /// Books what is pending on its roots, each of which is told.
-    pub(crate) fn close_detour(&mut self, mut of_root: impl FnMut(u32)) {
+    pub(crate) fn close_detour(&mut self, mut of_root: impl FnMut(SourceId)) {
         let Some(Pending { start, parts, .. }) = self.pending.take() else { return };
         let mut length = 0_i64;
         for (place, ns) in &parts {
@@ -220,15 +171,9 @@ impl CpuCounts {
 
     /// Takes a detour; gives what is left of it without becalm's own time, unless that is nothing.
     pub(crate) fn detour(&mut self, start: i64, duration: i64, incomplete: bool) -> Option<i64> {
-        let number = self.stored.count;
-        self.balance.1.add(number, duration);
         self.stored.add(duration);
         self.last_end = self.last_end.max(start.saturating_add(duration));
-        let own = self.own.of(number);
-        let lost = duration.saturating_sub(own).max(0);
-        if own > 0 && lost == 0 {
-            return None;
-        }
+        let lost = self.account.detour(duration)?;
         self.durations.add(lost);
         if lost >= LONG {
             self.long.add(lost);
@@ -263,12 +208,12 @@ impl CpuCounts {
     }
 
     /// How long each source was the root, by its number.
-    pub(crate) fn wholes(&self) -> impl Iterator<Item = (u32, i64)> + '_ {
+    pub(crate) fn wholes(&self) -> impl Iterator<Item = (SourceId, i64)> + '_ {
         self.sources.iter().map(|source| (source.id, source.whole))
     }
 
     /// What the document holds of the CPU.
-    pub(crate) fn document(&self, names: &[(Kind, String)], slots: usize) -> CpuDigest {
+    pub(crate) fn document(&self, names: &SourceIds, slots: usize) -> CpuDigest {
         let (sources, places) = self.largest(names);
         let mut longest = self.longest.sorted();
         for detour in &mut longest {
@@ -287,11 +232,11 @@ impl CpuCounts {
             stored: self.stored,
             durations: self.durations,
             long: self.long,
-            own_ns: self.own.total,
-            own_longest_ns: self.own.longest,
+            own_ns: self.account.own_ns(),
+            own_longest_ns: self.account.own_longest_ns(),
             incomplete: self.incomplete,
             activities: self.activities,
-            books_closed: self.activities == 0 || self.balance.0 == self.balance.1,
+            books_closed: self.activities == 0 || self.account.is_closed(),
             last_end_ns: self.last_end,
             lengths: self.lengths.document(),
             delays: self.delays.document(&places),
@@ -303,23 +248,23 @@ impl CpuCounts {
     }
 
     /// The sources that took most, then the others of each kind; and where among these each source is.
-    fn largest(&self, names: &[(Kind, String)]) -> (Vec<SourceDigest>, Vec<u32>) {
-        let name = |place: usize| &names[self.sources[place].id as usize];
+    fn largest(&self, names: &SourceIds) -> (Vec<SourceDigest>, Vec<u32>) {
+        let name = |place: usize| names.name(self.sources[place].id);
         let mut ranked: Vec<usize> = (0..self.sources.len()).collect();
         ranked.sort_by(|a, b| {
             let (one, other) = (&self.sources[*a], &self.sources[*b]);
             let times = (other.whole, other.own.total_ns).cmp(&(one.whole, one.own.total_ns));
-            times.then_with(|| name(*a).cmp(name(*b)))
+            times.then_with(|| name(*a).cmp(&name(*b)))
         });
         let mut kept: Vec<(Kind, &str, SourceCounts)> = Vec::new();
         let mut places = vec![0_u32; self.sources.len()];
         for (rank, place) in ranked.into_iter().enumerate() {
             let ((kind, source), counts) = (name(place), &self.sources[place]);
-            let source = if rank < SOURCES { source.as_str() } else { OTHERS };
-            let same = kept.iter().position(|of| of.0 == *kind && of.1 == source);
+            let source = if rank < SOURCES { source } else { OTHERS };
+            let same = kept.iter().position(|of| of.0 == kind && of.1 == source);
             places[place] = same.unwrap_or(kept.len()) as u32;
             match same {
-                None => kept.push((*kind, source, counts.clone())),
+                None => kept.push((kind, source, counts.clone())),
                 Some(same) => {
                     let sum = &mut kept[same].2;
                     sum.own.merge(&counts.own);

@@ -12,22 +12,19 @@ mod slots;
 
 use std::collections::HashMap;
 
-use becalm_model::digest::{DigestDoc, OTHERS, SCHEMA, SlotSet, SourceSlots};
+use becalm_account::{Owner, SourceId, SourceIds};
+use becalm_model::digest::{DigestDoc, SCHEMA, SlotSet, SourceSlots};
 use becalm_model::{Kind, NodeDoc};
 use becalm_units::CpuId;
 
 use cpu::CpuCounts;
 use slots::{SlotGrid, halved};
 
-/// So many names are told apart on a node; further ones are summed up for each kind. They bound the memory, and not the document.
+/// Maximum number of distinct names of a node; further names are merged by kind. It bounds the memory, not the document.
 const NAMES: usize = 1 << 14;
 
 /// So many sources of a node are kept with the slots in which they came.
 const MOMENTS: usize = 64;
-
-/// The number of a source by kind and name, as [`Condenser::name`] gives it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct SourceId(u32);
 
 /// An activity, as the table of activities has it.
 #[derive(Clone, Copy, Debug)]
@@ -38,10 +35,8 @@ pub struct ActivityRow {
     pub start_ns: i64,
     /// Its own time, in nanoseconds.
     pub self_ns: i64,
-    /// Whose it is.
-    pub source: SourceId,
-    /// With whom it goes: the source itself, or its root.
-    pub root: SourceId,
+    /// Its owner, by the numbers of [`Condenser::sources`].
+    pub owner: Owner,
 }
 
 /// Counts the rows of one node. The activities of a detour come before it; the detours of a CPU come in order of time.
@@ -51,9 +46,8 @@ pub struct Condenser {
     origin_ns: i64,
     grid: SlotGrid,
     cpus: Vec<CpuCounts>,
-    names: Vec<(Kind, String)>,
-    ids: HashMap<(Kind, String), u32>,
-    /// In which slots the source of each number began anything.
+    names: SourceIds,
+    /// In which slots the source of each number began anything; sources beyond its end have begun nothing.
     moments: Vec<SlotSet>,
 }
 
@@ -65,26 +59,14 @@ impl Condenser {
             origin_ns,
             grid: SlotGrid::default(),
             cpus: cpus.into_iter().map(|cpu| CpuCounts::new(cpu, traced)).collect(),
-            names: Vec::new(),
-            ids: HashMap::new(),
+            names: SourceIds::with_limit(NAMES),
             moments: Vec::new(),
         }
     }
 
-    /// The number of a source.
-    pub fn name(&mut self, kind: Kind, source: &str) -> SourceId {
-        let key = (kind, source.to_owned());
-        if let Some(id) = self.ids.get(&key) {
-            return SourceId(*id);
-        }
-        if self.names.len() >= NAMES && source != OTHERS {
-            return self.name(kind, OTHERS);
-        }
-        let id = self.names.len() as u32;
-        self.names.push(key.clone());
-        self.ids.insert(key, id);
-        self.moments.push(SlotSet::default());
-        SourceId(id)
+    /// The numbers of the sources of the node.
+    pub const fn sources(&mut self) -> &mut SourceIds {
+        &mut self.names
     }
 
     /// Takes an activity of the CPU at this place.
@@ -92,8 +74,7 @@ impl Condenser {
         if self.cpus[place].is_next_detour(row.detour) {
             self.close_detour(place);
         }
-        let owner = self.names[row.root.0 as usize].0;
-        self.cpus[place].activity(row, owner == Kind::Becalm);
+        self.cpus[place].activity(row);
     }
 
     /// Takes a detour of the CPU at this place.
@@ -113,8 +94,9 @@ impl Condenser {
         let begin = self.origin_ns.saturating_add(start_ns);
         self.reach(begin);
         let slot = self.grid.slot_of(begin);
-        let Self { cpus, moments, .. } = self;
-        cpus[place].close_detour(|root| moments[root as usize].set(slot));
+        let Self { cpus, moments, names, .. } = self;
+        moments.resize(names.len(), SlotSet::default());
+        cpus[place].close_detour(|root| moments[root.index()].set(slot));
     }
 
     /// Makes slots twice as long until one holds this instant.
@@ -134,20 +116,21 @@ impl Condenser {
         }
         let slots = self.grid.used();
         let cpus = self.cpus.iter().map(|cpu| cpu.document(&self.names, slots)).collect();
-        let mut wholes: HashMap<u32, i64> = HashMap::new();
+        let mut wholes: HashMap<SourceId, i64> = HashMap::new();
         for (id, whole) in self.cpus.iter().flat_map(CpuCounts::wholes) {
             let sum = wholes.entry(id).or_default();
             *sum = sum.saturating_add(whole);
         }
         // What becalm itself does, and what belongs to no activity, strikes nobody.
-        let told = |id: &u32| !matches!(self.names[*id as usize].0, Kind::Becalm | Kind::Edge);
-        let mut ranked: Vec<(u32, i64)> = wholes.into_iter().filter(|(id, whole)| told(id) && *whole > 0).collect();
-        let name = |id: u32| &self.names[id as usize];
-        ranked.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| name(a.0).cmp(name(b.0))));
+        let name = |id: SourceId| self.names.name(id);
+        let told = |id: SourceId| !matches!(name(id).0, Kind::Becalm | Kind::Edge);
+        let mut ranked: Vec<(SourceId, i64)> =
+            wholes.into_iter().filter(|(id, whole)| told(*id) && *whole > 0).collect();
+        ranked.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| name(a.0).cmp(&name(b.0))));
         let moments = ranked.into_iter().take(MOMENTS).map(|(id, _)| SourceSlots {
             kind: name(id).0,
-            source: name(id).1.clone(),
-            slots: self.moments[id as usize],
+            source: name(id).1.to_owned(),
+            slots: self.moments.get(id.index()).copied().unwrap_or_default(),
         });
         DigestDoc {
             schema: SCHEMA.to_owned(),

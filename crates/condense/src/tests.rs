@@ -31,9 +31,14 @@ fn condenser() -> Condenser {
     Condenser::new(doc().origin_ns() as i64, [CpuId::new(0)], true)
 }
 
+/// A source that is its own root.
+fn named(counts: &mut Condenser, kind: Kind, source: &str) -> Owner {
+    Owner::itself(counts.sources().id(kind, source), kind)
+}
+
 /// An activity alone in its detour.
-fn one(counts: &mut Condenser, detour: u64, start_ns: i64, ns: i64, source: SourceId) {
-    counts.activity(0, &ActivityRow { detour, start_ns, self_ns: ns, source, root: source });
+fn one(counts: &mut Condenser, detour: u64, start_ns: i64, ns: i64, owner: Owner) {
+    counts.activity(0, &ActivityRow { detour, start_ns, self_ns: ns, owner });
     counts.detour(0, start_ns, ns, false);
 }
 
@@ -42,8 +47,8 @@ fn one(counts: &mut Condenser, detour: u64, start_ns: i64, ns: i64, source: Sour
 fn an_hour_of_a_cpu_takes_little_and_adds_up() {
     let mut counts = condenser();
     let (mut random, mut noise, mut number) = (Source::seeded(1), 0, 0);
-    let tick = counts.name(Kind::Irq, "local_timer");
-    let rare: Vec<SourceId> = (0..12).map(|at| counts.name(Kind::Task, &format!("daemon{at}"))).collect();
+    let tick = named(&mut counts, Kind::Irq, "local_timer");
+    let rare: Vec<Owner> = (0..12).map(|at| named(&mut counts, Kind::Task, &format!("daemon{at}"))).collect();
     for at in 0..900_000_i64 {
         let ns = 3_000 + (random.uniform() * 2_000.0) as i64;
         one(&mut counts, number, at * 4_000_000, ns, tick);
@@ -72,8 +77,8 @@ fn an_hour_of_a_cpu_takes_little_and_adds_up() {
 fn no_recording_takes_more_than_is_stated() {
     let mut counts = condenser();
     let mut random = Source::seeded(2);
-    let names: Vec<SourceId> =
-        (0..3_000).map(|at| counts.name(Kind::ALL[at % 8], &format!("source-{at:056}"))).collect();
+    let names: Vec<Owner> =
+        (0..3_000).map(|at| named(&mut counts, Kind::ALL[at % 8], &format!("source-{at:056}"))).collect();
     let mut start = 0.0;
     for number in 0..1_500_000_u64 {
         let ns = 10_f64.powf(2.0 + 5.0 * random.uniform());
@@ -94,9 +99,9 @@ fn no_recording_takes_more_than_is_stated() {
 #[test]
 fn becalms_own_time_is_kept_apart() {
     let mut counts = condenser();
-    let (tick, own) = (counts.name(Kind::Irq, "tick"), counts.name(Kind::Becalm, "becalm"));
-    for (detour, self_ns, source) in [(0, 5_000, tick), (0, 70_000, own), (1, 40_000, own), (2, 6_000, tick)] {
-        counts.activity(0, &ActivityRow { detour, start_ns: detour as i64 * 1_000_000, self_ns, source, root: source });
+    let (tick, own) = (named(&mut counts, Kind::Irq, "tick"), named(&mut counts, Kind::Becalm, "becalm"));
+    for (detour, self_ns, owner) in [(0, 5_000, tick), (0, 70_000, own), (1, 40_000, own), (2, 6_000, tick)] {
+        counts.activity(0, &ActivityRow { detour, start_ns: detour as i64 * 1_000_000, self_ns, owner });
     }
     for (at, ns) in [75_000, 40_000, 6_000].into_iter().enumerate() {
         counts.detour(0, at as i64 * 1_000_000, ns, at == 0);
@@ -113,8 +118,8 @@ fn becalms_own_time_is_kept_apart() {
 #[test]
 fn books_that_do_not_close_are_seen() {
     let mut counts = condenser();
-    let tick = counts.name(Kind::Irq, "tick");
-    counts.activity(0, &ActivityRow { detour: 0, start_ns: 5, self_ns: 50, source: tick, root: tick });
+    let owner = named(&mut counts, Kind::Irq, "tick");
+    counts.activity(0, &ActivityRow { detour: 0, start_ns: 5, self_ns: 50, owner });
     counts.detour(0, 5, 60, false);
     assert!(!counts.document(doc()).cpus[0].books_closed);
 }

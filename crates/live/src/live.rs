@@ -4,12 +4,12 @@
 //! A view outlives its recordings: each save begins a new one. Its sums go on over all of them, and its axis of time
 //! leaves out what lies between two.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use becalm_account::{CpuAccount, LabelOwners, SourceIds, is_becalms};
 use becalm_analyze::summary::{DetourId, Figures, Observed, SourceSummary, Timeline, TimelineEntry};
 use becalm_model::node::{CounterGrowth, NodeDoc, Rung, Warning};
-use becalm_model::{Activity, Kind, Label, Labels, LoopThread, root, unseen};
+use becalm_model::{Activity, Kind, Labels, LoopThread, unseen};
 use becalm_record::LanePart;
 use becalm_report::top::LiveCpu;
 use becalm_stats::{Moments, QuantileBounds};
@@ -42,8 +42,8 @@ struct CpuSums {
     unstored: (u64, Nanos),
     incomplete: u64,
     last: Option<Nanos>,
-    /// Detours of this recording, for their numbers.
-    number: u64,
+    /// That of this recording.
+    account: CpuAccount,
     /// The detours of each source, in the order of [`Live::names`].
     sources: Vec<Moments>,
     /// The time of which each source is the root, in the same order.
@@ -61,11 +61,11 @@ impl CpuSums {
     /// Forgets all sums; what is observed from now on counts.
     fn forget(&mut self) {
         let span = self.span.map(|(_, until)| (until, until));
-        let number = self.number;
-        *self = Self { span, number, ..Self::new(self.cpu) }.with(self.t_min, self.threshold);
+        let account = std::mem::take(&mut self.account);
+        *self = Self { span, account, ..Self::new(self.cpu) }.with(self.t_min, self.threshold);
     }
 
-    const fn new(cpu: CpuId) -> Self {
+    fn new(cpu: CpuId) -> Self {
         Self {
             cpu,
             t_min: Nanos::ZERO,
@@ -79,7 +79,7 @@ impl CpuSums {
             unstored: (0, Nanos::ZERO),
             incomplete: 0,
             last: None,
-            number: 0,
+            account: CpuAccount::default(),
             sources: Vec::new(),
             history: History::new(),
             longest: Vec::new(),
@@ -102,7 +102,7 @@ impl CpuSums {
         self.longest.truncate(LONGEST);
     }
 
-    fn figures(&self, tracing: bool, names: &[(Kind, Arc<str>)]) -> Figures {
+    fn figures(&self, tracing: bool, names: &[(Kind, String)]) -> Figures {
         let unseen = names.iter().zip(&self.sources).filter(|((kind, _), _)| *kind == Kind::Unseen);
         Figures {
             duration_ns: Some(self.observed().get()),
@@ -145,9 +145,9 @@ pub struct Live {
     cpus: Vec<CpuSums>,
     /// The place in `cpus` of each loop of this recording.
     places: Vec<usize>,
-    names: Vec<(Kind, Arc<str>)>,
-    /// Places in `names` of a source and of its root, by the labels of this recording.
-    ids: HashMap<(Kind, Label, Label), (usize, usize)>,
+    names: SourceIds,
+    /// Of this recording.
+    owners: LabelOwners,
     /// What this recording's origin is on the view's axis: zero for the first, so that its detours begin in the view
     /// when they do in its report.
     base: Nanos,
@@ -159,11 +159,11 @@ pub struct Live {
 impl Live {
     /// A recording begins; the first, or another one.
     pub fn begin(&mut self, node: &NodeDoc, threads: &[LoopThread]) {
-        self.ids.clear();
+        self.owners.clear();
         let end = |cpu: &CpuSums| cpu.span.map(|(_, until)| self.base + until);
         self.joint = self.cpus.iter().filter_map(end).max().or(self.joint);
         for cpu in &mut self.cpus {
-            (cpu.before, cpu.span, cpu.number) = (cpu.observed(), None, 0);
+            (cpu.before, cpu.span, cpu.account) = (cpu.observed(), None, CpuAccount::default());
         }
         for of in threads {
             if let Err(place) = self.cpus.binary_search_by_key(&of.cpu, |cpu| cpu.cpu) {
@@ -186,7 +186,7 @@ impl Live {
         if let (Some(began), Some(joint)) = (began, self.joint) {
             (self.base, self.joint) = (joint - began, None);
         }
-        let Self { node, cpus, places, names, ids, base, .. } = self;
+        let Self { node, cpus, places, names, owners, base, .. } = self;
         let cpu = &mut cpus[places[part.index]];
         if let (Some(began), None) = (began, cpu.span) {
             cpu.history.advance(*base + began);
@@ -195,34 +195,22 @@ impl Live {
         cpu.unstored.1 += part.unstored.1;
         let mut activities = part.activities;
         for detour in part.detours {
-            let duration = detour.duration;
-            let count = activities.iter().take_while(|activity| activity.detour == cpu.number).count();
+            let number = cpu.account.detours();
+            let count = activities.iter().take_while(|activity| activity.detour == number).count();
             let (rows, rest) = activities.split_at(count);
             activities = rest;
-            // Becalm's own time is not the machine's.
-            let mut duration = duration;
             for activity in rows {
-                let (id, root) = *ids.entry((activity.kind, activity.source, activity.detail)).or_insert_with(|| {
-                    let [source, detail] = [activity.source, activity.detail].map(|label| labels.text(label));
-                    let (root_kind, root) = root::of_row(activity.kind, source, detail);
-                    (place_of(names, activity.kind, source), place_of(names, root_kind, root))
-                });
-                let sources = names.len();
-                cpu.sources.resize(sources.max(cpu.sources.len()), Moments::default());
-                cpu.wholes.resize(cpu.sources.len(), Nanos::ZERO);
-                if names[root].0 == Kind::Becalm {
-                    duration -= activity.self_time;
-                    cpu.own += activity.self_time;
+                let owner = owners.owner(names, labels, activity);
+                cpu.sources.resize(names.len(), Moments::default());
+                cpu.wholes.resize(names.len(), Nanos::ZERO);
+                if cpu.account.activity(number, activity.self_time.get(), owner) {
+                    cpu.sources[owner.source.index()].add(activity.self_time.get());
+                    cpu.wholes[owner.root.index()] += activity.self_time;
                 } else {
-                    cpu.sources[id].add(activity.self_time.get());
-                    cpu.wholes[root] += activity.self_time;
+                    cpu.own += activity.self_time;
                 }
             }
-            let duration = duration.max(Nanos::ZERO);
-            if duration == Nanos::ZERO && detour.duration > Nanos::ZERO {
-                cpu.number += 1;
-                continue;
-            }
+            let Some(duration) = cpu.account.detour(detour.duration.get()).map(Nanos::new) else { continue };
             cpu.durations.add(duration.get());
             if duration >= unseen::SHORTEST_OF_SYSTEM {
                 cpu.long.add(duration.get());
@@ -231,13 +219,12 @@ impl Live {
             cpu.last = Some(duration);
             cpu.history.add(*base + detour.start, duration);
             if cpu.is_long(duration) {
-                let machines = rows.iter().filter(|row| !is_own(row, labels));
+                let machines = rows.iter().filter(|row| !is_becalms(row.kind, labels.text(row.detail)));
                 let entries = machines.map(|activity| entry(activity, *base, labels)).collect();
                 let node = node.as_ref().map_or_else(String::new, |doc| doc.node.clone());
-                let id = DetourId { node, cpu: cpu.cpu, number: cpu.number };
+                let id = DetourId { node, cpu: cpu.cpu, number };
                 cpu.keep(Timeline::new(id, *base + detour.start, duration, detour.incomplete, entries));
             }
-            cpu.number += 1;
         }
         // At the very end of a recording the instant lies in no time; its last detour says how far it went.
         let last = part.detours.last().map(|last| last.start + last.duration);
@@ -300,7 +287,7 @@ impl Live {
     pub fn cpus(&self) -> Vec<LiveCpu> {
         let row = |cpu: &CpuSums| LiveCpu {
             cpu: cpu.cpu,
-            figures: cpu.figures(self.is_tracing(), &self.names),
+            figures: cpu.figures(self.is_tracing(), self.names.names()),
             recent_ratio: cpu.history.recent(RECENT),
             last_ns: cpu.last.map(Nanos::get),
         };
@@ -337,12 +324,13 @@ impl Live {
         let ratio = |whole: Nanos, of: i64| (of > 0).then(|| whole.get() as f64 / of as f64);
         let mut sources: Vec<SourceSummary> = self
             .names
+            .names()
             .iter()
             .zip(times)
             .filter(|(_, (times, whole))| times.count() > 0 || *whole > Nanos::ZERO)
             .map(|((kind, source), (times, whole))| SourceSummary {
                 place: None,
-                source: source.to_string(),
+                source: source.clone(),
                 kind: *kind,
                 times,
                 whole_ns: whole.get(),
@@ -389,19 +377,6 @@ impl Live {
     fn picked(&self, pick: Option<CpuId>) -> impl Iterator<Item = &CpuSums> {
         self.cpus.iter().filter(move |cpu| pick.is_none_or(|pick| pick == cpu.cpu))
     }
-}
-
-/// Whether becalm's own threads are the root of an activity.
-fn is_own(activity: &Activity, labels: &Labels) -> bool {
-    root::of_row(activity.kind, labels.text(activity.source), labels.text(activity.detail)).0 == Kind::Becalm
-}
-
-/// The place of a source among the names, to which it is added if it is new.
-fn place_of(names: &mut Vec<(Kind, Arc<str>)>, kind: Kind, source: &str) -> usize {
-    names.iter().position(|(known, name)| *known == kind && **name == *source).unwrap_or_else(|| {
-        names.push((kind, source.into()));
-        names.len() - 1
-    })
 }
 
 fn entry(activity: &Activity, base: Nanos, labels: &Labels) -> TimelineEntry {

@@ -28,12 +28,13 @@ pub const fn may_be_anothers(kind: Kind) -> bool {
 /// and its detail names one. Rows of older recordings name none.
 #[must_use]
 pub fn of_row<'a>(kind: Kind, source: &'a str, detail: &'a str) -> (Kind, &'a str) {
-    if may_be_anothers(kind) { parse(detail).unwrap_or((kind, source)) } else { (kind, source) }
+    if may_be_anothers(kind) { named(detail).unwrap_or((kind, source)) } else { (kind, source) }
 }
 
-/// Reads what [`text`] wrote.
-fn parse(text: &str) -> Option<(Kind, &str)> {
-    let text = text.split_once(RAN).map_or(text, |(root, _)| root);
+/// The kind and the source of the root that a `detail` names, if it names one: the inverse of [`text`].
+#[must_use]
+pub fn named(detail: &str) -> Option<(Kind, &str)> {
+    let text = detail.split_once(RAN).map_or(detail, |(root, _)| root);
     let (kind, source) = text.split_once(':')?;
     Some((kind.parse().ok()?, source))
 }

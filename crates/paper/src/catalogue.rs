@@ -203,6 +203,8 @@ pub enum ChartUnit {
     Ratio,
     /// How often a second.
     Rate,
+    /// Whole numbers.
+    Count,
     /// Numbers of no unit.
     Plain,
 }

@@ -1,16 +1,16 @@
 //! The store that keeps the summary form of a recording, and what is common to it and the store of all detours.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use becalm_account::LabelOwners;
 use becalm_attribute::Tally;
 use becalm_bundle::{BundleError, HeldFolder, SummaryWriter};
-use becalm_condense::{ActivityRow, Condenser, SourceId};
+use becalm_condense::{ActivityRow, Condenser};
 use becalm_measure::Names;
 use becalm_model::digest::DigestDoc;
 use becalm_model::node::{CpuDoc, Ended, NodeDoc};
-use becalm_model::{Kind, Label, Labels, LoopThread, root, warning};
+use becalm_model::{LoopThread, warning};
 
 use crate::detours::DetourStore;
 use crate::{LanePart, Store};
@@ -28,27 +28,10 @@ struct State {
     writer: SummaryWriter,
     started: NodeDoc,
     counts: Condenser,
-    /// The numbers of sources and of their roots, by what rows say.
-    ids: HashMap<(Kind, Label, Label), (SourceId, SourceId)>,
+    owners: LabelOwners,
 }
 
 impl State {
-    fn ids_of(&mut self, key: (Kind, Label, Label), labels: &Labels) -> (SourceId, SourceId) {
-        if let Some(ids) = self.ids.get(&key) {
-            return *ids;
-        }
-        let (kind, source, detail) = (key.0, labels.text(key.1), labels.text(key.2));
-        let own = self.counts.name(kind, source);
-        let (root_kind, root) = root::of_row(kind, source, detail);
-        let ids = (own, self.counts.name(root_kind, root));
-        // Details hold numbers of processes and functions: there is no end of them.
-        if self.ids.len() >= 1 << 16 {
-            self.ids.clear();
-        }
-        self.ids.insert(key, ids);
-        ids
-    }
-
     fn document(&mut self) -> DigestDoc {
         self.counts.document(self.started.clone())
     }
@@ -88,20 +71,18 @@ impl Store for SummaryStore {
         let mut counts = Condenser::new(origin, threads.iter().map(|thread| thread.cpu), node.tracing.is_some());
         let started = node.clone();
         let writer = SummaryWriter::create(&self.path, &counts.document(started.clone()))?;
-        self.state = Some(State { writer, started, counts, ids: HashMap::new() });
+        self.state = Some(State { writer, started, counts, owners: LabelOwners::default() });
         Ok(())
     }
 
     fn take(&mut self, part: LanePart<'_>, names: &Names, pause: &mut dyn FnMut()) -> Result<(), BundleError> {
         if let Some(state) = &mut self.state {
             for (at, activity) in part.activities.iter().enumerate() {
-                let (source, root) = state.ids_of((activity.kind, activity.source, activity.detail), &names.labels);
                 let row = ActivityRow {
                     detour: activity.detour,
                     start_ns: activity.start.get(),
                     self_ns: activity.self_time.get(),
-                    source,
-                    root,
+                    owner: state.owners.owner(state.counts.sources(), &names.labels, activity),
                 };
                 state.counts.activity(part.index, &row);
                 if at % 4_096 == 4_095 {

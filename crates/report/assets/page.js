@@ -141,6 +141,7 @@
       nameLocation: 'middle',
       nameTextStyle: { color: color('soft'), fontSize: 12.5 },
       min: spec.min, max: spec.max, scale: true,
+      minInterval: spec.unit === 'count' && !log ? 1 : undefined,
       axisLine: { show: true, lineStyle: { color: color('line') } },
       axisTick: { show: false },
       axisLabel: { color: color('soft'), fontSize: 12, hideOverlap: true, formatter: (value) => tick(spec.unit, value, spec.digits) },

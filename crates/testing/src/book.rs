@@ -31,7 +31,7 @@ const HOLDERS: &[(&str, Holder)] = &[
     ),
     ("becalm law ", Holder::Exactly),
     ("becalm predict poisson", Holder::Exactly),
-    ("becalm paper radojkovic2008 --list", Holder::Exactly),
+    ("becalm paper radojkovic2008 --list", Holder::As("paper radojkovic2008 --list")),
     ("becalm paper tsafrir2007 --figure 9", Holder::As("paper tsafrir2007 --figure 9 --quick -o again")),
     ("becalm paper", Holder::Reader),
     ("becalm cost tick --from ", Holder::Exactly),

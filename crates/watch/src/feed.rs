@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::io;
 
+use becalm_account::{CpuAccount, LabelOwners, SourceIds};
 use becalm_attribute::Tally;
 use becalm_bundle::BundleError;
 use becalm_measure::Names;
 use becalm_model::node::CpuDoc;
-use becalm_model::{Activity, Kind, Label, LoopThread, NodeDoc, Pid, root};
+use becalm_model::{Activity, Detour, Kind, LoopThread, NodeDoc, Pid};
 use becalm_record::{DetourStore, LanePart, Store};
 use becalm_units::Nanos;
 
@@ -28,7 +29,7 @@ pub struct WindowSums {
     pub unstored: u64,
     /// Detours in which kernel events were lost.
     pub incomplete: u64,
-    /// What each source took by itself.
+    /// The time for which each source accounts: its own and that of what belongs to it. It adds up to the noise of the detours.
     pub sources: HashMap<(Kind, String), Nanos>,
 }
 
@@ -50,15 +51,26 @@ pub struct WindowFeed {
     pub failure: Option<Failure>,
     /// What was found so far.
     pub sums: WindowSums,
-    /// Those of the part that is taken, by their labels.
-    ids: HashMap<(Kind, Label), Nanos>,
-    number: u64,
+    account: CpuAccount,
+    names: SourceIds,
+    owners: LabelOwners,
+    /// The time of each source in the part that is taken.
+    times: Vec<Nanos>,
 }
 
 impl WindowFeed {
     /// Of a window that is about to begin.
     pub fn new(store: DetourStore, own: Vec<Pid>) -> Self {
-        Self { store, own, failure: None, sums: WindowSums::default(), ids: HashMap::new(), number: 0 }
+        Self {
+            store,
+            own,
+            failure: None,
+            sums: WindowSums::default(),
+            account: CpuAccount::default(),
+            names: SourceIds::default(),
+            owners: LabelOwners::default(),
+            times: Vec::new(),
+        }
     }
 
     /// What was measured is worth more than what could be stored of it.
@@ -67,23 +79,22 @@ impl WindowFeed {
         self.failure = Some(Failure { why: error.to_string(), disk_is_full: error.is_full() });
     }
 
-    /// Counts a detour whose activities are these.
-    fn add(&mut self, duration: Nanos, rows: &[Activity], names: &Names) {
-        let mut own = Nanos::ZERO;
+    /// Counts a detour with these activities.
+    fn add(&mut self, detour: &Detour, rows: &[Activity], names: &Names) {
         for row in rows {
-            let detail = names.labels.text(row.detail);
-            if root::of_row(row.kind, "", detail).0 == Kind::Becalm {
-                own += row.self_time;
+            let owner = self.owners.owner(&mut self.names, &names.labels, row);
+            self.times.resize(self.names.len(), Nanos::ZERO);
+            if self.account.activity(row.detour, row.self_time.get(), owner) {
+                self.times[owner.root.index()] += row.self_time;
             } else {
-                *self.ids.entry((row.kind, row.source)).or_default() += row.self_time;
+                self.sums.own += row.self_time;
             }
         }
-        self.sums.own += own;
-        let rest = (duration - own).max(Nanos::ZERO);
-        if rest > Nanos::ZERO {
-            self.sums.lengths.add(rest);
-            self.sums.noise += rest;
-            self.sums.longest = self.sums.longest.max(rest);
+        if let Some(left) = self.account.detour(detour.duration.get()).map(Nanos::new) {
+            self.sums.lengths.add(left);
+            self.sums.noise += left;
+            self.sums.longest = self.sums.longest.max(left);
+            self.sums.incomplete += u64::from(detour.incomplete);
         }
     }
 }
@@ -102,15 +113,16 @@ impl Store for WindowFeed {
     fn take(&mut self, part: LanePart<'_>, names: &Names, pause: &mut dyn FnMut()) -> io::Result<()> {
         let mut activities = part.activities;
         for detour in part.detours {
-            let count = activities.iter().take_while(|row| row.detour == self.number).count();
+            let number = self.account.detours();
+            let count = activities.iter().take_while(|row| row.detour == number).count();
             let (rows, rest) = activities.split_at(count);
             activities = rest;
-            self.number += 1;
-            self.sums.incomplete += u64::from(detour.incomplete);
-            self.add(detour.duration, rows, names);
+            self.add(detour, rows, names);
         }
-        for ((kind, source), time) in self.ids.drain() {
-            *self.sums.sources.entry((kind, names.labels.text(source).to_owned())).or_default() += time;
+        for (name, time) in self.names.names().iter().zip(&mut self.times) {
+            if *time > Nanos::ZERO {
+                *self.sums.sources.entry(name.clone()).or_default() += std::mem::take(time);
+            }
         }
         self.sums.unstored += part.unstored.0;
         self.sums.noise += part.unstored.1;
@@ -136,5 +148,52 @@ impl Store for WindowFeed {
             self.go_on_without_storing(&error);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    use becalm_fixtures::account::AccountedRun;
+    use becalm_units::CpuId;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        /// A window accounts for its detours as a report does, in however many parts they come.
+        #[test]
+        fn a_window_accounts_as_the_rule_says(seed in 0_u64..1 << 40, parts in 1_usize..5) {
+            let run = AccountedRun::random(seed);
+            let mut names = Names::new(Path::new("/"));
+            names.labels = run.labels.clone();
+            for (cpu, expected) in (0..).zip(&run.expected) {
+                let thread = LoopThread { cpu: CpuId::new(cpu), pid: Pid(1), t_min: Nanos::new(9), realtime: false };
+                let mut window = WindowFeed::new(DetourStore::unstored(), Vec::new());
+                window.begin(&run.doc, &[thread], &mut names).unwrap();
+                let (detours, activities) = run.rows_of_cpu(cpu);
+                let mut number = 0;
+                for detours in detours.chunks(detours.len().div_ceil(parts).max(1)) {
+                    let numbers = number..number + detours.len() as u64;
+                    number = numbers.end;
+                    let activities: Vec<Activity> =
+                        activities.iter().filter(|row| numbers.contains(&row.detour)).copied().collect();
+                    let part = LanePart {
+                        index: 0, thread, steps: &[], work: &[], detours, activities: &activities,
+                        began: Some(Nanos::ZERO), complete_until: Nanos::MAX, unstored: (0, Nanos::ZERO),
+                    };
+                    window.take(part, &names, &mut || {}).unwrap();
+                }
+                let sums = &window.sums;
+                prop_assert_eq!((sums.noise.get(), sums.longest.get()), (expected.noise_ns, expected.longest_ns));
+                prop_assert_eq!((sums.own.get(), sums.incomplete), (expected.own_ns, expected.incomplete));
+                prop_assert_eq!(sums.lengths.count(), expected.detours);
+                let sources = sums.sources.iter().map(|(name, time)| (name.clone(), time.get()));
+                prop_assert_eq!(&sources.collect::<BTreeMap<_, _>>(), &expected.sources);
+            }
+        }
     }
 }

@@ -227,7 +227,7 @@ impl Totals {
     fn tell_sources(&mut self, out: &mut Exposition) {
         out.sources(
             "becalm_source_seconds",
-            "Time that a source took by itself in detours; sources without a series of their own are source other.",
+            "Time for which a source accounts in detours; sources without a series of their own are source other.",
             &mut self.sources,
         );
     }

@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use becalm_account::{BatchOwners, CpuAccount, SourceIds};
 use becalm_bundle::{ActivityBatch, Bundle, BundleError, DetourBatch};
 use becalm_model::node::{NodeDoc, Rung};
-use becalm_model::{Kind, root};
 
 use super::CompareError;
 use super::gathered::{Gathered, SourceSample};
 use super::ground::{ComparedRun, Ground, LoopSpan};
 use super::sample::DetourSample;
-use crate::summary::{OwnTime, SummaryError, runs};
+use crate::summary::{SummaryError, runs};
 
 /// Reads one of the runs.
 ///
@@ -43,8 +43,8 @@ struct Reading<'a> {
     ground: &'a Ground,
     run: &'a ComparedRun,
     with_self: bool,
-    /// Becalm's own time in the detours, in the order of the loops, and how many of these were read.
-    own: Vec<(OwnTime, u64)>,
+    /// In the order of the loops.
+    accounts: Vec<CpuAccount>,
     gathered: Gathered,
     /// Which detours of each CPU are kept, in the order of the loops.
     kept: Vec<KeptDetours>,
@@ -54,7 +54,7 @@ struct Reading<'a> {
     node: usize,
     /// The sources in the order in which they came.
     sources: Vec<SourceSample>,
-    source_ids: HashMap<(Kind, String), usize>,
+    source_ids: SourceIds,
 }
 
 impl<'a> Reading<'a> {
@@ -73,9 +73,9 @@ impl<'a> Reading<'a> {
             summed: BTreeSet::new(),
         };
         let kept = vec![KeptDetours::default(); run.loops.len()];
-        let own = vec![(OwnTime::default(), 0); run.loops.len()];
-        let (at, sources, source_ids) = (HashMap::new(), Vec::new(), HashMap::new());
-        Self { ground, run, with_self, own, gathered, kept, at, node: 0, sources, source_ids }
+        let accounts = vec![CpuAccount::new(with_self); run.loops.len()];
+        let (at, sources, source_ids) = (HashMap::new(), Vec::new(), SourceIds::default());
+        Self { ground, run, with_self, accounts, gathered, kept, at, node: 0, sources, source_ids }
     }
 
     fn all(mut self, bundle: &Bundle) -> Result<Gathered, BundleError> {
@@ -87,16 +87,15 @@ impl<'a> Reading<'a> {
                 Ok(())
             })?;
         }
+        // The detours are read twice.
+        let before_detours = self.accounts.clone();
         self.each_node(|reading, node| {
             for batch in bundle.detours(node)? {
                 reading.detours(&batch?);
             }
             Ok(())
         })?;
-        for (own, read) in &mut self.own {
-            own.rewind();
-            *read = 0;
-        }
+        self.accounts = before_detours;
         self.gathered.all.set_levels();
         self.gathered.nodes.iter_mut().for_each(DetourSample::set_levels);
         self.gathered.places.iter_mut().for_each(DetourSample::set_levels);
@@ -111,8 +110,9 @@ impl<'a> Reading<'a> {
             }
             Ok(())
         })?;
-        let sample = |(name, id): ((Kind, String), usize)| (name, self.sources[id].clone());
-        self.gathered.sources = self.source_ids.into_iter().map(sample).collect();
+        let sources = self.source_ids.names().iter().cloned().zip(self.sources);
+        // A source whose activities all belong to others accounts for no time.
+        self.gathered.sources = sources.filter(|(_, sample)| sample.times.noise().iter().any(|ns| *ns > 0)).collect();
         Ok(self.gathered)
     }
 
@@ -135,30 +135,16 @@ impl<'a> Reading<'a> {
     /// Notes what becalm took of which detour.
     fn own_activities(&mut self, batch: &ActivityBatch) {
         let details = batch.detail_values();
-        let own: Vec<bool> =
-            details.iter().map(|detail| root::of_row(Kind::Edge, "", detail).0 == Kind::Becalm).collect();
+        let mut ids = SourceIds::default();
+        let sources = batch.source_values();
+        let mut owners = BatchOwners::new(&sources, &details);
         for range in runs(batch.cpus()) {
             let Some(at) = self.at.get(&batch.cpus()[range.start]).copied() else { continue };
             for row in range {
-                let is_own = match batch.kind(row) {
-                    Kind::Becalm => true,
-                    kind if root::may_be_anothers(kind) => own[batch.detail_key(row)],
-                    _ => false,
-                };
-                if is_own {
-                    self.own[at].0.add(batch.detours()[row] as u64, batch.self_times()[row]);
-                }
+                let owner = owners.owner(&mut ids, batch.kind(row), batch.source_key(row), batch.detail_key(row));
+                self.accounts[at].activity(batch.detours()[row] as u64, batch.self_times()[row], owner);
             }
         }
-    }
-
-    /// What the machine took of the next detour of a loop; `None` if it was becalm's as a whole.
-    fn of_machine(&mut self, at: usize, duration: i64) -> Option<i64> {
-        let (own, read) = &mut self.own[at];
-        let own = own.of_next(*read);
-        *read += 1;
-        let left = duration.saturating_sub(own).max(0);
-        (own == 0 || left > 0).then_some(left)
     }
 
     fn detours(&mut self, batch: &DetourBatch) {
@@ -167,7 +153,7 @@ impl<'a> Reading<'a> {
             let origin = self.run.loops[at].start;
             for row in range {
                 let start = batch.starts()[row];
-                let Some(duration) = self.of_machine(at, batch.durations()[row]) else {
+                let Some(duration) = self.accounts[at].detour(batch.durations()[row]) else {
                     self.kept[at].push(false);
                     continue;
                 };
@@ -196,7 +182,7 @@ impl<'a> Reading<'a> {
             let origin = self.run.loops[at].start;
             for row in range {
                 let start = batch.starts()[row];
-                let Some(duration) = self.of_machine(at, batch.durations()[row]) else { continue };
+                let Some(duration) = self.accounts[at].detour(batch.durations()[row]) else { continue };
                 if duration < self.ground.shortest_ns {
                     continue;
                 }
@@ -211,12 +197,10 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Books the time of each activity on its root, and counts those that are their own.
+    /// Counts each activity, and adds its time to its root.
     fn activities(&mut self, batch: &ActivityBatch) {
         let (sources, details) = (batch.source_values(), batch.detail_values());
-        let mut roots: Vec<Option<Option<(Kind, usize)>>> = vec![None; details.len()];
-        // Names are looked up once a batch and pair, not once a row.
-        let mut ids: Vec<Option<usize>> = vec![None; Kind::ALL.len() * sources.len()];
+        let mut owners = BatchOwners::new(&sources, &details);
         for range in runs(batch.cpus()) {
             let Some(at) = self.at.get(&batch.cpus()[range.start]).copied() else { continue };
             let origin = self.run.loops[at].start;
@@ -224,39 +208,18 @@ impl<'a> Reading<'a> {
                 if !self.kept[at].holds(batch.detours()[row] as u64) {
                     continue;
                 }
-                let (kind, source) = (batch.kind(row), batch.source_key(row));
-                let named = match kind {
-                    kind if root::may_be_anothers(kind) => *roots[batch.detail_key(row)].get_or_insert_with(|| {
-                        let (root_kind, root) = root::of_row(kind, "", details[batch.detail_key(row)]);
-                        (!root.is_empty()).then(|| (root_kind, self.source_id(root_kind, root)))
-                    }),
-                    _ => None,
-                };
-                if named.map_or(kind, |(kind, _)| kind) == Kind::Becalm && !self.with_self {
+                let (kind, source, detail) = (batch.kind(row), batch.source_key(row), batch.detail_key(row));
+                let owner = owners.owner(&mut self.source_ids, kind, source, detail);
+                if owner.is_becalms && !self.with_self {
                     continue;
                 }
+                let empty = || SourceSample::empty(self.run.length_ns);
+                self.sources.resize_with(self.source_ids.len(), empty);
                 let (start, self_time) = (batch.starts()[row].saturating_sub(origin), batch.self_times()[row]);
-                if let Some((_, root)) = named {
-                    self.sources[root].times.add(start, self_time);
-                } else {
-                    let id = *ids[kind as usize * sources.len() + source]
-                        .get_or_insert_with(|| self.source_id(kind, sources[source]));
-                    self.sources[id].add(start, self_time);
-                }
+                self.sources[owner.source.index()].count.add(start, 1);
+                self.sources[owner.root.index()].times.add(start, self_time);
             }
         }
-    }
-}
-
-impl Reading<'_> {
-    /// The number of a source, for which room is made.
-    fn source_id(&mut self, kind: Kind, source: &str) -> usize {
-        let next = self.source_ids.len();
-        let id = *self.source_ids.entry((kind, source.to_owned())).or_insert(next);
-        if id == self.sources.len() {
-            self.sources.push(SourceSample::empty(self.run.length_ns));
-        }
-        id
     }
 }
 

@@ -53,9 +53,4 @@ impl SourceSample {
         let cells = TimeCells::new(0, length);
         Self { times: cells.clone(), count: cells }
     }
-
-    pub(super) fn add(&mut self, start: i64, self_time: i64) {
-        self.times.add(start, self_time);
-        self.count.add(start, 1);
-    }
 }

@@ -10,6 +10,7 @@
 
 use std::cmp::Reverse;
 
+use becalm_account::SourceIds;
 use becalm_bundle::SummaryBundle;
 use becalm_model::Kind;
 use becalm_model::digest::{CpuDigest, DelayCell, DigestDoc, GRAINS_NS, LongDetour, WINDOWS};
@@ -22,7 +23,7 @@ use becalm_stats::splitmix::SplitMix64;
 use becalm_units::Nanos;
 
 use super::window::{WatchedTime, Window};
-use super::{NoiseError, NoiseInput, SourceNames, SummaryOrigin};
+use super::{NoiseError, NoiseInput, SummaryOrigin};
 use crate::summary::{Selection, select};
 
 /// So many delays are drawn at most, over all CPUs; each takes about 100 bytes. Of a recording with many, less time is drawn.
@@ -56,7 +57,7 @@ impl NoiseInput {
         let grains = Grains::of(grain);
         let times = DELAYS / digests.iter().map(|digest| grains.count_delays(digest)).sum::<f64>();
         let mut warnings = warning::bearing_warnings(digests.iter().map(|digest| &digest.run));
-        let (mut names, mut watched) = (SourceNames::default(), Vec::new());
+        let (mut names, mut watched) = (SourceIds::default(), Vec::new());
         let mut nodes = Vec::new();
         let mut recorded = Nanos::ZERO;
         let mut random = SplitMix64::new(SEED);
@@ -98,7 +99,7 @@ pub(crate) fn draw_losses<S: Ord>(
     let times = delays as f64 / grains.count_delays(digest);
     let drawing = Drawing::new(digest, &grains, times, &mut Vec::new()).with_events_once();
     let window = drawing.window;
-    let mut names = SourceNames::default();
+    let mut names = SourceIds::default();
     let mut random = SplitMix64::new(SEED);
     let mut losses: PhaseLosses<u32> = PhaseLosses::new(grain);
     let mut time = Nanos::ZERO;
@@ -120,12 +121,10 @@ pub(crate) fn draw_losses<S: Ord>(
         sampler.finish(&mut losses);
         time = time.saturating_add(drawing.recorded);
     }
-    let known: Vec<(Kind, &str)> =
-        names.iter().map(|(kind, name)| (kind.parse().unwrap_or(Kind::Unseen), name)).collect();
     let mut of_names = PhaseLosses::new(grain);
     of_names.merge(&losses, |number| {
-        let (kind, name) = known.get(*number as usize).copied().unwrap_or((Kind::Unseen, "unknown"));
-        named(kind, name)
+        let known = names.names().get(*number as usize);
+        known.map_or_else(|| named(Kind::Unseen, "unknown"), |(kind, name)| named(*kind, name))
     });
     (of_names, time)
 }
@@ -262,7 +261,7 @@ impl<'a> Drawing<'a> {
     }
 
     /// The detours of each CPU.
-    fn cpus(&self, names: &mut SourceNames, random: &mut SplitMix64) -> Vec<DrawnCpu> {
+    fn cpus(&self, names: &mut SourceIds, random: &mut SplitMix64) -> Vec<DrawnCpu> {
         if self.window.length <= Nanos::ZERO {
             return self.digest.cpus.iter().map(|_| DrawnCpu::default()).collect();
         }
@@ -272,7 +271,7 @@ impl<'a> Drawing<'a> {
                 let numbers: Vec<Option<u32>> = cpu
                     .sources
                     .iter()
-                    .map(|of| (of.kind != Kind::Becalm).then(|| names.number(of.kind.name(), &of.source)))
+                    .map(|of| (of.kind != Kind::Becalm).then(|| names.id(of.kind, &of.source).get()))
                     .collect();
                 // The loop of one CPU may have run for longer than those of all.
                 let ran = self.digest.run.cpus[place].duration_ns.max(self.recorded);

@@ -7,9 +7,10 @@ pub(crate) mod window;
 
 use std::collections::BTreeMap;
 
+use becalm_account::{BatchOwners, CpuAccount, SourceIds};
 use becalm_bundle::Bundle;
 use becalm_model::node::{NodeDoc, Warning};
-use becalm_model::{Kind, root, warning};
+use becalm_model::{Kind, warning};
 use becalm_scale::books::{BookEntry, BookedNoise, BookedTrace};
 use becalm_scale::predict::Question;
 use becalm_scale::spec::{Drawing, NoiseSpec};
@@ -18,7 +19,6 @@ use becalm_units::Nanos;
 
 pub(crate) use self::drawn::draw_losses;
 pub use self::error::NoiseError;
-use self::names::SourceNames;
 use self::window::{WatchedTime, Window};
 use crate::summary::Selection;
 
@@ -29,7 +29,7 @@ pub struct NoiseInput {
     /// its books.
     pub booked: Option<BookedNoise>,
     /// The kind and the name of each source in the books.
-    names: SourceNames,
+    names: SourceIds,
     /// The noise as it is.
     pub noise: Noise,
     /// The node and the number of the CPU of each of its traces, where it was recorded.
@@ -83,7 +83,7 @@ impl NoiseInput {
             if spec.varies() { 1..DRAWS_LIMIT.min(u32::try_from(replicas).unwrap_or(DRAWS_LIMIT)) } else { 1..1 };
         Ok(Self {
             booked: None,
-            names: SourceNames::default(),
+            names: SourceIds::default(),
             noise: draw(0)?,
             draws: others.map(draw).collect::<Result<_, ScaleError>>()?,
             places: Vec::new(),
@@ -101,16 +101,15 @@ impl NoiseInput {
     /// If the run cannot be read, the selection names what is not there, books are asked for that are not there or do not
     /// fit their detours, or a CPU's detours are no noise trace.
     pub fn from_run(bundle: &Bundle, selection: &Selection, books: bool) -> Result<Self, NoiseError> {
-        let mut names = SourceNames::default();
+        let mut names = SourceIds::default();
         let mut nodes = Vec::new();
         let mut watched = Vec::new();
         let docs = selection.documents(bundle)?;
         let mut warnings = warning::bearing_warnings(&docs);
         for doc in docs {
-            let mut cpus = read_detours(bundle, &doc)?;
-            // Also where the books are not asked for: they say what of the detours is becalm's own.
-            let any = read_books(bundle, &doc, selection.with_self, &mut cpus, &mut names)?;
-            if books && !any {
+            // Also where the books are not asked for: they say how much of the detours is becalm's own.
+            let (mut cpus, has_books) = read_cpus(bundle, &doc, selection.with_self, &mut names)?;
+            if books && !has_books {
                 return Err(NoiseError::NoBooks { run: bundle.path().to_owned(), node: doc.node });
             }
             if !books {
@@ -143,7 +142,7 @@ impl NoiseInput {
         let traces = cpus.into_iter().zip(&places).map(trace).collect::<Result<_, _>>()?;
         Ok(Self {
             booked: None,
-            names: SourceNames::default(),
+            names: SourceIds::default(),
             noise: Noise::recorded(vec![NodeNoise::new(name, traces)?])?,
             draws: Vec::new(),
             places,
@@ -158,7 +157,7 @@ impl NoiseInput {
     /// The noise of these detours: by node, whose times are within a window, and by CPU.
     fn of_detours<C>(
         nodes: impl IntoIterator<Item = (String, Window, C)>,
-        names: SourceNames,
+        names: SourceIds,
         books: bool,
     ) -> Result<Self, NoiseError>
     where
@@ -174,7 +173,7 @@ impl NoiseInput {
             }
             booked.push((node, traces));
         }
-        let booked = BookedNoise::new(names.shown(), booked)?;
+        let booked = BookedNoise::new(names::shown(&names), booked)?;
         let noise = booked.without(&vec![false; names.len()])?;
         Ok(Self {
             booked: books.then_some(booked),
@@ -202,7 +201,7 @@ impl NoiseInput {
         };
         let nodes = self.noise.nodes().iter().map(&mut node).collect::<Result<_, ScaleError>>()?;
         let name = format!("{}+{spec}", self.name);
-        Ok(Self { booked: None, names: SourceNames::default(), noise: Noise::recorded(nodes)?, name, ..self })
+        Ok(Self { booked: None, names: SourceIds::default(), noise: Noise::recorded(nodes)?, name, ..self })
     }
 
     /// The same coalesced in windows of this length that end on all ranks at the same instants: what begins in one is put off until its
@@ -213,7 +212,7 @@ impl NoiseInput {
     pub fn coalesced(self, window: Nanos) -> Result<Self, ScaleError> {
         let draws = self.draws.iter().map(|draw| draw.coalesced(window)).collect::<Result<_, _>>()?;
         let noise = self.noise.coalesced(window)?;
-        Ok(Self { booked: None, names: SourceNames::default(), noise, draws, ..self })
+        Ok(Self { booked: None, names: SourceIds::default(), noise, draws, ..self })
     }
 
     /// The noise of several recordings made in the same way, without books: each rank replays one of them, as likely as any other.
@@ -233,7 +232,7 @@ impl NoiseInput {
         let noise = Noise::recorded(nodes)?;
         Ok(Self {
             booked: None,
-            names: SourceNames::default(),
+            names: SourceIds::default(),
             noise,
             draws: Vec::new(),
             places,
@@ -283,8 +282,8 @@ impl NoiseInput {
     }
 
     /// Marks the sources in the books whose kind and name are wanted: one mark for each source, in the order of the books.
-    pub fn mark(&self, wanted: impl Fn(&str, &str) -> bool) -> Vec<bool> {
-        self.names.iter().map(|(kind, name)| wanted(kind, name)).collect()
+    pub fn mark(&self, wanted: impl Fn(Kind, &str) -> bool) -> Vec<bool> {
+        self.names.names().iter().map(|(kind, name)| wanted(*kind, name)).collect()
     }
 
     /// The numbers of the sources that a user's word means: a name, of whatever kind, or `kind:name`.
@@ -292,7 +291,7 @@ impl NoiseInput {
     /// # Errors
     /// [`ScaleError::UnknownSource`] with the names that there are.
     pub fn numbers_of(&self, text: &str) -> Result<Vec<usize>, ScaleError> {
-        let numbers = self.names.numbers_of(text);
+        let numbers = names::numbers_of(&self.names, text);
         if numbers.is_empty() {
             let known = self.booked.as_ref().map_or_else(String::new, |booked| booked.sources().join(", "));
             return Err(ScaleError::UnknownSource { name: text.to_owned(), known });
@@ -302,72 +301,53 @@ impl NoiseInput {
 }
 
 /// What was recorded on one CPU.
-#[derive(Default)]
 struct CpuNoise {
+    account: CpuAccount,
     /// The start and the duration of each detour, in order of time.
     detours: Vec<(Nanos, Nanos)>,
     entries: Vec<BookEntry>,
 }
 
-/// Reads the detours of the document's CPUs, in order of time.
-fn read_detours(bundle: &Bundle, doc: &NodeDoc) -> Result<BTreeMap<i32, CpuNoise>, NoiseError> {
+/// Reads the detours of the document's CPUs in order of time, with their books. Becalm's own time comes off the detours, unless it counts. The
+/// second value is whether the run has any books; a run without detours lacks none.
+fn read_cpus(
+    bundle: &Bundle,
+    doc: &NodeDoc,
+    with_self: bool,
+    names: &mut SourceIds,
+) -> Result<(BTreeMap<i32, CpuNoise>, bool), NoiseError> {
     let numbers = doc.cpus.iter().filter_map(|cpu| i32::try_from(cpu.cpu.get()).ok());
-    let mut cpus: BTreeMap<i32, CpuNoise> = numbers.map(|number| (number, CpuNoise::default())).collect();
+    let empty = || CpuNoise { account: CpuAccount::new(with_self), detours: Vec::new(), entries: Vec::new() };
+    let mut cpus: BTreeMap<i32, CpuNoise> = numbers.map(|number| (number, empty())).collect();
+    let mut has_books = false;
+    for batch in bundle.activities(&doc.node)? {
+        let batch = batch?;
+        let (sources, details) = (batch.source_values(), batch.detail_values());
+        let mut owners = BatchOwners::new(&sources, &details);
+        for row in 0..batch.len() {
+            let Some(cpu) = cpus.get_mut(&batch.cpus()[row]) else { continue };
+            has_books = true;
+            let owner = owners.owner(names, batch.kind(row), batch.source_key(row), batch.detail_key(row));
+            let (detour, self_ns) = (batch.detours()[row], batch.self_times()[row]);
+            if cpu.account.activity(detour as u64, self_ns, owner) {
+                let detour = usize::try_from(detour).unwrap_or(usize::MAX);
+                let (source, root) = (owner.source.get(), owner.root.get());
+                cpu.entries.push(BookEntry { detour, source, root, self_time: Nanos::new(self_ns) });
+            }
+        }
+    }
     for batch in bundle.detours(&doc.node)? {
         let batch = batch?;
         for ((cpu, start), duration) in batch.cpus().iter().zip(batch.starts()).zip(batch.durations()) {
             if let Some(cpu) = cpus.get_mut(cpu) {
-                cpu.detours.push((Nanos::new(*start), Nanos::new(*duration)));
+                // Entries name detours by their place, so that those of becalm keep theirs.
+                let left = cpu.account.detour(*duration).unwrap_or(0);
+                cpu.detours.push((Nanos::new(*start), Nanos::new(left)));
             }
         }
     }
-    Ok(cpus)
-}
-
-/// Adds the books, and takes becalm's own time out of the detours unless it counts. Returns whether the run has any books; of
-/// a run without detours none are missing.
-fn read_books(
-    bundle: &Bundle,
-    doc: &NodeDoc,
-    with_self: bool,
-    cpus: &mut BTreeMap<i32, CpuNoise>,
-    names: &mut SourceNames,
-) -> Result<bool, NoiseError> {
-    let mut any = cpus.values().all(|cpu| cpu.detours.is_empty());
-    for batch in bundle.activities(&doc.node)? {
-        let batch = batch?;
-        let (values, details) = (batch.source_values(), batch.detail_values());
-        let mut roots: Vec<Option<Option<(Kind, u32)>>> = vec![None; details.len()];
-        let mut numbers: Vec<Option<u32>> = vec![None; Kind::ALL.len() * values.len()];
-        for row in 0..batch.len() {
-            let Some(cpu) = cpus.get_mut(&batch.cpus()[row]) else { continue };
-            let (kind, key) = (batch.kind(row), batch.source_key(row));
-            let number = || names.number(kind.name(), values[key]);
-            let source = *numbers[kind as usize * values.len() + key].get_or_insert_with(number);
-            let named = match kind {
-                kind if root::may_be_anothers(kind) => {
-                    let detail = batch.detail_key(row);
-                    *roots[detail].get_or_insert_with(|| {
-                        let (root_kind, root) = root::of_row(kind, "", details[detail]);
-                        (!root.is_empty()).then(|| (root_kind, names.number(root_kind.name(), root)))
-                    })
-                }
-                _ => None,
-            };
-            let (owner, root) = named.unwrap_or((kind, source));
-            let detour = usize::try_from(batch.detours()[row]).unwrap_or(usize::MAX);
-            let self_time = Nanos::new(batch.self_times()[row]);
-            any = true;
-            if owner == Kind::Becalm && !with_self {
-                if let Some((_, duration)) = cpu.detours.get_mut(detour) {
-                    *duration = (*duration - self_time).max(Nanos::ZERO);
-                }
-            } else {
-                cpu.entries.push(BookEntry { detour, source, root, self_time });
-            }
-        }
-    }
-    Ok(any)
+    let has_books = has_books || cpus.values().all(|cpu| cpu.detours.is_empty());
+    Ok((cpus, has_books))
 }
 
 #[cfg(test)]
@@ -380,8 +360,8 @@ mod tests {
         let read = |_: &std::path::Path| Err(String::new());
         let drawing = Drawing { seed: 1, number: 0, time: Nanos::ZERO, read: &read };
         let mut input = NoiseInput::from_spec(&"poisson:rate=10Hz,detour=5us".parse().unwrap(), drawing, 1).unwrap();
-        for (kind, name) in [("irq", "timer"), ("softirq", "timer"), ("task", "a:b")] {
-            input.names.number(kind, name);
+        for (kind, name) in [(Kind::Irq, "timer"), (Kind::Softirq, "timer"), (Kind::Task, "a:b")] {
+            input.names.id(kind, name);
         }
         for (text, meant) in
             [("timer", vec![0, 1]), ("softirq:timer", vec![1]), ("a:b", vec![2]), ("task:a:b", vec![2])]

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use becalm_account::is_becalms;
 use becalm_bundle::{ActivityBatch, ActivityBatches, Bundle, BundleError, DetourBatch};
 use becalm_model::node::{NodeDoc, Rung};
-use becalm_model::{Activity, Detour, Kind, Labels, root};
+use becalm_model::{Activity, Detour, Labels};
 use becalm_units::{CpuId, Nanos};
 
 /// So many names are kept before they are forgotten: those of the details of a long run have no end.
@@ -27,10 +28,7 @@ impl AttributedDetour<'_> {
     /// The time that becalm's own threads took of it, with all of which they are the root: it is no noise of the machine.
     #[must_use]
     pub fn own_time(&self) -> Nanos {
-        let owned = |activity: &&Activity| {
-            let detail = self.labels.text(activity.detail);
-            root::of_row(activity.kind, "", detail).0 == Kind::Becalm
-        };
+        let owned = |activity: &&Activity| is_becalms(activity.kind, self.labels.text(activity.detail));
         let own = self.activities.iter().filter(owned);
         own.fold(Nanos::ZERO, |sum, activity| sum.saturating_add(activity.self_time))
     }

@@ -1,14 +1,7 @@
-//! The check that the books close: in every detour the activities add up to its duration, to the nanosecond.
-//!
-//! Detours and activities are stored apart and in large numbers. To join them would cost more than everything else in
-//! a report; instead each CPU keeps one number, the sum over its detours n of w(n) * (duration - sum of self times),
-//! modulo 2^64, with w(n) a fixed scramble of n. It takes rows in any order and without memory. If all books close it
-//! is 0; if some do not, errors would have to cancel under weights that have nothing to do with them, which for a given
-//! error of e nanoseconds happens with a probability of about e / 2^64. Only then the files are read again to say which
-//! detour it is.
+//! What the check of the books ([`becalm_account::Balance`]) found. Only if they are open, the files are read again for the first detour whose
+//! activities do not add up to it.
 
 use becalm_bundle::{Bundle, BundleError};
-use becalm_stats::splitmix::nth;
 use becalm_units::CpuId;
 
 /// Whether the activities add up to the detours.
@@ -35,26 +28,6 @@ pub struct OpenBook {
     pub duration_ns: Option<i64>,
     /// What its activities add up to, in nanoseconds.
     pub activities_ns: i64,
-}
-
-/// The running sum of one CPU.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) struct Balance(u64);
-
-impl Balance {
-    #[inline]
-    pub(super) fn detour(&mut self, number: u64, duration: i64) {
-        self.0 = self.0.wrapping_add(nth(number).wrapping_mul(duration as u64));
-    }
-
-    #[inline]
-    pub(super) fn activity(&mut self, number: u64, self_time: i64) {
-        self.0 = self.0.wrapping_sub(nth(number).wrapping_mul(self_time as u64));
-    }
-
-    pub(super) const fn is_closed(self) -> bool {
-        self.0 == 0
-    }
 }
 
 /// The first detour of a CPU whose activities do not add up to it, found by reading the CPU's rows again.
@@ -119,42 +92,6 @@ impl<T, I, B: Iterator<Item = Result<I, BundleError>>, F: Fn(&I, &mut Vec<T>)> B
             let mut rows = Vec::new();
             (self.take)(&batch, &mut rows);
             self.rows = rows.into_iter();
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn the_balance_is_what_adding_up_says(
-            splits in proptest::collection::vec(proptest::collection::vec(0_i64..1 << 40, 0..5), 1..40),
-            wrong in proptest::option::of((0_usize..40, 1_i64..1 << 40)),
-        ) {
-            let mut durations: Vec<i64> = splits.iter().map(|parts| parts.iter().sum()).collect();
-            if let Some((at, by)) = wrong {
-                let at = at % durations.len();
-                durations[at] += by;
-            }
-            let mut balance = Balance::default();
-            for (number, parts) in splits.iter().enumerate().rev() {
-                parts.iter().for_each(|part| balance.activity(number as u64, *part));
-            }
-            for (number, duration) in durations.iter().enumerate() {
-                balance.detour(number as u64, *duration);
-            }
-            prop_assert_eq!(balance.is_closed(), wrong.is_none());
-        }
-
-        #[test]
-        fn errors_that_cancel_in_the_sum_do_not_cancel_here(by in 1_i64..1 << 40, one in 0_u64..1 << 30, gap in 1_u64..9) {
-            let mut balance = Balance::default();
-            balance.detour(one, by);
-            balance.activity(one + gap, by);
-            prop_assert!(!balance.is_closed());
         }
     }
 }

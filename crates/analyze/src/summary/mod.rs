@@ -13,7 +13,6 @@ mod error;
 mod figures;
 mod findings;
 mod of_digest;
-mod own;
 mod peers;
 mod pooled;
 mod recurring;
@@ -34,7 +33,6 @@ pub use figures::{
 };
 pub(crate) use of_digest::{middles, moments, node_ratio, observed};
 pub use of_digest::{select, summarize_digests};
-pub(crate) use own::OwnTime;
 pub use pooled::Pooled;
 pub use run::{Selection, summarize};
 pub(crate) use run::{keep_cpus, spans};

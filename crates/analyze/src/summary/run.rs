@@ -238,7 +238,7 @@ impl GatheredNodes {
             let times = rows
                 .sources
                 .iter()
-                .map(|of| (names[of.number as usize].clone(), Times { own: of.self_times, whole: of.whole }));
+                .map(|of| (names[of.number.index()].clone(), Times { own: of.self_times, whole: of.whole }));
             let times: Vec<_> = times.collect();
             for (name, times) in &times {
                 let sum = self.sources.entry(name.clone()).or_default();
@@ -433,7 +433,7 @@ impl Together {
 /// The figures of a CPU.
 fn figures(doc: &NodeDoc, cpu: &CpuDoc, spans: &Spans, rows: &mut CpuScan, names: &[(Kind, String)]) -> Figures {
     let duration_ns = spans.length(cpu);
-    let unseen = rows.sources.iter().filter(|of| names[of.number as usize].0 == Kind::Unseen);
+    let unseen = rows.sources.iter().filter(|of| names[of.number.index()].0 == Kind::Unseen);
     let unseen_ns = unseen.map(|of| of.self_times.total()).fold(0, i64::saturating_add);
     let steal = doc.counters.iter().find(|counter| counter.cpu == cpu.cpu && counter.name == "stat/steal");
     // The document of a run that did not end was written at its start, when the loops had counted nothing.
@@ -451,8 +451,8 @@ fn figures(doc: &NodeDoc, cpu: &CpuDoc, spans: &Spans, rows: &mut CpuScan, names
         durations: rows.durations,
         long: rows.long,
         long_median_ns: long_median(&mut rows.quantiles, &rows.durations, &rows.long),
-        own_ns: seen.then(|| rows.own.total()),
-        own_longest_ns: seen.then(|| rows.own.longest()),
+        own_ns: seen.then(|| rows.account.own_ns()),
+        own_longest_ns: seen.then(|| rows.account.own_longest_ns()),
         median_ns: rows.quantiles.at(SHARES[0]),
         median_bounds,
         p99_ns: rows.quantiles.at(SHARES[1]),

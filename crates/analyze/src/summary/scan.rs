@@ -2,14 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use becalm_model::{Kind, root, unseen};
+use becalm_account::{BatchOwners, CpuAccount, SourceId, SourceIds};
+use becalm_model::{Kind, unseen};
 use becalm_scale::at_once::TimedDetours;
 use becalm_scale::sampled::{PhaseLosses, PhaseSampler};
 use becalm_units::{CpuId, Nanos};
 
 use super::at_scale;
-use super::books::Balance;
-use super::own::OwnTime;
 use crate::noise::window::Window;
 use becalm_stats::periods::Times;
 use becalm_stats::spectrum::{FilledStretch, Welch};
@@ -58,8 +57,7 @@ pub struct ActivityColumns<'a, K> {
 pub struct Scan {
     cpus: Vec<CpuScan>,
     places: BTreeMap<i32, usize>,
-    names: Vec<(Kind, String)>,
-    ids: HashMap<(Kind, String), u32>,
+    names: SourceIds,
     activities: u64,
     unexpected: BTreeSet<i32>,
     searches_detours: bool,
@@ -79,8 +77,7 @@ impl Default for Scan {
         Self {
             cpus: Vec::new(),
             places: BTreeMap::new(),
-            names: Vec::new(),
-            ids: HashMap::new(),
+            names: SourceIds::default(),
             activities: 0,
             unexpected: BTreeSet::new(),
             searches_detours: false,
@@ -100,8 +97,7 @@ pub(super) struct CpuScan {
     pub(super) cpu: CpuId,
     /// All detours as they are stored, with becalm's own time.
     pub(super) stored: Moments,
-    /// Becalm's own time in the detours.
-    pub(super) own: OwnTime,
+    pub(super) account: CpuAccount,
     pub(super) durations: Moments,
     /// Those of 1 us and more.
     pub(super) long: Moments,
@@ -118,18 +114,17 @@ pub(super) struct CpuScan {
     pub(super) incomplete: u64,
     /// None as above.
     phases: Option<PhaseSampler>,
-    balance: Balance,
     /// Those of its own sources only: all CPUs by all sources would be more than there are rows.
     pub(super) sources: Vec<SourceScan>,
     /// Where among these a source stands, by its number.
-    slots: HashMap<u32, u32>,
+    slots: HashMap<SourceId, u32>,
 }
 
 /// The sums over the activities that one source has on one CPU.
 #[derive(Debug)]
 pub(super) struct SourceScan {
     /// The source's number in `names`.
-    pub(super) number: u32,
+    pub(super) number: SourceId,
     pub(super) self_times: Moments,
     /// The time of all activities of which it is the root, in nanoseconds.
     pub(super) whole: i64,
@@ -139,7 +134,7 @@ pub(super) struct SourceScan {
 
 impl CpuScan {
     /// Where among the CPU's sources one stands, which is made room for.
-    fn slot(&mut self, number: u32) -> u32 {
+    fn slot(&mut self, number: SourceId) -> u32 {
         let next = self.sources.len() as u32;
         let slot = *self.slots.entry(number).or_insert(next);
         if slot == next {
@@ -154,9 +149,6 @@ const LONG: i64 = unseen::SHORTEST_OF_SYSTEM.get();
 
 /// How many octaves a length has.
 const OCTAVES: usize = 63;
-
-/// A pair of kind and source that the batch has not used yet.
-const UNUSED: u32 = u32::MAX;
 
 impl Scan {
     /// Keeps the times of the first detours of each length, so that periods can be looked for where no source is known.
@@ -196,7 +188,7 @@ impl Scan {
         self.cpus.push(CpuScan {
             cpu,
             stored: Moments::default(),
-            own: OwnTime::default(),
+            account: CpuAccount::new(self.with_self),
             durations: Moments::default(),
             long: Moments::default(),
             quantiles: Quantiles::default(),
@@ -211,7 +203,6 @@ impl Scan {
             }),
             cells,
             incomplete: 0,
-            balance: Balance::default(),
             sources: Vec::new(),
             slots: HashMap::new(),
         });
@@ -234,14 +225,8 @@ impl Scan {
             let cpu = &mut self.cpus[*place];
             for row in range {
                 let (start, duration) = (rows.starts[row], rows.durations[row]);
-                let number = cpu.stored.count();
-                cpu.balance.detour(number, duration);
                 cpu.stored.add(duration);
-                let own = cpu.own.of_next(number);
-                let duration = duration.saturating_sub(own).max(0);
-                if own > 0 && duration == 0 {
-                    continue;
-                }
+                let Some(duration) = cpu.account.detour(duration) else { continue };
                 cpu.durations.add(duration);
                 if duration >= LONG {
                     cpu.long.add(duration);
@@ -265,70 +250,39 @@ impl Scan {
 
     /// Takes rows of the table of activities.
     pub fn activities(&mut self, rows: &ActivityColumns<'_, impl Fn(usize) -> (Kind, usize, usize)>) {
-        // Names are looked up once a batch and pair, not once a row.
-        let mut ids = vec![UNUSED; Kind::ALL.len() * rows.sources.len()];
-        // Where the source of a pair stands on a CPU, and in which run of that CPU's rows this was looked up.
-        let mut slots = vec![(0_u32, 0_u32); ids.len()];
-        // The same of the roots that details name.
-        let mut roots: Vec<Option<Option<u32>>> = vec![None; rows.details.len()];
-        let mut root_slots = vec![(0_u32, 0_u32); roots.len()];
+        let mut owners = BatchOwners::new(rows.sources, rows.details);
+        // The slot of each source on a CPU, and the run of that CPU's rows for which it was looked up.
+        let mut slots: Vec<(u32, u32)> = Vec::new();
         for (run, range) in (1..).zip(runs(rows.cpus)) {
             let Some(place) = self.places.get(&rows.cpus[range.start]).copied() else { continue };
             self.activities += range.len() as u64;
             for row in range {
                 let (kind, source, detail) = (rows.keys)(row);
-                let pair = kind as usize * rows.sources.len() + source;
-                if ids[pair] == UNUSED {
-                    ids[pair] = self.id_of(kind, rows.sources[source]);
-                }
-                let root = match kind {
-                    kind if root::may_be_anothers(kind) => *roots[detail].get_or_insert_with(|| {
-                        let root = root::of_row(kind, "", rows.details[detail]);
-                        (!root.1.is_empty()).then(|| self.id_of(root.0, root.1))
-                    }),
-                    _ => None,
-                };
-                let (number, self_time) = (rows.detours[row] as u64, rows.self_times[row]);
-                let owner = root.map_or(kind, |root| self.names[root as usize].0);
+                let owner = owners.owner(&mut self.names, kind, source, detail);
+                let self_time = rows.self_times[row];
                 let cpu = &mut self.cpus[place];
-                cpu.balance.activity(number, self_time);
-                if owner == Kind::Becalm && !self.with_self {
-                    cpu.own.add(number, self_time);
+                if !cpu.account.activity(rows.detours[row] as u64, self_time, owner) {
                     continue;
                 }
                 if let Some(phases) = &mut cpu.phases {
                     let (start, time) = (Nanos::new(rows.starts[row]), Nanos::new(self_time));
-                    phases.part(rows.detours[row], start, root.unwrap_or(ids[pair]), time, &mut self.losses);
+                    phases.part(rows.detours[row], start, owner.root.get(), time, &mut self.losses);
                 }
-                if slots[pair].0 != run {
-                    slots[pair] = (run, cpu.slot(ids[pair]));
-                }
-                let source = &mut cpu.sources[slots[pair].1 as usize];
-                source.self_times.add(self_time);
-                source.times.add(rows.starts[row]);
-                let whole = match root {
-                    None => &mut source.whole,
-                    Some(root) => {
-                        if root_slots[detail].0 != run {
-                            root_slots[detail] = (run, cpu.slot(root));
-                        }
-                        &mut cpu.sources[root_slots[detail].1 as usize].whole
+                slots.resize(self.names.len(), (0, 0));
+                let [source, root] = [owner.source, owner.root].map(|id| {
+                    let (looked_up, slot) = &mut slots[id.index()];
+                    if *looked_up != run {
+                        (*looked_up, *slot) = (run, cpu.slot(id));
                     }
-                };
+                    *slot as usize
+                });
+                let found = &mut cpu.sources[source];
+                found.self_times.add(self_time);
+                found.times.add(rows.starts[row]);
+                let whole = &mut cpu.sources[root].whole;
                 *whole = whole.saturating_add(self_time);
             }
         }
-    }
-
-    fn id_of(&mut self, kind: Kind, source: &str) -> u32 {
-        let key = (kind, source.to_owned());
-        if let Some(id) = self.ids.get(&key) {
-            return *id;
-        }
-        let id = self.names.len() as u32;
-        self.names.push(key.clone());
-        self.ids.insert(key, id);
-        id
     }
 
     /// The spectrum of the noise of all CPUs. What comes after is not in it.
@@ -349,7 +303,7 @@ impl Scan {
 
     /// The CPUs whose books do not close.
     pub fn open_books(&self) -> impl Iterator<Item = CpuId> {
-        self.cpus.iter().filter(|cpu| !cpu.balance.is_closed()).map(|cpu| cpu.cpu)
+        self.cpus.iter().filter(|cpu| !cpu.account.is_closed()).map(|cpu| cpu.cpu)
     }
 
     /// How many activities the expected CPUs have.
@@ -374,7 +328,7 @@ impl Scan {
 
     /// Kind and name of each source, by its number.
     pub(super) fn names(&self) -> &[(Kind, String)] {
-        &self.names
+        self.names.names()
     }
 }
 
@@ -419,7 +373,7 @@ mod tests {
 
     /// The root of a part, as the tables say it.
     fn root_of((kind, source, detail, _): &(usize, usize, usize, i64)) -> (Kind, &'static str) {
-        root::of_row(KINDS[*kind], SOURCES[*source], DETAILS[*detail])
+        becalm_model::root::of_row(KINDS[*kind], SOURCES[*source], DETAILS[*detail])
     }
 
     /// Feeds the rows in batches of `size`.
@@ -478,8 +432,8 @@ mod tests {
                 prop_assert_eq!(cpu.incomplete, kept.iter().filter(|row| row.incomplete).count() as u64);
                 let noise: i64 = of_cpu.iter().map(|row| left(row)).sum();
                 prop_assert_eq!(cpu.durations.total(), noise);
-                prop_assert_eq!(cpu.own.total(), cpu.stored.total() - noise);
-                prop_assert_eq!(cpu.own.longest(), of_cpu.iter().map(|row| all(row) - left(row)).max().unwrap_or(0));
+                prop_assert_eq!(cpu.account.own_ns(), cpu.stored.total() - noise);
+                prop_assert_eq!(cpu.account.own_longest_ns(), of_cpu.iter().map(|row| all(row) - left(row)).max().unwrap_or(0));
                 prop_assert_eq!(cpu.cells.as_ref().unwrap().noise().iter().sum::<i64>(), noise);
                 let mut plain: BTreeMap<(Kind, &str), (Moments, i64)> = BTreeMap::new();
                 for part in of_cpu.iter().flat_map(|row| &row.parts).filter(counts) {
@@ -489,7 +443,7 @@ mod tests {
                 // The sum over the roots is the noise.
                 prop_assert_eq!(plain.values().map(|(_, whole)| whole).sum::<i64>(), noise);
                 let found: BTreeMap<(Kind, &str), (Moments, i64)> = cpu.sources.iter()
-                    .map(|found| (&names[found.number as usize], (found.self_times, found.whole)))
+                    .map(|found| (&names[found.number.index()], (found.self_times, found.whole)))
                     .map(|((kind, source), times)| ((*kind, source.as_str()), times)).collect();
                 prop_assert_eq!(found, plain);
             }

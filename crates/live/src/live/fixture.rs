@@ -1,7 +1,7 @@
 //! Recordings for tests of the view.
 
 use becalm_model::node::{ClockDoc, CpuDoc, MachineDoc, SCHEMA, SettingsDoc};
-use becalm_model::{Detour, Pid};
+use becalm_model::{Detour, Label, Pid};
 
 use super::*;
 
@@ -24,7 +24,8 @@ fn node(cpus: &[u32]) -> NodeDoc {
     }
 }
 
-fn thread(cpu: u32) -> LoopThread {
+/// The loop of a CPU.
+pub fn thread(cpu: u32) -> LoopThread {
     LoopThread { cpu: CpuId::new(cpu), pid: Pid(1), t_min: Nanos::new(9), realtime: false }
 }
 

@@ -1,5 +1,8 @@
+use std::collections::BTreeMap;
+
 use super::fixture::Feed;
 use super::*;
+use becalm_fixtures::account::AccountedRun;
 use proptest::prelude::*;
 
 const NAMES: [(Kind, &str); 2] = [(Kind::Irq, "local_timer"), (Kind::Task, "sshd")];
@@ -34,6 +37,40 @@ fn sums_go_on_over_recordings() {
     assert_eq!(longest[1].start, Nanos::new(1_010));
     assert_eq!(longest[1].entries.len(), 2);
     assert_eq!(live.longest(Some(CpuId::new(1))).len(), 2);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    /// The view accounts for a recording as its report does.
+    #[test]
+    fn the_view_accounts_as_the_rule_says(seed in 0_u64..1 << 40, parts in 1_usize..5) {
+        let run = AccountedRun::random(seed);
+        let mut live = Live::default();
+        let threads = [fixture::thread(0), fixture::thread(1)];
+        live.begin(&run.doc, &threads);
+        for (index, thread) in threads.into_iter().enumerate() {
+            let (detours, activities) = run.rows_of_cpu(thread.cpu.get());
+            let mut number = 0;
+            for detours in detours.chunks(detours.len().div_ceil(parts).max(1)) {
+                let numbers = number..number + detours.len() as u64;
+                number = numbers.end;
+                let activities: Vec<Activity> =
+                    activities.iter().filter(|row| numbers.contains(&row.detour)).copied().collect();
+                live.take(LanePart {
+                    index, thread, steps: &[], work: &[], detours, activities: &activities, began: Some(Nanos::ZERO),
+                    complete_until: Nanos::MAX, unstored: (0, Nanos::ZERO),
+                }, &run.labels);
+            }
+            let expected = &run.expected[index];
+            let figures = &live.cpus()[index].figures;
+            prop_assert_eq!((figures.durations.count(), figures.durations.total()), (expected.detours, expected.noise_ns));
+            prop_assert_eq!(figures.durations.max().unwrap_or(0), expected.longest_ns);
+            prop_assert_eq!((figures.own_ns, figures.incomplete), (Some(expected.own_ns), expected.incomplete));
+            let sources = live.sources(Some(thread.cpu)).into_iter().filter(|source| source.whole_ns > 0);
+            let sources: BTreeMap<_, _> = sources.map(|of| ((of.kind, of.source), of.whole_ns)).collect();
+            prop_assert_eq!(&sources, &expected.sources);
+        }
+    }
 }
 
 #[test]

@@ -236,6 +236,7 @@ const fn unit(unit: ChartUnit) -> AxisUnit {
         ChartUnit::Ratio => AxisUnit::Ratio,
         ChartUnit::Rate => AxisUnit::Rate,
         ChartUnit::Plain => AxisUnit::Plain,
+        ChartUnit::Count => AxisUnit::Count,
     }
 }
 

@@ -9,6 +9,7 @@ use std::io;
 use becalm_paper::reading::at;
 use becalm_paper::verdict::digits;
 use becalm_paper::{Figure, Item, Limit, Paper, Step, Verdict};
+use becalm_units::counted;
 use serde::Serialize;
 
 use crate::Value;
@@ -279,7 +280,7 @@ impl PaperReport {
         let more = outcomes.len().saturating_sub(OUTCOMES);
         if more > 0 {
             outcomes.truncate(OUTCOMES - 1);
-            outcomes.push(("others".to_owned(), becalm_units::counted(more as u64 + 1, "item", "items")));
+            outcomes.push(("others".to_owned(), counted(more as u64 + 1, "item", "items")));
         }
         outcomes
     }
@@ -287,15 +288,17 @@ impl PaperReport {
     /// What came of the figures, in a sentence without its point.
     fn summary(&self) -> String {
         let Counts { figures, hold, not, stated, other_machine, lacking, broken } = self.counts();
-        let broken = if broken > 0 { format!(", {broken} are errors of becalm") } else { String::new() };
-        let are = |number: usize| if number == 1 { "is" } else { "are" };
-        format!(
-            "{figures} figures: {hold} hold, {not} do not, {stated} {} stated without a verdict, {other_machine} {} of another \
-             machine, {lacking} {} not available here{broken}",
-            are(stated),
-            are(other_machine),
-            are(lacking)
-        )
+        let clauses = [
+            (hold, "holds", "hold"),
+            (not, "does not hold", "do not hold"),
+            (stated, "is stated without a verdict", "are stated without a verdict"),
+            (other_machine, "is of another machine", "are of another machine"),
+            (lacking, "is not available here", "are not available here"),
+            (broken, "is an error of becalm", "are errors of becalm"),
+        ];
+        let clauses = clauses.into_iter().filter(|(number, ..)| *number > 0);
+        let clauses = clauses.map(|(number, one, many)| format!("{number} {}", if number == 1 { one } else { many }));
+        format!("{}: {}", counted(figures as u64, "figure", "figures"), clauses.collect::<Vec<_>>().join(", "))
     }
 }
 

@@ -1,3 +1,4 @@
+use becalm_account::Owner;
 use becalm_bundle::Bundle;
 use becalm_condense::{ActivityRow, Condenser};
 use becalm_fixtures::mixed::{write_mixed, write_stops};
@@ -104,8 +105,8 @@ fn turns_bursts_and_ticks_cost_what_they_cost() {
     for (name, detours) in [("turns", turns), ("ticks", ticks), ("hogs", hogs)] {
         let mut condenser = Condenser::new(0, [CpuId::new(0)], true);
         for (number, (start_ns, ns, source)) in (0..).zip(&detours) {
-            let source = condenser.name(Kind::Task, source);
-            let row = ActivityRow { detour: number, start_ns: *start_ns, self_ns: *ns, source, root: source };
+            let owner = Owner::itself(condenser.sources().id(Kind::Task, source), Kind::Task);
+            let row = ActivityRow { detour: number, start_ns: *start_ns, self_ns: *ns, owner };
             condenser.activity(0, &row);
             condenser.detour(0, *start_ns, *ns, false);
         }

@@ -1,0 +1,99 @@
+//! Reports, summary forms, predictions, comparisons and exported rows account for the same recording alike: as the rule says, added up plainly.
+//! The live view and the windows of `becalm watch` are held to the same sums in their crates.
+
+use std::collections::BTreeMap;
+
+use becalm_analyze::compare::{Metric, compare};
+use becalm_analyze::condense::condense;
+use becalm_analyze::noise::NoiseInput;
+use becalm_analyze::rows::{attributed_detours, stacks};
+use becalm_analyze::summary::{Books, Figures, Selection, SourceSummary, Summary, summarize, summarize_digests};
+use becalm_bundle::{Bundle, BundleError, SummaryBundle, SummaryWriter};
+use becalm_fixtures::account::{AccountedRun, ExpectedAccount};
+use becalm_model::Kind;
+use proptest::prelude::*;
+
+fn account_of(figures: &Figures, sources: &[SourceSummary]) -> ExpectedAccount {
+    let of_kind = |source: &SourceSummary| (source.kind, source.source.clone());
+    ExpectedAccount {
+        detours: figures.durations.count(),
+        noise_ns: figures.durations.total(),
+        longest_ns: figures.durations.max().unwrap_or(0),
+        own_ns: figures.own_ns.unwrap_or(0),
+        incomplete: figures.incomplete,
+        sources: sources.iter().filter(|of| of.whole_ns > 0).map(|of| (of_kind(of), of.whole_ns)).collect(),
+        activities: sources
+            .iter()
+            .filter(|of| of.times.count() > 0)
+            .map(|of| (of_kind(of), of.times.count()))
+            .collect(),
+    }
+}
+
+/// Holds a report against the sums, CPU by CPU and all together.
+fn check_summary(summary: &Summary, run: &AccountedRun) -> Result<(), TestCaseError> {
+    let all = run.expected.iter().fold(ExpectedAccount::default(), ExpectedAccount::plus);
+    prop_assert_eq!(account_of(&summary.total, &summary.sources), all);
+    for (cpu, expected) in summary.cpus.iter().zip(&run.expected) {
+        let sources = summary.cpu_sources.iter().filter(|of| of.place.as_ref().is_some_and(|place| place.1 == cpu.cpu));
+        prop_assert_eq!(&account_of(&cpu.figures, &sources.cloned().collect::<Vec<_>>()), expected);
+    }
+    prop_assert!(matches!(summary.books, Books::Closed | Books::NoActivities));
+    Ok(())
+}
+
+/// The share of time of each source in a comparison of a recording with itself, in nanoseconds of both CPUs.
+fn compared_sources(bundle: &Bundle) -> BTreeMap<(Kind, String), i64> {
+    let selection = Selection::default();
+    let comparison = compare((bundle, &selection), (bundle, &selection)).unwrap();
+    let rows = comparison.rows.iter().filter(|row| row.metric == Metric::TimeRatio);
+    let time = |row: &becalm_analyze::compare::ComparedFigure| (row.a.unwrap() * 2e10).round() as i64;
+    rows.filter_map(|row| Some((row.source.clone()?, time(row)))).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn everything_accounts_alike(seed in 0_u64..1 << 40) {
+        let run = AccountedRun::random(seed);
+        let all = run.expected.iter().fold(ExpectedAccount::default(), ExpectedAccount::plus);
+        let folder = tempfile::tempdir().unwrap();
+        let (full, short) = (folder.path().join("full.becalm"), folder.path().join("short.becalm"));
+        run.write(&full);
+        let bundle = Bundle::open(&full).unwrap();
+        let selection = Selection::default();
+        check_summary(&summarize(&bundle, &selection).unwrap(), &run)?;
+
+        drop(SummaryWriter::create(&short, &condense(&bundle, "accounted").unwrap()).unwrap());
+        let digest = SummaryBundle::open(&short).unwrap();
+        let condensed = summarize_digests(&digest, &selection).unwrap();
+        // Per CPU a summary form keeps no sources.
+        let total = account_of(&condensed.total, &condensed.sources);
+        prop_assert_eq!(&total, &all);
+        prop_assert!(matches!(condensed.books, Books::Closed | Books::NoActivities));
+
+        let noise = NoiseInput::from_run(&bundle, &selection, true).unwrap().noise;
+        for (trace, expected) in noise.traces().zip(&run.expected) {
+            prop_assert_eq!(trace.noise().get(), expected.noise_ns);
+        }
+
+        let mut rows = (0, 0);
+        let strays = attributed_detours(&bundle, &run.doc, &mut |detour| {
+            rows = (rows.0 + detour.noise().get(), rows.1 + detour.own_time().get());
+            Ok::<(), BundleError>(())
+        });
+        prop_assert_eq!((rows, strays.unwrap()), ((all.noise_ns, all.own_ns), 0));
+
+        let mut of_roots: BTreeMap<(Kind, String), i64> = BTreeMap::new();
+        for stack in stacks(&bundle, &run.doc).unwrap() {
+            let root = stack.root.expect("all time is booked");
+            *of_roots.entry(root).or_default() += stack.ns;
+        }
+        of_roots.retain(|_, ns| *ns > 0);
+        prop_assert_eq!(&of_roots, &all.sources);
+
+        if all.detours > 0 {
+            prop_assert_eq!(&compared_sources(&bundle), &all.sources);
+        }
+    }
+}
