@@ -261,10 +261,7 @@ fn shift(doc: &PhasesDoc, recorded: &NodeDoc) -> Result<(f64, f64), PhaseSources
     let apart = |why: String| Err(PhaseSourcesError::Apart(why));
     let (job, run): (&ClockDoc, &ClockDoc) = (&doc.clock, &recorded.clock);
     if job.origin_ticks == 0 || run.origin_ticks == 0 {
-        return apart(format!(
-            "one of them does not say what the counter of {} was when it began, as those of older programs do not",
-            doc.node
-        ));
+        return apart(format!("one of them does not say what the counter of {} was when it began", doc.node));
     }
     if job.counter != run.counter {
         return apart(format!(

@@ -133,8 +133,8 @@ pub struct MachineDoc {
     pub nohz_full: CpuList,
     /// The kernel's command line.
     pub command_line: String,
-    /// The sizes of the caches that hold data, in bytes, from the nearest to the core on: those of the first CPU online. None where the
-    /// kernel does not know them, as in documents of older programs.
+    /// The sizes of the caches that hold data, in bytes, from the nearest to the core on: those of the first CPU online. Empty where the
+    /// kernel does not know them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cache_bytes: Vec<u64>,
     /// The memory of the machine, in bytes; `None` where that is not known.
@@ -195,8 +195,8 @@ pub struct ClockDoc {
     pub resolution_ns: Nanos,
     /// Largest offset between two measured CPUs' counters that could not be excluded.
     pub cross_cpu_ns: Option<Nanos>,
-    /// How far the wall clock may be off, as the kernel keeps it from what NTP or PTP tell it; `None` where that is not known, as in older
-    /// documents.
+    /// How far the wall clock may be off, as the kernel keeps it from what NTP or PTP tell it; `None` where that is not
+    /// known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_error_ns: Option<Nanos>,
     /// Whether anything keeps the wall clock right; `None` as above.
@@ -350,7 +350,7 @@ pub struct WorkLoopDoc {
     /// Iterations that the other copies on this CPU did while this loop measured.
     pub others_iterations: u64,
     /// From what cycles an instruction can be told where no counter counts them; `None` of bodies whose instructions the
-    /// compiler chooses, and of runs that an older program made.
+    /// compiler chooses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_clock: Option<CoreClockDoc>,
 }

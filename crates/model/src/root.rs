@@ -9,9 +9,6 @@ use crate::Kind;
 /// Separates the functions of a softirq from its root: `irq:tick → process_timeout, delayed_work_timer_fn`.
 pub const RAN: &str = " \u{2192} ";
 
-/// What older recordings call the rest of a detour, which belongs to no activity there.
-pub const OLD_REST: &str = "edge";
-
 /// How the `detail` of a row names the root of that kind and source: `irq:tick`.
 #[must_use]
 pub fn text(kind: Kind, source: &str) -> String {
@@ -25,7 +22,7 @@ pub const fn may_be_anothers(kind: Kind) -> bool {
 }
 
 /// The kind and the source of a row's root, from what the row says: itself, unless it is of a kind that belongs to others
-/// and its detail names one. Rows of older recordings name none.
+/// and its detail names one.
 #[must_use]
 pub fn of_row<'a>(kind: Kind, source: &'a str, detail: &'a str) -> (Kind, &'a str) {
     if may_be_anothers(kind) { named(detail).unwrap_or((kind, source)) } else { (kind, source) }

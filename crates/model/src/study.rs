@@ -2,13 +2,11 @@
 //! bundles beside it their recordings are.
 //!
 //! What the recordings come to is not stored: it is computed again from them.
-//!
-//! Older documents have one recording of each configuration, `run` instead of `runs`, and no `turns`.
 
 use std::collections::HashSet;
 
 use becalm_units::CpuList;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use crate::node::MachineDoc;
 
@@ -31,14 +29,9 @@ pub struct StudyDoc {
     /// How long each configuration was to be recorded, all turns together, in nanoseconds.
     pub duration_ns: i64,
     /// In how many turns; at least 1.
-    #[serde(default = "one_turn")]
     pub turns: u32,
     /// The configurations, in their order.
     pub configurations: Vec<ConfigurationDoc>,
-}
-
-const fn one_turn() -> u32 {
-    1
 }
 
 /// One way to set up the machine, and the recordings that were made with it.
@@ -69,7 +62,6 @@ pub enum ConfigurationOutcome {
     /// It was recorded in all turns that were reached.
     Recorded {
         /// The bundles' names in the study's folder, from the first turn on; at least one.
-        #[serde(alias = "run", deserialize_with = "one_or_several")]
         runs: Vec<String>,
         /// Why it was not recorded in any further turn; `None` unless a recording failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -80,20 +72,6 @@ pub enum ConfigurationOutcome {
         /// What this machine lacks.
         why: String,
     },
-}
-
-/// Reads a list, or the one text that older documents have.
-fn one_or_several<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum OneOrSeveral {
-        One(String),
-        Several(Vec<String>),
-    }
-    Ok(match OneOrSeveral::deserialize(from)? {
-        OneOrSeveral::One(run) => vec![run],
-        OneOrSeveral::Several(runs) => runs,
-    })
 }
 
 /// The name of the configuration that the others are held against.

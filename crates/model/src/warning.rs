@@ -1035,22 +1035,6 @@ pub fn sources_unknown(runs: &[&str]) -> Warning {
     )
 }
 
-/// These runs, but not all, were recorded when the rests of detours belonged to no activity.
-#[must_use]
-pub fn books_differ(old: &[String]) -> Warning {
-    Warning::new(
-        Code::BooksDiffer,
-        format!(
-            "{} of an older becalm, which did not book the ways in and out of an activity on it: the time of sources is not compared",
-            match old {
-                [one] => format!("{one} is"),
-                several => format!("{} are", several.join(", ")),
-            }
-        ),
-        "record again; the noise, the detours and how often each activity came are compared all the same",
-    )
-}
-
 /// Only one of the runs, `run`, could not see these events.
 #[must_use]
 pub fn seen_differently(run: &str, missing: &[String]) -> Warning {

@@ -120,7 +120,6 @@ const HOLDERS: &[(&str, Holder)] = &[
         Holder::As("import --from selfish --unit us --length 10s detours.txt -o others.becalm"),
     ),
     ("becalm export --to csv", Holder::As("export --to csv busy -o detours.csv")),
-    ("becalm export --to arrow", Holder::As("export --to arrow --table activities busy -o activities.arrow")),
     ("becalm export --to perfetto", Holder::As("export --to perfetto busy -o node.perfetto-trace")),
     ("becalm export --to chrome", Holder::As("export --to chrome busy --cpus 1 -o node.json")),
     ("becalm export --to hdrhistogram", Holder::As("export --to hdrhistogram busy -o node.hlog")),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use becalm_model::{Kind, root::OLD_REST};
+use becalm_model::Kind;
 use becalm_stats::TimeCells;
 
 use super::row::TestFamily;
@@ -32,11 +32,6 @@ impl Gathered {
     /// What is kept of each node, or of each CPU.
     pub(super) fn of_family(&self, family: TestFamily) -> &[DetourSample] {
         if family == TestFamily::Nodes { &self.nodes } else { &self.places }
-    }
-
-    /// Whether its rests belong to no activity, as in older recordings: each source then has its own time alone.
-    pub(super) fn has_old_books(&self) -> bool {
-        self.sources.contains_key(&(Kind::Edge, OLD_REST.to_owned()))
     }
 }
 

@@ -322,11 +322,6 @@ impl Ground {
         }
         self.note_warnings(&mut notes);
         self.note_sources(&mut notes);
-        if super::row::books_differ(samples) && self.has_sources() {
-            let old = self.runs().zip(samples.iter().flatten()).filter(|(_, sample)| sample.has_old_books());
-            let old: Vec<String> = old.map(|((name, _), _)| name).collect();
-            notes.push(warning::books_differ(&old));
-        }
         let sched = |run: &ComparedRun| run.docs.first().map(|doc| doc.settings.sched.clone()).unwrap_or_default();
         let first = sched(&a.runs[0]);
         if let Some(other) = self.runs().map(|(_, run)| sched(run)).find(|other| *other != first) {

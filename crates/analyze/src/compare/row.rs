@@ -59,8 +59,6 @@ pub enum Doubt {
     },
     /// Of the runs of a side too few have the figure: it takes two of one side and one of the other.
     FewRuns,
-    /// The books of one of the runs are older, and book time on other sources.
-    OtherBooks,
     /// Too few stretches of time, of which the longest detours are compared.
     FewStretches {
         /// How many the shorter run has.
@@ -157,13 +155,6 @@ impl ComparedFigure {
             Err(doubt) => self.doubt = Some(doubt),
         }
         self
-    }
-}
-
-impl ComparedFigure {
-    /// With both values, and nothing said of their difference.
-    fn without_test(self, doubt: Doubt) -> Self {
-        Self { low: None, high: None, effect: None, p_value: None, doubt: Some(doubt), ..self }
     }
 }
 
@@ -314,18 +305,11 @@ fn of_figures(metric: Metric, sides: &[Vec<RunFigure>; 2], scale: f64) -> Compar
     ComparedFigure::new(metric, a, b).found(between::contrast(&sides[0], &sides[1]), scale)
 }
 
-/// Whether some of the runs, but not all, have books in which the rests of detours belong to no activity.
-pub(super) fn books_differ(samples: &[Vec<Gathered>; 2]) -> bool {
-    let old = samples.iter().flatten().filter(|run| run.has_old_books()).count();
-    old > 0 && old < samples.iter().flatten().count()
-}
-
 /// The rows of the sources that any run has, two for each: its share of time and its rate. The largest change of the
 /// share of time first; equal ones by name, then by kind.
 fn of_sources(ground: &Ground, samples: &[Vec<Gathered>; 2], between: Between) -> Vec<ComparedFigure> {
     let names: BTreeSet<&(Kind, String)> = samples.iter().flatten().flat_map(|run| run.sources.keys()).collect();
     let mut pairs: Vec<[ComparedFigure; 2]> = Vec::new();
-    let apart = books_differ(samples);
     // How much there is of all sources together, in the run that has less of it.
     let least = |of: Series| {
         samples.iter().flatten().filter_map(|run| of(&run.all)).map(|all| all.value).fold(f64::INFINITY, f64::min)
@@ -348,14 +332,9 @@ fn of_sources(ground: &Ground, samples: &[Vec<Gathered>; 2], between: Between) -
             let all = if metric == Metric::Rate { detours } else { noise };
             let row = of_source(metric, sides.each_ref().map(of_which), scale, between, all);
             let row = ComparedFigure { family: TestFamily::Sources, source: Some(name.clone()), ..row };
-            let row = match row.doubt {
+            match row.doubt {
                 Some(_) if ground.is_condensed() => ComparedFigure { doubt: Some(Doubt::SummaryForm), ..row },
                 _ => row,
-            };
-            // How often an activity came is the same in all books; what is no activity has got other names.
-            match apart && (metric == Metric::TimeRatio || name.0.is_rest()) {
-                true => row.without_test(Doubt::OtherBooks),
-                false => row,
             }
         });
         pairs.push([time, rate]);

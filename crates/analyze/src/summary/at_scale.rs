@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
+use becalm_model::Kind;
 use becalm_model::digest::DigestDoc;
 use becalm_model::node::Rung;
-use becalm_model::{Kind, root::OLD_REST};
 use becalm_scale::sampled::PhaseLosses;
 use becalm_scale::uncertainty::{Missed, RecordingEnds};
 use becalm_units::{Nanos, RankCount};
@@ -30,9 +30,6 @@ pub enum NoScale {
     /// The kernel's tracepoints were not seen on all nodes, or nothing of them was stored.
     #[error("the recording has no sources")]
     NoSources,
-    /// The time beside kernel activities belongs to none of them in old recordings.
-    #[error("this recording does not say what the rests of its detours (edge) belong to")]
-    OldRests,
     /// It is not known how long the loops ran.
     #[error("it is not known how long the loops ran")]
     Endless,
@@ -111,13 +108,10 @@ impl SampledPhases {
     /// Holds what the whole run is known to be.
     pub(super) fn of_run(mut self, rung: Rung, activities: u64, observed: Option<i64>, how: Observed) -> Self {
         self.recorded = observed.map(Nanos::new);
-        let is_old = || self.losses.sources().any(|(kind, name)| *kind == Kind::Edge && name == OLD_REST);
         self.missing = if rung != Rung::Tracepoints || activities == 0 {
             Some(NoScale::NoSources)
         } else if how == Observed::LastDetour || observed.is_none() {
             Some(NoScale::Endless)
-        } else if is_old() {
-            Some(NoScale::OldRests)
         } else {
             None
         };

@@ -352,10 +352,9 @@ fn results_fit(folder: &Path, width: usize) {
         80 => fits(&["sources", "many.becalm"], folder, width),
         _ => (),
     }
-    let pairs: [&[&str]; 6] = [
+    let pairs: [&[&str]; 5] = [
         &["busy", "quieter"],
         &["livelier", "busy"],
-        &["older", "busy"],
         &["killed", "open"],
         &["busy", "right", "--cpus-a", "0,1", "--cpus-b", "3"],
         &["pair", "pair", "--node-a", "node1", "--node-b", "node2"],

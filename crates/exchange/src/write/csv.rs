@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use becalm_units::printable;
 use csv::{Terminator, Writer, WriterBuilder};
 
-use super::table::{Column, Schema};
+use super::table::Column;
 
 /// A table that is being written.
 pub struct CsvTable<W: Write> {
@@ -17,13 +17,13 @@ impl<W: Write> CsvTable<W> {
     ///
     /// # Errors
     /// If `out` cannot be written.
-    pub fn begin(out: W, schema: &Schema) -> io::Result<Self> {
+    pub fn begin(out: W, names: &[&str]) -> io::Result<Self> {
         let mut out = WriterBuilder::new().terminator(Terminator::Any(b'\n')).from_writer(out);
-        out.write_record(schema.iter().map(|(name, _)| *name)).map_err(io::Error::from)?;
+        out.write_record(names).map_err(io::Error::from)?;
         Ok(Self { out })
     }
 
-    /// Adds rows: their columns in the order of the schema. In texts, control characters are replaced.
+    /// Adds rows: their columns in the order of the names. In texts, control characters are replaced.
     ///
     /// # Errors
     /// If `out` cannot be written.
@@ -63,18 +63,12 @@ impl<W: Write> CsvTable<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::write::table::ColumnType;
 
-    const SCHEMA: [(&str, ColumnType); 4] = [
-        ("cpu", ColumnType::Int32),
-        ("start_ns", ColumnType::Int64),
-        ("incomplete", ColumnType::Flag),
-        ("source", ColumnType::Text),
-    ];
+    const NAMES: [&str; 4] = ["cpu", "start_ns", "incomplete", "source"];
 
     fn written(texts: &[&str]) -> String {
         let mut out = Vec::new();
-        let mut table = CsvTable::begin(&mut out, &SCHEMA).unwrap();
+        let mut table = CsvTable::begin(&mut out, &NAMES).unwrap();
         let rows = texts.len();
         let columns = [
             Column::Int32(vec![3; rows]),

@@ -2,10 +2,8 @@
 //!
 //! Writers take values one after the other and hand them on, so that a run of any length needs little memory.
 
-pub mod arrow;
 pub mod chrome;
 pub mod csv;
-mod flatbuffer;
 pub mod folded;
 mod gzip;
 pub mod hdrhistogram;

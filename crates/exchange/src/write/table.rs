@@ -1,28 +1,15 @@
-//! Tables, column by column, as the writers of tables take them.
-
-/// What a column holds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ColumnType {
-    /// Numbers of 32 bits.
-    Int32,
-    /// Numbers of 64 bits.
-    Int64,
-    /// Yes or no.
-    Flag,
-    /// Texts.
-    Text,
-}
+//! Rows of a table, column by column.
 
 /// The values of some rows in a column.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Column<'a> {
-    /// Of [`ColumnType::Int32`].
+    /// Numbers of 32 bits.
     Int32(Vec<i32>),
-    /// Of [`ColumnType::Int64`].
+    /// Numbers of 64 bits.
     Int64(Vec<i64>),
-    /// Of [`ColumnType::Flag`].
+    /// Yes or no.
     Flag(Vec<bool>),
-    /// Of [`ColumnType::Text`].
+    /// Texts.
     Text(Vec<&'a str>),
 }
 
@@ -44,6 +31,3 @@ impl Column<'_> {
         self.len() == 0
     }
 }
-
-/// The columns of a table, by name.
-pub type Schema = [(&'static str, ColumnType)];

@@ -17,7 +17,7 @@ pub struct ClockCosts {
     pub not_counted: Option<String>,
     /// The ways, in the order in which they are shown.
     pub clocks: Vec<ClockWayDoc>,
-    /// Readings of the measuring counter back to back; `None` before they are taken, and in runs before there were any.
+    /// Readings of the measuring counter back to back; `None` before they are taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub successive: Option<SuccessiveDoc>,
 }

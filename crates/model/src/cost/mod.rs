@@ -78,8 +78,7 @@ pub struct CostDoc {
     pub other_cpu: Option<CpuId>,
     /// The scheduling class of what was measured: `other`, `fifo:80`.
     pub sched: String,
-    /// The processes over which probes were spread; `None` where one process measured, as it does in other measurements and did
-    /// in all before there were several.
+    /// The processes over which probes were spread; `None` of other measurements, which one process makes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<SpreadDoc>,
     /// What was measured, by the command that did.

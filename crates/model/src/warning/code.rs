@@ -25,7 +25,6 @@ use crate::node::Warning;
 pub enum Code {
     BeganLate,
     BelowCommonThreshold,
-    BooksDiffer,
     BooksOpen,
     BrokenPages,
     BuffersLeftOut,
@@ -107,8 +106,7 @@ impl Code {
     #[must_use]
     pub const fn bearing(self) -> Bearing {
         match self {
-            Self::BooksDiffer
-            | Self::CacheUnknown
+            Self::CacheUnknown
             | Self::CpusDiffer
             | Self::CpusTogether
             | Self::GrainTooShort

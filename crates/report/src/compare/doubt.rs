@@ -30,9 +30,6 @@ pub(crate) fn reason(doubt: Doubt) -> String {
             )
         }
         Doubt::FewRuns => "it takes two runs of one side and one of the other; too few have it".to_owned(),
-        Doubt::OtherBooks => {
-            "one of the recordings is of an older becalm, which booked time on other sources".to_owned()
-        }
         Doubt::CpusDiffer => "the longest detours of more CPUs are longer; compare as many".to_owned(),
         Doubt::SummaryForm => {
             "the summary form does not say how it scatters within a run; compare several runs a side, or full recordings".to_owned()

@@ -4,7 +4,6 @@ use std::cmp::Ordering;
 use std::io::{self, Write};
 
 use becalm_analyze::summary::{SourceSummary, Summary};
-use becalm_model::Kind;
 use becalm_model::node::Rung;
 
 use crate::Value;
@@ -222,7 +221,7 @@ fn print_ranked(summary: &Summary, rows: &[SourceSummary], per_cpu: bool, out: &
         let hidden = grouped(hidden.len() as u64);
         paragraph(out, "  ", &format!("and {hidden} more with {share}% of the noise; --all shows every one"))?;
     }
-    paragraph(out, "  ", if rows.iter().any(has_no_cause) { OLD_RESTS } else { WHOLE })
+    paragraph(out, "  ", WHOLE)
 }
 
 /// A sentence from words that go on after a colon.
@@ -234,14 +233,6 @@ fn capitalized(text: &str) -> String {
 /// What the columns of sources mean.
 const WHOLE: &str = "highest, mean and total: its own time; whole: all that goes with it (the way in and out, softirqs, \
                      aftermath), by which of noise and of time go";
-/// The same of a recording by an older becalm.
-const OLD_RESTS: &str = "this recording does not say what the rests of its detours (edge) belong to: whole is own time here; \
-                         record again to know";
-
-/// Whether a row is of rests of which nothing is known but that they are rests.
-fn has_no_cause(row: &SourceSummary) -> bool {
-    row.kind == Kind::Edge && row.whole_ns > 0
-}
 
 /// What the user can do with what was found.
 fn print_next(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {

@@ -532,19 +532,6 @@ test('the page of two runs holds the figures of the JSON document', async () => 
   await page.close();
 });
 
-test('a comparison with a recording of an older becalm says what it cannot say', async () => {
-  const document = json('compare', join(bundles, 'older'), join(bundles, 'busy'));
-  const note = document.notes.find((one) => one.code === 'books_differ');
-  assert.ok(note.message.startsWith('A is of an older becalm'), note.message);
-  const times = document.rows.filter((row) => row.source !== null && row.what === 'time_ratio');
-  assert.ok(times.length > 0);
-  for (const row of times) assert.equal(row.verdict, 'not enough data', JSON.stringify(row));
-  const { page, faults } = await open(comparison('older', 'busy', 'compare-older-busy'));
-  assert.ok((await page.textContent('body')).includes(note.message), note.message);
-  assert.deepEqual(faults, []);
-  await page.close();
-});
-
 test('every interval stands where its figures are', async () => {
   const { page, faults } = await open(comparison('lively', 'livelier', 'compare'));
   const document = json('compare', join(bundles, 'lively'), join(bundles, 'livelier'));

@@ -72,7 +72,7 @@ fn a_study_of_several_grains_is_one_of_each() {
 }
 
 #[test]
-fn a_study_from_before_there_were_turns() {
+fn a_study_of_one_turn() {
     check_study("study_of_one_turn", becalm_fixtures::write_study_of_one_turn);
 }
 

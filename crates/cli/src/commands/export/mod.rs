@@ -43,7 +43,7 @@ pub struct ExportArgs {
     #[arg(long, value_name = "NODE")]
     node: Option<String>,
 
-    /// Which table is written as csv or arrow [default: detours, or samples of a run of work]
+    /// Which table is written as csv [default: detours, or samples of a run of work]
     #[arg(long, value_name = "TABLE")]
     table: Option<TableName>,
 
@@ -58,8 +58,6 @@ pub struct ExportArgs {
 enum ExportFormat {
     /// Comma-separated values of a table
     Csv,
-    /// A table as an Arrow IPC file, for pandas, Polars and DuckDB
-    Arrow,
     /// Noise files of LogGOPSim, one a CPU
     Loggopsim,
     /// A trace for ui.perfetto.dev: detours and what was in them
@@ -90,11 +88,7 @@ enum TableName {
 impl ExportFormat {
     /// Whether a terminal can show it.
     const fn is_text(self) -> bool {
-        !matches!(self, Self::Arrow | Self::Perfetto | Self::Pprof)
-    }
-
-    const fn has_tables(self) -> bool {
-        matches!(self, Self::Csv | Self::Arrow)
+        !matches!(self, Self::Perfetto | Self::Pprof)
     }
 
     /// Whether a file holds one CPU.
@@ -119,8 +113,8 @@ impl ExportArgs {
 /// # Errors
 /// If the run cannot be read, the format cannot hold what is selected, or the file cannot be written.
 pub fn run(args: &ExportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    if args.table.is_some() && !args.to.has_tables() {
-        return Err(UsageError("--table goes with --to csv and --to arrow alone".to_owned()).into());
+    if args.table.is_some() && args.to != ExportFormat::Csv {
+        return Err(UsageError("--table goes with --to csv alone".to_owned()).into());
     }
     let destination = Destination::new(&args.output, args.to.is_text(), out)?;
     if destination.is_folder() && !args.to.is_of_one_cpu() {
@@ -128,7 +122,7 @@ pub fn run(args: &ExportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         return Err(UsageError(why).into());
     }
     match args.to {
-        ExportFormat::Csv | ExportFormat::Arrow => tables::export(args, destination)?,
+        ExportFormat::Csv => tables::export(args, destination)?,
         ExportFormat::Perfetto | ExportFormat::Chrome => timeline::export(args, destination)?,
         ExportFormat::Hdrhistogram => histogram::export(args, destination)?,
         ExportFormat::Folded | ExportFormat::Pprof => stacks::export(args, destination)?,

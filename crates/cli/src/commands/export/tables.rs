@@ -1,60 +1,23 @@
-//! The tables of a run, row by row: as CSV, and as a file of Arrow.
+//! The tables of a run as CSV, row by row.
 
 use std::io::Write;
 
 use becalm_analyze::summary::SummaryError;
 use becalm_bundle::{ActivityBatch, Bundle, DetourBatch, SampleBatch};
-use becalm_exchange::write::arrow::ArrowFile;
 use becalm_exchange::write::csv::CsvTable;
-use becalm_exchange::write::table::{Column, ColumnType};
+use becalm_exchange::write::table::Column;
 use becalm_model::NodeDoc;
 use becalm_units::{CpuId, CpuList};
 
 use super::destination::Destination;
-use super::{ExportArgs, ExportFormat, TableName, tell_unstored};
+use super::{ExportArgs, TableName, tell_unstored};
 use crate::exit::UsageError;
 use crate::progress::ReadingProgress;
 
-use ColumnType::{Flag, Int32, Int64, Text};
-
 /// The columns of the tables: those of the bundle, behind the node.
-const DETOURS: [(&str, ColumnType); 5] =
-    [("node", Text), ("cpu", Int32), ("start_ns", Int64), ("duration_ns", Int64), ("incomplete", Flag)];
-const SAMPLES: [(&str, ColumnType); 6] = [
-    ("node", Text),
-    ("cpu", Int32),
-    ("start_ns", Int64),
-    ("duration_ns", Int64),
-    ("work", Int64),
-    ("incomplete", Flag),
-];
-const ACTIVITIES: [(&str, ColumnType); 8] = [
-    ("node", Text),
-    ("cpu", Int32),
-    ("detour", Int64),
-    ("start_ns", Int64),
-    ("self_ns", Int64),
-    ("kind", Text),
-    ("source", Text),
-    ("detail", Text),
-];
-
-/// What writes rows.
-trait Table {
-    fn rows(&mut self, columns: &[Column<'_>]) -> std::io::Result<()>;
-}
-
-impl<W: Write> Table for CsvTable<W> {
-    fn rows(&mut self, columns: &[Column<'_>]) -> std::io::Result<()> {
-        Self::rows(self, columns)
-    }
-}
-
-impl<W: Write> Table for ArrowFile<W> {
-    fn rows(&mut self, columns: &[Column<'_>]) -> std::io::Result<()> {
-        Self::rows(self, columns)
-    }
-}
+const DETOURS: [&str; 5] = ["node", "cpu", "start_ns", "duration_ns", "incomplete"];
+const SAMPLES: [&str; 6] = ["node", "cpu", "start_ns", "duration_ns", "work", "incomplete"];
+const ACTIVITIES: [&str; 8] = ["node", "cpu", "detour", "start_ns", "self_ns", "kind", "source", "detail"];
 
 /// Writes the table that was asked for. In memory are 65,536 rows at a time.
 pub fn export(args: &ExportArgs, destination: Destination<'_>) -> anyhow::Result<()> {
@@ -62,7 +25,7 @@ pub fn export(args: &ExportArgs, destination: Destination<'_>) -> anyhow::Result
     let docs = documents(&bundle, args)?;
     let is_work = docs.iter().any(|doc| doc.settings.work.is_some());
     let table = args.table.unwrap_or(if is_work { TableName::Samples } else { TableName::Detours });
-    let schema = match (table, is_work) {
+    let columns = match (table, is_work) {
         (TableName::Detours, false) => &DETOURS[..],
         (TableName::Samples, true) => &SAMPLES[..],
         (TableName::Activities, _) => &ACTIVITIES[..],
@@ -72,13 +35,7 @@ pub fn export(args: &ExportArgs, destination: Destination<'_>) -> anyhow::Result
     tell_unstored(&docs);
     let _reading = ReadingProgress::begin(&bundle, 1);
     destination.write(|out| {
-        if args.to == ExportFormat::Csv {
-            let mut file = CsvTable::begin(out, schema)?;
-            write(&bundle, &docs, table, &mut file)?;
-            return Ok(file.end()?);
-        }
-        let origin = |doc: &NodeDoc| Some((format!("becalm.origin.{}", doc.node), doc.origin?.to_string()));
-        let mut file = ArrowFile::begin(out, schema, docs.iter().filter_map(origin).collect())?;
+        let mut file = CsvTable::begin(out, columns)?;
         write(&bundle, &docs, table, &mut file)?;
         Ok(file.end()?)
     })
@@ -111,7 +68,7 @@ fn documents(bundle: &Bundle, args: &ExportArgs) -> anyhow::Result<Vec<NodeDoc>>
     Ok(docs)
 }
 
-fn write(bundle: &Bundle, docs: &[NodeDoc], table: TableName, into: &mut dyn Table) -> anyhow::Result<()> {
+fn write(bundle: &Bundle, docs: &[NodeDoc], table: TableName, into: &mut CsvTable<impl Write>) -> anyhow::Result<()> {
     for doc in docs {
         match table {
             TableName::Detours => {
