@@ -5,8 +5,8 @@ use becalm_stats::splitmix::nth;
 /// The sum over the detours n of a CPU of w(n) * (duration - sum of self times), modulo 2^64, where w(n) is a fixed scramble of n.
 ///
 /// Detours and activities are stored separately and in large numbers; joining them would cost more than everything else in a report. This
-/// sum takes rows in any order and without memory. It is 0 if all books close. If some do not, errors would have to cancel under weights
-/// that are unrelated to them, which for an error of e nanoseconds happens with a probability of about e / 2^64.
+/// sum takes rows in any order and in constant memory. It is 0 if all books close. Otherwise it is 0 only if the errors cancel under these
+/// weights; for random weights the probability is at most e / 2^64, where e is the smallest error in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Balance(u64);
 
@@ -66,7 +66,7 @@ mod tests {
 
         /// Sums under weights that grow evenly, such as n + 1, would be 0 here.
         #[test]
-        fn errors_that_cancel_under_even_weights_do_not_cancel_here(by in 1_i64..1 << 40, one in 0_u64..1 << 30) {
+        fn errors_that_cancel_under_evenly_growing_weights_do_not_cancel_here(by in 1_i64..1 << 40, one in 0_u64..1 << 30) {
             let mut balance = Balance::default();
             balance.detour(one, by);
             balance.activity(one + 1, 2 * by);

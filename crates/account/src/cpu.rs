@@ -47,7 +47,7 @@ impl CpuAccount {
         let number = self.detours;
         self.detours += 1;
         self.balance.detour(number, duration_ns);
-        // Becalm's time in a detour that the table lacks belongs to no detour.
+        // Activities that came after their detour are too late to be taken off.
         while self.own.front().is_some_and(|(first, _)| *first < number) {
             self.own.pop_front();
         }
@@ -131,6 +131,16 @@ mod tests {
             assert_eq!(cpu.detour(15), Some(5));
         }
         assert_eq!((cpu.own_ns(), cpu.is_closed()), (30, true));
+    }
+
+    #[test]
+    fn an_activity_that_comes_after_its_detour_does_not_hide_later_ones() {
+        let [_, own] = owners();
+        let mut cpu = CpuAccount::new(false);
+        assert_eq!(cpu.detour(500), Some(500));
+        cpu.activity(0, 400, own);
+        cpu.activity(1, 300, own);
+        assert_eq!((cpu.detour(1_000), cpu.own_ns()), (Some(700), 700));
     }
 
     #[test]

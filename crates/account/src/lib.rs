@@ -1,5 +1,5 @@
-//! Who owns each nanosecond of a detour, and how much of the detour is noise of the machine. Every figure that becalm derives from detours
-//! follows this one rule:
+//! The accounting rule: the owner of each nanosecond of a detour, and the part of the detour that is noise of the machine. Every figure that
+//! becalm derives from detours follows it:
 //!
 //! - An activity belongs to its *root*: the activity that its detail names, or itself ([`becalm_model::root`]).
 //! - Activities whose root is a thread of becalm are not noise of the machine. Their time comes off the detour and is counted separately.

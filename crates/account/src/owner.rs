@@ -1,4 +1,4 @@
-//! Who owns an activity.
+//! Owners of activities.
 
 use std::collections::HashMap;
 
@@ -44,7 +44,7 @@ pub struct BatchOwners<'a> {
 }
 
 impl<'a> BatchOwners<'a> {
-    /// Of a batch with these names of sources and these details.
+    /// Prepares the lookup for a batch with these names of sources and these details.
     #[must_use]
     pub fn new(sources: &'a [&'a str], details: &'a [&'a str]) -> Self {
         let ids = vec![None; Kind::ALL.len() * sources.len()];
@@ -69,7 +69,7 @@ impl<'a> BatchOwners<'a> {
     }
 }
 
-/// Maximum number of combinations that are kept: details hold numbers of processes and functions, without an end.
+/// Maximum number of cached combinations: details contain process numbers and function names, so there is no limit to them.
 const COMBINATIONS: usize = 1 << 16;
 
 /// The owners of activities as they are measured, by the labels of their recording.
@@ -99,7 +99,7 @@ impl LabelOwners {
         owner
     }
 
-    /// Forgets the labels, as those of another recording will come.
+    /// Forgets all labels. To be called before the labels of another recording come.
     pub fn clear(&mut self) {
         self.owners.clear();
     }

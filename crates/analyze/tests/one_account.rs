@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use becalm_analyze::compare::{Metric, compare};
+use becalm_analyze::compare::{Comparison, Metric, compare};
 use becalm_analyze::condense::condense;
 use becalm_analyze::noise::NoiseInput;
 use becalm_analyze::rows::{attributed_detours, stacks};
@@ -34,21 +34,20 @@ fn account_of(figures: &Figures, sources: &[SourceSummary]) -> ExpectedAccount {
 fn check_summary(summary: &Summary, run: &AccountedRun) -> Result<(), TestCaseError> {
     let all = run.expected.iter().fold(ExpectedAccount::default(), ExpectedAccount::plus);
     prop_assert_eq!(account_of(&summary.total, &summary.sources), all);
+    prop_assert_eq!(summary.cpus.len(), run.expected.len());
     for (cpu, expected) in summary.cpus.iter().zip(&run.expected) {
         let sources = summary.cpu_sources.iter().filter(|of| of.place.as_ref().is_some_and(|place| place.1 == cpu.cpu));
         prop_assert_eq!(&account_of(&cpu.figures, &sources.cloned().collect::<Vec<_>>()), expected);
     }
-    prop_assert!(matches!(summary.books, Books::Closed | Books::NoActivities));
+    let books = if run.activities.is_empty() { Books::NoActivities } else { Books::Closed };
+    prop_assert_eq!(&summary.books, &books);
     Ok(())
 }
 
-/// The share of time of each source in a comparison of a recording with itself, in nanoseconds of both CPUs.
-fn compared_sources(bundle: &Bundle) -> BTreeMap<(Kind, String), i64> {
-    let selection = Selection::default();
-    let comparison = compare((bundle, &selection), (bundle, &selection)).unwrap();
-    let rows = comparison.rows.iter().filter(|row| row.metric == Metric::TimeRatio);
-    let time = |row: &becalm_analyze::compare::ComparedFigure| (row.a.unwrap() * 2e10).round() as i64;
-    rows.filter_map(|row| Some((row.source.clone()?, time(row)))).collect()
+/// The values of a figure of the sources in the first of two recordings, times `factor`.
+fn compared_sources(comparison: &Comparison, metric: Metric, factor: f64) -> BTreeMap<(Kind, String), i64> {
+    let rows = comparison.rows.iter().filter(|row| row.metric == metric);
+    rows.filter_map(|row| Some((row.source.clone()?, (row.a? * factor).round() as i64))).collect()
 }
 
 proptest! {
@@ -70,9 +69,11 @@ proptest! {
         // Per CPU a summary form keeps no sources.
         let total = account_of(&condensed.total, &condensed.sources);
         prop_assert_eq!(&total, &all);
-        prop_assert!(matches!(condensed.books, Books::Closed | Books::NoActivities));
+        let books = if run.activities.is_empty() { Books::NoActivities } else { Books::Closed };
+        prop_assert_eq!(&condensed.books, &books);
 
         let noise = NoiseInput::from_run(&bundle, &selection, true).unwrap().noise;
+        prop_assert_eq!(noise.traces().count(), run.expected.len());
         for (trace, expected) in noise.traces().zip(&run.expected) {
             prop_assert_eq!(trace.noise().get(), expected.noise_ns);
         }
@@ -93,7 +94,33 @@ proptest! {
         prop_assert_eq!(&of_roots, &all.sources);
 
         if all.detours > 0 {
-            prop_assert_eq!(&compared_sources(&bundle), &all.sources);
+            let comparison = compare((&bundle, &selection), (&bundle, &selection)).unwrap();
+            // Two CPUs over 10 s.
+            prop_assert_eq!(&compared_sources(&comparison, Metric::TimeRatio, 2e10), &all.sources);
+            let counts = all.activities.iter().filter(|(name, _)| all.sources.contains_key(*name));
+            let counts = all.sources.keys().map(|name| (name.clone(), 0)).chain(counts.map(|(name, count)| (name.clone(), *count as i64)));
+            prop_assert_eq!(&compared_sources(&comparison, Metric::Rate, 20.0), &counts.collect::<BTreeMap<_, _>>());
         }
     }
+}
+
+/// A source that is its own root in one recording, and belongs to interrupts in the other, comes as often in both.
+#[test]
+fn a_source_that_belongs_to_others_in_one_recording_keeps_its_rate() {
+    let folder = tempfile::tempdir().unwrap();
+    let written = [false, true].map(|belongs| {
+        let path = folder.path().join(format!("{belongs}.becalm"));
+        AccountedRun::of_softirqs(belongs).write(&path);
+        Bundle::open(&path).unwrap()
+    });
+    let selection = Selection::default();
+    let [a, b] = written.each_ref();
+    let comparison = compare((a, &selection), (b, &selection)).unwrap();
+    let of_softirq = |metric| {
+        let mut rows = comparison.rows.iter().filter(|row| row.metric == metric);
+        rows.find(|row| row.source.as_ref().is_some_and(|(_, name)| name == "rcu")).unwrap()
+    };
+    let (time, rate) = (of_softirq(Metric::TimeRatio), of_softirq(Metric::Rate));
+    assert!(time.a > Some(0.0) && time.b == Some(0.0), "{time:?}");
+    assert!(rate.a > Some(0.0) && rate.a == rate.b, "{rate:?}");
 }

@@ -42,7 +42,7 @@ struct CpuSums {
     unstored: (u64, Nanos),
     incomplete: u64,
     last: Option<Nanos>,
-    /// That of this recording.
+    /// The account of the current recording.
     account: CpuAccount,
     /// The detours of each source, in the order of [`Live::names`].
     sources: Vec<Moments>,
@@ -146,7 +146,7 @@ pub struct Live {
     /// The place in `cpus` of each loop of this recording.
     places: Vec<usize>,
     names: SourceIds,
-    /// Of this recording.
+    /// Owners by the labels of the current recording.
     owners: LabelOwners,
     /// What this recording's origin is on the view's axis: zero for the first, so that its detours begin in the view
     /// when they do in its report.

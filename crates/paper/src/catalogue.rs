@@ -382,7 +382,7 @@ pub struct Step {
     /// What `becalm tune run` makes quiet while the command runs. The command takes `--cpus`, and is not a job.
     #[serde(default)]
     pub quieted: Option<Quieted>,
-    /// Whether it measures every CPU that is online at the same time, by `--cpus`, which the command takes. It is not a job.
+    /// Whether it runs on all online CPUs at once: becalm adds `--cpus` with their list. Not for jobs.
     #[serde(default)]
     pub each_cpu: bool,
     /// The arguments of `becalm inject`, where the job runs under noise of it.
@@ -517,6 +517,8 @@ mod tests {
                 let before: Vec<&str> = paper.steps[..number].iter().map(|step| step.name.as_str()).collect();
                 assert!(step.after.iter().all(|name| before.contains(&name.as_str())), "{name}: {}", step.name);
                 needed.extend(step.after.iter().map(String::as_str));
+                let is_quicker = step.quick_seconds.is_none_or(|seconds| seconds <= step.seconds);
+                assert!(is_quicker, "{name}: {} takes longer in a quick campaign", step.name);
             }
             let measures = |name: &str| paper.steps.iter().any(|step| step.name == name && step.measures);
             for figure in paper.items.iter().flat_map(|item| &item.figures) {

@@ -29,7 +29,7 @@ pub struct WindowSums {
     pub unstored: u64,
     /// Detours in which kernel events were lost.
     pub incomplete: u64,
-    /// The time for which each source accounts: its own and that of what belongs to it. It adds up to the noise of the detours.
+    /// The time for which each source accounts: its own and that of what belongs to it. Together they add up to the noise, except for unstored detours.
     pub sources: HashMap<(Kind, String), Nanos>,
 }
 

@@ -1,11 +1,10 @@
 //! What the trace that stays has found since the start, and how that is told.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use becalm_account::{LabelOwners, SourceIds};
 use becalm_attribute::Interruptions;
 use becalm_measure::Drained;
-use becalm_model::Labels;
+use becalm_model::{Kind, Label, Labels};
 use becalm_units::{CpuId, CpuList, Nanos};
 
 use crate::exposition::{Exposition, Type, Value};
@@ -51,6 +50,7 @@ pub struct Traced {
     /// The sources by what they took.
     pub sources: Sources,
     drained: Drained,
+    ids: HashMap<(Kind, Label), Nanos>,
 }
 
 impl Traced {
@@ -77,15 +77,11 @@ impl Traced {
             self.lengths.add(detour.duration);
             sums.interrupted += detour.duration;
         }
-        let (mut names, mut owners) = (SourceIds::default(), LabelOwners::default());
-        let mut times: Vec<Nanos> = Vec::new();
         for row in &found.activities {
-            let owner = owners.owner(&mut names, labels, row);
-            times.resize(names.len(), Nanos::ZERO);
-            times[owner.root.index()] += row.self_time;
+            *self.ids.entry((row.kind, row.source)).or_default() += row.self_time;
         }
-        for ((kind, source), time) in names.names().iter().zip(times).filter(|(_, time)| *time > Nanos::ZERO) {
-            self.sources.add(*kind, source, time);
+        for ((kind, source), time) in self.ids.drain() {
+            self.sources.add(kind, labels.text(source), time);
         }
     }
 
@@ -137,7 +133,7 @@ impl Traced {
         );
         out.sources(
             "becalm_traced_source_seconds",
-            "Time for which a source accounts while the CPU was traced; sources without a series of their own are source other.",
+            "Time that a source took by itself while the CPU was traced; sources without a series of their own are source other.",
             &mut self.sources,
         );
     }
@@ -178,7 +174,7 @@ fn cost_of(events: u64, each: Nanos) -> Nanos {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use becalm_model::{Activity, Detour, Kind, Label};
+    use becalm_model::{Activity, Detour};
 
     use crate::exposition::text;
     use crate::request::Format;

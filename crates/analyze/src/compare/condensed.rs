@@ -91,8 +91,7 @@ pub(super) fn gather(of: &DigestedRun<'_>, ground: &Ground, run: &ComparedRun) -
         }
     }
     let summed = sources.keys().filter(|(_, name)| name == OTHERS).map(|(kind, _)| *kind).collect::<BTreeSet<Kind>>();
-    // Rests and softirqs whose time goes with others, and what becalm itself did, are no sources.
-    sources.retain(|(kind, _), (whole, _)| *whole > 0 && *kind != Kind::Becalm);
+    sources.retain(|(kind, _), _| *kind != Kind::Becalm);
     let of_source = |(name, (whole, count)): ((Kind, String), (i64, u64))| {
         let cell = |sum: i64| TimeCells::of_sums(run.length_ns, vec![sum]);
         (name, SourceSample { times: cell(whole), count: cell(i64::try_from(count).unwrap_or(i64::MAX)) })

@@ -80,14 +80,15 @@ impl<'a> Reading<'a> {
 
     fn all(mut self, bundle: &Bundle) -> Result<Gathered, BundleError> {
         if !self.with_self && self.run.rung == Rung::Tracepoints {
+            let mut ids = SourceIds::default();
             self.each_node(|reading, node| {
                 for batch in bundle.activities(node)? {
-                    reading.own_activities(&batch?);
+                    reading.own_activities(&batch?, &mut ids);
                 }
                 Ok(())
             })?;
         }
-        // The detours are read twice.
+        // Both passes over the detours start from these accounts.
         let before_detours = self.accounts.clone();
         self.each_node(|reading, node| {
             for batch in bundle.detours(node)? {
@@ -110,9 +111,7 @@ impl<'a> Reading<'a> {
             }
             Ok(())
         })?;
-        let sources = self.source_ids.names().iter().cloned().zip(self.sources);
-        // A source whose activities all belong to others accounts for no time.
-        self.gathered.sources = sources.filter(|(_, sample)| sample.times.noise().iter().any(|ns| *ns > 0)).collect();
+        self.gathered.sources = self.source_ids.names().iter().cloned().zip(self.sources).collect();
         Ok(self.gathered)
     }
 
@@ -133,15 +132,14 @@ impl<'a> Reading<'a> {
     }
 
     /// Notes what becalm took of which detour.
-    fn own_activities(&mut self, batch: &ActivityBatch) {
+    fn own_activities(&mut self, batch: &ActivityBatch, ids: &mut SourceIds) {
         let details = batch.detail_values();
-        let mut ids = SourceIds::default();
         let sources = batch.source_values();
         let mut owners = BatchOwners::new(&sources, &details);
         for range in runs(batch.cpus()) {
             let Some(at) = self.at.get(&batch.cpus()[range.start]).copied() else { continue };
             for row in range {
-                let owner = owners.owner(&mut ids, batch.kind(row), batch.source_key(row), batch.detail_key(row));
+                let owner = owners.owner(ids, batch.kind(row), batch.source_key(row), batch.detail_key(row));
                 self.accounts[at].activity(batch.detours()[row] as u64, batch.self_times()[row], owner);
             }
         }

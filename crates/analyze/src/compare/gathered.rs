@@ -17,7 +17,7 @@ pub(super) struct Gathered {
     pub(super) nodes: Vec<DetourSample>,
     /// Each CPU, where there are several and they stand against those of the other run.
     pub(super) places: Vec<DetourSample>,
-    /// The sources over all CPUs.
+    /// The sources over all CPUs, also those whose time belongs to others.
     pub(super) sources: BTreeMap<(Kind, String), SourceSample>,
     /// Detours that are shorter than what is compared.
     pub(super) dropped: u64,

@@ -308,7 +308,11 @@ fn of_figures(metric: Metric, sides: &[Vec<RunFigure>; 2], scale: f64) -> Compar
 /// The rows of the sources that any run has, two for each: its share of time and its rate. The largest change of the
 /// share of time first; equal ones by name, then by kind.
 fn of_sources(ground: &Ground, samples: &[Vec<Gathered>; 2], between: Between) -> Vec<ComparedFigure> {
-    let names: BTreeSet<&(Kind, String)> = samples.iter().flatten().flat_map(|run| run.sources.keys()).collect();
+    // A source whose activities all belong to others, in every run, accounts for no time.
+    let accounts = |sample: &SourceSample| sample.times.noise().iter().any(|ns| *ns > 0);
+    let sources = samples.iter().flatten().flat_map(|run| &run.sources);
+    let names: BTreeSet<&(Kind, String)> =
+        sources.filter(|(_, sample)| accounts(sample)).map(|(name, _)| name).collect();
     let mut pairs: Vec<[ComparedFigure; 2]> = Vec::new();
     // How much there is of all sources together, in the run that has less of it.
     let least = |of: Series| {

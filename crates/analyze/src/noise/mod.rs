@@ -309,7 +309,7 @@ struct CpuNoise {
 }
 
 /// Reads the detours of the document's CPUs in order of time, with their books. Becalm's own time comes off the detours, unless it counts. The
-/// second value is whether the run has any books; a run without detours lacks none.
+/// second value is true if the run has books, or no detours that could have any.
 fn read_cpus(
     bundle: &Bundle,
     doc: &NodeDoc,
@@ -340,7 +340,7 @@ fn read_cpus(
         let batch = batch?;
         for ((cpu, start), duration) in batch.cpus().iter().zip(batch.starts()).zip(batch.durations()) {
             if let Some(cpu) = cpus.get_mut(cpu) {
-                // Entries name detours by their place, so that those of becalm keep theirs.
+                // Entries refer to detours by index, so a detour that is wholly becalm's stays, with length 0.
                 let left = cpu.account.detour(*duration).unwrap_or(0);
                 cpu.detours.push((Nanos::new(*start), Nanos::new(left)));
             }

@@ -1,4 +1,4 @@
-//! What the sources in the books of a run are called.
+//! Display names of the sources in the books of a run.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! What the check of the books ([`becalm_account::Balance`]) found. Only if they are open, the files are read again for the first detour whose
-//! activities do not add up to it.
+//! Result of the check of the books ([`becalm_account::Balance`]). Only if they are open are the files read again, to find the first detour
+//! whose activities do not add up to it.
 
 use becalm_bundle::{Bundle, BundleError};
 use becalm_units::CpuId;

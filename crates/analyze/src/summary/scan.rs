@@ -268,7 +268,9 @@ impl Scan {
                     let (start, time) = (Nanos::new(rows.starts[row]), Nanos::new(self_time));
                     phases.part(rows.detours[row], start, owner.root.get(), time, &mut self.losses);
                 }
-                slots.resize(self.names.len(), (0, 0));
+                if slots.len() < self.names.len() {
+                    slots.resize(self.names.len(), (0, 0));
+                }
                 let [source, root] = [owner.source, owner.root].map(|id| {
                     let (looked_up, slot) = &mut slots[id.index()];
                     if *looked_up != run {

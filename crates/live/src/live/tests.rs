@@ -66,7 +66,11 @@ proptest! {
             prop_assert_eq!((figures.durations.count(), figures.durations.total()), (expected.detours, expected.noise_ns));
             prop_assert_eq!(figures.durations.max().unwrap_or(0), expected.longest_ns);
             prop_assert_eq!((figures.own_ns, figures.incomplete), (Some(expected.own_ns), expected.incomplete));
-            let sources = live.sources(Some(thread.cpu)).into_iter().filter(|source| source.whole_ns > 0);
+            let sources = live.sources(Some(thread.cpu));
+            let counted = sources.iter().filter(|of| of.times.count() > 0);
+            let counted: BTreeMap<_, _> = counted.map(|of| ((of.kind, of.source.clone()), of.times.count())).collect();
+            prop_assert_eq!(&counted, &expected.activities);
+            let sources = sources.into_iter().filter(|source| source.whole_ns > 0);
             let sources: BTreeMap<_, _> = sources.map(|of| ((of.kind, of.source), of.whole_ns)).collect();
             prop_assert_eq!(&sources, &expected.sources);
         }

@@ -43,7 +43,7 @@ pub struct ExportArgs {
     #[arg(long, value_name = "NODE")]
     node: Option<String>,
 
-    /// Which table is written as csv [default: detours, or samples of a run of work]
+    /// Table to write as CSV [default: detours, or samples of a run of work]
     #[arg(long, value_name = "TABLE")]
     table: Option<TableName>,
 
@@ -114,7 +114,7 @@ impl ExportArgs {
 /// If the run cannot be read, the format cannot hold what is selected, or the file cannot be written.
 pub fn run(args: &ExportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     if args.table.is_some() && args.to != ExportFormat::Csv {
-        return Err(UsageError("--table goes with --to csv alone".to_owned()).into());
+        return Err(UsageError("--table requires --to csv".to_owned()).into());
     }
     let destination = Destination::new(&args.output, args.to.is_text(), out)?;
     if destination.is_folder() && !args.to.is_of_one_cpu() {
