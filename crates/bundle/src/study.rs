@@ -102,21 +102,6 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no draft stays");
     }
 
-    /// As it was written when each configuration was recorded once.
-    #[test]
-    fn a_document_with_one_run_of_each_configuration_still_opens() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut value = serde_json::to_value(doc()).unwrap();
-        value.as_object_mut().unwrap().remove("turns");
-        value["configurations"][0]["outcome"] = serde_json::json!({"is": "recorded", "run": "baseline.becalm"});
-        fs::write(folder.path().join(FILE), value.to_string()).unwrap();
-        let read = load(folder.path()).unwrap();
-        assert_eq!((read.turns, read.configurations[0].runs()), (1, &["baseline.becalm".to_owned()][..]));
-        assert_eq!(read.configurations[1..], doc().configurations[1..]);
-        store(&read, folder.path()).unwrap();
-        assert_eq!(load(folder.path()).unwrap(), read);
-    }
-
     #[test]
     fn what_cannot_be_is_refused() {
         let folder = tempfile::tempdir().unwrap();
