@@ -40,8 +40,7 @@ impl CpuAccount {
         false
     }
 
-    /// Takes the next detour. Returns what is left of its duration without becalm's own time, or `None` if it was becalm's as a whole, so
-    /// that it does not count.
+    /// Takes the next detour. Returns its [`noise`].
     #[inline]
     pub fn detour(&mut self, duration_ns: i64) -> Option<i64> {
         let number = self.detours;
@@ -55,8 +54,7 @@ impl CpuAccount {
             Some((first, own)) if *first == number => {
                 let own = *own;
                 self.own.pop_front();
-                let left = duration_ns.saturating_sub(own).max(0);
-                (left > 0 || own == 0).then_some(left)
+                noise(duration_ns, own)
             }
             _ => Some(duration_ns),
         }
@@ -85,6 +83,15 @@ impl CpuAccount {
     pub const fn is_closed(&self) -> bool {
         self.balance.is_closed()
     }
+}
+
+/// What is left of a detour without becalm's own time, in nanoseconds, or `None` if the detour was becalm's as a whole, so that it does not
+/// count.
+#[inline]
+#[must_use]
+pub fn noise(duration_ns: i64, own_ns: i64) -> Option<i64> {
+    let left = duration_ns.saturating_sub(own_ns).max(0);
+    (left > 0 || own_ns == 0).then_some(left)
 }
 
 #[cfg(test)]

@@ -14,6 +14,6 @@ mod owner;
 mod sources;
 
 pub use balance::Balance;
-pub use cpu::CpuAccount;
+pub use cpu::{CpuAccount, noise};
 pub use owner::{BatchOwners, LabelOwners, Owner, is_becalms};
 pub use sources::{SourceId, SourceIds};

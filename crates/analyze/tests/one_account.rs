@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use becalm_analyze::compare::{Comparison, Metric, compare};
+use becalm_analyze::compare::{Comparison, Metric, compare, compare_nodes};
 use becalm_analyze::condense::condense;
 use becalm_analyze::noise::NoiseInput;
 use becalm_analyze::rows::{attributed_detours, stacks};
 use becalm_analyze::summary::{Books, Figures, Selection, SourceSummary, Summary, summarize, summarize_digests};
-use becalm_bundle::{Bundle, BundleError, SummaryBundle, SummaryWriter};
+use becalm_bundle::{Bundle, BundleError, StoredNodes, SummaryBundle, SummaryWriter};
 use becalm_fixtures::account::{AccountedRun, ExpectedAccount};
 use becalm_model::Kind;
 use proptest::prelude::*;
@@ -78,12 +78,14 @@ proptest! {
             prop_assert_eq!(trace.noise().get(), expected.noise_ns);
         }
 
-        let mut rows = (0, 0);
+        let mut rows = (0, 0, 0);
         let strays = attributed_detours(&bundle, &run.doc, &mut |detour| {
-            rows = (rows.0 + detour.noise().get(), rows.1 + detour.own_time().get());
+            rows.0 += u64::from(detour.noise().is_some());
+            rows.1 += detour.noise().unwrap_or_default().get();
+            rows.2 += detour.own_time().get();
             Ok::<(), BundleError>(())
         });
-        prop_assert_eq!((rows, strays.unwrap()), ((all.noise_ns, all.own_ns), 0));
+        prop_assert_eq!((rows, strays.unwrap()), ((all.detours, all.noise_ns, all.own_ns), 0));
 
         let mut of_roots: BTreeMap<(Kind, String), i64> = BTreeMap::new();
         for stack in stacks(&bundle, &run.doc).unwrap() {
@@ -116,12 +118,22 @@ fn a_source_that_belongs_to_others_in_one_recording_keeps_its_rate() {
     });
     let selection = Selection::default();
     let [a, b] = written.each_ref();
-    let comparison = compare((a, &selection), (b, &selection)).unwrap();
-    let of_softirq = |metric| {
-        let mut rows = comparison.rows.iter().filter(|row| row.metric == metric);
-        rows.find(|row| row.source.as_ref().is_some_and(|(_, name)| name == "rcu")).unwrap()
-    };
-    let (time, rate) = (of_softirq(Metric::TimeRatio), of_softirq(Metric::Rate));
-    assert!(time.a > Some(0.0) && time.b == Some(0.0), "{time:?}");
-    assert!(rate.a > Some(0.0) && rate.a == rate.b, "{rate:?}");
+    let condensed = [a, b].map(|bundle| {
+        let path = bundle.path().with_extension("short.becalm");
+        drop(SummaryWriter::create(&path, &condense(bundle, "accounted").unwrap()).unwrap());
+        StoredNodes::open(&path).unwrap()
+    });
+    let [short_a, short_b] = condensed.each_ref();
+    for comparison in [
+        compare((a, &selection), (b, &selection)).unwrap(),
+        compare_nodes(&[(short_a, &selection)], &[(short_b, &selection)]).unwrap(),
+    ] {
+        let of_softirq = |metric| {
+            let mut rows = comparison.rows.iter().filter(|row| row.metric == metric);
+            rows.find(|row| row.source.as_ref().is_some_and(|(_, name)| name == "rcu")).unwrap()
+        };
+        let (time, rate) = (of_softirq(Metric::TimeRatio), of_softirq(Metric::Rate));
+        assert!(time.a > Some(0.0) && time.b == Some(0.0), "{time:?}");
+        assert!(rate.a > Some(0.0) && rate.a == rate.b, "{rate:?}");
+    }
 }

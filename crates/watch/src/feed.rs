@@ -174,15 +174,9 @@ mod tests {
                 let thread = LoopThread { cpu: CpuId::new(cpu), pid: Pid(1), t_min: Nanos::new(9), realtime: false };
                 let mut window = WindowFeed::new(DetourStore::unstored(), Vec::new());
                 window.begin(&run.doc, &[thread], &mut names).unwrap();
-                let (detours, activities) = run.rows_of_cpu(cpu);
-                let mut number = 0;
-                for detours in detours.chunks(detours.len().div_ceil(parts).max(1)) {
-                    let numbers = number..number + detours.len() as u64;
-                    number = numbers.end;
-                    let activities: Vec<Activity> =
-                        activities.iter().filter(|row| numbers.contains(&row.detour)).copied().collect();
+                for (detours, activities) in run.parts(cpu, parts) {
                     let part = LanePart {
-                        index: 0, thread, steps: &[], work: &[], detours, activities: &activities,
+                        index: 0, thread, steps: &[], work: &[], detours: &detours, activities: &activities,
                         began: Some(Nanos::ZERO), complete_until: Nanos::MAX, unstored: (0, Nanos::ZERO),
                     };
                     window.take(part, &names, &mut || {}).unwrap();

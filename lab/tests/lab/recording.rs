@@ -138,10 +138,12 @@ pub fn rate<'a>(comparison: &'a Value, kind: &str, source: &str) -> &'a Value {
         .unwrap_or_else(|| panic!("{kind} {source} is not compared: {}", comparison["rows"]))
 }
 
-/// A row of a comparison says that B has less; or that the emulated CPUs got their time too unevenly to be sure of it.
+/// A row of a comparison has less in B. The host interrupts emulated CPUs up to a thousand times a second, which widens the intervals of all
+/// sources; so it may not be sure of it.
 pub fn assert_better(row: &Value) {
     assert!(row["b"].as_f64() < row["a"].as_f64(), "{row}");
-    assert!(row["verdict"] == "lower" || row["verdict"] == "not enough data", "{row}");
+    let verdicts = ["lower", "no difference shown", "not enough data"];
+    assert!(verdicts.iter().any(|verdict| row["verdict"] == *verdict), "{row}");
 }
 
 pub fn sum(document: &Value, list: &str, field: &str) -> u64 {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use becalm_account::is_becalms;
+use becalm_account::{is_becalms, noise};
 use becalm_bundle::{ActivityBatch, ActivityBatches, Bundle, BundleError, DetourBatch};
 use becalm_model::node::{NodeDoc, Rung};
 use becalm_model::{Activity, Detour, Labels};
@@ -33,10 +33,10 @@ impl AttributedDetour<'_> {
         own.fold(Nanos::ZERO, |sum, activity| sum.saturating_add(activity.self_time))
     }
 
-    /// What is left of it without that, at least 0.
+    /// What is left of it without that; `None` if it was becalm's as a whole, so that it does not count.
     #[must_use]
-    pub fn noise(&self) -> Nanos {
-        (self.detour.duration - self.own_time()).max(Nanos::ZERO)
+    pub fn noise(&self) -> Option<Nanos> {
+        noise(self.detour.duration.get(), self.own_time().get()).map(Nanos::new)
     }
 }
 

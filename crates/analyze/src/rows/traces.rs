@@ -74,7 +74,7 @@ pub fn traces<E: From<BundleError> + From<Overlap>>(
         // What is outside of the time is cut off.
         let since =
             |instant: Nanos| instant.checked_sub(time.begin).unwrap_or(Nanos::ZERO).clamp(Nanos::ZERO, time.length);
-        let (start, end) = (since(shown.detour.start), since(shown.detour.start + shown.noise()));
+        let (start, end) = (since(shown.detour.start), since(shown.detour.start + shown.noise().unwrap_or_default()));
         if end <= start {
             return Ok(());
         }

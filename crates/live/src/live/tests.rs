@@ -49,16 +49,10 @@ proptest! {
         let threads = [fixture::thread(0), fixture::thread(1)];
         live.begin(&run.doc, &threads);
         for (index, thread) in threads.into_iter().enumerate() {
-            let (detours, activities) = run.rows_of_cpu(thread.cpu.get());
-            let mut number = 0;
-            for detours in detours.chunks(detours.len().div_ceil(parts).max(1)) {
-                let numbers = number..number + detours.len() as u64;
-                number = numbers.end;
-                let activities: Vec<Activity> =
-                    activities.iter().filter(|row| numbers.contains(&row.detour)).copied().collect();
+            for (detours, activities) in run.parts(thread.cpu.get(), parts) {
                 live.take(LanePart {
-                    index, thread, steps: &[], work: &[], detours, activities: &activities, began: Some(Nanos::ZERO),
-                    complete_until: Nanos::MAX, unstored: (0, Nanos::ZERO),
+                    index, thread, steps: &[], work: &[], detours: &detours, activities: &activities,
+                    began: Some(Nanos::ZERO), complete_until: Nanos::MAX, unstored: (0, Nanos::ZERO),
                 }, &run.labels);
             }
             let expected = &run.expected[index];

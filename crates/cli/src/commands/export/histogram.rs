@@ -33,9 +33,7 @@ pub fn export(args: &ExportArgs, destination: Destination<'_>) -> anyhow::Result
                         let place = doc.cpus.binary_search_by_key(&shown.detour.cpu, |listed| listed.cpu);
                         if let Some((lengths, end)) = place.ok().and_then(|place| cpus.get_mut(place)) {
                             *end = shown.detour.start + shown.detour.duration;
-                            // What becalm itself took as a whole is no detour of the machine.
-                            let noise = shown.noise();
-                            if noise > Nanos::ZERO || shown.own_time() == Nanos::ZERO {
+                            if let Some(noise) = shown.noise() {
                                 lengths.add(noise.get(), 1);
                             }
                         }
