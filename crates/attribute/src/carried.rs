@@ -1,29 +1,68 @@
-//! Why an interrupt came, read from the events after its entry: the functions that it runs, the threads that these functions wake, and
-//! the thread that the CPU switches to.
+//! Why an interrupt or a softirq came, read from the events after its entry: the functions that it runs, the threads that these functions
+//! wake, and the thread that the CPU switches to.
 
-use becalm_model::carried::{BRINGING, Carrier, RESCHEDULING, SENT};
+use becalm_model::carried::{BRINGING, Carrier, RESCHEDULING, SENT, runs};
 use becalm_model::{Event, Happening, Kind, Label, Labels, Pid};
 use becalm_units::Nanos;
 
-use super::frame::{Named, saturating_sub};
+use super::frame::{Named, What, saturating_sub};
 use super::{Attributor, Context};
 
 /// The longest time between an interrupt and the switch that it causes. A scheduler with cold caches needs some of it. A measuring thread
 /// makes no system call, so it leaves its CPU only on the way out of an interrupt.
 pub(super) const SWITCHES_WITHIN: Nanos = Nanos::new(50_000);
 
-/// Interrupts with rules of their own, by their labels.
+/// Interrupts, softirqs and threads with rules of their own, by their labels.
 #[derive(Debug)]
 pub(super) struct Carriers {
     sent: Vec<Label>,
     bringing: Vec<Label>,
     rescheduling: Label,
+    kworker: Label,
+}
+
+/// An interrupt or a softirq, by the names of its events.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Vehicle {
+    pub what: What,
+    pub source: Label,
+    pub detail: Label,
+}
+
+impl Vehicle {
+    pub const fn irq(source: Label, detail: Label) -> Self {
+        Self { what: What::Irq, source, detail }
+    }
+
+    pub const fn softirq(source: Label) -> Self {
+        Self { what: What::Softirq, source, detail: Label::EMPTY }
+    }
+
+    /// Whether it runs the functions of a carrier, and is named by them.
+    pub fn runs(self, by: Carrier, labels: &Labels) -> bool {
+        matches!(self.what, What::Irq | What::Softirq) && runs(self.what.kind(), labels.text(self.source), by)
+    }
+
+    fn ends_with(self, event: &Happening) -> bool {
+        match *event {
+            Happening::IrqExit { source, detail } => {
+                self.what == What::Irq && (source, detail) == (self.source, self.detail)
+            }
+            Happening::SoftirqExit { source } => self.what == What::Softirq && source == self.source,
+            _ => false,
+        }
+    }
 }
 
 impl Carriers {
     pub fn new(labels: &mut Labels) -> Self {
         let mut labels_of = |names: &[&str]| names.iter().map(|name| labels.intern(name)).collect();
-        Self { sent: labels_of(&SENT), bringing: labels_of(&BRINGING), rescheduling: labels.intern(RESCHEDULING) }
+        Self {
+            sent: labels_of(&SENT),
+            bringing: labels_of(&BRINGING),
+            rescheduling: labels.intern(RESCHEDULING),
+            kworker: labels.intern("kworker"),
+        }
     }
 
     /// Whether an interrupt belongs to the thread that it wakes even if it runs no function.
@@ -37,7 +76,7 @@ impl Carriers {
     }
 }
 
-/// The events of one interrupt, or of one of its functions.
+/// The events of one interrupt or softirq, or of one of its functions.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ahead {
     /// The first function: its source and its fixed root.
@@ -46,66 +85,99 @@ struct Ahead {
     woken: Option<Pid>,
     /// The fixed root of the last function with one.
     raises: Option<Label>,
-    /// When the interrupt or the function ends.
+    /// When the interrupt, the softirq or the function ends.
     ended: Option<Nanos>,
 }
 
 impl Attributor {
-    /// Names an interrupt that starts before the `coming` events, or one of its further functions if `begun` gives one.
+    /// An interrupt or a softirq starts. Outside of detours it keeps its plain name.
+    pub(super) fn begin_carrier<'e>(
+        &mut self,
+        vehicle: Vehicle,
+        at: Nanos,
+        coming: impl Iterator<Item = &'e Event>,
+        with: &mut Context<'_>,
+    ) {
+        let Vehicle { what, source, detail } = vehicle;
+        let plain = self.name(what, (source, detail), at, with.labels);
+        let named = if self.ledger.is_open() { self.name_carried(vehicle, plain, None, coming, with) } else { plain };
+        self.push(what, (source, detail), named, at);
+    }
+
+    /// Names an interrupt or a softirq that starts before the `coming` events, or one of its further functions if `begun` gives one.
+    /// `plain` is its name without functions.
     ///
     /// The first function gives the name. The root is, in this order: the fixed root of the function, the first thread that it wakes, the
-    /// thread that the CPU switches to if the interrupt can let one run without waking it, or the interrupt itself.
+    /// thread that the CPU switches to if the interrupt can let one run without waking it, or the function itself. The root of what a
+    /// softirq raises is that of the softirq without functions.
     pub(super) fn name_carried<'e>(
         &mut self,
-        (source, detail): (Label, Label),
+        vehicle: Vehicle,
+        plain: Named,
         begun: Option<(Label, Label)>,
         mut coming: impl Iterator<Item = &'e Event>,
         with: &mut Context<'_>,
     ) -> Named {
-        let ahead = self.look_ahead((source, detail), begun, &mut coming);
+        let ahead = self.look_ahead(vehicle, begun, &mut coming, with.labels);
         let function = ahead.function.filter(|(name, _)| *name != Label::EMPTY);
-        let shown = function.map_or(source, |(name, _)| name);
-        let own = self.causes.label(Kind::Irq, shown, with.labels);
+        let shown = function.map_or(plain.source, |(name, _)| name);
+        let own = self.causes.label(vehicle.what.kind(), shown, with.labels);
         let fixed = function.map(|(_, root)| root).filter(|root| *root != Label::EMPTY);
+        let brings = self.carriers.is_bringing(shown, vehicle.detail);
         let cause = fixed
-            .or_else(|| ahead.woken.and_then(|thread| self.root_of_thread(thread, with)))
-            .or_else(|| {
-                let ended = ahead.ended.filter(|_| self.carriers.is_bringing(shown, detail))?;
-                self.root_of_thread(switches_to(ended, coming)?, with)
-            })
-            .unwrap_or(own);
+            .or_else(|| ahead.woken.and_then(|thread| self.root_of_woken(thread, &mut coming, with)))
+            .or_else(|| self.root_of_thread(switches_to(ahead.ended.filter(|_| brings)?, coming)?, with))
+            .unwrap_or(if function.is_some() { own } else { plain.cause });
         let detail = match function {
             _ if cause != own => cause,
-            Some(_) => source,
-            None => detail,
+            Some(_) => vehicle.source,
+            None => plain.detail,
         };
-        Named { source: shown, detail, cause, raises: ahead.raises.unwrap_or(cause) }
+        let raises = match vehicle.what {
+            What::Softirq => plain.raises,
+            _ => ahead.raises.unwrap_or(cause),
+        };
+        Named { source: shown, detail, cause, raises }
     }
 
-    /// Reads the events up to the end of the interrupt, or of the function that has `begun`.
+    /// Reads the events up to the end of the interrupt or softirq, or of the function that has `begun`.
     fn look_ahead<'e>(
         &self,
-        vehicle: (Label, Label),
+        vehicle: Vehicle,
         begun: Option<(Label, Label)>,
         coming: &mut impl Iterator<Item = &'e Event>,
+        labels: &Labels,
     ) -> Ahead {
         let fixed = |root: Label| Some(root).filter(|root| *root != Label::EMPTY);
         let raises = begun.and_then(|(_, root)| fixed(root));
         let mut ahead = Ahead { function: begun, raises, ..Ahead::default() };
-        let (mut running, mut nested) = (begun.is_some(), 0_u32);
+        let mut running = begun.is_some();
+        // Frames within it, and functions that others run within it.
+        let (mut nested, mut foreign) = (0_u32, 0_u32);
         for event in coming {
             match event.what {
                 Happening::Lost { .. } | Happening::Switch { .. } => break,
-                Happening::IrqEntry { .. } => nested += 1,
-                Happening::IrqExit { .. } if nested > 0 => nested -= 1,
-                Happening::IrqExit { .. } if begun.is_some() => break,
-                Happening::IrqExit { source, detail } if (source, detail) == vehicle => {
-                    ahead.ended = Some(event.time);
+                // The trace lacks a switch.
+                _ if Some(event.thread) != self.current => break,
+                Happening::IrqEntry { .. } | Happening::SoftirqEntry { .. } | Happening::WorkStart { .. } => {
+                    nested += 1
+                }
+                Happening::IrqExit { .. } | Happening::SoftirqExit { .. } | Happening::WorkEnd { .. } if nested > 0 => {
+                    nested -= 1;
+                }
+                what if vehicle.ends_with(&what) => {
+                    ahead.ended = begun.is_none().then_some(event.time);
                     break;
                 }
+                Happening::IrqExit { .. } | Happening::SoftirqExit { .. } if begun.is_some() => break,
                 _ if nested > 0 => {}
-                Happening::FunctionEntry { by: Carrier::Timer | Carrier::Call, .. } if begun.is_some() => break,
-                Happening::FunctionEntry { source, root, by: Carrier::Timer | Carrier::Call, .. } => {
+                Happening::FunctionEntry { by, .. } if !vehicle.runs(by, labels) => {
+                    foreign += u32::from(matches!(by, Carrier::Timer | Carrier::Call));
+                }
+                Happening::FunctionExit { .. } if foreign > 0 => foreign -= 1,
+                _ if foreign > 0 => {}
+                Happening::FunctionEntry { .. } if begun.is_some() => break,
+                Happening::FunctionEntry { source, root, .. } => {
                     running = ahead.function.is_none();
                     if running {
                         (ahead.function, ahead.woken) = (Some((source, root)), None);
@@ -118,7 +190,7 @@ impl Attributor {
                 }
                 Happening::FunctionExit { .. } => running = false,
                 Happening::Waking { thread }
-                    if running || ahead.function.is_none() && self.carriers.is_sent(vehicle.0) =>
+                    if running || ahead.function.is_none() && self.carriers.is_sent(vehicle.source) =>
                 {
                     ahead.woken = ahead.woken.or(Some(thread));
                 }
@@ -128,10 +200,33 @@ impl Attributor {
         ahead
     }
 
+    /// The root of a thread that is woken before the `coming` events. A kworker is woken for the work item that it runs next.
+    fn root_of_woken<'e>(
+        &mut self,
+        thread: Pid,
+        coming: &mut impl Iterator<Item = &'e Event>,
+        with: &mut Context<'_>,
+    ) -> Option<Label> {
+        if with.tasks.get(thread)?.source == self.carriers.kworker
+            && let Some(work) = coming.find_map(|event| work_begun_by(thread, event))
+        {
+            return Some(self.causes.label(Kind::Workqueue, work, with.labels));
+        }
+        self.root_of_thread(thread, with)
+    }
+
     /// The root of the work of another thread, if that thread has a name.
     fn root_of_thread(&mut self, thread: Pid, with: &mut Context<'_>) -> Option<Label> {
         let task = with.tasks.get(thread).filter(|_| thread != Pid::IDLE && thread != self.thread.pid)?;
         Some(self.causes.label(task.kind, task.source, with.labels))
+    }
+}
+
+/// The work item that a thread starts with that event.
+fn work_begun_by(thread: Pid, event: &Event) -> Option<Label> {
+    match event.what {
+        Happening::WorkStart { source, .. } if event.thread == thread => Some(source),
+        _ => None,
     }
 }
 

@@ -11,9 +11,11 @@ pub(super) enum What {
     /// An interrupt; never outlives the thread's time on the CPU.
     Irq,
     /// A further function of an interrupt. The first function has no frame: it gives the interrupt its name.
-    Function,
+    IrqFunction,
     /// A softirq. With `PREEMPT_RT` it runs in a thread and can be switched away, else no switch meets it.
     Softirq,
+    /// A further timer of a softirq, likewise. Only those of the softirq `hrtimer` have an event at their end.
+    SoftirqFunction,
     /// A work item, by the address of its work structure; switched away when its kworker sleeps or is pre-empted.
     Work(u64),
     /// A page fault of the measuring thread.
@@ -59,7 +61,7 @@ impl Frame {
             && match what {
                 What::Irq => self.source == source && self.detail == detail,
                 What::Softirq => self.source == source,
-                What::Work(_) | What::Fault | What::Function => true,
+                What::Work(_) | What::Fault | What::IrqFunction | What::SoftirqFunction => true,
             }
     }
 
@@ -72,8 +74,8 @@ impl Frame {
 impl What {
     pub const fn kind(self) -> Kind {
         match self {
-            Self::Irq | Self::Function => Kind::Irq,
-            Self::Softirq => Kind::Softirq,
+            Self::Irq | Self::IrqFunction => Kind::Irq,
+            Self::Softirq | Self::SoftirqFunction => Kind::Softirq,
             Self::Work(_) => Kind::Workqueue,
             Self::Fault => Kind::Fault,
         }

@@ -1,4 +1,4 @@
-//! Functions of softirqs, and functions of interrupts. Some interrupts have no events of their own, only those of their functions.
+//! Functions of interrupts and softirqs. Some interrupts have no events of their own, only those of their functions.
 
 use std::collections::HashMap;
 
@@ -7,22 +7,21 @@ use becalm_model::root::RAN;
 use becalm_model::{Event, Label, Labels};
 use becalm_units::Nanos;
 
+use super::carried::Vehicle;
 use super::frame::{What, saturating_sub};
 use super::ledger::LedgerRow;
 use super::{Attributor, Context, WAY_OUT};
 
-/// How many functions of one softirq are named.
+/// How many tasklets of one softirq are named.
 const NAMED: usize = 3;
 /// What stands for more of them.
 const MORE: &str = "...";
 
-/// The details with functions named so far, so that naming them again formats nothing.
-#[derive(Debug)]
+/// The details with tasklets named so far, so that naming them again formats nothing.
+#[derive(Debug, Default)]
 pub(super) struct Functions {
     /// By the detail so far, whether that holds functions already, and the function.
     details: HashMap<(Label, bool, Label), Label>,
-    /// The softirq that runs functions of high-resolution timers.
-    hrtimer: Label,
     /// The last interrupt without events of its own.
     last: Option<Untraced>,
 }
@@ -40,10 +39,6 @@ struct Untraced {
 }
 
 impl Functions {
-    pub fn new(labels: &mut Labels) -> Self {
-        Self { details: HashMap::new(), hrtimer: labels.intern("hrtimer"), last: None }
-    }
-
     /// The detail of what ran a function; `further` if it names others already.
     fn with(&mut self, detail: Label, further: bool, function: Label, labels: &mut Labels) -> Label {
         *self.details.entry((detail, further, function)).or_insert_with(|| {
@@ -66,42 +61,67 @@ impl Functions {
 }
 
 impl Attributor {
-    /// A function starts. The first function of an interrupt has already named it, and each further function gets its own row. A softirq
-    /// lists its functions in its detail. If neither runs a timer's function, an interrupt without events does. `coming` are the next events.
+    /// A function starts. The first function of an interrupt or of a timer softirq has already named it, and each further function gets its
+    /// own row. Another softirq lists its functions in its detail. A function of a timer that none of them runs belongs to an interrupt
+    /// without events. `coming` are the next events.
     pub(super) fn enter_function<'e>(
         &mut self,
-        (source, root): (Label, Label),
+        function: (Label, Label),
         (by, interrupt): (Carrier, Label),
         at: Nanos,
         coming: impl Iterator<Item = &'e Event>,
         with: &mut Context<'_>,
     ) {
-        let what = self.stack.last().map(|top| top.what);
-        if by != Carrier::Timer || matches!(what, Some(What::Irq | What::Softirq)) {
-            self.credit(at);
+        if by == Carrier::Wheel && self.stack.last().is_some_and(|top| top.what == What::SoftirqFunction) {
+            // The last one has no event at its end.
+            self.leave_frame(What::SoftirqFunction, at, with);
         }
-        let top = self.stack.last_mut();
-        match (by, what) {
-            (Carrier::Timer | Carrier::Call, Some(What::Irq)) => {
-                let Some(top) = top else { return };
-                let vehicle = (top.source, top.detail);
-                if std::mem::replace(&mut top.ran, true) && source != Label::EMPTY {
-                    let named = self.name_carried(vehicle, Some((source, root)), coming, with);
-                    self.push(What::Function, (source, Label::EMPTY), named, at);
-                }
+        let Some(top) = self.stack.last_mut() else {
+            if by == Carrier::Timer {
+                self.begin_untraced(interrupt, function, at, coming, with);
             }
-            (Carrier::Softirq, Some(What::Softirq)) => self.name_function(source, with.labels),
-            (Carrier::Timer, Some(What::Softirq)) if top.is_some_and(|top| top.source == self.functions.hrtimer) => {
-                self.name_function(source, with.labels);
+            return;
+        };
+        let vehicle = Vehicle { what: top.what, source: top.source, detail: top.detail };
+        if vehicle.runs(by, with.labels) {
+            let further = std::mem::replace(&mut top.ran, true);
+            self.credit(at);
+            if further && function.0 != Label::EMPTY {
+                self.begin_further(vehicle, function, at, coming, with);
             }
-            (Carrier::Timer, _) => self.begin_untraced(interrupt, (source, root), at, coming, with),
-            // A thread called a function on its own CPU, or the trace lacks the softirq.
-            (Carrier::Call | Carrier::Softirq, _) => {}
+        } else if by == Carrier::Timer {
+            if vehicle.what == What::Softirq {
+                self.credit(at);
+            }
+            self.begin_untraced(interrupt, function, at, coming, with);
+        } else {
+            self.credit(at);
+            if (by, vehicle.what) == (Carrier::Tasklet, What::Softirq) {
+                self.name_tasklet(function.0, with.labels);
+            }
         }
     }
 
-    /// Adds a function to the detail of the softirq on top of the stack.
-    fn name_function(&mut self, function: Label, labels: &mut Labels) {
+    /// A further function of an interrupt or a softirq starts.
+    fn begin_further<'e>(
+        &mut self,
+        vehicle: Vehicle,
+        (source, root): (Label, Label),
+        at: Nanos,
+        coming: impl Iterator<Item = &'e Event>,
+        with: &mut Context<'_>,
+    ) {
+        let what = if vehicle.what == What::Irq { What::IrqFunction } else { What::SoftirqFunction };
+        let plain = self.name(what, (source, Label::EMPTY), at, with.labels);
+        let named = match self.ledger.is_open() {
+            true => self.name_carried(vehicle, plain, Some((source, root)), coming, with),
+            false => plain,
+        };
+        self.push(what, (source, Label::EMPTY), named, at);
+    }
+
+    /// Adds a tasklet to the detail of the softirq on top of the stack.
+    fn name_tasklet(&mut self, function: Label, labels: &mut Labels) {
         let Some(top) = self.stack.last_mut().filter(|_| function != Label::EMPTY) else { return };
         let further = std::mem::replace(&mut top.ran, true);
         top.named.detail = self.functions.with(top.named.detail, further, function, labels);
@@ -126,18 +146,23 @@ impl Attributor {
                 && self.raised == Some((last.raises, last.ended))
                 && self.ledger.credited() == last.ended
         });
-        let vehicle = (interrupt, Label::EMPTY);
-        let mut named = self.name_carried(vehicle, Some(function), coming, with);
+        let plain = self.name(What::Irq, (interrupt, Label::EMPTY), at, with.labels);
+        let mut named = self.name_carried(Vehicle::irq(interrupt, Label::EMPTY), plain, Some(function), coming, with);
         if let Some(last) = last {
             self.ledger.credit(last.row, at);
             if function.1 == Label::EMPTY {
                 named.raises = last.raises;
             }
         }
-        self.push(What::Irq, vehicle, named, at);
+        self.push(What::Irq, (interrupt, Label::EMPTY), named, at);
         if let Some(top) = self.stack.last_mut() {
             top.ran = true;
         }
+    }
+
+    /// The function on top of the stack ends.
+    fn leave_frame(&mut self, what: What, at: Nanos, with: &mut Context<'_>) {
+        self.pop(what, Label::EMPTY, Label::EMPTY, at, with);
     }
 
     /// A function of an interrupt returned. This may be the end of an interrupt without events.
@@ -145,7 +170,7 @@ impl Attributor {
         self.credit(at);
         let Some(top) = self.stack.last().copied() else { return };
         match (top.what, by) {
-            (What::Function, _) => self.pop(What::Function, top.source, Label::EMPTY, at, with),
+            (What::IrqFunction, _) | (What::SoftirqFunction, Carrier::Timer) => self.leave_frame(top.what, at, with),
             (What::Irq, Carrier::Timer) if top.ends_with(What::Irq, interrupt, Label::EMPTY) => {
                 self.pop(What::Irq, interrupt, Label::EMPTY, at, with);
                 self.functions.last = top.row.map(|row| Untraced {

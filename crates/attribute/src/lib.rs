@@ -43,7 +43,8 @@
 //!   `timer:hrtimer_wakeup`, `ipi:flush_tlb_func` ([`becalm_model::carried`]). Each further function has its own row of kind `irq`. The
 //!   `detail` of both is another root, or else the name of the interrupt: `local_timer`. If neither an interrupt nor the softirq `hrtimer`
 //!   runs a timer's function, an interrupt without events does.
-//! - **A function of a softirq** has no row: the softirq lists it in its `detail`, after [`becalm_model::root::RAN`].
+//! - **The softirqs `timer` and `hrtimer`** are named in the same way, by the timers that they run: `timer:process_timeout`.
+//! - **A tasklet** has no row: its softirq lists it in its `detail`, after [`becalm_model::root::RAN`].
 //! - **A missing switch**: where an event was written by another thread than the one that should run, a switch between
 //!   the two is not in the trace. The time since the event before belongs to the one or to the other: kind `not_traced`,
 //!   source `missing_switch`, and `detail` names both.
@@ -60,8 +61,9 @@
 //! The `detail` of each row of kind `edge` is the *root* of the activity that it belongs to, as `kind:source`: `entry` and
 //! `between` belong to what follows them, `exit` and `after` to what they follow. The root of a softirq is the interrupt
 //! on whose way out it runs, or else the thread in which it runs; where that is not the softirq itself, its `detail` says
-//! so. An interrupt is charged to the thread that it wakes or lets run, or to the packets that it passes on, because it disappears with
-//! them. Its softirqs have the same root, unless it ran the tick or passed packets on: then these are their root. Every other activity is
+//! so. A timer that a softirq runs has the thread that it wakes as its root, or the work item that a woken kworker runs, or else itself:
+//! the tick only raises that softirq. An interrupt is charged to the thread that it wakes or lets run, or to the packets that it passes on,
+//! because it disappears with them. Its softirqs have the same root, unless it ran the tick or passed packets on: then these are their root. Every other activity is
 //! its own root. [`becalm_model::root`] reads it back.
 //!
 //! # Left out
@@ -90,7 +92,7 @@ use becalm_model::{
 use becalm_units::Nanos;
 
 use self::beside::Beside;
-use self::carried::Carriers;
+use self::carried::{Carriers, Vehicle};
 use self::causes::Causes;
 use self::feed::EventFeed;
 use self::frame::{Frame, What, saturating_sub};
@@ -223,7 +225,7 @@ impl Attributor {
             causes: Causes::default(),
             beside: Beside::default(),
             carriers: Carriers::new(labels),
-            functions: Functions::new(labels),
+            functions: Functions::default(),
             traced_until: Nanos::MAX,
             missing: Vec::new(),
             ends_with_events: false,
@@ -427,15 +429,10 @@ impl Attributor {
         }
         match event.what {
             Happening::IrqEntry { source, detail } => {
-                let named = if self.ledger.is_open() {
-                    self.name_carried((source, detail), None, coming(), with)
-                } else {
-                    self.name(What::Irq, (source, detail), at, with.labels)
-                };
-                self.push(What::Irq, (source, detail), named, at);
+                self.begin_carrier(Vehicle::irq(source, detail), at, coming(), with);
             }
             Happening::IrqExit { source, detail } => self.pop(What::Irq, source, detail, at, with),
-            Happening::SoftirqEntry { source } => self.begin(What::Softirq, source, Label::EMPTY, at, with.labels),
+            Happening::SoftirqEntry { source } => self.begin_carrier(Vehicle::softirq(source), at, coming(), with),
             Happening::SoftirqExit { source } => self.pop(What::Softirq, source, Label::EMPTY, at, with),
             Happening::WorkStart { source, work } => {
                 if let Some(stale) = self.stale_work() {

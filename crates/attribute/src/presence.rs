@@ -7,7 +7,7 @@
 //!
 //! A gap in which events were lost ends everything: the stack begins afresh with the thread that the next event names.
 
-use becalm_model::carried::{BRINGING, Carrier, RESCHEDULING, SENT};
+use becalm_model::carried::{BRINGING, Carrier, RESCHEDULING, SENT, runs};
 use becalm_model::{Activity, Detour, Event, Happening, Kind, Label, Labels, Pid, Tasks, root};
 use becalm_units::{CpuId, Nanos};
 
@@ -27,9 +27,21 @@ const MOST_AWAY: usize = 64;
 enum What {
     Irq,
     /// A further function of an interrupt.
-    Function,
+    IrqFunction,
     Softirq,
+    /// A further timer of a softirq.
+    SoftirqFunction,
     Work(u64),
+}
+
+impl What {
+    const fn kind(self) -> Kind {
+        match self {
+            Self::Irq | Self::IrqFunction => Kind::Irq,
+            Self::Softirq | Self::SoftirqFunction => Kind::Softirq,
+            Self::Work(_) => Kind::Workqueue,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -39,13 +51,13 @@ struct Above {
     source: Label,
     /// Source and detail of its row.
     shown: (Label, Label),
-    /// How far the purpose of an interrupt or function is known.
+    /// How far the purpose of an interrupt, a softirq or a function is known.
     carried: Carried,
     /// Its row in the present interruption, once it has one.
     row: Option<usize>,
 }
 
-/// How far the purpose of an interrupt, or of one of its functions, is known.
+/// How far the purpose of an interrupt, a softirq, or one of their functions is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Carried {
     /// It has run no function.
@@ -60,6 +72,9 @@ enum Carried {
 
 /// An interrupt that can let a thread run without waking it: the start of its row, and its end.
 type Brought = (Nanos, Nanos);
+
+/// A kworker that was woken, with the kind and the start of the row that belongs to its work.
+type Called = (Pid, Kind, Nanos);
 
 /// The interruptions that have ended, in order of time, with their activities, in order of detour. Each has an activity at least.
 #[derive(Clone, Debug, Default)]
@@ -93,6 +108,8 @@ pub struct Presence {
     away: Vec<(Pid, Above)>,
     /// The last interrupt, if it belongs to the thread that the CPU switches to next.
     brought: Option<Brought>,
+    /// The last kworker that was woken, until it begins a work item.
+    called: Option<Called>,
     /// The number of the present interruption.
     number: u64,
     gap: Nanos,
@@ -115,6 +132,7 @@ impl Presence {
             rows: Vec::new(),
             away: Vec::new(),
             brought: None,
+            called: None,
             number: 0,
             gap: Nanos::ZERO,
         }
@@ -180,16 +198,17 @@ impl Presence {
                     self.brought = row.map(|row| (self.rows[row].start, at));
                 }
             }
-            Happening::FunctionEntry { source, root, by: Carrier::Timer | Carrier::Call, .. } => {
-                self.enter_function(source, root, labels);
-            }
+            Happening::FunctionEntry { source, root, by, .. } => self.enter_function(source, root, by, labels),
             Happening::FunctionExit { .. } => self.leave_function(),
             Happening::Waking { thread } => self.wake(thread, tasks, labels),
             Happening::SoftirqEntry { source } => self.push(What::Softirq, source, Label::EMPTY),
             Happening::SoftirqExit { source } => {
                 self.pop(|above| above.what == What::Softirq && above.source == source);
             }
-            Happening::WorkStart { source, work } => self.push(What::Work(work), source, Label::EMPTY),
+            Happening::WorkStart { source, work } => {
+                self.name_called(event.thread, source, labels, found);
+                self.push(What::Work(work), source, Label::EMPTY);
+            }
             Happening::WorkEnd { work, .. } => {
                 self.pop(|above| above.what == What::Work(work));
             }
@@ -200,10 +219,7 @@ impl Presence {
                 self.stay(next, tasks);
             }
             // What was handled above, and what no frame tells of.
-            Happening::Nmi { .. }
-            | Happening::Lost { .. }
-            | Happening::FunctionEntry { by: Carrier::Softirq, .. }
-            | Happening::Fault { .. } => {}
+            Happening::Nmi { .. } | Happening::Lost { .. } | Happening::Fault { .. } => {}
         }
         let is_interrupted = !self.stack.is_empty() || self.interrupts.is_some();
         match self.open {
@@ -222,14 +238,7 @@ impl Presence {
         let (Some(since), true) = (self.since.replace(at), self.open.is_some()) else { return };
         let next = self.rows.len();
         let (row, kind, source, detail) = match (self.stack.last_mut(), self.interrupts) {
-            (Some(above), _) => {
-                let kind = match above.what {
-                    What::Irq | What::Function => Kind::Irq,
-                    What::Softirq => Kind::Softirq,
-                    What::Work(_) => Kind::Workqueue,
-                };
-                (above.row.get_or_insert(next), kind, above.shown.0, above.shown.1)
-            }
+            (Some(above), _) => (above.row.get_or_insert(next), above.what.kind(), above.shown.0, above.shown.1),
             (None, Some((kind, source, detail))) => (self.thread_row.get_or_insert(next), kind, source, detail),
             (None, None) => return,
         };
@@ -280,13 +289,21 @@ impl Presence {
         Some(ended)
     }
 
-    /// A function starts. The first one names its interrupt, and further ones get their own rows.
-    fn enter_function(&mut self, source: Label, root: Label, labels: &Labels) {
-        let Some(top) = self.stack.last().copied().filter(|top| top.what == What::Irq) else { return };
+    /// A function starts. The first one names its interrupt or softirq, and further ones get their own rows.
+    fn enter_function(&mut self, source: Label, root: Label, by: Carrier, labels: &Labels) {
+        if by == Carrier::Wheel && self.stack.last().is_some_and(|top| top.what == What::SoftirqFunction) {
+            // The last one has no event at its end.
+            self.stack.pop();
+        }
+        let carries = |top: &Above| {
+            matches!(top.what, What::Irq | What::Softirq) && runs(top.what.kind(), labels.text(top.source), by)
+        };
+        let Some(top) = self.stack.last().copied().filter(carries) else { return };
         let carried = if root == Label::EMPTY { Carried::Running } else { Carried::Root };
         let is_named = source != Label::EMPTY;
         if top.carried != Carried::Nothing && is_named {
-            self.push(What::Function, source, top.source);
+            let what = if top.what == What::Irq { What::IrqFunction } else { What::SoftirqFunction };
+            self.push(what, source, top.source);
         } else if top.carried != Carried::Nothing {
             return;
         }
@@ -297,7 +314,9 @@ impl Presence {
 
     fn leave_function(&mut self) {
         match self.stack.last_mut() {
-            Some(Above { what: What::Function, .. }) => self.stack.truncate(self.stack.len() - 1),
+            Some(Above { what: What::IrqFunction | What::SoftirqFunction, .. }) => {
+                self.stack.truncate(self.stack.len() - 1)
+            }
             Some(Above { carried: carried @ Carried::Running, .. }) => *carried = Carried::Returned,
             _ => {}
         }
@@ -311,16 +330,34 @@ impl Presence {
             && let Some(root) = root_of_thread(thread, tasks, labels)
         {
             self.rename((top.shown.0, root), Carried::Root);
+            let is_worker = tasks.get(thread).is_some_and(|task| labels.text(task.source) == "kworker");
+            let row = top.row.filter(|_| is_worker).map(|row| &self.rows[row]);
+            self.called = row.map(|row| (thread, row.kind, row.start)).or(self.called);
+        }
+    }
+
+    /// A kworker that was woken begins its work, which is the root of what woke it.
+    fn name_called(&mut self, thread: Pid, work: Label, labels: &mut Labels, found: &mut Interruptions) {
+        let Some((_, kind, start)) = self.called.take_if(|called| called.0 == thread) else { return };
+        let root = root::text(Kind::Workqueue, labels.text(work));
+        let root = labels.intern(&root);
+        self.set_root((kind, start), root, found);
+    }
+
+    /// Names the root of a row of the present interruption, or of one that has just ended.
+    fn set_root(&mut self, (kind, start): (Kind, Nanos), root: Label, found: &mut Interruptions) {
+        let ended = found.activities.iter_mut().rev().take(MOST_ROWS);
+        let row = self.rows.iter_mut().rev().chain(ended).find(|row| row.kind == kind && row.start == start);
+        if let Some(row) = row {
+            row.detail = root;
         }
     }
 
     /// The CPU switches to the thread that the last interrupt came for.
     fn bring(&mut self, next: Pid, at: Nanos, (tasks, labels): (&Tasks, &mut Labels), found: &mut Interruptions) {
         let Some((start, _)) = self.brought.take().filter(|(_, ended)| at - *ended <= SWITCHES_WITHIN) else { return };
-        let ended = found.activities.iter_mut().rev().take(MOST_ROWS);
-        let row = self.rows.iter_mut().rev().chain(ended).find(|row| row.kind == Kind::Irq && row.start == start);
-        if let (Some(row), Some(root)) = (row, root_of_thread(next, tasks, labels)) {
-            row.detail = root;
+        if let Some(root) = root_of_thread(next, tasks, labels) {
+            self.set_root((Kind::Irq, start), root, found);
         }
     }
 
@@ -488,6 +525,39 @@ mod tests {
                 ("tick", "local_timer", 3),
                 ("reschedule", "kthread:kernel", 3),
                 ("kernel", "", 5),
+            ]
+        );
+    }
+
+    /// As a measuring loop would give them.
+    #[test]
+    fn timer_softirqs_are_named_by_what_expired() {
+        let mut world = World::new();
+        let worker = Pid(40);
+        let [kworker, timer, work] =
+            ["kworker", "timer", "kworker:vmstat_update"].map(|name| world.labels.intern(name));
+        world.tasks.set(worker, Task { kind: Kind::Kthread, source: kworker, detail: Label::EMPTY });
+        let timeout = |world: &mut World, name: &str| {
+            let source = world.labels.intern(name);
+            Happening::FunctionEntry { source, root: Label::EMPTY, by: Carrier::Wheel, interrupt: Label::EMPTY }
+        };
+        let [wakes, delayed, alone] = ["timer:process_timeout", "timer:delayed_work_timer_fn", "timer:tcp_write_timer"]
+            .map(|name| timeout(&mut world, name));
+        world.at(100, PROGRAM, Happening::SoftirqEntry { source: timer });
+        world.at(110, PROGRAM, wakes).at(115, PROGRAM, Happening::Waking { thread: KERNEL });
+        world.at(120, PROGRAM, delayed).at(125, PROGRAM, Happening::Waking { thread: worker });
+        world.at(130, PROGRAM, alone).at(140, PROGRAM, Happening::SoftirqExit { source: timer });
+        world.at(150, PROGRAM, switch(PROGRAM, worker)).at(152, worker, Happening::WorkStart { source: work, work: 1 });
+        world.at(160, worker, Happening::WorkEnd { source: work, work: 1 }).at(161, worker, switch(worker, PROGRAM));
+        let text = |label| world.labels.text(label);
+        let rows = world.found.activities.iter().filter(|row| row.kind == Kind::Softirq);
+        let rows: Vec<_> = rows.map(|row| (text(row.source), text(row.detail), row.self_time.get())).collect();
+        assert_eq!(
+            rows,
+            [
+                ("timer:process_timeout", "kthread:kernel", 20),
+                ("timer:delayed_work_timer_fn", "workqueue:kworker:vmstat_update", 10),
+                ("timer:tcp_write_timer", "timer", 10),
             ]
         );
     }

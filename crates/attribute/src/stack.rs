@@ -27,7 +27,9 @@ impl Attributor {
                 let root = self.raised.filter(on_the_way_out).map(|(cause, _)| cause).or(self.base_cause);
                 root.unwrap_or_else(|| self.causes.label(own.0, own.1, labels))
             }
-            What::Irq | What::Function | What::Work(_) | What::Fault => self.causes.label(own.0, own.1, labels),
+            What::Irq | What::IrqFunction | What::SoftirqFunction | What::Work(_) | What::Fault => {
+                self.causes.label(own.0, own.1, labels)
+            }
         }
     }
 
@@ -105,7 +107,8 @@ impl Attributor {
         if let Some(outermost) = self.stack.get(depth) {
             self.ledger.end(outermost.named.cause);
         }
-        let ended_unseen = self.stack.drain(depth..).filter(|frame| frame.what != What::Fault).count();
+        let has_end = |frame: &Frame| !matches!(frame.what, What::Fault | What::SoftirqFunction);
+        let ended_unseen = self.stack.drain(depth..).filter(has_end).count();
         self.tally.unmatched_entries += ended_unseen as u64;
     }
 }

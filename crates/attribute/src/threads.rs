@@ -87,7 +87,7 @@ impl Attributor {
     /// Puts the current thread's frames aside.
     pub(super) fn leave(&mut self, pid: Pid, at: Nanos) {
         let frames = self.stack.len();
-        self.stack.retain(|frame| !matches!(frame.what, What::Irq | What::Function));
+        self.stack.retain(|frame| !matches!(frame.what, What::Irq | What::IrqFunction));
         self.tally.unmatched_entries += (frames - self.stack.len()) as u64;
         for frame in &mut self.stack {
             frame.before = frame.extent(at);

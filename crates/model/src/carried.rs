@@ -1,5 +1,6 @@
-//! The purpose of interrupts. A timer interrupt may run the tick, wake a thread, or take a profiler's sample. An interrupt from another CPU
-//! may flush address translations or pass packets on. The functions of an interrupt show its purpose, and becalm charges it accordingly.
+//! The purpose of interrupts and of timers' softirqs. A timer interrupt may run the tick, wake a thread, or take a profiler's sample. An
+//! interrupt from another CPU may flush address translations or pass packets on. A softirq runs the timers that have expired. The functions
+//! show the purpose, and becalm charges the time accordingly.
 
 use crate::Kind;
 
@@ -10,8 +11,10 @@ pub enum Carrier {
     Timer,
     /// An interrupt from another CPU, or a thread that calls a function on its own CPU.
     Call,
-    /// A softirq: `timer`, `tasklet` or `hi`.
-    Softirq,
+    /// The softirq `timer`: the kernel's ordinary timers. The kernel has no event at the end of their functions.
+    Wheel,
+    /// The softirq `tasklet` or `hi`. The kernel has no event at the end of their functions.
+    Tasklet,
 }
 
 /// The source of the kernel's tick.
@@ -40,15 +43,15 @@ pub const BRINGING: [&str; 7] = [
     "timer:sched_rt_period_timer",
 ];
 
-/// The source of a function: `tick`, `timer:hrtimer_wakeup`, `ipi:flush_tlb_func`. Functions of softirqs keep their names.
+/// The source of a function: `tick`, `timer:hrtimer_wakeup`, `timer:process_timeout`, `ipi:flush_tlb_func`. Tasklets keep their names.
 #[must_use]
 pub fn source(by: Carrier, function: &str) -> String {
     let name = plain(function);
     match by {
         Carrier::Timer if TICK_FUNCTIONS.contains(&name) => TICK.to_owned(),
-        Carrier::Timer => format!("timer:{name}"),
+        Carrier::Timer | Carrier::Wheel => format!("timer:{name}"),
         Carrier::Call => format!("ipi:{name}"),
-        Carrier::Softirq => name.to_owned(),
+        Carrier::Tasklet => name.to_owned(),
     }
 }
 
@@ -70,6 +73,16 @@ pub fn root(source: &str) -> Option<(Kind, &str)> {
     }
 }
 
+/// Whether an activity of this kind and name, an interrupt or a softirq, runs the functions of a carrier, and is named by them.
+#[must_use]
+pub fn runs(kind: Kind, source: &str, by: Carrier) -> bool {
+    match kind {
+        Kind::Irq => matches!(by, Carrier::Timer | Carrier::Call),
+        Kind::Softirq => matches!((source, by), ("timer", Carrier::Wheel) | ("hrtimer", Carrier::Timer)),
+        _ => false,
+    }
+}
+
 /// The name without a suffix of the compiler: `tick_sched_timer.isra.0`.
 fn plain(function: &str) -> &str {
     function.split('.').next().unwrap_or(function)
@@ -85,7 +98,8 @@ mod tests {
             assert_eq!(source(Carrier::Timer, function), TICK);
         }
         assert_eq!(source(Carrier::Timer, "hrtimer_wakeup.cfi_jt"), "timer:hrtimer_wakeup");
-        assert_eq!(source(Carrier::Softirq, "process_timeout"), "process_timeout");
+        assert_eq!(source(Carrier::Wheel, "process_timeout"), "timer:process_timeout");
+        assert_eq!(source(Carrier::Tasklet, "tcp_tasklet_func"), "tcp_tasklet_func");
         assert_eq!(root(&source(Carrier::Call, "rps_trigger_softirq")), Some((Kind::Softirq, "net_rx")));
         assert_eq!(root("timer:hrtimer_wakeup"), None);
     }

@@ -86,8 +86,8 @@ pub enum Happening {
     },
     /// A function of an interrupt or a softirq started.
     FunctionEntry {
-        /// Its name as a source: `tick`, `timer:hrtimer_wakeup`. A function of a softirq has its own name: `process_timeout`.
-        /// Empty if the kernel hides the name.
+        /// Its name as a source: `tick`, `timer:hrtimer_wakeup`, `timer:process_timeout`; of a tasklet, its function. Empty if the
+        /// kernel hides the name.
         source: Label,
         /// Its fixed root as `kind:source`, or empty. See [`root`](crate::carried::root).
         root: Label,
@@ -96,7 +96,7 @@ pub enum Happening {
         /// The name of a timer interrupt without events of its own.
         interrupt: Label,
     },
-    /// The last function of an interrupt returned. Functions of softirqs have no such event.
+    /// The last function of an interrupt, or of the softirq `hrtimer`, returned. Those of other softirqs have no such event.
     FunctionExit {
         /// As at the entry.
         by: Carrier,

@@ -213,6 +213,8 @@ catalogue! {
     NetTx: Softirq "net_tx", [], NETWORK;
     /// The kernel's ordinary timers.
     Timer: Softirq "timer", [Timers], OTHER_TIMERS;
+    /// A timer that wakes no thread, run by a softirq.
+    AnySoftTimer: Softirq "timer:*", [Timers], OTHER_TIMERS;
     /// The kernel's precise timers.
     Hrtimer: Softirq "hrtimer", [], OTHER_TIMERS;
     /// Callbacks of the kernel's memory reclaiming.

@@ -1,12 +1,12 @@
 //! Roots: the activity that began a chain on its CPU, on which the whole chain can be booked.
 //!
-//! The softirqs of a tick, its entry and exit overhead and the cold caches after it disappear with the tick. An interrupt that wakes a
-//! thread disappears with that thread.
+//! The softirqs of a tick, its entry and exit overhead and the cold caches after it disappear with the tick. An interrupt or a timer that
+//! wakes a thread disappears with that thread.
 //! The rows that belong to another activity name it in their `detail`, as `kind:source`.
 
 use crate::Kind;
 
-/// Separates the functions of a softirq from its root: `irq:tick → process_timeout, delayed_work_timer_fn`.
+/// Separates the tasklets of a softirq from its root: `irq:eth0 → tcp_tasklet_func`.
 pub const RAN: &str = " \u{2192} ";
 
 /// How the `detail` of a row names the root of that kind and source: `irq:tick`.

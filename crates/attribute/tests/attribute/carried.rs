@@ -4,7 +4,7 @@ use becalm_attribute::Tally;
 use becalm_model::Kind;
 use becalm_model::carried::Carrier;
 
-use crate::scene::{COLLECTOR, KSOFTIRQD, LOOP, SSHD, Scene, line, sleep, switch, wake};
+use crate::scene::{COLLECTOR, KSOFTIRQD, KWORKERS, LOOP, SSHD, Scene, by, line, sleep, switch, wake};
 
 #[test]
 fn an_interrupt_is_named_by_its_first_function_and_further_ones_have_rows() {
@@ -21,20 +21,17 @@ fn an_interrupt_is_named_by_its_first_function_and_further_ones_have_rows() {
         wake(1_700, KSOFTIRQD),
         s.function_exit(1_900, Carrier::Timer, timer),
         s.irq_exit(2_000, "local_timer"),
-        s.softirq_entry(2_100, "timer"),
-        s.function_entry(2_150, Carrier::Softirq, "process_timeout", timer),
-        s.function_entry(2_200, Carrier::Softirq, "process_timeout", timer),
-        s.function_entry(2_250, Carrier::Softirq, "a", timer),
-        s.function_entry(2_300, Carrier::Softirq, "b", timer),
-        s.function_entry(2_350, Carrier::Softirq, "c", timer),
-        s.function_entry(2_400, Carrier::Softirq, "d", timer),
-        s.softirq_exit(2_500, "timer"),
-        s.softirq_entry(2_500, "hrtimer"),
-        s.function_entry(2_600, Carrier::Timer, "timer:soft", timer),
-        s.function_exit(2_650, Carrier::Timer, timer),
-        s.softirq_exit(2_700, "hrtimer"),
+        s.softirq_entry(2_100, "tasklet"),
+        s.function_entry(2_150, Carrier::Tasklet, "one", timer),
+        s.function_entry(2_200, Carrier::Tasklet, "one", timer),
+        s.function_entry(2_250, Carrier::Tasklet, "a", timer),
+        s.function_entry(2_300, Carrier::Tasklet, "b", timer),
+        s.function_entry(2_350, Carrier::Tasklet, "c", timer),
+        s.function_entry(2_400, Carrier::Tasklet, "d", timer),
+        s.softirq_exit(2_500, "tasklet"),
         // The trace lacks the softirq, and a thread calls a function on its own CPU.
-        s.function_entry(2_800, Carrier::Softirq, "lost", timer),
+        s.function_entry(2_800, Carrier::Tasklet, "lost", timer),
+        s.function_entry(2_805, Carrier::Wheel, "timer:lost", timer),
         s.function_entry(2_810, Carrier::Call, "ipi:do_sync_core", timer),
         s.function_exit(2_820, Carrier::Call, timer),
     ];
@@ -46,12 +43,69 @@ fn an_interrupt_is_named_by_its_first_function_and_further_ones_have_rows() {
             line(1_100, 600, Kind::Irq, "timer:hrtimer_wakeup", "task:sshd"),
             line(1_600, 300, Kind::Irq, "tick", "local_timer"),
             line(2_000, 100, Kind::Edge, "between", "irq:tick"),
-            line(2_100, 400, Kind::Softirq, "timer", "irq:tick \u{2192} process_timeout, a, b, ..."),
-            line(2_500, 200, Kind::Softirq, "hrtimer", "irq:tick \u{2192} timer:soft"),
-            line(2_700, 280, Kind::Edge, "exit", "irq:tick"),
+            line(2_100, 400, Kind::Softirq, "tasklet", "irq:tick \u{2192} one, a, b, ..."),
+            line(2_500, 480, Kind::Edge, "exit", "irq:tick"),
         ]
     );
-    assert_eq!(outcome.tally, Tally { events: 24, ..Tally::default() });
+    assert_eq!(outcome.tally, Tally { events: 21, ..Tally::default() });
+}
+
+/// The tick raises the softirqs of timers, but their time belongs to what expired: the thread that a timer wakes, the work item that it
+/// starts, or the timer itself. What follows on the way out of the tick is still the tick's.
+#[test]
+fn a_timer_softirq_is_charged_to_what_expired() {
+    let mut s = Scene::new();
+    let timer = "untraced";
+    let of_kworker = |event| by(KWORKERS[0], event);
+    let events = [
+        s.irq_entry(1_100, "local_timer"),
+        s.function_entry(1_110, Carrier::Timer, "tick", timer),
+        s.function_exit(1_190, Carrier::Timer, timer),
+        s.irq_exit(1_200, "local_timer"),
+        s.softirq_entry(1_300, "timer"),
+        s.function_entry(1_350, Carrier::Wheel, "timer:process_timeout", timer),
+        // Within the function: a call on this CPU, and a device's interrupt. What they wake is another's.
+        s.function_entry(1_360, Carrier::Call, "ipi:do_sync_core", timer),
+        wake(1_365, KSOFTIRQD),
+        s.function_exit(1_370, Carrier::Call, timer),
+        s.irq_entry(1_380, "eth0"),
+        wake(1_385, KSOFTIRQD),
+        s.irq_exit(1_390, "eth0"),
+        wake(1_395, SSHD),
+        s.function_entry(1_400, Carrier::Wheel, "timer:delayed_work_timer_fn", timer),
+        wake(1_450, KWORKERS[0]),
+        s.function_entry(1_500, Carrier::Wheel, "timer:tcp_write_timer", timer),
+        s.softirq_exit(1_600, "timer"),
+        s.softirq_entry(1_650, "hrtimer"),
+        s.function_entry(1_660, Carrier::Timer, "timer:hrtimer_wakeup", timer),
+        wake(1_670, SSHD),
+        s.function_exit(1_680, Carrier::Timer, timer),
+        s.function_entry(1_690, Carrier::Timer, "timer:soft", timer),
+        s.function_exit(1_700, Carrier::Timer, timer),
+        s.softirq_exit(1_720, "hrtimer"),
+        s.softirq_entry(1_750, "rcu"),
+        s.softirq_exit(1_800, "rcu"),
+        switch(1_900, LOOP, KWORKERS[0]),
+        of_kworker(s.work_start(1_950, "kworker:vmstat_update", 1)),
+        of_kworker(s.work_end(2_000, "kworker:vmstat_update", 1)),
+        sleep(2_050, KWORKERS[0], LOOP),
+    ];
+    let (lines, outcome) = s.lines(2_170, &events);
+    let timers: Vec<_> =
+        lines.into_iter().filter(|row| row.2 != Kind::Edge && row.0 >= 1_300 && row.0 < 1_900).collect();
+    assert_eq!(
+        timers,
+        [
+            line(1_300, 90, Kind::Softirq, "timer:process_timeout", "task:sshd"),
+            line(1_380, 10, Kind::Irq, "eth0", "vector"),
+            line(1_400, 100, Kind::Softirq, "timer:delayed_work_timer_fn", "workqueue:kworker:vmstat_update"),
+            line(1_500, 100, Kind::Softirq, "timer:tcp_write_timer", "timer"),
+            line(1_650, 60, Kind::Softirq, "timer:hrtimer_wakeup", "task:sshd"),
+            line(1_690, 10, Kind::Softirq, "timer:soft", "hrtimer"),
+            line(1_750, 50, Kind::Softirq, "rcu", "irq:tick"),
+        ]
+    );
+    assert_eq!(outcome.tally, Tally { events: 30, ..Tally::default() });
 }
 
 #[test]

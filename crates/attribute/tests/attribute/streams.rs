@@ -21,7 +21,7 @@ pub struct Stream {
 
 const THREADS: [Pid; 8] = [LOOP, KSOFTIRQD, KWORKERS[0], SSHD, Pid::IDLE, KWORKERS[1], COLLECTOR, STRANGER];
 const IRQS: [&str; 3] = ["local_timer", "eth0", "reschedule"];
-const SOFTIRQS: [&str; 3] = ["timer", "net_rx", "rcu"];
+const SOFTIRQS: [&str; 4] = ["timer", "net_rx", "rcu", "hrtimer"];
 /// Functions of interrupts, the last one without a name.
 const FUNCTIONS: [(Carrier, &str); 5] = [
     (Carrier::Timer, "tick"),
@@ -30,6 +30,8 @@ const FUNCTIONS: [(Carrier, &str); 5] = [
     (Carrier::Timer, "timer:dl_task_timer"),
     (Carrier::Call, ""),
 ];
+/// Functions of the softirqs `timer` and `hrtimer`, the last one without a name.
+const TIMERS: [&str; 3] = ["timer:process_timeout", "timer:delayed_work_timer_fn", ""];
 const WORKS: [&str; 2] = ["kworker:vmstat_update", "kworker:flush"];
 
 /// The random choices from which [`stream`] makes a stream.
@@ -54,6 +56,8 @@ pub fn stream(scene: &mut Scene, choices: &[Choice]) -> Stream {
 #[derive(Clone, Copy)]
 enum Open {
     Softirq(usize),
+    /// A function of the softirq `hrtimer`. Those of others have no event at their end.
+    Timer,
     Work(usize, u64),
     Fault,
 }
@@ -106,7 +110,9 @@ impl<'a> Cpu<'a> {
             }
             28 => self.lose(variant),
             29..33 => self.function(variant % FUNCTIONS.len()),
-            33..35 if !self.irqs.is_empty() => self.write(wake(self.time, THREADS[variant % THREADS.len()])),
+            33..35 if !self.irqs.is_empty() || self.timer_softirq().is_some() => {
+                self.write(wake(self.time, THREADS[variant % THREADS.len()]))
+            }
             _ => {
                 self.toggle_step();
                 if variant.is_multiple_of(4) {
@@ -149,14 +155,36 @@ impl<'a> Cpu<'a> {
             Some(Open::Work(which, work)) => {
                 self.scene.work_end(self.time, if work % 2 == 0 { "" } else { WORKS[*which] }, *work)
             }
+            Some(Open::Timer) => self.scene.function_exit(self.time, Carrier::Timer, "untraced"),
             Some(Open::Fault) | None => return,
         };
         self.open[self.current].pop();
         self.write(event);
     }
 
-    /// The interrupt's function ends, or another one begins.
+    /// The runner of the functions of the softirq that is on top, if it runs timers.
+    fn timer_softirq(&self) -> Option<Carrier> {
+        let top = self.open[self.current].last().filter(|_| self.irqs.is_empty())?;
+        match top {
+            Open::Softirq(which) if SOFTIRQS[*which] == "timer" => Some(Carrier::Wheel),
+            Open::Softirq(which) if SOFTIRQS[*which] == "hrtimer" => Some(Carrier::Timer),
+            Open::Timer => Some(Carrier::Timer),
+            _ => None,
+        }
+    }
+
+    /// The function of the interrupt or the softirq ends, or another one begins.
     fn function(&mut self, which: usize) {
+        if let Some(by) = self.timer_softirq() {
+            if matches!(self.open[self.current].last(), Some(Open::Timer)) {
+                return self.end_top();
+            }
+            if by == Carrier::Timer {
+                self.open[self.current].push(Open::Timer);
+            }
+            let event = self.scene.function_entry(self.time, by, TIMERS[which % TIMERS.len()], "untraced");
+            return self.write(event);
+        }
         match self.irqs.last_mut() {
             Some((_, running @ None)) => {
                 let (by, source) = FUNCTIONS[which];
@@ -171,7 +199,8 @@ impl<'a> Cpu<'a> {
 
     fn softirq(&mut self, which: usize) {
         let open = &mut self.open[self.current];
-        if self.irqs.is_empty() && !open.iter().any(|open| matches!(open, Open::Softirq(other) if *other == which)) {
+        // A thread runs one at a time.
+        if self.irqs.is_empty() && !open.iter().any(|open| matches!(open, Open::Softirq(_))) {
             open.push(Open::Softirq(which));
             let event = self.scene.softirq_entry(self.time, SOFTIRQS[which]);
             self.write(event);
@@ -268,7 +297,7 @@ pub fn hostile_events() -> impl Strategy<Value = Vec<(i64, u8, u8, u8)>> {
 pub fn hostile_event(scene: &mut Scene, (time, what, which, more): (i64, u8, u8, u8)) -> Event {
     let which = usize::from(which);
     let thread = |n: usize| THREADS[n % THREADS.len()];
-    let (irq, softirq, work) = (IRQS[which % 3], SOFTIRQS[which % 3], WORKS[which % 2]);
+    let (irq, softirq, work) = (IRQS[which % 3], SOFTIRQS[which % 4], WORKS[which % 2]);
     let event = match what {
         0 | 1 => scene.irq_entry(time, irq),
         2 => scene.irq_exit(time, irq),

@@ -349,8 +349,8 @@ fn happening<'a>(system: &str, event: &'a str, fields: &'a str) -> Result<Option
         }
         ("timer", "hrtimer_expire_entry") => function(Carrier::Timer, fields)?,
         ("timer", "hrtimer_expire_exit") => TextHappening::FunctionExit { by: Carrier::Timer },
-        ("timer", "timer_expire_entry") => function(Carrier::Softirq, fields)?,
-        ("irq", "tasklet_entry") => function(Carrier::Softirq, fields)?,
+        ("timer", "timer_expire_entry") => function(Carrier::Wheel, fields)?,
+        ("irq", "tasklet_entry") => function(Carrier::Tasklet, fields)?,
         ("csd", "csd_function_entry") => function(Carrier::Call, fields)?,
         ("csd", "csd_function_exit") => TextHappening::FunctionExit { by: Carrier::Call },
         ("sched", "sched_waking" | "sched_wakeup") => TextHappening::Waking { thread: woken(fields).ok_or("thread")? },

@@ -150,8 +150,8 @@ mod tests {
         .unwrap();
         let function = |by, function| TextHappening::FunctionEntry { by, function };
         let expected = [
-            function(Carrier::Softirq, "delayed_work_timer_fn"),
-            function(Carrier::Softirq, "tcp_tasklet_func"),
+            function(Carrier::Wheel, "delayed_work_timer_fn"),
+            function(Carrier::Tasklet, "tcp_tasklet_func"),
             function(Carrier::Call, "rps_trigger_softirq"),
             TextHappening::Waking { thread: (417, "kworker/0:2") },
         ];

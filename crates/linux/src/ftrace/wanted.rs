@@ -116,7 +116,7 @@ pub const CARRIED: &[Wanted] = &[
         architectures: &[],
         missed_elsewhere: false,
         filter: "",
-        unseen: "the timers that the softirq timer runs",
+        unseen: "the purpose of timer softirqs: which timers expired",
     },
     Wanted {
         system: "irq",
@@ -132,12 +132,12 @@ pub const CARRIED: &[Wanted] = &[
         architectures: &[],
         missed_elsewhere: false,
         filter: IN_INTERRUPT,
-        unseen: "the threads that interrupts wake",
+        unseen: "the threads that interrupts and softirqs wake",
     },
 ];
 
-/// Selects events in interrupt handlers: `TRACE_FLAG_HARDIRQ` of `include/linux/trace_events.h`.
-const IN_INTERRUPT: &str = "common_flags & 8";
+/// Selects events in interrupt handlers and softirqs: `TRACE_FLAG_HARDIRQ` and `TRACE_FLAG_SOFTIRQ` of `include/linux/trace_events.h`.
+const IN_INTERRUPT: &str = "common_flags & 24";
 
 /// An event by its place below `events/`. Ordered by system, then name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

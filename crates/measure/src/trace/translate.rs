@@ -43,7 +43,8 @@ const fn carrier(by: Callback) -> Carrier {
     match by {
         Callback::HighResolutionTimer => Carrier::Timer,
         Callback::Call => Carrier::Call,
-        Callback::Timer | Callback::Tasklet => Carrier::Softirq,
+        Callback::Timer => Carrier::Wheel,
+        Callback::Tasklet => Carrier::Tasklet,
     }
 }
 

@@ -1,6 +1,7 @@
 //! What interrupts are for: planted timers, samples, packets and calls of other CPUs are charged to what they serve, and ticks are as many as
 //! the kernel was built for. Needs root and two CPUs; the last online CPU is measured.
 
+use std::net::UdpSocket;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -42,7 +43,12 @@ impl Recorded {
 
     /// Of the interrupts that a function named: how many there were, and how many have this root.
     fn carried(&self, cpu: CpuId, source: &str, root: &str) -> (u64, u64) {
-        let rows = self.activities(cpu, Kind::Irq, source);
+        self.carried_by(Kind::Irq, cpu, source, root)
+    }
+
+    /// As `carried`, for activities of another kind.
+    fn carried_by(&self, kind: Kind, cpu: CpuId, source: &str, root: &str) -> (u64, u64) {
+        let rows = self.activities(cpu, kind, source);
         let of_root = rows.iter().filter(|row| self.root(row) == root).count();
         (rows.len() as u64, of_root as u64)
     }
@@ -122,6 +128,37 @@ fn the_timer_that_wakes_a_thread_is_on_its_account() {
         within("wake-ups", own, stays, 0.02)?;
         within("wake-ups of that thread among all", own, wakes, 0.2)?;
         assert_eq!(run.first_cause(cpu), "task:tshort");
+        check_ticks(&run, cpu)
+    });
+}
+
+/// The tick raises the softirq of ordinary timers, but what expires there is not the tick's.
+#[test]
+fn a_timer_that_the_tick_finds_expired_is_on_the_account_of_the_thread_that_it_wakes() {
+    if !machine_has(&[Need::Root, Need::TwoCpus]) {
+        return;
+    }
+    let (_, cpu) = cpus();
+    attempts(3, || {
+        let maker = Maker::start("ttimeout", cpu, |stop| {
+            set_policy(Policy::Fifo(50)).expect("root can take a real-time priority");
+            // A socket waits with an ordinary timer, not with one of high resolution.
+            let silent = UdpSocket::bind("127.0.0.1:0").expect("a socket can be bound to the loopback device");
+            silent.set_read_timeout(Some(Duration::from_millis(1))).expect("a socket can have a timeout");
+            let mut timeouts = 0_u64;
+            while !stop.load(Ordering::Relaxed) {
+                burn_until(now().get() + 100_000);
+                timeouts += u64::from(silent.recv(&mut [0]).is_err());
+            }
+            timeouts
+        });
+        let run = record(cpu);
+        let timeouts = maker.stop();
+        let stays = run.activities(cpu, Kind::Task, "ttimeout").len() as u64;
+        let (_, own) = run.carried_by(Kind::Softirq, cpu, "timer:process_timeout", "task:ttimeout");
+        assert!(stays > 30 * SECONDS as u64 && stays <= timeouts, "{stays} stays of the thread, {timeouts} timeouts");
+        within("timeouts", own, stays, 0.02)?;
+        assert_eq!(run.first_cause(cpu), "task:ttimeout");
         check_ticks(&run, cpu)
     });
 }

@@ -1,7 +1,7 @@
 //! The purpose of interrupts the plain way: from the list of all events.
 
-use becalm_model::carried::{BRINGING, SENT};
-use becalm_model::{Happening, Kind, Label, Pid, root};
+use becalm_model::carried::{BRINGING, Carrier, SENT, runs};
+use becalm_model::{Event, Happening, Kind, Label, Pid, root};
 use becalm_units::Nanos;
 
 use super::{Owner, Reference, Span};
@@ -14,9 +14,13 @@ impl Reference<'_> {
         frames.max_by_key(|span| self.spans[*span].entry)
     }
 
-    /// The functions that an interrupt has begun before the event of that position.
+    /// The functions that an interrupt or a softirq has begun before the event of that position.
     pub(super) fn functions(&self, interrupt: usize, until: usize) -> impl Iterator<Item = usize> {
-        let is_function = move |at: &usize| matches!(self.events[*at].what, Happening::FunctionEntry { .. });
+        let Span { kind, source, .. } = self.spans[interrupt];
+        let is_function = move |at: &usize| match self.events[*at].what {
+            Happening::FunctionEntry { by, .. } => runs(kind, self.scene.labels.text(source), by),
+            _ => false,
+        };
         let begun = (self.spans[interrupt].entry + 1..until).filter(is_function);
         begun.filter(move |at| self.innermost(*at) == Some(interrupt))
     }
@@ -28,27 +32,37 @@ impl Reference<'_> {
         exit.or_else(|| (entry + 1..self.events.len()).find(lost)).unwrap_or(self.events.len())
     }
 
-    /// The source and the root of an interrupt or of one of its functions, and the interrupt's own name if a function replaces it.
+    /// The source and the root of an interrupt, a softirq, or one of their functions, and the carrier's own name if a function replaces it.
     pub(super) fn carried(&self, span: usize) -> (Label, String, Option<Label>) {
-        let Span { source, is_function, entry, .. } = self.spans[span];
+        let Span { kind, source, is_function, entry, .. } = self.spans[span];
         let text = |label: Label| self.scene.labels.text(label);
         if !self.is_in_step(entry) {
-            return (source, root::text(Kind::Irq, text(source)), None);
+            return (source, self.plain_root(span), None);
         }
-        let (carrier, until) = (self.spans[span].entry, self.end(span));
-        let interrupt = if is_function { self.innermost(carrier).expect("an interrupt runs it") } else { span };
-        let vehicle = self.spans[interrupt].source;
+        // Only what the same thread wrote in this stretch counts, up to the next switch.
+        let (thread, (_, end)) = (self.events[entry].thread, self.stretch(entry));
+        let other = |at: &usize| {
+            let Event { time, thread: by, what } = self.events[*at];
+            by != thread || time >= end || matches!(what, Happening::Switch { .. })
+        };
+        let until = (entry + 1..self.end(span)).find(other).unwrap_or(self.end(span));
+        let carrier =
+            if is_function { self.innermost(entry).expect("an interrupt or a softirq runs it") } else { span };
+        let vehicle = self.spans[carrier].source;
         let function = if is_function { Some(entry) } else { self.functions(span, until).next() };
-        let ends = |at: &usize| matches!(self.events[*at].what, Happening::FunctionExit { .. });
+        let ends = |at: &usize| match self.events[*at].what {
+            Happening::FunctionExit { .. } | Happening::FunctionEntry { by: Carrier::Wheel, .. } => true,
+            _ => false,
+        };
         let woken_in = match function {
             Some(at) => {
-                at + 1..(at + 1..until).find(|at| ends(at) && self.innermost(*at) == Some(interrupt)).unwrap_or(until)
+                at + 1..(at + 1..until).find(|at| ends(at) && self.innermost(*at) == Some(carrier)).unwrap_or(until)
             }
             None if SENT.contains(&text(source)) => entry + 1..until,
             None => 0..0,
         };
         let woken = woken_in.into_iter().find_map(|at| match self.events[at].what {
-            Happening::Waking { thread } if self.innermost(at) == Some(interrupt) => Some(thread),
+            Happening::Waking { thread } if self.innermost(at) == Some(carrier) => Some((at, thread)),
             _ => None,
         });
         let named = function.map(|at| match self.events[at].what {
@@ -59,11 +73,29 @@ impl Reference<'_> {
         let shown = named.map_or(source, |(source, _)| source);
         let always = named.filter(|(_, root)| *root != Label::EMPTY).map(|(_, root)| text(root).to_owned());
         let brought = || {
-            let brings = BRINGING.contains(&text(shown)) && self.spans[span].exit.is_some();
+            let brings = BRINGING.contains(&text(shown)) && self.spans[span].exit == Some(until);
             brings.then(|| self.switched_to(until)).flatten().and_then(|thread| self.root_of_thread(thread))
         };
-        let root = always.or_else(|| woken.and_then(|thread| self.root_of_thread(thread))).or_else(brought);
-        (shown, root.unwrap_or_else(|| root::text(Kind::Irq, text(shown))), named.map(|_| vehicle))
+        let root = always.or_else(|| woken.and_then(|woken| self.root_of_woken(woken, until))).or_else(brought);
+        let own = || if named.is_some() { root::text(kind, text(shown)) } else { self.plain_root(span) };
+        (shown, root.unwrap_or_else(own), named.map(|_| vehicle))
+    }
+
+    /// The root of an interrupt or a softirq by its plain name: the softirq's is what raised it.
+    pub(super) fn plain_root(&self, span: usize) -> String {
+        let Span { kind, source, entry, thread, is_function, .. } = self.spans[span];
+        let own = root::text(kind, self.scene.labels.text(source));
+        if kind == Kind::Irq || is_function {
+            return own;
+        }
+        let thread = thread.expect("a softirq runs in a thread's time");
+        if let Some(raised) = self.raised_by(entry, thread) {
+            return self.root_of_raised(raised);
+        }
+        match self.thread_owner(entry, self.stretch(entry)) {
+            Owner::Loop => own,
+            owner => self.root(owner),
+        }
     }
 
     /// Whether an event is in a step. Interrupts between steps keep their own names.
@@ -92,6 +124,20 @@ impl Reference<'_> {
         None
     }
 
+    /// The root of a thread that the event of that position wakes: a kworker's is the first work item that it starts after the event that
+    /// ends the look.
+    fn root_of_woken(&self, (at, thread): (usize, Pid), until: usize) -> Option<String> {
+        let task = self.scene.tasks.get(thread)?;
+        let stretch = self.stretch(at);
+        let coming = self.events.iter().skip(until + 1).take_while(|event| event.time < stretch.1);
+        let mut works = coming.filter(|event| event.thread == thread).filter_map(|event| match event.what {
+            Happening::WorkStart { source, .. } => Some(root::text(Kind::Workqueue, self.scene.labels.text(source))),
+            _ => None,
+        });
+        let work = if self.scene.labels.text(task.source) == "kworker" { works.next() } else { None };
+        work.or_else(|| self.root_of_thread(thread))
+    }
+
     fn root_of_thread(&self, thread: Pid) -> Option<String> {
         let task = self.scene.tasks.get(thread).filter(|_| thread != LOOP && thread != Pid::IDLE)?;
         Some(root::text(task.kind, self.scene.labels.text(task.source)))
@@ -99,7 +145,10 @@ impl Reference<'_> {
 
     /// The root of the softirqs that an interrupt or a softirq raises.
     pub(super) fn root_of_raised(&self, span: usize) -> String {
-        if self.spans[span].kind == Kind::Irq && self.is_in_step(self.spans[span].entry) {
+        if self.spans[span].kind == Kind::Softirq {
+            return self.plain_root(span);
+        }
+        if self.is_in_step(self.spans[span].entry) {
             let roots = self.functions(span, self.end(span)).filter_map(|at| match self.events[at].what {
                 Happening::FunctionEntry { root, .. } if root != Label::EMPTY => Some(root),
                 _ => None,
@@ -108,6 +157,6 @@ impl Reference<'_> {
                 return self.scene.labels.text(root).to_owned();
             }
         }
-        self.root(Owner::Span(span))
+        self.carried(span).1
     }
 }

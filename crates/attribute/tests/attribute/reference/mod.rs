@@ -6,6 +6,7 @@
 mod carried;
 
 use becalm_attribute::{AFTERMATH_LONGEST, AFTERMATH_STEPS};
+use becalm_model::carried::Carrier;
 use becalm_model::{Activity, Detour, Event, Happening, Kind, Label, Pid, Step, not_traced, root, unseen};
 use becalm_units::Nanos;
 
@@ -17,7 +18,7 @@ struct Span {
     kind: Kind,
     source: Label,
     detail: Label,
-    /// Whether it is a function of an interrupt.
+    /// Whether it is a function of an interrupt or a softirq.
     is_function: bool,
     /// The thread in which it runs; none for an interrupt.
     thread: Option<Pid>,
@@ -234,10 +235,12 @@ impl<'a> Reference<'a> {
         let (kind, source, detail, thread) = match self.events[entry].what {
             Happening::IrqEntry { source, detail } => (Kind::Irq, source, detail, None),
             Happening::FunctionEntry { source, .. } if source != nothing => {
-                // The first one is no frame of its own.
-                let interrupt = self.innermost(entry).filter(|span| self.spans[*span].kind == Kind::Irq)?;
-                self.functions(interrupt, entry).next()?;
-                (Kind::Irq, source, nothing, None)
+                let carrier = self.innermost(entry)?;
+                // The first one has no frame of its own.
+                self.functions(carrier, entry).next()?;
+                self.functions(carrier, entry + 1).find(|at| *at == entry)?;
+                let Span { kind, thread, .. } = self.spans[carrier];
+                (kind, source, nothing, thread)
             }
             Happening::SoftirqEntry { source } => (Kind::Softirq, source, nothing, Some(thread)),
             Happening::WorkStart { source, .. } => {
@@ -262,10 +265,18 @@ impl<'a> Reference<'a> {
                     (Happening::IrqEntry { source: a, .. }, Happening::IrqExit { source: b, .. })
                     | (Happening::SoftirqEntry { source: a }, Happening::SoftirqExit { source: b }) => a == b,
                     (Happening::WorkStart { work: a, .. }, Happening::WorkEnd { work: b, .. }) => a == b,
+                    (
+                        Happening::FunctionEntry { by: Carrier::Wheel, .. },
+                        Happening::FunctionEntry { by: Carrier::Wheel, .. },
+                    ) => true,
+                    (Happening::FunctionEntry { .. }, Happening::SoftirqExit { source }) => {
+                        kind == Kind::Softirq && self.innermost(entry).is_some_and(|at| self.spans[at].source == source)
+                    }
                     // Those that interrupts within it run begin and end in it.
                     (Happening::FunctionEntry { .. }, Happening::FunctionExit { .. }) => {
                         let count = |what: &dyn Fn(&Happening) -> bool| {
-                            self.events[entry..=*exit].iter().filter(|event| what(&event.what)).count()
+                            let here = |at: &usize| thread.is_none_or(|thread| thread == self.current(*at).1);
+                            (entry..=*exit).filter(here).filter(|at| what(&self.events[*at].what)).count()
                         };
                         count(&|what| matches!(what, Happening::FunctionEntry { .. }))
                             == count(&|what| matches!(what, Happening::FunctionExit { .. }))
@@ -572,19 +583,10 @@ impl<'a> Reference<'a> {
                 None => root::text(Kind::Task, "unknown"),
             },
             Owner::Span(span) => {
-                let Span { kind, source, entry, thread, .. } = self.spans[span];
+                let Span { kind, source, .. } = self.spans[span];
                 match kind {
-                    Kind::Irq => return self.carried(span).1,
-                    Kind::Softirq => {}
-                    _ => return text(kind, source),
-                }
-                let thread = thread.expect("a softirq runs in a thread's time");
-                if let Some(raised) = self.raised_by(entry, thread) {
-                    return self.root_of_raised(raised);
-                }
-                match self.thread_owner(entry, self.stretch(entry)) {
-                    Owner::Loop => text(kind, source),
-                    owner => self.root(owner),
+                    Kind::Irq | Kind::Softirq => self.carried(span).1,
+                    _ => text(kind, source),
                 }
             }
             Owner::Nmi(at) => match self.events[at].what {
@@ -612,7 +614,6 @@ impl<'a> Reference<'a> {
 
     fn name(&mut self, owner: Owner) -> (Kind, Label, Label) {
         let detail = match owner {
-            Owner::Span(span) if self.spans[span].kind == Kind::Softirq => self.root(owner),
             Owner::Either(_, one, other) => format!("{} or {}", self.thread_name(one), self.thread_name(other)),
             _ => String::new(),
         };
@@ -627,17 +628,16 @@ impl<'a> Reference<'a> {
                 Some(task) => (task.kind, task.source, task.detail),
                 None => rest(Kind::Task, "unknown"),
             },
-            Owner::Span(span) if self.spans[span].kind == Kind::Irq => {
+            Owner::Span(span) if matches!(self.spans[span].kind, Kind::Irq | Kind::Softirq) => {
+                let kind = self.spans[span].kind;
                 let (shown, cause, vehicle) = self.carried(span);
-                let is_own = cause == root::text(Kind::Irq, self.scene.labels.text(shown));
+                let is_own = cause == root::text(kind, self.scene.labels.text(shown));
                 let own = vehicle.unwrap_or(self.spans[span].detail);
-                (Kind::Irq, shown, if is_own { own } else { self.scene.labels.intern(&cause) })
+                (kind, shown, if is_own { own } else { self.scene.labels.intern(&cause) })
             }
             Owner::Span(span) => {
-                let Span { kind, source, detail: own, .. } = self.spans[span];
-                let own_root = root::text(kind, self.scene.labels.text(source));
-                let names_another = !detail.is_empty() && detail != own_root;
-                (kind, source, if names_another { self.scene.labels.intern(&detail) } else { own })
+                let Span { kind, source, detail, .. } = self.spans[span];
+                (kind, source, detail)
             }
             Owner::Nmi(at) => match self.events[at].what {
                 Happening::Nmi { source, .. } => (Kind::Nmi, source, Label::EMPTY),
