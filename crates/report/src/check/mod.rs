@@ -15,6 +15,7 @@ use serde::Serialize;
 use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Field, Object, fields};
+use crate::form::figure::{self, Ratio, Time};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -33,73 +34,71 @@ const fn is_on_noise(row: &Checked) -> bool {
     matches!(row.limit, Limit::Noise(_))
 }
 
-fn ratio(row: &Checked, ratio: Option<f64>) -> Value {
-    ratio.filter(|_| is_on_noise(row)).map_or(Value::Missing, Value::Ratio)
+fn ratio(row: &Checked, ratio: Option<f64>) -> Option<Ratio> {
+    ratio.filter(|_| is_on_noise(row)).map(Ratio)
 }
 
 fields! {
     /// The fields of a row.
     ROW, row: Checked {
-        NODE = catalogue::NODE, |row| Value::Text(row.node.clone());
-        CPU = catalogue::CPU, |row| Value::Number(row.cpu.get().into());
-        LIMIT = "limit", "limit", |row| Value::Text(match row.limit {
-            Limit::Noise(_) => "max_noise".to_owned(),
-            Limit::Detour(_) => "max_detour".to_owned(),
-        });
-        ANSWER = "answer", "answer", |row| Value::Text(match row.answer {
-            Answer::Holds => "holds".to_owned(),
-            Answer::Exceeded => "exceeded".to_owned(),
-            Answer::NotEnoughData(_) => "not_enough_data".to_owned(),
-        });
+        NODE = catalogue::NODE, |row| row.node.clone();
+        CPU = catalogue::CPU, |row| row.cpu;
+        LIMIT = "limit", "limit", |row| match row.limit {
+            Limit::Noise(_) => "max_noise",
+            Limit::Detour(_) => "max_detour",
+        };
+        ANSWER = "answer", "answer", |row| match row.answer {
+            Answer::Holds => "holds",
+            Answer::Exceeded => "exceeded",
+            Answer::NotEnoughData(_) => "not_enough_data",
+        };
         MAX_NOISE_RATIO = "max_noise_ratio", "limit", |row| match row.limit {
-            Limit::Noise(most) => Value::Ratio(most.ratio()),
-            Limit::Detour(_) => Value::Missing,
+            Limit::Noise(most) => Some(Ratio(most.ratio())),
+            Limit::Detour(_) => None,
         };
         NOISE_RATIO = catalogue::NOISE_RATIO, |row| ratio(row, row.noise_ratio);
         LOW_RATIO = "noise_ratio_low", "low", |row| ratio(row, row.interval.and_then(|found| found.low()));
         HIGH_RATIO = "noise_ratio_high", "high", |row| ratio(row, row.interval.and_then(|found| found.high()));
         MAX_DETOUR_NS = "max_detour_ns", "limit", |row| match row.limit {
-            Limit::Detour(most) => Value::Time(most.get()),
-            Limit::Noise(_) => Value::Missing,
+            Limit::Detour(most) => Some(most),
+            Limit::Noise(_) => None,
         };
         LONGEST_NS = "longest_ns", "longest", |row| match row.limit {
-            Limit::Detour(_) => Value::Time(row.longest.get()),
-            Limit::Noise(_) => Value::Missing,
+            Limit::Detour(_) => Some(row.longest),
+            Limit::Noise(_) => None,
         };
-        RAREST_SEEN_NS = "rarest_seen_ns", "may miss", |row| row.rarest_seen_ns.map_or(Value::Missing, Value::Time);
-        OBSERVED_NS = catalogue::OBSERVED_NS, |row| row.duration_ns.map_or(Value::Missing, Value::Time);
-        CAUSE = "cause", "mainly", |row| row.cause.as_ref().map_or(Value::Missing, |cause| Value::Text(cause.source.clone()));
-        CAUSE_KIND = "cause_kind", "kind", |row| row.cause.as_ref().map_or(Value::Missing, |cause| Value::Text(cause.kind.name().to_owned()));
+        RAREST_SEEN_NS = "rarest_seen_ns", "may miss", |row| row.rarest_seen_ns.map(Time);
+        OBSERVED_NS = catalogue::OBSERVED_NS, |row| row.duration_ns.map(Time);
+        CAUSE = "cause", "mainly", |row| row.cause.as_ref().map(|cause| cause.source.clone());
+        CAUSE_KIND = "cause_kind", "kind", |row| row.cause.as_ref().map(|cause| cause.kind.name());
         CAUSE_SHARE_RATIO = "cause_share_ratio", "of noise",
-            |row| row.cause.as_ref().and_then(|cause| cause.share).map_or(Value::Missing, Value::Share);
+            |row| row.cause.as_ref().and_then(|cause| cause.share).map(figure::Share);
         CAUSE_LONGEST_NS = "cause_longest_ns", "longest",
-            |row| row.cause.as_ref().and_then(|cause| cause.longest_ns).map_or(Value::Missing, Value::Time);
-        TEXT = "text", "text", |row| Value::Text(words::sentence(row));
+            |row| row.cause.as_ref().and_then(|cause| cause.longest_ns).map(Time);
+        TEXT = "text", "text", words::sentence;
     }
 }
 
 fields! {
     /// The columns of the table, where both kinds of limits share them.
     shown: Checked {
-        ASKED = "asked", "at most", |row| Value::Text(match row.limit {
+        ASKED = "asked", "at most", |row| match row.limit {
             Limit::Noise(most) => words::percent(most),
             Limit::Detour(most) => most.to_string(),
-        });
+        };
         FOUND = "found", "found", |row| match row.limit {
             Limit::Noise(_) => row::NOISE_RATIO.cell(row),
             Limit::Detour(_) => row::LONGEST_NS.cell(row),
-        }.into();
-        LOW = "low", "low", |row| row::LOW_RATIO.cell(row).into();
-        HIGH = "high", "high", |row| row::HIGH_RATIO.cell(row).into();
-        LIMIT = "limit", "limit", |row| Value::Text(match row.limit {
-            Limit::Noise(_) => "noise".to_owned(),
-            Limit::Detour(_) => "longest detour".to_owned(),
-        });
-        ANSWER = "answer", "answer", |row| row::ANSWER.cell(row).replace('_', " ").into();
-        CAUSE = "cause", "mainly", |row| match &row.cause {
-            Some(cause) => format!("{} {}", cause.kind, cause.source).into(),
-            None => Value::Missing,
         };
+        LOW = "low", "low", |row| row::LOW_RATIO.cell(row);
+        HIGH = "high", "high", |row| row::HIGH_RATIO.cell(row);
+        LIMIT = "limit", "limit", |row| match row.limit {
+            Limit::Noise(_) => "noise",
+            Limit::Detour(_) => "longest detour",
+        };
+        ANSWER = "answer", "answer", |row| row::ANSWER.cell(row).replace('_', " ");
+        CAUSE = "cause", "mainly",
+            |row| row.cause.as_ref().map(|cause| format!("{} {}", cause.kind, cause.source));
     }
 }
 
@@ -169,7 +168,7 @@ struct CheckDocument {
     max_detour_ns: Option<i64>,
     #[serde(flatten)]
     counts: Counts,
-    rows: Vec<Object>,
+    rows: Vec<Object<Checked>>,
     warnings: Vec<NodeWarning>,
 }
 
@@ -195,7 +194,7 @@ impl Report for CheckReport<'_> {
             max_noise_ratio: noise.map(Share::ratio),
             max_detour_ns: detour.map(Nanos::get),
             counts: self.counts(),
-            rows: self.rows.iter().map(|row| Object::new(ROW, row)).collect(),
+            rows: self.rows.iter().map(Object::new).collect(),
             warnings: bearing_warnings(self.summary)
                 .map(|(node, warning)| NodeWarning { node: node.clone(), warning: warning.clone() })
                 .collect(),

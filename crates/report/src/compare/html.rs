@@ -5,6 +5,7 @@ use std::path::Path;
 use becalm_analyze::compare::{ComparedFigure, Limit, Metric, Side, Verdict};
 
 use crate::compare::{self, COLUMNS, CompareReport};
+use crate::form::figure::Figure;
 use crate::form::value::grouped;
 use crate::form::words::capital;
 use crate::html::HtmlTable;
@@ -113,12 +114,12 @@ fn changed(report: &CompareReport<'_>) -> String {
 }
 
 fn tile(row: &ComparedFigure) -> Tile {
-    let figure = |number| compare::figure(row, number).cell();
+    let figure = |number| compare::figure(row, number).value().cell();
     let detail = match (row.effect.and_then(|effect| effect.ratio), interval(row)) {
         (Some(ratio), Some(interval)) => {
-            format!("{} (95 %: {interval}), {}", compare::change(Some(ratio)).cell(), said(row.verdict))
+            format!("{} (95 %: {interval}), {}", compare::change(Some(ratio)).value().cell(), said(row.verdict))
         }
-        (Some(ratio), None) => format!("{}, {}", compare::change(Some(ratio)).cell(), said(row.verdict)),
+        (Some(ratio), None) => format!("{}, {}", compare::change(Some(ratio)).value().cell(), said(row.verdict)),
         (None, _) => said(row.verdict).to_owned(),
     };
     let tone = match row.verdict {
@@ -144,7 +145,7 @@ const fn said(verdict: Verdict) -> &'static str {
 /// The interval of a change, as the table writes it.
 fn interval(row: &ComparedFigure) -> Option<String> {
     let effect = row.effect?;
-    let end = |end: Option<f64>| end.map(|ratio| compare::change(Some(ratio)).cell());
+    let end = |end: Option<f64>| end.map(|ratio| compare::change(Some(ratio)).value().cell());
     match (end(effect.ratio_low), end(effect.ratio_high)) {
         (Some(low), Some(high)) => Some(format!("{low} to {high}")),
         (Some(low), None) => Some(format!("over {low}")),
@@ -314,9 +315,8 @@ fn basis(report: &CompareReport<'_>) -> Section {
 }
 
 fn table(caption: &str, first: &str, rows: &[&ComparedFigure], name: &dyn Fn(&ComparedFigure) -> String) -> HtmlTable {
-    let fields: Vec<_> = COLUMNS.iter().collect();
-    let mut table = HtmlTable::named(caption, first, &fields);
-    rows.iter().take(ROWS).for_each(|row| table.named_row(name(row), &fields, *row));
+    let mut table = HtmlTable::named(caption, first, &COLUMNS);
+    rows.iter().take(ROWS).for_each(|row| table.named_row(name(row), &COLUMNS, *row));
     if rows.len() > ROWS {
         table.note = format!("The first {ROWS} of {}.", grouped(rows.len() as u64));
     }
@@ -327,7 +327,7 @@ fn pairs(id: &'static str, title: &str, rows: &[&ComparedFigure], name: impl Fn(
     let pair = |row: &&ComparedFigure| BarPair {
         name: name(row),
         values: [row.a.unwrap_or(0.0), row.b.unwrap_or(0.0)],
-        texts: [row.a, row.b].map(|number| compare::figure(row, number).cell()),
+        texts: [row.a, row.b].map(|number| compare::figure(row, number).value().cell()),
     };
     let pairs: Vec<BarPair> = rows.iter().take(DRAWN).map(pair).collect();
     let texts: Vec<String> =
@@ -372,7 +372,7 @@ pub(crate) fn forest_chart<'a>(
         let effect = row.effect?;
         // What is gone has no place on a logarithmic axis.
         let ratio = effect.ratio.filter(|ratio| ratio.is_finite() && *ratio > 0.0)?;
-        let change = compare::change(Some(ratio)).cell();
+        let change = compare::change(Some(ratio)).value().cell();
         let text = interval(row).map_or_else(|| change.clone(), |interval| format!("{change} ({interval})"));
         Some(ForestRow {
             name,

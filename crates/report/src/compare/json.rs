@@ -1,11 +1,10 @@
 //! The comparison as `becalm.compare/1`.
 
-use becalm_analyze::compare::{Basis, ComparedRun, FLOOR, LEVEL, Limit, Side};
+use becalm_analyze::compare::{Basis, ComparedFigure, ComparedRun, FLOOR, LEVEL, Limit, Side};
 use becalm_model::node::{Rung, Warning};
 use becalm_stats::CONFIDENCE;
 use serde::Serialize;
 
-use super::figures::ROW;
 use super::{CompareReport, LimitCheck, headline};
 use crate::form::field::Object;
 
@@ -18,7 +17,7 @@ struct CompareDocument<'a> {
     basis: &'static str,
     shortest_ns: i64,
     method: MethodDoc,
-    rows: Vec<Object>,
+    rows: Vec<Object<ComparedFigure>>,
     checks: Vec<CheckDoc>,
     notes: &'a [Warning],
 }
@@ -111,7 +110,7 @@ pub(super) fn document(report: &CompareReport<'_>) -> impl Serialize {
             level_ratio: LEVEL,
             floor_ratio: FLOOR,
         },
-        rows: comparison.rows.iter().map(|row| Object::new(ROW, row)).collect(),
+        rows: comparison.rows.iter().map(Object::new).collect(),
         checks: report.checks.iter().map(check).collect(),
         notes: &comparison.notes,
     }

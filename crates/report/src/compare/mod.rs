@@ -18,7 +18,7 @@ use crate::html::Page;
 use crate::report::Report;
 
 pub(crate) use doubt::reason;
-pub(crate) use figures::{COLUMNS, ROW, change, figure, said, title};
+pub(crate) use figures::{COLUMNS, change, figure, said, title};
 pub(crate) use html::forest_chart;
 pub(crate) use rows::{cpus, most_changed_first, nodes, place, place_name, sources, totals};
 pub(crate) use words::{NAMED, answer, changed, legend, runs, shown_source};

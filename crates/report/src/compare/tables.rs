@@ -6,8 +6,9 @@ use std::mem::{Discriminant, discriminant};
 use becalm_analyze::compare::{ComparedFigure, Doubt, Metric};
 use becalm_units::printable;
 
-use super::figures::columns;
-use super::{CompareReport, check_text, cpus, headline, legend, most_changed_first, nodes, place, place_name, reason};
+use super::{
+    COLUMNS, CompareReport, check_text, cpus, headline, legend, most_changed_first, nodes, place, place_name, reason,
+};
 use super::{runs, shown_source, sources, title, totals};
 use crate::form::paragraph::{line, paragraph};
 use crate::form::sheet::Sheet;
@@ -62,9 +63,8 @@ fn print_rows(
     }
     writeln!(out, "\n{}", printable(heading))?;
     let shown = if all { rows.len() } else { rows.len().min(SHOWN) };
-    let fields = [&columns::A, &columns::B, &columns::CHANGE, &columns::LOW, &columns::HIGH, &columns::DIFFERENCE];
-    let mut table = Table::named(first, &fields);
-    rows[..shown].iter().for_each(|row| table.named_row(name(row), &fields, *row));
+    let mut table = Table::named(first, &COLUMNS);
+    rows[..shown].iter().for_each(|row| table.named_row(name(row), &COLUMNS, *row));
     table.print(out)?;
     if shown < rows.len() {
         writeln!(out, "  the first {SHOWN} of {}; --all shows every one", rows.len())?;

@@ -9,6 +9,7 @@ use becalm_units::counted;
 use super::LimitCheck;
 use super::doubt::reason;
 use super::figures::{change, figure, ratio, title};
+use crate::form::figure::Figure;
 use crate::form::known::system;
 use crate::form::value::{grouped, signed, three_digits, time};
 
@@ -39,7 +40,11 @@ pub(crate) fn answer(comparison: &Comparison) -> String {
         Verdict::NoDifferenceShown => "No difference in noise is shown",
         Verdict::NotEnoughData => "Not enough data to compare the noise",
     };
-    let mut text = format!("{answer}: noise {} -> {}", figure(noise, noise.a).cell(), figure(noise, noise.b).cell());
+    let mut text = format!(
+        "{answer}: noise {} -> {}",
+        figure(noise, noise.a).value().cell(),
+        figure(noise, noise.b).value().cell()
+    );
     match (noise.low, noise.high, noise.doubt) {
         (Some(low), Some(high), _) => {
             text += &format!(" (95 %: {} to {} points)", signed(low * 100.0), signed(high * 100.0));
@@ -63,7 +68,7 @@ pub(crate) fn changed(comparison: &Comparison) -> impl Iterator<Item = (Kind, St
         let how = match (row.a, row.b) {
             (_, Some(0.0)) => "gone".to_owned(),
             (Some(0.0), _) => "new".to_owned(),
-            _ => change(ratio(row)).cell(),
+            _ => change(ratio(row)).value().cell(),
         };
         Some((*kind, shown_source(*kind, name), how))
     })

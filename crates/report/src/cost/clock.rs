@@ -6,13 +6,13 @@ use becalm_analyze::cost::ClockCost;
 use becalm_model::cost::{ClockCosts, CostDoc, CostRun, InstrumentDoc, StepDoc, SuccessiveDoc};
 use serde::Serialize;
 
-use crate::Value;
-use crate::cost::events;
+use crate::cost::events::{self, ProbeEvent};
 use crate::cost::header::{self, TimedFields, cut_short, timed_fields};
 use crate::cost::measured::measured;
 use crate::cost::pages;
 use crate::cost::probe::explain;
-use crate::form::field::{Field, Object, columns};
+use crate::form::field::{Field, Object, columns, fields};
+use crate::form::figure::{Picos, Share, Time};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -37,57 +37,44 @@ impl<'a> ClockReport<'a> {
     }
 }
 
-fn ps(value: Option<i64>) -> Value {
-    value.map_or(Value::Missing, Value::Picos)
+fields! {
+    /// The fields of a row.
+    pub(super) ROW, row: ClockCost {
+        NAME = "name", "clock", |row| row.way.name.clone();
+        PATH = "path", "read by", |row| row.way.path.name();
+        MEDIAN_PS = measured!(ClockCost, MEDIAN_PS);
+        MEDIAN_LOW_PS = measured!(ClockCost, MEDIAN_LOW_PS);
+        MEDIAN_HIGH_PS = measured!(ClockCost, MEDIAN_HIGH_PS);
+        MEAN_PS = measured!(ClockCost, MEAN_PS);
+        STDDEV_PS = measured!(ClockCost, STDDEV_PS);
+        MIN_PS = measured!(ClockCost, MIN_PS);
+        P5_PS = measured!(ClockCost, P5_PS);
+        P95_PS = measured!(ClockCost, P95_PS);
+        MAX_PS = measured!(ClockCost, MAX_PS);
+        PROCESSES = measured!(ClockCost, PROCESSES);
+        SAMPLES = measured!(ClockCost, SAMPLES);
+        BATCH = measured!(ClockCost, BATCH);
+        SLOW = measured!(ClockCost, SLOW);
+        INTERRUPTED = measured!(ClockCost, INTERRUPTED);
+        INTERRUPTS = measured!(ClockCost, INTERRUPTS);
+        SYSCALL_MEDIAN_PS = measured!(ClockCost, MEDIAN_PS of by_syscall, "syscall_median_ps", "by syscall");
+        SYSCALL_LOW_PS = measured!(ClockCost, MEDIAN_LOW_PS of by_syscall, "syscall_low_ps", "low");
+        SYSCALL_HIGH_PS = measured!(ClockCost, MEDIAN_HIGH_PS of by_syscall, "syscall_high_ps", "high");
+        SYSCALL_MIN_PS = measured!(ClockCost, MIN_PS of by_syscall, "syscall_min_ps", "min");
+        SYSCALL_P5_PS = measured!(ClockCost, P5_PS of by_syscall, "syscall_p5_ps", "p5");
+        SYSCALL_P95_PS = measured!(ClockCost, P95_PS of by_syscall, "syscall_p95_ps", "p95");
+        SYSCALL_INTERRUPTED = measured!(ClockCost, INTERRUPTED of by_syscall, "syscall_interrupted", "interrupted");
+        STATED_RESOLUTION_NS = "stated_resolution_ns", "stated",
+            |row| row.way.stated_ns.map(|ns| Time(i64::try_from(ns).unwrap_or(i64::MAX)));
+        SMALLEST_STEP_PS = "smallest_step_ps", "step", |row| row.way.smallest_step_ps.map(Picos);
+        MEDIAN_STEP_PS = "median_step_ps", "median step", |row| row.way.median_step_ps.map(Picos);
+        READINGS = "readings", "readings", |row| row.way.readings;
+        BACKWARDS = "backwards", "backwards", |row| row.way.backwards;
+        CROSS_COMPARED = "cross_compared", "compared", |row| row.way.cross.map(|cross| cross.compared);
+        CROSS_BACKWARDS = "cross_backwards", "across CPUs", |row| row.way.cross.map(|cross| cross.backwards);
+        CROSS_LARGEST_PS = "cross_largest_ps", "by up to", |row| row.way.cross.map(|cross| cross.largest_ps).map(Picos);
+    }
 }
-
-fn count(value: Option<u64>) -> Value {
-    value.map_or(Value::Missing, Value::Count)
-}
-
-/// The fields of a row.
-pub(super) const ROW: &[Field<ClockCost>] = &[
-    Field { name: "name", title: "clock", get: |row| Value::Text(row.way.name.clone()) },
-    Field { name: "path", title: "read by", get: |row| Value::Text(row.way.path.name().to_owned()) },
-    measured!(ClockCost, MEDIAN_PS),
-    measured!(ClockCost, MEDIAN_LOW_PS),
-    measured!(ClockCost, MEDIAN_HIGH_PS),
-    measured!(ClockCost, MEAN_PS),
-    measured!(ClockCost, STDDEV_PS),
-    measured!(ClockCost, MIN_PS),
-    measured!(ClockCost, P5_PS),
-    measured!(ClockCost, P95_PS),
-    measured!(ClockCost, MAX_PS),
-    measured!(ClockCost, PROCESSES),
-    measured!(ClockCost, SAMPLES),
-    measured!(ClockCost, BATCH),
-    measured!(ClockCost, SLOW),
-    measured!(ClockCost, INTERRUPTED),
-    measured!(ClockCost, INTERRUPTS),
-    measured!(ClockCost, MEDIAN_PS of by_syscall, "syscall_median_ps", "by syscall"),
-    measured!(ClockCost, MEDIAN_LOW_PS of by_syscall, "syscall_low_ps", "low"),
-    measured!(ClockCost, MEDIAN_HIGH_PS of by_syscall, "syscall_high_ps", "high"),
-    measured!(ClockCost, MIN_PS of by_syscall, "syscall_min_ps", "min"),
-    measured!(ClockCost, P5_PS of by_syscall, "syscall_p5_ps", "p5"),
-    measured!(ClockCost, P95_PS of by_syscall, "syscall_p95_ps", "p95"),
-    measured!(ClockCost, INTERRUPTED of by_syscall, "syscall_interrupted", "interrupted"),
-    Field {
-        name: "stated_resolution_ns",
-        title: "stated",
-        get: |row| row.way.stated_ns.map_or(Value::Missing, |ns| Value::Time(i64::try_from(ns).unwrap_or(i64::MAX))),
-    },
-    Field { name: "smallest_step_ps", title: "step", get: |row| ps(row.way.smallest_step_ps) },
-    Field { name: "median_step_ps", title: "median step", get: |row| ps(row.way.median_step_ps) },
-    Field { name: "readings", title: "readings", get: |row| Value::Count(row.way.readings) },
-    Field { name: "backwards", title: "backwards", get: |row| Value::Count(row.way.backwards) },
-    Field { name: "cross_compared", title: "compared", get: |row| count(row.way.cross.map(|cross| cross.compared)) },
-    Field {
-        name: "cross_backwards",
-        title: "across CPUs",
-        get: |row| count(row.way.cross.map(|cross| cross.backwards)),
-    },
-    Field { name: "cross_largest_ps", title: "by up to", get: |row| ps(row.way.cross.map(|cross| cross.largest_ps)) },
-];
 
 /// Steps of one length between readings back to back, beside all of them.
 pub(super) struct SuccessiveStep {
@@ -96,23 +83,17 @@ pub(super) struct SuccessiveStep {
     tick_ps: i64,
 }
 
-/// The fields of such steps.
-pub(super) const STEP: &[Field<SuccessiveStep>] = &[
-    Field { name: "ticks", title: "ticks", get: |row| Value::Count(row.step.ticks) },
-    Field {
-        name: "step_ps",
-        title: "step",
-        get: |row| Value::Picos(i64::try_from(row.step.ticks).unwrap_or(i64::MAX).saturating_mul(row.tick_ps)),
-    },
-    Field { name: "count", title: "count", get: |row| Value::Count(row.step.count) },
-    Field {
-        name: "share_ratio",
-        title: "of all",
-        get: |row| Value::Share(row.step.count as f64 / row.all.max(1) as f64),
-    },
-    Field { name: "runs", title: "runs", get: |row| Value::Count(row.step.runs) },
-    Field { name: "longest_run", title: "longest run", get: |row| Value::Count(row.step.longest_run) },
-];
+fields! {
+    /// The fields of such steps.
+    pub(super) STEP, step: SuccessiveStep {
+        TICKS = "ticks", "ticks", |row| row.step.ticks;
+        STEP_PS = "step_ps", "step", |row| Picos(i64::try_from(row.step.ticks).unwrap_or(i64::MAX).saturating_mul(row.tick_ps));
+        COUNT = "count", "count", |row| row.step.count;
+        SHARE_RATIO = "share_ratio", "of all", |row| Share(row.step.count as f64 / row.all.max(1) as f64);
+        RUNS = "runs", "runs", |row| row.step.runs;
+        LONGEST_RUN = "longest_run", "longest run", |row| row.step.longest_run;
+    }
+}
 
 /// How many of them are printed.
 pub(super) const STEPS: usize = 8;
@@ -147,7 +128,7 @@ struct SuccessivePart {
     distinct: u64,
     max_ticks: u64,
     backwards: u64,
-    steps: Vec<Object>,
+    steps: Vec<Object<SuccessiveStep>>,
 }
 
 impl Report for ClockReport<'_> {
@@ -175,8 +156,8 @@ struct ClockDocument<'a> {
     path_found_by: &'static str,
     not_counted: Option<&'a str>,
     incomplete: Option<String>,
-    rows: Vec<Object>,
-    events: Vec<Object>,
+    rows: Vec<Object<ClockCost>>,
+    events: Vec<Object<ProbeEvent>>,
     /// Readings of the counter back to back.
     successive: Option<SuccessivePart>,
 }
@@ -189,15 +170,15 @@ fn document<'a>(report: &'a ClockReport<'_>) -> ClockDocument<'a> {
         path_found_by: if report.costs.not_counted.is_none() { "tracepoint" } else { "time" },
         not_counted: report.costs.not_counted.as_deref(),
         incomplete: cut_short(report.doc),
-        rows: report.rows.iter().map(|row| Object::new(ROW, row)).collect(),
-        events: events.iter().map(|row| Object::new(events::ROW, row)).collect(),
+        rows: report.rows.iter().map(Object::new).collect(),
+        events: events.iter().map(Object::new).collect(),
         successive: report.costs.successive.as_ref().map(|found| SuccessivePart {
             readings: found.readings,
             tick_ps: found.tick_ps,
             distinct: found.distinct,
             max_ticks: found.max_ticks,
             backwards: found.backwards,
-            steps: steps(found).iter().map(|row| Object::new(STEP, row)).collect(),
+            steps: steps(found).iter().map(Object::new).collect(),
         }),
     }
 }

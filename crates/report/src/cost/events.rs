@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use becalm_analyze::cost::{MeasuredCost, tick};
 use becalm_analyze::events::EventRate;
 
-use crate::Value;
 use crate::catalogue;
-use crate::form::field::Field;
+use crate::form::field::{Field, Title, field, fields};
+use crate::form::figure::{Often, Share};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -40,26 +40,22 @@ impl EventTimes for tick::EventAtRate {
 
 /// The name of the event.
 pub(crate) const fn event<R: EventTimes>() -> Field<R> {
-    catalogue::EVENT.field(|row| Value::Text(row.rate().event.clone()))
+    field!(catalogue::EVENT, |row| row.rate().event.clone())
 }
 
 /// How often it came outside of the kernel.
 pub(crate) const fn user<R: EventTimes>(name: &'static str, title: &'static str) -> Field<R> {
-    Field { name, title, get: |row| often(row.rate().user) }
+    field!(Title::new(name, title), |row| row.rate().user.map(Often))
 }
 
 /// How often it came in the kernel.
 pub(crate) const fn kernel<R: EventTimes>(name: &'static str, title: &'static str) -> Field<R> {
-    Field { name, title, get: |row| often(row.rate().kernel) }
+    field!(Title::new(name, title), |row| row.rate().kernel.map(Often))
 }
 
 /// For which part of the time it was counted.
 pub(crate) const fn counted<R: EventTimes>() -> Field<R> {
-    catalogue::COUNTED_RATIO.field(|row| Value::Share(row.rate().counted_ratio))
-}
-
-fn often(count: Option<f64>) -> Value {
-    count.map_or(Value::Missing, Value::Often)
+    field!(catalogue::COUNTED_RATIO, |row| Share(row.rate().counted_ratio))
 }
 
 /// An event of a probe, by the probe's name.
@@ -74,14 +70,16 @@ pub(crate) fn rows<'a>(costs: impl Iterator<Item = (&'a str, Option<&'a Measured
     costs.flat_map(probe_rows).collect()
 }
 
-/// The fields of an event of a probe.
-pub(crate) const ROW: &[Field<ProbeEvent>] = &[
-    Field { name: "name", title: "of", get: |row| Value::Text(row.of.clone()) },
-    event(),
-    user("user_per_repetition", "user, each"),
-    kernel("kernel_per_repetition", "kernel, each"),
-    counted(),
-];
+fields! {
+    /// The fields of an event of a probe.
+    pub(crate) ROW, row: ProbeEvent {
+        NAME = "name", "of", |row| row.of.clone();
+        EVENT = event();
+        USER_PER_REPETITION = user("user_per_repetition", "user, each");
+        KERNEL_PER_REPETITION = kernel("kernel_per_repetition", "kernel, each");
+        COUNTED_RATIO = counted();
+    }
+}
 
 /// Prints events of probes as a table; nothing where nothing was counted.
 pub(crate) fn of_probes(rows: &[ProbeEvent], out: &mut Sheet<'_>) -> io::Result<()> {

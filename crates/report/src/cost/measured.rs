@@ -2,38 +2,34 @@
 
 use becalm_analyze::cost::MeasuredCost;
 
-use crate::Value;
 use crate::catalogue;
 use crate::form::field::fields;
-
-fn ps(value: Option<i64>) -> Value {
-    value.map_or(Value::Missing, Value::Picos)
-}
+use crate::form::figure::Picos;
 
 fields! {
     /// The figures of a measured cost.
     pub(super) figures: MeasuredCost {
-        MEDIAN_PS = "median_ps", "median", |measured| Value::Picos(measured.cost.median_ps);
-        MEDIAN_LOW_PS = "median_low_ps", "low", |measured| ps(measured.cost.interval_ps.map(|ends| ends.0));
-        MEDIAN_HIGH_PS = "median_high_ps", "high", |measured| ps(measured.cost.interval_ps.map(|ends| ends.1));
-        MEAN_PS = "mean_ps", "mean", |measured| Value::Picos(measured.cost.mean_ps.round() as i64);
-        STDDEV_PS = "stddev_ps", "stddev", |measured| Value::Picos(measured.cost.stddev_ps.round() as i64);
-        MIN_PS = "min_ps", "min", |measured| Value::Picos(measured.cost.min_ps);
-        P5_PS = "p5_ps", "p5", |measured| Value::Picos(measured.cost.p5_ps);
-        P95_PS = "p95_ps", "p95", |measured| Value::Picos(measured.cost.p95_ps);
-        MAX_PS = "max_ps", "max", |measured| Value::Picos(measured.cost.max_ps);
+        MEDIAN_PS = "median_ps", "median", |measured| Picos(measured.cost.median_ps);
+        MEDIAN_LOW_PS = "median_low_ps", "low", |measured| measured.cost.interval_ps.map(|ends| Picos(ends.0));
+        MEDIAN_HIGH_PS = "median_high_ps", "high", |measured| measured.cost.interval_ps.map(|ends| Picos(ends.1));
+        MEAN_PS = "mean_ps", "mean", |measured| Picos(measured.cost.mean_ps.round() as i64);
+        STDDEV_PS = "stddev_ps", "stddev", |measured| Picos(measured.cost.stddev_ps.round() as i64);
+        MIN_PS = "min_ps", "min", |measured| Picos(measured.cost.min_ps);
+        P5_PS = "p5_ps", "p5", |measured| Picos(measured.cost.p5_ps);
+        P95_PS = "p95_ps", "p95", |measured| Picos(measured.cost.p95_ps);
+        MAX_PS = "max_ps", "max", |measured| Picos(measured.cost.max_ps);
         PROCESSES = "processes", "processes", |measured| match measured.cost.processes {
-            0 => Value::Missing,
-            processes => Value::Count(processes),
+            0 => None,
+            processes => Some(processes),
         };
-        SAMPLES = catalogue::SAMPLES, |measured| Value::Count(measured.cost.samples);
-        BATCH = "batch", "each of", |measured| Value::Count(measured.cost.batch.into());
-        SLOW = "slow", "slow", |measured| Value::Count(measured.cost.slow);
-        INTERRUPTED = "interrupted", "interrupted", |measured| Value::Count(measured.cost.interrupted);
+        SAMPLES = catalogue::SAMPLES, |measured| measured.cost.samples;
+        BATCH = "batch", "each of", |measured| measured.cost.batch;
+        SLOW = "slow", "slow", |measured| measured.cost.slow;
+        INTERRUPTED = "interrupted", "interrupted", |measured| measured.cost.interrupted;
         INTERRUPTED_EXCESS_PS = "interrupted_excess_ps", "took",
-            |measured| Value::Picos(measured.cost.interrupted_excess_ps);
-        INTERRUPTS = "interrupts", "interrupts", |measured| measured.interrupts.map_or(Value::Missing, Value::Count);
-        PREEMPTED = "preempted", "pre-empted", |measured| Value::Count(measured.preempted);
+            |measured| Picos(measured.cost.interrupted_excess_ps);
+        INTERRUPTS = "interrupts", "interrupts", |measured| measured.interrupts;
+        PREEMPTED = "preempted", "pre-empted", |measured| measured.preempted;
     }
 }
 
@@ -48,8 +44,9 @@ macro_rules! measured {
         $crate::form::field::Field {
             name: $name,
             title: $title,
+            json: $crate::form::figure::JsonType { or_null: true, ..$crate::cost::measured::figures::$figure.json },
             get: |row: &$row| {
-                row.$part.as_ref().map_or(Value::Missing, $crate::cost::measured::figures::$figure.get)
+                row.$part.as_ref().map_or($crate::Value::Missing, $crate::cost::measured::figures::$figure.get)
             },
         }
     };

@@ -8,12 +8,12 @@ use becalm_model::cost::{CostDoc, PlacementCosts, WorkPlace};
 use becalm_units::CpuId;
 use serde::Serialize;
 
-use crate::Value;
 use crate::catalogue;
 use crate::cost::events::{self, EventRow};
 use crate::cost::header::{self, SiteFields, incomplete, site_fields};
 use crate::cost::pages;
 use crate::form::field::{Field, Object, fields};
+use crate::form::figure::{Rate, Ratio, Time};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -43,25 +43,25 @@ impl<'a> PlacementReport<'a> {
     }
 }
 
-fn bound(row: &PlacedCost, end: fn(&becalm_analyze::cost::tick::RoundsInterval) -> f64) -> Value {
-    row.cost.and_then(|cost| cost.bounds).map_or(Value::Missing, |bounds| Value::time(end(&bounds)))
+fn bound(row: &PlacedCost, end: fn(&becalm_analyze::cost::tick::RoundsInterval) -> f64) -> Option<Time> {
+    row.cost.and_then(|cost| cost.bounds).and_then(|bounds| Time::rounded(end(&bounds)))
 }
 
 fields! {
     pub(super) ROW, placed: PlacedCost {
-        PLACE = "place", "place", |row| Value::Text(row.place.name().to_owned());
+        PLACE = "place", "place", |row| row.place.name();
         CPU = catalogue::CPU, |row| match row.place {
-            WorkPlace::Unbound => Value::Missing,
-            _ => Value::Number(row.cpu.get().into()),
+            WorkPlace::Unbound => None,
+            _ => Some(row.cpu),
         };
-        BODY = "body", "body", |row| Value::Text(row.body.clone());
+        BODY = "body", "body", |row| row.body.clone();
         COST_NS = "cost_ns", "cost of an interrupt",
-            |row| row.cost.map_or(Value::Missing, |cost| Value::time(cost.mean_ns));
+            |row| row.cost.and_then(|cost| Time::rounded(cost.mean_ns));
         COST_NS_LOW = "cost_ns_low", "low", |row| bound(row, |bounds| bounds.low);
         COST_NS_HIGH = "cost_ns_high", "high", |row| bound(row, |bounds| bounds.high);
-        ROUNDS = "rounds", "rounds", |row| Value::Count(row.cost.map_or(0, |cost| cost.rounds as u64));
-        THERE_RATIO = "there_ratio", "on that CPU", |row| row.roamed.map_or(Value::Missing, |(there, _)| Value::Ratio(there));
-        MOVES_HZ = "moves_hz", "moves", |row| row.roamed.map_or(Value::Missing, |(_, moves)| Value::Rate(moves));
+        ROUNDS = "rounds", "rounds", |row| row.cost.map_or(0, |cost| cost.rounds as u64);
+        THERE_RATIO = "there_ratio", "on that CPU", |row| row.roamed.map(|(there, _)| Ratio(there));
+        MOVES_HZ = "moves_hz", "moves", |row| row.roamed.map(|(_, moves)| Rate(moves));
     }
 }
 
@@ -118,9 +118,9 @@ struct PlacementDocument<'a> {
     seed: u64,
     incomplete: Option<String>,
     missing: &'a [String],
-    rows: Vec<Object>,
+    rows: Vec<Object<PlacedCost>>,
     /// What one more interrupt makes the processor count.
-    events: Vec<Object>,
+    events: Vec<Object<EventRow<PlacedCost>>>,
     not_counted: &'a [String],
 }
 
@@ -136,8 +136,8 @@ fn document<'a>(report: &'a PlacementReport<'_>) -> PlacementDocument<'a> {
         seed: report.costs.seed,
         incomplete: report.incomplete(),
         missing: &report.costs.missing,
-        rows: report.rows.iter().map(|row| Object::new(ROW, row)).collect(),
-        events: events.iter().map(|row| Object::new(EVENT, row)).collect(),
+        rows: report.rows.iter().map(Object::new).collect(),
+        events: events.iter().map(Object::new).collect(),
         not_counted: &report.costs.not_counted,
     }
 }

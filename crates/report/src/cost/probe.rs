@@ -6,12 +6,12 @@ use becalm_analyze::cost::ProbeCost;
 use becalm_model::cost::{CostDoc, CostRun, InstrumentDoc, ProbeCosts};
 use serde::Serialize;
 
-use crate::Value;
-use crate::cost::events;
+use crate::cost::events::{self, ProbeEvent};
 use crate::cost::header::{self, TimedFields, cut_short, timed_fields};
 use crate::cost::measured::measured;
 use crate::cost::pages;
-use crate::form::field::{Field, Object, columns};
+use crate::form::field::{Object, columns, fields};
+use crate::form::figure::Time;
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -55,39 +55,33 @@ pub(super) fn published_ns(name: &str) -> Option<i64> {
     }
 }
 
-/// The fields of a row.
-pub(super) const ROW: &[Field<ProbeCost>] = &[
-    Field { name: "name", title: "name", get: |row| Value::Text(row.probe.name.clone()) },
-    Field { name: "what", title: "what", get: |row| Value::Text(row.probe.what.clone()) },
-    measured!(ProbeCost, MEDIAN_PS),
-    measured!(ProbeCost, MEDIAN_LOW_PS),
-    measured!(ProbeCost, MEDIAN_HIGH_PS),
-    measured!(ProbeCost, MEAN_PS),
-    measured!(ProbeCost, STDDEV_PS),
-    measured!(ProbeCost, MIN_PS),
-    measured!(ProbeCost, P5_PS),
-    measured!(ProbeCost, P95_PS),
-    measured!(ProbeCost, MAX_PS),
-    measured!(ProbeCost, PROCESSES),
-    measured!(ProbeCost, SAMPLES),
-    measured!(ProbeCost, BATCH),
-    measured!(ProbeCost, SLOW),
-    measured!(ProbeCost, INTERRUPTED),
-    measured!(ProbeCost, INTERRUPTED_EXCESS_PS),
-    measured!(ProbeCost, INTERRUPTS),
-    measured!(ProbeCost, PREEMPTED),
-    Field {
-        name: "published_ns",
-        title: "B07",
-        get: |row| published_ns(&row.probe.name).map_or(Value::Missing, Value::Time),
-    },
-    Field { name: "method", title: "method", get: |row| Value::Text(row.probe.method.clone()) },
-    Field {
-        name: "not_measured",
-        title: "why not",
-        get: |row| row.not_measured().map_or(Value::Missing, |why| Value::Text(why.to_owned())),
-    },
-];
+fields! {
+    /// The fields of a row.
+    pub(super) ROW, row: ProbeCost {
+        NAME = "name", "name", |row| row.probe.name.clone();
+        WHAT = "what", "what", |row| row.probe.what.clone();
+        MEDIAN_PS = measured!(ProbeCost, MEDIAN_PS);
+        MEDIAN_LOW_PS = measured!(ProbeCost, MEDIAN_LOW_PS);
+        MEDIAN_HIGH_PS = measured!(ProbeCost, MEDIAN_HIGH_PS);
+        MEAN_PS = measured!(ProbeCost, MEAN_PS);
+        STDDEV_PS = measured!(ProbeCost, STDDEV_PS);
+        MIN_PS = measured!(ProbeCost, MIN_PS);
+        P5_PS = measured!(ProbeCost, P5_PS);
+        P95_PS = measured!(ProbeCost, P95_PS);
+        MAX_PS = measured!(ProbeCost, MAX_PS);
+        PROCESSES = measured!(ProbeCost, PROCESSES);
+        SAMPLES = measured!(ProbeCost, SAMPLES);
+        BATCH = measured!(ProbeCost, BATCH);
+        SLOW = measured!(ProbeCost, SLOW);
+        INTERRUPTED = measured!(ProbeCost, INTERRUPTED);
+        INTERRUPTED_EXCESS_PS = measured!(ProbeCost, INTERRUPTED_EXCESS_PS);
+        INTERRUPTS = measured!(ProbeCost, INTERRUPTS);
+        PREEMPTED = measured!(ProbeCost, PREEMPTED);
+        PUBLISHED_NS = "published_ns", "B07", |row| published_ns(&row.probe.name).map(Time);
+        METHOD = "method", "method", |row| row.probe.method.clone();
+        NOT_MEASURED = "not_measured", "why not", |row| row.not_measured().map(|why| why.to_owned());
+    }
+}
 
 impl Report for ProbeReport<'_> {
     fn schema(&self) -> &'static str {
@@ -115,8 +109,8 @@ struct ProbeDocument<'a> {
     #[serde(flatten)]
     header: TimedFields<'a>,
     incomplete: Option<String>,
-    rows: Vec<Object>,
-    events: Vec<Object>,
+    rows: Vec<Object<ProbeCost>>,
+    events: Vec<Object<ProbeEvent>>,
 }
 
 /// The fields of `becalm.cost-trap/1` or `becalm.cost-detours/1`.
@@ -125,8 +119,8 @@ fn document<'a>(report: &'a ProbeReport<'_>) -> ProbeDocument<'a> {
     ProbeDocument {
         header: timed_fields(report.doc, &report.instrument),
         incomplete: cut_short(report.doc),
-        rows: report.rows.iter().map(|row| Object::new(ROW, row)).collect(),
-        events: events.iter().map(|row| Object::new(events::ROW, row)).collect(),
+        rows: report.rows.iter().map(Object::new).collect(),
+        events: events.iter().map(Object::new).collect(),
     }
 }
 

@@ -8,12 +8,12 @@ use becalm_model::cost::{CostDoc, SchedulerCosts};
 use becalm_model::node::Warning;
 use serde::Serialize;
 
-use crate::Value;
 use crate::catalogue;
 use crate::cost::events::{self, EventRow};
 use crate::cost::header::{self, SiteFields, incomplete, site_fields};
 use crate::cost::pages;
 use crate::form::field::{Field, Object, columns, fields};
+use crate::form::figure::{Rate, Ratio, Share, Time};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -47,33 +47,21 @@ impl<'a> SchedulerReport<'a> {
     }
 }
 
-fn rate(value: Option<f64>) -> Value {
-    value.map_or(Value::Missing, Value::Rate)
-}
-
-fn ratio(value: Option<f64>) -> Value {
-    value.map_or(Value::Missing, Value::Ratio)
-}
-
-fn time(value: Option<f64>) -> Value {
-    value.map_or(Value::Missing, Value::time)
-}
-
 fields! {
     pub(super) ROW, switching: SchedulerCost {
-        RUNNABLE = "runnable", "runnable", |row| Value::Count(row.runnable.into());
-        TICKS_HZ = "ticks_hz", "ticks", |row| rate(row.ticks_hz);
-        TICK_MEAN_NS = "tick_mean_ns", "mean tick", |row| time(row.tick_mean_ns);
-        TICK_MAX_NS = "tick_max_ns", "max tick", |row| row.tick_max_ns.map_or(Value::Missing, Value::Time);
-        PREEMPTIONS_HZ = "preemptions_hz", "pre-emptions", |row| rate(row.preemptions_hz);
-        SWITCH_NS = "switch_ns", "switch", |row| time(row.switch_ns);
-        YIELD_NS = "yield_ns", "yield", |row| time(row.yield_ns);
+        RUNNABLE = "runnable", "runnable", |row| row.runnable;
+        TICKS_HZ = "ticks_hz", "ticks", |row| row.ticks_hz.map(Rate);
+        TICK_MEAN_NS = "tick_mean_ns", "mean tick", |row| row.tick_mean_ns.and_then(Time::rounded);
+        TICK_MAX_NS = "tick_max_ns", "max tick", |row| row.tick_max_ns.map(Time);
+        PREEMPTIONS_HZ = "preemptions_hz", "pre-emptions", |row| row.preemptions_hz.map(Rate);
+        SWITCH_NS = "switch_ns", "switch", |row| row.switch_ns.and_then(Time::rounded);
+        YIELD_NS = "yield_ns", "yield", |row| row.yield_ns.and_then(Time::rounded);
         SWITCHED_RATIO = "switched_ratio", "yields that switch",
-            |row| row.switched_ratio.map_or(Value::Missing, Value::Share);
-        TICKS_RATIO = "ticks_ratio", "in ticks", |row| ratio(row.ticks_ratio);
-        SWITCHES_RATIO = "switches_ratio", "in switches", |row| ratio(row.switches_ratio);
-        OVERHEAD_RATIO = "overhead_ratio", "of the CPU", |row| ratio(row.overhead_ratio());
-        LOST_EVENTS = catalogue::LOST_EVENTS, |row| row.lost_events.map_or(Value::Missing, Value::Count);
+            |row| row.switched_ratio.map(Share);
+        TICKS_RATIO = "ticks_ratio", "in ticks", |row| row.ticks_ratio.map(Ratio);
+        SWITCHES_RATIO = "switches_ratio", "in switches", |row| row.switches_ratio.map(Ratio);
+        OVERHEAD_RATIO = "overhead_ratio", "of the CPU", |row| row.overhead_ratio().map(Ratio);
+        LOST_EVENTS = catalogue::LOST_EVENTS, |row| row.lost_events;
     }
 }
 
@@ -120,9 +108,9 @@ struct SchedulerDocument<'a> {
     processes: bool,
     no_trace: Option<&'a str>,
     incomplete: Option<String>,
-    rows: Vec<Object>,
+    rows: Vec<Object<SchedulerCost>>,
     /// What the processor counted in a call to give way.
-    events: Vec<Object>,
+    events: Vec<Object<EventRow<SchedulerCost>>>,
     not_counted: &'a [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     warnings: &'a [Warning],
@@ -137,8 +125,8 @@ fn document<'a>(report: &'a SchedulerReport<'_>) -> SchedulerDocument<'a> {
         processes: report.costs.processes,
         no_trace: report.costs.no_trace.as_deref(),
         incomplete: report.incomplete(),
-        rows: report.rows.iter().map(|row| Object::new(ROW, row)).collect(),
-        events: events.iter().map(|row| Object::new(EVENT, row)).collect(),
+        rows: report.rows.iter().map(Object::new).collect(),
+        events: events.iter().map(Object::new).collect(),
         not_counted: &report.costs.not_counted,
         warnings: &report.costs.warnings,
     }

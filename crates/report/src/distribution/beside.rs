@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::{COMPARED, ROW};
 use crate::Value;
 use crate::form::field::{columns, fields};
+use crate::form::figure::{Change, Figure, Quantity};
 use crate::form::paragraph::{heading, line, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -30,7 +31,7 @@ struct FigureRow {
 }
 
 impl FigureRow {
-    fn change(&self) -> Value {
+    fn change(&self) -> Option<Change> {
         let number = |value: &Value| match value {
             Value::Time(number) => Some(*number as f64),
             Value::Count(number) => Some(*number as f64),
@@ -38,16 +39,16 @@ impl FigureRow {
             _ => None,
         };
         match (number(&self.a), number(&self.b)) {
-            (Some(a), Some(b)) if a > 0.0 => Value::Change(b / a - 1.0),
-            _ => Value::Missing,
+            (Some(a), Some(b)) if a > 0.0 => Some(Change(b / a - 1.0)),
+            _ => None,
         }
     }
 }
 
 fields! {
     FIGURE, figure: FigureRow {
-        SERIES = "series", "series", |row| Value::Text(row.series.clone());
-        FIGURE_NAME = "figure", "figure", |row| Value::Text(row.title.to_owned());
+        SERIES = "series", "series", |row| row.series.clone();
+        FIGURE_NAME = "figure", "figure", |row| row.title;
         A = "a", "A", |row| row.a.clone();
         B = "b", "B", |row| row.b.clone();
         CHANGE = "change_ratio", "B / A - 1", FigureRow::change;
@@ -75,13 +76,12 @@ struct TestedRow {
 
 impl TestedRow {
     /// A figure in its unit.
-    fn value(&self, value: Option<f64>) -> Value {
-        match (self.tested.figure, value) {
-            (_, None) => Value::Missing,
-            (TestedFigure::Rate, Some(hz)) => Value::Rate(hz),
-            (TestedFigure::NoiseRatio | TestedFigure::Shares, Some(ratio)) => Value::Ratio(ratio),
-            (TestedFigure::Median | TestedFigure::P99, Some(ns)) => Value::time(ns),
-        }
+    fn quantity(&self, value: f64) -> Quantity {
+        Quantity(match self.tested.figure {
+            TestedFigure::Rate => Value::Rate(value),
+            TestedFigure::NoiseRatio | TestedFigure::Shares => Value::Ratio(value),
+            TestedFigure::Median | TestedFigure::P99 => Value::time(value),
+        })
     }
 
     const fn is_distance(&self) -> bool {
@@ -89,14 +89,14 @@ impl TestedRow {
     }
 
     /// An end of the interval: of B / A, of shares of their distance.
-    fn end(&self, end: f64) -> Value {
-        if self.is_distance() { Value::Ratio(end) } else { Value::Change(end - 1.0) }
+    fn end(&self, end: f64) -> Quantity {
+        Quantity(if self.is_distance() { Value::Ratio(end) } else { Value::Change(end - 1.0) })
     }
 
-    fn change(&self) -> Value {
+    fn change(&self) -> Option<Change> {
         match (self.is_distance(), self.tested.a, self.tested.b) {
-            (false, Some(a), Some(b)) if a > 0.0 => Value::Change(b / a - 1.0),
-            _ => Value::Missing,
+            (false, Some(a), Some(b)) if a > 0.0 => Some(Change(b / a - 1.0)),
+            _ => None,
         }
     }
 
@@ -122,14 +122,14 @@ const fn title(figure: TestedFigure) -> (&'static str, &'static str) {
 
 fields! {
     TESTED, row: TestedRow {
-        TESTED_SERIES = "series", "series", |row| Value::Text(row.series.clone());
-        TESTED_FIGURE = "figure", "figure", |row| Value::Text(title(row.tested.figure).1.to_owned());
-        TESTED_A = "a", "A", |row| row.value(row.tested.a);
-        TESTED_B = "b", "B", |row| row.value(row.tested.b);
+        TESTED_SERIES = "series", "series", |row| row.series.clone();
+        TESTED_FIGURE = "figure", "figure", |row| title(row.tested.figure).1;
+        TESTED_A = "a", "A", |row| row.tested.a.map(|a| row.quantity(a));
+        TESTED_B = "b", "B", |row| row.tested.b.map(|b| row.quantity(b));
         TESTED_CHANGE = "change_ratio", "change", TestedRow::change;
         TESTED_LOW = "low", "low", |row| row.end(row.tested.low);
-        TESTED_HIGH = "high", "high", |row| row.tested.high.map_or(Value::Missing, |high| row.end(high));
-        TESTED_SHOWN = "shown", "difference", |row| Value::Text(row.shown());
+        TESTED_HIGH = "high", "high", |row| row.tested.high.map(|high| row.end(high));
+        TESTED_SHOWN = "shown", "difference", |row| row.shown();
     }
 }
 
@@ -221,8 +221,12 @@ impl Report for BesideReport<'_> {
 
     fn document(&self) -> impl Serialize {
         let Beside { names, quantity, loop_subtracted, pairs, single, .. } = self.beside;
-        let figure =
-            |row: FigureRow| FigureDocument { figure: row.name, change_ratio: row.change(), a: row.a, b: row.b };
+        let figure = |row: FigureRow| FigureDocument {
+            figure: row.name,
+            change_ratio: row.change().value(),
+            a: row.a,
+            b: row.b,
+        };
         let pair = |pair| -> PairDocument<'_> {
             let pair: &Pair = pair;
             let several = names.iter().any(|runs| runs.len() > 1);

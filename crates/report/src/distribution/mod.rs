@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Field, Object, fields};
+use crate::form::figure::{Rate, Ratio, Time};
 use crate::form::paragraph::{heading, line, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -26,41 +27,33 @@ pub struct DistributionReport<'a> {
     pub docs: &'a [DistributionDoc],
 }
 
-fn time(ns: Option<i64>) -> Value {
-    ns.map_or(Value::Missing, Value::Time)
-}
-
-fn middle(row: &SeriesFigures, level: Option<Within>) -> Value {
-    level.map_or(Value::Missing, |level| Value::time(row.estimate_ns(level)))
-}
-
-fn width(level: Option<Within>) -> Value {
-    level.map_or(Value::Missing, |level| Value::Time(level.high_ns.saturating_sub(level.low_ns)))
+fn middle(row: &SeriesFigures, level: Option<Within>) -> Option<Time> {
+    level.and_then(|level| Time::rounded(row.estimate_ns(level)))
 }
 
 fields! {
     ROW, row: SeriesFigures {
-        SERIES = "series", "series", |row| Value::Text(row.series.name.clone());
-        CPU = catalogue::CPU, |row| row.series.cpu.map_or(Value::Missing, |cpu| Value::Number(cpu.get().into()));
-        OBSERVED_NS = catalogue::OBSERVED_NS, |row| time(row.series.observed_ns);
-        ASKED_NS = "asked_ns", "asked for", |row| time(row.series.asked_ns);
-        THRESHOLD_NS = "threshold_ns", "threshold", |row| time(row.series.threshold_ns);
-        LOOP_NS = "loop_ns", "loop", |row| time(row.series.loop_ns);
-        COUNT = catalogue::COUNT, |row| row.series.count.map_or(Value::Missing, Value::Count);
-        RATE_HZ = catalogue::RATE_HZ, |row| row.rate_hz.map_or(Value::Missing, Value::Rate);
-        DISTURBED = "disturbed", "longer", |row| row.disturbed.map_or(Value::Missing, Value::Count);
-        TOTAL_NS = catalogue::TOTAL_NS, |row| time(row.series.total_ns);
-        NOISE_RATIO = catalogue::NOISE_RATIO, |row| row.noise_ratio.map_or(Value::Missing, Value::Ratio);
-        MIN_NS = catalogue::MIN_NS, |row| time(row.series.min_ns);
+        SERIES = "series", "series", |row| row.series.name.clone();
+        CPU = catalogue::CPU, |row| row.series.cpu;
+        OBSERVED_NS = catalogue::OBSERVED_NS, |row| row.series.observed_ns.map(Time);
+        ASKED_NS = "asked_ns", "asked for", |row| row.series.asked_ns.map(Time);
+        THRESHOLD_NS = "threshold_ns", "threshold", |row| row.series.threshold_ns.map(Time);
+        LOOP_NS = "loop_ns", "loop", |row| row.series.loop_ns.map(Time);
+        COUNT = catalogue::COUNT, |row| row.series.count;
+        RATE_HZ = catalogue::RATE_HZ, |row| row.rate_hz.map(Rate);
+        DISTURBED = "disturbed", "longer", |row| row.disturbed;
+        TOTAL_NS = catalogue::TOTAL_NS, |row| row.series.total_ns.map(Time);
+        NOISE_RATIO = catalogue::NOISE_RATIO, |row| row.noise_ratio.map(Ratio);
+        MIN_NS = catalogue::MIN_NS, |row| row.series.min_ns.map(Time);
         MEDIAN_NS = catalogue::MEDIAN_NS, |row| middle(row, row.median);
-        MEAN_NS = catalogue::MEAN_NS, |row| row.series.mean_ns.map_or(Value::Missing, Value::time);
+        MEAN_NS = catalogue::MEAN_NS, |row| row.series.mean_ns.and_then(Time::rounded);
         P99_NS = catalogue::P99_NS, |row| middle(row, row.p99);
         P999_NS = "p999_ns", "p99.9", |row| middle(row, row.p999);
-        MAX_NS = "max_ns", "max", |row| time(row.series.max_ns);
-        ABOVE = "above", "beyond", |row| row.series.above.map_or(Value::Missing, |above| Value::Count(above.count));
-        MEDIAN_WIDTH_NS = "median_width_ns", "", |row| width(row.median);
-        P99_WIDTH_NS = "p99_width_ns", "", |row| width(row.p99);
-        P999_WIDTH_NS = "p999_width_ns", "", |row| width(row.p999);
+        MAX_NS = "max_ns", "max", |row| row.series.max_ns.map(Time);
+        ABOVE = "above", "beyond", |row| row.series.above.map(|above| above.count);
+        MEDIAN_WIDTH_NS = "median_width_ns", "", |row| row.median.map(|level| Time(level.high_ns.saturating_sub(level.low_ns)));
+        P99_WIDTH_NS = "p99_width_ns", "", |row| row.p99.map(|level| Time(level.high_ns.saturating_sub(level.low_ns)));
+        P999_WIDTH_NS = "p999_width_ns", "", |row| row.p999.map(|level| Time(level.high_ns.saturating_sub(level.low_ns)));
     }
 }
 
@@ -79,7 +72,7 @@ struct NodeDocument<'a> {
     ended: Option<&'a str>,
     quantity: &'static str,
     loop_subtracted: Option<bool>,
-    series: Vec<Object>,
+    series: Vec<Object<SeriesFigures>>,
     warnings: &'a [Warning],
 }
 
@@ -95,7 +88,7 @@ impl Report for DistributionReport<'_> {
 
     fn document(&self) -> impl Serialize {
         let node = |doc| NodeDocument {
-            series: SeriesFigures::all(doc).iter().map(|row| Object::new(ROW, row)).collect(),
+            series: SeriesFigures::all(doc).iter().map(Object::new).collect(),
             node: &doc.node,
             format: &doc.format,
             tool: &doc.tool,

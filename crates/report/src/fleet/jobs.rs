@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::{ProblemDoc, shown};
 use crate::Value;
 use crate::form::field::{Field, fields};
+use crate::form::figure::{Factor, Figure, Ratio};
 use crate::form::paragraph::{heading, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -33,16 +34,16 @@ pub struct FleetCostReport<'a> {
 }
 
 /// Node-hours, where they are known.
-fn hours(hours: Option<f64>) -> Value {
-    hours.map_or(Value::Missing, |hours| Value::Count(hours.round() as u64))
+fn hours(hours: Option<f64>) -> Option<u64> {
+    hours.map(|hours| hours.round() as u64)
 }
 
 fields! {
     /// The fields of a size of jobs.
     pub(crate) SIZE, size: JobLoss {
-        RANKS = "ranks", "ranks", |size| Value::Text(RankCount::new(size.ranks).to_string());
-        SLOWDOWN = "slowdown_ratio", "slowdown", |size| Value::Factor(size.slowdown);
-        LOST = "lost_ratio", "lost", |size| Value::Ratio(1.0 - 1.0 / size.slowdown);
+        RANKS = "ranks", "ranks", |size| RankCount::new(size.ranks).to_string();
+        SLOWDOWN = "slowdown_ratio", "slowdown", |size| Factor(size.slowdown);
+        LOST = "lost_ratio", "lost", |size| Ratio(1.0 - 1.0 / size.slowdown);
         HOURS = "node_hours", "node-hours a year", |size| hours(size.node_hours);
         LOST_HOURS = "lost_node_hours", "of which lost", |size| hours(size.lost_hours);
     }
@@ -224,7 +225,7 @@ impl Report for FleetSweepReport<'_> {
         axes.table("slowdown", &sizes().map(|size| Value::Factor(size.slowdown)).collect::<Vec<_>>(), out)?;
         if self.accounting.is_some() {
             heading(out, &format!("Node-hours a year that are lost{}", axes.columns_are()))?;
-            axes.table("lost", &sizes().map(|size| hours(size.lost_hours)).collect::<Vec<_>>(), out)?;
+            axes.table("lost", &sizes().map(|size| hours(size.lost_hours).value()).collect::<Vec<_>>(), out)?;
         }
         let values: Vec<Option<f64>> = sizes().map(|size| Some(size.slowdown)).collect();
         axes.surface("Surface: the slowdowns as shades", &values, factor, out)?;

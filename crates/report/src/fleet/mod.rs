@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::Value;
 use crate::form::field::{Field, Object, fields};
+use crate::form::figure::{Ratio, Time};
 use crate::form::paragraph::{heading, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -36,27 +37,27 @@ pub struct FleetReport<'a> {
 fields! {
     /// The fields of a node.
     pub(crate) NODE, node: FleetNode {
-        NAME = "node", "node", |node| Value::Text(printable(&node.node).into_owned());
-        CPUS = "cpus", "CPUs", |node| Value::Count(node.cpus as u64);
-        RATIO = "noise_ratio", "noise", |node| Value::Ratio(node.ratio);
-        LOW = "noise_ratio_low", "low", |node| node.interval.low().map_or(Value::Missing, Value::Ratio);
-        HIGH = "noise_ratio_high", "high", |node| node.interval.high().map_or(Value::Missing, Value::Ratio);
-        MAX = "max_ns", "max", |node| Value::Time(node.longest_ns);
+        NAME = "node", "node", |node| printable(&node.node).into_owned();
+        CPUS = "cpus", "CPUs", |node| node.cpus;
+        RATIO = "noise_ratio", "noise", |node| Ratio(node.ratio);
+        LOW = "noise_ratio_low", "low", |node| node.interval.low().map(Ratio);
+        HIGH = "noise_ratio_high", "high", |node| node.interval.high().map(Ratio);
+        MAX = "max_ns", "max", |node| Time(node.longest_ns);
         SOURCE = "source", "largest source",
-            |node| node.largest.as_ref().map_or(Value::Missing, |(name, _)| Value::Text(shown(name)));
+            |node| node.largest.as_ref().map(|(name, _)| shown(name));
         SOURCE_RATIO = "source_ratio", "of time",
-            |node| node.largest.as_ref().map_or(Value::Missing, |(_, ratio)| Value::Ratio(*ratio));
+            |node| node.largest.as_ref().map(|(_, ratio)| Ratio(*ratio));
     }
 }
 
 fields! {
     /// The fields of a source that came on several nodes.
     pub(crate) STRUCK, struck: Struck {
-        SOURCE = "source", "source", |of| Value::Text(shown(&of.name));
-        NODES = "nodes", "nodes", |of| Value::Count(of.nodes as u64);
-        MOST = "most_at_once", "most at once", |of| Value::Count(of.most as u64);
-        CHANCE = "chance_ratio", "chance", |of| of.chance.map_or(Value::Missing, Value::Ratio);
-        VERDICT = "verdict", "strikes nodes", |of| Value::Text(of.verdict.words().to_owned());
+        SOURCE = "source", "source", |of| shown(&of.name);
+        NODES = "nodes", "nodes", |of| of.nodes;
+        MOST = "most_at_once", "most at once", |of| of.most;
+        CHANCE = "chance_ratio", "chance", |of| of.chance.map(Ratio);
+        VERDICT = "verdict", "strikes nodes", |of| of.verdict.words();
     }
 }
 
@@ -86,12 +87,12 @@ impl Report for FleetReport<'_> {
 #[derive(Serialize)]
 struct FleetDocument<'a> {
     summary: String,
-    nodes: Vec<Object>,
+    nodes: Vec<Object<FleetNode>>,
     compared: usize,
     median_noise_ratio: f64,
     outliers: Vec<OutlierDoc<'a>>,
     heat: Option<HeatDoc<'a>>,
-    together: Option<Vec<Object>>,
+    together: Option<Vec<Object<Struck>>>,
     /// How long what comes at the same time is taken to last at most, and how far the clocks may be off.
     together_slot_ns: Option<i64>,
     together_clock_error_ns: Option<i64>,
@@ -161,12 +162,12 @@ fn document<'a>(fleet: &'a Fleet) -> FleetDocument<'a> {
     };
     FleetDocument {
         summary: conclusion(fleet),
-        nodes: fleet.nodes.iter().map(|node| Object::new(NODE, node)).collect(),
+        nodes: fleet.nodes.iter().map(Object::new).collect(),
         compared: fleet.compared,
         median_noise_ratio: fleet.median_ratio,
         outliers: fleet.nodes.iter().filter_map(OutlierDoc::of).collect(),
         heat: fleet.heat.as_ref().map(heat),
-        together: fleet.together.as_ref().ok().map(|of| of.sources.iter().map(|of| Object::new(STRUCK, of)).collect()),
+        together: fleet.together.as_ref().ok().map(|of| of.sources.iter().map(Object::new).collect()),
         together_slot_ns: fleet.together.as_ref().ok().map(|of| of.slot_ns),
         together_clock_error_ns: fleet.together.as_ref().ok().and_then(|of| of.clock_error_ns),
         together_missing: fleet.together.as_ref().err().cloned(),

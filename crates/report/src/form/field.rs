@@ -1,9 +1,12 @@
 //! Fields: the one place where a figure gets its name, its title, and its way out of a row.
 
+use std::marker::PhantomData;
+
 use serde::Serializer;
 use serde::ser::Serialize;
 
 use crate::Value;
+use crate::form::figure::{Figure, JsonType};
 
 /// A figure of a row of type `R`.
 pub struct Field<R: ?Sized> {
@@ -11,15 +14,27 @@ pub struct Field<R: ?Sized> {
     pub name: &'static str,
     /// Its title over a column.
     pub title: &'static str,
+    /// Its type in JSON.
+    pub(crate) json: JsonType,
     /// Takes it out of a row.
     pub get: fn(&R) -> Value,
 }
 
 impl<R: ?Sized> Field<R> {
+    /// The figure that `get` takes out of a row, `value` as a value; [`field!`] makes one of the other.
+    pub(crate) const fn new<F: Figure>(title: Title, _get: fn(&R) -> F, value: fn(&R) -> Value) -> Self {
+        Self { name: title.name, title: title.title, json: F::JSON, get: value }
+    }
+
     /// The figure of a row as a table writes it.
     pub(crate) fn cell(&self, row: &R) -> String {
         (self.get)(row).cell()
     }
+}
+
+/// The figure that `get` takes out of a row, as a value.
+pub(crate) fn value<R: ?Sized, F: Figure>(row: &R, get: fn(&R) -> F) -> Value {
+    get(row).value()
 }
 
 /// The name and the title of a figure that rows of several types have.
@@ -33,25 +48,29 @@ impl Title {
     pub(crate) const fn new(name: &'static str, title: &'static str) -> Self {
         Self { name, title }
     }
+}
 
-    /// The figure in rows of one type.
-    pub(crate) const fn field<R>(self, get: fn(&R) -> Value) -> Field<R> {
-        Field { name: self.name, title: self.title, get }
-    }
+/// A row of which documents have all fields.
+pub(crate) trait Row: Sized + 'static {
+    /// Its fields, in their order.
+    const FIELDS: &'static [Field<Self>];
 }
 
 /// A row as a JSON object of all its fields, in their order.
-pub(crate) struct Object(Vec<(&'static str, Value)>);
+pub(crate) struct Object<R> {
+    values: Vec<Value>,
+    row: PhantomData<R>,
+}
 
-impl Object {
-    pub(crate) fn new<R>(fields: &[Field<R>], row: &R) -> Self {
-        Self(fields.iter().map(|field| (field.name, (field.get)(row))).collect())
+impl<R: Row> Object<R> {
+    pub(crate) fn new(row: &R) -> Self {
+        Self { values: R::FIELDS.iter().map(|field| (field.get)(row)).collect(), row: PhantomData }
     }
 }
 
-impl Serialize for Object {
+impl<R: Row> Serialize for Object<R> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+        serializer.collect_map(R::FIELDS.iter().map(|field| field.name).zip(&self.values))
     }
 }
 
@@ -64,8 +83,18 @@ pub(crate) fn columns<'a, R>(fields: &'a [Field<R>], names: &[&str]) -> Vec<&'a 
     names.iter().map(find).collect()
 }
 
+/// A field: `field!("name", "title", |row| ...)`, or `field!(TITLE, |row| ...)` with name and title from elsewhere.
+macro_rules! field {
+    ($name:expr, $title:expr, $get:expr) => {
+        $crate::form::field::field!($crate::form::field::Title::new($name, $title), $get)
+    };
+    ($title:expr, $get:expr) => {
+        $crate::form::field::Field::new($title, $get, |row| $crate::form::field::value(row, $get))
+    };
+}
+
 /// Fields of rows of one type: each a constant in a module, and, where a list is named before the module, all of them in
-/// their order as that list.
+/// their order as that list and as the row's [`Row::FIELDS`].
 ///
 /// A field has a name, a title, and its way out of a row: `NAME = "name", "title", |row| ...;`. What is in the catalogue
 /// has both from there: `NODE = catalogue::NODE, |row| ...;`. A field that is known already stands alone: `A = row::A;`,
@@ -80,25 +109,27 @@ macro_rules! fields {
     }) => {
         $(#[$doc])*
         $vis const $list: &[$crate::form::field::Field<$row>] = &[$($module::$constant),+];
-    };
-    (@field $row:ty; $name:expr, $title:expr, $get:expr) => {
-        $crate::form::field::Field { name: $name, title: $title, get: $get }
+
+        impl $crate::form::field::Row for $row {
+            const FIELDS: &'static [$crate::form::field::Field<Self>] = $list;
+        }
     };
     (@field $row:ty; $field:expr) => {
         $field
-    };
-    (@field $row:ty; $title:expr, $get:expr) => {
-        $title.field::<$row>($get)
     };
     (@field $row:ty; $field:expr => $part:expr) => {
         $crate::form::field::Field {
             name: $field.name,
             title: $field.title,
+            json: $field.json,
             get: |row: &$row| {
                 let part: fn(&$row) -> &_ = $part;
                 ($field.get)(part(row))
             },
         }
+    };
+    (@field $row:ty; $($field:expr),+) => {
+        $crate::form::field::field!($($field),+)
     };
     ($(#[$doc:meta])* $vis:vis $module:ident: $row:ty {
         $($constant:ident = $first:expr $(, $next:expr)* $(=> $part:expr)?;)+
@@ -113,4 +144,4 @@ macro_rules! fields {
     };
 }
 
-pub(crate) use fields;
+pub(crate) use {field, fields};

@@ -3,6 +3,7 @@
 //! Nothing here knows which command prints.
 
 pub(crate) mod field;
+pub(crate) mod figure;
 pub mod grid;
 pub(crate) mod known;
 pub(crate) mod paragraph;

@@ -265,16 +265,18 @@ fn shortened(text: String, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::form::field::field;
+    use crate::form::figure::Time;
     use crate::form::sheet::Form;
     use proptest::prelude::*;
 
     const FIELDS: [&Field<[i64; 4]>; 6] = [
-        &Field { name: "source", title: "source", get: |_| Value::Text("kworker:page_reporting_process".to_owned()) },
-        &Field { name: "bar", title: "", get: |_| Value::Text("#".repeat(24)) },
-        &Field { name: "a", title: "highest", get: |row| Value::Time(row[0]) },
-        &Field { name: "b", title: "mean", get: |row| Value::Time(row[1]) },
-        &Field { name: "c", title: "total", get: |row| Value::Time(row[2]) },
-        &Field { name: "d", title: "count", get: |row| Value::Count(row[3].unsigned_abs()) },
+        &field!("source", "source", |_| "kworker:page_reporting_process"),
+        &field!("bar", "", |_| "#".repeat(24)),
+        &field!("a", "highest", |row| Time(row[0])),
+        &field!("b", "mean", |row| Time(row[1])),
+        &field!("c", "total", |row| Time(row[2])),
+        &field!("d", "count", |row| row[3].unsigned_abs()),
     ];
 
     fn printed(page: usize, row: [i64; 4]) -> String {
@@ -319,7 +321,7 @@ mod tests {
 
     /// Of the same fields, with a name in front and a word at the end.
     fn printed_with_names(page: usize, row: [i64; 4]) -> String {
-        let word = &Field { name: "word", title: "difference", get: |_| Value::Text("too little data".to_owned()) };
+        let word = &field!("word", "difference", |_| "too little data");
         let fields: Vec<&Field<[i64; 4]>> = FIELDS[2..].iter().copied().chain([word]).collect();
         let mut table = Table::named("figure", &fields);
         table.named_row("the longest in 312ms".to_owned(), &fields, &row);
@@ -337,8 +339,8 @@ mod tests {
 
     #[test]
     fn names_that_begin_alike_stay_apart() {
-        let field = Field { name: "n", title: "what", get: |row: &(&'static str, i64)| Value::Text(row.0.to_owned()) };
-        let time = Field { name: "t", title: "time", get: |row: &(&'static str, i64)| Value::Time(row.1) };
+        let field = field!("n", "what", |row: &(&'static str, i64)| row.0);
+        let time = field!("t", "time", |row: &(&'static str, i64)| Time(row.1));
         let fields = [&field, &time, &time, &time];
         let mut table = Table::new(&fields);
         table.keep_names_long();

@@ -14,30 +14,23 @@ use serde::Serialize;
 use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Field, Object, fields};
+use crate::form::figure::{Ratio, Time};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
 use crate::report::Report;
 use becalm_units::plural;
 
-fn time(ns: Option<f64>) -> Value {
-    ns.map_or(Value::Missing, Value::time)
-}
-
-fn end(ns: Option<Nanos>) -> Value {
-    ns.map_or(Value::Missing, |ns| Value::Time(ns.get()))
-}
-
 fields! {
     FIGURES, figures: Injected {
-        COUNT = "count", "detours", |row| Value::Count(row.count);
-        INTERVAL_NS = catalogue::INTERVAL_NS, |row| time(row.interval_ns);
-        INTERVAL_STDDEV_NS = "interval_stddev_ns", "stddev", |row| time(row.interval_stddev_ns);
-        LENGTH_NS = catalogue::LENGTH_NS, |row| time(row.length_ns);
-        LENGTH_STDDEV_NS = "length_stddev_ns", "stddev", |row| time(row.length_stddev_ns);
-        LENGTH_MIN_NS = "length_min_ns", "min", |row| end(row.ends.map(|ends| ends.0));
-        LENGTH_MAX_NS = "length_max_ns", "max", |row| end(row.ends.map(|ends| ends.1));
-        RATIO = "ratio", "noise", |row| row.ratio.map_or(Value::Missing, Value::Ratio);
+        COUNT = "count", "detours", |row| row.count;
+        INTERVAL_NS = catalogue::INTERVAL_NS, |row| row.interval_ns.and_then(Time::rounded);
+        INTERVAL_STDDEV_NS = "interval_stddev_ns", "stddev", |row| row.interval_stddev_ns.and_then(Time::rounded);
+        LENGTH_NS = catalogue::LENGTH_NS, |row| row.length_ns.and_then(Time::rounded);
+        LENGTH_STDDEV_NS = "length_stddev_ns", "stddev", |row| row.length_stddev_ns.and_then(Time::rounded);
+        LENGTH_MIN_NS = "length_min_ns", "min", |row| row.ends.map(|ends| ends.0);
+        LENGTH_MAX_NS = "length_max_ns", "max", |row| row.ends.map(|ends| ends.1);
+        RATIO = "ratio", "noise", |row| row.ratio.map(Ratio);
     }
 }
 
@@ -56,7 +49,7 @@ fields! {
     LINE, line: InjectLine {
         CPU = catalogue::CPU, place;
         THREAD = "thread", "thread", place;
-        WHAT = "what", "", |line| Value::Text(line.what.to_owned());
+        WHAT = "what", "", |line| line.what;
         COUNT = figures::COUNT => |line| &line.figures;
         INTERVAL_NS = figures::INTERVAL_NS => |line| &line.figures;
         INTERVAL_STDDEV_NS = figures::INTERVAL_STDDEV_NS => |line| &line.figures;
@@ -65,8 +58,8 @@ fields! {
         LENGTH_MIN_NS = figures::LENGTH_MIN_NS => |line| &line.figures;
         LENGTH_MAX_NS = figures::LENGTH_MAX_NS => |line| &line.figures;
         RATIO = figures::RATIO => |line| &line.figures;
-        LATE_MEDIAN_NS = "late_median_ns", "late", |line| end(line.late.map(|late| late.0));
-        LATE_P99_NS = "late_p99_ns", "late p99", |line| end(line.late.map(|late| late.1));
+        LATE_MEDIAN_NS = "late_median_ns", "late", |line| line.late.map(|late| late.0);
+        LATE_P99_NS = "late_p99_ns", "late p99", |line| line.late.map(|late| late.1);
     }
 }
 
@@ -101,8 +94,8 @@ struct InjectedPlaceDoc {
     #[serde(skip_serializing_if = "Option::is_none")]
     tid: Option<u32>,
     observed_ns: i64,
-    requested: Object,
-    delivered: Object,
+    requested: Object<Injected>,
+    delivered: Object<Injected>,
     missed: u64,
     joined: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -136,8 +129,8 @@ struct InjectDocument<'a> {
     signals_given_up: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     processes_without_signal: Option<u64>,
-    requested: Object,
-    delivered: Object,
+    requested: Object<Injected>,
+    delivered: Object<Injected>,
     tolls: Vec<TollDoc<'a>>,
     fair_servers: Vec<FairServerObject<'a>>,
     cpus: Vec<InjectedPlaceDoc>,
@@ -206,8 +199,8 @@ fn document(report: &InjectDoc) -> InjectDocument<'_> {
         unattended_threads: signal.map(|counts| counts.unattended),
         signals_given_up: signal.map(|counts| counts.given_up),
         processes_without_signal: signal.map(|counts| counts.without_signal),
-        requested: Object::new(FIGURES, &requested),
-        delivered: Object::new(FIGURES, &delivered),
+        requested: Object::new(&requested),
+        delivered: Object::new(&delivered),
         tolls: report.tolls.iter().map(TollDoc::of).collect(),
         fair_servers: report.fair_servers.iter().map(FairServerObject::of).collect(),
         cpus: cpus.into_iter().map(document_of).collect(),
@@ -225,8 +218,8 @@ fn document_of(cpu: &InjectedPlace) -> InjectedPlaceDoc {
         pid,
         tid,
         observed_ns: cpu.observed.get(),
-        requested: Object::new(FIGURES, &cpu.requested),
-        delivered: Object::new(FIGURES, &cpu.delivered),
+        requested: Object::new(&cpu.requested),
+        delivered: Object::new(&cpu.delivered),
         missed: cpu.missed,
         joined: cpu.joined,
         // In threads of a program nobody counts it.

@@ -8,9 +8,9 @@ use becalm_scale::law::{Law, LawPoint, TolerablePoint};
 use becalm_units::{Nanos, Share, plural};
 use serde::Serialize;
 
-use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Field, Object, fields};
+use crate::form::figure::{Factor, Ratio};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -43,16 +43,16 @@ pub struct LawRow {
 fields! {
     /// The fields of a row.
     pub(crate) ROW, row: LawRow {
-        RANKS = catalogue::RANKS, |row| Value::Count(row.point.ranks);
-        DELAY_PROBABILITY = "delay_probability", "phases delayed", |row| Value::Ratio(row.point.delay_probability);
-        SLOWDOWN_RATIO = catalogue::SLOWDOWN_RATIO, |row| Value::Factor(row.point.slowdown_ratio);
-        LINEAR_RATIO = "linear_ratio", "linear law", |row| Value::Factor(row.point.linear_ratio);
-        VALID = "valid", "linear law valid", |row| Value::Flag(row.point.valid);
+        RANKS = catalogue::RANKS, |row| row.point.ranks;
+        DELAY_PROBABILITY = "delay_probability", "phases delayed", |row| Ratio(row.point.delay_probability);
+        SLOWDOWN_RATIO = catalogue::SLOWDOWN_RATIO, |row| Factor(row.point.slowdown_ratio);
+        LINEAR_RATIO = "linear_ratio", "linear law", |row| Factor(row.point.linear_ratio);
+        VALID = "valid", "linear law valid", |row| row.point.valid;
         TOLERABLE_DELAY_NS = "tolerable_delay_ns", "D may be", |row| {
-            row.tolerable.and_then(|tolerable| tolerable.delay).map_or(Value::Missing, |delay| Value::Time(delay.get()))
+            row.tolerable.and_then(|tolerable| tolerable.delay)
         };
         TOLERABLE_PROBABILITY = "tolerable_probability", "p may be",
-            |row| row.tolerable.map_or(Value::Missing, |tolerable| Value::Ratio(tolerable.probability));
+            |row| row.tolerable.map(|tolerable| Ratio(tolerable.probability));
     }
 }
 
@@ -82,7 +82,7 @@ struct LawDocument {
     limit_ratio: f64,
     tolerated_ratio: Option<f64>,
     tolerable_ranks: Option<u64>,
-    rows: Vec<Object>,
+    rows: Vec<Object<LawRow>>,
 }
 
 /// The report as the document `becalm.law/1`.
@@ -94,7 +94,7 @@ fn document(report: &LawReport) -> LawDocument {
         limit_ratio: report.law.limit_ratio(),
         tolerated_ratio: report.tolerated.map(Share::ratio),
         tolerable_ranks: report.tolerated.and_then(|lost| report.law.tolerable_ranks(lost.ratio())),
-        rows: report.rows.iter().map(|row| Object::new(ROW, row)).collect(),
+        rows: report.rows.iter().map(Object::new).collect(),
     }
 }
 

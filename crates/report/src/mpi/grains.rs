@@ -7,8 +7,8 @@ use becalm_model::phases::{CollectiveCall, JobDoc};
 use serde::Serialize;
 
 use super::run::{PhaseRow, job, job_words, phase_row, total, warnings};
-use crate::Value;
 use crate::form::field::{Field, Object, fields};
+use crate::form::figure::Time;
 use crate::form::paragraph::{line, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -28,8 +28,8 @@ struct GrainRow {
 
 fields! {
     ROW, row: GrainRow {
-        RUN = "run", "run", |row| Value::Text(row.run.clone());
-        GRAIN_NS = "grain_ns", "grain", |row| Value::Time(row.total.grain_ns);
+        RUN = "run", "run", |row| row.run.clone();
+        GRAIN_NS = "grain_ns", "grain", |row| Time(row.total.grain_ns);
         MEAN_NS = phase_row::MEAN_NS => |row| &row.total;
         MEDIAN_NS = phase_row::MEDIAN_NS => |row| &row.total;
         WORST_NS = phase_row::WORST_NS => |row| &row.total;
@@ -46,7 +46,7 @@ struct GrainsDocument {
     collective: CollectiveCall,
     bytes: u64,
     sched: String,
-    rows: Vec<Object>,
+    rows: Vec<Object<GrainRow>>,
     warnings: Vec<String>,
 }
 
@@ -74,7 +74,7 @@ impl Report for JobGrainsReport<'_> {
 
     fn document(&self) -> impl Serialize {
         let JobDoc { ranks, nodes, phases, collective, bytes, sched, .. } = job(&self.runs[0].1).clone();
-        let rows = self.rows().map(|row| Object::new(ROW, &row)).collect();
+        let rows = self.rows().map(|row| Object::new(&row)).collect();
         GrainsDocument { ranks, nodes, phases, collective, bytes, sched, rows, warnings: self.warnings() }
     }
 

@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Object, fields};
+use crate::form::figure::{Share, Time};
 use crate::form::paragraph::{heading, line, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -31,26 +32,26 @@ struct SourceRow {
 
 fields! {
     SOURCE, source: SourceRow {
-        SOURCE = catalogue::SOURCE, |row| Value::Text(row.source.source.clone());
-        KIND = catalogue::KIND, |row| Value::Text(row.source.kind.name().to_owned());
-        PHASES = "phases", "phases", |row| Value::Count(row.source.phases as u64);
-        COUNT = catalogue::COUNT, |row| Value::Count(row.source.count);
-        HIGHEST_NS = "highest_ns", "highest", |row| Value::Time(row.source.highest_ns);
-        TOTAL_NS = catalogue::TOTAL_NS, |row| Value::Time(row.source.total_ns);
+        SOURCE = catalogue::SOURCE, |row| row.source.source.clone();
+        KIND = catalogue::KIND, |row| row.source.kind.name();
+        PHASES = "phases", "phases", |row| row.source.phases;
+        COUNT = catalogue::COUNT, |row| row.source.count;
+        HIGHEST_NS = "highest_ns", "highest", |row| Time(row.source.highest_ns);
+        TOTAL_NS = catalogue::TOTAL_NS, |row| Time(row.source.total_ns);
         BEYOND_RATIO = "beyond_ratio", "of what is beyond", |row| match row.beyond_ns {
-            ..=0 => Value::Missing,
-            beyond => Value::Share(row.source.total_ns as f64 / beyond as f64),
+            ..=0 => None,
+            beyond => Some(Share(row.source.total_ns as f64 / beyond as f64)),
         };
     }
 }
 
 fields! {
     PHASE, phase: LongPhase {
-        PHASE = "phase", "phase", |row| Value::Count(row.phase as u64);
-        RANK = "rank", "rank", |row| Value::Count(row.rank.into());
-        COMPUTE_NS = "compute_ns", "compute", |row| Value::Time(row.compute_ns);
-        MOST = "most", "most of it", |row| row.most.clone().map_or(Value::Missing, |(source, _)| Value::Text(source));
-        MOST_NS = "most_ns", "time", |row| row.most.as_ref().map_or(Value::Missing, |(_, time)| Value::Time(*time));
+        PHASE = "phase", "phase", |row| row.phase;
+        RANK = "rank", "rank", |row| row.rank;
+        COMPUTE_NS = "compute_ns", "compute", |row| Time(row.compute_ns);
+        MOST = "most", "most of it", |row| row.most.clone().map(|(source, _)| source);
+        MOST_NS = "most_ns", "time", |row| row.most.as_ref().map(|(_, time)| Time(*time));
     }
 }
 
@@ -63,8 +64,8 @@ struct PhaseSourcesDocument {
     mean_ns: f64,
     beyond_ns: i64,
     loop_ns: i64,
-    sources: Vec<Object>,
-    longest: Vec<Object>,
+    sources: Vec<Object<SourceRow>>,
+    longest: Vec<Object<LongPhase>>,
     /// Who ran while ranks waited; `null` where nobody's waiting was recorded.
     waiting: Option<WaitingPart>,
 }
@@ -75,7 +76,7 @@ struct WaitingPart {
     total_ns: i64,
     job_ns: i64,
     loop_ns: i64,
-    sources: Vec<Object>,
+    sources: Vec<Object<WaitingRow>>,
 }
 
 /// A source while ranks waited, and for how long they did.
@@ -86,14 +87,14 @@ struct WaitingRow {
 
 fields! {
     WAITING, waiting: WaitingRow {
-        SOURCE = catalogue::SOURCE, |row| Value::Text(row.source.source.clone());
-        KIND = catalogue::KIND, |row| Value::Text(row.source.kind.name().to_owned());
-        PHASES = "phases", "phases", |row| Value::Count(row.source.phases as u64);
-        COUNT = catalogue::COUNT, |row| Value::Count(row.source.count);
-        HIGHEST_NS = "highest_ns", "highest", |row| Value::Time(row.source.highest_ns);
-        TOTAL_NS = catalogue::TOTAL_NS, |row| Value::Time(row.source.total_ns);
+        SOURCE = catalogue::SOURCE, |row| row.source.source.clone();
+        KIND = catalogue::KIND, |row| row.source.kind.name();
+        PHASES = "phases", "phases", |row| row.source.phases;
+        COUNT = catalogue::COUNT, |row| row.source.count;
+        HIGHEST_NS = "highest_ns", "highest", |row| Time(row.source.highest_ns);
+        TOTAL_NS = catalogue::TOTAL_NS, |row| Time(row.source.total_ns);
         WAITING_RATIO = "waiting_ratio", "of the waiting",
-            |row| Value::Share(row.source.total_ns as f64 / row.total_ns.max(1) as f64);
+            |row| Share(row.source.total_ns as f64 / row.total_ns.max(1) as f64);
     }
 }
 
@@ -152,14 +153,14 @@ impl Report for PhaseSourcesReport<'_> {
             mean_ns: *mean_ns,
             beyond_ns: *beyond_ns,
             loop_ns: *loop_ns,
-            sources: self.rows().map(|row| Object::new(SOURCE, &row)).collect(),
-            longest: longest.iter().map(|row| Object::new(PHASE, row)).collect(),
+            sources: self.rows().map(|row| Object::new(&row)).collect(),
+            longest: longest.iter().map(Object::new).collect(),
             waiting: self.found.waiting.as_ref().map(|waiting| WaitingPart {
                 waits: waiting.waits,
                 total_ns: waiting.total_ns,
                 job_ns: waiting.job_ns,
                 loop_ns: waiting.loop_ns,
-                sources: waiting_rows(waiting).map(|row| Object::new(WAITING, &row)).collect(),
+                sources: waiting_rows(waiting).map(|row| Object::new(&row)).collect(),
             }),
         }
     }

@@ -13,7 +13,8 @@ use becalm_units::counted;
 use serde::Serialize;
 
 use crate::Value;
-use crate::form::field::{Field, Object, fields};
+use crate::form::field::{Field, Object, field, fields};
+use crate::form::figure::Change;
 use crate::form::sheet::Sheet;
 use crate::html::Page;
 use crate::report::Report;
@@ -54,29 +55,25 @@ pub(crate) struct Row {
 fields! {
     /// What is said of a figure.
     pub(crate) ROW, row: Row {
-        WHAT = "what", "what", |row| Value::Text(row.figure.what.clone());
-        PUBLISHED = "published", "published", |row| Value::Text(row.figure.published.text(row.figure.unit));
+        WHAT = "what", "what", |row| row.figure.what.clone();
+        PUBLISHED = "published", "published", |row| row.figure.published.text(row.figure.unit);
         HERE = "here", "here", |row| {
-            row.ours.map_or(Value::Missing, |ours| Value::Text(row.figure.unit.text(&digits(ours))))
+            row.ours.map(|ours| row.figure.unit.text(&digits(ours)))
         };
         DIFFERENCE = "difference_ratio", "difference", |row| {
             let of_machine = row.figure.of_machine;
             let difference = row.ours.filter(|_| !of_machine).and_then(|ours| row.figure.published.difference(ours));
-            difference.map_or(Value::Missing, Value::Change)
+            difference.map(Change)
         };
-        VERDICT = "verdict", "verdict", |row| Value::Text(row.verdict());
+        VERDICT = "verdict", "verdict", |row| row.verdict();
     }
 }
 
 /// The verdict where the reasons for what is lacking stand by themselves.
-const SHORT_VERDICT: Field<Row> = Field {
-    name: "verdict",
-    title: "verdict",
-    get: |row| {
-        let is_lacking = matches!(row.verdict, Verdict::Lacking(_));
-        Value::Text(if is_lacking { "not here".to_owned() } else { row.verdict() })
-    },
-};
+const SHORT_VERDICT: Field<Row> = field!("verdict", "verdict", |row| {
+    let is_lacking = matches!(row.verdict, Verdict::Lacking(_));
+    if is_lacking { "not here".to_owned() } else { row.verdict() }
+});
 
 impl Row {
     fn verdict(&self) -> String {
@@ -114,7 +111,7 @@ struct ItemDocument {
     name: String,
     title: String,
     lacking: Option<String>,
-    figures: Vec<Object>,
+    figures: Vec<Object<Row>>,
     commands: Vec<String>,
     files: Vec<String>,
 }
@@ -312,7 +309,7 @@ impl Report for PaperReport {
             name: item.name(),
             title: item.title.clone(),
             lacking: Some(item.lacking.clone()).filter(|why| !why.is_empty()),
-            figures: self.rows(item).iter().map(|row| Object::new(ROW, row)).collect(),
+            figures: self.rows(item).iter().map(Object::new).collect(),
             commands: self.commands(item),
             files: self.files(item),
         };

@@ -7,9 +7,9 @@ use becalm_analyze::modes::LengthMode;
 use becalm_analyze::summary::Summary;
 use serde::Serialize;
 
-use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Object, fields};
+use crate::form::figure::{Rate, Ratio, Share, Time};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -57,33 +57,29 @@ struct PlatformRow {
     median_ns: Option<f64>,
 }
 
-fn time(ns: Option<f64>) -> Value {
-    ns.map_or(Value::Missing, Value::time)
-}
-
 fields! {
     ROW, row: PlatformRow {
-        PLATFORM = "platform", "platform", |row| Value::Text(row.platform.clone());
-        PUBLISHED = "published", "published", |row| Value::Flag(row.published);
-        OBSERVED_NS = catalogue::OBSERVED_NS, |row| row.observed_ns.map_or(Value::Missing, Value::Time);
-        T_MIN_NS = "t_min_ns", "t_min", |row| time(row.t_min_ns);
-        NOISE_RATIO = "noise_1us_ratio", "noise", |row| row.noise_ratio.map_or(Value::Missing, Value::Ratio);
-        RATE_HZ = "rate_1us_hz", "rate", |row| row.rate_hz.map_or(Value::Missing, Value::Rate);
-        MAX_NS = "max_ns", "max", |row| time(row.max_ns);
-        MEAN_NS = "mean_1us_ns", "mean", |row| time(row.mean_ns);
-        MEDIAN_NS = "median_1us_ns", "median", |row| time(row.median_ns);
+        PLATFORM = "platform", "platform", |row| row.platform.clone();
+        PUBLISHED = "published", "published", |row| row.published;
+        OBSERVED_NS = catalogue::OBSERVED_NS, |row| row.observed_ns.map(Time);
+        T_MIN_NS = "t_min_ns", "t_min", |row| row.t_min_ns.and_then(Time::rounded);
+        NOISE_RATIO = "noise_1us_ratio", "noise", |row| row.noise_ratio.map(Ratio);
+        RATE_HZ = "rate_1us_hz", "rate", |row| row.rate_hz.map(Rate);
+        MAX_NS = "max_ns", "max", |row| row.max_ns.and_then(Time::rounded);
+        MEAN_NS = "mean_1us_ns", "mean", |row| row.mean_ns.and_then(Time::rounded);
+        MEDIAN_NS = "median_1us_ns", "median", |row| row.median_ns.and_then(Time::rounded);
     }
 }
 
 fields! {
     MODE, mode: ModeRow {
-        PLATFORM = "platform", "platform", |row| Value::Text(row.platform.clone());
-        SHARE = "share_ratio", "share", |row| Value::Share(row.mode.share);
-        COUNT = catalogue::COUNT, |row| Value::Count(row.mode.lengths.count as u64);
-        MEDIAN_NS = catalogue::MEDIAN_NS, |row| Value::Time(row.mode.lengths.median);
-        SHORTEST_NS = "shortest_ns", "from", |row| Value::Time(row.mode.lengths.shortest);
-        LONGEST_NS = "longest_ns", "to", |row| Value::Time(row.mode.lengths.longest);
-        EVERY_NS = "every_ns", "every", |row| row.mode.every_ns.map_or(Value::Missing, Value::Time);
+        PLATFORM = "platform", "platform", |row| row.platform.clone();
+        SHARE = "share_ratio", "share", |row| Share(row.mode.share);
+        COUNT = catalogue::COUNT, |row| row.mode.lengths.count;
+        MEDIAN_NS = catalogue::MEDIAN_NS, |row| Time(row.mode.lengths.median);
+        SHORTEST_NS = "shortest_ns", "from", |row| Time(row.mode.lengths.shortest);
+        LONGEST_NS = "longest_ns", "to", |row| Time(row.mode.lengths.longest);
+        EVERY_NS = "every_ns", "every", |row| row.mode.every_ns.map(Time);
     }
 }
 
@@ -141,8 +137,8 @@ fn of_run(name: &str, summary: &Summary) -> PlatformRow {
 
 #[derive(Serialize)]
 struct PlatformsDocument {
-    platforms: Vec<Object>,
-    modes: Vec<Object>,
+    platforms: Vec<Object<PlatformRow>>,
+    modes: Vec<Object<ModeRow>>,
 }
 
 impl Report for PlatformsReport {
@@ -152,8 +148,8 @@ impl Report for PlatformsReport {
 
     fn document(&self) -> impl Serialize {
         PlatformsDocument {
-            platforms: self.rows.iter().map(|row| Object::new(ROW, row)).collect(),
-            modes: self.modes.iter().map(|row| Object::new(MODE, row)).collect(),
+            platforms: self.rows.iter().map(Object::new).collect(),
+            modes: self.modes.iter().map(Object::new).collect(),
         }
     }
 

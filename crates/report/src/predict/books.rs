@@ -6,9 +6,9 @@ use becalm_scale::closed::{ClosedBooks, DearDetour, SourceShare};
 use becalm_units::{Nanos, RankCount, printable};
 use serde::Serialize;
 
-use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Object, fields};
+use crate::form::figure::{Fine, Number, Ratio, Share};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -43,28 +43,28 @@ pub(crate) struct DearRow {
 
 fields! {
     pub(crate) ADDED, added: AddedRow {
-        SOURCE = catalogue::SOURCE, |row| Value::Text(row.source.clone());
-        ADDED_RATIO = "added_ratio", "adds", |row| Value::Ratio(row.share.added.mean);
+        SOURCE = catalogue::SOURCE, |row| row.source.clone();
+        ADDED_RATIO = "added_ratio", "adds", |row| Ratio(row.share.added.mean);
         ADDED_LOW = "added_low", "low",
-            |row| if row.interval { Value::Ratio(row.share.added.low) } else { Value::Missing };
+            |row| (row.interval).then_some(Ratio(row.share.added.low));
         ADDED_HIGH = "added_high", "high",
-            |row| if row.interval { Value::Ratio(row.share.added.high) } else { Value::Missing };
-        ADDED_NS = "added_ns", "time", |row| Value::Time(row.share.cost.get());
-        SHARE_RATIO = "share_ratio", "share", |row| Value::Share(row.share.share);
+            |row| (row.interval).then_some(Ratio(row.share.added.high));
+        ADDED_NS = "added_ns", "time", |row| row.share.cost;
+        SHARE_RATIO = "share_ratio", "share", |row| Share(row.share.share);
     }
 }
 
 fields! {
     pub(crate) DEAR, dear: DearRow {
         NODE = catalogue::NODE,
-            |row| row.place.as_ref().map_or(Value::Missing, |(node, _)| Value::Text(node.clone()));
+            |row| row.place.as_ref().map(|(node, _)| node.clone());
         CPU = catalogue::CPU,
-            |row| row.place.as_ref().map_or(Value::Missing, |(_, cpu)| Value::Number(*cpu as u64));
-        START_NS = catalogue::START_NS, |row| Value::Fine(row.detour.start.get());
-        DURATION_NS = catalogue::DURATION_NS, |row| Value::Time(row.detour.duration.get());
-        COST_NS = "cost_ns", "cost", |row| Value::Time(row.detour.cost.get());
-        SHARE_RATIO = "share_ratio", "share", |row| Value::Share(row.share);
-        SOURCES = "sources", "sources", |row| Value::Text(row.sources.clone());
+            |row| row.place.as_ref().map(|(_, cpu)| Number(*cpu as u64));
+        START_NS = catalogue::START_NS, |row| Fine(row.detour.start.get());
+        DURATION_NS = catalogue::DURATION_NS, |row| row.detour.duration;
+        COST_NS = "cost_ns", "cost", |row| row.detour.cost;
+        SHARE_RATIO = "share_ratio", "share", |row| Share(row.share);
+        SOURCES = "sources", "sources", |row| row.sources.clone();
     }
 }
 
@@ -80,8 +80,8 @@ pub(super) struct BooksDoc {
     /// What of that is not added, as the job would have waited without noise, too; with messages only.
     hidden_ns: i64,
     hidden_ratio: f64,
-    sources: Vec<Object>,
-    detours: Vec<Object>,
+    sources: Vec<Object<AddedRow>>,
+    detours: Vec<Object<DearRow>>,
 }
 
 pub(super) fn docs(report: &PredictReport<'_>) -> Vec<BooksDoc> {
@@ -96,8 +96,8 @@ pub(super) fn docs(report: &PredictReport<'_>) -> Vec<BooksDoc> {
                 added_ns: books.added().get(),
                 hidden_ns: books.hidden().get(),
                 hidden_ratio: books.hidden_ratio(),
-                sources: added_rows(report, books).iter().map(|row| Object::new(ADDED, row)).collect(),
-                detours: dear_rows(report, books).iter().map(|row| Object::new(DEAR, row)).collect(),
+                sources: added_rows(report, books).iter().map(Object::new).collect(),
+                detours: dear_rows(report, books).iter().map(Object::new).collect(),
             })
         }));
     }

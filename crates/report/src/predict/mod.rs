@@ -21,6 +21,7 @@ use serde::Serialize;
 use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Field, Object, fields};
+use crate::form::figure::{self, Factor, Often, Ratio, Time};
 use crate::form::paragraph::{line, paragraph};
 use crate::form::plot::{self, Curve};
 use crate::form::sheet::Sheet;
@@ -77,59 +78,56 @@ impl PredictedRow {
         Self { node_hours, ..self }
     }
 
-    fn slowdown(&self, end: fn(&Estimate) -> f64) -> Value {
-        self.row.slowdown.as_ref().map_or(Value::Missing, |slowdown| Value::Factor(end(slowdown)))
+    fn slowdown(&self, end: fn(&Estimate) -> f64) -> Option<Factor> {
+        self.row.slowdown.as_ref().map(|slowdown| Factor(end(slowdown)))
     }
 
     /// An end of the interval over the seeds; one replica has none.
-    fn seeds(&self, end: fn(&Estimate) -> f64) -> Value {
-        if self.replicas > 1 { self.slowdown(end) } else { Value::Missing }
+    fn seeds(&self, end: fn(&Estimate) -> f64) -> Option<Factor> {
+        if self.replicas > 1 { self.slowdown(end) } else { None }
     }
 
     /// The lower end of the interval: of a recording what it leaves open, of a formula what seeds do.
-    fn low(&self) -> Value {
+    fn low(&self) -> Option<Factor> {
         match &self.row.recording {
-            Some(bounds) => Value::Factor(bounds.low),
+            Some(bounds) => Some(Factor(bounds.low)),
             None if self.row.formula => self.seeds(|slowdown| slowdown.low),
-            None => Value::Missing,
+            None => None,
         }
     }
 
     /// Its upper end; nothing where the recording does not bound it.
-    fn high(&self) -> Value {
+    fn high(&self) -> Option<Factor> {
         match &self.row.recording {
-            Some(bounds) => bounds.high.map_or(Value::Missing, Value::Factor),
+            Some(bounds) => bounds.high.map(Factor),
             None if self.row.formula => self.seeds(|slowdown| slowdown.high),
-            None => Value::Missing,
+            None => None,
         }
     }
 
     /// What of the node-hours noise takes, at a slowdown.
-    fn lost_hours(&self, slowdown: &Value) -> Value {
-        match (self.node_hours, slowdown) {
-            (Some(hours), Value::Factor(slowdown)) => Value::Often(hours * lost(*slowdown)),
-            _ => Value::Missing,
-        }
+    fn lost_hours(&self, slowdown: Option<Factor>) -> Option<Often> {
+        Some(Often(self.node_hours? * lost(slowdown?.0)))
     }
 
     /// A time of the spread of phases.
-    fn spread(&self, of: fn(&PhaseSpread) -> Nanos) -> Value {
-        self.row.spread.as_ref().map_or(Value::Missing, |spread| Value::Time(of(spread).get()))
+    fn spread(&self, of: fn(&PhaseSpread) -> Nanos) -> Option<Nanos> {
+        self.row.spread.as_ref().map(of)
     }
 
     /// The part of the added time that comes from the longest 1, 3 or 10 delays of the recording.
-    fn longest(&self, number: usize) -> Value {
-        self.row.recording.map_or(Value::Missing, |bounds| Value::Ratio(bounds.longest[number]))
+    fn longest(&self, number: usize) -> Option<Ratio> {
+        self.row.recording.map(|bounds| Ratio(bounds.longest[number]))
     }
 }
 
 fields! {
     pub(crate) ROW, row: PredictedRow {
-        RANKS = catalogue::RANKS, |line| Value::Count(line.row.ranks);
-        GRAIN_NS = "grain_ns", "grain", |line| Value::Time(line.row.grain.get());
-        PHASES = "phases", "phases", |line| Value::Count(line.row.phases);
-        COLLECTIVE = "collective", "collective", |line| Value::Text(line.row.collective.to_string());
-        ALGORITHM = "algorithm", "algorithm", |line| Value::Text(line.row.algorithm.to_string());
+        RANKS = catalogue::RANKS, |line| line.row.ranks;
+        GRAIN_NS = "grain_ns", "grain", |line| line.row.grain;
+        PHASES = "phases", "phases", |line| line.row.phases;
+        COLLECTIVE = "collective", "collective", |line| line.row.collective.to_string();
+        ALGORITHM = "algorithm", "algorithm", |line| line.row.algorithm.to_string();
         SLOWDOWN_RATIO = catalogue::SLOWDOWN_RATIO, |line| line.slowdown(|slowdown| slowdown.mean);
         SLOWDOWN_LOW = "slowdown_low", "low", PredictedRow::low;
         SLOWDOWN_HIGH = "slowdown_high", "high", PredictedRow::high;
@@ -139,30 +137,30 @@ fields! {
         LONGEST_3_RATIO = "longest_3_ratio", "longest 3", |line| line.longest(1);
         LONGEST_10_RATIO = "longest_10_ratio", "longest 10", |line| line.longest(2);
         RECORDING_NEEDED_NS = "recording_needed_ns", "needs",
-            |line| line.row.recording.and_then(|bounds| bounds.needed).map_or(Value::Missing, |time| Value::Time(time.get()));
+            |line| line.row.recording.and_then(|bounds| bounds.needed);
         MISSED_EVERY_NS = "missed_every_ns", "may miss",
-            |line| line.row.missed.map_or(Value::Missing, |missed| Value::Time(missed.every.get()));
+            |line| line.row.missed.map(|missed| missed.every);
         MISSED_PHASES_RATIO = "missed_phases_ratio", "may hit",
-            |line| line.row.missed.map_or(Value::Missing, |missed| Value::Share(missed.phases));
+            |line| line.row.missed.map(|missed| figure::Share(missed.phases));
         EXPECTED_RATIO = "expected_ratio", "expected",
-            |line| line.row.expected_ratio.map_or(Value::Missing, Value::Factor);
+            |line| line.row.expected_ratio.map(Factor);
         LAW_RATIO = "law_ratio", "law",
-            |line| line.row.law.map_or(Value::Missing, |law| Value::Factor(law.slowdown_ratio));
+            |line| line.row.law.map(|law| Factor(law.slowdown_ratio));
         EFFICIENCY_RATIO = "efficiency_ratio", "efficiency",
-            |line| line.row.efficiency().map_or(Value::Missing, Value::Share);
-        LOST_NODE_HOURS = "lost_node_hours", "lost node-hours", |line| line.lost_hours(&line.slowdown(|slowdown| slowdown.mean));
-        LOST_NODE_HOURS_LOW = "lost_node_hours_low", "low", |line| line.lost_hours(&line.low());
-        LOST_NODE_HOURS_HIGH = "lost_node_hours_high", "high", |line| line.lost_hours(&line.high());
+            |line| line.row.efficiency().map(figure::Share);
+        LOST_NODE_HOURS = "lost_node_hours", "lost node-hours", |line| line.lost_hours(line.slowdown(|slowdown| slowdown.mean));
+        LOST_NODE_HOURS_LOW = "lost_node_hours_low", "low", |line| line.lost_hours(line.low());
+        LOST_NODE_HOURS_HIGH = "lost_node_hours_high", "high", |line| line.lost_hours(line.high());
         PHASE_MEDIAN_NS = "phase_median_ns", "median", |line| line.spread(|spread| spread.median);
         PHASE_P99_NS = "phase_p99_ns", "99 %", |line| line.spread(|spread| spread.p99);
         PHASE_P999_NS = "phase_p999_ns", "99.9 %", |line| line.spread(|spread| spread.p999);
         DELAYED_RATIO = "delayed_ratio", "delayed",
-            |line| line.row.spread.map_or(Value::Missing, |spread| Value::Ratio(spread.delayed_ratio()));
+            |line| line.row.spread.map(|spread| Ratio(spread.delayed_ratio()));
         WORST_PHASE_NS = "worst_phase_ns", "worst phase",
-            |line| line.row.worst_phase.map_or(Value::Missing, |worst| Value::Time(worst.get()));
+            |line| line.row.worst_phase;
         MEAN_PHASE_NS = "mean_phase_ns", "mean phase",
-            |line| line.row.mean_phase_ns.map_or(Value::Missing, Value::time);
-        QUIET_PHASE_NS = "quiet_phase_ns", "quiet phase", |line| Value::time(line.row.quiet_phase_ns);
+            |line| line.row.mean_phase_ns.and_then(Time::rounded);
+        QUIET_PHASE_NS = "quiet_phase_ns", "quiet phase", |line| Time::rounded(line.row.quiet_phase_ns);
     }
 }
 
@@ -196,7 +194,7 @@ struct PredictDocument<'a> {
     node_hours: Option<f64>,
     network: Option<String>,
     bytes: Option<u64>,
-    rows: Vec<Object>,
+    rows: Vec<Object<PredictedRow>>,
     tolerance: Vec<tolerance::ToleranceDoc>,
     added: Vec<books::BooksDoc>,
     blame: Vec<BlameDoc<'a>>,
@@ -248,7 +246,7 @@ fn document<'a>(report: &'a PredictReport<'_>) -> PredictDocument<'a> {
         node_hours: report.node_hours,
         network: messages.then(|| question.network.to_string()),
         bytes: messages.then_some(question.bytes),
-        rows: lines.iter().map(|line| Object::new(ROW, line)).collect(),
+        rows: lines.iter().map(Object::new).collect(),
         tolerance: tolerance::docs(report),
         added: books::docs(report),
         blame: blame_docs(report),

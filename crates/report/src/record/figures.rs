@@ -14,6 +14,7 @@ use becalm_units::{CpuId, Nanos};
 use crate::Value;
 use crate::catalogue;
 use crate::form::field::fields;
+use crate::form::figure::{Factor, Figure, JsonType, Number, Rate, Ratio, Real, Share, Time};
 use crate::form::value::{self, three_digits};
 use crate::record::tails;
 
@@ -42,38 +43,6 @@ pub(crate) struct CounterRow {
     pub(crate) observed_ns: Option<i64>,
 }
 
-fn time(ns: Option<i64>) -> Value {
-    ns.map_or(Value::Missing, Value::Time)
-}
-
-fn mean(ns: Option<f64>) -> Value {
-    ns.map_or(Value::Missing, Value::time)
-}
-
-fn ratio(ratio: Option<f64>) -> Value {
-    ratio.map_or(Value::Missing, Value::Ratio)
-}
-
-fn share(share: Option<f64>) -> Value {
-    share.map_or(Value::Missing, Value::Share)
-}
-
-fn text(text: Option<&str>) -> Value {
-    text.map_or(Value::Missing, |text| Value::Text(text.to_owned()))
-}
-
-fn count(count: Option<u64>) -> Value {
-    count.map_or(Value::Missing, Value::Count)
-}
-
-fn number(number: Option<u64>) -> Value {
-    number.map_or(Value::Missing, Value::Number)
-}
-
-fn real(number: Option<f64>) -> Value {
-    number.map_or(Value::Missing, Value::Real)
-}
-
 fn level(row: &CpuRow) -> Option<ReturnLevel> {
     row.figures.tail.as_ref()?.as_ref().ok().map(|tail| tail.level)
 }
@@ -82,185 +51,198 @@ fn tail(row: &CpuRow) -> Option<&Tail> {
     row.figures.tail.as_ref()?.as_ref().ok().map(|tail| &tail.tail)
 }
 
-fn rate(hz: Option<f64>) -> Value {
-    hz.map_or(Value::Missing, Value::Rate)
-}
-
 fields! {
     /// The figures of a CPU, or of all together.
     pub(crate) CPU, cpu: CpuRow {
-        NODE = catalogue::NODE, |row| text(row.place.as_ref().map(|(node, _)| node.as_str()));
-        CPU = catalogue::CPU, |row| number(row.place.as_ref().map(|(_, cpu)| u64::from(cpu.get())));
-        DURATION_NS = catalogue::OBSERVED_NS, |row| time(row.figures.duration_ns);
-        DURATION_FROM = "duration_from", "observed until", |row| Value::Text(match row.figures.observed {
+        NODE = catalogue::NODE, |row| row.place.as_ref().map(|(node, _)| node.clone());
+        CPU = catalogue::CPU, |row| row.place.as_ref().map(|(_, cpu)| *cpu);
+        DURATION_NS = catalogue::OBSERVED_NS, |row| row.figures.duration_ns.map(Time);
+        DURATION_FROM = "duration_from", "observed until", |row| match row.figures.observed {
             Observed::Document => "end",
             Observed::LastDetour => "last_detour",
-        }.to_owned());
-        ITERATIONS = "iterations", "steps", |row| count(row.figures.iterations);
-        T_MIN_NS = "t_min_ns", "t_min", |row| time(row.figures.t_min_ns);
-        THRESHOLD_NS = "threshold_ns", "threshold", |row| time(row.figures.threshold_ns);
-        DETOURS = "detours", "detours", |row| Value::Count(row.figures.detours());
-        RATE_HZ = catalogue::RATE_HZ, |row| rate(row.figures.rate_hz());
-        RATE_LOW_HZ = "rate_low_hz", "low", |row| rate(row.figures.rate_interval.and_then(Interval::low));
-        RATE_HIGH_HZ = "rate_high_hz", "high", |row| rate(row.figures.rate_interval.and_then(Interval::high));
-        NOISE_RATIO = catalogue::NOISE_RATIO, |row| ratio(row.figures.noise_ratio());
-        NOISE_RATIO_LOW = "noise_ratio_low", "low", |row| ratio(row.figures.interval.and_then(Interval::low));
-        NOISE_RATIO_HIGH = "noise_ratio_high", "high", |row| ratio(row.figures.interval.and_then(Interval::high));
-        NOISE_RATIO_NOTE = "noise_ratio_note", "note", |row| text(interval_note(&row.figures).as_deref());
-        LONG_NOISE_RATIO = "noise_1us_ratio", "from 1 us", |row| ratio(row.figures.long_noise_ratio());
-        LONG_RATE_HZ = "rate_1us_hz", "from 1 us", |row| rate(row.figures.long_rate_hz());
-        LONG_MEDIAN_NS = "median_1us_ns", "median from 1 us", |row| time(row.figures.long_median_ns);
-        OWN_NS = "self_ns", "becalm", |row| time(row.figures.own_ns);
-        OWN_RATIO = "self_ratio", "becalm", |row| ratio(row.figures.own_ratio());
-        OWN_LONGEST_NS = "self_longest_ns", "longest of becalm", |row| time(row.figures.own_longest_ns);
-        TOTAL_NS = catalogue::TOTAL_NS, |row| Value::Time(row.figures.durations.total());
-        MAX_NS = catalogue::MAX_NS, |row| time(row.figures.durations.max());
-        MEAN_NS = catalogue::MEAN_NS, |row| mean(row.figures.durations.mean());
-        MEDIAN_NS = catalogue::MEDIAN_NS, |row| time(row.figures.median_ns);
-        MEDIAN_LOW_NS = "median_low_ns", "low", |row| time(row.figures.median_bounds.low);
-        MEDIAN_HIGH_NS = "median_high_ns", "high", |row| time(row.figures.median_bounds.high);
-        P99_NS = catalogue::P99_NS, |row| time(row.figures.p99_ns);
-        P99_LOW_NS = "p99_low_ns", "low", |row| time(row.figures.p99_bounds.low);
-        P99_HIGH_NS = "p99_high_ns", "high", |row| time(row.figures.p99_bounds.high);
-        P999_NS = catalogue::P999_NS, |row| time(row.figures.p999_ns);
-        P999_LOW_NS = "p999_low_ns", "low", |row| time(row.figures.p999_bounds.low);
-        P999_HIGH_NS = "p999_high_ns", "high", |row| time(row.figures.p999_bounds.high);
-        RETURN_PERIOD_NS = "return_period_ns", "once in", |row| time(level(row).map(|level| level.period_ns));
-        RETURN_LEVEL_NS = "return_level_ns", "over", |row| time(level(row).map(|level| level.level_ns));
-        RETURN_LEVEL_LOW_NS = "return_level_low_ns", "low", |row| time(level(row).map(|level| level.low_ns));
-        RETURN_LEVEL_HIGH_NS = "return_level_high_ns", "high", |row| time(level(row).map(|level| level.high_ns));
-        TAIL_VERDICT = "tail_verdict", "verdict", |row| text(row.figures.tail.as_ref().map(tails::verdict));
-        TAIL_THRESHOLD_NS = "tail_threshold_ns", "threshold", |row| time(tail(row).map(|tail| tail.threshold_ns));
+        }.to_owned();
+        ITERATIONS = "iterations", "steps", |row| row.figures.iterations;
+        T_MIN_NS = "t_min_ns", "t_min", |row| row.figures.t_min_ns.map(Time);
+        THRESHOLD_NS = "threshold_ns", "threshold", |row| row.figures.threshold_ns.map(Time);
+        DETOURS = "detours", "detours", |row| row.figures.detours();
+        RATE_HZ = catalogue::RATE_HZ, |row| row.figures.rate_hz().map(Rate);
+        RATE_LOW_HZ = "rate_low_hz", "low", |row| row.figures.rate_interval.and_then(Interval::low).map(Rate);
+        RATE_HIGH_HZ = "rate_high_hz", "high", |row| row.figures.rate_interval.and_then(Interval::high).map(Rate);
+        NOISE_RATIO = catalogue::NOISE_RATIO, |row| row.figures.noise_ratio().map(Ratio);
+        NOISE_RATIO_LOW = "noise_ratio_low", "low", |row| row.figures.interval.and_then(Interval::low).map(Ratio);
+        NOISE_RATIO_HIGH = "noise_ratio_high", "high", |row| row.figures.interval.and_then(Interval::high).map(Ratio);
+        NOISE_RATIO_NOTE = "noise_ratio_note", "note", |row| interval_note(&row.figures);
+        LONG_NOISE_RATIO = "noise_1us_ratio", "from 1 us", |row| row.figures.long_noise_ratio().map(Ratio);
+        LONG_RATE_HZ = "rate_1us_hz", "from 1 us", |row| row.figures.long_rate_hz().map(Rate);
+        LONG_MEDIAN_NS = "median_1us_ns", "median from 1 us", |row| row.figures.long_median_ns.map(Time);
+        OWN_NS = "self_ns", "becalm", |row| row.figures.own_ns.map(Time);
+        OWN_RATIO = "self_ratio", "becalm", |row| row.figures.own_ratio().map(Ratio);
+        OWN_LONGEST_NS = "self_longest_ns", "longest of becalm", |row| row.figures.own_longest_ns.map(Time);
+        TOTAL_NS = catalogue::TOTAL_NS, |row| Time(row.figures.durations.total());
+        MAX_NS = catalogue::MAX_NS, |row| row.figures.durations.max().map(Time);
+        MEAN_NS = catalogue::MEAN_NS, |row| row.figures.durations.mean().and_then(Time::rounded);
+        MEDIAN_NS = catalogue::MEDIAN_NS, |row| row.figures.median_ns.map(Time);
+        MEDIAN_LOW_NS = "median_low_ns", "low", |row| row.figures.median_bounds.low.map(Time);
+        MEDIAN_HIGH_NS = "median_high_ns", "high", |row| row.figures.median_bounds.high.map(Time);
+        P99_NS = catalogue::P99_NS, |row| row.figures.p99_ns.map(Time);
+        P99_LOW_NS = "p99_low_ns", "low", |row| row.figures.p99_bounds.low.map(Time);
+        P99_HIGH_NS = "p99_high_ns", "high", |row| row.figures.p99_bounds.high.map(Time);
+        P999_NS = catalogue::P999_NS, |row| row.figures.p999_ns.map(Time);
+        P999_LOW_NS = "p999_low_ns", "low", |row| row.figures.p999_bounds.low.map(Time);
+        P999_HIGH_NS = "p999_high_ns", "high", |row| row.figures.p999_bounds.high.map(Time);
+        RETURN_PERIOD_NS = "return_period_ns", "once in", |row| level(row).map(|level| level.period_ns).map(Time);
+        RETURN_LEVEL_NS = "return_level_ns", "over", |row| level(row).map(|level| level.level_ns).map(Time);
+        RETURN_LEVEL_LOW_NS = "return_level_low_ns", "low", |row| level(row).map(|level| level.low_ns).map(Time);
+        RETURN_LEVEL_HIGH_NS = "return_level_high_ns", "high", |row| level(row).map(|level| level.high_ns).map(Time);
+        TAIL_VERDICT = "tail_verdict", "verdict", |row| row.figures.tail.as_ref().map(tails::verdict);
+        TAIL_THRESHOLD_NS = "tail_threshold_ns", "threshold", |row| tail(row).map(|tail| tail.threshold_ns).map(Time);
         TAIL_EXCEEDANCES = "tail_exceedances", "exceedances",
-            |row| count(tail(row).map(|tail| tail.exceedances as u64));
-        TAIL_CLUSTERS = "tail_clusters", "clusters", |row| count(tail(row).map(|tail| tail.clusters as u64));
+            |row| tail(row).map(|tail| tail.exceedances as u64);
+        TAIL_CLUSTERS = "tail_clusters", "clusters", |row| tail(row).map(|tail| tail.clusters as u64);
         TAIL_EXTREMAL_INDEX = "tail_extremal_index", "independent",
-            |row| real(tail(row).map(|tail| tail.extremal_index));
-        TAIL_SHAPE = "tail_shape", "shape", |row| real(tail(row).map(|tail| tail.shape));
-        TAIL_SHAPE_ERROR = "tail_shape_error", "error", |row| real(tail(row).map(|tail| tail.shape_error));
-        TAIL_SCALE_NS = "tail_scale_ns", "scale", |row| mean(tail(row).map(|tail| tail.scale_ns));
-        TAIL_MISFIT = "tail_misfit", "misfit", |row| real(tail(row).map(|tail| tail.misfit));
-        TAIL_MISFIT_LIMIT = "tail_misfit_limit", "limit", |row| real(tail(row).map(|tail| tail.misfit_limit));
-        TAIL_NOTE = "tail_note", "note", |row| text(row.figures.tail.as_ref().and_then(tails::note).as_deref());
-        RAREST_SEEN_NS = "rarest_seen_ns", "seen if every", |row| time(row.figures.rarest_seen_ns);
-        INCOMPLETE = "incomplete", "incomplete", |row| Value::Count(row.figures.incomplete);
-        LOST_EVENTS = catalogue::LOST_EVENTS, |row| count(row.figures.lost_events);
-        UNSEEN_NS = "unseen_ns", "unseen", |row| time(row.figures.unseen_ns);
-        STEAL_NS = "steal_ns", "steal", |row| time(row.figures.steal_ns);
-        CUT_SHORT = "cut_short", "cut short", |row| Value::Flag(row.figures.cut_short);
+            |row| tail(row).map(|tail| tail.extremal_index).map(Real);
+        TAIL_SHAPE = "tail_shape", "shape", |row| tail(row).map(|tail| tail.shape).map(Real);
+        TAIL_SHAPE_ERROR = "tail_shape_error", "error", |row| tail(row).map(|tail| tail.shape_error).map(Real);
+        TAIL_SCALE_NS = "tail_scale_ns", "scale", |row| tail(row).map(|tail| tail.scale_ns).and_then(Time::rounded);
+        TAIL_MISFIT = "tail_misfit", "misfit", |row| tail(row).map(|tail| tail.misfit).map(Real);
+        TAIL_MISFIT_LIMIT = "tail_misfit_limit", "limit", |row| tail(row).map(|tail| tail.misfit_limit).map(Real);
+        TAIL_NOTE = "tail_note", "note", |row| row.figures.tail.as_ref().and_then(tails::note);
+        RAREST_SEEN_NS = "rarest_seen_ns", "seen if every", |row| row.figures.rarest_seen_ns.map(Time);
+        INCOMPLETE = "incomplete", "incomplete", |row| row.figures.incomplete;
+        LOST_EVENTS = catalogue::LOST_EVENTS, |row| row.figures.lost_events;
+        UNSEEN_NS = "unseen_ns", "unseen", |row| row.figures.unseen_ns.map(Time);
+        STEAL_NS = "steal_ns", "steal", |row| row.figures.steal_ns.map(Time);
+        CUT_SHORT = "cut_short", "cut short", |row| row.figures.cut_short;
     }
 }
 
 fields! {
     /// The figures of a source of noise.
     pub(crate) SOURCE, source: SourceSummary {
-        NODE = catalogue::NODE, |row| text(row.place.as_ref().map(|(node, _)| node.as_str()));
-        CPU = catalogue::CPU, |row| number(row.place.as_ref().map(|(_, cpu)| u64::from(cpu.get())));
-        SOURCE = catalogue::SOURCE, |row| Value::Text(row.source.clone());
-        KIND = catalogue::KIND, |row| Value::Text(row.kind.name().to_owned());
-        COUNT = catalogue::COUNT, |row| Value::Count(row.times.count());
-        MIN_NS = "min_ns", "lowest", |row| time(row.times.min());
-        MAX_NS = "max_ns", "highest", |row| time(row.times.max());
-        MEAN_NS = catalogue::MEAN_NS, |row| mean(row.times.mean());
-        STDDEV_NS = catalogue::STDDEV_NS, |row| mean(row.times.stddev());
-        TOTAL_NS = catalogue::TOTAL_NS, |row| Value::Time(row.times.total());
-        WHOLE_NS = "whole_ns", "whole", |row| Value::Time(row.whole_ns);
-        WHOLE_MEAN_NS = "whole_mean_ns", "whole each", |row| mean(row.whole_mean_ns());
-        SHARE_RATIO = "share_ratio", "of noise", |row| share(row.share);
-        TIME_RATIO = catalogue::TIME_RATIO, |row| ratio(row.time_ratio);
-        RUN_AT_LEAST_NS = "run_at_least_ns", "run at least", |row| time(row.run_at_least_ns);
+        NODE = catalogue::NODE, |row| row.place.as_ref().map(|(node, _)| node.clone());
+        CPU = catalogue::CPU, |row| row.place.as_ref().map(|(_, cpu)| *cpu);
+        SOURCE = catalogue::SOURCE, |row| row.source.clone();
+        KIND = catalogue::KIND, |row| row.kind.name();
+        COUNT = catalogue::COUNT, |row| row.times.count();
+        MIN_NS = "min_ns", "lowest", |row| row.times.min().map(Time);
+        MAX_NS = "max_ns", "highest", |row| row.times.max().map(Time);
+        MEAN_NS = catalogue::MEAN_NS, |row| row.times.mean().and_then(Time::rounded);
+        STDDEV_NS = catalogue::STDDEV_NS, |row| row.times.stddev().and_then(Time::rounded);
+        TOTAL_NS = catalogue::TOTAL_NS, |row| Time(row.times.total());
+        WHOLE_NS = "whole_ns", "whole", |row| Time(row.whole_ns);
+        WHOLE_MEAN_NS = "whole_mean_ns", "whole each", |row| row.whole_mean_ns().and_then(Time::rounded);
+        SHARE_RATIO = "share_ratio", "of noise", |row| row.share.map(Share);
+        TIME_RATIO = catalogue::TIME_RATIO, |row| row.time_ratio.map(Ratio);
+        RUN_AT_LEAST_NS = "run_at_least_ns", "run at least", |row| row.run_at_least_ns.map(Time);
     }
 }
 
 fields! {
     /// What a category of sources took.
     pub(crate) CATEGORY, category: CategoryTotal {
-        CATEGORY = "category", "category", |row| Value::Text(row.category.name().to_owned());
-        SOURCES = "sources", "sources", |row| Value::Count(row.sources);
-        COUNT = catalogue::COUNT, |row| Value::Count(row.count);
-        TOTAL_NS = catalogue::TOTAL_NS, |row| Value::Time(row.total_ns);
-        SHARE_RATIO = "share_ratio", "of noise", |row| share(row.share);
+        CATEGORY = "category", "category", |row| row.category.name();
+        SOURCES = "sources", "sources", |row| row.sources;
+        COUNT = catalogue::COUNT, |row| row.count;
+        TOTAL_NS = catalogue::TOTAL_NS, |row| Time(row.total_ns);
+        SHARE_RATIO = "share_ratio", "of noise", |row| row.share.map(Share);
     }
 }
 
 fields! {
     /// Of a part of one occurrence of an interrupt.
     pub(crate) PART, part: PartFigures {
-        PART = "part", "part", |row| Value::Text(row.part.map_or("all", Part::name).to_owned());
-        COUNT = catalogue::COUNT, |row| Value::Count(row.times.count());
-        MEAN_NS = catalogue::MEAN_NS, |row| mean(row.times.mean());
-        MEDIAN_NS = catalogue::MEDIAN_NS, |row| time(row.median_ns);
-        P99_NS = catalogue::P99_NS, |row| time(row.p99_ns);
-        MAX_NS = catalogue::MAX_NS, |row| time(row.times.max());
+        PART = "part", "part", |row| row.part.map_or("all", Part::name);
+        COUNT = catalogue::COUNT, |row| row.times.count();
+        MEAN_NS = catalogue::MEAN_NS, |row| row.times.mean().and_then(Time::rounded);
+        MEDIAN_NS = catalogue::MEDIAN_NS, |row| row.median_ns.map(Time);
+        P99_NS = catalogue::P99_NS, |row| row.p99_ns.map(Time);
+        MAX_NS = catalogue::MAX_NS, |row| row.times.max().map(Time);
     }
 }
 
 fields! {
     /// Of a period on a CPU.
     pub(crate) PERIOD, period: PeriodSummary {
-        NODE = catalogue::NODE, |row| text(Some(&row.node));
-        CPU = catalogue::CPU, |row| number(Some(u64::from(row.cpu.get())));
+        NODE = catalogue::NODE, |row| row.node.clone();
+        CPU = catalogue::CPU, |row| row.cpu;
         SOURCE = catalogue::SOURCE, |row| match &row.origin {
-            Origin::Source { source, .. } => text(Some(source)),
-            Origin::Detours { .. } => Value::Missing,
+            Origin::Source { source, .. } => Some(source.clone()),
+            Origin::Detours { .. } => None,
         };
         KIND = catalogue::KIND, |row| match &row.origin {
-            Origin::Source { kind, .. } => text(Some(kind.name())),
-            Origin::Detours { .. } => Value::Missing,
+            Origin::Source { kind, .. } => Some(kind.name()),
+            Origin::Detours { .. } => None,
         };
         FROM_NS = "from_ns", "from", |row| match row.origin {
-            Origin::Source { .. } => Value::Missing,
-            Origin::Detours { from_ns, .. } => Value::Time(from_ns),
+            Origin::Source { .. } => None,
+            Origin::Detours { from_ns, .. } => Some(Time(from_ns)),
         };
         BELOW_NS = "below_ns", "below", |row| match row.origin {
-            Origin::Source { .. } => Value::Missing,
-            Origin::Detours { below_ns, .. } => Value::Time(below_ns),
+            Origin::Source { .. } => None,
+            Origin::Detours { below_ns, .. } => Some(Time(below_ns)),
         };
-        INTERVAL_NS = "interval_ns", "every", |row| Value::time(row.period.interval_ns);
-        INTERVAL_ERROR_NS = "interval_error_ns", "error", |row| Value::time(row.period.interval_error_ns);
-        FREQUENCY_HZ = "frequency_hz", "rate", |row| Value::Rate(row.period.frequency_hz());
-        JITTER_NS = "jitter_ns", "jitter", |row| Value::time(row.period.jitter_ns);
-        EVENTS = "events", "events", |row| Value::Count(row.period.events);
-        BEATS = "beats", "beats", |row| Value::Count(row.period.beats);
+        INTERVAL_NS = "interval_ns", "every", |row| Time::rounded(row.period.interval_ns);
+        INTERVAL_ERROR_NS = "interval_error_ns", "error", |row| Time::rounded(row.period.interval_error_ns);
+        FREQUENCY_HZ = "frequency_hz", "rate", |row| Rate(row.period.frequency_hz());
+        JITTER_NS = "jitter_ns", "jitter", |row| Time::rounded(row.period.jitter_ns);
+        EVENTS = "events", "events", |row| row.period.events;
+        BEATS = "beats", "beats", |row| row.period.beats;
         SEEN_RATIO = "seen_ratio", "of beats",
-            |row| Value::Share(row.period.events as f64 / row.period.beats.max(1) as f64);
-        FALSE_ALARM_RATIO = catalogue::FALSE_ALARM_RATIO, |row| Value::Ratio(row.period.false_alarm);
-        LABEL = "label", "what", |row| Value::Text(row.label());
+            |row| Share(row.period.events as f64 / row.period.beats.max(1) as f64);
+        FALSE_ALARM_RATIO = catalogue::FALSE_ALARM_RATIO, |row| Ratio(row.period.false_alarm);
+        LABEL = "label", "what", |row| row.label();
     }
 }
 
 fields! {
     /// Of a CPU or a node that differs from its equals.
     pub(crate) OUTLIER, outlier: OutlierSummary {
-        NODE = catalogue::NODE, |row| text(Some(&row.node));
-        CPU = catalogue::CPU, |row| number(row.cpu.map(|cpu| u64::from(cpu.get())));
-        MEDIAN_FACTOR = "median_factor", "of the median", |row| Value::Factor(row.outlier.factor);
-        CHANCE_RATIO = "chance_ratio", "by chance", |row| Value::Ratio(row.outlier.chance);
+        NODE = catalogue::NODE, |row| row.node.clone();
+        CPU = catalogue::CPU, |row| row.cpu;
+        MEDIAN_FACTOR = "median_factor", "of the median", |row| Factor(row.outlier.factor);
+        CHANCE_RATIO = "chance_ratio", "by chance", |row| Ratio(row.outlier.chance);
     }
 }
 
 fields! {
     /// Of equals that were compared: the CPUs of a node, or the nodes where there is no name.
     pub(crate) PEERS, peers: PeersSummary {
-        NODE = catalogue::NODE, |row| text(row.node.as_deref());
-        COMPARED = "compared", "compared", |row| Value::Count(row.compared as u64);
-        ENOUGH = "enough", "enough", |row| Value::Flag(row.enough);
+        NODE = catalogue::NODE, |row| row.node.clone();
+        COMPARED = "compared", "compared", |row| row.compared;
+        ENOUGH = "enough", "enough", |row| row.enough;
+    }
+}
+
+/// The growth of a counter.
+enum Growth {
+    Time(i64),
+    Count(u64),
+}
+
+impl Figure for Growth {
+    const JSON: JsonType = u64::JSON;
+
+    fn value(self) -> Value {
+        match self {
+            Self::Time(ns) => Value::Time(ns),
+            Self::Count(count) => Value::Count(count),
+        }
     }
 }
 
 fields! {
     /// Of a counter. Those of `stat/` are times.
     pub(crate) COUNTER, counter: CounterRow {
-        NODE = catalogue::NODE, |row| text(Some(&row.node));
-        CPU = catalogue::CPU, |row| number(row.cpu.map(u64::from));
-        NAME = "name", "counter", |row| Value::Text(row.name.clone());
+        NODE = catalogue::NODE, |row| row.node.clone();
+        CPU = catalogue::CPU, |row| row.cpu.map(u64::from).map(Number);
+        NAME = "name", "counter", |row| row.name.clone();
         GROWTH = "growth", "grew by", |row| match is_time(&row.name) {
-            true => Value::Time(i64::try_from(row.growth).unwrap_or(i64::MAX)),
-            false => Value::Count(row.growth),
+            true => Growth::Time(i64::try_from(row.growth).unwrap_or(i64::MAX)),
+            false => Growth::Count(row.growth),
         };
         RATE_HZ = catalogue::RATE_HZ, |row| match is_time(&row.name) {
-            true => Value::Missing,
-            false => rate(per_second(row.growth, row.observed_ns)),
+            true => None,
+            false => per_second(row.growth, row.observed_ns).map(Rate),
         };
     }
 }

@@ -2,15 +2,18 @@
 //!
 //! Durations are whole nanoseconds in `_ns` fields, ratios plain numbers in `_ratio` fields; what does not exist is null.
 
-use becalm_analyze::summary::{Books, Checked, Found, Measuring, NodeSummary, OpenBook, Summary, Timeline, categories};
+use becalm_analyze::summary::{
+    Books, CategoryTotal, Checked, Found, Measuring, NodeSummary, OpenBook, OutlierSummary, PartFigures, PeersSummary,
+    PeriodSummary, SourceSummary, Summary, Timeline, categories,
+};
 use becalm_model::node::{ClockDoc, Ended, MachineDoc, Rung, SettingsDoc};
 use becalm_stats::{CONFIDENCE, METHOD, RESAMPLES, SEED, Spectrum, tail};
 use serde::Serialize;
 
 use crate::form::field::Object;
 use crate::record::conclusion::Conclusion;
-use crate::record::figures::{self, CATEGORY, COUNTER, CPU, CounterRow, CpuRow, OUTLIER, PART, PEERS, PERIOD, SOURCE};
-use crate::record::timeline::{DETOUR, ENTRY};
+use crate::record::figures::{self, CounterRow, CpuRow};
+use crate::record::timeline::EntryRow;
 
 #[derive(Serialize)]
 struct RunDocument<'a, T: Serialize> {
@@ -30,18 +33,18 @@ struct RunDocument<'a, T: Serialize> {
 
 #[derive(Serialize)]
 struct RunTables<'a> {
-    cpus: Vec<Object>,
-    total: Object,
+    cpus: Vec<Object<CpuRow>>,
+    total: Object<CpuRow>,
     interval: IntervalDoc,
     tail: TailDoc,
-    periods: Vec<Object>,
+    periods: Vec<Object<PeriodSummary>>,
     spectrum: Option<SpectrumDoc<'a>>,
-    outliers: Vec<Object>,
-    peers: Vec<Object>,
-    sources: Vec<Object>,
-    categories: Vec<Object>,
+    outliers: Vec<Object<OutlierSummary>>,
+    peers: Vec<Object<PeersSummary>>,
+    sources: Vec<Object<SourceSummary>>,
+    categories: Vec<Object<CategoryTotal>>,
     anatomy: Option<AnatomyDoc<'a>>,
-    counters: Vec<Object>,
+    counters: Vec<Object<CounterRow>>,
 }
 
 /// How often something came by the kernel's own count, and how many of these the trace holds.
@@ -80,7 +83,7 @@ struct MeasuringDoc {
 #[derive(Serialize)]
 struct AnatomyDoc<'a> {
     source: &'a str,
-    parts: Vec<Object>,
+    parts: Vec<Object<PartFigures>>,
 }
 
 #[derive(Serialize)]
@@ -163,8 +166,8 @@ struct DetoursDocument {
 #[derive(Serialize)]
 struct DetourDoc {
     #[serde(flatten)]
-    detour: Object,
-    activities: Vec<Object>,
+    detour: Object<Timeline>,
+    activities: Vec<Object<EntryRow>>,
 }
 
 /// A recording with the sources and counters over all CPUs, or with those of each CPU if `per_cpu`, whose `share_ratio` is
@@ -205,25 +208,25 @@ pub(super) fn document(summary: &Summary, per_cpu: bool) -> impl Serialize {
             .collect(),
         nodes: summary.nodes.iter().map(node).collect(),
         tables: RunTables {
-            cpus: cpus.iter().map(|row| Object::new(CPU, row)).collect(),
-            total: Object::new(CPU, &total),
+            cpus: cpus.iter().map(Object::new).collect(),
+            total: Object::new(&total),
             interval: IntervalDoc { method: METHOD, confidence_ratio: CONFIDENCE, resamples: RESAMPLES, seed: SEED },
             tail: TailDoc {
                 method: tail::METHOD,
                 clusters_min: tail::CLUSTERS_MIN,
                 extrapolation_factor: tail::EXTRAPOLATION,
             },
-            periods: summary.periods.iter().map(|row| Object::new(PERIOD, row)).collect(),
+            periods: summary.periods.iter().map(Object::new).collect(),
             spectrum: summary.spectrum.as_ref().map(spectrum),
-            outliers: summary.outliers.iter().map(|row| Object::new(OUTLIER, row)).collect(),
-            peers: summary.peers.iter().map(|row| Object::new(PEERS, row)).collect(),
-            sources: sources.iter().map(|row| Object::new(SOURCE, row)).collect(),
-            categories: categories(&summary.sources).iter().map(|row| Object::new(CATEGORY, row)).collect(),
+            outliers: summary.outliers.iter().map(Object::new).collect(),
+            peers: summary.peers.iter().map(Object::new).collect(),
+            sources: sources.iter().map(Object::new).collect(),
+            categories: categories(&summary.sources).iter().map(Object::new).collect(),
             anatomy: summary.anatomy.as_ref().map(|anatomy| AnatomyDoc {
                 source: &anatomy.source,
-                parts: anatomy.parts.iter().map(|row| Object::new(PART, row)).collect(),
+                parts: anatomy.parts.iter().map(Object::new).collect(),
             }),
-            counters: counters.iter().map(|row| Object::new(COUNTER, row)).collect(),
+            counters: counters.iter().map(Object::new).collect(),
         },
     }
 }
@@ -232,8 +235,8 @@ pub(super) fn document(summary: &Summary, per_cpu: bool) -> impl Serialize {
 pub(super) fn detours(timelines: &[Timeline]) -> impl Serialize {
     let rows: Vec<_> = timelines.iter().map(crate::record::timeline::rows).collect();
     let detours = timelines.iter().zip(&rows).map(|(timeline, rows)| DetourDoc {
-        detour: Object::new(DETOUR, timeline),
-        activities: rows.iter().map(|row| Object::new(ENTRY, row)).collect(),
+        detour: Object::new(timeline),
+        activities: rows.iter().map(Object::new).collect(),
     });
     DetoursDocument { detours: detours.collect() }
 }

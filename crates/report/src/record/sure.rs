@@ -9,7 +9,7 @@ use becalm_units::CpuList;
 
 use crate::Value;
 use crate::catalogue;
-use crate::form::field::{Field, fields};
+use crate::form::field::{Field, field, fields};
 use crate::form::paragraph::heading;
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
@@ -26,18 +26,18 @@ const SHOWN: usize = 12;
 const SELDOM: u64 = 3;
 
 /// Two figures as one cell: `2.44us-2.46us`, with one of them `over 2.44us`, and `~` before rough ones.
-fn between(row: &CpuRow, low: &Field<CpuRow>, high: &Field<CpuRow>, rough: bool) -> Value {
+fn between(row: &CpuRow, low: &Field<CpuRow>, high: &Field<CpuRow>, rough: bool) -> Option<String> {
     let [low, high] = [low, high].map(|field| match (field.get)(row) {
         Value::Missing => None,
         value => Some(value.cell()),
     });
     let mark = if rough { "~" } else { "" };
     match (low, high) {
-        (Some(low), Some(high)) if low == high => Value::Text(format!("{mark}{low}")),
-        (Some(low), Some(high)) => Value::Text(format!("{mark}{low}-{high}")),
-        (Some(low), None) => Value::Text(format!("{mark}over {low}")),
-        (None, Some(high)) => Value::Text(format!("{mark}up to {high}")),
-        (None, None) => Value::Missing,
+        (Some(low), Some(high)) if low == high => Some(format!("{mark}{low}")),
+        (Some(low), Some(high)) => Some(format!("{mark}{low}-{high}")),
+        (Some(low), None) => Some(format!("{mark}over {low}")),
+        (None, Some(high)) => Some(format!("{mark}up to {high}")),
+        (None, None) => None,
     }
 }
 
@@ -201,16 +201,16 @@ pub(crate) struct PeriodRow {
 
 fields! {
     pub(crate) PERIODIC, periodic: PeriodRow {
-        SOURCE = "source", "what", |row| Value::Text(what(&row.found.origin));
-        INTERVAL_NS = "interval_ns", "every", |row| Value::Text(row.found.every());
+        SOURCE = "source", "what", |row| what(&row.found.origin);
+        INTERVAL_NS = "interval_ns", "every", |row| row.found.every();
         JITTER_NS = period::JITTER_NS => |row| &row.found;
         SEEN_RATIO = period::SEEN_RATIO => |row| &row.found;
-        CPUS = "cpus", "CPUs", |row| Value::Text(row.cpus.to_string());
+        CPUS = "cpus", "CPUs", |row| row.cpus.to_string();
     }
 }
 
 /// The node of a period, where there are several.
-pub(crate) const NODE: Field<PeriodRow> = catalogue::NODE.field(|row| Value::Text(row.found.node.clone()));
+pub(crate) const NODE: Field<PeriodRow> = field!(catalogue::NODE, |row| row.found.node.clone());
 
 fn what(origin: &Origin) -> String {
     match origin {

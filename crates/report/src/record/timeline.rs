@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use becalm_analyze::summary::{Timeline, TimelineEntry};
 use becalm_units::{Nanos, printable};
 
-use crate::Value;
 use crate::catalogue;
-use crate::form::field::{Field, fields};
+use crate::form::field::{Field, field, fields};
+use crate::form::figure::{Number, Share};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
 use crate::form::value::time;
@@ -34,33 +34,33 @@ pub(crate) fn rows(timeline: &Timeline) -> Vec<EntryRow> {
 fields! {
     /// The fields of a detour.
     pub(crate) DETOUR, detour: Timeline {
-        NODE = catalogue::NODE, |row| Value::Text(row.id.node.clone());
-        CPU = catalogue::CPU, |row| Value::Number(u64::from(row.id.cpu.get()));
-        DETOUR = catalogue::DETOUR, |row| Value::Number(row.id.number);
-        START_NS = catalogue::START_NS, |row| Value::Time(row.start.get());
-        DURATION_NS = catalogue::DURATION_NS, |row| Value::Time(row.duration.get());
-        INCOMPLETE = "incomplete", "incomplete", |row| Value::Flag(row.incomplete);
+        NODE = catalogue::NODE, |row| row.id.node.clone();
+        CPU = catalogue::CPU, |row| row.id.cpu;
+        DETOUR = catalogue::DETOUR, |row| Number(row.id.number);
+        START_NS = catalogue::START_NS, |row| row.start;
+        DURATION_NS = catalogue::DURATION_NS, |row| row.duration;
+        INCOMPLETE = "incomplete", "incomplete", |row| row.incomplete;
     }
 }
 
 fields! {
     /// The fields of an activity in it.
     pub(crate) ENTRY, entry: EntryRow {
-        OFFSET_NS = "offset_ns", "at", |row| Value::Time(row.offset.get());
-        SELF_NS = "self_ns", "self", |row| Value::Time(row.entry.self_time.get());
-        SHARE_RATIO = "share_ratio", "share", |row| share(row);
-        KIND = catalogue::KIND, |row| Value::Text(row.entry.kind.name().to_owned());
-        SOURCE = catalogue::SOURCE, |row| Value::Text(row.entry.source.clone());
-        DETAIL = "detail", "detail", |row| Value::Text(row.entry.detail.clone());
-        DEPTH = "depth", "depth", |row| Value::Count(row.entry.depth as u64);
+        OFFSET_NS = "offset_ns", "at", |row| row.offset;
+        SELF_NS = "self_ns", "self", |row| row.entry.self_time;
+        SHARE_RATIO = "share_ratio", "share", share;
+        KIND = catalogue::KIND, |row| row.entry.kind.name();
+        SOURCE = catalogue::SOURCE, |row| row.entry.source.clone();
+        DETAIL = "detail", "detail", |row| row.entry.detail.clone();
+        DEPTH = "depth", "depth", |row| row.entry.depth;
     }
 }
 
 fields! {
     /// What only people need: the bar, and the source indented by what it interrupted.
     pub(crate) drawn: EntryRow {
-        BAR = "bar", "", |row| Value::Text(bar(row));
-        NESTED = "nested", "source", |row| Value::Text(format!("{}{}", "  ".repeat(row.entry.depth), row.entry.source));
+        BAR = "bar", "", bar;
+        NESTED = "nested", "source", |row| format!("{}{}", "  ".repeat(row.entry.depth), row.entry.source);
     }
 }
 
@@ -76,26 +76,22 @@ pub(crate) const SHOWN: [&Field<EntryRow>; 7] = [
 ];
 
 /// What took most of a detour; of equal ones the first.
-pub(crate) const MOSTLY: Field<Timeline> = Field {
-    name: "mostly",
-    title: "mostly",
-    get: |row| {
-        let mut totals: Vec<(&str, i64)> = Vec::new();
-        for entry in &row.entries {
-            match totals.iter_mut().find(|(source, _)| *source == entry.source) {
-                Some((_, total)) => *total += entry.self_time.get(),
-                None => totals.push((&entry.source, entry.self_time.get())),
-            }
+pub(crate) const MOSTLY: Field<Timeline> = field!("mostly", "mostly", |row| {
+    let mut totals: Vec<(&str, i64)> = Vec::new();
+    for entry in &row.entries {
+        match totals.iter_mut().find(|(source, _)| *source == entry.source) {
+            Some((_, total)) => *total += entry.self_time.get(),
+            None => totals.push((&entry.source, entry.self_time.get())),
         }
-        let most = totals.iter().rev().max_by_key(|(_, total)| *total);
-        most.map_or(Value::Missing, |(source, _)| Value::Text((*source).to_owned()))
-    },
-};
+    }
+    let most = totals.iter().rev().max_by_key(|(_, total)| *total);
+    most.map(|(source, _)| (*source).to_owned())
+});
 
-fn share(row: &EntryRow) -> Value {
+fn share(row: &EntryRow) -> Option<Share> {
     match row.duration.get() {
-        0 => Value::Missing,
-        whole => Value::Share(row.entry.self_time.get() as f64 / whole as f64),
+        0 => None,
+        whole => Some(Share(row.entry.self_time.get() as f64 / whole as f64)),
     }
 }
 

@@ -8,9 +8,9 @@ use becalm_analyze::repetitions::{Judged, LostTo, Repetition, Spread, SpreadVerd
 use becalm_units::CpuList;
 use serde::Serialize;
 
-use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Field, Object, fields};
+use crate::form::figure::{Fine, Number, Ratio, Time};
 use crate::form::paragraph::{heading, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -59,40 +59,38 @@ impl RunRow {
         self.run.sources.first()
     }
 
-    fn lost_ratio(&self) -> Value {
+    fn lost_ratio(&self) -> Option<Ratio> {
         let ratio = |lost: i64| lost as f64 / self.run.time_ns as f64;
-        self.run.lost_ns.filter(|_| self.run.time_ns > 0).map_or(Value::Missing, |lost| Value::Ratio(ratio(lost)))
+        self.run.lost_ns.filter(|_| self.run.time_ns > 0).map(|lost| Ratio(ratio(lost)))
     }
 }
 
 fields! {
     /// The fields of a repetition.
     RUN, run: RunRow {
-        NUMBER = "run", "run", |row| Value::Number(row.number);
-        TIME_NS = "time_ns", "time", |row| Value::Fine(row.run.time_ns);
-        USER_NS = "user_ns", "user", |row| Value::Time(row.run.user_ns);
-        SYSTEM_NS = "system_ns", "system", |row| Value::Time(row.run.system_ns);
-        LOST_NS = "lost_ns", "lost", |row| row.run.lost_ns.map_or(Value::Missing, Value::Time);
+        NUMBER = "run", "run", |row| Number(row.number);
+        TIME_NS = "time_ns", "time", |row| Fine(row.run.time_ns);
+        USER_NS = "user_ns", "user", |row| Time(row.run.user_ns);
+        SYSTEM_NS = "system_ns", "system", |row| Time(row.run.system_ns);
+        LOST_NS = "lost_ns", "lost", |row| row.run.lost_ns.map(Time);
         LOST_RATIO = "lost_ratio", "of time", RunRow::lost_ratio;
-        INTERRUPTIONS = "interruptions", "times", |row| row.run.interruptions.map_or(Value::Missing, Value::Count);
-        LOST_EVENTS = catalogue::LOST_EVENTS, |row| Value::Count(row.run.lost_events);
-        TOUCHED = "touched", "touched", |row| Value::Flag(row.touched);
-        EXIT_CODE = "exit_code", "exit code", |row| Value::Count(row.run.exit_code.into());
-        CAUSE = "cause", "mainly", |row| row.cause().map_or(Value::Missing, |cause| Value::Text(cause.source.clone()));
-        CAUSE_KIND = "cause_kind", "kind", |row| match row.cause().and_then(|cause| cause.kind) {
-            Some(kind) => Value::Text(kind.name().to_owned()),
-            None => Value::Missing,
-        };
-        CAUSE_NS = "cause_ns", "took", |row| row.cause().map_or(Value::Missing, |cause| Value::Time(cause.ns));
+        INTERRUPTIONS = "interruptions", "times", |row| row.run.interruptions;
+        LOST_EVENTS = catalogue::LOST_EVENTS, |row| row.run.lost_events;
+        TOUCHED = "touched", "touched", |row| row.touched;
+        EXIT_CODE = "exit_code", "exit code", |row| row.run.exit_code;
+        CAUSE = "cause", "mainly", |row| row.cause().map(|cause| cause.source.clone());
+        CAUSE_KIND = "cause_kind", "kind",
+            |row| row.cause().and_then(|cause| cause.kind).map(|kind| kind.name());
+        CAUSE_NS = "cause_ns", "took", |row| row.cause().map(|cause| Time(cause.ns));
     }
 }
 
 fields! {
     /// The fields of a source within a repetition.
     LOST_TO, lost_to: LostTo {
-        SOURCE = catalogue::SOURCE, |row| Value::Text(row.source.clone());
-        KIND = catalogue::KIND, |row| row.kind.map_or(Value::Missing, |kind| Value::Text(kind.name().to_owned()));
-        TOTAL_NS = catalogue::TOTAL_NS, |row| Value::Time(row.ns);
+        SOURCE = catalogue::SOURCE, |row| row.source.clone();
+        KIND = catalogue::KIND, |row| row.kind.map(|kind| kind.name());
+        TOTAL_NS = catalogue::TOTAL_NS, |row| Time(row.ns);
     }
 }
 
@@ -102,13 +100,13 @@ struct SpreadRow(&'static str, Spread);
 fields! {
     /// The fields of times.
     SPREAD, spread: SpreadRow {
-        WHICH = "of", "of", |row| Value::Text(row.0.to_owned());
-        RUNS = "runs", "runs", |row| Value::Count(row.1.runs as u64);
-        MEAN_NS = catalogue::MEAN_NS, |row| Value::fine(row.1.mean_ns);
-        STDDEV_NS = catalogue::STDDEV_NS, |row| row.1.stddev_ns.map_or(Value::Missing, Value::time);
-        MEDIAN_NS = catalogue::MEDIAN_NS, |row| Value::Fine(row.1.median_ns);
-        MIN_NS = catalogue::MIN_NS, |row| Value::Fine(row.1.min_ns);
-        MAX_NS = catalogue::MAX_NS, |row| Value::Fine(row.1.max_ns);
+        WHICH = "of", "of", |row| row.0;
+        RUNS = "runs", "runs", |row| row.1.runs;
+        MEAN_NS = catalogue::MEAN_NS, |row| Fine::rounded(row.1.mean_ns);
+        STDDEV_NS = catalogue::STDDEV_NS, |row| row.1.stddev_ns.and_then(Time::rounded);
+        MEDIAN_NS = catalogue::MEDIAN_NS, |row| Fine(row.1.median_ns);
+        MIN_NS = catalogue::MIN_NS, |row| Fine(row.1.min_ns);
+        MAX_NS = catalogue::MAX_NS, |row| Fine(row.1.max_ns);
     }
 }
 
@@ -164,15 +162,15 @@ struct RunQuietDocument<'a> {
     explained_ratio: Option<f64>,
     text: String,
     usual_lost_ns: Option<i64>,
-    times: Vec<Object>,
+    times: Vec<Object<SpreadRow>>,
     runs: Vec<RunDocument>,
 }
 
 #[derive(Serialize)]
 struct RunDocument {
     #[serde(flatten)]
-    run: Object,
-    sources: Vec<Object>,
+    run: Object<RunRow>,
+    sources: Vec<Object<LostTo>>,
 }
 
 impl Report for RunQuietReport<'_> {
@@ -182,8 +180,8 @@ impl Report for RunQuietReport<'_> {
 
     fn document(&self) -> impl Serialize {
         let run = |row: &RunRow| RunDocument {
-            run: Object::new(RUN, row),
-            sources: row.run.sources.iter().map(|source| Object::new(LOST_TO, source)).collect(),
+            run: Object::new(row),
+            sources: row.run.sources.iter().map(Object::new).collect(),
         };
         RunQuietDocument {
             command: self.command,
@@ -199,7 +197,7 @@ impl Report for RunQuietReport<'_> {
             },
             text: words::verdict(self),
             usual_lost_ns: self.judged.usual_lost_ns,
-            times: self.spreads().iter().map(|row| Object::new(SPREAD, row)).collect(),
+            times: self.spreads().iter().map(Object::new).collect(),
             runs: self.rows().iter().map(run).collect(),
         }
     }

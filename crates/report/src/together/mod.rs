@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Object, fields};
+use crate::form::figure::{Factor, Often, Ratio, Share, Time};
 use crate::form::paragraph::{heading, line, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -38,37 +39,37 @@ struct MeetingRow {
 }
 
 /// How many times as much as by chance; nothing where chance gives nothing.
-fn times_chance(found: f64, by_chance: f64) -> Value {
-    if by_chance > 0.0 { Value::Factor(found / by_chance) } else { Value::Missing }
+fn times_chance(found: f64, by_chance: f64) -> Option<Factor> {
+    (by_chance > 0.0).then(|| Factor(found / by_chance))
 }
 
 fields! {
     AT_ONCE, at_once: AtOnceRow {
-        CPUS = "cpus", "cpus", |row| Value::Count(row.at_once.cpus as u64);
-        TIME_NS = "time_ns", "time", |row| Value::Time(row.at_once.time);
-        TIME_RATIO = catalogue::TIME_RATIO, |row| Value::Ratio(row.at_once.time as f64 / row.length.max(1) as f64);
-        BY_CHANCE_NS = "by_chance_ns", "by chance", |row| Value::time(row.at_once.by_chance);
+        CPUS = "cpus", "cpus", |row| row.at_once.cpus;
+        TIME_NS = "time_ns", "time", |row| Time(row.at_once.time);
+        TIME_RATIO = catalogue::TIME_RATIO, |row| Ratio(row.at_once.time as f64 / row.length.max(1) as f64);
+        BY_CHANCE_NS = "by_chance_ns", "by chance", |row| Time::rounded(row.at_once.by_chance);
         TIMES_CHANCE = "times_chance", "times chance", |row| times_chance(row.at_once.time as f64, row.at_once.by_chance);
     }
 }
 
 fields! {
     MEETING, meeting: MeetingRow {
-        SOURCE = catalogue::SOURCE, |row| row.source.clone().map_or(Value::Missing, Value::Text);
-        DETOURS = "detours", "detours", |row| Value::Count(row.meeting.count);
-        MET = "met", "met", |row| Value::Count(row.meeting.met);
-        MET_RATIO = "met_ratio", "share", |row| Value::Share(row.meeting.met as f64 / row.meeting.count.max(1) as f64);
-        BY_CHANCE = "by_chance", "by chance", |row| Value::Often(row.meeting.by_chance);
+        SOURCE = catalogue::SOURCE, |row| row.source.clone();
+        DETOURS = "detours", "detours", |row| row.meeting.count;
+        MET = "met", "met", |row| row.meeting.met;
+        MET_RATIO = "met_ratio", "share", |row| Share(row.meeting.met as f64 / row.meeting.count.max(1) as f64);
+        BY_CHANCE = "by_chance", "by chance", |row| Often(row.meeting.by_chance);
         TIMES_CHANCE = "times_chance", "times chance", |row| times_chance(row.meeting.met as f64, row.meeting.by_chance);
     }
 }
 
 fields! {
     STRETCH, stretch: SharedStretch {
-        START_NS = catalogue::START_NS, |row| Value::Time(row.stretch.start);
-        DURATION_NS = catalogue::DURATION_NS, |row| Value::Time(row.stretch.end - row.stretch.start);
-        CPUS = "cpus", "cpus", |row| Value::Count(row.stretch.cpus as u64);
-        SOURCES = "sources", "sources", |row| Value::Text(row.sources.join(", "));
+        START_NS = catalogue::START_NS, |row| Time(row.stretch.start);
+        DURATION_NS = catalogue::DURATION_NS, |row| Time(row.stretch.end - row.stretch.start);
+        CPUS = "cpus", "cpus", |row| row.stretch.cpus;
+        SOURCES = "sources", "sources", |row| row.sources.join(", ");
     }
 }
 
@@ -78,11 +79,11 @@ struct TogetherDocument<'a> {
     cpus: String,
     duration_ns: i64,
     within_ns: i64,
-    at_once: Vec<Object>,
-    all: Object,
-    sources: Vec<Object>,
+    at_once: Vec<Object<AtOnceRow>>,
+    all: Object<MeetingRow>,
+    sources: Vec<Object<MeetingRow>>,
     stretches: usize,
-    longest: Vec<Object>,
+    longest: Vec<Object<SharedStretch>>,
     warnings: &'a [Warning],
 }
 
@@ -121,11 +122,11 @@ impl Report for TogetherReport<'_> {
             cpus: self.cpus().to_string(),
             duration_ns: together.length.get(),
             within_ns: together.within.get(),
-            at_once: self.at_once().iter().map(|row| Object::new(AT_ONCE, row)).collect(),
-            all: Object::new(MEETING, &self.all()),
-            sources: self.sources().iter().map(|row| Object::new(MEETING, row)).collect(),
+            at_once: self.at_once().iter().map(Object::new).collect(),
+            all: Object::new(&self.all()),
+            sources: self.sources().iter().map(Object::new).collect(),
             stretches: together.stretches,
-            longest: together.longest.iter().map(|row| Object::new(STRETCH, row)).collect(),
+            longest: together.longest.iter().map(Object::new).collect(),
             warnings: &together.warnings,
         }
     }

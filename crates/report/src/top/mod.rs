@@ -7,6 +7,7 @@ use becalm_units::CpuId;
 
 use crate::Value;
 use crate::form::field::fields;
+use crate::form::figure::{Ratio, Time};
 use crate::form::grid::Grid;
 use crate::record::figures::{self, CpuRow, counter, cpu, source};
 use crate::record::timeline::{self, detour};
@@ -28,8 +29,8 @@ fields! {
     /// The figures that CPUs have only while they are measured.
     live: LiveCpu {
         RECENT_NOISE_RATIO = "recent_noise_ratio", "noise, 10s",
-            |row| row.recent_ratio.map_or(Value::Missing, Value::Ratio);
-        LAST_NS = "last_ns", "last", |row| row.last_ns.map_or(Value::Missing, Value::Time);
+            |row| row.recent_ratio.map(Ratio);
+        LAST_NS = "last_ns", "last", |row| row.last_ns.map(Time);
     }
 }
 

@@ -12,6 +12,7 @@ use super::fields::a_sample;
 use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Field, fields};
+use crate::form::figure::{Fine, Number, Rate, Ratio, Time};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -67,24 +68,24 @@ impl Compared {
 fields! {
     /// The fields of a CPU of one of several runs.
     pub(super) COMPARED, compared: Compared {
-        BODY = "body", "body", |row| Value::Text(row.body.clone());
-        GRAIN_NS = "grain_ns", "grain", |row| Value::Fine(row.grain_ns);
-        COPIES = "copies", "copies", |row| Value::Count(row.copies.into());
-        ADDED_HZ = "added_hz", "added", |row| Value::Rate(f64::from(row.added_hz));
-        INTERRUPTS_HZ = "interrupts_hz", "interrupts", |row| row.interrupts_hz.map_or(Value::Missing, Value::Rate);
-        NODE = catalogue::NODE, |row| Value::Text(row.node.clone());
-        CPU = catalogue::CPU, |row| Value::Number(row.cpu.into());
-        SAMPLES = catalogue::SAMPLES, |row| Value::Count(row.spread.count);
-        MIN_NS = catalogue::MIN_NS, |row| Value::Fine(row.spread.min_ns);
-        MEAN_NS = catalogue::MEAN_NS, |row| Value::fine(row.spread.mean_ns);
-        MEDIAN_NS = catalogue::MEDIAN_NS, |row| Value::Fine(row.spread.median_ns());
-        P95_NS = catalogue::P95_NS, |row| Value::Fine(row.spread.quantiles_ns[5]);
-        P99_NS = catalogue::P99_NS, |row| Value::Fine(row.spread.quantiles_ns[6]);
-        MAX_NS = catalogue::MAX_NS, |row| Value::Fine(row.spread.max_ns);
-        STDDEV_NS = catalogue::STDDEV_NS, |row| Value::time(row.spread.stddev_ns);
-        DELAY_RATIO = "delay_ratio", "over the shortest", |row| row.delay_ratio().map_or(Value::Missing, Value::Ratio);
-        FASTIES = "fasties", "fasties", |row| Value::Count(row.fasties);
-        SLOWIES = catalogue::SLOWIES, |row| Value::Count(row.spread.slowies);
+        BODY = "body", "body", |row| row.body.clone();
+        GRAIN_NS = "grain_ns", "grain", |row| Fine(row.grain_ns);
+        COPIES = "copies", "copies", |row| row.copies;
+        ADDED_HZ = "added_hz", "added", |row| Rate(f64::from(row.added_hz));
+        INTERRUPTS_HZ = "interrupts_hz", "interrupts", |row| row.interrupts_hz.map(Rate);
+        NODE = catalogue::NODE, |row| row.node.clone();
+        CPU = catalogue::CPU, |row| Number(row.cpu.into());
+        SAMPLES = catalogue::SAMPLES, |row| row.spread.count;
+        MIN_NS = catalogue::MIN_NS, |row| Fine(row.spread.min_ns);
+        MEAN_NS = catalogue::MEAN_NS, |row| Fine::rounded(row.spread.mean_ns);
+        MEDIAN_NS = catalogue::MEDIAN_NS, |row| Fine(row.spread.median_ns());
+        P95_NS = catalogue::P95_NS, |row| Fine(row.spread.quantiles_ns[5]);
+        P99_NS = catalogue::P99_NS, |row| Fine(row.spread.quantiles_ns[6]);
+        MAX_NS = catalogue::MAX_NS, |row| Fine(row.spread.max_ns);
+        STDDEV_NS = catalogue::STDDEV_NS, |row| Time::rounded(row.spread.stddev_ns);
+        DELAY_RATIO = "delay_ratio", "over the shortest", |row| row.delay_ratio().map(Ratio);
+        FASTIES = "fasties", "fasties", |row| row.fasties;
+        SLOWIES = catalogue::SLOWIES, |row| row.spread.slowies;
     }
 }
 
@@ -96,7 +97,7 @@ fields! {
         COPIES = compared::COPIES => |row| &row.of;
         ADDED_HZ = compared::ADDED_HZ => |row| &row.of;
         CPU = compared::CPU => |row| &row.of;
-        EVENT = catalogue::EVENT, |row| Value::Text(row.count.event.clone());
+        EVENT = catalogue::EVENT, |row| row.count.event.clone();
         USER_PER_SAMPLE = "user_per_sample", "user, a sample", |row| a_sample(row.count.user_a_sample());
         KERNEL_PER_SAMPLE = "kernel_per_sample", "kernel, a sample", |row| a_sample(row.count.kernel_a_sample());
     }

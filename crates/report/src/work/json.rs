@@ -1,11 +1,13 @@
 //! A run of work as one JSON document, `becalm.work/1`.
 
-use becalm_analyze::work::{CpuWork, FALSE_ALARM, RULE, SubtractionStep, WorkSummary};
+use becalm_analyze::work::{
+    Against, CpuWork, Cumulative, EventTotal, FALSE_ALARM, RULE, SubtractionStep, TickPeaks, Tone, WorkSummary,
+};
 use becalm_model::node::{Ended, MachineDoc, NodeDoc, SettingsDoc, Warning};
 use serde::Serialize;
 
-use super::comparison::{self, COMPARED, COUNTED};
-use super::fields::{AGAINST, COUNT, CPU, CUMULATIVE, PEAKS, STEP, Subtracted, TONE};
+use super::comparison::{self, Compared, ComparedCount};
+use super::fields::Subtracted;
 use crate::form::field::Object;
 
 #[derive(Serialize)]
@@ -15,10 +17,10 @@ struct WorkDocument<'a> {
     runs: Vec<WorkRunPart<'a>>,
     /// The CPUs of several runs beside each other; nothing of one run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    comparison: Vec<Object>,
+    comparison: Vec<Object<Compared>>,
     /// What the processor counted there.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    comparison_counters: Vec<Object>,
+    comparison_counters: Vec<Object<ComparedCount>>,
 }
 
 #[derive(Serialize)]
@@ -42,7 +44,7 @@ struct WorkNodePart<'a> {
 #[derive(Serialize)]
 struct WorkCpuPart<'a> {
     #[serde(flatten)]
-    figures: Object,
+    figures: Object<CpuWork>,
     /// Nanoseconds for one iteration by all copies, in full.
     iteration_mean_ns: Option<f64>,
     histogram: Vec<[i64; 2]>,
@@ -54,20 +56,20 @@ struct WorkCpuPart<'a> {
     series: Vec<[i64; 3]>,
     /// The samples that the timer's interrupt hit beside the others.
     tick_peaks: Option<PeaksPart>,
-    subtraction: Vec<Object>,
+    subtraction: Vec<Object<Subtracted>>,
     /// Value and share of samples that are not above it, after each of the first steps of the subtraction.
     subtraction_distributions: Vec<&'a [(i64, f64)]>,
     spectrum: Option<SpectrumPart<'a>>,
     repetitions: Option<RepetitionsPart<'a>>,
-    counters: Vec<Object>,
-    baseline: Option<Object>,
+    counters: Vec<Object<EventTotal>>,
+    baseline: Option<Object<Against>>,
 }
 
 /// The samples that the timer's interrupt hit, and the others.
 #[derive(Serialize)]
 struct PeaksPart {
     #[serde(flatten)]
-    figures: Object,
+    figures: Object<TickPeaks>,
     /// Where each bin begins, how many samples in it were hit, and how many were not; without the longest twentieth.
     histogram: Vec<[i64; 3]>,
 }
@@ -76,7 +78,7 @@ struct PeaksPart {
 #[derive(Serialize)]
 struct RepetitionsPart<'a> {
     #[serde(flatten)]
-    figures: Object,
+    figures: Object<Cumulative>,
     values_ns: &'a [i64],
 }
 
@@ -87,7 +89,7 @@ struct SpectrumPart<'a> {
     threshold_ratio: f64,
     /// The chance that samples without a period have a frequency named.
     false_alarm_ratio: f64,
-    tones: Vec<Object>,
+    tones: Vec<Object<Tone>>,
     /// At each multiple of the resolution, in ns^2.
     power: &'a [f64],
 }
@@ -103,8 +105,8 @@ pub(super) fn document(summaries: &[WorkSummary]) -> impl Serialize {
     WorkDocument {
         rule: RULE,
         runs: runs.collect(),
-        comparison: comparison::rows(several).iter().map(|row| Object::new(COMPARED, row)).collect(),
-        comparison_counters: comparison::counts(several).iter().map(|row| Object::new(COUNTED, row)).collect(),
+        comparison: comparison::rows(several).iter().map(Object::new).collect(),
+        comparison_counters: comparison::counts(several).iter().map(Object::new).collect(),
     }
 }
 
@@ -131,7 +133,7 @@ fn node(doc: &NodeDoc) -> WorkNodePart<'_> {
 
 fn cpu(work: &CpuWork) -> WorkCpuPart<'_> {
     WorkCpuPart {
-        figures: Object::new(CPU, work),
+        figures: Object::new(work),
         iteration_mean_ns: work.ns_per_iteration(),
         histogram: work.curves.histogram.iter().map(|bin| [bin.from_ns, bin.count as i64]).collect(),
         histogram_end_ns: work.curves.histogram_end_ns,
@@ -139,24 +141,24 @@ fn cpu(work: &CpuWork) -> WorkCpuPart<'_> {
         distribution: &work.curves.distribution,
         series: work.curves.series.iter().map(|moment| [moment.start_ns, moment.min_ns, moment.max_ns]).collect(),
         tick_peaks: work.peaks.as_ref().map(|peaks| PeaksPart {
-            figures: Object::new(PEAKS, peaks),
+            figures: Object::new(peaks),
             histogram: peaks.histogram.iter().map(|bin| [bin.from_ns, bin.hit as i64, bin.missed as i64]).collect(),
         }),
         subtraction_distributions: drawn_steps(work).map(|step| step.distribution.as_slice()).collect(),
-        subtraction: lines(work).map(|line| Object::new(STEP, &line)).collect(),
+        subtraction: lines(work).map(|line| Object::new(&line)).collect(),
         spectrum: work.tones.as_ref().map(|tones| SpectrumPart {
             resolution_hz: tones.resolution_hz,
             stretches: tones.stretches,
             threshold_ratio: tones.threshold_ratio,
             false_alarm_ratio: FALSE_ALARM,
-            tones: tones.tones.iter().map(|tone| Object::new(TONE, tone)).collect(),
+            tones: tones.tones.iter().map(Object::new).collect(),
             power: &tones.power,
         }),
-        repetitions: work.cumulative.as_ref().map(|cumulative| RepetitionsPart {
-            figures: Object::new(CUMULATIVE, cumulative),
-            values_ns: &cumulative.values,
-        }),
-        counters: work.counts.iter().map(|count| Object::new(COUNT, count)).collect(),
-        baseline: work.against.as_ref().map(|against| Object::new(AGAINST, against)),
+        repetitions: work
+            .cumulative
+            .as_ref()
+            .map(|cumulative| RepetitionsPart { figures: Object::new(cumulative), values_ns: &cumulative.values }),
+        counters: work.counts.iter().map(Object::new).collect(),
+        baseline: work.against.as_ref().map(Object::new),
     }
 }

@@ -3,76 +3,38 @@
 use becalm_analyze::cost::tick::{Contribution, EventAtRate, FittedPoint, HandlerMode, HandlerRow, RatePair};
 
 use super::TickRow;
-use crate::Value;
 use crate::catalogue;
 use crate::cost::events;
-use crate::form::field::{Field, Title};
+use crate::form::field::{Field, Title, field, fields};
+use crate::form::figure::{Factor, Points, Rate, Ratio, Share, Time};
 
 const PROCESSES: Title = Title::new("processes", "processes");
 const ADDED_HZ: Title = Title::new("added_hz", "added");
 /// Interrupts a second, those that were added and the CPU's own.
 const INTERRUPTS_HZ: Title = Title::new("rate_hz", "interrupts");
 
-fn or_missing(value: Option<f64>, kind: fn(f64) -> Value) -> Value {
-    value.map_or(Value::Missing, kind)
+fields! {
+    /// The figures of a processor. Percentages are of a CPU, per 1,000 interrupts a second.
+    pub(super) PROCESSOR, processor: TickRow {
+        NAME = "name", "processor", |row| row.analysis.name.clone();
+        TRAP_PERCENT = "trap_percent", "trap", |row| Points(row.analysis.trap_percent);
+        HANDLER_PERCENT = "handler_percent", "handler", |row| Points(row.analysis.handler_percent);
+        INDIRECT_PERCENT = "indirect_percent", "indirect", |row| Points(row.analysis.indirect_percent);
+        INDIRECT_PERCENT_LOW = "indirect_percent_low", "low", |row| row.indirect.map(|bounds| bounds.low).map(Points);
+        INDIRECT_PERCENT_HIGH = "indirect_percent_high", "high", |row| row.indirect.map(|bounds| bounds.high).map(Points);
+        INDIRECT_TRIMMED_PERCENT = "indirect_trimmed_percent", "trimmed", |row| Points(row.analysis.indirect_trimmed_percent);
+        SUM_PERCENT = "sum_percent", "sum", |row| Points(row.analysis.sum_percent());
+        SUM_TRIMMED_PERCENT = "sum_trimmed_percent", "trimmed sum", |row| Points(row.analysis.sum_trimmed_percent());
+        SUM_PERCENT_LOW = "sum_percent_low", "low", |row| row.sum.map(|bounds| bounds.low).map(Points);
+        SUM_PERCENT_HIGH = "sum_percent_high", "high", |row| row.sum.map(|bounds| bounds.high).map(Points);
+        PAIRS = "pairs", "pairs", |row| row.analysis.pairs.len();
+        INDIRECT_SHARE_MEDIAN = "indirect_share_median", "indirect share", |row| row.analysis.indirect_share_median().map(Share);
+        RESIDUAL_MAX_RATIO = "residual_max_ratio", "max residual", |row| row.analysis.residual_max_ratio().map(Ratio);
+        R2_RATIO = "r2_ratio", "R2", |row| row.analysis.r2_ratio().map(Factor);
+        LINE_PERCENT = "line_percent", "by line", |row| Points(row.analysis.line.sum_percent);
+        LINE_R2_RATIO = "line_r2_ratio", "R2 of line", |row| row.analysis.line.r2_ratio.map(Factor);
+    }
 }
-
-/// The figures of a processor. Percentages are of a CPU, per 1,000 interrupts a second.
-pub(super) const PROCESSOR: &[Field<TickRow>] = &[
-    Field { name: "name", title: "processor", get: |row| Value::Text(row.analysis.name.clone()) },
-    Field { name: "trap_percent", title: "trap", get: |row| Value::Points(row.analysis.trap_percent) },
-    Field { name: "handler_percent", title: "handler", get: |row| Value::Points(row.analysis.handler_percent) },
-    Field { name: "indirect_percent", title: "indirect", get: |row| Value::Points(row.analysis.indirect_percent) },
-    Field {
-        name: "indirect_percent_low",
-        title: "low",
-        get: |row| or_missing(row.indirect.map(|bounds| bounds.low), Value::Points),
-    },
-    Field {
-        name: "indirect_percent_high",
-        title: "high",
-        get: |row| or_missing(row.indirect.map(|bounds| bounds.high), Value::Points),
-    },
-    Field {
-        name: "indirect_trimmed_percent",
-        title: "trimmed",
-        get: |row| Value::Points(row.analysis.indirect_trimmed_percent),
-    },
-    Field { name: "sum_percent", title: "sum", get: |row| Value::Points(row.analysis.sum_percent()) },
-    Field {
-        name: "sum_trimmed_percent",
-        title: "trimmed sum",
-        get: |row| Value::Points(row.analysis.sum_trimmed_percent()),
-    },
-    Field {
-        name: "sum_percent_low",
-        title: "low",
-        get: |row| or_missing(row.sum.map(|bounds| bounds.low), Value::Points),
-    },
-    Field {
-        name: "sum_percent_high",
-        title: "high",
-        get: |row| or_missing(row.sum.map(|bounds| bounds.high), Value::Points),
-    },
-    Field { name: "pairs", title: "pairs", get: |row| Value::Count(row.analysis.pairs.len() as u64) },
-    Field {
-        name: "indirect_share_median",
-        title: "indirect share",
-        get: |row| or_missing(row.analysis.indirect_share_median(), Value::Share),
-    },
-    Field {
-        name: "residual_max_ratio",
-        title: "max residual",
-        get: |row| or_missing(row.analysis.residual_max_ratio(), Value::Ratio),
-    },
-    Field { name: "r2_ratio", title: "R2", get: |row| or_missing(row.analysis.r2_ratio(), Value::Factor) },
-    Field { name: "line_percent", title: "by line", get: |row| Value::Points(row.analysis.line.sum_percent) },
-    Field {
-        name: "line_r2_ratio",
-        title: "R2 of line",
-        get: |row| or_missing(row.analysis.line.r2_ratio, Value::Factor),
-    },
-];
 
 const MODE_NAME: Title = Title::new("mode", "handler");
 
@@ -84,86 +46,85 @@ pub(super) struct ModeRow {
     pub mode: HandlerMode,
 }
 
-/// The figures of a handler. Percentages are of a CPU, per 1,000 interrupts a second.
-pub(super) const MODE: &[Field<ModeRow>] = &[
-    MODE_NAME.field(|row| Value::Text(row.mode.mode.clone())),
-    Field { name: "trap_percent", title: "trap", get: |row| Value::Points(row.mode.trap_percent) },
-    Field { name: "handler_percent", title: "its time", get: |row| Value::Points(row.mode.handler_percent) },
-    Field { name: "indirect_percent", title: "indirect", get: |row| Value::Points(row.mode.indirect_percent) },
-    Field { name: "sum_percent", title: "sum", get: |row| Value::Points(row.mode.sum_percent()) },
-    Field {
-        name: "indirect_trimmed_percent",
-        title: "trimmed",
-        get: |row| Value::Points(row.mode.indirect_trimmed_percent),
-    },
-    Field {
-        name: "sum_trimmed_percent",
-        title: "trimmed sum",
-        get: |row| Value::Points(row.mode.sum_trimmed_percent()),
-    },
-];
+fields! {
+    /// The figures of a handler. Percentages are of a CPU, per 1,000 interrupts a second.
+    pub(super) MODE, mode: ModeRow {
+        MODE_NAME = super::MODE_NAME, |row| row.mode.mode.clone();
+        TRAP_PERCENT = "trap_percent", "trap", |row| Points(row.mode.trap_percent);
+        HANDLER_PERCENT = "handler_percent", "its time", |row| Points(row.mode.handler_percent);
+        INDIRECT_PERCENT = "indirect_percent", "indirect", |row| Points(row.mode.indirect_percent);
+        SUM_PERCENT = "sum_percent", "sum", |row| Points(row.mode.sum_percent());
+        INDIRECT_TRIMMED_PERCENT = "indirect_trimmed_percent", "trimmed", |row| Points(row.mode.indirect_trimmed_percent);
+        SUM_TRIMMED_PERCENT = "sum_trimmed_percent", "trimmed sum", |row| Points(row.mode.sum_trimmed_percent());
+    }
+}
 
 /// The name of the processor, which in the document stands around its handlers.
-pub(super) const MODE_OF: Field<ModeRow> =
-    Field { name: "name", title: "processor", get: |row| Value::Text(row.processor.clone()) };
+pub(super) const MODE_OF: Field<ModeRow> = field!("name", "processor", |row| row.processor.clone());
 
-/// What the parts of an interrupt take at a rate.
-pub(super) const CONTRIBUTION: &[Field<Contribution>] = &[
-    MODE_NAME.field(|row| Value::Text(row.mode.clone())),
-    INTERRUPTS_HZ.field(|row| Value::Rate(row.rate_hz)),
-    Field { name: "trap_ratio", title: "trap", get: |row| Value::Ratio(row.trap_ratio) },
-    Field { name: "handler_ratio", title: "its time", get: |row| Value::Ratio(row.handler_ratio) },
-    Field { name: "indirect_ratio", title: "indirect", get: |row| Value::Ratio(row.indirect_ratio) },
-    Field { name: "total_ratio", title: "together", get: |row| Value::Ratio(row.total_ratio()) },
-];
+fields! {
+    /// What the parts of an interrupt take at a rate.
+    pub(super) CONTRIBUTION, contribution: Contribution {
+        MODE_NAME = super::MODE_NAME, |row| row.mode.clone();
+        INTERRUPTS_HZ = super::INTERRUPTS_HZ, |row| Rate(row.rate_hz);
+        TRAP_RATIO = "trap_ratio", "trap", |row| Ratio(row.trap_ratio);
+        HANDLER_RATIO = "handler_ratio", "its time", |row| Ratio(row.handler_ratio);
+        INDIRECT_RATIO = "indirect_ratio", "indirect", |row| Ratio(row.indirect_ratio);
+        TOTAL_RATIO = "total_ratio", "together", |row| Ratio(row.total_ratio());
+    }
+}
 
-/// The figures of a pair of rates.
-pub(super) const PAIR: &[Field<RatePair>] = &[
-    PROCESSES.field(|row| Value::Count(row.processes.into())),
-    Field { name: "low_hz", title: "from", get: |row| Value::Rate(row.low_hz) },
-    Field { name: "high_hz", title: "to", get: |row| Value::Rate(row.high_hz) },
-    Field { name: "extra_interrupts", title: "extra interrupts", get: |row| Value::Factor(row.extra_interrupts) },
-    Field { name: "extra_ns", title: "extra", get: |row| Value::time(row.extra_ns) },
-    Field { name: "direct_ns", title: "direct", get: |row| Value::time(row.direct_ns) },
-    Field { name: "indirect_ns", title: "indirect", get: |row| Value::time(row.indirect_ns()) },
-    Field { name: "indirect_percent", title: "indirect", get: |row| Value::Points(row.indirect_percent()) },
-    Field {
-        name: "indirect_share_ratio",
-        title: "indirect share",
-        get: |row| or_missing(row.indirect_share(), Value::Share),
-    },
-];
+fields! {
+    /// The figures of a pair of rates.
+    pub(super) PAIR, pair: RatePair {
+        PROCESSES = super::PROCESSES, |row| row.processes;
+        LOW_HZ = "low_hz", "from", |row| Rate(row.low_hz);
+        HIGH_HZ = "high_hz", "to", |row| Rate(row.high_hz);
+        EXTRA_INTERRUPTS = "extra_interrupts", "extra interrupts", |row| Factor(row.extra_interrupts);
+        EXTRA_NS = "extra_ns", "extra", |row| Time::rounded(row.extra_ns);
+        DIRECT_NS = "direct_ns", "direct", |row| Time::rounded(row.direct_ns);
+        INDIRECT_NS = "indirect_ns", "indirect", |row| Time::rounded(row.indirect_ns());
+        INDIRECT_PERCENT = "indirect_percent", "indirect", |row| Points(row.indirect_percent());
+        INDIRECT_SHARE_RATIO = "indirect_share_ratio", "indirect share", |row| row.indirect_share().map(Share);
+    }
+}
 
-/// The figures of a measurement beside the model.
-pub(super) const COMPARISON: &[Field<FittedPoint>] = &[
-    PROCESSES.field(|row| Value::Count(row.processes.into())),
-    catalogue::RATE_HZ.field(|row| Value::Rate(row.rate_hz)),
-    Field { name: "observed_ns", title: "observed", get: |row| Value::time(row.observed_ns) },
-    Field { name: "predicted_ns", title: "predicted", get: |row| or_missing(row.predicted_ns, Value::time) },
-    Field { name: "tickless_ns", title: "tickless", get: |row| or_missing(row.tickless_ns, Value::time) },
-    Field { name: "overhead_ratio", title: "lost", get: |row| or_missing(row.overhead_ratio(), Value::Ratio) },
-    Field { name: "residual_ratio", title: "residual", get: |row| or_missing(row.residual_ratio(), Value::Ratio) },
-];
+fields! {
+    /// The figures of a measurement beside the model.
+    pub(super) COMPARISON, comparison: FittedPoint {
+        PROCESSES = super::PROCESSES, |row| row.processes;
+        RATE_HZ = catalogue::RATE_HZ, |row| Rate(row.rate_hz);
+        OBSERVED_NS = "observed_ns", "observed", |row| Time::rounded(row.observed_ns);
+        PREDICTED_NS = "predicted_ns", "predicted", |row| row.predicted_ns.and_then(Time::rounded);
+        TICKLESS_NS = "tickless_ns", "tickless", |row| row.tickless_ns.and_then(Time::rounded);
+        OVERHEAD_RATIO = "overhead_ratio", "lost", |row| row.overhead_ratio().map(Ratio);
+        RESIDUAL_RATIO = "residual_ratio", "residual", |row| row.residual_ratio().map(Ratio);
+    }
+}
 
-/// The figures of the kernel's record of its handler beside the model.
-pub(super) const HANDLER: &[Field<HandlerRow>] = &[
-    ADDED_HZ.field(|row| Value::Count(row.added_hz.into())),
-    INTERRUPTS_HZ.field(|row| Value::Rate(row.rate_hz)),
-    Field { name: "handler_ns", title: "mean handler", get: |row| Value::time(row.handler_ns) },
-    Field { name: "recorded_ratio", title: "recorded share", get: |row| Value::Ratio(row.recorded_ratio) },
-    Field { name: "model_ratio", title: "by the model", get: |row| Value::Ratio(row.model_ratio) },
-    catalogue::LOST_EVENTS.field(|row| Value::Count(row.lost_events)),
-];
+fields! {
+    /// The figures of the kernel's record of its handler beside the model.
+    pub(super) HANDLER, handler: HandlerRow {
+        ADDED_HZ = super::ADDED_HZ, |row| row.added_hz;
+        INTERRUPTS_HZ = super::INTERRUPTS_HZ, |row| Rate(row.rate_hz);
+        HANDLER_NS = "handler_ns", "mean handler", |row| Time::rounded(row.handler_ns);
+        RECORDED_RATIO = "recorded_ratio", "recorded share", |row| Ratio(row.recorded_ratio);
+        MODEL_RATIO = "model_ratio", "by the model", |row| Ratio(row.model_ratio);
+        LOST_EVENTS = catalogue::LOST_EVENTS, |row| row.lost_events;
+    }
+}
 
-/// The figures of what the processor counted beside the sorts.
-pub(super) const EVENT: &[Field<EventAtRate>] = &[
-    ADDED_HZ.field(|row| Value::Count(row.added_hz.into())),
-    INTERRUPTS_HZ.field(|row| Value::Rate(row.rate_hz)),
-    events::event(),
-    events::user("user_per_sort", "user, a sort"),
-    events::kernel("kernel_per_sort", "kernel, a sort"),
-    events::counted(),
-];
+fields! {
+    /// The figures of what the processor counted beside the sorts.
+    pub(super) EVENT, event: EventAtRate {
+        ADDED_HZ = super::ADDED_HZ, |row| row.added_hz;
+        INTERRUPTS_HZ = super::INTERRUPTS_HZ, |row| Rate(row.rate_hz);
+        EVENT = events::event();
+        USER_PER_SORT = events::user("user_per_sort", "user, a sort");
+        KERNEL_PER_SORT = events::kernel("kernel_per_sort", "kernel, a sort");
+        COUNTED_RATIO = events::counted();
+    }
+}
 
 /// The model beside the measurements of one rate, over all numbers of processes.
 pub(super) struct RateRow {
@@ -176,12 +137,14 @@ pub(super) struct RateRow {
     pub residual_ratio: f64,
 }
 
-pub(super) const RATE: &[Field<RateRow>] = &[
-    INTERRUPTS_HZ.field(|row| Value::Rate(row.rate_hz)),
-    Field { name: "observed_ratio", title: "observed", get: |row| Value::Factor(row.observed_ratio) },
-    Field { name: "predicted_ratio", title: "predicted", get: |row| Value::Factor(row.predicted_ratio) },
-    Field { name: "residual_ratio", title: "max residual", get: |row| Value::Ratio(row.residual_ratio) },
-];
+fields! {
+    pub(super) RATE, rate: RateRow {
+        INTERRUPTS_HZ = super::INTERRUPTS_HZ, |row| Rate(row.rate_hz);
+        OBSERVED_RATIO = "observed_ratio", "observed", |row| Factor(row.observed_ratio);
+        PREDICTED_RATIO = "predicted_ratio", "predicted", |row| Factor(row.predicted_ratio);
+        RESIDUAL_RATIO = "residual_ratio", "max residual", |row| Ratio(row.residual_ratio);
+    }
+}
 
 /// The rows by rate; none where the model predicts nothing.
 pub(super) fn by_rate(comparisons: &[FittedPoint]) -> Vec<RateRow> {

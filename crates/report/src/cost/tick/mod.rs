@@ -9,7 +9,9 @@ mod text;
 
 use std::io;
 
-use becalm_analyze::cost::tick::{Analysis, CampaignAnalysis, Contribution, RoundsInterval};
+use becalm_analyze::cost::tick::{
+    Analysis, CampaignAnalysis, Contribution, EventAtRate, FittedPoint, HandlerRow, RatePair, RoundsInterval,
+};
 use becalm_model::cost::tick::Campaign;
 use serde::Serialize;
 
@@ -17,7 +19,7 @@ use crate::form::field::Object;
 use crate::form::sheet::Sheet;
 use crate::html::Page;
 use crate::report::Report;
-use figures::{COMPARISON, CONTRIBUTION, EVENT, HANDLER, MODE, ModeRow, PAIR, PROCESSOR};
+use figures::ModeRow;
 
 /// What a timer interrupt costs on one processor.
 #[derive(Clone, PartialEq, Debug)]
@@ -84,13 +86,13 @@ struct TickDocument<'a> {
 #[derive(Serialize)]
 struct ProcessorDoc {
     #[serde(flatten)]
-    figures: Object,
+    figures: Object<TickRow>,
     /// What an interrupt costs with each handler, that which ran meanwhile first.
-    modes: Vec<Object>,
+    modes: Vec<Object<ModeRow>>,
     /// What its parts take at each rate, by handler.
-    contributions: Vec<Object>,
-    results: Vec<Object>,
-    model: Vec<Object>,
+    contributions: Vec<Object<Contribution>>,
+    results: Vec<Object<RatePair>>,
+    model: Vec<Object<FittedPoint>>,
     /// Interrupts a second, and the share of the CPU that they take by the model, up to where that is all of it.
     predicted: Vec<[f64; 2]>,
 }
@@ -141,9 +143,9 @@ struct CampaignDoc<'a> {
     trap_ns: f64,
     handler_ns: f64,
     handler_residual_max_ratio: Option<f64>,
-    handlers: Vec<Object>,
+    handlers: Vec<Object<HandlerRow>>,
     /// What the processor counted beside the sorts.
-    events: Vec<Object>,
+    events: Vec<Object<EventAtRate>>,
     not_counted: &'a [String],
     warnings: &'a [String],
 }
@@ -153,11 +155,11 @@ fn document(report: &TickReport) -> TickDocument<'_> {
     let processor = |row| -> ProcessorDoc {
         let TickRow { analysis, .. }: &TickRow = row;
         ProcessorDoc {
-            figures: Object::new(PROCESSOR, row),
-            modes: modes(analysis).iter().map(|row| Object::new(MODE, row)).collect(),
-            contributions: contributions(analysis).iter().map(|row| Object::new(CONTRIBUTION, row)).collect(),
-            results: analysis.pairs.iter().map(|pair| Object::new(PAIR, pair)).collect(),
-            model: analysis.comparisons.iter().map(|row| Object::new(COMPARISON, row)).collect(),
+            figures: Object::new(row),
+            modes: modes(analysis).iter().map(Object::new).collect(),
+            contributions: contributions(analysis).iter().map(Object::new).collect(),
+            results: analysis.pairs.iter().map(Object::new).collect(),
+            model: analysis.comparisons.iter().map(Object::new).collect(),
             predicted: predicted(analysis),
         }
     };
@@ -178,8 +180,8 @@ fn document(report: &TickReport) -> TickDocument<'_> {
         trap_ns: live.direct.trap_ns,
         handler_ns: live.direct.handler_ns,
         handler_residual_max_ratio: live.handler_residual_max_ratio(),
-        handlers: live.handlers.iter().map(|row| Object::new(HANDLER, row)).collect(),
-        events: live.events.iter().map(|row| Object::new(EVENT, row)).collect(),
+        handlers: live.handlers.iter().map(Object::new).collect(),
+        events: live.events.iter().map(Object::new).collect(),
         not_counted: &campaign.not_counted,
         warnings: &campaign.warnings,
     });

@@ -15,6 +15,7 @@ use super::run::{job, warnings};
 use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Field, Object, fields};
+use crate::form::figure::{Change, Time};
 use crate::form::paragraph::{heading, line, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -64,41 +65,39 @@ struct NamedRow {
     grain_ns: i64,
 }
 
-fn change(figure: &JobFigure) -> Value {
-    figure.change.map_or(Value::Missing, Value::Change)
+fn change(figure: &JobFigure) -> Option<Change> {
+    figure.change.map(Change)
 }
 
-fn low(figure: &JobFigure) -> Value {
-    figure.interval.map_or(Value::Missing, |(low, _)| Value::Change(low))
+fn low(figure: &JobFigure) -> Option<Change> {
+    figure.interval.map(|(low, _)| Change(low))
 }
 
-fn high(figure: &JobFigure) -> Value {
-    figure.interval.map_or(Value::Missing, |(_, high)| Value::Change(high))
+fn high(figure: &JobFigure) -> Option<Change> {
+    figure.interval.map(|(_, high)| Change(high))
 }
 
-fn verdict(figure: &JobFigure) -> Value {
-    figure.verdict.map_or(Value::Missing, |verdict| Value::Text(verdict.name().to_owned()))
+fn verdict(figure: &JobFigure) -> Option<&'static str> {
+    figure.verdict.map(|verdict| verdict.name())
 }
 
 fields! {
     ROW, row: NamedRow {
-        TIME = "time", "", |row| Value::Text(row.row.time.name().to_owned());
-        JOB = "job", "job", |row| Value::Text(row.name.clone());
-        AVERAGE_NS = "average_ns", "average", |row| Value::time(row.row.average.ns);
+        TIME = "time", "", |row| row.row.time.name();
+        JOB = "job", "job", |row| row.name.clone();
+        AVERAGE_NS = "average_ns", "average", |row| Time::rounded(row.row.average.ns);
         AVERAGE_CHANGE = "average_change_ratio", "change", |row| change(&row.row.average);
         AVERAGE_LOW = "average_change_low", "low", |row| low(&row.row.average);
         AVERAGE_HIGH = "average_change_high", "high", |row| high(&row.row.average);
         AVERAGE_VERDICT = "average_verdict", "difference", |row| verdict(&row.row.average);
-        WORST_NS = "worst_ns", "worst 1%", |row| Value::time(row.row.worst.ns);
+        WORST_NS = "worst_ns", "worst 1%", |row| Time::rounded(row.row.worst.ns);
         WORST_CHANGE = "worst_change_ratio", "change", |row| change(&row.row.worst);
         WORST_LOW = "worst_change_low", "low", |row| low(&row.row.worst);
         WORST_HIGH = "worst_change_high", "high", |row| high(&row.row.worst);
         WORST_VERDICT = "worst_verdict", "difference", |row| verdict(&row.row.worst);
-        MAX_NS = catalogue::MAX_NS, |row| Value::Time(row.row.max_ns);
-        BEYOND_GRAIN_NS = "max_beyond_grain_ns", "max beyond grain", |row| match row.row.time.name() {
-            "qt" => Value::Time(row.row.max_ns - row.grain_ns),
-            _ => Value::Missing,
-        };
+        MAX_NS = catalogue::MAX_NS, |row| Time(row.row.max_ns);
+        BEYOND_GRAIN_NS = "max_beyond_grain_ns", "max beyond grain",
+            |row| (row.row.time.name() == "qt").then(|| Time(row.row.max_ns - row.grain_ns));
     }
 }
 
@@ -118,7 +117,7 @@ struct JobsDocument {
     grain_ns: i64,
     collective: CollectiveCall,
     bytes: u64,
-    rows: Vec<Object>,
+    rows: Vec<Object<NamedRow>>,
 }
 
 impl JobsReport<'_> {
@@ -148,7 +147,7 @@ impl Report for JobsReport<'_> {
             grain_ns: grain_ns.get(),
             collective: *collective,
             bytes: *bytes,
-            rows: self.rows().iter().map(|row| Object::new(ROW, row)).collect(),
+            rows: self.rows().iter().map(Object::new).collect(),
         }
     }
 

@@ -10,9 +10,9 @@ use becalm_model::phases::{ClockRelationDoc, CollectiveCall, JobDoc, PhasesDoc};
 use serde::Serialize;
 
 use super::nodes;
-use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Field, Object, fields};
+use crate::form::figure::{Factor, Number, Time};
 use crate::form::paragraph::{line, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -85,16 +85,16 @@ pub(super) fn total(report: &JobPhases) -> Option<PhaseRow> {
 fields! {
     /// The fields of a row.
     pub(super) ROW, phase_row: PhaseRow {
-        WHAT = "what", "", |row| Value::Text(row.what.to_owned());
-        MEANING = "meaning", "slowest rank", |row| Value::Text(row.meaning.to_owned());
-        MEAN_NS = "mean_ns", "average", |row| Value::time(row.figures.mean_ns);
-        MEDIAN_NS = catalogue::MEDIAN_NS, |row| Value::Time(row.figures.median_ns);
-        WORST_NS = "worst_ns", "worst 1%", |row| Value::time(row.figures.worst_ns);
-        MIN_NS = catalogue::MIN_NS, |row| Value::Time(row.figures.min_ns);
-        MAX_NS = catalogue::MAX_NS, |row| Value::Time(row.figures.max_ns);
+        WHAT = "what", "", |row| row.what;
+        MEANING = "meaning", "slowest rank", |row| row.meaning;
+        MEAN_NS = "mean_ns", "average", |row| Time::rounded(row.figures.mean_ns);
+        MEDIAN_NS = catalogue::MEDIAN_NS, |row| Time(row.figures.median_ns);
+        WORST_NS = "worst_ns", "worst 1%", |row| Time::rounded(row.figures.worst_ns);
+        MIN_NS = catalogue::MIN_NS, |row| Time(row.figures.min_ns);
+        MAX_NS = catalogue::MAX_NS, |row| Time(row.figures.max_ns);
         SLOWDOWN_RATIO = "slowdown_ratio", "over grain", |row| match (row.what, row.grain_ns) {
-            ("bt", _) | (_, 0) => Value::Missing,
-            (_, grain) => Value::Factor(row.figures.mean_ns / grain as f64),
+            ("bt", _) | (_, 0) => None,
+            (_, grain) => Some(Factor(row.figures.mean_ns / grain as f64)),
         };
     }
 }
@@ -102,14 +102,14 @@ fields! {
 fields! {
     /// The fields of a rank.
     RANK, rank: RankPhases {
-        RANK = "rank", "rank", |row| Value::Number(row.rank.into());
-        NODE = catalogue::NODE, |row| Value::Text(row.node.clone());
-        CPU = catalogue::CPU, |row| Value::Number(row.cpu.get().into());
-        COMPUTE_MEAN_NS = "compute_mean_ns", "qt average", |row| Value::time(row.compute.mean_ns);
-        COMPUTE_WORST_NS = "compute_worst_ns", "worst 1%", |row| Value::time(row.compute.worst_ns);
-        COMPUTE_MAX_NS = "compute_max_ns", "max", |row| Value::Time(row.compute.max_ns);
-        COLLECTIVE_MEAN_NS = "collective_mean_ns", "bt average", |row| Value::time(row.collective.mean_ns);
-        COLLECTIVE_WORST_NS = "collective_worst_ns", "worst 1%", |row| Value::time(row.collective.worst_ns);
+        RANK = "rank", "rank", |row| Number(row.rank.into());
+        NODE = catalogue::NODE, |row| row.node.clone();
+        CPU = catalogue::CPU, |row| row.cpu;
+        COMPUTE_MEAN_NS = "compute_mean_ns", "qt average", |row| Time::rounded(row.compute.mean_ns);
+        COMPUTE_WORST_NS = "compute_worst_ns", "worst 1%", |row| Time::rounded(row.compute.worst_ns);
+        COMPUTE_MAX_NS = "compute_max_ns", "max", |row| Time(row.compute.max_ns);
+        COLLECTIVE_MEAN_NS = "collective_mean_ns", "bt average", |row| Time::rounded(row.collective.mean_ns);
+        COLLECTIVE_WORST_NS = "collective_worst_ns", "worst 1%", |row| Time::rounded(row.collective.worst_ns);
     }
 }
 
@@ -169,8 +169,8 @@ struct JobDocument<'a> {
     collective: CollectiveCall,
     bytes: u64,
     sched: &'a str,
-    rows: Vec<Object>,
-    by_rank: Vec<Object>,
+    rows: Vec<Object<PhaseRow>>,
+    by_rank: Vec<Object<RankPhases>>,
     series: Vec<Span>,
     warnings: Vec<String>,
 }
@@ -188,8 +188,8 @@ fn document(report: &JobPhases) -> JobDocument<'_> {
         collective: job.collective,
         bytes: job.bytes,
         sched: &job.sched,
-        rows: rows.iter().map(|row| Object::new(ROW, row)).collect(),
-        by_rank: report.ranks.iter().map(|rank| Object::new(RANK, rank)).collect(),
+        rows: rows.iter().map(Object::new).collect(),
+        by_rank: report.ranks.iter().map(Object::new).collect(),
         series: series_document(report),
         warnings: warnings(report),
     }

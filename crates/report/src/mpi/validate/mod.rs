@@ -12,45 +12,37 @@ use serde::Serialize;
 
 pub use self::figure::validate_figure;
 use super::{nodes, ranks};
-use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Object, fields};
+use crate::form::figure::{Change, Factor, Ratio};
 use crate::form::paragraph::{line, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
 use crate::form::value::{picos, three_digits, time};
 use crate::report::Report;
 
-fn factor(value: Option<f64>) -> Value {
-    value.map_or(Value::Missing, Value::Factor)
-}
-
 fields! {
     /// The fields of a cell.
     CELL, cell: ValidationCell {
-        NOISE = "noise", "noise", |cell| Value::Text(if cell.synchronized { "together" } else { "apart" }.to_owned());
-        SYNCHRONIZED = "synchronized", "together", |cell| Value::Flag(cell.synchronized);
-        INTERVAL_NS = catalogue::INTERVAL_NS, |cell| Value::Time(cell.interval_ns.get());
-        DETOUR_NS = "detour_ns", "detour", |cell| Value::Time(cell.detour_ns.get());
-        CONSTANT_RATIO = "constant_ratio", "constant", |cell| ratio(cell.constant_ratio);
-        REQUESTED_RATIO = "requested_ratio", "asked", |cell| Value::Ratio(cell.requested_ratio);
-        DELIVERED_RATIO = "delivered_ratio", "delivered", |cell| ratio(cell.delivered_ratio);
-        MEASURED_RATIO = "measured_ratio", "measured", |cell| factor(cell.measured.map(|estimate| estimate.mean));
-        MEASURED_LOW = "measured_low", "low", |cell| factor(cell.measured.map(|estimate| estimate.low));
-        MEASURED_HIGH = "measured_high", "high", |cell| factor(cell.measured.map(|estimate| estimate.high));
-        PREDICTED_RATIO = "predicted_ratio", "predicted", |cell| factor(cell.predicted.map(|estimate| estimate.mean));
-        PREDICTED_LOW = "predicted_low", "low", |cell| factor(cell.predicted.map(|estimate| estimate.low));
-        PREDICTED_HIGH = "predicted_high", "high", |cell| factor(cell.predicted.map(|estimate| estimate.high));
-        ERROR_RATIO = "error_ratio", "error", |cell| error_ratio(cell).map_or(Value::Missing, Value::Change);
+        NOISE = "noise", "noise", |cell| if cell.synchronized { "together" } else { "apart" }.to_owned();
+        SYNCHRONIZED = "synchronized", "together", |cell| cell.synchronized;
+        INTERVAL_NS = catalogue::INTERVAL_NS, |cell| cell.interval_ns;
+        DETOUR_NS = "detour_ns", "detour", |cell| cell.detour_ns;
+        CONSTANT_RATIO = "constant_ratio", "constant", |cell| cell.constant_ratio.map(Ratio);
+        REQUESTED_RATIO = "requested_ratio", "asked", |cell| Ratio(cell.requested_ratio);
+        DELIVERED_RATIO = "delivered_ratio", "delivered", |cell| cell.delivered_ratio.map(Ratio);
+        MEASURED_RATIO = "measured_ratio", "measured", |cell| cell.measured.map(|estimate| estimate.mean).map(Factor);
+        MEASURED_LOW = "measured_low", "low", |cell| cell.measured.map(|estimate| estimate.low).map(Factor);
+        MEASURED_HIGH = "measured_high", "high", |cell| cell.measured.map(|estimate| estimate.high).map(Factor);
+        PREDICTED_RATIO = "predicted_ratio", "predicted", |cell| cell.predicted.map(|estimate| estimate.mean).map(Factor);
+        PREDICTED_LOW = "predicted_low", "low", |cell| cell.predicted.map(|estimate| estimate.low).map(Factor);
+        PREDICTED_HIGH = "predicted_high", "high", |cell| cell.predicted.map(|estimate| estimate.high).map(Factor);
+        ERROR_RATIO = "error_ratio", "error", |cell| error_ratio(cell).map(Change);
         ADDED_ERROR_RATIO = "added_error_ratio", "of added",
-            |cell| added_error_ratio(cell).map_or(Value::Missing, Value::Change);
+            |cell| added_error_ratio(cell).map(Change);
         WHY_NOT = "why_not", "why not",
-            |cell| cell.why_not.as_ref().map_or(Value::Missing, |why| Value::Text(why.clone()));
+            |cell| cell.why_not.clone();
     }
-}
-
-fn ratio(value: Option<f64>) -> Value {
-    value.map_or(Value::Missing, Value::Ratio)
 }
 
 impl Report for ValidationDoc {
@@ -95,7 +87,7 @@ struct ValidateDocument<'a> {
     replicas: u64,
     seed: u64,
     errors: Errors,
-    rows: Vec<Object>,
+    rows: Vec<Object<ValidationCell>>,
     warnings: &'a [String],
 }
 
@@ -130,7 +122,7 @@ fn document(report: &ValidationDoc) -> ValidateDocument<'_> {
             apart: errors_of(report, false),
             together: errors_of(report, true),
         },
-        rows: report.cells.iter().map(|cell| Object::new(CELL, cell)).collect(),
+        rows: report.cells.iter().map(Object::new).collect(),
         warnings: &report.warnings,
     }
 }

@@ -5,9 +5,9 @@ use becalm_scale::closed::ClosedBooks;
 use becalm_units::RankCount;
 
 use crate::PredictReport;
-use crate::Value;
 use crate::catalogue;
 use crate::form::field::fields;
+use crate::form::figure::Factor;
 use crate::form::value::factor;
 use crate::html::{Axis, AxisScale, AxisUnit, Bar, Bars, Block, Chart, HtmlTable, Spec};
 use crate::predict;
@@ -100,9 +100,9 @@ struct WithoutSource {
 
 fields! {
     alone: WithoutSource {
-        SOURCE = "source", "without", |row| Value::Text(row.source.clone());
-        ALL_RATIO = "all_ratio", "as it is", |row| Value::Factor(row.all);
-        SLOWDOWN_RATIO = catalogue::SLOWDOWN_RATIO, |row| Value::Factor(row.slowdown);
+        SOURCE = "source", "without", |row| row.source.clone();
+        ALL_RATIO = "all_ratio", "as it is", |row| Factor(row.all);
+        SLOWDOWN_RATIO = catalogue::SLOWDOWN_RATIO, |row| Factor(row.slowdown);
     }
 }
 

@@ -9,6 +9,7 @@ use super::place;
 use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Field, fields};
+use crate::form::figure::{Ratio, Time};
 use crate::form::value::{grouped, time};
 use crate::html::HtmlTable;
 use crate::html::{Block, Section};
@@ -109,10 +110,10 @@ struct MapStretch {
 
 fields! {
     stretch: MapStretch {
-        FROM_NS = "from_ns", "from", |row| Value::Time(row.from_ns);
-        NOISE_RATIO = catalogue::NOISE_RATIO, |row| row.noise.map_or(Value::Missing, Value::Ratio);
-        WORST = "worst", "worst", |row| Value::Text(row.worst.clone());
-        WORST_RATIO = "worst_ratio", "worst cell", |row| Value::Ratio(row.worst_cell);
+        FROM_NS = "from_ns", "from", |row| Time(row.from_ns);
+        NOISE_RATIO = catalogue::NOISE_RATIO, |row| row.noise.map(Ratio);
+        WORST = "worst", "worst", |row| row.worst.clone();
+        WORST_RATIO = "worst_ratio", "worst cell", |row| Ratio(row.worst_cell);
     }
 }
 

@@ -7,10 +7,9 @@ use becalm_analyze::summary::Summary;
 use becalm_model::Kind;
 use becalm_units::CpuId;
 
-use crate::Value;
 use crate::catalogue;
-use crate::form::field::Field;
-use crate::form::field::fields;
+use crate::form::field::{Field, field, fields};
+use crate::form::figure::{Number, Time};
 use crate::form::value::{grouped, time};
 use crate::form::words::quoted;
 use crate::html::HtmlTable;
@@ -180,19 +179,19 @@ struct LongestDetour {
     owner: Option<(Kind, String)>,
 }
 
-const NODE: Field<LongestDetour> = catalogue::NODE.field(|row| Value::Text(row.node.clone()));
+const NODE: Field<LongestDetour> = field!(catalogue::NODE, |row| row.node.clone());
 
 fields! {
     LONGEST, longest: LongestDetour {
-        DURATION_NS = catalogue::DURATION_NS, |row| Value::Time(row.place.duration);
-        CPU = catalogue::CPU, |row| Value::Number(u64::from(row.place.cpu));
-        DETOUR = catalogue::DETOUR, |row| Value::Number(row.place.number);
-        START_NS = catalogue::START_NS, |row| Value::Text(instant(row.place.start));
+        DURATION_NS = catalogue::DURATION_NS, |row| Time(row.place.duration);
+        CPU = catalogue::CPU, |row| Number(u64::from(row.place.cpu));
+        DETOUR = catalogue::DETOUR, |row| Number(row.place.number);
+        START_NS = catalogue::START_NS, |row| instant(row.place.start);
         KIND = catalogue::KIND,
-            |row| row.owner.as_ref().map_or(Value::Missing, |(kind, _)| Value::Text(kind.name().to_owned()));
+            |row| row.owner.as_ref().map(|(kind, _)| kind.name());
         SOURCE = "source", "most of it",
-            |row| row.owner.as_ref().map_or(Value::Missing, |(_, source)| Value::Text(source.clone()));
-        INCOMPLETE = "incomplete", "incomplete", |row| Value::Flag(row.place.incomplete);
+            |row| row.owner.as_ref().map(|(_, source)| source.clone());
+        INCOMPLETE = "incomplete", "incomplete", |row| row.place.incomplete;
     }
 }
 

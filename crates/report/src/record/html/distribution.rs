@@ -7,6 +7,7 @@ use becalm_stats::spectrum::Peak;
 use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Field, fields};
+use crate::form::figure::{Rate, Ratio, Time};
 use crate::form::value::three_digits;
 use crate::html::HtmlTable;
 use crate::html::{Axis, AxisScale, AxisUnit, Chart, ChartSeries, Lines, Mark, Spec};
@@ -111,10 +112,10 @@ struct CurvePoint {
 
 fields! {
     POINT, point: CurvePoint {
-        LENGTH_NS = catalogue::LENGTH_NS, |row| Value::Time(row.length_ns);
-        AT_MOST_RATIO = "at_most_ratio", "at most as long", |row| Value::Ratio(row.at_most);
-        AT_LEAST_RATIO = "at_least_ratio", "at least as long", |row| Value::Ratio(row.at_least);
-        AT_LEAST = "at_least", "so many", |row| Value::Count(row.count);
+        LENGTH_NS = catalogue::LENGTH_NS, |row| Time(row.length_ns);
+        AT_MOST_RATIO = "at_most_ratio", "at most as long", |row| Ratio(row.at_most);
+        AT_LEAST_RATIO = "at_least_ratio", "at least as long", |row| Ratio(row.at_least);
+        AT_LEAST = "at_least", "so many", |row| row.count;
     }
 }
 
@@ -202,9 +203,9 @@ fn quantiles(summary: &Summary) -> HtmlTable {
 fields! {
     /// The fields of a peak of the spectrum.
     PEAK, peak: Peak {
-        LABEL = "label", "comes again", |row| Value::Text(row.label.clone());
-        FREQUENCY_HZ = catalogue::FREQUENCY_HZ, |row| Value::Rate(row.hz);
-        INTERVAL_NS = catalogue::INTERVAL_NS, |row| Value::time(1e9 / row.hz);
+        LABEL = "label", "comes again", |row| row.label.clone();
+        FREQUENCY_HZ = catalogue::FREQUENCY_HZ, |row| Rate(row.hz);
+        INTERVAL_NS = catalogue::INTERVAL_NS, |row| Time::rounded(1e9 / row.hz);
     }
 }
 

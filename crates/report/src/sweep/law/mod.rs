@@ -16,7 +16,7 @@ use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::value::{factor, grouped, three_digits};
 use crate::html::{AxisUnit, Page};
-use crate::law::{LawRow, ROW};
+use crate::law::LawRow;
 use crate::report::Report;
 
 /// How often a rank is delayed, as it was asked.
@@ -73,7 +73,7 @@ struct LawCellDocument {
     limit_ratio: f64,
     tolerable_ranks: Option<u64>,
     #[serde(flatten)]
-    row: Object,
+    row: Object<LawRow>,
 }
 
 impl LawSweepReport {
@@ -88,7 +88,7 @@ impl LawSweepReport {
             rank_delay_probability: cell.law.probability(),
             limit_ratio: cell.law.limit_ratio(),
             tolerable_ranks: self.tolerated.and_then(|lost| cell.law.tolerable_ranks(lost.ratio())),
-            row: Object::new(ROW, &cell.row),
+            row: Object::new(&cell.row),
         }
     }
 

@@ -16,6 +16,7 @@ use super::{Axes, Axis, short_names};
 use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Field, Object, fields};
+use crate::form::figure::Ratio;
 use crate::form::paragraph::{line, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -104,12 +105,12 @@ pub struct PredictSweepReport<'a> {
 
 fields! {
     noise: (SweptNoise, String) {
-        NOISE = "noise", "noise", |row| Value::Text(row.1.clone());
-        NODES = "nodes", "nodes", |row| Value::Count(row.0.nodes as u64);
-        CPUS = "cpus", "CPUs", |row| Value::Count(row.0.cpus as u64);
-        RANKS_PER_NODE = "ranks_per_node", "ranks a node", |row| Value::Count(row.0.ranks_per_node);
-        DETOURS = "detours", "detours", |row| Value::Count(row.0.detours as u64);
-        NOISE_RATIO = catalogue::NOISE_RATIO, |row| Value::Ratio(row.0.noise_ratio);
+        NOISE = "noise", "noise", |row| row.1.clone();
+        NODES = "nodes", "nodes", |row| row.0.nodes;
+        CPUS = "cpus", "CPUs", |row| row.0.cpus;
+        RANKS_PER_NODE = "ranks_per_node", "ranks a node", |row| row.0.ranks_per_node;
+        DETOURS = "detours", "detours", |row| row.0.detours;
+        NOISE_RATIO = catalogue::NOISE_RATIO, |row| Ratio(row.0.noise_ratio);
     }
 }
 
@@ -144,7 +145,7 @@ struct CellDocument<'a> {
     coalesced_ns: i64,
     bytes: Option<u64>,
     #[serde(flatten)]
-    row: Object,
+    row: Object<PredictedRow>,
 }
 
 impl PredictSweepReport<'_> {
@@ -176,7 +177,7 @@ impl PredictSweepReport<'_> {
             synchronized: cell.synchronized,
             coalesced_ns: cell.coalesced.get(),
             bytes: (cell.row.collective != Collective::Ideal).then_some(cell.bytes),
-            row: Object::new(predict::ROW, &self.line(cell)),
+            row: Object::new(&self.line(cell)),
         }
     }
 

@@ -10,7 +10,8 @@ use serde::Serialize;
 
 use crate::Value;
 use crate::catalogue;
-use crate::form::field::{Field, Object, columns};
+use crate::form::field::{Object, columns, fields};
+use crate::form::figure::{Rate, Ratio};
 use crate::form::known::{known, system};
 use crate::form::paragraph::{heading, paragraph};
 use crate::form::sheet::Sheet;
@@ -45,30 +46,34 @@ pub struct TuneCheckReport<'a> {
     pub ticks: &'a [TickCount],
 }
 
-const TICK: &[Field<TickCount>] = &[
-    catalogue::CPU.field(|row| Value::Number(row.cpu.get().into())),
-    Field { name: "interrupts", title: "interrupts", get: |row| Value::Count(row.interrupts) },
-    Field { name: "are_ticks", title: "ticks alone", get: |row| Value::Flag(row.are_ticks) },
-    Field { name: "duration_ns", title: "in", get: |row| Value::Time(row.during.get()) },
-    catalogue::RATE_HZ.field(|row| Value::Rate(row.rate_hz())),
-    Field { name: "preempted", title: "preempted", get: preempted },
-];
-
-fn preempted(row: &TickCount) -> Value {
-    match row.from {
-        TicksFrom::Measured { preempted } => Value::Count(preempted),
-        TicksFrom::Recorded => Value::Missing,
+fields! {
+    TICK, tick: TickCount {
+        CPU = catalogue::CPU, |row| row.cpu;
+        INTERRUPTS = "interrupts", "interrupts", |row| row.interrupts;
+        ARE_TICKS = "are_ticks", "ticks alone", |row| row.are_ticks;
+        DURATION_NS = "duration_ns", "in", |row| row.during;
+        RATE_HZ = catalogue::RATE_HZ, |row| Rate(row.rate_hz());
+        PREEMPTED = "preempted", "preempted", preempted;
     }
 }
 
-const SOURCE: &[Field<SourceCost>] = &[
-    catalogue::SOURCE.field(|row| Value::Text(row.source.clone())),
-    catalogue::KIND.field(|row| Value::Text(row.kind.name().to_owned())),
-    catalogue::CPUS.field(|row| Value::Text(row.cpus.to_string())),
-    catalogue::COUNT.field(|row| Value::Count(row.count)),
-    catalogue::TOTAL_NS.field(|row| Value::Time(row.total.get())),
-    catalogue::TIME_RATIO.field(|row| Value::Ratio(row.ratio)),
-];
+fn preempted(row: &TickCount) -> Option<u64> {
+    match row.from {
+        TicksFrom::Measured { preempted } => Some(preempted),
+        TicksFrom::Recorded => None,
+    }
+}
+
+fields! {
+    SOURCE, source: SourceCost {
+        SOURCE = catalogue::SOURCE, |row| row.source.clone();
+        KIND = catalogue::KIND, |row| row.kind.name();
+        CPUS = catalogue::CPUS, |row| row.cpus.to_string();
+        COUNT = catalogue::COUNT, |row| row.count;
+        TOTAL_NS = catalogue::TOTAL_NS, |row| row.total;
+        TIME_RATIO = catalogue::TIME_RATIO, |row| Ratio(row.ratio);
+    }
+}
 
 impl Report for TuneCheckReport<'_> {
     fn schema(&self) -> &'static str {
@@ -98,7 +103,7 @@ struct CheckDocument<'a> {
     notes: usize,
     fine: usize,
     not_counted: Option<&'a str>,
-    ticks: Vec<Object>,
+    ticks: Vec<Object<TickCount>>,
     findings: Vec<FindingDocument<'a>>,
 }
 
@@ -117,7 +122,7 @@ struct FindingDocument<'a> {
 struct CostDocument {
     total_ns: i64,
     time_ratio: Value,
-    sources: Vec<Object>,
+    sources: Vec<Object<SourceCost>>,
 }
 
 #[derive(Serialize)]
@@ -142,7 +147,7 @@ fn document<'a>(report: &TuneCheckReport<'a>) -> CheckDocument<'a> {
         notes: report.check.count(Severity::Note),
         fine: report.check.count(Severity::Fine),
         not_counted: report.not_counted,
-        ticks: report.ticks.iter().map(|row| Object::new(TICK, row)).collect(),
+        ticks: report.ticks.iter().map(Object::new).collect(),
         findings: findings.iter().map(|finding| finding_document(finding, &choice.cpus)).collect(),
     }
 }
@@ -156,7 +161,7 @@ fn finding_document<'a>(finding: &'a Finding, cpus: &CpuList) -> FindingDocument
         cost: finding.cost.as_ref().map(|cost| CostDocument {
             total_ns: cost.total.get(),
             time_ratio: Value::Ratio(cost.ratio),
-            sources: cost.sources.iter().map(|source| Object::new(SOURCE, source)).collect(),
+            sources: cost.sources.iter().map(Object::new).collect(),
         }),
         fix: finding.fix.as_ref().map(|fix| FixDocument {
             text: &fix.text,

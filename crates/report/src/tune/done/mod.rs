@@ -8,9 +8,8 @@ use becalm_model::tune::{Attempt, Family, Outcome, Stage};
 use becalm_units::{CpuList, Named};
 use serde::Serialize;
 
-use crate::Value;
 use crate::catalogue;
-use crate::form::field::{Field, columns};
+use crate::form::field::{columns, fields};
 use crate::form::paragraph::{line, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -57,14 +56,16 @@ struct KnobAttempt {
     why: String,
 }
 
-const ROW: &[Field<KnobAttempt>] = &[
-    catalogue::FAMILY.field(|row| Value::Text(row.family.to_string())),
-    catalogue::KNOB.field(|row| Value::Text(row.knob.clone())),
-    Field { name: "before", title: "before", get: |row| Value::Text(row.before.clone()) },
-    Field { name: "after", title: "now", get: |row| Value::Text(row.after.clone()) },
-    Field { name: "outcome", title: "outcome", get: |row| Value::Text(row.outcome.name().replace('_', " ")) },
-    Field { name: "why", title: "why", get: |row| Value::Text(row.why.clone()) },
-];
+fields! {
+    ROW, row: KnobAttempt {
+        FAMILY = catalogue::FAMILY, |row| row.family.to_string();
+        KNOB = catalogue::KNOB, |row| row.knob.clone();
+        BEFORE = "before", "before", |row| row.before.clone();
+        AFTER = "after", "now", |row| row.after.clone();
+        OUTCOME = "outcome", "outcome", |row| row.outcome.name().replace('_', " ");
+        WHY = "why", "why", |row| row.why.clone();
+    }
+}
 
 impl Report for TuneDoneReport {
     fn schema(&self) -> &'static str {

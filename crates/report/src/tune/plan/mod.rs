@@ -10,9 +10,9 @@ use becalm_model::tune::{
 use becalm_units::{CpuList, printable};
 use serde::Serialize;
 
-use crate::Value;
 use crate::catalogue;
-use crate::form::field::{Field, Object, columns};
+use crate::form::field::{Object, columns, fields};
+use crate::form::figure::{Factor, Number};
 use crate::form::paragraph::{line, paragraph};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
@@ -55,34 +55,29 @@ struct PlannedChange {
     without: Option<f64>,
 }
 
-const CHANGE: &[Field<PlannedChange>] = &[
-    Field { name: "step", title: "step", get: |row| Value::Number(row.number) },
-    catalogue::FAMILY.field(|row| Value::Text(row.family.to_string())),
-    catalogue::KNOB.field(|row| Value::Text(row.knob.clone())),
-    Field { name: "from", title: "now", get: |row| Value::Text(row.from.clone()) },
-    Field { name: "to", title: "to", get: |row| Value::Text(row.to.clone()) },
-    Field { name: "reason", title: "why", get: |row| Value::Text(row.reason.clone()) },
-    Field {
-        name: "without_ratio",
-        title: "slowdown without",
-        get: |row| row.without.map_or(Value::Missing, Value::Factor),
-    },
-];
+fields! {
+    CHANGE, change: PlannedChange {
+        STEP = "step", "step", |row| Number(row.number);
+        FAMILY = catalogue::FAMILY, |row| row.family.to_string();
+        KNOB = catalogue::KNOB, |row| row.knob.clone();
+        FROM = "from", "now", |row| row.from.clone();
+        TO = "to", "to", |row| row.to.clone();
+        REASON = "reason", "why", |row| row.reason.clone();
+        WITHOUT_RATIO = "without_ratio", "slowdown without", |row| row.without.map(Factor);
+    }
+}
 
-const GAIN: &[Field<Gain>] = &[
-    Field { name: "grain_ns", title: "grain", get: |row| Value::Time(row.job.grain.get()) },
-    catalogue::RANKS.field(|row| Value::Count(row.job.ranks)),
-    catalogue::SLOWDOWN_RATIO.field(|row| Value::Factor(row.slowdown.mean)),
-    Field { name: "slowdown_low", title: "low", get: |row| end(row.slowdown.low) },
-    Field { name: "slowdown_high", title: "high", get: |row| end(row.slowdown.high) },
-    Field { name: "without_ratio", title: "without what the plan removes", get: |row| Value::Factor(row.without.mean) },
-    Field { name: "without_low", title: "low", get: |row| end(row.without.low) },
-    Field { name: "without_high", title: "high", get: |row| end(row.without.high) },
-];
-
-/// An end of an interval.
-fn end(end: Option<f64>) -> Value {
-    end.map_or(Value::Missing, Value::Factor)
+fields! {
+    GAIN, gain: Gain {
+        GRAIN_NS = "grain_ns", "grain", |row| row.job.grain;
+        RANKS = catalogue::RANKS, |row| row.job.ranks;
+        SLOWDOWN_RATIO = catalogue::SLOWDOWN_RATIO, |row| Factor(row.slowdown.mean);
+        SLOWDOWN_LOW = "slowdown_low", "low", |row| row.slowdown.low.map(Factor);
+        SLOWDOWN_HIGH = "slowdown_high", "high", |row| row.slowdown.high.map(Factor);
+        WITHOUT_RATIO = "without_ratio", "without what the plan removes", |row| Factor(row.without.mean);
+        WITHOUT_LOW = "without_low", "low", |row| row.without.low.map(Factor);
+        WITHOUT_HIGH = "without_high", "high", |row| row.without.high.map(Factor);
+    }
 }
 
 #[derive(Serialize)]
@@ -96,7 +91,7 @@ struct PlanDocument<'a> {
     boot: &'a [BootParameter],
     command_line: String,
     notes: &'a [Note],
-    gains: Vec<Object>,
+    gains: Vec<Object<Gain>>,
 }
 
 #[derive(Serialize)]
@@ -133,7 +128,7 @@ fn document<'a>(plan: &'a Plan, gains: Option<&'a Gains>) -> PlanDocument<'a> {
         boot: &plan.boot,
         command_line: plan.command_line(),
         notes: &plan.notes,
-        gains: gains.iter().flat_map(|gains| &gains.total).map(|row| Object::new(GAIN, row)).collect(),
+        gains: gains.iter().flat_map(|gains| &gains.total).map(Object::new).collect(),
     }
 }
 

@@ -6,10 +6,10 @@ use becalm_model::node::Warning;
 use serde::Serialize;
 
 use super::StudyEntry;
-use crate::Value;
 use crate::catalogue;
 use crate::compare::{self, NAMED, change, changed, figure, reason, said};
 use crate::form::field::{Object, fields};
+use crate::form::figure::{Change, Figure};
 use crate::form::value::three_digits;
 
 /// The noise of a configuration against the baseline's.
@@ -21,21 +21,21 @@ pub(super) struct AgainstRow {
     pub(super) noise: ComparedFigure,
 }
 
-fn end(row: &AgainstRow, end: impl Fn(becalm_analyze::compare::Effect) -> Option<f64>) -> Value {
+fn end(row: &AgainstRow, end: impl Fn(becalm_analyze::compare::Effect) -> Option<f64>) -> Option<Change> {
     change(row.noise.effect.and_then(end))
 }
 
 fields! {
     /// The columns of the table.
     pub(super) AGAINST, against: AgainstRow {
-        CONFIGURATION = "configuration", "configuration", |row| Value::Text(row.name.clone());
-        CPUS = catalogue::CPUS, |row| Value::Text(row.cpus.clone());
+        CONFIGURATION = "configuration", "configuration", |row| row.name.clone();
+        CPUS = catalogue::CPUS, |row| row.cpus.clone();
         BASELINE = "baseline", "baseline", |row| figure(&row.noise, row.noise.a);
         NOISE = catalogue::NOISE_RATIO, |row| figure(&row.noise, row.noise.b);
         CHANGE = "change", "change", |row| end(row, |effect| effect.ratio);
         LOW = "low", "low", |row| end(row, |effect| effect.ratio_low);
         HIGH = "high", "high", |row| end(row, |effect| effect.ratio_high);
-        DIFFERENCE = "difference", "difference", |row| Value::Text(said(row.noise.verdict).to_owned());
+        DIFFERENCE = "difference", "difference", |row| said(row.noise.verdict);
     }
 }
 
@@ -120,7 +120,7 @@ pub(super) fn legend(rows: &[AgainstRow]) -> String {
 /// What is known of the noise of a configuration, as the end of a sentence that speaks of it; `None` where it was not compared.
 pub(super) fn verdict(studied: &Studied) -> Option<String> {
     let row = comparison(studied)?.total(Metric::NoiseRatio)?;
-    let by = compare::change(row.effect.and_then(|effect| effect.ratio)).cell();
+    let by = compare::change(row.effect.and_then(|effect| effect.ratio)).value().cell();
     Some(match row.verdict {
         Verdict::Better => format!("its noise is shown to be lower ({by})"),
         Verdict::Worse => format!("its noise is shown to be higher ({by})"),
@@ -141,7 +141,7 @@ pub(super) struct AgainstJson<'a> {
     turns: usize,
     cpus: String,
     /// The figures of all CPUs together, of which the noise is adjusted for all configurations, and those of the sources.
-    rows: Vec<Object>,
+    rows: Vec<Object<ComparedFigure>>,
     notes: &'a [Warning],
 }
 
@@ -153,12 +153,7 @@ pub(super) fn document(studied: &Studied) -> Option<AgainstJson<'_>> {
             basis: Some(comparison.basis.name()),
             turns: comparison.b.runs.len(),
             cpus: comparison.b.cpus().to_string(),
-            rows: comparison
-                .rows
-                .iter()
-                .filter(|row| row.place.is_none())
-                .map(|row| Object::new(compare::ROW, row))
-                .collect(),
+            rows: comparison.rows.iter().filter(|row| row.place.is_none()).map(Object::new).collect(),
             notes: &comparison.notes,
         },
         Err(error) => AgainstJson {

@@ -9,7 +9,7 @@ mod text;
 use std::io;
 
 use becalm_analyze::study::{Studied, Turn, mean_slowdown};
-use becalm_analyze::summary::{Figures, Pooled};
+use becalm_analyze::summary::{Figures, Pooled, SourceSummary};
 use becalm_model::node::Warning;
 use becalm_model::study::{ConfigurationDoc, ConfigurationOutcome, StudyDoc};
 use becalm_scale::predict::{Question, RankPrediction};
@@ -17,14 +17,13 @@ use becalm_units::{Nanos, RankCount};
 use serde::Serialize;
 
 use self::against::AgainstJson;
-use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Object, fields};
+use crate::form::figure::{Change, Factor, Rate, Ratio, Time};
 use crate::form::known::system;
 use crate::form::sheet::Sheet;
 use crate::html::Page;
-use crate::predict::{PredictedRow, ROW, job};
-use crate::record::figures::SOURCE;
+use crate::predict::{PredictedRow, job};
 use crate::report::Report;
 
 /// A study and what it came to.
@@ -77,14 +76,14 @@ impl StudyFigures {
 
 fields! {
     FIGURES, figures: StudyFigures {
-        CONFIGURATION = "configuration", "configuration", |row| Value::Text(row.name.clone());
-        CPUS = catalogue::CPUS, |row| Value::Text(row.cpus.clone());
-        SCHED = "sched", "class", |row| Value::Text(row.sched.clone());
-        NOISE_RATIO = catalogue::NOISE_RATIO, |row| row.noise_ratio.map_or(Value::Missing, Value::Ratio);
-        RATE_HZ = "rate_hz", "detours", |row| row.rate_hz.map_or(Value::Missing, Value::Rate);
-        MAX_NS = "max_ns", "longest", |row| row.max_ns.map_or(Value::Missing, Value::Time);
-        SLOWDOWN_RATIO = catalogue::SLOWDOWN_RATIO, |row| row.slowdown.map_or(Value::Missing, Value::Factor);
-        LOSS_CHANGE_RATIO = "loss_change_ratio", "loss", |row| row.loss_change.map_or(Value::Missing, Value::Change);
+        CONFIGURATION = "configuration", "configuration", |row| row.name.clone();
+        CPUS = catalogue::CPUS, |row| row.cpus.clone();
+        SCHED = "sched", "class", |row| row.sched.clone();
+        NOISE_RATIO = catalogue::NOISE_RATIO, |row| row.noise_ratio.map(Ratio);
+        RATE_HZ = "rate_hz", "detours", |row| row.rate_hz.map(Rate);
+        MAX_NS = "max_ns", "longest", |row| row.max_ns.map(Time);
+        SLOWDOWN_RATIO = catalogue::SLOWDOWN_RATIO, |row| row.slowdown.map(Factor);
+        LOSS_CHANGE_RATIO = "loss_change_ratio", "loss", |row| row.loss_change.map(Change);
     }
 }
 
@@ -207,7 +206,7 @@ struct StudyDocument<'a> {
 #[derive(Serialize)]
 struct ConfigurationJson<'a> {
     #[serde(flatten)]
-    figures: Object,
+    figures: Object<StudyFigures>,
     what: &'a str,
     idle_cpus: String,
     command: &'a [String],
@@ -217,11 +216,11 @@ struct ConfigurationJson<'a> {
     skipped: Option<&'a str>,
     /// Why there are no more of them.
     failed: Option<&'a str>,
-    rows: Vec<Object>,
+    rows: Vec<Object<PredictedRow>>,
     /// The longest detour of every two-hundredth of each turn, the turns one behind the other.
     over_time: Vec<series::LongestJson>,
     against_baseline: Option<AgainstJson<'a>>,
-    sources: Vec<Object>,
+    sources: Vec<Object<SourceSummary>>,
     warnings: &'a [Warning],
 }
 
@@ -278,17 +277,17 @@ fn configuration<'a>(entry: &StudyEntry<'a>, question: &Question) -> Configurati
     let rows = entry.studied.into_iter().flat_map(|studied| lines(studied, question));
     let sources = entry.studied.map_or(&[][..], |studied| &studied.pooled.sources);
     ConfigurationJson {
-        figures: Object::new(FIGURES, &entry.figures),
+        figures: Object::new(&entry.figures),
         what: &entry.doc.what,
         idle_cpus: entry.doc.idle.to_string(),
         command: &entry.doc.command,
         runs: runs.collect(),
         skipped,
         failed,
-        rows: rows.map(|line| Object::new(ROW, &line)).collect(),
+        rows: rows.map(|line| Object::new(&line)).collect(),
         over_time: entry.studied.into_iter().flat_map(series::longest).collect(),
         against_baseline: entry.studied.and_then(against::document),
-        sources: sources.iter().map(|source| Object::new(SOURCE, source)).collect(),
+        sources: sources.iter().map(Object::new).collect(),
         warnings: entry.studied.map_or(&[], |studied| &studied.warnings),
     }
 }

@@ -1,0 +1,124 @@
+//! Figures: the types of what a field takes out of a row. Each knows its type in JSON without a row at hand.
+
+use becalm_units::{CpuId, Nanos};
+
+use crate::Value;
+
+/// A figure of a row.
+pub(crate) trait Figure {
+    /// Its type in JSON.
+    const JSON: JsonType;
+
+    /// The figure as it is written.
+    fn value(self) -> Value;
+}
+
+/// The type of a figure in JSON.
+#[derive(Clone, Copy)]
+#[cfg_attr(not(feature = "schemas"), expect(dead_code, reason = "only the schemas need it"))]
+pub(crate) struct JsonType {
+    /// The names that JSON schemas have for it; several if the row decides.
+    pub(crate) names: &'static [&'static str],
+    /// Whether the figure may be `null`.
+    pub(crate) or_null: bool,
+}
+
+/// A figure that may not exist.
+impl<F: Figure> Figure for Option<F> {
+    const JSON: JsonType = JsonType { or_null: true, ..F::JSON };
+
+    fn value(self) -> Value {
+        self.map_or(Value::Missing, Figure::value)
+    }
+}
+
+/// A figure of any kind.
+impl Figure for Value {
+    const JSON: JsonType = JsonType { names: &["number", "string", "boolean"], or_null: true };
+
+    fn value(self) -> Value {
+        self
+    }
+}
+
+/// Implements [`Figure`] for types: the type in JSON, and the value.
+macro_rules! figures {
+    ($($type:ty: $json:literal, $or_null:literal, $value:expr;)+) => {
+        $(impl Figure for $type {
+            const JSON: JsonType = JsonType { names: &[$json], or_null: $or_null };
+
+            fn value(self) -> Value {
+                let value: fn(Self) -> Value = $value;
+                value(self)
+            }
+        })+
+    };
+}
+
+figures! {
+    String: "string", false, Value::Text;
+    &'static str: "string", false, |text| Value::Text(text.to_owned());
+    bool: "boolean", false, Value::Flag;
+    u8: "integer", false, |count| Value::Count(count.into());
+    u32: "integer", false, |count| Value::Count(count.into());
+    u64: "integer", false, Value::Count;
+    usize: "integer", false, |count| Value::Count(count as u64);
+    CpuId: "integer", false, |cpu| Value::Number(cpu.get().into());
+    Nanos: "integer", false, |time| Value::Time(time.get());
+}
+
+/// Defines figures that a plain number does not tell apart; each becomes the [`Value`] of its name.
+macro_rules! kinds {
+    ($($(#[$doc:meta])+ $name:ident($inner:ty): $json:literal, $or_null:literal;)+) => {
+        $($(#[$doc])+
+        pub(crate) struct $name(pub(crate) $inner);
+
+        figures! { $name: $json, $or_null, |figure| Value::$name(figure.0); })+
+    };
+}
+
+kinds! {
+    /// A number that names something.
+    Number(u64): "integer", false;
+    /// A duration in nanoseconds.
+    Time(i64): "integer", false;
+    /// A duration in nanoseconds among others that are nearly the same.
+    Fine(i64): "integer", false;
+    /// A duration in picoseconds.
+    Picos(i64): "integer", false;
+    /// A frequency in 1/s.
+    Rate(f64): "number", true;
+    /// A part of a whole.
+    Ratio(f64): "number", true;
+    /// A part of a whole whose parts are looked at together.
+    Share(f64): "number", true;
+    /// Percentage points.
+    Points(f64): "number", true;
+    /// A multiple of another figure.
+    Factor(f64): "number", true;
+    /// The part by which something grew or shrank.
+    Change(f64): "number", true;
+    /// A plain number.
+    Real(f64): "number", true;
+    /// An average count.
+    Often(f64): "number", true;
+}
+
+/// A number in a unit that the row decides.
+pub(crate) struct Quantity(pub(crate) Value);
+
+figures! { Quantity: "number", true, |quantity| quantity.0; }
+
+impl Time {
+    /// A duration in fractions of a nanosecond, rounded; `None` unless it is finite.
+    pub(crate) fn rounded(ns: f64) -> Option<Self> {
+        ns.is_finite().then(|| Self(ns.round() as i64))
+    }
+}
+
+impl Fine {
+    /// A duration in fractions of a nanosecond, rounded; `None` unless it is finite.
+    pub(crate) fn rounded(ns: f64) -> Option<Self> {
+        ns.is_finite().then(|| Self(ns.round() as i64))
+    }
+}
