@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 
-use becalm_report::grid::Grid;
+use becalm_report::top::{TopDocument, TopUpdate};
 use becalm_report::{Form, Report, Sheet, Value};
 use serde::Serialize;
 
@@ -28,16 +28,6 @@ struct Update {
     tables: [PanelTable; 3],
 }
 
-/// An update as scripts read it.
-#[derive(Serialize)]
-struct UpdateDocument<'a> {
-    observed_ns: i64,
-    own_ratio: Option<f64>,
-    cpus: &'a Grid,
-    sources: &'a Grid,
-    detours: &'a Grid,
-}
-
 /// Updates, one after the other.
 #[derive(Default)]
 struct Updates(Vec<Update>);
@@ -48,13 +38,9 @@ impl Report for Updates {
     }
 
     fn document(&self) -> impl Serialize {
-        #[derive(Serialize)]
-        struct TopDocument<'a> {
-            updates: Vec<UpdateDocument<'a>>,
-        }
         let updates = self.0.iter().map(|update| {
             let [cpus, sources, detours] = update.tables.each_ref().map(|table| &table.grid);
-            UpdateDocument { observed_ns: update.observed_ns, own_ratio: update.own_ratio, cpus, sources, detours }
+            TopUpdate { observed_ns: update.observed_ns, own_ratio: update.own_ratio, cpus, sources, detours }
         });
         TopDocument { updates: updates.collect() }
     }

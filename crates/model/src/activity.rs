@@ -61,6 +61,7 @@ macro_rules! kinds {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+) => {
         /// The kinds of activities.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
         pub enum Kind {
             $($(#[doc = $doc])+ #[serde(rename = $name)] $variant,)+
         }

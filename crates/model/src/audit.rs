@@ -7,6 +7,7 @@ use crate::node::Rung;
 
 /// What a recording needs, or is better for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, strum::IntoStaticStr, strum::VariantArray)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Ability {
@@ -36,6 +37,7 @@ pub enum Ability {
 
 /// How well an ability can be had, the best first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Availability {
     /// It can be had in full.
@@ -48,6 +50,7 @@ pub enum Availability {
 
 /// How well one ability can be had on this machine.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Answer {
     /// The ability that was looked for.
     #[serde(rename = "area")]
@@ -102,6 +105,7 @@ impl Answer {
 
 /// A command to begin with.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct FirstStep {
     /// The command line to type.
     pub command: String,

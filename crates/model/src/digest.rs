@@ -36,6 +36,7 @@ pub const BYTES_A_CPU: u64 = 512 << 10;
 
 /// One node's recording in summary form.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct DigestDoc {
     /// The schema that the document follows: [`SCHEMA`], or it is refused.
     pub schema: String,
@@ -55,6 +56,7 @@ pub struct DigestDoc {
 
 /// What the detours of a CPU come to.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct CpuDigest {
     /// The kernel's number of the CPU.
     pub cpu: CpuId,
@@ -92,6 +94,7 @@ pub struct CpuDigest {
 
 /// What one source came to on a CPU.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct SourceDigest {
     /// What kind of thing it is.
     pub kind: Kind,
@@ -120,6 +123,7 @@ pub const DELAY_PARTS: usize = 6;
 /// How late a grain of work was. Windows of as much work begin [`WINDOWS`] times in each grain of it; the noise that comes within one is its
 /// delay. Of w nanoseconds of work there are `WINDOWS` w / `grain_ns` windows; those that are in no cell had no noise.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct GrainDelays {
     /// The work of a window, in nanoseconds.
     pub grain_ns: i64,
@@ -132,6 +136,7 @@ pub struct GrainDelays {
 
 /// The cells of a grain; in the document a text of numbers, as [`GrainDelays::cells`] says.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
 pub struct DelayCells(pub Vec<DelayCell>);
 
@@ -249,6 +254,7 @@ impl DelayCell {
 
 /// One of the longest detours; in the document a list of start, duration and parts.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(from = "(i64, i64, Vec<(u32, i64)>)", into = "(i64, i64, Vec<(u32, i64)>)")]
 pub struct LongDetour {
     /// When it began, since the run's origin.
@@ -273,6 +279,7 @@ impl From<LongDetour> for (i64, i64, Vec<(u32, i64)>) {
 
 /// In which slots a source began anything.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct SourceSlots {
     /// What kind of thing it is.
     pub kind: Kind,
@@ -284,6 +291,7 @@ pub struct SourceSlots {
 
 /// Some of the slots; in the document a hexadecimal digit for each four of them, the first one in the highest bit of the first digit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
 pub struct SlotSet([u64; SLOTS / 64]);
 
@@ -335,6 +343,7 @@ impl TryFrom<String> for SlotSet {
 
 /// Sums over some durations, in nanoseconds. Where there are none, the others mean nothing.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Sums {
     /// How many there are.
     pub count: u64,
@@ -381,6 +390,7 @@ pub const SOURCE_BITS: u32 = 5;
 
 /// A histogram: the shortest value of each bucket that has any, in rising order, each followed by how many there are.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Counts(pub Vec<u64>);
 

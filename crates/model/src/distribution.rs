@@ -22,6 +22,7 @@ pub const BUCKETS: usize = 1 << 20;
 
 /// What lengths are of.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "snake_case", parse_err_ty = UnknownName, parse_err_fn = unknown)]
@@ -58,6 +59,7 @@ impl Quantity {
 
 /// What one node's file tells of.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct DistributionDoc {
     /// The schema that the document follows: [`SCHEMA`], or it is refused.
     pub schema: String,
@@ -94,6 +96,7 @@ pub struct DistributionDoc {
 
 /// Lengths that are told of together. Times are in nanoseconds; what is `None` or empty is not in the file.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Series {
     /// What the file calls it: `CPU 3`, `thread 0`, `CPU 3 irq`, the tag of a log.
     pub name: String,
@@ -146,6 +149,7 @@ pub struct Series {
 
 /// An edge of a bucket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Edges {
     /// The lower one: the real lengths are longer, by less than a bucket.
@@ -156,6 +160,7 @@ pub enum Edges {
 
 /// A quantile that the program computed.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Level {
     /// Which part of the lengths is at most so long, from 0 to 1.
     pub at_ratio: f64,
@@ -165,6 +170,7 @@ pub struct Level {
 
 /// Lengths of a histogram; in the document a list of the three.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(from = "(i64, i64, u64)", into = "(i64, i64, u64)")]
 pub struct Bucket {
     /// The shortest.
@@ -189,6 +195,7 @@ impl From<Bucket> for (i64, i64, u64) {
 
 /// Lengths of which it is known only that they were not shorter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Above {
     /// Not shorter than this.
     pub from_ns: i64,
@@ -198,6 +205,7 @@ pub struct Above {
 
 /// Something that was counted.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct NamedCount {
     /// Its name.
     pub name: String,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Where a thread was when an event of it was counted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CountedIn {
     /// In its own code.
@@ -14,6 +15,7 @@ pub enum CountedIn {
 
 /// How often an event came, as a counter of the processor or of the kernel has it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct EventCount {
     /// The event's name: `cycles`, `cache_misses`.
     pub event: String,

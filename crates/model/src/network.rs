@@ -9,6 +9,7 @@ pub const SCHEMA: &str = "becalm.network/1";
 
 /// What messages cost between two nodes and within one.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct NetworkDoc {
     /// The schema that the document follows: [`SCHEMA`].
     pub schema: String,
@@ -29,6 +30,7 @@ pub struct NetworkDoc {
 
 /// What messages between two ranks took. Times are medians.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct MessagesDoc {
     /// The two ranks: rank 0, which measured, and the one that answered.
     pub ranks: [u32; 2],

@@ -14,6 +14,7 @@ pub const SCHEMA: &str = "becalm.run/1";
 
 /// One node's part of a run. Durations are integers in `_ns` fields, ratios plain numbers in `_ratio` fields.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct NodeDoc {
     /// The schema that the document follows: [`SCHEMA`], or it is refused.
     pub schema: String,
@@ -48,6 +49,7 @@ pub struct NodeDoc {
 
 /// The rows of a node's tables, by which a reader finds out that some are missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct StoredRows {
     /// Detours, or samples of a run of work.
     pub rows: u64,
@@ -57,6 +59,7 @@ pub struct StoredRows {
 
 /// How a run ended by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
     /// The duration asked for was over.
@@ -116,6 +119,7 @@ impl NodeDoc {
 
 /// The machine that was measured.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct MachineDoc {
     /// The kernel's release, as `uname -r` prints it.
     pub kernel: String,
@@ -181,6 +185,7 @@ impl MachineDoc {
 
 /// The counter, its rate, and how well that is known.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ClockDoc {
     /// `tsc`, `cntvct`, `timebase` or `monotonic_raw`.
     pub counter: String,
@@ -208,6 +213,7 @@ pub struct ClockDoc {
 
 /// What was asked for when the recording began.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct SettingsDoc {
     /// The scheduling class of the loops: `other`, `batch`, `fifo:80`, `rr:80`.
     pub sched: String,
@@ -227,6 +233,7 @@ pub struct SettingsDoc {
 
 /// What stays the same in a loop that does work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Fixed {
     /// The work; its time is taken (FWQ).
@@ -248,6 +255,7 @@ impl Fixed {
 
 /// A run of work: what the loops did.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct WorkDoc {
     /// The loop's body: `empty`, `sort`.
     pub body: String,
@@ -295,6 +303,7 @@ impl WorkDoc {
 
 /// What the loop on a CPU does, where each has a body of its own.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct WorkBody {
     /// The CPU on which the loop works.
     pub cpu: CpuId,
@@ -311,6 +320,7 @@ const fn is_none_added(count: &u32) -> bool {
 
 /// What one event came to in a measured loop, while the loop's thread ran.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct WorkCount {
     /// The CPU on which it was counted.
     pub cpu: CpuId,
@@ -321,6 +331,7 @@ pub struct WorkCount {
 
 /// Something that limits what the numbers say: what, with its figures, and what to do.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Warning {
     /// A stable name for scripts: `lost_events`, `rt_throttling`.
     pub code: String,
@@ -340,6 +351,7 @@ impl Warning {
 
 /// How the work was calibrated on a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct WorkLoopDoc {
     /// The CPU on which the loop ran.
     pub cpu: CpuId,
@@ -358,6 +370,7 @@ pub struct WorkLoopDoc {
 /// How fast a core ran before its loop began, by additions of which each needs the one before: one a cycle on every
 /// processor that becalm knows the instructions of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct CoreClockDoc {
     /// Instructions of an iteration of the body.
     pub instructions: u64,
@@ -371,6 +384,7 @@ pub struct CoreClockDoc {
 
 /// A part of a run, from a start until its end or interruption.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct WorkSession {
     /// When it began, since the run's origin.
     pub start_ns: Nanos,
@@ -380,6 +394,7 @@ pub struct WorkSession {
 
 /// How much of the kernel could be seen, from the lowest rung of the ladder up.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Rung {
     /// Only the loops: detours have no source.
@@ -392,6 +407,7 @@ pub enum Rung {
 
 /// What was measured on one CPU.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct CpuDoc {
     /// The kernel's number of the CPU.
     pub cpu: CpuId,
@@ -462,6 +478,7 @@ pub struct CpuDoc {
 
 /// Detours of like length that were counted and not stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct UnstoredLengths {
     /// The shortest of their lengths.
     pub from_ns: Nanos,
@@ -529,6 +546,7 @@ const fn is_none_seen(count: &u64) -> bool {
 
 /// The kernel's trace of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct TracingDoc {
     /// The trace's clock: `x86-tsc`, `mono_raw`.
     pub clock: String,
@@ -557,6 +575,7 @@ impl NodeDoc {
 
 /// A change that another program made to the trace of a recording.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct TraceChange {
     /// Until when the trace was as becalm set it up, since the recording's origin. Detours that end later are of kind `not_traced`.
     pub traced_until_ns: Nanos,
@@ -566,6 +585,7 @@ pub struct TraceChange {
 
 /// Growth of one of the kernel's counters.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct CounterGrowth {
     /// The CPU to which the count belongs.
     pub cpu: CpuId,
@@ -590,6 +610,7 @@ impl CounterGrowth {
 /// How many events of the trace tell of the same as a counter. Reading a counter takes a while, and an event in that while may be
 /// counted or not: so there is a least and a most.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct TracedCount {
     /// Events that lie surely between the two readings of the counter.
     pub least: u64,

@@ -15,6 +15,7 @@ pub const SCHEMA: &str = "becalm.mpi-run/1";
 
 /// One node's part of a parallel benchmark.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct PhasesDoc {
     /// The schema that the document follows: [`SCHEMA`], or it is refused.
     pub schema: String,
@@ -42,6 +43,7 @@ pub struct PhasesDoc {
 
 /// What ends a phase of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "snake_case", parse_err_ty = UnknownName, parse_err_fn = unknown)]
@@ -62,6 +64,7 @@ fn unknown(text: &str) -> UnknownName {
 
 /// What a job does, the same in the documents of all of its nodes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct JobDoc {
     /// The MPI library's own words.
     pub library: String,
@@ -83,6 +86,7 @@ pub struct JobDoc {
 
 /// A rank of the job that ran on this node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct RankDoc {
     /// The number of the rank in the job, from 0.
     pub rank: u32,
@@ -96,6 +100,7 @@ pub struct RankDoc {
 
 /// Time of rank 0's node = time + offset + drift x time, for every time of this node's clock.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ClockRelationDoc {
     /// The offset at this node's time 0, in nanoseconds.
     pub offset_ns: f64,

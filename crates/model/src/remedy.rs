@@ -11,6 +11,7 @@ use crate::node::MachineDoc;
 
 /// Sources of noise, as recordings name them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct NoiseSource {
     /// The kind of the activity.
     pub kind: Kind,

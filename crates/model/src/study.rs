@@ -15,6 +15,7 @@ pub const SCHEMA: &str = "becalm.study/1";
 
 /// A study of configurations of one machine.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct StudyDoc {
     /// The schema that the document follows: [`SCHEMA`], or it is refused.
     pub schema: String,
@@ -36,6 +37,7 @@ pub struct StudyDoc {
 
 /// One way to set up the machine, and the recordings that were made with it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ConfigurationDoc {
     /// Its name: `baseline`, `isolated`.
     pub name: String,
@@ -55,6 +57,7 @@ pub struct ConfigurationDoc {
 
 /// What became of a configuration.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum ConfigurationOutcome {
     /// It was not reached yet.

@@ -75,6 +75,7 @@ pub struct ValidationCell {
 
 /// Mean absolute errors of some cells; `None` of no cells.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ValidationErrors {
     /// The number of cells that were measured.
     pub cells: usize,

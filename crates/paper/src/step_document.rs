@@ -8,6 +8,7 @@ pub const SCHEMA: &str = "becalm.paper-step/1";
 
 /// A step that was run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct StepDocument {
     /// The schema that the document follows: [`SCHEMA`], or the step is run again.
     pub schema: String,
@@ -18,5 +19,14 @@ pub struct StepDocument {
     /// How long it took.
     pub seconds: f64,
     /// What it printed with `--json`.
+    #[cfg_attr(
+        feature = "schemas",
+        schemars(extend(
+            "type" = "object",
+            "properties" = { "schema": { "type": "string" } },
+            "required" = ["schema"],
+            "additionalProperties" = true
+        ))
+    )]
     pub document: Json,
 }

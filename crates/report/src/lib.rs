@@ -28,6 +28,8 @@ mod predict;
 mod record;
 mod report;
 mod run_quiet;
+#[cfg(feature = "schemas")]
+pub mod schemas;
 mod sweep;
 mod together;
 pub mod top;

@@ -13,6 +13,8 @@ mod localized;
 mod name;
 mod nanos;
 mod printable;
+#[cfg(feature = "schemas")]
+mod schemas;
 mod setting;
 mod share;
 mod ticks;

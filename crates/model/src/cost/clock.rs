@@ -10,6 +10,7 @@ pub const BY_SYSCALL: &str = ":syscall";
 
 /// Ways to read the time.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ClockCosts {
     /// What timed them; `None` before anything is measured.
     pub instrument: Option<InstrumentDoc>,
@@ -24,6 +25,7 @@ pub struct ClockCosts {
 
 /// Readings of the measuring counter back to back, and by how much each exceeds the one before (Tsafrir 2007, section 4).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct SuccessiveDoc {
     /// How many readings were taken.
     pub readings: u64,
@@ -41,6 +43,7 @@ pub struct SuccessiveDoc {
 
 /// Steps of one length between readings back to back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct StepDoc {
     /// The length, in ticks of the counter.
     pub ticks: u64,
@@ -54,6 +57,7 @@ pub struct StepDoc {
 
 /// Where a clock is read: in user space or in the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ReadBy {
     /// One instruction of the processor reads it.
@@ -78,6 +82,7 @@ impl ReadBy {
 
 /// A way to read the time.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ClockWayDoc {
     /// Its name, under which its samples stand.
     pub name: String,
@@ -103,6 +108,7 @@ pub struct ClockWayDoc {
 
 /// How a clock agrees between CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct CrossDoc {
     /// Readings that were compared with one of another CPU.
     pub compared: u64,

@@ -57,6 +57,7 @@ impl CostRun {
 
 /// One node's measurement of costs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct CostDoc {
     /// The schema that the document follows: [`SCHEMA`], or it is refused.
     pub schema: String,
@@ -87,6 +88,7 @@ pub struct CostDoc {
 
 /// What was measured, by the command that did.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub enum Costs {
     /// The ways to read the time, by `becalm cost clock`.

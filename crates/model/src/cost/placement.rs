@@ -8,6 +8,7 @@ use crate::event_count::EventCount;
 
 /// The cost of an interrupt by placement.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct PlacementCosts {
     /// Interrupts a second that were added to those of the measured CPU.
     pub added_hz: u32,
@@ -32,6 +33,7 @@ pub struct PlacementCosts {
 
 /// Where work runs, as seen from the interrupts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum WorkPlace {
     /// It runs on the interrupted hardware thread.
@@ -59,6 +61,7 @@ impl WorkPlace {
 
 /// A place and its CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct PlaceDoc {
     /// The place, as seen from the interrupts.
     pub place: WorkPlace,
@@ -68,6 +71,7 @@ pub struct PlaceDoc {
 
 /// The same work without and with added interrupts.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct PlacementDoc {
     /// The place where the work ran.
     pub place: WorkPlace,
@@ -87,6 +91,7 @@ pub struct PlacementDoc {
 
 /// Where work that is bound to no CPU ran, as it saw itself before each of its pieces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct RoamedDoc {
     /// The pieces, each of about a millisecond.
     pub pieces: u64,
@@ -98,6 +103,7 @@ pub struct RoamedDoc {
 
 /// The same amount of work, counted without and with added interrupts.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct CountedPairDoc {
     /// The counts without added interrupts.
     pub quiet: CountedDoc,
@@ -107,6 +113,7 @@ pub struct CountedPairDoc {
 
 /// Work beside which the processor counted.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct CountedDoc {
     /// Timer interrupts that the measured CPU took meanwhile.
     pub interrupts: u64,
@@ -116,6 +123,7 @@ pub struct CountedDoc {
 
 /// The time that work took, and the interrupts meanwhile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct TimedDoc {
     /// How long it took; above 0.
     pub elapsed_ns: i64,

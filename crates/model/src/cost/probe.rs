@@ -8,6 +8,7 @@ use crate::event_count::EventCount;
 
 /// The counter that timed the samples, and what reading it costs.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct InstrumentDoc {
     /// `tsc`, `cntvct`, `timebase` or `monotonic_raw`.
     pub counter: String,
@@ -24,6 +25,7 @@ pub struct InstrumentDoc {
 
 /// The samples of a probe, but for their times, which stand in the table under the probe's name.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct SeriesDoc {
     /// Repetitions in a sample, which is their mean; at least 1.
     pub batch: u32,
@@ -50,6 +52,7 @@ pub struct SeriesDoc {
 
 /// One probe: its samples, or the reason why there are none.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ProbeDoc {
     /// Its stable name, which no other probe of the document has.
     pub name: String,
@@ -139,6 +142,7 @@ pub fn into_rounds<T: Clone>(samples: &[T]) -> Vec<Vec<T>> {
 
 /// Probes of traps or detours.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ProbeCosts {
     /// What timed them; `None` before anything is measured.
     pub instrument: Option<InstrumentDoc>,

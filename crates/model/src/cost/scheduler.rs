@@ -8,6 +8,7 @@ use crate::node::Warning;
 
 /// Ticks and switches by the number of runnable threads.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct SchedulerCosts {
     /// How long each of the two measurements of a number was to take.
     pub window_ns: i64,
@@ -31,6 +32,7 @@ pub struct SchedulerCosts {
 
 /// What was measured with a number of runnable threads.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct SchedulerDoc {
     /// Threads that never sleep, all on the one CPU.
     pub runnable: u32,
@@ -52,6 +54,7 @@ pub struct SchedulerDoc {
 
 /// The kernel's record of a CPU's ticks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct TicksDoc {
     /// Ticks from entry to exit.
     pub interrupts: u64,

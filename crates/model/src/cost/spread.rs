@@ -15,6 +15,7 @@ pub const MOST_PROCESSES: u32 = 1_000;
 /// The processes over which a measurement was spread. Each measures every probe in an address space and in pages of its own,
 /// so they differ by what does not change within one: where pages and code are, and what the CPU and its neighbors did then.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct SpreadDoc {
     /// How many processes were to measure.
     pub planned: u32,
@@ -26,6 +27,7 @@ pub struct SpreadDoc {
 
 /// When a process measured, in nanoseconds since the first one was to start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ProcessDoc {
     /// When it was started.
     pub begun_ns: i64,
@@ -35,6 +37,7 @@ pub struct ProcessDoc {
 
 /// What one of these processes measured, as it hands it to the one that joins them.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ProcessCosts {
     /// The documents of the probes.
     pub measured: Costs,

@@ -18,6 +18,7 @@ pub const SCHEMA: &str = "becalm.tick-campaign/1";
 
 /// Measurements of the same work at several interrupt rates.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Campaign {
     /// The schema that the document follows: [`SCHEMA`], or it is refused.
     pub schema: String,
@@ -49,6 +50,7 @@ pub struct Campaign {
 
 /// What a campaign measures, and in which order.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct CampaignPlan {
     /// The CPU on which all copies of the work run.
     pub cpu: CpuId,
@@ -90,6 +92,7 @@ impl CampaignPlan {
 
 /// One measurement of a campaign: a rate of interrupts, in one round.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct CampaignCell {
     /// The number of the round that it was measured in, from 0.
     pub round: u32,
@@ -102,6 +105,7 @@ pub struct CampaignCell {
 
 /// What a cell measures.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum CellResult {
     /// The time of a fixed number of sorts, all copies together, from the first one's start to the last one's end.

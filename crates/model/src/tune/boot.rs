@@ -6,11 +6,13 @@ use super::text;
 
 /// A parameter that the kernel's command line lacks, or has with another value.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct BootParameter {
     /// The parameter's name: `nohz_full`.
     pub name: String,
     /// The value that it should have; `None` for a parameter that takes no value.
     #[serde(with = "text")]
+    #[cfg_attr(feature = "schemas", schemars(with = "String"))]
     pub value: Option<String>,
     /// What the running kernel was booted with; `None` if the parameter is not on its command line.
     pub from: Option<String>,
@@ -18,6 +20,7 @@ pub struct BootParameter {
     pub reason: String,
     /// What it may cost; `None` if it costs nothing.
     #[serde(with = "text")]
+    #[cfg_attr(feature = "schemas", schemars(with = "String"))]
     pub risk: Option<String>,
 }
 

@@ -7,6 +7,7 @@ use crate::remedy::NoiseSource;
 
 /// One change of a plan.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Change {
     /// The family that the knob belongs to.
     pub family: Family,
@@ -26,6 +27,7 @@ pub struct Change {
     pub reason: String,
     /// What it may cost or break; `None` if nothing.
     #[serde(with = "text")]
+    #[cfg_attr(feature = "schemas", schemars(with = "String"))]
     pub risk: Option<String>,
     /// The noise that it removes from the CPUs.
     pub removes: Vec<NoiseSource>,

@@ -41,6 +41,7 @@ pub struct CpuChoice {
 
 /// How the CPUs were chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Chosen {
     /// The user named them.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// Something with a value that can be read, changed and put back.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(tag = "is", rename_all = "kebab-case")]
 pub enum Knob {
     /// A file of the kernel.
@@ -54,6 +55,7 @@ pub enum Knob {
 
 /// What the text of a file means: when two texts are the same value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Meaning {
     /// A word or a number.

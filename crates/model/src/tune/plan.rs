@@ -7,6 +7,7 @@ use super::{BootParameter, Change, Family, Profile};
 
 /// What is to be done to make some CPUs quiet.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Plan {
     /// The CPUs that become quiet, on which a command may run.
     pub cpus: CpuList,
@@ -36,6 +37,7 @@ impl Plan {
 
 /// Something to know about a family of knobs that is no change.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Note {
     /// The family that was being planned.
     pub family: Family,

@@ -41,7 +41,8 @@ impl Report for Audit {
 }
 
 #[derive(Serialize)]
-struct AuditDocument<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct AuditDocument<'a> {
     findings: &'a [Answer],
     first_steps: &'a [FirstStep],
     isolated: &'a CpuList,

@@ -104,6 +104,7 @@ fields! {
 
 /// How many rows have which answer.
 #[derive(Clone, Copy, Default, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct Counts {
     held: u64,
     exceeded: u64,
@@ -162,7 +163,8 @@ impl CheckReport<'_> {
 }
 
 #[derive(Serialize)]
-struct CheckDocument {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct CheckDocument {
     path: String,
     max_noise_ratio: Option<f64>,
     max_detour_ns: Option<i64>,
@@ -174,6 +176,7 @@ struct CheckDocument {
 
 /// A warning that bears on the answers.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct NodeWarning {
     node: String,
     #[serde(flatten)]

@@ -9,7 +9,8 @@ use super::{CompareReport, LimitCheck, headline};
 use crate::form::field::Object;
 
 #[derive(Serialize)]
-struct CompareDocument<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct CompareDocument<'a> {
     headline: String,
     a: SideDoc<'a>,
     b: SideDoc<'a>,
@@ -24,6 +25,7 @@ struct CompareDocument<'a> {
 
 /// The first run of a side; all of them, the first one again, are in `runs`.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct SideDoc<'a> {
     #[serde(flatten)]
     first: Option<RunDoc<'a>>,
@@ -31,6 +33,7 @@ struct SideDoc<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct RunDoc<'a> {
     path: String,
     nodes: Vec<&'a str>,
@@ -52,6 +55,7 @@ const BETWEEN: &str = "welch's t of the means of the runs' logarithms, or of the
 
 /// How the intervals and verdicts are made.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct MethodDoc {
     sums: &'static str,
     quantiles: &'static str,
@@ -63,6 +67,7 @@ struct MethodDoc {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct CheckDoc {
     what: &'static str,
     limit_ratio: f64,

@@ -3,7 +3,7 @@
 mod doubt;
 mod figures;
 mod html;
-mod json;
+pub(crate) mod json;
 mod rows;
 mod tables;
 mod words;

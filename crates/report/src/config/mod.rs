@@ -10,6 +10,7 @@ use crate::report::Report;
 
 /// The defaults that are in force.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ConfigReport {
     /// Whether no default is read at all, because `BECALM_CONFIG` is empty or `--no-config` was given.
     pub off: bool,
@@ -23,6 +24,7 @@ pub struct ConfigReport {
 
 /// A file of defaults.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ConfigFile {
     /// Whose it is.
     pub of: ConfigFileOf,
@@ -36,6 +38,7 @@ pub struct ConfigFile {
 
 /// Whose a file of defaults is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ConfigFileOf {
     /// Of all users of the machine.
@@ -48,6 +51,7 @@ pub enum ConfigFileOf {
 
 /// What became of a file of defaults.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ConfigFileState {
     /// There is none.
@@ -70,6 +74,7 @@ impl ConfigFileState {
 
 /// A default of an option.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ConfigSetting {
     /// The words of the command, like `tune plan`; empty for what all commands have.
     pub command: String,

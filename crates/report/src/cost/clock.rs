@@ -122,6 +122,7 @@ fn successive(found: &SuccessiveDoc, out: &mut Sheet<'_>) -> io::Result<()> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct SuccessivePart {
     readings: u64,
     tick_ps: i64,
@@ -150,7 +151,8 @@ impl Report for ClockReport<'_> {
 }
 
 #[derive(Serialize)]
-struct ClockDocument<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct ClockDocument<'a> {
     #[serde(flatten)]
     header: TimedFields<'a>,
     path_found_by: &'static str,

@@ -17,6 +17,7 @@ const FEWEST: usize = 6;
 
 /// The fields of every document that say where costs were measured.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub(super) struct SiteFields<'a> {
     node: &'a str,
     kernel: &'a str,
@@ -30,6 +31,7 @@ pub(super) struct SiteFields<'a> {
 
 /// The fields that say as well what timed the samples.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub(super) struct TimedFields<'a> {
     #[serde(flatten)]
     site: SiteFields<'a>,

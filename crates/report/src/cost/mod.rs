@@ -1,13 +1,13 @@
 //! What `becalm cost` has to say: what clocks, traps, ticks, and switches between threads cost.
 
-mod clock;
+pub(crate) mod clock;
 mod events;
 mod header;
 mod measured;
 mod pages;
-mod placement;
-mod probe;
-mod scheduler;
+pub(crate) mod placement;
+pub(crate) mod probe;
+pub(crate) mod scheduler;
 pub(crate) mod tick;
 
 use std::io;

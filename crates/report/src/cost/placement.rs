@@ -108,7 +108,8 @@ impl Report for PlacementReport<'_> {
 }
 
 #[derive(Serialize)]
-struct PlacementDocument<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct PlacementDocument<'a> {
     #[serde(flatten)]
     site: SiteFields<'a>,
     interrupted_cpu: CpuId,

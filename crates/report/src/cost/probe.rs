@@ -105,7 +105,8 @@ impl Report for ProbeReport<'_> {
 }
 
 #[derive(Serialize)]
-struct ProbeDocument<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct ProbeDocument<'a> {
     #[serde(flatten)]
     header: TimedFields<'a>,
     incomplete: Option<String>,

@@ -100,7 +100,8 @@ impl Report for SchedulerReport<'_> {
 }
 
 #[derive(Serialize)]
-struct SchedulerDocument<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct SchedulerDocument<'a> {
     #[serde(flatten)]
     site: SiteFields<'a>,
     window_ns: i64,

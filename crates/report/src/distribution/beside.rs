@@ -162,6 +162,7 @@ const fn untested_name(why: Untested) -> &'static str {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct PairDocument<'a> {
     series: &'a str,
     cut_ns: i64,
@@ -174,6 +175,7 @@ struct PairDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct TestedDocument {
     figure: &'static str,
     a: Option<f64>,
@@ -194,6 +196,7 @@ impl TestedDocument {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct FigureDocument {
     figure: &'static str,
     a: Value,
@@ -202,7 +205,8 @@ struct FigureDocument {
 }
 
 #[derive(Serialize)]
-struct BesideDocument<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct BesideDocument<'a> {
     a: &'a str,
     b: &'a str,
     runs_a: &'a [String],

@@ -1,6 +1,6 @@
 //! What another program measured and becalm imported as a distribution: `becalm.distribution-report/1`, and as tables.
 
-mod beside;
+pub(crate) mod beside;
 
 use std::io;
 
@@ -62,6 +62,7 @@ const COMPARED: &[&str] =
     &["count", "rate_hz", "disturbed", "noise_ratio", "min_ns", "median_ns", "mean_ns", "p99_ns", "p999_ns", "max_ns"];
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct NodeDocument<'a> {
     node: &'a str,
     format: &'a str,
@@ -77,7 +78,8 @@ struct NodeDocument<'a> {
 }
 
 #[derive(Serialize)]
-struct DistributionsDocument<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct DistributionsDocument<'a> {
     nodes: Vec<NodeDocument<'a>>,
 }
 

@@ -24,6 +24,7 @@ const LABEL: usize = 14;
 
 /// What a report of a bug needs to know.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct DoctorReport {
     /// The program.
     pub program: DoctorProgram,
@@ -45,6 +46,7 @@ pub struct DoctorReport {
 
 /// The program.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct DoctorProgram {
     /// Its version.
     pub version: String,
@@ -60,6 +62,7 @@ pub struct DoctorProgram {
 
 /// The machine.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct DoctorMachine {
     /// The release of the kernel.
     pub kernel: String,
@@ -85,6 +88,7 @@ pub struct DoctorMachine {
 
 /// As whom becalm runs, and what it may do.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct DoctorRights {
     /// Root, root by `sudo`, or an ordinary user.
     pub user: DoctorUser,
@@ -96,6 +100,7 @@ pub struct DoctorRights {
 
 /// As whom becalm runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DoctorUser {
     /// As root.
@@ -108,6 +113,7 @@ pub enum DoctorUser {
 
 /// A limit of the process.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct DoctorLimit {
     /// Its name, as `prlimit` has it.
     pub name: &'static str,
@@ -119,6 +125,7 @@ pub struct DoctorLimit {
 
 /// Something that was checked.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct DoctorCheck {
     /// What was looked at, in a word or two.
     pub name: &'static str,
@@ -132,6 +139,7 @@ pub struct DoctorCheck {
 
 /// How something is that was checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DoctorState {
     /// As it should be.
@@ -142,6 +150,7 @@ pub enum DoctorState {
 
 /// A program that becalm works with.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct DoctorCompanion {
     /// Its name.
     pub name: &'static str,
@@ -151,6 +160,7 @@ pub struct DoctorCompanion {
 
 /// An error that becalm ended with.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct LastError {
     /// When, in UTC and to the second.
     pub when: String,

@@ -85,7 +85,8 @@ fn conclusion(cost: &FleetCost) -> String {
 }
 
 #[derive(Serialize)]
-struct CostDocument<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct CostDocument<'a> {
     summary: String,
     nodes: usize,
     grain_ns: i64,
@@ -99,6 +100,7 @@ struct CostDocument<'a> {
 
 /// What noise costs jobs of one size.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct SizeDoc {
     lost_node_hours: Option<f64>,
     lost_ratio: f64,
@@ -127,6 +129,7 @@ impl SizeDoc {
 
 /// What mending one source brings.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct MendingDoc<'a> {
     /// By which part jobs become shorter, for each size in the order of the sizes.
     gain_ratio: &'a [f64],
@@ -157,7 +160,8 @@ pub struct FleetSweepReport<'a> {
 }
 
 #[derive(Serialize)]
-struct SweepDocument<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct SweepDocument<'a> {
     nodes: usize,
     jobs: Option<u64>,
     span_hours: Option<f64>,
@@ -168,6 +172,7 @@ struct SweepDocument<'a> {
 
 /// What noise costs jobs of one size and one grain.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct CellDoc {
     grain_ns: i64,
     #[serde(flatten)]
@@ -176,6 +181,7 @@ struct CellDoc {
 
 /// What is to be mended for jobs of one grain.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct GrainDoc<'a> {
     grain_ns: i64,
     mend: Vec<MendingDoc<'a>>,

@@ -85,7 +85,8 @@ impl Report for FleetReport<'_> {
 }
 
 #[derive(Serialize)]
-struct FleetDocument<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct FleetDocument<'a> {
     summary: String,
     nodes: Vec<Object<FleetNode>>,
     compared: usize,
@@ -102,6 +103,7 @@ struct FleetDocument<'a> {
 
 /// A node that is noisier than its peers.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct OutlierDoc<'a> {
     chance_ratio: f64,
     factor_ratio: f64,
@@ -131,6 +133,7 @@ impl<'a> OutlierDoc<'a> {
 
 /// The noise of all nodes over time.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct HeatDoc<'a> {
     begin_unix_ns: i64,
     column_ns: i64,
@@ -139,6 +142,7 @@ struct HeatDoc<'a> {
 
 /// The noise of a node, column by column.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct HeatRowDoc<'a> {
     node: &'a str,
     noise_ratio: &'a [f64],
@@ -146,6 +150,7 @@ struct HeatRowDoc<'a> {
 
 /// A node that was left out, or of which only a part was read, and why.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct ProblemDoc<'a> {
     node: &'a str,
     what: Cow<'a, str>,

@@ -74,6 +74,30 @@ impl<R: Row> Serialize for Object<R> {
     }
 }
 
+#[cfg(feature = "schemas")]
+impl<R: Row> schemars::JsonSchema for Object<R> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        std::any::type_name::<R>().into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        object(R::FIELDS.iter().map(|field| (field.name, field.json)))
+    }
+}
+
+/// The schema of an object of figures, all of which it has.
+#[cfg(feature = "schemas")]
+pub(crate) fn object(figures: impl Iterator<Item = (&'static str, JsonType)>) -> schemars::Schema {
+    let (names, types): (Vec<&str>, Vec<JsonType>) = figures.unzip();
+    let properties: serde_json::Map<_, _> =
+        names.iter().zip(types).map(|(name, json)| ((*name).to_owned(), json.schema().into())).collect();
+    schemars::json_schema!({ "type": "object", "properties": properties, "required": names })
+}
+
 /// The fields with these names, in this order, for a table.
 ///
 /// # Panics

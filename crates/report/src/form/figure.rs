@@ -23,6 +23,33 @@ pub(crate) struct JsonType {
     pub(crate) or_null: bool,
 }
 
+#[cfg(feature = "schemas")]
+impl JsonType {
+    /// The schema of a figure of this type.
+    pub(crate) fn schema(self) -> schemars::Schema {
+        let names: Vec<&str> = self.names.iter().copied().chain(self.or_null.then_some("null")).collect();
+        match names[..] {
+            [name] => schemars::json_schema!({ "type": name }),
+            _ => schemars::json_schema!({ "type": names }),
+        }
+    }
+}
+
+#[cfg(feature = "schemas")]
+impl schemars::JsonSchema for Value {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Value".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        <Self as Figure>::JSON.schema()
+    }
+}
+
 /// A figure that may not exist.
 impl<F: Figure> Figure for Option<F> {
     const JSON: JsonType = JsonType { or_null: true, ..F::JSON };

@@ -49,13 +49,6 @@ impl Grid {
         Self { columns: fields.iter().enumerate().map(column).collect(), rows }
     }
 
-    /// Adds the columns of a grid of the same rows, to the right.
-    pub(crate) fn beside(&mut self, other: Self) {
-        self.rows.resize_with(other.rows.len(), Vec::new);
-        self.columns.extend(other.columns);
-        self.rows.iter_mut().zip(other.rows).for_each(|(row, values)| row.extend(values));
-    }
-
     /// The position of the column with this name.
     #[must_use]
     pub fn column(&self, name: &str) -> Option<usize> {

@@ -86,6 +86,7 @@ impl Report for InjectDoc {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct InjectedPlaceDoc {
     #[serde(skip_serializing_if = "Option::is_none")]
     cpu: Option<CpuId>,
@@ -109,7 +110,8 @@ struct InjectedPlaceDoc {
 }
 
 #[derive(Serialize)]
-struct InjectDocument<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct InjectDocument<'a> {
     noise: &'a str,
     synchronized: bool,
     together: &'static str,
@@ -138,6 +140,7 @@ struct InjectDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct TollDoc<'a> {
     measured_on: CpuId,
     cpus: &'a CpuList,
@@ -145,6 +148,7 @@ struct TollDoc<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct FairServerObject<'a> {
     cpus: &'a CpuList,
     runtime_ns: i64,

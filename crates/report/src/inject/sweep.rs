@@ -49,12 +49,30 @@ impl InjectedCell {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct CellDocument<'a> {
     #[serde(flatten)]
+    #[cfg_attr(feature = "schemas", schemars(schema_with = "options"))]
     often: BTreeMap<&'static str, &'a str>,
     detour_ns: i64,
     why_not: Option<&'a str>,
+    #[cfg_attr(
+        feature = "schemas",
+        schemars(extend(
+            "type" = ["object", "null"],
+            "properties" = { "schema": { "type": "string" } },
+            "required" = ["schema"],
+            "additionalProperties" = true
+        ))
+    )]
     injected: Option<&'a Json>,
+}
+
+/// The schema of the option whose values are swept.
+#[cfg(feature = "schemas")]
+fn options(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    let text = schemars::json_schema!({ "type": "string" });
+    schemars::json_schema!({ "type": "object", "properties": { "interval": text, "rate": text, "ratio": text } })
 }
 
 impl<'a> CellDocument<'a> {
@@ -70,7 +88,8 @@ impl<'a> CellDocument<'a> {
 }
 
 #[derive(Serialize)]
-struct SweepDocument<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct SweepDocument<'a> {
     cells: Vec<CellDocument<'a>>,
 }
 

@@ -75,7 +75,8 @@ impl Report for LawReport {
 }
 
 #[derive(Serialize)]
-struct LawDocument {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct LawDocument {
     grain_ns: i64,
     delay_ns: i64,
     rank_delay_probability: f64,

@@ -39,7 +39,8 @@ fields! {
 }
 
 #[derive(Serialize)]
-struct GrainsDocument {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct GrainsDocument {
     ranks: u32,
     nodes: u32,
     phases: u64,

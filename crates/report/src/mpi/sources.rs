@@ -56,7 +56,8 @@ fields! {
 }
 
 #[derive(Serialize)]
-struct PhaseSourcesDocument {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct PhaseSourcesDocument {
     phases: usize,
     worst: usize,
     seen: usize,
@@ -71,6 +72,7 @@ struct PhaseSourcesDocument {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct WaitingPart {
     waits: usize,
     total_ns: i64,

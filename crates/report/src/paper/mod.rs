@@ -96,6 +96,7 @@ const WORST: usize = 3;
 
 /// How many figures came to what.
 #[derive(Clone, Copy, Default, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct Counts {
     figures: usize,
     hold: usize,
@@ -107,6 +108,7 @@ struct Counts {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct ItemDocument {
     name: String,
     title: String,
@@ -117,7 +119,8 @@ struct ItemDocument {
 }
 
 #[derive(Serialize)]
-struct PaperDocument {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct PaperDocument {
     paper: String,
     citation: String,
     published_machine: String,

@@ -136,7 +136,8 @@ fn of_run(name: &str, summary: &Summary) -> PlatformRow {
 }
 
 #[derive(Serialize)]
-struct PlatformsDocument {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct PlatformsDocument {
     platforms: Vec<Object<PlatformRow>>,
     modes: Vec<Object<ModeRow>>,
 }

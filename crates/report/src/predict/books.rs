@@ -70,6 +70,7 @@ fields! {
 
 /// The books of one number of ranks in JSON.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub(super) struct BooksDoc {
     ranks: u64,
     grain_ns: i64,

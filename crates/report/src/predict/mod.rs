@@ -183,7 +183,8 @@ impl Report for PredictReport<'_> {
 }
 
 #[derive(Serialize)]
-struct PredictDocument<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct PredictDocument<'a> {
     noise: NoiseDoc<'a>,
     without: &'a [String],
     seed: u64,
@@ -202,6 +203,7 @@ struct PredictDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct NoiseDoc<'a> {
     name: &'a str,
     nodes: usize,
@@ -211,6 +213,7 @@ struct NoiseDoc<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct BlameDoc<'a> {
     ranks: u64,
     grain_ns: i64,

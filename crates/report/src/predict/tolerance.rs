@@ -14,6 +14,7 @@ use crate::form::value::{grouped, time};
 
 /// The answers for one grain in JSON.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub(super) struct ToleranceDoc {
     grain_ns: i64,
     /// The share of the job's time that may be lost.
@@ -29,6 +30,7 @@ pub(super) struct ToleranceDoc {
 
 /// What would have to go.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct DetoursDoc {
     ranks: u64,
     longest_ns: i64,

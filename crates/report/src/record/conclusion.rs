@@ -15,6 +15,7 @@ const CAUSES: usize = 3;
 
 /// A cause of noise, with all that goes with it.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub(crate) struct Cause<'a> {
     pub(crate) kind: Kind,
     pub(crate) source: &'a str,
@@ -36,6 +37,7 @@ pub(crate) struct Cause<'a> {
 
 /// What the noise costs a program whose ranks wait for each other again and again.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub(crate) struct Scaled {
     pub(crate) ranks: u64,
     pub(crate) grain_ns: i64,
@@ -82,6 +84,7 @@ impl Scaled {
 
 /// The conclusion of a recording.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub(crate) struct Conclusion<'a> {
     /// How much is lost, and how long at most at once.
     pub(crate) sentence: String,

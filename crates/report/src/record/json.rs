@@ -16,7 +16,8 @@ use crate::record::figures::{self, CounterRow, CpuRow};
 use crate::record::timeline::EntryRow;
 
 #[derive(Serialize)]
-struct RunDocument<'a, T: Serialize> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct RunDocument<'a, T: Serialize> {
     path: String,
     rung: Rung,
     summary: Conclusion<'a>,
@@ -32,7 +33,8 @@ struct RunDocument<'a, T: Serialize> {
 }
 
 #[derive(Serialize)]
-struct RunTables<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct RunTables<'a> {
     cpus: Vec<Object<CpuRow>>,
     total: Object<CpuRow>,
     interval: IntervalDoc,
@@ -49,12 +51,14 @@ struct RunTables<'a> {
 
 /// How often something came by the kernel's own count, and how many of these the trace holds.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct FoundDoc {
     counted: u64,
     traced: u64,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct CheckedDoc<'a> {
     timer_interrupts: FoundDoc,
     other_interrupts: FoundDoc,
@@ -64,6 +68,7 @@ struct CheckedDoc<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct LackingDoc<'a> {
     name: &'a str,
     #[serde(flatten)]
@@ -72,6 +77,7 @@ struct LackingDoc<'a> {
 
 /// What writing the trace cost.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct MeasuringDoc {
     events: u64,
     event_cost_ns: f64,
@@ -81,12 +87,14 @@ struct MeasuringDoc {
 
 /// One occurrence of the interrupt that costs most, over the detours in which it came once.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct AnatomyDoc<'a> {
     source: &'a str,
     parts: Vec<Object<PartFigures>>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct OpenBookDoc<'a> {
     node: &'a str,
     cpu: u32,
@@ -96,6 +104,7 @@ struct OpenBookDoc<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct WarningDoc<'a> {
     node: &'a str,
     code: &'a str,
@@ -104,6 +113,7 @@ struct WarningDoc<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct RunNode<'a> {
     node: &'a str,
     program: &'a str,
@@ -121,6 +131,7 @@ struct RunNode<'a> {
 
 /// How many system management interrupts a CPU took.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct SmiDoc {
     cpu: u32,
     count: u64,
@@ -128,6 +139,7 @@ struct SmiDoc {
 
 /// How the intervals of noise ratios are made, so that anyone can make them again.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct IntervalDoc {
     method: &'static str,
     confidence_ratio: f64,
@@ -137,6 +149,7 @@ struct IntervalDoc {
 
 /// How the tails are made.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct TailDoc {
     method: &'static str,
     clusters_min: usize,
@@ -145,6 +158,7 @@ struct TailDoc {
 
 /// The peaks of the spectrum; its curve is for pictures.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct SpectrumDoc<'a> {
     resolution_hz: f64,
     segments: u32,
@@ -152,6 +166,7 @@ struct SpectrumDoc<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct PeakDoc<'a> {
     frequency_hz: f64,
     power_per_hz: f64,
@@ -159,11 +174,13 @@ struct PeakDoc<'a> {
 }
 
 #[derive(Serialize)]
-struct DetoursDocument {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct DetoursDocument {
     detours: Vec<DetourDoc>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct DetourDoc {
     #[serde(flatten)]
     detour: Object<Timeline>,

@@ -5,7 +5,7 @@ mod conclusion;
 pub(crate) mod figures;
 pub(crate) mod header;
 pub(crate) mod html;
-mod json;
+pub(crate) mod json;
 mod notes;
 mod sure;
 mod tails;

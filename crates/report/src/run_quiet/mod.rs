@@ -18,6 +18,7 @@ use crate::report::Report;
 
 /// How what was lost was seen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SeenBy {
     /// By the kernel's trace: every interruption, by its source.
@@ -151,7 +152,8 @@ impl RunQuietReport<'_> {
 }
 
 #[derive(Serialize)]
-struct RunQuietDocument<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct RunQuietDocument<'a> {
     command: &'a [String],
     cpus: String,
     tuned: bool,
@@ -167,6 +169,7 @@ struct RunQuietDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct RunDocument {
     #[serde(flatten)]
     run: Object<RunRow>,

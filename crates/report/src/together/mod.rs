@@ -74,7 +74,8 @@ fields! {
 }
 
 #[derive(Serialize)]
-struct TogetherDocument<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct TogetherDocument<'a> {
     node: &'a str,
     cpus: String,
     duration_ns: i64,

@@ -4,9 +4,10 @@
 use becalm_analyze::summary::{Figures, SourceSummary, Timeline};
 use becalm_model::node::CounterGrowth;
 use becalm_units::CpuId;
+use serde::Serialize;
 
 use crate::Value;
-use crate::form::field::fields;
+use crate::form::field::{Field, fields};
 use crate::form::figure::{Ratio, Time};
 use crate::form::grid::Grid;
 use crate::record::figures::{self, CpuRow, counter, cpu, source};
@@ -25,48 +26,58 @@ pub struct LiveCpu {
     pub last_ns: Option<i64>,
 }
 
+/// A CPU that is being measured, as a row.
+struct LiveRow {
+    all: CpuRow,
+    recent_ratio: Option<f64>,
+    last_ns: Option<i64>,
+}
+
 fields! {
-    /// The figures that CPUs have only while they are measured.
-    live: LiveCpu {
-        RECENT_NOISE_RATIO = "recent_noise_ratio", "noise, 10s",
-            |row| row.recent_ratio.map(Ratio);
+    /// The figures of the report over the time until now, and those that CPUs have only while they are measured.
+    LIVE, live: LiveRow {
+        CPU = cpu::CPU => |row| &row.all;
+        NOISE_RATIO = cpu::NOISE_RATIO => |row| &row.all;
+        RECENT_NOISE_RATIO = "recent_noise_ratio", "noise, 10s", |row| row.recent_ratio.map(Ratio);
+        RATE_HZ = cpu::RATE_HZ => |row| &row.all;
+        DETOURS = cpu::DETOURS => |row| &row.all;
         LAST_NS = "last_ns", "last", |row| row.last_ns.map(Time);
+        MEAN_NS = cpu::MEAN_NS => |row| &row.all;
+        MAX_NS = cpu::MAX_NS => |row| &row.all;
+        TOTAL_NS = cpu::TOTAL_NS => |row| &row.all;
+        INCOMPLETE = cpu::INCOMPLETE => |row| &row.all;
     }
 }
 
 /// CPUs while they are measured: the figures of the report over the time until now, and what is new.
 #[must_use]
 pub fn live_cpus(cpus: &[LiveCpu]) -> Grid {
-    let mut grid = Grid::default();
-    let rows: Vec<CpuRow> =
-        cpus.iter().map(|cpu| CpuRow { place: Some((String::new(), cpu.cpu)), figures: cpu.figures.clone() }).collect();
-    for part in [
-        Grid::new(&[&cpu::CPU, &cpu::NOISE_RATIO], &rows),
-        Grid::new(&[&live::RECENT_NOISE_RATIO], cpus),
-        Grid::new(&[&cpu::RATE_HZ, &cpu::DETOURS], &rows),
-        Grid::new(&[&live::LAST_NS], cpus),
-        Grid::new(&[&cpu::MEAN_NS, &cpu::MAX_NS, &cpu::TOTAL_NS, &cpu::INCOMPLETE], &rows),
-    ] {
-        grid.beside(part);
-    }
-    grid
+    let row = |cpu: &LiveCpu| LiveRow {
+        all: CpuRow { place: Some((String::new(), cpu.cpu)), figures: cpu.figures.clone() },
+        recent_ratio: cpu.recent_ratio,
+        last_ns: cpu.last_ns,
+    };
+    let fields: Vec<_> = LIVE.iter().collect();
+    Grid::new(&fields, &cpus.iter().map(row).collect::<Vec<_>>())
 }
+
+/// The columns of sources.
+const SOURCES: [&Field<SourceSummary>; 9] = [
+    &source::SOURCE,
+    &source::KIND,
+    &source::COUNT,
+    &source::MAX_NS,
+    &source::MEAN_NS,
+    &source::TOTAL_NS,
+    &source::WHOLE_NS,
+    &source::SHARE_RATIO,
+    &source::TIME_RATIO,
+];
 
 /// Sources, with the figures of the report.
 #[must_use]
 pub fn sources(sources: &[SourceSummary]) -> Grid {
-    let names = [
-        &source::SOURCE,
-        &source::KIND,
-        &source::COUNT,
-        &source::MAX_NS,
-        &source::MEAN_NS,
-        &source::TOTAL_NS,
-        &source::WHOLE_NS,
-        &source::SHARE_RATIO,
-        &source::TIME_RATIO,
-    ];
-    Grid::new(&names, sources)
+    Grid::new(&SOURCES, sources)
 }
 
 /// Growth of the kernel's counters over the observed time, added up over the CPUs; those that stand for times first,
@@ -77,17 +88,73 @@ pub fn counters(counters: &[CounterGrowth], observed_ns: Option<i64>) -> Grid {
     Grid::new(&[&counter::NAME, &counter::GROWTH, &counter::RATE_HZ], &rows)
 }
 
+/// The columns of detours.
+const DETOURS: [&Field<Timeline>; 5] =
+    [&detour::CPU, &detour::DURATION_NS, &detour::START_NS, &timeline::MOSTLY, &detour::INCOMPLETE];
+
 /// Detours, each with what took most of it.
 #[must_use]
 pub fn detours(detours: &[&Timeline]) -> Grid {
-    let fields = [&detour::CPU, &detour::DURATION_NS, &detour::START_NS, &timeline::MOSTLY, &detour::INCOMPLETE];
     let rows: Vec<Vec<Value>> =
-        detours.iter().map(|row| fields.iter().map(|field| (field.get)(row)).collect()).collect();
-    Grid::from_values(&fields, rows)
+        detours.iter().map(|row| DETOURS.iter().map(|field| (field.get)(row)).collect()).collect();
+    Grid::from_values(&DETOURS, rows)
 }
 
 /// What happened in a detour, activity by activity, with a bar for where in it.
 #[must_use]
 pub fn activities(timeline: &Timeline) -> Grid {
     Grid::new(&timeline::SHOWN, &timeline::rows(timeline))
+}
+
+/// Updates of the view, one after the other: `becalm.top/1`.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub struct TopDocument<'a> {
+    /// In the order of time.
+    pub updates: Vec<TopUpdate<'a>>,
+}
+
+/// An update.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub struct TopUpdate<'a> {
+    /// The time that was observed until then.
+    pub observed_ns: i64,
+    /// The part of it that becalm itself took.
+    pub own_ratio: Option<f64>,
+    /// A row for each CPU, from [`live_cpus`].
+    #[cfg_attr(feature = "schemas", schemars(schema_with = "schemas::live_cpus"))]
+    pub cpus: &'a Grid,
+    /// A row for each source, from [`sources`].
+    #[cfg_attr(feature = "schemas", schemars(schema_with = "schemas::sources"))]
+    pub sources: &'a Grid,
+    /// A row for each of the longest detours, from [`detours`].
+    #[cfg_attr(feature = "schemas", schemars(schema_with = "schemas::detours"))]
+    pub detours: &'a Grid,
+}
+
+/// The schemas of the tables.
+#[cfg(feature = "schemas")]
+mod schemas {
+    use schemars::{Schema, SchemaGenerator, json_schema};
+
+    use super::{DETOURS, Field, LIVE, SOURCES};
+    use crate::form::field::object;
+
+    fn rows<'a, R: 'a>(fields: impl IntoIterator<Item = &'a Field<R>>) -> Schema {
+        let row = object(fields.into_iter().map(|field| (field.name, field.json)));
+        json_schema!({ "type": "array", "items": row })
+    }
+
+    pub(super) fn live_cpus(_: &mut SchemaGenerator) -> Schema {
+        rows(LIVE)
+    }
+
+    pub(super) fn sources(_: &mut SchemaGenerator) -> Schema {
+        rows(SOURCES)
+    }
+
+    pub(super) fn detours(_: &mut SchemaGenerator) -> Schema {
+        rows(DETOURS)
+    }
 }

@@ -11,7 +11,8 @@ use super::fields::Subtracted;
 use crate::form::field::Object;
 
 #[derive(Serialize)]
-struct WorkDocument<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct WorkDocument<'a> {
     /// How the main body is found.
     rule: &'static str,
     runs: Vec<WorkRunPart<'a>>,
@@ -24,6 +25,7 @@ struct WorkDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct WorkRunPart<'a> {
     path: String,
     nodes: Vec<WorkNodePart<'a>>,
@@ -31,6 +33,7 @@ struct WorkRunPart<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct WorkNodePart<'a> {
     node: &'a str,
     program: &'a str,
@@ -42,6 +45,7 @@ struct WorkNodePart<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct WorkCpuPart<'a> {
     #[serde(flatten)]
     figures: Object<CpuWork>,
@@ -67,6 +71,7 @@ struct WorkCpuPart<'a> {
 
 /// The samples that the timer's interrupt hit, and the others.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct PeaksPart {
     #[serde(flatten)]
     figures: Object<TickPeaks>,
@@ -76,6 +81,7 @@ struct PeaksPart {
 
 /// Repetitions of a second.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct RepetitionsPart<'a> {
     #[serde(flatten)]
     figures: Object<Cumulative>,
@@ -83,6 +89,7 @@ struct RepetitionsPart<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct SpectrumPart<'a> {
     resolution_hz: f64,
     stretches: u32,

@@ -5,7 +5,7 @@ mod comparison;
 mod drawing;
 mod fields;
 mod html;
-mod json;
+pub(crate) mod json;
 mod text;
 
 use std::io;

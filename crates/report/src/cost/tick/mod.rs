@@ -78,12 +78,14 @@ impl Report for TickReport {
 }
 
 #[derive(Serialize)]
-struct TickDocument<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct TickDocument<'a> {
     processors: Vec<ProcessorDoc>,
     campaign: Option<CampaignDoc<'a>>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct ProcessorDoc {
     #[serde(flatten)]
     figures: Object<TickRow>,
@@ -125,6 +127,7 @@ fn modes(analysis: &Analysis) -> Vec<ModeRow> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct CampaignDoc<'a> {
     node: &'a str,
     kernel: &'a str,

@@ -102,6 +102,7 @@ fields! {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct ComparedJob {
     name: String,
     ranks: u32,
@@ -112,7 +113,8 @@ struct ComparedJob {
 }
 
 #[derive(Serialize)]
-struct JobsDocument {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct JobsDocument {
     jobs: Vec<ComparedJob>,
     grain_ns: i64,
     collective: CollectiveCall,

@@ -132,6 +132,7 @@ impl Report for JobPhases {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct JobNode<'a> {
     node: &'a str,
     origin: String,
@@ -146,6 +147,7 @@ struct JobNode<'a> {
 
 /// A part of the run: the largest times of its phases, and who was the latest in the longest of them.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct Span {
     phase: u64,
     phases: u64,
@@ -160,7 +162,8 @@ struct Span {
 }
 
 #[derive(Serialize)]
-struct JobDocument<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct JobDocument<'a> {
     library: &'a str,
     ranks: u32,
     nodes: Vec<JobNode<'a>>,

@@ -60,6 +60,7 @@ impl Report for ValidationDoc {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct Errors {
     all: ValidationErrors,
     apart: ValidationErrors,
@@ -67,7 +68,8 @@ struct Errors {
 }
 
 #[derive(Serialize)]
-struct ValidateDocument<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct ValidateDocument<'a> {
     library: &'a str,
     ranks: u32,
     nodes: u32,

@@ -21,7 +21,8 @@ pub struct ValidationSweepReport<'a> {
 }
 
 #[derive(Serialize)]
-struct SweepDocument<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct SweepDocument<'a> {
     grains: Vec<ValidateDocument<'a>>,
 }
 

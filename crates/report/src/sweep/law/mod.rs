@@ -59,12 +59,14 @@ pub struct LawSweepReport {
 }
 
 #[derive(Serialize)]
-struct LawSweepDocument {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct LawSweepDocument {
     tolerated_ratio: Option<f64>,
     cells: Vec<LawCellDocument>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct LawCellDocument {
     grain_ns: i64,
     delay_ns: i64,

@@ -115,7 +115,8 @@ fields! {
 }
 
 #[derive(Serialize)]
-struct SweepDocument<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct SweepDocument<'a> {
     noises: Vec<NoiseDocument<'a>>,
     without: &'a [String],
     seed: u64,
@@ -126,6 +127,7 @@ struct SweepDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct NoiseDocument<'a> {
     noise: &'a str,
     name: &'a str,
@@ -139,6 +141,7 @@ struct NoiseDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct CellDocument<'a> {
     noise: &'a str,
     synchronized: bool,

@@ -90,7 +90,8 @@ impl Report for TuneCheckReport<'_> {
 }
 
 #[derive(Serialize)]
-struct CheckDocument<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct CheckDocument<'a> {
     node: &'a str,
     kernel: &'a str,
     processor: &'a str,
@@ -108,6 +109,7 @@ struct CheckDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct FindingDocument<'a> {
     severity: Severity,
     area: Area,
@@ -119,6 +121,7 @@ struct FindingDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct CostDocument {
     total_ns: i64,
     time_ratio: Value,
@@ -126,6 +129,7 @@ struct CostDocument {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct FixDocument<'a> {
     text: &'a str,
     command: Option<String>,

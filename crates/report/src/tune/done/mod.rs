@@ -86,7 +86,8 @@ impl Report for TuneDoneReport {
 }
 
 #[derive(Serialize)]
-struct DoneDocument<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct DoneDocument<'a> {
     state: Stage,
     cpus: &'a CpuList,
     journal: String,
@@ -94,6 +95,7 @@ struct DoneDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct KnobDocument<'a> {
     family: Family,
     knob: String,

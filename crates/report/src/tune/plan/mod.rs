@@ -81,7 +81,8 @@ fields! {
 }
 
 #[derive(Serialize)]
-struct PlanDocument<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct PlanDocument<'a> {
     cpus: &'a CpuList,
     left_idle: &'a CpuList,
     siblings: &'a CpuList,
@@ -95,6 +96,7 @@ struct PlanDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct StepDocument<'a> {
     step: u64,
     family: Family,
@@ -109,6 +111,7 @@ struct StepDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct WithoutDocument {
     grain_ns: i64,
     ranks: u64,

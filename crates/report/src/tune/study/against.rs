@@ -134,6 +134,7 @@ pub(super) fn verdict(studied: &Studied) -> Option<String> {
 
 /// A comparison with the baseline as documents have it.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub(super) struct AgainstJson<'a> {
     /// Why there is none.
     error: Option<String>,

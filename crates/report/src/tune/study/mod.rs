@@ -189,7 +189,8 @@ impl Report for StudyReport<'_> {
 }
 
 #[derive(Serialize)]
-struct StudyDocument<'a> {
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct StudyDocument<'a> {
     node: &'a str,
     kernel: &'a str,
     hypervisor: Option<&'a str>,
@@ -204,6 +205,7 @@ struct StudyDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct ConfigurationJson<'a> {
     #[serde(flatten)]
     figures: Object<StudyFigures>,
@@ -226,6 +228,7 @@ struct ConfigurationJson<'a> {
 
 /// A recording of a configuration, with what the job takes at the most ranks under its noise alone.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct TurnJson<'a> {
     run: &'a str,
     noise_ratio: Option<f64>,

@@ -39,6 +39,7 @@ pub(super) fn section(recorded: &[&StudyEntry<'_>]) -> Option<Section> {
 
 /// The longest detour of a part of a turn.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub(super) struct LongestJson {
     /// When it began, the turns one behind the other.
     at_ns: i64,

@@ -1,0 +1,343 @@
+//! The JSON schemas of all documents, and the page of the book that lists them, as the program `becalm-schemas` writes them.
+//!
+//! They come from the types that are serialized. Each is closed: a document with one more, one fewer or a renamed field is refused.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use becalm_model as model;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::Serialize;
+use serde_json::ser::PrettyFormatter;
+use serde_json::{Map, Serializer, Value, json};
+
+use crate::record::json::{DetoursDocument, RunDocument, RunTables};
+use crate::{
+    audit, check, compare, config, cost, distribution, doctor, fleet, inject, law, mpi, paper, platforms, predict,
+};
+use crate::{run_quiet, sweep, together, top, tune, work};
+
+/// A document, and where readers meet it.
+struct Document {
+    /// The name in its `schema`, without the version.
+    name: &'static str,
+    /// The commands that print it, or the file that holds it.
+    by: &'static str,
+    content: &'static str,
+    schema: fn() -> Value,
+}
+
+const fn document<T: JsonSchema>(name: &'static str, by: &'static str, content: &'static str) -> Document {
+    Document { name, by, content, schema: schema::<T> }
+}
+
+/// Every document.
+const DOCUMENTS: &[Document] = &[
+    document::<audit::AuditDocument>("audit", "becalm --json", "what can be seen on this machine"),
+    document::<config::ConfigReport>("config", "becalm config", "which defaults are set, and where"),
+    document::<doctor::DoctorReport>("doctor", "becalm doctor", "what a report of a bug needs to know"),
+    document::<RunDocument<RunTables>>("report", "becalm record, becalm report RUN", "a recording"),
+    document::<RunDocument<RunTables>>("sources", "becalm sources RUN", "a recording, with the sources of each CPU"),
+    document::<DetoursDocument>("detours", "becalm sources RUN --longest N", "single detours and what was in them"),
+    document::<together::TogetherDocument>(
+        "together",
+        "becalm sources RUN --together",
+        "what comes at once on several CPUs",
+    ),
+    document::<mpi::sources::PhaseSourcesDocument>(
+        "phase-sources",
+        "becalm sources RUN --phases JOB",
+        "what lies within the worst phases of a job",
+    ),
+    document::<platforms::PlatformsDocument>(
+        "platforms",
+        "becalm report RUN --platforms",
+        "published platforms beside these runs",
+    ),
+    document::<top::TopDocument>("top", "becalm top", "the live view, update by update"),
+    document::<check::CheckDocument>("check", "becalm check", "whether limits hold, CPU by CPU"),
+    document::<compare::json::CompareDocument>("compare", "becalm compare A B", "what differs between runs"),
+    document::<mpi::jobs::JobsDocument>(
+        "compare-jobs",
+        "becalm compare JOB JOB",
+        "jobs of becalm-mpi beside each other",
+    ),
+    document::<distribution::DistributionsDocument>(
+        "distribution-report",
+        "becalm report RUN",
+        "histograms and statistics of other programs",
+    ),
+    document::<distribution::beside::BesideDocument>(
+        "compare-distributions",
+        "becalm compare A B",
+        "two of these beside each other",
+    ),
+    document::<fleet::FleetDocument>("fleet", "becalm fleet RUN", "nodes ranked, and which differ"),
+    document::<fleet::jobs::CostDocument>(
+        "fleet-predict",
+        "becalm fleet predict RUN",
+        "what the noise of many nodes costs their jobs",
+    ),
+    document::<fleet::jobs::SweepDocument>(
+        "fleet-predict-sweep",
+        "becalm fleet predict RUN --grain LIST",
+        "the same for several grains",
+    ),
+    document::<work::json::WorkDocument>(
+        "work",
+        "becalm work, becalm report RUN",
+        "samples of fixed work or fixed time",
+    ),
+    document::<run_quiet::RunQuietDocument>(
+        "run-quiet",
+        "becalm run-quiet",
+        "repetitions of a command, and what touched them",
+    ),
+    document::<predict::PredictDocument>("predict", "becalm predict NOISE", "what noise costs a job"),
+    document::<sweep::predict::SweepDocument>("predict-sweep", "becalm predict with lists", "the same for many noises"),
+    document::<law::LawDocument>("law", "becalm law", "the noise law"),
+    document::<sweep::law::LawSweepDocument>("law-sweep", "becalm law with lists", "the noise law for many noises"),
+    document::<paper::PaperDocument>("paper", "becalm paper NAME", "the figures of a paper, published and found again"),
+    document::<becalm_paper::step_document::StepDocument>(
+        "paper-step",
+        "steps/NAME.json of becalm paper",
+        "a step of a campaign, and what it printed",
+    ),
+    document::<inject::InjectDocument>("inject", "becalm inject", "noise that was made"),
+    document::<inject::sweep::SweepDocument>(
+        "inject-sweep",
+        "becalm inject with lists",
+        "many noises that were made one after the other",
+    ),
+    document::<cost::clock::ClockDocument>("cost-clock", "becalm cost clock", "what reading a clock costs"),
+    document::<cost::probe::ProbeDocument>("cost-trap", "becalm cost trap", "what entering the kernel costs"),
+    document::<cost::probe::ProbeDocument>("cost-detours", "becalm cost detours", "what common detours cost"),
+    document::<cost::scheduler::SchedulerDocument>(
+        "cost-scheduler",
+        "becalm cost scheduler",
+        "what ticks and switches cost",
+    ),
+    document::<cost::placement::PlacementDocument>(
+        "cost-placement",
+        "becalm cost placement",
+        "what an interrupt costs by where work runs",
+    ),
+    document::<cost::tick::TickDocument>("cost-tick", "becalm cost tick", "what a tick costs in all"),
+    document::<tune::check::CheckDocument>("tune-check", "becalm tune check", "what keeps CPUs from being quiet"),
+    document::<tune::plan::PlanDocument>("tune-plan", "becalm tune plan", "what would be changed"),
+    document::<tune::done::DoneDocument>("tune-apply", "becalm tune apply", "what was changed"),
+    document::<tune::done::DoneDocument>("tune-restore", "becalm tune restore", "what was brought back"),
+    document::<tune::done::DoneDocument>("tune-status", "becalm tune status", "what is changed now"),
+    document::<tune::study::StudyDocument>(
+        "tune-study",
+        "becalm tune study",
+        "configurations of a machine beside each other",
+    ),
+    document::<mpi::run::JobDocument>("mpi", "becalm-mpi, becalm report JOB", "the phases of a parallel job"),
+    document::<mpi::grains::GrainsDocument>("mpi-sweep", "becalm-mpi --grain LIST", "jobs of several grains"),
+    document::<mpi::validate::ValidateDocument>(
+        "mpi-validate",
+        "becalm-mpi validate",
+        "predictions held against a job",
+    ),
+    document::<mpi::validate::sweep::SweepDocument>(
+        "mpi-validate-sweep",
+        "becalm-mpi validate --grain LIST",
+        "the same for several grains",
+    ),
+    document::<model::network::NetworkDoc>(
+        "network",
+        "becalm-mpi network",
+        "what messages between ranks cost, for becalm predict --network",
+    ),
+    document::<model::node::NodeDoc>("run", "runs/node=HOST.json of a recording", "what was recorded, where and how"),
+    document::<model::digest::DigestDoc>(
+        "run-summary",
+        "runs/node=HOST.json of a summary form",
+        "the same, and what the detours come to",
+    ),
+    document::<model::cost::CostDoc>(
+        "cost",
+        "runs/node=HOST.json of becalm cost",
+        "what was measured, but for the times",
+    ),
+    document::<model::cost::tick::Campaign>(
+        "tick-campaign",
+        "runs/node=HOST.json of becalm cost tick",
+        "the plan of a campaign and its cells",
+    ),
+    document::<model::phases::PhasesDoc>(
+        "mpi-run",
+        "runs/node=HOST.json of becalm-mpi",
+        "the ranks of a job on a node",
+    ),
+    document::<model::distribution::DistributionDoc>(
+        "distribution",
+        "runs/node=HOST.json of becalm import",
+        "what another program's histogram or statistics say",
+    ),
+    document::<model::study::StudyDoc>(
+        "study",
+        "study.json of becalm tune study",
+        "configurations and their recordings",
+    ),
+];
+
+fn schema<T: JsonSchema>() -> Value {
+    SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>().into()
+}
+
+/// Writes the schemas into `schemas` of the book, and the table of documents into its page.
+///
+/// # Errors
+/// If a file cannot be read or written.
+pub fn write(book: &Path) -> io::Result<()> {
+    let schemas = book.join("schemas");
+    for file in fs::read_dir(&schemas)? {
+        fs::remove_file(file?.path())?;
+    }
+    for document in DOCUMENTS {
+        let mut text = Vec::new();
+        document
+            .finished()
+            .serialize(&mut Serializer::with_formatter(&mut text, PrettyFormatter::with_indent(b" ")))?;
+        text.push(b'\n');
+        fs::write(schemas.join(format!("{}-1.json", document.name)), text)?;
+    }
+    let page = book.join("reference/documents.md");
+    let text = fs::read_to_string(&page)?;
+    fs::write(&page, with_table(&text).ok_or_else(|| io::Error::other("the page has no place for the table"))?)
+}
+
+/// The page with its table made again; `None` if it has no place for one.
+fn with_table(page: &str) -> Option<String> {
+    const START: &str = "<!-- documents -->\n";
+    const END: &str = "<!-- end of documents -->\n";
+    let (head, rest) = page.split_once(START)?;
+    let (_, tail) = rest.split_once(END)?;
+    let rows: String = DOCUMENTS.iter().map(Document::row).collect();
+    let table = format!("| document | printed or stored by | what it says |\n| --- | --- | --- |\n{rows}");
+    Some(format!("{head}{START}{table}{END}{tail}"))
+}
+
+impl Document {
+    /// Its line in the table.
+    fn row(&self) -> String {
+        let Self { name, by, content, .. } = self;
+        let by: Vec<String> = by.split(", ").map(quoted).collect();
+        format!("| [`becalm.{name}/1`](../schemas/{name}-1.json) | {} | {content} |\n", by.join(", "))
+    }
+
+    /// Its schema, closed, with its name and a description.
+    fn finished(&self) -> Value {
+        let Self { name, by, content, .. } = self;
+        let mut schema = (self.schema)();
+        let definitions = schema["$defs"].take();
+        finish(&mut schema, &definitions, true);
+        let printed = if by.contains(".json") || by.contains("--json") { "" } else { " --json" };
+        schema["$id"] = json!(format!("urn:becalm:{name}:1"));
+        schema["title"] = json!(format!("becalm.{name}/1"));
+        schema["description"] = json!(format!("{by}{printed}: {content}."));
+        schema["properties"]["schema"] = json!({ "type": "string", "const": format!("becalm.{name}/1") });
+        require_schema(&mut schema["required"]);
+        schema["$defs"] = used(&schema, &definitions);
+        schema
+    }
+}
+
+/// A command or a file as a page writes it, with what follows its name.
+fn quoted(by: &str) -> String {
+    let end = by.find(" with lists").or_else(|| by.find(" of ")).unwrap_or(by.len());
+    format!("`{}`{}", &by[..end], &by[end..])
+}
+
+/// Adds the name of the schema to the fields that a document must have.
+fn require_schema(required: &mut Value) {
+    let mut names = required.as_array().cloned().unwrap_or_default();
+    names.retain(|name| name != "schema");
+    names.insert(0, json!("schema"));
+    *required = Value::Array(names);
+}
+
+/// The definitions to which a schema refers, also by others of them.
+fn used(schema: &Value, definitions: &Value) -> Value {
+    let mut used = Map::new();
+    let Some(definitions) = definitions.as_object() else { return Value::Object(used) };
+    loop {
+        let text = format!("{schema}{}", Value::Object(used.clone()));
+        let wanted = |name: &str| text.contains(&format!("\"#/$defs/{name}\""));
+        let Some(name) = definitions.keys().find(|name| wanted(name) && !used.contains_key(*name)) else {
+            return Value::Object(used);
+        };
+        let mut definition = definitions[name].clone();
+        finish(&mut definition, &Value::Object(definitions.clone()), true);
+        used.insert(name.clone(), definition);
+    }
+}
+
+/// Makes a schema say what documents hold: figures that are not finite are `null`, and there are no other fields. A schema that
+/// is only a part of another one is not `closed` by itself.
+fn finish(schema: &mut Value, definitions: &Value, closed: bool) {
+    let Some(fields) = schema.as_object_mut() else { return };
+    merge_reference(fields, definitions);
+    fields.remove("format");
+    if fields.get("type").is_some_and(|kind| kind == "number") {
+        fields.insert("type".to_owned(), json!(["number", "null"]));
+    }
+    if let Some(Value::String(text)) = fields.get_mut("description") {
+        *text = plain(text);
+    }
+    let has_parts = ["oneOf", "anyOf", "allOf"].iter().any(|parts| fields.contains_key(*parts));
+    let has_fields = fields.contains_key("properties");
+    if closed && has_fields && !fields.contains_key("additionalProperties") {
+        let key = if has_parts { "unevaluatedProperties" } else { "additionalProperties" };
+        fields.insert(key.to_owned(), json!(false));
+    }
+    for (key, part) in fields.iter_mut() {
+        match (key.as_str(), part) {
+            ("properties", Value::Object(parts)) => parts.values_mut().for_each(|part| finish(part, definitions, true)),
+            ("oneOf" | "anyOf" | "allOf", Value::Array(parts)) => {
+                parts.iter_mut().for_each(|part| finish(part, definitions, closed && !has_fields));
+            }
+            ("prefixItems", Value::Array(parts)) => parts.iter_mut().for_each(|part| finish(part, definitions, true)),
+            ("items" | "additionalProperties", part) => finish(part, definitions, true),
+            _ => {}
+        }
+    }
+}
+
+/// Takes the fields of a definition over into a schema that refers to it and has fields of its own, as the variants of enums with a tag do.
+fn merge_reference(fields: &mut Map<String, Value>, definitions: &Value) {
+    if !fields.contains_key("properties") {
+        return;
+    }
+    let Some(Value::String(reference)) = fields.remove("$ref") else { return };
+    let definition = &definitions[reference.trim_start_matches("#/$defs/")];
+    let Some(definition) = definition.as_object() else { return };
+    for (key, value) in definition {
+        match (fields.get_mut(key), value) {
+            (Some(Value::Object(own)), Value::Object(more)) => own.extend(more.clone()),
+            (Some(Value::Array(own)), Value::Array(more)) => own.extend(more.clone()),
+            (Some(_), _) => {}
+            (None, value) => {
+                fields.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
+/// A comment in the words of a document: one line, `null` for what Rust calls `None`, and no links into the sources.
+fn plain(comment: &str) -> String {
+    let line = comment.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut parts = line.split("[`");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (path, rest) = part.split_once("`]").unwrap_or((part, ""));
+        let name = path.rsplit("::").next().unwrap_or(path);
+        let rest = rest.strip_prefix('(').and_then(|target| target.split_once(')')).map_or(rest, |(_, rest)| rest);
+        text.push_str(&format!("`{name}`{rest}"));
+    }
+    text.replace("`None`", "`null`").replace("`Some`", "a value")
+}
