@@ -122,13 +122,13 @@ pub struct TopUpdate<'a> {
     pub observed_ns: i64,
     /// The part of it that becalm itself took.
     pub own_ratio: Option<f64>,
-    /// A row for each CPU, from [`live_cpus`].
+    /// A row for each CPU.
     #[cfg_attr(feature = "schemas", schemars(schema_with = "schemas::live_cpus"))]
     pub cpus: &'a Grid,
-    /// A row for each source, from [`sources`].
+    /// A row for each source.
     #[cfg_attr(feature = "schemas", schemars(schema_with = "schemas::sources"))]
     pub sources: &'a Grid,
-    /// A row for each of the longest detours, from [`detours`].
+    /// A row for each of the longest detours.
     #[cfg_attr(feature = "schemas", schemars(schema_with = "schemas::detours"))]
     pub detours: &'a Grid,
 }
