@@ -25,165 +25,75 @@ struct Document {
     name: &'static str,
     /// The commands that print it, or the file that holds it.
     by: &'static str,
+    /// What it says.
     content: &'static str,
+    /// Makes its schema, as schemars has it.
     schema: fn() -> Value,
 }
 
-const fn document<T: JsonSchema>(name: &'static str, by: &'static str, content: &'static str) -> Document {
-    Document { name, by, content, schema: schema::<T> }
+macro_rules! documents {
+    ($($name:literal: $type:ty, $by:literal, $content:literal;)+) => {
+        /// Every document.
+        const DOCUMENTS: &[Document] =
+            &[$(Document { name: $name, by: $by, content: $content, schema: schema::<$type> }),+];
+    };
 }
 
-/// Every document.
-const DOCUMENTS: &[Document] = &[
-    document::<audit::AuditDocument>("audit", "becalm --json", "what can be seen on this machine"),
-    document::<config::ConfigReport>("config", "becalm config", "which defaults are set, and where"),
-    document::<doctor::DoctorReport>("doctor", "becalm doctor", "what a report of a bug needs to know"),
-    document::<RunDocument<RunTables>>("report", "becalm record, becalm report RUN", "a recording"),
-    document::<RunDocument<RunTables>>("sources", "becalm sources RUN", "a recording, with the sources of each CPU"),
-    document::<DetoursDocument>("detours", "becalm sources RUN --longest N", "single detours and what was in them"),
-    document::<together::TogetherDocument>(
-        "together",
-        "becalm sources RUN --together",
-        "what comes at once on several CPUs",
-    ),
-    document::<mpi::sources::PhaseSourcesDocument>(
-        "phase-sources",
-        "becalm sources RUN --phases JOB",
-        "what lies within the worst phases of a job",
-    ),
-    document::<platforms::PlatformsDocument>(
-        "platforms",
-        "becalm report RUN --platforms",
-        "published platforms beside these runs",
-    ),
-    document::<top::TopDocument>("top", "becalm top", "the live view, update by update"),
-    document::<check::CheckDocument>("check", "becalm check", "whether limits hold, CPU by CPU"),
-    document::<compare::json::CompareDocument>("compare", "becalm compare A B", "what differs between runs"),
-    document::<mpi::jobs::JobsDocument>(
-        "compare-jobs",
-        "becalm compare JOB JOB",
-        "jobs of becalm-mpi beside each other",
-    ),
-    document::<distribution::DistributionsDocument>(
-        "distribution-report",
-        "becalm report RUN",
-        "histograms and statistics of other programs",
-    ),
-    document::<distribution::beside::BesideDocument>(
-        "compare-distributions",
-        "becalm compare A B",
-        "two of these beside each other",
-    ),
-    document::<fleet::FleetDocument>("fleet", "becalm fleet RUN", "nodes ranked, and which differ"),
-    document::<fleet::jobs::CostDocument>(
-        "fleet-predict",
-        "becalm fleet predict RUN",
-        "what the noise of many nodes costs their jobs",
-    ),
-    document::<fleet::jobs::SweepDocument>(
-        "fleet-predict-sweep",
-        "becalm fleet predict RUN --grain LIST",
-        "the same for several grains",
-    ),
-    document::<work::json::WorkDocument>(
-        "work",
-        "becalm work, becalm report RUN",
-        "samples of fixed work or fixed time",
-    ),
-    document::<run_quiet::RunQuietDocument>(
-        "run-quiet",
-        "becalm run-quiet",
-        "repetitions of a command, and what touched them",
-    ),
-    document::<predict::PredictDocument>("predict", "becalm predict NOISE", "what noise costs a job"),
-    document::<sweep::predict::SweepDocument>("predict-sweep", "becalm predict with lists", "the same for many noises"),
-    document::<law::LawDocument>("law", "becalm law", "the noise law"),
-    document::<sweep::law::LawSweepDocument>("law-sweep", "becalm law with lists", "the noise law for many noises"),
-    document::<paper::PaperDocument>("paper", "becalm paper NAME", "the figures of a paper, published and found again"),
-    document::<becalm_paper::step_document::StepDocument>(
-        "paper-step",
-        "steps/NAME.json of becalm paper",
-        "a step of a campaign, and what it printed",
-    ),
-    document::<inject::InjectDocument>("inject", "becalm inject", "noise that was made"),
-    document::<inject::sweep::SweepDocument>(
-        "inject-sweep",
-        "becalm inject with lists",
-        "many noises that were made one after the other",
-    ),
-    document::<cost::clock::ClockDocument>("cost-clock", "becalm cost clock", "what reading a clock costs"),
-    document::<cost::probe::ProbeDocument>("cost-trap", "becalm cost trap", "what entering the kernel costs"),
-    document::<cost::probe::ProbeDocument>("cost-detours", "becalm cost detours", "what common detours cost"),
-    document::<cost::scheduler::SchedulerDocument>(
-        "cost-scheduler",
-        "becalm cost scheduler",
-        "what ticks and switches cost",
-    ),
-    document::<cost::placement::PlacementDocument>(
-        "cost-placement",
-        "becalm cost placement",
-        "what an interrupt costs by where work runs",
-    ),
-    document::<cost::tick::TickDocument>("cost-tick", "becalm cost tick", "what a tick costs in all"),
-    document::<tune::check::CheckDocument>("tune-check", "becalm tune check", "what keeps CPUs from being quiet"),
-    document::<tune::plan::PlanDocument>("tune-plan", "becalm tune plan", "what would be changed"),
-    document::<tune::done::DoneDocument>("tune-apply", "becalm tune apply", "what was changed"),
-    document::<tune::done::DoneDocument>("tune-restore", "becalm tune restore", "what was brought back"),
-    document::<tune::done::DoneDocument>("tune-status", "becalm tune status", "what is changed now"),
-    document::<tune::study::StudyDocument>(
-        "tune-study",
-        "becalm tune study",
-        "configurations of a machine beside each other",
-    ),
-    document::<mpi::run::JobDocument>("mpi", "becalm-mpi, becalm report JOB", "the phases of a parallel job"),
-    document::<mpi::grains::GrainsDocument>("mpi-sweep", "becalm-mpi --grain LIST", "jobs of several grains"),
-    document::<mpi::validate::ValidateDocument>(
-        "mpi-validate",
-        "becalm-mpi validate",
-        "predictions held against a job",
-    ),
-    document::<mpi::validate::sweep::SweepDocument>(
-        "mpi-validate-sweep",
-        "becalm-mpi validate --grain LIST",
-        "the same for several grains",
-    ),
-    document::<model::network::NetworkDoc>(
-        "network",
-        "becalm-mpi network",
-        "what messages between ranks cost, for becalm predict --network",
-    ),
-    document::<model::node::NodeDoc>("run", "runs/node=HOST.json of a recording", "what was recorded, where and how"),
-    document::<model::digest::DigestDoc>(
-        "run-summary",
-        "runs/node=HOST.json of a summary form",
-        "the same, and what the detours come to",
-    ),
-    document::<model::cost::CostDoc>(
-        "cost",
-        "runs/node=HOST.json of becalm cost",
-        "what was measured, but for the times",
-    ),
-    document::<model::cost::tick::Campaign>(
-        "tick-campaign",
-        "runs/node=HOST.json of becalm cost tick",
-        "the plan of a campaign and its cells",
-    ),
-    document::<model::phases::PhasesDoc>(
-        "mpi-run",
-        "runs/node=HOST.json of becalm-mpi",
-        "the ranks of a job on a node",
-    ),
-    document::<model::distribution::DistributionDoc>(
-        "distribution",
-        "runs/node=HOST.json of becalm import",
-        "what another program's histogram or statistics say",
-    ),
-    document::<model::study::StudyDoc>(
-        "study",
-        "study.json of becalm tune study",
-        "configurations and their recordings",
-    ),
-];
+documents! {
+    "audit": audit::AuditDocument, "becalm --json", "what can be seen on this machine";
+    "config": config::ConfigReport, "becalm config", "which defaults are set, and where";
+    "doctor": doctor::DoctorReport, "becalm doctor", "what a report of a bug needs to know";
+    "report": RunDocument<RunTables>, "becalm record, becalm report RUN", "a recording";
+    "sources": RunDocument<RunTables>, "becalm sources RUN", "a recording, with the sources of each CPU";
+    "detours": DetoursDocument, "becalm sources RUN --longest N", "single detours and what was in them";
+    "together": together::TogetherDocument, "becalm sources RUN --together", "what comes at once on several CPUs";
+    "phase-sources": mpi::sources::PhaseSourcesDocument, "becalm sources RUN --phases JOB", "what lies within the worst phases of a job";
+    "platforms": platforms::PlatformsDocument, "becalm report RUN --platforms", "published platforms beside these runs";
+    "top": top::TopDocument, "becalm top", "the live view, update by update";
+    "check": check::CheckDocument, "becalm check", "whether limits hold, CPU by CPU";
+    "compare": compare::json::CompareDocument, "becalm compare A B", "what differs between runs";
+    "compare-jobs": mpi::jobs::JobsDocument, "becalm compare JOB JOB", "jobs of becalm-mpi beside each other";
+    "distribution-report": distribution::DistributionsDocument, "becalm report RUN", "histograms and statistics of other programs";
+    "compare-distributions": distribution::beside::BesideDocument, "becalm compare A B", "two of these beside each other";
+    "fleet": fleet::FleetDocument, "becalm fleet RUN", "nodes ranked, and which differ";
+    "fleet-predict": fleet::jobs::CostDocument, "becalm fleet predict RUN", "what the noise of many nodes costs their jobs";
+    "fleet-predict-sweep": fleet::jobs::SweepDocument, "becalm fleet predict RUN --grain LIST", "the same for several grains";
+    "work": work::json::WorkDocument, "becalm work, becalm report RUN", "samples of fixed work or fixed time";
+    "run-quiet": run_quiet::RunQuietDocument, "becalm run-quiet", "repetitions of a command, and what touched them";
+    "predict": predict::PredictDocument, "becalm predict NOISE", "what noise costs a job";
+    "predict-sweep": sweep::predict::SweepDocument, "becalm predict with lists", "the same for many noises";
+    "law": law::LawDocument, "becalm law", "the noise law";
+    "law-sweep": sweep::law::LawSweepDocument, "becalm law with lists", "the noise law for many noises";
+    "paper": paper::PaperDocument, "becalm paper NAME", "the figures of a paper, published and found again";
+    "paper-step": becalm_paper::step_document::StepDocument, "steps/NAME.json of becalm paper", "a step of a campaign, and what it printed";
+    "inject": inject::InjectDocument, "becalm inject", "noise that was made";
+    "inject-sweep": inject::sweep::SweepDocument, "becalm inject with lists", "many noises that were made one after the other";
+    "cost-clock": cost::clock::ClockDocument, "becalm cost clock", "what reading a clock costs";
+    "cost-trap": cost::probe::ProbeDocument, "becalm cost trap", "what entering the kernel costs";
+    "cost-detours": cost::probe::ProbeDocument, "becalm cost detours", "what common detours cost";
+    "cost-scheduler": cost::scheduler::SchedulerDocument, "becalm cost scheduler", "what ticks and switches cost";
+    "cost-placement": cost::placement::PlacementDocument, "becalm cost placement", "what an interrupt costs by where work runs";
+    "cost-tick": cost::tick::TickDocument, "becalm cost tick", "what a tick costs in all";
+    "tune-check": tune::check::CheckDocument, "becalm tune check", "what keeps CPUs from being quiet";
+    "tune-plan": tune::plan::PlanDocument, "becalm tune plan", "what would be changed";
+    "tune-apply": tune::done::DoneDocument, "becalm tune apply", "what was changed";
+    "tune-restore": tune::done::DoneDocument, "becalm tune restore", "what was brought back";
+    "tune-status": tune::done::DoneDocument, "becalm tune status", "what is changed now";
+    "tune-study": tune::study::StudyDocument, "becalm tune study", "configurations of a machine beside each other";
+    "mpi": mpi::run::JobDocument, "becalm-mpi, becalm report JOB", "the phases of a parallel job";
+    "mpi-sweep": mpi::grains::GrainsDocument, "becalm-mpi --grain LIST", "jobs of several grains";
+    "mpi-validate": mpi::validate::ValidateDocument, "becalm-mpi validate", "predictions held against a job";
+    "mpi-validate-sweep": mpi::validate::sweep::SweepDocument, "becalm-mpi validate --grain LIST", "the same for several grains";
+    "network": model::network::NetworkDoc, "becalm-mpi network", "what messages between ranks cost, for becalm predict --network";
+    "run": model::node::NodeDoc, "runs/node=HOST.json of a recording", "what was recorded, where and how";
+    "run-summary": model::digest::DigestDoc, "runs/node=HOST.json of a summary form", "the same, and what the detours come to";
+    "cost": model::cost::CostDoc, "runs/node=HOST.json of becalm cost", "what was measured, but for the times";
+    "tick-campaign": model::cost::tick::Campaign, "runs/node=HOST.json of becalm cost tick", "the plan of a campaign and its cells";
+    "mpi-run": model::phases::PhasesDoc, "runs/node=HOST.json of becalm-mpi", "the ranks of a job on a node";
+    "distribution": model::distribution::DistributionDoc, "runs/node=HOST.json of becalm import",
+        "what another program's histogram or statistics say";
+    "study": model::study::StudyDoc, "study.json of becalm tune study", "configurations and their recordings";
+}
 
 fn schema<T: JsonSchema>() -> Value {
     SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>().into()

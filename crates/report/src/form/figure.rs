@@ -146,6 +146,6 @@ impl Time {
 impl Fine {
     /// A duration in fractions of a nanosecond, rounded; `None` unless it is finite.
     pub(crate) fn rounded(ns: f64) -> Option<Self> {
-        ns.is_finite().then(|| Self(ns.round() as i64))
+        Time::rounded(ns).map(|time| Self(time.0))
     }
 }

@@ -3,6 +3,8 @@
 use becalm_units::{Nanos, printable};
 use serde::{Serialize, Serializer};
 
+use crate::form::figure::{Figure, Time};
+
 /// A figure. What does not exist is [`Value::Missing`]: `null` in JSON and `-` in a table, never 0 and never NaN.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Value {
@@ -45,13 +47,7 @@ impl Value {
     /// A duration in fractions of a nanosecond, rounded.
     #[must_use]
     pub fn time(ns: f64) -> Self {
-        if ns.is_finite() { Self::Time(ns.round() as i64) } else { Self::Missing }
-    }
-
-    /// A duration in fractions of a nanosecond, rounded, among others that are nearly the same.
-    #[must_use]
-    pub fn fine(ns: f64) -> Self {
-        if ns.is_finite() { Self::Fine(ns.round() as i64) } else { Self::Missing }
+        Time::rounded(ns).value()
     }
 
     /// As a cell of a table. Of a text nothing is left that would steer a terminal.
