@@ -9,6 +9,7 @@
 mod choice;
 mod count;
 mod cpu;
+pub mod fault;
 mod localized;
 mod name;
 mod nanos;
