@@ -14,6 +14,7 @@ use becalm_model::Kind;
 use becalm_model::node::{ClockDoc, NodeDoc};
 use becalm_model::phases::PhasesDoc;
 use becalm_units::CpuId;
+use becalm_units::fault::{Fault, Wording};
 
 use crate::job::JobPhases;
 use crate::phases::worst_of;
@@ -105,11 +106,13 @@ pub enum PhaseSourcesError {
     Apart(String),
 }
 
-impl PhaseSourcesError {
-    /// Whether what was asked for is at fault.
-    #[must_use]
-    pub const fn is_usage(&self) -> bool {
+impl Fault for PhaseSourcesError {
+    fn is_usage(&self) -> bool {
         matches!(self, Self::Apart(_))
+    }
+
+    fn hint(&self) -> Option<Wording> {
+        if let Self::Bundle(error) = self { error.hint() } else { None }
     }
 }
 

@@ -13,6 +13,7 @@ use becalm_model::study::{ConfigurationDoc, StudyDoc};
 use becalm_scale::predict::{Prediction, Question, RankPrediction};
 use becalm_scale::{Noise, NoiseTrace, ScaleError};
 use becalm_units::Nanos;
+use becalm_units::fault::{Fault, Wording};
 
 use crate::compare::{CompareError, Comparison, compare_sides, judge_together};
 use crate::noise::{NoiseError, NoiseInput};
@@ -81,6 +82,20 @@ pub enum StudyError {
     /// The job cannot be simulated.
     #[error(transparent)]
     Scale(#[from] ScaleError),
+}
+
+impl Fault for StudyError {
+    fn is_usage(&self) -> bool {
+        if let Self::Scale(error) = self { error.is_usage() } else { false }
+    }
+
+    fn hint(&self) -> Option<Wording> {
+        match self {
+            Self::Summary(error) => error.hint(),
+            Self::Noise(error) => error.hint(),
+            Self::Scale(error) => error.hint(),
+        }
+    }
 }
 
 /// What each configuration of a study came to, in the order of the document; `None` of those without a recording. `bundles` are the

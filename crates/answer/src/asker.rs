@@ -1,10 +1,10 @@
 //! Whoever asks, as far as an answer has to know of them.
 
-use std::error::Error;
 use std::fmt;
 
 use becalm_bundle::Bundle;
 use becalm_report::Report;
+use becalm_units::fault;
 
 /// Somebody who has asked something, and is shown the answer.
 pub trait Asker {
@@ -12,7 +12,7 @@ pub trait Asker {
     ///
     /// # Errors
     /// If it cannot be shown.
-    fn show(&mut self, report: &impl Report) -> Result<(), Box<dyn Error + Send + Sync>>;
+    fn show(&mut self, report: &impl Report) -> fault::Result<()>;
 
     /// Is told something that is no part of the answer: how long it will take, what is left out of it.
     fn tell(&self, message: fmt::Arguments<'_>);

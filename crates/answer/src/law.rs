@@ -3,9 +3,9 @@
 use becalm_report::{LawCell, LawOften, LawReport, LawRow, LawSweepReport};
 use becalm_scale::ScaleError;
 use becalm_scale::law::Law;
-use becalm_units::{Nanos, Share};
+use becalm_units::{Nanos, Share, fault};
 
-use crate::{AnswerError, Asker};
+use crate::Asker;
 
 /// What is asked of the law. A single grain, delay and rate make `becalm.law/1`, several `becalm.law-sweep/1`.
 #[derive(Clone, PartialEq, Debug)]
@@ -27,7 +27,7 @@ impl LawQuestion {
     ///
     /// # Errors
     /// If the numbers make no sense, or the answer cannot be shown.
-    pub fn answer(&self, asker: &mut impl Asker) -> Result<(), AnswerError> {
+    pub fn answer(&self, asker: &mut impl Asker) -> fault::Result<()> {
         match (self.grains.as_slice(), self.delays.as_slice(), self.often.as_slice()) {
             ([grain], [delay], [often]) => asker.show(&self.single(*grain, *delay, *often)?)?,
             _ => asker.show(&self.sweep()?)?,

@@ -8,8 +8,6 @@
 
 mod asker;
 pub mod compare;
-mod error;
-pub mod hints;
 pub mod law;
 pub mod network;
 pub mod noise;
@@ -19,4 +17,3 @@ pub mod recording;
 pub mod sources;
 
 pub use asker::{Asker, Steps};
-pub use error::AnswerError;

@@ -3,19 +3,15 @@
 use becalm_analyze::summary::{RANKS, Selection, summarize, summarize_digests};
 use becalm_bundle::{Bundle, SummaryBundle};
 use becalm_report::RunReport;
+use becalm_units::fault;
 
-use crate::{AnswerError, Asker};
+use crate::Asker;
 
 /// Reports a recording. Causes are ranked by what a program of so many ranks gains without them, [`RANKS`] where none are named.
 ///
 /// # Errors
 /// If it cannot be read, does not hold what was selected, or the report cannot be shown.
-pub fn report(
-    bundle: &Bundle,
-    selection: &Selection,
-    ranks: Option<u64>,
-    asker: &mut impl Asker,
-) -> Result<(), AnswerError> {
+pub fn report(bundle: &Bundle, selection: &Selection, ranks: Option<u64>, asker: &mut impl Asker) -> fault::Result<()> {
     let reading = asker.reading(bundle, 1);
     let mut summary = summarize(bundle, selection)?;
     drop(reading);
@@ -27,11 +23,7 @@ pub fn report(
 ///
 /// # Errors
 /// If it does not hold what was selected, or the report cannot be shown.
-pub fn report_summary(
-    bundle: &SummaryBundle,
-    selection: &Selection,
-    asker: &mut impl Asker,
-) -> Result<(), AnswerError> {
+pub fn report_summary(bundle: &SummaryBundle, selection: &Selection, asker: &mut impl Asker) -> fault::Result<()> {
     let summary = summarize_digests(bundle, selection)?;
     Ok(asker.show(&RunReport { summary: &summary, drawn: None })?)
 }

@@ -8,9 +8,10 @@ use becalm_analyze::summary::{DetourId, Selection, longest, summarize, summarize
 use becalm_analyze::together::together;
 use becalm_bundle::{Bundle, Contents, PhaseRun};
 use becalm_report::{DetoursReport, PhaseSourcesReport, SourcesReport, TogetherReport};
+use becalm_units::fault::{self, UsageError, Wording};
 use becalm_units::{CpuId, Nanos};
 
-use crate::{AnswerError, Asker, open};
+use crate::{Asker, open};
 
 /// What is asked of the sources of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -77,7 +78,7 @@ impl SourcesQuestion {
     ///
     /// # Errors
     /// If the run cannot be read, does not hold what is asked for, or the answer cannot be shown.
-    pub fn answer(&self, asker: &mut impl Asker) -> Result<(), AnswerError> {
+    pub fn answer(&self, asker: &mut impl Asker) -> fault::Result<()> {
         if Contents::read(&self.run)? == Contents::Summary {
             return self.of_summary(asker);
         }
@@ -110,14 +111,13 @@ impl SourcesQuestion {
     }
 
     /// Of a recording in summary form.
-    fn of_summary(&self, asker: &mut impl Asker) -> Result<(), AnswerError> {
+    fn of_summary(&self, asker: &mut impl Asker) -> fault::Result<()> {
         let SourcesWanted::Ranked { per_cpu } = self.wanted else {
-            let text = format!(
-                "{} holds a recording in summary form, which does not say what each detour consists of; leave --phases, --together, \
-                 --detour and --longest out",
-                self.run.display()
+            let text = Wording::new(
+                "{} holds a recording in summary form, which does not say what each detour consists of; leave {job}, {together}, \
+                 {detour} and {longest} out",
             );
-            return Err(AnswerError::Usage(text));
+            return Err(UsageError::new(text.with(self.run.display())).into());
         };
         let bundle = open::summary(&self.run, |text| asker.tell(text))?;
         let summary = summarize_digests(&bundle, &self.selection)?;
@@ -126,22 +126,23 @@ impl SourcesQuestion {
 }
 
 /// The detour that was meant.
-fn find(bundle: &Bundle, selection: &Selection, detour: DetourName) -> Result<DetourId, AnswerError> {
+fn find(bundle: &Bundle, selection: &Selection, detour: DetourName) -> fault::Result<DetourId> {
     let cpus = selection.cpus.clone().or_else(|| detour.cpu.map(|cpu| [cpu].into_iter().collect()));
     let docs = Selection { node: selection.node.clone(), cpus, with_self: selection.with_self }.documents(bundle)?;
     let places = docs.iter().flat_map(|doc| doc.cpus.iter().map(|cpu| (doc.node.clone(), cpu.cpu)));
     let places: Vec<(String, CpuId)> = places.filter(|(_, cpu)| detour.cpu.is_none_or(|of| of == *cpu)).collect();
     let number = detour.number;
-    match places.as_slice() {
-        [(node, cpu)] => Ok(DetourId { node: node.clone(), cpu: *cpu, number }),
-        [] => {
-            Err(AnswerError::Usage(format!("--detour {}:{number} is not among the CPUs of --cpus", text(detour.cpu))))
+    let refusal = match places.as_slice() {
+        [(node, cpu)] => return Ok(DetourId { node: node.clone(), cpu: *cpu, number }),
+        [] => Wording::new("{detour=} is not among the CPUs of {cpus}")
+            .with(format_args!("{}:{number}", text(detour.cpu))),
+        [(_, first), ..] if detour.cpu.is_none() && docs.len() == 1 => {
+            let text = Wording::new("the run has several CPUs; name the detour's, as in {detour=}");
+            text.with(format_args!("{first}:{number}"))
         }
-        [(_, first), ..] if detour.cpu.is_none() && docs.len() == 1 => Err(AnswerError::Usage(format!(
-            "the run has several CPUs; name the detour's, as in --detour {first}:{number}"
-        ))),
-        [(node, _), ..] => Err(AnswerError::Usage(format!("the run has several nodes; name one, as in --node {node}"))),
-    }
+        [(node, _), ..] => Wording::new("the run has several nodes; name one, as in {node=}").with(node),
+    };
+    Err(UsageError::new(refusal).into())
 }
 
 fn text(cpu: Option<CpuId>) -> String {

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use becalm_units::fault::{Fault, Wording};
 use parquet::errors::ParquetError;
 
 use super::Contents;
@@ -187,6 +188,21 @@ impl BundleError {
     pub fn is_full(&self) -> bool {
         matches!(self, Self::Io { cause, .. }
             if matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
+    }
+}
+
+impl Fault for BundleError {
+    fn hint(&self) -> Option<Wording> {
+        let help = match self {
+            Self::Contents { found: Contents::Summary, .. } => "; record without {summary!} for this command",
+            Self::Contents { found: Contents::Distribution, .. } => {
+                "; it has no single events, which this needs: see what it has with becalm report"
+            }
+            Self::Contents { .. } => "; see it with becalm report",
+            Self::SeveralNodes { .. } => "; choose one with {node}",
+            _ => return None,
+        };
+        Some(Wording::new(help))
     }
 }
 

@@ -6,9 +6,9 @@ use std::os::fd::AsFd;
 use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
-use anyhow::Context;
 use becalm_linux::relay::{self, Relay};
 use becalm_linux::signals::{process_end, wait_readable};
+use becalm_units::fault::{self, Context};
 
 use crate::settings::SWITCH;
 
@@ -17,7 +17,7 @@ use crate::settings::SWITCH;
 ///
 /// # Errors
 /// If the program's own file is not found.
-pub fn becalm() -> anyhow::Result<Command> {
+pub fn becalm() -> fault::Result<Command> {
     let mut command = Command::new(env::current_exe().context("cannot find becalm's own program")?);
     without_defaults(&mut command);
     Ok(command)

@@ -7,7 +7,6 @@ mod child;
 mod commands;
 mod discretion;
 mod exit;
-mod hints;
 mod last_error;
 mod looks;
 mod measuring;
@@ -31,6 +30,7 @@ use std::process::ExitCode;
 
 use becalm_linux::rights::RightsError;
 use becalm_linux::{janitor, limits};
+use becalm_units::fault;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -235,7 +235,7 @@ impl Command {
     }
 }
 
-fn obey(arguments: Arguments, out: &mut dyn Write) -> anyhow::Result<Exit> {
+fn obey(arguments: Arguments, out: &mut dyn Write) -> fault::Result<Exit> {
     match arguments.command {
         None => commands::audit::run(arguments.json, out).map(|()| Exit::Done),
         Some(Command::Record(args)) => commands::record::run(args, out),

@@ -5,10 +5,11 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 
+use becalm_units::fault::{self, Param};
 use becalm_units::printable;
 use ratatui::crossterm::terminal;
 
-use crate::{hints, looks};
+use crate::looks;
 
 /// Says something. Where nobody can be told (standard error is closed, or on a full disk) the work goes on, and the exit
 /// code says how it went.
@@ -59,14 +60,37 @@ fn is_dumb(term: Option<&OsStr>) -> bool {
 
 /// An error, with the context in which it happened before it and what to do about it behind it, as one line. The text of an error is whole: it names its cause
 /// where there is one, which therefore is no `source` of it.
-pub fn of_error(error: &anyhow::Error) -> String {
-    format!("{error:#}{}", hints::after(error))
+pub fn of_error(error: &fault::Error) -> String {
+    error.message(option)
+}
+
+/// A parameter as an option. Those that libraries name otherwise than this command line are listed.
+fn option(param: Param<'_>) -> String {
+    let name = match param.name {
+        "cpus_before" => "cpus_a",
+        "cpus_after" => "cpus_b",
+        "node_before" => "node_a",
+        "node_after" => "node_b",
+        "job" => "phases",
+        name => name,
+    };
+    fault::option(Param { name, ..param })
 }
 
 #[cfg(test)]
 mod tests {
+    use becalm_analyze::compare::CompareError;
+    use becalm_analyze::cost::tick::CampaignError;
+    use becalm_analyze::noise::NoiseError;
+    use becalm_analyze::summary::SummaryError;
+    use becalm_bundle::{BundleError, Contents};
+    use becalm_inject::InjectError;
+    use becalm_inject::program::ProgramError;
     use becalm_linux::file::FileError;
+    use becalm_measure::cost::CostError;
     use becalm_measure::cost::tick::TickError;
+    use becalm_measure::{CpuError, RecordError};
+    use becalm_tune::PlanError;
 
     use super::*;
 
@@ -80,7 +104,7 @@ mod tests {
     #[test]
     fn an_error_is_one_line_without_what_steers_a_terminal() {
         let error =
-            anyhow::Error::from(io::Error::other("it\nbecalm: FAKE")).context("cannot read node=e\u{1b}[2J.json");
+            fault::Error::from(io::Error::other("it\nbecalm: FAKE")).context("cannot read node=e\u{1b}[2J.json");
         let line = line_of(format_args!("{}", of_error(&error)), None);
         let text = "cannot read node=e\u{fffd}[2J.json: it\u{fffd}becalm: FAKE";
         assert_eq!(line, format!("becalm: {text}"));
@@ -92,9 +116,61 @@ mod tests {
     fn a_cause_is_said_once() {
         let gone = || io::Error::other("it is gone");
         let error = FileError::Read { what: "the count", path: "x".into(), source: gone() };
-        let error = anyhow::Error::from(TickError::File(error)).context("nothing was done");
+        let error = fault::Error::from(TickError::File(error)).context("nothing was done");
         assert_eq!(of_error(&error), "nothing was done: cannot read the count from x: it is gone");
-        let plain = anyhow::Error::from(gone()).context("cannot read x");
+        let plain = fault::Error::from(gone()).context("cannot read x");
         assert_eq!(of_error(&plain), "cannot read x: it is gone");
+    }
+
+    /// What follows the text of an error.
+    fn hint(error: impl Into<fault::Error>) -> String {
+        let error = error.into();
+        let (text, message) = (error.text(option), of_error(&error));
+        message.strip_prefix(&text).expect("the text comes first").to_owned()
+    }
+
+    #[test]
+    fn an_option_is_named_once_also_where_the_error_is_within_another() {
+        let several = || BundleError::SeveralNodes { bundle: "x".into(), nodes: "a, b".into() };
+        let errors: [fault::Error; 6] = [
+            several().into(),
+            fault::Error::from(SummaryError::Bundle(several())).context("x"),
+            CompareError::Run { path: "x".into(), cause: SummaryError::Bundle(several()) }.into(),
+            NoiseError::Selection(several().into()).into(),
+            RecordError::Sink(several()).into(),
+            TickError::Store(several().into()).into(),
+        ];
+        for error in errors {
+            assert!(of_error(&error).ends_with("x holds the nodes a, b; choose one with --node"), "{error}");
+        }
+        for error in [CpuError::Empty.into(), fault::Error::from(CostError::Cpu(CpuError::Empty))] {
+            assert_eq!(hint(error), ", like --cpus 1");
+        }
+        assert_eq!(hint(RecordError::<BundleError>::from(CpuError::Empty)), ", like --cpus 1");
+        assert_eq!(hint(fault::Error::new("something else")), "");
+    }
+
+    #[test]
+    fn hints_name_the_options_of_the_command_line() {
+        let contents = |found| BundleError::Contents { bundle: "x".into(), found, wanted: Contents::Recording };
+        assert_eq!(hint(contents(Contents::Summary)), "; record without --summary for this command");
+        assert_eq!(hint(contents(Contents::Costs)), "; see it with becalm report");
+        assert_eq!(hint(SummaryError::OwnTime { path: "x".into() }), "; leave --with-self out");
+        assert_eq!(hint(CampaignError::NoRound { done: 1, planned: 2 }), " (--resume)");
+        let common =
+            CompareError::NoCommonNode { a: "a".into(), nodes_a: "x".into(), b: "b".into(), nodes_b: "y".into() };
+        assert_eq!(hint(common), " (--node-a, --node-b)");
+        let linked = || ProgramError::Static { path: "/bin/x".into() };
+        for error in [linked().into(), fault::Error::from(InjectError::Program(linked()))] {
+            assert!(error.is_usage(), "{error}");
+            assert_eq!(hint(error), "; noise by pre-emption, without --signal, reaches every program");
+        }
+        let none_left = |siblings: &str| PlanError::NoHousekeeping {
+            online: "0-3".parse().unwrap(),
+            cpus: "0-3".parse().unwrap(),
+            siblings: siblings.parse().unwrap(),
+        };
+        assert_eq!(hint(none_left("2-3")), "; --skip smt leaves those online");
+        assert_eq!(hint(none_left("")), "");
     }
 }

@@ -3,9 +3,9 @@
 use std::io::{self, BufWriter, IntoInnerError, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use becalm_bundle::Draft;
 use becalm_report::{Form, Report};
+use becalm_units::fault::{self, Context};
 
 use crate::looks;
 use crate::messages::{page_width, say};
@@ -81,7 +81,7 @@ impl Output {
     ///
     /// # Errors
     /// As [`Self::page`].
-    pub fn asked(json: bool, html: Option<&Path>) -> anyhow::Result<Self> {
+    pub fn asked(json: bool, html: Option<&Path>) -> fault::Result<Self> {
         html.map_or_else(|| Ok(Self::new(json, false)), Self::page)
     }
 
@@ -89,7 +89,7 @@ impl Output {
     ///
     /// # Errors
     /// If no file can be made there.
-    pub fn page(file: &Path) -> anyhow::Result<Self> {
+    pub fn page(file: &Path) -> fault::Result<Self> {
         Ok(Self::Page { draft: Draft::replace(file)?, file: file.to_owned() })
     }
 }
@@ -98,13 +98,14 @@ impl Output {
 ///
 /// # Errors
 /// If `out` or the file cannot be written.
-pub fn emit(report: &impl Report, output: Output, out: &mut dyn Write) -> anyhow::Result<()> {
+pub fn emit(report: &impl Report, output: Output, out: &mut dyn Write) -> fault::Result<()> {
     let form = |all| Form::within(page_width()).with_all(all).with_color(looks::has_color(&io::stdout()));
     match output {
         Output::Json => Ok(becalm_report::print(report, true, form(true), out)?),
         Output::Text { all } => Ok(becalm_report::print(report, false, form(all), out)?),
         Output::Page { draft, file } => {
-            let page = report.page(PROGRAM).context("this report has no page for a browser")?;
+            let page =
+                report.page(PROGRAM).ok_or_else(|| fault::Error::new("this report has no page for a browser"))?;
             let failed = || format!("cannot write {}", file.display());
             let mut out = BufWriter::new(draft);
             page.write(&mut out).with_context(failed)?;

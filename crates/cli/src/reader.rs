@@ -1,12 +1,12 @@
 //! The user of the command line as one who asks: the answer goes to an output, progress to standard error.
 
-use std::error::Error;
 use std::fmt;
 use std::io::Write;
 
 use becalm_answer::{Asker, Steps};
 use becalm_bundle::Bundle;
 use becalm_report::Report;
+use becalm_units::fault;
 use indicatif::ProgressBar;
 
 use crate::messages;
@@ -28,9 +28,9 @@ impl<'a> Reader<'a> {
 }
 
 impl Asker for Reader<'_> {
-    fn show(&mut self, report: &impl Report) -> Result<(), Box<dyn Error + Send + Sync>> {
-        let output = self.output.take().ok_or("a command has one answer")?;
-        Ok(emit(report, output, self.out)?)
+    fn show(&mut self, report: &impl Report) -> fault::Result<()> {
+        let output = self.output.take().ok_or_else(|| fault::Error::new("a command has one answer"))?;
+        emit(report, output, self.out)
     }
 
     fn tell(&self, message: fmt::Arguments<'_>) {

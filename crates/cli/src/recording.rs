@@ -5,12 +5,12 @@ use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
 use becalm_analyze::summary::{Selection, Summary, summarize, summarize_digests};
 use becalm_bundle::{Bundle, HeldFolder, SummaryBundle};
 use becalm_measure::{Progress, RecordPlan};
 use becalm_model::node::NodeDoc;
 use becalm_record::{Failure, Recorded, RecordingStore, Session};
+use becalm_units::fault::{Context, Fault, Result};
 use indicatif::ProgressBar;
 
 use crate::progress::{self, ReadingProgress};

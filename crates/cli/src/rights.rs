@@ -25,6 +25,7 @@ use becalm_linux::folder::Folder;
 use becalm_linux::procfs::status::{Capabilities, Capability};
 use becalm_linux::rights::{self, Left, RightsError, User};
 use becalm_measure::AfterSetUp;
+use becalm_units::fault;
 use clap::Args;
 
 /// As whom the user's COMMAND runs: what every command that starts one takes.
@@ -65,7 +66,7 @@ pub fn left_as(user: Option<User>, starts_programs: bool) -> Left {
 ///
 /// # Errors
 /// If the user may not write in the folder, and becalm may not give one there.
-pub fn refuse_place_of_root(bundle: &Path, user: Option<&User>) -> anyhow::Result<()> {
+pub fn refuse_place_of_root(bundle: &Path, user: Option<&User>) -> fault::Result<()> {
     let Some(user) = user else { return Ok(()) };
     let parent = bundle.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
     let (place, is_there) = if bundle.exists() { (bundle, true) } else { (parent, false) };
@@ -75,7 +76,7 @@ pub fn refuse_place_of_root(bundle: &Path, user: Option<&User>) -> anyhow::Resul
     if (is_named && !is_there) || folder.can_give(Access::guarded())? {
         return Ok(());
     }
-    anyhow::bail!(
+    fault::bail!(
         "{}: behind sudo a recording goes on as the user {}, who may not write in {}; choose a folder of that user, or a new name \
          that ends in {SUFFIX}",
         bundle.display(),
@@ -88,7 +89,7 @@ pub fn refuse_place_of_root(bundle: &Path, user: Option<&User>) -> anyhow::Resul
 ///
 /// # Errors
 /// If that is so.
-pub fn refuse_file_of_root(file: &Path) -> anyhow::Result<()> {
+pub fn refuse_file_of_root(file: &Path) -> fault::Result<()> {
     let Some(user) = User::behind_sudo() else { return Ok(()) };
     let folder = file.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
     // What cannot be opened is said by whoever makes the file.
@@ -96,7 +97,7 @@ pub fn refuse_file_of_root(file: &Path) -> anyhow::Result<()> {
     if opened.can_give(Access::guarded())? {
         return Ok(());
     }
-    anyhow::bail!(
+    fault::bail!(
         "{}: behind sudo becalm goes on as the user {}, who may not write in {}; choose a folder of that user",
         file.display(),
         user.uid,

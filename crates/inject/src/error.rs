@@ -8,6 +8,7 @@ use becalm_linux::realtime::{FairServer, Holder};
 use becalm_linux::rights::RightsError;
 use becalm_linux::sched::SchedError;
 use becalm_scale::TraceError;
+use becalm_units::fault::{Fault, Wording};
 use becalm_units::{CpuId, Nanos};
 
 use crate::program::ProgramError;
@@ -188,10 +189,8 @@ impl fmt::Display for RealTimeLimit {
     }
 }
 
-impl InjectError {
-    /// Whether noise was asked for that cannot be made here, rather than that the machine refused something.
-    #[must_use]
-    pub const fn is_usage(&self) -> bool {
+impl Fault for InjectError {
+    fn is_usage(&self) -> bool {
         matches!(
             self,
             Self::Short { .. }
@@ -203,6 +202,17 @@ impl InjectError {
                 | Self::CloseSignals { .. }
                 | Self::Program(_)
         )
+    }
+
+    fn hint(&self) -> Option<Wording> {
+        match self {
+            Self::NoLibrary => Some(Wording::new("; leave out {signal!}")),
+            Self::MostlyShort { .. } | Self::MostlyShortSignal { .. } => {
+                Some(Wording::new("; to inject the rest, add {partly!}"))
+            }
+            Self::Program(error) => error.hint(),
+            _ => None,
+        }
     }
 }
 

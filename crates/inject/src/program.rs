@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use becalm_linux::file::open_regular;
+use becalm_units::fault::{Fault, Wording};
 
 /// Why no library can be preloaded into a program.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +41,17 @@ pub enum ProgramError {
         /// The reason, to be put behind a colon.
         why: &'static str,
     },
+}
+
+impl Fault for ProgramError {
+    fn is_usage(&self) -> bool {
+        true
+    }
+
+    fn hint(&self) -> Option<Wording> {
+        let help = || Wording::new("; noise by pre-emption, without {signal!}, reaches every program");
+        matches!(self, Self::Static { .. }).then(help)
+    }
 }
 
 /// How many scripts may interpret each other.

@@ -36,6 +36,8 @@ pub enum FileError {
     },
 }
 
+becalm_units::fault::faultless!(FileError);
+
 impl FileError {
     /// Whether the file, or the thread or device that it describes, does not exist; see [`is_gone`].
     #[must_use]

@@ -19,6 +19,8 @@ pub enum MemoryError {
     },
 }
 
+becalm_units::fault::faultless!(MemoryError);
+
 /// A fixed number of 64-bit words that no page fault can hit any more: mapped shared (so that a fork in another thread
 /// never makes them copy-on-write), touched, and locked where the user may.
 #[derive(Debug)]

@@ -53,6 +53,8 @@ pub enum SchedError {
     },
 }
 
+becalm_units::fault::faultless!(SchedError);
+
 fn affinity_hint(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EINVAL) => " (the CPU is offline, or the cgroup's cpuset does not hold it)",

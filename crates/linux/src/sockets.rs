@@ -23,6 +23,8 @@ pub enum InheritedError {
     Other(String),
 }
 
+becalm_units::fault::faultless!(InheritedError);
+
 /// The socket that the service manager opened for this process (`LISTEN_FDS`), if it did. To be called once, before any file is
 /// opened or thread is started.
 ///

@@ -56,6 +56,8 @@ pub enum LiveError {
     Show(io::Error),
 }
 
+becalm_units::fault::faultless!(LiveError);
+
 /// Measures as `plan` says and shows what is found, until the user ends it. Returns the names of the runs that the user saved.
 ///
 /// # Errors

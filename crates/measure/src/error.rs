@@ -8,6 +8,7 @@ use becalm_linux::memory::MemoryError;
 use becalm_linux::rights::RightsError;
 use becalm_linux::sched::SchedError;
 use becalm_units::CpuId;
+use becalm_units::fault::{Fault, Wording};
 
 use crate::loops::{LoopError, ThreadError};
 use crate::machine::CpuError;
@@ -74,14 +75,21 @@ pub enum RecordError<S> {
     Sink(S),
 }
 
-impl<S> RecordError<S> {
-    /// Whether what was asked for cannot be meant, on this machine at least, rather than that it failed.
-    pub const fn is_usage(&self) -> bool {
+impl<S: Fault + 'static> Fault for RecordError<S> {
+    fn is_usage(&self) -> bool {
         match self {
             Self::Cpus(error) => error.is_usage(),
             Self::Loop(error) => error.is_usage(),
             Self::NothingAbove => true,
             _ => false,
+        }
+    }
+
+    fn hint(&self) -> Option<Wording> {
+        match self {
+            Self::Cpus(error) => error.hint(),
+            Self::Sink(error) => error.hint(),
+            _ => None,
         }
     }
 }

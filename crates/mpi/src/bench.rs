@@ -5,7 +5,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-use anyhow::{Context, Result};
 use becalm_analyze::job::{JobPhases, RankPhases};
 use becalm_analyze::phases::{PhaseFigures, Slowest};
 use becalm_bundle::{Phase, PhaseWriter, SUFFIX};
@@ -16,6 +15,7 @@ use becalm_measure::describe_machine;
 use becalm_measure::work::{Body, Calibrated, Work, calibrate};
 use becalm_model::phases::{ClockRelationDoc, CollectiveCall, JobDoc, PhasesDoc, RankDoc, SCHEMA};
 use becalm_report::{Form, JobGrainsReport};
+use becalm_units::fault::{self, Context, Result, UsageError};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 use clap::Args;
 use mpi::traits::{Communicator, CommunicatorCollectives};
@@ -24,7 +24,6 @@ use crate::calls::{Call, payload};
 use crate::clocks::{self, RoundTrip};
 use crate::job::{Job, bring_to_leader, gather, largest, library, tell, texts};
 use crate::node::Seat;
-use crate::outcome::UsageError;
 use crate::round_trips;
 
 /// The number of phases before those that count: they load code and pages and open connections.
@@ -115,17 +114,17 @@ impl BenchArgs {
     fn check(&self) -> Result<()> {
         for (at, grain) in self.grain.iter().enumerate() {
             if !(Nanos::ZERO..=GRAIN_MAX).contains(grain) {
-                return Err(UsageError(format!("--grain {grain} is outside of 0s to {GRAIN_MAX}")).into());
+                return Err(UsageError::new(format!("--grain {grain} is outside of 0s to {GRAIN_MAX}")).into());
             }
             if self.grain[..at].contains(grain) {
-                return Err(UsageError(format!("--grain holds {grain} twice")).into());
+                return Err(UsageError::new(format!("--grain holds {grain} twice")).into());
             }
         }
         if !(1..=PHASES_MAX).contains(&self.phases) {
-            return Err(UsageError(format!("--phases {} is outside of 1 to {PHASES_MAX}", self.phases)).into());
+            return Err(UsageError::new(format!("--phases {} is outside of 1 to {PHASES_MAX}", self.phases)).into());
         }
         if self.grain.contains(&Nanos::ZERO) && self.collective == CollectiveCall::None {
-            return Err(UsageError("--grain 0s with --collective none leaves nothing to do".to_owned()).into());
+            return Err(UsageError::new("--grain 0s with --collective none leaves nothing to do".to_owned()).into());
         }
         Ok(())
     }
@@ -144,7 +143,7 @@ fn measure<C: Counter>(
     let mut writer = None;
     if job.leaders.is_some() {
         doc.ranks.push(RankDoc { rank: job.rank() as u32, cpu: seat.cpu, iterations: 0, calibrated_ns: Nanos::ZERO });
-        writer = Some(PhaseWriter::create(path, &doc).map_err(anyhow::Error::from));
+        writer = Some(PhaseWriter::create(path, &doc).map_err(fault::Error::from));
     }
     let mut writer = job.agree(writer.transpose())?;
     let words = LockedWords::new(args.phases as usize * WORDS).context("cannot keep the phases in memory");

@@ -18,11 +18,12 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use becalm_linux::limits;
+use becalm_units::fault::{self, UsageError};
 use becalm_units::printable;
 use clap::{Parser, Subcommand};
 
 use crate::job::Job;
-use crate::outcome::{Elsewhere, UsageError, code_of};
+use crate::outcome::{code_of, elsewhere};
 
 /// Measures how a parallel job suffers from noise: every rank computes for a calibrated time and then meets all others in a
 /// collective, again and again. Run it under mpirun or srun.
@@ -69,8 +70,8 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            if !error.is::<Elsewhere>() {
-                let _ = writeln!(io::stderr(), "becalm-mpi: {}", printable(&format!("{error:#}")));
+            if elsewhere(&error).is_none() {
+                let _ = writeln!(io::stderr(), "becalm-mpi: {}", printable(&error.message(fault::option)));
             }
             ExitCode::from(code_of(&error))
         }
@@ -81,9 +82,9 @@ fn main() -> ExitCode {
 ///
 /// # Errors
 /// If it was such a launcher.
-fn together(job: &Job) -> anyhow::Result<()> {
+fn together(job: &Job) -> fault::Result<()> {
     match job::launched() {
-        Some((name, launched)) if launched > 1 && job.ranks() == 1 => Err(UsageError(format!(
+        Some((name, launched)) if launched > 1 && job.ranks() == 1 => Err(UsageError::new(format!(
             "{launched} ranks were started ({name}) and do not find each other: this program was built with {}, start it with \
              that one's mpirun, or with srun --mpi=pmix or pmi2 (srun --mpi=list shows what there is)",
             job::library()

@@ -4,17 +4,17 @@
 //! links or of other distances.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
 use becalm_linux::clock::{self, Counter, MonotonicRaw, Native, Source};
 use becalm_linux::sched::Policy;
 use becalm_model::network::{MessagesDoc, NetworkDoc, SCHEMA};
 use becalm_scale::network::{Network, WithinNode};
 use becalm_stats::median_high;
+use becalm_units::fault::{Context, Result, UsageError};
 use becalm_units::{Nanos, printable};
 use clap::Args;
 use mpi::topology::SimpleCommunicator;
@@ -22,7 +22,6 @@ use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Root, Sour
 
 use crate::job::{Job, library};
 use crate::node::Seat;
-use crate::outcome::UsageError;
 
 /// Round trips of each size.
 const TRIPS: usize = 1_000;
@@ -77,7 +76,8 @@ fn parameters(messages: &MessagesDoc) -> Result<Network, becalm_scale::ScaleErro
 /// # Errors
 /// For a job of one rank, a rank that cannot be placed, or a file that cannot be written.
 pub fn run(args: &NetworkArgs, job: &Job, out: &mut dyn Write) -> Result<()> {
-    let alone = (job.ranks() < 2).then(|| UsageError("a network needs two ranks: start the job with two".to_owned()));
+    let alone =
+        (job.ranks() < 2).then(|| UsageError::new("a network needs two ranks: start the job with two".to_owned()));
     job.agree(alone.map_or(Ok(()), |error| Err(error.into())))?;
     match clock::choose(Path::new("/")).source {
         Source::Native => run_with::<Native>(args, job, out),
@@ -165,7 +165,7 @@ fn run_with<C: Counter>(args: &NetworkArgs, job: &Job, out: &mut dyn Write) -> R
         within: pairs.within,
         warnings: [pairs.warnings(), seat.warnings()].concat(),
     };
-    let text = serde_json::to_string_pretty(&document)?;
+    let text = serde_json::to_string_pretty(&document).map_err(io::Error::from)?;
     if let Some(mut file) = file {
         writeln!(file, "{text}").context("cannot write the network's file")?;
     }

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
 use becalm_linux::clock::{self, Counter};
 use becalm_linux::sched::{self, Policy};
 use becalm_linux::signals;
 use becalm_measure::machine::Host;
 use becalm_model::node::ClockDoc;
 use becalm_model::node_name;
+use becalm_units::fault::{Context, Result};
 use becalm_units::{CpuId, CpuList, Nanos, TickRate, Ticks, TicksToNanos};
 use mpi::traits::{Communicator, CommunicatorCollectives, Root};
 

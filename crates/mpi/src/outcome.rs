@@ -1,9 +1,6 @@
 //! How a job ends where something fails: all ranks together, with one message and one exit code.
 
-/// Arguments that parse but cannot be meant, found where they are used.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct UsageError(pub String);
+use becalm_units::fault;
 
 /// Another rank failed, and says why.
 #[derive(Debug, thiserror::Error)]
@@ -15,24 +12,35 @@ pub struct Elsewhere {
     pub code: u8,
 }
 
+fault::faultless!(Elsewhere);
+
+/// The failure of another rank, if that is the error.
+pub fn elsewhere(error: &fault::Error) -> Option<&Elsewhere> {
+    error.causes().find_map(|cause| cause.downcast_ref())
+}
+
 /// The exit code of an error: 2 for wrong usage, else 1.
-pub fn code_of(error: &anyhow::Error) -> u8 {
-    match error.downcast_ref::<Elsewhere>() {
+pub fn code_of(error: &fault::Error) -> u8 {
+    match elsewhere(error) {
         Some(elsewhere) => elsewhere.code,
-        None if error.chain().any(|cause| cause.is::<UsageError>()) => 2,
+        None if error.is_usage() => 2,
         None => 1,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use becalm_scale::ScaleError;
+    use becalm_units::fault::UsageError;
+
     use super::*;
 
     #[test]
     fn all_ranks_end_with_the_same_code() {
-        let usage = anyhow::Error::from(UsageError("x".to_owned())).context("y");
+        let usage = fault::Error::from(UsageError::new("x")).context("y");
         assert_eq!(code_of(&usage), 2);
-        assert_eq!(code_of(&anyhow::anyhow!("z")), 1);
+        assert_eq!(code_of(&ScaleError::NoRanks.into()), 2);
+        assert_eq!(code_of(&fault::Error::new("z")), 1);
         assert_eq!(code_of(&Elsewhere { rank: 3, code: 2 }.into()), 2);
     }
 }

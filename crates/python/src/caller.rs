@@ -1,6 +1,5 @@
 //! The program in Python that asks, and how it is kept alive while the answer is computed.
 
-use std::error::Error;
 use std::ffi::CString;
 use std::fmt;
 use std::panic::resume_unwind;
@@ -9,9 +8,10 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use becalm_answer::{AnswerError, Asker, Steps};
+use becalm_answer::{Asker, Steps};
 use becalm_bundle::Bundle;
 use becalm_report::{Form, Report};
+use becalm_units::fault;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 
@@ -36,7 +36,7 @@ pub struct Caller<'a> {
 struct Stopped;
 
 impl Asker for Caller<'_> {
-    fn show(&mut self, report: &impl Report) -> Result<(), Box<dyn Error + Send + Sync>> {
+    fn show(&mut self, report: &impl Report) -> fault::Result<()> {
         self.answer = Some((becalm_report::json(report), becalm_report::text(report, Form::within(None))));
         Ok(())
     }
@@ -91,7 +91,7 @@ impl Steps for Watched<'_> {
 /// The exception for what went wrong, or what the handler of a signal raised.
 pub fn ask<F>(py: Python<'_>, question: F) -> PyResult<Answer>
 where
-    F: FnOnce(&mut Caller<'_>) -> Result<(), AnswerError> + Send,
+    F: FnOnce(&mut Caller<'_>) -> fault::Result<()> + Send,
 {
     let is_stopped = AtomicBool::new(false);
     let is_stopped = &is_stopped;
@@ -121,7 +121,7 @@ where
             (Err(payload), None) => resume_unwind(payload),
             (Err(payload), Some(_)) if !payload.is::<Stopped>() => resume_unwind(payload),
             (_, Some(signal)) => Err(signal),
-            (Ok(Err(failed)), None) => Err(error::of_answer(&failed)),
+            (Ok(Err(failed)), None) => Err(error::exception(failed)),
             (Ok(Ok(answer)), None) => answer.ok_or_else(|| error::BecalmError::new_err("there is no answer")),
         }
     })

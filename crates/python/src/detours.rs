@@ -1,12 +1,11 @@
 //! Detours that a program in Python has in arrays, as noise.
 
 use becalm_analyze::noise::NoiseInput;
-use becalm_answer::AnswerError;
 use becalm_units::Nanos;
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 
-use crate::error::{of_answer, usage};
+use crate::error::{exception, usage};
 
 /// Detours of one or several CPUs: for each the start and the duration of every detour, in nanoseconds, in buffers of `int64`.
 #[derive(FromPyObject)]
@@ -40,6 +39,6 @@ impl GivenDetours {
         };
         let (name, length) = (self.name, Nanos::new(self.length_ns));
         let noise = py.detach(|| NoiseInput::of_cpus(&name, length, cpus.into_iter().map(pairs).collect()));
-        noise.map_err(|error| of_answer(&AnswerError::from(error)))
+        noise.map_err(exception)
     }
 }

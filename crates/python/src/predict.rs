@@ -53,7 +53,7 @@ impl PredictOptions {
     fn alignment(&self) -> PyResult<Alignment> {
         match (self.as_recorded, self.independent, &self.sync) {
             (true, true, _) | (true, _, Some(_)) => {
-                Err(usage("--as-recorded cannot be used with --independent or --sync: leave one of them out"))
+                Err(usage("as_recorded=True cannot be used with independent= or sync=: leave one of them out"))
             }
             (true, ..) => Ok(Alignment::Recording),
             (_, true, _) => Ok(Alignment::Independent),

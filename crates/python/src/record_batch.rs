@@ -8,9 +8,9 @@ use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, BooleanArray, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use becalm_analyze::summary::Selection;
-use becalm_answer::AnswerError;
 use becalm_bundle::Bundle;
 use becalm_model::Kind;
+use becalm_units::fault;
 
 /// A column of names: a key for each row, and each name once, in the order in which they come.
 #[derive(Default)]
@@ -91,7 +91,7 @@ impl Place {
 ///
 /// # Errors
 /// If the run cannot be read, or does not hold what was selected.
-pub fn detours(bundle: &Bundle, selection: &Selection) -> Result<RecordBatch, AnswerError> {
+pub fn detours(bundle: &Bundle, selection: &Selection) -> fault::Result<RecordBatch> {
     let (mut place, mut starts, mut durations) = (Place::default(), Vec::new(), Vec::new());
     let mut incomplete = BooleanBufferBuilder::new(0);
     for node in nodes(bundle, selection)? {
@@ -121,7 +121,7 @@ pub fn detours(bundle: &Bundle, selection: &Selection) -> Result<RecordBatch, An
 ///
 /// # Errors
 /// As [`detours`].
-pub fn samples(bundle: &Bundle, selection: &Selection) -> Result<RecordBatch, AnswerError> {
+pub fn samples(bundle: &Bundle, selection: &Selection) -> fault::Result<RecordBatch> {
     let (mut place, mut starts, mut durations, mut work) = (Place::default(), Vec::new(), Vec::new(), Vec::new());
     let mut incomplete = BooleanBufferBuilder::new(0);
     for node in nodes(bundle, selection)? {
@@ -153,7 +153,7 @@ pub fn samples(bundle: &Bundle, selection: &Selection) -> Result<RecordBatch, An
 ///
 /// # Errors
 /// As [`detours`].
-pub fn activities(bundle: &Bundle, selection: &Selection) -> Result<RecordBatch, AnswerError> {
+pub fn activities(bundle: &Bundle, selection: &Selection) -> fault::Result<RecordBatch> {
     let (mut place, mut starts, mut self_times) = (Place::default(), Vec::new(), Vec::new());
     let (mut kinds, mut sources, mut details) = (Names::default(), Names::default(), Names::default());
     let by_kind: Vec<i32> = Kind::ALL.iter().map(|kind| kinds.key(kind.name())).collect();
@@ -194,7 +194,7 @@ pub fn activities(bundle: &Bundle, selection: &Selection) -> Result<RecordBatch,
 }
 
 /// The names of the selected nodes. That the CPUs are there is said once for all nodes.
-fn nodes(bundle: &Bundle, selection: &Selection) -> Result<Vec<String>, AnswerError> {
+fn nodes(bundle: &Bundle, selection: &Selection) -> fault::Result<Vec<String>> {
     if bundle.nodes().iter().all(|doc| doc.settings.work.is_none()) {
         return Ok(selection.documents(bundle)?.into_iter().map(|doc| doc.node).collect());
     }
@@ -211,7 +211,7 @@ fn int64(values: Vec<i64>) -> Result<ArrayRef, ArrowError> {
     Ok(Arc::new(Int64Array::from(values)))
 }
 
-fn table(columns: Vec<(&str, Result<ArrayRef, ArrowError>)>) -> Result<RecordBatch, AnswerError> {
+fn table(columns: Vec<(&str, Result<ArrayRef, ArrowError>)>) -> fault::Result<RecordBatch> {
     let made = || -> Result<RecordBatch, ArrowError> {
         let (mut fields, mut arrays) = (Vec::new(), Vec::new());
         for (name, array) in columns {
@@ -222,7 +222,7 @@ fn table(columns: Vec<(&str, Result<ArrayRef, ArrowError>)>) -> Result<RecordBat
         RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
     };
     // No bundle can make that happen: columns are as long as each other, and keys are in their dictionaries.
-    made().map_err(|error| AnswerError::Shown(Box::new(error)))
+    made().map_err(|error| fault::Error::new(error.to_string()))
 }
 
 fn field(name: &str, data_type: &DataType) -> Field {

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use becalm_answer::{AnswerError, Asker, open, recording};
+use becalm_answer::{Asker, open, recording};
 use becalm_bundle::Contents;
+use becalm_units::fault;
 use pyo3::prelude::*;
 
 use crate::caller::{self, Answer};
-use crate::error::of_bundle;
+use crate::error::exception;
 use crate::values;
 
 /// Answers what `becalm report --json` does of a recording of detours; nothing of whatever else a bundle holds.
@@ -22,7 +23,7 @@ pub fn report(
     ranks: Option<u64>,
 ) -> PyResult<Option<Answer>> {
     let selection = values::selection(node, cpus, with_self)?;
-    let contents = py.detach(|| Contents::read(&run)).map_err(of_bundle)?;
+    let contents = py.detach(|| Contents::read(&run)).map_err(exception)?;
     match contents {
         Contents::Recording => {}
         // Its report has no phases to sample, which the program says.
@@ -36,7 +37,7 @@ pub fn report(
         _ => return Ok(None),
     }
     let mut is_work = false;
-    let answer = |caller: &mut caller::Caller<'_>| -> Result<(), AnswerError> {
+    let answer = |caller: &mut caller::Caller<'_>| -> fault::Result<()> {
         let bundle = open::recording(&run, |text| caller.tell(text))?;
         is_work = bundle.nodes().iter().any(|doc| doc.settings.work.is_some());
         if is_work { Ok(()) } else { recording::report(&bundle, &selection, ranks, caller) }

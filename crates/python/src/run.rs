@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use arrow_array::RecordBatch;
 use becalm_analyze::summary::Selection;
-use becalm_answer::AnswerError;
 use becalm_bundle::Bundle;
+use becalm_units::fault;
 use pyo3::prelude::*;
 
-use crate::error::{BecalmError, of_answer, of_bundle};
+use crate::error::{BecalmError, exception};
 use crate::record_batch;
 use crate::table::Table;
 use crate::values;
@@ -22,10 +22,10 @@ impl StoredRun {
         &self,
         py: Python<'_>,
         (node, cpus): (Option<String>, Option<Vec<u32>>),
-        read: fn(&Bundle, &Selection) -> Result<RecordBatch, AnswerError>,
+        read: fn(&Bundle, &Selection) -> fault::Result<RecordBatch>,
     ) -> PyResult<Table> {
         let selection = values::selection(node, cpus, false)?;
-        py.detach(|| read(&self.0, &selection)).map(Table::new).map_err(|error| of_answer(&error))
+        py.detach(|| read(&self.0, &selection)).map(Table::new).map_err(exception)
     }
 }
 
@@ -34,7 +34,7 @@ impl StoredRun {
     /// Opens the bundle at a path.
     #[new]
     fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        py.detach(|| Bundle::open(&path)).map(Self).map_err(of_bundle)
+        py.detach(|| Bundle::open(&path)).map(Self).map_err(exception)
     }
 
     /// Its folder.

@@ -97,26 +97,38 @@ class Answers(unittest.TestCase):
             becalm.open("short")
 
     def test_errors_have_the_text_of_the_command(self):
+        alltoall = {"ranks": 1 << 16, "collective": "alltoall", "phases": 100_000}
+        # How the command names parameters, and how Python does.
         cases = [
-            (lambda: becalm.law(0, 1, 1), ("law", "--grain=0ns", "--delay=1ns", "--rate=1Hz")),
-            (lambda: becalm.report("nowhere"), ("report", "nowhere")),
-            (lambda: becalm.report("calm", node="x"), ("report", "calm", "--node=x")),
-            (lambda: becalm.sources("calm"), ("sources", "calm")),
-            (lambda: becalm.sources("busy", detour=7), ("sources", "busy", "--detour=7")),
-            (lambda: becalm.compare("busy", "busy"), ("compare", "busy", "busy")),
-            (lambda: becalm.predict(NOISE, blame=True), ("predict", NOISE, "--blame")),
-            (lambda: becalm.predict(NOISE, cpus=1), ("predict", NOISE, "--cpus=1")),
-            (lambda: becalm.predict("busy", without="nobody"), ("predict", "busy", "--without=nobody")),
-            (lambda: becalm.predict(NOISE, ranks=[0]), ("predict", NOISE, "--ranks=0")),
-            (lambda: becalm.predict(NOISE, ranks=1 << 16, collective="alltoall", phases=100_000),
-             ("predict", NOISE, "--ranks=64k", "--collective=alltoall", "--phases=100000")),
+            (lambda: becalm.law(0, 1, 1), ("law", "--grain=0ns", "--delay=1ns", "--rate=1Hz"), {}),
+            (lambda: becalm.report("nowhere"), ("report", "nowhere"), {}),
+            (lambda: becalm.report("calm", node="x"), ("report", "calm", "--node=x"), {}),
+            (lambda: becalm.sources("calm"), ("sources", "calm"), {}),
+            (lambda: becalm.sources("busy", detour=7), ("sources", "busy", "--detour=7"), {"--detour 0:7": "detour=(0, 7)"}),
+            (lambda: becalm.sources("cluster", detour=(0, 7)), ("sources", "cluster", "--detour=0:7"), {"--node n01": "node='n01'"}),
+            (lambda: becalm.compare("busy", "busy"), ("compare", "busy", "busy"),
+             {"--cpus-a": "cpus_before=", "--cpus-b": "cpus_after="}),
+            (lambda: becalm.predict(NOISE, blame=True), ("predict", NOISE, "--blame"),
+             {"--blame": "blame=True", "--without": "without="}),
+            (lambda: becalm.predict(NOISE, cpus=1), ("predict", NOISE, "--cpus=1"), {"--cpus": "cpus=", "--node": "node="}),
+            (lambda: becalm.predict("busy", without="nobody"), ("predict", "busy", "--without=nobody"), {}),
+            (lambda: becalm.predict(NOISE, ranks=[0]), ("predict", NOISE, "--ranks=0"), {}),
+            (lambda: becalm.predict(NOISE, coalesce_ns=1_000, blame=True), ("predict", NOISE, "--coalesce=1us", "--blame"),
+             {"--blame": "blame=True", "--tolerate": "tolerate=", "--coalesce": "coalesce_ns="}),
+            (lambda: becalm.predict(NOISE, **alltoall), ("predict", NOISE, "--ranks=64k", "--collective=alltoall", "--phases=100000"),
+             {"--allow-long": "allow_long=True"}),
         ]
-        for asked, words in cases:
+        for asked, words, names in cases:
             done = command(*words)
             kind = {1: becalm.BecalmError, 2: becalm.UsageError}[done.returncode]
             with self.assertRaises(kind, msg=words) as caught:
                 asked()
-            self.assertEqual(f"becalm: {caught.exception}\n", done.stderr, words)
+            text = done.stderr
+            for option, argument in names.items():
+                self.assertIn(option, text)
+                text = text.replace(option, argument)
+            self.assertNotRegex(text, " --[a-z]")
+            self.assertEqual(f"becalm: {caught.exception}\n", text, words)
             self.assertIs(type(caught.exception), kind, words)
 
     def test_arguments_that_make_no_sense_are_refused(self):

@@ -1,6 +1,7 @@
 //! What can be wrong with a question about scale, apart from the noise itself ([`crate::noise::TraceError`]).
 
 use becalm_units::Nanos;
+use becalm_units::fault::Fault;
 
 use crate::noise::TraceError;
 
@@ -104,10 +105,8 @@ pub enum ScaleError {
     },
 }
 
-impl ScaleError {
-    /// Whether the question itself cannot be meant, rather than that the noise has no answer to it.
-    #[must_use]
-    pub const fn is_usage(&self) -> bool {
+impl Fault for ScaleError {
+    fn is_usage(&self) -> bool {
         !matches!(self, Self::Trace(_) | Self::FewCpus { .. } | Self::UnknownSource { .. })
     }
 }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use becalm_units::fault::{Fault, Wording};
+
 use crate::journal::{Damage, JournalError, Owner};
 
 /// Nothing, or not everything, could be done.
@@ -35,4 +37,16 @@ pub enum TuneError {
         /// The process that runs the command.
         owner: Owner,
     },
+}
+
+impl Fault for TuneError {
+    fn hint(&self) -> Option<Wording> {
+        let help = match self {
+            Self::AlreadyTuned { .. } => "; undo them first with becalm tune restore, or add to them with {extend!}",
+            Self::InUse { .. } => ". {force!} restores them now",
+            Self::Damaged { .. } => ": becalm tune restore",
+            Self::Journal(_) => return None,
+        };
+        Some(Wording::new(help))
+    }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use becalm_linux::file::FileError;
 use becalm_linux::sysfs::cpu::{CpuSets, siblings};
+use becalm_units::fault::{Fault, Wording};
 use becalm_units::{CpuList, counted, cpus_are};
 
 use crate::{Family, Machine, Plan, Profile};
@@ -78,11 +79,19 @@ pub enum PlanError {
     File(#[from] FileError),
 }
 
-impl PlanError {
-    /// Whether the request itself cannot be meant.
-    #[must_use]
-    pub const fn is_usage(&self) -> bool {
+impl Fault for PlanError {
+    fn is_usage(&self) -> bool {
         !matches!(self, Self::File(_))
+    }
+
+    fn hint(&self) -> Option<Wording> {
+        match self {
+            Self::AllIdle { .. } => Some(Wording::new(" ({leave_idle})")),
+            Self::NoHousekeeping { siblings, .. } if !siblings.is_empty() => {
+                Some(Wording::new("; {skip=} leaves those online").with("smt"))
+            }
+            _ => None,
+        }
     }
 }
 

@@ -34,7 +34,7 @@ macro_rules! faultless {
     ($($error:ty),+ $(,)?) => { $(impl $crate::fault::Fault for $error {})+ };
 }
 
-faultless!(io::Error, crate::ParseCpuListError, crate::ParseNanosError, fmt::Error);
+faultless!(io::Error, crate::UnknownName);
 
 /// The way a front end shows a parameter.
 pub type Dialect = fn(Param<'_>) -> String;
@@ -211,16 +211,16 @@ impl Error {
         attempts.chain([self.cause.wording().shown(dialect)]).chain(causes).collect::<Vec<_>>().join(": ")
     }
 
-    /// A fix, which follows the text; empty if none is known.
+    /// A fix, which follows the text.
     #[must_use]
-    pub fn hint(&self, dialect: Dialect) -> String {
-        self.cause.hint().map(|hint| hint.shown(dialect)).unwrap_or_default()
+    pub fn hint(&self) -> Option<Wording> {
+        self.cause.hint()
     }
 
     /// The text and the hint.
     #[must_use]
     pub fn message(&self, dialect: Dialect) -> String {
-        self.text(dialect) + &self.hint(dialect)
+        self.text(dialect) + &self.hint().map(|hint| hint.shown(dialect)).unwrap_or_default()
     }
 }
 
@@ -237,28 +237,32 @@ impl<E: Fault + Send + Sync + 'static> From<E> for Error {
     }
 }
 
-/// Adds to an error the attempt that failed because of it.
-pub trait Context<T> {
-    /// Adds this attempt.
-    ///
-    /// # Errors
-    /// If there is an error.
-    fn context(self, attempt: impl Display) -> Result<T>;
-
+/// Adds to an error the attempt that failed because of it. Where there is nothing, the attempt is the error.
+pub trait Context<T>: Sized {
     /// Adds the attempt that is found only if there is an error.
     ///
     /// # Errors
-    /// If there is an error.
+    /// If there is an error, or nothing.
     fn with_context<D: Display>(self, attempt: impl FnOnce() -> D) -> Result<T>;
-}
 
-impl<T, E: Into<Error>> Context<T> for Result<T, E> {
+    /// Adds this attempt.
+    ///
+    /// # Errors
+    /// If there is an error, or nothing.
     fn context(self, attempt: impl Display) -> Result<T> {
         self.with_context(|| attempt)
     }
+}
 
+impl<T, E: Into<Error>> Context<T> for Result<T, E> {
     fn with_context<D: Display>(self, attempt: impl FnOnce() -> D) -> Result<T> {
         self.map_err(|error| error.into().context(attempt()))
+    }
+}
+
+impl<T> Context<T> for Option<T> {
+    fn with_context<D: Display>(self, attempt: impl FnOnce() -> D) -> Result<T> {
+        self.ok_or_else(|| Error::new(attempt().to_string()))
     }
 }
 

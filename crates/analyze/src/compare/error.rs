@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use becalm_units::fault::{Fault, Wording};
 use becalm_units::{CpuId, CpuList, cpus};
 
 use crate::summary::SummaryError;
@@ -72,6 +73,17 @@ pub enum CompareError {
         /// The bundle of the run.
         path: PathBuf,
     },
+}
+
+impl Fault for CompareError {
+    fn hint(&self) -> Option<Wording> {
+        match self {
+            Self::Run { cause, .. } => cause.hint(),
+            Self::NoCommonCpu { .. } => Some(Wording::new(" ({cpus_before}, {cpus_after})")),
+            Self::NoCommonNode { .. } => Some(Wording::new(" ({node_before}, {node_after})")),
+            Self::NoRun | Self::NoDuration { .. } | Self::NoDetourLoop { .. } => None,
+        }
+    }
 }
 
 /// The bundle's own errors name their files, as does that of a run of another kind.

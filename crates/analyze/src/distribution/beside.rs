@@ -10,6 +10,7 @@ use becalm_model::distribution::{Bucket, DistributionDoc, Quantity, Series};
 use becalm_model::node::CpuDoc;
 use becalm_stats::TimeCells;
 use becalm_units::CpuId;
+use becalm_units::fault::Fault;
 
 use super::SeriesFigures;
 use super::run::{RunLengths, commonest, slack_ns};
@@ -87,6 +88,12 @@ pub enum BesideError {
         /// The second side.
         b: String,
     },
+}
+
+impl Fault for BesideError {
+    fn is_usage(&self) -> bool {
+        true
+    }
 }
 
 impl Side {

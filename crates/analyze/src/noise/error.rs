@@ -6,6 +6,7 @@ use becalm_bundle::BundleError;
 use becalm_scale::TraceError;
 use becalm_scale::books::BooksError;
 use becalm_units::Nanos;
+use becalm_units::fault::{Fault, Wording};
 
 use crate::summary::SummaryError;
 
@@ -42,7 +43,7 @@ pub enum NoiseError {
     /// Nodes that were recorded at other times than each other.
     #[error(
         "the nodes were watched together for {common} only, by their wall clocks, and one of them for {longest}; ranks as recorded \
-         need at least half of that: record the nodes at the same time, or take one with --node"
+         need at least half of that"
     )]
     NotAtOneTime {
         /// How long all of them were watched.
@@ -52,11 +53,24 @@ pub enum NoiseError {
     },
     /// Nodes are to be replayed as they were recorded, and the file of one does not say when that was.
     #[error(
-        "the file of one of the nodes does not say when it was recorded, so ranks as recorded cannot be placed beside each other: take one \
-         node with --node, or other placements of the ranks"
+        "the file of one of the nodes does not say when it was recorded, so ranks as recorded cannot be placed beside each other"
     )]
     StartUnknown,
     /// The CPUs together are no noise.
     #[error(transparent)]
     Trace(#[from] TraceError),
+}
+
+impl Fault for NoiseError {
+    fn hint(&self) -> Option<Wording> {
+        match self {
+            Self::Selection(error) => error.hint(),
+            Self::Bundle(error) => error.hint(),
+            Self::NotAtOneTime { .. } => {
+                Some(Wording::new(": record the nodes at the same time, or take one with {node}"))
+            }
+            Self::StartUnknown => Some(Wording::new(": take one node with {node}, or other placements of the ranks")),
+            Self::NoBooks { .. } | Self::Cpu { .. } | Self::Trace(_) => None,
+        }
+    }
 }

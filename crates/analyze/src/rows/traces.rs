@@ -25,6 +25,8 @@ pub struct Overlap {
     pub end: Nanos,
 }
 
+becalm_units::fault::faultless!(Overlap);
+
 /// The time that a node's traces cover.
 #[derive(Clone, Debug)]
 pub struct TraceTime {

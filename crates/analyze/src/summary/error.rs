@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use becalm_bundle::BundleError;
+use becalm_units::fault::{Fault, Wording};
 use becalm_units::{CpuId, CpuList, cpus};
 
 /// A summary that could not be made. The messages are whole, as those of [`BundleError`].
@@ -18,7 +19,7 @@ pub enum SummaryError {
         path: PathBuf,
     },
     /// Of a recording in summary form becalm's own time was asked to count.
-    #[error("the summary form of {} does not say in which detours becalm itself ran; leave --with-self out", .path.display())]
+    #[error("the summary form of {} does not say in which detours becalm itself ran", .path.display())]
     OwnTime {
         /// The bundle that holds the summary form.
         path: PathBuf,
@@ -43,6 +44,19 @@ pub enum SummaryError {
         /// How many detours the CPU has.
         detours: u64,
     },
+}
+
+impl Fault for SummaryError {
+    fn hint(&self) -> Option<Wording> {
+        match self {
+            Self::Bundle(error) => error.hint(),
+            Self::Work { .. } => Some(Wording::new(
+                ": becalm report shows them, becalm work --baseline holds them against others, and becalm record records detours",
+            )),
+            Self::OwnTime { .. } => Some(Wording::new("; leave {with_self!} out")),
+            Self::NotMeasured { .. } | Self::NoSuchDetour { .. } => None,
+        }
+    }
 }
 
 fn range(detours: u64) -> String {

@@ -7,6 +7,7 @@
 mod count;
 
 use becalm_bundle::Bundle;
+use becalm_units::fault::{Fault, Wording};
 use becalm_units::{CpuId, Nanos};
 
 pub use self::count::{AtOnce, Meeting, Stretch};
@@ -74,11 +75,17 @@ pub enum TogetherError {
     OneCpu(i32),
 }
 
-impl TogetherError {
-    /// Whether what was asked for is at fault.
-    #[must_use]
-    pub const fn is_usage(&self) -> bool {
+impl Fault for TogetherError {
+    fn is_usage(&self) -> bool {
         matches!(self, Self::SeveralNodes | Self::OneCpu(_))
+    }
+
+    fn hint(&self) -> Option<Wording> {
+        match self {
+            Self::Noise(error) => error.hint(),
+            Self::SeveralNodes => Some(Wording::new(" (name one by {node})")),
+            Self::OneCpu(_) => None,
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use becalm_model::node::{Fixed, WorkDoc};
 use becalm_units::Nanos;
+use becalm_units::fault::{Fault, Wording};
 
 use super::body::MainBody;
 use super::cumulative::Cumulative;
@@ -14,6 +15,16 @@ use super::subtraction::Spread;
 pub struct Incomparable {
     ours: String,
     theirs: String,
+}
+
+impl Fault for Incomparable {
+    fn is_usage(&self) -> bool {
+        true
+    }
+
+    fn hint(&self) -> Option<Wording> {
+        Some(Wording::new("; record it with the same {body}, {fixed} and about the same {grain}"))
+    }
 }
 
 /// How samples compare with the baseline's. Ratios are of this run to the baseline: 1 is the same.

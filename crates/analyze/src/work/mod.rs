@@ -27,6 +27,7 @@ use becalm_bundle::{Bundle, BundleError};
 use becalm_model::NodeDoc;
 use becalm_model::node::Fixed;
 use becalm_units::CpuId;
+use becalm_units::fault::{Fault, Wording};
 
 pub use self::baseline::{Against, Incomparable, RepetitionRatios, against, comparable};
 pub use self::body::{MainBody, RULE};
@@ -133,6 +134,21 @@ pub enum WorkError {
     /// The baseline is one of something else.
     #[error(transparent)]
     Baseline(#[from] Incomparable),
+}
+
+impl Fault for WorkError {
+    fn is_usage(&self) -> bool {
+        matches!(self, Self::Baseline(_))
+    }
+
+    fn hint(&self) -> Option<Wording> {
+        match self {
+            Self::Bundle(error) => error.hint(),
+            Self::NotWork { .. } => Some(Wording::new("; see it with becalm report")),
+            Self::Nothing { .. } => None,
+            Self::Baseline(error) => error.hint(),
+        }
+    }
 }
 
 /// Summarizes the selected part of a run of work, held against a baseline if there is one: against its samples on the

@@ -8,8 +8,9 @@ use becalm_analyze::summary::Selection;
 use becalm_bundle::{Contents, StoredNode, StoredNodes, distribution};
 use becalm_report::BesideReport;
 use becalm_units::Nanos;
+use becalm_units::fault::{self, UsageError, Wording};
 
-use crate::{AnswerError, Asker};
+use crate::Asker;
 
 /// Whether any of these is a distribution, which stand beside each other by [`beside`](super::beside). What cannot be read is refused with its reason later.
 pub fn are_distributions(paths: &[PathBuf]) -> bool {
@@ -22,15 +23,15 @@ pub(super) fn answer(
     selections: [&Selection; 2],
     least: Nanos,
     asker: &mut impl Asker,
-) -> Result<(), AnswerError> {
-    let read = |side: usize| -> Result<Vec<(Side, Option<String>)>, AnswerError> {
+) -> fault::Result<()> {
+    let read = |side: usize| -> fault::Result<Vec<(Side, Option<String>)>> {
         sides[side].iter().map(|path| read(path, selections[side])).collect()
     };
     let (read_a, read_b) = (read(0)?, read(1)?);
     refuse_repeated(&sides.concat())?;
     let nodes = [&read_a, &read_b].map(|side| side.iter().map(|(_, node)| node.clone()).collect::<Vec<_>>());
     let [a, b] = [read_a, read_b].map(|side| side.into_iter().map(|(side, _)| side).collect::<Vec<_>>());
-    let mut times = |side: usize, run: usize, cpu, cut_ns| -> Result<_, AnswerError> {
+    let mut times = |side: usize, run: usize, cpu, cut_ns| -> fault::Result<_> {
         let Some(node) = &nodes[side][run] else { return Ok(None) };
         match StoredNodes::open(&sides[side][run])?.read(node)? {
             StoredNode::Full(bundle) => Ok(times_of(&bundle, node, cpu, cut_ns)?),
@@ -42,7 +43,7 @@ pub(super) fn answer(
 }
 
 /// Refuses a run that is given twice: the scatter of one that stands for two is none.
-fn refuse_repeated(paths: &[PathBuf]) -> Result<(), AnswerError> {
+fn refuse_repeated(paths: &[PathBuf]) -> fault::Result<()> {
     for (number, path) in paths.iter().enumerate() {
         let same = |other: &&PathBuf| match (path.canonicalize(), other.canonicalize()) {
             (Ok(path), Ok(other)) => path == other,
@@ -50,14 +51,14 @@ fn refuse_repeated(paths: &[PathBuf]) -> Result<(), AnswerError> {
         };
         if paths[..number].iter().any(|other| same(&other)) {
             let text = format!("{} is given twice: against itself it shows nothing", path.display());
-            return Err(AnswerError::Usage(text));
+            return Err(UsageError::new(text).into());
         }
     }
     Ok(())
 }
 
 /// A distribution, or the lengths of a recording's detours with its node.
-fn read(path: &Path, selection: &Selection) -> Result<(Side, Option<String>), AnswerError> {
+fn read(path: &Path, selection: &Selection) -> fault::Result<(Side, Option<String>)> {
     let node = selection.node.as_deref();
     let name = path.display().to_string();
     let (mut side, node) = match Contents::read(path)? {
@@ -79,6 +80,7 @@ fn read(path: &Path, selection: &Selection) -> Result<(Side, Option<String>), An
     Ok((side, node))
 }
 
-fn several(path: &Path) -> AnswerError {
-    AnswerError::Usage(format!("{} holds several nodes; choose one with --node-a or --node-b", path.display()))
+fn several(path: &Path) -> UsageError {
+    let text = Wording::new("{} holds several nodes; choose one with {node_before} or {node_after}");
+    UsageError::new(text.with(path.display()))
 }

@@ -6,31 +6,33 @@ use becalm_analyze::job::JobPhases;
 use becalm_bundle::{Contents, PhaseRun};
 use becalm_model::phases::JobDoc;
 use becalm_report::JobsReport;
+use becalm_units::fault::{self, UsageError};
 
-use crate::{AnswerError, Asker};
+use crate::Asker;
 
 /// Whether all of these are jobs. What cannot be read is none, and is refused with its reason later.
 ///
 /// # Errors
 /// If some are, and others are not.
-pub fn are_jobs(paths: &[PathBuf]) -> Result<bool, AnswerError> {
+pub fn are_jobs(paths: &[PathBuf]) -> fault::Result<bool> {
     let is_job = |path: &&PathBuf| matches!(Contents::read(path), Ok(Contents::Phases));
     let Some(job) = paths.iter().find(is_job) else { return Ok(false) };
     match paths.iter().find(|path| !is_job(path)) {
-        Some(other) => Err(AnswerError::Usage(format!(
+        Some(other) => Err(UsageError::new(format!(
             "{} holds {}, and {} does not: jobs are compared with jobs",
             job.display(),
             Contents::Phases.words(),
             other.display()
-        ))),
+        ))
+        .into()),
         None => Ok(true),
     }
 }
 
 /// Reads the jobs, and shows them beside each other.
-pub(super) fn answer(paths: &[PathBuf], asker: &mut impl Asker) -> Result<(), AnswerError> {
+pub(super) fn answer(paths: &[PathBuf], asker: &mut impl Asker) -> fault::Result<()> {
     let [_, _, ..] = paths else {
-        return Err(AnswerError::Usage("a second job is missing: becalm compare JOB_A JOB_B".to_owned()));
+        return Err(UsageError::new("a second job is missing: becalm compare JOB_A JOB_B").into());
     };
     let jobs = paths.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
     refuse_others(&jobs)?;
@@ -38,11 +40,10 @@ pub(super) fn answer(paths: &[PathBuf], asker: &mut impl Asker) -> Result<(), An
 }
 
 /// A job with its name.
-fn read(path: &Path) -> Result<(String, JobPhases), AnswerError> {
+fn read(path: &Path) -> fault::Result<(String, JobPhases)> {
     let run = PhaseRun::open(path)?;
     if !run.nodes.iter().any(|doc| doc.complete) {
-        let text = format!("{} holds nothing: the job ended before its last phase; measure again", path.display());
-        return Err(AnswerError::Empty(text));
+        fault::bail!("{} holds nothing: the job ended before its last phase; measure again", path.display());
     }
     let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
     let name = name.strip_suffix(".becalm").map(str::to_owned).unwrap_or(name);
@@ -51,22 +52,22 @@ fn read(path: &Path) -> Result<(String, JobPhases), AnswerError> {
 
 /// Refuses jobs that did something else in a phase than the first, and one that stands there twice. Jobs may have other numbers of ranks, as
 /// one that leaves a CPU idle has.
-fn refuse_others(jobs: &[(String, JobPhases)]) -> Result<(), AnswerError> {
+fn refuse_others(jobs: &[(String, JobPhases)]) -> fault::Result<()> {
     let phase = |job: &JobDoc| (job.grain_ns, job.collective, job.bytes);
     let of = |(_, phases): &(String, JobPhases)| phases.nodes.first().map(|doc| (phase(&doc.job), doc.origin));
     for (number, job) in jobs.iter().enumerate().skip(1) {
         if of(job).map(|(phase, _)| phase) != of(&jobs[0]).map(|(phase, _)| phase) {
-            return Err(AnswerError::Usage(format!(
+            return Err(UsageError::new(format!(
                 "{} and {} differ in what a phase is (its work, its collective or the bytes of that), and so in more than what \
                  slows them down",
                 jobs[0].0, job.0
-            )));
+            ))
+            .into());
         }
         if let Some(same) = jobs[..number].iter().find(|other| of(other) == of(job) && other.1.nodes == job.1.nodes) {
             let (one, other) = (&same.0, &job.0);
-            return Err(AnswerError::Usage(format!(
-                "{one} and {other} are the same job, which shows nothing against itself"
-            )));
+            let text = format!("{one} and {other} are the same job, which shows nothing against itself");
+            return Err(UsageError::new(text).into());
         }
     }
     Ok(())

@@ -12,11 +12,12 @@ use becalm_bundle::{Bundle, StoredNodes};
 use becalm_model::node::NodeDoc;
 use becalm_model::warning::Bearing;
 use becalm_report::{CompareReport, LimitCheck};
+use becalm_units::fault::{self, UsageError, Wording};
 use becalm_units::{Nanos, Share};
 
 pub use self::distributions::are_distributions;
 pub use self::jobs::are_jobs;
-use crate::{AnswerError, Asker};
+use crate::Asker;
 
 /// What is asked of two sides, each of one run or several.
 #[derive(Clone, PartialEq, Debug)]
@@ -38,7 +39,7 @@ impl CompareQuestion {
     ///
     /// # Errors
     /// If a run cannot be read or does not hold what was asked for, the two have nothing in common, or the answer cannot be shown.
-    pub fn answer(&self, asker: &mut impl Asker) -> Result<Vec<String>, AnswerError> {
+    pub fn answer(&self, asker: &mut impl Asker) -> fault::Result<Vec<String>> {
         let comparison = self.comparison(asker)?;
         let is_doubtful = comparison.notes.iter().any(|note| note.bearing() == Bearing::NotEnough);
         let check = |share: Share, metric: &Metric| {
@@ -55,7 +56,7 @@ impl CompareQuestion {
     }
 
     /// Reads the runs of both sides.
-    fn comparison(&self, asker: &impl Asker) -> Result<Comparison, AnswerError> {
+    fn comparison(&self, asker: &impl Asker) -> fault::Result<Comparison> {
         let (select_a, select_b) = (&self.selection_before, &self.selection_after);
         let Some((bundles_a, bundles_b)) = full_recordings(&self.before, &self.after)? else {
             return nodes::compare((&self.before, select_a), (&self.after, select_b));
@@ -77,7 +78,7 @@ pub fn beside(
     selections: [&Selection; 2],
     least: Nanos,
     asker: &mut impl Asker,
-) -> Result<(), AnswerError> {
+) -> fault::Result<()> {
     distributions::answer(sides, selections, least, asker)
 }
 
@@ -85,13 +86,13 @@ pub fn beside(
 ///
 /// # Errors
 /// If a job cannot be read or did something else than the first, or the answer cannot be shown.
-pub fn jobs(paths: &[PathBuf], asker: &mut impl Asker) -> Result<(), AnswerError> {
+pub fn jobs(paths: &[PathBuf], asker: &mut impl Asker) -> fault::Result<()> {
     jobs::answer(paths, asker)
 }
 
 /// Refuses a recording that would stand against itself, where it can show nothing, or count twice on a side, where it would make the
 /// runs look more alike than they are. A copy is the same recording; other nodes or CPUs of it are not.
-fn refuse_repeated(runs: &[(&Bundle, &Selection)]) -> Result<(), AnswerError> {
+fn refuse_repeated(runs: &[(&Bundle, &Selection)]) -> fault::Result<()> {
     let documents: Vec<Vec<NodeDoc>> =
         // What cannot be read is refused with its reason later.
         runs.iter().map(|(bundle, selection)| selection.documents(bundle).unwrap_or_default()).collect();
@@ -106,22 +107,20 @@ fn refuse_repeated(runs: &[(&Bundle, &Selection)]) -> Result<(), AnswerError> {
             };
             let Some(doc) = of_a.iter().find(is_same) else { continue };
             let [a, b] = [a, b].map(|run| runs[run].0.path());
-            return Err(repeated(a, b, doc));
+            return Err(repeated(a, b, doc).into());
         }
     }
     Ok(())
 }
 
 /// That two runs hold the same recording of a node.
-fn repeated(a: &Path, b: &Path, doc: &NodeDoc) -> AnswerError {
-    AnswerError::Usage(format!(
+fn repeated(a: &Path, b: &Path, doc: &NodeDoc) -> UsageError {
+    let text = Wording::new(
         "{} and {} hold the same recording, of node {}{}: against itself it shows nothing, and twice on a side it makes the runs look \
-         more alike than they are; give another, or other CPUs of it by --cpus-a and --cpus-b",
-        a.display(),
-        b.display(),
-        doc.node,
-        doc.origin.map_or_else(String::new, |origin| format!(" from {}", origin.strftime("%Y-%m-%d %H:%M:%S UTC")))
-    ))
+         more alike than they are; give another, or other CPUs of it by {cpus_before} and {cpus_after}",
+    );
+    let since = doc.origin.map(|origin| format!(" from {}", origin.strftime("%Y-%m-%d %H:%M:%S UTC")));
+    UsageError::new(text.with(a.display()).with(b.display()).with(&doc.node).with(since.unwrap_or_default()))
 }
 
 /// The bundles of the runs before and of those after.
@@ -129,8 +128,8 @@ type BothSides = (Vec<Bundle>, Vec<Bundle>);
 
 /// The bundles of both sides, if they are full recordings that can be read. `None` where some nodes are in summary form, or some of several
 /// cannot be read: such runs are compared node by node.
-fn full_recordings(a: &[PathBuf], b: &[PathBuf]) -> Result<Option<BothSides>, AnswerError> {
-    let open = |path: &PathBuf| -> Result<Option<Bundle>, AnswerError> {
+fn full_recordings(a: &[PathBuf], b: &[PathBuf]) -> fault::Result<Option<BothSides>> {
+    let open = |path: &PathBuf| -> fault::Result<Option<Bundle>> {
         let nodes = StoredNodes::open(path)?;
         if nodes.has_summaries()? {
             return Ok(None);
@@ -141,6 +140,6 @@ fn full_recordings(a: &[PathBuf], b: &[PathBuf]) -> Result<Option<BothSides>, An
             Err(error) => Err(error.into()),
         }
     };
-    let all = |paths: &[PathBuf]| paths.iter().map(open).collect::<Result<Option<Vec<Bundle>>, AnswerError>>();
+    let all = |paths: &[PathBuf]| paths.iter().map(open).collect::<fault::Result<Option<Vec<Bundle>>>>();
     Ok(all(a)?.zip(all(b)?))
 }

@@ -6,15 +6,15 @@ use becalm_analyze::compare::{ComparedRun, Comparison, compare_nodes};
 use becalm_analyze::summary::Selection;
 use becalm_bundle::{BundleError, StoredNodes};
 use becalm_model::node::NodeDoc;
+use becalm_units::fault;
 
 use super::repeated;
-use crate::AnswerError;
 
 /// The runs of a side, and what is compared of them.
 type Side<'a> = (&'a [PathBuf], &'a Selection);
 
 /// Compares them.
-pub fn compare(a: Side<'_>, b: Side<'_>) -> Result<Comparison, AnswerError> {
+pub fn compare(a: Side<'_>, b: Side<'_>) -> fault::Result<Comparison> {
     let open = |paths: &[PathBuf]| -> Result<Vec<StoredNodes>, BundleError> {
         paths.iter().map(|path| StoredNodes::open(path)).collect()
     };
@@ -27,7 +27,7 @@ pub fn compare(a: Side<'_>, b: Side<'_>) -> Result<Comparison, AnswerError> {
 }
 
 /// Refuses a recording that stands against itself, or twice on a side: a node that began at the same instant, by the same counter.
-fn refuse_repeated(comparison: &Comparison) -> Result<(), AnswerError> {
+fn refuse_repeated(comparison: &Comparison) -> fault::Result<()> {
     let runs: Vec<&ComparedRun> = comparison.a.runs.iter().chain(&comparison.b.runs).collect();
     let shares = |a: &NodeDoc, b: &NodeDoc| a.cpus.iter().any(|cpu| b.cpus.iter().any(|other| other.cpu == cpu.cpu));
     let same = |a: &NodeDoc, b: &NodeDoc| {
@@ -41,7 +41,7 @@ fn refuse_repeated(comparison: &Comparison) -> Result<(), AnswerError> {
                 at.is_ok_and(|at| same(&a.docs[at], doc))
             });
             if let Some(doc) = found {
-                return Err(repeated(&a.path, &b.path, doc));
+                return Err(repeated(&a.path, &b.path, doc).into());
             }
         }
     }

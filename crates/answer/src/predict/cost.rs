@@ -4,6 +4,7 @@ use becalm_scale::Noise;
 use becalm_scale::collective::Collective;
 use becalm_scale::placement::RANKS_LIMIT;
 use becalm_scale::predict::Question;
+use becalm_units::fault::Wording;
 use becalm_units::{Count, RankCount};
 
 /// Steps that a core does in a second, cautiously: a step is one send or receive of one rank.
@@ -133,7 +134,7 @@ pub(super) enum LengthVerdict {
     /// The user is told how long it will take, in these words.
     Long(String),
     /// It is refused, with a way out.
-    TooLong(String),
+    TooLong(Wording),
 }
 
 /// The steps of so many phases.
@@ -243,10 +244,6 @@ impl Bill {
             return LengthVerdict::Long(format!("this will take about {about} on one core"));
         }
         let fitting = (self.phases as f64 * TOLD / seconds) as u64;
-        let fewer = match fitting {
-            0 => "ask for fewer ranks".to_owned(),
-            phases => format!("--phases {phases} would take about {}; or ask for fewer ranks", self::about(TOLD)),
-        };
         let other = match self.collective {
             Collective::Alltoall(_) | Collective::Allreduce(_) if self.rounds >= self.ranks / 2 => {
                 let name =
@@ -255,13 +252,24 @@ impl Bill {
             }
             _ => String::new(),
         };
-        LengthVerdict::TooLong(format!(
-            "{} phases of {} ranks with the collective {} would take about {about} on one core: {fewer}{other}; --allow-long begins all \
-             the same",
-            Count::new(self.phases),
-            RankCount::new(self.ranks),
-            self.collective,
-        ))
+        let (phases, ranks) = (Count::new(self.phases), RankCount::new(self.ranks));
+        let job = format!("{phases} phases of {ranks} ranks with the collective {}", self.collective);
+        let refusal = match fitting {
+            0 => Wording::new(
+                "{} would take about {} on one core: ask for fewer ranks{}; {allow_long!} begins all the same",
+            )
+            .with(job)
+            .with(about),
+            fitting => Wording::new(
+                "{} would take about {} on one core: {phases=} would take about {}; or ask for fewer ranks{}; {allow_long!} begins all \
+                 the same",
+            )
+            .with(job)
+            .with(about)
+            .with(fitting)
+            .with(self::about(TOLD)),
+        };
+        LengthVerdict::TooLong(refusal.with(other))
     }
 }
 
@@ -278,6 +286,7 @@ fn about(seconds: f64) -> String {
 mod tests {
     use super::*;
     use becalm_units::Nanos;
+    use becalm_units::fault::option;
 
     fn question(collective: &str, phases: u64) -> Question {
         Question {
@@ -305,9 +314,16 @@ mod tests {
         let LengthVerdict::Long(text) = verdict("barrier", 1_000, 1 << 16) else { panic!("it takes minutes") };
         assert!(text.contains("112 seconds"), "{text}");
         let LengthVerdict::TooLong(text) = verdict("alltoall", 10_000, 1 << 16) else { panic!("it is quadratic") };
-        assert!(text.contains("--phases") || text.contains("fewer ranks"), "{text}");
-        assert!(text.contains("alltoall:bruck"), "{text}");
-        assert!(matches!(verdict("ideal", u64::MAX, 64), LengthVerdict::TooLong(text) if text.contains("years")));
+        let text = text.shown(option);
+        assert!(text.ends_with(" 99 days on one core: ask for fewer ranks, or alltoall:bruck, whose rounds grow with the logarithm of the ranks only; --allow-long begins all the same"), "{text}");
+        let LengthVerdict::TooLong(text) = verdict("barrier", 1_000_000, 1 << 16) else { panic!("it takes days") };
+        let (text, fix) = (
+            text.shown(option),
+            " would take about 5 seconds; or ask for fewer ranks; --allow-long begins all the same",
+        );
+        assert!(text.contains(" on one core: --phases ") && text.ends_with(fix), "{text}");
+        let LengthVerdict::TooLong(text) = verdict("ideal", u64::MAX, 64) else { panic!("it takes years") };
+        assert!(text.shown(option).contains("years"), "{text}");
     }
 
     /// What is told before it begins, for the inputs that used to take long without a word.

@@ -16,11 +16,12 @@ use becalm_scale::predict::{MESSAGES_LIMIT, Question, RankPrediction};
 use becalm_scale::tolerance::Tolerance;
 use becalm_scale::watch::ReplayWatch;
 use becalm_scale::{Alignment, ScaleError};
+use becalm_units::fault::{self, UsageError, Wording};
 use becalm_units::{Nanos, RankCount, Share};
 
 use self::source::PreparedNoise;
 use crate::noise::NoiseArg;
-use crate::{AnswerError, Asker, Steps};
+use crate::{Asker, Steps};
 
 /// How many sources are taken out, one after another.
 const STEPS: usize = 3;
@@ -85,8 +86,8 @@ impl PredictQuestion {
     /// Refuses what has no sense, and numbers of ranks that have no answer, before anything is read.
     ///
     /// # Errors
-    /// [`AnswerError::Usage`] or [`AnswerError::Scale`].
-    pub fn check(&self) -> Result<(), AnswerError> {
+    /// [`UsageError`] or [`ScaleError`].
+    pub fn check(&self) -> fault::Result<()> {
         self.refuse_what_has_no_sense()?;
         Ok(self.ranks.iter().try_for_each(|ranks| self.check_ranks(*ranks))?)
     }
@@ -95,7 +96,7 @@ impl PredictQuestion {
     ///
     /// # Errors
     /// If the noise cannot be read, the question makes no sense or would take too long, or the answer cannot be shown.
-    pub fn answer(&self, asker: &mut impl Asker) -> Result<(), AnswerError> {
+    pub fn answer(&self, asker: &mut impl Asker) -> fault::Result<()> {
         if self.is_sweep() {
             return sweep::answer(self, asker);
         }
@@ -116,7 +117,7 @@ impl PredictQuestion {
     }
 
     /// One noise, one payload, one way in which it comes.
-    fn single(&self, prepared: PreparedNoise, asker: &mut impl Asker) -> Result<(), AnswerError> {
+    fn single(&self, prepared: PreparedNoise, asker: &mut impl Asker) -> fault::Result<()> {
         let mut prepared = prepared;
         let questions = self.questions(prepared.per_node);
         let ranks = self.ranks.as_slice();
@@ -199,7 +200,7 @@ impl PredictQuestion {
     }
 
     /// Says how long it will take, or refuses it.
-    fn tell(&self, bill: &cost::Bill, asker: &impl Asker) -> Result<(), AnswerError> {
+    fn tell(&self, bill: &cost::Bill, asker: &impl Asker) -> fault::Result<()> {
         match bill.verdict() {
             cost::LengthVerdict::Short => Ok(()),
             cost::LengthVerdict::Long(warning) => {
@@ -207,34 +208,35 @@ impl PredictQuestion {
                 Ok(())
             }
             cost::LengthVerdict::TooLong(_) if self.allow_long => Ok(()),
-            cost::LengthVerdict::TooLong(refusal) => Err(AnswerError::Usage(refusal)),
+            cost::LengthVerdict::TooLong(refusal) => Err(UsageError::new(refusal).into()),
         }
     }
 
     /// Refuses blame of several collectives at once, a tolerance of one that costs time, and both where there are several noises or none
     /// with books.
-    fn refuse_what_has_no_sense(&self) -> Result<(), AnswerError> {
-        let refused = |why: &str| Err(AnswerError::Usage(why.to_owned()));
+    fn refuse_what_has_no_sense(&self) -> fault::Result<()> {
+        let refused = |why| Err(UsageError::new(Wording::new(why)).into());
         if self.blame && self.collectives.len() > 1 {
-            return refused("--blame is for one --collective at a time");
+            return refused("{blame!} is for one {collective} at a time");
         }
         if self.tolerated.is_some() && self.collectives.iter().any(|collective| *collective != Collective::Ideal) {
-            return refused("--tolerate is for the ideal collective");
+            return refused("{tolerate} is for the ideal collective");
         }
         if self.is_sweep() && (self.blame || self.tolerated.is_some()) {
-            return refused("--blame and --tolerate are for one noise at a time, that comes in one way");
+            return refused("{blame!} and {tolerate} are for one noise at a time, that comes in one way");
         }
         if let Some(window) = self.coalesced.iter().find(|window| **window < Nanos::ZERO) {
-            return Err(AnswerError::Usage(format!("--coalesce takes windows of 0 and more, and {window} is less")));
+            let text = Wording::new("{coalesce} takes windows of 0 and more, and {} is less");
+            return Err(UsageError::new(text.with(window)).into());
         }
         if self.is_coalesced() && (self.blame || self.tolerated.is_some()) {
             return refused(
-                "--blame and --tolerate say which detours cost most, and --coalesce makes others of them: leave it out",
+                "{blame!} and {tolerate} say which detours cost most, and {coalesce} makes others of them: leave it out",
             );
         }
         if self.is_coalesced() && self.alignment == Alignment::Recording {
             return refused(
-                "--coalesce lets the noise of all ranks come together, and --as-recorded as it was: leave one of them out",
+                "{coalesce} lets the noise of all ranks come together, and {as_recorded!} as it was: leave one of them out",
             );
         }
         Ok(())

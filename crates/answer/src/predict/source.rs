@@ -9,10 +9,11 @@ use becalm_scale::predict::{Prediction, Question};
 use becalm_scale::spec::Drawing;
 use becalm_scale::{Alignment, ScaleError};
 use becalm_units::Nanos;
+use becalm_units::fault::{self, UsageError, Wording};
 
 use super::{AskedNoise, PredictQuestion};
 use crate::noise::{NoiseArg, read_named};
-use crate::{AnswerError, Asker, open};
+use crate::{Asker, open};
 
 /// A noise that can be replayed.
 pub(super) struct PreparedNoise {
@@ -36,7 +37,7 @@ impl PreparedNoise {
         grain: Nanos,
         window: Nanos,
         asker: &impl Asker,
-    ) -> Result<Self, AnswerError> {
+    ) -> fault::Result<Self> {
         // Where noise is put off, it is that of a whole window.
         let (mut source, per_node) = aligned(asked, source(asked, noise, grain.max(window), asker)?)?;
         let sources: Vec<String> = source.booked.as_ref().map_or_else(Vec::new, |booked| booked.sources().to_vec());
@@ -74,31 +75,26 @@ impl PreparedNoise {
 }
 
 /// The noise, with its books if the question is about sources.
-fn source(
-    asked: &PredictQuestion,
-    noise: &AskedNoise,
-    grain: Nanos,
-    asker: &impl Asker,
-) -> Result<NoiseInput, AnswerError> {
+fn source(asked: &PredictQuestion, noise: &AskedNoise, grain: Nanos, asker: &impl Asker) -> fault::Result<NoiseInput> {
     let books = asked.blame || !asked.without.is_empty();
     let chosen = asked.selection.cpus.is_some() || asked.selection.node.is_some();
-    let refused = |why: &str| Err(AnswerError::Usage(why.to_owned()));
+    let refused = |why| Err(UsageError::new(Wording::new(why)).into());
     match noise {
         AskedNoise::Given(_) if books => refused(
-            "detours from memory have no sources: --blame and --without need a run that was recorded with sources",
+            "detours from memory have no sources: {blame!} and {without} need a run that was recorded with sources",
         ),
         AskedNoise::Given(_) if chosen => {
-            refused("detours from memory are chosen already: --cpus and --node choose from a run")
+            refused("detours from memory are chosen already: {cpus} and {node} choose from a run")
         }
         AskedNoise::Given(input) => Ok(input.as_ref().clone()),
         AskedNoise::Named(NoiseArg::Spec(_)) if books => {
-            refused("a formula has no sources: --blame and --without need a run that was recorded with sources")
+            refused("a formula has no sources: {blame!} and {without} need a run that was recorded with sources")
         }
         AskedNoise::Named(NoiseArg::Spec(_)) if chosen => {
-            refused("a formula has no CPUs: --cpus and --node choose from a run")
+            refused("a formula has no CPUs: {cpus} and {node} choose from a run")
         }
         AskedNoise::Named(NoiseArg::RunWith(..)) if books => refused(
-            "--blame and --without split a recording by its sources, and a formula has none: leave the formula out",
+            "{blame!} and {without} split a recording by its sources, and a formula has none: leave the formula out",
         ),
         AskedNoise::Named(NoiseArg::Spec(spec)) => Ok(NoiseInput::from_spec(spec, drawing(asked), asked.replicas)?),
         AskedNoise::Named(NoiseArg::Run(path)) => recorded(asked, path, books, grain, asker),
@@ -115,17 +111,17 @@ fn recorded(
     books: bool,
     grain: Nanos,
     asker: &impl Asker,
-) -> Result<NoiseInput, AnswerError> {
+) -> fault::Result<NoiseInput> {
     if Contents::read(path)? == Contents::Summary {
-        let refused = |why: &str| Err(AnswerError::Usage(why.to_owned()));
+        let refused = |why| Err(UsageError::new(Wording::new(why)).into());
         if asked.alignment == Alignment::Recording {
             return refused(
-                "--as-recorded replays noise as it came, and the summary form does not keep that: leave it out",
+                "{as_recorded!} replays noise as it came, and the summary form does not keep that: leave it out",
             );
         }
         if asked.tolerated.is_some() {
             return refused(
-                "--tolerate says which detours would have to go, and the summary form does not keep detours",
+                "{tolerate} says which detours would have to go, and the summary form does not keep detours",
             );
         }
         let bundle = open::summary(path, |text| asker.tell(text))?;
@@ -146,9 +142,10 @@ fn drawing(asked: &PredictQuestion) -> Drawing<'static> {
 }
 
 /// Puts ranks at common offsets as it was asked, and says how many a node has: as many as were asked for or recorded.
-fn aligned(asked: &PredictQuestion, source: NoiseInput) -> Result<(NoiseInput, u64), AnswerError> {
+fn aligned(asked: &PredictQuestion, source: NoiseInput) -> fault::Result<(NoiseInput, u64)> {
     if asked.alignment == Alignment::Recording && source.origin != NoiseOrigin::Recorded {
-        return Err(AnswerError::Usage("a formula was not recorded: --as-recorded needs a run".to_owned()));
+        let text = Wording::new("a formula was not recorded: {as_recorded!} needs a run");
+        return Err(UsageError::new(text).into());
     }
     let source = source.aligned(asked.alignment)?;
     let per_node = asked.ranks_per_node.unwrap_or_else(|| source.noise.ranks_per_node());

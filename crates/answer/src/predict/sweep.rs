@@ -5,11 +5,11 @@ use becalm_scale::Noise;
 use becalm_scale::collective::{Collective, Operation};
 use becalm_scale::predict::{Question, RankPrediction};
 use becalm_scale::watch::ReplayWatch;
-use becalm_units::RankCount;
+use becalm_units::{RankCount, fault};
 
 use super::source::PreparedNoise;
 use super::{PredictQuestion, cost};
-use crate::{AnswerError, Asker, Steps};
+use crate::{Asker, Steps};
 
 /// So many detours of noises are kept from when the bill is made until they are replayed; more are read or drawn again. They take 24
 /// bytes each.
@@ -30,7 +30,7 @@ struct Planned {
 ///
 /// # Errors
 /// As for one noise.
-pub(super) fn answer(asked: &PredictQuestion, asker: &mut impl Asker) -> Result<(), AnswerError> {
+pub(super) fn answer(asked: &PredictQuestion, asker: &mut impl Asker) -> fault::Result<()> {
     let (noises, planned) = plan(asked, asker)?;
     let bills = planned.iter().map(|planned| {
         let computed: Vec<Question> = computed(&planned.questions, asked).collect();
@@ -64,7 +64,7 @@ pub(super) fn answer(asked: &PredictQuestion, asker: &mut impl Asker) -> Result<
 }
 
 /// Reads each noise, in each window.
-fn plan(asked: &PredictQuestion, asker: &impl Asker) -> Result<(Vec<SweptNoise>, Vec<Planned>), AnswerError> {
+fn plan(asked: &PredictQuestion, asker: &impl Asker) -> fault::Result<(Vec<SweptNoise>, Vec<Planned>)> {
     let (mut noises, mut planned, mut kept) = (Vec::new(), Vec::new(), 0);
     for (number, (text, noise)) in asked.noises.iter().enumerate() {
         for (window, coalesced) in asked.coalesced.iter().enumerate() {
@@ -114,7 +114,7 @@ fn cells_of(
     planned: Planned,
     asker: &impl Asker,
     bar: &impl Steps,
-) -> Result<Vec<(usize, SweptCell)>, AnswerError> {
+) -> fault::Result<Vec<(usize, SweptCell)>> {
     let Planned { noise, window, size, questions, prepared } = planned;
     let coalesced = asked.coalesced[window];
     let mut prepared = match prepared {

@@ -2,12 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
 use becalm_linux::folder;
 use becalm_linux::procfs::kernel;
+use becalm_units::fault::{self, Context, Result, UsageError};
 use clap::Args;
-
-use crate::exit::UsageError;
 
 /// Where recordings lie that are given no name.
 #[derive(Args, Clone, Default, Debug)]
@@ -52,10 +50,12 @@ fn free_name(folder: &Path, stem: &str) -> PathBuf {
 /// The bundle's writer refuses more, and for good; this only spares the user ten seconds.
 pub fn refuse_existing(path: &Path) -> Result<()> {
     if path.as_os_str().is_empty() {
-        return Err(UsageError("the name of the recording is empty; give one, like -o quiet.becalm".to_owned()).into());
+        return Err(
+            UsageError::new("the name of the recording is empty; give one, like -o quiet.becalm".to_owned()).into()
+        );
     }
     if path.exists() && !path.is_dir() {
-        anyhow::bail!(
+        fault::bail!(
             "cannot store the recording in {}: it exists and is not a folder; give another name",
             path.display()
         );

@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::path::Path;
 
-use anyhow::Context;
 use becalm_tune::see;
+use becalm_units::fault::{self, Context};
 
 use crate::output::{Output, emit};
 
@@ -12,7 +12,7 @@ use crate::output::{Output, emit};
 ///
 /// # Errors
 /// If the output cannot be written. What cannot be read on the machine is a finding, not an error.
-pub fn run(json: bool, out: &mut dyn Write) -> anyhow::Result<()> {
+pub fn run(json: bool, out: &mut dyn Write) -> fault::Result<()> {
     let audit = see::look(Path::new("/"));
     emit(&audit, Output::new(json, false), out).context("cannot write the audit")
 }

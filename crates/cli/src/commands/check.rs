@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
 use becalm_analyze::limits;
 use becalm_analyze::summary::{Selection, Summary, summarize, summarize_digests};
 use becalm_bundle::{Bundle, Contents, Draft, SummaryBundle};
@@ -11,12 +10,13 @@ use becalm_measure::RecordPlan;
 use becalm_model::node::Ended;
 use becalm_record::{DetourStore, RecordingStore, Session};
 use becalm_report::CheckReport;
+use becalm_units::fault::{self, Context, Result, UsageError};
 use becalm_units::{CpuList, Nanos};
 use clap::Args;
 
 use crate::arguments::run::{open, open_summary};
 use crate::arguments::{FolderArgs, LimitArgs, refuse_existing, some_cpus};
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::messages::say;
 use crate::output::{Output, PROGRAM, emit};
 use crate::progress::ReadingProgress;
@@ -93,7 +93,7 @@ type Wanted<'a> = (Draft, &'a Path, fn(&CheckReport<'_>) -> String);
 pub fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Exit> {
     if !args.limits.are_given() {
         let text = "a limit is missing: becalm check --max-noise 0.1% --max-detour 100us, or one of the two";
-        return Err(UsageError(text.to_owned()).into());
+        return Err(UsageError::new(text.to_owned()).into());
     }
     let as_junit: fn(&CheckReport<'_>) -> String = |report| report.junit();
     let as_sarif: fn(&CheckReport<'_>) -> String = |report| report.sarif(PROGRAM);
@@ -109,7 +109,7 @@ pub fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Exit> {
         None => record(args)?,
     };
     let rows = limits::check(&summary, &args.limits.limits());
-    anyhow::ensure!(!rows.is_empty(), "{}: nothing was recorded of these CPUs", summary.path.display());
+    fault::ensure!(!rows.is_empty(), "{}: nothing was recorded of these CPUs", summary.path.display());
     let report = CheckReport { summary: &summary, rows: &rows };
     for (mut draft, file, form) in wanted {
         draft.write_all(form(&report).as_bytes()).with_context(|| format!("cannot write {}", file.display()))?;
@@ -136,7 +136,7 @@ fn read(args: &CheckArgs, path: &Path) -> Result<Summary> {
 /// The summary of a new recording, which is stored.
 fn record(args: &CheckArgs) -> Result<Summary> {
     if args.duration < Nanos::from_millis(1) {
-        return Err(UsageError("--duration is shorter than 1ms, in which nothing can be seen".to_owned()).into());
+        return Err(UsageError::new("--duration is shorter than 1ms, in which nothing can be seen".to_owned()).into());
     }
     let root = Path::new("/");
     let path = args.folder.place(args.output.as_ref(), None, root)?;
@@ -155,7 +155,7 @@ fn record(args: &CheckArgs) -> Result<Summary> {
     recorded.complete().with_context(|| format!("cannot complete the recording {}", path.display()))?;
     let node = &recorded.node;
     // What was asked for, and what a Ctrl-C leaves of it, is checked; what the machine cut short is not.
-    anyhow::ensure!(
+    fault::ensure!(
         matches!(node.ended, Some(Ended::Duration | Ended::Signal)),
         "the recording ended early; what was recorded is in {}",
         path.display()

@@ -8,12 +8,13 @@ use std::path::PathBuf;
 use becalm_analyze::compare::Metric;
 use becalm_analyze::summary::Selection;
 use becalm_answer::compare::{self, CompareQuestion};
+use becalm_units::fault::{self, UsageError};
 use becalm_units::{CpuList, Nanos, Share};
 use clap::{Args, ValueEnum};
 
 use self::record::{RecordedEnd, RecordedSide};
 use crate::arguments::some_cpus;
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::messages;
 use crate::output::Output;
 use crate::reader::Reader;
@@ -157,7 +158,7 @@ impl CheckedMetric {
 /// The runs before and after. Without `--` they are one each.
 fn sides(args: &CompareArgs) -> Result<(&[PathBuf], &[PathBuf]), UsageError> {
     if let Some(option) = args.after.iter().find(|path| path.to_string_lossy().starts_with("--") && !path.exists()) {
-        return Err(UsageError(format!(
+        return Err(UsageError::new(format!(
             "{} stands behind --, where only runs do; put it before them",
             option.display()
         )));
@@ -167,8 +168,8 @@ fn sides(args: &CompareArgs) -> Result<(&[PathBuf], &[PathBuf]), UsageError> {
     }
     match args.runs.as_slice() {
         [_, _] => Ok(args.runs.split_at(1)),
-        [_] => Err(UsageError("a second run is missing: becalm compare RUN_A RUN_B, or record it now with becalm compare --record 3 RUN_A".to_owned())),
-        runs => Err(UsageError(format!(
+        [_] => Err(UsageError::new("a second run is missing: becalm compare RUN_A RUN_B, or record it now with becalm compare --record 3 RUN_A".to_owned())),
+        runs => Err(UsageError::new(format!(
             "of {} runs it is not known which are before and which after the change; put -- between them: becalm compare A1 A2 \
              A3 -- B1 B2 B3",
             runs.len()
@@ -214,7 +215,7 @@ impl CompareArgs {
             ("--with-self", self.with_self),
         ];
         match unused.iter().find(|(_, is_given)| *is_given) {
-            Some((option, _)) => Err(UsageError(format!(
+            Some((option, _)) => Err(UsageError::new(format!(
                 "{option} is for recordings of detours: each job is held against the first one; leave it out"
             ))),
             None => Ok(()),
@@ -229,7 +230,7 @@ impl CompareArgs {
             ("--with-self", self.with_self),
         ];
         match unused.iter().find(|(_, is_given)| *is_given) {
-            Some((option, _)) => Err(UsageError(format!(
+            Some((option, _)) => Err(UsageError::new(format!(
                 "{option} is for recordings alone, and one of these is a distribution; leave it out"
             ))),
             None => Ok(()),
@@ -242,7 +243,7 @@ impl CompareArgs {
 /// # Errors
 /// If a run cannot be read or does not hold what was asked for, the two have nothing in common, or the output cannot be
 /// written.
-pub fn run(args: CompareArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+pub fn run(args: CompareArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let Some(number) = args.record else { return compare_runs(&args, out) };
     let side = RecordedSide::plan(number.into(), &args.runs, args.output.as_deref(), args.duration)?;
     if let RecordedEnd::Stopped = side.record()? {
@@ -260,7 +261,7 @@ pub fn run(args: CompareArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     compare_runs(&CompareArgs { after: side.paths().to_vec(), ..args }, out)
 }
 
-fn compare_runs(args: &CompareArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+fn compare_runs(args: &CompareArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let output = || match &args.html {
         Some(file) => Output::page(file),
         None => Ok(Output::new(args.json, args.all)),
@@ -280,7 +281,7 @@ fn compare_runs(args: &CompareArgs, out: &mut dyn Write) -> anyhow::Result<Exit>
     }
     if args.min_length.is_some() {
         let text = "--min-length is for distributions: recordings are compared from the highest of their thresholds on; leave it out";
-        return Err(UsageError(text.to_owned()).into());
+        return Err(UsageError::new(text.to_owned()).into());
     }
     let mut reader = Reader::new(output()?, out);
     let exceeded = args.question()?.answer(&mut reader)?;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use anyhow::Result;
+use becalm_units::fault::Result;
 use clap::{Args, Command, ValueEnum};
 use clap_complete::{Shell, generate};
 

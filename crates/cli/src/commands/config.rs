@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 
-use anyhow::Result;
 use becalm_report::{
     ConfigFile, ConfigFileOf, ConfigFileState, ConfigReport, ConfigSetting, Form, Sheet, config_files,
 };
+use becalm_units::fault::{Result, UsageError};
 use clap::{Args, Subcommand};
 
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::messages::page_width;
 use crate::output::{Output, emit};
 use crate::settings::{self, EXAMPLE, Place, PlaceKind, PlaceState, Setting, Settings};
@@ -63,7 +63,7 @@ pub fn run(args: &ConfigArgs, out: &mut dyn Write) -> Result<Exit> {
             Ok(if report.error.is_some() { Exit::Usage } else { Exit::Done })
         }
         None => match &report.error {
-            Some(error) => Err(UsageError(error.clone()).into()),
+            Some(error) => Err(UsageError::new(error.clone()).into()),
             None => emit(&report, Output::Text { all: args.all }, out).map(|()| Exit::Done),
         },
     }

@@ -7,7 +7,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::Result;
 use becalm_linux::clock::{self, Source};
 use becalm_linux::identity::Identity;
 use becalm_linux::limits::{self, Limit, free_bytes};
@@ -20,6 +19,7 @@ use becalm_report::{
     DoctorRights, DoctorState, DoctorUser, LastError,
 };
 use becalm_tune::{Folder, LiveMachine, Stage, see};
+use becalm_units::fault::Result;
 use clap::Args;
 
 use crate::commands::{config, tune};

@@ -3,17 +3,17 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::Context;
 use becalm_analyze::fleet::jobs::fleet_cost;
 use becalm_analyze::fleet::sacct::{self, Unreadable};
 use becalm_analyze::fleet::{Fleet, survey};
 use becalm_bundle::StoredNodes;
 use becalm_linux::file::read_regular_text;
 use becalm_report::{FleetCostReport, FleetReport, FleetSweepReport};
+use becalm_units::fault::{self, Context, UsageError};
 use becalm_units::{Nanos, RankCount, counted};
 use clap::{Args, Subcommand};
 
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::messages::say;
 use crate::output::{Output, emit};
 
@@ -96,7 +96,7 @@ impl FleetArgs {
 ///
 /// # Errors
 /// If a run cannot be opened, no node of any can be read, or the output cannot be written.
-pub fn run(args: &FleetArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+pub fn run(args: &FleetArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     if let Some(FleetCommand::Predict(args)) = &args.command {
         return predict(args, out);
     }
@@ -109,15 +109,17 @@ pub fn run(args: &FleetArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn read(runs: &[PathBuf]) -> anyhow::Result<(Vec<StoredNodes>, Fleet)> {
+fn read(runs: &[PathBuf]) -> fault::Result<(Vec<StoredNodes>, Fleet)> {
     let bundles = runs.iter().map(|path| StoredNodes::open(path)).collect::<Result<Vec<_>, _>>()?;
     let fleet = survey(&bundles)?;
     Ok((bundles, fleet))
 }
 
-fn predict(args: &FleetPredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+fn predict(args: &FleetPredictArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     if let Some(grain) = args.grain.iter().find(|grain| **grain < Nanos::from_micros(1)) {
-        return Err(UsageError(format!("--grain {grain} is shorter than 1us, in which no phase does any work")).into());
+        return Err(
+            UsageError::new(format!("--grain {grain} is shorter than 1us, in which no phase does any work")).into()
+        );
     }
     let mut grains: Vec<Nanos> = Vec::new();
     for grain in &args.grain {
@@ -127,7 +129,7 @@ fn predict(args: &FleetPredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit>
     }
     let ranks: Vec<u64> = args.ranks.iter().map(|ranks| ranks.get()).collect();
     if ranks.contains(&0) {
-        return Err(UsageError("--ranks has 0, and a job has at least one rank".to_owned()).into());
+        return Err(UsageError::new("--ranks has 0, and a job has at least one rank".to_owned()).into());
     }
     let text = args.sacct.as_ref().map(|path| {
         let read = read_regular_text(path, ACCOUNTING_LIMIT);
@@ -139,8 +141,9 @@ fn predict(args: &FleetPredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit>
         (Some(text), Some(path)) => {
             let cpus = fleet.nodes.iter().map(|node| node.cpus as u64).max().unwrap_or(1);
             let of = sacct::parse(text, cpus);
-            let of =
-                of.map_err(|why| anyhow::anyhow!("cannot read {} as the accounting of Slurm: {why}", path.display()))?;
+            let of = of.map_err(|why| {
+                fault::Error::new(format!("cannot read {} as the accounting of Slurm: {why}", path.display()))
+            })?;
             if let Some(Unreadable { lines, first }) = &of.unreadable {
                 let lines = counted(*lines, "line", "lines");
                 say(format_args!("{lines} of {} cannot be read and are left out: {first}", path.display()));

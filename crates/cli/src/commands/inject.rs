@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
 use becalm_inject::{
@@ -26,10 +25,11 @@ use becalm_measure::{Companion, select_cpus};
 use becalm_model::inject::{FairServerDoc, InjectDoc, InjectedPlace, InjectionWay, SharedToll, Together};
 use becalm_scale::NoiseTrace;
 use becalm_scale::spec::NoiseSpec;
+use becalm_units::fault::{self, Context, Result, UsageError};
 use becalm_units::{CpuList, Nanos, Share};
 use clap::{ArgGroup, Args};
 
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::noise;
 use crate::output::{Output, emit};
 use crate::progress::Steps;
@@ -165,7 +165,7 @@ pub fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
     if !args.sched.is_realtime() {
         let why =
             format!("--sched {} would not take a CPU from anybody: write fifo:PRIORITY or rr:PRIORITY", args.sched);
-        return Err(UsageError(why).into());
+        return Err(UsageError::new(why).into());
     }
     if sweep::is_asked_for(args) {
         return sweep::run(args, out);
@@ -199,7 +199,7 @@ pub fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
         (command, args.command.clone())
     });
     let mut command = Companion::start(command, &allowed, &stop)
-        .map_err(|(program, error)| anyhow::anyhow!("cannot start the command '{program}': {error}"))?;
+        .map_err(|(program, error)| fault::Error::new(format!("cannot start the command '{program}': {error}")))?;
     let stopped = wait(args, &mut command, &stop, started)?;
     let (tolls, fair_servers) = injector.prepared();
     let stopped_noise = injector.stop()?;
@@ -216,7 +216,7 @@ pub fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
         && !stopped
         && !status.success()
     {
-        anyhow::bail!("the command '{}' ended with {status}", args.command.join(" "));
+        fault::bail!("the command '{}' ended with {status}", args.command.join(" "));
     }
     Ok(Exit::Done)
 }
@@ -226,7 +226,7 @@ pub fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
 fn end_with_parent(known: Option<u32>) -> Result<u32> {
     let parent = known.unwrap_or_else(parent_id);
     signals::end_with_parent().context("cannot ask to end with the process that started this one")?;
-    anyhow::ensure!(parent_id() == parent, "the process that started this one has ended");
+    fault::ensure!(parent_id() == parent, "the process that started this one has ended");
     Ok(parent)
 }
 
@@ -281,7 +281,7 @@ fn request(args: &InjectArgs, root: &Path, traces: Vec<NoiseTrace>, user: Option
     let mut together = together;
     if let Some(window) = args.coalesce {
         if window <= Nanos::ZERO {
-            return Err(UsageError(format!("--coalesce {window} is no window: it must be longer than 0")).into());
+            return Err(UsageError::new(format!("--coalesce {window} is no window: it must be longer than 0")).into());
         }
         cpus =
             coalesced(cpus, window, seed, node).with_context(|| format!("cannot coalesce in windows of {window}"))?;
@@ -410,11 +410,11 @@ fn noise(args: &InjectArgs) -> Result<(String, Vec<NoiseTrace>)> {
         return replay(args, path);
     }
     if !args.source.is_empty() {
-        return Err(UsageError("--source chooses among what was recorded: it needs --replay".to_owned()).into());
+        return Err(UsageError::new("--source chooses among what was recorded: it needs --replay".to_owned()).into());
     }
     let detour = *args.detour.first().expect("the arguments require it");
     if detour <= Nanos::ZERO {
-        return Err(UsageError(format!("--detour {detour} would be no noise: it must be longer than 0")).into());
+        return Err(UsageError::new(format!("--detour {detour} would be no noise: it must be longer than 0")).into());
     }
     let spec = spec(args, detour)?;
     let Some(burst) = args.burst else { return Ok((spec.to_string(), vec![spec.trace(args.seed)?])) };
@@ -426,7 +426,7 @@ fn noise(args: &InjectArgs) -> Result<(String, Vec<NoiseTrace>)> {
     };
     let named = || format!("bursts of {burst}: each takes {}", burst.lasts(detour));
     let trace = burst.of(&place_holder.trace(args.seed).with_context(named)?, detour);
-    let trace = trace.map_err(|why| UsageError(format!("--burst {burst}: {why}")))?;
+    let trace = trace.map_err(|why| UsageError::new(format!("--burst {burst}: {why}")))?;
     Ok((format!("{spec} in bursts of {burst}"), vec![trace]))
 }
 
@@ -440,7 +440,7 @@ fn spec(args: &InjectArgs, detour: Nanos) -> Result<NoiseSpec> {
             let detours = args.burst.map_or(1, Burst::count);
             let interval = detour.get() as f64 * f64::from(detours) / ratio.ratio();
             if !(1.0..1e18).contains(&interval) {
-                return Err(UsageError(format!("detours of {detour} do not make up {ratio} of the time")).into());
+                return Err(UsageError::new(format!("detours of {detour} do not make up {ratio} of the time")).into());
             }
             NoiseSpec::periodic(Nanos::new(interval.round() as i64), detour, jitter)
         }

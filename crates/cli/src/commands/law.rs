@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use becalm_answer::law::LawQuestion;
 use becalm_report::LawOften;
+use becalm_units::fault;
 use becalm_units::{Nanos, RankCount, Share};
 use clap::{ArgGroup, Args};
 
@@ -78,7 +79,7 @@ fn rate_hz(text: &str) -> Result<f64, String> {
 ///
 /// # Errors
 /// If the numbers make no sense, or `out` cannot be written.
-pub fn run(args: &LawArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+pub fn run(args: &LawArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let question = LawQuestion {
         grains: args.grain.clone(),
         delays: args.delay.clone(),

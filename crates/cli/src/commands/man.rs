@@ -3,9 +3,9 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
 use becalm_bundle::Draft;
 use becalm_linux::folder;
+use becalm_units::fault::{Context, Result, UsageError};
 use clap::{Args, Command};
 use clap_mangen::Man;
 
@@ -51,7 +51,7 @@ pub fn run(args: &ManArgs, mut command: Command, out: &mut dyn Write) -> Result<
             let known: Vec<&str> = pages.iter().filter_map(|(name, _)| name.strip_prefix("becalm-")).collect();
             let page = args.page.as_deref().unwrap_or_default();
             let known = known.join(", ");
-            return Err(crate::exit::UsageError(format!("'{page}' is no command; choose one of {known}")).into());
+            return Err(UsageError::new(format!("'{page}' is no command; choose one of {known}")).into());
         }
     }
     Ok(Exit::Done)

@@ -8,16 +8,16 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::Context;
 use becalm_linux::relay::Relay;
 use becalm_paper::{Item, ItemKind, Paper, Step, catalogue};
 use becalm_report::PaperReport;
+use becalm_units::fault::{self, Context, UsageError};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
 use self::campaign::{Campaign, StepEnd};
 use self::program::Launch;
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::messages::say;
 use crate::output::{Output, emit};
 
@@ -79,7 +79,7 @@ impl PaperArgs {
 ///
 /// # Errors
 /// If the paper has no such table or figure, the folder cannot be written, or `out`.
-pub fn run(args: &PaperArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+pub fn run(args: &PaperArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let paper = catalogue::paper(&args.paper).context("no such paper")?;
     let items = chosen(args, &paper)?;
     let steps = needed(&paper, &items);
@@ -133,7 +133,7 @@ pub fn run(args: &PaperArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let errors = report.errors();
     if let Some(first) = errors.first() {
         let more = becalm_units::counted(errors.len() as u64, "error", "errors");
-        anyhow::bail!("{more} of becalm itself, not of this machine; the first: {first}");
+        fault::bail!("{more} of becalm itself, not of this machine; the first: {first}");
     }
     Ok(Exit::Done)
 }
@@ -149,7 +149,7 @@ fn chosen(args: &PaperArgs, paper: &Paper) -> Result<Vec<Item>, UsageError> {
         asked.iter().find(|(kind, _, number)| !paper.items.iter().any(|item| is(item, *kind, *number)))
     {
         let message = format!("{} has no {what} {number} that becalm knows; --list names all", args.paper);
-        return Err(UsageError(message));
+        return Err(UsageError::new(message));
     }
     let wanted = |item: &&Item| asked.is_empty() || asked.iter().any(|(kind, _, number)| is(item, *kind, *number));
     Ok(paper.items.iter().filter(wanted).cloned().collect())
@@ -162,7 +162,7 @@ fn needed<'a>(paper: &'a Paper, items: &[Item]) -> Vec<&'a Step> {
     paper.steps.iter().filter(|step| is_named(step) || read.contains(&&step.name)).collect()
 }
 
-fn list(items: &[Item], steps: &[&Step], quick: bool, launch: &Launch, out: &mut dyn Write) -> anyhow::Result<()> {
+fn list(items: &[Item], steps: &[&Step], quick: bool, launch: &Launch, out: &mut dyn Write) -> fault::Result<()> {
     for item in items {
         writeln!(out, "{}: {}", item.name(), item.title)?;
         if !item.lacking.is_empty() {

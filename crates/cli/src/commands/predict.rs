@@ -11,6 +11,7 @@ use becalm_answer::predict::{AskedNoise, PredictQuestion};
 use becalm_scale::Alignment;
 use becalm_scale::collective::Collective;
 use becalm_scale::network::Network;
+use becalm_units::fault;
 use becalm_units::{ByteCount, Count, CpuList, Nanos, RankCount, Share};
 use clap::{Args, ValueEnum};
 
@@ -234,7 +235,7 @@ fn networks() -> String {
 ///
 /// # Errors
 /// If the noise cannot be read, the question makes no sense or would take too long, or `out` cannot be written.
-pub fn run(args: &PredictArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+pub fn run(args: &PredictArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let question = args.question();
     question.check()?;
     let output = Output::asked(args.json, args.html.as_deref())?;

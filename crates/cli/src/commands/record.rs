@@ -6,7 +6,6 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process;
 
-use anyhow::{Context, Result};
 use becalm_analyze::limits::{Answer, Limit, Shortage, check};
 use becalm_analyze::summary::Summary;
 use becalm_measure::{AfterSetUp, RecordPlan};
@@ -15,12 +14,13 @@ use becalm_model::node::{Ended, NodeDoc};
 use becalm_model::warning;
 use becalm_record::{DetourStore, Recorded, RecordingStore, Session, SummaryStore};
 use becalm_report::RunReport;
+use becalm_units::fault::{self, Context, Result, UsageError};
 use becalm_units::{Count, Nanos};
 use clap::Args;
 use jiff::Timestamp;
 
 use crate::arguments::{FolderArgs, LimitArgs, RanksArgs, refuse_existing, refuse_missing};
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::measuring::MeasuringArgs;
 use crate::messages::say;
 use crate::output::{Output, emit};
@@ -159,7 +159,7 @@ pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
             (None, Some(signal)) => format!("signal {signal}"),
             (None, None) => "an unknown status".to_owned(),
         };
-        anyhow::bail!("the command '{}' ended with {how}; the recording is complete", args.command.join(" "));
+        fault::bail!("the command '{}' ended with {how}; the recording is complete", args.command.join(" "));
     }
     Ok(limits(&args, summary.as_ref()))
 }
@@ -197,7 +197,7 @@ fn instant(text: &str) -> Result<Timestamp, String> {
 fn wait_until_set_up(at: Timestamp) -> Result<()> {
     let left = at.as_nanosecond() - Timestamp::now().as_nanosecond();
     if left < 0 {
-        return Err(UsageError(format!("--at {at} is over already; give an instant that lies ahead")).into());
+        return Err(UsageError::new(format!("--at {at} is over already; give an instant that lies ahead")).into());
     }
     let early = i64::try_from(left).unwrap_or(i64::MAX).saturating_sub(LEAD.get());
     if early > 0 {
@@ -235,18 +235,18 @@ fn store(args: &RecordArgs, path: &Path) -> RecordingStore {
 fn refuse_early_end(args: &RecordArgs, node: &NodeDoc, path: &Path) -> Result<()> {
     let after = node.cpus.iter().map(|cpu| cpu.duration_ns).max().unwrap_or_default();
     match node.ended {
-        Some(Ended::BufferFull) => anyhow::bail!(
+        Some(Ended::BufferFull) => fault::bail!(
             "a buffer was full after {after:.3}, so the recording ended early; what was recorded is in {}; \
              give --buffer more than {} KiB, or a higher --threshold",
             path.display(),
             args.measuring.buffer
         ),
-        Some(Ended::CpusGone) => anyhow::bail!(
+        Some(Ended::CpusGone) => fault::bail!(
             "the recording ended early, after {after:.3}: every measured CPU went offline or left the cpuset; \
              what was recorded is in {}",
             path.display()
         ),
-        Some(Ended::Unattended) => anyhow::bail!(
+        Some(Ended::Unattended) => fault::bail!(
             "the recording ended early, after {after:.3}: its real-time loops had every CPU, and nothing was collected from them \
              for too long; what was recorded is in {}; leave one CPU out of --cpus, or take a lower priority",
             path.display()
@@ -256,7 +256,7 @@ fn refuse_early_end(args: &RecordArgs, node: &NodeDoc, path: &Path) -> Result<()
 }
 
 fn plan(args: &RecordArgs, root: &Path) -> Result<RecordPlan> {
-    let usage = |text: &str| UsageError(text.to_owned());
+    let usage = |text: &str| UsageError::new(text.to_owned());
     if args.duration.is_some_and(|duration| duration < Nanos::from_millis(1)) {
         return Err(usage("--duration is shorter than 1ms, in which nothing can be seen").into());
     }

@@ -14,10 +14,11 @@ use becalm_answer::recording;
 use becalm_bundle::cost::tick as campaign;
 use becalm_bundle::{Bundle, Contents, PhaseRun};
 use becalm_report::{CostRunReport, DistributionReport, PlatformRun, PlatformsReport, TickReport};
+use becalm_units::fault::{self, UsageError};
 use clap::Args;
 
 use crate::arguments::{RanksArgs, RunArgs};
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::output::{Output, emit};
 use crate::progress::ReadingProgress;
 use crate::reader::Reader;
@@ -73,29 +74,31 @@ pub fn is_work(bundle: &Bundle) -> bool {
 }
 
 /// Where what was measured goes, and as what.
-fn output(args: &ReportArgs) -> anyhow::Result<Output> {
+fn output(args: &ReportArgs) -> fault::Result<Output> {
     args.html.as_deref().map_or_else(|| Ok(Output::new(args.json, args.all)), Output::page)
 }
 
 /// Prints what `becalm cost` or `becalm-mpi` measured, or writes its page.
-fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> anyhow::Result<Exit> {
+fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> fault::Result<Exit> {
     let RunArgs { path, cpus, node, with_self: _ } = &args.run;
     let holds = contents.words();
     if args.baseline.is_some() {
-        return Err(
-            UsageError(format!("{} holds {holds}, and --baseline is for samples of work", path.display())).into()
-        );
+        return Err(UsageError::new(format!(
+            "{} holds {holds}, and --baseline is for samples of work",
+            path.display()
+        ))
+        .into());
     }
     if args.ranks.is_given() {
-        return Err(UsageError(format!("{} holds {holds}, and --ranks is for recordings", path.display())).into());
+        return Err(UsageError::new(format!("{} holds {holds}, and --ranks is for recordings", path.display())).into());
     }
     if contents == Contents::Phases {
         if cpus.is_some() || node.is_some() {
             let text = format!("{} holds {holds}, of all ranks together; leave --cpus and --node out", path.display());
-            return Err(UsageError(text).into());
+            return Err(UsageError::new(text).into());
         }
         let run = PhaseRun::open(path)?;
-        anyhow::ensure!(
+        fault::ensure!(
             run.nodes.iter().any(|doc| doc.complete),
             "{} holds nothing: the job ended before its last phase; measure again",
             path.display()
@@ -104,7 +107,7 @@ fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> anyho
         return Ok(Exit::Done);
     }
     if cpus.is_some() {
-        return Err(UsageError(format!("{} holds {holds} on one CPU; leave --cpus out", path.display())).into());
+        return Err(UsageError::new(format!("{} holds {holds} on one CPU; leave --cpus out", path.display())).into());
     }
     if contents == Contents::Campaign {
         let output = output(args)?;
@@ -114,7 +117,7 @@ fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> anyho
         return Ok(Exit::Done);
     }
     let run = becalm_bundle::cost::load(path, node.as_deref())?;
-    anyhow::ensure!(
+    fault::ensure!(
         !run.doc.is_empty(),
         "{} holds nothing: becalm cost {} ended before it had measured anything; measure again",
         path.display(),
@@ -125,11 +128,11 @@ fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> anyho
 }
 
 /// Prints the figures of several recordings beside each other.
-fn platforms(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+fn platforms(args: &ReportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let mut runs = Vec::new();
     for path in std::iter::once(&args.run.path).chain(&args.more) {
         let refused = |holds: &str| {
-            UsageError(format!(
+            UsageError::new(format!(
                 "{} holds {holds}, and a table of platforms is of recordings of detours",
                 path.display()
             ))
@@ -155,7 +158,7 @@ fn platforms(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
 }
 
 /// Prints the report of a distribution that another program measured.
-fn imported(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+fn imported(args: &ReportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let RunArgs { path, cpus, node, with_self: _ } = &args.run;
     let options = [
         ("--html", args.html.is_some()),
@@ -165,7 +168,7 @@ fn imported(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     ];
     if let Some((option, _)) = options.into_iter().find(|(_, given)| *given) {
         let (path, holds) = (path.display(), Contents::Distribution.words());
-        return Err(UsageError(format!("{path} holds {holds}, without single events; leave {option} out")).into());
+        return Err(UsageError::new(format!("{path} holds {holds}, without single events; leave {option} out")).into());
     }
     let (_, docs) = becalm_bundle::distribution::load(path, node.as_deref())?;
     emit(&DistributionReport { docs: &docs }, Output::new(args.json, args.all), out)?;
@@ -173,11 +176,13 @@ fn imported(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
 }
 
 /// Prints the report of a recording in summary form.
-fn summary_form(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+fn summary_form(args: &ReportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let path = args.run.path.display();
     let lacks = |option: &str, what: &str| {
-        Err(UsageError(format!("{path} holds a recording in summary form, which has no {what}; leave {option} out"))
-            .into())
+        Err(UsageError::new(format!(
+            "{path} holds a recording in summary form, which has no {what}; leave {option} out"
+        ))
+        .into())
     };
     if args.html.is_some() {
         return lacks("--html", "single detours to draw");
@@ -197,7 +202,7 @@ fn summary_form(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> 
 ///
 /// # Errors
 /// If the run cannot be read, does not hold what was asked for, or the output cannot be written.
-pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+pub fn run(args: &ReportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     if args.platforms || !args.more.is_empty() {
         return platforms(args, out);
     }
@@ -211,7 +216,7 @@ pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     if is_work(&bundle) {
         if args.ranks.is_given() {
             let text = format!("{} holds samples of work, and --ranks is for recordings", args.run.path.display());
-            return Err(UsageError(text).into());
+            return Err(UsageError::new(text).into());
         }
         return work::run(args, &bundle, out);
     }
@@ -221,7 +226,7 @@ pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
              each other",
             args.run.path.display()
         );
-        return Err(UsageError(text).into());
+        return Err(UsageError::new(text).into());
     }
     if let Some(file) = &args.html {
         return page::run(&args.run, args.ranks, file, out);

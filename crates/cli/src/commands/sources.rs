@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use becalm_answer::sources::{DetourName, SourcesQuestion, SourcesWanted};
 use becalm_units::Nanos;
+use becalm_units::fault;
 use clap::Args;
 
 use crate::arguments::RunArgs;
@@ -62,7 +63,7 @@ pub struct SourcesArgs {
 ///
 /// # Errors
 /// If the run cannot be read, does not hold what was asked for, or `out` cannot be written.
-pub fn run(args: &SourcesArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+pub fn run(args: &SourcesArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let wanted = match (&args.phases, args.together, args.detour, args.longest) {
         (Some(job), ..) => SourcesWanted::Phases { job: job.clone() },
         (_, true, ..) => SourcesWanted::Together { within: args.within },

@@ -6,6 +6,7 @@ use becalm_analyze::fleet::digest_of;
 use becalm_analyze::summary::SummaryError;
 use becalm_bundle::{Bundle, StoredNode, StoredNodes, SummaryWriter};
 use becalm_model::digest::DigestDoc;
+use becalm_units::fault;
 use clap::Args;
 
 use crate::arguments::refuse_existing;
@@ -33,7 +34,7 @@ pub struct SummaryArgs {
 ///
 /// # Errors
 /// If no node of the run can be read, or all are of work, and if the summary form cannot be written.
-pub fn run(args: &SummaryArgs) -> anyhow::Result<Exit> {
+pub fn run(args: &SummaryArgs) -> fault::Result<Exit> {
     refuse_existing(&args.output)?;
     let nodes = StoredNodes::open(&args.path)?;
     let (mut read, mut written, mut left_out) = (0, 0, Vec::new());

@@ -3,15 +3,15 @@
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
 use becalm_live::{Front, LiveError, ViewSettings};
 use becalm_measure::RecordPlan;
 use becalm_record::Session;
+use becalm_units::fault::{self, Context, Fault, Result, UsageError};
 use becalm_units::{ByteCount, Nanos};
 use clap::Args;
 
 use crate::arguments::FolderArgs;
-use crate::exit::{self, Exit, UsageError};
+use crate::exit::{self, Exit};
 use crate::measuring::MeasuringArgs;
 use crate::messages::{say, terminal_is_dumb};
 use crate::rights;
@@ -65,12 +65,12 @@ pub fn run(args: &TopArgs) -> Result<Exit> {
     let rights = rights::lower_while_recording();
     let plan = || RecordPlan { rights: rights.clone(), ..args.measuring.plan(root) };
     let shown = becalm_live::show(&recording, &settings, plan).map_err(|error| match error {
-        LiveError::Record(error) if error.is_usage() => anyhow::Error::from(error),
-        LiveError::Record(error) => anyhow::Error::from(error).context("measuring failed"),
-        LiveError::BufferFull => anyhow::anyhow!(
+        LiveError::Record(error) if error.is_usage() => fault::Error::from(error),
+        LiveError::Record(error) => fault::Error::from(error).context("measuring failed"),
+        LiveError::BufferFull => fault::Error::new(format!(
             "a buffer was full; give --buffer more than {} KiB, or a higher --threshold",
             args.measuring.buffer
-        ),
+        )),
         error => error.into(),
     });
     let saved = match shown {
@@ -87,16 +87,16 @@ pub fn run(args: &TopArgs) -> Result<Exit> {
 /// What was asked for, checked.
 fn settings(args: &TopArgs, root: &Path) -> Result<ViewSettings> {
     if args.interval < Nanos::from_millis(100) {
-        return Err(UsageError("--interval is shorter than 100ms, which nobody can read".to_owned()).into());
+        return Err(UsageError::new("--interval is shorter than 100ms, which nobody can read".to_owned()).into());
     }
     if args.output.as_ref().is_some_and(|path| path.file_name().is_none()) {
-        return Err(UsageError("--output names no file; give a name, like -o quiet.becalm".to_owned()).into());
+        return Err(UsageError::new("--output names no file; give a name, like -o quiet.becalm".to_owned()).into());
     }
     let front = match (args.iterations, obstacle()) {
         (Some(iterations), _) => Front::Text { iterations, json: args.json },
         (None, None) => Front::Terminal,
         (None, Some(why)) => {
-            return Err(UsageError(format!(
+            return Err(UsageError::new(format!(
                 "{why}; use becalm record and becalm report, or --iterations N to print the view as text"
             ))
             .into());

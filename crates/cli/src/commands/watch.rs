@@ -3,17 +3,17 @@
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
 use becalm_linux::file::read_regular_text;
 use becalm_linux::signals::heed_hangup;
 use becalm_linux::sockets::inherited_listener;
 use becalm_measure::RecordPlan;
 use becalm_record::Session;
+use becalm_units::fault::{Context, Result, UsageError};
 use becalm_units::{ByteCount, CpuList, Nanos, Share};
 use becalm_watch::{Collector, HostName, LARGEST, Surroundings, Trigger, WatchConfig, WatchSettings};
 use clap::Args;
 
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::rights;
 use crate::voice::Voice;
 
@@ -115,7 +115,7 @@ impl WatchArgs {
     /// What holds now, by the command line and the file.
     fn settings(&self) -> Result<WatchSettings> {
         let file = self.config.as_deref().map(read).transpose()?.unwrap_or_default();
-        Ok(self.said().over(file).settle().map_err(|error| UsageError(error.to_string()))?)
+        Ok(self.said().over(file).settle().map_err(|error| UsageError::new(error.to_string()))?)
     }
 }
 
@@ -147,7 +147,7 @@ pub fn run(args: &WatchArgs) -> Result<Exit> {
         root: root.to_owned(),
         ..RecordPlan::new()
     };
-    let reload = || args.settings().map_err(|error| format!("{error:#}"));
+    let reload = || args.settings().map_err(|error| format!("{error}"));
     let around = Surroundings {
         plan: &plan,
         reload: &reload,
@@ -169,5 +169,5 @@ pub fn run(args: &WatchArgs) -> Result<Exit> {
 fn read(path: &Path) -> Result<WatchConfig> {
     let text = read_regular_text(path, LARGEST)
         .with_context(|| format!("cannot read the configuration {}", path.display()))?;
-    Ok(WatchConfig::parse(&text).map_err(|error| UsageError(format!("{}: {error}", path.display())))?)
+    Ok(WatchConfig::parse(&text).map_err(|error| UsageError::new(format!("{}: {error}", path.display())))?)
 }

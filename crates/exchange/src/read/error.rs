@@ -11,6 +11,8 @@ pub struct ReadError {
     pub why: String,
 }
 
+becalm_units::fault::faultless!(ReadError);
+
 /// A place in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {

@@ -71,6 +71,8 @@ pub enum RateError {
     },
 }
 
+becalm_units::fault::faultless!(RateError);
+
 impl Calibration {
     /// The rate between two anchors; the further they are apart, the smaller the error.
     ///

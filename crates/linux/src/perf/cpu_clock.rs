@@ -54,6 +54,8 @@ pub enum PerfError {
     },
 }
 
+becalm_units::fault::faultless!(PerfError);
+
 fn hint(error: &io::Error) -> String {
     let hint = match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => {

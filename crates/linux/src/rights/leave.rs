@@ -30,6 +30,8 @@ pub struct RightsError {
     r#source: io::Error,
 }
 
+becalm_units::fault::faultless!(RightsError);
+
 fn failed<E: Into<io::Error>>(action: impl Into<String>) -> impl FnOnce(E) -> RightsError {
     move |source| RightsError { action: action.into(), source: source.into() }
 }

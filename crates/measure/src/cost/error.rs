@@ -2,6 +2,7 @@
 
 use becalm_linux::clock::RateError;
 use becalm_linux::sched::SchedError;
+use becalm_units::fault::{Fault, Wording};
 
 use crate::machine::CpuError;
 
@@ -19,13 +20,12 @@ pub enum CostError {
     Sched(#[from] SchedError),
 }
 
-impl CostError {
-    /// Whether what was asked for cannot be meant, on this machine at least, rather than that it failed.
-    #[must_use]
-    pub const fn is_usage(&self) -> bool {
-        match self {
-            Self::Cpu(error) => error.is_usage(),
-            _ => false,
-        }
+impl Fault for CostError {
+    fn is_usage(&self) -> bool {
+        if let Self::Cpu(error) = self { error.is_usage() } else { false }
+    }
+
+    fn hint(&self) -> Option<Wording> {
+        if let Self::Cpu(error) = self { error.hint() } else { None }
     }
 }

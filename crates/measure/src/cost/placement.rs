@@ -9,9 +9,9 @@ use becalm_linux::perf::CpuClock;
 use becalm_linux::sched::{self, AffinityGuard, Policy};
 use becalm_linux::sysfs::cpu::siblings;
 use becalm_model::cost::{CountedDoc, CountedPairDoc, PlaceDoc, PlacementDoc, RoamedDoc, TimedDoc, WorkPlace};
-use becalm_units::{CpuId, CpuList, Nanos};
+use becalm_units::{CpuId, CpuList, Nanos, fault};
 
-use super::tick::{SortJob, StoreError, TickError, events, no_thread, shuffled, time_work, timer_interrupts};
+use super::tick::{SortJob, TickError, events, no_thread, shuffled, time_work, timer_interrupts};
 use crate::work::{Body, Work};
 
 /// A CPU for each place, as far as there is one.
@@ -98,7 +98,7 @@ pub fn measure(
     root: &Path,
     plan: &PlacementPlan,
     progress: &mut dyn FnMut(f64) -> bool,
-    store: &mut dyn FnMut(PlacementDoc) -> Result<(), StoreError>,
+    store: &mut dyn FnMut(PlacementDoc) -> fault::Result<()>,
 ) -> Result<(), TickError> {
     let interrupted = plan.places.same;
     let cells: Vec<(PlaceDoc, Body)> =

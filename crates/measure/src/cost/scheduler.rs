@@ -216,6 +216,7 @@ fn crowd(cpu: CpuId, threads: u32, window: Nanos, events: &[PerfEvent], act: fn(
 mod tests {
     use becalm_linux::sched;
     use becalm_testing::attempts;
+    use becalm_units::fault::Fault;
 
     use super::*;
     use becalm_model::event_count::CountedIn;

@@ -132,6 +132,7 @@ fn quietest(all: &CpuList, isolated: &CpuList, interrupts: Option<&Interrupts>) 
 mod tests {
     use super::*;
     use becalm_linux::sched;
+    use becalm_units::fault::Fault;
     use proptest::prelude::*;
 
     fn counts(cpus: &[u32], count: impl Fn(u32) -> u64) -> Interrupts {

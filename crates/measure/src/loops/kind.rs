@@ -4,6 +4,7 @@ use becalm_linux::clock::Counter;
 use becalm_linux::memory::MemoryError;
 use becalm_linux::sched::{SchedError, Usage};
 use becalm_model::node::{CpuDoc, NodeDoc, SettingsDoc};
+use becalm_units::fault::Fault;
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
 use super::acquire::LoopTally;
@@ -37,10 +38,8 @@ pub enum LoopError {
     },
 }
 
-impl LoopError {
-    /// Whether the loop that was asked for cannot be, on this machine at least.
-    #[must_use]
-    pub const fn is_usage(&self) -> bool {
+impl Fault for LoopError {
+    fn is_usage(&self) -> bool {
         matches!(self, Self::Threshold { .. } | Self::Work(_))
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::thread;
 
 use becalm_linux::sched;
+use becalm_units::fault::{Fault, Wording};
 use becalm_units::{CpuId, CpuList, cpus_are, plural};
 
 use super::description::cpu_list;
@@ -57,11 +58,13 @@ pub enum CpuError {
     },
 }
 
-impl CpuError {
-    /// Whether the CPUs that were named cannot be meant on this machine.
-    #[must_use]
-    pub const fn is_usage(&self) -> bool {
+impl Fault for CpuError {
+    fn is_usage(&self) -> bool {
         matches!(self, Self::Empty | Self::Unknown { .. })
+    }
+
+    fn hint(&self) -> Option<Wording> {
+        matches!(self, Self::Empty).then(|| Wording::new(", like {cpus=}").with(1))
     }
 }
 

@@ -3,7 +3,6 @@
 use std::hint::black_box;
 use std::path::Path;
 
-use anyhow::Result;
 use becalm_inject::{Fit, Grounds, Injection, KnownTolls, PreemptPlan};
 use becalm_linux::clock::{Counter, Source};
 use becalm_linux::sched::{self, Policy};
@@ -11,6 +10,7 @@ use becalm_measure::work::Work;
 use becalm_model::inject::Together;
 use becalm_scale::spec::NoiseSpec;
 use becalm_stats::median_mid;
+use becalm_units::fault::Result;
 use becalm_units::{Nanos, Ticks};
 use mpi::traits::CommunicatorCollectives;
 

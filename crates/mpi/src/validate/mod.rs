@@ -11,7 +11,6 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
 use becalm_analyze::validation::stands_out;
 use becalm_bundle::Draft;
 use becalm_linux::clock::{self, Counter, MonotonicRaw, Native, Source};
@@ -22,6 +21,7 @@ use becalm_model::phases::CollectiveCall;
 use becalm_model::validation::{ValidationCell, ValidationDoc};
 use becalm_report::{Form, ValidationSweepReport, validate_figure};
 use becalm_scale::estimate::from_replicas;
+use becalm_units::fault::{Context, Result, UsageError};
 use becalm_units::{Nanos, Share, counted};
 use clap::Args;
 
@@ -33,7 +33,6 @@ use crate::bench::compute_phase;
 use crate::calls::Call;
 use crate::job::{Job, bring_to_leader, library};
 use crate::node::Seat;
-use crate::outcome::UsageError;
 use crate::round_trips::{MessageCost, message_cost};
 
 /// Hold predictions against a real job under injected noise
@@ -129,7 +128,7 @@ pub fn run(args: &ValidateArgs, job: &Job, out: &mut dyn Write) -> Result<()> {
 
 impl ValidateArgs {
     fn check(&self, job: &Job) -> Result<()> {
-        let usage = |text: String| Err(UsageError(text).into());
+        let usage = |text: String| Err(UsageError::new(text).into());
         if job.ranks() < 2 {
             return usage(
                 "one rank waits for nobody: start at least two, as in mpirun -n 2 becalm-mpi validate".to_owned(),
@@ -151,7 +150,7 @@ impl ValidateArgs {
                 return usage(format!("{name} {time} is outside of {least} to 60s"));
             }
         }
-        self.grid().check().map_err(|why| UsageError(why).into())
+        self.grid().check().map_err(|why| UsageError::new(why).into())
     }
 
     /// The grains, each once, in the order given.

@@ -1,11 +1,11 @@
 //! The noise of a rank's own CPU, by the acquisition loop (Beckman et al. 2007, section 3.2), all ranks at the same time.
 
-use anyhow::Result;
 use becalm_linux::clock::Counter;
 use becalm_measure::StepProfile;
 use becalm_measure::loops::acquire::{End, Lengths, acquire};
 use becalm_measure::loops::ring::Ring;
 use becalm_scale::{NoiseTrace, TraceError};
+use becalm_units::fault::{self, Result};
 use becalm_units::{Nanos, Ticks};
 use mpi::traits::CommunicatorCollectives;
 
@@ -76,8 +76,8 @@ pub fn measure<C: Counter>(seat: &Seat, time: Nanos, job: &Job) -> Result<Option
     let ended = match tally.end {
         // None of these loops ends with a number of detours.
         End::Deadline | End::Enough => Ok(()),
-        End::Full => Err(anyhow::anyhow!("more than {STEPS} detours of CPU {} in {time}", seat.cpu)),
-        End::Moved => Err(anyhow::anyhow!("the kernel took this rank off CPU {}", seat.cpu)),
+        End::Full => Err(fault::Error::new(format!("more than {STEPS} detours of CPU {} in {time}", seat.cpu))),
+        End::Moved => Err(fault::Error::new(format!("the kernel took this rank off CPU {}", seat.cpu))),
     };
     job.agree(ended)?;
     let instant = |reading| seat.axis.instant(reading) - seat.axis.instant(tally.first);

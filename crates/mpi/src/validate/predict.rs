@@ -1,7 +1,6 @@
 //! The predictions: the CPUs' own noise and the injected one, replayed by the crate `scale` with messages that cost what they
 //! were measured to cost.
 
-use anyhow::{Context, Result};
 use becalm_model::Estimate;
 use becalm_model::phases::CollectiveCall;
 use becalm_scale::collective::{Allreduce, Alltoall, Barrier, Collective as Algorithm};
@@ -11,6 +10,7 @@ use becalm_scale::predict::{Prediction, Question};
 use becalm_scale::random::{Purpose, Stream};
 use becalm_scale::{NodeNoise, Noise, NoiseTrace};
 use becalm_units::Nanos;
+use becalm_units::fault::{Context, Result};
 
 use super::grid::GridCell;
 use super::own_noise::OwnNoise;

@@ -12,8 +12,7 @@ array([1.0237, 1.05  ])
 Units are in the names: ``_ns`` is nanoseconds, ``_hz`` a number in a second, ``_ratio`` a share or a factor as a plain number.
 A recording opens as a :class:`Run`, whose tables Polars, pandas, PyArrow and DuckDB read without copying a column.
 
-What fails raises :class:`BecalmError`, what cannot be meant :class:`UsageError`, with the text that the command line has: it
-names options as that does, such as ``--as-recorded`` for ``as_recorded``.
+An operation that fails raises :class:`BecalmError`, and arguments that are invalid or contradict each other raise :class:`UsageError`.
 """
 
 from ._ask import compare, law, predict, report, sources

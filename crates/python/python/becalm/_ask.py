@@ -239,7 +239,7 @@ def compare(
     ('noise_ratio', 1.267, 'no difference shown')
     """
     if cpus is not None and (cpus_before is not None or cpus_after is not None):
-        raise _native.UsageError("--cpus cannot be used with --cpus-a or --cpus-b: leave one of them out")
+        raise _native.UsageError("cpus= cannot be used with cpus_before= or cpus_after=: leave one of them out")
     of_all = _values.cpus(cpus)
     sides = [[_values.path(each) for each in ([side] if _is_one(side) else side)] for side in (before, after)]  # type: ignore[union-attr]
     return Document(

@@ -22,10 +22,10 @@ __all__ = [
 VERSION: str
 
 class BecalmError(Exception):
-    """What was asked failed. The text is that of the command line."""
+    """Raised if an operation fails."""
 
 class UsageError(BecalmError):
-    """What was asked cannot be meant. The text names options of the command line."""
+    """Raised for arguments that are invalid or contradict each other."""
 
 @final
 class Column:

@@ -74,6 +74,8 @@ pub enum OfflineError {
     Bundle(#[from] BundleError),
 }
 
+becalm_units::fault::faultless!(OfflineError);
+
 impl From<Infallible> for OfflineError {
     fn from(never: Infallible) -> Self {
         match never {}

@@ -90,6 +90,8 @@ pub enum TraceError {
     },
 }
 
+becalm_units::fault::faultless!(TraceError);
+
 /// The detours of one CPU on a circle: in order, apart from each other, less than the whole circle together.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NoiseTrace {

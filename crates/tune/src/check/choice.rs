@@ -8,6 +8,7 @@ use becalm_linux::sysfs::cpu::CpuSets;
 use becalm_linux::sysfs::partition::partitions;
 use becalm_model::tune::{Chosen, CpuChoice};
 use becalm_units::CpuList;
+use becalm_units::fault::Fault;
 
 use super::words::are;
 
@@ -33,10 +34,8 @@ pub enum ChoiceError {
     Empty,
 }
 
-impl ChoiceError {
-    /// Whether the CPUs that were named cannot be meant.
-    #[must_use]
-    pub const fn is_usage(&self) -> bool {
+impl Fault for ChoiceError {
+    fn is_usage(&self) -> bool {
         !matches!(self, Self::File(_))
     }
 }

@@ -27,6 +27,8 @@ pub struct Topology {
 #[error(transparent)]
 pub struct NoTopology(#[from] FileError);
 
+becalm_units::fault::faultless!(NoTopology);
+
 impl Topology {
     /// Reads the topology of the CPUs that are online.
     ///

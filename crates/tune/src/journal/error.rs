@@ -51,6 +51,8 @@ pub enum JournalError {
     Identity(String),
 }
 
+becalm_units::fault::faultless!(JournalError);
+
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => "; changing settings needs root",

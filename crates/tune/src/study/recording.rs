@@ -35,6 +35,8 @@ pub enum StudyError {
     Wait(#[source] io::Error),
 }
 
+becalm_units::fault::faultless!(StudyError);
+
 /// How often it is looked whether a recording has ended: seldom, as that is noise.
 const LOOK: Duration = Duration::from_millis(200);
 

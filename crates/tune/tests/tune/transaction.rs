@@ -12,6 +12,7 @@ use becalm_tune::{
     apply, extend, plan, restore,
 };
 use becalm_units::Named;
+use becalm_units::fault::Fault;
 use proptest::prelude::*;
 
 use crate::bench::{Bench, request};

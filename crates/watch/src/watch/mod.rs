@@ -49,6 +49,8 @@ pub enum WatchError {
     Wait(io::Error),
 }
 
+becalm_units::fault::faultless!(WatchError);
+
 /// What watching came to, and what it took.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ran {

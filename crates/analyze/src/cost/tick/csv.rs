@@ -34,6 +34,8 @@ pub struct TableError {
     pub what: String,
 }
 
+becalm_units::fault::faultless!(TableError);
+
 /// The lines of a table that hold something.
 pub(super) struct CsvTable<'a> {
     name: &'a str,

@@ -4,6 +4,7 @@ use becalm_model::cost::tick::{Campaign, CellKind, CellResult};
 use becalm_model::event_count::EventCount;
 use becalm_stats::median_high;
 use becalm_units::counted;
+use becalm_units::fault::{Fault, Wording};
 
 use super::{Direct, RatePoint, RateSeries, Rounds, SeriesError};
 use crate::events::{EventRate, event_rates};
@@ -71,6 +72,12 @@ pub enum CampaignError {
         /// What is wrong with their rates or times.
         r#source: SeriesError,
     },
+}
+
+impl Fault for CampaignError {
+    fn hint(&self) -> Option<Wording> {
+        matches!(self, Self::NoRound { .. }).then(|| Wording::new(" ({resume})"))
+    }
 }
 
 impl CampaignAnalysis {

@@ -3,17 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use anyhow::{Context, Result};
 use becalm_bundle::Bundle;
 use becalm_linux::placed::{ProgramStart, begin_in};
 use becalm_linux::procfs::kernel;
 use becalm_linux::relay::Relay;
 use becalm_model::node::{NodeDoc, Rung};
 use becalm_model::node_name;
+use becalm_units::fault::{self, Context, Result, UsageError};
 use becalm_units::{CpuList, Nanos};
 
 use crate::child::{attend, becalm};
-use crate::exit::UsageError;
 use crate::messages::say;
 
 /// How long each recording is where there is none to do as.
@@ -73,9 +72,10 @@ impl RecordedSide {
             )),
         };
         if stem.file_name().is_none() {
-            return Err(
-                UsageError("the name of the recordings is empty; give one, like --output after".to_owned()).into()
-            );
+            return Err(UsageError::new(
+                "the name of the recordings is empty; give one, like --output after".to_owned(),
+            )
+            .into());
         }
         let name = stem.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let paths: Vec<PathBuf> =
@@ -83,7 +83,7 @@ impl RecordedSide {
         if let Some(taken) = paths.iter().find(|path| path.symlink_metadata().is_ok()) {
             let text =
                 format!("{} exists already; give the new recordings another name with --output", taken.display());
-            return Err(UsageError(text).into());
+            return Err(UsageError::new(text).into());
         }
         Ok(Self { paths, settings: Settings { duration: duration.unwrap_or(of_run), like } })
     }
@@ -119,7 +119,7 @@ impl RecordedSide {
                 say(format_args!("interrupted in recording {} of {all}{}", at + 1, kept(&self.paths)));
                 return Ok(RecordedEnd::Stopped);
             }
-            anyhow::ensure!(
+            fault::ensure!(
                 status.success(),
                 "recording {} of {all} failed, see above{}",
                 at + 1,
@@ -159,7 +159,7 @@ fn without_number(name: &str) -> &str {
 /// The settings of a run, and how long it lasted.
 fn settings_of(path: &Path) -> Result<(Like, Nanos)> {
     let bundle = Bundle::open(path)?;
-    let usage = |why: &str| UsageError(format!("cannot record like {}: {why}", path.display()));
+    let usage = |why: &str| UsageError::new(format!("cannot record like {}: {why}", path.display()));
     let [doc] = bundle.nodes() else {
         return Err(usage("it has several nodes; record on each of them, and give all runs").into());
     };
@@ -220,6 +220,6 @@ mod tests {
         std::fs::create_dir(folder.path().join("after-2.becalm")).unwrap();
         let error = RecordedSide::plan(3, &[], Some(&folder.path().join("after")), None).unwrap_err();
         assert!(error.to_string().contains("after-2.becalm exists already"), "{error}");
-        assert!(error.downcast_ref::<UsageError>().is_some());
+        assert!(error.is_usage());
     }
 }

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use becalm_linux::perf::PerfEvent;
 use becalm_linux::sched::Policy;
 use becalm_measure::cost::Site;
+use becalm_units::fault;
 use becalm_units::{CpuId, Named};
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -83,7 +84,7 @@ struct SiteArgs {
 ///
 /// # Errors
 /// As the subcommand says.
-pub fn run(args: &CostArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+pub fn run(args: &CostArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     match &args.command {
         CostCommand::Clock(args) => probe::run(ProbeCommand::Clock, args, out),
         CostCommand::Trap(args) => probe::run(ProbeCommand::Trap, args, out),
@@ -95,13 +96,13 @@ pub fn run(args: &CostArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
 }
 
 /// The CPU to measure on: the one asked for, if it can be used, else the quietest.
-fn chosen_site(root: &Path, asked: Option<CpuId>) -> anyhow::Result<Site> {
+fn chosen_site(root: &Path, asked: Option<CpuId>) -> fault::Result<Site> {
     Ok(Site::choose(root, asked, Policy::Other)?)
 }
 
 impl SiteArgs {
     /// The CPU that was asked for, if it can be used, else the quietest.
-    fn choose(&self) -> anyhow::Result<Site> {
+    fn choose(&self) -> fault::Result<Site> {
         Ok(Site::choose(Path::new("/"), self.cpu, self.sched)?)
     }
 }

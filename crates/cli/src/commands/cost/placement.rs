@@ -3,19 +3,19 @@
 use std::io::Write;
 use std::path::Path;
 
-use anyhow::{Context, Result};
 use becalm_linux::sched::{self, Policy};
 use becalm_linux::signals::StopSignals;
 use becalm_measure::cost::placement::{PlacementPlan, WorkPlaces, measure};
 use becalm_measure::work::Body;
 use becalm_model::cost::{CostSamples, Costs, PlacementCosts, PlacementDoc};
 use becalm_model::node::Ended;
+use becalm_units::fault::{Context, Result, UsageError};
 use becalm_units::{CpuId, Nanos};
 use clap::Args;
 
 use super::{OutputArgs, chosen_site, counted, progress_bar};
 use crate::arguments::cpu_id;
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 
 /// Measure what a timer interrupt costs work on the same hardware thread, on its sibling, on another core (Radojkovic 2008)
 ///
@@ -74,7 +74,7 @@ fn body(text: &str) -> Result<Body, String> {
 /// If the machine does not allow the measurement, the bundle cannot be written, or `out` cannot.
 pub fn run(args: &PlacementArgs, out: &mut dyn Write) -> Result<Exit> {
     if args.cell < Nanos::from_millis(10) || args.cell > Nanos::from_secs(3_600) {
-        return Err(UsageError("--cell must lie between 10ms and 1h".to_owned()).into());
+        return Err(UsageError::new("--cell must lie between 10ms and 1h".to_owned()).into());
     }
     let root = Path::new("/");
     let signals = StopSignals::block().context("cannot block signals")?;

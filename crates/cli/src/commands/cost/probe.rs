@@ -4,17 +4,17 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
 use becalm_linux::signals::{StopSignals, wait_readable};
 use becalm_measure::cost::Joined;
 use becalm_model::cost::{ClockCosts, Costs, MOST_PROCESSES, PROCESSES, ProbeCosts, ProcessDoc, SpreadDoc};
 use becalm_model::node::Ended;
 use becalm_units::Nanos;
+use becalm_units::fault::{self, Context, Result, UsageError};
 use clap::Args;
 
 use super::process::{have_measured, measure};
 use super::{Meter, OutputArgs, SiteArgs};
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 
 /// The longest time over which processes can be spread.
 const LONGEST: Nanos = Nanos::from_secs(12 * 3_600);
@@ -82,7 +82,7 @@ pub fn run(probes: ProbeCommand, args: &ProbeArgs, out: &mut dyn Write) -> Resul
         return measure(probes, &args.site, out);
     }
     if args.over < Nanos::ZERO || args.over > LONGEST {
-        return Err(UsageError(format!("--over must be between 0s and {LONGEST}")).into());
+        return Err(UsageError::new(format!("--over must be between 0s and {LONGEST}")).into());
     }
     // While the process has one thread; afterwards it would be refused.
     let signals = StopSignals::block().context("cannot block signals")?;
@@ -103,7 +103,7 @@ pub fn run(probes: ProbeCommand, args: &ProbeArgs, out: &mut dyn Write) -> Resul
         let begun_ns = since(first);
         let handed = have_measured(probes, &site, &signals).and_then(|handed| {
             let Some(handed) = handed else { return Ok(None) };
-            joined.add(handed.measured, handed.samples).map_err(anyhow::Error::msg)?;
+            joined.add(handed.measured, handed.samples).map_err(fault::Error::new)?;
             Ok(Some(handed.is_whole))
         });
         let handed = handed.with_context(|| storing.failed(at + 1, planned))?;

@@ -1,18 +1,18 @@
 //! One process of several that measure the same probes: how it is started, and how it hands back what it measured.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
 use becalm_linux::signals::{StopSignals, end_with_parent, terminate, wait_readable};
 use becalm_measure::cost::Site;
 use becalm_measure::cost::clock::clocks;
 use becalm_measure::cost::probe::{detours, traps};
 use becalm_model::cost::{Costs, ProcessCosts};
 use becalm_record::Session;
+use becalm_units::fault::{self, Context, Result};
 
 use super::probe::ProbeCommand;
 use super::{SiteArgs, recording};
@@ -49,7 +49,7 @@ pub fn measure(probes: ProbeCommand, site: &SiteArgs, out: &mut dyn Write) -> Re
             (Costs::Detours(costs), samples)
         }),
     }?;
-    serde_json::to_writer(&mut *out, &ProcessCosts { measured, samples, is_whole })?;
+    serde_json::to_writer(&mut *out, &ProcessCosts { measured, samples, is_whole }).map_err(io::Error::from)?;
     out.flush()?;
     Ok(Exit::Done)
 }
@@ -76,10 +76,11 @@ pub fn have_measured(probes: ProbeCommand, site: &Site, signals: &StopSignals) -
     let status = child.wait().context("cannot wait for it")?;
     if !status.success() {
         // A signal may reach it before it has blocked any.
-        anyhow::ensure!(stopped, "it ended with {status}");
+        fault::ensure!(stopped, "it ended with {status}");
         return Ok(None);
     }
-    let handed: ProcessCosts = serde_json::from_slice(&bytes).context("what it measured cannot be read")?;
+    let handed: ProcessCosts =
+        serde_json::from_slice(&bytes).map_err(io::Error::from).context("what it measured cannot be read")?;
     Ok(Some(handed).filter(|handed| handed.is_whole || !handed.samples.is_empty()))
 }
 

@@ -4,7 +4,6 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
 use becalm_linux::janitor::Janitor;
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::StopSignals;
@@ -13,12 +12,13 @@ use becalm_measure::cost::tick::TickError;
 use becalm_model::cost::{CostSamples, Costs, SchedulerCosts};
 use becalm_model::node::Ended;
 use becalm_model::warning;
+use becalm_units::fault::{Context, Result, UsageError};
 use becalm_units::{CpuId, Nanos};
 use clap::Args;
 
 use super::{OutputArgs, chosen_site, counted, progress_bar};
 use crate::arguments::cpu_id;
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::messages::say;
 
 /// Measure ticks and switches as the number of runnable processes on a CPU grows
@@ -58,7 +58,7 @@ pub struct SchedulerArgs {
 /// If the CPU cannot be used, the bundle cannot be written, or `out` cannot.
 pub fn run(args: &SchedulerArgs, out: &mut dyn Write) -> Result<Exit> {
     if args.window < Nanos::from_millis(10) || args.window > Nanos::from_secs(10) {
-        return Err(UsageError(
+        return Err(UsageError::new(
             "--window must lie between 10ms and 10s: the trace of a longer time does not fit its buffer".to_owned(),
         )
         .into());

@@ -3,13 +3,13 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
 use becalm_bundle::BundleError;
 use becalm_bundle::cost::{self, CostWriter};
 use becalm_measure::machine::Host;
 use becalm_model::cost::{CostDoc, CostRun, CostSamples, Costs, SpreadDoc};
 use becalm_model::node::Ended;
 use becalm_report::CostRunReport;
+use becalm_units::fault::{Context, Result};
 use clap::Args;
 
 use crate::arguments::{FolderArgs, refuse_existing};

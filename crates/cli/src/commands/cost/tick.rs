@@ -4,7 +4,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
 use becalm_analyze::cost::tick::{Analysis, CampaignAnalysis, TableFile, read_tables};
 use becalm_bundle::BundleError;
 use becalm_linux::file;
@@ -16,13 +15,14 @@ use becalm_measure::cost::tick::campaign::{self, CampaignEnd, CampaignProgress};
 use becalm_model::cost::tick::{Campaign, CampaignPlan};
 use becalm_model::node_name;
 use becalm_report::TickReport;
+use becalm_units::fault::{self, Context, Result, UsageError};
 use becalm_units::{CpuId, Nanos};
 use clap::Args;
 use indicatif::ProgressBar;
 
 use super::{chosen_site, progress_bar, wanted};
 use crate::arguments::{FolderArgs, added_rate, cpu_id, refuse_existing};
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::messages::say;
 use crate::output::{Output, emit};
 use crate::rights;
@@ -144,9 +144,10 @@ pub fn run(args: &TickArgs, out: &mut dyn Write) -> Result<Exit> {
         // A table is a file; a run is a folder, with its ending or without.
         (Some(path), None) if !path.is_file() => of_campaign(becalm_bundle::cost::tick::load(path, None)?.1)?,
         (Some(_), None) => {
-            return Err(
-                UsageError("a table of times needs the direct costs as well: give --direct FILE".to_owned()).into()
-            );
+            return Err(UsageError::new(
+                "a table of times needs the direct costs as well: give --direct FILE".to_owned(),
+            )
+            .into());
         }
         (None, _) => match measured(args)? {
             Some(report) => report,
@@ -226,7 +227,7 @@ fn resumed(path: &Path, root: &Path) -> Result<(PathBuf, Campaign)> {
         loaded => loaded?,
     };
     if campaign.node != node || campaign.machine.kernel != kernel::release(root)? {
-        anyhow::bail!(
+        fault::bail!(
             "{} was begun on {} with Linux {}; what another machine or kernel would add does not belong to it",
             path.display(),
             campaign.node,
@@ -237,7 +238,7 @@ fn resumed(path: &Path, root: &Path) -> Result<(PathBuf, Campaign)> {
 }
 
 fn plan(args: &TickArgs) -> Result<CampaignPlan> {
-    let usage = |text: &str| anyhow::Error::from(UsageError(text.to_owned()));
+    let usage = |text: &str| fault::Error::from(UsageError::new(text.to_owned()));
     let sorted = |list: &[u32]| {
         let mut list = list.to_vec();
         list.sort_unstable();

@@ -10,10 +10,10 @@ use becalm_exchange::write::simgrid::SpeedProfile;
 use becalm_model::NodeDoc;
 use becalm_model::node::CpuDoc;
 use becalm_units::Nanos;
+use becalm_units::fault::{self, UsageError};
 
 use super::destination::{self, Destination};
 use super::{ExportArgs, ExportFormat, tell_unstored};
-use crate::exit::UsageError;
 use crate::messages::say;
 use crate::progress::ReadingProgress;
 
@@ -51,7 +51,7 @@ impl<W: Write> CpuFile<W> {
 }
 
 /// Writes the files. In memory are 65,536 rows of each table, and a detour and a buffer of each file.
-pub fn export(args: &ExportArgs, destination: Destination<'_>) -> anyhow::Result<()> {
+pub fn export(args: &ExportArgs, destination: Destination<'_>) -> fault::Result<()> {
     let bundle = args.open()?;
     let docs = args.selection().documents(&bundle)?;
     tell_unstored(&docs);
@@ -72,24 +72,24 @@ pub fn export(args: &ExportArgs, destination: Destination<'_>) -> anyhow::Result
     let (Some(doc), 1) = (docs.iter().find(|doc| !doc.cpus.is_empty()), cpus) else {
         let why = "the run has several CPUs, and a file holds one: choose it with --cpus, and --node if there are several, or \
                    name a folder for all of them by a / at its end, like -o noise/";
-        return Err(UsageError(why.to_owned()).into());
+        return Err(UsageError::new(why.to_owned()).into());
     };
     let _reading = ReadingProgress::begin(&bundle, 1);
     let time = time_of(&bundle, doc)?;
     destination.write(|out| {
         let mut file = CpuFile::begin(args.to, out, &doc.node, &doc.cpus[0], time.length)?;
-        traces::<anyhow::Error>(&bundle, doc, &time, &mut |_, start, duration| Ok(file.detour(start, duration)?))?;
+        traces::<fault::Error>(&bundle, doc, &time, &mut |_, start, duration| Ok(file.detour(start, duration)?))?;
         file.end(time.length)?;
         Ok(())
     })
 }
 
 /// The time that the traces of a node cover, with what limits it told.
-fn time_of(bundle: &Bundle, doc: &NodeDoc) -> anyhow::Result<TraceTime> {
+fn time_of(bundle: &Bundle, doc: &NodeDoc) -> fault::Result<TraceTime> {
     let time = TraceTime::of_node(bundle, doc)?;
     time.warnings.iter().for_each(|warning| say(format_args!("{}", warning.message)));
     if time.length <= Nanos::ZERO {
-        anyhow::bail!("there is no time in which all of the CPUs of node {} were measured", doc.node);
+        fault::bail!("there is no time in which all of the CPUs of node {} were measured", doc.node);
     }
     Ok(time)
 }
@@ -101,7 +101,7 @@ fn into_folder(
     folder: &Path,
     doc: &NodeDoc,
     time: &TraceTime,
-) -> anyhow::Result<()> {
+) -> fault::Result<()> {
     let path = |cpu: &CpuDoc| -> PathBuf {
         let ending = if format == ExportFormat::Simgrid { "profile" } else { "txt" };
         folder.join(format!("{}.cpu{}.{ending}", doc.node, cpu.cpu))
@@ -110,11 +110,11 @@ fn into_folder(
         let path = path(cpu);
         let out = destination::begin(&path)?;
         let begun = CpuFile::begin(format, out, &doc.node, cpu, time.length);
-        destination::named(path.display(), begun.map_err(anyhow::Error::from))
+        destination::named(path.display(), begun.map_err(fault::Error::from))
     };
-    let mut files = doc.cpus.iter().map(begin).collect::<anyhow::Result<Vec<_>>>()?;
-    traces::<anyhow::Error>(bundle, doc, time, &mut |place, start, duration| {
-        let wrote = files[place].detour(start, duration).map_err(anyhow::Error::from);
+    let mut files = doc.cpus.iter().map(begin).collect::<fault::Result<Vec<_>>>()?;
+    traces::<fault::Error>(bundle, doc, time, &mut |place, start, duration| {
+        let wrote = files[place].detour(start, duration).map_err(fault::Error::from);
         destination::named(path(&doc.cpus[place]).display(), wrote)
     })?;
     for (cpu, file) in doc.cpus.iter().zip(files) {

@@ -3,11 +3,9 @@
 use std::io::{self, BufWriter, IntoInnerError, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use becalm_bundle::Draft;
 use becalm_linux::folder;
-
-use crate::exit::UsageError;
+use becalm_units::fault::{self, Context, UsageError};
 
 /// A file that is being written.
 pub type File = BufWriter<Draft>;
@@ -31,7 +29,7 @@ impl<'a> Destination<'a> {
         if path.as_os_str() == "-" {
             if !is_text && io::stdout().is_terminal() {
                 let why = "standard output is a terminal, and this format is not text: name a file with -o, or pipe it";
-                return Err(UsageError(why.to_owned()));
+                return Err(UsageError::new(why.to_owned()));
             }
             return Ok(Self::Stdout(out));
         }
@@ -48,7 +46,7 @@ impl<'a> Destination<'a> {
     ///
     /// # Errors
     /// What `write` returns, and if the file cannot be made or completed.
-    pub fn write(self, write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    pub fn write(self, write: impl FnOnce(&mut dyn Write) -> fault::Result<()>) -> fault::Result<()> {
         match self {
             Self::Stdout(out) => {
                 let mut out = BufWriter::new(out);
@@ -64,26 +62,26 @@ impl<'a> Destination<'a> {
 }
 
 /// Makes a folder for files if there is none.
-pub fn make_folder(path: &Path) -> anyhow::Result<()> {
+pub fn make_folder(path: &Path) -> fault::Result<()> {
     folder::make_all(path).with_context(|| format!("cannot make the folder {}", path.display()))
 }
 
 /// Begins a file.
-pub fn begin(path: &Path) -> anyhow::Result<File> {
+pub fn begin(path: &Path) -> fault::Result<File> {
     Ok(BufWriter::new(Draft::replace(path)?))
 }
 
 /// Completes a file.
-pub fn finish(path: &Path, out: File) -> anyhow::Result<()> {
+pub fn finish(path: &Path, out: File) -> fault::Result<()> {
     let draft = out.into_inner().map_err(IntoInnerError::into_error);
     draft.with_context(|| format!("cannot write {}", path.display()))?.finish()?;
     Ok(())
 }
 
 /// Says which file it was that could not be written.
-pub fn named<T>(path: impl std::fmt::Display, result: anyhow::Result<T>) -> anyhow::Result<T> {
-    result.map_err(|error| match error.is::<io::Error>() {
-        true => error.context(format!("cannot write {path}")),
-        false => error,
+pub fn named<T>(path: impl std::fmt::Display, result: fault::Result<T>) -> fault::Result<T> {
+    result.map_err(|error| {
+        let is_io = error.causes().any(|cause| cause.is::<io::Error>());
+        if is_io { error.context(format_args!("cannot write {path}")) } else { error }
     })
 }

@@ -6,6 +6,7 @@ use becalm_analyze::rows::attributed_detours;
 use becalm_exchange::write::hdrhistogram::{HistogramLog, Lengths};
 use becalm_model::NodeDoc;
 use becalm_units::Nanos;
+use becalm_units::fault;
 
 use super::destination::Destination;
 use super::stacks::{Source, open};
@@ -17,7 +18,7 @@ const DIGITS: u8 = 3;
 const SUMMARY_DIGITS: u8 = 2;
 
 /// Writes the log. In memory is a histogram of each CPU of a node, about 250 KiB, and 65,536 rows of each table.
-pub fn export(args: &ExportArgs, destination: Destination<'_>) -> anyhow::Result<()> {
+pub fn export(args: &ExportArgs, destination: Destination<'_>) -> fault::Result<()> {
     let source = open(args)?;
     tell_unstored(source.docs());
     destination.write(|out| {
@@ -29,7 +30,7 @@ pub fn export(args: &ExportArgs, destination: Destination<'_>) -> anyhow::Result
                 for doc in docs {
                     // The lengths, and when the last detour ended.
                     let mut cpus = vec![(Lengths::new(DIGITS), Nanos::ZERO); doc.cpus.len()];
-                    attributed_detours::<anyhow::Error>(bundle, doc, &mut |shown| {
+                    attributed_detours::<fault::Error>(bundle, doc, &mut |shown| {
                         let place = doc.cpus.binary_search_by_key(&shown.detour.cpu, |listed| listed.cpu);
                         if let Some((lengths, end)) = place.ok().and_then(|place| cpus.get_mut(place)) {
                             *end = shown.detour.start + shown.detour.duration;

@@ -13,12 +13,13 @@ use std::path::PathBuf;
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
 use becalm_model::NodeDoc;
+use becalm_units::fault::{self, UsageError};
 use becalm_units::{CpuList, counted};
 use clap::{Args, ValueEnum};
 
 use crate::arguments::run::open;
 use crate::arguments::some_cpus;
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::messages::say;
 use destination::Destination;
 
@@ -103,7 +104,7 @@ impl ExportArgs {
         Selection { node: self.node.clone(), cpus: self.cpus.clone(), with_self: false }
     }
 
-    fn open(&self) -> anyhow::Result<Bundle> {
+    fn open(&self) -> fault::Result<Bundle> {
         Ok(open(&self.path)?)
     }
 }
@@ -112,14 +113,14 @@ impl ExportArgs {
 ///
 /// # Errors
 /// If the run cannot be read, the format cannot hold what is selected, or the file cannot be written.
-pub fn run(args: &ExportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+pub fn run(args: &ExportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     if args.table.is_some() && args.to != ExportFormat::Csv {
-        return Err(UsageError("--table requires --to csv".to_owned()).into());
+        return Err(UsageError::new("--table requires --to csv".to_owned()).into());
     }
     let destination = Destination::new(&args.output, args.to.is_text(), out)?;
     if destination.is_folder() && !args.to.is_of_one_cpu() {
         let why = format!("{} is a folder, and this format is one file: name it", args.output.display());
-        return Err(UsageError(why).into());
+        return Err(UsageError::new(why).into());
     }
     match args.to {
         ExportFormat::Csv => tables::export(args, destination)?,

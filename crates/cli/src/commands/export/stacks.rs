@@ -8,6 +8,7 @@ use becalm_exchange::write::{folded, stacks::Stack};
 use becalm_model::digest::DigestDoc;
 use becalm_model::{Kind, NodeDoc};
 use becalm_units::CpuList;
+use becalm_units::fault;
 
 use super::destination::Destination;
 use super::{ExportArgs, ExportFormat, tell_unstored};
@@ -36,7 +37,7 @@ impl Source {
 ///
 /// # Errors
 /// If it cannot be read, or does not hold what is selected.
-pub fn open(args: &ExportArgs) -> anyhow::Result<Source> {
+pub fn open(args: &ExportArgs) -> fault::Result<Source> {
     match crate::arguments::run::open(&args.path) {
         Ok(bundle) => {
             let docs = args.selection().documents(&bundle)?;
@@ -47,7 +48,7 @@ pub fn open(args: &ExportArgs) -> anyhow::Result<Source> {
     }
 }
 
-fn summary(args: &ExportArgs) -> anyhow::Result<Source> {
+fn summary(args: &ExportArgs) -> fault::Result<Source> {
     let bundle = open_summary(&args.path)?;
     let mut docs = bundle.nodes().to_vec();
     if let Some(name) = &args.node {
@@ -73,7 +74,7 @@ fn summary(args: &ExportArgs) -> anyhow::Result<Source> {
 }
 
 /// Writes the stacks. In memory are 65,536 rows, and an entry for each part of a source of each CPU.
-pub fn export(args: &ExportArgs, destination: Destination<'_>) -> anyhow::Result<()> {
+pub fn export(args: &ExportArgs, destination: Destination<'_>) -> fault::Result<()> {
     let source = open(args)?;
     tell_unstored(source.docs());
     let found: Vec<(&str, Vec<rows::Stack>)> = match &source {

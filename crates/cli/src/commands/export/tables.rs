@@ -7,11 +7,11 @@ use becalm_bundle::{ActivityBatch, Bundle, DetourBatch, SampleBatch};
 use becalm_exchange::write::csv::CsvTable;
 use becalm_exchange::write::table::Column;
 use becalm_model::NodeDoc;
+use becalm_units::fault::{self, UsageError};
 use becalm_units::{CpuId, CpuList};
 
 use super::destination::Destination;
 use super::{ExportArgs, TableName, tell_unstored};
-use crate::exit::UsageError;
 use crate::progress::ReadingProgress;
 
 /// The columns of the tables: those of the bundle, behind the node.
@@ -20,7 +20,7 @@ const SAMPLES: [&str; 6] = ["node", "cpu", "start_ns", "duration_ns", "work", "i
 const ACTIVITIES: [&str; 8] = ["node", "cpu", "detour", "start_ns", "self_ns", "kind", "source", "detail"];
 
 /// Writes the table that was asked for. In memory are 65,536 rows at a time.
-pub fn export(args: &ExportArgs, destination: Destination<'_>) -> anyhow::Result<()> {
+pub fn export(args: &ExportArgs, destination: Destination<'_>) -> fault::Result<()> {
     let bundle = args.open()?;
     let docs = documents(&bundle, args)?;
     let is_work = docs.iter().any(|doc| doc.settings.work.is_some());
@@ -41,12 +41,12 @@ pub fn export(args: &ExportArgs, destination: Destination<'_>) -> anyhow::Result
     })
 }
 
-fn refused(what: &str) -> anyhow::Result<()> {
-    Err(UsageError(format!("the run holds {what}")).into())
+fn refused(what: &str) -> fault::Result<()> {
+    Err(UsageError::new(format!("the run holds {what}")).into())
 }
 
 /// The documents of the selected nodes with the selected CPUs, also of a run of work.
-fn documents(bundle: &Bundle, args: &ExportArgs) -> anyhow::Result<Vec<NodeDoc>> {
+fn documents(bundle: &Bundle, args: &ExportArgs) -> fault::Result<Vec<NodeDoc>> {
     let selection = args.selection();
     if bundle.nodes().iter().all(|doc| doc.settings.work.is_none()) {
         return Ok(selection.documents(bundle)?);
@@ -68,7 +68,7 @@ fn documents(bundle: &Bundle, args: &ExportArgs) -> anyhow::Result<Vec<NodeDoc>>
     Ok(docs)
 }
 
-fn write(bundle: &Bundle, docs: &[NodeDoc], table: TableName, into: &mut CsvTable<impl Write>) -> anyhow::Result<()> {
+fn write(bundle: &Bundle, docs: &[NodeDoc], table: TableName, into: &mut CsvTable<impl Write>) -> fault::Result<()> {
     for doc in docs {
         match table {
             TableName::Detours => {

@@ -5,13 +5,14 @@ use std::io;
 use becalm_analyze::rows::attributed_detours;
 use becalm_exchange::write::chrome::ChromeTrace;
 use becalm_exchange::write::perfetto::PerfettoTrace;
+use becalm_units::fault;
 
 use super::destination::Destination;
 use super::{ExportArgs, ExportFormat, tell_strays, tell_unstored};
 use crate::progress::ReadingProgress;
 
 /// Writes the trace. In memory are 65,536 rows of each table, what one detour holds, and names.
-pub fn export(args: &ExportArgs, destination: Destination<'_>) -> anyhow::Result<()> {
+pub fn export(args: &ExportArgs, destination: Destination<'_>) -> fault::Result<()> {
     let bundle = args.open()?;
     let docs = args.selection().documents(&bundle)?;
     tell_unstored(&docs);
@@ -22,7 +23,7 @@ pub fn export(args: &ExportArgs, destination: Destination<'_>) -> anyhow::Result
             let mut trace = PerfettoTrace::begin(out);
             for doc in &docs {
                 trace.node(doc)?;
-                strays += attributed_detours::<anyhow::Error>(&bundle, doc, &mut |shown| {
+                strays += attributed_detours::<fault::Error>(&bundle, doc, &mut |shown| {
                     Ok(trace.detour(shown.number, &shown.detour, shown.activities, shown.labels)?)
                 })?;
             }
@@ -31,7 +32,7 @@ pub fn export(args: &ExportArgs, destination: Destination<'_>) -> anyhow::Result
         let mut trace = ChromeTrace::begin(out, &docs)?;
         for doc in &docs {
             trace.node(doc)?;
-            strays += attributed_detours::<anyhow::Error>(&bundle, doc, &mut |shown| {
+            strays += attributed_detours::<fault::Error>(&bundle, doc, &mut |shown| {
                 Ok(trace.detour(shown.number, &shown.detour, shown.activities, shown.labels)?)
             })?;
         }

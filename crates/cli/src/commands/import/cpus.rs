@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use becalm_units::fault::UsageError;
 use becalm_units::{CpuId, CpuList, counted};
-
-use crate::exit::UsageError;
 
 /// The CPU of each part of what is imported, of which some say it themselves. Those that do not get the lowest numbers that are
 /// free, in order.
@@ -16,20 +15,20 @@ pub fn assigned(chosen: Option<&CpuList>, said: &[Option<CpuId>]) -> Result<Vec<
         if chosen.len() != said.len() {
             let (given, needed) =
                 (counted(chosen.len() as u64, "CPU", "CPUs"), counted(said.len() as u64, "CPU", "CPUs"));
-            return Err(UsageError(format!("--cpu names {given}, and the files hold {needed}")));
+            return Err(UsageError::new(format!("--cpu names {given}, and the files hold {needed}")));
         }
         return Ok(chosen.iter().collect());
     }
     let mut taken: BTreeSet<CpuId> = BTreeSet::new();
     for cpu in said.iter().flatten() {
         if cpu.get() >= CpuId::LIMIT {
-            return Err(UsageError(format!(
+            return Err(UsageError::new(format!(
                 "the files tell of CPU {cpu}, which is above the limit of {}; say which it is with --cpu",
                 CpuId::LIMIT - 1
             )));
         }
         if !taken.insert(*cpu) {
-            return Err(UsageError(format!(
+            return Err(UsageError::new(format!(
                 "two of the files are of CPU {cpu}; say which CPUs they are of with --cpu, or import them as several \
                  nodes with --node"
             )));

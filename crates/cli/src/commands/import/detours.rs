@@ -1,15 +1,15 @@
 //! Lists of detours become a run of detours.
 
-use anyhow::Context;
 use becalm_bundle::BundleWriter;
 use becalm_exchange::read::{self, DetourList, Format};
 use becalm_model::node::{CpuDoc, NodeDoc};
 use becalm_model::{Detour, Labels};
+use becalm_units::fault::{self, Context, UsageError};
 use becalm_units::{CpuId, Nanos};
 
 use super::files::InputFile;
 use super::{ImportArgs, cpus, document};
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::progress::Steps;
 
 /// How many detours a segment of the run has.
@@ -19,7 +19,7 @@ const SEGMENT: usize = 1 << 20;
 ///
 /// # Errors
 /// If a file is not in the format, or its detours last longer than what was measured, and if the run cannot be written.
-pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> anyhow::Result<Exit> {
+pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Result<Exit> {
     let size: u64 = files.iter().map(InputFile::size).sum();
     // Reading and storing, which take about as long.
     let mut progress = Steps::new("reading", 2 * size);
@@ -41,15 +41,17 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> anyhow::Re
 }
 
 /// How long was measured: as the user says, as the file says, or until the last detour's end.
-fn length(args: &ImportArgs, file: &InputFile, list: &DetourList) -> anyhow::Result<Nanos> {
+fn length(args: &ImportArgs, file: &InputFile, list: &DetourList) -> fault::Result<Nanos> {
     let end = list.end();
     // What a file says may be rounded, so that it ends before the last detour.
     let length = args.length.unwrap_or_else(|| list.length.unwrap_or(end).max(end));
     if length < end {
-        return Err(UsageError(format!("--length {length} ends before the last detour, which ends at {end}")).into());
+        return Err(
+            UsageError::new(format!("--length {length} ends before the last detour, which ends at {end}")).into()
+        );
     }
     if length <= Nanos::ZERO {
-        anyhow::bail!("{} holds no detour; say how long was measured with --length", file.path.display());
+        fault::bail!("{} holds no detour; say how long was measured with --length", file.path.display());
     }
     Ok(length)
 }
@@ -61,7 +63,7 @@ fn store(
     of_cpus: &[(CpuId, Nanos, DetourList)],
     size: u64,
     progress: &mut Steps,
-) -> anyhow::Result<()> {
+) -> fault::Result<()> {
     let cpus = of_cpus.iter().map(|(cpu, length, list)| of_cpu(*cpu, *length, list)).collect();
     let mut doc = document::of_recording(args, format, None, cpus);
     document::add_warnings(&mut doc, of_cpus.iter().flat_map(|(.., list)| &list.warnings));

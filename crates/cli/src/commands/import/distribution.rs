@@ -2,16 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::Context;
 use becalm_bundle::distribution;
 use becalm_exchange::read::{self, Distribution, Format};
 use becalm_model::distribution::{DistributionDoc, SCHEMA, Series};
 use becalm_model::node::Warning;
+use becalm_units::fault::{self, Context, UsageError};
 use becalm_units::{CpuId, printable};
 
 use super::files::InputFile;
 use super::{ImportArgs, cpus};
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::progress::Steps;
 
 /// No larger files are read, in bytes: JSON takes up to twenty times its size of memory.
@@ -21,13 +21,13 @@ const LARGEST: u64 = 64 << 20;
 ///
 /// # Errors
 /// If a file is not in the format or too large, two hold series of the same name, and if the bundle cannot be written.
-pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> anyhow::Result<Exit> {
+pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Result<Exit> {
     if args.length.is_some() {
         let text = format!("--length is for detours, and {format} holds a distribution; leave it out");
-        return Err(UsageError(text).into());
+        return Err(UsageError::new(text).into());
     }
     let size: u64 = files.iter().map(InputFile::size).sum();
-    anyhow::ensure!(
+    fault::ensure!(
         size <= LARGEST,
         "the files have {} MiB, and of histograms and statistics at most {} MiB are read",
         size >> 20,
@@ -68,11 +68,11 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> anyhow::Re
 }
 
 /// The series of a further file to those before.
-fn joined(mut all: Distribution, read: Distribution, file: &InputFile) -> anyhow::Result<Distribution> {
+fn joined(mut all: Distribution, read: Distribution, file: &InputFile) -> fault::Result<Distribution> {
     if (all.quantity, all.loop_subtracted) != (read.quantity, read.loop_subtracted) {
         let text =
             format!("{} is of other lengths than the files before it; import it as another run", file.path.display());
-        return Err(UsageError(text).into());
+        return Err(UsageError::new(text).into());
     }
     all.series.extend(read.series);
     let new = |warning: &Warning| !all.warnings.contains(warning);
@@ -95,7 +95,7 @@ fn with_cpus(args: &ImportArgs, mut series: Vec<Series>) -> Result<Vec<Series>, 
 fn check_names(series: &[Series]) -> Result<(), UsageError> {
     let mut names = BTreeSet::new();
     match series.iter().find(|series| !names.insert(&series.name)) {
-        Some(series) => Err(UsageError(format!(
+        Some(series) => Err(UsageError::new(format!(
             "the files hold '{}' twice; say which CPUs they are of with --cpu, or import them as several nodes with --node",
             series.name
         ))),

@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use becalm_exchange::read::{Format, Source, guessed_by, near_miss, recognize};
 use becalm_linux::file;
 use becalm_units::Named;
+use becalm_units::fault::{self, Context, UsageError};
 
-use crate::exit::UsageError;
 use crate::messages::say;
 
 /// No more is read, in bytes of all files together. It takes a few times its size of memory.
@@ -40,7 +39,7 @@ impl InputFile {
 ///
 /// # Errors
 /// If one cannot be read, is no regular file, or all together are too large.
-pub fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<InputFile>> {
+pub fn read(paths: &[PathBuf]) -> fault::Result<Vec<InputFile>> {
     let mut left = LARGEST;
     let read = |path: &PathBuf| {
         let bytes = file::read_regular(path, left).with_context(|| format!("cannot read {}", path.display()))?;
@@ -55,7 +54,7 @@ pub fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<InputFile>> {
 ///
 /// # Errors
 /// If a file is in none that is known, or two are in different ones.
-pub fn format(files: &[InputFile], chosen: Option<Format>) -> anyhow::Result<Format> {
+pub fn format(files: &[InputFile], chosen: Option<Format>) -> fault::Result<Format> {
     if let Some(format) = chosen {
         return Ok(format);
     }
@@ -63,14 +62,14 @@ pub fn format(files: &[InputFile], chosen: Option<Format>) -> anyhow::Result<For
     for file in files {
         let path = file.path.display();
         let format = recognize(file.source()).ok_or_else(|| match near_miss(file.source()) {
-            Some(what) => anyhow::anyhow!("{path} {what}"),
+            Some(what) => fault::Error::new(format!("{path} {what}")),
             None => {
                 let known = Format::ALL.iter().map(|format| format.name()).collect::<Vec<_>>().join(", ");
-                anyhow::anyhow!("{path} looks like none of the formats that becalm reads; if it is one of them, name it with --from: {known}")
+                fault::Error::new(format!("{path} looks like none of the formats that becalm reads; if it is one of them, name it with --from: {known}"))
             }
         })?;
         if let Some((other, first)) = found.filter(|(other, _)| *other != format) {
-            return Err(UsageError(format!(
+            return Err(UsageError::new(format!(
                 "{} is in format {other}, and {path} in format {format}; import each kind of its own",
                 first.display()
             ))

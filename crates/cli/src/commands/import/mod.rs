@@ -15,12 +15,13 @@ use std::path::PathBuf;
 
 use becalm_exchange::read::{Form, Format, Known, ReadError, TimeUnit};
 use becalm_model::check_node_name;
+use becalm_units::fault::{self, UsageError};
 use becalm_units::{CpuList, Named, Nanos};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 use crate::arguments::some_cpus;
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 
 /// Store what another program has measured as a run
 ///
@@ -106,12 +107,12 @@ fn name_of_node(text: &str) -> Result<String, String> {
 ///
 /// # Errors
 /// If a file cannot be read or is not in the format, what it says contradicts the options, or the run cannot be written.
-pub fn run(args: &ImportArgs) -> anyhow::Result<Exit> {
+pub fn run(args: &ImportArgs) -> fault::Result<Exit> {
     let files = files::read(&args.files)?;
     let chosen = args.from.and_then(|chosen| chosen.0);
     let format = files::format(&files, chosen)?;
     if args.thread.is_some() && format.form() != Form::Trace {
-        return Err(UsageError(format!("--thread is for traces of the kernel, and {format} is none")).into());
+        return Err(UsageError::new(format!("--thread is for traces of the kernel, and {format} is none")).into());
     }
     let done = match format.form() {
         Form::Detours => detours::run(args, format, &files),
@@ -120,21 +121,13 @@ pub fn run(args: &ImportArgs) -> anyhow::Result<Exit> {
         Form::Trace => traces::run(args, format, &files),
     };
     done.map_err(|error| {
-        let advice =
-            files::advice(&files, format, chosen.is_some()).filter(|_| error.downcast_ref::<ReadError>().is_some());
+        let advice = files::advice(&files, format, chosen.is_some())
+            .filter(|_| error.causes().any(|cause| cause.is::<ReadError>()));
         match advice {
-            Some(advice) => Advised { error, advice }.into(),
+            Some(advice) => fault::Error::new(format!("{error}; {advice}")),
             None => error,
         }
     })
-}
-
-/// An error of a file, and what the user can do about it.
-#[derive(Debug, thiserror::Error)]
-#[error("{error:#}; {advice}")]
-struct Advised {
-    error: anyhow::Error,
-    advice: String,
 }
 
 impl ImportArgs {

@@ -1,17 +1,17 @@
 //! Samples of fixed work or of fixed time become a run of samples, as `becalm work` records them.
 
-use anyhow::Context;
 use becalm_bundle::BundleWriter;
 use becalm_exchange::read::ftq_ticks::{self, Part};
 use becalm_exchange::read::{self, Format, SampleList};
 use becalm_model::node::{CpuDoc, Ended, NodeDoc, WorkDoc, WorkLoopDoc, WorkSession};
 use becalm_model::{Labels, Sample, warning};
 use becalm_stats::median_low;
+use becalm_units::fault::{self, Context, UsageError};
 use becalm_units::{CpuId, Nanos};
 
 use super::files::InputFile;
 use super::{ImportArgs, cpus, document};
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::progress::Steps;
 
 /// How many samples a segment of the run has.
@@ -24,12 +24,14 @@ const LARGEST: u64 = 256 << 20;
 ///
 /// # Errors
 /// If a file is not in the format, too large or holds no sample, its loops do not do the same, and if the run cannot be written.
-pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> anyhow::Result<Exit> {
+pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Result<Exit> {
     if args.length.is_some() {
-        return Err(UsageError(format!("--length is for detours, and {format} holds samples; leave it out")).into());
+        return Err(
+            UsageError::new(format!("--length is for detours, and {format} holds samples; leave it out")).into()
+        );
     }
     let size: u64 = files.iter().map(InputFile::size).sum();
-    anyhow::ensure!(
+    fault::ensure!(
         size <= LARGEST,
         "the files have {} MiB, and of samples at most {} MiB are read",
         size >> 20,
@@ -50,7 +52,7 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> anyhow::Re
             }
         };
         for list in read {
-            anyhow::ensure!(!list.samples.is_empty(), "{path} holds no sample whose length is known");
+            fault::ensure!(!list.samples.is_empty(), "{path} holds no sample whose length is known");
             lists.push(list);
         }
     }
@@ -70,7 +72,7 @@ fn of_two(
     times: &InputFile,
     prefix: &str,
     progress: &mut Steps,
-) -> anyhow::Result<Vec<SampleList>> {
+) -> fault::Result<Vec<SampleList>> {
     let cannot = |file: &InputFile| format!("cannot import {}", file.path.display());
     let counts = files.iter().find(|file| times_of(files, file).is_some_and(|found| found.path == times.path));
     let counts = counts.with_context(|| {
@@ -99,11 +101,11 @@ fn times_of<'a>(files: &'a [InputFile], counts: &InputFile) -> Option<&'a InputF
 }
 
 /// Writes the run, which is complete when all of it is there.
-fn store(args: &ImportArgs, format: Format, loops: &[(CpuId, SampleList)]) -> anyhow::Result<()> {
+fn store(args: &ImportArgs, format: Format, loops: &[(CpuId, SampleList)]) -> fault::Result<()> {
     let (_, first) = loops.first().context("there is no sample")?;
     if loops.iter().any(|(_, list)| (list.fixed, list.grain) != (first.fixed, first.grain)) {
         let text = "the files are of different work: one run holds samples of the same grain, all of fixed work or all of fixed time";
-        return Err(UsageError(text.to_owned()).into());
+        return Err(UsageError::new(text.to_owned()).into());
     }
     let mut doc =
         document::of_recording(args, format, None, loops.iter().map(|(cpu, list)| of_cpu(*cpu, list)).collect());

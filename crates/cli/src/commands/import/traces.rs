@@ -1,6 +1,5 @@
 //! Traces of the kernel become a run of detours: what took the CPU from a thread, or would have taken it from any program.
 
-use anyhow::Context;
 use becalm_exchange::read::{Format, ftrace_text, osnoise, perf_data, perf_script, trace_dat};
 use becalm_linux::ftrace::{CARRIED, EventPath, MissingEvent, discover_among};
 use becalm_measure::Names;
@@ -11,11 +10,12 @@ use becalm_record::offline::{
     ThreadTimes, TracerLoop, Wanted, Whereabouts, Wholeness,
 };
 use becalm_record::{DetourStore, Store};
+use becalm_units::fault::{self, Context, UsageError};
 use becalm_units::{CpuId, CpuList, Nanos};
 
 use super::files::InputFile;
 use super::{ImportArgs, document};
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::progress::Steps;
 
 /// A trace that can be read, and what is known of it.
@@ -52,15 +52,17 @@ type OfCpu = (usize, CpuId, CpuSpan);
 ///
 /// # Errors
 /// If the file is no whole trace, what is asked for is not in it, or the run cannot be written.
-pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> anyhow::Result<Exit> {
+pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Result<Exit> {
     let [file] = files else {
-        return Err(UsageError(
+        return Err(UsageError::new(
             "a trace is one file with all CPUs; import one after another, with a --node each".to_owned(),
         )
         .into());
     };
     if args.length.is_some() {
-        return Err(UsageError("--length is not for traces, which say themselves how long they are".to_owned()).into());
+        return Err(
+            UsageError::new("--length is not for traces, which say themselves how long they are".to_owned()).into()
+        );
     }
     let progress = &mut Steps::new("reading", file.size());
     let mut names = Names::of_a_file();
@@ -103,7 +105,7 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> anyhow::Re
     Ok(Exit::Done)
 }
 
-fn open_trace_dat<'a>(args: &ImportArgs, file: &'a InputFile, names: &mut Names) -> anyhow::Result<Opened<'a>> {
+fn open_trace_dat<'a>(args: &ImportArgs, file: &'a InputFile, names: &mut Names) -> fault::Result<Opened<'a>> {
     let read = trace_dat::read(file.source())?;
     let clock_name = read.clock.clone().unwrap_or_else(|| "local".to_owned());
     let clock = stamp_clock(args, &clock_name, read.tsc)?;
@@ -145,16 +147,16 @@ fn open_trace_dat<'a>(args: &ImportArgs, file: &'a InputFile, names: &mut Names)
 }
 
 /// How the stamps of a trace with this clock count.
-fn stamp_clock(args: &ImportArgs, clock: &str, tsc: Option<trace_dat::TscRate>) -> anyhow::Result<StampClock> {
+fn stamp_clock(args: &ImportArgs, clock: &str, tsc: Option<trace_dat::TscRate>) -> fault::Result<StampClock> {
     const NANOSECONDS: [&str; 8] = ["local", "global", "uptime", "perf", "mono", "mono_raw", "boot", "tai"];
     if NANOSECONDS.contains(&clock) {
         return Ok(StampClock::Nanos);
     }
-    anyhow::ensure!(clock != "counter", "its clock only counts events, and tells no time; record with -C mono");
+    fault::ensure!(clock != "counter", "its clock only counts events, and tells no time; record with -C mono");
     match (args.rate, tsc) {
         (Some(hz), _) => Ok(StampClock::Rate(hz)),
         (None, Some(rate)) => Ok(StampClock::Scaled { mult: rate.mult, shift: rate.shift }),
-        (None, None) => Err(UsageError(format!(
+        (None, None) => Err(UsageError::new(format!(
             "the trace counts ticks of the clock '{clock}', and does not say how long they are: give --rate, or record with -C mono \
              or, for the processor's own counter, with -C tsc2nsec"
         ))
@@ -166,7 +168,7 @@ fn no_symbols(advice: &str) -> Warning {
     warning::no_symbols("the file holds no names of functions", advice)
 }
 
-fn open_perf_data<'a>(file: &'a InputFile, names: &mut Names, progress: &mut Steps) -> anyhow::Result<Opened<'a>> {
+fn open_perf_data<'a>(file: &'a InputFile, names: &mut Names, progress: &mut Steps) -> fault::Result<Opened<'a>> {
     let read = perf_data::read(file.source())?;
     let PerfTrace { trace, origin, events, has_symbols } =
         PerfTrace::new(&read, names, &mut |bytes| progress.advance(bytes))?;
@@ -201,7 +203,7 @@ fn open_text<'a>(
     file: &'a InputFile,
     names: &mut Names,
     progress: &mut Steps,
-) -> anyhow::Result<Opened<'a>> {
+) -> fault::Result<Opened<'a>> {
     let mut namer = TextNamer::default();
     let mut told = |bytes| progress.advance(bytes);
     let (mut lines, clock) = if format == Format::PerfScript {
@@ -247,10 +249,10 @@ fn open_osnoise<'a>(
     file: &'a InputFile,
     names: &mut Names,
     progress: &mut Steps,
-) -> anyhow::Result<Opened<'a>> {
+) -> fault::Result<Opened<'a>> {
     if args.thread.is_some() {
         let why = "its thread is the tracer's own, of which all gaps are found without --thread";
-        return Err(UsageError(format!("--thread is not for traces of osnoise and timerlat: {why}")).into());
+        return Err(UsageError::new(format!("--thread is not for traces of osnoise and timerlat: {why}")).into());
     }
     let mut namer = NoiseNamer::default();
     let mut told = |bytes| progress.advance(bytes);
@@ -324,12 +326,12 @@ fn survey(
 }
 
 /// What is looked for, and on which CPUs.
-fn wanted(args: &ImportArgs, opened: &mut Opened<'_>, names: &mut Names, spans: &[OfCpu]) -> anyhow::Result<Wanted> {
+fn wanted(args: &ImportArgs, opened: &mut Opened<'_>, names: &mut Names, spans: &[OfCpu]) -> fault::Result<Wanted> {
     let there: CpuList = spans.iter().map(|(_, cpu, _)| *cpu).collect();
     if let Some(chosen) = &args.cpu
         && !chosen.without(&there).is_empty()
     {
-        return Err(UsageError(format!(
+        return Err(UsageError::new(format!(
             "the trace holds {}, and not all of --cpus {chosen}",
             becalm_units::cpus(&there)
         ))
@@ -339,7 +341,7 @@ fn wanted(args: &ImportArgs, opened: &mut Opened<'_>, names: &mut Names, spans: 
     if let Some(loops) = opened.loops.as_ref().filter(|loops| have_gaps(loops)) {
         let with_gaps = spans.iter().filter(|(index, cpu, _)| is_chosen(*cpu) && !loops[*index].steps.is_empty());
         let cpus: Vec<usize> = with_gaps.map(|(index, ..)| *index).collect();
-        anyhow::ensure!(!cpus.is_empty(), "the tracer's loop has a gap on none of the chosen CPUs");
+        fault::ensure!(!cpus.is_empty(), "the tracer's loop has a gap on none of the chosen CPUs");
         return Ok(Wanted::Gaps { cpus, loops: loops.clone() });
     }
     let has_switches = opened.loops.is_some()
@@ -347,7 +349,7 @@ fn wanted(args: &ImportArgs, opened: &mut Opened<'_>, names: &mut Names, spans: 
     let Some(thread) = &args.thread else {
         let with_time = spans.iter().filter(|(_, cpu, span)| is_chosen(*cpu) && span.length() > Nanos::ZERO);
         let cpus: Vec<usize> = with_time.map(|(index, ..)| *index).collect();
-        anyhow::ensure!(
+        fault::ensure!(
             !cpus.is_empty(),
             "{}: record interrupts, softirqs and switches: irq, irq_vectors, nmi, sched:sched_switch and workqueue",
             if opened.others > 0 {
@@ -358,7 +360,7 @@ fn wanted(args: &ImportArgs, opened: &mut Opened<'_>, names: &mut Names, spans: 
         );
         return Ok(Wanted::Interruptions { cpus, has_switches });
     };
-    anyhow::ensure!(
+    fault::ensure!(
         has_switches,
         "the trace does not tell which thread ran: record it with sched:sched_switch, or leave --thread out"
     );
@@ -373,7 +375,7 @@ fn wanted(args: &ImportArgs, opened: &mut Opened<'_>, names: &mut Names, spans: 
         .collect();
     if cpus.is_empty() {
         let seen: CpuList = seen.into_iter().collect();
-        return Err(UsageError(if seen.is_empty() {
+        return Err(UsageError::new(if seen.is_empty() {
             format!("thread {} had no CPU while the trace was recorded", thread.0)
         } else {
             format!("thread {} was on {} only", thread.0, becalm_units::cpus(&seen))
@@ -387,18 +389,20 @@ fn wanted(args: &ImportArgs, opened: &mut Opened<'_>, names: &mut Names, spans: 
 fn find_thread(text: &str, names: &Names) -> Result<Pid, UsageError> {
     if let Ok(number) = text.parse::<i32>() {
         return match number {
-            0 => Err(UsageError("thread 0 is the idle thread, which nothing interrupts".to_owned())),
+            0 => Err(UsageError::new("thread 0 is the idle thread, which nothing interrupts".to_owned())),
             _ if number > 0 => Ok(Pid(number)),
-            _ => Err(UsageError(format!("--thread {number} is no number of a thread"))),
+            _ => Err(UsageError::new(format!("--thread {number} is no number of a thread"))),
         };
     }
     match names.called(text)[..] {
         [one] => Ok(one),
-        [] => Err(UsageError(format!("no thread of the trace is called '{text}' (names have 15 characters at most)"))),
+        [] => Err(UsageError::new(format!(
+            "no thread of the trace is called '{text}' (names have 15 characters at most)"
+        ))),
         ref several => {
             let shown: Vec<String> = several.iter().take(20).map(|pid| pid.0.to_string()).collect();
             let more = if several.len() > shown.len() { ", ..." } else { "" };
-            Err(UsageError(format!(
+            Err(UsageError::new(format!(
                 "{} threads of the trace are called '{text}': give the number of one: {}{more}",
                 several.len(),
                 shown.join(", ")

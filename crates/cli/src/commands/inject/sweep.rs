@@ -6,16 +6,16 @@ use std::io::{self, Read, Write};
 use std::process::Stdio;
 use std::thread;
 
-use anyhow::{Context, Result};
 use becalm_linux::placed::{ProgramStart, begin_in};
 use becalm_linux::relay::Relay;
 use becalm_model::inject::Together;
 use becalm_report::{InjectSweepReport, InjectedCell};
+use becalm_units::fault::{self, Context, Result, UsageError};
 use becalm_units::{Named, Nanos};
 
 use super::{InjectArgs, end_with_parent};
 use crate::child::{attend, becalm};
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::messages::say;
 use crate::output::{Output, emit};
 
@@ -46,11 +46,11 @@ fn often(args: &InjectArgs) -> (&'static str, Vec<String>) {
 pub fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
     if args.duration.is_none() && args.command.is_empty() {
         let text = "several noises come one after the other, so each needs an end: give --duration or a command";
-        return Err(UsageError(text.to_owned()).into());
+        return Err(UsageError::new(text.to_owned()).into());
     }
     let (option, often) = often(args);
     if often.len() * args.detour.len() > CELLS {
-        return Err(UsageError(format!("{} noises are more than {CELLS}", often.len() * args.detour.len())).into());
+        return Err(UsageError::new(format!("{} noises are more than {CELLS}", often.len() * args.detour.len())).into());
     }
     // No further noise begins when nobody waits for it any more; the one that is made ends likewise.
     end_with_parent(None)?;
@@ -90,7 +90,7 @@ pub fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
         && !stopped
         && (!args.command.is_empty() || failed.len() == cells.len())
     {
-        anyhow::bail!("{} of {} noises failed; the first: {why}", failed.len(), cells.len());
+        fault::bail!("{} of {} noises failed; the first: {why}", failed.len(), cells.len());
     }
     Ok(Exit::Done)
 }

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Instant;
 
-use anyhow::Context;
 use becalm_bundle::Draft;
 use becalm_linux::file::read_regular_text;
 use becalm_linux::folder;
@@ -14,11 +13,11 @@ use becalm_linux::placed::{ProgramStart, begin_in};
 use becalm_linux::relay::Relay;
 use becalm_paper::step_document::SCHEMA as STEP_SCHEMA;
 use becalm_paper::{Step, StepDocument, catalogue};
+use becalm_units::fault::{self, Context, UsageError};
 use serde_json::Value;
 
 use super::program::{Launch, StepCommand};
 use crate::child::attend;
-use crate::exit::UsageError;
 use crate::messages::say;
 
 /// The largest file of a campaign that is read, in bytes: a step's document has thousands.
@@ -51,11 +50,11 @@ impl Campaign {
     ///
     /// # Errors
     /// If the folder holds something else, or cannot be written.
-    pub fn open(folder: PathBuf, quick: bool, launch: Launch) -> anyhow::Result<Self> {
+    pub fn open(folder: PathBuf, quick: bool, launch: Launch) -> fault::Result<Self> {
         let is_ours = folder.join("steps").is_dir();
         if !is_ours && fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_some()) {
             let message = format!("{} holds something else than a campaign of becalm paper", folder.display());
-            return Err(UsageError(message).into());
+            return Err(UsageError::new(message).into());
         }
         for name in ["steps", "inputs"] {
             let path = folder.join(name);
@@ -127,7 +126,7 @@ impl Campaign {
     ///
     /// # Errors
     /// If the folder cannot be written, or a program that is there cannot be run.
-    pub fn step(&mut self, step: &Step, signals: &Relay) -> anyhow::Result<(Option<String>, StepEnd)> {
+    pub fn step(&mut self, step: &Step, signals: &Relay) -> fault::Result<(Option<String>, StepEnd)> {
         let Some((arguments, _)) = step.run(self.quick) else { return Ok((None, StepEnd::LeftOut)) };
         let command = match self.command(step, arguments) {
             Ok(command) => command,
@@ -155,7 +154,7 @@ impl Campaign {
     }
 
     /// Removes what was drawn of what is to be measured again.
-    fn remove_page(&self, step: &Step) -> anyhow::Result<()> {
+    fn remove_page(&self, step: &Step) -> fault::Result<()> {
         match step.page_file().map(|file| self.folder.join(file)) {
             Some(file) if file.exists() => {
                 fs::remove_file(&file).with_context(|| format!("cannot remove {}", file.display()))
@@ -166,7 +165,7 @@ impl Campaign {
 
     /// Draws what a step left, where that has a page that is not there yet. Without it the figures are there all the same. Gives the
     /// number of the signal that came meanwhile.
-    fn draw(&self, step: &Step, signals: &Relay) -> anyhow::Result<Option<i32>> {
+    fn draw(&self, step: &Step, signals: &Relay) -> fault::Result<Option<i32>> {
         let (Some(arguments), Some(file)) = (&step.page, step.page_file()) else { return Ok(None) };
         if self.has_page(step) {
             return Ok(None);
@@ -184,7 +183,7 @@ impl Campaign {
     }
 
     /// Runs a step, and stores its document.
-    fn run(&mut self, step: &Step, command: &StepCommand, signals: &Relay) -> anyhow::Result<StepEnd> {
+    fn run(&mut self, step: &Step, command: &StepCommand, signals: &Relay) -> fault::Result<StepEnd> {
         if let Some(why) = self.launch.lacking(step) {
             return Ok(StepEnd::Failed(why));
         }
@@ -213,7 +212,10 @@ impl Campaign {
             seconds: begun.elapsed().as_secs_f64(),
             document,
         };
-        put(&self.file(step, "json"), &format!("{}\n", serde_json::to_string_pretty(&stored)?))?;
+        put(
+            &self.file(step, "json"),
+            &format!("{}\n", serde_json::to_string_pretty(&stored).map_err(io::Error::from)?),
+        )?;
         for file in [printed, said, self.file(step, "begun")] {
             // They are in the document, or said nothing.
             let _ = fs::remove_file(file);
@@ -222,7 +224,7 @@ impl Campaign {
     }
 
     /// What goes on with a step that was stopped. Of any other step what it left is removed, and `None` says that it begins anew.
-    fn resumed(&self, step: &Step, command: &str) -> anyhow::Result<Option<StepCommand>> {
+    fn resumed(&self, step: &Step, command: &str) -> fault::Result<Option<StepCommand>> {
         let begun = self.file(step, "begun");
         let mark = format!("{} {command}\n", env!("CARGO_PKG_VERSION"));
         let is_left = step.makes.iter().all(|bundle| self.folder.join(bundle).is_dir());
@@ -247,7 +249,7 @@ impl Campaign {
         command: &StepCommand,
         form: &[&str],
         signals: &Relay,
-    ) -> anyhow::Result<(ExitStatus, Option<i32>)> {
+    ) -> fault::Result<(ExitStatus, Option<i32>)> {
         let file = |ending: &str| {
             let path = self.file(step, ending);
             File::create(&path).with_context(|| format!("cannot write {}", path.display()))
@@ -271,14 +273,14 @@ fn reason(said: &str) -> String {
 }
 
 /// Writes a file whole or not at all.
-fn put(path: &Path, text: &str) -> anyhow::Result<()> {
+fn put(path: &Path, text: &str) -> fault::Result<()> {
     let mut draft = Draft::replace(path)?;
     draft.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(draft.finish()?)
 }
 
 /// Removes what a step that was stopped left of a recording.
-fn remove(bundle: &Path) -> anyhow::Result<()> {
+fn remove(bundle: &Path) -> fault::Result<()> {
     match fs::remove_dir_all(bundle) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(error).with_context(|| format!("cannot remove {}", bundle.display()))

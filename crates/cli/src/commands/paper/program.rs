@@ -6,13 +6,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Context;
 use becalm_linux::sysfs::cpu::{self, CpuSets};
 use becalm_paper::{Quieted, Ranks, Step};
 use becalm_units::CpuList;
+use becalm_units::fault::{self, Context, UsageError};
 
 use crate::child::without_defaults;
-use crate::exit::UsageError;
 
 /// Why no CPU is left for everything else.
 const ONE_CORE: &str = "all CPUs of this machine belong to one core, so none can be left to other programs";
@@ -51,10 +50,10 @@ impl Launch {
     ///
     /// # Errors
     /// If the launcher has no words, or this becalm or the machine's CPUs are not found.
-    pub fn here(launcher: &str) -> anyhow::Result<Self> {
+    pub fn here(launcher: &str) -> fault::Result<Self> {
         let launcher: Vec<String> = launcher.split_whitespace().map(str::to_owned).collect();
         if launcher.is_empty() {
-            return Err(UsageError("--mpirun takes a program and its options, like mpirun".to_owned()).into());
+            return Err(UsageError::new("--mpirun takes a program and its options, like mpirun".to_owned()).into());
         }
         let becalm = env::current_exe().context("cannot find becalm itself")?;
         let root = Path::new("/");
@@ -142,7 +141,7 @@ impl Launch {
     ///
     /// # Errors
     /// If it has no words.
-    pub fn process(&self, command: &StepCommand) -> anyhow::Result<Command> {
+    pub fn process(&self, command: &StepCommand) -> fault::Result<Command> {
         // Programs are the first word, and what `becalm tune run` starts.
         let before = std::iter::once("--").chain(command.words.iter().map(String::as_str));
         let own = |(before, word): (&str, &String)| match (word.as_str(), &self.job) {

@@ -17,6 +17,7 @@ use becalm_scale::network::Network;
 use becalm_scale::predict::{Prediction, Question, RankPrediction};
 use becalm_scale::watch::ReplayWatch;
 use becalm_units::Nanos;
+use becalm_units::fault;
 
 use crate::arguments::{RanksArgs, RunArgs};
 use crate::exit::Exit;
@@ -28,7 +29,7 @@ use crate::progress::{ReadingProgress, Steps};
 const RANKS: [u64; 5] = [64, 256, 1 << 10, 1 << 12, 1 << 14];
 
 /// The question that is asked of every run: cheap, and the same each time.
-fn question() -> anyhow::Result<Question> {
+fn question() -> fault::Result<Question> {
     Ok(Question {
         grain: Nanos::from_millis(1),
         phases: 2_000,
@@ -67,7 +68,7 @@ const DETOURS: usize = 10;
 ///
 /// # Errors
 /// If the run cannot be read or does not hold what was asked for, or the file cannot be written.
-pub(super) fn run(args: &RunArgs, ranks: RanksArgs, file: &Path, out: &mut dyn Write) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &RunArgs, ranks: RanksArgs, file: &Path, out: &mut dyn Write) -> fault::Result<Exit> {
     let bundle = args.open()?;
     let selection = args.selection();
     let output = Output::page(file)?;
@@ -100,10 +101,10 @@ struct PagePrediction {
 }
 
 impl PagePrediction {
-    fn from_bundle(bundle: &Bundle, selection: &Selection, summary: &Summary) -> anyhow::Result<Self> {
+    fn from_bundle(bundle: &Bundle, selection: &Selection, summary: &Summary) -> fault::Result<Self> {
         let detours = summary.total.detours();
         if detours > DETOURS_LIMIT {
-            anyhow::bail!(
+            fault::bail!(
                 "the run has {} detours, and a prediction holds them all in memory; becalm predict {} --ranks 64,16k --grain \
                  1ms makes it all the same, with --cpus of a part of it",
                 becalm_report::Value::Count(detours).cell(),

@@ -5,6 +5,7 @@ use std::io::Write;
 use becalm_analyze::work::summarize_work;
 use becalm_bundle::Bundle;
 use becalm_report::WorkReport;
+use becalm_units::fault;
 
 use super::ReportArgs;
 use crate::exit::Exit;
@@ -14,7 +15,7 @@ use crate::output::{Output, emit};
 ///
 /// # Errors
 /// If the run or the baseline cannot be read, they are of different work, or the output cannot be written.
-pub(super) fn run(args: &ReportArgs, bundle: &Bundle, out: &mut dyn Write) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &ReportArgs, bundle: &Bundle, out: &mut dyn Write) -> fault::Result<Exit> {
     let output = match &args.html {
         Some(file) => Output::page(file)?,
         None => Output::new(args.json, args.all),

@@ -9,7 +9,6 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
 use becalm_analyze::repetitions::LostTo;
 use becalm_attribute::{Interruptions, Presence};
 use becalm_linux::janitor::Janitor;
@@ -20,6 +19,7 @@ use becalm_linux::procfs::task::{TaskStat, all_threads, waited};
 use becalm_measure::{Disturbance, Names, RecordPlan, StandingTrace};
 use becalm_model::{Event, Happening, Kind, Pid};
 use becalm_report::SeenBy;
+use becalm_units::fault::{Context, Result};
 use becalm_units::{CpuId, CpuList, Nanos};
 
 /// What the buffers of all CPUs may take together, and those of one at most, in bytes.

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
 use becalm_linux::procfs::interrupts::Interrupts;
 use becalm_linux::procfs::stat::{CpuTimes, Stat};
 use becalm_linux::sched::allowed_cpus;
+use becalm_units::fault::{Context, Result};
 use becalm_units::{CpuId, CpuList, Nanos};
 
 /// How long the look is.

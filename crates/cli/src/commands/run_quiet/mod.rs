@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
 use becalm_analyze::repetitions::{Repetition, judge};
 use becalm_bundle::Draft;
 use becalm_linux::janitor::Janitor;
@@ -20,13 +19,14 @@ use becalm_linux::sched::{AffinityGuard, Policy};
 use becalm_report::{RunQuietReport, SeenBy};
 use becalm_tune::{Folder, LiveMachine, Plan, Profile, Request};
 use becalm_units::CpuList;
+use becalm_units::fault::{Context, Result, UsageError};
 use clap::Args;
 
 use self::beside::Beside;
 use crate::arguments::{refuse_missing, some_cpus};
 use crate::commands::tune::planning::{JournalArgs, need_rights, plan};
 use crate::commands::tune::stage::{Say, Stage};
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::messages::say;
 use crate::output::{Output, emit};
 use crate::rights::CommandUserArgs;
@@ -95,7 +95,7 @@ pub struct RunQuietArgs {
 /// If the command is missing or cannot be started, or not all could be restored.
 pub fn run(args: &RunQuietArgs, out: &mut dyn Write) -> Result<Exit> {
     let Some(program) = args.command.first() else {
-        return Err(UsageError("a command is missing: becalm run-quiet -- COMMAND".to_owned()).into());
+        return Err(UsageError::new("a command is missing: becalm run-quiet -- COMMAND".to_owned()).into());
     };
     refuse_missing(program)?;
     let export = args.export_json.as_deref().map(|file| Draft::replace(file).map(|draft| (draft, file))).transpose()?;
@@ -171,7 +171,7 @@ impl Bench<'_> {
             realtime: false,
         };
         let planned = need_rights().and_then(|()| plan(machine, &request));
-        planned.map_err(|error| self.not_done.push(format!("the CPUs are not made quiet: {error:#}"))).ok()
+        planned.map_err(|error| self.not_done.push(format!("the CPUs are not made quiet: {error}"))).ok()
     }
 
     /// Makes the CPUs quiet if that is planned, runs the command, and restores. Tells whether they were made quiet.
@@ -187,7 +187,7 @@ impl Bench<'_> {
         let stage = Stage { machine, folder, plan, require: false, quiet: named };
         match stage.tune(Say::All) {
             Err(error) => {
-                self.not_done.push(format!("the CPUs are not made quiet: {error:#}"));
+                self.not_done.push(format!("the CPUs are not made quiet: {error}"));
                 Ok((self.repeat(None, signals)?, false))
             }
             Ok(tuned) => {
@@ -195,7 +195,7 @@ impl Bench<'_> {
                 let restored = tuned.restore();
                 let ended = ended?;
                 match restored {
-                    Err(error) if ended.exit != Exit::Done => say(format_args!("{error:#}")),
+                    Err(error) if ended.exit != Exit::Done => say(format_args!("{error}")),
                     restored => restored?,
                 }
                 Ok((ended, true))

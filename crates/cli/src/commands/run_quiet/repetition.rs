@@ -5,12 +5,12 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
 use becalm_analyze::repetitions::Repetition;
 use becalm_linux::relay::{self, Relay};
 use becalm_linux::signals::{process_end, wait_readable};
 use becalm_linux::usage::cpu_time_of_children;
 use becalm_units::Nanos;
+use becalm_units::fault::{Context, Result};
 
 use super::beside::{Beside, Lost};
 

@@ -5,6 +5,7 @@ use std::io::Write;
 use becalm_report::{TuneDoing, TuneDoneReport};
 use becalm_tune::{Applied, Folder, Outcome, Owner, Stage, apply, extend};
 use becalm_units::CpuList;
+use becalm_units::fault;
 use clap::Args;
 
 use super::planning::{JournalArgs, PlanningArgs, RESTORE, explained, need_rights, plan};
@@ -40,7 +41,7 @@ pub struct ApplyArgs {
 ///
 /// # Errors
 /// If rights are missing, the request cannot be meant, something is changed already, or no journal can be written.
-pub fn run(args: &ApplyArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+pub fn run(args: &ApplyArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     need_rights()?;
     let (machine, folder) = (args.planning.machine(), args.journal.folder());
     let before = folder.read()?;

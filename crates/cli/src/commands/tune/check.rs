@@ -16,11 +16,12 @@ use becalm_model::remedy::may_be_the_tick;
 use becalm_model::tune::{CpuChoice, Severity, TickCount, TicksFrom};
 use becalm_report::TuneCheckReport;
 use becalm_tune::check::{self, Recorded, RecordedSource, choose};
+use becalm_units::fault::{self, UsageError};
 use becalm_units::{CpuList, Named, Nanos};
 use clap::{Args, ValueEnum};
 
 use crate::arguments::some_cpus;
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::messages;
 use crate::output::{Output, emit};
 use crate::progress::ReadingProgress;
@@ -93,9 +94,9 @@ const LONGEST: Nanos = Nanos::from_secs(60);
 ///
 /// # Errors
 /// If a CPU that was named does not run, the recording cannot be read or is of other CPUs, or `out` cannot be written.
-pub fn run(args: &CheckArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+pub fn run(args: &CheckArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     if args.measure < Nanos::ZERO || args.measure > LONGEST {
-        return Err(UsageError(format!("--measure {} is not between 0s and {LONGEST}", args.measure)).into());
+        return Err(UsageError::new(format!("--measure {} is not between 0s and {LONGEST}", args.measure)).into());
     }
     let root: &Path = &args.root;
     let choice = choose(root, args.cpus.as_ref())?;
@@ -125,18 +126,18 @@ pub fn run(args: &CheckArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
 }
 
 /// The recording, as far as it is of the CPUs in question.
-fn recorded(path: &Path, choice: &CpuChoice) -> anyhow::Result<Summary> {
+fn recorded(path: &Path, choice: &CpuChoice) -> fault::Result<Summary> {
     let bundle = Bundle::open(path)?;
     let measured: CpuList = bundle.nodes().iter().flat_map(|doc| &doc.cpus).map(|cpu| cpu.cpu).collect();
     let cpus = measured.intersection(&choice.cpus);
     if cpus.is_empty() {
         let text = format!("{} is a recording of CPU {measured}, not of CPU {}", path.display(), choice.cpus);
-        return Err(UsageError(text).into());
+        return Err(UsageError::new(text).into());
     }
     if bundle.nodes().len() > 1 {
         let text =
             format!("{} holds several nodes; a machine is checked against a recording of its own", path.display());
-        return Err(UsageError(text).into());
+        return Err(UsageError::new(text).into());
     }
     let reading = ReadingProgress::begin(&bundle, 1);
     let summary = summarize(&bundle, &Selection { node: None, cpus: Some(cpus), with_self: false })?;

@@ -3,11 +3,11 @@
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use becalm_bundle::Draft;
 use becalm_linux::{file, folder};
 use becalm_tune::Plan;
 use becalm_tune::format::{ConfigFile, Format, Topology, files};
+use becalm_units::fault::{self, Context};
 use clap::Args;
 
 use crate::exit::Exit;
@@ -40,7 +40,7 @@ impl FormatArgs {
     ///
     /// # Errors
     /// If the machine's topology cannot be read, another program's file is in the way, or a file cannot be written.
-    pub fn write(&self, plan: &Plan, root: &Path, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    pub fn write(&self, plan: &Plan, root: &Path, out: &mut dyn Write) -> fault::Result<Exit> {
         let Some(format) = self.format else { return Ok(Exit::Done) };
         let files = files(format, plan, &Topology::read(root)?);
         let Some(folder) = &self.output else {
@@ -55,7 +55,7 @@ impl FormatArgs {
             let path = folder.join(&file.path);
             match file::read_regular_text(&path, LARGEST) {
                 Ok(text) if text.starts_with(MARK) => {}
-                Ok(_) => anyhow::bail!("{} is there and not written by becalm; nothing was written", path.display()),
+                Ok(_) => fault::bail!("{} is there and not written by becalm; nothing was written", path.display()),
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(error).with_context(|| format!("cannot look at {}", path.display())),
             }
@@ -68,7 +68,7 @@ impl FormatArgs {
     }
 }
 
-fn put(folder: &Path, file: &ConfigFile) -> anyhow::Result<()> {
+fn put(folder: &Path, file: &ConfigFile) -> fault::Result<()> {
     let path = folder.join(&file.path);
     let parent = path.parent().unwrap_or(folder);
     folder::make_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;

@@ -16,6 +16,7 @@ use becalm_scale::network::Network;
 use becalm_scale::predict::{Prediction, Question};
 use becalm_tune::Plan;
 use becalm_units::Nanos;
+use becalm_units::fault;
 
 use crate::noise;
 
@@ -23,10 +24,10 @@ use crate::noise;
 ///
 /// # Errors
 /// If the recording cannot be read, lacks the CPUs or does not name sources; or the question makes no sense.
-pub fn gains(plan: &Plan, run: &Path, ranks: &[u64], grains: &[Nanos]) -> anyhow::Result<Gains> {
+pub fn gains(plan: &Plan, run: &Path, ranks: &[u64], grains: &[Nanos]) -> fault::Result<Gains> {
     let selection = Selection { node: None, cpus: Some(plan.cpus.clone()), with_self: false };
     let source = noise::from_run(&Bundle::open(run)?, &selection, true)?;
-    let Some(booked) = &source.booked else { anyhow::bail!("{} does not name sources", run.display()) };
+    let Some(booked) = &source.booked else { fault::bail!("{} does not name sources", run.display()) };
     let per_node = source.noise.ranks_per_node();
     let question = |grain: &Nanos| Ok(Question { per_node, ..question(*grain)? });
     let questions = grains.iter().map(question).collect::<Result<_, ScaleError>>()?;
@@ -80,7 +81,7 @@ struct Scale<'a> {
 
 impl Scale<'_> {
     /// Of each grain and each number of ranks, in this order, without these sources.
-    fn slowdowns(&mut self, out: &[bool]) -> anyhow::Result<Vec<(GainJob, PredictedSlowdown)>> {
+    fn slowdowns(&mut self, out: &[bool]) -> fault::Result<Vec<(GainJob, PredictedSlowdown)>> {
         if let Some(known) = self.known.get(out) {
             return Ok(known.clone());
         }

@@ -19,9 +19,10 @@ mod watcher;
 use std::io::Write;
 
 use becalm_units::Nanos;
+use becalm_units::fault::{self, UsageError};
 use clap::{Args, Subcommand};
 
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 
 /// Make CPUs quiet, and prove it
 #[derive(Args, Debug)]
@@ -54,7 +55,7 @@ enum TuneCommand {
 ///
 /// # Errors
 /// Those of the command.
-pub fn run(args: &TuneArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+pub fn run(args: &TuneArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     match &args.command {
         TuneCommand::Check(args) => check::run(args, out),
         TuneCommand::Plan(args) => plan::run(args, out),
@@ -70,10 +71,10 @@ pub fn run(args: &TuneArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
 /// Refuses lists of grains of which one is not a phase's, or stands there twice.
 fn some_grains(grains: &[Nanos]) -> Result<(), UsageError> {
     if grains.iter().any(|grain| *grain <= Nanos::ZERO) {
-        return Err(UsageError("--grain is 0: a phase without work says nothing about noise".to_owned()));
+        return Err(UsageError::new("--grain is 0: a phase without work says nothing about noise".to_owned()));
     }
     match grains.iter().enumerate().find(|(at, grain)| grains[..*at].contains(grain)) {
-        Some((_, twice)) => Err(UsageError(format!("--grain holds {twice} twice"))),
+        Some((_, twice)) => Err(UsageError::new(format!("--grain holds {twice} twice"))),
         None => Ok(()),
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use becalm_report::TunePlanReport;
 use becalm_tune::Machine;
+use becalm_units::fault;
 use becalm_units::{Nanos, RankCount};
 use clap::Args;
 
@@ -52,7 +53,7 @@ pub struct PlanArgs {
 ///
 /// # Errors
 /// If the request cannot be meant, the machine or the recording cannot be read, or `out` cannot be written.
-pub fn run(args: &PlanArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+pub fn run(args: &PlanArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     some_grains(&args.grain)?;
     let plan = plan(&args.planning.machine(), &args.planning.request())?;
     if args.files.are_wanted() {

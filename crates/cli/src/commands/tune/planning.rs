@@ -7,6 +7,7 @@ use becalm_linux::procfs::status::Capability;
 use becalm_tune::{
     Damage, Family, Folder, LiveMachine, Owner, Plan, Profile, Request, Restored, Stage, State, TuneError,
 };
+use becalm_units::fault;
 use becalm_units::{CpuList, counted};
 use clap::Args;
 
@@ -63,8 +64,8 @@ impl PlanningArgs {
 }
 
 /// Makes a plan; a request that cannot be meant is wrong usage.
-pub fn plan(machine: &LiveMachine, request: &Request) -> anyhow::Result<Plan> {
-    becalm_tune::plan(machine, request).map_err(anyhow::Error::from)
+pub fn plan(machine: &LiveMachine, request: &Request) -> fault::Result<Plan> {
+    becalm_tune::plan(machine, request).map_err(fault::Error::from)
 }
 
 /// The option for the folder of the journal.
@@ -84,14 +85,14 @@ impl JournalArgs {
 }
 
 /// Refuses to begin what will fail for want of rights.
-pub fn need_rights() -> anyhow::Result<()> {
+pub fn need_rights() -> fault::Result<()> {
     let identity = Identity::read(Path::new("/"));
     let wanted = [Capability::SysAdmin, Capability::SysNice];
     let missing: Vec<&str> = wanted.into_iter().filter(|right| !identity.can(*right)).map(<&str>::from).collect();
     if missing.is_empty() {
         return Ok(());
     }
-    anyhow::bail!(
+    fault::bail!(
         "changing settings needs root: this process lacks {}; becalm tune plan and becalm tune check need no rights",
         missing.join(" and ")
     )
@@ -143,7 +144,7 @@ pub fn words(machine: &LiveMachine, owner: &Owner, state: &State) -> (Stage, Str
 }
 
 /// An error with what is known of the journal that is there; and that a plan can be added to it, where the command can do that.
-pub fn explained(machine: &LiveMachine, folder: &Folder, error: TuneError, extends: bool) -> anyhow::Error {
+pub fn explained(machine: &LiveMachine, folder: &Folder, error: TuneError, extends: bool) -> fault::Error {
     match (&error, folder.read()) {
         (TuneError::AlreadyTuned { owner, .. }, Ok(Some(state))) => {
             let (_, sentence, advice) = words(machine, owner, &state);
@@ -153,7 +154,7 @@ pub fn explained(machine: &LiveMachine, folder: &Folder, error: TuneError, exten
             if !advice.is_empty() {
                 text += &format!("; {}", advice.join(", and "));
             }
-            anyhow::Error::msg(text)
+            fault::Error::new(text)
         }
         _ => error.into(),
     }

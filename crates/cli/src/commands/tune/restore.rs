@@ -7,6 +7,7 @@ use std::time::Duration;
 use becalm_report::{TuneDoing, TuneDoneReport};
 use becalm_tune::{Folder, Foreign, LiveMachine, Outcome, Restored, Restoring, Stage, Whose};
 use becalm_units::CpuList;
+use becalm_units::fault;
 use clap::Args;
 
 use super::patience::restore_patiently;
@@ -59,7 +60,7 @@ pub struct RestoreArgs {
 ///
 /// # Errors
 /// If rights are missing, or the journal cannot be used.
-pub fn run(args: &RestoreArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+pub fn run(args: &RestoreArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let folder = args.journal.folder();
     if !matches!(folder.read(), Ok(None)) {
         need_rights()?;
@@ -85,7 +86,7 @@ pub fn run(args: &RestoreArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
 }
 
 /// What is said where there was nothing to restore: that nothing is changed, or what is and stays.
-fn nothing(machine: &LiveMachine, folder: &Folder) -> anyhow::Result<TuneDoneReport> {
+fn nothing(machine: &LiveMachine, folder: &Folder) -> fault::Result<TuneDoneReport> {
     let mut report = empty(Stage::Untuned, "nothing is changed, so that there is nothing to restore");
     if let Some(state) = folder.read()?.filter(|state| !state.is_spent()) {
         let (stage, sentence, _) = words(machine, &state.owner, &state);

@@ -6,18 +6,18 @@ use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
 use std::time::Duration;
 
-use anyhow::Context;
 use becalm_linux::relay::{self, Relay};
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::{process_end, wait_readable};
 use becalm_units::Nanos;
+use becalm_units::fault::{self, Context, UsageError};
 use clap::Args;
 
 use super::planning::{JournalArgs, PlanningArgs, need_rights, plan};
 use super::stage::{Say, Stage};
 use super::verify::{Proof, TURNS};
 use crate::arguments::refuse_missing;
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::rights::CommandUserArgs;
 
 /// Run a command on quiet CPUs, and have everything as it was when it ends
@@ -73,12 +73,14 @@ pub struct TuneRunArgs {
 /// # Errors
 /// If rights are missing, the request cannot be meant, something is changed already, or the command cannot be started. By then
 /// everything is restored.
-pub fn run(args: &TuneRunArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+pub fn run(args: &TuneRunArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     match args.command.first() {
         Some(program) => refuse_missing(program)?,
         None if args.verify => {}
         None => {
-            return Err(UsageError("a command is missing: becalm tune run --cpus LIST -- COMMAND".to_owned()).into());
+            return Err(
+                UsageError::new("a command is missing: becalm tune run --cpus LIST -- COMMAND".to_owned()).into()
+            );
         }
     }
     need_rights()?;
@@ -115,7 +117,7 @@ pub fn run(args: &TuneRunArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
 }
 
 /// Runs the command in its place, if there is one.
-fn command(args: &TuneRunArgs, stage: &Stage<'_>, signals: &Relay) -> anyhow::Result<Exit> {
+fn command(args: &TuneRunArgs, stage: &Stage<'_>, signals: &Relay) -> fault::Result<Exit> {
     let Some((program, arguments)) = args.command.split_first() else { return Ok(Exit::Done) };
     let user = args.command_user.user();
     let mut command = stage.prepare(program, args.priority, user.as_ref(), signals)?;
@@ -127,7 +129,7 @@ fn command(args: &TuneRunArgs, stage: &Stage<'_>, signals: &Relay) -> anyhow::Re
 }
 
 /// Waits for the command, and passes signals on.
-fn attend(mut child: Child, signals: &Relay) -> anyhow::Result<ExitStatus> {
+fn attend(mut child: Child, signals: &Relay) -> fault::Result<ExitStatus> {
     let end = process_end(child.id()).ok();
     loop {
         while let Some(incoming) = signals.take() {

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::Context;
 use becalm_linux::placed::{ProgramStart, begin_in};
 use becalm_linux::relay::Relay;
 use becalm_linux::rights::User;
@@ -13,6 +12,7 @@ use becalm_tune::{
     Applied, CpusetPlace, Folder, Foreign, LiveMachine, Outcome, Owner, Plan, Restored, Restoring, TuneError, Whose,
     apply,
 };
+use becalm_units::fault::{self, Context};
 
 use super::patience::restore_patiently;
 use super::planning::{explained, tell};
@@ -52,7 +52,7 @@ impl Stage<'_> {
     ///
     /// # Errors
     /// If the settings cannot be changed or not restored, and what was done.
-    pub fn play(&self, words: Say, act: &mut dyn FnMut(&Relay) -> anyhow::Result<Exit>) -> anyhow::Result<Exit> {
+    pub fn play(&self, words: Say, act: &mut dyn FnMut(&Relay) -> fault::Result<Exit>) -> fault::Result<Exit> {
         let signals = Relay::block().context("cannot block signals")?;
         let tuned = self.tune(words)?;
         let ended = act(&signals);
@@ -64,7 +64,7 @@ impl Stage<'_> {
     ///
     /// # Errors
     /// If they cannot be changed; what was is restored by then.
-    pub fn tune(&self, words: Say) -> anyhow::Result<Tuned<'_>> {
+    pub fn tune(&self, words: Say) -> fault::Result<Tuned<'_>> {
         let Self { machine, folder, plan, require, .. } = *self;
         let owner = Owner::this_process(machine, true)?;
         let watcher = Some(Watcher::start(folder, &owner)?);
@@ -108,7 +108,7 @@ impl Stage<'_> {
         policy: Policy,
         user: Option<&User>,
         signals: &Relay,
-    ) -> anyhow::Result<Command> {
+    ) -> fault::Result<Command> {
         let place = CpusetPlace::find(self.machine);
         let group = self.group();
         let mut command = match &place {
@@ -142,11 +142,11 @@ impl Stage<'_> {
 ///
 /// # Errors
 /// If either failed.
-pub fn ending(ended: anyhow::Result<Exit>, restored: anyhow::Result<()>) -> anyhow::Result<Exit> {
+pub fn ending(ended: fault::Result<Exit>, restored: fault::Result<()>) -> fault::Result<Exit> {
     match (ended, restored) {
         // What the command ended with is said by the exit code, what was not restored by a message.
         (Ok(Exit::As(code @ 1..)), Err(error)) => {
-            say(format_args!("{error:#}"));
+            say(format_args!("{error}"));
             Ok(Exit::As(code))
         }
         (ended, restored) => restored.and(ended),
@@ -154,16 +154,16 @@ pub fn ending(ended: anyhow::Result<Exit>, restored: anyhow::Result<()>) -> anyh
 }
 
 /// Refuses to run a command on settings of which none, or not all that are required, could be changed.
-fn check_refused(applied: &Applied, all: bool) -> anyhow::Result<()> {
+fn check_refused(applied: &Applied, all: bool) -> fault::Result<()> {
     let Some((change, why)) = applied.refused().next() else { return Ok(()) };
     let refused = applied.count(Outcome::Refused);
     let changes = if refused == 1 { "1 change".to_owned() } else { format!("{refused} changes") };
     if all {
-        anyhow::bail!("{changes} could not be made, and --require asks for all; {}: {why}", change.knob);
+        fault::bail!("{changes} could not be made, and --require asks for all; {}: {why}", change.knob);
     }
     // What was so already is none of them.
     if applied.count(Outcome::Changed) == 0 {
-        anyhow::bail!("none of the changes could be made, so the command was not run; {}: {why}", change.knob);
+        fault::bail!("none of the changes could be made, so the command was not run; {}: {why}", change.knob);
     }
     Ok(())
 }
@@ -194,7 +194,7 @@ impl Tuned<'_> {
     ///
     /// # Errors
     /// If not all could be restored.
-    pub fn restore(mut self) -> anyhow::Result<()> {
+    pub fn restore(mut self) -> fault::Result<()> {
         let restored =
             self.put_back().context("the settings are not restored; the process that watches tries again")?;
         restored.iter().for_each(tell);
@@ -204,7 +204,7 @@ impl Tuned<'_> {
                 let (change, before, after) = (&attempt.change, &attempt.before, &attempt.after);
                 say(format_args!("{}: {} is {after}, not {before}: {why}", change.family, change.knob));
             }
-            anyhow::bail!(
+            fault::bail!(
                 "not all settings could be restored; becalm tune restore --force brings back also what others changed, and \
                  --keep leaves it as it is"
             );

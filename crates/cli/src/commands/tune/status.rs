@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use becalm_report::{TuneDoing, TuneDoneReport};
 use becalm_tune::{LiveMachine, Stage};
 use becalm_units::CpuList;
+use becalm_units::fault;
 use clap::Args;
 
 use super::planning::{JournalArgs, words};
@@ -35,7 +36,7 @@ pub struct StatusArgs {
 ///
 /// # Errors
 /// If the journal cannot be read, or `out` cannot be written.
-pub fn run(args: &StatusArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+pub fn run(args: &StatusArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let folder = args.journal.folder();
     let mut report = TuneDoneReport {
         doing: TuneDoing::Status,

@@ -7,11 +7,11 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use anyhow::Context;
 use becalm_linux::folder;
 use becalm_linux::placed::{ProgramStart, begin_in};
 use becalm_linux::relay::Relay;
 use becalm_linux::sched::Policy;
+use becalm_units::fault::{self, Context};
 use becalm_units::{CpuList, Nanos};
 
 use crate::arguments::refuse_existing;
@@ -37,7 +37,7 @@ impl Proof {
     ///
     /// # Errors
     /// If the folder cannot be made, or holds such recordings already.
-    pub fn new(cpus: &CpuList, duration: Nanos, keep: Option<&Path>) -> anyhow::Result<Self> {
+    pub fn new(cpus: &CpuList, duration: Nanos, keep: Option<&Path>) -> fault::Result<Self> {
         // Its name says whose it is, should becalm be killed.
         let make = || tempfile::Builder::new().prefix("becalm-verify-").tempdir();
         let temporary =
@@ -49,7 +49,7 @@ impl Proof {
         let (before, inside) = (names("before"), names("inside"));
         for path in before.iter().chain(&inside) {
             refuse_existing(path)?;
-            anyhow::ensure!(!path.exists(), "{} is there already; give another folder", path.display());
+            fault::ensure!(!path.exists(), "{} is there already; give another folder", path.display());
         }
         let duration = Nanos::new(duration.get() / TURNS as i64);
         Ok(Self { cpus: cpus.clone(), duration, before, inside, _folder: temporary })
@@ -59,7 +59,7 @@ impl Proof {
     ///
     /// # Errors
     /// If the recording fails.
-    pub fn before(&self, turn: usize) -> anyhow::Result<()> {
+    pub fn before(&self, turn: usize) -> fault::Result<()> {
         self.record(&self.before[turn], ProgramStart::default(), Policy::Other, None)
     }
 
@@ -67,24 +67,18 @@ impl Proof {
     ///
     /// # Errors
     /// If the recording fails.
-    pub fn inside(&self, turn: usize, group: Option<&Path>, policy: Policy, relay: &Relay) -> anyhow::Result<()> {
+    pub fn inside(&self, turn: usize, group: Option<&Path>, policy: Policy, relay: &Relay) -> fault::Result<()> {
         self.record(&self.inside[turn], ProgramStart { group, ..ProgramStart::default() }, policy, Some(relay))
     }
 
-    fn record(
-        &self,
-        path: &Path,
-        start: ProgramStart<'_>,
-        policy: Policy,
-        relay: Option<&Relay>,
-    ) -> anyhow::Result<()> {
+    fn record(&self, path: &Path, start: ProgramStart<'_>, policy: Policy, relay: Option<&Relay>) -> fault::Result<()> {
         let mut command = child::becalm()?;
         command.args(["record", "--quiet", "--cpus", &self.cpus.to_string(), "--duration", &self.duration.to_string()]);
         command.args(["--sched", &policy.to_string(), "--output"]).arg(path);
         command.stdin(Stdio::null()).stdout(Stdio::null());
         begin_in(&mut command, start, relay)?;
         let status = command.status().with_context(|| format!("cannot record CPU {}", self.cpus))?;
-        anyhow::ensure!(status.success(), "the recording of CPU {} failed; see above", self.cpus);
+        fault::ensure!(status.success(), "the recording of CPU {} failed; see above", self.cpus);
         Ok(())
     }
 
@@ -93,7 +87,7 @@ impl Proof {
     ///
     /// # Errors
     /// If a recording cannot be read, they have nothing in common, or `out` cannot be written.
-    pub fn print(&self, is_result: bool, out: &mut dyn Write) -> anyhow::Result<()> {
+    pub fn print(&self, is_result: bool, out: &mut dyn Write) -> fault::Result<()> {
         let mut command = child::becalm()?;
         looks::pass_on(&mut command);
         command.arg("compare").args(&self.before).arg("--").args(&self.inside).stdin(Stdio::null());
@@ -101,7 +95,7 @@ impl Proof {
         // Before what another process prints.
         out.flush()?;
         let status = command.status().context("cannot compare the recordings")?;
-        anyhow::ensure!(status.success(), "the recordings could not be compared; see above");
+        fault::ensure!(status.success(), "the recordings could not be compared; see above");
         Ok(())
     }
 }

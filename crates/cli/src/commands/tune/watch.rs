@@ -7,8 +7,8 @@
 use std::io::{self, Read};
 use std::time::Duration;
 
-use anyhow::Context;
 use becalm_tune::{Foreign, LiveMachine, Owner, Restoring, Whose};
+use becalm_units::fault::{self, Context};
 use clap::Args;
 
 use super::patience::restore_patiently;
@@ -42,7 +42,7 @@ pub struct WatchArgs {
 ///
 /// # Errors
 /// If the journal cannot be used.
-pub fn run(args: &WatchArgs) -> anyhow::Result<Exit> {
+pub fn run(args: &WatchArgs) -> fault::Result<Exit> {
     let mut word = Vec::new();
     // Whatever ends the pipe is its end.
     let _ = io::stdin().read_to_end(&mut word);
@@ -57,7 +57,7 @@ pub fn run(args: &WatchArgs) -> anyhow::Result<Exit> {
         "becalm ended before it had restored the settings, and they are not restored; becalm tune restore does it",
     )?;
     let Some(restored) = restored else { return Ok(Exit::Done) };
-    anyhow::ensure!(
+    fault::ensure!(
         restored.is_complete(),
         "becalm ended before it had restored the settings, and not all could be restored: becalm tune status"
     );

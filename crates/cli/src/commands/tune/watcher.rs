@@ -4,10 +4,10 @@ use std::io::Write;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use anyhow::Context;
 use becalm_linux::placed::apart_from_signals;
 use becalm_linux::stuck::wait_for_child;
 use becalm_tune::{Folder, Owner};
+use becalm_units::fault::{self, Context};
 
 use crate::child;
 use crate::messages::say;
@@ -29,7 +29,7 @@ impl Watcher {
     ///
     /// # Errors
     /// If it cannot be started.
-    pub fn start(folder: &Folder, owner: &Owner) -> anyhow::Result<Self> {
+    pub fn start(folder: &Folder, owner: &Owner) -> fault::Result<Self> {
         let mut command = child::becalm()?;
         command.args(["tune", "watch", "--journal"]).arg(folder.path());
         command.args(["--pid", &owner.pid.to_string(), "--start-ticks", &owner.start_ticks.to_string()]);

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
 use becalm_analyze::work::{WorkError, comparable};
 use becalm_bundle::Bundle;
 use becalm_linux::perf::PerfEvent;
@@ -14,12 +13,12 @@ use becalm_linux::sched::{self, Policy};
 use becalm_measure::work::Body;
 use becalm_measure::{AfterSetUp, LoopTask, Progress, RecordPlan, WorkPlan};
 use becalm_model::node::{Fixed, NodeDoc, WorkDoc};
+use becalm_units::fault::{Result, UsageError};
 use becalm_units::{CpuId, CpuList, Nanos, counted, plural};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::WorkArgs;
 use crate::arguments::refuse_existing;
-use crate::exit::UsageError;
 use crate::rights;
 
 /// Samples of a run that does not say how many.
@@ -67,7 +66,7 @@ impl Resumed {
     /// If it cannot be read, or is not one of work on one node.
     pub fn open(path: &Path) -> Result<Self> {
         let bundle = Bundle::open(path)?;
-        let usage = |why: &str| UsageError(format!("{} cannot be resumed: {why}", path.display()));
+        let usage = |why: &str| UsageError::new(format!("{} cannot be resumed: {why}", path.display()));
         let [doc] = bundle.nodes() else { return Err(usage("it holds several nodes").into()) };
         let Some(work) = doc.settings.work.clone() else {
             return Err(usage("it holds no samples of work, but a recording of detours").into());
@@ -88,7 +87,7 @@ impl Resumed {
 /// # Errors
 /// If the arguments cannot be meant.
 pub fn parts(args: &WorkArgs, resumed: Option<&Resumed>, root: &Path) -> Result<Vec<CampaignPart>> {
-    let usage = |text: String| Err(UsageError(text).into());
+    let usage = |text: String| Err(UsageError::new(text).into());
     if args.copies.iter().any(|copies| *copies > 1) && matches!(args.sched, Policy::Fifo(_)) {
         return usage("under fifo the first of several copies would never let the others run; take rr or other".into());
     }
@@ -200,7 +199,7 @@ fn counters(args: &WorkArgs) -> Vec<PerfEvent> {
 /// What an interrupted run lacks: as many samples as its CPU with the fewest, so that none gets too few.
 fn left_of(args: &WorkArgs, run: &Resumed) -> Result<WorkPlan> {
     let named = |name: &str| -> Result<Body, UsageError> {
-        name.parse().map_err(|error| UsageError(format!("{}: {error}", run.path.display())))
+        name.parse().map_err(|error| UsageError::new(format!("{}: {error}", run.path.display())))
     };
     let bodies = run.work.bodies.iter().map(|of| Ok((of.cpu, named(&of.body)?)));
     let bodies = bodies.collect::<Result<BTreeMap<CpuId, Body>, UsageError>>()?;
@@ -212,11 +211,11 @@ fn left_of(args: &WorkArgs, run: &Resumed) -> Result<WorkPlan> {
         (Some(wanted), None, None) if wanted > fewest => Some(wanted - fewest),
         (Some(wanted), None, None) => {
             let text = format!("{} has its {wanted} samples already; ask for more with --samples", run.path.display());
-            return Err(UsageError(text).into());
+            return Err(UsageError::new(text).into());
         }
         (None, None, None) => {
             let text = "this run has no number of samples to reach; give --samples, --maiv or --duration".to_owned();
-            return Err(UsageError(text).into());
+            return Err(UsageError::new(text).into());
         }
     };
     Ok(WorkPlan {
@@ -247,10 +246,10 @@ fn bodies_at_once(args: &WorkArgs, cpus: impl Iterator<Item = CpuId>) -> Result<
     let cpus: Vec<CpuId> = cpus.collect();
     let bodies = &args.body;
     if bodies.len() < 2 {
-        return Err(UsageError("--at-once is for several bodies, as in --body add,mul,div".to_owned()).into());
+        return Err(UsageError::new("--at-once is for several bodies, as in --body add,mul,div".to_owned()).into());
     }
     if cpus.len() != bodies.len() {
-        return Err(UsageError(format!(
+        return Err(UsageError::new(format!(
             "--at-once has each body on a CPU of its own: there {} {} for {} bodies",
             plural(cpus.len() as u64, "is", "are"),
             counted(cpus.len() as u64, "CPU", "CPUs"),

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
 use becalm_linux::perf::{CpuClock, SampleLimits};
 use becalm_units::CpuList;
+use becalm_units::fault::{Context, Result, UsageError};
 
-use crate::exit::UsageError;
 use crate::messages::say;
 
 /// Refuses rates that the kernel would throttle, before anything is measured.
@@ -18,7 +17,7 @@ pub fn check_rates(root: &Path, rates: &[u32]) -> Result<()> {
     let limits = limits(root)?;
     if highest > limits.max_sample_rate_hz {
         let limit = limits.max_sample_rate_hz;
-        return Err(UsageError(format!(
+        return Err(UsageError::new(format!(
             "{highest} interrupts a second exceed the kernel's limit, kernel.perf_event_max_sample_rate = {limit}: it would \
              throttle them without a word"
         ))

@@ -8,7 +8,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
 use becalm_analyze::summary::Selection;
 use becalm_analyze::work::{WorkError, summarize_work};
 use becalm_bundle::{Bundle, HeldFolder};
@@ -16,6 +15,7 @@ use becalm_measure::LoopTask;
 use becalm_model::node::{Ended, NodeDoc, WorkDoc};
 use becalm_record::{Failure, SampleStore, Session};
 use becalm_report::WorkReport;
+use becalm_units::fault::{self, Context, Fault, Result};
 
 pub use self::arguments::WorkArgs;
 use self::campaign::CampaignPart;
@@ -55,18 +55,18 @@ pub fn run(args: &WorkArgs, out: &mut dyn Write) -> Result<Exit> {
         let ended = node.ended;
         stored.push((path.clone(), held, node.node));
         match ended {
-            Some(Ended::BufferFull) => anyhow::bail!(
+            Some(Ended::BufferFull) => fault::bail!(
                 "a buffer was full, so the run ended early; what was recorded is in {}; give --buffer more than {} KiB, \
                  or a longer --grain",
                 path.display(),
                 args.buffer
             ),
-            Some(Ended::Unattended) => anyhow::bail!(
+            Some(Ended::Unattended) => fault::bail!(
                 "the run ended early: its real-time loops had every CPU, and nothing was collected from them for too long; what \
                  was recorded is in {}; leave one CPU out of --cpus, or take a lower priority",
                 path.display()
             ),
-            Some(Ended::CpusGone) => anyhow::bail!(
+            Some(Ended::CpusGone) => fault::bail!(
                 "the run ended early: every CPU went offline or left the cpuset; what was recorded is in {}",
                 path.display()
             ),

@@ -11,9 +11,9 @@ use becalm_linux::sched::AffinityGuard;
 use becalm_linux::signals::StopSignals;
 use becalm_model::cost::tick::{Campaign, CampaignCell, CampaignPlan, CellKind, CellResult, SCHEMA};
 use becalm_model::{node_name, warning};
-use becalm_units::Nanos;
+use becalm_units::{Nanos, fault};
 
-use super::{SortJob, StoreError, TickError, events, record_timer, shuffled, time_work, trap};
+use super::{SortJob, TickError, events, record_timer, shuffled, time_work, trap};
 use crate::machine;
 use crate::work::{Body, Work};
 
@@ -123,7 +123,7 @@ pub fn go_on(
     root: &Path,
     guard: &Result<Arc<Janitor>, String>,
     signals: &StopSignals,
-    store: &mut dyn FnMut(&Campaign) -> Result<(), StoreError>,
+    store: &mut dyn FnMut(&Campaign) -> fault::Result<()>,
     progress: &mut dyn FnMut(CampaignProgress),
 ) -> Result<CampaignEnd, TickError> {
     if let Some(warning) = put_back(root, campaign.max_sample_rate_hz)? {
@@ -240,6 +240,7 @@ mod tests {
 
     use super::*;
     use becalm_units::CpuId;
+    use becalm_units::fault::Fault;
 
     fn plan() -> CampaignPlan {
         let cpu = sched::allowed_cpus().unwrap().iter().last().unwrap();

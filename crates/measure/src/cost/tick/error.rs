@@ -8,12 +8,10 @@ use becalm_linux::perf::{CountersError, PerfError};
 use becalm_linux::placed::ProcessesError;
 use becalm_linux::sched::{ParsePolicyError, SchedError};
 use becalm_units::CpuId;
+use becalm_units::fault::{self, Fault, Wording};
 
 use crate::machine::CpuError;
 use crate::work::Unsupported;
-
-/// Why what was measured could not be stored: the error of whoever keeps it.
-pub type StoreError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A measurement of ticks that could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -59,8 +57,8 @@ pub enum TickError {
     #[error(transparent)]
     Work(#[from] Unsupported),
     /// What was measured could not be stored by whoever keeps it.
-    #[error(transparent)]
-    Store(StoreError),
+    #[error("{0}")]
+    Store(fault::Error),
     /// The kernel does not count timer interrupts where becalm looks.
     #[error("/proc/interrupts has no count of the timer interrupts of CPU {0}: neither LOC nor a device named timer")]
     NoTimerCount(CpuId),
@@ -88,16 +86,21 @@ pub enum TickError {
     },
 }
 
-impl TickError {
-    /// Whether what was asked for cannot be meant, on this machine at least, rather than that it failed.
-    #[must_use]
-    pub const fn is_usage(&self) -> bool {
-        matches!(
-            self,
-            Self::RateLimit { .. }
-                | Self::Perf(PerfError::Rate { .. })
-                | Self::Cpu(CpuError::Empty | CpuError::Unknown { .. })
-        )
+impl Fault for TickError {
+    fn is_usage(&self) -> bool {
+        match self {
+            Self::RateLimit { .. } | Self::Perf(PerfError::Rate { .. }) => true,
+            Self::Cpu(error) => error.is_usage(),
+            _ => false,
+        }
+    }
+
+    fn hint(&self) -> Option<Wording> {
+        match self {
+            Self::Cpu(error) => error.hint(),
+            Self::Store(error) => error.hint(),
+            _ => None,
+        }
     }
 }
 

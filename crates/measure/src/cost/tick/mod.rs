@@ -14,7 +14,7 @@ mod trap;
 
 pub(super) use copies::no_thread;
 pub use copies::{SortJob, time_work};
-pub use error::{StoreError, TickError};
+pub use error::TickError;
 pub use order::shuffled;
 pub use timer_count::timer_interrupts;
 pub use timer_trace::record_timer;

@@ -7,7 +7,6 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use becalm_linux::janitor::Janitor;
 use becalm_linux::procfs::interrupts::Interrupts;
 use becalm_linux::sched::{Usage, pin_current_thread};
@@ -15,6 +14,7 @@ use becalm_measure::{RecordPlan, StandingTrace};
 use becalm_model::carried::TICK;
 use becalm_model::tune::{TickCount, TicksFrom};
 use becalm_model::{Event, Happening};
+use becalm_units::fault::{self, Context};
 use becalm_units::{CpuId, CpuList, Nanos};
 
 /// More CPUs than these are not kept busy at once; those that were measured stand for the others.
@@ -33,7 +33,7 @@ const TRACE_BYTES: usize = 4 << 20;
 ///
 /// # Errors
 /// If no CPU lets a thread run on it, or the kernel's counts cannot be read.
-pub fn count(cpus: &CpuList, time: Nanos) -> anyhow::Result<Vec<TickCount>> {
+pub fn count(cpus: &CpuList, time: Nanos) -> fault::Result<Vec<TickCount>> {
     let time = Duration::from_nanos(time.get().unsigned_abs());
     let measured: Vec<CpuId> = cpus.iter().take(AT_ONCE).collect();
     let mut trace = trace_of(measured.iter().copied().collect());
@@ -55,12 +55,12 @@ pub fn count(cpus: &CpuList, time: Nanos) -> anyhow::Result<Vec<TickCount>> {
         let mut ticks = Vec::new();
         let mut failed = None;
         for (cpu, thread) in measured.iter().zip(busy) {
-            match thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the thread on CPU {cpu} ended"))) {
+            match thread.join().unwrap_or_else(|_| Err(fault::Error::new(format!("the thread on CPU {cpu} ended")))) {
                 Err(error) => failed = Some(error),
                 Ok(preempted) => {
                     let traced = traced.as_ref().and_then(|traced| traced.get(cpu).copied());
                     let Some(interrupts) = traced.or_else(|| timers(&grown, *cpu)) else {
-                        failed = Some(anyhow::anyhow!("/proc/interrupts has no line of the timer"));
+                        failed = Some(fault::Error::new("/proc/interrupts has no line of the timer"));
                         continue;
                     };
                     let from = TicksFrom::Measured { preempted };
@@ -100,7 +100,7 @@ fn ticks_in(trace: &mut StandingTrace) -> Option<BTreeMap<CpuId, u64>> {
 }
 
 /// Runs without a pause on a CPU, a little longer than is counted; returns how often it was preempted.
-fn keep_busy(cpu: CpuId, time: Duration, barrier: &Barrier) -> anyhow::Result<u64> {
+fn keep_busy(cpu: CpuId, time: Duration, barrier: &Barrier) -> fault::Result<u64> {
     let pinned = pin_current_thread(cpu);
     barrier.wait();
     pinned?;

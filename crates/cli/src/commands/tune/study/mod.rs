@@ -9,7 +9,6 @@ mod turns;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
 use becalm_bundle::Bundle;
 use becalm_bundle::study::{self, FILE};
 use becalm_linux::sched::Policy;
@@ -19,13 +18,14 @@ use becalm_scale::collective::Collective;
 use becalm_scale::predict::Question;
 use becalm_tune::Profile;
 use becalm_tune::study::Configuration;
+use becalm_units::fault::{Context, Result, UsageError};
 use becalm_units::{Count, CpuList, Named, Nanos, RankCount};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use super::some_grains;
 use crate::arguments::some_cpus;
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::messages::say;
 use crate::output::{Output, emit};
 use crate::progress::ReadingProgress;
@@ -180,7 +180,7 @@ pub fn run(args: &StudyArgs, out: &mut dyn Write) -> Result<Exit> {
 
 /// The job that is simulated; one that cannot be is refused before anything is measured.
 fn question(args: &StudyArgs) -> Result<Question> {
-    let usage = |text: String| Err(UsageError(text).into());
+    let usage = |text: String| Err(UsageError::new(text).into());
     some_grains(&args.grain)?;
     if args.ranks.iter().any(|ranks| ranks.get() == 0) {
         return usage("--ranks holds 0: a job has at least one rank".to_owned());

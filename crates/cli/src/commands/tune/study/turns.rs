@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-use anyhow::{Context, Result};
 use becalm_bundle::study;
 use becalm_linux::access::Access;
 use becalm_linux::folder;
@@ -14,12 +13,13 @@ use becalm_measure::machine;
 use becalm_model::node_name;
 use becalm_model::study::{ConfigurationDoc, ConfigurationOutcome, SCHEMA, StudyDoc};
 use becalm_tune::study::{Configuration, Cpus, Means, RecordingEnd, planned, record};
+use becalm_units::fault::{Context, Result, UsageError};
 use becalm_units::{CpuList, Named};
 
 use super::StudyArgs;
 use super::command::{RecordCommand, arguments, command, read_back, run_name};
 use crate::child;
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::messages::say;
 use crate::progress;
 
@@ -34,7 +34,9 @@ pub fn record_all(args: &StudyArgs) -> Result<(PathBuf, StudyDoc, Exit)> {
     let all = args.cpus.clone().unwrap_or_else(|| online.clone());
     let absent = all.without(&online);
     if !absent.is_empty() {
-        return Err(UsageError(format!("{} not online; online are {online}", becalm_units::cpus_are(&absent))).into());
+        return Err(
+            UsageError::new(format!("{} not online; online are {online}", becalm_units::cpus_are(&absent))).into()
+        );
     }
     let node = node_name(&kernel::hostname(root)?);
     let begun = jiff::Timestamp::now();
@@ -79,7 +81,7 @@ pub fn resume(folder: &Path) -> Result<(PathBuf, StudyDoc, Exit)> {
     let root = Path::new("/");
     let signals = StopSignals::block().context("cannot block signals")?;
     let mut doc = study::load(folder)?;
-    let usage = |why: String| UsageError(format!("cannot go on with the study in {}: {why}", folder.display()));
+    let usage = |why: String| UsageError::new(format!("cannot go on with the study in {}: {why}", folder.display()));
     let (node, here) = (node_name(&kernel::hostname(root)?), machine::describe(root));
     if (&node, &here.kernel, &here.processor) != (&doc.node, &doc.machine.kernel, &doc.machine.processor) {
         let of = &doc.machine;
