@@ -266,11 +266,15 @@ fn obey(arguments: Arguments, out: &mut dyn Write) -> fault::Result<Exit> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::path::{Path, PathBuf};
+
+    use becalm_units::fault::{Param, Setting};
+
     use super::*;
-    use std::path::Path;
 
     /// Every page of the book, and the README.
-    fn pages() -> Vec<std::path::PathBuf> {
+    fn pages() -> Vec<PathBuf> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let mut pages = vec![root.join("README.md"), root.join("bench/README.md")];
         let mut folders = vec![root.join("docs/src")];
@@ -306,29 +310,48 @@ mod tests {
     }
 
     /// All options of a command and of what stands below it.
-    fn options(command: &clap::Command, into: &mut std::collections::BTreeSet<String>) {
+    fn options(command: &clap::Command, into: &mut BTreeSet<String>) {
         into.extend(command.get_arguments().filter_map(|argument| argument.get_long()).map(|name| format!("--{name}")));
         command.get_subcommands().for_each(|below| options(below, into));
     }
 
-    /// The libraries whose words tell a user what to do next.
-    const ADVISERS: [&str; 5] = ["answer", "model", "tune", "live", "report"];
+    /// The libraries whose reports and warnings tell a user what to do next; `model` has those that are stored with a run.
+    const ADVISERS: [&str; 5] = ["live", "model", "report", "tune", "watch"];
 
-    /// Options of other programs that they start or write into files.
-    const OTHERS: [&str; 7] = ["--ns", "--property", "--root", "--runtime", "--scope", "--slice", "--value"];
+    /// The crates that have options of their own, and those for tests.
+    const NO_LIBRARIES: [&str; 4] = ["cli", "fixtures", "mpi", "testing"];
 
-    #[test]
-    fn every_option_that_a_library_advises_is_one() {
-        let mut command = Arguments::command();
-        command.build();
-        let mut known: std::collections::BTreeSet<String> = OTHERS.map(str::to_owned).into();
-        options(&command, &mut known);
-        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let mut folders: Vec<_> = ADVISERS.iter().map(|name| crates.join(name).join("src")).collect();
-        let mut named = 0;
+    /// Options of other programs that libraries start, name or write into files.
+    const OTHERS: [&str; 17] = [
+        "--allocations",
+        "--compression none",
+        "--deltatime",
+        "--file-version",
+        "--format=JobID",
+        "--json=FILE",
+        "--no-header",
+        "--no-index",
+        "--ns",
+        "--parsable2",
+        "--pid=host",
+        "--property",
+        "--root=/",
+        "--runtime",
+        "--scope",
+        "--slice",
+        "--value",
+    ];
+
+    /// The product code of a crate, file by file, without comments.
+    fn product_code(name: &str) -> Vec<(PathBuf, String)> {
+        let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src")];
+        let mut files = Vec::new();
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(&folder).expect("the sources are there") {
                 let path = entry.expect("the sources are there").path();
+                if path.file_stem().is_some_and(|stem| stem == "tests") {
+                    continue;
+                }
                 if path.is_dir() {
                     folders.push(path);
                     continue;
@@ -336,17 +359,96 @@ mod tests {
                 let text = std::fs::read_to_string(&path).expect("sources are text");
                 let code = text.split("#[cfg(test)]").next().unwrap_or_default();
                 let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
-                for (at, line) in lines.flat_map(|line| line.match_indices("--").map(move |(at, _)| (at, line))) {
-                    let letters = |letter: char| letter.is_ascii_lowercase() || letter == '-';
-                    let option: String = line[at..].chars().take_while(|letter| letters(*letter)).collect();
-                    if option.trim_matches('-').is_empty() || line[..at].ends_with('-') {
-                        continue;
-                    }
-                    named += 1;
-                    assert!(known.contains(&option), "{}: no command has {option}: {line}", path.display());
+                files.push((path, lines.map(|line| format!("{line}\n")).collect()));
+            }
+        }
+        files
+    }
+
+    /// Each `--word` of a text that is no other program's, with what stands before it.
+    fn named_options(text: &str) -> Vec<(&str, String)> {
+        let named = text.match_indices("--").filter_map(|(at, _)| {
+            let letters = |letter: &char| letter.is_ascii_lowercase() || *letter == '-';
+            let option: String = text[at..].chars().take_while(letters).collect();
+            let is_other = OTHERS.iter().any(|other| text[at..].starts_with(other));
+            let is_word = !option.trim_matches('-').is_empty() && !text[..at].ends_with('-');
+            (is_word && !is_other).then(|| (&text[..at], option))
+        });
+        named.collect()
+    }
+
+    /// All options of this command line.
+    fn known_options() -> BTreeSet<String> {
+        let mut command = Arguments::command();
+        command.build();
+        let mut known = BTreeSet::new();
+        options(&command, &mut known);
+        known
+    }
+
+    #[test]
+    fn every_option_that_a_library_advises_is_one() {
+        let known = known_options();
+        let mut count = 0;
+        for (path, code) in ADVISERS.iter().flat_map(|name| product_code(name)) {
+            for (_, option) in named_options(&code) {
+                count += 1;
+                assert!(known.contains(&option), "{}: no command has {option}", path.display());
+            }
+        }
+        assert!(count > 20, "only {count} were found");
+    }
+
+    /// The code from each of these marks to the end of its statement or attribute.
+    fn statements<'a>(code: &'a str, marks: &[&str]) -> Vec<&'a str> {
+        let starts = marks.iter().flat_map(|mark| code.match_indices(mark).map(|(at, _)| &code[at..]));
+        let end = |rest: &str| [")]\n", ";\n"].iter().filter_map(|end| rest.find(end)).min().unwrap_or(rest.len());
+        starts.map(|rest| &rest[..end(rest)]).collect()
+    }
+
+    #[test]
+    fn errors_of_libraries_name_parameters_and_no_options() {
+        let errors = ["#[error(", "Error::new(", "Wording::new(", "with_fix(", "bail!(", "ensure!("];
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").read_dir().expect("the crates are there");
+        let names = crates.map(|entry| entry.expect("the crates are there").file_name().into_string().unwrap());
+        let mut count = 0;
+        for name in names.filter(|name| !NO_LIBRARIES.contains(&name.as_str())) {
+            for (path, code) in product_code(&name) {
+                let texts =
+                    if ADVISERS.contains(&name.as_str()) { statements(&code, &errors) } else { vec![&code[..]] };
+                count += texts.len();
+                for (before, option) in texts.iter().flat_map(|text| named_options(text)) {
+                    // A next step may be a whole command.
+                    let literal = before.rsplit('"').next().unwrap_or_default();
+                    assert!(literal.contains("becalm "), "{}: an error names {option}: {literal}", path.display());
                 }
             }
         }
-        assert!(named > 20, "only {named} were found");
+        assert!(count > 100, "only {count} were found");
+    }
+
+    /// The parameters that a text of each of these marks names in braces.
+    fn parameters<'a>(code: &'a str, marks: &[&str]) -> Vec<&'a str> {
+        let behind = marks.iter().flat_map(|mark| code.match_indices(mark).map(|(at, _)| &code[at + mark.len()..]));
+        let literals = behind.filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next());
+        let braces = literals.flat_map(|literal| literal.split('{').skip(1));
+        let names = braces.filter_map(|rest| Some(rest.split_once('}')?.0.trim_end_matches(['!', '='])));
+        names.filter(|name| !name.is_empty()).collect()
+    }
+
+    #[test]
+    fn every_parameter_that_an_error_names_is_an_option() {
+        let known = known_options();
+        let mut count = 0;
+        for name in ["analyze", "answer", "bundle", "exchange", "inject", "measure", "tune"] {
+            for (path, code) in product_code(name) {
+                for name in parameters(&code, &["Wording::new(", "with_fix(", "refused(", " => "]) {
+                    count += 1;
+                    let option = messages::option(Param { name, setting: Setting::Any });
+                    assert!(known.contains(&option), "{}: no command has {option}", path.display());
+                }
+            }
+        }
+        assert!(count > 30, "only {count} were found");
     }
 }

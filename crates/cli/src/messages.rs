@@ -65,7 +65,7 @@ pub fn of_error(error: &fault::Error) -> String {
 }
 
 /// A parameter as an option. Those that libraries name otherwise than this command line are listed.
-fn option(param: Param<'_>) -> String {
+pub fn option(param: Param<'_>) -> String {
     let name = match param.name {
         "cpus_before" => "cpus_a",
         "cpus_after" => "cpus_b",

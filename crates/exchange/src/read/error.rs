@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use becalm_units::fault::{Fault, Wording};
+
 /// What is wrong with a file, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadError {
@@ -9,9 +11,15 @@ pub struct ReadError {
     pub place: Place,
     /// What is wrong there.
     pub why: String,
+    /// What helps, if that is a parameter.
+    pub fix: Option<Wording>,
 }
 
-becalm_units::fault::faultless!(ReadError);
+impl Fault for ReadError {
+    fn hint(&self) -> Option<Wording> {
+        self.fix.clone()
+    }
+}
 
 /// A place in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,25 +35,30 @@ pub enum Place {
 impl ReadError {
     /// Of the file as a whole.
     pub fn new(why: impl Into<String>) -> Self {
-        Self { place: Place::All, why: why.into() }
+        Self { place: Place::All, why: why.into(), fix: None }
     }
 
     /// Of a line, counted from 1.
     pub fn line(line: usize, why: impl Into<String>) -> Self {
-        Self { place: Place::Line(line), why: why.into() }
+        Self { place: Place::Line(line), ..Self::new(why) }
     }
 
     /// The error for the line that starts a second report: becalm would drop one of the two, or mix them.
     pub fn second_report(line: usize) -> Self {
-        Self::line(
-            line,
-            "a second report starts here: save each report to its own file, and import each one as its own run (--output) or node (--node)",
+        Self::line(line, "a second report starts here").with_fix(
+            ": save each report to its own file, and import each one as its own run ({output}) or node ({node})",
         )
+    }
+
+    /// The same with parameters that help, as the template of a [`Wording`].
+    #[must_use]
+    pub fn with_fix(self, template: &'static str) -> Self {
+        Self { fix: Some(Wording::new(template)), ..self }
     }
 
     /// Of a byte, counted from 0.
     pub fn byte(offset: usize, why: impl Into<String>) -> Self {
-        Self { place: Place::Byte(offset), why: why.into() }
+        Self { place: Place::Byte(offset), ..Self::new(why) }
     }
 }
 

@@ -181,7 +181,8 @@ fn threads(
     grain: Option<Nanos>,
 ) -> Result<Vec<SampleList>, ReadError> {
     let rate = rate_hz.ok_or_else(|| {
-        ReadError::new("its times are in ticks of a counter, and it does not say how fast that was; say it with --rate")
+        ReadError::new("its times are in ticks of a counter, and it does not say how fast that was")
+            .with_fix("; say it with {rate}")
     })?;
     let (mut lists, mut from) = (Vec::new(), 0);
     for of_thread in times.chunk_by(|time, next| time <= next) {
@@ -194,7 +195,7 @@ fn threads(
             if ns < (i64::MAX / 4) as f64 {
                 Ok(Nanos::new(ns.round() as i64))
             } else {
-                Err(ReadError::new("its times lie further apart than times can; is --rate right?"))
+                Err(ReadError::new("its times lie further apart than times can").with_fix("; is {rate} right?"))
             }
         };
         let mut samples = Vec::with_capacity(of_thread.len() - 1);

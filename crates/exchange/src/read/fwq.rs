@@ -83,9 +83,8 @@ fn worker_cpu(rest: &str) -> Result<Option<CpuId>, String> {
 
 fn list(worker: Worker<'_>, rate_hz: Option<f64>, warnings: &[Warning]) -> Result<SampleList, ReadError> {
     let ghz = worker.ghz.or_else(|| rate_hz.map(|hz| hz / 1e9)).ok_or_else(|| {
-        ReadError::new(
-            "its samples are in ticks of a counter, and it does not say how fast that was; say it with --rate",
-        )
+        ReadError::new("its samples are in ticks of a counter, and it does not say how fast that was")
+            .with_fix("; say it with {rate}")
     })?;
     let duration = |ticks: i64| {
         let ns = ticks as f64 / ghz;

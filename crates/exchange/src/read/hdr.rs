@@ -91,7 +91,7 @@ pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Resul
         }
     }
     for (tag, sum) in sums {
-        found.series.push(series(&tag, sum, unit.nanoseconds()).map_err(ReadError::new)?);
+        found.series.push(series(&tag, sum, unit.nanoseconds())?);
     }
     found.warnings.extend(lines.warnings(End::Unmarked));
     if found.quantity == Quantity::Pause {
@@ -338,10 +338,10 @@ fn push(counts: &mut Vec<(u64, u64)>, place: u64, count: u64, shape: Shape) -> R
     Ok(())
 }
 
-fn series(tag: &str, sum: Sum, unit_ns: i64) -> Result<Series, String> {
+fn series(tag: &str, sum: Sum, unit_ns: i64) -> Result<Series, ReadError> {
     let name = if tag.is_empty() { "log".to_owned() } else { format!("tag {}", short(tag)) };
     let buckets = match sum.resolution {
-        Resolution::Whole(shape) => of_whole(shape, &sum.counts, unit_ns)?,
+        Resolution::Whole(shape) => of_whole(shape, &sum.counts, unit_ns).map_err(ReadError::new)?,
         Resolution::Fractions { .. } => of_fractions(&sum.counts, unit_ns)?,
     };
     let mut series = Series { name, observed_ns: Some(sum.observed_ns), buckets, ..Series::default() };
@@ -361,13 +361,13 @@ fn of_whole(shape: Shape, counts: &BTreeMap<u64, Count>, unit_ns: i64) -> Result
 }
 
 /// Places of decimal fractions in whole nanoseconds; those that cannot be told apart then are one.
-fn of_fractions(counts: &BTreeMap<u64, Count>, unit_ns: i64) -> Result<Vec<Bucket>, String> {
+fn of_fractions(counts: &BTreeMap<u64, Count>, unit_ns: i64) -> Result<Vec<Bucket>, ReadError> {
     let mut buckets: Vec<Bucket> = Vec::with_capacity(counts.len());
     for (bits, Count { count, width }) in counts {
         let from = f64::from_bits(*bits);
         let [from_ns, below_ns] = [from, from + width].map(|value| (value * unit_ns as f64).round());
         if below_ns >= (i64::MAX / 4) as f64 {
-            return Err("a value is longer than times can be; say its unit with --unit".to_owned());
+            return Err(ReadError::new("a value is longer than times can be").with_fix("; say its unit with {unit}"));
         }
         let (from_ns, below_ns) = (from_ns as i64, (below_ns as i64).max(from_ns as i64 + 1));
         match buckets.last_mut().filter(|last| last.below_ns > from_ns) {

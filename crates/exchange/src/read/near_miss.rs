@@ -1,7 +1,9 @@
 //! What a file is that cannot be read, as far as that can be told, and how becalm can be given what it holds all the same.
 
+use becalm_units::fault::Wording;
+
 use super::recognize::{LOOKED_AT, is_number};
-use super::{Source, ftrace_text, perf_script, recognize};
+use super::{Format, Source, ftrace_text, perf_script, recognize};
 
 /// How compressed files begin, by what they were compressed with, and what unpacks them.
 const COMPRESSED: [(&[u8], &str, &str); 6] = [
@@ -85,16 +87,16 @@ const LINES: [(IsOfProgram, &str); 10] = [
 
 /// What a file is that is in no format that is read, as what follows its name in a sentence; `None` if that cannot be told.
 #[must_use]
-pub fn near_miss(source: Source<'_>) -> Option<String> {
+pub fn near_miss(source: Source<'_>) -> Option<Wording> {
     let head = &source.bytes[..source.bytes.len().min(LOOKED_AT)];
     if head.is_empty() {
-        return Some("is empty".to_owned());
+        return Some("is empty".into());
     }
     if let Some((_, name, unpack)) = COMPRESSED.iter().find(|(begin, ..)| head.starts_with(begin)) {
-        return Some(format!("is compressed with {name}: unpack it with {unpack}"));
+        return Some(format!("is compressed with {name}: unpack it with {unpack}").into());
     }
     if let Some((_, what)) = BINARY.iter().find(|(begin, _)| head.starts_with(begin)) {
-        return Some((*what).to_owned());
+        return Some((*what).into());
     }
     let text = String::from_utf8_lossy(head);
     if text.contains('\0') {
@@ -102,35 +104,35 @@ pub fn near_miss(source: Source<'_>) -> Option<String> {
     }
     let lines = || text.lines().map(str::trim);
     if let Some((_, what)) = LINES.iter().find(|(is_such, _)| lines().any(is_such)) {
-        return Some((*what).to_owned());
+        return Some((*what).into());
     }
     if perf_script::lacks_cpus(&text) {
         return Some(
             "is text of perf script without CPUs, on which all depends: record with 'perf record -a', or print them with \
              'perf script -F comm,tid,cpu,time,event,trace'"
-                .to_owned(),
+                .into(),
         );
     }
     if perf_script::lacks_times(&text) {
         return Some(
             "is text of perf script without times: print them with 'perf script -F comm,tid,cpu,time,event,trace'"
-                .to_owned(),
+                .into(),
         );
     }
     if let Some(what) = behind_a_prefix(&text, source.name) {
-        return Some(what);
+        return Some(what.into());
     }
     if text.starts_with(ftrace_text::TRACER) {
         return Some(
             "is a trace of the kernel as text, without an event that tells who had a CPU: enable events of irq, irq_vectors, \
              sched_switch and workqueue, with a trace clock that counts time, as 'mono' does"
-                .to_owned(),
+                .into(),
         );
     }
     let begin = text.trim_start();
     if begin.starts_with('{') || begin.starts_with("[{") || begin.starts_with("[\n") {
         return Some(
-            "is JSON of a program that is not known; that of cyclictest and oslat (--json=FILE) is read, if it is whole".to_owned(),
+            "is JSON of a program that is not known; that of cyclictest and oslat (--json=FILE) is read, if it is whole".into(),
         );
     }
     of_numbers(&text)
@@ -169,7 +171,7 @@ fn without_words(line: &str, words: usize) -> &str {
 }
 
 /// Of plain columns of numbers it is not known what they are.
-fn of_numbers(text: &str) -> Option<String> {
+fn of_numbers(text: &str) -> Option<Wording> {
     let numbers = |line: &str| {
         let words = line.split(|sign: char| sign == ',' || sign.is_whitespace()).filter(|word| !word.is_empty());
         let words: Vec<&str> = words.collect();
@@ -183,12 +185,16 @@ fn of_numbers(text: &str) -> Option<String> {
     }
     let columns = columns.into_iter().max().unwrap_or(0);
     Some(if columns < 2 {
-        "holds numbers without a title that says what they are: they may be samples of FWQ (--from fwq) or one of ftq's two files (--from ftq-ticks): name the \
-         format with --from"
-            .to_owned()
+        let text = Wording::new(
+            "holds numbers without a title that says what they are: they may be samples of FWQ ({from=}) or one of ftq's two files ({from=}): \
+             name the format with {from}",
+        );
+        text.with(Format::Fwq).with(Format::FtqTicks)
     } else {
-        "holds columns of numbers without a title that says what they are: they may be detours (--from selfish), windows of ftq (--from ftq, --from ftq-ticks) or \
-         a histogram of cyclictest (--from cyclictest): name the format with --from"
-            .to_owned()
+        let text = Wording::new(
+            "holds columns of numbers without a title that says what they are: they may be detours ({from=}), windows of ftq ({from=}, {from=}) \
+             or a histogram of cyclictest ({from=}): name the format with {from}",
+        );
+        text.with(Format::Selfish).with(Format::Ftq).with(Format::FtqTicks).with(Format::Cyclictest)
     })
 }

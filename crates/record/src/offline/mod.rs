@@ -32,6 +32,7 @@ use becalm_exchange::read::ReadError;
 use becalm_measure::Names;
 use becalm_model::Event;
 use becalm_units::CpuId;
+use becalm_units::fault::{Fault, Wording};
 
 pub use clock::StampClock;
 pub use held::HeldTrace;
@@ -74,7 +75,14 @@ pub enum OfflineError {
     Bundle(#[from] BundleError),
 }
 
-becalm_units::fault::faultless!(OfflineError);
+impl Fault for OfflineError {
+    fn hint(&self) -> Option<Wording> {
+        match self {
+            Self::Read(error) => error.hint(),
+            Self::Bundle(error) => error.hint(),
+        }
+    }
+}
 
 impl From<Infallible> for OfflineError {
     fn from(never: Infallible) -> Self {

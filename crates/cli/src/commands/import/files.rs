@@ -7,7 +7,7 @@ use becalm_linux::file;
 use becalm_units::Named;
 use becalm_units::fault::{self, Context, UsageError};
 
-use crate::messages::say;
+use crate::messages::{option, say};
 
 /// No more is read, in bytes of all files together. It takes a few times its size of memory.
 const LARGEST: u64 = 1 << 30;
@@ -62,7 +62,7 @@ pub fn format(files: &[InputFile], chosen: Option<Format>) -> fault::Result<Form
     for file in files {
         let path = file.path.display();
         let format = recognize(file.source()).ok_or_else(|| match near_miss(file.source()) {
-            Some(what) => fault::Error::new(format!("{path} {what}")),
+            Some(what) => fault::Error::new(format!("{path} {}", what.shown(option))),
             None => {
                 let known = Format::ALL.iter().map(|format| format.name()).collect::<Vec<_>>().join(", ");
                 fault::Error::new(format!("{path} looks like none of the formats that becalm reads; if it is one of them, name it with --from: {known}"))
@@ -100,6 +100,7 @@ pub fn advice(files: &[InputFile], format: Format, is_chosen: bool) -> Option<St
         Some(other) => (other != format).then(|| format!("it looks like {other}: name that with --from")),
         // A format that it may have, as far as can be told, needs no other name.
         None => near_miss(file.source())
+            .map(|what| what.shown(option))
             .filter(|what| !what.contains(&format!("--from {format}")))
             .map(|what| format!("the file {what}")),
     })

@@ -22,6 +22,7 @@ use clap::{Args, ValueEnum};
 
 use crate::arguments::some_cpus;
 use crate::exit::Exit;
+use crate::messages::of_error;
 
 /// Store what another program has measured as a run
 ///
@@ -124,7 +125,7 @@ pub fn run(args: &ImportArgs) -> fault::Result<Exit> {
         let advice = files::advice(&files, format, chosen.is_some())
             .filter(|_| error.causes().any(|cause| cause.is::<ReadError>()));
         match advice {
-            Some(advice) => fault::Error::new(format!("{error}; {advice}")),
+            Some(advice) => fault::Error::new(format!("{}; {advice}", of_error(&error))),
             None => error,
         }
     })

@@ -1,5 +1,7 @@
 //! What the readers find in files that the real programs made, against figures of the programs themselves.
 
+use becalm_units::fault;
+
 use super::*;
 
 /// What the library's own tests find in its logs. They add them up in a histogram of three digits, where buckets from 2^30 on are 2^20 wide.
@@ -194,7 +196,7 @@ fn windows_in_ticks_are_put_together_from_two_files() {
     assert_eq!(threads[1].samples[1].work, 19_287);
 
     let refused = |of: Result<Vec<SampleList>, ReadError>, why: &str| {
-        let error = of.unwrap_err().to_string();
+        let error = fault::Error::from(of.unwrap_err()).message(fault::option);
         assert!(error.contains(why), "{error}");
     };
     refused(join("serial_0", None), "--rate");

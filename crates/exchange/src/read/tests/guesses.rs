@@ -2,6 +2,11 @@
 
 use super::*;
 
+/// What a file is, as a command line tells it.
+fn missed(source: Source<'_>) -> Option<String> {
+    near_miss(source).map(|what| what.shown(becalm_units::fault::option))
+}
+
 /// Two columns of numbers may be anything: only a title makes detours of them.
 #[test]
 fn numbers_without_a_title_are_not_guessed() {
@@ -16,7 +21,7 @@ fn numbers_without_a_title_are_not_guessed() {
     ] {
         let source = Source { name: "file.txt", bytes: text.as_bytes() };
         assert_eq!(recognize(source), None, "{text}");
-        let what = near_miss(source).unwrap();
+        let what = missed(source).unwrap();
         assert!(what.contains("--from selfish") && what.contains("--from cyclictest"), "{text}: {what}");
     }
     for (text, is_guessed) in [
@@ -111,11 +116,11 @@ fn near_misses_are_named() {
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]).into_owned();
         // What the kernel traced is recognized by its title, and its reader finds nothing.
         assert!(recognize(source).is_none_or(|format| format == Format::Ftrace), "{text}: {:?}", recognize(source));
-        let what = near_miss(source).unwrap_or_else(|| panic!("{text} is not named"));
+        let what = missed(source).unwrap_or_else(|| panic!("{text} is not named"));
         assert!(words.iter().all(|word| what.contains(word)), "{text}: {what}");
     }
-    assert_eq!(near_miss(Source { name: "", bytes: b"\x7fELF\x02\x01\0\0" }), None);
-    assert_eq!(near_miss(Source { name: "", bytes: b"Dear diary,\nnothing happened today.\n" }), None);
+    assert_eq!(missed(Source { name: "", bytes: b"\x7fELF\x02\x01\0\0" }), None);
+    assert_eq!(missed(Source { name: "", bytes: b"Dear diary,\nnothing happened today.\n" }), None);
 }
 
 /// A log's prefix in front of a trace's lines would become a part of threads' names, and hide marks of lost events.
@@ -135,7 +140,7 @@ fn traces_behind_a_prefix_are_named() {
             let logged: String = text.lines().map(|line| format!("{prefix}{line}\n")).collect();
             let source = Source { name: "trace", bytes: logged.as_bytes() };
             assert_eq!(recognize(source), None, "{sample}, {prefix}");
-            let what = near_miss(source).unwrap_or_default();
+            let what = missed(source).unwrap_or_default();
             assert!(what.contains(&format!("has {words} in front")), "{sample}, {prefix}: {what}");
             assert!(what.contains(&format!("the format {format},")), "{sample}, {prefix}: {what}");
         }
@@ -147,7 +152,7 @@ fn traces_behind_a_prefix_are_named() {
 fn prefixes_of_logs_are_removed_by_the_command_that_is_named() {
     let oslat = fs::read_to_string(folder().join("oslat/two-cores.txt")).unwrap();
     let logged: String = oslat.lines().map(|line| format!("Mar  3 10:11:12 node7 oslat[77]: {line}\n")).collect();
-    let what = near_miss(Source { name: "log", bytes: logged.as_bytes() }).unwrap();
+    let what = missed(Source { name: "log", bytes: logged.as_bytes() }).unwrap();
     let (_, command) = what.split_once("with sed -E '").unwrap();
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), &logged).unwrap();
@@ -175,7 +180,7 @@ fn other_columns_are_not_taken_for_detours() {
         let text = format!("# {title}\n{rising}");
         let source = Source { name: "file.txt", bytes: text.as_bytes() };
         assert_eq!(recognize(source), None, "{title}");
-        assert!(near_miss(source).unwrap().contains("--from selfish"), "{title}");
+        assert!(missed(source).unwrap().contains("--from selfish"), "{title}");
     }
     for rows in [
         "2048 2048\n4096 1048576\n1052672 30\n",
