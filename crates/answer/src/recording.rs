@@ -16,7 +16,7 @@ pub fn report(bundle: &Bundle, selection: &Selection, ranks: Option<u64>, asker:
     let mut summary = summarize(bundle, selection)?;
     drop(reading);
     summary.ask_for_ranks(ranks.unwrap_or(RANKS));
-    Ok(asker.show(&RunReport { summary: &summary, drawn: None })?)
+    asker.show(&RunReport { summary: &summary, drawn: None })
 }
 
 /// Reports a recording in summary form.
@@ -25,5 +25,5 @@ pub fn report(bundle: &Bundle, selection: &Selection, ranks: Option<u64>, asker:
 /// If it does not hold what was selected, or the report cannot be shown.
 pub fn report_summary(bundle: &SummaryBundle, selection: &Selection, asker: &mut impl Asker) -> fault::Result<()> {
     let summary = summarize_digests(bundle, selection)?;
-    Ok(asker.show(&RunReport { summary: &summary, drawn: None })?)
+    asker.show(&RunReport { summary: &summary, drawn: None })
 }

@@ -90,24 +90,24 @@ impl SourcesQuestion {
             SourcesWanted::Phases { job } => {
                 let found = phase_sources(&PhaseRun::open(job)?, &bundle)?;
                 drop(reading);
-                return Ok(asker.show(&PhaseSourcesReport { found: &found })?);
+                return asker.show(&PhaseSourcesReport { found: &found });
             }
             SourcesWanted::Together { within } => {
                 let together = together(&bundle, selection, *within)?;
                 drop(reading);
-                return Ok(asker.show(&TogetherReport { together: &together })?);
+                return asker.show(&TogetherReport { together: &together });
             }
             SourcesWanted::Ranked { per_cpu } => {
                 let summary = summarize(&bundle, selection)?;
                 drop(reading);
-                return Ok(asker.show(&SourcesReport { summary: &summary, per_cpu: *per_cpu })?);
+                return asker.show(&SourcesReport { summary: &summary, per_cpu: *per_cpu });
             }
             SourcesWanted::Detour(detour) => vec![find(&bundle, selection, *detour)?],
             SourcesWanted::Longest(count) => longest(&bundle, selection, *count as usize)?,
         };
         let timelines = timelines(&bundle, &detours)?;
         drop(reading);
-        Ok(asker.show(&DetoursReport { timelines: &timelines })?)
+        asker.show(&DetoursReport { timelines: &timelines })
     }
 
     /// Of a recording in summary form.
@@ -121,7 +121,7 @@ impl SourcesQuestion {
         };
         let bundle = open::summary(&self.run, |text| asker.tell(text))?;
         let summary = summarize_digests(&bundle, &self.selection)?;
-        Ok(asker.show(&SourcesReport { summary: &summary, per_cpu })?)
+        asker.show(&SourcesReport { summary: &summary, per_cpu })
     }
 }
 

@@ -124,7 +124,7 @@ impl BenchArgs {
             return Err(UsageError::new(format!("--phases {} is outside of 1 to {PHASES_MAX}", self.phases)).into());
         }
         if self.grain.contains(&Nanos::ZERO) && self.collective == CollectiveCall::None {
-            return Err(UsageError::new("--grain 0s with --collective none leaves nothing to do".to_owned()).into());
+            return Err(UsageError::new("--grain 0s with --collective none leaves nothing to do").into());
         }
         Ok(())
     }

@@ -76,8 +76,7 @@ fn parameters(messages: &MessagesDoc) -> Result<Network, becalm_scale::ScaleErro
 /// # Errors
 /// For a job of one rank, a rank that cannot be placed, or a file that cannot be written.
 pub fn run(args: &NetworkArgs, job: &Job, out: &mut dyn Write) -> Result<()> {
-    let alone =
-        (job.ranks() < 2).then(|| UsageError::new("a network needs two ranks: start the job with two".to_owned()));
+    let alone = (job.ranks() < 2).then(|| UsageError::new("a network needs two ranks: start the job with two"));
     job.agree(alone.map_or(Ok(()), |error| Err(error.into())))?;
     match clock::choose(Path::new("/")).source {
         Source::Native => run_with::<Native>(args, job, out),

@@ -105,7 +105,7 @@ class Answers(unittest.TestCase):
             (lambda: becalm.report("calm", node="x"), ("report", "calm", "--node=x"), {}),
             (lambda: becalm.sources("calm"), ("sources", "calm"), {}),
             (lambda: becalm.sources("busy", detour=7), ("sources", "busy", "--detour=7"), {"--detour 0:7": "detour=(0, 7)"}),
-            (lambda: becalm.sources("cluster", detour=(0, 7)), ("sources", "cluster", "--detour=0:7"), {"--node n01": "node='n01'"}),
+            (lambda: becalm.sources("cluster", detour=(0, 7)), ("sources", "cluster", "--detour=0:7"), {"--node n00": "node='n00'"}),
             (lambda: becalm.compare("busy", "busy"), ("compare", "busy", "busy"),
              {"--cpus-a": "cpus_before=", "--cpus-b": "cpus_after="}),
             (lambda: becalm.predict(NOISE, blame=True), ("predict", NOISE, "--blame"),

@@ -1,7 +1,7 @@
-//! Errors that know whose fault they are and what helps, for front ends with parameters of different looks.
+//! Errors that know whether the user caused them and which parameter helps.
 //!
-//! A library states the facts, and names a parameter as `{node}` in a [`Wording`]. The command line shows it as `--node`, Python as
-//! `node=`.
+//! A library states the facts and names a parameter as `{node}` in a [`Wording`]. Each front end shows it its own way: the command line
+//! as `--node`, Python as `node=`.
 
 use std::error::Error as StdError;
 use std::fmt::{self, Display};
@@ -10,7 +10,7 @@ use std::iter::successors;
 
 pub use crate::{bail, ensure, faultless};
 
-/// An error that a user may have caused, or can do something about.
+/// An error that the user may have caused or may be able to fix.
 pub trait Fault: StdError {
     /// Whether the user asked for something that makes no sense.
     fn is_usage(&self) -> bool {
@@ -22,7 +22,7 @@ pub trait Fault: StdError {
         Wording::from(self.to_string())
     }
 
-    /// A fix, which follows the text; it starts with its own punctuation.
+    /// A fix that follows the text, with the punctuation between them.
     fn hint(&self) -> Option<Wording> {
         None
     }
@@ -39,7 +39,7 @@ faultless!(io::Error, crate::UnknownName);
 /// The way a front end shows a parameter.
 pub type Dialect = fn(Param<'_>) -> String;
 
-/// A parameter within a text.
+/// A parameter that a text names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Param<'a> {
     /// The name, with `_` between words.
@@ -167,7 +167,7 @@ struct Message(String);
 
 faultless!(Message);
 
-/// Any error, with the attempts that failed because of it. It is for those who report errors rather than tell one from another.
+/// Any error, with the attempts that failed because of it. Commands return it, because they only report errors.
 #[derive(Debug)]
 pub struct Error {
     cause: Box<dyn Fault + Send + Sync>,
@@ -266,13 +266,13 @@ impl<T> Context<T> for Option<T> {
     }
 }
 
-/// Returns an [`Error`](crate::fault::Error) with a text, which is formatted.
+/// Returns an [`Error`](crate::fault::Error) with a formatted text.
 #[macro_export]
 macro_rules! bail {
     ($($text:tt)+) => { return Err($crate::fault::Error::new(format!($($text)+))) };
 }
 
-/// Returns an [`Error`](crate::fault::Error) with a text, which is formatted, unless a condition holds.
+/// Returns an [`Error`](crate::fault::Error) with a formatted text unless a condition holds.
 #[macro_export]
 macro_rules! ensure {
     ($holds:expr, $($text:tt)+) => { if !$holds { $crate::bail!($($text)+) } };

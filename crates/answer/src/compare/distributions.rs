@@ -39,7 +39,7 @@ pub(super) fn answer(
         }
     };
     let beside = beside(&a, &b, least.get(), &mut times)?;
-    Ok(asker.show(&BesideReport { beside: &beside })?)
+    asker.show(&BesideReport { beside: &beside })
 }
 
 /// Refuses a run that is given twice: the scatter of one that stands for two is none.

@@ -36,7 +36,7 @@ pub(super) fn answer(paths: &[PathBuf], asker: &mut impl Asker) -> fault::Result
     };
     let jobs = paths.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
     refuse_others(&jobs)?;
-    Ok(asker.show(&JobsReport { jobs: &jobs })?)
+    asker.show(&JobsReport { jobs: &jobs })
 }
 
 /// A job with its name.

@@ -196,7 +196,7 @@ impl PredictQuestion {
             node_hours: self.node_hours,
             warnings: &source.warnings,
         };
-        Ok(asker.show(&report)?)
+        asker.show(&report)
     }
 
     /// Says how long it will take, or refuses it.

@@ -60,7 +60,7 @@ pub(super) fn answer(asked: &PredictQuestion, asker: &mut impl Asker) -> fault::
         cells: &cells,
         node_hours: asked.node_hours,
     };
-    Ok(asker.show(&report)?)
+    asker.show(&report)
 }
 
 /// Reads each noise, in each window.

@@ -50,9 +50,7 @@ fn free_name(folder: &Path, stem: &str) -> PathBuf {
 /// The bundle's writer refuses more, and for good; this only spares the user ten seconds.
 pub fn refuse_existing(path: &Path) -> Result<()> {
     if path.as_os_str().is_empty() {
-        return Err(
-            UsageError::new("the name of the recording is empty; give one, like -o quiet.becalm".to_owned()).into()
-        );
+        return Err(UsageError::new("the name of the recording is empty; give one, like -o quiet.becalm").into());
     }
     if path.exists() && !path.is_dir() {
         fault::bail!(

@@ -136,7 +136,7 @@ fn read(args: &CheckArgs, path: &Path) -> Result<Summary> {
 /// The summary of a new recording, which is stored.
 fn record(args: &CheckArgs) -> Result<Summary> {
     if args.duration < Nanos::from_millis(1) {
-        return Err(UsageError::new("--duration is shorter than 1ms, in which nothing can be seen".to_owned()).into());
+        return Err(UsageError::new("--duration is shorter than 1ms, in which nothing can be seen").into());
     }
     let root = Path::new("/");
     let path = args.folder.place(args.output.as_ref(), None, root)?;

@@ -168,7 +168,9 @@ fn sides(args: &CompareArgs) -> Result<(&[PathBuf], &[PathBuf]), UsageError> {
     }
     match args.runs.as_slice() {
         [_, _] => Ok(args.runs.split_at(1)),
-        [_] => Err(UsageError::new("a second run is missing: becalm compare RUN_A RUN_B, or record it now with becalm compare --record 3 RUN_A".to_owned())),
+        [_] => Err(UsageError::new(
+            "a second run is missing: becalm compare RUN_A RUN_B, or record it now with becalm compare --record 3 RUN_A",
+        )),
         runs => Err(UsageError::new(format!(
             "of {} runs it is not known which are before and which after the change; put -- between them: becalm compare A1 A2 \
              A3 -- B1 B2 B3",

@@ -129,7 +129,7 @@ fn predict(args: &FleetPredictArgs, out: &mut dyn Write) -> fault::Result<Exit> 
     }
     let ranks: Vec<u64> = args.ranks.iter().map(|ranks| ranks.get()).collect();
     if ranks.contains(&0) {
-        return Err(UsageError::new("--ranks has 0, and a job has at least one rank".to_owned()).into());
+        return Err(UsageError::new("--ranks has 0, and a job has at least one rank").into());
     }
     let text = args.sacct.as_ref().map(|path| {
         let read = read_regular_text(path, ACCOUNTING_LIMIT);

@@ -410,7 +410,7 @@ fn noise(args: &InjectArgs) -> Result<(String, Vec<NoiseTrace>)> {
         return replay(args, path);
     }
     if !args.source.is_empty() {
-        return Err(UsageError::new("--source chooses among what was recorded: it needs --replay".to_owned()).into());
+        return Err(UsageError::new("--source chooses among what was recorded: it needs --replay").into());
     }
     let detour = *args.detour.first().expect("the arguments require it");
     if detour <= Nanos::ZERO {

@@ -87,10 +87,10 @@ pub fn run(args: &TopArgs) -> Result<Exit> {
 /// What was asked for, checked.
 fn settings(args: &TopArgs, root: &Path) -> Result<ViewSettings> {
     if args.interval < Nanos::from_millis(100) {
-        return Err(UsageError::new("--interval is shorter than 100ms, which nobody can read".to_owned()).into());
+        return Err(UsageError::new("--interval is shorter than 100ms, which nobody can read").into());
     }
     if args.output.as_ref().is_some_and(|path| path.file_name().is_none()) {
-        return Err(UsageError::new("--output names no file; give a name, like -o quiet.becalm".to_owned()).into());
+        return Err(UsageError::new("--output names no file; give a name, like -o quiet.becalm").into());
     }
     let front = match (args.iterations, obstacle()) {
         (Some(iterations), _) => Front::Text { iterations, json: args.json },

@@ -186,14 +186,14 @@ fn of_numbers(text: &str) -> Option<Wording> {
     let columns = columns.into_iter().max().unwrap_or(0);
     Some(if columns < 2 {
         let text = Wording::new(
-            "holds numbers without a title that says what they are: they may be samples of FWQ ({from=}) or one of ftq's two files ({from=}): \
-             name the format with {from}",
+            "holds numbers without a title that says what they are: they may be samples of FWQ ({from=}) or one of ftq's two files \
+             ({from=}): name the format with {from}",
         );
         text.with(Format::Fwq).with(Format::FtqTicks)
     } else {
         let text = Wording::new(
-            "holds columns of numbers without a title that says what they are: they may be detours ({from=}), windows of ftq ({from=}, {from=}) \
-             or a histogram of cyclictest ({from=}): name the format with {from}",
+            "holds columns of numbers without a title that says what they are: they may be detours ({from=}), windows of ftq \
+             ({from=}, {from=}) or a histogram of cyclictest ({from=}): name the format with {from}",
         );
         text.with(Format::Selfish).with(Format::Ftq).with(Format::FtqTicks).with(Format::Cyclictest)
     })

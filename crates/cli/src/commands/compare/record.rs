@@ -72,10 +72,7 @@ impl RecordedSide {
             )),
         };
         if stem.file_name().is_none() {
-            return Err(UsageError::new(
-                "the name of the recordings is empty; give one, like --output after".to_owned(),
-            )
-            .into());
+            return Err(UsageError::new("the name of the recordings is empty; give one, like --output after").into());
         }
         let name = stem.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let paths: Vec<PathBuf> =

@@ -74,7 +74,7 @@ fn body(text: &str) -> Result<Body, String> {
 /// If the machine does not allow the measurement, the bundle cannot be written, or `out` cannot.
 pub fn run(args: &PlacementArgs, out: &mut dyn Write) -> Result<Exit> {
     if args.cell < Nanos::from_millis(10) || args.cell > Nanos::from_secs(3_600) {
-        return Err(UsageError::new("--cell must lie between 10ms and 1h".to_owned()).into());
+        return Err(UsageError::new("--cell must lie between 10ms and 1h").into());
     }
     let root = Path::new("/");
     let signals = StopSignals::block().context("cannot block signals")?;

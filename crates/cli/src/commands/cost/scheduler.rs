@@ -59,7 +59,7 @@ pub struct SchedulerArgs {
 pub fn run(args: &SchedulerArgs, out: &mut dyn Write) -> Result<Exit> {
     if args.window < Nanos::from_millis(10) || args.window > Nanos::from_secs(10) {
         return Err(UsageError::new(
-            "--window must lie between 10ms and 10s: the trace of a longer time does not fit its buffer".to_owned(),
+            "--window must lie between 10ms and 10s: the trace of a longer time does not fit its buffer",
         )
         .into());
     }

@@ -144,10 +144,7 @@ pub fn run(args: &TickArgs, out: &mut dyn Write) -> Result<Exit> {
         // A table is a file; a run is a folder, with its ending or without.
         (Some(path), None) if !path.is_file() => of_campaign(becalm_bundle::cost::tick::load(path, None)?.1)?,
         (Some(_), None) => {
-            return Err(UsageError::new(
-                "a table of times needs the direct costs as well: give --direct FILE".to_owned(),
-            )
-            .into());
+            return Err(UsageError::new("a table of times needs the direct costs as well: give --direct FILE").into());
         }
         (None, _) => match measured(args)? {
             Some(report) => report,

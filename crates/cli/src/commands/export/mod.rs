@@ -115,7 +115,7 @@ impl ExportArgs {
 /// If the run cannot be read, the format cannot hold what is selected, or the file cannot be written.
 pub fn run(args: &ExportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     if args.table.is_some() && args.to != ExportFormat::Csv {
-        return Err(UsageError::new("--table requires --to csv".to_owned()).into());
+        return Err(UsageError::new("--table requires --to csv").into());
     }
     let destination = Destination::new(&args.output, args.to.is_text(), out)?;
     if destination.is_folder() && !args.to.is_of_one_cpu() {

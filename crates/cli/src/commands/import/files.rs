@@ -65,7 +65,9 @@ pub fn format(files: &[InputFile], chosen: Option<Format>) -> fault::Result<Form
             Some(what) => fault::Error::new(format!("{path} {}", what.shown(option))),
             None => {
                 let known = Format::ALL.iter().map(|format| format.name()).collect::<Vec<_>>().join(", ");
-                fault::Error::new(format!("{path} looks like none of the formats that becalm reads; if it is one of them, name it with --from: {known}"))
+                fault::Error::new(format!(
+                    "{path} looks like none of the formats that becalm reads; if it is one of them, name it with --from: {known}"
+                ))
             }
         })?;
         if let Some((other, first)) = found.filter(|(other, _)| *other != format) {

@@ -54,15 +54,12 @@ type OfCpu = (usize, CpuId, CpuSpan);
 /// If the file is no whole trace, what is asked for is not in it, or the run cannot be written.
 pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Result<Exit> {
     let [file] = files else {
-        return Err(UsageError::new(
-            "a trace is one file with all CPUs; import one after another, with a --node each".to_owned(),
-        )
-        .into());
+        return Err(
+            UsageError::new("a trace is one file with all CPUs; import one after another, with a --node each").into()
+        );
     };
     if args.length.is_some() {
-        return Err(
-            UsageError::new("--length is not for traces, which say themselves how long they are".to_owned()).into()
-        );
+        return Err(UsageError::new("--length is not for traces, which say themselves how long they are").into());
     }
     let progress = &mut Steps::new("reading", file.size());
     let mut names = Names::of_a_file();
@@ -389,7 +386,7 @@ fn wanted(args: &ImportArgs, opened: &mut Opened<'_>, names: &mut Names, spans: 
 fn find_thread(text: &str, names: &Names) -> Result<Pid, UsageError> {
     if let Ok(number) = text.parse::<i32>() {
         return match number {
-            0 => Err(UsageError::new("thread 0 is the idle thread, which nothing interrupts".to_owned())),
+            0 => Err(UsageError::new("thread 0 is the idle thread, which nothing interrupts")),
             _ if number > 0 => Ok(Pid(number)),
             _ => Err(UsageError::new(format!("--thread {number} is no number of a thread"))),
         };

@@ -53,7 +53,7 @@ impl Launch {
     pub fn here(launcher: &str) -> fault::Result<Self> {
         let launcher: Vec<String> = launcher.split_whitespace().map(str::to_owned).collect();
         if launcher.is_empty() {
-            return Err(UsageError::new("--mpirun takes a program and its options, like mpirun".to_owned()).into());
+            return Err(UsageError::new("--mpirun takes a program and its options, like mpirun").into());
         }
         let becalm = env::current_exe().context("cannot find becalm itself")?;
         let root = Path::new("/");

@@ -95,7 +95,7 @@ pub struct RunQuietArgs {
 /// If the command is missing or cannot be started, or not all could be restored.
 pub fn run(args: &RunQuietArgs, out: &mut dyn Write) -> Result<Exit> {
     let Some(program) = args.command.first() else {
-        return Err(UsageError::new("a command is missing: becalm run-quiet -- COMMAND".to_owned()).into());
+        return Err(UsageError::new("a command is missing: becalm run-quiet -- COMMAND").into());
     };
     refuse_missing(program)?;
     let export = args.export_json.as_deref().map(|file| Draft::replace(file).map(|draft| (draft, file))).transpose()?;

@@ -71,7 +71,7 @@ pub fn run(args: &TuneArgs, out: &mut dyn Write) -> fault::Result<Exit> {
 /// Refuses lists of grains of which one is not a phase's, or stands there twice.
 fn some_grains(grains: &[Nanos]) -> Result<(), UsageError> {
     if grains.iter().any(|grain| *grain <= Nanos::ZERO) {
-        return Err(UsageError::new("--grain is 0: a phase without work says nothing about noise".to_owned()));
+        return Err(UsageError::new("--grain is 0: a phase without work says nothing about noise"));
     }
     match grains.iter().enumerate().find(|(at, grain)| grains[..*at].contains(grain)) {
         Some((_, twice)) => Err(UsageError::new(format!("--grain holds {twice} twice"))),

@@ -78,9 +78,7 @@ pub fn run(args: &TuneRunArgs, out: &mut dyn Write) -> fault::Result<Exit> {
         Some(program) => refuse_missing(program)?,
         None if args.verify => {}
         None => {
-            return Err(
-                UsageError::new("a command is missing: becalm tune run --cpus LIST -- COMMAND".to_owned()).into()
-            );
+            return Err(UsageError::new("a command is missing: becalm tune run --cpus LIST -- COMMAND").into());
         }
     }
     need_rights()?;

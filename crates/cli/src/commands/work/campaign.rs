@@ -246,7 +246,7 @@ fn bodies_at_once(args: &WorkArgs, cpus: impl Iterator<Item = CpuId>) -> Result<
     let cpus: Vec<CpuId> = cpus.collect();
     let bodies = &args.body;
     if bodies.len() < 2 {
-        return Err(UsageError::new("--at-once is for several bodies, as in --body add,mul,div".to_owned()).into());
+        return Err(UsageError::new("--at-once is for several bodies, as in --body add,mul,div").into());
     }
     if cpus.len() != bodies.len() {
         return Err(UsageError::new(format!(
