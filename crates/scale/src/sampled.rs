@@ -18,7 +18,7 @@
 //! how long it waits; and without a source a phase is over earlier and may not meet detours in which it has no part: a phase of work
 //! G that lost S to the source meets them with probability G / (G + S), as if they lay anywhere in it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::iter::Peekable;
 use std::vec;
 
@@ -56,10 +56,12 @@ const STARTS_LIMIT: i64 = 1 << 10;
 /// Phases are counted in parts, as without a source one may be late by two times, each with a probability.
 const PARTS: i64 = 1 << 10;
 
-/// The lateness and the starts within detours are brought together until the mean changes by less than this share of the grain, or so
-/// many times.
+/// Phases are followed until their mean lateness changes by no more than this share of the grain, or for so many.
 const CLOSE_RATIO: f64 = 1e-6;
-const TURNS: usize = 1_000;
+const PHASES_LIMIT: usize = 1_000;
+
+/// What follows a lateness of less probability is not looked at.
+const NEGLIGIBLE: f64 = 1e-12;
 
 /// The cell of a time in nanoseconds. Below two times the cells of an octave each nanosecond has its own.
 fn place(time: i64, cells: u64) -> usize {
@@ -112,66 +114,101 @@ impl LatenessCells {
     }
 }
 
-/// The lateness of phases that follow each other.
-struct Following {
-    /// Phases that start at work, by cell.
+/// Phases that follow each other: a rank starts within a detour only if the phase before lasted for that long.
+struct PhaseChain {
+    ranks: f64,
+    /// The cells of lateness that hold phases, falling.
+    places: Vec<usize>,
+    /// The phases that start at work, by these places.
     at_work: Vec<f64>,
-    /// Phases that start within a detour: the cell of their lateness, how many, and the cell of lateness of another rank that is
-    /// followed by such a start; any above it is as well.
-    within: Vec<(usize, f64, usize)>,
-    /// What came out last: by cell, the probability that another rank is late by that or more.
-    longer: Vec<f64>,
-    /// The same of the latest of all.
-    latest: Vec<f64>,
-    mean: f64,
+    /// The phases that start within a detour, by the cell of lateness from which on the phase before is followed by such a start, rising.
+    within: Vec<(usize, Vec<f64>)>,
 }
 
-impl Following {
-    fn new(cells: &LatenessCells) -> Self {
-        let within: Vec<_> = cells.within.iter().filter(|(_, phases)| **phases > 0).collect();
-        let count = within.iter().map(|((_, late), _)| late + 1).max().unwrap_or(0).max(cells.at_work.len());
-        let mut at_work: Vec<f64> = cells.at_work.iter().map(|phases| *phases.max(&0) as f64).collect();
-        at_work.resize(count, 0.0);
-        let waited = |into: usize| place(middle(into, CELLS_WITHIN) as i64, CELLS_PER_OCTAVE) + 1;
-        let within = within.into_iter().map(|((into, late), phases)| (*late, *phases as f64, waited(*into))).collect();
-        Self { at_work, within, longer: vec![0.0; count], latest: vec![0.0; count], mean: 0.0 }
+impl PhaseChain {
+    fn new(cells: &LatenessCells, ranks: f64) -> Self {
+        let within = || cells.within.iter().filter(|(_, phases)| **phases > 0);
+        let at_work = || cells.at_work.iter().enumerate().filter(|(_, phases)| **phases > 0);
+        let late: BTreeSet<usize> = at_work().map(|(late, _)| late).chain(within().map(|((_, late), _)| *late)).collect();
+        let places: Vec<usize> = late.into_iter().rev().collect();
+        let slot = |late: usize| places.partition_point(|place| *place > late);
+        let mut working = vec![0.0; places.len()];
+        at_work().for_each(|(late, phases)| working[slot(late)] += *phases as f64);
+        let mut by_start: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+        for ((into, late), phases) in within() {
+            let waited = place(middle(*into, CELLS_WITHIN) as i64, CELLS_PER_OCTAVE) + 1;
+            by_start.entry(waited).or_insert_with(|| vec![0.0; places.len()])[slot(*late)] += *phases as f64;
+        }
+        Self { ranks, at_work: working, within: by_start.into_iter().collect(), places }
     }
 
-    /// The next turn: how late the latest of so many ranks is, if it was so late in the phase before. Gives how much the mean, in
-    /// nanoseconds, has changed.
-    fn turn(&mut self, ranks: f64) -> f64 {
+    /// How many of the starts within detours are possible after a phase that was so late.
+    fn starts_after(&self, late: usize) -> usize {
+        self.within.partition_point(|(waited, _)| *waited <= late)
+    }
+
+    /// The probability that the latest rank is as late as each place or later, where so many of the starts within detours are possible.
+    fn reach(&self, starts: usize) -> Vec<f64> {
         let mut phases = self.at_work.clone();
-        for (late, count, waited) in &self.within {
-            phases[*late] += count * self.longer.get(*waited).unwrap_or(&0.0);
+        // The rank for which all others waited has waited for none.
+        let waited = (self.ranks - 1.0) / self.ranks;
+        for (_, within) in &self.within[..starts] {
+            phases.iter_mut().zip(within).for_each(|(phases, more)| *phases += waited * more);
         }
         let all: f64 = phases.iter().sum();
-        let (mut later, mut reached, mut longer, mut mean) = (0.0, 0.0, 0.0, 0.0);
-        for (place, phases) in phases.iter().enumerate().rev() {
-            // Most cells are empty.
-            if *phases != 0.0 {
-                later += phases;
-                let share = later / all;
-                let reach = any(ranks, share);
-                longer = any(ranks - 1.0, share);
-                mean += (reach - reached) * middle(place, CELLS_PER_OCTAVE);
-                reached = reach;
-            }
-            self.latest[place] = reached;
-            self.longer[place] = longer;
-        }
-        let change = mean - self.mean;
-        self.mean = mean;
-        change
+        let mut later = 0.0;
+        let reach = |phases: &f64| {
+            later += phases;
+            if all > 0.0 { any(self.ranks, later / all) } else { 0.0 }
+        };
+        phases.iter().map(reach).collect()
     }
 
-    /// The part of the mean that lies below a threshold.
-    fn below(&self, threshold: f64) -> f64 {
-        let (mut reached, mut mean) = (0.0, 0.0);
-        for (place, reach) in self.latest.iter().enumerate().rev() {
-            mean += (reach - reached) * middle(place, CELLS_PER_OCTAVE).min(threshold);
-            reached = *reach;
+    /// The lateness of the latest rank in the long run, from a phase without starts within detours on: until its mean changes by no more
+    /// than `close` nanoseconds from one phase to the next.
+    fn settled(&self, close: f64) -> Latest {
+        let starts: Vec<usize> = self.places.iter().map(|place| self.starts_after(*place)).collect();
+        let mut rows: Vec<Option<Vec<f64>>> = vec![None; self.within.len() + 1];
+        let mut shares = vec![0.0; rows.len()];
+        shares[0] = 1.0;
+        let late: Vec<f64> = self.places.iter().map(|place| middle(*place, CELLS_PER_OCTAVE)).collect();
+        let mut latest = Latest { late, reached: Vec::new() };
+        let mut mean = 0.0;
+        for _ in 0..PHASES_LIMIT {
+            latest.reached = vec![0.0; self.places.len()];
+            for (starts, (share, row)) in shares.iter().zip(&mut rows).enumerate().filter(|(_, (share, _))| **share > NEGLIGIBLE) {
+                let row = row.get_or_insert_with(|| self.reach(starts));
+                latest.reached.iter_mut().zip(row).for_each(|(reached, reach)| *reached += share * *reach);
+            }
+            let last = std::mem::replace(&mut mean, latest.mean_below(f64::INFINITY));
+            if mean - last <= close {
+                break;
+            }
+            shares.fill(0.0);
+            let mut before = 0.0;
+            for (starts, reached) in starts.iter().zip(&latest.reached) {
+                shares[*starts] += reached - before;
+                before = *reached;
+            }
         }
-        mean
+        latest
+    }
+}
+
+/// How late the latest of all ranks is.
+struct Latest {
+    /// In nanoseconds, falling.
+    late: Vec<f64>,
+    /// The probability that it is so late or later.
+    reached: Vec<f64>,
+}
+
+impl Latest {
+    /// The part of the mean that lies below a threshold, in nanoseconds.
+    fn mean_below(&self, threshold: f64) -> f64 {
+        let mut before = 0.0;
+        let part = |(late, reached): (&f64, &f64)| (reached - std::mem::replace(&mut before, *reached)) * late.min(threshold);
+        self.late.iter().zip(&self.reached).map(part).sum()
     }
 }
 
@@ -179,7 +216,6 @@ impl Following {
 #[derive(Clone, Debug)]
 pub struct PhaseLosses<S> {
     grain: Nanos,
-    phases: i64,
     all: LatenessCells,
     /// What changes without a source.
     without: BTreeMap<S, LatenessCells>,
@@ -189,7 +225,9 @@ pub struct PhaseLosses<S> {
 
 impl PhaseLosses<()> {
     /// Of the recorded CPUs of nodes, phase after phase.
-    pub(crate) fn of_noise(noise: &Noise, grain: Nanos) -> Self {
+    /// x
+    #[must_use]
+    pub fn of_noise(noise: &Noise, grain: Nanos) -> Self {
         let (mut all, cpus) = (PhaseLosses::new(grain), noise.traces().count());
         for node in noise.nodes() {
             let mut losses = PhaseLosses::new(grain);
@@ -218,7 +256,6 @@ impl<S: Ord> PhaseLosses<S> {
     pub const fn new(grain: Nanos) -> Self {
         Self {
             grain,
-            phases: 0,
             all: LatenessCells { at_work: Vec::new(), within: BTreeMap::new() },
             without: BTreeMap::new(),
             blocks: StreamedBlocks::new(grain),
@@ -238,7 +275,6 @@ impl<S: Ord> PhaseLosses<S> {
 
     /// Adds the phases of others of the same grain, whose sources have other names.
     pub fn merge<T>(&mut self, other: &PhaseLosses<T>, mut named: impl FnMut(&T) -> S) {
-        self.phases += other.phases;
         self.all.merge(&other.all);
         self.blocks.merge(&other.blocks);
         for (source, change) in &other.without {
@@ -251,38 +287,31 @@ impl<S: Ord> PhaseLosses<S> {
     /// sampled. The most ranks are [`UNITS_LIMIT`].
     #[must_use]
     pub fn slowdown(&self, ranks: u64, without: Option<&S>) -> f64 {
-        1.0 + self.following(ranks, without).mean / self.grain.get() as f64
+        1.0 + self.latest(ranks, without).mean_below(f64::INFINITY) / self.grain.get() as f64
     }
 
     /// Between which ends another recording of the machine, or a longer one, would find the same slowdown, in 95 of 100; nothing if nothing
     /// was sampled.
     #[must_use]
     pub fn recording_ends(&self, ranks: u64) -> Option<RecordingEnds> {
-        let following = self.following(ranks, None);
-        let slowdown = 1.0 + following.mean / self.grain.get() as f64;
-        self.blocks.ends(ranks, slowdown, |threshold| following.below(threshold), SEED)
+        let latest = self.latest(ranks, None);
+        let slowdown = 1.0 + latest.mean_below(f64::INFINITY) / self.grain.get() as f64;
+        self.blocks.ends(ranks, slowdown, |threshold| latest.mean_below(threshold), SEED)
     }
 
-    /// The lateness of phases that follow each other, without a source.
-    fn following(&self, ranks: u64, without: Option<&S>) -> Following {
+    /// How late the latest of so many ranks is in phases that follow each other, without a source.
+    fn latest(&self, ranks: u64, without: Option<&S>) -> Latest {
         let mut cells = self.all.clone();
         if let Some(change) = without.and_then(|source| self.without.get(source)) {
             cells.merge(change);
         }
-        let mut following = Following::new(&cells);
-        for _ in 0..TURNS {
-            if following.turn(ranks.min(UNITS_LIMIT) as f64) <= CLOSE_RATIO * self.grain.get() as f64 {
-                break;
-            }
-        }
-        following
+        PhaseChain::new(&cells, ranks.clamp(1, UNITS_LIMIT) as f64).settled(CLOSE_RATIO * self.grain.get() as f64)
     }
 
-    /// Counts phases that start so far into a detour, if they do, at a part of the time of their CPU, and are late by so much.
-    fn add(&mut self, into: Option<i64>, at: f64, late: i64, phases: i64) {
-        self.phases += phases;
-        self.all.add(into, late, phases * PARTS);
-        self.blocks.add(at, late, phases);
+    /// Counts parts of phases that start so far into a detour, if they do, at a part of the time of their CPU, and are late by so much.
+    fn add(&mut self, into: Option<i64>, at: f64, late: i64, parts: i64) {
+        self.all.add(into, late, parts);
+        self.blocks.add(at, late, parts as f64 / PARTS as f64);
     }
 }
 
@@ -371,6 +400,9 @@ struct OpenPhases {
     into: i64,
     /// The detours that they have met since.
     met: Met,
+    /// The longest of them, and how many starts it met at any time for each that was sampled.
+    longest: i64,
+    share: f64,
 }
 
 /// Samples the phases of one CPU from its detours, which come in order of time.
@@ -386,6 +418,8 @@ pub struct PhaseSampler {
     next: i64,
     /// The end of the last detour.
     at: i64,
+    /// How long the CPU has worked.
+    worked: i64,
     /// When the CPU's loop began and ended.
     begin: i64,
     end: i64,
@@ -413,6 +447,7 @@ impl PhaseSampler {
             met: 0,
             next: begin.get(),
             at: begin.get(),
+            worked: 0,
             begin: begin.get(),
             longest: LongestDetours::default(),
             end: begin.get().saturating_add(length.get()),
@@ -481,7 +516,7 @@ impl PhaseSampler {
         if start < self.end && parts.total > 0 {
             self.work_until(start, losses);
             self.longest.add(start, parts.total);
-            self.open.iter_mut().for_each(|phases| phases.met.add(&parts));
+            self.meet(&parts);
             self.at = start.saturating_add(parts.total);
             let into = self.next.saturating_sub(start).max(0);
             if into < parts.total {
@@ -498,6 +533,20 @@ impl PhaseSampler {
         self.parts = parts;
     }
 
+    /// Has the open phases meet a detour. All that start at work less than a grain before it do; they count for as many, although one more
+    /// or less of them was sampled.
+    fn meet(&mut self, detour: &Parts) {
+        let at_work = self.open.iter().filter(|phases| phases.start_in.total == 0);
+        let sampled: i64 = at_work.map(|phases| phases.step).sum();
+        let share = if self.step > 1 && sampled > 0 { self.grain.min(self.worked) as f64 / sampled as f64 } else { 1.0 };
+        for phases in &mut self.open {
+            phases.met.add(detour);
+            if phases.start_in.total == 0 && detour.total > phases.longest {
+                (phases.longest, phases.share) = (detour.total, share);
+            }
+        }
+    }
+
     /// Lets the phases work from the end of the last detour until `time`, and starts those that start meanwhile.
     fn work_until(&mut self, time: i64, losses: &mut PhaseLosses<u32>) {
         let work = time.saturating_sub(self.at);
@@ -509,10 +558,11 @@ impl PhaseSampler {
             self.spare.push(phases);
         }
         self.open.iter_mut().for_each(|phases| phases.work_left -= work);
+        self.worked = self.worked.saturating_add(work);
         let undisturbed = time.saturating_sub(self.grain).saturating_sub(self.next);
         if undisturbed >= 0 {
             let phases = undisturbed / self.step + 1;
-            losses.add(None, 0.0, 0, phases.saturating_mul(self.weight));
+            losses.add(None, 0.0, 0, phases.saturating_mul(self.weight).saturating_mul(PARTS));
             self.next = self.next.saturating_add(phases.saturating_mul(self.step));
         }
         while self.next < time {
@@ -531,7 +581,8 @@ impl PhaseSampler {
             // A multiple of what it was, so that it stays out of step with everything.
             (self.step, self.weight, self.met) = (2 * step, 2 * weight, 0);
         }
-        OpenPhases { work_left, phases, at, step, weight, into: 0, ..self.spare.pop().unwrap_or_default() }
+        let spare = self.spare.pop().unwrap_or_default();
+        OpenPhases { work_left, phases, at, step, weight, into: 0, longest: 0, share: 1.0, ..spare }
     }
 }
 
@@ -541,7 +592,8 @@ fn count(open: &OpenPhases, losses: &mut PhaseLosses<u32>) {
     // Of a detour in which very many start, one stands for several.
     let stride = (open.phases / STARTS_LIMIT).max(1);
     for number in (0..open.phases).step_by(stride as usize) {
-        let phases = stride.min(open.phases - number).saturating_mul(open.weight);
+        let phases = stride.min(open.phases - number).saturating_mul(open.weight).saturating_mul(PARTS);
+        let phases = (phases as f64 * open.share) as i64;
         let into = open.into.saturating_add(number.saturating_mul(open.step));
         let in_detour = open.start_in.total.saturating_sub(into).max(0);
         let start = Some(into).filter(|_| in_detour > 0);
@@ -554,13 +606,13 @@ fn count(open: &OpenPhases, losses: &mut PhaseLosses<u32>) {
             let others = open.met.total - own;
             // What the source took is time to work, and the phase may be over before it meets other detours.
             let gained = late.saturating_sub(rest).saturating_sub(others).max(0);
-            let all = i128::from(phases) * i128::from(PARTS);
-            let meeting = (all * i128::from(grain) / i128::from(grain.saturating_add(gained))) as i64;
+            let meeting = i128::from(phases) * i128::from(grain) / i128::from(grain.saturating_add(gained));
+            let meeting = meeting as i64;
             let cells = losses.without.entry(source).or_default();
-            cells.add(start, late, -phases * PARTS);
+            cells.add(start, late, -phases);
             let start = Some(into).filter(|_| rest > 0);
             cells.add(start, rest.saturating_add(others), meeting);
-            cells.add(start, rest.saturating_add(together.min(others)), phases * PARTS - meeting);
+            cells.add(start, rest.saturating_add(together.min(others)), phases - meeting);
         };
         open.start_in.of.iter().for_each(|(source, _)| change(*source));
         let later = open.met.of.iter().filter(|(source, ..)| open.start_in.of.iter().all(|(other, _)| other != source));

@@ -88,13 +88,13 @@ impl StreamedBlocks {
     }
 
     /// Counts phases of the node that is sampled: late by so much, begun at a part of their CPU's time, 0 to 1.
-    pub(crate) fn add(&mut self, at: f64, late: i64, phases: i64) {
-        self.phases += phases as f64;
+    pub(crate) fn add(&mut self, at: f64, late: i64, phases: f64) {
+        self.phases += phases;
         if late > 0 {
             if self.nodes.is_empty() {
                 self.nodes.push(NodeBlocks::new());
             }
-            self.nodes[0].add(at, cells::place(late), phases as f64);
+            self.nodes[0].add(at, cells::place(late), phases);
         }
     }
 
