@@ -11,7 +11,8 @@ use crate::effort::Effort;
 use crate::figures::Repetitions;
 use becalm_scale::noise::NodeNoise;
 use becalm_scale::predict::{Prediction, Question};
-use becalm_scale::uncertainty::{Passed, RecordingEnds};
+use becalm_scale::sampled::PhaseLosses;
+use becalm_scale::uncertainty::RecordingEnds;
 use becalm_scale::{Noise, NoiseTrace};
 use becalm_testing::noise::Source;
 use becalm_testing::rare::RareLaw;
@@ -40,8 +41,9 @@ fn recorded(law: RareLaw, seed: u64, length: Nanos) -> Noise {
 /// The intervals that reports and predictions print.
 fn intervals(law: RareLaw, seed: u64) -> Vec<RecordingEnds> {
     let noise = recorded(law, seed, LENGTH);
-    let prediction = Prediction::new(&noise, question(&JOBS[0], GRAIN, 1)).expect("a table").of_recording();
-    RANKS.iter().map(|ranks| prediction.recording_ends(*ranks, Passed::ALL).expect("a recording")).collect()
+    let losses = PhaseLosses::of_noise(&noise, 1, GRAIN).expect("grains that fit");
+    let known = losses.uncertainty().expect("a recording");
+    RANKS.iter().map(|ranks| losses.bounds(&known, *ranks).ends()).collect()
 }
 
 /// A job that sends messages, or the ideal one with phases as short as detours: its collective, grain, bytes, ranks, and the phases of a
@@ -77,9 +79,10 @@ fn jobs(claims: &mut Claims, effort: Effort) {
         let (mut held, mut all) = (0, 0);
         for law in [RareLaw::Exponential, RareLaw::Lognormal, RareLaw::Three] {
             let process = recorded(law, 1, Nanos::from_secs(effort.share(LONG_SECONDS) as i64));
-            let truth = Prediction::new(&process, question(effort.share(TRUE_REPLICAS)))
-                .and_then(|prediction| prediction.slowdown(ranks));
-            let truth = truth.expect("a replay").expect("not too many ranks").mean;
+            let replayed = Prediction::new(&process, question(effort.share(TRUE_REPLICAS)))
+                .and_then(|prediction| prediction.row(ranks))
+                .expect("a replay");
+            let truth = replayed.mean_phase_ns.expect("not too many ranks") / replayed.quiet_phase_ns;
             let predicted = |seed: u64| {
                 let noise = recorded(law, 1_000 + seed, LENGTH);
                 let row =

@@ -42,8 +42,7 @@ pub struct Studied {
 pub struct Turn {
     /// Its figures.
     pub summary: Summary,
-    /// The slowdown of the job of the first grain at the most ranks under its noise alone: the mean of the replicas, or what order statistics expect where
-    /// ranks are too many to be replayed.
+    /// The slowdown of the job of the first grain at the most ranks under its noise alone.
     pub slowdown: Option<f64>,
     /// For how long all of its CPUs were watched.
     pub length: Nanos,
@@ -150,7 +149,7 @@ fn configuration(runs: &[Bundle], questions: &[Question], ranks: &[u64]) -> Resu
         let summary = summarize(bundle, &EVERYTHING)?;
         let input = NoiseInput::from_run(bundle, &EVERYTHING, false)?;
         let slowdown = match questions.first().zip(ranks.last()) {
-            Some((question, most)) => mean_slowdown(&Prediction::new(&input.noise, *question)?.row(*most)?),
+            Some((question, most)) => Prediction::new(&input.noise, *question)?.slowdown(*most)?.map(|it| it.mean),
             None => None,
         };
         let length = input.noise.traces().map(NoiseTrace::length).max().unwrap_or(Nanos::ZERO);
@@ -181,10 +180,10 @@ impl Studied {
     }
 }
 
-/// The mean slowdown, or where ranks are too many to be replayed, what order statistics expect.
+/// The slowdown without its interval.
 #[must_use]
 pub fn mean_slowdown(row: &RankPrediction) -> Option<f64> {
-    row.slowdown.map(|slowdown| slowdown.mean).or(row.expected_ratio)
+    row.slowdown.map(|slowdown| slowdown.mean)
 }
 
 /// Compares the turns in which both were recorded.

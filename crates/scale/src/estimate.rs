@@ -11,6 +11,12 @@ pub fn from_replicas(values: &[f64]) -> Option<Estimate> {
     Some(Estimate { mean, low: mean - half, high: mean + half })
 }
 
+/// A value without an interval.
+#[must_use]
+pub const fn exactly(value: f64) -> Estimate {
+    Estimate { mean: value, low: value, high: value }
+}
+
 /// Cuts the interval off below a value that the mean cannot be under.
 #[must_use]
 pub fn not_below(estimate: Estimate, least: f64) -> Estimate {

@@ -6,17 +6,18 @@
 //! for the latest, the mean lateness is that of the largest of n draws: the sum over the values of a sample, from the
 //! largest down, of x times the growth of 1 - F(x)^n (David and Nagaraja, Order Statistics, 3rd ed. 2003, section 2.1).
 //!
-//! A phase does not start at just any time: it starts where the phase before ends, when the latest rank has done its work. Each
-//! other rank had done its own before, at a moment of work, and has waited since. So it starts within a detour only if that began
-//! while it waited: a sampled start that lies some time into a detour counts as often as another rank was late by more than that
-//! time. How often this is depends on the lateness itself; the two are found together, by turns from "no phase starts within a
-//! detour" on, which can only rise and ends at the least lateness that agrees with itself.
+//! A phase does not start at just any time: it starts when the latest rank has done its work. Each other rank had done its own before, at
+//! a moment of work, and has waited since. So a rank starts within a detour only if that began while it waited: a sampled start that lies
+//! some time into a detour is possible after a phase that lasted longer than the grain by more than that time. So how late a phase is
+//! depends on how late the one before was, and phases are followed until their mean settles.
+//!
+//! A rare long detour is met at work by few sampled starts, one more or less. They count for as many as all starts that meet it.
 //!
 //! CPUs are sampled one by one. What stopped several CPUs of a node at once counts on one of them ([`at_once`](crate::at_once)).
 //!
-//! It differs from a replay of the same noise in three things. Starts are sampled; what a rank was late by itself is not taken from
-//! how long it waits; and without a source a phase is over earlier and may not meet detours in which it has no part: a phase of work
-//! G that lost S to the source meets them with probability G / (G + S), as if they lay anywhere in it.
+//! It differs from a replay of the same noise in three things. Starts are sampled; all CPUs have offsets of their own; and without a
+//! source a phase is over earlier and may not meet detours in which it has no part: a phase of work G that lost S to the source meets
+//! them with probability G / (G + S), as if they lay anywhere in it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::iter::Peekable;
@@ -24,11 +25,14 @@ use std::vec;
 
 use becalm_units::Nanos;
 
+use crate::ScaleError;
 use crate::at_once::{LongestStops, TimedDetours, repeated_stops};
-use crate::noise::Noise;
+use crate::delay::{Laps, laps};
+use crate::estimate::exactly;
+use crate::noise::{Alignment, Noise, NoiseTrace};
 use crate::order::{UNITS_LIMIT, any};
-use crate::uncertainty::RecordingEnds;
 use crate::uncertainty::streamed::{LongestDetours, StreamedBlocks};
+use crate::uncertainty::{Passed, RecordingBounds, RecordingEnds, RecordingUncertainty};
 
 /// How far the starts of sampled phases lie apart, as a share of the grain: the golden section, so that no period of the
 /// noise falls into step with it.
@@ -40,6 +44,9 @@ const FINEST: i64 = 1 << 4;
 
 /// An octave of lengths has so many cells: the middle of one is within 1/128 of what is in it.
 const CELLS_PER_OCTAVE: u64 = 64;
+
+/// A circle of recorded noise is sampled for at least so many grains.
+const LEAST_GRAINS: i64 = 1 << 6;
 
 /// Of how far into a detour a phase starts it is enough to know less.
 const CELLS_WITHIN: u64 = 8;
@@ -129,7 +136,8 @@ impl PhaseChain {
     fn new(cells: &LatenessCells, ranks: f64) -> Self {
         let within = || cells.within.iter().filter(|(_, phases)| **phases > 0);
         let at_work = || cells.at_work.iter().enumerate().filter(|(_, phases)| **phases > 0);
-        let late: BTreeSet<usize> = at_work().map(|(late, _)| late).chain(within().map(|((_, late), _)| *late)).collect();
+        let late: BTreeSet<usize> =
+            at_work().map(|(late, _)| late).chain(within().map(|((_, late), _)| *late)).collect();
         let places: Vec<usize> = late.into_iter().rev().collect();
         let slot = |late: usize| places.partition_point(|place| *place > late);
         let mut working = vec![0.0; places.len()];
@@ -176,11 +184,13 @@ impl PhaseChain {
         let mut mean = 0.0;
         for _ in 0..PHASES_LIMIT {
             latest.reached = vec![0.0; self.places.len()];
-            for (starts, (share, row)) in shares.iter().zip(&mut rows).enumerate().filter(|(_, (share, _))| **share > NEGLIGIBLE) {
+            for (starts, (share, row)) in
+                shares.iter().zip(&mut rows).enumerate().filter(|(_, (share, _))| **share > NEGLIGIBLE)
+            {
                 let row = row.get_or_insert_with(|| self.reach(starts));
                 latest.reached.iter_mut().zip(row).for_each(|(reached, reach)| *reached += share * *reach);
             }
-            let last = std::mem::replace(&mut mean, latest.mean_below(f64::INFINITY));
+            let last = std::mem::replace(&mut mean, latest.mean());
             if mean - last <= close {
                 break;
             }
@@ -204,10 +214,23 @@ struct Latest {
 }
 
 impl Latest {
+    /// In nanoseconds.
+    fn mean(&self) -> f64 {
+        self.mean_below(f64::INFINITY)
+    }
+
+    /// How much of what is drawn below the threshold phases that follow each other lose.
+    fn passed(&self, known: &RecordingUncertainty, ranks: u64) -> Passed {
+        let expected = known.expected_below(ranks);
+        let below = if expected > 0.0 { self.mean_below(known.block_limit()) / expected } else { 1.0 };
+        Passed { below, above: 1.0 }
+    }
+
     /// The part of the mean that lies below a threshold, in nanoseconds.
     fn mean_below(&self, threshold: f64) -> f64 {
         let mut before = 0.0;
-        let part = |(late, reached): (&f64, &f64)| (reached - std::mem::replace(&mut before, *reached)) * late.min(threshold);
+        let part =
+            |(late, reached): (&f64, &f64)| (reached - std::mem::replace(&mut before, *reached)) * late.min(threshold);
         self.late.iter().zip(&self.reached).map(part).sum()
     }
 }
@@ -224,29 +247,38 @@ pub struct PhaseLosses<S> {
 }
 
 impl PhaseLosses<()> {
-    /// Of the recorded CPUs of nodes, phase after phase.
-    /// x
-    #[must_use]
-    pub fn of_noise(noise: &Noise, grain: Nanos) -> Self {
-        let (mut all, cpus) = (PhaseLosses::new(grain), noise.traces().count());
-        for node in noise.nodes() {
+    /// Of recorded noise, for ranks that fill nodes with so many each. If few grains fit into it, a phase goes on at its beginning.
+    ///
+    /// # Errors
+    /// [`ScaleError`] for a grain so long that times do not fit.
+    pub fn of_noise(noise: &Noise, per_node: u64, grain: Nanos) -> Result<Self, ScaleError> {
+        let nodes = together(noise, per_node);
+        let (mut all, cpus) = (PhaseLosses::new(grain), nodes.iter().map(Vec::len).sum());
+        for node in nodes {
             let mut losses = PhaseLosses::new(grain);
-            let stops = node.cpus().iter().map(|trace| {
-                let mut stops = LongestStops::default();
-                trace.detours().for_each(|(start, duration)| stops.add(start, duration));
-                stops
-            });
-            for (trace, repeated) in node.cpus().iter().zip(repeated_stops(stops)) {
-                let sampler = PhaseSampler::new(Nanos::ZERO, trace.length(), grain);
-                let mut sampler = sampler.of_cpus(cpus).leaving_out(repeated);
-                for (number, (start, duration)) in (0..).zip(trace.detours()) {
-                    sampler.part(number, start, 0, duration, &mut losses);
+            let repeated = repeated_stops(node.iter().map(|trace| LongestStops::of(trace.detours())));
+            for (trace, repeated) in node.iter().zip(repeated) {
+                let sampler = PhaseSampler::new(Nanos::ZERO, trace.length(), grain).of_cpus(cpus);
+                if grain.get().saturating_mul(LEAST_GRAINS) < trace.length().get() {
+                    sampler.sample(trace.detours(), repeated, &mut losses);
+                } else {
+                    sampler.around(trace, repeated, &mut losses)?;
                 }
-                sampler.finish(&mut losses);
             }
             all.merge(&losses, |_| ());
         }
-        all
+        Ok(all)
+    }
+}
+
+/// The CPUs that ranks replay, those together that were stopped together: the first ones of each node, or all of all nodes.
+fn together(noise: &Noise, per_node: u64) -> Vec<Vec<&NoiseTrace>> {
+    let ranks = usize::try_from(per_node).unwrap_or(usize::MAX);
+    let nodes = noise.nodes().iter().map(|node| node.cpus().iter().take(ranks).collect());
+    match noise.alignment() {
+        Alignment::Node => nodes.collect(),
+        Alignment::Recording => vec![nodes.collect::<Vec<Vec<_>>>().concat()],
+        Alignment::Independent => noise.traces().map(|trace| vec![trace]).collect(),
     }
 }
 
@@ -287,16 +319,32 @@ impl<S: Ord> PhaseLosses<S> {
     /// sampled. The most ranks are [`UNITS_LIMIT`].
     #[must_use]
     pub fn slowdown(&self, ranks: u64, without: Option<&S>) -> f64 {
-        1.0 + self.latest(ranks, without).mean_below(f64::INFINITY) / self.grain.get() as f64
+        self.slowed(&self.latest(ranks, without))
     }
 
-    /// Between which ends another recording of the machine, or a longer one, would find the same slowdown, in 95 of 100; nothing if nothing
-    /// was sampled.
+    /// What is known of other recordings of the machine, or longer ones; nothing if nothing was sampled.
     #[must_use]
-    pub fn recording_ends(&self, ranks: u64) -> Option<RecordingEnds> {
+    pub fn uncertainty(&self) -> Option<RecordingUncertainty> {
+        self.blocks.uncertainty(SEED)
+    }
+
+    /// What other recordings leave open of the slowdown.
+    #[must_use]
+    pub fn bounds(&self, known: &RecordingUncertainty, ranks: u64) -> RecordingBounds {
         let latest = self.latest(ranks, None);
-        let slowdown = 1.0 + latest.mean_below(f64::INFINITY) / self.grain.get() as f64;
-        self.blocks.ends(ranks, slowdown, |threshold| latest.mean_below(threshold), SEED)
+        let bounds = known.bounds(ranks, latest.passed(known, ranks), latest.mean());
+        bounds.with(exactly(self.slowed(&latest)))
+    }
+
+    /// The ends of that interval alone.
+    #[must_use]
+    pub(crate) fn ends(&self, known: &RecordingUncertainty, ranks: u64) -> RecordingEnds {
+        let latest = self.latest(ranks, None);
+        known.ends(ranks, latest.passed(known, ranks)).with(exactly(self.slowed(&latest)))
+    }
+
+    fn slowed(&self, latest: &Latest) -> f64 {
+        1.0 + latest.mean() / self.grain.get() as f64
     }
 
     /// How late the latest of so many ranks is in phases that follow each other, without a source.
@@ -423,6 +471,10 @@ pub struct PhaseSampler {
     /// When the CPU's loop began and ended.
     begin: i64,
     end: i64,
+    /// No phase starts from here on.
+    last: i64,
+    /// What each phase loses to whole laps of a circle.
+    laps: i64,
     /// The longest detours.
     longest: LongestDetours,
     /// Those that end first stand first.
@@ -451,6 +503,8 @@ impl PhaseSampler {
             begin: begin.get(),
             longest: LongestDetours::default(),
             end: begin.get().saturating_add(length.get()),
+            last: begin.get().saturating_add(length.get()),
+            laps: 0,
             open: VecDeque::new(),
             spare: Vec::new(),
             detour: None,
@@ -474,6 +528,36 @@ impl PhaseSampler {
             weight /= 2;
         }
         Self { step: (self.step * weight / FINEST).max(1), weight, ..self }
+    }
+
+    /// Samples a trace once around: its phases go on at its beginning.
+    fn around(
+        self,
+        trace: &NoiseTrace,
+        repeated: TimedDetours,
+        losses: &mut PhaseLosses<u32>,
+    ) -> Result<(), ScaleError> {
+        let Laps { delay, rest, .. } = laps(trace, Nanos::new(self.grain))?;
+        let length = trace.length();
+        let lap = |(start, duration): (Nanos, Nanos)| (start.saturating_add(length), duration);
+        let repeated = repeated.iter().copied().chain(repeated.iter().copied().map(lap)).collect();
+        let twice = Self { grain: rest, laps: delay, end: self.end.saturating_add(length.get()), ..self };
+        twice.sample(trace.detours().chain(trace.detours().map(lap)), repeated, losses);
+        Ok(())
+    }
+
+    /// Samples detours but for the repeated ones.
+    fn sample(
+        self,
+        detours: impl Iterator<Item = (Nanos, Nanos)>,
+        repeated: TimedDetours,
+        losses: &mut PhaseLosses<u32>,
+    ) {
+        let mut sampler = self.leaving_out(repeated);
+        for (number, (start, duration)) in (0..).zip(detours) {
+            sampler.part(number, start, 0, duration, losses);
+        }
+        sampler.finish(losses);
     }
 
     /// Takes a part of a detour: its number, when the part began, its time, and the source with which that goes. The parts of a
@@ -501,7 +585,7 @@ impl PhaseSampler {
         self.take(losses);
         self.work_until(self.end, losses);
         self.open.clear();
-        losses.blocks.finish_cpu(self.begin, self.end - self.begin, std::mem::take(&mut self.longest));
+        losses.blocks.finish_cpu(self.begin, self.last - self.begin, std::mem::take(&mut self.longest));
     }
 
     /// Takes the detour that has come in.
@@ -515,12 +599,15 @@ impl PhaseSampler {
         }
         if start < self.end && parts.total > 0 {
             self.work_until(start, losses);
-            self.longest.add(start, parts.total);
+            if start < self.last {
+                self.longest.add(start, parts.total);
+            }
             self.meet(&parts);
             self.at = start.saturating_add(parts.total);
             let into = self.next.saturating_sub(start).max(0);
-            if into < parts.total {
-                let phases = (parts.total - into - 1) / self.step + 1;
+            let starts = parts.total.min(self.last.saturating_sub(start));
+            if into < starts {
+                let phases = (starts - into - 1) / self.step + 1;
                 let mut open = self.opened(self.grain, phases);
                 self.next = self.next.saturating_add(phases.saturating_mul(open.step));
                 open.into = into;
@@ -538,7 +625,8 @@ impl PhaseSampler {
     fn meet(&mut self, detour: &Parts) {
         let at_work = self.open.iter().filter(|phases| phases.start_in.total == 0);
         let sampled: i64 = at_work.map(|phases| phases.step).sum();
-        let share = if self.step > 1 && sampled > 0 { self.grain.min(self.worked) as f64 / sampled as f64 } else { 1.0 };
+        let share =
+            if self.step > 1 && sampled > 0 { self.grain.min(self.worked) as f64 / sampled as f64 } else { 1.0 };
         for phases in &mut self.open {
             phases.met.add(detour);
             if phases.start_in.total == 0 && detour.total > phases.longest {
@@ -552,20 +640,25 @@ impl PhaseSampler {
         let work = time.saturating_sub(self.at);
         while self.open.front().is_some_and(|phases| phases.work_left <= work) {
             let Some(mut phases) = self.open.pop_front() else { break };
-            count(&phases, losses);
+            count(&phases, self.laps, losses);
             phases.start_in.clear();
             phases.met.clear();
             self.spare.push(phases);
         }
         self.open.iter_mut().for_each(|phases| phases.work_left -= work);
         self.worked = self.worked.saturating_add(work);
-        let undisturbed = time.saturating_sub(self.grain).saturating_sub(self.next);
+        let undisturbed = time.saturating_sub(self.grain).min(self.last.saturating_sub(1)).saturating_sub(self.next);
         if undisturbed >= 0 {
             let phases = undisturbed / self.step + 1;
-            losses.add(None, 0.0, 0, phases.saturating_mul(self.weight).saturating_mul(PARTS));
+            losses.add(
+                None,
+                self.part_of_time(self.next),
+                self.laps,
+                phases.saturating_mul(self.weight).saturating_mul(PARTS),
+            );
             self.next = self.next.saturating_add(phases.saturating_mul(self.step));
         }
-        while self.next < time {
+        while self.next < time.min(self.last) {
             let open = self.opened(self.grain - (time - self.next), 1);
             self.open.push_back(open);
             self.next = self.next.saturating_add(self.step);
@@ -573,9 +666,14 @@ impl PhaseSampler {
         self.at = time;
     }
 
+    /// Where a time lies in that of the CPU, 0 to 1.
+    fn part_of_time(&self, time: i64) -> f64 {
+        time.saturating_sub(self.begin) as f64 / self.last.saturating_sub(self.begin).max(1) as f64
+    }
+
     fn opened(&mut self, work_left: i64, phases: i64) -> OpenPhases {
         let Self { step, weight, .. } = *self;
-        let at = (self.next - self.begin) as f64 / (self.end - self.begin).max(1) as f64;
+        let at = self.part_of_time(self.next);
         self.met += 1;
         if self.met == MET_LIMIT && self.step < i64::MAX / 2 {
             // A multiple of what it was, so that it stays out of step with everything.
@@ -586,8 +684,8 @@ impl PhaseSampler {
     }
 }
 
-/// Counts phases whose work is done.
-fn count(open: &OpenPhases, losses: &mut PhaseLosses<u32>) {
+/// Counts phases whose work is done, each with what it lost to whole laps.
+fn count(open: &OpenPhases, laps: i64, losses: &mut PhaseLosses<u32>) {
     let grain = losses.grain.get();
     // Of a detour in which very many start, one stands for several.
     let stride = (open.phases / STARTS_LIMIT).max(1);
@@ -598,7 +696,7 @@ fn count(open: &OpenPhases, losses: &mut PhaseLosses<u32>) {
         let in_detour = open.start_in.total.saturating_sub(into).max(0);
         let start = Some(into).filter(|_| in_detour > 0);
         let late = in_detour.saturating_add(open.met.total);
-        losses.add(start, open.at, late, phases);
+        losses.add(start, open.at, late.saturating_add(laps), phases);
         let mut change = |source: u32| {
             // The detour in which the phase starts is over earlier.
             let rest = (open.start_in.total - open.start_in.of(source)).saturating_sub(into).max(0);

@@ -1,11 +1,10 @@
 //! Intervals of slowdowns against known processes: each is recorded for 10 s, and the interval must hold what the process
 //! costs. `bench/src/bin/recordings.rs` has the whole table.
 
-use becalm_scale::delay::DelayTable;
 use becalm_scale::noise::NodeNoise;
 use becalm_scale::predict::{Prediction, Question};
 use becalm_scale::sampled::{PhaseLosses, PhaseSampler};
-use becalm_scale::uncertainty::{RecordingBounds, RecordingUncertainty};
+use becalm_scale::uncertainty::RecordingBounds;
 use becalm_scale::{Noise, NoiseTrace};
 use becalm_testing::noise::Source;
 use becalm_testing::rare::RareLaw;
@@ -21,9 +20,13 @@ fn recorded(law: RareLaw, seed: u64, length: Nanos) -> Noise {
 }
 
 fn bounds(noise: &Noise, ranks: &[u64]) -> Vec<RecordingBounds> {
-    let table = DelayTable::new(noise, 1, GRAIN).unwrap();
-    let known = RecordingUncertainty::new(noise, &table, 1);
-    ranks.iter().map(|ranks| known.bounds(*ranks)).collect()
+    let losses = PhaseLosses::of_noise(noise, 1, GRAIN).unwrap();
+    ranks.iter().map(|ranks| open(&losses, *ranks).unwrap()).collect()
+}
+
+/// What other recordings leave open.
+fn open<S: Ord>(losses: &PhaseLosses<S>, ranks: u64) -> Option<RecordingBounds> {
+    Some(losses.bounds(&losses.uncertainty()?, ranks))
 }
 
 /// A job whose ranks work for a grain and then send each other messages.
@@ -41,9 +44,10 @@ fn with_messages(collective: &str, grain: Nanos, bytes: u64, phases: u64) -> Que
     }
 }
 
-/// What a process costs, of which there is a recording so long that ranks seldom meet the same noise.
+/// What a process costs by replays, of which there is a recording so long that ranks seldom meet the same noise.
 fn cost(process: &Noise, question: Question, ranks: u64) -> f64 {
-    Prediction::new(process, question).unwrap().slowdown(ranks).unwrap().unwrap().mean
+    let row = Prediction::new(process, question).unwrap().row(ranks).unwrap();
+    row.mean_phase_ns.unwrap() / row.quiet_phase_ns
 }
 
 /// What a recording says of it.
@@ -91,7 +95,7 @@ fn what_a_recording_may_have_missed_has_no_upper_end() {
     let needed = many.needed.unwrap();
     assert!((needed.get() - 61_440_000_000).abs() <= 1, "{needed}");
     let losses = sampled_detours(noise.nodes()[0].cpus()[0].detours(), Nanos::from_secs(10));
-    let ends = [160, 1 << 10].map(|ranks| losses.recording_ends(ranks).unwrap());
+    let ends = [160, 1 << 10].map(|ranks| open(&losses, ranks).unwrap());
     assert!(ends[0].high.is_some() && ends[1].high.is_none() && ends[1].missed == Some(missed), "{ends:?}");
 }
 
@@ -150,16 +154,12 @@ fn intervals_of_bursts_hold_what_the_process_costs() {
     const RANKS: u64 = 64;
     let truth = walked(RANKS as usize, 40_000);
     let length = Nanos::from_secs(10);
-    let (mut held, mut held_by_tables) = (0, 0);
-    for seed in 0..100 {
+    let held = (0..100).filter(|seed| {
         let detours = bursts(&mut Source::seeded(1_000 + seed), length.get() as f64);
-        let ends = sampled_detours(detours.iter().copied(), length).recording_ends(RANKS).unwrap();
-        held += usize::from(ends.low <= truth && ends.high.is_none_or(|high| high >= truth));
-        let trace = NoiseTrace::new(length, detours).unwrap();
-        let noise = Noise::recorded(vec![NodeNoise::new("node", vec![trace]).unwrap()]).unwrap();
-        held_by_tables += usize::from(holds(&bounds(&noise, &[RANKS])[0], truth));
-    }
-    assert!(held >= 85 && held_by_tables >= 85, "{held} and {held_by_tables} of 100 intervals hold {truth}");
+        holds(&open(&sampled_detours(detours.into_iter(), length), RANKS).unwrap(), truth)
+    });
+    let held = held.count();
+    assert!(held >= 85, "{held} of 100 intervals hold {truth}");
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn one_detour_makes_all_of_it_and_bounds_nothing() {
     let noise = Noise::recorded(vec![NodeNoise::new("node", vec![trace]).unwrap()]).unwrap();
     let bounds = bounds(&noise, &[64])[0];
     assert_eq!((bounds.high, bounds.needed), (None, None));
-    assert!(bounds.longest.iter().all(|share| (share - 1.0).abs() < 1e-9), "{bounds:?}");
+    assert!(bounds.longest.iter().all(|share| (share - 1.0).abs() < 0.02), "{bounds:?}");
     assert!(bounds.low >= 1.0 && bounds.low < 1.02, "{bounds:?}");
 }
 
@@ -287,7 +287,7 @@ fn sampled_detours(detours: impl Iterator<Item = (Nanos, Nanos)>, length: Nanos)
 
 /// The same with two ranks on a node of two CPUs, whose noise is independent.
 #[test]
-fn a_prediction_of_nodes_has_the_interval_of_a_report() {
+fn a_prediction_of_nodes_is_that_of_a_report() {
     let length = Nanos::from_secs(10);
     let law = RareLaw::Exponential;
     let cpus = [71, 72].map(|seed| recorded(law, seed, length).nodes()[0].cpus()[0].clone());
@@ -306,16 +306,14 @@ fn a_prediction_of_nodes_has_the_interval_of_a_report() {
     for ranks in [64, 1 << 10] {
         let question = Question { replicas: 4, per_node: 2, ..with_messages("ideal", GRAIN, 0, 20_000) };
         let row = Prediction::new(&noise, question).unwrap().of_recording().row(ranks).unwrap();
-        let (bounds, slowdown) = (row.recording.unwrap(), row.slowdown.unwrap().mean);
-        let ends = report.recording_ends(ranks).unwrap();
-        assert_eq!(bounds.low, ends.low.min(slowdown), "{ranks}");
-        assert_eq!((bounds.high, bounds.missed), (ends.high.map(|high| high.max(slowdown)), ends.missed), "{ranks}");
+        assert_eq!(row.slowdown.unwrap().mean, report.slowdown(ranks, None), "{ranks}");
+        assert_eq!(row.recording, open(&report, ranks), "{ranks}");
     }
 }
 
-/// A report samples phases while detours pass by, and a prediction has them all: both print one interval.
+/// A report samples phases while detours pass by, and a prediction has them all: both give one slowdown and one interval.
 #[test]
-fn a_prediction_has_the_interval_of_a_report() {
+fn a_prediction_is_that_of_a_report() {
     let length = Nanos::from_secs(10);
     for (number, law) in (40..).zip(RareLaw::ALL) {
         let report = sampled(law, number, length);
@@ -323,15 +321,10 @@ fn a_prediction_has_the_interval_of_a_report() {
         let question = Question { replicas: 4, ..with_messages("ideal", GRAIN, 0, 20_000) };
         for ranks in [16, 128, 1 << 12] {
             let row = Prediction::new(&noise, question).unwrap().of_recording().row(ranks).unwrap();
-            let (bounds, slowdown) = (row.recording.unwrap(), row.slowdown.unwrap().mean);
-            let ends = report.recording_ends(ranks).unwrap();
-            assert_eq!(bounds.low, ends.low.min(slowdown), "{law:?}");
-            assert_eq!(
-                (bounds.high, bounds.missed),
-                (ends.high.map(|high| high.max(slowdown)), ends.missed),
-                "{law:?}"
-            );
-            assert!((report.slowdown(ranks, None) / slowdown - 1.0).abs() < 0.05, "{law:?}");
+            assert_eq!(row.slowdown.unwrap().mean, report.slowdown(ranks, None), "{law:?}");
+            assert_eq!(row.recording, open(&report, ranks), "{law:?}");
+            let replayed = row.mean_phase_ns.unwrap() / row.quiet_phase_ns;
+            assert!((report.slowdown(ranks, None) / replayed - 1.0).abs() < 0.03, "{law:?}");
         }
     }
 }
@@ -345,7 +338,7 @@ fn intervals_of_sampled_phases_hold_what_the_process_costs() {
             let truth = 1.0 + law.added(&mut Source::seeded(1), ranks, 1e6, (1 << 24) / ranks);
             for seed in 0..RECORDINGS {
                 let losses = sampled(law, 100 + seed, Nanos::from_secs(10));
-                let ends = losses.recording_ends(ranks).expect("phases were sampled");
+                let ends = open(&losses, ranks).expect("phases were sampled");
                 assert!(ends.low <= losses.slowdown(ranks, None));
                 held += usize::from(ends.low <= truth && ends.high.is_none_or(|high| high >= truth));
                 bounded += usize::from(ends.high.is_some());
@@ -362,12 +355,12 @@ fn intervals_of_sampled_phases_hold_what_the_process_costs() {
 fn phases_of_many_nodes_say_about_what_those_of_one_do() {
     let law = RareLaw::Exponential;
     let mut nodes = PhaseLosses::new(GRAIN);
-    assert_eq!(nodes.recording_ends(64), None);
+    assert_eq!(open(&nodes, 64), None);
     for seed in 0..40 {
         nodes.merge(&sampled(law, 500 + seed, Nanos::from_secs(5)), |source| *source);
     }
     let one = sampled(law, 7, Nanos::from_secs(200));
-    let [nodes, one] = [nodes, one].map(|losses| losses.recording_ends(1 << 10).unwrap());
+    let [nodes, one] = [nodes, one].map(|losses| open(&losses, 1 << 10).unwrap());
     let truth = 1.0 + law.added(&mut Source::seeded(1), 1 << 10, 1e6, 1 << 14);
     for ends in [nodes, one] {
         let high = ends.high.expect("so much is bounded");

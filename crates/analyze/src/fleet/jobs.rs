@@ -15,9 +15,6 @@ use super::{Fleet, SourceName, digest_of};
 use crate::noise::draw_losses;
 use crate::summary::SummaryError;
 
-/// So many delays of a node are drawn at most.
-const DELAYS: u64 = 1 << 18;
-
 /// What could be mended.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Cause {
@@ -105,7 +102,7 @@ pub fn fleet_cost(
             match bundle.read(node).map_err(SummaryError::from).and_then(digest_of) {
                 Ok(digest) => {
                     read.insert(node.to_owned());
-                    let (of_node, time) = draw_losses(&digest, grain, DELAYS, |kind, source| {
+                    let (of_node, time) = draw_losses(&digest, grain, wanted.len(), |kind, source| {
                         let name = (kind, source.to_owned());
                         match own.get(node) {
                             Some(of) if **of == name => Cause::OnNode(node.to_owned(), name),

@@ -16,7 +16,7 @@ use becalm_model::Kind;
 use becalm_model::digest::{CpuDigest, DelayCell, DigestDoc, GRAINS_NS, LongDetour, WINDOWS};
 use becalm_model::node::{Rung, Warning};
 use becalm_model::warning;
-use becalm_scale::at_once::{TimedDetours, events_at_once};
+use becalm_scale::at_once::{LongestStops, TimedDetours, events_at_once, repeated_stops};
 use becalm_scale::books::BookEntry;
 use becalm_scale::sampled::{PhaseLosses, PhaseSampler};
 use becalm_stats::splitmix::SplitMix64;
@@ -26,8 +26,11 @@ use super::window::{WatchedTime, Window};
 use super::{NoiseError, NoiseInput, SummaryOrigin};
 use crate::summary::{Selection, select};
 
-/// So many delays are drawn at most, over all CPUs; each takes about 100 bytes. Of a recording with many, less time is drawn.
-const DELAYS: f64 = (4 << 20) as f64;
+/// So many delays are drawn at most, over all nodes; each takes about 100 bytes. Of a recording with many, less time is drawn.
+const DELAYS: usize = 4 << 20;
+
+/// A node of many has at least so many of them.
+const NODE_DELAYS: usize = 1 << 14;
 
 /// From what they are drawn; the same recording gives the same ones forever.
 const SEED: u64 = 0x6265_6361_6c6d;
@@ -55,18 +58,16 @@ impl NoiseInput {
             return Err(NoiseError::NoBooks { run: name.into(), node: digest.run.node.clone() });
         }
         let grains = Grains::of(grain);
-        let times = DELAYS / digests.iter().map(|digest| grains.count_delays(digest)).sum::<f64>();
         let mut warnings = warning::bearing_warnings(digests.iter().map(|digest| &digest.run));
         let (mut names, mut watched) = (SourceIds::default(), Vec::new());
         let mut nodes = Vec::new();
         let mut recorded = Nanos::ZERO;
-        let mut random = SplitMix64::new(SEED);
         for digest in digests {
-            let drawing = Drawing::new(digest, &grains, times, &mut warnings);
+            let drawing = Drawing::new(digest, &grains, digests.len(), &mut warnings);
             let window = drawing.window;
             watched.push(WatchedTime::new(&digest.run, window));
             let mut cpus = Vec::with_capacity(digest.cpus.len());
-            for (cpu, drawn) in digest.cpus.iter().zip(drawing.cpus(&mut names, &mut random)) {
+            for (cpu, drawn) in digest.cpus.iter().zip(drawing.cpus(&mut names)) {
                 let DrawnCpu { detours, mut entries } = drawn;
                 if !books {
                     entries.clear();
@@ -86,25 +87,25 @@ impl NoiseInput {
     }
 }
 
-/// Draws the noise of a node for as much time as holds at most so many delays, and samples phases of this grain from it. Gives how late they
-/// were, by sources, and for how long CPUs were recorded, all together. What came to several CPUs at once stands on one of them, as jobs
-/// whose ranks fill nodes meet it once.
+/// Draws the noise of one of so many nodes, and samples phases of this grain from it. Gives how late they were, by sources, and for how
+/// long CPUs were recorded, all together.
 pub(crate) fn draw_losses<S: Ord>(
     digest: &DigestDoc,
     grain: Nanos,
-    delays: u64,
+    nodes: usize,
     named: impl Fn(Kind, &str) -> S,
 ) -> (PhaseLosses<S>, Nanos) {
     let grains = Grains::of(grain);
-    let times = delays as f64 / grains.count_delays(digest);
-    let drawing = Drawing::new(digest, &grains, times, &mut Vec::new()).with_events_once();
+    let drawing = Drawing::new(digest, &grains, nodes, &mut Vec::new());
     let window = drawing.window;
     let mut names = SourceIds::default();
-    let mut random = SplitMix64::new(SEED);
     let mut losses: PhaseLosses<u32> = PhaseLosses::new(grain);
     let mut time = Nanos::ZERO;
-    for DrawnCpu { detours, entries } in drawing.cpus(&mut names, &mut random) {
-        let mut sampler = PhaseSampler::new(window.begin, window.length, grain);
+    let cpus = drawing.cpus(&mut names);
+    let repeated = repeated_stops(cpus.iter().map(|cpu| LongestStops::of(cpu.detours.iter().copied())));
+    let sampler = || PhaseSampler::new(window.begin, window.length, grain).of_cpus(nodes * digest.cpus.len());
+    for (DrawnCpu { detours, entries }, repeated) in cpus.into_iter().zip(repeated) {
+        let mut sampler = sampler().leaving_out(repeated);
         let mut entries = entries.into_iter().peekable();
         for (number, (start, duration)) in detours.into_iter().enumerate() {
             let (mut at, mut rest) = (start, duration);
@@ -231,8 +232,6 @@ struct Drawing<'a> {
     times: f64,
     /// For how long that is.
     window: Window,
-    /// Whether what came to several CPUs at once is drawn on one of them alone.
-    events_once: bool,
 }
 
 /// A delay that comes to several CPUs at once.
@@ -242,26 +241,22 @@ struct CommonDelay {
     instant: i64,
     /// How many delays of the CPU are longer.
     longer: usize,
-    /// Whether it is drawn.
-    drawn: bool,
 }
 
 impl<'a> Drawing<'a> {
-    /// For so many times as long as was recorded, or until each window has come once.
-    fn new(digest: &'a DigestDoc, grains: &'a Grains, times: f64, warnings: &mut Vec<Warning>) -> Self {
-        let times = times.min(WINDOWS as f64);
+    /// Of one of so many nodes, for as long as it takes its share of the delays, or until each window has come once.
+    fn new(digest: &'a DigestDoc, grains: &'a Grains, nodes: usize, warnings: &mut Vec<Warning>) -> Self {
+        let delays = (DELAYS / nodes.max(1)).max(NODE_DELAYS) as f64;
+        let times = (delays / grains.count_delays(digest)).min(WINDOWS as f64);
         let last = digest.cpus.iter().map(|cpu| Nanos::new(cpu.last_end_ns)).max();
         let whole = Window::common_to_all_cpus(&digest.run, last, warnings);
         let length = Nanos::new((whole.length.get() as f64 * times) as i64);
-        Self { digest, grains, recorded: whole.length, times, window: Window { length, ..whole }, events_once: false }
-    }
-
-    fn with_events_once(self) -> Self {
-        Self { events_once: true, ..self }
+        Self { digest, grains, recorded: whole.length, times, window: Window { length, ..whole } }
     }
 
     /// The detours of each CPU.
-    fn cpus(&self, names: &mut SourceIds, random: &mut SplitMix64) -> Vec<DrawnCpu> {
+    fn cpus(&self, names: &mut SourceIds) -> Vec<DrawnCpu> {
+        let random = &mut SplitMix64::new(SEED);
         if self.window.length <= Nanos::ZERO {
             return self.digest.cpus.iter().map(|_| DrawnCpu::default()).collect();
         }
@@ -289,9 +284,8 @@ impl<'a> Drawing<'a> {
         for event in events_by_rank(&self.digest.cpus) {
             for number in 0..times {
                 let instant = (random.uniform() * self.window.length.get() as f64) as i64;
-                for (at, (place, longer)) in event.iter().enumerate() {
-                    let drawn = at == 0 || !self.events_once;
-                    common[*place].push(CommonDelay { instant, longer: longer * times + number, drawn });
+                for (place, longer) in &event {
+                    common[*place].push(CommonDelay { instant, longer: longer * times + number });
                 }
             }
         }
@@ -329,7 +323,7 @@ impl<'a> Drawing<'a> {
             }
             *lost -= of.delay;
         };
-        let shared = common().map(|of| (of.instant, Some((delays[of.longer], of.drawn))));
+        let shared = common().map(|of| (of.instant, Some(delays[of.longer])));
         for (instant, delay) in shared.chain([(end, None)]) {
             while !others.is_empty() {
                 // Draw the number of windows without noise before the next delay.
@@ -343,13 +337,9 @@ impl<'a> Drawing<'a> {
                 at = next;
                 others.pop().into_iter().for_each(|of| put(of, &mut at, &mut lost));
             }
-            match delay {
-                Some((of, true)) => {
-                    at = at.max(instant - work / 2);
-                    put(of, &mut at, &mut lost);
-                }
-                Some((of, false)) => lost -= of.delay,
-                None => {}
+            if let Some(of) = delay {
+                at = at.max(instant - work / 2);
+                put(of, &mut at, &mut lost);
             }
         }
         drawn

@@ -6,7 +6,7 @@ use becalm_model::Kind;
 use becalm_model::digest::DigestDoc;
 use becalm_model::node::Rung;
 use becalm_scale::sampled::PhaseLosses;
-use becalm_scale::uncertainty::{Missed, RecordingEnds};
+use becalm_scale::uncertainty::{Missed, RecordingBounds};
 use becalm_units::{Nanos, RankCount};
 
 use super::Observed;
@@ -17,9 +17,6 @@ pub(super) type SourceKey = (Kind, String);
 
 /// The work of each rank between two collectives, as `becalm predict` takes it.
 pub(super) const GRAIN: Nanos = Nanos::from_millis(1);
-
-/// So many delays are drawn from summary forms at most.
-const DELAYS: u64 = 1 << 20;
 
 /// The ranks that are asked for unless a user asks for others.
 pub const RANKS: u64 = 1 << 10;
@@ -57,8 +54,8 @@ pub struct AtScale {
     pub grain: Nanos,
     /// With all the noise; 1.0 without any.
     pub slowdown: f64,
-    /// Between which ends another recording would find that; `None` of a summary form, which does not say.
-    pub recording: Option<RecordingEnds>,
+    /// What another recording would find; `None` of a summary form, which does not say.
+    pub recording: Option<RecordingBounds>,
     /// What the recording may have missed, so that it is at least that.
     pub missed: Option<Missed>,
     without: HashMap<SourceKey, f64>,
@@ -92,9 +89,8 @@ impl SampledPhases {
     /// Of nodes in summary form.
     pub(super) fn of_digests(digests: &[DigestDoc]) -> Self {
         let mut phases = Self { drawn: true, ..Self::new() };
-        let delays = DELAYS / digests.len().max(1) as u64;
         for digest in digests {
-            let (of_node, _) = draw_losses(digest, GRAIN, delays, |kind, source| (kind, source.to_owned()));
+            let (of_node, _) = draw_losses(digest, GRAIN, digests.len(), |kind, source| (kind, source.to_owned()));
             phases.losses.merge(&of_node, Clone::clone);
         }
         phases
@@ -131,9 +127,10 @@ impl SampledPhases {
         if needed > recorded {
             return Err(NoScale::Short { ranks, needed, recorded });
         }
-        let recording = if self.drawn { None } else { self.losses.recording_ends(ranks) };
+        let known = self.losses.uncertainty().filter(|_| !self.drawn);
+        let recording = known.map(|known| self.losses.bounds(&known, ranks));
         let missed =
-            if self.drawn { Missed::of(ranks, GRAIN, recorded) } else { recording.and_then(|ends| ends.missed) };
+            if self.drawn { Missed::of(ranks, GRAIN, recorded) } else { recording.and_then(|bounds| bounds.missed) };
         let without = self.losses.sources().map(|source| (source.clone(), self.losses.slowdown(ranks, Some(source))));
         Ok(AtScale {
             ranks,

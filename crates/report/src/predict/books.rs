@@ -166,7 +166,7 @@ pub(super) fn render(
     books: &ClosedBooks,
     out: &mut Sheet<'_>,
 ) -> io::Result<()> {
-    let title = format!("Blame at {} ranks, grain {grain}: {} as it is", RankCount::new(books.ranks), factor(all));
+    let title = format!("Blame at {} ranks, grain {grain}: {} as replayed", RankCount::new(books.ranks), factor(all));
     crate::form::paragraph::heading(out, &title)?;
     paragraph(out, "  ", &sentence(report, books))?;
     let rows = added_rows(report, books);

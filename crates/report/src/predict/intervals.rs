@@ -16,7 +16,24 @@ pub(crate) fn sentences(rows: &[RankPrediction], replicas: u64) -> Vec<String> {
         sentences.extend(shares(bounds).map(|shares| format!("{}: {shares}", job(rows, row))));
     }
     sentences.extend(seeds(rows, replicas));
+    sentences.extend(recorded(rows));
+    sentences.extend(together(rows));
     sentences
+}
+
+/// Which slowdowns are not those of replays.
+fn recorded(rows: &[RankPrediction]) -> Option<String> {
+    let recorded = rows.iter().any(|row| !row.replayed);
+    recorded.then(|| "slowdown: of all recorded phases, as in becalm report; phases and blame: of the replay".to_owned())
+}
+
+/// Where the CPUs of a node, replayed together, lose something else than a report has.
+pub(crate) fn together(rows: &[RankPrediction]) -> impl Iterator<Item = String> + '_ {
+    rows.iter().filter_map(|row| {
+        let (apart, together) = (factor(row.apart?), factor(row.slowdown?.mean));
+        let job = job(rows, row);
+        Some(format!("{job}: {together} with the CPUs of a node replayed together, {apart} one by one as in becalm report"))
+    })
 }
 
 /// What low and high are.
@@ -80,7 +97,7 @@ fn seeds(rows: &[RankPrediction], replicas: u64) -> Option<String> {
         return None;
     }
     let part = |row: &RankPrediction| {
-        let slowdown = row.slowdown.filter(|_| !row.formula)?;
+        let slowdown = row.slowdown.filter(|_| row.replayed && !row.formula)?;
         Some((slowdown.high - slowdown.low) / 2.0 / slowdown.mean)
     };
     let most = rows.iter().filter_map(part).max_by(f64::total_cmp)?;

@@ -82,9 +82,9 @@ impl PredictedRow {
         self.row.slowdown.as_ref().map(|slowdown| Factor(end(slowdown)))
     }
 
-    /// An end of the interval over the seeds; one replica has none.
+    /// An end of the interval over the seeds; one replica has none, nor has what was not replayed.
     fn seeds(&self, end: fn(&Estimate) -> f64) -> Option<Factor> {
-        if self.replicas > 1 { self.slowdown(end) } else { None }
+        if self.replicas > 1 && self.row.replayed { self.slowdown(end) } else { None }
     }
 
     /// The lower end of the interval: of a recording what it leaves open, of a formula what seeds do.

@@ -8,7 +8,7 @@ use becalm_units::Nanos;
 use crate::ScaleError;
 use crate::collective::Collective;
 use crate::delay::DelayTable;
-use crate::estimate::{from_replicas, not_below};
+use crate::estimate::{exactly, from_replicas, not_below};
 use crate::law::LawPoint;
 use crate::lengths::DetourLengths;
 use crate::machine::{HeldUp, JobMachine, Time, Traced};
@@ -22,6 +22,7 @@ use crate::sampled::PhaseLosses;
 use crate::uncertainty::{Missed, RecordingBounds, RecordingUncertainty};
 use crate::watch::ReplayWatch;
 use crate::workers::side_by_side;
+use recording::Answer;
 
 /// The most ranks whose messages are followed: they take about 150 bytes each.
 pub const MESSAGES_LIMIT: u64 = 1 << 24;
@@ -76,9 +77,13 @@ pub struct RankPrediction {
     pub collective: Collective,
     /// Its algorithm, where a library chose it by ranks and bytes.
     pub algorithm: Collective,
-    /// Mean phase duration over that without noise, with what other offsets give; nothing above [`RANKS_LIMIT`], where
-    /// ranks are not replayed.
+    /// Mean phase duration over that without noise. Of recorded noise it is that of all its phases, as a report has it. If it is that of
+    /// replays, it has the interval of other offsets, and there is none above [`RANKS_LIMIT`].
     pub slowdown: Option<Estimate>,
+    /// Whether it is that of replays.
+    pub replayed: bool,
+    /// What a report has instead if the CPUs of a node, replayed together, lose something else than by themselves.
+    pub apart: Option<f64>,
     /// What another recording, or a longer one, would give; nothing for a formula, and unless [`Prediction::of_recording`] asks
     /// for it.
     pub recording: Option<RecordingBounds>,
@@ -186,25 +191,23 @@ pub struct Prediction<'a> {
 struct Tables<'a> {
     delays: DelayTable<'a>,
     distribution: DelayDistribution,
+    /// The phases of recorded noise.
+    losses: Option<PhaseLosses<()>>,
     /// What the recording leaves open, if that is asked.
-    uncertainty: Option<RecordingUncertainty>,
-    /// Its sampled phases, whose interval is that of a report.
-    sampled: Option<PhaseLosses<()>>,
+    known: Option<RecordingUncertainty>,
 }
 
 impl<'a> Tables<'a> {
-    fn new(delays: DelayTable<'a>) -> Self {
+    fn new(delays: DelayTable<'a>, noise: &Noise, per_node: u64) -> Result<Self, ScaleError> {
         let distribution = DelayDistribution::new(&delays);
-        Self { delays, distribution, uncertainty: None, sampled: None }
+        // Of coalesced noise the delays of ranks hang together.
+        let is_recorded = noise.together() && noise.windows().is_none();
+        let losses = is_recorded.then(|| PhaseLosses::of_noise(noise, per_node, delays.grain())).transpose()?;
+        Ok(Self { delays, distribution, losses, known: None })
     }
 
-    fn of_recording(self, noise: &Noise, seed: u64) -> Self {
-        if !noise.together() || noise.windows().is_some() {
-            return self;
-        }
-        let uncertainty = Some(RecordingUncertainty::new(noise, &self.delays, seed));
-        let sampled = self.sampled.or_else(|| Some(PhaseLosses::of_noise(noise, self.delays.grain())));
-        Self { uncertainty, sampled, ..self }
+    fn of_recording(self) -> Self {
+        Self { known: self.losses.as_ref().and_then(PhaseLosses::uncertainty), ..self }
     }
 }
 
@@ -222,7 +225,8 @@ impl<'a> Prediction<'a> {
             return Err(ScaleError::Range { name: "the number of replicas", value, allowed: "1 and more" });
         }
         let tables = if question.collective == Collective::Ideal {
-            Some(Tables::new(DelayTable::new(noise, question.per_node, question.grain)?))
+            let delays = DelayTable::new(noise, question.per_node, question.grain)?;
+            Some(Tables::new(delays, noise, question.per_node)?)
         } else {
             crate::delay::units(noise, question.per_node)?;
             None
@@ -267,7 +271,7 @@ impl<'a> Prediction<'a> {
     /// The same, also saying what another recording of the machine would give, where the noise is a recording.
     #[must_use]
     pub fn of_recording(self) -> Self {
-        let tables = self.tables.map(|tables| tables.of_recording(self.noise, self.question.seed));
+        let tables = self.tables.map(Tables::of_recording);
         Self { tables, of_recording: true, ..self }
     }
 
@@ -301,10 +305,9 @@ impl<'a> Prediction<'a> {
         let replays = self.replays(tables, ranks)?;
         let means: Vec<f64> = replays.outcomes.iter().map(ReplayOutcome::mean_phase_ns).collect();
         let (expected_ratio, law) = tables.map_or(Ok((None, None)), |tables| self.expected(tables, ranks))?;
-        let slowdown = replays.slowdown();
-        let recording = match tables {
-            Some(tables) => self.recording(tables, &replays, ranks),
-            None => self.recording_with_messages(&replays, ranks)?.map(|bounds| bounds.with(slowdown)),
+        let Answer { slowdown, apart, recording } = match tables {
+            Some(tables) => self.answer(tables, &replays, ranks),
+            None => self.answer_with_messages(&replays, ranks)?,
         };
         let drawn_of = self.drawn_of.filter(|_| !question.synchronized);
         let missed = drawn_of.and_then(|recorded| Missed::of(ranks, question.grain, recorded));
@@ -315,6 +318,8 @@ impl<'a> Prediction<'a> {
             collective: question.collective,
             algorithm: question.collective.chosen(ranks, question.bytes, question.per_node),
             slowdown,
+            replayed: tables.and_then(|tables| self.sampled(tables)).is_none() || apart.is_some(),
+            apart,
             recording,
             missed: missed.or_else(|| recording?.missed),
             formula: !self.noise.together(),
@@ -332,10 +337,17 @@ impl<'a> Prediction<'a> {
     /// # Errors
     /// As there.
     pub fn slowdown(&self, ranks: u64) -> Result<Option<Estimate>, ScaleError> {
-        Ok(self.replays_of(ranks)?.slowdown())
+        let few = self.tables_of_few(ranks)?;
+        let tables = few.as_ref().or(self.tables.as_ref());
+        let alone = tables.filter(|tables| tables.delays.ranks_per_unit() == 1).and_then(|tables| self.sampled(tables));
+        if let Some(losses) = alone {
+            return Ok(Some(exactly(losses.slowdown(ranks, None))));
+        }
+        let replays = self.replays(tables, ranks)?;
+        Ok(tables.map_or_else(|| replays.slowdown(), |tables| self.answered(tables, &replays, ranks).0))
     }
 
-    /// The same of each replica; none where ranks are too many to be replayed.
+    /// What replays give, of each replica; none where ranks are too many to be replayed.
     ///
     /// # Errors
     /// As there.
@@ -352,9 +364,8 @@ impl<'a> Prediction<'a> {
     fn tables_of_few(&self, ranks: u64) -> Result<Option<Tables<'a>>, ScaleError> {
         let few = self.tables.as_ref().filter(|tables| (1..tables.delays.ranks_per_unit()).contains(&ranks));
         few.map(|tables| {
-            let few = Tables::new(tables.delays.for_ranks(ranks)?.into_owned());
-            let few = Tables { sampled: tables.sampled.clone(), ..few };
-            Ok(if tables.uncertainty.is_some() { few.of_recording(self.noise, self.question.seed) } else { few })
+            let few = Tables::new(tables.delays.for_ranks(ranks)?.into_owned(), self.noise, ranks)?;
+            Ok(if tables.known.is_some() { few.of_recording() } else { few })
         })
         .transpose()
     }
@@ -379,7 +390,7 @@ impl<'a> Prediction<'a> {
         if ranks > RANKS_LIMIT {
             return Ok(replays);
         }
-        let threshold = tables.uncertainty.as_ref().and_then(RecordingUncertainty::threshold);
+        let threshold = tables.known.as_ref().and_then(RecordingUncertainty::threshold);
         let table = tables.delays.for_ranks(ranks)?;
         let one = |replica: &u64| -> Result<(ReplayOutcome, PhaseDurations, i128), ScaleError> {
             // Of a formula a rank is a unit, so that none is filled in part.
@@ -478,14 +489,6 @@ impl<'a> Prediction<'a> {
         Placement { ranks, per_node: self.question.per_node, synchronized: self.question.synchronized }
     }
 
-    /// How many delays of units, as the tables have them, a phase takes the largest of.
-    fn units(&self, tables: &Tables<'_>, ranks: u64) -> u64 {
-        // A unit that is filled in part counts as a full one. All ranks at one offset are as late as those that replay different
-        // traces.
-        let units = ranks.div_ceil(tables.delays.ranks_per_unit());
-        if self.question.synchronized { units.min(tables.delays.kinds().len() as u64) } else { units }
-    }
-
     /// Order statistics and law, where they apply.
     fn expected(&self, tables: &Tables<'_>, ranks: u64) -> Result<(Option<f64>, Option<LawPoint>), ScaleError> {
         let Tables { delays: table, distribution, .. } = tables;
@@ -497,7 +500,8 @@ impl<'a> Prediction<'a> {
         let grain = self.question.grain;
         let lengths = DetourLengths::new(self.noise);
         // Where there is a replay, that is the answer. Beyond, phases start at random times if many ranks are within detours.
-        let shown = ranks > RANKS_LIMIT && units <= UNITS_LIMIT && lengths.starts_are_random(ranks);
+        let is_answered = ranks <= RANKS_LIMIT || self.sampled(tables).is_some();
+        let shown = !is_answered && units <= UNITS_LIMIT && lengths.starts_are_random(ranks);
         let expected = shown.then(|| distribution.expected_slowdown(units));
         // The law's ranks are independent of each other.
         let law = if table.ranks_per_unit() == 1 { lengths.law(grain)? } else { None };

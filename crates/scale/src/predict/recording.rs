@@ -1,28 +1,84 @@
-//! What another recording of the machine would have a prediction say.
+//! The answer of a recording, and what another recording of the machine would have it say.
 
+use becalm_model::Estimate;
 use becalm_units::Nanos;
 
 use super::{Prediction, Question, Replays, Tables};
 use crate::ScaleError;
 use crate::collective::Collective;
-use crate::uncertainty::{Passed, RecordingBounds, RecordingEnds};
+use crate::estimate::exactly;
+use crate::noise::Alignment;
+use crate::sampled::PhaseLosses;
+use crate::uncertainty::{Passed, RecordingBounds, RecordingEnds, RecordingUncertainty};
 
 /// Where more than this share of the added time lies above the threshold of the longest delays, it is told apart what messages make of
 /// it.
 const MOST_ABOVE: f64 = 0.02;
 
-/// By how much of the added time sampled phases and a replay may differ and still tell of the same: the former are off by as much.
+/// The CPUs of a node lose the same together and by themselves if the added time differs by no more than this.
 const SAME: f64 = 0.05;
 
+/// A slowdown and its interval.
+#[derive(Default)]
+pub(super) struct Answer {
+    pub(super) slowdown: Option<Estimate>,
+    /// What the CPUs of a node lose by themselves, if that is something else.
+    pub(super) apart: Option<f64>,
+    /// What the recording leaves open, if that is asked.
+    pub(super) recording: Option<RecordingBounds>,
+}
+
 impl Prediction<'_> {
-    /// The ends of the interval that a recording leaves open for a number of ranks, whatever a replay of it gives; with what replays
-    /// of another number of ranks make of it.
+    /// The phases that answer the question: of ranks at offsets of their own, or together with those of their node alone.
+    pub(super) fn sampled<'t>(&self, tables: &'t Tables<'_>) -> Option<&'t PhaseLosses<()>> {
+        let apart = !self.question.synchronized && self.noise.alignment() != Alignment::Recording;
+        tables.losses.as_ref().filter(|_| apart)
+    }
+
+    /// The slowdown; and what the CPUs of a node lose by themselves, if that is something else.
+    pub(super) fn answered(
+        &self,
+        tables: &Tables<'_>,
+        replays: &Replays,
+        ranks: u64,
+    ) -> (Option<Estimate>, Option<f64>) {
+        let replayed = replays.slowdown();
+        let Some(losses) = self.sampled(tables) else { return (replayed, None) };
+        let apart = losses.slowdown(ranks, None);
+        // Sampled phases are those of each CPU.
+        let together = replayed.filter(|replayed| {
+            let differs = (replayed.mean - apart).abs() > SAME * (apart - 1.0).max(replayed.mean - 1.0);
+            let known = replayed.low < replayed.high && !(replayed.low..=replayed.high).contains(&apart);
+            tables.delays.ranks_per_unit() > 1 && differs && known
+        });
+        (together.or(Some(exactly(apart))), together.map(|_| apart))
+    }
+
+    /// For the ideal collective with these replays.
+    pub(super) fn answer(&self, tables: &Tables<'_>, replays: &Replays, ranks: u64) -> Answer {
+        let (slowdown, apart) = self.answered(tables, replays, ranks);
+        let bounds = |known: &RecordingUncertainty| match (self.sampled(tables), slowdown, apart) {
+            (Some(losses), Some(slowdown), Some(apart)) => {
+                losses.bounds(known, ranks).times(over(slowdown.mean - 1.0, apart - 1.0)).with(slowdown)
+            }
+            (Some(losses), ..) => losses.bounds(known, ranks),
+            (None, ..) => {
+                let passed = self.passed(known, replays, ranks);
+                let bounds = known.bounds(self.draws(ranks), passed, replays.added().unwrap_or(0.0));
+                slowdown.map_or(bounds, |slowdown| bounds.with(slowdown))
+            }
+        };
+        Answer { slowdown, apart, recording: tables.known.as_ref().map(bounds) }
+    }
+
+    /// The ends of the interval that a recording leaves open for a number of ranks, with what replays of another number of ranks make of
+    /// draws.
     #[must_use]
     pub fn recording_ends(&self, ranks: u64, passed: Passed) -> Option<RecordingEnds> {
         let tables = self.tables.as_ref()?;
-        let table = || Some(tables.uncertainty.as_ref()?.ends(self.units(tables, ranks), passed));
-        let alone = tables.delays.ranks_per_unit() == 1;
-        self.sampled_ends(tables, ranks).filter(|_| alone).or_else(table)
+        let known = tables.known.as_ref()?;
+        let ends = self.sampled(tables).map(|losses| losses.ends(known, ranks));
+        Some(ends.unwrap_or_else(|| known.ends(self.draws(ranks), passed)))
     }
 
     /// What replays make of the draws of [`Prediction::recording_ends`].
@@ -31,56 +87,39 @@ impl Prediction<'_> {
     /// As for [`Prediction::row`].
     pub fn replays_make(&self, ranks: u64) -> Result<Passed, ScaleError> {
         let few = self.tables_of_few(ranks)?;
-        let Some(tables) = few.as_ref().or(self.tables.as_ref()) else { return Ok(Passed::ALL) };
-        Ok(self.passed(tables, &self.replays(Some(tables), ranks)?, ranks))
-    }
-
-    /// What the recording leaves open, for the ideal collective with these replays.
-    pub(super) fn recording(&self, tables: &Tables<'_>, replays: &Replays, ranks: u64) -> Option<RecordingBounds> {
-        let known = tables.uncertainty.as_ref()?;
-        let bounds = known.bounds_passed(self.units(tables, ranks), self.passed(tables, replays, ranks));
-        let slowdown = replays.slowdown();
-        let Some(ends) = self.sampled_ends(tables, ranks) else { return Some(bounds.with(slowdown)) };
-        let ends = match (slowdown, &tables.sampled) {
-            // What CPUs of a node meet together is not in phases that are sampled on each of them.
-            (Some(replayed), Some(sampled)) if tables.delays.ranks_per_unit() > 1 => {
-                let times = over(replayed.mean - 1.0, sampled.slowdown(ranks, None) - 1.0);
-                if (times - 1.0).abs() > SAME { ends.times(times).with(replayed) } else { ends }
-            }
-            _ => ends,
-        };
-        Some(bounds.between(ends, slowdown))
-    }
-
-    /// The interval that a report of the recording prints: one question has one interval.
-    fn sampled_ends(&self, tables: &Tables<'_>, ranks: u64) -> Option<RecordingEnds> {
-        tables.sampled.as_ref().filter(|_| !self.question.synchronized)?.recording_ends(ranks)
+        let tables = few.as_ref().or(self.tables.as_ref()).filter(|tables| self.sampled(tables).is_none());
+        let known = tables.and_then(|tables| tables.known.as_ref());
+        match known {
+            Some(known) => Ok(self.passed(known, &self.replays(tables, ranks)?, ranks)),
+            None => Ok(Passed { below: 1.0, above: 1.0 }),
+        }
     }
 
     /// How much of what is drawn the replays have.
-    fn passed(&self, tables: &Tables<'_>, replays: &Replays, ranks: u64) -> Passed {
-        let Some((known, replayed)) = tables.uncertainty.as_ref().zip(replays.below()) else { return Passed::ALL };
-        Passed { below: over(replayed, known.expected_below(self.units(tables, ranks))), above: 1.0 }
+    fn passed(&self, known: &RecordingUncertainty, replays: &Replays, ranks: u64) -> Passed {
+        let below = replays.below().map_or(1.0, |below| over(below, known.expected_below(self.draws(ranks))));
+        Passed { below, above: 1.0 }
     }
 
-    /// What the recording leaves open with messages, of which there are these replays; if it is asked for.
-    pub(super) fn recording_with_messages(
-        &self,
-        replays: &Replays,
-        ranks: u64,
-    ) -> Result<Option<RecordingBounds>, ScaleError> {
-        // Of coalesced noise the delays of ranks hang together, which order statistics do not know.
-        let wanted = self.of_recording && self.noise.together() && self.noise.windows().is_none();
-        let Some(first) = replays.outcomes.first().filter(|_| wanted) else { return Ok(None) };
+    /// How many ranks draw noise that does not depend on that of others.
+    fn draws(&self, ranks: u64) -> u64 {
+        if self.question.synchronized { ranks.min(self.noise.traces().count() as u64) } else { ranks }
+    }
+
+    /// With messages, of which there are these replays.
+    pub(super) fn answer_with_messages(&self, replays: &Replays, ranks: u64) -> Result<Answer, ScaleError> {
+        let slowdown = replays.slowdown();
+        let alone = Answer { slowdown, ..Answer::default() };
+        let (Some(first), true) = (replays.outcomes.first(), self.of_recording) else { return Ok(alone) };
         let added = first.mean_phase_ns() - replays.quiet_phase_ns;
         // A job that only waits, of the same phases without noise.
         let grain = Nanos::new((replays.quiet_phase_ns.round() as i64).max(1));
         let question = Question { collective: Collective::Ideal, grain, replicas: 1, ..self.question };
         let waiting = Prediction::new(self.noise, question)?.of_recording();
         let few = waiting.tables_of_few(ranks)?;
-        let Some(tables) = few.as_ref().or(waiting.tables.as_ref()) else { return Ok(None) };
-        let Some(known) = &tables.uncertainty else { return Ok(None) };
-        let units = self.units(tables, ranks);
+        let Some(tables) = few.as_ref().or(waiting.tables.as_ref()) else { return Ok(alone) };
+        let Some(known) = &tables.known else { return Ok(alone) };
+        let draws = self.draws(ranks);
         let replayed = waiting.replays(Some(tables), ranks)?;
         let (below, above) = (replayed.below().unwrap_or(0.0), replayed.above_ns.iter().sum::<f64>());
         let passed = match known.threshold() {
@@ -88,11 +127,12 @@ impl Prediction<'_> {
                 let noise = self.noise.cut_to(threshold)?;
                 let alone = Prediction::new(&noise, Question { replicas: 1, ..self.question })?.watched(self.watch);
                 let cut = alone.replays_of(ranks)?.added().unwrap_or(0.0).min(added);
-                Passed { below: over(cut, known.expected_below(units)), above: over(added - cut, above) }
+                Passed { below: over(cut, known.expected_below(draws)), above: over(added - cut, above) }
             }
-            _ => Passed { below: over(added, known.expected_below(units)), above: over(added, below + above) },
+            _ => Passed { below: over(added, known.expected_below(draws)), above: over(added, below + above) },
         };
-        Ok(Some(known.bounds_passed(units, passed)))
+        let bounds = known.bounds(draws, passed, added);
+        Ok(Answer { recording: Some(slowdown.map_or(bounds, |slowdown| bounds.with(slowdown))), ..alone })
     }
 }
 

@@ -217,18 +217,19 @@ fn agrees_with_replays() {
             let table = DelayTable::new(&left, 1, Nanos::from_millis(1)).unwrap();
             for ranks in [1, 64, 1024] {
                 let placement = Placement { ranks, per_node: 1, synchronized: false };
-                let replicas = if ranks == 1 { 8 } else { 4 };
+                // A single rank meets as much as it does in a lap.
+                let (replicas, phases) = if ranks == 1 { (8, 60_000) } else { (4, 30_000) };
                 let replayed = (0..replicas).map(|replica| {
                     let offsets = placement.draw(&table, 5, replica).unwrap();
-                    replay(&table, &offsets, 30_000).unwrap().slowdown() - 1.0
+                    replay(&table, &offsets, phases).unwrap().slowdown() - 1.0
                 });
                 let replayed = replayed.sum::<f64>() / replicas as f64;
                 let all = losses.slowdown(ranks, None) - 1.0;
                 let ours = losses.slowdown(ranks, out.as_ref()) - 1.0;
-                // What a source gains, which is what it is ranked by, is known to 15 % of what all noise costs: of the dozen of
-                // long detours each is met by one or by two sampled phases.
+                // Without a source it is not known whether its detours came before or after the others of a phase.
+                let close = if out.is_none() { 0.025 } else { 0.1 };
                 assert!(
-                    (ours - replayed).abs() <= 0.15 * all,
+                    (ours - replayed).abs() <= close * all,
                     "{rare:?} without {out:?}, {ranks} ranks: {ours} {replayed}"
                 );
             }
@@ -243,7 +244,7 @@ fn stops_of_both_cpus_count_once() {
     let added = |cpus: usize, ranks| {
         let traces = (0..cpus).map(|_| crate::NoiseTrace::new(Nanos::from_secs(10), stops.clone()).unwrap()).collect();
         let noise = Noise::recorded(vec![crate::NodeNoise::new("node", traces).unwrap()]).unwrap();
-        PhaseLosses::of_noise(&noise, Nanos::from_millis(1)).slowdown(ranks, None) - 1.0
+        PhaseLosses::of_noise(&noise, cpus as u64, Nanos::from_millis(1)).unwrap().slowdown(ranks, None) - 1.0
     };
     let (alone, together) = (added(1, 32), added(2, 64));
     assert!((together / alone - 1.0).abs() < 0.05, "{together} for {alone}");

@@ -10,11 +10,7 @@
 
 use becalm_stats::{CONFIDENCE, ROUGH_BLOCKS_MIN, blocks, student_quantile};
 
-use super::cells::{CellDistribution, Collected, middle};
-use super::extremes::{Extremes, TOLD};
-use crate::delay::DelayTable;
-use crate::noise::Noise;
-use crate::order::any;
+use super::cells::{CellDistribution, middle};
 use crate::random::Stream;
 
 /// About so many blocks there are, over all nodes.
@@ -43,68 +39,11 @@ pub(super) struct Blocks {
     share: Vec<f64>,
     /// How often each of the longest delays comes in a nanosecond of one unit, and in which block it lies.
     extremes: Vec<(usize, f64)>,
-    /// The cells of the longest delays: of the first, the next two, the next seven; empty where these are not known.
-    longest: Vec<Vec<f64>>,
 }
 
 impl Blocks {
-    pub(super) fn new(noise: &Noise, table: &DelayTable<'_>, extremes: &Extremes) -> Self {
-        let kinds = table.kinds();
-        let node_of = nodes_of(noise, kinds.len());
-        let nodes = node_of.iter().max().map_or(1, |last| last + 1);
-        let count = (BLOCKS / nodes).clamp(1, NODE_BLOCKS);
-        let weight: Vec<f64> = kinds.iter().map(|kind| 1.0 / (kind.length as f64 * kinds.len() as f64)).collect();
-        let block = |kind: usize, at: i64| {
-            let length = kinds[kind].length;
-            let within = i128::from(at.rem_euclid(length)) * count as i128 / i128::from(length);
-            node_of[kind] * count + within as usize
-        };
-        let mut collected = vec![Collected::default(); nodes * count];
-        let mut longest = vec![Collected::default(); TOLD.len()];
-        for piece in table.pieces() {
-            let kind = piece.kind as usize;
-            let (fall, weight) = (piece.length - piece.flat, weight[kind]);
-            collected[block(kind, piece.start)].add(piece.delay, piece.flat, fall, weight);
-            if let Some(rank) = extremes.rank_of(piece, kinds[kind].length) {
-                longest[rank].add(piece.delay, piece.flat, fall, weight);
-            }
-        }
-        // Starts that no piece covers have the delay of whole laps alone.
-        for (number, kind) in kinds.iter().enumerate().filter(|(_, kind)| kind.base > 0) {
-            let mut free = vec![kind.length / count as i64; count];
-            for piece in table.pieces().iter().filter(|piece| piece.kind as usize == number) {
-                free[block(number, piece.start) - node_of[number] * count] -= piece.length;
-            }
-            for (at, free) in free.into_iter().enumerate() {
-                collected[node_of[number] * count + at].add(kind.base, free.max(0), 0, weight[number]);
-            }
-        }
-        let mut share = vec![0.0; nodes * count];
-        for node in &node_of {
-            let blocks = &mut share[node * count..(node + 1) * count];
-            blocks.iter_mut().for_each(|share| *share += 1.0 / (kinds.len() * count) as f64);
-        }
-        let rate = |extreme: &super::extremes::Extreme| {
-            (block(extreme.kind as usize, extreme.at), weight[extreme.kind as usize])
-        };
-        Self {
-            nodes,
-            count,
-            shape: weight_shape(count),
-            cells: collected.into_iter().map(Collected::cells).collect(),
-            share,
-            extremes: extremes.list().iter().map(rate).collect(),
-            longest: longest.into_iter().map(Collected::cells).collect(),
-        }
-    }
-
-    /// Of phases that were sampled; with the node, the block and the rate of each of the longest detours. It is not known which phases met
-    /// these.
-    pub(super) fn streamed(
-        nodes: &[NodeBlocks],
-        phases: f64,
-        extremes: impl Iterator<Item = (usize, usize, f64)>,
-    ) -> Self {
+    /// Of phases that were sampled; with the node, the block and the rate of each of the longest detours.
+    pub(super) fn new(nodes: &[NodeBlocks], phases: f64, extremes: impl Iterator<Item = (usize, usize, f64)>) -> Self {
         let count = nodes.first().map_or(1, |node| node.cells.len());
         let cpus: u64 = nodes.iter().map(|node| node.cpus).sum();
         let cells = nodes.iter().flat_map(|node| &node.cells);
@@ -117,7 +56,6 @@ impl Blocks {
             cells: cells.collect(),
             share: nodes.iter().flat_map(share).collect(),
             extremes: extremes.map(|(node, block, rate)| (node * count + block, rate)).collect(),
-            longest: Vec::new(),
         }
     }
 
@@ -181,29 +119,6 @@ impl Blocks {
         let of = |(block, rate): &(usize, f64)| weights.map_or(1.0, |weights| weights[*block]) * rate;
         self.extremes[..count.min(self.extremes.len())].iter().map(of).sum()
     }
-
-    /// The parts of the mean largest of n that come from the longest 1, 3 and 10 delays.
-    pub(super) fn shares(&self, n: f64) -> [f64; TOLD.len()] {
-        let all = self.all();
-        let (mut above, mut reached, mut total) = (0.0, 0.0, 0.0);
-        let mut parts = [0.0; TOLD.len()];
-        for (at, mass) in all.0.iter().enumerate().rev().filter(|(_, mass)| **mass > 0.0) {
-            above += mass;
-            let reach = any(n, above.clamp(0.0, 1.0));
-            // The largest lies in this cell, and belongs to each piece there with the piece's part of the cell.
-            let here = (reach - reached) * middle(at);
-            reached = reach;
-            total += here;
-            for (part, cells) in parts.iter_mut().zip(&self.longest) {
-                *part += here * (cells.get(at).unwrap_or(&0.0) / mass).clamp(0.0, 1.0);
-            }
-        }
-        let mut sum = 0.0;
-        parts.map(|part| {
-            sum += part;
-            if total > 0.0 { (sum / total).clamp(0.0, 1.0) } else { 0.0 }
-        })
-    }
 }
 
 /// The shape of the gamma law of so many blocks' weights, which are divided by their mean. The weighted mean of m values then has the
@@ -265,15 +180,6 @@ impl NodeBlocks {
     }
 }
 
-/// The node of each kind of unit: kinds are nodes, the CPUs of one after the other, or all of them at one time.
-fn nodes_of(noise: &Noise, kinds: usize) -> Vec<usize> {
-    if noise.nodes().len() == kinds || kinds == 1 {
-        return (0..kinds).collect();
-    }
-    let cpus = noise.nodes().iter().enumerate().flat_map(|(node, noise)| noise.cpus().iter().map(move |_| node));
-    cpus.collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -288,7 +194,7 @@ mod tests {
                 node.add((block as f64 + 0.5) / NODE_BLOCKS as f64, block % 7 + number, 1.0 + block as f64);
             }
         }
-        Blocks::streamed(&nodes, 10_000.0, [(0, 0, 1e-9), (1, 63, 2e-9)].into_iter())
+        Blocks::new(&nodes, 10_000.0, [(0, 0, 1e-9), (1, 63, 2e-9)].into_iter())
     }
 
     #[test]

@@ -21,52 +21,6 @@ pub(super) fn edge(place: usize) -> f64 {
     (place - octave * PER_OCTAVE) as f64 * (1_u64 << octave) as f64
 }
 
-/// Probability by cells, while it is collected.
-#[derive(Clone, Default, Debug)]
-pub(super) struct Collected {
-    /// What lies in each cell.
-    mass: Vec<f64>,
-    /// The probability of each nanosecond below a cell that ends at or above it.
-    density: Vec<f64>,
-}
-
-impl Collected {
-    fn reach(&mut self, place: usize) {
-        if place >= self.mass.len() {
-            self.mass.resize(place + 1, 0.0);
-            self.density.resize(place + 1, 0.0);
-        }
-    }
-
-    /// Adds a piece of the delay function: so long at one delay, then falling by a nanosecond a nanosecond.
-    pub(super) fn add(&mut self, delay: i64, flat: i64, fall: i64, weight: f64) {
-        let at = place(delay);
-        self.reach(at);
-        self.mass[at] += flat as f64 * weight;
-        if fall > 0 {
-            self.below(delay, weight);
-            self.below(delay - fall, -weight);
-        }
-    }
-
-    /// All nanoseconds from 0 to a delay have a probability.
-    fn below(&mut self, delay: i64, weight: f64) {
-        let at = place(delay);
-        self.mass[at] += (delay as f64 - edge(at)) * weight;
-        self.density[at] += weight;
-    }
-
-    /// The probability of each cell.
-    pub(super) fn cells(mut self) -> Vec<f64> {
-        let mut density = 0.0;
-        for at in (0..self.mass.len()).rev() {
-            self.mass[at] += density * (edge(at + 1) - edge(at));
-            density += self.density[at];
-        }
-        self.mass
-    }
-}
-
 /// The delay of one unit: the probability of each cell.
 #[derive(Clone, Debug)]
 pub(super) struct CellDistribution(pub Vec<f64>);

@@ -1,106 +1,53 @@
-//! The longest delays of a recording, one for each group of detours that a phase can meet together.
+//! The longest detours of a recording.
 
-use std::collections::BTreeSet;
-
-use crate::delay::{DelayTable, TablePiece};
+use crate::order::any;
 
 /// The most that are looked for.
 pub(super) const MOST: usize = 101;
 
-/// So many pieces of the delay function are looked at for them.
-const PIECES_LIMIT: usize = 1 << 20;
-
-/// Of so many longest delays the shares of the added time are told.
+/// Of so many longest detours the shares of the added time are told.
 pub(super) const TOLD: [usize; 3] = [1, 3, 10];
 
-/// One of the longest delays.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Extreme {
-    pub kind: u32,
-    /// About when its longest detour begins, on the circle.
-    pub at: i64,
-    /// The delay of a phase that meets all of it.
-    pub delay: i64,
-}
-
-/// The longest delays, falling.
+/// The lengths of the longest detours in nanoseconds, falling. No phase meets two of them.
 #[derive(Clone, Debug)]
-pub(super) struct Extremes {
-    list: Vec<Extreme>,
-    apart: i64,
-}
-
-/// When the first detour of a piece begins.
-fn point(piece: &TablePiece, length: i64) -> i64 {
-    (piece.start + piece.flat).rem_euclid(length)
-}
+pub(super) struct Extremes(Vec<f64>);
 
 impl Extremes {
-    /// Of a table, whose pieces come in falling order of delay. Delays that begin within a grain of a longer one belong to
-    /// it, since one phase can meet both.
-    pub(super) fn new(table: &DelayTable<'_>) -> Self {
-        let kinds = table.kinds();
-        let apart = table.grain().get();
-        let mut taken: Vec<BTreeSet<i64>> = vec![BTreeSet::new(); kinds.len()];
-        let mut list = Vec::new();
-        for piece in table.pieces().iter().take(PIECES_LIMIT) {
-            if list.len() == MOST {
-                break;
-            }
-            let (kind, length) = (piece.kind as usize, kinds[piece.kind as usize].length);
-            let at = point(piece, length);
-            if !near(&taken[kind], at, length, apart) {
-                taken[kind].insert(at);
-                list.push(Extreme { kind: piece.kind, at, delay: piece.delay });
-            }
-        }
-        Self { list, apart }
-    }
-
-    /// Of those that are known to be the longest, falling and apart by a grain.
-    pub(super) fn of(list: Vec<Extreme>, apart: i64) -> Self {
-        Self { list, apart }
-    }
-
-    pub(super) fn list(&self) -> &[Extreme] {
-        &self.list
-    }
-
-    /// Whether the longest delay came so often that none is thought to be longer: ten times, to a hundredth of it.
-    pub(super) fn settled(&self) -> bool {
-        let last = TOLD[TOLD.len() - 1] - 1;
-        self.list.get(last).is_some_and(|tenth| tenth.delay >= self.list[0].delay - self.list[0].delay / 100)
+    pub(super) const fn new(delays: Vec<f64>) -> Self {
+        Self(delays)
     }
 
     /// In nanoseconds, falling.
-    pub(super) fn delays(&self) -> Vec<f64> {
-        self.list.iter().map(|extreme| extreme.delay as f64).collect()
+    pub(super) fn delays(&self) -> &[f64] {
+        &self.0
     }
 
-    /// The longest delay, in nanoseconds; 0 without any.
+    /// Whether the longest came so often that none is thought to be longer: ten times, to a hundredth of it.
+    pub(super) fn settled(&self) -> bool {
+        let last = TOLD[TOLD.len() - 1] - 1;
+        self.0.get(last).is_some_and(|tenth| *tenth >= self.longest() * 0.99)
+    }
+
+    /// The longest, in nanoseconds; 0 without any.
     pub(super) fn longest(&self) -> f64 {
-        self.list.first().map_or(0.0, |extreme| extreme.delay as f64)
+        self.0.first().copied().unwrap_or(0.0)
     }
 
-    /// To which of the shares in [`TOLD`] a piece belongs: the number of the first that holds it.
-    pub(super) fn rank_of(&self, piece: &TablePiece, length: i64) -> Option<usize> {
-        let last = TOLD[TOLD.len() - 1].min(self.list.len());
-        let at = point(piece, length);
-        let holds = |extreme: &Extreme| extreme.kind == piece.kind && distance(extreme.at, at, length) <= self.apart;
-        let number = self.list[..last].iter().position(holds)?;
-        TOLD.iter().position(|told| number < *told)
+    /// What the longest 1, 3 and 10 add to a phase of n units, in nanoseconds, if a unit meets each of the first ones with a probability.
+    pub(super) fn added(&self, n: f64, meets: impl Fn(usize) -> f64) -> [f64; TOLD.len()] {
+        let (mut reached, mut sum) = (0.0, 0.0);
+        let sums: Vec<f64> = self
+            .0
+            .iter()
+            .take(TOLD[TOLD.len() - 1])
+            .enumerate()
+            .map(|(at, delay)| {
+                let reach = any(n, meets(at + 1).min(1.0));
+                sum += (reach - reached) * delay;
+                reached = reach;
+                sum
+            })
+            .collect();
+        TOLD.map(|told| sums.get(told.min(sums.len()).wrapping_sub(1)).copied().unwrap_or(0.0))
     }
-}
-
-/// How far apart two instants of a circle are.
-fn distance(a: i64, b: i64, length: i64) -> i64 {
-    let apart = (a - b).abs();
-    apart.min(length - apart)
-}
-
-/// Whether one of the instants is as near as that.
-pub(super) fn near(taken: &BTreeSet<i64>, at: i64, length: i64, apart: i64) -> bool {
-    let before = taken.range(..=at).next_back().or_else(|| taken.last());
-    let after = taken.range(at..).next().or_else(|| taken.first());
-    before.into_iter().chain(after).any(|other| distance(*other, at, length) <= apart)
 }

@@ -28,8 +28,6 @@ pub(crate) mod streamed;
 use becalm_model::Estimate;
 use becalm_units::Nanos;
 
-use crate::delay::{DelayTable, TablePiece};
-use crate::noise::Noise;
 use crate::order::UNITS_LIMIT;
 use crate::random::{Purpose, Stream};
 use blocks::Blocks;
@@ -63,30 +61,30 @@ const MISSED_LIMIT: f64 = 0.05;
 /// The most frequent event that the recording misses with a probability of 5 %.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Missed {
-    /// It comes less often than once in this on each CPU, or on each node where a node is one unit.
+    /// It comes less often than once in this on each CPU.
     pub every: Nanos,
     /// The share of the phases that it would hit if it came as often: 0 to 1.
     pub phases: f64,
 }
 
 impl Missed {
-    /// Of so many units with phases of a grain, after units were recorded for a time, all together; nothing where such an event would hit
+    /// Of so many ranks with phases of a grain, after CPUs were recorded for a time, all together; nothing where such an event would hit
     /// few phases.
     #[must_use]
-    pub fn of(units: u64, grain: Nanos, watched: Nanos) -> Option<Self> {
-        Self::new(units as f64, grain.get() as f64, watched.get() as f64)
+    pub fn of(ranks: u64, grain: Nanos, watched: Nanos) -> Option<Self> {
+        Self::new(ranks as f64, grain.get() as f64, watched.get() as f64)
     }
 
     /// The same in nanoseconds.
-    fn new(units: f64, grain: f64, watched: f64) -> Option<Self> {
-        let hits = units * grain * MISSED_TIMES / watched;
+    fn new(ranks: f64, grain: f64, watched: f64) -> Option<Self> {
+        let hits = ranks * grain * MISSED_TIMES / watched;
         (hits > MISSED_LIMIT)
             .then(|| Self { every: Nanos::new((watched / MISSED_TIMES) as i64), phases: -libm::expm1(-hits) })
     }
 
     /// How many times as long a recording would have to be for such an event to hit few phases.
-    fn times(units: f64, grain: f64, watched: f64) -> f64 {
-        units * grain * MISSED_TIMES / watched / MISSED_LIMIT
+    fn times(ranks: f64, grain: f64, watched: f64) -> f64 {
+        ranks * grain * MISSED_TIMES / watched / MISSED_LIMIT
     }
 }
 
@@ -108,18 +106,18 @@ pub struct RecordingBounds {
 
 impl RecordingBounds {
     /// The same as [`RecordingEnds::with`] has it.
-    pub(crate) fn with(self, slowdown: Option<Estimate>) -> Self {
-        let Some(slowdown) = slowdown else { return self };
-        let RecordingEnds { low, high, .. } = self.ends().with(slowdown);
-        Self { low, high, ..self }
+    pub(crate) fn with(self, slowdown: Estimate) -> Self {
+        self.between(self.ends().with(slowdown))
     }
 
-    /// The same with the ends of another interval, that holds a slowdown as well.
-    pub(crate) fn between(self, ends: RecordingEnds, slowdown: Option<Estimate>) -> Self {
-        let RecordingEnds { low, high, missed } = ends;
-        let needed = if high.is_some() { None } else { self.needed };
-        let (lowest, highest) = slowdown.map_or((low, low), |slowdown| (slowdown.mean, slowdown.mean));
-        Self { low: low.min(lowest), high: high.map(|high| high.max(highest)), missed, needed, ..self }
+    /// The same where so many times as much is added.
+    pub(crate) fn times(self, times: f64) -> Self {
+        self.between(self.ends().times(times))
+    }
+
+    const fn between(self, ends: RecordingEnds) -> Self {
+        let RecordingEnds { low, high, .. } = ends;
+        Self { low, high, ..self }
     }
 
     /// The interval alone.
@@ -165,7 +163,7 @@ impl RecordingEnds {
 pub struct RecordingUncertainty {
     grain: f64,
     recorded: Nanos,
-    /// How long all units together were recorded, in nanoseconds.
+    /// How long all CPUs together were recorded, in nanoseconds.
     watched: f64,
     blocks: Blocks,
     extremes: Extremes,
@@ -205,34 +203,7 @@ pub struct Passed {
     pub above: f64,
 }
 
-impl Passed {
-    /// All of it, and no more.
-    pub const ALL: Self = Self { below: 1.0, above: 1.0 };
-}
-
 impl RecordingUncertainty {
-    /// Of the noise from which a table was made; draws come from the seed.
-    #[must_use]
-    pub fn new(noise: &Noise, table: &DelayTable<'_>, seed: u64) -> Self {
-        let extremes = Extremes::new(table);
-        let blocks = Blocks::new(noise, table, &extremes);
-        let lengths = || table.kinds().iter().map(|kind| kind.length);
-        let (recorded, watched) = (lengths().max().unwrap_or(0), lengths().map(|length| length as f64).sum());
-        let grain = table.grain().get() as f64;
-        let tail = if extremes.settled() { None } else { Tail::fit(&extremes.delays()) };
-        let tail = tail.map(|tail| {
-            let counted = blocks.rate(tail.count(), None);
-            let time = probability_above(table, tail.threshold()) / counted;
-            tail.covering(time, grain)
-        });
-        Self { grain, recorded: Nanos::new(recorded), watched, blocks, extremes, tail, seed }.in_blocks_of_its_memory()
-    }
-
-    fn in_blocks_of_its_memory(self) -> Self {
-        let most = self.tail.as_ref().map_or(f64::INFINITY, Tail::threshold);
-        Self { blocks: self.blocks.of_memory_length(most), ..self }
-    }
-
     /// The delay above which there is a law, in nanoseconds; nothing where the longest delays come so often that they need none, or
     /// are too few for one.
     #[must_use]
@@ -240,36 +211,38 @@ impl RecordingUncertainty {
         self.tail.as_ref().map(|tail| Nanos::new(tail.threshold() as i64))
     }
 
-    /// What it says of so many units, ranks or nodes, at offsets of their own.
-    #[must_use]
-    pub fn bounds(&self, units: u64) -> RecordingBounds {
-        self.bounds_passed(units, Passed::ALL)
+    /// The part of the added time that draws take from blocks: up to the threshold, or all of it.
+    pub(crate) fn block_limit(&self) -> f64 {
+        self.tail.as_ref().map_or(f64::INFINITY, Tail::threshold)
     }
 
-    /// The same with what replays make of it; with messages a phase without noise is as long as the grain here.
+    /// What it says of so many ranks of a job that loses `added` nanoseconds a phase; with messages a phase without noise is as long as the
+    /// grain here.
     #[must_use]
-    pub fn bounds_passed(&self, units: u64, passed: Passed) -> RecordingBounds {
-        let mut stream = Stream::new(self.seed, Purpose::Recording, units);
-        let (RecordingEnds { low, high, missed }, is_bounded) = self.drawn_ends(units, passed, &mut stream);
-        let n = units.clamp(1, UNITS_LIMIT) as f64;
+    pub fn bounds(&self, ranks: u64, passed: Passed, added: f64) -> RecordingBounds {
+        let mut stream = Stream::new(self.seed, Purpose::Recording, ranks);
+        let (RecordingEnds { low, high, missed }, is_bounded) = self.drawn_ends(ranks, passed, &mut stream);
+        let n = ranks.clamp(1, UNITS_LIMIT) as f64;
         let times = Missed::times(n, self.grain, self.watched);
         let meeting = Nanos::new((self.recorded.get() as f64 * times) as i64);
         let needed = match (is_bounded, missed) {
             (true, missed) => missed.map(|_| meeting),
             (false, _) => self.needed(n, passed, &mut stream).map(|needed| needed.max(meeting)),
         };
-        RecordingBounds { low, high, missed, longest: self.longest(n, passed), needed }
+        let longest = self.extremes.added(n, |count| self.blocks.rate(count, None) * self.grain);
+        let longest = longest.map(|part| if added > 0.0 { (passed.above * part / added).min(1.0) } else { 0.0 });
+        RecordingBounds { low, high, missed, longest, needed }
     }
 
     /// The ends of the same interval alone.
     #[must_use]
-    pub fn ends(&self, units: u64, passed: Passed) -> RecordingEnds {
-        self.drawn_ends(units, passed, &mut Stream::new(self.seed, Purpose::Recording, units)).0
+    pub fn ends(&self, ranks: u64, passed: Passed) -> RecordingEnds {
+        self.drawn_ends(ranks, passed, &mut Stream::new(self.seed, Purpose::Recording, ranks)).0
     }
 
     /// The ends, and whether what was recorded bounds the slowdown.
-    fn drawn_ends(&self, units: u64, passed: Passed, stream: &mut Stream) -> (RecordingEnds, bool) {
-        let n = units.clamp(1, UNITS_LIMIT) as f64;
+    fn drawn_ends(&self, ranks: u64, passed: Passed, stream: &mut Stream) -> (RecordingEnds, bool) {
+        let n = ranks.clamp(1, UNITS_LIMIT) as f64;
         let mut drawn: Vec<Drawn> = (0..DRAWS).map(|_| self.draw(n, stream).passed(passed)).collect();
         let (low, high) = ends(&mut drawn);
         let bounded = (self.tail.is_some() || self.extremes.settled()) && is_bounded(&drawn);
@@ -279,11 +252,11 @@ impl RecordingUncertainty {
         (RecordingEnds { low: over(low), high, missed }, bounded)
     }
 
-    /// What order statistics expect delays of so many units to add up to the threshold in the recording as it is, in nanoseconds.
+    /// What order statistics expect delays of so many ranks to add up to the threshold in the recording as it is, in nanoseconds.
     #[must_use]
-    pub(crate) fn expected_below(&self, units: u64) -> f64 {
-        let n = units.clamp(1, UNITS_LIMIT) as f64;
-        self.blocks.all().mean_of_largest(n, self.tail.as_ref().map_or(f64::INFINITY, Tail::threshold))
+    pub(crate) fn expected_below(&self, ranks: u64) -> f64 {
+        let n = ranks.clamp(1, UNITS_LIMIT) as f64;
+        self.blocks.all().mean_of_largest(n, self.block_limit())
     }
 
     fn draw(&self, n: f64, stream: &mut Stream) -> Drawn {
@@ -296,17 +269,6 @@ impl RecordingUncertainty {
         let below = body.mean_of_largest(n, tail.threshold());
         let (above, unseen) = tail.drawn(stream).added(n, rate, self.grain, self.extremes.longest());
         Drawn { below, above, unseen }
-    }
-
-    /// The parts of the recorded noise's added time that come from the longest 1, 3 and 10 delays. These lie above the threshold, and
-    /// pass as what is there.
-    fn longest(&self, n: f64, passed: Passed) -> [f64; 3] {
-        let shares = self.blocks.shares(n);
-        let Some(tail) = &self.tail else { return shares };
-        let all = self.blocks.all();
-        let (all, below) = (all.mean_of_largest(n, f64::INFINITY), all.mean_of_largest(n, tail.threshold()));
-        let total = passed.below * below + passed.above * (all - below);
-        shares.map(|share| if total > 0.0 { (passed.above * share * all / total).clamp(0.0, 1.0) } else { 0.0 })
     }
 
     /// How long a recording would bound it, if the noise is what it most probably is.
@@ -328,19 +290,6 @@ impl RecordingUncertainty {
             is_bounded(&drawn).then(|| self.recorded.get().checked_mul(times).map(Nanos::new)).flatten()
         })
     }
-}
-
-/// The probability that a unit's phase that starts at any time is later than a delay. Not by cells: one that holds the delay may hold
-/// many that are shorter, as where the rarest delays above those of all ticks are looked at.
-fn probability_above(table: &DelayTable<'_>, delay: f64) -> f64 {
-    let kinds = table.kinds();
-    // The longest come first.
-    let longer = table.pieces().iter().take_while(|piece| piece.delay as f64 > delay);
-    let time = |piece: &TablePiece| {
-        let falling = (piece.length - piece.flat) as f64;
-        (piece.flat as f64 + falling.min(piece.delay as f64 - delay)) / kinds[piece.kind as usize].length as f64
-    };
-    longer.map(time).sum::<f64>() / kinds.len() as f64
 }
 
 /// Sorts draws; the ends of the middle 95 %.

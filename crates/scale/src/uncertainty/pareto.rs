@@ -52,8 +52,6 @@ pub(super) struct Tail {
     best: (f64, f64),
     /// By how many times a recording is thought of as longer than it was.
     times: f64,
-    /// The probability of a delay above the threshold over what single detours would give.
-    covering: f64,
 }
 
 /// One law.
@@ -62,7 +60,6 @@ pub(super) struct Law {
     threshold: f64,
     shape: f64,
     scale: f64,
-    covering: f64,
 }
 
 impl Tail {
@@ -107,15 +104,8 @@ impl Tail {
                 }
             }
         }
-        let tail = Self {
-            threshold,
-            count: excesses.len(),
-            grid,
-            sums: Vec::new(),
-            best: (best.0, best.1),
-            times: 1.0,
-            covering: 1.0,
-        };
+        let tail =
+            Self { threshold, count: excesses.len(), grid, sums: Vec::new(), best: (best.0, best.1), times: 1.0 };
         tail.of_longer(1.0)
     }
 
@@ -134,13 +124,6 @@ impl Tail {
         Self { sums: sums.collect(), times, ..self.clone() }
     }
 
-    /// With a ratio of the probability of a delay above the threshold and the rate of them: by how much the pieces of the
-    /// delay function are shorter or longer than a grain and the excess of each delay.
-    pub(super) fn covering(self, time: f64, grain: f64) -> Self {
-        let single = grain + self.best.1 / (1.0 - self.best.0);
-        Self { covering: (time / single).clamp(0.2, 5.0), ..self }
-    }
-
     /// In nanoseconds.
     pub(super) fn threshold(&self) -> f64 {
         self.threshold
@@ -153,7 +136,7 @@ impl Tail {
 
     /// The delay that the longest of a recording most probably has.
     pub(super) fn likely_longest(&self) -> f64 {
-        let law = Law { threshold: self.threshold, shape: self.best.0, scale: self.best.1, covering: 1.0 };
+        let law = Law { threshold: self.threshold, shape: self.best.0, scale: self.best.1 };
         law.level(1.0 / (self.count as f64 * self.times))
     }
 
@@ -174,7 +157,7 @@ impl Tail {
         let cell = |(from, to): (f64, f64), stream: &mut Stream| (to - from) / GRID as f64 * (stream.unit() - 0.5);
         let shape = (shape + cell(SHAPES, stream)).min(SHAPES.1);
         let scale = scale * libm::exp(cell(SCALES, stream));
-        Law { threshold: self.threshold, shape, scale, covering: self.covering }
+        Law { threshold: self.threshold, shape, scale }
     }
 }
 
@@ -242,7 +225,6 @@ struct Late {
     /// The part of a delay from the point on, and from the point and each of the points on.
     rest: f64,
     rests: [f64; POINTS + 1],
-    covering: f64,
 }
 
 impl Late {
@@ -251,7 +233,7 @@ impl Late {
         let mut lates = points.map(|point| {
             let excess = point - law.threshold;
             let working = grain * law.above(excess);
-            Self { working, rest: law.rest(excess), rests: [0.0; POINTS + 1], covering: law.covering }
+            Self { working, rest: law.rest(excess), rests: [0.0; POINTS + 1] }
         });
         // It is the same time from one point and another on, whichever is the first.
         for one in 0..=POINTS {
@@ -279,7 +261,7 @@ impl Late {
             time += waiting * (rest - next);
             rest = *next;
         }
-        time * self.covering
+        time
     }
 }
 
@@ -310,7 +292,7 @@ fn log_likelihood(excesses: &[f64], shape: f64, scale: f64) -> f64 {
 /// (1954).
 fn misfit(excesses: &[f64], shape: f64, scale: f64) -> f64 {
     let n = excesses.len();
-    let law = Law { threshold: 0.0, shape, scale, covering: 1.0 };
+    let law = Law { threshold: 0.0, shape, scale };
     let above: Vec<f64> = excesses.iter().map(|excess| libm::log(law.above(*excess).max(1e-300))).collect();
     let term = |i: usize| (2 * i + 1) as f64 * (libm::log1p(-libm::exp(above[i])).max(-700.0) + above[n - 1 - i]);
     -(n as f64) - (0..n).map(term).sum::<f64>() / n as f64
@@ -356,7 +338,7 @@ mod tests {
                     let from = if at == 0 { 0.0 } else { points[at - 1] };
                     time += waiting * (law.rest(excess + from) - law.rest(excess + points[at]));
                 }
-                any(n, (rate * time * law.covering).min(1.0))
+                any(n, (rate * time).min(1.0))
             };
             let reach: Vec<f64> = points.iter().map(late).collect();
             let mean = |at: usize| (reach[at] + reach[at + 1]) / 2.0;
@@ -376,10 +358,10 @@ mod tests {
         #[test]
         fn what_is_added_is_what_the_definition_says(
             shape in -0.5..0.98, scale in 2.0..7.0, threshold in 3.0..8.0, grain in 4.0..8.0, n in 0.0..7.0, phases in -6.0..0.0,
-            covering in 0.2..5.0, longest in 0.0..3.0,
+            longest in 0.0..3.0,
         ) {
             let ten_to = |power: f64| 10.0_f64.powf(power);
-            let law = Law { threshold: ten_to(threshold).round(), shape, scale: ten_to(scale), covering };
+            let law = Law { threshold: ten_to(threshold).round(), shape, scale: ten_to(scale) };
             let (n, grain) = (ten_to(n).round(), ten_to(grain).round());
             let rate = ten_to(phases) / grain;
             let longest = law.threshold + longest * law.scale;

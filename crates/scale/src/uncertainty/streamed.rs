@@ -3,13 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
-use becalm_model::Estimate;
 use becalm_units::Nanos;
 
 use super::blocks::{Blocks, NodeBlocks};
 use super::cells;
-use super::extremes::{Extreme, Extremes, MOST, near};
-use super::{Passed, RecordingEnds, RecordingUncertainty, Tail};
+use super::extremes::{Extremes, MOST};
+use super::{RecordingUncertainty, Tail};
 
 /// So many of a CPU's longest detours are kept for each that is wanted, as some lie next to longer ones.
 const KEPT: usize = 4 * MOST;
@@ -38,7 +37,8 @@ impl LongestDetours {
             if list.len() == MOST {
                 break;
             }
-            if !near(&taken, start, i64::MAX, apart) {
+            let near = start.saturating_sub(apart)..=start.saturating_add(apart);
+            if taken.range(near).next().is_none() {
                 taken.insert(start);
                 list.push((start, length));
             }
@@ -136,34 +136,28 @@ impl StreamedBlocks {
         self.longest.truncate(MOST);
     }
 
-    /// What it says of a program of so many ranks that loses `slowdown`, of which `below` nanoseconds a phase lie below a threshold;
-    /// draws come from the seed. Nothing where nothing was sampled.
-    pub(crate) fn ends(
-        &self,
-        ranks: u64,
-        slowdown: f64,
-        below: impl Fn(f64) -> f64,
-        seed: u64,
-    ) -> Option<RecordingEnds> {
+    /// What it says of other recordings, which are drawn from the seed. Nothing where nothing was sampled.
+    pub(crate) fn uncertainty(&self, seed: u64) -> Option<RecordingUncertainty> {
         if self.phases <= 0.0 || self.cpus == 0 {
             return None;
         }
-        let list = self.longest.iter().map(|detour| Extreme { kind: 0, at: 0, delay: detour.length });
-        let extremes = Extremes::of(list.collect(), self.grain);
-        let tail = if extremes.settled() { None } else { Tail::fit(&extremes.delays()) };
+        let list = self.longest.iter().map(|detour| detour.length as f64).collect();
+        let extremes = Extremes::new(list);
+        let tail = if extremes.settled() { None } else { Tail::fit(extremes.delays()) };
         let rate = |detour: &StreamedDetour| {
             let rate = 1.0 / (detour.watched as f64 * self.cpus as f64);
             (detour.node, self.nodes[detour.node].block(detour.at), rate)
         };
-        let blocks = Blocks::streamed(&self.nodes, self.phases, self.longest.iter().map(rate));
-        let (grain, recorded) = (self.grain as f64, Nanos::new(self.recorded));
-        let watched = self.watched as f64;
-        let known = RecordingUncertainty { grain, recorded, watched, blocks, extremes, tail, seed };
-        let known = known.in_blocks_of_its_memory();
-        let threshold = known.tail.as_ref().map_or(f64::INFINITY, Tail::threshold);
-        let expected = known.expected_below(ranks);
-        let passed = Passed { below: if expected > 0.0 { below(threshold) / expected } else { 1.0 }, above: 1.0 };
-        let itself = Estimate { mean: slowdown, low: slowdown, high: slowdown };
-        Some(known.ends(ranks, passed).with(itself))
+        let blocks = Blocks::new(&self.nodes, self.phases, self.longest.iter().map(rate));
+        let most = tail.as_ref().map_or(f64::INFINITY, Tail::threshold);
+        Some(RecordingUncertainty {
+            grain: self.grain as f64,
+            recorded: Nanos::new(self.recorded),
+            watched: self.watched as f64,
+            blocks: blocks.of_memory_length(most),
+            extremes,
+            tail,
+            seed,
+        })
     }
 }

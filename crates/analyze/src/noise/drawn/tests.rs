@@ -182,16 +182,16 @@ fn what_comes_to_both_cpus_at_once_costs_what_it_costs() {
     let grain = Nanos::from_millis(1);
     let (full, short) = both(&bundle, grain);
     let digest = condense(&bundle, "stops").unwrap();
-    let (losses, recorded) = draw_losses(&digest, grain, 1 << 20, |_, name| name.to_owned());
+    let (losses, recorded) = draw_losses(&digest, grain, 1, |_, name| name.to_owned());
     assert_eq!(recorded, Nanos::from_secs(40));
     let report = summarize(&bundle, &Selection::default()).unwrap();
     let question = Question { per_node: 2, phases: 20_000, ..question(grain) };
     for ranks in [16, 64, 256] {
-        let predicted = |noise| Prediction::new(noise, question).unwrap().slowdown(ranks).unwrap().unwrap().mean - 1.0;
-        let all = predicted(&full.noise);
+        let row = |noise| Prediction::new(noise, question).unwrap().row(ranks).unwrap();
+        let predicted = |noise| row(noise).slowdown.unwrap().mean - 1.0;
+        let all = row(&full.noise).mean_phase_ns.unwrap() / grain.get() as f64 - 1.0;
         let reported = report.phases.at(ranks).unwrap().slowdown - 1.0;
         let others = [predicted(&short.noise), losses.slowdown(ranks, None) - 1.0, reported];
-        // Sampled phases of one such CPU alone are within 12 % of a replay, too.
         assert!(others.iter().all(|of| (of / all - 1.0).abs() < 0.12), "{ranks} ranks: {others:?} for {all}");
     }
 }

@@ -91,7 +91,7 @@ impl Scale<'_> {
             let prediction = Prediction::new(&noise, *question)?.of_recording();
             for ranks in self.ranks {
                 let row = prediction.row(*ranks)?;
-                let mean = row.slowdown.map(|slowdown| slowdown.mean).or(row.expected_ratio).unwrap_or(1.0);
+                let mean = row.slowdown.map_or(1.0, |slowdown| slowdown.mean);
                 let (low, high) = row.recording.map_or((None, None), |bounds| (Some(bounds.low), bounds.high));
                 let job = GainJob { grain: question.grain, ranks: *ranks };
                 slowdowns.push((job, PredictedSlowdown { mean, low, high }));

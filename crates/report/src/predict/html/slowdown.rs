@@ -17,7 +17,7 @@ pub(crate) fn wide_scale(lowest: f64, highest: f64) -> AxisScale {
     if lowest > 0.0 && highest / lowest > LINEAR_UP_TO { AxisScale::Log } else { AxisScale::Linear }
 }
 
-/// The chart of slowdowns against ranks: of one grain and collective what was replayed beside what theory expects, of several a
+/// The chart of slowdowns against ranks: of one grain and collective what was predicted beside what theory expects, of several a
 /// curve each. `None` where nothing was predicted for two numbers of ranks.
 pub(crate) fn chart(lines: &[PredictedRow], text: &str) -> Option<Chart> {
     let curves: Vec<&[PredictedRow]> = lines.chunk_by(same_curve).take(CURVES).collect();
@@ -51,7 +51,7 @@ pub(crate) fn chart(lines: &[PredictedRow], text: &str) -> Option<Chart> {
     })
 }
 
-/// What was replayed, what order statistics expect, and the noise law.
+/// What was predicted, what order statistics expect, and the noise law.
 fn alone(rows: &[PredictedRow]) -> Vec<ChartSeries> {
     let of = |name: &str, value: fn(&PredictedRow) -> Option<f64>| ChartSeries {
         name: name.to_owned(),
@@ -59,13 +59,13 @@ fn alone(rows: &[PredictedRow]) -> Vec<ChartSeries> {
         dashed: true,
         ..ChartSeries::default()
     };
-    let replayed = ChartSeries { dashed: false, ..replayed("replayed".to_owned(), rows) };
+    let predicted = ChartSeries { dashed: false, ..predicted("predicted".to_owned(), rows) };
     let law = of("law", |line| line.row.law.map(|law| law.slowdown_ratio));
-    vec![replayed, of("expected", |line| line.row.expected_ratio), law]
+    vec![predicted, of("expected", |line| line.row.expected_ratio), law]
 }
 
 /// The curve of the slowdowns themselves, with their intervals.
-fn replayed(name: String, rows: &[PredictedRow]) -> ChartSeries {
+fn predicted(name: String, rows: &[PredictedRow]) -> ChartSeries {
     let mut series = ChartSeries { name, dots: true, ..ChartSeries::default() };
     for row in rows.iter().map(|line| &line.row) {
         let Some(slowdown) = row.slowdown else { continue };
@@ -79,9 +79,9 @@ fn replayed(name: String, rows: &[PredictedRow]) -> ChartSeries {
     series
 }
 
-/// A curve among others: what was replayed, and where ranks are too many for that what is expected.
+/// A curve among others: what was predicted, and where ranks are too many to be replayed what is expected.
 fn one_of_several(lines: &[PredictedRow], rows: &[PredictedRow], at: usize) -> ChartSeries {
-    let mut series = replayed(curve_name(lines, &rows[0].row), rows);
+    let mut series = predicted(curve_name(lines, &rows[0].row), rows);
     for row in rows.iter().map(|line| &line.row).filter(|row| row.slowdown.is_none()) {
         let Some(expected) = row.expected_ratio else { continue };
         series.points.push([row.ranks as f64, expected]);

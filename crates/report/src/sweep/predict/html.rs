@@ -167,7 +167,7 @@ fn all_cells(report: &PredictSweepReport<'_>, axes: &Axes) -> Section {
     let rows: Vec<RankPrediction> = report.cells.iter().map(|cell| cell.row.clone()).collect();
     let meaning = intervals::meaning(&rows, report.question.replicas);
     let mut blocks = vec![Block::Table(table)];
-    blocks.extend(meaning.map(|meaning| Block::Note(sentence(&meaning))));
+    blocks.extend(meaning.into_iter().chain(intervals::together(&rows)).map(|text| Block::Note(sentence(&text))));
     Section {
         id: "cells",
         title: "All cells, with their intervals".to_owned(),

@@ -22,7 +22,7 @@ use crate::form::sheet::Sheet;
 use crate::form::table::Table;
 use crate::form::value::{factor, grouped};
 use crate::html::{AxisUnit, Page};
-use crate::predict::{self, PredictedRow, counted, job_of, row};
+use crate::predict::{self, PredictedRow, counted, intervals, job_of, row};
 use crate::report::Report;
 
 /// One of the noises of a sweep.
@@ -307,6 +307,8 @@ impl Report for PredictSweepReport<'_> {
         axes.table("mean phase", &means, out)?;
         axes.surface("Surface: the slowdowns as shades", &slowdowns, factor, out)?;
         axes.plot("Slowdown against ranks", self.ranks, &slowdowns, out)?;
+        let rows: Vec<RankPrediction> = self.cells.iter().map(|cell| cell.row.clone()).collect();
+        intervals::together(&rows).try_for_each(|text| paragraph(out, "  ", &text))?;
         paragraph(out, "  ", "--json has the intervals, the quiet phase and the spread of each cell")
     }
 }

@@ -134,7 +134,8 @@ fn slowdowns(report: &StudyReport<'_>, recorded: &[&StudyEntry<'_>]) -> Section 
     let studied = || recorded.iter().filter_map(|row| Some((row, row.studied?)));
     let meaning = studied().find_map(|(_, studied)| intervals::meaning(&studied.rows, report.question.replicas));
     let open = studied().flat_map(|(row, studied)| {
-        intervals::open(&studied.rows).map(|text| format!(" {}, {text}.", row.doc.name)).collect::<Vec<_>>()
+        let sentences = intervals::open(&studied.rows).chain(intervals::together(&studied.rows));
+        sentences.map(|text| format!(" {}, {text}.", row.doc.name)).collect::<Vec<_>>()
     });
     table.note = meaning.map(|text| text + ".").into_iter().chain(open).collect();
     let mut series = Vec::new();

@@ -105,7 +105,7 @@ fn slowdowns(report: &StudyReport<'_>, entries: &[&StudyEntry<'_>], out: &mut Sh
         paragraph(out, "  ", &text)?;
     }
     for (row, studied) in studied() {
-        for text in intervals::open(&studied.rows) {
+        for text in intervals::open(&studied.rows).chain(intervals::together(&studied.rows)) {
             paragraph(out, "  ", &format!("{}, {text}", row.doc.name))?;
         }
     }
