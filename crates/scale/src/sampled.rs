@@ -95,29 +95,48 @@ struct LatenessCells {
     at_work: Vec<i64>,
     /// Those that start within a detour: by the cell of how far into it, and that of their lateness.
     within: BTreeMap<(usize, usize), i64>,
+    /// What all of them were late by together, by the cell of it.
+    late: Vec<i128>,
 }
 
 impl LatenessCells {
     /// Adds parts of phases, or takes some away, that start so far into a detour, if they do, and are late by so much each.
     fn add(&mut self, into: Option<i64>, late: i64, phases: i64) {
         let cell = place(late, CELLS_PER_OCTAVE);
+        if cell >= self.late.len() {
+            self.at_work.resize(cell + 1, 0);
+            self.late.resize(cell + 1, 0);
+        }
+        self.late[cell] += i128::from(late.max(0)) * i128::from(phases);
         match into {
             Some(into) => *self.within.entry((place(into, CELLS_WITHIN), cell)).or_default() += phases,
-            None => {
-                if cell >= self.at_work.len() {
-                    self.at_work.resize(cell + 1, 0);
-                }
-                self.at_work[cell] += phases;
-            }
+            None => self.at_work[cell] += phases,
         }
     }
 
     fn merge(&mut self, other: &Self) {
-        if other.at_work.len() > self.at_work.len() {
-            self.at_work.resize(other.at_work.len(), 0);
+        if other.late.len() > self.late.len() {
+            self.at_work.resize(other.late.len(), 0);
+            self.late.resize(other.late.len(), 0);
         }
         self.at_work.iter_mut().zip(&other.at_work).for_each(|(phases, more)| *phases += more);
+        self.late.iter_mut().zip(&other.late).for_each(|(late, more)| *late += more);
         other.within.iter().for_each(|(cell, more)| *self.within.entry(*cell).or_default() += more);
+    }
+
+    /// The mean lateness of the phases in each of these cells, in nanoseconds.
+    fn means(&self, cells: &[usize]) -> Vec<f64> {
+        let mut phases = self.at_work.clone();
+        self.within.iter().for_each(|((_, late), more)| phases[*late] += more);
+        let mean = |cell: &usize| {
+            let middle = middle(*cell, CELLS_PER_OCTAVE);
+            if phases[*cell] <= 0 {
+                return middle;
+            }
+            // What is left without a source may be too little to say.
+            (self.late[*cell] as f64 / phases[*cell] as f64).clamp(middle * (127.0 / 128.0), middle * (129.0 / 128.0))
+        };
+        cells.iter().map(mean).collect()
     }
 }
 
@@ -126,6 +145,8 @@ struct PhaseChain {
     ranks: f64,
     /// The cells of lateness that hold phases, falling.
     places: Vec<usize>,
+    /// The mean lateness in each of them, in nanoseconds.
+    late: Vec<f64>,
     /// The phases that start at work, by these places.
     at_work: Vec<f64>,
     /// The phases that start within a detour, by the cell of lateness from which on the phase before is followed by such a start, rising.
@@ -147,7 +168,7 @@ impl PhaseChain {
             let waited = place(middle(*into, CELLS_WITHIN) as i64, CELLS_PER_OCTAVE) + 1;
             by_start.entry(waited).or_insert_with(|| vec![0.0; places.len()])[slot(*late)] += *phases as f64;
         }
-        Self { ranks, at_work: working, within: by_start.into_iter().collect(), places }
+        Self { ranks, at_work: working, within: by_start.into_iter().collect(), late: cells.means(&places), places }
     }
 
     /// How many of the starts within detours are possible after a phase that was so late.
@@ -179,8 +200,7 @@ impl PhaseChain {
         let mut rows: Vec<Option<Vec<f64>>> = vec![None; self.within.len() + 1];
         let mut shares = vec![0.0; rows.len()];
         shares[0] = 1.0;
-        let late: Vec<f64> = self.places.iter().map(|place| middle(*place, CELLS_PER_OCTAVE)).collect();
-        let mut latest = Latest { late, reached: Vec::new() };
+        let mut latest = Latest { late: self.late.clone(), reached: Vec::new() };
         let mut mean = 0.0;
         for _ in 0..PHASES_LIMIT {
             latest.reached = vec![0.0; self.places.len()];
@@ -256,7 +276,10 @@ impl PhaseLosses<()> {
         let (mut all, cpus) = (PhaseLosses::new(grain), nodes.iter().map(Vec::len).sum());
         for node in nodes {
             let mut losses = PhaseLosses::new(grain);
-            let repeated = repeated_stops(node.iter().map(|trace| LongestStops::of(trace.detours())));
+            let mut repeated = repeated_stops(node.iter().map(|trace| LongestStops::of(trace.detours())));
+            if noise.alignment() == Alignment::Independent {
+                repeated.iter_mut().for_each(Vec::clear);
+            }
             for (trace, repeated) in node.iter().zip(repeated) {
                 let sampler = PhaseSampler::new(Nanos::ZERO, trace.length(), grain).of_cpus(cpus);
                 if grain.get().saturating_mul(LEAST_GRAINS) < trace.length().get() {
@@ -271,15 +294,14 @@ impl PhaseLosses<()> {
     }
 }
 
-/// The CPUs that ranks replay, those together that were stopped together: the first ones of each node, or all of all nodes.
+/// The CPUs that ranks replay, those together that were recorded at the same time.
 fn together(noise: &Noise, per_node: u64) -> Vec<Vec<&NoiseTrace>> {
-    let ranks = usize::try_from(per_node).unwrap_or(usize::MAX);
-    let nodes = noise.nodes().iter().map(|node| node.cpus().iter().take(ranks).collect());
-    match noise.alignment() {
-        Alignment::Node => nodes.collect(),
-        Alignment::Recording => vec![nodes.collect::<Vec<Vec<_>>>().concat()],
-        Alignment::Independent => noise.traces().map(|trace| vec![trace]).collect(),
-    }
+    let ranks = match noise.alignment() {
+        Alignment::Independent => usize::MAX,
+        Alignment::Node | Alignment::Recording => usize::try_from(per_node).unwrap_or(usize::MAX),
+    };
+    let nodes: Vec<Vec<_>> = noise.nodes().iter().map(|node| node.cpus().iter().take(ranks).collect()).collect();
+    if noise.alignment() == Alignment::Recording { vec![nodes.concat()] } else { nodes }
 }
 
 impl<S: Ord> PhaseLosses<S> {
@@ -288,7 +310,7 @@ impl<S: Ord> PhaseLosses<S> {
     pub const fn new(grain: Nanos) -> Self {
         Self {
             grain,
-            all: LatenessCells { at_work: Vec::new(), within: BTreeMap::new() },
+            all: LatenessCells { at_work: Vec::new(), within: BTreeMap::new(), late: Vec::new() },
             without: BTreeMap::new(),
             blocks: StreamedBlocks::new(grain),
         }

@@ -1,5 +1,6 @@
 //! The longest detours of a recording.
 
+use super::cells::place;
 use crate::order::any;
 
 /// The most that are looked for.
@@ -33,21 +34,16 @@ impl Extremes {
         self.0.first().copied().unwrap_or(0.0)
     }
 
-    /// What the longest 1, 3 and 10 add to a phase of n units, in nanoseconds, if a unit meets each of the first ones with a probability.
+    /// What the longest 1, 3 and 10 add to a phase of n ranks, in nanoseconds, if a rank meets any of the first ones with a probability. Those
+    /// of about one length have equal parts.
     pub(super) fn added(&self, n: f64, meets: impl Fn(usize) -> f64) -> [f64; TOLD.len()] {
-        let (mut reached, mut sum) = (0.0, 0.0);
-        let sums: Vec<f64> = self
-            .0
-            .iter()
-            .take(TOLD[TOLD.len() - 1])
-            .enumerate()
-            .map(|(at, delay)| {
-                let reach = any(n, meets(at + 1).min(1.0));
-                sum += (reach - reached) * delay;
-                reached = reach;
-                sum
-            })
-            .collect();
-        TOLD.map(|told| sums.get(told.min(sums.len()).wrapping_sub(1)).copied().unwrap_or(0.0))
+        let (mut reached, mut parts) = (0.0, Vec::with_capacity(self.0.len()));
+        for group in self.0.chunk_by(|one, other| place(*one as i64) == place(*other as i64)) {
+            let reach = any(n, meets(parts.len() + group.len()).min(1.0));
+            let part = (reach - reached) / group.len() as f64;
+            parts.extend(group.iter().map(|delay| part * delay));
+            reached = reach;
+        }
+        TOLD.map(|told| parts.iter().take(told).sum())
     }
 }
