@@ -180,21 +180,15 @@ fn condensed(bundle: &Bundle, path: &Path) -> SummaryBundle {
     SummaryBundle::open(path).unwrap()
 }
 
+/// Ticks, rare long detours, bursts, stops of all CPUs at once, and all sorts of noise.
 fn recordings(folder: &Path) -> Vec<PathBuf> {
-    let write: [(&str, &dyn Fn(&Path)); 5] = [
-        ("ticks", &write_ticks),
-        ("rare", &write_rare),
-        ("bursts", &write_bursts),
-        ("stops", &write_stops),
-        ("mixed", &|path| write_mixed(path, 1)),
-    ];
-    write
-        .map(|(name, write)| {
-            let path = folder.join(format!("{name}.becalm"));
-            write(&path);
-            path
-        })
-        .to_vec()
+    let paths = ["ticks", "rare", "bursts", "stops", "mixed"].map(|name| folder.join(format!("{name}.becalm")));
+    write_ticks(&paths[0]);
+    write_rare(&paths[1]);
+    write_bursts(&paths[2]);
+    write_stops(&paths[3]);
+    write_mixed(&paths[4], 1);
+    paths.to_vec()
 }
 
 #[test]

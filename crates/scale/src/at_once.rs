@@ -19,7 +19,7 @@ pub struct LongestStops {
 impl LongestStops {
     /// Of all detours of a CPU.
     #[must_use]
-    pub fn of(detours: impl IntoIterator<Item = (Nanos, Nanos)>) -> Self {
+    pub fn from_detours(detours: impl IntoIterator<Item = (Nanos, Nanos)>) -> Self {
         let mut stops = Self::default();
         detours.into_iter().for_each(|(start, duration)| stops.add(start, duration));
         stops
@@ -119,7 +119,7 @@ mod tests {
         ];
         let events = events_at_once(&cpus);
         assert_eq!(events, [vec![(2, 0), (0, 0), (1, 0)], vec![(0, 2), (2, 1)]]);
-        let stops = cpus.map(LongestStops::of);
+        let stops = cpus.map(LongestStops::from_detours);
         // Detours that touch are one: (10, 70) and (80, 30).
         let repeated = repeated_stops(stops);
         assert_eq!(repeated, [detours(&[(0, 100)]), detours(&[(10, 100)]), detours(&[(2_001, 4)])]);

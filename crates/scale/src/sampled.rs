@@ -19,7 +19,10 @@
 //! source a phase is over earlier and may not meet detours in which it has no part: a phase of work G that lost S to the source meets
 //! them with probability G / (G + S), as if they lay anywhere in it.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+mod chain;
+mod lateness;
+
+use std::collections::{BTreeMap, VecDeque};
 use std::iter::Peekable;
 use std::vec;
 
@@ -30,9 +33,11 @@ use crate::at_once::{LongestStops, TimedDetours, repeated_stops};
 use crate::delay::{Laps, laps};
 use crate::estimate::exactly;
 use crate::noise::{Alignment, Noise, NoiseTrace};
-use crate::order::{UNITS_LIMIT, any};
+use crate::order::UNITS_LIMIT;
 use crate::uncertainty::streamed::{LongestDetours, StreamedBlocks};
-use crate::uncertainty::{Passed, RecordingBounds, RecordingEnds, RecordingUncertainty};
+use crate::uncertainty::{RecordingBounds, RecordingEnds, RecordingUncertainty};
+use chain::{Latest, PhaseChain};
+use lateness::LatenessCells;
 
 /// How far the starts of sampled phases lie apart, as a share of the grain: the golden section, so that no period of the
 /// noise falls into step with it.
@@ -42,14 +47,8 @@ const STEP_RATIO: f64 = 0.618_033_988_75;
 const WANTED: f64 = (1 << 17) as f64;
 const FINEST: i64 = 1 << 4;
 
-/// An octave of lengths has so many cells: the middle of one is within 1/128 of what is in it.
-const CELLS_PER_OCTAVE: u64 = 64;
-
-/// A circle of recorded noise is sampled for at least so many grains.
+/// A circle of recorded noise is sampled around if fewer grains fit into it.
 const LEAST_GRAINS: i64 = 1 << 6;
-
-/// Of how far into a detour a phase starts it is enough to know less.
-const CELLS_WITHIN: u64 = 8;
 
 /// Each time so many phases of a CPU had something to meet, starts lie twice as far apart, and each counts twice.
 const MET_LIMIT: u32 = 1 << 19;
@@ -62,198 +61,6 @@ const STARTS_LIMIT: i64 = 1 << 10;
 
 /// Phases are counted in parts, as without a source one may be late by two times, each with a probability.
 const PARTS: i64 = 1 << 10;
-
-/// Phases are followed until their mean lateness changes by no more than this share of the grain, or for so many.
-const CLOSE_RATIO: f64 = 1e-6;
-const PHASES_LIMIT: usize = 1_000;
-
-/// What follows a lateness of less probability is not looked at.
-const NEGLIGIBLE: f64 = 1e-12;
-
-/// The cell of a time in nanoseconds. Below two times the cells of an octave each nanosecond has its own.
-fn place(time: i64, cells: u64) -> usize {
-    let time = time.max(0) as u64;
-    if time < 2 * cells {
-        return time as usize;
-    }
-    let octave = time.ilog2() - cells.ilog2();
-    (u64::from(octave) * cells + (time >> octave)) as usize
-}
-
-/// The middle of a cell, in nanoseconds.
-fn middle(place: usize, cells: u64) -> f64 {
-    let place = place as u64;
-    let octave = (place / cells).saturating_sub(1);
-    let width = (1_u64 << octave) as f64;
-    ((place - octave * cells) as f64 + 0.5) * width - 0.5
-}
-
-/// How many phases were late by how much; of a change to that, how many there are more, or less. In parts of a phase.
-#[derive(Clone, Default, Debug)]
-struct LatenessCells {
-    /// Those that start at work, by the cell of their lateness.
-    at_work: Vec<i64>,
-    /// Those that start within a detour: by the cell of how far into it, and that of their lateness.
-    within: BTreeMap<(usize, usize), i64>,
-    /// What all of them were late by together, by the cell of it.
-    late: Vec<i128>,
-}
-
-impl LatenessCells {
-    /// Adds parts of phases, or takes some away, that start so far into a detour, if they do, and are late by so much each.
-    fn add(&mut self, into: Option<i64>, late: i64, phases: i64) {
-        let cell = place(late, CELLS_PER_OCTAVE);
-        if cell >= self.late.len() {
-            self.at_work.resize(cell + 1, 0);
-            self.late.resize(cell + 1, 0);
-        }
-        self.late[cell] += i128::from(late.max(0)) * i128::from(phases);
-        match into {
-            Some(into) => *self.within.entry((place(into, CELLS_WITHIN), cell)).or_default() += phases,
-            None => self.at_work[cell] += phases,
-        }
-    }
-
-    fn merge(&mut self, other: &Self) {
-        if other.late.len() > self.late.len() {
-            self.at_work.resize(other.late.len(), 0);
-            self.late.resize(other.late.len(), 0);
-        }
-        self.at_work.iter_mut().zip(&other.at_work).for_each(|(phases, more)| *phases += more);
-        self.late.iter_mut().zip(&other.late).for_each(|(late, more)| *late += more);
-        other.within.iter().for_each(|(cell, more)| *self.within.entry(*cell).or_default() += more);
-    }
-
-    /// The mean lateness of the phases in each of these cells, in nanoseconds.
-    fn means(&self, cells: &[usize]) -> Vec<f64> {
-        let mut phases = self.at_work.clone();
-        self.within.iter().for_each(|((_, late), more)| phases[*late] += more);
-        let mean = |cell: &usize| {
-            let middle = middle(*cell, CELLS_PER_OCTAVE);
-            if phases[*cell] <= 0 {
-                return middle;
-            }
-            // What is left without a source may be too little to say.
-            (self.late[*cell] as f64 / phases[*cell] as f64).clamp(middle * (127.0 / 128.0), middle * (129.0 / 128.0))
-        };
-        cells.iter().map(mean).collect()
-    }
-}
-
-/// Phases that follow each other: a rank starts within a detour only if the phase before lasted for that long.
-struct PhaseChain {
-    ranks: f64,
-    /// The cells of lateness that hold phases, falling.
-    places: Vec<usize>,
-    /// The mean lateness in each of them, in nanoseconds.
-    late: Vec<f64>,
-    /// The phases that start at work, by these places.
-    at_work: Vec<f64>,
-    /// The phases that start within a detour, by the cell of lateness from which on the phase before is followed by such a start, rising.
-    within: Vec<(usize, Vec<f64>)>,
-}
-
-impl PhaseChain {
-    fn new(cells: &LatenessCells, ranks: f64) -> Self {
-        let within = || cells.within.iter().filter(|(_, phases)| **phases > 0);
-        let at_work = || cells.at_work.iter().enumerate().filter(|(_, phases)| **phases > 0);
-        let late: BTreeSet<usize> =
-            at_work().map(|(late, _)| late).chain(within().map(|((_, late), _)| *late)).collect();
-        let places: Vec<usize> = late.into_iter().rev().collect();
-        let slot = |late: usize| places.partition_point(|place| *place > late);
-        let mut working = vec![0.0; places.len()];
-        at_work().for_each(|(late, phases)| working[slot(late)] += *phases as f64);
-        let mut by_start: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-        for ((into, late), phases) in within() {
-            let waited = place(middle(*into, CELLS_WITHIN) as i64, CELLS_PER_OCTAVE) + 1;
-            by_start.entry(waited).or_insert_with(|| vec![0.0; places.len()])[slot(*late)] += *phases as f64;
-        }
-        Self { ranks, at_work: working, within: by_start.into_iter().collect(), late: cells.means(&places), places }
-    }
-
-    /// How many of the starts within detours are possible after a phase that was so late.
-    fn starts_after(&self, late: usize) -> usize {
-        self.within.partition_point(|(waited, _)| *waited <= late)
-    }
-
-    /// The probability that the latest rank is as late as each place or later, where so many of the starts within detours are possible.
-    fn reach(&self, starts: usize) -> Vec<f64> {
-        let mut phases = self.at_work.clone();
-        // The rank for which all others waited has waited for none.
-        let waited = (self.ranks - 1.0) / self.ranks;
-        for (_, within) in &self.within[..starts] {
-            phases.iter_mut().zip(within).for_each(|(phases, more)| *phases += waited * more);
-        }
-        let all: f64 = phases.iter().sum();
-        let mut later = 0.0;
-        let reach = |phases: &f64| {
-            later += phases;
-            if all > 0.0 { any(self.ranks, later / all) } else { 0.0 }
-        };
-        phases.iter().map(reach).collect()
-    }
-
-    /// The lateness of the latest rank in the long run, from a phase without starts within detours on: until its mean changes by no more
-    /// than `close` nanoseconds from one phase to the next.
-    fn settled(&self, close: f64) -> Latest {
-        let starts: Vec<usize> = self.places.iter().map(|place| self.starts_after(*place)).collect();
-        let mut rows: Vec<Option<Vec<f64>>> = vec![None; self.within.len() + 1];
-        let mut shares = vec![0.0; rows.len()];
-        shares[0] = 1.0;
-        let mut latest = Latest { late: self.late.clone(), reached: Vec::new() };
-        let mut mean = 0.0;
-        for _ in 0..PHASES_LIMIT {
-            latest.reached = vec![0.0; self.places.len()];
-            for (starts, (share, row)) in
-                shares.iter().zip(&mut rows).enumerate().filter(|(_, (share, _))| **share > NEGLIGIBLE)
-            {
-                let row = row.get_or_insert_with(|| self.reach(starts));
-                latest.reached.iter_mut().zip(row).for_each(|(reached, reach)| *reached += share * *reach);
-            }
-            let last = std::mem::replace(&mut mean, latest.mean());
-            if mean - last <= close {
-                break;
-            }
-            shares.fill(0.0);
-            let mut before = 0.0;
-            for (starts, reached) in starts.iter().zip(&latest.reached) {
-                shares[*starts] += reached - before;
-                before = *reached;
-            }
-        }
-        latest
-    }
-}
-
-/// How late the latest of all ranks is.
-struct Latest {
-    /// In nanoseconds, falling.
-    late: Vec<f64>,
-    /// The probability that it is so late or later.
-    reached: Vec<f64>,
-}
-
-impl Latest {
-    /// In nanoseconds.
-    fn mean(&self) -> f64 {
-        self.mean_below(f64::INFINITY)
-    }
-
-    /// How much of what is drawn below the threshold phases that follow each other lose.
-    fn passed(&self, known: &RecordingUncertainty, ranks: u64) -> Passed {
-        let expected = known.expected_below(ranks);
-        let below = if expected > 0.0 { self.mean_below(known.block_limit()) / expected } else { 1.0 };
-        Passed { below, above: 1.0 }
-    }
-
-    /// The part of the mean that lies below a threshold, in nanoseconds.
-    fn mean_below(&self, threshold: f64) -> f64 {
-        let mut before = 0.0;
-        let part =
-            |(late, reached): (&f64, &f64)| (reached - std::mem::replace(&mut before, *reached)) * late.min(threshold);
-        self.late.iter().zip(&self.reached).map(part).sum()
-    }
-}
 
 /// How late the sampled phases of any number of CPUs were, as they were and without each source.
 #[derive(Clone, Debug)]
@@ -276,7 +83,7 @@ impl PhaseLosses<()> {
         let (mut all, cpus) = (PhaseLosses::new(grain), nodes.iter().map(Vec::len).sum());
         for node in nodes {
             let mut losses = PhaseLosses::new(grain);
-            let mut repeated = repeated_stops(node.iter().map(|trace| LongestStops::of(trace.detours())));
+            let mut repeated = repeated_stops(node.iter().map(|trace| LongestStops::from_detours(trace.detours())));
             if noise.alignment() == Alignment::Independent {
                 repeated.iter_mut().for_each(Vec::clear);
             }
@@ -308,12 +115,7 @@ impl<S: Ord> PhaseLosses<S> {
     /// Of no phase yet, with so much work in each.
     #[must_use]
     pub const fn new(grain: Nanos) -> Self {
-        Self {
-            grain,
-            all: LatenessCells { at_work: Vec::new(), within: BTreeMap::new(), late: Vec::new() },
-            without: BTreeMap::new(),
-            blocks: StreamedBlocks::new(grain),
-        }
+        Self { grain, all: LatenessCells::NONE, without: BTreeMap::new(), blocks: StreamedBlocks::new(grain) }
     }
 
     /// The work of a phase.
@@ -375,7 +177,7 @@ impl<S: Ord> PhaseLosses<S> {
         if let Some(change) = without.and_then(|source| self.without.get(source)) {
             cells.merge(change);
         }
-        PhaseChain::new(&cells, ranks.clamp(1, UNITS_LIMIT) as f64).settled(CLOSE_RATIO * self.grain.get() as f64)
+        PhaseChain::new(&cells, ranks.clamp(1, UNITS_LIMIT) as f64).settled(self.grain.get() as f64)
     }
 
     /// Counts parts of phases that start so far into a detour, if they do, at a part of the time of their CPU, and are late by so much.

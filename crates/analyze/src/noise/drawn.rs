@@ -102,7 +102,7 @@ pub(crate) fn draw_losses<S: Ord>(
     let mut losses: PhaseLosses<u32> = PhaseLosses::new(grain);
     let mut time = Nanos::ZERO;
     let cpus = drawing.cpus(&mut names);
-    let repeated = repeated_stops(cpus.iter().map(|cpu| LongestStops::of(cpu.detours.iter().copied())));
+    let repeated = repeated_stops(cpus.iter().map(|cpu| LongestStops::from_detours(cpu.detours.iter().copied())));
     let sampler = || PhaseSampler::new(window.begin, window.length, grain).of_cpus(nodes * digest.cpus.len());
     for (DrawnCpu { detours, entries }, repeated) in cpus.into_iter().zip(repeated) {
         let mut sampler = sampler().leaving_out(repeated);

@@ -1,3 +1,4 @@
+use super::lateness::{CELLS_PER_OCTAVE, middle, place};
 use super::*;
 use crate::books::{BookEntry, BookedNoise, BookedTrace};
 use crate::delay::DelayTable;

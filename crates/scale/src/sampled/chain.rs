@@ -1,0 +1,128 @@
+//! How late the latest rank is in phases that follow each other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::lateness::{CELLS_PER_OCTAVE, CELLS_WITHIN, LatenessCells, middle, place};
+use crate::order::any;
+use crate::uncertainty::{Passed, RecordingUncertainty};
+
+/// Phases are followed until their mean lateness changes by no more than this share of the grain, or for so many.
+const CLOSE_RATIO: f64 = 1e-6;
+const PHASES_LIMIT: usize = 1_000;
+
+/// What follows a lateness of less probability is not looked at.
+const NEGLIGIBLE: f64 = 1e-12;
+
+/// Phases that follow each other: a rank starts within a detour only if the phase before lasted for that long.
+pub(super) struct PhaseChain {
+    ranks: f64,
+    /// The cells of lateness that hold phases, falling.
+    places: Vec<usize>,
+    /// The mean lateness in each of them, in nanoseconds.
+    late: Vec<f64>,
+    /// The phases that start at work, by these places.
+    at_work: Vec<f64>,
+    /// The phases that start within a detour, by the cell of lateness from which on the phase before is followed by such a start, rising.
+    within: Vec<(usize, Vec<f64>)>,
+}
+
+impl PhaseChain {
+    pub(super) fn new(cells: &LatenessCells, ranks: f64) -> Self {
+        let within = || cells.within.iter().filter(|(_, phases)| **phases > 0);
+        let at_work = || cells.at_work.iter().enumerate().filter(|(_, phases)| **phases > 0);
+        let late: BTreeSet<usize> =
+            at_work().map(|(late, _)| late).chain(within().map(|((_, late), _)| *late)).collect();
+        let places: Vec<usize> = late.into_iter().rev().collect();
+        let slot = |late: usize| places.partition_point(|place| *place > late);
+        let mut working = vec![0.0; places.len()];
+        at_work().for_each(|(late, phases)| working[slot(late)] += *phases as f64);
+        let mut by_start: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+        for ((into, late), phases) in within() {
+            let waited = place(middle(*into, CELLS_WITHIN) as i64, CELLS_PER_OCTAVE) + 1;
+            by_start.entry(waited).or_insert_with(|| vec![0.0; places.len()])[slot(*late)] += *phases as f64;
+        }
+        Self { ranks, at_work: working, within: by_start.into_iter().collect(), late: cells.means(&places), places }
+    }
+
+    /// How many of the starts within detours are possible after a phase that was so late.
+    fn starts_after(&self, late: usize) -> usize {
+        self.within.partition_point(|(waited, _)| *waited <= late)
+    }
+
+    /// The probability that the latest rank is as late as each place or later, where so many of the starts within detours are possible.
+    fn reach(&self, starts: usize) -> Vec<f64> {
+        let mut phases = self.at_work.clone();
+        // The rank for which all others waited has waited for none.
+        let waited = (self.ranks - 1.0) / self.ranks;
+        for (_, within) in &self.within[..starts] {
+            phases.iter_mut().zip(within).for_each(|(phases, more)| *phases += waited * more);
+        }
+        let all: f64 = phases.iter().sum();
+        let mut later = 0.0;
+        let reach = |phases: &f64| {
+            later += phases;
+            if all > 0.0 { any(self.ranks, later / all) } else { 0.0 }
+        };
+        phases.iter().map(reach).collect()
+    }
+
+    /// The lateness of the latest rank in the long run, from a phase without starts within detours on, with so much work in each in
+    /// nanoseconds.
+    pub(super) fn settled(&self, grain: f64) -> Latest {
+        let starts: Vec<usize> = self.places.iter().map(|place| self.starts_after(*place)).collect();
+        let mut rows: Vec<Option<Vec<f64>>> = vec![None; self.within.len() + 1];
+        let mut shares = vec![0.0; rows.len()];
+        shares[0] = 1.0;
+        let mut latest = Latest { late: self.late.clone(), reached: Vec::new() };
+        let mut mean = 0.0;
+        for _ in 0..PHASES_LIMIT {
+            latest.reached = vec![0.0; self.places.len()];
+            let rows = shares.iter().zip(&mut rows).enumerate();
+            for (starts, (share, row)) in rows.filter(|(_, (share, _))| **share > NEGLIGIBLE) {
+                let row = row.get_or_insert_with(|| self.reach(starts));
+                latest.reached.iter_mut().zip(row).for_each(|(reached, reach)| *reached += share * *reach);
+            }
+            let last = std::mem::replace(&mut mean, latest.mean());
+            if mean - last <= CLOSE_RATIO * grain {
+                break;
+            }
+            shares.fill(0.0);
+            let mut before = 0.0;
+            for (starts, reached) in starts.iter().zip(&latest.reached) {
+                shares[*starts] += reached - before;
+                before = *reached;
+            }
+        }
+        latest
+    }
+}
+
+/// How late the latest of all ranks is.
+pub(super) struct Latest {
+    /// In nanoseconds, falling.
+    late: Vec<f64>,
+    /// The probability that it is so late or later.
+    reached: Vec<f64>,
+}
+
+impl Latest {
+    /// In nanoseconds.
+    pub(super) fn mean(&self) -> f64 {
+        self.mean_below(f64::INFINITY)
+    }
+
+    /// How much of what is drawn below the threshold phases that follow each other lose.
+    pub(super) fn passed(&self, known: &RecordingUncertainty, ranks: u64) -> Passed {
+        let expected = known.expected_below(ranks);
+        let below = if expected > 0.0 { self.mean_below(known.block_limit()) / expected } else { 1.0 };
+        Passed { below, above: 1.0 }
+    }
+
+    /// The part of the mean that lies below a threshold, in nanoseconds.
+    fn mean_below(&self, threshold: f64) -> f64 {
+        let mut before = 0.0;
+        let part =
+            |(late, reached): (&f64, &f64)| (reached - std::mem::replace(&mut before, *reached)) * late.min(threshold);
+        self.late.iter().zip(&self.reached).map(part).sum()
+    }
+}

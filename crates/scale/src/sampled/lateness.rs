@@ -1,0 +1,83 @@
+//! How late phases are, in cells of about one length.
+
+use std::collections::BTreeMap;
+
+/// An octave of lengths has so many cells: the middle of one is within 1/128 of what is in it.
+pub(super) const CELLS_PER_OCTAVE: u64 = 64;
+
+/// Of how far into a detour a phase starts it is enough to know less.
+pub(super) const CELLS_WITHIN: u64 = 8;
+
+/// The cell of a time in nanoseconds. Below two times the cells of an octave each nanosecond has its own.
+pub(super) fn place(time: i64, cells: u64) -> usize {
+    let time = time.max(0) as u64;
+    if time < 2 * cells {
+        return time as usize;
+    }
+    let octave = time.ilog2() - cells.ilog2();
+    (u64::from(octave) * cells + (time >> octave)) as usize
+}
+
+/// The middle of a cell, in nanoseconds.
+pub(super) fn middle(place: usize, cells: u64) -> f64 {
+    let place = place as u64;
+    let octave = (place / cells).saturating_sub(1);
+    let width = (1_u64 << octave) as f64;
+    ((place - octave * cells) as f64 + 0.5) * width - 0.5
+}
+
+/// How many phases were late by how much; of a change to that, how many there are more, or less. In parts of a phase.
+#[derive(Clone, Default, Debug)]
+pub(super) struct LatenessCells {
+    /// Those that start at work, by the cell of their lateness.
+    pub(super) at_work: Vec<i64>,
+    /// Those that start within a detour: by the cell of how far into it, and that of their lateness.
+    pub(super) within: BTreeMap<(usize, usize), i64>,
+    /// What all of them were late by together, by the cell of it.
+    late: Vec<i128>,
+}
+
+impl LatenessCells {
+    /// Of no phase.
+    pub(super) const NONE: Self = Self { at_work: Vec::new(), within: BTreeMap::new(), late: Vec::new() };
+
+    /// Adds parts of phases, or takes some away, that start so far into a detour, if they do, and are late by so much each.
+    pub(super) fn add(&mut self, into: Option<i64>, late: i64, phases: i64) {
+        let cell = place(late, CELLS_PER_OCTAVE);
+        if cell >= self.late.len() {
+            self.at_work.resize(cell + 1, 0);
+            self.late.resize(cell + 1, 0);
+        }
+        let sum = &mut self.late[cell];
+        *sum = sum.saturating_add(i128::from(late.max(0)) * i128::from(phases));
+        match into {
+            Some(into) => *self.within.entry((place(into, CELLS_WITHIN), cell)).or_default() += phases,
+            None => self.at_work[cell] += phases,
+        }
+    }
+
+    pub(super) fn merge(&mut self, other: &Self) {
+        if other.late.len() > self.late.len() {
+            self.at_work.resize(other.late.len(), 0);
+            self.late.resize(other.late.len(), 0);
+        }
+        self.at_work.iter_mut().zip(&other.at_work).for_each(|(phases, more)| *phases += more);
+        self.late.iter_mut().zip(&other.late).for_each(|(late, more)| *late = late.saturating_add(*more));
+        other.within.iter().for_each(|(cell, more)| *self.within.entry(*cell).or_default() += more);
+    }
+
+    /// The mean lateness of the phases in each of these cells, in nanoseconds.
+    pub(super) fn means(&self, cells: &[usize]) -> Vec<f64> {
+        let mut phases = self.at_work.clone();
+        self.within.iter().for_each(|((_, late), more)| phases[*late] += more);
+        let mean = |cell: &usize| {
+            let middle = middle(*cell, CELLS_PER_OCTAVE);
+            if phases[*cell] <= 0 {
+                return middle;
+            }
+            // What is left without a source may be too little to say.
+            (self.late[*cell] as f64 / phases[*cell] as f64).clamp(middle * (127.0 / 128.0), middle * (129.0 / 128.0))
+        };
+        cells.iter().map(mean).collect()
+    }
+}
