@@ -24,7 +24,8 @@ pub(crate) fn sentences(rows: &[RankPrediction], replicas: u64) -> Vec<String> {
 /// Which slowdowns are not those of replays.
 fn recorded(rows: &[RankPrediction]) -> Option<String> {
     let recorded = rows.iter().any(|row| !row.replayed);
-    recorded.then(|| "slowdown: of all recorded phases, as in becalm report; phases and blame: of the replay".to_owned())
+    recorded
+        .then(|| "slowdown: of all recorded phases, as in becalm report; phases and blame: of the replay".to_owned())
 }
 
 /// Where the CPUs of a node, replayed together, lose something else than a report has.
@@ -32,7 +33,9 @@ pub(crate) fn together(rows: &[RankPrediction]) -> impl Iterator<Item = String> 
     rows.iter().filter_map(|row| {
         let (apart, together) = (factor(row.apart?), factor(row.slowdown?.mean));
         let job = job(rows, row);
-        Some(format!("{job}: {together} with the CPUs of a node replayed together, {apart} one by one as in becalm report"))
+        Some(format!(
+            "{job}: {together} with the CPUs of a node replayed together, {apart} one by one as in becalm report"
+        ))
     })
 }
 
