@@ -653,6 +653,26 @@ mod tests {
         }
     }
 
+    /// Four CPUs with the same ticks: few ranks of one node wait for one of them, and not for one each. Many ranks always wait for one.
+    #[test]
+    fn what_cpus_meet_together_is_replayed_where_it_matters() {
+        let ticks = || (0..10_000).map(|at| (Nanos::new(at * 5_000_000 + 7), Nanos::from_micros(10)));
+        let cpus = (0..4).map(|_| NoiseTrace::new(Nanos::from_secs(50), ticks()).unwrap()).collect();
+        let noise = Noise::recorded(vec![NodeNoise::new("node", cpus).unwrap()]).unwrap();
+        let question = Question { grain: Nanos::from_millis(1), phases: 5_000, per_node: 4, replicas: 5, ..question() };
+        let prediction = Prediction::new(&noise, question).unwrap().of_recording();
+        let few = prediction.row(4).unwrap();
+        let (slowdown, apart, bounds) = (few.slowdown.unwrap().mean, few.apart.unwrap(), few.recording.unwrap());
+        assert!(few.replayed && (slowdown - 1.002).abs() < 1e-4 && apart > 1.004, "{few:?}");
+        assert!(bounds.low <= slowdown && bounds.high.is_some_and(|high| slowdown <= high && high < apart), "{few:?}");
+        assert_eq!(prediction.slowdown(4).unwrap(), few.slowdown);
+        let many = prediction.row(256).unwrap();
+        assert!(
+            !many.replayed && many.apart.is_none() && (many.slowdown.unwrap().mean - 1.01).abs() < 1e-4,
+            "{many:?}"
+        );
+    }
+
     #[test]
     fn the_interval_of_a_recording_holds_what_it_gave_itself() {
         let detours = (0..50).map(|at| (Nanos::new(at * 10_000_000 + 5), Nanos::new(2_000 * (at + 1))));
