@@ -48,7 +48,7 @@ impl Prediction<'_> {
         // Sampled phases are those of each CPU.
         let together = replayed.filter(|replayed| {
             let differs = (replayed.mean - apart).abs() > SAME * (apart - 1.0).max(replayed.mean - 1.0);
-            let known = replayed.low < replayed.high && !(replayed.low..=replayed.high).contains(&apart);
+            let known = self.question.replicas > 1 && !(replayed.low..=replayed.high).contains(&apart);
             tables.delays.ranks_per_unit() > 1 && differs && known
         });
         (together.or(Some(exactly(apart))), together.map(|_| apart))
