@@ -8,11 +8,13 @@ use becalm_report::{
 };
 use clap::{Args, Subcommand};
 
+use crate::commands::Task;
 use crate::exit::{Exit, UsageError};
 use crate::messages::page_width;
 use crate::output::{Output, emit};
+use crate::pager::Paging;
 use crate::settings::{self, EXAMPLE, Place, PlaceKind, PlaceState, Setting, Settings};
-use crate::{command_line, looks};
+use crate::{color, command_line, looks};
 
 /// Show which defaults are set for options, and where
 ///
@@ -42,11 +44,21 @@ enum ConfigCommand {
     Example,
 }
 
+impl Task for ConfigArgs {
+    fn paging(&self) -> Paging {
+        Paging::Long
+    }
+
+    fn run(self: Box<Self>, out: &mut dyn Write) -> Result<Exit> {
+        run(&self, out)
+    }
+}
+
 /// Shows the defaults.
 ///
 /// # Errors
 /// If they are wrong, or `out` cannot be written.
-pub fn run(args: &ConfigArgs, out: &mut dyn Write) -> Result<Exit> {
+fn run(args: &ConfigArgs, out: &mut dyn Write) -> Result<Exit> {
     if matches!(args.command, Some(ConfigCommand::Example)) {
         out.write_all(EXAMPLE.as_bytes())?;
         return Ok(Exit::Done);
@@ -54,7 +66,7 @@ pub fn run(args: &ConfigArgs, out: &mut dyn Write) -> Result<Exit> {
     let report = report(args.all);
     match args.command {
         Some(_) => {
-            let form = Form::within(page_width()).with_color(looks::has_color(&io::stdout()));
+            let form = Form::within(page_width()).with_color(color::has_color(&io::stdout()));
             config_files(&report, &mut Sheet::new(out, form))?;
             Ok(Exit::Done)
         }

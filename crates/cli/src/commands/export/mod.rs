@@ -18,8 +18,10 @@ use clap::{Args, ValueEnum};
 
 use crate::arguments::run::open;
 use crate::arguments::some_cpus;
+use crate::commands::Task;
 use crate::exit::{Exit, UsageError};
 use crate::messages::say;
+use crate::rights::RightsKept;
 use destination::Destination;
 
 /// Write what was recorded as another program reads it
@@ -108,11 +110,21 @@ impl ExportArgs {
     }
 }
 
+impl Task for ExportArgs {
+    fn rights(&self) -> RightsKept {
+        RightsKept::Files
+    }
+
+    fn run(self: Box<Self>, out: &mut dyn Write) -> anyhow::Result<Exit> {
+        run(&self, out)
+    }
+}
+
 /// Reads the run and writes the file.
 ///
 /// # Errors
 /// If the run cannot be read, the format cannot hold what is selected, or the file cannot be written.
-pub fn run(args: &ExportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+fn run(args: &ExportArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     if args.table.is_some() && args.to != ExportFormat::Csv {
         return Err(UsageError("--table requires --to csv".to_owned()).into());
     }

@@ -11,6 +11,7 @@ mod restore;
 mod run;
 pub mod stage;
 mod status;
+#[cfg(feature = "research")]
 mod study;
 mod verify;
 mod watch;
@@ -21,20 +22,15 @@ use std::io::Write;
 use becalm_units::Nanos;
 use clap::{Args, Subcommand};
 
+use crate::commands::Task;
 use crate::exit::{Exit, UsageError};
+use crate::pager::Paging;
 
 /// Make CPUs quiet, and prove it
 #[derive(Args, Debug)]
 pub struct TuneArgs {
     #[command(subcommand)]
     command: TuneCommand,
-}
-
-impl TuneArgs {
-    /// Whether it only reads, and says something once.
-    pub const fn reads(&self) -> bool {
-        matches!(&self.command, TuneCommand::Check(_) | TuneCommand::Plan(_) | TuneCommand::Status(_))
-    }
 }
 
 #[derive(Subcommand, Debug)]
@@ -45,16 +41,30 @@ enum TuneCommand {
     Restore(restore::RestoreArgs),
     Status(status::StatusArgs),
     Run(run::TuneRunArgs),
+    #[cfg(feature = "research")]
     Study(study::StudyArgs),
     #[command(hide = true)]
     Watch(watch::WatchArgs),
+}
+
+impl Task for TuneArgs {
+    fn paging(&self) -> Paging {
+        match self.command {
+            TuneCommand::Check(_) | TuneCommand::Plan(_) | TuneCommand::Status(_) => Paging::Long,
+            _ => Paging::Never,
+        }
+    }
+
+    fn run(self: Box<Self>, out: &mut dyn Write) -> anyhow::Result<Exit> {
+        run(&self, out)
+    }
 }
 
 /// Does what was asked.
 ///
 /// # Errors
 /// Those of the command.
-pub fn run(args: &TuneArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
+fn run(args: &TuneArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
     match &args.command {
         TuneCommand::Check(args) => check::run(args, out),
         TuneCommand::Plan(args) => plan::run(args, out),
@@ -62,6 +72,7 @@ pub fn run(args: &TuneArgs, out: &mut dyn Write) -> anyhow::Result<Exit> {
         TuneCommand::Restore(args) => restore::run(args, out),
         TuneCommand::Status(args) => status::run(args, out),
         TuneCommand::Run(args) => run::run(args, out),
+        #[cfg(feature = "research")]
         TuneCommand::Study(args) => study::run(args, out),
         TuneCommand::Watch(args) => watch::run(args),
     }
