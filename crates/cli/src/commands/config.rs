@@ -18,7 +18,8 @@ use crate::{color, command_line, looks};
 
 /// Show which defaults are set for options, and where
 ///
-/// Everything that can be written on the command line can have a default, under the name of its long option and in the section of its command:
+/// These options can have a default, under their names and in the section of a command: buffer, color, cpus, duration, folder, grain, max-detour,
+/// max-noise, network, no-argv, no-last-error, node, pager, profile, ranks, sched, threshold, trace-buffer, width. A default stands
 /// in /etc/becalm/config for everybody, in ~/.config/becalm/config for one user ($XDG_CONFIG_HOME), and in variables like
 /// BECALM_RECORD_DURATION. The command line is over variables, these are over the user's file, and that is over the system's.
 /// BECALM_CONFIG names one file to read instead of both; where it is empty, no default is read.
@@ -106,15 +107,14 @@ pub fn report(all: bool) -> ConfigReport {
 
 /// A default as it would stand in a file.
 fn row(set: &Setting) -> ConfigSetting {
-    let value = |value: &std::ffi::OsString| value.to_string_lossy().into_owned();
-    let values = match set.switch() {
-        Some(is_on) => vec![if is_on { "yes" } else { "no" }.to_owned()],
-        None => set.values.iter().map(value).collect(),
+    let value = match set.switch() {
+        Some(is_on) => if is_on { "yes" } else { "no" }.to_owned(),
+        None => set.value.to_string_lossy().into_owned(),
     };
     ConfigSetting {
         command: set.command.clone(),
         option: set.option.clone(),
-        values,
+        values: vec![value],
         origin: Some(set.origin.to_string()),
     }
 }
