@@ -1,7 +1,7 @@
 //! What noise costs a job of many ranks: every command that answers the same question gives the same slowdown, the same interval, and
 //! says the same of what the recording may have missed.
 
-use std::error::Error;
+use becalm_units::fault;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -39,8 +39,8 @@ impl Steps for Silent {
 }
 
 impl Asker for Reader {
-    fn show(&mut self, report: &impl Report) -> Result<(), Box<dyn Error + Send + Sync>> {
-        self.0 = serde_json::to_value(report.document())?;
+    fn show(&mut self, report: &impl Report) -> fault::Result<()> {
+        self.0 = serde_json::to_value(report.document()).expect("a document is JSON");
         Ok(())
     }
     fn tell(&self, _: fmt::Arguments<'_>) {}

@@ -5,9 +5,9 @@ use std::ffi::OsString;
 use std::process::Command;
 use std::sync::OnceLock;
 
-use anstream::stream::RawStream;
-use anstream::{AutoStream, ColorChoice};
 use clap::{Args, ValueEnum};
+
+use crate::color;
 
 /// Under which heading these stand.
 const HEADING: &str = "Options of every command";
@@ -63,16 +63,6 @@ pub enum When {
     Never,
 }
 
-impl When {
-    const fn choice(self) -> ColorChoice {
-        match self {
-            Self::Auto => ColorChoice::Auto,
-            Self::Always => ColorChoice::Always,
-            Self::Never => ColorChoice::Never,
-        }
-    }
-}
-
 /// What was said.
 static LOOKS: OnceLock<LooksArgs> = OnceLock::new();
 
@@ -81,7 +71,8 @@ static SEEN: OnceLock<LooksArgs> = OnceLock::new();
 
 /// Has all texts look so from now on.
 pub fn choose(looks: &LooksArgs) {
-    looks.color.choice().write_global();
+    color::choose(looks.color);
+    #[cfg(feature = "top")]
     if looks.color == When::Never {
         // What draws the live view decides for itself otherwise.
         ratatui::crossterm::style::force_color_output(false);
@@ -107,17 +98,12 @@ pub fn choose_early(words: &[OsString], default: impl Fn(&str) -> Option<String>
         }
     }
     seen.color = color.and_then(|color| When::from_str(&color, false).ok()).unwrap_or_default();
-    seen.color.choice().write_global();
+    color::choose(seen.color);
     let _ = SEEN.set(seen);
 }
 
 fn said() -> Option<&'static LooksArgs> {
     LOOKS.get().or_else(|| SEEN.get())
-}
-
-/// Whether what goes there has colors.
-pub fn has_color(stream: &impl RawStream) -> bool {
-    AutoStream::choice(stream) != ColorChoice::Never
 }
 
 /// The width that was asked for, in characters.

@@ -1,9 +1,12 @@
 //! The `becalm` binary: arguments in, calls out.
 
 #![forbid(unsafe_code)]
+// Without a command, some of what commands share is not used.
+#![cfg_attr(not(feature = "full"), allow(dead_code, unused_imports))]
 
 mod arguments;
 mod child;
+mod color;
 mod commands;
 mod discretion;
 mod exit;
@@ -24,18 +27,17 @@ mod voice;
 
 use std::env;
 use std::ffi::OsString;
-use std::io::Write;
 use std::panic;
 use std::process::ExitCode;
 
-use becalm_linux::rights::RightsError;
 use becalm_linux::{janitor, limits};
 use becalm_units::fault;
 use clap::error::ErrorKind;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser};
 
+use commands::{Command, Task, audit};
 use exit::Exit;
-use pager::{Paging, Shown};
+use pager::Shown;
 use settings::{Asked, PlaceState, Settings};
 
 /// Finds, explains and predicts the noise that an operating system makes: the time that a thread loses although it owns
@@ -54,33 +56,6 @@ struct Arguments {
 
     #[command(flatten)]
     looks: looks::LooksArgs,
-}
-
-#[derive(Subcommand, Debug)]
-enum Command {
-    Record(commands::record::RecordArgs),
-    Report(commands::report::ReportArgs),
-    Sources(commands::sources::SourcesArgs),
-    Summary(commands::summary::SummaryArgs),
-    Top(commands::top::TopArgs),
-    Watch(Box<commands::watch::WatchArgs>),
-    Check(commands::check::CheckArgs),
-    Compare(commands::compare::CompareArgs),
-    Fleet(commands::fleet::FleetArgs),
-    Work(commands::work::WorkArgs),
-    Predict(Box<commands::predict::PredictArgs>),
-    Law(commands::law::LawArgs),
-    Paper(commands::paper::PaperArgs),
-    Cost(commands::cost::CostArgs),
-    Inject(Box<commands::inject::InjectArgs>),
-    Tune(commands::tune::TuneArgs),
-    RunQuiet(Box<commands::run_quiet::RunQuietArgs>),
-    Import(commands::import::ImportArgs),
-    Export(commands::export::ExportArgs),
-    Config(commands::config::ConfigArgs),
-    Doctor(commands::doctor::DoctorArgs),
-    Completions(commands::completions::CompletionsArgs),
-    Man(commands::man::ManArgs),
 }
 
 fn main() -> ExitCode {
@@ -108,16 +83,16 @@ fn run() -> ExitCode {
     looks::choose(&arguments.looks);
     limits::report_file_size();
     report_panics();
-    let mut out = Shown::new(arguments.command.as_ref().map_or(Paging::Long, Command::paging));
+    let task: Box<dyn Task> =
+        arguments.command.map_or_else(|| Box::new(audit::Audit { json: arguments.json }) as _, Command::task);
+    let mut out = Shown::new(task.paging());
     // A service whose messages nothing reads must end all the same. At a terminal, errors wait until it goes on.
-    let say_error = match arguments.command {
-        Some(Command::Watch(_)) => voice::say_last_error,
-        _ => |text: &str| messages::say_error(format_args!("{text}")),
+    let say_error = if task.is_service() {
+        voice::say_last_error
+    } else {
+        |text: &str| messages::say_error(format_args!("{text}"))
     };
-    let result = match arguments.command.as_ref().map_or(Ok(()), Command::leave_rights) {
-        Ok(()) => obey(arguments, &mut out),
-        Err(error) => Err(error.into()),
-    };
+    let result = task.rights().keep().map_err(fault::Error::from).and_then(|()| task.run(&mut out));
     // What is left in the buffer belongs to the output: a full disk must not pass for success.
     let result = result.and_then(|exit| Ok(out.finish().map(|()| exit)?));
     let stuck = janitor::unfinished();
@@ -181,87 +156,6 @@ fn understand(words: &[OsString]) -> Result<Arguments, ExitCode> {
         return Err(usage::explain(Arguments::command().error(ErrorKind::ArgumentConflict, text)));
     }
     Arguments::from_arg_matches(&matches).map_err(usage::explain)
-}
-
-impl Command {
-    /// Gives up what a command that only reads and writes files does not need. The others do so when they are set up.
-    fn leave_rights(&self) -> Result<(), RightsError> {
-        match self {
-            Self::Report(args) if args.writes() => rights::only_files(),
-            // Its children record; it gives up its own before it compares.
-            Self::Compare(args) if args.records() => Ok(()),
-            Self::Compare(args) if args.writes() => rights::only_files(),
-            Self::Check(args) if args.reads() && args.writes() => rights::only_files(),
-            Self::Check(args) if args.reads() => rights::only_read(),
-            Self::Predict(args) if args.writes() => rights::only_files(),
-            Self::Law(args) if args.writes() => rights::only_files(),
-            Self::Fleet(args) if args.writes() => rights::only_files(),
-            Self::Import(_) | Self::Export(_) | Self::Summary(_) => rights::only_files(),
-            Self::Cost(args) if args.writes_page() => rights::only_files(),
-            Self::Cost(args) if args.reads() => rights::only_read(),
-            // Its children give up what they do not need, each by itself.
-            Self::Paper(args) if args.reads() => rights::only_read(),
-            Self::Report(_)
-            | Self::Compare(_)
-            | Self::Fleet(_)
-            | Self::Sources(_)
-            | Self::Predict(_)
-            | Self::Law(_) => rights::only_read(),
-            _ => Ok(()),
-        }
-    }
-}
-
-impl Command {
-    /// When its text may go through a pager.
-    fn paging(&self) -> Paging {
-        match self {
-            Self::Check(args) if args.reads() => Paging::Long,
-            Self::Cost(args) if args.reads() => Paging::Long,
-            Self::Paper(args) if args.reads() => Paging::Long,
-            Self::Report(_)
-            | Self::Sources(_)
-            | Self::Compare(_)
-            | Self::Fleet(_)
-            | Self::Predict(_)
-            | Self::Law(_)
-            | Self::Config(_)
-            | Self::Doctor(_) => Paging::Long,
-            Self::Tune(args) if args.reads() => Paging::Long,
-            Self::Check(_) | Self::Cost(_) | Self::Work(_) => Paging::Asked,
-            // A recording may go on with a command of the user's behind its report; the others show what happens as it does.
-            _ => Paging::Never,
-        }
-    }
-}
-
-fn obey(arguments: Arguments, out: &mut dyn Write) -> fault::Result<Exit> {
-    match arguments.command {
-        None => commands::audit::run(arguments.json, out).map(|()| Exit::Done),
-        Some(Command::Record(args)) => commands::record::run(args, out),
-        Some(Command::Report(args)) => commands::report::run(&args, out),
-        Some(Command::Sources(args)) => commands::sources::run(&args, out),
-        Some(Command::Summary(args)) => commands::summary::run(&args),
-        Some(Command::Top(args)) => commands::top::run(&args),
-        Some(Command::Watch(args)) => commands::watch::run(&args),
-        Some(Command::Check(args)) => commands::check::run(&args, out),
-        Some(Command::Compare(args)) => commands::compare::run(args, out),
-        Some(Command::Fleet(args)) => commands::fleet::run(&args, out),
-        Some(Command::Work(args)) => commands::work::run(&args, out),
-        Some(Command::Predict(args)) => commands::predict::run(&args, out),
-        Some(Command::Law(args)) => commands::law::run(&args, out),
-        Some(Command::Paper(args)) => commands::paper::run(&args, out),
-        Some(Command::Cost(args)) => commands::cost::run(&args, out),
-        Some(Command::Inject(args)) => commands::inject::run(&args, out),
-        Some(Command::Tune(args)) => commands::tune::run(&args, out),
-        Some(Command::RunQuiet(args)) => commands::run_quiet::run(&args, out),
-        Some(Command::Import(args)) => commands::import::run(&args),
-        Some(Command::Export(args)) => commands::export::run(&args, out),
-        Some(Command::Config(args)) => commands::config::run(&args, out),
-        Some(Command::Doctor(args)) => commands::doctor::run(&args, out),
-        Some(Command::Completions(args)) => commands::completions::run(&args, Arguments::command(), out),
-        Some(Command::Man(args)) => commands::man::run(&args, Arguments::command(), out),
-    }
 }
 
 #[cfg(test)]

@@ -3,13 +3,13 @@
 use std::env;
 use std::ffi::OsStr;
 use std::fmt;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 
+use becalm_linux::terminal;
 use becalm_units::fault::{self, Param};
 use becalm_units::printable;
-use ratatui::crossterm::terminal;
 
-use crate::looks;
+use crate::{color, looks};
 
 /// Says something. Where nobody can be told (standard error is closed, or on a full disk) the work goes on, and the exit
 /// code says how it went.
@@ -28,7 +28,7 @@ const RED: &str = "1;31";
 
 fn write(message: fmt::Arguments<'_>, style: &str) {
     let mut stream = io::stderr();
-    let style = looks::has_color(&stream).then_some(style);
+    let style = color::has_color(&stream).then_some(style);
     let _ = writeln!(stream, "{}", line_of(message, style));
 }
 
@@ -45,8 +45,7 @@ pub fn page_width() -> Option<usize> {
         return Some(width);
     }
     let said = env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok()).filter(|columns| *columns > 0);
-    let terminal = || io::stdout().is_terminal().then(|| terminal::size().ok()).flatten();
-    said.or_else(|| terminal().map(|(columns, _)| usize::from(columns)).filter(|columns| *columns > 0))
+    said.or_else(|| terminal::size(io::stdout()).map(|size| usize::from(size.columns)))
 }
 
 /// Whether the terminal cannot place its cursor, so that nothing can be drawn on it.

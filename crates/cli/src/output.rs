@@ -7,7 +7,7 @@ use becalm_bundle::Draft;
 use becalm_report::{Form, Report};
 use becalm_units::fault::{self, Context};
 
-use crate::looks;
+use crate::color;
 use crate::messages::{page_width, say};
 
 /// The program and version that pages and other files name as their maker.
@@ -99,7 +99,7 @@ impl Output {
 /// # Errors
 /// If `out` or the file cannot be written.
 pub fn emit(report: &impl Report, output: Output, out: &mut dyn Write) -> fault::Result<()> {
-    let form = |all| Form::within(page_width()).with_all(all).with_color(looks::has_color(&io::stdout()));
+    let form = |all| Form::within(page_width()).with_all(all).with_color(color::has_color(&io::stdout()));
     match output {
         Output::Json => Ok(becalm_report::print(report, true, form(true), out)?),
         Output::Text { all } => Ok(becalm_report::print(report, false, form(all), out)?),

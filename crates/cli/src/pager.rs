@@ -9,8 +9,8 @@ use std::process::{Command, ExitStatus, Stdio};
 use becalm_linux::placed::{ProgramStart, begin_in};
 use becalm_linux::rights::Caller;
 use becalm_linux::signals::KeysIgnored;
+use becalm_linux::terminal::{self, TerminalSize};
 use becalm_units::printable;
-use ratatui::crossterm::terminal;
 
 use crate::looks::{self, PagerChoice};
 use crate::messages::{page_width, say, terminal_is_dumb};
@@ -67,7 +67,7 @@ impl Shown<'_> {
 
     /// Shows a text by the pager; tells whether it did.
     fn page(&self, text: &[u8]) -> bool {
-        if self.choice.wanted != Some(true) && fits(text, page_width(), terminal::size().ok()) {
+        if self.choice.wanted != Some(true) && fits(text, page_width(), terminal::size(io::stdout())) {
             return false;
         }
         let shared = env::var("PAGER").ok();
@@ -122,10 +122,9 @@ fn program<'a>(own: Option<&'a str>, shared: Option<&'a str>) -> Option<&'a str>
 }
 
 /// Whether a text fits a terminal of this size with the prompt below it.
-fn fits(text: &[u8], width: Option<usize>, size: Option<(u16, u16)>) -> bool {
+fn fits(text: &[u8], width: Option<usize>, size: Option<TerminalSize>) -> bool {
     // Where nobody knows how high it is, a pager does not either.
-    let Some((columns, rows)) = size.filter(|(_, rows)| *rows > 0) else { return true };
-    let columns = usize::from(columns).max(1);
+    let Some(size) = size else { return true };
     let text = String::from_utf8_lossy(text);
     // No line is wider than the text may be, and colors take no room; what is not laid out wraps.
     let rows_of = |line: &str| {
@@ -134,9 +133,9 @@ fn fits(text: &[u8], width: Option<usize>, size: Option<(u16, u16)>) -> bool {
         } else {
             line.chars().count()
         };
-        seen.div_ceil(columns).max(1)
+        seen.div_ceil(usize::from(size.columns)).max(1)
     };
-    text.lines().map(rows_of).sum::<usize>() < usize::from(rows)
+    text.lines().map(rows_of).sum::<usize>() < usize::from(size.rows)
 }
 
 /// Runs the pager as its caller, with this text as its input, until it ends. Meanwhile it receives the keys that end programs.
@@ -188,13 +187,13 @@ mod tests {
     #[test]
     fn what_fits_needs_no_pager() {
         let lines = |count: usize| "a line\n".repeat(count);
-        let size = Some((80, 24));
+        let size = Some(TerminalSize { columns: 80, rows: 24 });
         assert!(fits(lines(23).as_bytes(), Some(80), size));
         assert!(!fits(lines(24).as_bytes(), Some(80), size));
         assert!(!fits("x".repeat(80 * 24).as_bytes(), None, size), "one line that wraps");
         let colored = "\u{1b}[1mabcdef\u{1b}[0m\n".repeat(20);
-        assert!(fits(colored.as_bytes(), Some(8), Some((8, 24))));
-        assert!([None, Some((0, 0))].iter().all(|size| fits(lines(99).as_bytes(), Some(80), *size)));
+        assert!(fits(colored.as_bytes(), Some(8), Some(TerminalSize { columns: 8, rows: 24 })));
+        assert!(fits(lines(99).as_bytes(), Some(80), None));
     }
 
     #[test]

@@ -1,79 +1,142 @@
 //! Progress on standard error, with the time left, where somebody looks and it takes long enough.
 //!
-//! [`Steps`] is told by its owner how far it is; [`ReadingProgress`] watches the reading of runs from a thread of its own. While
+//! [`Bar`] is told by its owner how far it is; [`ReadingProgress`] watches the reading of runs from a thread of its own. While
 //! becalm measures, nothing here may have such a thread: that would be noise.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use becalm_bundle::{Bundle, ReadProgress};
-use indicatif::{ProgressBar, ProgressStyle};
+use becalm_linux::terminal;
+use becalm_units::printable;
 
 use crate::messages;
 
 /// What is over before that shows nothing.
 const SOON: Duration = Duration::from_secs(1);
 
-/// What a bar shows in front of how much is done and how much time is left.
-const TEMPLATE: &str = "{msg} {wide_bar} {percent}%, {eta} left";
-
 /// How often a bar is drawn.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// A bar of so many steps, as the template says; hidden where standard error is no terminal, or one that cannot place its
-/// cursor.
-pub fn bar(steps: u64, template: &str) -> ProgressBar {
-    if messages::terminal_is_dumb() || !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template(template);
-    ProgressBar::new(steps).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+/// The figures behind a bar.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tail {
+    /// The share that is done, and the time that the rest takes at the same rate.
+    TimeLeft,
+    /// The share that is done.
+    Percent,
+    /// The steps that are done, and all.
+    Steps,
 }
 
-/// How far something is that tells of each step, and how long it will still take; shown until it is dropped.
-pub struct Steps {
-    /// None until it has taken a while.
-    bar: Option<ProgressBar>,
+/// A line on the terminal that shows how far something is, from its second second on and until it is dropped. It is drawn when it is told
+/// of a step; hidden where standard error is no terminal that can place its cursor.
+#[derive(Debug)]
+pub struct Bar(Option<Mutex<Line>>);
+
+impl Bar {
+    /// A bar of this many steps: `what` names the work.
+    pub fn new(what: impl Into<String>, steps: u64, tail: Tail) -> Self {
+        if messages::terminal_is_dumb() || !io::stderr().is_terminal() {
+            return Self::hidden();
+        }
+        let begun = Instant::now();
+        Self(Some(Mutex::new(Line { what: what.into(), tail, steps, done: 0, begun, drawn: None })))
+    }
+
+    /// A bar that is never drawn.
+    pub const fn hidden() -> Self {
+        Self(None)
+    }
+
+    /// Whether it is never drawn.
+    pub const fn is_hidden(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Names the work from now on.
+    pub fn say(&self, what: impl Into<String>) {
+        self.change(|line| line.what = what.into());
+    }
+
+    /// Notes that this many more steps are done.
+    pub fn advance(&self, steps: u64) {
+        self.change(|line| line.done = line.done.saturating_add(steps));
+    }
+
+    /// Notes that this many steps are done by now.
+    pub fn reach(&self, done: u64) {
+        self.change(|line| line.done = done);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Line)) {
+        if let Some(mut line) = self.line() {
+            change(&mut line);
+            line.draw_if_due();
+        }
+    }
+
+    fn line(&self) -> Option<MutexGuard<'_, Line>> {
+        self.0.as_ref().map(|line| line.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        if self.line().is_some_and(|line| line.drawn.is_some()) {
+            let _ = write!(io::stderr(), "\r\u{1b}[K");
+        }
+    }
+}
+
+/// The contents of a bar.
+#[derive(Debug)]
+struct Line {
+    what: String,
+    tail: Tail,
     steps: u64,
     done: u64,
-    what: &'static str,
     begun: Instant,
+    drawn: Option<Instant>,
 }
 
-impl Steps {
-    /// Begins something that has so many steps: `what` says what is being done.
-    pub fn new(what: &'static str, steps: u64) -> Self {
-        Self { bar: None, steps, done: 0, what, begun: Instant::now() }
-    }
-
-    /// Notes that this many more steps were done.
-    pub fn advance(&mut self, steps: u64) {
-        self.done = self.done.saturating_add(steps).min(self.steps);
-        if let Some(bar) = &self.bar {
-            bar.set_position(self.done);
-        } else if self.begun.elapsed() >= SOON {
-            let bar = bar(self.steps, TEMPLATE).with_elapsed(self.begun.elapsed());
-            bar.set_message(self.what);
-            bar.set_position(self.done);
-            self.bar = Some(bar);
+impl Line {
+    fn draw_if_due(&mut self) {
+        let is_due = self.drawn.map_or(self.begun.elapsed() >= SOON, |drawn| drawn.elapsed() >= INTERVAL);
+        if is_due {
+            let columns = terminal::size(io::stderr()).map_or(80, |size| usize::from(size.columns));
+            let _ = write!(io::stderr(), "\r{}\u{1b}[K", self.text(columns.saturating_sub(1), self.begun.elapsed()));
+            self.drawn = Some(Instant::now());
         }
     }
 
-    /// What is done from now on.
-    pub fn say(&mut self, what: &'static str) {
-        self.what = what;
-        if let Some(bar) = &self.bar {
-            bar.set_message(what);
-        }
+    /// The line at this width, after this time.
+    fn text(&self, columns: usize, elapsed: Duration) -> String {
+        let steps = self.steps.max(1);
+        let done = self.done.min(steps);
+        let percent = done as f64 / steps as f64 * 100.0;
+        let tail = match self.tail {
+            Tail::TimeLeft => format!("{percent:.0}%, {} left", self.time_left(elapsed)),
+            Tail::Percent => format!("{percent:.0}%"),
+            Tail::Steps => format!("{done} of {steps}"),
+        };
+        let what = printable(&self.what).to_string();
+        let room = columns.saturating_sub(what.chars().count() + tail.chars().count() + 2);
+        let full = (room as f64 * percent / 100.0) as usize;
+        let line = format!("{what} {}{} {tail}", "\u{2588}".repeat(full), "\u{2591}".repeat(room - full));
+        line.chars().take(columns).collect()
     }
-}
 
-impl Drop for Steps {
-    fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
+    /// The time that the rest takes if it goes on like this.
+    fn time_left(&self, elapsed: Duration) -> String {
+        let left = elapsed.as_secs_f64() * self.steps.saturating_sub(self.done) as f64 / self.done.max(1) as f64;
+        match left {
+            left if left < 120.0 => format!("{left:.0}s"),
+            left if left < 7_200.0 => format!("{:.0}m", left / 60.0),
+            left => format!("{:.0}h", left / 3_600.0),
         }
     }
 }
@@ -102,20 +165,18 @@ impl ReadingProgress {
     }
 
     fn watch(what: &'static str, bytes: u64, progress: Vec<ReadProgress>) -> Self {
-        let bar = bar(bytes, TEMPLATE);
+        let bar = Bar::new(what, bytes, Tail::TimeLeft);
         if bar.is_hidden() {
             return Self(None);
         }
-        bar.set_message(what);
         let (stop, stopped) = mpsc::channel();
         let watch = move || {
             let mut patience = SOON;
             while stopped.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
                 let read: u64 = progress.iter().map(ReadProgress::bytes).sum();
-                bar.set_position(read.min(bytes));
+                bar.reach(read);
                 patience = INTERVAL;
             }
-            bar.finish_and_clear();
         };
         // Without a thread there is no bar, and no harm.
         Self(thread::Builder::new().spawn(watch).ok().map(|thread| (stop, thread)))
@@ -129,5 +190,22 @@ impl Drop for ReadingProgress {
             // The bar is gone before anything else is printed.
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_as_wide_as_the_terminal_and_says_what_is_left() {
+        let line =
+            |tail, done| Line { what: "reading".into(), tail, steps: 200, done, begun: Instant::now(), drawn: None };
+        let text = line(Tail::TimeLeft, 50).text(60, Duration::from_secs(5));
+        assert!(text.starts_with("reading \u{2588}") && text.ends_with("\u{2591} 25%, 15s left"), "{text}");
+        assert_eq!(text.chars().count(), 60);
+        assert!(line(Tail::Steps, 500).text(60, SOON).ends_with("\u{2588} 200 of 200"));
+        assert_eq!(line(Tail::Percent, 50).text(5, SOON), "readi");
+        assert!(line(Tail::TimeLeft, 1).text(60, Duration::from_secs(100)).ends_with("6h left"));
     }
 }

@@ -7,11 +7,10 @@ use becalm_answer::{Asker, Steps};
 use becalm_bundle::Bundle;
 use becalm_report::Report;
 use becalm_units::fault;
-use indicatif::ProgressBar;
 
 use crate::messages;
 use crate::output::{Output, emit};
-use crate::progress::{self, ReadingProgress};
+use crate::progress::{Bar, ReadingProgress, Tail};
 
 /// Who reads the output of one command.
 pub struct Reader<'a> {
@@ -46,29 +45,20 @@ impl Asker for Reader<'_> {
     }
 
     fn predicting(&self, steps: u64) -> impl Steps {
-        PredictionBar(progress::bar(steps, "predicting {msg} {wide_bar} {percent}%, {eta} left"))
+        Bar::new("predicting", steps, Tail::TimeLeft)
     }
 }
 
-/// Goes when it is dropped.
-struct PredictionBar(ProgressBar);
-
-impl Steps for PredictionBar {
+impl Steps for Bar {
     fn say(&self, what: String) {
-        self.0.set_message(what);
+        Self::say(self, format!("predicting {what}"));
     }
 
     fn advance(&self, steps: u64) {
-        self.0.inc(steps);
+        Self::advance(self, steps);
     }
 
     fn reach(&self, steps: u64) {
-        self.0.set_position(steps);
-    }
-}
-
-impl Drop for PredictionBar {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
+        Self::reach(self, steps);
     }
 }

@@ -11,9 +11,8 @@ use becalm_measure::{Progress, RecordPlan};
 use becalm_model::node::NodeDoc;
 use becalm_record::{Failure, Recorded, RecordingStore, Session};
 use becalm_units::fault::{Context, Fault, Result};
-use indicatif::ProgressBar;
 
-use crate::progress::{self, ReadingProgress};
+use crate::progress::{Bar, ReadingProgress, Tail};
 
 /// Records as planned into a store at this path, and shows how far it is unless nothing is to be said. The document is not complete yet.
 ///
@@ -27,11 +26,10 @@ pub fn record(
     quiet: bool,
 ) -> Result<Recorded<RecordingStore>> {
     // No steady tick: a thread that draws on its own would be noise. It draws when the collector looks.
-    let template = "{spinner} recording {msg} {wide_bar} {pos}%";
-    let bar = if quiet { ProgressBar::hidden() } else { progress::bar(100, template) };
+    let bar = if quiet { Bar::hidden() } else { Bar::new("recording", 100, Tail::Percent) };
     let most = plan.detours;
     let recorded = session.record(plan, store, &mut |progress| show(&bar, progress, most));
-    bar.finish_and_clear();
+    drop(bar);
     match recorded {
         Ok(recorded) => Ok(recorded),
         Err(Failure { error, .. }) if error.is_usage() => Err(error.into()),
@@ -60,7 +58,7 @@ pub fn read_again(in_summary_form: bool, held: Arc<HeldFolder>, node: &NodeDoc) 
     Ok(summarize(&bundle, &selection)?)
 }
 
-fn show(bar: &ProgressBar, progress: Progress, most: Option<NonZeroU64>) {
+fn show(bar: &Bar, progress: Progress, most: Option<NonZeroU64>) {
     if bar.is_hidden() {
         return;
     }
@@ -68,14 +66,13 @@ fn show(bar: &ProgressBar, progress: Progress, most: Option<NonZeroU64>) {
     let most = most.map_or_else(String::new, |most| format!(" of {most} a CPU"));
     match progress.duration {
         Some(duration) => {
-            bar.set_position((seconds / duration.as_secs_f64() * 100.0).clamp(0.0, 100.0) as u64);
             let left = (duration.as_secs_f64() - seconds).max(0.0);
-            bar.set_message(format!(
-                "{seconds:.1}s of {duration}, {left:.0}s left, {} detours{most}",
+            bar.say(format!(
+                "recording {seconds:.1}s of {duration}, {left:.0}s left, {} detours{most}",
                 progress.detours
             ));
+            bar.reach((seconds / duration.as_secs_f64() * 100.0).clamp(0.0, 100.0) as u64);
         }
-        None => bar.set_message(format!("{seconds:.1}s, {} detours{most}, Ctrl-C ends it", progress.detours)),
+        None => bar.say(format!("recording {seconds:.1}s, {} detours{most}, Ctrl-C ends it", progress.detours)),
     }
-    bar.tick();
 }

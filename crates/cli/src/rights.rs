@@ -105,6 +105,36 @@ pub fn refuse_file_of_root(file: &Path) -> fault::Result<()> {
     )
 }
 
+/// The rights that a command keeps from the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RightsKept {
+    /// All that it has.
+    All,
+    /// Those over files: it reads and writes some.
+    Files,
+    /// The one to read any file.
+    Reading,
+}
+
+impl RightsKept {
+    /// The rights of a command that reads, and may write a file of what it has read.
+    pub const fn to_read(and_write: bool) -> Self {
+        if and_write { Self::Files } else { Self::Reading }
+    }
+
+    /// Gives up all others.
+    ///
+    /// # Errors
+    /// If they cannot be given up.
+    pub fn keep(self) -> Result<(), RightsError> {
+        match self {
+            Self::All => Ok(()),
+            Self::Files => only_files(),
+            Self::Reading => only_read(),
+        }
+    }
+}
+
 /// Before a command that only reads: it may read what root may, in root's folders and in others', and write nothing.
 ///
 /// # Errors

@@ -8,8 +8,8 @@ use becalm_units::plain_number;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::exit::Exit;
-use crate::messages::say;
-use crate::{looks, pager};
+use crate::messages::{say, say_error};
+use crate::{color, commands, pager};
 
 /// Programs and commands of others, and what answers the same here.
 const COMMANDS: &[(&str, &str)] = &[
@@ -105,10 +105,12 @@ const OPTIONS: &[(&[&str], &str)] = &[
 pub fn explain(mut error: clap::Error) -> ExitCode {
     // Where nobody can be told, the exit code tells.
     if !error.use_stderr() {
-        let text = error.render();
-        let has_color = looks::has_color(&io::stdout());
-        let _ = pager::show(&if has_color { text.ansi().to_string() } else { text.to_string() });
+        let _ = pager::show(&color::styled(&error.render(), &io::stdout()));
         return Exit::Done.into();
+    }
+    if let Some(lacks) = subcommand(&error).and_then(commands::not_built_in) {
+        say_error(format_args!("{lacks}"));
+        return Exit::Usage.into();
     }
     let tip = tip(&error);
     if tip.is_some() {
@@ -125,6 +127,14 @@ pub fn explain(mut error: clap::Error) -> ExitCode {
 fn guess_nothing(error: &mut clap::Error) {
     for guess in [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::Suggested] {
         error.remove(guess);
+    }
+}
+
+/// The word that was taken for a command, and is none.
+fn subcommand(error: &clap::Error) -> Option<&str> {
+    match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(name)) => Some(name),
+        _ => None,
     }
 }
 

@@ -30,5 +30,6 @@ pub mod smi;
 pub mod sockets;
 pub mod stuck;
 pub mod sysfs;
+pub mod terminal;
 pub mod trusted;
 pub mod usage;

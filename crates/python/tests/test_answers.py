@@ -207,7 +207,7 @@ class Answers(unittest.TestCase):
         self.interrupt_soon()
         with warnings.catch_warnings(record=True) as told, self.assertRaises(KeyboardInterrupt):
             warnings.simplefilter("always")
-            becalm.predict(NOISE, **{**LONG, "phases": 2_000})
+            becalm.predict(NOISE, **{**LONG, "phases": 20_000})
         self.assertTrue(any("this will take about" in str(each.message) for each in told), told)
 
 

@@ -10,6 +10,7 @@ mod closing;
 mod detours;
 mod lane;
 mod memory;
+#[cfg(feature = "offline")]
 pub mod offline;
 mod output;
 mod resumed;

@@ -22,6 +22,7 @@ pub mod html;
 mod inject;
 mod law;
 mod mpi;
+#[cfg(feature = "paper")]
 mod paper;
 mod platforms;
 mod predict;
@@ -59,6 +60,7 @@ pub use mpi::jobs::JobsReport;
 pub use mpi::sources::PhaseSourcesReport;
 pub use mpi::validate::sweep::ValidationSweepReport;
 pub use mpi::validate::validate_figure;
+#[cfg(feature = "paper")]
 pub use paper::PaperReport;
 pub use platforms::{PlatformRun, PlatformsReport};
 pub use predict::PredictReport;

@@ -1,6 +1,6 @@
 //! What the noise of runs, or of formulas, costs a job of any size.
 
-mod cost;
+mod forecast;
 mod source;
 mod sweep;
 
@@ -19,6 +19,7 @@ use becalm_scale::{Alignment, ScaleError};
 use becalm_units::fault::{self, UsageError, Wording};
 use becalm_units::{Nanos, RankCount, Share};
 
+use self::forecast::{Forecast, steps_of_phase, steps_of_row};
 use self::source::PreparedNoise;
 use crate::noise::NoiseArg;
 use crate::{Asker, Steps};
@@ -121,20 +122,17 @@ impl PredictQuestion {
         let mut prepared = prepared;
         let questions = self.questions(prepared.per_node);
         let ranks = self.ranks.as_slice();
-        let blame_part = self.blame.then(|| cost::BlamePart {
-            sources: prepared.taken_out.iter().filter(|out| !**out).count(),
-            steps: STEPS,
-            books: has_books(&questions[0], ranks),
-        });
-        let size = cost::NoiseSize::of(&prepared.source.noise);
-        let bill = cost::Bill::new(&questions, ranks, size, blame_part);
-        let bill = bill.tolerating(self.tolerated.is_some(), &questions, ranks);
-        self.tell(&bill, asker)?;
+        let blamed = if self.blame { blame_replays(&prepared, has_books(&questions[0], ranks)) } else { 0.0 };
+        let mut forecast = Forecast::default();
+        for question in &questions {
+            forecast.add(&prepared, *question, ranks, 1.0 + blamed)?;
+        }
+        forecast.judge(ranks, self.allow_long, asker)?;
         let short = questions.iter().find_map(|question| prepared.source.short_recording(question, ranks));
         prepared.source.warnings.extend(short);
         let prepared = prepared;
 
-        let bar = asker.predicting(bill.steps() as u64);
+        let bar = asker.predicting(forecast.steps());
         let mut rows: Vec<RankPrediction> = Vec::with_capacity(questions.len() * ranks.len());
         let mut blames: Vec<(Nanos, Vec<Blame>)> = Vec::new();
         let mut tolerances: Vec<Tolerance> = Vec::new();
@@ -148,29 +146,24 @@ impl PredictQuestion {
                 &other
             };
             let source = &prepared.source;
-            let told = |ranks, phases| bar.advance(cost::steps_of_phases(&size, question, ranks, phases) as u64);
+            let told = |ranks, phases| bar.advance((phases as f64 * steps_of_phase(question, ranks)) as u64);
             bar.say("tables".to_owned());
             let prediction = prepared.prediction(*question)?.watched(ReplayWatch::by(&told));
-            end += bill.steps_of_table(question) as u64;
-            bar.reach(end);
             for ranks in ranks {
                 bar.say(format!("{} ranks", RankCount::new(*ranks)));
                 rows.push(prediction.row(*ranks)?);
-                // With what is not phases.
-                end += cost::steps_of_row(&size, question, *ranks) as u64;
+                end += steps_of_row(question, *ranks) as u64;
                 bar.reach(end);
             }
             if let Some(share) = self.tolerated {
                 bar.say("tolerance".to_owned());
                 let watch = ReplayWatch::by(&told);
                 tolerances.push(Tolerance::of(&prediction, &source.noise, ranks, share, watch)?);
-                end += bill.steps_of_tolerance(question, ranks) as u64;
-                bar.reach(end);
             }
             if let (true, Some(booked)) = (self.blame, &source.booked) {
                 bar.say("blame".to_owned());
                 // It may end early, with nothing left to gain.
-                end += bill.steps_of_blame(question, ranks) as u64;
+                end += (blamed * ranks.iter().map(|ranks| steps_of_row(question, *ranks)).sum::<f64>()) as u64;
                 // The delays of a summary form are no detours.
                 let detours = if source.summary.is_some() { 0 } else { DETOURS };
                 let wanted = BlameWanted { without: STEPS, detours };
@@ -197,19 +190,6 @@ impl PredictQuestion {
             warnings: &source.warnings,
         };
         asker.show(&report)
-    }
-
-    /// Says how long it will take, or refuses it.
-    fn tell(&self, bill: &cost::Bill, asker: &impl Asker) -> fault::Result<()> {
-        match bill.verdict() {
-            cost::LengthVerdict::Short => Ok(()),
-            cost::LengthVerdict::Long(warning) => {
-                asker.tell(format_args!("{warning}"));
-                Ok(())
-            }
-            cost::LengthVerdict::TooLong(_) if self.allow_long => Ok(()),
-            cost::LengthVerdict::TooLong(refusal) => Err(UsageError::new(refusal).into()),
-        }
     }
 
     /// Refuses blame of several collectives at once, a tolerance of one that costs time, and both where there are several noises or none
@@ -284,4 +264,11 @@ impl PredictQuestion {
         };
         if ranks > limit { Err(ScaleError::TooManyRanks { ranks, limit, method, advice }) } else { Ok(()) }
     }
+}
+
+/// How often a row is replayed for its blame. With books only those sources are taken out that add most; else each is, at every step.
+fn blame_replays(prepared: &PreparedNoise, has_books: bool) -> f64 {
+    let sources = prepared.taken_out.iter().filter(|out| !**out).count();
+    let steps = STEPS.min(sources);
+    if has_books { (2 + (2 * steps).saturating_sub(1)) as f64 } else { 1.0 + (sources * steps) as f64 }
 }

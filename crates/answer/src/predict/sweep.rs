@@ -7,8 +7,9 @@ use becalm_scale::predict::{Question, RankPrediction};
 use becalm_scale::watch::ReplayWatch;
 use becalm_units::{RankCount, fault};
 
+use super::PredictQuestion;
+use super::forecast::{Forecast, steps_of_phase};
 use super::source::PreparedNoise;
-use super::{PredictQuestion, cost};
 use crate::{Asker, Steps};
 
 /// So many detours of noises are kept from when the bill is made until they are replayed; more are read or drawn again. They take 24
@@ -20,7 +21,6 @@ struct Planned {
     noise: usize,
     /// The number of its window.
     window: usize,
-    size: cost::NoiseSize,
     questions: Vec<Question>,
     /// Kept, if there is room for it.
     prepared: Option<PreparedNoise>,
@@ -31,15 +31,11 @@ struct Planned {
 /// # Errors
 /// As for one noise.
 pub(super) fn answer(asked: &PredictQuestion, asker: &mut impl Asker) -> fault::Result<()> {
-    let (noises, planned) = plan(asked, asker)?;
-    let bills = planned.iter().map(|planned| {
-        let computed: Vec<Question> = computed(&planned.questions, asked).collect();
-        cost::Bill::new(&computed, &asked.ranks, planned.size, None)
-    });
-    let bill = cost::Bill::of_all(bills.collect());
-    asked.tell(&bill, asker)?;
+    let mut forecast = Forecast::default();
+    let (noises, planned) = plan(asked, asker, &mut forecast)?;
+    forecast.judge(&asked.ranks, asked.allow_long, asker)?;
     let question = planned[0].questions[0];
-    let bar = asker.predicting(bill.steps() as u64);
+    let bar = asker.predicting(forecast.steps());
     let mut cells: Vec<(usize, SweptCell)> = Vec::new();
     for planned in planned {
         cells.extend(cells_of(asked, planned, asker, &bar)?);
@@ -63,8 +59,12 @@ pub(super) fn answer(asked: &PredictQuestion, asker: &mut impl Asker) -> fault::
     asker.show(&report)
 }
 
-/// Reads each noise, in each window.
-fn plan(asked: &PredictQuestion, asker: &impl Asker) -> fault::Result<(Vec<SweptNoise>, Vec<Planned>)> {
+/// Reads each noise, in each window, and adds its cells to the forecast.
+fn plan(
+    asked: &PredictQuestion,
+    asker: &impl Asker,
+    forecast: &mut Forecast,
+) -> fault::Result<(Vec<SweptNoise>, Vec<Planned>)> {
     let (mut noises, mut planned, mut kept) = (Vec::new(), Vec::new(), 0);
     for (number, (text, noise)) in asked.noises.iter().enumerate() {
         for (window, coalesced) in asked.coalesced.iter().enumerate() {
@@ -80,10 +80,12 @@ fn plan(asked: &PredictQuestion, asker: &impl Asker) -> fault::Result<(Vec<Swept
             }
             let all = std::iter::once(&prepared.source.noise).chain(&prepared.source.draws);
             let detours: usize = all.flat_map(Noise::traces).map(becalm_scale::NoiseTrace::len).sum();
-            let size = cost::NoiseSize::of(&prepared.source.noise);
+            for question in computed(&questions, asked) {
+                forecast.add(&prepared, question, &asked.ranks, 1.0)?;
+            }
             kept += detours;
             let prepared = (kept <= KEPT_DETOURS).then_some(prepared);
-            planned.push(Planned { noise: number, window, size, questions, prepared });
+            planned.push(Planned { noise: number, window, questions, prepared });
         }
     }
     Ok((noises, planned))
@@ -115,7 +117,7 @@ fn cells_of(
     asker: &impl Asker,
     bar: &impl Steps,
 ) -> fault::Result<Vec<(usize, SweptCell)>> {
-    let Planned { noise, window, size, questions, prepared } = planned;
+    let Planned { noise, window, questions, prepared } = planned;
     let coalesced = asked.coalesced[window];
     let mut prepared = match prepared {
         Some(prepared) => prepared,
@@ -126,7 +128,7 @@ fn cells_of(
         if !prepared.serves(question.grain, coalesced) {
             prepared = PreparedNoise::read(asked, &asked.noises[noise].1, question.grain, coalesced, asker)?;
         }
-        let told = |ranks, phases| bar.advance(cost::steps_of_phases(&size, question, ranks, phases) as u64);
+        let told = |ranks, phases| bar.advance((phases as f64 * steps_of_phase(question, ranks)) as u64);
         bar.say("tables".to_owned());
         let mut prediction = prepared.prediction(*question)?.watched(ReplayWatch::by(&told));
         let mut rows: Vec<RankPrediction> = Vec::new();

@@ -6,13 +6,32 @@ use std::path::Path;
 use becalm_tune::see;
 use becalm_units::fault::{self, Context};
 
+use crate::commands::Task;
+use crate::exit::Exit;
 use crate::output::{Output, emit};
+use crate::pager::Paging;
+
+/// Looking at this machine, which is what becalm does without a command.
+pub struct Audit {
+    /// Whether it is printed as one JSON document.
+    pub json: bool,
+}
+
+impl Task for Audit {
+    fn paging(&self) -> Paging {
+        Paging::Long
+    }
+
+    fn run(self: Box<Self>, out: &mut dyn Write) -> fault::Result<Exit> {
+        run(self.json, out).map(|()| Exit::Done)
+    }
+}
 
 /// Looks at this machine and says what it found, as text or as the document `becalm.audit/1`.
 ///
 /// # Errors
 /// If the output cannot be written. What cannot be read on the machine is a finding, not an error.
-pub fn run(json: bool, out: &mut dyn Write) -> fault::Result<()> {
+fn run(json: bool, out: &mut dyn Write) -> fault::Result<()> {
     let audit = see::look(Path::new("/"));
     emit(&audit, Output::new(json, false), out).context("cannot write the audit")
 }

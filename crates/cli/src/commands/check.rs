@@ -16,11 +16,14 @@ use clap::Args;
 
 use crate::arguments::run::{open, open_summary};
 use crate::arguments::{FolderArgs, LimitArgs, refuse_existing, some_cpus};
+use crate::commands::Task;
 use crate::exit::Exit;
 use crate::messages::say;
 use crate::output::{Output, PROGRAM, emit};
+use crate::pager::Paging;
 use crate::progress::ReadingProgress;
 use crate::recording;
+use crate::rights::RightsKept;
 use crate::rights::{give_up_after_set_up, refuse_file_of_root, refuse_place_of_root};
 
 /// Check whether CPUs keep limits, in one line of a CI job
@@ -71,26 +74,31 @@ pub struct CheckArgs {
     json: bool,
 }
 
-impl CheckArgs {
-    /// Whether it only reads a stored run.
-    pub const fn reads(&self) -> bool {
-        self.run.is_some()
-    }
-
-    /// Whether it writes a file beside what it records.
-    pub const fn writes(&self) -> bool {
-        self.junit.is_some() || self.sarif.is_some()
-    }
-}
-
 /// A file that is written in the end, and what it is.
 type Wanted<'a> = (Draft, &'a Path, fn(&CheckReport<'_>) -> String);
+
+impl Task for CheckArgs {
+    fn rights(&self) -> RightsKept {
+        if self.run.is_none() {
+            return RightsKept::All;
+        }
+        RightsKept::to_read(self.junit.is_some() || self.sarif.is_some())
+    }
+
+    fn paging(&self) -> Paging {
+        if self.run.is_some() { Paging::Long } else { Paging::Asked }
+    }
+
+    fn run(self: Box<Self>, out: &mut dyn Write) -> Result<Exit> {
+        run(&self, out)
+    }
+}
 
 /// Records or reads, and answers.
 ///
 /// # Errors
 /// If no limit is given, the recording fails or the run cannot be read, or an output cannot be written.
-pub fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Exit> {
+fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Exit> {
     if !args.limits.are_given() {
         let text = "a limit is missing: becalm check --max-noise 0.1% --max-detour 100us, or one of the two";
         return Err(UsageError::new(text.to_owned()).into());

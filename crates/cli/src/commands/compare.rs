@@ -14,11 +14,13 @@ use clap::{Args, ValueEnum};
 
 use self::record::{RecordedEnd, RecordedSide};
 use crate::arguments::some_cpus;
+use crate::commands::Task;
 use crate::exit::Exit;
 use crate::messages;
 use crate::output::Output;
+use crate::pager::Paging;
 use crate::reader::Reader;
-use crate::rights;
+use crate::rights::RightsKept;
 
 /// Compare runs: what changed, by how much, how sure that is, and whether anything is shown at all
 ///
@@ -111,18 +113,6 @@ pub struct CompareArgs {
     /// Count the time that becalm's own threads took as noise of the machine
     #[arg(long)]
     with_self: bool,
-}
-
-impl CompareArgs {
-    /// Whether it writes a file.
-    pub const fn writes(&self) -> bool {
-        self.html.is_some()
-    }
-
-    /// Whether it records.
-    pub const fn records(&self) -> bool {
-        self.record.is_some()
-    }
 }
 
 /// The figures that can be limited.
@@ -240,12 +230,30 @@ impl CompareArgs {
     }
 }
 
+impl Task for CompareArgs {
+    fn rights(&self) -> RightsKept {
+        // Its children record; it gives up its own before it compares.
+        if self.record.is_some() {
+            return RightsKept::All;
+        }
+        RightsKept::to_read(self.html.is_some())
+    }
+
+    fn paging(&self) -> Paging {
+        Paging::Long
+    }
+
+    fn run(self: Box<Self>, out: &mut dyn Write) -> fault::Result<Exit> {
+        run(*self, out)
+    }
+}
+
 /// Reads all runs and prints what changed, or writes its page.
 ///
 /// # Errors
 /// If a run cannot be read or does not hold what was asked for, the two have nothing in common, or the output cannot be
 /// written.
-pub fn run(args: CompareArgs, out: &mut dyn Write) -> fault::Result<Exit> {
+fn run(args: CompareArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let Some(number) = args.record else { return compare_runs(&args, out) };
     let side = RecordedSide::plan(number.into(), &args.runs, args.output.as_deref(), args.duration)?;
     if let RecordedEnd::Stopped = side.record()? {
@@ -259,7 +267,7 @@ pub fn run(args: CompareArgs, out: &mut dyn Write) -> fault::Result<Exit> {
         ));
         return Ok(Exit::Done);
     }
-    if args.writes() { rights::only_files() } else { rights::only_read() }?;
+    RightsKept::to_read(args.html.is_some()).keep()?;
     compare_runs(&CompareArgs { after: side.paths().to_vec(), ..args }, out)
 }
 

@@ -3,9 +3,11 @@
 use std::io::Write;
 
 use becalm_units::fault::Result;
-use clap::{Args, Command, ValueEnum};
+use clap::{Args, CommandFactory, ValueEnum};
 use clap_complete::{Shell, generate};
 
+use crate::Arguments;
+use crate::commands::Task;
 use crate::exit::Exit;
 
 /// Print what a shell needs to complete becalm's commands and options
@@ -29,11 +31,17 @@ enum ShellArg {
     Powershell,
 }
 
+impl Task for CompletionsArgs {
+    fn run(self: Box<Self>, out: &mut dyn Write) -> Result<Exit> {
+        run(&self, out)
+    }
+}
+
 /// Prints the script.
 ///
 /// # Errors
 /// If `out` cannot be written.
-pub fn run(args: &CompletionsArgs, mut command: Command, out: &mut dyn Write) -> Result<Exit> {
+fn run(args: &CompletionsArgs, out: &mut dyn Write) -> Result<Exit> {
     let shell = match args.shell {
         ShellArg::Bash => Shell::Bash,
         ShellArg::Zsh => Shell::Zsh,
@@ -43,7 +51,7 @@ pub fn run(args: &CompletionsArgs, mut command: Command, out: &mut dyn Write) ->
     };
     // It panics where it cannot write, so it writes to memory.
     let mut script = Vec::new();
-    generate(shell, &mut command, "becalm", &mut script);
+    generate(shell, &mut Arguments::command(), "becalm", &mut script);
     out.write_all(&script)?;
     Ok(Exit::Done)
 }

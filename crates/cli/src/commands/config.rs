@@ -8,15 +8,18 @@ use becalm_report::{
 use becalm_units::fault::{Result, UsageError};
 use clap::{Args, Subcommand};
 
+use crate::commands::Task;
 use crate::exit::Exit;
 use crate::messages::page_width;
 use crate::output::{Output, emit};
+use crate::pager::Paging;
 use crate::settings::{self, EXAMPLE, Place, PlaceKind, PlaceState, Setting, Settings};
-use crate::{command_line, looks};
+use crate::{color, command_line, looks};
 
 /// Show which defaults are set for options, and where
 ///
-/// Everything that can be written on the command line can have a default, under the name of its long option and in the section of its command:
+/// These options can have a default, under their names and in the section of a command: buffer, color, cpus, duration, folder, grain, max-detour,
+/// max-noise, network, no-argv, no-last-error, node, pager, profile, ranks, sched, threshold, trace-buffer, width. A default stands
 /// in /etc/becalm/config for everybody, in ~/.config/becalm/config for one user ($XDG_CONFIG_HOME), and in variables like
 /// BECALM_RECORD_DURATION. The command line is over variables, these are over the user's file, and that is over the system's.
 /// BECALM_CONFIG names one file to read instead of both; where it is empty, no default is read.
@@ -42,11 +45,21 @@ enum ConfigCommand {
     Example,
 }
 
+impl Task for ConfigArgs {
+    fn paging(&self) -> Paging {
+        Paging::Long
+    }
+
+    fn run(self: Box<Self>, out: &mut dyn Write) -> Result<Exit> {
+        run(&self, out)
+    }
+}
+
 /// Shows the defaults.
 ///
 /// # Errors
 /// If they are wrong, or `out` cannot be written.
-pub fn run(args: &ConfigArgs, out: &mut dyn Write) -> Result<Exit> {
+fn run(args: &ConfigArgs, out: &mut dyn Write) -> Result<Exit> {
     if matches!(args.command, Some(ConfigCommand::Example)) {
         out.write_all(EXAMPLE.as_bytes())?;
         return Ok(Exit::Done);
@@ -54,7 +67,7 @@ pub fn run(args: &ConfigArgs, out: &mut dyn Write) -> Result<Exit> {
     let report = report(args.all);
     match args.command {
         Some(_) => {
-            let form = Form::within(page_width()).with_color(looks::has_color(&io::stdout()));
+            let form = Form::within(page_width()).with_color(color::has_color(&io::stdout()));
             config_files(&report, &mut Sheet::new(out, form))?;
             Ok(Exit::Done)
         }
@@ -94,15 +107,14 @@ pub fn report(all: bool) -> ConfigReport {
 
 /// A default as it would stand in a file.
 fn row(set: &Setting) -> ConfigSetting {
-    let value = |value: &std::ffi::OsString| value.to_string_lossy().into_owned();
-    let values = match set.switch() {
-        Some(is_on) => vec![if is_on { "yes" } else { "no" }.to_owned()],
-        None => set.values.iter().map(value).collect(),
+    let value = match set.switch() {
+        Some(is_on) => if is_on { "yes" } else { "no" }.to_owned(),
+        None => set.value.to_string_lossy().into_owned(),
     };
     ConfigSetting {
         command: set.command.clone(),
         option: set.option.clone(),
-        values,
+        values: vec![value],
         origin: Some(set.origin.to_string()),
     }
 }

@@ -22,10 +22,12 @@ use becalm_tune::{Folder, LiveMachine, Stage, see};
 use becalm_units::fault::Result;
 use clap::Args;
 
+use crate::commands::Task;
 use crate::commands::{config, tune};
 use crate::discretion::Discretion;
 use crate::exit::Exit;
 use crate::output::{Output, emit};
+use crate::pager::Paging;
 use crate::{command_line, last_error, settings};
 
 /// Say what a report of a bug needs to know, and whether all is well with becalm
@@ -75,11 +77,21 @@ const COMPANIONS: [(&str, &str); 5] = [
 /// Recordings need some room.
 const ROOM: u64 = 1 << 30;
 
+impl Task for DoctorArgs {
+    fn paging(&self) -> Paging {
+        Paging::Long
+    }
+
+    fn run(self: Box<Self>, out: &mut dyn Write) -> Result<Exit> {
+        run(&self, out)
+    }
+}
+
 /// Says it.
 ///
 /// # Errors
 /// If `out` cannot be written. What cannot be found out is said.
-pub fn run(args: &DoctorArgs, out: &mut dyn Write) -> Result<Exit> {
+fn run(args: &DoctorArgs, out: &mut dyn Write) -> Result<Exit> {
     let root = Path::new("/");
     let discretion = Discretion::of_process();
     let identity = Identity::read(root);

@@ -13,9 +13,12 @@ use becalm_units::fault::{self, Context, UsageError};
 use becalm_units::{Nanos, RankCount, counted};
 use clap::{Args, Subcommand};
 
+use crate::commands::Task;
 use crate::exit::Exit;
 use crate::messages::say;
 use crate::output::{Output, emit};
+use crate::pager::Paging;
+use crate::rights::RightsKept;
 
 /// The largest file of accounting that is read.
 const ACCOUNTING_LIMIT: u64 = 1 << 30;
@@ -85,10 +88,17 @@ pub struct FleetPredictArgs {
     json: bool,
 }
 
-impl FleetArgs {
-    /// Whether it writes a file.
-    pub const fn writes(&self) -> bool {
-        self.html.is_some()
+impl Task for FleetArgs {
+    fn rights(&self) -> RightsKept {
+        RightsKept::to_read(self.html.is_some())
+    }
+
+    fn paging(&self) -> Paging {
+        Paging::Long
+    }
+
+    fn run(self: Box<Self>, out: &mut dyn Write) -> fault::Result<Exit> {
+        run(&self, out)
     }
 }
 
@@ -96,7 +106,7 @@ impl FleetArgs {
 ///
 /// # Errors
 /// If a run cannot be opened, no node of any can be read, or the output cannot be written.
-pub fn run(args: &FleetArgs, out: &mut dyn Write) -> fault::Result<Exit> {
+fn run(args: &FleetArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     if let Some(FleetCommand::Predict(args)) = &args.command {
         return predict(args, out);
     }

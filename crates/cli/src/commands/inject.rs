@@ -1,9 +1,10 @@
 //! `becalm inject`: known noise on chosen CPUs.
 
+#[cfg(feature = "research")]
 mod sweep;
 
 use std::ffi::OsString;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::parent_id;
 use std::path::{Path, PathBuf};
@@ -29,10 +30,13 @@ use becalm_units::fault::{self, Context, Result, UsageError};
 use becalm_units::{CpuList, Nanos, Share};
 use clap::{ArgGroup, Args};
 
+use crate::commands::Task;
+#[cfg(not(feature = "research"))]
+use crate::commands::built_without;
 use crate::exit::Exit;
 use crate::noise;
 use crate::output::{Output, emit};
-use crate::progress::Steps;
+use crate::progress::{Bar, Tail};
 use crate::rights::{CommandUserArgs, left_as};
 
 /// Make known noise: take chosen CPUs from whoever runs there, or hold up the threads of one program
@@ -156,19 +160,28 @@ fn factor(text: &str) -> Result<f64, String> {
     factor.ok_or_else(|| format!("'{text}' is not a factor: write a number above 0, like 0.5"))
 }
 
+impl Task for InjectArgs {
+    fn run(self: Box<Self>, out: &mut dyn Write) -> Result<Exit> {
+        run(&self, out)
+    }
+}
+
 /// Injects, and says what was delivered.
 ///
 /// # Errors
 /// If the noise cannot be made here, the command fails, or `out` cannot be written.
-pub fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
+fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
     let root = Path::new("/");
     if !args.sched.is_realtime() {
         let why =
             format!("--sched {} would not take a CPU from anybody: write fifo:PRIORITY or rr:PRIORITY", args.sched);
         return Err(UsageError::new(why).into());
     }
-    if sweep::is_asked_for(args) {
+    if [args.detour.len(), args.interval.len(), args.rate.len(), args.ratio.len()].iter().any(|values| *values > 1) {
+        #[cfg(feature = "research")]
         return sweep::run(args, out);
+        #[cfg(not(feature = "research"))]
+        return Err(built_without("research").into());
     }
     let user = args.command_user.user();
     let left = left_as(user.clone(), !args.command.is_empty());
@@ -313,7 +326,8 @@ impl NoiseRequest {
                 let source = clock::choose(root).source;
                 let mut steps = None;
                 let mut told = |done: usize, kinds: usize| {
-                    let steps = steps.get_or_insert_with(|| Steps::new("measuring what a detour costs", kinds as u64));
+                    let steps = steps
+                        .get_or_insert_with(|| Bar::new("measuring what a detour costs", kinds as u64, Tail::TimeLeft));
                     steps.advance(u64::from(done > 0));
                 };
                 let injection = Injection::start_after(&plan, source, &grounds, &mut told, give_up);
@@ -378,10 +392,10 @@ impl Finished {
 /// terminal, a bar shows how far it is; it moves once a second at most, as each move is work on some CPU.
 fn wait(args: &InjectArgs, command: &mut Companion, stop: &StopSignals, started: Instant) -> Result<bool> {
     let duration = args.duration.map(Nanos::to_std);
-    let mut bar =
-        duration.filter(|_| args.command.is_empty() && !args.quiet && io::stderr().is_terminal()).map(|duration| {
-            (Steps::new("injecting", duration.as_millis() as u64), 0, (duration / 100).max(Duration::from_secs(1)))
-        });
+    let bar = duration
+        .filter(|_| args.command.is_empty() && !args.quiet)
+        .map_or_else(Bar::hidden, |duration| Bar::new("injecting", duration.as_millis() as u64, Tail::TimeLeft));
+    let step = duration.map_or(Duration::MAX, |duration| (duration / 100).max(Duration::from_secs(1)));
     loop {
         if stop.take().is_some() {
             return Ok(true);
@@ -394,11 +408,9 @@ fn wait(args: &InjectArgs, command: &mut Companion, stop: &StopSignals, started:
         // Without a descriptor for the command's end it is looked for now and then.
         let nap = if args.command.is_empty() || command.end_fd().is_some() { 3_600_000 } else { 100 };
         let mut nap = Duration::from_millis(nap).min(left.unwrap_or(Duration::MAX));
-        if let Some((steps, shown, step)) = &mut bar {
-            let elapsed = elapsed.as_millis() as u64;
-            steps.advance(elapsed - *shown);
-            *shown = elapsed;
-            nap = nap.min(*step);
+        if !bar.is_hidden() {
+            bar.reach(elapsed.as_millis() as u64);
+            nap = nap.min(step);
         }
         signals::wait_readable([Some(stop.as_fd()), command.end_fd()], nap)?;
     }

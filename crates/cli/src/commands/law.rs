@@ -10,9 +10,12 @@ use becalm_units::{Nanos, RankCount, Share};
 use clap::{ArgGroup, Args};
 
 use crate::arguments::tolerable;
+use crate::commands::Task;
 use crate::exit::Exit;
 use crate::output::Output;
+use crate::pager::Paging;
 use crate::reader::Reader;
+use crate::rights::RightsKept;
 
 /// Say what delays of one length do to a job of any size, by the noise law (Tsafrir 2007)
 ///
@@ -57,13 +60,6 @@ pub struct LawArgs {
     html: Option<PathBuf>,
 }
 
-impl LawArgs {
-    /// Whether it writes a file.
-    pub const fn writes(&self) -> bool {
-        self.html.is_some()
-    }
-}
-
 /// A number of Hz, with its unit.
 fn rate_hz(text: &str) -> Result<f64, String> {
     let err = || format!("'{text}' is not a rate: write a number of Hz or kHz, like 100Hz");
@@ -75,11 +71,25 @@ fn rate_hz(text: &str) -> Result<f64, String> {
     if hz.is_finite() && hz >= 0.0 { Ok(hz) } else { Err(err()) }
 }
 
+impl Task for LawArgs {
+    fn rights(&self) -> RightsKept {
+        RightsKept::to_read(self.html.is_some())
+    }
+
+    fn paging(&self) -> Paging {
+        Paging::Long
+    }
+
+    fn run(self: Box<Self>, out: &mut dyn Write) -> fault::Result<Exit> {
+        run(&self, out)
+    }
+}
+
 /// Prints the law.
 ///
 /// # Errors
 /// If the numbers make no sense, or `out` cannot be written.
-pub fn run(args: &LawArgs, out: &mut dyn Write) -> fault::Result<Exit> {
+fn run(args: &LawArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let question = LawQuestion {
         grains: args.grain.clone(),
         delays: args.delay.clone(),

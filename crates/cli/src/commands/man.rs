@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use becalm_bundle::Draft;
 use becalm_linux::folder;
 use becalm_units::fault::{Context, Result, UsageError};
-use clap::{Args, Command};
+use clap::{Args, Command, CommandFactory};
 use clap_mangen::Man;
 
+use crate::Arguments;
+use crate::commands::Task;
 use crate::exit::Exit;
 
 /// Write the manual pages: becalm.1 and one for each command
@@ -25,12 +27,18 @@ pub struct ManArgs {
     page: Option<String>,
 }
 
+impl Task for ManArgs {
+    fn run(self: Box<Self>, out: &mut dyn Write) -> Result<Exit> {
+        run(&self, out)
+    }
+}
+
 /// Writes all pages into a folder, or prints one.
 ///
 /// # Errors
 /// If there is no such command, or a page cannot be written.
-pub fn run(args: &ManArgs, mut command: Command, out: &mut dyn Write) -> Result<Exit> {
-    command = command.disable_help_subcommand(true);
+fn run(args: &ManArgs, out: &mut dyn Write) -> Result<Exit> {
+    let mut command = Arguments::command().disable_help_subcommand(true);
     // Gives each command the name of its page.
     command.build();
     let pages = pages(&command);

@@ -1,26 +1,147 @@
-//! The commands, one file each: its arguments and a `run` function.
+//! The commands, one file each, and the table of all.
 
 pub mod audit;
-pub mod check;
-pub mod compare;
-pub mod completions;
-pub mod config;
-pub mod cost;
-pub mod doctor;
-pub mod export;
-pub mod fleet;
-pub mod import;
-pub mod inject;
-pub mod law;
-pub mod man;
-pub mod paper;
-pub mod predict;
-pub mod record;
-pub mod report;
-pub mod run_quiet;
-pub mod sources;
-pub mod summary;
-pub mod top;
-pub mod tune;
-pub mod watch;
-pub mod work;
+mod check;
+mod compare;
+#[cfg(feature = "manual")]
+mod completions;
+mod config;
+#[cfg(feature = "cost")]
+mod cost;
+mod doctor;
+#[cfg(feature = "foreign")]
+mod export;
+#[cfg(feature = "fleet")]
+mod fleet;
+#[cfg(feature = "foreign")]
+mod import;
+mod inject;
+mod law;
+#[cfg(feature = "manual")]
+mod man;
+#[cfg(feature = "research")]
+mod paper;
+mod predict;
+mod record;
+mod report;
+mod run_quiet;
+mod sources;
+mod summary;
+#[cfg(feature = "top")]
+mod top;
+mod tune;
+#[cfg(feature = "watch")]
+mod watch;
+mod work;
+
+use std::io::Write;
+
+use becalm_units::fault::{self, UsageError};
+use clap::Subcommand;
+
+use crate::exit::Exit;
+use crate::pager::Paging;
+use crate::rights::RightsKept;
+
+/// A command with its arguments.
+pub trait Task {
+    /// The rights that it keeps from the start; what it needs no longer once it is set up, it gives up itself.
+    fn rights(&self) -> RightsKept {
+        RightsKept::All
+    }
+
+    /// When its text may go through a pager.
+    fn paging(&self) -> Paging {
+        Paging::Never
+    }
+
+    /// Whether it must end even if nothing reads its messages.
+    fn is_service(&self) -> bool {
+        false
+    }
+
+    /// Does what was asked.
+    ///
+    /// # Errors
+    /// If it cannot be done, or `out` cannot be written.
+    fn run(self: Box<Self>, out: &mut dyn Write) -> fault::Result<Exit>;
+}
+
+/// The table of commands: the name of each, its arguments, and the feature that builds it where there is one.
+macro_rules! commands {
+    ($($(#[$built:meta])? $name:ident($module:ident::$args:ident),)*) => {
+        /// A command that was asked for.
+        #[derive(Subcommand, Debug)]
+        pub enum Command {
+            $($(#[$built])? $name(Box<$module::$args>),)*
+        }
+
+        impl Command {
+            /// The command as a task.
+            pub fn task(self) -> Box<dyn Task> {
+                match self {
+                    $($(#[$built])? Self::$name(args) => args,)*
+                }
+            }
+        }
+    };
+}
+
+commands! {
+    Record(record::RecordArgs),
+    Report(report::ReportArgs),
+    Sources(sources::SourcesArgs),
+    Summary(summary::SummaryArgs),
+    #[cfg(feature = "top")]
+    Top(top::TopArgs),
+    #[cfg(feature = "watch")]
+    Watch(watch::WatchArgs),
+    Check(check::CheckArgs),
+    Compare(compare::CompareArgs),
+    #[cfg(feature = "fleet")]
+    Fleet(fleet::FleetArgs),
+    Work(work::WorkArgs),
+    Predict(predict::PredictArgs),
+    Law(law::LawArgs),
+    #[cfg(feature = "research")]
+    Paper(paper::PaperArgs),
+    #[cfg(feature = "cost")]
+    Cost(cost::CostArgs),
+    Inject(inject::InjectArgs),
+    Tune(tune::TuneArgs),
+    RunQuiet(run_quiet::RunQuietArgs),
+    #[cfg(feature = "foreign")]
+    Import(import::ImportArgs),
+    #[cfg(feature = "foreign")]
+    Export(export::ExportArgs),
+    Config(config::ConfigArgs),
+    Doctor(doctor::DoctorArgs),
+    #[cfg(feature = "manual")]
+    Completions(completions::CompletionsArgs),
+    #[cfg(feature = "manual")]
+    Man(man::ManArgs),
+}
+
+/// The commands that need a feature: the feature, whether it is built in, and their names.
+const OPTIONAL: [(&str, bool, &[&str]); 7] = [
+    ("cost", cfg!(feature = "cost"), &["cost"]),
+    ("fleet", cfg!(feature = "fleet"), &["fleet"]),
+    ("foreign", cfg!(feature = "foreign"), &["import", "export"]),
+    ("manual", cfg!(feature = "manual"), &["completions", "man"]),
+    ("research", cfg!(feature = "research"), &["paper", "study"]),
+    ("top", cfg!(feature = "top"), &["top"]),
+    ("watch", cfg!(feature = "watch"), &["watch"]),
+];
+
+/// The error for a command that this becalm was built without; `None` for any other name.
+pub fn not_built_in(name: &str) -> Option<UsageError> {
+    let lacks = |(_, is_built, names): &&(&str, bool, &[&str])| !is_built && names.contains(&name);
+    OPTIONAL.iter().find(lacks).map(|(feature, ..)| built_without(feature))
+}
+
+/// The error for something that needs a feature.
+pub fn built_without(feature: &str) -> UsageError {
+    UsageError::new(format!(
+        "this becalm was built without `{feature}`; install a package of becalm, which has it, or build with --features {feature}"
+    ))
+}

@@ -17,9 +17,12 @@ use clap::builder::PossibleValuesParser;
 
 use self::campaign::{Campaign, StepEnd};
 use self::program::Launch;
+use crate::commands::Task;
 use crate::exit::Exit;
 use crate::messages::say;
 use crate::output::{Output, emit};
+use crate::pager::Paging;
+use crate::rights::RightsKept;
 
 /// The page in the folder of a campaign.
 const PAGE: &str = "index.html";
@@ -68,10 +71,18 @@ pub struct PaperArgs {
     json: bool,
 }
 
-impl PaperArgs {
-    /// Whether nothing is run or written.
-    pub const fn reads(&self) -> bool {
-        self.list
+impl Task for PaperArgs {
+    fn rights(&self) -> RightsKept {
+        // Its children give up what they do not need, each by itself.
+        if self.list { RightsKept::Reading } else { RightsKept::All }
+    }
+
+    fn paging(&self) -> Paging {
+        if self.list { Paging::Long } else { Paging::Never }
+    }
+
+    fn run(self: Box<Self>, out: &mut dyn Write) -> fault::Result<Exit> {
+        run(&self, out)
     }
 }
 
@@ -79,7 +90,7 @@ impl PaperArgs {
 ///
 /// # Errors
 /// If the paper has no such table or figure, the folder cannot be written, or `out`.
-pub fn run(args: &PaperArgs, out: &mut dyn Write) -> fault::Result<Exit> {
+fn run(args: &PaperArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let paper = catalogue::paper(&args.paper).context("no such paper")?;
     let items = chosen(args, &paper)?;
     let steps = needed(&paper, &items);

@@ -16,9 +16,12 @@ use becalm_units::{ByteCount, Count, CpuList, Nanos, RankCount, Share};
 use clap::{Args, ValueEnum};
 
 use crate::arguments::{some_cpus, tolerable};
+use crate::commands::Task;
 use crate::exit::Exit;
 use crate::output::Output;
+use crate::pager::Paging;
 use crate::reader::Reader;
+use crate::rights::RightsKept;
 
 /// Predict how much noise slows down a bulk-synchronous job on any number of ranks, and which source is to blame
 ///
@@ -153,11 +156,6 @@ enum Sync {
 }
 
 impl PredictArgs {
-    /// Whether it writes a file.
-    pub const fn writes(&self) -> bool {
-        self.html.is_some()
-    }
-
     /// What is asked, in values.
     fn question(&self) -> PredictQuestion {
         let named = |(text, noise): &(String, _)| (text.clone(), AskedNoise::Named(Clone::clone(noise)));
@@ -231,11 +229,25 @@ fn networks() -> String {
     format!("Networks:\n{}\n\n{cards}", presets.collect::<Vec<_>>().join("\n"))
 }
 
+impl Task for PredictArgs {
+    fn rights(&self) -> RightsKept {
+        RightsKept::to_read(self.html.is_some())
+    }
+
+    fn paging(&self) -> Paging {
+        Paging::Long
+    }
+
+    fn run(self: Box<Self>, out: &mut dyn Write) -> fault::Result<Exit> {
+        run(&self, out)
+    }
+}
+
 /// Asks, and prints the answer.
 ///
 /// # Errors
 /// If the noise cannot be read, the question makes no sense or would take too long, or `out` cannot be written.
-pub fn run(args: &PredictArgs, out: &mut dyn Write) -> fault::Result<Exit> {
+fn run(args: &PredictArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let question = args.question();
     question.check()?;
     let output = Output::asked(args.json, args.html.as_deref())?;

@@ -20,6 +20,7 @@ use clap::Args;
 use jiff::Timestamp;
 
 use crate::arguments::{FolderArgs, LimitArgs, RanksArgs, refuse_existing, refuse_missing};
+use crate::commands::Task;
 use crate::exit::Exit;
 use crate::measuring::MeasuringArgs;
 use crate::messages::say;
@@ -105,8 +106,14 @@ pub struct RecordArgs {
     command: Vec<String>,
 }
 
+impl Task for RecordArgs {
+    fn run(self: Box<Self>, out: &mut dyn Write) -> Result<Exit> {
+        run(*self, out)
+    }
+}
+
 /// Records a run, stores it and prints its report.
-pub fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
+fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
     let root = Path::new("/");
     let plan = plan(&args, root)?;
     let path = args.folder.place(args.output.as_ref(), args.node.as_deref(), root)?;

@@ -1,6 +1,8 @@
 //! `becalm report`: what a run recorded, on the terminal, as JSON, or as a page for a browser.
 
 mod page;
+#[cfg(feature = "research")]
+mod platforms;
 mod work;
 
 use std::io::Write;
@@ -8,20 +10,22 @@ use std::path::PathBuf;
 
 use becalm_analyze::cost::tick::CampaignAnalysis;
 use becalm_analyze::job::JobPhases;
-use becalm_analyze::modes::length_modes;
-use becalm_analyze::summary::summarize;
 use becalm_answer::recording;
 use becalm_bundle::cost::tick as campaign;
 use becalm_bundle::{Bundle, Contents, PhaseRun};
-use becalm_report::{CostRunReport, DistributionReport, PlatformRun, PlatformsReport, TickReport};
+use becalm_report::{CostRunReport, DistributionReport, TickReport};
 use becalm_units::fault::{self, UsageError};
 use clap::Args;
 
 use crate::arguments::{RanksArgs, RunArgs};
+use crate::commands::Task;
+#[cfg(not(feature = "research"))]
+use crate::commands::built_without;
 use crate::exit::Exit;
 use crate::output::{Output, emit};
-use crate::progress::ReadingProgress;
+use crate::pager::Paging;
 use crate::reader::Reader;
+use crate::rights::RightsKept;
 
 /// Show what a run recorded: how much time each CPU lost, to what, and what to do about it
 ///
@@ -59,13 +63,6 @@ pub struct ReportArgs {
     /// Hold samples of work against those of this run, of the same work on a quieter CPU, kernel or machine
     #[arg(long, value_name = "RUN")]
     baseline: Option<PathBuf>,
-}
-
-impl ReportArgs {
-    /// Whether it writes a file.
-    pub const fn writes(&self) -> bool {
-        self.html.is_some()
-    }
 }
 
 /// Whether a bundle holds samples of work.
@@ -127,36 +124,6 @@ fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> fault
     Ok(Exit::Done)
 }
 
-/// Prints the figures of several recordings beside each other.
-fn platforms(args: &ReportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
-    let mut runs = Vec::new();
-    for path in std::iter::once(&args.run.path).chain(&args.more) {
-        let refused = |holds: &str| {
-            UsageError::new(format!(
-                "{} holds {holds}, and a table of platforms is of recordings of detours",
-                path.display()
-            ))
-        };
-        match Contents::read(path)? {
-            Contents::Recording => {}
-            contents => return Err(refused(contents.words()).into()),
-        }
-        let bundle = Bundle::open(path)?;
-        if is_work(&bundle) {
-            return Err(refused("samples of work").into());
-        }
-        let _reading = ReadingProgress::begin(&bundle, 1);
-        let name =
-            path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
-        let name = name.strip_suffix(".becalm").map(str::to_owned).unwrap_or(name);
-        let selection = args.run.selection();
-        let (summary, modes) = (summarize(&bundle, &selection)?, length_modes(&bundle, &selection)?);
-        runs.push(PlatformRun { name, summary, modes });
-    }
-    emit(&PlatformsReport::new(&runs), Output::new(args.json, false), out)?;
-    Ok(Exit::Done)
-}
-
 /// Prints the report of a distribution that another program measured.
 fn imported(args: &ReportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let RunArgs { path, cpus, node, with_self: _ } = &args.run;
@@ -198,13 +165,30 @@ fn summary_form(args: &ReportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     Ok(Exit::Done)
 }
 
+impl Task for ReportArgs {
+    fn rights(&self) -> RightsKept {
+        RightsKept::to_read(self.html.is_some())
+    }
+
+    fn paging(&self) -> Paging {
+        Paging::Long
+    }
+
+    fn run(self: Box<Self>, out: &mut dyn Write) -> fault::Result<Exit> {
+        run(&self, out)
+    }
+}
+
 /// Reads the run and prints its report, or writes its page.
 ///
 /// # Errors
 /// If the run cannot be read, does not hold what was asked for, or the output cannot be written.
-pub fn run(args: &ReportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
+fn run(args: &ReportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     if args.platforms || !args.more.is_empty() {
-        return platforms(args, out);
+        #[cfg(feature = "research")]
+        return platforms::run(args, out);
+        #[cfg(not(feature = "research"))]
+        return Err(built_without("research").into());
     }
     match Contents::read(&args.run.path)? {
         Contents::Recording => {}

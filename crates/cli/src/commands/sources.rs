@@ -9,9 +9,12 @@ use becalm_units::fault;
 use clap::Args;
 
 use crate::arguments::RunArgs;
+use crate::commands::Task;
 use crate::exit::Exit;
 use crate::output::Output;
+use crate::pager::Paging;
 use crate::reader::Reader;
+use crate::rights::RightsKept;
 
 /// Show who took the time: the sources of a run, ranked, or single detours activity by activity
 ///
@@ -59,11 +62,25 @@ pub struct SourcesArgs {
     json: bool,
 }
 
+impl Task for SourcesArgs {
+    fn rights(&self) -> RightsKept {
+        RightsKept::Reading
+    }
+
+    fn paging(&self) -> Paging {
+        Paging::Long
+    }
+
+    fn run(self: Box<Self>, out: &mut dyn Write) -> fault::Result<Exit> {
+        run(&self, out)
+    }
+}
+
 /// Reads the run and prints what was asked for.
 ///
 /// # Errors
 /// If the run cannot be read, does not hold what was asked for, or `out` cannot be written.
-pub fn run(args: &SourcesArgs, out: &mut dyn Write) -> fault::Result<Exit> {
+fn run(args: &SourcesArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let wanted = match (&args.phases, args.together, args.detour, args.longest) {
         (Some(job), ..) => SourcesWanted::Phases { job: job.clone() },
         (_, true, ..) => SourcesWanted::Together { within: args.within },

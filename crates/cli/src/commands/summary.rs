@@ -1,5 +1,6 @@
 //! `becalm summary`: a full recording becomes one in summary form.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use becalm_analyze::fleet::digest_of;
@@ -10,9 +11,11 @@ use becalm_units::fault;
 use clap::Args;
 
 use crate::arguments::refuse_existing;
+use crate::commands::Task;
 use crate::exit::Exit;
 use crate::messages::say;
 use crate::progress::ReadingProgress;
+use crate::rights::RightsKept;
 
 /// Write the summary form of a recording: what `becalm record --summary` would have kept of it
 ///
@@ -30,11 +33,21 @@ pub struct SummaryArgs {
     output: PathBuf,
 }
 
+impl Task for SummaryArgs {
+    fn rights(&self) -> RightsKept {
+        RightsKept::Files
+    }
+
+    fn run(self: Box<Self>, _out: &mut dyn Write) -> fault::Result<Exit> {
+        run(&self)
+    }
+}
+
 /// Reads the run once, node after node, and writes its summary form. A node that cannot be read is told of and left out.
 ///
 /// # Errors
 /// If no node of the run can be read, or all are of work, and if the summary form cannot be written.
-pub fn run(args: &SummaryArgs) -> fault::Result<Exit> {
+fn run(args: &SummaryArgs) -> fault::Result<Exit> {
     refuse_existing(&args.output)?;
     let nodes = StoredNodes::open(&args.path)?;
     let (mut read, mut written, mut left_out) = (0, 0, Vec::new());

@@ -1,6 +1,6 @@
 //! `becalm top`: its arguments; what is shown is that of the crate `live`.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use becalm_live::{Front, LiveError, ViewSettings};
@@ -11,6 +11,7 @@ use becalm_units::{ByteCount, Nanos};
 use clap::Args;
 
 use crate::arguments::FolderArgs;
+use crate::commands::Task;
 use crate::exit::{self, Exit};
 use crate::measuring::MeasuringArgs;
 use crate::messages::{say, terminal_is_dumb};
@@ -53,11 +54,17 @@ pub struct TopArgs {
     json: bool,
 }
 
+impl Task for TopArgs {
+    fn run(self: Box<Self>, _out: &mut dyn Write) -> Result<Exit> {
+        run(&self)
+    }
+}
+
 /// Measures and shows.
 ///
 /// # Errors
 /// Where there is no terminal, and where `becalm record` would fail.
-pub fn run(args: &TopArgs) -> Result<Exit> {
+fn run(args: &TopArgs) -> Result<Exit> {
     let root = Path::new("/");
     let settings = settings(args, root)?;
     // While the process has one thread.

@@ -1,5 +1,6 @@
 //! `becalm watch`: its arguments; what is watched is the affair of the crate `watch`.
 
+use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,7 @@ use becalm_units::{ByteCount, CpuList, Nanos, Share};
 use becalm_watch::{Collector, HostName, LARGEST, Surroundings, Trigger, WatchConfig, WatchSettings};
 use clap::Args;
 
+use crate::commands::Task;
 use crate::exit::Exit;
 use crate::rights;
 use crate::voice::Voice;
@@ -119,11 +121,21 @@ impl WatchArgs {
     }
 }
 
+impl Task for WatchArgs {
+    fn is_service(&self) -> bool {
+        true
+    }
+
+    fn run(self: Box<Self>, _out: &mut dyn Write) -> Result<Exit> {
+        run(&self)
+    }
+}
+
 /// Watches until it is asked to end.
 ///
 /// # Errors
 /// Where the configuration, the address or the folder cannot be used.
-pub fn run(args: &WatchArgs) -> Result<Exit> {
+fn run(args: &WatchArgs) -> Result<Exit> {
     // Before anything is opened.
     let inherited = inherited_listener()?;
     let settings = args.settings()?;

@@ -1,4 +1,4 @@
-//! Which options may have a default in a file: all that have a long name but those that are refused here, each with its reason.
+//! Which options may have a default: those that are the same for every call on a machine, of a site or of a user.
 
 use std::any::TypeId;
 use std::env;
@@ -12,90 +12,44 @@ use clap::{Arg, ArgAction, Command};
 /// Names that are less like another one than this are not taken for a slip; from 0 to 1.
 const ALIKE: f64 = 0.7;
 
-const CHANGES: &str = "it decides what becalm changes on the machine, which is said on the command line alone";
-const ONE_FILE: &str = "it names one file or folder, and one call after the other would take the same";
-const ONE_CALL: &str = "it chooses what a single call does";
-const NOISE: &str = "it says which noise is made, and a call is to show that";
+/// The options that may have a default, in every command that has them.
+pub const KEYS: [&str; 19] = [
+    "buffer",
+    "color",
+    "cpus",
+    "duration",
+    "folder",
+    "grain",
+    "max-detour",
+    "max-noise",
+    "network",
+    "no-argv",
+    "no-last-error",
+    "node",
+    "pager",
+    "profile",
+    "ranks",
+    "sched",
+    "threshold",
+    "trace-buffer",
+    "width",
+];
 
-/// Commands that take no default at all.
-const COMMANDS: &[(&str, &str)] = &[
+const CHANGES: &str = "what becalm changes on the machine is said on the command line alone";
+
+/// Commands that take no default.
+const WITHOUT: [(&str, &str); 8] = [
     (
         "watch",
         "becalm watch has a file of its own, which its option --config names: /etc/becalm/watch.conf where it is a service",
     ),
     ("tune watch", "becalm tune run starts it by itself"),
-    ("completions", "it has no option"),
-    ("man", ONE_CALL),
-];
-
-/// Options that are refused in some commands; no command stands for all that have the option.
-const OPTIONS: &[(&[&str], &[&str], &str)] = &[
-    (
-        &["tune apply", "tune run", "tune restore", "run-quiet"],
-        &[
-            "cpus",
-            "profile",
-            "leave-idle",
-            "only",
-            "skip",
-            "journal",
-            "extend",
-            "force",
-            "keep",
-            "left-by-run",
-            "priority",
-            "no-tune",
-        ],
-        CHANGES,
-    ),
-    (
-        &["inject"],
-        &[
-            "interval",
-            "rate",
-            "ratio",
-            "detour",
-            "jitter",
-            "burst",
-            "replay",
-            "source",
-            "scale",
-            "signal",
-            "packets",
-            "main-thread",
-            "sync",
-            "coalesce",
-        ],
-        NOISE,
-    ),
-    (
-        &[
-            "record",
-            "check",
-            "cost trap",
-            "cost clock",
-            "cost detours",
-            "cost scheduler",
-            "cost placement",
-            "cost tick",
-            "work",
-        ],
-        &["output"],
-        "it \
-        names one recording, and one call after the other would take the same; folder says in which folder recordings without a name lie",
-    ),
-    (&[], &["output", "html", "junit", "sarif", "export-json", "verify-output"], ONE_FILE),
-    (&[], &["from", "resume", "direct", "handler", "run", "baseline", "phases-of", "sacct"], ONE_CALL),
-    (&["sources"], &["detour", "longest", "phases", "within"], ONE_CALL),
-    (&["record"], &["at"], ONE_CALL),
-    (&["compare"], &["record", "duration"], ONE_CALL),
-    (&["work"], &["at-once"], ONE_CALL),
-    (&["top"], &["json", "iterations"], ONE_CALL),
-    (&["paper"], &["figure", "table", "list"], ONE_CALL),
-    (&["tune plan"], &["format"], ONE_CALL),
-    (&[], &["as-root"], "it would have commands run as root"),
-    (&[], &["no-config"], "no default is read where it is given"),
-    (&[], &["no-pager"], "write pager = cat"),
+    ("tune apply", CHANGES),
+    ("tune run", CHANGES),
+    ("tune restore", CHANGES),
+    ("run-quiet", CHANGES),
+    ("inject", CHANGES),
+    ("compare", "it compares what is there"),
 ];
 
 /// An option that may have a default.
@@ -107,20 +61,11 @@ impl<'a> Key<'a> {
     /// The option of this name in a section.
     ///
     /// # Errors
-    /// In words, if there is none or it is refused.
+    /// In words, if there is none or it may have no default.
     pub fn find(root: &'a Command, section: &str, name: &str) -> Result<Self, String> {
         let command = self::section(root, section)?;
         let argument = candidates(command, section).find(|argument| argument.get_long() == Some(name));
-        let Some(argument) = argument else { return Err(unknown(root, command, section, name)) };
-        match refusal(section, name) {
-            Some(why) => Err(format!("{name} can be no default: {why}")),
-            None => Ok(Self { argument }),
-        }
-    }
-
-    /// Whether it may be given several times.
-    pub fn is_list(&self) -> bool {
-        matches!(self.argument.get_action(), ArgAction::Append)
+        argument.map(|argument| Self { argument }).ok_or_else(|| unknown(root, command, section, name))
     }
 
     /// Whether it is on or off, and takes no value.
@@ -166,49 +111,40 @@ pub fn section<'a>(root: &'a Command, name: &str) -> Result<&'a Command, String>
             format!("there is no command '{}'{}", printable(name), hint(name, names.iter().map(String::as_str)))
         })?;
     }
-    match COMMANDS.iter().find(|(refused, _)| *refused == name) {
+    match WITHOUT.iter().find(|(refused, _)| *refused == name) {
         Some((_, why)) => Err(format!("[{name}] can have no defaults: {why}")),
         None => Ok(command),
     }
 }
 
-/// The options of a command that a key could name. Above all sections these are those which every command has.
+/// The options of a command that may have a default. Above all sections these are those which every command has.
 fn candidates<'a>(command: &'a Command, section: &str) -> impl Iterator<Item = &'a Arg> {
     let is_root = section.is_empty();
     command.get_arguments().filter(move |argument| {
-        let takes = matches!(argument.get_action(), ArgAction::Set | ArgAction::Append | ArgAction::SetTrue);
-        // Hidden ones are for tests, and the opposites of those that may be switched off.
-        argument.get_long().is_some() && takes && !argument.is_hide_set() && is_root == argument.is_global_set()
+        argument.get_long().is_some_and(|long| KEYS.contains(&long))
+            && !argument.is_hide_set()
+            && is_root == argument.is_global_set()
     })
 }
 
-/// Why an option may be no default.
-fn refusal(section: &str, name: &str) -> Option<&'static str> {
-    let is_for = |commands: &&[&str]| commands.is_empty() || commands.contains(&section);
-    OPTIONS.iter().find(|(commands, names, _)| is_for(commands) && names.contains(&name)).map(|(_, _, why)| *why)
-}
-
 fn unknown(root: &Command, command: &Command, section: &str, name: &str) -> String {
+    let shown = printable(name);
+    let is_shown = |argument: &Arg| !argument.is_hide_set() && !argument.is_global_set();
+    if command.get_arguments().any(|argument| argument.get_long() == Some(name) && is_shown(argument)) {
+        return format!(
+            "{shown} can be no default{}",
+            hint("", candidates(command, section).filter_map(Arg::get_long))
+        );
+    }
     let place = if section.is_empty() {
         "no option that all commands have is".to_owned()
     } else {
         format!("[{section}] has no option")
     };
-    let shown = printable(name);
-    let is_of_all = candidates(root, "").any(|argument| argument.get_long() == Some(name));
-    if is_of_all {
+    if candidates(root, "").any(|argument| argument.get_long() == Some(name)) {
         return format!("{place} '{shown}'; all commands have it, so it stands above the first section");
     }
-    let is_flag = |argument: &&Arg| matches!(argument.get_action(), ArgAction::SetTrue);
-    if let Some(opposite) = candidates(command, section)
-        .filter(is_flag)
-        .filter_map(Arg::get_long)
-        .find(|long| super::line::opposite(long) == name)
-    {
-        return format!("{place} '{shown}'; write {opposite} = no");
-    }
-    let names = candidates(command, section).filter_map(Arg::get_long).filter(|name| refusal(section, name).is_none());
-    format!("{place} '{shown}'{}", hint(name, names))
+    format!("{place} '{shown}'{}", hint(name, candidates(command, section).filter_map(Arg::get_long)))
 }
 
 /// What was meant, if one of the names is like it; else all of them.
@@ -243,7 +179,6 @@ pub fn all_keys(root: &Command) -> Vec<(String, String)> {
     for section in sections(root) {
         let Ok(command) = self::section(root, &section) else { continue };
         let names = candidates(command, &section).filter_map(Arg::get_long);
-        let names = names.filter(|name| refusal(&section, name).is_none());
         keys.extend(names.map(|name| (section.clone(), name.to_owned())));
     }
     keys

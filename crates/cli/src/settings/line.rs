@@ -89,8 +89,7 @@ pub fn ask(root: &Command, settings: &Settings, words: &[OsString]) -> Result<Ar
     // What is wrong in it is said below; and no default changes what help says.
     let Ok(said) = root.clone().ignore_errors(true).try_get_matches_from(words) else { return Ok(plain()?) };
     let (section, line) = deepest(&said);
-    let all: Vec<&Setting> = settings.of(&section).collect();
-    let due = due(root, line, &all)?;
+    let due = due(root, line, settings.of(&section));
     let mut command = root.clone();
     for setting in &due {
         command = within(command, &setting.command, &mut |command| with_default(command, setting));
@@ -127,40 +126,24 @@ fn deepest(said: &ArgMatches) -> (String, &ArgMatches) {
 }
 
 /// The defaults that are in force beside what a command line says: not of what it says itself, or contradicts.
-fn due<'a>(root: &Command, line: &ArgMatches, all: &[&'a Setting]) -> Result<Vec<&'a Setting>, SettingsError> {
+fn due<'a>(root: &Command, line: &ArgMatches, all: impl Iterator<Item = &'a Setting>) -> Vec<&'a Setting> {
     let is_said =
         |id: &str| line.ids().any(|known| known == id) && line.value_source(id) == Some(ValueSource::CommandLine);
-    let mut due: Vec<&Setting> = Vec::new();
-    for setting in all {
-        let Some((command, argument)) = find(root, setting) else { continue };
+    let is_due = |setting: &&Setting| {
+        let Some((command, argument)) = find(root, setting) else { return false };
         let id = argument.get_id().as_str();
-        if is_said(id) || is_said(&format!("{OPPOSITE}{id}")) {
-            continue;
-        }
+        let conflicts = |one: &Arg, two: &Arg| {
+            command.get_arg_conflicts_with(one).iter().any(|argument| argument.get_id() == two.get_id())
+        };
         let against = |other: &Arg| {
-            let conflicts =
-                |one, two: &Arg| command.get_arg_conflicts_with(one).iter().any(|arg| arg.get_id() == two.get_id());
             other.get_id() != argument.get_id() && (conflicts(argument, other) || conflicts(other, argument))
         };
-        if setting.switch() == Some(false)
-            || command.get_arguments().any(|other| is_said(other.get_id().as_str()) && against(other))
-        {
-            continue;
-        }
-        let rival = due.iter().position(|other| {
-            other.command == setting.command && find(root, other).is_some_and(|(_, other)| against(other))
-        });
-        match rival.map(|at| (at, due[at])) {
-            None => due.push(setting),
-            Some((at, other)) if setting.origin.is_over(&other.origin) => due[at] = setting,
-            Some((_, other)) if other.origin.is_over(&setting.origin) => {}
-            Some((_, other)) => {
-                let why = format!("{} contradicts {} ({}); leave one out", setting.option, other.option, other.origin);
-                return Err(SettingsError::at(&setting.origin, why));
-            }
-        }
-    }
-    Ok(due)
+        let is_contradicted =
+            || command.get_arguments().any(|other| is_said(other.get_id().as_str()) && against(other));
+        let is_overridden = is_said(id) || is_said(&format!("{OPPOSITE}{id}"));
+        setting.switch() != Some(false) && !is_overridden && !is_contradicted()
+    };
+    all.filter(is_due).collect()
 }
 
 /// The option that a default is for, and the command that has it.
@@ -180,7 +163,7 @@ fn with_default(command: Command, setting: &Setting) -> Command {
     let id = command.get_arguments().find(|argument| argument.get_long() == Some(&setting.option));
     let Some(id) = id.map(|argument| argument.get_id().to_string()) else { return command };
     // What has a default is not asked for any more.
-    command.mut_arg(id, |argument| argument.required(false).default_values(setting.values.iter().cloned()))
+    command.mut_arg(id, |argument| argument.required(false).default_value(setting.value.clone()))
 }
 
 /// An error of the parser, said of the default that it is about, if it is about one.

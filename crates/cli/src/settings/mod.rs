@@ -1,7 +1,7 @@
 //! Defaults that users and sites set for the options of commands: in files, and in variables of the environment.
 //!
-//! Everything that can be written on the command line can be a default, under the name of its long option and in the section of its
-//! command; what may not be one, and why, is said in [`keys`]. A default is given to the parser of the command line as the option's
+//! What is the same for every call can be a default, under the name of its long option and in the section of its command: the list is in
+//! [`keys`]. A default is given to the parser of the command line as the option's
 //! default value, so that units, ranges and errors are the same ([`mod@line`]). What is over what: the command line, variables, the user's
 //! file, the system's file, what becalm does by itself.
 
@@ -38,21 +38,6 @@ pub enum Origin {
     Variable(String),
 }
 
-impl Origin {
-    /// Whether one is over the other, and not beside it in the same file or environment.
-    fn is_over(&self, other: &Self) -> bool {
-        let rank = |origin: &Self| match origin {
-            Self::File(kind, ..) => Some(*kind),
-            Self::Variable(_) => None,
-        };
-        match (rank(self), rank(other)) {
-            (None, Some(_)) => true,
-            (Some(this), Some(other)) => this > other,
-            (_, None) => false,
-        }
-    }
-}
-
 impl fmt::Display for Origin {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -69,28 +54,22 @@ pub struct Setting {
     pub command: String,
     /// The option's long name, without its two strokes.
     pub option: String,
-    /// Its values as the parser takes them; more than one only of an option that may be given several times.
-    pub values: Vec<OsString>,
+    /// Its value as the parser takes it.
+    pub value: OsString,
     /// Whether it is one that is on or off.
     is_switch: bool,
-    /// Where the first of them was set.
+    /// Where it was set.
     pub origin: Origin,
 }
 
 impl Setting {
     fn new(command: &str, option: &str, key: &Key<'_>, value: OsString, origin: Origin) -> Self {
-        Self {
-            command: command.to_owned(),
-            option: option.to_owned(),
-            values: vec![value],
-            is_switch: key.is_switch(),
-            origin,
-        }
+        Self { command: command.to_owned(), option: option.to_owned(), value, is_switch: key.is_switch(), origin }
     }
 
     /// Whether it switches its option on; `None` if that takes values.
     pub fn switch(&self) -> Option<bool> {
-        self.is_switch.then(|| self.values.iter().any(|value| value == "true"))
+        self.is_switch.then(|| self.value == "true")
     }
 }
 
@@ -175,7 +154,7 @@ impl Settings {
     /// The value of an option that all commands have.
     pub fn of_all(&self, option: &str) -> Option<String> {
         let setting = self.settings.iter().find(|setting| setting.command.is_empty() && setting.option == option)?;
-        setting.values.first()?.to_str().map(str::to_owned)
+        setting.value.to_str().map(str::to_owned)
     }
 
     /// Those of a command, and those of all commands.
@@ -216,7 +195,6 @@ fn of_text(command: &Command, place: &Place, text: &str) -> Result<Vec<Setting>,
         let key = Key::find(command, &section, name).map_err(wrong)?;
         let value = key.value(value).map_err(wrong)?;
         match settings.iter_mut().find(|setting| setting.command == section && setting.option == name) {
-            Some(setting) if key.is_list() => setting.values.push(value),
             Some(setting) => {
                 return Err(wrong(format!("{name} stands twice, first at {}; leave one out", setting.origin)));
             }

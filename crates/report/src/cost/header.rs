@@ -114,12 +114,7 @@ pub(super) fn cut_short(doc: &CostDoc) -> Option<String> {
 }
 
 /// What low and high are: an interval of which median, over what.
-pub(super) fn interval(doc: &CostDoc) -> String {
-    let Some(spread) = &doc.spread else {
-        return "low and high: interval of the median, 95% or more, over the rounds of one process; the median of another process may be \
-                outside"
-            .to_owned();
-    };
+pub(super) fn interval(spread: &SpreadDoc) -> String {
     let (count, length) = (spread.processes.len(), time(spread.length_ns()));
     let over = counted(count as u64, "process", "processes");
     if count < FEWEST {
@@ -162,11 +157,10 @@ pub(super) mod tests {
 
     #[test]
     fn what_an_interval_is_of_is_said() {
-        let old = interval(&doc(Costs::Trap(ProbeCosts::default())));
-        assert!(old.contains("over the rounds of one process; the median of another process may be outside"), "{old}");
-        let whole = interval(&spread_doc(8, Some(Ended::Duration)));
+        let interval = |processes| super::interval(&spread_doc(processes, Some(Ended::Duration)).spread.unwrap());
+        let whole = interval(8);
         assert!(whole.contains("95% or more, over 8 processes within 7.50s"), "{whole}");
-        let few = interval(&spread_doc(1, Some(Ended::Duration)));
+        let few = interval(1);
         assert_eq!(few, "median: over 1 process within 500ms; low and high need at least 6");
     }
 

@@ -199,7 +199,8 @@ pub(super) fn not_in_all(report: &ProbeReport<'_>) -> Vec<String> {
 
 /// What the columns mean that all cost tables have.
 pub(crate) fn explain(doc: &CostDoc, out: &mut Sheet<'_>) -> io::Result<()> {
-    paragraph(out, "  ", &format!("{}. {}", header::interval(doc), SLOW))
+    let interval = doc.spread.as_ref().map_or_else(String::new, |spread| header::interval(spread) + ". ");
+    paragraph(out, "  ", &format!("{interval}{SLOW}"))
 }
 
 /// What slow and interrupted samples are.

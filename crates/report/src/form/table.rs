@@ -91,6 +91,7 @@ impl Table {
         }
     }
 
+    #[cfg(feature = "paper")]
     /// A table of texts as they are: the titles of columns of names, which stand to the left, and those of the others.
     pub(crate) fn texts(names: Vec<String>, others: Vec<String>) -> Self {
         let mut table = Self::matrix(&[], [names.clone(), others].concat());

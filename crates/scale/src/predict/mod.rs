@@ -64,6 +64,9 @@ pub struct Question {
     pub replicas: u64,
 }
 
+/// Replays this many phases of one replica, and calls the function after each.
+pub type FirstReplica<'a> = Box<dyn Fn(u64, &mut dyn FnMut()) -> Result<(), ScaleError> + 'a>;
+
 /// An answer for one number of ranks.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RankPrediction {
@@ -330,6 +333,26 @@ impl<'a> Prediction<'a> {
             quiet_phase_ns: replays.quiet_phase_ns,
             spread: replays.durations.spread(),
         })
+    }
+
+    /// The first replica of a job of this many ranks, ready to replay a number of phases from its start: for measuring how long a phase takes.
+    ///
+    /// # Errors
+    /// [`ScaleError`] for no ranks, too many ranks, times that do not fit.
+    pub fn first_replica(&self, ranks: u64) -> Result<FirstReplica<'_>, ScaleError> {
+        let Question { collective, network, bytes, per_node, seed, .. } = self.question;
+        collective.fits(&network, ranks, bytes, per_node)?;
+        if let Some(tables) = &self.tables {
+            let table = tables.delays.for_ranks(ranks)?;
+            let offsets = self.placement(ranks).draw(&table, seed, 0)?;
+            return Ok(Box::new(move |phases, each| replay_each(&table, &offsets, phases, None, |_| each()).map(drop)));
+        }
+        Self::check_messages(ranks)?;
+        let starts = self.placement(ranks).ranks(self.noise, seed, 0)?;
+        Ok(Box::new(move |phases, each| {
+            let mut machine = self.machine::<i64>(&starts)?;
+            (0..phases).try_for_each(|_| self.phase(&mut machine).map(|_| each()))
+        }))
     }
 
     /// The slowdown of a number of ranks alone, as [`Prediction::row`] has it.

@@ -10,7 +10,9 @@
 //! Nothing here measures.
 
 mod analysis;
+#[cfg(feature = "tables")]
 mod csv;
+#[cfg(feature = "tables")]
 mod direct;
 mod line;
 mod live;
@@ -20,6 +22,7 @@ mod processor;
 mod rounds;
 
 pub use analysis::{Analysis, FittedPoint, TRIMMED};
+#[cfg(feature = "tables")]
 pub use csv::{TableError, TableFile, read_tables};
 pub use line::FittedLine;
 pub use live::{CampaignAnalysis, CampaignError, EventAtRate, HandlerRow};

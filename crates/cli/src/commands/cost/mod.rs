@@ -8,9 +8,8 @@ mod scheduler;
 mod storing;
 mod tick;
 
-use std::io::{self, IsTerminal, Write};
+use std::io::Write;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use becalm_linux::perf::PerfEvent;
 use becalm_linux::sched::Policy;
@@ -18,10 +17,13 @@ use becalm_measure::cost::Site;
 use becalm_units::fault;
 use becalm_units::{CpuId, Named};
 use clap::{Args, Subcommand};
-use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::arguments::cpu_id;
+use crate::commands::Task;
 use crate::exit::Exit;
+use crate::pager::Paging;
+use crate::progress::{Bar, Tail};
+use crate::rights::RightsKept;
 use probe::ProbeCommand;
 use storing::OutputArgs;
 
@@ -56,18 +58,6 @@ enum CostCommand {
     Placement(placement::PlacementArgs),
 }
 
-impl CostArgs {
-    /// Whether nothing is measured, as what was measured before is read.
-    pub fn reads(&self) -> bool {
-        matches!(&self.command, CostCommand::Tick(args) if args.reads())
-    }
-
-    /// Whether it writes a page of that.
-    pub fn writes_page(&self) -> bool {
-        matches!(&self.command, CostCommand::Tick(args) if args.writes_page())
-    }
-}
-
 /// Where and how the probes run.
 #[derive(Args, Debug)]
 struct SiteArgs {
@@ -80,11 +70,32 @@ struct SiteArgs {
     sched: Policy,
 }
 
+impl Task for CostArgs {
+    fn rights(&self) -> RightsKept {
+        match &self.command {
+            CostCommand::Tick(args) if args.writes_page() => RightsKept::Files,
+            CostCommand::Tick(args) if args.reads() => RightsKept::Reading,
+            _ => RightsKept::All,
+        }
+    }
+
+    fn paging(&self) -> Paging {
+        match &self.command {
+            CostCommand::Tick(args) if args.reads() => Paging::Long,
+            _ => Paging::Asked,
+        }
+    }
+
+    fn run(self: Box<Self>, out: &mut dyn Write) -> fault::Result<Exit> {
+        run(&self, out)
+    }
+}
+
 /// Runs the subcommand.
 ///
 /// # Errors
 /// As the subcommand says.
-pub fn run(args: &CostArgs, out: &mut dyn Write) -> fault::Result<Exit> {
+fn run(args: &CostArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     match &args.command {
         CostCommand::Clock(args) => probe::run(ProbeCommand::Clock, args, out),
         CostCommand::Trap(args) => probe::run(ProbeCommand::Trap, args, out),
@@ -118,45 +129,7 @@ fn counted(no_counters: bool) -> (Vec<String>, Vec<String>) {
     becalm_measure::cost::tick::events::counted(&wanted(no_counters))
 }
 
-/// Drawn between two measurements only, so that it is no noise.
-fn progress_bar() -> ProgressBar {
-    if !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(100);
-    let style = ProgressStyle::with_template("{spinner} measuring {msg} {wide_bar} {pos}%");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar
-}
-
-/// Shows on a terminal how far the probes are, from the third second on.
-struct Meter {
-    bar: ProgressBar,
-    begun: Instant,
-}
-
-impl Meter {
-    fn new() -> Self {
-        let bar = if io::stderr().is_terminal() { ProgressBar::new(1) } else { ProgressBar::hidden() };
-        // No steady tick: a thread that draws on its own would be noise. It draws between two probes.
-        let style = ProgressStyle::with_template("{spinner} measuring {msg} {wide_bar} {pos}/{len}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        Self { bar, begun: Instant::now() }
-    }
-
-    fn show(&self, done: usize, all: usize, name: &str) {
-        if self.bar.is_hidden() || self.begun.elapsed() < Duration::from_secs(2) {
-            return;
-        }
-        self.bar.set_length(all as u64);
-        self.bar.set_position(done as u64);
-        self.bar.set_message(name.to_owned());
-        self.bar.tick();
-    }
-}
-
-impl Drop for Meter {
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
-    }
+/// The progress of a measurement in percent. It is drawn between two of its parts only, so that it is no noise.
+fn progress_bar() -> Bar {
+    Bar::new("measuring", 100, Tail::Percent)
 }

@@ -109,8 +109,7 @@ pub fn run(args: &PlacementArgs, out: &mut dyn Write) -> Result<Exit> {
     let bar = progress_bar();
     let mut ended = Ended::Duration;
     let mut progress = |share: f64| {
-        bar.set_position((share * 100.0) as u64);
-        bar.tick();
+        bar.reach((share * 100.0) as u64);
         if signals.take().is_some() {
             ended = Ended::Signal;
         }
@@ -122,7 +121,7 @@ pub fn run(args: &PlacementArgs, out: &mut dyn Write) -> Result<Exit> {
         Ok(storing.write(Costs::Placement(costs.clone()), CostSamples::new(), None)?)
     };
     let measured = measure(root, &plan, &mut progress, &mut store);
-    bar.finish_and_clear();
+    drop(bar);
     measured?;
     storing.finish(Costs::Placement(costs), CostSamples::new(), ended, out)
 }

@@ -13,8 +13,9 @@ use becalm_units::fault::{self, Context, Result, UsageError};
 use clap::Args;
 
 use super::process::{have_measured, measure};
-use super::{Meter, OutputArgs, SiteArgs};
+use super::{OutputArgs, SiteArgs};
 use crate::exit::Exit;
+use crate::progress::{Bar, Tail};
 
 /// The longest time over which processes can be spread.
 const LONGEST: Nanos = Nanos::from_secs(12 * 3_600);
@@ -88,14 +89,14 @@ pub fn run(probes: ProbeCommand, args: &ProbeArgs, out: &mut dyn Write) -> Resul
     let signals = StopSignals::block().context("cannot block signals")?;
     let site = args.site.choose()?;
     let mut storing = args.output.begin(site.document(site.policy, probes.nothing()))?;
-    let meter = Meter::new();
+    let bar = Bar::new(format!("measuring {} in processes", probes.name()), args.processes.into(), Tail::Steps);
     let planned = args.processes;
     let mut joined = Joined::new(probes.nothing());
     let mut spread = SpreadDoc { planned, over_ns: args.over.get(), processes: Vec::new() };
     storing.spread_over(spread.clone());
     let (mut ended, first) = (Ended::Duration, Instant::now());
     for at in 0..planned {
-        meter.show(at as usize, planned as usize, &format!("{} in processes", probes.name()));
+        bar.reach(at.into());
         if !wait_until(first + args.over.to_std() * at / planned, &signals)? {
             ended = Ended::Signal;
             break;
@@ -120,7 +121,7 @@ pub fn run(probes: ProbeCommand, args: &ProbeArgs, out: &mut dyn Write) -> Resul
             storing.store(measured, samples, None)?;
         }
     }
-    drop(meter);
+    drop(bar);
     let (measured, samples) = joined.into_parts();
     storing.finish(measured, samples, ended, out)
 }

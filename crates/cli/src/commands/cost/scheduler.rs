@@ -88,8 +88,8 @@ pub fn run(args: &SchedulerArgs, out: &mut dyn Write) -> Result<Exit> {
     let mut ended = Ended::Duration;
     let what = if args.threads { "threads" } else { "processes" };
     for (at, runnable) in numbers.iter().copied().enumerate() {
-        bar.set_position((at * 100 / numbers.len()) as u64);
-        bar.set_message(format!("{runnable} runnable {what}"));
+        bar.say(format!("measuring {runnable} runnable {what}"));
+        bar.reach((at * 100 / numbers.len()) as u64);
         if signals.take().is_some() {
             say(format_args!("interrupted before {runnable} runnable {what}"));
             ended = Ended::Signal;
@@ -107,6 +107,6 @@ pub fn run(args: &SchedulerArgs, out: &mut dyn Write) -> Result<Exit> {
         // What is there stays, whatever comes.
         storing.store(Costs::Scheduler(costs.clone()), CostSamples::new(), None)?;
     }
-    bar.finish_and_clear();
+    drop(bar);
     storing.finish(Costs::Scheduler(costs), CostSamples::new(), ended, out)
 }

@@ -18,13 +18,13 @@ use becalm_report::TickReport;
 use becalm_units::fault::{self, Context, Result, UsageError};
 use becalm_units::{CpuId, Nanos};
 use clap::Args;
-use indicatif::ProgressBar;
 
 use super::{chosen_site, progress_bar, wanted};
 use crate::arguments::{FolderArgs, added_rate, cpu_id, refuse_existing};
 use crate::exit::Exit;
 use crate::messages::say;
 use crate::output::{Output, emit};
+use crate::progress::Bar;
 use crate::rights;
 
 /// Measure what a timer interrupt costs: trap, handler, and what it does to the caches (Tsafrir 2007)
@@ -198,7 +198,7 @@ fn measured(args: &TickArgs) -> Result<Option<TickReport>> {
     let end = campaign::go_on(&mut campaign, root, &guard, &signals, &mut store, &mut |progress| {
         show(&bar, progress);
     });
-    bar.finish_and_clear();
+    drop(bar);
     let end = end.with_context(|| {
         format!("the campaign stopped; what was measured is in {}, go on with --resume", path.display())
     })?;
@@ -268,9 +268,9 @@ fn plan(args: &TickArgs) -> Result<CampaignPlan> {
     })
 }
 
-fn show(bar: &ProgressBar, progress: CampaignProgress) {
+fn show(bar: &Bar, progress: CampaignProgress) {
     let CampaignProgress { done, planned, left } = progress;
-    bar.set_position((done * 100 / planned.max(1)) as u64);
     let (minutes, seconds) = (left.as_secs() / 60, left.as_secs() % 60);
-    bar.set_message(format!("{done} of {planned}, {minutes}:{seconds:02} left, Ctrl-C interrupts it"));
+    bar.say(format!("measuring {done} of {planned}, {minutes}:{seconds:02} left, Ctrl-C interrupts it"));
+    bar.reach((done * 100 / planned.max(1)) as u64);
 }

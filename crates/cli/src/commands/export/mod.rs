@@ -19,8 +19,10 @@ use clap::{Args, ValueEnum};
 
 use crate::arguments::run::open;
 use crate::arguments::some_cpus;
+use crate::commands::Task;
 use crate::exit::Exit;
 use crate::messages::say;
+use crate::rights::RightsKept;
 use destination::Destination;
 
 /// Write what was recorded as another program reads it
@@ -109,11 +111,21 @@ impl ExportArgs {
     }
 }
 
+impl Task for ExportArgs {
+    fn rights(&self) -> RightsKept {
+        RightsKept::Files
+    }
+
+    fn run(self: Box<Self>, out: &mut dyn Write) -> fault::Result<Exit> {
+        run(&self, out)
+    }
+}
+
 /// Reads the run and writes the file.
 ///
 /// # Errors
 /// If the run cannot be read, the format cannot hold what is selected, or the file cannot be written.
-pub fn run(args: &ExportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
+fn run(args: &ExportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     if args.table.is_some() && args.to != ExportFormat::Csv {
         return Err(UsageError::new("--table requires --to csv").into());
     }

@@ -10,7 +10,7 @@ use becalm_units::{CpuId, Nanos};
 use super::files::InputFile;
 use super::{ImportArgs, cpus, document};
 use crate::exit::Exit;
-use crate::progress::Steps;
+use crate::progress::{Bar, Tail};
 
 /// How many detours a segment of the run has.
 const SEGMENT: usize = 1 << 20;
@@ -22,7 +22,7 @@ const SEGMENT: usize = 1 << 20;
 pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Result<Exit> {
     let size: u64 = files.iter().map(InputFile::size).sum();
     // Reading and storing, which take about as long.
-    let mut progress = Steps::new("reading", 2 * size);
+    let progress = Bar::new("reading", 2 * size, Tail::TimeLeft);
     let mut lists = Vec::with_capacity(files.len());
     for file in files {
         let told = &mut |bytes| progress.advance(bytes);
@@ -36,7 +36,7 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Res
     }
     of_cpus.sort_by_key(|(cpu, ..)| *cpu);
     progress.say("storing");
-    store(args, format, &of_cpus, size, &mut progress)?;
+    store(args, format, &of_cpus, size, &progress)?;
     Ok(Exit::Done)
 }
 
@@ -62,7 +62,7 @@ fn store(
     format: Format,
     of_cpus: &[(CpuId, Nanos, DetourList)],
     size: u64,
-    progress: &mut Steps,
+    progress: &Bar,
 ) -> fault::Result<()> {
     let cpus = of_cpus.iter().map(|(cpu, length, list)| of_cpu(*cpu, *length, list)).collect();
     let mut doc = document::of_recording(args, format, None, cpus);

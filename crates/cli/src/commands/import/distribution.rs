@@ -12,7 +12,7 @@ use becalm_units::{CpuId, printable};
 use super::files::InputFile;
 use super::{ImportArgs, cpus};
 use crate::exit::Exit;
-use crate::progress::Steps;
+use crate::progress::{Bar, Tail};
 
 /// No larger files are read, in bytes: JSON takes up to twenty times its size of memory.
 const LARGEST: u64 = 64 << 20;
@@ -33,7 +33,7 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Res
         size >> 20,
         LARGEST >> 20
     );
-    let mut progress = Steps::new("reading", size);
+    let progress = Bar::new("reading", size, Tail::TimeLeft);
     let mut found: Option<Distribution> = None;
     for file in files {
         let told = &mut |bytes| progress.advance(bytes);

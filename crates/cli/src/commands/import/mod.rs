@@ -11,6 +11,7 @@ mod rate;
 mod samples;
 mod traces;
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use becalm_exchange::read::{Form, Format, Known, ReadError, TimeUnit};
@@ -21,8 +22,10 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 use crate::arguments::some_cpus;
+use crate::commands::Task;
 use crate::exit::Exit;
 use crate::messages::of_error;
+use crate::rights::RightsKept;
 
 /// Store what another program has measured as a run
 ///
@@ -104,11 +107,21 @@ fn name_of_node(text: &str) -> Result<String, String> {
     check_node_name(text).map(|()| text.to_owned()).map_err(|why| format!("'{text}' is no name of a node: {why}"))
 }
 
+impl Task for ImportArgs {
+    fn rights(&self) -> RightsKept {
+        RightsKept::Files
+    }
+
+    fn run(self: Box<Self>, _out: &mut dyn Write) -> fault::Result<Exit> {
+        run(&self)
+    }
+}
+
 /// Reads the files and writes the run.
 ///
 /// # Errors
 /// If a file cannot be read or is not in the format, what it says contradicts the options, or the run cannot be written.
-pub fn run(args: &ImportArgs) -> fault::Result<Exit> {
+fn run(args: &ImportArgs) -> fault::Result<Exit> {
     let files = files::read(&args.files)?;
     let chosen = args.from.and_then(|chosen| chosen.0);
     let format = files::format(&files, chosen)?;

@@ -12,7 +12,7 @@ use becalm_units::{CpuId, Nanos};
 use super::files::InputFile;
 use super::{ImportArgs, cpus, document};
 use crate::exit::Exit;
-use crate::progress::Steps;
+use crate::progress::{Bar, Tail};
 
 /// How many samples a segment of the run has.
 const SEGMENT: usize = 1 << 20;
@@ -37,12 +37,12 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Res
         size >> 20,
         LARGEST >> 20
     );
-    let mut progress = Steps::new("reading", 2 * size);
+    let progress = Bar::new("reading", 2 * size, Tail::TimeLeft);
     let mut lists = Vec::new();
     for file in files {
         let path = file.path.display();
         let read = match ftq_ticks::part(file.source().name) {
-            Part::Times(prefix) if format == Format::FtqTicks => of_two(args, files, file, prefix, &mut progress)?,
+            Part::Times(prefix) if format == Format::FtqTicks => of_two(args, files, file, prefix, &progress)?,
             // It is read with its times.
             Part::Counts(_) if format == Format::FtqTicks && times_of(files, file).is_some() => continue,
             _ => {
@@ -71,7 +71,7 @@ fn of_two(
     files: &[InputFile],
     times: &InputFile,
     prefix: &str,
-    progress: &mut Steps,
+    progress: &Bar,
 ) -> fault::Result<Vec<SampleList>> {
     let cannot = |file: &InputFile| format!("cannot import {}", file.path.display());
     let counts = files.iter().find(|file| times_of(files, file).is_some_and(|found| found.path == times.path));
@@ -79,7 +79,7 @@ fn of_two(
         let other = times.path.with_file_name(format!("{prefix}_counts.dat"));
         format!("{} holds times alone; give the counts as well: {}", times.path.display(), other.display())
     })?;
-    let mut column = |file: &InputFile| {
+    let column = |file: &InputFile| {
         ftq_ticks::column(file.source(), &mut |bytes| progress.advance(bytes)).with_context(|| cannot(file))
     };
     let (begins, work) = (column(times)?, column(counts)?);

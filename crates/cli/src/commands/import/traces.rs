@@ -16,7 +16,7 @@ use becalm_units::{CpuId, CpuList, Nanos};
 use super::files::InputFile;
 use super::{ImportArgs, document};
 use crate::exit::Exit;
-use crate::progress::Steps;
+use crate::progress::{Bar, Tail};
 
 /// A trace that can be read, and what is known of it.
 struct Opened<'a> {
@@ -61,7 +61,7 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Res
     if args.length.is_some() {
         return Err(UsageError::new("--length is not for traces, which say themselves how long they are").into());
     }
-    let progress = &mut Steps::new("reading", file.size());
+    let progress = &Bar::new("reading", file.size(), Tail::TimeLeft);
     let mut names = Names::of_a_file();
     let opened = match format {
         Format::PerfData => open_perf_data(file, &mut names, progress),
@@ -165,7 +165,7 @@ fn no_symbols(advice: &str) -> Warning {
     warning::no_symbols("the file holds no names of functions", advice)
 }
 
-fn open_perf_data<'a>(file: &'a InputFile, names: &mut Names, progress: &mut Steps) -> fault::Result<Opened<'a>> {
+fn open_perf_data<'a>(file: &'a InputFile, names: &mut Names, progress: &Bar) -> fault::Result<Opened<'a>> {
     let read = perf_data::read(file.source())?;
     let PerfTrace { trace, origin, events, has_symbols } =
         PerfTrace::new(&read, names, &mut |bytes| progress.advance(bytes))?;
@@ -195,12 +195,7 @@ fn open_perf_data<'a>(file: &'a InputFile, names: &mut Names, progress: &mut Ste
 }
 
 /// Opens a text of perf, or of the kernel itself.
-fn open_text<'a>(
-    format: Format,
-    file: &'a InputFile,
-    names: &mut Names,
-    progress: &mut Steps,
-) -> fault::Result<Opened<'a>> {
+fn open_text<'a>(format: Format, file: &'a InputFile, names: &mut Names, progress: &Bar) -> fault::Result<Opened<'a>> {
     let mut namer = TextNamer::default();
     let mut told = |bytes| progress.advance(bytes);
     let (mut lines, clock) = if format == Format::PerfScript {
@@ -245,7 +240,7 @@ fn open_osnoise<'a>(
     args: &ImportArgs,
     file: &'a InputFile,
     names: &mut Names,
-    progress: &mut Steps,
+    progress: &Bar,
 ) -> fault::Result<Opened<'a>> {
     if args.thread.is_some() {
         let why = "its thread is the tracer's own, of which all gaps are found without --thread";

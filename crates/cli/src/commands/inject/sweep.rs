@@ -22,11 +22,6 @@ use crate::output::{Output, emit};
 /// More noises than this are more likely a slip than meant.
 const CELLS: usize = 10_000;
 
-/// Whether there are several noises.
-pub fn is_asked_for(args: &InjectArgs) -> bool {
-    often(args).1.len() > 1 || args.detour.len() > 1
-}
-
 /// How often detours come: the option, and its values; none of a replay.
 fn often(args: &InjectArgs) -> (&'static str, Vec<String>) {
     let texts = |values: &[Nanos]| values.iter().map(ToString::to_string).collect();

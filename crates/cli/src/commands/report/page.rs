@@ -2,7 +2,6 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 use becalm_analyze::noise::NoiseInput;
 use becalm_analyze::picture::picture;
@@ -23,7 +22,7 @@ use crate::arguments::{RanksArgs, RunArgs};
 use crate::exit::Exit;
 use crate::noise;
 use crate::output::{Output, emit};
-use crate::progress::{ReadingProgress, Steps};
+use crate::progress::{Bar, ReadingProgress, Tail};
 
 /// For how many ranks slowdowns are predicted.
 const RANKS: [u64; 5] = [64, 256, 1 << 10, 1 << 12, 1 << 14];
@@ -77,7 +76,7 @@ pub(super) fn run(args: &RunArgs, ranks: RanksArgs, file: &Path, out: &mut dyn W
     drop(reading);
     ranks.ask(&mut summary);
     let activities: u64 = summary.nodes.iter().map(|node| node.activities).sum();
-    let mut drawing = Steps::new("drawing", summary.total.detours().saturating_add(activities));
+    let drawing = Bar::new("drawing", summary.total.detours().saturating_add(activities), Tail::TimeLeft);
     let picture = picture(&bundle, &summary, &mut |rows| drawing.advance(rows))?;
     drop(drawing);
     let prediction = PagePrediction::from_bundle(&bundle, &selection, &summary);
@@ -127,8 +126,8 @@ impl PagePrediction {
         }
         let phases = question.phases * question.replicas;
         let steps = phases * (RANKS.len() as u64 + blame_steps.map_or(0, predictions));
-        let progress = Mutex::new(Steps::new("predicting", steps));
-        let told = |_, phases| progress.lock().unwrap_or_else(PoisonError::into_inner).advance(phases);
+        let progress = Bar::new("predicting", steps, Tail::TimeLeft);
+        let told = |_, phases| progress.advance(phases);
         let prediction = Prediction::new(&source.noise, question)?.of_recording().watched(ReplayWatch::by(&told));
         let mut rows: Vec<RankPrediction> = Vec::with_capacity(RANKS.len());
         for ranks in RANKS {

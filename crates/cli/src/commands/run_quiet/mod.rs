@@ -24,6 +24,7 @@ use clap::Args;
 
 use self::beside::Beside;
 use crate::arguments::{refuse_missing, some_cpus};
+use crate::commands::Task;
 use crate::commands::tune::planning::{JournalArgs, need_rights, plan};
 use crate::commands::tune::stage::{Say, Stage};
 use crate::exit::Exit;
@@ -89,11 +90,17 @@ pub struct RunQuietArgs {
     command: Vec<String>,
 }
 
+impl Task for RunQuietArgs {
+    fn run(self: Box<Self>, out: &mut dyn Write) -> Result<Exit> {
+        run(&self, out)
+    }
+}
+
 /// Runs the benchmark, and reports.
 ///
 /// # Errors
 /// If the command is missing or cannot be started, or not all could be restored.
-pub fn run(args: &RunQuietArgs, out: &mut dyn Write) -> Result<Exit> {
+fn run(args: &RunQuietArgs, out: &mut dyn Write) -> Result<Exit> {
     let Some(program) = args.command.first() else {
         return Err(UsageError::new("a command is missing: becalm run-quiet -- COMMAND").into());
     };

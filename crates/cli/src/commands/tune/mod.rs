@@ -11,6 +11,7 @@ mod restore;
 mod run;
 pub mod stage;
 mod status;
+#[cfg(feature = "research")]
 mod study;
 mod verify;
 mod watch;
@@ -22,20 +23,15 @@ use becalm_units::Nanos;
 use becalm_units::fault::{self, UsageError};
 use clap::{Args, Subcommand};
 
+use crate::commands::Task;
 use crate::exit::Exit;
+use crate::pager::Paging;
 
 /// Make CPUs quiet, and prove it
 #[derive(Args, Debug)]
 pub struct TuneArgs {
     #[command(subcommand)]
     command: TuneCommand,
-}
-
-impl TuneArgs {
-    /// Whether it only reads, and says something once.
-    pub const fn reads(&self) -> bool {
-        matches!(&self.command, TuneCommand::Check(_) | TuneCommand::Plan(_) | TuneCommand::Status(_))
-    }
 }
 
 #[derive(Subcommand, Debug)]
@@ -46,16 +42,30 @@ enum TuneCommand {
     Restore(restore::RestoreArgs),
     Status(status::StatusArgs),
     Run(run::TuneRunArgs),
+    #[cfg(feature = "research")]
     Study(study::StudyArgs),
     #[command(hide = true)]
     Watch(watch::WatchArgs),
+}
+
+impl Task for TuneArgs {
+    fn paging(&self) -> Paging {
+        match self.command {
+            TuneCommand::Check(_) | TuneCommand::Plan(_) | TuneCommand::Status(_) => Paging::Long,
+            _ => Paging::Never,
+        }
+    }
+
+    fn run(self: Box<Self>, out: &mut dyn Write) -> fault::Result<Exit> {
+        run(&self, out)
+    }
 }
 
 /// Does what was asked.
 ///
 /// # Errors
 /// Those of the command.
-pub fn run(args: &TuneArgs, out: &mut dyn Write) -> fault::Result<Exit> {
+fn run(args: &TuneArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     match &args.command {
         TuneCommand::Check(args) => check::run(args, out),
         TuneCommand::Plan(args) => plan::run(args, out),
@@ -63,6 +73,7 @@ pub fn run(args: &TuneArgs, out: &mut dyn Write) -> fault::Result<Exit> {
         TuneCommand::Restore(args) => restore::run(args, out),
         TuneCommand::Status(args) => status::run(args, out),
         TuneCommand::Run(args) => run::run(args, out),
+        #[cfg(feature = "research")]
         TuneCommand::Study(args) => study::run(args, out),
         TuneCommand::Watch(args) => watch::run(args),
     }

@@ -3,9 +3,13 @@
 //! One recording before and one inside would differ on an untouched machine as well, as its noise differs from minute to minute.
 //! Turns show how much it does, and what drifts meets both sides alike.
 
+use std::env;
+use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{self, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use becalm_linux::folder;
 use becalm_linux::placed::{ProgramStart, begin_in};
@@ -20,6 +24,26 @@ use crate::{child, looks};
 /// How often the CPUs are recorded before and inside, one after the other.
 pub const TURNS: usize = 3;
 
+/// A folder for this user alone that is removed with all it holds when this is dropped.
+#[derive(Debug)]
+struct TemporaryFolder(PathBuf);
+
+impl TemporaryFolder {
+    fn new() -> io::Result<Self> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+        // Its name says which program made it, in case becalm is killed.
+        let path = env::temp_dir().join(format!("becalm-verify-{}-{now}", process::id()));
+        DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for TemporaryFolder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
 /// Recordings of the same CPUs, before and inside by turns.
 #[derive(Debug)]
 pub struct Proof {
@@ -28,8 +52,8 @@ pub struct Proof {
     duration: Nanos,
     before: Vec<PathBuf>,
     inside: Vec<PathBuf>,
-    /// Where they lie if nobody wants to keep them.
-    _folder: Option<tempfile::TempDir>,
+    /// The folder that holds them unless they are kept.
+    _folder: Option<TemporaryFolder>,
 }
 
 impl Proof {
@@ -38,11 +62,11 @@ impl Proof {
     /// # Errors
     /// If the folder cannot be made, or holds such recordings already.
     pub fn new(cpus: &CpuList, duration: Nanos, keep: Option<&Path>) -> fault::Result<Self> {
-        // Its name says whose it is, should becalm be killed.
-        let make = || tempfile::Builder::new().prefix("becalm-verify-").tempdir();
-        let temporary =
-            if keep.is_none() { Some(make().context("cannot make a folder for the recordings")?) } else { None };
-        let folder = keep.or(temporary.as_ref().map(tempfile::TempDir::path)).unwrap_or(Path::new("."));
+        let temporary = match keep {
+            Some(_) => None,
+            None => Some(TemporaryFolder::new().context("cannot make a folder for the recordings")?),
+        };
+        let folder = keep.or(temporary.as_ref().map(|folder| folder.0.as_path())).unwrap_or(Path::new("."));
         folder::make_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
         let names =
             |side: &str| (1..=TURNS).map(|turn| folder.join(format!("{side}-{turn}.becalm"))).collect::<Vec<_>>();

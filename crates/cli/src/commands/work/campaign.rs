@@ -1,7 +1,6 @@
 //! From what was typed, or what an interrupted run still lacks, to the runs that are to be made.
 
 use std::collections::BTreeMap;
-use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use becalm_analyze::work::{WorkError, comparable};
@@ -15,10 +14,10 @@ use becalm_measure::{AfterSetUp, LoopTask, Progress, RecordPlan, WorkPlan};
 use becalm_model::node::{Fixed, NodeDoc, WorkDoc};
 use becalm_units::fault::{Result, UsageError};
 use becalm_units::{CpuId, CpuList, Nanos, counted, plural};
-use indicatif::{ProgressBar, ProgressStyle};
 
 use super::WorkArgs;
 use crate::arguments::refuse_existing;
+use crate::progress::{Bar, Tail};
 use crate::rights;
 
 /// Samples of a run that does not say how many.
@@ -336,26 +335,17 @@ fn named(path: &Path, of: &str) -> PathBuf {
 }
 
 /// The progress on the terminal, if there is one.
-pub fn progress_bar(args: &WorkArgs, work: Option<&WorkPlan>) -> ProgressBar {
-    if args.quiet || !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(work.and_then(|work| work.samples).unwrap_or(0));
-    let style = ProgressStyle::with_template("{spinner} working {msg} {wide_bar} {pos}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar
+pub fn progress_bar(args: &WorkArgs, work: Option<&WorkPlan>) -> Bar {
+    let samples = work.and_then(|work| work.samples).unwrap_or(0);
+    if args.quiet { Bar::hidden() } else { Bar::new("working", samples, Tail::Steps) }
 }
 
 /// Shows how far a run is.
-pub fn show(bar: &ProgressBar, progress: Progress) {
+pub fn show(bar: &Bar, progress: Progress) {
     if !bar.is_hidden() {
-        bar.set_position(progress.detours);
-        bar.set_message(format!(
-            "{:.1}s, {} samples, Ctrl-C ends it",
-            progress.elapsed.as_secs_f64(),
-            progress.detours
-        ));
-        bar.tick();
+        let seconds = progress.elapsed.as_secs_f64();
+        bar.say(format!("working {seconds:.1}s, {} samples, Ctrl-C ends it", progress.detours));
+        bar.reach(progress.detours);
     }
 }
 

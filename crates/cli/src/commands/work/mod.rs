@@ -20,15 +20,27 @@ use becalm_units::fault::{self, Context, Fault, Result};
 pub use self::arguments::WorkArgs;
 use self::campaign::CampaignPart;
 use self::interrupts::AddedInterrupts;
+use crate::commands::Task;
 use crate::exit::Exit;
 use crate::messages::say;
 use crate::output::{Output, emit};
+use crate::pager::Paging;
+
+impl Task for WorkArgs {
+    fn paging(&self) -> Paging {
+        Paging::Asked
+    }
+
+    fn run(self: Box<Self>, out: &mut dyn Write) -> Result<Exit> {
+        run(&self, out)
+    }
+}
 
 /// Works, stores, reports; once for each body, grain, number of copies and rate of added interrupts.
 ///
 /// # Errors
 /// If the arguments cannot be meant, or a run fails.
-pub fn run(args: &WorkArgs, out: &mut dyn Write) -> Result<Exit> {
+fn run(args: &WorkArgs, out: &mut dyn Write) -> Result<Exit> {
     let root = Path::new("/");
     let resumed = args.resume.as_deref().map(campaign::Resumed::open).transpose()?;
     let mut parts = campaign::parts(args, resumed.as_ref(), root)?;
@@ -137,7 +149,7 @@ fn measure(
     if let Some(added) = added {
         added.end(&root);
     }
-    bar.finish_and_clear();
+    drop(bar);
     let mut recorded = match recorded {
         Ok(recorded) => recorded,
         Err(Failure { error, .. }) if error.is_usage() => return Err(error.into()),

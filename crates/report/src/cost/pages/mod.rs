@@ -19,7 +19,8 @@ use crate::html::{
 
 /// What the columns mean that all cost tables have.
 fn explained(doc: &CostDoc) -> String {
-    format!("{} {}", sentence(&interval(doc)), sentence(&SLOW.replace("interrupted:", "Interrupted:")))
+    let interval = doc.spread.as_ref().map_or_else(String::new, |spread| sentence(&interval(spread)) + " ");
+    interval + &sentence(&SLOW.replace("interrupted:", "Interrupted:"))
 }
 
 /// A page of what was measured on a CPU.

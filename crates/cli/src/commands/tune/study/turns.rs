@@ -21,7 +21,7 @@ use super::command::{RecordCommand, arguments, command, read_back, run_name};
 use crate::child;
 use crate::exit::Exit;
 use crate::messages::say;
-use crate::progress;
+use crate::progress::{Bar, Tail};
 
 /// Makes the folder and records the configurations in it, turn after turn.
 ///
@@ -109,13 +109,12 @@ fn record_turns(doc: &mut StudyDoc, recording: &RecordCommand<'_>, signals: &Sto
     let configurations: Vec<Configuration> =
         doc.configurations.iter().map(|of| of.name.parse()).collect::<Result<_, _>>()?;
     let steps = u64::from(turns) * configurations.len() as u64;
-    let bar = progress::bar(steps, "recording {msg} {wide_bar} {pos} of {len}");
+    let bar = Bar::new("recording", steps, Tail::Steps);
     for turn in 1..=turns {
         for (step, at) in order(turn, configurations.len()).into_iter().enumerate() {
             let (configuration, of) = (configurations[at], &mut doc.configurations[at]);
-            bar.set_position(u64::from(turn - 1) * configurations.len() as u64 + step as u64);
-            bar.set_message(of.name.clone());
-            bar.tick();
+            bar.reach(u64::from(turn - 1) * configurations.len() as u64 + step as u64);
+            bar.say(format!("recording {}", of.name));
             if !is_due(of, turn) {
                 continue;
             }
@@ -125,7 +124,7 @@ fn record_turns(doc: &mut StudyDoc, recording: &RecordCommand<'_>, signals: &Sto
             process.args(arguments(&words, &program));
             let end = record(process, signals)?;
             if end == RecordingEnd::Stopped {
-                bar.finish_and_clear();
+                drop(bar);
                 say(format_args!("interrupted at {}, in turn {turn} of {turns}", of.name));
                 let folder = recording.folder.display();
                 say(format_args!("what was recorded is kept; becalm tune study --resume {folder} goes on with it"));
@@ -135,7 +134,6 @@ fn record_turns(doc: &mut StudyDoc, recording: &RecordCommand<'_>, signals: &Sto
             study::store(doc, recording.folder)?;
         }
     }
-    bar.finish_and_clear();
     Ok(Exit::Done)
 }
 

@@ -1,0 +1,52 @@
+//! Whether texts have colors: as asked for, and as the terminal and the variables of all programs say.
+
+#[cfg(feature = "color")]
+mod choice {
+    use anstream::stream::RawStream;
+    use anstream::{AutoStream, ColorChoice};
+    use clap::builder::StyledStr;
+
+    use crate::looks::When;
+
+    /// Sets when all texts have colors, those of the parser included.
+    pub fn choose(when: When) {
+        let choice = match when {
+            When::Auto => ColorChoice::Auto,
+            When::Always => ColorChoice::Always,
+            When::Never => ColorChoice::Never,
+        };
+        choice.write_global();
+    }
+
+    /// Whether text on this stream has colors.
+    pub fn has_color(stream: &impl RawStream) -> bool {
+        AutoStream::choice(stream) != ColorChoice::Never
+    }
+
+    /// A text of the parser as this stream shows it.
+    pub fn styled(text: &StyledStr, stream: &impl RawStream) -> String {
+        if has_color(stream) { text.ansi().to_string() } else { text.to_string() }
+    }
+}
+
+#[cfg(not(feature = "color"))]
+mod choice {
+    use clap::builder::StyledStr;
+
+    use crate::looks::When;
+
+    /// Changes nothing: this becalm has no colors.
+    pub const fn choose(_: When) {}
+
+    /// Whether text on this stream has colors.
+    pub const fn has_color<S>(_: &S) -> bool {
+        false
+    }
+
+    /// A text of the parser.
+    pub fn styled<S>(text: &StyledStr, _: &S) -> String {
+        text.to_string()
+    }
+}
+
+pub use choice::{choose, has_color, styled};

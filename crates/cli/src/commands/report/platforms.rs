@@ -1,0 +1,47 @@
+//! Recordings beside the five platforms of Beckman et al. 2007.
+
+use std::io::Write;
+
+use becalm_analyze::modes::length_modes;
+use becalm_analyze::summary::summarize;
+use becalm_bundle::{Bundle, Contents};
+use becalm_report::{PlatformRun, PlatformsReport};
+use becalm_units::fault::{self, UsageError};
+
+use super::{ReportArgs, is_work};
+use crate::exit::Exit;
+use crate::output::{Output, emit};
+use crate::progress::ReadingProgress;
+
+/// Prints the figures of several recordings beside each other.
+///
+/// # Errors
+/// If a run cannot be read or holds something else, or `out` cannot be written.
+pub fn run(args: &ReportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
+    let mut runs = Vec::new();
+    for path in std::iter::once(&args.run.path).chain(&args.more) {
+        let refused = |holds: &str| {
+            UsageError::new(format!(
+                "{} holds {holds}, and a table of platforms is of recordings of detours",
+                path.display()
+            ))
+        };
+        match Contents::read(path)? {
+            Contents::Recording => {}
+            contents => return Err(refused(contents.words()).into()),
+        }
+        let bundle = Bundle::open(path)?;
+        if is_work(&bundle) {
+            return Err(refused("samples of work").into());
+        }
+        let _reading = ReadingProgress::begin(&bundle, 1);
+        let name =
+            path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
+        let name = name.strip_suffix(".becalm").map(str::to_owned).unwrap_or(name);
+        let selection = args.run.selection();
+        let (summary, modes) = (summarize(&bundle, &selection)?, length_modes(&bundle, &selection)?);
+        runs.push(PlatformRun { name, summary, modes });
+    }
+    emit(&PlatformsReport::new(&runs), Output::new(args.json, false), out)?;
+    Ok(Exit::Done)
+}
