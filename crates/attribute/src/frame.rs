@@ -24,7 +24,7 @@ pub(super) enum What {
 
 /// The name of an activity in its rows, and its root.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Named {
+pub(super) struct FrameName {
     pub source: Label,
     pub detail: Label,
     /// Its root, as `kind:source`.
@@ -40,7 +40,7 @@ pub(super) struct Frame {
     /// Together with `detail`, identifies the event of its end.
     pub source: Label,
     pub detail: Label,
-    pub named: Named,
+    pub named: FrameName,
     /// Whether it has run a function.
     pub ran: bool,
     /// Its row in the detour that is open, once it has one.

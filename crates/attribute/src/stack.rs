@@ -3,7 +3,7 @@
 use becalm_model::{Kind, Label, Labels};
 use becalm_units::Nanos;
 
-use super::frame::{Frame, Named, What, saturating_sub};
+use super::frame::{Frame, FrameName, What, saturating_sub};
 use super::ledger::Entry;
 use super::{Attributor, Context, DEPTH, WAY_OUT};
 
@@ -40,14 +40,14 @@ impl Attributor {
         (source, detail): (Label, Label),
         at: Nanos,
         labels: &mut Labels,
-    ) -> Named {
+    ) -> FrameName {
         let cause = self.root(what, source, at, labels);
         let detail = match what {
             // The detail of a softirq is its root.
             What::Softirq if cause != self.causes.label(Kind::Softirq, source, labels) => cause,
             _ => detail,
         };
-        Named { source, detail, cause, raises: cause }
+        FrameName { source, detail, cause, raises: cause }
     }
 
     /// Starts a frame under its own name.
@@ -56,13 +56,13 @@ impl Attributor {
         self.push(what, (source, detail), named, at);
     }
 
-    pub(super) fn push(&mut self, what: What, (source, detail): (Label, Label), named: Named, at: Nanos) {
+    pub(super) fn push(&mut self, what: What, (source, detail): (Label, Label), named: FrameName, at: Nanos) {
         self.credit(at);
         if self.stack.len() >= DEPTH {
             self.abandon_from(0);
         }
         self.raised = None;
-        let Named { source: shown, detail: told, cause, .. } = named;
+        let FrameName { source: shown, detail: told, cause, .. } = named;
         let entry = Entry { start: at, kind: what.kind(), source: shown, detail: told, cause };
         let in_detour = self.ledger.is_open();
         let row = (in_detour && self.throttling.is_none()).then(|| self.ledger.row(entry));
@@ -70,7 +70,7 @@ impl Attributor {
         self.stack.push(Frame { what, source, detail, named, ran, row, in_detour, since: at, before });
     }
 
-    pub(super) fn pop(&mut self, what: What, source: Label, detail: Label, at: Nanos, with: &mut Context<'_>) {
+    pub(super) fn pop(&mut self, what: What, source: Label, detail: Label, at: Nanos, context: &mut Context<'_>) {
         match self.stack.iter().rposition(|frame| frame.ends_with(what, source, detail)) {
             Some(depth) => {
                 self.credit(at);
@@ -87,7 +87,7 @@ impl Attributor {
             }
             None => {
                 self.tally.unmatched_exits += 1;
-                let cause = self.root(what, source, at, with.labels);
+                let cause = self.root(what, source, at, context.labels);
                 self.raised = matches!(what, What::Irq | What::Softirq).then_some((cause, at));
                 if self.throttling.is_some() {
                     self.credit(at);

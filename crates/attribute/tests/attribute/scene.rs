@@ -174,7 +174,7 @@ pub fn at(time: i64, what: Happening) -> Event {
 }
 
 /// The event, of that thread.
-pub fn by(thread: Pid, event: Event) -> Event {
+pub fn event_of_thread(thread: Pid, event: Event) -> Event {
     Event { thread, ..event }
 }
 

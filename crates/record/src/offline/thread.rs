@@ -94,7 +94,7 @@ impl ThreadDetours {
         let as_loop = LoopThread { cpu, pid: thread, t_min: Nanos::ZERO, realtime: false };
         Self {
             thread,
-            attributor: Attributor::new(as_loop, Platform::Metal, &mut names.labels).of_events_alone(),
+            attributor: Attributor::new(as_loop, Platform::Metal, &mut names.labels).with_events_alone(),
             elsewhere: whereabouts.elsewhere(cpu).into_iter().peekable(),
             current: None,
             above: Vec::new(),
