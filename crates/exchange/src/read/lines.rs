@@ -4,7 +4,7 @@ use becalm_model::node::Warning;
 use becalm_model::warning;
 
 use super::ReadError;
-use super::recognize::of_line;
+use super::recognize::format_from_line;
 
 /// After so many bytes progress is told.
 const STEP: usize = 1 << 16;
@@ -58,7 +58,7 @@ impl<'a, 'p> Lines<'a, 'p> {
     /// # Errors
     /// If a report of another program starts with it.
     pub fn leave_out(&mut self) -> Result<(), ReadError> {
-        if of_line(self.content).is_some() {
+        if format_from_line(self.content).is_some() {
             return Err(self.second_report());
         }
         self.left_out.get_or_insert((0, self.line)).0 += 1;

@@ -361,12 +361,15 @@ mod tests {
             Ok(true)
         );
         let period = only("1000000         39  99.99610      33      1      2     12     24      6").unwrap();
-        let OsnoiseHappening::Period(of) = period else { panic!("{period:?}") };
+        let OsnoiseHappening::Period(figures) = period else { panic!("{period:?}") };
         assert_eq!(
-            (of.runtime, of.noise, of.longest),
+            (figures.runtime, figures.noise, figures.longest),
             (Nanos::from_millis(1_000), Nanos::new(39_000), Nanos::new(33_000))
         );
-        assert_eq!((of.hardware, of.nmis, of.irqs, of.softirqs, of.threads), (1, 2, 12, 24, 6));
+        assert_eq!(
+            (figures.hardware, figures.nmis, figures.irqs, figures.softirqs, figures.threads),
+            (1, 2, 12, 24, 6)
+        );
         let event = "osnoise_sample: runtime=1000000 noise=39 max_sample=33 hw_count=1 irq_count=12 nmi_count=2 softirq_count=24 thread_count=6";
         assert_eq!(only(event), Ok(period));
         assert_eq!(only("#12     context    irq timer_latency       932 ns"), Ok(OsnoiseHappening::Latency));

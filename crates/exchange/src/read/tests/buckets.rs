@@ -68,10 +68,10 @@ fn buckets_of_rtla_hold_their_values() {
     ] {
         let text = text("timerlat", rows, max).replace("CPU-000", "Thr-000");
         let Anything::Distribution(found) = read(Format::Rtla, "hist", text.as_bytes()).unwrap() else { panic!() };
-        let of = &found.series[0];
-        let found_widths: Vec<i64> = of.buckets.iter().map(|bucket| bucket.below_ns - bucket.from_ns).collect();
+        let series = &found.series[0];
+        let found_widths: Vec<i64> = series.buckets.iter().map(|bucket| bucket.below_ns - bucket.from_ns).collect();
         assert_eq!(found_widths, widths, "{rows}");
-        assert_eq!(of.in_histogram(), of.count.unwrap(), "{rows}");
+        assert_eq!(series.in_histogram(), series.count.unwrap(), "{rows}");
         assert_eq!(found.warnings.first().map(|warning| warning.code.as_str()), code, "{rows}: {:?}", found.warnings);
     }
 }
@@ -101,10 +101,10 @@ fn oslat_json(command: &str, rows: &[(&str, u64)], max: u64) -> String {
 fn spans(text: &str) -> (Vec<[i64; 2]>, Option<i64>, Option<i64>, bool) {
     let Anything::Distribution(found) = read(Format::Oslat, "file", text.as_bytes()).unwrap() else { panic!() };
     check(&Anything::Distribution(found.clone()), text);
-    let of = &found.series[0];
+    let series = &found.series[0];
     let is_unsure = found.warnings.iter().any(|warning| warning.code == "imported_width_unknown");
-    let spans = of.buckets.iter().map(|bucket| [bucket.from_ns, bucket.below_ns]).collect();
-    (spans, of.above.map(|above| above.from_ns), of.max_ns, is_unsure)
+    let spans = series.buckets.iter().map(|bucket| [bucket.from_ns, bucket.below_ns]).collect();
+    (spans, series.above.map(|above| above.from_ns), series.max_ns, is_unsure)
 }
 
 /// Buckets of oslat are as wide as their edges say, with microseconds and with nanoseconds.
