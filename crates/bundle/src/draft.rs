@@ -41,7 +41,7 @@ impl Draft {
             return Ok(Self { file, folder: place.folder, hidden: None, name: place.name, target: target.to_owned() });
         }
         let rights = place.rights().map_err(failed())?;
-        let access = if rights.is_some() { Access::closed() } else { Access::by_umask() };
+        let access = if rights.is_some() { Access::closed() } else { Access::from_umask() };
         let draft = Self::begin(place.folder, place.name, target.to_owned(), access)?;
         if let Some(rights) = rights {
             rights.give_to(&draft.file).map_err(failed())?;

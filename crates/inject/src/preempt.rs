@@ -16,7 +16,7 @@ use becalm_linux::memory::LockedWords;
 use becalm_linux::placed::Thread;
 use becalm_linux::realtime::FairServer;
 use becalm_linux::rights::{RightsError, give_up_of_this_thread};
-use becalm_linux::sched::{Policy, Usage};
+use becalm_linux::sched::{Policy, ThreadUsage};
 use becalm_model::inject::{FairServerDoc, InjectedPlace, NoisePlace, SharedToll, Together};
 use becalm_scale::NoiseTrace;
 use becalm_scale::random::{Purpose, Stream};
@@ -388,7 +388,7 @@ impl Worker {
     fn run<C: Counter>(mut self, alarm: &Alarm, start_ns: u64) -> Delivered {
         let axis = TicksToNanos::new(Ticks::new(0), self.rate);
         let mut before: Option<Burned> = None;
-        let usage = Usage::of_current_thread();
+        let usage = ThreadUsage::for_current_thread();
         alarm.sleep_until(start_ns);
         while let Some(due) = self.schedule.next() {
             let at = start_ns.saturating_add(due.at.get() as u64);
@@ -436,7 +436,7 @@ impl Worker {
         if let Some(before) = before {
             self.book(axis, before);
         }
-        let overtaken = Usage::of_current_thread().since(usage).involuntary_switches;
+        let overtaken = ThreadUsage::for_current_thread().since(usage).involuntary_switches;
         let observed = Nanos::new(monotonic_ns().saturating_sub(start_ns) as i64);
         let logged = self.log[..self.logged].chunks_exact(LOG_WORDS);
         let log = logged.map(|words| {

@@ -76,7 +76,7 @@ impl SignalNoise {
     /// If there is no library for this machine, or no folder or room for it and the memory.
     pub fn prepare(plan: &SignalPlan) -> Result<Self, InjectError> {
         let image = IMAGE.ok_or(InjectError::NoLibrary)?;
-        let places = plan.user.as_ref().map_or_else(Places::of_this_user, Places::of_user);
+        let places = plan.user.as_ref().map_or_else(Places::for_this_user, Places::for_user);
         let library = CodeFile::new(&places, layout::LIBRARY, image).map_err(InjectError::Files)?;
         let circles = plan.traces.len();
         let detours: usize = plan.traces.iter().map(NoiseTrace::len).sum();

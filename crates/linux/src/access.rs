@@ -14,9 +14,9 @@ pub struct Access {
 }
 
 impl Access {
-    /// The process's user, and the rights that the umask leaves.
+    /// Creates the access of the process's user, with the rights that the umask leaves.
     #[must_use]
-    pub const fn by_umask() -> Self {
+    pub const fn from_umask() -> Self {
         Self { closed: false, owner: None }
     }
 
@@ -28,7 +28,7 @@ impl Access {
         if rustix::process::geteuid().is_root() {
             Self { closed: true, owner: user_behind_sudo() }
         } else {
-            Self::by_umask()
+            Self::from_umask()
         }
     }
 
@@ -106,7 +106,7 @@ mod tests {
             assert_eq!(owner(user, group), None);
         }
         assert_eq!(owner(Some("4294967295"), Some("1")), None);
-        assert_eq!((Access::closed().file_mode(), Access::by_umask().file_mode()), (0o600, 0o666));
+        assert_eq!((Access::closed().file_mode(), Access::from_umask().file_mode()), (0o600, 0o666));
     }
 
     /// What a process that [`environment_and_user_decide`] starts says.
@@ -121,13 +121,13 @@ mod tests {
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn environment_and_user_decide() {
-        let said = |user: u32, behind: Option<&str>| {
+        let said = |user: u32, through: Option<&str>| {
             let own = std::env::current_exe().unwrap();
             let mut command = Command::new(own);
             command.args(["--ignored", "--exact", "--nocapture", "access::tests::says_what_is_guarded"]);
             command.env_remove("SUDO_UID").env_remove("SUDO_GID");
-            if let Some(behind) = behind {
-                command.env("SUDO_UID", behind).env("SUDO_GID", "100");
+            if let Some(through) = through {
+                command.env("SUDO_UID", through).env("SUDO_GID", "100");
             }
             if user != 0 {
                 std::os::unix::process::CommandExt::uid(&mut command, user);
@@ -141,6 +141,6 @@ mod tests {
         assert_eq!(said(0, None), format!("{:?}", Access::closed()));
         assert_eq!(said(0, Some("no number")), format!("{:?}", Access::closed()));
         assert_eq!(said(0, Some("1000")), format!("{:?}", Access::given_to(1000, 100)));
-        assert_eq!(said(65_534, Some("1000")), format!("{:?}", Access::by_umask()));
+        assert_eq!(said(65_534, Some("1000")), format!("{:?}", Access::from_umask()));
     }
 }

@@ -162,18 +162,18 @@ pub fn total_bytes() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sched::Usage;
+    use crate::sched::ThreadUsage;
     use std::sync::atomic::Ordering;
 
     #[test]
     fn writing_to_it_takes_no_page_fault() {
         let memory = LockedWords::new(1 << 18).unwrap();
         let pass = |_| {
-            let before = Usage::of_current_thread();
+            let before = ThreadUsage::for_current_thread();
             for (i, word) in memory.iter().enumerate() {
                 word.store(i as u64, Ordering::Relaxed);
             }
-            Usage::of_current_thread().since(before).faults
+            ThreadUsage::for_current_thread().since(before).faults
         };
         // The first pass may load the code of the loop itself, and a kernel that moves pages together (compaction, huge
         // pages) makes whoever touches one meanwhile wait in a fault. Memory that was not there would fault 512 times.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use becalm_linux::perf::PerfEvent;
 use becalm_linux::procfs::kallsyms::Kallsyms;
-use becalm_linux::rights::{Left, User};
+use becalm_linux::rights::{RemainingRights, User};
 use becalm_linux::sched::Policy;
 use becalm_model::node::Fixed;
 use becalm_units::{CpuId, CpuList, Nanos, ParseNanosError};
@@ -148,7 +148,7 @@ pub enum AfterSetUp {
     /// They are put down until the recording has ended, as another one is to be set up then; it acts as this user meanwhile.
     Lower(Option<User>),
     /// They are given up for good, but for what is left.
-    GiveUp(Left),
+    GiveUp(RemainingRights),
 }
 
 impl RecordPlan {

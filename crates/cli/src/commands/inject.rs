@@ -18,7 +18,7 @@ use becalm_inject::{
 };
 use becalm_linux::procfs::kernel;
 use becalm_linux::procfs::status::Capability;
-use becalm_linux::rights::{self, Left, User};
+use becalm_linux::rights::{self, RemainingRights, User};
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::{self, StopSignals};
 use becalm_linux::{clock, memory, sched};
@@ -174,8 +174,8 @@ pub fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
     let left = left_as(user.clone(), !args.command.is_empty());
     if args.signal {
         // Only a recording that is replayed may be somebody else's; the files that COMMAND opens must be its user's.
-        let kept = if args.replay.is_some() { left.kept.with(Capability::DacReadSearch) } else { left.kept };
-        rights::give_up(&Left { kept, ..left.clone() })?;
+        let kept = if args.replay.is_some() { left.kept.with_capability(Capability::DacReadSearch) } else { left.kept };
+        rights::give_up(&RemainingRights { kept, ..left.clone() })?;
     }
     let (name, traces) = noise(args)?;
     let request = request(args, root, traces, user.as_ref())?;
@@ -304,7 +304,7 @@ const RANKS: [&str; 4] = ["PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLUR
 
 impl NoiseRequest {
     /// Starts to make it. What it takes to place threads is given up when they are.
-    fn start(self, root: &Path, left: &Left) -> Result<Injector> {
+    fn start(self, root: &Path, left: &RemainingRights) -> Result<Injector> {
         match self {
             Self::Cpus(plan) => {
                 let grounds = Grounds::read(root, plan.cpus.iter().map(|(cpu, _)| *cpu));
@@ -321,7 +321,7 @@ impl NoiseRequest {
             }
             Self::Command(plan) => {
                 // The process is the user's already; what was left to read a recording goes.
-                rights::give_up(&Left { user: None, ..left.clone() })?;
+                rights::give_up(&RemainingRights { user: None, ..left.clone() })?;
                 Ok(Injector::Command(SignalNoise::prepare(&plan)?))
             }
         }

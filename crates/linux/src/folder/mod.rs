@@ -268,7 +268,7 @@ pub fn make_all(path: &Path) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         make_all(parent)?;
     }
-    make(path, Access::by_umask())?;
+    make(path, Access::from_umask())?;
     Folder::open(path).map(drop)
 }
 
@@ -317,8 +317,8 @@ mod tests {
         let [draft, link, file] = ["draft", "link", "file"].map(OsStr::new);
         std::fs::write(path("kept"), "kept").unwrap();
         symlink("kept", path("link")).unwrap();
-        assert_eq!(open.create(link, Access::by_umask()).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
-        drop(open.create(draft, Access::by_umask()).unwrap());
+        assert_eq!(open.create(link, Access::from_umask()).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        drop(open.create(draft, Access::from_umask()).unwrap());
         assert!(!open.rename_new(draft, link).unwrap());
         assert!(open.rename_new(draft, file).unwrap());
         open.rename(file, link).unwrap();
@@ -326,7 +326,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(path("kept")).unwrap(), "kept");
         open.sync().unwrap();
         open.remove(link).unwrap();
-        assert!(open.make(link, Access::by_umask()).unwrap() && !open.make(link, Access::by_umask()).unwrap());
+        assert!(open.make(link, Access::from_umask()).unwrap() && !open.make(link, Access::from_umask()).unwrap());
     }
 
     pub(super) fn set_mode(folder: &Path, mode: u32) {
@@ -349,7 +349,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let open = Folder::open(folder.path()).unwrap();
         let [left, link, pipe, way] = ["left", "link", "pipe", "way"].map(OsStr::new);
-        let make = |name| open.create_held(name, Access::by_umask()).unwrap();
+        let make = |name| open.create_held(name, Access::from_umask()).unwrap();
         let held = make(left).unwrap();
         assert!(make(left).is_none(), "a live process holds it");
         std::fs::write(folder.path().join("left"), "half").unwrap();

@@ -192,8 +192,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let base = "sys/devices/system/cpu";
         write_tree(root.path(), &[(&format!("{base}/cpu3/node12/cpumap"), "8\n"), (&format!("{base}/cpu4/nodes"), "")]);
-        let [with, without, unknown] = [3, 4, 5].map(|cpu| node(root.path(), CpuId::new(cpu)));
-        assert_eq!((with, without, unknown), (Some(12), None, None));
+        let [known, missing, unknown] = [3, 4, 5].map(|cpu| node(root.path(), CpuId::new(cpu)));
+        assert_eq!((known, missing, unknown), (Some(12), None, None));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use becalm_linux::clock::Counter;
-use becalm_linux::perf::{CountedEvent, Counters, CountersError, Missing, PerfEvent, Space};
+use becalm_linux::perf::{CountedEvent, Counters, CountersError, PerfEvent, Space, UncountedEvent};
 use becalm_model::event_count::{CountedIn, EventCount};
 use becalm_model::node::WorkCount;
 use becalm_units::{CpuId, Named};
@@ -47,7 +47,7 @@ pub fn beside<C: Counter, R>(counters: Option<Counters>, from: u64, run: impl Fn
 /// Those of these events that can be counted on this machine in user space or in the kernel, and a line for each reason why
 /// others cannot.
 pub fn countable(events: &[PerfEvent]) -> (Vec<PerfEvent>, Vec<String>) {
-    let counters = Counters::of_current_thread(events, &Space::APART);
+    let counters = Counters::for_current_thread(events, &Space::APART);
     let missing = counters.missing();
     let is_counted = |event: &PerfEvent| missing.iter().filter(|one| one.event == *event).count() < Space::APART.len();
     (events.iter().copied().filter(is_counted).collect(), reasons(missing))
@@ -69,7 +69,7 @@ pub fn event_count(count: &CountedEvent) -> EventCount {
 }
 
 /// A line for each reason: `cycles, instructions (kernel): not permitted`.
-fn reasons(missing: &[Missing]) -> Vec<String> {
+fn reasons(missing: &[UncountedEvent]) -> Vec<String> {
     let mut reasons: Vec<&str> = missing.iter().map(|one| one.why.as_str()).collect();
     reasons.dedup();
     reasons.sort_unstable();
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_reason_is_said_once() {
-        let of = |event, space, why: &str| Missing { event, space, why: why.to_owned() };
+        let of = |event, space, why: &str| UncountedEvent { event, space, why: why.to_owned() };
         let missing = [
             of(PerfEvent::Cycles, Space::User, "no such counter"),
             of(PerfEvent::Instructions, Space::User, "no such counter"),
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_loop_is_counted_from_its_start_to_its_end() {
-        let open = || Counters::of_current_thread(&[PerfEvent::PageFaults, PerfEvent::TaskClock], &[Space::User]);
+        let open = || Counters::for_current_thread(&[PerfEvent::PageFaults, PerfEvent::TaskClock], &[Space::User]);
         let from = MonotonicRaw::read() + 2_000_000;
         let fault = || {
             let memory = vec![1_u8; 8 << 20];

@@ -2,7 +2,7 @@
 
 use becalm_linux::clock::Counter;
 use becalm_linux::memory::MemoryError;
-use becalm_linux::sched::{SchedError, Usage};
+use becalm_linux::sched::{SchedError, ThreadUsage};
 use becalm_model::node::{CpuDoc, NodeDoc, SettingsDoc};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
@@ -51,7 +51,7 @@ pub struct Measured {
     /// What the loop itself says of its readings.
     pub tally: LoopTally,
     /// The kernel's account of the thread while it measured.
-    pub usage: Usage,
+    pub usage: ThreadUsage,
     /// Iterations that the other copies of its work did meanwhile.
     pub others_iterations: u64,
     /// What the processor's counters say of the loop.

@@ -12,7 +12,7 @@ use becalm_linux::clock::Counter;
 use becalm_linux::ftrace::Marks;
 use becalm_linux::placed::Thread;
 use becalm_linux::rights;
-use becalm_linux::sched::{self, Policy, SchedError, Usage};
+use becalm_linux::sched::{self, Policy, SchedError, ThreadUsage};
 use becalm_model::Pid;
 use becalm_units::{CpuId, TickRate, Ticks};
 
@@ -255,9 +255,9 @@ fn measure<C: Counter, L: Loop>(
     // Not before: until then the process may become another user, for which every thread must have the right. The first reading lies
     // ahead still.
     rights::give_up_of_this_thread().ok()?;
-    let before = Usage::of_current_thread();
+    let before = ThreadUsage::for_current_thread();
     let (tally, counted) = common.kind.measure::<C>(made, cpu, ring, start);
-    let usage = Usage::of_current_thread().since(before);
+    let usage = ThreadUsage::for_current_thread().since(before);
     Some(Measured { tally, usage, others_iterations: 0, counted })
 }
 

@@ -194,7 +194,7 @@ impl Loop for WorkLoop {
 
     fn prepare<C: Counter>(&self, cpu: CpuId, rate: TickRate, _: &SampleRing) -> Result<(ReadyWork, Sized), LoopError> {
         let events = &self.plan.counters;
-        let counters = (!events.is_empty()).then(|| Counters::of_current_thread(events, &Space::APART));
+        let counters = (!events.is_empty()).then(|| Counters::for_current_thread(events, &Space::APART));
         let mut work = self.work(cpu)?;
         let calibrated = self.calibrate::<C>(&mut work, cpu, rate);
         let core_clock = core_clock::<C>(self.plan.body_on(cpu), rate);

@@ -169,7 +169,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
                 match &self.guard {
                     Ok(janitor) if janitor.seal().is_ok() => {}
                     // Nobody else would remove the trace instance in the end.
-                    _ if self.tracing.is_some() => left.kept = left.kept.with(Capability::DacOverride),
+                    _ if self.tracing.is_some() => left.kept = left.kept.with_capability(Capability::DacOverride),
                     _ => {}
                 }
                 rights::give_up(&left)?;

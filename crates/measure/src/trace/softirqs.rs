@@ -93,7 +93,7 @@ impl TracedSoftirqs {
         };
         let grown = counted.softirqs.since(&before.softirqs);
         for (cpu, found) in &mut self.found {
-            let counted = grown.of_cpu(*cpu);
+            let counted = grown.cpu_count(*cpu);
             if is_much(counted.saturating_sub(*found), counted) {
                 return Err(Disturbance::Softirqs { cpu: *cpu, counted, found: *found });
             }

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use becalm_linux::file::below;
+use becalm_linux::file::path_below;
 use becalm_linux::ftrace::{CARRIED, WANTED};
 use becalm_linux::rights::Need;
 use becalm_model::audit::{Answer, Availability};
@@ -55,7 +55,7 @@ fn machine(status: &str) -> tempfile::TempDir {
 
 fn write_tree(root: &Path, files: &[(&str, &str)]) {
     for (name, text) in files {
-        let path = below(root, name);
+        let path = path_below(root, name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }

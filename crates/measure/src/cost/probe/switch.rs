@@ -7,7 +7,7 @@ use std::time::Instant;
 use becalm_linux::clock::Counter;
 use becalm_linux::placed::{Thread, Waiting};
 use becalm_linux::probe::{Echo, Loopback, ProbeError, futex, membarrier};
-use becalm_linux::sched::{Policy, SchedError, Usage};
+use becalm_linux::sched::{Policy, SchedError, ThreadUsage};
 use becalm_model::cost::{Probe, ProbeSamples, ROUNDS, SeriesDoc, into_rounds};
 use becalm_units::{CpuId, Nanos, counted};
 
@@ -38,9 +38,9 @@ pub(super) fn by_pipe<C: Counter>(bench: &Bench<C>) -> Vec<Probe> {
     };
     let to = |echo: Result<Echo, ProbeError>| {
         let echo = echo.map_err(text)?;
-        let before = Usage::of_current_thread();
+        let before = ThreadUsage::for_current_thread();
         let series = trips(bench, 2, || echo.round())?;
-        let used = Usage::of_current_thread().since(before);
+        let used = ThreadUsage::for_current_thread().since(before);
         let (switches, trips) = (used.voluntary_switches + used.involuntary_switches, series.series.samples);
         if switches >= trips {
             Ok(series)
