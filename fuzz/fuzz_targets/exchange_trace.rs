@@ -17,7 +17,7 @@ use serde_json::json;
 fuzz_target!(|bytes: &[u8]| {
     let Some((first, bytes)) = bytes.split_first() else { return };
     let source = Source { name: "file", bytes };
-    let names = &mut Names::of_a_file();
+    let names = &mut Names::for_file();
     match first % 4 {
         0 => {
             let Ok(file) = trace_dat::read(source) else { return };

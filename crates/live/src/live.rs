@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use becalm_account::{CpuAccount, LabelOwners, SourceIds, is_becalms};
 use becalm_analyze::summary::{DetourId, Figures, Observed, SourceSummary, Timeline, TimelineEntry};
+use becalm_measure::Unstored;
 use becalm_model::node::{CounterGrowth, NodeDoc, Rung, Warning};
 use becalm_model::{Activity, Kind, Labels, LoopThread, unseen};
 use becalm_record::LanePart;
@@ -39,7 +40,7 @@ struct CpuSums {
     /// What becalm itself took, which is in no other sum.
     own: Nanos,
     /// Detours that were only counted, and their sum.
-    unstored: (u64, Nanos),
+    unstored: Unstored,
     incomplete: u64,
     last: Option<Nanos>,
     /// The account of the current recording.
@@ -76,7 +77,7 @@ impl CpuSums {
             long: Moments::EMPTY,
             own: Nanos::ZERO,
             wholes: Vec::new(),
-            unstored: (0, Nanos::ZERO),
+            unstored: Unstored::default(),
             incomplete: 0,
             last: None,
             account: CpuAccount::default(),
@@ -125,8 +126,8 @@ impl CpuSums {
             rate_interval: None,
             rarest_seen_ns: None,
             tail: None,
-            unstored: self.unstored.0,
-            unstored_ns: self.unstored.1.get(),
+            unstored: self.unstored.count,
+            unstored_ns: self.unstored.total.get(),
             incomplete: self.incomplete,
             lost_events: Some(0),
             unseen_ns: tracing.then(|| unseen.map(|(_, times)| times.total()).sum()),
@@ -191,8 +192,7 @@ impl Live {
         if let (Some(began), None) = (began, cpu.span) {
             cpu.history.advance(*base + began);
         }
-        cpu.unstored.0 += part.unstored.0;
-        cpu.unstored.1 += part.unstored.1;
+        cpu.unstored += part.unstored;
         let mut activities = part.activities;
         for detour in part.detours {
             let number = cpu.account.detours();
@@ -302,8 +302,7 @@ impl Live {
             total.durations.merge(&cpu.durations);
             total.long.merge(&cpu.long);
             total.own += cpu.own;
-            total.unstored.0 += cpu.unstored.0;
-            total.unstored.1 += cpu.unstored.1;
+            total.unstored += cpu.unstored;
             total.incomplete += cpu.incomplete;
         }
         Figures { unseen_ns: None, ..total.figures(false, &[]) }

@@ -23,7 +23,7 @@ pub use machine::{CpuError, CpuSelection, KernelCounters, select_cpus};
 pub use plan::{AfterSetUp, LoopTask, RecordPlan, Threshold, WorkPlan};
 pub use recorder::{Collector, Companion, HandOver, Pauses, Progress, Recording, TraceSide, record};
 pub use shelf::Shelf;
-pub use sink::{Batch, Sink};
+pub use sink::{Batch, Sink, Unstored};
 pub use trace::{
     Disturbance, Drained, EventClock, Names, SOFTIRQS, StandingTrace, Translator, UNTRACED_TIMER, function_source,
 };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use becalm_attribute::{Interruptions, Tally};
 use becalm_bundle::BundleError;
 use becalm_linux::alarm;
-use becalm_measure::Names;
+use becalm_measure::{Names, Unstored};
 use becalm_model::node::{ClockDoc, CpuDoc, Ended, NodeDoc, Rung};
 use becalm_model::{Activity, Detour, LoopThread, Pid, warning};
 use becalm_record::{DetourStore, LanePart, Store};
@@ -78,7 +78,7 @@ pub fn store<'a>(
             activities,
             began: Some(Nanos::ZERO),
             complete_until: until - began,
-            unstored: (0, Nanos::ZERO),
+            unstored: Unstored::default(),
         };
         store.take(part, &names, &mut || {})?;
     }

@@ -52,7 +52,7 @@ proptest! {
             for (detours, activities) in run.parts(thread.cpu.get(), parts) {
                 live.take(LanePart {
                     index, thread, steps: &[], work: &[], detours: &detours, activities: &activities,
-                    began: Some(Nanos::ZERO), complete_until: Nanos::MAX, unstored: (0, Nanos::ZERO),
+                    began: Some(Nanos::ZERO), complete_until: Nanos::MAX, unstored: Unstored::default(),
                 }, &run.labels);
             }
             let expected = &run.expected[index];

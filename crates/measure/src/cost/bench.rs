@@ -183,7 +183,10 @@ pub(super) trait ForCounter {
 
 /// Chooses the counter, and runs the work in a thread on the measured CPU. Returns what timed it as well.
 pub(super) fn run_at<W: ForCounter + Send>(site: &Site, work: W) -> Result<(InstrumentDoc, W::Out), CostError> {
-    fn with<C: Counter, W: ForCounter + Send>(site: &Site, work: W) -> Result<(InstrumentDoc, W::Out), CostError> {
+    fn run_with_counter<C: Counter, W: ForCounter + Send>(
+        site: &Site,
+        work: W,
+    ) -> Result<(InstrumentDoc, W::Out), CostError> {
         let calibration = calibrate::<C>(CALIBRATION)?;
         Ok(site.run(|| {
             let bench = Bench::<C>::new(site, calibration, &PerfEvent::OF_PROCESSOR);
@@ -193,8 +196,8 @@ pub(super) fn run_at<W: ForCounter + Send>(site: &Site, work: W) -> Result<(Inst
     }
     match choose(site.root()).source {
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-        Source::Native => with::<Native, W>(site, work),
-        _ => with::<MonotonicRaw, W>(site, work),
+        Source::Native => run_with_counter::<Native, W>(site, work),
+        _ => run_with_counter::<MonotonicRaw, W>(site, work),
     }
 }
 

@@ -9,16 +9,16 @@ use becalm_model::event_count::{CountedIn, EventCount};
 use becalm_model::node::WorkCount;
 use becalm_units::{CpuId, Named};
 
-/// What was counted, and what was not.
+/// Counts of events, and the events that were not counted.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Counted {
+pub struct EventTotals {
     /// The events that were counted, with their values.
     pub counts: Vec<CountedEvent>,
     /// Which events were not counted, and why, in words, a line for each reason.
     pub not_counted: Vec<String>,
 }
 
-impl Counted {
+impl EventTotals {
     /// The counts as they stand in the document.
     #[must_use]
     pub fn rows(&self, cpu: CpuId) -> Vec<WorkCount> {
@@ -26,10 +26,10 @@ impl Counted {
     }
 }
 
-/// Runs a loop with the calling thread's counters beside it. They start at the reading `from` of the counter, shortly
+/// Runs a loop while the calling thread's counters count. They start at the reading `from` of the counter, shortly
 /// before the loop.
-pub fn beside<C: Counter, R>(counters: Option<Counters>, from: u64, run: impl FnOnce() -> R) -> (R, Counted) {
-    let Some(mut counters) = counters else { return (run(), Counted::default()) };
+pub fn run_counted<C: Counter, R>(counters: Option<Counters>, from: u64, run: impl FnOnce() -> R) -> (R, EventTotals) {
+    let Some(mut counters) = counters else { return (run(), EventTotals::default()) };
     while C::read() < from {
         std::hint::spin_loop();
     }
@@ -41,7 +41,7 @@ pub fn beside<C: Counter, R>(counters: Option<Counters>, from: u64, run: impl Fn
         not_counted.push(error.to_string());
         Vec::new()
     });
-    (ran, Counted { counts, not_counted })
+    (ran, EventTotals { counts, not_counted })
 }
 
 /// Those of these events that can be counted on this machine in user space or in the kernel, and a line for each reason why
@@ -101,12 +101,12 @@ mod tests {
 
     #[test]
     fn a_reason_is_said_once() {
-        let of = |event, space, why: &str| UncountedEvent { event, space, why: why.to_owned() };
+        let uncounted = |event, space, why: &str| UncountedEvent { event, space, why: why.to_owned() };
         let missing = [
-            of(PerfEvent::Cycles, Space::User, "no such counter"),
-            of(PerfEvent::Instructions, Space::User, "no such counter"),
-            of(PerfEvent::Cycles, Space::Kernel, "no such counter"),
-            of(PerfEvent::Instructions, Space::Kernel, "not permitted"),
+            uncounted(PerfEvent::Cycles, Space::User, "no such counter"),
+            uncounted(PerfEvent::Instructions, Space::User, "no such counter"),
+            uncounted(PerfEvent::Cycles, Space::Kernel, "no such counter"),
+            uncounted(PerfEvent::Instructions, Space::Kernel, "not permitted"),
         ];
         assert_eq!(
             reasons(&missing),
@@ -123,7 +123,7 @@ mod tests {
             let memory = vec![1_u8; 8 << 20];
             (MonotonicRaw::read(), std::hint::black_box(memory).len())
         };
-        let ((at, _), counted) = beside::<MonotonicRaw, _>(Some(open()), from, fault);
+        let ((at, _), counted) = run_counted::<MonotonicRaw, _>(Some(open()), from, fault);
         assert!(at >= from);
         if counted.counts.is_empty() {
             // A container that forbids it says so.
@@ -138,6 +138,6 @@ mod tests {
         let whole = |count: &EventCount| count.space == CountedIn::User && count.enabled_ns == count.running_ns;
         assert!(rows.iter().all(|row| row.cpu == CpuId::new(3) && whole(&row.count)));
         // Without counters it runs all the same.
-        assert_eq!(beside::<MonotonicRaw, _>(None, u64::MAX, || 7), (7, Counted::default()));
+        assert_eq!(run_counted::<MonotonicRaw, _>(None, u64::MAX, || 7), (7, EventTotals::default()));
     }
 }

@@ -7,7 +7,7 @@ use becalm_model::node::{CpuDoc, NodeDoc, SettingsDoc};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
 use super::acquire::LoopTally;
-use super::event_counts::Counted;
+use super::event_counts::EventTotals;
 use super::ring::Ring;
 use crate::work::Unsupported;
 
@@ -45,9 +45,9 @@ impl LoopError {
     }
 }
 
-/// What a loop measured, and what others saw of it meanwhile.
+/// Result of a loop: its own readings, and what the kernel and the counters saw of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Measured {
+pub struct LoopResult {
     /// What the loop itself says of its readings.
     pub tally: LoopTally,
     /// The kernel's account of the thread while it measured.
@@ -55,7 +55,7 @@ pub struct Measured {
     /// Iterations that the other copies of its work did meanwhile.
     pub others_iterations: u64,
     /// What the processor's counters say of the loop.
-    pub counted: Counted,
+    pub counted: EventTotals,
 }
 
 /// A way from a loop to the collector.
@@ -131,7 +131,7 @@ pub trait Loop: Send + Sync + Sized + 'static {
         cpu: CpuId,
         ring: &Self::Ring,
         start: Ticks,
-    ) -> (LoopTally, Counted);
+    ) -> (LoopTally, EventTotals);
 
     /// How many further threads run on each CPU beside the one that measures.
     fn further_threads(&self) -> u32;
@@ -155,5 +155,5 @@ pub trait Loop: Send + Sync + Sized + 'static {
     fn describe(&self, calibrations: &[&Self::Calibration], axis: TicksToNanos, rate: TickRate, node: &mut NodeDoc);
 
     /// Enters how a loop ended into its CPU's document, and what it counted into that of the node.
-    fn conclude(&self, measured: &Measured, cpu: &mut CpuDoc, settings: &mut SettingsDoc);
+    fn conclude(&self, measured: &LoopResult, cpu: &mut CpuDoc, settings: &mut SettingsDoc);
 }

@@ -75,7 +75,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         let mut collector = self.collector(&lanes, &onset)?;
         outside.sink.begin(&node, &threads, &mut self.names).map_err(RecordError::Sink)?;
 
-        let above = AboveLoops::raise(self.plan.policy, self.free.is_empty())?;
+        let raised = AboveLoops::raise(self.plan.policy, self.free.is_empty())?;
         // Everything is open and in its place; the command, too, starts with what is left.
         let lowered = self.leave_rights()?;
         self.sleep_until_before_instant(onset.wake_up + START_TRACE);
@@ -101,7 +101,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
             let _ = tracing.instance.stop();
         }
         collector.count_between(&before, Some(&after));
-        drop(above);
+        drop(raised);
         drop(lowered);
         let (seen, measured) = (seen?, measured?);
         collector.watch(self.lookout.look(true, now));
@@ -298,7 +298,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
             let left = self.plan.duration.map_or(Nanos::MAX, |duration| duration - elapsed());
             // A millisecond past the deadline, so that the last look finds the loops ended.
             let patience = interval.min((left.max(Nanos::ZERO).to_std()).saturating_add(Duration::from_millis(1)));
-            let waited_for = [Some(outside.signals.as_fd()), command.end_fd(), Some(lanes.over())];
+            let waited_for = [Some(outside.signals.as_fd()), command.end_fd(), Some(lanes.end_fd())];
             let [.., all_ended] = signals::wait_readable(waited_for, patience)
                 .map_err(|source| RecordError::System { action: "wait for the loops", source })?;
             let now = elapsed();
@@ -325,7 +325,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
                 renew(elapsed());
                 !lanes.all_ended()
             };
-            let pauses = &mut if shared { Pauses::by(&mut sleep) } else { Pauses::never() };
+            let pauses = &mut if shared { Pauses::new(&mut sleep) } else { Pauses::never() };
             let segment_is_full = now - segment_began >= segment || collector.backlog() >= backlog;
             let axis_now = || axis.instant(Ticks::new(C::read()));
             let taken = self.take(collector, (false, segment_is_full), axis_now, pauses)?;

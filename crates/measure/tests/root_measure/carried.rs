@@ -49,8 +49,8 @@ impl Recorded {
     /// As `carried`, for activities of another kind.
     fn carried_by(&self, kind: Kind, cpu: CpuId, source: &str, root: &str) -> (u64, u64) {
         let rows = self.activities(cpu, kind, source);
-        let of_root = rows.iter().filter(|row| self.root(row) == root).count();
-        (rows.len() as u64, of_root as u64)
+        let rows_of_root = rows.iter().filter(|row| self.root(row) == root).count();
+        (rows.len() as u64, rows_of_root as u64)
     }
 
     /// The root on whose account most of a CPU's noise is, but for what the hypervisor, the tick and becalm take.

@@ -1,7 +1,7 @@
 //! From a trace to a stored run.
 
 use becalm_attribute::{Interruptions, Presence, Tally};
-use becalm_measure::Names;
+use becalm_measure::{Names, Unstored};
 use becalm_model::node::{CpuDoc, NodeDoc};
 use becalm_model::{Event, LoopThread, Pid, Step, Tasks};
 use becalm_units::{CpuId, Nanos};
@@ -191,6 +191,6 @@ fn part<'a>(index: usize, thread: LoopThread, span: &CpuSpan, found: &'a Interru
         activities: &found.activities,
         began: span.first,
         complete_until: span.last,
-        unstored: (0, Nanos::ZERO),
+        unstored: Unstored::default(),
     }
 }

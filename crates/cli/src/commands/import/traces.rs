@@ -63,7 +63,7 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> anyhow::Re
         return Err(UsageError("--length is not for traces, which say themselves how long they are".to_owned()).into());
     }
     let progress = &mut Steps::new("reading", file.size());
-    let mut names = Names::of_a_file();
+    let mut names = Names::for_file();
     let opened = match format {
         Format::PerfData => open_perf_data(file, &mut names, progress),
         Format::PerfScript | Format::Ftrace => open_text(format, file, &mut names, progress),

@@ -46,8 +46,8 @@ impl ForCounter for TrapProbes<'_, '_> {
             ("zero page", &|bench| vec![fault_zero_cow(bench)]),
             ("copies", &|bench| vec![fault_cow(bench)]),
             ("huge pages", &|bench| vec![fault_huge(bench)]),
-            ("switches", &|bench| switch::by_pipe(bench)),
-            ("switches", &|bench| vec![switch::by_futex(bench)]),
+            ("switches", &|bench| switch::pipe_probes(bench)),
+            ("switches", &|bench| vec![switch::futex_probe(bench)]),
             ("wake-ups", &|bench| switch::wake_elsewhere(bench)),
             ("interrupts", &|bench| switch::interrupt_elsewhere(bench)),
         ];

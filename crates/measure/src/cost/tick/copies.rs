@@ -75,8 +75,8 @@ fn in_processes(job: SortJob<'_>) -> Result<TimedDoc, TickError> {
     let after = (timer_interrupts(job.root, job.interrupted)?, MonotonicRaw::read());
     let processes = &processes;
     let times = |word: usize| {
-        let of = move |number| processes.words(number)[word].load(Ordering::Relaxed);
-        (0..processes.len()).map(of)
+        let count = move |number| processes.words(number)[word].load(Ordering::Relaxed);
+        (0..processes.len()).map(count)
     };
     let (first, last) = (times(0).min().unwrap_or(before.1), times(1).max().unwrap_or(after.1));
     Ok(TimedDoc {
