@@ -63,7 +63,7 @@ impl CpuSums {
     fn forget(&mut self) {
         let span = self.span.map(|(_, until)| (until, until));
         let account = std::mem::take(&mut self.account);
-        *self = Self { span, account, ..Self::new(self.cpu) }.with(self.t_min, self.threshold);
+        *self = Self { span, account, ..Self::new(self.cpu) }.with_thresholds(self.t_min, self.threshold);
     }
 
     fn new(cpu: CpuId) -> Self {
@@ -87,7 +87,7 @@ impl CpuSums {
         }
     }
 
-    fn with(mut self, t_min: Nanos, threshold: Nanos) -> Self {
+    fn with_thresholds(mut self, t_min: Nanos, threshold: Nanos) -> Self {
         (self.t_min, self.threshold) = (t_min, threshold);
         self
     }
@@ -166,16 +166,17 @@ impl Live {
         for cpu in &mut self.cpus {
             (cpu.before, cpu.span, cpu.account) = (cpu.observed(), None, CpuAccount::default());
         }
-        for of in threads {
-            if let Err(place) = self.cpus.binary_search_by_key(&of.cpu, |cpu| cpu.cpu) {
-                self.cpus.insert(place, CpuSums::new(of.cpu));
+        for thread in threads {
+            if let Err(place) = self.cpus.binary_search_by_key(&thread.cpu, |cpu| cpu.cpu) {
+                self.cpus.insert(place, CpuSums::new(thread.cpu));
             }
         }
-        let place = |of: &LoopThread| self.cpus.partition_point(|cpu| cpu.cpu < of.cpu);
+        let place = |thread: &LoopThread| self.cpus.partition_point(|cpu| cpu.cpu < thread.cpu);
         self.places = threads.iter().map(place).collect();
-        for (of, place) in threads.iter().zip(&self.places) {
-            let threshold = node.cpus.iter().find(|doc| doc.cpu == of.cpu).map_or(Nanos::ZERO, |doc| doc.threshold_ns);
-            (self.cpus[*place].t_min, self.cpus[*place].threshold) = (of.t_min, threshold);
+        for (thread, place) in threads.iter().zip(&self.places) {
+            let threshold =
+                node.cpus.iter().find(|doc| doc.cpu == thread.cpu).map_or(Nanos::ZERO, |doc| doc.threshold_ns);
+            (self.cpus[*place].t_min, self.cpus[*place].threshold) = (thread.t_min, threshold);
         }
         self.node = Some(Arc::new(node.clone()));
     }
@@ -320,7 +321,7 @@ impl Live {
                 *whole += *of_cpu;
             }
         }
-        let ratio = |whole: Nanos, of: i64| (of > 0).then(|| whole.get() as f64 / of as f64);
+        let ratio = |whole: Nanos, observed: i64| (observed > 0).then(|| whole.get() as f64 / observed as f64);
         let mut sources: Vec<SourceSummary> = self
             .names
             .names()
