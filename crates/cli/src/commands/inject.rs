@@ -14,7 +14,7 @@ use anyhow::{Context, Result};
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
 use becalm_inject::{
-    Burst, Delivered, Fit, Grounds, Injection, PreemptPlan, SignalNoise, SignalPlan, coalesced, program,
+    Burst, CpuDelivery, Fit, Grounds, Injection, PreemptPlan, SignalNoise, SignalPlan, coalesced, program,
 };
 use becalm_linux::procfs::kernel;
 use becalm_linux::procfs::status::Capability;
@@ -244,7 +244,7 @@ enum Injector {
 
 /// What an injector gives when it has ended.
 enum Finished {
-    Cpus(Vec<Delivered>),
+    Cpus(Vec<CpuDelivery>),
     /// Its figures are read when the command has ended.
     Command(SignalNoise),
 }
@@ -364,7 +364,7 @@ impl Finished {
                 let sent = delivered.iter().map(|cpu| cpu.packets).sum();
                 let way =
                     if args.packets { InjectionWay::Packets { class, sent } } else { InjectionWay::Preempt(class) };
-                Ok((way, delivered.iter().map(Delivered::place).collect()))
+                Ok((way, delivered.iter().map(CpuDelivery::place).collect()))
             }
             Self::Command(noise) => {
                 let delivered = noise.delivered()?;
@@ -425,7 +425,7 @@ fn noise(args: &InjectArgs) -> Result<(String, Vec<NoiseTrace>)> {
         other => other.clone(),
     };
     let named = || format!("bursts of {burst}: each takes {}", burst.lasts(detour));
-    let trace = burst.of(&place_holder.trace(args.seed).with_context(named)?, detour);
+    let trace = burst.apply(&place_holder.trace(args.seed).with_context(named)?, detour);
     let trace = trace.map_err(|why| UsageError(format!("--burst {burst}: {why}")))?;
     Ok((format!("{spec} in bursts of {burst}"), vec![trace]))
 }
