@@ -20,7 +20,7 @@ use becalm_linux::procfs::placement::{Placed, PlacedTasks};
 use becalm_linux::procfs::task::ListedThread;
 use becalm_model::tune::Stage;
 use becalm_report::{TuneDoing, TuneDoneReport};
-use becalm_tune::{Folder, Foreign, LiveMachine, Machine, Plan, Request, Restoring, plan, restore, sealed};
+use becalm_tune::{Folder, Foreign, LiveMachine, Machine, Plan, Request, RestoreOptions, plan, restore, sealed};
 use becalm_units::CpuList;
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
 static VALID: LazyLock<Value> = LazyLock::new(|| {
     let cpus: CpuList = "1,3".parse().expect("a list");
     let request = Request { cpus, ..Request::default() };
-    let plan: Plan = plan(&LiveMachine::below(&ROOT), &request).expect("a plan for a valid machine");
+    let plan: Plan = plan(&LiveMachine::for_root(&ROOT), &request).expect("a plan for a valid machine");
     let owner =
         json!({"pid": 1, "start_ticks": 1, "boot_id": "00000000-0000-4000-8000-000000000001", "runs_command": false});
     let changes = plan.steps.clone();
@@ -200,7 +200,7 @@ fuzz_target!(|input: &str| {
             () if edits.has("keep") => Foreign::Keep,
             () => Foreign::Leave,
         };
-        let restoring = Restoring { foreign, ..Restoring::default() };
+        let restoring = RestoreOptions { foreign, ..RestoreOptions::default() };
         if let Ok(Some(restored)) = restore(&machine, &folder, restoring, &mut |_| {}) {
             assert!(!spent || restored.changes.is_empty(), "a journal of nothing, and something was restored");
             report(TuneDoing::Restore, &state, restored.changes.clone());

@@ -91,13 +91,13 @@ impl LiveMachine {
     /// The machine that this process runs on.
     #[must_use]
     pub fn new() -> Self {
-        Self::below(Path::new("/"))
+        Self::for_root(Path::new("/"))
     }
 
     /// A tree of files in the place of the machine's: plans can be made from it, and its files changed; its threads and
     /// units are nobody's.
     #[must_use]
-    pub fn below(root: &Path) -> Self {
+    pub fn for_root(root: &Path) -> Self {
         Self { root: root.to_owned() }
     }
 

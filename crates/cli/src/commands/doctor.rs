@@ -189,7 +189,7 @@ fn of_journal() -> DoctorCheck {
             None => ok(name, "nothing is changed on the machine"),
             Some(state) => {
                 let (stage, what, advice) =
-                    tune::planning::words(&LiveMachine::below(Path::new("/")), &state.owner, &state);
+                    tune::planning::words(&LiveMachine::for_root(Path::new("/")), &state.owner, &state);
                 match stage {
                     Stage::Unfinished | Stage::EarlierBoot => {
                         not_ok(name, what, advice.unwrap_or("see becalm tune status"))

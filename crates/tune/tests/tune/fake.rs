@@ -32,7 +32,7 @@ pub struct Fake {
 }
 
 impl Fake {
-    pub fn at(root: &Path) -> Self {
+    pub fn new(root: &Path) -> Self {
         Self { root: root.to_owned(), faults: BTreeMap::new(), rounds: BTreeMap::new(), forks: BTreeMap::new() }
     }
 
@@ -198,27 +198,27 @@ impl Machine for Fake {
     fn systemctl(&self, arguments: &[&str]) -> io::Result<String> {
         let unit = |unit: &str, name: &str| PathBuf::from(format!("/units/{unit}.{name}"));
         match arguments {
-            ["show", "--property", name, "--value", of] => Ok(self.text_of(&unit(of, name))),
-            ["set-property", "--runtime", of, property] => {
+            ["show", "--property", name, "--value", unit_name] => Ok(self.text_of(&unit(unit_name, name))),
+            ["set-property", "--runtime", unit_name, property] => {
                 let (name, value) = property.split_once('=').unwrap();
-                self.set(unit(of, name).to_str().unwrap(), &format!("{}\n", value.replace(',', " ")));
+                self.set(unit(unit_name, name).to_str().unwrap(), &format!("{}\n", value.replace(',', " ")));
                 let cpus: CpuList = value.parse().unwrap();
                 let cpus = if cpus.is_empty() { self.left() } else { cpus };
-                if *of == "becalm.slice" {
+                if *unit_name == "becalm.slice" {
                     self.set("/sys/fs/cgroup/becalm.slice/cpuset.cpus", &format!("{value}\n"));
                 } else {
                     self.give_everybody(&cpus)?;
                 }
                 Ok(String::new())
             }
-            [verb @ ("start" | "stop"), of] => {
-                let folder = Path::new("/sys/fs/cgroup").join(of);
+            [verb @ ("start" | "stop"), unit_name] => {
+                let folder = Path::new("/sys/fs/cgroup").join(unit_name);
                 let (state, made) = match *verb {
                     "start" => ("active", self.make_group(&folder)),
                     _ => ("inactive", self.remove_group(&folder)),
                 };
                 made?;
-                self.set(unit(of, "ActiveState").to_str().unwrap(), &format!("{state}\n"));
+                self.set(unit(unit_name, "ActiveState").to_str().unwrap(), &format!("{state}\n"));
                 Ok(String::new())
             }
             _ => Err(io::Error::other(format!("systemctl {} is not known", arguments.join(" ")))),
