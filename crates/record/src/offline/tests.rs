@@ -40,10 +40,10 @@ fn document() -> NodeDoc {
 }
 
 /// What is found in a trace, with the names of it.
-fn find(trace: &mut dyn KernelTrace, names: &mut Names, thread: Option<Pid>) -> (MemoryStore, NodeDoc, Found) {
+fn find(trace: &mut dyn KernelTrace, names: &mut Names, thread: Option<Pid>) -> (MemoryStore, NodeDoc, TraceFindings) {
     let all = 0..trace.cpus().len();
     let wanted = match thread {
-        None => Wanted::Interruptions { cpus: all.collect(), has_switches: true },
+        None => DetourSearch::Interruptions { cpus: all.collect(), has_switches: true },
         Some(thread) => {
             let mut whereabouts = Whereabouts::default();
             for (index, cpu) in trace.cpus().into_iter().enumerate() {
@@ -56,7 +56,7 @@ fn find(trace: &mut dyn KernelTrace, names: &mut Names, thread: Option<Pid>) -> 
             let seen = whereabouts.cpus();
             let cpus =
                 trace.cpus().iter().enumerate().filter(|(_, cpu)| seen.contains(cpu)).map(|(index, _)| index).collect();
-            Wanted::Thread { thread, cpus, whereabouts }
+            DetourSearch::Thread { thread, cpus, whereabouts }
         }
     };
     let (mut kept, mut node) = (MemoryStore::default(), document());
@@ -144,13 +144,13 @@ fn the_text_of_trace_cmd_comes_to_the_same_as_its_file() {
     assert_eq!(counted(&kept), expected("v7-mono", false));
     let bytes = sample("trace-dat/v7-mono.dat");
     let names = &mut Names::for_file();
-    let (whole, of_file, _) = find(&mut paged(&bytes, names), names, None);
+    let (whole, node_of_file, _) = find(&mut paged(&bytes, names), names, None);
     let lengths = |kept: &MemoryStore| -> Vec<Vec<Nanos>> {
         kept.lanes.iter().map(|lane| lane.detours.iter().map(|detour| detour.duration).collect()).collect()
     };
     assert_eq!(lengths(&kept), lengths(&whole));
     let events = |node: &NodeDoc| node.cpus.iter().map(|cpu| cpu.events).collect::<Vec<_>>();
-    assert_eq!(events(&node), events(&of_file));
+    assert_eq!(events(&node), events(&node_of_file));
 }
 
 /// One stretch of one machine, which its kernel printed with three sets of options.
@@ -314,7 +314,7 @@ fn gaps(bytes: &[u8], names: &mut Names) -> (MemoryStore, TracerFigures) {
     let NoiseTrace { mut trace, loops, figures, .. } = tracers(bytes, names).unwrap();
     let cpus = (0..trace.cpus().len()).collect();
     let (mut kept, mut node) = (MemoryStore::default(), document());
-    store(&mut trace, names, &Wanted::Gaps { cpus, loops }, &mut kept, &mut node).unwrap();
+    store(&mut trace, names, &DetourSearch::Gaps { cpus, loops }, &mut kept, &mut node).unwrap();
     books_close(&kept);
     (kept, figures)
 }
@@ -327,11 +327,11 @@ fn the_gaps_of_a_tracer_are_split_as_the_tracer_counted() {
     let (kept, figures) = gaps(&bytes, names);
     let TracerFigures { periods, counted, found, .. } = figures;
     assert_eq!((periods, counted.hardware, counted.irqs, counted.threads), (7, 139, 40, 20));
-    let whole = |of: Nanos| of.get() / 1_000;
+    let whole = |time: Nanos| time.get() / 1_000;
     // Each period is cut off to whole microseconds.
     assert!((whole(counted.noise)..whole(counted.noise) + 7).contains(&whole(found.noise)), "{figures:?}");
     assert_eq!(whole(found.longest), whole(counted.longest));
-    let counts = |of: Period| [of.hardware, of.nmis, of.irqs, of.softirqs, of.threads];
+    let counts = |period: Period| [period.hardware, period.nmis, period.irqs, period.softirqs, period.threads];
     assert_eq!((counts(found), figures.lacking()), (counts(counted), Vec::new()));
 
     let mut told = BTreeMap::new();
@@ -352,11 +352,11 @@ fn the_gaps_of_a_tracer_are_split_as_the_tracer_counted() {
 }
 
 #[test]
-fn of_a_tracer_of_wake_ups_interruptions_are_found() {
+fn interruptions_of_a_tracer_of_wake_ups_are_found() {
     let bytes = sample("osnoise/timerlat.txt");
     let names = &mut Names::for_file();
     let NoiseTrace { mut trace, loops, figures, .. } = tracers(&bytes, names).unwrap();
-    assert!(loops.iter().all(|of| of.steps.is_empty()) && figures == TracerFigures::default());
+    assert!(loops.iter().all(|one| one.steps.is_empty()) && figures == TracerFigures::default());
     let (kept, ..) = find(&mut trace, names, None);
     let text = String::from_utf8(bytes).unwrap();
     let lines = |what: &str| text.lines().filter(|line| line.contains(what)).count();
@@ -408,7 +408,7 @@ fn what_a_tracer_lost_is_told() {
     let bytes = sample("osnoise/lost.txt");
     let names = &mut Names::for_file();
     let NoiseTrace { mut trace, loops, .. } = tracers(&bytes, names).unwrap();
-    let wanted = Wanted::Gaps { cpus: vec![0, 1], loops };
+    let wanted = DetourSearch::Gaps { cpus: vec![0, 1], loops };
     let (mut kept, mut node) = (MemoryStore::default(), document());
     let found = store(&mut trace, names, &wanted, &mut kept, &mut node).unwrap();
     books_close(&kept);
