@@ -107,12 +107,12 @@ impl Interval {
     /// sum over all whose noise the cells hold.
     #[must_use]
     pub fn from_cells(cells: &TimeCells, observed: i64) -> Self {
-        Self::of_noise(cells.noise(), cells.width(), observed)
+        Self::for_noise(cells.noise(), cells.width(), observed)
     }
 
-    /// The same of the noise in any equal cells of this width.
+    /// Computes the interval of the noise in any equal cells of this width.
     #[must_use]
-    pub fn of_noise(noise: &[i64], width: i64, observed: i64) -> Self {
+    pub fn for_noise(noise: &[i64], width: i64, observed: i64) -> Self {
         match mean_of_cells(noise, width) {
             Ok(_) if observed <= 0 => Self::Unknown(TooLittle::NoDetour),
             Ok(mean) => mean.over(observed as f64 / noise.len() as f64, 1.0),
@@ -120,10 +120,10 @@ impl Interval {
         }
     }
 
-    /// Of the rate of detours in 1/s, from how many began in each cell, over the time that was observed. The upper end
+    /// Computes the interval of the rate of detours in 1/s, from how many began in each cell, over the time that was observed. The upper end
     /// of a run without any is 3 over its length, as e^-3 is 5 %.
     #[must_use]
-    pub fn of_rate(counts: &[i64], width: i64, observed: i64) -> Self {
+    pub fn for_rate(counts: &[i64], width: i64, observed: i64) -> Self {
         let seconds = observed as f64 / 1e9;
         match mean_of_cells(counts, width) {
             Ok(_) | Err(TooLittle::NoDetour) if observed <= 0 => Self::Unknown(TooLittle::NoDetour),

@@ -390,7 +390,7 @@ mod tests {
     }
 
     fn shared() -> Arc<Shared> {
-        Arc::new(Shared::new(Totals::new(Share::of_per_mille(1))))
+        Arc::new(Shared::new(Totals::new(Share::from_per_mille(1))))
     }
 
     const SOON: Pace = Pace { interval: Duration::from_millis(5), deadline: Duration::from_secs(30) };

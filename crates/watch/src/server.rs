@@ -363,7 +363,7 @@ mod tests {
     }
 
     fn started() -> SocketAddr {
-        started_with(Totals::new(Share::of_per_mille(1)), wait_ready)
+        started_with(Totals::new(Share::from_per_mille(1)), wait_ready)
     }
 
     fn ask(address: SocketAddr, request: &str) -> String {
@@ -422,7 +422,7 @@ mod tests {
     #[test]
     fn it_goes_on_where_the_kernel_did_not_let_it_wait() {
         static REFUSALS: AtomicI64 = AtomicI64::new(0);
-        let address = started_with(Totals::new(Share::of_per_mille(1)), |fds, timeout| {
+        let address = started_with(Totals::new(Share::from_per_mille(1)), |fds, timeout| {
             if REFUSALS.fetch_add(1, Ordering::Relaxed) < 3 {
                 return Err(io::ErrorKind::OutOfMemory.into());
             }
@@ -434,7 +434,7 @@ mod tests {
 
     #[test]
     fn a_failed_window_is_told_to_who_asks_for_health_and_metrics_are_served() {
-        let mut totals = Totals::new(Share::of_per_mille(1));
+        let mut totals = Totals::new(Share::from_per_mille(1));
         totals.miss(Miss::Failed);
         let address = started_with(totals, wait_ready);
         assert!(ask(address, "GET /healthz HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 503 "));

@@ -452,7 +452,7 @@ mod tests {
         sums.lengths.add(Nanos::from_millis(1));
         sums.lengths.add(Nanos::from_millis(2));
         sums.sources.insert((Kind::Task, "a \"b\"".to_owned()), Nanos::from_millis(3));
-        let mut totals = Totals::new(Share::of_per_mille(1));
+        let mut totals = Totals::new(Share::from_per_mille(1));
         totals.miss(Miss::Failed);
         assert!(!totals.is_healthy());
         let window = MeasuredWindow {
@@ -492,7 +492,7 @@ mod tests {
             rung: Rung::Proc,
             at_ns: 5,
         };
-        let mut totals = Totals::new(Share::of_per_mille(1));
+        let mut totals = Totals::new(Share::from_per_mille(1));
         totals.traced.state = TraceState::On;
         for cpu in 0..3 {
             totals.add(&measured(cpu), 5);
@@ -535,7 +535,7 @@ mod tests {
     fn what_rules_and_dashboard_ask_for_is_told() {
         let sums = WindowSums::default();
         let (cpu, watched, rung) = (CpuId::new(0), Nanos::from_secs(1), Rung::Proc);
-        let mut totals = Totals::new(Share::of_per_mille(1));
+        let mut totals = Totals::new(Share::from_per_mille(1));
         totals.kernel.softirqs.push(("TIMER".to_owned(), 1));
         totals.add(&MeasuredWindow { cpu, watched, sums: &sums, lost_events: 0, rung, at_ns: 5 }, 5);
         totals.traced.add(cpu, watched, &Interruptions::default(), &Labels::new());
