@@ -22,8 +22,8 @@ pub const ALL_REALTIME: u64 = u64::MAX << 33;
 /// last; none that the program has named; those that are blocked last, as they would come late at best.
 pub fn candidates(named: u64, blocked: u64) -> impl Iterator<Item = c_int> {
     let free = move |signal: &c_int| named & bit(*signal) == 0;
-    let of_state = move |is_blocked: bool| move |signal: &c_int| (blocked & bit(*signal) != 0) == is_blocked;
-    [false, true].into_iter().flat_map(move |is_blocked| REALTIME.rev().filter(free).filter(of_state(is_blocked)))
+    let has_state = move |is_blocked: bool| move |signal: &c_int| (blocked & bit(*signal) != 0) == is_blocked;
+    [false, true].into_iter().flat_map(move |is_blocked| REALTIME.rev().filter(free).filter(has_state(is_blocked)))
 }
 
 /// The signals that a change of a thread's mask names: none if it unblocks signals, or has all of them.
