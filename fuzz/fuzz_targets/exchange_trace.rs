@@ -41,7 +41,7 @@ fuzz_target!(|bytes: &[u8]| {
                 attribute(&mut trace, names);
             }
         }
-        2 => of_tracer(source, names),
+        2 => follow_tracer(source, names),
         _ => {
             let Ok(file) = perf_data::read(source) else { return };
             if let Ok(PerfTrace { mut trace, .. }) = PerfTrace::new(&file, names, &mut |_| {}) {
@@ -52,7 +52,7 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 /// The trace of the kernel's noise tracers: the gaps of its loop, or the interruptions where it has none.
-fn of_tracer(source: Source<'_>, names: &mut Names) {
+fn follow_tracer(source: Source<'_>, names: &mut Names) {
     let mut told = |_| {};
     let Ok(lines) = osnoise::read(source, &mut told) else { return };
     let mut namer = NoiseNamer::default();

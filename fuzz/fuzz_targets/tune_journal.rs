@@ -113,14 +113,14 @@ impl Machine for Memory {
     }
 
     fn tasks(&self) -> io::Result<PlacedTasks> {
-        let of = |pid: i32, ppid, cpus: &str| Placed {
+        let placed = |pid: i32, ppid, cpus: &str| Placed {
             task: ListedThread { pid, tgid: pid, comm: format!("thread {pid}"), kthread: false },
             ppid,
             start_ticks: pid as u64,
             bound: false,
             cpus: cpus.parse().expect("a list"),
         };
-        Ok(PlacedTasks { tasks: vec![of(1, 0, "0"), of(7, 1, "0"), of(8, 7, "0-3")], unread: Vec::new() })
+        Ok(PlacedTasks { tasks: vec![placed(1, 0, "0"), placed(7, 1, "0"), placed(8, 7, "0-3")], unread: Vec::new() })
     }
 
     fn affinity(&self, tid: i32) -> io::Result<Option<(u64, CpuList)>> {
