@@ -39,7 +39,7 @@ impl LockedWords {
     /// # Errors
     /// If there is not so much memory.
     pub fn new(words: usize) -> Result<Self, MemoryError> {
-        Self::near(words, None)
+        Self::for_node(words, None)
     }
 
     /// Maps this many words, all zero, in the memory of a NUMA node as far as it has some. Memory with a place of its own is also passed over
@@ -47,7 +47,7 @@ impl LockedWords {
     ///
     /// # Errors
     /// If there is not so much memory.
-    pub fn near(words: usize, node: Option<u32>) -> Result<Self, MemoryError> {
+    pub fn for_node(words: usize, node: Option<u32>) -> Result<Self, MemoryError> {
         let words = words.max(1);
         let bytes = words
             .checked_mul(size_of::<AtomicU64>())
@@ -198,11 +198,11 @@ mod tests {
             (asked == 0).then_some(mode)
         };
         let Some(default) = policy(&LockedWords::new(4096).unwrap()) else { return };
-        let near = LockedWords::near(4096, Some(0)).unwrap();
-        assert_eq!((default, policy(&near)), (0, Some(PREFERRED)));
-        assert!(near.iter().all(|word| word.load(std::sync::atomic::Ordering::Relaxed) == 0));
+        let local = LockedWords::for_node(4096, Some(0)).unwrap();
+        assert_eq!((default, policy(&local)), (0, Some(PREFERRED)));
+        assert!(local.iter().all(|word| word.load(std::sync::atomic::Ordering::Relaxed) == 0));
         // A node that is not there is no reason to have no memory.
-        assert_eq!(LockedWords::near(512, Some(1_000)).unwrap().len(), 512);
+        assert_eq!(LockedWords::for_node(512, Some(1_000)).unwrap().len(), 512);
     }
 
     #[test]

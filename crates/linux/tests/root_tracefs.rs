@@ -155,16 +155,18 @@ fn rendered(decoder: &Decoder, what: &RawHappening<'_>) -> (String, Vec<String>)
                 ],
             )
         }
-        RawHappening::FunctionEntry { by, .. } => {
-            let event = match by {
+        RawHappening::FunctionEntry { callback, .. } => {
+            let event = match callback {
                 Callback::HighResolutionTimer => "hrtimer_expire_entry",
                 Callback::Timer => "timer_expire_entry",
                 Callback::Tasklet => "tasklet_entry",
                 Callback::Call => "csd_function_entry",
             };
-            (event.to_owned(), vec![if *by == Callback::Call { "func=" } else { "function=" }.to_owned()])
+            (event.to_owned(), vec![if *callback == Callback::Call { "func=" } else { "function=" }.to_owned()])
         }
-        RawHappening::FunctionExit { by: Callback::Call } => ("csd_function_exit".to_owned(), vec!["func=".to_owned()]),
+        RawHappening::FunctionExit { callback: Callback::Call } => {
+            ("csd_function_exit".to_owned(), vec!["func=".to_owned()])
+        }
         RawHappening::FunctionExit { .. } => ("hrtimer_expire_exit".to_owned(), vec!["hrtimer=".to_owned()]),
         RawHappening::Waking { comm, pid } => {
             ("sched_waking".to_owned(), vec![format!("comm={} pid={pid} prio=", text(comm))])
@@ -189,7 +191,8 @@ fn decoding_agrees_with_the_kernels_own_text_event_by_event() {
         let instance = create(&tracefs, &InstanceConfig { subbuf_kb, ..config(16 << 10) });
         // Shows addresses as they are, where the kernel can.
         let _ = fs::write(instance.folder().join("options/hash-ptr"), "0");
-        let hashed = fs::read_to_string(instance.folder().join("options/hash-ptr")).is_ok_and(|on| on.trim() != "0");
+        let hashed =
+            fs::read_to_string(instance.folder().join("options/hash-ptr")).is_ok_and(|text| text.trim() != "0");
         instance.start().unwrap();
         stir(Duration::from_secs(1));
         instance.stop().unwrap();

@@ -132,7 +132,7 @@ pub struct Failure<S: Store> {
 }
 
 /// Warns of what could keep real-time loops from their CPU.
-fn held_up(HeldUp { by: holder, time, period }: &HeldUp) -> Warning {
+fn held_up(HeldUp { holder, time, period }: &HeldUp) -> Warning {
     let warn = match holder {
         Holder::Throttling => warning::rt_throttling,
         Holder::FairServer(_) => warning::fair_server,

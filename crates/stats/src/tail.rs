@@ -151,7 +151,7 @@ impl Tail {
         lengths.sort_unstable_by(|a, b| b.cmp(a));
         let candidate = |exceedances: usize| {
             let threshold = lengths.get(exceedances).copied().unwrap_or(floor).max(0);
-            (threshold, Clusters::over(threshold, &detours))
+            (threshold, Clusters::for_threshold(threshold, &detours))
         };
         let mut exceedances = share.min(LONGEST);
         let mut refusal: Option<NoTail> = None;

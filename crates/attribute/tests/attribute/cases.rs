@@ -42,7 +42,7 @@ fn a_tick_with_its_softirqs() {
 fn what_was_seen_beside_the_trace_explains_steps_without_events() {
     let watch = |steal, smis| Watch { from: Nanos::ZERO, until: Nanos::from_millis(100), steal, smis };
     let away = step(250_000, 253_000);
-    for (platform, beside, sources) in [
+    for (platform, watched, sources) in [
         (Platform::Guest, watch(Nanos::from_millis(10), 0), ["stolen", "stolen", "sibling", "exit_to_host"]),
         (Platform::Guest, watch(Nanos::ZERO, 3), ["long", "long", "sibling", "exit_to_host"]),
         (Platform::Metal, watch(Nanos::from_millis(10), 1), ["smi", "long", "sibling", "stall"]),
@@ -50,7 +50,7 @@ fn what_was_seen_beside_the_trace_explains_steps_without_events() {
         let mut s = Scene::new();
         s.platform = platform;
         let mut attributor = s.attributor();
-        attributor.look_beside(&[beside], &[away]);
+        attributor.look_beside(&[watched], &[away]);
         let steps = [step(1_000, 51_000), step(100_000, 140_000), step(251_000, 254_000), step(300_000, 303_000)];
         let mut outcome = Outcome::default();
         s.hand_over(&mut attributor, &steps, &[], &mut outcome);

@@ -147,11 +147,11 @@ mod tests {
                 ("softirq_exit:         vec=1 [action=TIMER]", TextHappening::SoftirqExit { vec: 1 }),
                 (
                     "hrtimer_expire_entry: hrtimer=00000000d3ed821d function=tick_nohz_handler now=2419613847911",
-                    TextHappening::FunctionEntry { by: Carrier::Timer, function: "tick_nohz_handler" },
+                    TextHappening::FunctionEntry { carrier: Carrier::Timer, function: "tick_nohz_handler" },
                 ),
                 (
                     "csd_function_exit: func=flush_tlb_func, csd=0000000000000000",
-                    TextHappening::FunctionExit { by: Carrier::Call },
+                    TextHappening::FunctionExit { carrier: Carrier::Call },
                 ),
                 (
                     "sched_waking: comm=opt cgu.10 pid=1039 prio=120 target_cpu=001",

@@ -102,14 +102,14 @@ pub enum TextHappening<'a> {
     /// A function of an interrupt or a softirq started.
     FunctionEntry {
         /// Its runner.
-        by: Carrier,
+        carrier: Carrier,
         /// Its name.
         function: &'a str,
     },
     /// Such a function ended.
     FunctionExit {
         /// As at the entry.
-        by: Carrier,
+        carrier: Carrier,
     },
     /// A thread is woken.
     Waking {
@@ -349,11 +349,11 @@ fn happening<'a>(system: &str, event: &'a str, fields: &'a str) -> Result<Option
             }
         }
         ("timer", "hrtimer_expire_entry") => function(Carrier::Timer, fields)?,
-        ("timer", "hrtimer_expire_exit") => TextHappening::FunctionExit { by: Carrier::Timer },
+        ("timer", "hrtimer_expire_exit") => TextHappening::FunctionExit { carrier: Carrier::Timer },
         ("timer", "timer_expire_entry") => function(Carrier::Wheel, fields)?,
         ("irq", "tasklet_entry") => function(Carrier::Tasklet, fields)?,
         ("csd", "csd_function_entry") => function(Carrier::Call, fields)?,
-        ("csd", "csd_function_exit") => TextHappening::FunctionExit { by: Carrier::Call },
+        ("csd", "csd_function_exit") => TextHappening::FunctionExit { carrier: Carrier::Call },
         ("sched", "sched_waking" | "sched_wakeup") => TextHappening::Waking { thread: woken(fields).ok_or("thread")? },
         _ => return Ok(None),
     }))
@@ -362,7 +362,7 @@ fn happening<'a>(system: &str, event: &'a str, fields: &'a str) -> Result<Option
 /// The start of a function. Its name ends at a comma, or at the blank before a module.
 fn function<'a>(carrier: Carrier, fields: &'a str) -> Result<TextHappening<'a>, &'static str> {
     let name = text_after(fields, &["function=", "func="]).ok_or("function")?;
-    Ok(TextHappening::FunctionEntry { by: carrier, function: name.split([' ', ',']).next().unwrap_or(name) })
+    Ok(TextHappening::FunctionEntry { carrier, function: name.split([' ', ',']).next().unwrap_or(name) })
 }
 
 /// The number and the name of a woken thread. The kernel and perf print them differently.

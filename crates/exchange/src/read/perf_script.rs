@@ -148,7 +148,7 @@ mod tests {
              k 9 [0] 1.000006: sched:sched_waking: kworker/0:2:417 [120] CPU:000\n",
         )
         .unwrap();
-        let function = |carrier, function| TextHappening::FunctionEntry { by: carrier, function };
+        let function = |carrier, function| TextHappening::FunctionEntry { carrier, function };
         let expected = [
             function(Carrier::Wheel, "delayed_work_timer_fn"),
             function(Carrier::Tasklet, "tcp_tasklet_func"),

@@ -55,7 +55,7 @@ impl Folder {
     ///
     /// # Errors
     /// If it is missing, or a link or a file stands in its way.
-    pub fn below(self, path: &Path) -> io::Result<Self> {
+    pub fn open_below(self, path: &Path) -> io::Result<Self> {
         path.components().try_fold(self, |folder, part| {
             let Component::Normal(name) = part else {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, "it does not lie below its folder"));
@@ -303,10 +303,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("a/b")).unwrap();
         symlink("a", folder.path().join("way")).unwrap();
-        let below = |path: &str| Folder::open(folder.path()).unwrap().below(Path::new(path));
-        assert!(below("a/b").is_ok() && below("").is_ok());
-        assert!(below("way/b").unwrap_err().to_string().contains("'way' is a link or a file"));
-        assert!(below("../x").is_err() && below("/etc").is_err());
+        let open = |path: &str| Folder::open(folder.path()).unwrap().open_below(Path::new(path));
+        assert!(open("a/b").is_ok() && open("").is_ok());
+        assert!(open("way/b").unwrap_err().to_string().contains("'way' is a link or a file"));
+        assert!(open("../x").is_err() && open("/etc").is_err());
     }
 
     #[test]

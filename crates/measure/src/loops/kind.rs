@@ -76,7 +76,7 @@ pub trait StepRing: Send + Sync + Sized + 'static {
 
 impl StepRing for Ring {
     fn with_bytes(bytes: usize, node: Option<u32>) -> Result<Self, MemoryError> {
-        Self::near(bytes / 16, node)
+        Self::for_node(bytes / 16, node)
     }
 
     fn readings(&self) -> &Ring {

@@ -81,7 +81,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         collector: &Collector<L::Ring>,
     ) {
         // The whole run is the longest baseline there is: how far was the rate off that was used?
-        if let Ok(whole) = Calibration::between::<C>(&onset.anchor, end) {
+        if let Ok(whole) = Calibration::from_anchors::<C>(&onset.anchor, end) {
             let off = (whole.rate.hz() / self.calibration.rate.hz() - 1.0).abs();
             node.clock.rate_error_ratio = off + whole.error_ratio;
         }

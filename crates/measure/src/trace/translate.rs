@@ -153,11 +153,11 @@ impl Translator {
                 let source = function.map_or(Label::EMPTY, |function| self.work(function, names));
                 Happening::WorkEnd { source, work }
             }
-            RawHappening::FunctionEntry { by: callback, function } => {
+            RawHappening::FunctionEntry { callback, function } => {
                 let (source, root) = self.carried(callback, function, &mut names.labels);
                 Happening::FunctionEntry { source, root, by: carrier(callback), interrupt: self.untraced_timer }
             }
-            RawHappening::FunctionExit { by: callback } => {
+            RawHappening::FunctionExit { callback } => {
                 Happening::FunctionExit { by: carrier(callback), interrupt: self.untraced_timer }
             }
             RawHappening::Waking { comm, pid } => {

@@ -45,7 +45,7 @@ fn every_burst_of_the_gremlin_is_found_by_name() {
     let (_, cpu) = cpus();
     let start = Anchor::take::<Native>();
     std::thread::sleep(Duration::from_millis(100));
-    let rate = Calibration::between::<Native>(&start, &Anchor::take::<Native>()).expect("the counter runs").rate;
+    let rate = Calibration::from_anchors::<Native>(&start, &Anchor::take::<Native>()).expect("the counter runs").rate;
     let maker = gremlin::start(cpu, rate);
     let run = recorded(plan(cpu, 8));
     let bursts = maker.stop();

@@ -97,14 +97,14 @@ impl TextNamer {
                 let source = function.map_or(Label::EMPTY, |function| labels.intern(&format!("kworker:{function}")));
                 Happening::WorkEnd { source, work }
             }
-            TextHappening::FunctionEntry { by: carrier, function } => {
+            TextHappening::FunctionEntry { carrier, function } => {
                 // The text has an address if its writer did not know the name.
                 let (source, root) =
                     function_source(carrier, Some(function).filter(|name| !name.starts_with("0x")), labels);
                 Happening::FunctionEntry { source, root, by: carrier, interrupt: labels.intern(UNTRACED_TIMER) }
             }
-            TextHappening::FunctionExit { by } => {
-                Happening::FunctionExit { by, interrupt: labels.intern(UNTRACED_TIMER) }
+            TextHappening::FunctionExit { carrier } => {
+                Happening::FunctionExit { by: carrier, interrupt: labels.intern(UNTRACED_TIMER) }
             }
             TextHappening::Waking { thread: (pid, _) } => Happening::Waking { thread: Pid(pid) },
             TextHappening::Lost { count } => Happening::Lost { count },

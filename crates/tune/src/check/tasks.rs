@@ -186,7 +186,7 @@ fn held_up(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     let microseconds = limit.map(|limit| limit.runtime.map_or(-1, |runtime| runtime.get() / 1_000).to_string());
     let limits = RealTimeLimits::read(subject.root, subject.cpus.iter());
     let held_up = limits.held_up();
-    for HeldUp { by: holder, time, period } in &held_up {
+    for HeldUp { holder, time, period } in &held_up {
         let fix = "switch this off while the job runs in a real-time class, and leave a CPU without such threads";
         match holder {
             Holder::Throttling => {

@@ -150,7 +150,7 @@ pub(super) fn realtime(
 }
 
 /// What keeps the loops from their CPU although they may be real-time.
-fn held_up_answer(HeldUp { by: holder, time, period }: &HeldUp) -> Answer {
+fn held_up_answer(HeldUp { holder, time, period }: &HeldUp) -> Answer {
     let (what, consequence) = match holder {
         Holder::Throttling => (
             format!("the kernel stops real-time threads for {time} of every {period}"),

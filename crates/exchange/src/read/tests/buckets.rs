@@ -114,7 +114,7 @@ fn buckets_of_oslat_have_their_own_width() {
     const BIAS: &str = "oslat V 2.70\nGlobal bias set to 37 (us)\n";
     let wide = [[0, 100_000], [100_000, 200_000]];
     let half = [[500, 1_000], [1_000, 1_500]];
-    for (head, rows, wanted, above, is_unsure) in [
+    for (head, rows, wanted, overflow, is_unsure) in [
         (V, &[("100", 9), ("200", 5), ("300", 1)][..], wide.to_vec(), 200_000, false),
         ("", &[("100", 9), ("200", 5), ("300", 1)], wide.to_vec(), 200_000, false),
         (V, &[("001.000", 9), ("001.500", 5), ("002.000", 1)], half.to_vec(), 1_500, false),
@@ -132,13 +132,13 @@ fn buckets_of_oslat_have_their_own_width() {
         ("", &[("101", 9), ("...", 0), ("301", 1)], vec![[0, 101_000]], 101_000, true),
     ] {
         let found = spans(&oslat_text(head, rows, "4700"));
-        assert_eq!(found, (wanted, Some(above), Some(4_700_000), is_unsure), "{head}{rows:?}");
+        assert_eq!(found, (wanted, Some(overflow), Some(4_700_000), is_unsure), "{head}{rows:?}");
     }
     assert_eq!(spans(&oslat_text(V, &[("0.500", 9), ("1.000", 1)], "412.345")).2, Some(412_345));
 
     let command = |options: &str| format!("\"cmdline:\": \"oslat -D 10 {options}\", ");
     let three = &[("100", 9), ("200", 5), ("300", 1)][..];
-    for (command, rows, max, wanted, above, max_ns, is_unsure) in [
+    for (command, rows, max, wanted, overflow, max_ns, is_unsure) in [
         (
             command("-W 100000 -q"),
             three,
@@ -174,6 +174,6 @@ fn buckets_of_oslat_have_their_own_width() {
         ),
     ] {
         let text = oslat_json(&command, rows, max);
-        assert_eq!(spans(&text), (wanted, above, Some(max_ns), is_unsure), "{text}");
+        assert_eq!(spans(&text), (wanted, overflow, Some(max_ns), is_unsure), "{text}");
     }
 }
