@@ -5,7 +5,7 @@ use becalm_model::carried::{BRINGING, Carrier, RESCHEDULING, SENT, runs};
 use becalm_model::{Event, Happening, Kind, Label, Labels, Pid};
 use becalm_units::Nanos;
 
-use super::frame::{FrameName, What, saturating_sub};
+use super::frame::{FrameName, SourceName, What, saturating_sub};
 use super::{Attributor, Context};
 
 /// The longest time between an interrupt and the switch that it causes. A scheduler with cold caches needs some of it. A measuring thread
@@ -76,11 +76,28 @@ impl Carriers {
     }
 }
 
+/// A function that an interrupt or a softirq runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CarriedFunction {
+    /// Empty for a function without a name.
+    pub name: Label,
+    /// Its fixed root; empty if it has none.
+    pub root: Label,
+}
+
+/// The start or the end of a function.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CarrierEvent {
+    pub carrier: Carrier,
+    /// The interrupt that it belongs to if no event shows one.
+    pub interrupt: Label,
+}
+
 /// The events of one interrupt or softirq, or of one of its functions.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ahead {
-    /// The first function: its source and its fixed root.
-    function: Option<(Label, Label)>,
+    /// The first function.
+    function: Option<CarriedFunction>,
     /// The first thread that this function wakes.
     woken: Option<Pid>,
     /// The fixed root of the last function with one.
@@ -99,10 +116,10 @@ impl Attributor {
         context: &mut Context<'_>,
     ) {
         let Vehicle { what, source, detail } = vehicle;
-        let plain = self.name(what, (source, detail), at, context.labels);
+        let plain = self.name(what, SourceName { source, detail }, at, context.labels);
         let named =
             if self.ledger.is_open() { self.name_carried(vehicle, plain, None, coming, context) } else { plain };
-        self.push(what, (source, detail), named, at);
+        self.push(what, SourceName { source, detail }, named, at);
     }
 
     /// Names an interrupt or a softirq that starts before the `coming` events, or one of its further functions if `begun` gives one.
@@ -115,15 +132,15 @@ impl Attributor {
         &mut self,
         vehicle: Vehicle,
         plain: FrameName,
-        begun: Option<(Label, Label)>,
+        begun: Option<CarriedFunction>,
         mut coming: impl Iterator<Item = &'e Event>,
         context: &mut Context<'_>,
     ) -> FrameName {
         let ahead = self.look_ahead(vehicle, begun, &mut coming, context.labels);
-        let function = ahead.function.filter(|(name, _)| *name != Label::EMPTY);
-        let shown = function.map_or(plain.source, |(name, _)| name);
+        let function = ahead.function.filter(|function| function.name != Label::EMPTY);
+        let shown = function.map_or(plain.source, |function| function.name);
         let own = self.causes.label(vehicle.what.kind(), shown, context.labels);
-        let fixed = function.map(|(_, root)| root).filter(|root| *root != Label::EMPTY);
+        let fixed = function.map(|function| function.root).filter(|root| *root != Label::EMPTY);
         let brings = self.carriers.is_bringing(shown, vehicle.detail);
         let cause = fixed
             .or_else(|| ahead.woken.and_then(|thread| self.root_of_woken(thread, &mut coming, context)))
@@ -145,12 +162,12 @@ impl Attributor {
     fn look_ahead<'e>(
         &self,
         vehicle: Vehicle,
-        begun: Option<(Label, Label)>,
+        begun: Option<CarriedFunction>,
         coming: &mut impl Iterator<Item = &'e Event>,
         labels: &Labels,
     ) -> Ahead {
         let fixed = |root: Label| Some(root).filter(|root| *root != Label::EMPTY);
-        let raises = begun.and_then(|(_, root)| fixed(root));
+        let raises = begun.and_then(|function| fixed(function.root));
         let mut ahead = Ahead { function: begun, raises, ..Ahead::default() };
         let mut running = begun.is_some();
         // Frames within it, and functions that others run within it.
@@ -181,7 +198,7 @@ impl Attributor {
                 Happening::FunctionEntry { source, root, .. } => {
                     running = ahead.function.is_none();
                     if running {
-                        (ahead.function, ahead.woken) = (Some((source, root)), None);
+                        (ahead.function, ahead.woken) = (Some(CarriedFunction { name: source, root }), None);
                     }
                     ahead.raises = fixed(root).or(ahead.raises);
                 }

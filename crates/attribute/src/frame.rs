@@ -22,6 +22,28 @@ pub(super) enum What {
     Fault,
 }
 
+/// Source and detail of an activity.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SourceName {
+    pub source: Label,
+    pub detail: Label,
+}
+
+impl SourceName {
+    /// Creates a name without detail.
+    pub const fn plain(source: Label) -> Self {
+        Self { source, detail: Label::EMPTY }
+    }
+}
+
+/// The end of an activity on top of the current thread, on whose way out softirqs may follow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Ending {
+    /// The root of what ended.
+    pub cause: Label,
+    pub at: Nanos,
+}
+
 /// The name of an activity in its rows, and its root.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FrameName {

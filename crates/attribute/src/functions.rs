@@ -7,8 +7,8 @@ use becalm_model::root::RAN;
 use becalm_model::{Event, Label, Labels};
 use becalm_units::Nanos;
 
-use super::carried::Vehicle;
-use super::frame::{What, saturating_sub};
+use super::carried::{CarriedFunction, CarrierEvent, Vehicle};
+use super::frame::{Ending, SourceName, What, saturating_sub};
 use super::ledger::LedgerRow;
 use super::{Attributor, Context, WAY_OUT};
 
@@ -66,8 +66,8 @@ impl Attributor {
     /// without events. `coming` are the next events.
     pub(super) fn enter_function<'e>(
         &mut self,
-        function: (Label, Label),
-        (carrier, interrupt): (Carrier, Label),
+        function: CarriedFunction,
+        CarrierEvent { carrier, interrupt }: CarrierEvent,
         at: Nanos,
         coming: impl Iterator<Item = &'e Event>,
         context: &mut Context<'_>,
@@ -86,7 +86,7 @@ impl Attributor {
         if vehicle.runs(carrier, context.labels) {
             let further = std::mem::replace(&mut top.ran, true);
             self.credit(at);
-            if further && function.0 != Label::EMPTY {
+            if further && function.name != Label::EMPTY {
                 self.begin_further(vehicle, function, at, coming, context);
             }
         } else if carrier == Carrier::Timer {
@@ -97,7 +97,7 @@ impl Attributor {
         } else {
             self.credit(at);
             if (carrier, vehicle.what) == (Carrier::Tasklet, What::Softirq) {
-                self.name_tasklet(function.0, context.labels);
+                self.name_tasklet(function.name, context.labels);
             }
         }
     }
@@ -106,18 +106,18 @@ impl Attributor {
     fn begin_further<'e>(
         &mut self,
         vehicle: Vehicle,
-        (source, root): (Label, Label),
+        function: CarriedFunction,
         at: Nanos,
         coming: impl Iterator<Item = &'e Event>,
         context: &mut Context<'_>,
     ) {
         let what = if vehicle.what == What::Irq { What::IrqFunction } else { What::SoftirqFunction };
-        let plain = self.name(what, (source, Label::EMPTY), at, context.labels);
+        let plain = self.name(what, SourceName::plain(function.name), at, context.labels);
         let named = match self.ledger.is_open() {
-            true => self.name_carried(vehicle, plain, Some((source, root)), coming, context),
+            true => self.name_carried(vehicle, plain, Some(function), coming, context),
             false => plain,
         };
-        self.push(what, (source, Label::EMPTY), named, at);
+        self.push(what, SourceName::plain(function.name), named, at);
     }
 
     /// Adds a tasklet to the detail of the softirq on top of the stack.
@@ -134,7 +134,7 @@ impl Attributor {
     fn begin_untraced<'e>(
         &mut self,
         interrupt: Label,
-        function: (Label, Label),
+        function: CarriedFunction,
         at: Nanos,
         coming: impl Iterator<Item = &'e Event>,
         context: &mut Context<'_>,
@@ -143,19 +143,19 @@ impl Attributor {
             self.ledger.is_open()
                 && last.detour == self.ledger.number()
                 && saturating_sub(at, last.ended) <= WAY_OUT
-                && self.raised == Some((last.raises, last.ended))
+                && self.raised == Some(Ending { cause: last.raises, at: last.ended })
                 && self.ledger.credited() == last.ended
         });
-        let plain = self.name(What::Irq, (interrupt, Label::EMPTY), at, context.labels);
+        let plain = self.name(What::Irq, SourceName::plain(interrupt), at, context.labels);
         let mut named =
             self.name_carried(Vehicle::irq(interrupt, Label::EMPTY), plain, Some(function), coming, context);
         if let Some(last) = last {
             self.ledger.credit(last.row, at);
-            if function.1 == Label::EMPTY {
+            if function.root == Label::EMPTY {
                 named.raises = last.raises;
             }
         }
-        self.push(What::Irq, (interrupt, Label::EMPTY), named, at);
+        self.push(What::Irq, SourceName::plain(interrupt), named, at);
         if let Some(top) = self.stack.last_mut() {
             top.ran = true;
         }
@@ -169,7 +169,7 @@ impl Attributor {
     /// A function of an interrupt returned. This may be the end of an interrupt without events.
     pub(super) fn leave_function(
         &mut self,
-        (carrier, interrupt): (Carrier, Label),
+        CarrierEvent { carrier, interrupt }: CarrierEvent,
         at: Nanos,
         context: &mut Context<'_>,
     ) {

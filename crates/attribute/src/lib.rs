@@ -91,17 +91,18 @@ use becalm_model::{
 };
 use becalm_units::Nanos;
 
-use self::carried::{Carriers, Vehicle};
+use self::carried::{CarriedFunction, CarrierEvent, Carriers, Vehicle};
 use self::causes::Causes;
 use self::explanations::Explanations;
 use self::feed::EventFeed;
-use self::frame::{Frame, What, saturating_sub};
+use self::frame::{Ending, Frame, What, saturating_sub};
 use self::functions::Functions;
 pub use self::ledger::{AFTERMATH_LONGEST, AFTERMATH_STEPS};
 use self::ledger::{Closed, Entry, Ledger, LedgerRow};
 pub use self::presence::{Interruptions, Presence};
 use self::suspended::Suspended;
 pub use self::tally::Tally;
+use self::threads::Departure;
 
 /// Attributes the detours of one CPU, as steps and events come in.
 ///
@@ -121,8 +122,8 @@ pub struct Attributor {
     base_detail: Label,
     /// The root of the current thread's own time; `None` for the loop, whose time is no noise.
     base_cause: Option<Label>,
-    /// The root of what just ended on top of the current thread, and when, where softirqs may follow on its way out.
-    raised: Option<(Label, Nanos)>,
+    /// What just ended on top of the current thread, if softirqs may follow on its way out.
+    raised: Option<Ending>,
     /// Whether the loop could go on when it last left the CPU.
     loop_runnable: bool,
     /// While a limit keeps the loop away in a step: the row that has all the time until it runs again.
@@ -447,14 +448,20 @@ impl Attributor {
             }
             Happening::Nmi { source, delta } => self.nmi(source, delta, at, context),
             Happening::FunctionEntry { source, root, by: carrier, interrupt } => {
-                self.enter_function((source, root), (carrier, interrupt), at, coming(), context);
+                self.enter_function(
+                    CarriedFunction { name: source, root },
+                    CarrierEvent { carrier, interrupt },
+                    at,
+                    coming(),
+                    context,
+                );
             }
             Happening::FunctionExit { by: carrier, interrupt } => {
-                self.leave_function((carrier, interrupt), at, context)
+                self.leave_function(CarrierEvent { carrier, interrupt }, at, context)
             }
             Happening::Fault { source, detail } => self.fault(source, detail, at, context),
             Happening::Switch { prev, prev_runnable, next } => {
-                self.switch((prev, prev_runnable), throttled, next, at, context);
+                self.switch(Departure { thread: prev, is_runnable: prev_runnable }, throttled, next, at, context);
             }
             // The entry of the interrupt has already looked ahead to it.
             Happening::Waking { .. } => self.credit(at),

@@ -8,10 +8,11 @@
 //! A gap in which events were lost ends everything: the stack begins afresh with the thread that the next event names.
 
 use becalm_model::carried::{BRINGING, Carrier, RESCHEDULING, SENT, runs};
-use becalm_model::{Activity, Detour, Event, Happening, Kind, Label, Labels, Pid, Tasks, root};
+use becalm_model::{Activity, Detour, Event, Happening, Kind, Label, Labels, Pid, Task, Tasks, root};
 use becalm_units::{CpuId, Nanos};
 
 use super::carried::SWITCHES_WITHIN;
+use super::frame::SourceName;
 
 /// More frames than the kernel ever nests.
 const DEPTH: usize = 64;
@@ -49,8 +50,8 @@ struct Layer {
     what: LayerKind,
     /// Identifies the event of its end.
     source: Label,
-    /// Source and detail of its row.
-    shown: (Label, Label),
+    /// The name of its row.
+    shown: SourceName,
     /// How far the purpose of an interrupt, a softirq or a function is known.
     purpose: Purpose,
     /// Its row in the present interruption, once it has one.
@@ -70,11 +71,22 @@ enum Purpose {
     Root,
 }
 
-/// An interrupt that can let a thread run without waking it: the start of its row, and its end.
-type Brought = (Nanos, Nanos);
+/// An interrupt that can let a thread run without waking it.
+#[derive(Clone, Copy, Debug)]
+struct BringingInterrupt {
+    /// The start of its row.
+    start: Nanos,
+    end: Nanos,
+}
 
-/// A kworker that was woken, with the kind and the start of the row that belongs to its work.
-type Called = (Pid, Kind, Nanos);
+/// A kworker that was woken.
+#[derive(Clone, Copy, Debug)]
+struct WokenKworker {
+    thread: Pid,
+    /// Kind and start of the row that belongs to its work.
+    kind: Kind,
+    start: Nanos,
+}
 
 /// The interruptions that have ended, in order of time, with their activities, in order of detour. Each has an activity at least.
 #[derive(Clone, Debug, Default)]
@@ -92,8 +104,8 @@ pub struct Presence {
     stack: Vec<Layer>,
     /// Who is on the CPU; `None` where that is not known.
     thread: Option<Pid>,
-    /// Whose time that thread's is, if it is one that interrupts.
-    interrupts: Option<(Kind, Label, Label)>,
+    /// That thread, if it is one that interrupts.
+    interrupts: Option<Task>,
     /// Whether programs interrupt as well.
     with_programs: bool,
     /// The row of that thread in the present interruption.
@@ -107,9 +119,9 @@ pub struct Presence {
     /// Work items of threads that are not on the CPU.
     away: Vec<(Pid, Layer)>,
     /// The last interrupt, if it belongs to the thread that the CPU switches to next.
-    brought: Option<Brought>,
+    brought: Option<BringingInterrupt>,
     /// The last kworker that was woken, until it begins a work item.
-    called: Option<Called>,
+    called: Option<WokenKworker>,
     /// The number of the present interruption.
     number: u64,
     gap: Nanos,
@@ -191,11 +203,11 @@ impl Presence {
             Happening::IrqEntry { source, detail } => self.push(LayerKind::Irq, source, detail),
             Happening::IrqExit { source, .. } => {
                 if let Some(ended) = self.pop(|layer| layer.what == LayerKind::Irq && layer.source == source) {
-                    let [shown, detail] = [ended.shown.0, ended.shown.1].map(|label| labels.text(label));
+                    let [shown, detail] = [ended.shown.source, ended.shown.detail].map(|label| labels.text(label));
                     let brings = BRINGING.contains(&shown) || detail == RESCHEDULING;
                     let brings = brings && ended.purpose != Purpose::Root;
                     let row = ended.row.filter(|_| brings);
-                    self.brought = row.map(|row| (self.rows[row].start, at));
+                    self.brought = row.map(|row| BringingInterrupt { start: self.rows[row].start, end: at });
                 }
             }
             Happening::FunctionEntry { source, root, by: carrier, .. } => {
@@ -240,8 +252,10 @@ impl Presence {
         let (Some(since), true) = (self.since.replace(at), self.open.is_some()) else { return };
         let next = self.rows.len();
         let (row, kind, source, detail) = match (self.stack.last_mut(), self.interrupts) {
-            (Some(layer), _) => (layer.row.get_or_insert(next), layer.what.kind(), layer.shown.0, layer.shown.1),
-            (None, Some((kind, source, detail))) => (self.thread_row.get_or_insert(next), kind, source, detail),
+            (Some(layer), _) => {
+                (layer.row.get_or_insert(next), layer.what.kind(), layer.shown.source, layer.shown.detail)
+            }
+            (None, Some(Task { kind, source, detail })) => (self.thread_row.get_or_insert(next), kind, source, detail),
             (None, None) => return,
         };
         let row = *row;
@@ -280,7 +294,13 @@ impl Presence {
             self.stack.clear();
         }
         self.brought = None;
-        self.stack.push(Layer { what, source, shown: (source, detail), purpose: Purpose::Nothing, row: None });
+        self.stack.push(Layer {
+            what,
+            source,
+            shown: SourceName { source, detail },
+            purpose: Purpose::Nothing,
+            row: None,
+        });
     }
 
     /// Ends the innermost such frame and whatever is above it; an end without a beginning changes nothing.
@@ -312,7 +332,7 @@ impl Presence {
         }
         let is_own = labels.text(root) == root::text(Kind::Irq, labels.text(source));
         let detail = if root == Label::EMPTY || is_own { top.source } else { root };
-        self.rename(if is_named { (source, detail) } else { top.shown }, purpose);
+        self.rename(if is_named { SourceName { source, detail } } else { top.shown }, purpose);
     }
 
     fn leave_function(&mut self) {
@@ -332,16 +352,18 @@ impl Presence {
         if (top.purpose == Purpose::Running || top.purpose == Purpose::Nothing && is_sent())
             && let Some(root) = root_of_thread(thread, tasks, labels)
         {
-            self.rename((top.shown.0, root), Purpose::Root);
+            self.rename(SourceName { source: top.shown.source, detail: root }, Purpose::Root);
             let is_worker = tasks.get(thread).is_some_and(|task| labels.text(task.source) == "kworker");
             let row = top.row.filter(|_| is_worker).map(|row| &self.rows[row]);
-            self.called = row.map(|row| (thread, row.kind, row.start)).or(self.called);
+            self.called = row.map(|row| WokenKworker { thread, kind: row.kind, start: row.start }).or(self.called);
         }
     }
 
     /// A kworker that was woken begins its work, which is the root of what woke it.
     fn name_called(&mut self, thread: Pid, work: Label, labels: &mut Labels, found: &mut Interruptions) {
-        let Some((_, kind, start)) = self.called.take_if(|called| called.0 == thread) else { return };
+        let Some(WokenKworker { kind, start, .. }) = self.called.take_if(|called| called.thread == thread) else {
+            return;
+        };
         let root = root::text(Kind::Workqueue, labels.text(work));
         let root = labels.intern(&root);
         self.set_root((kind, start), root, found);
@@ -358,18 +380,20 @@ impl Presence {
 
     /// The CPU switches to the thread that the last interrupt came for.
     fn bring(&mut self, next: Pid, at: Nanos, (tasks, labels): (&Tasks, &mut Labels), found: &mut Interruptions) {
-        let Some((start, _)) = self.brought.take().filter(|(_, ended)| at - *ended <= SWITCHES_WITHIN) else { return };
+        let Some(interrupt) = self.brought.take().filter(|interrupt| at - interrupt.end <= SWITCHES_WITHIN) else {
+            return;
+        };
         if let Some(root) = root_of_thread(next, tasks, labels) {
-            self.set_root((Kind::Irq, start), root, found);
+            self.set_root((Kind::Irq, interrupt.start), root, found);
         }
     }
 
     /// Renames the frame on top of the stack, and its row.
-    fn rename(&mut self, shown: (Label, Label), purpose: Purpose) {
+    fn rename(&mut self, shown: SourceName, purpose: Purpose) {
         if let Some(top) = self.stack.last_mut() {
             (top.shown, top.purpose) = (shown, purpose);
             if let Some(row) = top.row {
-                (self.rows[row].source, self.rows[row].detail) = shown;
+                (self.rows[row].source, self.rows[row].detail) = (shown.source, shown.detail);
             }
         }
     }
@@ -388,7 +412,7 @@ impl Presence {
         self.away.retain(|(pid, _)| *pid != thread);
         let interrupts = |kind| kind == Kind::Kthread || (self.with_programs && kind == Kind::Task);
         let task = tasks.get(thread).filter(|task| thread != Pid::IDLE && interrupts(task.kind));
-        self.interrupts = task.map(|task| (task.kind, task.source, task.detail));
+        self.interrupts = task.copied();
         (self.thread, self.thread_row) = (Some(thread), None);
     }
 
@@ -425,7 +449,6 @@ fn root_of_thread(thread: Pid, tasks: &Tasks, labels: &mut Labels) -> Option<Lab
 #[cfg(test)]
 mod tests {
     use super::*;
-    use becalm_model::Task;
     use proptest::prelude::*;
 
     const PROGRAM: Pid = Pid(10);

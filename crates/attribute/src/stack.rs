@@ -3,7 +3,7 @@
 use becalm_model::{Kind, Label, Labels};
 use becalm_units::Nanos;
 
-use super::frame::{Frame, FrameName, What, saturating_sub};
+use super::frame::{Ending, Frame, FrameName, SourceName, What, saturating_sub};
 use super::ledger::Entry;
 use super::{Attributor, Context, DEPTH, WAY_OUT};
 
@@ -23,8 +23,8 @@ impl Attributor {
         match what {
             What::Softirq => {
                 let on_the_way_out =
-                    |(_, ended): &(Label, Nanos)| self.base_cause.is_none() || saturating_sub(at, *ended) <= WAY_OUT;
-                let root = self.raised.filter(on_the_way_out).map(|(cause, _)| cause).or(self.base_cause);
+                    |ending: &Ending| self.base_cause.is_none() || saturating_sub(at, ending.at) <= WAY_OUT;
+                let root = self.raised.filter(on_the_way_out).map(|ending| ending.cause).or(self.base_cause);
                 root.unwrap_or_else(|| self.causes.label(own.0, own.1, labels))
             }
             What::Irq | What::IrqFunction | What::SoftirqFunction | What::Work(_) | What::Fault => {
@@ -37,7 +37,7 @@ impl Attributor {
     pub(super) fn name(
         &mut self,
         what: What,
-        (source, detail): (Label, Label),
+        SourceName { source, detail }: SourceName,
         at: Nanos,
         labels: &mut Labels,
     ) -> FrameName {
@@ -52,11 +52,12 @@ impl Attributor {
 
     /// Starts a frame under its own name.
     pub(super) fn begin(&mut self, what: What, source: Label, detail: Label, at: Nanos, labels: &mut Labels) {
-        let named = self.name(what, (source, detail), at, labels);
-        self.push(what, (source, detail), named, at);
+        let name = SourceName { source, detail };
+        let named = self.name(what, name, at, labels);
+        self.push(what, name, named, at);
     }
 
-    pub(super) fn push(&mut self, what: What, (source, detail): (Label, Label), named: FrameName, at: Nanos) {
+    pub(super) fn push(&mut self, what: What, SourceName { source, detail }: SourceName, named: FrameName, at: Nanos) {
         self.credit(at);
         if self.stack.len() >= DEPTH {
             self.abandon_from(0);
@@ -79,7 +80,7 @@ impl Attributor {
                     self.ledger.end(frame.named.cause);
                     let outermost = !self.stack.iter().any(|below| matches!(below.what, What::Irq | What::Softirq));
                     let raises = matches!(what, What::Irq | What::Softirq) && outermost;
-                    self.raised = raises.then_some((frame.named.raises, at));
+                    self.raised = raises.then_some(Ending { cause: frame.named.raises, at });
                     if !frame.in_detour && matches!(what, What::Irq | What::Softirq) {
                         self.tally.below_threshold(frame.extent(at));
                     }
@@ -88,7 +89,7 @@ impl Attributor {
             None => {
                 self.tally.unmatched_exits += 1;
                 let cause = self.root(what, source, at, context.labels);
-                self.raised = matches!(what, What::Irq | What::Softirq).then_some((cause, at));
+                self.raised = matches!(what, What::Irq | What::Softirq).then_some(Ending { cause, at });
                 if self.throttling.is_some() {
                     self.credit(at);
                 } else if self.ledger.is_open() {

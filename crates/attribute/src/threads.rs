@@ -8,6 +8,14 @@ use super::frame::What;
 use super::ledger::{Entry, LedgerRow};
 use super::{Attributor, Base, Context, MISSING_PAIRS};
 
+/// A thread that leaves the CPU.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Departure {
+    pub thread: Pid,
+    /// Whether it could go on.
+    pub is_runnable: bool,
+}
+
 impl Attributor {
     /// Learns which thread was on the CPU just before an instant: that of the event there, or the loop at the end of its
     /// step. If it is another than the switches said, one of them is not in the trace: from the event before until then it
@@ -50,7 +58,7 @@ impl Attributor {
 
     pub(super) fn switch(
         &mut self,
-        (prev, prev_runnable): (Pid, bool),
+        Departure { thread: prev, is_runnable: prev_runnable }: Departure,
         throttled: bool,
         next: Pid,
         at: Nanos,
