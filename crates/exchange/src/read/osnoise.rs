@@ -229,7 +229,7 @@ fn happening(rest: &str) -> Result<Option<OsnoiseHappening<'_>>, String> {
         }
         "nmi_noise" => NoiseMaker::Nmi,
         "sample_threshold" => {
-            let (start, duration, rest) = span(fields, event)?;
+            let Span { start, duration, rest } = span(fields, event)?;
             // The kernel's documentation writes it with an s.
             let count = rest.split_whitespace().next_back().and_then(|count| count.parse().ok());
             let interference = count.ok_or_else(|| unreadable("interference"))?;
@@ -239,12 +239,19 @@ fn happening(rest: &str) -> Result<Option<OsnoiseHappening<'_>>, String> {
         "timerlat_sample" => return Ok(Some(OsnoiseHappening::Latency)),
         _ => return period_or_latency(rest),
     };
-    let (start, net, _) = span(fields, event)?;
+    let Span { start, duration: net, .. } = span(fields, event)?;
     Ok(Some(OsnoiseHappening::Noise { who, start, net }))
 }
 
-/// `start 13.568034816 duration 11471 ns`, and what follows.
-fn span<'a>(fields: &'a str, event: &str) -> Result<(Nanos, Nanos, &'a str), String> {
+/// A stretch of time: `start 13.568034816 duration 11471 ns`.
+struct Span<'a> {
+    start: Nanos,
+    duration: Nanos,
+    /// The text after it.
+    rest: &'a str,
+}
+
+fn span<'a>(fields: &'a str, event: &str) -> Result<Span<'a>, String> {
     let unreadable = |what: &str| format!("{event} has no readable {what}");
     // The name of a thread comes before it.
     let at = fields.rfind("start ").ok_or_else(|| unreadable("start"))?;
@@ -259,7 +266,7 @@ fn span<'a>(fields: &'a str, event: &str) -> Result<(Nanos, Nanos, &'a str), Str
              line out to read the rest"
         )
     })?;
-    Ok((start, Nanos::new(duration), rest))
+    Ok(Span { start, duration: Nanos::new(duration), rest })
 }
 
 /// The tracers' own lines, which have no name of an event: nine figures of a period, or a latency.
