@@ -15,7 +15,7 @@ use rustix::fs::{self, AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Ren
 use rustix::io::Errno;
 
 pub(crate) use self::walk::walk;
-use crate::access::Access;
+use crate::access::{Access, Owner};
 
 /// The mode bits by which others than the owner may write.
 const OTHERS_WRITE: u32 = GROUP_WRITES | ALL_WRITE;
@@ -216,7 +216,7 @@ impl Folder {
     /// If the folder cannot be looked at.
     pub fn can_give(&self, access: Access) -> io::Result<bool> {
         let found = fs::fstat(&self.0)?;
-        Ok(access.owner().is_some_and(|(user, group)| {
+        Ok(access.owner().is_some_and(|Owner { user, group }| {
             found.st_uid == user
                 || (found.st_gid == group && found.st_mode & GROUP_WRITES != 0)
                 || found.st_mode & ALL_WRITE != 0

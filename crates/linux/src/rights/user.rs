@@ -10,7 +10,7 @@ use std::process::Command;
 use rustix::process::{Gid, Uid, getegid, geteuid, getgroups, getuid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-use crate::access::user_behind_sudo;
+use crate::access::{Owner, user_behind_sudo};
 use crate::procfs::status::{Capabilities, Capability};
 
 use super::capabilities::{effective, keep_of_this_thread};
@@ -65,7 +65,7 @@ impl User {
     /// container without `CAP_SETUID`. To be called while the process has one thread: the names of users may come over a network.
     #[must_use]
     pub fn from_sudo() -> Option<Self> {
-        let (uid, gid) = user_behind_sudo()?;
+        let Owner { user: uid, group: gid } = user_behind_sudo()?;
         let has = |capability| effective().is_ok_and(|held| held.has(capability));
         if uid == 0 || !has(Capability::SetUid) || !has(Capability::SetGid) {
             return None;

@@ -94,7 +94,8 @@ impl Places {
     pub(super) fn make(
         &self,
         need: FilePurpose,
-        name: (&str, &str),
+        name: &str,
+        end: &str,
         fill: impl Fn(&mut File) -> io::Result<()>,
     ) -> io::Result<HeldFile> {
         let mut places: Vec<&Place> = self.0.iter().collect();
@@ -103,7 +104,7 @@ impl Places {
         }
         let mut refusals = Vec::new();
         for place in places {
-            match place.folder(need).and_then(|folder| HeldFile::make(&folder, name, &fill)) {
+            match place.folder(need).and_then(|folder| HeldFile::make(&folder, name, end, &fill)) {
                 Ok(file) => return Ok(file),
                 Err(error) => refusals.push(format!("{}: {error}", place.base().display())),
             }
@@ -187,7 +188,7 @@ pub struct HeldFile {
 }
 
 impl HeldFile {
-    fn make(folder: &Path, (name, end): (&str, &str), fill: impl Fn(&mut File) -> io::Result<()>) -> io::Result<Self> {
+    fn make(folder: &Path, name: &str, end: &str, fill: impl Fn(&mut File) -> io::Result<()>) -> io::Result<Self> {
         // One at a time: a file that is not locked yet would look like one of the dead.
         let turn = File::open(folder)?;
         stuck::lock(&turn, TURN)?;
@@ -239,7 +240,7 @@ mod tests {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 
     fn made(place: Place) -> io::Result<HeldFile> {
-        Places(vec![place]).make(FilePurpose::Code, ("becalm-test", ".so"), |_| Ok(()))
+        Places(vec![place]).make(FilePurpose::Code, "becalm-test", ".so", |_| Ok(()))
     }
 
     fn why(place: Place) -> String {
@@ -255,7 +256,7 @@ mod tests {
     }
 
     fn made_among_others(base: &Path) -> io::Result<HeldFile> {
-        Places(vec![Place::Among(base.to_owned())]).make(FilePurpose::Memory, ("becalm-test", ""), |_| Ok(()))
+        Places(vec![Place::Among(base.to_owned())]).make(FilePurpose::Memory, "becalm-test", "", |_| Ok(()))
     }
 
     #[test]
@@ -320,7 +321,7 @@ mod tests {
         mode(base.path(), 0o777);
         let other = tempfile::tempdir().unwrap();
         let places = Places(vec![given(base.path()), given(other.path())]);
-        let file = places.make(FilePurpose::Code, ("becalm-test", ".so"), |_| Ok(())).unwrap();
+        let file = places.make(FilePurpose::Code, "becalm-test", ".so", |_| Ok(())).unwrap();
         assert!(file.path().starts_with(other.path().canonicalize().unwrap()));
     }
 
@@ -380,7 +381,7 @@ mod tests {
             return;
         }
         let places = Places::at(&[disk.path(), memory.path()]);
-        let made_for = |need| places.make(need, ("becalm-test", ""), |_| Ok(())).unwrap();
+        let made_for = |need| places.make(need, "becalm-test", "", |_| Ok(())).unwrap();
         assert!(made_for(FilePurpose::Memory).path().starts_with(memory.path()));
         assert!(made_for(FilePurpose::Code).path().starts_with(disk.path()));
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use becalm_linux::sysfs::cpu::{frequency_policy, idle_states};
+use becalm_linux::sysfs::cpu::{FrequencyPolicy, frequency_policy, idle_states};
 use becalm_model::tune::{Area, Severity};
 use becalm_units::{CpuId, CpuList, Nanos};
 
@@ -24,14 +24,14 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
 }
 
 fn frequency(subject: &Subject<'_>, findings: &mut Findings<'_>) {
-    let mut governors: BTreeMap<(String, String), Vec<CpuId>> = BTreeMap::new();
+    let mut governors: BTreeMap<FrequencyPolicy, Vec<CpuId>> = BTreeMap::new();
     for cpu in subject.cpus.iter() {
         let policy = findings.read(AREA, frequency_policy(subject.root, cpu)).flatten();
-        if let Some((driver, governor)) = policy {
-            governors.entry((driver, governor)).or_default().push(cpu);
+        if let Some(policy) = policy {
+            governors.entry(policy).or_default().push(cpu);
         }
     }
-    for ((driver, governor), governed) in governors {
+    for (FrequencyPolicy { driver, governor }, governed) in governors {
         let path = format!("/sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor", governed[0]);
         let list: CpuList = governed.into_iter().collect();
         if governor == "performance" {
