@@ -20,7 +20,7 @@ pub use error::RecordError;
 pub use loops::StepProfile;
 pub use machine::describe as describe_machine;
 pub use machine::{CpuError, CpuSelection, KernelCounters, select_cpus};
-pub use plan::{AfterSetUp, LoopTask, RecordPlan, Threshold, WorkPlan};
+pub use plan::{AfterSetUp, LoopTask, PlannedCommand, RecordPlan, Threshold, WorkPlan};
 pub use recorder::{Collector, Companion, HandOver, Pauses, Progress, Recording, TraceSide, record};
 pub use shelf::Shelf;
 pub use sink::{Batch, Sink, Unstored};

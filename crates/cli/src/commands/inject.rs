@@ -22,7 +22,7 @@ use becalm_linux::rights::{self, RemainingRights, User};
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::{self, StopSignals};
 use becalm_linux::{clock, memory, sched};
-use becalm_measure::{Companion, select_cpus};
+use becalm_measure::{Companion, PlannedCommand, select_cpus};
 use becalm_model::inject::{FairServerDoc, InjectDoc, InjectedPlace, InjectionWay, SharedToll, Together};
 use becalm_scale::NoiseTrace;
 use becalm_scale::spec::NoiseSpec;
@@ -196,7 +196,7 @@ pub fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
             // Standard output holds one document.
             command.stdout(io::stderr());
         }
-        (command, args.command.clone())
+        PlannedCommand { command, written: args.command.clone() }
     });
     let mut command = Companion::start(command, &allowed, &stop)
         .map_err(|(program, error)| anyhow::anyhow!("cannot start the command '{program}': {error}"))?;

@@ -104,7 +104,8 @@ impl<L: Loop> Lanes<L> {
     /// If the system has no room for another thread, or a loop cannot measure: the first CPU's reason.
     pub fn start<C: Counter>(
         kind: &Arc<L>,
-        (policy, rate): (Policy, TickRate),
+        policy: Policy,
+        rate: TickRate,
         marks: Option<&Arc<Marks>>,
         places: impl ExactSizeIterator<Item = (CpuId, Arc<L::Ring>)>,
     ) -> Result<Self, ThreadError> {

@@ -18,7 +18,7 @@ use super::ring::Ring;
 use super::sample_ring::SampleRing;
 use super::sampling::{Quanta, Stop, fixed_time, fixed_work};
 use crate::plan::{Threshold, WorkPlan};
-use crate::work::{Body, Unsupported, Work, WorkSize, calibrate, calibrate_unit, core_clock};
+use crate::work::{Body, CacheSize, Unsupported, Work, WorkSize, calibrate, calibrate_unit, core_clock};
 
 /// How long before the loop its counters start: a few system calls.
 const COUNTERS_LEAD: Nanos = Nanos::from_micros(100);
@@ -37,8 +37,8 @@ pub struct WorkLoop {
 pub struct WorkCalibration {
     calibrated: WorkSize,
     memory_bytes: u64,
-    /// The cache's size by which the memory was chosen, and whether that is known.
-    cache: Option<(u64, bool)>,
+    /// The cache by which the memory was chosen.
+    cache: Option<CacheSize>,
     core_clock: Option<CoreClockDoc>,
 }
 
@@ -205,7 +205,7 @@ impl Loop for WorkLoop {
         let core_clock = core_clock::<C>(self.plan.body_on(cpu), rate);
         self.rehearse::<C>(&mut work, rate);
         let sized =
-            WorkCalibration { calibrated, memory_bytes: work.memory_bytes(), cache: work.cache_bytes(), core_clock };
+            WorkCalibration { calibrated, memory_bytes: work.memory_bytes(), cache: work.cache_size(), core_clock };
         Ok((ReadyWork { work, iterations: calibrated.iterations, rate, counters }, sized))
     }
 
@@ -257,8 +257,8 @@ impl Loop for WorkLoop {
         let mut doc = self.document();
         for (cpu, sized) in node.cpus.iter().zip(calibrations) {
             doc.memory_bytes = doc.memory_bytes.max(sized.memory_bytes);
-            doc.cache_bytes = doc.cache_bytes.max(sized.cache.map(|(bytes, _)| bytes));
-            doc.cache_known &= sized.cache.is_none_or(|(_, known)| known);
+            doc.cache_bytes = doc.cache_bytes.max(sized.cache.map(|cache| cache.bytes));
+            doc.cache_known &= sized.cache.is_none_or(|cache| cache.is_known);
             doc.loops.push(WorkLoopDoc {
                 cpu: cpu.cpu,
                 iterations: sized.calibrated.iterations,

@@ -56,7 +56,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
                 threshold: self.kind.threshold_text(),
                 duration_ns: self.plan.duration,
                 detours: None,
-                command: self.plan.command.as_ref().map(|(_, written)| written.clone()).unwrap_or_default(),
+                command: self.plan.command.as_ref().map(|planned| planned.written.clone()).unwrap_or_default(),
                 work: None,
             },
             rung,

@@ -12,7 +12,7 @@ mod repetitions;
 mod sort;
 mod stream;
 
-pub use body::{Body, ParseBodyError, Unsupported, Work};
+pub use body::{Body, CacheSize, ParseBodyError, Unsupported, Work};
 pub use calibration::{WorkSize, calibrate, calibrate_unit};
 pub use core_clock::core_clock;
 pub use decile::third_decile_mean;
