@@ -50,9 +50,9 @@ impl Reference<'_> {
             if is_function { self.innermost(entry).expect("an interrupt or a softirq runs it") } else { span };
         let vehicle = self.spans[carrier].source;
         let function = if is_function { Some(entry) } else { self.functions(span, until).next() };
-        let ends = |at: &usize| match self.events[*at].what {
-            Happening::FunctionExit { .. } | Happening::FunctionEntry { by: Carrier::Wheel, .. } => true,
-            _ => false,
+        let ends = |at: &usize| {
+            let what = self.events[*at].what;
+            matches!(what, Happening::FunctionExit { .. } | Happening::FunctionEntry { by: Carrier::Wheel, .. })
         };
         let woken_in = match function {
             Some(at) => {
