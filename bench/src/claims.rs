@@ -35,9 +35,9 @@ impl Verdict {
         }
     }
 
-    /// The verdict with which a printed line begins.
+    /// Reads the verdict with which a printed line begins.
     #[must_use]
-    pub fn of_line(line: &str) -> Option<Self> {
+    pub fn from_line(line: &str) -> Option<Self> {
         let word = line.split_whitespace().next()?;
         Self::ALL.into_iter().find(|verdict| verdict.word() == word)
     }
@@ -244,10 +244,10 @@ mod tests {
     #[test]
     fn a_line_tells_its_verdict() {
         for verdict in Verdict::ALL {
-            assert_eq!(Verdict::of_line(&line(verdict.word(), "a claim", "1", "2", "0.5", "")), Some(verdict));
+            assert_eq!(Verdict::from_line(&line(verdict.word(), "a claim", "1", "2", "0.5", "")), Some(verdict));
         }
-        assert_eq!(Verdict::of_line(&line("", "claim", "ours", "other", "ratio", "promised")), None);
-        assert_eq!(Verdict::of_line(""), None);
+        assert_eq!(Verdict::from_line(&line("", "claim", "ours", "other", "ratio", "promised")), None);
+        assert_eq!(Verdict::from_line(""), None);
     }
 
     #[test]

@@ -57,7 +57,7 @@ fn each_of(benchmarks: impl IntoIterator<Item = (&'static str, Run)>) -> ExitCod
     }
     say("\nSummary");
     lines.iter().for_each(|line| say(line));
-    let count = |verdict| lines.iter().filter(|line| Verdict::of_line(line) == Some(verdict)).count();
+    let count = |verdict| lines.iter().filter(|line| Verdict::from_line(line) == Some(verdict)).count();
     let counts = Verdict::ALL.map(|verdict| format!("{} {verdict}", count(verdict)));
     say(&format!("\n{}", counts.join(", ")));
     if failed.is_empty() {
@@ -74,7 +74,7 @@ fn run(program: &Path, name: &str, effort: Effort, lines: &mut Vec<String>) -> s
     for line in BufReader::new(child.stdout.take().expect("its output is piped")).lines() {
         let line = line?;
         say(&line);
-        if Verdict::of_line(&line).is_some() {
+        if Verdict::from_line(&line).is_some() {
             lines.push(line);
         }
     }

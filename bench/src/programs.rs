@@ -36,7 +36,7 @@ pub fn becalm() -> PathBuf {
 pub fn cost(command: &mut Command, cpu: Option<CpuId>) -> io::Result<Cost> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let began = Instant::now();
-    let child = on(cpu, || command.spawn())?;
+    let child = run_pinned(cpu, || command.spawn())?;
     let mut status = 0;
     // SAFETY: all-zero bytes are a valid rusage.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -59,11 +59,11 @@ pub fn cost(command: &mut Command, cpu: Option<CpuId>) -> io::Result<Cost> {
 /// # Errors
 /// If it cannot be started there.
 pub fn output(command: &mut Command, cpu: CpuId) -> io::Result<Output> {
-    on(Some(cpu), || command.stdin(Stdio::null()).output())
+    run_pinned(Some(cpu), || command.stdin(Stdio::null()).output())
 }
 
-/// Does something in a thread pinned to a CPU, which the programs that it starts inherit.
-fn on<T: Send>(cpu: Option<CpuId>, start: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+/// Runs something in a thread pinned to a CPU, which the programs that it starts inherit.
+fn run_pinned<T: Send>(cpu: Option<CpuId>, start: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     let Some(cpu) = cpu else { return start() };
     std::thread::scope(|scope| {
         let pinned = scope.spawn(|| {

@@ -58,7 +58,7 @@ fn question() -> Question {
 }
 
 /// Shows what the folder holds.
-fn show(path: &Path, of: &Valid, edits: &Edits) -> anyhow::Result<()> {
+fn show(path: &Path, valid: &Valid, edits: &Edits) -> anyhow::Result<()> {
     if edits.subject() == "study" {
         return show_study(path, edits);
     }
@@ -90,9 +90,9 @@ fn show(path: &Path, of: &Valid, edits: &Edits) -> anyhow::Result<()> {
         Contents::Recording => {
             let bundle = Bundle::open(path)?;
             if bundle.nodes().iter().any(|doc| doc.settings.work.is_some()) {
-                show_work(&bundle, of, edits)?;
+                show_work(&bundle, valid, edits)?;
             } else {
-                show_detours(&bundle, of, edits)?;
+                show_detours(&bundle, valid, edits)?;
             }
         }
     }
@@ -112,8 +112,8 @@ fn show_fleet(path: &Path, edits: &Edits) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn show_work(bundle: &Bundle, of: &Valid, edits: &Edits) -> anyhow::Result<()> {
-    let baseline = edits.has("compare").then(|| before(of)).transpose()?;
+fn show_work(bundle: &Bundle, valid: &Valid, edits: &Edits) -> anyhow::Result<()> {
+    let baseline = edits.has("compare").then(|| original(valid)).transpose()?;
     let summary = summarize_work(bundle, &EVERYTHING, baseline.as_ref())?;
     let report = WorkReport { runs: &[summary] };
     check_report(&report);
@@ -123,7 +123,7 @@ fn show_work(bundle: &Bundle, of: &Valid, edits: &Edits) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn show_detours(bundle: &Bundle, of: &Valid, edits: &Edits) -> anyhow::Result<()> {
+fn show_detours(bundle: &Bundle, valid: &Valid, edits: &Edits) -> anyhow::Result<()> {
     let summary = summarize(bundle, &EVERYTHING)?;
     check_report(&RunReport { summary: &summary, drawn: None });
     for per_cpu in [false, true] {
@@ -134,7 +134,7 @@ fn show_detours(bundle: &Bundle, of: &Valid, edits: &Edits) -> anyhow::Result<()
         check_report(&DetoursReport { timelines: &timelines });
     }
     if edits.has("compare") {
-        let before = before(of)?;
+        let before = original(valid)?;
         let comparison = compare((&before, &EVERYTHING), (bundle, &EVERYTHING))?;
         let report = CompareReport { comparison: &comparison, checks: &[] };
         check_report(&report);
@@ -196,21 +196,21 @@ fn show_study(folder: &Path, edits: &Edits) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The bundle as it was, to be compared with.
-fn before(of: &Valid) -> anyhow::Result<Bundle> {
+/// The bundle before the edits, for comparisons.
+fn original(valid: &Valid) -> anyhow::Result<Bundle> {
     let folder = scratch().join("before.becalm");
     let _ = fs::remove_dir_all(&folder);
-    of.write(&folder)?;
+    valid.write(&folder)?;
     Ok(Bundle::open(&folder)?)
 }
 
 fuzz_target!(|input: &str| {
     static EDITED: LazyLock<PathBuf> = LazyLock::new(|| scratch().join("edited.becalm"));
     let edits = Edits::parse(input);
-    let Some(of) = valid(edits.subject()) else { return };
+    let Some(found) = valid(edits.subject()) else { return };
     let _ = fs::remove_dir_all(&*EDITED);
-    if of.write_edited(&edits.applied_to(&of.value), &EDITED).is_ok() {
-        if let Err(error) = show(&EDITED, of, &edits) {
+    if found.write_edited(&edits.applied_to(&found.value), &EDITED).is_ok() {
+        if let Err(error) = show(&EDITED, found, &edits) {
             assert!(!error.to_string().is_empty(), "an error without words");
         }
     }

@@ -3,7 +3,7 @@
 #![no_main]
 
 use becalm_exchange::read::{
-    self, Distribution, Form, Format, Known, SampleList, Source, TimeUnit, ftq_ticks, recognize,
+    self, Distribution, FileFacts, Form, Format, SampleList, Source, TimeUnit, ftq_ticks, recognize,
 };
 use becalm_exchange::write::loggopsim::NoiseFile;
 use becalm_model::Document;
@@ -17,7 +17,7 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = recognize(source);
     let format = Format::ALL[usize::from(first & 0x1f) % Format::ALL.len()];
     let units = [None, Some(TimeUnit::Us), Some(TimeUnit::Ms), Some(TimeUnit::S)];
-    let known = Known { unit: units[usize::from(first >> 6)], rate_hz: (first & 0x20 == 0).then_some(2.5e9) };
+    let known = FileFacts { unit: units[usize::from(first >> 6)], rate_hz: (first & 0x20 == 0).then_some(2.5e9) };
     let told = &mut |_| {};
     match format.form() {
         Form::Detours => {
@@ -59,7 +59,7 @@ fn in_order(list: &SampleList) {
 }
 
 /// The longest list of those that times and counts make together.
-fn two_files(bytes: &[u8], known: Known) -> Option<SampleList> {
+fn two_files(bytes: &[u8], known: FileFacts) -> Option<SampleList> {
     let mut halves = bytes.splitn(2, |byte| *byte == 0xff);
     let mut column = || ftq_ticks::column(Source { name: "half", bytes: halves.next()? }, &mut |_| {}).ok();
     let (times, counts) = (column()?, column()?);

@@ -8,7 +8,7 @@ use becalm_model::node::{ClockDoc, MachineDoc, NodeDoc, SCHEMA, SettingsDoc};
 use becalm_model::{Event, Pid};
 use becalm_record::MemoryStore;
 use becalm_record::offline::{
-    self, KernelTrace, NoiseNamer, NoiseTrace, PagedTrace, PerfTrace, StampClock, TextNamer, Wanted, Whereabouts,
+    self, DetourSearch, KernelTrace, NoiseNamer, NoiseTrace, PagedTrace, PerfTrace, StampClock, TextNamer, Whereabouts,
 };
 use becalm_units::Nanos;
 use libfuzzer_sys::fuzz_target;
@@ -17,7 +17,7 @@ use serde_json::json;
 fuzz_target!(|bytes: &[u8]| {
     let Some((first, bytes)) = bytes.split_first() else { return };
     let source = Source { name: "file", bytes };
-    let names = &mut Names::of_a_file();
+    let names = &mut Names::for_file();
     match first % 4 {
         0 => {
             let Ok(file) = trace_dat::read(source) else { return };
@@ -41,7 +41,7 @@ fuzz_target!(|bytes: &[u8]| {
                 attribute(&mut trace, names);
             }
         }
-        2 => of_tracer(source, names),
+        2 => follow_tracer(source, names),
         _ => {
             let Ok(file) = perf_data::read(source) else { return };
             if let Ok(PerfTrace { mut trace, .. }) = PerfTrace::new(&file, names, &mut |_| {}) {
@@ -52,7 +52,7 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 /// The trace of the kernel's noise tracers: the gaps of its loop, or the interruptions where it has none.
-fn of_tracer(source: Source<'_>, names: &mut Names) {
+fn follow_tracer(source: Source<'_>, names: &mut Names) {
     let mut told = |_| {};
     let Ok(lines) = osnoise::read(source, &mut told) else { return };
     let mut namer = NoiseNamer::default();
@@ -64,9 +64,9 @@ fn of_tracer(source: Source<'_>, names: &mut Names) {
     }
     let Ok(NoiseTrace { mut trace, loops, .. }) = namer.finish() else { return };
     let cpus: Vec<usize> = (0..trace.cpus().len()).collect();
-    run(&mut trace, names, &Wanted::Interruptions { cpus: cpus.clone(), has_switches: true });
+    run(&mut trace, names, &DetourSearch::Interruptions { cpus: cpus.clone(), has_switches: true });
     let cpus = cpus.into_iter().filter(|index| !loops[*index].steps.is_empty()).collect();
-    run(&mut trace, names, &Wanted::Gaps { cpus, loops });
+    run(&mut trace, names, &DetourSearch::Gaps { cpus, loops });
 }
 
 /// Without a thread, and for the first one that a switch tells of.
@@ -84,7 +84,7 @@ fn attribute(trace: &mut dyn KernelTrace, names: &mut Names) {
             return;
         }
     }
-    run(trace, names, &Wanted::Interruptions { cpus: cpus.clone(), has_switches: true });
+    run(trace, names, &DetourSearch::Interruptions { cpus: cpus.clone(), has_switches: true });
     let Some(thread) = thread else { return };
     let mut whereabouts = Whereabouts::default();
     for (index, cpu) in trace.cpus().into_iter().enumerate() {
@@ -94,10 +94,10 @@ fn attribute(trace: &mut dyn KernelTrace, names: &mut Names) {
         };
         trace.each(index, names, see).expect("it was read before");
     }
-    run(trace, names, &Wanted::Thread { thread, cpus, whereabouts });
+    run(trace, names, &DetourSearch::Thread { thread, cpus, whereabouts });
 }
 
-fn run(trace: &mut dyn KernelTrace, names: &mut Names, wanted: &Wanted) {
+fn run(trace: &mut dyn KernelTrace, names: &mut Names, wanted: &DetourSearch) {
     let (mut kept, mut node) = (MemoryStore::default(), document());
     offline::store::<MemoryStore>(trace, names, wanted, &mut kept, &mut node).expect("it was read before");
     for lane in &kept.lanes {

@@ -58,7 +58,7 @@ fuzz_target!(|input: &str| {
     });
     let profile = Profile::ALL.iter().copied().find(|profile| edits.has(profile.name())).unwrap_or_default();
     let request = Request { cpus, profile, leave_idle: edits.has("idle").into(), ..Request::default() };
-    let Ok(plan) = plan(&LiveMachine::below(root), &request) else { return };
+    let Ok(plan) = plan(&LiveMachine::for_root(root), &request) else { return };
     assert!(!plan.housekeeping.is_empty() && plan.housekeeping.intersection(&plan.cpus).is_empty(), "{plan:?}");
     check_report(&TunePlanReport { plan: &plan, gains: None });
     let Ok(topology) = Topology::read(root) else { return };

@@ -20,7 +20,7 @@ use becalm_linux::procfs::placement::{Placed, PlacedTasks};
 use becalm_linux::procfs::task::ListedThread;
 use becalm_model::tune::Stage;
 use becalm_report::{TuneDoing, TuneDoneReport};
-use becalm_tune::{Folder, Foreign, LiveMachine, Machine, Plan, Request, Restoring, plan, restore, sealed};
+use becalm_tune::{Folder, Foreign, LiveMachine, Machine, Plan, Request, RestoreOptions, plan, restore, sealed};
 use becalm_units::CpuList;
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
 static VALID: LazyLock<Value> = LazyLock::new(|| {
     let cpus: CpuList = "1,3".parse().expect("a list");
     let request = Request { cpus, ..Request::default() };
-    let plan: Plan = plan(&LiveMachine::below(&ROOT), &request).expect("a plan for a valid machine");
+    let plan: Plan = plan(&LiveMachine::for_root(&ROOT), &request).expect("a plan for a valid machine");
     let owner =
         json!({"pid": 1, "start_ticks": 1, "boot_id": "00000000-0000-4000-8000-000000000001", "runs_command": false});
     let changes = plan.steps.clone();
@@ -113,14 +113,14 @@ impl Machine for Memory {
     }
 
     fn tasks(&self) -> io::Result<PlacedTasks> {
-        let of = |pid: i32, ppid, cpus: &str| Placed {
+        let placed = |pid: i32, ppid, cpus: &str| Placed {
             task: ListedThread { pid, tgid: pid, comm: format!("thread {pid}"), kthread: false },
             ppid,
             start_ticks: pid as u64,
             bound: false,
             cpus: cpus.parse().expect("a list"),
         };
-        Ok(PlacedTasks { tasks: vec![of(1, 0, "0"), of(7, 1, "0"), of(8, 7, "0-3")], unread: Vec::new() })
+        Ok(PlacedTasks { tasks: vec![placed(1, 0, "0"), placed(7, 1, "0"), placed(8, 7, "0-3")], unread: Vec::new() })
     }
 
     fn affinity(&self, tid: i32) -> io::Result<Option<(u64, CpuList)>> {
@@ -200,7 +200,7 @@ fuzz_target!(|input: &str| {
             () if edits.has("keep") => Foreign::Keep,
             () => Foreign::Leave,
         };
-        let restoring = Restoring { foreign, ..Restoring::default() };
+        let restoring = RestoreOptions { foreign, ..RestoreOptions::default() };
         if let Ok(Some(restored)) = restore(&machine, &folder, restoring, &mut |_| {}) {
             assert!(!spent || restored.changes.is_empty(), "a journal of nothing, and something was restored");
             report(TuneDoing::Restore, &state, restored.changes.clone());

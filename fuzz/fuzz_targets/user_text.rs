@@ -109,9 +109,9 @@ fn tables(text: &str) {
 /// The accounting of Slurm: node-hours are numbers, and sizes rise.
 fn accounting(text: &str) {
     match sacct::parse(text, 64) {
-        Ok(of) => {
-            assert!(of.sizes.is_sorted_by(|a, b| a.ranks < b.ranks) && of.per_year() >= 0.0, "{of:?}");
-            assert!(of.sizes.iter().all(|size| size.node_hours.is_finite() && size.node_hours > 0.0), "{of:?}");
+        Ok(jobs) => {
+            assert!(jobs.sizes.is_sorted_by(|a, b| a.ranks < b.ranks) && jobs.per_year() >= 0.0, "{jobs:?}");
+            assert!(jobs.sizes.iter().all(|size| size.node_hours.is_finite() && size.node_hours > 0.0), "{jobs:?}");
         }
         Err(error) => assert!(!error.is_empty(), "an error without words"),
     }

@@ -214,7 +214,7 @@ fn phases(path: &Path) -> Valid {
     (doc.job.nodes, doc.job.ranks) = (1, doc.ranks.len() as u32);
     let mut ranks = vec![Vec::new(); doc.ranks.len()];
     let gathered = run.for_each(|node, rank, number, phase| {
-        let at = doc.ranks.iter().position(|of| of.rank == rank);
+        let at = doc.ranks.iter().position(|doc| doc.rank == rank);
         if let Some(at) = at.filter(|_| node == 0 && number < PHASES) {
             ranks[at].push(json!([phase.start_ns, phase.compute_ns, phase.collective_ns]));
         }

@@ -148,8 +148,8 @@ fn remove(root: &Path, path: &str) {
     let Some(place) = tree::place(root, path) else { return };
     let _ = fs::remove_file(&place);
     // A file that an input put in the place of a folder, or folders for a file of its own.
-    let mut above = place.parent();
-    while let Some(folder) = above.filter(|folder| *folder != root && fs::remove_dir(folder).is_ok()) {
-        above = folder.parent();
+    let mut parent = place.parent();
+    while let Some(folder) = parent.filter(|folder| *folder != root && fs::remove_dir(folder).is_ok()) {
+        parent = folder.parent();
     }
 }

@@ -30,8 +30,8 @@ pub fn place(folder: &Path, name: &str) -> Option<PathBuf> {
 /// Writes a file of a folder, and the folders above it. What cannot be written, as a folder of its name is there, is left out.
 pub fn write(folder: &Path, name: &str, bytes: &[u8]) {
     let Some(path) = place(folder, name) else { return };
-    if let Some(above) = path.parent() {
-        let _ = fs::create_dir_all(above);
+    if let Some(parent) = path.parent() {
+        let _ = fs::create_dir_all(parent);
     }
     let _ = fs::write(path, bytes);
 }

@@ -128,7 +128,7 @@ fn matrix(settings: &[Setting], dry_run: bool) -> Result<ExitCode> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/lab").join(MATRIX);
     let mut rows = Vec::new();
     for (number, setting) in settings.iter().enumerate() {
-        let scenario = setting.of(&scenario);
+        let scenario = setting.apply(&scenario);
         let parameters = if scenario.parameters.is_empty() { "no parameters" } else { &scenario.parameters };
         eprintln!(
             "{} of {}: {}: kernel {}, {parameters}",

@@ -50,9 +50,9 @@ pub const SETTINGS: [Setting; 11] = [
 ];
 
 impl Setting {
-    /// The scenario with this kernel and these parameters in place of its own.
+    /// Puts this kernel and these parameters in the place of the scenario's own.
     #[must_use]
-    pub fn of(&self, scenario: &Scenario) -> Scenario {
+    pub fn apply(&self, scenario: &Scenario) -> Scenario {
         Scenario { flavor: self.flavor, parameters: self.parameters.to_owned(), ..scenario.clone() }
     }
 }
@@ -235,7 +235,7 @@ impl Matrix {
 
 impl Row {
     fn line(&self) -> String {
-        let of_ticks = |count| self.per_1000_ticks(count).map_or_else(|| "-".to_owned(), |rate| format!("{rate:.0}"));
+        let rate_text = |count| self.per_1000_ticks(count).map_or_else(|| "-".to_owned(), |rate| format!("{rate:.0}"));
         let threads = self.kernel_threads + self.tasks;
         format!(
             "{:<23} {:>5} {:>8.1} {:>8.1} {:>9.1} {:>9.1} {:>9.0} | {:>8} {:>8} {:>9} | {:>6.2}% {:>8}\n",
@@ -246,9 +246,9 @@ impl Row {
             self.a_second(self.softirqs),
             self.a_second(threads),
             self.a_second(self.detours),
-            of_ticks(self.interrupts),
-            of_ticks(self.softirqs),
-            of_ticks(threads),
+            rate_text(self.interrupts),
+            rate_text(self.softirqs),
+            rate_text(threads),
             100.0 * self.noise_ratio,
             self.slowdown_16k_ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}")),
         )
@@ -315,7 +315,7 @@ mod tests {
         assert_eq!(names.len(), SETTINGS.len());
         assert_eq!((SETTINGS[0].flavor, SETTINGS[0].parameters), (Flavor::Stock, ""));
         let scenario = Scenario::named(SCENARIO).unwrap();
-        let changed = SETTINGS[5].of(&scenario);
+        let changed = SETTINGS[5].apply(&scenario);
         assert_eq!((changed.parameters.contains("nohz_full=1"), changed.path), (true, scenario.path));
     }
 }

@@ -101,7 +101,7 @@ fn rows(noise: &Noise, question: Question, ranks: &[u64]) {
     }
 }
 
-fn of_a_recording(claims: &mut Claims, effort: Effort) {
+fn one_recording(claims: &mut Claims, effort: Effort) {
     let booked = recording();
     let out = vec![false; SOURCES as usize];
     let noise = booked.without(&out).expect("noise");
@@ -142,12 +142,12 @@ fn formula(text: &str) -> Noise {
 fn cliffs(claims: &mut Claims, effort: Effort) {
     let sparse = formula("poisson:rate=10Hz,detour=50us");
     let table = DelayTable::new(&sparse, 1, Nanos::from_millis(1)).expect("a table");
-    let of_all = |synchronized| {
+    let replay_all = |synchronized| {
         let placement = Placement { ranks: 1 << 20, per_node: 1, synchronized };
         let offsets = placement.draw(&table, 1, 0).expect("offsets");
         timed(|| black_box(replay(&table, &offsets, effort.share(10_000)).expect("a replay"))).1
     };
-    let (together, apart) = (of_all(true), of_all(false));
+    let (together, apart) = (replay_all(true), replay_all(false));
     claims.at_most_times("1M ranks at one offset, against each at its own", seconds(together), seconds(apart), 1.0);
 
     let dense = formula("poisson:rate=18kHz,detour=50us");
@@ -165,11 +165,11 @@ fn cliffs(claims: &mut Claims, effort: Effort) {
     let what = "grains of 1 s under 18 kHz, 64 ranks, against plain";
     claims.at_most_times(what, seconds(chosen), seconds(slow), 0.05);
     claims.none("  delays that differ", plain.iter().zip(&fast).filter(|(plain, fast)| plain != fast).count() as u64);
-    let of_seconds = |question: Question| Question { grain: Nanos::from_secs(1), ..question };
-    let (_, all) = timed(|| rows(&dense, of_seconds(question(effort.share(10_000), 5)), &[64]));
+    let in_seconds = |question: Question| Question { grain: Nanos::from_secs(1), ..question };
+    let (_, all) = timed(|| rows(&dense, in_seconds(question(effort.share(10_000), 5)), &[64]));
     claims.at_most("  the same, 5 times 10,000 phases", seconds(all), 1.0);
     let barrier = Question { collective: "barrier".parse().expect("it is known"), ..question(phases, 1) };
-    let (_, time) = timed(|| rows(&dense, of_seconds(barrier), &[1 << 10]));
+    let (_, time) = timed(|| rows(&dense, in_seconds(barrier), &[1 << 10]));
     let (_, short) = timed(|| rows(&dense, barrier, &[1 << 10]));
     claims.at_most_times("  1,000 barriers of 1k ranks, against grains of 1 ms", seconds(time), seconds(short), 3.0);
 }
@@ -177,7 +177,7 @@ fn cliffs(claims: &mut Claims, effort: Effort) {
 pub fn run() -> ExitCode {
     let effort = Effort::from_arguments();
     let mut claims = Claims::begin("Books: 600,000 detours of 60 sources, 10,000 phases, 5 replicas, one core", effort);
-    of_a_recording(&mut claims, effort);
+    one_recording(&mut claims, effort);
     cliffs(&mut claims, effort);
     claims.end()
 }

@@ -38,12 +38,12 @@ fn measure(claims: &mut Claims, effort: Effort, command: &str) -> Result<(), Str
         Effort::Quick => (2, Some("1s")),
     };
     let runs = (0..runs).map(|at| cost(folder.path(), command, at, over)).collect::<Result<Vec<_>, _>>()?;
-    let of = |interval: fn(&CostRun, &str) -> Option<(i64, i64)>| {
+    let count = |interval: fn(&CostRun, &str) -> Option<(i64, i64)>| {
         let names: Vec<&String> = runs[0].samples.keys().collect();
-        let of_run = |run| names.iter().map(|name| interval(run, name)).collect();
-        meeting(&runs.iter().map(of_run).collect::<Vec<Intervals>>())
+        let intervals_of_run = |run| names.iter().map(|name| interval(run, name)).collect();
+        meeting(&runs.iter().map(intervals_of_run).collect::<Vec<Intervals>>())
     };
-    let ((meet, pairs), (meet_of_one, pairs_of_one)) = (of(over_processes), of(over_rounds_of_one));
+    let ((meet, pairs), (meet_of_one, pairs_of_one)) = (count(over_processes), count(over_rounds_of_one));
     let percent = |meet: usize, pairs: usize| Figure::percent(100.0 * meet as f64 / pairs.max(1) as f64);
     claims.at_least(&format!("cost {command}: pairs that meet"), percent(meet, pairs), MEET_PERCENT);
     claims.remark(&format!("{meet} of {pairs} pairs of intervals, of {} runs in a row", runs.len()));

@@ -132,8 +132,8 @@ fn own_peak_bytes() -> io::Result<u64> {
 }
 
 fn free_bytes(folder: &Path) -> io::Result<u64> {
-    let of = rustix::fs::statvfs(folder)?;
-    Ok(of.f_bavail.saturating_mul(of.f_frsize))
+    let found = rustix::fs::statvfs(folder)?;
+    Ok(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
 fn name(number: u64) -> String {

@@ -19,9 +19,9 @@ const REPETITIONS: u64 = 9;
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const SCRIPT: &str = include_str!("python.py");
 
-/// What the script says. Times are in seconds: by the wall, and of the processors.
+/// Output of the script. Times are in seconds: by the wall, and of the processors.
 #[derive(Deserialize)]
-struct Said {
+struct ScriptResult {
     rows: u64,
     opened: Vec<[f64; 2]>,
     beside: Vec<[f64; 2]>,
@@ -50,24 +50,24 @@ fn open(claims: &mut Claims, effort: Effort, python: &Path) -> Result<(), String
     command.args(["-c", SCRIPT]).arg(&path).arg(effort.share(REPETITIONS).to_string());
     command.env("PYTHONPATH", package).env("PYTHONDONTWRITEBYTECODE", "1");
     let output = command.output().map_err(|error| format!("cannot run {}: {error}", python.display()))?;
-    let said: Said = serde_json::from_slice(&output.stdout)
+    let result: ScriptResult = serde_json::from_slice(&output.stdout)
         .map_err(|error| format!("{error}: {}", String::from_utf8_lossy(&output.stderr)))?;
-    if said.rows != effort.share(TEN_MILLION) {
-        return Err(format!("the table has {} detours", said.rows));
+    if result.rows != effort.share(TEN_MILLION) {
+        return Err(format!("the table has {} detours", result.rows));
     }
     let median = |times: &[[f64; 2]], which: usize| Repetitions::new(times.iter().map(|time| time[which]).collect());
-    let (wall, processor, beside) = (median(&said.opened, 0), median(&said.opened, 1), median(&said.beside, 1));
-    let rows = said.rows;
+    let (wall, processor, other) = (median(&result.opened, 0), median(&result.opened, 1), median(&result.beside, 1));
+    let rows = result.rows;
     claims.at_most(&format!("opening {rows} detours as a table"), Figure::seconds(wall.median()), 1.0);
     claims.remark(&format!("by the wall {}; processor time {}", wall.range("s"), processor.range("s")));
-    let (ours, other) = (Figure::seconds(processor.median()), Figure::seconds(beside.median()));
+    let (ours, other) = (Figure::seconds(processor.median()), Figure::seconds(other.median()));
     claims.state_beside(
         "  processor time, against PyArrow reading the same columns",
         ours,
         other,
         "on one thread each",
     );
-    claims.none("  columns that PyArrow, Polars or NumPy have elsewhere", said.copied);
+    claims.none("  columns that PyArrow, Polars or NumPy have elsewhere", result.copied);
     Ok(())
 }
 

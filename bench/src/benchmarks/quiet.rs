@@ -77,12 +77,12 @@ pub fn run() -> ExitCode {
 
 /// Keeps what was recorded, of the steps those that may be interrupts.
 #[derive(Default)]
-struct Kept {
+struct KeptEvents {
     steps: Vec<Step>,
     events: Vec<Nanos>,
 }
 
-impl Sink for Kept {
+impl Sink for KeptEvents {
     type Error = Infallible;
 
     fn begin(&mut self, _: &NodeDoc, _: &[LoopThread], _: &mut Names) -> Result<(), Infallible> {
@@ -110,7 +110,7 @@ struct Figures {
     events: f64,
 }
 
-impl Kept {
+impl KeptEvents {
     /// How many events lie in each step.
     fn events_of_steps(&self) -> Vec<f64> {
         let mut next = 0;
@@ -156,7 +156,7 @@ fn tracing_cost(claims: &mut Claims, effort: Effort, session: &Session) -> Resul
     let once = |sources: bool| -> Result<Figures, String> {
         let mut plan = RecordPlan::new();
         (plan.cpus, plan.duration, plan.sources) = (Some(CpuList::from_iter([cpu])), Some(RECORDING), sources);
-        let mut kept = Kept::default();
+        let mut kept = KeptEvents::default();
         let recorded = record(plan, session.guard().clone(), session.signals(), &mut kept, &mut |_| {});
         let node = recorded.map_err(|error| error.to_string())?.node;
         if sources && node.rung != Rung::Tracepoints {
@@ -164,29 +164,30 @@ fn tracing_cost(claims: &mut Claims, effort: Effort, session: &Session) -> Resul
         }
         kept.figures()
     };
-    let (mut with, mut without) = (Vec::new(), Vec::new());
+    let (mut traced, mut untraced) = (Vec::new(), Vec::new());
     let pairs = effort.share(PAIRS).max(2);
     for pair in 0..pairs {
         // In turns, and each first in half of the pairs.
         for sources in [pair % 2 == 0, pair % 2 == 1] {
             let figures = once(sources)?;
-            if sources { with.push(figures) } else { without.push(figures) }
+            if sources { traced.push(figures) } else { untraced.push(figures) }
         }
     }
-    let events = Repetitions::new(with.iter().map(|figures| figures.events).collect()).median();
+    let events = Repetitions::new(traced.iter().map(|figures| figures.events).collect()).median();
     if events < 1.0 {
         return Err("the interrupts' detours hold no kernel event".to_owned());
     }
-    let each = |of: fn(&Figures) -> f64| {
-        let column = |side: &[Figures]| Repetitions::new(side.iter().map(of).collect());
-        let differences = with.iter().zip(&without).map(|(with, without)| (of(with) - of(without)) / events);
-        (column(&with), column(&without), Repetitions::new(differences.collect()))
+    let each = |figure: fn(&Figures) -> f64| {
+        let column = |side: &[Figures]| Repetitions::new(side.iter().map(figure).collect());
+        let differences =
+            traced.iter().zip(&untraced).map(|(traced, untraced)| (figure(traced) - figure(untraced)) / events);
+        (column(&traced), column(&untraced), Repetitions::new(differences.collect()))
     };
-    for (name, of) in [
+    for (name, figure) in [
         ("median detour of an interrupt, traced and not", (|figures| figures.median_ns) as fn(&Figures) -> f64),
         ("mean detour but for the longest tenth, traced and not", |figures| figures.mean_ns),
     ] {
-        let (traced, untraced, added) = each(of);
+        let (traced, untraced, added) = each(figure);
         let remark = format!("{events} kernel events each; CPU {cpu}, {INTERRUPTS_HZ} interrupts/s");
         claims.state_beside(name, Figure::ns(traced.median()), Figure::ns(untraced.median()), &remark);
         let (low, high) = added.median_interval();
@@ -255,11 +256,11 @@ fn purpose_cost(
             }
         })
     });
-    let noise = |with: bool| -> Result<f64, String> {
-        events.enable(with)?;
+    let noise = |is_on: bool| -> Result<f64, String> {
+        events.enable(is_on)?;
         let mut plan = RecordPlan::new();
         (plan.cpus, plan.duration, plan.sources) = (Some(CpuList::from_iter([cpu])), Some(RECORDING), false);
-        let mut kept = Kept::default();
+        let mut kept = KeptEvents::default();
         let recorded = record(plan, session.guard().clone(), session.signals(), &mut kept, &mut |_| {});
         let node = recorded.map_err(|error| error.to_string())?.node;
         let lost: Nanos = kept.steps.iter().map(|step| step.end - step.start).sum();
@@ -269,8 +270,8 @@ fn purpose_cost(
     let blocks = effort.share(BLOCKS).max(2);
     let added: Result<Vec<f64>, String> = (0..blocks)
         .map(|_| {
-            let (first, with, again, last) = (noise(false)?, noise(true)?, noise(true)?, noise(false)?);
-            Ok((with + again - first - last) / 2.0)
+            let (first, enabled, again, last) = (noise(false)?, noise(true)?, noise(true)?, noise(false)?);
+            Ok((enabled + again - first - last) / 2.0)
         })
         .collect();
     ends.store(true, Ordering::Relaxed);
@@ -357,7 +358,7 @@ fn events_per_second(cpu: &CpuDoc) -> f64 {
 }
 
 fn report_storm(claims: &mut Claims, node: &NodeDoc, rate: u32, duration: &str, cost: programs::Cost) {
-    let sum = |of: fn(&CpuDoc) -> u64| Figure::count(node.cpus.iter().map(of).sum());
+    let sum = |counter: fn(&CpuDoc) -> u64| Figure::count(node.cpus.iter().map(counter).sum());
     for cpu in &node.cpus {
         let what = format!("kernel events recorded on CPU {} for {duration}", cpu.cpu);
         claims.at_least(&what, Figure::a_second(events_per_second(cpu).floor()), EVENTS_PER_SECOND);

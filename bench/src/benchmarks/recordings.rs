@@ -149,8 +149,8 @@ pub fn run() -> ExitCode {
         for (at, ranks) in RANKS.into_iter().enumerate() {
             let phases = effort.share(DRAWN) / ranks;
             let truth = 1.0 + law.added(&mut Source::seeded(1), ranks, GRAIN.get() as f64, phases);
-            let of_ranks: Vec<RecordingEnds> = found.iter().map(|row| row[at]).collect();
-            claim(&mut claims, law, ranks, truth, &of_ranks);
+            let rank_ends: Vec<RecordingEnds> = found.iter().map(|row| row[at]).collect();
+            claim(&mut claims, law, ranks, truth, &rank_ends);
         }
     }
     jobs(&mut claims, effort);

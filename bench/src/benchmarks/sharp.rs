@@ -101,7 +101,7 @@ impl Bench {
             reading.push(self.ns(only_read(steps)));
         }
         let (ours, reading) = (Repetitions::new(ours), Repetitions::new(reading));
-        let pair = |of: fn(&Repetitions) -> f64| (Figure::ns(of(&ours)), Figure::ns(of(&reading)));
+        let pair = |figure: fn(&Repetitions) -> f64| (Figure::ns(figure(&ours)), Figure::ns(figure(&reading)));
         let (a, b) = pair(Repetitions::median);
         claims.at_most_times("loop's median step, against only reading the counter", a, b, 1.25);
         let (a, b) = pair(Repetitions::middle_mean);
@@ -112,7 +112,7 @@ impl Bench {
     }
 
     /// The loop's mean step in the quieter turns beside a round of another program.
-    fn beside(&self, threshold: Ticks) -> f64 {
+    fn step_with_neighbor(&self, threshold: Ticks) -> f64 {
         let ticks = self.rate.ticks_in(TURN).get();
         std::thread::scope(|scope| {
             let measured = scope.spawn(|| {
@@ -130,7 +130,7 @@ impl Bench {
         let what = format!("loop's mean step, against the shortest step of {name}");
         let (mut ours, mut other) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
-            ours.push(self.beside(threshold));
+            ours.push(self.step_with_neighbor(threshold));
             match shortest() {
                 Ok(step) => other.push(step),
                 Err(why) => return claims.fail(&what, &why),

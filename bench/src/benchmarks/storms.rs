@@ -21,9 +21,9 @@ const DETOURS_PER_SECOND: f64 = 1e6;
 /// What a neighbor writes to, in bytes: more than most caches hold.
 const NEIGHBORS_MEMORY: usize = 64 << 20;
 
-/// What a recording has beside it.
+/// Programs that run next to a recording.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Beside {
+enum Neighborhood {
     Nothing,
     Neighbor,
     Storm,
@@ -102,10 +102,10 @@ fn recordings(claims: &mut Claims, effort: Effort) -> Result<(), String> {
     let (mut incomplete, mut storms, mut counted) = (Vec::new(), Vec::new(), 0_u64);
     let count = effort.share(RECORDINGS).max(3);
     for number in 0..count {
-        let beside = [Beside::Nothing, Beside::Neighbor, Beside::Storm][number as usize % 3];
+        let neighborhood = [Neighborhood::Nothing, Neighborhood::Neighbor, Neighborhood::Storm][number as usize % 3];
         let path = folder.path().join(format!("{number}.becalm"));
-        let threshold = (beside == Beside::Storm).then(|| format!("{}ns", t_min + 1));
-        let neighbors = (beside != Beside::Nothing).then(Neighbors::start).transpose()?;
+        let threshold = (neighborhood == Neighborhood::Storm).then(|| format!("{}ns", t_min + 1));
+        let neighbors = (neighborhood != Neighborhood::Nothing).then(Neighbors::start).transpose()?;
         let recorded = record(&path, duration.as_deref(), threshold.as_deref(), false);
         drop(neighbors);
         match recorded {
@@ -114,7 +114,7 @@ fn recordings(claims: &mut Claims, effort: Effort) -> Result<(), String> {
                 if node.ended != Some(Ended::Duration) || node.cpus.iter().any(|cpu| cpu.cut_short) {
                     incomplete.push(format!("recording {number} ended early"));
                 }
-                if beside == Beside::Storm {
+                if neighborhood == Neighborhood::Storm {
                     storms.push(node.cpus.iter().map(detours_per_second).fold(f64::INFINITY, f64::min));
                     counted += node.cpus.iter().map(|cpu| cpu.unstored).sum::<u64>();
                 }

@@ -43,7 +43,7 @@ fn compare(claims: &mut Claims, effort: Effort, cpu: CpuId) -> Result<(), String
     for turn in 0..effort.share(TURNS) {
         for side in [turn % 2, 1 - turn % 2] {
             let sleeping = if side == 0 { count } else { 0 };
-            let wall = beside(sleeping, || {
+            let wall = with_sleepers(sleeping, || {
                 let before = cpus_of_threads()?;
                 if turn == 0 && side == 0 {
                     is_moved(cpu, &before)?;
@@ -55,12 +55,12 @@ fn compare(claims: &mut Claims, effort: Effort, cpu: CpuId) -> Result<(), String
             sides[side as usize].push(wall);
         }
     }
-    let each = sides[0].iter().zip(&sides[1]).map(|(with, without)| (with - without) / count as f64 * 1e6);
+    let each = sides[0].iter().zip(&sides[1]).map(|(asleep, none)| (asleep - none) / count as f64 * 1e6);
     let each = Repetitions::new(each.collect());
-    let [with, without] = sides.map(Repetitions::new);
+    let [asleep, none] = sides.map(Repetitions::new);
     let what = format!("tune run -- true with {count} sleeping threads, and without");
-    claims.state_beside(&what, Figure::seconds(with.median()), Figure::seconds(without.median()), "wall time");
-    claims.remark(&format!("with {}, without {}", with.range("s"), without.range("s")));
+    claims.state_beside(&what, Figure::seconds(asleep.median()), Figure::seconds(none.median()), "wall time");
+    claims.remark(&format!("with {}, without {}", asleep.range("s"), none.range("s")));
     let (low, high) = each.median_interval();
     let remark = format!("95 % interval {low:.0} to {high:.0}us, {} pairs", effort.share(TURNS));
     claims.state("  each thread adds", Figure { value: each.median(), unit: "us" }, &remark);
@@ -68,8 +68,8 @@ fn compare(claims: &mut Claims, effort: Effort, cpu: CpuId) -> Result<(), String
     Ok(())
 }
 
-/// Does something while so many threads of this process sleep.
-fn beside<T>(count: u64, measure: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+/// Measures something while so many threads of this process sleep.
+fn with_sleepers<T>(count: u64, measure: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     let gate = Mutex::new(());
     thread::scope(|scope| {
         let closed = gate.lock().unwrap_or_else(PoisonError::into_inner);

@@ -42,9 +42,9 @@ mod tests {
             wrong in proptest::option::of((0_usize..40, 1_i64..1 << 40)),
         ) {
             let mut durations: Vec<i64> = splits.iter().map(|parts| parts.iter().sum()).collect();
-            if let Some((at, by)) = wrong {
+            if let Some((at, error)) = wrong {
                 let at = at % durations.len();
-                durations[at] += by;
+                durations[at] += error;
             }
             let mut balance = Balance::default();
             for (number, parts) in splits.iter().enumerate().rev() {
@@ -57,20 +57,20 @@ mod tests {
         }
 
         #[test]
-        fn errors_that_cancel_in_the_sum_do_not_cancel_here(by in 1_i64..1 << 40, one in 0_u64..1 << 30, gap in 1_u64..9) {
+        fn errors_that_cancel_in_the_sum_do_not_cancel_here(error in 1_i64..1 << 40, one in 0_u64..1 << 30, gap in 1_u64..9) {
             let mut balance = Balance::default();
-            balance.detour(one, by);
-            balance.activity(one + gap, by);
+            balance.detour(one, error);
+            balance.activity(one + gap, error);
             prop_assert!(!balance.is_closed());
         }
 
         /// Sums under weights that grow evenly, such as n + 1, would be 0 here.
         #[test]
-        fn errors_that_cancel_under_evenly_growing_weights_do_not_cancel_here(by in 1_i64..1 << 40, one in 0_u64..1 << 30) {
+        fn errors_that_cancel_under_evenly_growing_weights_do_not_cancel_here(error in 1_i64..1 << 40, one in 0_u64..1 << 30) {
             let mut balance = Balance::default();
-            balance.detour(one, by);
-            balance.activity(one + 1, 2 * by);
-            balance.detour(one + 2, by);
+            balance.detour(one, error);
+            balance.activity(one + 1, 2 * error);
+            balance.detour(one + 2, error);
             prop_assert!(!balance.is_closed());
         }
     }

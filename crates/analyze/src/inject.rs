@@ -1,6 +1,6 @@
 //! What noise that was injected in several places comes to in all of them.
 
-use becalm_model::inject::{Injected, InjectedPlace};
+use becalm_model::inject::{Injected, InjectedPlace, Shortfall};
 use becalm_units::Nanos;
 
 /// All places together: counts added, means over all detours, and of the shares of time the mean over the places.
@@ -33,12 +33,12 @@ pub fn together<'a>(places: impl IntoIterator<Item = &'a Injected>) -> Injected 
 pub fn exceptions(places: &[InjectedPlace]) -> Option<InjectedPlace> {
     let slowest = places.iter().max_by_key(|place| place.shortest)?;
     let sum = |number: fn(&InjectedPlace) -> u64| places.iter().map(number).sum();
-    let left_out = places.iter().fold(Nanos::ZERO, |sum, place| sum + place.left_out.1);
+    let time = places.iter().fold(Nanos::ZERO, |sum, place| sum + place.left_out.time);
     Some(InjectedPlace {
         missed: sum(|place| place.missed),
         joined: sum(|place| place.joined),
         overtaken: sum(|place| place.overtaken),
-        left_out: (sum(|place| place.left_out.0), left_out),
+        left_out: Shortfall { count: sum(|place| place.left_out.count), time },
         ..slowest.clone()
     })
 }
@@ -89,11 +89,14 @@ mod tests {
             overtaken: 4,
             late: None,
             shortest: Nanos::new(shortest),
-            left_out: (3, Nanos::new(30)),
+            left_out: Shortfall { count: 3, time: Nanos::new(30) },
             merged: 0,
         };
         let all = exceptions(&[place(1, 500), place(2, 900), place(3, 600)]).unwrap();
-        assert_eq!((all.missed, all.joined, all.overtaken, all.left_out), (6, 3, 12, (9, Nanos::new(90))));
+        assert_eq!(
+            (all.missed, all.joined, all.overtaken, all.left_out),
+            (6, 3, 12, Shortfall { count: 9, time: Nanos::new(90) })
+        );
         assert_eq!((all.place, all.shortest), (NoisePlace::Thread { pid: 7, tid: 2 }, Nanos::new(900)));
         assert_eq!(exceptions(&[]), None);
     }

@@ -113,7 +113,7 @@ fn a_source_that_belongs_to_others_in_one_recording_keeps_its_rate() {
     let folder = tempfile::tempdir().unwrap();
     let written = [false, true].map(|belongs| {
         let path = folder.path().join(format!("{belongs}.becalm"));
-        AccountedRun::of_softirqs(belongs).write(&path);
+        AccountedRun::with_softirqs(belongs).write(&path);
         Bundle::open(&path).unwrap()
     });
     let selection = Selection::default();

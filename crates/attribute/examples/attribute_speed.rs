@@ -95,11 +95,11 @@ fn detours(labels: &mut Labels) -> Vec<(i64, Vec<Event>)> {
             let length = 400 + 300 * what.len() as i64;
             let mut thread = LOOP;
             let event = |(at, what): (usize, Happening)| {
-                let by = thread;
+                let running = thread;
                 if let Happening::Switch { next, .. } = what {
                     thread = next;
                 }
-                Event { time: time(at), thread: by, what }
+                Event { time: time(at), thread: running, what }
             };
             (length, what.into_iter().enumerate().map(event).collect())
         })

@@ -5,7 +5,7 @@ use becalm_model::carried::{BRINGING, Carrier, RESCHEDULING, SENT, runs};
 use becalm_model::{Event, Happening, Kind, Label, Labels, Pid};
 use becalm_units::Nanos;
 
-use super::frame::{Named, What, saturating_sub};
+use super::frame::{FrameName, SourceName, What, saturating_sub};
 use super::{Attributor, Context};
 
 /// The longest time between an interrupt and the switch that it causes. A scheduler with cold caches needs some of it. A measuring thread
@@ -39,8 +39,8 @@ impl Vehicle {
     }
 
     /// Whether it runs the functions of a carrier, and is named by them.
-    pub fn runs(self, by: Carrier, labels: &Labels) -> bool {
-        matches!(self.what, What::Irq | What::Softirq) && runs(self.what.kind(), labels.text(self.source), by)
+    pub fn runs(self, carrier: Carrier, labels: &Labels) -> bool {
+        matches!(self.what, What::Irq | What::Softirq) && runs(self.what.kind(), labels.text(self.source), carrier)
     }
 
     fn ends_with(self, event: &Happening) -> bool {
@@ -76,11 +76,28 @@ impl Carriers {
     }
 }
 
+/// A function that an interrupt or a softirq runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CarriedFunction {
+    /// Empty for a function without a name.
+    pub name: Label,
+    /// Its fixed root; empty if it has none.
+    pub root: Label,
+}
+
+/// The start or the end of a function.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CarrierEvent {
+    pub carrier: Carrier,
+    /// The interrupt that it belongs to if no event shows one.
+    pub interrupt: Label,
+}
+
 /// The events of one interrupt or softirq, or of one of its functions.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ahead {
-    /// The first function: its source and its fixed root.
-    function: Option<(Label, Label)>,
+    /// The first function.
+    function: Option<CarriedFunction>,
     /// The first thread that this function wakes.
     woken: Option<Pid>,
     /// The fixed root of the last function with one.
@@ -96,12 +113,13 @@ impl Attributor {
         vehicle: Vehicle,
         at: Nanos,
         coming: impl Iterator<Item = &'e Event>,
-        with: &mut Context<'_>,
+        context: &mut Context<'_>,
     ) {
         let Vehicle { what, source, detail } = vehicle;
-        let plain = self.name(what, (source, detail), at, with.labels);
-        let named = if self.ledger.is_open() { self.name_carried(vehicle, plain, None, coming, with) } else { plain };
-        self.push(what, (source, detail), named, at);
+        let plain = self.name(what, SourceName { source, detail }, at, context.labels);
+        let named =
+            if self.ledger.is_open() { self.name_carried(vehicle, plain, None, coming, context) } else { plain };
+        self.push(what, SourceName { source, detail }, named, at);
     }
 
     /// Names an interrupt or a softirq that starts before the `coming` events, or one of its further functions if `begun` gives one.
@@ -113,20 +131,20 @@ impl Attributor {
     pub(super) fn name_carried<'e>(
         &mut self,
         vehicle: Vehicle,
-        plain: Named,
-        begun: Option<(Label, Label)>,
+        plain: FrameName,
+        begun: Option<CarriedFunction>,
         mut coming: impl Iterator<Item = &'e Event>,
-        with: &mut Context<'_>,
-    ) -> Named {
-        let ahead = self.look_ahead(vehicle, begun, &mut coming, with.labels);
-        let function = ahead.function.filter(|(name, _)| *name != Label::EMPTY);
-        let shown = function.map_or(plain.source, |(name, _)| name);
-        let own = self.causes.label(vehicle.what.kind(), shown, with.labels);
-        let fixed = function.map(|(_, root)| root).filter(|root| *root != Label::EMPTY);
+        context: &mut Context<'_>,
+    ) -> FrameName {
+        let ahead = self.look_ahead(vehicle, begun, &mut coming, context.labels);
+        let function = ahead.function.filter(|function| function.name != Label::EMPTY);
+        let shown = function.map_or(plain.source, |function| function.name);
+        let own = self.causes.label(vehicle.what.kind(), shown, context.labels);
+        let fixed = function.map(|function| function.root).filter(|root| *root != Label::EMPTY);
         let brings = self.carriers.is_bringing(shown, vehicle.detail);
         let cause = fixed
-            .or_else(|| ahead.woken.and_then(|thread| self.root_of_woken(thread, &mut coming, with)))
-            .or_else(|| self.root_of_thread(switches_to(ahead.ended.filter(|_| brings)?, coming)?, with))
+            .or_else(|| ahead.woken.and_then(|thread| self.root_of_woken(thread, &mut coming, context)))
+            .or_else(|| self.root_of_thread(switches_to(ahead.ended.filter(|_| brings)?, coming)?, context))
             .unwrap_or(if function.is_some() { own } else { plain.cause });
         let detail = match function {
             _ if cause != own => cause,
@@ -137,19 +155,19 @@ impl Attributor {
             What::Softirq => plain.raises,
             _ => ahead.raises.unwrap_or(cause),
         };
-        Named { source: shown, detail, cause, raises }
+        FrameName { source: shown, detail, cause, raises }
     }
 
     /// Reads the events up to the end of the interrupt or softirq, or of the function that has `begun`.
     fn look_ahead<'e>(
         &self,
         vehicle: Vehicle,
-        begun: Option<(Label, Label)>,
+        begun: Option<CarriedFunction>,
         coming: &mut impl Iterator<Item = &'e Event>,
         labels: &Labels,
     ) -> Ahead {
         let fixed = |root: Label| Some(root).filter(|root| *root != Label::EMPTY);
-        let raises = begun.and_then(|(_, root)| fixed(root));
+        let raises = begun.and_then(|function| fixed(function.root));
         let mut ahead = Ahead { function: begun, raises, ..Ahead::default() };
         let mut running = begun.is_some();
         // Frames within it, and functions that others run within it.
@@ -171,8 +189,8 @@ impl Attributor {
                 }
                 Happening::IrqExit { .. } | Happening::SoftirqExit { .. } if begun.is_some() => break,
                 _ if nested > 0 => {}
-                Happening::FunctionEntry { by, .. } if !vehicle.runs(by, labels) => {
-                    foreign += u32::from(matches!(by, Carrier::Timer | Carrier::Call));
+                Happening::FunctionEntry { by: carrier, .. } if !vehicle.runs(carrier, labels) => {
+                    foreign += u32::from(matches!(carrier, Carrier::Timer | Carrier::Call));
                 }
                 Happening::FunctionExit { .. } if foreign > 0 => foreign -= 1,
                 _ if foreign > 0 => {}
@@ -180,7 +198,7 @@ impl Attributor {
                 Happening::FunctionEntry { source, root, .. } => {
                     running = ahead.function.is_none();
                     if running {
-                        (ahead.function, ahead.woken) = (Some((source, root)), None);
+                        (ahead.function, ahead.woken) = (Some(CarriedFunction { name: source, root }), None);
                     }
                     ahead.raises = fixed(root).or(ahead.raises);
                 }
@@ -205,20 +223,20 @@ impl Attributor {
         &mut self,
         thread: Pid,
         coming: &mut impl Iterator<Item = &'e Event>,
-        with: &mut Context<'_>,
+        context: &mut Context<'_>,
     ) -> Option<Label> {
-        if with.tasks.get(thread)?.source == self.carriers.kworker
+        if context.tasks.get(thread)?.source == self.carriers.kworker
             && let Some(work) = coming.find_map(|event| work_begun_by(thread, event))
         {
-            return Some(self.causes.label(Kind::Workqueue, work, with.labels));
+            return Some(self.causes.label(Kind::Workqueue, work, context.labels));
         }
-        self.root_of_thread(thread, with)
+        self.root_of_thread(thread, context)
     }
 
     /// The root of the work of another thread, if that thread has a name.
-    fn root_of_thread(&mut self, thread: Pid, with: &mut Context<'_>) -> Option<Label> {
-        let task = with.tasks.get(thread).filter(|_| thread != Pid::IDLE && thread != self.thread.pid)?;
-        Some(self.causes.label(task.kind, task.source, with.labels))
+    fn root_of_thread(&mut self, thread: Pid, context: &mut Context<'_>) -> Option<Label> {
+        let task = context.tasks.get(thread).filter(|_| thread != Pid::IDLE && thread != self.thread.pid)?;
+        Some(self.causes.label(task.kind, task.source, context.labels))
     }
 }
 

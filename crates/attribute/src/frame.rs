@@ -22,9 +22,31 @@ pub(super) enum What {
     Fault,
 }
 
+/// Source and detail of an activity.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SourceName {
+    pub source: Label,
+    pub detail: Label,
+}
+
+impl SourceName {
+    /// Creates a name without detail.
+    pub const fn plain(source: Label) -> Self {
+        Self { source, detail: Label::EMPTY }
+    }
+}
+
+/// The end of an activity on top of the current thread, on whose way out softirqs may follow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Ending {
+    /// The root of what ended.
+    pub cause: Label,
+    pub at: Nanos,
+}
+
 /// The name of an activity in its rows, and its root.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Named {
+pub(super) struct FrameName {
     pub source: Label,
     pub detail: Label,
     /// Its root, as `kind:source`.
@@ -40,7 +62,7 @@ pub(super) struct Frame {
     /// Together with `detail`, identifies the event of its end.
     pub source: Label,
     pub detail: Label,
-    pub named: Named,
+    pub named: FrameName,
     /// Whether it has run a function.
     pub ran: bool,
     /// Its row in the detour that is open, once it has one.

@@ -7,8 +7,8 @@ use becalm_model::root::RAN;
 use becalm_model::{Event, Label, Labels};
 use becalm_units::Nanos;
 
-use super::carried::Vehicle;
-use super::frame::{What, saturating_sub};
+use super::carried::{CarriedFunction, CarrierEvent, Vehicle};
+use super::frame::{Ending, SourceName, What, saturating_sub};
 use super::ledger::LedgerRow;
 use super::{Attributor, Context, WAY_OUT};
 
@@ -23,12 +23,12 @@ pub(super) struct Functions {
     /// By the detail so far, whether that holds functions already, and the function.
     details: HashMap<(Label, bool, Label), Label>,
     /// The last interrupt without events of its own.
-    last: Option<Untraced>,
+    last: Option<UntracedInterrupt>,
 }
 
 /// An interrupt without events of its own. It may run another function.
 #[derive(Clone, Copy, Debug)]
-struct Untraced {
+struct UntracedInterrupt {
     row: LedgerRow,
     /// The number of its detour.
     detour: u64,
@@ -39,8 +39,8 @@ struct Untraced {
 }
 
 impl Functions {
-    /// The detail of what ran a function; `further` if it names others already.
-    fn with(&mut self, detail: Label, further: bool, function: Label, labels: &mut Labels) -> Label {
+    /// Adds a function to the detail of an activity that ran it; `further` if the detail names other functions already.
+    fn extend_detail(&mut self, detail: Label, further: bool, function: Label, labels: &mut Labels) -> Label {
         *self.details.entry((detail, further, function)).or_insert_with(|| {
             let (before, name) = (labels.text(detail), labels.text(function));
             let text = if further {
@@ -66,38 +66,38 @@ impl Attributor {
     /// without events. `coming` are the next events.
     pub(super) fn enter_function<'e>(
         &mut self,
-        function: (Label, Label),
-        (by, interrupt): (Carrier, Label),
+        function: CarriedFunction,
+        CarrierEvent { carrier, interrupt }: CarrierEvent,
         at: Nanos,
         coming: impl Iterator<Item = &'e Event>,
-        with: &mut Context<'_>,
+        context: &mut Context<'_>,
     ) {
-        if by == Carrier::Wheel && self.stack.last().is_some_and(|top| top.what == What::SoftirqFunction) {
+        if carrier == Carrier::Wheel && self.stack.last().is_some_and(|top| top.what == What::SoftirqFunction) {
             // The last one has no event at its end.
-            self.leave_frame(What::SoftirqFunction, at, with);
+            self.leave_frame(What::SoftirqFunction, at, context);
         }
         let Some(top) = self.stack.last_mut() else {
-            if by == Carrier::Timer {
-                self.begin_untraced(interrupt, function, at, coming, with);
+            if carrier == Carrier::Timer {
+                self.begin_untraced(interrupt, function, at, coming, context);
             }
             return;
         };
         let vehicle = Vehicle { what: top.what, source: top.source, detail: top.detail };
-        if vehicle.runs(by, with.labels) {
+        if vehicle.runs(carrier, context.labels) {
             let further = std::mem::replace(&mut top.ran, true);
             self.credit(at);
-            if further && function.0 != Label::EMPTY {
-                self.begin_further(vehicle, function, at, coming, with);
+            if further && function.name != Label::EMPTY {
+                self.begin_further(vehicle, function, at, coming, context);
             }
-        } else if by == Carrier::Timer {
+        } else if carrier == Carrier::Timer {
             if vehicle.what == What::Softirq {
                 self.credit(at);
             }
-            self.begin_untraced(interrupt, function, at, coming, with);
+            self.begin_untraced(interrupt, function, at, coming, context);
         } else {
             self.credit(at);
-            if (by, vehicle.what) == (Carrier::Tasklet, What::Softirq) {
-                self.name_tasklet(function.0, with.labels);
+            if (carrier, vehicle.what) == (Carrier::Tasklet, What::Softirq) {
+                self.name_tasklet(function.name, context.labels);
             }
         }
     }
@@ -106,25 +106,25 @@ impl Attributor {
     fn begin_further<'e>(
         &mut self,
         vehicle: Vehicle,
-        (source, root): (Label, Label),
+        function: CarriedFunction,
         at: Nanos,
         coming: impl Iterator<Item = &'e Event>,
-        with: &mut Context<'_>,
+        context: &mut Context<'_>,
     ) {
         let what = if vehicle.what == What::Irq { What::IrqFunction } else { What::SoftirqFunction };
-        let plain = self.name(what, (source, Label::EMPTY), at, with.labels);
+        let plain = self.name(what, SourceName::plain(function.name), at, context.labels);
         let named = match self.ledger.is_open() {
-            true => self.name_carried(vehicle, plain, Some((source, root)), coming, with),
+            true => self.name_carried(vehicle, plain, Some(function), coming, context),
             false => plain,
         };
-        self.push(what, (source, Label::EMPTY), named, at);
+        self.push(what, SourceName::plain(function.name), named, at);
     }
 
     /// Adds a tasklet to the detail of the softirq on top of the stack.
     fn name_tasklet(&mut self, function: Label, labels: &mut Labels) {
         let Some(top) = self.stack.last_mut().filter(|_| function != Label::EMPTY) else { return };
         let further = std::mem::replace(&mut top.ran, true);
-        top.named.detail = self.functions.with(top.named.detail, further, function, labels);
+        top.named.detail = self.functions.extend_detail(top.named.detail, further, function, labels);
         if let Some(row) = top.row {
             self.ledger.rename(row, top.named.detail);
         }
@@ -134,46 +134,52 @@ impl Attributor {
     fn begin_untraced<'e>(
         &mut self,
         interrupt: Label,
-        function: (Label, Label),
+        function: CarriedFunction,
         at: Nanos,
         coming: impl Iterator<Item = &'e Event>,
-        with: &mut Context<'_>,
+        context: &mut Context<'_>,
     ) {
         let last = self.functions.last.take().filter(|last| {
             self.ledger.is_open()
                 && last.detour == self.ledger.number()
                 && saturating_sub(at, last.ended) <= WAY_OUT
-                && self.raised == Some((last.raises, last.ended))
+                && self.raised == Some(Ending { cause: last.raises, at: last.ended })
                 && self.ledger.credited() == last.ended
         });
-        let plain = self.name(What::Irq, (interrupt, Label::EMPTY), at, with.labels);
-        let mut named = self.name_carried(Vehicle::irq(interrupt, Label::EMPTY), plain, Some(function), coming, with);
+        let plain = self.name(What::Irq, SourceName::plain(interrupt), at, context.labels);
+        let mut named =
+            self.name_carried(Vehicle::irq(interrupt, Label::EMPTY), plain, Some(function), coming, context);
         if let Some(last) = last {
             self.ledger.credit(last.row, at);
-            if function.1 == Label::EMPTY {
+            if function.root == Label::EMPTY {
                 named.raises = last.raises;
             }
         }
-        self.push(What::Irq, (interrupt, Label::EMPTY), named, at);
+        self.push(What::Irq, SourceName::plain(interrupt), named, at);
         if let Some(top) = self.stack.last_mut() {
             top.ran = true;
         }
     }
 
     /// The function on top of the stack ends.
-    fn leave_frame(&mut self, what: What, at: Nanos, with: &mut Context<'_>) {
-        self.pop(what, Label::EMPTY, Label::EMPTY, at, with);
+    fn leave_frame(&mut self, what: What, at: Nanos, context: &mut Context<'_>) {
+        self.pop(what, Label::EMPTY, Label::EMPTY, at, context);
     }
 
     /// A function of an interrupt returned. This may be the end of an interrupt without events.
-    pub(super) fn leave_function(&mut self, (by, interrupt): (Carrier, Label), at: Nanos, with: &mut Context<'_>) {
+    pub(super) fn leave_function(
+        &mut self,
+        CarrierEvent { carrier, interrupt }: CarrierEvent,
+        at: Nanos,
+        context: &mut Context<'_>,
+    ) {
         self.credit(at);
         let Some(top) = self.stack.last().copied() else { return };
-        match (top.what, by) {
-            (What::IrqFunction, _) | (What::SoftirqFunction, Carrier::Timer) => self.leave_frame(top.what, at, with),
+        match (top.what, carrier) {
+            (What::IrqFunction, _) | (What::SoftirqFunction, Carrier::Timer) => self.leave_frame(top.what, at, context),
             (What::Irq, Carrier::Timer) if top.ends_with(What::Irq, interrupt, Label::EMPTY) => {
-                self.pop(What::Irq, interrupt, Label::EMPTY, at, with);
-                self.functions.last = top.row.map(|row| Untraced {
+                self.pop(What::Irq, interrupt, Label::EMPTY, at, context);
+                self.functions.last = top.row.map(|row| UntracedInterrupt {
                     row,
                     detour: self.ledger.number(),
                     raises: top.named.raises,

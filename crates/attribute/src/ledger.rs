@@ -3,8 +3,8 @@
 use becalm_model::{Activity, Detour, Kind, Label, Labels, Platform, Step, root, unseen};
 use becalm_units::{CpuId, Nanos};
 
-use super::beside::Beside;
 use super::causes::Causes;
+use super::explanations::Explanations;
 use super::host::Host;
 
 /// A row of the detour that is open.
@@ -186,13 +186,19 @@ impl Ledger {
     /// A step without any event is one row. Else `t_min`, which the loop needs even undisturbed, comes off the exit, then
     /// off the other rests from the first on; where these are shorter, the longest rows make up for it, as they bear the
     /// smallest relative error.
-    pub fn close(&mut self, t_min: Nanos, beside: &mut Beside, causes: &mut Causes, labels: &mut Labels) -> Closed<'_> {
+    pub fn close(
+        &mut self,
+        t_min: Nanos,
+        explanations: &mut Explanations,
+        causes: &mut Causes,
+        labels: &mut Labels,
+    ) -> Closed<'_> {
         let length = self.credited - self.start;
         let t_min = t_min.clamp(Nanos::ZERO, length);
         let duration = length - t_min;
         let mut preempted = 0;
         if self.rows.len() == usize::from(self.rest.is_some()) {
-            self.close_without_events(duration, beside, causes, labels);
+            self.close_without_events(duration, explanations, causes, labels);
         } else {
             if let Some(LedgerRow(exit)) = self.rest {
                 let exit = &mut self.rows[exit as usize];
@@ -215,7 +221,13 @@ impl Ledger {
     }
 
     /// The one row of a step in which nothing was seen.
-    fn close_without_events(&mut self, duration: Nanos, beside: &mut Beside, causes: &mut Causes, labels: &mut Labels) {
+    fn close_without_events(
+        &mut self,
+        duration: Nanos,
+        explanations: &mut Explanations,
+        causes: &mut Causes,
+        labels: &mut Labels,
+    ) {
         self.rows.clear();
         let step = Step { start: self.start, end: self.credited };
         let length = step.end - step.start;
@@ -224,7 +236,7 @@ impl Ledger {
             self.aftermath = Aftermath { since: self.credited, cause, left: left - 1 };
             self.new_row(self.start, Kind::Edge, self.names.after, cause)
         } else {
-            let source = labels.intern(beside.source(step, duration, self.platform));
+            let source = labels.intern(explanations.source(step, duration, self.platform));
             // What is short itself leaves nothing to recover from.
             let left = if duration < unseen::SHORTEST_OF_SYSTEM { 0 } else { AFTERMATH_STEPS };
             let cause = causes.label(Kind::Unseen, source, labels);

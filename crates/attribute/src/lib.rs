@@ -71,9 +71,9 @@
 //! Reading /proc, decoding events, choosing names: the labels of events and the entries of [`Tasks`] are taken as
 //! they come.
 
-mod beside;
 mod carried;
 mod causes;
+mod explanations;
 mod feed;
 mod frame;
 mod functions;
@@ -91,17 +91,18 @@ use becalm_model::{
 };
 use becalm_units::Nanos;
 
-use self::beside::Beside;
-use self::carried::{Carriers, Vehicle};
+use self::carried::{CarriedFunction, CarrierEvent, Carriers, Vehicle};
 use self::causes::Causes;
+use self::explanations::Explanations;
 use self::feed::EventFeed;
-use self::frame::{Frame, What, saturating_sub};
+use self::frame::{Ending, Frame, What, saturating_sub};
 use self::functions::Functions;
 pub use self::ledger::{AFTERMATH_LONGEST, AFTERMATH_STEPS};
 use self::ledger::{Closed, Entry, Ledger, LedgerRow};
 pub use self::presence::{Interruptions, Presence};
 use self::suspended::Suspended;
 pub use self::tally::Tally;
+use self::threads::Departure;
 
 /// Attributes the detours of one CPU, as steps and events come in.
 ///
@@ -121,8 +122,8 @@ pub struct Attributor {
     base_detail: Label,
     /// The root of the current thread's own time; `None` for the loop, whose time is no noise.
     base_cause: Option<Label>,
-    /// The root of what just ended on top of the current thread, and when, where softirqs may follow on its way out.
-    raised: Option<(Label, Nanos)>,
+    /// What just ended on top of the current thread, if softirqs may follow on its way out.
+    raised: Option<Ending>,
     /// Whether the loop could go on when it last left the CPU.
     loop_runnable: bool,
     /// While a limit keeps the loop away in a step: the row that has all the time until it runs again.
@@ -138,7 +139,7 @@ pub struct Attributor {
     /// Before this instant events have been replayed without knowing the steps.
     advanced: Nanos,
     causes: Causes,
-    beside: Beside,
+    explanations: Explanations,
     carriers: Carriers,
     functions: Functions,
     /// Up to when the kernel was traced.
@@ -223,7 +224,7 @@ impl Attributor {
             completed: LONG_AGO,
             advanced: LONG_AGO,
             causes: Causes::default(),
-            beside: Beside::default(),
+            explanations: Explanations::default(),
             carriers: Carriers::new(labels),
             functions: Functions::default(),
             traced_until: Nanos::MAX,
@@ -236,7 +237,7 @@ impl Attributor {
     /// From now on steps are those of a thread that measures nothing, which are known from the events alone: each begins with the event that
     /// took the CPU from it and ends with the one that gave it back, which belongs to it.
     #[must_use]
-    pub const fn of_events_alone(mut self) -> Self {
+    pub const fn with_events_alone(mut self) -> Self {
         self.ends_with_events = true;
         self
     }
@@ -244,7 +245,7 @@ impl Attributor {
     /// Learns what was seen beside the trace since the last call, before the steps are attributed that it may explain: what was counted of
     /// this CPU between looks at it, and the steps of the sibling thread of its core.
     pub fn look_beside(&mut self, watches: &[Watch], sibling: &[Step]) {
-        self.beside.extend(watches, sibling);
+        self.explanations.extend(watches, sibling);
     }
 
     /// Learns that the trace ends there. Nothing but its length is known of a step that ends later, and events that came later do
@@ -271,7 +272,7 @@ impl Attributor {
         detours: &mut Vec<Detour>,
         activities: &mut Vec<Activity>,
     ) {
-        let with = &mut Context { tasks, labels };
+        let context = &mut Context { tasks, labels };
         let mut kept = std::mem::take(&mut self.kept);
         let events = &events[..events.partition_point(|event| event.time < self.traced_until)];
         let mut feed = EventFeed::new(&kept, events);
@@ -280,18 +281,18 @@ impl Attributor {
                 self.tally.refused_steps += 1;
                 continue;
             }
-            self.replay(&mut feed, step.start, with);
+            self.replay(&mut feed, step.start, context);
             self.resynchronize(step.start);
             self.ledger.open(step.start, step.start < self.advanced);
             if step.end > self.traced_until {
                 while feed.next_before(step.end).is_some() {}
-                self.unknown(step.start, self.names.trace_changed, Label::EMPTY, step.end, with.labels);
+                self.unknown(step.start, self.names.trace_changed, Label::EMPTY, step.end, context.labels);
             } else {
-                self.own_up_to(step.end, &mut feed, with);
+                self.own_up_to(step.end, &mut feed, context);
             }
             self.resynchronize(step.end);
             let Closed { detour, rows, preempted } =
-                self.ledger.close(self.thread.t_min, &mut self.beside, &mut self.causes, with.labels);
+                self.ledger.close(self.thread.t_min, &mut self.explanations, &mut self.causes, context.labels);
             self.tally.preempted_by_host += preempted;
             self.tally.incomplete += u64::from(detour.incomplete);
             detours.push(detour);
@@ -314,13 +315,13 @@ impl Attributor {
     }
 
     /// Gives the time of the step that is open to its owners, by the events until its end.
-    fn own_up_to(&mut self, end: Nanos, feed: &mut EventFeed<'_>, with: &mut Context<'_>) {
+    fn own_up_to(&mut self, end: Nanos, feed: &mut EventFeed<'_>, context: &mut Context<'_>) {
         let beyond = Nanos::new(i64::from(self.ends_with_events));
-        self.replay(feed, end.checked_add(beyond).unwrap_or(end), with);
+        self.replay(feed, end.checked_add(beyond).unwrap_or(end), context);
         if self.lost_comes_next(feed) {
-            self.lose(end, with);
+            self.lose(end, context);
         } else {
-            self.meet(self.thread.pid, end, with);
+            self.meet(self.thread.pid, end, context);
             self.credit(end);
         }
     }
@@ -335,7 +336,7 @@ impl Attributor {
         kept.drain(..kept.len() - left);
         self.kept = kept;
         self.advanced = self.advanced.max(until);
-        self.beside.forget(until);
+        self.explanations.forget(until);
     }
 
     /// Replays what is left after the last step, and returns the totals of the run.
@@ -357,7 +358,7 @@ impl Attributor {
     }
 
     /// Replays the events before `until`.
-    fn replay(&mut self, feed: &mut EventFeed<'_>, until: Nanos, with: &mut Context<'_>) {
+    fn replay(&mut self, feed: &mut EventFeed<'_>, until: Nanos, context: &mut Context<'_>) {
         while let Some(event) = feed.next_before(until) {
             if self.is_late(event) {
                 self.count_late(event);
@@ -365,15 +366,15 @@ impl Attributor {
             }
             if let Happening::Lost { count } = event.what {
                 self.count_lost(count);
-                self.lose(event.time, with);
+                self.lose(event.time, context);
                 if self.ledger.is_open() {
                     let base = feed.thread_of_next(until).unwrap_or(self.thread.pid);
-                    self.enter(base, event.time, with);
+                    self.enter(base, event.time, context);
                 }
             } else {
                 self.tally.events += 1;
                 let throttled = self.ledger.is_open() && self.throttles(event, feed, until);
-                self.happen(event, throttled, || feed.coming(until), with);
+                self.happen(event, throttled, || feed.coming(until), context);
             }
             self.newest = event.time;
         }
@@ -419,40 +420,48 @@ impl Attributor {
         event: &Event,
         throttled: bool,
         coming: impl Fn() -> I,
-        with: &mut Context<'_>,
+        context: &mut Context<'_>,
     ) {
         let at = event.time;
         match event.what {
-            Happening::Switch { prev, .. } => self.meet(prev, at, with),
-            Happening::Nmi { delta, .. } => self.meet(event.thread, self.nmi_start(delta, at), with),
-            _ => self.meet(event.thread, at, with),
+            Happening::Switch { prev, .. } => self.meet(prev, at, context),
+            Happening::Nmi { delta, .. } => self.meet(event.thread, self.nmi_start(delta, at), context),
+            _ => self.meet(event.thread, at, context),
         }
         match event.what {
             Happening::IrqEntry { source, detail } => {
-                self.begin_carrier(Vehicle::irq(source, detail), at, coming(), with);
+                self.begin_carrier(Vehicle::irq(source, detail), at, coming(), context);
             }
-            Happening::IrqExit { source, detail } => self.pop(What::Irq, source, detail, at, with),
-            Happening::SoftirqEntry { source } => self.begin_carrier(Vehicle::softirq(source), at, coming(), with),
-            Happening::SoftirqExit { source } => self.pop(What::Softirq, source, Label::EMPTY, at, with),
+            Happening::IrqExit { source, detail } => self.pop(What::Irq, source, detail, at, context),
+            Happening::SoftirqEntry { source } => self.begin_carrier(Vehicle::softirq(source), at, coming(), context),
+            Happening::SoftirqExit { source } => self.pop(What::Softirq, source, Label::EMPTY, at, context),
             Happening::WorkStart { source, work } => {
                 if let Some(stale) = self.stale_work() {
                     self.credit(at);
                     self.abandon_from(stale);
                 }
-                self.begin(What::Work(work), source, self.base_detail, at, with.labels);
+                self.begin(What::Work(work), source, self.base_detail, at, context.labels);
             }
             Happening::WorkEnd { source, work } => {
                 let source = if source == Label::EMPTY { self.names.unknown_work } else { source };
-                self.pop(What::Work(work), source, Label::EMPTY, at, with);
+                self.pop(What::Work(work), source, Label::EMPTY, at, context);
             }
-            Happening::Nmi { source, delta } => self.nmi(source, delta, at, with),
-            Happening::FunctionEntry { source, root, by, interrupt } => {
-                self.enter_function((source, root), (by, interrupt), at, coming(), with);
+            Happening::Nmi { source, delta } => self.nmi(source, delta, at, context),
+            Happening::FunctionEntry { source, root, by: carrier, interrupt } => {
+                self.enter_function(
+                    CarriedFunction { name: source, root },
+                    CarrierEvent { carrier, interrupt },
+                    at,
+                    coming(),
+                    context,
+                );
             }
-            Happening::FunctionExit { by, interrupt } => self.leave_function((by, interrupt), at, with),
-            Happening::Fault { source, detail } => self.fault(source, detail, at, with),
+            Happening::FunctionExit { by: carrier, interrupt } => {
+                self.leave_function(CarrierEvent { carrier, interrupt }, at, context)
+            }
+            Happening::Fault { source, detail } => self.fault(source, detail, at, context),
             Happening::Switch { prev, prev_runnable, next } => {
-                self.switch((prev, prev_runnable), throttled, next, at, with);
+                self.switch(Departure { thread: prev, is_runnable: prev_runnable }, throttled, next, at, context);
             }
             // The entry of the interrupt has already looked ahead to it.
             Happening::Waking { .. } => self.credit(at),
@@ -507,14 +516,14 @@ impl Attributor {
         saturating_sub(at, delta.max(Nanos::ZERO)).max(self.since())
     }
 
-    fn nmi(&mut self, source: Label, delta: Nanos, at: Nanos, with: &mut Context<'_>) {
+    fn nmi(&mut self, source: Label, delta: Nanos, at: Nanos, context: &mut Context<'_>) {
         let start = self.nmi_start(delta, at);
         self.raised = None;
         if self.throttling.is_some() {
             self.credit(at);
         } else if self.ledger.is_open() {
             self.credit(start);
-            let cause = self.causes.label(Kind::Nmi, source, with.labels);
+            let cause = self.causes.label(Kind::Nmi, source, context.labels);
             let entry = Entry { start, kind: Kind::Nmi, source, detail: Label::EMPTY, cause };
             let row = self.ledger.row(entry);
             self.ledger.credit(row, at);
@@ -524,14 +533,14 @@ impl Attributor {
         }
     }
 
-    fn fault(&mut self, source: Label, detail: Label, at: Nanos, with: &mut Context<'_>) {
+    fn fault(&mut self, source: Label, detail: Label, at: Nanos, context: &mut Context<'_>) {
         self.credit(at);
         self.raised = None;
         let on_thread_alone = matches!(self.stack.last(), None | Some(Frame { what: What::Fault, .. }));
         if self.current == Some(self.thread.pid) && on_thread_alone {
             // The one before is over, or the thread could not have met this one.
             self.stack.pop();
-            self.begin(What::Fault, source, detail, at, with.labels);
+            self.begin(What::Fault, source, detail, at, context.labels);
         }
     }
 
@@ -541,14 +550,14 @@ impl Attributor {
     }
 
     /// Events were lost until `at`: nothing that was known holds any more.
-    fn lose(&mut self, at: Nanos, with: &mut Context<'_>) {
+    fn lose(&mut self, at: Nanos, context: &mut Context<'_>) {
         if self.ledger.is_open() {
             self.ledger.mark_incomplete();
             let since = self.ledger.credited();
             if at > since {
-                self.unknown(since, self.names.lost, Label::EMPTY, at, with.labels);
+                self.unknown(since, self.names.lost, Label::EMPTY, at, context.labels);
             }
-            self.ledger.end(self.causes.label(Kind::NotTraced, self.names.lost, with.labels));
+            self.ledger.end(self.causes.label(Kind::NotTraced, self.names.lost, context.labels));
         }
         self.stack.clear();
         self.suspended.clear();

@@ -8,10 +8,11 @@
 //! A gap in which events were lost ends everything: the stack begins afresh with the thread that the next event names.
 
 use becalm_model::carried::{BRINGING, Carrier, RESCHEDULING, SENT, runs};
-use becalm_model::{Activity, Detour, Event, Happening, Kind, Label, Labels, Pid, Tasks, root};
+use becalm_model::{Activity, Detour, Event, Happening, Kind, Label, Labels, Pid, Task, Tasks, root};
 use becalm_units::{CpuId, Nanos};
 
 use super::carried::SWITCHES_WITHIN;
+use super::frame::SourceName;
 
 /// More frames than the kernel ever nests.
 const DEPTH: usize = 64;
@@ -22,9 +23,9 @@ const MOST_ROWS: usize = 256;
 /// How many threads are remembered that left the CPU within a work item.
 const MOST_AWAY: usize = 64;
 
-/// What runs above a thread.
+/// Kinds of activity that run above a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum What {
+enum LayerKind {
     Irq,
     /// A further function of an interrupt.
     IrqFunction,
@@ -34,7 +35,7 @@ enum What {
     Work(u64),
 }
 
-impl What {
+impl LayerKind {
     const fn kind(self) -> Kind {
         match self {
             Self::Irq | Self::IrqFunction => Kind::Irq,
@@ -45,21 +46,21 @@ impl What {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Above {
-    what: What,
+struct Layer {
+    what: LayerKind,
     /// Identifies the event of its end.
     source: Label,
-    /// Source and detail of its row.
-    shown: (Label, Label),
+    /// The name of its row.
+    shown: SourceName,
     /// How far the purpose of an interrupt, a softirq or a function is known.
-    carried: Carried,
+    purpose: Purpose,
     /// Its row in the present interruption, once it has one.
     row: Option<usize>,
 }
 
 /// How far the purpose of an interrupt, a softirq, or one of their functions is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Carried {
+enum Purpose {
     /// It has run no function.
     Nothing,
     /// Its function runs. The first thread that this function wakes is its root.
@@ -70,11 +71,22 @@ enum Carried {
     Root,
 }
 
-/// An interrupt that can let a thread run without waking it: the start of its row, and its end.
-type Brought = (Nanos, Nanos);
+/// An interrupt that can let a thread run without waking it.
+#[derive(Clone, Copy, Debug)]
+struct BringingInterrupt {
+    /// The start of its row.
+    start: Nanos,
+    end: Nanos,
+}
 
-/// A kworker that was woken, with the kind and the start of the row that belongs to its work.
-type Called = (Pid, Kind, Nanos);
+/// A kworker that was woken.
+#[derive(Clone, Copy, Debug)]
+struct WokenKworker {
+    thread: Pid,
+    /// Kind and start of the row that belongs to its work.
+    kind: Kind,
+    start: Nanos,
+}
 
 /// The interruptions that have ended, in order of time, with their activities, in order of detour. Each has an activity at least.
 #[derive(Clone, Debug, Default)]
@@ -89,11 +101,11 @@ pub struct Interruptions {
 #[derive(Clone, Debug)]
 pub struct Presence {
     cpu: CpuId,
-    stack: Vec<Above>,
+    stack: Vec<Layer>,
     /// Who is on the CPU; `None` where that is not known.
     thread: Option<Pid>,
-    /// Whose time that thread's is, if it is one that interrupts.
-    interrupts: Option<(Kind, Label, Label)>,
+    /// That thread, if it is one that interrupts.
+    interrupts: Option<Task>,
     /// Whether programs interrupt as well.
     with_programs: bool,
     /// The row of that thread in the present interruption.
@@ -105,11 +117,11 @@ pub struct Presence {
     incomplete: bool,
     rows: Vec<Activity>,
     /// Work items of threads that are not on the CPU.
-    away: Vec<(Pid, Above)>,
+    away: Vec<(Pid, Layer)>,
     /// The last interrupt, if it belongs to the thread that the CPU switches to next.
-    brought: Option<Brought>,
+    brought: Option<BringingInterrupt>,
     /// The last kworker that was woken, until it begins a work item.
-    called: Option<Called>,
+    called: Option<WokenKworker>,
     /// The number of the present interruption.
     number: u64,
     gap: Nanos,
@@ -138,10 +150,10 @@ impl Presence {
         }
     }
 
-    /// The same, where programs interrupt as well, except those that are known as becalm's own ([`Kind::Becalm`]): for a CPU that belongs to
-    /// one program, whose threads are named so.
+    /// Creates the presence of a CPU that belongs to one program, where other programs interrupt as well. The threads of that program must be
+    /// named as becalm's own ([`Kind::Becalm`]).
     #[must_use]
-    pub const fn of_one_program(cpu: CpuId) -> Self {
+    pub const fn for_one_program(cpu: CpuId) -> Self {
         let mut presence = Self::new(cpu);
         presence.with_programs = true;
         presence
@@ -188,29 +200,31 @@ impl Presence {
             self.stay(event.thread, tasks);
         }
         match event.what {
-            Happening::IrqEntry { source, detail } => self.push(What::Irq, source, detail),
+            Happening::IrqEntry { source, detail } => self.push(LayerKind::Irq, source, detail),
             Happening::IrqExit { source, .. } => {
-                if let Some(ended) = self.pop(|above| above.what == What::Irq && above.source == source) {
-                    let [shown, detail] = [ended.shown.0, ended.shown.1].map(|label| labels.text(label));
+                if let Some(ended) = self.pop(|layer| layer.what == LayerKind::Irq && layer.source == source) {
+                    let [shown, detail] = [ended.shown.source, ended.shown.detail].map(|label| labels.text(label));
                     let brings = BRINGING.contains(&shown) || detail == RESCHEDULING;
-                    let brings = brings && ended.carried != Carried::Root;
+                    let brings = brings && ended.purpose != Purpose::Root;
                     let row = ended.row.filter(|_| brings);
-                    self.brought = row.map(|row| (self.rows[row].start, at));
+                    self.brought = row.map(|row| BringingInterrupt { start: self.rows[row].start, end: at });
                 }
             }
-            Happening::FunctionEntry { source, root, by, .. } => self.enter_function(source, root, by, labels),
+            Happening::FunctionEntry { source, root, by: carrier, .. } => {
+                self.enter_function(source, root, carrier, labels)
+            }
             Happening::FunctionExit { .. } => self.leave_function(),
             Happening::Waking { thread } => self.wake(thread, tasks, labels),
-            Happening::SoftirqEntry { source } => self.push(What::Softirq, source, Label::EMPTY),
+            Happening::SoftirqEntry { source } => self.push(LayerKind::Softirq, source, Label::EMPTY),
             Happening::SoftirqExit { source } => {
-                self.pop(|above| above.what == What::Softirq && above.source == source);
+                self.pop(|layer| layer.what == LayerKind::Softirq && layer.source == source);
             }
             Happening::WorkStart { source, work } => {
                 self.name_called(event.thread, source, labels, found);
-                self.push(What::Work(work), source, Label::EMPTY);
+                self.push(LayerKind::Work(work), source, Label::EMPTY);
             }
             Happening::WorkEnd { work, .. } => {
-                self.pop(|above| above.what == What::Work(work));
+                self.pop(|layer| layer.what == LayerKind::Work(work));
             }
             Happening::Switch { prev_runnable, next, .. } => {
                 if prev_runnable {
@@ -238,8 +252,10 @@ impl Presence {
         let (Some(since), true) = (self.since.replace(at), self.open.is_some()) else { return };
         let next = self.rows.len();
         let (row, kind, source, detail) = match (self.stack.last_mut(), self.interrupts) {
-            (Some(above), _) => (above.row.get_or_insert(next), above.what.kind(), above.shown.0, above.shown.1),
-            (None, Some((kind, source, detail))) => (self.thread_row.get_or_insert(next), kind, source, detail),
+            (Some(layer), _) => {
+                (layer.row.get_or_insert(next), layer.what.kind(), layer.shown.source, layer.shown.detail)
+            }
+            (None, Some(Task { kind, source, detail })) => (self.thread_row.get_or_insert(next), kind, source, detail),
             (None, None) => return,
         };
         let row = *row;
@@ -273,16 +289,22 @@ impl Presence {
         }
     }
 
-    fn push(&mut self, what: What, source: Label, detail: Label) {
+    fn push(&mut self, what: LayerKind, source: Label, detail: Label) {
         if self.stack.len() >= DEPTH {
             self.stack.clear();
         }
         self.brought = None;
-        self.stack.push(Above { what, source, shown: (source, detail), carried: Carried::Nothing, row: None });
+        self.stack.push(Layer {
+            what,
+            source,
+            shown: SourceName { source, detail },
+            purpose: Purpose::Nothing,
+            row: None,
+        });
     }
 
     /// Ends the innermost such frame and whatever is above it; an end without a beginning changes nothing.
-    fn pop(&mut self, is_it: impl Fn(&Above) -> bool) -> Option<Above> {
+    fn pop(&mut self, is_it: impl Fn(&Layer) -> bool) -> Option<Layer> {
         let depth = self.stack.iter().rposition(is_it)?;
         let ended = self.stack[depth];
         self.stack.truncate(depth);
@@ -290,34 +312,35 @@ impl Presence {
     }
 
     /// A function starts. The first one names its interrupt or softirq, and further ones get their own rows.
-    fn enter_function(&mut self, source: Label, root: Label, by: Carrier, labels: &Labels) {
-        if by == Carrier::Wheel && self.stack.last().is_some_and(|top| top.what == What::SoftirqFunction) {
+    fn enter_function(&mut self, source: Label, root: Label, carrier: Carrier, labels: &Labels) {
+        if carrier == Carrier::Wheel && self.stack.last().is_some_and(|top| top.what == LayerKind::SoftirqFunction) {
             // The last one has no event at its end.
             self.stack.pop();
         }
-        let carries = |top: &Above| {
-            matches!(top.what, What::Irq | What::Softirq) && runs(top.what.kind(), labels.text(top.source), by)
+        let carries = |top: &Layer| {
+            matches!(top.what, LayerKind::Irq | LayerKind::Softirq)
+                && runs(top.what.kind(), labels.text(top.source), carrier)
         };
         let Some(top) = self.stack.last().copied().filter(carries) else { return };
-        let carried = if root == Label::EMPTY { Carried::Running } else { Carried::Root };
+        let purpose = if root == Label::EMPTY { Purpose::Running } else { Purpose::Root };
         let is_named = source != Label::EMPTY;
-        if top.carried != Carried::Nothing && is_named {
-            let what = if top.what == What::Irq { What::IrqFunction } else { What::SoftirqFunction };
+        if top.purpose != Purpose::Nothing && is_named {
+            let what = if top.what == LayerKind::Irq { LayerKind::IrqFunction } else { LayerKind::SoftirqFunction };
             self.push(what, source, top.source);
-        } else if top.carried != Carried::Nothing {
+        } else if top.purpose != Purpose::Nothing {
             return;
         }
         let is_own = labels.text(root) == root::text(Kind::Irq, labels.text(source));
         let detail = if root == Label::EMPTY || is_own { top.source } else { root };
-        self.rename(if is_named { (source, detail) } else { top.shown }, carried);
+        self.rename(if is_named { SourceName { source, detail } } else { top.shown }, purpose);
     }
 
     fn leave_function(&mut self) {
         match self.stack.last_mut() {
-            Some(Above { what: What::IrqFunction | What::SoftirqFunction, .. }) => {
+            Some(Layer { what: LayerKind::IrqFunction | LayerKind::SoftirqFunction, .. }) => {
                 self.stack.truncate(self.stack.len() - 1)
             }
-            Some(Above { carried: carried @ Carried::Running, .. }) => *carried = Carried::Returned,
+            Some(Layer { purpose: purpose @ Purpose::Running, .. }) => *purpose = Purpose::Returned,
             _ => {}
         }
     }
@@ -325,20 +348,22 @@ impl Presence {
     /// A thread is woken. It becomes the root of the interrupt or function that wakes it, unless that has a root.
     fn wake(&mut self, thread: Pid, tasks: &Tasks, labels: &mut Labels) {
         let Some(top) = self.stack.last().copied() else { return };
-        let is_sent = || top.what == What::Irq && SENT.contains(&labels.text(top.source));
-        if (top.carried == Carried::Running || top.carried == Carried::Nothing && is_sent())
+        let is_sent = || top.what == LayerKind::Irq && SENT.contains(&labels.text(top.source));
+        if (top.purpose == Purpose::Running || top.purpose == Purpose::Nothing && is_sent())
             && let Some(root) = root_of_thread(thread, tasks, labels)
         {
-            self.rename((top.shown.0, root), Carried::Root);
+            self.rename(SourceName { source: top.shown.source, detail: root }, Purpose::Root);
             let is_worker = tasks.get(thread).is_some_and(|task| labels.text(task.source) == "kworker");
             let row = top.row.filter(|_| is_worker).map(|row| &self.rows[row]);
-            self.called = row.map(|row| (thread, row.kind, row.start)).or(self.called);
+            self.called = row.map(|row| WokenKworker { thread, kind: row.kind, start: row.start }).or(self.called);
         }
     }
 
     /// A kworker that was woken begins its work, which is the root of what woke it.
     fn name_called(&mut self, thread: Pid, work: Label, labels: &mut Labels, found: &mut Interruptions) {
-        let Some((_, kind, start)) = self.called.take_if(|called| called.0 == thread) else { return };
+        let Some(WokenKworker { kind, start, .. }) = self.called.take_if(|called| called.thread == thread) else {
+            return;
+        };
         let root = root::text(Kind::Workqueue, labels.text(work));
         let root = labels.intern(&root);
         self.set_root((kind, start), root, found);
@@ -355,18 +380,20 @@ impl Presence {
 
     /// The CPU switches to the thread that the last interrupt came for.
     fn bring(&mut self, next: Pid, at: Nanos, (tasks, labels): (&Tasks, &mut Labels), found: &mut Interruptions) {
-        let Some((start, _)) = self.brought.take().filter(|(_, ended)| at - *ended <= SWITCHES_WITHIN) else { return };
+        let Some(interrupt) = self.brought.take().filter(|interrupt| at - interrupt.end <= SWITCHES_WITHIN) else {
+            return;
+        };
         if let Some(root) = root_of_thread(next, tasks, labels) {
-            self.set_root((Kind::Irq, start), root, found);
+            self.set_root((Kind::Irq, interrupt.start), root, found);
         }
     }
 
     /// Renames the frame on top of the stack, and its row.
-    fn rename(&mut self, shown: (Label, Label), carried: Carried) {
+    fn rename(&mut self, shown: SourceName, purpose: Purpose) {
         if let Some(top) = self.stack.last_mut() {
-            (top.shown, top.carried) = (shown, carried);
+            (top.shown, top.purpose) = (shown, purpose);
             if let Some(row) = top.row {
-                (self.rows[row].source, self.rows[row].detail) = shown;
+                (self.rows[row].source, self.rows[row].detail) = (shown.source, shown.detail);
             }
         }
     }
@@ -374,18 +401,18 @@ impl Presence {
     /// Another thread is on the CPU; work items go and come back with theirs.
     fn stay(&mut self, thread: Pid, tasks: &Tasks) {
         if let Some(left) = self.thread {
-            let works = self.stack.iter().filter(|above| matches!(above.what, What::Work(_)));
-            self.away.extend(works.map(|above| (left, Above { row: None, ..*above })));
+            let works = self.stack.iter().filter(|layer| matches!(layer.what, LayerKind::Work(_)));
+            self.away.extend(works.map(|layer| (left, Layer { row: None, ..*layer })));
             let over = self.away.len().saturating_sub(MOST_AWAY);
             self.away.drain(..over);
         }
         self.stack.clear();
-        let back = self.away.iter().filter(|(pid, _)| *pid == thread).map(|(_, above)| *above);
+        let back = self.away.iter().filter(|(pid, _)| *pid == thread).map(|(_, layer)| *layer);
         self.stack.extend(back);
         self.away.retain(|(pid, _)| *pid != thread);
         let interrupts = |kind| kind == Kind::Kthread || (self.with_programs && kind == Kind::Task);
         let task = tasks.get(thread).filter(|task| thread != Pid::IDLE && interrupts(task.kind));
-        self.interrupts = task.map(|task| (task.kind, task.source, task.detail));
+        self.interrupts = task.copied();
         (self.thread, self.thread_row) = (Some(thread), None);
     }
 
@@ -400,7 +427,7 @@ impl Presence {
         }
         self.incomplete = false;
         self.thread_row = None;
-        self.stack.iter_mut().for_each(|above| above.row = None);
+        self.stack.iter_mut().for_each(|layer| layer.row = None);
     }
 
     fn forget(&mut self) {
@@ -422,14 +449,13 @@ fn root_of_thread(thread: Pid, tasks: &Tasks, labels: &mut Labels) -> Option<Lab
 #[cfg(test)]
 mod tests {
     use super::*;
-    use becalm_model::Task;
     use proptest::prelude::*;
 
     const PROGRAM: Pid = Pid(10);
     const KERNEL: Pid = Pid(20);
 
     /// Start and length of an interruption, and its rows with their time.
-    type Told = (i64, i64, Vec<(String, i64)>);
+    type Expectation = (i64, i64, Vec<(String, i64)>);
 
     struct World {
         labels: Labels,
@@ -461,8 +487,8 @@ mod tests {
             if enters { Happening::IrqEntry { source, detail } } else { Happening::IrqExit { source, detail } }
         }
 
-        /// What was found.
-        fn told(&self) -> Vec<Told> {
+        /// The interruptions found.
+        fn interruptions(&self) -> Vec<Expectation> {
             let row = |row: &Activity| (format!("{}:{}", row.kind, self.labels.text(row.source)), row.self_time.get());
             let rows = |at: usize| self.found.activities.iter().filter(move |row| row.detour == at as u64).map(row);
             let detours = self.found.detours.iter().enumerate();
@@ -486,12 +512,12 @@ mod tests {
             world.at(30, KERNEL, switch(KERNEL, PROGRAM)).at(50, PROGRAM, switch(PROGRAM, Pid::IDLE));
         };
         passes(&mut world);
-        assert_eq!(world.told(), [(25, 5, vec![("kthread:kernel".to_owned(), 5)])], "programs are let pass");
-        (world.presence, world.found) = (Presence::of_one_program(CpuId::new(3)), Interruptions::default());
+        assert_eq!(world.interruptions(), [(25, 5, vec![("kthread:kernel".to_owned(), 5)])], "programs are let pass");
+        (world.presence, world.found) = (Presence::for_one_program(CpuId::new(3)), Interruptions::default());
         world.presence.begin(Nanos::ZERO);
         passes(&mut world);
         let rows = vec![("task:other".to_owned(), 15), ("kthread:kernel".to_owned(), 5)];
-        assert_eq!(world.told(), [(10, 20, rows)]);
+        assert_eq!(world.interruptions(), [(10, 20, rows)]);
     }
 
     /// Names and roots are those that a measuring loop would give.
@@ -576,7 +602,7 @@ mod tests {
         world.at(140, Pid::IDLE, switch(Pid::IDLE, KERNEL)).at(150, KERNEL, switch(KERNEL, PROGRAM));
         let row = |name: &str, time| (name.to_owned(), time);
         assert_eq!(
-            world.told(),
+            world.interruptions(),
             [
                 (10, 5, vec![row("irq:timer", 5)]),
                 (100, 10, vec![row("irq:timer", 6), row("irq:disk", 4)]),
@@ -595,7 +621,7 @@ mod tests {
         world.at(60, PROGRAM, switch(PROGRAM, KERNEL)).at(61, KERNEL, end).at(64, KERNEL, switch(KERNEL, Pid::IDLE));
         let row = |name: &str, time| (name.to_owned(), time);
         assert_eq!(
-            world.told(),
+            world.interruptions(),
             [
                 (0, 25, vec![row("kthread:kernel", 5), row("workqueue:flush", 20)]),
                 (60, 4, vec![row("workqueue:flush", 1), row("kthread:kernel", 3)]),
@@ -612,7 +638,7 @@ mod tests {
         world.at(75, PROGRAM, leave);
         assert_eq!(world.presence.take_gap(), Nanos::new(38));
         assert_eq!(
-            world.told(),
+            world.interruptions(),
             [(10, 2, vec![("irq:timer".to_owned(), 2)]), (70, 5, vec![("irq:timer".to_owned(), 5)])]
         );
         assert!(world.found.detours[0].incomplete && !world.found.detours[1].incomplete);
@@ -627,7 +653,7 @@ mod tests {
         world.at(10, PROGRAM, nmi(4)).at(20, PROGRAM, enter).at(29, PROGRAM, nmi(3)).at(40, PROGRAM, leave);
         let row = |name: &str, time| (name.to_owned(), time);
         assert_eq!(
-            world.told(),
+            world.interruptions(),
             [(6, 4, vec![row("nmi:watchdog", 4)]), (20, 20, vec![row("nmi:watchdog", 3), row("irq:timer", 17)])]
         );
     }

@@ -3,7 +3,7 @@
 use becalm_model::{Kind, Label, Labels};
 use becalm_units::Nanos;
 
-use super::frame::{Frame, Named, What, saturating_sub};
+use super::frame::{Ending, Frame, FrameName, SourceName, What, saturating_sub};
 use super::ledger::Entry;
 use super::{Attributor, Context, DEPTH, WAY_OUT};
 
@@ -23,8 +23,8 @@ impl Attributor {
         match what {
             What::Softirq => {
                 let on_the_way_out =
-                    |(_, ended): &(Label, Nanos)| self.base_cause.is_none() || saturating_sub(at, *ended) <= WAY_OUT;
-                let root = self.raised.filter(on_the_way_out).map(|(cause, _)| cause).or(self.base_cause);
+                    |ending: &Ending| self.base_cause.is_none() || saturating_sub(at, ending.at) <= WAY_OUT;
+                let root = self.raised.filter(on_the_way_out).map(|ending| ending.cause).or(self.base_cause);
                 root.unwrap_or_else(|| self.causes.label(own.0, own.1, labels))
             }
             What::Irq | What::IrqFunction | What::SoftirqFunction | What::Work(_) | What::Fault => {
@@ -37,32 +37,33 @@ impl Attributor {
     pub(super) fn name(
         &mut self,
         what: What,
-        (source, detail): (Label, Label),
+        SourceName { source, detail }: SourceName,
         at: Nanos,
         labels: &mut Labels,
-    ) -> Named {
+    ) -> FrameName {
         let cause = self.root(what, source, at, labels);
         let detail = match what {
             // The detail of a softirq is its root.
             What::Softirq if cause != self.causes.label(Kind::Softirq, source, labels) => cause,
             _ => detail,
         };
-        Named { source, detail, cause, raises: cause }
+        FrameName { source, detail, cause, raises: cause }
     }
 
     /// Starts a frame under its own name.
     pub(super) fn begin(&mut self, what: What, source: Label, detail: Label, at: Nanos, labels: &mut Labels) {
-        let named = self.name(what, (source, detail), at, labels);
-        self.push(what, (source, detail), named, at);
+        let name = SourceName { source, detail };
+        let named = self.name(what, name, at, labels);
+        self.push(what, name, named, at);
     }
 
-    pub(super) fn push(&mut self, what: What, (source, detail): (Label, Label), named: Named, at: Nanos) {
+    pub(super) fn push(&mut self, what: What, SourceName { source, detail }: SourceName, named: FrameName, at: Nanos) {
         self.credit(at);
         if self.stack.len() >= DEPTH {
             self.abandon_from(0);
         }
         self.raised = None;
-        let Named { source: shown, detail: told, cause, .. } = named;
+        let FrameName { source: shown, detail: told, cause, .. } = named;
         let entry = Entry { start: at, kind: what.kind(), source: shown, detail: told, cause };
         let in_detour = self.ledger.is_open();
         let row = (in_detour && self.throttling.is_none()).then(|| self.ledger.row(entry));
@@ -70,7 +71,7 @@ impl Attributor {
         self.stack.push(Frame { what, source, detail, named, ran, row, in_detour, since: at, before });
     }
 
-    pub(super) fn pop(&mut self, what: What, source: Label, detail: Label, at: Nanos, with: &mut Context<'_>) {
+    pub(super) fn pop(&mut self, what: What, source: Label, detail: Label, at: Nanos, context: &mut Context<'_>) {
         match self.stack.iter().rposition(|frame| frame.ends_with(what, source, detail)) {
             Some(depth) => {
                 self.credit(at);
@@ -79,7 +80,7 @@ impl Attributor {
                     self.ledger.end(frame.named.cause);
                     let outermost = !self.stack.iter().any(|below| matches!(below.what, What::Irq | What::Softirq));
                     let raises = matches!(what, What::Irq | What::Softirq) && outermost;
-                    self.raised = raises.then_some((frame.named.raises, at));
+                    self.raised = raises.then_some(Ending { cause: frame.named.raises, at });
                     if !frame.in_detour && matches!(what, What::Irq | What::Softirq) {
                         self.tally.below_threshold(frame.extent(at));
                     }
@@ -87,8 +88,8 @@ impl Attributor {
             }
             None => {
                 self.tally.unmatched_exits += 1;
-                let cause = self.root(what, source, at, with.labels);
-                self.raised = matches!(what, What::Irq | What::Softirq).then_some((cause, at));
+                let cause = self.root(what, source, at, context.labels);
+                self.raised = matches!(what, What::Irq | What::Softirq).then_some(Ending { cause, at });
                 if self.throttling.is_some() {
                     self.credit(at);
                 } else if self.ledger.is_open() {

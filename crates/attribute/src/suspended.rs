@@ -86,7 +86,7 @@ mod tests {
     use becalm_units::Nanos;
 
     use super::*;
-    use crate::frame::{Named, What};
+    use crate::frame::{FrameName, What};
     use crate::ledger::LedgerRow;
 
     fn frame(work: u64) -> Frame {
@@ -94,7 +94,7 @@ mod tests {
             what: What::Work(work),
             source: Label::EMPTY,
             detail: Label::EMPTY,
-            named: Named { source: Label::EMPTY, detail: Label::EMPTY, cause: Label::EMPTY, raises: Label::EMPTY },
+            named: FrameName { source: Label::EMPTY, detail: Label::EMPTY, cause: Label::EMPTY, raises: Label::EMPTY },
             ran: false,
             row: Some(LedgerRow::default()),
             in_detour: true,

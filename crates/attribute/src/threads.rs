@@ -8,13 +8,21 @@ use super::frame::What;
 use super::ledger::{Entry, LedgerRow};
 use super::{Attributor, Base, Context, MISSING_PAIRS};
 
+/// A thread that leaves the CPU.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Departure {
+    pub thread: Pid,
+    /// Whether it could go on.
+    pub is_runnable: bool,
+}
+
 impl Attributor {
     /// Learns which thread was on the CPU just before an instant: that of the event there, or the loop at the end of its
     /// step. If it is another than the switches said, one of them is not in the trace: from the event before until then it
     /// was one thread or the other.
-    pub(super) fn meet(&mut self, thread: Pid, at: Nanos, with: &mut Context<'_>) {
+    pub(super) fn meet(&mut self, thread: Pid, at: Nanos, context: &mut Context<'_>) {
         let Some(current) = self.current else {
-            self.enter(thread, at, with);
+            self.enter(thread, at, context);
             return;
         };
         if current == thread {
@@ -24,37 +32,37 @@ impl Attributor {
         if let Some(row) = self.throttling.filter(|_| thread != self.thread.pid) {
             self.ledger.credit(row, at);
         } else if self.ledger.is_open() && at > self.ledger.credited() {
-            let names = [current, thread].map(|pid| self.thread_name(pid, with));
-            let detail = with.labels.intern(&format!("{} or {}", names[0], names[1]));
+            let names = [current, thread].map(|pid| self.thread_name(pid, context));
+            let detail = context.labels.intern(&format!("{} or {}", names[0], names[1]));
             if self.missing.len() < MISSING_PAIRS && !self.missing.contains(&detail) {
                 self.missing.push(detail);
             }
             self.tally.missing_switch += at - self.ledger.credited();
             let start = self.ledger.credited();
-            self.unknown(start, self.names.missing_switch, detail, at, with.labels);
+            self.unknown(start, self.names.missing_switch, detail, at, context.labels);
         }
         self.leave(current, at);
-        self.enter(thread, at, with);
+        self.enter(thread, at, context);
     }
 
-    fn thread_name(&self, pid: Pid, with: &Context<'_>) -> String {
+    fn thread_name(&self, pid: Pid, context: &Context<'_>) -> String {
         if pid == self.thread.pid {
             return "the measuring thread".to_owned();
         }
-        match with.tasks.get(pid) {
+        match context.tasks.get(pid) {
             _ if pid == Pid::IDLE => "the idle thread".to_owned(),
-            Some(task) => format!("{}:{}", task.kind, with.labels.text(task.source)),
+            Some(task) => format!("{}:{}", task.kind, context.labels.text(task.source)),
             None => format!("pid {}", pid.0),
         }
     }
 
     pub(super) fn switch(
         &mut self,
-        (prev, prev_runnable): (Pid, bool),
+        Departure { thread: prev, is_runnable: prev_runnable }: Departure,
         throttled: bool,
         next: Pid,
         at: Nanos,
-        with: &mut Context<'_>,
+        context: &mut Context<'_>,
     ) {
         self.credit(at);
         self.leave(prev, at);
@@ -62,9 +70,9 @@ impl Attributor {
             self.loop_runnable = prev_runnable;
         }
         if throttled {
-            self.throttle(at, with);
+            self.throttle(at, context);
         }
-        self.enter(next, at, with);
+        self.enter(next, at, context);
     }
 
     /// Whether an event takes the CPU from the loop for a quota: the loop could go on, and yet the CPU idles before it does.
@@ -78,9 +86,9 @@ impl Attributor {
     }
 
     /// From now on a limit keeps the loop away.
-    fn throttle(&mut self, at: Nanos, with: &mut Context<'_>) {
+    fn throttle(&mut self, at: Nanos, context: &mut Context<'_>) {
         let (kind, source) = (Kind::Throttling, self.names.throttling);
-        let cause = self.causes.label(kind, source, with.labels);
+        let cause = self.causes.label(kind, source, context.labels);
         self.throttling = Some(self.ledger.row(Entry { start: at, kind, source, detail: Label::EMPTY, cause }));
     }
 
@@ -100,7 +108,7 @@ impl Attributor {
     }
 
     /// Makes a thread the current one, with the frames that it left with.
-    pub(super) fn enter(&mut self, pid: Pid, at: Nanos, with: &mut Context<'_>) {
+    pub(super) fn enter(&mut self, pid: Pid, at: Nanos, context: &mut Context<'_>) {
         self.current = Some(pid);
         self.suspended.resume(pid, &mut self.stack, self.ledger.number());
         for frame in &mut self.stack {
@@ -111,14 +119,14 @@ impl Attributor {
         self.base_cause = None;
         if pid == self.thread.pid {
             if self.throttling.take().is_some() {
-                self.ledger.end(self.causes.label(Kind::Throttling, self.names.throttling, with.labels));
+                self.ledger.end(self.causes.label(Kind::Throttling, self.names.throttling, context.labels));
             }
             return;
         }
         if pid == Pid::IDLE && self.loop_runnable && self.ledger.is_open() && self.throttling.is_none() {
-            self.throttle(at, with);
+            self.throttle(at, context);
         }
-        let (kind, source, detail) = match with.tasks.get(pid) {
+        let (kind, source, detail) = match context.tasks.get(pid) {
             _ if pid == Pid::IDLE => match self.idle() {
                 Ok((kind, source)) => (kind, source, Label::EMPTY),
                 Err((fault, cause)) => {
@@ -132,7 +140,7 @@ impl Attributor {
             Some(task) => (task.kind, task.source, task.detail),
             None => (Kind::Task, self.names.unknown, Label::EMPTY),
         };
-        let cause = self.causes.label(kind, source, with.labels);
+        let cause = self.causes.label(kind, source, context.labels);
         self.base_cause = Some(cause);
         // Between steps nothing is credited, and the start of a step finds the loop on the CPU.
         if self.ledger.is_open() && self.throttling.is_none() {

@@ -18,8 +18,8 @@ pub enum Contents {
 }
 
 impl Contents {
-    /// Of a schema, if it is known.
-    pub(super) fn of_schema(schema: &str) -> Option<Self> {
+    /// Finds the contents of a schema, if it is known.
+    pub(super) fn from_schema(schema: &str) -> Option<Self> {
         [Self::Recording, Self::Summary, Self::Distribution, Self::Costs, Self::Campaign, Self::Phases]
             .into_iter()
             .find(|contents| contents.schema() == schema)

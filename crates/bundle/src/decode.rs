@@ -70,7 +70,7 @@ impl TableDecoder {
         let metadata = fenced(|| footer.parse_and_finish(&file)).map_err(parquet)?;
         check_version(path, table, &metadata)?;
         let rows = check_parts(&metadata, length).map_err(refuse)?;
-        let density = Density::of_file(rows, length).map_err(refuse)?;
+        let density = Density::for_file(rows, length).map_err(refuse)?;
         let columns = located(metadata.file_metadata().schema_descr(), table).map_err(refuse)?;
         let (file, metadata) = (Arc::new(Bounded::new(file)), Arc::new(metadata));
         Ok(Self { file, metadata, columns, next: 0, group: None, sources: sources.clone(), density })
@@ -121,7 +121,7 @@ impl ReadGroup {
         let expected = self.left.min(BATCH_ROWS);
         let mut columns = Vec::with_capacity(located.len());
         for (decoder, at) in self.columns.iter_mut().zip(located) {
-            let (count, values, has_gaps) = decoder.read(expected.max(1))?;
+            let ColumnPart { count, values, has_gaps } = decoder.read(expected.max(1))?;
             if count != expected {
                 let why = "its pages do not hold as many rows as its footer says";
                 return Err(ParquetError::General(why.to_owned()));
@@ -133,7 +133,15 @@ impl ReadGroup {
     }
 }
 
-/// What reads a column of a row group.
+/// The next rows of a column.
+struct ColumnPart<V> {
+    count: usize,
+    values: V,
+    /// Whether some row lacks a value.
+    has_gaps: bool,
+}
+
+/// The reader of a column of a row group.
 enum ColumnDecoder {
     Int32(Numbers<Int32Type>),
     Int64(Numbers<Int64Type>),
@@ -157,25 +165,25 @@ impl ColumnDecoder {
         }
     }
 
-    /// Up to so many rows: how many came, their values, and whether some row has none.
-    fn read(&mut self, rows: usize) -> ParquetResult<(usize, Values, bool)> {
+    /// Reads up to `rows` rows.
+    fn read(&mut self, rows: usize) -> ParquetResult<ColumnPart<Values>> {
         Ok(match self {
             Self::Int32(numbers) => {
-                let (count, values, has_gaps) = numbers.read(rows)?;
-                (count, Values::Int32(values), has_gaps)
+                let ColumnPart { count, values, has_gaps } = numbers.read(rows)?;
+                ColumnPart { count, values: Values::Int32(values), has_gaps }
             }
             Self::Int64(numbers) => {
-                let (count, values, has_gaps) = numbers.read(rows)?;
-                (count, Values::Int64(values), has_gaps)
+                let ColumnPart { count, values, has_gaps } = numbers.read(rows)?;
+                ColumnPart { count, values: Values::Int64(values), has_gaps }
             }
             Self::Flag(numbers) => {
-                let (count, values, has_gaps) = numbers.read(rows)?;
-                (count, Values::Flags(values), has_gaps)
+                let ColumnPart { count, values, has_gaps } = numbers.read(rows)?;
+                ColumnPart { count, values: Values::Flags(values), has_gaps }
             }
             Self::Name(names) => {
                 let mut keys = Vec::with_capacity(rows);
                 let count = names.read(rows, &mut keys)?;
-                (count, Values::Names { keys, table: names.table() }, names.has_gaps())
+                ColumnPart { count, values: Values::Names { keys, table: names.table() }, has_gaps: names.has_gaps() }
             }
         })
     }
@@ -189,7 +197,7 @@ struct Numbers<T: DataType> {
 }
 
 impl<T: DataType> Numbers<T> {
-    fn read(&mut self, rows: usize) -> ParquetResult<(usize, Vec<T::T>, bool)> {
+    fn read(&mut self, rows: usize) -> ParquetResult<ColumnPart<Vec<T::T>>> {
         let (mut values, mut levels) = (Vec::with_capacity(rows), Vec::new());
         let mut count = 0;
         let mut present = 0;
@@ -203,7 +211,7 @@ impl<T: DataType> Numbers<T> {
             count += records;
             present += some;
         }
-        Ok((count, values, present < count))
+        Ok(ColumnPart { count, values, has_gaps: present < count })
     }
 }
 

@@ -18,11 +18,11 @@ pub(super) struct Density {
 }
 
 impl Density {
-    /// Of one file.
+    /// Creates the density of one file.
     ///
     /// # Errors
     /// If it claims more rows than its bytes can hold.
-    pub(super) fn of_file(rows: u64, bytes: u64) -> Result<Self, String> {
+    pub(super) fn for_file(rows: u64, bytes: u64) -> Result<Self, String> {
         let mut density = Self::default();
         density.add(Self { rows, bytes })?;
         Ok(density)
@@ -54,16 +54,16 @@ mod tests {
 
     #[test]
     fn few_bytes_hold_few_rows() {
-        Density::of_file(1 << 24, 0).unwrap();
-        assert!(Density::of_file((1 << 24) + 1, 600).unwrap_err().contains("16777217 rows in 600 bytes"));
-        Density::of_file(64 << 20, 1 << 20).unwrap();
-        Density::of_file((64 << 20) + 1, 1 << 20).unwrap_err();
-        Density::of_file(u64::MAX, u64::MAX).unwrap();
+        Density::for_file(1 << 24, 0).unwrap();
+        assert!(Density::for_file((1 << 24) + 1, 600).unwrap_err().contains("16777217 rows in 600 bytes"));
+        Density::for_file(64 << 20, 1 << 20).unwrap();
+        Density::for_file((64 << 20) + 1, 1 << 20).unwrap_err();
+        Density::for_file(u64::MAX, u64::MAX).unwrap();
     }
 
     #[test]
     fn the_files_of_a_table_are_added_up() {
-        let part = Density::of_file(1 << 20, 100).unwrap();
+        let part = Density::for_file(1 << 20, 100).unwrap();
         let mut table = Density::default();
         for _ in 0..16 {
             table.add(part).unwrap();

@@ -14,8 +14,8 @@ use super::{BundleError, document, nodes, place};
 pub fn load(path: &Path, node: Option<&str>) -> Result<(PathBuf, Vec<DistributionDoc>), BundleError> {
     let (bundle, documents) = match node {
         Some(_) => {
-            let (bundle, node, document) = nodes::open_node(path, node)?;
-            (bundle, vec![(node, document)])
+            let node = nodes::open_node(path, node)?;
+            (node.bundle, vec![(node.name, node.document)])
         }
         None => {
             let (bundle, documents) = nodes::open(path)?;

@@ -62,7 +62,7 @@ pub(super) fn write<D: Stored>(bundle: &HeldFolder, path: &Path, doc: &D) -> Res
     let text = if D::DENSE { serde_json::to_vec(doc) } else { serde_json::to_vec_pretty(doc) };
     let mut text = text.map_err(|cause| BundleError::Document { path: path.to_owned(), why: cause.to_string() })?;
     text.push(b'\n');
-    let draft = Draft::below(bundle, path.to_owned())?;
+    let draft = Draft::for_held(bundle, path.to_owned())?;
     draft.file().write_all(&text).map_err(BundleError::io("write", path))?;
     let size = draft.sync()?;
     Ok((draft, size))
@@ -154,7 +154,7 @@ pub(super) fn contents(path: &Path) -> Result<Contents, BundleError> {
 /// The same of the bytes of a document.
 pub(super) fn contents_of(path: &Path, text: &[u8]) -> Result<Contents, BundleError> {
     let version = version(path, text)?;
-    match Contents::of_schema(&version.schema) {
+    match Contents::from_schema(&version.schema) {
         Some(contents) => Ok(contents),
         // What is not known at all is most likely a later recording.
         None => Err(BundleError::Version {
@@ -166,7 +166,7 @@ pub(super) fn contents_of(path: &Path, text: &[u8]) -> Result<Contents, BundleEr
 }
 
 fn check_version(path: &Path, found: String, wanted: Contents) -> Result<(), BundleError> {
-    match Contents::of_schema(&found) {
+    match Contents::from_schema(&found) {
         Some(contents) if contents == wanted => Ok(()),
         Some(contents) => {
             Err(BundleError::Contents { bundle: layout::bundle_of(path).to_owned(), found: contents, wanted })

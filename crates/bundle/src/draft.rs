@@ -41,7 +41,7 @@ impl Draft {
             return Ok(Self { file, folder: place.folder, hidden: None, name: place.name, target: target.to_owned() });
         }
         let rights = place.rights().map_err(failed())?;
-        let access = if rights.is_some() { Access::closed() } else { Access::by_umask() };
+        let access = if rights.is_some() { Access::closed() } else { Access::from_umask() };
         let draft = Self::begin(place.folder, place.name, target.to_owned(), access)?;
         if let Some(rights) = rights {
             rights.give_to(&draft.file).map_err(failed())?;
@@ -53,13 +53,13 @@ impl Draft {
     ///
     /// # Errors
     /// If no file can be made there.
-    pub(crate) fn within(bundle: &Path, target: PathBuf) -> Result<Self, BundleError> {
+    pub(crate) fn for_bundle(bundle: &Path, target: PathBuf) -> Result<Self, BundleError> {
         let held = HeldFolder::open(bundle).map_err(BundleError::io("create", &target))?;
-        Self::below(&held, target)
+        Self::for_held(&held, target)
     }
 
     /// The same in a folder that is held open.
-    pub(crate) fn below(bundle: &HeldFolder, target: PathBuf) -> Result<Self, BundleError> {
+    pub(crate) fn for_held(bundle: &HeldFolder, target: PathBuf) -> Result<Self, BundleError> {
         let (folder, name) = bundle.parent_of(&target).map_err(BundleError::io("create", &target))?;
         let name = name.to_owned();
         Self::begin(folder, name, target, bundle.access)
@@ -184,7 +184,7 @@ pub(crate) struct Reserve(#[expect(dead_code, reason = "held for the space that 
 impl Reserve {
     /// Takes `bytes` in the folder of `target`, a file of the bundle.
     pub(crate) fn new(bundle: &HeldFolder, target: &Path, bytes: usize) -> Result<Self, BundleError> {
-        let draft = Draft::below(bundle, target.with_extension("reserve"))?;
+        let draft = Draft::for_held(bundle, target.with_extension("reserve"))?;
         let error = |cause| BundleError::io("reserve space for", target)(cause);
         let mut file = draft.file().try_clone().map_err(error)?;
         drop(draft);
@@ -300,11 +300,11 @@ mod tests {
         fs::create_dir_all(folder.path().join("elsewhere")).unwrap();
         fs::create_dir(&bundle).unwrap();
         symlink("../elsewhere", bundle.join("runs")).unwrap();
-        let error = Draft::within(&bundle, bundle.join("runs/node=a.json")).expect_err("it is a link").to_string();
+        let error = Draft::for_bundle(&bundle, bundle.join("runs/node=a.json")).expect_err("it is a link").to_string();
         assert!(error.contains("'runs' is a link or a file"), "{error}");
         assert!(make_folder(&bundle, &bundle.join("runs/more")).is_err());
         assert_eq!(fs::read_dir(folder.path().join("elsewhere")).unwrap().count(), 0);
-        assert!(Draft::within(&bundle, folder.path().join("file")).is_err());
+        assert!(Draft::for_bundle(&bundle, folder.path().join("file")).is_err());
     }
 
     #[test]
@@ -315,7 +315,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let bundle = folder.path().join("run.becalm");
         assert!(make_folder(&bundle, &bundle).unwrap() && !make_folder(&bundle, &bundle).unwrap());
-        Draft::within(&bundle, bundle.join("file")).unwrap().finish().unwrap();
+        Draft::for_bundle(&bundle, bundle.join("file")).unwrap().finish().unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
         assert_eq!((mode(&bundle), mode(&bundle.join("file"))), (0o700, 0o600));
     }

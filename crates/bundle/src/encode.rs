@@ -27,7 +27,7 @@ struct Encoder<'a> {
 }
 
 /// What a column holds of a row.
-enum Values<'a, R> {
+enum Accessor<'a, R> {
     Int32(fn(&R) -> i32),
     Int64(fn(&R) -> i64),
     Flags(fn(&R) -> bool),
@@ -46,7 +46,7 @@ impl<'a> Encoder<'a> {
     fn write<R>(
         &mut self,
         group: &[&[R]],
-        columns: &[Values<'_, R>],
+        columns: &[Accessor<'_, R>],
         pause: &mut dyn FnMut(),
     ) -> Result<(), BundleError> {
         self.write_group(group, columns, pause).map_err(|cause| encoding_error(self.draft, cause))
@@ -55,7 +55,7 @@ impl<'a> Encoder<'a> {
     fn write_group<R>(
         &mut self,
         slices: &[&[R]],
-        columns: &[Values<'_, R>],
+        columns: &[Accessor<'_, R>],
         pause: &mut dyn FnMut(),
     ) -> Result<(), ParquetError> {
         let mut group = self.writer.next_row_group()?;
@@ -63,12 +63,12 @@ impl<'a> Encoder<'a> {
             let Some(mut writer) = group.next_column()? else { break };
             for rows in slices {
                 match column {
-                    Values::Int32(of) => write_values::<Int32Type>(&mut writer, rows.iter().map(of))?,
-                    Values::Int64(of) => write_values::<Int64Type>(&mut writer, rows.iter().map(of))?,
-                    Values::Flags(of) => write_values::<BoolType>(&mut writer, rows.iter().map(of))?,
-                    Values::Names(of, names) => {
+                    Accessor::Int32(value) => write_values::<Int32Type>(&mut writer, rows.iter().map(value))?,
+                    Accessor::Int64(value) => write_values::<Int64Type>(&mut writer, rows.iter().map(value))?,
+                    Accessor::Flags(value) => write_values::<BoolType>(&mut writer, rows.iter().map(value))?,
+                    Accessor::Names(key, names) => {
                         // The names share their texts.
-                        write_values::<ByteArrayType>(&mut writer, rows.iter().map(|row| names[of(row)].clone()))?;
+                        write_values::<ByteArrayType>(&mut writer, rows.iter().map(|row| names[key(row)].clone()))?;
                     }
                 }
                 pause();
@@ -162,21 +162,29 @@ impl Counts {
     }
 }
 
-/// What is checked of a row: its CPU, what may not fall within a CPU, and its interval.
-struct Checked {
+/// The part of a row that is checked.
+struct CheckedRow {
+    cpu: i32,
+    /// The number that may not fall within a CPU.
+    key: i64,
+    start: i64,
+    duration: i64,
+}
+
+/// The checked parts of rows, by column.
+struct CheckedColumns {
     cpus: Vec<i32>,
     keys: Vec<i64>,
     starts: Vec<i64>,
     durations: Vec<i64>,
 }
 
-impl Checked {
-    /// Of these rows. `of` gives CPU, key, start and duration of each.
-    fn of<R>(rows: &[R], of: impl Fn(&R) -> (i32, i64, i64, i64)) -> Self {
+impl CheckedColumns {
+    fn from_rows<R>(rows: &[R], checked_row: impl Fn(&R) -> CheckedRow) -> Self {
         let room = || Vec::with_capacity(rows.len());
         let mut checked =
             Self { cpus: Vec::with_capacity(rows.len()), keys: room(), starts: room(), durations: room() };
-        for (cpu, key, start, duration) in rows.iter().map(of) {
+        for CheckedRow { cpu, key, start, duration } in rows.iter().map(checked_row) {
             checked.cpus.push(cpu);
             checked.keys.push(key);
             checked.starts.push(start);
@@ -205,17 +213,19 @@ pub(super) fn detours(
     order.begin_segment();
     for group in row_groups(rows) {
         for rows in &group {
-            let checked =
-                Checked::of(rows, |row| (stored_cpu(row.cpu), row.start.get(), row.start.get(), row.duration.get()));
+            let checked = CheckedColumns::from_rows(rows, |row| {
+                let (cpu, start) = (stored_cpu(row.cpu), row.start.get());
+                CheckedRow { cpu, key: start, start, duration: row.duration.get() }
+            });
             checked.check(segment, order).map_err(|why| encoder.refuse(why))?;
             counts.add(&checked.cpus);
             pause();
         }
         let columns = [
-            Values::Int32(|row: &Detour| stored_cpu(row.cpu)),
-            Values::Int64(|row| row.start.get()),
-            Values::Int64(|row| row.duration.get()),
-            Values::Flags(|row| row.incomplete),
+            Accessor::Int32(|row: &Detour| stored_cpu(row.cpu)),
+            Accessor::Int64(|row| row.start.get()),
+            Accessor::Int64(|row| row.duration.get()),
+            Accessor::Flags(|row| row.incomplete),
         ];
         encoder.write(&group, &columns, pause)?;
     }
@@ -235,31 +245,47 @@ pub(super) fn samples(
     order.begin_segment();
     for group in row_groups(rows) {
         for rows in &group {
-            let checked =
-                Checked::of(rows, |row| (stored_cpu(row.cpu), row.start.get(), row.start.get(), row.duration.get()));
+            let checked = CheckedColumns::from_rows(rows, |row| {
+                let (cpu, start) = (stored_cpu(row.cpu), row.start.get());
+                CheckedRow { cpu, key: start, start, duration: row.duration.get() }
+            });
             checked.check(segment, order).map_err(|why| encoder.refuse(why))?;
             counts.add(&checked.cpus);
             pause();
         }
         let columns = [
-            Values::Int32(|row: &Sample| stored_cpu(row.cpu)),
-            Values::Int64(|row| row.start.get()),
-            Values::Int64(|row| row.duration.get()),
-            Values::Int64(|row| i64::try_from(row.work).unwrap_or(i64::MAX)),
-            Values::Flags(|row| row.incomplete),
+            Accessor::Int32(|row: &Sample| stored_cpu(row.cpu)),
+            Accessor::Int64(|row| row.start.get()),
+            Accessor::Int64(|row| row.duration.get()),
+            Accessor::Int64(|row| i64::try_from(row.work).unwrap_or(i64::MAX)),
+            Accessor::Flags(|row| row.incomplete),
         ];
         encoder.write(&group, &columns, pause)?;
     }
     encoder.finish()
 }
 
-/// Writes the activities of a segment, which holds each CPU's detours from number `before` until `after`.
+/// Activities, and the labels that name them.
+#[derive(Clone, Copy)]
+pub(super) struct LabeledActivities<'a> {
+    pub rows: &'a [&'a [Activity]],
+    pub labels: &'a Labels,
+}
+
+/// The detours of a segment: on each CPU those from number `before` until `after`.
+#[derive(Clone, Copy)]
+pub(super) struct SegmentDetours<'a> {
+    pub before: &'a Counts,
+    pub after: &'a Counts,
+}
+
+/// Writes the activities of a segment, each of which belongs to one of its detours.
 pub(super) fn activities(
     draft: &Draft,
     segment: u32,
-    (rows, labels): (&[&[Activity]], &Labels),
+    LabeledActivities { rows, labels }: LabeledActivities<'_>,
     order: &mut RowOrder,
-    (before, after): (&Counts, &Counts),
+    SegmentDetours { before, after }: SegmentDetours<'_>,
     pause: &mut dyn FnMut(),
 ) -> Result<(), BundleError> {
     let mut encoder = Encoder::new(draft, &ACTIVITIES)?;
@@ -269,8 +295,12 @@ pub(super) fn activities(
     order.begin_segment();
     for group in row_groups(rows) {
         for rows in &group {
-            let checked =
-                Checked::of(rows, |row| (stored_cpu(row.cpu), detour(row), row.start.get(), row.self_time.get()));
+            let checked = CheckedColumns::from_rows(rows, |row| CheckedRow {
+                cpu: stored_cpu(row.cpu),
+                key: detour(row),
+                start: row.start.get(),
+                duration: row.self_time.get(),
+            });
             checked
                 .check(segment, order)
                 .and_then(|()| check_numbers(&checked.cpus, &checked.keys, before, after))
@@ -278,13 +308,13 @@ pub(super) fn activities(
             pause();
         }
         let columns = [
-            Values::Int32(|row: &Activity| stored_cpu(row.cpu)),
-            Values::Int64(detour),
-            Values::Int64(|row| row.start.get()),
-            Values::Int64(|row| row.self_time.get()),
-            Values::Names(|row| row.kind as usize, &kinds),
-            Values::Names(|row| row.source.index(), &texts),
-            Values::Names(|row| row.detail.index(), &texts),
+            Accessor::Int32(|row: &Activity| stored_cpu(row.cpu)),
+            Accessor::Int64(detour),
+            Accessor::Int64(|row| row.start.get()),
+            Accessor::Int64(|row| row.self_time.get()),
+            Accessor::Names(|row| row.kind as usize, &kinds),
+            Accessor::Names(|row| row.source.index(), &texts),
+            Accessor::Names(|row| row.detail.index(), &texts),
         ];
         encoder.write(&group, &columns, pause)?;
     }
@@ -306,9 +336,9 @@ pub(super) fn costs<'a>(
     let rows: Vec<(usize, i64, i64)> = times.collect();
     for group in row_groups(&[&rows]) {
         let columns = [
-            Values::Names(|row: &(usize, i64, i64)| row.0, &names),
-            Values::Int64(|row| row.1),
-            Values::Int64(|row| row.2),
+            Accessor::Names(|row: &(usize, i64, i64)| row.0, &names),
+            Accessor::Int64(|row| row.1),
+            Accessor::Int64(|row| row.2),
         ];
         encoder.write(&group, &columns, &mut || {})?;
     }
@@ -327,10 +357,10 @@ pub(super) fn phases<'a>(draft: &Draft, ranks: impl Iterator<Item = (u32, &'a [P
         .collect();
     for group in row_groups(&[&rows]) {
         let columns = [
-            Values::Int32(|row: &(i32, Phase)| row.0),
-            Values::Int64(|row| row.1.start_ns),
-            Values::Int64(|row| row.1.compute_ns),
-            Values::Int64(|row| row.1.collective_ns),
+            Accessor::Int32(|row: &(i32, Phase)| row.0),
+            Accessor::Int64(|row| row.1.start_ns),
+            Accessor::Int64(|row| row.1.compute_ns),
+            Accessor::Int64(|row| row.1.collective_ns),
         ];
         encoder.write(&group, &columns, &mut || {})?;
     }
@@ -380,7 +410,7 @@ mod tests {
 
     fn written(folder: &tempfile::TempDir, write: impl FnOnce(&Draft) -> Result<(), BundleError>) -> Vec<u8> {
         let path = folder.path().join("0000.parquet");
-        let draft = Draft::within(folder.path(), path.clone()).unwrap();
+        let draft = Draft::for_bundle(folder.path(), path.clone()).unwrap();
         write(&draft).unwrap();
         draft.sync().unwrap();
         draft.publish().unwrap();
@@ -445,8 +475,9 @@ mod tests {
             let mut after = Counts::default();
             after.add(&vec![3; count]);
             let found = written(&folder, |draft| {
-                let rows: (&[&[Activity]], _) = (&[&rows], &labels);
-                activities(draft, 0, rows, &mut RowOrder::default(), (&Counts::default(), &after), &mut || {})
+                let rows = LabeledActivities { rows: &[&rows], labels: &labels };
+                let detours = SegmentDetours { before: &Counts::default(), after: &after };
+                activities(draft, 0, rows, &mut RowOrder::default(), detours, &mut || {})
             });
             let kinds: Vec<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
             let all: Vec<&str> = labels.iter().collect();

@@ -41,6 +41,6 @@ impl HeldFolder {
         let outside = || io::Error::new(io::ErrorKind::InvalidInput, "it does not lie in its bundle");
         let below = target.strip_prefix(&self.path).map_err(|_| outside())?;
         let name = below.file_name().ok_or_else(outside)?;
-        Ok((self.folder.again()?.below(below.parent().unwrap_or(Path::new("")))?, name))
+        Ok((self.folder.again()?.open_below(below.parent().unwrap_or(Path::new("")))?, name))
     }
 }

@@ -51,8 +51,16 @@ pub(super) fn documents(bundle: &Path) -> Result<BTreeMap<String, PathBuf>, Bund
     Ok(documents)
 }
 
-/// A bundle's folder and the document of the node that is meant: the one named, or else the only one.
-pub(crate) fn open_node(path: &Path, node: Option<&str>) -> Result<(PathBuf, String, PathBuf), BundleError> {
+/// A node of a bundle.
+pub(crate) struct BundleNode {
+    pub bundle: PathBuf,
+    pub name: String,
+    /// The path of its document.
+    pub document: PathBuf,
+}
+
+/// Finds the node that is meant: the one named, or else the only one.
+pub(crate) fn open_node(path: &Path, node: Option<&str>) -> Result<BundleNode, BundleError> {
     let (path, mut documents) = open(path)?;
     let nodes = documents.keys().cloned().collect::<Vec<_>>().join(", ");
     let meant = match node {
@@ -61,7 +69,7 @@ pub(crate) fn open_node(path: &Path, node: Option<&str>) -> Result<(PathBuf, Str
         None => return Err(BundleError::SeveralNodes { bundle: path, nodes }),
     };
     match meant {
-        Ok((node, document)) => Ok((path, node, document)),
+        Ok((name, document)) => Ok(BundleNode { bundle: path, name, document }),
         Err(node) => Err(BundleError::NoSuchNode { bundle: path, node: node.to_owned(), nodes }),
     }
 }

@@ -73,8 +73,8 @@ impl RowOrder {
 pub(super) struct LoopTimes(HashMap<i32, RangeInclusive<i64>>);
 
 impl LoopTimes {
-    /// The times in a recording's document. They are final only after its end.
-    pub(super) fn of(doc: &NodeDoc) -> Self {
+    /// Takes the times from a recording's document. They are final only after its end.
+    pub(super) fn from_document(doc: &NodeDoc) -> Self {
         let times = |cpu: &CpuDoc| {
             let (start, duration) = (cpu.start_ns.get(), cpu.duration_ns.get());
             Some((i32::try_from(cpu.cpu.get()).ok()?, start..=start.saturating_add(duration)))

@@ -93,16 +93,16 @@ impl PhaseWriter {
         if ranks.len() != doc.ranks.len() {
             return Err(refuse(format!("it has {} ranks, and the document {}", ranks.len(), doc.ranks.len())));
         }
-        for (of, phases) in doc.ranks.iter().zip(ranks) {
+        for (rank, phases) in doc.ranks.iter().zip(ranks) {
             if phases.len() as u64 != doc.job.phases {
-                return Err(refuse(wrong_count(of.rank, phases.len() as u64, doc)));
+                return Err(refuse(wrong_count(rank.rank, phases.len() as u64, doc)));
             }
-            phases.iter().try_for_each(|phase| check(of.rank, *phase)).map_err(refuse)?;
+            phases.iter().try_for_each(|phase| check(rank.rank, *phase)).map_err(refuse)?;
         }
-        let mut made = MadeFolders::below(&self.path);
+        let mut made = MadeFolders::new(&self.path);
         made.make(&self.path.join(PHASES.name))?;
         made.make(&layout::table_folder(&self.path, PHASES.name, &self.node))?;
-        let draft = Draft::within(&self.path, path)?;
+        let draft = Draft::for_bundle(&self.path, path)?;
         encode::phases(&draft, doc.ranks.iter().map(|doc| doc.rank).zip(ranks.iter().map(Vec::as_slice)))?;
         draft.sync()?;
         draft.publish()?;

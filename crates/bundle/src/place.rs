@@ -13,7 +13,7 @@ use super::{BundleError, draft, layout, nodes};
 /// again unless they are kept.
 pub(crate) fn create<D: Stored>(bundle: &Path, doc: &D) -> Result<MadeFolders, BundleError> {
     layout::check_node_name(doc.node())?;
-    let mut made = MadeFolders::below(bundle);
+    let mut made = MadeFolders::new(bundle);
     make_bundle(bundle, D::CONTENTS, &mut made)?;
     let target = layout::document(bundle, doc.node());
     let held = HeldFolder::open(bundle).map_err(BundleError::io("create", &target))?;
@@ -83,8 +83,8 @@ pub(crate) struct MadeFolders {
 }
 
 impl MadeFolders {
-    /// No folder yet, of those below the bundle at this path.
-    pub(crate) fn below(bundle: &Path) -> Self {
+    /// Creates an empty list for the folders of the bundle at this path.
+    pub(crate) fn new(bundle: &Path) -> Self {
         Self { bundle: bundle.to_owned(), made: Vec::new() }
     }
 

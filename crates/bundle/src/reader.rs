@@ -127,7 +127,7 @@ impl Bundle {
     pub fn detours(&self, node: &str) -> Result<DetourBatches, BundleError> {
         let segments = self.count_segments(node, &DETOURS)?;
         let folder = layout::table_folder(&self.reached, DETOURS.name, node);
-        let loops = self.nodes.iter().find(|doc| doc.node == node).map(LoopTimes::of).unwrap_or_default();
+        let loops = self.nodes.iter().find(|doc| doc.node == node).map(LoopTimes::from_document).unwrap_or_default();
         Ok(DetourBatches(Batches { loops, ..Batches::new(folder, segments, self) }))
     }
 

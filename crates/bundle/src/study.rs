@@ -23,7 +23,7 @@ pub fn store(study: &StudyDoc, folder: &Path) -> Result<(), BundleError> {
     study.check().map_err(wrong)?;
     let mut text = serde_json::to_vec_pretty(study).map_err(|cause| wrong(cause.to_string()))?;
     text.push(b'\n');
-    let draft = Draft::within(folder, path.clone())?;
+    let draft = Draft::for_bundle(folder, path.clone())?;
     draft.file().write_all(&text).map_err(BundleError::io("write", &path))?;
     draft.sync()?;
     draft.publish()

@@ -84,7 +84,7 @@ impl SummaryWriter {
     pub fn create(path: &Path, doc: &DigestDoc) -> Result<Self, BundleError> {
         let node = &doc.run.node;
         layout::check_node_name(node)?;
-        let mut made = MadeFolders::below(path);
+        let mut made = MadeFolders::new(path);
         make_bundle(path, Contents::Summary, &mut made)?;
         let held = Arc::new(HeldFolder::open(path).map_err(BundleError::io("open the folder", path))?);
         let target = layout::document(path, node);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::contents::Contents;
 use super::draft::{Draft, Reserve};
-use super::encode::{self, Counts};
+use super::encode::{self, Counts, LabeledActivities, SegmentDetours};
 use super::held::HeldFolder;
 use super::order::RowOrder;
 use super::place::{MadeFolders, make_bundle};
@@ -44,7 +44,7 @@ impl BundleWriter {
     /// read-only or full. The place is then left as it was.
     pub fn create(path: &Path, doc: &NodeDoc) -> Result<Self, BundleError> {
         layout::check_node_name(&doc.node)?;
-        let mut made = MadeFolders::below(path);
+        let mut made = MadeFolders::new(path);
         make_bundle(path, Contents::Recording, &mut made)?;
         let held = HeldFolder::open(path).map_err(BundleError::io("open the folder", path))?;
         let mut writer = Self {
@@ -152,9 +152,12 @@ impl BundleWriter {
         labels: &Labels,
         pause: &mut dyn FnMut(),
     ) -> Result<(), BundleError> {
-        self.write(&DETOURS, (activities, labels), pause, |draft, segment, order, counts, pause| {
-            encode::detours(draft, segment, detours, order, counts, pause)
-        })
+        self.write(
+            &DETOURS,
+            LabeledActivities { rows: activities, labels },
+            pause,
+            |draft, segment, order, counts, pause| encode::detours(draft, segment, detours, order, counts, pause),
+        )
     }
 
     /// Writes a segment of a run of work: samples, and the activities that fell in them.
@@ -183,15 +186,18 @@ impl BundleWriter {
         labels: &Labels,
         pause: &mut dyn FnMut(),
     ) -> Result<(), BundleError> {
-        self.write(&SAMPLES, (activities, labels), pause, |draft, segment, order, counts, pause| {
-            encode::samples(draft, segment, samples, order, counts, pause)
-        })
+        self.write(
+            &SAMPLES,
+            LabeledActivities { rows: activities, labels },
+            pause,
+            |draft, segment, order, counts, pause| encode::samples(draft, segment, samples, order, counts, pause),
+        )
     }
 
     fn write(
         &mut self,
         table: &'static Table,
-        (activities, labels): (&[&[Activity]], &Labels),
+        activities: LabeledActivities<'_>,
         pause: &mut dyn FnMut(),
         encode_rows: impl FnOnce(&Draft, u32, &mut RowOrder, &mut Counts, &mut dyn FnMut()) -> Result<(), BundleError>,
     ) -> Result<(), BundleError> {
@@ -205,13 +211,12 @@ impl BundleWriter {
         let mut rows_order = self.rows_order.clone();
         let mut activities_order = self.activities_order.clone();
 
-        let rows_draft = Draft::below(&self.held, path)?;
+        let rows_draft = Draft::for_held(&self.held, path)?;
         encode_rows(&rows_draft, segment, &mut rows_order, &mut counts, pause)?;
         let activities_path = self.folder(&ACTIVITIES).join(layout::segment(segment));
-        let activities_draft = Draft::below(&self.held, activities_path.clone())?;
-        let numbers = (&self.counts, &counts);
-        let rows = (activities, labels);
-        encode::activities(&activities_draft, segment, rows, &mut activities_order, numbers, pause)?;
+        let activities_draft = Draft::for_held(&self.held, activities_path.clone())?;
+        let detours = SegmentDetours { before: &self.counts, after: &counts };
+        encode::activities(&activities_draft, segment, activities, &mut activities_order, detours, pause)?;
         pause();
         let activity_bytes = activities_draft.sync()?;
         pause();
@@ -227,7 +232,7 @@ impl BundleWriter {
 
         self.next_segment += 1;
         self.counts = counts;
-        self.activities += activities.iter().map(|part| part.len() as u64).sum::<u64>();
+        self.activities += activities.rows.iter().map(|part| part.len() as u64).sum::<u64>();
         self.rows_order = rows_order;
         self.activities_order = activities_order;
         self.bytes_written += bytes;

@@ -72,7 +72,7 @@ impl Shown<'_> {
         }
         let shared = env::var("PAGER").ok();
         let Some(program) = program(self.choice.program, shared.as_deref()) else { return false };
-        let caller = Caller::of_this_process();
+        let caller = Caller::for_this_process();
         if caller == Caller::Unknown {
             return false;
         }

@@ -23,7 +23,7 @@ use becalm_bundle::SUFFIX;
 use becalm_linux::access::Access;
 use becalm_linux::folder::Folder;
 use becalm_linux::procfs::status::{Capabilities, Capability};
-use becalm_linux::rights::{self, Left, RightsError, User};
+use becalm_linux::rights::{self, RemainingRights, RightsError, User};
 use becalm_measure::AfterSetUp;
 use becalm_units::fault;
 use clap::Args;
@@ -39,27 +39,27 @@ pub struct CommandUserArgs {
 impl CommandUserArgs {
     /// The user that COMMAND is to run as; `None` if it runs as becalm does.
     pub fn user(&self) -> Option<User> {
-        if self.as_root { None } else { User::behind_sudo() }
+        if self.as_root { None } else { User::from_sudo() }
     }
 }
 
 /// What a recording that starts no program is left with.
 pub fn give_up_after_set_up() -> AfterSetUp {
-    AfterSetUp::GiveUp(left_as(User::behind_sudo(), false))
+    AfterSetUp::GiveUp(left_as(User::from_sudo(), false))
 }
 
 /// What a recording does with its rights when another one is to be set up after it.
 pub fn lower_while_recording() -> AfterSetUp {
-    AfterSetUp::Lower(User::behind_sudo())
+    AfterSetUp::Lower(User::from_sudo())
 }
 
 /// What becalm is left with as this user, or as who it is, once everything is set up. Whether it starts a COMMAND then, which may call
 /// `sudo` itself or is root's.
-pub fn left_as(user: Option<User>, starts_programs: bool) -> Left {
+pub fn left_as(user: Option<User>, starts_programs: bool) -> RemainingRights {
     // Who does not become the user that the files are given to must give them, and write in folders of that user's.
     let gives = user.is_none() && Access::guarded().is_given();
     let kept = if gives { &[Capability::Chown, Capability::DacOverride][..] } else { &[] };
-    Left { user, kept: Capabilities::from_list(kept), starts_programs }
+    RemainingRights { user, kept: Capabilities::from_list(kept), starts_programs }
 }
 
 /// Refuses a place for a bundle in which this user, whom the recording becomes, could not go on.
@@ -90,7 +90,7 @@ pub fn refuse_place_of_root(bundle: &Path, user: Option<&User>) -> fault::Result
 /// # Errors
 /// If that is so.
 pub fn refuse_file_of_root(file: &Path) -> fault::Result<()> {
-    let Some(user) = User::behind_sudo() else { return Ok(()) };
+    let Some(user) = User::from_sudo() else { return Ok(()) };
     let folder = file.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
     // What cannot be opened is said by whoever makes the file.
     let Ok(opened) = Folder::open(folder) else { return Ok(()) };
@@ -141,7 +141,7 @@ impl RightsKept {
 /// If the rights cannot be given up.
 pub fn only_read() -> Result<(), RightsError> {
     let kept = Capabilities::from_list(&[Capability::DacReadSearch]);
-    rights::give_up(&Left { user: User::behind_sudo(), kept, starts_programs: false })
+    rights::give_up(&RemainingRights { user: User::from_sudo(), kept, starts_programs: false })
 }
 
 /// Before a command that reads, and writes a file that may be meant for a folder of root's or of somebody else's.

@@ -154,13 +154,13 @@ impl CpuCounts {
         place
     }
 
-    /// Books what is pending on its roots, each of which is told.
-    pub(crate) fn close_detour(&mut self, mut of_root: impl FnMut(SourceId)) {
+    /// Books what is pending on its roots, and calls `visit_root` with each of them.
+    pub(crate) fn close_detour(&mut self, mut visit_root: impl FnMut(SourceId)) {
         let Some(Pending { start, parts, .. }) = self.pending.take() else { return };
         let mut length = 0_i64;
         for (place, ns) in &parts {
             let source = &mut self.sources[*place as usize];
-            of_root(source.id);
+            visit_root(source.id);
             source.whole = source.whole.saturating_add(*ns);
             source.lengths.add(*ns);
             length = length.saturating_add(*ns);
@@ -261,7 +261,7 @@ impl CpuCounts {
         for (rank, place) in ranked.into_iter().enumerate() {
             let ((kind, source), counts) = (name(place), &self.sources[place]);
             let source = if rank < SOURCES { source } else { OTHERS };
-            let same = kept.iter().position(|of| of.0 == kind && of.1 == source);
+            let same = kept.iter().position(|name| name.0 == kind && name.1 == source);
             places[place] = same.unwrap_or(kept.len()) as u32;
             match same {
                 None => kept.push((kind, source, counts.clone())),

@@ -94,7 +94,7 @@ impl Grain {
         ended.count_until(self.steps.back().map_or(0, |(last, _)| last.saturating_add(WINDOWS as i64)));
         let mut cells = Cells::new();
         cells.width = ended.cells.width;
-        for cell in ended.cells.of.into_values() {
+        for cell in ended.cells.by_place.into_values() {
             let DelayCell { windows, delay_ns, parts } = cell;
             let mut renamed = DelayCell { windows, delay_ns, parts: Vec::with_capacity(parts.len()) };
             for (place, ns) in &parts {
@@ -102,7 +102,7 @@ impl Grain {
             }
             cells.add(&renamed, 1);
         }
-        GrainDelays { grain_ns: self.ns, cells: DelayCells(cells.of.into_values().collect()) }
+        GrainDelays { grain_ns: self.ns, cells: DelayCells(cells.by_place.into_values().collect()) }
     }
 }
 
@@ -132,12 +132,12 @@ enum Width {
 struct Cells {
     width: Width,
     /// By length and source.
-    of: BTreeMap<(u32, u32), DelayCell>,
+    by_place: BTreeMap<(u32, u32), DelayCell>,
 }
 
 impl Cells {
     const fn new() -> Self {
-        Self { width: Width::Apart(FINEST), of: BTreeMap::new() }
+        Self { width: Width::Apart(FINEST), by_place: BTreeMap::new() }
     }
 
     /// Adds windows, so many times.
@@ -145,16 +145,16 @@ impl Cells {
         if more.delay_ns == 0 || times == 0 {
             return;
         }
-        let cell = self.of.entry(self.width.place(more)).or_default();
+        let cell = self.by_place.entry(self.width.place(more)).or_default();
         cell.windows += more.windows * times as u64;
         cell.delay_ns = cell.delay_ns.saturating_add(more.delay_ns.saturating_mul(times));
         add_parts(&mut cell.parts, &more.parts, times);
-        if self.of.len() > DELAY_CELLS {
+        if self.by_place.len() > DELAY_CELLS {
             self.width = match self.width {
                 Width::Apart(0) | Width::Octave => Width::Octave,
                 Width::Apart(bits) => Width::Apart(bits - 1),
             };
-            for cell in std::mem::take(&mut self.of).into_values() {
+            for cell in std::mem::take(&mut self.by_place).into_values() {
                 self.add(&cell, 1);
             }
         }
@@ -246,7 +246,9 @@ mod tests {
             all += ns;
         }
         for grain in delays.document(&(0..500).collect::<Vec<_>>()) {
-            assert!(grain.cells.0.len() <= DELAY_CELLS && grain.cells.0.iter().all(|of| of.parts.len() <= DELAY_PARTS));
+            assert!(
+                grain.cells.0.len() <= DELAY_CELLS && grain.cells.0.iter().all(|cell| cell.parts.len() <= DELAY_PARTS)
+            );
             let total: i64 = grain.cells.0.iter().map(|cell| cell.delay_ns).sum();
             assert_eq!(total, all * WINDOWS as i64, "{}", grain.grain_ns);
         }

@@ -108,7 +108,9 @@ mod tests {
             }
             assert_eq!(grid.slot_ns(), 1 << 28, "4,000 x 19 ms are 283 slots of 268 ms");
             let mut plain = vec![0_u64; SLOTS];
-            instants.iter().for_each(|of| plain[(of / grid.slot_ns() - begin / grid.slot_ns()) as usize] += 1);
+            instants
+                .iter()
+                .for_each(|instant| plain[(instant / grid.slot_ns() - begin / grid.slot_ns()) as usize] += 1);
             assert_eq!(counts, plain);
             let used: Vec<usize> = (0..SLOTS).filter(|slot| plain[*slot] > 0).collect();
             assert_eq!((set.slots().collect::<Vec<_>>(), grid.used()), (used.clone(), used.len()));

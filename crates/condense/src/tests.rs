@@ -112,7 +112,7 @@ fn becalms_own_time_is_kept_apart() {
     assert_eq!((cpu.durations.count, cpu.durations.total_ns, cpu.durations.max_ns), (2, 11_000, 6_000));
     assert_eq!((cpu.own_ns, cpu.own_longest_ns, cpu.incomplete), (110_000, 70_000, 1));
     assert!(cpu.books_closed);
-    assert_eq!(cpu.longest.iter().map(|of| of.duration_ns).collect::<Vec<_>>(), [5_000, 6_000]);
+    assert_eq!(cpu.longest.iter().map(|detour| detour.duration_ns).collect::<Vec<_>>(), [5_000, 6_000]);
 }
 
 #[test]

@@ -64,12 +64,12 @@ impl Burst {
         Nanos::new(self.apart.get().saturating_mul(i64::from(self.count) - 1).saturating_add(detour.get()))
     }
 
-    /// A burst of detours of this length in the place of each detour of a circle. Where bursts meet, what comes while another
+    /// Puts a burst of detours of this length in the place of each detour of a circle. Where bursts meet, what comes while another
     /// detour lasts follows it, so that no time is lost, also over the end of the circle.
     ///
     /// # Errors
     /// If the detours of one burst meet each other, the circle would hold too many, or no time is left.
-    pub fn of(self, trace: &NoiseTrace, detour: Nanos) -> Result<NoiseTrace, BurstError> {
+    pub fn apply(self, trace: &NoiseTrace, detour: Nanos) -> Result<NoiseTrace, BurstError> {
         if detour >= self.apart {
             return Err(BurstError::Touching { detour, apart: self.apart });
         }
@@ -141,10 +141,10 @@ mod tests {
             (burst.to_string(), burst.count(), burst.lasts(Nanos::new(5))),
             ("3x20ns".to_owned(), 3, Nanos::new(45))
         );
-        let made = burst.of(&trace(200, &[10, 100]), Nanos::new(5)).unwrap();
+        let made = burst.apply(&trace(200, &[10, 100]), Nanos::new(5)).unwrap();
         assert_eq!(detours(&made), [(10, 5), (30, 5), (50, 5), (100, 5), (120, 5), (140, 5)]);
         // What meets follows, over the end as well: touching detours are one.
-        let made = burst.of(&trace(200, &[190, 193]), Nanos::new(5)).unwrap();
+        let made = burst.apply(&trace(200, &[190, 193]), Nanos::new(5)).unwrap();
         assert_eq!((made.len(), made.noise()), (3, Nanos::new(30)));
         assert_eq!(detours(&made), [(10, 10), (30, 10), (190, 10)]);
     }
@@ -155,13 +155,13 @@ mod tests {
             assert!(text.parse::<Burst>().unwrap_err().to_string().contains("like 5x100us"), "{text}");
         }
         let burst: Burst = "10x20ns".parse().unwrap();
-        let why = |detour, length| burst.of(&trace(length, &[0]), Nanos::new(detour)).unwrap_err().to_string();
+        let why = |detour, length| burst.apply(&trace(length, &[0]), Nanos::new(detour)).unwrap_err().to_string();
         assert!(why(20, 10_000).contains("further apart"));
         assert!(why(19, 190).contains("no work is ever done"));
         let many: Burst = "10000x20ns".parse().unwrap();
         let starts: Vec<i64> = (0..1_000).map(|turn| turn * 1_000_000).collect();
         assert!(
-            many.of(&trace(1_000_000_000, &starts), Nanos::new(1)).unwrap_err().to_string().contains("there may be")
+            many.apply(&trace(1_000_000_000, &starts), Nanos::new(1)).unwrap_err().to_string().contains("there may be")
         );
     }
 
@@ -174,7 +174,7 @@ mod tests {
             let starts: Vec<i64> = gaps.iter().scan(0, |at, gap| { *at += gap; Some(*at) }).collect();
             let base = trace(starts.last().unwrap() + 30, &starts);
             let burst = Burst { count, apart: Nanos::new(apart) };
-            let Ok(made) = burst.of(&base, Nanos::new(detour)) else { return Ok(()) };
+            let Ok(made) = burst.apply(&base, Nanos::new(detour)) else { return Ok(()) };
             let circle = base.length().get();
             let mut owed = vec![0; circle as usize];
             for start in &starts {

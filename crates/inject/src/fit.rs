@@ -44,25 +44,25 @@ impl Fit {
 
 /// The share of their time that detours take which are shorter than this.
 pub(crate) fn share_below(lengths: impl Iterator<Item = Nanos>, shortest: Nanos) -> f64 {
-    let (below, others): (Vec<Nanos>, Vec<Nanos>) = lengths.partition(|length| *length < shortest);
-    let (below, others) = (sum(&below), sum(&others));
-    below / (below + others).max(1.0)
+    let (short, others): (Vec<Nanos>, Vec<Nanos>) = lengths.partition(|length| *length < shortest);
+    let (short, others) = (sum(&short), sum(&others));
+    short / (short + others).max(1.0)
 }
 
 fn sum(lengths: &[Nanos]) -> f64 {
     lengths.iter().map(|length| length.get() as f64).sum()
 }
 
-/// What a lap of a circle of noise asks for.
+/// Detours that a lap of a circle of noise requests.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct RequestedNoise {
     lengths: Moments,
     intervals: Moments,
     lap: Nanos,
 }
 
-impl Asked {
-    pub fn of(trace: &NoiseTrace) -> Self {
+impl RequestedNoise {
+    pub fn new(trace: &NoiseTrace) -> Self {
         let (mut lengths, mut intervals) = (Moments::default(), Moments::default());
         let starts = || trace.detours().map(|(start, _)| start);
         let first_of_next_lap = starts().next().map(|first| first + trace.length());
@@ -73,11 +73,11 @@ impl Asked {
         Self { lengths, intervals, lap: trace.length() }
     }
 
-    /// What it asked for in such a time.
-    pub fn within(&self, observed: Nanos) -> Injected {
+    /// The detours requested in this time.
+    pub fn injected_in(&self, observed: Nanos) -> Injected {
         let laps = observed.get() as f64 / self.lap.get().max(1) as f64;
-        let of_a_lap = figures(&self.lengths, &self.intervals, self.lap);
-        Injected { count: (self.lengths.count() as f64 * laps).round() as u64, ..of_a_lap }
+        let lap = figures(&self.lengths, &self.intervals, self.lap);
+        Injected { count: (self.lengths.count() as f64 * laps).round() as u64, ..lap }
     }
 }
 
@@ -103,10 +103,11 @@ mod tests {
     #[test]
     fn what_is_asked_for_does_not_depend_on_what_can_be_made() {
         let detours = [(10, 5), (40, 7), (90, 1)].map(|(start, length)| (Nanos::new(start), Nanos::new(length)));
-        let asked = Asked::of(&NoiseTrace::new(Nanos::new(100), detours).unwrap()).within(Nanos::new(1_000));
+        let asked =
+            RequestedNoise::new(&NoiseTrace::new(Nanos::new(100), detours).unwrap()).injected_in(Nanos::new(1_000));
         assert_eq!((asked.count, asked.ratio, asked.length_ns), (30, Some(0.13), Some(13.0 / 3.0)));
         assert_eq!((asked.interval_ns, asked.ends), (Some(100.0 / 3.0), Some((Nanos::new(1), Nanos::new(7)))));
-        let none = Asked::of(&NoiseTrace::new(Nanos::new(100), []).unwrap()).within(Nanos::new(1_000));
+        let none = RequestedNoise::new(&NoiseTrace::new(Nanos::new(100), []).unwrap()).injected_in(Nanos::new(1_000));
         assert_eq!((none.count, none.ratio, none.length_ns), (0, Some(0.0), None));
     }
 }

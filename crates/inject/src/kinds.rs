@@ -14,18 +14,26 @@ use crate::toll::{self, Toll};
 /// What detours cost on CPUs where that was measured, for one injection after another: each takes a third of a second a kind of CPU.
 /// All of them inject in the same class.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct KnownTolls(Vec<(CpuId, u64, Toll)>);
+pub struct KnownTolls(Vec<KnownToll>);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct KnownToll {
+    cpu: CpuId,
+    /// How far apart the trials were.
+    apart: u64,
+    toll: Toll,
+}
 
 impl KnownTolls {
-    /// What was measured on this CPU by trials that are so far apart.
-    fn of(&self, cpu: CpuId, apart: u64) -> Option<Toll> {
-        self.0.iter().find(|(on, at, _)| (*on, *at) == (cpu, apart)).map(|(.., toll)| *toll)
+    /// The toll measured on this CPU by trials that are so far apart.
+    fn toll(&self, cpu: CpuId, apart: u64) -> Option<Toll> {
+        self.0.iter().find(|known| (known.cpu, known.apart) == (cpu, apart)).map(|known| known.toll)
     }
 
     /// Keeps what was measured, instead of what was known.
     fn keep(&mut self, cpu: CpuId, apart: u64, toll: Toll) {
-        self.0.retain(|(on, at, _)| (*on, *at) != (cpu, apart));
-        self.0.push((cpu, apart, toll));
+        self.0.retain(|known| (known.cpu, known.apart) != (cpu, apart));
+        self.0.push(KnownToll { cpu, apart, toll });
     }
 }
 
@@ -53,6 +61,13 @@ pub(crate) fn alike(cpus: &[(CpuId, Nanos)], grounds: &Grounds) -> Vec<Alike> {
     groups.into_iter().map(|(.., group)| group).collect()
 }
 
+/// Class of the injecting threads, and rate of the counter.
+#[derive(Clone, Copy)]
+pub(crate) struct TrialSettings {
+    pub policy: Policy,
+    pub rate: TickRate,
+}
+
 /// The toll of each CPU, in their order, and on which CPUs they were measured: what is `known` and fits is not measured again, and what is
 /// measured is known then. `told` hears how many kinds of CPU are done, of how many.
 ///
@@ -61,7 +76,7 @@ pub(crate) fn alike(cpus: &[(CpuId, Nanos)], grounds: &Grounds) -> Vec<Alike> {
 /// which is made once more before that counts: it may have been that of a moment, as when a hypervisor had the CPU.
 pub(crate) fn measure<C: Counter>(
     cpus: &[(CpuId, Nanos)],
-    (policy, rate): (Policy, TickRate),
+    TrialSettings { policy, rate }: TrialSettings,
     grounds: &Grounds,
     known: &mut KnownTolls,
     fits: impl Fn(usize, Toll) -> Result<(), InjectError>,
@@ -75,7 +90,7 @@ pub(crate) fn measure<C: Counter>(
         let fitting = |toll| members.iter().try_for_each(|member| fits(*member, toll)).map(|()| toll);
         let measured = || fitting(toll::measure::<C>(cpu, policy, rate, *interval)?);
         let apart = toll::trials_apart(*interval);
-        let toll = match known.of(cpu, apart).map(fitting) {
+        let toll = match known.toll(cpu, apart).map(fitting) {
             Some(Ok(toll)) => toll,
             _ => match measured() {
                 Err(
@@ -154,7 +169,14 @@ mod tests {
             };
             let rate = TickRate::from_hz(1e9);
             let cpus = [(cpu, interval)];
-            measure::<Native>(&cpus, (Policy::Fifo(50), rate), &Grounds::default(), known, fits, &mut |_, _| ())
+            measure::<Native>(
+                &cpus,
+                TrialSettings { policy: Policy::Fifo(50), rate },
+                &Grounds::default(),
+                known,
+                fits,
+                &mut |_, _| (),
+            )
         };
         let mut known = KnownTolls::default();
         known.keep(cpu, often.get() as u64, toll(9));

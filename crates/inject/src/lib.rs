@@ -37,5 +37,5 @@ pub use fit::Fit;
 pub use grounds::Grounds;
 pub use kinds::KnownTolls;
 pub use place::coalesced;
-pub use preempt::{Delivered, DeliveredDetour, Injection, PreemptPlan};
+pub use preempt::{CpuDelivery, DeliveredDetour, Injection, PreemptPlan};
 pub use signal::{DeliveredSignals, SignalNoise, SignalPlan};

@@ -16,19 +16,19 @@ use becalm_linux::memory::LockedWords;
 use becalm_linux::placed::Thread;
 use becalm_linux::realtime::FairServer;
 use becalm_linux::rights::{RightsError, give_up_of_this_thread};
-use becalm_linux::sched::{Policy, Usage};
-use becalm_model::inject::{FairServerDoc, InjectedPlace, NoisePlace, SharedToll, Together};
+use becalm_linux::sched::{Policy, ThreadUsage};
+use becalm_model::inject::{FairServerDoc, InjectedPlace, NoisePlace, SharedToll, Shortfall, Together};
 use becalm_scale::NoiseTrace;
 use becalm_scale::random::{Purpose, Stream};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
 use crate::InjectError;
-use crate::fit::{Asked, Fit, share_below};
+use crate::fit::{Fit, RequestedNoise, share_below};
 use crate::flood::Flood;
 use crate::grounds::Grounds;
-use crate::kinds::{self, KnownTolls};
+use crate::kinds::{self, KnownTolls, TrialSettings};
 use crate::place;
-use crate::schedule::{Due, Schedule};
+use crate::schedule::{Due, Lap, Schedule};
 use crate::tally::DeliveryTally;
 use crate::toll::Toll;
 
@@ -62,23 +62,25 @@ pub struct PreemptPlan {
 /// A detour as it was delivered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DeliveredDetour {
-    /// The first and the last reading of the counter by the injecting thread.
-    pub burned: (Ticks, Ticks),
+    /// The first reading of the counter by the injecting thread.
+    pub first: Ticks,
+    /// The last reading of the counter by the injecting thread.
+    pub last: Ticks,
     /// The length that was asked for.
     pub asked: Nanos,
 }
 
-/// What was delivered on one CPU.
+/// Noise that was delivered on one CPU.
 #[derive(Clone, Debug)]
-pub struct Delivered {
+pub struct CpuDelivery {
     /// The CPU on which they were made.
     pub cpu: CpuId,
     /// The time in which detours were due.
     pub observed: Nanos,
     /// What a detour costs on this CPU beyond its own loop.
     pub toll: Toll,
-    /// The number of detours in a lap of the circle that were too short to be made, and the time that they take.
-    pub left_out: (usize, Nanos),
+    /// The detours in a lap of the circle that were too short to be made.
+    pub left_out: Shortfall,
     /// The number of detours in a lap that became one with the detour before.
     pub merged: usize,
     /// The packets that were sent.
@@ -86,21 +88,20 @@ pub struct Delivered {
     /// How often the kernel took the CPU from the injecting thread, which had not given it back.
     pub overtaken: u64,
     /// What was requested, if some of it was left out or merged.
-    asked: Option<Asked>,
+    asked: Option<RequestedNoise>,
     /// What was due and what was delivered.
     pub tally: DeliveryTally,
     /// The first detours that were delivered; empty if no log was asked for.
     pub log: Vec<DeliveredDetour>,
 }
 
-impl Delivered {
+impl CpuDelivery {
     /// What the detours come to.
     #[must_use]
     pub fn place(&self) -> InjectedPlace {
-        let left_out = (self.left_out.0 as u64, self.left_out.1);
-        let place = self.tally.of_place(NoisePlace::Cpu(self.cpu), self.observed, self.toll.shortest);
-        let requested = self.asked.map_or(place.requested, |asked| asked.within(self.observed));
-        InjectedPlace { requested, left_out, merged: self.merged, overtaken: self.overtaken, ..place }
+        let place = self.tally.injected_place(NoisePlace::Cpu(self.cpu), self.observed, self.toll.shortest);
+        let requested = self.asked.map_or(place.requested, |asked| asked.injected_in(self.observed));
+        InjectedPlace { requested, left_out: self.left_out, merged: self.merged, overtaken: self.overtaken, ..place }
     }
 }
 
@@ -117,7 +118,7 @@ struct Begin {
 #[derive(Debug)]
 pub struct Injection {
     alarm: Arc<Alarm>,
-    threads: Vec<JoinHandle<Result<Delivered, InjectError>>>,
+    threads: Vec<JoinHandle<Result<CpuDelivery, InjectError>>>,
     /// The rate of the counter whose readings [`DeliveredDetour::burned`] holds.
     pub rate: TickRate,
     /// On which CPUs the cost of a detour was measured, and for which others.
@@ -174,12 +175,12 @@ impl Injection {
         placed: impl FnOnce() -> Result<(), RightsError>,
     ) -> Result<Self, InjectError> {
         match counter {
-            Source::Native => Self::with::<Native>(plan, grounds, known, told, placed),
-            Source::MonotonicRaw => Self::with::<MonotonicRaw>(plan, grounds, known, told, placed),
+            Source::Native => Self::start_with_counter::<Native>(plan, grounds, known, told, placed),
+            Source::MonotonicRaw => Self::start_with_counter::<MonotonicRaw>(plan, grounds, known, told, placed),
         }
     }
 
-    fn with<C: Counter + 'static>(
+    fn start_with_counter<C: Counter + 'static>(
         plan: &PreemptPlan,
         grounds: &Grounds,
         known: &mut KnownTolls,
@@ -201,7 +202,7 @@ impl Injection {
             let (start, begin) = channel::<Begin>();
             let alarm = Arc::clone(&injection.alarm);
             let placing = placing.clone();
-            let (cpu, (.., circle)) = (worker.cpu, worker.schedule.lap());
+            let (cpu, circle) = (worker.cpu, worker.schedule.lap().length);
             let own_place = Nanos::new(places.below(circle.get() as u64) as i64);
             let thread = Thread { name: "becalm-inject".to_owned(), cpu, policy: Some(plan.policy) };
             let thread = thread.spawn(move |settled| {
@@ -238,7 +239,7 @@ impl Injection {
     ///
     /// # Errors
     /// If a thread could not be placed.
-    pub fn stop(mut self) -> Result<Vec<Delivered>, InjectError> {
+    pub fn stop(mut self) -> Result<Vec<CpuDelivery>, InjectError> {
         self.alarm.call_off();
         let threads = std::mem::take(&mut self.threads);
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
@@ -272,12 +273,13 @@ fn workers<C: Counter>(
         let (cpu, trace) = &plan.cpus[member];
         fitting(*cpu, trace, toll, plan.fit).map(|_| ())
     };
-    let (tolls, shared) = kinds::measure::<C>(&cpus, (plan.policy, rate), grounds, known, fits, told)?;
+    let (tolls, shared) =
+        kinds::measure::<C>(&cpus, TrialSettings { policy: plan.policy, rate }, grounds, known, fits, told)?;
     let worker = |((cpu, trace), toll): (&(CpuId, NoiseTrace), Toll)| Worker::new(*cpu, trace, toll, rate, plan);
     let workers: Vec<Worker> = plan.cpus.iter().zip(tolls).map(worker).collect::<Result<_, _>>()?;
     for worker in &workers {
-        let (_, noise, circle) = worker.schedule.lap();
-        grounds.allows(worker.cpu, worker.schedule.longest(), noise.as_secs_f64() / circle.as_secs_f64())?;
+        let Lap { noise, length, .. } = worker.schedule.lap();
+        grounds.allows(worker.cpu, worker.schedule.longest(), noise.as_secs_f64() / length.as_secs_f64())?;
     }
     Ok((workers, shared))
 }
@@ -301,10 +303,10 @@ fn fair_servers(plan: &PreemptPlan, grounds: &Grounds) -> Vec<FairServerDoc> {
     alike.into_iter().map(doc).collect()
 }
 
-/// What of a CPU's noise can be made there.
-struct Fitting {
+/// The part of a CPU's noise that can be made there.
+struct FittedNoise {
     schedule: Schedule,
-    left_out: (usize, Nanos),
+    left_out: Shortfall,
     merged: usize,
 }
 
@@ -312,10 +314,10 @@ struct Fitting {
 ///
 /// # Errors
 /// If less of it can be made than must be.
-fn fitting(cpu: CpuId, trace: &NoiseTrace, toll: Toll, fit: Fit) -> Result<Fitting, InjectError> {
+fn fitting(cpu: CpuId, trace: &NoiseTrace, toll: Toll, fit: Fit) -> Result<FittedNoise, InjectError> {
     let mut schedule = Schedule::new(trace, Nanos::ZERO);
     let (shortest, room) = (toll.shortest, toll.shortest + toll.lag);
-    let (mut left_out, mut merged) = ((0, Nanos::ZERO), 0);
+    let (mut left_out, mut merged) = (Shortfall::default(), 0);
     let lengths = || trace.detours().map(|(_, length)| length);
     if let Some(length) = fit.needs(lengths()).filter(|length| *length < shortest) {
         let is_part = longest(trace).is_some_and(|longest| longest >= shortest);
@@ -333,7 +335,7 @@ fn fitting(cpu: CpuId, trace: &NoiseTrace, toll: Toll, fit: Fit) -> Result<Fitti
         left_out = schedule.drop_shorter(shortest);
         merged = schedule.merge_closer(room);
     }
-    Ok(Fitting { schedule, left_out, merged })
+    Ok(FittedNoise { schedule, left_out, merged })
 }
 
 /// The thread of one CPU.
@@ -343,9 +345,9 @@ struct Worker {
     schedule: Schedule,
     rate: TickRate,
     toll: Toll,
-    left_out: (usize, Nanos),
+    left_out: Shortfall,
     merged: usize,
-    asked: Option<Asked>,
+    asked: Option<RequestedNoise>,
     tally: DeliveryTally,
     /// Sends the packets that burn the time, where that is asked for.
     flood: Option<Flood>,
@@ -354,7 +356,7 @@ struct Worker {
 }
 
 /// A detour that was burned and not yet booked.
-struct Burned {
+struct BurnedDetour {
     due: Due,
     first: u64,
     last: u64,
@@ -375,20 +377,20 @@ impl Worker {
         rate: TickRate,
         plan: &PreemptPlan,
     ) -> Result<Self, InjectError> {
-        let Fitting { schedule, left_out, merged } = fitting(cpu, trace, toll, plan.fit)?;
+        let FittedNoise { schedule, left_out, merged } = fitting(cpu, trace, toll, plan.fit)?;
         let log =
             LockedWords::new(plan.log * LOG_WORDS).map_err(|cause| InjectError::Log { entries: plan.log, cause })?;
         let flood = plan.packets.then(Flood::open).transpose().map_err(InjectError::Packets)?;
-        let asked = (left_out.0 > 0 || merged > 0).then(|| Asked::of(trace));
+        let asked = (left_out.count > 0 || merged > 0).then(|| RequestedNoise::new(trace));
         let tally = DeliveryTally::default();
         Ok(Self { cpu, schedule, rate, toll, left_out, merged, asked, tally, flood, log, logged: 0 })
     }
 
     /// Injects until it is called off.
-    fn run<C: Counter>(mut self, alarm: &Alarm, start_ns: u64) -> Delivered {
+    fn run<C: Counter>(mut self, alarm: &Alarm, start_ns: u64) -> CpuDelivery {
         let axis = TicksToNanos::new(Ticks::new(0), self.rate);
-        let mut before: Option<Burned> = None;
-        let usage = Usage::of_current_thread();
+        let mut before: Option<BurnedDetour> = None;
+        let usage = ThreadUsage::for_current_thread();
         alarm.sleep_until(start_ns);
         while let Some(due) = self.schedule.next() {
             let at = start_ns.saturating_add(due.at.get() as u64);
@@ -408,10 +410,10 @@ impl Worker {
             let first = C::read();
             let woken = monotonic_ns();
             // Late, this one begins where the one before ended, whose way out is then that of both.
-            let Toll { entries: (least, most), exit, .. } = if joined { Toll::default() } else { self.toll };
+            let Toll { entries, exit, .. } = if joined { Toll::default() } else { self.toll };
             // The way in is longer at one time than at another, on a virtual machine by several times; the interrupt itself
             // comes in time. What is longer than nearly all ways in is taken for an interrupt that was late.
-            let entry = Nanos::new(woken.saturating_sub(at) as i64).clamp(least, most);
+            let entry = Nanos::new(woken.saturating_sub(at) as i64).clamp(entries.shortest, entries.longest);
             let burn = self.rate.ticks_in((due.length - entry - exit).max(Nanos::ZERO)).get();
             // Booked meanwhile, so that the books lengthen no detour.
             if let Some(before) = before.take() {
@@ -431,26 +433,26 @@ impl Worker {
                 break;
             }
             let start = Nanos::new(woken as i64 - start_ns as i64) - entry;
-            before = Some(Burned { due, first, last, start, toll: entry + exit });
+            before = Some(BurnedDetour { due, first, last, start, toll: entry + exit });
         }
         if let Some(before) = before {
             self.book(axis, before);
         }
-        let overtaken = Usage::of_current_thread().since(usage).involuntary_switches;
+        let overtaken = ThreadUsage::for_current_thread().since(usage).involuntary_switches;
         let observed = Nanos::new(monotonic_ns().saturating_sub(start_ns) as i64);
         let logged = self.log[..self.logged].chunks_exact(LOG_WORDS);
         let log = logged.map(|words| {
             let [first, last, asked] = [0, 1, 2].map(|word: usize| words[word].load(Ordering::Relaxed));
-            DeliveredDetour { burned: (Ticks::new(first), Ticks::new(last)), asked: Nanos::new(asked as i64) }
+            DeliveredDetour { first: Ticks::new(first), last: Ticks::new(last), asked: Nanos::new(asked as i64) }
         });
         let log = log.collect();
         let packets = self.flood.map_or(0, |flood| flood.sent);
         let Self { cpu, toll, left_out, merged, asked, tally, .. } = self;
-        Delivered { cpu, observed, toll, left_out, merged, packets, overtaken, asked, tally, log }
+        CpuDelivery { cpu, observed, toll, left_out, merged, packets, overtaken, asked, tally, log }
     }
 
-    fn book(&mut self, axis: TicksToNanos, burned: Burned) {
-        let Burned { due, first, last, start, toll } = burned;
+    fn book(&mut self, axis: TicksToNanos, burned: BurnedDetour) {
+        let BurnedDetour { due, first, last, start, toll } = burned;
         let length = axis.duration(Ticks::new(last.wrapping_sub(first))) + toll;
         self.tally.add_due(due.at, due.length);
         self.tally.add_delivered(start, length, start - due.at);
@@ -484,8 +486,8 @@ mod tests {
         let refused = "13.0% of the requested time is in detours shorter than 30us, which is how long it takes to take CPU 1 and give it \
                        back";
         assert_eq!(left_out(&much, Fit::Most), Err(refused.to_owned()));
-        assert_eq!(left_out(&much, Fit::Part), Ok((1, us(15))));
-        assert_eq!(left_out(&little, Fit::Most), Ok((1, us(15))));
+        assert_eq!(left_out(&much, Fit::Part), Ok(Shortfall { count: 1, time: us(15) }));
+        assert_eq!(left_out(&little, Fit::Most), Ok(Shortfall { count: 1, time: us(15) }));
         for (fit, length) in [(Fit::Exact, 10), (Fit::Part, 15)] {
             let short = format!("a detour of {length}us is too short: to take CPU 1 and give it back takes 30us here");
             assert_eq!(left_out(&all, fit), Err(short));

@@ -1,5 +1,6 @@
 //! When detours are due on one CPU: a circle of noise, run round and round from some place on it.
 
+use becalm_model::inject::Shortfall;
 use becalm_scale::NoiseTrace;
 use becalm_units::Nanos;
 
@@ -9,6 +10,17 @@ pub struct Due {
     /// The time from the start of the noise to that of the detour.
     pub at: Nanos,
     /// How long it should last.
+    pub length: Nanos,
+}
+
+/// One lap of the circle of a schedule.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lap {
+    /// The number of detours.
+    pub detours: usize,
+    /// The time that they take.
+    pub noise: Nanos,
+    /// The length of the circle.
     pub length: Nanos,
 }
 
@@ -67,8 +79,8 @@ impl Schedule {
         before - self.detours.len()
     }
 
-    /// Leaves out detours that are shorter than `shortest`. Returns how many in a lap these are, and the time that they take.
-    pub fn drop_shorter(&mut self, shortest: Nanos) -> (usize, Nanos) {
+    /// Leaves out detours that are shorter than `shortest`. Returns those of a lap.
+    pub fn drop_shorter(&mut self, shortest: Nanos) -> Shortfall {
         let before = self.detours.len();
         let mut gone = Nanos::ZERO;
         self.detours.retain(|(_, length)| {
@@ -79,7 +91,7 @@ impl Schedule {
             kept
         });
         self.begin_at(self.offset);
-        (before - self.detours.len(), gone)
+        Shortfall { count: (before - self.detours.len()) as u64, time: gone }
     }
 
     /// The length of the shortest detour; `None` if there is none.
@@ -94,11 +106,11 @@ impl Schedule {
         self.detours.iter().map(|(_, length)| *length).max()
     }
 
-    /// The number of detours in a lap, the time that they take, and how long a lap is.
+    /// One lap of the circle.
     #[must_use]
-    pub fn lap(&self) -> (usize, Nanos, Nanos) {
-        let sum = self.detours.iter().fold(Nanos::ZERO, |sum, (_, length)| sum + *length);
-        (self.detours.len(), sum, self.circle)
+    pub fn lap(&self) -> Lap {
+        let noise = self.detours.iter().fold(Nanos::ZERO, |sum, (_, length)| sum + *length);
+        Lap { detours: self.detours.len(), noise, length: self.circle }
     }
 
     /// The shortest time from a detour's end to the next one's start, which for a single one is that of its next lap; `None`
@@ -155,11 +167,11 @@ mod tests {
     #[test]
     fn what_cannot_be_made_is_left_out_and_counted() {
         let mut schedule = Schedule::new(&trace(100, &[(10, 5), (60, 7), (80, 2)]), Nanos::new(70));
-        assert_eq!(schedule.drop_shorter(Nanos::new(6)), (2, Nanos::new(7)));
-        assert_eq!(schedule.lap(), (1, Nanos::new(7), Nanos::new(100)));
+        assert_eq!(schedule.drop_shorter(Nanos::new(6)), Shortfall { count: 2, time: Nanos::new(7) });
+        assert_eq!(schedule.lap(), Lap { detours: 1, noise: Nanos::new(7), length: Nanos::new(100) });
         assert_eq!(first(schedule, 2), [(90, 7), (190, 7)]);
         let mut silent = Schedule::new(&trace(100, &[(10, 5)]), Nanos::ZERO);
-        assert_eq!(silent.drop_shorter(Nanos::new(6)).0, 1);
+        assert_eq!(silent.drop_shorter(Nanos::new(6)).count, 1);
         assert_eq!((silent.narrowest_gap(), silent.next()), (None, None));
     }
 
@@ -167,7 +179,10 @@ mod tests {
     fn what_is_too_close_becomes_one() {
         let mut schedule = Schedule::new(&trace(100, &[(10, 5), (17, 7), (40, 2), (45, 1)]), Nanos::new(20));
         assert_eq!(schedule.merge_closer(Nanos::new(3)), 1);
-        assert_eq!((schedule.lap(), schedule.longest()), ((3, Nanos::new(15), Nanos::new(100)), Some(Nanos::new(12))));
+        assert_eq!(
+            (schedule.lap(), schedule.longest()),
+            (Lap { detours: 3, noise: Nanos::new(15), length: Nanos::new(100) }, Some(Nanos::new(12)))
+        );
         assert_eq!(first(schedule, 3), [(20, 2), (25, 1), (90, 12)]);
     }
 
@@ -211,11 +226,11 @@ mod tests {
             }
             let circle = at + tail;
             let mut schedule = Schedule::new(&trace(circle, &detours), Nanos::ZERO);
-            let (count, noise, _) = schedule.lap();
+            let Lap { detours: count, noise, .. } = schedule.lap();
             let gone = schedule.merge_closer(Nanos::new(room));
             let left: Vec<(i64, i64)> = schedule.detours.iter().map(|(at, long)| (at.get(), long.get())).collect();
             prop_assert_eq!(&left, &merged_plainly(detours, circle, room));
-            prop_assert_eq!(schedule.lap(), (count - gone, noise, Nanos::new(circle)));
+            prop_assert_eq!(schedule.lap(), Lap { detours: count - gone, noise, length: Nanos::new(circle) });
             prop_assert!(left.len() == 1 || schedule.narrowest_gap().unwrap() >= Nanos::new(room));
         }
 

@@ -10,14 +10,14 @@ use std::sync::atomic::Ordering;
 
 use becalm_linux::rights::User;
 use becalm_linux::shared::{CodeFile, Places, SharedWords};
-use becalm_model::inject::{InjectedPlace, NoisePlace, SignalCounts, Together};
+use becalm_model::inject::{InjectedPlace, NoisePlace, Shortfall, SignalCounts, Together};
 use becalm_preload::{IMAGE, layout};
 use becalm_scale::NoiseTrace;
 use becalm_stats::Moments;
 use becalm_units::Nanos;
 
 use crate::InjectError;
-use crate::fit::{Asked, Fit, share_below};
+use crate::fit::{Fit, RequestedNoise, share_below};
 use crate::place;
 use crate::schedule::Schedule;
 use crate::tally::DeliveryTally;
@@ -49,13 +49,20 @@ pub struct SignalPlan {
     pub user: Option<User>,
 }
 
+/// Detours that must be possible: the shortest length, and the narrowest gap between two.
+#[derive(Clone, Copy, Debug)]
+struct Demands {
+    length: Nanos,
+    gap: Nanos,
+}
+
 /// Noise that waits for programs.
 #[derive(Debug)]
 pub struct SignalNoise {
     words: SharedWords,
     library: CodeFile,
     /// The shortest detour that has to be possible, and the narrowest gap.
-    demands: (Nanos, Nanos),
+    demands: Demands,
     fit: Fit,
     traces: Vec<NoiseTrace>,
 }
@@ -76,17 +83,17 @@ impl SignalNoise {
     /// If there is no library for this machine, or no folder or room for it and the memory.
     pub fn prepare(plan: &SignalPlan) -> Result<Self, InjectError> {
         let image = IMAGE.ok_or(InjectError::NoLibrary)?;
-        let places = plan.user.as_ref().map_or_else(Places::of_this_user, Places::of_user);
+        let places = plan.user.as_ref().map_or_else(Places::for_this_user, Places::for_user);
         let library = CodeFile::new(&places, layout::LIBRARY, image).map_err(InjectError::Files)?;
         let circles = plan.traces.len();
         let detours: usize = plan.traces.iter().map(NoiseTrace::len).sum();
         let first = layout::first_detour(circles);
         let words = SharedWords::new(&places, "becalm-inject", first + 2 * detours).map_err(InjectError::Files)?;
         let schedules = || plan.traces.iter().map(|trace| Schedule::new(trace, Nanos::ZERO));
-        let demands = (
-            plan.fit.needs(lengths(&plan.traces)).unwrap_or(Nanos::MAX),
-            schedules().filter_map(|schedule| schedule.narrowest_gap()).min().unwrap_or(Nanos::MAX),
-        );
+        let demands = Demands {
+            length: plan.fit.needs(lengths(&plan.traces)).unwrap_or(Nanos::MAX),
+            gap: schedules().filter_map(|schedule| schedule.narrowest_gap()).min().unwrap_or(Nanos::MAX),
+        };
         let set = |at: usize, value: u64| words[at].store(value, Ordering::Relaxed);
         set(layout::WORDS, words.len() as u64);
         let shift = place::shift(plan.together, plan.seed, plan.host);
@@ -95,8 +102,8 @@ impl SignalNoise {
         set(layout::NODE, plan.node);
         set(layout::MAIN_ONLY, plan.main_thread_only.into());
         set(layout::EXACT, (plan.fit == Fit::Exact).into());
-        set(layout::SHORTEST, demands.0.get() as u64);
-        set(layout::NARROWEST, demands.1.get() as u64);
+        set(layout::SHORTEST, demands.length.get() as u64);
+        set(layout::NARROWEST, demands.gap.get() as u64);
         set(layout::CIRCLES, circles as u64);
         set(layout::MAKER, std::process::id().into());
         let mut at = first;
@@ -152,10 +159,10 @@ impl SignalNoise {
                     let share = share_below(lengths(&self.traces), shortest);
                     InjectError::MostlyShortSignal { share, shortest }
                 } else {
-                    InjectError::ShortSignal { length: self.demands.0, shortest }
+                    InjectError::ShortSignal { length: self.demands.length, shortest }
                 });
             }
-            layout::STATUS_CLOSE => return Err(InjectError::CloseSignals { gap: self.demands.1, shortest }),
+            layout::STATUS_CLOSE => return Err(InjectError::CloseSignals { gap: self.demands.gap, shortest }),
             _ => {}
         }
         let processes = self.word(layout::PROCESSES);
@@ -204,11 +211,11 @@ impl SignalNoise {
         let place = NoisePlace::Thread { pid: word(layout::PID) as u32, tid: word(layout::TID) as u32 };
         let observed = Nanos::new((word(layout::OBSERVED_BEFORE) + seen) as i64);
         let shortest = nanos(layout::ENTRY) + nanos(layout::EXIT);
-        let left_out = (word(layout::LEFT_OUT), nanos(layout::LEFT_OUT_NS));
-        let made = tally.of_place(place, observed, shortest);
+        let left_out = Shortfall { count: word(layout::LEFT_OUT), time: nanos(layout::LEFT_OUT_NS) };
+        let made = tally.injected_place(place, observed, shortest);
         // Of what was due some is gone before.
-        let asked = self.traces.get(word(layout::CIRCLE) as usize).filter(|_| left_out.0 > 0);
-        let requested = asked.map_or(made.requested, |trace| Asked::of(trace).within(observed));
+        let asked = self.traces.get(word(layout::CIRCLE) as usize).filter(|_| left_out.count > 0);
+        let requested = asked.map_or(made.requested, |trace| RequestedNoise::new(trace).injected_in(observed));
         InjectedPlace { requested, left_out, ..made }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Kept while detours are injected, by the thread that injects them: adding to it takes no memory and no system call.
 
-use becalm_model::inject::{Injected, InjectedPlace, NoisePlace};
+use becalm_model::inject::{Injected, InjectedPlace, NoisePlace, Shortfall};
 use becalm_stats::Moments;
 use becalm_units::Nanos;
 use hdrhistogram::Histogram;
@@ -77,10 +77,9 @@ impl DeliveryTally {
         (!self.late.is_empty()).then(|| Nanos::new(self.late.value_at_quantile(quantile) as i64))
     }
 
-    /// What the detours of a place come to that were due for the time `observed`, and of which none was left out or became
-    /// one with another.
+    /// The detours of a place, which were due for the time `observed`. None of them was left out or merged with another.
     #[must_use]
-    pub fn of_place(&self, place: NoisePlace, observed: Nanos, shortest: Nanos) -> InjectedPlace {
+    pub fn injected_place(&self, place: NoisePlace, observed: Nanos, shortest: Nanos) -> InjectedPlace {
         InjectedPlace {
             place,
             observed,
@@ -91,7 +90,7 @@ impl DeliveryTally {
             overtaken: 0,
             late: self.late(0.5).zip(self.late(0.99)),
             shortest,
-            left_out: (0, Nanos::ZERO),
+            left_out: Shortfall::default(),
             merged: 0,
         }
     }
@@ -132,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_place_without_detours_has_no_figures() {
-        let place = DeliveryTally::default().of_place(NoisePlace::Cpu(CpuId::new(1)), Nanos::ZERO, Nanos::ZERO);
+        let place = DeliveryTally::default().injected_place(NoisePlace::Cpu(CpuId::new(1)), Nanos::ZERO, Nanos::ZERO);
         assert_eq!((place.requested, place.delivered), (Injected::default(), Injected::default()));
         assert_eq!(place.late, None);
     }

@@ -53,7 +53,16 @@ pub struct Toll {
     /// The shortest detour that can be made as a rule: nineteen of twenty ways in and out take no longer than this together.
     pub shortest: Nanos,
     /// The limits between which nine of ten ways in are.
-    pub entries: (Nanos, Nanos),
+    pub entries: EntryTimes,
+}
+
+/// Limits of the time that a way in takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct EntryTimes {
+    /// The lower limit.
+    pub shortest: Nanos,
+    /// The upper limit.
+    pub longest: Nanos,
 }
 
 /// What a detour of no length cost: the time that the victim lost before it and after it, and how late it was.
@@ -79,7 +88,7 @@ impl Toll {
             entry: usual(&entries),
             exit: usual(&exits),
             shortest: quantile(&sorted(|trial| trial.entry + trial.exit), 95),
-            entries: (quantile(&entries, 5), quantile(&entries, 95)),
+            entries: EntryTimes { shortest: quantile(&entries, 5), longest: quantile(&entries, 95) },
         }
     }
 }
@@ -148,7 +157,7 @@ fn attempted<C: Counter>(
     let mut readings = Vec::with_capacity(rounds);
     let kept = thread::scope(|scope| {
         // Keeps what is before and after each step that took longer than any of its own.
-        let victim = Thread { name: "becalm-victim".to_owned(), cpu, policy: Some(below(policy)) };
+        let victim = Thread { name: "becalm-victim".to_owned(), cpu, policy: Some(victim_policy(policy)) };
         let victim = victim.spawn_scoped(scope, |settled| -> Result<usize, InjectError> {
             settled.map_err(sched)?;
             let long_step = long.max(LONG_STEPS * shortest_step::<C>());
@@ -230,9 +239,9 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// What the victim runs as: below the injector, and where there is room for that above everybody else, as one that shares
+/// The class of the victim: below the injector, and where there is room for that above everybody else, as one that shares
 /// the CPU with others often is not the one who runs when a trial comes.
-fn below(policy: Policy) -> Policy {
+fn victim_policy(policy: Policy) -> Policy {
     match policy {
         Policy::Fifo(priority) | Policy::RoundRobin(priority) if priority > 1 => Policy::Fifo(priority - 1),
         _ => Policy::Other,
@@ -250,7 +259,7 @@ mod tests {
     use super::*;
 
     /// What [`seen_enough`] makes of attempts of which each sees as many as is said, the last ones as many as the last one said.
-    fn after(seen: &[usize]) -> (usize, usize) {
+    fn attempts_after(seen: &[usize]) -> (usize, usize) {
         let mut left = seen.iter();
         let mut now = 0;
         let (seen, attempts) = seen_enough(|| -> Result<Vec<()>, ()> {
@@ -262,11 +271,11 @@ mod tests {
     }
 
     /// A counter whose readings are known, and the flag that it sets with the last one.
-    struct Known;
+    struct KnownCounter;
 
     static ENDED: AtomicBool = AtomicBool::new(false);
 
-    impl Counter for Known {
+    impl Counter for KnownCounter {
         const NAME: &'static str = "known";
 
         fn read() -> u64 {
@@ -281,20 +290,20 @@ mod tests {
     #[test]
     fn one_interrupt_right_behind_another_is_seen() {
         let steps: Vec<AtomicU64> = (0..8).map(|_| AtomicU64::new(0)).collect();
-        let kept = keep_long::<Known>(10, &steps, &ENDED);
+        let kept = keep_long::<KnownCounter>(10, &steps, &ENDED);
         let steps: Vec<u64> = steps.into_iter().map(AtomicU64::into_inner).collect();
         assert_eq!(steps[..kept], [101, 150, 150, 190, 192, 240]);
     }
 
     #[test]
     fn attempts_go_on_while_something_is_seen() {
-        assert_eq!(after(&[60]), (60, 1));
+        assert_eq!(attempts_after(&[60]), (60, 1));
         // An emulator whose host has no time for it: two attempts were too few for 30, and four are enough.
-        assert_eq!(after(&[9, 10]), (39, 4));
-        assert_eq!(after(&[5, 0, 6, 0, 30]), (41, 5), "moments in which nothing is seen pass");
-        assert_eq!(after(&[0]), (0, ATTEMPTS_IN_VAIN), "a thread that keeps the CPU is not waited for");
-        assert_eq!(after(&[7, 0, 0, 30]), (7, 3));
-        assert_eq!(after(&[2]), (2 * ATTEMPTS, ATTEMPTS), "this takes too long");
+        assert_eq!(attempts_after(&[9, 10]), (39, 4));
+        assert_eq!(attempts_after(&[5, 0, 6, 0, 30]), (41, 5), "moments in which nothing is seen pass");
+        assert_eq!(attempts_after(&[0]), (0, ATTEMPTS_IN_VAIN), "a thread that keeps the CPU is not waited for");
+        assert_eq!(attempts_after(&[7, 0, 0, 30]), (7, 3));
+        assert_eq!(attempts_after(&[2]), (2 * ATTEMPTS, ATTEMPTS), "this takes too long");
         assert_eq!(seen_enough(|| Err::<Vec<()>, _>("refused")), Err("refused"));
     }
 
@@ -311,7 +320,7 @@ mod tests {
             .collect();
         let toll = Toll::from_trials(&trials);
         assert_eq!(toll.shortest, Nanos::from_micros(95 + 50));
-        assert_eq!(toll.entries, (Nanos::from_micros(5), Nanos::from_micros(95)));
+        assert_eq!(toll.entries, EntryTimes { shortest: Nanos::from_micros(5), longest: Nanos::from_micros(95) });
         assert_eq!((toll.entry, toll.exit), (Nanos::new(40_500), Nanos::from_micros(2)));
         assert_eq!(toll.lag, Nanos::new((100 + 179) / 2));
         assert_eq!(Toll::from_trials(&[]), Toll::default());

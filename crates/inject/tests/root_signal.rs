@@ -13,7 +13,7 @@ use becalm_inject::{SignalNoise, SignalPlan};
 use becalm_linux::sched::allowed_cpus;
 use becalm_model::inject::Together;
 use becalm_testing::{Need, attempts, machine_has};
-use programs::{compiled, plan, text, under};
+use programs::{compiled, plan, run_under_noise, text};
 use tempfile::TempDir;
 
 /// What a program lost under noise by signals, by its own clock.
@@ -32,7 +32,7 @@ struct Lost {
 fn lost(program: &Path, detour: &str, over_us: &str) -> Result<Lost, String> {
     let mut command = Command::new(program);
     let (output, delivered) =
-        under(&plan(&format!("periodic:interval=5ms,detour={detour}")), command.args(["2", over_us]));
+        run_under_noise(&plan(&format!("periodic:interval=5ms,detour={detour}")), command.args(["2", over_us]));
     let delivered = delivered.unwrap();
     let thread = &delivered.threads[0];
     let seen: Vec<f64> =

@@ -18,7 +18,7 @@ use becalm_linux::signals::effective_ids;
 use becalm_scale::NoiseTrace;
 use becalm_testing::{Need, machine_has, wait_until};
 use becalm_units::Nanos;
-use programs::{compiled, plan, text, under};
+use programs::{compiled, plan, run_under_noise, text};
 use tempfile::TempDir;
 
 /// Programs that are timed run one at a time.
@@ -36,7 +36,7 @@ fn a_program_that_uses_every_signal_notices_nothing() {
     let alone = text(&Command::new(&program).output().unwrap());
     assert!(alone.contains("0 waits ended early, of many") && alone.contains("all are used; wrong 0"), "{alone}");
     assert!(alone.contains("0 calls on sockets ended early, of many"), "{alone}");
-    let (output, delivered) = under(&plan("periodic:interval=1ms,detour=100us"), &mut Command::new(&program));
+    let (output, delivered) = run_under_noise(&plan("periodic:interval=1ms,detour=100us"), &mut Command::new(&program));
     assert_eq!(text(&output), alone);
     let delivered = delivered.unwrap();
     let detours: u64 = delivered.threads.iter().map(|thread| thread.delivered.count).sum();
@@ -61,7 +61,7 @@ fn a_signal_that_nobody_handles_ends_the_program() {
         let mut command = Command::new(&program);
         let alone = text(&command.arg(signal).output().unwrap());
         assert!(alone.contains(&format!("signal: {signal}")), "{alone}");
-        assert_eq!(text(&under(&plan("periodic:interval=1ms,detour=50us"), &mut command).0), alone);
+        assert_eq!(text(&run_under_noise(&plan("periodic:interval=1ms,detour=50us"), &mut command).0), alone);
     }
 }
 
@@ -72,19 +72,19 @@ fn noise_of_which_too_little_can_be_made_is_refused() {
     let folder = TempDir::new().unwrap();
     let program = compiled(folder.path(), "spin");
     // In 10 ms a detour of 500 us and so many of 900 ns.
-    let under = |short: i64, fit| {
+    let run_with = |short: i64, fit| {
         let at = |at: i64, length| (Nanos::from_micros(at), Nanos::new(length));
         let detours = std::iter::once(at(100, 500_000)).chain((0..short).map(|number| at(1_000 + 20 * number, 900)));
         let traces = vec![NoiseTrace::new(Nanos::from_millis(10), detours).unwrap()];
         let plan = SignalPlan { traces, fit, ..plan("periodic:interval=1ms,detour=100us") };
-        under(&plan, Command::new(&program).args(["1", "300"])).1
+        run_under_noise(&plan, Command::new(&program).args(["1", "300"])).1
     };
-    let refused = under(70, Fit::Most).unwrap_err().to_string();
+    let refused = run_with(70, Fit::Most).unwrap_err().to_string();
     assert!(refused.starts_with("11.2% of the requested time is in detours shorter than "), "{refused}");
     for (short, fit) in [(50, Fit::Most), (70, Fit::Part)] {
-        let delivered = under(short, fit).unwrap();
+        let delivered = run_with(short, fit).unwrap();
         let thread = &delivered.threads[0];
-        assert!(thread.delivered.count > 0 && thread.left_out.0 > thread.delivered.count, "{thread:?}");
+        assert!(thread.delivered.count > 0 && thread.left_out.count > thread.delivered.count, "{thread:?}");
         let lap = short as f64 + 1.0;
         let laps = thread.observed.as_secs_f64() / 0.01;
         let asked = thread.requested;
@@ -172,11 +172,11 @@ fn what_a_program_keeps_leads_to_where_others_put_nothing() {
         let folder = path.parent().unwrap();
         let found = fs::symlink_metadata(folder).unwrap();
         assert!(found.is_dir() && found.uid() == own && found.mode() & 0o7777 == 0o700, "{}", folder.display());
-        for above in folder.ancestors().skip(1) {
-            let found = fs::symlink_metadata(above).unwrap();
+        for parent in folder.ancestors().skip(1) {
+            let found = fs::symlink_metadata(parent).unwrap();
             let by_others = found.mode() & 0o022 != 0 && found.mode() & 0o1000 == 0;
-            assert!(found.is_dir() && !by_others, "{}: {:o}", above.display(), found.mode());
-            assert!([0, own].contains(&found.uid()), "{} belongs to {}", above.display(), found.uid());
+            assert!(found.is_dir() && !by_others, "{}: {:o}", parent.display(), found.mode());
+            assert!([0, own].contains(&found.uid()), "{} belongs to {}", parent.display(), found.uid());
         }
     }
 }
@@ -239,7 +239,7 @@ fn all_functions_are_found_before_the_program_begins() {
     let folder = TempDir::new().unwrap();
     let program = compiled(folder.path(), "thread");
     let mut command = Command::new(&program);
-    let (output, _) = under(
+    let (output, _) = run_under_noise(
         &plan("periodic:interval=10ms,detour=100us"),
         command.env("LD_DEBUG", "libs,symbols").env("LD_BIND_NOW", "1"),
     );
@@ -257,7 +257,7 @@ fn what_cannot_be_made_is_refused_before_the_program_begins() {
         ("periodic:interval=1ms,detour=1ns", "a detour of 1ns is too short: a signal and its handler take"),
         ("periodic:interval=1ms,detour=999999ns", "detours 1ns apart are too close"),
     ] {
-        let (output, delivered) = under(&plan(spec), Command::new("echo").arg("begun"));
+        let (output, delivered) = run_under_noise(&plan(spec), Command::new("echo").arg("begun"));
         assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{spec}");
         let error = delivered.unwrap_err().to_string();
         assert!(error.contains(why), "{error}");

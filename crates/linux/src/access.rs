@@ -4,19 +4,26 @@ use std::env;
 use std::fs::File;
 use std::os::unix::fs::fchown;
 
+/// A user and a group, by their numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Owner {
+    pub user: u32,
+    pub group: u32,
+}
+
 /// The rights and the owner of a new file or folder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Access {
     /// Whether nobody but the owner gets any right, whatever the umask is.
     closed: bool,
     /// The user and the group that it is given to.
-    owner: Option<(u32, u32)>,
+    owner: Option<Owner>,
 }
 
 impl Access {
-    /// The process's user, and the rights that the umask leaves.
+    /// Creates the access of the process's user, with the rights that the umask leaves.
     #[must_use]
-    pub const fn by_umask() -> Self {
+    pub const fn from_umask() -> Self {
         Self { closed: false, owner: None }
     }
 
@@ -28,7 +35,7 @@ impl Access {
         if rustix::process::geteuid().is_root() {
             Self { closed: true, owner: user_behind_sudo() }
         } else {
-            Self::by_umask()
+            Self::from_umask()
         }
     }
 
@@ -53,13 +60,13 @@ impl Access {
     }
 
     /// The user and the group that it is to be given to.
-    pub(crate) const fn owner(self) -> Option<(u32, u32)> {
+    pub(crate) const fn owner(self) -> Option<Owner> {
         self.owner
     }
 
     /// Gives an open file or folder to its owner. Where the file system does not let root do that, it stays root's.
     pub(crate) fn give(self, file: &File) {
-        if let Some((user, group)) = self.owner {
+        if let Some(Owner { user, group }) = self.owner {
             let _ = fchown(file, Some(user), Some(group));
         }
     }
@@ -67,23 +74,23 @@ impl Access {
 
 /// The user and the group of whoever called `sudo`, as its variables `SUDO_UID` and `SUDO_GID` say; nobody where this process is not
 /// root's, as anybody can set them.
-pub(crate) fn user_behind_sudo() -> Option<(u32, u32)> {
+pub(crate) fn user_behind_sudo() -> Option<Owner> {
     let variable = |name| env::var(name).ok();
     rustix::process::geteuid().is_root().then(|| numbers(variable("SUDO_UID"), variable("SUDO_GID")))?
 }
 
 /// A user and a group by their numbers.
-fn numbers(user: Option<String>, group: Option<String>) -> Option<(u32, u32)> {
+fn numbers(user: Option<String>, group: Option<String>) -> Option<Owner> {
     // The largest number stands for no user.
     let number = |text: Option<String>| text?.parse().ok().filter(|number| *number != u32::MAX);
-    number(user).zip(number(group))
+    Some(Owner { user: number(user)?, group: number(group)? })
 }
 
 #[cfg(test)]
 impl Access {
     /// Of what root makes for this user and this group.
     pub(crate) const fn given_to(user: u32, group: u32) -> Self {
-        Self { closed: true, owner: Some((user, group)) }
+        Self { closed: true, owner: Some(Owner { user, group }) }
     }
 }
 
@@ -101,12 +108,12 @@ mod tests {
     fn only_whole_numbers_are_users() {
         let owner =
             |user: Option<&str>, group: Option<&str>| numbers(user.map(str::to_owned), group.map(str::to_owned));
-        assert_eq!(owner(Some("1000"), Some("100")), Some((1000, 100)));
+        assert_eq!(owner(Some("1000"), Some("100")), Some(Owner { user: 1000, group: 100 }));
         for (user, group) in [(None, None), (Some("1000"), None), (Some("x"), Some("1")), (Some("-1"), Some("1"))] {
             assert_eq!(owner(user, group), None);
         }
         assert_eq!(owner(Some("4294967295"), Some("1")), None);
-        assert_eq!((Access::closed().file_mode(), Access::by_umask().file_mode()), (0o600, 0o666));
+        assert_eq!((Access::closed().file_mode(), Access::from_umask().file_mode()), (0o600, 0o666));
     }
 
     /// What a process that [`environment_and_user_decide`] starts says.
@@ -121,13 +128,13 @@ mod tests {
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn environment_and_user_decide() {
-        let said = |user: u32, behind: Option<&str>| {
+        let said = |user: u32, through: Option<&str>| {
             let own = std::env::current_exe().unwrap();
             let mut command = Command::new(own);
             command.args(["--ignored", "--exact", "--nocapture", "access::tests::says_what_is_guarded"]);
             command.env_remove("SUDO_UID").env_remove("SUDO_GID");
-            if let Some(behind) = behind {
-                command.env("SUDO_UID", behind).env("SUDO_GID", "100");
+            if let Some(through) = through {
+                command.env("SUDO_UID", through).env("SUDO_GID", "100");
             }
             if user != 0 {
                 std::os::unix::process::CommandExt::uid(&mut command, user);
@@ -141,6 +148,6 @@ mod tests {
         assert_eq!(said(0, None), format!("{:?}", Access::closed()));
         assert_eq!(said(0, Some("no number")), format!("{:?}", Access::closed()));
         assert_eq!(said(0, Some("1000")), format!("{:?}", Access::given_to(1000, 100)));
-        assert_eq!(said(65_534, Some("1000")), format!("{:?}", Access::by_umask()));
+        assert_eq!(said(65_534, Some("1000")), format!("{:?}", Access::from_umask()));
     }
 }

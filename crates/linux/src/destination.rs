@@ -108,7 +108,7 @@ impl Rights {
 /// Refuses a pipe of a user who is not to read what is written: the kernel's rule under `fs.protected_fifos`, held here whatever that
 /// setting is, and in every folder.
 fn check_pipe(user: u32) -> io::Result<()> {
-    let behind_sudo = access::user_behind_sudo().map(|(user, _)| user);
+    let behind_sudo = access::user_behind_sudo().map(|caller| caller.user);
     if trusted_users()?.contains(&user) || behind_sudo == Some(user) {
         return Ok(());
     }

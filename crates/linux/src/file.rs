@@ -72,7 +72,7 @@ impl FormatError {
 
 /// The path of a file below a root folder. The name may be absolute or relative, `/proc/stat` or `proc/stat`.
 #[must_use]
-pub fn below(root: &Path, name: impl AsRef<Path>) -> PathBuf {
+pub fn path_below(root: &Path, name: impl AsRef<Path>) -> PathBuf {
     let name = name.as_ref();
     root.join(name.strip_prefix("/").unwrap_or(name))
 }
@@ -106,7 +106,7 @@ pub fn text(root: &Path, name: impl AsRef<Path>) -> Result<Option<String>, FileE
 /// # Errors
 /// If the folder exists and cannot be listed.
 pub fn names(root: &Path, folder: impl AsRef<Path>) -> Result<Vec<String>, FileError> {
-    let path = below(root, folder);
+    let path = path_below(root, folder);
     let failed = |source| FileError::Read { what: "the names in a folder", path: path.clone(), source };
     let listing = match fs::read_dir(&path) {
         Ok(listing) => listing,
@@ -126,7 +126,7 @@ pub fn names(root: &Path, folder: impl AsRef<Path>) -> Result<Vec<String>, FileE
 /// itself, `EBUSY`; and an error if it took only a part of the text.
 pub fn write(root: &Path, name: impl AsRef<Path>, text: &str) -> io::Result<()> {
     // The kernel's files ignore the truncation; in others no rest of a longer text stays.
-    let mut file = OpenOptions::new().write(true).truncate(true).open(below(root, name))?;
+    let mut file = OpenOptions::new().write(true).truncate(true).open(path_below(root, name))?;
     // An empty text would make no system call at all. The kernel takes a line's end for an empty value.
     let bytes = if text.is_empty() { b"\n" } else { text.as_bytes() };
     let taken = file.write(bytes)?;
@@ -203,7 +203,7 @@ pub(crate) fn read(root: &Path, name: impl AsRef<Path>, what: &'static str) -> R
     /// Most files of the kernel are shorter. They tell no length beforehand, so a buffer that grows would be filled in many steps, and
     /// the kernel makes some texts again at each.
     const USUAL: usize = 4096;
-    let path = below(root, name);
+    let path = path_below(root, name);
     let whole = || {
         let mut bytes = Vec::with_capacity(USUAL);
         File::open(&path)?.take(u64::MAX).read_to_end(&mut bytes)?;
@@ -232,7 +232,7 @@ pub(crate) fn parse<T>(
     } else {
         parser(&text)
     };
-    parsed.map_err(|why| FileError::Format { what, path: below(root, name), why })
+    parsed.map_err(|why| FileError::Format { what, path: path_below(root, name), why })
 }
 
 /// Parses a list line by line, and returns what was understood and the lines that were not. Drivers, architectures and later kernels add
@@ -285,7 +285,7 @@ pub(crate) fn known<T>(result: Result<T, FileError>, unread: &mut Vec<FileError>
 #[cfg(test)]
 pub(crate) fn write_tree(root: &Path, files: &[(&str, &str)]) {
     for (name, text) in files {
-        let path = below(root, name);
+        let path = path_below(root, name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
@@ -328,7 +328,7 @@ mod tests {
     fn texts_replace_each_other_and_files_are_not_made() {
         let root = tempfile::tempdir().unwrap();
         let path = Path::new("/a");
-        let whole = || fs::read_to_string(below(root.path(), path)).unwrap();
+        let whole = || fs::read_to_string(path_below(root.path(), path)).unwrap();
         assert_eq!(write(root.path(), path, "1").unwrap_err().kind(), io::ErrorKind::NotFound);
         fs::write(root.path().join("a"), "950000\n").unwrap();
         write(root.path(), path, "-1\n").unwrap();

@@ -59,12 +59,12 @@ const END: Duration = Duration::from_secs(5);
 pub struct Janitor {
     socket: Option<OwnedFd>,
     process: libc::pid_t,
-    guarded: Mutex<Guarded>,
+    guarded: Mutex<GuardedInstances>,
 }
 
-/// What the parent knows of what the janitor guards.
+/// Instances that the janitor guards, as the parent knows them.
 #[derive(Debug, Default)]
-struct Guarded {
+struct GuardedInstances {
     instances: Vec<CString>,
     sealed: bool,
 }
@@ -208,7 +208,7 @@ impl Janitor {
         self.tell(SEAL, c"/")
     }
 
-    fn guarded(&self) -> MutexGuard<'_, Guarded> {
+    fn guarded(&self) -> MutexGuard<'_, GuardedInstances> {
         self.guarded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -251,7 +251,7 @@ impl Janitor {
     }
 }
 
-impl Guarded {
+impl GuardedInstances {
     fn position(&self, instance: &Path) -> Option<usize> {
         self.instances.iter().position(|path| OsStr::from_bytes(path.as_bytes()) == instance)
     }
@@ -307,8 +307,8 @@ pub fn unfinished() -> Vec<Stuck> {
 /// A path, with its final zero.
 type Slot = [u8; PATH_MAX];
 
-/// What the janitor guards.
-struct Kept {
+/// Paths that the janitor guards.
+struct GuardedInstancesPaths {
     /// An empty path is a free slot.
     instances: [Slot; SLOTS],
     /// Empty if there is none.
@@ -319,7 +319,7 @@ struct Kept {
 /// The janitor's life. Makes system calls and uses its stack; allocates nothing.
 fn tend(socket: i32) -> ! {
     settle(socket);
-    let mut kept = Kept { instances: [[0; PATH_MAX]; SLOTS], mount: [0; PATH_MAX], sealed: false };
+    let mut kept = GuardedInstancesPaths { instances: [[0; PATH_MAX]; SLOTS], mount: [0; PATH_MAX], sealed: false };
     let mut message = [0_u8; PATH_MAX + 1];
     loop {
         // SAFETY: the message is writable for the length given.
@@ -371,9 +371,10 @@ fn settle(socket: i32) {
         // One that keeps more than it needs still does nothing else.
         let _ = keep_of_this_thread(KEPT);
         libc::chdir(c"/".as_ptr());
-        let below = socket == 0 || libc::syscall(libc::SYS_close_range, 0_u32, (socket - 1) as u32, 0_u32) == 0;
-        let above = libc::syscall(libc::SYS_close_range, (socket + 1) as u32, u32::MAX, 0_u32) == 0;
-        if !(below && above) {
+        let is_closed_below =
+            socket == 0 || libc::syscall(libc::SYS_close_range, 0_u32, (socket - 1) as u32, 0_u32) == 0;
+        let is_closed_above = libc::syscall(libc::SYS_close_range, (socket + 1) as u32, u32::MAX, 0_u32) == 0;
+        if !(is_closed_below && is_closed_above) {
             // Kernels before 5.9. Early in a process's life its descriptors are low.
             for descriptor in (0..4096).filter(|descriptor| *descriptor != socket) {
                 libc::close(descriptor);
@@ -384,7 +385,7 @@ fn settle(socket: i32) {
 
 /// Takes a message of the parent: one byte what, then a path with its final zero. Returns the answer where one is due: the number of
 /// an error, or 0.
-fn note(kept: &mut Kept, message: &[u8]) -> Option<i32> {
+fn note(kept: &mut GuardedInstancesPaths, message: &[u8]) -> Option<i32> {
     let (&what, path) = message.split_first()?;
     if path.len() < 2 || path.len() > PATH_MAX || path.last() != Some(&0) {
         return None;
@@ -469,7 +470,7 @@ mod tests {
     use super::*;
 
     fn kept_after(messages: &[&[u8]]) -> (Vec<Vec<u8>>, Vec<u8>) {
-        let mut kept = Kept { instances: [[0; PATH_MAX]; SLOTS], mount: [0; PATH_MAX], sealed: false };
+        let mut kept = GuardedInstancesPaths { instances: [[0; PATH_MAX]; SLOTS], mount: [0; PATH_MAX], sealed: false };
         for message in messages {
             note(&mut kept, message);
         }
@@ -498,7 +499,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("x");
         fs::create_dir(&folder).unwrap();
-        let mut kept = Kept { instances: [[0; PATH_MAX]; SLOTS], mount: [0; PATH_MAX], sealed: false };
+        let mut kept = GuardedInstancesPaths { instances: [[0; PATH_MAX]; SLOTS], mount: [0; PATH_MAX], sealed: false };
         let message = |what: u8| [&[what], folder.as_os_str().as_bytes(), b"\0"].concat();
         assert_eq!(note(&mut kept, &message(TAKE_AWAY)), Some(libc::ENOENT));
         assert_eq!(note(&mut kept, &message(UNMOUNT)), Some(libc::ENOENT));

@@ -41,7 +41,7 @@ impl LockedWords {
     /// # Errors
     /// If there is not so much memory.
     pub fn new(words: usize) -> Result<Self, MemoryError> {
-        Self::near(words, None)
+        Self::for_node(words, None)
     }
 
     /// Maps this many words, all zero, in the memory of a NUMA node as far as it has some. Memory with a place of its own is also passed over
@@ -49,7 +49,7 @@ impl LockedWords {
     ///
     /// # Errors
     /// If there is not so much memory.
-    pub fn near(words: usize, node: Option<u32>) -> Result<Self, MemoryError> {
+    pub fn for_node(words: usize, node: Option<u32>) -> Result<Self, MemoryError> {
         let words = words.max(1);
         let bytes = words
             .checked_mul(size_of::<AtomicU64>())
@@ -164,18 +164,18 @@ pub fn total_bytes() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sched::Usage;
+    use crate::sched::ThreadUsage;
     use std::sync::atomic::Ordering;
 
     #[test]
     fn writing_to_it_takes_no_page_fault() {
         let memory = LockedWords::new(1 << 18).unwrap();
         let pass = |_| {
-            let before = Usage::of_current_thread();
+            let before = ThreadUsage::for_current_thread();
             for (i, word) in memory.iter().enumerate() {
                 word.store(i as u64, Ordering::Relaxed);
             }
-            Usage::of_current_thread().since(before).faults
+            ThreadUsage::for_current_thread().since(before).faults
         };
         // The first pass may load the code of the loop itself, and a kernel that moves pages together (compaction, huge
         // pages) makes whoever touches one meanwhile wait in a fault. Memory that was not there would fault 512 times.
@@ -200,11 +200,11 @@ mod tests {
             (asked == 0).then_some(mode)
         };
         let Some(default) = policy(&LockedWords::new(4096).unwrap()) else { return };
-        let near = LockedWords::near(4096, Some(0)).unwrap();
-        assert_eq!((default, policy(&near)), (0, Some(PREFERRED)));
-        assert!(near.iter().all(|word| word.load(std::sync::atomic::Ordering::Relaxed) == 0));
+        let local = LockedWords::for_node(4096, Some(0)).unwrap();
+        assert_eq!((default, policy(&local)), (0, Some(PREFERRED)));
+        assert!(local.iter().all(|word| word.load(std::sync::atomic::Ordering::Relaxed) == 0));
         // A node that is not there is no reason to have no memory.
-        assert_eq!(LockedWords::near(512, Some(1_000)).unwrap().len(), 512);
+        assert_eq!(LockedWords::for_node(512, Some(1_000)).unwrap().len(), 512);
     }
 
     #[test]

@@ -91,11 +91,11 @@ impl RealTimeLimits {
     pub fn held_up(&self) -> Vec<HeldUp> {
         let throttling = self
             .throttling
-            .and_then(|limit| Some(HeldUp { by: Holder::Throttling, time: limit.stolen()?, period: limit.period }));
+            .and_then(|limit| Some(HeldUp { holder: Holder::Throttling, time: limit.stolen()?, period: limit.period }));
         let servers = self.fair_servers.iter().filter(|(_, server)| server.runtime > Nanos::ZERO);
         let server = servers.min_by_key(|(_, server)| std::cmp::Reverse(server.runtime));
         let server = server.map(|(cpu, server)| HeldUp {
-            by: Holder::FairServer(*cpu),
+            holder: Holder::FairServer(*cpu),
             time: server.runtime,
             period: server.period,
         });
@@ -107,7 +107,7 @@ impl RealTimeLimits {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeldUp {
     /// What keeps it.
-    pub by: Holder,
+    pub holder: Holder,
     /// For how long.
     pub time: Nanos,
     /// Of how much time.
@@ -164,9 +164,9 @@ mod tests {
         assert_eq!(limits.fair_servers.len(), 2);
         assert!(limits.fair_servers[&CpuId::new(4)].assumed && limits.throttling.is_none());
         // One that was switched off keeps no thread from its CPU.
-        let held_up = HeldUp { by: Holder::FairServer(CpuId::new(4)), time: RUNTIME, period: PERIOD };
+        let held_up = HeldUp { holder: Holder::FairServer(CpuId::new(4)), time: RUNTIME, period: PERIOD };
         assert_eq!(limits.held_up(), [held_up]);
-        assert_eq!(held_up.by.lift(), "echo 0 > /sys/kernel/debug/sched/fair_server/cpu4/runtime");
+        assert_eq!(held_up.holder.lift(), "echo 0 > /sys/kernel/debug/sched/fair_server/cpu4/runtime");
     }
 
     /// Measured on Linux 6.18 with `CONFIG_RT_GROUP_SCHED`: a FIFO thread loses 210 ms of 4 s to a waiting thread with 950000, 203 ms with -1.
@@ -184,7 +184,7 @@ mod tests {
                 None => _ = std::fs::remove_file(root.join(&file)),
             }
             let limits = RealTimeLimits::read(root, [CpuId::new(1)]);
-            limits.held_up().into_iter().map(|held_up| held_up.by).collect::<Vec<Holder>>()
+            limits.held_up().into_iter().map(|held_up| held_up.holder).collect::<Vec<Holder>>()
         };
         let server = Holder::FairServer(CpuId::new(1));
         assert_eq!(held_up_by("6.1.0", None), [Holder::Throttling]);

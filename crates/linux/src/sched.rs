@@ -354,7 +354,7 @@ pub fn major_faults() -> u64 {
 
 /// The kernel's account of the calling thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Usage {
+pub struct ThreadUsage {
     /// Page faults, minor and major together.
     pub faults: u64,
     /// Times that the thread slept or yielded.
@@ -363,10 +363,10 @@ pub struct Usage {
     pub involuntary_switches: u64,
 }
 
-impl Usage {
-    /// Of the calling thread, since it began.
+impl ThreadUsage {
+    /// Reads the usage of the calling thread since it began.
     #[must_use]
-    pub fn of_current_thread() -> Self {
+    pub fn for_current_thread() -> Self {
         // SAFETY: all-zero bytes are a valid rusage.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
         // SAFETY: `usage` is a valid place to write a rusage to.

@@ -73,7 +73,9 @@ impl fmt::Display for Stuck {
         match &self.hold {
             None => Ok(()),
             Some(Hold::Stopped) => write!(f, ", which is stopped; continue it with: kill -CONT {pid}"),
-            Some(Hold::Traced(by)) => write!(f, ", which the debugger in process {by} has stopped; detach that"),
+            Some(Hold::Traced(tracer)) => {
+                write!(f, ", which the debugger in process {tracer} has stopped; detach that")
+            }
             Some(Hold::Frozen(word, file)) => {
                 write!(f, ", whose control group is frozen; thaw it with: echo {word} > {}", file.display())
             }

@@ -77,16 +77,18 @@ fn a_pass_has_512_instructions_of_its_kind() {
     for (function, mnemonic) in CHAINS {
         let found = mnemonics(&disassembly, function);
         // AT&T syntax marks some with the size of their operands: `divl`.
-        let of_kind = |text: &&String| text.strip_prefix(mnemonic).is_some_and(|rest| matches!(rest, "" | "l" | "q"));
+        let is_of_kind =
+            |text: &&String| text.strip_prefix(mnemonic).is_some_and(|rest| matches!(rest, "" | "l" | "q"));
         // What brings the operands into their registers may be of the same kind, and stands just before.
-        let longest = found.split(|text| !of_kind(&text)).map(<[String]>::len).max().unwrap_or(0);
+        let longest = found.split(|text| !is_of_kind(&text)).map(<[String]>::len).max().unwrap_or(0);
         eprintln!("{function}: {longest} x {mnemonic} without a gap, {} instructions in all", found.len());
         assert!((A_PASS as usize..A_PASS as usize + 5).contains(&longest), "{function}: {longest}");
         if function != "load" {
             assert_eq!(longest, A_PASS as usize, "{function}");
         }
         // The loop around them is a counter and a branch: below 1 % of it.
-        let first = found.windows(longest).position(|run| run.iter().all(|text| of_kind(&text))).expect("it is there");
+        let first =
+            found.windows(longest).position(|run| run.iter().all(|text| is_of_kind(&text))).expect("it is there");
         let around = &found[first + longest..];
         assert!(
             around.iter().position(|text| is_loop_branch(text)).is_some_and(|at| at <= 2),

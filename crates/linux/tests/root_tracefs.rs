@@ -19,11 +19,11 @@ const PROC: &str = "/proc";
 /// The tracefs to test with, or nothing where there is none to be had.
 fn tracefs() -> Option<Tracefs> {
     let found = Tracefs::find(Path::new("/")).and_then(|tracefs| {
-        let on = tracefs.root().join("tracing_on");
+        let switch = tracefs.root().join("tracing_on");
         // Whether it may be used shows only at an attempt to write.
-        match fs::OpenOptions::new().write(true).open(&on) {
+        match fs::OpenOptions::new().write(true).open(&switch) {
             Ok(_) => Ok(tracefs),
-            Err(source) => Err(TracefsError::Io { action: "open for writing".to_owned(), path: on, source }),
+            Err(source) => Err(TracefsError::Io { action: "open for writing".to_owned(), path: switch, source }),
         }
     });
     match found {
@@ -102,7 +102,7 @@ fn decode<'a>(decoder: &Decoder, pages: &'a [Vec<u8>]) -> Vec<RawEvent<'a>> {
 }
 
 /// One line of the kernel's own rendering.
-struct Line {
+struct TraceLine {
     pid: i32,
     time: String,
     event: String,
@@ -110,10 +110,10 @@ struct Line {
 }
 
 /// Reads `  <idle>-0  [001] d.h1. 123456: local_timer_entry: vector=236`.
-fn line(text: &str, cpu: CpuId) -> Option<Line> {
+fn line(text: &str, cpu: CpuId) -> Option<TraceLine> {
     let (task, rest) = text.split_once(&format!(" [{:03}] ", cpu.get()))?;
     let mut parts = rest.trim_start().split_once(' ')?.1.splitn(3, ": ");
-    Some(Line {
+    Some(TraceLine {
         pid: task.trim().rsplit('-').next()?.parse().ok()?,
         time: parts.next()?.trim().to_owned(),
         event: parts.next()?.to_owned(),
@@ -155,16 +155,18 @@ fn rendered(decoder: &Decoder, what: &RawHappening<'_>) -> (String, Vec<String>)
                 ],
             )
         }
-        RawHappening::FunctionEntry { by, .. } => {
-            let event = match by {
+        RawHappening::FunctionEntry { callback, .. } => {
+            let event = match callback {
                 Callback::HighResolutionTimer => "hrtimer_expire_entry",
                 Callback::Timer => "timer_expire_entry",
                 Callback::Tasklet => "tasklet_entry",
                 Callback::Call => "csd_function_entry",
             };
-            (event.to_owned(), vec![if *by == Callback::Call { "func=" } else { "function=" }.to_owned()])
+            (event.to_owned(), vec![if *callback == Callback::Call { "func=" } else { "function=" }.to_owned()])
         }
-        RawHappening::FunctionExit { by: Callback::Call } => ("csd_function_exit".to_owned(), vec!["func=".to_owned()]),
+        RawHappening::FunctionExit { callback: Callback::Call } => {
+            ("csd_function_exit".to_owned(), vec!["func=".to_owned()])
+        }
         RawHappening::FunctionExit { .. } => ("hrtimer_expire_exit".to_owned(), vec!["hrtimer=".to_owned()]),
         RawHappening::Waking { comm, pid } => {
             ("sched_waking".to_owned(), vec![format!("comm={} pid={pid} prio=", text(comm))])
@@ -189,7 +191,8 @@ fn decoding_agrees_with_the_kernels_own_text_event_by_event() {
         let instance = create(&tracefs, &InstanceConfig { subbuf_kb, ..config(16 << 10) });
         // Shows addresses as they are, where the kernel can.
         let _ = fs::write(instance.folder().join("options/hash-ptr"), "0");
-        let hashed = fs::read_to_string(instance.folder().join("options/hash-ptr")).is_ok_and(|on| on.trim() != "0");
+        let hashed =
+            fs::read_to_string(instance.folder().join("options/hash-ptr")).is_ok_and(|text| text.trim() != "0");
         instance.start().unwrap();
         stir(Duration::from_secs(1));
         instance.stop().unwrap();
@@ -199,7 +202,7 @@ fn decoding_agrees_with_the_kernels_own_text_event_by_event() {
             assert_eq!(stats.lost(), 0, "the buffer is large enough");
             // Looking at the text takes nothing out of the buffer.
             let text = fs::read_to_string(instance.folder().join(format!("per_cpu/cpu{cpu}/trace"))).unwrap();
-            let lines: Vec<Line> = text.lines().filter_map(|text| line(text, cpu)).collect();
+            let lines: Vec<TraceLine> = text.lines().filter_map(|text| line(text, cpu)).collect();
             let pages = pages(&instance, cpu);
             let events = decode(instance.decoder(), &pages);
             assert_eq!(events.len() as u64, stats.entries, "as many as the kernel counts");
@@ -523,10 +526,11 @@ fn a_killed_recorders_instance_is_removed_by_the_janitor() {
         let names = names.filter(|name| name.starts_with(&format!("becalm-{process}-")));
         names.collect::<Vec<String>>()
     };
-    let on = |name: &String| fs::read_to_string(instances.join(name).join("tracing_on")).is_ok_and(|on| on == "1\n");
+    let is_on =
+        |name: &String| fs::read_to_string(instances.join(name).join("tracing_on")).is_ok_and(|switch| switch == "1\n");
     let is_recording = || {
         found().first().is_some_and(|name| {
-            on(name) && !fs::read_to_string(instances.join(name).join("set_event")).unwrap_or_default().is_empty()
+            is_on(name) && !fs::read_to_string(instances.join(name).join("set_event")).unwrap_or_default().is_empty()
         })
     };
     wait_until("it records", &is_recording);

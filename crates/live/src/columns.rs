@@ -7,7 +7,7 @@ use crate::table::Panel;
 
 /// A column that is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Fitted {
+pub struct FittedColumn {
     /// Its place in the grid.
     pub column: usize,
     /// How many characters it has.
@@ -77,7 +77,7 @@ const fn least(value: &Value) -> usize {
 /// The columns that fit, in the table's order. Names are shortened first, then columns are left out; the one that the
 /// table is sorted by, which bears a sign, and the first of the ranks stay. A column that says nothing (no row has its
 /// flag, or a count of what went wrong is zero in all) is not shown.
-pub fn fit(grid: &Grid, sorted_by: Option<usize>, width: usize, panel: Panel) -> Vec<Fitted> {
+pub fn fit(grid: &Grid, sorted_by: Option<usize>, width: usize, panel: Panel) -> Vec<FittedColumn> {
     let ranks = ranks(panel);
     let rank = |column: usize| {
         let rank = ranks.iter().position(|name| *name == grid.columns[column].name).unwrap_or(ranks.len());
@@ -93,15 +93,15 @@ pub fn fit(grid: &Grid, sorted_by: Option<usize>, width: usize, panel: Panel) ->
         let cells = grid.rows.iter().map(|row| row[column].cell().chars().count().max(least(&row[column])));
         cells.max().unwrap_or(0).max(title)
     };
-    let mut shown: Vec<Fitted> = (0..grid.columns.len())
+    let mut shown: Vec<FittedColumn> = (0..grid.columns.len())
         .filter(|column| says_something(*column))
-        .map(|column| Fitted { column, width: natural(column) })
+        .map(|column| FittedColumn { column, width: natural(column) })
         .collect();
     loop {
         let needed = shown.iter().map(|fitted| fitted.width + GAP).sum::<usize>().saturating_sub(GAP);
         let Some(mut excess) = needed.checked_sub(width).filter(|excess| *excess > 0) else { return shown };
         // As much as the names give, the longest first.
-        let give = |fitted: &Fitted| {
+        let give = |fitted: &FittedColumn| {
             let is_name = grid.columns[fitted.column].is_text && grid.columns[fitted.column].name != "bar";
             if is_name { fitted.width.saturating_sub(SHORTEST) } else { 0 }
         };
@@ -154,7 +154,7 @@ mod tests {
         ])
     }
 
-    fn names(grid: &Grid, fitted: &[Fitted]) -> Vec<&'static str> {
+    fn names(grid: &Grid, fitted: &[FittedColumn]) -> Vec<&'static str> {
         fitted.iter().map(|fitted| grid.columns[fitted.column].name).collect()
     }
 
@@ -204,9 +204,9 @@ mod tests {
 
     #[test]
     fn what_went_wrong_is_shown_only_where_something_did() {
-        let of = |incomplete| grid(&[("cpu", Value::Number(1)), ("incomplete", Value::Count(incomplete))]);
-        assert_eq!(names(&of(0), &fit(&of(0), None, 80, Panel::Cpus)), ["cpu"]);
-        assert_eq!(names(&of(2), &fit(&of(2), None, 80, Panel::Cpus)), ["cpu", "incomplete"]);
+        let cpus = |incomplete| grid(&[("cpu", Value::Number(1)), ("incomplete", Value::Count(incomplete))]);
+        assert_eq!(names(&cpus(0), &fit(&cpus(0), None, 80, Panel::Cpus)), ["cpu"]);
+        assert_eq!(names(&cpus(2), &fit(&cpus(2), None, 80, Panel::Cpus)), ["cpu", "incomplete"]);
     }
 
     proptest! {

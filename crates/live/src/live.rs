@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use becalm_account::{CpuAccount, LabelOwners, SourceIds, is_becalms};
 use becalm_analyze::summary::{DetourId, Figures, Observed, SourceSummary, Timeline, TimelineEntry};
+use becalm_measure::Unstored;
 use becalm_model::node::{CounterGrowth, NodeDoc, Rung, Warning};
 use becalm_model::{Activity, Kind, Labels, LoopThread, unseen};
 use becalm_record::LanePart;
@@ -39,7 +40,7 @@ struct CpuSums {
     /// What becalm itself took, which is in no other sum.
     own: Nanos,
     /// Detours that were only counted, and their sum.
-    unstored: (u64, Nanos),
+    unstored: Unstored,
     incomplete: u64,
     last: Option<Nanos>,
     /// The account of the current recording.
@@ -62,7 +63,7 @@ impl CpuSums {
     fn forget(&mut self) {
         let span = self.span.map(|(_, until)| (until, until));
         let account = std::mem::take(&mut self.account);
-        *self = Self { span, account, ..Self::new(self.cpu) }.with(self.t_min, self.threshold);
+        *self = Self { span, account, ..Self::new(self.cpu) }.with_thresholds(self.t_min, self.threshold);
     }
 
     fn new(cpu: CpuId) -> Self {
@@ -76,7 +77,7 @@ impl CpuSums {
             long: Moments::EMPTY,
             own: Nanos::ZERO,
             wholes: Vec::new(),
-            unstored: (0, Nanos::ZERO),
+            unstored: Unstored::default(),
             incomplete: 0,
             last: None,
             account: CpuAccount::default(),
@@ -86,7 +87,7 @@ impl CpuSums {
         }
     }
 
-    fn with(mut self, t_min: Nanos, threshold: Nanos) -> Self {
+    fn with_thresholds(mut self, t_min: Nanos, threshold: Nanos) -> Self {
         (self.t_min, self.threshold) = (t_min, threshold);
         self
     }
@@ -125,8 +126,8 @@ impl CpuSums {
             rate_interval: None,
             rarest_seen_ns: None,
             tail: None,
-            unstored: self.unstored.0,
-            unstored_ns: self.unstored.1.get(),
+            unstored: self.unstored.count,
+            unstored_ns: self.unstored.total.get(),
             incomplete: self.incomplete,
             lost_events: Some(0),
             unseen_ns: tracing.then(|| unseen.map(|(_, times)| times.total()).sum()),
@@ -165,16 +166,17 @@ impl Live {
         for cpu in &mut self.cpus {
             (cpu.before, cpu.span, cpu.account) = (cpu.observed(), None, CpuAccount::default());
         }
-        for of in threads {
-            if let Err(place) = self.cpus.binary_search_by_key(&of.cpu, |cpu| cpu.cpu) {
-                self.cpus.insert(place, CpuSums::new(of.cpu));
+        for thread in threads {
+            if let Err(place) = self.cpus.binary_search_by_key(&thread.cpu, |cpu| cpu.cpu) {
+                self.cpus.insert(place, CpuSums::new(thread.cpu));
             }
         }
-        let place = |of: &LoopThread| self.cpus.partition_point(|cpu| cpu.cpu < of.cpu);
+        let place = |thread: &LoopThread| self.cpus.partition_point(|cpu| cpu.cpu < thread.cpu);
         self.places = threads.iter().map(place).collect();
-        for (of, place) in threads.iter().zip(&self.places) {
-            let threshold = node.cpus.iter().find(|doc| doc.cpu == of.cpu).map_or(Nanos::ZERO, |doc| doc.threshold_ns);
-            (self.cpus[*place].t_min, self.cpus[*place].threshold) = (of.t_min, threshold);
+        for (thread, place) in threads.iter().zip(&self.places) {
+            let threshold =
+                node.cpus.iter().find(|doc| doc.cpu == thread.cpu).map_or(Nanos::ZERO, |doc| doc.threshold_ns);
+            (self.cpus[*place].t_min, self.cpus[*place].threshold) = (thread.t_min, threshold);
         }
         self.node = Some(Arc::new(node.clone()));
     }
@@ -191,8 +193,7 @@ impl Live {
         if let (Some(began), None) = (began, cpu.span) {
             cpu.history.advance(*base + began);
         }
-        cpu.unstored.0 += part.unstored.0;
-        cpu.unstored.1 += part.unstored.1;
+        cpu.unstored += part.unstored;
         let mut activities = part.activities;
         for detour in part.detours {
             let number = cpu.account.detours();
@@ -302,8 +303,7 @@ impl Live {
             total.durations.merge(&cpu.durations);
             total.long.merge(&cpu.long);
             total.own += cpu.own;
-            total.unstored.0 += cpu.unstored.0;
-            total.unstored.1 += cpu.unstored.1;
+            total.unstored += cpu.unstored;
             total.incomplete += cpu.incomplete;
         }
         Figures { unseen_ns: None, ..total.figures(false, &[]) }
@@ -321,7 +321,7 @@ impl Live {
                 *whole += *of_cpu;
             }
         }
-        let ratio = |whole: Nanos, of: i64| (of > 0).then(|| whole.get() as f64 / of as f64);
+        let ratio = |whole: Nanos, observed: i64| (observed > 0).then(|| whole.get() as f64 / observed as f64);
         let mut sources: Vec<SourceSummary> = self
             .names
             .names()

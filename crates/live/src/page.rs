@@ -6,7 +6,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use crate::columns::Fitted;
+use crate::columns::FittedColumn;
 use crate::theme::Theme;
 
 /// The screen that the view is drawn on.
@@ -46,26 +46,26 @@ impl Canvas<'_> {
     }
 
     /// The titles of the columns, with a sign at the one that the table is sorted by; gives where they end.
-    pub fn titles(&mut self, area: Rect, grid: &Grid, fitted: &[Fitted], sorted: Option<(usize, char)>) -> u16 {
+    pub fn titles(&mut self, area: Rect, grid: &Grid, fitted: &[FittedColumn], sorted: Option<(usize, char)>) -> u16 {
         let mut x = area.x + 2;
-        for (at, Fitted { column, width }) in fitted.iter().enumerate() {
+        for (at, FittedColumn { column, width }) in fitted.iter().enumerate() {
             if at > 0 {
                 x += 2;
             }
-            let of = &grid.columns[*column];
-            let sign = sorted.filter(|(by, _)| by == column).map(|(_, sign)| sign);
-            let title: String = of.title.chars().chain(sign).collect();
+            let heading = &grid.columns[*column];
+            let sign = sorted.filter(|(key, _)| key == column).map(|(_, sign)| sign);
+            let title: String = heading.title.chars().chain(sign).collect();
             let style = if sign.is_some() { self.theme.strong() } else { self.theme.quiet() };
-            self.cell(x, area.y, *width, &title, of.is_text, style);
+            self.cell(x, area.y, *width, &title, heading.is_text, style);
             x += *width as u16;
         }
         x
     }
 
     /// A row of a table, in the columns that fit.
-    pub fn row(&mut self, area: Rect, row: &[Value], grid: &Grid, fitted: &[Fitted]) {
+    pub fn row(&mut self, area: Rect, row: &[Value], grid: &Grid, fitted: &[FittedColumn]) {
         let mut x = area.x + 2;
-        for (at, Fitted { column, width }) in fitted.iter().enumerate() {
+        for (at, FittedColumn { column, width }) in fitted.iter().enumerate() {
             if at > 0 {
                 x += 2;
             }

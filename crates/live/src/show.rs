@@ -14,7 +14,7 @@ use becalm_units::{ByteCount, Nanos};
 use crate::feed::ViewFeed;
 use crate::keep::{HiddenBundle, RunNames};
 use crate::session::{LiveSession, ViewRequest};
-use crate::watch::{Front, Showing, ViewThread};
+use crate::watch::{Front, ViewThread, ViewThreadSettings};
 
 /// What is shown and how, and what is kept of it.
 #[derive(Clone, Debug)]
@@ -68,7 +68,7 @@ pub fn show(
     plan: impl Fn() -> RecordPlan,
 ) -> Result<Vec<PathBuf>, LiveError> {
     let session = Arc::new(LiveSession::new());
-    let mut watcher = ViewThread::new(Showing {
+    let mut watcher = ViewThread::new(ViewThreadSettings {
         front: settings.front.clone(),
         interval: settings.interval.to_std(),
         policy: settings.policy,

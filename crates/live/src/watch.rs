@@ -46,9 +46,9 @@ pub enum Front {
     },
 }
 
-/// How and how often the view is shown.
+/// Settings of the thread that shows the view.
 #[derive(Clone, Debug)]
-pub struct Showing {
+pub struct ViewThreadSettings {
     /// Whether it is drawn on a terminal or printed as text.
     pub front: Front,
     /// The time between two drawings.
@@ -61,14 +61,14 @@ pub struct Showing {
 
 /// The thread that shows the view, once it is started.
 pub struct ViewThread {
-    showing: Showing,
+    settings: ViewThreadSettings,
     thread: Option<(i32, JoinHandle<io::Result<()>>)>,
 }
 
 impl ViewThread {
     /// A watcher whose thread is not started yet.
-    pub const fn new(showing: Showing) -> Self {
-        Self { showing, thread: None }
+    pub const fn new(settings: ViewThreadSettings) -> Self {
+        Self { settings, thread: None }
     }
 
     /// Starts it, unless it runs; gives its number.
@@ -79,10 +79,10 @@ impl ViewThread {
         if let Some((tid, _)) = &self.thread {
             return Ok(*tid);
         }
-        let (showing, session) = (self.showing.clone(), Arc::clone(session));
+        let (settings, session) = (self.settings.clone(), Arc::clone(session));
         let (sender, receiver) = mpsc::channel();
         let thread = thread::Builder::new().name("becalm-view".to_owned());
-        let thread = thread.spawn(move || show(&showing, &session, &free, &sender))?;
+        let thread = thread.spawn(move || show(&settings, &session, &free, &sender))?;
         let tid = receiver.recv().map_err(|_| io::Error::other("the thread that draws ended at once"))?;
         self.thread = Some((tid, thread));
         Ok(tid)
@@ -122,25 +122,25 @@ impl Drop for QuitAtEnd<'_> {
     }
 }
 
-fn show(showing: &Showing, session: &LiveSession, free: &CpuList, tid: &Sender<i32>) -> io::Result<()> {
+fn show(settings: &ViewThreadSettings, session: &LiveSession, free: &CpuList, tid: &Sender<i32>) -> io::Result<()> {
     let _quit = QuitAtEnd(session);
-    if free.is_empty() && showing.policy.is_realtime() {
+    if free.is_empty() && settings.policy.is_realtime() {
         // Beside real-time loops on every CPU it would never run.
-        let _ = sched::set_policy(Policy::Fifo((showing.policy.priority() + 1).min(99)));
+        let _ = sched::set_policy(Policy::Fifo((settings.policy.priority() + 1).min(99)));
     }
     // Whoever reads keys and draws names that others chose needs none.
     rights::give_up_of_this_thread()?;
     let _ = tid.send(sched::current_tid());
-    let mut counters = CountersShown::new(showing);
-    match showing.front {
-        Front::Terminal => on_terminal(showing, session, free, &mut counters),
+    let mut counters = CountersShown::new(settings);
+    match settings.front {
+        Front::Terminal => on_terminal(settings, session, free, &mut counters),
         Front::Text { iterations, json } => {
             let mut plain = Plain::new(json)?;
             // The loops start now.
             counters.look(session);
             let mut shown = Duration::ZERO;
             for _ in 0..iterations {
-                if !wait_for_interval(session, showing.interval, shown) {
+                if !wait_for_interval(session, settings.interval, shown) {
                     break;
                 }
                 counters.look(session);
@@ -175,8 +175,8 @@ struct CountersShown {
 }
 
 impl CountersShown {
-    fn new(showing: &Showing) -> Self {
-        Self { root: showing.root.clone(), since: None }
+    fn new(settings: &ViewThreadSettings) -> Self {
+        Self { root: settings.root.clone(), since: None }
     }
 
     /// Enters how far the counters have grown since they were first read.
@@ -203,7 +203,7 @@ impl CountersShown {
 }
 
 fn on_terminal(
-    showing: &Showing,
+    settings: &ViewThreadSettings,
     session: &LiveSession,
     free: &CpuList,
     counters: &mut CountersShown,
@@ -217,7 +217,7 @@ fn on_terminal(
     while session.phase() != LivePhase::Over && screen.is_taken() {
         if Instant::now() >= next {
             counters.look(session);
-            next = Instant::now() + showing.interval;
+            next = Instant::now() + settings.interval;
         }
         let live = view.paused.clone().unwrap_or_else(|| session.live());
         let status = status(session, &live, &place);

@@ -20,10 +20,10 @@ pub use error::RecordError;
 pub use loops::StepProfile;
 pub use machine::describe as describe_machine;
 pub use machine::{CpuError, CpuSelection, KernelCounters, select_cpus};
-pub use plan::{AfterSetUp, LoopTask, RecordPlan, Threshold, WorkPlan};
+pub use plan::{AfterSetUp, LoopTask, PlannedCommand, RecordPlan, Threshold, WorkPlan};
 pub use recorder::{Collector, Companion, HandOver, Pauses, Progress, Recording, TraceSide, record};
 pub use shelf::Shelf;
-pub use sink::{Batch, Sink};
+pub use sink::{Batch, Sink, Unstored};
 pub use trace::{
     Disturbance, Drained, EventClock, Names, SOFTIRQS, StandingTrace, Translator, UNTRACED_TIMER, function_source,
 };

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use becalm_linux::perf::PerfEvent;
 use becalm_linux::procfs::kallsyms::Kallsyms;
-use becalm_linux::rights::{Left, User};
+use becalm_linux::rights::{RemainingRights, User};
 use becalm_linux::sched::Policy;
 use becalm_model::node::Fixed;
 use becalm_units::{CpuId, CpuList, Nanos, ParseNanosError};
@@ -96,6 +96,15 @@ impl WorkPlan {
     }
 }
 
+/// A program that runs during a recording.
+#[derive(Debug)]
+pub struct PlannedCommand {
+    /// The program, ready to be started.
+    pub command: Command,
+    /// The program and its arguments, as they are stored.
+    pub written: Vec<String>,
+}
+
 /// A recording as it was asked for.
 #[derive(Debug)]
 pub struct RecordPlan {
@@ -117,8 +126,8 @@ pub struct RecordPlan {
     pub policy: Policy,
     /// Whether the kernel's activity is traced.
     pub sources: bool,
-    /// The program that runs meanwhile, ready to be started, and how it was written.
-    pub command: Option<(Command, Vec<String>)>,
+    /// The program that runs meanwhile.
+    pub command: Option<PlannedCommand>,
     /// How much time a segment of the bundle holds at most. What a segment holds is lost if the process is killed. `None` means 10 s;
     /// where no CPU is free of loops, 60 s or 64 MiB of what waits, as attributing and storing it takes time from the loops.
     pub segment: Option<Nanos>,
@@ -148,7 +157,7 @@ pub enum AfterSetUp {
     /// They are put down until the recording has ended, as another one is to be set up then; it acts as this user meanwhile.
     Lower(Option<User>),
     /// They are given up for good, but for what is left.
-    GiveUp(Left),
+    GiveUp(RemainingRights),
 }
 
 impl RecordPlan {

@@ -1,5 +1,7 @@
 //! Where what was recorded goes.
 
+use std::ops::AddAssign;
+
 use becalm_model::unseen::Watch;
 use becalm_model::{Event, LoopThread, NodeDoc, Step};
 use becalm_units::Nanos;
@@ -29,7 +31,23 @@ pub struct Batch<'a> {
     /// The steps of the measured sibling thread of its core; none where there is no such.
     pub sibling: &'a [Step],
     /// The steps that the loop only counted, as there was no room for them, and their sum.
-    pub unstored: (u64, Nanos),
+    pub unstored: Unstored,
+}
+
+/// Steps or detours that were only counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Unstored {
+    /// Their number.
+    pub count: u64,
+    /// Their sum.
+    pub total: Nanos,
+}
+
+impl AddAssign for Unstored {
+    fn add_assign(&mut self, other: Self) {
+        self.count += other.count;
+        self.total += other.total;
+    }
 }
 
 /// Something that takes a recording while it is made, segment by segment.

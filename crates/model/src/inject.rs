@@ -141,10 +141,19 @@ pub struct InjectedPlace {
     /// The shortest detour that can be made there: as long as taking the CPU and giving it back may take, or a signal and
     /// its handler.
     pub shortest: Nanos,
-    /// The number of detours left out as too short, and the time that they take: of every lap on CPUs, in all in threads.
-    pub left_out: (u64, Nanos),
+    /// The detours left out as too short: of every lap on CPUs, in all in threads.
+    pub left_out: Shortfall,
     /// The number of detours of every lap that became one with the one before.
     pub merged: usize,
+}
+
+/// Detours that were too short to be made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Shortfall {
+    /// Their number.
+    pub count: u64,
+    /// The time that they take.
+    pub time: Nanos,
 }
 
 /// Detours, asked for or delivered. Times are in nanoseconds, and `None` where there are too few detours to tell.

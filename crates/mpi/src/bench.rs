@@ -12,7 +12,7 @@ use becalm_linux::clock::{self, Counter, MonotonicRaw, Native, Source};
 use becalm_linux::memory::{self, LockedWords};
 use becalm_linux::sched::Policy;
 use becalm_measure::describe_machine;
-use becalm_measure::work::{Body, Calibrated, Work, calibrate};
+use becalm_measure::work::{Body, Work, WorkSize, calibrate};
 use becalm_model::phases::{ClockRelationDoc, CollectiveCall, JobDoc, PhasesDoc, RankDoc, SCHEMA};
 use becalm_report::{Form, JobGrainsReport};
 use becalm_units::fault::{self, Context, Result, UsageError};
@@ -223,10 +223,10 @@ fn phases<C: Counter>(
 }
 
 /// How many iterations take the grain on this rank's CPU, while all other ranks find that out as well.
-pub fn compute_phase<C: Counter>(work: &mut Work, grain: Nanos, rate: TickRate, job: &Job) -> Calibrated {
+pub fn compute_phase<C: Counter>(work: &mut Work, grain: Nanos, rate: TickRate, job: &Job) -> WorkSize {
     job.world.barrier();
     match grain {
-        Nanos::ZERO => Calibrated { iterations: 0, ticks: 0.0, trials: 0 },
+        Nanos::ZERO => WorkSize { iterations: 0, ticks: 0.0, trials: 0 },
         grain => calibrate::<C>(work, grain, rate),
     }
 }
@@ -317,7 +317,7 @@ fn relation(job: &Job, before: &[Vec<RoundTrip>], after: &[Vec<RoundTrip>]) -> C
 }
 
 /// The ranks of the node, on its first.
-fn rank_docs(job: &Job, seat: &Seat, compute: Calibrated, rate: TickRate) -> Vec<RankDoc> {
+fn rank_docs(job: &Job, seat: &Seat, compute: WorkSize, rate: TickRate) -> Vec<RankDoc> {
     let own = [
         f64::from(job.rank()),
         f64::from(seat.cpu.get()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use becalm_attribute::Tally;
 use becalm_bundle::{BundleError, BundleWriter, HeldFolder};
-use becalm_measure::{Names, Shelf};
+use becalm_measure::{Names, Shelf, Unstored};
 use becalm_model::node::{CpuDoc, NodeDoc};
 use becalm_model::warning;
 use becalm_model::{Activity, Detour, LoopThread};
@@ -22,7 +22,7 @@ struct CpuDetours {
     total: Nanos,
     incomplete: u64,
     stored: u64,
-    unstored: (u64, Nanos),
+    unstored: Unstored,
     /// From when to when the CPU was watched so far; `None` before its loop has begun.
     watched: Option<(Nanos, Nanos)>,
 }
@@ -36,7 +36,7 @@ impl CpuDetours {
             total: Nanos::ZERO,
             incomplete: 0,
             stored: 0,
-            unstored: (0, Nanos::ZERO),
+            unstored: Unstored { count: 0, total: Nanos::ZERO },
             watched: None,
         }
     }
@@ -51,8 +51,8 @@ impl CpuDetours {
             max_ns: self.longest,
             total_ns: self.total,
             incomplete: self.incomplete,
-            unstored: self.unstored.0,
-            unstored_ns: self.unstored.1,
+            unstored: self.unstored.count,
+            unstored_ns: self.unstored.total,
             ..started.clone()
         })
     }
@@ -114,8 +114,7 @@ impl DetourStore {
             cpu.incomplete += u64::from(detour.incomplete);
         }
         cpu.stored += part.detours.len() as u64;
-        cpu.unstored.0 += part.unstored.0;
-        cpu.unstored.1 += part.unstored.1;
+        cpu.unstored += part.unstored;
         if let Some(began) = part.began {
             // After the last part nothing comes any more, and the loop itself will say how long it ran.
             let until = if part.complete_until == Nanos::MAX { began } else { part.complete_until };

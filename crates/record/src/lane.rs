@@ -1,7 +1,7 @@
 //! One measured CPU: its steps and kernel events become detours and activities.
 
 use becalm_attribute::{Attributor, Tally};
-use becalm_measure::Batch;
+use becalm_measure::{Batch, Unstored};
 use becalm_model::{Activity, Detour, Label, Labels, LoopThread, Platform, Step, Tasks};
 use becalm_units::Nanos;
 
@@ -25,7 +25,7 @@ pub struct LanePart<'a> {
     /// No detour that begins before this instant will come any more.
     pub complete_until: Nanos,
     /// The detours that were only counted, as there was no room for them, and their sum.
-    pub unstored: (u64, Nanos),
+    pub unstored: Unstored,
 }
 
 /// A measured CPU, and what is known of its time so far.
@@ -65,7 +65,7 @@ impl Lane {
             }
             None => self.detours.extend(batch.steps.iter().map(|step| self.thread.detour(*step))),
         }
-        let (unstored, total) = batch.unstored;
+        let Unstored { count, total } = batch.unstored;
         LanePart {
             index: batch.index,
             thread: self.thread,
@@ -75,7 +75,7 @@ impl Lane {
             activities: &self.activities,
             began: batch.began,
             complete_until: batch.complete_until,
-            unstored: (unstored, Step::sum_of_detours(unstored, total, self.thread.t_min)),
+            unstored: Unstored { count, total: Step::sum_of_detours(count, total, self.thread.t_min) },
         }
     }
 

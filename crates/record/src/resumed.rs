@@ -1,8 +1,7 @@
 //! The document of a run of work that goes on: what its sessions come to together.
 
-use becalm_model::event_count::CountedIn;
 use becalm_model::node::{CpuDoc, NodeDoc, TraceChange, WorkCount, WorkDoc, WorkSession};
-use becalm_units::{CpuId, Nanos};
+use becalm_units::Nanos;
 
 /// Adds a session, whose origin lies `offset` behind that of the run, to the run's document.
 pub fn joined(before: &NodeDoc, session: &NodeDoc, offset: Nanos) -> NodeDoc {
@@ -58,9 +57,9 @@ fn add_cpu(cpu: &mut CpuDoc, new: &CpuDoc) {
     cpu.cut_short |= new.cut_short;
 }
 
-/// What was counted, and where.
-fn of_what(count: &WorkCount) -> (CpuId, &str, CountedIn) {
-    (count.cpu, &count.count.event, count.count.space)
+/// Whether both counts are of one event in one place.
+fn count_the_same(a: &WorkCount, b: &WorkCount) -> bool {
+    (a.cpu, &a.count.event, a.count.space) == (b.cpu, &b.count.event, b.count.space)
 }
 
 fn add_work(work: &mut WorkDoc, new: &WorkDoc) {
@@ -69,7 +68,7 @@ fn add_work(work: &mut WorkDoc, new: &WorkDoc) {
         one.others_iterations = one.others_iterations.saturating_add(others);
     }
     for count in &new.counts {
-        match work.counts.iter_mut().find(|known| of_what(known) == of_what(count)) {
+        match work.counts.iter_mut().find(|known| count_the_same(known, count)) {
             Some(known) => known.count.add(&count.count),
             None => work.counts.push(count.clone()),
         }

@@ -86,7 +86,7 @@ impl SampleStore {
         // A clock that was set back must not bring samples before those that are there.
         let apart = (node.origin_ns() - before.origin_ns()).max(0);
         let apart = Nanos::new(i64::try_from(apart).unwrap_or(i64::MAX / 4));
-        let (end, counts) = stored_samples(&Bundle::open(&self.path)?, &before.node)?;
+        let StoredSamples { end, counts } = stored_samples(&Bundle::open(&self.path)?, &before.node)?;
         for (cpu, thread) in self.cpus.iter_mut().zip(threads) {
             cpu.before = counts.get(&thread.cpu).copied().unwrap_or(0);
         }
@@ -112,8 +112,15 @@ impl SampleStore {
     }
 }
 
-/// The end of the last sample of a node, and how many each CPU has.
-fn stored_samples(bundle: &Bundle, node: &str) -> Result<(Nanos, BTreeMap<CpuId, u64>), BundleError> {
+/// The samples that a node has stored.
+struct StoredSamples {
+    /// The end of the last one.
+    end: Nanos,
+    /// The number of samples of each CPU.
+    counts: BTreeMap<CpuId, u64>,
+}
+
+fn stored_samples(bundle: &Bundle, node: &str) -> Result<StoredSamples, BundleError> {
     let mut end = Nanos::ZERO;
     let mut counts = BTreeMap::new();
     for batch in bundle.samples(node)? {
@@ -125,7 +132,7 @@ fn stored_samples(bundle: &Bundle, node: &str) -> Result<(Nanos, BTreeMap<CpuId,
             }
         }
     }
-    Ok((end, counts))
+    Ok(StoredSamples { end, counts })
 }
 
 impl Store for SampleStore {

@@ -132,12 +132,12 @@ pub struct Failure<S: Store> {
 }
 
 /// Warns of what could keep real-time loops from their CPU.
-fn held_up(HeldUp { by, time, period }: &HeldUp) -> Warning {
-    let warn = match by {
+fn held_up(HeldUp { holder, time, period }: &HeldUp) -> Warning {
+    let warn = match holder {
         Holder::Throttling => warning::rt_throttling,
         Holder::FairServer(_) => warning::fair_server,
     };
-    warn(*time, *period, &by.lift())
+    warn(*time, *period, &holder.lift())
 }
 
 /// Stands between the loops and a store: attributes what the loops gave.

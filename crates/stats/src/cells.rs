@@ -28,10 +28,10 @@ impl TimeCells {
         Self { start, length, width, current: 0, current_end: start.saturating_add(width), noise: vec![0; cells] }
     }
 
-    /// Of what is known of each cell already; cells are `width` nanoseconds long, at least 1, and the run begins with the first. Of no cells
+    /// Creates cells from their sums; cells are `width` nanoseconds long, at least 1, and the run begins with the first. Of no cells
     /// there is one without noise.
     #[must_use]
-    pub fn of_sums(width: i64, mut sums: Vec<i64>) -> Self {
+    pub fn from_sums(width: i64, mut sums: Vec<i64>) -> Self {
         if sums.is_empty() {
             sums.push(0);
         }

@@ -18,7 +18,7 @@ pub(super) struct Clusters {
 
 impl Clusters {
     /// Of detours, start and duration in order of time, over this threshold.
-    pub(super) fn over(threshold: i64, detours: &[(i64, i64)]) -> Self {
+    pub(super) fn for_threshold(threshold: i64, detours: &[(i64, i64)]) -> Self {
         let over: Vec<(i64, i64)> = detours.iter().copied().filter(|(_, duration)| *duration > threshold).collect();
         let gaps: Vec<i64> = over.windows(2).map(|pair| pair[1].0.saturating_sub(pair[0].0)).collect();
         let longest_within = longest_within(&gaps);
@@ -73,7 +73,7 @@ mod tests {
         for begin in &begins {
             detours.extend((0..5).map(|k| (*begin as i64 + k * 1_000_000, 1_000 + k)));
         }
-        let clusters = Clusters::over(0, &detours);
+        let clusters = Clusters::for_threshold(0, &detours);
         let share = clusters.excesses.len() as f64 / begins.len() as f64;
         assert!((0.9..1.1).contains(&share), "{} clusters of {} trains", clusters.excesses.len(), begins.len());
         assert!((0.18..0.22).contains(&clusters.extremal_index()), "{}", clusters.extremal_index());
@@ -83,16 +83,16 @@ mod tests {
     fn what_is_independent_or_regular_stays_apart() {
         let mut source = Source::seeded(6);
         let independent: Vec<(i64, i64)> = source.poisson(10.0, 100e9).into_iter().map(|t| (t as i64, 50)).collect();
-        assert!(Clusters::over(0, &independent).extremal_index() > 0.9);
+        assert!(Clusters::for_threshold(0, &independent).extremal_index() > 0.9);
         let regular: Vec<(i64, i64)> = (0..1_000).map(|k| (k * 4_000_000, 50)).collect();
-        assert_eq!(Clusters::over(10, &regular).excesses, vec![40.0; 1_000]);
+        assert_eq!(Clusters::for_threshold(10, &regular).excesses, vec![40.0; 1_000]);
     }
 
     #[test]
     fn few_or_damaged_times_do_not_panic() {
-        assert_eq!(Clusters::over(0, &[]).excesses, [] as [f64; 0]);
-        assert_eq!(Clusters::over(0, &[(5, 7)]).excesses, [7.0]);
-        assert_eq!(Clusters::over(0, &[(5, 7), (5, 9)]).excesses, [9.0]);
-        Clusters::over(0, &[(i64::MIN, 7), (i64::MAX, 9), (0, 8)]);
+        assert_eq!(Clusters::for_threshold(0, &[]).excesses, [] as [f64; 0]);
+        assert_eq!(Clusters::for_threshold(0, &[(5, 7)]).excesses, [7.0]);
+        assert_eq!(Clusters::for_threshold(0, &[(5, 7), (5, 9)]).excesses, [9.0]);
+        Clusters::for_threshold(0, &[(i64::MIN, 7), (i64::MAX, 9), (0, 8)]);
     }
 }

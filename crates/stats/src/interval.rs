@@ -107,27 +107,27 @@ impl Interval {
     /// sum over all whose noise the cells hold.
     #[must_use]
     pub fn from_cells(cells: &TimeCells, observed: i64) -> Self {
-        Self::of_noise(cells.noise(), cells.width(), observed)
+        Self::for_noise(cells.noise(), cells.width(), observed)
     }
 
-    /// The same of the noise in any equal cells of this width.
+    /// Computes the interval of the noise in any equal cells of this width.
     #[must_use]
-    pub fn of_noise(noise: &[i64], width: i64, observed: i64) -> Self {
+    pub fn for_noise(noise: &[i64], width: i64, observed: i64) -> Self {
         match mean_of_cells(noise, width) {
             Ok(_) if observed <= 0 => Self::Unknown(TooLittle::NoDetour),
-            Ok(mean) => mean.over(observed as f64 / noise.len() as f64, 1.0),
+            Ok(mean) => mean.to_interval(observed as f64 / noise.len() as f64, 1.0),
             Err(why) => Self::Unknown(why),
         }
     }
 
-    /// Of the rate of detours in 1/s, from how many began in each cell, over the time that was observed. The upper end
+    /// Computes the interval of the rate of detours in 1/s, from how many began in each cell, over the time that was observed. The upper end
     /// of a run without any is 3 over its length, as e^-3 is 5 %.
     #[must_use]
-    pub fn of_rate(counts: &[i64], width: i64, observed: i64) -> Self {
+    pub fn for_rate(counts: &[i64], width: i64, observed: i64) -> Self {
         let seconds = observed as f64 / 1e9;
         match mean_of_cells(counts, width) {
             Ok(_) | Err(TooLittle::NoDetour) if observed <= 0 => Self::Unknown(TooLittle::NoDetour),
-            Ok(mean) => mean.over(seconds / counts.len() as f64, f64::INFINITY),
+            Ok(mean) => mean.to_interval(seconds / counts.len() as f64, f64::INFINITY),
             Err(TooLittle::NoDetour) => Self::Between { low: 0.0, high: super::chance::CERTAIN_COUNT / seconds },
             Err(why) => Self::Unknown(why),
         }
@@ -176,7 +176,7 @@ struct MeanOfCells {
 
 impl MeanOfCells {
     /// In units of so much a cell, and of at most `most` of those.
-    fn over(self, per_cell: f64, most: f64) -> Interval {
+    fn to_interval(self, per_cell: f64, most: f64) -> Interval {
         let (low, high) = ((self.low / per_cell).max(0.0), (self.high / per_cell).min(most));
         match self.needed_ns {
             None => Interval::Between { low, high },
@@ -322,11 +322,11 @@ pub fn blocks(noise: &[f64]) -> Result<Blocks, usize> {
 
 /// The mean of the cells from each on around the circle, less the mean of all: every block that can be drawn.
 pub(super) fn block_means(values: &[f64], block: usize, mean: f64) -> Vec<f64> {
-    around(values, block).map(|sum| sum / block as f64 - mean).collect()
+    circular_sums(values, block).map(|sum| sum / block as f64 - mean).collect()
 }
 
 /// The sums of `length` values in a row, from each on around the circle; `length` is from 1 to their number.
-pub fn around(values: &[f64], length: usize) -> impl Iterator<Item = f64> {
+pub fn circular_sums(values: &[f64], length: usize) -> impl Iterator<Item = f64> {
     let circle: Vec<f64> = values.iter().chain(&values[..length - 1]).copied().collect();
     (0..values.len()).map(move |first| circle[first..first + length].iter().sum())
 }

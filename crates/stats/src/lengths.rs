@@ -18,9 +18,9 @@ pub struct LengthCells {
 }
 
 impl LengthCells {
-    /// Counts for the same cells as these.
+    /// Creates empty counts for the same cells.
     #[must_use]
-    pub fn like(cells: &TimeCells) -> Self {
+    pub fn for_cells(cells: &TimeCells) -> Self {
         Self { cells: cells.noise().len(), width: cells.width(), classes: Vec::new() }
     }
 
@@ -116,7 +116,7 @@ mod tests {
         ) {
             let cells = TimeCells::new(0, 100_000);
             let fill = |rows: &[(i64, i64)]| {
-                let mut lengths = LengthCells::like(&cells);
+                let mut lengths = LengthCells::for_cells(&cells);
                 rows.iter().for_each(|(start, duration)| lengths.add(cells.place(*start), *duration));
                 lengths
             };

@@ -30,7 +30,7 @@ mod woodruff;
 
 pub use cells::TimeCells;
 pub use distributions::{fisher_tail, student_quantile, student_tail};
-pub use interval::{BLOCKS_MIN, ROUGH_BLOCKS_MIN, around, below, blocks, run_for_blocks};
+pub use interval::{BLOCKS_MIN, ROUGH_BLOCKS_MIN, below, blocks, circular_sums, run_for_blocks};
 pub use interval::{CONFIDENCE, Interval, METHOD, RESAMPLES, SEED, TooLittle};
 pub use lengths::LengthCells;
 pub use longest::{LONGEST, Longest};

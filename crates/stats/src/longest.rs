@@ -20,13 +20,13 @@ impl Default for Longest {
 }
 
 impl Longest {
-    /// Of so many detours, of which these are the longest, with start and duration.
+    /// Creates the longest of `count` detours from those that were kept, with start and duration.
     #[must_use]
-    pub fn of_kept(mut kept: Vec<(i64, i64)>, count: u64) -> Self {
-        let shortest = kept.iter().map(|of| of.1).min().unwrap_or(-1);
+    pub fn from_kept(mut kept: Vec<(i64, i64)>, count: u64) -> Self {
+        let shortest = kept.iter().map(|detour| detour.1).min().unwrap_or(-1);
         // Others as long as the shortest may have been left out.
         let floor = if kept.len() as u64 == count { -1 } else { shortest };
-        kept.retain(|of| of.1 > floor);
+        kept.retain(|detour| detour.1 > floor);
         Self { kept, floor, count }
     }
 
@@ -83,11 +83,11 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn of_those_that_were_kept_the_shortest_may_have_others_beside_it() {
+    fn the_shortest_that_was_kept_may_have_others_beside_it() {
         let kept = vec![(0, 5), (10, 9), (20, 5)];
-        let (floor, left) = Longest::of_kept(kept.clone(), 7).sorted();
+        let (floor, left) = Longest::from_kept(kept.clone(), 7).sorted();
         assert_eq!((floor, left), (5, vec![(10, 9)]));
-        assert_eq!(Longest::of_kept(kept.clone(), 3).sorted(), (-1, kept));
+        assert_eq!(Longest::from_kept(kept.clone(), 3).sorted(), (-1, kept));
     }
 
     proptest! {

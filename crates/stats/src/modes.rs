@@ -55,9 +55,14 @@ pub fn modes(lengths: &[i64]) -> Vec<Mode> {
     }
     let mut at = 0;
     let mode = |range: &BinRange| {
-        let of = &lengths[at..at + range.sum];
+        let members = &lengths[at..at + range.sum];
         at += range.sum;
-        Mode { count: of.len(), shortest: of[0], median: of[(of.len() - 1) / 2], longest: of[of.len() - 1] }
+        Mode {
+            count: members.len(),
+            shortest: members[0],
+            median: members[(members.len() - 1) / 2],
+            longest: members[members.len() - 1],
+        }
     };
     ranges.iter().map(mode).collect()
 }
@@ -148,10 +153,10 @@ mod tests {
             let found = modes(&lengths);
             let mut rest = lengths.as_slice();
             for mode in &found {
-                let (of, after) = rest.split_at(mode.count);
-                prop_assert_eq!((mode.shortest, mode.longest), (of[0], *of.last().unwrap()));
-                prop_assert_eq!(mode.median, of[(of.len() - 1) / 2]);
-                prop_assert!(found.len() == 1 || of.len() as f64 >= SHARE * lengths.len() as f64);
+                let (members, after) = rest.split_at(mode.count);
+                prop_assert_eq!((mode.shortest, mode.longest), (members[0], *members.last().unwrap()));
+                prop_assert_eq!(mode.median, members[(members.len() - 1) / 2]);
+                prop_assert!(found.len() == 1 || members.len() as f64 >= SHARE * lengths.len() as f64);
                 prop_assert!(after.first().is_none_or(|next| *next > mode.longest));
                 rest = after;
             }

@@ -167,7 +167,7 @@ mod tests {
             let total: i64 = slots.iter().sum();
             let least = slots.chunks(512 / PARTS).map(|part| part.iter().sum::<i64>()).min().unwrap();
             let steady = Some(least as f64 / (observed / PARTS as i64) as f64);
-            let interval = Interval::of_noise(&slots, width, observed);
+            let interval = Interval::for_noise(&slots, width, observed);
             Peer { ratio: total as f64 / observed as f64, interval, steady }
         };
         (0..32).map(node).collect()

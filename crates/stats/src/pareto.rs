@@ -139,9 +139,11 @@ impl Pareto {
     pub(super) fn anderson_darling(&self) -> f64 {
         let (n, theta, s) = (self.excesses.len(), self.shape * self.mean / self.scale, self.mean / self.scale);
         // The logarithm of the share above each excess.
-        let above: Vec<f64> = self.excesses.iter().map(|y| -s * stretched(theta, *y)).collect();
+        let log_shares: Vec<f64> = self.excesses.iter().map(|y| -s * stretched(theta, *y)).collect();
         let sum: f64 = (0..n)
-            .map(|i| (2 * i + 1) as f64 * ((-above[i].exp()).ln_1p().max(-700.0) + above[n - 1 - i].max(-700.0)))
+            .map(|i| {
+                (2 * i + 1) as f64 * ((-log_shares[i].exp()).ln_1p().max(-700.0) + log_shares[n - 1 - i].max(-700.0))
+            })
             .sum();
         -(n as f64) - sum / n as f64
     }

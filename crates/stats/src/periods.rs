@@ -237,7 +237,7 @@ fn on_the_beat(times: &[f64], frequency: f64, false_alarm: f64) -> Option<(Perio
         beats: span as u64,
         false_alarm,
     };
-    Some(Gap::between(&on_beat, &line).map_or((period, rest), |gap| gap.period(times, &on_beat, false_alarm)))
+    Some(Gap::from_beats(&on_beat, &line).map_or((period, rest), |gap| gap.period(times, &on_beat, false_alarm)))
 }
 
 /// The share of the beats from the first event to the last that have one.
@@ -337,7 +337,7 @@ const MAD_OF_NORMAL: f64 = 0.674_5;
 
 impl Gap {
     /// The most frequent gap, if it is that of half of the neighbors, and the line does not do as well.
-    fn between(beats: &[(f64, f64)], line: &Line) -> Option<Self> {
+    fn from_beats(beats: &[(f64, f64)], line: &Line) -> Option<Self> {
         let gaps: Vec<(f64, f64)> = beats.windows(2).map(|two| (two[1].0 - two[0].0, two[1].1 - two[0].1)).collect();
         let gaps_over = |step: u32| gaps.iter().filter(move |gap| gap.0 == f64::from(step)).map(|gap| gap.1);
         let step = (1..=8).rev().max_by_key(|step| gaps_over(*step).count())?;

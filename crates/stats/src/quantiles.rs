@@ -154,7 +154,7 @@ mod tests {
     const SHARES: [f64; 5] = [0.001, 0.5, 0.99, 0.999, 1.0];
 
     #[test]
-    fn of_nothing_there_are_none() {
+    fn there_are_none_without_values() {
         assert_eq!(Quantiles::default().at(0.5), None);
     }
 
@@ -184,9 +184,9 @@ mod tests {
 
     #[test]
     fn counts_are_as_good_as_values() {
-        let mut of = Quantiles::from_counts([(10, 98), (500, 1), (70_000, 1)], 70_000);
+        let mut quantiles = Quantiles::from_counts([(10, 98), (500, 1), (70_000, 1)], 70_000);
         assert_eq!(
-            (of.at(0.5), of.at(0.99), of.at(1.0), of.ranked(99)),
+            (quantiles.at(0.5), quantiles.at(0.99), quantiles.at(1.0), quantiles.ranked(99)),
             (Some(10), Some(500), Some(70_000), Some(500))
         );
         assert_eq!(Quantiles::from_counts([], 0).at(0.5), None);

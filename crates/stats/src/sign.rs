@@ -86,8 +86,8 @@ mod tests {
         fn the_interval_holds_the_median_of_the_values(values in proptest::collection::vec(any::<i64>(), 1..80)) {
             let (median, interval) = median_with_interval(&values).unwrap();
             let below = values.iter().filter(|value| **value < median).count();
-            let above = values.iter().filter(|value| **value > median).count();
-            prop_assert!(below * 2 <= values.len() && above * 2 <= values.len() + 1);
+            let higher = values.iter().filter(|value| **value > median).count();
+            prop_assert!(below * 2 <= values.len() && higher * 2 <= values.len() + 1);
             if let Some((low, high)) = interval {
                 prop_assert!(low <= median && median <= high);
             }

@@ -321,9 +321,9 @@ mod tests {
         let found = spectrum(20 * SECOND, ticks, names);
         let [peak] = &found.peaks[..] else { panic!("{:?}", found.peaks) };
         assert_eq!((peak.hz, peak.label.as_str()), (250.0, "timer: every 4.000ms"));
-        let beside =
+        let elsewhere =
             found.points.iter().filter(|p| (150.0..240.0).contains(&p.hz)).map(|p| p.power).fold(0.0, f64::max);
-        assert!(peak.power > 1e4 * beside, "{} over {beside}", peak.power);
+        assert!(peak.power > 1e4 * elsewhere, "{} over {elsewhere}", peak.power);
         assert!(found.points.windows(2).all(|pair| pair[0].hz < pair[1].hz));
         assert!(found.points.iter().all(|p| p.hz > 0.0 && p.hz < 10_000.0) && found.points.len() < 700);
     }

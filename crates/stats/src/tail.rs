@@ -111,7 +111,7 @@ pub enum NoTail {
         /// The shape over the threshold.
         shape: f64,
         /// The shape of the longer half.
-        above: f64,
+        higher: f64,
     },
     /// The longest clusters are exceptions: between them and the others there is a gap.
     FewLong {
@@ -151,7 +151,7 @@ impl Tail {
         lengths.sort_unstable_by(|a, b| b.cmp(a));
         let candidate = |exceedances: usize| {
             let threshold = lengths.get(exceedances).copied().unwrap_or(floor).max(0);
-            (threshold, Clusters::over(threshold, &detours))
+            (threshold, Clusters::for_threshold(threshold, &detours))
         };
         let mut exceedances = share.min(LONGEST);
         let mut refusal: Option<NoTail> = None;
@@ -173,7 +173,7 @@ impl Tail {
     }
 
     /// The fit over a threshold, if it passes.
-    fn diagnosed(threshold: i64, clusters: &Clusters, above: &Clusters, observed: i64) -> Result<Self, NoTail> {
+    fn diagnosed(threshold: i64, clusters: &Clusters, higher: &Clusters, observed: i64) -> Result<Self, NoTail> {
         let no_fit = NoTail::BadFit { misfit: None, limit: 0.0 };
         let fit = Pareto::fit(&clusters.excesses).ok_or(no_fit)?;
         let long = clusters_that_are_long(threshold, &clusters.excesses);
@@ -184,10 +184,10 @@ impl Tail {
         if misfit > limit {
             return Err(NoTail::BadFit { misfit: Some(misfit), limit });
         }
-        if let Some(higher) = Pareto::fit(&above.excesses) {
+        if let Some(higher) = Pareto::fit(&higher.excesses) {
             let variance = higher.shape_error().powi(2) - fit.shape_error().powi(2);
             if variance > 0.0 && (higher.shape - fit.shape).abs() > DRIFT_MAX * variance.sqrt() {
-                return Err(NoTail::ShapeDrifts { shape: fit.shape, above: higher.shape });
+                return Err(NoTail::ShapeDrifts { shape: fit.shape, higher: higher.shape });
             }
         }
         Ok(Self {
@@ -217,7 +217,7 @@ impl Tail {
             return Err(NoTail::TooNear);
         }
         let level = self.fit.level(period as f64, self.observed as f64).ok_or(NoTail::Unbounded)?;
-        let ns = |above: f64| self.threshold_ns.saturating_add(above.round() as i64);
+        let ns = |excess: f64| self.threshold_ns.saturating_add(excess.round() as i64);
         Ok(ReturnLevel { period_ns: period, level_ns: ns(level.best), low_ns: ns(level.low), high_ns: ns(level.high) })
     }
 

@@ -40,23 +40,23 @@ impl QuantileBounds {
     /// Bounds of which neither end is known.
     pub const UNKNOWN: Self = Self { low: None, high: None, rough: false };
 
-    /// Of the quantile for this share, which is above 0 and below 1.
+    /// Computes the bounds of the quantile for this share, which is above 0 and below 1.
     #[must_use]
-    pub fn of_quantile(quantiles: &mut Quantiles, lengths: &LengthCells, share: f64) -> Self {
-        let Some(above) = Above::from_lengths(lengths, 1.0 - share) else { return Self::UNKNOWN };
-        let Some(Share { low, high, rough }) = above.interval() else { return Self::UNKNOWN };
+    pub fn for_quantile(quantiles: &mut Quantiles, lengths: &LengthCells, share: f64) -> Self {
+        let Some(tail) = QuantileTail::from_lengths(lengths, 1.0 - share) else { return Self::UNKNOWN };
+        let Some(ShareBounds { low, high, rough }) = tail.interval() else { return Self::UNKNOWN };
         Self {
             // Of the shares that may lie above the quantile the largest gives the shortest length. Where less than one
             // detour lies above, the true quantile may be longer than all that was seen; and so below.
-            low: if (1.0 - high) * above.detours >= 1.0 { quantiles.at(1.0 - high) } else { None },
-            high: if low * above.detours >= 1.0 { quantiles.at(1.0 - low) } else { None },
+            low: if (1.0 - high) * tail.detours >= 1.0 { quantiles.at(1.0 - high) } else { None },
+            high: if low * tail.detours >= 1.0 { quantiles.at(1.0 - low) } else { None },
             rough,
         }
     }
 }
 
 /// The detours above a quantile.
-struct Above {
+struct QuantileTail {
     /// What share of all.
     share: f64,
     detours: f64,
@@ -68,15 +68,15 @@ struct Above {
     divided: f64,
 }
 
-/// Between which values the share of detours above lies.
+/// Bounds of the share of detours above a quantile.
 #[derive(Clone, Copy, Debug)]
-struct Share {
+struct ShareBounds {
     low: f64,
     high: f64,
     rough: bool,
 }
 
-impl Above {
+impl QuantileTail {
     fn from_lengths(lengths: &LengthCells, share: f64) -> Option<Self> {
         let all = lengths.counts();
         let detours = all.iter().sum::<i64>() as f64;
@@ -95,12 +95,12 @@ impl Above {
                 break;
             }
         }
-        let residuals = counts.iter().zip(&all).map(|(above, all)| above - share * *all as f64).collect();
+        let residuals = counts.iter().zip(&all).map(|(count, all)| count - share * *all as f64).collect();
         Some(Self { share, detours, counts, residuals, divided })
     }
 
     /// The interval of the share; `None` if the run does not hold enough blocks.
-    fn interval(&self) -> Option<Share> {
+    fn interval(&self) -> Option<ShareBounds> {
         let n = self.residuals.len();
         let (dependence, rough) = match blocks(&self.residuals) {
             Ok(dependence) => (dependence, false),
@@ -119,7 +119,7 @@ impl Above {
         // Wilson 1927.
         let middle = (p + t * t / (2.0 * size)) / (1.0 + t * t / size);
         let half = t / (1.0 + t * t / size) * (p * (1.0 - p) / size + t * t / (4.0 * size * size)).sqrt();
-        Some(Share { low: middle - half, high: middle + half, rough })
+        Some(ShareBounds { low: middle - half, high: middle + half, rough })
     }
 }
 

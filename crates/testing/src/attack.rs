@@ -46,10 +46,10 @@ impl Random {
     /// Those of one try of a row.
     pub fn for_try(seed: u64, row: &str, number: u32) -> Self {
         // FNV-1a, so that no two rows have the same numbers.
-        let of_row = row
+        let row_hash = row
             .bytes()
             .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-        Self(Xoshiro256PlusPlus::seed_from_u64(of_row ^ seed.rotate_left(32) ^ u64::from(number)))
+        Self(Xoshiro256PlusPlus::seed_from_u64(row_hash ^ seed.rotate_left(32) ^ u64::from(number)))
     }
 
     /// Any number.
@@ -69,8 +69,8 @@ impl Random {
     }
 
     /// One of several.
-    pub fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
-        &of[self.below(of.len())]
+    pub fn one<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+        &items[self.below(items.len())]
     }
 
     /// A time up to `longest`.

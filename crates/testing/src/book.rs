@@ -157,7 +157,7 @@ const HOLDERS: &[(&str, Holder)] = &[
 
 /// A command that the book shows, with what it prints.
 #[derive(Debug)]
-pub struct Shown {
+pub struct BookCommand {
     /// The page that shows it.
     pub page: String,
     /// The command, without the prompt and the remark behind it.
@@ -166,7 +166,7 @@ pub struct Shown {
     pub output: String,
 }
 
-impl Shown {
+impl BookCommand {
     /// What holds it.
     ///
     /// # Panics
@@ -190,7 +190,7 @@ impl Shown {
 ///
 /// # Panics
 /// If the book cannot be read.
-pub fn book() -> Vec<Shown> {
+pub fn book() -> Vec<BookCommand> {
     let mut folders: Vec<PathBuf> = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src")];
     let mut shown = Vec::new();
     while let Some(folder) = folders.pop() {
@@ -212,8 +212,8 @@ pub fn book() -> Vec<Shown> {
 }
 
 /// The commands of a page that are shown with an output.
-fn commands(name: &str, page: &str) -> Vec<Shown> {
-    let mut shown: Vec<Shown> = Vec::new();
+fn commands(name: &str, page: &str) -> Vec<BookCommand> {
+    let mut shown: Vec<BookCommand> = Vec::new();
     let mut inside = false;
     for line in page.lines() {
         if line.starts_with("```") {
@@ -221,7 +221,7 @@ fn commands(name: &str, page: &str) -> Vec<Shown> {
         } else if let Some(command) = line.strip_prefix("$ ").filter(|_| inside) {
             // What follows a # is the book's remark.
             let command = command.split(" #").next().unwrap_or_default().trim().to_owned();
-            shown.push(Shown { page: name.to_owned(), command, output: String::new() });
+            shown.push(BookCommand { page: name.to_owned(), command, output: String::new() });
         } else if let Some(shown) = shown.last_mut().filter(|_| inside) {
             shown.output.push_str(line);
             shown.output.push('\n');
@@ -235,8 +235,8 @@ fn commands(name: &str, page: &str) -> Vec<Shown> {
 /// # Panics
 /// If that is another text.
 #[track_caller]
-pub fn holds_exactly(shown: &Shown, printed: &str) {
-    let Shown { page, command, output } = shown;
+pub fn holds_exactly(shown: &BookCommand, printed: &str) {
+    let BookCommand { page, command, output } = shown;
     assert!(text(printed).starts_with(&text(output)), "{page}: '{command}' prints\n{printed}\nand not\n{output}");
 }
 
@@ -250,7 +250,7 @@ fn text(output: &str) -> String {
 /// # Panics
 /// If the book shows a table or a title that was not printed.
 #[track_caller]
-pub fn holds_structure(shown: &Shown, command: &str, printed: &str) {
+pub fn holds_structure(shown: &BookCommand, command: &str, printed: &str) {
     let lacks = |what: &str| -> ! {
         panic!("{}: '{}' shows {what}, which '{command}' does not print:\n{printed}", shown.page, shown.command)
     };

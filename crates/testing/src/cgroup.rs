@@ -11,17 +11,17 @@ use std::time::Duration;
 pub struct ControlGroup(PathBuf);
 
 impl ControlGroup {
-    /// One that may use so many MiB of memory; `None` where none can be had.
+    /// Makes a group that may use so many MiB of memory; `None` where none can be had.
     #[must_use]
-    pub fn of_memory(mebibytes: u32) -> Option<Self> {
+    pub fn with_memory(mebibytes: u32) -> Option<Self> {
         let (group, is_old) = Self::make("memory", "memory.limit_in_bytes")?;
         group.set(if is_old { "memory.limit_in_bytes" } else { "memory.max" }, &format!("{mebibytes}M"))?;
         Some(group)
     }
 
-    /// One that may use these CPUs; `None` where none can be had.
+    /// Makes a group that may use these CPUs; `None` where none can be had.
     #[must_use]
-    pub fn of_cpus(cpus: &str) -> Option<Self> {
+    pub fn with_cpus(cpus: &str) -> Option<Self> {
         let (group, is_old) = Self::make("cpuset", "cpuset.cpus")?;
         group.set("cpuset.cpus", cpus)?;
         if is_old {
@@ -31,9 +31,9 @@ impl ControlGroup {
         Some(group)
     }
 
-    /// One whose threads may run for so many microseconds of each period; `None` where none can be had.
+    /// Makes a group whose threads may run for so many microseconds of each period; `None` where none can be had.
     #[must_use]
-    pub fn of_time(quota: u32, period: u32) -> Option<Self> {
+    pub fn with_time(quota: u32, period: u32) -> Option<Self> {
         let (group, is_old) = Self::make("cpu", "cpu.shares")?;
         if is_old {
             group.set("cpu.cfs_period_us", &period.to_string())?;

@@ -82,7 +82,7 @@ impl Bench {
     }
 
     /// The files that a plan may touch, with what was in them.
-    pub fn before(&self) -> &BTreeMap<PathBuf, Vec<u8>> {
+    pub fn originals(&self) -> &BTreeMap<PathBuf, Vec<u8>> {
         &self.before
     }
 
@@ -134,7 +134,7 @@ impl Bench {
         let begin = Instant::now();
         // What others do at this moment passes.
         while Traces::now() != self.traces {
-            assert!(begin.elapsed() < PATIENCE, "{when}: {}", Traces::now().against(&self.traces));
+            assert!(begin.elapsed() < PATIENCE, "{when}: {}", Traces::now().difference_from(&self.traces));
             thread::sleep(Duration::from_millis(100));
         }
         let known = |name: &str| KEPT.contains(&name) || named.contains(&name);
@@ -154,7 +154,7 @@ impl Drop for Bench {
 
 impl Traces {
     /// What came and what went since then.
-    fn against(&self, before: &Self) -> String {
+    fn difference_from(&self, before: &Self) -> String {
         fn difference<T: Ord + std::fmt::Debug>(now: &BTreeSet<T>, before: &BTreeSet<T>) -> String {
             let came: Vec<_> = now.difference(before).collect();
             let went: Vec<_> = before.difference(now).collect();
@@ -167,7 +167,7 @@ impl Traces {
     }
 
     fn now() -> Self {
-        let of_living = |name: &String| {
+        let is_of_living = |name: &String| {
             let pid = name.strip_prefix("becalm-").and_then(|rest| rest.split('-').next());
             pid.is_some_and(|pid| Path::new("/proc").join(pid).exists())
         };
@@ -175,7 +175,7 @@ impl Traces {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let mounts = mounts.lines().filter(|line| kernels.iter().any(|kind| line.contains(kind)));
         Self {
-            instances: instances().into_iter().filter(|name| !of_living(name)).collect(),
+            instances: instances().into_iter().filter(|name| !is_of_living(name)).collect(),
             // Behind their numbers, which others' mounts take as well.
             mounts: mounts.map(|line| line.split(' ').skip(3).collect::<Vec<_>>().join(" ")).collect(),
             files: files_of_becalm(),
@@ -314,20 +314,20 @@ impl Drop for Offline {
 }
 
 /// A setting of the kernel with another value, until the end.
-pub struct Changed {
+pub struct ChangedSetting {
     file: PathBuf,
     before: String,
 }
 
-impl Changed {
+impl ChangedSetting {
     /// Nothing where it cannot be changed.
-    pub fn to(file: &str, value: &str) -> Option<Self> {
+    pub fn new(file: &str, value: &str) -> Option<Self> {
         let before = fs::read_to_string(file).ok()?;
         fs::write(file, value).ok().map(|()| Self { file: file.into(), before })
     }
 }
 
-impl Drop for Changed {
+impl Drop for ChangedSetting {
     fn drop(&mut self) {
         fs::write(&self.file, &self.before).expect("a setting that was changed can be put back");
     }
@@ -341,7 +341,7 @@ pub struct SteppedClock {
 
 impl SteppedClock {
     /// Steps the clock; nothing where it cannot be set.
-    pub fn by(seconds: i64) -> Option<Self> {
+    pub fn new(seconds: i64) -> Option<Self> {
         let ahead = nanos(clock_gettime(ClockId::Realtime)) - nanos(clock_gettime(ClockId::Monotonic));
         set_wall(ahead + i128::from(seconds) * 1_000_000_000).then_some(Self { ahead })
     }

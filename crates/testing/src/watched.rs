@@ -39,20 +39,22 @@ pub fn value(address: SocketAddr, series: &str) -> Option<f64> {
 }
 
 /// A watch, and where it answers.
-pub struct Watched {
+pub struct WatchProcess {
     /// The program.
     pub running: Running,
     address: SocketAddr,
 }
 
-impl Watched {
+impl WatchProcess {
     /// One that measures all the time, with little work for each window.
     pub fn start(more: &[&str]) -> Self {
-        Self::with(&[&["--interval", "100ms", "--busy", "100%", "--window", "20ms", "--budget", "100%"], more].concat())
+        Self::with_options(
+            &[&["--interval", "100ms", "--busy", "100%", "--window", "20ms", "--budget", "100%"], more].concat(),
+        )
     }
 
     /// One with these options.
-    pub fn with(options: &[&str]) -> Self {
+    pub fn with_options(options: &[&str]) -> Self {
         Self::with_start(options, Running::start)
     }
 

@@ -6,6 +6,7 @@ use std::ops::Range;
 use becalm_linux::file::is_gone;
 use becalm_units::CpuList;
 
+use crate::bystanders::ThreadKey;
 use crate::families::affinity_changes;
 use crate::journal::{Begun, Folder, Journal, JournalStep, Owner, Record};
 use crate::machine::{Machine, online};
@@ -161,18 +162,19 @@ fn make(
 ) -> Result<Vec<Attempt>, TuneError> {
     let online = online(machine);
     let steps = journal.state().steps[range].iter().map(|step| (step.number, step.change.clone()));
-    let looked: Vec<_> = steps.map(|(step, change)| (step, look(machine, change, &online))).collect();
-    let originals: Vec<Record> = looked.iter().filter_map(|(step, looked)| original(*step, looked)).collect();
+    let inspection: Vec<_> = steps.map(|(step, change)| (step, inspect(machine, change, &online))).collect();
+    let originals: Vec<Record> =
+        inspection.iter().filter_map(|(step, inspection)| original(*step, inspection)).collect();
     if !originals.is_empty() {
         journal.write(originals)?;
         observer(Moment::Noted);
     }
     let mut attempts = Vec::new();
     let mut results = Vec::new();
-    for (step, looked) in looked {
-        match looked {
-            Looked::Not(attempt) => attempts.push(attempt),
-            Looked::Ready { change, original } => {
+    for (step, inspection) in inspection {
+        match inspection {
+            Inspection::Not(attempt) => attempts.push(attempt),
+            Inspection::Ready { change, original } => {
                 let (attempt, result) = change_one(machine, step, change, &original, &online, observer);
                 attempts.push(attempt);
                 results.extend(result);
@@ -186,34 +188,34 @@ fn make(
     Ok(attempts)
 }
 
-/// What is found where a change is to be made.
-enum Looked {
+/// Inspection of the place of a change.
+enum Inspection {
     /// It is to be made, and this is the value before.
     Ready { change: Change, original: String },
     /// Nothing is to be done, or can be.
     Not(Attempt),
 }
 
-fn look(machine: &dyn Machine, change: Change, online: &CpuList) -> Looked {
+fn inspect(machine: &dyn Machine, change: Change, online: &CpuList) -> Inspection {
     let original = match value::read(machine, &change.knob) {
         Ok(Some(original)) => original,
-        Ok(None) => return Looked::Not(gone(change)),
+        Ok(None) => return Inspection::Not(gone(change)),
         Err(error) => {
             let why = format!("it cannot be read: {error}");
-            return Looked::Not(left_alone(change, Outcome::Refused, why));
+            return Inspection::Not(left_alone(change, Outcome::Refused, why));
         }
     };
     if knob::same(&change.knob, &original, &change.to, online) {
         let value = change.to.clone();
-        return Looked::Not(Attempt::new(change, &value, &value, Outcome::Already));
+        return Inspection::Not(Attempt::new(change, &value, &value, Outcome::Already));
     }
-    Looked::Ready { change, original }
+    Inspection::Ready { change, original }
 }
 
-fn original(step: usize, looked: &Looked) -> Option<Record> {
-    match looked {
-        Looked::Ready { original, .. } => Some(Record::Original { step, value: original.clone() }),
-        Looked::Not(_) => None,
+fn original(step: usize, inspection: &Inspection) -> Option<Record> {
+    match inspection {
+        Inspection::Ready { original, .. } => Some(Record::Original { step, value: original.clone() }),
+        Inspection::Not(_) => None,
     }
 }
 
@@ -279,15 +281,15 @@ fn set(
 fn late_threads(machine: &dyn Machine, journal: &Journal) -> Vec<Change> {
     let state = journal.state();
     let Some(plan) = state.plans.last() else { return Vec::new() };
-    let known: BTreeSet<(i32, u64)> = state
+    let known: BTreeSet<ThreadKey> = state
         .steps
         .iter()
         .filter_map(|step| match &step.change.knob {
-            Knob::Affinity { tid, start_ticks, .. } => Some((*tid, *start_ticks)),
+            Knob::Affinity { tid, start_ticks, .. } => Some(ThreadKey { tid: *tid, start_ticks: *start_ticks }),
             _ => None,
         })
         .collect();
     // Where they cannot be listed, the plan said so.
     let tasks = machine.tasks().unwrap_or_default().tasks;
-    affinity_changes(&tasks, &Division::of_plan(plan, online(machine)), &known)
+    affinity_changes(&tasks, &Division::from_plan(plan, online(machine)), &known)
 }

@@ -126,7 +126,7 @@ mod tests {
             housekeeping: list("0-1,4-5"),
         };
         let request = Request { cpus: list("2-3"), profile, ..Request::default() };
-        let (found, notes) = parameters(&LiveMachine::below(root.path()), &request, &division);
+        let (found, notes) = parameters(&LiveMachine::for_root(root.path()), &request, &division);
         (found.iter().map(BootParameter::text).collect::<Vec<_>>().join(" "), notes)
     }
 

@@ -14,13 +14,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use becalm_linux::procfs::placement::Placed;
 use becalm_units::CpuList;
 
-use crate::journal::{Journal, Noted, Record, State, gives_cpus};
+use crate::journal::{Journal, NotedThread, Record, State, gives_cpus};
 use crate::machine::{Machine, online};
 use crate::moment::{Moment, Observer};
 use crate::{Knob, TuneError};
 
-/// A thread, by its number and its start.
-pub(crate) type Thread = (i32, u64);
+/// A thread, identified by its number and its start.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct ThreadKey {
+    pub tid: i32,
+    pub start_ticks: u64,
+}
+
+impl ThreadKey {
+    pub(crate) const fn new(placed: &Placed) -> Self {
+        Self { tid: placed.task.pid, start_ticks: placed.start_ticks }
+    }
+}
 
 /// Where each thread may run that is not noted yet, if any change may make the kernel give it other CPUs. Where threads cannot be
 /// listed the plan has said so. Of a thread that was moved already, as it began after the others had been noted, its change says where
@@ -29,19 +39,24 @@ pub(crate) fn unnoted(machine: &dyn Machine, state: &State) -> Option<Record> {
     if !state.steps.iter().any(|step| gives_cpus(&step.change)) {
         return None;
     }
-    let noted = state.threads.iter().map(|noted| (noted.tid, noted.start_ticks));
+    let noted = state.threads.iter().map(|noted| ThreadKey { tid: noted.tid, start_ticks: noted.start_ticks });
     let moved = moved(state).into_iter().filter_map(|(thread, (is_open, _))| is_open.then_some(thread));
-    let known: BTreeSet<Thread> = noted.chain(moved).collect();
+    let known: BTreeSet<ThreadKey> = noted.chain(moved).collect();
     let tasks = machine.tasks().unwrap_or_default().tasks;
-    let new = tasks.into_iter().filter(|placed| !placed.bound && !known.contains(&thread(placed)));
-    let threads: Vec<Noted> =
-        new.map(|placed| Noted { tid: placed.task.pid, start_ticks: placed.start_ticks, cpus: placed.cpus }).collect();
+    let new = tasks.into_iter().filter(|placed| !placed.bound && !known.contains(&ThreadKey::new(placed)));
+    let threads: Vec<NotedThread> = new
+        .map(|placed| NotedThread { tid: placed.task.pid, start_ticks: placed.start_ticks, cpus: placed.cpus })
+        .collect();
     (!threads.is_empty()).then_some(Record::Threads { threads })
 }
 
 /// Where threads might run before any change, if that was noted: what a later change found may have been the kernel's doing.
-pub(crate) fn noted(state: &State) -> BTreeMap<Thread, CpuList> {
-    state.threads.iter().map(|noted| ((noted.tid, noted.start_ticks), noted.cpus.clone())).collect()
+pub(crate) fn noted(state: &State) -> BTreeMap<ThreadKey, CpuList> {
+    state
+        .threads
+        .iter()
+        .map(|noted| (ThreadKey { tid: noted.tid, start_ticks: noted.start_ticks }, noted.cpus.clone()))
+        .collect()
 }
 
 /// After applying: threads that the kernel gave the CPUs of everybody get those that they had, but for the quiet ones, or to
@@ -55,7 +70,7 @@ pub(crate) fn keep(machine: &dyn Machine, state: &State, observer: &mut Observer
     let everybodys = online.without(&quiet);
     let moved = moved(state);
     give(machine, state, observer, |placed, noted| {
-        let wanted = match moved.get(&thread(placed)) {
+        let wanted = match moved.get(&ThreadKey::new(placed)) {
             Some((_, Some(done))) => done.clone(),
             _ => noted.without(&quiet),
         };
@@ -84,7 +99,7 @@ pub(crate) fn settle(
     let moved = moved(state);
     give(machine, state, observer, |placed, noted| {
         let is_where_moved =
-            moved.get(&thread(placed)).is_some_and(|(open, done)| *open && done.as_ref() == Some(&placed.cpus));
+            moved.get(&ThreadKey::new(placed)).is_some_and(|(open, done)| *open && done.as_ref() == Some(&placed.cpus));
         // Such a thread is put back as a change like others.
         (!is_where_moved && least.without(&placed.cpus).is_empty()).then(|| noted.clone())
     });
@@ -104,7 +119,7 @@ fn give(
 ) {
     let noted = noted(state);
     for placed in machine.tasks().unwrap_or_default().tasks.iter().filter(|placed| !placed.bound) {
-        let Some(noted) = noted.get(&thread(placed)) else { continue };
+        let Some(noted) = noted.get(&ThreadKey::new(placed)) else { continue };
         let Some(wanted) = wanted(placed, noted) else { continue };
         if wanted != placed.cpus && !wanted.is_empty() {
             // One that has ended needs nothing; one whose group has none of these CPUs cannot have them.
@@ -114,16 +129,12 @@ fn give(
     }
 }
 
-const fn thread(placed: &Placed) -> Thread {
-    (placed.task.pid, placed.start_ticks)
-}
-
 /// The threads that changes moved: whether that is not undone yet, and where to.
-fn moved(state: &State) -> BTreeMap<Thread, (bool, Option<CpuList>)> {
+fn moved(state: &State) -> BTreeMap<ThreadKey, (bool, Option<CpuList>)> {
     let moved = state.steps.iter().filter_map(|step| match step.change.knob {
         Knob::Affinity { tid, start_ticks, .. } => {
             let done = step.done.as_ref().and_then(|text| text.parse().ok());
-            Some(((tid, start_ticks), (step.is_open(), done)))
+            Some((ThreadKey { tid, start_ticks }, (step.is_open(), done)))
         }
         _ => None,
     });

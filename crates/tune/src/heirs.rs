@@ -15,6 +15,7 @@ use becalm_linux::procfs::placement::Placed;
 use becalm_units::CpuList;
 
 use crate::Knob;
+use crate::bystanders::ThreadKey;
 use crate::journal::State;
 
 /// What became of threads that were started meanwhile and may run on exactly the CPUs of moved ones.
@@ -46,11 +47,11 @@ pub(crate) struct Search<'a> {
     /// Where /proc is.
     root: &'a Path,
     /// The moved threads, with what was done to them.
-    moved: BTreeMap<Thread, Move>,
+    moved: BTreeMap<ThreadKey, Move>,
     /// Their heirs, with what was done to the thread that was moved.
-    heirs: BTreeMap<Thread, Move>,
+    heirs: BTreeMap<ThreadKey, Move>,
     /// What earlier looks have judged.
-    seen: BTreeSet<Thread>,
+    seen: BTreeSet<ThreadKey>,
 }
 
 /// Where a thread was moved, and the CPUs that it had before.
@@ -60,22 +61,19 @@ struct Move {
     from: CpuList,
 }
 
-/// A thread, by its number and its start.
-type Thread = (i32, u64);
-
 impl<'a> Search<'a> {
-    pub(crate) fn of(root: &'a Path, state: &'a State, online: &CpuList) -> Self {
+    pub(crate) fn new(root: &'a Path, state: &'a State, online: &CpuList) -> Self {
         Self { root, state, moved: moved(state, online), heirs: BTreeMap::new(), seen: BTreeSet::new() }
     }
 
     /// Finds the heirs among the threads of the machine, which are as they were before anything was put back.
-    pub(crate) fn before(&mut self, tasks: &[Placed]) -> Heirs {
+    pub(crate) fn find_first(&mut self, tasks: &[Placed]) -> Heirs {
         self.look(tasks, |placed, maker| maker.cpus == placed.cpus)
     }
 
     /// Finds heirs that an earlier look has not seen, as they began after it. Their makers may have been put back since, so that where
     /// these may run now tells nothing.
-    pub(crate) fn after(&mut self, tasks: &[Placed]) -> Heirs {
+    pub(crate) fn find_later(&mut self, tasks: &[Placed]) -> Heirs {
         self.look(tasks, |_, _| true)
     }
 
@@ -86,20 +84,22 @@ impl<'a> Search<'a> {
         let mut late: Vec<&Placed> = tasks.iter().filter(|placed| self.is_late(placed)).collect();
         late.sort_by_key(|placed| (placed.start_ticks, placed.task.pid));
         for placed in late {
-            let is_new = self.seen.insert(thread(placed));
+            let is_new = self.seen.insert(ThreadKey::new(placed));
             if !is_new || !self.moved.values().any(|moved| moved.to == placed.cpus) {
                 continue;
             }
             let name = format!("{} ({})", placed.task.comm, placed.task.pid);
             let inherited = maker(placed, &by_number)
                 .filter(|maker| agrees(placed, maker))
-                .and_then(|maker| self.moved.get(&thread(maker)).or_else(|| self.heirs.get(&thread(maker))))
+                .and_then(|maker| {
+                    self.moved.get(&ThreadKey::new(maker)).or_else(|| self.heirs.get(&ThreadKey::new(maker)))
+                })
                 .filter(|inherited| inherited.to == placed.cpus)
                 .filter(|_| launcher(self.root, placed.task.tgid, placed.ppid).is_none())
                 .cloned();
             if let Some(inherited) = inherited {
                 found.widened.push(Heir { tid: placed.task.pid, name, cpus: inherited.from.clone() });
-                self.heirs.insert(thread(placed), inherited);
+                self.heirs.insert(ThreadKey::new(placed), inherited);
             } else {
                 found.left.push(name);
             }
@@ -109,21 +109,17 @@ impl<'a> Search<'a> {
 
     fn is_late(&self, placed: &Placed) -> bool {
         let late = placed.start_ticks >= self.state.begin_ticks && !placed.bound && !placed.task.kthread;
-        late && !self.moved.contains_key(&thread(placed))
+        late && !self.moved.contains_key(&ThreadKey::new(placed))
     }
 }
 
-fn thread(placed: &Placed) -> Thread {
-    (placed.task.pid, placed.start_ticks)
-}
-
 /// The threads that were moved; what they had before without the CPUs that are not online.
-fn moved(state: &State, online: &CpuList) -> BTreeMap<Thread, Move> {
+fn moved(state: &State, online: &CpuList) -> BTreeMap<ThreadKey, Move> {
     let moved = state.steps.iter().filter_map(|step| {
         let Knob::Affinity { tid, start_ticks, .. } = step.change.knob else { return None };
         let cpus = |text: &Option<String>| text.as_ref()?.parse::<CpuList>().ok();
         let (from, to) = (cpus(&step.original)?, cpus(&step.done)?);
-        Some(((tid, start_ticks), Move { to, from: from.intersection(online) }))
+        Some((ThreadKey { tid, start_ticks }, Move { to, from: from.intersection(online) }))
     });
     moved.collect()
 }

@@ -37,12 +37,12 @@ pub use becalm_model::tune::{
 pub use error::TuneError;
 pub use families::CpusetPlace;
 pub use heirs::{Heir, Heirs};
-pub use journal::{Damage, Folder, Journal, JournalError, JournalStep, Noted, Owner, State, sealed};
+pub use journal::{Damage, Folder, Journal, JournalError, JournalStep, NotedThread, Owner, State, sealed};
 pub use machine::{LiveMachine, Machine};
 pub use moment::{Moment, Observer};
 pub use planner::plan;
 pub use request::{PlanError, Request};
-pub use restore::{Foreign, Restored, Restoring, Whose, restore};
+pub use restore::{Foreign, RestoreOptions, Restored, Whose, restore};
 
 use becalm_model::Kind;
 use becalm_model::remedy::{Known, NoiseSource};

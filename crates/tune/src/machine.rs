@@ -20,7 +20,7 @@ pub trait Machine {
     /// # Errors
     /// What the kernel answers.
     fn read(&self, path: &Path) -> io::Result<String> {
-        fs::read_to_string(file::below(self.root(), path))
+        fs::read_to_string(file::path_below(self.root(), path))
     }
 
     /// Writes a text to a file that is there, in one call.
@@ -33,7 +33,7 @@ pub trait Machine {
 
     /// Whether a folder is there.
     fn has_folder(&self, path: &Path) -> bool {
-        file::below(self.root(), path).is_dir()
+        file::path_below(self.root(), path).is_dir()
     }
 
     /// Makes a control group.
@@ -41,7 +41,7 @@ pub trait Machine {
     /// # Errors
     /// What the kernel answers.
     fn make_group(&self, path: &Path) -> io::Result<()> {
-        fs::create_dir(file::below(self.root(), path))
+        fs::create_dir(file::path_below(self.root(), path))
     }
 
     /// Removes a control group without threads.
@@ -49,7 +49,7 @@ pub trait Machine {
     /// # Errors
     /// What the kernel answers.
     fn remove_group(&self, path: &Path) -> io::Result<()> {
-        fs::remove_dir(file::below(self.root(), path))
+        fs::remove_dir(file::path_below(self.root(), path))
     }
 
     /// Every thread and where it may run.
@@ -91,13 +91,13 @@ impl LiveMachine {
     /// The machine that this process runs on.
     #[must_use]
     pub fn new() -> Self {
-        Self::below(Path::new("/"))
+        Self::for_root(Path::new("/"))
     }
 
     /// A tree of files in the place of the machine's: plans can be made from it, and its files changed; its threads and
     /// units are nobody's.
     #[must_use]
-    pub fn below(root: &Path) -> Self {
+    pub fn for_root(root: &Path) -> Self {
         Self { root: root.to_owned() }
     }
 

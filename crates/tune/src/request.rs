@@ -154,8 +154,8 @@ impl Division {
         Ok(Self { online, cpus, left_idle, siblings, housekeeping })
     }
 
-    /// The division of a plan.
-    pub(crate) fn of_plan(plan: &Plan, online: CpuList) -> Self {
+    /// Takes the division of a plan.
+    pub(crate) fn from_plan(plan: &Plan, online: CpuList) -> Self {
         Self {
             online,
             cpus: plan.cpus.clone(),

@@ -6,15 +6,16 @@ use std::path::Path;
 use becalm_linux::procfs::placement::Placed;
 use becalm_units::{CpuId, CpuList};
 
+use crate::bystanders::ThreadKey;
 use crate::heirs::{self, Heir, Heirs};
 use crate::journal::{Damage, Folder, JournalStep, Owner, Record, State};
 use crate::machine::{Machine, online};
 use crate::moment::{Moment, Observer};
 use crate::{Attempt, Change, Knob, Outcome, TuneError, bystanders, knob, value};
 
-/// What is to be restored, and what becomes of the rest.
+/// Options of restoring.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Restoring<'a> {
+pub struct RestoreOptions<'a> {
     /// Whose changes are meant.
     pub whose: Whose<'a>,
     /// What becomes of knobs that others changed meanwhile.
@@ -96,7 +97,7 @@ impl Restored {
 pub fn restore(
     machine: &dyn Machine,
     folder: &Folder,
-    restoring: Restoring<'_>,
+    restoring: RestoreOptions<'_>,
     observer: &mut Observer<'_>,
 ) -> Result<Option<Restored>, TuneError> {
     let force = restoring.foreign == Foreign::Force;
@@ -145,12 +146,12 @@ pub fn restore(
         let mut step = journal.state().steps[index].clone();
         let number = step.number;
         if let Knob::Affinity { tid, start_ticks, .. } = step.change.knob
-            && let Some(cpus) = noted.get(&(tid, start_ticks))
+            && let Some(cpus) = noted.get(&ThreadKey { tid, start_ticks })
         {
             step.original = Some(cpus.to_string());
         }
-        let putting = Putting { machine, online: &at_turn.1, is_damaged, foreign: restoring.foreign };
-        let attempt = putting.put_back(step, observer);
+        let restorer = Restorer { machine, online: &at_turn.1, is_damaged, foreign: restoring.foreign };
+        let attempt = restorer.put_back(step, observer);
         if !attempt.outcome.is_open() {
             let gone = matches!(attempt.outcome, Outcome::Gone | Outcome::Kept);
             journal.write_if_possible(Record::Restored { step: number, gone })?;
@@ -178,8 +179,8 @@ const LOOKS: usize = 20;
 /// Gives the threads that moved ones started what those had before, unless others' doings are to be kept.
 fn heirs_of_the_moved(machine: &dyn Machine, state: &State, tasks: &[Placed], foreign: Foreign) -> Heirs {
     let online = online(machine);
-    let mut search = heirs::Search::of(machine.root(), state, &online);
-    let mut found = search.before(tasks);
+    let mut search = heirs::Search::new(machine.root(), state, &online);
+    let mut found = search.find_first(tasks);
     found.online.clone_from(&online);
     if foreign == Foreign::Keep {
         found.left.extend(found.widened.drain(..).map(|heir| heir.name));
@@ -189,7 +190,7 @@ fn heirs_of_the_moved(machine: &dyn Machine, state: &State, tasks: &[Placed], fo
     let widen = |heir: &Heir| machine.set_affinity(heir.tid, &heir.cpus).is_ok();
     found.widened.retain(widen);
     for _ in 0..LOOKS {
-        let mut later = search.after(&machine.tasks().unwrap_or_default().tasks);
+        let mut later = search.find_later(&machine.tasks().unwrap_or_default().tasks);
         found.left.append(&mut later.left);
         if later.widened.is_empty() {
             break;
@@ -234,8 +235,22 @@ fn made_group(step: &JournalStep) -> Option<&Path> {
     }
 }
 
-/// How knobs are put back.
-struct Putting<'a> {
+/// Result of putting back one knob.
+struct KnobResult {
+    outcome: Outcome,
+    /// The value to be shown then.
+    value: String,
+    why: Option<String>,
+}
+
+impl KnobResult {
+    fn new(outcome: Outcome, value: &str, why: Option<String>) -> Self {
+        Self { outcome, value: value.to_owned(), why }
+    }
+}
+
+/// Puts knobs back.
+struct Restorer<'a> {
     machine: &'a dyn Machine,
     /// The CPUs that run now.
     online: &'a CpuList,
@@ -244,7 +259,7 @@ struct Putting<'a> {
     foreign: Foreign,
 }
 
-impl Putting<'_> {
+impl Restorer<'_> {
     /// Brings back the original of one knob.
     fn put_back(&self, step: JournalStep, observer: &mut Observer<'_>) -> Attempt {
         let JournalStep { change, original, done, .. } = step;
@@ -259,26 +274,26 @@ impl Putting<'_> {
             // Killed before that was noted: then every value may be ours.
             None => true,
         };
-        let (outcome, now, why) = self.bring_back(&change.knob, &original, &is_ours, observer);
+        let KnobResult { outcome, value, why } = self.bring_back(&change.knob, &original, &is_ours, observer);
         let before = if outcome == Outcome::Unchanged { original } else { change.to.clone() };
-        let attempt = Attempt::new(change, &before, &now, outcome);
+        let attempt = Attempt::new(change, &before, &value, outcome);
         match why {
             Some(why) => attempt.because(why),
             None => attempt,
         }
     }
 
-    /// Brings back an original: what came of it, the value to be shown then, and why.
+    /// Brings back an original.
     fn bring_back(
         &self,
         knob: &Knob,
         original: &str,
         is_ours: &dyn Fn(&str) -> bool,
         observer: &mut Observer<'_>,
-    ) -> (Outcome, String, Option<String>) {
+    ) -> KnobResult {
         let Self { machine, online, .. } = *self;
-        let failed = |why: String| (Outcome::Failed, original.to_owned(), Some(why));
-        let gone = || (Outcome::Gone, String::new(), None);
+        let failed = |why: String| KnobResult::new(Outcome::Failed, original, Some(why));
+        let gone = || KnobResult::new(Outcome::Gone, "", None);
         if let Err(why) = knob::check_place(knob, machine.root()) {
             return failed(why);
         }
@@ -291,13 +306,13 @@ impl Putting<'_> {
         // A thread that lacks a CPU which is offline at this moment would lack it for good.
         let is_whole = || !ours || knob::is_whole(knob, &now, original);
         if knob::same(knob, &now, original, online) && is_whole() {
-            return (Outcome::Unchanged, original.to_owned(), None);
+            return KnobResult::new(Outcome::Unchanged, original, None);
         }
         if !ours {
             let why = || Some(format!("others changed it; it was {original}"));
             match self.foreign {
-                Foreign::Leave => return (Outcome::Foreign, now, why()),
-                Foreign::Keep => return (Outcome::Kept, now, why()),
+                Foreign::Leave => return KnobResult::new(Outcome::Foreign, &now, why()),
+                Foreign::Keep => return KnobResult::new(Outcome::Kept, &now, why()),
                 Foreign::Force => {}
             }
         }
@@ -306,7 +321,7 @@ impl Putting<'_> {
         match (written, value::read(machine, knob)) {
             (_, Ok(None)) => gone(),
             (_, Ok(Some(now))) if knob::same(knob, &now, original, online) => {
-                (Outcome::Restored, original.to_owned(), None)
+                KnobResult::new(Outcome::Restored, original, None)
             }
             (Err(error), _) => failed(error.to_string()),
             (Ok(()), Ok(Some(now))) => failed(format!("the kernel made it '{}'", now.trim())),

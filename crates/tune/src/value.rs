@@ -28,8 +28,8 @@ pub(crate) fn read(machine: &dyn Machine, knob: &Knob) -> io::Result<Option<Stri
         Knob::Group { path } => Ok(Some(if machine.has_folder(path) { "there" } else { "absent" }.to_owned())),
         Knob::Controller { path, name } => {
             let enabled = optional(machine.read(&path.join("cgroup.subtree_control")))?;
-            let on = |text: String| text.split_whitespace().any(|word| word == name);
-            Ok(enabled.map(|text| if on(text) { "on" } else { "off" }.to_owned()))
+            let is_enabled = |text: String| text.split_whitespace().any(|word| word == name);
+            Ok(enabled.map(|text| if is_enabled(text) { "on" } else { "off" }.to_owned()))
         }
         Knob::Property { unit, name } => machine.systemctl(&["show", "--property", name, "--value", unit]).map(Some),
         Knob::Unit { unit } => {

@@ -45,8 +45,8 @@ pub fn plain_number(text: &str) -> Option<String> {
 /// The digit that a character stands for, in the scripts that write decimal numbers most: Latin, full-width, Arabic, Persian, Devanagari.
 fn digit(c: char) -> Option<char> {
     const ZEROS: [char; 5] = ['0', '\u{ff10}', '\u{660}', '\u{6f0}', '\u{966}'];
-    let of = |zero: char| (c as u32).checked_sub(zero as u32).filter(|digit| *digit < 10);
-    ZEROS.into_iter().find_map(of).and_then(|digit| char::from_digit(digit, 10))
+    let digit_after = |zero: char| (c as u32).checked_sub(zero as u32).filter(|digit| *digit < 10);
+    ZEROS.into_iter().find_map(digit_after).and_then(|digit| char::from_digit(digit, 10))
 }
 
 #[cfg(test)]

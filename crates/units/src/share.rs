@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 pub struct Share(f64);
 
 impl Share {
-    /// So many thousandths; 1,000 and more are all.
+    /// Creates a share from thousandths; 1,000 and more are all.
     #[must_use]
-    pub const fn of_per_mille(thousandths: u16) -> Self {
+    pub const fn from_per_mille(thousandths: u16) -> Self {
         Self(if thousandths < 1_000 { thousandths as f64 / 1_000.0 } else { 1.0 })
     }
 

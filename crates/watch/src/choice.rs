@@ -27,8 +27,8 @@ impl Round {
 
     /// The next CPU of these (`None`: of all) that was idle but for at most this share; `None` where there is none. CPUs that went
     /// offline, or came a moment ago, are not among them.
-    pub fn next(&mut self, among: Option<&CpuList>, most: Share) -> Option<CpuId> {
-        let fits = |(cpu, busy): &&(CpuId, f64)| *busy <= most.ratio() && among.is_none_or(|list| list.contains(*cpu));
+    pub fn next(&mut self, wanted: Option<&CpuList>, most: Share) -> Option<CpuId> {
+        let fits = |(cpu, busy): &&(CpuId, f64)| *busy <= most.ratio() && wanted.is_none_or(|list| list.contains(*cpu));
         let quiet: Vec<CpuId> = self.busy.iter().filter(fits).map(|(cpu, _)| *cpu).collect();
         let next = quiet.iter().find(|cpu| self.last.is_none_or(|last| **cpu > last)).or(quiet.first()).copied();
         self.last = next.or(self.last);

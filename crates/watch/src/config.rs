@@ -3,6 +3,7 @@
 //! The file has a line for each option, as the files of defaults of all other commands have them.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use becalm_units::{ByteCount, CpuList, Nanos, SettingLine, Share, printable};
@@ -178,25 +179,25 @@ impl WatchConfig {
         Ok(())
     }
 
-    /// What holds where this is said, and where nothing is said of an option, `below`.
+    /// Fills the options that are not set from `defaults`.
     #[must_use]
-    pub fn over(self, below: Self) -> Self {
+    pub fn with_defaults(self, defaults: Self) -> Self {
         Self {
-            cpus: self.cpus.or(below.cpus),
-            window: self.window.or(below.window),
-            alert: self.alert.or(below.alert),
-            budget: self.budget.or(below.budget),
-            interval: self.interval.or(below.interval),
-            busy: self.busy.or(below.busy),
-            listen: self.listen.or(below.listen),
-            allow_host: if self.allow_host.is_empty() { below.allow_host } else { self.allow_host },
-            otlp: self.otlp.or(below.otlp),
-            otlp_interval: self.otlp_interval.or(below.otlp_interval),
-            output: self.output.or(below.output),
-            keep: self.keep.or(below.keep),
-            triggers: if self.triggers.is_empty() { below.triggers } else { self.triggers },
-            sources: self.sources.or(below.sources),
-            trace: self.trace.or(below.trace),
+            cpus: self.cpus.or(defaults.cpus),
+            window: self.window.or(defaults.window),
+            alert: self.alert.or(defaults.alert),
+            budget: self.budget.or(defaults.budget),
+            interval: self.interval.or(defaults.interval),
+            busy: self.busy.or(defaults.busy),
+            listen: self.listen.or(defaults.listen),
+            allow_host: if self.allow_host.is_empty() { defaults.allow_host } else { self.allow_host },
+            otlp: self.otlp.or(defaults.otlp),
+            otlp_interval: self.otlp_interval.or(defaults.otlp_interval),
+            output: self.output.or(defaults.output),
+            keep: self.keep.or(defaults.keep),
+            triggers: if self.triggers.is_empty() { defaults.triggers } else { self.triggers },
+            sources: self.sources.or(defaults.sources),
+            trace: self.trace.or(defaults.trace),
         }
     }
 
@@ -205,20 +206,30 @@ impl WatchConfig {
     /// # Errors
     /// If a value is out of its range.
     pub fn settle(self) -> Result<WatchSettings, ConfigError> {
-        let recording = (Nanos::from_millis(10), Nanos::from_secs(60));
-        let interval = (Nanos::from_millis(100), Nanos::from_secs(3_600));
-        let (minute, sending) = (Nanos::from_secs(60), (Nanos::from_secs(1), Nanos::from_secs(3_600)));
+        let recording = Nanos::from_millis(10)..=Nanos::from_secs(60);
+        let interval = Nanos::from_millis(100)..=Nanos::from_secs(3_600);
+        let (minute, sending) = (Nanos::from_secs(60), Nanos::from_secs(1)..=Nanos::from_secs(3_600));
         let settings = WatchSettings {
             cpus: self.cpus,
-            window: within("window", self.window.unwrap_or(Nanos::from_millis(200)), recording, "from 10ms to 60s")?,
-            alert: within("alert", self.alert.unwrap_or(Nanos::from_secs(1)), recording, "from 10ms to 60s")?,
-            interval: within("interval", self.interval.unwrap_or(Nanos::from_secs(10)), interval, "from 100ms to 1h")?,
-            budget: self.budget.unwrap_or(Share::of_per_mille(1)),
-            busy: self.busy.unwrap_or(Share::of_per_mille(100)),
+            window: in_range(
+                "window",
+                self.window.unwrap_or(Nanos::from_millis(200)),
+                recording.clone(),
+                "from 10ms to 60s",
+            )?,
+            alert: in_range("alert", self.alert.unwrap_or(Nanos::from_secs(1)), recording, "from 10ms to 60s")?,
+            interval: in_range(
+                "interval",
+                self.interval.unwrap_or(Nanos::from_secs(10)),
+                interval,
+                "from 100ms to 1h",
+            )?,
+            budget: self.budget.unwrap_or(Share::from_per_mille(1)),
+            busy: self.busy.unwrap_or(Share::from_per_mille(100)),
             listen: self.listen.unwrap_or(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT)),
             allow_host: self.allow_host,
             otlp: self.otlp,
-            otlp_interval: within("otlp-interval", self.otlp_interval.unwrap_or(minute), sending, "from 1s to 1h")?,
+            otlp_interval: in_range("otlp-interval", self.otlp_interval.unwrap_or(minute), sending, "from 1s to 1h")?,
             output: self.output,
             keep: self.keep.unwrap_or(ByteCount::new(1 << 30)),
             triggers: self.triggers,
@@ -237,17 +248,13 @@ impl WatchConfig {
     }
 }
 
-fn within(
+fn in_range(
     key: &'static str,
     value: Nanos,
-    (least, most): (Nanos, Nanos),
+    allowed: RangeInclusive<Nanos>,
     range: &'static str,
 ) -> Result<Nanos, ConfigError> {
-    if (least..=most).contains(&value) {
-        Ok(value)
-    } else {
-        Err(ConfigError::Range { key, value: value.to_string(), range })
-    }
+    if allowed.contains(&value) { Ok(value) } else { Err(ConfigError::Range { key, value: value.to_string(), range }) }
 }
 
 #[cfg(test)]
@@ -296,7 +303,7 @@ mod tests {
     fn the_command_line_is_over_the_file() {
         let file = WatchConfig::parse("window = 1s\ntrigger = noise>1%\nsources = 5").unwrap();
         let line = WatchConfig::parse("window = 2s\ntrigger = detour>1s").unwrap();
-        let both = line.clone().over(file);
+        let both = line.clone().with_defaults(file);
         assert_eq!((both.window, both.sources), (line.window, Some(5)));
         assert_eq!(both.triggers, line.triggers);
     }

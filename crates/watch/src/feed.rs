@@ -124,8 +124,8 @@ impl Store for WindowFeed {
                 *self.sums.sources.entry(name.clone()).or_default() += std::mem::take(time);
             }
         }
-        self.sums.unstored += part.unstored.0;
-        self.sums.noise += part.unstored.1;
+        self.sums.unstored += part.unstored.count;
+        self.sums.noise += part.unstored.total;
         if let Err(error) = self.store.take(part, names, pause) {
             self.go_on_without_storing(&error);
         }
@@ -157,6 +157,7 @@ mod tests {
     use std::path::Path;
 
     use becalm_fixtures::account::AccountedRun;
+    use becalm_measure::Unstored;
     use becalm_units::CpuId;
     use proptest::prelude::*;
 
@@ -177,7 +178,7 @@ mod tests {
                 for (detours, activities) in run.parts(cpu, parts) {
                     let part = LanePart {
                         index: 0, thread, steps: &[], work: &[], detours: &detours, activities: &activities,
-                        began: Some(Nanos::ZERO), complete_until: Nanos::MAX, unstored: (0, Nanos::ZERO),
+                        began: Some(Nanos::ZERO), complete_until: Nanos::MAX, unstored: Unstored::default(),
                     };
                     window.take(part, &names, &mut || {}).unwrap();
                 }

@@ -7,7 +7,6 @@
 
 #![forbid(unsafe_code)]
 
-mod before;
 mod choice;
 mod config;
 mod exposition;
@@ -15,15 +14,16 @@ mod feed;
 mod histogram;
 mod host;
 mod kernel;
+mod lead_up;
 mod observe;
 mod otlp;
 mod protobuf;
 mod request;
 mod ring;
-mod said;
 mod schedule;
 mod server;
 mod sources;
+mod throttle;
 mod totals;
 mod trace;
 mod traced;

@@ -18,7 +18,7 @@ use becalm_model::{Event, Kind, Pid};
 use becalm_record::Session;
 use becalm_units::{CpuId, CpuList, Nanos, Share};
 
-use crate::before;
+use crate::lead_up;
 use crate::schedule::Allowance;
 use crate::server::Shared;
 use crate::trace::{Opener, Trace};
@@ -28,7 +28,7 @@ use crate::traced::TraceState;
 const BUFFERS: (usize, usize, usize) = (64 << 20, 64 << 10, 512 << 10);
 
 /// How many interruptions of the look before the last are remembered at most, of all CPUs, to be stored with an alert.
-const REMEMBERED: usize = before::MOST;
+const REMEMBERED: usize = lead_up::MOST;
 
 /// What setting the trace up is assumed to take until it was done once: reading the kernel's names, and measuring what an event costs.
 const SET_UP: Nanos = Nanos::from_millis(80);
@@ -37,7 +37,7 @@ const SET_UP: Nanos = Nanos::from_millis(80);
 const SYMBOLS_LAST: Duration = Duration::from_secs(3_600);
 
 /// One CPU that is followed.
-struct Followed {
+struct FollowedCpu {
     cpu: CpuId,
     presence: Presence,
     /// What was found since the last look, and in the look before.
@@ -46,8 +46,8 @@ struct Followed {
     gap: Nanos,
 }
 
-/// What was found on a CPU before an alert.
-pub struct Remembered<'a> {
+/// The interruptions found on a CPU before an alert.
+pub struct RecentInterruptions<'a> {
     /// The CPU.
     pub cpu: CpuId,
     /// What was found in the last two looks, the older first.
@@ -70,7 +70,7 @@ pub struct Longest {
 pub struct Observer<'a> {
     open: Opener<'a>,
     trace: Option<Box<dyn Trace>>,
-    followed: Vec<Followed>,
+    followed: Vec<FollowedCpu>,
     allowance: Allowance,
     state: TraceState,
     /// From when on the trace is on and its time is not counted yet, on its axis.
@@ -135,7 +135,7 @@ impl<'a> Observer<'a> {
         self.reading += self.set_up;
         self.allowance.begin(self.set_up);
         self.named = Instant::now();
-        self.followed = cpus.iter().map(Followed::new).collect();
+        self.followed = cpus.iter().map(FollowedCpu::new).collect();
         let trace = match opened {
             Ok(trace) => self.trace.insert(trace),
             Err(why) => return Some(why),
@@ -223,7 +223,7 @@ impl<'a> Observer<'a> {
     /// The longest interruption of the last look, with what took most of it.
     pub fn longest(&self) -> Option<Longest> {
         let trace = self.trace.as_ref().filter(|_| self.is_read)?;
-        let of = |followed: &'_ Followed| {
+        let longest = |followed: &'_ FollowedCpu| {
             followed
                 .found
                 .detours
@@ -235,7 +235,7 @@ impl<'a> Observer<'a> {
         let (followed, (number, duration)) = self
             .followed
             .iter()
-            .filter_map(|followed| Some((followed, of(followed)?)))
+            .filter_map(|followed| Some((followed, longest(followed)?)))
             .max_by_key(|(_, (_, duration))| *duration)?;
         let rows = &followed.found.activities;
         let first = rows.first()?.detour + number as u64;
@@ -261,13 +261,13 @@ impl<'a> Observer<'a> {
 
     /// Whether anything was found in the last two looks.
     pub fn remembers_any(&self) -> bool {
-        let any = |followed: &Followed| followed.remembered().found.iter().any(|found| !found.detours.is_empty());
+        let any = |followed: &FollowedCpu| followed.remembered().found.iter().any(|found| !found.detours.is_empty());
         self.followed.iter().any(any)
     }
 
     /// What was found in the last two looks; `None` where nothing is traced.
-    pub fn remembered(&self) -> Option<(&dyn Trace, impl Iterator<Item = Remembered<'_>>)> {
-        Some((self.trace.as_deref()?, self.followed.iter().map(Followed::remembered)))
+    pub fn remembered(&self) -> Option<(&dyn Trace, impl Iterator<Item = RecentInterruptions<'_>>)> {
+        Some((self.trace.as_deref()?, self.followed.iter().map(FollowedCpu::remembered)))
     }
 
     fn switch_on(&mut self, shared: &Shared) -> Result<(), String> {
@@ -373,7 +373,7 @@ pub fn opener<'a>(session: &'a Session, own: &'a [Pid], root: &'a Path) -> Opene
     })
 }
 
-impl Followed {
+impl FollowedCpu {
     fn new(cpu: CpuId) -> Self {
         let (found, before) = (Interruptions::default(), Interruptions::default());
         Self { cpu, presence: Presence::new(cpu), found, before, gap: Nanos::ZERO }
@@ -391,8 +391,8 @@ impl Followed {
         keep_newest(&mut self.before, most);
     }
 
-    const fn remembered(&self) -> Remembered<'_> {
-        Remembered { cpu: self.cpu, found: [&self.before, &self.found] }
+    const fn remembered(&self) -> RecentInterruptions<'_> {
+        RecentInterruptions { cpu: self.cpu, found: [&self.before, &self.found] }
     }
 
     /// Labels of before mean nothing any more.

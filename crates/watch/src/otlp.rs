@@ -23,6 +23,7 @@ use serde_json::{Value as Json, json};
 use crate::exposition::{Family, Sample, Type, Value};
 use crate::histogram::BUCKETS;
 use crate::server::Shared;
+use crate::totals::SendCounts;
 
 /// How long sending once may take, but for finding the address of a name.
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -118,7 +119,7 @@ pub fn start(collector: Collector, interval: Nanos, host: String, shared: Arc<Sh
 }
 
 fn start_at(collector: Collector, pace: Pace, host: String, shared: Arc<Shared>) -> io::Result<Pid> {
-    shared.totals().sent = Some((0, 0));
+    shared.totals().sent = Some(SendCounts::default());
     let (sender, receiver) = mpsc::channel();
     thread::Builder::new().name("becalm-otlp".to_owned()).stack_size(256 << 10).spawn(move || {
         // Who reads what strangers answer needs no rights.
@@ -133,14 +134,14 @@ fn start_at(collector: Collector, pace: Pace, host: String, shared: Arc<Shared>)
             thread::sleep(pace.interval);
             let (usage, elapsed) = (Usage::now(), shared.elapsed());
             let families = shared.totals().families(&usage, elapsed);
-            let body = message(&families, &host, (began_ns, alarm::wall_ns())).to_string();
+            let body = message(&families, &host, began_ns, alarm::wall_ns()).to_string();
             let sent = post(&collector, body.as_bytes(), pace.deadline);
             let mut totals = shared.totals();
-            let (sent_count, failed_count) = totals.sent.get_or_insert_default();
+            let counts = totals.sent.get_or_insert_default();
             match sent {
-                Ok(()) => *sent_count += 1,
+                Ok(()) => counts.sent += 1,
                 Err(why) => {
-                    *failed_count += 1;
+                    counts.failed += 1;
                     totals.unsent = Some(format!("{collector}: {why}"));
                 }
             }
@@ -242,8 +243,8 @@ fn understood(answer: &[u8]) -> Option<(u16, Option<String>)> {
     Some((status, (rejected > 0).then(refused)))
 }
 
-/// `ExportMetricsServiceRequest` of all families, with the instants of the wall clock at which sums began and at which this is told.
-fn message(families: &[Family], host: &str, (began_ns, now_ns): (u64, u64)) -> Json {
+/// `ExportMetricsServiceRequest` of all families. Sums began at `began_ns` of the wall clock, and the message is sent at `now_ns`.
+fn message(families: &[Family], host: &str, began_ns: u64, now_ns: u64) -> Json {
     let instants = |kind| {
         let mut point = json!({"timeUnixNano": now_ns.to_string()});
         match kind {
@@ -389,7 +390,7 @@ mod tests {
     }
 
     fn shared() -> Arc<Shared> {
-        Arc::new(Shared::new(Totals::new(Share::of_per_mille(1))))
+        Arc::new(Shared::new(Totals::new(Share::from_per_mille(1))))
     }
 
     const SOON: Pace = Pace { interval: Duration::from_millis(5), deadline: Duration::from_secs(30) };
@@ -419,7 +420,7 @@ mod tests {
             names(told.iter().filter(|family| !family.samples.is_empty()).map(|family| family.name).collect())
         );
         assert_eq!(sent["resourceMetrics"][0]["resource"]["attributes"][2]["value"]["stringValue"], "n1");
-        assert!(shared.totals().sent.is_some_and(|(sent, failed)| sent >= 1 && failed == 0));
+        assert!(shared.totals().sent.is_some_and(|counts| counts.sent >= 1 && counts.failed == 0));
         if let Some(python) = published() {
             check_published(&python, &body);
         }
@@ -514,12 +515,12 @@ print(len(metrics))
         start_at(collector, SOON, "n1".to_owned(), Arc::clone(&shared)).unwrap();
         // It has been asked, and is silent for as long as this lives.
         let stream = receiver.recv().unwrap();
-        assert_eq!(shared.totals().sent, Some((0, 0)));
+        assert_eq!(shared.totals().sent, Some(SendCounts::default()));
         assert!(shared.totals().families(&Usage::now(), Nanos::ZERO).len() > 20);
         drop(stream);
         // That one is counted, and it goes on.
         drop(receiver.recv().unwrap());
         let totals = shared.totals();
-        assert!(totals.sent.is_some_and(|(sent, failed)| sent == 0 && failed >= 1) && totals.unsent.is_some());
+        assert!(totals.sent.is_some_and(|counts| counts.sent == 0 && counts.failed >= 1) && totals.unsent.is_some());
     }
 }

@@ -146,8 +146,10 @@ mod tests {
     }
 
     fn inner(fields: &[(u64, Field)], number: u64) -> Vec<Vec<(u64, Field)>> {
-        let with = fields.iter().filter(|(found, _)| *found == number);
-        with.map(|(_, field)| if let Field::Bytes(bytes) = field { read(bytes) } else { panic!("{field:?}") }).collect()
+        let matching = fields.iter().filter(|(found, _)| *found == number);
+        matching
+            .map(|(_, field)| if let Field::Bytes(bytes) = field { read(bytes) } else { panic!("{field:?}") })
+            .collect()
     }
 
     const fn unzigzag(value: u64) -> i64 {

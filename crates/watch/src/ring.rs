@@ -58,7 +58,7 @@ impl Holds {
 
 /// One bundle of the ring.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Kept {
+struct StoredBundle {
     /// Whether it goes only when no window is left.
     is_alert: bool,
     number: u64,
@@ -70,7 +70,7 @@ struct Kept {
 #[derive(Debug)]
 pub struct Ring {
     folder: PathBuf,
-    kept: Vec<Kept>,
+    kept: Vec<StoredBundle>,
     next: u64,
     /// Entries that look like bundles of ours, but have numbers that are too large.
     strange: Vec<OsString>,
@@ -98,7 +98,7 @@ impl Ring {
             let name = entry.map_err(err)?.file_name();
             if let Some((number, holds)) = understood(&name) {
                 let bytes = bytes_below(&folder.join(&name));
-                kept.push(Kept { is_alert: holds != Holds::Window, number, name, bytes });
+                kept.push(StoredBundle { is_alert: holds != Holds::Window, number, name, bytes });
             } else if is_out_of_range(&name) {
                 strange.push(name);
             }
@@ -152,7 +152,7 @@ impl Ring {
         }
         let path = self.folder.join(&name);
         let bytes = bytes_below(&path);
-        self.kept.push(Kept { is_alert: holds != Holds::Window, number, name, bytes });
+        self.kept.push(StoredBundle { is_alert: holds != Holds::Window, number, name, bytes });
         self.given_up = 0;
         Ok(path)
     }
@@ -203,7 +203,7 @@ impl Ring {
 
 /// Numbers bundles anew from 1 on, in the same order, and returns the last number. A new number is never above the old one, so no name
 /// is taken.
-fn renumber(folder: &Path, kept: &mut [Kept]) -> io::Result<u64> {
+fn renumber(folder: &Path, kept: &mut [StoredBundle]) -> io::Result<u64> {
     kept.sort_by_key(|bundle| bundle.number);
     let (mut before, mut number) = (None, 0);
     for bundle in kept {

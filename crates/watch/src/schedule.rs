@@ -181,7 +181,7 @@ mod tests {
 
     /// An interval of ten seconds after the other: in how many of a thousand the trace is on where one costs so much, and what all cost.
     fn traced(cost: Nanos) -> (u32, Nanos) {
-        let mut allowance = Allowance::half_of(Share::of_per_mille(1));
+        let mut allowance = Allowance::half_of(Share::from_per_mille(1));
         let (mut is_on, mut count, mut spent) = (true, 0, Nanos::ZERO);
         for interval in 1..=1_000 {
             let elapsed = Nanos::from_secs(10 * interval);
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn the_trace_is_switched_on_once_half_of_the_budget_has_paid_for_setting_it_up() {
-        let mut allowance = Allowance::half_of(Share::of_per_mille(1));
+        let mut allowance = Allowance::half_of(Share::from_per_mille(1));
         allowance.begin(Nanos::from_millis(62));
         assert!(!allowance.may_begin(Nanos::from_secs(119)) && allowance.may_begin(Nanos::from_secs(120)));
     }
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn answers_take_a_share_of_their_own_on_average_however_many_are_asked_for() {
         for (per_mille, share) in [(1, 0.001), (50, 0.05)] {
-            let budget = Share::of_per_mille(per_mille);
+            let budget = Share::from_per_mille(per_mille);
             let (began, mut allowance) = (Instant::now(), AnswerAllowance::new());
             let (mut passed, mut taken, mut rested) = (Duration::ZERO, Nanos::ZERO, Duration::ZERO);
             for _ in 0..20_000 {
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn between_two_alerts_out_of_turn_comes_a_window() {
-        let mut schedule = Schedule::new(Share::of_per_mille(1), Nanos::from_millis(200));
+        let mut schedule = Schedule::new(Share::from_per_mille(1), Nanos::from_millis(200));
         let hour = Nanos::from_secs(3_600);
         assert!(schedule.is_due_out_of_turn(Nanos::ZERO, hour));
         schedule.took_out_of_turn();
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn the_trace_has_what_windows_left_and_does_not_wait_for_alerts() {
-        let mut schedule = Schedule::new(Share::of_per_mille(1), Nanos::from_millis(200));
+        let mut schedule = Schedule::new(Share::from_per_mille(1), Nanos::from_millis(200));
         let within = |schedule: &Schedule, cpu| schedule.is_within(Nanos::from_millis(cpu), Nanos::from_secs(1_000));
         assert!(within(&schedule, 1_001) && !within(&schedule, 1_003));
         schedule.took_for_alert(Nanos::from_millis(500));
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn the_first_window_is_saved_for_and_a_longer_one_after_a_reload_too() {
-        let budget = Share::of_per_mille(1);
+        let budget = Share::from_per_mille(1);
         let mut schedule = Schedule::new(budget, Nanos::from_millis(200));
         let start = Nanos::from_millis(10);
         assert!(!schedule.is_due(Nanos::ZERO, Nanos::from_secs(1)) && !schedule.is_due(start, Nanos::from_secs(269)));

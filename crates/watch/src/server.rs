@@ -111,8 +111,17 @@ struct Connection {
     stream: TcpStream,
     since: Instant,
     asked: Vec<u8>,
-    /// What is to be sent, up to which byte, and from which byte on.
-    answer: Option<(Answer, usize, usize)>,
+    reply: Option<Reply>,
+}
+
+/// An answer on its way to a client.
+#[derive(Debug)]
+struct Reply {
+    answer: Answer,
+    /// The byte before which it ends.
+    end: usize,
+    /// The number of bytes that were sent.
+    sent: usize,
 }
 
 /// Sleeps until one of the descriptors is ready, as [`wait_ready`] does.
@@ -189,7 +198,7 @@ impl Server {
             .connections
             .iter()
             .map(|connection| {
-                let what = if connection.answer.is_some() { Await::Writable } else { Await::Readable };
+                let what = if connection.reply.is_some() { Await::Writable } else { Await::Readable };
                 (connection.stream.as_fd(), what)
             })
             .collect();
@@ -235,12 +244,7 @@ impl Server {
                     if self.connections.len() >= MOST {
                         self.connections.remove(0);
                     }
-                    self.connections.push(Connection {
-                        stream,
-                        since: Instant::now(),
-                        asked: Vec::new(),
-                        answer: None,
-                    });
+                    self.connections.push(Connection { stream, since: Instant::now(), asked: Vec::new(), reply: None });
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 // No descriptor is left, which the oldest may give back, or the other side left already.
@@ -257,7 +261,7 @@ impl Server {
 
     /// Goes on with a connection; tells whether it stays.
     fn serve(&mut self, connection: &mut Connection) -> io::Result<bool> {
-        if connection.answer.is_none() {
+        if connection.reply.is_none() {
             let mut bytes = [0; 2_048];
             let most = bytes.len().min(LARGEST + 1 - connection.asked.len());
             match connection.stream.read(&mut bytes[..most]) {
@@ -270,9 +274,9 @@ impl Server {
             connection.asked = Vec::new();
             let (answer, with_body) = self.answer(asked);
             let end = if with_body { answer.bytes.len() } else { answer.head };
-            connection.answer = Some((answer, end, 0));
+            connection.reply = Some(Reply { answer, end, sent: 0 });
         }
-        let Some((answer, end, sent)) = &mut connection.answer else { return Ok(false) };
+        let Some(Reply { answer, end, sent }) = &mut connection.reply else { return Ok(false) };
         while sent < end {
             match connection.stream.write(&answer.bytes[*sent..*end]) {
                 Ok(0) => return Ok(false),
@@ -348,7 +352,7 @@ mod tests {
     use becalm_units::Share;
     use std::net::SocketAddr;
 
-    use crate::totals::Outcome;
+    use crate::totals::Miss;
 
     fn started_with(totals: Totals, wait: Wait) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -359,7 +363,7 @@ mod tests {
     }
 
     fn started() -> SocketAddr {
-        started_with(Totals::new(Share::of_per_mille(1)), wait_ready)
+        started_with(Totals::new(Share::from_per_mille(1)), wait_ready)
     }
 
     fn ask(address: SocketAddr, request: &str) -> String {
@@ -418,7 +422,7 @@ mod tests {
     #[test]
     fn it_goes_on_where_the_kernel_did_not_let_it_wait() {
         static REFUSALS: AtomicI64 = AtomicI64::new(0);
-        let address = started_with(Totals::new(Share::of_per_mille(1)), |fds, timeout| {
+        let address = started_with(Totals::new(Share::from_per_mille(1)), |fds, timeout| {
             if REFUSALS.fetch_add(1, Ordering::Relaxed) < 3 {
                 return Err(io::ErrorKind::OutOfMemory.into());
             }
@@ -430,8 +434,8 @@ mod tests {
 
     #[test]
     fn a_failed_window_is_told_to_who_asks_for_health_and_metrics_are_served() {
-        let mut totals = Totals::new(Share::of_per_mille(1));
-        totals.miss(Outcome::Failed);
+        let mut totals = Totals::new(Share::from_per_mille(1));
+        totals.miss(Miss::Failed);
         let address = started_with(totals, wait_ready);
         assert!(ask(address, "GET /healthz HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 503 "));
         assert!(ask(address, "GET /metrics HTTP/1.1\r\n\r\n").contains("\nbecalm_healthy 0\n"));

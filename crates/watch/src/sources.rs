@@ -28,7 +28,7 @@ pub type SourceName = (Kind, String);
 /// The time that sources took.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    known: BTreeMap<SourceName, Known>,
+    known: BTreeMap<SourceName, SourceState>,
     /// What came since the last call of [`Self::settle`].
     batch: BTreeMap<SourceName, Nanos>,
     other: Nanos,
@@ -36,9 +36,9 @@ pub struct Sources {
     is_told: bool,
 }
 
-/// What is known of a source.
+/// State of a source.
 #[derive(Clone, Debug, Default)]
-struct Known {
+struct SourceState {
     /// Its mean time per batch, in nanoseconds: over all batches since it came, and in the long run over the last.
     mean: f64,
     /// For how many batches it has been known, at most [`AVERAGED`].
@@ -56,7 +56,7 @@ struct Series {
     told: Option<Nanos>,
 }
 
-impl Known {
+impl SourceState {
     fn take(&mut self, time: Nanos) {
         self.age = (self.age + 1).min(AVERAGED);
         self.mean += (time.get() as f64 - self.mean) / f64::from(self.age);
@@ -88,7 +88,7 @@ impl Sources {
         let batch = std::mem::take(&mut self.batch);
         if !batch.is_empty() {
             for key in batch.keys().filter(|key| !self.known.contains_key(*key)).cloned().collect::<Vec<_>>() {
-                self.known.insert(key, Known::default());
+                self.known.insert(key, SourceState::default());
             }
             for (key, known) in &mut self.known {
                 known.take(batch.get(key).copied().unwrap_or(Nanos::ZERO));
@@ -107,8 +107,8 @@ impl Sources {
     /// Gives the series to those that take the most. If places are scarce, all sources that are not steady get a quarter of them: a thread
     /// that renames itself again and again takes no more than that from sources that stay.
     fn rank(&mut self, batch: &BTreeMap<SourceName, Nanos>, most: usize) {
-        let wants = |(key, known): &(&SourceName, &Known)| known.series.is_some() || batch.contains_key(*key);
-        let mut all: Vec<(&SourceName, &Known)> = self.known.iter().filter(wants).collect();
+        let wants = |(key, known): &(&SourceName, &SourceState)| known.series.is_some() || batch.contains_key(*key);
+        let mut all: Vec<(&SourceName, &SourceState)> = self.known.iter().filter(wants).collect();
         all.sort_by(|(_, one), (_, other)| other.weight().total_cmp(&one.weight()));
         let mut unsteady = 0;
         let (mut chosen, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, known)| {

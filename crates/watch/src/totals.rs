@@ -44,15 +44,48 @@ pub struct Parts {
     pub guard: Nanos,
 }
 
-/// What became of windows.
+/// Reasons why a window that was due was not measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
-    /// It was measured.
-    Measured,
-    /// It was due, and no CPU was idle enough.
+pub enum Miss {
+    /// No CPU was idle enough.
     Busy,
     /// It could not be measured.
     Failed,
+}
+
+/// Windows that were due, by their outcome.
+#[derive(Clone, Copy, Debug, Default)]
+struct WindowCounts {
+    measured: u64,
+    busy: u64,
+    failed: u64,
+}
+
+/// Messages to a collector.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SendCounts {
+    /// Messages that the collector took.
+    pub sent: u64,
+    /// Messages that could not be sent.
+    pub failed: u64,
+}
+
+/// Attempts to read the configuration again.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReloadCounts {
+    /// Configurations that were taken.
+    pub taken: u64,
+    /// Configurations that were refused.
+    pub refused: u64,
+}
+
+/// Size of the ring of bundles.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RingSize {
+    /// Bytes on disk.
+    pub bytes: u64,
+    /// The number of bundles.
+    pub bundles: u64,
 }
 
 /// Everything since the start.
@@ -66,23 +99,23 @@ pub struct Totals {
     lost_events: u64,
     incomplete: u64,
     unstored: u64,
-    outcomes: [u64; 3],
+    windows: WindowCounts,
     /// Alerts since the start.
     pub alerts: u64,
     /// Bundles that could not be stored.
     pub store_failures: u64,
-    /// How often all was sent to a collector, and how often that failed; `None` where there is none.
-    pub sent: Option<(u64, u64)>,
+    /// Messages to the collector; `None` if there is no collector.
+    pub sent: Option<SendCounts>,
     /// Why that failed last, which is to be said.
     pub unsent: Option<String>,
     /// How often the server rested because answers took more than their allowance.
     pub answer_rests: u64,
     /// Messages that were dropped.
     pub unsaid: u64,
-    /// Configurations that were read anew, and those that were refused.
-    pub reloads: (u64, u64),
-    /// Bytes and number of the bundles in the ring.
-    pub ring: (u64, u64),
+    /// Attempts to read the configuration again.
+    pub reloads: ReloadCounts,
+    /// Size of the ring.
+    pub ring: RingSize,
     /// What was traced between the windows.
     pub traced: Traced,
     /// What the parts of the whole took, as they count it themselves.
@@ -109,15 +142,15 @@ impl Totals {
             lost_events: 0,
             incomplete: 0,
             unstored: 0,
-            outcomes: [0; 3],
+            windows: WindowCounts::default(),
             alerts: 0,
             store_failures: 0,
             sent: None,
             unsent: None,
             answer_rests: 0,
             unsaid: 0,
-            reloads: (0, 0),
-            ring: (0, 0),
+            reloads: ReloadCounts::default(),
+            ring: RingSize::default(),
             traced: Traced::default(),
             parts: Parts::default(),
             kernel: KernelCounts::default(),
@@ -129,19 +162,21 @@ impl Totals {
     }
 
     /// A window is over without having been measured.
-    pub fn miss(&mut self, outcome: Outcome) {
-        self.outcomes[outcome as usize] += 1;
-        self.failing = outcome == Outcome::Failed || (self.failing && outcome == Outcome::Busy);
+    pub fn miss(&mut self, miss: Miss) {
+        match miss {
+            Miss::Busy => self.windows.busy += 1,
+            Miss::Failed => (self.windows.failed, self.failing) = (self.windows.failed + 1, true),
+        }
     }
 
     /// A window was measured.
-    pub fn add(&mut self, window: &Measured<'_>, most_sources: usize) {
+    pub fn add(&mut self, window: &MeasuredWindow<'_>, most_sources: usize) {
         let sums = window.sums;
         let cpu = self.cpus.entry(window.cpu).or_default();
         cpu.watched += window.watched;
         cpu.noise += sums.noise;
         cpu.detours += sums.lengths.count() + sums.unstored;
-        let number = self.outcomes[Outcome::Measured as usize] + 1;
+        let number = self.windows.measured + 1;
         cpu.last = Some(LastWindow { ratio: window.noise_ratio(), longest: sums.longest, number });
         self.lengths.merge(&sums.lengths);
         for ((kind, name), time) in &sums.sources {
@@ -152,14 +187,14 @@ impl Totals {
         self.lost_events += window.lost_events;
         self.incomplete += sums.incomplete;
         self.unstored += sums.unstored;
-        self.outcomes[Outcome::Measured as usize] += 1;
+        self.windows.measured += 1;
         (self.rung, self.failing, self.last_window_ns) = (Some(window.rung), false, window.at_ns);
     }
 
     /// Only these CPUs are there and wanted: of others no last window or interval is told any more. Nor is it of a CPU that was passed
     /// over, as it was busy, while all of them could have been measured twice: what it was like then says nothing of now.
     pub fn keep_cpus(&mut self, cpus: &CpuList) {
-        let oldest = self.outcomes[Outcome::Measured as usize].saturating_sub(2 * cpus.len() as u64);
+        let oldest = self.windows.measured.saturating_sub(2 * cpus.len() as u64);
         for (cpu, sums) in &mut self.cpus {
             sums.last = sums.last.filter(|last| cpus.contains(*cpu) && last.number > oldest);
         }
@@ -247,7 +282,8 @@ impl Totals {
         });
         out.single("becalm_rung", Type::Gauge, "What the last window saw: 0 detours alone, 1 and counters of the kernel, 2 and sources by name; -1 before the first.", Value::Number(rung));
         out.family("becalm_windows", Type::Counter, "Windows that were due, by what became of them.");
-        for (result, count) in ["measured", "busy", "failed"].iter().zip(self.outcomes) {
+        let WindowCounts { measured, busy, failed } = self.windows;
+        for (result, count) in [("measured", measured), ("busy", busy), ("failed", failed)] {
             out.sample(&[("result", result)], Value::Count(count));
         }
         let last = Nanos::new(i64::try_from(self.last_window_ns).unwrap_or(i64::MAX));
@@ -281,9 +317,9 @@ impl Totals {
             out.single(name, Type::Counter, help, Value::Count(value));
         }
         out.family("becalm_config_reloads", Type::Counter, "Configurations that were read anew.");
-        out.sample(&[("result", "taken")], Value::Count(self.reloads.0));
-        out.sample(&[("result", "refused")], Value::Count(self.reloads.1));
-        if let Some((sent, failed)) = self.sent {
+        out.sample(&[("result", "taken")], Value::Count(self.reloads.taken));
+        out.sample(&[("result", "refused")], Value::Count(self.reloads.refused));
+        if let Some(SendCounts { sent, failed }) = self.sent {
             out.family(
                 "becalm_otlp_exports",
                 Type::Counter,
@@ -292,7 +328,7 @@ impl Totals {
             out.sample(&[("result", "sent")], Value::Count(sent));
             out.sample(&[("result", "failed")], Value::Count(failed));
         }
-        let (bytes, bundles) = self.ring;
+        let RingSize { bytes, bundles } = self.ring;
         out.single("becalm_ring_bytes", Type::Gauge, "What the bundles on disk take.", Value::Count(bytes));
         out.single("becalm_ring_bundles", Type::Gauge, "How many bundles are on disk.", Value::Count(bundles));
     }
@@ -375,7 +411,7 @@ impl Totals {
 
 /// A window that was measured.
 #[derive(Debug)]
-pub struct Measured<'a> {
+pub struct MeasuredWindow<'a> {
     /// Where.
     pub cpu: CpuId,
     /// For how long.
@@ -390,7 +426,7 @@ pub struct Measured<'a> {
     pub at_ns: u64,
 }
 
-impl Measured<'_> {
+impl MeasuredWindow<'_> {
     /// The share of the time that was lost.
     pub fn noise_ratio(&self) -> f64 {
         self.sums.noise.get() as f64 / self.watched.get().max(1) as f64
@@ -416,10 +452,10 @@ mod tests {
         sums.lengths.add(Nanos::from_millis(1));
         sums.lengths.add(Nanos::from_millis(2));
         sums.sources.insert((Kind::Task, "a \"b\"".to_owned()), Nanos::from_millis(3));
-        let mut totals = Totals::new(Share::of_per_mille(1));
-        totals.miss(Outcome::Failed);
+        let mut totals = Totals::new(Share::from_per_mille(1));
+        totals.miss(Miss::Failed);
         assert!(!totals.is_healthy());
-        let window = Measured {
+        let window = MeasuredWindow {
             cpu: CpuId::new(7),
             watched: Nanos::from_millis(300),
             sums: &sums,
@@ -448,7 +484,7 @@ mod tests {
     #[test]
     fn the_last_window_of_a_cpu_is_told_while_it_is_measured() {
         let sums = WindowSums::default();
-        let measured = |cpu| Measured {
+        let measured = |cpu| MeasuredWindow {
             cpu: CpuId::new(cpu),
             watched: Nanos::from_secs(1),
             sums: &sums,
@@ -456,7 +492,7 @@ mod tests {
             rung: Rung::Proc,
             at_ns: 5,
         };
-        let mut totals = Totals::new(Share::of_per_mille(1));
+        let mut totals = Totals::new(Share::from_per_mille(1));
         totals.traced.state = TraceState::On;
         for cpu in 0..3 {
             totals.add(&measured(cpu), 5);
@@ -499,9 +535,9 @@ mod tests {
     fn what_rules_and_dashboard_ask_for_is_told() {
         let sums = WindowSums::default();
         let (cpu, watched, rung) = (CpuId::new(0), Nanos::from_secs(1), Rung::Proc);
-        let mut totals = Totals::new(Share::of_per_mille(1));
+        let mut totals = Totals::new(Share::from_per_mille(1));
         totals.kernel.softirqs.push(("TIMER".to_owned(), 1));
-        totals.add(&Measured { cpu, watched, sums: &sums, lost_events: 0, rung, at_ns: 5 }, 5);
+        totals.add(&MeasuredWindow { cpu, watched, sums: &sums, lost_events: 0, rung, at_ns: 5 }, 5);
         totals.traced.add(cpu, watched, &Interruptions::default(), &Labels::new());
         let text = text(&totals.families(&Usage::default(), watched), Format::Prometheus);
         let told: BTreeSet<&str> = text.lines().filter_map(|line| line.split(['{', ' ']).next()).collect();

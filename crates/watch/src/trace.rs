@@ -41,7 +41,7 @@ pub trait Trace {
     /// Descriptors that are ready once a buffer fills up.
     fn filling(&self) -> Vec<BorrowedFd<'_>>;
     /// Switches it on or off.
-    fn turn(&mut self, on: bool) -> Result<(), String>;
+    fn turn(&mut self, is_on: bool) -> Result<(), String>;
     /// How it was changed since it was set up; `None` if it is as it was.
     fn disturbance(&self) -> Option<Disturbance>;
     /// Whether it was ever found to hold what the kernel counted.
@@ -91,8 +91,8 @@ impl Trace for StandingTrace {
         self.filling().collect()
     }
 
-    fn turn(&mut self, on: bool) -> Result<(), String> {
-        self.turn(on).map_err(|error| error.to_string())
+    fn turn(&mut self, is_on: bool) -> Result<(), String> {
+        self.turn(is_on).map_err(|error| error.to_string())
     }
 
     fn disturbance(&self) -> Option<Disturbance> {

@@ -20,9 +20,9 @@ use becalm_record::Session;
 use becalm_units::Nanos;
 use becalm_watch::{Surroundings, WatchConfig, watch};
 
-/// What the process and its ring hold at a moment.
+/// Resources of the process and its ring at a moment.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct Resources {
     passed: Nanos,
     resident: u64,
     descriptors: u64,
@@ -45,11 +45,11 @@ fn value(answer: &str, series: &str) -> f64 {
 
 /// The least that was held at any moment of a part of the hour, in seconds: what grows raises that, too, while a connection
 /// that the server has not closed yet when we look does not.
-fn least(held: &[Held], part: Range<i64>) -> Held {
-    let part: Vec<Held> =
+fn least(held: &[Resources], part: Range<i64>) -> Resources {
+    let part: Vec<Resources> =
         held.iter().copied().filter(|held| part.contains(&(held.passed.get() / 1_000_000_000))).collect();
     let last = *part.last().expect("rounds in each part of the hour");
-    part.iter().fold(last, |least, held| Held {
+    part.iter().fold(last, |least, held| Resources {
         resident: least.resident.min(held.resident),
         descriptors: least.descriptors.min(held.descriptors),
         ..least
@@ -83,13 +83,13 @@ fn an_hour_grows_nothing_and_stays_within_the_budget() {
     let address = listener.local_addr().unwrap();
     let hour = Nanos::from_secs(3_600);
     let passed = Cell::new(Nanos::ZERO);
-    let held: RefCell<Vec<Held>> = RefCell::default();
+    let held: RefCell<Vec<Resources>> = RefCell::default();
     let last = RefCell::new(String::new());
     // When the first window ended, how far the whole was above the budget in the latest round, and how far at most in a round
     // that a window followed.
     let first = Cell::new(None);
-    let above = Cell::new(Nanos::ZERO);
-    let above_before_a_window = Cell::new(Nanos::new(i64::MIN));
+    let overrun = Cell::new(Nanos::ZERO);
+    let overrun_before_a_window = Cell::new(Nanos::new(i64::MIN));
     let told = Cell::new(0.0);
     let started = cpu_time();
     let round = |slept: Nanos| {
@@ -97,16 +97,16 @@ fn an_hour_grows_nothing_and_stays_within_the_budget() {
         thread::sleep(Duration::from_millis(12));
         passed.set(passed.get() + slept);
         let cpu = cpu_time() - answering() - started;
-        let before = above.replace(cpu - Nanos::new((BUDGET * passed.get().get() as f64) as i64));
+        let before = overrun.replace(cpu - Nanos::new((BUDGET * passed.get().get() as f64) as i64));
         *last.borrow_mut() = scrape(address);
         let windows = value(&last.borrow(), MEASURED);
         if windows > told.replace(windows) {
-            above_before_a_window.set(above_before_a_window.get().max(before));
+            overrun_before_a_window.set(overrun_before_a_window.get().max(before));
             first.set(first.get().or(Some(passed.get())));
         }
         let Usage { resident_bytes: resident, descriptors, .. } = Usage::now();
         let bundles = fs::read_dir(&ring).map_or(0, Iterator::count);
-        held.borrow_mut().push(Held { passed: passed.get(), resident, descriptors, bundles });
+        held.borrow_mut().push(Resources { passed: passed.get(), resident, descriptors, bundles });
         passed.get() < hour
     };
     let around = Surroundings {
@@ -124,14 +124,14 @@ fn an_hour_grows_nothing_and_stays_within_the_budget() {
     // more than was expected of it, which the next one waits for.
     let saved = Nanos::new((10e6 / BUDGET) as i64);
     assert!(first.get().is_some_and(|first| first >= saved), "{:?}, {saved}", first.get());
-    let (above, above_before_a_window) = (above.get(), above_before_a_window.get());
+    let (overrun, overrun_before_a_window) = (overrun.get(), overrun_before_a_window.get());
     eprintln!(
-        "{windows} windows in {} rounds, {above} above the budget at the end, {above_before_a_window} before a window",
+        "{windows} windows in {} rounds, {overrun} above the budget at the end, {overrun_before_a_window} before a window",
         held.len()
     );
-    assert!(above_before_a_window < Nanos::from_millis(30), "{above_before_a_window} above before a window");
+    assert!(overrun_before_a_window < Nanos::from_millis(30), "{overrun_before_a_window} above before a window");
     let a_window = Nanos::new((BUDGET * hour.get() as f64 / windows) as i64);
-    assert!(above < a_window, "{above} above, {a_window} for each of {windows} windows");
+    assert!(overrun < a_window, "{overrun} above, {a_window} for each of {windows} windows");
     // Once the ring is full and each path was taken, all stays as it is.
     let (settled, end) = (least(&held, 900..1_800), least(&held, 2_700..3_600));
     assert!(end.resident < settled.resident + (2 << 20), "{settled:?} {end:?}");

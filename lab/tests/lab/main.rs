@@ -6,7 +6,7 @@
 #![allow(clippy::print_stdout, reason = "the test harness keeps it and shows it when the test fails")]
 
 mod apply;
-mod beside;
+mod comparison;
 mod guests;
 mod matrix;
 mod osnoise;

@@ -7,7 +7,7 @@ use crate::guests::{Lab, named, number, tell, text};
 
 fn row(lab: &Lab, name: &str) -> Row {
     let setting = SETTINGS.into_iter().find(|setting| setting.name == name).expect("the matrix has it");
-    let outcome = lab.run_scenario(&setting.of(&named(MATRIX)));
+    let outcome = lab.run_scenario(&setting.apply(&named(MATRIX)));
     for parameter in setting.parameters.split_whitespace() {
         assert!(text(&outcome, "cmdline").contains(parameter), "{name} was booted without {parameter}");
     }

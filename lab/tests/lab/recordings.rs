@@ -51,11 +51,11 @@ fn a_realtime_kernel_is_explained() {
     assert_eq!(text(&outcome, "instances"), "", "a trace instance was left behind");
     assert_events_are_the_kernels(&outcome, &run);
 
-    let beside = lab.recorded(&outcome, "beside.becalm");
-    beside.assert_whole();
+    let recording = lab.recorded(&outcome, "beside.becalm");
+    recording.assert_whole();
     let osnoise = Osnoise::from_outcome(&outcome);
-    osnoise.assert_same_sources(&beside);
-    osnoise.assert_same_rates(&beside);
+    osnoise.assert_same_sources(&recording);
+    osnoise.assert_same_rates(&recording);
 }
 
 #[test]

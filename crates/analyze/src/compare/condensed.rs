@@ -51,8 +51,8 @@ impl Sums {
             observed: self.observed,
             durations: self.durations,
             levels: ABOVE.map(|above| quantiles.at(1.0 - above)),
-            noise: TimeCells::of_sums(slot_ns, self.noise),
-            count: TimeCells::of_sums(slot_ns, self.began),
+            noise: TimeCells::from_sums(slot_ns, self.noise),
+            count: TimeCells::from_sums(slot_ns, self.began),
         })
     }
 }
@@ -93,7 +93,7 @@ pub(super) fn gather(of: &DigestedRun<'_>, ground: &Ground, run: &ComparedRun) -
     let summed = sources.keys().filter(|(_, name)| name == OTHERS).map(|(kind, _)| *kind).collect::<BTreeSet<Kind>>();
     sources.retain(|(kind, _), _| *kind != Kind::Becalm);
     let of_source = |(name, (whole, count)): ((Kind, String), (i64, u64))| {
-        let cell = |sum: i64| TimeCells::of_sums(run.length_ns, vec![sum]);
+        let cell = |sum: i64| TimeCells::from_sums(run.length_ns, vec![sum]);
         (name, SourceSample { times: cell(whole), count: cell(i64::try_from(count).unwrap_or(i64::MAX)) })
     };
     Ok(Gathered {

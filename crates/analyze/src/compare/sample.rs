@@ -57,7 +57,7 @@ impl DetourSample {
 
     /// Of the summary form.
     pub(super) fn of_condensed(of: Condensed) -> Self {
-        let nowhere = TimeCells::of_sums(1, Vec::new());
+        let nowhere = TimeCells::from_sums(1, Vec::new());
         Self {
             observed: of.observed,
             durations: of.durations,

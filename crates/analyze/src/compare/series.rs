@@ -14,7 +14,7 @@
 //! all where the noise wanders. So it goes on falling from quarters to the whole ([`RatioOfSums::alone`]).
 
 use super::Doubt;
-use becalm_stats::{BLOCKS_MIN, TimeCells, around, blocks};
+use becalm_stats::{BLOCKS_MIN, TimeCells, blocks, circular_sums};
 
 /// How many times as long as for one run's interval the blocks are.
 const BLOCK_FACTOR: usize = 4;
@@ -72,8 +72,9 @@ impl RatioOfSums {
         let train = blocks(&self.residuals)
             .map_err(|cells| Doubt::LongTrains { block_ns: self.width_ns.saturating_mul(cells as i64) })?
             .length;
-        let blocks_of =
-            |length: usize| -> Vec<f64> { around(&self.residuals, length).map(|sum| sum / length as f64).collect() };
+        let blocks_of = |length: usize| -> Vec<f64> {
+            circular_sums(&self.residuals, length).map(|sum| sum / length as f64).collect()
+        };
         let spread = |length: usize| blocks_of(length).iter().map(|b| b * b).sum::<f64>() * length as f64;
         // Where neighbors balance each other, as with a tick that beats against the cells, there is no train to miss.
         let factor = if spread(train) > spread(1) { BLOCK_FACTOR } else { 1 };

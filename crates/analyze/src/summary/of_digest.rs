@@ -166,7 +166,7 @@ pub(crate) fn node_ratio(digest: &DigestDoc) -> Option<(f64, Interval)> {
     }
     let unstored: i64 = digest.run.cpus.iter().map(|cpu| cpu.unstored_ns.get()).fold(0, i64::saturating_add);
     let lost = noise.iter().fold(unstored, |sum, ns| sum.saturating_add(*ns));
-    let interval = Interval::of_noise(&noise, digest.slot_ns, observed);
+    let interval = Interval::for_noise(&noise, digest.slot_ns, observed);
     Some((lost as f64 / observed as f64, interval))
 }
 
@@ -194,10 +194,10 @@ fn figures(digest: &DigestDoc, cpu: &CpuDoc, counts: &CpuDigest) -> Figures {
         own_longest_ns: seen.then_some(counts.own_longest_ns),
         interval: duration_ns
             .filter(|_| cpu.unstored == 0)
-            .map(|observed| Interval::of_noise(&counts.noise_ns, digest.slot_ns, observed)),
-        rate_interval: duration_ns.map(|observed| Interval::of_rate(&began, digest.slot_ns, observed)),
+            .map(|observed| Interval::for_noise(&counts.noise_ns, digest.slot_ns, observed)),
+        rate_interval: duration_ns.map(|observed| Interval::for_rate(&began, digest.slot_ns, observed)),
         rarest_seen_ns: duration_ns.map(rarest_seen),
-        tail: duration_ns.map(|observed| long_tail(Longest::of_kept(kept, counts.durations.count), observed)),
+        tail: duration_ns.map(|observed| long_tail(Longest::from_kept(kept, counts.durations.count), observed)),
         unstored: cpu.unstored,
         unstored_ns: cpu.unstored_ns.get(),
         incomplete: counts.incomplete,
@@ -240,7 +240,7 @@ impl Whole {
             *sum = sum.saturating_add(count);
         }
         let kept = cpu.longest.iter().map(|detour| (detour.start_ns, detour.duration_ns)).collect();
-        self.longest.merge(&Longest::of_kept(kept, cpu.durations.count));
+        self.longest.merge(&Longest::from_kept(kept, cpu.durations.count));
     }
 
     fn figures(self, digests: &[DigestDoc], cpus: &[CpuSummary]) -> Figures {
@@ -263,8 +263,8 @@ impl Whole {
             long: moments(&self.long),
             own_ns: sum(each().map(|figures| figures.own_ns)).filter(|_| !cpus.is_empty()),
             own_longest_ns: each().filter_map(|figures| figures.own_longest_ns).max(),
-            interval: known.map(|observed| Interval::of_noise(&noise, slot_ns, observed)),
-            rate_interval: duration_ns.map(|observed| Interval::of_rate(&began, slot_ns, observed)),
+            interval: known.map(|observed| Interval::for_noise(&noise, slot_ns, observed)),
+            rate_interval: duration_ns.map(|observed| Interval::for_rate(&began, slot_ns, observed)),
             rarest_seen_ns: elapsed.map(rarest_seen),
             tail: elapsed.filter(|_| digests.len() == 1).map(|elapsed| long_tail(self.longest, elapsed)),
             unstored: each().map(|figures| figures.unstored).fold(0, u64::saturating_add),

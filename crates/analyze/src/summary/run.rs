@@ -489,12 +489,12 @@ fn long_median(quantiles: &mut Quantiles, all: &Moments, long: &Moments) -> Opti
 
 fn bounds(quantiles: &mut Quantiles, lengths: Option<&LengthCells>) -> [QuantileBounds; 3] {
     SHARES.map(|share| {
-        lengths.map_or(QuantileBounds::UNKNOWN, |lengths| QuantileBounds::of_quantile(quantiles, lengths, share))
+        lengths.map_or(QuantileBounds::UNKNOWN, |lengths| QuantileBounds::for_quantile(quantiles, lengths, share))
     })
 }
 
 fn rate(lengths: &LengthCells, observed: i64) -> Interval {
-    Interval::of_rate(&lengths.counts(), lengths.width(), observed)
+    Interval::for_rate(&lengths.counts(), lengths.width(), observed)
 }
 
 pub(super) fn long_tail(longest: Longest, observed: i64) -> Result<LongTail, NoTail> {

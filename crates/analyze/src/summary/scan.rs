@@ -192,7 +192,7 @@ impl Scan {
             durations: Moments::default(),
             long: Moments::default(),
             quantiles: Quantiles::default(),
-            lengths: cells.as_ref().map(LengthCells::like),
+            lengths: cells.as_ref().map(LengthCells::for_cells),
             longest: Longest::default(),
             stretch: cells.as_ref().and_then(|cells| FilledStretch::new(cells.start(), cells.length(), self.expected)),
             octaves: if self.searches_detours { vec![Times::default(); OCTAVES] } else { Vec::new() },

@@ -4,7 +4,7 @@ use becalm_attribute::Tally;
 use becalm_model::Kind;
 use becalm_model::carried::Carrier;
 
-use crate::scene::{COLLECTOR, KSOFTIRQD, KWORKERS, LOOP, SSHD, Scene, by, line, sleep, switch, wake};
+use crate::scene::{COLLECTOR, KSOFTIRQD, KWORKERS, LOOP, SSHD, Scene, event_of_thread, line, sleep, switch, wake};
 
 #[test]
 fn an_interrupt_is_named_by_its_first_function_and_further_ones_have_rows() {
@@ -56,7 +56,7 @@ fn an_interrupt_is_named_by_its_first_function_and_further_ones_have_rows() {
 fn a_timer_softirq_is_charged_to_what_expired() {
     let mut s = Scene::new();
     let timer = "untraced";
-    let of_kworker = |event| by(KWORKERS[0], event);
+    let in_kworker = |event| event_of_thread(KWORKERS[0], event);
     let events = [
         s.irq_entry(1_100, "local_timer"),
         s.function_entry(1_110, Carrier::Timer, "tick", timer),
@@ -86,8 +86,8 @@ fn a_timer_softirq_is_charged_to_what_expired() {
         s.softirq_entry(1_750, "rcu"),
         s.softirq_exit(1_800, "rcu"),
         switch(1_900, LOOP, KWORKERS[0]),
-        of_kworker(s.work_start(1_950, "kworker:vmstat_update", 1)),
-        of_kworker(s.work_end(2_000, "kworker:vmstat_update", 1)),
+        in_kworker(s.work_start(1_950, "kworker:vmstat_update", 1)),
+        in_kworker(s.work_end(2_000, "kworker:vmstat_update", 1)),
         sleep(2_050, KWORKERS[0], LOOP),
     ];
     let (lines, outcome) = s.lines(2_170, &events);

@@ -6,8 +6,8 @@ use becalm_model::{Kind, Pid, Platform};
 use becalm_units::Nanos;
 
 use crate::scene::{
-    COLLECTOR, KSOFTIRQD, KWORKERS, LOOP, Outcome, SSHD, STRANGER, Scene, assert_books_close, by, line, lost, sleep,
-    step, switch, with_threads,
+    COLLECTOR, KSOFTIRQD, KWORKERS, LOOP, Outcome, SSHD, STRANGER, Scene, assert_books_close, event_of_thread, line,
+    lost, sleep, step, switch, with_threads,
 };
 
 #[test]
@@ -42,7 +42,7 @@ fn a_tick_with_its_softirqs() {
 fn what_was_seen_beside_the_trace_explains_steps_without_events() {
     let watch = |steal, smis| Watch { from: Nanos::ZERO, until: Nanos::from_millis(100), steal, smis };
     let away = step(250_000, 253_000);
-    for (platform, beside, sources) in [
+    for (platform, watched, sources) in [
         (Platform::Guest, watch(Nanos::from_millis(10), 0), ["stolen", "stolen", "sibling", "exit_to_host"]),
         (Platform::Guest, watch(Nanos::ZERO, 3), ["long", "long", "sibling", "exit_to_host"]),
         (Platform::Metal, watch(Nanos::from_millis(10), 1), ["smi", "long", "sibling", "stall"]),
@@ -50,7 +50,7 @@ fn what_was_seen_beside_the_trace_explains_steps_without_events() {
         let mut s = Scene::new();
         s.platform = platform;
         let mut attributor = s.attributor();
-        attributor.look_beside(&[beside], &[away]);
+        attributor.look_beside(&[watched], &[away]);
         let steps = [step(1_000, 51_000), step(100_000, 140_000), step(251_000, 254_000), step(300_000, 303_000)];
         let mut outcome = Outcome::default();
         s.hand_over(&mut attributor, &steps, &[], &mut outcome);
@@ -192,8 +192,8 @@ fn throttling_is_one_absence_although_other_threads_run() {
         s.work_start(5_300, "kworker:flush", 7),
         s.nmi(5_500, "perf", 100),
         s.work_end(5_600, "", 7),
-        by(SSHD, s.irq_entry(6_000, "eth0")),
-        by(SSHD, s.irq_exit(6_100, "eth0")),
+        event_of_thread(SSHD, s.irq_entry(6_000, "eth0")),
+        event_of_thread(SSHD, s.irq_exit(6_100, "eth0")),
         switch(6_500, SSHD, KSOFTIRQD),
         s.softirq_exit(6_600, "rcu"),
         switch(7_000, KSOFTIRQD, LOOP),
@@ -246,8 +246,8 @@ fn a_thread_that_preempts_the_loop_may_reach_the_limit_on_real_time_threads() {
 fn throttling_begins_with_the_idle_time_where_the_loop_left_unseen() {
     let mut s = Scene::new();
     let events = [
-        by(SSHD, s.irq_entry(1_200, "eth0")),
-        by(SSHD, s.irq_exit(1_300, "eth0")),
+        event_of_thread(SSHD, s.irq_entry(1_200, "eth0")),
+        event_of_thread(SSHD, s.irq_exit(1_300, "eth0")),
         sleep(1_500, SSHD, Pid::IDLE),
         switch(2_000, Pid::IDLE, SSHD),
         switch(2_500, SSHD, LOOP),
@@ -521,7 +521,7 @@ fn lost_events_make_their_time_unknown_and_their_detours_incomplete() {
         s.irq_entry(1_100, "local_timer"),
         lost(1_500, Some(12)),
         // The first event after the gap tells who ran since.
-        by(SSHD, s.softirq_entry(1_550, "rcu")),
+        event_of_thread(SSHD, s.softirq_entry(1_550, "rcu")),
         s.softirq_exit(1_600, "rcu"),
         sleep(1_800, SSHD, LOOP),
     ];
@@ -623,7 +623,7 @@ fn events_may_be_let_go_of_where_no_step_will_come() {
     let mut attributor = s.attributor();
     let mut outcome = Outcome::default();
     let first = [s.irq_entry(100, "a"), s.irq_exit(150, "a"), s.irq_entry(1_100, "a"), s.irq_exit(1_300, "a")];
-    let first = first.map(|event| by(LOOP, event));
+    let first = first.map(|event| event_of_thread(LOOP, event));
     s.hand_over(&mut attributor, &[], &first, &mut outcome);
     assert_eq!(attributor.tally().events, 0);
     attributor.advance(Nanos::new(1_000), &s.tasks, &mut s.labels);
@@ -632,7 +632,7 @@ fn events_may_be_let_go_of_where_no_step_will_come() {
     s.hand_over(&mut attributor, &[step(1_050, 1_500)], &[], &mut outcome);
     attributor.advance(Nanos::new(1_900), &s.tasks, &mut s.labels);
     let next = [s.irq_entry(1_890, "b"), s.irq_entry(2_100, "b"), s.irq_exit(2_200, "b")];
-    let next = next.map(|event| by(LOOP, event));
+    let next = next.map(|event| event_of_thread(LOOP, event));
     // The first of these steps breaks the promise.
     let steps = [step(1_850, 2_000), step(2_000, 2_300)];
     s.hand_over(&mut attributor, &steps, &next, &mut outcome);
@@ -675,10 +675,10 @@ fn every_event_tells_who_runs_so_that_a_missing_switch_leaves_little_unknown() {
     let events = [
         switch(1_100, LOOP, KSOFTIRQD),
         // Here sshd came in, unseen; it is on the CPU when the tick comes, and goes unseen.
-        by(SSHD, s.irq_entry(1_400, "local_timer")),
-        by(SSHD, s.irq_exit(1_450, "local_timer")),
-        by(SSHD, s.irq_entry(5_400, "local_timer")),
-        by(SSHD, s.irq_exit(5_450, "local_timer")),
+        event_of_thread(SSHD, s.irq_entry(1_400, "local_timer")),
+        event_of_thread(SSHD, s.irq_exit(1_450, "local_timer")),
+        event_of_thread(SSHD, s.irq_entry(5_400, "local_timer")),
+        event_of_thread(SSHD, s.irq_exit(5_450, "local_timer")),
         sleep(5_500, KSOFTIRQD, LOOP),
     ];
     let (lines, outcome) = s.lines(5_600, &events);

@@ -115,14 +115,14 @@ impl Scene {
     }
 
     /// A function begins; `interrupt` is what runs it if no event tells of that.
-    pub fn function_entry(&mut self, time: i64, by: Carrier, source: &str, interrupt: &str) -> Event {
+    pub fn function_entry(&mut self, time: i64, carrier: Carrier, source: &str, interrupt: &str) -> Event {
         let root = carried::root(source).map(|(kind, source)| root::text(kind, source)).unwrap_or_default();
         let [source, root, interrupt] = [source, &root, interrupt].map(|text| self.labels.intern(text));
-        at(time, Happening::FunctionEntry { source, root, by, interrupt })
+        at(time, Happening::FunctionEntry { source, root, by: carrier, interrupt })
     }
 
-    pub fn function_exit(&mut self, time: i64, by: Carrier, interrupt: &str) -> Event {
-        at(time, Happening::FunctionExit { by, interrupt: self.labels.intern(interrupt) })
+    pub fn function_exit(&mut self, time: i64, carrier: Carrier, interrupt: &str) -> Event {
+        at(time, Happening::FunctionExit { by: carrier, interrupt: self.labels.intern(interrupt) })
     }
 
     pub fn softirq_entry(&mut self, time: i64, source: &str) -> Event {
@@ -174,7 +174,7 @@ pub fn at(time: i64, what: Happening) -> Event {
 }
 
 /// The event, of that thread.
-pub fn by(thread: Pid, event: Event) -> Event {
+pub fn event_of_thread(thread: Pid, event: Event) -> Event {
     Event { thread, ..event }
 }
 

@@ -7,7 +7,7 @@ use becalm_model::{Event, Happening, Pid};
 use becalm_units::Nanos;
 use proptest::prelude::*;
 
-use crate::scene::{COLLECTOR, KSOFTIRQD, KWORKERS, LOOP, SSHD, STRANGER, Scene, at, by, step, wake};
+use crate::scene::{COLLECTOR, KSOFTIRQD, KWORKERS, LOOP, SSHD, STRANGER, Scene, at, event_of_thread, step, wake};
 
 /// One choice: what to do, with which variant, after how long.
 type Choice = (u8, u8, i64);
@@ -138,9 +138,9 @@ impl<'a> Cpu<'a> {
 
     fn end_top(&mut self) {
         if let Some((_, function)) = self.irqs.last_mut()
-            && let Some(by) = function.take()
+            && let Some(carrier) = function.take()
         {
-            let event = self.scene.function_exit(self.time, by, "untraced");
+            let event = self.scene.function_exit(self.time, carrier, "untraced");
             self.write(event);
             return;
         }
@@ -175,21 +175,21 @@ impl<'a> Cpu<'a> {
 
     /// The function of the interrupt or the softirq ends, or another one begins.
     fn function(&mut self, which: usize) {
-        if let Some(by) = self.timer_softirq() {
+        if let Some(carrier) = self.timer_softirq() {
             if matches!(self.open[self.current].last(), Some(Open::Timer)) {
                 return self.end_top();
             }
-            if by == Carrier::Timer {
+            if carrier == Carrier::Timer {
                 self.open[self.current].push(Open::Timer);
             }
-            let event = self.scene.function_entry(self.time, by, TIMERS[which % TIMERS.len()], "untraced");
+            let event = self.scene.function_entry(self.time, carrier, TIMERS[which % TIMERS.len()], "untraced");
             return self.write(event);
         }
         match self.irqs.last_mut() {
             Some((_, running @ None)) => {
-                let (by, source) = FUNCTIONS[which];
-                *running = Some(by);
-                let event = self.scene.function_entry(self.time, by, source, "untraced");
+                let (carrier, source) = FUNCTIONS[which];
+                *running = Some(carrier);
+                let event = self.scene.function_entry(self.time, carrier, source, "untraced");
                 self.write(event);
             }
             Some(_) => self.end_top(),
@@ -318,5 +318,5 @@ pub fn hostile_event(scene: &mut Scene, (time, what, which, more): (i64, u8, u8,
             at(time, Happening::Switch { prev, prev_runnable: more % 2 == 0, next })
         }
     };
-    by(thread(usize::from(more / 16)), event)
+    event_of_thread(thread(usize::from(more / 16)), event)
 }

@@ -31,10 +31,11 @@ use becalm_model::cost::{CostDoc, CostRun, CostSamples, LONGEST_PS, SeriesDoc};
 /// If there is no bundle, it holds something else than costs, no such node or several, and if a file of it is damaged,
 /// of another version, or contradicts another.
 pub fn load(path: &Path, node: Option<&str>) -> Result<CostRun, BundleError> {
-    let (bundle, node, path) = open_node(path, node)?;
-    let doc: CostDoc = document::read(&path, &node)?;
+    let node = open_node(path, node)?;
+    let doc: CostDoc = document::read(&node.document, &node.name)?;
     let series = doc.series();
-    let samples = if series.is_empty() { CostSamples::new() } else { read(&table_path(&bundle, &node), &series)? };
+    let samples =
+        if series.is_empty() { CostSamples::new() } else { read(&table_path(&node.bundle, &node.name), &series)? };
     Ok(CostRun { doc, samples })
 }
 
@@ -66,7 +67,7 @@ impl CostWriter {
         let series = run.doc.series();
         if !series.is_empty() {
             let path = table_path(&self.path, &self.node);
-            let mut made = MadeFolders::below(&self.path);
+            let mut made = MadeFolders::new(&self.path);
             made.make(&self.path.join(COSTS.name))?;
             made.make(&layout::table_folder(&self.path, COSTS.name, &self.node))?;
             check_series(&run.samples, &series).map_err(|why| BundleError::Table {
@@ -74,7 +75,7 @@ impl CostWriter {
                 table: COSTS.name,
                 why,
             })?;
-            let draft = Draft::within(&self.path, path)?;
+            let draft = Draft::for_bundle(&self.path, path)?;
             encode::costs(&draft, series.iter().map(|(name, _)| (name.as_str(), run.rounds(name))))?;
             draft.sync()?;
             draft.publish()?;
@@ -103,7 +104,7 @@ fn read(path: &Path, series: &[(String, SeriesDoc)]) -> Result<CostSamples, Bund
     let refuse = |why| BundleError::Table { path: path.to_owned(), table: COSTS.name, why };
     let mut decoder = TableDecoder::open(path, &COSTS, &SourcePool::default())?;
     let mut samples = CostSamples::new();
-    let told: HashMap<&str, u64> = series.iter().map(|(name, of)| (name.as_str(), of.samples)).collect();
+    let told: HashMap<&str, u64> = series.iter().map(|(name, probe)| (name.as_str(), probe.samples)).collect();
     let mut last: Option<String> = None;
     // How many samples the probe may have yet.
     let mut left = 0;

@@ -34,8 +34,8 @@ pub fn store(campaign: &Campaign, bundle: &Path) -> Result<(), BundleError> {
 /// If there is no bundle, it holds something else, no such node or several, and if the document is damaged or of
 /// another version.
 pub fn load(path: &Path, node: Option<&str>) -> Result<(PathBuf, Campaign), BundleError> {
-    let (bundle, node, document) = nodes::open_node(path, node)?;
-    Ok((bundle, document::read(&document, &node)?))
+    let node = nodes::open_node(path, node)?;
+    Ok((node.bundle, document::read(&node.document, &node.name)?))
 }
 
 #[cfg(test)]

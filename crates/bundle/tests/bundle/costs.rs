@@ -118,7 +118,7 @@ fn every_kind_of_measurement_reads_back() {
         clocks: vec![way],
         successive: None,
     };
-    let of_clocks = CostSamples::from([
+    let clock_samples = CostSamples::from([
         ("CLOCK_TAI".to_owned(), vec![vec![21_000, 21_500]]),
         (format!("CLOCK_TAI{BY_SYSCALL}"), vec![vec![150_000]]),
     ]);
@@ -160,7 +160,7 @@ fn every_kind_of_measurement_reads_back() {
     };
     let runs = [
         traps("a"),
-        CostRun { doc: cost_doc("a", Costs::Clock(clocks)), samples: of_clocks },
+        CostRun { doc: cost_doc("a", Costs::Clock(clocks)), samples: clock_samples },
         CostRun { doc: cost_doc("a", Costs::Scheduler(scheduler)), samples: CostSamples::new() },
         CostRun { doc: cost_doc("a", Costs::Placement(placement)), samples: CostSamples::new() },
     ];
@@ -255,7 +255,7 @@ fn damaged_documents_are_refused_by_name() {
 }
 
 #[test]
-fn of_a_document_and_a_table_that_contradict_each_other_the_table_is_named() {
+fn a_table_that_contradicts_its_document_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let (path, document, _) = stored(&folder);
     let text = fs::read_to_string(&document).unwrap();
@@ -402,8 +402,8 @@ proptest! {
         bytes.truncate(bytes.len() - bytes.len() / 4 * cut);
         fs::write(&file, bytes).unwrap();
         if let Ok(run) = becalm_bundle::cost::load(&path, None) {
-            for (name, of) in run.doc.series() {
-                prop_assert_eq!(run.rounds(&name).iter().map(Vec::len).sum::<usize>() as u64, of.samples);
+            for (name, series) in run.doc.series() {
+                prop_assert_eq!(run.rounds(&name).iter().map(Vec::len).sum::<usize>() as u64, series.samples);
             }
         }
     }

@@ -184,7 +184,7 @@ fn tables_that_contradict_the_schema_are_refused() {
     let none: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None]));
     let flags: ArrayRef = Arc::new(BooleanArray::from(vec![Some(true), None]));
     let base = || vec![("cpu", cpus(&[0, 0])), ("start_ns", i64s(&[0, 9])), ("duration_ns", i64s(&[1, 1]))];
-    let with = |name: &'static str, column: ArrayRef| {
+    let replaced = |name: &'static str, column: ArrayRef| {
         let mut columns = base();
         columns.retain(|(other, _)| *other != name);
         columns.push((name, column));
@@ -192,16 +192,16 @@ fn tables_that_contradict_the_schema_are_refused() {
     };
     for (columns, why) in [
         (base().into_iter().skip(1).collect(), "no column cpu"),
-        (with("cpu", i64s(&[0, 0])), "column cpu is of type Int64 instead of Int32"),
-        (with("start_ns", names(&["a", "b"])), "column start_ns is of type Utf8 instead of Int64"),
-        (with("incomplete", i64s(&[0, 0])), "column incomplete is of type Int64 instead of Boolean"),
-        (with("duration_ns", none), "column duration_ns has rows without a value"),
-        (with("incomplete", flags), "column incomplete has rows without a value"),
-        (with("duration_ns", i64s(&[1, -1])), "cannot be -1 ns long"),
-        (with("start_ns", i64s(&[9, (1 << 62) - 1])), "cannot be 1 ns long"),
-        (with("start_ns", i64s(&[9, 0])), "rows of CPU 0 are not in order"),
-        (with("cpu", cpus(&[0, -1])), "CPU -1 is outside"),
-        (with("cpu", cpus(&[0, 1 << 20])), "CPU 1048576 is outside"),
+        (replaced("cpu", i64s(&[0, 0])), "column cpu is of type Int64 instead of Int32"),
+        (replaced("start_ns", names(&["a", "b"])), "column start_ns is of type Utf8 instead of Int64"),
+        (replaced("incomplete", i64s(&[0, 0])), "column incomplete is of type Int64 instead of Boolean"),
+        (replaced("duration_ns", none), "column duration_ns has rows without a value"),
+        (replaced("incomplete", flags), "column incomplete has rows without a value"),
+        (replaced("duration_ns", i64s(&[1, -1])), "cannot be -1 ns long"),
+        (replaced("start_ns", i64s(&[9, (1 << 62) - 1])), "cannot be 1 ns long"),
+        (replaced("start_ns", i64s(&[9, 0])), "rows of CPU 0 are not in order"),
+        (replaced("cpu", cpus(&[0, -1])), "CPU -1 is outside"),
+        (replaced("cpu", cpus(&[0, 1 << 20])), "CPU 1048576 is outside"),
     ] {
         foreign(&file, columns, None);
         let error = refusal(&path, &file);

@@ -80,10 +80,10 @@ proptest! {
                 0 => BundleWriter::create(&path, &work_doc("a")).unwrap(),
                 _ => BundleWriter::resume(&path, &work_doc("a")).unwrap(),
             };
-            let (rows, of) = segment(part, (number as i64) << 50, samples.len() as u64, &mut labels);
-            writer.write_samples(&rows, &of, &labels).unwrap();
+            let (rows, parts) = segment(part, (number as i64) << 50, samples.len() as u64, &mut labels);
+            writer.write_samples(&rows, &parts, &labels).unwrap();
             samples.extend(rows);
-            activities.extend(of.iter().map(|activity| named(activity, &labels)));
+            activities.extend(parts.iter().map(|activity| named(activity, &labels)));
         }
         prop_assert_eq!(read_samples(&path).unwrap(), samples);
         prop_assert_eq!(read_activities(&Bundle::open(&path).unwrap(), "a").unwrap(), activities);

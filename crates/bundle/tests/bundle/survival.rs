@@ -136,7 +136,7 @@ fn rows_that_no_document_counts_are_those_of_a_recording_that_goes_on() {
 }
 
 #[test]
-fn of_several_nodes_only_the_one_that_lacks_rows_is_left_out() {
+fn only_the_node_that_lacks_rows_is_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.becalm");
     let mut labels = Labels::new();
@@ -206,7 +206,7 @@ fn nodes_write_side_by_side() {
 }
 
 #[test]
-fn of_writers_of_one_node_one_wins() {
+fn one_of_the_writers_of_a_node_wins() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.becalm");
     let mut winners = std::thread::scope(|scope| {

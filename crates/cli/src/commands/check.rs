@@ -148,7 +148,7 @@ fn record(args: &CheckArgs) -> Result<Summary> {
     }
     let root = Path::new("/");
     let path = args.folder.place(args.output.as_ref(), None, root)?;
-    refuse_place_of_root(&path, becalm_linux::rights::User::behind_sudo().as_ref())?;
+    refuse_place_of_root(&path, becalm_linux::rights::User::from_sudo().as_ref())?;
     refuse_existing(&path)?;
     let mut plan = RecordPlan::new();
     plan.cpus.clone_from(&args.cpus);

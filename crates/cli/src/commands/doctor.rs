@@ -155,11 +155,11 @@ fn machine_of(root: &Path, audit: &Audit, identity: &Identity, discretion: &Disc
 
 fn rights(identity: &Identity) -> DoctorRights {
     let user = match identity.status.uid {
-        0 if User::behind_sudo().is_some() => DoctorUser::Sudo,
+        0 if User::from_sudo().is_some() => DoctorUser::Sudo,
         0 => DoctorUser::Root,
         _ => DoctorUser::Ordinary,
     };
-    let limits = limits::of_process().map(|Limit { name, now, most }| DoctorLimit { name, now, most });
+    let limits = limits::process_limits().map(|Limit { name, now, most }| DoctorLimit { name, now, most });
     DoctorRights { user, capabilities: format!("{:016x}", identity.status.capabilities.0), limits: limits.into() }
 }
 
@@ -201,7 +201,7 @@ fn of_journal() -> DoctorCheck {
             None => ok(name, "nothing is changed on the machine"),
             Some(state) => {
                 let (stage, what, advice) =
-                    tune::planning::words(&LiveMachine::below(Path::new("/")), &state.owner, &state);
+                    tune::planning::words(&LiveMachine::for_root(Path::new("/")), &state.owner, &state);
                 match stage {
                     Stage::Unfinished | Stage::EarlierBoot => {
                         not_ok(name, what, advice.unwrap_or("see becalm tune status"))

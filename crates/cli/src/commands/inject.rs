@@ -14,15 +14,15 @@ use std::time::{Duration, Instant};
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
 use becalm_inject::{
-    Burst, Delivered, Fit, Grounds, Injection, PreemptPlan, SignalNoise, SignalPlan, coalesced, program,
+    Burst, CpuDelivery, Fit, Grounds, Injection, PreemptPlan, SignalNoise, SignalPlan, coalesced, program,
 };
 use becalm_linux::procfs::kernel;
 use becalm_linux::procfs::status::Capability;
-use becalm_linux::rights::{self, Left, User};
+use becalm_linux::rights::{self, RemainingRights, User};
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::{self, StopSignals};
 use becalm_linux::{clock, memory, sched};
-use becalm_measure::{Companion, select_cpus};
+use becalm_measure::{Companion, PlannedCommand, select_cpus};
 use becalm_model::inject::{FairServerDoc, InjectDoc, InjectedPlace, InjectionWay, SharedToll, Together};
 use becalm_scale::NoiseTrace;
 use becalm_scale::spec::NoiseSpec;
@@ -187,8 +187,8 @@ fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
     let left = left_as(user.clone(), !args.command.is_empty());
     if args.signal {
         // Only a recording that is replayed may be somebody else's; the files that COMMAND opens must be its user's.
-        let kept = if args.replay.is_some() { left.kept.with(Capability::DacReadSearch) } else { left.kept };
-        rights::give_up(&Left { kept, ..left.clone() })?;
+        let kept = if args.replay.is_some() { left.kept.with_capability(Capability::DacReadSearch) } else { left.kept };
+        rights::give_up(&RemainingRights { kept, ..left.clone() })?;
     }
     let (name, traces) = noise(args)?;
     let request = request(args, root, traces, user.as_ref())?;
@@ -209,7 +209,7 @@ fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
             // Standard output holds one document.
             command.stdout(io::stderr());
         }
-        (command, args.command.clone())
+        PlannedCommand { command, written: args.command.clone() }
     });
     let mut command = Companion::start(command, &allowed, &stop)
         .map_err(|(program, error)| fault::Error::new(format!("cannot start the command '{program}': {error}")))?;
@@ -257,7 +257,7 @@ enum Injector {
 
 /// What an injector gives when it has ended.
 enum Finished {
-    Cpus(Vec<Delivered>),
+    Cpus(Vec<CpuDelivery>),
     /// Its figures are read when the command has ended.
     Command(SignalNoise),
 }
@@ -317,7 +317,7 @@ const RANKS: [&str; 4] = ["PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLUR
 
 impl NoiseRequest {
     /// Starts to make it. What it takes to place threads is given up when they are.
-    fn start(self, root: &Path, left: &Left) -> Result<Injector> {
+    fn start(self, root: &Path, left: &RemainingRights) -> Result<Injector> {
         match self {
             Self::Cpus(plan) => {
                 let grounds = Grounds::read(root, plan.cpus.iter().map(|(cpu, _)| *cpu));
@@ -335,7 +335,7 @@ impl NoiseRequest {
             }
             Self::Command(plan) => {
                 // The process is the user's already; what was left to read a recording goes.
-                rights::give_up(&Left { user: None, ..left.clone() })?;
+                rights::give_up(&RemainingRights { user: None, ..left.clone() })?;
                 Ok(Injector::Command(SignalNoise::prepare(&plan)?))
             }
         }
@@ -378,7 +378,7 @@ impl Finished {
                 let sent = delivered.iter().map(|cpu| cpu.packets).sum();
                 let way =
                     if args.packets { InjectionWay::Packets { class, sent } } else { InjectionWay::Preempt(class) };
-                Ok((way, delivered.iter().map(Delivered::place).collect()))
+                Ok((way, delivered.iter().map(CpuDelivery::place).collect()))
             }
             Self::Command(noise) => {
                 let delivered = noise.delivered()?;
@@ -437,7 +437,7 @@ fn noise(args: &InjectArgs) -> Result<(String, Vec<NoiseTrace>)> {
         other => other.clone(),
     };
     let named = || format!("bursts of {burst}: each takes {}", burst.lasts(detour));
-    let trace = burst.of(&place_holder.trace(args.seed).with_context(named)?, detour);
+    let trace = burst.apply(&place_holder.trace(args.seed).with_context(named)?, detour);
     let trace = trace.map_err(|why| UsageError::new(format!("--burst {burst}: {why}")))?;
     Ok((format!("{spec} in bursts of {burst}"), vec![trace]))
 }

@@ -8,7 +8,7 @@ use std::process;
 
 use becalm_analyze::limits::{Answer, Limit, Shortage, check};
 use becalm_analyze::summary::Summary;
-use becalm_measure::{AfterSetUp, RecordPlan};
+use becalm_measure::{AfterSetUp, PlannedCommand, RecordPlan};
 use becalm_model::check_node_name;
 use becalm_model::node::{Ended, NodeDoc};
 use becalm_model::warning;
@@ -294,7 +294,7 @@ fn plan(args: &RecordArgs, root: &Path) -> Result<RecordPlan> {
             command.stdout(io::stderr());
         }
         let stored = if args.no_argv { vec![program.clone()] } else { args.command.clone() };
-        (command, stored)
+        PlannedCommand { command, written: stored }
     });
     Ok(plan)
 }

@@ -117,7 +117,7 @@ impl WatchArgs {
     /// What holds now, by the command line and the file.
     fn settings(&self) -> Result<WatchSettings> {
         let file = self.config.as_deref().map(read).transpose()?.unwrap_or_default();
-        Ok(self.said().over(file).settle().map_err(|error| UsageError::new(error.to_string()))?)
+        Ok(self.said().with_defaults(file).settle().map_err(|error| UsageError::new(error.to_string()))?)
     }
 }
 

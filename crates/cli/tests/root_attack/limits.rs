@@ -203,7 +203,7 @@ fn small_stacks() {
 #[test]
 fn memory_groups() {
     let Some(bench) = bench() else { return };
-    if ControlGroup::of_memory(64).is_none() {
+    if ControlGroup::with_memory(64).is_none() {
         return skip("no memory cgroup can be made");
     }
     let row = "memory cgroup of 4, 8, 16, 32, 64, 128 MiB: done or killed; no instance, no process left";
@@ -211,7 +211,7 @@ fn memory_groups() {
         let mebibytes = 4 << number;
         let folder = TempDir::new().unwrap();
         let bundle = folder.path().join("run");
-        let group = ControlGroup::of_memory(mebibytes).unwrap();
+        let group = ControlGroup::with_memory(mebibytes).unwrap();
         let ended = run(group.inside(&recording(&bundle)));
         drop(group);
         let killed = ended.code == 128 + 9;

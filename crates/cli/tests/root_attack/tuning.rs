@@ -201,11 +201,11 @@ fn journals_with_a_damaged_byte() {
         let what = format!("byte {at} of {} damaged", ours.len());
         if was_damaged && !is_end {
             ended.expect(1, &["of the journal ", "is damaged"]);
-            let has_value = |(path, now): (&PathBuf, &Vec<u8>)| *now == bench.before()[path] || *now == tuned[path];
+            let has_value = |(path, now): (&PathBuf, &Vec<u8>)| *now == bench.originals()[path] || *now == tuned[path];
             assert!(is_kept && now.iter().all(has_value), "{what}: {ended:#?}");
         } else {
             ended.expect(0, &[]);
-            assert_eq!(&now, bench.before(), "{what}");
+            assert_eq!(&now, bench.originals(), "{what}");
         }
         bench.is_untouched(&what, &[]);
     });
@@ -261,7 +261,7 @@ fn settings_that_cannot_be_written() {
         ended.expect(1, &[]);
         assert!(ended.stdout.contains("1 was not"), "{ended:#?}");
         let now = becalm_testing::machine::knobs();
-        let other: Vec<_> = now.iter().filter(|(path, text)| bench.before()[*path] != **text).collect();
+        let other: Vec<_> = now.iter().filter(|(path, text)| bench.originals()[*path] != **text).collect();
         assert!(other.len() == 1 && other[0].0 == Path::new(stuck), "{other:?}");
         run(bench.tune(&["restore"])).expect(0, &[]);
         bench.is_untouched("after the second restore", &[]);

@@ -16,7 +16,7 @@ use becalm_linux::sched::pin_current_thread;
 use becalm_testing::attack::{Tries, attack};
 use becalm_testing::program::{Ended, INSTANCES, Running, becalm, full_pipe, instances_of, path, run_within};
 use becalm_testing::wait_until;
-use becalm_testing::watched::{Watched, ask, get, value_in};
+use becalm_testing::watched::{WatchProcess, ask, get, value_in};
 use becalm_units::CpuId;
 
 use crate::stuck::state;
@@ -59,8 +59,9 @@ fn observed(text: &str) -> (f64, f64) {
 
 /// Traced CPU seconds grow from now on.
 #[track_caller]
-fn traces_on(watched: &mut Watched) {
-    let seconds = |watched: &Watched| sum_of(&metrics(watched.address(), "text/plain"), "becalm_traced_seconds_total");
+fn traces_on(watched: &mut WatchProcess) {
+    let seconds =
+        |watched: &WatchProcess| sum_of(&metrics(watched.address(), "text/plain"), "becalm_traced_seconds_total");
     let before = seconds(watched);
     watched.until("CPUs are traced", |watched| seconds(watched) > before);
 }
@@ -109,7 +110,7 @@ fn floods_of_requests() {
     attack("requests to watch without pause: it observes as before", Tries { all: 6, few: 1 }, |number, _| {
         // As many as there is room for, or far more.
         let connections = if number % 2 == 0 { 24 } else { 200 };
-        let mut watched = Watched::with(&["--interval", "100ms", "--budget", "10%", "--window", "60s"]);
+        let mut watched = WatchProcess::with_options(&["--interval", "100ms", "--budget", "10%", "--window", "60s"]);
         let address = watched.address();
         traces_on(&mut watched);
         let (text, openmetrics) = ("text/plain", "application/openmetrics-text");
@@ -167,13 +168,13 @@ fn full_pipes() {
         if number % 2 == 1 {
             let file = bench.place().join("file");
             File::create(&file).unwrap();
-            let watched = Watched::with_start(&["-o", path(&file.join("ring"))], on_pipe);
+            let watched = WatchProcess::with_start(&["-o", path(&file.join("ring"))], on_pipe);
             ends_soon(watched.running, 1);
             fs::remove_file(&file).unwrap();
         } else {
-            let mut watched = Watched::with_start(&TRACING, on_pipe);
+            let mut watched = WatchProcess::with_start(&TRACING, on_pipe);
             traces_on(&mut watched);
-            let dropped = |watched: &Watched| watched.value("becalm_dropped_messages_total");
+            let dropped = |watched: &WatchProcess| watched.value("becalm_dropped_messages_total");
             // Each has a message; soon no more may wait.
             watched.until("messages are dropped", |watched| {
                 watched.running.signal("HUP");
@@ -233,7 +234,7 @@ fn names_without_end() {
     let Some(bench) = bench() else { return };
     const NAMES: usize = 10_000;
     attack("a thread with 10,000 names: few series, and no time is lost", Tries { all: 5, few: 1 }, |_, _| {
-        let mut watched = Watched::start(&["--cpus", "0"]);
+        let mut watched = WatchProcess::start(&["--cpus", "0"]);
         watched.goes_on(1);
         let (address, mut reader, mut shown) = (watched.address(), Reader::default(), BTreeSet::new());
         let first = metrics(address, "text/plain");
@@ -329,7 +330,7 @@ const MALFORMED: [&str; 7] = [
 #[test]
 fn names_of_hosts() {
     let Some(bench) = bench() else { return };
-    let watched = Watched::with(&["--no-trace", "--allow-host", "Metrics.example.org."]);
+    let watched = WatchProcess::with_options(&["--no-trace", "--allow-host", "Metrics.example.org."]);
     let address = watched.address();
     wait_until("it answers", || get(address, "/healthz").is_some());
     let foreign = FOREIGN.map(|host| (format!("Host: {host}\r\n"), "421 "));
@@ -449,7 +450,7 @@ fn names_in_its_directory() {
             // The largest number that counts: those after it begin with 1 again.
             plant(&ring.join("999999999999-alert.becalm"), 2, &elsewhere);
             let mut start = |late: &[PathBuf]| {
-                let mut watched = Watched::start(&["-o", path(&ring), "--keep", "64KiB"]);
+                let mut watched = WatchProcess::start(&["-o", path(&ring), "--keep", "64KiB"]);
                 watched.goes_on(2);
                 add(late);
                 watched.goes_on(3);
@@ -492,7 +493,7 @@ fn names_in_its_directory() {
 fn watches_whose_trace_others_change() {
     let Some(bench) = bench() else { return };
     let few = WAYS.len() as u32;
-    let mut watched = Watched::with(&TRACING);
+    let mut watched = WatchProcess::with_options(&TRACING);
     traces_on(&mut watched);
     let mut files = Vec::new();
     attack(
@@ -500,7 +501,7 @@ fn watches_whose_trace_others_change() {
         Tries { all: 3 * few, few },
         |number, _| {
             let (file, change) = WAYS[number as usize % WAYS.len()];
-            let told = |watched: &Watched| watched.value("becalm_trace_disturbed_total");
+            let told = |watched: &WatchProcess| watched.value("becalm_trace_disturbed_total");
             // After a reload `watch` repeats its messages.
             watched.running.signal("HUP");
             traces_on(&mut watched);

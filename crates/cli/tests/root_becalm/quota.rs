@@ -46,7 +46,7 @@ fn idled(cpu: CpuId) -> Nanos {
 fn a_throttled_loop_is_away_once_per_period_although_another_thread_works() {
     let Some(_alone) = alone() else { return };
     let Some(cpu) = sched::allowed_cpus().unwrap().iter().last() else { return };
-    let Some(group) = ControlGroup::of_time(30_000, 100_000) else { return skip("there is no group with a quota") };
+    let Some(group) = ControlGroup::with_time(30_000, 100_000) else { return skip("there is no group with a quota") };
     let folder = tempfile::tempdir().unwrap();
     let bundle = folder.path().join("quota.becalm");
     let (stop, number) = (AtomicBool::new(false), cpu.to_string());

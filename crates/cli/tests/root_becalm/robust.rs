@@ -200,7 +200,7 @@ fn root_cpus_outside_of_the_cgroup_are_refused_or_left_out() {
     if online() != [0, 1] {
         return skip("it is written for a machine with CPUs 0 and 1");
     }
-    let Some(group) = ControlGroup::of_cpus("0") else { return skip("no cpuset can be made") };
+    let Some(group) = ControlGroup::with_cpus("0") else { return skip("no cpuset can be made") };
     let folder = folder();
     let bundle = folder.path().join("run");
     let refused = run(group.inside(&recording(&bundle, &["--cpus", "1", "--duration", "1h"])));

@@ -29,7 +29,7 @@ fn every_profile_goes_and_comes_back() {
         assert_eq!(applied["schema"], "becalm.tune-apply/1");
         let made = applied["knobs"].as_array().unwrap().iter().filter(|knob| knob["outcome"] == "changed").count();
         assert!(made > 10, "{applied:#}");
-        assert_ne!(&knobs(), bench.before());
+        assert_ne!(&knobs(), bench.originals());
         let status = document(run(bench.tune(&["status", "--json"])).expect(0, &[]));
         assert_eq!((&status["state"], &status["cpus"]), (&"tuned".into(), &bench.cpu().into()));
         run(bench.tune(&["apply", "--cpus", bench.cpu()])).expect(1, &["becalm tune restore", "--extend"]);
@@ -69,7 +69,7 @@ fn a_damaged_line_is_named_and_the_rest_restored() {
         assert!(bench.journal().exists());
         assert_eq!(
             fs::read("/proc/sys/vm/stat_interval").unwrap(),
-            bench.before()[Path::new("/proc/sys/vm/stat_interval")]
+            bench.originals()[Path::new("/proc/sys/vm/stat_interval")]
         );
     }
     assert!(run(bench.tune(&["status"])).expect(0, &[]).stdout.contains(&named));
@@ -370,7 +370,7 @@ fn the_exit_code_is_the_commands_also_beside_what_others_changed() {
     run(bench.tune(&["restore", "--keep"])).expect(0, &[]);
     assert!(!bench.journal().exists());
     assert_eq!(fs::read_to_string("/proc/sys/vm/stat_interval").unwrap(), "77\n");
-    fs::write("/proc/sys/vm/stat_interval", &bench.before()[Path::new("/proc/sys/vm/stat_interval")]).unwrap();
+    fs::write("/proc/sys/vm/stat_interval", &bench.originals()[Path::new("/proc/sys/vm/stat_interval")]).unwrap();
     bench.is_as_before("after keeping");
 }
 

@@ -24,11 +24,11 @@ impl<'a> Binary<'a> {
         Self { bytes, at: 0, base, unpacked: true }
     }
 
-    /// From this byte of the file on.
+    /// Creates a reader of the file from this byte on.
     ///
     /// # Errors
     /// If the file ends before.
-    pub fn of_file(file: &'a [u8], offset: u64, what: &str) -> Result<Self, ReadError> {
+    pub fn from_file(file: &'a [u8], offset: u64, what: &str) -> Result<Self, ReadError> {
         let found = usize::try_from(offset).ok().and_then(|offset| Some((offset, file.get(offset..)?)));
         let (offset, rest) = found.ok_or_else(|| {
             ReadError::byte(file.len(), format!("the file ends here, and {what} is said to be at byte {offset}"))

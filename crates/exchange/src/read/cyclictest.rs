@@ -6,7 +6,7 @@
 
 use becalm_model::distribution::{Quantity, SERIES, Series};
 
-use super::distribution::{Distribution, Rows, above, count, integer, some_series, times};
+use super::distribution::{Distribution, Rows, count, integer, overflow, some_series, times};
 use super::lines::{End, Lines, Progress, is_row, text};
 use super::time::TimeUnit;
 use super::{ReadError, Source};
@@ -55,7 +55,7 @@ pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Resul
     let mut lines = Lines::new(text(source.bytes)?, progress);
     let mut found = Distribution::new("cyclictest", Quantity::Wakeup);
     let (mut columns, mut end_ns, mut remarks) = (Vec::<Rows>::new(), 0, Remarks::default());
-    let mut threads = Vec::<Thread>::new();
+    let mut threads = Vec::<ThreadLine>::new();
     while let Some(line) = lines.next() {
         // The lines of a terminal come again and again, with what steers its cursor in front.
         let line =
@@ -106,7 +106,7 @@ pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Resul
         found.series = threads.into_iter().map(|thread| thread.series).collect();
     } else {
         end = remarks.missing().map_or(End::Marked, End::Missing);
-        found.series = of_histogram(columns, end_ns, unit_ns, &remarks).map_err(ReadError::new)?;
+        found.series = histogram_series(columns, end_ns, unit_ns, &remarks).map_err(ReadError::new)?;
     }
     found.warnings.extend(lines.warnings(end));
     some_series(found, "cyclictest")
@@ -133,7 +133,7 @@ fn row(line: &str, unit_ns: i64, columns: &mut Vec<Rows>) -> Result<i64, String>
 }
 
 /// The threads of a histogram, with what the remarks say of each.
-fn of_histogram(
+fn histogram_series(
     mut columns: Vec<Rows>,
     end_ns: i64,
     unit_ns: i64,
@@ -157,36 +157,36 @@ fn of_histogram(
             value.map(|value| times(value, unit_ns, what)).transpose()
         };
         let total = at(&remarks.total, thread, "total")?.map(|total| total as u64);
-        let above = above(end_ns, overflows.unwrap_or(0));
-        let mut of = Series {
+        let overflow = overflow(end_ns, overflows.unwrap_or(0));
+        let mut row = Series {
             name: format!("thread {thread}"),
             min_ns: time(&remarks.min, "minimum")?,
             mean_ns: time(&remarks.avg, "average")?.map(|mean| mean as f64),
             max_ns: time(&remarks.max, "maximum")?,
             buckets: column.buckets,
-            above,
+            above: overflow,
             ..Series::default()
         };
         // The total is of the histogram, to which the overflows come.
-        let counted = of.in_histogram();
-        let overflowed = above.map_or(0, |above| above.count);
+        let counted = row.in_histogram();
+        let overflowed = overflow.map_or(0, |beyond| beyond.count);
         if let Some(total) = total.filter(|total| *total != counted && total.saturating_add(overflowed) != counted) {
             return Err(format!("its total of thread {thread} is {total}, and its rows add up to {counted}"));
         }
-        of.count = Some(counted);
-        series.push(of);
+        row.count = Some(counted);
+        series.push(row);
     }
     Ok(series)
 }
 
 /// A line of statistics. cyclictest prints one per thread again and again on a terminal; the last one counts.
-struct Thread {
+struct ThreadLine {
     /// The number that the kernel gave it; 0 before it started.
     tid: u64,
     series: Series,
 }
 
-impl Thread {
+impl ThreadLine {
     /// Whether it is of the same run as the line in front: the same thread of the kernel, with as many cycles or more.
     fn continues(&self, last: &Self) -> bool {
         (last.tid == 0 || last.tid == self.tid) && last.series.count <= self.series.count
@@ -194,7 +194,7 @@ impl Thread {
 }
 
 /// The values of a line like `T: 0 (1234) P:80 I:1000 C: 500 Min: 2 Act: 3 Avg: 3 Max: 40`.
-fn statistics(line: &str, unit_ns: i64) -> Result<Thread, String> {
+fn statistics(line: &str, unit_ns: i64) -> Result<ThreadLine, String> {
     let after = |name: &str| -> Result<i64, String> {
         let (_, rest) = line.split_once(name).ok_or_else(|| format!("it has no {name}"))?;
         integer(rest.split_whitespace().next().unwrap_or_default(), name)
@@ -213,5 +213,5 @@ fn statistics(line: &str, unit_ns: i64) -> Result<Thread, String> {
         name,
         ..Series::default()
     };
-    Ok(Thread { tid, series })
+    Ok(ThreadLine { tid, series })
 }

@@ -137,8 +137,8 @@ pub(super) const fn greatest_common(mut a: i64, mut b: i64) -> i64 {
     a
 }
 
-/// What is beyond the histogram, unless that is nothing.
-pub(super) fn above(from_ns: i64, count: u64) -> Option<Above> {
+/// The values beyond the histogram, if there are any.
+pub(super) fn overflow(from_ns: i64, count: u64) -> Option<Above> {
     (count > 0).then_some(Above { from_ns, count })
 }
 

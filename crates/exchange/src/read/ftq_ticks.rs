@@ -132,18 +132,18 @@ fn half_of(word: &str) -> Result<u64, String> {
 ///
 /// # Errors
 /// If a line is no whole number.
-pub fn column(source: Source<'_>, progress: Progress<'_>) -> Result<Column, ReadError> {
+pub fn column(source: Source<'_>, progress: Progress<'_>) -> Result<SampleColumn, ReadError> {
     let mut lines = Lines::new(text(source.bytes)?, progress);
     let mut numbers = Vec::new();
     while let Some(line) = lines.next() {
         numbers.push(integer(line, "number").map_err(|why| lines.error(why))?);
     }
-    Ok(Column { numbers, warnings: lines.warnings(End::Unmarked) })
+    Ok(SampleColumn { numbers, warnings: lines.warnings(End::Unmarked) })
 }
 
 /// The numbers of one of two files.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Column {
+pub struct SampleColumn {
     /// In the order of the file.
     pub numbers: Vec<i64>,
     /// What must be known of the file.

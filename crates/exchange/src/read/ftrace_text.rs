@@ -11,7 +11,7 @@
 
 use becalm_units::Nanos;
 
-use super::kernel_text::{KernelText, Line, Read, is_digits, is_name, seconds};
+use super::kernel_text::{KernelText, Line, ParsedLine, is_digits, is_name, seconds};
 use super::lines::Progress;
 use super::{ReadError, Source};
 
@@ -74,16 +74,16 @@ pub(super) fn gap(line: &str) -> Option<(&str, Option<u64>)> {
     }
 }
 
-fn line(line: &str) -> Read<'_> {
+fn line(line: &str) -> ParsedLine<'_> {
     if let Some((cpu, count)) = gap(line) {
-        return Read::Gap { cpu, count };
+        return ParsedLine::Gap { cpu, count };
     }
-    let Some(Head { name, thread, cpu, time, decimals, rest }) = head(line) else { return Read::Other };
-    let Some((event, fields)) = rest.split_once(':') else { return Read::Other };
-    let Some(system) = system(event, fields) else { return Read::Other };
+    let Some(Head { name, thread, cpu, time, decimals, rest }) = head(line) else { return ParsedLine::Other };
+    let Some((event, fields)) = rest.split_once(':') else { return ParsedLine::Other };
+    let Some(system) = system(event, fields) else { return ParsedLine::Other };
     // A thread whose name the kernel had forgotten.
     let name = if name == "<...>" { "" } else { name };
-    Read::Event(Line { name, thread, cpu, time, decimals, period: 1, system, event, fields })
+    ParsedLine::Event(Line { name, thread, cpu, time, decimals, period: 1, system, event, fields })
 }
 
 /// The system of an event that tells who had a CPU.
@@ -106,7 +106,7 @@ fn system(event: &str, fields: &str) -> Option<&'static str> {
 /// Whether a text is the kernel's trace: it has its title, or lines of events as it prints them.
 pub(super) fn looks_so(text: &str) -> bool {
     text.lines().next().is_some_and(|line| line.starts_with(TRACER)) && !text.lines().any(is_of_latency)
-        || text.lines().any(|text| matches!(line(text.trim()), Read::Event(_))) && have_names(text)
+        || text.lines().any(|text| matches!(line(text.trim()), ParsedLine::Event(_))) && have_names(text)
 }
 
 /// Whether a line is the title of a trace in the kernel's latency format, whose events have no `[cpu] seconds:`.
@@ -147,11 +147,11 @@ mod tests {
                 ("softirq_exit:         vec=1 [action=TIMER]", TextHappening::SoftirqExit { vec: 1 }),
                 (
                     "hrtimer_expire_entry: hrtimer=00000000d3ed821d function=tick_nohz_handler now=2419613847911",
-                    TextHappening::FunctionEntry { by: Carrier::Timer, function: "tick_nohz_handler" },
+                    TextHappening::FunctionEntry { carrier: Carrier::Timer, function: "tick_nohz_handler" },
                 ),
                 (
                     "csd_function_exit: func=flush_tlb_func, csd=0000000000000000",
-                    TextHappening::FunctionExit { by: Carrier::Call },
+                    TextHappening::FunctionExit { carrier: Carrier::Call },
                 ),
                 (
                     "sched_waking: comm=opt cgu.10 pid=1039 prio=120 target_cpu=001",

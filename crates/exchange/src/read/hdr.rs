@@ -79,7 +79,7 @@ struct Sum {
 pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Result<Distribution, ReadError> {
     let mut lines = Lines::new(text(source.bytes)?, progress);
     let mut found = Distribution::new("HdrHistogram", Quantity::Unknown);
-    let (mut sums, mut kept) = (BTreeMap::<String, Sum>::new(), Kept { buckets: 0, bytes: UNPACKED_OF_ALL });
+    let (mut sums, mut usage) = (BTreeMap::<String, Sum>::new(), LogUsage { buckets: 0, bytes: UNPACKED_OF_ALL });
     while let Some(line) = lines.next() {
         if line.starts_with('#') {
             if !sums.is_empty() && FIRST.iter().any(|first| line.starts_with(first)) {
@@ -87,7 +87,7 @@ pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Resul
             }
             remark(line, &mut found);
         } else if !line.starts_with('"') {
-            interval(line, &mut sums, &mut kept).map_err(|why| lines.error(why))?;
+            interval(line, &mut sums, &mut usage).map_err(|why| lines.error(why))?;
         }
     }
     for (tag, sum) in sums {
@@ -110,8 +110,8 @@ fn remark(line: &str, found: &mut Distribution) {
     }
 }
 
-/// How much is kept of a log.
-struct Kept {
+/// Memory that a log has taken so far.
+struct LogUsage {
     /// Buckets of all tags.
     buckets: usize,
     /// Bytes that may still be unpacked.
@@ -119,7 +119,7 @@ struct Kept {
 }
 
 /// Takes the line of an interval.
-fn interval(line: &str, sums: &mut BTreeMap<String, Sum>, kept: &mut Kept) -> Result<(), String> {
+fn interval(line: &str, sums: &mut BTreeMap<String, Sum>, usage: &mut LogUsage) -> Result<(), String> {
     let mut fields = line.split([',', ' ', '\t']).filter(|field| !field.is_empty());
     let mut first = fields.next().unwrap_or_default();
     let mut tag = "";
@@ -135,7 +135,7 @@ fn interval(line: &str, sums: &mut BTreeMap<String, Sum>, kept: &mut Kept) -> Re
     seconds(first, "begin")?;
     let length = seconds(length, "length")?;
     let packed = STANDARD.decode(packed).map_err(|_| "its histogram is no base64".to_owned())?;
-    let histogram = unpacked(&packed, &mut kept.bytes)?;
+    let histogram = unpacked(&packed, &mut usage.bytes)?;
     let resolution = histogram.resolution();
     if !sums.contains_key(tag) && sums.len() >= SERIES {
         return Err("the log has more tags than are kept".to_owned());
@@ -148,10 +148,10 @@ fn interval(line: &str, sums: &mut BTreeMap<String, Sum>, kept: &mut Kept) -> Re
     for (place, count) in &histogram.counts {
         let (key, width) = histogram.key(*place)?;
         let total = sum.counts.entry(key).or_insert_with(|| {
-            kept.buckets += 1;
+            usage.buckets += 1;
             Count::default()
         });
-        if kept.buckets > BUCKETS {
+        if usage.buckets > BUCKETS {
             return Err("the log has more values than are kept".to_owned());
         }
         total.width = total.width.max(width);
@@ -341,15 +341,15 @@ fn push(counts: &mut Vec<(u64, u64)>, place: u64, count: u64, shape: Shape) -> R
 fn series(tag: &str, sum: Sum, unit_ns: i64) -> Result<Series, ReadError> {
     let name = if tag.is_empty() { "log".to_owned() } else { format!("tag {}", short(tag)) };
     let buckets = match sum.resolution {
-        Resolution::Whole(shape) => of_whole(shape, &sum.counts, unit_ns).map_err(ReadError::new)?,
-        Resolution::Fractions { .. } => of_fractions(&sum.counts, unit_ns)?,
+        Resolution::Whole(shape) => whole_buckets(shape, &sum.counts, unit_ns).map_err(ReadError::new)?,
+        Resolution::Fractions { .. } => fraction_buckets(&sum.counts, unit_ns)?,
     };
     let mut series = Series { name, observed_ns: Some(sum.observed_ns), buckets, ..Series::default() };
     series.count = Some(series.in_histogram());
     Ok(series)
 }
 
-fn of_whole(shape: Shape, counts: &BTreeMap<u64, Count>, unit_ns: i64) -> Result<Vec<Bucket>, String> {
+fn whole_buckets(shape: Shape, counts: &BTreeMap<u64, Count>, unit_ns: i64) -> Result<Vec<Bucket>, String> {
     let mut buckets = Vec::with_capacity(counts.len());
     for (place, Count { count, .. }) in counts {
         let (from, width) = shape.span(*place).ok_or("a place is beyond all values")?;
@@ -361,7 +361,7 @@ fn of_whole(shape: Shape, counts: &BTreeMap<u64, Count>, unit_ns: i64) -> Result
 }
 
 /// Places of decimal fractions in whole nanoseconds; those that cannot be told apart then are one.
-fn of_fractions(counts: &BTreeMap<u64, Count>, unit_ns: i64) -> Result<Vec<Bucket>, ReadError> {
+fn fraction_buckets(counts: &BTreeMap<u64, Count>, unit_ns: i64) -> Result<Vec<Bucket>, ReadError> {
     let mut buckets: Vec<Bucket> = Vec::with_capacity(counts.len());
     for (bits, Count { count, width }) in counts {
         let from = f64::from_bits(*bits);

@@ -102,14 +102,14 @@ pub enum TextHappening<'a> {
     /// A function of an interrupt or a softirq started.
     FunctionEntry {
         /// Its runner.
-        by: Carrier,
+        carrier: Carrier,
         /// Its name.
         function: &'a str,
     },
     /// Such a function ended.
     FunctionExit {
         /// As at the entry.
-        by: Carrier,
+        carrier: Carrier,
     },
     /// A thread is woken.
     Waking {
@@ -150,8 +150,8 @@ pub(super) struct Line<'a> {
     pub fields: &'a str,
 }
 
-/// What a dialect makes of a line.
-pub(super) enum Read<'a> {
+/// A line as a dialect parses it.
+pub(super) enum ParsedLine<'a> {
     Event(Line<'a>),
     /// The next event of this CPU comes after a gap, in which so many were lost, if it is said.
     Gap {
@@ -172,7 +172,7 @@ pub struct KernelText<'a, 'p> {
     lines: Lines<'a, 'p>,
     /// Whether a trace has begun: with its title, or an event.
     begun: bool,
-    dialect: fn(&'a str) -> Read<'a>,
+    dialect: fn(&'a str) -> ParsedLine<'a>,
     /// The most decimals that a time had.
     decimals: usize,
     /// Which events were seen, by system and name.
@@ -187,7 +187,7 @@ pub struct KernelText<'a, 'p> {
 impl<'a, 'p> KernelText<'a, 'p> {
     pub(super) fn new(
         source: Source<'a>,
-        dialect: fn(&'a str) -> Read<'a>,
+        dialect: fn(&'a str) -> ParsedLine<'a>,
         progress: Progress<'p>,
     ) -> Result<Self, ReadError> {
         Ok(Self {
@@ -222,13 +222,13 @@ impl<'a, 'p> KernelText<'a, 'p> {
     /// What a line tells; `None` of one that tells nothing of who has the CPU.
     fn read(&mut self, line: &'a str) -> Result<Option<TextEvent<'a>>, String> {
         let (line, what) = match (self.dialect)(line) {
-            Read::Other => return Ok(None),
-            Read::Gap { cpu, count } => {
+            ParsedLine::Other => return Ok(None),
+            ParsedLine::Gap { cpu, count } => {
                 self.gaps.insert(self::cpu(cpu)?, count);
                 return Ok(None);
             }
-            Read::Lost { line, count } => (line, TextHappening::Lost { count }),
-            Read::Event(line) => {
+            ParsedLine::Lost { line, count } => (line, TextHappening::Lost { count }),
+            ParsedLine::Event(line) => {
                 self.seen.insert((line.system, line.event));
                 let what = happening(line.system, line.event, line.fields.trim())
                     .map_err(|missing| format!("{}:{} has no readable {missing}", line.system, line.event))?;
@@ -300,7 +300,7 @@ fn happening<'a>(system: &str, event: &'a str, fields: &'a str) -> Result<Option
     Ok(Some(match (system, event) {
         ("irq", "irq_handler_entry") => TextHappening::IrqEntry {
             irq: number(fields, &["irq="]).ok_or("irq")?,
-            name: after(fields, &["name=", "handler="]).ok_or("name")?,
+            name: text_after(fields, &["name=", "handler="]).ok_or("name")?,
         },
         ("irq", "irq_handler_exit") => TextHappening::IrqExit { irq: number(fields, &["irq="]).ok_or("irq")? },
         ("irq", "softirq_entry") => {
@@ -337,10 +337,11 @@ fn happening<'a>(system: &str, event: &'a str, fields: &'a str) -> Result<Option
         }
         ("sched", "sched_switch") => switch(fields).ok_or("threads")?,
         ("workqueue", "workqueue_execute_start" | "workqueue_execute_end") => {
-            let work = after(fields, &["work struct "]).ok_or("work struct")?;
+            let work = text_after(fields, &["work struct "]).ok_or("work struct")?;
             let work = work.split([':', ' ']).next().unwrap_or(work);
             let work = u64::from_str_radix(work.trim_start_matches("0x"), 16).map_err(|_| "work struct")?;
-            let function = after(fields, &["function "]).map(|function| function.split(' ').next().unwrap_or(function));
+            let function =
+                text_after(fields, &["function "]).map(|function| function.split(' ').next().unwrap_or(function));
             if event == "workqueue_execute_start" {
                 TextHappening::WorkStart { work, function: function.ok_or("function")? }
             } else {
@@ -348,20 +349,20 @@ fn happening<'a>(system: &str, event: &'a str, fields: &'a str) -> Result<Option
             }
         }
         ("timer", "hrtimer_expire_entry") => function(Carrier::Timer, fields)?,
-        ("timer", "hrtimer_expire_exit") => TextHappening::FunctionExit { by: Carrier::Timer },
+        ("timer", "hrtimer_expire_exit") => TextHappening::FunctionExit { carrier: Carrier::Timer },
         ("timer", "timer_expire_entry") => function(Carrier::Wheel, fields)?,
         ("irq", "tasklet_entry") => function(Carrier::Tasklet, fields)?,
         ("csd", "csd_function_entry") => function(Carrier::Call, fields)?,
-        ("csd", "csd_function_exit") => TextHappening::FunctionExit { by: Carrier::Call },
+        ("csd", "csd_function_exit") => TextHappening::FunctionExit { carrier: Carrier::Call },
         ("sched", "sched_waking" | "sched_wakeup") => TextHappening::Waking { thread: woken(fields).ok_or("thread")? },
         _ => return Ok(None),
     }))
 }
 
 /// The start of a function. Its name ends at a comma, or at the blank before a module.
-fn function<'a>(by: Carrier, fields: &'a str) -> Result<TextHappening<'a>, &'static str> {
-    let name = after(fields, &["function=", "func="]).ok_or("function")?;
-    Ok(TextHappening::FunctionEntry { by, function: name.split([' ', ',']).next().unwrap_or(name) })
+fn function<'a>(carrier: Carrier, fields: &'a str) -> Result<TextHappening<'a>, &'static str> {
+    let name = text_after(fields, &["function=", "func="]).ok_or("function")?;
+    Ok(TextHappening::FunctionEntry { carrier, function: name.split([' ', ',']).next().unwrap_or(name) })
 }
 
 /// The number and the name of a woken thread. The kernel and perf print them differently.
@@ -374,8 +375,8 @@ fn woken(fields: &str) -> Option<(i32, &str)> {
     Some((rest.split_whitespace().next()?.parse().ok()?, comm))
 }
 
-/// What stands behind the first of these keys, up to the end.
-fn after<'a>(fields: &'a str, keys: &[&str]) -> Option<&'a str> {
+/// The text after the first of these keys, up to the end.
+fn text_after<'a>(fields: &'a str, keys: &[&str]) -> Option<&'a str> {
     keys.iter().find_map(|key| {
         let at = fields.match_indices(key).find(|(at, _)| *at == 0 || fields.as_bytes()[at - 1].is_ascii_whitespace());
         at.map(|(at, _)| fields[at + key.len()..].trim())
@@ -384,7 +385,7 @@ fn after<'a>(fields: &'a str, keys: &[&str]) -> Option<&'a str> {
 
 /// The number behind one of these keys.
 fn number<T: std::str::FromStr>(fields: &str, keys: &[&str]) -> Option<T> {
-    after(fields, keys)?.split_whitespace().next()?.parse().ok()
+    text_after(fields, keys)?.split_whitespace().next()?.parse().ok()
 }
 
 /// A switch, in both ways in which it is printed. A thread may be called by the arrow, too.

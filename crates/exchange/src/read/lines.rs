@@ -4,7 +4,7 @@ use becalm_model::node::Warning;
 use becalm_model::warning;
 
 use super::ReadError;
-use super::recognize::of_line;
+use super::recognize::format_from_line;
 
 /// After so many bytes progress is told.
 const STEP: usize = 1 << 16;
@@ -23,8 +23,16 @@ pub(super) struct Lines<'a, 'p> {
     progress: Progress<'p>,
     /// Whether the last line has a line end, as that of every program has.
     is_terminated: bool,
-    /// Lines that were left out because they are none of the format's: how many, and the first.
-    left_out: Option<(u64, usize)>,
+    /// Lines that were left out because they are none of the format's.
+    left_out: Option<SkippedLines>,
+}
+
+/// Lines that were left out.
+#[derive(Clone, Copy)]
+struct SkippedLines {
+    count: u64,
+    /// The number of the first one.
+    first: usize,
 }
 
 /// How it shows that all of a file is there.
@@ -58,10 +66,10 @@ impl<'a, 'p> Lines<'a, 'p> {
     /// # Errors
     /// If a report of another program starts with it.
     pub fn leave_out(&mut self) -> Result<(), ReadError> {
-        if of_line(self.content).is_some() {
+        if format_from_line(self.content).is_some() {
             return Err(self.second_report());
         }
-        self.left_out.get_or_insert((0, self.line)).0 += 1;
+        self.left_out.get_or_insert(SkippedLines { count: 0, first: self.line }).count += 1;
         Ok(())
     }
 
@@ -74,7 +82,7 @@ impl<'a, 'p> Lines<'a, 'p> {
             End::Marked => None,
         };
         end.into_iter()
-            .chain(self.left_out.map(|(count, first)| warning::imported_lines_left_out(count, first)))
+            .chain(self.left_out.map(|skipped| warning::imported_lines_left_out(skipped.count, skipped.first)))
             .collect()
     }
 }

@@ -73,9 +73,9 @@ pub struct Source<'a> {
     pub bytes: &'a [u8],
 }
 
-/// What the user knows of files that do not say it themselves.
+/// Facts that the user supplies about files that do not contain them.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Known {
+pub struct FileFacts {
     /// The unit of numbers that have none; `None` for what is usual in the format.
     pub unit: Option<TimeUnit>,
     /// How often the counter ticks in a second by which times are told.
@@ -89,7 +89,12 @@ pub struct Known {
 ///
 /// # Panics
 /// For a format of another form.
-pub fn detours(format: Format, source: Source<'_>, known: Known, told: Progress<'_>) -> Result<DetourList, ReadError> {
+pub fn detours(
+    format: Format,
+    source: Source<'_>,
+    known: FileFacts,
+    told: Progress<'_>,
+) -> Result<DetourList, ReadError> {
     match format {
         Format::Selfish => selfish::read(source, known.unit.unwrap_or(TimeUnit::Ns), told),
         Format::Loggopsim => loggopsim::read(source, told),
@@ -108,7 +113,7 @@ pub fn detours(format: Format, source: Source<'_>, known: Known, told: Progress<
 pub fn samples(
     format: Format,
     source: Source<'_>,
-    known: Known,
+    known: FileFacts,
     told: Progress<'_>,
 ) -> Result<Vec<SampleList>, ReadError> {
     match format {
@@ -130,7 +135,7 @@ pub fn samples(
 pub fn distribution(
     format: Format,
     source: Source<'_>,
-    known: Known,
+    known: FileFacts,
     told: Progress<'_>,
 ) -> Result<Distribution, ReadError> {
     match format {

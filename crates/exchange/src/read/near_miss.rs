@@ -119,7 +119,7 @@ pub fn near_miss(source: Source<'_>) -> Option<Wording> {
                 .into(),
         );
     }
-    if let Some(what) = behind_a_prefix(&text, source.name) {
+    if let Some(what) = describe_prefix(&text, source.name) {
         return Some(what.into());
     }
     if text.starts_with(ftrace_text::TRACER) {
@@ -135,11 +135,11 @@ pub fn near_miss(source: Source<'_>) -> Option<Wording> {
             "is JSON of a program that is not known; that of cyclictest and oslat (--json=FILE) is read, if it is whole".into(),
         );
     }
-    of_numbers(&text)
+    describe_numbers(&text)
 }
 
-/// Whether each line has something in front of what a known format has, such as a log's time stamp.
-fn behind_a_prefix(text: &str, name: &str) -> Option<String> {
+/// Describes a prefix, such as a log's time stamp, in front of each line of a known format.
+fn describe_prefix(text: &str, name: &str) -> Option<String> {
     /// More words stand in front of no line of a log.
     const MOST: usize = 6;
     (1..=MOST).find_map(|words| {
@@ -170,8 +170,8 @@ fn without_words(line: &str, words: usize) -> &str {
     (0..words).fold(line, |rest, _| rest.split_once(BLANKS).map_or("", |(_, rest)| rest.trim_start_matches(BLANKS)))
 }
 
-/// Of plain columns of numbers it is not known what they are.
-fn of_numbers(text: &str) -> Option<Wording> {
+/// Describes plain columns of numbers, which do not say what they are.
+fn describe_numbers(text: &str) -> Option<Wording> {
     let numbers = |line: &str| {
         let words = line.split(|sign: char| sign == ',' || sign.is_whitespace()).filter(|word| !word.is_empty());
         let words: Vec<&str> = words.collect();

@@ -10,7 +10,7 @@ use becalm_model::warning;
 use becalm_units::{Nanos, counted};
 
 use super::distribution::{
-    Distribution, Rows, SURE_ROWS, above, count, cpu, decimal, greatest_common, short, some_series,
+    Distribution, Rows, SURE_ROWS, count, cpu, decimal, greatest_common, overflow, short, some_series,
 };
 use super::lines::{End, Lines, Progress, text};
 use super::time::{TimeUnit, nanos};
@@ -150,7 +150,7 @@ fn finished(core: Core, edges: &[i64], width: i64, has_rest: bool) -> Result<Ser
     for (at, (edge, count)) in edges.iter().zip(counts).enumerate() {
         let from = (edge - width).max(0);
         if has_rest && at + 1 == edges.len() {
-            series.above = above(from, count);
+            series.above = overflow(from, count);
         } else {
             rows.push(from, (*edge).max(1), count)?;
         }

@@ -229,7 +229,7 @@ fn happening(rest: &str) -> Result<Option<OsnoiseHappening<'_>>, String> {
         }
         "nmi_noise" => NoiseMaker::Nmi,
         "sample_threshold" => {
-            let (start, duration, rest) = span(fields, event)?;
+            let Span { start, duration, rest } = span(fields, event)?;
             // The kernel's documentation writes it with an s.
             let count = rest.split_whitespace().next_back().and_then(|count| count.parse().ok());
             let interference = count.ok_or_else(|| unreadable("interference"))?;
@@ -239,12 +239,19 @@ fn happening(rest: &str) -> Result<Option<OsnoiseHappening<'_>>, String> {
         "timerlat_sample" => return Ok(Some(OsnoiseHappening::Latency)),
         _ => return period_or_latency(rest),
     };
-    let (start, net, _) = span(fields, event)?;
+    let Span { start, duration: net, .. } = span(fields, event)?;
     Ok(Some(OsnoiseHappening::Noise { who, start, net }))
 }
 
-/// `start 13.568034816 duration 11471 ns`, and what follows.
-fn span<'a>(fields: &'a str, event: &str) -> Result<(Nanos, Nanos, &'a str), String> {
+/// A stretch of time: `start 13.568034816 duration 11471 ns`.
+struct Span<'a> {
+    start: Nanos,
+    duration: Nanos,
+    /// The text after it.
+    rest: &'a str,
+}
+
+fn span<'a>(fields: &'a str, event: &str) -> Result<Span<'a>, String> {
     let unreadable = |what: &str| format!("{event} has no readable {what}");
     // The name of a thread comes before it.
     let at = fields.rfind("start ").ok_or_else(|| unreadable("start"))?;
@@ -259,7 +266,7 @@ fn span<'a>(fields: &'a str, event: &str) -> Result<(Nanos, Nanos, &'a str), Str
              line out to read the rest"
         )
     })?;
-    Ok((start, Nanos::new(duration), rest))
+    Ok(Span { start, duration: Nanos::new(duration), rest })
 }
 
 /// The tracers' own lines, which have no name of an event: nine figures of a period, or a latency.
@@ -361,12 +368,15 @@ mod tests {
             Ok(true)
         );
         let period = only("1000000         39  99.99610      33      1      2     12     24      6").unwrap();
-        let OsnoiseHappening::Period(of) = period else { panic!("{period:?}") };
+        let OsnoiseHappening::Period(figures) = period else { panic!("{period:?}") };
         assert_eq!(
-            (of.runtime, of.noise, of.longest),
+            (figures.runtime, figures.noise, figures.longest),
             (Nanos::from_millis(1_000), Nanos::new(39_000), Nanos::new(33_000))
         );
-        assert_eq!((of.hardware, of.nmis, of.irqs, of.softirqs, of.threads), (1, 2, 12, 24, 6));
+        assert_eq!(
+            (figures.hardware, figures.nmis, figures.irqs, figures.softirqs, figures.threads),
+            (1, 2, 12, 24, 6)
+        );
         let event = "osnoise_sample: runtime=1000000 noise=39 max_sample=33 hw_count=1 irq_count=12 nmi_count=2 softirq_count=24 thread_count=6";
         assert_eq!(only(event), Ok(period));
         assert_eq!(only("#12     context    irq timer_latency       932 ns"), Ok(OsnoiseHappening::Latency));

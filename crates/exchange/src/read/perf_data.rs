@@ -173,7 +173,7 @@ pub fn read(source: Source<'_>) -> Result<PerfData<'_>, ReadError> {
         let bits = from.u64("the features")?;
         wanted.extend((0..64).filter(|at| bits >> at & 1 == 1).map(|at| word * 64 + at));
     }
-    let behind = records.place() + records.left();
+    let features_at = records.place() + records.left();
     let mut found = PerfData {
         formats: KernelFormats::default(),
         release: None,
@@ -184,7 +184,7 @@ pub fn read(source: Source<'_>) -> Result<PerfData<'_>, ReadError> {
         layouts,
         common,
     };
-    let mut places = Binary::of_file(file, behind as u64, "the table of features")?;
+    let mut places = Binary::from_file(file, features_at as u64, "the table of features")?;
     let mut has_formats = false;
     for number in wanted {
         let mut body = part(file, &mut places, "a feature")?;
@@ -212,7 +212,7 @@ pub fn read(source: Source<'_>) -> Result<PerfData<'_>, ReadError> {
 /// The part of a file whose place and size come next.
 fn part<'a>(file: &'a [u8], from: &mut Binary<'_>, what: &str) -> Result<Binary<'a>, ReadError> {
     let (offset, size) = (from.u64("the place of a part")?, from.u64("the size of a part")?);
-    let mut part = Binary::of_file(file, offset, what)?;
+    let mut part = Binary::from_file(file, offset, what)?;
     let place = part.place();
     Ok(Binary::new(part.take(size, what)?, place))
 }

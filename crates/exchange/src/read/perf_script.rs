@@ -8,7 +8,7 @@
 //! From `tools/perf/builtin-script.c` and the events' `TP_printk`. Names may hold blanks, so a line is read from its `[cpu] seconds:` on to both
 //! sides. What the fields say is read in [`super::kernel_text`].
 
-use super::kernel_text::{KernelText, Line, Read, is_digits, seconds};
+use super::kernel_text::{KernelText, Line, ParsedLine, is_digits, seconds};
 use super::lines::Progress;
 use super::{ReadError, Source};
 
@@ -21,7 +21,7 @@ pub fn read<'a, 'p>(source: Source<'a>, progress: Progress<'p>) -> Result<Kernel
 }
 
 /// Finds `[cpu] seconds:` and reads what stands in front of it backwards.
-fn line(line: &str) -> Read<'_> {
+fn line(line: &str) -> ParsedLine<'_> {
     let mut from = 0;
     while let Some(at) = line[from..].find('[') {
         let open = from + at;
@@ -34,15 +34,15 @@ fn line(line: &str) -> Read<'_> {
             continue;
         }
         let (name, thread) = thread(line[..open].trim_end());
-        let Some((period, [system, event, fields])) = split_event(rest) else { return Read::Other };
+        let Some((period, [system, event, fields])) = split_event(rest) else { return ParsedLine::Other };
         let line = Line { name, thread, cpu, time, decimals, period, system, event, fields };
         return if event == LOST {
-            Read::Lost { line, count: fields.split_whitespace().find_map(|word| word.parse().ok()) }
+            ParsedLine::Lost { line, count: fields.split_whitespace().find_map(|word| word.parse().ok()) }
         } else {
-            Read::Event(line)
+            ParsedLine::Event(line)
         };
     }
-    Read::Other
+    ParsedLine::Other
 }
 
 /// A thread's name and its number, which is `pid/tid` where both are printed, and -1 where perf does not know it.
@@ -148,7 +148,7 @@ mod tests {
              k 9 [0] 1.000006: sched:sched_waking: kworker/0:2:417 [120] CPU:000\n",
         )
         .unwrap();
-        let function = |by, function| TextHappening::FunctionEntry { by, function };
+        let function = |carrier, function| TextHappening::FunctionEntry { carrier, function };
         let expected = [
             function(Carrier::Wheel, "delayed_work_timer_fn"),
             function(Carrier::Tasklet, "tcp_tasklet_func"),

@@ -35,13 +35,13 @@ pub fn recognize(source: Source<'_>) -> Option<Format> {
     if loggopsim::looks_so(source) {
         return Some(Format::Loggopsim);
     }
-    if let Some(format) = text.lines().map(str::trim).find_map(of_line) {
+    if let Some(format) = text.lines().map(str::trim).find_map(format_from_line) {
         return Some(format);
     }
     if ftrace_text::looks_so(text) {
         return Some(Format::Ftrace);
     }
-    of_numbers(text, source.name)
+    format_from_numbers(text, source.name)
 }
 
 /// The begin of a text.
@@ -59,7 +59,7 @@ fn head(source: Source<'_>) -> Option<&str> {
 #[must_use]
 pub fn guessed_by(format: Format, source: Source<'_>) -> Option<&'static str> {
     match format {
-        Format::Selfish if selfish::shown(head(source)?) == Some(selfish::Shown::Words) => {
+        Format::Selfish if selfish::detour_marker(head(source)?) == Some(selfish::DetourMarker::Words) => {
             Some("a comment names detours, or offsets and durations, and its numbers fit together as theirs do")
         }
         Format::Loggopsim => Some("its first and last events are as in files that becalm exports for LogGOPSim"),
@@ -70,8 +70,8 @@ pub fn guessed_by(format: Format, source: Source<'_>) -> Option<&'static str> {
     }
 }
 
-/// The format that has such a line, and no other has.
-pub(super) fn of_line(line: &str) -> Option<Format> {
+/// The only format with such a line.
+pub(super) fn format_from_line(line: &str) -> Option<Format> {
     let words = || line.split_whitespace();
     let begins = |names: &[&str]| names.iter().any(|name| line.starts_with(name));
     if begins(&hdr::FIRST) {
@@ -110,13 +110,13 @@ pub(super) fn of_line(line: &str) -> Option<Format> {
 
 /// The format of plain columns of numbers, of which many programs print some: two are detours if a title says so, one is fixed work if the
 /// name of the file does.
-fn of_numbers(text: &str, name: &str) -> Option<Format> {
+fn format_from_numbers(text: &str, name: &str) -> Option<Format> {
     let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'))?;
     let numbers = first.split_whitespace().take_while(|word| is_number(word)).count();
     match numbers {
         0 => None,
         1 => (first.split_whitespace().count() == 1 && name.ends_with("_times.dat")).then_some(Format::Fwq),
-        _ => selfish::shown(text).map(|_| Format::Selfish),
+        _ => selfish::detour_marker(text).map(|_| Format::Selfish),
     }
 }
 

@@ -12,7 +12,7 @@ use becalm_model::node::Warning;
 use becalm_units::{CpuId, Nanos};
 use serde::Deserialize;
 
-use super::distribution::{Distribution, LARGEST, MOST, Rows, above, short, some_series, times};
+use super::distribution::{Distribution, LARGEST, MOST, Rows, overflow, short, some_series, times};
 use super::lines::text;
 use super::time::{TimeUnit, nanos};
 use super::{Format, ReadError, Source, oslat};
@@ -28,7 +28,7 @@ struct Document {
     sysinfo: Option<System>,
     #[serde(default)]
     resolution_in_ns: u8,
-    thread: BTreeMap<String, Thread>,
+    thread: BTreeMap<String, JsonThread>,
 }
 
 #[derive(Deserialize)]
@@ -38,7 +38,7 @@ struct System {
 }
 
 #[derive(Deserialize)]
-struct Thread {
+struct JsonThread {
     cpu: Option<i64>,
     min: Option<f64>,
     max: Option<f64>,
@@ -109,16 +109,16 @@ pub fn read(source: Source<'_>, format: Format) -> Result<Distribution, ReadErro
     let mut form = OslatForm::default();
     if format == Format::Oslat {
         let unsure;
-        (form, unsure) = OslatForm::of(&document.thread, found.command.as_deref()).map_err(ReadError::new)?;
+        (form, unsure) = OslatForm::from_threads(&document.thread, found.command.as_deref()).map_err(ReadError::new)?;
         found.warnings.extend(unsure);
     }
     for (name, thread) in document.thread {
-        let of = if format == Format::Oslat {
+        let series = if format == Format::Oslat {
             oslat(&name, &thread, threads, form)
         } else {
             cyclictest(&name, &thread, unit_ns)
         };
-        found.series.push(of.map_err(|why| ReadError::new(format!("thread '{}': {why}", short(&name))))?);
+        found.series.push(series.map_err(|why| ReadError::new(format!("thread '{}': {why}", short(&name))))?);
     }
     // By number, which the order of names is not.
     found.series.sort_by_key(|series| (series.name.len(), series.name.clone()));
@@ -145,14 +145,14 @@ fn time(value: Option<f64>, unit_ns: i64) -> Result<Option<i64>, String> {
     if (0.0..9e18).contains(&ns) { Ok(Some(ns.round() as i64)) } else { Err(format!("{value} is no time")) }
 }
 
-fn cpu(thread: &Thread) -> Result<Option<CpuId>, String> {
+fn cpu(thread: &JsonThread) -> Result<Option<CpuId>, String> {
     // -1 of a thread that is bound to no CPU.
     let Some(cpu) = thread.cpu.filter(|cpu| *cpu >= 0) else { return Ok(None) };
     let known = u32::try_from(cpu).ok().filter(|cpu| *cpu < CpuId::LIMIT);
     known.map(|cpu| Some(CpuId::new(cpu))).ok_or_else(|| format!("there is no CPU {cpu}"))
 }
 
-fn cyclictest(name: &str, thread: &Thread, unit_ns: i64) -> Result<Series, String> {
+fn cyclictest(name: &str, thread: &JsonThread, unit_ns: i64) -> Result<Series, String> {
     let mut rows = Rows::default();
     for (value, count) in numbered(&thread.histogram, |key| key.parse().ok().filter(|value: &i64| *value >= 0))? {
         let from = times(value, unit_ns, "latency")?;
@@ -181,7 +181,7 @@ fn cyclictest(name: &str, thread: &Thread, unit_ns: i64) -> Result<Series, Strin
     if !series.buckets.is_empty() {
         let inside = series.in_histogram();
         let beyond = cycles.checked_sub(inside).ok_or("its histogram has more than all cycles")?;
-        series.above = above(end, beyond);
+        series.above = overflow(end, beyond);
     }
     Ok(series)
 }
@@ -196,8 +196,12 @@ struct OslatForm {
 }
 
 impl OslatForm {
-    /// What the command line says and the edges of buckets bear out, or else what the edges show, with a warning if they are too few.
-    fn of(threads: &BTreeMap<String, Thread>, command: Option<&str>) -> Result<(Self, Option<Warning>), String> {
+    /// Takes the bucket width of the command line if the edges of the buckets fit it, or else the width that the edges show, with a warning if
+    /// there are too few of them.
+    fn from_threads(
+        threads: &BTreeMap<String, JsonThread>,
+        command: Option<&str>,
+    ) -> Result<(Self, Option<Warning>), String> {
         let asked = command.and_then(asked_width);
         let mut edges = BTreeSet::new();
         for thread in threads.values() {
@@ -244,7 +248,7 @@ fn asked_width(command: &str) -> Option<i64> {
     asked
 }
 
-fn oslat(name: &str, thread: &Thread, threads: usize, form: OslatForm) -> Result<Series, String> {
+fn oslat(name: &str, thread: &JsonThread, threads: usize, form: OslatForm) -> Result<Series, String> {
     let edges = numbered(&thread.histogram, edge)?;
     let last = edges.keys().next_back().copied();
     let (mut rows, mut beyond) = (Rows::default(), None);
@@ -253,7 +257,7 @@ fn oslat(name: &str, thread: &Thread, threads: usize, form: OslatForm) -> Result
         let from = (edge - form.width_ns).max(0);
         // The edge is the upper one. The last one that can be holds all that is longer as well, and the longest tells whether it is there.
         if Some(edge) == last && max.is_some_and(|max| max > edge) {
-            beyond = above(from, count);
+            beyond = overflow(from, count);
         } else {
             rows.push(from, edge.max(1), count)?;
         }

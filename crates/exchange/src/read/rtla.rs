@@ -11,7 +11,7 @@ use becalm_model::warning;
 use becalm_units::counted;
 
 use super::distribution::{
-    Distribution, Rows, SURE_ROWS, above, count, cpu, decimal, greatest_common, integer, short, some_series, times,
+    Distribution, Rows, SURE_ROWS, count, cpu, decimal, greatest_common, integer, overflow, short, some_series, times,
 };
 use super::kernel_text::is_digits;
 use super::lines::{End, Lines, Progress, text};
@@ -120,29 +120,29 @@ fn table_row(line: &str) -> Result<Series, String> {
 
 /// A column of a histogram while its rows come.
 #[derive(Default)]
-struct Column {
+struct ThreadColumn {
     series: Series,
     rows: Vec<(i64, u64)>,
     over: u64,
 }
 
-impl Column {
+impl ThreadColumn {
     /// Whether its shortest and its longest lie within its first and its last bucket with any, if these are so many units wide.
     fn has_extremes_within(&self, width: i64, unit_ns: i64) -> bool {
         let mut some = self.rows.iter().filter(|(_, count)| *count > 0).map(|(index, _)| *index);
         let Some(first) = some.next() else { return true };
         let last = some.next_back().unwrap_or(first);
-        let of = |ns: Option<i64>| ns.map(|ns| ns / unit_ns);
-        of(self.series.min_ns).is_none_or(|min| (first..first.saturating_add(width)).contains(&min))
+        let units = |ns: Option<i64>| ns.map(|ns| ns / unit_ns);
+        units(self.series.min_ns).is_none_or(|min| (first..first.saturating_add(width)).contains(&min))
             && (self.over > 0
-                || of(self.series.max_ns).is_none_or(|max| (last..last.saturating_add(width)).contains(&max)))
+                || units(self.series.max_ns).is_none_or(|max| (last..last.saturating_add(width)).contains(&max)))
     }
 }
 
 /// Reads a histogram.
 fn histogram(mut lines: Lines<'_, '_>) -> Result<Distribution, ReadError> {
     let mut found = Distribution::new("rtla osnoise hist", Quantity::Stolen);
-    let (mut unit_ns, mut asked, mut columns) = (1_000, None, Vec::<Column>::new());
+    let (mut unit_ns, mut asked, mut columns) = (1_000, None, Vec::<ThreadColumn>::new());
     let (mut headed, mut titled, mut is_whole) = (false, false, false);
     while let Some(line) = lines.next() {
         let line = plain(line);
@@ -214,7 +214,7 @@ fn duration(text: &str) -> Option<i64> {
 }
 
 /// A column by its title.
-fn column(title: &str) -> Result<Column, String> {
+fn column(title: &str) -> Result<ThreadColumn, String> {
     let unknown = || format!("'{}' is no column of rtla", short(title));
     let (kind, number) = title.split_once('-').ok_or_else(unknown)?;
     let cpu = cpu(number)?;
@@ -225,14 +225,14 @@ fn column(title: &str) -> Result<Column, String> {
         "Usr" => format!("CPU {cpu} user"),
         _ => return Err(unknown()),
     };
-    Ok(Column { series: Series { name, cpu: Some(cpu), ..Series::default() }, ..Column::default() })
+    Ok(ThreadColumn { series: Series { name, cpu: Some(cpu), ..Series::default() }, ..ThreadColumn::default() })
 }
 
 /// The figures that stand below the rows, the last one last.
 const FIGURES: [&str; 5] = ["over:", "count:", "min:", "avg:", "max:"];
 
 /// Takes a row of counts, or of a figure that stands below them; any other line is a sentence. Where nothing was seen, there are no columns.
-fn row(line: &str, unit_ns: i64, columns: &mut [Column]) -> Result<(), String> {
+fn row(line: &str, unit_ns: i64, columns: &mut [ThreadColumn]) -> Result<(), String> {
     let mut words = line.split_whitespace();
     let label = words.next().unwrap_or_default();
     let values: Vec<&str> = words.collect();
@@ -273,7 +273,7 @@ fn row(line: &str, unit_ns: i64, columns: &mut [Column]) -> Result<(), String> {
 }
 
 /// How wide buckets are at most, in units: what all indexes are multiples of; `None` if the rows do not show that.
-fn width(columns: &[Column], unit_ns: i64) -> Option<i64> {
+fn width(columns: &[ThreadColumn], unit_ns: i64) -> Option<i64> {
     let first = columns.first()?;
     let common = first.rows.iter().fold(0, |common, (index, _)| greatest_common(common, *index));
     // No bucket is narrower than a unit; and wider ones hold the shortest and the longest of their column, if all rows are there.
@@ -281,8 +281,8 @@ fn width(columns: &[Column], unit_ns: i64) -> Option<i64> {
         .then_some(common)
 }
 
-fn finished(column: Column, width: Option<i64>, unit_ns: i64) -> Result<Series, String> {
-    let Column { mut series, rows, over } = column;
+fn finished(column: ThreadColumn, width: Option<i64>, unit_ns: i64) -> Result<Series, String> {
+    let ThreadColumn { mut series, rows, over } = column;
     if let Some(width) = width {
         let mut buckets = Rows::default();
         for (index, count) in &rows {
@@ -291,12 +291,12 @@ fn finished(column: Column, width: Option<i64>, unit_ns: i64) -> Result<Series, 
             buckets.push(from, times(below, unit_ns, "index")?, *count)?;
         }
         let end = rows.last().map_or(0, |(index, _)| (index + width).saturating_mul(unit_ns));
-        (series.buckets, series.above) = (buckets.buckets, above(end, over));
+        (series.buckets, series.above) = (buckets.buckets, overflow(end, over));
     } else if let Some((from, _)) = rows.iter().find(|(_, count)| *count > 0) {
         let all = rows.iter().fold(over, |sum, (_, count)| sum.saturating_add(*count));
-        series.above = above(times(*from, unit_ns, "index")?, all);
+        series.above = overflow(times(*from, unit_ns, "index")?, all);
     } else {
-        series.above = above(rows.last().map_or(0, |(last, _)| last.saturating_mul(unit_ns)), over);
+        series.above = overflow(rows.last().map_or(0, |(last, _)| last.saturating_mul(unit_ns)), over);
     }
     if series.count == Some(0) {
         (series.min_ns, series.mean_ns, series.max_ns) = (None, None, None);

@@ -22,22 +22,22 @@ const LENGTHS: [&str; 2] = ["duration", "length"];
 const OTHERS: [&str; 9] = ["byte", "bytes", "sector", "sectors", "block", "blocks", "page", "pages", "offset"];
 const UNITS: [&str; 6] = ["ns", "us", "µs", "ms", "s", "sec"];
 
-/// How a text shows that its numbers are detours.
+/// Evidence in a text that its numbers are detours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Shown {
+pub(super) enum DetourMarker {
     /// By netgauge's comment.
     Netgauge,
     /// By a comment that says so in words, and by numbers that can be detours.
     Words,
 }
 
-/// How the begin of a text shows that its numbers are detours, if it does.
-pub(super) fn shown(text: &str) -> Option<Shown> {
+/// The evidence at the start of a text that its numbers are detours.
+pub(super) fn detour_marker(text: &str) -> Option<DetourMarker> {
     let comments = || text.lines().map(str::trim).filter(|line| line.starts_with('#'));
     if comments().any(|line| line == NETGAUGE) {
-        return Some(Shown::Netgauge);
+        return Some(DetourMarker::Netgauge);
     }
-    (comments().any(is_title) && can_be_detours(text)).then_some(Shown::Words)
+    (comments().any(is_title) && can_be_detours(text)).then_some(DetourMarker::Words)
 }
 
 /// Whether a comment speaks of detours, or names the columns of a list of them: `# offset duration`, `# start_ns duration_ns cpu`.

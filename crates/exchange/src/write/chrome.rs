@@ -295,8 +295,8 @@ pub(super) mod tests {
             // Readers that sort, in whatever stable way, and those that do not, see the same.
             let threads = events.iter().filter(|event| event["ph"] != "M");
             prop_assert!(threads.is_sorted_by_key(|event| event["ts"].as_f64().unwrap()));
-            let of_slices = events.iter().filter(is_slice).map(|event| event["args"]["self_ns"].as_i64().unwrap_or(0));
-            prop_assert_eq!(of_slices.sum::<i64>(), self_ns);
+            let own_times = events.iter().filter(is_slice).map(|event| event["args"]["self_ns"].as_i64().unwrap_or(0));
+            prop_assert_eq!(own_times.sum::<i64>(), self_ns);
         }
     }
 }

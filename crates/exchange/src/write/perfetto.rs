@@ -83,7 +83,7 @@ impl<W: Write> PerfettoTrace<W> {
         self.sequence += 1;
         self.forget();
         // Without a wall clock, any clock that counts from the origin ties the times of the node to the trace.
-        let (of_trace, at_origin) = match doc.origin.map(|origin| u64::try_from(origin.as_nanosecond())) {
+        let (trace_clock, at_origin) = match doc.origin.map(|origin| u64::try_from(origin.as_nanosecond())) {
             Some(Ok(origin)) => (REALTIME, origin),
             _ => (MONOTONIC, 0),
         };
@@ -92,7 +92,7 @@ impl<W: Write> PerfettoTrace<W> {
             "monotonic_raw" => Some(MONOTONIC_RAW),
             _ => None,
         };
-        let clocks = [(SINCE_ORIGIN, 0), (of_trace, at_origin)].into_iter();
+        let clocks = [(SINCE_ORIGIN, 0), (trace_clock, at_origin)].into_iter();
         let clocks = clocks.chain(counter.map(|id| (id, doc.clock.origin_ticks)));
         self.packet.message(CLOCK_SNAPSHOT, |snapshot| {
             for (id, at_origin) in clocks {
@@ -100,7 +100,7 @@ impl<W: Write> PerfettoTrace<W> {
                     clock.number(1, id).number(2, at_origin);
                 });
             }
-            snapshot.number(2, of_trace);
+            snapshot.number(2, trace_clock);
         });
         self.packet.number(SEQUENCE_FLAGS, CLEARED).number(FIRST_ON_SEQUENCE, 1).message(DEFAULTS, |defaults| {
             defaults.number(TIMESTAMP_CLOCK, SINCE_ORIGIN);
@@ -135,12 +135,12 @@ impl<W: Write> PerfettoTrace<W> {
         let track = self.process() + 1 + u64::from(detour.cpu.get());
         let end = detour.start + detour.duration;
         self.begin_slice(track, detour.start.get(), ("detour", "detour"), |event| {
-            event.message(4, |of| {
-                of.number(1, 1).number(3, number);
+            event.message(4, |descriptor| {
+                descriptor.number(1, 1).number(3, number);
             });
             if detour.incomplete {
-                event.message(4, |of| {
-                    of.number(1, 2).number(2, 1);
+                event.message(4, |descriptor| {
+                    descriptor.number(1, 2).number(2, 1);
                 });
             }
         })?;
@@ -153,13 +153,13 @@ impl<W: Write> PerfettoTrace<W> {
             let activity = &activities[slice.activity];
             let name = (labels.text(activity.source), activity.kind.name());
             self.begin_slice(track, slice.begin, name, |event| {
-                event.message(4, |of| {
-                    of.number(1, 3).int(4, activity.self_time.get());
+                event.message(4, |descriptor| {
+                    descriptor.number(1, 3).int(4, activity.self_time.get());
                 });
                 let detail = labels.text(activity.detail);
                 if !detail.is_empty() {
-                    event.message(4, |of| {
-                        of.number(1, 4).bytes(6, detail.as_bytes());
+                    event.message(4, |descriptor| {
+                        descriptor.number(1, 4).bytes(6, detail.as_bytes());
                     });
                 }
             })?;
@@ -182,8 +182,8 @@ impl<W: Write> PerfettoTrace<W> {
     }
 
     /// Ends the slices that end by an instant, from the innermost on.
-    fn end_slices(&mut self, track: u64, open: &mut Vec<i64>, by: i64) -> io::Result<()> {
-        while let Some(end) = open.pop_if(|end| *end <= by) {
+    fn end_slices(&mut self, track: u64, open: &mut Vec<i64>, limit: i64) -> io::Result<()> {
+        while let Some(end) = open.pop_if(|end| *end <= limit) {
             self.end_slice(track, end)?;
         }
         Ok(())

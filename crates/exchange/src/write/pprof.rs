@@ -45,8 +45,8 @@ pub fn encoded(stacks: &[Stack<'_>], about: About<'_>) -> Vec<u8> {
     let mut profile = Message::default();
     for (kind, unit) in [("events", "count"), ("noise", "nanoseconds")] {
         let (kind, unit) = (strings.place(kind), strings.place(unit));
-        profile.message(1, |of| {
-            of.number(1, kind).number(2, unit);
+        profile.message(1, |value_type| {
+            value_type.number(1, kind).number(2, unit);
         });
     }
     let (cpu_key, node_key) = (strings.place("cpu"), strings.place("node"));

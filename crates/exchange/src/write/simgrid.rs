@@ -103,8 +103,8 @@ mod tests {
             if line.starts_with(['#', '%']) {
                 continue;
             }
-            if let Some(of) = line.strip_prefix("PERIODICITY ") {
-                period = of.parse().unwrap();
+            if let Some(value) = line.strip_prefix("PERIODICITY ") {
+                period = value.parse().unwrap();
                 continue;
             }
             let (date, value) = line.split_once(' ').unwrap();

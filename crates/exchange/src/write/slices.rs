@@ -106,8 +106,8 @@ pub(super) mod tests {
     fn what_took_no_time_and_what_goes_over_the_end() {
         let activities = [activity(10, 0, Kind::Irq), activity(10, 30, Kind::Softirq), activity(35, 20, Kind::Edge)];
         assert_eq!(found(&detour(10, 40), &activities), [(1, 10, 50), (0, 10, 10), (2, 35, 50)]);
-        let beside = [activity(0, 30, Kind::Edge), activity(10, 5, Kind::Irq), activity(15, 5, Kind::Unseen)];
-        assert_eq!(found(&detour(0, 40), &beside), [(0, 0, 10), (1, 10, 15), (2, 15, 20)]);
+        let activities = [activity(0, 30, Kind::Edge), activity(10, 5, Kind::Irq), activity(15, 5, Kind::Unseen)];
+        assert_eq!(found(&detour(0, 40), &activities), [(0, 0, 10), (1, 10, 15), (2, 15, 20)]);
         assert_eq!(found(&detour(10, 40), &[]), []);
         assert_eq!(found(&detour(10, 0), &[activity(5, 9, Kind::Task)]), [(0, 10, 10)]);
     }

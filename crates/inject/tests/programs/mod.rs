@@ -38,7 +38,7 @@ pub fn plan(spec: &str) -> SignalPlan {
 }
 
 /// Runs a command under noise to its end.
-pub fn under(plan: &SignalPlan, command: &mut Command) -> (Output, Result<DeliveredSignals, InjectError>) {
+pub fn run_under_noise(plan: &SignalPlan, command: &mut Command) -> (Output, Result<DeliveredSignals, InjectError>) {
     let noise = SignalNoise::prepare(plan).unwrap();
     let output = command.envs(noise.environment()).output().unwrap();
     (output, noise.delivered())

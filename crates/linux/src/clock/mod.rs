@@ -154,9 +154,9 @@ mod tests {
     #[test]
     fn without_cpuinfo_the_processor_itself_is_asked() {
         let empty = tempfile::tempdir().unwrap();
-        let by = |processor| choose_by(empty.path(), processor);
-        assert_eq!(by(Some(Promises { invariant: true, guest: false })).source, Source::Native);
-        let why = |processor| by(processor).why_not_native.unwrap();
+        let choice = |processor| choose_by(empty.path(), processor);
+        assert_eq!(choice(Some(Promises { invariant: true, guest: false })).source, Source::Native);
+        let why = |processor| choice(processor).why_not_native.unwrap();
         assert!(why(Some(Promises { invariant: false, guest: false })).contains("CPUID 80000007h"));
         assert!(why(None).contains("it is not known whether the TSC has a constant rate: cannot read"));
         let flags = tree("fpu", "tsc");

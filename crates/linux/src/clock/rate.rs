@@ -74,11 +74,11 @@ pub enum RateError {
 becalm_units::fault::faultless!(RateError);
 
 impl Calibration {
-    /// The rate between two anchors; the further they are apart, the smaller the error.
+    /// Computes the rate between two anchors; the further they are apart, the smaller the error.
     ///
     /// # Errors
     /// If the counter stood still, ran backwards or at an absurd rate.
-    pub fn between<C: Counter>(start: &Anchor, end: &Anchor) -> Result<Self, RateError> {
+    pub fn from_anchors<C: Counter>(start: &Anchor, end: &Anchor) -> Result<Self, RateError> {
         let elapsed_ns = end.raw_ns.saturating_sub(start.raw_ns);
         let ticks = end.ticks.get().wrapping_sub(start.ticks.get()) as i64;
         if ticks <= 0 || elapsed_ns == 0 {
@@ -102,7 +102,7 @@ impl Calibration {
 pub fn calibrate<C: Counter>(baseline: Nanos) -> Result<Calibration, RateError> {
     let start = Anchor::take::<C>();
     std::thread::sleep(baseline.to_std());
-    Calibration::between::<C>(&start, &Anchor::take::<C>())
+    Calibration::from_anchors::<C>(&start, &Anchor::take::<C>())
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use rustix::fs::{self, AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Ren
 use rustix::io::Errno;
 
 pub(crate) use self::walk::walk;
-use crate::access::Access;
+use crate::access::{Access, Owner};
 
 /// The mode bits by which others than the owner may write.
 const OTHERS_WRITE: u32 = GROUP_WRITES | ALL_WRITE;
@@ -55,7 +55,7 @@ impl Folder {
     ///
     /// # Errors
     /// If it is missing, or a link or a file stands in its way.
-    pub fn below(self, path: &Path) -> io::Result<Self> {
+    pub fn open_below(self, path: &Path) -> io::Result<Self> {
         path.components().try_fold(self, |folder, part| {
             let Component::Normal(name) = part else {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, "it does not lie below its folder"));
@@ -216,7 +216,7 @@ impl Folder {
     /// If the folder cannot be looked at.
     pub fn can_give(&self, access: Access) -> io::Result<bool> {
         let found = fs::fstat(&self.0)?;
-        Ok(access.owner().is_some_and(|(user, group)| {
+        Ok(access.owner().is_some_and(|Owner { user, group }| {
             found.st_uid == user
                 || (found.st_gid == group && found.st_mode & GROUP_WRITES != 0)
                 || found.st_mode & ALL_WRITE != 0
@@ -268,7 +268,7 @@ pub fn make_all(path: &Path) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         make_all(parent)?;
     }
-    make(path, Access::by_umask())?;
+    make(path, Access::from_umask())?;
     Folder::open(path).map(drop)
 }
 
@@ -303,10 +303,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("a/b")).unwrap();
         symlink("a", folder.path().join("way")).unwrap();
-        let below = |path: &str| Folder::open(folder.path()).unwrap().below(Path::new(path));
-        assert!(below("a/b").is_ok() && below("").is_ok());
-        assert!(below("way/b").unwrap_err().to_string().contains("'way' is a link or a file"));
-        assert!(below("../x").is_err() && below("/etc").is_err());
+        let open = |path: &str| Folder::open(folder.path()).unwrap().open_below(Path::new(path));
+        assert!(open("a/b").is_ok() && open("").is_ok());
+        assert!(open("way/b").unwrap_err().to_string().contains("'way' is a link or a file"));
+        assert!(open("../x").is_err() && open("/etc").is_err());
     }
 
     #[test]
@@ -317,8 +317,8 @@ mod tests {
         let [draft, link, file] = ["draft", "link", "file"].map(OsStr::new);
         std::fs::write(path("kept"), "kept").unwrap();
         symlink("kept", path("link")).unwrap();
-        assert_eq!(open.create(link, Access::by_umask()).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
-        drop(open.create(draft, Access::by_umask()).unwrap());
+        assert_eq!(open.create(link, Access::from_umask()).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        drop(open.create(draft, Access::from_umask()).unwrap());
         assert!(!open.rename_new(draft, link).unwrap());
         assert!(open.rename_new(draft, file).unwrap());
         open.rename(file, link).unwrap();
@@ -326,7 +326,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(path("kept")).unwrap(), "kept");
         open.sync().unwrap();
         open.remove(link).unwrap();
-        assert!(open.make(link, Access::by_umask()).unwrap() && !open.make(link, Access::by_umask()).unwrap());
+        assert!(open.make(link, Access::from_umask()).unwrap() && !open.make(link, Access::from_umask()).unwrap());
     }
 
     pub(super) fn set_mode(folder: &Path, mode: u32) {
@@ -349,7 +349,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let open = Folder::open(folder.path()).unwrap();
         let [left, link, pipe, way] = ["left", "link", "pipe", "way"].map(OsStr::new);
-        let make = |name| open.create_held(name, Access::by_umask()).unwrap();
+        let make = |name| open.create_held(name, Access::from_umask()).unwrap();
         let held = make(left).unwrap();
         assert!(make(left).is_none(), "a live process holds it");
         std::fs::write(folder.path().join("left"), "half").unwrap();

@@ -78,13 +78,13 @@ pub(crate) fn walk(path: &Path, to_file: bool) -> io::Result<(Folder, Option<OsS
     push_parts(&mut left, path);
     let mut links = 0;
     // The link that led here: the way up from its user's folder is no longer that user's.
-    let mut behind: Option<ForeignLink> = None;
+    let mut followed: Option<ForeignLink> = None;
     let name = loop {
         let part = match left.pop() {
             None => break None,
             Some(Step::EndOf(link)) => {
                 link.check(&at)?;
-                behind = Some(link);
+                followed = Some(link);
                 continue;
             }
             Some(Step::Part(part)) => part,
@@ -114,11 +114,11 @@ pub(crate) fn walk(path: &Path, to_file: bool) -> io::Result<(Folder, Option<OsS
                     break Some(part);
                 }
                 push_parts(&mut left, &target);
-                behind = None;
+                followed = None;
             }
             FileType::Directory => {
                 (at, shown) = (Folder(found), shown.join(&part));
-                if let Some(link) = behind.as_ref().filter(|_| part == "..") {
+                if let Some(link) = followed.as_ref().filter(|_| part == "..") {
                     link.check(&at)?;
                 }
             }
@@ -210,7 +210,7 @@ mod tests {
                     "{name}: {refused}"
                 );
             }
-            assert!(make(&path("way/folder"), Access::by_umask()).is_err());
+            assert!(make(&path("way/folder"), Access::from_umask()).is_err());
             assert!(make_all(&path("way/folder")).is_err() && Folder::open(&path("way")).is_err());
         };
         for open in [0o777, 0o1777, 0o775] {

@@ -47,13 +47,13 @@ const TAKING_OF_CPU: [&str; 2] = ["trace_pipe", "trace_pipe_raw"];
 
 /// A file, and what it held at the start.
 #[derive(Debug)]
-struct Kept {
+struct OriginalFile {
     name: String,
     file: File,
     text: Vec<u8>,
 }
 
-impl Kept {
+impl OriginalFile {
     fn open(folder: &Path, name: String) -> Option<Self> {
         let file = File::open(folder.join(&name)).ok()?;
         let text = text(&file).ok()?;
@@ -66,10 +66,10 @@ impl Kept {
     }
 }
 
-/// What is known of the instance.
+/// State of the instance.
 #[derive(Debug)]
-struct Known {
-    kept: Vec<Kept>,
+struct InstanceState {
+    kept: Vec<OriginalFile>,
     /// The files that others changed so far.
     changed: BTreeSet<String>,
 }
@@ -78,16 +78,16 @@ struct Known {
 #[derive(Debug)]
 pub(super) struct Changes {
     notices: Option<Notices>,
-    known: Mutex<Known>,
+    known: Mutex<InstanceState>,
 }
 
 impl Changes {
     /// Remembers how the instance in this directory is set up. Its own set-up may still write to it, if it undoes that.
     pub fn remember(folder: &Path, events: &[EventPath]) -> Self {
-        let of_event = |event: &EventPath| OF_EVENT.map(|file| format!("events/{event}/{file}"));
-        let names = STATE.iter().map(ToString::to_string).chain(events.iter().flat_map(of_event));
-        let kept = names.filter_map(|name| Kept::open(folder, name)).collect();
-        Self { notices: None, known: Mutex::new(Known { kept, changed: BTreeSet::new() }) }
+        let event_files = |event: &EventPath| OF_EVENT.map(|file| format!("events/{event}/{file}"));
+        let names = STATE.iter().map(ToString::to_string).chain(events.iter().flat_map(event_files));
+        let kept = names.filter_map(|name| OriginalFile::open(folder, name)).collect();
+        Self { notices: None, known: Mutex::new(InstanceState { kept, changed: BTreeSet::new() }) }
     }
 
     /// Has the kernel notify of each write from now on. All readers of the instance are open by now.
@@ -103,7 +103,7 @@ impl Changes {
     /// Writes to the switch, which is no change by others.
     pub fn turn(&self, write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let mut known = self.look(false);
-        let Known { kept, changed } = &mut *known;
+        let InstanceState { kept, changed } = &mut *known;
         let switch = kept.iter_mut().find(|kept| kept.name == SWITCH);
         if switch.as_ref().is_some_and(|switch| switch.differs()) {
             changed.insert(SWITCH.to_owned());
@@ -127,9 +127,9 @@ impl Changes {
     }
 
     /// Learns what others changed by now, also from what the files hold if these are to be read.
-    fn look(&self, read: bool) -> MutexGuard<'_, Known> {
+    fn look(&self, read: bool) -> MutexGuard<'_, InstanceState> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let Known { kept, changed } = &mut *known;
+        let InstanceState { kept, changed } = &mut *known;
         self.take_notices(changed, |_| true);
         for kept in kept.iter().filter(|_| read) {
             if kept.differs() {
@@ -177,9 +177,10 @@ impl Notices {
         let path_only = |place: &str| {
             OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY).open(folder.join(place))
         };
-        let of_events = events.iter().flat_map(|event| [format!("events/{}", event.system), format!("events/{event}")]);
+        let event_folders =
+            events.iter().flat_map(|event| [format!("events/{}", event.system), format!("events/{event}")]);
         let directories: BTreeSet<String> =
-            ["", "options", "events"].map(str::to_owned).into_iter().chain(of_events).collect();
+            ["", "options", "events"].map(str::to_owned).into_iter().chain(event_folders).collect();
         for place in directories {
             if place.starts_with("events/") {
                 held.extend(path_only(&place));

@@ -198,7 +198,7 @@ mod tests {
             (comm.clone(), any::<[i32; 5]>(), comm).prop_map(|(p, i, n)| Happened::Switch(p, i, n)),
             (any::<bool>(), any::<[u32; 2]>()).prop_map(|(e, a)| Happened::Work(e, a)),
             (any::<bool>(), any::<[u32; 3]>()).prop_map(|(u, a)| Happened::Fault(u, a)),
-            (0_usize..4, any::<u32>()).prop_map(|(by, function)| Happened::FunctionEntry(by, function)),
+            (0_usize..4, any::<u32>()).prop_map(|(callback, function)| Happened::FunctionEntry(callback, function)),
             any::<bool>().prop_map(Happened::FunctionExit),
             ("[a-z]{0,15}", any::<i32>()).prop_map(|(comm, pid)| Happened::Waking(comm, pid)),
         ]
@@ -253,12 +253,13 @@ mod tests {
                 Self::Work(false, a) => {
                     RawHappening::WorkEnd { work: u64::from(a[0]), function: Some(u64::from(a[1])) }
                 }
-                Self::FunctionEntry(by, function) => RawHappening::FunctionEntry {
-                    by: [Callback::HighResolutionTimer, Callback::Call, Callback::Timer, Callback::Tasklet][*by],
+                Self::FunctionEntry(callback, function) => RawHappening::FunctionEntry {
+                    callback: [Callback::HighResolutionTimer, Callback::Call, Callback::Timer, Callback::Tasklet]
+                        [*callback],
                     function: u64::from(*function),
                 },
                 Self::FunctionExit(timer) => RawHappening::FunctionExit {
-                    by: if *timer { Callback::HighResolutionTimer } else { Callback::Call },
+                    callback: if *timer { Callback::HighResolutionTimer } else { Callback::Call },
                 },
                 Self::Waking(comm, pid) => RawHappening::Waking { comm: comm.as_bytes(), pid: *pid },
                 Self::Fault(user, a) => RawHappening::PageFault {

@@ -127,14 +127,14 @@ pub enum RawHappening<'a> {
     /// A function begins that an interrupt or a softirq was asked to run.
     FunctionEntry {
         /// By what it was asked for.
-        by: Callback,
+        callback: Callback,
         /// The address of the function.
         function: u64,
     },
     /// The function of a high-resolution timer or of a call ended.
     FunctionExit {
         /// As at its entry.
-        by: Callback,
+        callback: Callback,
     },
     /// A thread is woken.
     Waking {

@@ -32,14 +32,14 @@ impl Instance {
         let mut without = batches(&name, REPETITIONS / 2);
         self.start()?;
         let enabled = self.set(SWITCH, "1");
-        let with = batches(&name, REPETITIONS);
+        let traced = batches(&name, REPETITIONS);
         let disabled = self.set(SWITCH, "0");
         self.stop()?;
         without.append(&mut batches(&name, REPETITIONS / 2));
         // Opening it for writing empties it.
         self.set("trace", "")?;
         enabled.and(disabled)?;
-        Ok(median(with)
+        Ok(median(traced)
             .checked_sub(median(without))
             .map(|difference| difference / u64::from(TOGETHER))
             .filter(|ns| *ns > 0))

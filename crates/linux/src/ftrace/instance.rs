@@ -180,8 +180,8 @@ impl Instance {
         let opened = fs::OpenOptions::new().write(true).truncate(true).open(&switch);
         self.switch = Some(opened.map_err(|error| TracefsError::io("open", &switch, error))?);
         self.turn("0")?;
-        for (option, on) in OPTIONS {
-            let value = if *on { (*option).to_owned() } else { format!("no{option}") };
+        for (option, is_on) in OPTIONS {
+            let value = if *is_on { (*option).to_owned() } else { format!("no{option}") };
             match self.set("trace_options", &value) {
                 Err(TracefsError::Io { source, .. }) if source.raw_os_error() == Some(libc::EINVAL) => {}
                 result => result?,
@@ -494,11 +494,11 @@ mod tests {
     fn a_buffer_for_which_there_is_no_memory_is_a_small_one() {
         let no_memory =
             |code| TracefsError::io("write", Path::new("/t/buffer_size_kb"), io::Error::from_raw_os_error(code));
-        let above = |most: u32, code| move |kb: u32| if kb > most { Err(no_memory(code)) } else { Ok(()) };
-        assert_eq!(or_small(16 << 10, above(u32::MAX, libc::ENOMEM)).unwrap(), 16 << 10);
-        assert_eq!(or_small(16 << 10, above(4 << 10, libc::ENOMEM)).unwrap(), 1 << 10);
-        assert!(or_small(16 << 10, above(4 << 10, libc::EACCES)).is_err());
-        assert!(or_small(16 << 10, above(64, libc::ENOMEM)).is_err());
-        assert!(or_small(512, above(64, libc::ENOMEM)).is_err());
+        let refuse_above = |most: u32, code| move |kb: u32| if kb > most { Err(no_memory(code)) } else { Ok(()) };
+        assert_eq!(or_small(16 << 10, refuse_above(u32::MAX, libc::ENOMEM)).unwrap(), 16 << 10);
+        assert_eq!(or_small(16 << 10, refuse_above(4 << 10, libc::ENOMEM)).unwrap(), 1 << 10);
+        assert!(or_small(16 << 10, refuse_above(4 << 10, libc::EACCES)).is_err());
+        assert!(or_small(16 << 10, refuse_above(64, libc::ENOMEM)).is_err());
+        assert!(or_small(512, refuse_above(64, libc::ENOMEM)).is_err());
     }
 }

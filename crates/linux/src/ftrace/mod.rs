@@ -35,4 +35,4 @@ pub use marks::Marks;
 pub use reader::PageReader;
 pub use stats::CpuStats;
 pub use tracefs::{Tracefs, clocks, mount_point, printk_formats};
-pub use wanted::{CARRIED, Discovered, EventPath, MissingEvent, WANTED, Wanted, discover, discover_among};
+pub use wanted::{CARRIED, Discovery, EventGroup, EventPath, MissingEvent, WANTED, discover, discover_among};

@@ -263,11 +263,11 @@ impl<'a> Iterator for Records<'a> {
 
 /// The full time of an absolute stamp's 59 bits, given the time so far.
 fn absolute(stamp: u64, so_far: u64) -> u64 {
-    let above = so_far >> STAMP_BITS << STAMP_BITS;
-    if above == 0 {
+    let high_bits = so_far >> STAMP_BITS << STAMP_BITS;
+    if high_bits == 0 {
         return stamp;
     }
-    let time = above | stamp;
+    let time = high_bits | stamp;
     if time < so_far { time.wrapping_add(1 << STAMP_BITS) } else { time }
 }
 

@@ -147,11 +147,11 @@ pub(super) enum DecodingPlan {
         function: Option<Int>,
     },
     FunctionEntry {
-        by: Callback,
+        callback: Callback,
         function: Int,
     },
     FunctionExit {
-        by: Callback,
+        callback: Callback,
     },
     Waking {
         comm: Text,
@@ -209,18 +209,22 @@ impl DecodingPlan {
                 Self::WorkEnd { work: look.int("work")?, function }
             }
             ("timer", "hrtimer_expire_entry") => {
-                Self::FunctionEntry { by: Callback::HighResolutionTimer, function: look.int("function")? }
+                Self::FunctionEntry { callback: Callback::HighResolutionTimer, function: look.int("function")? }
             }
-            ("timer", "hrtimer_expire_exit") => Self::FunctionExit { by: Callback::HighResolutionTimer },
-            ("csd", "csd_function_entry") => Self::FunctionEntry { by: Callback::Call, function: look.int("func")? },
-            ("csd", "csd_function_exit") => Self::FunctionExit { by: Callback::Call },
+            ("timer", "hrtimer_expire_exit") => Self::FunctionExit { callback: Callback::HighResolutionTimer },
+            ("csd", "csd_function_entry") => {
+                Self::FunctionEntry { callback: Callback::Call, function: look.int("func")? }
+            }
+            ("csd", "csd_function_exit") => Self::FunctionExit { callback: Callback::Call },
             ("sched", "sched_waking" | "sched_wakeup") => {
                 Self::Waking { comm: look.text("comm")?, pid: look.int("pid")? }
             }
             ("timer", "timer_expire_entry") => {
-                Self::FunctionEntry { by: Callback::Timer, function: look.int("function")? }
+                Self::FunctionEntry { callback: Callback::Timer, function: look.int("function")? }
             }
-            ("irq", "tasklet_entry") => Self::FunctionEntry { by: Callback::Tasklet, function: look.int("func")? },
+            ("irq", "tasklet_entry") => {
+                Self::FunctionEntry { callback: Callback::Tasklet, function: look.int("func")? }
+            }
             ("exceptions", "page_fault_user" | "page_fault_kernel") => Self::Fault {
                 user: event == "page_fault_user",
                 address: look.int("address")?,
@@ -269,8 +273,10 @@ impl DecodingPlan {
                     None => None,
                 },
             },
-            Self::FunctionEntry { by, function } => RawHappening::FunctionEntry { by, function: function.read(data)? },
-            Self::FunctionExit { by } => RawHappening::FunctionExit { by },
+            Self::FunctionEntry { callback, function } => {
+                RawHappening::FunctionEntry { callback, function: function.read(data)? }
+            }
+            Self::FunctionExit { callback } => RawHappening::FunctionExit { callback },
             Self::Waking { comm, pid } => RawHappening::Waking { comm: comm.read(data)?, pid: pid.read(data)? as i32 },
             Self::Fault { user, address, ip, error_code } => RawHappening::PageFault {
                 user,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::error::TracefsError;
-use crate::file::{self, FileError, below};
+use crate::file::{self, FileError, path_below};
 use crate::janitor::Janitor;
 use crate::procfs::mountinfo::{Mount, mounts};
 
@@ -45,7 +45,7 @@ impl Tracefs {
     pub fn find(root: &Path) -> Result<Self, TracefsError> {
         let mut first_error = None;
         for folder in candidates(&mounts(root)?) {
-            match Self::at(below(root, folder)) {
+            match Self::at(path_below(root, folder)) {
                 Ok(tracefs) => return Ok(tracefs),
                 Err(error) => first_error = first_error.or(Some(error)),
             }
@@ -67,8 +67,8 @@ impl Tracefs {
         janitor: Option<&Arc<Janitor>>,
     ) -> Result<Self, TracefsError> {
         match Self::find(root) {
-            Err(TracefsError::NotMounted) if below(root, mount_point).is_dir() => {
-                let mount_point = below(root, mount_point);
+            Err(TracefsError::NotMounted) if path_below(root, mount_point).is_dir() => {
+                let mount_point = path_below(root, mount_point);
                 let mounted = Mounted::new(&mount_point, janitor.cloned())?;
                 let mut tracefs = Self::at(mount_point)?;
                 tracefs.mounted = Some(Arc::new(mounted));

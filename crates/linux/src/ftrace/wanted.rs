@@ -7,7 +7,7 @@ use super::error::TracefsError;
 
 /// A group of events that tell of one kind of noise: one row of [`WANTED`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Wanted {
+pub struct EventGroup {
     /// The events' folder below `events/`.
     pub system: &'static str,
     /// The events' names; none stands for every pair of `_entry` and `_exit` in the folder.
@@ -25,8 +25,8 @@ pub struct Wanted {
 const X86: &[&str] = &["x86_64", "x86"];
 
 /// Events that show what runs on a CPU.
-pub const WANTED: &[Wanted] = &[
-    Wanted {
+pub const WANTED: &[EventGroup] = &[
+    EventGroup {
         system: "irq",
         events: &["irq_handler_entry", "irq_handler_exit"],
         architectures: &[],
@@ -34,7 +34,7 @@ pub const WANTED: &[Wanted] = &[
         filter: "",
         unseen: "device interrupts: their time counts as edge or unseen",
     },
-    Wanted {
+    EventGroup {
         system: "irq",
         events: &["softirq_entry", "softirq_exit"],
         architectures: &[],
@@ -42,7 +42,7 @@ pub const WANTED: &[Wanted] = &[
         filter: "",
         unseen: "softirqs: their time counts for the interrupt or thread that they ran in",
     },
-    Wanted {
+    EventGroup {
         system: "irq_vectors",
         events: &[],
         architectures: X86,
@@ -50,7 +50,7 @@ pub const WANTED: &[Wanted] = &[
         filter: "",
         unseen: "the CPU's own interrupts (timer tick, reschedule, function call): their time counts as edge or unseen",
     },
-    Wanted {
+    EventGroup {
         system: "nmi",
         events: &["nmi_handler"],
         architectures: X86,
@@ -58,7 +58,7 @@ pub const WANTED: &[Wanted] = &[
         filter: "",
         unseen: "non-maskable interrupts (watchdog, profiling): their time counts for what they interrupted",
     },
-    Wanted {
+    EventGroup {
         system: "ipi",
         events: &["ipi_entry", "ipi_exit"],
         architectures: &["aarch64", "arm"],
@@ -66,7 +66,7 @@ pub const WANTED: &[Wanted] = &[
         filter: "",
         unseen: "inter-processor interrupts: their time counts as edge or unseen",
     },
-    Wanted {
+    EventGroup {
         system: "sched",
         events: &["sched_switch"],
         architectures: &[],
@@ -74,7 +74,7 @@ pub const WANTED: &[Wanted] = &[
         filter: "",
         unseen: "other threads: the time that processes and kernel threads take counts as unseen",
     },
-    Wanted {
+    EventGroup {
         system: "workqueue",
         events: &["workqueue_execute_start", "workqueue_execute_end"],
         architectures: &[],
@@ -82,7 +82,7 @@ pub const WANTED: &[Wanted] = &[
         filter: "",
         unseen: "work items: a kernel worker's time is not split over what it executes",
     },
-    Wanted {
+    EventGroup {
         system: "exceptions",
         events: &["page_fault_user", "page_fault_kernel"],
         architectures: &["x86_64", "x86", "riscv64"],
@@ -93,8 +93,8 @@ pub const WANTED: &[Wanted] = &[
 ];
 
 /// Events that show the purpose of interrupts and softirqs: their functions, and the threads that they wake.
-pub const CARRIED: &[Wanted] = &[
-    Wanted {
+pub const CARRIED: &[EventGroup] = &[
+    EventGroup {
         system: "timer",
         events: &["hrtimer_expire_entry", "hrtimer_expire_exit"],
         architectures: &[],
@@ -102,7 +102,7 @@ pub const CARRIED: &[Wanted] = &[
         filter: "",
         unseen: "the purpose of timer interrupts: a tick looks like any other timer",
     },
-    Wanted {
+    EventGroup {
         system: "csd",
         events: &["csd_function_entry", "csd_function_exit"],
         architectures: &[],
@@ -110,7 +110,7 @@ pub const CARRIED: &[Wanted] = &[
         filter: "",
         unseen: "the purpose of interrupts from other CPUs: the functions that they call",
     },
-    Wanted {
+    EventGroup {
         system: "timer",
         events: &["timer_expire_entry"],
         architectures: &[],
@@ -118,7 +118,7 @@ pub const CARRIED: &[Wanted] = &[
         filter: "",
         unseen: "the purpose of timer softirqs: which timers expired",
     },
-    Wanted {
+    EventGroup {
         system: "irq",
         events: &["tasklet_entry"],
         architectures: &[],
@@ -126,7 +126,7 @@ pub const CARRIED: &[Wanted] = &[
         filter: "",
         unseen: "the tasklets that the softirqs tasklet and hi run",
     },
-    Wanted {
+    EventGroup {
         system: "sched",
         events: &["sched_waking", "sched_wakeup"],
         architectures: &[],
@@ -168,9 +168,9 @@ pub struct MissingEvent {
 
 /// Which of the wanted events a kernel has.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Discovered {
+pub struct Discovery {
     /// Those that it has, in the order of [`WANTED`].
-    pub present: Vec<(EventPath, &'static Wanted)>,
+    pub present: Vec<(EventPath, &'static EventGroup)>,
     /// Those that it should have and has not.
     pub missing: Vec<MissingEvent>,
 }
@@ -181,7 +181,7 @@ pub struct Discovered {
 ///
 /// # Errors
 /// The folder cannot be listed. A missing folder of a system only makes its events missing.
-pub fn discover(events: &Path, architecture: &str, carried: bool) -> Result<Discovered, TracefsError> {
+pub fn discover(events: &Path, architecture: &str, carried: bool) -> Result<Discovery, TracefsError> {
     let systems = list(events)?;
     let names_of = |system: &str| {
         if systems.contains(system) { list(&events.join(system)) } else { Ok(BTreeSet::new()) }
@@ -191,7 +191,7 @@ pub fn discover(events: &Path, architecture: &str, carried: bool) -> Result<Disc
 
 /// Looks for the wanted events among those of a trace that another program recorded on a machine of that architecture.
 #[must_use]
-pub fn discover_among(events: &[EventPath], architecture: &str) -> Discovered {
+pub fn discover_among(events: &[EventPath], architecture: &str) -> Discovery {
     let names_of = |system: &str| {
         Ok::<_, std::convert::Infallible>(
             events.iter().filter(|event| event.system == system).map(|event| event.name.clone()).collect(),
@@ -207,8 +207,8 @@ fn sort_out<E>(
     architecture: &str,
     carried: bool,
     not_there: &str,
-) -> Result<Discovered, E> {
-    let mut found = Discovered::default();
+) -> Result<Discovery, E> {
+    let mut found = Discovery::default();
     let carried = if carried { CARRIED } else { &[] };
     for wanted in WANTED.iter().chain(carried) {
         let expected = wanted.architectures.is_empty() || wanted.architectures.contains(&architecture);
@@ -313,7 +313,7 @@ mod tests {
         let events = ["timer/hrtimer_expire_entry", "timer/hrtimer_expire_exit", "timer/timer_expire_entry"];
         let root = tree(&events);
         let found = |carried| {
-            let Discovered { present, missing } = discover(root.path(), "x86_64", carried).unwrap();
+            let Discovery { present, missing } = discover(root.path(), "x86_64", carried).unwrap();
             let present: Vec<String> = present.iter().map(|(event, _)| event.to_string()).collect();
             (present, missing.iter().any(|missing| missing.event == "csd/csd_function_entry"))
         };

@@ -77,7 +77,7 @@ mod tests {
                 (0..64).rev().map(move |bit| state >> bit & 1 == 1)
             })
             .collect();
-        let share = |hits: usize, of: usize| hits as f64 / of as f64;
+        let share = |hits: usize, all: usize| hits as f64 / all as f64;
         let taken = share(bits.iter().filter(|bit| **bit).count(), bits.len());
         // Of 128,000 fair bits the share is within 0.006 of a half, four standard deviations.
         assert!((taken - 0.5).abs() < 0.006, "{taken}");

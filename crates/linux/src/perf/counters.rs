@@ -116,7 +116,7 @@ pub enum CountersError {
 
 /// An event that is not counted.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Missing {
+pub struct UncountedEvent {
     /// The event that is not counted.
     pub event: PerfEvent,
     /// The space that it is not counted in.
@@ -174,7 +174,7 @@ struct Group {
 
 impl Group {
     /// Opens as many of the events as can be had together, and says why the others cannot.
-    fn open(space: Space, wanted: &[PerfEvent], missing: &mut Vec<Missing>) -> Self {
+    fn open(space: Space, wanted: &[PerfEvent], missing: &mut Vec<UncountedEvent>) -> Self {
         let mut events: Vec<(PerfEvent, OwnedFd)> = Vec::with_capacity(wanted.len());
         for event in wanted {
             let (kind, config) = event.code();
@@ -191,7 +191,9 @@ impl Group {
             }
             match attributes.open_for_current_thread(leader) {
                 Ok(descriptor) => events.push((*event, descriptor)),
-                Err(error) => missing.push(Missing { event: *event, space, why: why_not(&error, leader.is_some()) }),
+                Err(error) => {
+                    missing.push(UncountedEvent { event: *event, space, why: why_not(&error, leader.is_some()) })
+                }
             }
         }
         Self { space, events }
@@ -232,8 +234,8 @@ fn parse(bytes: &[u8], events: &[PerfEvent], space: Space) -> Option<Vec<Counted
     if !rest.is_empty() || count != events.len() as u64 || values.len() != events.len() {
         return None;
     }
-    let of = |(event, value): (&PerfEvent, u64)| CountedEvent { event: *event, space, value, enabled, running };
-    Some(events.iter().zip(values).map(of).collect())
+    let counted = |(event, value): (&PerfEvent, u64)| CountedEvent { event: *event, space, value, enabled, running };
+    Some(events.iter().zip(values).map(counted).collect())
 }
 
 /// Why the kernel refuses an event, in words.
@@ -256,7 +258,7 @@ fn why_not(error: &io::Error, in_group: bool) -> String {
 #[derive(Debug)]
 pub struct Counters {
     groups: Vec<Group>,
-    missing: Vec<Missing>,
+    missing: Vec<UncountedEvent>,
     /// What they stood at when they were started.
     before: Vec<CountedEvent>,
 }
@@ -265,7 +267,7 @@ impl Counters {
     /// Opens these events for the calling thread, in each of these spaces; they stand still until they are started.
     /// Those that cannot be had are [`missing`](Self::missing).
     #[must_use]
-    pub fn of_current_thread(events: &[PerfEvent], spaces: &[Space]) -> Self {
+    pub fn for_current_thread(events: &[PerfEvent], spaces: &[Space]) -> Self {
         let mut wanted = events.to_vec();
         wanted.sort_unstable();
         wanted.dedup();
@@ -283,7 +285,7 @@ impl Counters {
 
     /// Which events are not counted, and why.
     #[must_use]
-    pub fn missing(&self) -> &[Missing] {
+    pub fn missing(&self) -> &[UncountedEvent] {
         &self.missing
     }
 
@@ -342,7 +344,7 @@ impl Counters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sched::Usage;
+    use crate::sched::ThreadUsage;
 
     fn words(words: &[u64]) -> Vec<u8> {
         words.iter().flat_map(|word| word.to_ne_bytes()).collect()
@@ -396,7 +398,7 @@ mod tests {
 
     /// Where perf events are forbidden, as in some containers, every one of them is missing for a stated reason.
     fn opened(events: &[PerfEvent]) -> Option<Counters> {
-        let counters = Counters::of_current_thread(events, &Space::APART);
+        let counters = Counters::for_current_thread(events, &Space::APART);
         if counters.is_empty() {
             assert_eq!(counters.missing().len(), 2 * events.len());
             assert!(counters.missing().iter().all(|missing| !missing.why.is_empty()));
@@ -409,28 +411,28 @@ mod tests {
     #[test]
     fn the_kernels_counters_agree_with_its_account_of_the_thread() {
         let Some(mut counters) = opened(&PerfEvent::OF_KERNEL) else { return };
-        let before = Usage::of_current_thread();
+        let before = ThreadUsage::for_current_thread();
         counters.start().unwrap();
         fault(300);
         for _ in 0..20 {
             std::thread::sleep(std::time::Duration::from_micros(100));
         }
         counters.stop().unwrap();
-        let used = Usage::of_current_thread().since(before);
+        let used = ThreadUsage::for_current_thread().since(before);
         let counts = counters.read().unwrap();
-        let of = |event, space| {
+        let count = |event, space| {
             counts.iter().find(|count| count.event == event && count.space == space).map(|count| count.value)
         };
-        let faults = of(PerfEvent::PageFaults, Space::User).unwrap();
+        let faults = count(PerfEvent::PageFaults, Space::User).unwrap();
         assert!((300..=used.faults).contains(&faults), "{faults} faults of {}", used.faults);
         // The kernel touched none of these pages.
-        assert!(of(PerfEvent::PageFaults, Space::Kernel).is_none_or(|faults| faults < 50), "{counts:?}");
+        assert!(count(PerfEvent::PageFaults, Space::Kernel).is_none_or(|faults| faults < 50), "{counts:?}");
         // A switch happens in the kernel.
-        if let Some(switches) = of(PerfEvent::ContextSwitches, Space::Kernel) {
+        if let Some(switches) = count(PerfEvent::ContextSwitches, Space::Kernel) {
             assert!((20..=used.voluntary_switches + used.involuntary_switches).contains(&switches), "{switches}");
         }
-        assert_eq!(of(PerfEvent::ContextSwitches, Space::User), Some(0));
-        let clock = of(PerfEvent::TaskClock, Space::User).unwrap();
+        assert_eq!(count(PerfEvent::ContextSwitches, Space::User), Some(0));
+        let clock = count(PerfEvent::TaskClock, Space::User).unwrap();
         assert!((1..10_000_000_000).contains(&clock), "{clock} ns");
         // Software events need no counter of the processor and so take no turns.
         assert!(counts.iter().all(|count| count.enabled == count.running && count.enabled > Nanos::ZERO), "{counts:?}");
@@ -458,7 +460,7 @@ mod tests {
     /// Where the processor has counters they count; elsewhere the reason is given.
     #[test]
     fn the_processors_counters_count_or_are_missing_for_a_reason() {
-        let mut counters = Counters::of_current_thread(&PerfEvent::OF_PROCESSOR, &[Space::User]);
+        let mut counters = Counters::for_current_thread(&PerfEvent::OF_PROCESSOR, &[Space::User]);
         let named: Vec<PerfEvent> = counters.missing().iter().map(|missing| missing.event).collect();
         counters.start().unwrap();
         let mut sum = 0_u64;

@@ -6,6 +6,6 @@ mod counters;
 mod cpu_clock;
 mod limits;
 
-pub use counters::{CountedEvent, Counters, CountersError, Missing, PerfEvent, Space};
+pub use counters::{CountedEvent, Counters, CountersError, PerfEvent, Space, UncountedEvent};
 pub use cpu_clock::{CpuClock, PerfError};
 pub use limits::SampleLimits;

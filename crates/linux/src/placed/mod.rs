@@ -4,6 +4,6 @@ mod process;
 mod program;
 mod thread;
 
-pub use process::{Processes, ProcessesError, SharedWords, Turn};
+pub use process::{ProcessWords, Processes, ProcessesError, Turn};
 pub use program::{ProgramStart, adopt_orphans, apart_from_signals, begin_in};
 pub use thread::{Thread, Waiting};

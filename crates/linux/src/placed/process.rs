@@ -20,7 +20,7 @@ pub enum Turn {
 
 /// Memory that all processes and the one that forked them see.
 #[derive(Clone, Copy, Debug)]
-pub struct SharedWords<'a> {
+pub struct ProcessWords<'a> {
     /// What all of them share.
     pub common: &'a AtomicU64,
     /// What is this process's own.
@@ -65,7 +65,7 @@ impl Processes {
         place: &Thread,
         count: u32,
         words: usize,
-        mut body: impl FnMut(Turn, SharedWords<'_>),
+        mut body: impl FnMut(Turn, ProcessWords<'_>),
     ) -> Result<Self, ProcessesError> {
         // Why a process cannot run there is found out by a thread, which can say it; and its system calls are known to work then.
         place.clone().run(|| ())?;
@@ -75,7 +75,7 @@ impl Processes {
         let mut children = Vec::with_capacity(count as usize);
         for number in 0..count as usize {
             let own = &memory[1 + number * words..1 + (number + 1) * words];
-            let shared = SharedWords { common: &memory[0], own };
+            let shared = ProcessWords { common: &memory[0], own };
             children.push(Child::fork(|| {
                 if place.settle().is_err() {
                     put(&prepared, END);

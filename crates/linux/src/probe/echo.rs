@@ -95,7 +95,7 @@ impl Drop for Echo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sched::{self, Usage};
+    use crate::sched::{self, ThreadUsage};
 
     #[test]
     fn each_round_switches() {
@@ -104,10 +104,10 @@ mod tests {
             let cpu = sched::current_cpu().unwrap();
             sched::pin_current_thread(cpu).unwrap();
             for echo in [Echo::thread(cpu, Policy::Other).unwrap(), Echo::process().unwrap()] {
-                let before = Usage::of_current_thread();
+                let before = ThreadUsage::for_current_thread();
                 assert!((0..100).all(|_| echo.round()));
                 // Away while waiting, or pre-empted by the one just woken; on one CPU there is no third way.
-                let used = Usage::of_current_thread().since(before);
+                let used = ThreadUsage::for_current_thread().since(before);
                 assert!(used.voluntary_switches + used.involuntary_switches >= 100, "{used:?}");
             }
         })

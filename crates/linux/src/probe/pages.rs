@@ -50,7 +50,7 @@ impl Pages {
     }
 
     /// So many pages of a size of `page` bytes, a power of two, which the kernel is asked to make huge. Whether it does
-    /// is its affair: [`crate::sched::Usage`] tells by the number of faults.
+    /// is its affair: [`crate::sched::ThreadUsage`] tells by the number of faults.
     ///
     /// # Errors
     /// If there is no room, or the kernel has no huge pages.
@@ -148,12 +148,12 @@ impl Drop for Pages {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sched::Usage;
+    use crate::sched::ThreadUsage;
 
     fn faults(body: impl FnOnce()) -> u64 {
-        let before = Usage::of_current_thread();
+        let before = ThreadUsage::for_current_thread();
         body();
-        Usage::of_current_thread().since(before).faults
+        ThreadUsage::for_current_thread().since(before).faults
     }
 
     #[test]

@@ -27,9 +27,9 @@ impl CommandLine {
         let mut parameters = Vec::new();
         let mut rest = text.trim_start_matches(is_blank);
         while !rest.is_empty() {
-            let (word, behind) = next_word(rest);
-            rest = behind.trim_start_matches(is_blank);
-            let parameter = Parameter::of_word(word);
+            let (word, tail) = next_word(rest);
+            rest = tail.trim_start_matches(is_blank);
+            let parameter = Parameter::from_word(word);
             if parameter.name == "--" && parameter.value.is_none() {
                 break;
             }
@@ -94,7 +94,7 @@ fn next_word(text: &str) -> (&str, &str) {
 
 impl Parameter {
     /// Quotes around the whole word and around the value are taken off; others stay.
-    fn of_word(word: &str) -> Self {
+    fn from_word(word: &str) -> Self {
         let whole = word.strip_prefix('"');
         let word = match whole {
             // A word that is one quote has none left at its end.
@@ -139,7 +139,7 @@ impl IsolCpus {
         let mut it = Self::default();
         let mut rest = text;
         while rest.starts_with(|c: char| c.is_ascii_alphabetic()) {
-            let (flag, behind) = rest
+            let (flag, tail) = rest
                 .split_once(',')
                 .ok_or_else(|| FormatError::new("flags, then a list of CPUs were expected", text))?;
             match flag {
@@ -151,7 +151,7 @@ impl IsolCpus {
                 }
                 invalid => return Err(FormatError::new("a flag of letters was expected", invalid)),
             }
-            rest = behind;
+            rest = tail;
         }
         it.domain |= !it.nohz && !it.managed_irq;
         it.cpus = parse_kernel_list(rest, count)?;

@@ -9,7 +9,7 @@ use std::path::Path;
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
 use super::kernel;
-use crate::file::{FileError, FormatError, below, is_gone};
+use crate::file::{FileError, FormatError, is_gone, path_below};
 
 /// No configuration is longer than this; one of a distribution has 300 KiB.
 const LONGEST: usize = 16 << 20;
@@ -42,7 +42,7 @@ impl KernelConfig {
             names.push(format!("/lib/modules/{release}/config"));
         }
         for name in names {
-            let path = below(root, &name);
+            let path = path_below(root, &name);
             let bytes = match fs::read(&path) {
                 Ok(bytes) => bytes,
                 Err(error) if is_gone(&error) => continue,
@@ -86,8 +86,8 @@ fn gunzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let flags = header[3];
     let short = || broken("its header is cut off");
     if flags & 4 != 0 {
-        let (length, behind) = rest.split_first_chunk::<2>().ok_or_else(short)?;
-        rest = behind.get(u16::from_le_bytes(*length) as usize..).ok_or_else(short)?;
+        let (length, tail) = rest.split_first_chunk::<2>().ok_or_else(short)?;
+        rest = tail.get(u16::from_le_bytes(*length) as usize..).ok_or_else(short)?;
     }
     // Name and comment, each with a zero at its end.
     for flag in [8, 16] {

@@ -181,11 +181,11 @@ fn parse_device(irq: u32, text: &str) -> Device {
         .or_else(|| find(&|at| is_number(word(at)) && is_followed_by_names(at)));
     let (chip_end, names_begin) = match number {
         Some(first) => {
-            let mut behind = first + 1;
-            while is_level(word(behind)) || word(behind).starts_with('-') {
-                behind += 1;
+            let mut end = first + 1;
+            while is_level(word(end)) || word(end).starts_with('-') {
+                end += 1;
             }
-            (first, behind)
+            (first, end)
         }
         // Neither number nor flow: the names come after two blanks.
         None => {

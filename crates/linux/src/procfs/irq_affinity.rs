@@ -36,7 +36,7 @@ pub fn irq_affinities(root: &Path) -> Result<Vec<IrqAffinity>, FileError> {
         let effective = effective.ok().flatten().unwrap_or_else(|| allowed.clone());
         // Each handler has a folder of its name.
         let handlers = file::names(root, &folder)?;
-        let handlers = handlers.into_iter().filter(|name| file::below(root, format!("{folder}/{name}")).is_dir());
+        let handlers = handlers.into_iter().filter(|name| file::path_below(root, format!("{folder}/{name}")).is_dir());
         found.push(IrqAffinity { irq, handlers: handlers.collect(), allowed, effective });
     }
     Ok(found)

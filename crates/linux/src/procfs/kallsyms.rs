@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use crate::file::{self, FileError, FormatError, below};
+use crate::file::{self, FileError, FormatError, path_below};
 
 const NAME: &str = "proc/kallsyms";
 const WHAT: &str = "the kernel's symbols";
@@ -76,10 +76,10 @@ impl Kallsyms {
             true
         })?;
         if let Some(why) = first.filter(|_| builder.symbols == 0) {
-            return Err(FileError::Format { what: WHAT, path: below(root, NAME), why }.into());
+            return Err(FileError::Format { what: WHAT, path: path_below(root, NAME), why }.into());
         }
         let symbols = builder.symbols;
-        builder.finish().ok_or_else(|| KallsymsError::Hidden { path: below(root, NAME), symbols })
+        builder.finish().ok_or_else(|| KallsymsError::Hidden { path: path_below(root, NAME), symbols })
     }
 
     /// Whether the kernel shows addresses to this process, for which the first that is not zero is proof.
@@ -127,7 +127,7 @@ impl Kallsyms {
 
 /// Hands out the file's lines until the visitor says that it has seen enough.
 fn each_line(root: &Path, mut visit: impl FnMut(&str) -> bool) -> Result<(), FileError> {
-    let path = below(root, NAME);
+    let path = path_below(root, NAME);
     let failed = |source| FileError::Read { what: WHAT, path: path.clone(), source };
     let mut file = BufReader::with_capacity(1 << 16, File::open(&path).map_err(failed)?);
     let mut line = Vec::new();

@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::file::below;
+use crate::file::path_below;
 
 /// Programs that give CPUs to another one.
 const LAUNCHERS: [&str; 6] = ["taskset", "numactl", "hwloc-bind", "likwid-pin", "schedtool", "cset"];
@@ -16,7 +16,7 @@ const LAUNCHERS: [&str; 6] = ["taskset", "numactl", "hwloc-bind", "likwid-pin", 
 #[must_use]
 pub fn launcher(root: &Path, pid: i32, parent: i32) -> Option<&'static str> {
     let text = |pid: i32, name: &str| {
-        let bytes = fs::read(below(root, format!("proc/{pid}/{name}"))).unwrap_or_default();
+        let bytes = fs::read(path_below(root, format!("proc/{pid}/{name}"))).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     };
     let environment = text(pid, "environ");
@@ -50,8 +50,8 @@ mod tests {
                 ("proc/6/cmdline", "sudo\0/opt/bin/taskset\0-c\0"),
             ],
         );
-        let of = |pid, parent| launcher(root.path(), pid, parent);
-        assert_eq!((of(3, 2), of(4, 2), of(7, 2), of(4, 9)), (Some("taskset"), None, None, None));
-        assert_eq!((of(7, 5), of(7, 6)), (Some("numactl"), Some("taskset")));
+        let program = |pid, parent| launcher(root.path(), pid, parent);
+        assert_eq!((program(3, 2), program(4, 2), program(7, 2), program(4, 9)), (Some("taskset"), None, None, None));
+        assert_eq!((program(7, 5), program(7, 6)), (Some("numactl"), Some("taskset")));
     }
 }

@@ -56,9 +56,9 @@ impl Softirqs {
         self.lines.iter().find(|(candidate, _)| candidate == name)?.1.get(column).copied()
     }
 
-    /// How many softirqs a CPU ran, of all kinds; 0 if the snapshot lacks it.
+    /// Number of softirqs that a CPU ran, of all kinds; 0 if the snapshot lacks it.
     #[must_use]
-    pub fn of_cpu(&self, cpu: CpuId) -> u64 {
+    pub fn cpu_count(&self, cpu: CpuId) -> u64 {
         let column = self.cpus.iter().position(|candidate| *candidate == cpu);
         column.map_or(0, |column| self.lines.iter().map(|(_, counts)| counts[column]).fold(0, u64::saturating_add))
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use becalm_units::{CpuId, Nanos};
 
-use crate::file::{self, FileError, FormatError, below, parse};
+use crate::file::{self, FileError, FormatError, parse, path_below};
 
 const WHAT: &str = "the CPUs' times";
 
@@ -151,7 +151,7 @@ impl StatFile {
     /// # Errors
     /// If it cannot be opened.
     pub fn open(root: &Path) -> Result<Self, FileError> {
-        let path = below(root, "proc/stat");
+        let path = path_below(root, "proc/stat");
         match File::open(&path) {
             Ok(file) => Ok(Self { path, file, text: String::new() }),
             Err(source) => Err(FileError::Read { what: WHAT, path, source }),

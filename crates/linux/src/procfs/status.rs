@@ -82,9 +82,9 @@ impl Capabilities {
         Self(bits)
     }
 
-    /// The set and this one.
+    /// Adds a capability to the set.
     #[must_use]
-    pub const fn with(self, capability: Capability) -> Self {
+    pub const fn with_capability(self, capability: Capability) -> Self {
         Self(self.0 | 1 << capability as u8)
     }
 

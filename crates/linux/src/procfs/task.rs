@@ -6,7 +6,7 @@ use std::path::Path;
 
 use becalm_units::Nanos;
 
-use crate::file::{FileError, FormatError, below, is_gone, optional, parse};
+use crate::file::{FileError, FormatError, is_gone, optional, parse, path_below};
 
 /// The kernel's mark of its own threads, `PF_KTHREAD` of `linux/sched.h`.
 const KERNEL_THREAD: u64 = 0x0020_0000;
@@ -84,8 +84,8 @@ impl TaskStat {
 pub fn all_threads(root: &Path) -> Result<Vec<(i32, i32)>, FileError> {
     let mut threads = Vec::new();
     for tgid in numbered(root, "proc")?.unwrap_or_default() {
-        let of_process = numbered(root, &format!("proc/{tgid}/task"))?.unwrap_or_default();
-        threads.extend(of_process.into_iter().map(|tid| (tgid, tid)));
+        let thread_numbers = numbered(root, &format!("proc/{tgid}/task"))?.unwrap_or_default();
+        threads.extend(thread_numbers.into_iter().map(|tid| (tgid, tid)));
     }
     threads.sort_unstable_by_key(|(_, tid)| *tid);
     Ok(threads)
@@ -95,13 +95,13 @@ pub fn all_threads(root: &Path) -> Result<Vec<(i32, i32)>, FileError> {
 /// waited for; `None` where it is gone, or the kernel does not count that.
 #[must_use]
 pub fn waited(root: &Path, pid: i32) -> Option<Nanos> {
-    let text = fs::read_to_string(below(root, format!("proc/{pid}/schedstat"))).ok()?;
+    let text = fs::read_to_string(path_below(root, format!("proc/{pid}/schedstat"))).ok()?;
     text.split_whitespace().nth(1)?.parse().ok().map(Nanos::new)
 }
 
 /// The entries of a folder that are numbers; `None` if the folder is gone.
 fn numbered(root: &Path, name: &str) -> Result<Option<Vec<i32>>, FileError> {
-    let path = below(root, name);
+    let path = path_below(root, name);
     let failed = |source| FileError::Read { what: "the list of threads", path: path.clone(), source };
     // A process may end between any two entries; proc itself must be there.
     let listing = match fs::read_dir(&path) {

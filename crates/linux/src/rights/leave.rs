@@ -10,9 +10,9 @@ use crate::procfs::status::Capabilities;
 use super::capabilities::{empty_bounding_set, has_none, keep_of_this_thread, put_down, take_up};
 use super::user::{self, Acting, User};
 
-/// What a process is left with when it has set up everything that needs rights.
+/// Rights that a process keeps when it has set up everything that needs rights.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Left {
+pub struct RemainingRights {
     /// The user that it becomes; `None` if it stays who it is.
     pub user: Option<User>,
     /// The capabilities that it keeps, of those that it has.
@@ -42,7 +42,7 @@ fn failed<E: Into<io::Error>>(action: impl Into<String>) -> impl FnOnce(E) -> Ri
 ///
 /// # Errors
 /// If the kernel refuses. The process may have lost a part of its rights then, and is not to go on.
-pub fn give_up(left: &Left) -> Result<(), RightsError> {
+pub fn give_up(left: &RemainingRights) -> Result<(), RightsError> {
     // An ordinary user has nothing to give up, and may run where system calls are filtered.
     if left.user.is_none() && has_none().map_err(failed("read capabilities"))? {
         return Ok(());
@@ -72,7 +72,7 @@ pub fn give_up(left: &Left) -> Result<(), RightsError> {
 /// # Errors
 /// If the kernel refuses.
 pub fn keep_only(kept: Capabilities) -> Result<(), RightsError> {
-    give_up(&Left { kept, ..Left::default() })
+    give_up(&RemainingRights { kept, ..RemainingRights::default() })
 }
 
 /// Gives up all capabilities of the calling thread, as a measuring thread does that has its place, its class and its counters.

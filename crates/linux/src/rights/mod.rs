@@ -22,7 +22,7 @@ mod needs;
 mod user;
 
 pub(crate) use capabilities::keep_of_this_thread;
-pub use leave::{Left, Lowered, RightsError, give_up, give_up_of_this_thread, keep_only, lower};
+pub use leave::{Lowered, RemainingRights, RightsError, give_up, give_up_of_this_thread, keep_only, lower};
 pub use needs::Need;
 pub(crate) use user::becoming_in_child;
 pub use user::{Caller, User};

@@ -10,7 +10,7 @@ use std::process::Command;
 use rustix::process::{Gid, Uid, getegid, geteuid, getgroups, getuid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-use crate::access::user_behind_sudo;
+use crate::access::{Owner, user_behind_sudo};
 use crate::procfs::status::{Capabilities, Capability};
 
 use super::capabilities::{effective, keep_of_this_thread};
@@ -31,10 +31,10 @@ pub enum Caller {
 }
 
 impl Caller {
-    /// Who called this process. The variables of `sudo` and the like count only for root, because anybody can set them.
+    /// Finds the caller of this process. The variables of `sudo` and the like count only for root, because anybody can set them.
     #[must_use]
-    pub fn of_this_process() -> Self {
-        if let Some(user) = User::behind_sudo() {
+    pub fn for_this_process() -> Self {
+        if let Some(user) = User::from_sudo() {
             return Self::User(Box::new(user));
         }
         let another = |(name, root): (&str, &str)| env::var_os(name).is_some_and(|caller| caller != root);
@@ -59,13 +59,13 @@ pub struct User {
 }
 
 impl User {
-    /// The user who called `sudo`, as its variables `SUDO_UID` and `SUDO_GID` say.
+    /// Finds the user who called `sudo`, as its variables `SUDO_UID` and `SUDO_GID` say.
     ///
     /// `None` where the process is not root's, root itself called `sudo`, or the process may not become another user, as in a
     /// container without `CAP_SETUID`. To be called while the process has one thread: the names of users may come over a network.
     #[must_use]
-    pub fn behind_sudo() -> Option<Self> {
-        let (uid, gid) = user_behind_sudo()?;
+    pub fn from_sudo() -> Option<Self> {
+        let Owner { user: uid, group: gid } = user_behind_sudo()?;
         let has = |capability| effective().is_ok_and(|held| held.has(capability));
         if uid == 0 || !has(Capability::SetUid) || !has(Capability::SetGid) {
             return None;
@@ -138,7 +138,8 @@ impl Entry {
             }
             // SAFETY: the entry was found; its texts end in a zero and lie in `texts`, which lives here.
             let text = |text: *const libc::c_char| (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) });
-            let owned = |of| text(of).map_or_else(OsString::new, |text| OsStr::from_bytes(text.to_bytes()).to_owned());
+            let owned =
+                |field| text(field).map_or_else(OsString::new, |text| OsStr::from_bytes(text.to_bytes()).to_owned());
             return Some(Self {
                 name: text(entry.pw_name)?.to_owned(),
                 home: owned(entry.pw_dir),

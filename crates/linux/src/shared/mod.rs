@@ -18,7 +18,7 @@ use std::sync::atomic::AtomicU64;
 
 use crate::private;
 pub use places::Places;
-use places::{HeldFile, Need};
+use places::{FilePurpose, HeldFile};
 
 /// A file that programs map as code, and that nobody writes.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl CodeFile {
             file.write_all(bytes)?;
             file.set_permissions(Permissions::from_mode(0o400))
         };
-        Ok(Self(places.make(Need::Code, (name, ".so"), write)?))
+        Ok(Self(places.make(FilePurpose::Code, name, ".so", write)?))
     }
 
     /// The path by which other processes open it.
@@ -65,7 +65,7 @@ impl SharedWords {
     pub fn new(places: &Places, name: &str, words: usize) -> io::Result<Self> {
         let words = words.max(1);
         let bytes = words.checked_mul(size_of::<AtomicU64>()).ok_or(io::ErrorKind::OutOfMemory)?;
-        let file = places.make(Need::Memory, (name, ""), |file| {
+        let file = places.make(FilePurpose::Memory, name, "", |file| {
             // A write to memory for which the disk has no room would end the process that writes.
             private::hold_space(file, bytes as u64)?;
             file.set_len(bytes as u64)

@@ -46,9 +46,9 @@ enum Place {
     Among(PathBuf),
 }
 
-/// What a file is for.
+/// The purpose of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Need {
+pub enum FilePurpose {
     /// It is mapped as code.
     Code,
     /// It is written all the time: on a disk, whoever writes would wait for that now and then.
@@ -56,15 +56,15 @@ pub enum Need {
 }
 
 impl Places {
-    /// Those of the user whose rights this process has. Where `/run` takes no code, as on Debian, root's is in `/var/lib`.
+    /// Creates the places of the user whose rights this process has. Where `/run` takes no code, as on Debian, root's is in `/var/lib`.
     #[must_use]
-    pub fn of_this_user() -> Self {
+    pub fn for_this_user() -> Self {
         Self::from_variables(rustix::process::geteuid().is_root(), |name| std::env::var_os(name).map(PathBuf::from))
     }
 
-    /// Those of a user whom a process of root has become, with root's environment.
+    /// Creates the places of a user that a process of root has become, with root's environment.
     #[must_use]
-    pub fn of_user(user: &User) -> Self {
+    pub fn for_user(user: &User) -> Self {
         Self::from_variables(false, |name| user.variable(name))
     }
 
@@ -93,17 +93,18 @@ impl Places {
     /// If this is possible in none of the places, with the reason for each.
     pub(super) fn make(
         &self,
-        need: Need,
-        name: (&str, &str),
+        need: FilePurpose,
+        name: &str,
+        end: &str,
         fill: impl Fn(&mut File) -> io::Result<()>,
     ) -> io::Result<HeldFile> {
         let mut places: Vec<&Place> = self.0.iter().collect();
-        if need == Need::Memory {
+        if need == FilePurpose::Memory {
             places.sort_by_key(|place| !is_memory(place.base()));
         }
         let mut refusals = Vec::new();
         for place in places {
-            match place.folder(need).and_then(|folder| HeldFile::make(&folder, name, &fill)) {
+            match place.folder(need).and_then(|folder| HeldFile::make(&folder, name, end, &fill)) {
                 Ok(file) => return Ok(file),
                 Err(error) => refusals.push(format!("{}: {error}", place.base().display())),
             }
@@ -122,9 +123,9 @@ impl Place {
     }
 
     /// The folder for files, which is made if it is missing.
-    fn folder(&self, need: Need) -> io::Result<PathBuf> {
+    fn folder(&self, need: FilePurpose) -> io::Result<PathBuf> {
         let base = self.base().canonicalize()?;
-        if need == Need::Code {
+        if need == FilePurpose::Code {
             check_code(&base)?;
         }
         match self {
@@ -137,11 +138,11 @@ impl Place {
                 }
                 private::make_folder(&base.join(below))
             }
-            Self::Among(_) if need == Need::Code => {
+            Self::Among(_) if need == FilePurpose::Code => {
                 let why = "everybody makes folders there, and could make this user's again once it is removed";
                 Err(io::Error::other(why))
             }
-            Self::Among(_) => private::find_folder(&among(&base)?),
+            Self::Among(_) => private::find_folder(&folder_among_others(&base)?),
         }
     }
 }
@@ -164,7 +165,7 @@ fn check_code(folder: &Path) -> io::Result<()> {
 }
 
 /// This user's folder in one for everybody. becalm never removes it: while it is there, nobody else makes one of its name.
-fn among(base: &Path) -> io::Result<PathBuf> {
+fn folder_among_others(base: &Path) -> io::Result<PathBuf> {
     let name = format!("becalm-inject-{}", rustix::process::geteuid().as_raw());
     let named = |entry: &fs::DirEntry| entry.file_name().as_bytes().starts_with(name.as_bytes());
     let found = fs::read_dir(base)?.flatten().filter(named).map(|entry| entry.path());
@@ -187,7 +188,7 @@ pub struct HeldFile {
 }
 
 impl HeldFile {
-    fn make(folder: &Path, (name, end): (&str, &str), fill: impl Fn(&mut File) -> io::Result<()>) -> io::Result<Self> {
+    fn make(folder: &Path, name: &str, end: &str, fill: impl Fn(&mut File) -> io::Result<()>) -> io::Result<Self> {
         // One at a time: a file that is not locked yet would look like one of the dead.
         let turn = File::open(folder)?;
         stuck::lock(&turn, TURN)?;
@@ -239,7 +240,7 @@ mod tests {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 
     fn made(place: Place) -> io::Result<HeldFile> {
-        Places(vec![place]).make(Need::Code, ("becalm-test", ".so"), |_| Ok(()))
+        Places(vec![place]).make(FilePurpose::Code, "becalm-test", ".so", |_| Ok(()))
     }
 
     fn why(place: Place) -> String {
@@ -250,12 +251,12 @@ mod tests {
         fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
     }
 
-    fn below(base: &Path) -> Place {
+    fn given(base: &Path) -> Place {
         Place::Given(base.to_owned(), BELOW)
     }
 
-    fn among(base: &Path) -> io::Result<HeldFile> {
-        Places(vec![Place::Among(base.to_owned())]).make(Need::Memory, ("becalm-test", ""), |_| Ok(()))
+    fn made_among_others(base: &Path) -> io::Result<HeldFile> {
+        Places(vec![Place::Among(base.to_owned())]).make(FilePurpose::Memory, "becalm-test", "", |_| Ok(()))
     }
 
     #[test]
@@ -273,12 +274,12 @@ mod tests {
         assert_eq!(fs::read_dir(base.path()).unwrap().count(), 1);
         assert_eq!(fs::read_dir(&own).unwrap().count(), 0);
         // What whoever opens it looks at may be there.
-        assert!(among(base.path()).unwrap().path().starts_with(base.path().canonicalize().unwrap()));
+        assert!(made_among_others(base.path()).unwrap().path().starts_with(base.path().canonicalize().unwrap()));
     }
 
     #[test]
     fn folders_of_users_are_root_s_or_their_own() {
-        let of = |is_root: bool, named: &[(&str, &str)]| {
+        let places = |is_root: bool, named: &[(&str, &str)]| {
             let variable = |name: &str| named.iter().find(|(known, _)| *known == name).map(|(_, path)| path.into());
             let shown = |place: &Place| match place {
                 Place::Below(base, below) | Place::Given(base, below) => base.join(below).display().to_string(),
@@ -289,26 +290,29 @@ mod tests {
         let temporary = format!("among {}", std::env::temp_dir().display());
         let named = [("HOME", "/home/a"), ("XDG_RUNTIME_DIR", "/run/user/7")];
         let everybodys = ["among /dev/shm", &temporary];
-        let with = |own: &[&str]| own.iter().chain(&everybodys).map(ToString::to_string).collect::<Vec<_>>();
-        assert_eq!(of(true, &named), with(&["/run/becalm/inject", "/var/lib/becalm/inject"]));
-        assert_eq!(of(false, &named), with(&["/run/user/7/becalm/inject", "/home/a/.cache/becalm/inject"]));
+        let and_everybodys = |own: &[&str]| own.iter().chain(&everybodys).map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(places(true, &named), and_everybodys(&["/run/becalm/inject", "/var/lib/becalm/inject"]));
+        assert_eq!(
+            places(false, &named),
+            and_everybodys(&["/run/user/7/becalm/inject", "/home/a/.cache/becalm/inject"])
+        );
         let named = [("HOME", "/home/a"), ("XDG_CACHE_HOME", "/fast/a"), ("XDG_RUNTIME_DIR", "relative")];
-        assert_eq!(of(false, &named), with(&["/fast/a/becalm/inject"]));
-        assert_eq!(of(false, &[]), with(&[]));
+        assert_eq!(places(false, &named), and_everybodys(&["/fast/a/becalm/inject"]));
+        assert_eq!(places(false, &[]), and_everybodys(&[]));
     }
 
     #[test]
     fn a_folder_that_others_could_write_is_refused() {
         let base = tempfile::tempdir().unwrap();
-        drop(made(below(base.path())).unwrap());
-        let (above, folder) = (base.path().join("becalm"), base.path().join(BELOW));
-        for path in [base.path(), &above, &folder] {
+        drop(made(given(base.path())).unwrap());
+        let (parent, folder) = (base.path().join("becalm"), base.path().join(BELOW));
+        for path in [base.path(), &parent, &folder] {
             mode(path, 0o777);
-            assert!(why(below(base.path())).contains("its mode is 0777"), "{}", path.display());
+            assert!(why(given(base.path())).contains("its mode is 0777"), "{}", path.display());
             if rustix::process::geteuid().is_root() {
                 mode(path, 0o700);
                 chown(path, Some(65_534), None).unwrap();
-                assert!(why(below(base.path())).contains("belongs to user 65534"), "{}", path.display());
+                assert!(why(given(base.path())).contains("belongs to user 65534"), "{}", path.display());
                 chown(path, Some(0), None).unwrap();
             }
             mode(path, 0o700);
@@ -316,8 +320,8 @@ mod tests {
         // A place that is refused is not the end.
         mode(base.path(), 0o777);
         let other = tempfile::tempdir().unwrap();
-        let places = Places(vec![below(base.path()), below(other.path())]);
-        let file = places.make(Need::Code, ("becalm-test", ".so"), |_| Ok(())).unwrap();
+        let places = Places(vec![given(base.path()), given(other.path())]);
+        let file = places.make(FilePurpose::Code, "becalm-test", ".so", |_| Ok(())).unwrap();
         assert!(file.path().starts_with(other.path().canonicalize().unwrap()));
     }
 
@@ -325,19 +329,19 @@ mod tests {
     fn a_folder_among_those_of_others_stays() {
         let base = tempfile::tempdir().unwrap();
         mode(base.path(), 0o1777);
-        let file = among(base.path()).unwrap();
+        let file = made_among_others(base.path()).unwrap();
         let folder = file.path().parent().unwrap().to_owned();
         assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o7777, 0o700);
         drop(file);
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
         // Without the sticky bit anybody could move it away.
         mode(base.path(), 0o777);
-        assert!(among(base.path()).unwrap_err().to_string().contains("its mode is 0777"));
+        assert!(made_among_others(base.path()).unwrap_err().to_string().contains("its mode is 0777"));
         mode(base.path(), 0o1777);
         // Where somebody else has the name, it is another one, and the same one every time.
         mode(&folder, 0o777);
-        let first = among(base.path()).unwrap();
-        let second = among(base.path()).unwrap();
+        let first = made_among_others(base.path()).unwrap();
+        let second = made_among_others(base.path()).unwrap();
         assert_eq!(first.path().parent(), second.path().parent());
         assert_ne!(first.path().parent(), Some(&*folder));
     }
@@ -345,12 +349,12 @@ mod tests {
     #[test]
     fn only_what_the_dead_have_left_is_removed() {
         let base = tempfile::tempdir().unwrap();
-        let live = made(below(base.path())).unwrap();
+        let live = made(given(base.path())).unwrap();
         let folder = live.path().parent().unwrap();
         let (dead, foreign) = (folder.join("becalm-test-1-0.so"), folder.join("notes"));
         drop(private::create(&dead).unwrap());
         drop(private::create(&foreign).unwrap());
-        let another = made(below(base.path())).unwrap();
+        let another = made(given(base.path())).unwrap();
         assert_ne!(live.path(), another.path());
         assert_eq!([live.path(), another.path(), &dead, &foreign].map(Path::exists), [true, true, false, true]);
         let path = another.path().to_owned();
@@ -365,7 +369,7 @@ mod tests {
             let folder = base.path().join(name);
             fs::create_dir(&folder).unwrap();
             mode(&folder, 0o700);
-            assert!(why(below(&folder)).contains("LD_PRELOAD cannot hold"), "{name}");
+            assert!(why(given(&folder)).contains("LD_PRELOAD cannot hold"), "{name}");
         }
     }
 
@@ -377,8 +381,8 @@ mod tests {
             return;
         }
         let places = Places::at(&[disk.path(), memory.path()]);
-        let of = |need| places.make(need, ("becalm-test", ""), |_| Ok(())).unwrap();
-        assert!(of(Need::Memory).path().starts_with(memory.path()));
-        assert!(of(Need::Code).path().starts_with(disk.path()));
+        let made_for = |need| places.make(need, "becalm-test", "", |_| Ok(())).unwrap();
+        assert!(made_for(FilePurpose::Memory).path().starts_with(memory.path()));
+        assert!(made_for(FilePurpose::Code).path().starts_with(disk.path()));
     }
 }

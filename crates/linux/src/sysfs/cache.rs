@@ -79,8 +79,8 @@ pub fn data_levels(caches: &[Cache]) -> Vec<(u32, usize)> {
 /// The size of the cache of a level that holds data, the largest one if there are several.
 #[must_use]
 pub fn data_bytes(caches: &[Cache], level: u32) -> Option<u64> {
-    let of = |cache: &&Cache| cache.level == level && cache.kind != CacheKind::Instruction;
-    caches.iter().filter(of).map(|cache| cache.bytes as u64).max()
+    let holds_data = |cache: &&Cache| cache.level == level && cache.kind != CacheKind::Instruction;
+    caches.iter().filter(holds_data).map(|cache| cache.bytes as u64).max()
 }
 
 /// A size as the kernel writes it: `48K`.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use becalm_units::{CpuList, Nanos};
 
-use crate::file::{FileError, FormatError, below, known, optional, parse, value};
+use crate::file::{FileError, FormatError, known, optional, parse, path_below, value};
 use crate::procfs::cgroup::{Membership, memberships};
 use crate::procfs::mountinfo::{Mount, mounts};
 
@@ -32,7 +32,7 @@ pub fn version(root: &Path, controller: &str) -> Option<u8> {
         return Some(1);
     }
     let unified = mounts.iter().find(|mount| mount.kind == "cgroup2")?;
-    let controllers = std::fs::read_to_string(below(root, unified.point.join("cgroup.controllers"))).ok()?;
+    let controllers = std::fs::read_to_string(path_below(root, unified.point.join("cgroup.controllers"))).ok()?;
     controllers.split_whitespace().any(|known| known == controller).then_some(2)
 }
 

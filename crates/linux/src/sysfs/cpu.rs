@@ -92,8 +92,17 @@ pub struct CpuKind {
     pub isolated: bool,
     /// Whether it has no tick while one task runs.
     pub tickless: bool,
-    /// The driver and the governor of its frequency.
-    pub frequency: Option<(String, String)>,
+    /// The policy of its frequency.
+    pub frequency: Option<FrequencyPolicy>,
+}
+
+/// The policy by which a CPU's frequency is chosen.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct FrequencyPolicy {
+    /// The driver; empty if the kernel names none.
+    pub driver: String,
+    /// The governor.
+    pub governor: String,
 }
 
 impl CpuKind {
@@ -117,14 +126,14 @@ impl CpuKind {
 ///
 /// # Errors
 /// If the files exist and cannot be read.
-pub fn frequency_policy(root: &Path, cpu: CpuId) -> Result<Option<(String, String)>, FileError> {
+pub fn frequency_policy(root: &Path, cpu: CpuId) -> Result<Option<FrequencyPolicy>, FileError> {
     let file = |name: &str| {
         let path = format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/{name}");
         optional(read(root, &path, "the frequency policy"))
     };
     let Some(governor) = file("scaling_governor")? else { return Ok(None) };
     let driver = file("scaling_driver")?.unwrap_or_default();
-    Ok(Some((driver.trim().to_owned(), governor.trim().to_owned())))
+    Ok(Some(FrequencyPolicy { driver: driver.trim().to_owned(), governor: governor.trim().to_owned() }))
 }
 
 /// One way in which an idle CPU may sleep.
@@ -192,8 +201,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let base = "sys/devices/system/cpu";
         write_tree(root.path(), &[(&format!("{base}/cpu3/node12/cpumap"), "8\n"), (&format!("{base}/cpu4/nodes"), "")]);
-        let [with, without, unknown] = [3, 4, 5].map(|cpu| node(root.path(), CpuId::new(cpu)));
-        assert_eq!((with, without, unknown), (Some(12), None, None));
+        let [known, missing, unknown] = [3, 4, 5].map(|cpu| node(root.path(), CpuId::new(cpu)));
+        assert_eq!((known, missing, unknown), (Some(12), None, None));
     }
 
     #[test]
@@ -221,7 +230,10 @@ mod tests {
         let cpu = CpuId::new(3);
         assert_eq!(siblings(root.path(), cpu).unwrap().unwrap().to_string(), "1,3");
         assert_eq!(siblings(root.path(), CpuId::new(2)).unwrap(), None);
-        assert_eq!(frequency_policy(root.path(), cpu).unwrap(), Some((String::new(), "powersave".to_owned())));
+        assert_eq!(
+            frequency_policy(root.path(), cpu).unwrap(),
+            Some(FrequencyPolicy { driver: String::new(), governor: "powersave".to_owned() })
+        );
         let state = IdleState { name: "C6".into(), exit_latency: Nanos::from_micros(133), disabled: false };
         assert_eq!(idle_states(root.path(), cpu).unwrap(), [state]);
         // A list that cannot be read costs no other.

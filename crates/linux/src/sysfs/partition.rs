@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use becalm_units::CpuList;
 
-use crate::file::{self, FileError, FormatError, below, optional, parse};
+use crate::file::{self, FileError, FormatError, optional, parse, path_below};
 use crate::procfs::mountinfo::mounts;
 
 /// A control group with CPUs of its own.
@@ -40,8 +40,8 @@ pub fn partitions(root: &Path) -> Result<Vec<Partition>, FileError> {
     let mut found = Vec::new();
     for mount in optional(mounts(root))?.unwrap_or_default() {
         match mount.kind.as_str() {
-            "cgroup2" => descend(root, &mount.point, DEEPEST, &mut found, &of_version_2)?,
-            "cgroup" if mount.has_option("cpuset") => descend(root, &mount.point, DEEPEST, &mut found, &of_version_1)?,
+            "cgroup2" => descend(root, &mount.point, DEEPEST, &mut found, &partition_v2)?,
+            "cgroup" if mount.has_option("cpuset") => descend(root, &mount.point, DEEPEST, &mut found, &partition_v1)?,
             _ => {}
         }
     }
@@ -50,30 +50,36 @@ pub fn partitions(root: &Path) -> Result<Vec<Partition>, FileError> {
     Ok(found)
 }
 
-type Look = dyn Fn(&Path, &Path) -> Result<Option<Partition>, FileError>;
+type PartitionReader = dyn Fn(&Path, &Path) -> Result<Option<Partition>, FileError>;
 
-fn descend(root: &Path, group: &Path, deeper: usize, found: &mut Vec<Partition>, look: &Look) -> Result<(), FileError> {
+fn descend(
+    root: &Path,
+    group: &Path,
+    deeper: usize,
+    found: &mut Vec<Partition>,
+    read_partition: &PartitionReader,
+) -> Result<(), FileError> {
     for name in file::names(root, group)? {
         let child = group.join(&name);
-        if name.contains('.') && name.starts_with("cpu") || !below(root, &child).is_dir() {
+        if name.contains('.') && name.starts_with("cpu") || !path_below(root, &child).is_dir() {
             continue;
         }
-        found.extend(look(root, &child)?);
+        found.extend(read_partition(root, &child)?);
         if deeper > 0 {
-            descend(root, &child, deeper - 1, found, look)?;
+            descend(root, &child, deeper - 1, found, read_partition)?;
         }
     }
     Ok(())
 }
 
-fn of_version_2(root: &Path, group: &Path) -> Result<Option<Partition>, FileError> {
+fn partition_v2(root: &Path, group: &Path) -> Result<Option<Partition>, FileError> {
     let state = file::text(root, group.join("cpuset.cpus.partition"))?;
     let Some(state) = state.filter(|state| state != "member" && !state.is_empty()) else { return Ok(None) };
     let cpus = list(root, &group.join("cpuset.cpus.effective"))?;
     Ok(Some(Partition { group: group.to_owned(), state, cpus }))
 }
 
-fn of_version_1(root: &Path, group: &Path) -> Result<Option<Partition>, FileError> {
+fn partition_v1(root: &Path, group: &Path) -> Result<Option<Partition>, FileError> {
     let is =
         |name: &str, wanted: &str| Ok::<_, FileError>(file::text(root, group.join(name))?.as_deref() == Some(wanted));
     if !is("cpuset.cpu_exclusive", "1")? || !is("cpuset.sched_load_balance", "0")? {

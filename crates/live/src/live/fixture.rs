@@ -70,7 +70,7 @@ impl Feed {
             activities: &activities,
             began: Some(Nanos::ZERO),
             complete_until: Nanos::new(until),
-            unstored: (0, Nanos::ZERO),
+            unstored: Unstored::default(),
         };
         live.take(part, &self.labels);
     }

@@ -25,10 +25,10 @@ fn sums_go_on_over_recordings() {
     assert_eq!(live.total(None).noise_ratio(), Some(620.0 / 2_500.0));
     let sources = live.sources(None);
     // A quarter of the first recording's 520 ns and three of the second's 100; and the other way round.
-    let of = |name: &str| sources.iter().find(|source| source.source == name).unwrap();
-    assert_eq!((of("local_timer").times.total(), of("sshd").times.total()), (205, 415));
-    assert_eq!((of("local_timer").whole_ns, of("sshd").whole_ns), (205, 415));
-    assert_eq!(of("sshd").share, Some(415.0 / 620.0));
+    let named = |name: &str| sources.iter().find(|source| source.source == name).unwrap();
+    assert_eq!((named("local_timer").times.total(), named("sshd").times.total()), (205, 415));
+    assert_eq!((named("local_timer").whole_ns, named("sshd").whole_ns), (205, 415));
+    assert_eq!(named("sshd").share, Some(415.0 / 620.0));
     assert_eq!(live.own_ratio(), Some(0.0));
     assert_eq!(live.sources(Some(CpuId::new(1)))[0].times.total(), 90);
     // On the view's axis the second recording begins where the first ended.
@@ -52,7 +52,7 @@ proptest! {
             for (detours, activities) in run.parts(thread.cpu.get(), parts) {
                 live.take(LanePart {
                     index, thread, steps: &[], work: &[], detours: &detours, activities: &activities,
-                    began: Some(Nanos::ZERO), complete_until: Nanos::MAX, unstored: (0, Nanos::ZERO),
+                    began: Some(Nanos::ZERO), complete_until: Nanos::MAX, unstored: Unstored::default(),
                 }, &run.labels);
             }
             let expected = &run.expected[index];
@@ -61,11 +61,11 @@ proptest! {
             prop_assert_eq!(figures.durations.max().unwrap_or(0), expected.longest_ns);
             prop_assert_eq!((figures.own_ns, figures.incomplete), (Some(expected.own_ns), expected.incomplete));
             let sources = live.sources(Some(thread.cpu));
-            let counted = sources.iter().filter(|of| of.times.count() > 0);
-            let counted: BTreeMap<_, _> = counted.map(|of| ((of.kind, of.source.clone()), of.times.count())).collect();
+            let counted = sources.iter().filter(|row| row.times.count() > 0);
+            let counted: BTreeMap<_, _> = counted.map(|row| ((row.kind, row.source.clone()), row.times.count())).collect();
             prop_assert_eq!(&counted, &expected.activities);
             let sources = sources.into_iter().filter(|source| source.whole_ns > 0);
-            let sources: BTreeMap<_, _> = sources.map(|of| ((of.kind, of.source), of.whole_ns)).collect();
+            let sources: BTreeMap<_, _> = sources.map(|row| ((row.kind, row.source), row.whole_ns)).collect();
             prop_assert_eq!(&sources, &expected.sources);
         }
     }

@@ -83,10 +83,10 @@ fn a_picked_cpu_has_its_own_sources_and_detours() {
     desk.types("j");
     desk.press(KeyCode::Enter);
     assert_eq!(desk.view.pick, Some(CpuId::new(1)));
-    let of_one = desk.tables();
-    assert_eq!(of_one[0].rows.len(), all[0]);
-    assert!(of_one[1].title.ends_with("of CPU 1") && of_one[2].rows.len() < all[2]);
-    for row in &of_one[2].rows {
+    let tables_of_one = desk.tables();
+    assert_eq!(tables_of_one[0].rows.len(), all[0]);
+    assert!(tables_of_one[1].title.ends_with("of CPU 1") && tables_of_one[2].rows.len() < all[2]);
+    for row in &tables_of_one[2].rows {
         assert!(matches!(row, RowKey::Detour(detour) if detour.id.cpu == CpuId::new(1)));
     }
     desk.press(KeyCode::Esc);

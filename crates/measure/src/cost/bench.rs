@@ -10,7 +10,7 @@ use becalm_linux::clock::{Calibration, Counter, MonotonicRaw, Source, calibrate,
 use becalm_linux::perf::PerfEvent;
 use becalm_linux::probe::ProbeError;
 use becalm_linux::procfs::interrupts::Interrupts;
-use becalm_linux::sched::Usage;
+use becalm_linux::sched::ThreadUsage;
 use becalm_model::cost::{CostSamples, InstrumentDoc, Probe, ProbeCosts, ProbeSamples, ROUNDS};
 use becalm_stats::median_high;
 use becalm_units::{CpuId, Nanos, TickRate};
@@ -43,7 +43,7 @@ pub(super) struct Watch {
     root: PathBuf,
     cpu: CpuId,
     interrupts: Option<u64>,
-    usage: Usage,
+    usage: ThreadUsage,
 }
 
 impl<'a, C: Counter> Bench<'a, C> {
@@ -138,12 +138,12 @@ impl<'a, C: Counter> Bench<'a, C> {
     /// Notes what the kernel has counted so far, for a series that makes its rounds itself.
     pub fn watch(&self) -> Watch {
         let (root, cpu) = (self.site.root().to_owned(), self.site.cpu);
-        Watch { interrupts: interrupts(&root, cpu), root, cpu, usage: Usage::of_current_thread() }
+        Watch { interrupts: interrupts(&root, cpu), root, cpu, usage: ThreadUsage::for_current_thread() }
     }
 
     /// The samples of rounds in ticks, each with two readings of the counter in it, which are taken off.
     pub fn finish(&self, watch: Watch, batch: u32, rounds: &[Vec<u64>]) -> ProbeSamples {
-        let usage = Usage::of_current_thread().since(watch.usage);
+        let usage = ThreadUsage::for_current_thread().since(watch.usage);
         let now = interrupts(&watch.root, watch.cpu);
         let picos = |ticks: &u64| self.picos(ticks.saturating_sub(self.overhead), batch);
         let mut taken =
@@ -183,7 +183,10 @@ pub(super) trait ForCounter {
 
 /// Chooses the counter, and runs the work in a thread on the measured CPU. Returns what timed it as well.
 pub(super) fn run_at<W: ForCounter + Send>(site: &Site, work: W) -> Result<(InstrumentDoc, W::Out), CostError> {
-    fn with<C: Counter, W: ForCounter + Send>(site: &Site, work: W) -> Result<(InstrumentDoc, W::Out), CostError> {
+    fn run_with_counter<C: Counter, W: ForCounter + Send>(
+        site: &Site,
+        work: W,
+    ) -> Result<(InstrumentDoc, W::Out), CostError> {
         let calibration = calibrate::<C>(CALIBRATION)?;
         Ok(site.run(|| {
             let bench = Bench::<C>::new(site, calibration, &PerfEvent::OF_PROCESSOR);
@@ -193,8 +196,8 @@ pub(super) fn run_at<W: ForCounter + Send>(site: &Site, work: W) -> Result<(Inst
     }
     match choose(site.root()).source {
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-        Source::Native => with::<Native, W>(site, work),
-        _ => with::<MonotonicRaw, W>(site, work),
+        Source::Native => run_with_counter::<Native, W>(site, work),
+        _ => run_with_counter::<MonotonicRaw, W>(site, work),
     }
 }
 

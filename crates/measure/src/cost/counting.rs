@@ -14,7 +14,7 @@ thread_local! {
 
 /// Counts these events of the calling thread during samples from now on.
 pub(super) fn arm(events: &[PerfEvent]) {
-    ARMED.set(Some(Counters::of_current_thread(events, &Space::APART)));
+    ARMED.set(Some(Counters::for_current_thread(events, &Space::APART)));
 }
 
 /// Ends that, and returns what was counted; no counts if it failed.

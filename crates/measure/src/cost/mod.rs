@@ -23,5 +23,5 @@ pub mod tick;
 
 pub use bench::CostProgress;
 pub use error::CostError;
-pub use processes::Joined;
+pub use processes::JoinedCosts;
 pub use site::{Reason, Site};

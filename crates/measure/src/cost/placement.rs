@@ -229,10 +229,10 @@ mod tests {
             iterations: 20_000,
             pieces: 50,
         };
-        let of = |cpus: &CpuList| roaming(job, cpus).unwrap().1;
-        assert_eq!(of(&CpuList::from(cpu)), RoamedDoc { pieces: 50, there: 50, moves: 0 });
-        assert_eq!(of(&CpuList::from(other)), RoamedDoc { pieces: 50, there: 0, moves: 1 });
-        let free = of(&allowed);
+        let roamed = |cpus: &CpuList| roaming(job, cpus).unwrap().1;
+        assert_eq!(roamed(&CpuList::from(cpu)), RoamedDoc { pieces: 50, there: 50, moves: 0 });
+        assert_eq!(roamed(&CpuList::from(other)), RoamedDoc { pieces: 50, there: 0, moves: 1 });
+        let free = roamed(&allowed);
         assert!(free.there <= 50 && free.moves <= 50, "{free:?}");
     }
 

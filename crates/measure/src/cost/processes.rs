@@ -7,7 +7,7 @@ use becalm_stats::median_low;
 
 /// The measurement of the processes so far.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Joined {
+pub struct JoinedCosts {
     /// How many processes it holds.
     processes: usize,
     /// What timed the samples in each.
@@ -16,7 +16,7 @@ pub struct Joined {
     samples: CostSamples,
 }
 
-impl Joined {
+impl JoinedCosts {
     /// A measurement that no process has made yet; `nothing` says of what.
     #[must_use]
     pub const fn new(nothing: Costs) -> Self {
@@ -119,7 +119,7 @@ fn add_probes(
     all: &mut ProbeCosts,
     samples: &mut CostSamples,
     part: ProbeCosts,
-    of_part: &mut CostSamples,
+    part_samples: &mut CostSamples,
     before: usize,
 ) {
     let mut last = None;
@@ -130,7 +130,7 @@ fn add_probes(
         last = Some(at);
         seen.push(probe.name.clone());
         let known = &mut all.probes[at];
-        let mut rounds = of_part.remove(&probe.name).unwrap_or_default();
+        let mut rounds = part_samples.remove(&probe.name).unwrap_or_default();
         if probe.series.is_some() && known.series.is_some() && probe.what != known.what {
             // The interrupts of the device that came most often: in this process another one.
             probe.not_measured = Some(format!("another one came most often: {}", probe.what));
@@ -159,7 +159,7 @@ fn add_clocks(
     all: &mut ClockCosts,
     samples: &mut CostSamples,
     part: ClockCosts,
-    of_part: &mut CostSamples,
+    part_samples: &mut CostSamples,
     before: usize,
 ) {
     if before == 0 {
@@ -183,8 +183,8 @@ fn add_clocks(
         last = Some(at);
         seen.push(way.name.clone());
         let by_syscall = format!("{}{BY_SYSCALL}", way.name);
-        let mut rounds = of_part.remove(&way.name).unwrap_or_default();
-        let mut raw_rounds = of_part.remove(&by_syscall).unwrap_or_default();
+        let mut rounds = part_samples.remove(&way.name).unwrap_or_default();
+        let mut raw_rounds = part_samples.remove(&by_syscall).unwrap_or_default();
         let known = &mut all.clocks[at];
         let mut series = (!is_new).then(|| known.series.clone());
         let mut raw = known.by_syscall.take().filter(|_| !is_new);
@@ -241,13 +241,13 @@ mod tests {
     }
 
     /// A probe's name, what it is, and its rounds, or why there are none.
-    type Measured<'a> = (&'a str, &'a str, Result<Vec<Vec<i64>>, &'a str>);
+    type ProbeOutcome<'a> = (&'a str, &'a str, Result<Vec<Vec<i64>>, &'a str>);
 
     /// What a process measured: of each probe its rounds, or why there are none.
-    fn traps(overhead_ps: i64, probes: &[Measured<'_>]) -> (Costs, CostSamples) {
+    fn traps(overhead_ps: i64, probes: &[ProbeOutcome<'_>]) -> (Costs, CostSamples) {
         let (mut costs, mut samples) = (ProbeCosts::default(), CostSamples::new());
         costs.instrument = Some(instrument(overhead_ps));
-        let probe = |(name, what, outcome): &Measured<'_>| {
+        let probe = |(name, what, outcome): &ProbeOutcome<'_>| {
             let outcome = outcome.clone().map(|rounds| ProbeSamples::new(1, rounds)).map_err(str::to_owned);
             Probe::new(name, what, "by hand", outcome)
         };
@@ -256,7 +256,7 @@ mod tests {
     }
 
     fn join(parts: impl IntoIterator<Item = (Costs, CostSamples)>, nothing: Costs) -> (Costs, CostSamples) {
-        let mut joined = Joined::new(nothing);
+        let mut joined = JoinedCosts::new(nothing);
         parts.into_iter().for_each(|(costs, samples)| joined.add(costs, samples).unwrap());
         assert_eq!(joined.get(), joined.clone().into_parts());
         joined.into_parts()
@@ -313,7 +313,7 @@ mod tests {
         let [device] = costs.probes.as_slice() else { panic!("{costs:?}") };
         assert_eq!((device.what.as_str(), device.not_in_all.as_deref()), ("interrupt: eth0", Some("none came")));
         assert_eq!(device.series.as_ref().unwrap().rounds_by_process, [0, 1, 0]);
-        let mut clocks = Joined::new(Costs::Clock(ClockCosts::default()));
+        let mut clocks = JoinedCosts::new(Costs::Clock(ClockCosts::default()));
         let (traps, samples) = traps(1, &[]);
         assert_eq!(clocks.add(traps, samples), Err("it measured trap instead of clock".to_owned()));
     }

@@ -21,7 +21,7 @@ use becalm_linux::clock::{Counter, MonotonicRaw};
 use becalm_linux::janitor::Janitor;
 use becalm_linux::perf::{CountedEvent, Counters, CountersError, PerfEvent, Space};
 use becalm_linux::placed::{Processes, Thread, Turn, Waiting};
-use becalm_linux::sched::{AffinityGuard, SchedError, Usage};
+use becalm_linux::sched::{AffinityGuard, SchedError, ThreadUsage};
 use becalm_model::cost::SchedulerDoc;
 use becalm_model::event_count::EventCount;
 use becalm_units::{CpuId, Nanos};
@@ -151,14 +151,14 @@ fn crowd_of_processes(cpu: CpuId, count: u32, window: Nanos, act: fn()) -> Resul
         if turn == Turn::Prepare {
             return;
         }
-        let (usage, first) = (Usage::of_current_thread(), MonotonicRaw::read());
+        let (usage, first) = (ThreadUsage::for_current_thread(), MonotonicRaw::read());
         let mut calls = 0_u64;
         while shared.common.load(Ordering::Relaxed) == 0 {
             act();
             calls += 1;
         }
         let last = MonotonicRaw::read();
-        let used = Usage::of_current_thread().since(usage);
+        let used = ThreadUsage::for_current_thread().since(usage);
         let switches = used.voluntary_switches + used.involuntary_switches;
         let values = [first, last, calls, switches];
         shared.own.iter().zip(values).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
@@ -181,20 +181,20 @@ fn crowd(cpu: CpuId, threads: u32, window: Nanos, events: &[PerfEvent], act: fn(
         let mut members = Vec::new();
         for _ in 0..threads.max(1) {
             let prepare = move || {
-                let counters = (!events.is_empty()).then(|| Counters::of_current_thread(events, &Space::APART));
+                let counters = (!events.is_empty()).then(|| Counters::for_current_thread(events, &Space::APART));
                 Ok::<_, SchedError>((counters, ()))
             };
             let stop = &stop;
             let run = move |mut counters: Option<Counters>, ()| {
                 let counting = counters.as_mut().map_or(Ok(()), Counters::start);
-                let (usage, first) = (Usage::of_current_thread(), MonotonicRaw::read());
+                let (usage, first) = (ThreadUsage::for_current_thread(), MonotonicRaw::read());
                 let mut calls = 0_u64;
                 while !stop.load(Ordering::Relaxed) {
                     act();
                     calls += 1;
                 }
                 let last = MonotonicRaw::read();
-                let used = Usage::of_current_thread().since(usage);
+                let used = ThreadUsage::for_current_thread().since(usage);
                 let switches = used.voluntary_switches + used.involuntary_switches;
                 let counts = counting.and_then(|()| counters.as_ref().map_or(Ok(Vec::new()), counted))?;
                 Ok::<_, CountersError>(Ran { first, last, calls, switches, counts })

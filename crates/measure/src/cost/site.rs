@@ -144,8 +144,8 @@ mod tests {
     #[test]
     fn isolated_cpus_come_first_then_quiet_ones_then_the_last() {
         let all: CpuList = "0-4095".parse().unwrap();
-        let of_4096: Vec<u32> = (0..4096).collect();
-        let taken = counts(&of_4096, |cpu| if cpu == 2_000 || cpu == 3_000 { 5 } else { 9 });
+        let cpus_4096: Vec<u32> = (0..4096).collect();
+        let taken = counts(&cpus_4096, |cpu| if cpu == 2_000 || cpu == 3_000 { 5 } else { 9 });
         assert_eq!(quietest(&all, &CpuList::default(), Some(&taken)), (CpuId::new(3_000), Reason::FewestInterrupts));
         let isolated = "7-8".parse().unwrap();
         assert_eq!(quietest(&all, &isolated, Some(&taken)), (CpuId::new(8), Reason::Isolated));

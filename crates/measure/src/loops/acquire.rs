@@ -316,7 +316,7 @@ mod tests {
         let tally =
             run_on(cpu, &ring, &readings, short + 4_000, Lengths { may_have_moved: Ticks::new(9_000), ..lengths });
         assert_eq!((tally.end, tally.iterations, tally.kept_steps), (End::Deadline, 42, 8));
-        let classes = ring.unstored().by_length();
+        let classes = ring.unstored().length_classes();
         let found: Vec<_> = classes.iter().map(|class| (class.from.get(), class.steps, class.total.get())).collect();
         // The first six are stored, of 10 to 15 ticks.
         assert_eq!(found, [(16, 16, (16..32).sum()), (32, 18, (32..50).sum())]);
@@ -342,7 +342,7 @@ mod tests {
                 most: u64::MAX,
             };
             let tally = run_on(CpuId::new(0), &ring, &all, *all.last().unwrap(), lengths);
-            let classes = ring.unstored().by_length();
+            let classes = ring.unstored().length_classes();
             let unstored: u64 = classes.iter().map(|class| class.total.get()).sum();
             let counted: u64 = classes.iter().map(|class| class.steps).sum();
             prop_assert_eq!(tally.last - tally.first, Ticks::new(both(&tally).get() + unstored));

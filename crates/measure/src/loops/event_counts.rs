@@ -4,21 +4,21 @@
 use std::fmt::Write;
 
 use becalm_linux::clock::Counter;
-use becalm_linux::perf::{CountedEvent, Counters, CountersError, Missing, PerfEvent, Space};
+use becalm_linux::perf::{CountedEvent, Counters, CountersError, PerfEvent, Space, UncountedEvent};
 use becalm_model::event_count::{CountedIn, EventCount};
 use becalm_model::node::WorkCount;
 use becalm_units::{CpuId, Named};
 
-/// What was counted, and what was not.
+/// Counts of events, and the events that were not counted.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Counted {
+pub struct EventTotals {
     /// The events that were counted, with their values.
     pub counts: Vec<CountedEvent>,
     /// Which events were not counted, and why, in words, a line for each reason.
     pub not_counted: Vec<String>,
 }
 
-impl Counted {
+impl EventTotals {
     /// The counts as they stand in the document.
     #[must_use]
     pub fn rows(&self, cpu: CpuId) -> Vec<WorkCount> {
@@ -26,10 +26,10 @@ impl Counted {
     }
 }
 
-/// Runs a loop with the calling thread's counters beside it. They start at the reading `from` of the counter, shortly
+/// Runs a loop while the calling thread's counters count. They start at the reading `from` of the counter, shortly
 /// before the loop.
-pub fn beside<C: Counter, R>(counters: Option<Counters>, from: u64, run: impl FnOnce() -> R) -> (R, Counted) {
-    let Some(mut counters) = counters else { return (run(), Counted::default()) };
+pub fn run_counted<C: Counter, R>(counters: Option<Counters>, from: u64, run: impl FnOnce() -> R) -> (R, EventTotals) {
+    let Some(mut counters) = counters else { return (run(), EventTotals::default()) };
     while C::read() < from {
         std::hint::spin_loop();
     }
@@ -41,13 +41,13 @@ pub fn beside<C: Counter, R>(counters: Option<Counters>, from: u64, run: impl Fn
         not_counted.push(error.to_string());
         Vec::new()
     });
-    (ran, Counted { counts, not_counted })
+    (ran, EventTotals { counts, not_counted })
 }
 
 /// Those of these events that can be counted on this machine in user space or in the kernel, and a line for each reason why
 /// others cannot.
 pub fn countable(events: &[PerfEvent]) -> (Vec<PerfEvent>, Vec<String>) {
-    let counters = Counters::of_current_thread(events, &Space::APART);
+    let counters = Counters::for_current_thread(events, &Space::APART);
     let missing = counters.missing();
     let is_counted = |event: &PerfEvent| missing.iter().filter(|one| one.event == *event).count() < Space::APART.len();
     (events.iter().copied().filter(is_counted).collect(), reasons(missing))
@@ -69,7 +69,7 @@ pub fn event_count(count: &CountedEvent) -> EventCount {
 }
 
 /// A line for each reason: `cycles, instructions (kernel): not permitted`.
-fn reasons(missing: &[Missing]) -> Vec<String> {
+fn reasons(missing: &[UncountedEvent]) -> Vec<String> {
     let mut reasons: Vec<&str> = missing.iter().map(|one| one.why.as_str()).collect();
     reasons.dedup();
     reasons.sort_unstable();
@@ -101,12 +101,12 @@ mod tests {
 
     #[test]
     fn a_reason_is_said_once() {
-        let of = |event, space, why: &str| Missing { event, space, why: why.to_owned() };
+        let uncounted = |event, space, why: &str| UncountedEvent { event, space, why: why.to_owned() };
         let missing = [
-            of(PerfEvent::Cycles, Space::User, "no such counter"),
-            of(PerfEvent::Instructions, Space::User, "no such counter"),
-            of(PerfEvent::Cycles, Space::Kernel, "no such counter"),
-            of(PerfEvent::Instructions, Space::Kernel, "not permitted"),
+            uncounted(PerfEvent::Cycles, Space::User, "no such counter"),
+            uncounted(PerfEvent::Instructions, Space::User, "no such counter"),
+            uncounted(PerfEvent::Cycles, Space::Kernel, "no such counter"),
+            uncounted(PerfEvent::Instructions, Space::Kernel, "not permitted"),
         ];
         assert_eq!(
             reasons(&missing),
@@ -117,13 +117,13 @@ mod tests {
 
     #[test]
     fn a_loop_is_counted_from_its_start_to_its_end() {
-        let open = || Counters::of_current_thread(&[PerfEvent::PageFaults, PerfEvent::TaskClock], &[Space::User]);
+        let open = || Counters::for_current_thread(&[PerfEvent::PageFaults, PerfEvent::TaskClock], &[Space::User]);
         let from = MonotonicRaw::read() + 2_000_000;
         let fault = || {
             let memory = vec![1_u8; 8 << 20];
             (MonotonicRaw::read(), std::hint::black_box(memory).len())
         };
-        let ((at, _), counted) = beside::<MonotonicRaw, _>(Some(open()), from, fault);
+        let ((at, _), counted) = run_counted::<MonotonicRaw, _>(Some(open()), from, fault);
         assert!(at >= from);
         if counted.counts.is_empty() {
             // A container that forbids it says so.
@@ -138,6 +138,6 @@ mod tests {
         let whole = |count: &EventCount| count.space == CountedIn::User && count.enabled_ns == count.running_ns;
         assert!(rows.iter().all(|row| row.cpu == CpuId::new(3) && whole(&row.count)));
         // Without counters it runs all the same.
-        assert_eq!(beside::<MonotonicRaw, _>(None, u64::MAX, || 7), (7, Counted::default()));
+        assert_eq!(run_counted::<MonotonicRaw, _>(None, u64::MAX, || 7), (7, EventTotals::default()));
     }
 }

@@ -2,13 +2,13 @@
 
 use becalm_linux::clock::Counter;
 use becalm_linux::memory::MemoryError;
-use becalm_linux::sched::{SchedError, Usage};
+use becalm_linux::sched::{SchedError, ThreadUsage};
 use becalm_model::node::{CpuDoc, NodeDoc, SettingsDoc};
 use becalm_units::fault::Fault;
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
 use super::acquire::LoopTally;
-use super::event_counts::Counted;
+use super::event_counts::EventTotals;
 use super::ring::Ring;
 use crate::work::Unsupported;
 
@@ -44,17 +44,17 @@ impl Fault for LoopError {
     }
 }
 
-/// What a loop measured, and what others saw of it meanwhile.
+/// Result of a loop: its own readings, and what the kernel and the counters saw of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Measured {
+pub struct LoopResult {
     /// What the loop itself says of its readings.
     pub tally: LoopTally,
     /// The kernel's account of the thread while it measured.
-    pub usage: Usage,
+    pub usage: ThreadUsage,
     /// Iterations that the other copies of its work did meanwhile.
     pub others_iterations: u64,
     /// What the processor's counters say of the loop.
-    pub counted: Counted,
+    pub counted: EventTotals,
 }
 
 /// A way from a loop to the collector.
@@ -75,7 +75,7 @@ pub trait StepRing: Send + Sync + Sized + 'static {
 
 impl StepRing for Ring {
     fn with_bytes(bytes: usize, node: Option<u32>) -> Result<Self, MemoryError> {
-        Self::near(bytes / 16, node)
+        Self::for_node(bytes / 16, node)
     }
 
     fn readings(&self) -> &Ring {
@@ -130,7 +130,7 @@ pub trait Loop: Send + Sync + Sized + 'static {
         cpu: CpuId,
         ring: &Self::Ring,
         start: Ticks,
-    ) -> (LoopTally, Counted);
+    ) -> (LoopTally, EventTotals);
 
     /// How many further threads run on each CPU beside the one that measures.
     fn further_threads(&self) -> u32;
@@ -154,5 +154,5 @@ pub trait Loop: Send + Sync + Sized + 'static {
     fn describe(&self, calibrations: &[&Self::Calibration], axis: TicksToNanos, rate: TickRate, node: &mut NodeDoc);
 
     /// Enters how a loop ended into its CPU's document, and what it counted into that of the node.
-    fn conclude(&self, measured: &Measured, cpu: &mut CpuDoc, settings: &mut SettingsDoc);
+    fn conclude(&self, measured: &LoopResult, cpu: &mut CpuDoc, settings: &mut SettingsDoc);
 }

@@ -19,7 +19,7 @@ mod work;
 
 pub(crate) use event_counts::{countable, event_count};
 pub use kind::LoopError;
-pub(crate) use kind::{Loop, LoopCalibration, Measured, StepRing};
+pub(crate) use kind::{Loop, LoopCalibration, LoopResult, StepRing};
 pub use steps::StepProfile;
 pub use threads::ThreadError;
 pub(crate) use threads::{LOOP_NAME, Lanes, LoopLane};

@@ -46,17 +46,17 @@ impl Ring {
     /// # Errors
     /// If there is not so much memory.
     pub fn new(steps: usize) -> Result<Self, MemoryError> {
-        Self::near(steps, None)
+        Self::for_node(steps, None)
     }
 
     /// As [`Self::new`], in the memory of a NUMA node.
     ///
     /// # Errors
     /// If there is not so much memory.
-    pub fn near(steps: usize, node: Option<u32>) -> Result<Self, MemoryError> {
+    pub fn for_node(steps: usize, node: Option<u32>) -> Result<Self, MemoryError> {
         let steps = steps.max(2).next_power_of_two();
         Ok(Self {
-            words: LockedWords::near(steps * 2, node)?,
+            words: LockedWords::for_node(steps * 2, node)?,
             mask: steps as u64 - 1,
             written: Alone::default(),
             read: Alone::default(),

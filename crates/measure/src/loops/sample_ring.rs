@@ -21,9 +21,9 @@ impl SampleRing {
     ///
     /// # Errors
     /// If there is not so much memory.
-    pub fn near(samples: usize, node: Option<u32>) -> Result<Self, MemoryError> {
-        let readings = Ring::near(samples, node)?;
-        let work = LockedWords::near(readings.capacity() as usize, node)?;
+    pub fn for_node(samples: usize, node: Option<u32>) -> Result<Self, MemoryError> {
+        let readings = Ring::for_node(samples, node)?;
+        let work = LockedWords::for_node(readings.capacity() as usize, node)?;
         Ok(Self { readings, work })
     }
 
@@ -40,7 +40,7 @@ impl SampleRing {
 
 impl StepRing for SampleRing {
     fn with_bytes(bytes: usize, node: Option<u32>) -> Result<Self, MemoryError> {
-        Self::near(bytes / 24, node)
+        Self::for_node(bytes / 24, node)
     }
 
     fn readings(&self) -> &Ring {
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn samples_keep_their_work() {
-        let ring = SampleRing::near(2, None).unwrap();
+        let ring = SampleRing::for_node(2, None).unwrap();
         let push = |before: u64, work| ring.push(Ticks::new(before), Ticks::new(before + 1), work);
         for round in 0..3 {
             assert!(push(round, 10 * round) && push(round + 1, 7));

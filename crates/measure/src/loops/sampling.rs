@@ -31,9 +31,9 @@ pub struct Stop {
     pub deadline: u64,
 }
 
-/// What a loop says of itself at its end, in ticks of the counter.
+/// Result of a loop, in ticks of the counter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Sampled {
+pub struct SamplingResult {
     /// The counter at the start of the first sample.
     pub first: u64,
     /// The counter at the end of the last sample.
@@ -52,9 +52,9 @@ pub fn fixed_work<C: Counter>(
     start: u64,
     stop: Stop,
     keep: &mut impl KeepSample,
-) -> Sampled {
+) -> SamplingResult {
     let first = wait::<C>(start);
-    let mut sampled = Sampled { first, last: first, samples: 0, result: 0 };
+    let mut sampled = SamplingResult { first, last: first, samples: 0, result: 0 };
     while sampled.samples < stop.samples {
         sampled.result = sampled.result.wrapping_add(black_box(work.run::<C>(iterations)));
         let now = C::read();
@@ -89,9 +89,9 @@ pub fn fixed_time<C: Counter>(
     start: u64,
     stop: Stop,
     keep: &mut impl KeepSample,
-) -> Sampled {
+) -> SamplingResult {
     let first = wait::<C>(start);
-    let mut sampled = Sampled { first, last: first, samples: 0, result: 0 };
+    let mut sampled = SamplingResult { first, last: first, samples: 0, result: 0 };
     let ticks = quanta.ticks.max(1);
     let mut end = first.wrapping_add(ticks);
     let mut iterations = 0;
@@ -167,7 +167,7 @@ mod tests {
         };
         let stop = Stop { samples: 3, ..NEVER };
         let sampled = fixed_work::<PreparedCounter>(&mut sum(), 4, 100, stop, &mut keep);
-        assert_eq!(sampled, Sampled { first: 101, last: 402, samples: 3, result: 18 });
+        assert_eq!(sampled, SamplingResult { first: 101, last: 402, samples: 3, result: 18 });
         assert_eq!(kept, [(101, 205, 4), (205, 300, 4), (300, 402, 4)]);
     }
 

@@ -12,11 +12,11 @@ use becalm_linux::clock::Counter;
 use becalm_linux::ftrace::Marks;
 use becalm_linux::placed::Thread;
 use becalm_linux::rights;
-use becalm_linux::sched::{self, Policy, SchedError, Usage};
+use becalm_linux::sched::{self, Policy, SchedError, ThreadUsage};
 use becalm_model::Pid;
 use becalm_units::{CpuId, TickRate, Ticks};
 
-use super::kind::{Loop, LoopError, Measured, StepRing};
+use super::kind::{Loop, LoopError, LoopResult, StepRing};
 use super::start::{Busy, Go, StartSignal};
 
 /// How the names of measuring threads begin; the CPU's number follows.
@@ -35,7 +35,7 @@ pub struct LoopLane<L: Loop> {
     pid: Option<Pid>,
     calibration: Arc<OnceLock<L::Calibration>>,
     /// `None` once it has been waited for.
-    thread: Option<JoinHandle<Option<Measured>>>,
+    thread: Option<JoinHandle<Option<LoopResult>>>,
     /// The other copies of the work; each gives the iterations that it did.
     copies: Vec<JoinHandle<u64>>,
 }
@@ -52,10 +52,10 @@ impl<L: Loop> LoopLane<L> {
     }
 
     /// Waits for the loop, which must have been told to end, and gives what it measured; `None` if its thread panicked.
-    fn join(&mut self) -> Option<Measured> {
+    fn join(&mut self) -> Option<LoopResult> {
         let measured = self.thread.take().and_then(|thread| thread.join().ok()).flatten();
         let others_iterations = self.copies.drain(..).filter_map(|copy| copy.join().ok()).sum();
-        measured.map(|measured| Measured { others_iterations, ..measured })
+        measured.map(|measured| LoopResult { others_iterations, ..measured })
     }
 }
 
@@ -104,7 +104,8 @@ impl<L: Loop> Lanes<L> {
     /// If the system has no room for another thread, or a loop cannot measure: the first CPU's reason.
     pub fn start<C: Counter>(
         kind: &Arc<L>,
-        (policy, rate): (Policy, TickRate),
+        policy: Policy,
+        rate: TickRate,
         marks: Option<&Arc<Marks>>,
         places: impl ExactSizeIterator<Item = (CpuId, Arc<L::Ring>)>,
     ) -> Result<Self, ThreadError> {
@@ -176,8 +177,8 @@ impl<L: Loop> Lanes<L> {
             || self.iter().any(|lane| lane.ring.readings().overflowed())
     }
 
-    /// Is readable from when all threads have measured, so that whoever waits for that hears of it at once.
-    pub fn over(&self) -> BorrowedFd<'_> {
+    /// A descriptor that becomes readable when all threads have measured, for those that wait for that.
+    pub fn end_fd(&self) -> BorrowedFd<'_> {
         self.over.as_fd()
     }
 
@@ -185,7 +186,7 @@ impl<L: Loop> Lanes<L> {
     ///
     /// # Errors
     /// If a thread panicked.
-    pub fn stop(&mut self) -> Result<Vec<Measured>, ThreadError> {
+    pub fn stop(&mut self) -> Result<Vec<LoopResult>, ThreadError> {
         self.lanes.iter().for_each(|lane| lane.ring.readings().stop());
         let measured: Vec<_> = self.lanes.iter_mut().map(|lane| (lane.cpu, lane.join())).collect();
         measured.into_iter().map(|(cpu, measured)| measured.ok_or(ThreadError::Panicked(cpu))).collect()
@@ -233,7 +234,7 @@ fn measure<C: Counter, L: Loop>(
     ring: &L::Ring,
     calibration: &OnceLock<L::Calibration>,
     ready: Sender<ThreadReady>,
-) -> Option<Measured> {
+) -> Option<LoopResult> {
     let Go::At(_) = common.calibrate.wait() else { return None };
     let prepared = placed.map_err(LoopError::from).and_then(|()| common.kind.prepare::<C>(cpu, common.rate, ring)).map(
         |(made, found)| {
@@ -255,10 +256,10 @@ fn measure<C: Counter, L: Loop>(
     // Not before: until then the process may become another user, for which every thread must have the right. The first reading lies
     // ahead still.
     rights::give_up_of_this_thread().ok()?;
-    let before = Usage::of_current_thread();
+    let before = ThreadUsage::for_current_thread();
     let (tally, counted) = common.kind.measure::<C>(made, cpu, ring, start);
-    let usage = Usage::of_current_thread().since(before);
-    Some(Measured { tally, usage, others_iterations: 0, counted })
+    let usage = ThreadUsage::for_current_thread().since(before);
+    Some(LoopResult { tally, usage, others_iterations: 0, counted })
 }
 
 /// What a further thread does. Where the measured one cannot be placed or get its class, the recording does not start.

@@ -37,14 +37,14 @@ impl UnstoredSteps {
     #[inline]
     pub fn add(&self, step: Ticks) {
         let class = (step.get() | 1).ilog2() as usize;
-        let grow = |word: &AtomicU64, by: u64| word.store(word.load(Ordering::Relaxed) + by, Ordering::Relaxed);
+        let grow = |word: &AtomicU64, amount: u64| word.store(word.load(Ordering::Relaxed) + amount, Ordering::Relaxed);
         grow(&self.totals[class], step.get());
         grow(&self.steps[class], 1);
     }
 
     /// The classes that have steps, from the shortest on. While the loop runs, a sum may be ahead of its count by one step.
     #[must_use]
-    pub fn by_length(&self) -> Vec<LengthClass> {
+    pub fn length_classes(&self) -> Vec<LengthClass> {
         let class = |bits: usize| LengthClass {
             from: Ticks::new(1 << bits),
             steps: self.steps[bits].load(Ordering::Relaxed),

@@ -7,8 +7,8 @@ use becalm_model::node::{CpuDoc, NodeDoc, SettingsDoc};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
 use super::acquire::{Lengths, LoopTally, acquire};
-use super::event_counts::Counted;
-use super::kind::{Loop, LoopCalibration, LoopError, Measured};
+use super::event_counts::EventTotals;
+use super::kind::{Loop, LoopCalibration, LoopError, LoopResult};
 use super::ring::Ring;
 use super::steps::{StepProfile, step_after_store};
 use crate::plan::Threshold;
@@ -27,12 +27,12 @@ pub struct WatchLoop {
 
 /// The loop's own steps, and from which length on steps are kept.
 #[derive(Clone, Copy, Debug)]
-pub struct Watched {
+pub struct WatchCalibration {
     steps: StepProfile,
     threshold: Ticks,
 }
 
-impl LoopCalibration for Watched {
+impl LoopCalibration for WatchCalibration {
     fn shortest_step(&self) -> Ticks {
         self.steps.shortest
     }
@@ -68,7 +68,7 @@ impl Loop for WatchLoop {
     const ALLOCATES: bool = false;
 
     type Ring = Ring;
-    type Calibration = Watched;
+    type Calibration = WatchCalibration;
     /// From which lengths on a step is kept.
     type Ready = Lengths;
 
@@ -76,7 +76,12 @@ impl Loop for WatchLoop {
         Ok(())
     }
 
-    fn prepare<C: Counter>(&self, cpu: CpuId, rate: TickRate, ring: &Ring) -> Result<(Lengths, Watched), LoopError> {
+    fn prepare<C: Counter>(
+        &self,
+        cpu: CpuId,
+        rate: TickRate,
+        ring: &Ring,
+    ) -> Result<(Lengths, WatchCalibration), LoopError> {
         let steps = StepProfile::measure::<C>(rate);
         let every_step = Lengths::until_full(Ticks::new(0), rate);
         let after_store = step_after_store::<C>(ring, cpu, rate);
@@ -88,18 +93,18 @@ impl Loop for WatchLoop {
         ring.clear();
         let threshold = self.threshold(cpu, rate, &steps, after_store)?;
         let most = self.detours.map_or(u64::MAX, NonZeroU64::get);
-        Ok((Lengths { most, ..Lengths::new(threshold, rate) }, Watched { steps, threshold }))
+        Ok((Lengths { most, ..Lengths::new(threshold, rate) }, WatchCalibration { steps, threshold }))
     }
 
-    fn measure<C: Counter>(&self, lengths: Lengths, cpu: CpuId, ring: &Ring, start: Ticks) -> (LoopTally, Counted) {
-        (acquire::<C>(ring, cpu, start, lengths), Counted::default())
+    fn measure<C: Counter>(&self, lengths: Lengths, cpu: CpuId, ring: &Ring, start: Ticks) -> (LoopTally, EventTotals) {
+        (acquire::<C>(ring, cpu, start, lengths), EventTotals::default())
     }
 
     fn further_threads(&self) -> u32 {
         0
     }
 
-    fn accompany<'a, C: Counter>(&self, _: CpuId, _: &Ring, _: impl FnOnce() -> Option<&'a Watched>) -> u64 {
+    fn accompany<'a, C: Counter>(&self, _: CpuId, _: &Ring, _: impl FnOnce() -> Option<&'a WatchCalibration>) -> u64 {
         0
     }
 
@@ -111,7 +116,7 @@ impl Loop for WatchLoop {
         self.threshold.to_string()
     }
 
-    fn describe(&self, calibrations: &[&Watched], axis: TicksToNanos, _: TickRate, node: &mut NodeDoc) {
+    fn describe(&self, calibrations: &[&WatchCalibration], axis: TicksToNanos, _: TickRate, node: &mut NodeDoc) {
         node.settings.detours = self.detours.map(NonZeroU64::get);
         let time = |ticks: Ticks| axis.duration(ticks);
         for (doc, watched) in node.cpus.iter_mut().zip(calibrations) {
@@ -121,7 +126,7 @@ impl Loop for WatchLoop {
         }
     }
 
-    fn conclude(&self, measured: &Measured, cpu: &mut CpuDoc, _: &mut SettingsDoc) {
+    fn conclude(&self, measured: &LoopResult, cpu: &mut CpuDoc, _: &mut SettingsDoc) {
         cpu.detours = measured.tally.kept_steps;
     }
 }

@@ -12,13 +12,13 @@ use becalm_model::node::{
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
 use super::acquire::{End, Lengths, LoopTally};
-use super::event_counts::{Counted, beside};
-use super::kind::{Loop, LoopCalibration, LoopError, Measured, StepRing};
+use super::event_counts::{EventTotals, run_counted};
+use super::kind::{Loop, LoopCalibration, LoopError, LoopResult, StepRing};
 use super::ring::Ring;
 use super::sample_ring::SampleRing;
 use super::sampling::{Quanta, Stop, fixed_time, fixed_work};
 use crate::plan::{Threshold, WorkPlan};
-use crate::work::{Body, Calibrated, Unsupported, Work, calibrate, calibrate_unit, core_clock};
+use crate::work::{Body, CacheSize, Unsupported, Work, WorkSize, calibrate, calibrate_unit, core_clock};
 
 /// How long before the loop its counters start: a few system calls.
 const COUNTERS_LEAD: Nanos = Nanos::from_micros(100);
@@ -32,17 +32,17 @@ pub struct WorkLoop {
     pub root: PathBuf,
 }
 
-/// What a sample consists of, and the memory that it works on.
+/// Calibration of a loop that works: the iterations of a sample, and the memory that it works on.
 #[derive(Clone, Copy, Debug)]
-pub struct Sized {
-    calibrated: Calibrated,
+pub struct WorkCalibration {
+    calibrated: WorkSize,
     memory_bytes: u64,
-    /// The cache's size by which the memory was chosen, and whether that is known.
-    cache: Option<(u64, bool)>,
+    /// The cache by which the memory was chosen.
+    cache: Option<CacheSize>,
     core_clock: Option<CoreClockDoc>,
 }
 
-impl LoopCalibration for Sized {
+impl LoopCalibration for WorkCalibration {
     fn shortest_step(&self) -> Ticks {
         Ticks::new(0)
     }
@@ -62,14 +62,14 @@ impl WorkLoop {
     }
 
     /// Finds the iterations of a sample, unless they are given.
-    fn calibrate<C: Counter>(&self, work: &mut Work, cpu: CpuId, rate: TickRate) -> Calibrated {
+    fn calibrate<C: Counter>(&self, work: &mut Work, cpu: CpuId, rate: TickRate) -> WorkSize {
         let plan = &self.plan;
         match (plan.iterations.get(&cpu), plan.fixed) {
             // What it takes is measured again, for one sample's length.
             (Some(iterations), _) => {
                 let before = C::read();
                 work.run::<C>(*iterations);
-                Calibrated { iterations: *iterations, ticks: C::read().wrapping_sub(before) as f64, trials: 1 }
+                WorkSize { iterations: *iterations, ticks: C::read().wrapping_sub(before) as f64, trials: 1 }
             }
             (None, Fixed::Work) => calibrate::<C>(work, plan.grain, rate),
             (None, Fixed::Time) => calibrate_unit::<C>(work, plan.grain, rate),
@@ -184,7 +184,7 @@ impl Loop for WorkLoop {
     const ALLOCATES: bool = true;
 
     type Ring = SampleRing;
-    type Calibration = Sized;
+    type Calibration = WorkCalibration;
     type Ready = ReadyWork;
 
     fn check(&self) -> Result<(), LoopError> {
@@ -192,14 +192,20 @@ impl Loop for WorkLoop {
         Ok(std::iter::once(&plan.body).chain(plan.bodies.values()).try_for_each(|body| Body::check(*body))?)
     }
 
-    fn prepare<C: Counter>(&self, cpu: CpuId, rate: TickRate, _: &SampleRing) -> Result<(ReadyWork, Sized), LoopError> {
+    fn prepare<C: Counter>(
+        &self,
+        cpu: CpuId,
+        rate: TickRate,
+        _: &SampleRing,
+    ) -> Result<(ReadyWork, WorkCalibration), LoopError> {
         let events = &self.plan.counters;
-        let counters = (!events.is_empty()).then(|| Counters::of_current_thread(events, &Space::APART));
+        let counters = (!events.is_empty()).then(|| Counters::for_current_thread(events, &Space::APART));
         let mut work = self.work(cpu)?;
         let calibrated = self.calibrate::<C>(&mut work, cpu, rate);
         let core_clock = core_clock::<C>(self.plan.body_on(cpu), rate);
         self.rehearse::<C>(&mut work, rate);
-        let sized = Sized { calibrated, memory_bytes: work.memory_bytes(), cache: work.cache_bytes(), core_clock };
+        let sized =
+            WorkCalibration { calibrated, memory_bytes: work.memory_bytes(), cache: work.cache_size(), core_clock };
         Ok((ReadyWork { work, iterations: calibrated.iterations, rate, counters }, sized))
     }
 
@@ -209,12 +215,12 @@ impl Loop for WorkLoop {
         cpu: CpuId,
         ring: &SampleRing,
         start: Ticks,
-    ) -> (LoopTally, Counted) {
+    ) -> (LoopTally, EventTotals) {
         let ReadyWork { mut work, iterations, rate, counters } = ready;
         let lead = rate.ticks_in(COUNTERS_LEAD);
         let readings = ring.readings();
         let sample = || self.sample::<C>(&mut work, (iterations, rate), ring, readings, cpu, start);
-        beside::<C, _>(counters, start.get().saturating_sub(lead.get()), sample)
+        run_counted::<C, _>(counters, start.get().saturating_sub(lead.get()), sample)
     }
 
     fn further_threads(&self) -> u32 {
@@ -225,7 +231,7 @@ impl Loop for WorkLoop {
         &self,
         cpu: CpuId,
         ring: &SampleRing,
-        calibrated: impl FnOnce() -> Option<&'a Sized>,
+        calibrated: impl FnOnce() -> Option<&'a WorkCalibration>,
     ) -> u64 {
         let work = self.work(cpu);
         let (Some(sized), Ok(mut work)) = (calibrated(), work) else { return 0 };
@@ -247,12 +253,12 @@ impl Loop for WorkLoop {
         Threshold::Auto.to_string()
     }
 
-    fn describe(&self, calibrations: &[&Sized], _: TicksToNanos, rate: TickRate, node: &mut NodeDoc) {
+    fn describe(&self, calibrations: &[&WorkCalibration], _: TicksToNanos, rate: TickRate, node: &mut NodeDoc) {
         let mut doc = self.document();
         for (cpu, sized) in node.cpus.iter().zip(calibrations) {
             doc.memory_bytes = doc.memory_bytes.max(sized.memory_bytes);
-            doc.cache_bytes = doc.cache_bytes.max(sized.cache.map(|(bytes, _)| bytes));
-            doc.cache_known &= sized.cache.is_none_or(|(_, known)| known);
+            doc.cache_bytes = doc.cache_bytes.max(sized.cache.map(|cache| cache.bytes));
+            doc.cache_known &= sized.cache.is_none_or(|cache| cache.is_known);
             doc.loops.push(WorkLoopDoc {
                 cpu: cpu.cpu,
                 iterations: sized.calibrated.iterations,
@@ -264,7 +270,7 @@ impl Loop for WorkLoop {
         node.settings.work = Some(doc);
     }
 
-    fn conclude(&self, measured: &Measured, cpu: &mut CpuDoc, settings: &mut SettingsDoc) {
+    fn conclude(&self, measured: &LoopResult, cpu: &mut CpuDoc, settings: &mut SettingsDoc) {
         let Some(work) = &mut settings.work else { return };
         for one in work.loops.iter_mut().filter(|one| one.cpu == cpu.cpu) {
             one.others_iterations = measured.others_iterations;

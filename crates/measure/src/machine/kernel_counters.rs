@@ -29,9 +29,9 @@ struct Reading<T> {
     when: RangeInclusive<Nanos>,
 }
 
-/// What a counter counts that the trace may hold as well.
+/// Kinds of counters whose events the trace may hold as well.
 #[derive(Clone, Copy, Debug)]
-pub enum Counted<'a> {
+pub enum CounterKind<'a> {
     /// The interrupt of that line of `/proc/interrupts`.
     Interrupt(&'a InterruptLine),
     /// The softirq of that name in `/proc/softirqs`.
@@ -87,8 +87,8 @@ impl KernelCounters {
     /// When interrupts and when softirqs were read; `None` for a file that could not be.
     #[must_use]
     pub fn when(&self) -> [Option<RangeInclusive<Nanos>>; 2] {
-        let of = |when: Option<&RangeInclusive<Nanos>>| when.cloned();
-        [of(self.interrupts.as_ref().map(|it| &it.when)), of(self.softirqs.as_ref().map(|it| &it.when))]
+        let time = |when: Option<&RangeInclusive<Nanos>>| when.cloned();
+        [time(self.interrupts.as_ref().map(|it| &it.when)), time(self.softirqs.as_ref().map(|it| &it.when))]
     }
 
     /// How the kernel describes the lines of interrupts: `LOC`, `Local timer interrupts`. Those of devices are named by their handlers.
@@ -103,10 +103,10 @@ impl KernelCounters {
         &self,
         earlier: &Self,
         cpus: &CpuList,
-        traced: impl Fn(CpuId, Counted<'_>) -> Option<TracedCount>,
+        traced: impl Fn(CpuId, CounterKind<'_>) -> Option<TracedCount>,
     ) -> Vec<CounterGrowth> {
         let mut counters = Vec::new();
-        let mut add = |cpu, name: String, growth: u64, counted: Option<Counted<'_>>| {
+        let mut add = |cpu, name: String, growth: u64, counted: Option<CounterKind<'_>>| {
             if !cpus.contains(cpu) || growth == 0 && !CounterGrowth::is_of_timer(&name) {
                 return;
             }
@@ -121,7 +121,7 @@ impl KernelCounters {
             for line in &grown.lines {
                 let name = name_of(line);
                 for (cpu, count) in grown.cpus.iter().zip(&line.counts) {
-                    add(*cpu, format!("interrupts/{name}"), *count, Some(Counted::Interrupt(line)));
+                    add(*cpu, format!("interrupts/{name}"), *count, Some(CounterKind::Interrupt(line)));
                 }
             }
         }
@@ -129,7 +129,7 @@ impl KernelCounters {
             let grown = now.content.since(&then.content);
             for (name, counts) in &grown.lines {
                 for (cpu, count) in grown.cpus.iter().zip(counts) {
-                    add(*cpu, format!("softirqs/{name}"), *count, Some(Counted::Softirq(name)));
+                    add(*cpu, format!("softirqs/{name}"), *count, Some(CounterKind::Softirq(name)));
                 }
             }
         }
@@ -179,7 +179,7 @@ mod tests {
         write(1200, 9, 12);
         let grown =
             KernelCounters::take(root.path()).since(&before, &"1".parse().unwrap(), |cpu, counted| match counted {
-                Counted::Interrupt(line) if line.id == "LOC" && cpu == CpuId::new(1) => {
+                CounterKind::Interrupt(line) if line.id == "LOC" && cpu == CpuId::new(1) => {
                     Some(TracedCount { least: 998, most: 999 })
                 }
                 _ => None,
@@ -195,12 +195,12 @@ mod tests {
         let (before, cpus) = (KernelCounters::take(root.path()), "1".parse().unwrap());
         let grown = |traced| KernelCounters::take(root.path()).since(&before, &cpus, |_, _| traced);
         assert_eq!(grown(None), []);
-        let of_timer = CounterGrowth {
+        let timer = CounterGrowth {
             cpu: CpuId::new(1),
             name: "interrupts/LOC".to_owned(),
             growth: 0,
             traced: Some(TracedCount::default()),
         };
-        assert_eq!(grown(Some(TracedCount::default())), [of_timer]);
+        assert_eq!(grown(Some(TracedCount::default())), [timer]);
     }
 }

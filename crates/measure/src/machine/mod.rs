@@ -6,6 +6,6 @@ mod lookout;
 mod selection;
 
 pub use description::{Host, cpu_list, describe};
-pub use kernel_counters::{Counted, KernelCounters};
+pub use kernel_counters::{CounterKind, KernelCounters};
 pub use lookout::Lookout;
 pub use selection::{CpuError, CpuSelection, select as select_cpus};

@@ -10,7 +10,7 @@ use becalm_units::{CpuId, CpuList};
 use super::collector::Collector;
 use super::prepared::Prepared;
 use crate::loops::Loop;
-use crate::machine::{Counted, KernelCounters};
+use crate::machine::{CounterKind, KernelCounters};
 use crate::trace::{EventNames, is_much};
 
 impl<C: Counter, L: Loop> Prepared<C, L> {
@@ -28,10 +28,10 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         let names = names.map(|(tracing, decoder)| EventNames { decoder, strings: &tracing.strings });
         let occurrences: BTreeMap<CpuId, _> = collector.occurrences().collect();
         node.counters = after.since(before, &self.cpus, |cpu, counted| {
-            let (names, of_cpu) = (names.as_ref()?, occurrences.get(&cpu)?);
+            let (names, on_cpu) = (names.as_ref()?, occurrences.get(&cpu)?);
             match counted {
-                Counted::Interrupt(line) => of_cpu.of_interrupt(line, names),
-                Counted::Softirq(name) => of_cpu.of_softirq(name),
+                CounterKind::Interrupt(line) => on_cpu.interrupt_count(line, names),
+                CounterKind::Softirq(name) => on_cpu.softirq_count(name),
             }
         });
         let lost: BTreeMap<CpuId, u64> =
@@ -52,9 +52,9 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
     }
 }
 
-/// What is known of a line on the CPUs where its interrupts are not in the trace.
+/// Counts of a line on the CPUs where its interrupts are not in the trace.
 #[derive(Default)]
-struct Untraced {
+struct LineCounts {
     cpus: Vec<CpuId>,
     counted: u64,
     found: u64,
@@ -68,27 +68,27 @@ fn untraced(
     descriptions: &BTreeMap<String, &str>,
     functions: bool,
 ) -> Vec<Warning> {
-    let mut lines: BTreeMap<&str, Untraced> = BTreeMap::new();
+    let mut lines: BTreeMap<&str, LineCounts> = BTreeMap::new();
     for counter in counters {
         let (Some(line), Some(traced)) = (counter.name.strip_prefix("interrupts/"), counter.traced) else { continue };
         let found = traced.found(counter.growth);
         if counter.growth - found <= lost.get(&counter.cpu).copied().unwrap_or(0) {
             continue;
         }
-        let of_line = lines.entry(line).or_default();
-        of_line.cpus.push(counter.cpu);
-        of_line.counted += counter.growth;
-        of_line.found += found;
+        let counts = lines.entry(line).or_default();
+        counts.cpus.push(counter.cpu);
+        counts.counted += counter.growth;
+        counts.found += found;
     }
-    let many = |of_line: &Untraced| is_much(of_line.counted - of_line.found, of_line.counted);
-    let warn = |(line, of_line): (&str, Untraced)| {
+    let many = |counts: &LineCounts| is_much(counts.counted - counts.found, counts.counted);
+    let warn = |(line, counts): (&str, LineCounts)| {
         let description = descriptions.get(line).copied().unwrap_or_default();
-        let cpus: CpuList = of_line.cpus.iter().copied().collect();
+        let cpus: CpuList = counts.cpus.iter().copied().collect();
         // Those of timers, the only one of its kind.
         let named = line == "HVS" && functions;
-        warning::untraced_interrupts((line, description), &cpus, (of_line.counted, of_line.found), named)
+        warning::untraced_interrupts((line, description), &cpus, (counts.counted, counts.found), named)
     };
-    lines.into_iter().filter(|(_, of_line)| many(of_line)).map(warn).collect()
+    lines.into_iter().filter(|(_, counts)| many(counts)).map(warn).collect()
 }
 
 #[cfg(test)]

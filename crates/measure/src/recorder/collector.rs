@@ -20,7 +20,7 @@ use super::portions::Portions;
 use crate::loops::StepRing;
 use crate::machine::KernelCounters;
 use crate::shelf::Shelf;
-use crate::sink::{Batch, Sink};
+use crate::sink::{Batch, Sink, Unstored};
 use crate::trace::{EventClock, Names, Occurrences, Translator, Window, Windows};
 use crate::work::AccumulatedMean;
 
@@ -29,16 +29,17 @@ const LONGEST_RECORD: usize = 256;
 /// How many steps are taken from a ring, or pages from a trace buffer, without asking for a pause.
 const STEPS_AT_ONCE: u64 = 1024;
 const PAGES_AT_ONCE: usize = 2;
-/// The room of a part of the lists that wait: in steps, and in bytes of raw trace.
-const ROOM: (usize, usize) = (1 << 14, 1 << 18);
+/// The room of a part of the lists that wait, in steps and in bytes of raw trace.
+const STEPS_ROOM: usize = 1 << 14;
+const PAGES_ROOM: usize = 1 << 18;
 /// While it is handed over, how often what waits is taken, and how many bytes of that make pauses short, and end them.
 const WHILE_HANDED_OVER: Duration = Duration::from_millis(100);
 const SHORT_PAUSES: usize = 4 << 20;
 const NO_PAUSES: usize = 64 << 20;
 
-/// What was taken from one CPU, and is not handed over.
+/// Data taken from one CPU and not handed over yet.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct Backlog {
     pub steps: Shelf<Step>,
     /// The iterations done in each step, if the loop does work.
     pub work: Shelf<u64>,
@@ -52,14 +53,14 @@ pub(super) struct Waiting {
     watches: Vec<Watch>,
 }
 
-impl Waiting {
-    /// Nothing, in lists whose parts have room for so many steps.
+impl Backlog {
+    /// Creates empty lists whose parts have room for so many steps.
     pub fn with_room(steps: usize) -> Self {
         Self {
             steps: Shelf::new(steps),
             work: Shelf::new(steps),
-            pages: Shelf::new(ROOM.1),
-            lengths: Shelf::new(ROOM.0),
+            pages: Shelf::new(PAGES_ROOM),
+            lengths: Shelf::new(STEPS_ROOM),
             known_pages: 0,
             watches: Vec::new(),
         }
@@ -100,7 +101,7 @@ struct CpuFeed<R> {
     cpu: CpuId,
     ring: Arc<R>,
     reader: Option<PageReader>,
-    waiting: Waiting,
+    waiting: Backlog,
     /// Watches the steps for when they are enough.
     repetitions: Option<AccumulatedMean>,
     enough: bool,
@@ -108,7 +109,7 @@ struct CpuFeed<R> {
     /// Up to when the last hand-over said that all is known.
     told: Nanos,
     /// The steps that the loop had only counted when it was last asked, and their sum.
-    unstored: (u64, Nanos),
+    unstored: Unstored,
     /// The position of the one other hardware thread of its core, if that is measured.
     sibling: Option<usize>,
     /// Steps taken from the ring.
@@ -137,12 +138,12 @@ pub struct FeedCounts {
 
 impl<R: StepRing> CpuFeed<R> {
     /// The steps that the loop only counted since the last call, and their sum.
-    fn take_unstored(&mut self, axis: TicksToNanos) -> (u64, Nanos) {
-        let classes = self.ring.readings().unstored().by_length();
+    fn take_unstored(&mut self, axis: TicksToNanos) -> Unstored {
+        let classes = self.ring.readings().unstored().length_classes();
         let total = axis.duration(Ticks::new(classes.iter().map(|class| class.total.get()).sum()));
-        let so_far = (classes.iter().map(|class| class.steps).sum(), total);
-        let (steps, total) = std::mem::replace(&mut self.unstored, so_far);
-        (so_far.0 - steps, so_far.1 - total)
+        let so_far = Unstored { count: classes.iter().map(|class| class.steps).sum(), total };
+        let earlier = std::mem::replace(&mut self.unstored, so_far);
+        Unstored { count: so_far.count - earlier.count, total: so_far.total - earlier.total }
     }
 
     /// Takes the steps that wait by now. Those that come meanwhile stay for the next time, so that a storm of them ends.
@@ -200,9 +201,9 @@ impl<R: StepRing> CpuFeed<R> {
     }
 }
 
-/// The side of the collector that goes on while it hands over.
+/// The side of the collector that keeps taking data while it hands over.
 #[derive(Debug)]
-struct Taking<R> {
+struct Intake<R> {
     feeds: Vec<CpuFeed<R>>,
     axis: TicksToNanos,
     /// Tells how much of a page is used; `None` where the kernel is not traced.
@@ -210,11 +211,19 @@ struct Taking<R> {
     page: Vec<u8>,
     /// When it was last done.
     taken: Instant,
-    /// What went wrong within a hand-over, for the next who takes. How many steps were taken there likewise.
-    unsaid: (Option<io::Error>, u64),
+    /// Results of taking within a hand-over, which the next regular take reports.
+    unreported: Unreported,
 }
 
-impl<R: StepRing> Taking<R> {
+/// Results of taking data within a hand-over.
+#[derive(Debug, Default)]
+struct Unreported {
+    error: Option<io::Error>,
+    /// The number of steps taken.
+    steps: u64,
+}
+
+impl<R: StepRing> Intake<R> {
     fn take(&mut self, everything: bool, pauses: &mut Pauses<'_>) -> io::Result<u64> {
         let mut taken = 0;
         let axis = self.axis;
@@ -233,9 +242,9 @@ impl<R: StepRing> Taking<R> {
     }
 
     /// Swaps what waits for the empty lists, and says of each CPU what the batches of it have in common.
-    fn set_apart(&mut self, handed: &mut [Waiting], all: bool) -> Vec<Batch<'static>> {
+    fn set_apart(&mut self, handed: &mut [Backlog], all: bool) -> Vec<Batch<'static>> {
         let axis = self.axis;
-        let whole = |(index, (feed, handed)): (usize, (&mut CpuFeed<R>, &mut Waiting))| {
+        let whole = |(index, (feed, handed)): (usize, (&mut CpuFeed<R>, &mut Backlog))| {
             std::mem::swap(&mut feed.waiting, handed);
             let began = feed.ring.readings().began().map(|reading| axis.instant(reading));
             let complete_until = if all { Nanos::MAX } else { feed.complete_until };
@@ -253,9 +262,9 @@ impl<R: StepRing> Taking<R> {
     fn pause(&mut self, pauses: &mut Pauses<'_>) {
         if self.taken.elapsed() >= WHILE_HANDED_OVER {
             match self.take(false, pauses) {
-                Ok(taken) => self.unsaid.1 += taken,
+                Ok(taken) => self.unreported.steps += taken,
                 // Once is enough; the next regular look says it.
-                Err(error) => (self.unsaid.0, self.taken) = (Some(error), Instant::now()),
+                Err(error) => (self.unreported.error, self.taken) = (Some(error), Instant::now()),
             }
         }
         pauses.rest(match self.backlog() {
@@ -269,14 +278,14 @@ impl<R: StepRing> Taking<R> {
 /// Collects from all CPUs. Lives in one thread.
 #[derive(Debug)]
 pub struct Collector<R> {
-    taking: Taking<R>,
+    intake: Intake<R>,
     trace: Option<TraceDecoding>,
     /// What is being handed over, of each CPU; between hand-overs empty.
-    handed: Vec<Waiting>,
+    handed: Vec<Backlog>,
     /// The decoded events of one page.
     events: Vec<Event>,
     /// What was counted on each CPU.
-    counted: Vec<Counted>,
+    counted: Vec<CpuTrace>,
     first_broken: Broken,
     /// Between which readings the kernel's own counters count; `None` before the first.
     windows: Windows,
@@ -284,9 +293,9 @@ pub struct Collector<R> {
     traced_until: Option<Nanos>,
 }
 
-/// What the trace of one CPU holds.
+/// Contents of the trace of one CPU.
 #[derive(Debug, Default)]
-struct Counted {
+struct CpuTrace {
     counts: FeedCounts,
     /// What is held against the kernel's own counters.
     occurrences: Occurrences,
@@ -307,12 +316,12 @@ impl TraceDecoding {
         page: &[u8],
         span: &RangeInclusive<Nanos>,
         windows: &Windows,
-        counted: &mut Counted,
+        counted: &mut CpuTrace,
         names: &mut Names,
         events: &mut Vec<Event>,
     ) -> Result<(), DecodeError> {
         let Self { decoder, clock, translator } = self;
-        let Counted { counts, occurrences } = counted;
+        let CpuTrace { counts, occurrences } = counted;
         let decoded = decoder.page(page, &mut |raw| {
             let time = clock.instant(raw.time);
             occurrences.add(&raw.what, time, windows);
@@ -376,22 +385,22 @@ impl<R: StepRing> Collector<R> {
             cpu,
             ring,
             reader: readers.next(),
-            waiting: Waiting::with_room(ROOM.0),
+            waiting: Backlog::with_room(STEPS_ROOM),
             repetitions: None,
             enough: false,
             complete_until: Nanos::ZERO,
             told: Nanos::ZERO,
-            unstored: (0, Nanos::ZERO),
+            unstored: Unstored::default(),
             sibling: None,
             steps: 0,
         };
         let feeds: Vec<_> = loops.into_iter().map(feed).collect();
-        let counted = feeds.iter().map(|_| Counted::default()).collect();
+        let counted = feeds.iter().map(|_| CpuTrace::default()).collect();
         let decoder = trace.as_ref().map(|trace| trace.decoder.clone());
-        let handed = feeds.iter().map(|_| Waiting::with_room(ROOM.0)).collect();
-        let taking = Taking { feeds, axis, decoder, page, taken: Instant::now(), unsaid: (None, 0) };
+        let handed = feeds.iter().map(|_| Backlog::with_room(STEPS_ROOM)).collect();
+        let intake = Intake { feeds, axis, decoder, page, taken: Instant::now(), unreported: Unreported::default() };
         Self {
-            taking,
+            intake,
             trace,
             handed,
             events: Vec::new(),
@@ -404,15 +413,15 @@ impl<R: StepRing> Collector<R> {
 
     /// Takes so much memory for steps now, before the loops begin, as taking it later takes time from them.
     pub fn prepare(&mut self, bytes: usize) {
-        let steps = bytes / size_of::<Step>() / self.taking.feeds.len().max(1);
+        let steps = bytes / size_of::<Step>() / self.intake.feeds.len().max(1);
         let none = Step { start: Nanos::ZERO, end: Nanos::ZERO };
-        self.taking.feeds.iter_mut().for_each(|feed| feed.waiting.steps.prepare(steps, none));
+        self.intake.feeds.iter_mut().for_each(|feed| feed.waiting.steps.prepare(steps, none));
     }
 
     /// From now on watches the steps of each loop for when they have been repeated enough, by this maximum allowable
     /// variation.
     pub fn watch_repetitions(&mut self, maiv: f64) {
-        for feed in &mut self.taking.feeds {
+        for feed in &mut self.intake.feeds {
             feed.repetitions = Some(AccumulatedMean::new(maiv));
         }
     }
@@ -420,13 +429,13 @@ impl<R: StepRing> Collector<R> {
     /// Whether the steps of every CPU have been repeated enough at some time; never if they are not watched.
     #[must_use]
     pub fn repeated_enough(&self) -> bool {
-        self.taking.feeds.iter().all(|feed| feed.enough)
+        self.intake.feeds.iter().all(|feed| feed.enough)
     }
 
     /// Learns which hardware threads share a core. Where these are more than two, none explains another's time.
     pub fn pair(&mut self, core: impl Fn(CpuId) -> CpuList) {
-        let cpus: Vec<CpuId> = self.taking.feeds.iter().map(|feed| feed.cpu).collect();
-        for feed in &mut self.taking.feeds {
+        let cpus: Vec<CpuId> = self.intake.feeds.iter().map(|feed| feed.cpu).collect();
+        for feed in &mut self.intake.feeds {
             let others = core(feed.cpu).without(&[feed.cpu].into_iter().collect());
             let other = others.iter().next().filter(|_| others.len() == 1);
             feed.sibling = other.and_then(|other| cpus.iter().position(|cpu| *cpu == other));
@@ -435,7 +444,7 @@ impl<R: StepRing> Collector<R> {
 
     /// Takes what was counted from outside of each CPU, in the order of the loops, if anybody looked.
     pub fn watch(&mut self, watches: Option<Vec<Watch>>) {
-        for (feed, watch) in self.taking.feeds.iter_mut().zip(watches.into_iter().flatten()) {
+        for (feed, watch) in self.intake.feeds.iter_mut().zip(watches.into_iter().flatten()) {
             feed.waiting.watches.push(watch);
         }
     }
@@ -454,14 +463,14 @@ impl<R: StepRing> Collector<R> {
     /// this was last asked may hold anything then, and no more are taken. If it goes on, they hold what becalm set up.
     pub fn trace_goes_on(&mut self, ended: Option<Nanos>) {
         self.traced_until = ended;
-        for feed in &mut self.taking.feeds {
+        for feed in &mut self.intake.feeds {
             match ended {
                 Some(_) => feed.reader = None,
                 None => feed.waiting.known_pages = feed.waiting.lengths.len(),
             }
         }
         if ended.is_some() {
-            self.taking.unsaid.0 = None;
+            self.intake.unreported.error = None;
         }
     }
 
@@ -471,17 +480,17 @@ impl<R: StepRing> Collector<R> {
     /// # Errors
     /// If the kernel's trace cannot be read.
     pub fn take(&mut self, everything: bool, pauses: &mut Pauses<'_>) -> io::Result<u64> {
-        let (failed, before) = std::mem::take(&mut self.taking.unsaid);
-        match failed {
+        let Unreported { error, steps } = std::mem::take(&mut self.intake.unreported);
+        match error {
             Some(error) => Err(error),
-            None => self.taking.take(everything, pauses).map(|taken| before + taken),
+            None => self.intake.take(everything, pauses).map(|taken| steps + taken),
         }
     }
 
     /// The bytes of raw trace and steps that wait to be handed on.
     #[must_use]
     pub fn backlog(&self) -> usize {
-        self.taking.backlog()
+        self.intake.backlog()
     }
 
     /// Whether anchors between the trace's clock and the loops' counter are needed at every hand-over.
@@ -505,31 +514,31 @@ impl<R: StepRing> Collector<R> {
         if let (Some(trace), Some(anchor)) = (&mut self.trace, anchor) {
             trace.clock.advance(anchor);
         }
-        let Self { taking, trace, handed, events, counted, first_broken, windows, traced_until } = self;
-        let wholes = taking.set_apart(handed, all);
+        let Self { intake, trace, handed, events, counted, first_broken, windows, traced_until } = self;
+        let wholes = intake.set_apart(handed, all);
         // Where the loop ended, once it has; one may do so long before the others.
         let end = |feed: &CpuFeed<R>| {
             let readings = feed.ring.readings();
-            if all || readings.has_ended() { taking.axis.instant(readings.progress()) } else { Nanos::MAX }
+            if all || readings.has_ended() { intake.axis.instant(readings.progress()) } else { Nanos::MAX }
         };
-        let places: Vec<(CpuId, Nanos)> = taking.feeds.iter().map(|feed| (feed.cpu, end(feed))).collect();
-        let siblings: Vec<Option<usize>> = taking.feeds.iter().map(|feed| feed.sibling).collect();
+        let places: Vec<(CpuId, Nanos)> = intake.feeds.iter().map(|feed| (feed.cpu, end(feed))).collect();
+        let siblings: Vec<Option<usize>> = intake.feeds.iter().map(|feed| feed.sibling).collect();
         let tell =
             |(feed, whole): (&mut CpuFeed<R>, &Batch<'_>)| std::mem::replace(&mut feed.told, whole.complete_until);
-        let told: Vec<Nanos> = taking.feeds.iter_mut().zip(&wholes).map(tell).collect();
+        let told: Vec<Nanos> = intake.feeds.iter_mut().zip(&wholes).map(tell).collect();
         let mut pause = || {
             if !all {
-                taking.pause(pauses);
+                intake.pause(pauses);
             }
         };
         for whole in wholes {
             let index = whole.index;
             // First what may explain the steps.
             let whole = Batch { traced_until: *traced_until, ..whole };
-            let beside = Batch { index, complete_until: told[index], traced_until: *traced_until, ..Batch::default() };
-            sink.batch(Batch { watches: &handed[index].watches, ..beside }, names, &mut pause)?;
+            let common = Batch { index, complete_until: told[index], traced_until: *traced_until, ..Batch::default() };
+            sink.batch(Batch { watches: &handed[index].watches, ..common }, names, &mut pause)?;
             for sibling in siblings[index].into_iter().flat_map(|sibling| handed[sibling].steps.parts()) {
-                sink.batch(Batch { sibling, ..beside }, names, &mut pause)?;
+                sink.batch(Batch { sibling, ..common }, names, &mut pause)?;
                 pause();
             }
             // What happened before the loop's first reading or after its last is none of its business; at both it
@@ -560,7 +569,7 @@ impl<R: StepRing> Collector<R> {
             }
         }
         // Not before all are done, as each may explain its sibling's time.
-        handed.iter_mut().for_each(Waiting::clear);
+        handed.iter_mut().for_each(Backlog::clear);
         Ok(())
     }
 
@@ -574,21 +583,21 @@ impl<R: StepRing> Collector<R> {
         names: &Names,
         pauses: &mut Pauses<'_>,
     ) -> Result<(), S::Error> {
-        let taking = &mut self.taking;
-        sink.end_segment(names, &mut || taking.pause(pauses))
+        let intake = &mut self.intake;
+        sink.end_segment(names, &mut || intake.pause(pauses))
     }
 
     /// What was counted on each CPU so far, in the order of the loops.
     pub fn counts(&self) -> impl ExactSizeIterator<Item = FeedCounts> + '_ {
         self.counted
             .iter()
-            .zip(&self.taking.feeds)
+            .zip(&self.intake.feeds)
             .map(|(counted, feed)| FeedCounts { steps: feed.steps, ..counted.counts })
     }
 
     /// How often interrupts and softirqs came on each CPU between the readings of the kernel's counters, in the order of the loops.
     pub fn occurrences(&self) -> impl ExactSizeIterator<Item = (CpuId, &Occurrences)> {
-        self.taking.feeds.iter().zip(&self.counted).map(|(feed, counted)| (feed.cpu, &counted.occurrences))
+        self.intake.feeds.iter().zip(&self.counted).map(|(feed, counted)| (feed.cpu, &counted.occurrences))
     }
 
     /// The decoder of the trace, if there is one.

@@ -10,6 +10,8 @@ use becalm_linux::sched::{self, Policy};
 use becalm_linux::signals::{self, StopSignals};
 use becalm_units::CpuList;
 
+use crate::plan::PlannedCommand;
+
 /// How long a command that is asked to end gets for it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -30,11 +32,11 @@ impl Companion {
     /// # Errors
     /// Its name, and why it cannot be started.
     pub fn start(
-        command: Option<(std::process::Command, Vec<String>)>,
+        command: Option<PlannedCommand>,
         allowed: &CpuList,
         stop: &StopSignals,
     ) -> Result<Self, (String, io::Error)> {
-        let Some((mut command, written)) = command else {
+        let Some(PlannedCommand { mut command, written }) = command else {
             return Ok(Self { child: None, ended: None, status: None });
         };
         let name = written.first().cloned().unwrap_or_default();

@@ -9,7 +9,7 @@ use super::collector::{Collector, FeedCounts};
 use super::prepared::Prepared;
 use crate::loops::acquire::{ALWAYS_STORED, End, LoopTally};
 use crate::loops::unstored::{LengthClass, UnstoredSteps};
-use crate::loops::{Lanes, Loop, Measured, StepRing};
+use crate::loops::{Lanes, Loop, LoopResult, StepRing};
 use crate::machine::{self, KernelCounters};
 
 /// When the recording begins, on all axes.
@@ -47,8 +47,8 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
             machine: machine::describe(root),
             clock: ClockDoc {
                 origin_ticks: onset.axis.origin().get(),
-                wall_error_ns: wall_clock.map(|of| Nanos::new(of.most_ns)),
-                wall_synchronized: wall_clock.map(|of| of.synchronized),
+                wall_error_ns: wall_clock.map(|clock| Nanos::new(clock.most_ns)),
+                wall_synchronized: wall_clock.map(|clock| clock.synchronized),
                 ..self.clock.clone()
             },
             settings: SettingsDoc {
@@ -56,7 +56,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
                 threshold: self.kind.threshold_text(),
                 duration_ns: self.plan.duration,
                 detours: None,
-                command: self.plan.command.as_ref().map(|(_, written)| written.clone()).unwrap_or_default(),
+                command: self.plan.command.as_ref().map(|planned| planned.written.clone()).unwrap_or_default(),
                 work: None,
             },
             rung,
@@ -77,11 +77,11 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         node: &mut NodeDoc,
         onset: &Onset,
         end: &Anchor,
-        measured: &[Measured],
+        measured: &[LoopResult],
         collector: &Collector<L::Ring>,
     ) {
         // The whole run is the longest baseline there is: how far was the rate off that was used?
-        if let Ok(whole) = Calibration::between::<C>(&onset.anchor, end) {
+        if let Ok(whole) = Calibration::from_anchors::<C>(&onset.anchor, end) {
             let off = (whole.rate.hz() / self.calibration.rate.hz() - 1.0).abs();
             node.clock.rate_error_ratio = off + whole.error_ratio;
         }
@@ -117,7 +117,7 @@ pub fn set_ended(node: &mut NodeDoc, ended: Ended) {
 }
 
 /// How the recording ended: as the collector saw it, unless the loops had a reason of their own.
-pub fn how_ended(seen: Ended, measured: &[Measured]) -> Ended {
+pub fn how_ended(seen: Ended, measured: &[LoopResult]) -> Ended {
     if measured.iter().any(|measured| measured.tally.end == End::Full) {
         Ended::BufferFull
     } else if measured.iter().all(|measured| measured.tally.end == End::Moved) {
@@ -130,7 +130,7 @@ pub fn how_ended(seen: Ended, measured: &[Measured]) -> Ended {
 }
 
 /// Whether each loop that could stay on its CPU ended with as many detours as it was to catch.
-fn all_caught_theirs(measured: &[Measured]) -> bool {
+fn all_caught_theirs(measured: &[LoopResult]) -> bool {
     let mut stayed = measured.iter().map(|measured| measured.tally.end).filter(|end| *end != End::Moved);
     stayed.all(|end| end == End::Enough)
 }
@@ -145,13 +145,13 @@ fn enter_unstored(doc: &mut CpuDoc, unstored: &UnstoredSteps, axis: TicksToNanos
         detours: class.steps,
         total_ns: Step::sum_of_detours(class.steps, axis.duration(class.total), doc.t_min_ns),
     };
-    doc.unstored_lengths = unstored.by_length().into_iter().map(class).collect();
+    doc.unstored_lengths = unstored.length_classes().into_iter().map(class).collect();
     doc.unstored = doc.unstored_lengths.iter().map(|class| class.detours).sum();
     doc.unstored_ns = doc.unstored_lengths.iter().map(|class| class.total_ns).sum();
 }
 
 /// Enters what a loop measured, and what was counted beside it, into its CPU's document.
-fn fill(doc: &mut CpuDoc, measured: &Measured, counts: FeedCounts, axis: TicksToNanos) {
+fn fill(doc: &mut CpuDoc, measured: &LoopResult, counts: FeedCounts, axis: TicksToNanos) {
     let LoopTally { first, last, iterations, below, end, .. } = measured.tally;
     doc.start_ns = axis.instant(first);
     doc.duration_ns = axis.instant(last) - doc.start_ns;

@@ -78,13 +78,13 @@ pub fn record<S: Sink>(
     let outside = Outside { signals, sink, progress };
     match choice.source {
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-        clock::Source::Native => by_counter::<clock::Native, S>(plan, guard, choice.why_not_native, outside),
-        _ => by_counter::<MonotonicRaw, S>(plan, guard, choice.why_not_native, outside),
+        clock::Source::Native => record_with_counter::<clock::Native, S>(plan, guard, choice.why_not_native, outside),
+        _ => record_with_counter::<MonotonicRaw, S>(plan, guard, choice.why_not_native, outside),
     }
 }
 
 /// Records with loops that read this counter.
-fn by_counter<C: Counter, S: Sink>(
+fn record_with_counter<C: Counter, S: Sink>(
     plan: RecordPlan,
     guard: Result<Arc<Janitor>, String>,
     why_not_native: Option<String>,
@@ -93,17 +93,17 @@ fn by_counter<C: Counter, S: Sink>(
     match plan.task.clone() {
         LoopTask::Watch(threshold) => {
             let kind = WatchLoop { threshold, detours: plan.detours };
-            by_loop::<C, _, S>(kind, plan, guard, why_not_native, outside)
+            record_with_loop::<C, _, S>(kind, plan, guard, why_not_native, outside)
         }
         LoopTask::Work(work) => {
             let root = plan.root.clone();
-            by_loop::<C, _, S>(WorkLoop { plan: work, root }, plan, guard, why_not_native, outside)
+            record_with_loop::<C, _, S>(WorkLoop { plan: work, root }, plan, guard, why_not_native, outside)
         }
     }
 }
 
 /// Records with loops of this kind.
-fn by_loop<C: Counter, L: Loop, S: Sink>(
+fn record_with_loop<C: Counter, L: Loop, S: Sink>(
     kind: L,
     plan: RecordPlan,
     guard: Result<Arc<Janitor>, String>,

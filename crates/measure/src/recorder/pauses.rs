@@ -38,8 +38,8 @@ impl<'a> Pauses<'a> {
         Self { sleep: None, slept: Nanos::ZERO }
     }
 
-    /// Pauses of this thread, which has just slept. `sleep` sleeps for the time given, and says whether the loops still measure.
-    pub fn by(sleep: &'a mut dyn FnMut(Duration) -> bool) -> Self {
+    /// Creates the pauses of this thread, which has just slept. `sleep` sleeps for the time given, and says whether the loops still measure.
+    pub fn new(sleep: &'a mut dyn FnMut(Duration) -> bool) -> Self {
         Self { sleep: Some(sleep), slept: clock::thread_time() }
     }
 
@@ -68,7 +68,7 @@ mod tests {
             made.push(length);
             made.len() < most
         };
-        let mut pauses = Pauses::by(&mut sleep);
+        let mut pauses = Pauses::new(&mut sleep);
         let end = clock::thread_time() + work;
         while clock::thread_time() < end {
             pauses.rest(haste);

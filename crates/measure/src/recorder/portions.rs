@@ -3,8 +3,8 @@
 use becalm_model::{Event, Step};
 use becalm_units::Nanos;
 
-use super::collector::Waiting;
-use crate::sink::Batch;
+use super::collector::Backlog;
+use crate::sink::{Batch, Unstored};
 
 /// The most steps of a portion.
 const STEPS: usize = 512;
@@ -32,7 +32,7 @@ pub(super) struct Portions<'a> {
 impl<'a> Portions<'a> {
     /// The portions of what waits. `whole` has the position of the CPU and what is to be said when all is given; its steps and
     /// events are not looked at.
-    pub fn new(waiting: &'a Waiting, whole: Batch<'a>) -> Self {
+    pub fn new(waiting: &'a Backlog, whole: Batch<'a>) -> Self {
         let mut work = waiting.work.parts();
         // Both were filled in step, and their parts have room for equally many.
         let waiting = waiting.steps.parts().map(|steps| (steps, work.next().unwrap_or(&[]))).collect();
@@ -65,7 +65,7 @@ impl<'a> Portions<'a> {
         let (until, unstored) = match self.ended {
             true => (self.whole.complete_until, self.whole.unstored),
             // What is not given yet lies behind what is.
-            false => (self.whole.complete_until.min(self.known).min(next.unwrap_or(Nanos::MAX)), (0, Nanos::ZERO)),
+            false => (self.whole.complete_until.min(self.known).min(next.unwrap_or(Nanos::MAX)), Unstored::default()),
         };
         Some(Batch { steps, work, events, complete_until: until, unstored, ..self.whole })
     }
@@ -100,13 +100,13 @@ mod tests {
 
     /// What a sink makes of batches.
     #[derive(Debug, PartialEq)]
-    struct Made {
+    struct Delivery {
         detours: Vec<Detour>,
         activities: Vec<Activity>,
         tally: Tally,
         work: Vec<u64>,
         complete_until: Nanos,
-        unstored: (u64, Nanos),
+        unstored: Unstored,
     }
 
     /// Attributes as the recorder's sink does.
@@ -114,7 +114,7 @@ mod tests {
         attributor: Attributor,
         labels: Labels,
         tasks: Tasks,
-        made: Made,
+        made: Delivery,
     }
 
     impl Plain {
@@ -123,13 +123,13 @@ mod tests {
             let source = labels.intern("sshd");
             tasks.set(OTHERS[2], Task { kind: Kind::Task, source, detail: source });
             let thread = LoopThread { cpu: CpuId::new(1), pid: LOOP, t_min: Nanos::new(3), realtime: false };
-            let made = Made {
+            let made = Delivery {
                 detours: Vec::new(),
                 activities: Vec::new(),
                 tally: Tally::default(),
                 work: Vec::new(),
                 complete_until: Nanos::new(i64::MIN),
-                unstored: (0, Nanos::ZERO),
+                unstored: Unstored::default(),
             };
             Self { attributor: Attributor::new(thread, Platform::Metal, &mut labels), labels, tasks, made }
         }
@@ -141,10 +141,10 @@ mod tests {
             attributor.advance(batch.complete_until, tasks, labels);
             made.work.extend_from_slice(batch.work);
             made.complete_until = made.complete_until.max(batch.complete_until);
-            made.unstored = (made.unstored.0 + batch.unstored.0, made.unstored.1 + batch.unstored.1);
+            made.unstored += batch.unstored;
         }
 
-        fn end(mut self) -> Made {
+        fn end(mut self) -> Delivery {
             self.made.tally = self.attributor.finish(&mut self.labels);
             self.made
         }
@@ -188,7 +188,7 @@ mod tests {
                 event(&mut whole.labels, time, choice, thread)
             }).collect();
             let mut end = 0;
-            let mut waiting = Waiting::with_room(room);
+            let mut waiting = Backlog::with_room(room);
             for (number, (gap, length)) in (0..).zip(steps) {
                 let start = end + gap;
                 end = start + length;
@@ -196,7 +196,7 @@ mod tests {
                 waiting.work.push(number);
             }
             let complete_until = if all { Nanos::MAX } else { Nanos::new(end + after) };
-            let unstored = (7, Nanos::new(70));
+            let unstored = Unstored { count: 7, total: Nanos::new(70) };
             let (steps, work): (Vec<Step>, Vec<u64>) =
                 (waiting.steps.parts().flatten().copied().collect(), waiting.work.parts().flatten().copied().collect());
             let nothing = Batch { index: 4, began: Some(Nanos::ZERO), complete_until, unstored, ..Batch::default() };
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn many_steps_come_in_several_portions() {
-        let mut waiting = Waiting::with_room(10_000);
+        let mut waiting = Backlog::with_room(10_000);
         for start in 0..2 * STEPS as i64 + 1 {
             waiting.steps.push(Step { start: Nanos::new(2 * start), end: Nanos::new(2 * start + 1) });
         }

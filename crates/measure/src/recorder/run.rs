@@ -47,6 +47,15 @@ const SHARED_SEGMENT: (Nanos, usize) = (Nanos::from_secs(60), 64 << 20);
 /// For how many bytes of steps memory is taken before the start there.
 const SHARED_PREPARED: usize = 16 << 20;
 
+/// Scope of one take.
+#[derive(Clone, Copy)]
+struct TakeScope {
+    /// Whether everything is taken.
+    all: bool,
+    /// Whether the trace's files may be read.
+    read: bool,
+}
+
 /// What runs while the loops do.
 struct Running<'a, L: Loop> {
     lanes: &'a Lanes<L>,
@@ -75,7 +84,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         let mut collector = self.collector(&lanes, &onset)?;
         outside.sink.begin(&node, &threads, &mut self.names).map_err(RecordError::Sink)?;
 
-        let above = AboveLoops::raise(self.plan.policy, self.free.is_empty())?;
+        let raised = AboveLoops::raise(self.plan.policy, self.free.is_empty())?;
         // Everything is open and in its place; the command, too, starts with what is left.
         let lowered = self.leave_rights()?;
         self.sleep_until_before_instant(onset.wake_up + START_TRACE);
@@ -101,13 +110,13 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
             let _ = tracing.instance.stop();
         }
         collector.count_between(&before, Some(&after));
-        drop(above);
+        drop(raised);
         drop(lowered);
         let (seen, measured) = (seen?, measured?);
         collector.watch(self.lookout.look(true, now));
 
         let pauses = &mut Pauses::never();
-        self.take(&mut collector, (true, true), now, pauses)?;
+        self.take(&mut collector, TakeScope { all: true, read: true }, now, pauses)?;
         let end = Anchor::take::<C>();
         let last = HandOver { anchor: collector.needs_anchors().then_some(end), all: true };
         collector.hand_over(outside.sink, &mut self.names, last, pauses).map_err(RecordError::Sink)?;
@@ -128,12 +137,11 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         Ok(Recording { node, command, names: self.names.clone() })
     }
 
-    /// Takes what waits in the rings and the trace, and looks whether the trace is still as it was set up. `all` is whether
-    /// everything is to be taken; `read` is whether the trace's files may be read. Returns how many steps were taken.
+    /// Takes what waits in the rings and the trace, and looks whether the trace is still as it was set up. Returns how many steps were taken.
     fn take<E>(
         &mut self,
         collector: &mut Collector<L::Ring>,
-        (all, read): (bool, bool),
+        TakeScope { all, read }: TakeScope,
         now: impl Fn() -> Nanos,
         pauses: &mut Pauses<'_>,
     ) -> Result<u64, RecordError<E>> {
@@ -151,7 +159,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
     /// Starts the threads of the loops, which calibrate themselves and then sleep.
     fn start_loops<E>(&self, marks: Option<&Arc<Marks>>) -> Result<Lanes<L>, RecordError<E>> {
         let places = self.cpus.iter().zip(self.rings.iter().cloned());
-        let lanes = Lanes::start::<C>(&self.kind, (self.plan.policy, self.calibration.rate), marks, places)?;
+        let lanes = Lanes::start::<C>(&self.kind, self.plan.policy, self.calibration.rate, marks, places)?;
         if L::ALLOCATES {
             memory::lock_current_pages();
         }
@@ -169,7 +177,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
                 match &self.guard {
                     Ok(janitor) if janitor.seal().is_ok() => {}
                     // Nobody else would remove the trace instance in the end.
-                    _ if self.tracing.is_some() => left.kept = left.kept.with(Capability::DacOverride),
+                    _ if self.tracing.is_some() => left.kept = left.kept.with_capability(Capability::DacOverride),
                     _ => {}
                 }
                 rights::give_up(&left)?;
@@ -298,7 +306,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
             let left = self.plan.duration.map_or(Nanos::MAX, |duration| duration - elapsed());
             // A millisecond past the deadline, so that the last look finds the loops ended.
             let patience = interval.min((left.max(Nanos::ZERO).to_std()).saturating_add(Duration::from_millis(1)));
-            let waited_for = [Some(outside.signals.as_fd()), command.end_fd(), Some(lanes.over())];
+            let waited_for = [Some(outside.signals.as_fd()), command.end_fd(), Some(lanes.end_fd())];
             let [.., all_ended] = signals::wait_readable(waited_for, patience)
                 .map_err(|source| RecordError::System { action: "wait for the loops", source })?;
             let now = elapsed();
@@ -325,10 +333,10 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
                 renew(elapsed());
                 !lanes.all_ended()
             };
-            let pauses = &mut if shared { Pauses::by(&mut sleep) } else { Pauses::never() };
+            let pauses = &mut if shared { Pauses::new(&mut sleep) } else { Pauses::never() };
             let segment_is_full = now - segment_began >= segment || collector.backlog() >= backlog;
             let axis_now = || axis.instant(Ticks::new(C::read()));
-            let taken = self.take(collector, (false, segment_is_full), axis_now, pauses)?;
+            let taken = self.take(collector, TakeScope { all: false, read: segment_is_full }, axis_now, pauses)?;
             detours += taken;
             if shared {
                 interval = if taken > quarter_of_rings { SHARED_AND_BUSY_INTERVAL } else { SHARED_INTERVAL };

@@ -41,9 +41,9 @@ impl Names {
         }
     }
 
-    /// No names yet; what the trace of another machine, or of another time, says of its threads is all that will be known of them.
+    /// Creates an empty set of names for the trace of another machine or another time. All names come from that trace.
     #[must_use]
-    pub fn of_a_file() -> Self {
+    pub fn for_file() -> Self {
         let mut names = Self::new(Path::new("/"));
         // No number means the same here.
         names.translate_own(BTreeMap::new());

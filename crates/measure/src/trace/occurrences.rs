@@ -107,17 +107,17 @@ impl Occurrences {
         self.0.get(&what).copied().unwrap_or_default()
     }
 
-    /// How often a softirq came, by its name in `/proc/softirqs` (`NET_RX`); `None` for one that is not known.
+    /// Number of times a softirq came, by its name in `/proc/softirqs` (`NET_RX`); `None` for one that is not known.
     #[must_use]
-    pub fn of_softirq(&self, name: &str) -> Option<TracedCount> {
+    pub fn softirq_count(&self, name: &str) -> Option<TracedCount> {
         let number = SOFTIRQS.iter().position(|known| known.eq_ignore_ascii_case(name))?;
         Some(self.count(Occurrence::Softirq(number as u32)))
     }
 
-    /// How often the interrupt came that a line of `/proc/interrupts` counts; `None` for lines of other things, and for those of which
+    /// Number of times the interrupt of a line of `/proc/interrupts` came; `None` for lines of other things, and for those of which
     /// it is not known what they count. What has no event in this kernel came never.
     #[must_use]
-    pub fn of_interrupt(&self, line: &InterruptLine, names: &EventNames<'_>) -> Option<TracedCount> {
+    pub fn interrupt_count(&self, line: &InterruptLine, names: &EventNames<'_>) -> Option<TracedCount> {
         let id = line.id.as_str();
         if let Some(device) = &line.device {
             // Each of its handlers runs, and has an event.
@@ -126,8 +126,8 @@ impl Occurrences {
             return Some(TracedCount { least: least / handlers, most: most.div_ceil(handlers) });
         }
         if let Some((_, stems)) = VECTORS.iter().find(|(name, _)| *name == id) {
-            let of_line = names.decoder.vectors().filter(|(_, stem)| stems.contains(stem));
-            let counts = of_line.map(|(name, _)| self.count(Occurrence::Vector(name)));
+            let matching = names.decoder.vectors().filter(|(_, stem)| stems.contains(stem));
+            let counts = matching.map(|(name, _)| self.count(Occurrence::Vector(name)));
             return Some(counts.fold(TracedCount::default(), TracedCount::plus));
         }
         match id {
@@ -138,8 +138,8 @@ impl Occurrences {
                 Some(handlers.map(|(_, count)| *count).max_by_key(|count| count.most).unwrap_or_default())
             }
             _ if id.starts_with("IPI") => {
-                let of_line = names.strings.iter().filter(|(_, text)| **text == line.description);
-                let counts = of_line.map(|(address, _)| self.count(Occurrence::Ipi(*address)));
+                let matching = names.strings.iter().filter(|(_, text)| **text == line.description);
+                let counts = matching.map(|(address, _)| self.count(Occurrence::Ipi(*address)));
                 Some(counts.fold(TracedCount::default(), TracedCount::plus))
             }
             // Others are known to be interrupts of these machines alone.
@@ -175,9 +175,9 @@ mod tests {
         for micros in [900, 1_050, 1_110, 1_121, 5_000, 8_979, 8_981, 9_100, 9_219, 9_221] {
             counts.add(&RawHappening::SoftirqEntry { vec: 3 }, Nanos::from_micros(micros), &windows());
         }
-        assert_eq!(counts.of_softirq("NET_RX"), Some(TracedCount { least: 3, most: 8 }));
-        assert_eq!(counts.of_softirq("TIMER"), Some(TracedCount::default()));
-        assert_eq!(counts.of_softirq("FUTURE"), None);
+        assert_eq!(counts.softirq_count("NET_RX"), Some(TracedCount { least: 3, most: 8 }));
+        assert_eq!(counts.softirq_count("TIMER"), Some(TracedCount::default()));
+        assert_eq!(counts.softirq_count("FUTURE"), None);
         // Before the last reading everything counts that comes.
         let mut window = windows().interrupts.unwrap();
         window.last = None;
@@ -190,7 +190,7 @@ mod tests {
         let mut counts = Occurrences::default();
         counts.add(&RawHappening::SoftirqEntry { vec: 3 }, Nanos::from_micros(5_000), &windows);
         counts.add(&RawHappening::IrqHandlerEntry { irq: 16, name: b"usb" }, Nanos::from_micros(5_000), &windows);
-        assert_eq!(counts.of_softirq("NET_RX"), Some(TracedCount { least: 1, most: 1 }));
+        assert_eq!(counts.softirq_count("NET_RX"), Some(TracedCount { least: 1, most: 1 }));
         assert_eq!(counts.count(Occurrence::Irq(16)), TracedCount::default());
     }
 
@@ -216,7 +216,7 @@ mod tests {
                     MCP: 2 polls\nIPI0: 6 Rescheduling interrupts\nIPI1: 2 Function call interrupts\nERR: 3\n";
         let found = |id: &str| {
             let it = Interrupts::parse(text).unwrap();
-            counts.of_interrupt(it.lines.iter().find(|line| line.id == id).unwrap(), &names).map(|count| count.most)
+            counts.interrupt_count(it.lines.iter().find(|line| line.id == id).unwrap(), &names).map(|count| count.most)
         };
         assert_eq!(["16", "NMI", "LOC", "RES"].map(found), [Some(4), Some(3), Some(7), Some(0)]);
         assert_eq!(["IPI0", "IPI1"].map(found), [Some(6), Some(0)]);

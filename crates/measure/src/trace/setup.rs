@@ -62,7 +62,7 @@ impl Tracing {
         if let Err(why) = guard {
             warnings.push(warning::no_janitor(why));
         }
-        match Self::try_set_up(plan, cpus, (counter, faults), guard.as_ref().ok().cloned(), warnings) {
+        match Self::try_set_up(plan, cpus, counter, faults, guard.as_ref().ok().cloned(), warnings) {
             Ok(tracing) => Some(tracing),
             Err(error) => {
                 // The kernel's own answer is a plain "no such file" or "not permitted" then.
@@ -81,7 +81,8 @@ impl Tracing {
     fn try_set_up(
         plan: &RecordPlan,
         cpus: &CpuList,
-        (counter, faults): (&str, Faults),
+        counter: &str,
+        faults: Faults,
         janitor: Option<Arc<Janitor>>,
         warnings: &mut Vec<Warning>,
     ) -> Result<Self, TracefsError> {

@@ -15,8 +15,8 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// ... and spends no more than this part of the time on it: a machine with 1,000 CPUs has 10,000 counts.
 const ONE_IN: u32 = 10_000;
 
-/// The kernel's counts at an instant.
-pub struct Counted {
+/// The kernel's counts of softirqs at an instant.
+pub struct SoftirqSnapshot {
     softirqs: Softirqs,
     at: Instant,
     took: Duration,
@@ -29,13 +29,13 @@ pub struct TracedSoftirqs {
     has_events: bool,
     is_on: bool,
     /// The counts when the trace was last compared or switched on; `None` if they are not known.
-    before: Option<Counted>,
+    before: Option<SoftirqSnapshot>,
     /// How many were read since then, of each CPU.
     found: Vec<(CpuId, u64)>,
     /// Whether events were lost since then.
     lost_any: bool,
     /// The counts when the trace was switched off.
-    last: Option<Counted>,
+    last: Option<SoftirqSnapshot>,
 }
 
 impl TracedSoftirqs {
@@ -68,7 +68,7 @@ impl TracedSoftirqs {
     }
 
     /// The kernel's counts by now, if it is time to compare them with the events that the buffers hold.
-    pub fn counted(&mut self) -> Option<Counted> {
+    pub fn counted(&mut self) -> Option<SoftirqSnapshot> {
         if !self.is_on {
             return self.last.take();
         }
@@ -80,7 +80,7 @@ impl TracedSoftirqs {
     ///
     /// # Errors
     /// The missing softirqs. `Ok(false)` means that nothing could be compared.
-    pub fn compare(&mut self, counted: Option<Counted>) -> Result<bool, Disturbance> {
+    pub fn compare(&mut self, counted: Option<SoftirqSnapshot>) -> Result<bool, Disturbance> {
         if self.lost_any && self.is_on {
             self.begin();
             return Ok(false);
@@ -93,7 +93,7 @@ impl TracedSoftirqs {
         };
         let grown = counted.softirqs.since(&before.softirqs);
         for (cpu, found) in &mut self.found {
-            let counted = grown.of_cpu(*cpu);
+            let counted = grown.cpu_count(*cpu);
             if is_much(counted.saturating_sub(*found), counted) {
                 return Err(Disturbance::Softirqs { cpu: *cpu, counted, found: *found });
             }
@@ -106,10 +106,10 @@ impl TracedSoftirqs {
         Ok(true)
     }
 
-    fn read(&self) -> Option<Counted> {
+    fn read(&self) -> Option<SoftirqSnapshot> {
         let at = Instant::now();
         let softirqs = if self.has_events { Softirqs::read(&self.root).ok() } else { None };
-        softirqs.map(|softirqs| Counted { softirqs, at, took: at.elapsed() })
+        softirqs.map(|softirqs| SoftirqSnapshot { softirqs, at, took: at.elapsed() })
     }
 }
 

@@ -192,8 +192,8 @@ impl StandingTrace {
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn turn(&mut self, on: bool) -> Result<(), TracefsError> {
-        if on {
+    pub fn turn(&mut self, is_on: bool) -> Result<(), TracefsError> {
+        if is_on {
             self.tracing.instance.start()?;
             self.softirqs.begin();
         } else {

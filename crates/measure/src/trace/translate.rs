@@ -32,15 +32,15 @@ pub const UNTRACED_TIMER: &str = "untraced_timer";
 
 /// The source of a function, and its fixed root. Both are empty for a function without a name.
 #[must_use]
-pub fn function_source(by: Carrier, function: Option<&str>, labels: &mut Labels) -> (Label, Label) {
+pub fn function_source(carrier: Carrier, function: Option<&str>, labels: &mut Labels) -> (Label, Label) {
     let Some(function) = function else { return (Label::EMPTY, Label::EMPTY) };
-    let source = carried::source(by, function);
+    let source = carried::source(carrier, function);
     let root = carried::root(&source).map(|(kind, source)| labels.intern(&root::text(kind, source)));
     (labels.intern(&source), root.unwrap_or(Label::EMPTY))
 }
 
-const fn carrier(by: Callback) -> Carrier {
-    match by {
+const fn carrier(callback: Callback) -> Carrier {
+    match callback {
         Callback::HighResolutionTimer => Carrier::Timer,
         Callback::Call => Carrier::Call,
         Callback::Timer => Carrier::Wheel,
@@ -153,12 +153,12 @@ impl Translator {
                 let source = function.map_or(Label::EMPTY, |function| self.work(function, names));
                 Happening::WorkEnd { source, work }
             }
-            RawHappening::FunctionEntry { by, function } => {
-                let (source, root) = self.carried(by, function, &mut names.labels);
-                Happening::FunctionEntry { source, root, by: carrier(by), interrupt: self.untraced_timer }
+            RawHappening::FunctionEntry { callback, function } => {
+                let (source, root) = self.carried(callback, function, &mut names.labels);
+                Happening::FunctionEntry { source, root, by: carrier(callback), interrupt: self.untraced_timer }
             }
-            RawHappening::FunctionExit { by } => {
-                Happening::FunctionExit { by: carrier(by), interrupt: self.untraced_timer }
+            RawHappening::FunctionExit { callback } => {
+                Happening::FunctionExit { by: carrier(callback), interrupt: self.untraced_timer }
             }
             RawHappening::Waking { comm, pid } => {
                 names.see(Pid(pid), comm);
@@ -177,11 +177,11 @@ impl Translator {
     }
 
     /// The source of a function by its address, and its fixed root.
-    fn carried(&mut self, by: Callback, function: u64, labels: &mut Labels) -> (Label, Label) {
+    fn carried(&mut self, callback: Callback, function: u64, labels: &mut Labels) -> (Label, Label) {
         let symbols = self.symbols.as_deref();
-        *self.functions.entry((by, function)).or_insert_with(|| {
+        *self.functions.entry((callback, function)).or_insert_with(|| {
             let symbol = symbols.and_then(|symbols| symbols.symbol(function));
-            function_source(carrier(by), symbol.map(|symbol| symbol.name), labels)
+            function_source(carrier(callback), symbol.map(|symbol| symbol.name), labels)
         })
     }
 

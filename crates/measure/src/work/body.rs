@@ -169,8 +169,17 @@ const LAST_BYTES_LIMIT: u64 = 128 << 20;
 pub struct Work {
     body: Body,
     memory: Memory,
-    /// The cache that the body is measured by, where it is; and whether that is known or assumed.
-    cache: Option<(u64, bool)>,
+    /// The cache that the body is measured by, if there is one.
+    cache: Option<CacheSize>,
+}
+
+/// The size of a cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CacheSize {
+    /// Its bytes.
+    pub bytes: u64,
+    /// Whether the kernel told the size; otherwise it is assumed.
+    pub is_known: bool,
 }
 
 #[derive(Debug)]
@@ -191,24 +200,25 @@ impl Work {
         body.check()?;
         // A file that cannot be read tells as little as one that is missing.
         let caches = cache::caches(root, cpu).unwrap_or_default();
-        let or_assumed = |known: Option<u64>, assumed| known.map_or((assumed, false), |bytes| (bytes, true));
+        let or_assumed =
+            |known: Option<u64>, assumed| CacheSize { bytes: known.unwrap_or(assumed), is_known: known.is_some() };
         let (memory, cache) = match body {
             Body::Sort => {
                 let l2 = or_assumed(cache::data_bytes(&caches, 2), ASSUMED_L2_BYTES);
-                (Memory::Sort(Sort::new(l2.0 / 2)), Some(l2))
+                (Memory::Sort(Sort::new(l2.bytes / 2)), Some(l2))
             }
             Body::Stream => {
                 let known = (1..=4).rev().find_map(|level| cache::data_bytes(&caches, level));
                 let last = or_assumed(known.map(|bytes| bytes.min(LAST_BYTES_LIMIT)), ASSUMED_LAST_BYTES);
-                (Memory::Stream(StreamArrays::new(last.0)), Some(last))
+                (Memory::Stream(StreamArrays::new(last.bytes)), Some(last))
             }
             Body::LoadL1 => {
                 let l1 = or_assumed(cache::data_bytes(&caches, 1), ASSUMED_L1_BYTES);
-                (Memory::Chain(PointerChain::new(l1.0 / 2)), Some(l1))
+                (Memory::Chain(PointerChain::new(l1.bytes / 2)), Some(l1))
             }
             Body::LoadL2 => {
                 let l2 = or_assumed(cache::data_bytes(&caches, 2), ASSUMED_L2_BYTES);
-                (Memory::Chain(PointerChain::new(l2.0 / 2)), Some(l2))
+                (Memory::Chain(PointerChain::new(l2.bytes / 2)), Some(l2))
             }
             Body::Branch => (Memory::Branches(RandomBranches::new()), None),
             _ => (Memory::None, None),
@@ -223,9 +233,9 @@ impl Work {
     }
 
     /// The size of the cache that the body's memory is measured by, for `load-l1` the first level, for `load-l2` and `sort`
-    /// the second and for `stream` the last one; and whether the kernel told it. It is assumed where it did not.
+    /// the second and for `stream` the last one.
     #[must_use]
-    pub const fn cache_bytes(&self) -> Option<(u64, bool)> {
+    pub const fn cache_size(&self) -> Option<CacheSize> {
         self.cache
     }
 
@@ -362,9 +372,15 @@ mod tests {
             std::fs::write(index.join(name), text).unwrap();
         }
         let work = Work::new(Body::Sort, root.path(), CpuId::new(1)).unwrap();
-        assert_eq!((work.memory_bytes(), work.cache_bytes()), (128 << 10, Some((256 << 10, true))));
+        assert_eq!(
+            (work.memory_bytes(), work.cache_size()),
+            (128 << 10, Some(CacheSize { bytes: 256 << 10, is_known: true }))
+        );
         let work = Work::new(Body::Sort, root.path(), CpuId::new(0)).unwrap();
-        assert_eq!((work.memory_bytes(), work.cache_bytes()), (512 << 10, Some((1 << 20, false))));
+        assert_eq!(
+            (work.memory_bytes(), work.cache_size()),
+            (512 << 10, Some(CacheSize { bytes: 1 << 20, is_known: false }))
+        );
     }
 
     #[test]
@@ -379,11 +395,14 @@ mod tests {
         }
         for (body, bytes, assumed) in [(Body::LoadL1, 48 << 10, 32 << 10), (Body::LoadL2, 2 << 20, 1 << 20)] {
             let mut work = Work::new(body, root.path(), CpuId::new(1)).unwrap();
-            assert_eq!((work.memory_bytes(), work.cache_bytes()), (bytes / 2, Some((bytes, true))));
+            assert_eq!(
+                (work.memory_bytes(), work.cache_size()),
+                (bytes / 2, Some(CacheSize { bytes, is_known: true }))
+            );
             let lines: std::collections::BTreeSet<u64> = (0..200).map(|_| work.run::<MonotonicRaw>(1)).collect();
             assert!(lines.len() > 1, "{body} went on from {lines:?}");
             let work = Work::new(body, root.path(), CpuId::new(0)).unwrap();
-            assert_eq!(work.cache_bytes(), Some((assumed, false)));
+            assert_eq!(work.cache_size(), Some(CacheSize { bytes: assumed, is_known: false }));
         }
     }
 

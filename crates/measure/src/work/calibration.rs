@@ -9,9 +9,9 @@ use becalm_units::{Nanos, TickRate};
 use super::body::Work;
 use super::decile::third_decile_mean;
 
-/// How much work makes a sample of the wanted length.
+/// Amount of work that makes a sample of the wanted length.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Calibrated {
+pub struct WorkSize {
     /// Iterations a sample, at least 1.
     pub iterations: u64,
     /// What they take: the mean of the third decile of the last trial, in ticks. Of a grain longer than a trial may be,
@@ -21,7 +21,7 @@ pub struct Calibrated {
     pub trials: usize,
 }
 
-impl Calibrated {
+impl WorkSize {
     /// What the iterations take, as time.
     #[must_use]
     pub fn duration(&self, rate: TickRate) -> Nanos {
@@ -43,7 +43,7 @@ const CLOSE: f64 = 0.002;
 
 /// Finds how many iterations take the grain on the current CPU. At least one; where a single iteration takes longer
 /// than the grain, the result's duration says how long.
-pub fn calibrate<C: Counter>(work: &mut Work, grain: Nanos, rate: TickRate) -> Calibrated {
+pub fn calibrate<C: Counter>(work: &mut Work, grain: Nanos, rate: TickRate) -> WorkSize {
     let grain = rate.ticks_in(grain).get().max(1) as f64;
     let part = (rate.ticks_in(LONGEST_TRIAL).get() as f64).min(grain);
     let mut durations = Vec::with_capacity(TRIALS);
@@ -72,7 +72,7 @@ pub fn calibrate<C: Counter>(work: &mut Work, grain: Nanos, rate: TickRate) -> C
         ticks *= whole as f64 / iterations as f64;
         iterations = whole;
     }
-    Calibrated { iterations, ticks, trials: TRIALS }
+    WorkSize { iterations, ticks, trials: TRIALS }
 }
 
 /// A quantum of fixed time is worked through in about this many steps.
@@ -82,7 +82,7 @@ const SHORTEST_STEP: Nanos = Nanos::new(250);
 
 /// Finds how many iterations make one step of a fixed-time loop: a thousandth of the quantum, but at least 250 ns. To the
 /// step is what the work of a quantum is known.
-pub fn calibrate_unit<C: Counter>(work: &mut Work, quantum: Nanos, rate: TickRate) -> Calibrated {
+pub fn calibrate_unit<C: Counter>(work: &mut Work, quantum: Nanos, rate: TickRate) -> WorkSize {
     let step = Nanos::new(quantum.get() / STEPS_A_QUANTUM).max(SHORTEST_STEP);
     calibrate::<C>(work, step, rate)
 }
@@ -108,7 +108,7 @@ mod tests {
 
     const RATE: f64 = 1e9;
 
-    fn calibrated(body: Body, grain: Nanos) -> (Work, Calibrated) {
+    fn calibrated(body: Body, grain: Nanos) -> (Work, WorkSize) {
         let mut work = Work::new(body, Path::new("/"), CpuId::new(0)).unwrap();
         let found = calibrate::<MonotonicRaw>(&mut work, grain, TickRate::from_hz(RATE));
         (work, found)

@@ -23,7 +23,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn of_a_hundred_durations_the_twenty_first_to_the_thirtieth_count() {
+    fn the_twenty_first_to_the_thirtieth_of_a_hundred_durations_count() {
         let mut durations: Vec<u64> = (1..=100).rev().collect();
         assert_eq!(third_decile_mean(&mut durations), Some(25.5));
         // Neither flukes below nor noise above change it.
@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn of_few_durations_one_counts() {
+    fn one_of_few_durations_counts() {
         assert_eq!(third_decile_mean(&mut []), None);
         assert_eq!(third_decile_mean(&mut [7]), Some(7.0));
         assert_eq!(third_decile_mean(&mut [9, 7]), Some(7.0));

@@ -12,8 +12,8 @@ mod repetitions;
 mod sort;
 mod stream;
 
-pub use body::{Body, ParseBodyError, Unsupported, Work};
-pub use calibration::{Calibrated, calibrate, calibrate_unit};
+pub use body::{Body, CacheSize, ParseBodyError, Unsupported, Work};
+pub use calibration::{WorkSize, calibrate, calibrate_unit};
 pub use core_clock::core_clock;
 pub use decile::third_decile_mean;
 pub use repetitions::AccumulatedMean;

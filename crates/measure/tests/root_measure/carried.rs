@@ -49,8 +49,8 @@ impl Recorded {
     /// As `carried`, for activities of another kind.
     fn carried_by(&self, kind: Kind, cpu: CpuId, source: &str, root: &str) -> (u64, u64) {
         let rows = self.activities(cpu, kind, source);
-        let of_root = rows.iter().filter(|row| self.root(row) == root).count();
-        (rows.len() as u64, of_root as u64)
+        let rows_of_root = rows.iter().filter(|row| self.root(row) == root).count();
+        (rows.len() as u64, rows_of_root as u64)
     }
 
     /// The root on whose account most of a CPU's noise is, but for what the hypervisor, the tick and becalm take.
@@ -66,7 +66,7 @@ impl Recorded {
     }
 }
 
-fn within(what: &str, found: u64, expected: u64, off: f64) -> Result<(), String> {
+fn check_within(what: &str, found: u64, expected: u64, off: f64) -> Result<(), String> {
     let ratio = found as f64 / expected as f64;
     eprintln!("{what}: {found} found, {expected} planted");
     if (ratio - 1.0).abs() <= off { Ok(()) } else { Err(format!("{what}: {found} found, {expected} planted")) }
@@ -78,7 +78,7 @@ fn check_ticks(run: &Recorded, cpu: CpuId) -> Result<(), String> {
     let Some(hz) = config.and_then(|config| config.value("HZ")?.parse::<f64>().ok()) else { return Ok(()) };
     let (_, doc) = run.cpu(cpu);
     let ticks = run.activities(cpu, Kind::Irq, "tick").len() as u64;
-    within("ticks", ticks, (hz * doc.duration_ns.as_secs_f64()) as u64, 0.02)
+    check_within("ticks", ticks, (hz * doc.duration_ns.as_secs_f64()) as u64, 0.02)
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_profilers_samples_are_not_the_tick() {
         drop(clock);
         let (samples, own) = run.carried(cpu, "timer:perf_swevent_hrtimer", "irq:timer:perf_swevent_hrtimer");
         assert_eq!(samples, own);
-        within("samples", samples, 2_000 * SECONDS as u64, 0.05)?;
+        check_within("samples", samples, 2_000 * SECONDS as u64, 0.05)?;
         assert_eq!(run.first_cause(cpu), "irq:timer:perf_swevent_hrtimer");
         // What interrupts no timer was set for, the kernel does not name.
         let nameless = run.activities(cpu, Kind::Irq, "local_timer").len() as u64;
@@ -125,8 +125,8 @@ fn the_timer_that_wakes_a_thread_is_on_its_account() {
         let stays = run.activities(cpu, Kind::Task, "tshort").len() as u64;
         let (wakes, own) = run.carried(cpu, "timer:hrtimer_wakeup", "task:tshort");
         assert!(stays > 500 * SECONDS as u64, "{stays} stays of the thread");
-        within("wake-ups", own, stays, 0.02)?;
-        within("wake-ups of that thread among all", own, wakes, 0.2)?;
+        check_within("wake-ups", own, stays, 0.02)?;
+        check_within("wake-ups of that thread among all", own, wakes, 0.2)?;
         assert_eq!(run.first_cause(cpu), "task:tshort");
         check_ticks(&run, cpu)
     });
@@ -157,7 +157,7 @@ fn a_timer_that_the_tick_finds_expired_is_on_the_account_of_the_thread_that_it_w
         let stays = run.activities(cpu, Kind::Task, "ttimeout").len() as u64;
         let (_, own) = run.carried_by(Kind::Softirq, cpu, "timer:process_timeout", "task:ttimeout");
         assert!(stays > 30 * SECONDS as u64 && stays <= timeouts, "{stays} stays of the thread, {timeouts} timeouts");
-        within("timeouts", own, stays, 0.02)?;
+        check_within("timeouts", own, stays, 0.02)?;
         assert_eq!(run.first_cause(cpu), "task:ttimeout");
         check_ticks(&run, cpu)
     });
@@ -177,7 +177,7 @@ fn the_timer_of_a_deadline_is_on_its_threads_account() {
         let (timers, own) = run.carried(cpu, "timer:dl_task_timer", "task:deadline");
         assert!(stays > 100 * SECONDS as u64, "{stays} stays of the thread");
         // The kernel's server of other threads has such a timer, too.
-        within("deadlines", own, stays, 0.05)?;
+        check_within("deadlines", own, stays, 0.05)?;
         assert!(timers >= own);
         assert_eq!(run.first_cause(cpu), "task:deadline");
         check_ticks(&run, cpu)
@@ -197,7 +197,7 @@ fn packets_that_another_cpu_passes_on_are_packets() {
         let (calls, own) = run.carried(cpu, "ipi:rps_trigger_softirq", "softirq:net_rx");
         let packets = run.activities(cpu, Kind::Softirq, "net_rx").len() as u64;
         assert_eq!(calls, own);
-        within("calls for packets", calls, packets, 0.05)?;
+        check_within("calls for packets", calls, packets, 0.05)?;
         assert_eq!(run.first_cause(cpu), "softirq:net_rx");
         check_ticks(&run, cpu)
     });

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use becalm_inject::{Delivered, Fit, Grounds, Injection, PreemptPlan};
+use becalm_inject::{CpuDelivery, Fit, Grounds, Injection, PreemptPlan};
 use becalm_linux::clock::Source;
 use becalm_linux::placed::Thread;
 use becalm_linux::procfs::stat::Stat;
@@ -46,7 +46,7 @@ fn start(plan: &PreemptPlan) -> Result<Injection, String> {
 }
 
 /// Records a CPU while noise is injected there.
-fn injected(cpu: CpuId, trace: NoiseTrace, seconds: i64) -> Result<(Recorded, Delivered), String> {
+fn injected(cpu: CpuId, trace: NoiseTrace, seconds: i64) -> Result<(Recorded, CpuDelivery), String> {
     // Random detours meet; a recording's may have been cut.
     let fit = if trace.len() == 1 { Fit::Exact } else { Fit::Part };
     let injection = start(&PreemptPlan { fit, ..plan(vec![(cpu, trace)], false) })?;
@@ -112,10 +112,10 @@ fn found(cpu: CpuId, spec: &str, seconds: i64) -> Result<(), String> {
     let mut within = 0;
     let (mut off, mut ways_out) = (Vec::new(), Vec::new());
     let mut holders = Vec::new();
-    let (shortest_way, longest_way) = delivered.toll.entries;
-    let unforeseeable = (longest_way - shortest_way).get() / 2;
+    let entries = delivered.toll.entries;
+    let unforeseeable = (entries.longest - entries.shortest).get() / 2;
     for injected in &delivered.log {
-        let (first, last) = (axis.instant(injected.burned.0), axis.instant(injected.burned.1));
+        let (first, last) = (axis.instant(injected.first), axis.instant(injected.last));
         if first < begin || last > end {
             continue;
         }
@@ -207,7 +207,7 @@ fn the_ratio_is_delivered_within_five_in_a_hundred() {
         let ratio = delivered.tally.delivered.total() as f64 / delivered.observed.get() as f64;
         let (axis, (_, doc)) = (run.axis(), run.cpu(cpu));
         let (begin, end) = (doc.start_ns, doc.start_ns + doc.duration_ns);
-        let meanwhile = delivered.log.iter().filter(|injected| (begin..end).contains(&axis.instant(injected.burned.0)));
+        let meanwhile = delivered.log.iter().filter(|injected| (begin..end).contains(&axis.instant(injected.first)));
         let asked: i64 = meanwhile.map(|injected| injected.asked.get()).sum();
         // The median stands for the injected part of each: what else met some of them is not counted.
         let mut lengths: Vec<i64> = bearing(&run, cpu).iter().map(|detour| detour.duration.get()).collect();
@@ -303,7 +303,7 @@ fn synchronized_detours_start_together() {
         let injection = start(&plan(cpus.clone(), synchronized))?;
         std::thread::sleep(Duration::from_secs(2));
         let delivered = injection.stop().unwrap();
-        let starts = |cpu: &Delivered| cpu.log.iter().map(|detour| detour.burned.0.get()).collect::<Vec<_>>();
+        let starts = |cpu: &CpuDelivery| cpu.log.iter().map(|detour| detour.first.get()).collect::<Vec<_>>();
         let (a, b) = (starts(&delivered[0]), starts(&delivered[1]));
         let nearest = |at: &u64| b.iter().map(|other| other.abs_diff(*at)).min().unwrap();
         let mut apart: Vec<u64> = a.iter().map(nearest).collect();

@@ -9,7 +9,7 @@ use becalm_linux::clock::{Anchor, Calibration, Native};
 use becalm_linux::ftrace::{Faults, Instance, InstanceConfig, TraceClock, Tracefs};
 use becalm_linux::perf::CpuClock;
 use becalm_linux::realtime::RealTimeLimits;
-use becalm_linux::sched::{Policy, Usage, allowed_cpus, current_tid, pin_current_thread};
+use becalm_linux::sched::{Policy, ThreadUsage, allowed_cpus, current_tid, pin_current_thread};
 use becalm_linux::signals::StopSignals;
 use becalm_measure::loops::acquire::{Lengths, LoopTally, acquire};
 use becalm_measure::loops::ring::Ring;
@@ -45,7 +45,7 @@ fn every_burst_of_the_gremlin_is_found_by_name() {
     let (_, cpu) = cpus();
     let start = Anchor::take::<Native>();
     std::thread::sleep(Duration::from_millis(100));
-    let rate = Calibration::between::<Native>(&start, &Anchor::take::<Native>()).expect("the counter runs").rate;
+    let rate = Calibration::from_anchors::<Native>(&start, &Anchor::take::<Native>()).expect("the counter runs").rate;
     let maker = gremlin::start(cpu, rate);
     let run = recorded(plan(cpu, 8));
     let bursts = maker.stop();
@@ -285,7 +285,13 @@ fn trace_of(root: &Path, cpu: CpuId) -> Instance {
 
 /// Measures on `cpu` for three seconds from this reading of the counter on, while a maker on `from` keeps taking the
 /// ring's pages away: what the loop and the kernel say of the thread, and its number.
-fn measured_under_faults(ring: &Ring, from: CpuId, cpu: CpuId, start: u64, rate: TickRate) -> (LoopTally, Usage, i32) {
+fn measured_under_faults(
+    ring: &Ring,
+    from: CpuId,
+    cpu: CpuId,
+    start: u64,
+    rate: TickRate,
+) -> (LoopTally, ThreadUsage, i32) {
     let words = ring.memory();
     let (address, length) = (words.as_ptr() as usize, size_of_val(words));
     let duration = rate.ticks_in(Nanos::from_secs(3)).get();
@@ -296,10 +302,10 @@ fn measured_under_faults(ring: &Ring, from: CpuId, cpu: CpuId, start: u64, rate:
         let measuring = scope.spawn(move || {
             pin_current_thread(cpu).expect("the CPU is ours");
             burn_until(start - duration / 1000);
-            let before = Usage::of_current_thread();
+            let before = ThreadUsage::for_current_thread();
             let lengths = Lengths::until_full(rate.ticks_in(Nanos::new(200)), rate);
             let tally = acquire::<Native>(ring, cpu, Ticks::new(start), lengths);
-            (tally, Usage::of_current_thread().since(before), current_tid())
+            (tally, ThreadUsage::for_current_thread().since(before), current_tid())
         });
         let measured = measuring.join().expect("the loop ends");
         assert!(maker.stop() > 500, "the maker was at work");

@@ -24,8 +24,8 @@ const RECORDING: Nanos = Nanos::from_secs(4);
 /// When all threads begin: once the loops run.
 type Gate = Arc<OnceLock<Instant>>;
 
-/// What a thread says of itself once it is done.
-struct Said {
+/// Report of a thread once it is done.
+struct ThreadReport {
     tid: i32,
     name: &'static str,
     /// Its time on CPUs while it worked, by the kernel, in nanoseconds.
@@ -46,7 +46,7 @@ fn plant(
     name: &'static str,
     cpu: Option<CpuId>,
     mut work: impl FnMut() + Send + 'static,
-) -> JoinHandle<Said> {
+) -> JoinHandle<ThreadReport> {
     let gate = Arc::clone(gate);
     let body = move || {
         if let Some(cpu) = cpu {
@@ -63,7 +63,7 @@ fn plant(
         while Instant::now() < end {
             work();
         }
-        Said { tid: current_tid(), name, cpu_ns: schedstat() - began }
+        ThreadReport { tid: current_tid(), name, cpu_ns: schedstat() - began }
     };
     thread::Builder::new().name(name.to_owned()).spawn(body).expect("a thread starts")
 }
@@ -88,13 +88,13 @@ fn in_turns(time: Duration, wake: SyncSender<()>, woken: Receiver<()>) -> impl F
 /// The rows of one detour after the other: what each planted thread has itself, what came while it was on a CPU (interrupts with their ways in
 /// and out, and what the host took), and what stands under a wrong name.
 #[derive(Default)]
-struct Found {
+struct RowTimes {
     own: BTreeMap<i32, i64>,
     nested: BTreeMap<i32, i64>,
     wrong: Vec<String>,
 }
 
-impl Found {
+impl RowTimes {
     fn add(&mut self, lane: &MemoryLane, store: &MemoryStore, names: &BTreeMap<i32, &str>) {
         let (mut on_cpu, mut detour, mut rest) = (None, u64::MAX, 0);
         for row in &lane.activities {
@@ -171,14 +171,15 @@ fn threads_against_their_schedstat() -> Result<(), String> {
     let lost: u64 = recorded.node.cpus.iter().map(|cpu| cpu.lost_events).sum();
     assert_eq!(lost, 0, "events were lost");
 
-    let said: Vec<Said> = threads.into_iter().map(|thread| thread.join().expect("a planted thread ends")).collect();
+    let said: Vec<ThreadReport> =
+        threads.into_iter().map(|thread| thread.join().expect("a planted thread ends")).collect();
     let names = said.iter().map(|said| (said.tid, said.name)).collect();
-    let mut found = Found::default();
+    let mut found = RowTimes::default();
     recorded.store.lanes.iter().for_each(|lane| found.add(lane, &recorded.store, &names));
     let steal = recorded.node.counters.iter().filter(|counter| counter.name == "stat/steal");
     let stolen = i64::try_from(steal.map(|counter| counter.growth).sum::<u64>()).expect("it is less than a century");
     assert!(found.wrong.is_empty(), "under a wrong name: {}", found.wrong.join("; "));
-    for Said { tid, name, cpu_ns } in said {
+    for ThreadReport { tid, name, cpu_ns } in said {
         let own = found.own.get(&tid).copied().unwrap_or(0);
         let nested = found.nested.get(&tid).copied().unwrap_or(0);
         eprintln!(

@@ -203,7 +203,8 @@ impl<'a> PhaseBench<'a> {
         let mean_ns = self.run_for::<C>(time, cell.lasts_once(BATCH));
         let delivered = injection.ok().flatten().map_or(Ok(Vec::new()), Injection::stop);
         let delivered = self.job.agree(delivered.map_err(Into::into))?;
-        let ratio = |on: &becalm_inject::Delivered| on.tally.delivered.total() as f64 / on.observed.get().max(1) as f64;
+        let ratio =
+            |on: &becalm_inject::CpuDelivery| on.tally.delivered.total() as f64 / on.observed.get().max(1) as f64;
         let (ratios, cpus) = (delivered.iter().map(ratio).sum::<f64>(), delivered.len() as f64);
         Ok(Ok((mean_ns, self.job.sum(ratios) / self.job.sum(cpus).max(1.0))))
     }

@@ -22,8 +22,8 @@ pub const ALL_REALTIME: u64 = u64::MAX << 33;
 /// last; none that the program has named; those that are blocked last, as they would come late at best.
 pub fn candidates(named: u64, blocked: u64) -> impl Iterator<Item = c_int> {
     let free = move |signal: &c_int| named & bit(*signal) == 0;
-    let of_state = move |is_blocked: bool| move |signal: &c_int| (blocked & bit(*signal) != 0) == is_blocked;
-    [false, true].into_iter().flat_map(move |is_blocked| REALTIME.rev().filter(free).filter(of_state(is_blocked)))
+    let has_state = move |is_blocked: bool| move |signal: &c_int| (blocked & bit(*signal) != 0) == is_blocked;
+    [false, true].into_iter().flat_map(move |is_blocked| REALTIME.rev().filter(free).filter(has_state(is_blocked)))
 }
 
 /// The signals that a change of a thread's mask names: none if it unblocks signals, or has all of them.
@@ -32,9 +32,9 @@ pub const fn named_by_mask(unblocks: bool, set: u64) -> u64 {
     if unblocks || set & ALL_REALTIME == ALL_REALTIME { 0 } else { set }
 }
 
-/// The action that a call asks for a signal to have.
+/// The action that a call requests for a signal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Asked {
+pub enum RequestedAction {
     /// None: the call only looks at the present one.
     Look,
     /// The default action, `SIG_DFL`.
@@ -56,10 +56,10 @@ pub enum Course {
 
 /// What becomes of a call for a signal, where ours is the signal `ours`; zero if we have none.
 #[must_use]
-pub fn course(ours: c_int, signal: c_int, asked: Asked) -> Course {
+pub fn course(ours: c_int, signal: c_int, asked: RequestedAction) -> Course {
     match asked {
-        Asked::Look | Asked::Default if signal != 0 && signal == ours => Course::Conceal,
-        Asked::Other if REALTIME.contains(&signal) => Course::Use,
+        RequestedAction::Look | RequestedAction::Default if signal != 0 && signal == ours => Course::Conceal,
+        RequestedAction::Other if REALTIME.contains(&signal) => Course::Use,
         _ => Course::Pass,
     }
 }
@@ -94,15 +94,15 @@ mod tests {
 
     #[test]
     fn our_signal_looks_unused_until_the_program_uses_it() {
-        for asked in [Asked::Look, Asked::Default] {
+        for asked in [RequestedAction::Look, RequestedAction::Default] {
             assert_eq!(course(64, 64, asked), Course::Conceal);
             assert_eq!(course(64, 63, asked), Course::Pass);
             // There is no signal of this number, and none is ours.
             assert_eq!(course(0, 0, asked), Course::Pass);
         }
-        assert_eq!(course(64, 64, Asked::Other), Course::Use);
+        assert_eq!(course(64, 64, RequestedAction::Other), Course::Use);
         // Another one may be ours later.
-        assert_eq!(course(64, 63, Asked::Other), Course::Use);
-        assert_eq!(course(64, 10, Asked::Other), Course::Pass);
+        assert_eq!(course(64, 63, RequestedAction::Other), Course::Use);
+        assert_eq!(course(64, 10, RequestedAction::Other), Course::Pass);
     }
 }

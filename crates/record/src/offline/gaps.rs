@@ -22,13 +22,13 @@ pub(super) struct Gaps {
 }
 
 impl Gaps {
-    pub fn new(of: &TracerLoop, cpu: CpuId, names: &mut Names) -> Self {
-        let as_loop = LoopThread { cpu, pid: of.thread, t_min: Nanos::ZERO, realtime: false };
-        let ends = of.steps.first().zip(of.steps.last());
+    pub fn new(tracer: &TracerLoop, cpu: CpuId, names: &mut Names) -> Self {
+        let as_loop = LoopThread { cpu, pid: tracer.thread, t_min: Nanos::ZERO, realtime: false };
+        let ends = tracer.steps.first().zip(tracer.steps.last());
         Self {
             // Whether there is a hypervisor the trace does not tell.
             attributor: Attributor::new(as_loop, Platform::Metal, &mut names.labels),
-            steps: of.steps.clone().into_iter(),
+            steps: tracer.steps.clone().into_iter(),
             events: Vec::new(),
             looked: ends.map(|(first, last)| Step { start: first.start, end: last.end }),
         }

@@ -40,7 +40,7 @@ pub use osnoise::{NoiseNamer, NoiseTrace, TracerFigures, TracerLoop};
 pub use paged::PagedTrace;
 pub use perf::PerfTrace;
 pub use programs::ThreadTimes;
-pub use run::{Found, Wanted, store};
+pub use run::{DetourSearch, TraceFindings, store};
 pub use span::CpuSpan;
 pub use text::TextNamer;
 pub use thread::{ThreadDetours, ThreadTime, Whereabouts};

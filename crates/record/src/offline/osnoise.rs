@@ -20,7 +20,7 @@ use super::clock::Axis;
 /// Takes the lines of a text, in the order of the text.
 #[derive(Debug, Default)]
 pub struct NoiseNamer {
-    cpus: BTreeMap<CpuId, OfCpu>,
+    cpus: BTreeMap<CpuId, NoiseCpu>,
     figures: TracerFigures,
     first: Option<Nanos>,
 }
@@ -95,9 +95,9 @@ enum Who {
     Lost { count: Option<u64> },
 }
 
-/// What was read of a CPU.
+/// Lines read of one CPU.
 #[derive(Debug, Default)]
-struct OfCpu {
+struct NoiseCpu {
     tracer: Option<Pid>,
     /// In the order of their ends.
     spans: Vec<Span>,
@@ -155,20 +155,20 @@ impl NoiseNamer {
             )
         })?;
         let (mut cpus, mut loops, mut backwards) = (Vec::new(), Vec::new(), 0);
-        for (cpu, of) in self.cpus {
-            let thread = of.tracer.unwrap_or(Pid::IDLE);
+        for (cpu, read) in self.cpus {
+            let thread = read.tracer.unwrap_or(Pid::IDLE);
             let mut axis = Axis::new(origin.get().into());
             let mut last = origin;
-            let mut events = events(&of.spans, thread);
+            let mut events = events(&read.spans, thread);
             for event in &mut events {
                 // The clock is read anew for each end and each begin: they may be a few nanoseconds out of order.
                 last = last.max(event.time);
                 event.time = axis.place(last.get().into(), 0)?;
             }
-            let (steps, overlapping) = steps(of.gaps, origin);
+            let (steps, overlapping) = steps(read.gaps, origin);
             backwards += overlapping;
             cpus.push((cpu, events));
-            loops.push(TracerLoop { thread, steps, runtime: of.runtime });
+            loops.push(TracerLoop { thread, steps, runtime: read.runtime });
         }
         Ok(NoiseTrace { trace: HeldTrace::new(cpus, backwards), origin, loops, figures: self.figures })
     }
@@ -192,20 +192,20 @@ impl TracerFigures {
     /// A period has ended of which the text holds all.
     fn add(&mut self, counted: &Period, found: &Period) {
         self.periods += 1;
-        for (sum, of) in [(&mut self.counted, counted), (&mut self.found, found)] {
-            sum.runtime = sum.runtime.saturating_add(of.runtime);
-            sum.noise = sum.noise.saturating_add(of.noise);
-            sum.longest = sum.longest.max(of.longest);
-            sum.hardware += of.hardware;
-            sum.nmis += of.nmis;
-            sum.irqs += of.irqs;
-            sum.softirqs += of.softirqs;
-            sum.threads += of.threads;
+        for (sum, period) in [(&mut self.counted, counted), (&mut self.found, found)] {
+            sum.runtime = sum.runtime.saturating_add(period.runtime);
+            sum.noise = sum.noise.saturating_add(period.noise);
+            sum.longest = sum.longest.max(period.longest);
+            sum.hardware += period.hardware;
+            sum.nmis += period.nmis;
+            sum.irqs += period.irqs;
+            sum.softirqs += period.softirqs;
+            sum.threads += period.threads;
         }
     }
 }
 
-impl OfCpu {
+impl NoiseCpu {
     fn count(&mut self, who: NoiseMaker<'_>) {
         let Some(period) = &mut self.period else { return };
         match who {

@@ -59,7 +59,7 @@ impl PerfTrace {
         let first = cpus.values().flatten().map(|event| event.time).min();
         let origin =
             first.ok_or_else(|| ReadError::new("it holds no interrupt, softirq, switch of threads or work item"))?;
-        let mut of_cpus = Vec::with_capacity(cpus.len());
+        let mut events_by_cpu = Vec::with_capacity(cpus.len());
         for (cpu, mut raw) in cpus {
             // What each buffer held was written at once, and those of a CPU are several.
             raw.sort_by_key(|event| event.time);
@@ -68,9 +68,9 @@ impl PerfTrace {
                 let time = axis.place(raw.time.into(), 0)?;
                 Ok(taught.translator.translate(raw, time, names))
             };
-            of_cpus.push((cpu, raw.iter().map(place).collect::<Result<Vec<Event>, ReadError>>()?));
+            events_by_cpu.push((cpu, raw.iter().map(place).collect::<Result<Vec<Event>, ReadError>>()?));
         }
-        let trace = HeldTrace::new(of_cpus, 0);
+        let trace = HeldTrace::new(events_by_cpu, 0);
         let events = taught.events(|id| file.recorded.contains(&id.into()));
         Ok(Self { trace, origin, events, has_symbols: taught.has_symbols })
     }

@@ -1,7 +1,7 @@
 //! From a trace to a stored run.
 
 use becalm_attribute::{Interruptions, Presence, Tally};
-use becalm_measure::Names;
+use becalm_measure::{Names, Unstored};
 use becalm_model::node::{CpuDoc, NodeDoc};
 use becalm_model::{Event, LoopThread, Pid, Step, Tasks};
 use becalm_units::{CpuId, Nanos};
@@ -13,9 +13,9 @@ use crate::{LanePart, Store};
 /// So many detours of a CPU are stored at once.
 const PORTION: usize = 1 << 13;
 
-/// Whose detours are looked for.
+/// A search for detours in a trace.
 #[derive(Clone, Debug)]
-pub enum Wanted {
+pub enum DetourSearch {
     /// What would have interrupted any program on these CPUs, by their numbers in the trace.
     Interruptions {
         /// Which CPUs.
@@ -41,7 +41,7 @@ pub enum Wanted {
     },
 }
 
-impl Wanted {
+impl DetourSearch {
     fn cpus(&self) -> &[usize] {
         match self {
             Self::Interruptions { cpus, .. } | Self::Thread { cpus, .. } | Self::Gaps { cpus, .. } => cpus,
@@ -49,9 +49,9 @@ impl Wanted {
     }
 }
 
-/// What was found in a trace.
+/// Findings in a trace.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
+pub struct TraceFindings {
     /// Of each CPU that holds events: what the trace has of it.
     pub spans: Vec<(CpuId, CpuSpan)>,
     /// Where the time of the thread went, if one was asked for.
@@ -66,16 +66,16 @@ enum Follower {
 }
 
 impl Follower {
-    fn new(wanted: &Wanted, index: usize, cpu: CpuId, names: &mut Names) -> Self {
+    fn new(wanted: &DetourSearch, index: usize, cpu: CpuId, names: &mut Names) -> Self {
         match wanted {
-            Wanted::Interruptions { has_switches, .. } => {
+            DetourSearch::Interruptions { has_switches, .. } => {
                 let tasks = (!has_switches).then(Tasks::new);
                 Self::Interruptions { presence: Box::new(Presence::new(cpu)), tasks, begun: false }
             }
-            Wanted::Thread { thread, whereabouts, .. } => {
+            DetourSearch::Thread { thread, whereabouts, .. } => {
                 Self::Thread(Box::new(ThreadDetours::new(*thread, cpu, whereabouts, names)))
             }
-            Wanted::Gaps { loops, .. } => Self::Gaps(Box::new(Gaps::new(&loops[index], cpu, names))),
+            DetourSearch::Gaps { loops, .. } => Self::Gaps(Box::new(Gaps::new(&loops[index], cpu, names))),
         }
     }
 
@@ -118,10 +118,10 @@ impl Follower {
 pub fn store<S: Store>(
     trace: &mut dyn KernelTrace,
     names: &mut Names,
-    wanted: &Wanted,
+    wanted: &DetourSearch,
     store: &mut S,
     node: &mut NodeDoc,
-) -> Result<Found, OfflineError>
+) -> Result<TraceFindings, OfflineError>
 where
     OfflineError: From<S::Error>,
 {
@@ -131,7 +131,7 @@ where
     let threads: Vec<LoopThread> = cpus.iter().map(|(_, cpu)| thread(*cpu)).collect();
     node.cpus = cpus.iter().map(|(_, cpu)| CpuDoc::new(*cpu)).collect();
     store.begin(node, &threads, names)?;
-    let (mut result, mut tallies) = (Found::default(), Vec::new());
+    let (mut result, mut tallies) = (TraceFindings::default(), Vec::new());
     for (lane, (index, cpu)) in cpus.iter().enumerate() {
         let mut follower = Follower::new(wanted, *index, *cpu, names);
         let (mut found, mut span) = (Interruptions::default(), CpuSpan::default());
@@ -191,6 +191,6 @@ fn part<'a>(index: usize, thread: LoopThread, span: &CpuSpan, found: &'a Interru
         activities: &found.activities,
         began: span.first,
         complete_until: span.last,
-        unstored: (0, Nanos::ZERO),
+        unstored: Unstored::default(),
     }
 }

@@ -40,10 +40,10 @@ fn document() -> NodeDoc {
 }
 
 /// What is found in a trace, with the names of it.
-fn find(trace: &mut dyn KernelTrace, names: &mut Names, thread: Option<Pid>) -> (MemoryStore, NodeDoc, Found) {
+fn find(trace: &mut dyn KernelTrace, names: &mut Names, thread: Option<Pid>) -> (MemoryStore, NodeDoc, TraceFindings) {
     let all = 0..trace.cpus().len();
     let wanted = match thread {
-        None => Wanted::Interruptions { cpus: all.collect(), has_switches: true },
+        None => DetourSearch::Interruptions { cpus: all.collect(), has_switches: true },
         Some(thread) => {
             let mut whereabouts = Whereabouts::default();
             for (index, cpu) in trace.cpus().into_iter().enumerate() {
@@ -56,7 +56,7 @@ fn find(trace: &mut dyn KernelTrace, names: &mut Names, thread: Option<Pid>) -> 
             let seen = whereabouts.cpus();
             let cpus =
                 trace.cpus().iter().enumerate().filter(|(_, cpu)| seen.contains(cpu)).map(|(index, _)| index).collect();
-            Wanted::Thread { thread, cpus, whereabouts }
+            DetourSearch::Thread { thread, cpus, whereabouts }
         }
     };
     let (mut kept, mut node) = (MemoryStore::default(), document());
@@ -127,11 +127,11 @@ fn named(events: KernelText<'_, '_>, names: &mut Names) -> HeldTrace {
 fn interrupts_and_softirqs_are_those_that_another_script_counts() {
     for name in ["v7-local", "v7-mono", "v6-mono"] {
         let bytes = sample(&format!("trace-dat/{name}.dat"));
-        let names = &mut Names::of_a_file();
+        let names = &mut Names::for_file();
         let (kept, ..) = find(&mut paged(&bytes, names), names, None);
         assert_eq!(counted(&kept), expected(name, false), "{name}");
     }
-    let names = &mut Names::of_a_file();
+    let names = &mut Names::for_file();
     let (kept, ..) = find(&mut text_trace(&sample("perf-script/nanoseconds.txt"), names), names, None);
     assert_eq!(counted(&kept), expected("nanoseconds", false));
 }
@@ -139,25 +139,25 @@ fn interrupts_and_softirqs_are_those_that_another_script_counts() {
 /// What trace-cmd itself prints of a file comes to the same as the file.
 #[test]
 fn the_text_of_trace_cmd_comes_to_the_same_as_its_file() {
-    let names = &mut Names::of_a_file();
+    let names = &mut Names::for_file();
     let (kept, node, _) = find(&mut kernel_trace(&sample("ftrace/report.txt"), names), names, None);
     assert_eq!(counted(&kept), expected("v7-mono", false));
     let bytes = sample("trace-dat/v7-mono.dat");
-    let names = &mut Names::of_a_file();
-    let (whole, of_file, _) = find(&mut paged(&bytes, names), names, None);
+    let names = &mut Names::for_file();
+    let (whole, node_of_file, _) = find(&mut paged(&bytes, names), names, None);
     let lengths = |kept: &MemoryStore| -> Vec<Vec<Nanos>> {
         kept.lanes.iter().map(|lane| lane.detours.iter().map(|detour| detour.duration).collect()).collect()
     };
     assert_eq!(lengths(&kept), lengths(&whole));
     let events = |node: &NodeDoc| node.cpus.iter().map(|cpu| cpu.events).collect::<Vec<_>>();
-    assert_eq!(events(&node), events(&of_file));
+    assert_eq!(events(&node), events(&node_of_file));
 }
 
 /// One stretch of one machine, which its kernel printed with three sets of options.
 #[test]
 fn the_text_of_the_kernel_is_the_same_with_all_options() {
     let find = |name: &str| {
-        let names = &mut Names::of_a_file();
+        let names = &mut Names::for_file();
         find(&mut kernel_trace(&sample(name), names), names, None).0
     };
     let kept = ["flags", "group", "group-and-flags"].map(|name| find(&format!("ftrace/{name}.txt")));
@@ -171,7 +171,7 @@ fn the_text_of_the_kernel_is_the_same_with_all_options() {
 #[test]
 fn events_are_those_that_came_or_that_the_file_lists() {
     let bytes = sample("trace-dat/v7-mono.dat");
-    let names = &mut Names::of_a_file();
+    let names = &mut Names::for_file();
     let came: BTreeSet<String> = paged(&bytes, names).events().iter().map(ToString::to_string).collect();
     let text = sample("ftrace/report.txt");
     let mut told = |_| {};
@@ -184,14 +184,14 @@ fn events_are_those_that_came_or_that_the_file_lists() {
     let bytes = sample("perf-data/tracepoints.data");
     let file = perf_data::read(Source { name: "", bytes: &bytes }).unwrap();
     assert_eq!(file.recorded.len(), 11, "perf was given eleven events");
-    let events = PerfTrace::new(&file, &mut Names::of_a_file(), &mut |_| {}).unwrap().events;
+    let events = PerfTrace::new(&file, &mut Names::for_file(), &mut |_| {}).unwrap().events;
     assert!(events.len() <= 11 && !events.iter().any(|event| event.system == "nmi"), "{events:?}");
 }
 
 /// Programs are told with the time that they had; those that are known as the kernel's, or by their names, are not among them.
 #[test]
 fn threads_that_count_as_programs_are_told_with_their_time() {
-    let names = &mut Names::of_a_file();
+    let names = &mut Names::for_file();
     for (pid, name) in [(10, "solver"), (20, "odd_kthread"), (30, "kworker/0:1"), (40, "known")] {
         names.see(Pid(pid), name.as_bytes());
     }
@@ -213,7 +213,7 @@ fn threads_that_count_as_programs_are_told_with_their_time() {
 fn the_time_of_a_thread_is_that_which_another_script_finds() {
     for (name, thread) in [("v7-local", 17_878), ("v6-mono", 17_734)] {
         let bytes = sample(&format!("trace-dat/{name}.dat"));
-        let names = &mut Names::of_a_file();
+        let names = &mut Names::for_file();
         let (kept, _, found) = find(&mut paged(&bytes, names), names, Some(Pid(thread)));
         let lane = &kept.lanes[0];
         let total: Nanos = lane.detours.iter().map(|detour| detour.duration).sum();
@@ -227,7 +227,7 @@ fn the_time_of_a_thread_is_that_which_another_script_finds() {
 #[test]
 fn microseconds_keep_the_order_and_nearly_the_lengths() {
     let find = |name| {
-        let names = &mut Names::of_a_file();
+        let names = &mut Names::for_file();
         find(&mut text_trace(&sample(name), names), names, None).0
     };
     let (fine, coarse) = (find("perf-script/nanoseconds.txt"), find("perf-script/microseconds.txt"));
@@ -243,7 +243,7 @@ fn microseconds_keep_the_order_and_nearly_the_lengths() {
 #[test]
 fn lost_events_are_a_gap_in_which_nothing_is_known() {
     let cpu = CpuId::new(0);
-    let names = &mut Names::of_a_file();
+    let names = &mut Names::for_file();
     let (own, other) = (Pid(10), Pid(20));
     names.see(other, b"other");
     let source = names.labels.intern("local_timer");
@@ -282,7 +282,7 @@ fn lost_events_are_a_gap_in_which_nothing_is_known() {
 
 #[test]
 fn a_wait_ends_where_the_thread_goes_on_elsewhere() {
-    let names = &mut Names::of_a_file();
+    let names = &mut Names::for_file();
     let (own, other) = (Pid(10), Pid(20));
     names.see(other, b"other");
     let switch = |time, prev, next| Event {
@@ -314,7 +314,7 @@ fn gaps(bytes: &[u8], names: &mut Names) -> (MemoryStore, TracerFigures) {
     let NoiseTrace { mut trace, loops, figures, .. } = tracers(bytes, names).unwrap();
     let cpus = (0..trace.cpus().len()).collect();
     let (mut kept, mut node) = (MemoryStore::default(), document());
-    store(&mut trace, names, &Wanted::Gaps { cpus, loops }, &mut kept, &mut node).unwrap();
+    store(&mut trace, names, &DetourSearch::Gaps { cpus, loops }, &mut kept, &mut node).unwrap();
     books_close(&kept);
     (kept, figures)
 }
@@ -323,15 +323,15 @@ fn gaps(bytes: &[u8], names: &mut Names) -> (MemoryStore, TracerFigures) {
 #[test]
 fn the_gaps_of_a_tracer_are_split_as_the_tracer_counted() {
     let bytes = sample("osnoise/rtla.txt");
-    let names = &mut Names::of_a_file();
+    let names = &mut Names::for_file();
     let (kept, figures) = gaps(&bytes, names);
     let TracerFigures { periods, counted, found, .. } = figures;
     assert_eq!((periods, counted.hardware, counted.irqs, counted.threads), (7, 139, 40, 20));
-    let whole = |of: Nanos| of.get() / 1_000;
+    let whole = |time: Nanos| time.get() / 1_000;
     // Each period is cut off to whole microseconds.
     assert!((whole(counted.noise)..whole(counted.noise) + 7).contains(&whole(found.noise)), "{figures:?}");
     assert_eq!(whole(found.longest), whole(counted.longest));
-    let counts = |of: Period| [of.hardware, of.nmis, of.irqs, of.softirqs, of.threads];
+    let counts = |period: Period| [period.hardware, period.nmis, period.irqs, period.softirqs, period.threads];
     assert_eq!((counts(found), figures.lacking()), (counts(counted), Vec::new()));
 
     let mut told = BTreeMap::new();
@@ -352,11 +352,11 @@ fn the_gaps_of_a_tracer_are_split_as_the_tracer_counted() {
 }
 
 #[test]
-fn of_a_tracer_of_wake_ups_interruptions_are_found() {
+fn interruptions_of_a_tracer_of_wake_ups_are_found() {
     let bytes = sample("osnoise/timerlat.txt");
-    let names = &mut Names::of_a_file();
+    let names = &mut Names::for_file();
     let NoiseTrace { mut trace, loops, figures, .. } = tracers(&bytes, names).unwrap();
-    assert!(loops.iter().all(|of| of.steps.is_empty()) && figures == TracerFigures::default());
+    assert!(loops.iter().all(|one| one.steps.is_empty()) && figures == TracerFigures::default());
     let (kept, ..) = find(&mut trace, names, None);
     let text = String::from_utf8(bytes).unwrap();
     let lines = |what: &str| text.lines().filter(|line| line.contains(what)).count();
@@ -384,7 +384,7 @@ fn net_lengths_are_put_into_each_other_again() {
         line("osnoise/0-5", "sample_threshold: start 1.000000000 duration 160 ns interference 5"),
         line("osnoise/0-5", "sample_threshold: start 1.000000200 duration 30 ns interference 0"),
     ];
-    let names = &mut Names::of_a_file();
+    let names = &mut Names::for_file();
     let (kept, _) = gaps(text.concat().as_bytes(), names);
     let lane = &kept.lanes[0];
     let rows = lane.activities.iter().map(|row| (row.detour, row.kind, row.start.get(), row.self_time.get()));
@@ -406,9 +406,9 @@ fn net_lengths_are_put_into_each_other_again() {
 #[test]
 fn what_a_tracer_lost_is_told() {
     let bytes = sample("osnoise/lost.txt");
-    let names = &mut Names::of_a_file();
+    let names = &mut Names::for_file();
     let NoiseTrace { mut trace, loops, .. } = tracers(&bytes, names).unwrap();
-    let wanted = Wanted::Gaps { cpus: vec![0, 1], loops };
+    let wanted = DetourSearch::Gaps { cpus: vec![0, 1], loops };
     let (mut kept, mut node) = (MemoryStore::default(), document());
     let found = store(&mut trace, names, &wanted, &mut kept, &mut node).unwrap();
     books_close(&kept);
@@ -434,7 +434,7 @@ fn a_tracer_file_that_is_cut_or_changed_is_refused_or_sound() {
                 bytes[at] = b"0123456789 :-[]\n#x"[random(&mut seed, 18)];
             }
         }
-        let names = &mut Names::of_a_file();
+        let names = &mut Names::for_file();
         match tracers(&bytes, names) {
             Ok(_) => {
                 sound += 1;
@@ -462,7 +462,7 @@ fn perf_trace(bytes: &[u8], names: &mut Names) -> Result<PerfTrace, ReadError> {
 fn a_file_of_perf_is_what_perf_prints_of_it() {
     // The one that waits most.
     for thread in [None, Some(Pid(9_067))] {
-        let (names, others) = (&mut Names::of_a_file(), &mut Names::of_a_file());
+        let (names, others) = (&mut Names::for_file(), &mut Names::for_file());
         let binary = perf_trace(&sample("perf-data/tracepoints.data"), names).unwrap();
         assert_eq!((binary.origin, binary.events.len(), binary.has_symbols), (16_344_379_128_899, 11, false));
         let mut trace = binary.trace;
@@ -490,13 +490,13 @@ fn a_file_of_perf_is_what_perf_prints_of_it() {
 fn a_file_of_perf_that_is_cut_or_changed_is_refused_or_sound() {
     let whole = sample("perf-data/tracepoints.data");
     for length in (0..whole.len()).step_by(211).chain([1, 4].map(|cut| whole.len() - cut)) {
-        let error = perf_trace(&whole[..length], &mut Names::of_a_file()).unwrap_err().to_string();
+        let error = perf_trace(&whole[..length], &mut Names::for_file()).unwrap_err().to_string();
         assert!(error.starts_with("byte "), "{length}: {error}");
     }
     let change = |at: usize, byte: u8| {
         let mut bytes = whole.clone();
         bytes[at] = byte;
-        perf_trace(&bytes, &mut Names::of_a_file()).unwrap_err().to_string()
+        perf_trace(&bytes, &mut Names::for_file()).unwrap_err().to_string()
     };
     // The size of the head, the feature that says that it is compressed, and a first record that says so.
     assert!(change(8, 16).contains("pipe"), "{}", change(8, 16));
@@ -510,7 +510,7 @@ fn a_file_of_perf_that_is_cut_or_changed_is_refused_or_sound() {
             let at = random(&mut seed, bytes.len());
             bytes[at] = random(&mut seed, 256) as u8;
         }
-        let names = &mut Names::of_a_file();
+        let names = &mut Names::for_file();
         match perf_trace(&bytes, names) {
             Ok(PerfTrace { mut trace, .. }) => {
                 sound += 1;
@@ -528,7 +528,7 @@ fn a_file_of_perf_without_all_events_is_refused() {
     let read = |changes: &[(usize, u8)]| {
         let mut bytes = sample("perf-data/tracepoints.data");
         changes.iter().for_each(|(at, byte)| bytes[*at] = *byte);
-        perf_trace(&bytes, &mut Names::of_a_file()).map(|_| ()).map_err(|error| error.to_string())
+        perf_trace(&bytes, &mut Names::for_file()).map(|_| ()).map_err(|error| error.to_string())
     };
     let (period, flags, attribute, last) = (16, 41, 144, 11 * 144);
     for number in [0, 10] {
@@ -562,7 +562,7 @@ fn cut_and_damaged_files_are_refused_with_a_place() {
     let whole = sample("trace-dat/v7-mono.dat");
     // The last bytes are of the names of sections, which are not needed.
     for length in (0..whole.len() - 118).step_by(97).chain([119, 116, 100, 4, 1].map(|cut| whole.len() - cut)) {
-        let names = &mut Names::of_a_file();
+        let names = &mut Names::for_file();
         let cut = trace_dat::read(Source { name: "", bytes: &whole[..length] });
         let read = cut.and_then(|file| PagedTrace::new(file, StampClock::Nanos, names)).map_err(OfflineError::from);
         let read = read.and_then(|mut trace| {
@@ -575,7 +575,7 @@ fn cut_and_damaged_files_are_refused_with_a_place() {
     let mut fewer = whole.clone();
     assert_eq!(fewer[8_192..8_196], [1, 0, 0, 0]);
     fewer[8_192] = 0;
-    let names = &mut Names::of_a_file();
+    let names = &mut Names::for_file();
     let file = trace_dat::read(Source { name: "", bytes: &fewer }).unwrap();
     let error = PagedTrace::new(file, StampClock::Nanos, names).unwrap_err().to_string();
     assert!(error.starts_with("byte 8196: the 0 blocks of CPU 0 end here, and its trace goes on"), "{error}");
@@ -609,7 +609,7 @@ fn whatever_bytes_are_changed_books_close_or_the_file_is_refused() {
             let at = from + random(&mut seed, bytes.len() - from);
             bytes[at] = random(&mut seed, 256) as u8;
         }
-        let names = &mut Names::of_a_file();
+        let names = &mut Names::for_file();
         let file = trace_dat::read(Source { name: "", bytes: &bytes });
         let Ok(mut trace) = file.and_then(|file| PagedTrace::new(file, StampClock::Nanos, names)) else {
             refused += 1;

@@ -14,14 +14,14 @@ use super::clock::Axis;
 /// Takes the events of a text, in the order of the text.
 #[derive(Debug, Default)]
 pub struct TextNamer {
-    cpus: BTreeMap<CpuId, OfCpu>,
+    cpus: BTreeMap<CpuId, TextCpu>,
     irqs: HashMap<i32, (Label, Label)>,
     first: Option<Nanos>,
 }
 
 /// The events of a CPU, with the times of the text.
 #[derive(Debug, Default)]
-struct OfCpu {
+struct TextCpu {
     events: Vec<Event>,
     /// Who had the CPU behind the last event.
     current: Pid,
@@ -97,13 +97,14 @@ impl TextNamer {
                 let source = function.map_or(Label::EMPTY, |function| labels.intern(&format!("kworker:{function}")));
                 Happening::WorkEnd { source, work }
             }
-            TextHappening::FunctionEntry { by, function } => {
+            TextHappening::FunctionEntry { carrier, function } => {
                 // The text has an address if its writer did not know the name.
-                let (source, root) = function_source(by, Some(function).filter(|name| !name.starts_with("0x")), labels);
-                Happening::FunctionEntry { source, root, by, interrupt: labels.intern(UNTRACED_TIMER) }
+                let (source, root) =
+                    function_source(carrier, Some(function).filter(|name| !name.starts_with("0x")), labels);
+                Happening::FunctionEntry { source, root, by: carrier, interrupt: labels.intern(UNTRACED_TIMER) }
             }
-            TextHappening::FunctionExit { by } => {
-                Happening::FunctionExit { by, interrupt: labels.intern(UNTRACED_TIMER) }
+            TextHappening::FunctionExit { carrier } => {
+                Happening::FunctionExit { by: carrier, interrupt: labels.intern(UNTRACED_TIMER) }
             }
             TextHappening::Waking { thread: (pid, _) } => Happening::Waking { thread: Pid(pid) },
             TextHappening::Lost { count } => Happening::Lost { count },
@@ -119,7 +120,7 @@ impl TextNamer {
             .first
             .ok_or_else(|| ReadError::new("it holds no interrupt, softirq, switch of threads or work item"))?;
         let (mut cpus, mut backwards) = (Vec::new(), 0);
-        for (cpu, OfCpu { mut events, .. }) in self.cpus {
+        for (cpu, TextCpu { mut events, .. }) in self.cpus {
             let mut axis = Axis::new(first.get().into());
             for event in &mut events {
                 event.time = axis.place(event.time.get().into(), 0)?;

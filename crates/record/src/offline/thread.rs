@@ -58,7 +58,7 @@ pub struct ThreadTime {
 
 /// An interrupt or a softirq under way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Above {
+enum Handler {
     Irq(Label),
     Softirq(Label),
 }
@@ -73,7 +73,7 @@ pub struct ThreadDetours {
     /// Who has the CPU; `None` where that is not known.
     current: Option<Pid>,
     /// What is above the thread while it has the CPU.
-    above: Vec<Above>,
+    handlers: Vec<Handler>,
     /// When the present detour began, and its events.
     open: Option<Nanos>,
     events: Vec<Event>,
@@ -94,10 +94,10 @@ impl ThreadDetours {
         let as_loop = LoopThread { cpu, pid: thread, t_min: Nanos::ZERO, realtime: false };
         Self {
             thread,
-            attributor: Attributor::new(as_loop, Platform::Metal, &mut names.labels).of_events_alone(),
+            attributor: Attributor::new(as_loop, Platform::Metal, &mut names.labels).with_events_alone(),
             elsewhere: whereabouts.elsewhere(cpu).into_iter().peekable(),
             current: None,
-            above: Vec::new(),
+            handlers: Vec::new(),
             open: None,
             events: Vec::new(),
             ending: None,
@@ -173,7 +173,7 @@ impl ThreadDetours {
         self.wait_until(self.last);
         self.have_until(self.last);
         self.current = None;
-        self.above.clear();
+        self.handlers.clear();
     }
 
     /// Events were lost before this one.
@@ -209,11 +209,11 @@ impl ThreadDetours {
             self.finish(at, false, names, found);
             self.wait_until(at);
             self.has_since = Some(if self.current.is_none() { self.last.max(Nanos::ZERO) } else { at });
-            self.above.clear();
+            self.handlers.clear();
         } else if self.is_there() {
             self.finish(self.last, true, names, found);
             self.have_until(self.last);
-            self.above.clear();
+            self.handlers.clear();
         }
         self.current = Some(present);
     }
@@ -224,10 +224,10 @@ impl ThreadDetours {
             Happening::Switch { prev, prev_runnable, next } => {
                 self.switch(event, prev, prev_runnable, next, names, found)
             }
-            Happening::IrqEntry { source, .. } => self.begin(event, Above::Irq(source)),
-            Happening::SoftirqEntry { source } => self.begin(event, Above::Softirq(source)),
-            Happening::IrqExit { source, .. } => self.return_from(event, Above::Irq(source)),
-            Happening::SoftirqExit { source } => self.return_from(event, Above::Softirq(source)),
+            Happening::IrqEntry { source, .. } => self.begin(event, Handler::Irq(source)),
+            Happening::SoftirqEntry { source } => self.begin(event, Handler::Softirq(source)),
+            Happening::IrqExit { source, .. } => self.return_from(event, Handler::Irq(source)),
+            Happening::SoftirqExit { source } => self.return_from(event, Handler::Softirq(source)),
             Happening::Nmi { delta, .. } if self.is_there() && self.open.is_none() => {
                 let start = (at - delta.max(Nanos::ZERO)).max(self.last);
                 if start < at {
@@ -254,18 +254,18 @@ impl ThreadDetours {
         }
     }
 
-    fn begin(&mut self, event: &Event, above: Above) {
+    fn begin(&mut self, event: &Event, handler: Handler) {
         if self.is_there() {
             self.open.get_or_insert(event.time);
-            self.above.push(above);
+            self.handlers.push(handler);
         }
         self.keep(event);
     }
 
-    fn return_from(&mut self, event: &Event, above: Above) {
+    fn return_from(&mut self, event: &Event, handler: Handler) {
         self.keep(event);
-        if let (true, Some(depth)) = (self.is_there(), self.above.iter().rposition(|known| *known == above)) {
-            self.above.truncate(depth);
+        if let (true, Some(depth)) = (self.is_there(), self.handlers.iter().rposition(|known| *known == handler)) {
+            self.handlers.truncate(depth);
             if depth == 0 && self.open.is_some() {
                 self.ending = Some(event.time);
             }
@@ -283,7 +283,7 @@ impl ThreadDetours {
     ) {
         let at = event.time;
         if prev == self.thread {
-            self.above.clear();
+            self.handlers.clear();
             self.have_until(at);
             if prev_runnable {
                 self.open.get_or_insert(at);

@@ -13,7 +13,7 @@ const EVERY_EVENT: &str =
 /// Counts the events that cannot follow the ones in front of them.
 #[derive(Debug, Default)]
 pub struct Wholeness {
-    cpus: BTreeMap<CpuId, OfCpu>,
+    cpus: BTreeMap<CpuId, CpuState>,
     events: u64,
     switches: u64,
     /// Entries and exits of interrupts.
@@ -26,7 +26,7 @@ pub struct Wholeness {
 
 /// The state of a CPU, and its counts.
 #[derive(Debug, Default)]
-struct OfCpu {
+struct CpuState {
     /// The thread to which the last switch went.
     running: Option<Pid>,
     /// The last interrupt, and whether that was its entry.
@@ -42,27 +42,27 @@ struct OfCpu {
 impl Wholeness {
     /// Takes the next event of a CPU.
     pub fn take(&mut self, cpu: CpuId, event: &Event) {
-        let of_cpu = self.cpus.entry(cpu).or_default();
+        let state = self.cpus.entry(cpu).or_default();
         self.events += 1;
         match event.what {
             Happening::Switch { prev, next, .. } => {
-                of_cpu.leaves_idle |= prev == Pid::IDLE;
-                if let Some(before) = of_cpu.running.replace(next) {
+                state.leaves_idle |= prev == Pid::IDLE;
+                if let Some(before) = state.running.replace(next) {
                     self.switches += 1;
-                    let counter = if before == Pid::IDLE { &mut of_cpu.after_idle } else { &mut of_cpu.broken };
+                    let counter = if before == Pid::IDLE { &mut state.after_idle } else { &mut state.broken };
                     *counter += u64::from(before != prev);
                 }
             }
             Happening::IrqEntry { source, .. } | Happening::IrqExit { source, .. } => {
                 let is_entry = matches!(event.what, Happening::IrqEntry { .. });
                 let irq = Some((source, is_entry));
-                let repeated = u64::from(of_cpu.irq == irq);
-                of_cpu.irq = irq;
+                let repeated = u64::from(state.irq == irq);
+                state.irq = irq;
                 self.irqs += 1;
                 *(if is_entry { &mut self.entries } else { &mut self.exits }) += repeated;
             }
             // Behind a gap, anything may come.
-            Happening::Lost { .. } => (of_cpu.running, of_cpu.irq) = (None, None),
+            Happening::Lost { .. } => (state.running, state.irq) = (None, None),
             _ => {}
         }
     }
@@ -71,14 +71,10 @@ impl Wholeness {
     /// boot. None where no CPU has such a switch: that is a trace of some threads.
     #[must_use]
     pub fn without_idle(&self) -> CpuList {
-        if !self.cpus.values().any(|of_cpu| of_cpu.leaves_idle) {
+        if !self.cpus.values().any(|state| state.leaves_idle) {
             return CpuList::default();
         }
-        self.cpus
-            .iter()
-            .filter(|(_, of_cpu)| !of_cpu.leaves_idle && of_cpu.after_idle > 0)
-            .map(|(cpu, _)| *cpu)
-            .collect()
+        self.cpus.iter().filter(|(_, state)| !state.leaves_idle && state.after_idle > 0).map(|(cpu, _)| *cpu).collect()
     }
 
     /// Refuses a trace in which so many stamps lay before one in front of them, or that lacks events.
@@ -89,8 +85,9 @@ impl Wholeness {
         let &Self { events, switches, irqs, entries, exits, .. } = self;
         let repeated = entries + exits;
         let without_idle = self.without_idle();
-        let of_idle = |cpu: &CpuId, of_cpu: &OfCpu| if without_idle.contains(*cpu) { 0 } else { of_cpu.after_idle };
-        let broken: u64 = self.cpus.iter().map(|(cpu, of_cpu)| of_cpu.broken + of_idle(cpu, of_cpu)).sum();
+        let broken_at_idle =
+            |cpu: &CpuId, state: &CpuState| if without_idle.contains(*cpu) { 0 } else { state.after_idle };
+        let broken: u64 = self.cpus.iter().map(|(cpu, state)| state.broken + broken_at_idle(cpu, state)).sum();
         Err(ReadError::new(if backwards > events / 2 {
             format!(
                 "{backwards} of its {events} events are stamped before one in front of them, so these are no times of one clock: print it without \

@@ -6,7 +6,8 @@ use std::io::{self, Write};
 
 use becalm_analyze::inject::{exceptions, together};
 use becalm_model::inject::{
-    FairServerDoc, InjectDoc, Injected, InjectedPlace, InjectionWay, NoisePlace, SharedToll, SignalCounts, Together,
+    FairServerDoc, InjectDoc, Injected, InjectedPlace, InjectionWay, NoisePlace, SharedToll, Shortfall, SignalCounts,
+    Together,
 };
 use becalm_units::{CpuId, CpuList, Named, Nanos};
 use serde::Serialize;
@@ -231,8 +232,8 @@ fn document_of(cpu: &InjectedPlace) -> InjectedPlaceDoc {
         late_median_ns: cpu.late.map(|late| late.0.get()),
         late_p99_ns: cpu.late.map(|late| late.1.get()),
         shortest_ns: cpu.shortest.get(),
-        left_out: cpu.left_out.0,
-        left_out_ns: cpu.left_out.1.get(),
+        left_out: cpu.left_out.count,
+        left_out_ns: cpu.left_out.time.get(),
         merged: cpu.merged,
     }
 }
@@ -363,7 +364,7 @@ fn say_of(say: &mut impl FnMut(u64, String), name: &str, missed: &str, lap: &str
         place.joined,
         format!("{name}: {} late and joined the one before", many(place.joined, "detour came", "detours came")),
     );
-    let ((count, sum), shortest) = (place.left_out, place.shortest);
+    let (Shortfall { count, time: sum }, shortest) = (place.left_out, place.shortest);
     say(
         count,
         match count {
@@ -414,7 +415,7 @@ mod tests {
             overtaken: 0,
             late: Some((Nanos::new(900), Nanos::new(5_000))),
             shortest: Nanos::new(12_000),
-            left_out: (3, Nanos::new(9_000)),
+            left_out: Shortfall { count: 3, time: Nanos::new(9_000) },
             merged: 0,
         }
     }

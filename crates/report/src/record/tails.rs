@@ -38,10 +38,10 @@ pub(crate) fn note(tail: &Result<LongTail, NoTail>) -> Option<String> {
             three_digits(*misfit),
             three_digits(*limit)
         ),
-        Err(NoTail::ShapeDrifts { shape, above }) => format!(
+        Err(NoTail::ShapeDrifts { shape, higher }) => format!(
             "the longer the detours, the more the tail changes (shape {}, and {} above): no law to go by",
             three_digits(*shape),
-            three_digits(*above)
+            three_digits(*higher)
         ),
         Err(NoTail::FewLong { clusters }) => format!(
             "the longest detours are exceptions: {clusters} of the {LONG_MIN} that it takes lie in the upper half of the lengths; \

@@ -1,4 +1,6 @@
-use becalm_model::inject::{InjectDoc, Injected, InjectedPlace, InjectionWay, NoisePlace, SignalCounts, Together};
+use becalm_model::inject::{
+    InjectDoc, Injected, InjectedPlace, InjectionWay, NoisePlace, Shortfall, SignalCounts, Together,
+};
 use becalm_units::{CpuId, Nanos};
 
 use crate::check;
@@ -23,7 +25,7 @@ fn place(place: NoisePlace, missed: u64) -> InjectedPlace {
         overtaken: missed - missed.min(1),
         late: Some((Nanos::new(900), Nanos::new(5_000))),
         shortest: Nanos::new(12_000),
-        left_out: (missed, Nanos::new(9_000)),
+        left_out: Shortfall { count: missed, time: Nanos::new(9_000) },
         merged: 1,
     }
 }

@@ -146,7 +146,7 @@ fn a_run_that_is_too_short_says_why() {
     assert!(matches!(drift, Interval::Rough { needed_ns, .. } if needed_ns > LENGTH * 3 / 2), "{drift:?}");
     // Twenty cells of one block.
     let few: Vec<i64> = (0..20).map(|k| 100 * (1 + k / 10)).collect();
-    let few = Interval::of_rate(&few, LENGTH / 20, LENGTH);
+    let few = Interval::for_rate(&few, LENGTH / 20, LENGTH);
     assert!(matches!(few, Interval::Unknown(TooLittle::LongTrains { block_ns }) if block_ns > LENGTH / 8), "{few:?}");
     assert_eq!(Interval::from_cells(&TimeCells::new(0, 19), 19), Interval::Unknown(TooLittle::ShortRun));
 }
@@ -169,8 +169,8 @@ fn the_same_cells_give_the_same_interval() {
 /// The same for the rate of detours, which trains widen and lengths do not.
 #[test]
 fn rates_hold_the_truth_about_95_times_in_100() {
-    type Times = fn(&mut Source) -> Vec<f64>;
-    let laws: [(&str, f64, Times); 3] = [
+    type Draw = fn(&mut Source) -> Vec<f64>;
+    let laws: [(&str, f64, Draw); 3] = [
         ("poisson 100 Hz", 100.0, |s| s.poisson(100.0, LENGTH as f64)),
         ("trains 5 Hz", 100.0, |s| s.trains(5.0, 20.0, 2e6, LENGTH as f64)),
         ("trains 50 Hz", 1_000.0, |s| s.trains(50.0, 20.0, 2e6, LENGTH as f64)),
@@ -182,7 +182,7 @@ fn rates_hold_the_truth_about_95_times_in_100() {
             let cells = TimeCells::new(0, LENGTH);
             let mut counts = vec![0; cells.noise().len()];
             times(&mut source).iter().for_each(|time| counts[cells.place(*time as i64)] += 1);
-            if let Interval::Between { low, high } = Interval::of_rate(&counts, cells.width(), LENGTH) {
+            if let Interval::Between { low, high } = Interval::for_rate(&counts, cells.width(), LENGTH) {
                 given += 1;
                 held += i32::from(low <= rate && rate <= high);
             }
@@ -191,7 +191,7 @@ fn rates_hold_the_truth_about_95_times_in_100() {
         assert!(given >= 950, "{name}: only {given} of 1,000 runs got an interval");
         assert!((0.92..=0.98).contains(&share), "{name}: {held} of {given} intervals hold the truth");
     }
-    let none = Interval::of_rate(&[0; 256], LENGTH / 256, LENGTH);
+    let none = Interval::for_rate(&[0; 256], LENGTH / 256, LENGTH);
     assert_eq!(none, Interval::Between { low: 0.0, high: 0.3 });
 }
 

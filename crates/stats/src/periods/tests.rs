@@ -268,8 +268,8 @@ fn two_trains_have_their_own_periods_and_not_their_common_divisor() {
                 times(values).periods(ACCEPTED).iter().map(|period| period.interval_ns / 1e6).collect();
             found.sort_by(f64::total_cmp);
             let expected = [one.min(other), one.max(other)];
-            let near =
-                found.len() == 2 && found.iter().zip(expected).all(|(found, of)| (found / of - 1.0).abs() < 1e-3);
+            let near = found.len() == 2
+                && found.iter().zip(expected).all(|(found, expected)| (found / expected - 1.0).abs() < 1e-3);
             assert!(near, "{one} ms and {other} ms, {apart} ms apart: {found:?}");
         }
     }

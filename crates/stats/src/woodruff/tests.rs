@@ -49,12 +49,12 @@ const LAWS: &[Law] = &[
 
 fn bounds(detours: &[(f64, f64)], share: f64) -> QuantileBounds {
     let cells = TimeCells::new(0, LENGTH);
-    let (mut quantiles, mut lengths) = (Quantiles::default(), LengthCells::like(&cells));
+    let (mut quantiles, mut lengths) = (Quantiles::default(), LengthCells::for_cells(&cells));
     for (time, length) in detours {
         quantiles.add(*length as i64);
         lengths.add(cells.place(*time as i64), *length as i64);
     }
-    QuantileBounds::of_quantile(&mut quantiles, &lengths, share)
+    QuantileBounds::for_quantile(&mut quantiles, &lengths, share)
 }
 
 /// Measured in the order of [`LAWS`]: 0.963, 0.956, 0.942, 0.953, 0.925, 0.963, 0.959.

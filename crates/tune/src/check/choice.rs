@@ -50,13 +50,13 @@ pub fn choose(root: &Path, named: Option<&CpuList>) -> Result<CpuChoice, ChoiceE
     if online.is_empty() {
         return Err(ChoiceError::NoneOnline);
     }
-    let with = |cpus: CpuList, chosen| CpuChoice { others: online.without(&cpus), cpus, chosen };
+    let choice = |cpus: CpuList, chosen| CpuChoice { others: online.without(&cpus), cpus, chosen };
     if let Some(named) = named {
         let missing = named.without(&online);
         return match (named.is_empty(), missing.is_empty()) {
             (true, _) => Err(ChoiceError::Empty),
             (_, false) => Err(ChoiceError::NotOnline { missing, online }),
-            _ => Ok(with(named.clone(), Chosen::Named)),
+            _ => Ok(choice(named.clone(), Chosen::Named)),
         };
     }
     // What cannot be read here is found again, and said, by the check itself.
@@ -65,8 +65,8 @@ pub fn choose(root: &Path, named: Option<&CpuList>) -> Result<CpuChoice, ChoiceE
     let apart: CpuList = sets.isolated.iter().chain(sets.nohz_full.iter()).chain(grouped).collect();
     let apart = apart.intersection(&online);
     if !apart.is_empty() {
-        return Ok(with(apart, Chosen::KeptApart));
+        return Ok(choice(apart, Chosen::KeptApart));
     }
     let rest: CpuList = online.iter().skip(1).collect();
-    Ok(if rest.is_empty() { with(online.clone(), Chosen::OnlyOne) } else { with(rest, Chosen::AllButFirst) })
+    Ok(if rest.is_empty() { choice(online.clone(), Chosen::OnlyOne) } else { choice(rest, Chosen::AllButFirst) })
 }

@@ -12,7 +12,7 @@ use crate::{Kind, NoiseSource};
 
 /// A recording, as far as costs need it.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Recorded {
+pub struct RecordedNoise {
     /// How long each CPU was observed.
     pub observed: Vec<(CpuId, Nanos)>,
     /// What each source took on each CPU.
@@ -34,7 +34,7 @@ pub struct RecordedSource {
     pub total: Nanos,
 }
 
-impl Recorded {
+impl RecordedNoise {
     /// What some sources took; `None` if none of them was seen.
     #[must_use]
     pub fn cost_of(&self, noise: &[NoiseSource]) -> Option<FindingCost> {
@@ -99,7 +99,7 @@ mod tests {
             source(1, Kind::Irq, "virtio1", 100),
             source(2, Kind::Task, "eth0", 500),
         ];
-        let recorded = Recorded { observed, sources };
+        let recorded = RecordedNoise { observed, sources };
         let cost = recorded.cost_of(&[NoiseSource::new(Kind::Irq, "*")]).unwrap();
         assert_eq!((cost.total.get(), cost.sources.len()), (140, 2));
         assert!((cost.ratio - 140.0 / 3_000.0).abs() < 1e-12);

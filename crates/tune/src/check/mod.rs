@@ -29,7 +29,7 @@ use std::path::Path;
 use becalm_model::tune::{Check, CpuChoice, Finding, TickCount};
 
 pub use choice::{ChoiceError, choose};
-pub use cost::{Recorded, RecordedSource};
+pub use cost::{RecordedNoise, RecordedSource};
 
 use finding::Findings;
 use subject::Subject;
@@ -61,7 +61,7 @@ pub fn check(root: &Path, choice: CpuChoice, ticks: &[TickCount]) -> Check {
 }
 
 /// Adds to every finding what it let through in a recording, and ranks findings of one severity by that.
-pub fn add_costs(check: &mut Check, recorded: &Recorded) {
+pub fn add_costs(check: &mut Check, recorded: &RecordedNoise) {
     for finding in &mut check.findings {
         finding.cost = recorded.cost_of(&finding.noise);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use becalm_linux::sysfs::cpu::{frequency_policy, idle_states};
+use becalm_linux::sysfs::cpu::{FrequencyPolicy, frequency_policy, idle_states};
 use becalm_model::tune::{Area, Severity};
 use becalm_units::{CpuId, CpuList, Nanos};
 
@@ -24,16 +24,16 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
 }
 
 fn frequency(subject: &Subject<'_>, findings: &mut Findings<'_>) {
-    let mut governors: BTreeMap<(String, String), Vec<CpuId>> = BTreeMap::new();
+    let mut governors: BTreeMap<FrequencyPolicy, Vec<CpuId>> = BTreeMap::new();
     for cpu in subject.cpus.iter() {
         let policy = findings.read(AREA, frequency_policy(subject.root, cpu)).flatten();
-        if let Some((driver, governor)) = policy {
-            governors.entry((driver, governor)).or_default().push(cpu);
+        if let Some(policy) = policy {
+            governors.entry(policy).or_default().push(cpu);
         }
     }
-    for ((driver, governor), on) in governors {
-        let path = format!("/sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor", on[0]);
-        let list: CpuList = on.into_iter().collect();
+    for (FrequencyPolicy { driver, governor }, governed) in governors {
+        let path = format!("/sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor", governed[0]);
+        let list: CpuList = governed.into_iter().collect();
         if governor == "performance" {
             findings
                 .add(AREA, Severity::Fine, format!("the frequency of {} stays high", cpus(&list)))
@@ -50,11 +50,11 @@ fn frequency(subject: &Subject<'_>, findings: &mut Findings<'_>) {
 }
 
 fn turbo(findings: &mut Findings<'_>) {
-    for (path, on) in
+    for (path, boost) in
         [("/sys/devices/system/cpu/intel_pstate/no_turbo", 0), ("/sys/devices/system/cpu/cpufreq/boost", 1)]
     {
         let Some(value) = findings.number(AREA, path) else { continue };
-        if value == on {
+        if value == boost {
             findings
                 .add(AREA, Severity::Note, "turbo is on: the frequency depends on heat, and on how many CPUs are busy")
                 .seen(path, value.to_string())

@@ -41,9 +41,9 @@ impl Crowd {
     }
 }
 
-/// What the list of threads tells.
+/// Survey of the list of threads.
 #[derive(Default)]
-struct Seen {
+struct TaskSurvey {
     kernel: Crowd,
     users: Crowd,
     irqbalance: Option<i32>,
@@ -54,7 +54,7 @@ struct Seen {
 
 pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     let own = i32::try_from(std::process::id()).ok();
-    let mut seen = Seen::default();
+    let mut seen = TaskSurvey::default();
     let PlacedTasks { tasks, unread } = findings.read(AREA, PlacedTasks::read(subject.root)).unwrap_or_default();
     if let Some(first) = unread.first() {
         let (them, were) = if unread.len() == 1 { ("it", "was") } else { ("they", "were") };
@@ -96,7 +96,7 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     held_up(subject, findings);
 }
 
-fn threads(subject: &Subject<'_>, seen: &Seen, findings: &mut Findings<'_>) {
+fn threads(subject: &Subject<'_>, seen: &TaskSurvey, findings: &mut Findings<'_>) {
     let evidence = |crowd: &Crowd| {
         let (pid, list) = crowd.example.clone().unwrap_or_default();
         (format!("/proc/{pid}/status"), format!("Cpus_allowed_list: {list}"))
@@ -149,7 +149,7 @@ fn threads(subject: &Subject<'_>, seen: &Seen, findings: &mut Findings<'_>) {
 }
 
 /// A parameter of some vendors' kernels.
-fn kthread_cpus(subject: &Subject<'_>, seen: &Seen, findings: &mut Findings<'_>) {
+fn kthread_cpus(subject: &Subject<'_>, seen: &TaskSurvey, findings: &mut Findings<'_>) {
     let (Some(asked), Some(is)) = (subject.line.last("kthread_cpus"), &seen.kthreadd) else { return };
     let wanted = becalm_linux::procfs::parse_kernel_list(asked, subject.count()).ok();
     if wanted.is_none_or(|wanted| wanted.intersection(&subject.sets.online) != is.intersection(&subject.sets.online)) {
@@ -186,9 +186,9 @@ fn held_up(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     let microseconds = limit.map(|limit| limit.runtime.map_or(-1, |runtime| runtime.get() / 1_000).to_string());
     let limits = RealTimeLimits::read(subject.root, subject.cpus.iter());
     let held_up = limits.held_up();
-    for HeldUp { by, time, period } in &held_up {
+    for HeldUp { holder, time, period } in &held_up {
         let fix = "switch this off while the job runs in a real-time class, and leave a CPU without such threads";
-        match by {
+        match holder {
             Holder::Throttling => {
                 let title = format!("a real-time thread that never sleeps is held up for {time} of every {period}");
                 findings

@@ -274,7 +274,7 @@ fn without_its_configuration_a_kernel_is_judged_by_its_files() {
 #[test]
 fn lists_that_do_not_hold() {
     let root = quiet();
-    let with = |line: &str| {
+    let check_with = |line: &str| {
         write(root.path(), &[("proc/cmdline", line)]);
         check(root.path())
     };
@@ -297,11 +297,11 @@ fn lists_that_do_not_hold() {
         ("idle=poll", Severity::Note, "idle CPUs poll"),
         ("transparent_hugepage=never", Severity::Note, "and madvise is set since"),
     ] {
-        let check = with(line);
+        let check = check_with(line);
         assert_eq!(found(&check, words).severity, severity, "{line}");
     }
     // The kernel's own spelling is no mistake, and neither is what is near nothing.
-    let check = with(&format!("{LISTS} rcu-nocb-poll nmi_watchdog=0 isolated_thing=1"));
+    let check = check_with(&format!("{LISTS} rcu-nocb-poll nmi_watchdog=0 isolated_thing=1"));
     assert!(!check.findings.iter().any(|it| it.title.contains("no parameter")), "{:#?}", check.findings);
 }
 
@@ -351,11 +351,11 @@ fn cores_with_32_threads() {
     for cpu in 0..32 {
         write(root.path(), &[(&format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"), all)]);
     }
-    let with = |named: &str| super::check(root.path(), choose(root.path(), Some(&list(named))).unwrap(), &[]);
-    let part = with("4-7");
+    let check_with = |named: &str| super::check(root.path(), choose(root.path(), Some(&list(named))).unwrap(), &[]);
+    let part = check_with("4-7");
     is(&part, Severity::Warning, Area::Isolation, "CPUs 0-3,8-31 share cores with CPUs 4-7");
     is(&part, Severity::Note, Area::Isolation, "4 of 4 CPUs share their core");
-    let one = with("5");
+    let one = check_with("5");
     assert!(!one.findings.iter().any(|it| it.title.contains("share their core")));
 }
 
@@ -398,15 +398,18 @@ fn ticks_that_were_counted() {
         from,
     };
     let measured = |preempted| TicksFrom::Measured { preempted };
-    let with = |ticks: &[TickCount]| super::check(root.path(), choose(root.path(), None).unwrap(), ticks);
-    let check = with(&[count(1, 2, measured(0)), count(2, 1000, measured(1)), count(3, 1000, measured(400))]);
+    let check_with = |ticks: &[TickCount]| super::check(root.path(), choose(root.path(), None).unwrap(), ticks);
+    let check = check_with(&[count(1, 2, measured(0)), count(2, 1000, measured(1)), count(3, 1000, measured(400))]);
     is(&check, Severity::Fine, Area::Tick, "the tick is gone on CPU 1: 2 timer interrupts a second");
     is(&check, Severity::Error, Area::Tick, "the tick runs on CPU 2, although nohz_full");
     is(&check, Severity::Warning, Area::Tick, "the tick runs on CPU 3, as other threads ran there, too");
     assert!(found(&check, "although nohz_full").noise.contains(&NoiseSource::from(Known::LocalTimer)));
     write(root.path(), &[("sys/devices/system/cpu/nohz_full", "1\n")]);
-    let check =
-        with(&[count(2, 250, TicksFrom::Recorded), count(3, 251, TicksFrom::Recorded), count(0, 999, measured(0))]);
+    let check = check_with(&[
+        count(2, 250, TicksFrom::Recorded),
+        count(3, 251, TicksFrom::Recorded),
+        count(0, 999, measured(0)),
+    ]);
     is(
         &check,
         Severity::Warning,
@@ -417,7 +420,7 @@ fn ticks_that_were_counted() {
     assert!(!check.findings.iter().any(|it| it.title.contains("999")));
     // Timer interrupts more frequent than any tick are not called the tick, unless the kernel names its ticks.
     let often = count(2, 2_000, measured(0));
-    let check = with(&[often, TickCount { are_ticks: true, ..count(3, 250, measured(0)) }]);
+    let check = check_with(&[often, TickCount { are_ticks: true, ..count(3, 250, measured(0)) }]);
     is(&check, Severity::Note, Area::Tick, "not only the tick interrupts CPU 2");
     is(&check, Severity::Warning, Area::Tick, "the tick runs on CPU 3, while a thread runs: 250 ticks a second");
 }
@@ -503,7 +506,7 @@ fn costs_rank_findings_of_one_severity() {
     };
     let observed = vec![(CpuId::new(1), Nanos::from_secs(1))];
     let sources = vec![source(Kind::Irq, "virtio1", 4_000_000), source(Kind::Kthread, "ksmd", 9_000_000)];
-    add_costs(&mut check, &Recorded { observed, sources });
+    add_costs(&mut check, &RecordedNoise { observed, sources });
     let warnings: Vec<&Finding> = check.findings.iter().filter(|it| it.severity == Severity::Warning).collect();
     assert!(warnings[0].title.contains("ksmd") && warnings[1].title.contains("virtio1"), "{warnings:#?}");
     let cost = warnings[1].cost.as_ref().unwrap();
@@ -571,8 +574,8 @@ fn a_file_that_cannot_be_read_costs_no_other() {
     write(root.path(), &[("proc/4/task/4/stat", stray)]);
     status("Cpus_allowed_list:\t0-3\n");
     let titles = |root: &Path| -> Vec<String> {
-        let of_area = |finding: &&Finding| matches!(finding.area, Area::Tasks | Area::Isolation);
-        check(root).findings.iter().filter(of_area).map(|finding| finding.title.clone()).collect()
+        let is_of_area = |finding: &&Finding| matches!(finding.area, Area::Tasks | Area::Isolation);
+        check(root).findings.iter().filter(is_of_area).map(|finding| finding.title.clone()).collect()
     };
     let before = titles(root.path());
     assert!(before.iter().any(|title| title.contains("stray")), "{before:?}");

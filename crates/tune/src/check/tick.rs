@@ -19,14 +19,15 @@ const GONE_HZ: f64 = 20.0;
 
 pub(super) fn check(subject: &Subject<'_>, ticks: &[TickCount], findings: &mut Findings<'_>) {
     let ticks: Vec<&TickCount> = ticks.iter().filter(|count| subject.cpus.contains(count.cpu)).collect();
-    let (without, with): (Vec<&TickCount>, Vec<&TickCount>) = ticks.iter().partition(|count| count.rate_hz() < GONE_HZ);
-    if !without.is_empty() {
-        let title = format!("the tick is gone on {}: {}", named(&without), rates(&without));
-        for_each_source(findings.add(Area::Tick, Severity::Fine, title), &without);
+    let (tickless, ticking): (Vec<&TickCount>, Vec<&TickCount>) =
+        ticks.iter().partition(|count| count.rate_hz() < GONE_HZ);
+    if !tickless.is_empty() {
+        let title = format!("the tick is gone on {}: {}", named(&tickless), rates(&tickless));
+        for_each_source(findings.add(Area::Tick, Severity::Fine, title), &tickless);
     }
     let machine = MachineDoc { built_with: tick_hz(subject), ..MachineDoc::default() };
-    let (unknown, with): (Vec<&TickCount>, Vec<&TickCount>) =
-        with.into_iter().partition(|count| !count.are_ticks && !may_be_the_tick(count.rate_hz(), [&machine]));
+    let (unknown, ticking): (Vec<&TickCount>, Vec<&TickCount>) =
+        ticking.into_iter().partition(|count| !count.are_ticks && !may_be_the_tick(count.rate_hz(), [&machine]));
     if !unknown.is_empty() {
         let title = format!(
             "not only the tick interrupts {}, and the kernel does not name the other timers: {}",
@@ -36,7 +37,7 @@ pub(super) fn check(subject: &Subject<'_>, ticks: &[TickCount], findings: &mut F
         for_each_source(findings.add(Area::Tick, Severity::Note, title), &unknown);
     }
     let (promised, other): (Vec<&TickCount>, Vec<&TickCount>) =
-        with.into_iter().partition(|count| subject.sets.nohz_full.contains(count.cpu));
+        ticking.into_iter().partition(|count| subject.sets.nohz_full.contains(count.cpu));
     let crowded =
         |count: &&TickCount| matches!(count.from, TicksFrom::Measured { preempted } if crowds(count, preempted));
     let (crowded, promised): (Vec<&TickCount>, Vec<&TickCount>) = promised.into_iter().partition(crowded);

@@ -39,18 +39,18 @@ fn watchdogs(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         ("nmi_watchdog", "nmi_watchdog=0", "the detector of hard lockups sends non-maskable interrupts", Known::Nmi),
     ] {
         let path = format!("/proc/sys/kernel/{file}");
-        let Some(on) = findings.number(AREA, &path) else { continue };
-        let Some(hit) = subject.hit(&watched).filter(|_| on == 1) else {
+        let Some(switch) = findings.number(AREA, &path) else { continue };
+        let Some(hit) = subject.hit(&watched).filter(|_| switch == 1) else {
             let title = format!(
                 "no {} lockup detector runs on {}",
                 if file == "soft_watchdog" { "soft" } else { "hard" },
                 subject.named()
             );
-            findings.add(AREA, Severity::Fine, title).seen(path, on.to_string()).seen(mask, watched.to_string());
+            findings.add(AREA, Severity::Fine, title).seen(path, switch.to_string()).seen(mask, watched.to_string());
             continue;
         };
         let finding = findings.add(AREA, Severity::Warning, format!("{what} on {}", cpus(&hit)));
-        finding.seen(path, on.to_string()).seen(mask, watched.to_string());
+        finding.seen(path, switch.to_string()).seen(mask, watched.to_string());
         finding.boot(parameter).fix("take the CPUs out of the mask").by(Family::Watchdog).lets(noise);
     }
     // Given, and switched on again since.
@@ -107,10 +107,10 @@ fn migration(findings: &mut Findings<'_>) {
                 .lets(Known::Hrtimer)
                 .lets(Known::AnyTimer);
         }
-        Some(on) => {
+        Some(switch) => {
             findings
                 .add(AREA, Severity::Fine, "timers that are set on an isolated CPU fire on another one")
-                .seen(path, on.to_string());
+                .seen(path, switch.to_string());
         }
         None => {}
     }

@@ -50,8 +50,8 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
 /// What a folder of tracefs has switched on: a tracer, or events that are written down.
 fn active(folder: &str, findings: &mut Findings<'_>) -> Vec<Evidence> {
     let mut found = Vec::new();
-    let on = findings.setting(AREA, &format!("{folder}/tracing_on")).is_some_and(|it| it.value == "1");
-    if !on {
+    let is_on = findings.setting(AREA, &format!("{folder}/tracing_on")).is_some_and(|it| it.value == "1");
+    if !is_on {
         return found;
     }
     found.extend(

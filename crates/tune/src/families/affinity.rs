@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use becalm_linux::procfs::names::stable_name;
 use becalm_linux::procfs::placement::{Placed, PlacedTasks};
 
+use crate::bystanders::ThreadKey;
 use crate::draft::PlanDraft;
 use crate::request::Division;
 use crate::words::counted;
@@ -46,10 +47,9 @@ pub(super) fn add(draft: &mut PlanDraft<'_>) {
     }
 }
 
-/// The changes that keep these threads from the CPUs; threads that are `known`, by number and start, are left out.
-pub(crate) fn changes_of(tasks: &[Placed], division: &Division, known: &BTreeSet<(i32, u64)>) -> Vec<Change> {
-    let movable =
-        tasks.iter().filter(|placed| !placed.bound && !known.contains(&(placed.task.pid, placed.start_ticks)));
+/// The changes that keep these threads from the CPUs; threads that are `known` are left out.
+pub(crate) fn changes_of(tasks: &[Placed], division: &Division, known: &BTreeSet<ThreadKey>) -> Vec<Change> {
+    let movable = tasks.iter().filter(|placed| !placed.bound && !known.contains(&ThreadKey::new(placed)));
     let changes = movable.filter_map(|placed| {
         let to = division.moved(&placed.cpus)?;
         if placed.cpus.intersection(&division.housekeeping).is_empty() {

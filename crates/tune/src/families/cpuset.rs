@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use becalm_linux::file::below;
+use becalm_linux::file::path_below;
 use becalm_linux::procfs::mountinfo::mounts;
 
 use crate::draft::{PlanDraft, Wish, noise};
@@ -41,7 +41,7 @@ pub(crate) fn hierarchy(machine: &dyn Machine) -> Option<Hierarchy> {
         };
         match mount.kind.as_str() {
             "cgroup2" if has("cgroup.controllers") => {
-                let systemd = below(machine.root(), "/run/systemd/system").is_dir();
+                let systemd = path_below(machine.root(), "/run/systemd/system").is_dir();
                 return Some(Hierarchy::Two { folder: mount.point.clone(), systemd });
             }
             "cgroup" if mount.has_option("cpuset") => return Some(Hierarchy::One { folder: mount.point.clone() }),

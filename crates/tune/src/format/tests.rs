@@ -77,7 +77,7 @@ fn settings_of_a_control_group_stay_out_of_files_wherever_it_is_mounted() {
         }
         write("sys/kernel/mm/ksm/run", "1\n");
         let request = Request { cpus: "1".parse().unwrap(), ..Request::default() };
-        let plan = plan(&LiveMachine::below(root.path()), &request).unwrap();
+        let plan = plan(&LiveMachine::for_root(root.path()), &request).unwrap();
         assert!(plan.steps.iter().any(|change| change.knob.to_string().contains("cpuset.cpus")), "{:?}", plan.steps);
         let topology = Topology::read(root.path()).unwrap();
         let texts =

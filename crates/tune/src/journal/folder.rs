@@ -13,7 +13,7 @@ use super::error::JournalError;
 use super::line::sealed;
 use super::owner::Owner;
 use super::record::{Record, VERSION};
-use super::state::{Parsed, State};
+use super::state::{ParsedJournal, State};
 use crate::Plan;
 
 /// The longest journal that is read, in bytes: some hundred times what 4,096 CPUs and their threads take.
@@ -93,7 +93,7 @@ impl Folder {
         JournalError::File { action: "use the journal's folder", path: self.path.clone(), source }
     }
 
-    fn parse(&self) -> Result<Option<Parsed>, JournalError> {
+    fn parse(&self) -> Result<Option<ParsedJournal>, JournalError> {
         let path = self.journal();
         let read = || -> io::Result<Vec<u8>> {
             let mut text = Vec::new();
@@ -175,7 +175,7 @@ impl Folder {
     }
 
     /// The journal that is there, to be written on.
-    fn reopen(&self) -> Result<Option<(File, Parsed)>, JournalError> {
+    fn reopen(&self) -> Result<Option<(File, ParsedJournal)>, JournalError> {
         let Some(parsed) = self.parse()? else { return Ok(None) };
         let path = self.journal();
         let failed = |source| JournalError::File { action: "write the journal", path: path.clone(), source };
@@ -242,8 +242,8 @@ pub struct Journal {
 }
 
 impl Journal {
-    fn new(folder: Folder, lock: Lock, file: File, parsed: Parsed) -> Self {
-        let Parsed { state, is_ended, last, .. } = parsed;
+    fn new(folder: Folder, lock: Lock, file: File, parsed: ParsedJournal) -> Self {
+        let ParsedJournal { state, is_ended, last, .. } = parsed;
         let (reserve, unwritten) = (Reserve::default(), None);
         let mut journal = Self { folder, _lock: lock, file, state, last, is_ended, reserve, unwritten };
         let left = journal.state.steps.iter().filter(|step| !step.restored).count();

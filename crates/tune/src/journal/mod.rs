@@ -22,7 +22,7 @@ pub(crate) use folder::Begun;
 pub use folder::{Folder, Journal};
 pub use line::sealed;
 pub use owner::Owner;
-pub use record::Noted;
+pub use record::NotedThread;
 pub(crate) use record::Record;
 pub(crate) use state::gives_cpus;
 pub use state::{Damage, JournalStep, State};

@@ -75,7 +75,7 @@ impl fmt::Display for Owner {
 
 fn boot_id(machine: &dyn Machine) -> Result<String, JournalError> {
     let identity = |why: String| JournalError::Identity(format!("{BOOT_ID} {why}"));
-    let read = fs::read_to_string(file::below(machine.root(), BOOT_ID));
+    let read = fs::read_to_string(file::path_below(machine.root(), BOOT_ID));
     let text = read.map_err(|error| identity(format!("cannot be read: {error}")))?;
     match text.trim() {
         id if is_boot_id(id) => Ok(id.to_owned()),

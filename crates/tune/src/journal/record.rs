@@ -26,7 +26,7 @@ pub(crate) enum Record {
     /// The change was not made, and the value is as it was.
     Refused { step: usize, why: String },
     /// Where threads may run before control groups are changed, by which the kernel may give them other CPUs.
-    Threads { threads: Vec<Noted> },
+    Threads { threads: Vec<NotedThread> },
     /// These threads have their CPUs again.
     Settled,
     /// All changes were tried.
@@ -58,7 +58,7 @@ impl Record {
 
 /// A thread and where it may run, as it was noted.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Noted {
+pub struct NotedThread {
     /// The number of the thread.
     pub tid: i32,
     /// When it was started, in clock ticks since boot.

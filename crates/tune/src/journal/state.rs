@@ -6,7 +6,7 @@ use becalm_units::CpuList;
 
 use super::line::opened;
 use super::owner::Owner;
-use super::record::{Noted, Record, VERSION};
+use super::record::{NotedThread, Record, VERSION};
 use crate::{Attempt, Change, Knob, Outcome, Plan};
 
 /// One change, and how far it got.
@@ -64,7 +64,7 @@ pub struct State {
     /// Whether all changes were tried; if not, their process died before it came to the last.
     pub applied: bool,
     /// Where threads might run before control groups were changed.
-    pub threads: Vec<Noted>,
+    pub threads: Vec<NotedThread>,
     /// Whether they may run there again.
     pub settled: bool,
     /// The lines that are damaged. What only they said is not known.
@@ -72,7 +72,7 @@ pub struct State {
 }
 
 /// A journal as it was read.
-pub(crate) struct Parsed {
+pub(crate) struct ParsedJournal {
     pub state: State,
     /// How many bytes of the file are lines. Behind them is the begin of one that was not written to its end.
     pub len: usize,
@@ -157,7 +157,7 @@ impl State {
     ///
     /// # Errors
     /// That the first line is damaged, or, as line 0, the version that is not known.
-    pub(crate) fn parse(bytes: &[u8]) -> Result<Option<Parsed>, Damage> {
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Option<ParsedJournal>, Damage> {
         let Lines { read, len, is_ended } = Lines::read(bytes);
         let last = read.keys().next_back().copied().unwrap_or(0);
         let mut lines = read.into_iter();
@@ -173,7 +173,7 @@ impl State {
                 state.damage.push(Damage { line, why });
             }
         }
-        Ok(Some(Parsed { state, len, is_ended, last }))
+        Ok(Some(ParsedJournal { state, len, is_ended, last }))
     }
 
     /// The state of a journal that begins with this plan, before its steps.

@@ -150,8 +150,8 @@ pub(super) fn realtime(
 }
 
 /// What keeps the loops from their CPU although they may be real-time.
-fn held_up_answer(HeldUp { by, time, period }: &HeldUp) -> Answer {
-    let (what, consequence) = match by {
+fn held_up_answer(HeldUp { holder, time, period }: &HeldUp) -> Answer {
+    let (what, consequence) = match holder {
         Holder::Throttling => (
             format!("the kernel stops real-time threads for {time} of every {period}"),
             format!("a real-time loop may lose {time} at a time, which is reported as throttling"),
@@ -161,7 +161,7 @@ fn held_up_answer(HeldUp { by, time, period }: &HeldUp) -> Answer {
             format!("a real-time loop may lose {time} at a time to other threads, which are named as sources"),
         ),
     };
-    Answer::limited(Ability::Realtime, what, consequence, format!("{} while measuring", by.lift()))
+    Answer::limited(Ability::Realtime, what, consequence, format!("{} while measuring", holder.lift()))
 }
 
 /// Whether the loops' buffers can be kept in memory.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use becalm_linux::clock::{Source, choose};
-use becalm_linux::file::{FileError, below};
+use becalm_linux::file::{FileError, path_below};
 use becalm_linux::ftrace::{self, MissingEvent, Tracefs, discover};
 use becalm_linux::identity::Identity;
 use becalm_linux::procfs::interrupts::Interrupts;
@@ -51,7 +51,7 @@ pub(super) fn tracing(root: &Path, identity: &Identity) -> Vec<Answer> {
 /// kernel makes the folder for it, if it has tracing at all.
 fn mounted_by_recordings(root: &Path, identity: &Identity) -> Option<Answer> {
     let unmounted = !is_locked_down(root) && ftrace::mount_point(&mounts(root).ok()?).is_none();
-    let can = identity.can(Capability::SysAdmin) && below(root, Path::new(Tracefs::MOUNT_POINT)).is_dir();
+    let can = identity.can(Capability::SysAdmin) && path_below(root, Path::new(Tracefs::MOUNT_POINT)).is_dir();
     (unmounted && can).then(|| {
         Answer::limited(
             Ability::Tracing,
@@ -93,7 +93,7 @@ fn usable(root: &Path, identity: &Identity) -> Result<PathBuf, (String, &'static
         let advice = if identity.in_container { become_root } else { "mount -o remount,rw /sys/kernel/tracing" };
         return Err((what, advice));
     }
-    let local = below(root, &folder);
+    let local = path_below(root, &folder);
     let enter = |path: &Path| {
         fs::metadata(path).map_err(|error| (format!("cannot look at {}: {error}", path.display()), become_root))
     };
@@ -115,7 +115,7 @@ fn usable(root: &Path, identity: &Identity) -> Result<PathBuf, (String, &'static
 
 /// Which of the wanted events the kernel has, grouped by what is lost with the missing ones.
 fn events(root: &Path, folder: &Path) -> Vec<Answer> {
-    let folder = below(root, folder).join("events");
+    let folder = path_below(root, folder).join("events");
     let none = |what: String| {
         let advice = "use a kernel with CONFIG_FTRACE and CONFIG_EVENT_TRACING";
         let consequence = "detours are recorded, but the kernel does not name their sources";

@@ -44,7 +44,7 @@ pub(super) fn hypervisor(root: &Path) -> Answer {
 pub(super) fn power(root: &Path, cpus: &CpuList) -> Vec<Answer> {
     let mut answers = Vec::new();
     let slowed = cpus.iter().find_map(|cpu| {
-        let (driver, governor) = cpu::frequency_policy(root, cpu).ok()??;
+        let cpu::FrequencyPolicy { driver, governor } = cpu::frequency_policy(root, cpu).ok()??;
         (governor != "performance").then_some((cpu, driver, governor))
     });
     if let Some((cpu, driver, governor)) = slowed {

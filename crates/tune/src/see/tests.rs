@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use becalm_linux::file::below;
+use becalm_linux::file::path_below;
 use becalm_linux::ftrace::{CARRIED, WANTED};
 use becalm_linux::rights::Need;
 use becalm_model::audit::{Answer, Availability};
@@ -55,7 +55,7 @@ fn machine(status: &str) -> tempfile::TempDir {
 
 fn write_tree(root: &Path, files: &[(&str, &str)]) {
     for (name, text) in files {
-        let path = below(root, name);
+        let path = path_below(root, name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
@@ -263,9 +263,9 @@ fn a_machine_of_which_nothing_can_be_read_has_an_audit() {
 fn a_denied_real_time_priority_is_lacking_whatever_rights_there_are() {
     let root = machine(ROOT);
     let identity = Identity::read(root.path());
-    let of = |attempt| cpus::realtime(root.path(), &identity, &"0-1".parse().unwrap(), attempt).remove(0);
-    assert_eq!(of(Some(Ok(()))).access, Availability::Available);
-    let denied = of(Some(Err(std::io::ErrorKind::PermissionDenied.into())));
+    let realtime = |attempt| cpus::realtime(root.path(), &identity, &"0-1".parse().unwrap(), attempt).remove(0);
+    assert_eq!(realtime(Some(Ok(()))).access, Availability::Available);
+    let denied = realtime(Some(Err(std::io::ErrorKind::PermissionDenied.into())));
     assert_eq!(denied.access, Availability::Missing);
     assert!(denied.what.contains("denies real-time priorities"), "{}", denied.what);
 }

@@ -1,7 +1,7 @@
 //! A machine made of files, and a folder for the journal beside it.
 
 use crate::fake::{Fake, Groups, machine};
-use becalm_tune::{Applied, Folder, Foreign, Owner, Plan, Request, Restored, Restoring, apply, plan, restore};
+use becalm_tune::{Applied, Folder, Foreign, Owner, Plan, Request, RestoreOptions, Restored, apply, plan, restore};
 
 pub fn request(cpus: &str) -> Request {
     Request { cpus: cpus.parse().unwrap(), ..Request::default() }
@@ -24,7 +24,7 @@ impl Bench {
         let place = place();
         let root = place.path().join("root");
         machine(&root, cpus, siblings, groups);
-        Self { fake: Fake::at(&root), folder: Folder::new(place.path().join("journal")), place }
+        Self { fake: Fake::new(&root), folder: Folder::new(place.path().join("journal")), place }
     }
 
     pub fn root(&self) -> std::path::PathBuf {
@@ -44,7 +44,7 @@ impl Bench {
     }
 
     pub fn restore(&self, foreign: Foreign) -> Restored {
-        let restoring = Restoring { foreign, ..Restoring::default() };
+        let restoring = RestoreOptions { foreign, ..RestoreOptions::default() };
         restore(&self.fake, &self.folder, restoring, &mut |_| ()).unwrap().expect("there is a journal")
     }
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use becalm_linux::file::{below, write};
+use becalm_linux::file::{path_below, write};
 use becalm_linux::procfs::placement::PlacedTasks;
 use becalm_tune::Machine;
 use becalm_units::{CpuId, CpuList};
@@ -32,18 +32,18 @@ pub struct Fake {
 }
 
 impl Fake {
-    pub fn at(root: &Path) -> Self {
+    pub fn new(root: &Path) -> Self {
         Self { root: root.to_owned(), faults: BTreeMap::new(), rounds: BTreeMap::new(), forks: BTreeMap::new() }
     }
 
     /// The text of a file, as anybody sees it.
     pub fn text(&self, path: &str) -> String {
-        fs::read_to_string(below(&self.root, path)).unwrap().trim().to_owned()
+        fs::read_to_string(path_below(&self.root, path)).unwrap().trim().to_owned()
     }
 
     /// What another program does.
     pub fn set(&self, path: &str, text: &str) {
-        fs::write(below(&self.root, path), text).unwrap();
+        fs::write(path_below(&self.root, path), text).unwrap();
     }
 
     /// What kernels before 6.2 do when a partition comes or goes, or a group gets other CPUs: every thread that may be moved gets
@@ -70,7 +70,7 @@ impl Fake {
     }
 
     fn text_of(&self, path: &Path) -> String {
-        fs::read_to_string(below(&self.root, path)).unwrap_or_default()
+        fs::read_to_string(path_below(&self.root, path)).unwrap_or_default()
     }
 
     /// What the kernel makes of a value; nothing if it takes it as it is.
@@ -152,7 +152,7 @@ impl Machine for Fake {
         if let Some(error) = self.faults.get(path) {
             return Err(io::Error::from_raw_os_error(*error));
         }
-        let folder = below(&self.root, path);
+        let folder = path_below(&self.root, path);
         fs::create_dir(&folder)?;
         for (name, text) in [
             ("cgroup.procs", ""),
@@ -168,7 +168,7 @@ impl Machine for Fake {
 
     fn remove_group(&self, path: &Path) -> io::Result<()> {
         let before = self.left();
-        fs::remove_dir_all(below(&self.root, path))?;
+        fs::remove_dir_all(path_below(&self.root, path))?;
         if self.left() == before { Ok(()) } else { self.give_everybody(&self.left()) }
     }
 
@@ -198,27 +198,27 @@ impl Machine for Fake {
     fn systemctl(&self, arguments: &[&str]) -> io::Result<String> {
         let unit = |unit: &str, name: &str| PathBuf::from(format!("/units/{unit}.{name}"));
         match arguments {
-            ["show", "--property", name, "--value", of] => Ok(self.text_of(&unit(of, name))),
-            ["set-property", "--runtime", of, property] => {
+            ["show", "--property", name, "--value", unit_name] => Ok(self.text_of(&unit(unit_name, name))),
+            ["set-property", "--runtime", unit_name, property] => {
                 let (name, value) = property.split_once('=').unwrap();
-                self.set(unit(of, name).to_str().unwrap(), &format!("{}\n", value.replace(',', " ")));
+                self.set(unit(unit_name, name).to_str().unwrap(), &format!("{}\n", value.replace(',', " ")));
                 let cpus: CpuList = value.parse().unwrap();
                 let cpus = if cpus.is_empty() { self.left() } else { cpus };
-                if *of == "becalm.slice" {
+                if *unit_name == "becalm.slice" {
                     self.set("/sys/fs/cgroup/becalm.slice/cpuset.cpus", &format!("{value}\n"));
                 } else {
                     self.give_everybody(&cpus)?;
                 }
                 Ok(String::new())
             }
-            [verb @ ("start" | "stop"), of] => {
-                let folder = Path::new("/sys/fs/cgroup").join(of);
+            [verb @ ("start" | "stop"), unit_name] => {
+                let folder = Path::new("/sys/fs/cgroup").join(unit_name);
                 let (state, made) = match *verb {
                     "start" => ("active", self.make_group(&folder)),
                     _ => ("inactive", self.remove_group(&folder)),
                 };
                 made?;
-                self.set(unit(of, "ActiveState").to_str().unwrap(), &format!("{state}\n"));
+                self.set(unit(unit_name, "ActiveState").to_str().unwrap(), &format!("{state}\n"));
                 Ok(String::new())
             }
             _ => Err(io::Error::other(format!("systemctl {} is not known", arguments.join(" ")))),
@@ -242,7 +242,7 @@ pub struct Tree {
 
 impl Tree {
     pub fn file(&self, path: &str, text: &str) -> &Self {
-        let path = below(&self.root, path);
+        let path = path_below(&self.root, path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
         self

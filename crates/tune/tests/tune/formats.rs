@@ -22,7 +22,7 @@ fn planned(root: &Path, profile: Profile, skip: &[Family]) -> Plan {
         skip: skip.iter().copied().collect::<BTreeSet<_>>(),
         ..Request::default()
     };
-    plan(&Fake::at(root), &request).unwrap()
+    plan(&Fake::new(root), &request).unwrap()
 }
 
 fn written(format: Format, profile: Profile) -> Vec<ConfigFile> {

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::bench::{Bench, request};
 use crate::fake::{Fake, Groups, Tree, snapshot};
-use becalm_tune::{Folder, Profile, Request, Restoring, restore};
+use becalm_tune::{Folder, Profile, Request, RestoreOptions, restore};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 /// In the environment of a process that restores with a journal that cannot grow: by how many bytes it can, and where.
@@ -18,11 +18,11 @@ const VICTIM: &str = "BECALM_TEST_FULL";
 fn victim() {
     let Ok(task) = env::var(VICTIM) else { return };
     let (room, place) = task.split_once('|').expect("the task is whole");
-    let (fake, folder) = (Fake::at(&Path::new(place).join("root")), Folder::new(Path::new(place).join("journal")));
+    let (fake, folder) = (Fake::new(&Path::new(place).join("root")), Folder::new(Path::new(place).join("journal")));
     let len = fs::metadata(folder.journal()).expect("there is a journal").len();
     let most = Some(len + room.parse::<u64>().expect("a number"));
     setrlimit(Resource::Fsize, Rlimit { current: most, maximum: most }).expect("a limit can be lowered");
-    let restored = restore(&fake, &folder, Restoring::default(), &mut |_| ()).expect("it can be restored");
+    let restored = restore(&fake, &folder, RestoreOptions::default(), &mut |_| ()).expect("it can be restored");
     assert!(restored.as_ref().expect("there is a journal").is_complete(), "{restored:?}");
 }
 

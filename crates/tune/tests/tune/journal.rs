@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::bench::{Bench, request};
 use crate::fake::{Groups, snapshot};
-use becalm_tune::{Family, Foreign, Knob, Owner, Request, Restoring, Whose, apply, extend, restore, sealed};
+use becalm_tune::{Family, Foreign, Knob, Owner, Request, RestoreOptions, Whose, apply, extend, restore, sealed};
 
 /// Replaces a text in all records of a journal, whose lines are then as if becalm had written them.
 fn forge(journal: &Path, from: &str, to: &str) {
@@ -22,8 +22,8 @@ fn only_the_owner_of_a_journal_restores_it_by_name() {
     bench.apply(&bench.plan(&request("1")));
     let tuned = snapshot(&bench.root());
     let own = bench.owner();
-    let of = |owner: &Owner| {
-        let restoring = Restoring { whose: Whose::Process(owner), ..Restoring::default() };
+    let restore_for = |owner: &Owner| {
+        let restoring = RestoreOptions { whose: Whose::Process(owner), ..RestoreOptions::default() };
         restore(&bench.fake, &bench.folder, restoring, &mut |_| ()).unwrap()
     };
     let others = [
@@ -36,11 +36,11 @@ fn only_the_owner_of_a_journal_restores_it_by_name() {
     let lock = fs::File::open(bench.folder.path().join("lock")).unwrap();
     lock.lock().unwrap();
     for other in &others {
-        assert_eq!(of(other), None, "{other:?}");
+        assert_eq!(restore_for(other), None, "{other:?}");
         assert!(snapshot(&bench.root()) == tuned && bench.folder.journal().exists());
     }
     lock.unlock().unwrap();
-    assert!(of(&own).unwrap().is_complete());
+    assert!(restore_for(&own).unwrap().is_complete());
 }
 
 /// What was changed to stay, and what a command is running on, is not what a dead run has left.
@@ -53,7 +53,7 @@ fn what_dead_runs_left_is_restored_alone() {
     let dead = Owner { start_ticks: this.start_ticks + 1, ..this.clone() };
     let apply_as = |owner: &Owner| apply(&bench.fake, &bench.folder, &plan, owner, &mut |_| ()).unwrap();
     let left = |foreign| {
-        let restoring = Restoring { whose: Whose::DeadRuns, foreign };
+        let restoring = RestoreOptions { whose: Whose::DeadRuns, foreign };
         restore(&bench.fake, &bench.folder, restoring, &mut |_| ()).unwrap()
     };
     assert_eq!(left(Foreign::Leave), None);
@@ -92,7 +92,7 @@ fn a_boot_that_cannot_be_told_keeps_the_journal() {
             Some(text) => fs::write(&path, text).unwrap(),
         }
         for foreign in [Foreign::Leave, Foreign::Force] {
-            let restoring = Restoring { foreign, ..Restoring::default() };
+            let restoring = RestoreOptions { foreign, ..RestoreOptions::default() };
             let error = restore(&bench.fake, &bench.folder, restoring, &mut |_| ()).unwrap_err().to_string();
             assert!(error.contains(words), "{hidden:?}: {error}");
         }
@@ -111,7 +111,7 @@ fn a_journal_of_no_boot_is_neither_restored_nor_put_away() {
     let plan = bench.plan(&request("1"));
     bench.apply(&plan);
     forge(&bench.folder.journal(), &bench.owner().boot_id, "");
-    let error = restore(&bench.fake, &bench.folder, Restoring::default(), &mut |_| ()).unwrap_err().to_string();
+    let error = restore(&bench.fake, &bench.folder, RestoreOptions::default(), &mut |_| ()).unwrap_err().to_string();
     assert!(error.contains("the journal does not say of which boot it is"), "{error}");
     let error = apply(&bench.fake, &bench.folder, &plan, &bench.owner(), &mut |_| ()).unwrap_err().to_string();
     assert!(error.contains("settings are changed already"), "{error}");
@@ -200,7 +200,7 @@ fn restores_nothing_wrong(bench: &Bench, journal: &[u8], before: &Files, tuned: 
     std::os::unix::fs::OpenOptionsExt::mode(&mut file, 0o600);
     let mut file = file.write(true).create(true).truncate(true).open(bench.folder.journal()).unwrap();
     std::io::Write::write_all(&mut file, journal).unwrap();
-    let is_complete = match restore(&bench.fake, &bench.folder, Restoring::default(), &mut |_| ()) {
+    let is_complete = match restore(&bench.fake, &bench.folder, RestoreOptions::default(), &mut |_| ()) {
         Ok(restored) => restored.unwrap_or_else(|| panic!("{what}: the journal counts for nothing")).is_complete(),
         Err(error) => {
             assert!(error.to_string().contains("line 1 of the journal"), "{what}: {error}");
@@ -379,7 +379,8 @@ fn a_journal_is_for_one_user_alone() {
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
     assert_eq!(mode(bench.folder.path()), 0o700);
     assert_eq!((mode(&bench.folder.journal()), mode(&bench.folder.path().join("lock"))), (0o600, 0o600));
-    let refused = || restore(&bench.fake, &bench.folder, Restoring::default(), &mut |_| ()).unwrap_err().to_string();
+    let refused =
+        || restore(&bench.fake, &bench.folder, RestoreOptions::default(), &mut |_| ()).unwrap_err().to_string();
     let chmod = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     chmod(bench.folder.path(), 0o777);
     assert!(refused().contains("others may write it (its mode is 0777)"));
@@ -443,7 +444,7 @@ fn a_journal_without_a_name_is_removed() {
     let draft = bench.folder.journal().with_file_name("journal.new");
     fs::rename(bench.folder.journal(), &draft).unwrap();
     let tuned = snapshot(&bench.root());
-    assert!(restore(&bench.fake, &bench.folder, Restoring::default(), &mut |_| ()).unwrap().is_none());
+    assert!(restore(&bench.fake, &bench.folder, RestoreOptions::default(), &mut |_| ()).unwrap().is_none());
     assert!(!draft.exists() && snapshot(&bench.root()) == tuned && tuned != before);
 }
 

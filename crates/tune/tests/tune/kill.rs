@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::fake::{Fake, Groups, machine, snapshot};
-use becalm_tune::{Folder, Moment, Owner, Profile, Request, Restoring, apply, plan, restore};
+use becalm_tune::{Folder, Moment, Owner, Profile, Request, RestoreOptions, apply, plan, restore};
 use rustix::process::{Signal, getpid, kill_process};
 
 /// In the environment of a process that is to be killed: what it does, at which moment it dies, and where.
@@ -32,7 +32,7 @@ fn victim() {
     let (what, at, place) = (next(), next().parse().expect("a number"), PathBuf::from(next()));
     let groups = if next() == "one" { Groups::One } else { Groups::Two };
     assert_eq!(groups == Groups::One, place.join("root/sys/fs/cgroup/cpuset").exists());
-    let (fake, folder) = (Fake::at(&place.join("root")), Folder::new(place.join("journal")));
+    let (fake, folder) = (Fake::new(&place.join("root")), Folder::new(place.join("journal")));
     let mut observer = killer(at);
     if what == "apply" {
         let request = Request { cpus: "1,3".parse().expect("a list"), profile: Profile::Rt, ..Request::default() };
@@ -40,7 +40,7 @@ fn victim() {
         let owner = Owner::this_process(&fake, false).expect("the process is there");
         apply(&fake, &folder, &plan, &owner, &mut observer).expect("it can be applied");
     } else {
-        restore(&fake, &folder, Restoring::default(), &mut observer).expect("it can be restored");
+        restore(&fake, &folder, RestoreOptions::default(), &mut observer).expect("it can be restored");
     }
 }
 
@@ -64,9 +64,9 @@ fn fresh(groups: Groups) -> tempfile::TempDir {
 }
 
 fn restore_now(place: &Path) {
-    let fake = Fake::at(&place.join("root"));
+    let fake = Fake::new(&place.join("root"));
     if let Some(restored) =
-        restore(&fake, &Folder::new(place.join("journal")), Restoring::default(), &mut |_| ()).unwrap()
+        restore(&fake, &Folder::new(place.join("journal")), RestoreOptions::default(), &mut |_| ()).unwrap()
     {
         assert!(restored.is_complete(), "{restored:?}");
     }
@@ -86,14 +86,14 @@ fn at_every_moment(groups: Groups) {
     // Some twenty changes of three moments each.
     assert!(moments > 60, "only {moments}");
     // The last one was applied to its end.
-    let mut of_restore = 0;
-    while killed("restore", of_restore + 1, place.path(), groups) {
-        of_restore += 1;
+    let mut restore_moments = 0;
+    while killed("restore", restore_moments + 1, place.path(), groups) {
+        restore_moments += 1;
         restore_now(place.path());
-        assert!(snapshot(&root) == before, "after restore was killed at moment {of_restore}");
+        assert!(snapshot(&root) == before, "after restore was killed at moment {restore_moments}");
         assert!(!killed("apply", usize::MAX, place.path(), groups));
     }
-    assert!(of_restore > 40, "only {of_restore}");
+    assert!(restore_moments > 40, "only {restore_moments}");
     assert!(snapshot(&root) == before);
     // Applying killed, and then restoring again and again, each time a little later.
     for at in (1..=moments).step_by(7) {

@@ -8,7 +8,7 @@ use crate::fake::{EBUSY, EINVAL, EIO, EROFS, Fake, Groups, snapshot};
 use becalm_model::Kind;
 use becalm_model::remedy::{Known, NoiseSource};
 use becalm_tune::{
-    Change, CpusetPlace, Family, Foreign, Knob, Outcome, Plan, PlanError, Profile, Request, Restoring, TuneError,
+    Change, CpusetPlace, Family, Foreign, Knob, Outcome, Plan, PlanError, Profile, Request, RestoreOptions, TuneError,
     apply, extend, plan, restore,
 };
 use becalm_units::Named;
@@ -255,7 +255,7 @@ fn what_others_change_is_theirs() {
     ));
     assert!(bench.restore(Foreign::Force).is_complete());
     assert_eq!(snapshot(&bench.root()), before);
-    assert_eq!(restore(&bench.fake, &bench.folder, Restoring::default(), &mut |_| ()).unwrap(), None);
+    assert_eq!(restore(&bench.fake, &bench.folder, RestoreOptions::default(), &mut |_| ()).unwrap(), None);
 }
 
 #[test]
@@ -442,7 +442,7 @@ fn a_machine_that_has_next_to_nothing() {
     let tree = crate::fake::Tree { root: place.path().join("root") };
     tree.file("/sys/devices/system/cpu/online", "0-1\n")
         .file("/proc/sys/kernel/random/boot_id", "00000000-0000-4000-8000-000000000001\n");
-    let fake = Fake::at(&tree.root);
+    let fake = Fake::new(&tree.root);
     let plan = plan(&fake, &request("1")).unwrap();
     assert!(plan.steps.is_empty());
     assert!(plan.notes.iter().any(|note| note.text.contains("no cpusets")), "{:?}", plan.notes);

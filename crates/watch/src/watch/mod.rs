@@ -27,10 +27,10 @@ use crate::kernel::KernelReader;
 use crate::observe::{Observer, opener};
 use crate::otlp;
 use crate::ring::{Holds, Ring, RingError};
-use crate::said::Said;
 use crate::schedule::Schedule;
 use crate::server::{Server, Shared};
-use crate::totals::Totals;
+use crate::throttle::LogThrottle;
+use crate::totals::{RingSize, Totals};
 
 /// Why nothing can be watched.
 #[derive(Debug, thiserror::Error)]
@@ -60,9 +60,9 @@ pub struct Ran {
     pub cpu: Nanos,
 }
 
-/// What was asked of the thread by a signal.
+/// Requests that signals make to the thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Asked {
+enum SignalRequest {
     Nothing,
     Reload,
     Stop,
@@ -108,7 +108,7 @@ pub fn watch(
         own.push(sender.map_err(WatchError::Sender)?);
     }
     let observer = Observer::new(opener(session, &own, &root), settings.budget, &root);
-    let mut watcher = Watcher::new(session, settings, observer, (shared, own.clone()), around);
+    let mut watcher = Watcher::new(session, settings, observer, shared, own.clone(), around);
     if let Some(remark) = ring.as_ref().and_then(Ring::remark) {
         watcher.say(&remark);
     }
@@ -117,9 +117,9 @@ pub fn watch(
     let mut kernel = KernelReader::new(&root);
     loop {
         match watcher.look(&mut kernel)? {
-            Asked::Nothing => {}
-            Asked::Stop => return Ok(Ran { elapsed: watcher.shared.elapsed(), cpu: watcher.spent() }),
-            Asked::Reload => watcher.reload((around.reload)()),
+            SignalRequest::Nothing => {}
+            SignalRequest::Stop => return Ok(Ran { elapsed: watcher.shared.elapsed(), cpu: watcher.spent() }),
+            SignalRequest::Reload => watcher.reload((around.reload)()),
         }
     }
 }
@@ -144,8 +144,8 @@ struct Watcher<'a> {
     ring: Option<Ring>,
     round: Round,
     around: &'a Surroundings<'a>,
-    /// What went wrong, which is not said again soon.
-    said: Said,
+    /// Problems that were reported already, and are not reported again soon.
+    throttle: LogThrottle,
     /// The kernel cannot be traced; a new configuration has it tried again.
     not_traced: bool,
 }
@@ -156,7 +156,8 @@ impl<'a> Watcher<'a> {
         session: &'a Session,
         settings: WatchSettings,
         observer: Observer<'a>,
-        (shared, own): (Arc<Shared>, Vec<Pid>),
+        shared: Arc<Shared>,
+        own: Vec<Pid>,
         around: &'a Surroundings<'a>,
     ) -> Self {
         Self {
@@ -169,7 +170,7 @@ impl<'a> Watcher<'a> {
             ring: None,
             round: Round::default(),
             around,
-            said: Said::default(),
+            throttle: LogThrottle::default(),
             not_traced: false,
         }
     }
@@ -177,9 +178,9 @@ impl<'a> Watcher<'a> {
 
 impl Watcher<'_> {
     /// An interval: the kernel's counters, a window if one is due, and then sleep until the next or a signal.
-    fn look(&mut self, kernel: &mut KernelReader<'_>) -> Result<Asked, WatchError> {
+    fn look(&mut self, kernel: &mut KernelReader<'_>) -> Result<SignalRequest, WatchError> {
         let mut began = Instant::now();
-        let mut asked = Asked::Nothing;
+        let mut asked = SignalRequest::Nothing;
         let unsent = self.shared.totals().unsent.take();
         if let Some(why) = unsent {
             self.say_once(why.clone(), &format!("metrics could not be sent to {why}"));
@@ -189,7 +190,7 @@ impl Watcher<'_> {
             self.shared.totals().kernel = counts;
             self.observe(&stat);
             asked = self.look_at_the_trace();
-            if asked == Asked::Nothing && self.is_due() {
+            if asked == SignalRequest::Nothing && self.is_due() {
                 asked = self.window();
                 // A whole interval follows, so that the trace is on between windows also where one takes longer than that.
                 began = Instant::now();
@@ -198,12 +199,12 @@ impl Watcher<'_> {
         // The first two looks are a second apart, as only the second tells which CPUs are idle.
         let interval =
             if self.round.knows() { self.settings.interval } else { Nanos::from_secs(1).min(self.settings.interval) };
-        if asked == Asked::Nothing {
+        if asked == SignalRequest::Nothing {
             asked = self.sleep(began + interval.to_std())?;
-            if asked == Asked::Nothing {
+            if asked == SignalRequest::Nothing {
                 asked = meaning(self.session.signals().take());
             }
-            if asked != Asked::Stop {
+            if asked != SignalRequest::Stop {
                 let _ = self.session.signals().take_last();
             }
         }
@@ -211,12 +212,12 @@ impl Watcher<'_> {
     }
 
     /// Sleeps until then, or a signal. A buffer of the trace that fills up meanwhile is emptied.
-    fn sleep(&mut self, until: Instant) -> Result<Asked, WatchError> {
+    fn sleep(&mut self, until: Instant) -> Result<SignalRequest, WatchError> {
         if let Some(instead) = self.around.instead_of_sleep {
             let left = until.saturating_duration_since(Instant::now()).as_nanos();
             let left = Nanos::new(i64::try_from(left).unwrap_or(i64::MAX));
             self.shared.skip(left);
-            return Ok(if instead(left) { Asked::Nothing } else { Asked::Stop });
+            return Ok(if instead(left) { SignalRequest::Nothing } else { SignalRequest::Stop });
         }
         loop {
             let signals = [(self.session.signals().as_fd(), Await::Readable)];
@@ -225,11 +226,11 @@ impl Watcher<'_> {
             let ready =
                 wait_ready(&fds, Some(until.saturating_duration_since(Instant::now()))).map_err(WatchError::Wait)?;
             if ready[0] || until <= Instant::now() {
-                return Ok(Asked::Nothing);
+                return Ok(SignalRequest::Nothing);
             }
             if ready[1..].contains(&true) {
                 let asked = self.look_at_the_trace();
-                if asked != Asked::Nothing {
+                if asked != SignalRequest::Nothing {
                     return Ok(asked);
                 }
             }
@@ -271,16 +272,16 @@ impl Watcher<'_> {
     }
 
     /// Counts what the trace saw by now. Where that raises an alert, the CPU is recorded, if the budget allows it.
-    fn look_at_the_trace(&mut self) -> Asked {
+    fn look_at_the_trace(&mut self) -> SignalRequest {
         let is_within = self.schedule.is_within(self.spent(), self.shared.elapsed());
         if let Err(why) = self.observer.look(&self.shared, self.settings.sources as usize, is_within) {
             self.give_the_trace_up(&why);
         }
         self.say_change();
-        let Some(longest) = self.observer.longest() else { return Asked::Nothing };
+        let Some(longest) = self.observer.longest() else { return SignalRequest::Nothing };
         let Some(trigger) = self.settings.triggers.iter().find(|trigger| trigger.is_raised(longest.duration, 0.0))
         else {
-            return Asked::Nothing;
+            return SignalRequest::Nothing;
         };
         self.shared.totals().traced.alerts += 1;
         let alert = format!(
@@ -291,7 +292,7 @@ impl Watcher<'_> {
             longest.kind
         );
         if !self.schedule.is_due_out_of_turn(self.spent(), self.shared.elapsed()) {
-            return Asked::Nothing;
+            return SignalRequest::Nothing;
         }
         self.say(&format!("alert: {alert}; the CPU is recorded now"));
         self.quietly(|watcher| {
@@ -307,7 +308,7 @@ impl Watcher<'_> {
     }
 
     /// Does something that takes a CPU while the trace is off.
-    fn quietly(&mut self, act: impl FnOnce(&mut Self) -> Asked) -> Asked {
+    fn quietly(&mut self, act: impl FnOnce(&mut Self) -> SignalRequest) -> SignalRequest {
         let goes_on = self.observer.pause(&self.shared, self.settings.sources as usize);
         let before = self.shared.observing();
         let asked = act(self);
@@ -352,7 +353,7 @@ impl Watcher<'_> {
 
     /// Says what went wrong, unless that is still going on; `what` is the same each time.
     fn say_once(&mut self, what: String, text: &str) {
-        if self.said.is_new(what, self.shared.elapsed()) {
+        if self.throttle.is_new(what, self.shared.elapsed()) {
             self.say(text);
         }
     }
@@ -360,7 +361,7 @@ impl Watcher<'_> {
     fn keep_to_bound(&mut self) {
         if let Some(ring) = &mut self.ring {
             ring.shrink(self.settings.keep.get());
-            self.shared.totals().ring = (ring.bytes(), ring.len() as u64);
+            self.shared.totals().ring = RingSize { bytes: ring.bytes(), bundles: ring.len() as u64 };
         }
     }
 
@@ -384,29 +385,29 @@ impl Watcher<'_> {
                 self.schedule.set(self.settings.budget, self.settings.window);
                 self.observer.set_budget(self.settings.budget);
                 self.not_traced = false;
-                self.said = Said::default();
+                self.throttle = LogThrottle::default();
                 let mut totals = self.shared.totals();
                 totals.budget = self.settings.budget;
                 totals.sources.settle(self.settings.sources as usize);
                 totals.traced.sources.settle(self.settings.sources as usize);
-                totals.reloads.0 += 1;
+                totals.reloads.taken += 1;
                 drop(totals);
                 self.keep_to_bound();
                 self.say("the configuration was read again");
             }
             Err(why) => {
-                self.shared.totals().reloads.1 += 1;
+                self.shared.totals().reloads.refused += 1;
                 self.say(&format!("the configuration stays as it was: {why}"));
             }
         }
     }
 }
 
-const fn meaning(signal: Option<i32>) -> Asked {
+const fn meaning(signal: Option<i32>) -> SignalRequest {
     match signal {
-        None => Asked::Nothing,
-        Some(signal) if is_hangup(signal) => Asked::Reload,
-        Some(_) => Asked::Stop,
+        None => SignalRequest::Nothing,
+        Some(signal) if is_hangup(signal) => SignalRequest::Reload,
+        Some(_) => SignalRequest::Stop,
     }
 }
 

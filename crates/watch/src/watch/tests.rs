@@ -16,7 +16,7 @@ use crate::request::Format;
 use crate::trace::{Take, Trace};
 
 /// A trace of which the first reading tells of an interrupt on its first CPU, and of so many events in all.
-struct Planted {
+struct PlantedTrace {
     names: Names,
     doc: TracingDoc,
     interrupt: Nanos,
@@ -28,7 +28,7 @@ struct Planted {
     confirmed: u32,
 }
 
-impl Planted {
+impl PlantedTrace {
     fn new(interrupt: Nanos, events: u64) -> Self {
         let doc = TracingDoc {
             clock: "planted".to_owned(),
@@ -50,7 +50,7 @@ impl Planted {
     }
 }
 
-impl Trace for Planted {
+impl Trace for PlantedTrace {
     fn event_cost(&self) -> Nanos {
         Nanos::from_micros(1)
     }
@@ -119,8 +119,8 @@ fn settings(text: &str) -> WatchSettings {
     WatchConfig::parse(text).unwrap().settle().unwrap()
 }
 
-/// What is said, and a watch of these settings that cannot record, whose trace is planted.
-fn beside<T>(
+/// Runs a watcher with these settings and a planted trace, which cannot record, and collects its messages.
+fn with_watcher<T>(
     text: &str,
     open: impl FnMut(&CpuList) -> Result<Box<dyn Trace>, String>,
     act: impl FnOnce(&mut Watcher<'_>, &RefCell<Vec<String>>) -> T,
@@ -143,7 +143,7 @@ fn beside<T>(
     let shared = Arc::new(Shared::new(Totals::new(settings.budget)));
     // Enough is saved for whatever a test does.
     shared.skip(Nanos::from_secs(3_600));
-    act(&mut Watcher::new(&session, settings, observer, (shared, vec![Pid(1)]), &around), &said)
+    act(&mut Watcher::new(&session, settings, observer, shared, vec![Pid(1)], &around), &said)
 }
 
 fn stat(cpus: u32) -> Stat {
@@ -155,14 +155,14 @@ fn stat(cpus: u32) -> Stat {
 fn an_alert_is_raised_by_the_look_that_sends_the_trace_to_rest() {
     // An hour's half of the budget is 1.8 s; at 1 us each these events are far above it.
     let planted = |_: &CpuList| -> Result<Box<dyn Trace>, String> {
-        Ok(Box::new(Planted::new(Nanos::from_millis(2), 10_000_000)))
+        Ok(Box::new(PlantedTrace::new(Nanos::from_millis(2), 10_000_000)))
     };
-    beside("trigger = detour>1ms", planted, |watcher, said| {
+    with_watcher("trigger = detour>1ms", planted, |watcher, said| {
         watcher.observe(&stat(1));
-        assert_eq!(watcher.look_at_the_trace(), Asked::Nothing);
+        assert_eq!(watcher.look_at_the_trace(), SignalRequest::Nothing);
         assert!(watcher.observer.longest().is_none());
         // It was switched on by the look before. What the events cost leaves nothing for a recording.
-        assert_eq!(watcher.look_at_the_trace(), Asked::Nothing);
+        assert_eq!(watcher.look_at_the_trace(), SignalRequest::Nothing);
         assert_eq!(watcher.shared.totals().traced.rests, 1);
         let longest = watcher.observer.longest().expect("what the last reading found");
         assert_eq!((longest.duration, longest.source.as_str()), (Nanos::from_millis(2), "disk"));
@@ -177,14 +177,14 @@ fn an_interval_in_which_others_change_the_trace_does_not_count_and_it_is_set_up_
         opened.set(opened.get() + 1);
         // The first two are changed with their first reading, in which there is an interruption.
         let changes = (opened.get() < 3).then(|| (1, Disturbance::Files(vec!["tracing_on".to_owned()])));
-        Ok(Box::new(Planted { changes, ..Planted::new(Nanos::from_millis(2), 10) }))
+        Ok(Box::new(PlantedTrace { changes, ..PlantedTrace::new(Nanos::from_millis(2), 10) }))
     };
     let traced = |watcher: &Watcher<'_>| {
         let mut out = Exposition::default();
         watcher.shared.totals().traced.tell(&mut out);
         text(&out.end(), Format::OpenMetrics)
     };
-    beside("", planted, |watcher, said| {
+    with_watcher("", planted, |watcher, said| {
         for round in 1..=2 {
             watcher.observe(&stat(1));
             watcher.look_at_the_trace();
@@ -216,9 +216,9 @@ fn a_trace_that_lacks_what_the_kernel_counted_is_set_up_again_unless_that_does_n
         // Each lacks something in the end; the third from its begin.
         let (changes, confirmed) = if opened.get() < 3 { (3, 1) } else { (1, u32::MAX) };
         let changes = Some((changes, lack.clone()));
-        Ok(Box::new(Planted { changes, confirmed, ..Planted::new(Nanos::ZERO, 10) }))
+        Ok(Box::new(PlantedTrace { changes, confirmed, ..PlantedTrace::new(Nanos::ZERO, 10) }))
     };
-    beside("", planted, |watcher, said| {
+    with_watcher("", planted, |watcher, said| {
         for _ in 0..40 {
             watcher.observe(&stat(1));
             watcher.look_at_the_trace();
@@ -237,9 +237,9 @@ fn a_reload_with_fewer_cpus_sets_the_trace_up_for_those_alone() {
     let asked = RefCell::new(Vec::new());
     let planted = |cpus: &CpuList| -> Result<Box<dyn Trace>, String> {
         asked.borrow_mut().push(cpus.to_string());
-        Ok(Box::new(Planted::new(Nanos::ZERO, 0)))
+        Ok(Box::new(PlantedTrace::new(Nanos::ZERO, 0)))
     };
-    beside("", planted, |watcher, _| {
+    with_watcher("", planted, |watcher, _| {
         watcher.observe(&stat(4));
         watcher.observe(&stat(4));
         // One that goes away may come back.
@@ -263,7 +263,7 @@ fn the_trace_is_set_up_once_that_is_saved() {
     };
     // What this process took until now is within the budget, and setting up is not.
     let text = format!("budget = {:.6}%", 100.0 * (usage::cpu_time() + Nanos::from_millis(20)).get() as f64 / 3.6e12);
-    beside(&text, planted, |watcher, said| {
+    with_watcher(&text, planted, |watcher, said| {
         watcher.observe(&stat(2));
         assert_eq!((opened.get(), said.borrow().len()), (0, 0));
         watcher.shared.skip(Nanos::from_secs(1_000_000));
@@ -277,7 +277,7 @@ fn the_trace_is_set_up_once_that_is_saved() {
 fn a_disk_that_is_full_again_and_again_is_said_once() {
     let none = |_: &CpuList| -> Result<Box<dyn Trace>, String> { Err("not wanted".to_owned()) };
     let folder = tempfile::tempdir().unwrap();
-    beside("trace = no", none, |watcher, said| {
+    with_watcher("trace = no", none, |watcher, said| {
         watcher.ring = Some(Ring::open(folder.path()).unwrap());
         for round in 0..50 {
             let path = watcher.ring.as_mut().unwrap().next(Holds::Window);

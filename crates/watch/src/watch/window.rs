@@ -8,11 +8,11 @@ use becalm_model::NodeDoc;
 use becalm_record::DetourStore;
 use becalm_units::{CpuId, CpuList, Nanos, printable};
 
-use super::{Asked, Watcher, meaning};
-use crate::before;
+use super::{SignalRequest, Watcher, meaning};
 use crate::feed::{Failure, WindowFeed, WindowSums};
+use crate::lead_up;
 use crate::ring::{Holds, Ring};
-use crate::totals::{Measured, Outcome};
+use crate::totals::{MeasuredWindow, Miss};
 
 /// A recording that was made.
 pub(super) struct Window {
@@ -23,13 +23,13 @@ pub(super) struct Window {
 
 impl Watcher<'_> {
     /// Measures a CPU, if one is idle, and once more if that raises an alert.
-    pub(super) fn window(&mut self) -> Asked {
+    pub(super) fn window(&mut self) -> SignalRequest {
         if !self.round.knows() {
-            return Asked::Nothing;
+            return SignalRequest::Nothing;
         }
         let Some(cpu) = self.round.next(self.settings.cpus.as_ref(), self.settings.busy) else {
-            self.shared.totals().miss(Outcome::Busy);
-            return Asked::Nothing;
+            self.shared.totals().miss(Miss::Busy);
+            return SignalRequest::Nothing;
         };
         self.quietly(|watcher| {
             let before = watcher.shared.observing();
@@ -37,7 +37,7 @@ impl Watcher<'_> {
             if let Some(window) = window.filter(|window| window.is_alert) {
                 let before = watcher.shared.observing();
                 watcher.store_before(&window.node);
-                if asked == Asked::Nothing {
+                if asked == SignalRequest::Nothing {
                     asked = watcher.measure(cpu, watcher.settings.alert, Holds::After).0;
                 }
                 watcher.schedule.took_for_alert(watcher.shared.observing() - before);
@@ -48,7 +48,7 @@ impl Watcher<'_> {
     }
 
     /// One recording. Tells what a signal asked meanwhile, and what came of it; `None` if it failed.
-    pub(super) fn measure(&mut self, cpu: CpuId, duration: Nanos, holds: Holds) -> (Asked, Option<Window>) {
+    pub(super) fn measure(&mut self, cpu: CpuId, duration: Nanos, holds: Holds) -> (SignalRequest, Option<Window>) {
         let path = self.ring.as_mut().map(|ring| ring.next(holds));
         let store = path.as_deref().map_or_else(DetourStore::unstored, DetourStore::new);
         let plan = RecordPlan {
@@ -73,7 +73,7 @@ impl Watcher<'_> {
         let (watched, lost) =
             recorded.node.cpus.first().map_or((Nanos::ZERO, 0), |doc| (doc.duration_ns, doc.lost_events));
         let sums = std::mem::take(&mut recorded.store.sums);
-        let measured = Measured {
+        let measured = MeasuredWindow {
             cpu,
             watched,
             sums: &sums,
@@ -113,13 +113,13 @@ impl Watcher<'_> {
         }
         let Some(path) = self.ring.as_mut().map(|ring| ring.next(Holds::Before)) else { return };
         let Some((trace, remembered)) = self.observer.remembered() else { return };
-        let stored = before::store(&path, window, trace, remembered, self.observer.until());
+        let stored = lead_up::store(&path, window, trace, remembered, self.observer.until());
         let failure = stored.err().map(|error| Failure { why: error.to_string(), disk_is_full: error.is_full() });
         self.keep(&path, Holds::Before, failure);
     }
 
     /// What a window raised, in words; `None` if it raised nothing.
-    fn raised(&self, window: &Measured<'_>, sums: &WindowSums) -> Option<String> {
+    fn raised(&self, window: &MeasuredWindow<'_>, sums: &WindowSums) -> Option<String> {
         let trigger =
             self.settings.triggers.iter().find(|trigger| trigger.is_raised(sums.longest, window.noise_ratio()))?;
         let most = sums.sources.iter().max_by_key(|(_, time)| **time);
@@ -157,7 +157,7 @@ impl Watcher<'_> {
     }
 
     fn fail(&mut self, cpu: CpuId, error: &RecordError<std::io::Error>) {
-        self.shared.totals().miss(Outcome::Failed);
+        self.shared.totals().miss(Miss::Failed);
         self.say_once(error.to_string(), &format!("CPU {cpu} could not be measured: {error}"));
     }
 }

@@ -18,7 +18,7 @@ impl Reference<'_> {
     pub(super) fn functions(&self, interrupt: usize, until: usize) -> impl Iterator<Item = usize> {
         let Span { kind, source, .. } = self.spans[interrupt];
         let is_function = move |at: &usize| match self.events[*at].what {
-            Happening::FunctionEntry { by, .. } => runs(kind, self.scene.labels.text(source), by),
+            Happening::FunctionEntry { by: carrier, .. } => runs(kind, self.scene.labels.text(source), carrier),
             _ => false,
         };
         let begun = (self.spans[interrupt].entry + 1..until).filter(is_function);
@@ -42,17 +42,17 @@ impl Reference<'_> {
         // Only what the same thread wrote in this stretch counts, up to the next switch.
         let (thread, (_, end)) = (self.events[entry].thread, self.stretch(entry));
         let other = |at: &usize| {
-            let Event { time, thread: by, what } = self.events[*at];
-            by != thread || time >= end || matches!(what, Happening::Switch { .. })
+            let Event { time, thread: other, what } = self.events[*at];
+            other != thread || time >= end || matches!(what, Happening::Switch { .. })
         };
         let until = (entry + 1..self.end(span)).find(other).unwrap_or(self.end(span));
         let carrier =
             if is_function { self.innermost(entry).expect("an interrupt or a softirq runs it") } else { span };
         let vehicle = self.spans[carrier].source;
         let function = if is_function { Some(entry) } else { self.functions(span, until).next() };
-        let ends = |at: &usize| match self.events[*at].what {
-            Happening::FunctionExit { .. } | Happening::FunctionEntry { by: Carrier::Wheel, .. } => true,
-            _ => false,
+        let ends = |at: &usize| {
+            let what = self.events[*at].what;
+            matches!(what, Happening::FunctionExit { .. } | Happening::FunctionEntry { by: Carrier::Wheel, .. })
         };
         let woken_in = match function {
             Some(at) => {

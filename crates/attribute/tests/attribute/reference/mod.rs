@@ -131,18 +131,20 @@ impl<'a> Reference<'a> {
         // At both ends of a step the loop is there.
         let boundary = self.steps.iter().flat_map(|step| [step.start, step.end]).filter(|time| *time > from).min();
         let boundary = boundary.filter(|time| *time <= to);
-        let last = if boundary.is_some() { Some(LOOP) } else { self.after(at - 1) };
+        let last = if boundary.is_some() { Some(LOOP) } else { self.thread_after(at - 1) };
         // A handler that could not be interrupted was the other thread's from its begin on.
         let met = match self.events[at].what {
-            Happening::Nmi { delta, .. } if last != self.before(at) => (to - delta).max(self.stretch(at).0).max(from),
+            Happening::Nmi { delta, .. } if last != self.thread_before(at) => {
+                (to - delta).max(self.stretch(at).0).max(from)
+            }
             _ => to,
         };
         let own = |thread| span.thread.is_none_or(|own| Some(own) == thread);
         let until = met.min(boundary.unwrap_or(to));
-        let before = if own(self.after(at - 1)) { until - from } else { Nanos::ZERO };
+        let before = if own(self.thread_after(at - 1)) { until - from } else { Nanos::ZERO };
         // An interrupt runs on; a thread goes on when it is back.
         let since = if span.thread.is_none() { until } else { met };
-        before + if own(self.before(at)) { to - since } else { Nanos::ZERO }
+        before + if own(self.thread_before(at)) { to - since } else { Nanos::ZERO }
     }
 
     /// How often another thread was on the CPU than the one that was there last, with the loop at both ends of each step.
@@ -157,7 +159,7 @@ impl<'a> Reference<'a> {
             points.push((step.end, 0, (!gap).then_some(LOOP), Some(LOOP)));
         }
         for at in 0..self.events.len() {
-            points.push((self.events[at].time, 2, self.before(at), self.after(at)));
+            points.push((self.events[at].time, 2, self.thread_before(at), self.thread_after(at)));
         }
         points.sort_by_key(|(time, order, ..)| (*time, *order));
         let differ = |pair: &&[(Nanos, u8, Option<Pid>, Option<Pid>)]| matches!((pair[0].3, pair[1].2), (Some(before), Some(after)) if before != after);
@@ -165,7 +167,7 @@ impl<'a> Reference<'a> {
     }
 
     /// The thread on the CPU just before an event; unknown where events were lost until then.
-    fn before(&self, at: usize) -> Option<Pid> {
+    fn thread_before(&self, at: usize) -> Option<Pid> {
         match self.events[at].what {
             Happening::Lost { .. } => None,
             _ => Some(self.events[at].thread),
@@ -173,7 +175,7 @@ impl<'a> Reference<'a> {
     }
 
     /// The thread on the CPU right after an event; after lost ones that of the next event, or unknown.
-    fn after(&self, at: usize) -> Option<Pid> {
+    fn thread_after(&self, at: usize) -> Option<Pid> {
         match self.events[at].what {
             Happening::Switch { next, .. } => Some(next),
             Happening::Lost { .. } => None,
@@ -197,15 +199,15 @@ impl<'a> Reference<'a> {
 
     fn current_in(&self, at: usize, (from, to): (Nanos, Nanos)) -> (Option<usize>, Pid) {
         let inside = self.events.get(at).filter(|event| event.time < to);
-        let thread = inside.map_or(Some(LOOP), |_| self.before(at)).unwrap_or(LOOP);
+        let thread = inside.map_or(Some(LOOP), |_| self.thread_before(at)).unwrap_or(LOOP);
         let mut since = None;
         for before in (0..at).rev().take_while(|before| self.events[*before].time >= from) {
             // After lost events whoever writes the next one.
-            if self.after(before).is_some_and(|after| after != thread) {
+            if self.thread_after(before).is_some_and(|after| after != thread) {
                 return (since.or(Some(at)), thread);
             }
             since = Some(before);
-            if self.before(before) != Some(thread) {
+            if self.thread_before(before) != Some(thread) {
                 return (since, thread);
             }
         }
@@ -216,11 +218,11 @@ impl<'a> Reference<'a> {
     /// one that was there last.
     fn other(&self, at: usize, (from, to): (Nanos, Nanos)) -> Option<Pid> {
         let thread = match self.events.get(at).filter(|event| event.time < to) {
-            Some(_) => self.before(at)?,
+            Some(_) => self.thread_before(at)?,
             None => LOOP,
         };
         let last = at.checked_sub(1).filter(|before| self.events[*before].time >= from);
-        let other = last.map_or(Some(LOOP), |before| self.after(before))?;
+        let other = last.map_or(Some(LOOP), |before| self.thread_after(before))?;
         (other != thread).then_some(other)
     }
 
@@ -291,11 +293,12 @@ impl<'a> Reference<'a> {
     /// Which of the spans known so far are active just before the event of that position.
     fn active(&self, at: usize, stretch: (Nanos, Nanos)) -> impl Iterator<Item = usize> {
         let (_, current) = self.current_in(at, stretch);
-        self.under_way(at, stretch).filter(move |span| self.spans[*span].thread.is_none_or(|thread| thread == current))
+        self.spans_under_way(at, stretch)
+            .filter(move |span| self.spans[*span].thread.is_none_or(|thread| thread == current))
     }
 
     /// Likewise, also those of threads that are away.
-    fn under_way(&self, at: usize, (from, _): (Nanos, Nanos)) -> impl Iterator<Item = usize> {
+    fn spans_under_way(&self, at: usize, (from, _): (Nanos, Nanos)) -> impl Iterator<Item = usize> {
         (0..self.spans.len()).filter(move |span| {
             let Span { kind, entry, exit, .. } = self.spans[*span];
             // A fault ends with the next one, and with its step.
@@ -332,7 +335,7 @@ impl<'a> Reference<'a> {
         if self.runnable(at.min(since + 1), stretch) {
             return Owner::Throttling(since);
         }
-        let fault = self.under_way(at, stretch).find(|span| self.spans[*span].kind == Kind::Fault);
+        let fault = self.spans_under_way(at, stretch).find(|span| self.spans[*span].kind == Kind::Fault);
         fault.map_or(Owner::Idle(since), Owner::Span)
     }
 
@@ -352,21 +355,23 @@ impl<'a> Reference<'a> {
             self.events.get(*event).is_some_and(|event| stretch.0 <= event.time && event.time < stretch.1)
         };
         // After lost events, the thread that writes the next event, unless that is lost as well.
-        let after = |event: usize| match self.after(event) {
-            None if in_stretch(&(event + 1)) => self.before(event + 1).or(Some(LOOP)),
+        let next_thread = |event: usize| match self.thread_after(event) {
+            None if in_stretch(&(event + 1)) => self.thread_before(event + 1).or(Some(LOOP)),
             None => Some(LOOP),
             after => after,
         };
-        let is_there = |event: usize, pid| self.before(event) == Some(pid) || after(event) == Some(pid);
+        let is_there = |event: usize, pid| self.thread_before(event) == Some(pid) || next_thread(event) == Some(pid);
         let lost = |event: usize| matches!(self.events[event].what, Happening::Lost { .. });
         // The absence of the loop after the event: from where it was last there, or events were lost, until it is again.
-        if !in_stretch(&at) || after(at) == Some(LOOP) {
+        if !in_stretch(&at) || next_thread(at) == Some(LOOP) {
             return None;
         }
         let began = (0..=at).rev().take_while(in_stretch).find(|event| lost(*event) || is_there(*event, LOOP));
         let first = self.events.partition_point(|event| event.time < stretch.0);
         let absence = began.unwrap_or(first)..=at;
-        let ends = |event: &usize| lost(*event) || self.before(*event) == Some(LOOP) || after(*event - 1) == Some(LOOP);
+        let ends = |event: &usize| {
+            lost(*event) || self.thread_before(*event) == Some(LOOP) || next_thread(*event - 1) == Some(LOOP)
+        };
         let later = (at + 1..).take_while(in_stretch).take_while(|event| !ends(event));
         let left_for_it = began.filter(|event| {
             matches!(self.events[*event].what, Happening::Switch { prev: LOOP, prev_runnable: true, .. })
@@ -375,7 +380,7 @@ impl<'a> Reference<'a> {
             return (left..=at).chain(later).any(|event| is_there(event, Pid::IDLE)).then_some(left);
         }
         let idles = |event: usize| match began {
-            Some(began) if began == event => after(event) == Some(Pid::IDLE),
+            Some(began) if began == event => next_thread(event) == Some(Pid::IDLE),
             _ => is_there(event, Pid::IDLE),
         };
         absence.into_iter().find(|event| idles(*event) && self.runnable(*event + 1, stretch))
@@ -401,7 +406,7 @@ impl<'a> Reference<'a> {
                 _ => to,
             };
             let throttled = at.checked_sub(1).and_then(|before| self.throttled(before, stretch));
-            let loop_is_back = at == end || self.before(at) == Some(LOOP);
+            let loop_is_back = at == end || self.thread_before(at) == Some(LOOP);
             let kept_away = throttled.filter(|_| !loop_is_back);
             // The interval before the event.
             if let Some(Happening::Lost { .. }) = what {
@@ -461,7 +466,7 @@ impl<'a> Reference<'a> {
 
     /// Who has the time of the thread that a switch brought in, or that goes on after lost events.
     fn begun_thread(&self, at: usize, stretch: (Nanos, Nanos)) -> Option<Owner> {
-        match self.after(at) {
+        match self.thread_after(at) {
             Some(thread) => Some(self.owner_of(thread, Some(at), at + 1, stretch)),
             None => Some(self.thread_owner(at + 1, stretch)),
         }
@@ -606,7 +611,7 @@ impl<'a> Reference<'a> {
         let soon = thread == LOOP || gap <= Nanos::new(5_000);
         (interrupts(&ended)
             && self.stretch(before) == stretch
-            && self.after(before) == Some(thread)
+            && self.thread_after(before) == Some(thread)
             && soon
             && !self.active(entry, stretch).any(|span| interrupts(&span)))
         .then_some(ended)

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use becalm_linux::signals::{StopSignals, wait_readable};
-use becalm_measure::cost::Joined;
+use becalm_measure::cost::JoinedCosts;
 use becalm_model::cost::{ClockCosts, Costs, MOST_PROCESSES, PROCESSES, ProbeCosts, ProcessDoc, SpreadDoc};
 use becalm_model::node::Ended;
 use becalm_units::Nanos;
@@ -91,7 +91,7 @@ pub fn run(probes: ProbeCommand, args: &ProbeArgs, out: &mut dyn Write) -> Resul
     let mut storing = args.output.begin(site.document(site.policy, probes.nothing()))?;
     let bar = Bar::new(format!("measuring {} in processes", probes.name()), args.processes.into(), Tail::Steps);
     let planned = args.processes;
-    let mut joined = Joined::new(probes.nothing());
+    let mut joined = JoinedCosts::new(probes.nothing());
     let mut spread = SpreadDoc { planned, over_ns: args.over.get(), processes: Vec::new() };
     storing.spread_over(spread.clone());
     let (mut ended, first) = (Ended::Duration, Instant::now());

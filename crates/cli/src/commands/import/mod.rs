@@ -14,7 +14,7 @@ mod traces;
 use std::io::Write;
 use std::path::PathBuf;
 
-use becalm_exchange::read::{Form, Format, Known, ReadError, TimeUnit};
+use becalm_exchange::read::{FileFacts, Form, Format, ReadError, TimeUnit};
 use becalm_model::check_node_name;
 use becalm_units::fault::{self, UsageError};
 use becalm_units::{CpuList, Named, Nanos};
@@ -152,7 +152,7 @@ impl ImportArgs {
     }
 
     /// What the user says of the files.
-    fn known(&self) -> Known {
-        Known { unit: self.unit.map(TimeUnit::from), rate_hz: self.rate }
+    fn known(&self) -> FileFacts {
+        FileFacts { unit: self.unit.map(TimeUnit::from), rate_hz: self.rate }
     }
 }

@@ -6,8 +6,8 @@ use becalm_measure::Names;
 use becalm_model::node::{ClockDoc, Ended, NodeDoc, Rung, TracingDoc, Warning};
 use becalm_model::{Event, Pid, warning};
 use becalm_record::offline::{
-    self, CpuSpan, Found, KernelTrace, NoiseNamer, NoiseTrace, PagedTrace, PerfTrace, StampClock, TextNamer,
-    ThreadTimes, TracerLoop, Wanted, Whereabouts, Wholeness,
+    self, CpuSpan, DetourSearch, KernelTrace, NoiseNamer, NoiseTrace, PagedTrace, PerfTrace, StampClock, TextNamer,
+    ThreadTimes, TraceFindings, TracerLoop, Whereabouts, Wholeness,
 };
 use becalm_record::{DetourStore, Store};
 use becalm_units::fault::{self, Context, UsageError};
@@ -62,7 +62,7 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Res
         return Err(UsageError::new("--length is not for traces, which say themselves how long they are").into());
     }
     let progress = &Bar::new("reading", file.size(), Tail::TimeLeft);
-    let mut names = Names::of_a_file();
+    let mut names = Names::for_file();
     let opened = match format {
         Format::PerfData => open_perf_data(file, &mut names, progress),
         Format::PerfScript | Format::Ftrace => open_text(format, file, &mut names, progress),
@@ -85,7 +85,7 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Res
     progress.say("storing");
     let mut store = DetourStore::new(&args.output);
     let found = offline::store(&mut *opened.trace, &mut names, &wanted, &mut store, &mut node)?;
-    if let Wanted::Gaps { loops, .. } = &wanted {
+    if let DetourSearch::Gaps { loops, .. } = &wanted {
         enter_thresholds(&mut node, &opened.trace.cpus(), loops);
     }
     node.warnings.extend(warnings(&opened, &wanted, &names, &node, &found));
@@ -94,7 +94,7 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Res
         node.warnings.push(warning::idle_not_in_trace(&without_idle));
     }
     let programs = times.programs(&names);
-    if matches!(wanted, Wanted::Interruptions { .. }) && !programs.is_empty() {
+    if matches!(wanted, DetourSearch::Interruptions { .. }) && !programs.is_empty() {
         node.warnings.push(warning::taken_for_programs(&programs));
     }
     node.ended = Some(Ended::Unknown);
@@ -318,7 +318,12 @@ fn survey(
 }
 
 /// What is looked for, and on which CPUs.
-fn wanted(args: &ImportArgs, opened: &mut Opened<'_>, names: &mut Names, spans: &[OfCpu]) -> fault::Result<Wanted> {
+fn wanted(
+    args: &ImportArgs,
+    opened: &mut Opened<'_>,
+    names: &mut Names,
+    spans: &[OfCpu],
+) -> fault::Result<DetourSearch> {
     let there: CpuList = spans.iter().map(|(_, cpu, _)| *cpu).collect();
     if let Some(chosen) = &args.cpu
         && !chosen.without(&there).is_empty()
@@ -334,7 +339,7 @@ fn wanted(args: &ImportArgs, opened: &mut Opened<'_>, names: &mut Names, spans: 
         let with_gaps = spans.iter().filter(|(index, cpu, _)| is_chosen(*cpu) && !loops[*index].steps.is_empty());
         let cpus: Vec<usize> = with_gaps.map(|(index, ..)| *index).collect();
         fault::ensure!(!cpus.is_empty(), "the tracer's loop has a gap on none of the chosen CPUs");
-        return Ok(Wanted::Gaps { cpus, loops: loops.clone() });
+        return Ok(DetourSearch::Gaps { cpus, loops: loops.clone() });
     }
     let has_switches = opened.loops.is_some()
         || opened.events.iter().any(|event| event.system == "sched" && event.name == "sched_switch");
@@ -350,7 +355,7 @@ fn wanted(args: &ImportArgs, opened: &mut Opened<'_>, names: &mut Names, spans: 
                 "no CPU has two events that tell what had it".to_owned()
             }
         );
-        return Ok(Wanted::Interruptions { cpus, has_switches });
+        return Ok(DetourSearch::Interruptions { cpus, has_switches });
     };
     fault::ensure!(
         has_switches,
@@ -374,7 +379,7 @@ fn wanted(args: &ImportArgs, opened: &mut Opened<'_>, names: &mut Names, spans: 
         })
         .into());
     }
-    Ok(Wanted::Thread { thread, cpus, whereabouts })
+    Ok(DetourSearch::Thread { thread, cpus, whereabouts })
 }
 
 /// The thread of that number or name.
@@ -404,14 +409,14 @@ fn find_thread(text: &str, names: &Names) -> Result<Pid, UsageError> {
 }
 
 /// The document of the run, before anything is found.
-fn describe(args: &ImportArgs, format: Format, opened: &Opened<'_>, wanted: &Wanted) -> NodeDoc {
+fn describe(args: &ImportArgs, format: Format, opened: &Opened<'_>, wanted: &DetourSearch) -> NodeDoc {
     let mut node = document::of_recording(args, format, opened.host.as_deref(), Vec::new());
     node.ended = None;
     node.origin = opened.began;
     node.rung = Rung::Tracepoints;
     node.clock = opened.clock.clone();
     node.settings.threshold = match wanted {
-        Wanted::Gaps { .. } => "the tracer's".to_owned(),
+        DetourSearch::Gaps { .. } => "the tracer's".to_owned(),
         _ => "none".to_owned(),
     };
     node.machine.online = opened.trace.cpus().into_iter().collect();
@@ -426,10 +431,10 @@ fn describe(args: &ImportArgs, format: Format, opened: &Opened<'_>, wanted: &Wan
         ..TracingDoc::default()
     });
     node.warnings = match wanted {
-        Wanted::Interruptions { .. } => vec![warning::no_loop()],
+        DetourSearch::Interruptions { .. } => vec![warning::no_loop()],
         // What is known of the thread's time is known at the end.
-        Wanted::Thread { .. } => Vec::new(),
-        Wanted::Gaps { .. } => vec![warning::imported()],
+        DetourSearch::Thread { .. } => Vec::new(),
+        DetourSearch::Gaps { .. } => vec![warning::imported()],
     };
     node
 }
@@ -473,9 +478,15 @@ fn kind_of(unseen: &str) -> &str {
 }
 
 /// What the trace does not tell, and what was found to be wrong with it.
-fn warnings(opened: &Opened<'_>, wanted: &Wanted, names: &Names, node: &NodeDoc, found: &Found) -> Vec<Warning> {
+fn warnings(
+    opened: &Opened<'_>,
+    wanted: &DetourSearch,
+    names: &Names,
+    node: &NodeDoc,
+    found: &TraceFindings,
+) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    if let Wanted::Thread { thread, .. } = wanted {
+    if let DetourSearch::Thread { thread, .. } = wanted {
         let name = names.name_of(*thread).map_or_else(String::new, |name| format!("{name}, "));
         let name = becalm_units::printable(&name).into_owned();
         let whole: Nanos = node.cpus.iter().map(|cpu| cpu.duration_ns).max().unwrap_or_default();
@@ -487,7 +498,7 @@ fn warnings(opened: &Opened<'_>, wanted: &Wanted, names: &Names, node: &NodeDoc,
         }
     }
     warnings.extend(opened.warnings.iter().cloned());
-    if let Wanted::Gaps { cpus, loops } = wanted {
+    if let DetourSearch::Gaps { cpus, loops } = wanted {
         let spans = found.spans.iter().map(|(_, span)| span.length()).fold(Nanos::ZERO, Nanos::saturating_add);
         let runtime = cpus.iter().map(|index| loops[*index].runtime).fold(Nanos::ZERO, Nanos::saturating_add);
         // The last period of each CPU has not ended, so that a little is always missing.

@@ -75,7 +75,7 @@ impl Beside {
         trace.turn(true).map_err(|error| error.to_string())?;
         let now = trace.now();
         let of_cpu = |cpu: CpuId| {
-            let mut presence = Presence::of_one_program(cpu);
+            let mut presence = Presence::for_one_program(cpu);
             presence.begin(now);
             (presence, Interruptions::default())
         };

@@ -114,7 +114,7 @@ fn run(args: &RunQuietArgs, out: &mut dyn Write) -> Result<Exit> {
         None => choice::quietest(root)?,
     };
     let mut bench = Bench { args, cpus, user: args.command_user.user(), janitor, not_done: Vec::new() };
-    let machine = LiveMachine::below(root);
+    let machine = LiveMachine::for_root(root);
     let folder = args.journal.folder();
     let planned = bench.plan(&machine);
     let signals = Relay::block().context("cannot block signals")?;

@@ -15,7 +15,7 @@ use becalm_model::node::Rung;
 use becalm_model::remedy::may_be_the_tick;
 use becalm_model::tune::{CpuChoice, Severity, TickCount, TicksFrom};
 use becalm_report::TuneCheckReport;
-use becalm_tune::check::{self, Recorded, RecordedSource, choose};
+use becalm_tune::check::{self, RecordedNoise, RecordedSource, choose};
 use becalm_units::fault::{self, UsageError};
 use becalm_units::{CpuList, Named, Nanos};
 use clap::{Args, ValueEnum};
@@ -182,7 +182,7 @@ fn of_recording(summary: &Summary) -> Vec<TickCount> {
 
 /// The total cost of each source on each CPU. The cost of unnamed timers is left out if they cannot be the tick, because the findings
 /// charge it to the tick.
-fn costs(summary: &Summary, ticks: &[TickCount]) -> Recorded {
+fn costs(summary: &Summary, ticks: &[TickCount]) -> RecordedNoise {
     let machines = || summary.nodes.iter().map(|node| &node.doc.machine);
     let is_tick = |count: &TickCount| !count.are_ticks && may_be_the_tick(count.rate_hz(), machines());
     let timers_tick = |cpu| ticks.iter().any(|count| count.cpu == cpu && is_tick(count));
@@ -200,5 +200,5 @@ fn costs(summary: &Summary, ticks: &[TickCount]) -> Recorded {
             total: Nanos::new(source.whole_ns),
         })
     });
-    Recorded { observed: observed.collect(), sources: sources.collect() }
+    RecordedNoise { observed: observed.collect(), sources: sources.collect() }
 }

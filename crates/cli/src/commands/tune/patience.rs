@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use becalm_tune::{Folder, JournalError, LiveMachine, Restored, Restoring, TuneError, restore};
+use becalm_tune::{Folder, JournalError, LiveMachine, RestoreOptions, Restored, TuneError, restore};
 
 /// How long it is waited between two attempts.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub fn restore_patiently(
     machine: &LiveMachine,
     folder: &Folder,
-    restoring: Restoring<'_>,
+    restoring: RestoreOptions<'_>,
     patience: Duration,
 ) -> Result<Option<Restored>, TuneError> {
     let end = Instant::now() + patience;

@@ -47,7 +47,7 @@ pub struct PlanningArgs {
 impl PlanningArgs {
     /// The machine below the root folder.
     pub fn machine(&self) -> LiveMachine {
-        LiveMachine::below(&self.root)
+        LiveMachine::for_root(&self.root)
     }
 
     /// What is asked of a plan.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use becalm_report::{TuneDoing, TuneDoneReport};
-use becalm_tune::{Folder, Foreign, LiveMachine, Outcome, Restored, Restoring, Stage, Whose};
+use becalm_tune::{Folder, Foreign, LiveMachine, Outcome, RestoreOptions, Restored, Stage, Whose};
 use becalm_units::CpuList;
 use becalm_units::fault;
 use clap::Args;
@@ -72,8 +72,8 @@ pub fn run(args: &RestoreArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     };
     let (whose, patience) =
         if args.left_by_run { (Whose::DeadRuns, PATIENCE) } else { (Whose::Anybodys, Duration::ZERO) };
-    let machine = LiveMachine::below(&args.root);
-    let restored = restore_patiently(&machine, &folder, Restoring { whose, foreign }, patience)?;
+    let machine = LiveMachine::for_root(&args.root);
+    let restored = restore_patiently(&machine, &folder, RestoreOptions { whose, foreign }, patience)?;
     let report = match &restored {
         Some(restored) => report(restored, &folder),
         None => nothing(&machine, &folder)?,

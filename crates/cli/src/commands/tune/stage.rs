@@ -9,8 +9,8 @@ use becalm_linux::relay::Relay;
 use becalm_linux::rights::User;
 use becalm_linux::sched::Policy;
 use becalm_tune::{
-    Applied, CpusetPlace, Folder, Foreign, LiveMachine, Outcome, Owner, Plan, Restored, Restoring, TuneError, Whose,
-    apply,
+    Applied, CpusetPlace, Folder, Foreign, LiveMachine, Outcome, Owner, Plan, RestoreOptions, Restored, TuneError,
+    Whose, apply,
 };
 use becalm_units::fault::{self, Context};
 
@@ -215,7 +215,7 @@ impl Tuned<'_> {
     /// Restores. Where that fails the watcher goes on when this process has ended.
     fn put_back(&mut self) -> Result<Option<Restored>, TuneError> {
         let watcher = self.watcher.take();
-        let restoring = Restoring { whose: Whose::Process(&self.owner), foreign: Foreign::Leave };
+        let restoring = RestoreOptions { whose: Whose::Process(&self.owner), foreign: Foreign::Leave };
         let restored = restore_patiently(self.machine, self.folder, restoring, PATIENCE)?;
         if let Some(watcher) = watcher {
             watcher.dismiss();

@@ -48,7 +48,7 @@ pub fn run(args: &StatusArgs, out: &mut dyn Write) -> fault::Result<Exit> {
         advice: None,
     };
     if let Some(state) = folder.read()?.filter(|state| !state.is_spent()) {
-        let (stage, summary, advice) = words(&LiveMachine::below(&args.root), &state.owner, &state);
+        let (stage, summary, advice) = words(&LiveMachine::for_root(&args.root), &state.owner, &state);
         report = TuneDoneReport {
             doing: TuneDoing::Status,
             stage,

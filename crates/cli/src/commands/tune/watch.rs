@@ -7,7 +7,7 @@
 use std::io::{self, Read};
 use std::time::Duration;
 
-use becalm_tune::{Foreign, LiveMachine, Owner, Restoring, Whose};
+use becalm_tune::{Foreign, LiveMachine, Owner, RestoreOptions, Whose};
 use becalm_units::fault::{self, Context};
 use clap::Args;
 
@@ -52,7 +52,7 @@ pub fn run(args: &WatchArgs) -> fault::Result<Exit> {
     let (machine, folder) = (LiveMachine::new(), args.journal.folder());
     let (pid, start_ticks, boot_id) = (args.pid, args.start_ticks, args.boot_id.clone());
     let owner = Owner { pid, start_ticks, boot_id, runs_command: true };
-    let restoring = Restoring { whose: Whose::Process(&owner), foreign: Foreign::Leave };
+    let restoring = RestoreOptions { whose: Whose::Process(&owner), foreign: Foreign::Leave };
     let restored = restore_patiently(&machine, &folder, restoring, PATIENCE).context(
         "becalm ended before it had restored the settings, and they are not restored; becalm tune restore does it",
     )?;

@@ -161,7 +161,7 @@ pub fn check_baseline(baseline: &Bundle, parts: &[CampaignPart]) -> Result<()> {
 /// # Errors
 /// If a bundle is to lie where the user that the process becomes could not write it.
 pub fn leave_rights(parts: &mut [CampaignPart], has_baseline: bool) -> Result<()> {
-    let user = User::behind_sudo();
+    let user = User::from_sudo();
     for part in &*parts {
         rights::refuse_place_of_root(&part.path, user.as_ref())?;
     }
@@ -170,7 +170,7 @@ pub fn leave_rights(parts: &mut [CampaignPart], has_baseline: bool) -> Result<()
     last.plan.rights = rights::give_up_after_set_up();
     // Its samples are read when the runs have ended.
     if has_baseline && let AfterSetUp::GiveUp(left) = &mut last.plan.rights {
-        left.kept = left.kept.with(Capability::DacReadSearch);
+        left.kept = left.kept.with_capability(Capability::DacReadSearch);
     }
     Ok(())
 }

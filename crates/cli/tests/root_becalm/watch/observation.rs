@@ -9,10 +9,10 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::Duration;
 
-use becalm_testing::machine::{Changed, Offline};
+use becalm_testing::machine::{ChangedSetting, Offline};
 use becalm_testing::program::{INSTANCES, instances_of, path, report, warning_codes};
 use becalm_testing::skip;
-use becalm_testing::watched::{Watched, get};
+use becalm_testing::watched::{WatchProcess, get};
 
 use super::kept;
 use crate::robust::alone;
@@ -36,9 +36,11 @@ fn beside_a_storm(act: impl FnOnce()) {
 fn sources_are_named_between_the_windows_and_a_storm_of_events_is_not_followed() {
     let Some(_alone) = alone() else { return };
     // Windows come seldom, and what is saved until the trace is set up is little.
-    let mut watched = Watched::with(&["--interval", "100ms", "--busy", "100%", "--window", "10ms", "--budget", "5%"]);
+    let mut watched =
+        WatchProcess::with_options(&["--interval", "100ms", "--busy", "100%", "--window", "10ms", "--budget", "5%"]);
     let read = r#"becalm_trace_events_total{result="read"}"#;
-    let traced = |watched: &Watched, cpu: u32| watched.value(&format!(r#"becalm_traced_seconds_total{{cpu="{cpu}"}}"#));
+    let traced =
+        |watched: &WatchProcess, cpu: u32| watched.value(&format!(r#"becalm_traced_seconds_total{{cpu="{cpu}"}}"#));
     watched.until("both CPUs are traced", |watched| traced(watched, 0) > 0.1 && traced(watched, 1) > 0.1);
     let text = get(watched.address(), "/metrics").unwrap();
     let timer = r#"becalm_traced_source_seconds_total{kind="irq",source="tick"}"#;
@@ -59,8 +61,9 @@ fn sources_are_named_between_the_windows_and_a_storm_of_events_is_not_followed()
 fn a_cpu_that_comes_later_is_traced_too() {
     let Some(_alone) = alone() else { return };
     let Some(offline) = Offline::take(1) else { return skip("CPU 1 cannot be taken offline") };
-    let mut watched = Watched::with(&["--interval", "100ms", "--budget", "10%"]);
-    let traced = |watched: &Watched, cpu: u32| watched.value(&format!(r#"becalm_traced_seconds_total{{cpu="{cpu}"}}"#));
+    let mut watched = WatchProcess::with_options(&["--interval", "100ms", "--budget", "10%"]);
+    let traced =
+        |watched: &WatchProcess, cpu: u32| watched.value(&format!(r#"becalm_traced_seconds_total{{cpu="{cpu}"}}"#));
     watched.until("what is there is traced", |watched| traced(watched, 0) > 0.0);
     assert_eq!(traced(&watched, 1), 0.0);
     drop(offline);
@@ -85,8 +88,8 @@ fn a_trace_that_others_change_is_set_up_again_each_time() {
         &|pid| write(pid, "events/sched/sched_switch/filter", &["prev_pid == 1"]),
         &|pid| write(pid, "trace", &[""]),
     ];
-    let mut watched = Watched::with(&["--interval", "200ms", "--budget", "50%"]);
-    let seconds = |watched: &Watched| watched.value(r#"becalm_traced_seconds_total{cpu="0"}"#);
+    let mut watched = WatchProcess::with_options(&["--interval", "200ms", "--budget", "50%"]);
+    let seconds = |watched: &WatchProcess| watched.value(r#"becalm_traced_seconds_total{cpu="0"}"#);
     for (at, change) in ways.iter().enumerate() {
         let (before, disturbed) = (seconds(&watched), watched.value("becalm_trace_disturbed_total"));
         watched.until("it is traced", |watched| seconds(watched) > before);
@@ -104,21 +107,21 @@ fn a_trace_that_others_change_is_set_up_again_each_time() {
 fn a_trace_that_is_off_for_a_moment_is_noticed_without_the_kernels_notices() {
     let Some(_alone) = alone() else { return };
     // As where other programs have taken all that a user may have.
-    let Some(_none) = Changed::to("/proc/sys/fs/inotify/max_user_instances", "0") else {
+    let Some(_none) = ChangedSetting::new("/proc/sys/fs/inotify/max_user_instances", "0") else {
         return skip("the number of inotify instances cannot be set");
     };
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(socket.local_addr().unwrap()).unwrap();
-    let mut watched = Watched::with(&["--interval", "2s", "--budget", "50%", "--window", "10ms"]);
-    let seconds = |watched: &Watched| watched.value(r#"becalm_traced_seconds_total{cpu="0"}"#);
-    let disturbed = |watched: &Watched| watched.value("becalm_trace_disturbed_total");
+    let mut watched = WatchProcess::with_options(&["--interval", "2s", "--budget", "50%", "--window", "10ms"]);
+    let seconds = |watched: &WatchProcess| watched.value(r#"becalm_traced_seconds_total{cpu="0"}"#);
+    let disturbed = |watched: &WatchProcess| watched.value("becalm_trace_disturbed_total");
     for round in 0..2 {
         let before = seconds(&watched);
-        let switch = |watched: &Watched| match &instances_of(watched.pid())[..] {
+        let switch = |watched: &WatchProcess| match &instances_of(watched.pid())[..] {
             [instance] => Some(Path::new(INSTANCES).join(instance).join("tracing_on")),
             _ => None,
         };
-        let is_on = |watched: &Watched| {
+        let is_on = |watched: &WatchProcess| {
             switch(watched).is_some_and(|file| fs::read_to_string(file).is_ok_and(|text| text.trim() == "1"))
         };
         // Longer than an interval: a trace that is disturbed right after it was set up again is given up.
@@ -142,11 +145,11 @@ fn a_trace_that_is_off_for_a_moment_is_noticed_without_the_kernels_notices() {
 #[test]
 fn without_the_trace_nothing_is_traced_between_the_windows() {
     let Some(_alone) = alone() else { return };
-    let mut watched = Watched::start(&["--no-trace"]);
+    let mut watched = WatchProcess::start(&["--no-trace"]);
     watched.goes_on(1);
     assert_eq!(watched.value("becalm_trace_state"), -1.0);
     watched.end();
-    let mut watched = Watched::with(&["--interval", "100ms", "--budget", "20%"]);
+    let mut watched = WatchProcess::with_options(&["--interval", "100ms", "--budget", "20%"]);
     watched.until("it is traced", |watched| watched.value("becalm_trace_state") == 1.0);
     // A window has one of its own, for as long as it takes.
     watched.until("the trace is the only instance", |watched| instances_of(watched.pid()).len() == 1);
@@ -158,7 +161,7 @@ fn what_led_to_an_alert_is_kept() {
     let Some(_alone) = alone() else { return };
     let ring = tempfile::tempdir().unwrap();
     // Whatever the kernel does for longer than a moment raises it; windows leave time for the trace.
-    let mut watched = Watched::with(&[
+    let mut watched = WatchProcess::with_options(&[
         "--interval",
         "300ms",
         "--busy",

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use becalm_linux::usage::cpu_time_of;
 use becalm_testing::program::{instances_of, path};
-use becalm_testing::watched::{Watched, get};
+use becalm_testing::watched::{WatchProcess, get};
 
 use crate::robust::alone;
 
@@ -50,7 +50,7 @@ fn nothing_grows_and_the_budget_holds() {
     let minutes: u64 = env::var("MINUTES").ok().and_then(|text| text.parse().ok()).unwrap_or(30);
     let ring = tempfile::tempdir().unwrap();
     // CPUs that others use are measured as well, so that there is something to grow.
-    let watched = Watched::with(&["--busy", "100%", "--keep", "1MiB", "-o", path(ring.path())]);
+    let watched = WatchProcess::with_options(&["--busy", "100%", "--keep", "1MiB", "-o", path(ring.path())]);
     let begin = Instant::now();
     let mut settled: Option<Held> = None;
     for minute in 1..=minutes {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use becalm_testing::machine::{Mounted, Offline, SteppedClock};
 use becalm_testing::program::{INSTANCES, document_path, path, report};
-use becalm_testing::watched::Watched;
+use becalm_testing::watched::WatchProcess;
 use becalm_testing::{Need, machine_has, skip};
 
 use super::kept;
@@ -33,11 +33,11 @@ fn all_open(ring: &Path) {
 fn steps_of_the_clock_change_nothing_but_the_time_that_is_told() {
     let Some(_alone) = alone() else { return };
     let ring = tempfile::tempdir().unwrap();
-    let mut watched = Watched::start(&["-o", path(ring.path())]);
+    let mut watched = WatchProcess::start(&["-o", path(ring.path())]);
     watched.goes_on(1);
     let begin = (watched.value("becalm_up_seconds"), std::time::Instant::now());
     for seconds in [30, -30] {
-        let Some(stepped) = SteppedClock::by(seconds) else { return skip("the clock cannot be set") };
+        let Some(stepped) = SteppedClock::new(seconds) else { return skip("the clock cannot be set") };
         watched.goes_on(2);
         drop(stepped);
         watched.goes_on(2);
@@ -57,10 +57,10 @@ fn steps_of_the_clock_change_nothing_but_the_time_that_is_told() {
 #[test]
 fn a_cpu_that_goes_is_left_out_and_measured_again_when_it_is_back() {
     let Some(_alone) = alone() else { return };
-    let mut watched = Watched::start(&["--cpus", "1"]);
+    let mut watched = WatchProcess::start(&["--cpus", "1"]);
     watched.goes_on(2);
     let Some(offline) = Offline::take(1) else { return skip("CPU 1 cannot be taken offline") };
-    let missed = |watched: &Watched| watched.windows("busy") + watched.windows("failed");
+    let missed = |watched: &WatchProcess| watched.windows("busy") + watched.windows("failed");
     let before = missed(&watched);
     watched.until("windows are missed", |watched| missed(watched) > before + 1.0);
     drop(offline);
@@ -74,7 +74,7 @@ fn a_full_disk_costs_the_oldest_windows_and_never_the_watch() {
     let disk = Mounted::tmpfs("size=256k");
     let ring = disk.path().join("ring");
     // The bound is above what the disk holds.
-    let mut watched = Watched::start(&["-o", path(&ring), "--keep", "1GiB"]);
+    let mut watched = WatchProcess::start(&["-o", path(&ring), "--keep", "1GiB"]);
     watched.until("the disk was full", |watched| watched.value("becalm_store_failures_total") > 0.0);
     let first = kept(&ring, ".becalm")[0].clone();
     watched.until("the oldest made room", |_| kept(&ring, ".becalm").first().is_some_and(|now| *now != first));
@@ -139,7 +139,7 @@ fn other_tracers_are_not_disturbed_and_do_not_disturb() {
     let Some(_alone) = alone() else { return };
     let others = OtherTracers::start();
     let before = others.settings();
-    let mut watched = Watched::start(&[]);
+    let mut watched = WatchProcess::start(&[]);
     watched.goes_on(3);
     assert_eq!(others.settings(), before);
     assert_eq!(watched.value("becalm_rung"), 2.0);
@@ -157,14 +157,14 @@ fn killed_at_any_moment_it_leaves_nothing_but_bundles_and_goes_on_behind_them() 
     }
     let ring = tempfile::tempdir().unwrap();
     for wait in [0, 40, 80, 120] {
-        let mut watched = Watched::start(&["-o", path(ring.path())]);
+        let mut watched = WatchProcess::start(&["-o", path(ring.path())]);
         watched.goes_on(1);
         thread::sleep(Duration::from_millis(wait));
         watched.running.signal("KILL");
         // This checks that neither processes nor trace instances remain.
         assert_eq!(watched.running.end().code, 128 + 9);
     }
-    let mut watched = Watched::start(&["-o", path(ring.path())]);
+    let mut watched = WatchProcess::start(&["-o", path(ring.path())]);
     watched.goes_on(1);
     watched.end();
     let entries: Vec<_> = fs::read_dir(ring.path()).unwrap().map(|entry| entry.unwrap().path()).collect();

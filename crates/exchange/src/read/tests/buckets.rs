@@ -68,10 +68,10 @@ fn buckets_of_rtla_hold_their_values() {
     ] {
         let text = text("timerlat", rows, max).replace("CPU-000", "Thr-000");
         let Anything::Distribution(found) = read(Format::Rtla, "hist", text.as_bytes()).unwrap() else { panic!() };
-        let of = &found.series[0];
-        let found_widths: Vec<i64> = of.buckets.iter().map(|bucket| bucket.below_ns - bucket.from_ns).collect();
+        let series = &found.series[0];
+        let found_widths: Vec<i64> = series.buckets.iter().map(|bucket| bucket.below_ns - bucket.from_ns).collect();
         assert_eq!(found_widths, widths, "{rows}");
-        assert_eq!(of.in_histogram(), of.count.unwrap(), "{rows}");
+        assert_eq!(series.in_histogram(), series.count.unwrap(), "{rows}");
         assert_eq!(found.warnings.first().map(|warning| warning.code.as_str()), code, "{rows}: {:?}", found.warnings);
     }
 }
@@ -101,10 +101,10 @@ fn oslat_json(command: &str, rows: &[(&str, u64)], max: u64) -> String {
 fn spans(text: &str) -> (Vec<[i64; 2]>, Option<i64>, Option<i64>, bool) {
     let Anything::Distribution(found) = read(Format::Oslat, "file", text.as_bytes()).unwrap() else { panic!() };
     check(&Anything::Distribution(found.clone()), text);
-    let of = &found.series[0];
+    let series = &found.series[0];
     let is_unsure = found.warnings.iter().any(|warning| warning.code == "imported_width_unknown");
-    let spans = of.buckets.iter().map(|bucket| [bucket.from_ns, bucket.below_ns]).collect();
-    (spans, of.above.map(|above| above.from_ns), of.max_ns, is_unsure)
+    let spans = series.buckets.iter().map(|bucket| [bucket.from_ns, bucket.below_ns]).collect();
+    (spans, series.above.map(|above| above.from_ns), series.max_ns, is_unsure)
 }
 
 /// Buckets of oslat are as wide as their edges say, with microseconds and with nanoseconds.
@@ -114,7 +114,7 @@ fn buckets_of_oslat_have_their_own_width() {
     const BIAS: &str = "oslat V 2.70\nGlobal bias set to 37 (us)\n";
     let wide = [[0, 100_000], [100_000, 200_000]];
     let half = [[500, 1_000], [1_000, 1_500]];
-    for (head, rows, wanted, above, is_unsure) in [
+    for (head, rows, wanted, overflow, is_unsure) in [
         (V, &[("100", 9), ("200", 5), ("300", 1)][..], wide.to_vec(), 200_000, false),
         ("", &[("100", 9), ("200", 5), ("300", 1)], wide.to_vec(), 200_000, false),
         (V, &[("001.000", 9), ("001.500", 5), ("002.000", 1)], half.to_vec(), 1_500, false),
@@ -132,13 +132,13 @@ fn buckets_of_oslat_have_their_own_width() {
         ("", &[("101", 9), ("...", 0), ("301", 1)], vec![[0, 101_000]], 101_000, true),
     ] {
         let found = spans(&oslat_text(head, rows, "4700"));
-        assert_eq!(found, (wanted, Some(above), Some(4_700_000), is_unsure), "{head}{rows:?}");
+        assert_eq!(found, (wanted, Some(overflow), Some(4_700_000), is_unsure), "{head}{rows:?}");
     }
     assert_eq!(spans(&oslat_text(V, &[("0.500", 9), ("1.000", 1)], "412.345")).2, Some(412_345));
 
     let command = |options: &str| format!("\"cmdline:\": \"oslat -D 10 {options}\", ");
     let three = &[("100", 9), ("200", 5), ("300", 1)][..];
-    for (command, rows, max, wanted, above, max_ns, is_unsure) in [
+    for (command, rows, max, wanted, overflow, max_ns, is_unsure) in [
         (
             command("-W 100000 -q"),
             three,
@@ -174,6 +174,6 @@ fn buckets_of_oslat_have_their_own_width() {
         ),
     ] {
         let text = oslat_json(&command, rows, max);
-        assert_eq!(spans(&text), (wanted, above, Some(max_ns), is_unsure), "{text}");
+        assert_eq!(spans(&text), (wanted, overflow, Some(max_ns), is_unsure), "{text}");
     }
 }

@@ -33,7 +33,7 @@ fn logs_of_hdr_histogram_add_up() {
 #[test]
 fn logs_of_decimal_fractions_add_up() {
     let bytes = fs::read(folder().join("hdr/fractions.hlog")).unwrap();
-    let known = Known { unit: Some(TimeUnit::S), rate_hz: None };
+    let known = FileFacts { unit: Some(TimeUnit::S), rate_hz: None };
     let found = distribution(Format::Hdr, Source { name: "log", bytes: &bytes }, known, &mut |_| {}).unwrap();
     assert_eq!(document(&found).check(), Ok(()));
     let [log, tag] = found.series.as_slice() else { panic!("{found:?}") };
@@ -107,7 +107,7 @@ fn wake_ups_are_no_stolen_time() {
 }
 
 #[test]
-fn of_oslat_all_steps_are_counted() {
+fn all_steps_of_oslat_are_counted() {
     let json = series(Format::Oslat, "one-core.json").remove(0);
     assert_eq!((json.cpu, json.observed_ns, json.max_ns), (Some(CpuId::new(0)), Some(2_005_000_000), Some(24_041_000)));
     let first = json.buckets[0];
@@ -161,7 +161,7 @@ fn samples_of_work_keep_what_is_fixed() {
     assert_eq!(fwq.iter().map(|list| list.cpu.unwrap().get()).collect::<Vec<_>>(), [0, 1]);
     // 118,819 ticks at 2.596055 GHz.
     assert_eq!((fwq[0].samples[0].duration, fwq[0].has_starts), (Nanos::new(45_769), false));
-    let unknown = samples(Format::Fwq, Source { name: "x", bytes: b"100\n" }, Known::default(), &mut |_| {});
+    let unknown = samples(Format::Fwq, Source { name: "x", bytes: b"100\n" }, FileFacts::default(), &mut |_| {});
     assert!(unknown.unwrap_err().why.contains("how fast"));
     let fixed = "# Benchmark Method: fwq\n# Compute-Cycle Duration: 1000 usec\n# Fixed Work Quantum Benchmark\n0   1003\n1   1000\n";
     let Anything::Samples(lists) = read(Format::Netgauge, "n", fixed.as_bytes()).unwrap() else { panic!() };
@@ -195,8 +195,8 @@ fn windows_in_ticks_are_put_together_from_two_files() {
     assert_eq!(threads.iter().map(|list| list.samples.len()).collect::<Vec<_>>(), [59, 59]);
     assert_eq!(threads[1].samples[1].work, 19_287);
 
-    let refused = |of: Result<Vec<SampleList>, ReadError>, why: &str| {
-        let error = fault::Error::from(of.unwrap_err()).message(fault::option);
+    let refused = |read: Result<Vec<SampleList>, ReadError>, why: &str| {
+        let error = fault::Error::from(read.unwrap_err()).message(fault::option);
         assert!(error.contains(why), "{error}");
     };
     refused(join("serial_0", None), "--rate");
@@ -207,7 +207,7 @@ fn windows_in_ticks_are_put_together_from_two_files() {
     let falling: Vec<i64> = (0..5_000).rev().collect();
     refused(ftq_ticks::joined("run", &falling, &falling, Some(1e9)), "no begins");
     refused(
-        samples(Format::FtqTicks, Source { name: "a_times.dat", bytes: b"1\n" }, Known::default(), &mut |_| {}),
+        samples(Format::FtqTicks, Source { name: "a_times.dat", bytes: b"1\n" }, FileFacts::default(), &mut |_| {}),
         "one of two",
     );
 }
@@ -238,10 +238,13 @@ fn tables_and_histograms_of_rtla_are_told_apart() {
                CPU Period       Runtime        Noise  % CPU Aval   Max Noise   Max Single          HW          NMI          IRQ      Softirq       Thread\n  \
                3 #60       60000000         8120    99.98646         512          88          14            0        60211         900           7\n";
     let Anything::Distribution(found) = read(Format::Rtla, "top", top.as_bytes()).unwrap() else { panic!() };
-    let of = &found.series[0];
+    let series = &found.series[0];
     assert_eq!((found.tool.as_str(), found.quantity), ("rtla osnoise top", Quantity::Stolen));
-    assert_eq!((of.observed_ns, of.total_ns, of.max_ns), (Some(60_000_000_000), Some(8_120_000), Some(88_000)));
-    assert_eq!((of.count, of.counts.len()), (None, 6));
+    assert_eq!(
+        (series.observed_ns, series.total_ns, series.max_ns),
+        (Some(60_000_000_000), Some(8_120_000), Some(88_000))
+    );
+    assert_eq!((series.count, series.counts.len()), (None, 6));
     assert_eq!(recognize(Source { name: "top", bytes: top.as_bytes() }), Some(Format::Rtla));
     let hist = "# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:05\n\
                 Index   IRQ-000   Thr-000\n0            10         0\n10            2         9\n30            0         3\n\

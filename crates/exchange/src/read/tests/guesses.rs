@@ -49,7 +49,7 @@ fn numbers_without_a_title_are_not_guessed() {
 #[test]
 fn near_misses_are_named() {
     let oslat = fs::read_to_string(folder().join("oslat/two-cores.txt")).unwrap();
-    let behind = |text: &str, prefix: &str| text.lines().map(|line| format!("{prefix}{line}\n")).collect::<String>();
+    let prefixed = |text: &str, prefix: &str| text.lines().map(|line| format!("{prefix}{line}\n")).collect::<String>();
     let rtla = fs::read_to_string(folder().join("rtla/osnoise-top.txt")).unwrap();
     let cases: [(Vec<u8>, &[&str]); 34] = [
         (b"".to_vec(), &["is empty"]),
@@ -83,15 +83,15 @@ fn near_misses_are_named() {
             b"redis  4735/4735  921.700317: sched:sched_switch: a:1 [120] S ==> b:0 [120]\n".to_vec(),
             &["without CPUs", "-a"],
         ),
-        (behind(&oslat, "2026-03-03T10:11:12.123456789Z ").into(), &["1 word", "oslat", "sed"]),
-        (behind(&oslat, "2026-03-03T10:11:12.123456789Z stdout F ").into(), &["3 words", "oslat"]),
-        (behind(&oslat, "Mar  3 10:11:12 node7 oslat[77]: ").into(), &["5 words", "oslat"]),
-        (behind(&oslat, "[2026-03-03 10:11:12,123] ").into(), &["2 words", "oslat"]),
-        (behind(&oslat, "web-1  | ").into(), &["2 words", "oslat"]),
-        (behind(&oslat, "2026-03-03T10:11:12Z\t").into(), &["1 word", "oslat"]),
-        (behind(&oslat, "[pod/a/b] 2026-03-03T10:11:12.1Z ").into(), &["2 words", "oslat"]),
-        (behind(&rtla, "2026-03-03T10:11:12Z ").into(), &["1 word", "rtla"]),
-        (behind(&rtla, "Mar  3 10:11:12 node7 rtla[77]: ").into(), &["5 words", "rtla"]),
+        (prefixed(&oslat, "2026-03-03T10:11:12.123456789Z ").into(), &["1 word", "oslat", "sed"]),
+        (prefixed(&oslat, "2026-03-03T10:11:12.123456789Z stdout F ").into(), &["3 words", "oslat"]),
+        (prefixed(&oslat, "Mar  3 10:11:12 node7 oslat[77]: ").into(), &["5 words", "oslat"]),
+        (prefixed(&oslat, "[2026-03-03 10:11:12,123] ").into(), &["2 words", "oslat"]),
+        (prefixed(&oslat, "web-1  | ").into(), &["2 words", "oslat"]),
+        (prefixed(&oslat, "2026-03-03T10:11:12Z\t").into(), &["1 word", "oslat"]),
+        (prefixed(&oslat, "[pod/a/b] 2026-03-03T10:11:12.1Z ").into(), &["2 words", "oslat"]),
+        (prefixed(&rtla, "2026-03-03T10:11:12Z ").into(), &["1 word", "rtla"]),
+        (prefixed(&rtla, "Mar  3 10:11:12 node7 rtla[77]: ").into(), &["5 words", "rtla"]),
         (
             b"     usecs               : count     distribution\n         0 -> 1          : 12       |**      |\n".to_vec(),
             &["histogram", "bcc"],

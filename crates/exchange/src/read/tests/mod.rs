@@ -28,12 +28,12 @@ enum Anything {
 
 fn read(format: Format, name: &str, bytes: &[u8]) -> Result<Anything, ReadError> {
     let (source, told) = (Source { name, bytes }, &mut |_| {});
-    let known = Known { unit: None, rate_hz: Some(2.596e9) };
+    let known = FileFacts { unit: None, rate_hz: Some(2.596e9) };
     match format.form() {
         Form::Detours => detours(format, source, known, told).map(Anything::Detours),
         // Of two files, with another one that fits.
         Form::Samples if format == Format::FtqTicks && ftq_ticks::part(name) != Part::Both => {
-            let ftq_ticks::Column { numbers: column, warnings } = ftq_ticks::column(source, told)?;
+            let ftq_ticks::SampleColumn { numbers: column, warnings } = ftq_ticks::column(source, told)?;
             let (ones, numbers) = (vec![1; column.len()], (0..column.len() as i64).collect());
             let (prefix, times, counts) = match ftq_ticks::part(name) {
                 Part::Counts(prefix) => (prefix, numbers, column),

@@ -154,7 +154,7 @@ fn finish(
     }
     let mut cpus = Vec::new();
     for area in chosen.areas.iter().filter(|area| area.size > 0) {
-        let mut place = Binary::of_file(file, area.offset, &format!("the trace of CPU {}", area.cpu))?;
+        let mut place = Binary::from_file(file, area.offset, &format!("the trace of CPU {}", area.cpu))?;
         let cpu = u32::try_from(area.cpu).ok().filter(|cpu| *cpu < CpuId::LIMIT);
         let cpu =
             cpu.ok_or_else(|| place.error(format!("CPU {} is above the limit of {}", area.cpu, CpuId::LIMIT - 1)))?;

@@ -63,7 +63,7 @@ fn instance(file: &[u8], data: &[u8], place: usize, page_size: u32) -> Result<Bu
     let mut data = Binary::new(data, place);
     let offset = data.u64("the place of a buffer")?;
     let name = data.text("the name of a buffer")?.to_owned();
-    let mut from = Binary::of_file(file, offset, &format!("the buffer '{name}'"))?;
+    let mut from = Binary::from_file(file, offset, &format!("the buffer '{name}'"))?;
     from.take(10, "the kind of a buffer")?;
     let cpus = from.u32("the number of a buffer's CPUs")?;
     let areas = areas(&mut from, cpus)?;

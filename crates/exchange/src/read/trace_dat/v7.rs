@@ -80,7 +80,7 @@ pub(super) fn read(
         read(formats, &mut body.reader())?;
     }
     for buffer in &mut options.buffers {
-        let mut header = Binary::of_file(file, buffer.section, "the section of a buffer")?;
+        let mut header = Binary::from_file(file, buffer.section, "the section of a buffer")?;
         header.u16("the number of a section")?;
         buffer.is_compressed = header.u16("the flags of a section")? & IS_COMPRESSED != 0;
     }
@@ -93,7 +93,7 @@ fn check_end(file: &[u8], last_options: u64, compression: Compression) -> Result
     if last_options == 0 {
         return Ok(());
     }
-    let mut from = Binary::of_file(file, last_options, "a section")?;
+    let mut from = Binary::from_file(file, last_options, "a section")?;
     from.take(8, "the number and the name of a section")?;
     let size = from.u64("the size of a section")?;
     from.take(size, "a section")?;
@@ -119,7 +119,7 @@ fn read_options(from: &mut Binary<'_>, options: &mut Options) -> Result<u64, Rea
 
 /// A section, which must have this number.
 fn section(file: &[u8], offset: u64, id: u16, compression: Compression) -> Result<Body<'_>, ReadError> {
-    let mut from = Binary::of_file(file, offset, "a section")?;
+    let mut from = Binary::from_file(file, offset, "a section")?;
     let place = from.clone();
     let (found, flags) = (from.u16("the number of a section")?, from.u16("the flags of a section")?);
     if found != id {

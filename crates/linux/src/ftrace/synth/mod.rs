@@ -181,8 +181,8 @@ impl SynthKernel {
                 ints.extend([("work", work), ("function", function.unwrap_or(0))]);
                 "workqueue_execute_end".to_owned()
             }
-            RawHappening::FunctionEntry { by, function } => {
-                let (field, name) = match by {
+            RawHappening::FunctionEntry { callback, function } => {
+                let (field, name) = match callback {
                     Callback::HighResolutionTimer => ("function", "hrtimer_expire_entry"),
                     Callback::Timer => ("function", "timer_expire_entry"),
                     Callback::Tasklet => ("func", "tasklet_entry"),
@@ -191,7 +191,7 @@ impl SynthKernel {
                 ints.push((field, function));
                 name.to_owned()
             }
-            RawHappening::FunctionExit { by: Callback::Call } => "csd_function_exit".to_owned(),
+            RawHappening::FunctionExit { callback: Callback::Call } => "csd_function_exit".to_owned(),
             RawHappening::FunctionExit { .. } => "hrtimer_expire_exit".to_owned(),
             RawHappening::Waking { comm, pid } => {
                 texts.push(("comm", comm));

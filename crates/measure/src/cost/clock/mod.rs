@@ -160,7 +160,7 @@ fn count_calls(count: &SyscallCount, ways: &[TimeWay]) -> Result<Vec<u64>, becal
     impl OverReading for Calls<'_> {
         type Out = Result<u64, becalm_linux::probe::ProbeError>;
 
-        fn over(self, read: impl Fn() -> u64 + Copy + Send + Sync) -> Self::Out {
+        fn run_with(self, read: impl Fn() -> u64 + Copy + Send + Sync) -> Self::Out {
             self.0.during(|| {
                 for _ in 0..COUNTED {
                     black_box(read());
@@ -188,7 +188,7 @@ struct ReadingCost<'a, 'b, C>(&'a Bench<'b, C>);
 impl<C: Counter> OverReading for ReadingCost<'_, '_, C> {
     type Out = ProbeSamples;
 
-    fn over(self, read: impl Fn() -> u64 + Copy + Send + Sync) -> ProbeSamples {
+    fn run_with(self, read: impl Fn() -> u64 + Copy + Send + Sync) -> ProbeSamples {
         cost(self.0, read)
     }
 }
@@ -198,7 +198,7 @@ struct Turn(becalm_units::CpuId, becalm_units::CpuId);
 impl OverReading for Turn {
     type Out = Turns;
 
-    fn over(self, read: impl Fn() -> u64 + Copy + Send + Sync) -> Turns {
+    fn run_with(self, read: impl Fn() -> u64 + Copy + Send + Sync) -> Turns {
         turns(self.0, self.1, TURNS, TURNS_TIME, read)
     }
 }
@@ -211,7 +211,7 @@ struct LookForSteps {
 impl OverReading for LookForSteps {
     type Out = ClockSteps;
 
-    fn over(self, read: impl Fn() -> u64 + Copy + Send + Sync) -> ClockSteps {
+    fn run_with(self, read: impl Fn() -> u64 + Copy + Send + Sync) -> ClockSteps {
         let mut steps = vec![1_u64; STEPS];
         let (mut found, mut readings, mut backwards) = (0, 0_u64, 0);
         let end = Instant::now() + STEPS_TIME;
@@ -261,7 +261,7 @@ mod tests {
             let n = count.fetch_add(1, Ordering::Relaxed);
             if n % 1000 == 999 { 1 } else { n / 2 * 10 + 10 }
         };
-        let steps = LookForSteps { unit_ps: 500.0 }.over(read);
+        let steps = LookForSteps { unit_ps: 500.0 }.run_with(read);
         assert_eq!((steps.smallest_ps, steps.median_ps), (Some(5_000), Some(5_000)));
         let expected = steps.readings / 1000;
         assert!(steps.backwards.abs_diff(expected) <= 1, "{steps:?}");
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn a_clock_that_stands_still_has_no_step() {
         thread_local!(static READS: Cell<u64> = const { Cell::new(0) });
-        let steps = LookForSteps { unit_ps: 1.0 }.over(|| {
+        let steps = LookForSteps { unit_ps: 1.0 }.run_with(|| {
             READS.set(READS.get() + 1);
             7
         });

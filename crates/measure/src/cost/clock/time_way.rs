@@ -32,7 +32,7 @@ pub trait OverReading {
     /// What the loop gives at its end.
     type Out;
     /// Runs the loop over this reading, which is to be inlined.
-    fn over(self, read: impl Fn() -> u64 + Copy + Send + Sync) -> Self::Out;
+    fn run_with(self, read: impl Fn() -> u64 + Copy + Send + Sync) -> Self::Out;
 }
 
 impl TimeWay {
@@ -89,24 +89,24 @@ impl TimeWay {
     pub fn run<L: OverReading>(self, work: L) -> L::Out {
         match self {
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-            Self::Counter => work.over(Native::read),
+            Self::Counter => work.run_with(Native::read),
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-            Self::Fenced => work.over(Fenced::read),
+            Self::Fenced => work.run_with(Fenced::read),
             #[cfg(target_arch = "x86_64")]
-            Self::Rdtscp => work.over(Rdtscp::read),
-            Self::Kernel(clock) => work.over(move || clocks::get(clock)),
-            Self::TimeOfDay => work.over(clocks::time_of_day),
-            Self::Time => work.over(clocks::time),
+            Self::Rdtscp => work.run_with(Rdtscp::read),
+            Self::Kernel(clock) => work.run_with(move || clocks::get(clock)),
+            Self::TimeOfDay => work.run_with(clocks::time_of_day),
+            Self::Time => work.run_with(clocks::time),
         }
     }
 
     /// Runs a loop that reads it by a raw system call; `None` where there is no such call.
     pub fn run_raw<L: OverReading>(self, work: L) -> Option<L::Out> {
         match self {
-            Self::Kernel(clock) => Some(work.over(move || clocks::get_raw(clock))),
-            Self::TimeOfDay => Some(work.over(clocks::time_of_day_raw)),
+            Self::Kernel(clock) => Some(work.run_with(move || clocks::get_raw(clock))),
+            Self::TimeOfDay => Some(work.run_with(clocks::time_of_day_raw)),
             #[cfg(target_arch = "x86_64")]
-            Self::Time => Some(work.over(clocks::time_raw)),
+            Self::Time => Some(work.run_with(clocks::time_raw)),
             _ => None,
         }
     }

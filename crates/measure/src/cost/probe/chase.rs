@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use becalm_linux::probe::Pages;
-use becalm_linux::sched::Usage;
+use becalm_linux::sched::ThreadUsage;
 use becalm_stats::splitmix::SplitMix64;
 
 /// Words in a cache line of 64 bytes.
@@ -55,11 +55,11 @@ pub(super) const fn one_line_a_page(page: usize, page_words: usize) -> usize {
 
 /// Whether touching memory in huge pages took so few faults that they are huge. Touches every small page.
 pub(super) fn is_huge(pages: &Pages) -> bool {
-    let before = Usage::of_current_thread();
+    let before = ThreadUsage::for_current_thread();
     for word in pages.words().iter().step_by(4096 / 8) {
         word.store(0, Ordering::Relaxed);
     }
-    let faults = Usage::of_current_thread().since(before).faults;
+    let faults = ThreadUsage::for_current_thread().since(before).faults;
     faults <= 4 * pages.count() as u64
 }
 

@@ -78,7 +78,7 @@ impl ForCounter for DetourProbes<'_, '_> {
             ("copies", Box::new(|bench| fault_cow(bench).called("fault_cow", "page fault: copy on write"))),
             ("swap", Box::new(swap::swap_in)),
             ("interrupts", Box::new(interrupt::from_another_cpu)),
-            ("pre-emption", Box::new(preempt::by_a_competitor)),
+            ("pre-emption", Box::new(preempt::competitor_probe)),
         ];
         probes.extend(rest);
         let steps = probes.len();

@@ -19,7 +19,7 @@ const LIMIT: Nanos = Nanos::from_secs(1);
 const SHORTEST: Nanos = Nanos::from_micros(1);
 
 /// The detours of a loop that shares its CPU with a competitor that never sleeps.
-pub(super) fn by_a_competitor<C: Counter>(bench: &Bench<C>) -> Probe {
+pub(super) fn competitor_probe<C: Counter>(bench: &Bench<C>) -> Probe {
     let class = bench.site.policy;
     let outcome = match class {
         Policy::Fifo(_) => {

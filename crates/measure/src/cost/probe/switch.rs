@@ -7,7 +7,7 @@ use std::time::Instant;
 use becalm_linux::clock::Counter;
 use becalm_linux::placed::{Thread, Waiting};
 use becalm_linux::probe::{Echo, Loopback, ProbeError, futex, membarrier};
-use becalm_linux::sched::{Policy, SchedError, Usage};
+use becalm_linux::sched::{Policy, SchedError, ThreadUsage};
 use becalm_model::cost::{Probe, ProbeSamples, ROUNDS, SeriesDoc, into_rounds};
 use becalm_units::{CpuId, Nanos, counted};
 
@@ -31,16 +31,16 @@ const PATIENCE: Nanos = Nanos::from_secs(4);
 pub(super) const ONE_CPU: &str = "there is only one CPU that this process may use";
 
 /// Hand-overs through a pipe on one CPU: to oneself, to a thread, to a process.
-pub(super) fn by_pipe<C: Counter>(bench: &Bench<C>) -> Vec<Probe> {
+pub(super) fn pipe_probes<C: Counter>(bench: &Bench<C>) -> Vec<Probe> {
     let alone = || {
         let pipe = Loopback::open().map_err(text)?;
         trips(bench, 1, || pipe.round())
     };
     let to = |echo: Result<Echo, ProbeError>| {
         let echo = echo.map_err(text)?;
-        let before = Usage::of_current_thread();
+        let before = ThreadUsage::for_current_thread();
         let series = trips(bench, 2, || echo.round())?;
-        let used = Usage::of_current_thread().since(before);
+        let used = ThreadUsage::for_current_thread().since(before);
         let (switches, trips) = (used.voluntary_switches + used.involuntary_switches, series.series.samples);
         if switches >= trips {
             Ok(series)
@@ -136,7 +136,7 @@ fn give_back(turn: &AtomicU32, answer: u32) {
 }
 
 /// A hand-over by futex on one CPU: wake the other, sleep, and the switch.
-pub(super) fn by_futex<C: Counter>(bench: &Bench<C>) -> Probe {
+pub(super) fn futex_probe<C: Counter>(bench: &Bench<C>) -> Probe {
     let turn = AtomicU32::new(MINE);
     let (cpu, policy) = (bench.site.cpu, bench.site.policy);
     // Where the other cannot be placed there, the game is over before it begins.
@@ -263,7 +263,7 @@ pub(super) fn interrupt_elsewhere<C: Counter>(bench: &Bench<C>) -> Vec<Probe> {
     let alone = registered.clone().and_then(|()| barriers(&|| true));
     let answered = registered.and_then(|()| {
         let cpu = bench.site.other().ok_or_else(|| ONE_CPU.to_owned())?;
-        beside_a_spinner(cpu, barriers)
+        run_with_spinner(cpu, barriers)
     });
     let other = bench.site.other().map_or_else(String::new, |cpu| format!(" (CPU {cpu})"));
     vec![
@@ -287,7 +287,7 @@ pub(super) fn interrupt_elsewhere<C: Counter>(bench: &Bench<C>) -> Vec<Probe> {
 
 /// Runs something while a thread of this process spins on a CPU. It is given a function that waits until that thread runs:
 /// on a busy CPU it may be waiting for its turn, and would not be interrupted.
-fn beside_a_spinner<T>(cpu: CpuId, body: impl FnOnce(&dyn Fn() -> bool) -> Result<T, String>) -> Result<T, String> {
+fn run_with_spinner<T>(cpu: CpuId, body: impl FnOnce(&dyn Fn() -> bool) -> Result<T, String>) -> Result<T, String> {
     let (stop, spins) = (AtomicBool::new(false), AtomicU64::new(0));
     let spinner = || {
         while !stop.load(Ordering::Relaxed) {

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use becalm_linux::clock::Counter;
 use becalm_linux::probe::clocks::{self, ClockId};
 use becalm_linux::probe::{Child, Handler, Pages, getpid, huge_page_bytes};
-use becalm_linux::sched::Usage;
+use becalm_linux::sched::ThreadUsage;
 use becalm_model::cost::{CostSamples, Probe, ProbeCosts, ProbeSamples};
 
 use super::switch;
@@ -46,8 +46,8 @@ impl ForCounter for TrapProbes<'_, '_> {
             ("zero page", &|bench| vec![fault_zero_cow(bench)]),
             ("copies", &|bench| vec![fault_cow(bench)]),
             ("huge pages", &|bench| vec![fault_huge(bench)]),
-            ("switches", &|bench| switch::by_pipe(bench)),
-            ("switches", &|bench| vec![switch::by_futex(bench)]),
+            ("switches", &|bench| switch::pipe_probes(bench)),
+            ("switches", &|bench| vec![switch::futex_probe(bench)]),
             ("wake-ups", &|bench| switch::wake_elsewhere(bench)),
             ("interrupts", &|bench| switch::interrupt_elsewhere(bench)),
         ];
@@ -127,9 +127,9 @@ fn faults<C: Counter>(
 ) -> Result<ProbeSamples, String> {
     bench.series(1, pages.count(), |samples| {
         prepare()?;
-        let before = Usage::of_current_thread();
+        let before = ThreadUsage::for_current_thread();
         Bench::<C>::time_each(samples, &touch);
-        let faults = Usage::of_current_thread().since(before).faults;
+        let faults = ThreadUsage::for_current_thread().since(before).faults;
         let expected = samples.len() as u64;
         // Also proves that a page was one page: a huge one under small ones would fault once for all.
         if faults >= expected { Ok(()) } else { Err(format!("only {faults} of {expected} touches faulted")) }
@@ -215,11 +215,11 @@ fn fault_huge<C: Counter>(bench: &Bench<C>) -> Probe {
         let pages = Pages::huge(HUGE_PAGES, bytes).map_err(text)?;
         // Where the kernel gives small pages instead, the other words of a page fault as well.
         let small = 4096 / size_of::<u64>();
-        let before = Usage::of_current_thread();
+        let before = ThreadUsage::for_current_thread();
         for word in pages.words()[..bytes / 8].iter().step_by(small) {
             word.store(1, std::sync::atomic::Ordering::Relaxed);
         }
-        if Usage::of_current_thread().since(before).faults > 8 {
+        if ThreadUsage::for_current_thread().since(before).faults > 8 {
             return Err("the kernel gave small pages although huge ones were asked for: they are switched off \
                         (/sys/kernel/mm/transparent_hugepage/enabled), or memory is too fragmented"
                 .to_owned());

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use becalm_linux::clock::{Counter, MonotonicRaw};
-use becalm_linux::placed::{Processes, SharedWords, Thread, Turn, Waiting};
+use becalm_linux::placed::{ProcessWords, Processes, Thread, Turn, Waiting};
 use becalm_linux::sched::Policy;
 use becalm_model::cost::TimedDoc;
 use becalm_units::CpuId;
@@ -56,7 +56,7 @@ const WORDS: usize = 2;
 fn in_processes(job: SortJob<'_>) -> Result<TimedDoc, TickError> {
     // Each process has a copy of it from its first use on, when it prepares itself.
     let mut work = Work::new(job.body, job.root, job.cpu)?;
-    let body = |turn: Turn, shared: SharedWords<'_>| match turn {
+    let body = |turn: Turn, shared: ProcessWords<'_>| match turn {
         Turn::Prepare => {
             std::hint::black_box(work.run::<MonotonicRaw>(1));
         }
@@ -75,8 +75,8 @@ fn in_processes(job: SortJob<'_>) -> Result<TimedDoc, TickError> {
     let after = (timer_interrupts(job.root, job.interrupted)?, MonotonicRaw::read());
     let processes = &processes;
     let times = |word: usize| {
-        let of = move |number| processes.words(number)[word].load(Ordering::Relaxed);
-        (0..processes.len()).map(of)
+        let count = move |number| processes.words(number)[word].load(Ordering::Relaxed);
+        (0..processes.len()).map(count)
     };
     let (first, last) = (times(0).min().unwrap_or(before.1), times(1).max().unwrap_or(after.1));
     Ok(TimedDoc {

@@ -32,7 +32,7 @@ pub(in crate::cost) fn known(names: &[String]) -> Vec<PerfEvent> {
 pub(in crate::cost) fn count(job: SortJob<'_>, names: &[String]) -> Result<(CountedDoc, Nanos), TickError> {
     let run = || -> Result<(CountedDoc, Nanos), TickError> {
         let mut work = job.warm_up()?;
-        let mut counters = Counters::of_current_thread(&known(names), &Space::APART);
+        let mut counters = Counters::for_current_thread(&known(names), &Space::APART);
         let before = (timer_interrupts(job.root, job.interrupted)?, MonotonicRaw::read());
         counters.start()?;
         for _ in 0..job.pieces {

@@ -89,21 +89,31 @@ fn read_all(
     Ok(pairs.record)
 }
 
+/// The entry of a timer interrupt.
+#[derive(Clone, Copy)]
+struct TimerEntry {
+    time: u64,
+    /// The number of a device's interrupt.
+    irq: Option<i32>,
+}
+
 /// Joins the entry of each timer interrupt to its exit.
 struct Pairs {
     timer: Option<VectorName>,
-    /// The timer interrupt that is being handled: when it began, and its number where it is a device's.
-    entered: Option<(u64, Option<i32>)>,
+    /// The timer interrupt that is being handled.
+    entered: Option<TimerEntry>,
     record: TicksDoc,
 }
 
 impl Pairs {
     fn take(&mut self, raw: &RawEvent<'_>) {
         match raw.what {
-            RawHappening::VectorEntry { name, .. } if Some(name) == self.timer => self.entered = Some((raw.time, None)),
+            RawHappening::VectorEntry { name, .. } if Some(name) == self.timer => {
+                self.entered = Some(TimerEntry { time: raw.time, irq: None })
+            }
             RawHappening::VectorExit { name, .. } if Some(name) == self.timer => self.left(raw.time, None),
             RawHappening::IrqHandlerEntry { irq, name } if self.timer.is_none() && is_timer(name) => {
-                self.entered = Some((raw.time, Some(irq)));
+                self.entered = Some(TimerEntry { time: raw.time, irq: Some(irq) });
             }
             RawHappening::IrqHandlerExit { irq } if self.timer.is_none() => self.left(raw.time, Some(irq)),
             RawHappening::SchedSwitch { .. } => self.record.switches += 1,
@@ -114,12 +124,12 @@ impl Pairs {
     }
 
     fn left(&mut self, time: u64, irq: Option<i32>) {
-        let Some((entered, entered_irq)) = self.entered else { return };
-        if entered_irq != irq {
+        let Some(entered) = self.entered else { return };
+        if entered.irq != irq {
             return;
         }
         self.entered = None;
-        let took = time.saturating_sub(entered) as i64;
+        let took = time.saturating_sub(entered.time) as i64;
         self.record.interrupts += 1;
         self.record.handler_ns += took;
         self.record.handler_max_ns = self.record.handler_max_ns.max(took);

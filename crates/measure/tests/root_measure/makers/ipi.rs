@@ -11,14 +11,14 @@ use becalm_units::CpuId;
 use super::Maker;
 
 /// How often the storm asked the kernel to interrupt the others. Not every asking ends in an interrupt of each CPU.
-pub type Sent = u64;
+pub type SentCount = u64;
 
 const PAGE: usize = 4096;
 
 /// Changes the protection of a page of this process's memory again and again. Whenever the right to write is taken,
 /// every CPU that runs one of its threads must drop its translations (`TLB` in /proc/interrupts, newer kernels count it
 /// as `CAL` too; the vector call_function on x86). A round makes one or two interrupts.
-pub fn mprotect_storm(from: CpuId, pause: Duration) -> Maker<Sent> {
+pub fn mprotect_storm(from: CpuId, pause: Duration) -> Maker<SentCount> {
     Maker::start("storm-mprotect", from, move |stop| {
         // SAFETY: an anonymous mapping at a place of the kernel's choice touches no other memory.
         let page = unsafe {
@@ -64,7 +64,7 @@ pub enum Barrier {
 
 /// Calls membarrier(2) again and again: each call interrupts every CPU that runs a registered process (`CAL`, the
 /// vector call_function or call_function_single on x86).
-pub fn membarrier_storm(from: CpuId, barrier: Barrier, pause: Duration) -> Maker<Sent> {
+pub fn membarrier_storm(from: CpuId, barrier: Barrier, pause: Duration) -> Maker<SentCount> {
     let (register, command) = match barrier {
         Barrier::Private => (libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED),
         Barrier::Global => (libc::MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, libc::MEMBARRIER_CMD_GLOBAL_EXPEDITED),

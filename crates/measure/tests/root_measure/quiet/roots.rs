@@ -94,8 +94,8 @@ fn without_half_of_the_ticks_the_noise_is_what_becalm_says() {
     // A neighbor on the host may slow one of the two rates only.
     attempts(3, || {
         let rounds: Vec<[WithAndWithout; 2]> = (0..ROUNDS).map(|_| ADDED_HZ.map(record)).collect();
-        let median = |of: &dyn Fn(&[WithAndWithout; 2]) -> f64| {
-            let mut values: Vec<f64> = rounds.iter().map(of).collect();
+        let median = |figure: &dyn Fn(&[WithAndWithout; 2]) -> f64| {
+            let mut values: Vec<f64> = rounds.iter().map(figure).collect();
             median_mid(&mut values).expect("there were rounds")
         };
         let gone = median(&|[all, half]| all.noise - half.noise);
@@ -113,11 +113,11 @@ fn without_half_of_the_ticks_the_noise_is_what_becalm_says() {
             stays[1] * 100.0
         );
         // A tick that waited while the host had the CPU ends that detour, which is booked on it: the rarer the ticks, the fewer.
-        let of_the_host = 0.25 * stays[1];
-        if (stays[0] - stays[1]).abs() > 0.1 * gone + of_the_host {
+        let host_bound = 0.25 * stays[1];
+        if (stays[0] - stays[1]).abs() > 0.1 * gone + host_bound {
             return Err(format!("without ticks {stays:?} of the time would stay, which depends on the ticks"));
         }
-        if (dearer - 1.0).abs() < 0.05 && (said - gone).abs() > 0.15 * gone + of_the_host {
+        if (dearer - 1.0).abs() < 0.05 && (said - gone).abs() > 0.15 * gone + host_bound {
             return Err(format!("said {:.3} times what is gone", said / gone));
         }
         Ok(())

@@ -33,7 +33,7 @@ fn pin_ahead_of_programs() {
 fn rate() -> TickRate {
     let start = Anchor::take::<Native>();
     std::thread::sleep(Duration::from_millis(100));
-    Calibration::between::<Native>(&start, &Anchor::take::<Native>()).expect("the counter runs").rate
+    Calibration::from_anchors::<Native>(&start, &Anchor::take::<Native>()).expect("the counter runs").rate
 }
 
 /// The durations of some samples, in ticks.

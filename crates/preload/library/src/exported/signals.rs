@@ -7,7 +7,7 @@ use crate::abi::{SIG_DFL, SIG_UNBLOCK, SigAction, SigInfo, SigSet, TimeSpec};
 use crate::exported::waits::undisturbed;
 use crate::process::next::next;
 use crate::process::{actions, guard, state};
-use crate::signals::{Asked, Course, REALTIME, bit, course, named_by_mask};
+use crate::signals::{RequestedAction, Course, REALTIME, bit, course, named_by_mask};
 
 /// The real-time signals of a set; none where no set is given.
 unsafe fn signals_of(set: *const SigSet) -> u64 {
@@ -16,7 +16,7 @@ unsafe fn signals_of(set: *const SigSet) -> u64 {
 }
 
 /// What becomes of a call for a signal; gives ours up if the call uses it.
-fn decided(signal: c_int, asked: Asked) -> Course {
+fn decided(signal: c_int, asked: RequestedAction) -> Course {
     let course = course(state::signal(), signal, asked);
     if course == Course::Use {
         guard::named(bit(signal));
@@ -24,8 +24,8 @@ fn decided(signal: c_int, asked: Asked) -> Course {
     course
 }
 
-fn asked(handler: usize) -> Asked {
-    if handler == SIG_DFL { Asked::Default } else { Asked::Other }
+fn asked(handler: usize) -> RequestedAction {
+    if handler == SIG_DFL { RequestedAction::Default } else { RequestedAction::Other }
 }
 
 /// Of our signal the program sees the default action, and giving it that changes nothing.
@@ -35,7 +35,7 @@ fn asked(handler: usize) -> Asked {
 #[cfg_attr(preloaded, unsafe(no_mangle))]
 pub unsafe extern "C" fn sigaction(signal: c_int, action: *const SigAction, before: *mut SigAction) -> c_int {
     // SAFETY: as for the C library's function, the pointer is null or valid for reading.
-    let asked = unsafe { action.as_ref() }.map_or(Asked::Look, |action| asked(action.handler));
+    let asked = unsafe { action.as_ref() }.map_or(RequestedAction::Look, |action| asked(action.handler));
     if decided(signal, asked) == Course::Conceal {
         // SAFETY: as for the C library's function, the pointer is null or valid for writing.
         if let Some(before) = unsafe { before.as_mut() } {

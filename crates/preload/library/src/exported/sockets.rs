@@ -38,7 +38,7 @@ fn has_timeout(fd: c_int) -> bool {
 }
 
 /// Runs a call on a descriptor, which our signal does not end.
-fn on<T>(fd: c_int, call: impl FnOnce() -> T) -> T {
+fn call_on<T>(fd: c_int, call: impl FnOnce() -> T) -> T {
     if state::signal() != 0 && has_timeout(fd) { undisturbed(call) } else { call() }
 }
 
@@ -74,7 +74,7 @@ macro_rules! timed {
         pub unsafe extern "C" fn $name(fd: c_int, $($argument: $kind),*) -> $result {
             let next = next!($name as unsafe extern "C" fn(c_int, $($kind),*) -> $result);
             // SAFETY: the C library's own function gets what the program gave.
-            on(fd, || unsafe { next(fd, $($argument),*) })
+            call_on(fd, || unsafe { next(fd, $($argument),*) })
         }
     )*};
 }
@@ -111,7 +111,7 @@ macro_rules! accepts {
             let next = next!($name as unsafe extern "C" fn(c_int, $($kind),*) -> c_int);
             let timed = has_timeout(fd);
             // SAFETY: the C library's own function gets what the program gave.
-            let accepted = on(fd, || unsafe { next(fd, $($argument),*) });
+            let accepted = call_on(fd, || unsafe { next(fd, $($argument),*) });
             if timed {
                 note(accepted);
             }

@@ -134,10 +134,10 @@ macro_rules! masked_waits {
             }
             let next = next!($name as Function);
             // SAFETY: as for the C library's function, the pointer is null or valid for reading.
-            let with = unsafe { with_ours(mask) };
+            let waited_mask = unsafe { with_ours(mask) };
             // SAFETY: the set is our own copy, which lives until the call is over, or null as the program's was; the rest is
             // what the program gave.
-            undisturbed(|| unsafe { next($($argument,)* pointer(&with) $(, $last)?) })
+            undisturbed(|| unsafe { next($($argument,)* pointer(&waited_mask) $(, $last)?) })
         }
     )*};
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use becalm_linux::janitor::Janitor;
 use becalm_linux::procfs::interrupts::Interrupts;
-use becalm_linux::sched::{Usage, pin_current_thread};
+use becalm_linux::sched::{ThreadUsage, pin_current_thread};
 use becalm_measure::{RecordPlan, StandingTrace};
 use becalm_model::carried::TICK;
 use becalm_model::tune::{TickCount, TicksFrom};
@@ -105,11 +105,11 @@ fn keep_busy(cpu: CpuId, time: Duration, barrier: &Barrier) -> fault::Result<u64
     barrier.wait();
     pinned?;
     let end = Instant::now() + SETTLING + time;
-    let before = Usage::of_current_thread();
+    let before = ThreadUsage::for_current_thread();
     while Instant::now() < end {
         std::hint::spin_loop();
     }
-    Ok(Usage::of_current_thread().since(before).involuntary_switches)
+    Ok(ThreadUsage::for_current_thread().since(before).involuntary_switches)
 }
 
 /// The timer's interrupts on a CPU, by the line that the architecture has for them.

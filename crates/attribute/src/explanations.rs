@@ -1,5 +1,4 @@
-//! What else is known of a CPU while the kernel's trace shows nothing: what was counted from outside of it, and what its
-//! sibling thread did.
+//! Observations of a CPU while the kernel's trace shows nothing: counters read from outside of it, and the steps of its sibling thread.
 
 use std::collections::VecDeque;
 
@@ -10,16 +9,16 @@ use becalm_units::Nanos;
 /// The kernel shows steal in steps of a hundredth of a second (`USER_HZ`): so much may be admitted earlier or later.
 const STEAL_STEP: Nanos = Nanos::from_millis(10);
 
-/// What may explain steps without events. Each explanation is used up as it is given.
+/// Observations that may explain steps without events. Each one explains at most one step.
 #[derive(Debug, Default)]
-pub(super) struct Beside {
-    /// Of the last looks, in order of time: those that may still overlap a step.
+pub(super) struct Explanations {
+    /// The last looks that may still overlap a step, in order of time.
     watches: VecDeque<Watch>,
     /// The steps of the sibling that took 1 us or more, in order of time.
     sibling: VecDeque<Step>,
 }
 
-impl Beside {
+impl Explanations {
     /// Takes what was seen since the last call.
     pub fn extend(&mut self, watches: &[Watch], sibling: &[Step]) {
         self.watches.extend(watches);
@@ -97,72 +96,72 @@ mod tests {
     }
 
     /// Looks every 100 ms, with the steal in ms and the SMIs between them.
-    fn watched(grown: &[(i64, u64)]) -> Beside {
+    fn watched(grown: &[(i64, u64)]) -> Explanations {
         let watch = |(place, (steal, smis)): (i64, &(i64, u64))| Watch {
             from: Nanos::from_millis(100 * place),
             until: Nanos::from_millis(100 * (place + 1)),
             steal: Nanos::from_millis(*steal),
             smis: *smis,
         };
-        let mut beside = Beside::default();
-        beside.extend(&(0..).zip(grown).map(watch).collect::<Vec<_>>(), &[]);
-        beside
+        let mut explanations = Explanations::default();
+        explanations.extend(&(0..).zip(grown).map(watch).collect::<Vec<_>>(), &[]);
+        explanations
     }
 
-    fn source(beside: &mut Beside, from: i64, length: i64, platform: Platform) -> &'static str {
+    fn source(explanations: &mut Explanations, from: i64, length: i64, platform: Platform) -> &'static str {
         let step = micros(from, length);
-        beside.source(step, step.end - step.start, platform)
+        explanations.source(step, step.end - step.start, platform)
     }
 
     #[test]
     fn steal_explains_about_as_much_as_was_admitted() {
-        let mut beside = watched(&[(0, 0), (0, 0), (20, 0), (0, 0), (0, 0)]);
+        let mut explanations = watched(&[(0, 0), (0, 0), (20, 0), (0, 0), (0, 0)]);
         // Two intervals before the growth there was none.
-        assert_eq!(source(&mut beside, 50_000, 4_000, Guest), unseen::LONG);
+        assert_eq!(source(&mut explanations, 50_000, 4_000, Guest), unseen::LONG);
         // The kernel may account it a tick later.
-        assert_eq!(source(&mut beside, 190_000, 8_000, Guest), unseen::STOLEN);
+        assert_eq!(source(&mut explanations, 190_000, 8_000, Guest), unseen::STOLEN);
         // Much longer than what is left of it.
-        assert_eq!(source(&mut beside, 210_000, 30_000, Guest), unseen::LONG);
-        assert_eq!(source(&mut beside, 250_000, 15_000, Guest), unseen::STOLEN);
+        assert_eq!(source(&mut explanations, 210_000, 30_000, Guest), unseen::LONG);
+        assert_eq!(source(&mut explanations, 250_000, 15_000, Guest), unseen::STOLEN);
         // It is used up.
-        assert_eq!(source(&mut beside, 280_000, 50, Guest), unseen::LONG);
-        assert_eq!(source(&mut beside, 350_000, 50, Guest), unseen::LONG);
+        assert_eq!(source(&mut explanations, 280_000, 50, Guest), unseen::LONG);
+        assert_eq!(source(&mut explanations, 350_000, 50, Guest), unseen::LONG);
         // What is short is never the host's, and a machine without hypervisor has no steal.
-        let mut beside = watched(&[(20, 0)]);
-        assert_eq!(source(&mut beside, 10, 5, Guest), unseen::EXIT_TO_HOST);
-        assert_eq!(source(&mut beside, 100, 50, Metal), unseen::LONG);
+        let mut explanations = watched(&[(20, 0)]);
+        assert_eq!(source(&mut explanations, 10, 5, Guest), unseen::EXIT_TO_HOST);
+        assert_eq!(source(&mut explanations, 100, 50, Metal), unseen::LONG);
     }
 
     #[test]
     fn a_management_interrupt_explains_one_long_step() {
-        let mut beside = watched(&[(0, 0), (0, 2), (0, 0)]);
-        assert_eq!(source(&mut beside, 50_000, 100, Metal), unseen::LONG);
-        assert_eq!(source(&mut beside, 110_000, 5, Metal), unseen::STALL);
+        let mut explanations = watched(&[(0, 0), (0, 2), (0, 0)]);
+        assert_eq!(source(&mut explanations, 50_000, 100, Metal), unseen::LONG);
+        assert_eq!(source(&mut explanations, 110_000, 5, Metal), unseen::STALL);
         for expected in [unseen::SMI, unseen::SMI, unseen::LONG] {
-            assert_eq!(source(&mut beside, 150_000, 100, Metal), expected);
+            assert_eq!(source(&mut explanations, 150_000, 100, Metal), expected);
         }
         // One that reaches into the interval.
-        let mut beside = watched(&[(0, 0), (0, 1)]);
-        assert_eq!(source(&mut beside, 99_950, 100, Metal), unseen::SMI);
+        let mut explanations = watched(&[(0, 0), (0, 1)]);
+        assert_eq!(source(&mut explanations, 99_950, 100, Metal), unseen::SMI);
         let mut guest = watched(&[(0, 1)]);
         assert_eq!(source(&mut guest, 50, 100, Guest), unseen::LONG);
     }
 
     #[test]
     fn the_sibling_explains_what_it_lasts_for() {
-        let mut beside = Beside::default();
+        let mut explanations = Explanations::default();
         let brief = Step { start: Nanos::from_micros(50), end: Nanos::new(50_999) };
-        beside.extend(&[], &[micros(10, 4), brief, micros(100, 5), micros(106, 4)]);
-        assert_eq!(source(&mut beside, 8, 4, Metal), unseen::SIBLING);
-        assert_eq!(source(&mut beside, 13, 4, Metal), unseen::STALL);
+        explanations.extend(&[], &[micros(10, 4), brief, micros(100, 5), micros(106, 4)]);
+        assert_eq!(source(&mut explanations, 8, 4, Metal), unseen::SIBLING);
+        assert_eq!(source(&mut explanations, 13, 4, Metal), unseen::STALL);
         // It was away for less than 1 us.
-        assert_eq!(source(&mut beside, 50, 1, Metal), unseen::STALL);
+        assert_eq!(source(&mut explanations, 50, 1, Metal), unseen::STALL);
         // Twice within the step, and more than half of it together.
-        assert_eq!(source(&mut beside, 102, 10, Guest), unseen::SIBLING);
+        assert_eq!(source(&mut explanations, 102, 10, Guest), unseen::SIBLING);
         // A thread that shares a core is slow, and does not stand still for so long.
-        beside.extend(&[], &[micros(200, 100)]);
-        assert_eq!(source(&mut beside, 200, 100, Metal), unseen::LONG);
-        beside.forget(Nanos::from_millis(1));
-        assert!(beside.sibling.is_empty());
+        explanations.extend(&[], &[micros(200, 100)]);
+        assert_eq!(source(&mut explanations, 200, 100, Metal), unseen::LONG);
+        explanations.forget(Nanos::from_millis(1));
+        assert!(explanations.sibling.is_empty());
     }
 }

@@ -1,22 +1,22 @@
-//! What was said of what goes wrong: each trouble once, however often it comes again, until it has been away for an hour.
+//! A limit on log messages: each trouble is reported once, however often it comes again, until it has been away for an hour.
 
 use becalm_units::Nanos;
 
-/// After so long without it a trouble is said again.
+/// After this long without it a trouble is reported again.
 const AWAY: Nanos = Nanos::from_secs(3_600);
 
 /// How many troubles are known at once.
 const MOST: usize = 16;
 
-/// The troubles of the last hour.
+/// The troubles reported within the last hour.
 #[derive(Clone, Debug, Default)]
-pub struct Said {
+pub struct LogThrottle {
     /// Each with when it came last.
     known: Vec<(String, Nanos)>,
 }
 
-impl Said {
-    /// Whether a trouble that comes now is to be said.
+impl LogThrottle {
+    /// Whether to report a trouble that comes now.
     pub fn is_new(&mut self, what: String, now: Nanos) -> bool {
         self.known.retain(|(_, last)| now - *last < AWAY);
         if let Some((_, last)) = self.known.iter_mut().find(|(known, _)| *known == what) {
@@ -37,8 +37,8 @@ mod tests {
 
     #[test]
     fn each_is_said_once_until_it_was_away_for_long() {
-        let mut said = Said::default();
-        let mut is_new = |what: &str, seconds| said.is_new(what.to_owned(), Nanos::from_secs(seconds));
+        let mut throttle = LogThrottle::default();
+        let mut is_new = |what: &str, seconds| throttle.is_new(what.to_owned(), Nanos::from_secs(seconds));
         assert!(is_new("full", 0) && is_new("denied", 1));
         // It goes on for a day.
         assert!((1..1_000).all(|round| !is_new("full", round * 86)));
@@ -46,6 +46,6 @@ mod tests {
         for number in 0..100 {
             is_new(&number.to_string(), 100_000);
         }
-        assert_eq!(said.known.len(), MOST);
+        assert_eq!(throttle.known.len(), MOST);
     }
 }

@@ -6,13 +6,13 @@ use std::time::Duration;
 use becalm_attribute::{Interruptions, Tally};
 use becalm_bundle::BundleError;
 use becalm_linux::alarm;
-use becalm_measure::Names;
+use becalm_measure::{Names, Unstored};
 use becalm_model::node::{ClockDoc, CpuDoc, Ended, NodeDoc, Rung};
 use becalm_model::{Activity, Detour, LoopThread, Pid, warning};
 use becalm_record::{DetourStore, LanePart, Store};
 use becalm_units::Nanos;
 
-use crate::observe::Remembered;
+use crate::observe::RecentInterruptions;
 use crate::trace::Trace;
 
 /// How many interruptions are stored at most, of all CPUs: the newest. So what storing them takes has a bound; it is part of what the window
@@ -28,22 +28,19 @@ pub fn store<'a>(
     path: &Path,
     window: &NodeDoc,
     trace: &dyn Trace,
-    remembered: impl Iterator<Item = Remembered<'a>>,
+    remembered: impl Iterator<Item = RecentInterruptions<'a>>,
     until: Nanos,
 ) -> Result<(), BundleError> {
-    let cpus: Vec<Remembered<'_>> = remembered.collect();
+    let cpus: Vec<RecentInterruptions<'_>> = remembered.collect();
     let starts = cpus.iter().flat_map(|cpu| cpu.found).flat_map(|found| &found.detours).map(|detour| detour.start);
     let began = first_of_newest(starts.collect(), MOST).unwrap_or(until).min(until);
     // Steps of the wall clock since then are not undone: the distance to now is what is known.
     let ago = trace.now() - began;
     let wall_ns = i128::from(alarm::wall_ns()) - i128::from(ago.get());
-    let behind = u64::try_from(window.origin_ns() - wall_ns).unwrap_or(0);
-    let rows: Vec<(Vec<Detour>, Vec<Activity>)> = cpus.iter().map(|cpu| from(cpu.found, began)).collect();
+    let lag = u64::try_from(window.origin_ns() - wall_ns).unwrap_or(0);
+    let rows: Vec<(Vec<Detour>, Vec<Activity>)> = cpus.iter().map(|cpu| merge(cpu.found, began)).collect();
     let mut node = NodeDoc {
-        origin: window
-            .origin
-            .and_then(|origin| origin.checked_sub(Duration::from_nanos(behind)).ok())
-            .or(window.origin),
+        origin: window.origin.and_then(|origin| origin.checked_sub(Duration::from_nanos(lag)).ok()).or(window.origin),
         ended: None,
         clock: ClockDoc {
             counter: "monotonic_raw".to_owned(),
@@ -78,7 +75,7 @@ pub fn store<'a>(
             activities,
             began: Some(Nanos::ZERO),
             complete_until: until - began,
-            unstored: (0, Nanos::ZERO),
+            unstored: Unstored::default(),
         };
         store.take(part, &names, &mut || {})?;
     }
@@ -100,8 +97,8 @@ fn first_of_newest(mut starts: Vec<Nanos>, most: usize) -> Option<Nanos> {
     newest.iter().find(|start| older.last() != Some(*start)).copied()
 }
 
-/// Both looks in one, of what begins no earlier than `began` and counted from there, the interruptions numbered from 0.
-fn from(found: [&Interruptions; 2], began: Nanos) -> (Vec<Detour>, Vec<Activity>) {
+/// Merges the two looks. Interruptions that begin before `began` are left out; times count from there, and numbers from 0.
+fn merge(found: [&Interruptions; 2], began: Nanos) -> (Vec<Detour>, Vec<Activity>) {
     let (mut detours, mut activities) = (Vec::new(), Vec::new());
     for found in found {
         let older = found.detours.partition_point(|detour| detour.start < began);
@@ -118,7 +115,7 @@ fn from(found: [&Interruptions; 2], began: Nanos) -> (Vec<Detour>, Vec<Activity>
     (detours, activities.collect())
 }
 
-fn document(cpu: &Remembered<'_>, detours: &[Detour], duration: Nanos) -> CpuDoc {
+fn document(cpu: &RecentInterruptions<'_>, detours: &[Detour], duration: Nanos) -> CpuDoc {
     let total: Nanos = detours.iter().map(|detour| detour.duration).sum();
     CpuDoc {
         duration_ns: duration,
@@ -152,7 +149,7 @@ mod tests {
             detours: vec![detour(200), detour(300)],
             activities: vec![row(200, 42), row(300, 43), row(301, 43)],
         };
-        let (detours, activities) = from([&older, &newer], Nanos::new(90));
+        let (detours, activities) = merge([&older, &newer], Nanos::new(90));
         assert_eq!(detours.iter().map(|detour| detour.start.get()).collect::<Vec<_>>(), [10, 110, 210]);
         assert_eq!(
             activities.iter().map(|row| (row.start.get(), row.detour)).collect::<Vec<_>>(),
@@ -161,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn of_very_many_only_the_newest_are_stored() {
+    fn only_the_newest_of_very_many_are_stored() {
         let starts = |list: &[i64]| list.iter().map(|start| Nanos::new(*start)).collect::<Vec<_>>();
         assert_eq!(first_of_newest(starts(&[5, 3, 4]), 3), Some(Nanos::new(3)));
         assert_eq!(first_of_newest(starts(&[5, 1, 3, 4]), 3), Some(Nanos::new(3)));
@@ -192,7 +189,7 @@ mod tests {
         let began = first_of_newest(starts.collect(), MOST).unwrap();
         assert_eq!(began, Nanos::new(1_000 * each / 2));
         for (cpu, found) in found.iter().enumerate() {
-            let (detours, activities) = from([&Interruptions::default(), found], began);
+            let (detours, activities) = merge([&Interruptions::default(), found], began);
             assert_eq!((detours.len(), activities.len()), (MOST / 2, MOST));
             assert_eq!((detours[0].start.get(), activities[0].detour), (cpu as i64, 0));
             assert_eq!(activities.last().unwrap().detour, MOST as u64 / 2 - 1);

@@ -64,7 +64,7 @@ fn ensure(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
 }
 
 /// Two positive numbers are no farther apart than by a factor.
-fn within(factor: f64, a: f64, b: f64) -> bool {
+fn is_within(factor: f64, a: f64, b: f64) -> bool {
     (a / b).ln().abs() <= factor.ln()
 }
 
@@ -125,8 +125,8 @@ fn the_same_noise(lab: &Lab, outcome: &Outcome) -> Result<(), String> {
             (high - 1.0) * 100.0
         ));
         for (count, median) in counts.into_iter().zip(medians) {
-            ensure(within(COUNTS_AGREE, count, wanted), || format!("{wanted} planted, found {counts:?}"))?;
-            ensure(within(LENGTHS_AGREE, median, PLANTED_NS), || format!("lengths of {medians:?} ns"))?;
+            ensure(is_within(COUNTS_AGREE, count, wanted), || format!("{wanted} planted, found {counts:?}"))?;
+            ensure(is_within(LENGTHS_AGREE, median, PLANTED_NS), || format!("lengths of {medians:?} ns"))?;
         }
         let (_, _, rates_differ) = same.tested("rate_hz")?;
         ensure(!rates_differ, || format!("as many of both differ: {}", same.0))?;
@@ -164,7 +164,7 @@ fn as_late(lab: &Lab, outcome: &Outcome) -> Result<(), String> {
         let pair = Pair::named(&compared(lab, &[&timerlat[turn]], &[&cyclictest[turn]], LEAST), THREADS);
         let counts = pair.figures("count");
         // Sides without any have no median.
-        let all_there = counts.into_iter().all(|count| within(COUNTS_AGREE, count, wanted));
+        let all_there = counts.into_iter().all(|count| is_within(COUNTS_AGREE, count, wanted));
         ensure(all_there, || format!("{wanted} planted, late {counts:?}"))?;
         let medians = pair.figures("median_ns");
         tell(&format!(
@@ -175,7 +175,7 @@ fn as_late(lab: &Lab, outcome: &Outcome) -> Result<(), String> {
             medians[1] / 1e6
         ));
         for median in medians {
-            ensure(within(LENGTHS_AGREE, median, PLANTED_NS), || format!("late by {medians:?} ns"))?;
+            ensure(is_within(LENGTHS_AGREE, median, PLANTED_NS), || format!("late by {medians:?} ns"))?;
         }
     }
     let [timerlat, cyclictest] = [&timerlat, &cyclictest].map(|[first, second]| [first, second]);
@@ -187,14 +187,14 @@ fn as_late(lab: &Lab, outcome: &Outcome) -> Result<(), String> {
 
     let turns = compared(lab, &timerlat[..1], &timerlat[1..], LEAST);
     let (irqs, threads) = (Pair::named(&turns, "CPU 1 irq"), Pair::named(&turns, "CPU 1 thread"));
-    let [below, above] =
+    let [lower, higher] =
         Pair::named(&compared(lab, &cyclictest[..1], &[&import("above")], LEAST), "thread 0 on CPU 1").figures("count");
     let (irqs, threads) = (irqs.figures("count"), threads.figures("count"));
     tell(&format!(
-        "wakeups: of interrupts {irqs:?}, of threads {threads:?} late; below the noise {below}, above it {above}"
+        "wakeups: of interrupts {irqs:?}, of threads {threads:?} late; below the noise {lower}, above it {higher}"
     ));
     ensure(irqs[0] < threads[0] / 2.0 && irqs[1] < threads[1] / 2.0, || format!("interrupts came late: {irqs:?}"))?;
-    ensure(above < below / 2.0, || format!("above the noise {above} were late, below it {below}"))
+    ensure(higher < lower / 2.0, || format!("above the noise {higher} were late, below it {lower}"))
 }
 
 /// Latencies are refused beside lost time, whichever comes first, and the reason is said.
