@@ -75,7 +75,8 @@ fn watchdog(subject: &Subject<'_>, processor: &CpuInfo, findings: &mut Findings<
                 .seen(COMMAND_LINE, "no tsc=reliable, no tsc=nowatchdog")
                 .boot("tsc=nowatchdog")
                 .fix("boot with tsc=nowatchdog, where the TSC is known to be good (becalm cost clock)")
-                .lets(Known::Timer);
+                .lets(Known::Timer)
+                .lets(Known::AnySoftTimer);
         }
         (known, told) => {
             let finding = findings.add(AREA, Severity::Fine, "the kernel keeps time with the TSC, and trusts it");

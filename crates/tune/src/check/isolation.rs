@@ -239,7 +239,12 @@ fn tick_is_kept(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     } else {
         finding.fix("boot a kernel that was built with CONFIG_NO_HZ_FULL, with nohz_full for these CPUs");
     }
-    finding.lets(Known::Tick).lets(Known::LocalTimer).lets(Known::ArchTimer).lets(Known::Timer);
+    finding
+        .lets(Known::Tick)
+        .lets(Known::LocalTimer)
+        .lets(Known::ArchTimer)
+        .lets(Known::Timer)
+        .lets(Known::AnySoftTimer);
 }
 
 /// Whether the callbacks of RCU are run elsewhere. Returns the CPUs that were asked for.

@@ -60,7 +60,12 @@ pub(super) fn check(subject: &Subject<'_>, ticks: &[TickCount], findings: &mut F
             finding
                 .fix("see what keeps it: /sys/kernel/tracing/events/timer/tick_stop says so, by its field dependency");
         }
-        finding.lets(Known::Tick).lets(Known::LocalTimer).lets(Known::ArchTimer).lets(Known::Timer);
+        finding
+            .lets(Known::Tick)
+            .lets(Known::LocalTimer)
+            .lets(Known::ArchTimer)
+            .lets(Known::Timer)
+            .lets(Known::AnySoftTimer);
     }
 }
 

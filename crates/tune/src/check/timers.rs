@@ -104,6 +104,7 @@ fn migration(findings: &mut Findings<'_>) {
                 .fix("let them move")
                 .by(Family::Timers)
                 .lets(Known::Timer)
+                .lets(Known::AnySoftTimer)
                 .lets(Known::Hrtimer)
                 .lets(Known::AnyTimer);
         }

@@ -9,6 +9,6 @@ pub(super) fn add(draft: &mut PlanDraft<'_>) {
         to: "1".to_owned(),
         reason: "timers that are set on an isolated CPU fire on another one",
         risk: None,
-        removes: noise(&[Known::Timer, Known::AnyTimer]),
+        removes: noise(&[Known::Timer, Known::AnySoftTimer, Known::AnyTimer]),
     });
 }
