@@ -918,7 +918,7 @@ test('4.4 million detours make a small file that draws at once', { skip: !exists
   }));
   assert.match(scale.text, /such a job takes [0-9.]+ times as long/);
   assert.match(scale.text, /200 phases/);
-  assert.equal(scale.curves[0], 'replayed');
+  assert.equal(scale.curves[0], 'predicted');
   // The longest detours of all are there, as the table of the terminal has them.
   const longest = json('sources', join(bundles, 'huge'), '--longest', '20').detours.map((one) => one.duration_ns);
   const kept = await page.evaluate(() => window.becalm.drawn.get('detours').spec.durations.slice(0, 20));
