@@ -45,7 +45,7 @@ pub fn page_width() -> Option<usize> {
         return Some(width);
     }
     let said = env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok()).filter(|columns| *columns > 0);
-    said.or_else(|| terminal::size(io::stdout()).map(|size| usize::from(size.columns)))
+    said.or_else(|| terminal::size(io::stdout()).columns.map(usize::from))
 }
 
 /// Whether the terminal cannot place its cursor, so that nothing can be drawn on it.

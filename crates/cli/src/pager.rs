@@ -122,9 +122,10 @@ fn program<'a>(own: Option<&'a str>, shared: Option<&'a str>) -> Option<&'a str>
 }
 
 /// Whether a text fits a terminal of this size with the prompt below it.
-fn fits(text: &[u8], width: Option<usize>, size: Option<TerminalSize>) -> bool {
-    // Where nobody knows how high it is, a pager does not either.
-    let Some(size) = size else { return true };
+fn fits(text: &[u8], width: Option<usize>, size: TerminalSize) -> bool {
+    // A pager does not know the height either.
+    let Some(rows) = size.rows else { return true };
+    let columns = usize::from(size.columns.unwrap_or(80));
     let text = String::from_utf8_lossy(text);
     // No line is wider than the text may be, and colors take no room; what is not laid out wraps.
     let rows_of = |line: &str| {
@@ -133,9 +134,9 @@ fn fits(text: &[u8], width: Option<usize>, size: Option<TerminalSize>) -> bool {
         } else {
             line.chars().count()
         };
-        seen.div_ceil(usize::from(size.columns)).max(1)
+        seen.div_ceil(columns).max(1)
     };
-    text.lines().map(rows_of).sum::<usize>() < usize::from(size.rows)
+    text.lines().map(rows_of).sum::<usize>() < usize::from(rows)
 }
 
 /// Runs the pager as its caller, with this text as its input, until it ends. Meanwhile it receives the keys that end programs.
@@ -187,13 +188,14 @@ mod tests {
     #[test]
     fn what_fits_needs_no_pager() {
         let lines = |count: usize| "a line\n".repeat(count);
-        let size = Some(TerminalSize { columns: 80, rows: 24 });
+        let size = TerminalSize { columns: Some(80), rows: Some(24) };
         assert!(fits(lines(23).as_bytes(), Some(80), size));
         assert!(!fits(lines(24).as_bytes(), Some(80), size));
         assert!(!fits("x".repeat(80 * 24).as_bytes(), None, size), "one line that wraps");
         let colored = "\u{1b}[1mabcdef\u{1b}[0m\n".repeat(20);
-        assert!(fits(colored.as_bytes(), Some(8), Some(TerminalSize { columns: 8, rows: 24 })));
-        assert!(fits(lines(99).as_bytes(), Some(80), None));
+        assert!(fits(colored.as_bytes(), Some(8), TerminalSize { columns: Some(8), ..size }));
+        assert!(fits(lines(99).as_bytes(), Some(80), TerminalSize::default()));
+        assert!(!fits(lines(24).as_bytes(), None, TerminalSize { columns: None, ..size }));
     }
 
     #[test]

@@ -107,7 +107,7 @@ impl Line {
     fn draw_if_due(&mut self) {
         let is_due = self.drawn.map_or(self.begun.elapsed() >= SOON, |drawn| drawn.elapsed() >= INTERVAL);
         if is_due {
-            let columns = terminal::size(io::stderr()).map_or(80, |size| usize::from(size.columns));
+            let columns = terminal::size(io::stderr()).columns.map_or(80, usize::from);
             let _ = write!(io::stderr(), "\r{}\u{1b}[K", self.text(columns.saturating_sub(1), self.begun.elapsed()));
             self.drawn = Some(Instant::now());
         }

@@ -4,18 +4,19 @@ use std::os::fd::AsFd;
 
 use rustix::termios::tcgetwinsize;
 
-/// The size of a terminal, in characters.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// The size of a terminal, in characters, as far as the terminal knows it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TerminalSize {
     /// Its width.
-    pub columns: u16,
+    pub columns: Option<u16>,
     /// Its height.
-    pub rows: u16,
+    pub rows: Option<u16>,
 }
 
-/// The size of the terminal behind a stream; `None` if there is no terminal, or it does not know its size.
+/// The size of the terminal behind a stream; unknown if there is no terminal.
 #[must_use]
-pub fn size(stream: impl AsFd) -> Option<TerminalSize> {
-    let size = tcgetwinsize(stream).ok()?;
-    (size.ws_col > 0 && size.ws_row > 0).then_some(TerminalSize { columns: size.ws_col, rows: size.ws_row })
+pub fn size(stream: impl AsFd) -> TerminalSize {
+    let Ok(size) = tcgetwinsize(stream) else { return TerminalSize::default() };
+    let known = |characters: u16| Some(characters).filter(|characters| *characters > 0);
+    TerminalSize { columns: known(size.ws_col), rows: known(size.ws_row) }
 }
