@@ -119,7 +119,7 @@ struct Begin {
 pub struct Injection {
     alarm: Arc<Alarm>,
     threads: Vec<JoinHandle<Result<CpuDelivery, InjectError>>>,
-    /// The rate of the counter whose readings [`DeliveredDetour::burned`] holds.
+    /// The rate of the counter whose readings [`DeliveredDetour`] has.
     pub rate: TickRate,
     /// On which CPUs the cost of a detour was measured, and for which others.
     pub tolls: Vec<SharedToll>,

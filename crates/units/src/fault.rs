@@ -266,13 +266,13 @@ impl<T> Context<T> for Option<T> {
     }
 }
 
-/// Returns an [`Error`](crate::fault::Error) with a formatted text.
+/// Returns an [`Error`] with a formatted text.
 #[macro_export]
 macro_rules! bail {
     ($($text:tt)+) => { return Err($crate::fault::Error::new(format!($($text)+))) };
 }
 
-/// Returns an [`Error`](crate::fault::Error) with a formatted text unless a condition holds.
+/// Returns an [`Error`] with a formatted text unless a condition holds.
 #[macro_export]
 macro_rules! ensure {
     ($holds:expr, $($text:tt)+) => { if !$holds { $crate::bail!($($text)+) } };
