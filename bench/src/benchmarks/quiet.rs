@@ -3,7 +3,7 @@
 
 use std::convert::Infallible;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use crate::figures::Repetitions;
 use crate::interrupts::Interrupts;
 use crate::programs;
 use becalm_bundle::Bundle;
-use becalm_linux::ftrace::Tracefs;
+use becalm_linux::ftrace::{CARRIED, Tracefs};
 use becalm_linux::sched;
 use becalm_measure::{Batch, Names, RecordPlan, Sink, record};
 use becalm_model::node::{CpuDoc, NodeDoc, Rung};
@@ -208,22 +208,31 @@ impl PurposeEvents {
         let tracefs = Tracefs::find("/".as_ref()).map_err(|error| error.to_string())?;
         let folder = tracefs.root().join(format!("instances/becalm-bench-{}", std::process::id()));
         fs::create_dir(&folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
-        let names = [
-            "timer/hrtimer_expire_entry",
-            "timer/hrtimer_expire_exit",
-            "timer/timer_expire_entry",
-            "csd/csd_function_entry",
-        ];
-        let events = names.iter().map(|name| folder.join("events").join(name).join("enable"));
-        let events = events.filter(|enable| enable.exists()).collect();
-        Ok(Self { folder, events })
+        let mut purpose = Self { folder, events: Vec::new() };
+        for group in CARRIED {
+            for name in group.events {
+                let event = purpose.folder.join("events").join(group.system).join(name);
+                if event.exists() {
+                    set(&event.join("filter"), group.filter)?;
+                    purpose.events.push(event.join("enable"));
+                }
+            }
+        }
+        Ok(purpose)
     }
 
     fn enable(&self, enabled: bool) -> Result<(), String> {
         let value = if enabled { "1" } else { "0" };
-        let write = |path: &PathBuf| fs::write(path, value).map_err(|error| format!("{}: {error}", path.display()));
-        self.events.iter().try_for_each(write)
+        self.events.iter().try_for_each(|event| set(event, value))
     }
+}
+
+/// Writes a file of the trace, unless there is nothing to write.
+fn set(file: &Path, value: &str) -> Result<(), String> {
+    if value.is_empty() {
+        return Ok(());
+    }
+    fs::write(file, value).map_err(|error| format!("{}: {error}", file.display()))
 }
 
 impl Drop for PurposeEvents {
