@@ -85,8 +85,7 @@ impl CpuAccount {
     }
 }
 
-/// What is left of a detour without becalm's own time, in nanoseconds, or `None` if the detour was becalm's as a whole, so that it does not
-/// count.
+/// The time of a detour without becalm's own, in nanoseconds; `None` if all of it was becalm's, because then the detour does not count.
 #[inline]
 #[must_use]
 pub fn noise(duration_ns: i64, own_ns: i64) -> Option<i64> {

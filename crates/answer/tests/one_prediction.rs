@@ -84,7 +84,7 @@ impl Answer {
     }
 }
 
-/// As `becalm predict PATH` asks unless it is told otherwise.
+/// The question of `becalm predict PATH` without options.
 fn predict_question(path: &Path, ranks: &[u64]) -> PredictQuestion {
     PredictQuestion {
         noises: vec![(path.display().to_string(), AskedNoise::Named(NoiseArg::Run(path.to_owned())))],

@@ -17,7 +17,7 @@ const NAMED: usize = 3;
 /// What stands for more of them.
 const MORE: &str = "...";
 
-/// The details with tasklets named so far, so that naming them again formats nothing.
+/// Cache of the details with tasklets. A detail that occurs again is not formatted again.
 #[derive(Debug, Default)]
 pub(super) struct Functions {
     /// By the detail so far, whether that holds functions already, and the function.

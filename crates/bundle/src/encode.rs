@@ -279,7 +279,7 @@ pub(super) struct SegmentDetours<'a> {
     pub after: &'a Counts,
 }
 
-/// Writes the activities of a segment, each of which belongs to one of its detours.
+/// Writes the activities of a segment. Each belongs to one of the segment's detours.
 pub(super) fn activities(
     draft: &Draft,
     segment: u32,

@@ -33,7 +33,7 @@ impl AttributedDetour<'_> {
         own.fold(Nanos::ZERO, |sum, activity| sum.saturating_add(activity.self_time))
     }
 
-    /// What is left of it without that; `None` if it was becalm's as a whole, so that it does not count.
+    /// The time that is left without becalm's own; `None` if all of it was becalm's, because then it does not count.
     #[must_use]
     pub fn noise(&self) -> Option<Nanos> {
         noise(self.detour.duration.get(), self.own_time().get()).map(Nanos::new)

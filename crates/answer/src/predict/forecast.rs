@@ -14,11 +14,11 @@ use crate::Asker;
 
 /// The time for which first phases are replayed, at least.
 const TRIAL: Duration = Duration::from_millis(5);
-/// The ranks of which they are replayed, at most, where messages are followed: the time of a phase grows with their steps.
+/// Maximum number of ranks to replay them with if messages are followed, because the time of a phase grows with their steps.
 const TRIAL_RANKS: u64 = 1 << 10;
-/// Seconds from which on the user is told how long it will take.
+/// Shortest prediction, in seconds, that is announced.
 const TOLD: f64 = 30.0;
-/// Seconds from which on it is refused unless long runs are allowed.
+/// Shortest prediction, in seconds, that is refused unless long ones are allowed.
 const REFUSED: f64 = 1_800.0;
 
 /// The steps of one phase: one for a look at the largest delay, else the sends and receives of each rank.
@@ -156,7 +156,7 @@ fn refusal(question: &Question, ranks: u64, seconds: f64) -> Wording {
 fn about(seconds: f64) -> String {
     const UNITS: [(&str, f64); 5] =
         [("years", 31_557_600.0), ("days", 86_400.0), ("hours", 3_600.0), ("minutes", 60.0), ("seconds", 1.0)];
-    // Two of a unit at least, so that it is never one.
+    // At least two of a unit, because the names are plural.
     let (name, length) = UNITS.into_iter().find(|(_, length)| seconds >= 2.0 * length).unwrap_or(UNITS[4]);
     format!("{:.0} {name}", seconds / length)
 }

@@ -64,7 +64,7 @@ fn a_timer_softirq_is_charged_to_what_expired() {
         s.irq_exit(1_200, "local_timer"),
         s.softirq_entry(1_300, "timer"),
         s.function_entry(1_350, Carrier::Wheel, "timer:process_timeout", timer),
-        // Within the function: a call on this CPU, and a device's interrupt. What they wake is another's.
+        // A call on this CPU and a device's interrupt run within the function. The threads that they wake do not count.
         s.function_entry(1_360, Carrier::Call, "ipi:do_sync_core", timer),
         wake(1_365, KSOFTIRQD),
         s.function_exit(1_370, Carrier::Call, timer),

@@ -50,7 +50,7 @@ impl Title {
     }
 }
 
-/// A row of which documents have all fields.
+/// A row whose fields are all in documents.
 pub(crate) trait Row: Sized + 'static {
     /// Its fields, in their order.
     const FIELDS: &'static [Field<Self>];
@@ -89,7 +89,7 @@ impl<R: Row> schemars::JsonSchema for Object<R> {
     }
 }
 
-/// The schema of an object of figures, all of which it has.
+/// The schema of an object that has all of these figures.
 #[cfg(feature = "schemas")]
 pub(crate) fn object(figures: impl Iterator<Item = (&'static str, JsonType)>) -> schemars::Schema {
     let (names, types): (Vec<&str>, Vec<JsonType>) = figures.unzip();

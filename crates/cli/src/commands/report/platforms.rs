@@ -13,7 +13,7 @@ use crate::exit::Exit;
 use crate::output::{Output, emit};
 use crate::progress::ReadingProgress;
 
-/// Prints the figures of several recordings beside each other.
+/// Prints the figures of several recordings next to each other.
 ///
 /// # Errors
 /// If a run cannot be read or holds something else, or `out` cannot be written.
