@@ -13,12 +13,10 @@ use becalm_units::fault::{self, Context, UsageError};
 use becalm_units::{Nanos, RankCount, counted};
 use clap::{Args, Subcommand};
 
-use crate::commands::Task;
+use crate::commands::reading_task;
 use crate::exit::Exit;
 use crate::messages::say;
 use crate::output::{Output, emit};
-use crate::pager::Paging;
-use crate::rights::RightsKept;
 
 /// The largest file of accounting that is read.
 const ACCOUNTING_LIMIT: u64 = 1 << 30;
@@ -88,19 +86,7 @@ pub struct FleetPredictArgs {
     json: bool,
 }
 
-impl Task for FleetArgs {
-    fn rights(&self) -> RightsKept {
-        RightsKept::to_read(self.html.is_some())
-    }
-
-    fn paging(&self) -> Paging {
-        Paging::Long
-    }
-
-    fn run(self: Box<Self>, out: &mut dyn Write) -> fault::Result<Exit> {
-        run(&self, out)
-    }
-}
+reading_task!(FleetArgs);
 
 /// Reads the nodes and prints what they come to.
 ///

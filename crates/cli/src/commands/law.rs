@@ -10,12 +10,10 @@ use becalm_units::{Nanos, RankCount, Share};
 use clap::{ArgGroup, Args};
 
 use crate::arguments::tolerable;
-use crate::commands::Task;
+use crate::commands::reading_task;
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::pager::Paging;
 use crate::reader::Reader;
-use crate::rights::RightsKept;
 
 /// Say what delays of one length do to a job of any size, by the noise law (Tsafrir 2007)
 ///
@@ -71,19 +69,7 @@ fn rate_hz(text: &str) -> Result<f64, String> {
     if hz.is_finite() && hz >= 0.0 { Ok(hz) } else { Err(err()) }
 }
 
-impl Task for LawArgs {
-    fn rights(&self) -> RightsKept {
-        RightsKept::to_read(self.html.is_some())
-    }
-
-    fn paging(&self) -> Paging {
-        Paging::Long
-    }
-
-    fn run(self: Box<Self>, out: &mut dyn Write) -> fault::Result<Exit> {
-        run(&self, out)
-    }
-}
+reading_task!(LawArgs);
 
 /// Prints the law.
 ///

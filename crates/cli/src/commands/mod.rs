@@ -67,6 +67,26 @@ pub trait Task {
     fn run(self: Box<Self>, out: &mut dyn Write) -> fault::Result<Exit>;
 }
 
+/// Makes a task of a command that only reads, can write a page (`html`), and prints long texts.
+macro_rules! reading_task {
+    ($args:ty) => {
+        impl $crate::commands::Task for $args {
+            fn rights(&self) -> $crate::rights::RightsKept {
+                $crate::rights::RightsKept::to_read(self.html.is_some())
+            }
+
+            fn paging(&self) -> $crate::pager::Paging {
+                $crate::pager::Paging::Long
+            }
+
+            fn run(self: Box<Self>, out: &mut dyn std::io::Write) -> becalm_units::fault::Result<$crate::exit::Exit> {
+                run(&self, out)
+            }
+        }
+    };
+}
+pub(crate) use reading_task;
+
 /// The table of commands: the name of each, its arguments, and the feature that builds it where there is one.
 macro_rules! commands {
     ($($(#[$built:meta])? $name:ident($module:ident::$args:ident),)*) => {

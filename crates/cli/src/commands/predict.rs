@@ -16,12 +16,10 @@ use becalm_units::{ByteCount, Count, CpuList, Nanos, RankCount, Share};
 use clap::{Args, ValueEnum};
 
 use crate::arguments::{some_cpus, tolerable};
-use crate::commands::Task;
+use crate::commands::reading_task;
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::pager::Paging;
 use crate::reader::Reader;
-use crate::rights::RightsKept;
 
 /// Predict how much noise slows down a bulk-synchronous job on any number of ranks, and which source is to blame
 ///
@@ -229,19 +227,7 @@ fn networks() -> String {
     format!("Networks:\n{}\n\n{cards}", presets.collect::<Vec<_>>().join("\n"))
 }
 
-impl Task for PredictArgs {
-    fn rights(&self) -> RightsKept {
-        RightsKept::to_read(self.html.is_some())
-    }
-
-    fn paging(&self) -> Paging {
-        Paging::Long
-    }
-
-    fn run(self: Box<Self>, out: &mut dyn Write) -> fault::Result<Exit> {
-        run(&self, out)
-    }
-}
+reading_task!(PredictArgs);
 
 /// Asks, and prints the answer.
 ///

@@ -18,14 +18,12 @@ use becalm_units::fault::{self, UsageError};
 use clap::Args;
 
 use crate::arguments::{RanksArgs, RunArgs};
-use crate::commands::Task;
 #[cfg(not(feature = "research"))]
 use crate::commands::built_without;
+use crate::commands::reading_task;
 use crate::exit::Exit;
 use crate::output::{Output, emit};
-use crate::pager::Paging;
 use crate::reader::Reader;
-use crate::rights::RightsKept;
 
 /// Show what a run recorded: how much time each CPU lost, to what, and what to do about it
 ///
@@ -165,19 +163,7 @@ fn summary_form(args: &ReportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     Ok(Exit::Done)
 }
 
-impl Task for ReportArgs {
-    fn rights(&self) -> RightsKept {
-        RightsKept::to_read(self.html.is_some())
-    }
-
-    fn paging(&self) -> Paging {
-        Paging::Long
-    }
-
-    fn run(self: Box<Self>, out: &mut dyn Write) -> fault::Result<Exit> {
-        run(&self, out)
-    }
-}
+reading_task!(ReportArgs);
 
 /// Reads the run and prints its report, or writes its page.
 ///
