@@ -7,13 +7,14 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process;
 
+use becalm_command::looks;
 use becalm_linux::{private, trusted};
 use becalm_report::LastError;
 use jiff::Timestamp;
 
+use crate::command_line;
 use crate::discretion::Discretion;
 use crate::settings::{are_off, command_shape, user_folder};
-use crate::{command_line, looks};
 
 /// The file in the folder.
 const NAME: &str = "last-error";

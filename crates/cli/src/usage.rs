@@ -4,12 +4,13 @@
 use std::io;
 use std::process::ExitCode;
 
+use becalm_command::Exit;
+use becalm_command::messages::{say, say_error};
+use becalm_command::{color, pager};
 use becalm_units::plain_number;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::exit::Exit;
-use crate::messages::{say, say_error};
-use crate::{color, commands, pager};
+use crate::commands;
 
 /// Programs and commands of others, and what answers the same here.
 const COMMANDS: &[(&str, &str)] = &[

@@ -9,7 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod audit;
-mod catalogue;
+pub mod catalogue;
 mod check;
 mod compare;
 mod config;
@@ -17,7 +17,7 @@ mod cost;
 mod distribution;
 mod doctor;
 mod fleet;
-mod form;
+pub mod form;
 pub mod html;
 mod inject;
 mod law;

@@ -3,13 +3,12 @@
 use std::io::Write;
 use std::path::Path;
 
+use becalm_command::Exit;
+use becalm_command::Task;
+use becalm_command::output::{Output, emit};
+use becalm_command::pager::Paging;
 use becalm_tune::see;
 use becalm_units::fault::{self, Context};
-
-use crate::commands::Task;
-use crate::exit::Exit;
-use crate::output::{Output, emit};
-use crate::pager::Paging;
 
 /// Looking at this machine, which is what becalm does without a command.
 pub struct Audit {

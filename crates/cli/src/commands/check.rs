@@ -6,6 +6,17 @@ use std::path::{Path, PathBuf};
 use becalm_analyze::limits;
 use becalm_analyze::summary::{Selection, Summary, summarize, summarize_digests};
 use becalm_bundle::{Bundle, Contents, Draft, SummaryBundle};
+use becalm_command::Exit;
+use becalm_command::Task;
+use becalm_command::arguments::run::{open, open_summary};
+use becalm_command::arguments::{FolderArgs, LimitArgs, refuse_existing, some_cpus};
+use becalm_command::messages::say;
+use becalm_command::output::{Output, PROGRAM, emit};
+use becalm_command::pager::Paging;
+use becalm_command::progress::ReadingProgress;
+use becalm_command::recording;
+use becalm_command::rights::RightsKept;
+use becalm_command::rights::{give_up_after_set_up, refuse_file_of_root, refuse_place_of_root};
 use becalm_measure::RecordPlan;
 use becalm_model::node::Ended;
 use becalm_record::{DetourStore, RecordingStore, Session};
@@ -13,18 +24,6 @@ use becalm_report::CheckReport;
 use becalm_units::fault::{self, Context, Result, UsageError};
 use becalm_units::{CpuList, Nanos};
 use clap::Args;
-
-use crate::arguments::run::{open, open_summary};
-use crate::arguments::{FolderArgs, LimitArgs, refuse_existing, some_cpus};
-use crate::commands::Task;
-use crate::exit::Exit;
-use crate::messages::say;
-use crate::output::{Output, PROGRAM, emit};
-use crate::pager::Paging;
-use crate::progress::ReadingProgress;
-use crate::recording;
-use crate::rights::RightsKept;
-use crate::rights::{give_up_after_set_up, refuse_file_of_root, refuse_place_of_root};
 
 /// Check whether CPUs keep limits, in one line of a CI job
 ///

@@ -8,19 +8,19 @@ use std::path::PathBuf;
 use becalm_analyze::compare::Metric;
 use becalm_analyze::summary::Selection;
 use becalm_answer::compare::{self, CompareQuestion};
+use becalm_command::Exit;
+use becalm_command::Task;
+use becalm_command::arguments::some_cpus;
+use becalm_command::messages;
+use becalm_command::output::Output;
+use becalm_command::pager::Paging;
+use becalm_command::reader::Reader;
+use becalm_command::rights::RightsKept;
 use becalm_units::fault::{self, UsageError};
 use becalm_units::{CpuList, Nanos, Share};
 use clap::{Args, ValueEnum};
 
 use self::record::{RecordedEnd, RecordedSide};
-use crate::arguments::some_cpus;
-use crate::commands::Task;
-use crate::exit::Exit;
-use crate::messages;
-use crate::output::Output;
-use crate::pager::Paging;
-use crate::reader::Reader;
-use crate::rights::RightsKept;
 
 /// Compare runs: what changed, by how much, how sure that is, and whether anything is shown at all
 ///

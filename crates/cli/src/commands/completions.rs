@@ -2,13 +2,13 @@
 
 use std::io::Write;
 
+use becalm_command::Exit;
+use becalm_command::Task;
 use becalm_units::fault::Result;
 use clap::{Args, CommandFactory, ValueEnum};
 use clap_complete::{Shell, generate};
 
 use crate::Arguments;
-use crate::commands::Task;
-use crate::exit::Exit;
 
 /// Print what a shell needs to complete becalm's commands and options
 ///

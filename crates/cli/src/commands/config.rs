@@ -2,19 +2,19 @@
 
 use std::io::{self, Write};
 
-use becalm_report::{
-    ConfigFile, ConfigFileOf, ConfigFileState, ConfigReport, ConfigSetting, Form, Sheet, config_files,
-};
+use becalm_command::Exit;
+use becalm_command::Task;
+use becalm_command::messages::page_width;
+use becalm_command::output::{Output, emit};
+use becalm_command::pager::Paging;
+use becalm_command::{color, looks};
+use becalm_report::{ConfigFile, ConfigFileOf, ConfigFileState, ConfigReport, ConfigSetting, config_files};
+use becalm_report::{Form, Sheet};
 use becalm_units::fault::{Result, UsageError};
 use clap::{Args, Subcommand};
 
-use crate::commands::Task;
-use crate::exit::Exit;
-use crate::messages::page_width;
-use crate::output::{Output, emit};
-use crate::pager::Paging;
+use crate::command_line;
 use crate::settings::{self, EXAMPLE, Place, PlaceKind, PlaceState, Setting, Settings};
-use crate::{color, command_line, looks};
 
 /// Show which defaults are set for options, and where
 ///

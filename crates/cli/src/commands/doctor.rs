@@ -7,6 +7,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use becalm_command::Exit;
+use becalm_command::Task;
+use becalm_command::output::{Output, emit};
+use becalm_command::pager::Paging;
 use becalm_linux::clock::{self, Source};
 use becalm_linux::identity::Identity;
 use becalm_linux::limits::{self, Limit, free_bytes};
@@ -22,12 +26,8 @@ use becalm_tune::{Folder, LiveMachine, Stage, see};
 use becalm_units::fault::Result;
 use clap::Args;
 
-use crate::commands::Task;
 use crate::commands::{config, tune};
 use crate::discretion::Discretion;
-use crate::exit::Exit;
-use crate::output::{Output, emit};
-use crate::pager::Paging;
 use crate::{command_line, last_error, settings};
 
 /// Say what a report of a bug needs to know, and whether all is well with becalm

@@ -13,6 +13,14 @@ use std::time::{Duration, Instant};
 
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
+use becalm_command::Exit;
+use becalm_command::Task;
+#[cfg(not(feature = "research"))]
+use becalm_command::built_without;
+use becalm_command::noise;
+use becalm_command::output::{Output, emit};
+use becalm_command::progress::{Bar, Tail};
+use becalm_command::rights::{CommandUserArgs, left_as};
 use becalm_inject::{
     Burst, CpuDelivery, Fit, Grounds, Injection, PreemptPlan, SignalNoise, SignalPlan, coalesced, program,
 };
@@ -29,15 +37,6 @@ use becalm_scale::spec::NoiseSpec;
 use becalm_units::fault::{self, Context, Result, UsageError};
 use becalm_units::{CpuList, Nanos, Share};
 use clap::{ArgGroup, Args};
-
-use crate::commands::Task;
-#[cfg(not(feature = "research"))]
-use crate::commands::built_without;
-use crate::exit::Exit;
-use crate::noise;
-use crate::output::{Output, emit};
-use crate::progress::{Bar, Tail};
-use crate::rights::{CommandUserArgs, left_as};
 
 /// Make known noise: take chosen CPUs from whoever runs there, or hold up the threads of one program
 ///

@@ -4,16 +4,15 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use becalm_answer::law::LawQuestion;
+use becalm_command::Exit;
+use becalm_command::arguments::tolerable;
+use becalm_command::output::Output;
+use becalm_command::reader::Reader;
+use becalm_command::reading_task;
 use becalm_report::LawOften;
 use becalm_units::fault;
 use becalm_units::{Nanos, RankCount, Share};
 use clap::{ArgGroup, Args};
-
-use crate::arguments::tolerable;
-use crate::commands::reading_task;
-use crate::exit::Exit;
-use crate::output::Output;
-use crate::reader::Reader;
 
 /// Say what delays of one length do to a job of any size, by the noise law (Tsafrir 2007)
 ///

@@ -4,14 +4,14 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use becalm_bundle::Draft;
+use becalm_command::Exit;
+use becalm_command::Task;
 use becalm_linux::folder;
 use becalm_units::fault::{Context, Result, UsageError};
 use clap::{Args, Command, CommandFactory};
 use clap_mangen::Man;
 
 use crate::Arguments;
-use crate::commands::Task;
-use crate::exit::Exit;
 
 /// Write the manual pages: becalm.1 and one for each command
 ///

@@ -34,58 +34,9 @@ mod tune;
 mod watch;
 mod work;
 
-use std::io::Write;
-
-use becalm_units::fault::{self, UsageError};
+use becalm_command::{Task, built_without};
+use becalm_units::fault::UsageError;
 use clap::Subcommand;
-
-use crate::exit::Exit;
-use crate::pager::Paging;
-use crate::rights::RightsKept;
-
-/// A command with its arguments.
-pub trait Task {
-    /// The rights that it keeps from the start; what it needs no longer once it is set up, it gives up itself.
-    fn rights(&self) -> RightsKept {
-        RightsKept::All
-    }
-
-    /// When its text may go through a pager.
-    fn paging(&self) -> Paging {
-        Paging::Never
-    }
-
-    /// Whether it must end even if nothing reads its messages.
-    fn is_service(&self) -> bool {
-        false
-    }
-
-    /// Does what was asked.
-    ///
-    /// # Errors
-    /// If it cannot be done, or `out` cannot be written.
-    fn run(self: Box<Self>, out: &mut dyn Write) -> fault::Result<Exit>;
-}
-
-/// Makes a task of a command that only reads, can write a page (`html`), and prints long texts.
-macro_rules! reading_task {
-    ($args:ty) => {
-        impl $crate::commands::Task for $args {
-            fn rights(&self) -> $crate::rights::RightsKept {
-                $crate::rights::RightsKept::to_read(self.html.is_some())
-            }
-
-            fn paging(&self) -> $crate::pager::Paging {
-                $crate::pager::Paging::Long
-            }
-
-            fn run(self: Box<Self>, out: &mut dyn std::io::Write) -> becalm_units::fault::Result<$crate::exit::Exit> {
-                run(&self, out)
-            }
-        }
-    };
-}
-pub(crate) use reading_task;
 
 /// The table of commands: the name of each, its arguments, and the feature that builds it where there is one.
 macro_rules! commands {
@@ -157,11 +108,4 @@ const OPTIONAL: [(&str, bool, &[&str]); 7] = [
 pub fn not_built_in(name: &str) -> Option<UsageError> {
     let lacks = |(_, is_built, names): &&(&str, bool, &[&str])| !is_built && names.contains(&name);
     OPTIONAL.iter().find(lacks).map(|(feature, ..)| built_without(feature))
-}
-
-/// The error for something that needs a feature.
-pub fn built_without(feature: &str) -> UsageError {
-    UsageError::new(format!(
-        "this becalm was built without `{feature}`; install a package of becalm, which has it, or build with --features {feature}"
-    ))
 }

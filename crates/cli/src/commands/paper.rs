@@ -8,6 +8,12 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
+use becalm_command::Exit;
+use becalm_command::Task;
+use becalm_command::messages::say;
+use becalm_command::output::{Output, emit};
+use becalm_command::pager::Paging;
+use becalm_command::rights::RightsKept;
 use becalm_linux::relay::Relay;
 use becalm_paper::{Item, ItemKind, Paper, Step, catalogue};
 use becalm_report::PaperReport;
@@ -17,12 +23,6 @@ use clap::builder::PossibleValuesParser;
 
 use self::campaign::{Campaign, StepEnd};
 use self::program::Launch;
-use crate::commands::Task;
-use crate::exit::Exit;
-use crate::messages::say;
-use crate::output::{Output, emit};
-use crate::pager::Paging;
-use crate::rights::RightsKept;
 
 /// The page in the folder of a campaign.
 const PAGE: &str = "index.html";

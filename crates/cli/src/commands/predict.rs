@@ -8,18 +8,17 @@ use becalm_analyze::summary::Selection;
 use becalm_answer::network::network;
 use becalm_answer::noise::NoiseList;
 use becalm_answer::predict::{AskedNoise, PredictQuestion};
+use becalm_command::Exit;
+use becalm_command::arguments::{some_cpus, tolerable};
+use becalm_command::output::Output;
+use becalm_command::reader::Reader;
+use becalm_command::reading_task;
 use becalm_scale::Alignment;
 use becalm_scale::collective::Collective;
 use becalm_scale::network::Network;
 use becalm_units::fault;
 use becalm_units::{ByteCount, Count, CpuList, Nanos, RankCount, Share};
 use clap::{Args, ValueEnum};
-
-use crate::arguments::{some_cpus, tolerable};
-use crate::commands::reading_task;
-use crate::exit::Exit;
-use crate::output::Output;
-use crate::reader::Reader;
 
 /// Predict how much noise slows down a bulk-synchronous job on any number of ranks, and which source is to blame
 ///

@@ -8,6 +8,14 @@ use std::process;
 
 use becalm_analyze::limits::{Answer, Limit, Shortage, check};
 use becalm_analyze::summary::Summary;
+use becalm_command::Exit;
+use becalm_command::Task;
+use becalm_command::arguments::{FolderArgs, LimitArgs, RanksArgs, refuse_existing, refuse_missing};
+use becalm_command::measuring::MeasuringArgs;
+use becalm_command::messages::say;
+use becalm_command::output::{Output, emit};
+use becalm_command::recording;
+use becalm_command::rights::{CommandUserArgs, left_as, refuse_place_of_root};
 use becalm_measure::{AfterSetUp, PlannedCommand, RecordPlan};
 use becalm_model::check_node_name;
 use becalm_model::node::{Ended, NodeDoc};
@@ -18,15 +26,6 @@ use becalm_units::fault::{self, Context, Result, UsageError};
 use becalm_units::{Count, Nanos};
 use clap::Args;
 use jiff::Timestamp;
-
-use crate::arguments::{FolderArgs, LimitArgs, RanksArgs, refuse_existing, refuse_missing};
-use crate::commands::Task;
-use crate::exit::Exit;
-use crate::measuring::MeasuringArgs;
-use crate::messages::say;
-use crate::output::{Output, emit};
-use crate::recording;
-use crate::rights::{CommandUserArgs, left_as, refuse_place_of_root};
 
 /// Watch CPUs as a busy thread would, catch every detour, and say who took the time
 ///

@@ -13,17 +13,16 @@ use becalm_analyze::job::JobPhases;
 use becalm_answer::recording;
 use becalm_bundle::cost::tick as campaign;
 use becalm_bundle::{Bundle, Contents, PhaseRun};
+use becalm_command::Exit;
+use becalm_command::arguments::{RanksArgs, RunArgs};
+#[cfg(not(feature = "research"))]
+use becalm_command::built_without;
+use becalm_command::output::{Output, emit};
+use becalm_command::reader::Reader;
+use becalm_command::reading_task;
 use becalm_report::{CostRunReport, DistributionReport, TickReport};
 use becalm_units::fault::{self, UsageError};
 use clap::Args;
-
-use crate::arguments::{RanksArgs, RunArgs};
-#[cfg(not(feature = "research"))]
-use crate::commands::built_without;
-use crate::commands::reading_task;
-use crate::exit::Exit;
-use crate::output::{Output, emit};
-use crate::reader::Reader;
 
 /// Show what a run recorded: how much time each CPU lost, to what, and what to do about it
 ///

@@ -4,17 +4,16 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use becalm_answer::sources::{DetourName, SourcesQuestion, SourcesWanted};
+use becalm_command::Exit;
+use becalm_command::Task;
+use becalm_command::arguments::RunArgs;
+use becalm_command::output::Output;
+use becalm_command::pager::Paging;
+use becalm_command::reader::Reader;
+use becalm_command::rights::RightsKept;
 use becalm_units::Nanos;
 use becalm_units::fault;
 use clap::Args;
-
-use crate::arguments::RunArgs;
-use crate::commands::Task;
-use crate::exit::Exit;
-use crate::output::Output;
-use crate::pager::Paging;
-use crate::reader::Reader;
-use crate::rights::RightsKept;
 
 /// Show who took the time: the sources of a run, ranked, or single detours activity by activity
 ///

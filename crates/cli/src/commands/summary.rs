@@ -6,16 +6,15 @@ use std::path::PathBuf;
 use becalm_analyze::fleet::digest_of;
 use becalm_analyze::summary::SummaryError;
 use becalm_bundle::{Bundle, StoredNode, StoredNodes, SummaryWriter};
+use becalm_command::Exit;
+use becalm_command::Task;
+use becalm_command::arguments::refuse_existing;
+use becalm_command::messages::say;
+use becalm_command::progress::ReadingProgress;
+use becalm_command::rights::RightsKept;
 use becalm_model::digest::DigestDoc;
 use becalm_units::fault;
 use clap::Args;
-
-use crate::arguments::refuse_existing;
-use crate::commands::Task;
-use crate::exit::Exit;
-use crate::messages::say;
-use crate::progress::ReadingProgress;
-use crate::rights::RightsKept;
 
 /// Write the summary form of a recording: what `becalm record --summary` would have kept of it
 ///

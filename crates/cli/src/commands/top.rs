@@ -3,19 +3,19 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
+use becalm_command::Task;
+use becalm_command::arguments::FolderArgs;
+use becalm_command::exit::{self, Exit};
+use becalm_command::looks;
+use becalm_command::measuring::MeasuringArgs;
+use becalm_command::messages::{say, terminal_is_dumb};
+use becalm_command::rights;
 use becalm_live::{Front, LiveError, ViewSettings};
 use becalm_measure::RecordPlan;
 use becalm_record::Session;
 use becalm_units::fault::{self, Context, Fault, Result, UsageError};
 use becalm_units::{ByteCount, Nanos};
 use clap::Args;
-
-use crate::arguments::FolderArgs;
-use crate::commands::Task;
-use crate::exit::{self, Exit};
-use crate::measuring::MeasuringArgs;
-use crate::messages::{say, terminal_is_dumb};
-use crate::rights;
 
 /// Watch what interrupts the CPUs, live
 ///
@@ -65,6 +65,10 @@ impl Task for TopArgs {
 /// # Errors
 /// Where there is no terminal, and where `becalm record` would fail.
 fn run(args: &TopArgs) -> Result<Exit> {
+    if looks::forbids_color() {
+        // The terminal library decides for itself otherwise.
+        ratatui::crossterm::style::force_color_output(false);
+    }
     let root = Path::new("/");
     let settings = settings(args, root)?;
     // While the process has one thread.

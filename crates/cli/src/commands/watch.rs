@@ -4,6 +4,10 @@ use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
+use becalm_command::Exit;
+use becalm_command::Task;
+use becalm_command::rights;
+use becalm_command::voice::Voice;
 use becalm_linux::file::read_regular_text;
 use becalm_linux::signals::heed_hangup;
 use becalm_linux::sockets::inherited_listener;
@@ -13,11 +17,6 @@ use becalm_units::fault::{Context, Result, UsageError};
 use becalm_units::{ByteCount, CpuList, Nanos, Share};
 use becalm_watch::{Collector, HostName, LARGEST, Surroundings, Trigger, WatchConfig, WatchSettings};
 use clap::Args;
-
-use crate::commands::Task;
-use crate::exit::Exit;
-use crate::rights;
-use crate::voice::Voice;
 
 /// Watch the machine all the time, quietly, and tell a monitoring system
 ///

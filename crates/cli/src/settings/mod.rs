@@ -13,13 +13,14 @@ mod places;
 pub use example::EXAMPLE;
 pub use keys::{all_keys, built_in, is_plain};
 pub use line::{Asked, ask, check, command_shape, with_opposites};
-pub use places::{Place, PlaceKind, PlaceState, SWITCH, are_off, places, user_folder};
+pub use places::{Place, PlaceKind, PlaceState, are_off, places, user_folder};
 
 use std::env;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
+use becalm_command::child::SWITCH;
 use becalm_linux::trusted;
 use becalm_units::{SettingLine, printable};
 use clap::Command;

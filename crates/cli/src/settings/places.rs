@@ -4,11 +4,8 @@ use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use becalm_command::child::SWITCH;
 use becalm_units::printable;
-
-/// The variable that names the one file to read instead of the usual ones; where it is empty, no default is read, be it of a file or of
-/// the environment. So becalm starts itself, and so do the scripts that come with it.
-pub const SWITCH: &str = "BECALM_CONFIG";
 
 /// The file of the system.
 const SYSTEM: &str = "/etc/becalm/config";

@@ -15,55 +15,59 @@ pub struct Field<R: ?Sized> {
     /// Its title over a column.
     pub title: &'static str,
     /// Its type in JSON.
-    pub(crate) json: JsonType,
+    pub json: JsonType,
     /// Takes it out of a row.
     pub get: fn(&R) -> Value,
 }
 
 impl<R: ?Sized> Field<R> {
     /// The figure that `get` takes out of a row, `value` as a value; [`field!`] makes one of the other.
-    pub(crate) const fn new<F: Figure>(title: Title, _get: fn(&R) -> F, value: fn(&R) -> Value) -> Self {
+    pub const fn new<F: Figure>(title: Title, _get: fn(&R) -> F, value: fn(&R) -> Value) -> Self {
         Self { name: title.name, title: title.title, json: F::JSON, get: value }
     }
 
     /// The figure of a row as a table writes it.
-    pub(crate) fn cell(&self, row: &R) -> String {
+    pub fn cell(&self, row: &R) -> String {
         (self.get)(row).cell()
     }
 }
 
 /// The figure that `get` takes out of a row, as a value.
-pub(crate) fn value<R: ?Sized, F: Figure>(row: &R, get: fn(&R) -> F) -> Value {
+pub fn value<R: ?Sized, F: Figure>(row: &R, get: fn(&R) -> F) -> Value {
     get(row).value()
 }
 
 /// The name and the title of a figure that rows of several types have.
 #[derive(Clone, Copy)]
-pub(crate) struct Title {
+pub struct Title {
     name: &'static str,
     title: &'static str,
 }
 
 impl Title {
-    pub(crate) const fn new(name: &'static str, title: &'static str) -> Self {
+    /// A name in JSON and a title over a column.
+    #[must_use]
+    pub const fn new(name: &'static str, title: &'static str) -> Self {
         Self { name, title }
     }
 }
 
 /// A row whose fields are all in documents.
-pub(crate) trait Row: Sized + 'static {
+pub trait Row: Sized + 'static {
     /// Its fields, in their order.
     const FIELDS: &'static [Field<Self>];
 }
 
 /// A row as a JSON object of all its fields, in their order.
-pub(crate) struct Object<R> {
+pub struct Object<R> {
     values: Vec<Value>,
     row: PhantomData<R>,
 }
 
 impl<R: Row> Object<R> {
-    pub(crate) fn new(row: &R) -> Self {
+    /// The figures of a row.
+    #[must_use]
+    pub fn new(row: &R) -> Self {
         Self { values: R::FIELDS.iter().map(|field| (field.get)(row)).collect(), row: PhantomData }
     }
 }
@@ -91,7 +95,7 @@ impl<R: Row> schemars::JsonSchema for Object<R> {
 
 /// The schema of an object that has all of these figures.
 #[cfg(feature = "schemas")]
-pub(crate) fn object(figures: impl Iterator<Item = (&'static str, JsonType)>) -> schemars::Schema {
+pub fn object(figures: impl Iterator<Item = (&'static str, JsonType)>) -> schemars::Schema {
     let (names, types): (Vec<&str>, Vec<JsonType>) = figures.unzip();
     let properties: serde_json::Map<_, _> =
         names.iter().zip(types).map(|(name, json)| ((*name).to_owned(), json.schema().into())).collect();
@@ -102,15 +106,16 @@ pub(crate) fn object(figures: impl Iterator<Item = (&'static str, JsonType)>) ->
 ///
 /// # Panics
 /// If there is no field of that name, which only a bug can cause.
-pub(crate) fn columns<'a, R>(fields: &'a [Field<R>], names: &[&str]) -> Vec<&'a Field<R>> {
+pub fn columns<'a, R>(fields: &'a [Field<R>], names: &[&str]) -> Vec<&'a Field<R>> {
     let find = |name: &&str| fields.iter().find(|field| field.name == *name).expect("the field is defined");
     names.iter().map(find).collect()
 }
 
 /// A field: `field!("name", "title", |row| ...)`, or `field!(TITLE, |row| ...)` with name and title from elsewhere.
+#[macro_export]
 macro_rules! field {
     ($name:expr, $title:expr, $get:expr) => {
-        $crate::form::field::field!($crate::form::field::Title::new($name, $title), $get)
+        $crate::field!($crate::form::field::Title::new($name, $title), $get)
     };
     ($title:expr, $get:expr) => {
         $crate::form::field::Field::new($title, $get, |row| $crate::form::field::value(row, $get))
@@ -123,10 +128,11 @@ macro_rules! field {
 /// A field has a name, a title, and its way out of a row: `NAME = "name", "title", |row| ...;`. What is in the catalogue
 /// has both from there: `NODE = catalogue::NODE, |row| ...;`. A field that is known already stands alone: `A = row::A;`,
 /// and that of a part of the row has the way to the part: `COUNT = part::COUNT => |row| &row.part;`.
+#[macro_export]
 macro_rules! fields {
     ($(#[$doc:meta])* $vis:vis $list:ident, $module:ident: $row:ty { $($fields:tt)+ }) => {
-        $crate::form::field::fields! { $vis $module: $row { $($fields)+ } }
-        $crate::form::field::fields! { @list $(#[$doc])* $vis $list, $module: $row { $($fields)+ } }
+        $crate::fields! { $vis $module: $row { $($fields)+ } }
+        $crate::fields! { @list $(#[$doc])* $vis $list, $module: $row { $($fields)+ } }
     };
     (@list $(#[$doc:meta])* $vis:vis $list:ident, $module:ident: $row:ty {
         $($constant:ident = $first:expr $(, $next:expr)* $(=> $part:expr)?;)+
@@ -153,7 +159,7 @@ macro_rules! fields {
         }
     };
     (@field $row:ty; $($field:expr),+) => {
-        $crate::form::field::field!($($field),+)
+        $crate::field!($($field),+)
     };
     ($(#[$doc:meta])* $vis:vis $module:ident: $row:ty {
         $($constant:ident = $first:expr $(, $next:expr)* $(=> $part:expr)?;)+
@@ -162,10 +168,10 @@ macro_rules! fields {
         $vis mod $module {
             use super::*;
 
-            $(pub(crate) const $constant: $crate::form::field::Field<$row> =
-                $crate::form::field::fields!(@field $row; $first $(, $next)* $(=> $part)?);)+
+            $(pub const $constant: $crate::form::field::Field<$row> =
+                $crate::fields!(@field $row; $first $(, $next)* $(=> $part)?);)+
         }
     };
 }
 
-pub(crate) use {field, fields};
+pub use crate::{field, fields};

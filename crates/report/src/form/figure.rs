@@ -5,7 +5,7 @@ use becalm_units::{CpuId, Nanos};
 use crate::Value;
 
 /// A figure of a row.
-pub(crate) trait Figure {
+pub trait Figure {
     /// Its type in JSON.
     const JSON: JsonType;
 
@@ -15,18 +15,17 @@ pub(crate) trait Figure {
 
 /// The type of a figure in JSON.
 #[derive(Clone, Copy)]
-#[cfg_attr(not(feature = "schemas"), expect(dead_code, reason = "only the schemas need it"))]
-pub(crate) struct JsonType {
+pub struct JsonType {
     /// The names that JSON schemas have for it; several if the row decides.
-    pub(crate) names: &'static [&'static str],
+    pub names: &'static [&'static str],
     /// Whether the figure may be `null`.
-    pub(crate) or_null: bool,
+    pub or_null: bool,
 }
 
 #[cfg(feature = "schemas")]
 impl JsonType {
     /// The schema of a figure of this type.
-    pub(crate) fn schema(self) -> schemars::Schema {
+    pub fn schema(self) -> schemars::Schema {
         let names: Vec<&str> = self.names.iter().copied().chain(self.or_null.then_some("null")).collect();
         match names[..] {
             [name] => schemars::json_schema!({ "type": name }),
@@ -98,7 +97,7 @@ figures! {
 macro_rules! kinds {
     ($($(#[$doc:meta])+ $name:ident($inner:ty): $json:literal, $or_null:literal;)+) => {
         $($(#[$doc])+
-        pub(crate) struct $name(pub(crate) $inner);
+        pub struct $name(pub $inner);
 
         figures! { $name: $json, $or_null, |figure| Value::$name(figure.0); })+
     };
@@ -132,20 +131,20 @@ kinds! {
 }
 
 /// A number in a unit that the row decides.
-pub(crate) struct Quantity(pub(crate) Value);
+pub struct Quantity(pub Value);
 
 figures! { Quantity: "number", true, |quantity| quantity.0; }
 
 impl Time {
     /// A duration in fractions of a nanosecond, rounded; `None` unless it is finite.
-    pub(crate) fn rounded(ns: f64) -> Option<Self> {
+    pub fn rounded(ns: f64) -> Option<Self> {
         ns.is_finite().then(|| Self(ns.round() as i64))
     }
 }
 
 impl Fine {
     /// A duration in fractions of a nanosecond, rounded; `None` unless it is finite.
-    pub(crate) fn rounded(ns: f64) -> Option<Self> {
+    pub fn rounded(ns: f64) -> Option<Self> {
         Time::rounded(ns).map(|time| Self(time.0))
     }
 }

@@ -33,14 +33,18 @@ pub struct Grid {
 }
 
 impl Grid {
-    pub(crate) fn new<R>(fields: &[&Field<R>], rows: &[R]) -> Self {
+    /// A table with a column for each field.
+    #[must_use]
+    pub fn new<R>(fields: &[&Field<R>], rows: &[R]) -> Self {
         Self::from_values(
             fields,
             rows.iter().map(|row| fields.iter().map(|field| (field.get)(row)).collect()).collect(),
         )
     }
 
-    pub(crate) fn from_values<R>(fields: &[&Field<R>], rows: Vec<Vec<Value>>) -> Self {
+    /// A table of values, each row as long as `fields`.
+    #[must_use]
+    pub fn from_values<R>(fields: &[&Field<R>], rows: Vec<Vec<Value>>) -> Self {
         let column = |(at, field): (usize, &&Field<R>)| GridColumn {
             name: field.name,
             title: field.title,

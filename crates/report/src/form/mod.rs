@@ -2,13 +2,13 @@
 //!
 //! Nothing here knows which command prints.
 
-pub(crate) mod field;
-pub(crate) mod figure;
+pub mod field;
+pub mod figure;
 pub mod grid;
-pub(crate) mod known;
-pub(crate) mod paragraph;
-pub(crate) mod plot;
-pub(crate) mod sheet;
-pub(crate) mod table;
-pub(crate) mod value;
-pub(crate) mod words;
+pub mod known;
+pub mod paragraph;
+pub mod plot;
+pub mod sheet;
+pub mod table;
+pub mod value;
+pub mod words;

@@ -16,19 +16,19 @@ const WIDTH: usize = 110;
 const INDENT: usize = 11;
 
 /// Writes the title of a part, after an empty line.
-pub(crate) fn heading(out: &mut Sheet<'_>, title: &str) -> io::Result<()> {
+pub fn heading(out: &mut Sheet<'_>, title: &str) -> io::Result<()> {
     writeln!(out)?;
     out.paint(Some(Style::Heading), &printable(title))?;
     writeln!(out)
 }
 
 /// A label and its text.
-pub(crate) fn line(out: &mut Sheet<'_>, label: &str, text: &str) -> io::Result<()> {
+pub fn line(out: &mut Sheet<'_>, label: &str, text: &str) -> io::Result<()> {
     paragraph(out, &format!("  {label:<width$}", width = INDENT - 2), text)
 }
 
 /// A text after its first words, wrapped, its further lines below its beginning.
-pub(crate) fn paragraph(out: &mut Sheet<'_>, first: &str, text: &str) -> io::Result<()> {
+pub fn paragraph(out: &mut Sheet<'_>, first: &str, text: &str) -> io::Result<()> {
     let first = &*printable(first);
     let indent = first.chars().count();
     let limit = out.width().min(WIDTH);

@@ -20,14 +20,16 @@ const MARKS: [char; 6] = ['\u{25cf}', '\u{25cb}', '\u{25a0}', '\u{25a1}', '\u{25
 const LINE: char = '\u{00b7}';
 
 /// A curve: its name, and its points in rising order of counts.
-pub(crate) struct Curve {
+pub struct Curve {
+    /// The name below the drawing.
     pub name: String,
+    /// The points: count and value.
     pub points: Vec<(u64, f64)>,
 }
 
 /// Draws curves of values of 1 and more. Draws nothing if they have fewer than two different counts, or values that do
 /// not differ.
-pub(crate) fn draw(curves: &[Curve], title: &str, out: &mut Sheet<'_>) -> io::Result<()> {
+pub fn draw(curves: &[Curve], title: &str, out: &mut Sheet<'_>) -> io::Result<()> {
     let mut counts: Vec<u64> = curves.iter().flat_map(|curve| &curve.points).map(|point| point.0).collect();
     counts.sort_unstable();
     counts.dedup();

@@ -45,7 +45,7 @@ impl Form {
 
 /// What stands out from a text where there are colors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Style {
+pub enum Style {
     /// The title of a part or of a column.
     Heading,
     /// All is well.
@@ -58,7 +58,7 @@ pub(crate) enum Style {
 
 impl Style {
     /// That of a mark or a verdict, if it has one.
-    pub(crate) fn of(word: &str) -> Option<Self> {
+    pub fn of(word: &str) -> Option<Self> {
         Some(match word {
             "yes" | "ok" | "fine" | "holds" => Self::Good,
             "!" | "in part" | "look" | "warning" | "not enough data" => Self::Doubtful,
@@ -90,12 +90,12 @@ impl<'a> Sheet<'a> {
     }
 
     /// How many characters a line may have.
-    pub(crate) const fn width(&self) -> usize {
+    pub const fn width(&self) -> usize {
         self.form.width
     }
 
     /// Writes a word so that it stands out where there are colors.
-    pub(crate) fn paint(&mut self, style: Option<Style>, text: &str) -> io::Result<()> {
+    pub fn paint(&mut self, style: Option<Style>, text: &str) -> io::Result<()> {
         let Some(style) = style.filter(|_| self.form.color) else { return self.write_all(text.as_bytes()) };
         write!(self.to, "\u{1b}[{}m", style.code())?;
         self.write_all(text.as_bytes())?;
@@ -103,7 +103,7 @@ impl<'a> Sheet<'a> {
     }
 
     /// Writes the mark or verdict that stands in `text` between blanks, so that it stands out where there are colors.
-    pub(crate) fn mark(&mut self, text: &str) -> io::Result<()> {
+    pub fn mark(&mut self, text: &str) -> io::Result<()> {
         let word = text.trim();
         let (before, rest) = text.split_at(text.len() - text.trim_start().len());
         write!(self, "{before}")?;
@@ -112,7 +112,7 @@ impl<'a> Sheet<'a> {
     }
 
     /// Whether all rows are asked for, not only the most important ones.
-    pub(crate) const fn all(&self) -> bool {
+    pub const fn all(&self) -> bool {
         self.form.all
     }
 }

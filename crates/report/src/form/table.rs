@@ -20,7 +20,7 @@ const GAP: usize = 2;
 const SHORTEST: usize = 14;
 
 /// A table that is filled row by row.
-pub(crate) struct Table {
+pub struct Table {
     titles: Vec<Cow<'static, str>>,
     left: Vec<bool>,
     /// Columns that are left out where they do not fit.
@@ -37,7 +37,9 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn new<R>(fields: &[&Field<R>]) -> Self {
+    /// A table without rows.
+    #[must_use]
+    pub fn new<R>(fields: &[&Field<R>]) -> Self {
         let titles = fields.iter().map(|field| Cow::Borrowed(field.title)).collect();
         let no = vec![false; fields.len()];
         let (left, dispensable) = (no.clone(), no.clone());
@@ -54,17 +56,17 @@ impl Table {
     }
 
     /// Says that a column may be left out where the page is narrow.
-    pub(crate) fn may_leave_out(&mut self, column: usize) {
+    pub fn may_leave_out(&mut self, column: usize) {
         self.dispensable[column] = true;
     }
 
     /// Says that names begin alike, so that they may take most of a narrow page before they are shortened.
-    pub(crate) fn keep_names_long(&mut self) {
+    pub fn keep_names_long(&mut self) {
         self.long_names = true;
     }
 
     /// A table whose rows have names, in a first column with this title. Other texts in it are words, which stay whole.
-    pub(crate) fn named<R>(first: &'static str, fields: &[&Field<R>]) -> Self {
+    pub fn named<R>(first: &'static str, fields: &[&Field<R>]) -> Self {
         let mut table = Self::new(fields);
         table.titles.insert(0, Cow::Borrowed(first));
         table.left.insert(0, true);
@@ -74,7 +76,7 @@ impl Table {
     }
 
     /// A table whose columns are known only when it is made: first those of names, which stand to the left, and then those of values.
-    pub(crate) fn matrix(names: &[&'static str], values: Vec<String>) -> Self {
+    pub fn matrix(names: &[&'static str], values: Vec<String>) -> Self {
         let titles: Vec<Cow<'static, str>> =
             names.iter().map(|name| Cow::Borrowed(*name)).chain(values.into_iter().map(Cow::Owned)).collect();
         let left = (0..titles.len()).map(|at| at < names.len()).collect();
@@ -91,36 +93,35 @@ impl Table {
         }
     }
 
-    #[cfg(feature = "paper")]
     /// A table of texts as they are: the titles of columns of names, which stand to the left, and those of the others.
-    pub(crate) fn texts(names: Vec<String>, others: Vec<String>) -> Self {
+    pub fn texts(names: Vec<String>, others: Vec<String>) -> Self {
         let mut table = Self::matrix(&[], [names.clone(), others].concat());
         table.left[..names.len()].fill(true);
         table
     }
 
     /// Says that a column holds verdicts, which stand out where there are colors.
-    pub(crate) fn keep_verdicts(&mut self, column: usize) {
+    pub fn keep_verdicts(&mut self, column: usize) {
         self.verdicts.push(column);
     }
 
     /// Says that the texts of a column are no names, and are not shortened.
-    pub(crate) fn keep_whole(&mut self, column: usize) {
+    pub fn keep_whole(&mut self, column: usize) {
         self.whole[column] = true;
     }
 
     /// Gives a column another title.
-    pub(crate) fn name_column(&mut self, column: usize, title: String) {
+    pub fn name_column(&mut self, column: usize, title: String) {
         self.titles[column] = Cow::Owned(title);
     }
 
     /// Adds a row of texts as they are.
-    pub(crate) fn cells(&mut self, cells: impl IntoIterator<Item = String>) {
+    pub fn cells(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().map(|cell| printable(&cell).into_owned()).collect());
     }
 
     /// Adds a row to a table whose rows have names.
-    pub(crate) fn named_row<R>(&mut self, name: String, fields: &[&Field<R>], row: &R) {
+    pub fn named_row<R>(&mut self, name: String, fields: &[&Field<R>], row: &R) {
         let values: Vec<Value> = fields.iter().map(|field| (field.get)(row)).collect();
         for (left, value) in self.left[1..].iter_mut().zip(&values) {
             *left |= value.is_text();
@@ -130,7 +131,7 @@ impl Table {
     }
 
     /// Adds a row with a cell for each field.
-    pub(crate) fn row<R>(&mut self, fields: &[&Field<R>], row: &R) {
+    pub fn row<R>(&mut self, fields: &[&Field<R>], row: &R) {
         let values: Vec<Value> = fields.iter().map(|field| (field.get)(row)).collect();
         for (left, value) in self.left.iter_mut().zip(&values) {
             *left |= value.is_text();
@@ -139,7 +140,7 @@ impl Table {
     }
 
     /// Adds the row of what the others add up to, below a line. It is named in the first column.
-    pub(crate) fn total<R>(&mut self, fields: &[&Field<R>], row: &R, name: &str) {
+    pub fn total<R>(&mut self, fields: &[&Field<R>], row: &R, name: &str) {
         self.rule();
         let mut cells: Vec<String> = fields.iter().map(|field| (field.get)(row).cell()).collect();
         if let Some(first) = cells.first_mut() {
@@ -149,12 +150,12 @@ impl Table {
     }
 
     /// Draws a line before the next row.
-    pub(crate) fn rule(&mut self) {
+    pub fn rule(&mut self) {
         self.rules.push(self.rows.len());
     }
 
     /// Prints it, two blanks from the edge.
-    pub(crate) fn print(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+    pub fn print(&self, out: &mut Sheet<'_>) -> io::Result<()> {
         self.print_within(out.width(), out)
     }
 

@@ -123,12 +123,12 @@ impl Serialize for Value {
 }
 
 /// A duration in three digits: `850ns`, `15.2us`, `1.00ms`, `123s`.
-pub(crate) fn time(ns: i64) -> String {
+pub fn time(ns: i64) -> String {
     digits(ns, 3)
 }
 
 /// A duration in five digits: `850ns`, `15.249us`, `1.0048ms`.
-pub(crate) fn fine(ns: i64) -> String {
+pub fn fine(ns: i64) -> String {
     digits(ns, 5)
 }
 
@@ -148,7 +148,7 @@ fn digits(ns: i64, count: u32) -> String {
 }
 
 /// A duration given in picoseconds, in three digits: `0.385ns`, `23.4ns`, `1.20us`.
-pub(crate) fn picos(ps: i64) -> String {
+pub fn picos(ps: i64) -> String {
     // From the microsecond on, as every other duration.
     if ps.unsigned_abs() >= 999_500 {
         time((ps / 500 + ps.signum()) / 2)
@@ -158,7 +158,7 @@ pub(crate) fn picos(ps: i64) -> String {
 }
 
 /// A number in three digits, without an exponent down to a ten-millionth: `12.3`, `0.000123`.
-pub(crate) fn three_digits(number: f64) -> String {
+pub fn three_digits(number: f64) -> String {
     if !number.is_finite() {
         return "-".to_owned();
     }
@@ -174,13 +174,13 @@ pub(crate) fn three_digits(number: f64) -> String {
 }
 
 /// A number in three digits with its sign: `+12.3`, `-0.850`, `0`.
-pub(crate) fn signed(number: f64) -> String {
+pub fn signed(number: f64) -> String {
     let text = three_digits(number);
     if number > 0.0 { format!("+{text}") } else { text }
 }
 
 /// How many times as long: four decimals near 1, fewer digits behind the point for larger ones.
-pub(crate) fn factor(ratio: f64) -> String {
+pub fn factor(ratio: f64) -> String {
     match ratio {
         ratio if !ratio.is_finite() => "-".to_owned(),
         ratio if ratio < 9.999_95 => format!("{ratio:.4}"),
@@ -190,7 +190,7 @@ pub(crate) fn factor(ratio: f64) -> String {
 }
 
 /// A count with its thousands apart: `1,234,567`.
-pub(crate) fn grouped(count: u64) -> String {
+pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
     for (at, digit) in digits.chars().enumerate() {

@@ -1,7 +1,7 @@
 //! Words and names as a sentence or a shell takes them.
 
 /// A path as a shell takes it.
-pub(crate) fn quoted(path: &str) -> String {
+pub fn quoted(path: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%,".contains(c);
     if !path.is_empty() && path.chars().all(plain) {
         path.to_owned()
@@ -11,7 +11,7 @@ pub(crate) fn quoted(path: &str) -> String {
 }
 
 /// A text with its first letter as sentences have it.
-pub(crate) fn capital(text: &str) -> String {
+pub fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

@@ -18,5 +18,5 @@ pub use chart::{
     PairedBars, Points, RangeRow, Ranges, Spec, Surface,
 };
 pub use parts::{Block, Grade, Page, Section, Tile};
-pub(crate) use parts::{foot, sentence};
+pub use parts::{foot, sentence};
 pub use table::HtmlTable;

@@ -97,7 +97,7 @@ pub enum Grade {
 
 impl Grade {
     /// Its name in the style sheet.
-    pub(crate) const fn class(self) -> &'static str {
+    pub const fn class(self) -> &'static str {
         match self {
             Self::Good => "good",
             Self::Fair => "fair",
@@ -108,13 +108,13 @@ impl Grade {
 }
 
 /// What stands at the end of a page: who made it, and what draws it.
-pub(crate) fn foot(made: String) -> Vec<String> {
+pub fn foot(made: String) -> Vec<String> {
     let drawn = "Drawn with Apache ECharts 6.1.0, which is part of this file; nothing is loaded from elsewhere.";
     vec![made, drawn.to_owned()]
 }
 
 /// A remark as a sentence: with a capital letter and a dot.
-pub(crate) fn sentence(remark: &str) -> String {
+pub fn sentence(remark: &str) -> String {
     let mut letters = remark.chars();
     letters.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
 }

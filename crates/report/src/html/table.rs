@@ -38,20 +38,20 @@ pub(super) struct TableCell {
 
 impl HtmlTable {
     /// A table of no rows yet.
-    pub(crate) fn new<R>(caption: &str, fields: &[&Field<R>]) -> Self {
+    pub fn new<R>(caption: &str, fields: &[&Field<R>]) -> Self {
         let columns = fields.iter().map(|field| (field.title.to_owned(), false)).collect();
         Self { caption: caption.to_owned(), columns, rows: Vec::new(), sorts: true, note: String::new() }
     }
 
     /// A table whose rows have names, in a first column with this title.
-    pub(crate) fn named<R>(caption: &str, first: &str, fields: &[&Field<R>]) -> Self {
+    pub fn named<R>(caption: &str, first: &str, fields: &[&Field<R>]) -> Self {
         let mut table = Self::new(caption, fields);
         table.columns.insert(0, (first.to_owned(), true));
         table
     }
 
     /// A table of values whose rows are told apart by several names, and whose columns have titles that are found as it is made.
-    pub(crate) fn matrix(caption: &str, names: &[&str], values: &[String]) -> Self {
+    pub fn matrix(caption: &str, names: &[&str], values: &[String]) -> Self {
         let mut table = Self::new::<()>(caption, &[]);
         table.columns.extend(names.iter().map(|name| ((*name).to_owned(), true)));
         table.columns.extend(values.iter().map(|title| (title.clone(), false)));
@@ -59,29 +59,29 @@ impl HtmlTable {
     }
 
     /// Adds a row to such a table.
-    pub(crate) fn values(&mut self, names: &[String], values: impl Iterator<Item = Value>) {
+    pub fn values(&mut self, names: &[String], values: impl Iterator<Item = Value>) {
         self.push(names.iter().cloned().map(Value::Text).chain(values), None);
     }
 
     /// Adds a row to a table whose rows have names.
-    pub(crate) fn named_row<R>(&mut self, name: String, fields: &[&Field<R>], row: &R) {
+    pub fn named_row<R>(&mut self, name: String, fields: &[&Field<R>], row: &R) {
         let name = std::iter::once(Value::Text(name));
         self.push(name.chain(fields.iter().map(|field| (field.get)(row))), None);
     }
 
     /// Adds a row with a cell for each field, and returns the table.
-    pub(crate) fn row<R>(&mut self, fields: &[&Field<R>], row: &R) -> &mut Self {
+    pub fn row<R>(&mut self, fields: &[&Field<R>], row: &R) -> &mut Self {
         self.push(fields.iter().map(|field| (field.get)(row)), None);
         self
     }
 
     /// Adds a row that opens a detour.
-    pub(crate) fn opening_row<R>(&mut self, fields: &[&Field<R>], row: &R, detour: u32) {
+    pub fn opening_row<R>(&mut self, fields: &[&Field<R>], row: &R, detour: u32) {
         self.push(fields.iter().map(|field| (field.get)(row)), Some(detour));
     }
 
     /// Adds the row of what the others add up to, named in the first column.
-    pub(crate) fn total<R>(&mut self, fields: &[&Field<R>], row: &R, name: &str) {
+    pub fn total<R>(&mut self, fields: &[&Field<R>], row: &R, name: &str) {
         self.row(fields, row);
         if let Some(last) = self.rows.last_mut() {
             last.total = true;

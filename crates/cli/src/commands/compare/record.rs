@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use becalm_bundle::Bundle;
+use becalm_command::child::{attend, becalm};
+use becalm_command::messages::say;
 use becalm_linux::placed::{ProgramStart, begin_in};
 use becalm_linux::procfs::kernel;
 use becalm_linux::relay::Relay;
@@ -11,9 +13,6 @@ use becalm_model::node::{NodeDoc, Rung};
 use becalm_model::node_name;
 use becalm_units::fault::{self, Context, Result, UsageError};
 use becalm_units::{CpuList, Nanos};
-
-use crate::child::{attend, becalm};
-use crate::messages::say;
 
 /// How long each recording is where there is none to do as.
 const DURATION: Nanos = Nanos::new(10_000_000_000);

@@ -11,6 +11,12 @@ mod tick;
 use std::io::Write;
 use std::path::Path;
 
+use becalm_command::Exit;
+use becalm_command::Task;
+use becalm_command::arguments::cpu_id;
+use becalm_command::pager::Paging;
+use becalm_command::progress::{Bar, Tail};
+use becalm_command::rights::RightsKept;
 use becalm_linux::perf::PerfEvent;
 use becalm_linux::sched::Policy;
 use becalm_measure::cost::Site;
@@ -18,12 +24,6 @@ use becalm_units::fault;
 use becalm_units::{CpuId, Named};
 use clap::{Args, Subcommand};
 
-use crate::arguments::cpu_id;
-use crate::commands::Task;
-use crate::exit::Exit;
-use crate::pager::Paging;
-use crate::progress::{Bar, Tail};
-use crate::rights::RightsKept;
 use probe::ProbeCommand;
 use storing::OutputArgs;
 

@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::path::Path;
 
+use becalm_command::Exit;
+use becalm_command::arguments::cpu_id;
 use becalm_linux::sched::{self, Policy};
 use becalm_linux::signals::StopSignals;
 use becalm_measure::cost::placement::{PlacementPlan, WorkPlaces, measure};
@@ -14,8 +16,6 @@ use becalm_units::{CpuId, Nanos};
 use clap::Args;
 
 use super::{OutputArgs, chosen_site, counted, progress_bar};
-use crate::arguments::cpu_id;
-use crate::exit::Exit;
 
 /// Measure what a timer interrupt costs work on the same hardware thread, on its sibling, on another core (Radojkovic 2008)
 ///

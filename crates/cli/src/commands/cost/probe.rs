@@ -4,6 +4,8 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use becalm_command::Exit;
+use becalm_command::progress::{Bar, Tail};
 use becalm_linux::signals::{StopSignals, wait_readable};
 use becalm_measure::cost::JoinedCosts;
 use becalm_model::cost::{ClockCosts, Costs, MOST_PROCESSES, PROCESSES, ProbeCosts, ProcessDoc, SpreadDoc};
@@ -14,8 +16,6 @@ use clap::Args;
 
 use super::process::{have_measured, measure};
 use super::{OutputArgs, SiteArgs};
-use crate::exit::Exit;
-use crate::progress::{Bar, Tail};
 
 /// The longest time over which processes can be spread.
 const LONGEST: Nanos = Nanos::from_secs(12 * 3_600);

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Stdio};
 use std::time::Duration;
 
+use becalm_command::Exit;
+use becalm_command::child;
 use becalm_linux::signals::{StopSignals, end_with_parent, terminate, wait_readable};
 use becalm_measure::cost::Site;
 use becalm_measure::cost::clock::clocks;
@@ -16,8 +18,6 @@ use becalm_units::fault::{self, Context, Result};
 
 use super::probe::ProbeCommand;
 use super::{SiteArgs, recording};
-use crate::child;
-use crate::exit::Exit;
 
 /// The longest wait for either a signal or the process; both wake it at once.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -2,14 +2,13 @@
 //! are taken out.
 
 use becalm_analyze::cost::{not_recorded, recorded};
+use becalm_command::rights;
 use becalm_measure::RecordPlan;
 use becalm_measure::cost::Site;
 use becalm_model::cost::Probe;
 use becalm_model::node::Ended;
 use becalm_record::{MemoryStore, Session};
 use becalm_units::{CpuList, Nanos};
-
-use crate::rights;
 
 /// How long the CPU is recorded in one process.
 const LENGTH: Nanos = Nanos::from_millis(500);

@@ -4,6 +4,9 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
+use becalm_command::Exit;
+use becalm_command::arguments::cpu_id;
+use becalm_command::messages::say;
 use becalm_linux::janitor::Janitor;
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::StopSignals;
@@ -17,9 +20,6 @@ use becalm_units::{CpuId, Nanos};
 use clap::Args;
 
 use super::{OutputArgs, chosen_site, counted, progress_bar};
-use crate::arguments::cpu_id;
-use crate::exit::Exit;
-use crate::messages::say;
 
 /// Measure ticks and switches as the number of runnable processes on a CPU grows
 ///

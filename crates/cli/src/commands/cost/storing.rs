@@ -5,18 +5,17 @@ use std::path::{Path, PathBuf};
 
 use becalm_bundle::BundleError;
 use becalm_bundle::cost::{self, CostWriter};
+use becalm_command::Exit;
+use becalm_command::arguments::{FolderArgs, refuse_existing};
+use becalm_command::messages::say;
+use becalm_command::output::{Output, emit};
+use becalm_command::rights;
 use becalm_measure::machine::Host;
 use becalm_model::cost::{CostDoc, CostRun, CostSamples, Costs, SpreadDoc};
 use becalm_model::node::Ended;
 use becalm_report::CostRunReport;
 use becalm_units::fault::{Context, Result};
 use clap::Args;
-
-use crate::arguments::{FolderArgs, refuse_existing};
-use crate::exit::Exit;
-use crate::messages::say;
-use crate::output::{Output, emit};
-use crate::rights;
 
 /// Where a measurement goes, and how it is printed.
 #[derive(Args, Debug)]

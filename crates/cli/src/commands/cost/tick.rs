@@ -6,6 +6,12 @@ use std::sync::Arc;
 
 use becalm_analyze::cost::tick::{Analysis, CampaignAnalysis, TableFile, read_tables};
 use becalm_bundle::BundleError;
+use becalm_command::Exit;
+use becalm_command::arguments::{FolderArgs, added_rate, cpu_id, refuse_existing};
+use becalm_command::messages::say;
+use becalm_command::output::{Output, emit};
+use becalm_command::progress::Bar;
+use becalm_command::rights;
 use becalm_linux::file;
 use becalm_linux::janitor::Janitor;
 use becalm_linux::procfs::kernel;
@@ -20,12 +26,6 @@ use becalm_units::{CpuId, Nanos};
 use clap::Args;
 
 use super::{chosen_site, progress_bar, wanted};
-use crate::arguments::{FolderArgs, added_rate, cpu_id, refuse_existing};
-use crate::exit::Exit;
-use crate::messages::say;
-use crate::output::{Output, emit};
-use crate::progress::Bar;
-use crate::rights;
 
 /// Measure what a timer interrupt costs: trap, handler, and what it does to the caches (Tsafrir 2007)
 ///

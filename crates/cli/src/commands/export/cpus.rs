@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use becalm_analyze::rows::{TraceTime, traces};
 use becalm_bundle::Bundle;
+use becalm_command::messages::say;
+use becalm_command::progress::ReadingProgress;
 use becalm_exchange::write::loggopsim::NoiseFile;
 use becalm_exchange::write::simgrid::SpeedProfile;
 use becalm_model::NodeDoc;
@@ -14,8 +16,6 @@ use becalm_units::fault::{self, UsageError};
 
 use super::destination::{self, Destination};
 use super::{ExportArgs, ExportFormat, tell_unstored};
-use crate::messages::say;
-use crate::progress::ReadingProgress;
 
 /// So many files are written at once; for more of them the run is read again. A process may have 1,024 open.
 const AT_ONCE: usize = 256;

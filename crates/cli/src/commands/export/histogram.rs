@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use becalm_analyze::rows::attributed_detours;
+use becalm_command::progress::ReadingProgress;
 use becalm_exchange::write::hdrhistogram::{HistogramLog, Lengths};
 use becalm_model::NodeDoc;
 use becalm_units::Nanos;
@@ -11,7 +12,6 @@ use becalm_units::fault;
 use super::destination::Destination;
 use super::stacks::{Source, open};
 use super::{ExportArgs, tell_unstored};
-use crate::progress::ReadingProgress;
 
 /// Significant digits of the histograms of single detours; and of those of the summary form, which has no more.
 const DIGITS: u8 = 3;

@@ -12,17 +12,17 @@ use std::path::PathBuf;
 
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
+use becalm_command::Exit;
+use becalm_command::Task;
+use becalm_command::arguments::run::open;
+use becalm_command::arguments::some_cpus;
+use becalm_command::messages::say;
+use becalm_command::rights::RightsKept;
 use becalm_model::NodeDoc;
 use becalm_units::fault::{self, UsageError};
 use becalm_units::{CpuList, counted};
 use clap::{Args, ValueEnum};
 
-use crate::arguments::run::open;
-use crate::arguments::some_cpus;
-use crate::commands::Task;
-use crate::exit::Exit;
-use crate::messages::say;
-use crate::rights::RightsKept;
 use destination::Destination;
 
 /// Write what was recorded as another program reads it

@@ -3,6 +3,8 @@
 use becalm_analyze::rows::{self, stacks_of_digest};
 use becalm_analyze::summary::SummaryError;
 use becalm_bundle::{Bundle, BundleError, Contents};
+use becalm_command::arguments::run::open_summary;
+use becalm_command::progress::ReadingProgress;
 use becalm_exchange::write::pprof::{self, About};
 use becalm_exchange::write::{folded, stacks::Stack};
 use becalm_model::digest::DigestDoc;
@@ -12,8 +14,6 @@ use becalm_units::fault;
 
 use super::destination::Destination;
 use super::{ExportArgs, ExportFormat, tell_unstored};
-use crate::arguments::run::open_summary;
-use crate::progress::ReadingProgress;
 
 /// What was recorded, in either form.
 pub enum Source {
@@ -38,7 +38,7 @@ impl Source {
 /// # Errors
 /// If it cannot be read, or does not hold what is selected.
 pub fn open(args: &ExportArgs) -> fault::Result<Source> {
-    match crate::arguments::run::open(&args.path) {
+    match becalm_command::arguments::run::open(&args.path) {
         Ok(bundle) => {
             let docs = args.selection().documents(&bundle)?;
             Ok(Source::Full(bundle, docs))

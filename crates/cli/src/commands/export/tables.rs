@@ -4,6 +4,7 @@ use std::io::Write;
 
 use becalm_analyze::summary::SummaryError;
 use becalm_bundle::{ActivityBatch, Bundle, DetourBatch, SampleBatch};
+use becalm_command::progress::ReadingProgress;
 use becalm_exchange::write::csv::CsvTable;
 use becalm_exchange::write::table::Column;
 use becalm_model::NodeDoc;
@@ -12,7 +13,6 @@ use becalm_units::{CpuId, CpuList};
 
 use super::destination::Destination;
 use super::{ExportArgs, TableName, tell_unstored};
-use crate::progress::ReadingProgress;
 
 /// The columns of the tables: those of the bundle, behind the node.
 const DETOURS: [&str; 5] = ["node", "cpu", "start_ns", "duration_ns", "incomplete"];

@@ -3,13 +3,13 @@
 use std::io;
 
 use becalm_analyze::rows::attributed_detours;
+use becalm_command::progress::ReadingProgress;
 use becalm_exchange::write::chrome::ChromeTrace;
 use becalm_exchange::write::perfetto::PerfettoTrace;
 use becalm_units::fault;
 
 use super::destination::Destination;
 use super::{ExportArgs, ExportFormat, tell_strays, tell_unstored};
-use crate::progress::ReadingProgress;
 
 /// Writes the trace. In memory are 65,536 rows of each table, what one detour holds, and names.
 pub fn export(args: &ExportArgs, destination: Destination<'_>) -> fault::Result<()> {

@@ -1,6 +1,8 @@
 //! Lists of detours become a run of detours.
 
 use becalm_bundle::BundleWriter;
+use becalm_command::Exit;
+use becalm_command::progress::{Bar, Tail};
 use becalm_exchange::read::{self, DetourList, Format};
 use becalm_model::node::{CpuDoc, NodeDoc};
 use becalm_model::{Detour, Labels};
@@ -9,8 +11,6 @@ use becalm_units::{CpuId, Nanos};
 
 use super::files::InputFile;
 use super::{ImportArgs, cpus, document};
-use crate::exit::Exit;
-use crate::progress::{Bar, Tail};
 
 /// How many detours a segment of the run has.
 const SEGMENT: usize = 1 << 20;

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use becalm_bundle::distribution;
+use becalm_command::Exit;
+use becalm_command::progress::{Bar, Tail};
 use becalm_exchange::read::{self, Distribution, Format};
 use becalm_model::distribution::{DistributionDoc, SCHEMA, Series};
 use becalm_model::node::Warning;
@@ -11,8 +13,6 @@ use becalm_units::{CpuId, printable};
 
 use super::files::InputFile;
 use super::{ImportArgs, cpus};
-use crate::exit::Exit;
-use crate::progress::{Bar, Tail};
 
 /// No larger files are read, in bytes: JSON takes up to twenty times its size of memory.
 const LARGEST: u64 = 64 << 20;

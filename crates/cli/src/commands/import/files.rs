@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use becalm_command::messages::{option, say};
 use becalm_exchange::read::{Format, Source, guessed_by, near_miss, recognize};
 use becalm_linux::file;
 use becalm_units::Named;
 use becalm_units::fault::{self, Context, UsageError};
-
-use crate::messages::{option, say};
 
 /// No more is read, in bytes of all files together. It takes a few times its size of memory.
 const LARGEST: u64 = 1 << 30;

@@ -14,18 +14,17 @@ mod traces;
 use std::io::Write;
 use std::path::PathBuf;
 
+use becalm_command::Exit;
+use becalm_command::Task;
+use becalm_command::arguments::some_cpus;
+use becalm_command::messages::of_error;
+use becalm_command::rights::RightsKept;
 use becalm_exchange::read::{FileFacts, Form, Format, ReadError, TimeUnit};
 use becalm_model::check_node_name;
 use becalm_units::fault::{self, UsageError};
 use becalm_units::{CpuList, Named, Nanos};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-
-use crate::arguments::some_cpus;
-use crate::commands::Task;
-use crate::exit::Exit;
-use crate::messages::of_error;
-use crate::rights::RightsKept;
 
 /// Store what another program has measured as a run
 ///

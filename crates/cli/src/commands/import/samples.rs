@@ -1,6 +1,8 @@
 //! Samples of fixed work or of fixed time become a run of samples, as `becalm work` records them.
 
 use becalm_bundle::BundleWriter;
+use becalm_command::Exit;
+use becalm_command::progress::{Bar, Tail};
 use becalm_exchange::read::ftq_ticks::{self, Part};
 use becalm_exchange::read::{self, Format, SampleList};
 use becalm_model::node::{CpuDoc, Ended, NodeDoc, WorkDoc, WorkLoopDoc, WorkSession};
@@ -11,8 +13,6 @@ use becalm_units::{CpuId, Nanos};
 
 use super::files::InputFile;
 use super::{ImportArgs, cpus, document};
-use crate::exit::Exit;
-use crate::progress::{Bar, Tail};
 
 /// How many samples a segment of the run has.
 const SEGMENT: usize = 1 << 20;

@@ -1,5 +1,7 @@
 //! Traces of the kernel become a run of detours: what took the CPU from a thread, or would have taken it from any program.
 
+use becalm_command::Exit;
+use becalm_command::progress::{Bar, Tail};
 use becalm_exchange::read::{Format, ftrace_text, osnoise, perf_data, perf_script, trace_dat};
 use becalm_linux::ftrace::{CARRIED, EventPath, MissingEvent, discover_among};
 use becalm_measure::Names;
@@ -15,8 +17,6 @@ use becalm_units::{CpuId, CpuList, Nanos};
 
 use super::files::InputFile;
 use super::{ImportArgs, document};
-use crate::exit::Exit;
-use crate::progress::{Bar, Tail};
 
 /// A trace that can be read, and what is known of it.
 struct Opened<'a> {

@@ -6,6 +6,10 @@ use std::io::{self, Read, Write};
 use std::process::Stdio;
 use std::thread;
 
+use becalm_command::Exit;
+use becalm_command::child::{attend, becalm};
+use becalm_command::messages::say;
+use becalm_command::output::{Output, emit};
 use becalm_linux::placed::{ProgramStart, begin_in};
 use becalm_linux::relay::Relay;
 use becalm_model::inject::Together;
@@ -14,10 +18,6 @@ use becalm_units::fault::{self, Context, Result, UsageError};
 use becalm_units::{Named, Nanos};
 
 use super::{InjectArgs, end_with_parent};
-use crate::child::{attend, becalm};
-use crate::exit::Exit;
-use crate::messages::say;
-use crate::output::{Output, emit};
 
 /// More noises than this are more likely a slip than meant.
 const CELLS: usize = 10_000;

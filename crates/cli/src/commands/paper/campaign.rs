@@ -7,6 +7,8 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Instant;
 
 use becalm_bundle::Draft;
+use becalm_command::child::attend;
+use becalm_command::messages::say;
 use becalm_linux::file::read_regular_text;
 use becalm_linux::folder;
 use becalm_linux::placed::{ProgramStart, begin_in};
@@ -17,8 +19,6 @@ use becalm_units::fault::{self, Context, UsageError};
 use serde_json::Value;
 
 use super::program::{Launch, StepCommand};
-use crate::child::attend;
-use crate::messages::say;
 
 /// The largest file of a campaign that is read, in bytes: a step's document has thousands.
 const LARGEST: u64 = 64 << 20;

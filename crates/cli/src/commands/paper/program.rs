@@ -6,12 +6,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use becalm_command::child::without_defaults;
 use becalm_linux::sysfs::cpu::{self, CpuSets};
 use becalm_paper::{Quieted, Ranks, Step};
 use becalm_units::CpuList;
 use becalm_units::fault::{self, Context, UsageError};
-
-use crate::child::without_defaults;
 
 /// Why no CPU is left for everything else.
 const ONE_CORE: &str = "all CPUs of this machine belong to one core, so none can be left to other programs";

@@ -7,6 +7,11 @@ use becalm_analyze::noise::NoiseInput;
 use becalm_analyze::picture::picture;
 use becalm_analyze::summary::{Books, Selection, Summary, summarize};
 use becalm_bundle::Bundle;
+use becalm_command::Exit;
+use becalm_command::arguments::{RanksArgs, RunArgs};
+use becalm_command::noise;
+use becalm_command::output::{Output, emit};
+use becalm_command::progress::{Bar, ReadingProgress, Tail};
 use becalm_model::node::{Rung, Warning};
 use becalm_model::warning;
 use becalm_report::{Drawn, PredictReport, RunReport, Scaling};
@@ -17,12 +22,6 @@ use becalm_scale::predict::{Prediction, Question, RankPrediction};
 use becalm_scale::watch::ReplayWatch;
 use becalm_units::Nanos;
 use becalm_units::fault;
-
-use crate::arguments::{RanksArgs, RunArgs};
-use crate::exit::Exit;
-use crate::noise;
-use crate::output::{Output, emit};
-use crate::progress::{Bar, ReadingProgress, Tail};
 
 /// For how many ranks slowdowns are predicted.
 const RANKS: [u64; 5] = [64, 256, 1 << 10, 1 << 12, 1 << 14];

@@ -5,13 +5,13 @@ use std::io::Write;
 use becalm_analyze::modes::length_modes;
 use becalm_analyze::summary::summarize;
 use becalm_bundle::{Bundle, Contents};
+use becalm_command::Exit;
+use becalm_command::output::{Output, emit};
+use becalm_command::progress::ReadingProgress;
 use becalm_report::{PlatformRun, PlatformsReport};
 use becalm_units::fault::{self, UsageError};
 
 use super::{ReportArgs, is_work};
-use crate::exit::Exit;
-use crate::output::{Output, emit};
-use crate::progress::ReadingProgress;
 
 /// Prints the figures of several recordings next to each other.
 ///

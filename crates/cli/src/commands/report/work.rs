@@ -4,12 +4,12 @@ use std::io::Write;
 
 use becalm_analyze::work::summarize_work;
 use becalm_bundle::Bundle;
+use becalm_command::Exit;
+use becalm_command::output::{Output, emit};
 use becalm_report::WorkReport;
 use becalm_units::fault;
 
 use super::ReportArgs;
-use crate::exit::Exit;
-use crate::output::{Output, emit};
 
 /// Reads the run and prints its report, or writes its page.
 ///

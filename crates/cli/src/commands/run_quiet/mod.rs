@@ -11,6 +11,12 @@ use std::sync::Arc;
 
 use becalm_analyze::repetitions::{Repetition, judge};
 use becalm_bundle::Draft;
+use becalm_command::Exit;
+use becalm_command::Task;
+use becalm_command::arguments::{refuse_missing, some_cpus};
+use becalm_command::messages::say;
+use becalm_command::output::{Output, emit};
+use becalm_command::rights::CommandUserArgs;
 use becalm_linux::janitor::Janitor;
 use becalm_linux::placed::{ProgramStart, adopt_orphans, begin_in};
 use becalm_linux::relay::Relay;
@@ -23,14 +29,8 @@ use becalm_units::fault::{Context, Result, UsageError};
 use clap::Args;
 
 use self::beside::Beside;
-use crate::arguments::{refuse_missing, some_cpus};
-use crate::commands::Task;
 use crate::commands::tune::planning::{JournalArgs, need_rights, plan};
 use crate::commands::tune::stage::{Say, Stage};
-use crate::exit::Exit;
-use crate::messages::say;
-use crate::output::{Output, emit};
-use crate::rights::CommandUserArgs;
 
 /// Run a benchmark on quiet CPUs, and say which of its repetitions noise touched, and how much
 ///

@@ -2,6 +2,9 @@
 
 use std::io::Write;
 
+use becalm_command::Exit;
+use becalm_command::messages::say;
+use becalm_command::output::{Output, emit};
 use becalm_report::{TuneDoing, TuneDoneReport};
 use becalm_tune::{Applied, Folder, Outcome, Owner, Stage, apply, extend};
 use becalm_units::CpuList;
@@ -9,9 +12,6 @@ use becalm_units::fault;
 use clap::Args;
 
 use super::planning::{JournalArgs, PlanningArgs, RESTORE, explained, need_rights, plan};
-use crate::exit::Exit;
-use crate::messages::say;
-use crate::output::{Output, emit};
 
 /// Make CPUs quiet until becalm tune restore, or a reboot
 ///

@@ -8,6 +8,11 @@ use std::path::{Path, PathBuf};
 use becalm_analyze::cost::tick_names;
 use becalm_analyze::summary::{Selection, Summary, summarize};
 use becalm_bundle::Bundle;
+use becalm_command::Exit;
+use becalm_command::arguments::some_cpus;
+use becalm_command::messages;
+use becalm_command::output::{Output, emit};
+use becalm_command::progress::ReadingProgress;
 use becalm_linux::procfs::{cpuinfo::CpuInfo, kernel};
 use becalm_model::Kind;
 use becalm_model::carried::{TICK, TIMERS};
@@ -19,12 +24,6 @@ use becalm_tune::check::{self, RecordedNoise, RecordedSource, choose};
 use becalm_units::fault::{self, UsageError};
 use becalm_units::{CpuList, Named, Nanos};
 use clap::{Args, ValueEnum};
-
-use crate::arguments::some_cpus;
-use crate::exit::Exit;
-use crate::messages;
-use crate::output::{Output, emit};
-use crate::progress::ReadingProgress;
 
 /// Audit this machine against what quiet CPUs need: each finding with its evidence, its cost and its fix
 ///

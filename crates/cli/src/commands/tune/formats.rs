@@ -4,13 +4,12 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use becalm_bundle::Draft;
+use becalm_command::Exit;
 use becalm_linux::{file, folder};
 use becalm_tune::Plan;
 use becalm_tune::format::{ConfigFile, Format, Topology, files};
 use becalm_units::fault::{self, Context};
 use clap::Args;
-
-use crate::exit::Exit;
 
 /// Which files, and where to.
 #[derive(Args, Debug)]

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
+use becalm_command::noise;
 use becalm_model::remedy::NoiseSource;
 use becalm_model::tune::{Gain, GainJob, Gains, PredictedSlowdown, StepGain};
 use becalm_scale::ScaleError;
@@ -17,8 +18,6 @@ use becalm_scale::predict::{Prediction, Question};
 use becalm_tune::Plan;
 use becalm_units::Nanos;
 use becalm_units::fault;
-
-use crate::noise;
 
 /// What the changes of a plan gain jobs of these grains, each with these numbers of ranks.
 ///

@@ -19,13 +19,12 @@ mod watcher;
 
 use std::io::Write;
 
+use becalm_command::Exit;
+use becalm_command::Task;
+use becalm_command::pager::Paging;
 use becalm_units::Nanos;
 use becalm_units::fault::{self, UsageError};
 use clap::{Args, Subcommand};
-
-use crate::commands::Task;
-use crate::exit::Exit;
-use crate::pager::Paging;
 
 /// Make CPUs quiet, and prove it
 #[derive(Args, Debug)]

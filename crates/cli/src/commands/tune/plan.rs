@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use becalm_command::Exit;
+use becalm_command::output::{Output, emit};
 use becalm_report::TunePlanReport;
 use becalm_tune::Machine;
 use becalm_units::fault;
@@ -13,8 +15,6 @@ use super::formats::FormatArgs;
 use super::gain;
 use super::planning::{PlanningArgs, plan};
 use super::some_grains;
-use crate::exit::Exit;
-use crate::output::{Output, emit};
 
 /// Say what would make CPUs quiet: every change in order, with its reason, its risk and its expected gain, and what only a
 /// reboot can give

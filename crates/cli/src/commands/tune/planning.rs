@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use becalm_command::arguments::some_cpus;
+use becalm_command::messages::say;
 use becalm_linux::identity::Identity;
 use becalm_linux::procfs::status::Capability;
 use becalm_tune::{
@@ -10,9 +12,6 @@ use becalm_tune::{
 use becalm_units::fault;
 use becalm_units::{CpuList, counted};
 use clap::Args;
-
-use crate::arguments::some_cpus;
-use crate::messages::say;
 
 /// What is to become quiet, and how far that may go.
 #[derive(Args, Debug)]

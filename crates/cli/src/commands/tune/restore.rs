@@ -4,6 +4,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use becalm_command::Exit;
+use becalm_command::output::{Output, emit};
 use becalm_report::{TuneDoing, TuneDoneReport};
 use becalm_tune::{Folder, Foreign, LiveMachine, Outcome, RestoreOptions, Restored, Stage, Whose};
 use becalm_units::CpuList;
@@ -12,8 +14,6 @@ use clap::Args;
 
 use super::patience::restore_patiently;
 use super::planning::{FORGET, JournalArgs, damaged_lines, need_rights, tell, words};
-use crate::exit::Exit;
-use crate::output::{Output, emit};
 
 /// For how long what a dead run left is tried to be restored while its watcher may still be doing the same.
 const PATIENCE: Duration = Duration::from_secs(10);

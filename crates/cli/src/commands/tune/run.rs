@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
 use std::time::Duration;
 
+use becalm_command::Exit;
+use becalm_command::arguments::refuse_missing;
+use becalm_command::rights::CommandUserArgs;
 use becalm_linux::relay::{self, Relay};
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::{process_end, wait_readable};
@@ -16,9 +19,6 @@ use clap::Args;
 use super::planning::{JournalArgs, PlanningArgs, need_rights, plan};
 use super::stage::{Say, Stage};
 use super::verify::{Proof, TURNS};
-use crate::arguments::refuse_missing;
-use crate::exit::Exit;
-use crate::rights::CommandUserArgs;
 
 /// Run a command on quiet CPUs, and have everything as it was when it ends
 ///

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use becalm_command::Exit;
+use becalm_command::messages::say;
 use becalm_linux::placed::{ProgramStart, begin_in};
 use becalm_linux::relay::Relay;
 use becalm_linux::rights::User;
@@ -17,8 +19,6 @@ use becalm_units::fault::{self, Context};
 use super::patience::restore_patiently;
 use super::planning::{explained, tell};
 use super::watcher::Watcher;
-use crate::exit::Exit;
-use crate::messages::say;
 
 /// For how long restoring is tried while another process holds the lock. Then it is left to the watcher.
 const PATIENCE: Duration = Duration::from_secs(3);

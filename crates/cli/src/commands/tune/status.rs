@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use becalm_command::Exit;
+use becalm_command::output::{Output, emit};
 use becalm_report::{TuneDoing, TuneDoneReport};
 use becalm_tune::{LiveMachine, Stage};
 use becalm_units::CpuList;
@@ -10,8 +12,6 @@ use becalm_units::fault;
 use clap::Args;
 
 use super::planning::{JournalArgs, words};
-use crate::exit::Exit;
-use crate::output::{Output, emit};
 
 /// Say what is changed at this moment, and by whom
 #[derive(Args, Debug)]

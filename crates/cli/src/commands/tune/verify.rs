@@ -11,15 +11,14 @@ use std::path::{Path, PathBuf};
 use std::process::{self, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use becalm_command::arguments::refuse_existing;
+use becalm_command::{child, looks};
 use becalm_linux::folder;
 use becalm_linux::placed::{ProgramStart, begin_in};
 use becalm_linux::relay::Relay;
 use becalm_linux::sched::Policy;
 use becalm_units::fault::{self, Context};
 use becalm_units::{CpuList, Nanos};
-
-use crate::arguments::refuse_existing;
-use crate::{child, looks};
 
 /// How often the CPUs are recorded before and inside, one after the other.
 pub const TURNS: usize = 3;

@@ -7,14 +7,14 @@
 use std::io::{self, Read};
 use std::time::Duration;
 
+use becalm_command::Exit;
+use becalm_command::messages::say;
 use becalm_tune::{Foreign, LiveMachine, Owner, RestoreOptions, Whose};
 use becalm_units::fault::{self, Context};
 use clap::Args;
 
 use super::patience::restore_patiently;
 use super::planning::JournalArgs;
-use crate::exit::Exit;
-use crate::messages::say;
 
 /// For how long restoring is tried while the dying process is still there, or any process holds the lock.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -4,13 +4,12 @@ use std::io::Write;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use becalm_command::child;
+use becalm_command::messages::say;
 use becalm_linux::placed::apart_from_signals;
 use becalm_linux::stuck::wait_for_child;
 use becalm_tune::{Folder, Owner};
 use becalm_units::fault::{self, Context};
-
-use crate::child;
-use crate::messages::say;
 
 /// What the watcher reads before the pipe ends if nothing is left for it to do.
 const DISMISSED: &[u8] = b"done";

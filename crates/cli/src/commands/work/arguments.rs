@@ -2,13 +2,12 @@
 
 use std::path::PathBuf;
 
+use becalm_command::arguments::{FolderArgs, added_rate, some_cpus};
 use becalm_linux::sched::Policy;
 use becalm_measure::work::Body;
 use becalm_model::node::Fixed;
 use becalm_units::{Count, CpuList, Nanos, Share};
 use clap::{Args, ValueEnum};
-
-use crate::arguments::{FolderArgs, added_rate, some_cpus};
 
 /// Do the same work again and again, and see how much longer than its own time it takes
 ///

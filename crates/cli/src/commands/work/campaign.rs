@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use becalm_analyze::work::{WorkError, comparable};
 use becalm_bundle::Bundle;
+use becalm_command::arguments::refuse_existing;
+use becalm_command::progress::{Bar, Tail};
+use becalm_command::rights;
 use becalm_linux::perf::PerfEvent;
 use becalm_linux::procfs::status::Capability;
 use becalm_linux::rights::User;
@@ -16,9 +19,6 @@ use becalm_units::fault::{Result, UsageError};
 use becalm_units::{CpuId, CpuList, Nanos, counted, plural};
 
 use super::WorkArgs;
-use crate::arguments::refuse_existing;
-use crate::progress::{Bar, Tail};
-use crate::rights;
 
 /// Samples of a run that does not say how many.
 const SAMPLES: u64 = 10_000;

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
+use becalm_command::messages::say;
 use becalm_linux::perf::{CpuClock, SampleLimits};
 use becalm_units::CpuList;
 use becalm_units::fault::{Context, Result, UsageError};
-
-use crate::messages::say;
 
 /// Refuses rates that the kernel would throttle, before anything is measured.
 ///

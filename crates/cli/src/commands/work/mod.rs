@@ -11,6 +11,11 @@ use std::sync::Arc;
 use becalm_analyze::summary::Selection;
 use becalm_analyze::work::{WorkError, summarize_work};
 use becalm_bundle::{Bundle, HeldFolder};
+use becalm_command::Exit;
+use becalm_command::Task;
+use becalm_command::messages::say;
+use becalm_command::output::{Output, emit};
+use becalm_command::pager::Paging;
 use becalm_measure::LoopTask;
 use becalm_model::node::{Ended, NodeDoc, WorkDoc};
 use becalm_record::{Failure, SampleStore, Session};
@@ -20,11 +25,6 @@ use becalm_units::fault::{self, Context, Fault, Result};
 pub use self::arguments::WorkArgs;
 use self::campaign::CampaignPart;
 use self::interrupts::AddedInterrupts;
-use crate::commands::Task;
-use crate::exit::Exit;
-use crate::messages::say;
-use crate::output::{Output, emit};
-use crate::pager::Paging;
 
 impl Task for WorkArgs {
     fn paging(&self) -> Paging {

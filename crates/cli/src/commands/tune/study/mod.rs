@@ -11,6 +11,12 @@ use std::path::{Path, PathBuf};
 
 use becalm_bundle::Bundle;
 use becalm_bundle::study::{self, FILE};
+use becalm_command::Exit;
+use becalm_command::arguments::some_cpus;
+use becalm_command::messages::say;
+use becalm_command::output::{Output, emit};
+use becalm_command::progress::ReadingProgress;
+use becalm_command::rights;
 use becalm_linux::sched::Policy;
 use becalm_model::study::StudyDoc;
 use becalm_report::StudyReport;
@@ -24,12 +30,6 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use super::some_grains;
-use crate::arguments::some_cpus;
-use crate::exit::Exit;
-use crate::messages::say;
-use crate::output::{Output, emit};
-use crate::progress::ReadingProgress;
-use crate::rights;
 
 /// Record a machine under several configurations, and say what each costs a job of many ranks (De 2009)
 ///

@@ -4,6 +4,10 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 use becalm_bundle::study;
+use becalm_command::Exit;
+use becalm_command::child;
+use becalm_command::messages::say;
+use becalm_command::progress::{Bar, Tail};
 use becalm_linux::access::Access;
 use becalm_linux::folder;
 use becalm_linux::procfs::kernel;
@@ -18,10 +22,6 @@ use becalm_units::{CpuList, Named};
 
 use super::StudyArgs;
 use super::command::{RecordCommand, arguments, command, read_back, run_name};
-use crate::child;
-use crate::exit::Exit;
-use crate::messages::say;
-use crate::progress::{Bar, Tail};
 
 /// Makes the folder and records the configurations in it, turn after turn.
 ///

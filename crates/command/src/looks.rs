@@ -72,11 +72,6 @@ static SEEN: OnceLock<LooksArgs> = OnceLock::new();
 /// Has all texts look so from now on.
 pub fn choose(looks: &LooksArgs) {
     color::choose(looks.color);
-    #[cfg(feature = "top")]
-    if looks.color == When::Never {
-        // What draws the live view decides for itself otherwise.
-        ratatui::crossterm::style::force_color_output(false);
-    }
     // There is one command line.
     let _ = LOOKS.set(looks.clone());
 }
@@ -109,6 +104,11 @@ fn said() -> Option<&'static LooksArgs> {
 /// The width that was asked for, in characters.
 pub fn width() -> Option<usize> {
     said().and_then(|looks| looks.width).map(usize::from)
+}
+
+/// Whether nothing is to have colors.
+pub fn forbids_color() -> bool {
+    said().is_some_and(|looks| looks.color == When::Never)
 }
 
 /// Whether no defaults are read, as was asked.

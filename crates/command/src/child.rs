@@ -10,7 +10,9 @@ use becalm_linux::relay::{self, Relay};
 use becalm_linux::signals::{process_end, wait_readable};
 use becalm_units::fault::{self, Context};
 
-use crate::settings::SWITCH;
+/// The variable that names the one file of defaults to read instead of the usual ones; if it is empty, no default is read, neither
+/// from a file nor from the environment. becalm starts itself this way, and so do the scripts that come with it.
+pub const SWITCH: &str = "BECALM_CONFIG";
 
 /// The process of a becalm like this one, not started yet: the same program, and without defaults, as whoever starts it says all that
 /// it is to do. What fails in it is told by whoever started it, too.
