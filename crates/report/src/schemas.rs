@@ -20,22 +20,29 @@ use crate::{
 use crate::{run_quiet, sweep, together, top, tune, work};
 
 /// A document, and where readers meet it.
-struct Document {
+#[derive(Debug)]
+pub struct Document {
     /// The name in its `schema`, without the version.
-    name: &'static str,
+    pub name: &'static str,
     /// The commands that print it, or the file that holds it.
-    by: &'static str,
+    pub by: &'static str,
     /// What it says.
-    content: &'static str,
+    pub content: &'static str,
     /// Makes its schema, as schemars has it.
-    schema: fn() -> Value,
+    pub schema: fn() -> Value,
 }
 
+/// The documents of a crate: `"name": Type, "printed or stored by", "what it says";`, a line each.
+#[macro_export]
 macro_rules! documents {
     ($($name:literal: $type:ty, $by:literal, $content:literal;)+) => {
-        /// Every document.
-        const DOCUMENTS: &[Document] =
-            &[$(Document { name: $name, by: $by, content: $content, schema: schema::<$type> }),+];
+        /// The documents of this crate.
+        pub const DOCUMENTS: &[$crate::schemas::Document] = &[$($crate::schemas::Document {
+            name: $name,
+            by: $by,
+            content: $content,
+            schema: $crate::schemas::schema::<$type>,
+        }),+];
     };
 }
 
@@ -95,20 +102,22 @@ documents! {
     "study": model::study::StudyDoc, "study.json of becalm tune study", "configurations and their recordings";
 }
 
-fn schema<T: JsonSchema>() -> Value {
+/// The schema of a type, as schemars has it.
+#[must_use]
+pub fn schema<T: JsonSchema>() -> Value {
     SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>().into()
 }
 
-/// Writes the schemas into `schemas` of the book, and the table of documents into its page.
+/// Writes the schemas of documents into `schemas` of the book, and their table into its page.
 ///
 /// # Errors
 /// If a file cannot be read or written.
-pub fn write(book: &Path) -> io::Result<()> {
+pub fn write(book: &Path, documents: &[&Document]) -> io::Result<()> {
     let schemas = book.join("schemas");
     for file in fs::read_dir(&schemas)? {
         fs::remove_file(file?.path())?;
     }
-    for document in DOCUMENTS {
+    for document in documents {
         let mut text = Vec::new();
         document
             .finished()
@@ -118,16 +127,19 @@ pub fn write(book: &Path) -> io::Result<()> {
     }
     let page = book.join("reference/documents.md");
     let text = fs::read_to_string(&page)?;
-    fs::write(&page, with_table(&text).ok_or_else(|| io::Error::other("the page has no place for the table"))?)
+    fs::write(
+        &page,
+        with_table(&text, documents).ok_or_else(|| io::Error::other("the page has no place for the table"))?,
+    )
 }
 
 /// The page with its table made again; `None` if it has no place for one.
-fn with_table(page: &str) -> Option<String> {
+fn with_table(page: &str, documents: &[&Document]) -> Option<String> {
     const START: &str = "<!-- documents -->\n";
     const END: &str = "<!-- end of documents -->\n";
     let (head, rest) = page.split_once(START)?;
     let (_, tail) = rest.split_once(END)?;
-    let rows: String = DOCUMENTS.iter().map(Document::row).collect();
+    let rows: String = documents.iter().map(|document| document.row()).collect();
     let table = format!("| document | printed or stored by | what it says |\n| --- | --- | --- |\n{rows}");
     Some(format!("{head}{START}{table}{END}{tail}"))
 }

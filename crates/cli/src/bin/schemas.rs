@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
+use becalm_report::schemas::{self, Document};
+
 fn main() -> std::io::Result<()> {
     let book = std::env::args_os().nth(1).unwrap_or_else(|| "docs/src".into());
-    becalm_report::schemas::write(Path::new(&book))
+    let documents: Vec<&Document> = [schemas::DOCUMENTS].into_iter().flatten().collect();
+    schemas::write(Path::new(&book), &documents)
 }
