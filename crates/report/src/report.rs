@@ -4,8 +4,9 @@ use std::io::{self, BufWriter, Write};
 
 use serde::Serialize;
 
+use crate::form::section::{Page, foot};
 use crate::form::sheet::{Form, Sheet};
-use crate::html::Page;
+use crate::form::terminal;
 
 /// What a command has to say.
 pub trait Report {
@@ -20,15 +21,25 @@ pub trait Report {
         NamedDocument { schema: self.schema(), document: self.document() }
     }
 
+    /// The report for people: sections that a terminal and a page show, and at the foot of the page what stands after its maker. A report
+    /// that is not written as sections has a `text` and a `page` of its own.
+    fn view(&self) -> Page {
+        Page::default()
+    }
+
     /// Writes the text for people.
     ///
     /// # Errors
     /// If `out` cannot be written.
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()>;
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        terminal::write(&self.view().sections, out)
+    }
 
-    /// The page for a browser, made by `program`, like `becalm 0.1.0`; `None` where the command has no page.
-    fn page(&self, _program: &str) -> Option<Page> {
-        None
+    /// The page for a browser, made by `program`, like `becalm 0.1.0`; `None` where there is none.
+    fn page(&self, program: &str) -> Option<Page> {
+        let view = self.view();
+        let made = [format!("Made by {program}.")].into_iter().chain(view.foot).collect::<Vec<_>>().join(" ");
+        Some(Page { foot: foot(made), ..view })
     }
 }
 

@@ -6,11 +6,11 @@ use becalm_analyze::compare::{ComparedFigure, Limit, Metric, Side, Verdict};
 
 use crate::compare::{self, COLUMNS, CompareReport};
 use crate::form::figure::Figure;
+use crate::form::table::Table;
 use crate::form::value::grouped;
 use crate::form::words::capital;
-use crate::html::HtmlTable;
 use crate::html::{Axis, AxisScale, AxisUnit, BarPair, Chart, Forest, ForestRow, PairedBars, Spec};
-use crate::html::{Block, Grade, Page, Section, Tile};
+use crate::html::{Block, Grade, Opening, Page, Section, Tile};
 
 /// How many sources, nodes and CPUs are drawn at most.
 const DRAWN: usize = 16;
@@ -86,6 +86,7 @@ fn headline(report: &CompareReport<'_>) -> Section {
         });
     }
     Section {
+        opening: Opening::None,
         id: "headline",
         title: "Did the noise change?".to_owned(),
         short: "Summary",
@@ -170,6 +171,7 @@ fn totals(report: &CompareReport<'_>) -> Section {
     }
     blocks.extend(said.into_iter().map(|(reason, titles)| Block::Note(format!("{}: {reason}.", titles.join(", ")))));
     Section {
+        opening: Opening::None,
         id: "figures",
         title: compare::place(comparison),
         short: "Figures",
@@ -203,6 +205,7 @@ fn sources(report: &CompareReport<'_>) -> Option<Section> {
     blocks.push(Block::Text("How often they came:".to_owned()));
     blocks.push(Block::Table(table("Sources, how often", "source", &rates, &source)));
     Some(Section {
+        opening: Opening::None,
         id: "sources",
         title: "Sources".to_owned(),
         short: "Sources",
@@ -286,6 +289,7 @@ fn places(
     }
     blocks.push(Block::Table(all));
     Some(Section {
+        opening: Opening::None,
         id: called.id,
         title: called.title.to_owned(),
         short: called.title,
@@ -303,6 +307,7 @@ fn basis(report: &CompareReport<'_>) -> Section {
     blocks.push(Block::Facts(compare::runs(comparison)));
     blocks.push(Block::Note(format!("{}.", compare::legend(comparison))));
     Section {
+        opening: Opening::None,
         id: "basis",
         title: "What was compared, and how".to_owned(),
         short: "Basis",
@@ -314,8 +319,8 @@ fn basis(report: &CompareReport<'_>) -> Section {
     }
 }
 
-fn table(caption: &str, first: &str, rows: &[&ComparedFigure], name: &dyn Fn(&ComparedFigure) -> String) -> HtmlTable {
-    let mut table = HtmlTable::named(caption, first, &COLUMNS);
+fn table(caption: &str, first: &str, rows: &[&ComparedFigure], name: &dyn Fn(&ComparedFigure) -> String) -> Table {
+    let mut table = Table::named(first, &COLUMNS).captioned(caption);
     rows.iter().take(ROWS).for_each(|row| table.named_row(name(row), &COLUMNS, *row));
     if rows.len() > ROWS {
         table.note = format!("The first {ROWS} of {}.", grouped(rows.len() as u64));

@@ -6,9 +6,10 @@ use becalm_units::{Nanos, printable};
 use super::{NODE, STRUCK, conclusion, how_named, how_together};
 use crate::Value;
 use crate::form::field::Field;
+use crate::form::table::Table;
 use crate::form::value::three_digits;
 use crate::html::{
-    Axis, AxisScale, AxisUnit, Bar, Bars, Block, Chart, Grade, Heat, HeatLabel, HtmlTable, Page, Section, Spec, Tile,
+    Axis, AxisScale, AxisUnit, Bar, Bars, Block, Chart, Grade, Heat, HeatLabel, Opening, Page, Section, Spec, Tile,
     foot, sentence,
 };
 
@@ -55,6 +56,7 @@ fn headline(fleet: &Fleet) -> Section {
         tone: Grade::Plain,
     });
     Section {
+        opening: Opening::None,
         id: "headline",
         title: "Does a node differ from the others?".to_owned(),
         short: "Summary",
@@ -73,7 +75,7 @@ fn tile(name: &str, count: u64, detail: &str) -> Tile {
 
 fn ranking(fleet: &Fleet) -> Section {
     let fields: Vec<&Field<FleetNode>> = NODE.iter().collect();
-    let mut table = HtmlTable::new("The nodes, the noisiest first", &fields);
+    let mut table = Table::new(&fields).captioned("The nodes, the noisiest first");
     fleet.nodes.iter().take(IN_TABLE).for_each(|node| {
         table.row(&fields, node);
     });
@@ -97,6 +99,7 @@ fn ranking(fleet: &Fleet) -> Section {
         figures: None,
     };
     Section {
+        opening: Opening::None,
         id: "nodes",
         title: "The nodes".to_owned(),
         short: "Nodes",
@@ -145,6 +148,7 @@ fn map(fleet: &Fleet, heat: &NodeHeat) -> Option<Section> {
         note.push_str(&format!(" The {shown} noisiest of {} nodes.", fleet.nodes.len()));
     }
     Some(Section {
+        opening: Opening::None,
         id: "map",
         title: "When the noise came".to_owned(),
         short: "Node and time",
@@ -165,7 +169,7 @@ fn together(together: &Result<Together, String>) -> Section {
         }
         Ok(found) => {
             let fields: Vec<&Field<Struck>> = STRUCK.iter().collect();
-            let mut table = HtmlTable::new("The sources that came on several nodes", &fields);
+            let mut table = Table::new(&fields).captioned("The sources that came on several nodes");
             found.sources.iter().for_each(|of| {
                 table.row(&fields, of);
             });
@@ -173,6 +177,7 @@ fn together(together: &Result<Together, String>) -> Section {
         }
     };
     Section {
+        opening: Opening::None,
         id: "together",
         title: "What strikes nodes at the same time".to_owned(),
         short: "At the same time",
@@ -188,6 +193,7 @@ fn missing(fleet: &Fleet) -> Option<Section> {
     }
     let facts = fleet.problems.iter().map(|of| (printable(&of.node).into_owned(), sentence(&printable(&of.what()))));
     Some(Section {
+        opening: Opening::None,
         id: "remarks",
         title: "What is to be known of single nodes".to_owned(),
         short: "Remarks",

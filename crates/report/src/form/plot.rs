@@ -20,6 +20,7 @@ const MARKS: [char; 6] = ['\u{25cf}', '\u{25cb}', '\u{25a0}', '\u{25a1}', '\u{25
 const LINE: char = '\u{00b7}';
 
 /// A curve: its name, and its points in rising order of counts.
+#[derive(Clone, Debug)]
 pub struct Curve {
     /// The name below the drawing.
     pub name: String,

@@ -1,16 +1,18 @@
-//! Tables for a terminal: columns aligned, as wide as what stands in them, and no wider than the page.
+//! Tables, for a terminal and for a page.
 //!
-//! Where the page is too narrow, names are shortened; if that is not enough, the columns that may be left out are; and then
+//! On a terminal columns are aligned, as wide as their cells, and no wider than the terminal. Where that is too narrow, names are shortened; if that is not enough, the columns that may be left out are; and then
 //! the table is laid out in several parts below each other, each with the first column again, so that no figure is lost.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 use std::ops::Range;
 
+use becalm_model::Kind;
 use becalm_units::printable;
 
 use crate::Value;
 use crate::form::field::Field;
+use crate::form::paragraph::paragraph;
 use crate::form::sheet::{Sheet, Style};
 
 /// The number of spaces between two columns.
@@ -19,155 +21,248 @@ const GAP: usize = 2;
 /// Names are not made shorter than this.
 const SHORTEST: usize = 14;
 
-/// A table that is filled row by row.
+/// A table that is filled row by row, for a terminal and for a page.
+#[derive(Clone, Default, Debug)]
 pub struct Table {
-    titles: Vec<Cow<'static, str>>,
-    left: Vec<bool>,
-    /// Columns that are left out where they do not fit.
-    dispensable: Vec<bool>,
-    /// Columns of texts that are no names, and are not shortened.
-    whole: Vec<bool>,
-    rows: Vec<Vec<String>>,
-    /// Before which rows a line is drawn.
-    rules: Vec<usize>,
+    /// The contents of the table, for the caption on a page.
+    pub caption: String,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) rows: Vec<Row>,
+    /// Whether its columns sort on a page when their titles are clicked.
+    pub sorts: bool,
+    /// A remark below the table on a page, such as which rows it leaves out.
+    pub note: String,
     /// Whether names that begin alike are told apart by their ends.
     long_names: bool,
-    /// Columns of verdicts, which stand out.
-    verdicts: Vec<usize>,
+    /// The number of rows on a terminal unless all are asked for; `None` for all.
+    most_important: Option<usize>,
+    /// Whether a line is drawn before the next row.
+    rule_is_next: bool,
+}
+
+/// A column of a table.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Column {
+    pub(crate) title: Cow<'static, str>,
+    /// Whether texts stand in it, which are aligned to the left.
+    pub(crate) is_text: bool,
+    /// Whether it is left out where it does not fit.
+    is_dispensable: bool,
+    /// Whether its texts are no names, and are not shortened.
+    is_whole: bool,
+    /// Whether it holds verdicts, which stand out.
+    has_verdicts: bool,
+}
+
+impl Column {
+    fn new(title: impl Into<Cow<'static, str>>, is_text: bool) -> Self {
+        Self { title: title.into(), is_text, ..Self::default() }
+    }
+
+    /// Whether its texts may be shortened.
+    const fn is_name(&self) -> bool {
+        self.is_text && !self.is_dispensable && !self.is_whole
+    }
+}
+
+/// A row of a table.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Row {
+    pub(crate) cells: Vec<Cell>,
+    /// Whether the other rows add up to it: it stays at the end.
+    pub(crate) is_total: bool,
+    /// Whether a line is drawn before it on a terminal.
+    has_rule: bool,
+    /// The detour that it opens on a page, by its number in the chart of detours.
+    pub(crate) opens: Option<u32>,
+}
+
+/// A cell: its text, and the number by which it is sorted.
+#[derive(Clone, Debug)]
+pub(crate) struct Cell {
+    pub(crate) text: String,
+    pub(crate) key: Option<f64>,
+    /// The kind of source that it names, for its color.
+    pub(crate) kind: Option<&'static str>,
+}
+
+impl Cell {
+    fn new(value: &Value, column: &str) -> Self {
+        let kind = match value {
+            Value::Text(text) if column == "kind" => Kind::ALL.iter().find(|kind| kind.name() == text),
+            _ => None,
+        };
+        Self { text: value.cell(), key: value.key(), kind: kind.map(|kind| kind.name()) }
+    }
 }
 
 impl Table {
     /// A table without rows.
     #[must_use]
     pub fn new<R>(fields: &[&Field<R>]) -> Self {
-        let titles = fields.iter().map(|field| Cow::Borrowed(field.title)).collect();
-        let no = vec![false; fields.len()];
-        let (left, dispensable) = (no.clone(), no.clone());
-        Self {
-            titles,
-            left,
-            dispensable,
-            whole: no,
-            rows: Vec::new(),
-            rules: Vec::new(),
-            long_names: false,
-            verdicts: Vec::new(),
-        }
+        let columns = fields.iter().map(|field| Column::new(field.title, false)).collect();
+        Self { columns, sorts: true, ..Self::default() }
     }
 
-    /// Says that a column may be left out where the page is narrow.
-    pub fn may_leave_out(&mut self, column: usize) {
-        self.dispensable[column] = true;
-    }
-
-    /// Says that names begin alike, so that they may take most of a narrow page before they are shortened.
-    pub fn keep_names_long(&mut self) {
-        self.long_names = true;
+    /// A table of these rows.
+    #[must_use]
+    pub fn filled<'a, R: 'a>(fields: &[&Field<R>], rows: impl IntoIterator<Item = &'a R>) -> Self {
+        let mut table = Self::new(fields);
+        rows.into_iter().for_each(|row| table.row(fields, row));
+        table
     }
 
     /// A table whose rows have names, in a first column with this title. Other texts in it are words, which stay whole.
-    pub fn named<R>(first: &'static str, fields: &[&Field<R>]) -> Self {
+    #[must_use]
+    pub fn named<R>(first: &str, fields: &[&Field<R>]) -> Self {
         let mut table = Self::new(fields);
-        table.titles.insert(0, Cow::Borrowed(first));
-        table.left.insert(0, true);
-        table.dispensable.insert(0, false);
-        table.whole = std::iter::once(false).chain(fields.iter().map(|_| true)).collect();
+        table.columns.iter_mut().for_each(|column| column.is_whole = true);
+        table.columns.insert(0, Column::new(first.to_owned(), true));
         table
     }
 
     /// A table whose columns are known only when it is made: first those of names, which stand to the left, and then those of values.
-    pub fn matrix(names: &[&'static str], values: Vec<String>) -> Self {
-        let titles: Vec<Cow<'static, str>> =
-            names.iter().map(|name| Cow::Borrowed(*name)).chain(values.into_iter().map(Cow::Owned)).collect();
-        let left = (0..titles.len()).map(|at| at < names.len()).collect();
-        let no = vec![false; titles.len()];
-        Self {
-            titles,
-            left,
-            dispensable: no.clone(),
-            whole: no,
-            rows: Vec::new(),
-            rules: Vec::new(),
-            long_names: true,
-            verdicts: Vec::new(),
-        }
+    #[must_use]
+    pub fn matrix(names: &[&str], values: Vec<String>) -> Self {
+        let names = names.iter().map(|name| Column::new((*name).to_owned(), true));
+        let columns = names.chain(values.into_iter().map(|title| Column::new(title, false))).collect();
+        Self { columns, sorts: true, long_names: true, ..Self::default() }
     }
 
     /// A table of texts as they are: the titles of columns of names, which stand to the left, and those of the others.
+    #[must_use]
     pub fn texts(names: Vec<String>, others: Vec<String>) -> Self {
-        let mut table = Self::matrix(&[], [names.clone(), others].concat());
-        table.left[..names.len()].fill(true);
+        let count = names.len();
+        let mut table = Self::matrix(&[], [names, others].concat());
+        table.columns[..count].iter_mut().for_each(|column| column.is_text = true);
         table
     }
 
-    /// Says that a column holds verdicts, which stand out where there are colors.
-    pub fn keep_verdicts(&mut self, column: usize) {
-        self.verdicts.push(column);
+    /// The same, with a caption.
+    #[must_use]
+    pub fn captioned(self, caption: &str) -> Self {
+        Self { caption: caption.to_owned(), ..self }
     }
 
-    /// Says that the texts of a column are no names, and are not shortened.
+    /// The same, of which a terminal shows only the first rows unless all are asked for.
+    #[must_use]
+    pub fn with_most_important(self, rows: usize) -> Self {
+        Self { most_important: Some(rows), ..self }
+    }
+
+    /// The number of rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether it has no rows.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Lets a column be left out where the terminal is narrow.
+    pub fn may_leave_out(&mut self, column: usize) {
+        self.columns[column].is_dispensable = true;
+    }
+
+    /// Lets names, which begin alike, take most of a narrow terminal before they are shortened.
+    pub fn keep_names_long(&mut self) {
+        self.long_names = true;
+    }
+
+    /// Lets the verdicts of a column stand out where there are colors.
+    pub fn keep_verdicts(&mut self, column: usize) {
+        self.columns[column].has_verdicts = true;
+    }
+
+    /// Keeps the texts of a column, which are no names, from being shortened.
     pub fn keep_whole(&mut self, column: usize) {
-        self.whole[column] = true;
+        self.columns[column].is_whole = true;
     }
 
     /// Gives a column another title.
     pub fn name_column(&mut self, column: usize, title: String) {
-        self.titles[column] = Cow::Owned(title);
+        self.columns[column].title = Cow::Owned(title);
     }
 
     /// Adds a row of texts as they are.
     pub fn cells(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(cells.into_iter().map(|cell| printable(&cell).into_owned()).collect());
+        let cells = cells.into_iter().map(|cell| Cell { text: printable(&cell).into_owned(), key: None, kind: None });
+        self.push_cells(cells.collect());
+    }
+
+    /// Adds a row of names and values to a matrix.
+    pub fn values(&mut self, names: &[String], values: impl Iterator<Item = Value>) {
+        self.push(names.iter().cloned().map(Value::Text).chain(values));
     }
 
     /// Adds a row to a table whose rows have names.
     pub fn named_row<R>(&mut self, name: String, fields: &[&Field<R>], row: &R) {
-        let values: Vec<Value> = fields.iter().map(|field| (field.get)(row)).collect();
-        for (left, value) in self.left[1..].iter_mut().zip(&values) {
-            *left |= value.is_text();
-        }
-        let name = printable(&name).into_owned();
-        self.rows.push(std::iter::once(name).chain(values.iter().map(Value::cell)).collect());
+        self.push(std::iter::once(Value::Text(name)).chain(fields.iter().map(|field| (field.get)(row))));
     }
 
     /// Adds a row with a cell for each field.
     pub fn row<R>(&mut self, fields: &[&Field<R>], row: &R) {
-        let values: Vec<Value> = fields.iter().map(|field| (field.get)(row)).collect();
-        for (left, value) in self.left.iter_mut().zip(&values) {
-            *left |= value.is_text();
-        }
-        self.rows.push(values.iter().map(Value::cell).collect());
+        self.push(fields.iter().map(|field| (field.get)(row)));
     }
 
-    /// Adds the row of what the others add up to, below a line. It is named in the first column.
+    /// Adds a row that opens a detour on a page.
+    pub fn opening_row<R>(&mut self, fields: &[&Field<R>], row: &R, detour: u32) {
+        self.push(fields.iter().map(|field| (field.get)(row))).opens = Some(detour);
+    }
+
+    /// Adds the row of the sums, below a line, with its name in the first column.
     pub fn total<R>(&mut self, fields: &[&Field<R>], row: &R, name: &str) {
         self.rule();
-        let mut cells: Vec<String> = fields.iter().map(|field| (field.get)(row).cell()).collect();
-        if let Some(first) = cells.first_mut() {
-            name.clone_into(first);
+        let row = self.push(fields.iter().map(|field| (field.get)(row)));
+        row.is_total = true;
+        if let Some(first) = row.cells.first_mut() {
+            *first = Cell { text: name.to_owned(), key: None, kind: None };
         }
-        self.rows.push(cells);
     }
 
-    /// Draws a line before the next row.
+    /// Draws a line before the next row on a terminal.
     pub fn rule(&mut self) {
-        self.rules.push(self.rows.len());
+        self.rule_is_next = true;
     }
 
-    /// Prints it, two blanks from the edge.
+    fn push(&mut self, values: impl Iterator<Item = Value>) -> &mut Row {
+        let mut cells = Vec::with_capacity(self.columns.len());
+        for (value, column) in values.zip(&mut self.columns) {
+            column.is_text |= value.is_text();
+            cells.push(Cell::new(&value, &column.title));
+        }
+        self.push_cells(cells)
+    }
+
+    fn push_cells(&mut self, cells: Vec<Cell>) -> &mut Row {
+        let has_rule = std::mem::take(&mut self.rule_is_next) && !self.rows.is_empty();
+        self.rows.push(Row { cells, has_rule, ..Row::default() });
+        self.rows.last_mut().expect("a row was added")
+    }
+
+    /// Prints it, two blanks from the edge, and how many rows it leaves out.
+    ///
+    /// # Errors
+    /// If `out` cannot be written.
     pub fn print(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        self.print_within(out.width(), out)
+        let most = self.most_important.filter(|_| !out.all()).unwrap_or(usize::MAX);
+        let (shown, more) = self.rows.split_at(self.rows.len().min(most));
+        self.print_within(out.width(), shown, out)?;
+        if more.is_empty() { Ok(()) } else { paragraph(out, "  ", &format!("{} more with --all", more.len())) }
     }
 
-    fn print_within(&self, page: usize, out: &mut Sheet<'_>) -> io::Result<()> {
+    fn print_within(&self, page: usize, rows: &[Row], out: &mut Sheet<'_>) -> io::Result<()> {
         let width = |at: usize| {
-            let cells = self.rows.iter().map(|row| row[at].as_str());
-            cells.chain([&*self.titles[at]]).map(|cell| cell.chars().count()).max().unwrap_or(0)
+            let cells = rows.iter().map(|row| row.cells[at].text.as_str());
+            cells.chain([&*self.columns[at].title]).map(|cell| cell.chars().count()).max().unwrap_or(0)
         };
-        let mut widths: Vec<usize> = (0..self.titles.len()).map(width).collect();
-        let mut columns: Vec<usize> = (0..self.titles.len()).collect();
+        let mut widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
+        let mut columns: Vec<usize> = (0..self.columns.len()).collect();
         if !self.shorten(&columns, &mut widths, page) {
-            columns.retain(|column| !self.dispensable[*column]);
+            columns.retain(|column| !self.columns[*column].is_dispensable);
             self.shorten(&columns, &mut widths, page);
         }
         for (at, part) in parts(&columns, &widths, page).into_iter().enumerate() {
@@ -176,19 +271,18 @@ impl Table {
             }
             let key = if at > 0 { columns.first().copied() } else { None };
             let shown: Vec<usize> = key.into_iter().chain(columns[part].iter().copied()).collect();
-            self.print_columns(&shown, &widths, out)?;
+            self.print_columns(&shown, &widths, rows, out)?;
         }
         Ok(())
     }
 
-    /// Takes from the names what a page lacks, the longest first; tells whether that was enough. If not, all are as short
+    /// Takes from the names what a page lacks, the longest first; returns whether that was enough. If not, all are as short
     /// as they may become.
     fn shorten(&self, columns: &[usize], widths: &mut [usize], page: usize) -> bool {
         let shortest = if self.long_names { SHORTEST.max(page.saturating_mul(5) / 8) } else { SHORTEST };
         let needed = |widths: &[usize]| columns.iter().map(|column| widths[*column] + GAP).sum::<usize>();
         while needed(widths) > page {
-            let is_name = |column: &&usize| self.left[**column] && !self.dispensable[**column] && !self.whole[**column];
-            let names = columns.iter().filter(is_name);
+            let names = columns.iter().filter(|column| self.columns[**column].is_name());
             match names.max_by_key(|column| widths[**column]) {
                 Some(longest) if widths[*longest] > shortest => widths[*longest] -= 1,
                 _ => return false,
@@ -197,13 +291,13 @@ impl Table {
         true
     }
 
-    fn print_columns(&self, columns: &[usize], widths: &[usize], out: &mut Sheet<'_>) -> io::Result<()> {
-        let laid_out = |cells: &dyn Fn(usize) -> String| {
+    fn print_columns(&self, columns: &[usize], widths: &[usize], rows: &[Row], out: &mut Sheet<'_>) -> io::Result<()> {
+        let laid_out = |text: &dyn Fn(usize) -> String| {
             let mut laid_out: Vec<(usize, String)> = Vec::new();
             for column in columns {
-                let cell = shortened(cells(*column), widths[*column]);
+                let cell = shortened(text(*column), widths[*column]);
                 let pad = " ".repeat(widths[*column] - cell.chars().count());
-                let (before, after) = if self.left[*column] { ("", &*pad) } else { (&*pad, "") };
+                let (before, after) = if self.columns[*column].is_text { ("", &*pad) } else { (&*pad, "") };
                 laid_out.push((*column, format!("{}{before}{cell}{after}", " ".repeat(GAP))));
             }
             // Nothing but what stands in the last cells ends a line.
@@ -217,7 +311,7 @@ impl Table {
             laid_out
         };
         let titles: String =
-            laid_out(&|column| self.titles[column].to_string()).into_iter().map(|(_, cell)| cell).collect();
+            laid_out(&|column| self.columns[column].title.to_string()).into_iter().map(|(_, cell)| cell).collect();
         let (blank, titles) = titles.split_at(titles.len() - titles.trim_start().len());
         write!(out, "{blank}")?;
         out.paint(Some(Style::Heading), titles)?;
@@ -225,12 +319,12 @@ impl Table {
         let whole: usize = columns.iter().map(|column| widths[*column] + GAP).sum();
         let rule = format!("  {}", "\u{2500}".repeat(whole.saturating_sub(GAP)));
         writeln!(out, "{rule}")?;
-        for (at, row) in self.rows.iter().enumerate() {
-            if self.rules.contains(&at) && at > 0 {
+        for row in rows {
+            if row.has_rule {
                 writeln!(out, "{rule}")?;
             }
-            for (column, cell) in laid_out(&|column| row[column].clone()) {
-                if self.verdicts.contains(&column) { out.mark(&cell)? } else { write!(out, "{cell}")? }
+            for (column, cell) in laid_out(&|column| row.cells[column].text.clone()) {
+                if self.columns[column].has_verdicts { out.mark(&cell)? } else { write!(out, "{cell}")? }
             }
             writeln!(out)?;
         }
@@ -287,7 +381,7 @@ mod tests {
         table.row(&FIELDS, &row);
         table.total(&FIELDS, &row, "all");
         let mut out = Vec::new();
-        table.print_within(page, &mut Sheet::new(&mut out, Form::default())).unwrap();
+        table.print_within(page, &table.rows, &mut Sheet::new(&mut out, Form::default())).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -328,7 +422,7 @@ mod tests {
         let mut table = Table::named("figure", &fields);
         table.named_row("the longest in 312ms".to_owned(), &fields, &row);
         let mut out = Vec::new();
-        table.print_within(page, &mut Sheet::new(&mut out, Form::default())).unwrap();
+        table.print_within(page, &table.rows, &mut Sheet::new(&mut out, Form::default())).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -350,7 +444,7 @@ mod tests {
         table.row(&fields, &("futex wake, other CPU: until it runs", 2_500));
         for (page, whole) in [(200, true), (60, true), (40, false)] {
             let mut out = Vec::new();
-            table.print_within(page, &mut Sheet::new(&mut out, Form::default())).unwrap();
+            table.print_within(page, &table.rows, &mut Sheet::new(&mut out, Form::default())).unwrap();
             let text = String::from_utf8(out).unwrap();
             assert_eq!(text.contains("futex wake, other CPU: until it runs"), whole, "{text}");
             assert_eq!(text.matches("2.50us").count(), 3, "{text}");

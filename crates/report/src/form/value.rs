@@ -83,6 +83,25 @@ impl Value {
         }
     }
 
+    /// The number by which a figure is sorted; `None` for texts, which sort by themselves.
+    #[must_use]
+    pub fn key(&self) -> Option<f64> {
+        match self {
+            Self::Missing | Self::Text(_) => None,
+            Self::Count(number) | Self::Number(number) => Some(*number as f64),
+            Self::Time(number) | Self::Fine(number) | Self::Picos(number) => Some(*number as f64),
+            Self::Rate(number)
+            | Self::Ratio(number)
+            | Self::Share(number)
+            | Self::Points(number)
+            | Self::Factor(number)
+            | Self::Change(number)
+            | Self::Real(number)
+            | Self::Often(number) => Some(*number).filter(|number| number.is_finite()),
+            Self::Flag(flag) => Some(f64::from(u8::from(*flag))),
+        }
+    }
+
     /// Whether a table aligns it to the left.
     #[must_use]
     pub const fn is_text(&self) -> bool {

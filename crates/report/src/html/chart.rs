@@ -1,8 +1,7 @@
 //! Charts as the page's script reads them: what is drawn over which axes, never how it looks.
 
+use crate::form::table::Table;
 use serde::Serialize;
-
-use super::HtmlTable;
 
 /// A chart with what stands beside it for those who cannot see it.
 #[derive(Clone, Debug)]
@@ -18,7 +17,7 @@ pub struct Chart {
     /// What is drawn in the chart.
     pub spec: Spec,
     /// Its figures, or the most important of them.
-    pub figures: Option<HtmlTable>,
+    pub figures: Option<Table>,
 }
 
 /// What a chart draws, as the script of the page takes it.

@@ -9,14 +9,10 @@
 //! their hashes, and no request leave the file.
 
 mod chart;
-mod parts;
-mod table;
 mod write;
 
+pub use crate::form::section::{Block, Grade, Opening, Page, Section, Tile, foot, sentence};
 pub use chart::{
     Axis, AxisScale, AxisUnit, Bar, BarPair, Bars, Chart, ChartSeries, Forest, ForestRow, Heat, HeatLabel, Lines, Mark,
     PairedBars, Points, RangeRow, Ranges, Spec, Surface,
 };
-pub use parts::{Block, Grade, Page, Section, Tile};
-pub use parts::{foot, sentence};
-pub use table::HtmlTable;

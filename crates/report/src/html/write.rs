@@ -7,9 +7,9 @@ use miniz_oxide::inflate::decompress_to_vec_with_limit;
 use serde::Serialize;
 use serde::ser::SerializeMap;
 
-use super::parts::{Block, Page, Section};
-use super::table::{HtmlTable, TableCell, TableRow};
 use super::{Chart, Spec};
+use crate::form::section::{Block, Page, Section, sentence};
+use crate::form::table::{Cell, Row, Table};
 
 const TEMPLATE: &str = include_str!("../../assets/template.html");
 const STYLE: &str = include_str!("../../assets/page.css");
@@ -81,8 +81,7 @@ impl Page {
     /// The charts by their names, as JSON.
     fn data(&self, out: &mut dyn Write) -> io::Result<()> {
         let blocks = self.sections.iter().flat_map(|section| &section.blocks);
-        let charts = blocks.flat_map(|block| if let Block::Charts(charts) = block { charts.as_slice() } else { &[] });
-        let charts: Vec<(&str, &Spec)> = charts.map(|chart| (chart.id, &chart.spec)).collect();
+        let charts: Vec<(&str, &Spec)> = blocks.flat_map(Block::charts).map(|chart| (chart.id, &chart.spec)).collect();
         serde_json::to_writer(InScript(out), &ById(&charts)).map_err(io::Error::from)
     }
 }
@@ -171,6 +170,15 @@ impl Section {
 }
 
 impl Block {
+    /// The charts in it.
+    fn charts(&self) -> Vec<&Chart> {
+        match self {
+            Self::Charts(charts) => charts.iter().collect(),
+            Self::OnPage(blocks) => blocks.iter().flat_map(Self::charts).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         match self {
             Self::Verdict { tone, text, basis } => writeln!(
@@ -199,9 +207,11 @@ impl Block {
                 charts.iter().try_for_each(|chart| write_chart(chart, out))?;
                 writeln!(out, "</div>")
             }
+            Self::OnPage(blocks) => blocks.iter().try_for_each(|block| block.write(out)),
+            Self::OnTerminal(_) | Self::Plot(..) | Self::Lines(_) => Ok(()),
             Self::Table(table) => write_table(table, out),
-            Self::Text(text) => writeln!(out, "<p>{}</p>", Escaped(text)),
-            Self::Note(text) => writeln!(out, "<p class=\"note\">{}</p>", Escaped(text)),
+            Self::Text(text) => writeln!(out, "<p>{}</p>", Escaped(&sentence(text))),
+            Self::Note(text) => writeln!(out, "<p class=\"note\">{}</p>", Escaped(&sentence(text))),
             Self::Facts(facts) => {
                 writeln!(out, "<dl class=\"facts\">")?;
                 for (name, text) in facts {
@@ -251,13 +261,14 @@ fn write_chart(chart: &Chart, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "</figure>")
 }
 
-fn write_table(table: &HtmlTable, out: &mut dyn Write) -> io::Result<()> {
+fn write_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
     // What is wider than the screen scrolls by itself, with the keyboard too.
     writeln!(out, "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">", Escaped(&table.caption))?;
     let class = if table.sorts { " class=\"sorts\"" } else { "" };
     writeln!(out, "<table{class}><caption>{}</caption><thead><tr>", Escaped(&table.caption))?;
-    for (title, is_text) in &table.columns {
-        let class = if *is_text { " class=\"text\"" } else { "" };
+    for column in &table.columns {
+        let title = &column.title;
+        let class = if column.is_text { " class=\"text\"" } else { "" };
         match table.sorts {
             true => write!(out, "<th scope=\"col\"{class}><button type=\"button\">{}</button></th>", Escaped(title))?,
             false => write!(out, "<th scope=\"col\"{class}>{}</th>", Escaped(title))?,
@@ -272,20 +283,20 @@ fn write_table(table: &HtmlTable, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn write_row(table: &HtmlTable, row: &TableRow, out: &mut dyn Write) -> io::Result<()> {
-    match (row.total, row.opens) {
+fn write_row(table: &Table, row: &Row, out: &mut dyn Write) -> io::Result<()> {
+    match (row.is_total, row.opens) {
         (true, _) => write!(out, "<tr class=\"total\">")?,
         (false, Some(detour)) => write!(out, "<tr data-opens=\"{detour}\">")?,
         (false, None) => write!(out, "<tr>")?,
     }
-    for (at, (cell, (_, is_text))) in row.cells.iter().zip(&table.columns).enumerate() {
+    for (at, (cell, column)) in row.cells.iter().zip(&table.columns).enumerate() {
         let opens = row.opens.filter(|_| at == 0);
-        write_cell(cell, *is_text, opens.is_some(), out)?;
+        write_cell(cell, column.is_text, opens.is_some(), out)?;
     }
     writeln!(out, "</tr>")
 }
 
-fn write_cell(cell: &TableCell, is_text: bool, opens: bool, out: &mut dyn Write) -> io::Result<()> {
+fn write_cell(cell: &Cell, is_text: bool, opens: bool, out: &mut dyn Write) -> io::Result<()> {
     let class = if is_text { " class=\"text\"" } else { "" };
     match cell.key.filter(|_| !is_text) {
         Some(key) => write!(out, "<td{class} data-key=\"{key}\">")?,
@@ -335,7 +346,14 @@ mod tests {
             Block::Warning { text: text.clone(), advice: text.clone() },
             Block::Detour,
         ];
-        let section = Section { id: "first", title: text.clone(), short: "First", reading: text.clone(), blocks };
+        let section = Section {
+            opening: crate::html::Opening::None,
+            id: "first",
+            title: text.clone(),
+            short: "First",
+            reading: text.clone(),
+            blocks,
+        };
         Page { title: text.clone(), subtitle: text.clone(), sections: vec![section], foot: vec![text] }
     }
 

@@ -5,9 +5,10 @@ use becalm_units::{RankCount, plural};
 
 use super::{LawReport, TOLERANCE_MEANS, rank_of, row, row_fields};
 use crate::Value;
+use crate::form::table::Table;
 use crate::form::value::{factor, grouped};
 use crate::html::{
-    Axis, AxisScale, AxisUnit, Block, Chart, ChartSeries, HtmlTable, Lines, Mark, Page, Section, Spec, foot, sentence,
+    Axis, AxisScale, AxisUnit, Block, Chart, ChartSeries, Lines, Mark, Opening, Page, Section, Spec, foot, sentence,
 };
 use crate::predict::html::{grade, wide_scale};
 
@@ -61,6 +62,7 @@ fn headline(report: &LawReport) -> Section {
         });
     }
     Section {
+        opening: Opening::None,
         id: "headline",
         title: "How much longer does such a job take?".to_owned(),
         short: "Summary",
@@ -71,7 +73,7 @@ fn headline(report: &LawReport) -> Section {
 
 fn slowdowns(report: &LawReport) -> Section {
     let fields = row_fields(report);
-    let mut table = HtmlTable::new("The law for each number of ranks", &fields);
+    let mut table = Table::new(&fields).captioned("The law for each number of ranks");
     report.rows.iter().for_each(|row| {
         table.row(&fields, row);
     });
@@ -81,6 +83,7 @@ fn slowdowns(report: &LawReport) -> Section {
         blocks.push(Block::Note(sentence(super::NOT_LINEAR)));
     }
     Section {
+        opening: Opening::None,
         id: "slowdown-by-ranks",
         title: "Slowdown by the number of ranks".to_owned(),
         short: "Slowdown",
@@ -132,12 +135,13 @@ fn tolerated(report: &LawReport) -> Option<Section> {
         Some(ranks) => format!("up to {} {}", grouped(ranks), plural(ranks, "rank", "ranks")),
     };
     let fields = [&row::RANKS, &row::TOLERABLE_DELAY_NS, &row::TOLERABLE_PROBABILITY];
-    let mut table = HtmlTable::new("What may be at each number of ranks", &fields);
+    let mut table = Table::new(&fields).captioned("What may be at each number of ranks");
     report.rows.iter().for_each(|row| {
         table.row(&fields, row);
     });
     table.note = format!("{TOLERANCE_MEANS}.");
     Some(Section {
+        opening: Opening::None,
         id: "tolerance",
         title: format!("What a job stands that may lose {lost} of its time"),
         short: "Tolerance",

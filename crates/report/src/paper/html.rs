@@ -5,8 +5,9 @@ use becalm_paper::{Bars, Chart as Drawn, ChartAxis, ChartUnit, Item, Points, Pub
 
 use super::{PaperReport, row};
 use crate::Value;
+use crate::form::table::Table;
 use crate::html::{
-    Axis, AxisScale, AxisUnit, BarPair, Block, Chart, ChartSeries, Grade, HtmlTable, Lines, Page, PairedBars, Section,
+    Axis, AxisScale, AxisUnit, BarPair, Block, Chart, ChartSeries, Grade, Lines, Opening, Page, PairedBars, Section,
     Spec, sentence,
 };
 
@@ -28,6 +29,7 @@ pub(super) fn page(report: &PaperReport, program: &str) -> Page {
     let mut charts = CHARTS.into_iter();
     let blocks = report.items.iter().flat_map(|item| blocks(report, item, &mut charts)).collect();
     let items = Section {
+        opening: Opening::None,
         id: "figures",
         title: "Tables and figures, in the order of the paper".to_owned(),
         short: "Tables and figures",
@@ -56,6 +58,7 @@ fn headline(report: &PaperReport) -> Section {
         .map(|(name, what)| (name.to_owned(), what.clone()));
     let facts = report.outcomes().into_iter().chain(facts).collect();
     Section {
+        opening: Opening::None,
         id: "headline",
         title: "Is it found again?".to_owned(),
         short: "Summary",
@@ -72,13 +75,13 @@ fn blocks(report: &PaperReport, item: &Item, ids: &mut impl Iterator<Item = &'st
     let mut blocks = Vec::new();
     let rows = report.rows(item);
     let fields = [&row::PUBLISHED, &row::HERE, &row::DIFFERENCE, &row::VERDICT];
-    let mut table = HtmlTable::named(&name, "what", &fields);
+    let mut table = Table::named("what", &fields).captioned(&name);
     table.sorts = false;
     rows.iter().for_each(|found| table.named_row(found.figure.what.clone(), &fields, found));
     blocks.push(Block::Heading(name.clone()));
     if let Some(PublishedTable { names, values, rows }) = item.published() {
         let titles: Vec<&str> = names.iter().map(String::as_str).collect();
-        let mut published = HtmlTable::matrix(&format!("{name}, as published"), &titles, &values);
+        let mut published = Table::matrix(&titles, values).captioned(&format!("{name}, as published"));
         published.sorts = false;
         for row in rows {
             let (names, values) = row.split_at(titles.len());

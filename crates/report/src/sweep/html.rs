@@ -2,9 +2,8 @@
 
 use super::{Axes, Axis};
 use crate::Value;
-use crate::html::{
-    Axis as ChartAxis, AxisScale, AxisUnit, Bar, Bars, Block, Chart, ChartSeries, HtmlTable, Lines, Spec, Surface,
-};
+use crate::form::table::Table;
+use crate::html::{Axis as ChartAxis, AxisScale, AxisUnit, Bar, Bars, Block, Chart, ChartSeries, Lines, Spec, Surface};
 use crate::predict::html::wide_scale;
 
 /// More curves than this are not drawn in one chart: their colors would not be told apart.
@@ -202,7 +201,7 @@ impl Figure<'_> {
     /// The table, with a column for each value of the last parameter that varies.
     pub(super) fn table(&self, axes: &Axes, caption: &str) -> Block {
         let columns = axes.columns.as_ref().map_or_else(|| vec![self.title.to_owned()], |axis| axis.labels.clone());
-        let mut table = HtmlTable::matrix(&format!("{caption}{}", axes.columns_are()), &axes.titles(), &columns);
+        let mut table = Table::matrix(&axes.titles(), columns).captioned(&format!("{caption}{}", axes.columns_are()));
         for (names, values) in axes.names().iter().zip(self.values.chunks(axes.column_count())) {
             table.values(names, values.iter().map(|value| value.map_or(Value::Missing, self.cell)));
         }

@@ -7,8 +7,9 @@ use super::fields::{COUNT, CUMULATIVE, STEP, Subtracted, against, cpu, cumulativ
 use super::text::{self, cpi_note};
 use crate::Value;
 use crate::form::field::Field;
+use crate::form::table::Table;
 use crate::form::value::{fine, grouped, time};
-use crate::html::{Block, Grade, HtmlTable, Page, Section, Tile};
+use crate::html::{Block, Grade, Opening, Page, Section, Tile};
 use crate::record::NOISE_QUIET;
 use crate::record::header;
 use becalm_units::plural;
@@ -95,7 +96,7 @@ fn headline(summary: &WorkSummary, cpus: &[NamedCpu<'_>], worst: &NamedCpu<'_>) 
         blocks.push(Block::Note(format!("{warnings} {what} what these numbers say: see the end of the page.")));
     }
     let title = "How much longer does work take here?".to_owned();
-    Section { id: "headline", title, short: "Summary", reading: String::new(), blocks }
+    Section { opening: Opening::None, id: "headline", title, short: "Summary", reading: String::new(), blocks }
 }
 
 fn tiles(cpu: &CpuWork) -> Vec<Tile> {
@@ -150,6 +151,7 @@ fn distribution(cpus: &[NamedCpu<'_>], worst: &NamedCpu<'_>) -> Section {
     blocks.extend(drawn(cpus));
     blocks.push(Block::Note(format!("Fasties and slowies: {RULE}.")));
     Section {
+        opening: Opening::None,
         id: "distribution",
         title: "How long samples take".to_owned(),
         short: "Distribution",
@@ -166,7 +168,7 @@ fn drawn(cpus: &[NamedCpu<'_>]) -> Option<Block> {
     (cpus.len() > CURVES).then(|| Block::Note(text()))
 }
 
-fn samples(cpus: &[NamedCpu<'_>]) -> HtmlTable {
+fn samples(cpus: &[NamedCpu<'_>]) -> Table {
     let nodes = cpus.windows(2).any(|pair| pair[0].cpu.node != pair[1].cpu.node);
     let mut fields = vec![
         &cpu::CPU,
@@ -189,7 +191,7 @@ fn samples(cpus: &[NamedCpu<'_>]) -> HtmlTable {
     if cpus.iter().any(|shown| shown.cpu.cpi.is_some()) {
         fields.extend([&cpu::CPI, &cpu::CPI_LOW, &cpu::CPI_HIGH]);
     }
-    let mut table = HtmlTable::new("Samples", &fields);
+    let mut table = Table::new(&fields).captioned("Samples");
     cpus.iter().take(ROWS).for_each(|shown| {
         table.row(&fields, shown.cpu);
     });
@@ -202,6 +204,7 @@ fn samples(cpus: &[NamedCpu<'_>]) -> HtmlTable {
 fn series(cpus: &[NamedCpu<'_>], worst: &NamedCpu<'_>) -> Section {
     let text = quantiles(worst, cpus.len() > 1);
     Section {
+        opening: Opening::None,
         id: "series",
         title: "Consecutive samples".to_owned(),
         short: "Series",
@@ -214,6 +217,7 @@ fn series(cpus: &[NamedCpu<'_>], worst: &NamedCpu<'_>) -> Section {
 fn histogram(cpus: &[NamedCpu<'_>]) -> Section {
     let text = charts::histogram_text(cpus);
     Section {
+        opening: Opening::None,
         id: "histogram",
         title: "Histogram".to_owned(),
         short: "Histogram",
@@ -229,12 +233,12 @@ fn tables<R>(
     cpus: &[NamedCpu<'_>],
     caption: &str,
     fields: &[&Field<R>],
-    rows: impl Fn(&CpuWork, &mut HtmlTable),
+    rows: impl Fn(&CpuWork, &mut Table),
 ) -> Vec<Block> {
     let mut blocks = Vec::new();
     for shown in cpus.iter().take(TABLES) {
         let caption = if cpus.len() > 1 { format!("{caption}, {}", shown.name) } else { caption.to_owned() };
-        let mut table = HtmlTable::new(&caption, fields);
+        let mut table = Table::new(fields).captioned(&caption);
         rows(shown.cpu, &mut table);
         if !table.is_empty() {
             blocks.push(Block::Table(table));
@@ -264,6 +268,7 @@ fn repetitions(cpus: &[NamedCpu<'_>]) -> Option<Section> {
         });
     }));
     Some(Section {
+        opening: Opening::None,
         id: "repetitions",
         title: "What adds up over a second".to_owned(),
         short: "A second",
@@ -317,6 +322,7 @@ fn subtraction(cpus: &[NamedCpu<'_>], worst: &NamedCpu<'_>) -> Option<Section> {
         "\u{201c}There\u{201d}: the samples in which the source came, after it was taken out.".to_owned(),
     ));
     Some(Section {
+        opening: Opening::None,
         id: "subtraction",
         title: "What is left without its sources".to_owned(),
         short: "Subtraction",
@@ -357,6 +363,7 @@ fn spectrum(cpus: &[NamedCpu<'_>]) -> Option<Section> {
         grouped((1.0 / FALSE_ALARM).round() as u64)
     )));
     Some(Section {
+        opening: Opening::None,
         id: "spectrum",
         title: "Frequencies in the time that was lost".to_owned(),
         short: "Spectrum",
@@ -376,6 +383,7 @@ fn counters(cpus: &[NamedCpu<'_>]) -> Option<Section> {
         });
     });
     (!blocks.is_empty()).then(|| Section {
+        opening: Opening::None,
         id: "counters",
         title: "The processor\u{2019}s counters".to_owned(),
         short: "Counters",
@@ -411,6 +419,7 @@ fn baseline(cpus: &[NamedCpu<'_>]) -> Option<Section> {
         }
     }
     Some(Section {
+        opening: Opening::None,
         id: "baseline",
         title: "Against a quiet baseline".to_owned(),
         short: "Baseline",
@@ -445,12 +454,13 @@ fn machine(summary: &WorkSummary, cpus: &[NamedCpu<'_>]) -> Section {
     if summary.nodes.len() > 1 {
         fields.insert(0, &cpu::NODE);
     }
-    let mut table = HtmlTable::new("Loops that worked", &fields);
+    let mut table = Table::new(&fields).captioned("Loops that worked");
     cpus.iter().take(ROWS).for_each(|shown| {
         table.row(&fields, shown.cpu);
     });
     blocks.push(Block::Table(table));
     Section {
+        opening: Opening::None,
         id: "machine",
         title: "Machine, clock and losses".to_owned(),
         short: "Machine",

@@ -4,8 +4,9 @@ use crate::cost::clock::{ClockReport, ROW, STEP, STEPS, backwards, counted, path
 use crate::cost::events;
 use crate::cost::header::cut_short;
 use crate::form::field::{Field, columns};
+use crate::form::table::Table;
 use crate::form::value::{grouped, picos};
-use crate::html::{Axis, AxisScale, AxisUnit, Bar, Bars, Block, Chart, HtmlTable, Page, Section, Spec, sentence};
+use crate::html::{Axis, AxisScale, AxisUnit, Bar, Bars, Block, Chart, Opening, Page, Section, Spec, sentence};
 
 use super::{explained, framed, headline, machine, medians};
 
@@ -54,7 +55,7 @@ fn readings(report: &ClockReport<'_>) -> Section {
         "syscall_median_ps",
     ];
     let fields = columns(ROW, &names);
-    let mut costs = HtmlTable::new("Readings", &fields);
+    let mut costs = Table::new(&fields).captioned("Readings");
     let names = [
         "name",
         "stated_resolution_ns",
@@ -65,7 +66,7 @@ fn readings(report: &ClockReport<'_>) -> Section {
         "cross_backwards",
     ];
     let steps = columns(ROW, &names);
-    let mut resolution = HtmlTable::new("Steps of each clock", &steps);
+    let mut resolution = Table::new(&steps).captioned("Steps of each clock");
     report.rows.iter().for_each(|row| {
         costs.row(&fields, row);
         resolution.row(&steps, row);
@@ -78,6 +79,7 @@ fn readings(report: &ClockReport<'_>) -> Section {
     let mut blocks: Vec<Block> = chart.map(|chart| Block::Charts(vec![chart])).into_iter().collect();
     blocks.extend([Block::Table(costs), Block::Table(resolution)]);
     Section {
+        opening: Opening::None,
         id: "readings-of-each",
         title: "One by one".to_owned(),
         short: "Readings",
@@ -90,7 +92,7 @@ fn successive(report: &ClockReport<'_>) -> Option<Section> {
     let found = report.costs.successive.as_ref()?;
     let rows = steps(found);
     let fields: Vec<&Field<_>> = STEP.iter().collect();
-    let mut table = HtmlTable::new("Steps", &fields);
+    let mut table = Table::new(&fields).captioned("Steps");
     rows.iter().for_each(|row| {
         table.row(&fields, row);
     });
@@ -116,6 +118,7 @@ fn successive(report: &ClockReport<'_>) -> Option<Section> {
         figures: None,
     };
     Some(Section {
+        opening: Opening::None,
         id: "successive",
         title: "Steps between readings of the counter back to back".to_owned(),
         short: "Steps",

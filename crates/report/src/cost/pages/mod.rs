@@ -12,9 +12,10 @@ use super::events::EventTimes;
 use super::header::interval;
 use super::probe::SLOW;
 use crate::form::field::Field;
+use crate::form::table::Table;
 use crate::form::value::{picos, three_digits};
 use crate::html::{
-    Axis, AxisScale, AxisUnit, Block, Chart, Grade, HtmlTable, Page, RangeRow, Ranges, Section, Spec, foot, sentence,
+    Axis, AxisScale, AxisUnit, Block, Chart, Grade, Opening, Page, RangeRow, Ranges, Section, Spec, foot, sentence,
 };
 
 /// What the columns mean that all cost tables have.
@@ -36,6 +37,7 @@ fn framed(doc: &CostDoc, title: &str, sections: Vec<Section>, program: &str) -> 
 /// The answer, and what it rests on.
 fn headline(title: &str, text: String, basis: String) -> Section {
     Section {
+        opening: Opening::None,
         id: "headline",
         title: title.to_owned(),
         short: "Summary",
@@ -66,6 +68,7 @@ fn machine(doc: &CostDoc, instrument: Option<&InstrumentDoc>, warnings: Vec<Stri
     }
     blocks.push(Block::Facts(facts.into_iter().map(|(name, text)| (name.to_owned(), text)).collect()));
     Section {
+        opening: Opening::None,
         id: "machine",
         title: "Machine, clock and losses".to_owned(),
         short: "Machine",
@@ -76,7 +79,7 @@ fn machine(doc: &CostDoc, instrument: Option<&InstrumentDoc>, warnings: Vec<Stri
 
 /// What the processor counted, if it counted anything.
 fn counters<R: EventTimes>(reading: &str, fields: &[&Field<R>], rows: &[R]) -> Option<Section> {
-    let mut table = HtmlTable::new("Counts", fields);
+    let mut table = Table::new(fields).captioned("Counts");
     rows.iter().for_each(|row| {
         table.row(fields, row);
     });
@@ -86,6 +89,7 @@ fn counters<R: EventTimes>(reading: &str, fields: &[&Field<R>], rows: &[R]) -> O
             .to_owned();
     }
     (!rows.is_empty()).then(|| Section {
+        opening: Opening::None,
         id: "counters",
         title: "The processor\u{2019}s counters".to_owned(),
         short: "Counters",

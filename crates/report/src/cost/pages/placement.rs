@@ -6,10 +6,9 @@ use becalm_model::cost::WorkPlace;
 use crate::cost::events::EventRow;
 use crate::cost::placement::{EVENT, PlacementReport, event_rows, meaning, placed, setting, shown};
 use crate::form::field::Field;
+use crate::form::table::Table;
 use crate::form::value::time;
-use crate::html::{
-    Axis, AxisScale, AxisUnit, Block, Chart, HtmlTable, Page, RangeRow, Ranges, Section, Spec, sentence,
-};
+use crate::html::{Axis, AxisScale, AxisUnit, Block, Chart, Opening, Page, RangeRow, Ranges, Section, Spec, sentence};
 
 use super::{framed, headline, machine};
 
@@ -67,7 +66,7 @@ fn costs(report: &PlacementReport<'_>) -> Section {
     };
     let rows: Vec<RangeRow> = report.rows.iter().filter_map(range).collect();
     let fields = shown(report);
-    let mut table = HtmlTable::new("Cost of an interrupt", &fields);
+    let mut table = Table::new(&fields).captioned("Cost of an interrupt");
     report.rows.iter().for_each(|row| {
         table.row(&fields, row);
     });
@@ -88,6 +87,7 @@ fn costs(report: &PlacementReport<'_>) -> Section {
     let mut blocks: Vec<Block> = chart.map(|chart| Block::Charts(vec![chart])).into_iter().collect();
     blocks.push(Block::Table(table));
     Section {
+        opening: Opening::None,
         id: "places",
         title: "By place and kind of work".to_owned(),
         short: "Places",

@@ -4,8 +4,9 @@ use crate::cost::events;
 use crate::cost::header::cut_short;
 use crate::cost::probe::{ProbeReport, Probes, ROW, counted, not_in_all, published_ns};
 use crate::form::field::{Field, columns};
+use crate::form::table::Table;
 use crate::form::value::picos;
-use crate::html::{Block, HtmlTable, Page, Section};
+use crate::html::{Block, Opening, Page, Section};
 
 use super::{explained, framed, headline, machine, medians};
 
@@ -56,7 +57,7 @@ fn costs(report: &ProbeReport<'_>) -> Section {
     names.extend(["median_ps", "median_low_ps", "median_high_ps", "mean_ps", "stddev_ps", "min_ps", "p5_ps", "p95_ps"]);
     names.extend(["max_ps", "samples", "slow", "interrupted"]);
     let fields = columns(ROW, &names);
-    let mut table = HtmlTable::new("Costs", &fields);
+    let mut table = Table::new(&fields).captioned("Costs");
     report.rows.iter().for_each(|row| {
         table.row(&fields, row);
     });
@@ -64,6 +65,7 @@ fn costs(report: &ProbeReport<'_>) -> Section {
     let mut blocks: Vec<Block> = chart.map(|chart| Block::Charts(vec![chart])).into_iter().collect();
     blocks.push(Block::Table(table));
     Section {
+        opening: Opening::None,
         id: "costs-of-each",
         title: "One by one".to_owned(),
         short: "Costs",
@@ -76,6 +78,7 @@ fn methods(report: &ProbeReport<'_>) -> Section {
     let measured = report.rows.iter().filter(|row| row.measured.is_some());
     let facts = measured.map(|row| (row.probe.what.clone(), row.probe.method.clone())).collect();
     Section {
+        opening: Opening::None,
         id: "methods",
         title: "How each is measured".to_owned(),
         short: "Methods",

@@ -6,9 +6,10 @@ use crate::Value;
 use crate::cost::events::EventRow;
 use crate::cost::scheduler::{EVENT, SchedulerReport, event_rows, meaning, shown_fields};
 use crate::form::field::Field;
+use crate::form::table::Table;
 use crate::form::value::time;
 use crate::html::{
-    Axis, AxisScale, AxisUnit, Block, Chart, ChartSeries, HtmlTable, Lines, Page, Section, Spec, sentence,
+    Axis, AxisScale, AxisUnit, Block, Chart, ChartSeries, Lines, Opening, Page, Section, Spec, sentence,
 };
 
 use super::{framed, headline, machine};
@@ -91,7 +92,7 @@ fn overhead(report: &SchedulerReport<'_>) -> Section {
     ];
     let chart = chart("overhead", "The share of the CPU that ticks and switches take", report, share, &curves);
     let fields = shown_fields(report);
-    let mut table = HtmlTable::new("Ticks and switches", &fields);
+    let mut table = Table::new(&fields).captioned("Ticks and switches");
     report.rows.iter().for_each(|row| {
         table.row(&fields, row);
     });
@@ -99,6 +100,7 @@ fn overhead(report: &SchedulerReport<'_>) -> Section {
     let mut blocks: Vec<Block> = chart.map(|chart| Block::Charts(vec![chart])).into_iter().collect();
     blocks.push(Block::Table(table));
     Section {
+        opening: Opening::None,
         id: "overall",
         title: "Overall overhead by the number of what is runnable".to_owned(),
         short: "Overhead",
@@ -121,6 +123,7 @@ fn switches(report: &SchedulerReport<'_>) -> Section {
         false => vec![Block::Charts(charts)],
     };
     Section {
+        opening: Opening::None,
         id: "each",
         title: "One tick, one switch".to_owned(),
         short: "Each",

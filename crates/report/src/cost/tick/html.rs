@@ -6,7 +6,8 @@ use super::figures::{CONTRIBUTION, HANDLER, MODE, MODE_OF, ModeRow, PROCESSOR};
 use super::{TickReport, charts, contributions, modes};
 use crate::Value;
 use crate::form::field::{Field, columns};
-use crate::html::{Block, Chart, Grade, HtmlTable, Page, Section};
+use crate::form::table::Table;
+use crate::html::{Block, Chart, Grade, Opening, Page, Section};
 
 /// Up to this share of a CPU lost per 1,000 interrupts a second, in percent, an interrupt is cheap: the processors of the paper.
 const CHEAP_PERCENT: f64 = 1.0;
@@ -55,7 +56,7 @@ fn headline(report: &TickReport) -> Section {
     }
     names.extend(["sum_percent", "pairs", "indirect_share_median", "residual_max_ratio", "r2_ratio", "line_percent"]);
     let fields = columns(PROCESSOR, &names);
-    let mut table = HtmlTable::new("Percent of a CPU that 1,000 timer interrupts a second take", &fields);
+    let mut table = Table::new(&fields).captioned("Percent of a CPU that 1,000 timer interrupts a second take");
     report.rows.iter().for_each(|row| {
         table.row(&fields, row);
     });
@@ -69,7 +70,7 @@ fn headline(report: &TickReport) -> Section {
     if !rows.is_empty() {
         let mut fields: Vec<&Field<_>> = vec![&MODE_OF];
         fields.extend(MODE);
-        let mut table = HtmlTable::new("The same with each handler", &fields);
+        let mut table = Table::new(&fields).captioned("The same with each handler");
         rows.iter().for_each(|row| {
             table.row(&fields, row);
         });
@@ -81,6 +82,7 @@ fn headline(report: &TickReport) -> Section {
         (TRIMMED * 100.0).round()
     )));
     Section {
+        opening: Opening::None,
         id: "cost",
         title: "Trap, handler, and what comes after".to_owned(),
         short: "Cost",
@@ -101,6 +103,7 @@ fn drawn(report: &TickReport, draw: fn(usize, &Analysis) -> Chart) -> Vec<Block>
 
 fn lost(report: &TickReport) -> Section {
     Section {
+        opening: Opening::None,
         id: "processes",
         title: "By the number of processes".to_owned(),
         short: "Processes",
@@ -112,6 +115,7 @@ fn lost(report: &TickReport) -> Section {
 
 fn shares(report: &TickReport) -> Section {
     Section {
+        opening: Opening::None,
         id: "indirect",
         title: "The indirect part, pair by pair".to_owned(),
         short: "Indirect part",
@@ -126,13 +130,14 @@ fn parts(report: &TickReport) -> Section {
     let mut blocks = drawn(report, charts::parts);
     for row in report.rows.iter().take(charts::PROCESSORS) {
         let fields: Vec<&Field<_>> = CONTRIBUTION.iter().collect();
-        let mut table = HtmlTable::new(&format!("{}: parts by rate", row.analysis.name), &fields);
+        let mut table = Table::new(&fields).captioned(&format!("{}: parts by rate", row.analysis.name));
         contributions(&row.analysis).iter().for_each(|part| {
             table.row(&fields, part);
         });
         blocks.push(Block::Table(table));
     }
     Section {
+        opening: Opening::None,
         id: "parts",
         title: "What the parts take at each rate".to_owned(),
         short: "Parts",
@@ -145,6 +150,7 @@ fn parts(report: &TickReport) -> Section {
 
 fn model(report: &TickReport) -> Section {
     Section {
+        opening: Opening::None,
         id: "model",
         title: "The model beside the measurements".to_owned(),
         short: "Model",
@@ -159,7 +165,7 @@ fn model(report: &TickReport) -> Section {
 fn live(report: &TickReport) -> Option<Section> {
     let (campaign, live) = report.live.as_ref()?;
     let fields: Vec<&Field<_>> = HANDLER.iter().collect();
-    let mut table = HtmlTable::new("The kernel\u{2019}s record of the handler beside the model", &fields);
+    let mut table = Table::new(&fields).captioned("The kernel\u{2019}s record of the handler beside the model");
     live.handlers.iter().for_each(|row| {
         table.row(&fields, row);
     });
@@ -177,6 +183,7 @@ fn live(report: &TickReport) -> Option<Section> {
     blocks.push(Block::Facts(facts.map(|(name, text)| (name.to_owned(), text)).to_vec()));
     blocks.push(Block::Table(table));
     Some(Section {
+        opening: Opening::None,
         id: "machine",
         title: "Machine, handler and losses".to_owned(),
         short: "Machine",

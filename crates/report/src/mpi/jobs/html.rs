@@ -8,9 +8,10 @@ use becalm_analyze::phases::survival;
 use super::{AVERAGE, JobsReport, LEGEND, NamedRow, WORST, warnings, words};
 use crate::Value;
 use crate::form::field::Field;
+use crate::form::table::Table;
 use crate::form::value::time;
 use crate::html::{
-    Axis, AxisScale, AxisUnit, BarPair, Block, Chart, ChartSeries, Forest, ForestRow, Grade, HtmlTable, Lines, Page,
+    Axis, AxisScale, AxisUnit, BarPair, Block, Chart, ChartSeries, Forest, ForestRow, Grade, Lines, Opening, Page,
     PairedBars, Section, Spec, Tile, foot,
 };
 
@@ -103,6 +104,7 @@ fn headline(report: &JobsReport<'_>, rows: &[NamedRow]) -> Section {
     };
     blocks.push(Block::Tiles(whole.iter().take(DRAWN).map(tile).collect()));
     Section {
+        opening: Opening::None,
         id: "headline",
         title: format!("How do they differ from {first}?"),
         short: "Summary",
@@ -137,6 +139,7 @@ fn cases(rows: &[NamedRow]) -> Section {
     };
     let [compute, collective, whole] = TIMES.map(chart);
     Section {
+        opening: Opening::None,
         id: "cases",
         title: "Average and worst case".to_owned(),
         short: "Cases",
@@ -170,6 +173,7 @@ fn changes(report: &JobsReport<'_>, rows: &[NamedRow]) -> Option<Section> {
     };
     let charts: Vec<Vec<Chart>> = TIMES.into_iter().map(both).filter(|row| !row.is_empty()).collect();
     (!charts.is_empty()).then(|| Section {
+        opening: Opening::None,
         id: "changes",
         title: "Against the first job".to_owned(),
         short: "Changes",
@@ -225,6 +229,7 @@ fn distributions(report: &JobsReport<'_>) -> Option<Section> {
     let charts = [whole.into_iter().collect(), beside].into_iter().filter(|row: &Vec<Chart>| !row.is_empty());
     let blocks: Vec<Block> = charts.map(Block::Charts).collect();
     (!blocks.is_empty()).then(|| Section {
+        opening: Opening::None,
         id: "distributions",
         title: "How long phases take".to_owned(),
         short: "Distributions",
@@ -236,7 +241,7 @@ fn distributions(report: &JobsReport<'_>) -> Option<Section> {
 
 fn tables(rows: &[NamedRow]) -> Section {
     let table = |caption: &str, fields: &[&'static Field<NamedRow>]| {
-        let mut table = HtmlTable::new(caption, fields);
+        let mut table = Table::new(fields).captioned(caption);
         table.sorts = false;
         rows.iter().for_each(|row| {
             table.row(fields, row);
@@ -244,6 +249,7 @@ fn tables(rows: &[NamedRow]) -> Section {
         Block::Table(table)
     };
     Section {
+        opening: Opening::None,
         id: "figures",
         title: "The figures".to_owned(),
         short: "Figures",
@@ -267,6 +273,7 @@ fn basis(report: &JobsReport<'_>) -> Section {
         blocks.push(Block::Note(format!("Drawn are the first {DRAWN} of {} jobs.", report.jobs.len())));
     }
     Section {
+        opening: Opening::None,
         id: "basis",
         title: "What was compared".to_owned(),
         short: "Basis",

@@ -9,9 +9,10 @@ use becalm_analyze::phases::{
 use super::{PhaseRow, RANK, ROW, heads, job, job_words, rows, warnings};
 use crate::Value;
 use crate::form::field::Field;
+use crate::form::table::Table;
 use crate::form::value::{factor, grouped, time};
 use crate::html::{
-    Axis, AxisScale, AxisUnit, BarPair, Block, Chart, ChartSeries, Grade, HtmlTable, Lines, Mark, Page, PairedBars,
+    Axis, AxisScale, AxisUnit, BarPair, Block, Chart, ChartSeries, Grade, Lines, Mark, Opening, Page, PairedBars,
     Section, Spec, Surface, Tile, foot,
 };
 use crate::predict::html::{grade, wide_scale};
@@ -54,6 +55,7 @@ fn headline(report: &JobPhases) -> Section {
         ["qt", "bt", "qtbt"].map(|what| rows.iter().find(|row| row.what == what))
     else {
         return Section {
+            opening: Opening::None,
             id: "headline",
             title: "How long do its phases take?".to_owned(),
             short: "Summary",
@@ -78,7 +80,7 @@ fn headline(report: &JobPhases) -> Section {
         time(figures.max_ns)
     );
     let fields: Vec<&Field<PhaseRow>> = ROW.iter().collect();
-    let mut table = HtmlTable::new("Phases, by the slowest rank of each", &fields);
+    let mut table = Table::new(&fields).captioned("Phases, by the slowest rank of each");
     rows.iter().for_each(|row| {
         table.row(&fields, row);
     });
@@ -94,6 +96,7 @@ fn headline(report: &JobPhases) -> Section {
         blocks.push(Block::Note(format!("{warnings} {what} what these numbers say: see the end of the page.")));
     }
     Section {
+        opening: Opening::None,
         id: "headline",
         title: "How long do its phases take?".to_owned(),
         short: "Summary",
@@ -129,6 +132,7 @@ fn series(report: &JobPhases) -> Section {
         blocks.push(Block::Note(text));
     }
     Section {
+        opening: Opening::None,
         id: "series",
         title: "Phase by phase".to_owned(),
         short: "Series",
@@ -195,6 +199,7 @@ fn distribution(report: &JobPhases) -> Option<Section> {
         figures: None,
     };
     Some(Section {
+        opening: Opening::None,
         id: "distribution",
         title: "How long phases take".to_owned(),
         short: "Distribution",
@@ -275,6 +280,7 @@ fn latest(report: &JobPhases) -> Option<Section> {
         blocks.push(Block::Note(format!("The {RANKS} ranks of {all} that were the latest most often.")));
     }
     Some(Section {
+        opening: Opening::None,
         id: "latest",
         title: "Who was the latest".to_owned(),
         short: "Latest rank",
@@ -309,7 +315,7 @@ fn latest_map(found: &LatestInParts) -> Option<Chart> {
 
 fn ranks(report: &JobPhases) -> Section {
     let fields: Vec<&Field<RankPhases>> = RANK.iter().collect();
-    let mut table = HtmlTable::new("Ranks", &fields);
+    let mut table = Table::new(&fields).captioned("Ranks");
     report.ranks.iter().take(TABLE).for_each(|rank| {
         table.row(&fields, rank);
     });
@@ -317,6 +323,7 @@ fn ranks(report: &JobPhases) -> Section {
         table.note = format!("The first {TABLE} of {} ranks.", grouped(report.ranks.len() as u64));
     }
     Section {
+        opening: Opening::None,
         id: "ranks",
         title: "The ranks".to_owned(),
         short: "Ranks",
@@ -331,6 +338,7 @@ fn machine(report: &JobPhases) -> Section {
     let facts = heads(report).into_iter().map(|(name, text)| (name.to_owned(), text)).collect();
     blocks.push(Block::Facts(facts));
     Section {
+        opening: Opening::None,
         id: "machine",
         title: "Machines, clocks and losses".to_owned(),
         short: "Machine",

@@ -8,8 +8,9 @@ use crate::PredictReport;
 use crate::catalogue;
 use crate::form::field::fields;
 use crate::form::figure::Factor;
+use crate::form::table::Table;
 use crate::form::value::factor;
-use crate::html::{Axis, AxisScale, AxisUnit, Bar, Bars, Block, Chart, HtmlTable, Spec};
+use crate::html::{Axis, AxisScale, AxisUnit, Bar, Bars, Block, Chart, Spec};
 use crate::predict;
 use crate::predict::books::{added, added_rows, dear, dear_rows, sentence};
 
@@ -31,7 +32,7 @@ pub(crate) fn tables(report: &PredictReport<'_>, blame: &Blame) -> Vec<Block> {
 }
 
 /// What each source adds at a number of ranks.
-fn added_table(report: &PredictReport<'_>, books: &ClosedBooks) -> HtmlTable {
+fn added_table(report: &PredictReport<'_>, books: &ClosedBooks) -> Table {
     let fields = [
         &added::SOURCE,
         &added::ADDED_RATIO,
@@ -40,7 +41,8 @@ fn added_table(report: &PredictReport<'_>, books: &ClosedBooks) -> HtmlTable {
         &added::ADDED_NS,
         &added::SHARE_RATIO,
     ];
-    let mut table = HtmlTable::new(&format!("What each source adds at {} ranks", RankCount::new(books.ranks)), &fields);
+    let mut table =
+        Table::new(&fields).captioned(&format!("What each source adds at {} ranks", RankCount::new(books.ranks)));
     added_rows(report, books).iter().take(ROWS).for_each(|line| {
         table.row(&fields, line);
     });
@@ -52,7 +54,7 @@ fn added_table(report: &PredictReport<'_>, books: &ClosedBooks) -> HtmlTable {
 }
 
 /// The detours that cost most at a number of ranks.
-fn dear_table(report: &PredictReport<'_>, books: &ClosedBooks) -> HtmlTable {
+fn dear_table(report: &PredictReport<'_>, books: &ClosedBooks) -> Table {
     let fields = [
         &dear::NODE,
         &dear::CPU,
@@ -63,7 +65,7 @@ fn dear_table(report: &PredictReport<'_>, books: &ClosedBooks) -> HtmlTable {
         &dear::SOURCES,
     ];
     let mut table =
-        HtmlTable::new(&format!("The detours that cost most at {} ranks", RankCount::new(books.ranks)), &fields);
+        Table::new(&fields).captioned(&format!("The detours that cost most at {} ranks", RankCount::new(books.ranks)));
     dear_rows(report, books).iter().for_each(|line| {
         table.row(&fields, line);
     });
@@ -107,10 +109,10 @@ fields! {
 }
 
 /// What is left without each source alone, at the largest number of ranks; the most rewarding first.
-fn alone(report: &PredictReport<'_>, blame: &Blame) -> HtmlTable {
+fn alone(report: &PredictReport<'_>, blame: &Blame) -> Table {
     let fields = [&alone::SOURCE, &alone::ALL_RATIO, &alone::SLOWDOWN_RATIO];
     let mut table =
-        HtmlTable::new(&format!("Without one source, at {} ranks", RankCount::new(blame.all.ranks)), &fields);
+        Table::new(&fields).captioned(&format!("Without one source, at {} ranks", RankCount::new(blame.all.ranks)));
     // A gain that the figures do not show is none to act on.
     let all = factor(blame.all.slowdown);
     let gains =

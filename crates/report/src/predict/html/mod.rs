@@ -11,8 +11,9 @@ use becalm_units::RankCount;
 use super::{PredictReport, PredictedRow, collectives, job_of, lines, meanings, noise, phase_fields, slowdown_fields};
 use super::{RowField, same_curve, tolerance};
 use crate::Value;
+use crate::form::table::Table;
 use crate::form::value::factor;
-use crate::html::{Block, Grade, HtmlTable, Page, Section, foot, sentence};
+use crate::html::{Block, Grade, Opening, Page, Section, foot, sentence};
 
 pub(crate) use slowdown::{chart as slowdown_chart, wide_scale};
 
@@ -94,6 +95,7 @@ fn headline(report: &PredictReport<'_>) -> Section {
     blocks.push(Block::Facts(facts.map(|(name, text)| (name.to_owned(), text)).to_vec()));
     blocks.extend(report.warnings.iter().map(warning));
     Section {
+        opening: Opening::None,
         id: "headline",
         title: "How much longer does such a job take?".to_owned(),
         short: "Summary",
@@ -102,8 +104,8 @@ fn headline(report: &PredictReport<'_>) -> Section {
     }
 }
 
-fn table(caption: &str, fields: &[&RowField], lines: &[PredictedRow]) -> HtmlTable {
-    let mut table = HtmlTable::new(caption, fields);
+fn table(caption: &str, fields: &[&RowField], lines: &[PredictedRow]) -> Table {
+    let mut table = Table::new(fields).captioned(caption);
     lines.iter().for_each(|line| {
         table.row(fields, line);
     });
@@ -121,6 +123,7 @@ fn slowdowns(report: &PredictReport<'_>, lines: &[PredictedRow]) -> Section {
     }
     blocks.push(Block::Table(slowdowns));
     Section {
+        opening: Opening::None,
         id: "slowdown-by-ranks",
         title: "Slowdown by the number of ranks".to_owned(),
         short: "Slowdown",
@@ -140,6 +143,7 @@ fn spread(report: &PredictReport<'_>, lines: &[PredictedRow]) -> Option<Section>
     }
     blocks.push(Block::Table(table("Durations of phases", &fields, lines)));
     Some(Section {
+        opening: Opening::None,
         id: "phases",
         title: "How the phases are spread".to_owned(),
         short: "Phases",
@@ -154,6 +158,7 @@ fn tolerated(report: &PredictReport<'_>) -> Option<Section> {
     let (share, _) = report.tolerance?;
     let sentences = tolerance::sentences(report);
     Some(Section {
+        opening: Opening::None,
         id: "tolerance",
         title: format!("What a job stands that may lose {share} of its time"),
         short: "Tolerance",
@@ -178,6 +183,7 @@ fn blamed(report: &PredictReport<'_>) -> Option<Section> {
         blocks.push(Block::Note(text));
     }
     (!blocks.is_empty()).then(|| Section {
+        opening: Opening::None,
         id: "blamed",
         title: "Whose fault it is".to_owned(),
         short: "Blame",

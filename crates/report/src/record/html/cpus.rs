@@ -10,9 +10,9 @@ use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Field, fields};
 use crate::form::figure::{Ratio, Time};
+use crate::form::table::Table;
 use crate::form::value::{grouped, time};
-use crate::html::HtmlTable;
-use crate::html::{Block, Section};
+use crate::html::{Block, Opening, Section};
 use crate::html::{Chart, Heat, HeatLabel, Spec};
 use crate::record::figures::{CpuRow, cpu, interval_note};
 use crate::record::notes;
@@ -59,7 +59,14 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
              a row that stands out is a CPU with noise of its own, a column is something that struck all at once.",
         ),
     };
-    Some(Section { id: "cpus", title: title.to_owned(), short: "CPUs", reading: reading.to_owned(), blocks })
+    Some(Section {
+        opening: Opening::None,
+        id: "cpus",
+        title: title.to_owned(),
+        short: "CPUs",
+        reading: reading.to_owned(),
+        blocks,
+    })
 }
 
 /// The map of what each CPU lost when, and how to read its cells.
@@ -118,7 +125,7 @@ fields! {
 }
 
 /// The map for who does not see it: what all lost in each stretch of time, and the cell that stands out in it.
-fn over_time(summary: &Summary, heat: &HeatMap) -> HtmlTable {
+fn over_time(summary: &Summary, heat: &HeatMap) -> Table {
     let named = |row: &HeatRow| {
         let node = summary.nodes.get(row.node as usize).map_or("", |node| node.doc.node.as_str());
         place(summary, node, &row.cpus)
@@ -128,7 +135,7 @@ fn over_time(summary: &Summary, heat: &HeatMap) -> HtmlTable {
         (_, 1) => &[&stretch::FROM_NS, &stretch::NOISE_RATIO, &stretch::WORST, &stretch::WORST_RATIO],
         _ => &[&stretch::FROM_NS, &stretch::WORST, &stretch::WORST_RATIO],
     };
-    let mut table = HtmlTable::new("The map as figures", fields);
+    let mut table = Table::new(fields).captioned("The map as figures");
     let cells = heat.rows.iter().map(|row| row.noise_ns.len()).max().unwrap_or(0);
     stretches(heat, cells.div_ceil(STRETCHES).max(1), &named).iter().for_each(|stretch| {
         table.row(fields, stretch);
@@ -167,7 +174,7 @@ fn stretches(heat: &HeatMap, together: usize, name: &dyn Fn(&HeatRow) -> String)
     (0..cells).step_by(together.max(1)).filter_map(stretch).collect()
 }
 
-fn table(summary: &Summary) -> HtmlTable {
+fn table(summary: &Summary) -> Table {
     let mut fields =
         vec![&cpu::CPU, &cpu::DETOURS, &cpu::RATE_HZ, &cpu::NOISE_RATIO, &cpu::NOISE_RATIO_LOW, &cpu::NOISE_RATIO_HIGH];
     fields.extend([&cpu::MEDIAN_NS, &cpu::MEAN_NS, &cpu::P99_NS, &cpu::P999_NS, &cpu::MAX_NS]);
@@ -176,7 +183,7 @@ fn table(summary: &Summary) -> HtmlTable {
     }
     let mut rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::new).collect();
     let all = rows.len();
-    let mut table = HtmlTable::new("CPUs", &fields);
+    let mut table = Table::new(&fields).captioned("CPUs");
     table.note = "low and high: the noise ratio\u{2019}s 95 % interval (circular block bootstrap).".to_owned();
     if all > ROWS {
         let noise = |row: &CpuRow| row.figures.noise_ratio().unwrap_or(0.0);

@@ -10,11 +10,11 @@ use becalm_units::CpuId;
 use crate::catalogue;
 use crate::form::field::{Field, field, fields};
 use crate::form::figure::{Number, Time};
+use crate::form::table::Table;
 use crate::form::value::{grouped, time};
 use crate::form::words::quoted;
-use crate::html::HtmlTable;
 use crate::html::{Axis, AxisScale, AxisUnit, Chart, ChartSeries, Lines, Points, Spec};
-use crate::html::{Block, Section};
+use crate::html::{Block, Opening, Section};
 use crate::record::figures::cpu;
 
 /// How many of the longest are listed.
@@ -24,7 +24,7 @@ pub(super) fn sections(summary: &Summary, picture: &Picture) -> Vec<Section> {
     if picture.shown.detours.is_empty() {
         let blocks = vec![Block::Text("There is nothing to draw: no detour was seen.".to_owned())];
         let (title, reading) = ("Detours".to_owned(), String::new());
-        return vec![Section { id: "detours", title, short: "Detours", reading, blocks }];
+        return vec![Section { opening: Opening::None, id: "detours", title, short: "Detours", reading, blocks }];
     }
     vec![against_time(summary, picture), by_length(summary, picture)]
 }
@@ -51,6 +51,7 @@ fn against_time(summary: &Summary, picture: &Picture) -> Section {
     let reading = "Each point is a time at which a CPU was taken away, the higher the longer, colored and shaped by the kind \
                    of source that took most of it; zoom with the bar below, and click on a point to see what happened in it.";
     Section {
+        opening: Opening::None,
         id: "detours",
         title: "Detours against time".to_owned(),
         short: "Detours",
@@ -200,7 +201,7 @@ fn instant(ns: i64) -> String {
     format!("{:.6}s", ns as f64 / 1e9)
 }
 
-fn list(summary: &Summary, picture: &Picture) -> HtmlTable {
+fn list(summary: &Summary, picture: &Picture) -> Table {
     let mut fields: Vec<&Field<LongestDetour>> = LONGEST.iter().collect();
     if summary.nodes.len() > 1 {
         fields.insert(1, &NODE);
@@ -208,7 +209,7 @@ fn list(summary: &Summary, picture: &Picture) -> HtmlTable {
     if summary.total.incomplete == 0 {
         fields.retain(|field| field.name != "incomplete");
     }
-    let mut table = HtmlTable::new("The longest detours", &fields);
+    let mut table = Table::new(&fields).captioned("The longest detours");
     for (at, (place, owner)) in picture.shown.detours.iter().zip(&picture.owners).take(LISTED).enumerate() {
         let node = node_of(summary, place).to_owned();
         let owner = owner.and_then(|number| picture.names.get(number as usize).cloned());
@@ -265,6 +266,7 @@ fn by_length(summary: &Summary, picture: &Picture) -> Section {
     let reading = "The detours from the longest on the left to the shortest on the right: a flat stretch is many of one length, \
                    as a tick makes them, a steep beginning is a few that stand out; click on a point to open it.";
     Section {
+        opening: Opening::None,
         id: "lengths",
         title: "Detours by length".to_owned(),
         short: "By length",

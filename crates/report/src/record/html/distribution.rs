@@ -8,10 +8,10 @@ use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Field, fields};
 use crate::form::figure::{Rate, Ratio, Time};
+use crate::form::table::Table;
 use crate::form::value::three_digits;
-use crate::html::HtmlTable;
 use crate::html::{Axis, AxisScale, AxisUnit, Chart, ChartSeries, Lines, Mark, Spec};
-use crate::html::{Block, Section};
+use crate::html::{Block, Opening, Section};
 use crate::record::figures::{CpuRow, cpu};
 
 /// Nodes beyond this have no curve of their own.
@@ -68,6 +68,7 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
     let reading = "On the left, how many of the detours take at most so long; on the right, how many take at least so long: \
                    there each further line down is ten times as rare, and a straight slope is a heavy tail.";
     Some(Section {
+        opening: Opening::None,
         id: "distribution",
         title: "How long detours are".to_owned(),
         short: "Distribution",
@@ -120,9 +121,9 @@ fields! {
 }
 
 /// Both curves for who does not see them: where they pass certain shares, at lengths that occurred.
-fn curves_as_table(lengths: &Lengths, longest: &[i64]) -> HtmlTable {
+fn curves_as_table(lengths: &Lengths, longest: &[i64]) -> Table {
     let fields: Vec<&Field<CurvePoint>> = POINT.iter().collect();
-    let mut table = HtmlTable::new("Both functions as figures", &fields);
+    let mut table = Table::new(&fields).captioned("Both functions as figures");
     points(&lengths.steps(longest), lengths.count()).iter().for_each(|point| {
         table.row(&fields, point);
     });
@@ -192,9 +193,9 @@ fn survival(sets: &[(String, &Lengths, &[i64])]) -> Vec<ChartSeries> {
 }
 
 /// Quantiles, as the table of CPUs has them.
-fn quantiles(summary: &Summary) -> HtmlTable {
+fn quantiles(summary: &Summary) -> Table {
     let fields = [&cpu::DETOURS, &cpu::MEDIAN_NS, &cpu::MEAN_NS, &cpu::P99_NS, &cpu::P999_NS, &cpu::MAX_NS];
-    let mut table = HtmlTable::new("Lengths of all detours", &fields);
+    let mut table = Table::new(&fields).captioned("Lengths of all detours");
     table.row(&fields, &CpuRow::total(summary));
     table.sorts = false;
     table
@@ -214,7 +215,7 @@ pub(super) fn spectrum(summary: &Summary) -> Option<Section> {
     let spectrum =
         summary.spectrum.as_ref().filter(|spectrum| spectrum.points.iter().any(|point| point.power > 0.0))?;
     let fields: Vec<&Field<Peak>> = PEAK.iter().collect();
-    let mut peaks = HtmlTable::new("Peaks", &fields);
+    let mut peaks = Table::new(&fields).captioned("Peaks");
     spectrum.peaks.iter().for_each(|peak| {
         peaks.row(&fields, peak);
     });
@@ -255,6 +256,7 @@ pub(super) fn spectrum(summary: &Summary) -> Option<Section> {
         three_digits(spectrum.resolution_hz)
     )));
     Some(Section {
+        opening: Opening::None,
         id: "spectrum",
         title: "Spectrum".to_owned(),
         short: "Spectrum",

@@ -8,7 +8,7 @@ use becalm_units::Nanos;
 use super::sure;
 use crate::Value;
 use crate::form::field::Field;
-use crate::html::{Block, Grade, Section, Tile};
+use crate::html::{Block, Grade, Opening, Section, Tile};
 use crate::record::conclusion::Conclusion;
 use crate::record::figures::{CpuRow, cpu, interval_note, source};
 use crate::record::header;
@@ -50,6 +50,7 @@ pub(super) fn section(summary: &Summary) -> Section {
         blocks.push(Block::Note(format!("{} {what} what these numbers say: see the end of the page.", rest.len())));
     }
     Section {
+        opening: Opening::None,
         id: "headline",
         title: "Is this machine quiet?".to_owned(),
         short: "Summary",

@@ -2,9 +2,9 @@
 
 use becalm_analyze::summary::Summary;
 
+use crate::form::table::Table;
 use crate::form::value::grouped;
-use crate::html::HtmlTable;
-use crate::html::{Block, Section};
+use crate::html::{Block, Opening, Section};
 use crate::record::figures::{CpuRow, cpu};
 use crate::record::header;
 
@@ -32,6 +32,7 @@ pub(super) fn section(summary: &Summary) -> Section {
         blocks.push(Block::Table(loops(summary)));
     }
     Section {
+        opening: Opening::None,
         id: "machine",
         title: "Machine, clock and losses".to_owned(),
         short: "Machine",
@@ -42,7 +43,7 @@ pub(super) fn section(summary: &Summary) -> Section {
     }
 }
 
-fn loops(summary: &Summary) -> HtmlTable {
+fn loops(summary: &Summary) -> Table {
     let mut fields = vec![&cpu::CPU, &cpu::DURATION_NS, &cpu::ITERATIONS, &cpu::T_MIN_NS, &cpu::THRESHOLD_NS];
     fields.extend([&cpu::LOST_EVENTS, &cpu::INCOMPLETE]);
     for (field, there) in [
@@ -57,7 +58,7 @@ fn loops(summary: &Summary) -> HtmlTable {
     if summary.nodes.len() > 1 {
         fields.insert(0, &cpu::NODE);
     }
-    let mut table = HtmlTable::new("Loops that measured", &fields);
+    let mut table = Table::new(&fields).captioned("Loops that measured");
     for cpu in summary.cpus.iter().take(ROWS) {
         table.row(&fields, &CpuRow::new(cpu));
     }

@@ -2,7 +2,8 @@
 
 use crate::PredictReport;
 use crate::form::field::Field;
-use crate::html::{Block, HtmlTable, Section};
+use crate::form::table::Table;
+use crate::html::{Block, Opening, Section};
 use crate::predict::html::{blame, of_job, slowdown_chart, warning};
 use crate::predict::{self, row};
 
@@ -19,7 +20,14 @@ pub(super) fn section(scaling: &Scaling<'_>) -> Section {
         Scaling::Predicted(report) => (reading(report), predicted(report)),
         Scaling::Unknown(why) => (String::new(), vec![Block::Text(format!("There is no prediction: {why}."))]),
     };
-    Section { id: "scale", title: "What it costs at scale".to_owned(), short: "At scale", reading, blocks }
+    Section {
+        opening: Opening::None,
+        id: "scale",
+        title: "What it costs at scale".to_owned(),
+        short: "At scale",
+        reading,
+        blocks,
+    }
 }
 
 fn reading(report: &PredictReport<'_>) -> String {
@@ -50,7 +58,7 @@ fn predicted(report: &PredictReport<'_>) -> Vec<Block> {
 }
 
 /// The figures of each number of ranks.
-fn slowdown_table(report: &PredictReport<'_>) -> HtmlTable {
+fn slowdown_table(report: &PredictReport<'_>) -> Table {
     let fields: &[&Field<predict::PredictedRow>] = &[
         &row::RANKS,
         &row::SLOWDOWN_RATIO,
@@ -60,7 +68,7 @@ fn slowdown_table(report: &PredictReport<'_>) -> HtmlTable {
         &row::MEAN_PHASE_NS,
         &row::WORST_PHASE_NS,
     ];
-    let mut table = HtmlTable::new("Predicted slowdown", fields);
+    let mut table = Table::new(fields).captioned("Predicted slowdown");
     predict::lines(report).iter().for_each(|line| {
         table.row(fields, line);
     });

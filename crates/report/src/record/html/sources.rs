@@ -4,10 +4,10 @@ use becalm_analyze::summary::{CategoryTotal, NodeSummary, SourceSummary, Summary
 use becalm_model::node::Rung;
 
 use crate::form::field::Field;
+use crate::form::table::Table;
 use crate::form::value::{grouped, time};
-use crate::html::HtmlTable;
 use crate::html::{Axis, AxisScale, AxisUnit, Bar, Bars, Chart, Spec};
-use crate::html::{Block, Section};
+use crate::html::{Block, Opening, Section};
 use crate::record::figures::{self, CATEGORY, counter, source};
 
 /// How many sources have a bar.
@@ -51,6 +51,7 @@ pub(super) fn section(summary: &Summary) -> Option<Section> {
     }
     blocks.extend(counters);
     Some(Section {
+        opening: Opening::None,
         id: "sources",
         title: "Sources".to_owned(),
         short: "Sources",
@@ -88,16 +89,16 @@ fn bars<'a>(
 }
 
 /// De et al.'s categories, with what each took itself.
-fn by_category(summary: &Summary) -> HtmlTable {
+fn by_category(summary: &Summary) -> Table {
     let fields: Vec<&Field<CategoryTotal>> = CATEGORY.iter().collect();
-    let mut table = HtmlTable::new("Sources by category", &fields);
+    let mut table = Table::new(&fields).captioned("Sources by category");
     for total in categories(&summary.sources).iter().filter(|total| total.sources > 0) {
         table.row(&fields, total);
     }
     table
 }
 
-fn table(summary: &Summary) -> HtmlTable {
+fn table(summary: &Summary) -> Table {
     let fields = [
         &source::SOURCE,
         &source::KIND,
@@ -110,7 +111,7 @@ fn table(summary: &Summary) -> HtmlTable {
         &source::SHARE_RATIO,
         &source::TIME_RATIO,
     ];
-    let mut table = HtmlTable::new("Sources", &fields);
+    let mut table = Table::new(&fields).captioned("Sources");
     for source in summary.sources.iter().take(ROWS) {
         table.row(&fields, source);
     }
@@ -127,7 +128,7 @@ fn counters(summary: &Summary, node: &NodeSummary) -> Option<Block> {
     }
     let on_node = if summary.nodes.len() > 1 { format!(" on {}", node.doc.node) } else { String::new() };
     let fields = [&counter::NAME, &counter::GROWTH, &counter::RATE_HZ];
-    let mut table = HtmlTable::new(&format!("Kernel counters that grew{on_node}"), &fields);
+    let mut table = Table::new(&fields).captioned(&format!("Kernel counters that grew{on_node}"));
     rows.iter().take(ROWS).for_each(|row| {
         table.row(&fields, row);
     });

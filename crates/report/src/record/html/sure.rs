@@ -6,10 +6,10 @@ use std::cmp::Ordering;
 use becalm_analyze::summary::Summary;
 
 use crate::form::field::Field;
+use crate::form::table::Table;
 use crate::form::value::grouped;
 use crate::form::words::capital;
-use crate::html::HtmlTable;
-use crate::html::{Block, Grade, Section, Tile};
+use crate::html::{Block, Grade, Opening, Section, Tile};
 use crate::record::figures::{CpuRow, cpu};
 use crate::record::notes;
 use crate::record::sure::{self, PERIODIC, TAIL, periodic};
@@ -74,6 +74,7 @@ pub(super) fn section(summary: &Summary) -> Option<Section> {
     let note = |(place, note): (String, String)| Block::Note(format!("{place}, no longest detour to expect: {note}."));
     blocks.extend(notes.into_iter().map(note));
     Some(Section {
+        opening: Opening::None,
         id: "sure",
         title: "How sure the figures are".to_owned(),
         short: "How sure",
@@ -90,12 +91,12 @@ fn table<'a>(
     fields: &[&'static Field<CpuRow>],
     rows: impl Iterator<Item = &'a CpuRow>,
     with_total: bool,
-) -> HtmlTable {
+) -> Table {
     let mut fields = fields.to_vec();
     if summary.nodes.len() > 1 {
         fields.insert(0, &cpu::NODE);
     }
-    let mut table = HtmlTable::new(caption, &fields);
+    let mut table = Table::new(&fields).captioned(caption);
     rows.take(ROWS).for_each(|row| {
         table.row(&fields, row);
     });
@@ -147,7 +148,7 @@ pub(super) fn periods(summary: &Summary) -> Option<Section> {
     if summary.nodes.len() > 1 {
         fields.insert(0, &sure::NODE);
     }
-    let mut table = HtmlTable::new("Periods", &fields);
+    let mut table = Table::new(&fields).captioned("Periods");
     rows.iter().take(PERIODS).for_each(|row| {
         table.row(&fields, row);
     });
@@ -163,6 +164,7 @@ pub(super) fn periods(summary: &Summary) -> Option<Section> {
         all => format!("{} were found, first of all {} every {}.", grouped(all as u64), source, every),
     };
     Some(Section {
+        opening: Opening::None,
         id: "periods",
         title: "What comes with a period".to_owned(),
         short: "Periods",

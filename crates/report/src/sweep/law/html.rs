@@ -5,7 +5,7 @@ use becalm_units::Share;
 use super::{LawCell, LawSweepReport};
 use crate::Value;
 use crate::form::value::factor;
-use crate::html::{AxisUnit, Block, Page, Section, foot};
+use crate::html::{AxisUnit, Block, Opening, Page, Section, foot};
 use crate::law::html::curve;
 use crate::predict::html::grade;
 use crate::sweep::Axes;
@@ -45,6 +45,7 @@ fn headline(report: &LawSweepReport, axes: &Axes) -> Section {
         });
     }
     Section {
+        opening: Opening::None,
         id: "headline",
         title: "How much longer do such jobs take?".to_owned(),
         short: "Summary",
@@ -70,6 +71,7 @@ fn slowdowns(report: &LawSweepReport, axes: &Axes) -> Section {
     blocks.extend(figure.surface(axes, "surface"));
     blocks.push(figure.table(axes, "Slowdown by the law"));
     Section {
+        opening: Opening::None,
         id: "slowdowns",
         title: "Slowdown".to_owned(),
         short: "Slowdown",
@@ -95,6 +97,7 @@ fn tolerance(report: &LawSweepReport, axes: &Axes, lost: Share) -> Section {
     let mut blocks: Vec<Block> = figure.surface(axes, "tolerance-surface").into_iter().collect();
     blocks.push(figure.table(axes, "What p may be"));
     Section {
+        opening: Opening::None,
         id: "tolerance",
         title: format!("What p may be for a job that loses {lost} of its time"),
         short: "Tolerance",

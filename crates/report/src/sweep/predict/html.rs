@@ -5,8 +5,9 @@ use becalm_scale::predict::RankPrediction;
 use super::{PredictSweepReport, SweptCell, slowdown};
 use crate::Value;
 use crate::form::field::Field;
+use crate::form::table::Table;
 use crate::form::value::{factor, grouped};
-use crate::html::{AxisUnit, Block, HtmlTable, Page, Section, foot, sentence};
+use crate::html::{AxisUnit, Block, Opening, Page, Section, foot, sentence};
 use crate::predict::html::{grade, warning};
 use crate::predict::{PredictedRow, counted, intervals, row};
 use crate::sweep::Axes;
@@ -68,6 +69,7 @@ fn headline(report: &PredictSweepReport<'_>, axes: &Axes) -> Section {
     blocks.push(Block::Facts(vec![("job".to_owned(), report.job())]));
     blocks.extend(report.warnings().iter().map(warning));
     Section {
+        opening: Opening::None,
         id: "headline",
         title: "How much longer do such jobs take?".to_owned(),
         short: "Summary",
@@ -102,6 +104,7 @@ fn slowdowns(report: &PredictSweepReport<'_>, axes: &Axes) -> Section {
     blocks.extend(figure.surface(axes, "surface"));
     blocks.push(figure.table(axes, "Predicted slowdown"));
     Section {
+        opening: Opening::None,
         id: "slowdowns",
         title: "Slowdown".to_owned(),
         short: "Slowdown",
@@ -127,6 +130,7 @@ fn phases(report: &PredictSweepReport<'_>, axes: &Axes) -> Section {
     let mut blocks = figure.charts(axes);
     blocks.push(figure.table(axes, "The mean duration of a phase"));
     Section {
+        opening: Opening::None,
         id: "phases",
         title: "How long a phase takes".to_owned(),
         short: "Phases",
@@ -153,7 +157,7 @@ fn all_cells(report: &PredictSweepReport<'_>, axes: &Axes) -> Section {
     let shown = |field: &&Field<PredictedRow>| lines.iter().any(|line| (field.get)(line) != Value::Missing);
     let fields: Vec<&Field<PredictedRow>> = every.into_iter().filter(shown).collect();
     let titles: Vec<String> = fields.iter().map(|field| field.title.to_owned()).collect();
-    let mut table = HtmlTable::matrix("All cells", &axes.all_titles(), &titles);
+    let mut table = Table::matrix(&axes.all_titles(), titles).captioned("All cells");
     for (at, line) in lines.iter().enumerate().take(ROWS) {
         table.values(&axes.labels_of(at), fields.iter().map(|field| (field.get)(line)));
     }
@@ -169,6 +173,7 @@ fn all_cells(report: &PredictSweepReport<'_>, axes: &Axes) -> Section {
     let mut blocks = vec![Block::Table(table)];
     blocks.extend(meaning.into_iter().chain(intervals::together(&rows)).map(|text| Block::Note(sentence(&text))));
     Section {
+        opening: Opening::None,
         id: "cells",
         title: "All cells, with their intervals".to_owned(),
         short: "Cells",
@@ -179,11 +184,12 @@ fn all_cells(report: &PredictSweepReport<'_>, axes: &Axes) -> Section {
 
 fn noises(report: &PredictSweepReport<'_>) -> Section {
     let fields = report.noise_fields();
-    let mut table = HtmlTable::new("Noises", &fields);
+    let mut table = Table::new(&fields).captioned("Noises");
     for noise in report.noises {
         table.row(&fields, &(noise.clone(), noise.asked.clone()));
     }
     Section {
+        opening: Opening::None,
         id: "noises",
         title: "The noises".to_owned(),
         short: "Noises",

@@ -10,7 +10,8 @@ use super::{
 };
 use crate::compare::forest_chart;
 use crate::form::field::Field;
-use crate::html::{Axis, AxisScale, AxisUnit, Block, Chart, ChartSeries, Grade, HtmlTable, Lines, Page, Section, Spec};
+use crate::form::table::Table;
+use crate::html::{Axis, AxisScale, AxisUnit, Block, Chart, ChartSeries, Grade, Lines, Opening, Page, Section, Spec};
 use crate::predict::{intervals, job, row};
 use crate::record::figures::source;
 
@@ -66,7 +67,7 @@ fn headline(report: &StudyReport<'_>, rows: &[StudyEntry<'_>], recorded: &[&Stud
         None => "The configurations".to_owned(),
     };
     let fields: Vec<&Field<StudyFigures>> = FIGURES.iter().collect();
-    let mut table = HtmlTable::new(&caption, &fields);
+    let mut table = Table::new(&fields).captioned(&caption);
     recorded.iter().for_each(|row| {
         table.row(&fields, &row.figures);
     });
@@ -74,6 +75,7 @@ fn headline(report: &StudyReport<'_>, rows: &[StudyEntry<'_>], recorded: &[&Stud
     let why = rows.iter().filter_map(|row| missing(report, row.doc, row.studied));
     blocks.extend(why.map(|text| Block::Warning { text: format!("{text}."), advice: String::new() }));
     Section {
+        opening: Opening::None,
         id: "headline",
         title: "Which configuration gains what?".to_owned(),
         short: "Summary",
@@ -91,7 +93,7 @@ fn against_baseline(entries: &[StudyEntry<'_>]) -> Option<Section> {
         let chart = forest_chart("against", "Change of the noise against the baseline", named);
         blocks.extend(chart.map(|chart| Block::Charts(vec![chart])));
         let fields: Vec<&Field<AgainstRow>> = AGAINST.iter().collect();
-        let mut table = HtmlTable::new("Noise against the baseline", &fields);
+        let mut table = Table::new(&fields).captioned("Noise against the baseline");
         for row in &rows {
             table.row(&fields, row);
         }
@@ -107,6 +109,7 @@ fn against_baseline(entries: &[StudyEntry<'_>]) -> Option<Section> {
         blocks.push(Block::Note(format!("{}.", against::legend(&rows))));
     }
     Some(Section {
+        opening: Opening::None,
         id: "against",
         title: "Is it more than chance?".to_owned(),
         short: "Against the baseline",
@@ -130,7 +133,7 @@ fn slowdowns(report: &StudyReport<'_>, recorded: &[&StudyEntry<'_>]) -> Section 
         &row::EXPECTED_RATIO,
         &row::WORST_PHASE_NS,
     ]);
-    let mut table = HtmlTable::named("Predicted slowdown", "configuration", &fields);
+    let mut table = Table::named("configuration", &fields).captioned("Predicted slowdown");
     let studied = || recorded.iter().filter_map(|row| Some((row, row.studied?)));
     let meaning = studied().find_map(|(_, studied)| intervals::meaning(&studied.rows, report.question.replicas));
     let open = studied().flat_map(|(row, studied)| {
@@ -182,6 +185,7 @@ fn slowdowns(report: &StudyReport<'_>, recorded: &[&StudyEntry<'_>]) -> Section 
     blocks.extend(warnings);
     blocks.push(Block::Note(format!("{}.", job(&report.question))));
     Section {
+        opening: Opening::None,
         id: "scale",
         title: "What it costs at scale".to_owned(),
         short: "At scale",
@@ -208,7 +212,7 @@ fn sources(recorded: &[&StudyEntry<'_>]) -> Section {
         &source::TIME_RATIO,
     ];
     let table = |row: &&StudyEntry<'_>| {
-        let mut table = HtmlTable::new(&row.doc.name, &fields);
+        let mut table = Table::new(&fields).captioned(&row.doc.name);
         let sources = row.studied.map_or(&[][..], |studied| &studied.pooled.sources);
         for source in sources.iter().take(ROWS) {
             table.row(&fields, source);
@@ -216,6 +220,7 @@ fn sources(recorded: &[&StudyEntry<'_>]) -> Section {
         Block::Table(table)
     };
     Section {
+        opening: Opening::None,
         id: "sources",
         title: "Sources".to_owned(),
         short: "Sources",
@@ -230,6 +235,7 @@ fn how(report: &StudyReport<'_>, rows: &[StudyEntry<'_>]) -> Section {
         facts.push((row.doc.name.clone(), format!("{}: {}", row.doc.what, row.doc.command.join(" "))));
     }
     Section {
+        opening: Opening::None,
         id: "how",
         title: "How it was measured".to_owned(),
         short: "Method",

@@ -5,7 +5,7 @@ use becalm_units::Nanos;
 use serde::Serialize;
 
 use super::StudyEntry;
-use crate::html::{Axis, AxisScale, AxisUnit, Block, Chart, ChartSeries, Lines, Mark, Section, Spec};
+use crate::html::{Axis, AxisScale, AxisUnit, Block, Chart, ChartSeries, Lines, Mark, Opening, Section, Spec};
 
 /// The names of the charts on the page, as many as there are configurations.
 const IDS: [&str; 6] = ["series-a", "series-b", "series-c", "series-d", "series-e", "series-f"];
@@ -27,6 +27,7 @@ pub(super) fn section(recorded: &[&StudyEntry<'_>]) -> Option<Section> {
         blocks.push(Block::Text(format!("No detour was recorded under {}.", silent.join(", "))));
     }
     Some(Section {
+        opening: Opening::None,
         id: "time",
         title: "Detours over time".to_owned(),
         short: "Over time",

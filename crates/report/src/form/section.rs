@@ -1,9 +1,11 @@
-//! A page: sections that follow each other, and what stands in them.
+//! A report as a value: sections with blocks, which [`terminal`](super::terminal) and [`html`](crate::html) write.
 
-use super::{Chart, HtmlTable};
+use crate::form::plot::Curve;
+use crate::form::table::Table;
+use crate::html::Chart;
 
-/// A page: its sections, and what stands around them.
-#[derive(Clone, Debug)]
+/// A report for people: its sections, and on a page what stands around them.
+#[derive(Clone, Default, Debug)]
 pub struct Page {
     /// Its title, also that of the window.
     pub title: String,
@@ -15,13 +17,15 @@ pub struct Page {
     pub foot: Vec<String>,
 }
 
-/// A part of a page that can be linked to.
+/// A part of a report; on a page it can be linked to.
 #[derive(Clone, Debug)]
 pub struct Section {
     /// Its name in links, of letters and hyphens.
     pub id: &'static str,
-    /// The title that stands above the section.
+    /// The title that stands above the section on a page.
     pub title: String,
+    /// The beginning of the section on a terminal.
+    pub opening: Opening,
     /// Its title in the list of sections: a word or two.
     pub short: &'static str,
     /// How to read it, in one sentence; empty where nothing is to be said.
@@ -30,9 +34,29 @@ pub struct Section {
     pub blocks: Vec<Block>,
 }
 
-/// What stands in a section.
+/// The beginning of a section on a terminal.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub enum Opening {
+    /// It follows the section before it.
+    #[default]
+    None,
+    /// An empty line.
+    Gap,
+    /// An empty line and a title.
+    Title(String),
+}
+
+/// What stands in a section. Texts are remarks: a page makes sentences of them.
 #[derive(Clone, Debug)]
 pub enum Block {
+    /// Blocks for a terminal alone.
+    OnTerminal(Vec<Block>),
+    /// Blocks for a page alone.
+    OnPage(Vec<Block>),
+    /// Curves over a logarithmic axis of counts, drawn with characters, with their title; a page has charts.
+    Plot(String, Vec<Curve>),
+    /// Lines as they are, for a terminal.
+    Lines(Vec<String>),
     /// The answer to the page's question, and what it rests on.
     Verdict {
         /// How good the answer is, for its color.
@@ -47,7 +71,7 @@ pub enum Block {
     /// Charts, side by side where there is room.
     Charts(Vec<Chart>),
     /// A table of figures.
-    Table(HtmlTable),
+    Table(Table),
     /// The title of the blocks that follow.
     Heading(String),
     /// A paragraph of running text.
@@ -107,14 +131,16 @@ impl Grade {
     }
 }
 
-/// What stands at the end of a page: who made it, and what draws it.
+/// The end of a page: its maker, and the library that draws its charts.
 pub fn foot(made: String) -> Vec<String> {
     let drawn = "Drawn with Apache ECharts 6.1.0, which is part of this file; nothing is loaded from elsewhere.";
     vec![made, drawn.to_owned()]
 }
 
-/// A remark as a sentence: with a capital letter and a dot.
+/// A remark as a sentence: with a capital letter and a full stop.
+#[must_use]
 pub fn sentence(remark: &str) -> String {
     let mut letters = remark.chars();
-    letters.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
+    let stop = if remark.ends_with(['.', ':', '?', '!']) { "" } else { "." };
+    letters.next().map_or_else(String::new, |first| format!("{}{}{stop}", first.to_uppercase(), letters.as_str()))
 }
