@@ -34,6 +34,31 @@ pub struct Section {
     pub blocks: Vec<Block>,
 }
 
+impl Section {
+    /// A section that a terminal shows below the one before it.
+    #[must_use]
+    pub fn new(id: &'static str, short: &'static str, title: impl Into<String>, blocks: Vec<Block>) -> Self {
+        Self { id, title: title.into(), opening: Opening::None, short, reading: String::new(), blocks }
+    }
+
+    /// The same, with another beginning on a terminal.
+    #[must_use]
+    pub fn opened(self, opening: Opening) -> Self {
+        Self { opening, ..self }
+    }
+
+    /// The same, with a sentence on how to read it on a page.
+    #[must_use]
+    pub fn explained(self, reading: &str) -> Self {
+        Self { reading: reading.to_owned(), ..self }
+    }
+
+    /// Whether a page shows anything of it.
+    pub(crate) fn is_on_page(&self) -> bool {
+        !self.blocks.iter().all(Block::is_for_terminal)
+    }
+}
+
 /// The beginning of a section on a terminal.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub enum Opening {
@@ -91,6 +116,18 @@ pub enum Block {
     },
     /// Where a detour is shown that was clicked on.
     Detour,
+}
+
+impl Block {
+    const fn is_for_terminal(&self) -> bool {
+        matches!(self, Self::OnTerminal(_) | Self::Plot(..) | Self::Lines(_))
+    }
+
+    /// Remarks, a paragraph each.
+    #[must_use]
+    pub fn texts(texts: impl IntoIterator<Item = String>) -> Vec<Self> {
+        texts.into_iter().map(Self::Text).collect()
+    }
 }
 
 /// A figure with its name.

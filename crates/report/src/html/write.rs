@@ -64,10 +64,9 @@ impl Page {
             "charts" => out.write_all(charts.as_bytes()),
             "script" => out.write_all(SCRIPT.as_bytes()),
             "links" => self
-                .sections
-                .iter()
+                .sections_on_page()
                 .try_for_each(|section| writeln!(out, "<a href=\"#{}\">{}</a>", section.id, Escaped(section.short))),
-            "sections" => self.sections.iter().try_for_each(|section| section.write(out)),
+            "sections" => self.sections_on_page().try_for_each(|section| section.write(out)),
             "foot" => self.foot.iter().try_for_each(|line| writeln!(out, "<p>{}</p>", Escaped(line))),
             "licenses" => {
                 let texts = [CHARTS_NOTICE, CHARTS_LICENSE, ZRENDER_LICENSE, D3_LICENSE];
@@ -76,6 +75,10 @@ impl Page {
             "data" => self.data(out),
             _ => unreachable!("the template has no slot '{name}'"),
         }
+    }
+
+    fn sections_on_page(&self) -> impl Iterator<Item = &Section> {
+        self.sections.iter().filter(|section| section.is_on_page())
     }
 
     /// The charts by their names, as JSON.

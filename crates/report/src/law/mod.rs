@@ -1,21 +1,16 @@
 //! The noise law for a terminal and as `becalm.law/1`.
 
-pub(crate) mod html;
-
-use std::io::{self, Write};
+pub(crate) mod view;
 
 use becalm_scale::law::{Law, LawPoint, TolerablePoint};
-use becalm_units::{Nanos, Share, plural};
+use becalm_units::{Nanos, Share};
 use serde::Serialize;
 
 use crate::catalogue;
 use crate::form::field::{Field, Object, fields};
 use crate::form::figure::{Factor, Ratio};
-use crate::form::paragraph::paragraph;
-use crate::form::sheet::Sheet;
-use crate::form::table::Table;
-use crate::form::value::{factor, grouped, three_digits};
-use crate::html::Page;
+use crate::form::section::Page;
+use crate::form::value::three_digits;
 use crate::report::Report;
 
 /// The law at some numbers of ranks.
@@ -65,12 +60,8 @@ impl Report for LawReport {
         document(self)
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        render(self, out)
-    }
-
-    fn page(&self, program: &str) -> Option<Page> {
-        Some(html::page(self, program))
+    fn view(&self) -> Page {
+        view::page(self)
     }
 }
 
@@ -99,12 +90,6 @@ fn document(report: &LawReport) -> LawDocument {
     }
 }
 
-/// What is to be said where the linear law does not hold.
-const NOT_LINEAR: &str = "the linear law, 1 + p n D/G, holds within 5% only up to n = 1/(10 p); beyond, read the slowdown, \
-                          1 + (1 - (1-p)^n) D/G";
-/// What the tolerated figures mean.
-const TOLERANCE_MEANS: &str = "D may be, p may be: what loses as much at these ranks, with all else as it is";
-
 /// The noise of a rank in words.
 fn rank_of(report: &LawReport) -> String {
     let p = three_digits(report.law.probability() * 100.0);
@@ -120,27 +105,4 @@ fn row_fields(report: &LawReport) -> Vec<&'static Field<LawRow>> {
         fields.push(&row::TOLERABLE_PROBABILITY);
     }
     fields
-}
-
-/// The report as a table for a terminal.
-fn render(report: &LawReport, out: &mut Sheet<'_>) -> io::Result<()> {
-    let law = &report.law;
-    let limit = factor(law.limit_ratio());
-    paragraph(out, "  ", &format!("{}; no number of ranks is slowed down by more than {limit}", rank_of(report)))?;
-    writeln!(out)?;
-    let fields = row_fields(report);
-    let mut table = Table::new(&fields);
-    report.rows.iter().for_each(|row| table.row(&fields, row));
-    table.print(out)?;
-    if let Some(lost) = report.tolerated {
-        let ranks = match law.tolerable_ranks(lost.ratio()) {
-            None => "on any number of ranks".to_owned(),
-            Some(ranks) => format!("up to {} {}", grouped(ranks), plural(ranks, "rank", "ranks")),
-        };
-        paragraph(out, "  ", &format!("a job loses no more than {lost} of its time {ranks}; {TOLERANCE_MEANS}"))?;
-    }
-    if report.rows.iter().any(|row| !row.point.valid) {
-        paragraph(out, "  ! ", NOT_LINEAR)?;
-    }
-    Ok(())
 }

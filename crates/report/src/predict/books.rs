@@ -1,7 +1,5 @@
 //! The closed books of a job: what each source adds, and which detours cost most.
 
-use std::io;
-
 use becalm_scale::closed::{ClosedBooks, DearDetour, SourceShare};
 use becalm_units::{Nanos, RankCount, printable};
 use serde::Serialize;
@@ -9,8 +7,7 @@ use serde::Serialize;
 use crate::catalogue;
 use crate::form::field::{Object, fields};
 use crate::form::figure::{Fine, Number, Ratio, Share};
-use crate::form::paragraph::paragraph;
-use crate::form::sheet::Sheet;
+use crate::form::section::Block;
 use crate::form::table::Table;
 use crate::form::value::{factor, three_digits};
 use crate::predict::PredictReport;
@@ -158,41 +155,35 @@ pub(crate) fn sentence(report: &PredictReport<'_>, books: &ClosedBooks) -> Strin
     format!("{} % slowdown: {}{beside}", percent(whole - hidden), parts.join(", "))
 }
 
-/// As tables.
-pub(super) fn render(
-    report: &PredictReport<'_>,
-    grain: Nanos,
-    all: f64,
-    books: &ClosedBooks,
-    out: &mut Sheet<'_>,
-) -> io::Result<()> {
+/// The books on a terminal.
+pub(super) fn blocks(report: &PredictReport<'_>, grain: Nanos, all: f64, books: &ClosedBooks) -> Vec<Block> {
     let title = format!("Blame at {} ranks, grain {grain}: {} as replayed", RankCount::new(books.ranks), factor(all));
-    crate::form::paragraph::heading(out, &title)?;
-    paragraph(out, "  ", &sentence(report, books))?;
+    let mut blocks = vec![Block::Heading(title), Block::Text(sentence(report, books))];
     let rows = added_rows(report, books);
     let mut fields = vec![&added::SOURCE, &added::ADDED_RATIO];
     if rows.iter().any(|row| row.interval) {
         fields.extend([&added::ADDED_LOW, &added::ADDED_HIGH]);
     }
     fields.push(&added::SHARE_RATIO);
-    let mut table = Table::new(&fields);
-    rows.iter().take(SHOWN).for_each(|row| table.row(&fields, row));
-    if !rows.is_empty() {
-        table.print(out)?;
+    let (shown, more) = rows.split_at(rows.len().min(SHOWN));
+    if !shown.is_empty() {
+        blocks.push(Block::Table(Table::filled(&fields, shown)));
     }
-    if let Some(more) = rows.len().checked_sub(SHOWN).filter(|more| *more > 0) {
-        paragraph(out, "  ", &format!("and {more} more that add less; --json has them all"))?;
+    if !more.is_empty() {
+        blocks.push(Block::Text(format!("and {} more that add less; --json has them all", more.len())));
     }
     let dear = dear_rows(report, books);
-    if dear.is_empty() {
-        return Ok(());
+    if !dear.is_empty() {
+        blocks.push(Block::Text("the detours that cost most:".to_owned()));
+        blocks.push(Block::Table(dear_table(&dear)));
     }
-    paragraph(out, "  ", "the detours that cost most:")?;
+    blocks
+}
+
+fn dear_table(dear: &[DearRow]) -> Table {
+    let node = |row: &DearRow| row.place.as_ref().map(|(node, _)| node.clone());
+    let several = dear.iter().any(|row| node(row) != node(&dear[0]));
     let fields = [&dear::CPU, &dear::START_NS, &dear::DURATION_NS, &dear::SHARE_RATIO, &dear::SOURCES];
-    let several =
-        dear.iter().any(|row| row.place.as_ref().map(|place| &place.0) != dear[0].place.as_ref().map(|place| &place.0));
     let fields: Vec<_> = several.then_some(&dear::NODE).into_iter().chain(fields).collect();
-    let mut table = Table::new(&fields);
-    dear.iter().for_each(|row| table.row(&fields, row));
-    table.print(out)
+    Table::filled(&fields, dear)
 }

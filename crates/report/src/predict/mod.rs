@@ -1,11 +1,9 @@
 //! Predictions for a terminal and as `becalm.predict/1`.
 
 pub(crate) mod books;
-pub(crate) mod html;
 pub(crate) mod intervals;
 mod tolerance;
-
-use std::io::{self, Write};
+pub(crate) mod view;
 
 use becalm_model::Estimate;
 use becalm_model::node::Warning;
@@ -22,12 +20,10 @@ use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Field, Object, fields};
 use crate::form::figure::{self, Factor, Often, Ratio, Time};
-use crate::form::paragraph::{line, paragraph};
-use crate::form::plot::{self, Curve};
-use crate::form::sheet::Sheet;
+use crate::form::plot::Curve;
+use crate::form::section::{Block, Page};
 use crate::form::table::Table;
 use crate::form::value::{factor, grouped, three_digits, time};
-use crate::html::Page;
 use crate::report::Report;
 use becalm_units::plural;
 
@@ -173,12 +169,8 @@ impl Report for PredictReport<'_> {
         document(self)
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        render(self, out)
-    }
-
-    fn page(&self, program: &str) -> Option<Page> {
-        Some(html::page(self, program))
+    fn view(&self) -> Page {
+        view::page(self)
     }
 }
 
@@ -291,34 +283,6 @@ pub(crate) fn detours(noise: &Noise) -> usize {
     noise.traces().map(becalm_scale::NoiseTrace::len).sum()
 }
 
-/// As a table with a plot, and the blame.
-fn render(report: &PredictReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
-    line(out, "noise", &noise(report))?;
-    line(out, "job", &job_of(&report.question, report.noise.alignment(), &collectives(report)))?;
-    for warning in report.warnings {
-        paragraph(out, "  ! ", &warning.message)?;
-        paragraph(out, "    \u{2192} ", &warning.advice)?;
-    }
-    let lines = lines(report);
-    writeln!(out, "\nSlowdown: mean phase / phase without noise")?;
-    rows_table(&slowdown_fields(report, &lines), &lines, out)?;
-    for sentence in meanings(report, &lines) {
-        paragraph(out, "  ", &sentence)?;
-    }
-    if let Some(fields) = phase_fields(report, &lines) {
-        writeln!(out, "\nPhases: durations, and the share that noise makes longer")?;
-        rows_table(&fields, &lines, out)?;
-    }
-    tolerance::render(report, out)?;
-    plot::draw(&curves(&lines), "Slowdown against ranks", out)?;
-    for (grain, blames) in report.blame {
-        for blame in blames {
-            render_blame(report, *grain, blame, out)?;
-        }
-    }
-    Ok(())
-}
-
 type RowField = Field<PredictedRow>;
 
 fn is_shown(lines: &[PredictedRow], field: &RowField) -> bool {
@@ -388,18 +352,6 @@ fn meanings(report: &PredictReport<'_>, lines: &[PredictedRow]) -> Vec<String> {
         sentences.push(format!("lost node-hours: of {} a year", Value::Often(hours).cell()));
     }
     sentences
-}
-
-/// A table of rows, with a rule between curves.
-fn rows_table(fields: &[&Field<PredictedRow>], lines: &[PredictedRow], out: &mut Sheet<'_>) -> io::Result<()> {
-    let mut table = Table::new(fields);
-    for (at, row) in lines.iter().enumerate() {
-        if at > 0 && !same_curve(&lines[at - 1], row) {
-            table.rule();
-        }
-        table.row(fields, row);
-    }
-    table.print(out)
 }
 
 fn noise(report: &PredictReport<'_>) -> String {
@@ -523,50 +475,65 @@ fn curves(lines: &[PredictedRow]) -> Vec<Curve> {
     lines.chunk_by(same_curve).map(curve).collect()
 }
 
-fn render_blame(report: &PredictReport<'_>, grain: Nanos, blame: &Blame, out: &mut Sheet<'_>) -> io::Result<()> {
-    let all = blame.all.slowdown;
-    match &blame.books {
-        Some(books) => {
-            books::render(report, grain, all, books, out)?;
-            paragraph(out, "  ", "what is left without those that add most:")?;
+/// A table of rows, with a line between curves.
+fn rows_table(fields: &[&RowField], lines: &[PredictedRow]) -> Table {
+    let mut table = Table::new(fields);
+    for (at, row) in lines.iter().enumerate() {
+        if at > 0 && !same_curve(&lines[at - 1], row) {
+            table.rule();
         }
-        None => writeln!(
-            out,
-            "\nBlame at {} ranks, grain {grain}: {} as it is",
-            RankCount::new(blame.all.ranks),
-            factor(all)
-        )?,
+        table.row(fields, row);
     }
-    // A gain that the figures do not show is none to act on.
+    table
+}
+
+/// The blame at one number of ranks on a terminal.
+fn blame_blocks(report: &PredictReport<'_>, grain: Nanos, blame: &Blame) -> Vec<Block> {
+    let all = blame.all.slowdown;
+    let mut blocks = match &blame.books {
+        Some(books) => {
+            let mut blocks = books::blocks(report, grain, all, books);
+            blocks.push(Block::Text("what is left without those that add most:".to_owned()));
+            blocks
+        }
+        None => {
+            let ranks = RankCount::new(blame.all.ranks);
+            vec![Block::Heading(format!("Blame at {ranks} ranks, grain {grain}: {} as it is", factor(all)))]
+        }
+    };
+    blocks.push(Block::Lines(gain_lines(report, blame)));
+    blocks.extend(Block::texts(blame.next.iter().skip(1).map(|without| {
+        let names: Vec<&str> = names(report, without).collect();
+        format!("without {}: {}", names.join(" and "), factor(without.slowdown))
+    })));
+    blocks
+}
+
+/// What each source alone gains, the most rewarding first. A gain that the figures do not show is none to act on.
+fn gain_lines(report: &PredictReport<'_>, blame: &Blame) -> Vec<String> {
+    let all = blame.all.slowdown;
     let gains = blame.each.iter().filter(|without| without.slowdown < all && factor(without.slowdown) != factor(all));
     let gains: Vec<&Without> = gains.collect();
+    if gains.is_empty() {
+        return vec!["  no source gains anything when it is taken out alone".to_owned()];
+    }
     let (shown, more) = gains.split_at(gains.len().min(SHOWN));
     let width = shown.iter().flat_map(|without| names(report, without)).map(|name| name.chars().count());
     let width = width.max().unwrap_or(0);
-    for without in shown {
+    let line = |without: &&Without| {
         let name: String = names(report, without).collect();
-        let name = printable(&name);
         let gain = without.gain.filter(|_| report.question.replicas > 1).map(|gain| {
             let half = (gain.high - gain.low) / 2.0;
             format!(", {} \u{b1} {} points less", three_digits(gain.mean * 100.0), three_digits(half * 100.0))
         });
-        let gain = gain.unwrap_or_default();
-        writeln!(out, "  without {name:<width$}  {} -> {}{gain}", factor(all), factor(without.slowdown))?;
-    }
+        let (name, gain) = (printable(&name), gain.unwrap_or_default());
+        format!("  without {name:<width$}  {} -> {}{gain}", factor(all), factor(without.slowdown))
+    };
+    let mut lines: Vec<String> = shown.iter().map(line).collect();
     if !more.is_empty() {
-        writeln!(out, "  and {} more that gain less; --json has them all", more.len())?;
+        lines.push(format!("  and {} more that gain less; --json has them all", more.len()));
     }
-    if gains.is_empty() {
-        writeln!(out, "  no source gains anything when it is taken out alone")?;
-    }
-    let steps = blame.next.iter().skip(1).map(|without| {
-        let names: Vec<&str> = names(report, without).collect();
-        format!("without {}: {}", names.join(" and "), factor(without.slowdown))
-    });
-    for step in steps {
-        paragraph(out, "  ", &step)?;
-    }
-    Ok(())
+    lines
 }
 
 #[cfg(test)]

@@ -1,15 +1,12 @@
 //! Up to how many ranks, and up to which length of detours, a job loses no more than it may.
 
-use std::io;
-
 use becalm_scale::tolerance::{TRIED_RANKS, Tolerance, ToleratedDetours};
 use becalm_units::{Nanos, RankCount};
 use serde::Serialize;
 
 use super::PredictReport;
 use crate::Value;
-use crate::form::paragraph::{heading, paragraph};
-use crate::form::sheet::Sheet;
+use crate::form::section::{Block, Opening, Section};
 use crate::form::value::{grouped, time};
 
 /// The answers for one grain in JSON.
@@ -61,26 +58,15 @@ fn is_limit(report: &PredictReport<'_>, ranks: u64) -> bool {
     ranks.saturating_add(report.question.per_node) > TRIED_RANKS
 }
 
-/// The same as sentences without their dots, for a page.
-pub(super) fn sentences(report: &PredictReport<'_>) -> Vec<String> {
-    let Some((_, answers)) = report.tolerance else { return Vec::new() };
-    let of = |tolerance: &Tolerance| {
-        std::iter::once(up_to(report, tolerance)).chain(tolerance.detours.iter().map(without)).collect()
-    };
-    answers.iter().flat_map(|tolerance: &Tolerance| -> Vec<String> { of(tolerance) }).collect()
-}
-
-/// As text.
-pub(super) fn render(report: &PredictReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
-    let Some((share, answers)) = report.tolerance else { return Ok(()) };
-    heading(out, &format!("Tolerance: noise may take {share} of the job's time"))?;
-    for tolerance in answers {
-        paragraph(out, "  ", &up_to(report, tolerance))?;
-        for detours in &tolerance.detours {
-            paragraph(out, "    ", &without(detours))?;
-        }
-    }
-    Ok(())
+/// The answers in sentences; `None` where that was not asked.
+pub(super) fn section(report: &PredictReport<'_>) -> Option<Section> {
+    let (share, answers) = report.tolerance?;
+    let sentences = answers
+        .iter()
+        .flat_map(|tolerance| std::iter::once(up_to(report, tolerance)).chain(tolerance.detours.iter().map(without)));
+    let title = format!("What a job stands that may lose {share} of its time");
+    let opening = Opening::Title(format!("Tolerance: noise may take {share} of the job's time"));
+    Some(Section::new("tolerance", "Tolerance", title, Block::texts(sentences)).opened(opening))
 }
 
 fn up_to(report: &PredictReport<'_>, tolerance: &Tolerance) -> String {

@@ -4,7 +4,7 @@ use super::{Axes, Axis};
 use crate::Value;
 use crate::form::table::Table;
 use crate::html::{Axis as ChartAxis, AxisScale, AxisUnit, Bar, Bars, Block, Chart, ChartSeries, Lines, Spec, Surface};
-use crate::predict::html::wide_scale;
+use crate::predict::view::wide_scale;
 
 /// More curves than this are not drawn in one chart: their colors would not be told apart.
 const CURVES: usize = 16;

@@ -15,7 +15,7 @@ use crate::html::{
     Axis, AxisScale, AxisUnit, BarPair, Block, Chart, ChartSeries, Grade, Lines, Mark, Opening, Page, PairedBars,
     Section, Spec, Surface, Tile, foot,
 };
-use crate::predict::html::{grade, wide_scale};
+use crate::predict::view::{grade, wide_scale};
 
 /// Parts of a time series: longer ones are drawn by the shortest and the longest phase of each part.
 const PARTS: usize = 1_000;

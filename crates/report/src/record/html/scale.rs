@@ -4,7 +4,7 @@ use crate::PredictReport;
 use crate::form::field::Field;
 use crate::form::table::Table;
 use crate::html::{Block, Opening, Section};
-use crate::predict::html::{blame, of_job, slowdown_chart, warning};
+use crate::predict::view::{blame, of_job, slowdown_chart, warning};
 use crate::predict::{self, row};
 
 /// A prediction, or what there is instead.

@@ -6,8 +6,8 @@ use super::{LawCell, LawSweepReport};
 use crate::Value;
 use crate::form::value::factor;
 use crate::html::{AxisUnit, Block, Opening, Page, Section, foot};
-use crate::law::html::curve;
-use crate::predict::html::grade;
+use crate::law::view::curve;
+use crate::predict::view::grade;
 use crate::sweep::Axes;
 use crate::sweep::html::Figure;
 

@@ -8,7 +8,7 @@ use crate::form::field::Field;
 use crate::form::table::Table;
 use crate::form::value::{factor, grouped};
 use crate::html::{AxisUnit, Block, Opening, Page, Section, foot, sentence};
-use crate::predict::html::{grade, warning};
+use crate::predict::view::{grade, warning};
 use crate::predict::{PredictedRow, counted, intervals, row};
 use crate::sweep::Axes;
 use crate::sweep::html::Figure;

@@ -1,29 +1,34 @@
-//! The page of the noise law.
+//! The noise law for people.
 
 use becalm_scale::law::Law;
 use becalm_units::{RankCount, plural};
 
-use super::{LawReport, TOLERANCE_MEANS, rank_of, row, row_fields};
+use super::{LawReport, rank_of, row, row_fields};
 use crate::Value;
 use crate::form::table::Table;
 use crate::form::value::{factor, grouped};
-use crate::html::{
-    Axis, AxisScale, AxisUnit, Block, Chart, ChartSeries, Lines, Mark, Opening, Page, Section, Spec, foot, sentence,
-};
-use crate::predict::html::{grade, wide_scale};
+use crate::html::{Axis, AxisScale, AxisUnit, Block, Chart, ChartSeries, Lines, Mark, Opening, Page, Section, Spec};
+use crate::predict::view::{grade, wide_scale};
+
+/// The remark where the linear law does not hold.
+const NOT_LINEAR: &str = "the linear law, 1 + p n D/G, holds within 5% only up to n = 1/(10 p); beyond, read the slowdown, \
+                          1 + (1 - (1-p)^n) D/G";
+
+/// The meaning of the tolerated figures.
+const TOLERANCE_MEANS: &str = "D may be, p may be: what loses as much at these ranks, with all else as it is";
 
 /// In how many steps a curve goes from the fewest to the most ranks.
 const STEPS: u32 = 64;
 
-/// The page of the law for one noise, made by `program`: `becalm 0.1.0`.
-pub(super) fn page(report: &LawReport, program: &str) -> Page {
+/// The law for one noise.
+pub(super) fn page(report: &LawReport) -> Page {
     let mut sections = vec![headline(report), slowdowns(report)];
     sections.extend(tolerated(report));
     Page {
         title: "What the noise law says".to_owned(),
         subtitle: rank_of(report),
         sections,
-        foot: foot(format!("Made by {program}. The law is that of D. Tsafrir, ExpCS 2007.")),
+        foot: vec!["The law is that of D. Tsafrir, ExpCS 2007.".to_owned()],
     }
 }
 
@@ -41,12 +46,12 @@ pub(crate) fn curve(law: &Law, ranks: &[u64]) -> Vec<[f64; 2]> {
 }
 
 fn headline(report: &LawReport) -> Section {
+    let limit = factor(report.law.limit_ratio());
     let rows = report.rows.iter();
     let worst = rows.max_by(|a, b| a.point.slowdown_ratio.total_cmp(&b.point.slowdown_ratio));
-    let mut blocks = Vec::new();
-    if let Some(row) = worst {
+    let verdict = worst.map(|row| {
         let (ranks, slowdown) = (row.point.ranks, row.point.slowdown_ratio);
-        blocks.push(Block::Verdict {
+        Block::Verdict {
             tone: grade(slowdown),
             text: format!(
                 "At {} {} such a job takes {} times as long.",
@@ -55,43 +60,33 @@ fn headline(report: &LawReport) -> Section {
                 factor(slowdown)
             ),
             basis: format!(
-                "Of its phases {} are delayed; no number of ranks is slowed down by more than {}.",
+                "Of its phases {} are delayed; no number of ranks is slowed down by more than {limit}.",
                 Value::Ratio(row.point.delay_probability).cell(),
-                factor(report.law.limit_ratio())
             ),
-        });
-    }
-    Section {
-        opening: Opening::None,
-        id: "headline",
-        title: "How much longer does such a job take?".to_owned(),
-        short: "Summary",
-        reading: String::new(),
-        blocks,
-    }
+        }
+    });
+    let noise = format!("{}; no number of ranks is slowed down by more than {limit}", rank_of(report));
+    let blocks = vec![Block::OnTerminal(vec![Block::Text(noise)]), Block::OnPage(verdict.into_iter().collect())];
+    Section::new("headline", "Summary", "How much longer does such a job take?", blocks)
 }
 
 fn slowdowns(report: &LawReport) -> Section {
-    let fields = row_fields(report);
-    let mut table = Table::new(&fields).captioned("The law for each number of ranks");
-    report.rows.iter().for_each(|row| {
-        table.row(&fields, row);
-    });
     let mut blocks: Vec<Block> = chart(report).map(|chart| Block::Charts(vec![chart])).into_iter().collect();
-    blocks.push(Block::Table(table));
+    let table = Table::filled(&row_fields(report), &report.rows);
+    blocks.push(Block::Table(table.captioned("The law for each number of ranks")));
+    let loses = tolerance(report).map(|loses| Block::Text(format!("{loses}; {TOLERANCE_MEANS}")));
+    blocks.push(Block::OnTerminal(loses.into_iter().collect()));
     if report.rows.iter().any(|row| !row.point.valid) {
-        blocks.push(Block::Note(sentence(super::NOT_LINEAR)));
+        let (text, advice) = (NOT_LINEAR.to_owned(), String::new());
+        blocks.push(Block::OnPage(vec![Block::Note(text.clone())]));
+        blocks.push(Block::OnTerminal(vec![Block::Warning { text, advice }]));
     }
-    Section {
-        opening: Opening::None,
-        id: "slowdown-by-ranks",
-        title: "Slowdown by the number of ranks".to_owned(),
-        short: "Slowdown",
-        reading: "1 + (1 - (1-p)^n) D/G: each phase waits for the latest of n ranks. The linear law, 1 + p n D/G, is where the curve \
-                  begins."
-            .to_owned(),
-        blocks,
-    }
+    Section::new("slowdown-by-ranks", "Slowdown", "Slowdown by the number of ranks", blocks)
+        .opened(Opening::Gap)
+        .explained(
+            "1 + (1 - (1-p)^n) D/G: each phase waits for the latest of n ranks. The linear law, 1 + p n D/G, is where the curve \
+             begins.",
+        )
 }
 
 fn chart(report: &LawReport) -> Option<Chart> {
@@ -129,23 +124,20 @@ fn chart(report: &LawReport) -> Option<Chart> {
 }
 
 fn tolerated(report: &LawReport) -> Option<Section> {
+    let fields = [&row::RANKS, &row::TOLERABLE_DELAY_NS, &row::TOLERABLE_PROBABILITY];
+    let mut table = Table::filled(&fields, &report.rows).captioned("What may be at each number of ranks");
+    table.note = format!("{TOLERANCE_MEANS}.");
+    let blocks = vec![Block::OnPage(vec![Block::Text(tolerance(report)?), Block::Table(table)])];
+    let title = format!("What a job stands that may lose {} of its time", report.tolerated?);
+    Some(Section::new("tolerance", "Tolerance", title, blocks))
+}
+
+/// The number of ranks up to which a job loses no more than it may.
+fn tolerance(report: &LawReport) -> Option<String> {
     let lost = report.tolerated?;
     let ranks = match report.law.tolerable_ranks(lost.ratio()) {
         None => "on any number of ranks".to_owned(),
         Some(ranks) => format!("up to {} {}", grouped(ranks), plural(ranks, "rank", "ranks")),
     };
-    let fields = [&row::RANKS, &row::TOLERABLE_DELAY_NS, &row::TOLERABLE_PROBABILITY];
-    let mut table = Table::new(&fields).captioned("What may be at each number of ranks");
-    report.rows.iter().for_each(|row| {
-        table.row(&fields, row);
-    });
-    table.note = format!("{TOLERANCE_MEANS}.");
-    Some(Section {
-        opening: Opening::None,
-        id: "tolerance",
-        title: format!("What a job stands that may lose {lost} of its time"),
-        short: "Tolerance",
-        reading: String::new(),
-        blocks: vec![Block::Text(format!("A job loses no more than {lost} of its time {ranks}.")), Block::Table(table)],
-    })
+    Some(format!("a job loses no more than {lost} of its time {ranks}"))
 }

@@ -1,4 +1,4 @@
-//! The page of a prediction.
+//! A prediction for people: on a terminal and on a page.
 
 pub(crate) mod blame;
 mod phases;
@@ -8,12 +8,11 @@ use becalm_model::node::Warning;
 use becalm_scale::predict::RankPrediction;
 use becalm_units::RankCount;
 
-use super::{PredictReport, PredictedRow, collectives, job_of, lines, meanings, noise, phase_fields, slowdown_fields};
-use super::{RowField, same_curve, tolerance};
+use super::{PredictReport, PredictedRow, blame_blocks, collectives, curves, job_of, lines, meanings, noise};
+use super::{phase_fields, rows_table, same_curve, slowdown_fields, tolerance};
 use crate::Value;
-use crate::form::table::Table;
+use crate::form::section::{Block, Grade, Opening, Page, Section, sentence};
 use crate::form::value::factor;
-use crate::html::{Block, Grade, Opening, Page, Section, foot, sentence};
 
 pub(crate) use slowdown::{chart as slowdown_chart, wide_scale};
 
@@ -28,19 +27,14 @@ const BLAME: [&str; 12] = [
     "blame-11", "blame-12",
 ];
 
-/// The page of a prediction, made by `program`: `becalm 0.1.0`.
-pub(super) fn page(report: &PredictReport<'_>, program: &str) -> Page {
+/// A prediction for people.
+pub(super) fn page(report: &PredictReport<'_>) -> Page {
     let lines = lines(report);
     let mut sections = vec![headline(report), slowdowns(report, &lines)];
     sections.extend(spread(report, &lines));
-    sections.extend(tolerated(report));
-    sections.extend(blamed(report));
-    Page {
-        title: "What noise costs a job".to_owned(),
-        subtitle: report.name.to_owned(),
-        sections,
-        foot: foot(format!("Made by {program}.")),
-    }
+    sections.extend(tolerance::section(report));
+    sections.push(blamed(report, &lines));
+    Page { title: "What noise costs a job".to_owned(), subtitle: report.name.to_owned(), sections, foot: Vec::new() }
 }
 
 /// A warning on a page.
@@ -84,54 +78,37 @@ fn headline(report: &PredictReport<'_>) -> Section {
             job = format!("{job} and {}", row.collective);
         }
         let lost = Value::Ratio(becalm_scale::tolerance::lost(slowdown)).cell();
-        blocks.push(Block::Verdict {
+        blocks.push(Block::OnPage(vec![Block::Verdict {
             tone: grade(slowdown),
             text: of_job(row, slowdown, &job),
             basis: format!("That is the most of what was asked: noise takes {lost} of such a job\u{2019}s time."),
-        });
+        }]));
     }
     let facts =
         [("noise", noise(report)), ("job", job_of(&report.question, report.noise.alignment(), &collectives(report)))];
     blocks.push(Block::Facts(facts.map(|(name, text)| (name.to_owned(), text)).to_vec()));
     blocks.extend(report.warnings.iter().map(warning));
-    Section {
-        opening: Opening::None,
-        id: "headline",
-        title: "How much longer does such a job take?".to_owned(),
-        short: "Summary",
-        reading: String::new(),
-        blocks,
-    }
-}
-
-fn table(caption: &str, fields: &[&RowField], lines: &[PredictedRow]) -> Table {
-    let mut table = Table::new(fields).captioned(caption);
-    lines.iter().for_each(|line| {
-        table.row(fields, line);
-    });
-    table
+    Section::new("headline", "Summary", "How much longer does such a job take?", blocks)
 }
 
 fn slowdowns(report: &PredictReport<'_>, lines: &[PredictedRow]) -> Section {
-    let mut slowdowns = table("Predicted slowdown", &slowdown_fields(report, lines), lines);
-    slowdowns.note = meanings(report, lines).iter().map(|text| sentence(text)).collect::<Vec<_>>().join(" ");
+    let meanings = meanings(report, lines);
+    let mut slowdowns = rows_table(&slowdown_fields(report, lines), lines).captioned("Predicted slowdown");
+    slowdowns.note = meanings.iter().map(|text| sentence(text)).collect::<Vec<_>>().join(" ");
     let mut blocks: Vec<Block> =
         slowdown_chart(lines, "").map(|chart| Block::Charts(vec![chart])).into_iter().collect();
     let count = lines.chunk_by(same_curve).count();
     if count > slowdown::CURVES {
-        blocks.push(Block::Note(format!("The first {} of {count} curves.", slowdown::CURVES)));
+        blocks.push(Block::OnPage(vec![Block::Note(format!("The first {} of {count} curves.", slowdown::CURVES))]));
     }
     blocks.push(Block::Table(slowdowns));
-    Section {
-        opening: Opening::None,
-        id: "slowdown-by-ranks",
-        title: "Slowdown by the number of ranks".to_owned(),
-        short: "Slowdown",
-        reading: "The mean phase by that without noise. Bands are the intervals of the table; where one has no upper end, it is drawn \
-                  up to the slowdown itself."
-            .to_owned(),
-        blocks,
-    }
+    blocks.push(Block::OnTerminal(Block::texts(meanings)));
+    Section::new("slowdown-by-ranks", "Slowdown", "Slowdown by the number of ranks", blocks)
+        .opened(Opening::Title("Slowdown: mean phase / phase without noise".to_owned()))
+        .explained(
+            "The mean phase by that without noise. Bands are the intervals of the table; where one has no upper end, it is drawn \
+             up to the slowdown itself.",
+        )
 }
 
 fn spread(report: &PredictReport<'_>, lines: &[PredictedRow]) -> Option<Section> {
@@ -141,55 +118,39 @@ fn spread(report: &PredictReport<'_>, lines: &[PredictedRow]) -> Option<Section>
     if !charts.is_empty() {
         blocks.push(Block::Charts(charts));
     }
-    blocks.push(Block::Table(table("Durations of phases", &fields, lines)));
-    Some(Section {
-        opening: Opening::None,
-        id: "phases",
-        title: "How the phases are spread".to_owned(),
-        short: "Phases",
-        reading: "How long a phase takes on the average, in the middle, and at its worst; \u{201c}delayed\u{201d} is the share of \
-                  phases that noise makes longer."
-            .to_owned(),
-        blocks,
-    })
+    blocks.push(Block::Table(rows_table(&fields, lines).captioned("Durations of phases")));
+    let section = Section::new("phases", "Phases", "How the phases are spread", blocks)
+        .opened(Opening::Title("Phases: durations, and the share that noise makes longer".to_owned()))
+        .explained(
+            "How long a phase takes on the average, in the middle, and at its worst; \u{201c}delayed\u{201d} is the share of \
+             phases that noise makes longer.",
+        );
+    Some(section)
 }
 
-fn tolerated(report: &PredictReport<'_>) -> Option<Section> {
-    let (share, _) = report.tolerance?;
-    let sentences = tolerance::sentences(report);
-    Some(Section {
-        opening: Opening::None,
-        id: "tolerance",
-        title: format!("What a job stands that may lose {share} of its time"),
-        short: "Tolerance",
-        reading: String::new(),
-        blocks: sentences.iter().map(|text| Block::Text(sentence(text))).collect(),
-    })
-}
-
-fn blamed(report: &PredictReport<'_>) -> Option<Section> {
+/// The curves on a terminal, and the blame.
+fn blamed(report: &PredictReport<'_>, lines: &[PredictedRow]) -> Section {
     let blamed: Vec<_> =
-        report.blame.iter().flat_map(|(grain, blames)| blames.iter().map(move |blame| (grain, blame))).collect();
-    let mut blocks = Vec::new();
+        report.blame.iter().flat_map(|(grain, blames)| blames.iter().map(move |blame| (*grain, blame))).collect();
+    let mut on_page = Vec::new();
     for ((grain, blame), id) in blamed.iter().zip(BLAME) {
         if report.blame.len() > 1 {
-            blocks.push(Block::Text(format!("With a grain of {grain}:")));
+            on_page.push(Block::Text(format!("With a grain of {grain}:")));
         }
-        blocks.extend(blame::chart(report, blame, id).map(|chart| Block::Charts(vec![chart])));
-        blocks.extend(blame::tables(report, blame));
+        on_page.extend(blame::chart(report, blame, id).map(|chart| Block::Charts(vec![chart])));
+        on_page.extend(blame::tables(report, blame));
     }
     if blamed.len() > BLAME.len() {
         let text = format!("The first {} of {}; becalm predict --json has all of them.", BLAME.len(), blamed.len());
-        blocks.push(Block::Note(text));
+        on_page.push(Block::Note(text));
     }
-    (!blocks.is_empty()).then(|| Section {
-        opening: Opening::None,
-        id: "blamed",
-        title: "Whose fault it is".to_owned(),
-        short: "Blame",
-        reading: "What each source adds to the job\u{2019}s time, and what is left without the source that costs most, then also \
-                  without the next."
-            .to_owned(),
-        blocks,
-    })
+    let mut blocks = vec![Block::Plot("Slowdown against ranks".to_owned(), curves(lines))];
+    blocks.extend(blamed.iter().map(|(grain, blame)| Block::OnTerminal(blame_blocks(report, *grain, blame))));
+    if !on_page.is_empty() {
+        blocks.push(Block::OnPage(on_page));
+    }
+    Section::new("blamed", "Blame", "Whose fault it is", blocks).explained(
+        "What each source adds to the job\u{2019}s time, and what is left without the source that costs most, then also \
+         without the next.",
+    )
 }
