@@ -86,10 +86,10 @@ test-lab: ## real kernels in an emulator
 	@.ci/lanes lab
 
 lab: ## one scenario with its console: SCENARIO=NAME [KERNEL=rt|stock|cloud] [CPUS=2..4] [CMDLINE='nohz_full=1']
-	@.ci/lanes scenario
+	@.ci/lab scenario
 
 kernel-matrix: ## what kernels and boot parameters cost, beside each other, in an emulator: [SETTINGS=stock,nohz_full]
-	@.ci/lanes kernel_matrix
+	@.ci/lab matrix
 
 test-browser: ## the pages of report --html in headless Chromium; pages and screenshots in target/browser
 	@.ci/lanes browser
@@ -107,7 +107,8 @@ test-fuzz: ## every fuzz target for 10 s
 	@.ci/lanes fuzz
 
 fuzz: ## one fuzz target on all CPUs: TARGET=NAME [TIME=1h]; without TARGET it says which there are
-	@.ci/lanes hunt
+	@.ci/need c++
+	@target='$(TARGET)'; unset TARGET; .ci/fuzz hunt "$$target" '$(TIME)'
 
 test-sanitize: ## the unsafe code, with every access to memory checked
 	@.ci/lanes sanitize
