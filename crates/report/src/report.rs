@@ -21,9 +21,9 @@ pub trait Report {
         NamedDocument { schema: self.schema(), document: self.document() }
     }
 
-    /// The report for people: sections that a terminal and a page show, and at the foot of the page what stands after its maker. A report
-    /// that is not written as sections has a `text` and a `page` of its own.
-    fn view(&self) -> Page {
+    /// The report for people, for a terminal of this form: sections that a terminal and a page show, and at the foot of the page what stands
+    /// after its maker. A report that is not written as sections has a `text` and a `page` of its own.
+    fn view(&self, _form: Form) -> Page {
         Page::default()
     }
 
@@ -32,12 +32,12 @@ pub trait Report {
     /// # Errors
     /// If `out` cannot be written.
     fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        terminal::write(&self.view().sections, out)
+        terminal::write(&self.view(out.form()).sections, out)
     }
 
     /// The page for a browser, made by `program`, like `becalm 0.1.0`; `None` where there is none.
     fn page(&self, program: &str) -> Option<Page> {
-        let view = self.view();
+        let view = self.view(Form::default().with_all(true));
         let made = [format!("Made by {program}.")].into_iter().chain(view.foot).collect::<Vec<_>>().join(" ");
         Some(Page { foot: foot(made), ..view })
     }

@@ -4,8 +4,6 @@ mod junit;
 mod sarif;
 mod words;
 
-use std::io::{self, Write};
-
 use becalm_analyze::limits::{Answer, Checked, Limit, bearing_warnings};
 use becalm_analyze::summary::Summary;
 use becalm_model::node::Warning;
@@ -16,8 +14,8 @@ use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Field, Object, fields};
 use crate::form::figure::{self, Ratio, Time};
-use crate::form::paragraph::paragraph;
-use crate::form::sheet::Sheet;
+use crate::form::section::{Block, Grade, Opening, Page, Section};
+use crate::form::sheet::Form;
 use crate::form::table::Table;
 use crate::report::Report;
 
@@ -204,32 +202,60 @@ impl Report for CheckReport<'_> {
         }
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        writeln!(out, "{}", words::headline(&self.counts()))?;
-        // What holds needs no more words than its row.
-        for row in self.rows.iter().filter(|row| row.answer != Answer::Holds) {
-            let mark = if row.answer == Answer::Exceeded { "  ! " } else { "  - " };
-            let node = if self.has_nodes() { format!("{}: ", row.node) } else { String::new() };
-            paragraph(out, mark, &format!("{node}{}", words::sentence(row)))?;
+    fn view(&self, _: Form) -> Page {
+        Page {
+            title: "Do the limits hold?".to_owned(),
+            subtitle: self.summary.path.display().to_string(),
+            sections: vec![self.answers(), self.limits()],
+            foot: Vec::new(),
         }
-        self.warnings().try_for_each(|text| paragraph(out, "  warning: ", &text))?;
-        writeln!(out)?;
+    }
+}
+
+impl CheckReport<'_> {
+    /// The answer, and a sentence for each limit that does not hold.
+    fn answers(&self) -> Section {
+        let counts = self.counts();
+        let text = words::headline(&counts);
+        let tone = match counts {
+            Counts { exceeded: 1.., .. } => Grade::Bad,
+            Counts { not_enough_data: 1.., .. } => Grade::Fair,
+            _ => Grade::Good,
+        };
+        let mut blocks = vec![
+            Block::OnTerminal(vec![Block::Lines(vec![text.clone()])]),
+            Block::OnPage(vec![Block::Verdict { tone, text, basis: String::new() }]),
+        ];
+        // A limit that holds needs no more words than its row.
+        for row in self.rows.iter().filter(|row| row.answer != Answer::Holds) {
+            let node = if self.has_nodes() { format!("{}: ", row.node) } else { String::new() };
+            let text = format!("{node}{}", words::sentence(row));
+            blocks.push(match row.answer {
+                Answer::Exceeded => Block::Warning { text, advice: String::new() },
+                _ => Block::Item(text),
+            });
+        }
+        blocks.extend(self.warnings().map(|text| Block::Remark("warning".to_owned(), text)));
+        Section::new("answer", "Answer", "Do the limits hold?", blocks)
+    }
+
+    /// Each limit on each CPU.
+    fn limits(&self) -> Section {
         let mut fields: Vec<&Field<Checked>> = vec![&row::CPU, &shown::LIMIT, &shown::ASKED, &shown::FOUND];
         if self.has_nodes() {
             fields.insert(0, &row::NODE);
         }
-        if self.rows.iter().any(is_on_noise) {
+        let has_noise = self.rows.iter().any(is_on_noise);
+        if has_noise {
             fields.extend([&shown::LOW, &shown::HIGH]);
         }
         fields.extend([&shown::ANSWER, &shown::CAUSE]);
-        let mut table = Table::new(&fields);
+        let mut table = Table::filled(&fields, self.rows).captioned("Each limit on each CPU");
         table.keep_verdicts(fields.len() - 2);
-        self.rows.iter().for_each(|row| table.row(&fields, row));
-        table.print(out)?;
-        if self.rows.iter().any(is_on_noise) {
-            writeln!(out, "  low and high: the noise ratio's 95 % interval")?;
-        }
-        words::missed(self).iter().try_for_each(|text| paragraph(out, "  ", text))
+        let interval = has_noise.then(|| "low and high: the noise ratio's 95 % interval".to_owned());
+        let mut blocks = vec![Block::Table(table)];
+        blocks.extend(Block::texts(interval.into_iter().chain(words::missed(self))));
+        Section::new("limits", "Limits", "The limits", blocks).opened(Opening::Gap)
     }
 }
 

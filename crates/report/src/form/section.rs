@@ -105,6 +105,10 @@ pub enum Block {
     Note(String),
     /// Names with what they say.
     Facts(Vec<(String, String)>),
+    /// A name with a remark on it.
+    Remark(String, String),
+    /// A remark in a list.
+    Item(String),
     /// A name with files that lie beside the page: their paths from its folder, of letters, digits, dots, hyphens and slashes.
     Files(&'static str, Vec<String>),
     /// Something to be known before the numbers are believed, and what to do about it.

@@ -30,6 +30,18 @@ impl Form {
         Self { width: columns.map_or(usize::MAX, |columns| columns.max(NARROWEST)), ..Self::default() }
     }
 
+    /// The number of characters that a line may have.
+    #[must_use]
+    pub const fn width(self) -> usize {
+        self.width
+    }
+
+    /// Whether all rows are asked for, not only the most important ones.
+    #[must_use]
+    pub const fn all(self) -> bool {
+        self.all
+    }
+
     /// The same, with all rows instead of the most important ones if `all`.
     #[must_use]
     pub const fn with_all(self, all: bool) -> Self {
@@ -89,7 +101,14 @@ impl<'a> Sheet<'a> {
         Self { to, form }
     }
 
+    /// How its text is laid out.
+    #[must_use]
+    pub const fn form(&self) -> Form {
+        self.form
+    }
+
     /// How many characters a line may have.
+    #[must_use]
     pub const fn width(&self) -> usize {
         self.form.width
     }

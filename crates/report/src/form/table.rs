@@ -34,8 +34,8 @@ pub struct Table {
     pub note: String,
     /// Whether names that begin alike are told apart by their ends.
     long_names: bool,
-    /// The number of rows on a terminal unless all are asked for; `None` for all.
-    most_important: Option<usize>,
+    /// The number of rows on a terminal unless all are asked for, and the remark that others are left out; `None` for all.
+    most_important: Option<(usize, String)>,
     /// Whether a line is drawn before the next row.
     rule_is_next: bool,
 }
@@ -144,10 +144,13 @@ impl Table {
         Self { caption: caption.to_owned(), ..self }
     }
 
-    /// The same, of which a terminal shows only the first rows unless all are asked for.
+    /// The same, of which a terminal shows only the first rows unless all are asked for; then a remark below it says so, such as `the noisiest
+    /// 20 of 64 CPUs`.
     #[must_use]
-    pub fn with_most_important(self, rows: usize) -> Self {
-        Self { most_important: Some(rows), ..self }
+    pub fn with_most_important(self, rows: usize, remark: impl FnOnce(usize) -> String) -> Self {
+        let count = self.rows.iter().filter(|row| !row.is_total).count();
+        let remark = remark(count.saturating_sub(rows));
+        Self { most_important: (count > rows).then_some((rows, remark)), ..self }
     }
 
     /// The number of rows.
@@ -243,18 +246,21 @@ impl Table {
         self.rows.last_mut().expect("a row was added")
     }
 
-    /// Prints it, two blanks from the edge, and how many rows it leaves out.
+    /// Prints it, two blanks from the edge.
     ///
     /// # Errors
     /// If `out` cannot be written.
     pub fn print(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        let most = self.most_important.filter(|_| !out.all()).unwrap_or(usize::MAX);
-        let (shown, more) = self.rows.split_at(self.rows.len().min(most));
-        self.print_within(out.width(), shown, out)?;
-        if more.is_empty() { Ok(()) } else { paragraph(out, "  ", &format!("{} more with --all", more.len())) }
+        let Some((most, remark)) = self.most_important.as_ref().filter(|_| !out.all()) else {
+            return self.print_within(out.width(), &self.rows.iter().collect::<Vec<_>>(), out);
+        };
+        let rows = self.rows.iter().enumerate();
+        let shown: Vec<&Row> = rows.filter(|(at, row)| at < most || row.is_total).map(|(_, row)| row).collect();
+        self.print_within(out.width(), &shown, out)?;
+        paragraph(out, "  ", &format!("{remark}; --all shows every one"))
     }
 
-    fn print_within(&self, page: usize, rows: &[Row], out: &mut Sheet<'_>) -> io::Result<()> {
+    fn print_within(&self, page: usize, rows: &[&Row], out: &mut Sheet<'_>) -> io::Result<()> {
         let width = |at: usize| {
             let cells = rows.iter().map(|row| row.cells[at].text.as_str());
             cells.chain([&*self.columns[at].title]).map(|cell| cell.chars().count()).max().unwrap_or(0)
@@ -291,7 +297,7 @@ impl Table {
         true
     }
 
-    fn print_columns(&self, columns: &[usize], widths: &[usize], rows: &[Row], out: &mut Sheet<'_>) -> io::Result<()> {
+    fn print_columns(&self, columns: &[usize], widths: &[usize], rows: &[&Row], out: &mut Sheet<'_>) -> io::Result<()> {
         let laid_out = |text: &dyn Fn(usize) -> String| {
             let mut laid_out: Vec<(usize, String)> = Vec::new();
             for column in columns {
@@ -381,7 +387,9 @@ mod tests {
         table.row(&FIELDS, &row);
         table.total(&FIELDS, &row, "all");
         let mut out = Vec::new();
-        table.print_within(page, &table.rows, &mut Sheet::new(&mut out, Form::default())).unwrap();
+        table
+            .print_within(page, &table.rows.iter().collect::<Vec<_>>(), &mut Sheet::new(&mut out, Form::default()))
+            .unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -422,7 +430,9 @@ mod tests {
         let mut table = Table::named("figure", &fields);
         table.named_row("the longest in 312ms".to_owned(), &fields, &row);
         let mut out = Vec::new();
-        table.print_within(page, &table.rows, &mut Sheet::new(&mut out, Form::default())).unwrap();
+        table
+            .print_within(page, &table.rows.iter().collect::<Vec<_>>(), &mut Sheet::new(&mut out, Form::default()))
+            .unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -444,7 +454,9 @@ mod tests {
         table.row(&fields, &("futex wake, other CPU: until it runs", 2_500));
         for (page, whole) in [(200, true), (60, true), (40, false)] {
             let mut out = Vec::new();
-            table.print_within(page, &table.rows, &mut Sheet::new(&mut out, Form::default())).unwrap();
+            table
+                .print_within(page, &table.rows.iter().collect::<Vec<_>>(), &mut Sheet::new(&mut out, Form::default()))
+                .unwrap();
             let text = String::from_utf8(out).unwrap();
             assert_eq!(text.contains("futex wake, other CPU: until it runs"), whole, "{text}");
             assert_eq!(text.matches("2.50us").count(), 3, "{text}");

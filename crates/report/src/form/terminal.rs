@@ -35,6 +35,8 @@ fn write_blocks(blocks: &[Block], out: &mut Sheet<'_>) -> io::Result<()> {
             paragraph(out, "  ! ", text)?;
             if advice.is_empty() { Ok(()) } else { paragraph(out, "    \u{2192} ", advice) }
         }
+        Block::Remark(name, text) => paragraph(out, &format!("  {name}: "), text),
+        Block::Item(text) => paragraph(out, "  - ", text),
         Block::Plot(title, curves) => plot::draw(curves, title, out),
         Block::Lines(lines) => lines.iter().try_for_each(|line| writeln!(out, "{}", printable(line))),
         Block::OnPage(_) | Block::Tiles(_) | Block::Charts(_) | Block::Files(..) | Block::Detour => Ok(()),

@@ -222,6 +222,10 @@ impl Block {
                 }
                 writeln!(out, "</dl>")
             }
+            Self::Remark(name, text) => {
+                writeln!(out, "<p class=\"note\"><strong>{}</strong>: {}</p>", Escaped(name), Escaped(text))
+            }
+            Self::Item(text) => writeln!(out, "<p>{}</p>", Escaped(&sentence(text))),
             Self::Heading(title) => writeln!(out, "<h3>{}</h3>", Escaped(title)),
             Self::Files(name, files) => {
                 write!(out, "<dl class=\"facts\"><dt>{}</dt><dd>", Escaped(name))?;

@@ -10,6 +10,7 @@ use crate::catalogue;
 use crate::form::field::{Field, Object, fields};
 use crate::form::figure::{Factor, Ratio};
 use crate::form::section::Page;
+use crate::form::sheet::Form;
 use crate::form::value::three_digits;
 use crate::report::Report;
 
@@ -60,7 +61,7 @@ impl Report for LawReport {
         document(self)
     }
 
-    fn view(&self) -> Page {
+    fn view(&self, _: Form) -> Page {
         view::page(self)
     }
 }

@@ -1,7 +1,5 @@
 //! A job of `becalm-mpi` with several grains, one run after the other: a table, and `becalm.mpi-sweep/1`.
 
-use std::io::{self, Write};
-
 use becalm_analyze::job::JobPhases;
 use becalm_model::phases::{CollectiveCall, JobDoc};
 use serde::Serialize;
@@ -9,8 +7,8 @@ use serde::Serialize;
 use super::run::{PhaseRow, job, job_words, phase_row, total, warnings};
 use crate::form::field::{Field, Object, fields};
 use crate::form::figure::Time;
-use crate::form::paragraph::{line, paragraph};
-use crate::form::sheet::Sheet;
+use crate::form::section::{Block, Opening, Page, Section};
+use crate::form::sheet::Form;
 use crate::form::table::Table;
 use crate::report::Report;
 
@@ -79,23 +77,28 @@ impl Report for JobGrainsReport<'_> {
         GrainsDocument { ranks, nodes, phases, collective, bytes, sched, rows, warnings: self.warnings() }
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        for (run, phases) in self.runs {
-            line(out, "job", &format!("{run}: {}", job_words(phases)))?;
+    fn view(&self, _: Form) -> Page {
+        let job = |(run, phases): &(String, JobPhases)| ("job".to_owned(), format!("{run}: {}", job_words(phases)));
+        let warning = |text| Block::Warning { text, advice: String::new() };
+        let mut head = vec![Block::Facts(self.runs.iter().map(job).collect())];
+        head.extend(self.warnings().into_iter().map(warning));
+        let fields: Vec<&Field<GrainRow>> = ROW.iter().collect();
+        let rows: Vec<GrainRow> = self.rows().collect();
+        let meaning = "each phase's largest time over the ranks, compute and collective together (qtbt); worst 1%: the mean of the \
+                       largest hundredth; over grain: the average by the work";
+        let table = vec![
+            Block::Table(Table::filled(&fields, &rows).captioned("Phases of each grain")),
+            Block::Text(meaning.to_owned()),
+        ];
+        let title = "A parallel job with several grains";
+        Page {
+            title: title.to_owned(),
+            subtitle: String::new(),
+            sections: vec![
+                Section::new("jobs", "Jobs", "The jobs", head),
+                Section::new("grains", "Grains", title, table).opened(Opening::Gap),
+            ],
+            foot: Vec::new(),
         }
-        for warning in self.warnings() {
-            paragraph(out, "  ! ", &warning)?;
-        }
-        writeln!(out)?;
-        let shown: Vec<&Field<GrainRow>> = ROW.iter().collect();
-        let mut table = Table::new(&shown);
-        self.rows().for_each(|row| table.row(&shown, &row));
-        table.print(out)?;
-        paragraph(
-            out,
-            "  ",
-            "each phase's largest time over the ranks, compute and collective together (qtbt); worst 1%: the mean of the largest \
-             hundredth; over grain: the average by the work",
-        )
     }
 }

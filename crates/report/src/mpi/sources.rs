@@ -1,7 +1,5 @@
 //! Whose time lies within the worst phases of a job, as `becalm.phase-sources/1`.
 
-use std::io;
-
 use becalm_analyze::phase_sources::{LongPhase, PhaseSource, PhaseSources, Waiting};
 use serde::Serialize;
 
@@ -9,8 +7,8 @@ use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Object, fields};
 use crate::form::figure::{Share, Time};
-use crate::form::paragraph::{heading, line, paragraph};
-use crate::form::sheet::Sheet;
+use crate::form::section::{Block, Opening, Page, Section};
+use crate::form::sheet::Form;
 use crate::form::table::Table;
 use crate::form::value::{grouped, time};
 use crate::report::Report;
@@ -105,12 +103,13 @@ fn waiting_rows(waiting: &Waiting) -> impl Iterator<Item = WaitingRow> + '_ {
 }
 
 /// Who ran while ranks waited, in the same phases.
-fn render_waiting(waiting: &Waiting, out: &mut Sheet<'_>) -> io::Result<()> {
+fn waiting_section(waiting: &Waiting) -> Section {
     let Waiting { waits, total_ns, job_ns, loop_ns, sources } = waiting;
-    heading(out, "Meanwhile, on the CPUs of ranks that waited")?;
+    let title = "Meanwhile, on the CPUs of ranks that waited";
     let share = |part: i64| Value::Share(part as f64 / (*total_ns).max(1) as f64).cell();
     let text = format!(
-        "{} for {} in all: the job itself, asking whether the others have come, had {} ({}), the recording's own loop, which takes what nobody          else wants, {} ({})",
+        "{} for {} in all: the job itself, asking whether the others have come, had {} ({}), the recording's own loop, which takes what nobody \
+         else wants, {} ({})",
         becalm_units::counted(*waits as u64, "wait", "waits"),
         time(*total_ns),
         time(*job_ns),
@@ -118,20 +117,19 @@ fn render_waiting(waiting: &Waiting, out: &mut Sheet<'_>) -> io::Result<()> {
         time(*loop_ns),
         share(*loop_ns),
     );
-    paragraph(out, "  ", &text)?;
+    let mut blocks = vec![Block::Text(text)];
     if sources.is_empty() {
-        return paragraph(out, "  ", "nothing else ran there");
+        blocks.push(Block::Text("nothing else ran there".to_owned()));
+    } else {
+        let fields: Vec<_> = WAITING.iter().collect();
+        let rows: Vec<WaitingRow> = waiting_rows(waiting).collect();
+        blocks.push(Block::Table(most_important(Table::filled(&fields, &rows).captioned(title))));
     }
-    let shown: Vec<_> = WAITING.iter().collect();
-    let mut table = Table::new(&shown);
-    let first = if out.all() { sources.len() } else { SHOWN.min(sources.len()) };
-    waiting_rows(waiting).take(first).for_each(|row| table.row(&shown, &row));
-    table.print(out)?;
-    if first < sources.len() {
-        let more = grouped((sources.len() - first) as u64);
-        paragraph(out, "  ", &format!("and {more} more; --all shows every one"))?;
-    }
-    Ok(())
+    Section::new("waiting", "Waiting", title, blocks).opened(Opening::Title(title.to_owned()))
+}
+
+fn most_important(table: Table) -> Table {
+    table.with_most_important(SHOWN, |more| format!("and {} more", grouped(more as u64)))
 }
 
 impl PhaseSourcesReport<'_> {
@@ -167,7 +165,20 @@ impl Report for PhaseSourcesReport<'_> {
         }
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+    fn view(&self, _: Form) -> Page {
+        let mut sections = vec![self.worst(), self.sources(), self.longest()];
+        sections.extend(self.found.waiting.as_ref().map(waiting_section));
+        Page {
+            title: "Whose time lies within the worst phases".to_owned(),
+            subtitle: String::new(),
+            sections,
+            foot: Vec::new(),
+        }
+    }
+}
+
+impl PhaseSourcesReport<'_> {
+    fn worst(&self) -> Section {
         let found = self.found;
         let seen = if found.seen == found.worst {
             "all of them recorded".to_owned()
@@ -181,28 +192,24 @@ impl Report for PhaseSourcesReport<'_> {
             time(found.mean_ns.round() as i64),
             time(found.median_ns)
         );
-        line(out, "worst", &worst)?;
-        line(out, "beyond", &format!("{} more than as many phases of the median", time(found.beyond_ns)))?;
-        line(
-            out,
-            "loop",
-            &format!("the recording's own loop had the CPU for {} of these phases", time(found.loop_ns)),
-        )?;
-        heading(out, "Sources within them, on the CPU of the rank that computed longest")?;
-        let shown: Vec<_> = SOURCE.iter().collect();
-        let mut table = Table::new(&shown);
-        let first = if out.all() { found.sources.len() } else { SHOWN.min(found.sources.len()) };
-        self.rows().take(first).for_each(|row| table.row(&shown, &row));
-        table.print(out)?;
-        if first < found.sources.len() {
-            let more = found.sources.len() - first;
-            paragraph(out, "  ", &format!("and {} more; --all shows every one", grouped(more as u64)))?;
-        }
-        heading(out, "The longest of these phases")?;
-        let shown: Vec<_> = PHASE.iter().collect();
-        let mut table = Table::new(&shown);
-        found.longest.iter().for_each(|row| table.row(&shown, row));
-        table.print(out)?;
-        found.waiting.as_ref().map_or(Ok(()), |waiting| render_waiting(waiting, out))
+        let beyond = format!("{} more than as many phases of the median", time(found.beyond_ns));
+        let own = format!("the recording's own loop had the CPU for {} of these phases", time(found.loop_ns));
+        let facts = [("worst", worst), ("beyond", beyond), ("loop", own)].map(|(name, text)| (name.to_owned(), text));
+        Section::new("worst", "Worst", "The worst phases", vec![Block::Facts(facts.to_vec())])
+    }
+
+    fn sources(&self) -> Section {
+        let title = "Sources within them, on the CPU of the rank that computed longest";
+        let fields: Vec<_> = SOURCE.iter().collect();
+        let rows: Vec<SourceRow> = self.rows().collect();
+        let table = most_important(Table::filled(&fields, &rows).captioned(title));
+        Section::new("sources", "Sources", title, vec![Block::Table(table)]).opened(Opening::Title(title.to_owned()))
+    }
+
+    fn longest(&self) -> Section {
+        let title = "The longest of these phases";
+        let fields: Vec<_> = PHASE.iter().collect();
+        let table = Table::filled(&fields, &self.found.longest).captioned(title);
+        Section::new("longest", "Longest", title, vec![Block::Table(table)]).opened(Opening::Title(title.to_owned()))
     }
 }

@@ -22,6 +22,7 @@ use crate::form::field::{Field, Object, fields};
 use crate::form::figure::{self, Factor, Often, Ratio, Time};
 use crate::form::plot::Curve;
 use crate::form::section::{Block, Page};
+use crate::form::sheet::Form;
 use crate::form::table::Table;
 use crate::form::value::{factor, grouped, three_digits, time};
 use crate::report::Report;
@@ -169,7 +170,7 @@ impl Report for PredictReport<'_> {
         document(self)
     }
 
-    fn view(&self) -> Page {
+    fn view(&self, _: Form) -> Page {
         view::page(self)
     }
 }

@@ -17,7 +17,7 @@ use std::io;
 use becalm_analyze::summary::{Summary, Timeline};
 use serde::Serialize;
 
-use crate::form::sheet::Sheet;
+use crate::form::sheet::{Form, Sheet};
 use crate::html::Page;
 use crate::report::Report;
 
@@ -88,7 +88,12 @@ impl Report for DetoursReport<'_> {
         json::detours(self.timelines)
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        timeline::print(self.timelines, out)
+    fn view(&self, _: Form) -> Page {
+        Page {
+            title: "Single detours".to_owned(),
+            subtitle: String::new(),
+            sections: vec![timeline::section(self.timelines)],
+            foot: Vec::new(),
+        }
     }
 }

@@ -1,14 +1,12 @@
 //! Single detours: activity by activity, what interrupted what.
 
-use std::io::{self, Write};
-
 use becalm_analyze::summary::{Timeline, TimelineEntry};
 use becalm_units::{Nanos, printable};
 
 use crate::catalogue;
 use crate::form::field::{Field, field, fields};
 use crate::form::figure::{Number, Share};
-use crate::form::sheet::Sheet;
+use crate::form::section::{Block, Section};
 use crate::form::table::Table;
 use crate::form::value::time;
 
@@ -105,30 +103,30 @@ fn bar(row: &EntryRow) -> String {
     format!("{}{}{}", "\u{b7}".repeat(begin), "\u{2588}".repeat(length), "\u{b7}".repeat(BAR as usize - begin - length))
 }
 
-/// Prints detours, each with its activities in order of time.
-pub(super) fn print(timelines: &[Timeline], out: &mut Sheet<'_>) -> io::Result<()> {
+/// Detours, each with its activities in order of time.
+pub(super) fn section(timelines: &[Timeline]) -> Section {
+    let mut blocks = Vec::new();
     for (at, timeline) in timelines.iter().enumerate() {
-        if at > 0 {
-            writeln!(out)?;
-        }
         let (id, start) = (&timeline.id, timeline.start.as_secs_f64());
         let incomplete = if timeline.incomplete { ", INCOMPLETE: kernel events were lost in it" } else { "" };
-        writeln!(
-            out,
+        let title = format!(
             "Detour {} of CPU {} on {}: {}, {start:.6}s into the run{incomplete}",
             id.number,
             id.cpu,
             printable(&id.node),
             time(timeline.duration.get())
-        )?;
+        );
+        let gap = (at > 0).then(String::new);
+        blocks.push(Block::Lines(gap.into_iter().chain([title.clone()]).collect()));
+        blocks.push(Block::OnPage(vec![Block::Heading(title)]));
         if timeline.entries.is_empty() {
-            writeln!(out, "  nothing of the kernel was recorded in it")?;
+            blocks.push(Block::Text("nothing of the kernel was recorded in it".to_owned()));
             continue;
         }
-        let mut table = Table::new(&SHOWN);
+        let mut table = Table::filled(&SHOWN, &rows(timeline));
         table.may_leave_out(0);
-        rows(timeline).iter().for_each(|row| table.row(&SHOWN, row));
-        table.print(out)?;
+        table.sorts = false;
+        blocks.push(Block::Table(table));
     }
-    Ok(())
+    Section::new("detours", "Detours", "Single detours", blocks)
 }

@@ -1,7 +1,5 @@
 //! What comes at once on several CPUs: for how long how many were within a detour, and whose detours meet those of other CPUs.
 
-use std::io::{self, Write};
-
 use becalm_analyze::together::{AtOnce, Meeting, SharedStretch, Together};
 use becalm_model::node::Warning;
 use becalm_units::{CpuList, cpus, printable};
@@ -11,8 +9,8 @@ use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Object, fields};
 use crate::form::figure::{Factor, Often, Ratio, Share, Time};
-use crate::form::paragraph::{heading, line, paragraph};
-use crate::form::sheet::Sheet;
+use crate::form::section::{Block, Opening, Page, Section};
+use crate::form::sheet::Form;
 use crate::form::table::Table;
 use crate::form::value::grouped;
 use crate::report::Report;
@@ -132,57 +130,65 @@ impl Report for TogetherReport<'_> {
         }
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        let together = self.together;
-        let length = Value::Time(together.length.get()).cell();
-        line(out, "node", &format!("{}, {}, all watched for {length}", printable(&together.node), cpus(&self.cpus())))?;
-        heading(out, "CPUs within a detour at once")?;
-        let shown: Vec<_> = AT_ONCE.iter().collect();
-        let mut table = Table::new(&shown);
-        let rows = self.at_once();
-        // Numbers of CPUs that were never within a detour at once, nor would be by chance, are left out.
-        let is_telling = |row: &&AtOnceRow| row.at_once.time > 0 || row.at_once.by_chance >= 1.0 || out.all();
-        rows.iter().filter(is_telling).for_each(|row| table.row(&shown, row));
-        table.print(out)?;
-        heading(out, "Detours that meet one of another CPU")?;
-        let shown: Vec<_> = MEETING.iter().collect();
-        let mut table = Table::new(&shown);
-        let sources = self.sources();
-        let first = if out.all() { sources.len() } else { SHOWN.min(sources.len()) };
-        sources[..first].iter().for_each(|row| table.row(&shown, row));
-        table.total(&shown, &self.all(), "all");
-        table.print(out)?;
-        if first < sources.len() {
-            writeln!(out, "  the {SHOWN} of {} sources that come most often; --all shows every one", sources.len())?;
+    fn view(&self, form: Form) -> Page {
+        let mut sections = vec![self.node(), self.at_once_section(form), self.meetings()];
+        sections.extend(self.longest());
+        let warning = |warning: &Warning| Block::Warning { text: warning.message.clone(), advice: String::new() };
+        let warnings = self.together.warnings.iter().map(warning);
+        sections.last_mut().expect("there are sections").blocks.extend(warnings);
+        Page {
+            title: "CPUs that lose time at once".to_owned(),
+            subtitle: self.together.node.clone(),
+            sections,
+            foot: Vec::new(),
         }
-        let meets = match together.within.get() {
-            0 => "a detour meets another if both are under way at the same instant".to_owned(),
-            within => format!("a detour meets another if less than {} lies between them", Value::Time(within).cell()),
-        };
-        let chance = "by chance: what is expected if each CPU had the same detours, later by any time of its own";
-        paragraph(out, "  ", &format!("{meets}; {chance}"))?;
-        self.print_longest(out)?;
-        for warning in &together.warnings {
-            paragraph(out, "  ! ", &warning.message)?;
-        }
-        Ok(())
     }
 }
 
 impl TogetherReport<'_> {
-    fn print_longest(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+    fn node(&self) -> Section {
+        let length = Value::Time(self.together.length.get()).cell();
+        let text = format!("{}, {}, all watched for {length}", printable(&self.together.node), cpus(&self.cpus()));
+        Section::new("node", "Node", "The node", vec![Block::Facts(vec![("node".to_owned(), text)])])
+    }
+
+    fn at_once_section(&self, form: Form) -> Section {
+        let title = "CPUs within a detour at once";
+        let fields: Vec<_> = AT_ONCE.iter().collect();
+        let rows = self.at_once();
+        // Numbers of CPUs that were never within a detour at once, nor would be by chance, are left out.
+        let is_telling = |row: &&AtOnceRow| row.at_once.time > 0 || row.at_once.by_chance >= 1.0 || form.all();
+        let table = Table::filled(&fields, rows.iter().filter(is_telling)).captioned(title);
+        Section::new("at-once", "At once", title, vec![Block::Table(table)]).opened(Opening::Title(title.to_owned()))
+    }
+
+    fn meetings(&self) -> Section {
+        let title = "Detours that meet one of another CPU";
+        let fields: Vec<_> = MEETING.iter().collect();
+        let sources = self.sources();
+        let mut table = Table::filled(&fields, &sources).captioned(title);
+        table.total(&fields, &self.all(), "all");
+        let table = table
+            .with_most_important(SHOWN, |_| format!("the {SHOWN} of {} sources that come most often", sources.len()));
+        let meets = match self.together.within.get() {
+            0 => "a detour meets another if both are under way at the same instant".to_owned(),
+            within => format!("a detour meets another if less than {} lies between them", Value::Time(within).cell()),
+        };
+        let chance = "by chance: what is expected if each CPU had the same detours, later by any time of its own";
+        let blocks = vec![Block::Table(table), Block::Text(format!("{meets}; {chance}"))];
+        Section::new("meetings", "Meetings", title, blocks).opened(Opening::Title(title.to_owned()))
+    }
+
+    fn longest(&self) -> Option<Section> {
         let Together { longest, stretches, .. } = self.together;
-        let Some(first) = longest.first() else { return Ok(()) };
-        let most = first.stretch.cpus;
-        let of = if most == self.together.cpus.len() { "all".to_owned() } else { format!("most, {most},") };
-        heading(out, &format!("The longest stretches in which {of} CPUs lost time at once"))?;
-        let shown: Vec<_> = STRETCH.iter().collect();
-        let mut table = Table::new(&shown);
-        longest.iter().for_each(|row| table.row(&shown, row));
-        table.print(out)?;
+        let most = longest.first()?.stretch.cpus;
+        let which = if most == self.together.cpus.len() { "all".to_owned() } else { format!("most, {most},") };
+        let title = format!("The longest stretches in which {which} CPUs lost time at once");
+        let fields: Vec<_> = STRETCH.iter().collect();
+        let mut blocks = vec![Block::Table(Table::filled(&fields, longest).captioned(&title))];
         if longest.len() < *stretches {
-            writeln!(out, "  the longest {} of {}", longest.len(), grouped(*stretches as u64))?;
+            blocks.push(Block::Text(format!("the longest {} of {}", longest.len(), grouped(*stretches as u64))));
         }
-        Ok(())
+        Some(Section::new("longest", "Longest", title.clone(), blocks).opened(Opening::Title(title)))
     }
 }

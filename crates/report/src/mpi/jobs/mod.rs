@@ -1,9 +1,7 @@
 //! Jobs of `becalm-mpi` against each other: Figure 8 of De et al. 2009, average and worst case, as a table, as
 //! `becalm.compare-jobs/1` and as a page.
 
-mod html;
-
-use std::io;
+mod view;
 
 use becalm_analyze::job::JobPhases;
 use becalm_analyze::jobs::{JobFigure, JobRow, against_first};
@@ -16,10 +14,9 @@ use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Field, Object, fields};
 use crate::form::figure::{Change, Time};
-use crate::form::paragraph::{heading, line, paragraph};
-use crate::form::sheet::Sheet;
+use crate::form::section::Page;
+use crate::form::sheet::Form;
 use crate::form::table::Table;
-use crate::html::Page;
 use crate::report::Report;
 
 /// Jobs against the first of them.
@@ -153,26 +150,8 @@ impl Report for JobsReport<'_> {
         }
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        for (name, phases) in self.jobs {
-            line(out, "job", &format!("{name}: {}", words(phases)))?;
-            for warning in warnings(phases) {
-                paragraph(out, "  ! ", &format!("{name}: {warning}"))?;
-            }
-        }
-        let rows = self.rows();
-        print_rows(
-            out,
-            "Average of the largest time of each phase over the ranks, against the first job",
-            &AVERAGE,
-            &rows,
-        )?;
-        print_rows(out, "Worst case: the mean of the largest hundredth of them", &WORST, &rows)?;
-        paragraph(out, "  ", LEGEND)
-    }
-
-    fn page(&self, program: &str) -> Option<Page> {
-        Some(html::page(self, program))
+    fn view(&self, _: Form) -> Page {
+        view::page(self)
     }
 }
 
@@ -183,20 +162,15 @@ fn words(phases: &JobPhases) -> String {
     format!("{ranks}, {count} of {} and {collective}, class {sched}", Value::Time(grain_ns.get()).cell())
 }
 
-/// A table with a rule between times.
-fn print_rows(
-    out: &mut Sheet<'_>,
-    title: &str,
-    shown: &[&'static Field<NamedRow>],
-    rows: &[NamedRow],
-) -> io::Result<()> {
-    heading(out, title)?;
-    let mut table = Table::new(shown);
+/// A table with a line between times.
+fn rows_table(title: &str, fields: &[&'static Field<NamedRow>], rows: &[NamedRow]) -> Table {
+    let mut table = Table::new(fields).captioned(title);
+    table.sorts = false;
     for (at, row) in rows.iter().enumerate() {
         if at > 0 && row.row.time != rows[at - 1].row.time {
             table.rule();
         }
-        table.row(shown, row);
+        table.row(fields, row);
     }
-    table.print(out)
+    table
 }

@@ -1,8 +1,6 @@
 //! A parallel benchmark for a terminal and as `becalm.mpi/1`.
 
-mod html;
-
-use std::io::{self, Write};
+mod view;
 
 use becalm_analyze::job::{JobPhases, RankPhases};
 use becalm_analyze::phases::{PhaseFigures, PhaseSpan, Slowest, spans};
@@ -13,11 +11,10 @@ use super::nodes;
 use crate::catalogue;
 use crate::form::field::{Field, Object, fields};
 use crate::form::figure::{Factor, Number, Time};
-use crate::form::paragraph::{line, paragraph};
-use crate::form::sheet::Sheet;
+use crate::form::section::{Block, Page};
+use crate::form::sheet::Form;
 use crate::form::table::Table;
 use crate::form::value::{three_digits, time};
-use crate::html::Page;
 use crate::record::header::machine;
 use crate::report::Report;
 
@@ -122,12 +119,8 @@ impl Report for JobPhases {
         document(self)
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        render(self, out)
-    }
-
-    fn page(&self, program: &str) -> Option<Page> {
-        Some(html::page(self, program))
+    fn view(&self, form: Form) -> Page {
+        view::page(self, form)
     }
 }
 
@@ -267,38 +260,6 @@ fn heads(report: &JobPhases) -> Vec<(&'static str, String)> {
     heads
 }
 
-/// The report as tables for a terminal.
-fn render(report: &JobPhases, out: &mut Sheet<'_>) -> io::Result<()> {
-    for (name, text) in heads(report) {
-        line(out, name, &text)?;
-    }
-    let warnings = warnings(report);
-    if !warnings.is_empty() {
-        writeln!(out)?;
-    }
-    for warning in warnings {
-        paragraph(out, "  ! ", &warning)?;
-    }
-    writeln!(out)?;
-    let mut fields = vec![
-        &phase_row::WHAT,
-        &phase_row::MEANING,
-        &phase_row::MEAN_NS,
-        &phase_row::MEDIAN_NS,
-        &phase_row::WORST_NS,
-        &phase_row::MIN_NS,
-        &phase_row::MAX_NS,
-    ];
-    if job(report).grain_ns.get() > 0 {
-        fields.push(&phase_row::SLOWDOWN_RATIO);
-    }
-    let mut table = Table::new(&fields);
-    rows(report).iter().for_each(|row| table.row(&fields, row));
-    table.print(out)?;
-    series(report, out)?;
-    ranks(report, out)
-}
-
 /// How a node's clock relates to that of rank 0, in words.
 fn relation(relation: &ClockRelationDoc) -> String {
     let ClockRelationDoc { offset_ns, drift_ratio, error_ns, round_trip_ns, round_trips } = relation;
@@ -314,46 +275,42 @@ fn relation(relation: &ClockRelationDoc) -> String {
 }
 
 /// The longest phase of each part of the run, as a row of bars between the shortest and the longest of them.
-fn series(report: &JobPhases, out: &mut Sheet<'_>) -> io::Result<()> {
+fn series_lines(report: &JobPhases, form: Form) -> Vec<String> {
     const BARS: [char; 8] =
         ['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
-    let spans = spans(&report.slowest.total, DRAWN.min(out.width().saturating_sub(4)));
+    let spans = spans(&report.slowest.total, DRAWN.min(form.width().saturating_sub(4)));
     let ends =
         spans.iter().map(|span| span.max_ns).fold((i64::MAX, 0), |(low, high), max| (low.min(max), high.max(max)));
     let (low, high) = ends;
     if spans.len() < 2 || high <= low {
-        return Ok(());
+        return Vec::new();
     }
     let bar = |span: &PhaseSpan| BARS[((span.max_ns - low) as f64 / (high - low) as f64 * 7.0).round() as usize];
-    let each = spans[0].phases;
-    writeln!(
-        out,
-        "\n  longest qtbt of every {each} phases, in the order of time, from {} to {}",
-        time(low),
-        time(high)
-    )?;
-    writeln!(out, "  {}", spans.iter().map(bar).collect::<String>())
+    let (each, low, high) = (spans[0].phases, time(low), time(high));
+    let bars: String = spans.iter().map(bar).collect();
+    vec![
+        String::new(),
+        format!("  longest qtbt of every {each} phases, in the order of time, from {low} to {high}"),
+        format!("  {bars}"),
+    ]
 }
 
 /// The ranks that compute longest first.
-fn ranks(report: &JobPhases, out: &mut Sheet<'_>) -> io::Result<()> {
+fn rank_blocks(report: &JobPhases) -> Vec<Block> {
     let mut ranks: Vec<&RankPhases> = report.ranks.iter().collect();
+    let mut lines = vec![String::new()];
     if ranks.len() > RANKS_SHOWN {
         ranks.sort_by(|a, b| b.compute.mean_ns.total_cmp(&a.compute.mean_ns).then(a.rank.cmp(&b.rank)));
-        writeln!(out, "\n  the {RANKS_SHOWN} ranks whose compute phases take longest, of {}", ranks.len())?;
-    } else {
-        writeln!(out)?;
+        lines.push(format!("  the {RANKS_SHOWN} ranks whose compute phases take longest, of {}", ranks.len()));
     }
     let fields: Vec<&Field<RankPhases>> = RANK.iter().collect();
-    let mut table = Table::new(&fields);
-    ranks.iter().take(RANKS_SHOWN).for_each(|rank| table.row(&fields, rank));
-    table.print(out)
+    let table = Table::filled(&fields, ranks.into_iter().take(RANKS_SHOWN));
+    vec![Block::Lines(lines), Block::Table(table)]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::form::sheet::Form;
     use crate::report;
     use becalm_bundle::{Contents, Phase, PhaseRun, PhaseWriter};
     use becalm_model::node::{ClockDoc, MachineDoc};

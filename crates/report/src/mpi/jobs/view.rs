@@ -5,14 +5,13 @@ use becalm_analyze::job::JobPhases;
 use becalm_analyze::jobs::{JobFigure, PhaseTime};
 use becalm_analyze::phases::survival;
 
-use super::{AVERAGE, JobsReport, LEGEND, NamedRow, WORST, warnings, words};
+use super::{AVERAGE, JobsReport, LEGEND, NamedRow, WORST, rows_table, warnings, words};
 use crate::Value;
 use crate::form::field::Field;
-use crate::form::table::Table;
 use crate::form::value::time;
 use crate::html::{
     Axis, AxisScale, AxisUnit, BarPair, Block, Chart, ChartSeries, Forest, ForestRow, Grade, Lines, Opening, Page,
-    PairedBars, Section, Spec, Tile, foot,
+    PairedBars, Section, Spec, Tile,
 };
 
 /// Points of a survival function.
@@ -28,8 +27,8 @@ const TIMES: [(PhaseTime, [&str; 4], &str); 3] = [
     (PhaseTime::Qtbt, ["bars-qtbt", "changes-qtbt", "worst-qtbt", "survival-qtbt"], "the whole phase, qtbt"),
 ];
 
-/// The page of these jobs, made by `program`: `becalm 0.1.0`.
-pub(super) fn page(report: &JobsReport<'_>, program: &str) -> Page {
+/// Jobs for people.
+pub(super) fn page(report: &JobsReport<'_>) -> Page {
     let rows = report.rows();
     let mut sections = vec![headline(report, &rows), cases(&rows)];
     sections.extend(changes(report, &rows));
@@ -41,7 +40,7 @@ pub(super) fn page(report: &JobsReport<'_>, program: &str) -> Page {
         title: format!("Parallel jobs: {}", names.join(", ")),
         subtitle: "The largest time of each phase over the ranks, average and worst case".to_owned(),
         sections,
-        foot: foot(format!("Made by {program}. The benchmark and its figures are those of P. De et al., IPDPS 2009.")),
+        foot: vec!["The benchmark and its figures are those of P. De et al., IPDPS 2009.".to_owned()],
     }
 }
 
@@ -77,12 +76,12 @@ fn headline(report: &JobsReport<'_>, rows: &[NamedRow]) -> Section {
     let of_first = whole.iter().find(|row| row.row.worst.change.is_none());
     let later = || whole.iter().filter(|row| row.row.worst.change.is_some());
     let least = later().min_by(|one, other| one.row.worst.ns.total_cmp(&other.row.worst.ns));
-    let mut blocks = Vec::new();
+    let mut on_page = Vec::new();
     if let (Some(least), Some(of_first)) = (least, of_first) {
         let worst = &least.row.worst;
         let [here, there] = [worst.ns, of_first.row.worst.ns].map(|ns| Value::time(ns).cell());
         let said = worst.verdict.map_or("", Verdict::name);
-        blocks.push(Block::Verdict {
+        on_page.push(Block::Verdict {
             tone: tone(worst.verdict),
             text: format!(
                 "Of the jobs against {first}, the worst case of {} is the shortest: {here}, against {there}.",
@@ -102,15 +101,19 @@ fn headline(report: &JobsReport<'_>, rows: &[NamedRow]) -> Section {
             tone: tone(worst.verdict),
         }
     };
-    blocks.push(Block::Tiles(whole.iter().take(DRAWN).map(tile).collect()));
-    Section {
-        opening: Opening::None,
-        id: "headline",
-        title: format!("How do they differ from {first}?"),
-        short: "Summary",
-        reading: String::new(),
-        blocks,
-    }
+    on_page.push(Block::Tiles(whole.iter().take(DRAWN).map(tile).collect()));
+    let blocks = vec![Block::OnTerminal(job_blocks(report)), Block::OnPage(on_page)];
+    Section::new("headline", "Summary", format!("How do they differ from {first}?"), blocks)
+}
+
+/// Each job with its warnings.
+fn job_blocks(report: &JobsReport<'_>) -> Vec<Block> {
+    let job = |(name, phases): &(String, JobPhases)| {
+        let facts = Block::Facts(vec![("job".to_owned(), format!("{name}: {}", words(phases)))]);
+        let warning = |text| Block::Warning { text: format!("{name}: {text}"), advice: String::new() };
+        std::iter::once(facts).chain(warnings(phases).into_iter().map(warning)).collect::<Vec<_>>()
+    };
+    report.jobs.iter().flat_map(job).collect()
 }
 
 fn cases(rows: &[NamedRow]) -> Section {
@@ -240,26 +243,14 @@ fn distributions(report: &JobsReport<'_>) -> Option<Section> {
 }
 
 fn tables(rows: &[NamedRow]) -> Section {
-    let table = |caption: &str, fields: &[&'static Field<NamedRow>]| {
-        let mut table = Table::new(fields).captioned(caption);
-        table.sorts = false;
-        rows.iter().for_each(|row| {
-            table.row(fields, row);
-        });
-        Block::Table(table)
+    let table = |title: &str, fields: &[&'static Field<NamedRow>]| {
+        [Block::OnTerminal(vec![Block::Heading(title.to_owned())]), Block::Table(rows_table(title, fields, rows))]
     };
-    Section {
-        opening: Opening::None,
-        id: "figures",
-        title: "The figures".to_owned(),
-        short: "Figures",
-        reading: String::new(),
-        blocks: vec![
-            table("Average of the largest time of each phase over the ranks, against the first job", &AVERAGE),
-            table("Worst case: the mean of the largest hundredth of them", &WORST),
-            Block::Note(format!("{LEGEND}.")),
-        ],
-    }
+    let mut blocks = Vec::new();
+    blocks.extend(table("Average of the largest time of each phase over the ranks, against the first job", &AVERAGE));
+    blocks.extend(table("Worst case: the mean of the largest hundredth of them", &WORST));
+    blocks.push(Block::Note(LEGEND.to_owned()));
+    Section::new("figures", "Figures", "The figures", blocks)
 }
 
 fn basis(report: &JobsReport<'_>) -> Section {
@@ -272,12 +263,6 @@ fn basis(report: &JobsReport<'_>) -> Section {
     if report.jobs.len() > DRAWN {
         blocks.push(Block::Note(format!("Drawn are the first {DRAWN} of {} jobs.", report.jobs.len())));
     }
-    Section {
-        opening: Opening::None,
-        id: "basis",
-        title: "What was compared".to_owned(),
-        short: "Basis",
-        reading: "Read this before believing the differences.".to_owned(),
-        blocks,
-    }
+    Section::new("basis", "Basis", "What was compared", vec![Block::OnPage(blocks)])
+        .explained("Read this before believing the differences.")
 }

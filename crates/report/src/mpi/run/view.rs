@@ -1,4 +1,4 @@
-//! The page of a parallel benchmark: Figures 6 and 7 of De et al. 2009, the largest compute time and the largest total time of each
+//! A parallel benchmark for people; on a page with Figures 6 and 7 of De et al. 2009, the largest compute time and the largest total time of each
 //! phase, and who was the latest.
 
 use becalm_analyze::job::{JobPhases, RankPhases};
@@ -6,15 +6,14 @@ use becalm_analyze::phases::{
     LatestInParts, LatestRank, PhaseFigures, PhaseSpan, histogram, latest_in_parts, spans, survival,
 };
 
-use super::{PhaseRow, RANK, ROW, heads, job, job_words, rows, warnings};
+use super::{PhaseRow, RANK, ROW, heads, job, job_words, phase_row, rank_blocks, rows, series_lines, warnings};
 use crate::Value;
 use crate::form::field::Field;
+use crate::form::section::{Block, Grade, Page, Section, Tile};
+use crate::form::sheet::Form;
 use crate::form::table::Table;
 use crate::form::value::{factor, grouped, time};
-use crate::html::{
-    Axis, AxisScale, AxisUnit, BarPair, Block, Chart, ChartSeries, Grade, Lines, Mark, Opening, Page, PairedBars,
-    Section, Spec, Surface, Tile, foot,
-};
+use crate::html::{Axis, AxisScale, AxisUnit, BarPair, Chart, ChartSeries, Lines, Mark, PairedBars, Spec, Surface};
 use crate::predict::view::{grade, wide_scale};
 
 /// Parts of a time series: longer ones are drawn by the shortest and the longest phase of each part.
@@ -30,12 +29,12 @@ const RANKS: usize = 32;
 /// Ranks in the table.
 const TABLE: usize = 1_024;
 
-/// The page of a job, made by `program`: `becalm 0.1.0`.
-pub(super) fn page(report: &JobPhases, program: &str) -> Page {
+/// A job for people.
+pub(super) fn page(report: &JobPhases, form: Form) -> Page {
     let job = job(report);
-    let mut sections = vec![headline(report), series(report)];
+    let mut sections = vec![terminal(report, form), headline(report), series(report)];
     sections.extend(distribution(report));
-    // Without a compute phase nobody is waited for.
+    // Without a compute phase no rank is waited for.
     if job.grain_ns.get() > 0 {
         sections.extend(latest(report));
     }
@@ -45,23 +44,55 @@ pub(super) fn page(report: &JobPhases, program: &str) -> Page {
         title: "The phases of a parallel job".to_owned(),
         subtitle: job_words(report),
         sections,
-        foot: foot(format!("Made by {program}. The benchmark and its figures are those of P. De et al., IPDPS 2009.")),
+        foot: vec!["The benchmark and its figures are those of P. De et al., IPDPS 2009.".to_owned()],
     }
 }
 
+/// The job, its times and its ranks, as a terminal shows them.
+fn terminal(report: &JobPhases, form: Form) -> Section {
+    let mut blocks = vec![Block::Facts(facts(report))];
+    let warnings = warnings(report);
+    if !warnings.is_empty() {
+        blocks.push(Block::Lines(vec![String::new()]));
+    }
+    blocks.extend(warnings.into_iter().map(warning));
+    let mut fields = vec![
+        &phase_row::WHAT,
+        &phase_row::MEANING,
+        &phase_row::MEAN_NS,
+        &phase_row::MEDIAN_NS,
+        &phase_row::WORST_NS,
+        &phase_row::MIN_NS,
+        &phase_row::MAX_NS,
+    ];
+    if job(report).grain_ns.get() > 0 {
+        fields.push(&phase_row::SLOWDOWN_RATIO);
+    }
+    blocks.push(Block::Lines(vec![String::new()]));
+    blocks.push(Block::Table(Table::filled(&fields, &rows(report))));
+    blocks.push(Block::Lines(series_lines(report, form)));
+    blocks.extend(rank_blocks(report));
+    Section::new("job", "Job", "The job", vec![Block::OnTerminal(blocks)])
+}
+
+fn facts(report: &JobPhases) -> Vec<(String, String)> {
+    heads(report).into_iter().map(|(name, text)| (name.to_owned(), text)).collect()
+}
+
+fn warning(text: String) -> Block {
+    Block::Warning { text, advice: String::new() }
+}
+
 fn headline(report: &JobPhases) -> Section {
+    Section::new("headline", "Summary", "How long do its phases take?", vec![Block::OnPage(headline_blocks(report))])
+}
+
+fn headline_blocks(report: &JobPhases) -> Vec<Block> {
     let rows = rows(report);
     let [Some(compute), Some(collective), Some(total)] =
         ["qt", "bt", "qtbt"].map(|what| rows.iter().find(|row| row.what == what))
     else {
-        return Section {
-            opening: Opening::None,
-            id: "headline",
-            title: "How long do its phases take?".to_owned(),
-            short: "Summary",
-            reading: String::new(),
-            blocks: vec![Block::Text("Nothing is here: the job ended before its last phase.".to_owned())],
-        };
+        return vec![Block::Text("Nothing is here: the job ended before its last phase.".to_owned())];
     };
     let grain = job(report).grain_ns.get();
     let figures = &total.figures;
@@ -80,29 +111,18 @@ fn headline(report: &JobPhases) -> Section {
         time(figures.max_ns)
     );
     let fields: Vec<&Field<PhaseRow>> = ROW.iter().collect();
-    let mut table = Table::new(&fields).captioned("Phases, by the slowest rank of each");
-    rows.iter().for_each(|row| {
-        table.row(&fields, row);
-    });
     let tiles = [("Compute, qt", compute), ("Collective, bt", collective), ("Both, qtbt", total)];
     let mut blocks = vec![
         Block::Verdict { tone, text, basis },
         Block::Tiles(tiles.map(|(name, row)| tile(name, &row.figures)).to_vec()),
-        Block::Table(table),
+        Block::Table(Table::filled(&fields, &rows).captioned("Phases, by the slowest rank of each")),
     ];
     let warnings = warnings(report).len();
     if warnings > 0 {
         let what = becalm_units::plural(warnings as u64, "warning limits", "warnings limit");
         blocks.push(Block::Note(format!("{warnings} {what} what these numbers say: see the end of the page.")));
     }
-    Section {
-        opening: Opening::None,
-        id: "headline",
-        title: "How long do its phases take?".to_owned(),
-        short: "Summary",
-        reading: String::new(),
-        blocks,
-    }
+    blocks
 }
 
 fn tile(name: &str, figures: &PhaseFigures) -> Tile {
@@ -131,16 +151,10 @@ fn series(report: &JobPhases) -> Section {
         let text = format!("The shortest and the longest of every {} phases.", grouped(each));
         blocks.push(Block::Note(text));
     }
-    Section {
-        opening: Opening::None,
-        id: "series",
-        title: "Phase by phase".to_owned(),
-        short: "Series",
-        reading: "Each is the largest over the ranks, by itself: the rank that computes longest is the one that waits least in the \
-                  collective."
-            .to_owned(),
-        blocks,
-    }
+    Section::new("series", "Series", "Phase by phase", vec![Block::OnPage(blocks)]).explained(
+        "Each is the largest over the ranks, by itself: the rank that computes longest is the one that waits least in the \
+         collective.",
+    )
 }
 
 fn series_chart(id: &'static str, title: &str, durations: &[i64]) -> Option<Chart> {
@@ -198,16 +212,13 @@ fn distribution(report: &JobPhases) -> Option<Section> {
         }),
         figures: None,
     };
-    Some(Section {
-        opening: Opening::None,
-        id: "distribution",
-        title: "How long phases take".to_owned(),
-        short: "Distribution",
-        reading: "On the left where most phases lie, on the right how many take at least so long; below a share of 1 % lie the \
-                  phases whose mean is the worst case."
-            .to_owned(),
-        blocks: vec![Block::Charts(vec![counts, survival_chart(report)]), Block::Note(text)],
-    })
+    let blocks = vec![Block::Charts(vec![counts, survival_chart(report)]), Block::Note(text)];
+    let section = Section::new("distribution", "Distribution", "How long phases take", vec![Block::OnPage(blocks)])
+        .explained(
+            "On the left where most phases lie, on the right how many take at least so long; below a share of 1 % lie the \
+             phases whose mean is the worst case.",
+        );
+    Some(section)
 }
 
 fn survival_chart(report: &JobPhases) -> Chart {
@@ -279,16 +290,11 @@ fn latest(report: &JobPhases) -> Option<Section> {
         let all = grouped(found.ranks.len() as u64);
         blocks.push(Block::Note(format!("The {RANKS} ranks of {all} that were the latest most often.")));
     }
-    Some(Section {
-        opening: Opening::None,
-        id: "latest",
-        title: "Who was the latest".to_owned(),
-        short: "Latest rank",
-        reading: "The rank that computed longest, for which the others waited; of several the lowest. A rank that stands out among \
-                  the worst phases has noise of its own."
-            .to_owned(),
-        blocks,
-    })
+    let section = Section::new("latest", "Latest rank", "Who was the latest", vec![Block::OnPage(blocks)]).explained(
+        "The rank that computed longest, for which the others waited; of several the lowest. A rank that stands out among \
+         the worst phases has noise of its own.",
+    );
+    Some(section)
 }
 
 /// In how many phases of each part of the run each rank was the latest.
@@ -315,34 +321,16 @@ fn latest_map(found: &LatestInParts) -> Option<Chart> {
 
 fn ranks(report: &JobPhases) -> Section {
     let fields: Vec<&Field<RankPhases>> = RANK.iter().collect();
-    let mut table = Table::new(&fields).captioned("Ranks");
-    report.ranks.iter().take(TABLE).for_each(|rank| {
-        table.row(&fields, rank);
-    });
+    let mut table = Table::filled(&fields, report.ranks.iter().take(TABLE)).captioned("Ranks");
     if report.ranks.len() > TABLE {
         table.note = format!("The first {TABLE} of {} ranks.", grouped(report.ranks.len() as u64));
     }
-    Section {
-        opening: Opening::None,
-        id: "ranks",
-        title: "The ranks".to_owned(),
-        short: "Ranks",
-        reading: String::new(),
-        blocks: vec![Block::Table(table)],
-    }
+    Section::new("ranks", "Ranks", "The ranks", vec![Block::OnPage(vec![Block::Table(table)])])
 }
 
 fn machine(report: &JobPhases) -> Section {
-    let warning = |text: String| Block::Warning { text, advice: String::new() };
     let mut blocks: Vec<Block> = warnings(report).into_iter().map(warning).collect();
-    let facts = heads(report).into_iter().map(|(name, text)| (name.to_owned(), text)).collect();
-    blocks.push(Block::Facts(facts));
-    Section {
-        opening: Opening::None,
-        id: "machine",
-        title: "Machines, clocks and losses".to_owned(),
-        short: "Machine",
-        reading: "Read this before believing the numbers.".to_owned(),
-        blocks,
-    }
+    blocks.push(Block::Facts(facts(report)));
+    Section::new("machine", "Machine", "Machines, clocks and losses", vec![Block::OnPage(blocks)])
+        .explained("Read this before believing the numbers.")
 }
