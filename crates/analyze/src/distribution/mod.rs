@@ -121,7 +121,7 @@ fn disturbed(series: &Series) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use becalm_model::distribution::{Above, Bucket, Level};
+    use becalm_model::distribution::{Bucket, Level, Overflow};
 
     use super::*;
 
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn levels_lie_in_the_bucket_that_reaches_them() {
         let mut series = histogram(&[(0, 10, 50), (10, 20, 40), (50, 60, 9)]);
-        series.above = Some(Above { from_ns: 60, count: 1 });
+        series.above = Some(Overflow { from_ns: 60, count: 1 });
         let within = |low_ns, high_ns| Some(Within { low_ns, high_ns });
         assert_eq!(
             (level(&series, 0.5), level(&series, 0.51), level(&series, 0.99)),

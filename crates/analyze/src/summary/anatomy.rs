@@ -103,7 +103,7 @@ pub(super) fn anatomy(bundle: &Bundle, docs: &[&NodeDoc], source: &str) -> Resul
             let batch = batch?;
             let (sources, details) = (batch.source_values(), batch.detail_values());
             let of_root: Vec<bool> =
-                details.iter().map(|detail| root::of_row(Kind::Edge, "", detail) == (Kind::Irq, source)).collect();
+                details.iter().map(|detail| root::row_root(Kind::Edge, "", detail) == (Kind::Irq, source)).collect();
             for range in runs(batch.cpus()) {
                 let cpu = batch.cpus()[range.start];
                 if !doc.cpus.iter().any(|doc| i64::from(doc.cpu.get()) == i64::from(cpu)) {

@@ -41,7 +41,7 @@ impl ClosingWarnings {
         }
         let (rows, total) = (durations.count(), Nanos::new(durations.total()));
         if rows != cpu.detours || total != cpu.total_ns {
-            self.add(&doc.node, warning::rows_differ(cpu.cpu, (rows, total), (cpu.detours, cpu.total_ns)));
+            self.add(&doc.node, warning::rows_differ(cpu, rows, total));
         }
     }
 

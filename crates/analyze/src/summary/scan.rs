@@ -375,7 +375,7 @@ mod tests {
 
     /// The root of a part, as the tables say it.
     fn root_of((kind, source, detail, _): &(usize, usize, usize, i64)) -> (Kind, &'static str) {
-        becalm_model::root::of_row(KINDS[*kind], SOURCES[*source], DETAILS[*detail])
+        becalm_model::root::row_root(KINDS[*kind], SOURCES[*source], DETAILS[*detail])
     }
 
     /// Feeds the rows in batches of `size`.

@@ -11,8 +11,8 @@ use becalm_model::inject::{InjectDoc, InjectionWay, Together};
 use becalm_model::node::Warning;
 use becalm_model::study::ConfigurationOutcome;
 use becalm_model::tune::{
-    Area, Attempt, BootParameter, Change, Check, Chosen, CpuChoice, Family, Finding, Gain, GainJob, Gains, Knob, Note,
-    Outcome as Tried, Plan, PredictedSlowdown, Profile, Severity, Stage, StepGain,
+    Area, Attempt, BootParameter, Change, Check, Chosen, CpuChoice, Family, Finding, Gain, GainJob, Gains, JobSlowdown,
+    Knob, Note, Outcome as Tried, Plan, PredictedSlowdown, Profile, Severity, Stage, StepGain,
 };
 use becalm_model::validation::ValidationDoc;
 use becalm_report::{
@@ -270,7 +270,7 @@ fn of_tuning(name: &str) {
     };
     let without = PredictedSlowdown { mean: 1.25, low: Some(1.2), high: None };
     let job = GainJob { grain: Nanos::from_millis(1), ranks: 64 };
-    let gaining = StepGain { sources: vec![text()], without: vec![(job, without)] };
+    let gaining = StepGain { sources: vec![text()], without: vec![JobSlowdown { job, slowdown: without }] };
     let steps = vec![gaining.clone(), gaining];
     let total = vec![Gain { job, slowdown: without, without }];
     let gains = Gains { run: name.into(), total, steps };

@@ -50,7 +50,7 @@ fn with_and_without(run: &Recorded, cpu: CpuId) -> WithAndWithout {
         }) as u32
     };
     let entries = lane.activities.iter().map(|row| {
-        let (kind, source) = root::of_row(row.kind, text(row.source), text(row.detail));
+        let (kind, source) = root::row_root(row.kind, text(row.source), text(row.detail));
         BookEntry {
             detour: row.detour as usize,
             source: number(row.kind, text(row.source)),
