@@ -159,7 +159,7 @@ fn configuration(runs: &[Bundle], questions: &[Question], ranks: &[u64]) -> Resu
     let mut input = NoiseInput::pooled(inputs)?;
     let mut rows = Vec::with_capacity(questions.len() * ranks.len());
     for question in questions {
-        let prediction = Prediction::new(&input.noise, *question)?.of_recording();
+        let prediction = Prediction::new(&input.noise, *question)?.with_recording();
         for ranks in ranks {
             rows.push(prediction.row(*ranks)?);
         }

@@ -16,7 +16,7 @@ use becalm_model::Kind;
 use becalm_model::digest::{CpuDigest, DelayCell, DigestDoc, GRAINS_NS, LongDetour, WINDOWS};
 use becalm_model::node::{Rung, Warning};
 use becalm_model::warning;
-use becalm_scale::at_once::{LongestStops, TimedDetours, events_at_once, repeated_stops};
+use becalm_scale::at_once::{DetourPlace, LongestStops, TimedDetours, events_at_once, repeated_stops};
 use becalm_scale::books::BookEntry;
 use becalm_scale::sampled::{PhaseLosses, PhaseSampler};
 use becalm_stats::splitmix::SplitMix64;
@@ -103,7 +103,7 @@ pub(crate) fn draw_losses<S: Ord>(
     let mut time = Nanos::ZERO;
     let cpus = drawing.cpus(&mut names);
     let repeated = repeated_stops(cpus.iter().map(|cpu| LongestStops::from_detours(cpu.detours.iter().copied())));
-    let sampler = || PhaseSampler::new(window.begin, window.length, grain).of_cpus(nodes * digest.cpus.len());
+    let sampler = || PhaseSampler::new(window.begin, window.length, grain).for_cpus(nodes * digest.cpus.len());
     for (DrawnCpu { detours, entries }, repeated) in cpus.into_iter().zip(repeated) {
         let mut sampler = sampler().leaving_out(repeated);
         let mut entries = entries.into_iter().peekable();
@@ -284,8 +284,8 @@ impl<'a> Drawing<'a> {
         for event in events_by_rank(&self.digest.cpus) {
             for number in 0..times {
                 let instant = (random.uniform() * self.window.length.get() as f64) as i64;
-                for (place, longer) in &event {
-                    common[*place].push(CommonDelay { instant, longer: longer * times + number });
+                for detour in &event {
+                    common[detour.cpu].push(CommonDelay { instant, longer: detour.place * times + number });
                 }
             }
         }
@@ -346,8 +346,9 @@ impl<'a> Drawing<'a> {
     }
 }
 
-/// Which of the longest detours of CPUs came at once: for each such event the CPUs, that of the longest first, each with how many of its detours are longer.
-fn events_by_rank(cpus: &[CpuDigest]) -> Vec<Vec<(usize, usize)>> {
+/// The longest detours of the CPUs that came at once, the longest of each event first. The place of a detour is the number of longer ones on its
+/// CPU.
+fn events_by_rank(cpus: &[CpuDigest]) -> Vec<Vec<DetourPlace>> {
     let timed = |of: &LongDetour| (Nanos::new(of.start_ns), Nanos::new(of.duration_ns));
     let longest: Vec<TimedDetours> = cpus.iter().map(|cpu| cpu.longest.iter().map(timed).collect()).collect();
     let ranked = longest.iter().map(|detours| {
@@ -358,9 +359,9 @@ fn events_by_rank(cpus: &[CpuDigest]) -> Vec<Vec<(usize, usize)>> {
         longer
     });
     let ranked: Vec<Vec<usize>> = ranked.collect();
-    let by_rank =
-        |event: Vec<(usize, usize)>| event.into_iter().map(|(cpu, place)| (cpu, ranked[cpu][place])).collect();
-    events_at_once(&longest).into_iter().map(by_rank).collect()
+    let mut events = events_at_once(&longest);
+    events.iter_mut().flatten().for_each(|detour| detour.place = ranked[detour.cpu][detour.place]);
+    events
 }
 
 impl DrawnCpu {

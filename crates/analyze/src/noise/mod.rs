@@ -11,7 +11,7 @@ use becalm_account::{BatchOwners, CpuAccount, SourceIds};
 use becalm_bundle::Bundle;
 use becalm_model::node::{NodeDoc, Warning};
 use becalm_model::{Kind, warning};
-use becalm_scale::books::{BookEntry, BookedNoise, BookedTrace};
+use becalm_scale::books::{BookEntry, BookedNode, BookedNoise, BookedTrace};
 use becalm_scale::predict::Question;
 use becalm_scale::spec::{Drawing, NoiseSpec};
 use becalm_scale::{Alignment, NodeNoise, Noise, NoiseTrace, ScaleError};
@@ -171,7 +171,7 @@ impl NoiseInput {
                 let trace = BookedTrace::new(window.begin, window.length, detours, entries, names.len());
                 traces.push(trace.map_err(|source| NoiseError::Cpu { cpu: number, node: node.clone(), source })?);
             }
-            booked.push((node, traces));
+            booked.push(BookedNode { name: node, cpus: traces });
         }
         let booked = BookedNoise::new(names::shown(&names), booked)?;
         let noise = booked.without(&vec![false; names.len()])?;

@@ -129,8 +129,11 @@ impl SampledPhases {
         }
         let known = self.losses.uncertainty().filter(|_| !self.drawn);
         let recording = known.map(|known| self.losses.bounds(&known, ranks));
-        let missed =
-            if self.drawn { Missed::of(ranks, GRAIN, recorded) } else { recording.and_then(|bounds| bounds.missed) };
+        let missed = if self.drawn {
+            Missed::for_ranks(ranks, GRAIN, recorded)
+        } else {
+            recording.and_then(|bounds| bounds.missed)
+        };
         let without = self.losses.sources().map(|source| (source.clone(), self.losses.slowdown(ranks, Some(source))));
         Ok(AtScale {
             ranks,

@@ -199,7 +199,7 @@ impl Scan {
             phases: cells.as_ref().map(|cells| {
                 let own = || Window { begin: Nanos::new(cells.start()), length: Nanos::new(cells.length()) };
                 let Window { begin, length } = self.window.unwrap_or_else(own);
-                PhaseSampler::new(begin, length, at_scale::GRAIN).of_cpus(self.sampled)
+                PhaseSampler::new(begin, length, at_scale::GRAIN).for_cpus(self.sampled)
             }),
             cells,
             incomplete: 0,

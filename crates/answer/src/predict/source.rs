@@ -68,8 +68,8 @@ impl PreparedNoise {
     pub(super) fn prediction(&self, question: Question) -> Result<Prediction<'_>, ScaleError> {
         let prediction = Prediction::new(&self.source.noise, question)?.with_draws(&self.source.draws)?;
         Ok(match self.source.summary {
-            Some(summary) => prediction.of_summary(summary.recorded),
-            None => prediction.of_recording(),
+            Some(summary) => prediction.with_recorded(summary.recorded),
+            None => prediction.with_recording(),
         })
     }
 }

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 
 use becalm_model::Estimate;
 use becalm_model::node::Warning;
-use becalm_scale::blame::{Blame, Without};
+use becalm_scale::blame::{Blame, Removal};
 use becalm_scale::collective::{Collective, Operation};
 use becalm_scale::phases::PhaseSpread;
 use becalm_scale::predict::{Question, RankPrediction};
@@ -277,7 +277,7 @@ fn blame_docs<'a>(report: &PredictReport<'a>) -> Vec<BlameDoc<'a>> {
     docs
 }
 
-pub(crate) fn names<'a>(report: &PredictReport<'a>, entry: &Without) -> impl Iterator<Item = &'a str> {
+pub(crate) fn names<'a>(report: &PredictReport<'a>, entry: &Removal) -> impl Iterator<Item = &'a str> {
     let sources = report.sources;
     entry.sources.iter().map(|source| sources[*source].as_str())
 }
@@ -539,7 +539,7 @@ fn render_blame(report: &PredictReport<'_>, grain: Nanos, blame: &Blame, out: &m
     }
     // A gain that the figures do not show is none to act on.
     let gains = blame.each.iter().filter(|without| without.slowdown < all && factor(without.slowdown) != factor(all));
-    let gains: Vec<&Without> = gains.collect();
+    let gains: Vec<&Removal> = gains.collect();
     let (shown, more) = gains.split_at(gains.len().min(SHOWN));
     let width = shown.iter().flat_map(|without| names(report, without)).map(|name| name.chars().count());
     let width = width.max().unwrap_or(0);

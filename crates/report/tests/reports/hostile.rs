@@ -19,8 +19,8 @@ use becalm_report::{
     CompareReport, CostRunReport, DetoursReport, Form, PredictReport, Report, RunReport, SourcesReport, StudyReport,
     TickReport, TuneCheckReport, TuneDoing, TuneDoneReport, TunePlanReport, WorkReport,
 };
-use becalm_scale::blame::{Blame, Without};
-use becalm_scale::closed::{ClosedBooks, DearDetour, ReplicaBooks};
+use becalm_scale::blame::{Blame, Removal};
+use becalm_scale::closed::{ClosedBooks, CostPart, DearDetour, ReplicaBooks};
 use becalm_scale::collective::Collective;
 use becalm_scale::predict::{Prediction, Question};
 use becalm_scale::replay::ReplayOutcome;
@@ -81,13 +81,16 @@ fn of_a_recording(name: &str) {
     let input = NoiseInput::from_run(&bundle, &everything, false).unwrap();
     let prediction = Prediction::new(&input.noise, question()).unwrap();
     let rows = [4, 64].map(|ranks| prediction.row(ranks).unwrap());
-    let without = |slowdown, sources| Without { ranks: 64, sources, slowdown, gain: None };
+    let without = |slowdown, sources| Removal { ranks: 64, sources, slowdown, gain: None };
     let dear = DearDetour {
         cpu: 0,
         start: Nanos::from_secs(1),
         duration: Nanos::from_micros(7),
         cost: Nanos::from_micros(9),
-        sources: vec![(Some(0), Nanos::from_micros(8)), (None, Nanos::from_micros(1))],
+        sources: vec![
+            CostPart { source: Some(0), time: Nanos::from_micros(8) },
+            CostPart { source: None, time: Nanos::from_micros(1) },
+        ],
     };
     let outcome = ReplayOutcome {
         phases: 50,

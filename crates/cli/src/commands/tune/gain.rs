@@ -88,7 +88,7 @@ impl Scale<'_> {
         let noise = self.booked.without(out)?;
         let mut slowdowns = Vec::with_capacity(self.questions.len() * self.ranks.len());
         for question in &self.questions {
-            let prediction = Prediction::new(&noise, *question)?.of_recording();
+            let prediction = Prediction::new(&noise, *question)?.with_recording();
             for ranks in self.ranks {
                 let row = prediction.row(*ranks)?;
                 let mean = row.slowdown.map_or(1.0, |slowdown| slowdown.mean);
