@@ -13,7 +13,7 @@
 //! - Both variances have their own degrees of freedom; their sum has those of F. E. Satterthwaite, Biometrics Bulletin 2 (1946).
 
 use super::Doubt;
-use super::between::{Contrast, KnownFigure, RunFigure, Welch, of_known};
+use super::contrast::{Contrast, KnownFigure, RunFigure, Welch, of_known};
 use super::ground::Side;
 use super::metric::Metric;
 use super::proportion::turned_back;

@@ -16,8 +16,8 @@
 //! How the rows are shown is for the crate `report`.
 
 mod alone;
-pub(crate) mod between;
 mod condensed;
+pub(crate) mod contrast;
 mod error;
 mod extremes;
 mod gather;

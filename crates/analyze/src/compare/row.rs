@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use becalm_model::Kind;
 
 use super::alone::{self, Between};
-use super::between::{self, Contrast, RunFigure};
+use super::contrast::{self, Contrast, RunFigure};
 use super::extremes::STRETCHES_MIN;
 use super::gathered::{Gathered, SourceSample};
 use super::ground::{ComparedPlace, ComparedRun, Ground};
@@ -301,8 +301,8 @@ fn of_stretches(sides: &[Vec<&DetourSample>; 2], same_cpus: bool, between: Betwe
 
 /// A row of what each run of both sides has of a figure.
 fn of_figures(metric: Metric, sides: &[Vec<RunFigure>; 2], scale: f64) -> ComparedFigure {
-    let [a, b] = between::typical(sides).map(|typical| typical.map(|typical| typical * scale));
-    ComparedFigure::new(metric, a, b).found(between::contrast(&sides[0], &sides[1]), scale)
+    let [a, b] = contrast::typical(sides).map(|typical| typical.map(|typical| typical * scale));
+    ComparedFigure::new(metric, a, b).found(contrast::contrast(&sides[0], &sides[1]), scale)
 }
 
 /// The rows of the sources that any run has, two for each: its share of time and its rate. The largest change of the

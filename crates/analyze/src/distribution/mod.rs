@@ -1,14 +1,14 @@
 //! What can be said of a distribution that another program measured: of each series the figures that its file holds or that follow from it,
 //! and no others.
 
-mod beside;
+mod comparison;
 mod run;
 mod times;
 mod verdict;
 
 use becalm_model::distribution::{DistributionDoc, Edges, Quantity, Series};
 
-pub use beside::{AskTimes, Beside, BesideError, Pair, Side, beside};
+pub use comparison::{AskTimes, Beside, BesideError, Pair, Side, beside};
 pub use times::times_of;
 pub use verdict::{Clustering, Shown, Tested, TestedFigure, Untested};
 

@@ -7,7 +7,7 @@
 //! - **A recording on one of the sides.** Its detours from the compared length on are counted in 256 cells of time, and their blocks say how
 //!   many times as far such numbers scatter as independent ones would (the design effect of L. Kish, *Survey Sampling*, 1965; at least 1).
 //!   It is taken to hold for the other side, which measured the same.
-//! - **Several runs a side,** whose scatter holds whatever makes runs differ (`compare::between`).
+//! - **Several runs a side,** whose scatter holds whatever makes runs differ (`compare::contrast`).
 //!
 //! The interval of B / A is made for the two ends of what the files leave open, and reaches over both (the outer interval of a partially
 //! identified parameter: C. F. Manski, *Partial Identification of Probability Distributions*, 2003). A difference is shown where it lies
@@ -23,7 +23,7 @@
 use becalm_stats::{CONFIDENCE, TimeCells, student_quantile, student_tail};
 
 use super::run::{Known, RunLengths};
-use crate::compare::between::{self, RunFigure};
+use crate::compare::contrast::{self, RunFigure};
 use crate::compare::holm;
 use crate::compare::series::RatioOfSums;
 use crate::compare::{FLOOR, LEVEL};
@@ -233,7 +233,7 @@ fn row(
         // What the files leave open holds 1.
         _ => 1.0,
     };
-    let [value_a, value_b] = between::typical(&[at(&a, |run| run.value), at(&b, |run| run.value)]);
+    let [value_a, value_b] = contrast::typical(&[at(&a, |run| run.value), at(&b, |run| run.value)]);
     Some(Row { figure, a: value_a, b: value_b, low: low.low, high: high.high, p_value })
 }
 
@@ -258,8 +258,8 @@ struct Ratio {
 
 /// By how the runs of a side differ from each other.
 fn of_several(sides: &[Vec<RunFigure>; 2]) -> Option<Ratio> {
-    let found = between::contrast(&sides[0], &sides[1]).ok()?;
-    let [a, b] = between::typical(sides).map(|typical| typical.unwrap_or(0.0));
+    let found = contrast::contrast(&sides[0], &sides[1]).ok()?;
+    let [a, b] = contrast::typical(sides).map(|typical| typical.unwrap_or(0.0));
     let ratio = if a > 0.0 { b / a } else { f64::INFINITY };
     Some(Ratio { ratio, low: found.ratio_low.unwrap_or(0.0), high: found.ratio_high, p_value: found.p_value })
 }

@@ -8,7 +8,7 @@ use becalm_scale::at_once::TimedDetours;
 use becalm_scale::sampled::{PhaseLosses, PhaseSampler};
 use becalm_units::{CpuId, Nanos};
 
-use super::at_scale;
+use super::scale;
 use crate::noise::window::Window;
 use becalm_stats::periods::Times;
 use becalm_stats::spectrum::{FilledStretch, Welch};
@@ -86,7 +86,7 @@ impl Default for Scan {
             sampled: 1,
             with_self: false,
             spectrum: Welch::default(),
-            losses: PhaseLosses::new(at_scale::GRAIN),
+            losses: PhaseLosses::new(scale::GRAIN),
         }
     }
 }
@@ -199,7 +199,7 @@ impl Scan {
             phases: cells.as_ref().map(|cells| {
                 let own = || Window { begin: Nanos::new(cells.start()), length: Nanos::new(cells.length()) };
                 let Window { begin, length } = self.window.unwrap_or_else(own);
-                PhaseSampler::new(begin, length, at_scale::GRAIN).for_cpus(self.sampled)
+                PhaseSampler::new(begin, length, scale::GRAIN).for_cpus(self.sampled)
             }),
             cells,
             incomplete: 0,
