@@ -56,7 +56,7 @@ pub(super) fn turned_back(logarithms: &Welch) -> Contrast {
 mod tests {
     use becalm_testing::noise::Source;
 
-    use super::super::contrast::{contrast, of_means};
+    use super::super::contrast::{contrast, contrast_means};
     use super::*;
 
     /// How many of so many comparisons of sides of `runs` runs hold the truth in the interval of the ratio and in that of the
@@ -84,7 +84,7 @@ mod tests {
             held[0] += u32::from(found.ratio_low <= Some(ratio) && found.ratio_high >= Some(ratio));
             held[1] += u32::from(found.low <= ratio - 1.0 && found.high >= ratio - 1.0);
             held[2] += u32::from(found.p_value <= 0.05);
-            held[3] += u32::from(of_means(&a, &b).unwrap().p_value <= 0.05);
+            held[3] += u32::from(contrast_means(&a, &b).unwrap().p_value <= 0.05);
         }
         let [ratio, difference, shown, shown_by_means] = held.map(|held| f64::from(held) / f64::from(TRIALS));
         Held { ratio, difference, shown, shown_by_means }

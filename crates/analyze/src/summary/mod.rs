@@ -35,7 +35,7 @@ pub use figures::{
 pub use pooled::Pooled;
 pub use run::{Selection, summarize};
 pub(crate) use run::{keep_cpus, spans};
-pub use scale::{AtScale, NoScale, RANKS, SampledPhases};
+pub use scale::{CostAtScale, NoScale, RANKS, SampledPhases};
 pub(crate) use scan::runs;
 pub use scan::{ActivityColumns, DetourColumns, Scan};
 pub(crate) use timeline::nest;

@@ -44,7 +44,7 @@ impl PreparedNoise {
         let mut taken_out = vec![false; sources.len()];
         if let Some(booked) = &source.booked {
             for name in &asked.without {
-                for number in source.numbers_of(name)? {
+                for number in source.source_numbers(name)? {
                     taken_out[number] = true;
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use becalm_analyze::together::{AtOnce, Meeting, SharedStretch, Together};
+use becalm_analyze::together::{BusyTime, Meeting, SharedStretch, Together};
 use becalm_model::node::Warning;
 use becalm_units::{CpuList, cpus, printable};
 use serde::Serialize;
@@ -28,7 +28,7 @@ pub struct TogetherReport<'a> {
 
 /// For how long so many CPUs were within a detour.
 struct AtOnceRow {
-    at_once: AtOnce,
+    at_once: BusyTime,
     length: i64,
 }
 

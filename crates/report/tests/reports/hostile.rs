@@ -157,7 +157,7 @@ fn of_work_costs_jobs_and_studies(name: &str) {
 
     let jobs = tempfile::tempdir().unwrap();
     becalm_fixtures::phases::write_phases(jobs.path());
-    let mut job = JobPhases::of_run(&PhaseRun::open(&jobs.path().join("job.becalm")).unwrap()).unwrap();
+    let mut job = JobPhases::from_run(&PhaseRun::open(&jobs.path().join("job.becalm")).unwrap()).unwrap();
     for node in &mut job.nodes {
         (node.job.library, node.job.sched) = (text(), text());
         (node.machine.processor, node.machine.kernel, node.warnings) = (text(), text(), vec![text()]);
