@@ -73,7 +73,7 @@ fn show(path: &Path, valid: &Valid, edits: &Edits) -> anyhow::Result<()> {
             let (_, docs) = becalm_bundle::distribution::load(path, None)?;
             check_report(&DistributionReport { docs: &docs });
         }
-        Contents::Phases => check_report(&JobPhases::of_run(&PhaseRun::open(path)?)?),
+        Contents::Phases => check_report(&JobPhases::from_run(&PhaseRun::open(path)?)?),
         Contents::Summary => {
             let bundle = SummaryBundle::open(path)?;
             let summary = summarize_digests(&bundle, &EVERYTHING)?;

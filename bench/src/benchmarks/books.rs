@@ -11,7 +11,7 @@ use crate::claims::{Claims, Figure};
 use crate::effort::Effort;
 use becalm_scale::Noise;
 use becalm_scale::blame::{BlameWanted, blame, blame_by_removal};
-use becalm_scale::books::{BookEntry, BookedNoise, BookedTrace};
+use becalm_scale::books::{BookEntry, BookedNode, BookedNoise, BookedTrace};
 use becalm_scale::delay::DelayTable;
 use becalm_scale::placement::Placement;
 use becalm_scale::predict::{Prediction, Question};
@@ -62,7 +62,8 @@ fn cpu(number: u64) -> BookedTrace {
 
 fn recording() -> BookedNoise {
     let names = (0..SOURCES).map(|source| format!("source {source}")).collect();
-    BookedNoise::new(names, vec![("node".to_owned(), (0..CPUS).map(cpu).collect())]).expect("a node")
+    BookedNoise::new(names, vec![BookedNode { name: "node".to_owned(), cpus: (0..CPUS).map(cpu).collect() }])
+        .expect("a node")
 }
 
 fn question(phases: u64, replicas: u64) -> Question {

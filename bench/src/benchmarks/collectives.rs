@@ -11,7 +11,7 @@ use crate::effort::Effort;
 use crate::programs;
 use becalm_scale::NoiseTrace;
 use becalm_scale::collective::{Barrier, Collective};
-use becalm_scale::machine::JobMachine;
+use becalm_scale::machine::{JobMachine, RankStart};
 use becalm_scale::network::Network;
 use becalm_scale::random::{Purpose, Stream};
 use becalm_scale::spec::NoiseSpec;
@@ -48,7 +48,7 @@ fn rank_rounds(trace: &NoiseTrace, ranks: u64, phases: u64, grain: Nanos) -> f64
     let network: Network = "L=2500ns,o=1500ns,g=1000ns,G=6ns".parse().expect("a network");
     let mut stream = Stream::new(1, Purpose::Offsets, 0);
     let mut offset = || stream.below(trace.length().get() as u64) as i64;
-    let starts: Vec<(&NoiseTrace, i64)> = (0..ranks).map(|_| (trace, offset())).collect();
+    let starts: Vec<RankStart<'_>> = (0..ranks).map(|_| RankStart { trace, offset: offset() }).collect();
     let mut machine = JobMachine::new(network, &starts).expect("a machine");
     let begin = Instant::now();
     for _ in 0..phases {

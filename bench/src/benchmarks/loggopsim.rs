@@ -18,7 +18,7 @@ use crate::mersenne::Mersenne;
 use becalm_exchange::write::loggopsim::NoiseFile;
 use becalm_scale::NoiseTrace;
 use becalm_scale::collective::{Barrier, Collective};
-use becalm_scale::machine::JobMachine;
+use becalm_scale::machine::{JobMachine, RankStart};
 use becalm_scale::network::Network;
 use becalm_scale::spec::NoiseSpec;
 use becalm_units::Nanos;
@@ -164,7 +164,7 @@ impl Job {
         let [latency, overhead, gap, grain] = [latency, overhead, gap, grain].map(Nanos::new);
         let network = Network::new(latency, overhead, gap, 6_000).map_err(io::Error::other)?;
         let begin = Instant::now();
-        let starts: Vec<(&NoiseTrace, i64)> = offsets.iter().map(|offset| (trace, *offset)).collect();
+        let starts: Vec<RankStart<'_>> = offsets.iter().map(|offset| RankStart { trace, offset: *offset }).collect();
         let mut machine = JobMachine::new(network, &starts).map_err(io::Error::other)?;
         for _ in 0..self.barriers {
             machine.work(grain).and_then(|()| BARRIER.run(&mut machine, 1)).map_err(io::Error::other)?;

@@ -49,6 +49,6 @@ pub fn run() -> ExitCode {
         }
         rows.push(row);
     }
-    claims.none("lines of the page that are not as they are found", u64::from(page.with(&rows) != page.text()));
+    claims.none("lines of the page that are not as they are found", u64::from(page.filled(&rows) != page.text()));
     claims.end()
 }

@@ -41,7 +41,7 @@ fn recorded(law: RareLaw, seed: u64, length: Nanos) -> Noise {
 /// The intervals that reports and predictions print.
 fn intervals(law: RareLaw, seed: u64) -> Vec<RecordingEnds> {
     let noise = recorded(law, seed, LENGTH);
-    let losses = PhaseLosses::of_noise(&noise, 1, GRAIN).expect("grains that fit");
+    let losses = PhaseLosses::from_noise(&noise, 1, GRAIN).expect("grains that fit");
     let known = losses.uncertainty().expect("a recording");
     RANKS.iter().map(|ranks| losses.bounds(&known, *ranks).ends()).collect()
 }
@@ -86,7 +86,7 @@ fn jobs(claims: &mut Claims, effort: Effort) {
             let predicted = |seed: u64| {
                 let noise = recorded(law, 1_000 + seed, LENGTH);
                 let row =
-                    Prediction::new(&noise, question(4)).and_then(|prediction| prediction.of_recording().row(ranks));
+                    Prediction::new(&noise, question(4)).and_then(|prediction| prediction.with_recording().row(ranks));
                 row.expect("a replay").recording.expect("it is asked for").ends()
             };
             let intervals: Vec<RecordingEnds> = (0..effort.share(RECORDINGS)).map(predicted).collect();

@@ -28,7 +28,7 @@ impl Owner {
 /// Whether a thread of becalm is the root of an activity of this kind and detail.
 #[must_use]
 pub fn is_becalms(kind: Kind, detail: &str) -> bool {
-    root::of_row(kind, "", detail).0 == Kind::Becalm
+    root::row_root(kind, "", detail).0 == Kind::Becalm
 }
 
 /// The owners of the activities of a batch, whose sources and details are keys into small tables. Names are looked up once a batch and
@@ -86,7 +86,7 @@ impl LabelOwners {
             return *owner;
         }
         let itself = Owner::itself(known.id(kind, labels.text(source)), kind);
-        let owner = match root::of_row(kind, labels.text(source), labels.text(detail)) {
+        let owner = match root::row_root(kind, labels.text(source), labels.text(detail)) {
             (owner, name) if (owner, name) != (kind, labels.text(source)) => {
                 Owner { root: known.id(owner, name), is_becalms: owner == Kind::Becalm, ..itself }
             }
@@ -130,7 +130,7 @@ mod tests {
                     cpu: CpuId::new(0), detour: 0, start: Nanos::ZERO, self_time: Nanos::ZERO, kind,
                     source: labels.intern(SOURCES[source]), detail: labels.intern(DETAILS[detail]),
                 };
-                let expected = root::of_row(kind, SOURCES[source], DETAILS[detail]);
+                let expected = root::row_root(kind, SOURCES[source], DETAILS[detail]);
                 let found = batch.owner(&mut by_key, kind, source, detail);
                 let other = live.owner(&mut by_label, &labels, &activity);
                 for (owner, ids) in [(found, &by_key), (other, &by_label)] {

@@ -76,11 +76,11 @@ mod tests {
     use crate::summary::{Summary, summarize, summarize_digests};
 
     fn both(name: &str) -> (Summary, Summary, DigestDoc) {
-        both_of(name, &Selection::default())
+        summarize_both(name, &Selection::default())
     }
 
     /// What is selected of a full recording, the same of its summary form, and all of that.
-    fn both_of(name: &str, selection: &Selection) -> (Summary, Summary, DigestDoc) {
+    fn summarize_both(name: &str, selection: &Selection) -> (Summary, Summary, DigestDoc) {
         let folder = tempfile::tempdir().unwrap();
         becalm_fixtures::write_all(folder.path());
         let (full, short) = (folder.path().join(name), folder.path().join("short.becalm"));
@@ -88,8 +88,8 @@ mod tests {
         let digest = condense(&bundle, &bundle.nodes()[0].node).unwrap();
         digest.check().unwrap();
         drop(SummaryWriter::create(&short, &digest).unwrap());
-        let of_digest = summarize_digests(&SummaryBundle::open(&short).unwrap(), selection).unwrap();
-        (summarize(&bundle, selection).unwrap(), of_digest, digest)
+        let short_summary = summarize_digests(&SummaryBundle::open(&short).unwrap(), selection).unwrap();
+        (summarize(&bundle, selection).unwrap(), short_summary, digest)
     }
 
     /// What is a sum is the same; what is a quantile is so but for a bucket; the rest says that it is not known.
@@ -98,12 +98,15 @@ mod tests {
         let (full, short, digest) = both("busy.becalm");
         assert_eq!(short.cpus.len(), full.cpus.len());
         let figures = full.cpus.iter().map(|cpu| &cpu.figures).zip(short.cpus.iter().map(|cpu| &cpu.figures));
-        for (all, of) in figures.chain([(&full.total, &short.total)]) {
-            assert_eq!((of.noise_ratio(), of.rate_hz()), (all.noise_ratio(), all.rate_hz()));
-            assert_eq!((of.durations.max(), of.durations.min()), (all.durations.max(), all.durations.min()));
-            assert_eq!((of.long.count(), of.long.total()), (all.long.count(), all.long.total()));
-            assert_eq!((of.own_ns, of.own_longest_ns, of.unseen_ns), (all.own_ns, all.own_longest_ns, all.unseen_ns));
-            for (one, other) in [(of.median_ns, all.median_ns), (of.p99_ns, all.p99_ns), (of.p999_ns, all.p999_ns)] {
+        for (all, one) in figures.chain([(&full.total, &short.total)]) {
+            assert_eq!((one.noise_ratio(), one.rate_hz()), (all.noise_ratio(), all.rate_hz()));
+            assert_eq!((one.durations.max(), one.durations.min()), (all.durations.max(), all.durations.min()));
+            assert_eq!((one.long.count(), one.long.total()), (all.long.count(), all.long.total()));
+            assert_eq!(
+                (one.own_ns, one.own_longest_ns, one.unseen_ns),
+                (all.own_ns, all.own_longest_ns, all.unseen_ns)
+            );
+            for (one, other) in [(one.median_ns, all.median_ns), (one.p99_ns, all.p99_ns), (one.p999_ns, all.p999_ns)] {
                 let (one, other) = (one.unwrap() as f64, other.unwrap() as f64);
                 assert!((one / other - 1.0).abs() < 0.01, "{one} for {other}");
             }
@@ -122,14 +125,18 @@ mod tests {
         }
         assert_eq!(short.books, full.books);
         assert!(short.anatomy.is_none() && short.periods.is_empty() && short.spectrum.is_none());
-        let slowdown = |of: &Summary| of.at_scale.as_ref().map(|scaled| scaled.slowdown).map_err(Clone::clone);
+        let slowdown =
+            |summary: &Summary| summary.at_scale.as_ref().map(|scaled| scaled.slowdown).map_err(Clone::clone);
         let (short_scale, full_scale) = (slowdown(&short), slowdown(&full));
         match (&short_scale, &full_scale) {
             (Ok(short), Ok(full)) => assert!(((short - 1.0) / (full - 1.0) - 1.0).abs() < 0.1, "{short} {full}"),
             _ => assert_eq!(short_scale, full_scale),
         }
         assert!(short.warnings.iter().any(|(_, warning)| warning.code == "summary_form"));
-        assert_eq!(digest.cpus[0].longest.iter().map(|of| of.duration_ns).max(), full.cpus[0].figures.durations.max());
+        assert_eq!(
+            digest.cpus[0].longest.iter().map(|detour| detour.duration_ns).max(),
+            full.cpus[0].figures.durations.max()
+        );
     }
 
     /// Of CPUs that are not selected nothing is left, neither their detours nor what the kernel counted there.
@@ -137,13 +144,13 @@ mod tests {
     fn a_selection_of_cpus_is_the_same_of_both_forms() {
         let (whole, ..) = both("busy.becalm");
         let selection = Selection { cpus: Some("1".parse().unwrap()), ..Selection::default() };
-        let (full, short, _) = both_of("busy.becalm", &selection);
-        let of_one = |summary: &Summary| summary.nodes[0].doc.counters.iter().all(|counter| counter.cpu.get() == 1);
-        assert!(whole.cpus.len() == 2 && !of_one(&whole), "{:?}", whole.nodes[0].doc.counters);
-        for of in [&full, &short] {
-            assert_eq!(of.cpus.iter().map(|cpu| cpu.cpu.get()).collect::<Vec<_>>(), [1]);
-            assert!(of.nodes[0].doc.cpus.len() == 1 && of_one(of), "{:?}", of.nodes[0].doc);
-            assert_eq!(of.total.durations.total(), whole.cpus[1].figures.durations.total());
+        let (full, short, _) = summarize_both("busy.becalm", &selection);
+        let has_one = |summary: &Summary| summary.nodes[0].doc.counters.iter().all(|counter| counter.cpu.get() == 1);
+        assert!(whole.cpus.len() == 2 && !has_one(&whole), "{:?}", whole.nodes[0].doc.counters);
+        for one in [&full, &short] {
+            assert_eq!(one.cpus.iter().map(|cpu| cpu.cpu.get()).collect::<Vec<_>>(), [1]);
+            assert!(one.nodes[0].doc.cpus.len() == 1 && has_one(one), "{:?}", one.nodes[0].doc);
+            assert_eq!(one.total.durations.total(), whole.cpus[1].figures.durations.total());
         }
         assert_eq!(short.sources.len(), full.sources.len());
     }

@@ -109,12 +109,12 @@ mod tests {
 
     #[test]
     fn a_part_is_scaled_to_the_whole_and_no_further() {
-        let of =
+        let total =
             |times| scaled(&count("cycles", CountedIn::User, 600, times)).map(|scaled| (scaled.count, scaled.part));
-        assert_eq!(of([100, 50]), Some((1_200.0, 0.5)));
-        assert_eq!(of([100, 100]), Some((600.0, 1.0)));
-        assert_eq!((of([100, 101]), of([0, 1])), (Some((600.0, 1.0)), Some((600.0, 1.0))));
-        assert_eq!((of([100, 0]), of([0, 0]), of([100, -1])), (None, None, None));
+        assert_eq!(total([100, 50]), Some((1_200.0, 0.5)));
+        assert_eq!(total([100, 100]), Some((600.0, 1.0)));
+        assert_eq!((total([100, 101]), total([0, 1])), (Some((600.0, 1.0)), Some((600.0, 1.0))));
+        assert_eq!((total([100, 0]), total([0, 0]), total([100, -1])), (None, None, None));
     }
 
     #[test]

@@ -12,7 +12,6 @@ pub fn together<'a>(places: impl IntoIterator<Item = &'a Injected>) -> Injected 
         let weight: u64 = places.iter().filter(|place| value(place).is_some()).map(|place| place.count).sum();
         (weight > 0).then(|| sum / weight as f64)
     };
-    let ends = places.iter().filter_map(|place| place.ends).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
     let ratios: Vec<f64> = places.iter().filter_map(|place| place.ratio).collect();
     let ratio = (!ratios.is_empty()).then(|| ratios.iter().sum::<f64>() / ratios.len() as f64);
     Injected {
@@ -22,7 +21,8 @@ pub fn together<'a>(places: impl IntoIterator<Item = &'a Injected>) -> Injected 
         // Spreads of different places are not one spread.
         interval_stddev_ns: if let [place] = places[..] { place.interval_stddev_ns } else { None },
         length_stddev_ns: if let [place] = places[..] { place.length_stddev_ns } else { None },
-        ends,
+        shortest: places.iter().filter_map(|place| place.shortest).min(),
+        longest: places.iter().filter_map(|place| place.longest).max(),
         ratio,
     }
 }
@@ -57,7 +57,8 @@ mod tests {
             interval_stddev_ns: None,
             length_ns: Some(10.0),
             length_stddev_ns: None,
-            ends: Some((Nanos::new(10), Nanos::new(10))),
+            shortest: Some(Nanos::new(10)),
+            longest: Some(Nanos::new(10)),
             ratio: Some(0.1),
         };
         let many = Injected {
@@ -66,13 +67,14 @@ mod tests {
             interval_stddev_ns: Some(1.0),
             length_ns: Some(30.0),
             length_stddev_ns: Some(2.0),
-            ends: Some((Nanos::new(5), Nanos::new(60))),
+            shortest: Some(Nanos::new(5)),
+            longest: Some(Nanos::new(60)),
             ratio: Some(0.3),
         };
         let both = together([&few, &many]);
         assert_eq!((both.count, both.interval_ns, both.length_ns), (4, Some(100.0), Some(25.0)));
         assert_eq!((both.interval_stddev_ns, both.length_stddev_ns), (None, None));
-        assert_eq!((both.ends, both.ratio), (Some((Nanos::new(5), Nanos::new(60))), Some(0.2)));
+        assert_eq!((both.shortest, both.longest, both.ratio), (Some(Nanos::new(5)), Some(Nanos::new(60)), Some(0.2)));
         assert_eq!(together([&many]), many);
         assert_eq!(together([]), Injected::default());
     }

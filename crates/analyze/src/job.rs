@@ -37,7 +37,7 @@ impl JobPhases {
     ///
     /// # Errors
     /// If a table of it is missing, damaged, or does not hold what its document says.
-    pub fn of_run(run: &PhaseRun) -> Result<Self, BundleError> {
+    pub fn from_run(run: &PhaseRun) -> Result<Self, BundleError> {
         let phases = run.nodes.first().map_or(0, |doc| doc.job.phases);
         let mut slowest = Slowest::default();
         let mut ranks: Vec<RankPhases> = Vec::new();

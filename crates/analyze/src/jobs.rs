@@ -9,7 +9,7 @@ use becalm_stats::splitmix::SplitMix64;
 
 use crate::compare::Verdict;
 use crate::job::JobPhases;
-use crate::phases::{PhaseFigures, Slowest, worst_of};
+use crate::phases::{PhaseFigures, Slowest, count_worst};
 
 /// So many blocks a job is cut into.
 const BLOCKS: usize = 40;
@@ -44,7 +44,7 @@ impl PhaseTime {
 
     /// The largest such time over the ranks, phase by phase, in nanoseconds.
     #[must_use]
-    pub fn of(self, slowest: &Slowest) -> &[i64] {
+    pub fn durations(self, slowest: &Slowest) -> &[i64] {
         match self {
             Self::Qt => &slowest.compute,
             Self::Bt => &slowest.collective,
@@ -86,13 +86,13 @@ pub struct JobRow {
 pub fn against_first(jobs: &[&JobPhases]) -> Vec<JobRow> {
     let mut rows = Vec::new();
     for time in [PhaseTime::Qt, PhaseTime::Bt, PhaseTime::Qtbt] {
-        let mut first: Option<Drawn> = None;
+        let mut first: Option<Bootstrap> = None;
         for (number, job) in jobs.iter().enumerate() {
-            let series = time.of(&job.slowest);
+            let series = time.durations(&job.slowest);
             let Some(figures) = PhaseFigures::from_durations(series) else { continue };
             // Each job is drawn by itself, so that those of two do not fall together.
-            let drawn = Drawn { figures, draws: draws(series, SEED + number as u64) };
-            let figure = |of: fn(&PhaseFigures) -> f64, which: usize| drawn.against(first.as_ref(), of, which);
+            let drawn = Bootstrap { figures, draws: draws(series, SEED + number as u64) };
+            let figure = |value: fn(&PhaseFigures) -> f64, which: usize| drawn.figure(first.as_ref(), value, which);
             let (average, worst) = (figure(|figures| figures.mean_ns, 0), figure(|figures| figures.worst_ns, 1));
             rows.push(JobRow { time, job: number, average, worst, max_ns: figures.max_ns });
             first.get_or_insert(drawn);
@@ -102,15 +102,16 @@ pub fn against_first(jobs: &[&JobPhases]) -> Vec<JobRow> {
 }
 
 /// The figures of a series, and those of what is drawn from it.
-struct Drawn {
+struct Bootstrap {
     figures: PhaseFigures,
     draws: Vec<[f64; 2]>,
 }
 
-impl Drawn {
-    fn against(&self, first: Option<&Self>, of: fn(&PhaseFigures) -> f64, which: usize) -> JobFigure {
-        let ns = of(&self.figures);
-        let Some((first, base)) = first.map(|first| (first, of(&first.figures))).filter(|(_, base)| *base > 0.0) else {
+impl Bootstrap {
+    fn figure(&self, first: Option<&Self>, value: fn(&PhaseFigures) -> f64, which: usize) -> JobFigure {
+        let ns = value(&self.figures);
+        let Some((first, base)) = first.map(|first| (first, value(&first.figures))).filter(|(_, base)| *base > 0.0)
+        else {
             return JobFigure { ns, change: None, interval: None, verdict: None };
         };
         let pairs = self.draws.iter().zip(&first.draws).filter(|(_, base)| base[which] > 0.0);
@@ -149,17 +150,17 @@ fn draws(series: &[i64], seed: u64) -> Vec<[f64; 2]> {
         .map(|_| {
             let mut times = [0_usize; BLOCKS];
             (0..BLOCKS).for_each(|_| times[random.below(BLOCKS as u64) as usize] += 1);
-            figures_of(&times, &sums, &falling)
+            drawn_figures(&times, &sums, &falling)
         })
         .collect()
 }
 
 /// The mean and the worst case of a series in which each block stands so many times. `falling` are its phases, the longest first, each with
 /// its block.
-fn figures_of(times: &[usize; BLOCKS], sums: &[(i128, usize); BLOCKS], falling: &[(i64, usize)]) -> [f64; 2] {
+fn drawn_figures(times: &[usize; BLOCKS], sums: &[(i128, usize); BLOCKS], falling: &[(i64, usize)]) -> [f64; 2] {
     let phases: usize = times.iter().zip(sums).map(|(times, (_, phases))| times * phases).sum();
     let sum: i128 = times.iter().zip(sums).map(|(times, (sum, _))| *times as i128 * sum).sum();
-    let worst = worst_of(phases);
+    let worst = count_worst(phases);
     let (mut left, mut longest) = (worst, 0_i128);
     for (ns, block) in falling {
         let taken = times[*block].min(left);
@@ -201,7 +202,7 @@ mod tests {
                 .flat_map(|(phase, ns)| std::iter::repeat_n(*ns, times[block(phase)]))
                 .collect();
             let plain = PhaseFigures::from_durations(&written).unwrap();
-            let [mean, worst] = figures_of(&times, &sums, &falling);
+            let [mean, worst] = drawn_figures(&times, &sums, &falling);
             prop_assert!((mean - plain.mean_ns).abs() < 1e-9 && (worst - plain.worst_ns).abs() < 1e-9);
         }
     }
@@ -233,11 +234,11 @@ mod tests {
         // 2.5 ms in the place of 1.5 ms, two thirds more, where about one phase in a hundred has them.
         assert!(low > 0.2 && high < 1.2, "{low} {high}");
         assert_eq!(row(PhaseTime::Bt, 2).average.verdict, Some(Verdict::NoDifferenceShown));
-        let short = |of: JobPhases| {
+        let short = |job: JobPhases| {
             let cut = |series: &[i64]| series[..BLOCKS * BLOCK_MIN - 1].to_vec();
-            let Slowest { compute, collective, total, latest } = of.slowest;
+            let Slowest { compute, collective, total, latest } = job.slowest;
             let slowest = Slowest { compute: cut(&compute), collective: cut(&collective), total: cut(&total), latest };
-            JobPhases { slowest, ..of }
+            JobPhases { slowest, ..job }
         };
         let rows = against_first(&[&short(job(0, 1)), &short(job(0, 2))]);
         assert_eq!(rows[1].average.verdict, Some(Verdict::NotEnoughData));
@@ -245,7 +246,7 @@ mod tests {
 
     /// Of jobs that do not differ one in twenty may be said to, in either direction; drawn percentiles keep about that.
     #[test]
-    fn jobs_that_do_not_differ_are_seldom_said_to() {
+    fn equal_jobs_seldom_differ() {
         let wrong = |pair: u64| {
             let rows = against_first(&[&job(500_000, 2 * pair), &job(500_000, 2 * pair + 1)]);
             rows.iter().any(|row| row.time == PhaseTime::Qt && row.average.verdict.is_some_and(Verdict::is_difference))

@@ -72,7 +72,7 @@ pub struct Cause {
 
 /// One limit on one CPU.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Checked {
+pub struct LimitCheck {
     /// The node that the CPU belongs to.
     pub node: String,
     /// The kernel's number of the CPU.
@@ -97,12 +97,12 @@ pub struct Checked {
 
 /// Holds each CPU of a recording against each limit, CPU by CPU, the noise first.
 #[must_use]
-pub fn check(summary: &Summary, limits: &Limits) -> Vec<Checked> {
+pub fn check(summary: &Summary, limits: &Limits) -> Vec<LimitCheck> {
     let asked: Vec<Limit> =
         limits.max_noise.map(Limit::Noise).into_iter().chain(limits.max_detour.map(Limit::Detour)).collect();
-    let of_cpu = |cpu: &CpuSummary| {
+    let checks = |cpu: &CpuSummary| {
         let figures = &cpu.figures;
-        let check = |limit: &Limit| Checked {
+        let check = |limit: &Limit| LimitCheck {
             node: cpu.node.clone(),
             cpu: cpu.cpu,
             duration_ns: figures.duration_ns,
@@ -119,7 +119,7 @@ pub fn check(summary: &Summary, limits: &Limits) -> Vec<Checked> {
         };
         asked.iter().map(check).collect::<Vec<_>>()
     };
-    summary.cpus.iter().flat_map(of_cpu).collect()
+    summary.cpus.iter().flat_map(checks).collect()
 }
 
 /// The warnings that bear on the verdict, each with its node.
@@ -129,11 +129,11 @@ pub fn bearing_warnings(summary: &Summary) -> impl Iterator<Item = &(String, War
 
 /// What says that the figures of a CPU carry no verdict.
 fn doubt(summary: &Summary, cpu: &CpuSummary) -> Option<Code> {
-    let of_node = bearing_warnings(summary).filter(|(node, _)| *node == cpu.node);
-    let grave = of_node.filter(|(_, warning)| warning.bearing() == Bearing::NotEnough);
+    let warnings = bearing_warnings(summary).filter(|(node, _)| *node == cpu.node);
+    let grave = warnings.filter(|(_, warning)| warning.bearing() == Bearing::NotEnough);
     // A loop that ended before the others says nothing of these.
-    let of_all = grave.filter_map(|(_, warning)| warning.known()).find(|code| *code != Code::CutShort);
-    of_all.or(cpu.figures.cut_short.then_some(Code::CutShort))
+    let common = grave.filter_map(|(_, warning)| warning.known()).find(|code| *code != Code::CutShort);
+    common.or(cpu.figures.cut_short.then_some(Code::CutShort))
 }
 
 /// That a figure is above its limit stays a fact of the recording.
@@ -167,21 +167,21 @@ fn answer(cpu: &CpuSummary, limit: Limit) -> Answer {
     }
 }
 
-fn sources_of<'a>(summary: &'a Summary, cpu: &'a CpuSummary) -> impl Iterator<Item = &'a SourceSummary> {
+fn cpu_sources<'a>(summary: &'a Summary, cpu: &'a CpuSummary) -> impl Iterator<Item = &'a SourceSummary> {
     let is_here = |place: &(String, CpuId)| place.0 == cpu.node && place.1 == cpu.cpu;
     summary.cpu_sources.iter().filter(move |source| source.place.as_ref().is_some_and(is_here))
 }
 
 /// The source with which most of the CPU's noise goes.
 fn most_of_the_noise(summary: &Summary, cpu: &CpuSummary) -> Option<Cause> {
-    let largest = sources_of(summary, cpu).max_by_key(|source| source.whole_ns)?;
+    let largest = cpu_sources(summary, cpu).max_by_key(|source| source.whole_ns)?;
     largest.share?;
     Some(Cause { kind: largest.kind, source: largest.source.clone(), share: largest.share, longest_ns: None })
 }
 
 /// The source of the longest single activity on the CPU.
 fn longest_activity(summary: &Summary, cpu: &CpuSummary) -> Option<Cause> {
-    let longest = sources_of(summary, cpu).max_by_key(|source| source.times.max())?;
+    let longest = cpu_sources(summary, cpu).max_by_key(|source| source.times.max())?;
     let longest_ns = longest.times.max();
     longest_ns?;
     Some(Cause { kind: longest.kind, source: longest.source.clone(), share: None, longest_ns })

@@ -42,12 +42,12 @@ pub fn length_modes(bundle: &Bundle, selection: &Selection) -> Result<Vec<Length
     let every = |mode: &Mode| {
         let mut gaps = Vec::new();
         for trace in &traces {
-            let of_mode = trace.iter().filter(|(_, duration)| (mode.shortest..=mode.longest).contains(duration));
-            let starts: Vec<i64> = of_mode.map(|(start, _)| *start).collect();
+            let detours = trace.iter().filter(|(_, duration)| (mode.shortest..=mode.longest).contains(duration));
+            let starts: Vec<i64> = detours.map(|(start, _)| *start).collect();
             gaps.extend(starts.windows(2).map(|pair| pair[1] - pair[0]));
         }
         median_low(&mut gaps)
     };
-    let of = |mode: Mode| LengthMode { lengths: mode, share: mode.count as f64 / all, every_ns: every(&mode) };
-    Ok(found.into_iter().map(of).collect())
+    let length_mode = |mode: Mode| LengthMode { lengths: mode, share: mode.count as f64 / all, every_ns: every(&mode) };
+    Ok(found.into_iter().map(length_mode).collect())
 }

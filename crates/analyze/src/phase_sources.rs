@@ -17,7 +17,7 @@ use becalm_units::CpuId;
 use becalm_units::fault::{Fault, Wording};
 
 use crate::job::JobPhases;
-use crate::phases::worst_of;
+use crate::phases::count_worst;
 
 /// The name of a job's threads in recordings: their own work is no noise.
 const JOB: &str = "becalm-mpi";
@@ -133,7 +133,7 @@ struct Window {
 /// # Errors
 /// If one of them cannot be read, or they are not of the same nodes at the same time.
 pub fn phase_sources(job: &PhaseRun, bundle: &Bundle) -> Result<PhaseSources, PhaseSourcesError> {
-    let slowest = JobPhases::of_run(job)?.slowest;
+    let slowest = JobPhases::from_run(job)?.slowest;
     let phases = slowest.compute.len();
     let mut order: Vec<usize> = (0..phases).collect();
     order.sort_by_key(|phase| (std::cmp::Reverse(slowest.compute[*phase]), *phase));
@@ -141,24 +141,25 @@ pub fn phase_sources(job: &PhaseRun, bundle: &Bundle) -> Result<PhaseSources, Ph
         return Err(PhaseSourcesError::Apart("the job did not come to its end, so that it has no phases".to_owned()));
     };
     let median_ns = slowest.compute[*median];
-    let worst: BTreeSet<usize> = order[..worst_of(phases)].iter().copied().collect();
+    let worst: BTreeSet<usize> = order[..count_worst(phases)].iter().copied().collect();
     let Windows { computing, waiting } = windows(job, bundle, &slowest.latest, &worst)?;
-    let (mut within, mut meanwhile) = (Within::default(), Within::default());
+    let (mut computed, mut meanwhile) = (WindowSums::default(), WindowSums::default());
     let nodes: BTreeSet<&str> = computing.keys().chain(waiting.keys()).copied().collect();
     for node in nodes {
-        let of = |windows: &ByNode<'_>, cpu: &i32| windows.get(node).and_then(|by_cpu| by_cpu.get(cpu)).cloned();
+        let windows_there =
+            |windows: &ByNode<'_>, cpu: &i32| windows.get(node).and_then(|by_cpu| by_cpu.get(cpu)).cloned();
         let cpus =
             |windows: &ByNode<'_>| windows.get(node).into_iter().flat_map(BTreeMap::keys).copied().collect::<Vec<_>>();
         let by_cpu: BTreeMap<i32, [Option<Vec<Window>>; 2]> = cpus(&computing)
             .into_iter()
             .chain(cpus(&waiting))
-            .map(|cpu| (cpu, [of(&computing, &cpu), of(&waiting, &cpu)]))
+            .map(|cpu| (cpu, [windows_there(&computing, &cpu), windows_there(&waiting, &cpu)]))
             .collect();
         for batch in bundle.detours(node)? {
             let batch = batch?;
             for ((cpu, start), duration) in batch.cpus().iter().zip(batch.starts()).zip(batch.durations()) {
                 let Some([computing, waiting]) = by_cpu.get(cpu) else { continue };
-                within.detour(computing.as_ref(), *start, *duration);
+                computed.detour(computing.as_ref(), *start, *duration);
                 meanwhile.detour(waiting.as_ref(), *start, *duration);
             }
         }
@@ -168,7 +169,7 @@ pub fn phase_sources(job: &PhaseRun, bundle: &Bundle) -> Result<PhaseSources, Ph
                 let Some([computing, waiting]) = by_cpu.get(cpu) else { continue };
                 let (start, time) = (batch.starts()[row], batch.self_times()[row]);
                 let who = (batch.kind(row), batch.source(row));
-                within.activity(computing.as_ref(), start, time, who);
+                computed.activity(computing.as_ref(), start, time, who);
                 meanwhile.activity(waiting.as_ref(), start, time, who);
             }
         }
@@ -181,7 +182,7 @@ pub fn phase_sources(job: &PhaseRun, bundle: &Bundle) -> Result<PhaseSources, Ph
         let why = "of its worst phases none lies in the recording: begin it before the job, and end it after";
         return Err(PhaseSourcesError::Apart(why.to_owned()));
     }
-    let found = within.result(&computing, (phases, worst.len()), median_ns);
+    let found = computed.result(&computing, (phases, worst.len()), median_ns);
     Ok(PhaseSources { waiting: meanwhile.waiting(&waiting), ..found })
 }
 
@@ -216,12 +217,12 @@ fn windows<'a>(
     latest: &[u32],
     worst: &BTreeSet<usize>,
 ) -> Result<Windows<'a>, PhaseSourcesError> {
-    let mut beside = Vec::new();
+    let mut recordings = Vec::new();
     for doc in &job.nodes {
         let recorded = bundle.nodes().iter().find(|recorded| recorded.node == doc.node);
-        beside.push(recorded.map(|recorded| shift(doc, recorded).map(|shift| (recorded, shift))).transpose()?);
+        recordings.push(recorded.map(|recorded| shift(doc, recorded).map(|shift| (recorded, shift))).transpose()?);
     }
-    if beside.iter().all(Option::is_none) {
+    if recordings.iter().all(Option::is_none) {
         let name = |node: &PhasesDoc| node.node.clone();
         let names = job.nodes.iter().map(name).collect::<Vec<_>>().join(", ");
         return Err(PhaseSourcesError::Apart(format!("the recording holds no node of the job, which ran on {names}")));
@@ -229,33 +230,33 @@ fn windows<'a>(
     let mut windows = Windows::default();
     job.for_each(|node, rank, number, phase| {
         let number = number as usize;
-        let (Some((recorded, (offset, ratio))), true) = (&beside[node], worst.contains(&number)) else { return };
+        let (Some((recorded, (offset, ratio))), true) = (&recordings[node], worst.contains(&number)) else { return };
         let doc = &job.nodes[node];
-        let Some(cpu) = doc.ranks.iter().find(|of| of.rank == rank).map(|of| of.cpu) else { return };
+        let Some(cpu) = doc.ranks.iter().find(|other| other.rank == rank).map(|found| found.cpu) else { return };
         let at = |ns: i64| (offset + ns as f64 * ratio).round() as i64;
         let computed = phase.start_ns + phase.compute_ns;
-        let (of, start, end) = if latest[number] == rank {
+        let (by_node, start, end) = if latest[number] == rank {
             (&mut windows.computing, at(phase.start_ns), at(computed))
         } else {
             (&mut windows.waiting, at(computed), at(computed + phase.collective_ns))
         };
-        let is_whole = |of: &&becalm_model::node::CpuDoc| {
-            of.cpu == cpu && of.start_ns.get() <= start && end <= (of.start_ns + of.duration_ns).get()
+        let is_whole = |other: &becalm_model::node::CpuDoc| {
+            other.cpu == cpu && other.start_ns.get() <= start && end <= (other.start_ns + other.duration_ns).get()
         };
-        if start < end && recorded.cpus.iter().any(|of| is_whole(&of)) {
-            let by_cpu = of.entry(doc.node.as_str()).or_default();
-            by_cpu.entry(number_of(cpu)).or_default().push(Window { start, end, phase: number, rank });
+        if start < end && recorded.cpus.iter().any(is_whole) {
+            let by_cpu = by_node.entry(doc.node.as_str()).or_default();
+            by_cpu.entry(cpu_number(cpu)).or_default().push(Window { start, end, phase: number, rank });
         }
     })?;
     let all = [&mut windows.computing, &mut windows.waiting].into_iter().flat_map(BTreeMap::values_mut);
-    for of_cpu in all.flat_map(BTreeMap::values_mut) {
-        of_cpu.sort_unstable();
-        *of_cpu = joined(std::mem::take(of_cpu));
+    for windows in all.flat_map(BTreeMap::values_mut) {
+        windows.sort_unstable();
+        *windows = joined(std::mem::take(windows));
     }
     Ok(windows)
 }
 
-fn number_of(cpu: CpuId) -> i32 {
+fn cpu_number(cpu: CpuId) -> i32 {
     i32::try_from(cpu.get()).unwrap_or(i32::MAX)
 }
 
@@ -289,7 +290,7 @@ type Who = (Kind, String);
 
 /// What was found of a source within windows.
 #[derive(Default)]
-struct Found {
+struct SourceTally {
     phases: BTreeSet<usize>,
     count: u64,
     total_ns: i64,
@@ -298,8 +299,8 @@ struct Found {
 
 /// What was found within windows.
 #[derive(Default)]
-struct Within {
-    sources: BTreeMap<Who, Found>,
+struct WindowSums {
+    sources: BTreeMap<Who, SourceTally>,
     /// Of each phase, the time of each of its sources.
     by_phase: BTreeMap<usize, BTreeMap<Who, i64>>,
     /// For how long of the windows the CPU was within a detour.
@@ -318,7 +319,7 @@ fn meets(windows: Option<&Vec<Window>>, start: i64, length: i64) -> impl Iterato
     reached.map(move |window| (window.phase, window.end.min(end) - window.start.max(start)))
 }
 
-impl Within {
+impl WindowSums {
     fn detour(&mut self, windows: Option<&Vec<Window>>, start: i64, duration: i64) {
         self.away_ns += meets(windows, start, duration).map(|(_, time)| time).sum::<i64>();
     }
@@ -341,8 +342,8 @@ impl Within {
 
     /// The sources by their time, which are then not in here any more.
     fn sources(&mut self) -> Vec<PhaseSource> {
-        let source = |((kind, source), found): (Who, Found)| {
-            let Found { phases, count, total_ns, highest_ns } = found;
+        let source = |((kind, source), found): (Who, SourceTally)| {
+            let SourceTally { phases, count, total_ns, highest_ns } = found;
             PhaseSource { kind, source, phases: phases.len(), count, total_ns, highest_ns }
         };
         let mut sources: Vec<PhaseSource> = std::mem::take(&mut self.sources).into_iter().map(source).collect();
@@ -371,8 +372,8 @@ impl Within {
             phase: window.phase,
             rank: window.rank,
             compute_ns: window.end - window.start,
-            most: self.by_phase.get(&window.phase).and_then(|of| {
-                of.iter().max_by_key(|(_, time)| **time).map(|((_, source), time)| (source.clone(), *time))
+            most: self.by_phase.get(&window.phase).and_then(|times| {
+                times.iter().max_by_key(|(_, time)| **time).map(|((_, source), time)| (source.clone(), *time))
             }),
         };
         PhaseSources {
@@ -407,7 +408,7 @@ mod tests {
         let found = phase_sources(&job, &bundle).unwrap();
         assert_eq!((found.phases, found.worst, found.seen, found.median_ns), (1_000, 10, 10, 1_000_000));
         assert_eq!((found.beyond_ns, found.loop_ns), (50_200_000, 0));
-        let named: Vec<_> = found.sources.iter().map(|of| (of.source.as_str(), of.phases, of.total_ns)).collect();
+        let named: Vec<_> = found.sources.iter().map(|one| (one.source.as_str(), one.phases, one.total_ns)).collect();
         assert_eq!(named, [("pdflush", 10, 50_000_000), ("tick", 10, 200_000)]);
         let most = found.longest[0].most.clone();
         assert_eq!(
@@ -444,19 +445,19 @@ mod tests {
                 Window { start, end: at, phase, rank: 0 }
             }).collect();
             let names = ["tick", "daemon", JOB];
-            let (mut within, mut waits, mut start) = (Within::default(), Within::default(), 0);
+            let (mut computed, mut waits, mut start) = (WindowSums::default(), WindowSums::default(), 0);
             let mut counted = [0_i64; 3];
             for (gap, length, who) in parts {
                 start += gap;
-                for within in [&mut within, &mut waits] {
-                    within.detour(Some(&windows), start, length);
-                    within.activity(Some(&windows), start, length, (Kind::Task, names[who]));
+                for sums in [&mut computed, &mut waits] {
+                    sums.detour(Some(&windows), start, length);
+                    sums.activity(Some(&windows), start, length, (Kind::Task, names[who]));
                 }
-                let inside = (start..start + length).filter(|at| windows.iter().any(|of| (of.start..of.end).contains(at)));
+                let inside = (start..start + length).filter(|at| windows.iter().any(|window| (window.start..window.end).contains(at)));
                 counted[who] += inside.count() as i64;
                 start += length;
             }
-            let found = within.result(&windows, (100, windows.len()), 1);
+            let found = computed.result(&windows, (100, windows.len()), 1);
             for (who, name) in names.iter().enumerate().take(2) {
                 let time = found.sources.iter().find(|source| source.source == *name).map_or(0, |source| source.total_ns);
                 prop_assert_eq!(time, counted[who]);

@@ -67,7 +67,7 @@ impl PhaseFigures {
         let mut sorted = durations.to_vec();
         sorted.sort_unstable();
         let (&min_ns, &max_ns) = (sorted.first()?, sorted.last()?);
-        let worst = worst_of(sorted.len());
+        let worst = count_worst(sorted.len());
         let mean =
             |values: &[i64]| values.iter().map(|value| i128::from(*value)).sum::<i128>() as f64 / values.len() as f64;
         Some(Self {
@@ -203,7 +203,7 @@ impl LatestRank {
 }
 
 /// How many phases are the worst case of so many.
-pub(crate) fn worst_of(phases: usize) -> usize {
+pub(crate) fn count_worst(phases: usize) -> usize {
     ((phases as f64 * WORST).round() as usize).clamp(1, phases.max(1))
 }
 
@@ -217,21 +217,21 @@ pub fn latest_in_parts(slowest: &Slowest, ranks: u32, parts: usize) -> LatestInP
     let mut found: Vec<LatestRank> = (0..ranks).map(none).collect();
     for (part, chunk) in chunks.enumerate() {
         for rank in chunk {
-            if let Some(of_rank) = found.get_mut(*rank as usize) {
-                of_rank.parts[part] += 1;
+            if let Some(latest_rank) = found.get_mut(*rank as usize) {
+                latest_rank.parts[part] += 1;
             }
         }
     }
     let mut by_length: Vec<(i64, u32)> = slowest.total.iter().copied().zip(latest.iter().copied()).collect();
     // Of phases that are as long as each other the earlier ones come first.
     by_length.sort_by_key(|(total, _)| std::cmp::Reverse(*total));
-    by_length.truncate(worst_of(by_length.len()));
+    by_length.truncate(count_worst(by_length.len()));
     for (_, rank) in &by_length {
-        if let Some(of_rank) = found.get_mut(*rank as usize) {
-            of_rank.worst += 1;
+        if let Some(latest_rank) = found.get_mut(*rank as usize) {
+            latest_rank.worst += 1;
         }
     }
-    found.sort_by_key(|of_rank| (std::cmp::Reverse((of_rank.worst, of_rank.phases())), of_rank.rank));
+    found.sort_by_key(|latest_rank| (std::cmp::Reverse((latest_rank.worst, latest_rank.phases())), latest_rank.rank));
     let first = (0..latest.len().div_ceil(each)).map(|part| (part * each) as u64).collect();
     LatestInParts { first, worst: by_length.len() as u64, ranks: found }
 }
@@ -351,9 +351,9 @@ mod tests {
             let slowest = Slowest { total: total.clone(), latest: latest.clone(), ..Slowest::default() };
             let found = latest_in_parts(&slowest, 5, parts);
             prop_assert!(found.first.len() <= parts && found.ranks.len() == 5);
-            let order: Vec<(u64, u64)> = found.ranks.iter().map(|of_rank| (of_rank.worst, of_rank.phases())).collect();
+            let order: Vec<(u64, u64)> = found.ranks.iter().map(|latest_rank| (latest_rank.worst, latest_rank.phases())).collect();
             prop_assert!(order.windows(2).all(|pair| pair[0] >= pair[1]));
-            prop_assert_eq!(found.ranks.iter().map(|of_rank| of_rank.worst).sum::<u64>(), found.worst);
+            prop_assert_eq!(found.ranks.iter().map(|latest_rank| latest_rank.worst).sum::<u64>(), found.worst);
             // The plain way: the longest are taken out one by one.
             let mut left: Vec<(usize, i64)> = total.iter().copied().enumerate().collect();
             let mut worst = [0_u64; 5];
@@ -361,10 +361,10 @@ mod tests {
                 let longest = (0..left.len()).rev().max_by_key(|at| left[*at].1).unwrap();
                 worst[latest[left.remove(longest).0] as usize] += 1;
             }
-            for of_rank in &found.ranks {
-                prop_assert_eq!(latest.iter().filter(|rank| **rank == of_rank.rank).count() as u64, of_rank.phases());
-                prop_assert_eq!(worst[of_rank.rank as usize], of_rank.worst);
-                prop_assert_eq!(of_rank.parts.len(), found.first.len());
+            for latest_rank in &found.ranks {
+                prop_assert_eq!(latest.iter().filter(|rank| **rank == latest_rank.rank).count() as u64, latest_rank.phases());
+                prop_assert_eq!(worst[latest_rank.rank as usize], latest_rank.worst);
+                prop_assert_eq!(latest_rank.parts.len(), found.first.len());
             }
         }
     }

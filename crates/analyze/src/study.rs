@@ -108,15 +108,15 @@ pub fn study(
     questions: &[Question],
     ranks: &[u64],
 ) -> Result<Vec<Option<Studied>>, StudyError> {
-    let of = |runs: &Vec<Bundle>| (!runs.is_empty()).then(|| configuration(runs, questions, ranks)).transpose();
-    let mut studied = bundles.iter().map(of).collect::<Result<Vec<_>, _>>()?;
+    let studied = |runs: &Vec<Bundle>| (!runs.is_empty()).then(|| configuration(runs, questions, ranks)).transpose();
+    let mut studied = bundles.iter().map(studied).collect::<Result<Vec<_>, _>>()?;
     if let Some(baseline) = doc.configurations.iter().position(ConfigurationDoc::is_baseline) {
         for (at, runs) in bundles.iter().enumerate() {
             if at != baseline
                 && !bundles[baseline].is_empty()
                 && let Some(studied) = &mut studied[at]
             {
-                studied.against_baseline = Some(against(&bundles[baseline], runs));
+                studied.against_baseline = Some(compare_turns(&bundles[baseline], runs));
             }
         }
     }
@@ -159,7 +159,7 @@ fn configuration(runs: &[Bundle], questions: &[Question], ranks: &[u64]) -> Resu
     let mut input = NoiseInput::pooled(inputs)?;
     let mut rows = Vec::with_capacity(questions.len() * ranks.len());
     for question in questions {
-        let prediction = Prediction::new(&input.noise, *question)?.of_recording();
+        let prediction = Prediction::new(&input.noise, *question)?.with_recording();
         for ranks in ranks {
             rows.push(prediction.row(*ranks)?);
         }
@@ -167,7 +167,7 @@ fn configuration(runs: &[Bundle], questions: &[Question], ranks: &[u64]) -> Resu
     let short: Vec<Warning> = questions.iter().filter_map(|question| input.short_recording(question, ranks)).collect();
     let mut warnings = std::mem::take(&mut input.warnings);
     warnings.extend(short);
-    let pooled = Pooled::of(turns.iter().map(|turn| &turn.summary));
+    let pooled = Pooled::new(turns.iter().map(|turn| &turn.summary));
     Ok(Studied { turns, pooled, rows, against_baseline: None, warnings })
 }
 
@@ -187,7 +187,7 @@ pub fn mean_slowdown(row: &RankPrediction) -> Option<f64> {
 }
 
 /// Compares the turns in which both were recorded.
-fn against(baseline: &[Bundle], runs: &[Bundle]) -> Result<Comparison, CompareError> {
+fn compare_turns(baseline: &[Bundle], runs: &[Bundle]) -> Result<Comparison, CompareError> {
     let both = baseline.len().min(runs.len());
     let a: Vec<_> = baseline[..both].iter().map(|bundle| (bundle, &EVERYTHING)).collect();
     let b: Vec<_> = runs[..both].iter().map(|bundle| (bundle, &EVERYTHING)).collect();

@@ -112,7 +112,7 @@ fn sums_of_a_damaged_table_are_no_panic() {
     let path = folder.path().join("run.becalm");
     becalm_fixtures::write_named(&path, "x");
     let (numbers, times) = (Column::Numbers((0..8).collect()), |ns| Column::Numbers(vec![ns; 8]));
-    let texts = |of: &dyn Fn(usize) -> &'static str| Column::Texts((0..8).map(|row| of(row).to_owned()).collect());
+    let texts = |text: &dyn Fn(usize) -> &'static str| Column::Texts((0..8).map(|row| text(row).to_owned()).collect());
     let sources = texts(&|row| if row % 2 == 0 { "one" } else { "other" });
     let columns =
         [Column::Cpus(vec![0; 8]), numbers, times(0), times(1 << 61), texts(&|_| "unseen"), sources, texts(&|_| "")];

@@ -13,19 +13,23 @@ use becalm_fixtures::account::{AccountedRun, ExpectedAccount};
 use becalm_model::Kind;
 use proptest::prelude::*;
 
-fn account_of(figures: &Figures, sources: &[SourceSummary]) -> ExpectedAccount {
-    let of_kind = |source: &SourceSummary| (source.kind, source.source.clone());
+fn account(figures: &Figures, sources: &[SourceSummary]) -> ExpectedAccount {
+    let name = |source: &SourceSummary| (source.kind, source.source.clone());
     ExpectedAccount {
         detours: figures.durations.count(),
         noise_ns: figures.durations.total(),
         longest_ns: figures.durations.max().unwrap_or(0),
         own_ns: figures.own_ns.unwrap_or(0),
         incomplete: figures.incomplete,
-        sources: sources.iter().filter(|of| of.whole_ns > 0).map(|of| (of_kind(of), of.whole_ns)).collect(),
+        sources: sources
+            .iter()
+            .filter(|source| source.whole_ns > 0)
+            .map(|source| (name(source), source.whole_ns))
+            .collect(),
         activities: sources
             .iter()
-            .filter(|of| of.times.count() > 0)
-            .map(|of| (of_kind(of), of.times.count()))
+            .filter(|source| source.times.count() > 0)
+            .map(|source| (name(source), source.times.count()))
             .collect(),
     }
 }
@@ -33,11 +37,12 @@ fn account_of(figures: &Figures, sources: &[SourceSummary]) -> ExpectedAccount {
 /// Holds a report against the sums, CPU by CPU and all together.
 fn check_summary(summary: &Summary, run: &AccountedRun) -> Result<(), TestCaseError> {
     let all = run.expected.iter().fold(ExpectedAccount::default(), ExpectedAccount::plus);
-    prop_assert_eq!(account_of(&summary.total, &summary.sources), all);
+    prop_assert_eq!(account(&summary.total, &summary.sources), all);
     prop_assert_eq!(summary.cpus.len(), run.expected.len());
     for (cpu, expected) in summary.cpus.iter().zip(&run.expected) {
-        let sources = summary.cpu_sources.iter().filter(|of| of.place.as_ref().is_some_and(|place| place.1 == cpu.cpu));
-        prop_assert_eq!(&account_of(&cpu.figures, &sources.cloned().collect::<Vec<_>>()), expected);
+        let sources =
+            summary.cpu_sources.iter().filter(|source| source.place.as_ref().is_some_and(|place| place.1 == cpu.cpu));
+        prop_assert_eq!(&account(&cpu.figures, &sources.cloned().collect::<Vec<_>>()), expected);
     }
     let books = if run.activities.is_empty() { Books::NoActivities } else { Books::Closed };
     prop_assert_eq!(&summary.books, &books);
@@ -67,7 +72,7 @@ proptest! {
         let digest = SummaryBundle::open(&short).unwrap();
         let condensed = summarize_digests(&digest, &selection).unwrap();
         // Per CPU a summary form keeps no sources.
-        let total = account_of(&condensed.total, &condensed.sources);
+        let total = account(&condensed.total, &condensed.sources);
         prop_assert_eq!(&total, &all);
         let books = if run.activities.is_empty() { Books::NoActivities } else { Books::Closed };
         prop_assert_eq!(&condensed.books, &books);
@@ -87,13 +92,13 @@ proptest! {
         });
         prop_assert_eq!((rows, strays.unwrap()), ((all.detours, all.noise_ns, all.own_ns), 0));
 
-        let mut of_roots: BTreeMap<(Kind, String), i64> = BTreeMap::new();
+        let mut by_root: BTreeMap<(Kind, String), i64> = BTreeMap::new();
         for stack in stacks(&bundle, &run.doc).unwrap() {
             let root = stack.root.expect("all time is booked");
-            *of_roots.entry(root).or_default() += stack.ns;
+            *by_root.entry(root).or_default() += stack.ns;
         }
-        of_roots.retain(|_, ns| *ns > 0);
-        prop_assert_eq!(&of_roots, &all.sources);
+        by_root.retain(|_, ns| *ns > 0);
+        prop_assert_eq!(&by_root, &all.sources);
 
         if all.detours > 0 {
             let comparison = compare((&bundle, &selection), (&bundle, &selection)).unwrap();
@@ -128,11 +133,11 @@ fn a_source_that_belongs_to_others_in_one_recording_keeps_its_rate() {
         compare((a, &selection), (b, &selection)).unwrap(),
         compare_nodes(&[(short_a, &selection)], &[(short_b, &selection)]).unwrap(),
     ] {
-        let of_softirq = |metric| {
+        let softirq = |metric| {
             let mut rows = comparison.rows.iter().filter(|row| row.metric == metric);
             rows.find(|row| row.source.as_ref().is_some_and(|(_, name)| name == "rcu")).unwrap()
         };
-        let (time, rate) = (of_softirq(Metric::TimeRatio), of_softirq(Metric::Rate));
+        let (time, rate) = (softirq(Metric::TimeRatio), softirq(Metric::Rate));
         assert!(time.a > Some(0.0) && time.b == Some(0.0), "{time:?}");
         assert!(rate.a > Some(0.0) && rate.a == rate.b, "{rate:?}");
     }

@@ -40,8 +40,8 @@ fn table_2_with_both_clocks() {
     for (found, (name, [trap, pit, indirect, sum_pit, tsc, sum_tsc])) in found.iter().zip(printed) {
         assert_eq!(found.name, name);
         assert_eq!(found.pairs.len(), 40, "{name}");
-        let near = |what: &str, found: f64, printed: f64, by: f64| {
-            assert!((found - printed).abs() <= by + 1e-9, "{name}: {what} {found}, not {printed}");
+        let near = |what: &str, found: f64, printed: f64, most: f64| {
+            assert!((found - printed).abs() <= most + 1e-9, "{name}: {what} {found}, not {printed}");
         };
         let [with_pit, with_tsc] = found.modes().try_into().unwrap();
         assert_eq!([with_pit.mode.as_str(), with_tsc.mode.as_str()], ["pit", "tsc"]);
@@ -115,10 +115,10 @@ fn the_loss_is_that_of_the_model() {
 /// least and at its most. It rises or falls with each time, nearly in a straight line, so that the signs of the slopes tell
 /// which end of each time leads there.
 fn within_rounding(processor: &Processor) -> (f64, f64) {
-    let moved = |by: &dyn Fn(usize, usize) -> f64| {
+    let moved = |shift: &dyn Fn(usize, usize) -> f64| {
         let series = processor.series.iter().enumerate().map(|(at, series)| {
             let points = series.points().iter().enumerate();
-            let points = points.map(|(n, point)| RatePoint { work_ns: point.work_ns + by(at, n), ..*point });
+            let points = points.map(|(n, point)| RatePoint { work_ns: point.work_ns + shift(at, n), ..*point });
             RateSeries::new(series.processes(), points.collect()).unwrap()
         });
         Analysis::new(&Processor { series: series.collect(), ..processor.clone() }).indirect_percent

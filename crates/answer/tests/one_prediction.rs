@@ -169,7 +169,7 @@ fn planned(bundle: &Bundle, ranks: &[u64]) -> Vec<Answer> {
     let input = NoiseInput::from_run(bundle, &Selection::default(), true).unwrap();
     let booked = input.booked.as_ref().unwrap();
     let noise = booked.without(&vec![false; booked.sources().len()]).unwrap();
-    let prediction = Prediction::new(&noise, job()).unwrap().of_recording();
+    let prediction = Prediction::new(&noise, job()).unwrap().with_recording();
     ranks.iter().map(|ranks| Answer::of_row(&prediction.row(*ranks).unwrap())).collect()
 }
 

@@ -189,7 +189,7 @@ impl Attributor {
                 }
                 Happening::IrqExit { .. } | Happening::SoftirqExit { .. } if begun.is_some() => break,
                 _ if nested > 0 => {}
-                Happening::FunctionEntry { by: carrier, .. } if !vehicle.runs(carrier, labels) => {
+                Happening::FunctionEntry { carrier, .. } if !vehicle.runs(carrier, labels) => {
                     foreign += u32::from(matches!(carrier, Carrier::Timer | Carrier::Call));
                 }
                 Happening::FunctionExit { .. } if foreign > 0 => foreign -= 1,

@@ -207,7 +207,7 @@ impl Ledger {
             self.take_off(t_min);
             if let Some(host) = &mut self.host {
                 preempted = host.take_out(&mut self.rows, |row| {
-                    let (kind, source) = root::of_row(row.kind, labels.text(row.source), labels.text(row.detail));
+                    let (kind, source) = root::row_root(row.kind, labels.text(row.source), labels.text(row.detail));
                     let text = root::text(kind, source);
                     labels.intern(&text)
                 });

@@ -447,7 +447,7 @@ impl Attributor {
                 self.pop(What::Work(work), source, Label::EMPTY, at, context);
             }
             Happening::Nmi { source, delta } => self.nmi(source, delta, at, context),
-            Happening::FunctionEntry { source, root, by: carrier, interrupt } => {
+            Happening::FunctionEntry { source, root, carrier, interrupt } => {
                 self.enter_function(
                     CarriedFunction { name: source, root },
                     CarrierEvent { carrier, interrupt },
@@ -456,7 +456,7 @@ impl Attributor {
                     context,
                 );
             }
-            Happening::FunctionExit { by: carrier, interrupt } => {
+            Happening::FunctionExit { carrier, interrupt } => {
                 self.leave_function(CarrierEvent { carrier, interrupt }, at, context)
             }
             Happening::Fault { source, detail } => self.fault(source, detail, at, context),

@@ -210,7 +210,7 @@ impl Presence {
                     self.brought = row.map(|row| BringingInterrupt { start: self.rows[row].start, end: at });
                 }
             }
-            Happening::FunctionEntry { source, root, by: carrier, .. } => {
+            Happening::FunctionEntry { source, root, carrier, .. } => {
                 self.enter_function(source, root, carrier, labels)
             }
             Happening::FunctionExit { .. } => self.leave_function(),
@@ -528,9 +528,9 @@ mod tests {
         let (resched, resched_end) = (world.irq("reschedule", true), world.irq("reschedule", false));
         let function = |world: &mut World, source: &str, root: &str| {
             let [source, root] = [source, root].map(|text| world.labels.intern(text));
-            Happening::FunctionEntry { source, root, by: Carrier::Timer, interrupt: Label::EMPTY }
+            Happening::FunctionEntry { source, root, carrier: Carrier::Timer, interrupt: Label::EMPTY }
         };
-        let ends = Happening::FunctionExit { by: Carrier::Timer, interrupt: Label::EMPTY };
+        let ends = Happening::FunctionExit { carrier: Carrier::Timer, interrupt: Label::EMPTY };
         let wakes = function(&mut world, "timer:hrtimer_wakeup", "");
         let tick = function(&mut world, "tick", "irq:tick");
         world.at(100, PROGRAM, enter).at(102, PROGRAM, wakes).at(103, PROGRAM, Happening::Waking { thread: KERNEL });
@@ -565,7 +565,7 @@ mod tests {
         world.tasks.set(worker, Task { kind: Kind::Kthread, source: kworker, detail: Label::EMPTY });
         let timeout = |world: &mut World, name: &str| {
             let source = world.labels.intern(name);
-            Happening::FunctionEntry { source, root: Label::EMPTY, by: Carrier::Wheel, interrupt: Label::EMPTY }
+            Happening::FunctionEntry { source, root: Label::EMPTY, carrier: Carrier::Wheel, interrupt: Label::EMPTY }
         };
         let [wakes, delayed, alone] = ["timer:process_timeout", "timer:delayed_work_timer_fn", "timer:tcp_write_timer"]
             .map(|name| timeout(&mut world, name));

@@ -106,7 +106,10 @@ mod tests {
         let asked =
             RequestedNoise::new(&NoiseTrace::new(Nanos::new(100), detours).unwrap()).injected_in(Nanos::new(1_000));
         assert_eq!((asked.count, asked.ratio, asked.length_ns), (30, Some(0.13), Some(13.0 / 3.0)));
-        assert_eq!((asked.interval_ns, asked.ends), (Some(100.0 / 3.0), Some((Nanos::new(1), Nanos::new(7)))));
+        assert_eq!(
+            (asked.interval_ns, asked.shortest, asked.longest),
+            (Some(100.0 / 3.0), Some(Nanos::new(1)), Some(Nanos::new(7)))
+        );
         let none = RequestedNoise::new(&NoiseTrace::new(Nanos::new(100), []).unwrap()).injected_in(Nanos::new(1_000));
         assert_eq!((none.count, none.ratio, none.length_ns), (0, Some(0.0), None));
     }

@@ -2,7 +2,7 @@
 //!
 //! Kept while detours are injected, by the thread that injects them: adding to it takes no memory and no system call.
 
-use becalm_model::inject::{Injected, InjectedPlace, NoisePlace, Shortfall};
+use becalm_model::inject::{Injected, InjectedPlace, Lateness, NoisePlace, Shortfall};
 use becalm_stats::Moments;
 use becalm_units::Nanos;
 use hdrhistogram::Histogram;
@@ -88,7 +88,7 @@ impl DeliveryTally {
             missed: self.missed,
             joined: self.joined,
             overtaken: 0,
-            late: self.late(0.5).zip(self.late(0.99)),
+            late: self.late(0.5).zip(self.late(0.99)).map(|(median, p99)| Lateness { median, p99 }),
             shortest,
             left_out: Shortfall::default(),
             merged: 0,
@@ -104,7 +104,8 @@ pub(crate) fn figures(lengths: &Moments, intervals: &Moments, observed: Nanos) -
         interval_stddev_ns: intervals.stddev(),
         length_ns: lengths.mean(),
         length_stddev_ns: lengths.stddev(),
-        ends: lengths.min().zip(lengths.max()).map(|(least, most)| (Nanos::new(least), Nanos::new(most))),
+        shortest: lengths.min().map(Nanos::new),
+        longest: lengths.max().map(Nanos::new),
         ratio: (observed > Nanos::ZERO).then(|| lengths.total() as f64 / observed.get() as f64),
     }
 }

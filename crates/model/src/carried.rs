@@ -45,9 +45,9 @@ pub const BRINGING: [&str; 7] = [
 
 /// The source of a function: `tick`, `timer:hrtimer_wakeup`, `timer:process_timeout`, `ipi:flush_tlb_func`. Tasklets keep their names.
 #[must_use]
-pub fn source(by: Carrier, function: &str) -> String {
+pub fn source(carrier: Carrier, function: &str) -> String {
     let name = plain(function);
-    match by {
+    match carrier {
         Carrier::Timer if TICK_FUNCTIONS.contains(&name) => TICK.to_owned(),
         Carrier::Timer | Carrier::Wheel => format!("timer:{name}"),
         Carrier::Call => format!("ipi:{name}"),
@@ -75,10 +75,10 @@ pub fn root(source: &str) -> Option<(Kind, &str)> {
 
 /// Whether an activity of this kind and name, an interrupt or a softirq, runs the functions of a carrier, and is named by them.
 #[must_use]
-pub fn runs(kind: Kind, source: &str, by: Carrier) -> bool {
+pub fn runs(kind: Kind, source: &str, carrier: Carrier) -> bool {
     match kind {
-        Kind::Irq => matches!(by, Carrier::Timer | Carrier::Call),
-        Kind::Softirq => matches!((source, by), ("timer", Carrier::Wheel) | ("hrtimer", Carrier::Timer)),
+        Kind::Irq => matches!(carrier, Carrier::Timer | Carrier::Call),
+        Kind::Softirq => matches!((source, carrier), ("timer", Carrier::Wheel) | ("hrtimer", Carrier::Timer)),
         _ => false,
     }
 }

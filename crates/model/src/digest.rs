@@ -464,42 +464,43 @@ impl Document for DigestDoc {
 
 impl CpuDigest {
     fn check(&self, slots: usize) -> Result<(), String> {
-        let of = |what: &str| format!("CPU {}: {what}", self.cpu);
+        let labeled = |what: &str| format!("CPU {}: {what}", self.cpu);
         if self.noise_ns.len() != slots || self.began.len() != slots {
-            return Err(of("it has not a value for each slot"));
+            return Err(labeled("it has not a value for each slot"));
         }
         if self.noise_ns.iter().any(|ns| *ns < 0) || self.own_ns < 0 || self.last_end_ns < 0 {
-            return Err(of("it lost a negative time"));
+            return Err(labeled("it lost a negative time"));
         }
         if self.sources.len() > SOURCES + Kind::ALL.len() || self.longest.len() > LONGEST {
-            return Err(of("it has more sources or detours than are kept"));
+            return Err(labeled("it has more sources or detours than are kept"));
         }
-        self.lengths.check(&of("the lengths"))?;
-        if !self.delays.iter().map(|of| of.grain_ns).eq(GRAINS_NS) {
-            return Err(of("its delays are not those of the grains that this becalm keeps"));
+        self.lengths.check(&labeled("the lengths"))?;
+        if !self.delays.iter().map(|delays| delays.grain_ns).eq(GRAINS_NS) {
+            return Err(labeled("its delays are not those of the grains that this becalm keeps"));
         }
-        let cells = || self.delays.iter().flat_map(|of| &of.cells.0);
-        if self.delays.iter().any(|of| of.cells.0.len() > DELAY_CELLS) || !cells().all(|of| of.fits(self.sources.len()))
+        let cells = || self.delays.iter().flat_map(|delays| &delays.cells.0);
+        if self.delays.iter().any(|delays| delays.cells.0.len() > DELAY_CELLS)
+            || !cells().all(|cell| cell.fits(self.sources.len()))
         {
-            return Err(of("its delays contradict each other"));
+            return Err(labeled("its delays contradict each other"));
         }
         for sums in [&self.stored, &self.durations, &self.long] {
-            sums.check(&of("its detours"))?;
+            sums.check(&labeled("its detours"))?;
         }
         for source in &self.sources {
-            source.own.check(&of(&source.source))?;
-            source.lengths.check(&of(&source.source))?;
+            source.own.check(&labeled(&source.source))?;
+            source.lengths.check(&labeled(&source.source))?;
             if source.whole_ns < 0 {
-                return Err(of("a source took a negative time"));
+                return Err(labeled("a source took a negative time"));
             }
         }
         for detour in &self.longest {
             let parts = detour.parts.iter().try_fold(0_i64, |sum, (_, ns)| sum.checked_add(*ns).filter(|_| *ns >= 0));
             if detour.duration_ns < 0 || detour.start_ns.checked_add(detour.duration_ns).is_none() || parts.is_none() {
-                return Err(of("a detour cannot be so long"));
+                return Err(labeled("a detour cannot be so long"));
             }
             if detour.parts.iter().any(|(source, _)| *source as usize >= self.sources.len()) {
-                return Err(of("a part of a detour is of no source"));
+                return Err(labeled("a part of a detour is of no source"));
             }
         }
         Ok(())

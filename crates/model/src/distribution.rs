@@ -141,7 +141,7 @@ pub struct Series {
     pub buckets: Vec<Bucket>,
     /// Lengths beyond the last bucket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub above: Option<Above>,
+    pub above: Option<Overflow>,
     /// What else was counted, by the program's own names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<NamedCount>,
@@ -196,7 +196,7 @@ impl From<Bucket> for (i64, i64, u64) {
 /// Lengths of which it is known only that they were not shorter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
-pub struct Above {
+pub struct Overflow {
     /// Not shorter than this.
     pub from_ns: i64,
     /// How many there were.
@@ -241,11 +241,11 @@ impl Series {
     #[must_use]
     pub fn in_histogram(&self) -> u64 {
         let buckets = self.buckets.iter().fold(0, |sum: u64, bucket| sum.saturating_add(bucket.count));
-        buckets.saturating_add(self.above.map_or(0, |above| above.count))
+        buckets.saturating_add(self.above.map_or(0, |overflow| overflow.count))
     }
 
     fn check(&self) -> Result<(), String> {
-        let of = |what: &str| format!("series '{}': {what}", self.name);
+        let labeled = |what: &str| format!("series '{}': {what}", self.name);
         let times = [
             self.observed_ns,
             self.asked_ns,
@@ -254,26 +254,26 @@ impl Series {
             self.total_ns,
             self.min_ns,
             self.max_ns,
-            self.above.map(|above| above.from_ns),
+            self.above.map(|overflow| overflow.from_ns),
         ];
         if times.into_iter().flatten().any(|ns| ns < 0) {
-            return Err(of("a time is negative"));
+            return Err(labeled("a time is negative"));
         }
         if self.cpu.is_some_and(|cpu| cpu.get() >= CpuId::LIMIT) {
-            return Err(of(&format!("its CPU is above the limit of {}", CpuId::LIMIT - 1)));
+            return Err(labeled(&format!("its CPU is above the limit of {}", CpuId::LIMIT - 1)));
         }
         if self.mean_ns.is_some_and(|mean| !(mean.is_finite() && mean >= 0.0)) {
-            return Err(of("its mean is no time"));
+            return Err(labeled("its mean is no time"));
         }
         if self.quantiles.iter().any(|level| !(0.0..=1.0).contains(&level.at_ratio) || level.ns < 0) {
-            return Err(of("a quantile is of no level or negative"));
+            return Err(labeled("a quantile is of no level or negative"));
         }
         let fits = |bucket: &Bucket| bucket.from_ns >= 0 && bucket.below_ns > bucket.from_ns && bucket.count > 0;
         if !self.buckets.iter().all(fits)
             || !self.buckets.windows(2).all(|pair| pair[0].below_ns <= pair[1].from_ns)
             || self.in_histogram() >= 1 << 60
         {
-            return Err(of(
+            return Err(labeled(
                 "its buckets are no histogram: they are to rise without overlap, each with a count above 0",
             ));
         }

@@ -92,14 +92,14 @@ pub enum Happening {
         /// Its fixed root as `kind:source`, or empty. See [`root`](crate::carried::root).
         root: Label,
         /// What runs it.
-        by: Carrier,
+        carrier: Carrier,
         /// The name of a timer interrupt without events of its own.
         interrupt: Label,
     },
     /// The last function of an interrupt, or of the softirq `hrtimer`, returned. Those of other softirqs have no such event.
     FunctionExit {
         /// As at the entry.
-        by: Carrier,
+        carrier: Carrier,
         /// As at the entry.
         interrupt: Label,
     },

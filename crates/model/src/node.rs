@@ -297,7 +297,7 @@ impl WorkDoc {
     /// The body of the loop on a CPU.
     #[must_use]
     pub fn body_on(&self, cpu: CpuId) -> &str {
-        self.bodies.iter().find(|of| of.cpu == cpu).map_or(&self.body, |of| &of.body)
+        self.bodies.iter().find(|other| other.cpu == cpu).map_or(&self.body, |other| &other.body)
     }
 }
 

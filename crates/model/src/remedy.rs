@@ -351,7 +351,7 @@ pub fn advice<'a>(
     let row = rows.filter(|row| row.kind == kind && fits(row.source, source)).find(|row| row.advice.is_some())?;
     let Some(need) = row.needs else { return row.advice };
     let met: Vec<Option<bool>> = machines.into_iter().map(|machine| need.is_met(machine)).collect();
-    let all = |is_met| !met.is_empty() && met.iter().all(|of_one| *of_one == Some(is_met));
+    let all = |is_met| !met.is_empty() && met.iter().all(|met| *met == Some(is_met));
     match (all(true), all(false)) {
         (true, _) => row.advice,
         (_, true) => Some(need.otherwise()),

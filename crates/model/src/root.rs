@@ -24,7 +24,7 @@ pub const fn may_be_anothers(kind: Kind) -> bool {
 /// The kind and the source of a row's root, from what the row says: itself, unless it is of a kind that belongs to others
 /// and its detail names one.
 #[must_use]
-pub fn of_row<'a>(kind: Kind, source: &'a str, detail: &'a str) -> (Kind, &'a str) {
+pub fn row_root<'a>(kind: Kind, source: &'a str, detail: &'a str) -> (Kind, &'a str) {
     if may_be_anothers(kind) { named(detail).unwrap_or((kind, source)) } else { (kind, source) }
 }
 
@@ -49,17 +49,17 @@ mod tests {
             (Kind::Becalm, ""),
         ] {
             let detail = text(kind, source);
-            assert_eq!(of_row(Kind::Edge, "entry", &detail), (kind, source));
-            assert_eq!(of_row(Kind::Softirq, "rcu", &detail), (kind, source));
-            assert_eq!(of_row(Kind::Irq, "timer:hrtimer_wakeup", &detail), (kind, source));
+            assert_eq!(row_root(Kind::Edge, "entry", &detail), (kind, source));
+            assert_eq!(row_root(Kind::Softirq, "rcu", &detail), (kind, source));
+            assert_eq!(row_root(Kind::Irq, "timer:hrtimer_wakeup", &detail), (kind, source));
             let with_functions = format!("{detail}{RAN}process_timeout, wake_q");
-            assert_eq!(of_row(Kind::Softirq, "timer", &with_functions), (kind, source));
+            assert_eq!(row_root(Kind::Softirq, "timer", &with_functions), (kind, source));
             // A thread of that name is a thread.
-            assert_eq!(of_row(Kind::Task, "sshd", &detail), (Kind::Task, "sshd"));
+            assert_eq!(row_root(Kind::Task, "sshd", &detail), (Kind::Task, "sshd"));
         }
         for detail in ["", "vector 236", "nothing:of the kind", "process_timeout"] {
-            assert_eq!(of_row(Kind::Edge, "edge", detail), (Kind::Edge, "edge"), "{detail}");
-            assert_eq!(of_row(Kind::Irq, "eth0", detail), (Kind::Irq, "eth0"), "{detail}");
+            assert_eq!(row_root(Kind::Edge, "edge", detail), (Kind::Edge, "edge"), "{detail}");
+            assert_eq!(row_root(Kind::Irq, "eth0", detail), (Kind::Irq, "eth0"), "{detail}");
         }
     }
 }

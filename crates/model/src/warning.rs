@@ -293,15 +293,27 @@ pub fn began_late(cpu: &CpuDoc, intended: Nanos) -> Warning {
     )
 }
 
-/// Interrupts of this line of `/proc/interrupts`, which the kernel describes like that, came on these CPUs, and the trace has `found`
-/// of all that were `counted`. `named` if it is known by the functions that it runs.
+/// Interrupts of one kind that the trace lacks.
+#[derive(Clone, Copy, Debug)]
+pub struct Untraced<'a> {
+    /// Their line in `/proc/interrupts`.
+    pub line: &'a str,
+    /// The kernel's description of the line.
+    pub description: &'a str,
+    /// The CPUs that they came on.
+    pub cpus: &'a CpuList,
+    /// The kernel's own count.
+    pub counted: u64,
+    /// Those of them that the trace has.
+    pub found: u64,
+    /// Whether the functions that they run name them.
+    pub named: bool,
+}
+
+/// The trace lacks interrupts that the kernel counted.
 #[must_use]
-pub fn untraced_interrupts(
-    (line, description): (&str, &str),
-    list: &CpuList,
-    (counted, found): (u64, u64),
-    named: bool,
-) -> Warning {
+pub fn untraced_interrupts(untraced: &Untraced<'_>) -> Warning {
+    let Untraced { line, description, cpus: list, counted, found, named } = *untraced;
     let name =
         if description.is_empty() || description == line { line.to_owned() } else { format!("{line} ({description})") };
     Warning::new(
@@ -611,13 +623,14 @@ pub fn tracer_tainted() -> Warning {
 /// In so many periods the kernel's noise tracer counted more than its trace holds: what, how many were counted, and how many of them are there.
 #[must_use]
 pub fn tracer_saw_more(periods: u64, lacking: &[(&str, u64, u64)]) -> Warning {
-    let of = |(what, counted, found): &(&str, u64, u64)| format!("{counted} {what}, of which the trace has {found}");
+    let clause =
+        |(what, counted, found): &(&str, u64, u64)| format!("{counted} {what}, of which the trace has {found}");
     Warning::new(
         Code::MissingEvents,
         format!(
             "in {} the tracer counted more than its trace holds: {}",
             counted(periods, "period", "periods"),
-            lacking.iter().map(of).collect::<Vec<_>>().join("; ")
+            lacking.iter().map(clause).collect::<Vec<_>>().join("; ")
         ),
         "enable all of its events, and give the trace more room: echo 1 > events/osnoise/enable, buffer_size_kb in /sys/kernel/tracing",
     )
@@ -897,9 +910,10 @@ pub fn no_blame(run: &Path) -> Warning {
     )
 }
 
-/// The tables hold other detours of a CPU than its loop counted: each a number and a sum.
+/// The tables hold other detours of a CPU than its loop counted.
 #[must_use]
-pub fn rows_differ(cpu: CpuId, (rows, rows_sum): (u64, Nanos), (kept, kept_sum): (u64, Nanos)) -> Warning {
+pub fn rows_differ(cpu: &CpuDoc, rows: u64, rows_sum: Nanos) -> Warning {
+    let CpuDoc { cpu, detours: kept, total_ns: kept_sum, .. } = cpu;
     Warning::new(
         Code::RowsDiffer,
         format!(

@@ -38,7 +38,7 @@ impl GivenDetours {
                 .collect()
         };
         let (name, length) = (self.name, Nanos::new(self.length_ns));
-        let noise = py.detach(|| NoiseInput::of_cpus(&name, length, cpus.into_iter().map(pairs).collect()));
+        let noise = py.detach(|| NoiseInput::from_cpus(&name, length, cpus.into_iter().map(pairs).collect()));
         noise.map_err(exception)
     }
 }

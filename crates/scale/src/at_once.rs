@@ -54,34 +54,44 @@ pub fn repeated_stops(cpus: impl IntoIterator<Item = LongestStops>) -> Vec<Timed
     let cpus: Vec<TimedDetours> = cpus.into_iter().map(LongestStops::sorted).collect();
     let mut repeated = vec![Vec::new(); cpus.len()];
     for event in events_at_once(&cpus) {
-        event.iter().skip(1).for_each(|(cpu, place)| repeated[*cpu].push(cpus[*cpu][*place]));
+        event.iter().skip(1).for_each(|detour| repeated[detour.cpu].push(cpus[detour.cpu][detour.place]));
     }
-    repeated.iter_mut().for_each(|of_cpu| of_cpu.sort_unstable());
+    repeated.iter_mut().for_each(|detours| detours.sort_unstable());
     repeated
 }
 
-/// Which detours of the CPUs of a node came at once. Each event lists the CPU and the place of the longest detour first, then at most one
-/// of each other CPU. A detour is part of one event at most.
+/// A detour in lists of several CPUs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DetourPlace {
+    /// The list of its CPU.
+    pub cpu: usize,
+    /// Its place in that list.
+    pub place: usize,
+}
+
+/// The detours of the CPUs of a node that came at once. Each event lists the longest detour first, then at most one of each other CPU. A
+/// detour is part of one event at most.
 #[must_use]
-pub fn events_at_once(cpus: &[TimedDetours]) -> Vec<Vec<(usize, usize)>> {
-    let mut left: Vec<Vec<bool>> = cpus.iter().map(|of| vec![true; of.len()]).collect();
-    let mut all: Vec<(usize, usize)> =
-        cpus.iter().enumerate().flat_map(|(cpu, of)| (0..of.len()).map(move |place| (cpu, place))).collect();
-    all.sort_by_key(|(cpu, place)| std::cmp::Reverse(cpus[*cpu][*place].1));
+pub fn events_at_once(cpus: &[TimedDetours]) -> Vec<Vec<DetourPlace>> {
+    let mut left: Vec<Vec<bool>> = cpus.iter().map(|detours| vec![true; detours.len()]).collect();
+    let places =
+        |(cpu, detours): (usize, &TimedDetours)| (0..detours.len()).map(move |place| DetourPlace { cpu, place });
+    let mut all: Vec<DetourPlace> = cpus.iter().enumerate().flat_map(places).collect();
+    all.sort_by_key(|detour| std::cmp::Reverse(cpus[detour.cpu][detour.place].1));
     let mut events = Vec::new();
-    for (first, place) in all {
-        if !std::mem::take(&mut left[first][place]) {
+    for first in all {
+        if !std::mem::take(&mut left[first.cpu][first.place]) {
             continue;
         }
-        let detour = cpus[first][place];
-        let mut event = vec![(first, place)];
-        for (cpu, detours) in cpus.iter().enumerate().filter(|(cpu, _)| *cpu != first) {
+        let detour = cpus[first.cpu][first.place];
+        let mut event = vec![first];
+        for (cpu, detours) in cpus.iter().enumerate().filter(|(cpu, _)| *cpu != first.cpu) {
             let begin = detours.partition_point(|other| end(*other) <= detour.0);
             let meanwhile = (begin..detours.len()).take_while(|place| detours[*place].0 < end(detour));
             let same = meanwhile.filter(|place| left[cpu][*place] && is_same(detour, detours[*place]));
             if let Some(same) = same.max_by_key(|place| detours[*place].1) {
                 left[cpu][same] = false;
-                event.push((cpu, same));
+                event.push(DetourPlace { cpu, place: same });
             }
         }
         if event.len() > 1 {
@@ -105,8 +115,8 @@ fn is_same(one: (Nanos, Nanos), other: (Nanos, Nanos)) -> bool {
 mod tests {
     use super::*;
 
-    fn detours(of: &[(i64, i64)]) -> TimedDetours {
-        of.iter().map(|(start, duration)| (Nanos::new(*start), Nanos::new(*duration))).collect()
+    fn detours(pairs: &[(i64, i64)]) -> TimedDetours {
+        pairs.iter().map(|(start, duration)| (Nanos::new(*start), Nanos::new(*duration))).collect()
     }
 
     #[test]
@@ -118,6 +128,9 @@ mod tests {
             detours(&[(5, 110), (2_001, 4)]),
         ];
         let events = events_at_once(&cpus);
+        let places =
+            |event: &Vec<DetourPlace>| event.iter().map(|detour| (detour.cpu, detour.place)).collect::<Vec<_>>();
+        let events: Vec<_> = events.iter().map(places).collect();
         assert_eq!(events, [vec![(2, 0), (0, 0), (1, 0)], vec![(0, 2), (2, 1)]]);
         let stops = cpus.map(LongestStops::from_detours);
         // Detours that touch are one: (10, 70) and (80, 30).

@@ -21,7 +21,7 @@ use crate::workers::side_by_side;
 
 /// The slowdown that is left without some sources.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Without {
+pub struct Removal {
     /// Ranks of the job.
     pub ranks: u64,
     /// The numbers of the sources that are out, in the order in which they were taken; none for the noise as it is.
@@ -37,13 +37,13 @@ pub struct Without {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Blame {
     /// The noise as it is.
-    pub all: Without,
+    pub all: Removal,
     /// What each source adds to it, and which detours cost most.
     pub books: Option<ClosedBooks>,
-    /// Without each source alone, the most rewarding first; beside closed books only those that add most.
-    pub each: Vec<Without>,
-    /// Without the best source, without it and the best next one, and so on.
-    pub next: Vec<Without>,
+    /// Removal each source alone, the most rewarding first; beside closed books only those that add most.
+    pub each: Vec<Removal>,
+    /// Removal the best source, without it and the best next one, and so on.
+    pub next: Vec<Removal>,
 }
 
 /// How much of the blame is wanted.
@@ -73,7 +73,7 @@ pub fn blame(
     }
     let closed = books_of_all(noise, &question, ranks, wanted.detours, out, watch)?;
     let blamed = most_blamed(&closed, wanted.without);
-    let mut blames: Vec<Blame> = closed.into_iter().map(Blame::of).collect();
+    let mut blames: Vec<Blame> = closed.into_iter().map(Blame::from_books).collect();
     let mut sets: Vec<Vec<usize>> = blamed.iter().map(|source| vec![*source]).collect();
     sets.extend((2..=blamed.len()).map(|count| blamed[..count].to_vec()));
     for set in sets {
@@ -90,7 +90,7 @@ pub fn blame(
             None => Prediction::new(&left, question)?.watched(watch).slowdowns(ranks),
         };
         for blame in &mut blames {
-            let without = blame.without(&set, &slowdowns(blame.all.ranks)?);
+            let without = blame.removal(&set, &slowdowns(blame.all.ranks)?);
             if set.len() == 1 {
                 blame.each.push(without.clone());
             }
@@ -171,18 +171,18 @@ fn replays(
 
 impl Blame {
     /// From books, with nothing taken out yet.
-    fn of(books: ClosedBooks) -> Self {
+    fn from_books(books: ClosedBooks) -> Self {
         let slowdowns: Vec<f64> = books.replicas.iter().map(ReplicaBooks::slowdown).collect();
         let slowdown = from_replicas(&slowdowns).map_or(1.0, |slowdown| slowdown.mean);
-        let all = Without { ranks: books.ranks, sources: Vec::new(), slowdown, gain: None };
+        let all = Removal { ranks: books.ranks, sources: Vec::new(), slowdown, gain: None };
         Self { all, books: Some(books), each: Vec::new(), next: Vec::new() }
     }
 
     /// What the same replicas are without some sources.
-    fn without(&self, sources: &[usize], slowdowns: &[f64]) -> Without {
+    fn removal(&self, sources: &[usize], slowdowns: &[f64]) -> Removal {
         let replicas = self.books.iter().flat_map(|books| &books.replicas);
         let gains = replicas.zip(slowdowns).map(|(replica, left)| replica.slowdown() - left);
-        Without {
+        Removal {
             ranks: self.all.ranks,
             sources: sources.to_vec(),
             slowdown: from_replicas(slowdowns).map_or(1.0, |slowdown| slowdown.mean),
@@ -228,7 +228,7 @@ pub fn blame_by_removal(
         .iter()
         .zip(&all)
         .map(|(ranks, slowdown)| Blame {
-            all: Without { ranks: *ranks, sources: Vec::new(), slowdown: *slowdown, gain: None },
+            all: Removal { ranks: *ranks, sources: Vec::new(), slowdown: *slowdown, gain: None },
             books: None,
             each: Vec::new(),
             next: Vec::new(),
@@ -246,7 +246,7 @@ pub fn blame_by_removal(
     for source in &candidates {
         // One table without a source serves all numbers of ranks.
         for (blame, slowdown) in blames.iter_mut().zip(slowdowns(&without(out, *source), ranks)?) {
-            blame.each.push(Without { ranks: blame.all.ranks, sources: vec![*source], slowdown, gain: None });
+            blame.each.push(Removal { ranks: blame.all.ranks, sources: vec![*source], slowdown, gain: None });
         }
     }
     for blame in &mut blames {
@@ -268,7 +268,7 @@ pub fn blame_by_removal(
             let Some((source, slowdown)) = best.filter(|(_, slowdown)| *slowdown < last.slowdown) else { break };
             let mut sources = last.sources.clone();
             sources.push(source);
-            blame.next.push(Without { ranks: last.ranks, sources, slowdown, gain: None });
+            blame.next.push(Removal { ranks: last.ranks, sources, slowdown, gain: None });
         }
     }
     Ok(blames)

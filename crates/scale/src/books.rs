@@ -171,9 +171,9 @@ impl BookedTrace {
             let own = rest.iter().take_while(|entry| entry.detour == number).count();
             let (entries, others) = rest.split_at(own);
             rest = others;
-            let of = |root: u32| entries.iter().filter(|entry| entry.root == root).map(|entry| entry.self_time).sum();
-            let owner = entries.iter().map(|entry| (of(entry.root), std::cmp::Reverse(entry.root))).max();
-            let owner = owner.filter(|(time, _): &(Nanos, _)| *time > Nanos::ZERO).map(|(_, root)| root.0);
+            let time = |root: u32| entries.iter().filter(|entry| entry.root == root).map(|entry| entry.self_time).sum();
+            let owner = entries.iter().map(|entry| (time(entry.root), std::cmp::Reverse(entry.root))).max();
+            let owner = owner.filter(|(most, _): &(Nanos, _)| *most > Nanos::ZERO).map(|(_, root)| root.0);
             OwnedDetour { start: *start - self.begin, length: *length, owner }
         })
     }
@@ -189,11 +189,20 @@ impl BookedTrace {
     }
 }
 
+/// A node with the books of its CPUs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BookedNode {
+    /// The name of the node.
+    pub name: String,
+    /// Its CPUs.
+    pub cpus: Vec<BookedTrace>,
+}
+
 /// The noise of a run with its books.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BookedNoise {
     sources: Vec<String>,
-    nodes: Vec<(String, Vec<BookedTrace>)>,
+    nodes: Vec<BookedNode>,
     alignment: Alignment,
 }
 
@@ -202,7 +211,7 @@ impl BookedNoise {
     ///
     /// # Errors
     /// [`TraceError`] for no CPUs, or CPUs of one node with different lengths.
-    pub fn new(sources: Vec<String>, nodes: Vec<(String, Vec<BookedTrace>)>) -> Result<Self, TraceError> {
+    pub fn new(sources: Vec<String>, nodes: Vec<BookedNode>) -> Result<Self, TraceError> {
         let booked = Self { sources, nodes, alignment: Alignment::Node };
         booked.without(&vec![false; booked.sources.len()])?;
         Ok(booked)
@@ -227,8 +236,9 @@ impl BookedNoise {
     /// Without a time for each node.
     pub fn cut(&self, later: &[Nanos], length: Nanos) -> Result<Self, TraceError> {
         assert_eq!(later.len(), self.nodes.len(), "each node has a time from which it is cut");
-        let cut = |((name, cpus), later): (&(String, Vec<BookedTrace>), &Nanos)| {
-            (name.clone(), cpus.iter().map(|cpu| cpu.cut(*later, length)).collect())
+        let cut = |(node, later): (&BookedNode, &Nanos)| BookedNode {
+            name: node.name.clone(),
+            cpus: node.cpus.iter().map(|cpu| cpu.cut(*later, length)).collect(),
         };
         let nodes = self.nodes.iter().zip(later).map(cut).collect();
         Self::new(self.sources.clone(), nodes)?.aligned(self.alignment)
@@ -242,7 +252,7 @@ impl BookedNoise {
 
     /// The books of all CPUs of all nodes, in the order of [`Noise::traces`].
     pub(crate) fn cpus(&self) -> impl Iterator<Item = &BookedTrace> {
-        self.nodes.iter().flat_map(|(_, cpus)| cpus)
+        self.nodes.iter().flat_map(|node| &node.cpus)
     }
 
     /// The detours of each CPU of all nodes with their owners, in the order of [`Noise::traces`].
@@ -265,7 +275,7 @@ impl BookedNoise {
     #[must_use]
     pub fn totals(&self) -> Vec<Nanos> {
         let mut totals = vec![Nanos::ZERO; self.sources.len()];
-        for entry in self.nodes.iter().flat_map(|(_, cpus)| cpus).flat_map(|cpu| &cpu.entries) {
+        for entry in self.nodes.iter().flat_map(|node| &node.cpus).flat_map(|cpu| &cpu.entries) {
             totals[entry.root as usize] += entry.self_time;
         }
         totals
@@ -280,7 +290,7 @@ impl BookedNoise {
     /// With a list of another length.
     pub fn without(&self, out: &[bool]) -> Result<Noise, TraceError> {
         assert_eq!(out.len(), self.sources.len(), "each source is in or out");
-        let node = |(name, cpus): &(String, Vec<BookedTrace>)| {
+        let node = |BookedNode { name, cpus }: &BookedNode| {
             let cpus: Result<Vec<_>, _> = cpus.iter().map(|cpu| cpu.without(out)).collect();
             NodeNoise::new(name.clone(), cpus?)
         };
@@ -304,11 +314,11 @@ mod tests {
     fn a_source_goes_with_all_of_which_it_is_the_root() {
         // A detour of a tick of 6 with a softirq of 3 and an exit of 2, and a packet of 4.
         let [tick, softirq, exit, packet] = [0, 1, 2, 3];
-        let of = |source, root, time| BookEntry { detour: 0, source, root, self_time: ns(time) };
-        let entries = vec![of(tick, tick, 6), of(softirq, tick, 3), of(exit, tick, 2), of(packet, packet, 4)];
+        let part = |source, root, time| BookEntry { detour: 0, source, root, self_time: ns(time) };
+        let entries = vec![part(tick, tick, 6), part(softirq, tick, 3), part(exit, tick, 2), part(packet, packet, 4)];
         let cpu = BookedTrace::new(ns(0), ns(100), vec![(ns(10), ns(15))], entries, 4).unwrap();
         let names = ["local_timer", "rcu", "exit", "eth0"].map(str::to_owned).to_vec();
-        let noise = BookedNoise::new(names, vec![("a".into(), vec![cpu])]).unwrap();
+        let noise = BookedNoise::new(names, vec![BookedNode { name: "a".into(), cpus: vec![cpu] }]).unwrap();
         assert_eq!(noise.totals(), [ns(11), ns(0), ns(0), ns(4)]);
         let left = |source: usize| {
             let out: Vec<bool> = (0..4).map(|number| number == source).collect();
@@ -321,7 +331,11 @@ mod tests {
     fn takes_sources_out_of_their_detours() {
         let entries = vec![entry(1, 0, 5), entry(0, 0, 4), entry(0, 1, 6), entry(0, 1, 1)];
         let cpu = BookedTrace::new(ns(100), ns(100), vec![(ns(110), ns(11)), (ns(150), ns(5))], entries, 2).unwrap();
-        let noise = BookedNoise::new(vec!["timer".into(), "net_rx".into()], vec![("a".into(), vec![cpu])]).unwrap();
+        let noise = BookedNoise::new(
+            vec!["timer".into(), "net_rx".into()],
+            vec![BookedNode { name: "a".into(), cpus: vec![cpu] }],
+        )
+        .unwrap();
         assert_eq!(noise.totals(), [ns(9), ns(7)]);
         let left = |out: [bool; 2]| noise.without(&out).unwrap().traces().next().unwrap().detours().collect::<Vec<_>>();
         assert_eq!(left([false, false]), [(ns(10), ns(11)), (ns(50), ns(5))]);

@@ -27,7 +27,7 @@ impl NoiseTrace {
         if window_ns <= 0 || window > LENGTH_LIMIT {
             return Err(TraceError::Length { length: window });
         }
-        let (laps, circle) = laps_of(length, window_ns, self.len() as i64)?;
+        let CoalescedCircle { laps, length: circle } = laps(length, window_ns, self.len() as i64)?;
         let mut arrivals: Vec<(i64, i64)> = Vec::new();
         let all = (0..laps).flat_map(|lap| {
             self.starts_ns()
@@ -46,30 +46,33 @@ impl NoiseTrace {
     }
 }
 
-/// How many laps of a circle are taken, and the length of the new circle: whole windows.
-fn laps_of(length: i64, window: i64, detours: i64) -> Result<(i64, i64), TraceError> {
+/// The circle of coalesced noise: whole windows.
+struct CoalescedCircle {
+    /// How many laps of the noise it has.
+    laps: i64,
+    length: i64,
+}
+
+/// The circle for noise of this length.
+fn laps(length: i64, window: i64, detours: i64) -> Result<CoalescedCircle, TraceError> {
     let too_long = || TraceError::Length { length: Nanos::new(window) };
     let whole = window / greatest_common_divisor(length, window);
     let fits = |laps: i64| laps.checked_mul(detours).is_some_and(|detours| detours <= DRAWN_LIMIT as i64);
     let all = length.checked_mul(whole).filter(|circle| *circle <= LENGTH_LIMIT.get());
     if let (Some(circle), true) = (all, fits(whole)) {
-        return Ok((whole, circle));
+        return Ok(CoalescedCircle { laps: whole, length: circle });
     }
     let enough = window.checked_mul(WINDOWS).map_or(1, |wanted| (wanted / length).max(1));
     let laps = if fits(enough) { enough } else { (window / length + 1).max(1) };
     let circle = length.checked_mul(laps).filter(|circle| *circle <= LENGTH_LIMIT.get()).ok_or_else(too_long)?;
     match circle - circle % window {
         0 => Err(too_long()),
-        circle => Ok((laps, circle)),
+        length => Ok(CoalescedCircle { laps, length }),
     }
 }
 
-fn greatest_common_divisor(a: i64, b: i64) -> i64 {
-    let (mut x, mut y) = (a, b);
-    while y != 0 {
-        (x, y) = (y, x % y);
-    }
-    x
+pub(crate) const fn greatest_common_divisor(a: i64, b: i64) -> i64 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
 impl Noise {
@@ -165,8 +168,8 @@ mod tests {
         let apart = Noise::apart("apart", spec.trace(1).unwrap());
         let together = apart.coalesced(Nanos::from_millis(20)).unwrap();
         for collective in ["ideal", "barrier"] {
-            let of = |noise| [1, 4_096].map(|ranks| slowdown(noise, collective, ranks));
-            let ([one, many], [one_apart, many_apart]) = (of(&together), of(&apart));
+            let slowdowns = |noise| [1, 4_096].map(|ranks| slowdown(noise, collective, ranks));
+            let ([one, many], [one_apart, many_apart]) = (slowdowns(&together), slowdowns(&apart));
             assert!(
                 (many - one).abs() < 1e-3 && (one - one_apart).abs() < 2e-3,
                 "{collective}: {one} {many} {one_apart}"

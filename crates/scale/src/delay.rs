@@ -300,10 +300,10 @@ impl<'a> DelayTable<'a> {
 
 /// Moves delays up or down and drops what is no delay any more. A falling part is cut where it reaches 0, which
 /// nothing reads below.
-fn raise(pieces: &mut Vec<Piece>, by: i64) {
-    if by != 0 {
+fn raise(pieces: &mut Vec<Piece>, amount: i64) {
+    if amount != 0 {
         pieces.retain_mut(|piece| {
-            piece.delay += by;
+            piece.delay += amount;
             piece.length = piece.length.min(piece.flat + piece.delay.max(0));
             piece.delay > 0
         });
@@ -316,10 +316,10 @@ pub(crate) fn units(noise: &Noise, per_node: u64) -> Result<Vec<Vec<&NoiseTrace>
         let value = "0".to_owned();
         return Err(ScaleError::Range { name: "the number of ranks a node", value, allowed: "1 and more" });
     }
-    let of_node = |node| first_cpus(node, per_node);
+    let node = |node| first_cpus(node, per_node);
     match noise.alignment() {
-        Alignment::Recording => Ok(vec![noise.nodes().iter().map(of_node).collect::<Result<Vec<_>, _>>()?.concat()]),
-        Alignment::Node if per_node > 1 => noise.nodes().iter().map(of_node).collect(),
+        Alignment::Recording => Ok(vec![noise.nodes().iter().map(node).collect::<Result<Vec<_>, _>>()?.concat()]),
+        Alignment::Node if per_node > 1 => noise.nodes().iter().map(node).collect(),
         Alignment::Node | Alignment::Independent => Ok(noise.traces().map(|trace| vec![trace]).collect()),
     }
 }
@@ -357,7 +357,7 @@ pub(crate) mod tests {
         (trace.finish(position, Nanos::new(grain)).expect("small") - position).get() - grain
     }
 
-    fn at(pieces: &[Piece], length: i64, position: i64) -> Vec<i64> {
+    fn delays(pieces: &[Piece], length: i64, position: i64) -> Vec<i64> {
         let inside = pieces.iter().filter_map(|piece| {
             let into = (position - piece.start).rem_euclid(length);
             (into < piece.length).then(|| piece.delay - (into - piece.flat).max(0))
@@ -373,7 +373,7 @@ pub(crate) mod tests {
             let pieces = pieces(&trace, laps.rest);
             prop_assert!(pieces.len() <= 2 * trace.len() + 1);
             for position in 0..trace.length_ns() {
-                let here = at(&pieces, trace.length_ns(), position);
+                let here = delays(&pieces, trace.length_ns(), position);
                 prop_assert!(here.len() <= 1, "pieces do not overlap");
                 let delay = laps.delay + here.first().copied().unwrap_or(0);
                 prop_assert_eq!(delay, delay_by_finish(&trace, position, grain), "at {}", position);
@@ -395,7 +395,7 @@ pub(crate) mod tests {
             let pieces: Vec<Piece> = table.pieces().iter()
                 .map(|p| Piece { start: p.start, flat: p.flat, length: p.length, delay: p.delay }).collect();
             for position in 0..length as i64 {
-                let here = at(&pieces, length as i64, position);
+                let here = delays(&pieces, length as i64, position);
                 let delay = here.into_iter().max().unwrap_or(0).max(table.kinds()[0].base);
                 let latest = cpus.iter().map(|cpu| delay_by_finish(cpu, position, grain)).max().unwrap();
                 prop_assert_eq!(delay, latest);

@@ -23,7 +23,7 @@ struct EnvelopeLine {
 }
 
 impl EnvelopeLine {
-    fn at(&self, position: i64) -> i64 {
+    fn delay(&self, position: i64) -> i64 {
         self.delay - self.slope * (position - self.start)
     }
 }
@@ -76,13 +76,13 @@ pub(crate) fn envelope(length: i64, one: &[Piece], other: &[Piece]) -> Vec<Piece
     while at < length {
         let (a, b) = (one[i], other[j]);
         let end = a.end.min(b.end);
-        let (at_a, at_b) = (a.at(at), b.at(at));
+        let (at_a, at_b) = (a.delay(at), b.delay(at));
         let (high, low, above) =
             if (at_a, b.slope) >= (at_b, a.slope) { (a, b, at_a - at_b) } else { (b, a, at_b - at_a) };
         // The higher one falls under the other only if it alone falls, as many nanoseconds on as it is above.
         let cross = if high.slope > low.slope { end.min(at + above) } else { end };
-        out.add(at, cross, high.at(at), high.slope);
-        out.add(cross, end, low.at(cross), low.slope);
+        out.add(at, cross, high.delay(at), high.slope);
+        out.add(cross, end, low.delay(cross), low.slope);
         at = end;
         i += usize::from(a.end == end);
         j += usize::from(b.end == end);

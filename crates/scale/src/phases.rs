@@ -46,11 +46,11 @@ pub(crate) struct PhaseDurations {
 impl PhaseDurations {
     /// Of phases that take so long without noise, and never less.
     pub(crate) fn never_below(quiet: Nanos) -> Self {
-        Self { least: quiet.get(), ..Self::around(quiet) }
+        Self { least: quiet.get(), ..Self::new(quiet) }
     }
 
     /// Of phases that take so long without noise, but may be shorter, as one that follows a late one can be.
-    pub(crate) fn around(quiet: Nanos) -> Self {
+    pub(crate) fn new(quiet: Nanos) -> Self {
         Self { least: 0, quiet: quiet.get(), as_least: 0, more: Quantiles::default(), others: 0, delayed: 0 }
     }
 
@@ -81,9 +81,9 @@ impl PhaseDurations {
         if phases == 0 {
             return None;
         }
-        let [median, p99, p999] = [(1, 2), (99, 100), (999, 1_000)].map(|(part, of)| {
+        let [median, p99, p999] = [(1, 2), (99, 100), (999, 1_000)].map(|(part, whole)| {
             // The nearest rank, in whole numbers.
-            let rank = (u128::from(phases) * part).div_ceil(of) as u64;
+            let rank = (u128::from(phases) * part).div_ceil(whole) as u64;
             let more = rank.checked_sub(self.as_least).filter(|rank| *rank > 0).and_then(|rank| self.more.ranked(rank));
             Nanos::new(self.least + more.unwrap_or(0))
         });
@@ -98,11 +98,11 @@ mod tests {
 
     #[test]
     fn phases_that_may_be_shorter_are_ranked_too() {
-        let mut durations = PhaseDurations::around(Nanos::new(100));
+        let mut durations = PhaseDurations::new(Nanos::new(100));
         [90, 100, 130].map(Nanos::new).into_iter().for_each(|duration| durations.add(duration));
         let spread = durations.spread().unwrap();
         assert_eq!((spread.median, spread.p99, spread.delayed), (Nanos::new(100), Nanos::new(130), 1));
-        assert_eq!(PhaseDurations::around(Nanos::new(1)).spread(), None);
+        assert_eq!(PhaseDurations::new(Nanos::new(1)).spread(), None);
     }
 
     proptest! {

@@ -2,10 +2,11 @@
 
 use becalm_units::Nanos;
 
+use crate::ScaleError;
 use crate::delay::{DelayTable, units};
+use crate::machine::RankStart;
 use crate::noise::Noise;
 use crate::random::{Purpose, Stream};
-use crate::{NoiseTrace, ScaleError};
 
 /// The most ranks that are replayed one by one: their offsets and index take up to 3 GB. Order statistics go further.
 pub const RANKS_LIMIT: u64 = 1 << 27;
@@ -91,7 +92,7 @@ impl Placement {
         noise: &'a Noise,
         seed: u64,
         replica: u64,
-    ) -> Result<Vec<(&'a NoiseTrace, i64)>, ScaleError> {
+    ) -> Result<Vec<RankStart<'a>>, ScaleError> {
         let units = units(noise, self.per_node)?;
         let per_unit = units[0].len() as u64;
         let lengths: Vec<i64> = units.iter().map(|traces| traces[0].length_ns()).collect();
@@ -101,7 +102,7 @@ impl Placement {
         for start in self.starts(&lengths[..full], &lengths, per_unit, seed, replica)? {
             let traces = if start.kind < full { &units[start.kind][..] } else { &units[start.kind - full][..rest] };
             let offset = at_a_window(start.offset, noise.windows());
-            ranks.extend(traces.iter().map(|trace| (*trace, offset)));
+            ranks.extend(traces.iter().map(|trace| RankStart { trace, offset }));
         }
         Ok(ranks)
     }

@@ -78,7 +78,7 @@ impl PhaseLosses<()> {
     ///
     /// # Errors
     /// [`ScaleError`] for a grain so long that times do not fit.
-    pub fn of_noise(noise: &Noise, per_node: u64, grain: Nanos) -> Result<Self, ScaleError> {
+    pub fn from_noise(noise: &Noise, per_node: u64, grain: Nanos) -> Result<Self, ScaleError> {
         let nodes = together(noise, per_node);
         let (mut all, cpus) = (PhaseLosses::new(grain), nodes.iter().map(Vec::len).sum());
         for node in nodes {
@@ -88,11 +88,11 @@ impl PhaseLosses<()> {
                 repeated.iter_mut().for_each(Vec::clear);
             }
             for (trace, repeated) in node.iter().zip(repeated) {
-                let sampler = PhaseSampler::new(Nanos::ZERO, trace.length(), grain).of_cpus(cpus);
+                let sampler = PhaseSampler::new(Nanos::ZERO, trace.length(), grain).for_cpus(cpus);
                 if grain.get().saturating_mul(LEAST_GRAINS) < trace.length().get() {
                     sampler.sample(trace.detours(), repeated, &mut losses);
                 } else {
-                    sampler.around(trace, repeated, &mut losses)?;
+                    sampler.sample_lap(trace, repeated, &mut losses)?;
                 }
             }
             all.merge(&losses, |_| ());
@@ -157,14 +157,14 @@ impl<S: Ord> PhaseLosses<S> {
     pub fn bounds(&self, known: &RecordingUncertainty, ranks: u64) -> RecordingBounds {
         let latest = self.latest(ranks, None);
         let bounds = known.bounds(ranks, latest.passed(known, ranks), latest.mean());
-        bounds.with(exactly(self.slowed(&latest)))
+        bounds.widened(exactly(self.slowed(&latest)))
     }
 
     /// The ends of that interval alone.
     #[must_use]
     pub(crate) fn ends(&self, known: &RecordingUncertainty, ranks: u64) -> RecordingEnds {
         let latest = self.latest(ranks, None);
-        known.ends(ranks, latest.passed(known, ranks)).with(exactly(self.slowed(&latest)))
+        known.ends(ranks, latest.passed(known, ranks)).widened(exactly(self.slowed(&latest)))
     }
 
     fn slowed(&self, latest: &Latest) -> f64 {
@@ -187,71 +187,85 @@ impl<S: Ord> PhaseLosses<S> {
     }
 }
 
-/// Parts of a time, by source. They are few, so that searching is faster than hashing.
+/// The part of a time that one source has.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    source: u32,
+    time: i64,
+}
+
+/// Parts of a time, by source. They are few, so searching is faster than hashing.
 #[derive(Clone, Default, Debug)]
 struct Parts {
-    of: Vec<(u32, i64)>,
+    list: Vec<Part>,
     total: i64,
 }
 
 impl Parts {
     fn add(&mut self, source: u32, time: i64) {
         self.total = self.total.saturating_add(time);
-        match self.of.iter_mut().find(|(other, _)| *other == source) {
-            Some((_, sum)) => *sum = sum.saturating_add(time),
-            None => self.of.push((source, time)),
+        match self.list.iter_mut().find(|part| part.source == source) {
+            Some(part) => part.time = part.time.saturating_add(time),
+            None => self.list.push(Part { source, time }),
         }
     }
 
-    fn of(&self, source: u32) -> i64 {
-        self.of.iter().find(|(other, _)| *other == source).map_or(0, |(_, time)| *time)
+    fn time(&self, source: u32) -> i64 {
+        self.list.iter().find(|part| part.source == source).map_or(0, |part| part.time)
     }
 
     /// Leaves out a time before, and what goes beyond another one.
     fn cut(&mut self, mut before: i64, mut most: i64) {
-        for (_, time) in &mut self.of {
+        for Part { time, .. } in &mut self.list {
             let gone = before.min(*time);
             let left = (*time - gone).min(most);
             (*time, before, most) = (left, before - gone, most - left);
         }
-        self.total = self.of.iter().fold(0, |sum, (_, time)| sum.saturating_add(*time));
+        self.total = self.list.iter().fold(0, |sum, part| sum.saturating_add(part.time));
     }
 
     fn clear(&mut self) {
-        self.of.clear();
+        self.list.clear();
         self.total = 0;
     }
 }
 
+/// A source in the detours that a phase has met.
+#[derive(Clone, Copy, Default, Debug)]
+struct MetSource {
+    source: u32,
+    time: i64,
+    /// The time of others in the same detours.
+    others: i64,
+}
+
 /// The detours that a phase has met.
 #[derive(Default, Debug)]
-struct Met {
-    /// By source: its time, and that of others in the same detours.
-    of: Vec<(u32, i64, i64)>,
+struct MetDetours {
+    sources: Vec<MetSource>,
     total: i64,
 }
 
-impl Met {
+impl MetDetours {
     fn add(&mut self, detour: &Parts) {
         self.total = self.total.saturating_add(detour.total);
-        for (source, time) in &detour.of {
-            let together = detour.total - time;
-            match self.of.iter_mut().find(|(other, ..)| other == source) {
-                Some((_, sum, beside)) => {
-                    (*sum, *beside) = (sum.saturating_add(*time), beside.saturating_add(together))
+        for Part { source, time } in detour.list.iter().copied() {
+            let others = detour.total - time;
+            match self.sources.iter_mut().find(|met| met.source == source) {
+                Some(met) => {
+                    (met.time, met.others) = (met.time.saturating_add(time), met.others.saturating_add(others))
                 }
-                None => self.of.push((*source, *time, together)),
+                None => self.sources.push(MetSource { source, time, others }),
             }
         }
     }
 
-    /// The time of a source, and that of others in the same detours.
-    fn of(&self, source: u32) -> (i64, i64) {
-        self.of.iter().find(|(other, ..)| *other == source).map_or((0, 0), |(_, time, together)| (*time, *together))
+    fn source(&self, source: u32) -> MetSource {
+        self.sources.iter().find(|met| met.source == source).copied().unwrap_or_default()
     }
 
     fn clear(&mut self) {
-        self.of.clear();
+        self.sources.clear();
         self.total = 0;
     }
 }
@@ -271,7 +285,7 @@ struct OpenPhases {
     start_in: Parts,
     into: i64,
     /// The detours that they have met since.
-    met: Met,
+    met: MetDetours,
     /// The longest of them, and how many starts it met at any time for each that was sampled.
     longest: i64,
     share: f64,
@@ -345,7 +359,7 @@ impl PhaseSampler {
 
     /// The same of one of so many CPUs: fewer have closer phases.
     #[must_use]
-    pub fn of_cpus(self, cpus: usize) -> Self {
+    pub fn for_cpus(self, cpus: usize) -> Self {
         let phases = self.end.saturating_sub(self.begin).max(0) as f64 * cpus as f64 / self.step as f64;
         let mut weight = FINEST;
         while weight > 1 && phases * ((2 * FINEST / weight) as f64) <= WANTED {
@@ -355,7 +369,7 @@ impl PhaseSampler {
     }
 
     /// Samples a trace once around: its phases go on at its beginning.
-    fn around(
+    fn sample_lap(
         self,
         trace: &NoiseTrace,
         repeated: TimedDetours,
@@ -436,7 +450,7 @@ impl PhaseSampler {
                 self.next = self.next.saturating_add(phases.saturating_mul(open.step));
                 open.into = into;
                 open.start_in.total = parts.total;
-                open.start_in.of.extend_from_slice(&parts.of);
+                open.start_in.list.extend_from_slice(&parts.list);
                 self.open.push_back(open);
             }
         }
@@ -523,8 +537,8 @@ fn count(open: &OpenPhases, laps: i64, losses: &mut PhaseLosses<u32>) {
         losses.add(start, open.at, late.saturating_add(laps), phases);
         let mut change = |source: u32| {
             // The detour in which the phase starts is over earlier.
-            let rest = (open.start_in.total - open.start_in.of(source)).saturating_sub(into).max(0);
-            let (own, together) = open.met.of(source);
+            let rest = (open.start_in.total - open.start_in.time(source)).saturating_sub(into).max(0);
+            let MetSource { time: own, others: together, .. } = open.met.source(source);
             let others = open.met.total - own;
             // What the source took is time to work, and the phase may be over before it meets other detours.
             let gained = late.saturating_sub(rest).saturating_sub(others).max(0);
@@ -536,9 +550,9 @@ fn count(open: &OpenPhases, laps: i64, losses: &mut PhaseLosses<u32>) {
             cells.add(start, rest.saturating_add(others), meeting);
             cells.add(start, rest.saturating_add(together.min(others)), phases - meeting);
         };
-        open.start_in.of.iter().for_each(|(source, _)| change(*source));
-        let later = open.met.of.iter().filter(|(source, ..)| open.start_in.of.iter().all(|(other, _)| other != source));
-        later.for_each(|(source, ..)| change(*source));
+        open.start_in.list.iter().for_each(|part| change(part.source));
+        let sources = open.met.sources.iter().map(|met| met.source);
+        sources.filter(|source| open.start_in.list.iter().all(|part| part.source != *source)).for_each(change);
     }
 }
 

@@ -23,7 +23,16 @@ pub struct ToleratedRanks {
     /// So many lose no more, by replays; 0 if even the fewest lose more.
     pub ranks: u64,
     /// The 95 % interval of a recording; nothing for a formula.
-    pub interval: Option<(u64, u64)>,
+    pub interval: Option<RankInterval>,
+}
+
+/// The ends of a 95 % interval of numbers of ranks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RankInterval {
+    /// The lower end.
+    pub low: u64,
+    /// The upper end.
+    pub high: u64,
 }
 
 /// Which detours a job of so many ranks stands.
@@ -54,7 +63,7 @@ impl Tolerance {
     ///
     /// # Errors
     /// [`ScaleError`] as for [`Prediction::row`].
-    pub fn of(
+    pub fn new(
         prediction: &Prediction<'_>,
         noise: &Noise,
         ranks: &[u64],
@@ -117,7 +126,8 @@ pub fn tolerated_ranks(prediction: &Prediction<'_>, share: Share) -> Result<Tole
         })?;
         Ok(Some(nodes * per_node))
     };
-    let interval = end(false)?.zip(end(true)?).map(|(low, high)| (low.min(ranks), high.max(ranks)));
+    let interval =
+        end(false)?.zip(end(true)?).map(|(low, high)| RankInterval { low: low.min(ranks), high: high.max(ranks) });
     Ok(ToleratedRanks { ranks, interval })
 }
 
@@ -240,9 +250,9 @@ mod tests {
     #[test]
     fn a_recording_has_an_interval_that_holds_the_replay() {
         let noise = two_lengths();
-        let prediction = Prediction::new(&noise, question(2)).unwrap().of_recording();
+        let prediction = Prediction::new(&noise, question(2)).unwrap().with_recording();
         let tolerated = tolerated_ranks(&prediction, share("5%")).unwrap();
-        let (low, high) = tolerated.interval.unwrap();
+        let RankInterval { low, high } = tolerated.interval.unwrap();
         assert!(
             low <= tolerated.ranks && tolerated.ranks <= high && tolerated.ranks.is_multiple_of(2),
             "{tolerated:?}"

@@ -3,11 +3,11 @@
 use std::fmt;
 
 /// Called with a number of ranks and how many more phases of them, of whichever replica, have been replayed.
-type Told<'a> = &'a (dyn Fn(u64, u64) + Sync);
+type Listener<'a> = &'a (dyn Fn(u64, u64) + Sync);
 
 /// Somebody who is told now and then how many phases are done, from any thread; or nobody.
 #[derive(Clone, Copy, Default)]
-pub struct ReplayWatch<'a>(Option<Told<'a>>);
+pub struct ReplayWatch<'a>(Option<Listener<'a>>);
 
 impl<'a> ReplayWatch<'a> {
     /// A watch that tells nobody.
@@ -15,8 +15,8 @@ impl<'a> ReplayWatch<'a> {
 
     /// Whoever this function tells of a number of ranks and of phases done.
     #[must_use]
-    pub fn by(told: Told<'a>) -> Self {
-        Self(Some(told))
+    pub fn new(listener: Listener<'a>) -> Self {
+        Self(Some(listener))
     }
 
     /// Begins to count the phases of one replica, each of which takes about as long as `steps` looks at a rank.
@@ -27,7 +27,7 @@ impl<'a> ReplayWatch<'a> {
 
 impl fmt::Debug for ReplayWatch<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "ReplayWatch::by(..)" } else { "ReplayWatch::NOBODY" })
+        f.write_str(if self.0.is_some() { "ReplayWatch::new(..)" } else { "ReplayWatch::NOBODY" })
     }
 }
 
@@ -88,7 +88,7 @@ mod tests {
                 phases.fetch_add(more, Ordering::Relaxed);
                 times.fetch_add(1, Ordering::Relaxed);
             };
-            let mut count = ReplayWatch::by(&told).count(ranks, ranks);
+            let mut count = ReplayWatch::new(&told).count(ranks, ranks);
             (0..100).for_each(|_| count.phase());
             drop(count);
             assert_eq!(phases.into_inner(), 100);

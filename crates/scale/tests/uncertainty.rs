@@ -20,7 +20,7 @@ fn recorded(law: RareLaw, seed: u64, length: Nanos) -> Noise {
 }
 
 fn bounds(noise: &Noise, ranks: &[u64]) -> Vec<RecordingBounds> {
-    let losses = PhaseLosses::of_noise(noise, 1, GRAIN).unwrap();
+    let losses = PhaseLosses::from_noise(noise, 1, GRAIN).unwrap();
     ranks.iter().map(|ranks| open(&losses, *ranks).unwrap()).collect()
 }
 
@@ -52,7 +52,7 @@ fn cost(process: &Noise, question: Question, ranks: u64) -> f64 {
 
 /// What a recording says of it.
 fn predicted(noise: &Noise, question: Question, ranks: u64) -> RecordingBounds {
-    Prediction::new(noise, question).unwrap().of_recording().row(ranks).unwrap().recording.unwrap()
+    Prediction::new(noise, question).unwrap().with_recording().row(ranks).unwrap().recording.unwrap()
 }
 
 fn holds(bounds: &RecordingBounds, truth: f64) -> bool {
@@ -212,8 +212,8 @@ fn the_same_seed_gives_the_same_interval() {
 fn a_threshold_among_many_ticks_counts_the_rare_ones_alone() {
     let law = RareLaw::Exponential;
     let truth = 1.0 + law.added(&mut Source::seeded(1), 1 << 7, 1e6, 1 << 20);
-    let of = |seed: u64| bounds(&recorded(law, 1_000 + seed, Nanos::from_secs(10)), &[1 << 7])[0];
-    let held = (0..30).filter(|seed| holds(&of(*seed), truth)).count();
+    let recording = |seed: u64| bounds(&recorded(law, 1_000 + seed, Nanos::from_secs(10)), &[1 << 7])[0];
+    let held = (0..30).filter(|seed| holds(&recording(*seed), truth)).count();
     assert!(held >= 27, "{held} of 30 intervals hold {truth}");
 }
 
@@ -277,7 +277,7 @@ fn sampled(law: RareLaw, seed: u64, length: Nanos) -> PhaseLosses<u32> {
 
 fn sampled_detours(detours: impl Iterator<Item = (Nanos, Nanos)>, length: Nanos) -> PhaseLosses<u32> {
     let mut losses = PhaseLosses::new(GRAIN);
-    let mut sampler = PhaseSampler::new(Nanos::ZERO, length, GRAIN).of_cpus(1);
+    let mut sampler = PhaseSampler::new(Nanos::ZERO, length, GRAIN).for_cpus(1);
     for (number, (start, duration)) in (0..).zip(detours) {
         sampler.part(number, start, 0, duration, &mut losses);
     }
@@ -294,7 +294,7 @@ fn a_prediction_of_nodes_is_that_of_a_report() {
     let noise = Noise::recorded(vec![NodeNoise::new("node", cpus.to_vec()).unwrap()]).unwrap();
     let mut losses = PhaseLosses::<u32>::new(GRAIN);
     for cpu in &cpus {
-        let mut sampler = PhaseSampler::new(Nanos::ZERO, length, GRAIN).of_cpus(2);
+        let mut sampler = PhaseSampler::new(Nanos::ZERO, length, GRAIN).for_cpus(2);
         for (number, (start, duration)) in (0..).zip(cpu.detours()) {
             sampler.part(number, start, 0, duration, &mut losses);
         }
@@ -305,7 +305,7 @@ fn a_prediction_of_nodes_is_that_of_a_report() {
     report.merge(&losses, |source| *source);
     for ranks in [64, 1 << 10] {
         let question = Question { replicas: 4, per_node: 2, ..with_messages("ideal", GRAIN, 0, 20_000) };
-        let row = Prediction::new(&noise, question).unwrap().of_recording().row(ranks).unwrap();
+        let row = Prediction::new(&noise, question).unwrap().with_recording().row(ranks).unwrap();
         assert_eq!(row.slowdown.unwrap().mean, report.slowdown(ranks, None), "{ranks}");
         assert_eq!(row.recording, open(&report, ranks), "{ranks}");
     }
@@ -320,7 +320,7 @@ fn a_prediction_is_that_of_a_report() {
         let noise = recorded(law, number, length);
         let question = Question { replicas: 4, ..with_messages("ideal", GRAIN, 0, 20_000) };
         for ranks in [16, 128, 1 << 12] {
-            let row = Prediction::new(&noise, question).unwrap().of_recording().row(ranks).unwrap();
+            let row = Prediction::new(&noise, question).unwrap().with_recording().row(ranks).unwrap();
             assert_eq!(row.slowdown.unwrap().mean, report.slowdown(ranks, None), "{law:?}");
             assert_eq!(row.recording, open(&report, ranks), "{law:?}");
             let replayed = row.mean_phase_ns.unwrap() / row.quiet_phase_ns;

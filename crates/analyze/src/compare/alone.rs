@@ -13,7 +13,7 @@
 //! - Both variances have their own degrees of freedom; their sum has those of F. E. Satterthwaite, Biometrics Bulletin 2 (1946).
 
 use super::Doubt;
-use super::between::{Contrast, KnownFigure, RunFigure, Welch, of_known};
+use super::contrast::{Contrast, KnownFigure, RunFigure, Welch, contrast_known};
 use super::ground::Side;
 use super::metric::Metric;
 use super::proportion::turned_back;
@@ -71,7 +71,7 @@ const PART: Deviations = Deviations {
 
 impl Deviations {
     /// That of the logarithm of a figure; of a source's in parts of the whole.
-    pub(super) const fn of(&self, metric: Metric) -> f64 {
+    pub(super) const fn figure(&self, metric: Metric) -> f64 {
         match metric {
             Metric::NoiseRatio => self.noise,
             Metric::Rate => self.rate,
@@ -84,7 +84,7 @@ impl Deviations {
     }
 
     /// That of a source's figure, in parts of the noise or of the rate of all detours.
-    pub(super) const fn of_source(&self, metric: Metric) -> f64 {
+    pub(super) const fn source(&self, metric: Metric) -> f64 {
         match metric {
             Metric::Rate => self.source_rate,
             _ => self.source_time,
@@ -94,16 +94,16 @@ impl Deviations {
 
 /// The scatter between recordings that a comparison allows for.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Between {
+pub(super) enum RunScatter {
     /// The scatter that the recordings of a side show.
     Shown,
     /// The deviations learned from other recordings.
     Learned(Deviations),
 }
 
-impl Between {
+impl RunScatter {
     /// Of all compared CPUs together, or of all of a node.
-    pub(super) fn of_machines(sides: &[Side; 2], basis: Basis) -> Self {
+    pub(super) fn for_machines(sides: &[Side; 2], basis: Basis) -> Self {
         let is_whole = |side: &Side| {
             let docs = side.runs.iter().flat_map(|run| &run.docs);
             docs.into_iter().all(|doc| doc.cpus.len() >= doc.machine.online.len())
@@ -112,7 +112,7 @@ impl Between {
     }
 
     /// Of a CPU.
-    pub(super) const fn of_cpu(basis: Basis) -> Self {
+    pub(super) const fn for_cpu(basis: Basis) -> Self {
         Self::learned(basis, PART)
     }
 
@@ -129,7 +129,7 @@ impl Between {
 /// # Errors
 /// If they rest on too little.
 pub(super) fn contrast(a: &RatioOfSums, b: &RatioOfSums, deviation: f64) -> Result<Contrast, Doubt> {
-    let [a, b] = scatters(a, b)?.map(|scatter| Within::of_sums(&scatter));
+    let [a, b] = scatters(a, b)?.map(|scatter| RecordedFigure::new(&scatter));
     Ok(in_proportion(a, b, deviation))
 }
 
@@ -138,13 +138,14 @@ pub(super) fn contrast(a: &RatioOfSums, b: &RatioOfSums, deviation: f64) -> Resu
 /// # Errors
 /// If they rest on too little.
 pub(super) fn contrast_sources(a: &RatioOfSums, b: &RatioOfSums, deviation: f64) -> Result<Contrast, Doubt> {
-    let [a, b] = scatters(a, b)?.map(|scatter| Within::of_sums(&scatter).with(deviation * deviation));
-    Ok(of_known(a, b))
+    let [a, b] = scatters(a, b)?.map(|scatter| RecordedFigure::new(&scatter).widened(deviation * deviation));
+    Ok(contrast_known(a, b))
 }
 
 /// Compares the same quantile of two recordings.
 pub(super) fn contrast_tails(a: &mut RunQuantile, b: &mut RunQuantile, deviation: f64) -> Contrast {
-    let [a, b] = [a, b].map(|tail| Within { value: tail.value(), variance: tail.variance(), freedom: tail.freedom() });
+    let [a, b] =
+        [a, b].map(|tail| RecordedFigure { value: tail.value(), variance: tail.variance(), freedom: tail.freedom() });
     in_proportion(a, b, deviation)
 }
 
@@ -161,7 +162,8 @@ pub(super) fn contrast_medians(
     if a.value == 0.0 && b.value == 0.0 {
         return Err(Doubt::NoDetour);
     }
-    let within = |run: &RunFigure| Within { value: run.value, variance: run.within, freedom: (stretches - 1) as f64 };
+    let within =
+        |run: &RunFigure| RecordedFigure { value: run.value, variance: run.within, freedom: (stretches - 1) as f64 };
     Ok(in_proportion(within(a), within(b), deviation))
 }
 
@@ -173,20 +175,20 @@ fn scatters(a: &RatioOfSums, b: &RatioOfSums) -> Result<[Scatter; 2], Doubt> {
 
 /// What a recording says of a figure.
 #[derive(Clone, Copy, Debug)]
-struct Within {
+struct RecordedFigure {
     value: f64,
     variance: f64,
     /// The degrees of freedom of the variance.
     freedom: f64,
 }
 
-impl Within {
-    fn of_sums(scatter: &Scatter) -> Self {
+impl RecordedFigure {
+    fn new(scatter: &Scatter) -> Self {
         Self { value: scatter.value, variance: scatter.variance, freedom: scatter.freedom() }
     }
 
     /// With the variance between recordings.
-    fn with(self, between: f64) -> KnownFigure {
+    fn widened(self, between: f64) -> KnownFigure {
         let variance = self.variance + between;
         let parts = self.variance * self.variance / self.freedom + between * between / FREEDOM;
         KnownFigure {
@@ -198,22 +200,25 @@ impl Within {
 }
 
 /// Of figures that differ in proportion: by their logarithms, if neither is 0.
-fn in_proportion(a: Within, b: Within, deviation: f64) -> Contrast {
+fn in_proportion(a: RecordedFigure, b: RecordedFigure, deviation: f64) -> Contrast {
     let between = deviation * deviation;
     if a.value > 0.0 && b.value > 0.0 {
         // To the first order the variance of a logarithm is that of the figure in proportion to its square.
-        let logarithm =
-            |of: Within| Within { value: of.value.ln(), variance: of.variance / (of.value * of.value), ..of };
-        return turned_back(&Welch::of_known(logarithm(a).with(between), logarithm(b).with(between)));
+        let logarithm = |run: RecordedFigure| RecordedFigure {
+            value: run.value.ln(),
+            variance: run.variance / (run.value * run.value),
+            ..run
+        };
+        return turned_back(&Welch::from_known(logarithm(a).widened(between), logarithm(b).widened(between)));
     }
-    let [a, b] = [a, b].map(|of| of.with(between * of.value * of.value));
-    of_known(a, b)
+    let [a, b] = [a, b].map(|run| run.widened(between * run.value * run.value));
+    contrast_known(a, b)
 }
 
 #[cfg(test)]
-impl Between {
+impl RunScatter {
     /// Of the only CPU of a machine.
-    pub(super) const fn of_whole(basis: Basis) -> Self {
+    pub(super) const fn for_whole(basis: Basis) -> Self {
         Self::learned(basis, WHOLE)
     }
 }

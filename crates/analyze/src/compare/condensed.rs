@@ -32,14 +32,14 @@ struct Sums {
 
 impl Sums {
     /// Takes another set, laid over this one slot by slot.
-    fn take(&mut self, of: &Self) {
-        self.observed = self.observed.saturating_add(of.observed);
-        self.durations.merge(&of.durations);
-        for (length, count) in &of.lengths {
+    fn take(&mut self, other: &Self) {
+        self.observed = self.observed.saturating_add(other.observed);
+        self.durations.merge(&other.durations);
+        for (length, count) in &other.lengths {
             let sum = self.lengths.entry(*length).or_default();
             *sum = sum.saturating_add(*count);
         }
-        for (sums, more) in [(&mut self.noise, &of.noise), (&mut self.began, &of.began)] {
+        for (sums, more) in [(&mut self.noise, &other.noise), (&mut self.began, &other.began)] {
             sums.resize(sums.len().max(more.len()), 0);
             sums.iter_mut().zip(more).for_each(|(sum, more)| *sum = sum.saturating_add(*more));
         }
@@ -47,7 +47,7 @@ impl Sums {
 
     fn sample(self, slot_ns: i64) -> DetourSample {
         let mut quantiles = Quantiles::from_counts(self.lengths, self.durations.max().unwrap_or(0));
-        DetourSample::of_condensed(Condensed {
+        DetourSample::from_condensed(Condensed {
             observed: self.observed,
             durations: self.durations,
             levels: ABOVE.map(|above| quantiles.at(1.0 - above)),
@@ -58,16 +58,21 @@ impl Sums {
 }
 
 /// Reads one of the runs again.
-pub(super) fn gather(of: &DigestedRun<'_>, ground: &Ground, run: &ComparedRun) -> Result<Gathered, CompareError> {
-    let failed = |cause: SummaryError| CompareError::Run { path: of.path().to_owned(), cause };
+pub(super) fn gather(
+    recording: &DigestedRun<'_>,
+    ground: &Ground,
+    run: &ComparedRun,
+) -> Result<Gathered, CompareError> {
+    let failed = |cause: SummaryError| CompareError::Run { path: recording.path().to_owned(), cause };
     let (with_nodes, with_places) = (!ground.nodes.is_empty(), ground.places.len() > 1);
     let (mut all, mut nodes, mut places) = (Sums::default(), Vec::new(), Vec::new());
     let mut sources: BTreeMap<(Kind, String), (i64, u64)> = BTreeMap::new();
     let mut left = LeftOut::default();
-    let mut lengths = run.loops.iter().map(|of_cpu| of_cpu.length);
+    let mut lengths = run.loops.iter().map(|span| span.length);
     for doc in &run.docs {
-        let digest = of.stored.read(&doc.node).map_err(SummaryError::from).and_then(digest_of).map_err(failed)?;
-        let slots = Slots::of(&digest, doc, of.slot_ns);
+        let digest =
+            recording.stored.read(&doc.node).map_err(SummaryError::from).and_then(digest_of).map_err(failed)?;
+        let slots = Slots::new(&digest, doc, recording.slot_ns);
         let mut node = Sums::default();
         for (cpu, length) in doc.cpus.iter().zip(lengths.by_ref()) {
             let Some(counts) = digest.cpus.iter().find(|counts| counts.cpu == cpu.cpu) else { continue };
@@ -82,25 +87,25 @@ pub(super) fn gather(of: &DigestedRun<'_>, ground: &Ground, run: &ComparedRun) -
             }
             node.take(&sums);
             if with_places {
-                places.push(sums.sample(of.slot_ns));
+                places.push(sums.sample(recording.slot_ns));
             }
         }
         all.take(&node);
         if with_nodes {
-            nodes.push(node.sample(of.slot_ns));
+            nodes.push(node.sample(recording.slot_ns));
         }
     }
     let summed = sources.keys().filter(|(_, name)| name == OTHERS).map(|(kind, _)| *kind).collect::<BTreeSet<Kind>>();
     sources.retain(|(kind, _), _| *kind != Kind::Becalm);
-    let of_source = |(name, (whole, count)): ((Kind, String), (i64, u64))| {
+    let sample = |(name, (whole, count)): ((Kind, String), (i64, u64))| {
         let cell = |sum: i64| TimeCells::from_sums(run.length_ns, vec![sum]);
         (name, SourceSample { times: cell(whole), count: cell(i64::try_from(count).unwrap_or(i64::MAX)) })
     };
     Ok(Gathered {
-        all: all.sample(of.slot_ns),
+        all: all.sample(recording.slot_ns),
         nodes,
         places,
-        sources: sources.into_iter().map(of_source).collect(),
+        sources: sources.into_iter().map(sample).collect(),
         dropped: left.dropped,
         dropped_ns: left.dropped_ns,
         incomplete: left.incomplete,
@@ -147,10 +152,11 @@ impl LeftOut {
             0 => Moments::EMPTY,
             _ => Moments::from_parts(rest, i128::from(whole.total() - total), squares as u128, ends),
         };
-        let part = |kept: f64, of: f64| if of > 0.0 { kept / of } else { 0.0 };
+        let part = |kept: f64, all: f64| if all > 0.0 { kept / all } else { 0.0 };
         let (time, number) =
             (part((whole.total() - total) as f64, whole.total() as f64), part(rest as f64, whole.count() as f64));
-        let scaled = |values: &[i64], by: f64| values.iter().map(|value| (*value as f64 * by).round() as i64).collect();
+        let scaled =
+            |values: &[i64], factor: f64| values.iter().map(|value| (*value as f64 * factor).round() as i64).collect();
         Sums {
             observed: 0,
             durations,
@@ -173,7 +179,7 @@ struct Slots {
 }
 
 impl Slots {
-    fn of(digest: &DigestDoc, doc: &NodeDoc, slot_ns: i64) -> Self {
+    fn new(digest: &DigestDoc, doc: &NodeDoc, slot_ns: i64) -> Self {
         let fold = (slot_ns / digest.slot_ns).max(1);
         let origin = i64::try_from(doc.origin_ns()).unwrap_or(0);
         let own_end = digest.first_slot.saturating_add(digest.slots as i64);

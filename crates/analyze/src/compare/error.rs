@@ -14,7 +14,7 @@ pub enum CompareError {
     #[error("a comparison takes at least one run a side")]
     NoRun,
     /// One of the runs cannot be read, or does not hold what was asked for.
-    #[error("{}", of_run(.path, .cause))]
+    #[error("{}", run_cause(.path, .cause))]
     Run {
         /// The bundle of the run.
         path: PathBuf,
@@ -87,7 +87,7 @@ impl Fault for CompareError {
 }
 
 /// The bundle's own errors name their files, as does that of a run of another kind.
-fn of_run(path: &std::path::Path, cause: &SummaryError) -> String {
+fn run_cause(path: &std::path::Path, cause: &SummaryError) -> String {
     match cause {
         SummaryError::Bundle(cause) => cause.to_string(),
         SummaryError::Work { .. } | SummaryError::OwnTime { .. } => cause.to_string(),

@@ -3,7 +3,7 @@
 //! The longest detour of a run is one value, and it grows with the run's length: two of them show nothing. So all runs
 //! are cut into stretches of the same length, and the medians of the longest detours of these are compared.
 
-use super::between::RunFigure;
+use super::contrast::RunFigure;
 use becalm_stats::median_mid;
 
 /// A run that is alone on its side must have as many stretches.

@@ -26,17 +26,17 @@ pub(super) fn gather(
 }
 
 /// The nodes that stand against those of other runs, without any detour. As in all of a run together, a loop's time counts from its own begin.
-fn of_nodes(ground: &Ground, run: &ComparedRun) -> Vec<DetourSample> {
+fn node_samples(ground: &Ground, run: &ComparedRun) -> Vec<DetourSample> {
     if ground.nodes.is_empty() {
         return Vec::new();
     }
     let mut loops = run.loops.iter();
-    let of_node = |doc: &NodeDoc| {
-        let lengths: Vec<i64> = loops.by_ref().take(doc.cpus.len()).map(|of_cpu| of_cpu.length).collect();
+    let sample = |doc: &NodeDoc| {
+        let lengths: Vec<i64> = loops.by_ref().take(doc.cpus.len()).map(|span| span.length).collect();
         let observed = lengths.iter().fold(0, |sum: i64, length| sum.saturating_add(*length));
         DetourSample::new(0, lengths.into_iter().max().unwrap_or(0), observed, ground.stretch_ns)
     };
-    run.docs.iter().map(of_node).collect()
+    run.docs.iter().map(sample).collect()
 }
 
 struct Reading<'a> {
@@ -61,11 +61,11 @@ impl<'a> Reading<'a> {
     fn new(ground: &'a Ground, run: &'a ComparedRun, with_self: bool) -> Self {
         let stretch = ground.stretch_ns;
         let several = ground.places.len() > 1;
-        let of_loop = |of_cpu: &LoopSpan| DetourSample::new(of_cpu.start, of_cpu.length, of_cpu.length, stretch);
+        let sample = |span: &LoopSpan| DetourSample::new(span.start, span.length, span.length, stretch);
         let gathered = Gathered {
             all: DetourSample::new(0, run.length_ns, run.observed_ns, stretch),
-            nodes: of_nodes(ground, run),
-            places: if several { run.loops.iter().map(of_loop).collect() } else { Vec::new() },
+            nodes: node_samples(ground, run),
+            places: if several { run.loops.iter().map(sample).collect() } else { Vec::new() },
             sources: BTreeMap::new(),
             dropped: 0,
             dropped_ns: 0,

@@ -30,7 +30,7 @@ pub(super) struct Gathered {
 
 impl Gathered {
     /// What is kept of each node, or of each CPU.
-    pub(super) fn of_family(&self, family: TestFamily) -> &[DetourSample] {
+    pub(super) fn places(&self, family: TestFamily) -> &[DetourSample] {
         if family == TestFamily::Nodes { &self.nodes } else { &self.places }
     }
 }

@@ -202,7 +202,7 @@ impl ComparedRun {
     /// The numbers of its CPUs on any node.
     #[must_use]
     pub fn cpus(&self) -> CpuList {
-        cpus_of(&self.docs)
+        all_cpus(&self.docs)
     }
 }
 
@@ -224,7 +224,7 @@ pub(super) struct Ground {
 }
 
 impl Ground {
-    pub(super) fn between<R: Recording>(a: &[Selected<'_, R>], b: &[Selected<'_, R>]) -> Result<Self, CompareError> {
+    pub(super) fn new<R: Recording>(a: &[Selected<'_, R>], b: &[Selected<'_, R>]) -> Result<Self, CompareError> {
         let runs = named(a, b);
         let mut notes = Vec::new();
         let mut docs = runs.iter().map(|(_, run)| select(run.0, run.1)).collect::<Result<Vec<_>, _>>()?;
@@ -243,7 +243,7 @@ impl Ground {
         }
         let first = keys(&read[0].docs, by_name);
         let matched = read.iter().all(|run| keys(&run.docs, by_name) == first);
-        let lengths = || read.iter().flat_map(|run| &run.loops).map(|of_cpu| of_cpu.length);
+        let lengths = || read.iter().flat_map(|run| &run.loops).map(|span| span.length);
         let (least, most) = (lengths().min().unwrap_or(1), lengths().max().unwrap_or(1));
         let stretch_ns = (least / STRETCHES).max(most / STRETCHES_MAX).max(1);
         let nodes = if matched && read[0].docs.len() > 1 { nodes(&read[0].docs) } else { Vec::new() };
@@ -367,10 +367,10 @@ impl Ground {
 
 /// All runs with their names.
 fn named<'a, R>(a: &[Selected<'a, R>], b: &[Selected<'a, R>]) -> Vec<(String, Selected<'a, R>)> {
-    let of_side = |name: &'static str, runs: &[Selected<'a, R>]| -> Vec<(String, Selected<'a, R>)> {
+    let named = |name: &'static str, runs: &[Selected<'a, R>]| -> Vec<(String, Selected<'a, R>)> {
         runs.iter().enumerate().map(|(at, run)| (run_name(name, at, runs.len()), *run)).collect()
     };
-    [of_side("A", a), of_side("B", b)].concat()
+    [named("A", a), named("B", b)].concat()
 }
 
 /// Leaves of each run only the CPUs that all of them measured.
@@ -425,16 +425,16 @@ fn places(docs: &[NodeDoc]) -> Vec<ComparedPlace> {
         .collect()
 }
 
-fn cpus_of(docs: &[NodeDoc]) -> CpuList {
+fn all_cpus(docs: &[NodeDoc]) -> CpuList {
     docs.iter().flat_map(|doc| &doc.cpus).map(|cpu| cpu.cpu).collect()
 }
 
-fn nodes_of(docs: &[NodeDoc]) -> String {
-    first_of(docs.iter().map(|doc| doc.node.clone()).collect())
+fn node_names(docs: &[NodeDoc]) -> String {
+    shortened(docs.iter().map(|doc| doc.node.clone()).collect())
 }
 
 /// The first few of a list, and how many more there are.
-fn first_of(mut list: Vec<String>) -> String {
+fn shortened(mut list: Vec<String>) -> String {
     let more = list.len().saturating_sub(LISTED);
     list.truncate(LISTED);
     let listed = list.join(", ");
@@ -451,10 +451,10 @@ fn nothing_common(
     let [path_a, path_b] = [a.path().to_owned(), b.path().to_owned()];
     let shared = docs_a.iter().any(|doc| docs_b.iter().any(|other| other.node == doc.node));
     if by_name && !shared {
-        let (nodes_a, nodes_b) = (nodes_of(docs_a), nodes_of(docs_b));
+        let (nodes_a, nodes_b) = (node_names(docs_a), node_names(docs_b));
         return CompareError::NoCommonNode { a: path_a, nodes_a, b: path_b, nodes_b };
     }
-    CompareError::NoCommonCpu { a: path_a, cpus_a: cpus_of(docs_a), b: path_b, cpus_b: cpus_of(docs_b) }
+    CompareError::NoCommonCpu { a: path_a, cpus_a: all_cpus(docs_a), b: path_b, cpus_b: all_cpus(docs_b) }
 }
 
 /// Says which CPUs and nodes of a run the other one does not have.
@@ -464,10 +464,11 @@ fn left_out(name: &str, before: &[NodeDoc], docs: &[NodeDoc], by_name: bool, not
         return;
     }
     let nodes: BTreeSet<&str> = gone.iter().map(|(node, _)| node.as_str()).collect();
-    let cpus_of = |node: &str| -> CpuList { gone.iter().filter(|(of, _)| of == node).map(|(_, cpu)| *cpu).collect() };
+    let cpus =
+        |node: &str| -> CpuList { gone.iter().filter(|(other, _)| other == node).map(|(_, cpu)| *cpu).collect() };
     let list = |node: &&str| match by_name {
-        true => format!("CPU {} of {node}", cpus_of(node)),
-        false => format!("CPU {}", cpus_of(node)),
+        true => format!("CPU {} of {node}", cpus(node)),
+        false => format!("CPU {}", cpus(node)),
     };
-    notes.push(warning::cpus_left_out_of(name, &first_of(nodes.iter().map(list).collect())));
+    notes.push(warning::cpus_left_out_of(name, &shortened(nodes.iter().map(list).collect())));
 }

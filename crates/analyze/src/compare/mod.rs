@@ -16,8 +16,8 @@
 //! How the rows are shown is for the crate `report`.
 
 mod alone;
-pub(crate) mod between;
 mod condensed;
+pub(crate) mod contrast;
 mod error;
 mod extremes;
 mod gather;
@@ -93,7 +93,7 @@ pub fn compare_sides(a: &[(&Bundle, &Selection)], b: &[(&Bundle, &Selection)]) -
     if a.is_empty() || b.is_empty() {
         return Err(CompareError::NoRun);
     }
-    let ground = Ground::between(a, b)?;
+    let ground = Ground::new(a, b)?;
     compared(ground, &[a, b], |(bundle, selection), ground, run| {
         gather::gather(bundle, ground, run, selection.with_self)
     })
@@ -114,13 +114,13 @@ pub fn compare_nodes(
     }
     let (read_a, read_b) = (read_nodes(a)?, read_nodes(b)?);
     let (runs_a, runs_b) = (with_selections(&read_a, a), with_selections(&read_b, b));
-    let mut ground = Ground::between(&runs_a, &runs_b)?;
+    let mut ground = Ground::new(&runs_a, &runs_b)?;
     for (side, read) in [("A", &read_a), ("B", &read_b)] {
         for (at, run) in read.iter().enumerate() {
             ground.note_left_out(&run_name(side, at, read.len()), &run.left_out);
         }
     }
-    compared(ground, &[&runs_a, &runs_b], |(run, _), ground, of| condensed::gather(run, ground, of))
+    compared(ground, &[&runs_a, &runs_b], |(recording, _), ground, run| condensed::gather(recording, ground, run))
 }
 
 fn read_nodes<'a>(runs: &[(&'a StoredNodes, &Selection)]) -> Result<Vec<DigestedRun<'a>>, CompareError> {
@@ -146,12 +146,12 @@ fn compared<R>(
 ) -> Result<Comparison, CompareError> {
     let mut samples = [Vec::new(), Vec::new()];
     for ((side, runs), read) in ground.sides.iter().zip(runs).zip(&mut samples) {
-        for (of, run) in side.runs.iter().zip(*runs) {
-            read.push(gather(run, &ground, of)?);
+        for (run, recording) in side.runs.iter().zip(*runs) {
+            read.push(gather(recording, &ground, run)?);
         }
     }
     let notes = ground.notes(&samples);
-    let basis = Basis::of_runs(runs[0].len(), runs[1].len());
+    let basis = Basis::for_runs(runs[0].len(), runs[1].len());
     let rows = row::rows(&ground, &samples, basis);
     let mut sides = ground.sides;
     for (side, samples) in sides.iter_mut().zip(&samples) {
@@ -166,8 +166,8 @@ fn compared<R>(
 pub fn judge_together(comparisons: &mut [&mut Comparison]) {
     let headlines = comparisons.iter_mut().flat_map(|comparison| {
         let basis = comparison.basis;
-        let of = comparison.rows.iter_mut().filter(|row| row.family == TestFamily::Headline);
-        of.map(move |row| (row, basis))
+        let headlines = comparison.rows.iter_mut().filter(|row| row.family == TestFamily::Headline);
+        headlines.map(move |row| (row, basis))
     });
     row::judge_family(headlines.collect());
 }

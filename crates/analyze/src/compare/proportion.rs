@@ -16,7 +16,7 @@
 //! but what makes one run noisier than the next makes most of its figures larger: with such effects its intervals of three runs a side held
 //! the truth in 91 of 100 cases.
 
-use super::between::{Contrast, RunFigure, Welch};
+use super::contrast::{Contrast, RunFigure, Welch};
 
 /// The logarithms of the figures of all runs, where all have one; `None` where a run has none of it.
 pub(super) fn logarithms(runs: &[RunFigure]) -> Option<Vec<RunFigure>> {
@@ -56,7 +56,7 @@ pub(super) fn turned_back(logarithms: &Welch) -> Contrast {
 mod tests {
     use becalm_testing::noise::Source;
 
-    use super::super::between::{contrast, of_means};
+    use super::super::contrast::{contrast, contrast_means};
     use super::*;
 
     /// How many of so many comparisons of sides of `runs` runs hold the truth in the interval of the ratio and in that of the
@@ -84,7 +84,7 @@ mod tests {
             held[0] += u32::from(found.ratio_low <= Some(ratio) && found.ratio_high >= Some(ratio));
             held[1] += u32::from(found.low <= ratio - 1.0 && found.high >= ratio - 1.0);
             held[2] += u32::from(found.p_value <= 0.05);
-            held[3] += u32::from(of_means(&a, &b).unwrap().p_value <= 0.05);
+            held[3] += u32::from(contrast_means(&a, &b).unwrap().p_value <= 0.05);
         }
         let [ratio, difference, shown, shown_by_means] = held.map(|held| f64::from(held) / f64::from(TRIALS));
         Held { ratio, difference, shown, shown_by_means }

@@ -77,15 +77,15 @@ struct NodeFacts {
 }
 
 impl NodeFacts {
-    fn of(digest: DigestDoc) -> Self {
+    fn from_digest(digest: DigestDoc) -> Self {
         let how = |cpu: &CpuDoc, counts: &CpuDigest| observed(&digest.run, cpu, counts);
         let cpus = || digest.run.cpus.iter().zip(&digest.cpus);
-        let of_loop = |(cpu, counts): (&CpuDoc, &CpuDigest)| {
+        let facts = |(cpu, counts): (&CpuDoc, &CpuDigest)| {
             let least = (counts.durations.count > 0).then_some(counts.durations.min_ns);
             (cpu.cpu, (how(cpu, counts).0, least))
         };
         let observed = cpus().map(|(cpu, counts)| how(cpu, counts).1).next().unwrap_or(Observed::Document);
-        Self { loops: cpus().map(of_loop).collect(), observed, doc: digest.run }
+        Self { loops: cpus().map(facts).collect(), observed, doc: digest.run }
     }
 }
 
@@ -112,8 +112,8 @@ impl<'a> DigestedRun<'a> {
         for node in names {
             match stored.read(node).map_err(SummaryError::from).and_then(digest_of) {
                 Ok(digest) => {
-                    run.slot_ns = run.slot_ns.max(slot_of(&digest));
-                    run.nodes.insert(node.to_owned(), NodeFacts::of(digest));
+                    run.slot_ns = run.slot_ns.max(slot_ns(&digest));
+                    run.nodes.insert(node.to_owned(), NodeFacts::from_digest(digest));
                 }
                 Err(error) => {
                     run.left_out.push((node.to_owned(), error.to_string()));
@@ -127,14 +127,14 @@ impl<'a> DigestedRun<'a> {
         }
     }
 
-    fn of_cpus<T>(&self, doc: &NodeDoc, value: impl Fn(&(Option<i64>, Option<i64>)) -> T) -> Vec<T> {
+    fn loops<T>(&self, doc: &NodeDoc, value: impl Fn(&(Option<i64>, Option<i64>)) -> T) -> Vec<T> {
         let loops = self.nodes.get(&doc.node).map(|facts| &facts.loops);
         doc.cpus.iter().filter_map(|cpu| loops?.get(&cpu.cpu)).map(value).collect()
     }
 }
 
 /// How long the slots of a node must be, in nanoseconds, so that there are not too many where they reach over the time after its last detour, too.
-fn slot_of(digest: &DigestDoc) -> i64 {
+fn slot_ns(digest: &DigestDoc) -> i64 {
     let watched = digest.run.cpus.iter().map(|cpu| cpu.start_ns.get().saturating_add(cpu.duration_ns.get())).max();
     let mut slot_ns = digest.slot_ns;
     while watched.unwrap_or(0) / slot_ns >= SLOTS as i64 {
@@ -150,7 +150,7 @@ impl Recording for DigestedRun<'_> {
 
     fn documents(&self, selection: &Selection) -> Result<Vec<NodeDoc>, SummaryError> {
         let mut docs: Vec<NodeDoc> = self.nodes.values().map(|facts| facts.doc.clone()).collect();
-        if let Some(cpus) = selection.cpus_of(&docs)? {
+        if let Some(cpus) = selection.measured_cpus(&docs)? {
             docs.iter_mut().for_each(|doc| keep_cpus(doc, cpus));
         }
         Ok(docs)
@@ -158,11 +158,11 @@ impl Recording for DigestedRun<'_> {
 
     fn lengths(&self, doc: &NodeDoc) -> Result<(Vec<Option<i64>>, Observed), SummaryError> {
         let observed = self.nodes.get(&doc.node).map_or(Observed::Document, |facts| facts.observed);
-        Ok((self.of_cpus(doc, |of_loop| of_loop.0), observed))
+        Ok((self.loops(doc, |facts| facts.0), observed))
     }
 
     fn shortest_detour(&self, doc: &NodeDoc) -> Result<Option<i64>, SummaryError> {
-        Ok(self.of_cpus(doc, |of_loop| of_loop.1).into_iter().flatten().min())
+        Ok(self.loops(doc, |facts| facts.1).into_iter().flatten().min())
     }
 
     fn is_condensed(&self) -> bool {

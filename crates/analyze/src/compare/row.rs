@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use becalm_model::Kind;
 
-use super::alone::{self, Between};
-use super::between::{self, Contrast, RunFigure};
+use super::alone::{self, RunScatter};
+use super::contrast::{self, Contrast, RunFigure};
 use super::extremes::STRETCHES_MIN;
 use super::gathered::{Gathered, SourceSample};
 use super::ground::{ComparedPlace, ComparedRun, Ground};
@@ -133,7 +133,7 @@ impl ComparedFigure {
             difference: a.zip(b).map(|(a, b)| b - a),
             low: None,
             high: None,
-            effect: ratio_of(a, b),
+            effect: effect(a, b),
             p_value: None,
             p_adjusted: None,
             verdict: Verdict::NotEnoughData,
@@ -168,7 +168,7 @@ impl ComparedFigure {
     }
 }
 
-fn ratio_of(a: Option<f64>, b: Option<f64>) -> Option<Effect> {
+fn effect(a: Option<f64>, b: Option<f64>) -> Option<Effect> {
     let ratio = a.zip(b).filter(|(a, _)| *a > 0.0).map(|(a, b)| b / a)?;
     Some(Effect { ratio: Some(ratio), ratio_low: None, ratio_high: None })
 }
@@ -177,23 +177,23 @@ fn ratio_of(a: Option<f64>, b: Option<f64>) -> Option<Effect> {
 pub(super) fn rows(ground: &Ground, samples: &[Vec<Gathered>; 2], basis: Basis) -> Vec<ComparedFigure> {
     let same_cpus = ground.sides[0].count_cpus() == ground.sides[1].count_cpus();
     let all = samples.each_ref().map(|side| side.iter().map(|run| &run.all).collect::<Vec<_>>());
-    let machines = Between::of_machines(&ground.sides, basis);
-    let mut rows = of_places(&all, same_cpus, machines);
+    let machines = RunScatter::for_machines(&ground.sides, basis);
+    let mut rows = place_rows(&all, same_cpus, machines);
     rows[0].family = TestFamily::Headline;
-    rows.extend(of_sources(ground, samples, machines));
+    rows.extend(source_rows(ground, samples, machines));
     // A single place is all of them together.
-    for (family, places, between) in
-        [(TestFamily::Nodes, &ground.nodes, machines), (TestFamily::Cpus, &ground.places, Between::of_cpu(basis))]
+    for (family, places, scatter) in
+        [(TestFamily::Nodes, &ground.nodes, machines), (TestFamily::Cpus, &ground.places, RunScatter::for_cpu(basis))]
     {
         for (at, place) in places.iter().enumerate() {
-            let of_place = samples
+            let samples_there = samples
                 .each_ref()
-                .map(|side| side.iter().filter_map(|run| run.of_family(family).get(at)).collect::<Vec<_>>());
-            if of_place.iter().any(Vec::is_empty) {
+                .map(|side| side.iter().filter_map(|run| run.places(family).get(at)).collect::<Vec<_>>());
+            if samples_there.iter().any(Vec::is_empty) {
                 continue;
             }
-            let of_rows = of_places(&of_place, true, between).into_iter();
-            rows.extend(of_rows.map(|row| ComparedFigure { family, place: Some(place.clone()), ..row }));
+            let found = place_rows(&samples_there, true, scatter).into_iter();
+            rows.extend(found.map(|row| ComparedFigure { family, place: Some(place.clone()), ..row }));
         }
     }
     refuse_drift(&mut rows, basis);
@@ -213,8 +213,8 @@ pub(super) fn refuse_drift(rows: &mut [ComparedFigure], basis: Basis) {
 /// Gives the verdicts, family by family.
 pub(super) fn judge(rows: &mut [ComparedFigure], basis: Basis) {
     for family in [TestFamily::Headline, TestFamily::Total, TestFamily::Sources, TestFamily::Nodes, TestFamily::Cpus] {
-        let of_family = rows.iter_mut().filter(|row| row.family == family);
-        judge_family(of_family.map(|row| (row, basis)).collect());
+        let family_rows = rows.iter_mut().filter(|row| row.family == family);
+        judge_family(family_rows.map(|row| (row, basis)).collect());
     }
 }
 
@@ -233,24 +233,24 @@ pub(super) fn judge_family(rows: Vec<(&mut ComparedFigure, Basis)>) {
 type Series = fn(&DetourSample) -> Option<RatioOfSums>;
 
 /// The rows of one place, from what the runs of each side have there.
-pub(super) fn of_places(sides: &[Vec<&DetourSample>; 2], same_cpus: bool, between: Between) -> Vec<ComparedFigure> {
+pub(super) fn place_rows(sides: &[Vec<&DetourSample>; 2], same_cpus: bool, scatter: RunScatter) -> Vec<ComparedFigure> {
     let series: [(Metric, Series, f64); 3] = [
         (Metric::NoiseRatio, |run| run.noise_ratio(), 1.0),
         (Metric::Rate, |run| run.rate(), 1e9),
         (Metric::Mean, |run| run.mean(), 1.0),
     ];
-    let of_series = |(metric, of, scale): (Metric, Series, f64)| {
-        let series = sides.each_ref().map(|side| side.iter().map(|run| of(run)).collect());
-        of_several_series(metric, series, scale, between)
+    let row = |(metric, value, scale): (Metric, Series, f64)| {
+        let series = sides.each_ref().map(|side| side.iter().map(|run| value(run)).collect());
+        series_row(metric, series, scale, scatter)
     };
-    let mut rows: Vec<ComparedFigure> = series.into_iter().map(of_series).collect();
+    let mut rows: Vec<ComparedFigure> = series.into_iter().map(row).collect();
     for (which, metric) in [Metric::P99, Metric::P999].into_iter().enumerate() {
-        rows.push(match (sides[0].as_slice(), sides[1].as_slice(), between) {
-            ([a], [b], Between::Learned(deviations)) => {
+        rows.push(match (sides[0].as_slice(), sides[1].as_slice(), scatter) {
+            ([a], [b], RunScatter::Learned(deviations)) => {
                 let values = [a, b].map(|run| run.quantile(which).map(|ns| ns as f64));
                 let result = match (a.tail(which), b.tail(which)) {
                     (Some(a), Some(b)) => {
-                        a.and_then(|mut a| Ok(alone::contrast_tails(&mut a, &mut b?, deviations.of(metric))))
+                        a.and_then(|mut a| Ok(alone::contrast_tails(&mut a, &mut b?, deviations.figure(metric))))
                     }
                     _ => Err(Doubt::NoDetour),
                 };
@@ -258,19 +258,19 @@ pub(super) fn of_places(sides: &[Vec<&DetourSample>; 2], same_cpus: bool, betwee
             }
             _ => {
                 let tail =
-                    |run: &&DetourSample| Some(RunFigure::of_quantile(run.quantile(which)? as f64, run.tail(which)));
-                of_figures(metric, &sides.each_ref().map(|side| side.iter().filter_map(tail).collect()), 1.0)
+                    |run: &&DetourSample| Some(RunFigure::from_quantile(run.quantile(which)? as f64, run.tail(which)));
+                runs_row(metric, &sides.each_ref().map(|side| side.iter().filter_map(tail).collect()), 1.0)
             }
         });
     }
-    rows.push(of_stretches(sides, same_cpus, between));
+    rows.push(stretch_row(sides, same_cpus, scatter));
     let max = |side: &[&DetourSample]| side.iter().filter_map(|run| run.durations().max()).max().map(|ns| ns as f64);
     let max = ComparedFigure::new(Metric::Max, max(&sides[0]), max(&sides[1]));
     rows.push(ComparedFigure { doubt: Some(Doubt::OneValue), ..max });
     rows
 }
 
-fn of_stretches(sides: &[Vec<&DetourSample>; 2], same_cpus: bool, between: Between) -> ComparedFigure {
+fn stretch_row(sides: &[Vec<&DetourSample>; 2], same_cpus: bool, scatter: RunScatter) -> ComparedFigure {
     let runs = || sides.iter().flatten();
     let stretch_ns = runs().filter(|run| !run.is_condensed()).map(|run| run.stretches().width()).next();
     let none_shown =
@@ -283,31 +283,31 @@ fn of_stretches(sides: &[Vec<&DetourSample>; 2], same_cpus: bool, between: Betwe
     }
     let typical =
         sides.each_ref().map(|side| side.iter().filter_map(|run| run.stretches().typical()).collect::<Vec<_>>());
-    let row = match (sides[0].as_slice(), sides[1].as_slice(), between) {
-        ([a], [b], Between::Learned(deviations)) => {
+    let row = match (sides[0].as_slice(), sides[1].as_slice(), scatter) {
+        ([a], [b], RunScatter::Learned(deviations)) => {
             let stretches = a.stretches().count().min(b.stretches().count());
             match (typical[0].first(), typical[1].first()) {
                 (Some(a), Some(b)) if stretches >= STRETCHES_MIN => {
-                    let result = alone::contrast_medians(a, b, stretches, deviations.of(Metric::StretchMax));
+                    let result = alone::contrast_medians(a, b, stretches, deviations.figure(Metric::StretchMax));
                     ComparedFigure::new(Metric::StretchMax, Some(a.value), Some(b.value)).found(result, 1.0)
                 }
                 _ => none_shown(Doubt::FewStretches { stretches, width_ns: a.stretches().width() }),
             }
         }
-        _ => of_figures(Metric::StretchMax, &typical, 1.0),
+        _ => runs_row(Metric::StretchMax, &typical, 1.0),
     };
     ComparedFigure { stretch_ns, ..row }
 }
 
 /// A row of what each run of both sides has of a figure.
-fn of_figures(metric: Metric, sides: &[Vec<RunFigure>; 2], scale: f64) -> ComparedFigure {
-    let [a, b] = between::typical(sides).map(|typical| typical.map(|typical| typical * scale));
-    ComparedFigure::new(metric, a, b).found(between::contrast(&sides[0], &sides[1]), scale)
+fn runs_row(metric: Metric, sides: &[Vec<RunFigure>; 2], scale: f64) -> ComparedFigure {
+    let [a, b] = contrast::typical(sides).map(|typical| typical.map(|typical| typical * scale));
+    ComparedFigure::new(metric, a, b).found(contrast::contrast(&sides[0], &sides[1]), scale)
 }
 
 /// The rows of the sources that any run has, two for each: its share of time and its rate. The largest change of the
 /// share of time first; equal ones by name, then by kind.
-fn of_sources(ground: &Ground, samples: &[Vec<Gathered>; 2], between: Between) -> Vec<ComparedFigure> {
+fn source_rows(ground: &Ground, samples: &[Vec<Gathered>; 2], scatter: RunScatter) -> Vec<ComparedFigure> {
     // A source whose activities all belong to others, in every run, accounts for no time.
     let accounts = |sample: &SourceSample| sample.times.noise().iter().any(|ns| *ns > 0);
     let sources = samples.iter().flatten().flat_map(|run| &run.sources);
@@ -315,12 +315,12 @@ fn of_sources(ground: &Ground, samples: &[Vec<Gathered>; 2], between: Between) -
         sources.filter(|(_, sample)| accounts(sample)).map(|(name, _)| name).collect();
     let mut pairs: Vec<[ComparedFigure; 2]> = Vec::new();
     // How much there is of all sources together, in the run that has less of it.
-    let least = |of: Series| {
-        samples.iter().flatten().filter_map(|run| of(&run.all)).map(|all| all.value).fold(f64::INFINITY, f64::min)
+    let least = |value: Series| {
+        samples.iter().flatten().filter_map(|run| value(&run.all)).map(|all| all.value).fold(f64::INFINITY, f64::min)
     };
     let (noise, detours) = (least(DetourSample::noise_ratio), least(DetourSample::rate));
     for name in names {
-        let of_run = |(run, sample): (&ComparedRun, &Gathered)| {
+        let cells = |(run, sample): (&ComparedRun, &Gathered)| {
             let source = sample.sources.get(name);
             // It may be among those that are summed up.
             if source.is_none() && sample.summed.contains(&name.0) {
@@ -329,12 +329,13 @@ fn of_sources(ground: &Ground, samples: &[Vec<Gathered>; 2], between: Between) -
             let source = source.cloned().unwrap_or_else(|| SourceSample::empty(run.length_ns));
             [&source.times, &source.count].map(|cells| RatioOfSums::over_time(cells, sample.all.observed()))
         };
-        let of_side = |side: usize| ground.sides[side].runs.iter().zip(&samples[side]).map(of_run).collect::<Vec<_>>();
-        let sides = [of_side(0), of_side(1)];
+        let side_cells =
+            |side: usize| ground.sides[side].runs.iter().zip(&samples[side]).map(cells).collect::<Vec<_>>();
+        let sides = [side_cells(0), side_cells(1)];
         let [time, rate] = [(0, Metric::TimeRatio, 1.0), (1, Metric::Rate, 1e9)].map(|(which, metric, scale)| {
-            let of_which = |side: &Vec<[Option<RatioOfSums>; 2]>| side.iter().map(|run| run[which].clone()).collect();
+            let figure = |side: &Vec<[Option<RatioOfSums>; 2]>| side.iter().map(|run| run[which].clone()).collect();
             let all = if metric == Metric::Rate { detours } else { noise };
-            let row = of_source(metric, sides.each_ref().map(of_which), scale, between, all);
+            let row = source_row(metric, sides.each_ref().map(figure), scale, scatter, all);
             let row = ComparedFigure { family: TestFamily::Sources, source: Some(name.clone()), ..row };
             match row.doubt {
                 Some(_) if ground.is_condensed() => ComparedFigure { doubt: Some(Doubt::SummaryForm), ..row },
@@ -356,33 +357,33 @@ fn of_sources(ground: &Ground, samples: &[Vec<Gathered>; 2], between: Between) -
 type SeriesOfSides = [Vec<Option<RatioOfSums>>; 2];
 
 /// A row of a figure that is a sum over time, from the runs of each side.
-fn of_several_series(metric: Metric, sides: SeriesOfSides, scale: f64, between: Between) -> ComparedFigure {
-    match (sides[0].as_slice(), sides[1].as_slice(), between) {
-        ([a], [b], Between::Learned(deviations)) => {
-            let contrast = |a: &RatioOfSums, b: &RatioOfSums| alone::contrast(a, b, deviations.of(metric));
-            of_series(metric, [a.as_ref(), b.as_ref()], scale, contrast)
+fn series_row(metric: Metric, sides: SeriesOfSides, scale: f64, scatter: RunScatter) -> ComparedFigure {
+    match (sides[0].as_slice(), sides[1].as_slice(), scatter) {
+        ([a], [b], RunScatter::Learned(deviations)) => {
+            let contrast = |a: &RatioOfSums, b: &RatioOfSums| alone::contrast(a, b, deviations.figure(metric));
+            contrast_row(metric, [a.as_ref(), b.as_ref()], scale, contrast)
         }
-        _ => of_figures(metric, &figures(&sides), scale),
+        _ => runs_row(metric, &figures(&sides), scale),
     }
 }
 
 /// The same of a source, where there is so much of `all` of them.
-fn of_source(metric: Metric, sides: SeriesOfSides, scale: f64, between: Between, all: f64) -> ComparedFigure {
-    match (sides[0].as_slice(), sides[1].as_slice(), between) {
-        ([a], [b], Between::Learned(deviations)) => {
+fn source_row(metric: Metric, sides: SeriesOfSides, scale: f64, scatter: RunScatter, all: f64) -> ComparedFigure {
+    match (sides[0].as_slice(), sides[1].as_slice(), scatter) {
+        ([a], [b], RunScatter::Learned(deviations)) => {
             let contrast =
-                |a: &RatioOfSums, b: &RatioOfSums| alone::contrast_sources(a, b, deviations.of_source(metric) * all);
-            of_series(metric, [a.as_ref(), b.as_ref()], scale, contrast)
+                |a: &RatioOfSums, b: &RatioOfSums| alone::contrast_sources(a, b, deviations.source(metric) * all);
+            contrast_row(metric, [a.as_ref(), b.as_ref()], scale, contrast)
         }
-        _ => of_figures(metric, &figures(&sides), scale),
+        _ => runs_row(metric, &figures(&sides), scale),
     }
 }
 
 fn figures(sides: &SeriesOfSides) -> [Vec<RunFigure>; 2] {
-    sides.each_ref().map(|side| side.iter().flatten().map(RunFigure::of_sums).collect())
+    sides.each_ref().map(|side| side.iter().flatten().map(RunFigure::from_sums).collect())
 }
 
-fn of_series(
+fn contrast_row(
     metric: Metric,
     series: [Option<&RatioOfSums>; 2],
     scale: f64,

@@ -56,16 +56,16 @@ impl DetourSample {
     }
 
     /// Of the summary form.
-    pub(super) fn of_condensed(of: Condensed) -> Self {
+    pub(super) fn from_condensed(figures: Condensed) -> Self {
         let nowhere = TimeCells::from_sums(1, Vec::new());
         Self {
-            observed: of.observed,
-            durations: of.durations,
+            observed: figures.observed,
+            durations: figures.durations,
             quantiles: Quantiles::default(),
-            noise: of.noise,
-            count: of.count,
+            noise: figures.noise,
+            count: figures.count,
             stretches: Stretches::new(0, 0, 1),
-            above: of.levels.map(|level| (level.unwrap_or(i64::MAX), nowhere.clone())),
+            above: figures.levels.map(|level| (level.unwrap_or(i64::MAX), nowhere.clone())),
             condensed: true,
         }
     }
@@ -126,7 +126,7 @@ impl DetourSample {
 
     /// The mean detour, in nanoseconds.
     pub(super) fn mean(&self) -> Option<RatioOfSums> {
-        RatioOfSums::over(&self.noise, &self.count)
+        RatioOfSums::per_count(&self.noise, &self.count)
     }
 
     /// One of the quantiles [`ABOVE`], in nanoseconds.
@@ -139,7 +139,7 @@ impl DetourSample {
         if self.condensed {
             return (self.durations.count() > 0).then_some(Err(Doubt::SummaryForm));
         }
-        let exceed = RatioOfSums::over(&self.above[which].1, &self.count)?;
+        let exceed = RatioOfSums::per_count(&self.above[which].1, &self.count)?;
         let tail = |exceed: Scatter| RunQuantile::new(ABOVE[which], self.durations.count(), &exceed, &self.quantiles);
         Some(exceed.scatter().and_then(tail))
     }

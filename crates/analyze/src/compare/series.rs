@@ -46,7 +46,7 @@ impl RatioOfSums {
     }
 
     /// Of sums to counts, cell by cell. None if the counts are all 0.
-    pub(super) fn over(sums: &TimeCells, counts: &TimeCells) -> Option<Self> {
+    pub(super) fn per_count(sums: &TimeCells, counts: &TimeCells) -> Option<Self> {
         let total: f64 = counts.noise().iter().map(|count| *count as f64).sum();
         let mean = total / counts.noise().len() as f64;
         (mean > 0.0).then(|| Self::new(sums, |cell| counts.noise()[cell] as f64 / mean, mean))
@@ -72,17 +72,17 @@ impl RatioOfSums {
         let train = blocks(&self.residuals)
             .map_err(|cells| Doubt::LongTrains { block_ns: self.width_ns.saturating_mul(cells as i64) })?
             .length;
-        let blocks_of = |length: usize| -> Vec<f64> {
+        let block_means = |length: usize| -> Vec<f64> {
             circular_sums(&self.residuals, length).map(|sum| sum / length as f64).collect()
         };
-        let spread = |length: usize| blocks_of(length).iter().map(|b| b * b).sum::<f64>() * length as f64;
+        let spread = |length: usize| block_means(length).iter().map(|b| b * b).sum::<f64>() * length as f64;
         // Where neighbors balance each other, as with a tick that beats against the cells, there is no train to miss.
         let factor = if spread(train) > spread(1) { BLOCK_FACTOR } else { 1 };
         let block = (factor * train).clamp(n.div_ceil(BLOCKS.0), n.div_ceil(BLOCKS.1));
         let draws = n.div_ceil(block);
-        let variance = blocks_of(block).iter().map(|b| b * b).sum::<f64>() / n as f64 / (draws - 1) as f64;
+        let variance = block_means(block).iter().map(|b| b * b).sum::<f64>() / n as f64 / (draws - 1) as f64;
         // Trains are counted as they are: that several share a block makes none of them weigh more.
-        Ok(Scatter { value: self.value, variance, draws, weights: self.weights_of(train) })
+        Ok(Scatter { value: self.value, variance, draws, weights: self.trains_weights(train) })
     }
 
     /// The same of a run that is alone on its side, with its drift.
@@ -108,7 +108,7 @@ impl RatioOfSums {
     }
 
     /// How much of the value each stretch of so many cells holds.
-    fn weights_of(&self, cells: usize) -> Vec<f64> {
+    fn trains_weights(&self, cells: usize) -> Vec<f64> {
         let all = self.weights.len() as f64;
         self.weights.chunks(cells).map(|stretch| stretch.iter().sum::<f64>() / all).collect()
     }
@@ -158,7 +158,7 @@ mod tests {
             let (noise, counts): (Vec<i64>, Vec<i64>) = sums.into_iter().unzip();
             let (noise_sum, count_sum) = (noise.iter().sum::<i64>() as f64, counts.iter().sum::<i64>() as f64);
             let over_time = RatioOfSums::over_time(&cells(&noise), 256_000).unwrap();
-            let mean = RatioOfSums::over(&cells(&noise), &cells(&counts)).unwrap();
+            let mean = RatioOfSums::per_count(&cells(&noise), &cells(&counts)).unwrap();
             prop_assert!((over_time.value - noise_sum / 256_000.0).abs() < 1e-12);
             prop_assert!((mean.value / (noise_sum / count_sum) - 1.0).abs() < 1e-12);
             for series in [over_time, mean] {
@@ -168,8 +168,8 @@ mod tests {
     }
 
     #[test]
-    fn of_nothing_there_is_no_ratio() {
-        assert!(RatioOfSums::over(&cells(&[0; 256]), &cells(&[0; 256])).is_none());
+    fn nothing_has_no_ratio() {
+        assert!(RatioOfSums::per_count(&cells(&[0; 256]), &cells(&[0; 256])).is_none());
         assert!(RatioOfSums::over_time(&cells(&[1; 256]), 0).is_none());
         let short = RatioOfSums::over_time(&TimeCells::new(0, 19), 19).unwrap();
         assert_eq!(short.scatter().unwrap_err(), Doubt::ShortRun);

@@ -5,8 +5,8 @@ use becalm_fixtures::fleet::{Planted, write_fleet, write_fleet_with};
 use becalm_testing::noise::Source;
 use becalm_units::Nanos;
 
-use super::alone::Between;
-use super::row::{judge, of_places};
+use super::alone::RunScatter;
+use super::row::{judge, place_rows};
 use super::sample::DetourSample;
 use super::{
     Basis, ComparedFigure, Comparison, Doubt, Limit, Metric, TestFamily, Verdict, compare, compare_nodes, exceeds,
@@ -115,8 +115,8 @@ fn sample(detours: &[(i64, i64)], length: f64, stretch: i64) -> DetourSample {
 }
 
 /// The rows of one run a side.
-fn of_two(a: &DetourSample, b: &DetourSample) -> Vec<ComparedFigure> {
-    of_places(&[vec![a], vec![b]], true, Between::of_whole(Basis::WithinRuns))
+fn two_runs(a: &DetourSample, b: &DetourSample) -> Vec<ComparedFigure> {
+    place_rows(&[vec![a], vec![b]], true, RunScatter::for_whole(Basis::WithinRuns))
 }
 
 /// One comparison of runs of these lengths, of which the second has detours `scale` times as long.
@@ -124,7 +124,7 @@ fn trial(law: &Law, source: &mut Source, lengths: [f64; 2], scale: f64) -> Vec<C
     let stretch = (lengths[0].min(lengths[1]) / 32.0) as i64;
     let a = sample(&(law.detours)(source, lengths[0], 1.0), lengths[0], stretch);
     let b = sample(&(law.detours)(source, lengths[1], scale), lengths[1], stretch);
-    of_two(&a, &b)
+    two_runs(&a, &b)
 }
 
 const COMPARED: [Metric; 6] =
@@ -252,11 +252,12 @@ fn recordings(source: &mut Source, runs: usize, scale: f64, between: f64) -> Vec
 /// Compares sides of so many runs so often: how often the noise, and how often any figure, is called different.
 fn differences(trials: usize, runs: usize, scale: f64, between: f64) -> (usize, usize) {
     let mut source = Source::seeded(17);
-    let basis = Basis::of_runs(runs, runs);
+    let basis = Basis::for_runs(runs, runs);
     let (mut noise, mut any) = (0, 0);
     for _ in 0..trials {
         let sides = [1.0, scale].map(|scale| recordings(&mut source, runs, scale, between));
-        let mut rows = of_places(&sides.each_ref().map(|side| side.iter().collect()), true, Between::of_whole(basis));
+        let mut rows =
+            place_rows(&sides.each_ref().map(|side| side.iter().collect()), true, RunScatter::for_whole(basis));
         rows[0].family = TestFamily::Headline;
         judge(&mut rows, basis);
         noise += usize::from(rows[0].verdict.is_difference());
@@ -290,8 +291,8 @@ fn one_run_a_side_says_nothing_of_better_or_worse() {
     let mut source = Source::seeded(3);
     let [a, b] = [1.0, 2.0].map(|scale| recordings(&mut source, 3, scale, 0.0));
     let verdict = |a: &[DetourSample], b: &[DetourSample]| {
-        let basis = Basis::of_runs(a.len(), b.len());
-        let mut rows = of_places(&[a.iter().collect(), b.iter().collect()], true, Between::of_whole(basis));
+        let basis = Basis::for_runs(a.len(), b.len());
+        let mut rows = place_rows(&[a.iter().collect(), b.iter().collect()], true, RunScatter::for_whole(basis));
         judge(&mut rows, basis);
         rows[0].verdict
     };
@@ -306,7 +307,8 @@ fn a_difference_of_one_percent_is_none_that_matters() {
         let detours: Vec<(i64, i64)> = (0..2_500).map(|tick| (tick * 4_000_000, length)).collect();
         sample(&detours, 10.0 * SECOND, 312_500_000)
     };
-    let of_several = |a: &DetourSample, b: &DetourSample| of_places(&[vec![a; 3], vec![b; 3]], true, Between::Shown);
+    let several_runs =
+        |a: &DetourSample, b: &DetourSample| place_rows(&[vec![a; 3], vec![b; 3]], true, RunScatter::Shown);
     for (length, several, expected) in [
         (10_100, true, Verdict::NoDifferenceShown),
         (10_500, true, Verdict::Worse),
@@ -314,8 +316,8 @@ fn a_difference_of_one_percent_is_none_that_matters() {
         (10_500, false, Verdict::NoDifferenceShown),
         (15_000, false, Verdict::Higher),
     ] {
-        let of = if several { of_several } else { of_two };
-        let mut rows = of(&ticks(10_000), &ticks(length));
+        let compared = if several { several_runs } else { two_runs };
+        let mut rows = compared(&ticks(10_000), &ticks(length));
         judge(&mut rows, if several { Basis::BetweenRuns } else { Basis::WithinRuns });
         assert!(rows[0].p_value < Some(0.001) || !several, "{:?}", rows[0]);
         assert_eq!(rows[0].verdict, expected, "{length}");
@@ -336,15 +338,15 @@ fn drifts(source: &mut Source, between: f64, wander: f64, seconds: f64) -> Vec<f
 }
 
 /// A recording of 10 s of it: a tick, and detours at random whose number drifts. With `planted` regular detours, so much of the usual noise.
-fn of_drifting_host(source: &mut Source, drift: [f64; 3], planted: f64) -> DetourSample {
+fn drifting_host(source: &mut Source, drift: [f64; 3], planted: f64) -> DetourSample {
     let [between, wander, seconds] = drift;
     let length = 10.0 * SECOND;
     // Half of the usual 0.25 % is the tick's.
     let mut detours: Vec<(i64, i64)> = (0..2_500).map(|tick| (tick * 4_000_000, 5_000)).collect();
     for (tenth, factor) in drifts(source, between, wander, seconds).into_iter().enumerate() {
         let begin = tenth as f64 * 0.1 * SECOND;
-        let of_tenth = poisson(source, 0.1 * SECOND, 125.0 * factor, 10_000.0);
-        detours.extend(of_tenth.into_iter().map(|(start, duration)| (begin as i64 + start, duration)));
+        let more = poisson(source, 0.1 * SECOND, 125.0 * factor, 10_000.0);
+        detours.extend(more.into_iter().map(|(start, duration)| (begin as i64 + start, duration)));
     }
     let each = (0.0025 * planted * 10e6) as i64;
     detours.extend((0..if each > 0 { 1_000 } else { 0 }).map(|at| (at * 10_000_000 + 3_000_000, each)));
@@ -353,13 +355,13 @@ fn of_drifting_host(source: &mut Source, drift: [f64; 3], planted: f64) -> Detou
 }
 
 /// Of 200 pairs: in how many the noise, and in how many any figure, is called different.
-fn of_drifting_pairs(drift: [f64; 3], planted: f64) -> (u32, u32) {
+fn drifting_pairs(drift: [f64; 3], planted: f64) -> (u32, u32) {
     let mut source = Source::seeded(41);
     let (mut noise, mut any) = (0, 0);
     for _ in 0..200 {
-        let a = of_drifting_host(&mut source, drift, 0.0);
-        let b = of_drifting_host(&mut source, drift, planted);
-        let mut rows = of_two(&a, &b);
+        let a = drifting_host(&mut source, drift, 0.0);
+        let b = drifting_host(&mut source, drift, planted);
+        let mut rows = two_runs(&a, &b);
         rows[0].family = TestFamily::Headline;
         judge(&mut rows, Basis::WithinRuns);
         noise += u32::from(rows[0].verdict.is_difference());
@@ -372,14 +374,14 @@ fn of_drifting_pairs(drift: [f64; 3], planted: f64) -> (u32, u32) {
 #[test]
 fn recordings_of_a_drifting_host_are_called_equal_and_half_as_much_again_is_found() {
     for drift in [[0.0, 0.0, 1.0], [0.1, 0.15, 0.5], [0.15, 0.15, 2.0], [0.15, 0.15, 30.0]] {
-        let (noise, any) = of_drifting_pairs(drift, 0.0);
+        let (noise, any) = drifting_pairs(drift, 0.0);
         assert!(noise <= 20 && any <= 20, "{drift:?}: of 200 equal pairs {noise} differ in noise, {any} in any figure");
-        let (found, _) = of_drifting_pairs(drift, 0.5);
+        let (found, _) = drifting_pairs(drift, 0.5);
         assert!(found >= 160, "{drift:?}: half as much again is found in {found} of 200");
     }
     // A host that drifts farther leaves less to be found.
     for drift in [[0.1, 0.4, 5.0], [0.2, 0.4, 2.0]] {
-        let (noise, any) = of_drifting_pairs(drift, 0.0);
+        let (noise, any) = drifting_pairs(drift, 0.0);
         assert!(noise <= 20 && any <= 20, "{drift:?}: of 200 equal pairs {noise} differ in noise, {any} in any figure");
     }
 }
@@ -421,7 +423,7 @@ fn fleets(threshold: Nanos, damaged: bool) -> (Comparison, Comparison) {
     (full, compare_nodes(&[(&a, &all)], &[(&b, &all)]).unwrap())
 }
 
-fn of_nodes(comparison: &Comparison) -> Vec<&ComparedFigure> {
+fn node_rows(comparison: &Comparison) -> Vec<&ComparedFigure> {
     let is_noise = |row: &&ComparedFigure| row.family == TestFamily::Nodes && row.metric == Metric::NoiseRatio;
     comparison.rows.iter().filter(is_noise).collect()
 }
@@ -437,7 +439,7 @@ fn near(full: Option<f64>, short: Option<f64>, error: f64, what: &str) {
 fn nodes_are_compared_in_full_and_in_summary_form() {
     let (full, short) = fleets(Nanos::new(105), false);
     for comparison in [&full, &short] {
-        let nodes = of_nodes(comparison);
+        let nodes = node_rows(comparison);
         let changed: Vec<&str> = nodes
             .iter()
             .filter(|row| row.verdict.is_difference())
@@ -484,7 +486,7 @@ fn a_threshold_is_applied_to_summary_forms_by_their_sums() {
 #[test]
 fn a_node_that_cannot_be_read_is_told_and_the_others_are_compared() {
     let (_, short) = fleets(Nanos::new(105), true);
-    assert_eq!(of_nodes(&short).len(), 31);
+    assert_eq!(node_rows(&short).len(), 31);
     let notes: Vec<&str> = short.notes.iter().map(|note| note.message.as_str()).collect();
     assert!(notes.iter().any(|note| note.starts_with("n05 of B is left out: ")), "{notes:?}");
     assert!(notes.iter().any(|note| note.contains("CPU 0 of n05, and not every run did")), "{notes:?}");

@@ -20,7 +20,7 @@ pub enum Basis {
 
 impl Basis {
     /// Of so many runs on the two sides.
-    pub(super) const fn of_runs(a: usize, b: usize) -> Self {
+    pub(super) const fn for_runs(a: usize, b: usize) -> Self {
         if a > 1 || b > 1 { Self::BetweenRuns } else { Self::WithinRuns }
     }
 

@@ -1,27 +1,27 @@
 //! What can be said of a distribution that another program measured: of each series the figures that its file holds or that follow from it,
 //! and no others.
 
-mod beside;
+mod comparison;
 mod run;
 mod times;
 mod verdict;
 
 use becalm_model::distribution::{DistributionDoc, Edges, Quantity, Series};
 
-pub use beside::{AskTimes, Beside, BesideError, Pair, Side, beside};
-pub use times::times_of;
-pub use verdict::{Clustering, Shown, Tested, TestedFigure, Untested};
+pub use comparison::{ComparisonError, DistributionComparison, Pair, ReadTimes, Side, compare};
+pub use times::cpu_times;
+pub use verdict::{Clustering, FigureTest, NoTest, Shown, TestedFigure};
 
 /// A length that is known to lie between two; they are equal where it is known exactly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Within {
+pub struct LengthRange {
     /// It is not shorter, in nanoseconds.
     pub low_ns: i64,
     /// Nor longer.
     pub high_ns: i64,
 }
 
-impl Within {
+impl LengthRange {
     /// The middle of the two.
     #[must_use]
     pub fn middle_ns(self) -> f64 {
@@ -39,11 +39,11 @@ pub struct SeriesFigures {
     /// Which part of the time was taken; `None` of what is no stolen time, or where the sum or the time is not known.
     pub noise_ratio: Option<f64>,
     /// The median.
-    pub median: Option<Within>,
+    pub median: Option<LengthRange>,
     /// The 99th percentile.
-    pub p99: Option<Within>,
+    pub p99: Option<LengthRange>,
     /// The 99.9th percentile.
-    pub p999: Option<Within>,
+    pub p999: Option<LengthRange>,
     /// Of steps of a loop: how many were longer than those of the bucket that has most.
     pub disturbed: Option<u64>,
 }
@@ -51,7 +51,7 @@ pub struct SeriesFigures {
 impl SeriesFigures {
     /// What stands for a level in one number: the middle of what it lies within, though not beyond the shortest and the longest.
     #[must_use]
-    pub fn estimate_ns(&self, level: Within) -> f64 {
+    pub fn estimate_ns(&self, level: LengthRange) -> f64 {
         let (min, max) = (self.series.min_ns.unwrap_or(0), self.series.max_ns.unwrap_or(i64::MAX));
         level.middle_ns().min(max as f64).max(min as f64)
     }
@@ -59,10 +59,10 @@ impl SeriesFigures {
     /// Of all series of a document.
     #[must_use]
     pub fn all(doc: &DistributionDoc) -> Vec<Self> {
-        doc.series.iter().map(|series| Self::of(series, doc.quantity)).collect()
+        doc.series.iter().map(|series| Self::new(series, doc.quantity)).collect()
     }
 
-    fn of(series: &Series, quantity: Quantity) -> Self {
+    fn new(series: &Series, quantity: Quantity) -> Self {
         let observed = series.observed_ns.filter(|ns| *ns > 0).map(|ns| ns as f64 / 1e9);
         let stolen = series.total_ns.filter(|_| quantity == Quantity::Stolen).map(|ns| ns as f64 / 1e9);
         Self {
@@ -79,10 +79,10 @@ impl SeriesFigures {
 
 /// The length that such a part of all lengths does not exceed: as the program computed it, else from the histogram.
 #[must_use]
-pub fn level(series: &Series, at_ratio: f64) -> Option<Within> {
+pub fn level(series: &Series, at_ratio: f64) -> Option<LengthRange> {
     let said = series.quantiles.iter().find(|level| (level.at_ratio - at_ratio).abs() < 1e-9);
     if let Some(level) = said {
-        return Some(Within { low_ns: level.ns, high_ns: level.ns });
+        return Some(LengthRange { low_ns: level.ns, high_ns: level.ns });
     }
     let all = series.in_histogram();
     // Without buckets nothing is known of where lengths lie.
@@ -96,7 +96,7 @@ pub fn level(series: &Series, at_ratio: f64) -> Option<Within> {
         if sum >= wanted {
             let [shortest, longest] = bounds(series);
             let low_ns = bucket.from_ns.max(shortest.min(bucket.below_ns));
-            return Some(Within { low_ns, high_ns: bucket.below_ns.min(longest.max(low_ns)) });
+            return Some(LengthRange { low_ns, high_ns: bucket.below_ns.min(longest.max(low_ns)) });
         }
     }
     // Of what is beyond the buckets it is not known where it lies.
@@ -121,7 +121,7 @@ fn disturbed(series: &Series) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use becalm_model::distribution::{Above, Bucket, Level};
+    use becalm_model::distribution::{Bucket, Level, Overflow};
 
     use super::*;
 
@@ -132,8 +132,8 @@ mod tests {
     #[test]
     fn levels_lie_in_the_bucket_that_reaches_them() {
         let mut series = histogram(&[(0, 10, 50), (10, 20, 40), (50, 60, 9)]);
-        series.above = Some(Above { from_ns: 60, count: 1 });
-        let within = |low_ns, high_ns| Some(Within { low_ns, high_ns });
+        series.above = Some(Overflow { from_ns: 60, count: 1 });
+        let within = |low_ns, high_ns| Some(LengthRange { low_ns, high_ns });
         assert_eq!(
             (level(&series, 0.5), level(&series, 0.51), level(&series, 0.99)),
             (within(0, 10), within(10, 20), within(50, 60))
@@ -156,11 +156,11 @@ mod tests {
             ..histogram(&[(0, 10, 7), (10, 20, 3)])
         };
         for quantity in [Quantity::Stolen, Quantity::Wakeup, Quantity::Steps] {
-            let figures = SeriesFigures::of(&series, quantity);
+            let figures = SeriesFigures::new(&series, quantity);
             assert_eq!(figures.noise_ratio, (quantity == Quantity::Stolen).then_some(0.5));
             assert_eq!((figures.rate_hz, figures.disturbed), (Some(5.0), (quantity == Quantity::Steps).then_some(3)));
         }
-        let unknown = SeriesFigures::of(&Series { observed_ns: None, ..series }, Quantity::Stolen);
+        let unknown = SeriesFigures::new(&Series { observed_ns: None, ..series }, Quantity::Stolen);
         assert_eq!((unknown.rate_hz, unknown.noise_ratio), (None, None));
     }
 }

@@ -14,7 +14,7 @@ const BEYOND_MIN: f64 = 5.0;
 
 /// A figure, between which values it lies by definition, and its variance by chance where the run says it.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Known {
+pub(super) struct BoundedFigure {
     pub low: f64,
     pub value: f64,
     pub high: f64,
@@ -104,14 +104,14 @@ impl RunLengths<'_> {
     }
 
     /// How many came in a second.
-    pub fn rate(&self) -> Option<Known> {
+    pub fn rate(&self) -> Option<BoundedFigure> {
         let ([fewest, count, most], [shortest, seconds, longest]) = (self.count()?, self.seconds()?);
         let variance = Some(self.effect * count.max(1.0) / (seconds * seconds));
-        Some(Known { low: fewest / longest, value: count / seconds, high: most / shortest, variance })
+        Some(BoundedFigure { low: fewest / longest, value: count / seconds, high: most / shortest, variance })
     }
 
     /// Which part of the time they took.
-    pub fn noise_ratio(&self) -> Option<Known> {
+    pub fn noise_ratio(&self) -> Option<BoundedFigure> {
         let [shortest, seconds, longest] = self.seconds()?;
         if self.series.above.is_some_and(|above| above.count > 0) || self.series.buckets.is_empty() {
             return None;
@@ -128,11 +128,11 @@ impl RunLengths<'_> {
             squares += length * length * count as f64;
         }
         let variance = Some(self.effect * squares / (seconds * seconds));
-        Some(Known { low: low / 1e9 / longest, value: sum / seconds, high: high / 1e9 / shortest, variance })
+        Some(BoundedFigure { low: low / 1e9 / longest, value: sum / seconds, high: high / 1e9 / shortest, variance })
     }
 
     /// The length that such a part of them does not exceed, in nanoseconds.
-    pub fn level(&self, at_ratio: f64) -> Option<Known> {
+    pub fn level(&self, at_ratio: f64) -> Option<BoundedFigure> {
         let [_, count, _] = self.count()?;
         let number = count / self.effect;
         if number * (1.0 - at_ratio) < BEYOND_MIN {
@@ -142,7 +142,7 @@ impl RunLengths<'_> {
             && self.is_whole()
         {
             let value = said.ns as f64;
-            return Some(Known { low: value - self.own_slack_ns as f64, value, high: value, variance: None });
+            return Some(BoundedFigure { low: value - self.own_slack_ns as f64, value, high: value, variance: None });
         }
         // Of lengths of which more are short a quantile is shorter.
         let (many, few) = (self.buckets(false).collect::<Vec<_>>(), self.buckets(true).collect::<Vec<_>>());
@@ -154,7 +154,7 @@ impl RunLengths<'_> {
         let ends = middle(at_ratio - spread).zip(middle(at_ratio + spread));
         let value = middle(at_ratio)?;
         let variance = ends.map(|(low, high)| ((high - low) / 2.0).powi(2));
-        Some(Known { low: low as f64, value, high: high as f64, variance })
+        Some(BoundedFigure { low: low as f64, value, high: high as f64, variance })
     }
 
     /// Which part of the lengths is surely, and which may be, shorter than this, where a difference below [`FLOOR`] does not matter.

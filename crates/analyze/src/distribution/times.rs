@@ -11,11 +11,11 @@ use crate::summary::{Selection, SummaryError};
 ///
 /// # Errors
 /// If the node is not in the bundle, or cannot be read.
-pub fn times_of(bundle: &Bundle, node: &str, cpu: CpuId, least_ns: i64) -> Result<Option<TimeCells>, SummaryError> {
+pub fn cpu_times(bundle: &Bundle, node: &str, cpu: CpuId, least_ns: i64) -> Result<Option<TimeCells>, SummaryError> {
     let selection = Selection { node: Some(node.to_owned()), ..Selection::default() };
     let doc = selection.documents(bundle)?.swap_remove(0);
-    let Some(of_cpu) = doc.cpus.iter().find(|of| of.cpu == cpu) else { return Ok(None) };
-    let mut cells = TimeCells::new(of_cpu.start_ns.get(), of_cpu.duration_ns.get());
+    let Some(recorded) = doc.cpus.iter().find(|other| other.cpu == cpu) else { return Ok(None) };
+    let mut cells = TimeCells::new(recorded.start_ns.get(), recorded.duration_ns.get());
     let number = i32::try_from(cpu.get()).unwrap_or(-1);
     for batch in bundle.detours(node)? {
         let batch = batch?;

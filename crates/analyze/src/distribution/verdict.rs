@@ -1,13 +1,13 @@
 //! What two sides' lengths say of each other: a difference, or that there is none beyond so much.
 //!
-//! A figure is uncertain in two ways. Its file says it between two values only ([`Known`]): whatever lies between them is possible. And
+//! A figure is uncertain in two ways. Its file says it between two values only ([`BoundedFigure`]): whatever lies between them is possible. And
 //! by chance it would be another one at another time. How much chance there is depends on how detours come: those of a tick scatter less than
 //! independent ones, those of a daemon far more. The times tell, which a distribution does not have, so that one of two things must be there:
 //!
 //! - **A recording on one of the sides.** Its detours from the compared length on are counted in 256 cells of time, and their blocks say how
 //!   many times as far such numbers scatter as independent ones would (the design effect of L. Kish, *Survey Sampling*, 1965; at least 1).
 //!   It is taken to hold for the other side, which measured the same.
-//! - **Several runs a side,** whose scatter holds whatever makes runs differ (`compare::between`).
+//! - **Several runs a side,** whose scatter holds whatever makes runs differ (`compare::contrast`).
 //!
 //! The interval of B / A is made for the two ends of what the files leave open, and reaches over both (the outer interval of a partially
 //! identified parameter: C. F. Manski, *Partial Identification of Probability Distributions*, 2003). A difference is shown where it lies
@@ -22,8 +22,8 @@
 
 use becalm_stats::{CONFIDENCE, TimeCells, student_quantile, student_tail};
 
-use super::run::{Known, RunLengths};
-use crate::compare::between::{self, RunFigure};
+use super::run::{BoundedFigure, RunLengths};
+use crate::compare::contrast::{self, RunFigure};
 use crate::compare::holm;
 use crate::compare::series::RatioOfSums;
 use crate::compare::{FLOOR, LEVEL};
@@ -86,7 +86,7 @@ impl Shown {
 
 /// A row of what was tested.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Tested {
+pub struct FigureTest {
     /// Of what.
     pub figure: TestedFigure,
     /// What is typical of the runs of A, in Hz, as a ratio or in nanoseconds; of shares the distance that was found, which A has not.
@@ -105,7 +105,7 @@ pub struct Tested {
 
 /// Why nothing is tested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Untested {
+pub enum NoTest {
     /// There is one distribution on each side, and no times.
     NoTimes,
     /// A side has hardly any such lengths.
@@ -128,7 +128,7 @@ pub struct Clustering {
 impl Clustering {
     /// Of the numbers of detours in the cells of a recording that was observed for so long; `None` where it is too short or drifts.
     #[must_use]
-    pub fn of_cells(counts: &TimeCells, observed_ns: i64) -> Option<Self> {
+    pub fn from_cells(counts: &TimeCells, observed_ns: i64) -> Option<Self> {
         let count: i64 = counts.noise().iter().sum();
         if count == 0 || observed_ns <= 0 {
             return None;
@@ -146,34 +146,37 @@ impl Clustering {
 }
 
 /// Tests the runs of two sides.
-pub(super) fn test(sides: &[Vec<RunLengths<'_>>; 2], clustering: Option<Clustering>) -> Result<Vec<Tested>, Untested> {
+pub(super) fn test(
+    sides: &[Vec<RunLengths<'_>>; 2],
+    clustering: Option<Clustering>,
+) -> Result<Vec<FigureTest>, NoTest> {
     let several = sides.iter().any(|side| side.len() > 1);
     if clustering.is_none() && !several {
-        return Err(Untested::NoTimes);
+        return Err(NoTest::NoTimes);
     }
     let number = |side: &[RunLengths<'_>]| side.iter().map(RunLengths::about).sum::<Option<f64>>();
     let [Some(number_a), Some(number_b)] = sides.each_ref().map(|side| number(side)) else {
-        return Err(Untested::NoFigure);
+        return Err(NoTest::NoFigure);
     };
     if number_a.min(number_b) < LENGTHS_MIN {
-        return Err(Untested::FewLengths);
+        return Err(NoTest::FewLengths);
     }
-    let effect = clustering.map_or(1.0, |of| of.effect);
+    let effect = clustering.map_or(1.0, |clustering| clustering.effect);
     let sides = sides.each_ref().map(|side| side.iter().map(|run| RunLengths { effect, ..*run }).collect::<Vec<_>>());
-    type Figure = fn(&RunLengths<'_>) -> Option<Known>;
+    type Figure = fn(&RunLengths<'_>) -> Option<BoundedFigure>;
     let figures: [(TestedFigure, Figure); 4] = [
         (TestedFigure::Rate, |run| run.rate()),
         (TestedFigure::NoiseRatio, |run| run.noise_ratio()),
         (TestedFigure::Median, |run| run.level(0.5)),
         (TestedFigure::P99, |run| run.level(0.99)),
     ];
-    let freedom = clustering.map_or(1.0, |of| of.freedom);
+    let freedom = clustering.map_or(1.0, |clustering| clustering.freedom);
     let mut rows: Vec<Row> =
-        figures.iter().filter_map(|(figure, of)| row(*figure, &sides, *of, several, freedom)).collect();
+        figures.iter().filter_map(|(figure, value)| row(*figure, &sides, *value, several, freedom)).collect();
     // How the shares of several runs scatter between these is not known.
     rows.extend(clustering.filter(|_| !several).and_then(|_| shares(&sides)));
     if rows.is_empty() {
-        return Err(Untested::NoFigure);
+        return Err(NoTest::NoFigure);
     }
     let adjusted = holm::adjusted(&rows.iter().map(|row| row.p_value).collect::<Vec<_>>());
     Ok(rows.into_iter().zip(adjusted).map(|(row, p_adjusted)| row.judged(p_adjusted)).collect())
@@ -190,7 +193,7 @@ struct Row {
 }
 
 impl Row {
-    fn judged(self, p_adjusted: f64) -> Tested {
+    fn judged(self, p_adjusted: f64) -> FigureTest {
         let Self { figure, a, b, low, high, .. } = self;
         let sure = p_adjusted <= LEVEL;
         let shown = match (figure, high) {
@@ -201,7 +204,7 @@ impl Row {
             (_, Some(high)) => at_most((high - 1.0).max(1.0 - low)),
             (_, None) => Shown::TooLittle,
         };
-        Tested { figure, a, b, low, high, p_adjusted, shown }
+        FigureTest { figure, a, b, low, high, p_adjusted, shown }
     }
 }
 
@@ -213,19 +216,19 @@ fn at_most(part: f64) -> Shown {
 fn row(
     figure: TestedFigure,
     sides: &[Vec<RunLengths<'_>>; 2],
-    of: fn(&RunLengths<'_>) -> Option<Known>,
+    value: fn(&RunLengths<'_>) -> Option<BoundedFigure>,
     several: bool,
     freedom: f64,
 ) -> Option<Row> {
-    let known = sides.each_ref().map(|side| side.iter().map(of).collect::<Option<Vec<Known>>>());
+    let known = sides.each_ref().map(|side| side.iter().map(value).collect::<Option<Vec<BoundedFigure>>>());
     let [a, b] = known;
     let (a, b) = lend(a?, b?)?;
     // At each end of what the files leave open.
-    let at = |side: &[Known], end: fn(&Known) -> f64| -> Vec<RunFigure> {
+    let at = |side: &[BoundedFigure], end: fn(&BoundedFigure) -> f64| -> Vec<RunFigure> {
         side.iter().map(|run| RunFigure::new(end(run).max(0.0), run.variance.unwrap_or(0.0))).collect()
     };
     let ends = [[at(&a, |run| run.high), at(&b, |run| run.low)], [at(&a, |run| run.low), at(&b, |run| run.high)]];
-    let [low, high] = ends.each_ref().map(|sides| if several { of_several(sides) } else { of_two(sides, freedom) });
+    let [low, high] = ends.each_ref().map(|sides| if several { runs_ratio(sides) } else { pair_ratio(sides, freedom) });
     let (low, high) = (low?, high?);
     let p_value = match (low.ratio > 1.0, high.ratio < 1.0) {
         (true, _) => low.p_value,
@@ -233,12 +236,12 @@ fn row(
         // What the files leave open holds 1.
         _ => 1.0,
     };
-    let [value_a, value_b] = between::typical(&[at(&a, |run| run.value), at(&b, |run| run.value)]);
+    let [value_a, value_b] = contrast::typical(&[at(&a, |run| run.value), at(&b, |run| run.value)]);
     Some(Row { figure, a: value_a, b: value_b, low: low.low, high: high.high, p_value })
 }
 
 /// Gives runs whose file does not say how a figure scatters the scatter of the other side's.
-fn lend(mut a: Vec<Known>, mut b: Vec<Known>) -> Option<(Vec<Known>, Vec<Known>)> {
+fn lend(mut a: Vec<BoundedFigure>, mut b: Vec<BoundedFigure>) -> Option<(Vec<BoundedFigure>, Vec<BoundedFigure>)> {
     let widest = a
         .iter()
         .chain(&b)
@@ -257,16 +260,16 @@ struct Ratio {
 }
 
 /// By how the runs of a side differ from each other.
-fn of_several(sides: &[Vec<RunFigure>; 2]) -> Option<Ratio> {
-    let found = between::contrast(&sides[0], &sides[1]).ok()?;
-    let [a, b] = between::typical(sides).map(|typical| typical.unwrap_or(0.0));
+fn runs_ratio(sides: &[Vec<RunFigure>; 2]) -> Option<Ratio> {
+    let found = contrast::contrast(&sides[0], &sides[1]).ok()?;
+    let [a, b] = contrast::typical(sides).map(|typical| typical.unwrap_or(0.0));
     let ratio = if a > 0.0 { b / a } else { f64::INFINITY };
     Some(Ratio { ratio, low: found.ratio_low.unwrap_or(0.0), high: found.ratio_high, p_value: found.p_value })
 }
 
 /// By how one run a side scatters within itself: to the first order the variance of a logarithm is that of the figure in proportion to
 /// its square.
-fn of_two([a, b]: &[Vec<RunFigure>; 2], freedom: f64) -> Option<Ratio> {
+fn pair_ratio([a, b]: &[Vec<RunFigure>; 2], freedom: f64) -> Option<Ratio> {
     let (a, b) = (a.first()?, b.first()?);
     if a.value <= 0.0 || b.value <= 0.0 {
         let ratio = if a.value > 0.0 { 0.0 } else { f64::INFINITY };

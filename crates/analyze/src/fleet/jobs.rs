@@ -128,7 +128,7 @@ pub fn fleet_cost(
     let rows = sizes.iter().zip(all()).map(|(ranks, (place, slowdown))| JobLoss {
         ranks: *ranks,
         slowdown: *slowdown,
-        missed: Missed::of(*ranks, grain, recorded),
+        missed: Missed::for_ranks(*ranks, grain, recorded),
         node_hours: hours(place),
         lost_hours: hours(place).map(|hours| hours * (1.0 - 1.0 / slowdown)),
     });

@@ -16,7 +16,7 @@ use becalm_model::Kind;
 use becalm_model::digest::{CpuDigest, DelayCell, DigestDoc, GRAINS_NS, LongDetour, WINDOWS};
 use becalm_model::node::{Rung, Warning};
 use becalm_model::warning;
-use becalm_scale::at_once::{LongestStops, TimedDetours, events_at_once, repeated_stops};
+use becalm_scale::at_once::{DetourPlace, LongestStops, TimedDetours, events_at_once, repeated_stops};
 use becalm_scale::books::BookEntry;
 use becalm_scale::sampled::{PhaseLosses, PhaseSampler};
 use becalm_stats::splitmix::SplitMix64;
@@ -54,10 +54,10 @@ impl NoiseInput {
     /// # Errors
     /// As of [`Self::from_run`].
     pub fn from_digests(digests: &[DigestDoc], name: &str, books: bool, grain: Nanos) -> Result<Self, NoiseError> {
-        if let Some(digest) = digests.iter().find(|of| books && of.run.rung != Rung::Tracepoints) {
+        if let Some(digest) = digests.iter().find(|digest| books && digest.run.rung != Rung::Tracepoints) {
             return Err(NoiseError::NoBooks { run: name.into(), node: digest.run.node.clone() });
         }
-        let grains = Grains::of(grain);
+        let grains = Grains::new(grain);
         let mut warnings = warning::bearing_warnings(digests.iter().map(|digest| &digest.run));
         let (mut names, mut watched) = (SourceIds::default(), Vec::new());
         let mut nodes = Vec::new();
@@ -81,7 +81,7 @@ impl NoiseInput {
             }
             nodes.push((digest.run.node.clone(), window, cpus));
         }
-        let noise = Self::of_detours(nodes, names, books)?;
+        let noise = Self::from_detours(nodes, names, books)?;
         let summary = Some(SummaryOrigin { grain, recorded });
         Ok(Self { name: name.to_owned(), warnings, watched, summary, ..noise })
     }
@@ -95,7 +95,7 @@ pub(crate) fn draw_losses<S: Ord>(
     nodes: usize,
     named: impl Fn(Kind, &str) -> S,
 ) -> (PhaseLosses<S>, Nanos) {
-    let grains = Grains::of(grain);
+    let grains = Grains::new(grain);
     let drawing = Drawing::new(digest, &grains, nodes, &mut Vec::new());
     let window = drawing.window;
     let mut names = SourceIds::default();
@@ -103,7 +103,7 @@ pub(crate) fn draw_losses<S: Ord>(
     let mut time = Nanos::ZERO;
     let cpus = drawing.cpus(&mut names);
     let repeated = repeated_stops(cpus.iter().map(|cpu| LongestStops::from_detours(cpu.detours.iter().copied())));
-    let sampler = || PhaseSampler::new(window.begin, window.length, grain).of_cpus(nodes * digest.cpus.len());
+    let sampler = || PhaseSampler::new(window.begin, window.length, grain).for_cpus(nodes * digest.cpus.len());
     for (DrawnCpu { detours, entries }, repeated) in cpus.into_iter().zip(repeated) {
         let mut sampler = sampler().leaving_out(repeated);
         let mut entries = entries.into_iter().peekable();
@@ -122,12 +122,12 @@ pub(crate) fn draw_losses<S: Ord>(
         sampler.finish(&mut losses);
         time = time.saturating_add(drawing.recorded);
     }
-    let mut of_names = PhaseLosses::new(grain);
-    of_names.merge(&losses, |number| {
+    let mut named_losses = PhaseLosses::new(grain);
+    named_losses.merge(&losses, |number| {
         let known = names.names().get(*number as usize);
         known.map_or_else(|| named(Kind::Unseen, "unknown"), |(kind, name)| named(*kind, name))
     });
-    (of_names, time)
+    (named_losses, time)
 }
 
 /// The number of what is not known to be any source's.
@@ -160,7 +160,7 @@ struct DrawnDelay {
 }
 
 impl Grains {
-    fn of(grain: Nanos) -> Self {
+    fn new(grain: Nanos) -> Self {
         let work = grain.get().clamp(GRAINS_NS[0], GRAINS_NS[GRAINS_NS.len() - 1]);
         let below = GRAINS_NS.partition_point(|ns| *ns <= work) - 1;
         let shorter = GRAINS_NS[below];
@@ -173,7 +173,7 @@ impl Grains {
     fn delays(&self, cpu: &CpuDigest) -> Vec<DrawnDelay> {
         let grains = [(self.below, 1.0 - self.share), (self.below + 1, self.share)];
         let mut sides = grains.map(|(place, weight)| {
-            let cells = cpu.delays.get(place).filter(|_| weight > 0.0).map_or(&[][..], |of| &of.cells.0);
+            let cells = cpu.delays.get(place).filter(|_| weight > 0.0).map_or(&[][..], |delays| &delays.cells.0);
             let counted = |cell| (cell, self.counted(cell, place));
             let mut cells: Vec<(&DelayCell, f64)> = cells.iter().map(counted).collect();
             cells.sort_by(|a, b| a.0.delay().total_cmp(&b.0.delay()));
@@ -203,8 +203,8 @@ impl Grains {
 
     /// How many windows of a node had noise, at least one.
     fn count_delays(&self, digest: &DigestDoc) -> f64 {
-        let of_cpu = |cpu| self.delays(cpu).iter().map(|of| of.windows).sum::<f64>();
-        digest.cpus.iter().map(of_cpu).sum::<f64>().max(1.0)
+        let windows = |cpu| self.delays(cpu).iter().map(|delay| delay.windows).sum::<f64>();
+        digest.cpus.iter().map(windows).sum::<f64>().max(1.0)
     }
 }
 
@@ -266,7 +266,7 @@ impl<'a> Drawing<'a> {
                 let numbers: Vec<Option<u32>> = cpu
                     .sources
                     .iter()
-                    .map(|of| (of.kind != Kind::Becalm).then(|| names.id(of.kind, &of.source).get()))
+                    .map(|source| (source.kind != Kind::Becalm).then(|| names.id(source.kind, &source.source).get()))
                     .collect();
                 // The loop of one CPU may have run for longer than those of all.
                 let ran = self.digest.run.cpus[place].duration_ns.max(self.recorded);
@@ -284,12 +284,12 @@ impl<'a> Drawing<'a> {
         for event in events_by_rank(&self.digest.cpus) {
             for number in 0..times {
                 let instant = (random.uniform() * self.window.length.get() as f64) as i64;
-                for (place, longer) in &event {
-                    common[*place].push(CommonDelay { instant, longer: longer * times + number });
+                for detour in &event {
+                    common[detour.cpu].push(CommonDelay { instant, longer: detour.place * times + number });
                 }
             }
         }
-        common.iter_mut().for_each(|of_cpu| of_cpu.sort_by_key(|of| of.instant));
+        common.iter_mut().for_each(|delays| delays.sort_by_key(|delay| delay.instant));
         common
     }
 
@@ -303,27 +303,27 @@ impl<'a> Drawing<'a> {
     ) -> DrawnCpu {
         let (work, end) = (self.grains.work, self.window.length.get());
         let mut is_common = vec![false; delays.len()];
-        let common = || common.iter().filter(|of| of.longer < delays.len());
-        common().for_each(|of| is_common[of.longer] = true);
+        let common = || common.iter().filter(|delay| delay.longer < delays.len());
+        common().for_each(|delay| is_common[delay.longer] = true);
         let mut others: Vec<&DrawnDelay> =
-            delays.iter().zip(&is_common).filter(|(_, common)| !**common).map(|(of, _)| *of).collect();
+            delays.iter().zip(&is_common).filter(|(_, common)| !**common).map(|(delay, _)| *delay).collect();
         for at in (1..others.len()).rev() {
             others.swap(at, random.below(at as u64 + 1) as usize);
         }
         let mut drawn = DrawnCpu::default();
-        let mut lost: f64 = delays.iter().map(|of| of.delay).sum();
+        let mut lost: f64 = delays.iter().map(|delay| delay.delay).sum();
         // In whole nanoseconds: work of a window between two delays is done before the later one.
         let mut at = 0_i64;
-        let mut put = |of: &DrawnDelay, at: &mut i64, lost: &mut f64| {
+        let mut put = |late: &DrawnDelay, at: &mut i64, lost: &mut f64| {
             // Ends of the recording may have counted some windows too many.
-            if *at as f64 + work as f64 + of.delay < end as f64 {
+            if *at as f64 + work as f64 + late.delay < end as f64 {
                 let start = self.window.begin.saturating_add(Nanos::new(*at + work / 2));
-                let delay = drawn.push(start, of, numbers);
+                let delay = drawn.push(start, late, numbers);
                 *at += work + delay.get();
             }
-            *lost -= of.delay;
+            *lost -= late.delay;
         };
-        let shared = common().map(|of| (of.instant, Some(delays[of.longer])));
+        let shared = common().map(|delay| (delay.instant, Some(delays[delay.longer])));
         for (instant, delay) in shared.chain([(end, None)]) {
             while !others.is_empty() {
                 // Draw the number of windows without noise before the next delay.
@@ -335,20 +335,21 @@ impl<'a> Drawing<'a> {
                     break;
                 }
                 at = next;
-                others.pop().into_iter().for_each(|of| put(of, &mut at, &mut lost));
+                others.pop().into_iter().for_each(|late| put(late, &mut at, &mut lost));
             }
-            if let Some(of) = delay {
+            if let Some(late) = delay {
                 at = at.max(instant - work / 2);
-                put(of, &mut at, &mut lost);
+                put(late, &mut at, &mut lost);
             }
         }
         drawn
     }
 }
 
-/// Which of the longest detours of CPUs came at once: for each such event the CPUs, that of the longest first, each with how many of its detours are longer.
-fn events_by_rank(cpus: &[CpuDigest]) -> Vec<Vec<(usize, usize)>> {
-    let timed = |of: &LongDetour| (Nanos::new(of.start_ns), Nanos::new(of.duration_ns));
+/// The longest detours of the CPUs that came at once, the longest of each event first. The place of a detour is the number of longer ones on its
+/// CPU.
+fn events_by_rank(cpus: &[CpuDigest]) -> Vec<Vec<DetourPlace>> {
+    let timed = |detour: &LongDetour| (Nanos::new(detour.start_ns), Nanos::new(detour.duration_ns));
     let longest: Vec<TimedDetours> = cpus.iter().map(|cpu| cpu.longest.iter().map(timed).collect()).collect();
     let ranked = longest.iter().map(|detours| {
         let mut order: Vec<usize> = (0..detours.len()).collect();
@@ -358,18 +359,18 @@ fn events_by_rank(cpus: &[CpuDigest]) -> Vec<Vec<(usize, usize)>> {
         longer
     });
     let ranked: Vec<Vec<usize>> = ranked.collect();
-    let by_rank =
-        |event: Vec<(usize, usize)>| event.into_iter().map(|(cpu, place)| (cpu, ranked[cpu][place])).collect();
-    events_at_once(&longest).into_iter().map(by_rank).collect()
+    let mut events = events_at_once(&longest);
+    events.iter_mut().flatten().for_each(|detour| detour.place = ranked[detour.cpu][detour.place]);
+    events
 }
 
 impl DrawnCpu {
     /// Adds a delay. `numbers` maps the places of sources to their numbers. Returns its length in whole nanoseconds.
-    fn push(&mut self, start: Nanos, of: &DrawnDelay, numbers: &[Option<u32>]) -> Nanos {
+    fn push(&mut self, start: Nanos, late: &DrawnDelay, numbers: &[Option<u32>]) -> Nanos {
         let detour = self.detours.len();
-        let known: f64 = of.parts.iter().map(|(_, ns)| ns).sum();
-        let mut delay = Nanos::new((of.delay - known).round() as i64);
-        for (source, ns) in &of.parts {
+        let known: f64 = late.parts.iter().map(|(_, ns)| ns).sum();
+        let mut delay = Nanos::new((late.delay - known).round() as i64);
+        for (source, ns) in &late.parts {
             let self_time = Nanos::new(ns.round() as i64);
             delay = delay.saturating_add(self_time);
             let source = numbers[*source as usize].filter(|_| self_time > Nanos::ZERO);
@@ -383,9 +384,9 @@ impl DrawnCpu {
 /// As many delays as come in so many times the recorded time.
 fn drawn_times<'d>(delays: &'d [DrawnDelay], times: f64, random: &mut SplitMix64) -> Vec<&'d DrawnDelay> {
     let (mut drawn, mut rest) = (Vec::new(), random.uniform());
-    for of in delays {
-        rest += of.windows * times;
-        drawn.extend(std::iter::repeat_n(of, rest as usize));
+    for delay in delays {
+        rest += delay.windows * times;
+        drawn.extend(std::iter::repeat_n(delay, rest as usize));
         rest -= rest.floor();
     }
     drawn

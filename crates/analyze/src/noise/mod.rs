@@ -11,7 +11,7 @@ use becalm_account::{BatchOwners, CpuAccount, SourceIds};
 use becalm_bundle::Bundle;
 use becalm_model::node::{NodeDoc, Warning};
 use becalm_model::{Kind, warning};
-use becalm_scale::books::{BookEntry, BookedNoise, BookedTrace};
+use becalm_scale::books::{BookEntry, BookedNode, BookedNoise, BookedTrace};
 use becalm_scale::predict::Question;
 use becalm_scale::spec::{Drawing, NoiseSpec};
 use becalm_scale::{Alignment, NodeNoise, Noise, NoiseTrace, ScaleError};
@@ -124,7 +124,7 @@ impl NoiseInput {
         let nodes = nodes.into_iter().map(|(node, window, cpus)| {
             (node, window, cpus.into_iter().map(|(number, cpu)| (number, (cpu.detours, cpu.entries))))
         });
-        let noise = Self::of_detours(nodes, names, books)?;
+        let noise = Self::from_detours(nodes, names, books)?;
         Ok(Self { name: bundle.path().display().to_string(), warnings, watched, ..noise })
     }
 
@@ -133,7 +133,7 @@ impl NoiseInput {
     ///
     /// # Errors
     /// If there is no CPU, or the detours of one are no noise trace.
-    pub fn of_cpus(name: &str, length: Nanos, cpus: Vec<Vec<(Nanos, Nanos)>>) -> Result<Self, NoiseError> {
+    pub fn from_cpus(name: &str, length: Nanos, cpus: Vec<Vec<(Nanos, Nanos)>>) -> Result<Self, NoiseError> {
         let places: Vec<(String, i32)> = (0..).take(cpus.len()).map(|cpu| (name.to_owned(), cpu)).collect();
         let trace = |(detours, (node, cpu)): (Vec<_>, &(String, i32))| {
             let trace = NoiseTrace::new(length, detours);
@@ -155,7 +155,7 @@ impl NoiseInput {
     }
 
     /// The noise of these detours: by node, whose times are within a window, and by CPU.
-    fn of_detours<C>(
+    fn from_detours<C>(
         nodes: impl IntoIterator<Item = (String, Window, C)>,
         names: SourceIds,
         books: bool,
@@ -171,7 +171,7 @@ impl NoiseInput {
                 let trace = BookedTrace::new(window.begin, window.length, detours, entries, names.len());
                 traces.push(trace.map_err(|source| NoiseError::Cpu { cpu: number, node: node.clone(), source })?);
             }
-            booked.push((node, traces));
+            booked.push(BookedNode { name: node, cpus: traces });
         }
         let booked = BookedNoise::new(names::shown(&names), booked)?;
         let noise = booked.without(&vec![false; names.len()])?;
@@ -276,8 +276,8 @@ impl NoiseInput {
             Some(SummaryOrigin { recorded, .. }) => recorded.as_secs_f64(),
             None => self.noise.traces().map(|trace| trace.length().as_secs_f64()).sum(),
         };
-        let of_phase = |ranks: u64| ranks as f64 * question.grain.as_secs_f64();
-        let ranks = ranks.iter().copied().filter(|ranks| of_phase(*ranks) > enough * time).min()?;
+        let cpu_time = |ranks: u64| ranks as f64 * question.grain.as_secs_f64();
+        let ranks = ranks.iter().copied().filter(|ranks| cpu_time(*ranks) > enough * time).min()?;
         Some(made(ranks, question.grain, Nanos::new((time * 1e9) as i64)))
     }
 
@@ -290,8 +290,8 @@ impl NoiseInput {
     ///
     /// # Errors
     /// [`ScaleError::UnknownSource`] with the names that there are.
-    pub fn numbers_of(&self, text: &str) -> Result<Vec<usize>, ScaleError> {
-        let numbers = names::numbers_of(&self.names, text);
+    pub fn source_numbers(&self, text: &str) -> Result<Vec<usize>, ScaleError> {
+        let numbers = names::source_numbers(&self.names, text);
         if numbers.is_empty() {
             let known = self.booked.as_ref().map_or_else(String::new, |booked| booked.sources().join(", "));
             return Err(ScaleError::UnknownSource { name: text.to_owned(), known });
@@ -366,15 +366,15 @@ mod tests {
         for (text, meant) in
             [("timer", vec![0, 1]), ("softirq:timer", vec![1]), ("a:b", vec![2]), ("task:a:b", vec![2])]
         {
-            assert_eq!(input.numbers_of(text), Ok(meant), "{text}");
+            assert_eq!(input.source_numbers(text), Ok(meant), "{text}");
         }
-        assert!(input.numbers_of("task:timer").is_err());
+        assert!(input.source_numbers("task:timer").is_err());
     }
 
     #[test]
     fn detours_that_are_known_are_noise_in_order_and_in_time() {
         let ns = |pairs: &[(i64, i64)]| pairs.iter().map(|(a, b)| (Nanos::new(*a), Nanos::new(*b))).collect::<Vec<_>>();
-        let input = |cpus| NoiseInput::of_cpus("mine", Nanos::new(1_000), cpus);
+        let input = |cpus| NoiseInput::from_cpus("mine", Nanos::new(1_000), cpus);
         let two = input(vec![ns(&[(0, 10), (500, 20)]), Vec::new()]).unwrap();
         assert_eq!(two.noise.traces().map(NoiseTrace::len).collect::<Vec<_>>(), [2, 0]);
         assert_eq!(two.places, [("mine".to_owned(), 0), ("mine".to_owned(), 1)]);

@@ -16,7 +16,7 @@ pub fn shown(sources: &SourceIds) -> Vec<String> {
 }
 
 /// The numbers of the sources that a text names: by name, whatever the kind, by `kind:name`, or else by kind alone.
-pub fn numbers_of(sources: &SourceIds, text: &str) -> Vec<usize> {
+pub fn source_numbers(sources: &SourceIds, text: &str) -> Vec<usize> {
     let meant = |kind: &str, name: &str| {
         name == text || text.strip_prefix(kind).and_then(|rest| rest.strip_prefix(':')) == Some(name)
     };
@@ -42,7 +42,7 @@ mod tests {
         assert_eq!(shown(&names), ["irq:timer", "softirq:timer", "a:b"]);
         ["long", "short"].into_iter().for_each(|name| _ = names.id(Kind::Unseen, name));
         assert_eq!(shown(&names)[3..], ["unseen:long", "unseen:short"]);
-        assert_eq!(numbers_of(&names, "unseen"), [3, 4]);
-        assert_eq!((numbers_of(&names, "timer"), numbers_of(&names, "irq")), (vec![0, 1], vec![0]));
+        assert_eq!(source_numbers(&names, "unseen"), [3, 4]);
+        assert_eq!((source_numbers(&names, "timer"), source_numbers(&names, "irq")), (vec![0, 1], vec![0]));
     }
 }

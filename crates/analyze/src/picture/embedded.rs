@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_activities_those_that_took_most_are_kept_in_order() {
+    fn the_activities_that_took_most_are_kept_in_order() {
         let entries: Vec<TimelineEntry> = (0..10).map(|at| entry(at, (at * 7) % 10, Kind::Irq, "x")).collect();
         let (kept, more, time) = largest(entries, 3);
         let kept: Vec<(i64, i64)> = kept.iter().map(|entry| (entry.start.get(), entry.self_time.get())).collect();

@@ -37,10 +37,10 @@ impl HeatMap {
     #[must_use]
     pub fn new(start: i64, length: i64, cpus: Vec<(u32, CpuId, TimeCells)>, rows: usize) -> Self {
         let nodes = cpus.chunk_by(|a, b| a.0 == b.0);
-        let rows_of = |together: usize| nodes.clone().map(|node| node.len().div_ceil(together)).sum::<usize>();
+        let count_rows = |together: usize| nodes.clone().map(|node| node.len().div_ceil(together)).sum::<usize>();
         // Every node takes a row at least, however many nodes there are.
         let most = nodes.clone().map(<[_]>::len).max().unwrap_or(1);
-        let together = (1..most).find(|together| rows_of(*together) <= rows).unwrap_or(most);
+        let together = (1..most).find(|together| count_rows(*together) <= rows).unwrap_or(most);
         let cell_ns = cpus.first().map_or(1, |(_, _, cells)| cells.width());
         let cells = cpus.first().map_or(0, |(_, _, cells)| cells.noise().len() as i64);
         let rows = nodes.flat_map(|node| node.chunks(together)).map(row).collect();
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn of_no_cpus_there_is_an_empty_map() {
+    fn no_cpus_have_an_empty_map() {
         assert_eq!(HeatMap::new(5, 0, Vec::new(), 128).rows, []);
     }
 }

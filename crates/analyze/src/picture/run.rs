@@ -66,7 +66,7 @@ pub fn picture(bundle: &Bundle, summary: &Summary, progress: &mut dyn FnMut(u64)
     }
     let shown = reduction.finish();
     let mut lengths = Lengths::default();
-    node_lengths.iter().for_each(|of_node| lengths.merge(of_node));
+    node_lengths.iter().for_each(|more| lengths.merge(more));
     let (owners, names, embedded) = look(bundle, summary, &shown, progress)?;
     let heat = HeatMap::new(start_ns, length_ns, cells, ROWS);
     Ok(Picture { start_ns, length_ns, shown, owners, names, embedded, lengths, node_lengths, heat })

@@ -29,7 +29,7 @@ mod tests {
         let mut all = Vec::new();
         let strays = attributed_detours::<BundleError>(bundle, doc, &mut |shown| {
             let name = |label| shown.labels.text(label).to_owned();
-            let part = |of: &Activity| (of.start.get(), of.self_time.get(), of.kind, name(of.source), name(of.detail));
+            let part = |it: &Activity| (it.start.get(), it.self_time.get(), it.kind, name(it.source), name(it.detail));
             let parts = shown.activities.iter().map(part).collect();
             let detour = shown.detour;
             all.push((detour.cpu.get(), detour.start.get(), detour.duration.get(), parts));
@@ -188,7 +188,7 @@ mod tests {
             let found: Vec<_> =
                 found.iter().map(|stack| (stack.part.clone().map(|part| part.1), stack.count, stack.ns)).collect();
             assert_eq!(found, [(None, 2, 15), (Some("after".to_owned()), 1, 5)]);
-            let time = TraceTime::of_node(&bundle, &doc).unwrap();
+            let time = TraceTime::from_node(&bundle, &doc).unwrap();
             let mut trace = Vec::new();
             traces::<Box<dyn std::error::Error>>(&bundle, &doc, &time, &mut |_, start, duration| {
                 trace.push((start.get(), duration.get()));
@@ -258,7 +258,7 @@ mod tests {
                 let noise = NoiseInput::from_run(&bundle, &Selection::default(), false).unwrap().noise;
                 let mut expected = noise.traces();
                 for doc in Selection::default().documents(&bundle).unwrap() {
-                    let time = TraceTime::of_node(&bundle, &doc).unwrap();
+                    let time = TraceTime::from_node(&bundle, &doc).unwrap();
                     let mut found = vec![Vec::new(); doc.cpus.len()];
                     traces::<Box<dyn std::error::Error>>(&bundle, &doc, &time, &mut |place, start, duration| {
                         found[place].push((start, duration));

@@ -56,14 +56,14 @@ pub fn stacks(bundle: &Bundle, doc: &NodeDoc) -> Result<Vec<Stack>, SummaryError
 /// The same of a recording in summary form, which knows only the wholes.
 #[must_use]
 pub fn stacks_of_digest(cpu: &CpuDigest) -> Vec<Stack> {
-    let of_sources = cpu.sources.iter().filter(|source| source.whole_ns > 0).map(|source| Stack {
+    let sources = cpu.sources.iter().filter(|source| source.whole_ns > 0).map(|source| Stack {
         cpu: cpu.cpu,
         root: Some((source.kind, source.source.clone())),
         part: None,
         count: source.lengths.count(),
         ns: source.whole_ns,
     });
-    let mut stacks: Vec<Stack> = of_sources.collect();
+    let mut stacks: Vec<Stack> = sources.collect();
     let left = cpu.durations.total_ns - stacks.iter().map(|stack| stack.ns).sum::<i64>();
     if left > 0 {
         stacks.push(Stack { cpu: cpu.cpu, root: None, part: None, count: cpu.durations.count, ns: left });

@@ -102,8 +102,8 @@ pub(super) fn anatomy(bundle: &Bundle, docs: &[&NodeDoc], source: &str) -> Resul
         for batch in bundle.activities(&doc.node)? {
             let batch = batch?;
             let (sources, details) = (batch.source_values(), batch.detail_values());
-            let of_root: Vec<bool> =
-                details.iter().map(|detail| root::of_row(Kind::Edge, "", detail) == (Kind::Irq, source)).collect();
+            let is_named: Vec<bool> =
+                details.iter().map(|detail| root::row_root(Kind::Edge, "", detail) == (Kind::Irq, source)).collect();
             for range in runs(batch.cpus()) {
                 let cpu = batch.cpus()[range.start];
                 if !doc.cpus.iter().any(|doc| i64::from(doc.cpu.get()) == i64::from(cpu)) {
@@ -111,7 +111,7 @@ pub(super) fn anatomy(bundle: &Bundle, docs: &[&NodeDoc], source: &str) -> Resul
                 }
                 for row in range {
                     let (kind, name) = (batch.kind(row), sources[batch.source_key(row)]);
-                    let belongs = matches!(kind, Kind::Edge | Kind::Softirq) && of_root[batch.detail_key(row)];
+                    let belongs = matches!(kind, Kind::Edge | Kind::Softirq) && is_named[batch.detail_key(row)];
                     let part = match (kind, name) {
                         (Kind::Irq, name) if name == source => Some(Part::Handler),
                         (Kind::Edge, "entry") if belongs => Some(Part::Entry),

@@ -57,7 +57,7 @@ impl Category {
 
     /// Of a kind of activity. What becalm itself took, where that counts, is a process of a user.
     #[must_use]
-    pub const fn of(kind: Kind) -> Self {
+    pub const fn for_kind(kind: Kind) -> Self {
         match kind {
             Kind::Nmi | Kind::Irq | Kind::Softirq => Self::Interrupts,
             Kind::Workqueue => Self::Workqueues,
@@ -94,7 +94,7 @@ pub fn categories(sources: &[SourceSummary]) -> Vec<CategoryTotal> {
     }
     let all: i64 = sources.iter().map(|source| source.times.total()).fold(0, i64::saturating_add);
     let total = |category: Category| {
-        let own = || sources.iter().filter(|source| Category::of(source.kind) == category);
+        let own = || sources.iter().filter(|source| Category::for_kind(source.kind) == category);
         let total_ns = own().map(|source| source.times.total()).fold(0, i64::saturating_add);
         CategoryTotal {
             category,

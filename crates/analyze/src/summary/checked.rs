@@ -35,7 +35,7 @@ pub struct Checked {
 
 impl Checked {
     /// Adds the nodes up. `None` if nothing was traced, or nothing compared with the kernel's counts.
-    pub(crate) fn of_nodes<'a>(nodes: impl Iterator<Item = &'a NodeDoc>) -> Option<Self> {
+    pub(crate) fn from_nodes<'a>(nodes: impl Iterator<Item = &'a NodeDoc>) -> Option<Self> {
         let (mut checked, mut is_compared) = (Self::default(), false);
         let mut lines: BTreeMap<&str, Found> = BTreeMap::new();
         for counter in nodes.flat_map(|doc| &doc.counters) {
@@ -51,10 +51,10 @@ impl Checked {
                 None => checked.softirqs.add(counter.growth, found),
             }
         }
-        let lacks = |of_line: &Found| of_line.counted - of_line.found;
-        let lacking = lines.into_iter().filter(|(_, of_line)| lacks(of_line) > 0);
-        checked.lacking = lacking.map(|(line, of_line)| (line.to_owned(), of_line)).collect();
-        checked.lacking.sort_by_key(|(_, of_line)| std::cmp::Reverse(lacks(of_line)));
+        let lacks = |coverage: &Found| coverage.counted - coverage.found;
+        let lacking = lines.into_iter().filter(|(_, coverage)| lacks(coverage) > 0);
+        checked.lacking = lacking.map(|(line, coverage)| (line.to_owned(), coverage)).collect();
+        checked.lacking.sort_by_key(|(_, coverage)| std::cmp::Reverse(lacks(coverage)));
         is_compared.then_some(checked)
     }
 }
@@ -74,13 +74,13 @@ pub struct Measuring {
 
 impl Measuring {
     /// Adds the nodes up; `None` if nothing was traced, or it is not known on some node what an event costs.
-    pub(crate) fn of_nodes<'a>(nodes: impl Iterator<Item = &'a NodeDoc>, observed_ns: Option<i64>) -> Option<Self> {
+    pub(crate) fn from_nodes<'a>(nodes: impl Iterator<Item = &'a NodeDoc>, observed_ns: Option<i64>) -> Option<Self> {
         let (mut events, mut cost_ns) = (0_u64, 0_i64);
         for doc in nodes.filter(|doc| doc.rung == Rung::Tracepoints) {
             let cost = doc.tracing.as_ref()?.event_cost_ns?;
-            let of_node = doc.cpus.iter().fold(0, |sum: u64, cpu| sum.saturating_add(cpu.events));
-            events = events.saturating_add(of_node);
-            cost_ns = cost_ns.saturating_add(i64::try_from(of_node).unwrap_or(i64::MAX).saturating_mul(cost.get()));
+            let more = doc.cpus.iter().fold(0, |sum: u64, cpu| sum.saturating_add(cpu.events));
+            events = events.saturating_add(more);
+            cost_ns = cost_ns.saturating_add(i64::try_from(more).unwrap_or(i64::MAX).saturating_mul(cost.get()));
         }
         let time_ratio = observed_ns.filter(|ns| *ns > 0).map(|ns| cost_ns as f64 / ns as f64);
         (events > 0).then(|| Self { events, event_cost_ns: cost_ns as f64 / events as f64, cost_ns, time_ratio })
@@ -102,8 +102,8 @@ mod tests {
         let counter =
             |name: &str, growth, traced| CounterGrowth { cpu: CpuId::new(1), name: name.to_owned(), growth, traced };
         doc.counters = vec![counter("stat/user", 5_000_000_000, None)];
-        assert_eq!(Checked::of_nodes([&doc].into_iter()), None);
+        assert_eq!(Checked::from_nodes([&doc].into_iter()), None);
         doc.counters.push(counter("interrupts/LOC", 0, Some(TracedCount::default())));
-        assert_eq!(Checked::of_nodes([&doc].into_iter()), Some(Checked::default()));
+        assert_eq!(Checked::from_nodes([&doc].into_iter()), Some(Checked::default()));
     }
 }

@@ -6,7 +6,7 @@ use becalm_model::Kind;
 use becalm_model::node::{NodeDoc, Rung, Warning};
 use becalm_units::CpuId;
 
-use super::{Anatomy, AtScale, Books, Checked, Measuring, NoScale, SampledPhases};
+use super::{Anatomy, Books, Checked, CostAtScale, Measuring, NoScale, SampledPhases};
 use becalm_stats::outliers::Outlier;
 use becalm_stats::{Interval, Moments, NoTail, Period, QuantileBounds, ReturnLevel, Spectrum, Tail};
 
@@ -33,7 +33,7 @@ pub struct Summary {
     /// What one occurrence of the interrupt costs of which most goes; `None` where no interrupt is known.
     pub anatomy: Option<Anatomy>,
     /// What the noise costs a program of [`super::RANKS`] ranks, or of as many as were asked for since.
-    pub at_scale: Result<AtScale, NoScale>,
+    pub at_scale: Result<CostAtScale, NoScale>,
     /// What that is computed from.
     pub phases: SampledPhases,
     /// What comes again and again after the same time, by place and then the most frequent first. From the sources where

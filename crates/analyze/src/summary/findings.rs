@@ -17,7 +17,7 @@ impl ClosingWarnings {
     }
 
     /// What the node's document alone tells.
-    pub(super) fn of_document(&mut self, doc: &NodeDoc) {
+    pub(super) fn add_document(&mut self, doc: &NodeDoc) {
         if doc.ended.is_none() {
             self.add(&doc.node, warning::not_ended());
         }
@@ -34,19 +34,19 @@ impl ClosingWarnings {
     }
 
     /// What the rows of a CPU tell beside its document.
-    pub(super) fn of_rows(&mut self, doc: &NodeDoc, cpu: &CpuDoc, durations: &Moments) {
+    pub(super) fn compare_rows(&mut self, doc: &NodeDoc, cpu: &CpuDoc, durations: &Moments) {
         // A run that failed may have counted detours that it could not store any more.
         if !doc.is_complete() {
             return;
         }
         let (rows, total) = (durations.count(), Nanos::new(durations.total()));
         if rows != cpu.detours || total != cpu.total_ns {
-            self.add(&doc.node, warning::rows_differ(cpu.cpu, (rows, total), (cpu.detours, cpu.total_ns)));
+            self.add(&doc.node, warning::rows_differ(cpu, rows, total));
         }
     }
 
     /// CPUs with detours that the document does not list; `whole` if not only some CPUs were selected.
-    pub(super) fn of_unlisted(&mut self, doc: &NodeDoc, unexpected: impl Iterator<Item = CpuId>, whole: bool) {
+    pub(super) fn add_unlisted(&mut self, doc: &NodeDoc, unexpected: impl Iterator<Item = CpuId>, whole: bool) {
         let cpus: CpuList = unexpected.collect();
         if whole && !cpus.is_empty() {
             self.add(&doc.node, warning::rows_unlisted(&cpus));
@@ -54,7 +54,7 @@ impl ClosingWarnings {
     }
 
     /// Detours whose activities do not add up, before everything else.
-    pub(super) fn of_books(&mut self, books: &Books) {
+    pub(super) fn add_books(&mut self, books: &Books) {
         let Books::Open(open) = books else { return };
         for (at, book) in open.iter().enumerate() {
             let warning = warning::books_open(book.cpu, book.detour, book.duration_ns, book.activities_ns);

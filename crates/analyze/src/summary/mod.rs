@@ -5,37 +5,37 @@
 //! crate `report` to decide.
 
 mod anatomy;
-mod at_scale;
 mod books;
 mod category;
 mod checked;
+mod digest;
 mod error;
 mod figures;
 mod findings;
-mod of_digest;
 mod peers;
 mod pooled;
 mod recurring;
 mod run;
+mod scale;
 mod scan;
 mod tails;
 mod timeline;
 
 pub use anatomy::{Anatomy, Part, PartFigures};
-pub use at_scale::{AtScale, NoScale, RANKS, SampledPhases};
 pub use books::{Books, OpenBook};
 pub use category::{Category, CategoryTotal, categories};
 pub use checked::{Checked, Found, Measuring};
+pub(crate) use digest::{middles, moments, node_ratio, observed};
+pub use digest::{select, summarize_digests};
 pub use error::SummaryError;
 pub use figures::{
     CpuSummary, Figures, LongTail, NodeSummary, Observed, Origin, OutlierSummary, PeersSummary, PeriodSummary,
     SourceSummary, Summary,
 };
-pub(crate) use of_digest::{middles, moments, node_ratio, observed};
-pub use of_digest::{select, summarize_digests};
 pub use pooled::Pooled;
 pub use run::{Selection, summarize};
 pub(crate) use run::{keep_cpus, spans};
+pub use scale::{CostAtScale, NoScale, RANKS, SampledPhases};
 pub(crate) use scan::runs;
 pub use scan::{ActivityColumns, DetourColumns, Scan};
 pub(crate) use timeline::nest;

@@ -15,7 +15,7 @@ pub(super) struct Peers {
 
 impl Peers {
     /// Compares the CPUs of a node.
-    pub(super) fn of_node(&mut self, node: &str, cpus: &[CpuSummary]) {
+    pub(super) fn compare_cpus(&mut self, node: &str, cpus: &[CpuSummary]) {
         let known: Vec<(CpuId, (f64, Interval))> = cpus
             .iter()
             .filter_map(|cpu| Some((cpu.cpu, cpu.figures.noise_ratio().zip(cpu.figures.interval)?)))
@@ -34,7 +34,7 @@ impl Peers {
     }
 
     /// Compares the nodes, if there are several.
-    pub(super) fn of_nodes(mut self) -> Self {
+    pub(super) fn compare_nodes(mut self) -> Self {
         if self.nodes.len() > 1 {
             let ratios: Vec<(f64, Interval)> = self.nodes.iter().map(|node| node.1).collect();
             let found = outliers(&ratios);

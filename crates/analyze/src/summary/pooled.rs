@@ -24,7 +24,7 @@ pub struct Pooled {
 impl Pooled {
     /// Of any number of recordings.
     #[must_use]
-    pub fn of<'a>(summaries: impl Iterator<Item = &'a Summary> + Clone) -> Self {
+    pub fn new<'a>(summaries: impl Iterator<Item = &'a Summary> + Clone) -> Self {
         let mut durations = Moments::EMPTY;
         let mut unstored_ns = 0_i64;
         let mut sources: BTreeMap<(Kind, String), Times> = BTreeMap::new();
@@ -37,8 +37,8 @@ impl Pooled {
                 times.whole = times.whole.saturating_add(source.whole_ns);
             }
         }
-        let sum = |of: fn(&Summary) -> Option<i64>| {
-            summaries.clone().map(of).try_fold(0_i64, |sum, part| Some(sum.saturating_add(part?)))
+        let sum = |part: fn(&Summary) -> Option<i64>| {
+            summaries.clone().map(part).try_fold(0_i64, |sum, part| Some(sum.saturating_add(part?)))
         };
         let duration_ns = sum(|summary| summary.total.duration_ns);
         // The CPUs of a recording are observed at the same time, the recordings one after another.
@@ -76,10 +76,10 @@ mod tests {
         let summary =
             |name: &str| summarize(&Bundle::open(&folder.path().join(name)).unwrap(), &Selection::default()).unwrap();
         let (busy, again, quieter) = (summary("busy.becalm"), summary("again.becalm"), summary("quieter.becalm"));
-        let alone = Pooled::of([&busy].into_iter());
+        let alone = Pooled::new([&busy].into_iter());
         assert_eq!((alone.noise_ratio(), alone.rate_hz()), (busy.total.noise_ratio(), busy.total.rate_hz()));
         assert_eq!(format!("{:?}", alone.sources), format!("{:?}", busy.sources));
-        let twice = Pooled::of([&busy, &again].into_iter());
+        let twice = Pooled::new([&busy, &again].into_iter());
         assert_eq!(twice.noise_ratio(), alone.noise_ratio());
         assert_eq!(twice.durations.count(), 2 * alone.durations.count());
         for (two, one) in twice.sources.iter().zip(&alone.sources) {
@@ -91,7 +91,7 @@ mod tests {
         }
         // Recordings of as many CPUs for as long count alike; each nanosecond has one source.
         let mean = (busy.total.noise_ratio().unwrap() + quieter.total.noise_ratio().unwrap()) / 2.0;
-        let both = Pooled::of([&busy, &quieter].into_iter());
+        let both = Pooled::new([&busy, &quieter].into_iter());
         assert!((both.noise_ratio().unwrap() / mean - 1.0).abs() < 1e-12);
         assert_eq!(both.sources.iter().map(|source| source.whole_ns).sum::<i64>(), both.durations.total());
     }

@@ -22,7 +22,8 @@ impl Recurring {
     /// Takes the events of a CPU, whose sources have these names. The rest of a detour recurs with what caused it and is
     /// left out.
     pub(super) fn add_cpu(&mut self, node: &str, rows: &mut CpuScan, names: &[(Kind, String)]) {
-        let sources = rows.sources.iter_mut().map(|of| (&names[of.number.index()], std::mem::take(&mut of.times)));
+        let sources =
+            rows.sources.iter_mut().map(|source| (&names[source.number.index()], std::mem::take(&mut source.times)));
         let sources = sources.filter(|((kind, _), _)| *kind != Kind::Edge);
         let sources =
             sources.map(|((kind, source), times)| (Origin::Source { kind: *kind, source: source.clone() }, times));

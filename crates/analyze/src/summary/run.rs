@@ -54,7 +54,7 @@ impl Selection {
         for doc in &mut docs {
             complete(bundle, doc)?;
         }
-        if let Some(cpus) = self.cpus_of(&docs)? {
+        if let Some(cpus) = self.measured_cpus(&docs)? {
             docs.iter_mut().for_each(|doc| keep_cpus(doc, cpus));
         }
         Ok(docs)
@@ -64,7 +64,7 @@ impl Selection {
     ///
     /// # Errors
     /// If none of these nodes measured one of them.
-    pub(crate) fn cpus_of<'n>(
+    pub(crate) fn measured_cpus<'n>(
         &self,
         docs: impl IntoIterator<Item = &'n NodeDoc>,
     ) -> Result<Option<&CpuList>, SummaryError> {
@@ -96,7 +96,7 @@ pub fn summarize(bundle: &Bundle, selection: &Selection) -> Result<Summary, Summ
     let mut gathered = GatheredNodes::new(selection.cpus.is_none(), all_cpus);
     let mut nodes = Vec::new();
     for doc in docs {
-        findings.of_document(&doc);
+        findings.add_document(&doc);
         let activities = gathered.take(bundle, &doc, selection.with_self, &mut findings)?;
         nodes.push(NodeSummary { doc, activities });
     }
@@ -106,7 +106,7 @@ pub fn summarize(bundle: &Bundle, selection: &Selection) -> Result<Summary, Summ
         (true, true) => Books::Closed,
         (true, false) => Books::NoActivities,
     };
-    findings.of_books(&books);
+    findings.add_books(&books);
     let mut total = gathered.together.figures(&gathered.cpus, nodes.len());
     let observed = total.duration_ns;
     // All CPUs are observed at the same time.
@@ -117,11 +117,11 @@ pub fn summarize(bundle: &Bundle, selection: &Selection) -> Result<Summary, Summ
     let anatomy = costly.map(|irq| anatomy(bundle, &docs, &irq.source)).transpose()?.flatten();
     super::tails::hold_together(&mut total, &sources, &mut gathered.cpus, &gathered.cpu_sources);
     let (periods, spectrum) = gathered.recurring.found(&sources);
-    let peers = gathered.peers.of_nodes();
-    let checked = Checked::of_nodes(docs.iter().copied());
-    let measuring = Measuring::of_nodes(docs.iter().copied(), observed);
+    let peers = gathered.peers.compare_nodes();
+    let checked = Checked::from_nodes(docs.iter().copied());
+    let measuring = Measuring::from_nodes(docs.iter().copied(), observed);
     let activities = nodes.iter().map(|node| node.activities).sum();
-    let phases = gathered.phases.of_run(rung, activities, observed, total.observed);
+    let phases = gathered.phases.for_run(rung, activities, observed, total.observed);
     Ok(Summary {
         checked,
         measuring,
@@ -192,7 +192,7 @@ impl GatheredNodes {
         let longest = doc.cpus.iter().map(|cpu| cpu.duration_ns).max().unwrap_or_default();
         let window = window.filter(|window| window.length > Nanos::ZERO && window.length.get() >= longest.get() / 2);
         let scan = Scan::default().searching_detours(!seen).with_self(with_self);
-        let mut scan = scan.of_cpus(doc.cpus.len()).sampling_in(window, self.all_cpus);
+        let mut scan = scan.for_cpus(doc.cpus.len()).sampling(window, self.all_cpus);
         for cpu in &doc.cpus {
             scan.expect(cpu.cpu, spans.length(cpu).map(|ns| TimeCells::new(cpu.start_ns.get(), ns)));
         }
@@ -222,14 +222,14 @@ impl GatheredNodes {
                 self.open.extend(books::first_open(bundle, &doc.node, cpu)?);
             }
         }
-        findings.of_unlisted(doc, scan.unexpected(), self.whole);
+        findings.add_unlisted(doc, scan.unexpected(), self.whole);
         self.recurring.add_spectrum(scan.spectrum());
         let names = scan.names().to_vec();
         self.phases.add(scan.losses(), &names);
         let first = self.cpus.len();
         let mut of_node = Together::default();
         for (cpu, rows) in doc.cpus.iter().zip(scan.cpus()) {
-            findings.of_rows(doc, cpu, &rows.stored);
+            findings.compare_rows(doc, cpu, &rows.stored);
             self.recurring.add_cpu(&doc.node, rows, &names);
             self.together.add(rows);
             of_node.add_noise(rows);
@@ -255,7 +255,7 @@ impl GatheredNodes {
             self.cpus.push(CpuSummary { node: doc.node.clone(), cpu: cpu.cpu, figures });
         }
         let cpus = &self.cpus[first..];
-        self.peers.of_node(&doc.node, cpus);
+        self.peers.compare_cpus(&doc.node, cpus);
         let observed = sum(cpus.iter().map(|cpu| cpu.figures.duration_ns)).filter(|ns| *ns > 0);
         if let Some((cells, observed)) = of_node.cells.zip(observed) {
             let ratio = cells.noise().iter().sum::<i64>() as f64 / observed as f64;

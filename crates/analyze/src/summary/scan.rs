@@ -8,7 +8,7 @@ use becalm_scale::at_once::TimedDetours;
 use becalm_scale::sampled::{PhaseLosses, PhaseSampler};
 use becalm_units::{CpuId, Nanos};
 
-use super::at_scale;
+use super::scale;
 use crate::noise::window::Window;
 use becalm_stats::periods::Times;
 use becalm_stats::spectrum::{FilledStretch, Welch};
@@ -86,7 +86,7 @@ impl Default for Scan {
             sampled: 1,
             with_self: false,
             spectrum: Welch::default(),
-            losses: PhaseLosses::new(at_scale::GRAIN),
+            losses: PhaseLosses::new(scale::GRAIN),
         }
     }
 }
@@ -167,7 +167,7 @@ impl Scan {
 
     /// Says of how many CPUs rows will come, by which each contributes fewer or more stretches to the spectrum.
     #[must_use]
-    pub const fn of_cpus(mut self, cpus: usize) -> Self {
+    pub const fn for_cpus(mut self, cpus: usize) -> Self {
         self.expected = cpus;
         self
     }
@@ -175,7 +175,7 @@ impl Scan {
     /// Samples phases only in the window in which all CPUs were watched, as a prediction does. `cpus` counts the CPUs of all nodes: the
     /// fewer there are, the closer the phases.
     #[must_use]
-    pub(super) const fn sampling_in(mut self, window: Option<Window>, cpus: usize) -> Self {
+    pub(super) const fn sampling(mut self, window: Option<Window>, cpus: usize) -> Self {
         (self.window, self.sampled) = (window, cpus);
         self
     }
@@ -199,7 +199,7 @@ impl Scan {
             phases: cells.as_ref().map(|cells| {
                 let own = || Window { begin: Nanos::new(cells.start()), length: Nanos::new(cells.length()) };
                 let Window { begin, length } = self.window.unwrap_or_else(own);
-                PhaseSampler::new(begin, length, at_scale::GRAIN).of_cpus(self.sampled)
+                PhaseSampler::new(begin, length, scale::GRAIN).for_cpus(self.sampled)
             }),
             cells,
             incomplete: 0,
@@ -374,8 +374,8 @@ mod tests {
     const DETAILS: [&str; 4] = ["", "irq:timer", "self:sshd", "vector 236"];
 
     /// The root of a part, as the tables say it.
-    fn root_of((kind, source, detail, _): &(usize, usize, usize, i64)) -> (Kind, &'static str) {
-        becalm_model::root::of_row(KINDS[*kind], SOURCES[*source], DETAILS[*detail])
+    fn root((kind, source, detail, _): &(usize, usize, usize, i64)) -> (Kind, &'static str) {
+        becalm_model::root::row_root(KINDS[*kind], SOURCES[*source], DETAILS[*detail])
     }
 
     /// Feeds the rows in batches of `size`.
@@ -420,27 +420,27 @@ mod tests {
             let mut scan = scan(&rows, size, with_self);
             prop_assert_eq!(scan.open_books().count(), 0);
             let names = scan.names().to_vec();
-            let counts = |part: &&(usize, usize, usize, i64)| with_self || root_of(part).0 != Kind::Becalm;
+            let counts = |part: &&(usize, usize, usize, i64)| with_self || root(part).0 != Kind::Becalm;
             for cpu in scan.cpus() {
-                let of_cpu: Vec<&Row> = rows.iter().filter(|row| row.cpu as u32 == cpu.cpu.get()).collect();
+                let own: Vec<&Row> = rows.iter().filter(|row| row.cpu as u32 == cpu.cpu.get()).collect();
                 let all = |row: &Row| row.parts.iter().map(|part| part.3).sum::<i64>();
                 let left = |row: &Row| row.parts.iter().filter(counts).map(|part| part.3).sum::<i64>();
-                prop_assert_eq!(cpu.stored.count(), of_cpu.len() as u64);
-                prop_assert_eq!(cpu.stored.total(), of_cpu.iter().map(|row| all(row)).sum::<i64>());
+                prop_assert_eq!(cpu.stored.count(), own.len() as u64);
+                prop_assert_eq!(cpu.stored.total(), own.iter().map(|row| all(row)).sum::<i64>());
                 // What is becalm's own as a whole is no detour.
-                let kept: Vec<&&Row> = of_cpu.iter().filter(|row| left(row) > 0 || all(row) == 0).collect();
+                let kept: Vec<&&Row> = own.iter().filter(|row| left(row) > 0 || all(row) == 0).collect();
                 prop_assert_eq!(cpu.durations.count(), kept.len() as u64);
                 prop_assert_eq!(cpu.long.count(), kept.iter().filter(|row| left(row) >= 1_000).count() as u64);
                 prop_assert_eq!(cpu.incomplete, kept.iter().filter(|row| row.incomplete).count() as u64);
-                let noise: i64 = of_cpu.iter().map(|row| left(row)).sum();
+                let noise: i64 = own.iter().map(|row| left(row)).sum();
                 prop_assert_eq!(cpu.durations.total(), noise);
                 prop_assert_eq!(cpu.account.own_ns(), cpu.stored.total() - noise);
-                prop_assert_eq!(cpu.account.own_longest_ns(), of_cpu.iter().map(|row| all(row) - left(row)).max().unwrap_or(0));
+                prop_assert_eq!(cpu.account.own_longest_ns(), own.iter().map(|row| all(row) - left(row)).max().unwrap_or(0));
                 prop_assert_eq!(cpu.cells.as_ref().unwrap().noise().iter().sum::<i64>(), noise);
                 let mut plain: BTreeMap<(Kind, &str), (Moments, i64)> = BTreeMap::new();
-                for part in of_cpu.iter().flat_map(|row| &row.parts).filter(counts) {
+                for part in own.iter().flat_map(|row| &row.parts).filter(counts) {
                     plain.entry((KINDS[part.0], SOURCES[part.1])).or_default().0.add(part.3);
-                    plain.entry(root_of(part)).or_default().1 += part.3;
+                    plain.entry(root(part)).or_default().1 += part.3;
                 }
                 // The sum over the roots is the noise.
                 prop_assert_eq!(plain.values().map(|(_, whole)| whole).sum::<i64>(), noise);

@@ -23,8 +23,8 @@ pub(super) fn hold_together(
         }
     }
     for cpu in cpus.iter_mut() {
-        let of_cpu = places.get(&(cpu.node.as_str(), cpu.cpu)).into_iter().flatten().copied();
-        refuse_a_rare_cause(&mut cpu.figures, events_of_longest(of_cpu));
+        let own = places.get(&(cpu.node.as_str(), cpu.cpu)).into_iter().flatten().copied();
+        refuse_a_rare_cause(&mut cpu.figures, events_of_longest(own));
     }
     refuse_a_rare_cause(total, events_of_longest(sources.iter()));
     let Some(Ok(together)) = &total.tail else { return };

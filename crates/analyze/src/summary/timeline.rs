@@ -110,11 +110,11 @@ pub fn timelines(bundle: &Bundle, wanted: &[DetourId]) -> Result<Vec<Timeline>, 
     nodes.sort_unstable();
     nodes.dedup();
     for node in nodes {
-        let mut of_cpu: BTreeMap<i32, Vec<u64>> = BTreeMap::new();
+        let mut by_cpu: BTreeMap<i32, Vec<u64>> = BTreeMap::new();
         for id in wanted.iter().filter(|id| id.node == node) {
-            of_cpu.entry(id.cpu.get() as i32).or_default().push(id.number);
+            by_cpu.entry(id.cpu.get() as i32).or_default().push(id.number);
         }
-        let counts = find_detours(bundle, node, &of_cpu, &mut found)?;
+        let counts = find_detours(bundle, node, &by_cpu, &mut found)?;
         for id in wanted.iter().filter(|id| id.node == node) {
             if !found.contains_key(id) {
                 let detours = counts.get(&(id.cpu.get() as i32)).copied().unwrap_or(0);
@@ -122,7 +122,7 @@ pub fn timelines(bundle: &Bundle, wanted: &[DetourId]) -> Result<Vec<Timeline>, 
                 return Err(SummaryError::NoSuchDetour { node, cpu, number, detours });
             }
         }
-        find_activities(bundle, node, &of_cpu, &mut found)?;
+        find_activities(bundle, node, &by_cpu, &mut found)?;
     }
     for timeline in found.values_mut() {
         nest(&mut timeline.entries);
@@ -134,7 +134,7 @@ pub fn timelines(bundle: &Bundle, wanted: &[DetourId]) -> Result<Vec<Timeline>, 
 fn find_detours(
     bundle: &Bundle,
     node: &str,
-    of_cpu: &BTreeMap<i32, Vec<u64>>,
+    wanted: &BTreeMap<i32, Vec<u64>>,
     found: &mut BTreeMap<DetourId, Timeline>,
 ) -> Result<BTreeMap<i32, u64>, SummaryError> {
     let mut numbers: BTreeMap<i32, u64> = BTreeMap::new();
@@ -145,7 +145,7 @@ fn find_detours(
             let first = numbers.entry(cpu).or_default();
             let here = *first..*first + range.len() as u64;
             *first = here.end;
-            for number in of_cpu.get(&cpu).into_iter().flatten().filter(|number| here.contains(number)) {
+            for number in wanted.get(&cpu).into_iter().flatten().filter(|number| here.contains(number)) {
                 let row = range.start + (number - here.start) as usize;
                 let id = DetourId { node: node.to_owned(), cpu: CpuId::new(cpu as u32), number: *number };
                 let timeline = Timeline {
@@ -166,7 +166,7 @@ fn find_detours(
 fn find_activities(
     bundle: &Bundle,
     node: &str,
-    of_cpu: &BTreeMap<i32, Vec<u64>>,
+    wanted: &BTreeMap<i32, Vec<u64>>,
     found: &mut BTreeMap<DetourId, Timeline>,
 ) -> Result<(), SummaryError> {
     for batch in bundle.activities(node)? {
@@ -175,7 +175,7 @@ fn find_activities(
             let cpu = batch.cpus()[range.start];
             // Within a CPU the numbers never fall.
             let detours = &batch.detours()[range.clone()];
-            for number in of_cpu.get(&cpu).into_iter().flatten() {
+            for number in wanted.get(&cpu).into_iter().flatten() {
                 let first = detours.partition_point(|detour| (*detour as u64) < *number);
                 let end = detours.partition_point(|detour| *detour as u64 <= *number);
                 let id = DetourId { node: node.to_owned(), cpu: CpuId::new(cpu as u32), number: *number };

@@ -24,7 +24,7 @@ pub struct Placed {
 
 /// For how long so many CPUs were within a detour at once.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct AtOnce {
+pub struct BusyTime {
     /// How many CPUs, from 0 to all.
     pub cpus: usize,
     /// For how long exactly so many were, in nanoseconds.
@@ -60,7 +60,7 @@ pub struct Meeting {
 /// For how long 0, 1, ... of so many CPUs are within a detour at once, and the stretches with the most of them, of two at least, in order
 /// of time. Detours of one CPU do not overlap, and all rise.
 #[must_use]
-pub fn at_once(detours: &[Placed], cpus: usize, length: i64) -> (Vec<AtOnce>, Vec<Stretch>) {
+pub fn busy_times(detours: &[Placed], cpus: usize, length: i64) -> (Vec<BusyTime>, Vec<Stretch>) {
     let mut edges: Vec<(i64, i32)> = detours.iter().flat_map(|detour| [(detour.start, 1), (detour.end, -1)]).collect();
     // What ends comes before what begins at the same instant.
     edges.sort_unstable();
@@ -83,7 +83,7 @@ pub fn at_once(detours: &[Placed], cpus: usize, length: i64) -> (Vec<AtOnce>, Ve
         within = within.saturating_add_signed(step as isize);
     }
     let shares = shares(detours, cpus, length);
-    let row = |(cpus, (time, share)): (usize, (i64, f64))| AtOnce { cpus, time, by_chance: share * length as f64 };
+    let row = |(cpus, (time, share)): (usize, (i64, f64))| BusyTime { cpus, time, by_chance: share * length as f64 };
     (times.into_iter().zip(shares).enumerate().map(row).collect(), stretches)
 }
 
@@ -94,12 +94,12 @@ fn shares(detours: &[Placed], cpus: usize, length: i64) -> Vec<f64> {
     let mut shares = vec![1.0];
     for busy in busy {
         let ratio = busy as f64 / length.max(1) as f64;
-        let mut with = vec![0.0; shares.len() + 1];
+        let mut next = vec![0.0; shares.len() + 1];
         for (within, share) in shares.iter().enumerate() {
-            with[within] += share * (1.0 - ratio);
-            with[within + 1] += share * ratio;
+            next[within] += share * (1.0 - ratio);
+            next[within + 1] += share * ratio;
         }
-        shares = with;
+        shares = next;
     }
     shares
 }
@@ -109,7 +109,7 @@ fn shares(detours: &[Placed], cpus: usize, length: i64) -> Vec<f64> {
 #[must_use]
 pub fn meetings(detours: &[Placed], cpus: usize, length: i64, within: i64) -> Vec<Meeting> {
     let met = met(detours, within);
-    let free: Vec<FreeTime> = (0..cpus).map(|cpu| FreeTime::of(detours, cpu as u32, length, within)).collect();
+    let free: Vec<FreeTime> = (0..cpus).map(|cpu| FreeTime::new(detours, cpu as u32, length, within)).collect();
     let mut groups: BTreeMap<u32, (u64, Vec<(i64, u32)>)> = BTreeMap::new();
     for (detour, met) in detours.iter().zip(met) {
         let (count, lengths) = groups.entry(detour.group).or_default();
@@ -173,7 +173,7 @@ struct FreeTime {
 }
 
 impl FreeTime {
-    fn of(detours: &[Placed], cpu: u32, length: i64, within: i64) -> Self {
+    fn new(detours: &[Placed], cpu: u32, length: i64, within: i64) -> Self {
         let own: Vec<&Placed> = detours.iter().filter(|detour| detour.cpu == cpu).collect();
         let mut gaps: Vec<i64> = own.windows(2).map(|pair| pair[1].start - pair[0].end).collect();
         let round = own.first().zip(own.last()).map(|(first, last)| first.start + length - last.end);
@@ -209,9 +209,9 @@ mod tests {
     /// Two or three CPUs with a few detours each, in order.
     fn cpus() -> impl Strategy<Value = (usize, Vec<Placed>)> {
         let detours = proptest::collection::vec((1_i64..9, 1_i64..7, 0_u32..2), 0..5);
-        proptest::collection::vec(detours, 2..4).prop_map(|of_cpus| {
+        proptest::collection::vec(detours, 2..4).prop_map(|by_cpu| {
             let mut all = Vec::new();
-            for (cpu, detours) in of_cpus.iter().enumerate() {
+            for (cpu, detours) in by_cpu.iter().enumerate() {
                 let mut at = 0;
                 for (gap, long, group) in detours {
                     let start = at + gap;
@@ -223,7 +223,7 @@ mod tests {
                 }
             }
             all.sort_unstable();
-            (of_cpus.len(), all)
+            (by_cpu.len(), all)
         })
     }
 
@@ -232,7 +232,7 @@ mod tests {
         #[test]
         fn times_at_once_are_those_counted(case in cpus()) {
             let (cpus, detours) = case;
-            let (rows, stretches) = at_once(&detours, cpus, LENGTH);
+            let (rows, stretches) = busy_times(&detours, cpus, LENGTH);
             let within = |at: i64| detours.iter().filter(|detour| detour.start <= at && at < detour.end).count();
             for row in &rows {
                 prop_assert_eq!(row.time, (0..LENGTH).filter(|at| within(*at) == row.cpus).count() as i64);
@@ -255,8 +255,8 @@ mod tests {
             };
             // The other CPU as it is with an offset, around the circle.
             let hit = |one: &Placed, cpu: usize, offset: i64| {
-                let of_cpu = detours.iter().filter(|other| other.cpu as usize == cpu);
-                of_cpu.flat_map(|other| [-2, -1, 0, 1].map(|lap| (other, lap * LENGTH + offset))).any(|(other, later)| {
+                let others = detours.iter().filter(|other| other.cpu as usize == cpu);
+                others.flat_map(|other| [-2, -1, 0, 1].map(|lap| (other, lap * LENGTH + offset))).any(|(other, later)| {
                     one.start < other.end + later + within && other.start + later < one.end + within
                 })
             };

@@ -10,8 +10,8 @@ use becalm_bundle::Bundle;
 use becalm_units::fault::{Fault, Wording};
 use becalm_units::{CpuId, Nanos};
 
-pub use self::count::{AtOnce, Meeting, Stretch};
-use self::count::{Placed, at_once, meetings};
+pub use self::count::{BusyTime, Meeting, Stretch};
+use self::count::{Placed, busy_times, meetings};
 use crate::noise::{NoiseError, NoiseInput};
 use crate::summary::Selection;
 
@@ -30,7 +30,7 @@ pub struct Together {
     /// How near in time detours that meet are.
     pub within: Nanos,
     /// For how long 0, 1, ... CPUs were within a detour at once.
-    pub at_once: Vec<AtOnce>,
+    pub at_once: Vec<BusyTime>,
     /// How many stretches there are in which as many CPUs as ever were within a detour, of two at least.
     pub stretches: usize,
     /// The ten longest of them, the longest first.
@@ -125,18 +125,18 @@ pub fn together(bundle: &Bundle, selection: &Selection, within: Nanos) -> Result
             .collect::<Vec<_>>(),
         None => {
             let traces = input.noise.traces().enumerate();
-            let of = |(cpu, trace): (usize, &becalm_scale::NoiseTrace)| {
+            let placed_detours = |(cpu, trace): (usize, &becalm_scale::NoiseTrace)| {
                 trace
                     .detours()
                     .filter_map(|(start, duration)| placed(cpu, start, duration, length, 0))
                     .collect::<Vec<_>>()
             };
-            traces.flat_map(of).collect()
+            traces.flat_map(placed_detours).collect()
         }
     };
     detours.sort_unstable();
     let cpus = input.places.len();
-    let (at_once, mut stretches) = at_once(&detours, cpus, length.get());
+    let (at_once, mut stretches) = busy_times(&detours, cpus, length.get());
     let sources = sources(&detours, names, cpus, length, within);
     let docs = selection.documents(bundle).map_err(NoiseError::from)?;
     let begin = docs.iter().flat_map(|doc| &doc.cpus).map(|cpu| cpu.start_ns).max().unwrap_or(Nanos::ZERO);
@@ -169,8 +169,8 @@ fn placed(cpu: usize, start: Nanos, duration: Nanos, length: Nanos, group: u32) 
 /// How many detours of each source meet others.
 fn sources(detours: &[Placed], names: &[String], cpus: usize, length: Nanos, within: Nanos) -> Vec<SourceMeeting> {
     let found = meetings(detours, cpus, length.get(), within.get()).into_iter();
-    let of = |meeting: Meeting| Some(SourceMeeting { source: names.get(meeting.group as usize)?.clone(), meeting });
-    let mut found: Vec<SourceMeeting> = found.filter_map(of).collect();
+    let named = |meeting: Meeting| Some(SourceMeeting { source: names.get(meeting.group as usize)?.clone(), meeting });
+    let mut found: Vec<SourceMeeting> = found.filter_map(named).collect();
     found.sort_by(|one, other| (other.meeting.count, &one.source).cmp(&(one.meeting.count, &other.source)));
     found
 }

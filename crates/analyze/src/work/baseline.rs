@@ -29,7 +29,7 @@ impl Fault for Incomparable {
 
 /// How samples compare with the baseline's. Ratios are of this run to the baseline: 1 is the same.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Against {
+pub struct BaselineComparison {
     /// By what the baseline's values were multiplied, as it did another number of iterations a sample.
     pub scale: f64,
     /// How the baseline's values, so scaled, are spread.
@@ -64,7 +64,7 @@ pub struct RepetitionRatios {
 }
 
 impl RepetitionRatios {
-    fn against(repetitions: &Cumulative, baseline_mean_ns: f64) -> Self {
+    fn new(repetitions: &Cumulative, baseline_mean_ns: f64) -> Self {
         let quiet = baseline_mean_ns * repetitions.samples_each as f64;
         let ratio = |ns: f64| if quiet > 0.0 { ns / quiet } else { f64::NAN };
         let spread = &repetitions.spread;
@@ -100,7 +100,10 @@ fn described(body: &str, fixed: Fixed, grain_ns: i64) -> String {
 ///
 /// # Errors
 /// If the two did different things.
-pub fn against(samples: &WorkSamples, baseline: &WorkSamples) -> Result<Against, Incomparable> {
+pub fn compare_with_baseline(
+    samples: &WorkSamples,
+    baseline: &WorkSamples,
+) -> Result<BaselineComparison, Incomparable> {
     let describe = |samples: &WorkSamples| described(&samples.body, samples.fixed, samples.grain_ns);
     let scale = match samples.fixed {
         // From a quarter to four times the iterations it is still the same work; beyond that the caches differ.
@@ -118,7 +121,7 @@ pub fn against(samples: &WorkSamples, baseline: &WorkSamples) -> Result<Against,
     let [a, b] = [&ours, &theirs].map(|values| Spread::from_values(values, &MainBody::from_values(values)));
     let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { f64::NAN };
     let last = theirs.last().copied().unwrap_or(0);
-    Ok(Against {
+    Ok(BaselineComparison {
         scale,
         baseline: b,
         mean_ratio: ratio(a.mean_ns, b.mean_ns),
@@ -127,7 +130,7 @@ pub fn against(samples: &WorkSamples, baseline: &WorkSamples) -> Result<Against,
         max_ratio: ratio(a.max_ns as f64, b.max_ns as f64),
         distance_ratio: distance(&ours, &theirs),
         beyond: ours.iter().filter(|value| **value > last).count() as u64,
-        repetitions: repetitions.map(|repetitions| RepetitionRatios::against(&repetitions, b.mean_ns)),
+        repetitions: repetitions.map(|repetitions| RepetitionRatios::new(&repetitions, b.mean_ns)),
     })
 }
 
@@ -157,7 +160,7 @@ mod tests {
     fn a_quieter_run_of_the_same_work() {
         let quiet = fixed_work(&[1_000, 1_000, 1_000, 1_010]);
         let noisy = fixed_work(&[1_000, 1_100, 1_100, 1_200]);
-        let against = against(&noisy, &quiet).unwrap();
+        let against = compare_with_baseline(&noisy, &quiet).unwrap();
         assert_eq!((against.scale, against.beyond, against.distance_ratio), (1.0, 3, 0.75));
         assert!((against.mean_ratio - 4_400.0 / 4_010.0).abs() < 1e-12);
         assert_eq!(against.median_ratio, 1.1);
@@ -167,14 +170,14 @@ mod tests {
     fn repetitions_of_a_second_are_held_against_the_baselines_mean() {
         let quiet = fixed_work(&[100_000_000; 20]);
         let noisy: Vec<i64> = (0..50).map(|at| if at < 10 { 110_000_000 } else { 102_000_000 }).collect();
-        let found = against(&fixed_work(&noisy), &quiet).unwrap().repetitions.unwrap();
+        let found = compare_with_baseline(&fixed_work(&noisy), &quiet).unwrap().repetitions.unwrap();
         let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
         assert!(
             near(found.min_ratio, 1.02) && near(found.median_ratio, 1.02) && near(found.max_ratio, 1.1),
             "{found:?}"
         );
         assert!(near(found.mean_ratio, (1.1 + 4.0 * 1.02) / 5.0), "{found:?}");
-        assert_eq!(against(&quiet, &quiet).unwrap().repetitions, None);
+        assert_eq!(compare_with_baseline(&quiet, &quiet).unwrap().repetitions, None);
     }
 
     #[test]
@@ -182,10 +185,10 @@ mod tests {
         let quiet = fixed_work(&[1_000, 1_000]);
         let mut twice = fixed_work(&[2_000, 2_000]);
         twice.iterations *= 2;
-        let same = against(&twice, &quiet).unwrap();
+        let same = compare_with_baseline(&twice, &quiet).unwrap();
         assert_eq!((same.scale, same.mean_ratio, same.distance_ratio), (2.0, 1.0, 0.0));
         twice.body = "sort".to_owned();
-        let error = against(&twice, &quiet).unwrap_err().to_string();
+        let error = compare_with_baseline(&twice, &quiet).unwrap_err().to_string();
         assert!(error.starts_with("the baseline is of other work: sum of fixed work"), "{error}");
     }
 

@@ -57,8 +57,13 @@ fn estimated(work_loop: &WorkLoopDoc) -> Option<Cpi> {
     if instructions <= 0.0 {
         return None;
     }
-    let of = |hz: u64| work_loop.calibrated_ns.get() as f64 * 1e-9 * hz as f64 / instructions;
-    Some(Cpi { cycles: of(clock.hz), low: of(clock.low_hz), high: of(clock.high_hz), from: CpiFrom::CoreClock })
+    let cycles = |hz: u64| work_loop.calibrated_ns.get() as f64 * 1e-9 * hz as f64 / instructions;
+    Some(Cpi {
+        cycles: cycles(clock.hz),
+        low: cycles(clock.low_hz),
+        high: cycles(clock.high_hz),
+        from: CpiFrom::CoreClock,
+    })
 }
 
 #[cfg(test)]

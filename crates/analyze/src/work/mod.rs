@@ -29,7 +29,7 @@ use becalm_model::node::Fixed;
 use becalm_units::CpuId;
 use becalm_units::fault::{Fault, Wording};
 
-pub use self::baseline::{Against, Incomparable, RepetitionRatios, against, comparable};
+pub use self::baseline::{BaselineComparison, Incomparable, RepetitionRatios, comparable, compare_with_baseline};
 pub use self::body::{MainBody, RULE};
 pub use self::counts::EventTotal;
 pub use self::cpi::{Cpi, CpiFrom};
@@ -94,7 +94,7 @@ pub struct CpuWork {
     /// Cycles an instruction, counted or estimated; `None` where neither can be.
     pub cpi: Option<Cpi>,
     /// Against the samples of another run.
-    pub against: Option<Against>,
+    pub baseline: Option<BaselineComparison>,
 }
 
 impl CpuWork {
@@ -170,7 +170,7 @@ pub fn summarize_work(
             let mut summary = summary(doc, &samples);
             if let Some(baseline) = &baseline {
                 let same = baseline.iter().find(|other| other.cpu == cpu).or(baseline.first());
-                summary.against = same.map(|other| against(&samples, other)).transpose()?;
+                summary.baseline = same.map(|other| compare_with_baseline(&samples, other)).transpose()?;
             }
             cpus.push(summary);
         }
@@ -235,7 +235,7 @@ fn summary(doc: &NodeDoc, samples: &WorkSamples) -> CpuWork {
         cumulative: Cumulative::from_samples(samples, &body),
         cpi: cpi::cpi(&counts, work_loop),
         counts,
-        against: None,
+        baseline: None,
         body,
     }
 }

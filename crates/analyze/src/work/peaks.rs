@@ -58,8 +58,8 @@ impl TickPeaks {
             }
         }
         let values = |hit: bool| -> Vec<i64> {
-            let of = samples.values.iter().zip(&is_hit).filter(|(_, is_hit)| **is_hit == hit);
-            of.map(|(value, _)| *value).collect()
+            let own = samples.values.iter().zip(&is_hit).filter(|(_, is_hit)| **is_hit == hit);
+            own.map(|(value, _)| *value).collect()
         };
         let (mut hit, mut missed) = (values(true), values(false));
         if hit.len() < LEAST || missed.len() < LEAST {
@@ -85,9 +85,9 @@ fn histogram(hit: &[i64], missed: &[i64]) -> Vec<PeakBin> {
     let bins = (last - first) / width + 2;
     let mut histogram: Vec<PeakBin> =
         (0..bins).map(|bin| PeakBin { from_ns: first + bin * width, hit: 0, missed: 0 }).collect();
-    let mut count = |values: &[i64], of: fn(&mut PeakBin) -> &mut u64| {
+    let mut count = |values: &[i64], part: fn(&mut PeakBin) -> &mut u64| {
         for value in values.iter().filter(|value| **value <= last) {
-            *of(&mut histogram[((value - first) / width) as usize]) += 1;
+            *part(&mut histogram[((value - first) / width) as usize]) += 1;
         }
     };
     count(hit, |bin| &mut bin.hit);

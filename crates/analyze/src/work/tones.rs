@@ -162,16 +162,16 @@ fn named(samples: &WorkSamples, body: &MainBody, cell: i64, power: &Power, resol
     let beats: Vec<SpectralLine> = beats.iter().filter(whole).copied().collect();
     let lines = power.lines(FALSE_ALARM / 2.0);
     let belongs = |line: &SpectralLine| {
-        let of_beat = beats.iter().any(|beat| {
+        let belongs_to_beat = beats.iter().any(|beat| {
             (line.place - beat.place).abs() <= 1.5
                 || spectrum.multiple_of(line, beat, power.mean[line.peak] < OWN * power.mean[beat.peak])
         });
-        let of_line = lines.iter().any(|other| {
+        let belongs_to_line = lines.iter().any(|other| {
             // A fundamental must not pass for what a multiple of its own folds to, whose power is about the same.
             let (own, others) = (power.mean[line.peak], power.mean[other.peak]);
             other != line && own < OWN * others && spectrum.multiple_of(line, other, own * OWN < others)
         });
-        of_beat || of_line
+        belongs_to_beat || belongs_to_line
     };
     let lines: Vec<SpectralLine> = lines.iter().filter(|line| !belongs(line)).copied().collect();
     let mut all: Vec<SpectralLine> = beats.iter().copied().chain(lines).collect();

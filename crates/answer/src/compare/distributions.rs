@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use becalm_analyze::distribution::{Side, beside, times_of};
+use becalm_analyze::distribution::{Side, compare, cpu_times};
 use becalm_analyze::fleet::digest_of;
 use becalm_analyze::summary::Selection;
 use becalm_bundle::{Contents, StoredNode, StoredNodes, distribution};
@@ -34,11 +34,11 @@ pub(super) fn answer(
     let mut times = |side: usize, run: usize, cpu, cut_ns| -> fault::Result<_> {
         let Some(node) = &nodes[side][run] else { return Ok(None) };
         match StoredNodes::open(&sides[side][run])?.read(node)? {
-            StoredNode::Full(bundle) => Ok(times_of(&bundle, node, cpu, cut_ns)?),
+            StoredNode::Full(bundle) => Ok(cpu_times(&bundle, node, cpu, cut_ns)?),
             StoredNode::Summary(_) => Ok(None),
         }
     };
-    let beside = beside(&a, &b, least.get(), &mut times)?;
+    let beside = compare(&a, &b, least.get(), &mut times)?;
     asker.show(&BesideReport { beside: &beside })
 }
 
@@ -65,13 +65,13 @@ fn read(path: &Path, selection: &Selection) -> fault::Result<(Side, Option<Strin
         Contents::Distribution => {
             let (_, mut docs) = distribution::load(path, node)?;
             let doc = docs.pop().filter(|_| docs.is_empty());
-            (Side::of_distribution(&name, doc.ok_or_else(|| several(path))?), None)
+            (Side::from_distribution(&name, doc.ok_or_else(|| several(path))?), None)
         }
         _ => {
             let nodes = StoredNodes::open(path)?;
             let only = nodes.names().next().filter(|_| nodes.names().len() == 1);
             let node = node.or(only).ok_or_else(|| several(path))?;
-            (Side::of_digest(&name, &digest_of(nodes.read(node)?)?), Some(node.to_owned()))
+            (Side::from_digest(&name, &digest_of(nodes.read(node)?)?), Some(node.to_owned()))
         }
     };
     if let Some(cpus) = &selection.cpus {

@@ -47,7 +47,7 @@ fn read(path: &Path) -> fault::Result<(String, JobPhases)> {
     }
     let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
     let name = name.strip_suffix(".becalm").map(str::to_owned).unwrap_or(name);
-    Ok((name, JobPhases::of_run(&run)?))
+    Ok((name, JobPhases::from_run(&run)?))
 }
 
 /// Refuses jobs that did something else in a phase than the first, and one that stands there twice. Jobs may have other numbers of ranks, as

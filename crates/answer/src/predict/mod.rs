@@ -148,7 +148,7 @@ impl PredictQuestion {
             let source = &prepared.source;
             let told = |ranks, phases| bar.advance((phases as f64 * steps_of_phase(question, ranks)) as u64);
             bar.say("tables".to_owned());
-            let prediction = prepared.prediction(*question)?.watched(ReplayWatch::by(&told));
+            let prediction = prepared.prediction(*question)?.watched(ReplayWatch::new(&told));
             for ranks in ranks {
                 bar.say(format!("{} ranks", RankCount::new(*ranks)));
                 rows.push(prediction.row(*ranks)?);
@@ -157,8 +157,8 @@ impl PredictQuestion {
             }
             if let Some(share) = self.tolerated {
                 bar.say("tolerance".to_owned());
-                let watch = ReplayWatch::by(&told);
-                tolerances.push(Tolerance::of(&prediction, &source.noise, ranks, share, watch)?);
+                let watch = ReplayWatch::new(&told);
+                tolerances.push(Tolerance::new(&prediction, &source.noise, ranks, share, watch)?);
             }
             if let (true, Some(booked)) = (self.blame, &source.booked) {
                 bar.say("blame".to_owned());
@@ -167,7 +167,7 @@ impl PredictQuestion {
                 // The delays of a summary form are no detours.
                 let detours = if source.summary.is_some() { 0 } else { DETOURS };
                 let wanted = BlameWanted { without: STEPS, detours };
-                let blamed = blame(booked, *question, ranks, wanted, &prepared.taken_out, ReplayWatch::by(&told))?;
+                let blamed = blame(booked, *question, ranks, wanted, &prepared.taken_out, ReplayWatch::new(&told))?;
                 blames.push((question.grain, blamed));
                 bar.reach(end);
             }

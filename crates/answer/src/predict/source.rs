@@ -44,7 +44,7 @@ impl PreparedNoise {
         let mut taken_out = vec![false; sources.len()];
         if let Some(booked) = &source.booked {
             for name in &asked.without {
-                for number in source.numbers_of(name)? {
+                for number in source.source_numbers(name)? {
                     taken_out[number] = true;
                 }
             }
@@ -68,8 +68,8 @@ impl PreparedNoise {
     pub(super) fn prediction(&self, question: Question) -> Result<Prediction<'_>, ScaleError> {
         let prediction = Prediction::new(&self.source.noise, question)?.with_draws(&self.source.draws)?;
         Ok(match self.source.summary {
-            Some(summary) => prediction.of_summary(summary.recorded),
-            None => prediction.of_recording(),
+            Some(summary) => prediction.with_recorded(summary.recorded),
+            None => prediction.with_recording(),
         })
     }
 }

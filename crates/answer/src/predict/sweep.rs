@@ -130,7 +130,7 @@ fn cells_of(
         }
         let told = |ranks, phases| bar.advance((phases as f64 * steps_of_phase(question, ranks)) as u64);
         bar.say("tables".to_owned());
-        let mut prediction = prepared.prediction(*question)?.watched(ReplayWatch::by(&told));
+        let mut prediction = prepared.prediction(*question)?.watched(ReplayWatch::new(&told));
         let mut rows: Vec<RankPrediction> = Vec::new();
         for (payload, bytes) in asked.bytes.iter().enumerate() {
             if payload == 0 || has_payload(question.collective) {

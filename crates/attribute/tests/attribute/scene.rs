@@ -118,11 +118,11 @@ impl Scene {
     pub fn function_entry(&mut self, time: i64, carrier: Carrier, source: &str, interrupt: &str) -> Event {
         let root = carried::root(source).map(|(kind, source)| root::text(kind, source)).unwrap_or_default();
         let [source, root, interrupt] = [source, &root, interrupt].map(|text| self.labels.intern(text));
-        at(time, Happening::FunctionEntry { source, root, by: carrier, interrupt })
+        at(time, Happening::FunctionEntry { source, root, carrier, interrupt })
     }
 
     pub fn function_exit(&mut self, time: i64, carrier: Carrier, interrupt: &str) -> Event {
-        at(time, Happening::FunctionExit { by: carrier, interrupt: self.labels.intern(interrupt) })
+        at(time, Happening::FunctionExit { carrier, interrupt: self.labels.intern(interrupt) })
     }
 
     pub fn softirq_entry(&mut self, time: i64, source: &str) -> Event {

@@ -470,7 +470,7 @@ fn replay(args: &InjectArgs, path: &Path) -> Result<(String, Vec<NoiseTrace>)> {
         Some(booked) if !args.source.is_empty() => {
             let mut out = vec![true; booked.sources().len()];
             for name in &args.source {
-                for number in source.numbers_of(name)? {
+                for number in source.source_numbers(name)? {
                     out[number] = false;
                 }
             }

@@ -97,7 +97,7 @@ fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> fault
             "{} holds nothing: the job ended before its last phase; measure again",
             path.display()
         );
-        emit(&JobPhases::of_run(&run)?, output(args)?, out)?;
+        emit(&JobPhases::from_run(&run)?, output(args)?, out)?;
         return Ok(Exit::Done);
     }
     if cpus.is_some() {

@@ -1,6 +1,6 @@
 //! Histograms and statistics without single events.
 
-use becalm_model::distribution::{Above, Bucket, Quantity, Series};
+use becalm_model::distribution::{Bucket, Overflow, Quantity, Series};
 use becalm_model::node::Warning;
 
 use becalm_units::CpuId;
@@ -138,8 +138,8 @@ pub(super) const fn greatest_common(mut a: i64, mut b: i64) -> i64 {
 }
 
 /// The values beyond the histogram, if there are any.
-pub(super) fn overflow(from_ns: i64, count: u64) -> Option<Above> {
-    (count > 0).then_some(Above { from_ns, count })
+pub(super) fn overflow(from_ns: i64, count: u64) -> Option<Overflow> {
+    (count > 0).then_some(Overflow { from_ns, count })
 }
 
 /// Refuses a file in which nothing was found.

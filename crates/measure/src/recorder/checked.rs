@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use becalm_linux::clock::Counter;
+use becalm_model::Platform;
 use becalm_model::node::{CounterGrowth, NodeDoc, Warning};
-use becalm_model::{Platform, warning};
+use becalm_model::warning::{self, Untraced};
 use becalm_units::{CpuId, CpuList};
 
 use super::collector::Collector;
@@ -86,7 +87,8 @@ fn untraced(
         let cpus: CpuList = counts.cpus.iter().copied().collect();
         // Those of timers, the only one of its kind.
         let named = line == "HVS" && functions;
-        warning::untraced_interrupts((line, description), &cpus, (counts.counted, counts.found), named)
+        let (counted, found) = (counts.counted, counts.found);
+        warning::untraced_interrupts(&Untraced { line, description, cpus: &cpus, counted, found, named })
     };
     lines.into_iter().filter(|(_, counts)| many(counts)).map(warn).collect()
 }

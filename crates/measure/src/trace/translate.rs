@@ -155,10 +155,10 @@ impl Translator {
             }
             RawHappening::FunctionEntry { callback, function } => {
                 let (source, root) = self.carried(callback, function, &mut names.labels);
-                Happening::FunctionEntry { source, root, by: carrier(callback), interrupt: self.untraced_timer }
+                Happening::FunctionEntry { source, root, carrier: carrier(callback), interrupt: self.untraced_timer }
             }
             RawHappening::FunctionExit { callback } => {
-                Happening::FunctionExit { by: carrier(callback), interrupt: self.untraced_timer }
+                Happening::FunctionExit { carrier: carrier(callback), interrupt: self.untraced_timer }
             }
             RawHappening::Waking { comm, pid } => {
                 names.see(Pid(pid), comm);

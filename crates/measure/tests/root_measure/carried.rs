@@ -37,7 +37,7 @@ impl Recorded {
     /// The root of a row, as `kind:source`.
     fn root(&self, row: &Activity) -> String {
         let text = |label| self.memory.labels.text(label);
-        let (kind, source) = root::of_row(row.kind, text(row.source), text(row.detail));
+        let (kind, source) = root::row_root(row.kind, text(row.source), text(row.detail));
         root::text(kind, source)
     }
 

@@ -115,25 +115,25 @@ impl Finding {
         self
     }
 
-    /// Says what to do.
+    /// Sets what to do, in words.
     pub fn fix(&mut self, text: impl Into<String>) -> &mut Self {
         self.fix.get_or_insert_default().text = text.into();
         self
     }
 
-    /// Says which knobs remove it.
-    pub fn by(&mut self, family: Family) -> &mut Self {
+    /// Names the knobs that remove it.
+    pub fn family(&mut self, family: Family) -> &mut Self {
         self.fix.get_or_insert_default().family = Some(family);
         self
     }
 
-    /// Says what to boot with.
+    /// Sets the parameter to boot with.
     pub fn boot(&mut self, parameter: impl Into<String>) -> &mut Self {
         self.fix.get_or_insert_default().boot = Some(parameter.into());
         self
     }
 
-    /// Says which noise it lets through: a row of the catalogue, or a source by its own name.
+    /// Adds noise that it lets through: a row of the catalogue, or a source by its own name.
     pub fn lets(&mut self, noise: impl Into<NoiseSource>) -> &mut Self {
         self.noise.push(noise.into());
         self

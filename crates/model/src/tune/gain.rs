@@ -46,11 +46,20 @@ pub struct PredictedSlowdown {
     pub high: Option<f64>,
 }
 
+/// A slowdown and the job that has it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct JobSlowdown {
+    /// The job.
+    pub job: GainJob,
+    /// Its slowdown.
+    pub slowdown: PredictedSlowdown,
+}
+
 /// What a job gains by one change of the plan.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct StepGain {
     /// The recorded sources that it removes; empty if none was recorded.
     pub sources: Vec<String>,
-    /// Of each job the slowdown that is left without those sources; empty if there are none.
-    pub without: Vec<(GainJob, PredictedSlowdown)>,
+    /// The slowdown of each job that is left without those sources; empty if there are none.
+    pub without: Vec<JobSlowdown>,
 }

@@ -19,7 +19,7 @@ pub use boot::BootParameter;
 pub use change::Change;
 pub use check::{Check, Chosen, CpuChoice, TickCount, TicksFrom};
 pub use finding::{Area, Evidence, Finding, FindingCost, Fix, Severity, SourceCost};
-pub use gain::{Gain, GainJob, Gains, PredictedSlowdown, StepGain};
+pub use gain::{Gain, GainJob, Gains, JobSlowdown, PredictedSlowdown, StepGain};
 pub use knob::{Knob, Meaning};
 pub use plan::{Note, Plan};
 pub use profile::Profile;

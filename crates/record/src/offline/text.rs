@@ -101,10 +101,10 @@ impl TextNamer {
                 // The text has an address if its writer did not know the name.
                 let (source, root) =
                     function_source(carrier, Some(function).filter(|name| !name.starts_with("0x")), labels);
-                Happening::FunctionEntry { source, root, by: carrier, interrupt: labels.intern(UNTRACED_TIMER) }
+                Happening::FunctionEntry { source, root, carrier, interrupt: labels.intern(UNTRACED_TIMER) }
             }
             TextHappening::FunctionExit { carrier } => {
-                Happening::FunctionExit { by: carrier, interrupt: labels.intern(UNTRACED_TIMER) }
+                Happening::FunctionExit { carrier, interrupt: labels.intern(UNTRACED_TIMER) }
             }
             TextHappening::Waking { thread: (pid, _) } => Happening::Waking { thread: Pid(pid) },
             TextHappening::Lost { count } => Happening::Lost { count },

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use becalm_analyze::limits::{Answer, Checked, Limit};
+use becalm_analyze::limits::{Answer, Limit, LimitCheck};
 use becalm_units::printable;
 
 use super::{CheckReport, words};
@@ -57,7 +57,7 @@ pub(super) fn document(report: &CheckReport<'_>) -> String {
 }
 
 /// What is tested. It holds no figure of the run, so that CI systems know it again.
-fn name(row: &Checked) -> String {
+fn name(row: &LimitCheck) -> String {
     match row.limit {
         Limit::Noise(most) => format!("CPU {} loses at most {} of its time", row.cpu, words::percent(most)),
         Limit::Detour(most) => format!("CPU {} loses at most {most} at once", row.cpu),

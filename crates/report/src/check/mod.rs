@@ -4,7 +4,7 @@ mod junit;
 mod sarif;
 mod words;
 
-use becalm_analyze::limits::{Answer, Checked, Limit, bearing_warnings};
+use becalm_analyze::limits::{Answer, Limit, LimitCheck, bearing_warnings};
 use becalm_analyze::summary::Summary;
 use becalm_model::node::Warning;
 use becalm_units::{Nanos, Share};
@@ -25,20 +25,20 @@ pub struct CheckReport<'a> {
     /// The recording.
     pub summary: &'a Summary,
     /// Each limit on each CPU.
-    pub rows: &'a [Checked],
+    pub rows: &'a [LimitCheck],
 }
 
-const fn is_on_noise(row: &Checked) -> bool {
+const fn is_on_noise(row: &LimitCheck) -> bool {
     matches!(row.limit, Limit::Noise(_))
 }
 
-fn ratio(row: &Checked, ratio: Option<f64>) -> Option<Ratio> {
+fn ratio(row: &LimitCheck, ratio: Option<f64>) -> Option<Ratio> {
     ratio.filter(|_| is_on_noise(row)).map(Ratio)
 }
 
 fields! {
     /// The fields of a row.
-    ROW, row: Checked {
+    ROW, row: LimitCheck {
         NODE = catalogue::NODE, |row| row.node.clone();
         CPU = catalogue::CPU, |row| row.cpu;
         LIMIT = "limit", "limit", |row| match row.limit {
@@ -79,7 +79,7 @@ fields! {
 
 fields! {
     /// The columns of the table, where both kinds of limits share them.
-    shown: Checked {
+    shown: LimitCheck {
         ASKED = "asked", "at most", |row| match row.limit {
             Limit::Noise(most) => words::percent(most),
             Limit::Detour(most) => most.to_string(),
@@ -142,7 +142,7 @@ impl CheckReport<'_> {
     }
 
     /// The CPU of a row, with its node where there are several.
-    fn place(&self, row: &Checked) -> String {
+    fn place(&self, row: &LimitCheck) -> String {
         if self.has_nodes() { format!("{}, CPU {}", row.node, row.cpu) } else { format!("CPU {}", row.cpu) }
     }
 
@@ -168,7 +168,7 @@ pub(crate) struct CheckDocument {
     max_detour_ns: Option<i64>,
     #[serde(flatten)]
     counts: Counts,
-    rows: Vec<Object<Checked>>,
+    rows: Vec<Object<LimitCheck>>,
     warnings: Vec<NodeWarning>,
 }
 
@@ -241,7 +241,7 @@ impl CheckReport<'_> {
 
     /// Each limit on each CPU.
     fn limits(&self) -> Section {
-        let mut fields: Vec<&Field<Checked>> = vec![&row::CPU, &shown::LIMIT, &shown::ASKED, &shown::FOUND];
+        let mut fields: Vec<&Field<LimitCheck>> = vec![&row::CPU, &shown::LIMIT, &shown::ASKED, &shown::FOUND];
         if self.has_nodes() {
             fields.insert(0, &row::NODE);
         }

@@ -1,7 +1,7 @@
 //! SARIF 2.1.0, the format of findings that code hosts show: a result for each limit that is exceeded. A limit of which there is not
 //! enough data is no finding; it is told as a notification of the run.
 
-use becalm_analyze::limits::{Answer, Checked, Limit};
+use becalm_analyze::limits::{Answer, Limit, LimitCheck};
 use becalm_units::printable;
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ const RULES: [(&str, &str, &str); 2] = [
     ),
 ];
 
-const fn rule(row: &Checked) -> usize {
+const fn rule(row: &LimitCheck) -> usize {
     match row.limit {
         Limit::Noise(_) => 0,
         Limit::Detour(_) => 1,
@@ -73,12 +73,12 @@ pub(super) fn document(report: &CheckReport<'_>, program: &str) -> String {
     text + "\n"
 }
 
-fn said(report: &CheckReport<'_>, row: &Checked) -> String {
+fn said(report: &CheckReport<'_>, row: &LimitCheck) -> String {
     let node = if report.has_nodes() { format!("{}: ", row.node) } else { String::new() };
     printable(&format!("{node}{}", words::sentence(row))).into_owned()
 }
 
-fn result(report: &CheckReport<'_>, row: &Checked) -> Value {
+fn result(report: &CheckReport<'_>, row: &LimitCheck) -> Value {
     let (id, ..) = RULES[rule(row)];
     let place = report.place(row);
     json!({

@@ -1,6 +1,6 @@
 //! What is said of limits.
 
-use becalm_analyze::limits::{Answer, Cause, Checked, Limit, Shortage};
+use becalm_analyze::limits::{Answer, Cause, Limit, LimitCheck, Shortage};
 use becalm_stats::TooLittle;
 use becalm_units::{Share, counted, plural};
 
@@ -30,7 +30,7 @@ pub(super) fn headline(counts: &Counts) -> String {
 }
 
 /// What is to be said of one limit on one CPU.
-pub(super) fn sentence(row: &Checked) -> String {
+pub(super) fn sentence(row: &LimitCheck) -> String {
     let found = match row.limit {
         Limit::Noise(_) => match row.noise_ratio {
             Some(lost) => format!("CPU {} lost {}% of its time{}", row.cpu, three_digits(lost * 100.0), between(row)),
@@ -55,7 +55,7 @@ pub(super) fn sentence(row: &Checked) -> String {
     }
 }
 
-fn between(row: &Checked) -> String {
+fn between(row: &LimitCheck) -> String {
     let interval = row.interval;
     let ends = interval.and_then(|interval| Some((interval.low()?, interval.high()?)));
     ends.map_or_else(String::new, |(low, high)| {

@@ -2,7 +2,9 @@
 
 use std::io;
 
-use becalm_analyze::distribution::{Beside, Pair, SeriesFigures, Shown, Tested, TestedFigure, Untested};
+use becalm_analyze::distribution::{
+    DistributionComparison, FigureTest, NoTest, Pair, SeriesFigures, Shown, TestedFigure,
+};
 use becalm_units::Named;
 use serde::Serialize;
 
@@ -18,7 +20,7 @@ use crate::report::Report;
 /// Two distributions, or a distribution and a recording.
 pub struct BesideReport<'a> {
     /// What was put beside each other.
-    pub beside: &'a Beside,
+    pub beside: &'a DistributionComparison,
 }
 
 /// One figure of both.
@@ -71,7 +73,7 @@ fn rows(pair: &Pair) -> Vec<FigureRow> {
 /// A figure that was tested.
 struct TestedRow {
     series: String,
-    tested: Tested,
+    tested: FigureTest,
 }
 
 impl TestedRow {
@@ -133,31 +135,31 @@ fields! {
     }
 }
 
-const fn untested(why: Untested) -> &'static str {
+const fn untested(why: NoTest) -> &'static str {
     match why {
-        Untested::NoTimes => {
+        NoTest::NoTimes => {
             "it is not said whether they differ: how much of a change is chance can be told only from when each length came, which a \
              distribution does not know; put it beside a recording of the same CPU, or several a side: becalm compare A1 A2 A3 -- B1 B2 B3"
         }
-        Untested::FewLengths => {
+        NoTest::FewLengths => {
             "it is not said whether they differ: a side has fewer than 10 such lengths; measure for longer"
         }
-        Untested::ShortRecording => {
+        NoTest::ShortRecording => {
             "it is not said whether they differ: the recording is too short for how its detours drift or come in trains; record for longer"
         }
-        Untested::NoFigure => {
+        NoTest::NoFigure => {
             "it is not said whether they differ: a file without a histogram does not say how many lengths were as long as those of the other \
              side, nor how they were distributed"
         }
     }
 }
 
-const fn untested_name(why: Untested) -> &'static str {
+const fn untested_name(why: NoTest) -> &'static str {
     match why {
-        Untested::NoTimes => "no times",
-        Untested::FewLengths => "few lengths",
-        Untested::ShortRecording => "short recording",
-        Untested::NoFigure => "no common figure",
+        NoTest::NoTimes => "no times",
+        NoTest::FewLengths => "few lengths",
+        NoTest::ShortRecording => "short recording",
+        NoTest::NoFigure => "no common figure",
     }
 }
 
@@ -188,8 +190,8 @@ struct TestedDocument {
 }
 
 impl TestedDocument {
-    const fn new(tested: &Tested) -> Self {
-        let Tested { figure, a, b, low, high, p_adjusted, shown } = *tested;
+    const fn new(tested: &FigureTest) -> Self {
+        let FigureTest { figure, a, b, low, high, p_adjusted, shown } = *tested;
         let bound_ratio = if let Shown::NoneBeyond(part) = shown { Some(part) } else { None };
         Self { figure: title(figure).0, a, b, low, high, p_adjusted, verdict: shown.name(), bound_ratio }
     }
@@ -224,7 +226,7 @@ impl Report for BesideReport<'_> {
     }
 
     fn document(&self) -> impl Serialize {
-        let Beside { names, quantity, loop_subtracted, pairs, single, .. } = self.beside;
+        let DistributionComparison { names, quantity, loop_subtracted, pairs, single, .. } = self.beside;
         let figure = |row: FigureRow| FigureDocument {
             figure: row.name,
             change_ratio: row.change().value(),
@@ -261,7 +263,7 @@ impl Report for BesideReport<'_> {
     }
 
     fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        let Beside { names, quantity, loop_subtracted, pairs, single, steps } = self.beside;
+        let DistributionComparison { names, quantity, loop_subtracted, pairs, single, steps } = self.beside;
         let several = names.iter().any(|runs| runs.len() > 1);
         for (side, runs) in ["A", "B"].iter().zip(names) {
             for (number, name) in runs.iter().enumerate() {
@@ -314,7 +316,7 @@ fn tested(pairs: &[Pair], out: &mut Sheet<'_>) -> io::Result<()> {
             Ok(rows) => {
                 any = true;
                 from = from.max(pair.tested_from_ns);
-                let row = |tested: &Tested| TestedRow { series: pair.name.clone(), tested: *tested };
+                let row = |tested: &FigureTest| TestedRow { series: pair.name.clone(), tested: *tested };
                 rows.iter().map(row).for_each(|row| table.row(&shown, &row));
                 table.rule();
             }

@@ -4,7 +4,7 @@ pub(crate) mod beside;
 
 use std::io;
 
-use becalm_analyze::distribution::{SeriesFigures, Within};
+use becalm_analyze::distribution::{LengthRange, SeriesFigures};
 use becalm_model::distribution::{DistributionDoc, Edges, Quantity};
 use becalm_model::node::Warning;
 use becalm_units::Named;
@@ -27,7 +27,7 @@ pub struct DistributionReport<'a> {
     pub docs: &'a [DistributionDoc],
 }
 
-fn middle(row: &SeriesFigures, level: Option<Within>) -> Option<Time> {
+fn middle(row: &SeriesFigures, level: Option<LengthRange>) -> Option<Time> {
     level.and_then(|level| Time::rounded(row.estimate_ns(level)))
 }
 

@@ -6,8 +6,8 @@ use std::io::{self, Write};
 
 use becalm_analyze::inject::{exceptions, together};
 use becalm_model::inject::{
-    FairServerDoc, InjectDoc, Injected, InjectedPlace, InjectionWay, NoisePlace, SharedToll, Shortfall, SignalCounts,
-    Together,
+    FairServerDoc, InjectDoc, Injected, InjectedPlace, InjectionWay, Lateness, NoisePlace, SharedToll, Shortfall,
+    SignalCounts, Together,
 };
 use becalm_units::{CpuId, CpuList, Named, Nanos};
 use serde::Serialize;
@@ -29,8 +29,8 @@ fields! {
         INTERVAL_STDDEV_NS = "interval_stddev_ns", "stddev", |row| row.interval_stddev_ns.and_then(Time::rounded);
         LENGTH_NS = catalogue::LENGTH_NS, |row| row.length_ns.and_then(Time::rounded);
         LENGTH_STDDEV_NS = "length_stddev_ns", "stddev", |row| row.length_stddev_ns.and_then(Time::rounded);
-        LENGTH_MIN_NS = "length_min_ns", "min", |row| row.ends.map(|ends| ends.0);
-        LENGTH_MAX_NS = "length_max_ns", "max", |row| row.ends.map(|ends| ends.1);
+        LENGTH_MIN_NS = "length_min_ns", "min", |row| row.shortest;
+        LENGTH_MAX_NS = "length_max_ns", "max", |row| row.longest;
         RATIO = "ratio", "noise", |row| row.ratio.map(Ratio);
     }
 }
@@ -43,7 +43,7 @@ struct InjectLine {
     place: Option<NoisePlace>,
     what: &'static str,
     figures: Injected,
-    late: Option<(Nanos, Nanos)>,
+    late: Option<Lateness>,
 }
 
 fields! {
@@ -59,8 +59,8 @@ fields! {
         LENGTH_MIN_NS = figures::LENGTH_MIN_NS => |line| &line.figures;
         LENGTH_MAX_NS = figures::LENGTH_MAX_NS => |line| &line.figures;
         RATIO = figures::RATIO => |line| &line.figures;
-        LATE_MEDIAN_NS = "late_median_ns", "late", |line| line.late.map(|late| late.0);
-        LATE_P99_NS = "late_p99_ns", "late p99", |line| line.late.map(|late| late.1);
+        LATE_MEDIAN_NS = "late_median_ns", "late", |line| line.late.map(|late| late.median);
+        LATE_P99_NS = "late_p99_ns", "late p99", |line| line.late.map(|late| late.p99);
     }
 }
 
@@ -229,8 +229,8 @@ fn document_of(cpu: &InjectedPlace) -> InjectedPlaceDoc {
         joined: cpu.joined,
         // In threads of a program nobody counts it.
         overtaken: number.map(|_| cpu.overtaken),
-        late_median_ns: cpu.late.map(|late| late.0.get()),
-        late_p99_ns: cpu.late.map(|late| late.1.get()),
+        late_median_ns: cpu.late.map(|late| late.median.get()),
+        late_p99_ns: cpu.late.map(|late| late.p99.get()),
         shortest_ns: cpu.shortest.get(),
         left_out: cpu.left_out.count,
         left_out_ns: cpu.left_out.time.get(),
@@ -394,14 +394,16 @@ mod tests {
             interval_stddev_ns: Some(0.0),
             length_ns: Some(50_000.0),
             length_stddev_ns: Some(0.0),
-            ends: Some((Nanos::new(50_000), Nanos::new(50_000))),
+            shortest: Some(Nanos::new(50_000)),
+            longest: Some(Nanos::new(50_000)),
             ratio: Some(0.05),
         };
         let delivered = Injected {
             count: 1999,
             interval_ns: Some(1_000_500.25),
             length_ns: Some(50_012.5),
-            ends: Some((Nanos::new(49_990), Nanos::new(61_000))),
+            shortest: Some(Nanos::new(49_990)),
+            longest: Some(Nanos::new(61_000)),
             ratio: Some(0.0499),
             ..requested
         };
@@ -413,7 +415,7 @@ mod tests {
             missed: 1,
             joined: 0,
             overtaken: 0,
-            late: Some((Nanos::new(900), Nanos::new(5_000))),
+            late: Some(Lateness { median: Nanos::new(900), p99: Nanos::new(5_000) }),
             shortest: Nanos::new(12_000),
             left_out: Shortfall { count: 3, time: Nanos::new(9_000) },
             merged: 0,

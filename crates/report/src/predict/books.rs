@@ -113,7 +113,7 @@ pub(crate) fn added_rows(report: &PredictReport<'_>, books: &ClosedBooks) -> Vec
 pub(crate) fn dear_rows(report: &PredictReport<'_>, books: &ClosedBooks) -> Vec<DearRow> {
     let all = books.added().get() as f64;
     let row = |detour: &DearDetour| {
-        let names: Vec<String> = detour.sources.iter().take(2).map(|(source, _)| name(report, *source)).collect();
+        let names: Vec<String> = detour.sources.iter().take(2).map(|part| name(report, part.source)).collect();
         DearRow {
             place: report.places.get(detour.cpu).cloned(),
             share: detour.cost.get() as f64 / all,

@@ -7,7 +7,7 @@ pub(crate) mod view;
 
 use becalm_model::Estimate;
 use becalm_model::node::Warning;
-use becalm_scale::blame::{Blame, Without};
+use becalm_scale::blame::{Blame, Removal};
 use becalm_scale::collective::{Collective, Operation};
 use becalm_scale::phases::PhaseSpread;
 use becalm_scale::predict::{Question, RankPrediction};
@@ -270,7 +270,7 @@ fn blame_docs<'a>(report: &PredictReport<'a>) -> Vec<BlameDoc<'a>> {
     docs
 }
 
-pub(crate) fn names<'a>(report: &PredictReport<'a>, entry: &Without) -> impl Iterator<Item = &'a str> {
+pub(crate) fn names<'a>(report: &PredictReport<'a>, entry: &Removal) -> impl Iterator<Item = &'a str> {
     let sources = report.sources;
     entry.sources.iter().map(|source| sources[*source].as_str())
 }
@@ -514,14 +514,14 @@ fn blame_blocks(report: &PredictReport<'_>, grain: Nanos, blame: &Blame) -> Vec<
 fn gain_lines(report: &PredictReport<'_>, blame: &Blame) -> Vec<String> {
     let all = blame.all.slowdown;
     let gains = blame.each.iter().filter(|without| without.slowdown < all && factor(without.slowdown) != factor(all));
-    let gains: Vec<&Without> = gains.collect();
+    let gains: Vec<&Removal> = gains.collect();
     if gains.is_empty() {
         return vec!["  no source gains anything when it is taken out alone".to_owned()];
     }
     let (shown, more) = gains.split_at(gains.len().min(SHOWN));
     let width = shown.iter().flat_map(|without| names(report, without)).map(|name| name.chars().count());
     let width = width.max().unwrap_or(0);
-    let line = |without: &&Without| {
+    let line = |without: &&Removal| {
         let name: String = names(report, without).collect();
         let gain = without.gain.filter(|_| report.question.replicas > 1).map(|gain| {
             let half = (gain.high - gain.low) / 2.0;

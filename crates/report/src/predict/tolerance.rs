@@ -45,8 +45,8 @@ pub(super) fn docs(report: &PredictReport<'_>) -> Vec<ToleranceDoc> {
         grain_ns: tolerance.grain.get(),
         lost_ratio: share.ratio(),
         ranks: tolerance.ranks.ranks,
-        ranks_low: tolerance.ranks.interval.map(|(low, _)| low),
-        ranks_high: tolerance.ranks.interval.map(|(_, high)| high),
+        ranks_low: tolerance.ranks.interval.map(|interval| interval.low),
+        ranks_high: tolerance.ranks.interval.map(|interval| interval.high),
         ranks_limited: is_limit(report, tolerance.ranks.ranks),
         detours: tolerance.detours.iter().map(detours).collect(),
     };
@@ -75,7 +75,7 @@ fn up_to(report: &PredictReport<'_>, tolerance: &Tolerance) -> String {
         ranks if is_limit(report, ranks) => format!("{} and more", RankCount::new(ranks)),
         ranks => grouped(ranks),
     };
-    let interval = tolerance.ranks.interval.map(|(low, high)| format!(" (95 %: {} to {})", ranks(low), ranks(high)));
+    let interval = tolerance.ranks.interval.map(|ends| format!(" (95 %: {} to {})", ranks(ends.low), ranks(ends.high)));
     let interval = interval.unwrap_or_default();
     let answer = match (tolerance.ranks.ranks, report.question.per_node) {
         (0, 1) => "a single rank loses more".to_owned(),

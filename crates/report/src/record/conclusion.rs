@@ -1,7 +1,7 @@
 //! What a recording says in a few sentences, the same in the text, on the page and in the document: how much is lost, how
 //! long at most, what that costs a program of many ranks, and by what.
 
-use becalm_analyze::summary::{AtScale, SourceSummary, Summary};
+use becalm_analyze::summary::{CostAtScale, SourceSummary, Summary};
 use becalm_model::carried::TICK;
 use becalm_model::{Kind, remedy};
 use becalm_units::{RankCount, plural};
@@ -55,7 +55,7 @@ pub(crate) struct Scaled {
 }
 
 impl Scaled {
-    fn new(scaled: &AtScale) -> Self {
+    fn new(scaled: &CostAtScale) -> Self {
         Self {
             ranks: scaled.ranks,
             grain_ns: scaled.grain.get(),
@@ -107,7 +107,7 @@ pub(crate) struct Conclusion<'a> {
 }
 
 impl Cause<'_> {
-    fn new<'a>(source: &'a SourceSummary, scaled: Option<&AtScale>, summary: &Summary) -> Cause<'a> {
+    fn new<'a>(source: &'a SourceSummary, scaled: Option<&CostAtScale>, summary: &Summary) -> Cause<'a> {
         // A source that is always charged to another one has no total of its own, and nothing removes it alone.
         let is_root = source.whole_ns > 0;
         let scaled = scaled.filter(|_| is_root);

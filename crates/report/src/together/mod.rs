@@ -1,6 +1,6 @@
 //! What comes at once on several CPUs: for how long how many were within a detour, and whose detours meet those of other CPUs.
 
-use becalm_analyze::together::{AtOnce, Meeting, SharedStretch, Together};
+use becalm_analyze::together::{BusyTime, Meeting, SharedStretch, Together};
 use becalm_model::node::Warning;
 use becalm_units::{CpuList, cpus, printable};
 use serde::Serialize;
@@ -26,7 +26,7 @@ pub struct TogetherReport<'a> {
 
 /// For how long so many CPUs were within a detour.
 struct AtOnceRow {
-    at_once: AtOnce,
+    at_once: BusyTime,
     length: i64,
 }
 

@@ -1,7 +1,7 @@
 //! The figures of a run of work.
 
 use becalm_analyze::work::{
-    Against, CpuWork, Cumulative, EventTotal, RepetitionRatios, Spread, SubtractionStep, TickPeaks, Tone,
+    BaselineComparison, CpuWork, Cumulative, EventTotal, RepetitionRatios, Spread, SubtractionStep, TickPeaks, Tone,
 };
 
 use crate::catalogue;
@@ -150,13 +150,13 @@ fields! {
     }
 }
 
-fn repetition(row: &Against, ratio: fn(&RepetitionRatios) -> f64) -> Option<Factor> {
+fn repetition(row: &BaselineComparison, ratio: fn(&RepetitionRatios) -> f64) -> Option<Factor> {
     row.repetitions.as_ref().map(|found| Factor(ratio(found)))
 }
 
 fields! {
     /// The fields of a comparison with a baseline.
-    pub(super) AGAINST, against: Against {
+    pub(super) AGAINST, against: BaselineComparison {
         SCALE_RATIO = "scale_ratio", "scaled by", |row| Factor(row.scale);
         BASELINE_SAMPLES = "baseline_samples", "baseline's samples", |row| row.baseline.count;
         BASELINE_MEAN_NS = "baseline_mean_ns", "its mean", |row| Fine::rounded(row.baseline.mean_ns);

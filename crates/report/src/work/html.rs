@@ -395,7 +395,7 @@ fn counters(cpus: &[NamedCpu<'_>]) -> Option<Section> {
 }
 
 fn baseline(cpus: &[NamedCpu<'_>]) -> Option<Section> {
-    let first = cpus.iter().find_map(|shown| shown.cpu.against.as_ref())?;
+    let first = cpus.iter().find_map(|shown| shown.cpu.baseline.as_ref())?;
     let text = format!(
         "The mean is {} times that of the baseline, the 99th percentile {} times.",
         against::MEAN_RATIO.cell(first),
@@ -412,7 +412,7 @@ fn baseline(cpus: &[NamedCpu<'_>]) -> Option<Section> {
     ] {
         if fits {
             blocks.extend(tables(cpus, caption, fields, |cpu, table| {
-                cpu.against.iter().for_each(|against| {
+                cpu.baseline.iter().for_each(|against| {
                     table.row(fields, against);
                 });
             }));
@@ -421,7 +421,7 @@ fn baseline(cpus: &[NamedCpu<'_>]) -> Option<Section> {
     Some(Section {
         opening: Opening::None,
         id: "baseline",
-        title: "Against a quiet baseline".to_owned(),
+        title: "BaselineComparison a quiet baseline".to_owned(),
         short: "Baseline",
         reading: "The same work on a quieter CPU, kernel or machine; 1 is the same.".to_owned(),
         blocks,

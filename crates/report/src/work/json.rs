@@ -1,7 +1,8 @@
 //! A run of work as one JSON document, `becalm.work/1`.
 
 use becalm_analyze::work::{
-    Against, CpuWork, Cumulative, EventTotal, FALSE_ALARM, RULE, SubtractionStep, TickPeaks, Tone, WorkSummary,
+    BaselineComparison, CpuWork, Cumulative, EventTotal, FALSE_ALARM, RULE, SubtractionStep, TickPeaks, Tone,
+    WorkSummary,
 };
 use becalm_model::node::{Ended, MachineDoc, NodeDoc, SettingsDoc, Warning};
 use serde::Serialize;
@@ -66,7 +67,7 @@ struct WorkCpuPart<'a> {
     spectrum: Option<SpectrumPart<'a>>,
     repetitions: Option<RepetitionsPart<'a>>,
     counters: Vec<Object<EventTotal>>,
-    baseline: Option<Object<Against>>,
+    baseline: Option<Object<BaselineComparison>>,
 }
 
 /// The samples that the timer's interrupt hit, and the others.
@@ -166,6 +167,6 @@ fn cpu(work: &CpuWork) -> WorkCpuPart<'_> {
             .as_ref()
             .map(|cumulative| RepetitionsPart { figures: Object::new(cumulative), values_ns: &cumulative.values }),
         counters: work.counts.iter().map(Object::new).collect(),
-        baseline: work.against.as_ref().map(Object::new),
+        baseline: work.baseline.as_ref().map(Object::new),
     }
 }

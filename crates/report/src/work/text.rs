@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use becalm_analyze::work::{Against, CpiFrom, CpuWork, RULE, Tone, WorkSummary};
+use becalm_analyze::work::{BaselineComparison, CpiFrom, CpuWork, RULE, Tone, WorkSummary};
 use becalm_model::node::{Fixed, NodeDoc, WorkDoc};
 use becalm_units::printable;
 
@@ -23,7 +23,7 @@ pub(super) const TONES: &[&Field<Tone>] =
     &[&tone::FREQUENCY_HZ, &tone::PERIOD_NS, &tone::SOURCE, &tone::AMPLITUDE_NS, &tone::PROMINENCE_RATIO];
 
 /// What is shown of samples against those of a baseline.
-pub(super) const AGAINST_SAMPLES: &[&Field<Against>] = &[
+pub(super) const AGAINST_SAMPLES: &[&Field<BaselineComparison>] = &[
     &against::BASELINE_SAMPLES,
     &against::BASELINE_MEAN_NS,
     &against::BASELINE_MEDIAN_NS,
@@ -38,7 +38,7 @@ pub(super) const AGAINST_SAMPLES: &[&Field<Against>] = &[
 ];
 
 /// What is shown of repetitions of a second against a baseline.
-pub(super) const AGAINST_REPETITIONS: &[&Field<Against>] = &[
+pub(super) const AGAINST_REPETITIONS: &[&Field<BaselineComparison>] = &[
     &against::REPETITION_MIN_RATIO,
     &against::REPETITION_MEAN_RATIO,
     &against::REPETITION_MEDIAN_RATIO,
@@ -200,7 +200,7 @@ fn details(cpu: &CpuWork, named: bool, out: &mut Sheet<'_>) -> io::Result<()> {
     subtraction(cpu, out)?;
     tones(cpu, out)?;
     counts(cpu, out)?;
-    if let Some(against) = &cpu.against {
+    if let Some(against) = &cpu.baseline {
         writeln!(out, "\nAgainst the baseline (its values times {}; 1 is the same)", against.scale)?;
         let fields = AGAINST_SAMPLES;
         let mut table = Table::new(fields);

@@ -11,16 +11,16 @@ use becalm_model::inject::{InjectDoc, InjectionWay, Together};
 use becalm_model::node::Warning;
 use becalm_model::study::ConfigurationOutcome;
 use becalm_model::tune::{
-    Area, Attempt, BootParameter, Change, Check, Chosen, CpuChoice, Family, Finding, Gain, GainJob, Gains, Knob, Note,
-    Outcome as Tried, Plan, PredictedSlowdown, Profile, Severity, Stage, StepGain,
+    Area, Attempt, BootParameter, Change, Check, Chosen, CpuChoice, Family, Finding, Gain, GainJob, Gains, JobSlowdown,
+    Knob, Note, Outcome as Tried, Plan, PredictedSlowdown, Profile, Severity, Stage, StepGain,
 };
 use becalm_model::validation::ValidationDoc;
 use becalm_report::{
     CompareReport, CostRunReport, DetoursReport, Form, PredictReport, Report, RunReport, SourcesReport, StudyReport,
     TickReport, TuneCheckReport, TuneDoing, TuneDoneReport, TunePlanReport, WorkReport,
 };
-use becalm_scale::blame::{Blame, Without};
-use becalm_scale::closed::{ClosedBooks, DearDetour, ReplicaBooks};
+use becalm_scale::blame::{Blame, Removal};
+use becalm_scale::closed::{ClosedBooks, CostPart, DearDetour, ReplicaBooks};
 use becalm_scale::collective::Collective;
 use becalm_scale::predict::{Prediction, Question};
 use becalm_scale::replay::ReplayOutcome;
@@ -81,13 +81,16 @@ fn of_a_recording(name: &str) {
     let input = NoiseInput::from_run(&bundle, &everything, false).unwrap();
     let prediction = Prediction::new(&input.noise, question()).unwrap();
     let rows = [4, 64].map(|ranks| prediction.row(ranks).unwrap());
-    let without = |slowdown, sources| Without { ranks: 64, sources, slowdown, gain: None };
+    let without = |slowdown, sources| Removal { ranks: 64, sources, slowdown, gain: None };
     let dear = DearDetour {
         cpu: 0,
         start: Nanos::from_secs(1),
         duration: Nanos::from_micros(7),
         cost: Nanos::from_micros(9),
-        sources: vec![(Some(0), Nanos::from_micros(8)), (None, Nanos::from_micros(1))],
+        sources: vec![
+            CostPart { source: Some(0), time: Nanos::from_micros(8) },
+            CostPart { source: None, time: Nanos::from_micros(1) },
+        ],
     };
     let outcome = ReplayOutcome {
         phases: 50,
@@ -154,7 +157,7 @@ fn of_work_costs_jobs_and_studies(name: &str) {
 
     let jobs = tempfile::tempdir().unwrap();
     becalm_fixtures::phases::write_phases(jobs.path());
-    let mut job = JobPhases::of_run(&PhaseRun::open(&jobs.path().join("job.becalm")).unwrap()).unwrap();
+    let mut job = JobPhases::from_run(&PhaseRun::open(&jobs.path().join("job.becalm")).unwrap()).unwrap();
     for node in &mut job.nodes {
         (node.job.library, node.job.sched) = (text(), text());
         (node.machine.processor, node.machine.kernel, node.warnings) = (text(), text(), vec![text()]);
@@ -270,7 +273,7 @@ fn of_tuning(name: &str) {
     };
     let without = PredictedSlowdown { mean: 1.25, low: Some(1.2), high: None };
     let job = GainJob { grain: Nanos::from_millis(1), ranks: 64 };
-    let gaining = StepGain { sources: vec![text()], without: vec![(job, without)] };
+    let gaining = StepGain { sources: vec![text()], without: vec![JobSlowdown { job, slowdown: without }] };
     let steps = vec![gaining.clone(), gaining];
     let total = vec![Gain { job, slowdown: without, without }];
     let gains = Gains { run: name.into(), total, steps };

@@ -1,5 +1,5 @@
 use becalm_model::inject::{
-    InjectDoc, Injected, InjectedPlace, InjectionWay, NoisePlace, Shortfall, SignalCounts, Together,
+    InjectDoc, Injected, InjectedPlace, InjectionWay, Lateness, NoisePlace, Shortfall, SignalCounts, Together,
 };
 use becalm_units::{CpuId, Nanos};
 
@@ -12,7 +12,8 @@ fn place(place: NoisePlace, missed: u64) -> InjectedPlace {
         interval_stddev_ns: Some(0.0),
         length_ns: Some(50_000.0),
         length_stddev_ns: Some(0.0),
-        ends: Some((Nanos::new(50_000), Nanos::new(50_000))),
+        shortest: Some(Nanos::new(50_000)),
+        longest: Some(Nanos::new(50_000)),
         ratio: Some(0.05),
     };
     InjectedPlace {
@@ -23,7 +24,7 @@ fn place(place: NoisePlace, missed: u64) -> InjectedPlace {
         missed,
         joined: 1,
         overtaken: missed - missed.min(1),
-        late: Some((Nanos::new(900), Nanos::new(5_000))),
+        late: Some(Lateness { median: Nanos::new(900), p99: Nanos::new(5_000) }),
         shortest: Nanos::new(12_000),
         left_out: Shortfall { count: missed, time: Nanos::new(9_000) },
         merged: 1,

@@ -13,7 +13,7 @@ fn phases_of_a_job() {
     let folder = tempfile::tempdir().unwrap();
     becalm_fixtures::phases::write_phases(folder.path());
     let run = PhaseRun::open(&folder.path().join("job.becalm")).unwrap();
-    let report = JobPhases::of_run(&run).unwrap();
+    let report = JobPhases::from_run(&run).unwrap();
     check("mpi", &report);
     check_forms("mpi", &report);
     check_page("mpi", &report);
@@ -25,7 +25,7 @@ fn a_job_with_several_grains() {
     let folder = tempfile::tempdir().unwrap();
     becalm_fixtures::phases::write_phases(folder.path());
     let run = PhaseRun::open(&folder.path().join("job.becalm")).unwrap();
-    let phases = JobPhases::of_run(&run).unwrap();
+    let phases = JobPhases::from_run(&run).unwrap();
     let mut longer = phases.clone();
     longer.nodes.iter_mut().for_each(|doc| doc.job.grain_ns = Nanos::new(2 * doc.job.grain_ns.get()));
     let runs = [("job-1ms.becalm".to_owned(), phases), ("job-2ms.becalm".to_owned(), longer)];

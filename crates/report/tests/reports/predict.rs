@@ -28,7 +28,7 @@ fn a_job_under_periodic_noise() {
     let prediction = Prediction::new(&noise, question).unwrap();
     let rows = [4, 64].map(|ranks| prediction.row(ranks).unwrap());
     let share: Share = "3%".parse().unwrap();
-    let tolerance = Tolerance::of(&prediction, &noise, &[4, 64], share, ReplayWatch::NOBODY).unwrap();
+    let tolerance = Tolerance::new(&prediction, &noise, &[4, 64], share, ReplayWatch::NOBODY).unwrap();
     let warning = Warning {
         code: "short".to_owned(),
         message: "the recording is short".to_owned(),

@@ -86,8 +86,17 @@ pub struct DearDetour {
     pub duration: Nanos,
     /// What it added to the phases of all replicas together.
     pub cost: Nanos,
-    /// What of that went to which source, the largest first; `None` for what is booked on nobody.
-    pub sources: Vec<(Option<usize>, Nanos)>,
+    /// The sources of that cost, the largest part first.
+    pub sources: Vec<CostPart>,
+}
+
+/// The part of a cost that one source caused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CostPart {
+    /// The number of the source; `None` for what is booked on nobody.
+    pub source: Option<usize>,
+    /// Its part.
+    pub time: Nanos,
 }
 
 /// What one source adds to a job.
@@ -177,20 +186,26 @@ pub fn closed_books(
     for some in replicas.chunks(together(ranks, question.replicas)) {
         done.extend(side_by_side(some, |replica| job.replica(*replica, watch))?);
     }
-    Ok(of_replicas(books, &traces, ranks, dearest, done))
+    Ok(sum_replicas(books, &traces, ranks, dearest, done))
 }
 
-/// The books of all replicas, each with what every detour of every trace cost.
-fn of_replicas(
+/// One replica with its books, and the cost of each detour of each CPU.
+struct BookedReplica {
+    books: ReplicaBooks,
+    costs: Vec<Vec<i64>>,
+}
+
+/// The books of all replicas together.
+fn sum_replicas(
     books: &DetourBooks,
     traces: &[&NoiseTrace],
     ranks: u64,
     dearest: usize,
-    replicas: impl IntoIterator<Item = (ReplicaBooks, Vec<Vec<i64>>)>,
+    replicas: impl IntoIterator<Item = BookedReplica>,
 ) -> ClosedBooks {
     let mut costs: Vec<Vec<i64>> = traces.iter().map(|trace| vec![0; trace.len()]).collect();
     let mut done = Vec::new();
-    for (replica, more) in replicas {
+    for BookedReplica { books: replica, costs: more } in replicas {
         done.push(replica);
         for (sum, more) in costs.iter_mut().flatten().zip(more.iter().flatten()) {
             *sum += more;
@@ -212,8 +227,8 @@ struct Job<'j, 'a> {
 }
 
 impl Job<'_, '_> {
-    /// One replica with its books, and what each detour of each CPU cost.
-    fn replica(&self, replica: u64, watch: ReplayWatch<'_>) -> Result<(ReplicaBooks, Vec<Vec<i64>>), ScaleError> {
+    /// Replays one replica.
+    fn replica(&self, replica: u64, watch: ReplayWatch<'_>) -> Result<BookedReplica, ScaleError> {
         let (table, question) = (self.table, self.question);
         let placement =
             Placement { ranks: self.ranks, per_node: question.per_node, synchronized: question.synchronized };
@@ -241,7 +256,7 @@ impl Job<'_, '_> {
         let added = self.books.by_source(&traces, &costs);
         let quiet = Nanos::new(question.grain.get() * question.phases as i64);
         debug_assert_eq!(added.iter().copied().sum::<Nanos>(), outcome.total - quiet, "the books close");
-        Ok((ReplicaBooks { outcome, quiet, added, hidden: Nanos::ZERO }, costs))
+        Ok(BookedReplica { books: ReplicaBooks { outcome, quiet, added, hidden: Nanos::ZERO }, costs })
     }
 }
 
@@ -271,9 +286,10 @@ impl DetourBooks {
             let duration = trace.durations_ns()[slot];
             let mut sources = Vec::new();
             books.split(slot, cost, duration, |source, time| {
-                sources.push(((source < self.sources).then_some(source), Nanos::new(time)));
+                let source = (source < self.sources).then_some(source);
+                sources.push(CostPart { source, time: Nanos::new(time) });
             });
-            sources.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+            sources.sort_by_key(|part| std::cmp::Reverse(part.time));
             let start = books.begin + Nanos::new(trace.starts_ns()[slot]);
             DearDetour { cpu, start, duration: Nanos::new(duration), cost: Nanos::new(cost), sources }
         };

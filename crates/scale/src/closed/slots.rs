@@ -62,14 +62,14 @@ impl CpuBooks {
         Self { begin: booked.begin(), first, entries }
     }
 
-    fn of(&self, slot: usize) -> &[SlotEntry] {
+    fn entries(&self, slot: usize) -> &[SlotEntry] {
         &self.entries[self.first[slot] as usize..self.first[slot + 1] as usize]
     }
 
     /// Splits a cost of a detour over its sources, in proportion to its books and to the nanosecond.
     pub(super) fn split(&self, slot: usize, cost: i64, duration: i64, mut to: impl FnMut(usize, i64)) {
         let mut split = Split::new(cost, duration);
-        for entry in self.of(slot) {
+        for entry in self.entries(slot) {
             to(entry.root as usize, split.next(entry.time));
         }
     }

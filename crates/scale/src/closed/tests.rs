@@ -3,10 +3,11 @@
 use becalm_units::Nanos;
 use proptest::prelude::*;
 
-use super::{DetourBooks, Job, ReplicaBooks, closed_books};
-use crate::books::{BookEntry, BookedNoise, BookedTrace};
+use super::{BookedReplica, DetourBooks, Job, ReplicaBooks, closed_books};
+use crate::books::{BookEntry, BookedNode, BookedNoise, BookedTrace};
 use crate::collective::Collective;
 use crate::delay::DelayTable;
+use crate::machine::RankStart;
 use crate::noise::NoiseTrace;
 use crate::placement::Placement;
 use crate::predict::Question;
@@ -106,7 +107,7 @@ fn plain_books(job: &Job<'_, '_>) -> (i64, Vec<Vec<i64>>) {
     let (mut now, grain) = (0, question.grain.get());
     for _ in 0..question.phases {
         let mut latest: Option<Latest> = None;
-        for (trace, offset) in &ranks {
+        for RankStart { trace, offset } in &ranks {
             let cpu = traces.iter().position(|other| std::ptr::eq(*other, *trace)).unwrap();
             let met = met_by_definition(trace, (offset + now) % trace.length().get(), grain);
             let delay = met.iter().map(|(_, time)| time).sum();
@@ -146,7 +147,7 @@ proptest! {
         let needed = cpus.iter().map(|rows| rows.iter().map(|row| row.0 + row.1).sum::<i64>()).max().unwrap();
         let cpus: Vec<BookedTrace> = cpus.iter().map(|rows| booked(rows, begin, needed + 3)).collect();
         let per_node = if together { cpus.len() as u64 } else { 1 };
-        let booked = BookedNoise::new(names(), vec![("a".into(), cpus.clone()), ("b".into(), cpus)]).unwrap();
+        let booked = BookedNoise::new(names(), ["a", "b"].map(|name| BookedNode { name: name.into(), cpus: cpus.clone() }).to_vec()).unwrap();
         let out = vec![false; SOURCES];
         let noise = booked.without(&out).unwrap();
         let question = question(grain, 60, per_node, synchronized, seed, 1);
@@ -159,7 +160,7 @@ proptest! {
         for method in [None, Some(Method::Bounded), Some(Method::Walk), Some(Method::Skyline)] {
             for by_bounds in [None, Some(false), Some(true)] {
                 (job.method, job.by_bounds) = (method, by_bounds);
-                let (replica, fast) = job.replica(0, ReplayWatch::NOBODY).unwrap();
+                let BookedReplica { books: replica, costs: fast } = job.replica(0, ReplayWatch::NOBODY).unwrap();
                 prop_assert_eq!(&fast, &costs, "{:?} {:?}", method, by_bounds);
                 prop_assert_eq!(replica.added.iter().copied().sum::<Nanos>(), Nanos::new(added));
                 prop_assert_eq!(replica.outcome.total.get(), added + grain * 60);
@@ -171,7 +172,7 @@ proptest! {
     #[test]
     fn a_detour_goes_to_its_sources(rows in rows(), cost in 0_i64..1 << 50) {
         let cpu = booked(&rows, 0, rows.iter().map(|row| row.0 + row.1).sum::<i64>() + 1);
-        let booked = BookedNoise::new(names(), vec![("a".into(), vec![cpu])]).unwrap();
+        let booked = BookedNoise::new(names(), vec![BookedNode { name: "a".into(), cpus: vec![cpu] }]).unwrap();
         let noise = booked.without(&[false; SOURCES]).unwrap();
         let books = DetourBooks::new(&booked, &noise, &[false; SOURCES]);
         let trace = noise.traces().next().unwrap();
@@ -208,10 +209,10 @@ pub(super) fn planted(sources: &[(f64, i64)], seconds: i64, seed: u64) -> Booked
     }
     let names = (0..sources.len()).map(|number| number.to_string()).collect();
     let cpu = BookedTrace::new(Nanos::ZERO, Nanos::new(length), detours, entries, sources.len()).unwrap();
-    BookedNoise::new(names, vec![("a".into(), vec![cpu])]).unwrap()
+    BookedNoise::new(names, vec![BookedNode { name: "a".into(), cpus: vec![cpu] }]).unwrap()
 }
 
-fn books_of(booked: &BookedNoise, out: &[bool], ranks: u64, question: &Question) -> super::ClosedBooks {
+fn closed(booked: &BookedNoise, out: &[bool], ranks: u64, question: &Question) -> super::ClosedBooks {
     let noise = booked.without(out).unwrap();
     let table = DelayTable::new(&noise, 1, question.grain).unwrap();
     let books = DetourBooks::new(booked, &noise, out);
@@ -223,11 +224,15 @@ fn books_of(booked: &BookedNoise, out: &[bool], ranks: u64, question: &Question)
 fn planted_sources_are_found_in_their_order() {
     for seed in 1..=30 {
         let booked = planted(&[(1_000.0, 10_000), (20.0, 100_000), (1.0, 2_000_000)], 20, seed);
-        let books = books_of(&booked, &[false; 3], 64, &question(1_000_000, 3_000, 1, false, seed, 2));
+        let books = closed(&booked, &[false; 3], 64, &question(1_000_000, 3_000, 1, false, seed, 2));
         let order: Vec<Option<usize>> = books.sources().iter().map(|share| share.source).collect();
         assert_eq!(order, [Some(2), Some(1), Some(0)], "seed {seed}");
         assert_eq!(books.dearest.len(), 10);
-        assert!(books.dearest.iter().all(|detour| detour.sources[0].0 == Some(2)), "seed {seed}: {:?}", books.dearest);
+        assert!(
+            books.dearest.iter().all(|detour| detour.sources[0].source == Some(2)),
+            "seed {seed}: {:?}",
+            books.dearest
+        );
         assert!(books.dearest.is_sorted_by(|a, b| a.cost >= b.cost));
     }
 }
@@ -241,17 +246,17 @@ fn books_equal_removal_where_sources_do_not_compete() {
     };
     let booked = planted(&[(300.0, 20_000), (20.0, 200_000)], 30, 5);
     let question = question(1_000_000, 30_000, 1, false, 3, 8);
-    let all = books_of(&booked, &[false; 2], 1, &question);
+    let all = closed(&booked, &[false; 2], 1, &question);
     for share in all.sources() {
         let source = share.source.unwrap();
         let out = [0, 1].map(|number| number == source);
-        let gain = slowdown(&all) - slowdown(&books_of(&booked, &out, 1, &question));
+        let gain = slowdown(&all) - slowdown(&closed(&booked, &out, 1, &question));
         assert!((gain / share.added.mean - 1.0).abs() < 0.05, "{source}: gains {gain}, books {share:?}");
     }
     // A source that is alone is all of it, and without it nothing is left.
     let single = planted(&[(50.0, 100_000)], 10, 5);
-    let books = books_of(&single, &[false], 256, &question);
+    let books = closed(&single, &[false], 256, &question);
     assert!((books.sources()[0].added.mean - (slowdown(&books) - 1.0)).abs() < 1e-12);
     assert_eq!(books.sources().len(), 1);
-    assert!(books_of(&single, &[true], 256, &question).sources().is_empty());
+    assert!(closed(&single, &[true], 256, &question).sources().is_empty());
 }

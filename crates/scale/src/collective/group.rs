@@ -44,15 +44,15 @@ impl Group {
 
     /// The rank with a number, of the group of another rank that has one.
     #[inline]
-    fn rank(self, other: usize, of_other: usize, number: usize) -> usize {
-        other - of_other * self.stride + number * self.stride
+    fn rank(self, other: usize, other_number: usize, number: usize) -> usize {
+        other - other_number * self.stride + number * self.stride
     }
 
     /// The same, of a function from number to number.
     #[inline]
-    fn partner(self, rank: usize, of: &impl Fn(usize) -> Option<usize>) -> Option<usize> {
+    fn partner(self, rank: usize, numbers: &impl Fn(usize) -> Option<usize>) -> Option<usize> {
         let own = self.number(rank)?;
-        of(own).map(|number| self.rank(rank, own, number))
+        numbers(own).map(|number| self.rank(rank, own, number))
     }
 
     /// A message of each number for which `to` names another, to that one; `from` names whose message each receives.
@@ -90,8 +90,8 @@ impl Group {
     }
 
     /// The powers of a number that are smaller than the group.
-    pub(super) fn powers(self, of: usize) -> Vec<usize> {
-        std::iter::successors(Some(1_usize), |power| power.checked_mul(of))
+    pub(super) fn powers(self, base: usize) -> Vec<usize> {
+        std::iter::successors(Some(1_usize), |power| power.checked_mul(base))
             .take_while(|power| *power < self.size)
             .collect()
     }

@@ -7,7 +7,7 @@ use crate::machine::{JobMachine, Payload, Time};
 type Done = Result<(), ScaleError>;
 
 /// From number 0 down a tree in which each rank has up to `radix - 1` children on each level, the largest subtrees first.
-pub(super) fn down<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, radix: usize, bytes: u64) -> Done {
+pub(super) fn descend<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, radix: usize, bytes: u64) -> Done {
     for power in group.powers(radix).into_iter().rev() {
         for child in 1..radix {
             let (parent, son) = tree(group, radix, power, child);
@@ -18,7 +18,7 @@ pub(super) fn down<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, radix
 }
 
 /// Up the same tree to number 0, with a reduction of what each receives.
-pub(super) fn up<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, radix: usize, payload: Payload) -> Done {
+pub(super) fn ascend<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, radix: usize, payload: Payload) -> Done {
     for power in group.powers(radix) {
         for child in 1..radix {
             let (parent, son) = tree(group, radix, power, child);
@@ -60,7 +60,7 @@ pub(super) fn shifts<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, byt
 }
 
 /// Once around the ring, with the same payload each time.
-pub(super) fn around<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, payload: Payload) -> Done {
+pub(super) fn circle<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, payload: Payload) -> Done {
     for _ in 1..group.size() {
         group.shift(machine, payload, 1)?;
     }
@@ -85,7 +85,7 @@ pub(super) struct Core {
 }
 
 impl Core {
-    pub(super) fn of(group: Group) -> Self {
+    pub(super) fn new(group: Group) -> Self {
         let size = if group.size().is_power_of_two() { group.size() } else { group.size().next_power_of_two() / 2 };
         Self { group, size, extra: group.size() - size }
     }
@@ -107,7 +107,7 @@ impl Core {
         if number < 2 * self.extra { number / 2 } else { number - self.extra }
     }
 
-    fn at(self, place: usize) -> usize {
+    fn number(self, place: usize) -> usize {
         if place < self.extra { 2 * place + 1 } else { place + self.extra }
     }
 
@@ -133,7 +133,7 @@ impl Core {
 
     /// Pairs of the core whose places differ in one bit.
     pub(super) fn pairs<T: Time>(self, machine: &mut JobMachine<'_, T>, payload: Payload, bit: usize) -> Done {
-        let other = |number: usize| (!self.outside(number)).then(|| self.at(self.place(number) ^ bit));
+        let other = |number: usize| (!self.outside(number)).then(|| self.number(self.place(number) ^ bit));
         self.group.exchange(machine, payload, other, other)
     }
 
@@ -162,8 +162,9 @@ impl Core {
         let mut parts = self.size as u64;
         for bit in Group::all(self.size).powers(2).into_iter().rev() {
             let place = |number: usize| (!self.outside(number)).then(|| self.place(number));
-            let to = |number: usize| place(number).filter(|at| (bit..2 * bit).contains(at)).map(|at| self.at(at - bit));
-            let from = |number: usize| place(number).filter(|at| *at < bit).map(|at| self.at(at + bit));
+            let to =
+                |number: usize| place(number).filter(|at| (bit..2 * bit).contains(at)).map(|at| self.number(at - bit));
+            let from = |number: usize| place(number).filter(|at| *at < bit).map(|at| self.number(at + bit));
             self.group.exchange(machine, Payload::plain(bytes.div_ceil(parts)), to, from)?;
             parts /= 2;
         }

@@ -79,7 +79,7 @@ impl Collective {
             Self::Allreduce(Allreduce::Ring) | Self::Alltoall(Alltoall::Linear | Alltoall::Scattered(_)) => 2 * others,
             Self::NodeAware(aware) => {
                 let within = u64::from(per_node.clamp(1, ranks.max(1)).next_power_of_two().ilog2());
-                between(aware).rounds(ranks.div_ceil(per_node.max(1)), bytes, 1) + 2 * within
+                node_part(aware).rounds(ranks.div_ceil(per_node.max(1)), bytes, 1) + 2 * within
             }
         }
     }
@@ -113,8 +113,8 @@ impl Collective {
                 bytes.saturating_mul(blocks)
             }
             Self::NodeAware(aware) => {
-                let between = between(aware).largest_message(ranks.div_ceil(per_node.max(1)), bytes, 1);
-                if per_node > 1 { between.max(bytes) } else { between }
+                let across = node_part(aware).largest_message(ranks.div_ceil(per_node.max(1)), bytes, 1);
+                if per_node > 1 { across.max(bytes) } else { across }
             }
             Self::Bcast(_)
             | Self::Reduce(_)
@@ -146,7 +146,7 @@ impl Collective {
 }
 
 /// The part of it that is between nodes.
-const fn between(aware: NodeAware) -> Collective {
+const fn node_part(aware: NodeAware) -> Collective {
     match aware {
         NodeAware::Barrier(barrier) => Collective::Barrier(barrier),
         NodeAware::Bcast(bcast) => Collective::Bcast(bcast),
@@ -159,23 +159,23 @@ fn node_aware<T: Time>(machine: &mut JobMachine<'_, T>, aware: NodeAware, per_no
     let (nodes, firsts) = (Group::nodes(per_node), Group::leaders(machine.len(), per_node));
     match aware {
         NodeAware::Barrier(between) => {
-            parts::up(machine, nodes, 2, Payload::plain(1))?;
+            parts::ascend(machine, nodes, 2, Payload::plain(1))?;
             barrier(machine, firsts, between)?;
-            parts::down(machine, nodes, 2, 1)
+            parts::descend(machine, nodes, 2, 1)
         }
         NodeAware::Bcast(between) => {
             bcast(machine, firsts, between, bytes)?;
             let radix = if between == Bcast::Knomial { RADIX } else { 2 };
-            parts::down(machine, nodes, radix, bytes)
+            parts::descend(machine, nodes, radix, bytes)
         }
         NodeAware::Reduce(between) => {
-            parts::up(machine, nodes, 2, Payload::reduced(bytes))?;
+            parts::ascend(machine, nodes, 2, Payload::reduced(bytes))?;
             reduce(machine, firsts, between, bytes)
         }
         NodeAware::Allreduce(between) => {
-            parts::up(machine, nodes, 2, Payload::reduced(bytes))?;
+            parts::ascend(machine, nodes, 2, Payload::reduced(bytes))?;
             allreduce(machine, firsts, between, bytes)?;
-            parts::down(machine, nodes, 2, bytes)
+            parts::descend(machine, nodes, 2, bytes)
         }
     }
 }
@@ -185,8 +185,8 @@ fn barrier<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, barrier: Barr
         Barrier::Dissemination => parts::shifts(machine, group, |_| 1),
         Barrier::RecursiveDoubling => doubling(machine, group, Payload::plain(1)),
         Barrier::Binomial => {
-            parts::up(machine, group, 2, Payload::plain(1))?;
-            parts::down(machine, group, 2, 1)
+            parts::ascend(machine, group, 2, Payload::plain(1))?;
+            parts::descend(machine, group, 2, 1)
         }
         Barrier::Hardware => unreachable!("its steps are not those of a group"),
     }
@@ -195,8 +195,8 @@ fn barrier<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, barrier: Barr
 fn bcast<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, bcast: Bcast, bytes: u64) -> Done {
     let part = bytes.div_ceil(group.size() as u64);
     match bcast {
-        Bcast::Binomial => parts::down(machine, group, 2, bytes),
-        Bcast::Knomial => parts::down(machine, group, RADIX, bytes),
+        Bcast::Binomial => parts::descend(machine, group, 2, bytes),
+        Bcast::Knomial => parts::descend(machine, group, RADIX, bytes),
         Bcast::ScatterDoubling => {
             parts::scatter(machine, group, part)?;
             allgather(machine, group, Allgather::RecursiveDoubling, part)
@@ -210,9 +210,9 @@ fn bcast<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, bcast: Bcast, b
 
 fn reduce<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, reduce: Reduce, bytes: u64) -> Done {
     match reduce {
-        Reduce::Binomial => parts::up(machine, group, 2, Payload::reduced(bytes)),
+        Reduce::Binomial => parts::ascend(machine, group, 2, Payload::reduced(bytes)),
         Reduce::Rabenseifner => {
-            let core = Core::of(group);
+            let core = Core::new(group);
             core.fold(machine, Payload::reduced(bytes))?;
             core.halve(machine, bytes)?;
             core.gather(machine, bytes)
@@ -224,7 +224,7 @@ fn allreduce<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, allreduce: 
     match allreduce {
         Allreduce::RecursiveDoubling => doubling(machine, group, Payload::reduced(bytes)),
         Allreduce::Rabenseifner => {
-            let core = Core::of(group);
+            let core = Core::new(group);
             core.fold(machine, Payload::reduced(bytes))?;
             core.halve(machine, bytes)?;
             core.double(machine, bytes)?;
@@ -232,12 +232,12 @@ fn allreduce<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, allreduce: 
         }
         Allreduce::Ring => {
             let part = bytes.div_ceil(group.size() as u64);
-            parts::around(machine, group, Payload::reduced(part))?;
-            parts::around(machine, group, Payload::plain(part))
+            parts::circle(machine, group, Payload::reduced(part))?;
+            parts::circle(machine, group, Payload::plain(part))
         }
         Allreduce::Tree => {
-            parts::up(machine, group, 2, Payload::reduced(bytes))?;
-            parts::down(machine, group, 2, bytes)
+            parts::ascend(machine, group, 2, Payload::reduced(bytes))?;
+            parts::descend(machine, group, 2, bytes)
         }
         Allreduce::Hardware => unreachable!("its steps are not those of a group"),
     }
@@ -245,7 +245,7 @@ fn allreduce<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, allreduce: 
 
 /// The whole payload to the rank whose number differs in one bit, bit after bit.
 fn doubling<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, payload: Payload) -> Done {
-    let core = Core::of(group);
+    let core = Core::new(group);
     core.fold(machine, payload)?;
     for bit in Group::all(core.size()).powers(2) {
         core.pairs(machine, payload, bit)?;
@@ -257,14 +257,14 @@ fn allgather<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, allgather: 
     let size = group.size();
     match allgather {
         Allgather::RecursiveDoubling if size.is_power_of_two() => {
-            let core = Core::of(group);
+            let core = Core::new(group);
             for bit in group.powers(2) {
                 core.pairs(machine, Payload::plain(bytes.saturating_mul(bit as u64)), bit)?;
             }
             Ok(())
         }
         Allgather::Neighbor if size.is_multiple_of(2) => parts::neighbors(machine, group, bytes),
-        Allgather::Ring | Allgather::Neighbor => parts::around(machine, group, Payload::plain(bytes)),
+        Allgather::Ring | Allgather::Neighbor => parts::circle(machine, group, Payload::plain(bytes)),
         Allgather::Bruck | Allgather::RecursiveDoubling => {
             parts::shifts(machine, group, |distance| bytes.saturating_mul(distance.min(size as u64 - distance)))
         }
@@ -275,15 +275,15 @@ fn reduce_scatter<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, scatte
     let total = bytes.saturating_mul(group.size() as u64);
     match scatter {
         ReduceScatter::RecursiveHalving => {
-            let core = Core::of(group);
+            let core = Core::new(group);
             core.fold(machine, Payload::reduced(total))?;
             core.halve(machine, total)?;
             core.unfold(machine, bytes)
         }
-        ReduceScatter::Ring => parts::around(machine, group, Payload::reduced(bytes)),
+        ReduceScatter::Ring => parts::circle(machine, group, Payload::reduced(bytes)),
         ReduceScatter::Pairwise => parts::pairwise(machine, group, Payload::reduced(bytes)),
         ReduceScatter::ReduceFirst => {
-            parts::up(machine, group, 2, Payload::reduced(total))?;
+            parts::ascend(machine, group, 2, Payload::reduced(total))?;
             parts::scatter(machine, group, bytes)
         }
     }
@@ -322,16 +322,16 @@ fn hardware<T: Time>(machine: &mut JobMachine<'_, T>, per_node: usize, bytes: Op
     let wire = (network.barrier_wire() + network.bytes_time(bytes)?).get();
     let step = (network.barrier_step() + network.cpu_time(bytes)? - network.overhead()).get();
     // Everyone tells its node; the node's first rank waits for all of them, reduces what they gave and arms the wire.
-    machine.work_of(step, |_| true)?;
-    let nodes = machine.latest_of_each(per_node);
+    machine.work_some(step, |_| true)?;
+    let nodes = machine.latest_by_node(per_node);
     let first = |rank: usize| rank.is_multiple_of(per_node);
     machine.wait(|rank| if first(rank) { nodes[rank / per_node] } else { T::default() })?;
     let given = per_node.min(machine.len()) as u64 - 1;
-    machine.work_of(step + network.reduction_time(bytes.saturating_mul(given))?.get(), first)?;
+    machine.work_some(step + network.reduction_time(bytes.saturating_mul(given))?.get(), first)?;
     // The wire falls when the last node has armed it, and everyone has to see that.
     let released = machine.latest_time().plus(wire);
     machine.wait(|_| released)?;
-    machine.work_of(step, |_| true)
+    machine.work_some(step, |_| true)
 }
 
 fn linear<T: Time>(machine: &mut JobMachine<'_, T>, bytes: u64) -> Done {
@@ -354,10 +354,10 @@ fn linear<T: Time>(machine: &mut JobMachine<'_, T>, bytes: u64) -> Done {
         send(&mut senders, distance)?;
         let source = |rank: usize| Some((rank + ranks - distance) % ranks);
         if !asked_for {
-            machine.receive_of(senders.sent(), payload, source)?;
+            machine.receive_sent(senders.sent(), payload, source)?;
             continue;
         }
-        machine.take_of(senders.sent(), payload, |rank| target(rank, distance), source)?;
+        machine.take_announced(senders.sent(), payload, |rank| target(rank, distance), source)?;
         for (rank, left) in left.iter_mut().enumerate() {
             *left = left.later(machine.sent()[(rank + distance) % ranks]);
         }
@@ -371,6 +371,7 @@ mod tests {
 
     use super::*;
     use crate::NoiseTrace;
+    use crate::machine::RankStart;
 
     /// Eight of the 1,024 windows of the largest published alltoall (lines B27 to B29 of the book's page of published figures), as the whole
     /// takes minutes: 8 bytes between 32,768 processes, two on each node of a Blue Gene/L, 200 us of noise every 1 ms. Their distances are
@@ -384,8 +385,9 @@ mod tests {
         let network: Network = "bgl".parse().unwrap();
         let time = |trace: &NoiseTrace| {
             // 387,421 has no factor in common with a million: the ranks begin evenly spread over the interval, in no order.
-            let starts: Vec<_> = (0..ranks as i64).map(|rank| (trace, rank * 387_421 % 1_000_000)).collect();
-            let mut machine = JobMachine::new(network, &starts).unwrap().with_nodes_of(2);
+            let start = |rank| RankStart { trace, offset: rank * 387_421 % 1_000_000 };
+            let starts: Vec<_> = (0..ranks as i64).map(start).collect();
+            let mut machine = JobMachine::new(network, &starts).unwrap().with_nodes(2);
             machine.share_links(network.share(ranks as u64, 2));
             for part in 0..parts {
                 let first = 1 + part * (ranks / parts / window) * window;

@@ -153,7 +153,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
         // The pass reads the times of others, and does not touch those that it walks along.
         std::mem::swap(&mut self.sent, &mut self.spare);
         let sent = std::mem::take(&mut self.spare);
-        let result = self.receive_of(&sent, payload, source);
+        let result = self.receive_sent(&sent, payload, source);
         self.spare = sent;
         std::mem::swap(&mut self.sent, &mut self.spare);
         result
@@ -165,7 +165,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
     }
 
     /// Receives messages that left at given times.
-    pub(crate) fn receive_of(
+    pub(crate) fn receive_sent(
         &mut self,
         sent: &[T],
         payload: Payload,
@@ -202,7 +202,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
         self.announce(&to)?;
         let announced = std::mem::take(&mut self.sent);
         self.sent = std::mem::take(&mut self.spare);
-        let taken = self.take_of(&announced, payload, &to, from);
+        let taken = self.take_announced(&announced, payload, &to, from);
         self.spare = announced;
         taken?;
         // Every pass walks along `sent`, so that another array stands in for the one that is read.
@@ -230,7 +230,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
 
     /// Ranks ask for messages that were announced at given times to those that `to` names, and take them. When the last byte of
     /// each left its sender is noted as what its receiver sent.
-    pub(crate) fn take_of(
+    pub(crate) fn take_announced(
         &mut self,
         announced: &[T],
         payload: Payload,

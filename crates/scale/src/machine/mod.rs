@@ -66,6 +66,15 @@ struct Cursor<'a, T: Time> {
     notes: T::Notes,
 }
 
+/// The start of a rank: its trace, and where on the circle of the trace it starts.
+#[derive(Clone, Copy, Debug)]
+pub struct RankStart<'a> {
+    /// The noise that the rank replays.
+    pub trace: &'a NoiseTrace,
+    /// The position on the circle, in nanoseconds.
+    pub offset: i64,
+}
+
 /// The ranks of a job, each with a clock of its own that noise delays.
 #[derive(Clone, Debug)]
 pub struct JobMachine<'a, T: Time = i64> {
@@ -142,11 +151,11 @@ impl<T: Time> Rank<T> {
 }
 
 impl<'a> JobMachine<'a> {
-    /// From each rank's trace and its offset on the trace's circle. All clocks are at 0.
+    /// A machine with these ranks, all clocks at 0.
     ///
     /// # Errors
     /// [`ScaleError::NoRanks`].
-    pub fn new(network: Network, starts: &[(&'a NoiseTrace, i64)]) -> Result<Self, ScaleError> {
+    pub fn new(network: Network, starts: &[RankStart<'a>]) -> Result<Self, ScaleError> {
         Self::with_times(network, starts)
     }
 }
@@ -156,14 +165,14 @@ impl<'a, T: Time> JobMachine<'a, T> {
     ///
     /// # Errors
     /// [`ScaleError::NoRanks`].
-    pub(crate) fn with_times(network: Network, starts: &[(&'a NoiseTrace, i64)]) -> Result<Self, ScaleError> {
+    pub(crate) fn with_times(network: Network, starts: &[RankStart<'a>]) -> Result<Self, ScaleError> {
         if starts.is_empty() {
             return Err(ScaleError::NoRanks);
         }
         let cursors: Vec<Cursor<'a, T>> = starts
             .iter()
             .enumerate()
-            .map(|(rank, (trace, offset))| {
+            .map(|(rank, RankStart { trace, offset })| {
                 let offset = offset.rem_euclid(trace.length_ns());
                 let first = trace.first_ending_after(offset);
                 let count = trace.len().max(1) as i64;
@@ -185,7 +194,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
 
     /// The same, with so many ranks on each node: the first ones on the first, and so on. The last node may have fewer.
     #[must_use]
-    pub fn with_nodes_of(self, per_node: usize) -> Self {
+    pub fn with_nodes(self, per_node: usize) -> Self {
         let per_node = per_node.clamp(1, self.ranks.len());
         let cards = if per_node > 1 { vec![Card::default(); self.ranks.len().div_ceil(per_node)] } else { Vec::new() };
         Self { per_node, cards, ..self }
@@ -336,7 +345,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
     }
 
     /// Ranks that `works` tells work.
-    pub(crate) fn work_of(&mut self, work: i64, works: impl Fn(usize) -> bool + Sync) -> Result<(), ScaleError> {
+    pub(crate) fn work_some(&mut self, work: i64, works: impl Fn(usize) -> bool + Sync) -> Result<(), ScaleError> {
         self.step(|at, rank, cursor| {
             if works(at) {
                 rank.clock = rank.finish(cursor, rank.clock, work);
@@ -345,7 +354,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
     }
 
     /// The latest clock of each run of ranks.
-    pub(crate) fn latest_of_each(&self, ranks: usize) -> Vec<T> {
+    pub(crate) fn latest_by_node(&self, ranks: usize) -> Vec<T> {
         let latest = |node: &[Rank<T>]| node.iter().map(|rank| rank.clock).reduce(T::later).unwrap_or_default();
         self.ranks.chunks(ranks).map(latest).collect()
     }
@@ -361,7 +370,7 @@ mod tests {
         let silent = NoiseTrace::silent(Nanos::from_millis(1)).unwrap();
         let network = Network::new(Nanos::ZERO, Nanos::ZERO, Nanos::ZERO, 0).unwrap();
         for ranks in [5, PARALLEL_RANKS - 1, PARALLEL_RANKS, PARALLEL_RANKS + CHUNK / 2 + 1] {
-            let mut machine = JobMachine::new(network, &vec![(&silent, 0); ranks]).unwrap();
+            let mut machine = JobMachine::new(network, &vec![RankStart { trace: &silent, offset: 0 }; ranks]).unwrap();
             machine.wait(|rank| 3 * rank as i64).unwrap();
             assert!((0..ranks).all(|rank| machine.clock(rank).get() == 3 * rank as i64), "{ranks} ranks");
         }

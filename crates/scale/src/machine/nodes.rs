@@ -20,14 +20,14 @@ use crate::workers::{Task, run_all};
 
 /// What messages cost between nodes and within one.
 #[derive(Clone, Copy)]
-pub(super) struct BothCosts {
-    between: Costs,
-    within: Costs,
+pub(super) struct NodeCosts {
+    remote: Costs,
+    same_node: Costs,
 }
 
-impl BothCosts {
-    fn of(&self, within: bool) -> &Costs {
-        if within { &self.within } else { &self.between }
+impl NodeCosts {
+    fn get(&self, same_node: bool) -> &Costs {
+        if same_node { &self.same_node } else { &self.remote }
     }
 }
 
@@ -55,7 +55,7 @@ struct Listed<T> {
     /// When it arrived; 0 for one that is sent.
     arrived: T,
     number: usize,
-    within: bool,
+    same_node: bool,
 }
 
 /// Memory that one node after the other uses: taking it anew would take longer than the messages.
@@ -91,9 +91,9 @@ impl<T: Time> NodeView<'_, '_, T> {
 
     /// Sends a message or announces it: with what it costs the CPU, and how long it keeps the card or, within the node, the
     /// rank's next one away.
-    fn send(&mut self, at: usize, within: bool, cpu: i64, busy: i64) -> T {
+    fn send(&mut self, at: usize, same_node: bool, cpu: i64, busy: i64) -> T {
         let ready = self.ranks[at].clock;
-        let start = if within {
+        let start = if same_node {
             let rank = &mut self.ranks[at];
             let start = ready.later(rank.send_free);
             rank.send_free = start.plus(busy);
@@ -105,8 +105,8 @@ impl<T: Time> NodeView<'_, '_, T> {
     }
 
     /// When a message that is there at a time may be received.
-    fn bring(&mut self, at: usize, within: bool, there: T, busy: i64) -> T {
-        if !within {
+    fn bring(&mut self, at: usize, same_node: bool, there: T, busy: i64) -> T {
+        if !same_node {
             return self.card.receives.take(there, busy);
         }
         let rank = &mut self.ranks[at];
@@ -171,11 +171,11 @@ impl<'a, T: Time> JobMachine<'a, T> {
         self.per_node > 1
     }
 
-    fn both_costs(&self, payload: Payload, asked_for: bool) -> Result<BothCosts, ScaleError> {
-        let within = self.network.within_node();
-        Ok(BothCosts {
-            between: self.costs(payload, asked_for)?,
-            within: Costs::new(&within, payload, asked_for, ALONE)?,
+    fn both_costs(&self, payload: Payload, asked_for: bool) -> Result<NodeCosts, ScaleError> {
+        let local = self.network.within_node();
+        Ok(NodeCosts {
+            remote: self.costs(payload, asked_for)?,
+            same_node: Costs::new(&local, payload, asked_for, ALONE)?,
         })
     }
 
@@ -231,13 +231,13 @@ impl<'a, T: Time> JobMachine<'a, T> {
             node.forget(earliest);
             scratch.lists.clear();
             node.each_message(width, to, |node, at, number, to| {
-                scratch.lists.push(Listed { at, arrived: T::default(), number, within: node.holds(to) });
+                scratch.lists.push(Listed { at, arrived: T::default(), number, same_node: node.holds(to) });
             });
             let ready = |node: &NodeView<'_, '_, T>, listed: &Listed<T>| node.ranks[listed.at].clock.ns();
-            scratch.in_order(node, ready, |node, &Listed { at, number, within, .. }| {
-                let costs = costs.of(within);
+            scratch.in_order(node, ready, |node, &Listed { at, number, same_node, .. }| {
+                let costs = costs.get(same_node);
                 let busy = if announce { costs.gap } else { costs.busy };
-                sent[at * width + number] = node.send(at, within, costs.send, busy);
+                sent[at * width + number] = node.send(at, same_node, costs.send, busy);
             });
         })
     }
@@ -255,10 +255,10 @@ impl<'a, T: Time> JobMachine<'a, T> {
         self.step_nodes(&mut nothing, width, |node, _, scratch| {
             scratch.lists.clear();
             node.each_message(width, from, |node, at, number, from| {
-                let within = node.holds(from);
-                let costs = costs.of(within);
+                let same_node = node.holds(from);
+                let costs = costs.get(same_node);
                 let arrived = sent[from * width + number].plus(costs.latency + costs.bytes);
-                scratch.lists.push(Listed { at, arrived, number, within });
+                scratch.lists.push(Listed { at, arrived, number, same_node });
             });
             if width > 1 {
                 scratch.lists.sort_unstable_by_key(|listed| (listed.at, listed.arrived.ns(), listed.number));
@@ -266,9 +266,9 @@ impl<'a, T: Time> JobMachine<'a, T> {
             let ready = |node: &NodeView<'_, '_, T>, listed: &Listed<T>| {
                 node.ranks[listed.at].clock.ns().max(listed.arrived.ns())
             };
-            scratch.in_order(node, ready, |node, &Listed { at, arrived, within, .. }| {
-                let costs = costs.of(within);
-                let start = node.bring(at, within, node.ranks[at].clock.later(arrived), costs.busy);
+            scratch.in_order(node, ready, |node, &Listed { at, arrived, same_node, .. }| {
+                let costs = costs.get(same_node);
+                let start = node.bring(at, same_node, node.ranks[at].clock.later(arrived), costs.busy);
                 node.work(at, start, costs.receive);
             });
         })
@@ -289,13 +289,18 @@ impl<'a, T: Time> JobMachine<'a, T> {
         self.step_nodes(&mut asked, width, |node, asked, _| {
             let mut heard: Vec<(usize, T, usize, bool)> = Vec::new();
             for (at, number, from) in node.messages(width, from) {
-                let within = node.holds(from);
-                heard.push((at, announced[from * width + number].plus(costs.of(within).latency), number, within));
+                let same_node = node.holds(from);
+                heard.push((
+                    at,
+                    announced[from * width + number].plus(costs.get(same_node).latency),
+                    number,
+                    same_node,
+                ));
             }
             heard.sort_unstable_by_key(|(at, heard, number, _)| (*at, heard.ns(), *number));
-            for (at, heard, number, within) in heard {
+            for (at, heard, number, same_node) in heard {
                 let start = node.ranks[at].clock.later(heard);
-                asked[at * width + number] = node.work(at, start, costs.of(within).overhead);
+                asked[at * width + number] = node.work(at, start, costs.get(same_node).overhead);
             }
         })?;
         // The senders' cards move the bytes as they are asked for them.
@@ -303,16 +308,16 @@ impl<'a, T: Time> JobMachine<'a, T> {
         self.step_nodes(&mut there, width, |node, there, _| {
             let mut wanted: Vec<(T, usize, usize)> = Vec::new();
             for (at, number, to) in node.messages(width, to) {
-                let within = node.holds(to);
-                let costs = costs.of(within);
+                let same_node = node.holds(to);
+                let costs = costs.get(same_node);
                 let ready = asked[to * width + number].plus(costs.latency);
                 there[at * width + number] = ready.plus(costs.bytes + costs.latency);
-                if !within {
+                if !same_node {
                     wanted.push((ready, at, number));
                 }
             }
             wanted.sort_unstable_by_key(|(ready, at, number)| (ready.ns(), *at, *number));
-            let costs = &costs.between;
+            let costs = &costs.remote;
             for (ready, at, number) in wanted {
                 let start = node.card.sends.take(ready, costs.busy);
                 there[at * width + number] = start.plus(costs.bytes + costs.latency);
@@ -326,9 +331,9 @@ impl<'a, T: Time> JobMachine<'a, T> {
                 come.push(((there[from * width + number], at, number), node.holds(from)));
             }
             come.sort_unstable_by_key(|((arrived, at, number), _)| (arrived.ns(), *at, *number));
-            for ((arrived, at, number), within) in come {
-                let costs = costs.of(within);
-                let brought = node.bring(at, within, arrived, costs.busy);
+            for ((arrived, at, number), same_node) in come {
+                let costs = costs.get(same_node);
+                let brought = node.bring(at, same_node, arrived, costs.busy);
                 left[at * width + number] = brought.plus(-costs.latency);
                 node.work(at, node.ranks[at].clock.later(brought), costs.receive);
             }

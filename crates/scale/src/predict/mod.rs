@@ -11,7 +11,7 @@ use crate::delay::DelayTable;
 use crate::estimate::{exactly, from_replicas, not_below};
 use crate::law::LawPoint;
 use crate::lengths::DetourLengths;
-use crate::machine::{HeldUp, JobMachine, Time, Traced};
+use crate::machine::{HeldUp, JobMachine, RankStart, Time, Traced};
 use crate::network::Network;
 use crate::noise::{Noise, NoiseTrace};
 use crate::order::{DelayDistribution, UNITS_LIMIT};
@@ -87,11 +87,11 @@ pub struct RankPrediction {
     pub replayed: bool,
     /// What a report has instead if the CPUs of a node, replayed together, lose something else than by themselves.
     pub apart: Option<f64>,
-    /// What another recording, or a longer one, would give; nothing for a formula, and unless [`Prediction::of_recording`] asks
+    /// What another recording, or a longer one, would give; nothing for a formula, and unless [`Prediction::with_recording`] asks
     /// for it.
     pub recording: Option<RecordingBounds>,
-    /// What the recording may have missed, so that the slowdown is at least this; nothing unless [`Prediction::of_recording`] or
-    /// [`Prediction::of_summary`] asks for it.
+    /// What the recording may have missed, so that the slowdown is at least this; nothing unless [`Prediction::with_recording`] or
+    /// [`Prediction::with_recorded`] asks for it.
     pub missed: Option<Missed>,
     /// Whether the noise is a formula, of which nothing is unknown.
     pub formula: bool,
@@ -135,12 +135,10 @@ impl Replays {
         Self { outcomes: Vec::new(), quiet_phase_ns, durations, above_ns: Vec::new() }
     }
 
-    /// Takes replicas in their order.
-    fn take(&mut self, replicas: Vec<(ReplayOutcome, PhaseDurations)>) {
-        for (outcome, durations) in replicas {
-            self.outcomes.push(outcome);
-            self.durations.merge(&durations);
-        }
+    /// Takes the next replica.
+    fn take(&mut self, replica: &Replica) {
+        self.outcomes.push(replica.outcome);
+        self.durations.merge(&replica.durations);
     }
 
     /// What is added to a mean phase, in nanoseconds.
@@ -165,12 +163,27 @@ impl Replays {
     }
 }
 
+/// A replica that was replayed.
+struct Replica {
+    outcome: ReplayOutcome,
+    durations: PhaseDurations,
+    /// What its phases take above the threshold, all together, in nanoseconds.
+    above_ns: i128,
+}
+
+/// The replicas of a job with messages, each with its critical path.
+pub(crate) struct CriticalPaths<'a> {
+    /// How long the job takes without noise.
+    pub quiet: Nanos,
+    pub replicas: Vec<CriticalPath<'a>>,
+}
+
 /// A replica with messages, and where noise held up the work on its critical path.
 pub(crate) struct CriticalPath<'a> {
     pub outcome: ReplayOutcome,
     pub held_up: Vec<HeldUp>,
     /// Each rank's trace and its offset on that.
-    pub starts: Vec<(&'a NoiseTrace, i64)>,
+    pub starts: Vec<RankStart<'a>>,
 }
 
 /// A prediction for one grain and noise, whose tables serve all numbers of ranks.
@@ -181,12 +194,19 @@ pub struct Prediction<'a> {
     /// Those of full units, for the ideal collective; other collectives need none.
     tables: Option<Tables<'a>>,
     /// What replicas replay by turns after that: other draws of the same formula, with their tables.
-    draws: Vec<(&'a Noise, Option<DelayTable<'a>>)>,
+    draws: Vec<Draw<'a>>,
     watch: ReplayWatch<'a>,
     /// Whether it is asked what another recording would give.
-    of_recording: bool,
+    asks_recording: bool,
     /// How long CPUs were recorded, all together, if the noise was drawn from that.
-    drawn_of: Option<Nanos>,
+    recorded: Option<Nanos>,
+}
+
+/// A draw of a formula, with its table for the ideal collective.
+#[derive(Clone, Debug)]
+struct Draw<'a> {
+    noise: &'a Noise,
+    table: Option<DelayTable<'a>>,
 }
 
 /// What answers come from.
@@ -205,11 +225,11 @@ impl<'a> Tables<'a> {
         let distribution = DelayDistribution::new(&delays);
         // Of coalesced noise the delays of ranks hang together.
         let is_recorded = noise.together() && noise.windows().is_none();
-        let losses = is_recorded.then(|| PhaseLosses::of_noise(noise, per_node, delays.grain())).transpose()?;
+        let losses = is_recorded.then(|| PhaseLosses::from_noise(noise, per_node, delays.grain())).transpose()?;
         Ok(Self { delays, distribution, losses, known: None })
     }
 
-    fn of_recording(self) -> Self {
+    fn with_recording(self) -> Self {
         Self { known: self.losses.as_ref().and_then(PhaseLosses::uncertainty), ..self }
     }
 }
@@ -240,8 +260,8 @@ impl<'a> Prediction<'a> {
             tables,
             draws: Vec::new(),
             watch: ReplayWatch::NOBODY,
-            of_recording: false,
-            drawn_of: None,
+            asks_recording: false,
+            recorded: None,
         })
     }
 
@@ -251,9 +271,9 @@ impl<'a> Prediction<'a> {
     /// As [`Prediction::new`].
     pub fn with_draws(self, draws: &'a [Noise]) -> Result<Self, ScaleError> {
         let Question { per_node, grain, .. } = self.question;
-        let made = |noise: &'a Noise| -> Result<(&'a Noise, Option<DelayTable<'a>>), ScaleError> {
+        let made = |noise: &'a Noise| -> Result<Draw<'a>, ScaleError> {
             let table = self.tables.as_ref().map(|_| DelayTable::new(noise, per_node, grain)).transpose()?;
-            Ok((noise, table))
+            Ok(Draw { noise, table })
         };
         let draws = draws.iter().map(made).collect::<Result<_, _>>()?;
         Ok(Self { draws, ..self })
@@ -273,16 +293,16 @@ impl<'a> Prediction<'a> {
 
     /// The same, also saying what another recording of the machine would give, where the noise is a recording.
     #[must_use]
-    pub fn of_recording(self) -> Self {
-        let tables = self.tables.map(Tables::of_recording);
-        Self { tables, of_recording: true, ..self }
+    pub fn with_recording(self) -> Self {
+        let tables = self.tables.map(Tables::with_recording);
+        Self { tables, asks_recording: true, ..self }
     }
 
     /// The same of noise that was drawn from a recording in summary form, of CPUs that were recorded for so long all together: it has no
     /// interval, and says only what the recording may have missed.
     #[must_use]
-    pub fn of_summary(self, recorded: Nanos) -> Self {
-        Self { drawn_of: Some(recorded), ..self }
+    pub fn with_recorded(self, recorded: Nanos) -> Self {
+        Self { recorded: Some(recorded), ..self }
     }
 
     /// The distribution of one full unit's delay, for the ideal collective.
@@ -303,17 +323,17 @@ impl<'a> Prediction<'a> {
     /// [`ScaleError`] for no ranks, too many ranks, times that do not fit.
     pub fn row(&self, ranks: u64) -> Result<RankPrediction, ScaleError> {
         let question = &self.question;
-        let few = self.tables_of_few(ranks)?;
+        let few = self.small_tables(ranks)?;
         let tables = few.as_ref().or(self.tables.as_ref());
         let replays = self.replays(tables, ranks)?;
         let means: Vec<f64> = replays.outcomes.iter().map(ReplayOutcome::mean_phase_ns).collect();
-        let (expected_ratio, law) = tables.map_or(Ok((None, None)), |tables| self.expected(tables, ranks))?;
+        let expected = tables.map_or(Ok(Expected::default()), |tables| self.expected(tables, ranks))?;
         let Answer { slowdown, apart, recording } = match tables {
             Some(tables) => self.answer(tables, &replays, ranks),
             None => self.answer_with_messages(&replays, ranks)?,
         };
-        let drawn_of = self.drawn_of.filter(|_| !question.synchronized);
-        let missed = drawn_of.and_then(|recorded| Missed::of(ranks, question.grain, recorded));
+        let recorded = self.recorded.filter(|_| !question.synchronized);
+        let missed = recorded.and_then(|recorded| Missed::for_ranks(ranks, question.grain, recorded));
         Ok(RankPrediction {
             ranks,
             grain: question.grain,
@@ -326,8 +346,8 @@ impl<'a> Prediction<'a> {
             recording,
             missed: missed.or_else(|| recording?.missed),
             formula: !self.noise.together(),
-            expected_ratio,
-            law,
+            expected_ratio: expected.ratio,
+            law: expected.law,
             worst_phase: replays.outcomes.iter().map(|outcome| outcome.worst_phase).max(),
             mean_phase_ns: from_replicas(&means).map(|estimate| estimate.mean),
             quiet_phase_ns: replays.quiet_phase_ns,
@@ -360,14 +380,14 @@ impl<'a> Prediction<'a> {
     /// # Errors
     /// As there.
     pub fn slowdown(&self, ranks: u64) -> Result<Option<Estimate>, ScaleError> {
-        let few = self.tables_of_few(ranks)?;
+        let few = self.small_tables(ranks)?;
         let tables = few.as_ref().or(self.tables.as_ref());
         let alone = tables.filter(|tables| tables.delays.ranks_per_unit() == 1).and_then(|tables| self.sampled(tables));
         if let Some(losses) = alone {
             return Ok(Some(exactly(losses.slowdown(ranks, None))));
         }
         let replays = self.replays(tables, ranks)?;
-        Ok(tables.map_or_else(|| replays.slowdown(), |tables| self.answered(tables, &replays, ranks).0))
+        Ok(tables.map_or_else(|| replays.slowdown(), |tables| self.answered(tables, &replays, ranks).slowdown))
     }
 
     /// What replays give, of each replica; none where ranks are too many to be replayed.
@@ -375,20 +395,20 @@ impl<'a> Prediction<'a> {
     /// # Errors
     /// As there.
     pub(crate) fn slowdowns(&self, ranks: u64) -> Result<Vec<f64>, ScaleError> {
-        Ok(self.replays_of(ranks)?.slowdowns())
+        Ok(self.replays_alone(ranks)?.slowdowns())
     }
 
-    fn replays_of(&self, ranks: u64) -> Result<Replays, ScaleError> {
-        let few = self.tables_of_few(ranks)?;
+    fn replays_alone(&self, ranks: u64) -> Result<Replays, ScaleError> {
+        let few = self.small_tables(ranks)?;
         self.replays(few.as_ref().or(self.tables.as_ref()), ranks)
     }
 
     /// The tables of a job that does not fill one unit.
-    fn tables_of_few(&self, ranks: u64) -> Result<Option<Tables<'a>>, ScaleError> {
+    fn small_tables(&self, ranks: u64) -> Result<Option<Tables<'a>>, ScaleError> {
         let few = self.tables.as_ref().filter(|tables| (1..tables.delays.ranks_per_unit()).contains(&ranks));
         few.map(|tables| {
             let few = Tables::new(tables.delays.for_ranks(ranks)?.into_owned(), self.noise, ranks)?;
-            Ok(if tables.known.is_some() { few.of_recording() } else { few })
+            Ok(if tables.known.is_some() { few.with_recording() } else { few })
         })
         .transpose()
     }
@@ -415,27 +435,27 @@ impl<'a> Prediction<'a> {
         }
         let threshold = tables.known.as_ref().and_then(RecordingUncertainty::threshold);
         let table = tables.delays.for_ranks(ranks)?;
-        let one = |replica: &u64| -> Result<(ReplayOutcome, PhaseDurations, i128), ScaleError> {
+        let one = |replica: &u64| -> Result<Replica, ScaleError> {
             // Of a formula a rank is a unit, so that none is filled in part.
-            let table = self.draw_of(*replica).and_then(|(_, table)| table.as_ref()).unwrap_or(&table);
+            let table = self.draw(*replica).and_then(|draw| draw.table.as_ref()).unwrap_or(&table);
             let offsets = self.placement(ranks).draw(table, question.seed, *replica)?;
             // However many ranks there are, a phase looks at few.
             let mut count = self.watch.count(ranks, 1);
             let mut durations = PhaseDurations::never_below(question.grain);
-            let mut above = 0_i128;
+            let mut above_ns = 0_i128;
             let outcome = replay_each(table, &offsets, question.phases, None, |delay| {
                 durations.add(question.grain + delay);
-                above += threshold.map_or(0, |threshold| i128::from((delay - threshold).get().max(0)));
+                above_ns += threshold.map_or(0, |threshold| i128::from((delay - threshold).get().max(0)));
                 count.phase();
             })?;
-            Ok((outcome, durations, above))
+            Ok(Replica { outcome, durations, above_ns })
         };
         // As many side by side as their offsets fit into memory.
         let replicas: Vec<u64> = (0..question.replicas).collect();
         for some in replicas.chunks(together(ranks, question.replicas)) {
-            for (outcome, durations, above) in side_by_side(some, one)? {
-                replays.above_ns.push(above as f64 / outcome.phases as f64);
-                replays.take(vec![(outcome, durations)]);
+            for replica in side_by_side(some, one)? {
+                replays.above_ns.push(replica.above_ns as f64 / replica.outcome.phases as f64);
+                replays.take(&replica);
             }
         }
         Ok(replays)
@@ -446,8 +466,8 @@ impl<'a> Prediction<'a> {
         let quiet_phase_ns = self.quiet(ranks)?.mean_phase_ns();
         let quiet = Nanos::new(quiet_phase_ns.ceil() as i64);
         let all = self.each_replica(ranks, |replica| self.messages(ranks, replica, quiet))?;
-        let mut replays = Replays::new(quiet_phase_ns, PhaseDurations::around(quiet));
-        replays.take(all);
+        let mut replays = Replays::new(quiet_phase_ns, PhaseDurations::new(quiet));
+        all.iter().for_each(|replica| replays.take(replica));
         Ok(replays)
     }
 
@@ -466,12 +486,13 @@ impl<'a> Prediction<'a> {
     }
 
     /// How long the job takes without noise, and its replicas with messages, each with its critical path.
-    pub(crate) fn critical_paths(&self, ranks: u64) -> Result<(Nanos, Vec<CriticalPath<'a>>), ScaleError> {
+    pub(crate) fn critical_paths(&self, ranks: u64) -> Result<CriticalPaths<'a>, ScaleError> {
         let question = &self.question;
         question.collective.fits(&question.network, ranks, question.bytes, question.per_node)?;
         Self::check_messages(ranks)?;
         let quiet = self.quiet(ranks)?.total;
-        Ok((quiet, self.each_replica(ranks, |replica| self.critical_path(ranks, replica))?))
+        let replicas = self.each_replica(ranks, |replica| self.critical_path(ranks, replica))?;
+        Ok(CriticalPaths { quiet, replicas })
     }
 
     fn critical_path(&self, ranks: u64, replica: u64) -> Result<CriticalPath<'a>, ScaleError> {
@@ -503,7 +524,7 @@ impl<'a> Prediction<'a> {
     }
 
     /// Which of the other draws a replica replays; nothing for the first.
-    fn draw_of(&self, replica: u64) -> Option<&(&'a Noise, Option<DelayTable<'a>>)> {
+    fn draw(&self, replica: u64) -> Option<&Draw<'a>> {
         let turn = replica % (self.draws.len() as u64 + 1);
         self.draws.get(usize::try_from(turn).ok()?.checked_sub(1)?)
     }
@@ -513,11 +534,11 @@ impl<'a> Prediction<'a> {
     }
 
     /// Order statistics and law, where they apply.
-    fn expected(&self, tables: &Tables<'_>, ranks: u64) -> Result<(Option<f64>, Option<LawPoint>), ScaleError> {
+    fn expected(&self, tables: &Tables<'_>, ranks: u64) -> Result<Expected, ScaleError> {
         let Tables { delays: table, distribution, .. } = tables;
         // Those of ranks whose noise comes together know nothing.
         if self.question.synchronized || self.noise.windows().is_some() {
-            return Ok((None, None));
+            return Ok(Expected::default());
         }
         let units = ranks.div_ceil(table.ranks_per_unit());
         let grain = self.question.grain;
@@ -525,32 +546,32 @@ impl<'a> Prediction<'a> {
         // Where there is a replay, that is the answer. Beyond, phases start at random times if many ranks are within detours.
         let is_answered = ranks <= RANKS_LIMIT || self.sampled(tables).is_some();
         let shown = !is_answered && units <= UNITS_LIMIT && lengths.starts_are_random(ranks);
-        let expected = shown.then(|| distribution.expected_slowdown(units));
+        let ratio = shown.then(|| distribution.expected_slowdown(units));
         // The law's ranks are independent of each other.
         let law = if table.ranks_per_unit() == 1 { lengths.law(grain)? } else { None };
-        Ok((expected, law.map(|law| law.at(ranks)).transpose()?))
+        Ok(Expected { ratio, law: law.map(|law| law.at(ranks)).transpose()? })
     }
 
     /// One replica with messages.
-    fn messages(&self, ranks: u64, replica: u64, quiet: Nanos) -> Result<(ReplayOutcome, PhaseDurations), ScaleError> {
-        let noise = self.draw_of(replica).map_or(self.noise, |(noise, _)| noise);
+    fn messages(&self, ranks: u64, replica: u64, quiet: Nanos) -> Result<Replica, ScaleError> {
+        let noise = self.draw(replica).map_or(self.noise, |draw| draw.noise);
         let starts = self.placement(ranks).ranks(noise, self.question.seed, replica)?;
         let mut machine = self.machine::<i64>(&starts)?;
         drop(starts);
-        let (mut durations, mut spread) = (Durations::new(&self.question), PhaseDurations::around(quiet));
+        let (mut durations, mut spread) = (Durations::new(&self.question), PhaseDurations::new(quiet));
         let mut count = self.watch.count(ranks, ranks);
         for _ in 0..self.question.phases {
             spread.add(durations.add(self.phase(&mut machine)?));
             count.phase();
         }
-        Ok((durations.outcome, spread))
+        Ok(Replica { outcome: durations.outcome, durations: spread, above_ns: 0 })
     }
 
     /// The same without noise. Once the machine is as it was a phase ago, apart from the time, all further phases are
     /// like the last.
     fn quiet(&self, ranks: u64) -> Result<ReplayOutcome, ScaleError> {
         let silence = NoiseTrace::silent(Nanos::new(1))?;
-        let starts = vec![(&silence, 0); ranks as usize];
+        let starts = vec![RankStart { trace: &silence, offset: 0 }; ranks as usize];
         let mut machine = self.machine::<i64>(&starts)?;
         drop(starts);
         let mut durations = Durations::new(&self.question);
@@ -582,9 +603,9 @@ impl<'a> Prediction<'a> {
         Ok(durations.outcome)
     }
 
-    fn machine<'n, T: Time>(&self, starts: &[(&'n NoiseTrace, i64)]) -> Result<JobMachine<'n, T>, ScaleError> {
+    fn machine<'n, T: Time>(&self, starts: &[RankStart<'n>]) -> Result<JobMachine<'n, T>, ScaleError> {
         let per_node = usize::try_from(self.question.per_node).unwrap_or(usize::MAX);
-        Ok(JobMachine::with_times(self.question.network, starts)?.with_nodes_of(per_node))
+        Ok(JobMachine::with_times(self.question.network, starts)?.with_nodes(per_node))
     }
 
     fn phase<T: Time>(&self, machine: &mut JobMachine<'_, T>) -> Result<Nanos, ScaleError> {
@@ -595,6 +616,13 @@ impl<'a> Prediction<'a> {
         machine.check()?;
         Ok(machine.latest())
     }
+}
+
+/// The slowdown by order statistics, and what the law says; `None` where they do not apply.
+#[derive(Default)]
+struct Expected {
+    ratio: Option<f64>,
+    law: Option<LawPoint>,
 }
 
 /// Phases as they end, each when its last rank does.
@@ -683,7 +711,7 @@ mod tests {
         let cpus = (0..4).map(|_| NoiseTrace::new(Nanos::from_secs(50), ticks()).unwrap()).collect();
         let noise = Noise::recorded(vec![NodeNoise::new("node", cpus).unwrap()]).unwrap();
         let question = Question { grain: Nanos::from_millis(1), phases: 5_000, per_node: 4, replicas: 5, ..question() };
-        let prediction = Prediction::new(&noise, question).unwrap().of_recording();
+        let prediction = Prediction::new(&noise, question).unwrap().with_recording();
         let few = prediction.row(4).unwrap();
         let (slowdown, apart, bounds) = (few.slowdown.unwrap().mean, few.apart.unwrap(), few.recording.unwrap());
         assert!(few.replayed && (slowdown - 1.002).abs() < 1e-4 && apart > 1.004, "{few:?}");
@@ -704,7 +732,7 @@ mod tests {
         let noise = Noise::recorded(vec![node]).unwrap();
         let prediction = Prediction::new(&noise, question()).unwrap();
         assert_eq!(prediction.row(64).unwrap().recording, None, "nobody asked");
-        let prediction = prediction.of_recording();
+        let prediction = prediction.with_recording();
         for ranks in [1, 64, 4_096] {
             let row = prediction.row(ranks).unwrap();
             let (bounds, slowdown) = (row.recording.unwrap(), row.slowdown.unwrap());
@@ -714,7 +742,7 @@ mod tests {
         let barrier = Question { collective: "barrier".parse().unwrap(), ..question() };
         let prediction = Prediction::new(&noise, barrier).unwrap();
         assert_eq!(prediction.row(8).unwrap().recording, None, "nobody asked");
-        let row = prediction.of_recording().row(8).unwrap();
+        let row = prediction.with_recording().row(8).unwrap();
         let (bounds, slowdown) = (row.recording.unwrap(), row.slowdown.unwrap());
         assert!(bounds.low <= slowdown.mean && bounds.high.is_none_or(|high| high >= slowdown.mean), "{row:?}");
     }

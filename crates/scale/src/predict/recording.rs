@@ -9,7 +9,7 @@ use crate::collective::Collective;
 use crate::estimate::exactly;
 use crate::noise::Alignment;
 use crate::sampled::PhaseLosses;
-use crate::uncertainty::{Passed, RecordingBounds, RecordingEnds, RecordingUncertainty};
+use crate::uncertainty::{RecordingBounds, RecordingEnds, RecordingUncertainty, ReplayFactors};
 
 /// Where more than this share of the added time lies above the threshold of the longest delays, it is told apart what messages make of
 /// it.
@@ -35,15 +35,10 @@ impl Prediction<'_> {
         tables.losses.as_ref().filter(|_| apart)
     }
 
-    /// The slowdown; and what the CPUs of a node lose by themselves, if that is something else.
-    pub(super) fn answered(
-        &self,
-        tables: &Tables<'_>,
-        replays: &Replays,
-        ranks: u64,
-    ) -> (Option<Estimate>, Option<f64>) {
+    /// The slowdown, without what the recording leaves open.
+    pub(super) fn answered(&self, tables: &Tables<'_>, replays: &Replays, ranks: u64) -> Answer {
         let replayed = replays.slowdown();
-        let Some(losses) = self.sampled(tables) else { return (replayed, None) };
+        let Some(losses) = self.sampled(tables) else { return Answer { slowdown: replayed, ..Answer::default() } };
         let apart = losses.slowdown(ranks, None);
         // Sampled phases are those of each CPU.
         let together = replayed.filter(|replayed| {
@@ -51,21 +46,22 @@ impl Prediction<'_> {
             let known = self.question.replicas > 1 && !(replayed.low..=replayed.high).contains(&apart);
             tables.delays.ranks_per_unit() > 1 && differs && known
         });
-        (together.or(Some(exactly(apart))), together.map(|_| apart))
+        let slowdown = together.or(Some(exactly(apart)));
+        Answer { slowdown, apart: together.map(|_| apart), recording: None }
     }
 
     /// For the ideal collective with these replays.
     pub(super) fn answer(&self, tables: &Tables<'_>, replays: &Replays, ranks: u64) -> Answer {
-        let (slowdown, apart) = self.answered(tables, replays, ranks);
+        let Answer { slowdown, apart, .. } = self.answered(tables, replays, ranks);
         let bounds = |known: &RecordingUncertainty| match (self.sampled(tables), slowdown, apart) {
             (Some(losses), Some(slowdown), Some(apart)) => {
-                losses.bounds(known, ranks).times(over(slowdown.mean - 1.0, apart - 1.0)).with(slowdown)
+                losses.bounds(known, ranks).times(times(slowdown.mean - 1.0, apart - 1.0)).widened(slowdown)
             }
             (Some(losses), ..) => losses.bounds(known, ranks),
             (None, ..) => {
                 let passed = self.passed(known, replays, ranks);
                 let bounds = known.bounds(self.draws(ranks), passed, replays.added().unwrap_or(0.0));
-                slowdown.map_or(bounds, |slowdown| bounds.with(slowdown))
+                slowdown.map_or(bounds, |slowdown| bounds.widened(slowdown))
             }
         };
         Answer { slowdown, apart, recording: tables.known.as_ref().map(bounds) }
@@ -74,7 +70,7 @@ impl Prediction<'_> {
     /// The ends of the interval that a recording leaves open for a number of ranks, with what replays of another number of ranks make of
     /// draws.
     #[must_use]
-    pub fn recording_ends(&self, ranks: u64, passed: Passed) -> Option<RecordingEnds> {
+    pub fn recording_ends(&self, ranks: u64, passed: ReplayFactors) -> Option<RecordingEnds> {
         let tables = self.tables.as_ref()?;
         let known = tables.known.as_ref()?;
         let ends = self.sampled(tables).map(|losses| losses.ends(known, ranks));
@@ -85,20 +81,20 @@ impl Prediction<'_> {
     ///
     /// # Errors
     /// As for [`Prediction::row`].
-    pub fn replays_make(&self, ranks: u64) -> Result<Passed, ScaleError> {
-        let few = self.tables_of_few(ranks)?;
+    pub fn replays_make(&self, ranks: u64) -> Result<ReplayFactors, ScaleError> {
+        let few = self.small_tables(ranks)?;
         let tables = few.as_ref().or(self.tables.as_ref()).filter(|tables| self.sampled(tables).is_none());
         let known = tables.and_then(|tables| tables.known.as_ref());
         match known {
             Some(known) => Ok(self.passed(known, &self.replays(tables, ranks)?, ranks)),
-            None => Ok(Passed { below: 1.0, above: 1.0 }),
+            None => Ok(ReplayFactors { below: 1.0, above: 1.0 }),
         }
     }
 
     /// How much of what is drawn the replays have.
-    fn passed(&self, known: &RecordingUncertainty, replays: &Replays, ranks: u64) -> Passed {
-        let below = replays.below().map_or(1.0, |below| over(below, known.expected_below(self.draws(ranks))));
-        Passed { below, above: 1.0 }
+    fn passed(&self, known: &RecordingUncertainty, replays: &Replays, ranks: u64) -> ReplayFactors {
+        let below = replays.below().map_or(1.0, |below| times(below, known.expected_below(self.draws(ranks))));
+        ReplayFactors { below, above: 1.0 }
     }
 
     /// How many ranks draw noise that does not depend on that of others.
@@ -110,13 +106,13 @@ impl Prediction<'_> {
     pub(super) fn answer_with_messages(&self, replays: &Replays, ranks: u64) -> Result<Answer, ScaleError> {
         let slowdown = replays.slowdown();
         let alone = Answer { slowdown, ..Answer::default() };
-        let (Some(first), true) = (replays.outcomes.first(), self.of_recording) else { return Ok(alone) };
+        let (Some(first), true) = (replays.outcomes.first(), self.asks_recording) else { return Ok(alone) };
         let added = first.mean_phase_ns() - replays.quiet_phase_ns;
         // A job that only waits, of the same phases without noise.
         let grain = Nanos::new((replays.quiet_phase_ns.round() as i64).max(1));
         let question = Question { collective: Collective::Ideal, grain, replicas: 1, ..self.question };
-        let waiting = Prediction::new(self.noise, question)?.of_recording();
-        let few = waiting.tables_of_few(ranks)?;
+        let waiting = Prediction::new(self.noise, question)?.with_recording();
+        let few = waiting.small_tables(ranks)?;
         let Some(tables) = few.as_ref().or(waiting.tables.as_ref()) else { return Ok(alone) };
         let Some(known) = &tables.known else { return Ok(alone) };
         let draws = self.draws(ranks);
@@ -126,17 +122,17 @@ impl Prediction<'_> {
             Some(threshold) if above > MOST_ABOVE * (below + above) => {
                 let noise = self.noise.cut_to(threshold)?;
                 let alone = Prediction::new(&noise, Question { replicas: 1, ..self.question })?.watched(self.watch);
-                let cut = alone.replays_of(ranks)?.added().unwrap_or(0.0).min(added);
-                Passed { below: over(cut, known.expected_below(draws)), above: over(added - cut, above) }
+                let cut = alone.replays_alone(ranks)?.added().unwrap_or(0.0).min(added);
+                ReplayFactors { below: times(cut, known.expected_below(draws)), above: times(added - cut, above) }
             }
-            _ => Passed { below: over(added, known.expected_below(draws)), above: over(added, below + above) },
+            _ => ReplayFactors { below: times(added, known.expected_below(draws)), above: times(added, below + above) },
         };
         let bounds = known.bounds(draws, passed, added);
-        Ok(Answer { recording: Some(slowdown.map_or(bounds, |slowdown| bounds.with(slowdown))), ..alone })
+        Ok(Answer { recording: Some(slowdown.map_or(bounds, |slowdown| bounds.widened(slowdown))), ..alone })
     }
 }
 
 /// How many times one time is another; once, where there is none.
-fn over(a: f64, b: f64) -> f64 {
+fn times(a: f64, b: f64) -> f64 {
     if b > 0.0 { (a / b).max(0.0) } else { 1.0 }
 }

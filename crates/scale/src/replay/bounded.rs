@@ -56,7 +56,7 @@ impl<'t, 'a> DelayBounds<'t, 'a> {
             let blocks = ((kind.length - 1) >> shift) as usize + 1;
             let laps: Result<Vec<Laps>, ScaleError> =
                 kind.traces.iter().map(|trace| laps(trace, table.grain())).collect();
-            let bounds = vec![up(kind.base, quantum); blocks];
+            let bounds = vec![quanta(kind.base, quantum); blocks];
             kinds.push(KindBounds { length: kind.length, shift, bounds, laps: laps? });
         }
         for piece in table.pieces() {
@@ -66,7 +66,7 @@ impl<'t, 'a> DelayBounds<'t, 'a> {
                 // Within the falling part a later block has a lower bound.
                 let begin = block << kind.shift;
                 let fallen = (begin - piece.start - piece.flat).max(0);
-                let bound = up(piece.delay - fallen, quantum);
+                let bound = quanta(piece.delay - fallen, quantum);
                 let number = if begin < kind.length { block } else { (begin - kind.length) >> kind.shift };
                 kind.raise(number as usize, bound);
                 // The circle's last block is shorter, so that later ones straddle two of the next lap's.
@@ -112,7 +112,7 @@ impl<'t, 'a> DelayBounds<'t, 'a> {
 
     /// The lowest bound that a delay of `least` can have.
     fn floor(&self, least: i64) -> i64 {
-        i64::from(up(least, self.quantum))
+        i64::from(quanta(least, self.quantum))
     }
 }
 
@@ -124,7 +124,7 @@ impl KindBounds {
 }
 
 /// A delay in quanta, rounded up. All delays of a table fit.
-fn up(delay: i64, quantum: u32) -> u32 {
+fn quanta(delay: i64, quantum: u32) -> u32 {
     let quanta = (delay >> quantum) + i64::from(delay & ((1 << quantum) - 1) != 0);
     u32::try_from(quanta).unwrap_or(u32::MAX)
 }

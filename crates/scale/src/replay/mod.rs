@@ -185,10 +185,21 @@ pub(crate) mod cost {
     }
 }
 
-/// The cheaper one of the ways that look at every rank, and what it takes for a phase in nanoseconds.
-fn by_each_rank(table: &DelayTable<'_>, index: &[OffsetIndex]) -> (Method, f64) {
+/// A way that looks at every rank.
+struct Scan {
+    method: Method,
+    /// The time that a phase takes.
+    phase_ns: f64,
+}
+
+/// The cheaper one of the ways that look at every rank.
+fn cheapest_scan(table: &DelayTable<'_>, index: &[OffsetIndex]) -> Scan {
     let (plain, bounded) = (cost::plain(table, index), cost::bounded(table, index));
-    if plain <= bounded { (Method::Plain, plain) } else { (Method::Bounded, bounded) }
+    if plain <= bounded {
+        Scan { method: Method::Plain, phase_ns: plain }
+    } else {
+        Scan { method: Method::Bounded, phase_ns: bounded }
+    }
 }
 
 /// Another way goes on where one by pieces has turned out to be dearer.
@@ -205,7 +216,7 @@ fn hand_over(
 }
 
 fn choose(table: &DelayTable<'_>, index: &[OffsetIndex]) -> Method {
-    let (other, each) = by_each_rank(table, index);
+    let Scan { method: other, phase_ns: each } = cheapest_scan(table, index);
     // More visits decide nothing.
     let root = cost::skyline_root(table);
     let enough = (each / cost::LOOK_UP).max(cost::skyline_visits(root, each));

@@ -3,10 +3,11 @@
 use becalm_units::Nanos;
 use proptest::prelude::*;
 
-use super::{Clock, Method, by_each_rank, choose, cost, replay_each, skyline, sorted_offsets, walk};
+use super::{Clock, Method, cheapest_scan, choose, cost, replay_each, skyline, sorted_offsets, walk};
 use crate::ScaleError;
 use crate::delay::DelayTable;
 use crate::delay::tests::{delay_by_finish, small_trace};
+use crate::machine::RankStart;
 use crate::noise::{Alignment, NodeNoise, Noise, NoiseTrace};
 use crate::placement::{Offsets, Placement};
 
@@ -48,7 +49,7 @@ fn ways_by_pieces_end_early_where_ranks_are_whole_windows_apart() {
     let ranks = (0..1_000).map(|rank| windows(rank * 7_919 % WINDOWS)).collect();
     let offsets = Offsets::new(&table, vec![ranks]).unwrap();
     let index = sorted_offsets(&table, &offsets);
-    let (_, each) = by_each_rank(&table, &index);
+    let each = cheapest_scan(&table, &index).phase_ns;
     let mut clock = Clock::new(&table, 2_000, |_| {}).unwrap();
     assert!(!walk::run_while_cheaper(&table, &index, &mut clock, each / cost::LOOK_UP).unwrap());
     assert!(clock.done < 20, "{} phases walked", clock.done);
@@ -85,7 +86,7 @@ fn long_trace() -> impl Strategy<Value = NoiseTrace> {
     })
 }
 
-fn offsets_of(noise: &Noise, table: &DelayTable<'_>, draws: &[(usize, u64)], step: u64) -> Offsets {
+fn offsets(noise: &Noise, table: &DelayTable<'_>, draws: &[(usize, u64)], step: u64) -> Offsets {
     let traces: Vec<&NoiseTrace> = noise.traces().collect();
     let mut offsets = vec![Vec::new(); traces.len()];
     for (which, draw) in draws {
@@ -113,7 +114,7 @@ proptest! {
     ) {
         let noise = recorded(traces);
         let table = DelayTable::new(&noise, 1, Nanos::new(grain)).unwrap();
-        let offsets = offsets_of(&noise, &table, &draws, 1);
+        let offsets = offsets(&noise, &table, &draws, 1);
         prop_assert_eq!(delays(&table, &offsets, 40, Some(Method::Plain)), by_definition(&noise, &offsets, grain, 40));
     }
 
@@ -126,7 +127,7 @@ proptest! {
     ) {
         let noise = recorded(traces);
         let table = DelayTable::new(&noise, 1, Nanos::new(grain)).unwrap();
-        let offsets = offsets_of(&noise, &table, &draws, 1);
+        let offsets = offsets(&noise, &table, &draws, 1);
         let plain = delays(&table, &offsets, 400, Some(Method::Plain));
         for way in WAYS {
             prop_assert_eq!(&delays(&table, &offsets, 400, way), &plain, "{:?}", way);
@@ -143,7 +144,7 @@ proptest! {
     ) {
         let noise = recorded(traces);
         let table = DelayTable::new(&noise, 1, Nanos::new(grain)).unwrap();
-        let offsets = offsets_of(&noise, &table, &draws, step);
+        let offsets = offsets(&noise, &table, &draws, step);
         let plain = delays(&table, &offsets, 500, Some(Method::Plain));
         for way in WAYS {
             prop_assert_eq!(&delays(&table, &offsets, 500, way), &plain, "{:?}", way);
@@ -207,7 +208,7 @@ proptest! {
         prop_assert_eq!(starts.len() as u64, ranks);
         let (mut now, mut expected) = (0, Vec::new());
         for _ in 0..50 {
-            let delay = |(trace, offset): &(&NoiseTrace, i64)| {
+            let delay = |RankStart { trace, offset }: &RankStart<'_>| {
                 delay_by_finish(trace, (offset + now).rem_euclid(trace.length_ns()), grain)
             };
             let latest = starts.iter().map(delay).max().unwrap();
@@ -248,7 +249,7 @@ fn fast_is_plain_at_scale() {
 /// Every way is chosen by some input, and the one by blocks hands over to each of the other two. Several nodes with several
 /// CPUs, and circles of different lengths.
 #[test]
-fn every_way_is_chosen_and_handed_over_to() {
+fn every_way_is_chosen_and_takes_over() {
     let second = 1_000_000_000;
     // Detours of one CPU, in us: interval, and the lengths that they have by turns.
     let cpu = |seconds: i64, interval_us: i64, lengths_us: &[i64], first_us: i64| {

@@ -5,7 +5,7 @@
 
 use becalm_units::Nanos;
 
-use super::{Clock, OffsetIndex, by_each_rank, cost, hand_over};
+use super::{Clock, OffsetIndex, Scan, cheapest_scan, cost, hand_over};
 use crate::ScaleError;
 use crate::delay::DelayTable;
 
@@ -90,7 +90,7 @@ pub(super) fn run(
     clock: &mut Clock<impl FnMut(Nanos)>,
     stay: bool,
 ) -> Result<(), ScaleError> {
-    let (other, each) = by_each_rank(table, index);
+    let Scan { method: other, phase_ns: each } = cheapest_scan(table, index);
     let worth = if stay { f64::INFINITY } else { each / cost::LOOK_UP };
     if run_while_cheaper(table, index, clock, worth)? { Ok(()) } else { hand_over(table, index, clock, other) }
 }

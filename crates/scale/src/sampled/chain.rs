@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::lateness::{CELLS_PER_OCTAVE, CELLS_WITHIN, LatenessCells, middle, place};
 use crate::order::any;
-use crate::uncertainty::{Passed, RecordingUncertainty};
+use crate::uncertainty::{RecordingUncertainty, ReplayFactors};
 
 /// Phases are followed until their mean lateness changes by no more than this share of the grain, or for so many.
 const CLOSE_RATIO: f64 = 1e-6;
@@ -23,30 +23,30 @@ pub(super) struct PhaseChain {
     /// The phases that start at work, by these places.
     at_work: Vec<f64>,
     /// The phases that start within a detour, by the cell of lateness from which on the phase before is followed by such a start, rising.
-    within: Vec<(usize, Vec<f64>)>,
+    in_detour: Vec<(usize, Vec<f64>)>,
 }
 
 impl PhaseChain {
     pub(super) fn new(cells: &LatenessCells, ranks: f64) -> Self {
-        let within = || cells.within.iter().filter(|(_, phases)| **phases > 0);
+        let in_detour = || cells.in_detour.iter().filter(|(_, phases)| **phases > 0);
         let at_work = || cells.at_work.iter().enumerate().filter(|(_, phases)| **phases > 0);
         let late: BTreeSet<usize> =
-            at_work().map(|(late, _)| late).chain(within().map(|((_, late), _)| *late)).collect();
+            at_work().map(|(late, _)| late).chain(in_detour().map(|((_, late), _)| *late)).collect();
         let places: Vec<usize> = late.into_iter().rev().collect();
         let slot = |late: usize| places.partition_point(|place| *place > late);
         let mut working = vec![0.0; places.len()];
         at_work().for_each(|(late, phases)| working[slot(late)] += *phases as f64);
         let mut by_start: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-        for ((into, late), phases) in within() {
+        for ((into, late), phases) in in_detour() {
             let waited = place(middle(*into, CELLS_WITHIN) as i64, CELLS_PER_OCTAVE) + 1;
             by_start.entry(waited).or_insert_with(|| vec![0.0; places.len()])[slot(*late)] += *phases as f64;
         }
-        Self { ranks, at_work: working, within: by_start.into_iter().collect(), late: cells.means(&places), places }
+        Self { ranks, at_work: working, in_detour: by_start.into_iter().collect(), late: cells.means(&places), places }
     }
 
     /// How many of the starts within detours are possible after a phase that was so late.
     fn starts_after(&self, late: usize) -> usize {
-        self.within.partition_point(|(waited, _)| *waited <= late)
+        self.in_detour.partition_point(|(waited, _)| *waited <= late)
     }
 
     /// The probability that the latest rank is as late as each place or later, where so many of the starts within detours are possible.
@@ -54,8 +54,8 @@ impl PhaseChain {
         let mut phases = self.at_work.clone();
         // The rank for which all others waited has waited for none.
         let waited = (self.ranks - 1.0) / self.ranks;
-        for (_, within) in &self.within[..starts] {
-            phases.iter_mut().zip(within).for_each(|(phases, more)| *phases += waited * more);
+        for (_, in_detour) in &self.in_detour[..starts] {
+            phases.iter_mut().zip(in_detour).for_each(|(phases, more)| *phases += waited * more);
         }
         let all: f64 = phases.iter().sum();
         let mut later = 0.0;
@@ -70,7 +70,7 @@ impl PhaseChain {
     /// nanoseconds.
     pub(super) fn settled(&self, grain: f64) -> Latest {
         let starts: Vec<usize> = self.places.iter().map(|place| self.starts_after(*place)).collect();
-        let mut rows: Vec<Option<Vec<f64>>> = vec![None; self.within.len() + 1];
+        let mut rows: Vec<Option<Vec<f64>>> = vec![None; self.in_detour.len() + 1];
         let mut shares = vec![0.0; rows.len()];
         shares[0] = 1.0;
         let mut latest = Latest { late: self.late.clone(), reached: Vec::new() };
@@ -112,10 +112,10 @@ impl Latest {
     }
 
     /// How much of what is drawn below the threshold phases that follow each other lose.
-    pub(super) fn passed(&self, known: &RecordingUncertainty, ranks: u64) -> Passed {
+    pub(super) fn passed(&self, known: &RecordingUncertainty, ranks: u64) -> ReplayFactors {
         let expected = known.expected_below(ranks);
         let below = if expected > 0.0 { self.mean_below(known.block_limit()) / expected } else { 1.0 };
-        Passed { below, above: 1.0 }
+        ReplayFactors { below, above: 1.0 }
     }
 
     /// The part of the mean that lies below a threshold, in nanoseconds.

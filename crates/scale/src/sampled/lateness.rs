@@ -32,14 +32,14 @@ pub(super) struct LatenessCells {
     /// Those that start at work, by the cell of their lateness.
     pub(super) at_work: Vec<i64>,
     /// Those that start within a detour: by the cell of how far into it, and that of their lateness.
-    pub(super) within: BTreeMap<(usize, usize), i64>,
+    pub(super) in_detour: BTreeMap<(usize, usize), i64>,
     /// What all of them were late by together, by the cell of it.
     late: Vec<i128>,
 }
 
 impl LatenessCells {
     /// Of no phase.
-    pub(super) const NONE: Self = Self { at_work: Vec::new(), within: BTreeMap::new(), late: Vec::new() };
+    pub(super) const NONE: Self = Self { at_work: Vec::new(), in_detour: BTreeMap::new(), late: Vec::new() };
 
     /// Adds parts of phases, or takes some away, that start so far into a detour, if they do, and are late by so much each.
     pub(super) fn add(&mut self, into: Option<i64>, late: i64, phases: i64) {
@@ -51,7 +51,7 @@ impl LatenessCells {
         let sum = &mut self.late[cell];
         *sum = sum.saturating_add(i128::from(late.max(0)) * i128::from(phases));
         match into {
-            Some(into) => *self.within.entry((place(into, CELLS_WITHIN), cell)).or_default() += phases,
+            Some(into) => *self.in_detour.entry((place(into, CELLS_WITHIN), cell)).or_default() += phases,
             None => self.at_work[cell] += phases,
         }
     }
@@ -63,13 +63,13 @@ impl LatenessCells {
         }
         self.at_work.iter_mut().zip(&other.at_work).for_each(|(phases, more)| *phases += more);
         self.late.iter_mut().zip(&other.late).for_each(|(late, more)| *late = late.saturating_add(*more));
-        other.within.iter().for_each(|(cell, more)| *self.within.entry(*cell).or_default() += more);
+        other.in_detour.iter().for_each(|(cell, more)| *self.in_detour.entry(*cell).or_default() += more);
     }
 
     /// The mean lateness of the phases in each of these cells, in nanoseconds.
     pub(super) fn means(&self, cells: &[usize]) -> Vec<f64> {
         let mut phases = self.at_work.clone();
-        self.within.iter().for_each(|((_, late), more)| phases[*late] += more);
+        self.in_detour.iter().for_each(|((_, late), more)| phases[*late] += more);
         let mean = |cell: &usize| {
             let middle = middle(*cell, CELLS_PER_OCTAVE);
             if phases[*cell] <= 0 {

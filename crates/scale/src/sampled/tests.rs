@@ -1,6 +1,6 @@
 use super::lateness::{CELLS_PER_OCTAVE, middle, place};
 use super::*;
-use crate::books::{BookEntry, BookedNoise, BookedTrace};
+use crate::books::{BookEntry, BookedNode, BookedNoise, BookedTrace};
 use crate::delay::DelayTable;
 use crate::placement::Placement;
 use crate::replay::replay;
@@ -70,7 +70,7 @@ proptest! {
         plain.iter().for_each(|late| cells.add(None, *late, PARTS));
         let counts = |cells: &LatenessCells| -> Vec<i64> {
             let mut counts: Vec<i64> = cells.at_work.clone();
-            for ((_, late), phases) in &cells.within {
+            for ((_, late), phases) in &cells.in_detour {
                 counts.resize(counts.len().max(late + 1), 0);
                 counts[*late] += phases;
             }
@@ -91,7 +91,7 @@ proptest! {
             // Both are found by turns that end where they come close.
             prop_assert!((1.0..=all * (1.0 + 1e-4)).contains(&left), "{} {}", left, all);
             let change = &losses.without[source];
-            prop_assert_eq!(change.at_work.iter().chain(change.within.values()).sum::<i64>(), 0);
+            prop_assert_eq!(change.at_work.iter().chain(change.in_detour.values()).sum::<i64>(), 0);
         }
         let alone: Detours = detours.iter()
             .map(|(start, parts)| (*start, vec![(7, parts.iter().map(|(_, time)| time).sum())])).collect();
@@ -201,7 +201,7 @@ fn booked(detours: &Detours, length: i64) -> BookedNoise {
     let spans = detours.iter().map(|(start, parts)| (ns(*start), ns(parts.iter().map(|part| part.1).sum())));
     let cpu = BookedTrace::new(ns(0), ns(length), spans.collect(), entries.collect(), 4).unwrap();
     let names = ["tick", "softirq", "daemon", "other"].map(str::to_owned).to_vec();
-    BookedNoise::new(names, vec![("a".into(), vec![cpu])]).unwrap()
+    BookedNoise::new(names, vec![BookedNode { name: "a".into(), cpus: vec![cpu] }]).unwrap()
 }
 
 /// Against what replays of the same noise give, with and without each source: a tick with its softirq, a daemon of milliseconds, and
@@ -245,7 +245,7 @@ fn stops_of_both_cpus_count_once() {
     let added = |cpus: usize, ranks| {
         let traces = (0..cpus).map(|_| crate::NoiseTrace::new(Nanos::from_secs(10), stops.clone()).unwrap()).collect();
         let noise = Noise::recorded(vec![crate::NodeNoise::new("node", traces).unwrap()]).unwrap();
-        PhaseLosses::of_noise(&noise, cpus as u64, Nanos::from_millis(1)).unwrap().slowdown(ranks, None) - 1.0
+        PhaseLosses::from_noise(&noise, cpus as u64, Nanos::from_millis(1)).unwrap().slowdown(ranks, None) - 1.0
     };
     let (alone, together) = (added(1, 32), added(2, 64));
     assert!((together / alone - 1.0).abs() < 0.05, "{together} for {alone}");

@@ -23,6 +23,7 @@ pub use self::table::{TableSource, sources};
 
 use self::lengths::{Drawable, Files};
 use crate::ScaleError;
+use crate::coalesce::greatest_common_divisor;
 use crate::noise::{LENGTH_LIMIT, NoiseTrace, TraceError};
 use crate::random::{Purpose, Stream};
 
@@ -274,8 +275,8 @@ impl Cause {
         }
     }
 
-    /// Arrivals and durations on a circle, in nanoseconds. Beside others a periodic cause begins at a random place in its interval.
-    fn draw(&self, length: Nanos, beside: bool, stream: &mut Stream) -> Result<Vec<(i64, i64)>, TraceError> {
+    /// Arrivals and durations on a circle, in nanoseconds. If it `is_part` of a sum, a periodic cause begins at a random place in its interval.
+    fn draw(&self, length: Nanos, is_part: bool, stream: &mut Stream) -> Result<Vec<(i64, i64)>, TraceError> {
         if length.as_secs_f64() * 1e9 / self.interval_ns() > ADDED_LIMIT as f64 {
             return Err(TraceError::Length { length });
         }
@@ -290,11 +291,11 @@ impl Cause {
                 }
                 let interval = interval.get();
                 let turns = (length / interval).max(1);
-                let first = if beside { stream.below(interval as u64) as i64 } else { 0 };
+                let first = if is_part { stream.below(interval as u64) as i64 } else { 0 };
                 let turn = |turn: i64| {
                     let late = if *jitter == Nanos::ZERO { 0 } else { stream.below(jitter.get() as u64 + 1) as i64 };
                     let start = (first + turn * interval).saturating_add(late);
-                    (if beside { start % length } else { start }, detour.draw(stream))
+                    (if is_part { start % length } else { start }, detour.draw(stream))
                 };
                 Ok((0..turns).map(turn).collect())
             }
@@ -375,11 +376,7 @@ fn common_length(causes: &[Cause], detours: u64) -> Result<Nanos, Problem> {
 }
 
 fn least_common_multiple(a: i64, b: i64) -> Option<i64> {
-    let (mut x, mut y) = (a, b);
-    while y != 0 {
-        (x, y) = (y, x % y);
-    }
-    (a / x).checked_mul(b).filter(|multiple| *multiple <= LENGTH_LIMIT.get())
+    (a / greatest_common_divisor(a, b)).checked_mul(b).filter(|multiple| *multiple <= LENGTH_LIMIT.get())
 }
 
 #[cfg(test)]

@@ -37,13 +37,26 @@ pub(super) struct Blocks {
     cells: Vec<Vec<f64>>,
     /// The share of units and time that a block holds.
     share: Vec<f64>,
-    /// How often each of the longest delays comes in a nanosecond of one unit, and in which block it lies.
-    extremes: Vec<(usize, f64)>,
+    /// The longest delays.
+    extremes: Vec<BlockExtreme>,
+}
+
+/// One of the longest delays.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BlockExtreme {
+    /// The block that it lies in.
+    pub(super) block: usize,
+    /// How often it comes in a nanosecond of one unit.
+    pub(super) rate: f64,
 }
 
 impl Blocks {
-    /// Of phases that were sampled; with the node, the block and the rate of each of the longest detours.
-    pub(super) fn new(nodes: &[NodeBlocks], phases: f64, extremes: impl Iterator<Item = (usize, usize, f64)>) -> Self {
+    /// Of phases that were sampled; `extremes` gives each of the longest detours with its node, and the block among those of the node.
+    pub(super) fn new(
+        nodes: &[NodeBlocks],
+        phases: f64,
+        extremes: impl Iterator<Item = (usize, BlockExtreme)>,
+    ) -> Self {
         let count = nodes.first().map_or(1, |node| node.cells.len());
         let cpus: u64 = nodes.iter().map(|node| node.cpus).sum();
         let cells = nodes.iter().flat_map(|node| &node.cells);
@@ -55,12 +68,12 @@ impl Blocks {
             shape: weight_shape(count),
             cells: cells.collect(),
             share: nodes.iter().flat_map(share).collect(),
-            extremes: extremes.map(|(node, block, rate)| (node * count + block, rate)).collect(),
+            extremes: extremes.map(|(node, one)| BlockExtreme { block: node * count + one.block, ..one }).collect(),
         }
     }
 
     /// The same with blocks as long as the noise remembers itself, by what phases lose to delays up to `most` nanoseconds.
-    pub(super) fn of_memory_length(self, most: f64) -> Self {
+    pub(super) fn for_memory_length(self, most: f64) -> Self {
         let lost = |cells: &Vec<f64>| cells.iter().enumerate().map(|(at, mass)| mass * middle(at).min(most)).sum();
         let lost: Vec<f64> = self.cells.iter().map(lost).collect();
         let remembered = |node: &[f64]| blocks(node).map_or_else(|needed| needed, |blocks| blocks.length) as f64;
@@ -76,13 +89,13 @@ impl Blocks {
         let joined = |block: usize| block / self.count * count + block % self.count * count / self.count;
         let mut cells = vec![Vec::new(); self.nodes * count];
         let mut share = vec![0.0; self.nodes * count];
-        for (block, (more, of_block)) in self.cells.iter().zip(&self.share).enumerate() {
-            share[joined(block)] += of_block;
+        for (block, (more, held)) in self.cells.iter().zip(&self.share).enumerate() {
+            share[joined(block)] += held;
             let cells: &mut Vec<f64> = &mut cells[joined(block)];
             cells.resize(cells.len().max(more.len()), 0.0);
             cells.iter_mut().zip(more).for_each(|(mass, more)| *mass += more);
         }
-        let extremes = self.extremes.iter().map(|(block, rate)| (joined(*block), *rate)).collect();
+        let extremes = self.extremes.iter().map(|one| BlockExtreme { block: joined(one.block), ..*one }).collect();
         Self { count, shape: weight_shape(count), cells, share, extremes, ..self }
     }
 
@@ -116,8 +129,8 @@ impl Blocks {
 
     /// How often one of the `count` longest delays comes in a nanosecond of one unit.
     pub(super) fn rate(&self, count: usize, weights: Option<&[f64]>) -> f64 {
-        let of = |(block, rate): &(usize, f64)| weights.map_or(1.0, |weights| weights[*block]) * rate;
-        self.extremes[..count.min(self.extremes.len())].iter().map(of).sum()
+        let weighted = |one: &BlockExtreme| weights.map_or(1.0, |weights| weights[one.block]) * one.rate;
+        self.extremes[..count.min(self.extremes.len())].iter().map(weighted).sum()
     }
 }
 
@@ -194,7 +207,11 @@ mod tests {
                 node.add((block as f64 + 0.5) / NODE_BLOCKS as f64, block % 7 + number, 1.0 + block as f64);
             }
         }
-        Blocks::new(&nodes, 10_000.0, [(0, 0, 1e-9), (1, 63, 2e-9)].into_iter())
+        Blocks::new(
+            &nodes,
+            10_000.0,
+            [(0, 0, 1e-9), (1, 63, 2e-9)].map(|(node, block, rate)| (node, BlockExtreme { block, rate })).into_iter(),
+        )
     }
 
     #[test]
@@ -206,8 +223,8 @@ mod tests {
             let same = |a: f64, b: f64| (a - b).abs() < 1e-12;
             assert!(joined.all().0.iter().zip(&blocks.all().0).all(|(a, b)| same(*a, *b)));
             assert!(same(joined.share.iter().sum(), 1.0) && same(joined.rate(2, None), 3e-9));
-            assert_eq!(joined.extremes[0].0, 0);
-            assert_eq!(joined.extremes[1].0, 2 * count - 1);
+            assert_eq!(joined.extremes[0].block, 0);
+            assert_eq!(joined.extremes[1].block, 2 * count - 1);
         }
     }
 

@@ -71,7 +71,7 @@ impl Missed {
     /// Of so many ranks with phases of a grain, after CPUs were recorded for a time, all together; nothing where such an event would hit
     /// few phases.
     #[must_use]
-    pub fn of(ranks: u64, grain: Nanos, watched: Nanos) -> Option<Self> {
+    pub fn for_ranks(ranks: u64, grain: Nanos, watched: Nanos) -> Option<Self> {
         Self::new(ranks as f64, grain.get() as f64, watched.get() as f64)
     }
 
@@ -105,17 +105,17 @@ pub struct RecordingBounds {
 }
 
 impl RecordingBounds {
-    /// The same as [`RecordingEnds::with`] has it.
-    pub(crate) fn with(self, slowdown: Estimate) -> Self {
-        self.between(self.ends().with(slowdown))
+    /// The same as [`RecordingEnds::widened`] has it.
+    pub(crate) fn widened(self, slowdown: Estimate) -> Self {
+        self.with_ends(self.ends().widened(slowdown))
     }
 
     /// The same where so many times as much is added.
     pub(crate) fn times(self, times: f64) -> Self {
-        self.between(self.ends().times(times))
+        self.with_ends(self.ends().times(times))
     }
 
-    const fn between(self, ends: RecordingEnds) -> Self {
+    const fn with_ends(self, ends: RecordingEnds) -> Self {
         let RecordingEnds { low, high, .. } = ends;
         Self { low, high, ..self }
     }
@@ -149,7 +149,7 @@ impl RecordingEnds {
     /// do not hang together add as their squares do. If draws go far below what the recording gave, it may itself be as far below what the
     /// machine costs (the basic bootstrap; Davison and Hinkley, *Bootstrap Methods and their Application*, 1997, section 5.2): noise in bursts can
     /// only be missing, and draws of it end soon above.
-    pub(crate) fn with(self, slowdown: Estimate) -> Self {
+    pub(crate) fn widened(self, slowdown: Estimate) -> Self {
         let Estimate { mean, low, high } = slowdown;
         let below = (mean - self.low).max(0.0);
         let above = self.high.map(|end| libm::hypot((end - mean).max(below), high - mean));
@@ -173,7 +173,7 @@ pub struct RecordingUncertainty {
 
 /// One draw of the added time of a phase, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
-struct Drawn {
+struct AddedTime {
     /// What delays add up to the threshold.
     below: f64,
     /// What they add above it.
@@ -182,19 +182,19 @@ struct Drawn {
     unseen: f64,
 }
 
-impl Drawn {
+impl AddedTime {
     fn added(&self) -> f64 {
         self.below + self.above
     }
 
-    fn passed(self, passed: Passed) -> Self {
+    fn passed(self, passed: ReplayFactors) -> Self {
         Self { below: self.below * passed.below, above: self.above * passed.above, unseen: self.unseen * passed.above }
     }
 }
 
 /// How what a replay adds is to what is drawn, so that draws say how far another recording would move the replay.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Passed {
+pub struct ReplayFactors {
     /// What a replay of the recording adds with all delays cut to [`RecordingUncertainty::threshold`], over what order statistics
     /// expect of that. They take starts at any time; but a phase seldom starts within a detour, as the ranks that one does not hold
     /// up wait it out. With messages, a job meets noise again on their way, and less of it where ranks wait for the network anyway.
@@ -219,13 +219,14 @@ impl RecordingUncertainty {
     /// What it says of so many ranks of a job that loses `added` nanoseconds a phase; with messages a phase without noise is as long as the
     /// grain here.
     #[must_use]
-    pub fn bounds(&self, ranks: u64, passed: Passed, added: f64) -> RecordingBounds {
+    pub fn bounds(&self, ranks: u64, passed: ReplayFactors, added: f64) -> RecordingBounds {
         let mut stream = Stream::new(self.seed, Purpose::Recording, ranks);
-        let (RecordingEnds { low, high, missed }, is_bounded) = self.drawn_ends(ranks, passed, &mut stream);
+        let drawn = self.drawn_ends(ranks, passed, &mut stream);
+        let RecordingEnds { low, high, missed } = self.recording_ends(ranks, &drawn);
         let n = ranks.clamp(1, UNITS_LIMIT) as f64;
         let times = Missed::times(n, self.grain, self.watched);
         let meeting = Nanos::new((self.recorded.get() as f64 * times) as i64);
-        let needed = match (is_bounded, missed) {
+        let needed = match (drawn.is_bounded, missed) {
             (true, missed) => missed.map(|_| meeting),
             (false, _) => self.needed(n, passed, &mut stream).map(|needed| needed.max(meeting)),
         };
@@ -236,20 +237,22 @@ impl RecordingUncertainty {
 
     /// The ends of the same interval alone.
     #[must_use]
-    pub fn ends(&self, ranks: u64, passed: Passed) -> RecordingEnds {
-        self.drawn_ends(ranks, passed, &mut Stream::new(self.seed, Purpose::Recording, ranks)).0
+    pub fn ends(&self, ranks: u64, passed: ReplayFactors) -> RecordingEnds {
+        let mut stream = Stream::new(self.seed, Purpose::Recording, ranks);
+        self.recording_ends(ranks, &self.drawn_ends(ranks, passed, &mut stream))
     }
 
-    /// The ends, and whether what was recorded bounds the slowdown.
-    fn drawn_ends(&self, ranks: u64, passed: Passed, stream: &mut Stream) -> (RecordingEnds, bool) {
+    fn drawn_ends(&self, ranks: u64, passed: ReplayFactors, stream: &mut Stream) -> DrawnEnds {
         let n = ranks.clamp(1, UNITS_LIMIT) as f64;
-        let mut drawn: Vec<Drawn> = (0..DRAWS).map(|_| self.draw(n, stream).passed(passed)).collect();
-        let (low, high) = ends(&mut drawn);
-        let bounded = (self.tail.is_some() || self.extremes.settled()) && is_bounded(&drawn);
-        let missed = Missed::new(n, self.grain, self.watched);
-        let over = |added: f64| 1.0 + added / self.grain;
-        let high = (bounded && missed.is_none()).then(|| over(high));
-        (RecordingEnds { low: over(low), high, missed }, bounded)
+        let ends = DrawnEnds::new((0..DRAWS).map(|_| self.draw(n, stream).passed(passed)).collect());
+        DrawnEnds { is_bounded: ends.is_bounded && (self.tail.is_some() || self.extremes.settled()), ..ends }
+    }
+
+    fn recording_ends(&self, ranks: u64, drawn: &DrawnEnds) -> RecordingEnds {
+        let missed = Missed::new(ranks.clamp(1, UNITS_LIMIT) as f64, self.grain, self.watched);
+        let slowdown = |added: f64| 1.0 + added / self.grain;
+        let high = (drawn.is_bounded && missed.is_none()).then(|| slowdown(drawn.high));
+        RecordingEnds { low: slowdown(drawn.low), high, missed }
     }
 
     /// What order statistics expect delays of so many ranks to add up to the threshold in the recording as it is, in nanoseconds.
@@ -259,52 +262,52 @@ impl RecordingUncertainty {
         self.blocks.all().mean_of_largest(n, self.block_limit())
     }
 
-    fn draw(&self, n: f64, stream: &mut Stream) -> Drawn {
+    fn draw(&self, n: f64, stream: &mut Stream) -> AddedTime {
         let weights = self.blocks.weights(stream);
         let body = self.blocks.drawn(&weights);
         let Some(tail) = &self.tail else {
-            return Drawn { below: body.mean_of_largest(n, f64::INFINITY), above: 0.0, unseen: 0.0 };
+            return AddedTime { below: body.mean_of_largest(n, f64::INFINITY), above: 0.0, unseen: 0.0 };
         };
         let rate = self.blocks.rate(tail.count(), Some(&weights));
         let below = body.mean_of_largest(n, tail.threshold());
-        let (above, unseen) = tail.drawn(stream).added(n, rate, self.grain, self.extremes.longest());
-        Drawn { below, above, unseen }
+        AddedTime { below, ..tail.drawn(stream).added(n, rate, self.grain, self.extremes.longest()) }
     }
 
     /// How long a recording would bound it, if the noise is what it most probably is.
-    fn needed(&self, n: f64, passed: Passed, stream: &mut Stream) -> Option<Nanos> {
+    fn needed(&self, n: f64, passed: ReplayFactors, stream: &mut Stream) -> Option<Nanos> {
         let tail = self.tail.as_ref()?;
         let below = self.blocks.all().mean_of_largest(n, tail.threshold());
         let rate = self.blocks.rate(tail.count(), None);
         (1..=DOUBLINGS).map(|doublings| 1_i64 << doublings).find_map(|times| {
-            let longer = tail.of_longer(times as f64);
+            let longer = tail.for_longer(times as f64);
             let longest = longer.likely_longest();
-            let mut drawn: Vec<Drawn> = (0..TRIED_DRAWS)
+            let drawn = (0..TRIED_DRAWS)
                 .map(|_| {
                     let rate = rate * longer.count_drawn(stream);
-                    let (above, unseen) = longer.drawn(stream).added(n, rate, self.grain, longest);
-                    Drawn { below, above, unseen }.passed(passed)
+                    AddedTime { below, ..longer.drawn(stream).added(n, rate, self.grain, longest) }.passed(passed)
                 })
                 .collect();
-            ends(&mut drawn);
-            is_bounded(&drawn).then(|| self.recorded.get().checked_mul(times).map(Nanos::new)).flatten()
+            DrawnEnds::new(drawn).is_bounded.then(|| self.recorded.get().checked_mul(times).map(Nanos::new)).flatten()
         })
     }
 }
 
-/// Sorts draws; the ends of the middle 95 %.
-fn ends(drawn: &mut [Drawn]) -> (f64, f64) {
-    drawn.sort_unstable_by(|a, b| a.added().total_cmp(&b.added()));
-    let beyond = drawn.len() * BEYOND / DRAWS;
-    (drawn[beyond].added(), drawn[drawn.len() - 1 - beyond].added())
+/// The ends of the middle 95 % of draws.
+struct DrawnEnds {
+    low: f64,
+    high: f64,
+    /// Whether the draws lie close enough together, and seldom enough beyond what was recorded, to bound the added time.
+    is_bounded: bool,
 }
 
-/// Of sorted draws.
-fn is_bounded(drawn: &[Drawn]) -> bool {
-    let beyond = drawn.len() * BEYOND / DRAWS;
-    let (low, high) = (drawn[beyond].added(), drawn[drawn.len() - 1 - beyond].added());
-    let share = |draw: &Drawn| if draw.unseen > 0.0 { draw.unseen / draw.added() } else { 0.0 };
-    let mut unseen: Vec<f64> = drawn.iter().map(share).collect();
-    unseen.sort_unstable_by(f64::total_cmp);
-    high <= SPREAD_LIMIT * low && unseen[unseen.len() / 2] <= UNSEEN_LIMIT
+impl DrawnEnds {
+    fn new(mut drawn: Vec<AddedTime>) -> Self {
+        drawn.sort_unstable_by(|a, b| a.added().total_cmp(&b.added()));
+        let beyond = drawn.len() * BEYOND / DRAWS;
+        let (low, high) = (drawn[beyond].added(), drawn[drawn.len() - 1 - beyond].added());
+        let share = |draw: &AddedTime| if draw.unseen > 0.0 { draw.unseen / draw.added() } else { 0.0 };
+        let mut unseen: Vec<f64> = drawn.iter().map(share).collect();
+        unseen.sort_unstable_by(f64::total_cmp);
+        Self { low, high, is_bounded: high <= SPREAD_LIMIT * low && unseen[unseen.len() / 2] <= UNSEEN_LIMIT }
+    }
 }

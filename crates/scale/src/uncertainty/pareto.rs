@@ -1,6 +1,7 @@
 //! The longest delays as a generalized Pareto law: all shapes and scales that go with the recorded ones, and what such a
 //! tail adds to the time of many ranks.
 
+use super::AddedTime;
 use crate::order::any;
 use crate::random::Stream;
 
@@ -72,7 +73,7 @@ impl Tail {
             let excesses: Vec<f64> =
                 delays[..count].iter().rev().map(|delay| delay - threshold).filter(|y| *y > 0.0).collect();
             if excesses.len() >= FEWEST {
-                let tail = Self::of(threshold, &excesses);
+                let tail = Self::new(threshold, &excesses);
                 let follows = misfit(&excesses, tail.best.0, tail.best.1) <= misfit_limit(tail.best.0);
                 // The few longest are taken whether they follow it or not: nothing better is known.
                 fitted = Some(tail);
@@ -85,7 +86,7 @@ impl Tail {
         fitted
     }
 
-    fn of(threshold: f64, excesses: &[f64]) -> Self {
+    fn new(threshold: f64, excesses: &[f64]) -> Self {
         let n = excesses.len() as f64;
         let mean = excesses.iter().sum::<f64>() / n;
         let middle = |(from, to): (f64, f64), at: usize| from + (to - from) * (at as f64 + 0.5) / GRID as f64;
@@ -106,11 +107,11 @@ impl Tail {
         }
         let tail =
             Self { threshold, count: excesses.len(), grid, sums: Vec::new(), best: (best.0, best.1), times: 1.0 };
-        tail.of_longer(1.0)
+        tail.for_longer(1.0)
     }
 
     /// The same of a recording so many times as long, with as many times the delays.
-    pub(super) fn of_longer(&self, times: f64) -> Self {
+    pub(super) fn for_longer(&self, times: f64) -> Self {
         let log = |possible: &Possible| {
             let off = (possible.shape - SHAPE_BEFORE.0) / SHAPE_BEFORE.1;
             times * possible.log_likelihood - off * off / 2.0
@@ -163,7 +164,7 @@ impl Tail {
 
 impl Law {
     /// The probability of an excess of more than y.
-    fn above(&self, y: f64) -> f64 {
+    fn survival(&self, y: f64) -> f64 {
         let z = y / self.scale;
         if self.shape.abs() < 1e-6 {
             return libm::exp(-z);
@@ -175,7 +176,7 @@ impl Law {
     /// The integral of that from y on.
     fn rest(&self, y: f64) -> f64 {
         let base = self.scale + self.shape * y;
-        if base <= 0.0 { 0.0 } else { self.above(y) * base / (1.0 - self.shape) }
+        if base <= 0.0 { 0.0 } else { self.survival(y) * base / (1.0 - self.shape) }
     }
 
     /// The delay that is exceeded with a probability.
@@ -185,9 +186,9 @@ impl Law {
         (self.threshold + self.scale * excess).min(LONGEST)
     }
 
-    /// What delays above the threshold add to a phase of n units beside the threshold itself, on average, in nanoseconds; and
-    /// the part of it that lies above the longest one. There are so many delays above the threshold in a nanosecond of one unit.
-    pub(super) fn added(&self, n: f64, rate: f64, grain: f64, longest: f64) -> (f64, f64) {
+    /// The mean time that delays above the threshold add to a phase of n units, without the threshold itself, and the part of it above
+    /// the `longest` one. `rate` delays of one unit exceed the threshold per nanosecond.
+    pub(super) fn added(&self, n: f64, rate: f64, grain: f64, longest: f64) -> AddedTime {
         let top = self.level((NEGLIGIBLE / (n * rate * grain)).min(0.1));
         // Rising by one factor, from steps that are small against the scale on.
         let first = (self.scale / 20.0).min((top - self.threshold) / 50.0);
@@ -198,7 +199,7 @@ impl Law {
             *point = self.threshold + excess;
             excess *= factor;
         }
-        let lates = Late::of(self, grain, &points);
+        let lates = Late::at_points(self, grain, &points);
         let (mut waiting, mut total, mut unseen) = ([0.0; POINTS + 1], 0.0, 0.0);
         for _ in 0..ROUNDS {
             let reach = lates.each_ref().map(|late| any(n, (rate * late.time(&waiting)).min(1.0)));
@@ -212,7 +213,7 @@ impl Law {
                 waiting[at + 1] = mean;
             }
         }
-        (total, unseen)
+        AddedTime { below: 0.0, above: total, unseen }
     }
 }
 
@@ -229,10 +230,10 @@ struct Late {
 
 impl Late {
     /// Of each point.
-    fn of(law: &Law, grain: f64, points: &[f64; POINTS + 1]) -> [Self; POINTS + 1] {
+    fn at_points(law: &Law, grain: f64, points: &[f64; POINTS + 1]) -> [Self; POINTS + 1] {
         let mut lates = points.map(|point| {
             let excess = point - law.threshold;
-            let working = grain * law.above(excess);
+            let working = grain * law.survival(excess);
             Self { working, rest: law.rest(excess), rests: [0.0; POINTS + 1] }
         });
         // It is the same time from one point and another on, whichever is the first.
@@ -293,7 +294,7 @@ fn log_likelihood(excesses: &[f64], shape: f64, scale: f64) -> f64 {
 fn misfit(excesses: &[f64], shape: f64, scale: f64) -> f64 {
     let n = excesses.len();
     let law = Law { threshold: 0.0, shape, scale };
-    let above: Vec<f64> = excesses.iter().map(|excess| libm::log(law.above(*excess).max(1e-300))).collect();
+    let above: Vec<f64> = excesses.iter().map(|excess| libm::log(law.survival(*excess).max(1e-300))).collect();
     let term = |i: usize| (2 * i + 1) as f64 * (libm::log1p(-libm::exp(above[i])).max(-700.0) + above[n - 1 - i]);
     -(n as f64) - (0..n).map(term).sum::<f64>() / n as f64
 }
@@ -333,7 +334,7 @@ mod tests {
         for _ in 0..ROUNDS {
             let late = |delay: &f64| {
                 let excess = delay - law.threshold;
-                let mut time = grain * law.above(excess);
+                let mut time = grain * law.survival(excess);
                 for (at, waiting) in waiting.iter().enumerate() {
                     let from = if at == 0 { 0.0 } else { points[at - 1] };
                     time += waiting * (law.rest(excess + from) - law.rest(excess + points[at]));
@@ -350,7 +351,7 @@ mod tests {
         (total, unseen)
     }
 
-    fn near(one: f64, other: f64) -> bool {
+    fn is_close(one: f64, other: f64) -> bool {
         (one - other).abs() <= 1e-9 * one.abs().max(other.abs())
     }
 
@@ -366,7 +367,7 @@ mod tests {
             let rate = ten_to(phases) / grain;
             let longest = law.threshold + longest * law.scale;
             let (fast, plain) = (law.added(n, rate, grain, longest), added_plainly(&law, n, rate, grain, longest));
-            prop_assert!(near(fast.0, plain.0) && near(fast.1, plain.1), "{fast:?} and {plain:?}");
+            prop_assert!(is_close(fast.above, plain.0) && is_close(fast.unseen, plain.1), "{fast:?} and {plain:?}");
         }
 
         #[test]
@@ -388,7 +389,7 @@ mod tests {
     fn without_a_shape_a_law_is_exponential() {
         let excesses = [1.0, 2.0, 4.5];
         let exactly = log_likelihood(&excesses, 0.0, 3.0);
-        assert!(near(exactly, -3.0 * 3.0_f64.ln() - 7.5 / 3.0), "{exactly}");
+        assert!(is_close(exactly, -3.0 * 3.0_f64.ln() - 7.5 / 3.0), "{exactly}");
         assert!((exactly - log_likelihood(&excesses, 1e-5, 3.0)).abs() < 1e-3);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 
 use becalm_units::Nanos;
 
-use super::blocks::{Blocks, NodeBlocks};
+use super::blocks::{BlockExtreme, Blocks, NodeBlocks};
 use super::cells;
 use super::extremes::{Extremes, MOST};
 use super::{RecordingUncertainty, Tail};
@@ -146,7 +146,7 @@ impl StreamedBlocks {
         let tail = if extremes.settled() { None } else { Tail::fit(extremes.delays()) };
         let rate = |detour: &StreamedDetour| {
             let rate = 1.0 / (detour.watched as f64 * self.cpus as f64);
-            (detour.node, self.nodes[detour.node].block(detour.at), rate)
+            (detour.node, BlockExtreme { block: self.nodes[detour.node].block(detour.at), rate })
         };
         let blocks = Blocks::new(&self.nodes, self.phases, self.longest.iter().map(rate));
         let most = tail.as_ref().map_or(f64::INFINITY, Tail::threshold);
@@ -154,7 +154,7 @@ impl StreamedBlocks {
             grain: self.grain as f64,
             recorded: Nanos::new(self.recorded),
             watched: self.watched as f64,
-            blocks: blocks.of_memory_length(most),
+            blocks: blocks.for_memory_length(most),
             extremes,
             tail,
             seed,

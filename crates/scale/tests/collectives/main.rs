@@ -8,7 +8,7 @@ use becalm_scale::NoiseTrace;
 use becalm_scale::collective::{
     Allgather, Allreduce, Alltoall, Barrier, Bcast, Collective, Library, Operation, Reduce, ReduceScatter,
 };
-use becalm_scale::machine::JobMachine;
+use becalm_scale::machine::{JobMachine, RankStart};
 use becalm_scale::network::{Links, Network, WithinNode};
 use becalm_units::Nanos;
 use proptest::prelude::*;
@@ -87,7 +87,7 @@ proptest! {
         let trace = trace_of(&detours);
         prop_assume!(trace.is_some());
         let trace = trace.unwrap();
-        let starts: Vec<(&NoiseTrace, i64)> = offsets.iter().map(|offset| (&trace, *offset)).collect();
+        let starts: Vec<RankStart<'_>> = offsets.iter().map(|offset| RankStart { trace: &trace, offset: *offset }).collect();
         let ranks = starts.len();
         let all = with_messages();
         let collective = all[which.index(all.len())];
@@ -105,7 +105,7 @@ proptest! {
         } else {
             NodeSimulator::new(&network, &starts, share, per_node).play(&programs)
         };
-        let mut machine = JobMachine::new(network, &starts).unwrap().with_nodes_of(per_node);
+        let mut machine = JobMachine::new(network, &starts).unwrap().with_nodes(per_node);
         for _ in 0..phases {
             machine.work(Nanos::new(grain)).unwrap();
             collective.run(&mut machine, bytes).unwrap();
@@ -119,7 +119,7 @@ proptest! {
         offsets in proptest::collection::vec(0_i64..10_000, 1..10), per_node in 1_usize..4, grain in 0_i64..3_000,
     ) {
         let trace = NoiseTrace::new(Nanos::new(2_000), [(Nanos::new(100), Nanos::new(700))]).unwrap();
-        let starts: Vec<(&NoiseTrace, i64)> = offsets.iter().map(|offset| (&trace, *offset)).collect();
+        let starts: Vec<RankStart<'_>> = offsets.iter().map(|offset| RankStart { trace: &trace, offset: *offset }).collect();
         let network = network(500, 70, 0, 0);
         let finish = |offset: i64, now: i64, work: i64| {
             trace.finish(Nanos::new(now + offset), Nanos::new(work)).unwrap().get() - offset
@@ -128,7 +128,7 @@ proptest! {
         let armed = offsets.chunks(per_node).zip(entered.chunks(per_node))
             .map(|(offsets, entered)| finish(offsets[0], *entered.iter().max().unwrap(), 70));
         let released = armed.max().unwrap() + 500;
-        let mut machine = JobMachine::new(network, &starts).unwrap().with_nodes_of(per_node);
+        let mut machine = JobMachine::new(network, &starts).unwrap().with_nodes(per_node);
         machine.work(Nanos::new(grain)).unwrap();
         Collective::Barrier(Barrier::Hardware).run(&mut machine, 1).unwrap();
         for (rank, offset) in offsets.iter().enumerate() {
@@ -141,7 +141,7 @@ proptest! {
         offsets in proptest::collection::vec(0_i64..10_000, 1..10), per_node in 1_usize..4, bytes in 0_u64..300,
     ) {
         let trace = NoiseTrace::new(Nanos::new(2_000), [(Nanos::new(100), Nanos::new(700))]).unwrap();
-        let starts: Vec<(&NoiseTrace, i64)> = offsets.iter().map(|offset| (&trace, *offset)).collect();
+        let starts: Vec<RankStart<'_>> = offsets.iter().map(|offset| RankStart { trace: &trace, offset: *offset }).collect();
         let network = network(500, 70, 0, 3_000).with_cpu_bytes(1_000, 2_000).unwrap();
         let finish = |offset: i64, now: i64, work: i64| {
             trace.finish(Nanos::new(now + offset), Nanos::new(work)).unwrap().get() - offset
@@ -153,7 +153,7 @@ proptest! {
         let armed = offsets.chunks(per_node).zip(entered.chunks(per_node))
             .map(|(offsets, entered)| finish(offsets[0], *entered.iter().max().unwrap(), step + given));
         let released = armed.max().unwrap() + 500 + 3 * others;
-        let mut machine = JobMachine::new(network, &starts).unwrap().with_nodes_of(per_node);
+        let mut machine = JobMachine::new(network, &starts).unwrap().with_nodes(per_node);
         Collective::Allreduce(Allreduce::Hardware).run(&mut machine, bytes).unwrap();
         for (rank, offset) in offsets.iter().enumerate() {
             prop_assert_eq!(machine.clock(rank).get(), finish(*offset, released, step));
@@ -169,7 +169,7 @@ fn closed_forms_without_noise() {
     let silence = NoiseTrace::silent(Nanos::from_secs(1)).unwrap();
     for m in 0..8 {
         let n = 1_i64 << m;
-        let starts = vec![(&silence, 0); n as usize];
+        let starts = vec![RankStart { trace: &silence, offset: 0 }; n as usize];
         // A half, a quarter ... of 16 n bytes: few enough that the card is ready for the next message before the CPU is.
         let halves: i64 = (1..=m).map(|k| round((16 * n) >> k)).sum();
         for (collective, bytes, time) in [
@@ -209,7 +209,11 @@ fn long_messages_wait_for_their_receiver() {
     let eager = network(2_500, 1_500, 1_000, 6_000).with_cpu_bytes(1_000, 2_000).unwrap();
     let silence = NoiseTrace::silent(Nanos::from_secs(1)).unwrap();
     let time = |network: Network, bytes: u64| {
-        let mut machine = JobMachine::new(network, &[(&silence, 0), (&silence, 0)]).unwrap();
+        let mut machine = JobMachine::new(
+            network,
+            &[RankStart { trace: &silence, offset: 0 }, RankStart { trace: &silence, offset: 0 }],
+        )
+        .unwrap();
         Collective::Allreduce(Allreduce::RecursiveDoubling).run(&mut machine, bytes).unwrap();
         machine.latest().get()
     };
@@ -220,7 +224,11 @@ fn long_messages_wait_for_their_receiver() {
     // A receiver that comes late holds up its sender: it is under way for 100 us when the announcement comes.
     let late = NoiseTrace::new(Nanos::from_secs(1), [(Nanos::ZERO, Nanos::from_micros(100))]).unwrap();
     let held_up = |network: Network| {
-        let mut machine = JobMachine::new(network, &[(&silence, 0), (&late, 0)]).unwrap();
+        let mut machine = JobMachine::new(
+            network,
+            &[RankStart { trace: &silence, offset: 0 }, RankStart { trace: &late, offset: 0 }],
+        )
+        .unwrap();
         Collective::Bcast(Bcast::Binomial).run(&mut machine, 1_001).unwrap();
         machine.clock(0).get()
     };
@@ -233,7 +241,7 @@ fn long_messages_wait_for_their_receiver() {
 fn the_gap_binds_sends_and_receives() {
     let network = network(1_000, 10, 5_000, 0);
     let silence = NoiseTrace::silent(Nanos::from_secs(1)).unwrap();
-    let starts = vec![(&silence, 0); 5];
+    let starts = vec![RankStart { trace: &silence, offset: 0 }; 5];
     let mut machine = JobMachine::new(network, &starts).unwrap();
     Collective::Alltoall(Alltoall::Linear).run(&mut machine, 1).unwrap();
     // The last of four sends starts at 3 g and takes o; then the last of four receives starts 3 g later and takes o.
@@ -244,11 +252,15 @@ fn the_gap_binds_sends_and_receives() {
 #[test]
 fn noise_dilates_work() {
     let half = NoiseTrace::new(Nanos::new(1_000), [(Nanos::ZERO, Nanos::new(500))]).unwrap();
-    let mut machine = JobMachine::new(network(0, 0, 0, 0), &[(&half, 0)]).unwrap();
+    let mut machine = JobMachine::new(network(0, 0, 0, 0), &[RankStart { trace: &half, offset: 0 }]).unwrap();
     machine.work(Nanos::from_millis(100)).unwrap();
     assert_eq!(machine.clock(0), Nanos::from_millis(200));
     // A send that noise hits leaves late.
-    let mut machine = JobMachine::new(network(100, 10, 0, 0), &[(&half, 0), (&half, 500)]).unwrap();
+    let mut machine = JobMachine::new(
+        network(100, 10, 0, 0),
+        &[RankStart { trace: &half, offset: 0 }, RankStart { trace: &half, offset: 500 }],
+    )
+    .unwrap();
     machine.send(1, |rank| (rank == 0).then_some(1)).unwrap();
     machine.receive(1, |rank| (rank == 1).then_some(0)).unwrap();
     assert_eq!((machine.clock(0).get(), machine.clock(1).get()), (510, 1_010));
@@ -257,7 +269,8 @@ fn noise_dilates_work() {
 #[test]
 fn large_machines_use_threads_and_get_the_same() {
     let trace = "poisson:rate=1kHz,detour=20us".parse::<becalm_scale::spec::NoiseSpec>().unwrap().trace(3).unwrap();
-    let starts: Vec<(&NoiseTrace, i64)> = (0..80_000_i64).map(|rank| (&trace, rank * 7_919_131)).collect();
+    let starts: Vec<RankStart<'_>> =
+        (0..80_000_i64).map(|rank| RankStart { trace: &trace, offset: rank * 7_919_131 }).collect();
     let clocks = |threads: usize| {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(|| {
             let mut machine = JobMachine::new(network(2_500, 1_500, 1_000, 6_000), &starts).unwrap();
@@ -301,7 +314,11 @@ fn names_read_back_and_defaults_are_the_first() {
 #[test]
 fn clocks_past_the_limit_are_refused() {
     let heavy = NoiseTrace::new(Nanos::new(1 << 59), [(Nanos::ZERO, Nanos::new((1 << 59) - 1))]).unwrap();
-    let mut machine = JobMachine::new(network(1, 1, 1, 1), &[(&heavy, 0), (&heavy, 5)]).unwrap();
+    let mut machine = JobMachine::new(
+        network(1, 1, 1, 1),
+        &[RankStart { trace: &heavy, offset: 0 }, RankStart { trace: &heavy, offset: 5 }],
+    )
+    .unwrap();
     assert!(machine.work(Nanos::new(-1)).is_err());
     assert!(machine.work(Nanos::MAX).is_err());
     assert!(machine.work(Nanos::new(1 << 60)).is_err());
@@ -321,8 +338,8 @@ fn payloads_are_refused_for_their_largest_message() {
                 .into_iter()
                 .flat_map(|bytes| [(bytes, 1), (bytes, 2)])
             {
-                let machine = JobMachine::new(network, &vec![(&silence, 0); ranks]).unwrap();
-                let mut machine = machine.with_nodes_of(per_node);
+                let machine = JobMachine::new(network, &vec![RankStart { trace: &silence, offset: 0 }; ranks]).unwrap();
+                let mut machine = machine.with_nodes(per_node);
                 let replayed = collective.run(&mut machine, bytes).is_ok();
                 let asked = collective.fits(&network, ranks as u64, bytes, per_node as u64).is_ok();
                 assert_eq!(replayed, asked, "{collective}, {ranks} ranks, {per_node} a node, {bytes} bytes");
@@ -337,8 +354,8 @@ fn the_ranks_of_a_node_share_its_card() {
     let network: Network = "infiniband".parse().unwrap();
     let silence = NoiseTrace::silent(Nanos::from_secs(1)).unwrap();
     let time = |algorithm: Alltoall, ranks: usize, per_node: usize, bytes: u64| {
-        let machine = JobMachine::new(network, &vec![(&silence, 0); ranks]).unwrap();
-        let mut machine = machine.with_nodes_of(per_node);
+        let machine = JobMachine::new(network, &vec![RankStart { trace: &silence, offset: 0 }; ranks]).unwrap();
+        let mut machine = machine.with_nodes(per_node);
         Collective::Alltoall(algorithm).run(&mut machine, bytes).unwrap();
         machine.latest()
     };
@@ -359,8 +376,12 @@ fn small_messages_within_a_node_are_cheaper() {
     let network: Network = "infiniband".parse().unwrap();
     let silence = NoiseTrace::silent(Nanos::from_secs(1)).unwrap();
     let time = |per_node: usize| {
-        let machine = JobMachine::new(network, &[(&silence, 0), (&silence, 0)]).unwrap();
-        let mut machine = machine.with_nodes_of(per_node);
+        let machine = JobMachine::new(
+            network,
+            &[RankStart { trace: &silence, offset: 0 }, RankStart { trace: &silence, offset: 0 }],
+        )
+        .unwrap();
+        let mut machine = machine.with_nodes(per_node);
         Collective::Barrier(Barrier::Dissemination).run(&mut machine, 1).unwrap();
         machine.latest()
     };
@@ -371,11 +392,12 @@ fn small_messages_within_a_node_are_cheaper() {
 #[test]
 fn threads_take_whole_nodes() {
     let trace = "poisson:rate=1kHz,detour=20us".parse::<becalm_scale::spec::NoiseSpec>().unwrap().trace(3).unwrap();
-    let starts: Vec<(&NoiseTrace, i64)> = (0..70_000_i64).map(|rank| (&trace, rank * 7_919_131)).collect();
+    let starts: Vec<RankStart<'_>> =
+        (0..70_000_i64).map(|rank| RankStart { trace: &trace, offset: rank * 7_919_131 }).collect();
     let network: Network = "infiniband".parse().unwrap();
     let clocks = |threads: usize| {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(|| {
-            let mut machine = JobMachine::new(network, &starts).unwrap().with_nodes_of(48);
+            let mut machine = JobMachine::new(network, &starts).unwrap().with_nodes(48);
             machine.work(Nanos::from_micros(100)).unwrap();
             Collective::Barrier(Barrier::Dissemination).run(&mut machine, 1).unwrap();
             Collective::Alltoall(Alltoall::Bruck).run(&mut machine, 64).unwrap();

@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use becalm_scale::NoiseTrace;
+use becalm_scale::machine::RankStart;
 use becalm_scale::network::Network;
 use becalm_units::Nanos;
 
@@ -50,7 +50,7 @@ struct Incoming {
 pub struct NodeSimulator<'a> {
     between: &'a Network,
     within: Network,
-    starts: &'a [(&'a NoiseTrace, i64)],
+    starts: &'a [RankStart<'a>],
     share: u64,
     per_node: usize,
     clocks: Vec<Clocks>,
@@ -63,7 +63,7 @@ pub struct NodeSimulator<'a> {
 }
 
 impl<'a> NodeSimulator<'a> {
-    pub fn new(network: &'a Network, starts: &'a [(&'a NoiseTrace, i64)], share: u64, per_node: usize) -> Self {
+    pub fn new(network: &'a Network, starts: &'a [RankStart<'a>], share: u64, per_node: usize) -> Self {
         let cards = vec![Busy::default(); starts.len().div_ceil(per_node)];
         Self {
             between: network,
@@ -155,7 +155,7 @@ impl<'a> NodeSimulator<'a> {
 
     /// Keeps the rank's CPU busy from a time on, when it is free.
     fn work(&mut self, rank: usize, from: i64, work: Nanos) -> i64 {
-        let (trace, offset) = self.starts[rank];
+        let RankStart { trace, offset } = self.starts[rank];
         let begin = from.max(self.clocks[rank].cpu);
         self.clocks[rank].cpu = trace.finish(Nanos::new(begin + offset), work).unwrap().get() - offset;
         self.clocks[rank].cpu

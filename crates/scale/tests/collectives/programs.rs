@@ -150,14 +150,14 @@ fn tree(n: usize, radix: usize) -> Steps {
 fn down(rank: usize, n: usize, radix: usize, bytes: impl Fn(u64) -> u64) -> Steps {
     let mut steps = tree(n, radix);
     let levels = steps.len() / (radix - 1);
-    let of = |level: u32| bytes(radix.pow(level) as u64);
+    let payload = |level: u32| bytes(radix.pow(level) as u64);
     let step = |level: u32, apart: usize| (levels - 1 - level as usize) * (radix - 1) + apart / radix.pow(level) - 1;
     let (parent, children) = family(rank, n, radix);
     if let Some((parent, level)) = parent {
-        steps[step(level, rank - parent)] = receive(parent, of(level));
+        steps[step(level, rank - parent)] = receive(parent, payload(level));
     }
     for (child, level) in children {
-        steps[step(level, child - rank)] = send(child, of(level));
+        steps[step(level, child - rank)] = send(child, payload(level));
     }
     steps
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use becalm_scale::NoiseTrace;
+use becalm_scale::machine::RankStart;
 use becalm_scale::network::Network;
 use becalm_units::Nanos;
 
@@ -44,7 +44,7 @@ struct Clocks {
 
 pub struct Simulator<'a> {
     network: &'a Network,
-    starts: &'a [(&'a NoiseTrace, i64)],
+    starts: &'a [RankStart<'a>],
     /// Thousandths of a link's time that a message takes.
     share: u64,
     clocks: Vec<Clocks>,
@@ -55,7 +55,7 @@ pub struct Simulator<'a> {
 }
 
 impl<'a> Simulator<'a> {
-    pub fn new(network: &'a Network, starts: &'a [(&'a NoiseTrace, i64)], share: u64) -> Self {
+    pub fn new(network: &'a Network, starts: &'a [RankStart<'a>], share: u64) -> Self {
         let clocks = vec![Clocks::default(); starts.len()];
         Self { network, starts, share, clocks, wire: HashMap::new(), left: HashMap::new() }
     }
@@ -85,7 +85,7 @@ impl<'a> Simulator<'a> {
 
     /// Keeps the rank's CPU busy from a time on, when it is free.
     fn work(&mut self, rank: usize, from: i64, work: Nanos) -> i64 {
-        let (trace, offset) = self.starts[rank];
+        let RankStart { trace, offset } = self.starts[rank];
         let begin = from.max(self.clocks[rank].cpu);
         self.clocks[rank].cpu = trace.finish(Nanos::new(begin + offset), work).unwrap().get() - offset;
         self.clocks[rank].cpu

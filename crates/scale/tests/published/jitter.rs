@@ -2,7 +2,7 @@
 
 use becalm_scale::NoiseTrace;
 use becalm_scale::blame::blame_by_removal;
-use becalm_scale::books::{BookEntry, BookedNoise, BookedTrace};
+use becalm_scale::books::{BookEntry, BookedNode, BookedNoise, BookedTrace};
 use becalm_scale::collective::Collective;
 use becalm_scale::predict::{Prediction, Question};
 use becalm_scale::watch::ReplayWatch;
@@ -79,7 +79,8 @@ fn blame_of_the_baseline() {
         drawn.iter().enumerate().map(|(detour, (_, self_time, source))| entry((detour, *source), *self_time)).collect();
     let detours: Vec<(Nanos, Nanos)> = drawn.iter().map(|(start, duration, _)| (*start, *duration)).collect();
     let trace = BookedTrace::new(Nanos::ZERO, jitter("baseline").length(), detours, entries, sources.len()).unwrap();
-    let noise = BookedNoise::new(sources.clone(), vec![("node".to_owned(), vec![trace])]).unwrap();
+    let noise =
+        BookedNoise::new(sources.clone(), vec![BookedNode { name: "node".to_owned(), cpus: vec![trace] }]).unwrap();
     let question = Question { phases: 2_000, replicas: 1, ..QUESTION() };
     let kept = vec![false; sources.len()];
     let (ranks, watch) = ([64, 16_384], ReplayWatch::NOBODY);

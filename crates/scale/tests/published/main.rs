@@ -28,7 +28,7 @@ fn figures_are_those_of_the_page() {
         Row::new(figure, number, ours)
     };
     let rows: Vec<Row> = figures::numbered().into_iter().map(row).collect();
-    let text = page.with(&rows);
+    let text = page.filled(&rows);
     if overwrite {
         fs::write(&path, &text).unwrap();
     }
@@ -62,11 +62,11 @@ fn pages_are_read_as_they_are_written() {
     let figures = figures::numbered();
     let rows: Vec<Row> =
         figures.into_iter().zip(ours).map(|((number, figure), ours)| Row::new(figure, number, ours)).collect();
-    let page = Page::new(empty.with(&rows));
+    let page = Page::new(empty.filled(&rows));
     for row in &rows {
         assert_eq!(page.number(&row.number), Some(row.ours), "{}", row.number);
     }
-    assert_eq!(page.with(&rows), page.text());
+    assert_eq!(page.filled(&rows), page.text());
     assert!(page.text().starts_with("Before.\n\n") && page.text().ends_with("\n\nAfter.\n"));
     assert_eq!(page.number("X1"), None);
 }

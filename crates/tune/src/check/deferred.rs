@@ -59,7 +59,7 @@ fn workqueues(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     finding.evidence.extend(found.into_iter().map(|(evidence, _)| evidence));
     finding
         .fix("take the CPUs out of the masks")
-        .by(Family::Workqueue)
+        .family(Family::Workqueue)
         .boot(format!("workqueue.unbound_cpus={}", subject.others))
         .lets(Known::Work);
 }
@@ -118,7 +118,7 @@ fn steering(subject: &Subject<'_>, findings: &mut Findings<'_>, queue: &str, fil
     let finding = findings.add(AREA, severity, title);
     finding.evidence = found;
     if receiving {
-        finding.fix("take the CPUs out of the queues' masks").by(Family::Rps);
+        finding.fix("take the CPUs out of the queues' masks").family(Family::Rps);
         finding.lets(Known::NetRx).lets(Known::Rps).lets(Known::CallFunctionSingle);
     }
 }

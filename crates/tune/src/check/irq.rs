@@ -27,7 +27,7 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         }
         finding
             .fix("move them to other CPUs; those whose CPUs the kernel chooses need isolcpus=managed_irq")
-            .by(Family::Irq);
+            .family(Family::Irq);
         lets(finding, &here);
     }
     if !later.is_empty() {
@@ -37,7 +37,9 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         for irq in &later {
             finding.seen(format!("/proc/irq/{}/smp_affinity_list", irq.irq), irq.allowed.to_string());
         }
-        finding.fix("take the CPUs out of their affinity, so that no device that wakes up finds them").by(Family::Irq);
+        finding
+            .fix("take the CPUs out of their affinity, so that no device that wakes up finds them")
+            .family(Family::Irq);
         lets(finding, &later);
     }
     if here.is_empty() && later.is_empty() && !used.is_empty() {
@@ -106,7 +108,7 @@ fn from_now_on(subject: &Subject<'_>, findings: &mut Findings<'_>) {
                 .seen(path, evidence.value)
                 .boot(format!("irqaffinity={}", subject.others))
                 .fix("take the CPUs out of the default")
-                .by(Family::Irq);
+                .family(Family::Irq);
         }
         None => {
             let title = format!("interrupts that drivers ask for from now on stay away from {}", subject.named());

@@ -137,7 +137,7 @@ fn balancing(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         .add(AREA, Severity::Warning, title)
         .seen(ISOLATED, subject.sets.isolated.to_string())
         .fix("put them into an isolated cpuset partition, which needs no reboot, or boot with isolcpus")
-        .by(Family::Cpuset)
+        .family(Family::Cpuset)
         .boot(format!("isolcpus=managed_irq,domain,{}", subject.cpus))
         .lets(Known::Balancing)
         .lets(Known::Task);
@@ -358,7 +358,7 @@ fn shared_cores(subject: &Subject<'_>, findings: &mut Findings<'_>) {
             .add(AREA, Severity::Warning, title)
             .seen(example.clone(), first.to_string())
             .fix("keep cores whole: take the siblings in and leave them idle, or switch them off")
-            .by(Family::Smt)
+            .family(Family::Smt)
             .lets(Known::Unseen);
     }
     if inside > 0 {
@@ -367,7 +367,7 @@ fn shared_cores(subject: &Subject<'_>, findings: &mut Findings<'_>) {
             .add(AREA, Severity::Note, title)
             .seen(example, first.to_string())
             .fix("run one thread a core, or switch the siblings off")
-            .by(Family::Smt)
+            .family(Family::Smt)
             .lets(Known::Unseen);
     }
 }

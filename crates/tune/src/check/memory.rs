@@ -43,7 +43,7 @@ fn huge_pages(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         .seen(path, enabled.value)
         .boot("transparent_hugepage=madvise")
         .fix("leave it to programs that ask for it (madvise)")
-        .by(Family::Memory)
+        .family(Family::Memory)
         .lets(Known::Khugepaged)
         .lets(Known::Fault);
     if let Some(defrag) = findings.setting(AREA, &format!("{HUGE}/defrag")).filter(|it| chosen(&it.value) == "always") {
@@ -63,7 +63,7 @@ fn merging(findings: &mut Findings<'_>) {
                 .add(AREA, Severity::Warning, "ksmd looks for equal pages all the time, and makes writes to them fault")
                 .seen(path, "1")
                 .fix("switch it off")
-                .by(Family::Memory)
+                .family(Family::Memory)
                 .lets(Known::Ksmd)
                 .lets(Known::Fault);
         }
@@ -88,7 +88,7 @@ fn balancing(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         .seen(path, mode.to_string())
         .boot("numa_balancing=disable")
         .fix("switch it off, and bind memory to the CPUs that use it")
-        .by(Family::Memory)
+        .family(Family::Memory)
         .lets(Known::Fault)
         .lets(Known::Flush)
         .lets(Known::AnyCallFunction);

@@ -45,7 +45,7 @@ fn frequency(subject: &Subject<'_>, findings: &mut Findings<'_>) {
             .add(AREA, Severity::Warning, title)
             .seen(path, governor)
             .fix("choose the governor performance")
-            .by(Family::Frequency);
+            .family(Family::Frequency);
     }
 }
 
@@ -59,7 +59,7 @@ fn turbo(findings: &mut Findings<'_>) {
                 .add(AREA, Severity::Note, "turbo is on: the frequency depends on heat, and on how many CPUs are busy")
                 .seen(path, value.to_string())
                 .fix("for the same time in every run, switch it off; it costs speed")
-                .by(Family::Frequency);
+                .family(Family::Frequency);
         } else {
             findings.add(AREA, Severity::Fine, "turbo is off").seen(path, value.to_string());
         }
@@ -91,7 +91,7 @@ fn sleep(subject: &Subject<'_>, findings: &mut Findings<'_>) {
             (latency.get() / 1_000).to_string(),
         )
         .fix("no matter to a thread that never sleeps; else switch the deep states off")
-        .by(Family::Idle);
+        .family(Family::Idle);
 }
 
 fn polling(subject: &Subject<'_>, findings: &mut Findings<'_>) {
@@ -104,6 +104,6 @@ fn polling(subject: &Subject<'_>, findings: &mut Findings<'_>) {
             )
             .seen(COMMAND_LINE, "idle=poll")
             .fix("switch deep states off for the CPUs that need it, instead of all")
-            .by(Family::Idle);
+            .family(Family::Idle);
     }
 }

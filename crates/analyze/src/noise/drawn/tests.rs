@@ -114,7 +114,7 @@ fn turns_bursts_and_ticks_cost_what_they_cost() {
         run.cpus = vec![CpuDoc { duration_ns: Nanos::new(end), ..CpuDoc::new(CpuId::new(0)) }];
         let digest = condenser.document(run);
         let pairs = detours.iter().map(|(start, ns, _)| (Nanos::new(*start), Nanos::new(*ns))).collect();
-        let full = NoiseInput::of_cpus("n0", Nanos::new(end + 10_000_000), vec![pairs]).unwrap();
+        let full = NoiseInput::from_cpus("n0", Nanos::new(end + 10_000_000), vec![pairs]).unwrap();
         for grain_us in [100, 1_000, 10_000] {
             let grain = Nanos::from_micros(grain_us);
             let short = NoiseInput::from_digests(std::slice::from_ref(&digest), "n0", false, grain).unwrap();
@@ -139,7 +139,7 @@ fn blame_falls_on_the_same_sources() {
             blame(booked, question(Nanos::from_millis(1)), &RANKS[1..2], wanted, &out, ReplayWatch::NOBODY).unwrap();
         let closed = found[0].books.as_ref().unwrap();
         let mut shares = vec![0.0; booked.sources().len()];
-        closed.sources().iter().for_each(|of| shares[of.source.unwrap()] = of.share);
+        closed.sources().iter().for_each(|one| shares[one.source.unwrap()] = one.share);
         let mut named: Vec<(String, f64)> = booked.sources().iter().cloned().zip(shares).collect();
         named.sort_by(|a, b| a.0.cmp(&b.0));
         named
@@ -150,7 +150,7 @@ fn blame_falls_on_the_same_sources() {
 }
 
 #[test]
-fn of_a_long_recording_a_part_is_drawn() {
+fn a_part_of_a_long_recording_is_drawn() {
     let (_folder, bundle) = mixed(1);
     let mut digest = condense(&bundle, "mixed").unwrap();
     let grain = Nanos::from_millis(1);
@@ -158,7 +158,7 @@ fn of_a_long_recording_a_part_is_drawn() {
     // As if it had come so for a thousand times as long.
     for (cpu, doc) in digest.cpus.iter_mut().zip(&mut digest.run.cpus) {
         doc.duration_ns = Nanos::new(doc.duration_ns.get() * 1_000);
-        for cell in cpu.delays.iter_mut().flat_map(|of| &mut of.cells.0) {
+        for cell in cpu.delays.iter_mut().flat_map(|delays| &mut delays.cells.0) {
             cell.windows *= 1_000;
             cell.delay_ns *= 1_000;
             cell.parts.iter_mut().for_each(|part| part.1 *= 1_000);
@@ -192,6 +192,6 @@ fn what_comes_to_both_cpus_at_once_costs_what_it_costs() {
         let all = row(&full.noise).mean_phase_ns.unwrap() / grain.get() as f64 - 1.0;
         let reported = report.phases.at(ranks).unwrap().slowdown - 1.0;
         let others = [predicted(&short.noise), losses.slowdown(ranks, None) - 1.0, reported];
-        assert!(others.iter().all(|of| (of / all - 1.0).abs() < 0.12), "{ranks} ranks: {others:?} for {all}");
+        assert!(others.iter().all(|other| (other / all - 1.0).abs() < 0.12), "{ranks} ranks: {others:?} for {all}");
     }
 }

@@ -18,7 +18,7 @@ impl Reference<'_> {
     pub(super) fn functions(&self, interrupt: usize, until: usize) -> impl Iterator<Item = usize> {
         let Span { kind, source, .. } = self.spans[interrupt];
         let is_function = move |at: &usize| match self.events[*at].what {
-            Happening::FunctionEntry { by: carrier, .. } => runs(kind, self.scene.labels.text(source), carrier),
+            Happening::FunctionEntry { carrier, .. } => runs(kind, self.scene.labels.text(source), carrier),
             _ => false,
         };
         let begun = (self.spans[interrupt].entry + 1..until).filter(is_function);
@@ -52,7 +52,7 @@ impl Reference<'_> {
         let function = if is_function { Some(entry) } else { self.functions(span, until).next() };
         let ends = |at: &usize| {
             let what = self.events[*at].what;
-            matches!(what, Happening::FunctionExit { .. } | Happening::FunctionEntry { by: Carrier::Wheel, .. })
+            matches!(what, Happening::FunctionExit { .. } | Happening::FunctionEntry { carrier: Carrier::Wheel, .. })
         };
         let woken_in = match function {
             Some(at) => {

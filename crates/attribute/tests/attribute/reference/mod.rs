@@ -268,8 +268,8 @@ impl<'a> Reference<'a> {
                     | (Happening::SoftirqEntry { source: a }, Happening::SoftirqExit { source: b }) => a == b,
                     (Happening::WorkStart { work: a, .. }, Happening::WorkEnd { work: b, .. }) => a == b,
                     (
-                        Happening::FunctionEntry { by: Carrier::Wheel, .. },
-                        Happening::FunctionEntry { by: Carrier::Wheel, .. },
+                        Happening::FunctionEntry { carrier: Carrier::Wheel, .. },
+                        Happening::FunctionEntry { carrier: Carrier::Wheel, .. },
                     ) => true,
                     (Happening::FunctionEntry { .. }, Happening::SoftirqExit { source }) => {
                         kind == Kind::Softirq && self.innermost(entry).is_some_and(|at| self.spans[at].source == source)

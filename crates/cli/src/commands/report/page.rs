@@ -127,7 +127,7 @@ impl PagePrediction {
         let steps = phases * (RANKS.len() as u64 + blame_steps.map_or(0, predictions));
         let progress = Bar::new("predicting", steps, Tail::TimeLeft);
         let told = |_, phases| progress.advance(phases);
-        let prediction = Prediction::new(&source.noise, question)?.of_recording().watched(ReplayWatch::by(&told));
+        let prediction = Prediction::new(&source.noise, question)?.with_recording().watched(ReplayWatch::new(&told));
         let mut rows: Vec<RankPrediction> = Vec::with_capacity(RANKS.len());
         for ranks in RANKS {
             rows.push(prediction.row(ranks)?);
@@ -140,7 +140,7 @@ impl PagePrediction {
             let ranks = &RANKS[RANKS.len() - 1..];
             let none = vec![false; names.len()];
             let wanted = BlameWanted { without: steps as usize, detours: DETOURS };
-            let found = blame(booked, question, ranks, wanted, &none, ReplayWatch::by(&told))?;
+            let found = blame(booked, question, ranks, wanted, &none, ReplayWatch::new(&told))?;
             blames.push((question.grain, found));
         } else if named {
             warnings.push(warning::no_blame(bundle.path()));

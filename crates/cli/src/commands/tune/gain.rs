@@ -9,7 +9,7 @@ use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
 use becalm_command::noise;
 use becalm_model::remedy::NoiseSource;
-use becalm_model::tune::{Gain, GainJob, Gains, PredictedSlowdown, StepGain};
+use becalm_model::tune::{Gain, GainJob, Gains, JobSlowdown, PredictedSlowdown, StepGain};
 use becalm_scale::ScaleError;
 use becalm_scale::books::BookedNoise;
 use becalm_scale::collective::Collective;
@@ -50,7 +50,7 @@ pub fn gains(plan: &Plan, run: &Path, ranks: &[u64], grains: &[Nanos]) -> fault:
     }
     let left = scale.slowdowns(&all)?;
     let rows = now.into_iter().zip(left);
-    let total = rows.map(|((job, slowdown), (_, without))| Gain { job, slowdown, without }).collect();
+    let total = rows.map(|(now, left)| Gain { job: now.job, slowdown: now.slowdown, without: left.slowdown }).collect();
     Ok(Gains { run: run.to_owned(), total, steps })
 }
 
@@ -75,25 +75,25 @@ struct Scale<'a> {
     booked: &'a BookedNoise,
     questions: Vec<Question>,
     ranks: &'a [u64],
-    known: HashMap<Vec<bool>, Vec<(GainJob, PredictedSlowdown)>>,
+    known: HashMap<Vec<bool>, Vec<JobSlowdown>>,
 }
 
 impl Scale<'_> {
     /// Of each grain and each number of ranks, in this order, without these sources.
-    fn slowdowns(&mut self, out: &[bool]) -> fault::Result<Vec<(GainJob, PredictedSlowdown)>> {
+    fn slowdowns(&mut self, out: &[bool]) -> fault::Result<Vec<JobSlowdown>> {
         if let Some(known) = self.known.get(out) {
             return Ok(known.clone());
         }
         let noise = self.booked.without(out)?;
         let mut slowdowns = Vec::with_capacity(self.questions.len() * self.ranks.len());
         for question in &self.questions {
-            let prediction = Prediction::new(&noise, *question)?.of_recording();
+            let prediction = Prediction::new(&noise, *question)?.with_recording();
             for ranks in self.ranks {
                 let row = prediction.row(*ranks)?;
                 let mean = row.slowdown.map_or(1.0, |slowdown| slowdown.mean);
                 let (low, high) = row.recording.map_or((None, None), |bounds| (Some(bounds.low), bounds.high));
                 let job = GainJob { grain: question.grain, ranks: *ranks };
-                slowdowns.push((job, PredictedSlowdown { mean, low, high }));
+                slowdowns.push(JobSlowdown { job, slowdown: PredictedSlowdown { mean, low, high } });
             }
         }
         self.known.insert(out.to_vec(), slowdowns.clone());

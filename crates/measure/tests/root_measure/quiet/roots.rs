@@ -4,7 +4,7 @@ use becalm_linux::perf::CpuClock;
 use becalm_linux::sched::allowed_cpus;
 use becalm_measure::RecordPlan;
 use becalm_model::{Kind, root};
-use becalm_scale::books::{BookEntry, BookedNoise, BookedTrace};
+use becalm_scale::books::{BookEntry, BookedNode, BookedNoise, BookedTrace};
 use becalm_stats::median_mid;
 use becalm_testing::{Need, attempts, machine_has};
 use becalm_units::{CpuId, Nanos};
@@ -50,7 +50,7 @@ fn with_and_without(run: &Recorded, cpu: CpuId) -> WithAndWithout {
         }) as u32
     };
     let entries = lane.activities.iter().map(|row| {
-        let (kind, source) = root::of_row(row.kind, text(row.source), text(row.detail));
+        let (kind, source) = root::row_root(row.kind, text(row.source), text(row.detail));
         BookEntry {
             detour: row.detour as usize,
             source: number(row.kind, text(row.source)),
@@ -61,7 +61,8 @@ fn with_and_without(run: &Recorded, cpu: CpuId) -> WithAndWithout {
     let entries: Vec<_> = entries.collect();
     let detours = lane.detours.iter().map(|detour| (detour.start, detour.duration)).collect();
     let trace = BookedTrace::new(doc.start_ns, doc.duration_ns, detours, entries, names.len()).expect("books close");
-    let booked = BookedNoise::new(names, vec![("here".to_owned(), vec![trace])]).expect("one CPU");
+    let booked =
+        BookedNoise::new(names, vec![BookedNode { name: "here".to_owned(), cpus: vec![trace] }]).expect("one CPU");
     let out: Vec<bool> = booked.sources().iter().map(|name| is_tick(name)).collect();
     WithAndWithout {
         noise: booked.without(&vec![false; out.len()]).expect("it was recorded").noise_ratio(),

@@ -63,7 +63,7 @@ impl Recorded {
     /// The time between detours' ends and the kernel's events that no activity is the root of.
     fn rests_without_a_cause(&self, lane: &MemoryLane) -> Nanos {
         let text = |label| self.memory.labels.text(label);
-        let alone = |row: &&Activity| root::of_row(row.kind, text(row.source), text(row.detail)).0 == Kind::Edge;
+        let alone = |row: &&Activity| root::row_root(row.kind, text(row.source), text(row.detail)).0 == Kind::Edge;
         lane.activities.iter().filter(alone).map(|row| row.self_time).sum()
     }
 

@@ -204,9 +204,9 @@ fn forest_row(name: String, figure: &JobFigure) -> Option<ForestRow> {
 }
 
 fn distributions(report: &JobsReport<'_>) -> Option<Section> {
-    let chart = |(of, [.., id], what): (PhaseTime, [&'static str; 4], &str)| {
+    let chart = |(time, [.., id], what): (PhaseTime, [&'static str; 4], &str)| {
         let line = |(name, phases): &(String, JobPhases)| {
-            let points = survival(of.of(&phases.slowest), POINTS).into_iter().filter(|(value, _)| *value > 0);
+            let points = survival(time.durations(&phases.slowest), POINTS).into_iter().filter(|(value, _)| *value > 0);
             let points = points.map(|(value, share)| [value as f64, share]).collect();
             ChartSeries { name: name.clone(), points, ..ChartSeries::default() }
         };

@@ -361,7 +361,7 @@ mod tests {
             PhaseWriter::create(&path, &doc).unwrap().store(&doc, &[phases.collect()]).unwrap();
         }
         assert_eq!(Contents::read(&path).unwrap(), Contents::Phases);
-        let report = JobPhases::of_run(&PhaseRun::open(&path).unwrap()).unwrap();
+        let report = JobPhases::from_run(&PhaseRun::open(&path).unwrap()).unwrap();
         let json: serde_json::Value = serde_json::from_str(&report::json(&report)).unwrap();
         assert_eq!(json["schema"], "becalm.mpi/1");
         assert_eq!(json["rows"][0]["what"], "qt");
@@ -386,7 +386,7 @@ mod tests {
         let doc = PhasesDoc { complete: false, ..doc("a", 0) };
         let phases = vec![Phase { start_ns: 0, compute_ns: 9, collective_ns: 1 }; 200];
         PhaseWriter::create(&path, &doc).unwrap().store(&doc, &[phases]).unwrap();
-        let report = JobPhases::of_run(&PhaseRun::open(&path).unwrap()).unwrap();
+        let report = JobPhases::from_run(&PhaseRun::open(&path).unwrap()).unwrap();
         // Nor is room made for as many phases as its document tells of.
         assert!(report.slowest.total.is_empty() && report.ranks.is_empty());
         let json: serde_json::Value = serde_json::from_str(&report::json(&report)).unwrap();

@@ -4,9 +4,7 @@
 
 use std::io::{self, Write};
 
-use becalm_model::tune::{
-    BootParameter, Change, Family, Gain, GainJob, Gains, Note, Plan, PredictedSlowdown, Profile, StepGain,
-};
+use becalm_model::tune::{BootParameter, Change, Family, Gain, Gains, JobSlowdown, Note, Plan, Profile, StepGain};
 use becalm_units::{CpuList, printable};
 use serde::Serialize;
 
@@ -160,7 +158,7 @@ fn step_document<'a>(number: u64, change: &'a Change, gain: Option<&'a StepGain>
     }
 }
 
-fn without_document((job, without): &(GainJob, PredictedSlowdown)) -> WithoutDocument {
+fn without_document(JobSlowdown { job, slowdown: without }: &JobSlowdown) -> WithoutDocument {
     WithoutDocument {
         grain_ns: job.grain.get(),
         ranks: job.ranks,
@@ -284,7 +282,7 @@ fn rows(plan: &Plan, gains: Option<&Gains>, merge: bool) -> Vec<PlannedChange> {
     let key = |change: &Change| (alike(change), change.from.clone(), change.to.clone());
     for (number, change, gain) in numbered(plan, gains) {
         let without = gain.zip(gains).and_then(|(gain, gains)| gain.without.get(shown_job(gains)));
-        let without = without.map(|(_, without)| without.mean);
+        let without = without.map(|left| left.slowdown.mean);
         let may_join = merge && without.is_none() && alike(change).is_some();
         let same = |seen: &Change, row: &PlannedChange| row.without.is_none() && key(seen) == key(change);
         match merged.iter_mut().find(|(_, seen, row)| may_join && same(seen, row)) {
@@ -316,7 +314,7 @@ fn row(number: u64, change: &Change, without: Option<f64>) -> PlannedChange {
 
 #[cfg(test)]
 mod tests {
-    use becalm_model::tune::Knob;
+    use becalm_model::tune::{GainJob, Knob, PredictedSlowdown};
     use becalm_units::Nanos;
 
     use super::*;
@@ -376,7 +374,10 @@ mod tests {
         let slowdown = |mean| PredictedSlowdown { mean, low: Some(1.1), high: None };
         let gains = |jobs: &[(i64, f64, f64)]| {
             let job = |millis: i64| GainJob { grain: Nanos::from_millis(millis), ranks: 64 };
-            let without = jobs.iter().map(|(grain, _, left)| (job(*grain), slowdown(*left))).collect();
+            let without = jobs
+                .iter()
+                .map(|(grain, _, left)| JobSlowdown { job: job(*grain), slowdown: slowdown(*left) })
+                .collect();
             let gaining = StepGain { sources: vec!["task b".into()], without };
             let total = jobs.iter().map(|(grain, now, left)| Gain {
                 job: job(*grain),

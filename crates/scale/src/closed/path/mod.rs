@@ -12,11 +12,11 @@ use std::collections::HashMap;
 
 use becalm_units::Nanos;
 
-use super::{ClosedBooks, DetourBooks, ReplicaBooks, SlotCosts, of_replicas};
+use super::{BookedReplica, ClosedBooks, DetourBooks, ReplicaBooks, SlotCosts, sum_replicas};
 use crate::ScaleError;
-use crate::machine::HeldUp;
+use crate::machine::{HeldUp, RankStart};
 use crate::noise::{Noise, NoiseTrace};
-use crate::predict::Prediction;
+use crate::predict::{CriticalPaths, Prediction};
 
 /// The replicas of a prediction with messages at one number of ranks, with their books and so many of the dearest detours.
 ///
@@ -30,24 +30,24 @@ pub(crate) fn books_along_the_path(
     dearest: usize,
 ) -> Result<ClosedBooks, ScaleError> {
     let traces: Vec<&NoiseTrace> = noise.traces().collect();
-    let (quiet, paths) = prediction.critical_paths(ranks)?;
-    let replicas = paths.into_iter().map(|path| {
-        let costs = costs_on(&path.held_up, &path.starts, &traces);
+    let CriticalPaths { quiet, replicas } = prediction.critical_paths(ranks)?;
+    let replicas = replicas.into_iter().map(|path| {
+        let costs = path_costs(&path.held_up, &path.starts, &traces);
         let added = books.by_source(&traces, &costs);
         let booked: Nanos = added.iter().copied().sum();
         let hidden = booked - (path.outcome.total - quiet);
-        (ReplicaBooks { outcome: path.outcome, quiet, added, hidden }, costs)
+        BookedReplica { books: ReplicaBooks { outcome: path.outcome, quiet, added, hidden }, costs }
     });
-    Ok(of_replicas(books, &traces, ranks, dearest, replicas))
+    Ok(sum_replicas(books, &traces, ranks, dearest, replicas))
 }
 
 /// What each detour of each trace took of the work on a path, of ranks with these traces and offsets.
-fn costs_on(path: &[HeldUp], starts: &[(&NoiseTrace, i64)], traces: &[&NoiseTrace]) -> Vec<Vec<i64>> {
+fn path_costs(path: &[HeldUp], starts: &[RankStart<'_>], traces: &[&NoiseTrace]) -> Vec<Vec<i64>> {
     let cpus: HashMap<*const NoiseTrace, usize> =
         traces.iter().enumerate().map(|(cpu, trace)| (std::ptr::from_ref(*trace), cpu)).collect();
     let mut costs: Vec<SlotCosts> = traces.iter().map(|trace| SlotCosts::new(trace)).collect();
     for held_up in path {
-        let (trace, offset) = starts[held_up.rank];
+        let RankStart { trace, offset } = starts[held_up.rank];
         let position = (held_up.start + offset).rem_euclid(trace.length_ns());
         let laps = (held_up.work - 1) / trace.work_ns();
         let rest = held_up.work - laps * trace.work_ns();

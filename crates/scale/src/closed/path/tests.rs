@@ -3,11 +3,11 @@
 use becalm_units::Nanos;
 use proptest::prelude::*;
 
-use super::costs_on;
+use super::path_costs;
 use crate::ScaleError;
 use crate::blame::{BlameWanted, blame};
 use crate::collective::{Alltoall, Collective};
-use crate::machine::{JobMachine, Time, Traced};
+use crate::machine::{JobMachine, RankStart, Time, Traced};
 use crate::network::Network;
 use crate::noise::NoiseTrace;
 use crate::predict::Question;
@@ -71,8 +71,8 @@ impl Work {
         traces: &'a [NoiseTrace],
         mut after: impl FnMut(&mut JobMachine<'_, T>),
     ) -> Result<JobMachine<'a, T>, ScaleError> {
-        let starts: Vec<(&NoiseTrace, i64)> = traces.iter().map(|trace| (trace, 0)).collect();
-        let mut machine = JobMachine::<T>::with_times(self.network, &starts)?.with_nodes_of(self.per_node);
+        let starts: Vec<RankStart<'_>> = traces.iter().map(|trace| RankStart { trace, offset: 0 }).collect();
+        let mut machine = JobMachine::<T>::with_times(self.network, &starts)?.with_nodes(self.per_node);
         for _ in 0..self.phases {
             machine.work(Nanos::new(self.grain))?;
             self.collective.run(&mut machine, self.bytes)?;
@@ -109,8 +109,8 @@ proptest! {
         for rank in 0..all.len() {
             prop_assert_eq!(plain.clock(rank), traced.clock(rank));
         }
-        let starts: Vec<(&NoiseTrace, i64)> = all.iter().map(|trace| (trace, 0)).collect();
-        let costs = costs_on(&traced.critical_path(), &starts, &starts.iter().map(|(trace, _)| *trace).collect::<Vec<_>>());
+        let starts: Vec<RankStart<'_>> = all.iter().map(|trace| RankStart { trace, offset: 0 }).collect();
+        let costs = path_costs(&traced.critical_path(), &starts, &starts.iter().map(|start| start.trace).collect::<Vec<_>>());
         let left: Vec<NoiseTrace> = placed
             .iter()
             .zip(&costs)
@@ -178,8 +178,8 @@ fn costs(work: &Work, traces: &[NoiseTrace]) -> Vec<Vec<i64>> {
 
 fn costs_after(work: &Work, traces: &[NoiseTrace], after: impl FnMut(&mut JobMachine<'_, Traced>)) -> Vec<Vec<i64>> {
     let traced = work.played::<Traced>(traces, after).unwrap();
-    let starts: Vec<(&NoiseTrace, i64)> = traces.iter().map(|trace| (trace, 0)).collect();
-    costs_on(&traced.critical_path(), &starts, &traces.iter().collect::<Vec<_>>())
+    let starts: Vec<RankStart<'_>> = traces.iter().map(|trace| RankStart { trace, offset: 0 }).collect();
+    path_costs(&traced.critical_path(), &starts, &traces.iter().collect::<Vec<_>>())
 }
 
 /// Whatever the collective, and where ranks share cards: a detour on the path that is a nanosecond longer ends the job a nanosecond
@@ -248,7 +248,11 @@ fn planted_sources_are_found_in_their_order() {
         let books = blames[0].books.as_ref().unwrap();
         let order: Vec<Option<usize>> = books.sources().iter().map(|share| share.source).collect();
         assert_eq!(order, [Some(2), Some(1), Some(0)], "seed {seed}");
-        assert!(books.dearest.iter().all(|detour| detour.sources[0].0 == Some(2)), "seed {seed}: {:?}", books.dearest);
+        assert!(
+            books.dearest.iter().all(|detour| detour.sources[0].source == Some(2)),
+            "seed {seed}: {:?}",
+            books.dearest
+        );
         // A single path adds up to the job: what is booked is what was added, and the little that is hidden.
         let added: f64 = books.sources().iter().map(|share| share.added.mean).sum();
         assert!((added - books.hidden_ratio() - (blames[0].all.slowdown - 1.0)).abs() < 1e-9, "seed {seed}");

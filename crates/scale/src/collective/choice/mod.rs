@@ -43,7 +43,7 @@ impl Library {
     pub(super) fn choose(self, operation: Operation, ranks: u64, bytes: u64, per_node: u64) -> Collective {
         match self {
             Self::OpenMpi => match full_nodes(ranks, per_node).filter(|_| operation.has_levels()) {
-                Some(nodes) => between(openmpi::choose(operation, nodes, bytes)),
+                Some(nodes) => by_nodes(openmpi::choose(operation, nodes, bytes)),
                 None => openmpi::choose(operation, ranks, bytes),
             },
             Self::Mpich => mpich(operation, ranks, bytes, per_node),
@@ -73,7 +73,7 @@ fn full_nodes(ranks: u64, per_node: u64) -> Option<u64> {
 }
 
 /// The part of a choice that is between nodes.
-fn between(collective: Collective) -> Collective {
+fn by_nodes(collective: Collective) -> Collective {
     let aware = match collective {
         Collective::Barrier(barrier) => NodeAware::Barrier(barrier),
         Collective::Bcast(bcast) => NodeAware::Bcast(bcast),
@@ -92,7 +92,7 @@ fn mpich(operation: Operation, ranks: u64, bytes: u64, per_node: u64) -> Collect
         Operation::Bcast => bytes < 12_288,
         _ => operation.has_levels(),
     };
-    if aware { between(mpich_flat(operation, nodes, bytes)) } else { mpich_flat(operation, ranks, bytes) }
+    if aware { by_nodes(mpich_flat(operation, nodes, bytes)) } else { mpich_flat(operation, ranks, bytes) }
 }
 
 /// What MPICH does where no ranks share a node.
@@ -142,7 +142,7 @@ fn cray(operation: Operation, ranks: u64, bytes: u64, per_node: u64) -> Collecti
         // `MPICH_BCAST_ONLY_TREE` is 1, and the radix is 4 between nodes and within.
         Operation::Bcast => {
             let tree = Collective::Bcast(Bcast::Knomial);
-            if nodes.is_some() { between(tree) } else { tree }
+            if nodes.is_some() { by_nodes(tree) } else { tree }
         }
         Operation::Allreduce if bytes > CRAY_NODE_AWARE => mpich_flat(operation, ranks, bytes),
         Operation::Alltoall => {

@@ -34,7 +34,7 @@ fn line(what: &'static str, published: Published, jitter: Jitter, band: (f64, f6
 pub fn figures() -> Vec<Figure> {
     let [baseline, isolated] = [Published::Is(44.2), Published::Is(31.2)];
     let jitter = |configuration, unidentified, collected| Jitter { configuration, unidentified, collected };
-    let (with_table, of_million) = (Unidentified::WithTable, Unidentified::OfMillion);
+    let (with_table, in_million) = (Unidentified::WithTable, Unidentified::OfMillion);
     let (watchdog, million) = (Collected::Watchdog, Collected::Million);
     vec![
         line("slowdown of the baseline", baseline, jitter("baseline", with_table, watchdog), (47.0, 48.5), ASSUMED),
@@ -56,14 +56,14 @@ pub fn figures() -> Vec<Figure> {
         line(
             "the baseline, the 450 in 85 minutes",
             baseline,
-            jitter("baseline", of_million, watchdog),
+            jitter("baseline", in_million, watchdog),
             (34.0, 38.0),
             MILLION,
         ),
         line(
             "isolated CPUs, the 450 in 85 minutes",
             isolated,
-            jitter("isolated", of_million, watchdog),
+            jitter("isolated", in_million, watchdog),
             (16.5, 19.0),
             MILLION,
         ),

@@ -97,7 +97,7 @@ pub enum Reading {
 }
 
 impl Reading {
-    fn of(self, answers: &[Answer]) -> f64 {
+    fn value(self, answers: &[Answer]) -> f64 {
         let first = &answers[0];
         match self {
             Self::Slowdown => first.noisy_ns / first.quiet_ns,
@@ -160,8 +160,8 @@ impl Figure {
     pub fn find(&self, answers: &mut Answers) -> f64 {
         match &self.ours {
             Ours::Replayed(reading, inputs) => {
-                let answers: Vec<Answer> = inputs.iter().map(|input| answers.of(input)).collect();
-                reading.of(&answers)
+                let answers: Vec<Answer> = inputs.iter().map(|input| answers.answer(input)).collect();
+                reading.value(&answers)
             }
             Ours::Law(_, _, number) => *number,
         }
@@ -173,7 +173,7 @@ impl Figure {
 pub struct Answers(HashMap<String, Answer>);
 
 impl Answers {
-    fn of(&mut self, input: &Input) -> Answer {
+    fn answer(&mut self, input: &Input) -> Answer {
         *self.0.entry(input.to_string()).or_insert_with(|| input.answer())
     }
 }

@@ -180,7 +180,7 @@ impl Page {
     }
 
     /// The whole page with these rows.
-    pub fn with(&self, rows: &[Row]) -> String {
+    pub fn filled(&self, rows: &[Row]) -> String {
         let (before, rest) = self.text.split_once(BEGIN).expect("it has both marks");
         let (_, after) = rest.split_once(END).expect("it has both marks");
         format!("{before}{BEGIN}\n\n{}\n{END}{after}", tables(rows))

@@ -200,11 +200,11 @@ impl Jitter {
 impl fmt::Display for Jitter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { configuration, unidentified, .. } = self;
-        let with = match unidentified {
+        let addition = match unidentified {
             Unidentified::None => "",
             Unidentified::WithTable => " and 450 unidentified events",
             Unidentified::OfMillion => " and 450 unidentified events in 5100s",
         };
-        write!(f, "(table of {configuration}{with}, {}s)", self.length().get() / 1_000_000_000)
+        write!(f, "(table of {configuration}{addition}, {}s)", self.length().get() / 1_000_000_000)
     }
 }

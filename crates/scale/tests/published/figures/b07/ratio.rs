@@ -60,7 +60,7 @@ const RATIOS: [NoiseRatio; 4] = [
 ];
 
 pub fn figures() -> Vec<Figure> {
-    let of_ratio = |NoiseRatio { short, long, processes, rare, level, bands, notes }| {
+    let figures = |NoiseRatio { short, long, processes, rare, level, bands, notes }| {
         let asked = |interval, detour, ranks| Asked::new(HARDWARE, periodic(interval, detour), ranks, 400);
         let against_short = [asked(long, "200us", MOST), asked(short, "16us", MOST)];
         let against_fewer = [asked(long, "200us", 2 * processes), asked(long, "200us", processes)];
@@ -81,5 +81,5 @@ pub fn figures() -> Vec<Figure> {
             ),
         ]
     };
-    RATIOS.into_iter().flat_map(of_ratio).collect()
+    RATIOS.into_iter().flat_map(figures).collect()
 }

@@ -37,7 +37,7 @@ pub fn select(bundle: &SummaryBundle, selection: &Selection) -> Result<Vec<Diges
         let (bundle, node, nodes) = (bundle.path().to_owned(), node.clone(), nodes.join(", "));
         return Err(BundleError::NoSuchNode { bundle, node, nodes }.into());
     }
-    if let Some(cpus) = selection.cpus_of(digests.iter().map(|digest| &digest.run))? {
+    if let Some(cpus) = selection.measured_cpus(digests.iter().map(|digest| &digest.run))? {
         for digest in &mut digests {
             digest.cpus.retain(|cpu| cpus.contains(cpu.cpu));
             keep_cpus(&mut digest.run, cpus);
@@ -83,10 +83,10 @@ fn summary_of(path: &Path, digests: Vec<DigestDoc>) -> Summary {
     let mut whole = Whole::default();
     for digest in &digests {
         let doc = &digest.run;
-        findings.of_document(doc);
+        findings.add_document(doc);
         let first = cpus.len();
         for (cpu, counts) in doc.cpus.iter().zip(&digest.cpus) {
-            findings.of_rows(doc, cpu, &moments(&counts.stored));
+            findings.compare_rows(doc, cpu, &moments(&counts.stored));
             let figures = figures(digest, cpu, counts);
             let times = counts.sources.iter().map(|source| {
                 let times = Times { own: moments(&source.own), whole: source.whole_ns };
@@ -105,7 +105,7 @@ fn summary_of(path: &Path, digests: Vec<DigestDoc>) -> Summary {
             cpus.push(CpuSummary { node: doc.node.clone(), cpu: cpu.cpu, figures });
         }
         let of_node = &cpus[first..];
-        peers.of_node(&doc.node, of_node);
+        peers.compare_cpus(&doc.node, of_node);
         if let Some((ratio, interval)) = node_ratio(digest) {
             peers.add_node(&doc.node, ratio, interval);
         }
@@ -114,7 +114,7 @@ fn summary_of(path: &Path, digests: Vec<DigestDoc>) -> Summary {
     let elapsed = cpus.iter().filter_map(|cpu| cpu.figures.duration_ns).max();
     let sources = ranked(sources, None, total.durations.total(), total.duration_ns, elapsed);
     super::tails::hold_together(&mut total, &sources, &mut cpus, &cpu_sources);
-    let peers = peers.of_nodes();
+    let peers = peers.compare_nodes();
     let open = digests.iter().flat_map(|digest| &digest.cpus).any(|cpu| !cpu.books_closed);
     let activities =
         |digest: &DigestDoc| digest.cpus.iter().fold(0, |sum: u64, cpu| sum.saturating_add(cpu.activities));
@@ -122,7 +122,7 @@ fn summary_of(path: &Path, digests: Vec<DigestDoc>) -> Summary {
     let nodes: Vec<NodeSummary> =
         digests.iter().map(|of| NodeSummary { activities: activities(of), doc: of.run.clone() }).collect();
     let docs = || nodes.iter().map(|node| &node.doc);
-    let (checked, measuring) = (Checked::of_nodes(docs()), Measuring::of_nodes(docs(), total.duration_ns));
+    let (checked, measuring) = (Checked::from_nodes(docs()), Measuring::from_nodes(docs(), total.duration_ns));
     let mut warnings = findings.with_the_recorders(&nodes);
     if let Some(first) = nodes.first() {
         let mut told = vec![warning::summary_form()];
@@ -132,8 +132,8 @@ fn summary_of(path: &Path, digests: Vec<DigestDoc>) -> Summary {
     let rung = nodes.iter().map(|node| node.doc.rung).min().unwrap_or(Rung::Loop);
     let ended = digests.iter().all(|of| of.run.ended.is_some());
     let how = if ended { Observed::Document } else { Observed::LastDetour };
-    let phases = SampledPhases::of_digests(&digests);
-    let phases = phases.of_run(rung, digests.iter().map(activities).sum(), total.duration_ns, how);
+    let phases = SampledPhases::from_digests(&digests);
+    let phases = phases.for_run(rung, digests.iter().map(activities).sum(), total.duration_ns, how);
     Summary {
         checked,
         measuring,

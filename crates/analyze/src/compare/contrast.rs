@@ -46,13 +46,13 @@ impl RunFigure {
     }
 
     /// Of a ratio of sums over time.
-    pub(super) fn of_sums(series: &RatioOfSums) -> Self {
+    pub(super) fn from_sums(series: &RatioOfSums) -> Self {
         // Drifts and long trains leave a run without a scatter of its own; the scatter between runs has them.
         Self::new(series.value, series.scatter().map_or(0.0, |scatter| scatter.variance))
     }
 
     /// Of a quantile.
-    pub(super) fn of_quantile(value: f64, tail: Option<Result<RunQuantile, Doubt>>) -> Self {
+    pub(super) fn from_quantile(value: f64, tail: Option<Result<RunQuantile, Doubt>>) -> Self {
         let within = tail.and_then(Result::ok).map_or(0.0, |mut tail| tail.variance());
         Self::new(value, within)
     }
@@ -115,23 +115,23 @@ pub(crate) fn contrast(a: &[RunFigure], b: &[RunFigure]) -> Result<Contrast, Dou
     match (proportion::logarithms(a), proportion::logarithms(b)) {
         // What scatters in proportion does so as far everywhere.
         (Some(a), Some(b)) => Ok(proportion::turned_back(&Welch::new(&a, &b, |_, _| 1.0)?)),
-        _ => of_means(a, b),
+        _ => contrast_means(a, b),
     }
 }
 
 /// Holds the means of two sides against each other.
-pub(super) fn of_means(a: &[RunFigure], b: &[RunFigure]) -> Result<Contrast, Doubt> {
+pub(super) fn contrast_means(a: &[RunFigure], b: &[RunFigure]) -> Result<Contrast, Doubt> {
     let in_proportion: Scale = |own, other| if other > 0.0 { (own / other).max(1.0) } else { 1.0 };
     let welch = Welch::new(a, b, in_proportion)?;
-    if welch.means == [0.0; 2] { Err(Doubt::NoDetour) } else { Ok(of_welch(&welch)) }
+    if welch.means == [0.0; 2] { Err(Doubt::NoDetour) } else { Ok(contrast_welch(&welch)) }
 }
 
 /// The figures of two runs whose variances are known from elsewhere.
-pub(super) fn of_known(a: KnownFigure, b: KnownFigure) -> Contrast {
-    of_welch(&Welch::of_known(a, b))
+pub(super) fn contrast_known(a: KnownFigure, b: KnownFigure) -> Contrast {
+    contrast_welch(&Welch::from_known(a, b))
 }
 
-fn of_welch(welch: &Welch) -> Contrast {
+fn contrast_welch(welch: &Welch) -> Contrast {
     let [a, b] = welch.means;
     let t = welch.critical([1.0; 2]);
     let (difference, error) = (b - a, welch.error());
@@ -189,7 +189,7 @@ impl Welch {
     }
 
     /// Of one figure a side.
-    pub(super) fn of_known(a: KnownFigure, b: KnownFigure) -> Self {
+    pub(super) fn from_known(a: KnownFigure, b: KnownFigure) -> Self {
         Self {
             means: [a.value, b.value],
             variances: [a.variance, b.variance],
@@ -209,7 +209,7 @@ impl Welch {
             Freedoms::Shared(freedom) => freedom,
             // Of runs that are all alike, as of a figure that is counted in whole nanoseconds, it does not matter.
             Freedoms::Apart(_) if a + b == 0.0 => 1.0,
-            Freedoms::Apart([of_a, of_b]) => (a + b).powi(2) / (a * a / of_a + b * b / of_b),
+            Freedoms::Apart([freedom_a, freedom_b]) => (a + b).powi(2) / (a * a / freedom_a + b * b / freedom_b),
         }
     }
 
@@ -256,7 +256,7 @@ mod tests {
     /// freedom.
     #[test]
     fn three_runs_a_side_are_welchs_test() {
-        let found = of_means(&runs(&[9.0, 10.0, 11.0]), &runs(&[11.0, 13.0, 15.0])).unwrap();
+        let found = contrast_means(&runs(&[9.0, 10.0, 11.0]), &runs(&[11.0, 13.0, 15.0])).unwrap();
         let freedom = 25.0 / 9.0 / (17.0 / 18.0);
         let error = (5.0_f64 / 3.0).sqrt();
         let half = student_quantile(0.025, freedom) * error;
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_single_run_takes_the_scatter_of_the_other_side() {
-        let found = of_means(&runs(&[10.0]), &runs(&[11.0, 13.0, 15.0])).unwrap();
+        let found = contrast_means(&runs(&[10.0]), &runs(&[11.0, 13.0, 15.0])).unwrap();
         let half = student_quantile(0.025, 2.0) * (4.0_f64 + 4.0 / 3.0).sqrt();
         assert!((found.high - found.low - 2.0 * half).abs() < 1e-9, "{found:?}");
         // Powers of two, whose logarithms scatter by ln 2.

@@ -14,7 +14,7 @@ use becalm_units::fault::Fault;
 
 use super::SeriesFigures;
 use super::run::{RunLengths, commonest, slack_ns};
-use super::verdict::{self, Clustering, Tested, Untested};
+use super::verdict::{self, Clustering, FigureTest, NoTest};
 
 /// A run of one of the two sides.
 #[derive(Clone, PartialEq, Debug)]
@@ -41,7 +41,7 @@ pub struct Pair {
     /// Those of the second.
     pub b: Vec<SeriesFigures>,
     /// What they say of each other, or why they do not.
-    pub tested: Result<Vec<Tested>, Untested>,
+    pub tested: Result<Vec<FigureTest>, NoTest>,
     /// From which length on that is of, in nanoseconds: from an edge of the coarser buckets on.
     pub tested_from_ns: i64,
     /// By how much lengths of each side may be longer than what was taken, in nanoseconds.
@@ -50,7 +50,7 @@ pub struct Pair {
 
 /// Two sides.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Beside {
+pub struct DistributionComparison {
     /// The names of the runs of both.
     pub names: [Vec<String>; 2],
     /// What the lengths of both are of.
@@ -67,7 +67,7 @@ pub struct Beside {
 
 /// Why two sides cannot stand beside each other.
 #[derive(Debug, thiserror::Error)]
-pub enum BesideError {
+pub enum ComparisonError {
     /// They are of different things.
     #[error("{a} holds {}, and {b} holds {}; they are not the same, and are not compared", qa.words(), qb.words())]
     Quantities {
@@ -90,7 +90,7 @@ pub enum BesideError {
     },
 }
 
-impl Fault for BesideError {
+impl Fault for ComparisonError {
     fn is_usage(&self) -> bool {
         true
     }
@@ -99,14 +99,14 @@ impl Fault for BesideError {
 impl Side {
     /// Of an imported distribution.
     #[must_use]
-    pub fn of_distribution(name: &str, doc: DistributionDoc) -> Self {
+    pub fn from_distribution(name: &str, doc: DistributionDoc) -> Self {
         let DistributionDoc { quantity, loop_subtracted, series, .. } = doc;
         Self { name: name.to_owned(), quantity, loop_subtracted, series }
     }
 
     /// Of a recording of becalm's own, in summary form.
     #[must_use]
-    pub fn of_digest(name: &str, digest: &DigestDoc) -> Self {
+    pub fn from_digest(name: &str, digest: &DigestDoc) -> Self {
         let series = digest.run.cpus.iter().zip(&digest.cpus).map(|(cpu, counts)| recorded(cpu, counts)).collect();
         Self { name: name.to_owned(), quantity: Quantity::Stolen, loop_subtracted: Some(true), series }
     }
@@ -139,21 +139,21 @@ fn recorded(cpu: &CpuDoc, counts: &CpuDigest) -> Series {
 
 /// How the detours of a recording scatter: asked by side, number of the run, CPU and shortest length in nanoseconds. `None` of what is no full
 /// recording.
-pub type AskTimes<'a, E> = &'a mut dyn FnMut(usize, usize, CpuId, i64) -> Result<Option<TimeCells>, E>;
+pub type ReadTimes<'a, E> = &'a mut dyn FnMut(usize, usize, CpuId, i64) -> Result<Option<TimeCells>, E>;
 
 /// Puts the runs of two sides beside each other, in lengths from `least_ns` on; of each at least one.
 ///
 /// # Errors
 /// If they are of different quantities, or have nothing in common; and what the times of a recording fail with.
-pub fn beside<E: From<BesideError>>(
+pub fn compare<E: From<ComparisonError>>(
     a: &[Side],
     b: &[Side],
     least_ns: i64,
-    times: AskTimes<'_, E>,
-) -> Result<Beside, E> {
+    times: ReadTimes<'_, E>,
+) -> Result<DistributionComparison, E> {
     let sides = [a, b];
     let ([first_a, ..], [first_b, ..]) = (a, b) else {
-        return Err(BesideError::Nothing { a: String::new(), b: String::new() }.into());
+        return Err(ComparisonError::Nothing { a: String::new(), b: String::new() }.into());
     };
     let quantity = common_quantity(first_a, first_b)?;
     for (side, first) in [(a, first_a), (b, first_b)] {
@@ -168,11 +168,12 @@ pub fn beside<E: From<BesideError>>(
         match rest.iter().position(|other| alone || belongs(one, other)) {
             Some(at) => {
                 let other = rest.remove(at);
-                let of_side = |side: &'_ [Side], first: &Series| -> Option<Vec<Series>> {
-                    let of_run = |run: &Side| run.series.iter().find(|series| alone || belongs(series, first)).cloned();
-                    side.iter().map(of_run).collect()
+                let side_series = |side: &'_ [Side], first: &Series| -> Option<Vec<Series>> {
+                    let matching =
+                        |run: &Side| run.series.iter().find(|series| alone || belongs(series, first)).cloned();
+                    side.iter().map(matching).collect()
                 };
-                match (of_side(a, one), of_side(b, other)) {
+                match (side_series(a, one), side_series(b, other)) {
                     (Some(runs_a), Some(runs_b)) => {
                         pairs.push(pair(sides, [runs_a, runs_b], quantity, least_ns, &mut *times)?);
                     }
@@ -184,9 +185,9 @@ pub fn beside<E: From<BesideError>>(
     }
     single.extend(rest.iter().map(|other| format!("{} of {}", other.name, first_b.name)));
     if pairs.is_empty() {
-        return Err(BesideError::Nothing { a: first_a.name.clone(), b: first_b.name.clone() }.into());
+        return Err(ComparisonError::Nothing { a: first_a.name.clone(), b: first_b.name.clone() }.into());
     }
-    Ok(Beside {
+    Ok(DistributionComparison {
         quantity,
         steps: [first_a, first_b].map(|first| first.quantity == Quantity::Steps && quantity == Quantity::Stolen),
         loop_subtracted: [first_a.loop_subtracted, first_b.loop_subtracted],
@@ -196,12 +197,12 @@ pub fn beside<E: From<BesideError>>(
     })
 }
 
-fn different(a: &Side, b: &Side) -> BesideError {
-    BesideError::Quantities { a: a.name.clone(), qa: a.quantity, b: b.name.clone(), qb: b.quantity }
+fn different(a: &Side, b: &Side) -> ComparisonError {
+    ComparisonError::Quantities { a: a.name.clone(), qa: a.quantity, b: b.name.clone(), qb: b.quantity }
 }
 
 /// What lengths of both are of: all steps of a loop hold those of which time was stolen.
-fn common_quantity(a: &Side, b: &Side) -> Result<Quantity, BesideError> {
+fn common_quantity(a: &Side, b: &Side) -> Result<Quantity, ComparisonError> {
     match (a.quantity, b.quantity) {
         (one, other) if one == other => Ok(one),
         (Quantity::Steps, Quantity::Stolen) | (Quantity::Stolen, Quantity::Steps) => Ok(Quantity::Stolen),
@@ -211,7 +212,8 @@ fn common_quantity(a: &Side, b: &Side) -> Result<Quantity, BesideError> {
 
 /// Whether two series are of the same CPU and the same thing of it.
 fn belongs(one: &Series, other: &Series) -> bool {
-    one.name == other.name || one.cpu.is_some() && one.cpu == other.cpu && [one, other].iter().all(|of| is_of_cpu(of))
+    one.name == other.name
+        || one.cpu.is_some() && one.cpu == other.cpu && [one, other].iter().all(|series| is_of_cpu(series))
 }
 
 /// Whether a series is all there is of a CPU, and not one of several. How late a thread woke is one thing, whether it is called by its
@@ -226,14 +228,14 @@ fn pair<E>(
     runs: [Vec<Series>; 2],
     quantity: Quantity,
     least_ns: i64,
-    times: AskTimes<'_, E>,
+    times: ReadTimes<'_, E>,
 ) -> Result<Pair, E> {
     let is_stolen = |side: usize| quantity == Quantity::Stolen && sides[side][0].quantity == Quantity::Steps;
-    let of_each = |of: &dyn Fn(usize, &Series) -> i64| {
-        [0, 1].map(|side| runs[side].iter().map(|series| of(side, series)).max().unwrap_or(0))
+    let largest = |length: &dyn Fn(usize, &Series) -> i64| {
+        [0, 1].map(|side| runs[side].iter().map(|series| length(side, series)).max().unwrap_or(0))
     };
-    let slack = of_each(&|side, series| slack_ns(series, sides[side][0].quantity, sides[side][0].loop_subtracted));
-    let floor = of_each(&|side, series| {
+    let slack = largest(&|side, series| slack_ns(series, sides[side][0].quantity, sides[side][0].loop_subtracted));
+    let floor = largest(&|side, series| {
         // Above the commonest step and what it may be off by, nothing is a step without an interruption.
         let steps = commonest(series).filter(|_| is_stolen(side)).map_or(0, |most| most.below_ns + slack[side]);
         // Where a file does not say its threshold, that lies within the shortest bucket at most: what is shorter was perhaps not counted.
@@ -252,7 +254,7 @@ fn pair<E>(
     {
         let Some((cpu, observed)) = series.cpu.zip(series.observed_ns) else { continue };
         let Some(cells) = times(side, run, cpu, tested_from_ns)? else { continue };
-        match Clustering::of_cells(&cells, observed) {
+        match Clustering::from_cells(&cells, observed) {
             Some(found) => clustering = Some(clustering.map_or(found, |worst| worst.worse(found))),
             None => too_short = true,
         }
@@ -265,20 +267,21 @@ fn pair<E>(
     let finer = usize::from(width(&runs[1]) < width(&runs[0]));
     let lengths = [0, 1].map(|side| {
         let other_slack_ns = (side == finer).then_some(slack[1 - side]);
-        let of = |series| RunLengths {
+        let run_lengths = |series| RunLengths {
             series,
             cut_ns: tested_from_ns,
             own_slack_ns: slack[side],
             other_slack_ns,
             effect: 1.0,
         };
-        runs[side].iter().map(of).collect::<Vec<_>>()
+        runs[side].iter().map(run_lengths).collect::<Vec<_>>()
     });
     let tested = match verdict::test(&lengths, clustering) {
-        Err(Untested::NoTimes) if too_short => Err(Untested::ShortRecording),
+        Err(NoTest::NoTimes) if too_short => Err(NoTest::ShortRecording),
         tested => tested,
     };
-    let figures = |series: &[Series]| series.iter().map(|one| SeriesFigures::of(&cut(one, cut_ns), quantity)).collect();
+    let figures =
+        |series: &[Series]| series.iter().map(|one| SeriesFigures::new(&cut(one, cut_ns), quantity)).collect();
     Ok(Pair { name, cut_ns, a: figures(&runs[0]), b: figures(&runs[1]), tested, tested_from_ns, slack_ns: slack })
 }
 
@@ -328,8 +331,8 @@ mod tests {
     use super::*;
 
     /// Of one run a side, without times.
-    fn two(a: Side, b: Side) -> Result<Beside, BesideError> {
-        beside(&[a], &[b], 0, &mut |_, _, _, _| Ok(None))
+    fn two(a: Side, b: Side) -> Result<DistributionComparison, ComparisonError> {
+        compare(&[a], &[b], 0, &mut |_, _, _, _| Ok(None))
     }
 
     fn series(name: &str, cpu: Option<u32>, threshold_ns: Option<i64>, buckets: &[(i64, i64, u64)]) -> Series {
@@ -346,10 +349,11 @@ mod tests {
 
     #[test]
     fn wake_ups_never_stand_beside_noise() {
-        let of = || vec![series("CPU 0", Some(0), None, &[(0, 10, 1)])];
-        let error = two(side("a", Quantity::Stolen, of()), side("b", Quantity::Wakeup, of())).unwrap_err().to_string();
+        let one = || vec![series("CPU 0", Some(0), None, &[(0, 10, 1)])];
+        let error =
+            two(side("a", Quantity::Stolen, one()), side("b", Quantity::Wakeup, one())).unwrap_err().to_string();
         assert!(error.contains("b holds wake-up latencies") && error.contains("not compared"), "{error}");
-        assert!(two(side("a", Quantity::Wakeup, of()), side("b", Quantity::Wakeup, of())).is_ok());
+        assert!(two(side("a", Quantity::Wakeup, one()), side("b", Quantity::Wakeup, one())).is_ok());
     }
 
     #[test]
@@ -370,12 +374,12 @@ mod tests {
 
     #[test]
     fn series_meet_by_name_or_by_cpu() {
-        let of = |names: &[(&str, Option<u32>)]| {
+        let named = |names: &[(&str, Option<u32>)]| {
             let series = names.iter().map(|(name, cpu)| series(name, *cpu, None, &[(0, 10, 1)])).collect();
             side("side", Quantity::Wakeup, series)
         };
         let met = |a: &[(&str, Option<u32>)], b: &[(&str, Option<u32>)]| {
-            two(of(a), of(b)).map(|both| (both.pairs.len(), both.single.len())).ok()
+            two(named(a), named(b)).map(|both| (both.pairs.len(), both.single.len())).ok()
         };
         assert_eq!(met(&[("thread 0", Some(3))], &[("thread 0", Some(4)), ("x", None)]), Some((1, 1)));
         assert_eq!(

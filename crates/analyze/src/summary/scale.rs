@@ -47,7 +47,7 @@ pub enum NoScale {
 
 /// How many times as long a bulk-synchronous program takes with the noise of a run.
 #[derive(Clone, Debug)]
-pub struct AtScale {
+pub struct CostAtScale {
     /// The ranks of the program.
     pub ranks: u64,
     /// The work of each rank between two collectives, which cost nothing.
@@ -61,7 +61,7 @@ pub struct AtScale {
     without: HashMap<SourceKey, f64>,
 }
 
-impl AtScale {
+impl CostAtScale {
     /// How many times as long it takes without a source and all that goes with it; as long as with it where the source is
     /// the root of nothing.
     #[must_use]
@@ -87,11 +87,11 @@ impl SampledPhases {
     }
 
     /// Of nodes in summary form.
-    pub(super) fn of_digests(digests: &[DigestDoc]) -> Self {
+    pub(super) fn from_digests(digests: &[DigestDoc]) -> Self {
         let mut phases = Self { drawn: true, ..Self::new() };
         for digest in digests {
-            let (of_node, _) = draw_losses(digest, GRAIN, digests.len(), |kind, source| (kind, source.to_owned()));
-            phases.losses.merge(&of_node, Clone::clone);
+            let (more, _) = draw_losses(digest, GRAIN, digests.len(), |kind, source| (kind, source.to_owned()));
+            phases.losses.merge(&more, Clone::clone);
         }
         phases
     }
@@ -102,7 +102,7 @@ impl SampledPhases {
     }
 
     /// Holds what the whole run is known to be.
-    pub(super) fn of_run(mut self, rung: Rung, activities: u64, observed: Option<i64>, how: Observed) -> Self {
+    pub(super) fn for_run(mut self, rung: Rung, activities: u64, observed: Option<i64>, how: Observed) -> Self {
         self.recorded = observed.map(Nanos::new);
         self.missing = if rung != Rung::Tracepoints || activities == 0 {
             Some(NoScale::NoSources)
@@ -118,7 +118,7 @@ impl SampledPhases {
     ///
     /// # Errors
     /// [`NoScale`] says why that is not known.
-    pub fn at(&self, ranks: u64) -> Result<AtScale, NoScale> {
+    pub fn at(&self, ranks: u64) -> Result<CostAtScale, NoScale> {
         if let Some(missing) = &self.missing {
             return Err(missing.clone());
         }
@@ -129,10 +129,13 @@ impl SampledPhases {
         }
         let known = self.losses.uncertainty().filter(|_| !self.drawn);
         let recording = known.map(|known| self.losses.bounds(&known, ranks));
-        let missed =
-            if self.drawn { Missed::of(ranks, GRAIN, recorded) } else { recording.and_then(|bounds| bounds.missed) };
+        let missed = if self.drawn {
+            Missed::for_ranks(ranks, GRAIN, recorded)
+        } else {
+            recording.and_then(|bounds| bounds.missed)
+        };
         let without = self.losses.sources().map(|source| (source.clone(), self.losses.slowdown(ranks, Some(source))));
-        Ok(AtScale {
+        Ok(CostAtScale {
             ranks,
             grain: self.losses.grain(),
             slowdown: self.losses.slowdown(ranks, None),
