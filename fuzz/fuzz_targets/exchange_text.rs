@@ -2,10 +2,10 @@
 //! what its form promises.
 #![no_main]
 
-use becalm_exchange::read::{
+use becalm_foreign::read::{
     self, Distribution, FileFacts, Form, Format, SampleList, Source, TimeUnit, ftq_ticks, recognize,
 };
-use becalm_exchange::write::loggopsim::NoiseFile;
+use becalm_foreign::write::loggopsim::NoiseFile;
 use becalm_model::Document;
 use becalm_model::distribution::{DistributionDoc, SCHEMA};
 use becalm_units::{Named, Nanos};

@@ -2,7 +2,7 @@
 //! become detours that do not overlap and whose books close.
 #![no_main]
 
-use becalm_exchange::read::{Source, osnoise, perf_data, perf_script, trace_dat};
+use becalm_foreign::read::{Source, osnoise, perf_data, perf_script, trace_dat};
 use becalm_measure::Names;
 use becalm_model::node::{ClockDoc, MachineDoc, NodeDoc, SCHEMA, SettingsDoc};
 use becalm_model::{Event, Pid};

@@ -28,7 +28,7 @@ mod whole;
 use std::convert::Infallible;
 
 use becalm_bundle::BundleError;
-use becalm_exchange::read::ReadError;
+use becalm_foreign::read::ReadError;
 use becalm_measure::Names;
 use becalm_model::Event;
 use becalm_units::CpuId;

@@ -2,19 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use becalm_exchange::read::kernel_text::KernelText;
-use becalm_exchange::read::{Source, ftrace_text, osnoise, perf_data, perf_script, trace_dat};
+use becalm_foreign::read::kernel_text::KernelText;
+use becalm_foreign::read::{Source, ftrace_text, osnoise, perf_data, perf_script, trace_dat};
 use becalm_measure::Names;
 use becalm_model::node::{ClockDoc, MachineDoc, NodeDoc, Rung, SCHEMA, SettingsDoc};
 use becalm_model::{Happening, Kind, Pid};
 use becalm_units::Nanos;
 
-use becalm_exchange::read::osnoise::{OsnoiseHappening, Period};
+use becalm_foreign::read::osnoise::{OsnoiseHappening, Period};
 
 use super::*;
 use crate::MemoryStore;
 
-const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../exchange/samples");
+const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../foreign/samples");
 
 fn sample(name: &str) -> Vec<u8> {
     std::fs::read(format!("{SAMPLES}/{name}")).unwrap()

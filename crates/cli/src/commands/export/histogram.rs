@@ -4,7 +4,7 @@ use std::io::Write;
 
 use becalm_analyze::rows::attributed_detours;
 use becalm_command::progress::ReadingProgress;
-use becalm_exchange::write::hdrhistogram::{HistogramLog, Lengths};
+use becalm_foreign::write::hdrhistogram::{HistogramLog, Lengths};
 use becalm_model::NodeDoc;
 use becalm_units::Nanos;
 use becalm_units::fault;

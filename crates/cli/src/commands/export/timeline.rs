@@ -4,8 +4,8 @@ use std::io;
 
 use becalm_analyze::rows::attributed_detours;
 use becalm_command::progress::ReadingProgress;
-use becalm_exchange::write::chrome::ChromeTrace;
-use becalm_exchange::write::perfetto::PerfettoTrace;
+use becalm_foreign::write::chrome::ChromeTrace;
+use becalm_foreign::write::perfetto::PerfettoTrace;
 use becalm_units::fault;
 
 use super::destination::Destination;

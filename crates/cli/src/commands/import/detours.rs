@@ -3,7 +3,7 @@
 use becalm_bundle::BundleWriter;
 use becalm_command::Exit;
 use becalm_command::progress::{Bar, Tail};
-use becalm_exchange::read::{self, DetourList, Format};
+use becalm_foreign::read::{self, DetourList, Format};
 use becalm_model::node::{CpuDoc, NodeDoc};
 use becalm_model::{Detour, Labels};
 use becalm_units::fault::{self, Context, UsageError};

@@ -3,8 +3,8 @@
 use becalm_bundle::BundleWriter;
 use becalm_command::Exit;
 use becalm_command::progress::{Bar, Tail};
-use becalm_exchange::read::ftq_ticks::{self, Part};
-use becalm_exchange::read::{self, Format, SampleList};
+use becalm_foreign::read::ftq_ticks::{self, Part};
+use becalm_foreign::read::{self, Format, SampleList};
 use becalm_model::node::{CpuDoc, Ended, NodeDoc, WorkDoc, WorkLoopDoc, WorkSession};
 use becalm_model::{Labels, Sample, warning};
 use becalm_stats::median_low;

@@ -2,7 +2,7 @@
 
 use becalm_command::Exit;
 use becalm_command::progress::{Bar, Tail};
-use becalm_exchange::read::{Format, ftrace_text, osnoise, perf_data, perf_script, trace_dat};
+use becalm_foreign::read::{Format, ftrace_text, osnoise, perf_data, perf_script, trace_dat};
 use becalm_linux::ftrace::{CARRIED, EventPath, MissingEvent, discover_among};
 use becalm_measure::Names;
 use becalm_model::node::{ClockDoc, Ended, NodeDoc, Rung, TracingDoc, Warning};

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::gzip::gzip;
-use super::protobuf::Message;
 use super::stacks::Stack;
+use becalm_units::protobuf::Message;
 
 /// What is known of the whole recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

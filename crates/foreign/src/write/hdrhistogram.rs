@@ -78,7 +78,7 @@ fn push_zeros(counts: &mut Vec<u8>, zeros: i64) {
 
 /// A number, zigzag, seven bits a byte from the lowest on; a ninth byte has eight.
 fn push_count(counts: &mut Vec<u8>, number: i64) {
-    let mut rest = super::protobuf::zigzag(number);
+    let mut rest = becalm_units::protobuf::zigzag(number);
     for _ in 0..8 {
         if rest < 0x80 {
             break;

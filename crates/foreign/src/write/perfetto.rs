@@ -8,8 +8,8 @@ use std::io::{self, Write};
 
 use becalm_model::{Activity, Detour, Labels, NodeDoc};
 
-use super::protobuf::Message;
 use super::slices::{Slice, slices};
+use becalm_units::protobuf::Message;
 
 // Fields of `TracePacket`.
 const CLOCK_SNAPSHOT: u64 = 6;

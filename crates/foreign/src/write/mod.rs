@@ -10,7 +10,6 @@ pub mod hdrhistogram;
 pub mod loggopsim;
 pub mod perfetto;
 pub mod pprof;
-pub mod protobuf;
 pub mod simgrid;
 mod slices;
 pub mod stacks;
