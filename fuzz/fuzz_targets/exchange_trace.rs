@@ -3,13 +3,13 @@
 #![no_main]
 
 use becalm_foreign::read::{Source, osnoise, perf_data, perf_script, trace_dat};
+use becalm_foreign::trace::{
+    self, DetourSearch, KernelTrace, NoiseNamer, NoiseTrace, PagedTrace, PerfTrace, StampClock, TextNamer, Whereabouts,
+};
 use becalm_measure::Names;
 use becalm_model::node::{ClockDoc, MachineDoc, NodeDoc, SCHEMA, SettingsDoc};
 use becalm_model::{Event, Pid};
 use becalm_record::MemoryStore;
-use becalm_record::offline::{
-    self, DetourSearch, KernelTrace, NoiseNamer, NoiseTrace, PagedTrace, PerfTrace, StampClock, TextNamer, Whereabouts,
-};
 use becalm_units::Nanos;
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
@@ -99,7 +99,7 @@ fn attribute(trace: &mut dyn KernelTrace, names: &mut Names) {
 
 fn run(trace: &mut dyn KernelTrace, names: &mut Names, wanted: &DetourSearch) {
     let (mut kept, mut node) = (MemoryStore::default(), document());
-    offline::store::<MemoryStore>(trace, names, wanted, &mut kept, &mut node).expect("it was read before");
+    trace::store::<MemoryStore>(trace, names, wanted, &mut kept, &mut node).expect("it was read before");
     for lane in &kept.lanes {
         let (mut until, mut rows) = (Nanos::ZERO, lane.activities.iter().peekable());
         for (number, detour) in lane.detours.iter().enumerate() {

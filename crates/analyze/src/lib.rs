@@ -21,7 +21,6 @@ pub mod phase_sources;
 pub mod phases;
 pub mod picture;
 pub mod repetitions;
-pub mod rows;
 pub mod study;
 pub mod summary;
 pub mod together;

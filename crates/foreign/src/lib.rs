@@ -1,9 +1,12 @@
-//! The files of other programs: what they measured becomes detours and histograms, and what becalm recorded becomes what they read.
+//! Files of other programs, from format to command: [`command`] has `becalm import` and `becalm export`.
 //!
-//! A format is a file: in [`mod@read`] bytes come in and values go out, in [`mod@write`] the other way round. Nothing here opens a file or
-//! knows of bundles; that is the caller's.
+//! Import: [`mod@read`] turns bytes into values, a file per format. [`trace`] finds detours in the kernel events of a trace.
+//! Export: [`rows`] gives the rows of a recording one after the other. [`mod@write`] turns them into bytes, a file per format.
 
 #![forbid(unsafe_code)]
 
+pub mod command;
 pub mod read;
+pub mod rows;
+pub mod trace;
 pub mod write;

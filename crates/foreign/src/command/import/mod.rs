@@ -14,12 +14,12 @@ mod traces;
 use std::io::Write;
 use std::path::PathBuf;
 
+use crate::read::{FileFacts, Form, Format, ReadError, TimeUnit};
 use becalm_command::Exit;
 use becalm_command::Task;
 use becalm_command::arguments::some_cpus;
 use becalm_command::messages::of_error;
 use becalm_command::rights::RightsKept;
-use becalm_foreign::read::{FileFacts, Form, Format, ReadError, TimeUnit};
 use becalm_model::check_node_name;
 use becalm_units::fault::{self, UsageError};
 use becalm_units::{CpuList, Named, Nanos};

@@ -1,6 +1,6 @@
 //! From the time stamps of a trace to nanoseconds.
 
-use becalm_foreign::read::ReadError;
+use crate::read::ReadError;
 use becalm_units::Nanos;
 
 /// Later than this, no stamp of a run is: 73 years, so that sums of two still fit.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use becalm_foreign::read::ReadError;
+use crate::read::ReadError;
 use becalm_model::{Event, Happening, Label, Pid};
 use becalm_units::{CpuId, CpuList};
 

@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use becalm_analyze::rows::attributed_detours;
+use crate::rows::attributed_detours;
+use crate::write::hdrhistogram::{HistogramLog, Lengths};
 use becalm_command::progress::ReadingProgress;
-use becalm_foreign::write::hdrhistogram::{HistogramLog, Lengths};
 use becalm_model::NodeDoc;
 use becalm_units::Nanos;
 use becalm_units::fault;

@@ -1,12 +1,12 @@
 //! Time by source: folded stacks, and profiles of pprof. And runs that may be in summary form, which says that as well.
 
-use becalm_analyze::rows::{self, stacks_of_digest};
+use crate::rows::{self, stacks_of_digest};
+use crate::write::pprof::{self, About};
+use crate::write::{folded, stacks::Stack};
 use becalm_analyze::summary::SummaryError;
 use becalm_bundle::{Bundle, BundleError, Contents};
 use becalm_command::arguments::run::open_summary;
 use becalm_command::progress::ReadingProgress;
-use becalm_foreign::write::pprof::{self, About};
-use becalm_foreign::write::{folded, stacks::Stack};
 use becalm_model::digest::DigestDoc;
 use becalm_model::{Kind, NodeDoc};
 use becalm_units::CpuList;

@@ -2,11 +2,11 @@
 
 use std::io::Write;
 
+use crate::write::csv::CsvTable;
+use crate::write::table::Column;
 use becalm_analyze::summary::SummaryError;
 use becalm_bundle::{ActivityBatch, Bundle, DetourBatch, SampleBatch};
 use becalm_command::progress::ReadingProgress;
-use becalm_foreign::write::csv::CsvTable;
-use becalm_foreign::write::table::Column;
 use becalm_model::NodeDoc;
 use becalm_units::fault::{self, UsageError};
 use becalm_units::{CpuId, CpuList};

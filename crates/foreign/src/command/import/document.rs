@@ -1,6 +1,6 @@
 //! What is known of an imported recording beside its rows: hardly anything of the machine.
 
-use becalm_foreign::read::Format;
+use crate::read::Format;
 use becalm_model::node::{ClockDoc, CpuDoc, Ended, MachineDoc, NodeDoc, Rung, SCHEMA, SettingsDoc, Warning};
 use becalm_model::warning;
 

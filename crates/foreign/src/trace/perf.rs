@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use becalm_foreign::read::perf_data::{PerfData, PerfRecord};
-use becalm_foreign::read::{Progress, ReadError};
+use crate::read::perf_data::{PerfData, PerfRecord};
+use crate::read::{Progress, ReadError};
 use becalm_linux::ftrace::{EventPath, RawEvent, RawHappening};
 use becalm_measure::Names;
 use becalm_model::{Event, Pid};

@@ -27,8 +27,8 @@ mod whole;
 
 use std::convert::Infallible;
 
+use crate::read::ReadError;
 use becalm_bundle::BundleError;
-use becalm_foreign::read::ReadError;
 use becalm_measure::Names;
 use becalm_model::Event;
 use becalm_units::CpuId;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use becalm_foreign::read::trace_dat::TraceDat;
-use becalm_foreign::read::{KernelFormats, ReadError};
+use crate::read::trace_dat::TraceDat;
+use crate::read::{KernelFormats, ReadError};
 use becalm_linux::ftrace::{Decoder, EventFormat, EventPath, HeaderPage, RawHappening, printk_formats};
 use becalm_linux::procfs::kallsyms::Kallsyms;
 use becalm_measure::{Names, Translator, UNTRACED_TIMER};

@@ -18,9 +18,9 @@ mod tests {
     use becalm_units::{CpuId, Nanos};
 
     use super::*;
-    use crate::condense::condense;
-    use crate::noise::NoiseInput;
-    use crate::summary::{Selection, summarize};
+    use becalm_analyze::condense::condense;
+    use becalm_analyze::noise::NoiseInput;
+    use becalm_analyze::summary::{Selection, summarize};
 
     /// CPU, start, duration, and the parts of each detour: start, self time, kind, source, detail.
     type Shown = (u32, i64, i64, Vec<(i64, i64, Kind, String, String)>);

@@ -5,7 +5,7 @@ use becalm_model::node::{NodeDoc, Warning};
 use becalm_units::{CpuId, Nanos};
 
 use super::attributed_detours;
-use crate::noise::window::Window;
+use becalm_analyze::noise::Window;
 
 /// Why detours are no trace.
 #[derive(Debug, thiserror::Error)]

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use crate::read::{self, Distribution, Format};
 use becalm_bundle::distribution;
 use becalm_command::Exit;
 use becalm_command::progress::{Bar, Tail};
-use becalm_foreign::read::{self, Distribution, Format};
 use becalm_model::distribution::{DistributionDoc, SCHEMA, Series};
 use becalm_model::node::Warning;
 use becalm_units::fault::{self, Context, UsageError};

@@ -8,7 +8,7 @@ use becalm_units::{CpuId, Nanos};
 
 use super::gaps::Gaps;
 use super::{CpuSpan, KernelTrace, OfflineError, ThreadDetours, ThreadTime, TracerLoop, Whereabouts};
-use crate::{LanePart, Store};
+use becalm_record::{LanePart, Store};
 
 /// So many detours of a CPU are stored at once.
 const PORTION: usize = 1 << 13;

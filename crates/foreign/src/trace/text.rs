@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use becalm_foreign::read::ReadError;
-use becalm_foreign::read::kernel_text::{TextEvent, TextHappening, VectorDetail};
+use crate::read::ReadError;
+use crate::read::kernel_text::{TextEvent, TextHappening, VectorDetail};
 use becalm_measure::{Names, SOFTIRQS, UNTRACED_TIMER, function_source};
 use becalm_model::{Event, Happening, Label, Pid};
 use becalm_units::{CpuId, Nanos};

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::read::{Format, Source, guessed_by, near_miss, recognize};
 use becalm_command::messages::{option, say};
-use becalm_foreign::read::{Format, Source, guessed_by, near_miss, recognize};
 use becalm_linux::file;
 use becalm_units::Named;
 use becalm_units::fault::{self, Context, UsageError};

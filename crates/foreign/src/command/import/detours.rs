@@ -1,9 +1,9 @@
 //! Lists of detours become a run of detours.
 
+use crate::read::{self, DetourList, Format};
 use becalm_bundle::BundleWriter;
 use becalm_command::Exit;
 use becalm_command::progress::{Bar, Tail};
-use becalm_foreign::read::{self, DetourList, Format};
 use becalm_model::node::{CpuDoc, NodeDoc};
 use becalm_model::{Detour, Labels};
 use becalm_units::fault::{self, Context, UsageError};

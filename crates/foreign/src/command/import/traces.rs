@@ -1,16 +1,16 @@
 //! Traces of the kernel become a run of detours: what took the CPU from a thread, or would have taken it from any program.
 
+use crate::read::{Format, ftrace_text, osnoise, perf_data, perf_script, trace_dat};
+use crate::trace::{
+    self, CpuSpan, DetourSearch, KernelTrace, NoiseNamer, NoiseTrace, PagedTrace, PerfTrace, StampClock, TextNamer,
+    ThreadTimes, TraceFindings, TracerLoop, Whereabouts, Wholeness,
+};
 use becalm_command::Exit;
 use becalm_command::progress::{Bar, Tail};
-use becalm_foreign::read::{Format, ftrace_text, osnoise, perf_data, perf_script, trace_dat};
 use becalm_linux::ftrace::{CARRIED, EventPath, MissingEvent, discover_among};
 use becalm_measure::Names;
 use becalm_model::node::{ClockDoc, Ended, NodeDoc, Rung, TracingDoc, Warning};
 use becalm_model::{Event, Pid, warning};
-use becalm_record::offline::{
-    self, CpuSpan, DetourSearch, KernelTrace, NoiseNamer, NoiseTrace, PagedTrace, PerfTrace, StampClock, TextNamer,
-    ThreadTimes, TraceFindings, TracerLoop, Whereabouts, Wholeness,
-};
 use becalm_record::{DetourStore, Store};
 use becalm_units::fault::{self, Context, UsageError};
 use becalm_units::{CpuId, CpuList, Nanos};
@@ -84,7 +84,7 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Res
     let mut node = describe(args, format, &opened, &wanted);
     progress.say("storing");
     let mut store = DetourStore::new(&args.output);
-    let found = offline::store(&mut *opened.trace, &mut names, &wanted, &mut store, &mut node)?;
+    let found = trace::store(&mut *opened.trace, &mut names, &wanted, &mut store, &mut node)?;
     if let DetourSearch::Gaps { loops, .. } = &wanted {
         enter_thresholds(&mut node, &opened.trace.cpus(), loops);
     }
@@ -303,7 +303,7 @@ fn survey(
     trace: &mut dyn KernelTrace,
     names: &mut Names,
     see: &mut dyn FnMut(CpuId, &Event),
-) -> Result<Vec<OfCpu>, offline::OfflineError> {
+) -> Result<Vec<OfCpu>, trace::OfflineError> {
     let mut spans = Vec::new();
     for (index, cpu) in trace.cpus().into_iter().enumerate() {
         let mut span = CpuSpan::default();

@@ -2,10 +2,10 @@
 
 use std::io;
 
-use becalm_analyze::rows::attributed_detours;
+use crate::rows::attributed_detours;
+use crate::write::chrome::ChromeTrace;
+use crate::write::perfetto::PerfettoTrace;
 use becalm_command::progress::ReadingProgress;
-use becalm_foreign::write::chrome::ChromeTrace;
-use becalm_foreign::write::perfetto::PerfettoTrace;
 use becalm_units::fault;
 
 use super::destination::Destination;

@@ -2,19 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use becalm_foreign::read::kernel_text::KernelText;
-use becalm_foreign::read::{Source, ftrace_text, osnoise, perf_data, perf_script, trace_dat};
+use crate::read::kernel_text::KernelText;
+use crate::read::{Source, ftrace_text, osnoise, perf_data, perf_script, trace_dat};
 use becalm_measure::Names;
 use becalm_model::node::{ClockDoc, MachineDoc, NodeDoc, Rung, SCHEMA, SettingsDoc};
 use becalm_model::{Happening, Kind, Pid};
 use becalm_units::Nanos;
 
-use becalm_foreign::read::osnoise::{OsnoiseHappening, Period};
+use crate::read::osnoise::{OsnoiseHappening, Period};
 
 use super::*;
-use crate::MemoryStore;
+use becalm_record::MemoryStore;
 
-const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../foreign/samples");
+const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/samples");
 
 fn sample(name: &str) -> Vec<u8> {
     std::fs::read(format!("{SAMPLES}/{name}")).unwrap()
@@ -415,7 +415,8 @@ fn what_a_tracer_lost_is_told() {
     assert_eq!(node.cpus.iter().map(|cpu| cpu.lost_events).collect::<Vec<_>>(), [84, 82]);
     assert!(found.spans.iter().all(|(_, span)| span.gaps == 1));
     // Both CPUs begin with the mark, and only the first gap of CPU 0 held anything of what was lost.
-    let incomplete = |lane: &crate::MemoryLane| lane.detours.iter().map(|detour| detour.incomplete).collect::<Vec<_>>();
+    let incomplete =
+        |lane: &becalm_record::MemoryLane| lane.detours.iter().map(|detour| detour.incomplete).collect::<Vec<_>>();
     let [zero, one] = [0, 1].map(|lane| incomplete(&kept.lanes[lane]));
     assert!(zero[0] && !zero[1..].contains(&true) && !one.contains(&true), "{zero:?} {one:?}");
 }

@@ -1,10 +1,10 @@
 //! Samples of fixed work or of fixed time become a run of samples, as `becalm work` records them.
 
+use crate::read::ftq_ticks::{self, Part};
+use crate::read::{self, Format, SampleList};
 use becalm_bundle::BundleWriter;
 use becalm_command::Exit;
 use becalm_command::progress::{Bar, Tail};
-use becalm_foreign::read::ftq_ticks::{self, Part};
-use becalm_foreign::read::{self, Format, SampleList};
 use becalm_model::node::{CpuDoc, Ended, NodeDoc, WorkDoc, WorkLoopDoc, WorkSession};
 use becalm_model::{Labels, Sample, warning};
 use becalm_stats::median_low;

@@ -9,7 +9,7 @@ use becalm_model::digest::CpuDigest;
 use becalm_model::node::{NodeDoc, Rung};
 use becalm_units::CpuId;
 
-use crate::summary::SummaryError;
+use becalm_analyze::summary::SummaryError;
 
 /// What one part of a source took on a CPU. Over all stacks of a root the times add up to its whole.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -8,8 +8,8 @@
 
 use std::collections::BTreeMap;
 
-use becalm_foreign::read::ReadError;
-use becalm_foreign::read::osnoise::{NoiseMaker, OsnoiseEvent, OsnoiseHappening, Period};
+use crate::read::ReadError;
+use crate::read::osnoise::{NoiseMaker, OsnoiseEvent, OsnoiseHappening, Period};
 use becalm_measure::{Names, SOFTIRQS};
 use becalm_model::{Event, Happening, Label, Pid, Step};
 use becalm_units::{CpuId, Nanos};

@@ -3,12 +3,12 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use becalm_analyze::rows::{TraceTime, traces};
+use crate::rows::{TraceTime, traces};
+use crate::write::loggopsim::NoiseFile;
+use crate::write::simgrid::SpeedProfile;
 use becalm_bundle::Bundle;
 use becalm_command::messages::say;
 use becalm_command::progress::ReadingProgress;
-use becalm_foreign::write::loggopsim::NoiseFile;
-use becalm_foreign::write::simgrid::SpeedProfile;
 use becalm_model::NodeDoc;
 use becalm_model::node::CpuDoc;
 use becalm_units::Nanos;
