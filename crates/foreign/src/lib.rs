@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod command;
+pub mod document;
 pub mod read;
 pub mod rows;
 pub mod trace;

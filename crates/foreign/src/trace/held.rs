@@ -4,7 +4,7 @@ use becalm_measure::Names;
 use becalm_model::Event;
 use becalm_units::CpuId;
 
-use super::{KernelTrace, OfflineError, Take};
+use super::{KernelTrace, Take, TraceError};
 
 /// The events of each CPU.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +26,7 @@ impl KernelTrace for HeldTrace {
         self.cpus.iter().map(|(cpu, _)| *cpu).collect()
     }
 
-    fn each(&mut self, index: usize, names: &mut Names, take: &mut Take<'_>) -> Result<(), OfflineError> {
+    fn each(&mut self, index: usize, names: &mut Names, take: &mut Take<'_>) -> Result<(), TraceError> {
         self.cpus[index].1.iter().try_for_each(|event| take(event, names))
     }
 

@@ -13,6 +13,8 @@
 //! [`Presence`]: becalm_attribute::Presence
 
 mod clock;
+mod facts;
+mod find;
 mod gaps;
 mod held;
 mod osnoise;
@@ -20,6 +22,7 @@ mod paged;
 mod perf;
 mod programs;
 mod run;
+mod search;
 mod span;
 mod text;
 mod thread;
@@ -35,12 +38,14 @@ use becalm_units::CpuId;
 use becalm_units::fault::{Fault, Wording};
 
 pub use clock::StampClock;
+pub use find::{FoundDetours, TraceRequest, find};
 pub use held::HeldTrace;
 pub use osnoise::{NoiseNamer, NoiseTrace, TracerFigures, TracerLoop};
 pub use paged::PagedTrace;
 pub use perf::PerfTrace;
 pub use programs::ThreadTimes;
-pub use run::{DetourSearch, TraceFindings, store};
+pub use run::{TraceFindings, store};
+pub use search::DetourSearch;
 pub use span::CpuSpan;
 pub use text::TextNamer;
 pub use thread::{ThreadDetours, ThreadTime, Whereabouts};
@@ -55,36 +60,40 @@ pub trait KernelTrace {
     ///
     /// # Errors
     /// If the trace is damaged; and those of `take`.
-    fn each(&mut self, index: usize, names: &mut Names, take: &mut Take<'_>) -> Result<(), OfflineError>;
+    fn each(&mut self, index: usize, names: &mut Names, take: &mut Take<'_>) -> Result<(), TraceError>;
 
     /// How often a time stamp lay before the one in front of it, as far as was read.
     fn backwards(&self) -> u64;
 }
 
 /// Takes an event.
-pub type Take<'a> = dyn FnMut(&Event, &mut Names) -> Result<(), OfflineError> + 'a;
+pub type Take<'a> = dyn FnMut(&Event, &mut Names) -> Result<(), TraceError> + 'a;
 
 /// A trace cannot become a run.
 #[derive(Debug, thiserror::Error)]
-pub enum OfflineError {
+pub enum TraceError {
     /// It is damaged.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The run cannot be stored.
     #[error(transparent)]
     Bundle(#[from] BundleError),
+    /// It cannot be searched for a thread.
+    #[error("the trace does not tell which thread ran: record it with sched:sched_switch")]
+    NoSwitches,
 }
 
-impl Fault for OfflineError {
+impl Fault for TraceError {
     fn hint(&self) -> Option<Wording> {
         match self {
             Self::Read(error) => error.hint(),
             Self::Bundle(error) => error.hint(),
+            Self::NoSwitches => Some(Wording::new(", or leave {thread} out")),
         }
     }
 }
 
-impl From<Infallible> for OfflineError {
+impl From<Infallible> for TraceError {
     fn from(never: Infallible) -> Self {
         match never {}
     }

@@ -12,7 +12,7 @@ use becalm_model::{Event, Pid};
 use becalm_units::CpuId;
 
 use super::clock::Axis;
-use super::{KernelTrace, OfflineError, StampClock, Take};
+use super::{KernelTrace, StampClock, Take, TraceError};
 
 /// A decoder of a kernel's events, and what it was taught.
 #[derive(Debug)]
@@ -150,7 +150,7 @@ impl KernelTrace for PagedTrace<'_> {
         self.file.cpus.iter().map(|pages| pages.cpu).collect()
     }
 
-    fn each(&mut self, index: usize, names: &mut Names, take: &mut Take<'_>) -> Result<(), OfflineError> {
+    fn each(&mut self, index: usize, names: &mut Names, take: &mut Take<'_>) -> Result<(), TraceError> {
         let Self { file, taught: Taught { decoder, translator, .. }, clock, origin, .. } = self;
         let mut axis = Axis::new(*origin);
         let mut failed = None;

@@ -7,47 +7,11 @@ use becalm_model::{Event, LoopThread, Pid, Step, Tasks};
 use becalm_units::{CpuId, Nanos};
 
 use super::gaps::Gaps;
-use super::{CpuSpan, KernelTrace, OfflineError, ThreadDetours, ThreadTime, TracerLoop, Whereabouts};
+use super::{CpuSpan, DetourSearch, KernelTrace, ThreadDetours, ThreadTime, TraceError};
 use becalm_record::{LanePart, Store};
 
 /// So many detours of a CPU are stored at once.
 const PORTION: usize = 1 << 13;
-
-/// A search for detours in a trace.
-#[derive(Clone, Debug)]
-pub enum DetourSearch {
-    /// What would have interrupted any program on these CPUs, by their numbers in the trace.
-    Interruptions {
-        /// Which CPUs.
-        cpus: Vec<usize>,
-        /// Whether the trace tells of switches, without which it is not known for how long a kernel thread has its CPU.
-        has_switches: bool,
-    },
-    /// What interrupted a thread.
-    Thread {
-        /// Which one.
-        thread: Pid,
-        /// On which CPUs, by their numbers in the trace.
-        cpus: Vec<usize>,
-        /// When it came to which CPU.
-        whereabouts: Whereabouts,
-    },
-    /// The gaps of a tracer's loop.
-    Gaps {
-        /// On which CPUs, by their numbers in the trace.
-        cpus: Vec<usize>,
-        /// The loop of each CPU of the trace.
-        loops: Vec<TracerLoop>,
-    },
-}
-
-impl DetourSearch {
-    fn cpus(&self) -> &[usize] {
-        match self {
-            Self::Interruptions { cpus, .. } | Self::Thread { cpus, .. } | Self::Gaps { cpus, .. } => cpus,
-        }
-    }
-}
 
 /// Findings in a trace.
 #[derive(Clone, Debug, Default)]
@@ -121,9 +85,9 @@ pub fn store<S: Store>(
     wanted: &DetourSearch,
     store: &mut S,
     node: &mut NodeDoc,
-) -> Result<TraceFindings, OfflineError>
+) -> Result<TraceFindings, TraceError>
 where
-    OfflineError: From<S::Error>,
+    TraceError: From<S::Error>,
 {
     let numbers = trace.cpus();
     let cpus: Vec<(usize, CpuId)> = wanted.cpus().iter().map(|index| (*index, numbers[*index])).collect();

@@ -565,7 +565,7 @@ fn cut_and_damaged_files_are_refused_with_a_place() {
     for length in (0..whole.len() - 118).step_by(97).chain([119, 116, 100, 4, 1].map(|cut| whole.len() - cut)) {
         let names = &mut Names::for_file();
         let cut = trace_dat::read(Source { name: "", bytes: &whole[..length] });
-        let read = cut.and_then(|file| PagedTrace::new(file, StampClock::Nanos, names)).map_err(OfflineError::from);
+        let read = cut.and_then(|file| PagedTrace::new(file, StampClock::Nanos, names)).map_err(TraceError::from);
         let read = read.and_then(|mut trace| {
             (0..trace.cpus().len()).try_for_each(|index| trace.each(index, names, &mut |_, _| Ok(())))
         });

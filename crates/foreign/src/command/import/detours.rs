@@ -10,7 +10,8 @@ use becalm_units::fault::{self, Context, UsageError};
 use becalm_units::{CpuId, Nanos};
 
 use super::files::InputFile;
-use super::{ImportArgs, cpus, document};
+use super::{ImportArgs, cpus};
+use crate::document;
 
 /// How many detours a segment of the run has.
 const SEGMENT: usize = 1 << 20;
@@ -65,7 +66,7 @@ fn store(
     progress: &Bar,
 ) -> fault::Result<()> {
     let cpus = of_cpus.iter().map(|(cpu, length, list)| of_cpu(*cpu, *length, list)).collect();
-    let mut doc = document::of_recording(args, format, None, cpus);
+    let mut doc = document::recording(args.node(None), format, cpus);
     document::add_warnings(&mut doc, of_cpus.iter().flat_map(|(.., list)| &list.warnings));
     let mut writer = BundleWriter::create(&args.output, &NodeDoc { ended: None, ..doc.clone() })?;
     let rows: usize = of_cpus.iter().map(|(.., list)| list.detours.len()).sum();

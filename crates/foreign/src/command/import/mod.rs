@@ -5,7 +5,6 @@
 mod cpus;
 mod detours;
 mod distribution;
-mod document;
 mod files;
 mod rate;
 mod samples;

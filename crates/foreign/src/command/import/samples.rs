@@ -12,7 +12,8 @@ use becalm_units::fault::{self, Context, UsageError};
 use becalm_units::{CpuId, Nanos};
 
 use super::files::InputFile;
-use super::{ImportArgs, cpus, document};
+use super::{ImportArgs, cpus};
+use crate::document;
 
 /// How many samples a segment of the run has.
 const SEGMENT: usize = 1 << 20;
@@ -108,7 +109,7 @@ fn store(args: &ImportArgs, format: Format, loops: &[(CpuId, SampleList)]) -> fa
         return Err(UsageError::new(text.to_owned()).into());
     }
     let mut doc =
-        document::of_recording(args, format, None, loops.iter().map(|(cpu, list)| of_cpu(*cpu, list)).collect());
+        document::recording(args.node(None), format, loops.iter().map(|(cpu, list)| of_cpu(*cpu, list)).collect());
     if !first.has_starts {
         doc.warnings.push(warning::imported_end_to_end());
     }

@@ -1,17 +1,17 @@
-//! What is known of an imported recording beside its rows: hardly anything of the machine.
+//! The document of an imported recording: files of other programs hold hardly anything about the machine.
 
-use crate::read::Format;
 use becalm_model::node::{ClockDoc, CpuDoc, Ended, MachineDoc, NodeDoc, Rung, SCHEMA, SettingsDoc, Warning};
 use becalm_model::warning;
 
-use super::ImportArgs;
+use crate::read::Format;
 
-/// The document of a recording with these CPUs.
-pub fn of_recording(args: &ImportArgs, format: Format, host: Option<&str>, cpus: Vec<CpuDoc>) -> NodeDoc {
+/// Describes a node that another program recorded on these CPUs.
+#[must_use]
+pub fn recording(node: String, format: Format, cpus: Vec<CpuDoc>) -> NodeDoc {
     let unknown = || "unknown".to_owned();
     NodeDoc {
         schema: SCHEMA.to_owned(),
-        node: args.node(host),
+        node,
         program: format!("becalm {}, import of {format}", env!("CARGO_PKG_VERSION")),
         origin: None,
         ended: Some(Ended::Unknown),
@@ -31,7 +31,7 @@ pub fn of_recording(args: &ImportArgs, format: Format, host: Option<&str>, cpus:
     }
 }
 
-/// Adds what must be known of the files, each once.
+/// Adds the warnings about files, each once.
 pub fn add_warnings<'a>(doc: &mut NodeDoc, warnings: impl Iterator<Item = &'a Warning>) {
     for warning in warnings {
         if !doc.warnings.contains(warning) {
