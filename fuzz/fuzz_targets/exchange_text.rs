@@ -2,12 +2,12 @@
 //! what its form promises.
 #![no_main]
 
+use becalm_foreign::distribution::{DistributionDoc, SCHEMA};
 use becalm_foreign::read::{
     self, Distribution, FileFacts, Form, Format, SampleList, Source, TimeUnit, ftq_ticks, recognize,
 };
 use becalm_foreign::write::loggopsim::NoiseFile;
 use becalm_model::Document;
-use becalm_model::distribution::{DistributionDoc, SCHEMA};
 use becalm_units::{Named, Nanos};
 use libfuzzer_sys::fuzz_target;
 

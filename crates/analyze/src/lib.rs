@@ -8,7 +8,6 @@
 pub mod compare;
 pub mod condense;
 pub mod cost;
-pub mod distribution;
 pub mod events;
 pub mod fleet;
 pub mod inject;

@@ -6,8 +6,11 @@
 #![forbid(unsafe_code)]
 
 pub mod command;
+pub mod distribution;
 pub mod document;
 pub mod read;
 pub mod rows;
+#[cfg(feature = "schemas")]
+pub mod schemas;
 pub mod trace;
 pub mod write;

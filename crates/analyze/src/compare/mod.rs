@@ -16,20 +16,20 @@
 //! How the rows are shown is for the crate `report`.
 
 mod alone;
-pub(crate) mod between;
+pub mod between;
 mod condensed;
 mod error;
 mod extremes;
 mod gather;
 mod gathered;
 mod ground;
-pub(crate) mod holm;
+pub mod holm;
 mod metric;
 mod proportion;
 mod recording;
 mod row;
 mod sample;
-pub(crate) mod series;
+pub mod series;
 mod tails;
 mod verdict;
 

@@ -4,7 +4,7 @@
 //! A column is a thread, and not a CPU. `-H` has one more column, the sum of all, which is left out. Values at or above the histogram's size are
 //! only counted. The file does not say whether values are microseconds or, with `-N`, nanoseconds.
 
-use becalm_model::distribution::{Quantity, SERIES, Series};
+use crate::distribution::{Quantity, SERIES, Series};
 
 use super::distribution::{Distribution, Rows, count, integer, overflow, some_series, times};
 use super::lines::{End, Lines, Progress, is_row, text};

@@ -1,6 +1,6 @@
 //! Histograms and statistics without single events.
 
-use becalm_model::distribution::{Above, Bucket, Quantity, Series};
+use crate::distribution::{Above, Bucket, Quantity, Series};
 use becalm_model::node::Warning;
 
 use becalm_units::CpuId;
@@ -147,7 +147,7 @@ pub(super) fn some_series(found: Distribution, what: &str) -> Result<Distributio
     if found.series.is_empty() {
         return Err(ReadError::new(format!("it holds nothing that {what} prints")));
     }
-    if found.series.len() > becalm_model::distribution::SERIES {
+    if found.series.len() > crate::distribution::SERIES {
         return Err(ReadError::new(format!("it has {} series, more than are kept", found.series.len())));
     }
     Ok(found)

@@ -11,9 +11,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::distribution::{BUCKETS, Bucket, Quantity, SERIES, Series};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use becalm_model::distribution::{BUCKETS, Bucket, Quantity, SERIES, Series};
 use becalm_model::warning;
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 

@@ -4,7 +4,7 @@
 //! the loop's own time is in each. The quantiles are values of the sorted list and not between two. The run's length is not printed, and so
 //! nothing can be said of rates or shares; nor is a sum or a mean.
 
-use becalm_model::distribution::{Level, Quantity, Series};
+use crate::distribution::{Level, Quantity, Series};
 use becalm_units::counted;
 
 use super::distribution::{Distribution, count, integer, some_series};

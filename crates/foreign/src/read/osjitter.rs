@@ -3,7 +3,7 @@
 //! The smallest step of the loop, `loop_ns`, is subtracted from each interruption. `rt_s` is how long was to be measured; how long it was is
 //! not printed. Where `#intr` is more than `#delta`, the store was full `ovfl_ns` after the start: quantiles are then of the time before alone.
 
-use becalm_model::distribution::{Level, NamedCount, Quantity, Series};
+use crate::distribution::{Level, NamedCount, Quantity, Series};
 use becalm_model::warning;
 use becalm_units::{Nanos, counted};
 

@@ -4,7 +4,7 @@
 //! edges; the last one holds all that is longer. How wide they are (`-W`) only the edges tell; with a width that is no multiple of 1 us, all times
 //! have three decimals. The average has an error for all threads but the first, so that it is left out of several.
 
-use becalm_model::distribution::{Edges, Quantity, Series};
+use crate::distribution::{Edges, Quantity, Series};
 use becalm_model::node::Warning;
 use becalm_model::warning;
 use becalm_units::{Nanos, counted};

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use becalm_model::distribution::{Edges, Quantity, Series};
+use crate::distribution::{Edges, Quantity, Series};
 use becalm_model::node::Warning;
 use becalm_units::{CpuId, Nanos};
 use serde::Deserialize;

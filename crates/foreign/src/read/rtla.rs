@@ -6,7 +6,7 @@
 //! kernel, so that its shortest, mean and longest are lower edges of buckets. The duration at its head is the tool's own, in whole seconds, and no
 //! time for which anything was counted.
 
-use becalm_model::distribution::{Edges, NamedCount, Quantity, Series};
+use crate::distribution::{Edges, NamedCount, Quantity, Series};
 use becalm_model::warning;
 use becalm_units::counted;
 

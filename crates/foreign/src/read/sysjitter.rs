@@ -4,7 +4,7 @@
 //! The loop's own time is in each interruption. In raw files the time stamp is the END of an interruption, counted from the begin of its core:
 //! cores begin together, and the files have no common origin beyond that. Files of `--sort` lack a column and are put into order of time.
 
-use becalm_model::distribution::{Level, Quantity, Series};
+use crate::distribution::{Level, Quantity, Series};
 use becalm_units::counted;
 
 use super::detours::{DetourList, InOrder};

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use crate::distribution::{DistributionDoc, SCHEMA, Series};
 use crate::read::{self, Distribution, Format};
-use becalm_bundle::distribution;
+use becalm_bundle::store_document;
 use becalm_command::Exit;
 use becalm_command::progress::{Bar, Tail};
-use becalm_model::distribution::{DistributionDoc, SCHEMA, Series};
 use becalm_model::node::Warning;
 use becalm_units::fault::{self, Context, UsageError};
 use becalm_units::{CpuId, printable};
@@ -63,7 +63,7 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Res
         series,
         warnings: found.warnings,
     };
-    distribution::store(&args.output, &doc)?;
+    store_document(&args.output, &doc)?;
     Ok(Exit::Done)
 }
 

@@ -9,8 +9,8 @@ mod reports;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::distribution::{DistributionDoc, Quantity, SCHEMA, Series};
 use becalm_model::Document;
-use becalm_model::distribution::{DistributionDoc, Quantity, SCHEMA, Series};
 use becalm_model::node::{Fixed, Warning};
 use becalm_units::{CpuId, Named, Nanos};
 

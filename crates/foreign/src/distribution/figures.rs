@@ -1,16 +1,7 @@
 //! What can be said of a distribution that another program measured: of each series the figures that its file holds or that follow from it,
 //! and no others.
 
-mod beside;
-mod run;
-mod times;
-mod verdict;
-
-use becalm_model::distribution::{DistributionDoc, Edges, Quantity, Series};
-
-pub use beside::{AskTimes, Beside, BesideError, Pair, Side, beside};
-pub use times::times_of;
-pub use verdict::{Clustering, Shown, Tested, TestedFigure, Untested};
+use super::{DistributionDoc, Edges, Quantity, Series};
 
 /// A length that is known to lie between two; they are equal where it is known exactly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,13 +47,13 @@ impl SeriesFigures {
         level.middle_ns().min(max as f64).max(min as f64)
     }
 
-    /// Of all series of a document.
+    /// The figures of all series of a document.
     #[must_use]
     pub fn all(doc: &DistributionDoc) -> Vec<Self> {
-        doc.series.iter().map(|series| Self::of(series, doc.quantity)).collect()
+        doc.series.iter().map(|series| Self::new(series, doc.quantity)).collect()
     }
 
-    fn of(series: &Series, quantity: Quantity) -> Self {
+    pub(super) fn new(series: &Series, quantity: Quantity) -> Self {
         let observed = series.observed_ns.filter(|ns| *ns > 0).map(|ns| ns as f64 / 1e9);
         let stolen = series.total_ns.filter(|_| quantity == Quantity::Stolen).map(|ns| ns as f64 / 1e9);
         Self {
@@ -121,7 +112,7 @@ fn disturbed(series: &Series) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use becalm_model::distribution::{Above, Bucket, Level};
+    use crate::distribution::{Above, Bucket, Level};
 
     use super::*;
 
@@ -156,11 +147,11 @@ mod tests {
             ..histogram(&[(0, 10, 7), (10, 20, 3)])
         };
         for quantity in [Quantity::Stolen, Quantity::Wakeup, Quantity::Steps] {
-            let figures = SeriesFigures::of(&series, quantity);
+            let figures = SeriesFigures::new(&series, quantity);
             assert_eq!(figures.noise_ratio, (quantity == Quantity::Stolen).then_some(0.5));
             assert_eq!((figures.rate_hz, figures.disturbed), (Some(5.0), (quantity == Quantity::Steps).then_some(3)));
         }
-        let unknown = SeriesFigures::of(&Series { observed_ns: None, ..series }, Quantity::Stolen);
+        let unknown = SeriesFigures::new(&Series { observed_ns: None, ..series }, Quantity::Stolen);
         assert_eq!((unknown.rate_hz, unknown.noise_ratio), (None, None));
     }
 }

@@ -2,9 +2,9 @@
 //! between two values by what its file says, however many lengths there were: a bucket has a width, the loop's own time may be in a length, and
 //! a time may be known in whole seconds.
 
-use becalm_model::distribution::{Bucket, Quantity, Series};
+use becalm_analyze::compare::FLOOR;
 
-use crate::compare::FLOOR;
+use super::{Bucket, Quantity, Series};
 
 /// By how much the time may be off that a program was to measure, or that it tells in whole seconds.
 const ASKED_WITHIN_NS: i64 = 1_000_000_000;

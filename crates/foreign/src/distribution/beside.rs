@@ -6,15 +6,14 @@
 //! each other at all.
 
 use becalm_model::digest::{CpuDigest, DigestDoc, LENGTH_BITS};
-use becalm_model::distribution::{Bucket, DistributionDoc, Quantity, Series};
 use becalm_model::node::CpuDoc;
 use becalm_stats::TimeCells;
 use becalm_units::CpuId;
 use becalm_units::fault::Fault;
 
-use super::SeriesFigures;
 use super::run::{RunLengths, commonest, slack_ns};
 use super::verdict::{self, Clustering, Tested, Untested};
+use super::{Bucket, DistributionDoc, Quantity, Series, SeriesFigures};
 
 /// A run of one of the two sides.
 #[derive(Clone, PartialEq, Debug)]
@@ -278,7 +277,8 @@ fn pair<E>(
         Err(Untested::NoTimes) if too_short => Err(Untested::ShortRecording),
         tested => tested,
     };
-    let figures = |series: &[Series]| series.iter().map(|one| SeriesFigures::of(&cut(one, cut_ns), quantity)).collect();
+    let figures =
+        |series: &[Series]| series.iter().map(|one| SeriesFigures::new(&cut(one, cut_ns), quantity)).collect();
     Ok(Pair { name, cut_ns, a: figures(&runs[0]), b: figures(&runs[1]), tested, tested_from_ns, slack_ns: slack })
 }
 

@@ -1,18 +1,18 @@
 //! How lengths were distributed that another program measured, also `runs/node=HOST.json`: what is left where a program printed a histogram
 //! or statistics and no single events.
 //!
-//! It is no recording in summary form ([`digest`](crate::digest)): there every figure is a share of a known time, buckets are fine, and
+//! It is no recording in summary form ([`digest`](becalm_model::digest)): there every figure is a share of a known time, buckets are fine, and
 //! each value is time that a loop lost. Here the file of the other program decides what is known; whatever it does not say is left out, and
 //! [`Quantity`] says what the lengths are of. Lengths of different quantities are never held against each other.
 
+use becalm_bundle::{Contents, Stored};
+use becalm_model::Document;
+use becalm_model::node::Warning;
 use becalm_units::{CpuId, UnknownName};
 use serde::{Deserialize, Serialize};
 
-use crate::Document;
-use crate::node::Warning;
-
 /// The version of the schema that this program writes and reads.
-pub const SCHEMA: &str = "becalm.distribution/1";
+pub const SCHEMA: &str = Contents::Distribution.schema();
 
 /// No document has more series.
 pub const SERIES: usize = 1 << 14;
@@ -236,6 +236,10 @@ impl Document for DistributionDoc {
     }
 }
 
+impl Stored for DistributionDoc {
+    const CONTENTS: Contents = Contents::Distribution;
+}
+
 impl Series {
     /// How many lengths its histogram and what is beyond it hold.
     #[must_use]
@@ -283,6 +287,9 @@ impl Series {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use becalm_bundle::{Bundle, load_documents, store_document};
     use becalm_units::Named;
 
     use super::*;
@@ -322,6 +329,30 @@ mod tests {
         ] {
             assert!(doc(wrong.clone()).check().is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn a_stored_distribution_is_read_again_and_is_no_recording() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("theirs.becalm");
+        let doc = |node: &str| DistributionDoc {
+            node: node.to_owned(),
+            ..doc(Series { name: "CPU 0".to_owned(), count: Some(3), ..Series::default() })
+        };
+        let load = |path: &Path, node| load_documents::<DistributionDoc>(path, node);
+        store_document(&path, &doc("n1")).unwrap();
+        store_document(&path, &doc("n0")).unwrap();
+        assert!(store_document(&path, &doc("n1")).is_err());
+        assert_eq!(load(&folder.path().join("theirs"), None).unwrap(), [doc("n0"), doc("n1")]);
+        assert_eq!(load(&path, Some("n1")).unwrap(), [doc("n1")]);
+        assert!(load(&path, Some("n2")).is_err());
+        assert_eq!(Contents::read(&path).unwrap(), Contents::Distribution);
+        let error = Bundle::open(&path).unwrap_err().to_string();
+        assert!(error.contains("holds a distribution of lengths that another program measured"), "{error}");
+        let file = path.join("runs/node=n0.json");
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, text.replace("\"count\": 3", "\"count\": 3, \"max_ns\": -3")).unwrap();
+        assert!(load(&path, None).unwrap_err().to_string().contains("a time is negative"));
     }
 
     #[test]

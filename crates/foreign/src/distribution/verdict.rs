@@ -20,13 +20,12 @@
 //! The share of each side is known within sqrt(ln(4 / level) / 2n) (P. Massart, *The tight constant in the Dvoretzky-Kiefer-Wolfowitz
 //! inequality*, Annals of Probability 18, 1990, at half the level), n divided by the design effect.
 
+use becalm_analyze::compare::between::{self, RunFigure};
+use becalm_analyze::compare::series::RatioOfSums;
+use becalm_analyze::compare::{FLOOR, LEVEL, holm};
 use becalm_stats::{CONFIDENCE, TimeCells, student_quantile, student_tail};
 
 use super::run::{Known, RunLengths};
-use crate::compare::between::{self, RunFigure};
-use crate::compare::holm;
-use crate::compare::series::RatioOfSums;
-use crate::compare::{FLOOR, LEVEL};
 
 /// Fewer lengths on a side say nothing.
 const LENGTHS_MIN: f64 = 10.0;

@@ -2,23 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
-use becalm_analyze::distribution::{Side, beside, times_of};
 use becalm_analyze::fleet::digest_of;
 use becalm_analyze::summary::Selection;
-use becalm_bundle::{Contents, StoredNode, StoredNodes, distribution};
-use becalm_report::BesideReport;
+use becalm_answer::Asker;
+use becalm_bundle::{Contents, StoredNode, StoredNodes, load_documents};
 use becalm_units::Nanos;
 use becalm_units::fault::{self, UsageError, Wording};
 
-use crate::Asker;
+use super::{BesideReport, Side, beside, times_of};
 
-/// Whether any of these is a distribution, which stand beside each other by [`beside`](super::beside). What cannot be read is refused with its reason later.
-pub fn are_distributions(paths: &[PathBuf]) -> bool {
-    paths.iter().any(|path| matches!(Contents::read(path), Ok(Contents::Distribution)))
-}
-
-/// Shows the runs of two sides beside each other, in lengths from `least` on.
-pub(super) fn answer(
+/// Shows distributions, or distributions and recordings, beside each other: of each the selected node and CPUs, in lengths from `least` on.
+///
+/// # Errors
+/// If a run cannot be read or is there twice, they are of different lengths, or the answer cannot be shown.
+pub fn compare(
     sides: [&[PathBuf]; 2],
     selections: [&Selection; 2],
     least: Nanos,
@@ -63,7 +60,7 @@ fn read(path: &Path, selection: &Selection) -> fault::Result<(Side, Option<Strin
     let name = path.display().to_string();
     let (mut side, node) = match Contents::read(path)? {
         Contents::Distribution => {
-            let (_, mut docs) = distribution::load(path, node)?;
+            let mut docs = load_documents(path, node)?;
             let doc = docs.pop().filter(|_| docs.is_empty());
             (Side::of_distribution(&name, doc.ok_or_else(|| several(path))?), None)
         }

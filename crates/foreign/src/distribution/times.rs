@@ -1,10 +1,9 @@
 //! When the longer detours of a recording came: how many in each of 256 equal stretches of its time.
 
+use becalm_analyze::summary::{Selection, SummaryError};
 use becalm_bundle::Bundle;
 use becalm_stats::TimeCells;
 use becalm_units::CpuId;
-
-use crate::summary::{Selection, SummaryError};
 
 /// Counts the detours of a CPU that are not shorter than `least_ns`, by the stretch in which they began; `None` where the CPU was not
 /// recorded.

@@ -2,18 +2,18 @@
 
 use std::io;
 
-use becalm_analyze::distribution::{Beside, Pair, SeriesFigures, Shown, Tested, TestedFigure, Untested};
+use crate::distribution::{Beside, Pair, SeriesFigures, Shown, Tested, TestedFigure, Untested};
 use becalm_units::Named;
 use serde::Serialize;
 
 use super::{COMPARED, ROW};
-use crate::Value;
-use crate::form::field::{columns, fields};
-use crate::form::figure::{Change, Figure, Quantity};
-use crate::form::paragraph::{heading, line, paragraph};
-use crate::form::sheet::Sheet;
-use crate::form::table::Table;
-use crate::report::Report;
+use becalm_report::Value;
+use becalm_report::form::field::columns;
+use becalm_report::form::figure::{Change, Figure, Quantity};
+use becalm_report::form::paragraph::{heading, line, paragraph};
+use becalm_report::form::sheet::Sheet;
+use becalm_report::form::table::Table;
+use becalm_report::{Report, fields};
 
 /// Two distributions, or a distribution and a recording.
 pub struct BesideReport<'a> {
@@ -57,7 +57,7 @@ fields! {
 
 fn rows(pair: &Pair) -> Vec<FigureRow> {
     let fields = columns(ROW, COMPARED);
-    let row = |field: &&crate::form::field::Field<SeriesFigures>| FigureRow {
+    let row = |field: &&becalm_report::form::field::Field<SeriesFigures>| FigureRow {
         series: pair.name.clone(),
         title: field.title,
         name: field.name,

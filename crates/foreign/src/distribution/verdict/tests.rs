@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use becalm_model::distribution::{Bucket, Series};
+use crate::distribution::{Bucket, Series};
 use becalm_testing::noise::Source;
 
 use super::*;

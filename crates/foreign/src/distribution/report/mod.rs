@@ -1,23 +1,23 @@
 //! What another program measured and becalm imported as a distribution: `becalm.distribution-report/1`, and as tables.
 
-pub(crate) mod beside;
+pub(super) mod beside;
 
 use std::io;
 
-use becalm_analyze::distribution::{SeriesFigures, Within};
-use becalm_model::distribution::{DistributionDoc, Edges, Quantity};
+use crate::distribution::{DistributionDoc, Edges, Quantity};
+use crate::distribution::{SeriesFigures, Within};
 use becalm_model::node::Warning;
 use becalm_units::Named;
 use serde::Serialize;
 
-use crate::Value;
-use crate::catalogue;
-use crate::form::field::{Field, Object, fields};
-use crate::form::figure::{Rate, Ratio, Time};
-use crate::form::paragraph::{heading, line, paragraph};
-use crate::form::sheet::Sheet;
-use crate::form::table::Table;
-use crate::report::Report;
+use becalm_report::Value;
+use becalm_report::catalogue;
+use becalm_report::form::field::{Field, Object};
+use becalm_report::form::figure::{Rate, Ratio, Time};
+use becalm_report::form::paragraph::{heading, line, paragraph};
+use becalm_report::form::sheet::Sheet;
+use becalm_report::form::table::Table;
+use becalm_report::{Report, fields};
 
 pub use beside::BesideReport;
 

@@ -1,0 +1,23 @@
+//! Imported histograms and statistics: their documents, the figures that follow from them, and comparisons with each other and with
+//! recordings.
+
+mod beside;
+mod compare;
+mod document;
+mod figures;
+mod report;
+mod run;
+mod times;
+mod verdict;
+
+pub use beside::{AskTimes, Beside, BesideError, Pair, Side, beside};
+pub use compare::compare;
+pub use document::{
+    Above, BUCKETS, Bucket, DistributionDoc, Edges, Level, NamedCount, Quantity, SCHEMA, SERIES, Series,
+};
+pub use figures::{SeriesFigures, Within, level};
+pub use report::{BesideReport, DistributionReport};
+#[cfg(feature = "schemas")]
+pub(crate) use report::{DistributionsDocument, beside::BesideDocument};
+pub use times::times_of;
+pub use verdict::{Clustering, Shown, Tested, TestedFigure, Untested};
