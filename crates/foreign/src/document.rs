@@ -5,6 +5,9 @@ use becalm_model::warning;
 
 use crate::read::Format;
 
+/// The name of a node that neither its files nor the user name.
+pub const UNNAMED: &str = "imported";
+
 /// Describes a node that another program recorded on these CPUs.
 #[must_use]
 pub fn recording(node: String, format: Format, cpus: Vec<CpuDoc>) -> NodeDoc {
@@ -31,11 +34,11 @@ pub fn recording(node: String, format: Format, cpus: Vec<CpuDoc>) -> NodeDoc {
     }
 }
 
-/// Adds the warnings about files, each once.
-pub fn add_warnings<'a>(doc: &mut NodeDoc, warnings: impl Iterator<Item = &'a Warning>) {
+/// Adds warnings about files, each once.
+pub(crate) fn add_warnings<'a>(to: &mut Vec<Warning>, warnings: impl IntoIterator<Item = &'a Warning>) {
     for warning in warnings {
-        if !doc.warnings.contains(warning) {
-            doc.warnings.push(warning.clone());
+        if !to.contains(warning) {
+            to.push(warning.clone());
         }
     }
 }

@@ -210,7 +210,7 @@ fn common_quantity(a: &Side, b: &Side) -> Result<Quantity, BesideError> {
 
 /// Whether two series are of the same CPU and the same thing of it.
 fn belongs(one: &Series, other: &Series) -> bool {
-    one.name == other.name || one.cpu.is_some() && one.cpu == other.cpu && [one, other].iter().all(|of| is_of_cpu(of))
+    one.name == other.name || one.cpu.is_some() && one.cpu == other.cpu && [one, other].into_iter().all(is_of_cpu)
 }
 
 /// Whether a series is all there is of a CPU, and not one of several. How late a thread woke is one thing, whether it is called by its
@@ -228,11 +228,11 @@ fn pair<E>(
     times: AskTimes<'_, E>,
 ) -> Result<Pair, E> {
     let is_stolen = |side: usize| quantity == Quantity::Stolen && sides[side][0].quantity == Quantity::Steps;
-    let of_each = |of: &dyn Fn(usize, &Series) -> i64| {
-        [0, 1].map(|side| runs[side].iter().map(|series| of(side, series)).max().unwrap_or(0))
+    let longest = |length: &dyn Fn(usize, &Series) -> i64| {
+        [0, 1].map(|side| runs[side].iter().map(|series| length(side, series)).max().unwrap_or(0))
     };
-    let slack = of_each(&|side, series| slack_ns(series, sides[side][0].quantity, sides[side][0].loop_subtracted));
-    let floor = of_each(&|side, series| {
+    let slack = longest(&|side, series| slack_ns(series, sides[side][0].quantity, sides[side][0].loop_subtracted));
+    let floor = longest(&|side, series| {
         // Above the commonest step and what it may be off by, nothing is a step without an interruption.
         let steps = commonest(series).filter(|_| is_stolen(side)).map_or(0, |most| most.below_ns + slack[side]);
         // Where a file does not say its threshold, that lies within the shortest bucket at most: what is shorter was perhaps not counted.
@@ -264,14 +264,14 @@ fn pair<E>(
     let finer = usize::from(width(&runs[1]) < width(&runs[0]));
     let lengths = [0, 1].map(|side| {
         let other_slack_ns = (side == finer).then_some(slack[1 - side]);
-        let of = |series| RunLengths {
+        let run = |series| RunLengths {
             series,
             cut_ns: tested_from_ns,
             own_slack_ns: slack[side],
             other_slack_ns,
             effect: 1.0,
         };
-        runs[side].iter().map(of).collect::<Vec<_>>()
+        runs[side].iter().map(run).collect::<Vec<_>>()
     });
     let tested = match verdict::test(&lengths, clustering) {
         Err(Untested::NoTimes) if too_short => Err(Untested::ShortRecording),
@@ -346,10 +346,11 @@ mod tests {
 
     #[test]
     fn wake_ups_never_stand_beside_noise() {
-        let of = || vec![series("CPU 0", Some(0), None, &[(0, 10, 1)])];
-        let error = two(side("a", Quantity::Stolen, of()), side("b", Quantity::Wakeup, of())).unwrap_err().to_string();
+        let one = || vec![series("CPU 0", Some(0), None, &[(0, 10, 1)])];
+        let error =
+            two(side("a", Quantity::Stolen, one()), side("b", Quantity::Wakeup, one())).unwrap_err().to_string();
         assert!(error.contains("b holds wake-up latencies") && error.contains("not compared"), "{error}");
-        assert!(two(side("a", Quantity::Wakeup, of()), side("b", Quantity::Wakeup, of())).is_ok());
+        assert!(two(side("a", Quantity::Wakeup, one()), side("b", Quantity::Wakeup, one())).is_ok());
     }
 
     #[test]
@@ -370,12 +371,12 @@ mod tests {
 
     #[test]
     fn series_meet_by_name_or_by_cpu() {
-        let of = |names: &[(&str, Option<u32>)]| {
+        let named = |names: &[(&str, Option<u32>)]| {
             let series = names.iter().map(|(name, cpu)| series(name, *cpu, None, &[(0, 10, 1)])).collect();
             side("side", Quantity::Wakeup, series)
         };
         let met = |a: &[(&str, Option<u32>)], b: &[(&str, Option<u32>)]| {
-            two(of(a), of(b)).map(|both| (both.pairs.len(), both.single.len())).ok()
+            two(named(a), named(b)).map(|both| (both.pairs.len(), both.single.len())).ok()
         };
         assert_eq!(met(&[("thread 0", Some(3))], &[("thread 0", Some(4)), ("x", None)]), Some((1, 1)));
         assert_eq!(

@@ -11,6 +11,8 @@ use becalm_model::node::Warning;
 use becalm_units::{CpuId, UnknownName};
 use serde::{Deserialize, Serialize};
 
+use crate::document::UNNAMED;
+
 /// The version of the schema that this program writes and reads.
 pub const SCHEMA: &str = Contents::Distribution.schema();
 
@@ -213,6 +215,28 @@ pub struct NamedCount {
     pub count: u64,
 }
 
+impl DistributionDoc {
+    /// The lengths that a file of this tool holds, of a node without a name and so far without series.
+    #[must_use]
+    pub fn new(tool: &str, quantity: Quantity) -> Self {
+        Self {
+            schema: SCHEMA.to_owned(),
+            node: UNNAMED.to_owned(),
+            program: format!("becalm {}, import", env!("CARGO_PKG_VERSION")),
+            format: String::new(),
+            tool: tool.to_owned(),
+            command: None,
+            kernel: None,
+            begun: None,
+            ended: None,
+            quantity,
+            loop_subtracted: None,
+            series: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+}
+
 impl Document for DistributionDoc {
     const SCHEMA: &'static str = SCHEMA;
 
@@ -249,7 +273,7 @@ impl Series {
     }
 
     fn check(&self) -> Result<(), String> {
-        let of = |what: &str| format!("series '{}': {what}", self.name);
+        let wrong = |what: &str| format!("series '{}': {what}", self.name);
         let times = [
             self.observed_ns,
             self.asked_ns,
@@ -261,23 +285,23 @@ impl Series {
             self.above.map(|above| above.from_ns),
         ];
         if times.into_iter().flatten().any(|ns| ns < 0) {
-            return Err(of("a time is negative"));
+            return Err(wrong("a time is negative"));
         }
         if self.cpu.is_some_and(|cpu| cpu.get() >= CpuId::LIMIT) {
-            return Err(of(&format!("its CPU is above the limit of {}", CpuId::LIMIT - 1)));
+            return Err(wrong(&format!("its CPU is above the limit of {}", CpuId::LIMIT - 1)));
         }
         if self.mean_ns.is_some_and(|mean| !(mean.is_finite() && mean >= 0.0)) {
-            return Err(of("its mean is no time"));
+            return Err(wrong("its mean is no time"));
         }
         if self.quantiles.iter().any(|level| !(0.0..=1.0).contains(&level.at_ratio) || level.ns < 0) {
-            return Err(of("a quantile is of no level or negative"));
+            return Err(wrong("a quantile is of no level or negative"));
         }
         let fits = |bucket: &Bucket| bucket.from_ns >= 0 && bucket.below_ns > bucket.from_ns && bucket.count > 0;
         if !self.buckets.iter().all(fits)
             || !self.buckets.windows(2).all(|pair| pair[0].below_ns <= pair[1].from_ns)
             || self.in_histogram() >= 1 << 60
         {
-            return Err(of(
+            return Err(wrong(
                 "its buckets are no histogram: they are to rise without overlap, each with a count above 0",
             ));
         }
@@ -295,21 +319,7 @@ mod tests {
     use super::*;
 
     fn doc(series: Series) -> DistributionDoc {
-        DistributionDoc {
-            schema: SCHEMA.to_owned(),
-            node: "n1".to_owned(),
-            program: "becalm".to_owned(),
-            format: "cyclictest".to_owned(),
-            tool: "cyclictest".to_owned(),
-            command: None,
-            kernel: None,
-            begun: None,
-            ended: None,
-            quantity: Quantity::Wakeup,
-            loop_subtracted: None,
-            series: vec![series],
-            warnings: Vec::new(),
-        }
+        DistributionDoc { series: vec![series], ..DistributionDoc::new("cyclictest", Quantity::Wakeup) }
     }
 
     #[test]

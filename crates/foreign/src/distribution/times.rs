@@ -13,8 +13,8 @@ use becalm_units::CpuId;
 pub fn times_of(bundle: &Bundle, node: &str, cpu: CpuId, least_ns: i64) -> Result<Option<TimeCells>, SummaryError> {
     let selection = Selection { node: Some(node.to_owned()), ..Selection::default() };
     let doc = selection.documents(bundle)?.swap_remove(0);
-    let Some(of_cpu) = doc.cpus.iter().find(|of| of.cpu == cpu) else { return Ok(None) };
-    let mut cells = TimeCells::new(of_cpu.start_ns.get(), of_cpu.duration_ns.get());
+    let Some(measured) = doc.cpus.iter().find(|listed| listed.cpu == cpu) else { return Ok(None) };
+    let mut cells = TimeCells::new(measured.start_ns.get(), measured.duration_ns.get());
     let number = i32::try_from(cpu.get()).unwrap_or(-1);
     for batch in bundle.detours(node)? {
         let batch = batch?;

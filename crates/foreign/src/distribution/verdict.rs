@@ -157,7 +157,7 @@ pub(super) fn test(sides: &[Vec<RunLengths<'_>>; 2], clustering: Option<Clusteri
     if number_a.min(number_b) < LENGTHS_MIN {
         return Err(Untested::FewLengths);
     }
-    let effect = clustering.map_or(1.0, |of| of.effect);
+    let effect = clustering.map_or(1.0, |found| found.effect);
     let sides = sides.each_ref().map(|side| side.iter().map(|run| RunLengths { effect, ..*run }).collect::<Vec<_>>());
     type Figure = fn(&RunLengths<'_>) -> Option<Known>;
     let figures: [(TestedFigure, Figure); 4] = [
@@ -166,7 +166,7 @@ pub(super) fn test(sides: &[Vec<RunLengths<'_>>; 2], clustering: Option<Clusteri
         (TestedFigure::Median, |run| run.level(0.5)),
         (TestedFigure::P99, |run| run.level(0.99)),
     ];
-    let freedom = clustering.map_or(1.0, |of| of.freedom);
+    let freedom = clustering.map_or(1.0, |found| found.freedom);
     let mut rows: Vec<Row> =
         figures.iter().filter_map(|(figure, of)| row(*figure, &sides, *of, several, freedom)).collect();
     // How the shares of several runs scatter between these is not known.
@@ -212,11 +212,11 @@ fn at_most(part: f64) -> Shown {
 fn row(
     figure: TestedFigure,
     sides: &[Vec<RunLengths<'_>>; 2],
-    of: fn(&RunLengths<'_>) -> Option<Known>,
+    read: fn(&RunLengths<'_>) -> Option<Known>,
     several: bool,
     freedom: f64,
 ) -> Option<Row> {
-    let known = sides.each_ref().map(|side| side.iter().map(of).collect::<Option<Vec<Known>>>());
+    let known = sides.each_ref().map(|side| side.iter().map(read).collect::<Option<Vec<Known>>>());
     let [a, b] = known;
     let (a, b) = lend(a?, b?)?;
     // At each end of what the files leave open.

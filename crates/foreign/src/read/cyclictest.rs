@@ -4,12 +4,11 @@
 //! A column is a thread, and not a CPU. `-H` has one more column, the sum of all, which is left out. Values at or above the histogram's size are
 //! only counted. The file does not say whether values are microseconds or, with `-N`, nanoseconds.
 
-use crate::distribution::{Quantity, SERIES, Series};
-
-use super::distribution::{Distribution, Rows, count, integer, overflow, some_series, times};
+use super::distribution::{Rows, count, integer, overflow, some_series, times};
 use super::lines::{End, Lines, Progress, is_row, text};
 use super::time::TimeUnit;
 use super::{ReadError, Source};
+use crate::distribution::{DistributionDoc, Quantity, SERIES, Series};
 
 /// In the comment that a report starts with, which may follow the command on its line.
 const SETTING: &str = "# /dev/cpu_dma_latency";
@@ -50,10 +49,10 @@ impl Remarks<'_> {
 ///
 /// # Errors
 /// If a row has not as many counts as the one in front of it, is out of order, or the closing remarks do not fit; and if there is neither.
-pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Result<Distribution, ReadError> {
+pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Result<DistributionDoc, ReadError> {
     let unit_ns = unit.nanoseconds();
     let mut lines = Lines::new(text(source.bytes)?, progress);
-    let mut found = Distribution::new("cyclictest", Quantity::Wakeup);
+    let mut found = DistributionDoc::new("cyclictest", Quantity::Wakeup);
     let (mut columns, mut end_ns, mut remarks) = (Vec::<Rows>::new(), 0, Remarks::default());
     let mut threads = Vec::<ThreadLine>::new();
     while let Some(line) = lines.next() {

@@ -1,53 +1,9 @@
 //! Histograms and statistics without single events.
 
-use crate::distribution::{Above, Bucket, Quantity, Series};
-use becalm_model::node::Warning;
-
 use becalm_units::CpuId;
 
 use super::ReadError;
-
-/// What a file tells of how lengths were distributed; the caller makes the document of it.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Distribution {
-    /// The program that measured, with its version where the file has it.
-    pub tool: String,
-    /// Its command line, if the file has it.
-    pub command: Option<String>,
-    /// The kernel's release, if the file has it.
-    pub kernel: Option<String>,
-    /// The name of the host, if the file has it.
-    pub host: Option<String>,
-    /// When measuring started, in the file's words.
-    pub begun: Option<String>,
-    /// When it ended, in the file's words.
-    pub ended: Option<String>,
-    /// What the lengths are of.
-    pub quantity: Quantity,
-    /// Whether the shortest step of the loop was subtracted; `None` where it is not known or there is no loop.
-    pub loop_subtracted: Option<bool>,
-    /// The series that the file keeps apart.
-    pub series: Vec<Series>,
-    /// What the reader must know.
-    pub warnings: Vec<Warning>,
-}
-
-impl Distribution {
-    pub(super) fn new(tool: &str, quantity: Quantity) -> Self {
-        Self {
-            tool: tool.to_owned(),
-            command: None,
-            kernel: None,
-            host: None,
-            begun: None,
-            ended: None,
-            quantity,
-            loop_subtracted: None,
-            series: Vec::new(),
-            warnings: Vec::new(),
-        }
-    }
-}
+use crate::distribution::{Above, Bucket, DistributionDoc, SERIES};
 
 /// An integer of 0 or more that fits into 64 bits with its sign.
 pub(super) fn integer(word: &str, what: &str) -> Result<i64, String> {
@@ -143,11 +99,11 @@ pub(super) fn overflow(from_ns: i64, count: u64) -> Option<Above> {
 }
 
 /// Refuses a file in which nothing was found.
-pub(super) fn some_series(found: Distribution, what: &str) -> Result<Distribution, ReadError> {
+pub(super) fn some_series(found: DistributionDoc, what: &str) -> Result<DistributionDoc, ReadError> {
     if found.series.is_empty() {
         return Err(ReadError::new(format!("it holds nothing that {what} prints")));
     }
-    if found.series.len() > crate::distribution::SERIES {
+    if found.series.len() > SERIES {
         return Err(ReadError::new(format!("it has {} series, more than are kept", found.series.len())));
     }
     Ok(found)

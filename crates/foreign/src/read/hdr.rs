@@ -11,16 +11,16 @@
 
 use std::collections::BTreeMap;
 
-use crate::distribution::{BUCKETS, Bucket, Quantity, SERIES, Series};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use becalm_model::warning;
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 
-use super::distribution::{Distribution, short, some_series, times};
+use super::distribution::{short, some_series, times};
 use super::lines::{End, Lines, Progress, text};
 use super::time::{TimeUnit, nanos};
 use super::{ReadError, Source};
+use crate::distribution::{BUCKETS, Bucket, DistributionDoc, Quantity, SERIES, Series};
 
 /// In what the first remarks of a log begin.
 pub(super) const FIRST: [&str; 3] = ["#[Histogram log format version", "#[Logged with jHiccup", "#[StartTime:"];
@@ -76,9 +76,9 @@ struct Sum {
 ///
 /// # Errors
 /// If a line is not in the format or its histogram is damaged, or of another resolution than those before of its tag; and if they come to more than is kept.
-pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Result<Distribution, ReadError> {
+pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Result<DistributionDoc, ReadError> {
     let mut lines = Lines::new(text(source.bytes)?, progress);
-    let mut found = Distribution::new("HdrHistogram", Quantity::Unknown);
+    let mut found = DistributionDoc::new("HdrHistogram", Quantity::Unknown);
     let (mut sums, mut usage) = (BTreeMap::<String, Sum>::new(), LogUsage { buckets: 0, bytes: UNPACKED_OF_ALL });
     while let Some(line) = lines.next() {
         if line.starts_with('#') {
@@ -100,7 +100,7 @@ pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Resul
     some_series(found, "HdrHistogram")
 }
 
-fn remark(line: &str, found: &mut Distribution) {
+fn remark(line: &str, found: &mut DistributionDoc) {
     let inner = line.trim_start_matches('#').trim_matches(['[', ']']);
     if let Some(rest) = inner.strip_prefix("Logged with jHiccup") {
         found.tool = format!("jHiccup{}", short(rest));

@@ -4,12 +4,12 @@
 //! the loop's own time is in each. The quantiles are values of the sorted list and not between two. The run's length is not printed, and so
 //! nothing can be said of rates or shares; nor is a sum or a mean.
 
-use crate::distribution::{Level, Quantity, Series};
 use becalm_units::counted;
 
-use super::distribution::{Distribution, count, integer, some_series};
+use super::distribution::{count, integer, some_series};
 use super::lines::{End, Lines, Progress, is_row, text};
 use super::{ReadError, Source};
+use crate::distribution::{DistributionDoc, Level, Quantity, Series};
 
 /// The title line, blanks aside.
 pub(super) const TITLE: [&str; 6] = ["cpu", "threshold_ns", "hiccups", "pct99_ns", "pct999_ns", "max_ns"];
@@ -18,9 +18,9 @@ pub(super) const TITLE: [&str; 6] = ["cpu", "threshold_ns", "hiccups", "pct99_ns
 ///
 /// # Errors
 /// If the title line is missing, or a line after it is not six numbers.
-pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<Distribution, ReadError> {
+pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<DistributionDoc, ReadError> {
     let mut lines = Lines::new(text(source.bytes)?, progress);
-    let mut found = Distribution::new("hiccups", Quantity::Stolen);
+    let mut found = DistributionDoc::new("hiccups", Quantity::Stolen);
     found.loop_subtracted = Some(false);
     let mut titled = false;
     while let Some(line) = lines.next() {

@@ -5,7 +5,7 @@
 //! - Lists of detours, each with its begin, are detours: [`DetourList`], a list a CPU.
 //! - Samples of fixed work or of fixed time are samples of work: [`SampleList`], a list a loop. Where a file does not say when they began,
 //!   they are laid end to end, and the list says so.
-//! - Histograms and statistics, which have no single events, are distributions: [`Distribution`]. The summary form of a recording cannot
+//! - Histograms and statistics, which have no single events, are distributions: [`DistributionDoc`]. The summary form of a recording cannot
 //!   hold them: its figures are shares of a known time, its buckets are fine, and its lengths are always of time that a loop lost.
 //!
 //! - Traces of a kernel's events are neither: what becomes of them is found out by whoever attributes them. [`trace_dat`] gives the
@@ -54,7 +54,6 @@ pub mod trace_dat;
 mod tests;
 
 pub use detours::DetourList;
-pub use distribution::Distribution;
 pub use error::{Place, ReadError};
 pub use format::{Form, Format};
 pub use kernel_formats::KernelFormats;
@@ -63,6 +62,8 @@ pub use near_miss::near_miss;
 pub use recognize::{guessed_by, recognize};
 pub use samples::{SampleList, SampleRow};
 pub use time::TimeUnit;
+
+use crate::distribution::DistributionDoc;
 
 /// A file that is read, or a part of one that holds all of it.
 #[derive(Clone, Copy, Debug)]
@@ -137,8 +138,8 @@ pub fn distribution(
     source: Source<'_>,
     known: FileFacts,
     told: Progress<'_>,
-) -> Result<Distribution, ReadError> {
-    match format {
+) -> Result<DistributionDoc, ReadError> {
+    let found = match format {
         Format::Hiccups => hiccups::read(source, told),
         Format::Osjitter => osjitter::read(source, told),
         Format::Sysjitter => sysjitter::read(source, told),
@@ -148,5 +149,6 @@ pub fn distribution(
         Format::Rtla => rtla::read(source, told),
         Format::Hdr => hdr::read(source, known.unit.unwrap_or(TimeUnit::Ns), told),
         _ => unreachable!("{format} is no distribution"),
-    }
+    }?;
+    Ok(DistributionDoc { format: format.to_string(), ..found })
 }

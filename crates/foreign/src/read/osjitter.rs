@@ -3,13 +3,13 @@
 //! The smallest step of the loop, `loop_ns`, is subtracted from each interruption. `rt_s` is how long was to be measured; how long it was is
 //! not printed. Where `#intr` is more than `#delta`, the store was full `ovfl_ns` after the start: quantiles are then of the time before alone.
 
-use crate::distribution::{Level, NamedCount, Quantity, Series};
 use becalm_model::warning;
 use becalm_units::{Nanos, counted};
 
-use super::distribution::{Distribution, count, cpu, decimal, integer, some_series, times};
+use super::distribution::{count, cpu, decimal, integer, some_series, times};
 use super::lines::{End, Lines, Progress, is_row, text};
 use super::{ReadError, Source};
+use crate::distribution::{DistributionDoc, Level, NamedCount, Quantity, Series};
 
 /// The title line, blanks aside.
 pub(super) const TITLE: [&str; 18] = [
@@ -37,9 +37,9 @@ pub(super) const TITLE: [&str; 18] = [
 ///
 /// # Errors
 /// If the title line is missing, or a line after it is not 18 numbers.
-pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<Distribution, ReadError> {
+pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<DistributionDoc, ReadError> {
     let mut lines = Lines::new(text(source.bytes)?, progress);
-    let mut found = Distribution::new("osjitter", Quantity::Stolen);
+    let mut found = DistributionDoc::new("osjitter", Quantity::Stolen);
     found.loop_subtracted = Some(true);
     let mut titled = false;
     while let Some(line) = lines.next() {

@@ -4,17 +4,15 @@
 //! edges; the last one holds all that is longer. How wide they are (`-W`) only the edges tell; with a width that is no multiple of 1 us, all times
 //! have three decimals. The average has an error for all threads but the first, so that it is left out of several.
 
-use crate::distribution::{Edges, Quantity, Series};
 use becalm_model::node::Warning;
 use becalm_model::warning;
 use becalm_units::{Nanos, counted};
 
-use super::distribution::{
-    Distribution, Rows, SURE_ROWS, count, cpu, decimal, greatest_common, overflow, short, some_series,
-};
+use super::distribution::{Rows, SURE_ROWS, count, cpu, decimal, greatest_common, overflow, short, some_series};
 use super::lines::{End, Lines, Progress, text};
 use super::time::{TimeUnit, nanos};
 use super::{ReadError, Source};
+use crate::distribution::{DistributionDoc, Edges, Quantity, Series};
 
 /// With what the lines begin that name the cores.
 pub(super) const CORES: &str = "Core:";
@@ -35,9 +33,9 @@ struct Core {
 ///
 /// # Errors
 /// If a line has not a value for each core, buckets do not rise, or there are no cores.
-pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<Distribution, ReadError> {
+pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<DistributionDoc, ReadError> {
     let mut lines = Lines::new(text(source.bytes)?, progress);
-    let mut found = Distribution::new("oslat", Quantity::Steps);
+    let mut found = DistributionDoc::new("oslat", Quantity::Steps);
     found.loop_subtracted = Some(false);
     let (mut cores, mut labels) = (Vec::<Core>::new(), Vec::new());
     let (mut edges, mut unit_ns, mut start) = (Vec::<i64>::new(), 1_000, None);

@@ -7,15 +7,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::distribution::{Edges, Quantity, Series};
 use becalm_model::node::Warning;
 use becalm_units::{CpuId, Nanos};
 use serde::Deserialize;
 
-use super::distribution::{Distribution, LARGEST, MOST, Rows, overflow, short, some_series, times};
+use super::distribution::{LARGEST, MOST, Rows, overflow, short, some_series, times};
 use super::lines::text;
 use super::time::{TimeUnit, nanos};
 use super::{Format, ReadError, Source, oslat};
+use crate::distribution::{DistributionDoc, Edges, Quantity, Series};
 
 #[derive(Deserialize)]
 struct Document {
@@ -78,7 +78,7 @@ pub(super) fn whose(head: &str) -> Option<Format> {
 ///
 /// # Errors
 /// If it is no such JSON, or its numbers are no histogram.
-pub fn read(source: Source<'_>, format: Format) -> Result<Distribution, ReadError> {
+pub fn read(source: Source<'_>, format: Format) -> Result<DistributionDoc, ReadError> {
     let text = text(source.bytes)?;
     // What the average of nothing is printed as, which is no JSON.
     let repaired = text.contains("nan").then(|| text.replace(": -nan", ": null").replace(": nan", ": null"));
@@ -96,12 +96,13 @@ pub fn read(source: Source<'_>, format: Format) -> Result<Distribution, ReadErro
     let (tool, quantity) =
         if format == Format::Oslat { ("oslat", Quantity::Steps) } else { ("cyclictest", Quantity::Wakeup) };
     let version = document.version.map(|version| format!("{tool} of rt-tests {version}"));
-    let mut found = Distribution::new(version.as_deref().unwrap_or(tool), quantity);
+    let mut found = DistributionDoc::new(version.as_deref().unwrap_or(tool), quantity);
     found.command = document.command;
     found.begun = document.start_time;
     found.ended = document.end_time;
     if let Some(system) = document.sysinfo {
-        (found.kernel, found.host) = (system.release, system.nodename);
+        found.kernel = system.release;
+        found.node = system.nodename.unwrap_or(found.node);
     }
     found.loop_subtracted = (format == Format::Oslat).then_some(false);
     let unit_ns = if document.resolution_in_ns == 1 { 1 } else { 1_000 };

@@ -6,16 +6,16 @@
 //! kernel, so that its shortest, mean and longest are lower edges of buckets. The duration at its head is the tool's own, in whole seconds, and no
 //! time for which anything was counted.
 
-use crate::distribution::{Edges, NamedCount, Quantity, Series};
 use becalm_model::warning;
 use becalm_units::counted;
 
 use super::distribution::{
-    Distribution, Rows, SURE_ROWS, count, cpu, decimal, greatest_common, integer, overflow, short, some_series, times,
+    Rows, SURE_ROWS, count, cpu, decimal, greatest_common, integer, overflow, short, some_series, times,
 };
 use super::kernel_text::is_digits;
 use super::lines::{End, Lines, Progress, text};
 use super::{ReadError, Source};
+use crate::distribution::{DistributionDoc, Edges, NamedCount, Quantity, Series};
 
 /// The first lines of histograms.
 pub(super) const HISTOGRAMS: [&str; 2] = ["# RTLA osnoise histogram", "# RTLA timerlat histogram"];
@@ -33,7 +33,7 @@ const TABLE: &str = "CPU Period Runtime Noise % CPU Aval Max Noise Max Single HW
 ///
 /// # Errors
 /// If the title lines are missing or a row does not fit them.
-pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<Distribution, ReadError> {
+pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<DistributionDoc, ReadError> {
     let text = text(source.bytes)?;
     if text.lines().any(|line| HISTOGRAMS.contains(&line.trim())) {
         histogram(Lines::new(text, progress))
@@ -57,8 +57,8 @@ pub(super) fn plain(line: &str) -> String {
 }
 
 /// Reads the table. Without `-q`, rtla clears the terminal and prints it again and again: of those the last one counts.
-fn table(mut lines: Lines<'_, '_>) -> Result<Distribution, ReadError> {
-    let mut found = Distribution::new("rtla osnoise top", Quantity::Stolen);
+fn table(mut lines: Lines<'_, '_>) -> Result<DistributionDoc, ReadError> {
+    let mut found = DistributionDoc::new("rtla osnoise top", Quantity::Stolen);
     found.loop_subtracted = Some(false);
     // Whether each table until now was printed on a cleared terminal, and what the one before said.
     let (mut titled, mut clears, mut is_redrawn, mut before) = (false, false, true, Vec::<Series>::new());
@@ -140,8 +140,8 @@ impl ThreadColumn {
 }
 
 /// Reads a histogram.
-fn histogram(mut lines: Lines<'_, '_>) -> Result<Distribution, ReadError> {
-    let mut found = Distribution::new("rtla osnoise hist", Quantity::Stolen);
+fn histogram(mut lines: Lines<'_, '_>) -> Result<DistributionDoc, ReadError> {
+    let mut found = DistributionDoc::new("rtla osnoise hist", Quantity::Stolen);
     let (mut unit_ns, mut asked, mut columns) = (1_000, None, Vec::<ThreadColumn>::new());
     let (mut headed, mut titled, mut is_whole) = (false, false, false);
     while let Some(line) = lines.next() {

@@ -4,14 +4,14 @@
 //! The loop's own time is in each interruption. In raw files the time stamp is the END of an interruption, counted from the begin of its core:
 //! cores begin together, and the files have no common origin beyond that. Files of `--sort` lack a column and are put into order of time.
 
-use crate::distribution::{Level, Quantity, Series};
 use becalm_units::counted;
 
 use super::detours::{DetourList, InOrder};
-use super::distribution::{Distribution, count, cpu, decimal, integer, some_series};
+use super::distribution::{count, cpu, decimal, integer, some_series};
 use super::lines::{End, Lines, Progress, text};
 use super::time::{TimeUnit, nanos};
 use super::{ReadError, Source};
+use crate::distribution::{DistributionDoc, Level, Quantity, Series};
 
 /// With what the first line begins that is printed.
 pub(super) const FIRST: &str = "core_i:";
@@ -20,9 +20,9 @@ pub(super) const FIRST: &str = "core_i:";
 ///
 /// # Errors
 /// If a line has not a value for each core, or the lines of cores and counts are missing.
-pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<Distribution, ReadError> {
+pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<DistributionDoc, ReadError> {
     let mut lines = Lines::new(text(source.bytes)?, progress);
-    let mut found = Distribution::new("sysjitter", Quantity::Stolen);
+    let mut found = DistributionDoc::new("sysjitter", Quantity::Stolen);
     found.loop_subtracted = Some(false);
     let mut last = "";
     while let Some(line) = lines.next() {

@@ -1,9 +1,10 @@
 //! Decimal numbers that stand for times.
 
-use becalm_units::Nanos;
+use becalm_units::{Nanos, UnknownName};
 
 /// Units of numbers that are written without one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "kebab-case", parse_err_ty = UnknownName, parse_err_fn = unknown)]
 pub enum TimeUnit {
     /// Nanoseconds.
     Ns,
@@ -13,6 +14,10 @@ pub enum TimeUnit {
     Ms,
     /// Seconds.
     S,
+}
+
+fn unknown(text: &str) -> UnknownName {
+    UnknownName::new::<TimeUnit>("unit", text)
 }
 
 impl TimeUnit {

@@ -29,7 +29,8 @@ mod tests {
         let mut all = Vec::new();
         let strays = attributed_detours::<BundleError>(bundle, doc, &mut |shown| {
             let name = |label| shown.labels.text(label).to_owned();
-            let part = |of: &Activity| (of.start.get(), of.self_time.get(), of.kind, name(of.source), name(of.detail));
+            let part =
+                |row: &Activity| (row.start.get(), row.self_time.get(), row.kind, name(row.source), name(row.detail));
             let parts = shown.activities.iter().map(part).collect();
             let detour = shown.detour;
             all.push((detour.cpu.get(), detour.start.get(), detour.duration.get(), parts));
@@ -244,7 +245,11 @@ mod tests {
             for stack in stacks(&bundle, &bundle.nodes()[0]).unwrap() {
                 *wholes.entry((stack.cpu, stack.root)).or_default() += stack.ns;
             }
-            let found = digest.cpus.iter().flat_map(stacks_of_digest).map(|stack| ((stack.cpu, stack.root), stack.ns));
+            let found = digest
+                .cpus
+                .iter()
+                .flat_map(|cpu| stacks_of_digest("node1", cpu))
+                .map(|stack| ((stack.cpu, stack.root), stack.ns));
             assert_eq!(found.collect::<BTreeMap<_, _>>(), wholes);
         });
     }

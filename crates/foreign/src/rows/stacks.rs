@@ -3,18 +3,19 @@
 use std::collections::HashMap;
 
 use becalm_account::{BatchOwners, CpuAccount, SourceId, SourceIds};
+use becalm_analyze::summary::SummaryError;
 use becalm_bundle::{ActivityBatch, Bundle};
 use becalm_model::Kind;
 use becalm_model::digest::CpuDigest;
 use becalm_model::node::{NodeDoc, Rung};
 use becalm_units::CpuId;
 
-use becalm_analyze::summary::SummaryError;
-
 /// What one part of a source took on a CPU. Over all stacks of a root the times add up to its whole.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Stack {
-    /// The CPU that lost the time.
+    /// The node that lost the time.
+    pub node: String,
+    /// The CPU that lost it.
     pub cpu: CpuId,
     /// The kind and the name of the source that goes with all of it; `None` of time in detours of which nothing is booked.
     pub root: Option<(Kind, String)>,
@@ -24,6 +25,27 @@ pub struct Stack {
     pub count: u64,
     /// Their own time, in nanoseconds.
     pub ns: i64,
+}
+
+/// The frame of a root of which nothing is known.
+const NOT_BOOKED: &str = "not attributed";
+
+impl Stack {
+    /// Its frames from the outermost on: the node if `with_node`, the CPU, kind and name of the root, the part.
+    #[must_use]
+    pub fn frames(&self, with_node: bool) -> Vec<String> {
+        let mut frames = Vec::with_capacity(5);
+        if with_node {
+            frames.push(self.node.clone());
+        }
+        frames.push(format!("cpu{}", self.cpu));
+        match &self.root {
+            Some((kind, name)) => frames.extend([kind.name().to_owned(), name.clone()]),
+            None => frames.push(NOT_BOOKED.to_owned()),
+        }
+        frames.extend(self.part.as_ref().map(|(kind, name)| format!("{kind} {name}")));
+        frames
+    }
 }
 
 /// What the sources took on the CPUs of a recording, without becalm's own time, in the order of CPUs and names.
@@ -55,8 +77,9 @@ pub fn stacks(bundle: &Bundle, doc: &NodeDoc) -> Result<Vec<Stack>, SummaryError
 
 /// The same of a recording in summary form, which knows only the wholes.
 #[must_use]
-pub fn stacks_of_digest(cpu: &CpuDigest) -> Vec<Stack> {
+pub fn stacks_of_digest(node: &str, cpu: &CpuDigest) -> Vec<Stack> {
     let of_sources = cpu.sources.iter().filter(|source| source.whole_ns > 0).map(|source| Stack {
+        node: node.to_owned(),
         cpu: cpu.cpu,
         root: Some((source.kind, source.source.clone())),
         part: None,
@@ -66,13 +89,15 @@ pub fn stacks_of_digest(cpu: &CpuDigest) -> Vec<Stack> {
     let mut stacks: Vec<Stack> = of_sources.collect();
     let left = cpu.durations.total_ns - stacks.iter().map(|stack| stack.ns).sum::<i64>();
     if left > 0 {
-        stacks.push(Stack { cpu: cpu.cpu, root: None, part: None, count: cpu.durations.count, ns: left });
+        let (root, part, count) = (None, None, cpu.durations.count);
+        stacks.push(Stack { node: node.to_owned(), cpu: cpu.cpu, root, part, count, ns: left });
     }
     stacks.sort();
     stacks
 }
 
 struct Sums {
+    node: String,
     cpus: Vec<CpuId>,
     names: SourceIds,
     /// Count and time by the CPU's place, root and source.
@@ -87,7 +112,7 @@ impl Sums {
     fn new(doc: &NodeDoc) -> Self {
         let cpus: Vec<CpuId> = doc.cpus.iter().map(|cpu| cpu.cpu).collect();
         let (left, accounts) = (vec![(0, 0); cpus.len()], vec![CpuAccount::default(); cpus.len()]);
-        Self { cpus, names: SourceIds::default(), sums: HashMap::new(), left, accounts }
+        Self { node: doc.node.clone(), cpus, names: SourceIds::default(), sums: HashMap::new(), left, accounts }
     }
 
     fn place(&self, cpu: i32) -> Option<usize> {
@@ -116,14 +141,15 @@ impl Sums {
     }
 
     fn finish(self) -> Vec<Stack> {
-        let Self { cpus, names, sums, left, .. } = self;
-        let booked = sums.into_iter().map(|((place, root, source), (count, ns))| {
+        let Self { node, cpus, names, sums, left, .. } = self;
+        let stack = |cpu, root, part, (count, ns)| Stack { node: node.clone(), cpu, root, part, count, ns };
+        let booked = sums.into_iter().map(|((place, root, source), sum)| {
             let name = |id| (names.name(id).0, names.name(id).1.to_owned());
             let part = (source != root).then(|| name(source));
-            Stack { cpu: cpus[place], root: Some(name(root)), part, count, ns }
+            stack(cpus[place], Some(name(root)), part, sum)
         });
         let open = cpus.iter().zip(&left).filter(|(_, (_, ns))| *ns > 0);
-        let open = open.map(|(cpu, (count, ns))| Stack { cpu: *cpu, root: None, part: None, count: *count, ns: *ns });
+        let open = open.map(|(cpu, left)| stack(*cpu, None, None, *left));
         let mut stacks: Vec<Stack> = booked.chain(open).collect();
         stacks.sort();
         stacks

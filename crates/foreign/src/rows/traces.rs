@@ -1,11 +1,11 @@
 //! The noise of each CPU as a trace: detours that neither overlap nor touch, within the time in which all CPUs of the node were watched.
 
+use becalm_analyze::noise::Window;
 use becalm_bundle::{Bundle, BundleError};
 use becalm_model::node::{NodeDoc, Warning};
 use becalm_units::{CpuId, Nanos};
 
 use super::attributed_detours;
-use becalm_analyze::noise::Window;
 
 /// Why detours are no trace.
 #[derive(Debug, thiserror::Error)]

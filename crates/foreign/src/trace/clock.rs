@@ -1,7 +1,8 @@
 //! From the time stamps of a trace to nanoseconds.
 
-use crate::read::ReadError;
 use becalm_units::Nanos;
+
+use crate::read::ReadError;
 
 /// Later than this, no stamp of a run is: 73 years, so that sums of two still fit.
 const LATEST: i128 = 1 << 61;

@@ -8,14 +8,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::read::ReadError;
-use crate::read::osnoise::{NoiseMaker, OsnoiseEvent, OsnoiseHappening, Period};
 use becalm_measure::{Names, SOFTIRQS};
 use becalm_model::{Event, Happening, Label, Pid, Step};
 use becalm_units::{CpuId, Nanos};
 
 use super::HeldTrace;
 use super::clock::Axis;
+use crate::read::ReadError;
+use crate::read::osnoise::{NoiseMaker, OsnoiseEvent, OsnoiseHappening, Period};
 
 /// Takes the lines of a text, in the order of the text.
 #[derive(Debug, Default)]

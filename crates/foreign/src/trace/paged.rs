@@ -3,8 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::read::trace_dat::TraceDat;
-use crate::read::{KernelFormats, ReadError};
 use becalm_linux::ftrace::{Decoder, EventFormat, EventPath, HeaderPage, RawHappening, printk_formats};
 use becalm_linux::procfs::kallsyms::Kallsyms;
 use becalm_measure::{Names, Translator, UNTRACED_TIMER};
@@ -13,6 +11,8 @@ use becalm_units::CpuId;
 
 use super::clock::Axis;
 use super::{KernelTrace, StampClock, Take, TraceError};
+use crate::read::trace_dat::TraceDat;
+use crate::read::{KernelFormats, ReadError};
 
 /// A decoder of a kernel's events, and what it was taught.
 #[derive(Debug)]

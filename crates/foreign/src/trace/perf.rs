@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::read::perf_data::{PerfData, PerfRecord};
-use crate::read::{Progress, ReadError};
 use becalm_linux::ftrace::{EventPath, RawEvent, RawHappening};
 use becalm_measure::Names;
 use becalm_model::{Event, Pid};
@@ -12,6 +10,8 @@ use becalm_units::CpuId;
 use super::HeldTrace;
 use super::clock::Axis;
 use super::paged::Taught;
+use crate::read::perf_data::{PerfData, PerfRecord};
+use crate::read::{Progress, ReadError};
 
 /// What becomes of a file.
 #[derive(Debug)]

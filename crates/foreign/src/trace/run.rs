@@ -4,11 +4,11 @@ use becalm_attribute::{Interruptions, Presence, Tally};
 use becalm_measure::{Names, Unstored};
 use becalm_model::node::{CpuDoc, NodeDoc};
 use becalm_model::{Event, LoopThread, Pid, Step, Tasks};
+use becalm_record::{LanePart, Store};
 use becalm_units::{CpuId, Nanos};
 
 use super::gaps::Gaps;
 use super::{CpuSpan, DetourSearch, KernelTrace, ThreadDetours, ThreadTime, TraceError};
-use becalm_record::{LanePart, Store};
 
 /// So many detours of a CPU are stored at once.
 const PORTION: usize = 1 << 13;

@@ -2,17 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::read::kernel_text::KernelText;
-use crate::read::{Source, ftrace_text, osnoise, perf_data, perf_script, trace_dat};
 use becalm_measure::Names;
 use becalm_model::node::{ClockDoc, MachineDoc, NodeDoc, Rung, SCHEMA, SettingsDoc};
 use becalm_model::{Happening, Kind, Pid};
+use becalm_record::MemoryStore;
 use becalm_units::Nanos;
 
-use crate::read::osnoise::{OsnoiseHappening, Period};
-
 use super::*;
-use becalm_record::MemoryStore;
+use crate::read::kernel_text::KernelText;
+use crate::read::osnoise::{OsnoiseHappening, Period};
+use crate::read::{Source, ftrace_text, osnoise, perf_data, perf_script, trace_dat};
 
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/samples");
 

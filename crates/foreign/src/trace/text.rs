@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::read::ReadError;
-use crate::read::kernel_text::{TextEvent, TextHappening, VectorDetail};
 use becalm_measure::{Names, SOFTIRQS, UNTRACED_TIMER, function_source};
 use becalm_model::{Event, Happening, Label, Pid};
 use becalm_units::{CpuId, Nanos};
 
 use super::HeldTrace;
 use super::clock::Axis;
+use crate::read::ReadError;
+use crate::read::kernel_text::{TextEvent, TextHappening, VectorDetail};
 
 /// Takes the events of a text, in the order of the text.
 #[derive(Debug, Default)]

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::read::ReadError;
 use becalm_model::{Event, Happening, Label, Pid};
 use becalm_units::{CpuId, CpuList};
+
+use crate::read::ReadError;
 
 /// How to record such a trace.
 const EVERY_EVENT: &str =

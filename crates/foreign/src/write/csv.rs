@@ -5,7 +5,16 @@ use std::io::{self, Write};
 use becalm_units::printable;
 use csv::{Terminator, Writer, WriterBuilder};
 
-use super::table::Column;
+/// A value in a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cell<'a> {
+    /// A number.
+    Number(i64),
+    /// Yes or no.
+    Flag(bool),
+    /// A text.
+    Text(&'a str),
+}
 
 /// A table that is being written.
 pub struct CsvTable<W: Write> {
@@ -23,32 +32,20 @@ impl<W: Write> CsvTable<W> {
         Ok(Self { out })
     }
 
-    /// Adds rows: their columns in the order of the names. In texts, control characters are replaced.
+    /// Adds a row: its values in the order of the names. In texts, control characters are replaced.
     ///
     /// # Errors
     /// If `out` cannot be written.
-    pub fn rows(&mut self, columns: &[Column<'_>]) -> io::Result<()> {
-        let rows = columns.first().map_or(0, Column::len);
-        let mut number = String::new();
-        for row in 0..rows {
-            for column in columns {
-                use std::fmt::Write as _;
-                number.clear();
-                let wrote = match column {
-                    Column::Int32(values) => write!(number, "{}", values[row]),
-                    Column::Int64(values) => write!(number, "{}", values[row]),
-                    Column::Flag(values) => write!(number, "{}", values[row]),
-                    Column::Text(values) => {
-                        self.out.write_field(printable(values[row]).as_bytes()).map_err(io::Error::from)?;
-                        continue;
-                    }
-                };
-                debug_assert!(wrote.is_ok(), "a string takes everything");
-                self.out.write_field(&number).map_err(io::Error::from)?;
-            }
-            self.out.write_record(None::<&[u8]>).map_err(io::Error::from)?;
+    pub fn row(&mut self, cells: &[Cell<'_>]) -> io::Result<()> {
+        for cell in cells {
+            let wrote = match cell {
+                Cell::Number(number) => self.out.write_field(number.to_string()),
+                Cell::Flag(flag) => self.out.write_field(flag.to_string()),
+                Cell::Text(text) => self.out.write_field(printable(text).as_bytes()),
+            };
+            wrote.map_err(io::Error::from)?;
         }
-        Ok(())
+        self.out.write_record(None::<&[u8]>).map_err(io::Error::from)
     }
 
     /// Ends the table.
@@ -69,14 +66,9 @@ mod tests {
     fn written(texts: &[&str]) -> String {
         let mut out = Vec::new();
         let mut table = CsvTable::begin(&mut out, &NAMES).unwrap();
-        let rows = texts.len();
-        let columns = [
-            Column::Int32(vec![3; rows]),
-            Column::Int64(vec![-5; rows]),
-            Column::Flag(vec![true; rows]),
-            Column::Text(texts.to_vec()),
-        ];
-        table.rows(&columns).unwrap();
+        for text in texts {
+            table.row(&[Cell::Number(3), Cell::Number(-5), Cell::Flag(true), Cell::Text(text)]).unwrap();
+        }
         table.end().unwrap();
         String::from_utf8(out).unwrap()
     }

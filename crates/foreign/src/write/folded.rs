@@ -4,13 +4,13 @@ use std::io::{self, Write};
 
 use becalm_units::printable;
 
-use super::stacks::Stack;
+use crate::rows::Stack;
 
 /// Writes a line for each stack that took any time. The node is a frame if there are several.
 ///
 /// # Errors
 /// If `out` cannot be written.
-pub fn write(stacks: &[Stack<'_>], out: &mut dyn Write) -> io::Result<()> {
+pub fn write(stacks: &[Stack], out: &mut dyn Write) -> io::Result<()> {
     let several = stacks.iter().any(|stack| stack.node != stacks[0].node);
     for stack in stacks.iter().filter(|stack| stack.ns > 0) {
         let frames: Vec<String> = stack.frames(several).iter().map(|frame| plain(frame)).collect();
@@ -38,12 +38,19 @@ mod tests {
     use becalm_units::CpuId;
     use proptest::prelude::*;
 
-    fn stack<'a>(node: &'a str, root: &'a str, part: Option<&'a str>, ns: i64) -> Stack<'a> {
-        let part = part.map(|name| (Kind::Softirq, name));
-        Stack { node, cpu: CpuId::new(3), root: Some((Kind::Irq, root)), part, count: 1, ns }
+    fn stack(node: &str, root: &str, part: Option<&str>, ns: i64) -> Stack {
+        let part = part.map(|name| (Kind::Softirq, name.to_owned()));
+        Stack {
+            node: node.to_owned(),
+            cpu: CpuId::new(3),
+            root: Some((Kind::Irq, root.to_owned())),
+            part,
+            count: 1,
+            ns,
+        }
     }
 
-    fn written(stacks: &[Stack<'_>]) -> String {
+    fn written(stacks: &[Stack]) -> String {
         let mut out = Vec::new();
         write(stacks, &mut out).unwrap();
         String::from_utf8(out).unwrap()
@@ -100,7 +107,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_line_is_read_back(names in prop::collection::vec((".{0,20}|[ 0-9;.\t]{0,8}", prop::option::of("[a-z0-9 ;]{0,9}"), 1_i64..1 << 40), 1..9)) {
-            let stacks: Vec<Stack<'_>> = names.iter().map(|(root, part, ns)| stack("n", root, part.as_deref(), *ns)).collect();
+            let stacks: Vec<Stack> = names.iter().map(|(root, part, ns)| stack("n", root, part.as_deref(), *ns)).collect();
             let text = written(&stacks);
             prop_assert_eq!(text.lines().count(), stacks.len());
             for (line, stack) in text.lines().zip(&stacks) {

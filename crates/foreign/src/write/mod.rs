@@ -12,5 +12,3 @@ pub mod perfetto;
 pub mod pprof;
 pub mod simgrid;
 mod slices;
-pub mod stacks;
-pub mod table;

@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use becalm_model::{Activity, Detour, Labels, NodeDoc};
+use becalm_units::protobuf::Message;
 
 use super::slices::{Slice, slices};
-use becalm_units::protobuf::Message;
 
 // Fields of `TracePacket`.
 const CLOCK_SNAPSHOT: u64 = 6;

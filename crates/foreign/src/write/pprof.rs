@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::gzip::gzip;
-use super::stacks::Stack;
 use becalm_units::protobuf::Message;
+
+use super::gzip::gzip;
+use crate::rows::Stack;
 
 /// What is known of the whole recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,7 +39,7 @@ impl<'a> Strings<'a> {
 
 /// The profile of these stacks: events and nanoseconds of each. The node is a frame if there are several.
 #[must_use]
-pub fn encoded(stacks: &[Stack<'_>], about: About<'_>) -> Vec<u8> {
+pub fn encoded(stacks: &[Stack], about: About<'_>) -> Vec<u8> {
     let several = stacks.iter().any(|stack| stack.node != stacks[0].node);
     let mut strings = Strings { list: Vec::new(), places: HashMap::new() };
     strings.place("");
@@ -68,7 +69,7 @@ pub fn encoded(stacks: &[Stack<'_>], about: About<'_>) -> Vec<u8> {
         values.varint(stack.count);
         values.varint(stack.ns.max(0) as u64);
         // As text, since a number that is 0 would be none.
-        let (cpu, node) = (strings.place(stack.cpu.to_string()), strings.place(stack.node));
+        let (cpu, node) = (strings.place(stack.cpu.to_string()), strings.place(stack.node.as_str()));
         profile.message(2, |sample| {
             sample.bytes(1, locations.as_bytes()).bytes(2, values.as_bytes());
             sample.message(3, |label| {
@@ -105,8 +106,8 @@ mod tests {
 
     #[test]
     fn a_small_profile_byte_by_byte() {
-        let stack =
-            Stack { node: "n", cpu: CpuId::new(3), root: Some((Kind::Irq, "t")), part: None, count: 2, ns: 300 };
+        let root = Some((Kind::Irq, "t".to_owned()));
+        let stack = Stack { node: "n".to_owned(), cpu: CpuId::new(3), root, part: None, count: 2, ns: 300 };
         let file = encoded(&[stack], About { time_ns: 5, duration_ns: 9, comment: "c" });
         let plain = miniz_oxide::inflate::decompress_to_vec(&file[10..file.len() - 8]).unwrap();
         let mut expected = Vec::new();
@@ -132,8 +133,8 @@ mod tests {
     #[test]
     fn long_and_hostile_names_are_kept() {
         let name = format!("\u{1b}[2J;{}", "x".repeat(100_000));
-        let stack =
-            Stack { node: "n", cpu: CpuId::new(0), root: Some((Kind::Task, &name)), part: None, count: 1, ns: 1 };
+        let root = Some((Kind::Task, name.clone()));
+        let stack = Stack { node: "n".to_owned(), cpu: CpuId::new(0), root, part: None, count: 1, ns: 1 };
         let file = encoded(&[stack], About { time_ns: 0, duration_ns: 0, comment: "" });
         let plain = miniz_oxide::inflate::decompress_to_vec(&file[10..file.len() - 8]).unwrap();
         assert!(plain.windows(name.len()).any(|part| part == name.as_bytes()));

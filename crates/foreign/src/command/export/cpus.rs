@@ -3,9 +3,6 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::rows::{TraceTime, traces};
-use crate::write::loggopsim::NoiseFile;
-use crate::write::simgrid::SpeedProfile;
 use becalm_bundle::Bundle;
 use becalm_command::messages::say;
 use becalm_command::progress::ReadingProgress;
@@ -16,6 +13,9 @@ use becalm_units::fault::{self, UsageError};
 
 use super::destination::{self, Destination};
 use super::{ExportArgs, ExportFormat, tell_unstored};
+use crate::rows::{TraceTime, traces};
+use crate::write::loggopsim::NoiseFile;
+use crate::write::simgrid::SpeedProfile;
 
 /// So many files are written at once; for more of them the run is read again. A process may have 1,024 open.
 const AT_ONCE: usize = 256;

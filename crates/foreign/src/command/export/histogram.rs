@@ -2,8 +2,6 @@
 
 use std::io::Write;
 
-use crate::rows::attributed_detours;
-use crate::write::hdrhistogram::{HistogramLog, Lengths};
 use becalm_command::progress::ReadingProgress;
 use becalm_model::NodeDoc;
 use becalm_units::Nanos;
@@ -12,6 +10,8 @@ use becalm_units::fault;
 use super::destination::Destination;
 use super::stacks::{Source, open};
 use super::{ExportArgs, tell_unstored};
+use crate::rows::attributed_detours;
+use crate::write::hdrhistogram::{HistogramLog, Lengths};
 
 /// Significant digits of the histograms of single detours; and of those of the summary form, which has no more.
 const DIGITS: u8 = 3;

@@ -1,9 +1,7 @@
 //! The tables of a run as CSV, row by row.
 
-use std::io::Write;
+use std::io::{self, Write};
 
-use crate::write::csv::CsvTable;
-use crate::write::table::Column;
 use becalm_analyze::summary::SummaryError;
 use becalm_bundle::{ActivityBatch, Bundle, DetourBatch, SampleBatch};
 use becalm_command::progress::ReadingProgress;
@@ -13,6 +11,7 @@ use becalm_units::{CpuId, CpuList};
 
 use super::destination::Destination;
 use super::{ExportArgs, TableName, tell_unstored};
+use crate::write::csv::{Cell, CsvTable};
 
 /// The columns of the tables: those of the bundle, behind the node.
 const DETOURS: [&str; 5] = ["node", "cpu", "start_ns", "duration_ns", "incomplete"];
@@ -73,17 +72,17 @@ fn write(bundle: &Bundle, docs: &[NodeDoc], table: TableName, into: &mut CsvTabl
         match table {
             TableName::Detours => {
                 for batch in bundle.detours(&doc.node)? {
-                    into.rows(&detours(doc, &batch?))?;
+                    detours(doc, &batch?, into)?;
                 }
             }
             TableName::Samples => {
                 for batch in bundle.samples(&doc.node)? {
-                    into.rows(&samples(doc, &batch?))?;
+                    samples(doc, &batch?, into)?;
                 }
             }
             TableName::Activities => {
                 for batch in bundle.activities(&doc.node)? {
-                    into.rows(&activities(doc, &batch?))?;
+                    activities(doc, &batch?, into)?;
                 }
             }
         }
@@ -104,43 +103,42 @@ fn selected(doc: &NodeDoc, cpus: &[i32]) -> Vec<usize> {
     (0..cpus.len()).filter(|row| is_selected(cpus[*row])).collect()
 }
 
-fn of<T: Copy>(values: &[T], rows: &[usize]) -> Vec<T> {
-    rows.iter().map(|row| values[*row]).collect()
+fn detours(doc: &NodeDoc, batch: &DetourBatch, into: &mut CsvTable<impl Write>) -> io::Result<()> {
+    selected(doc, batch.cpus()).into_iter().try_for_each(|row| {
+        into.row(&[
+            Cell::Text(&doc.node),
+            Cell::Number(batch.cpus()[row].into()),
+            Cell::Number(batch.starts()[row]),
+            Cell::Number(batch.durations()[row]),
+            Cell::Flag(batch.incomplete(row)),
+        ])
+    })
 }
 
-fn detours<'a>(doc: &'a NodeDoc, batch: &DetourBatch) -> [Column<'a>; 5] {
-    let rows = selected(doc, batch.cpus());
-    [
-        Column::Text(vec![&doc.node; rows.len()]),
-        Column::Int32(of(batch.cpus(), &rows)),
-        Column::Int64(of(batch.starts(), &rows)),
-        Column::Int64(of(batch.durations(), &rows)),
-        Column::Flag(rows.iter().map(|row| batch.incomplete(*row)).collect()),
-    ]
+fn samples(doc: &NodeDoc, batch: &SampleBatch, into: &mut CsvTable<impl Write>) -> io::Result<()> {
+    selected(doc, batch.cpus()).into_iter().try_for_each(|row| {
+        into.row(&[
+            Cell::Text(&doc.node),
+            Cell::Number(batch.cpus()[row].into()),
+            Cell::Number(batch.starts()[row]),
+            Cell::Number(batch.durations()[row]),
+            Cell::Number(batch.work()[row]),
+            Cell::Flag(batch.incomplete(row)),
+        ])
+    })
 }
 
-fn samples<'a>(doc: &'a NodeDoc, batch: &SampleBatch) -> [Column<'a>; 6] {
-    let rows = selected(doc, batch.cpus());
-    [
-        Column::Text(vec![&doc.node; rows.len()]),
-        Column::Int32(of(batch.cpus(), &rows)),
-        Column::Int64(of(batch.starts(), &rows)),
-        Column::Int64(of(batch.durations(), &rows)),
-        Column::Int64(of(batch.work(), &rows)),
-        Column::Flag(rows.iter().map(|row| batch.incomplete(*row)).collect()),
-    ]
-}
-
-fn activities<'a>(doc: &'a NodeDoc, batch: &'a ActivityBatch) -> [Column<'a>; 8] {
-    let rows = selected(doc, batch.cpus());
-    [
-        Column::Text(vec![&doc.node; rows.len()]),
-        Column::Int32(of(batch.cpus(), &rows)),
-        Column::Int64(of(batch.detours(), &rows)),
-        Column::Int64(of(batch.starts(), &rows)),
-        Column::Int64(of(batch.self_times(), &rows)),
-        Column::Text(rows.iter().map(|row| batch.kind(*row).name()).collect()),
-        Column::Text(rows.iter().map(|row| batch.source(*row)).collect()),
-        Column::Text(rows.iter().map(|row| batch.detail(*row)).collect()),
-    ]
+fn activities(doc: &NodeDoc, batch: &ActivityBatch, into: &mut CsvTable<impl Write>) -> io::Result<()> {
+    selected(doc, batch.cpus()).into_iter().try_for_each(|row| {
+        into.row(&[
+            Cell::Text(&doc.node),
+            Cell::Number(batch.cpus()[row].into()),
+            Cell::Number(batch.detours()[row]),
+            Cell::Number(batch.starts()[row]),
+            Cell::Number(batch.self_times()[row]),
+            Cell::Text(batch.kind(row).name()),
+            Cell::Text(batch.source(row)),
+            Cell::Text(batch.detail(row)),
+        ])
+    })
 }

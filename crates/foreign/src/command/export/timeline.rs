@@ -2,14 +2,14 @@
 
 use std::io;
 
-use crate::rows::attributed_detours;
-use crate::write::chrome::ChromeTrace;
-use crate::write::perfetto::PerfettoTrace;
 use becalm_command::progress::ReadingProgress;
 use becalm_units::fault;
 
 use super::destination::Destination;
 use super::{ExportArgs, ExportFormat, tell_strays, tell_unstored};
+use crate::rows::attributed_detours;
+use crate::write::chrome::ChromeTrace;
+use crate::write::perfetto::PerfettoTrace;
 
 /// Writes the trace. In memory are 65,536 rows of each table, what one detour holds, and names.
 pub fn export(args: &ExportArgs, destination: Destination<'_>) -> fault::Result<()> {

@@ -1,6 +1,5 @@
 //! Lists of detours become a run of detours.
 
-use crate::read::{self, DetourList, Format};
 use becalm_bundle::BundleWriter;
 use becalm_command::Exit;
 use becalm_command::progress::{Bar, Tail};
@@ -12,6 +11,7 @@ use becalm_units::{CpuId, Nanos};
 use super::files::InputFile;
 use super::{ImportArgs, cpus};
 use crate::document;
+use crate::read::{self, DetourList, Format};
 
 /// How many detours a segment of the run has.
 const SEGMENT: usize = 1 << 20;
@@ -67,12 +67,12 @@ fn store(
 ) -> fault::Result<()> {
     let cpus = of_cpus.iter().map(|(cpu, length, list)| of_cpu(*cpu, *length, list)).collect();
     let mut doc = document::recording(args.node(None), format, cpus);
-    document::add_warnings(&mut doc, of_cpus.iter().flat_map(|(.., list)| &list.warnings));
+    document::add_warnings(&mut doc.warnings, of_cpus.iter().flat_map(|(.., list)| &list.warnings));
     let mut writer = BundleWriter::create(&args.output, &NodeDoc { ended: None, ..doc.clone() })?;
     let rows: usize = of_cpus.iter().map(|(.., list)| list.detours.len()).sum();
     for (cpu, _, list) in of_cpus {
         for segment in list.detours.chunks(SEGMENT) {
-            let detour = |of: &(Nanos, Nanos)| Detour { cpu: *cpu, start: of.0, duration: of.1, incomplete: false };
+            let detour = |&(start, duration)| Detour { cpu: *cpu, start, duration, incomplete: false };
             let segment: Vec<Detour> = segment.iter().map(detour).collect();
             writer.write_segment(&segment, &[], &Labels::new())?;
             progress.advance((size as f64 * segment.len() as f64 / rows as f64) as u64);

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use crate::distribution::{DistributionDoc, SCHEMA, Series};
-use crate::read::{self, Distribution, Format};
 use becalm_bundle::store_document;
 use becalm_command::Exit;
 use becalm_command::progress::{Bar, Tail};
-use becalm_model::node::Warning;
 use becalm_units::fault::{self, Context, UsageError};
 use becalm_units::{CpuId, printable};
 
-use super::files::InputFile;
+use super::files::{self, InputFile};
 use super::{ImportArgs, cpus};
+use crate::distribution::{DistributionDoc, Series};
+use crate::document::add_warnings;
+use crate::read::{self, Format};
 
 /// No larger files are read, in bytes: JSON takes up to twenty times its size of memory.
 const LARGEST: u64 = 64 << 20;
@@ -22,19 +22,10 @@ const LARGEST: u64 = 64 << 20;
 /// # Errors
 /// If a file is not in the format or too large, two hold series of the same name, and if the bundle cannot be written.
 pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Result<Exit> {
-    if args.length.is_some() {
-        let text = format!("--length is for detours, and {format} holds a distribution; leave it out");
-        return Err(UsageError::new(text).into());
-    }
-    let size: u64 = files.iter().map(InputFile::size).sum();
-    fault::ensure!(
-        size <= LARGEST,
-        "the files have {} MiB, and of histograms and statistics at most {} MiB are read",
-        size >> 20,
-        LARGEST >> 20
-    );
+    args.refuse_length(format, "a distribution")?;
+    let size = files::size(files, LARGEST, "histograms and statistics")?;
     let progress = Bar::new("reading", size, Tail::TimeLeft);
-    let mut found: Option<Distribution> = None;
+    let mut found: Option<DistributionDoc> = None;
     for file in files {
         let told = &mut |bytes| progress.advance(bytes);
         let read = read::distribution(format, file.source(), args.known(), told);
@@ -44,40 +35,27 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Res
             Some(all) => joined(all, read, file)?,
         });
     }
-    let found = found.context("there is no file to read")?;
-    let series = with_cpus(args, found.series)?;
-    check_names(&series)?;
-    let text = |text: Option<String>| text.map(|text| printable(&text).into_owned());
-    let doc = DistributionDoc {
-        schema: SCHEMA.to_owned(),
-        node: args.node(found.host.as_deref()),
-        program: format!("becalm {}, import", env!("CARGO_PKG_VERSION")),
-        format: format.to_string(),
-        tool: printable(&found.tool).into_owned(),
-        command: text(found.command),
-        kernel: text(found.kernel),
-        begun: text(found.begun),
-        ended: text(found.ended),
-        quantity: found.quantity,
-        loop_subtracted: found.loop_subtracted,
-        series,
-        warnings: found.warnings,
-    };
+    let mut doc = found.context("there is no file to read")?;
+    doc.node = args.node(Some(&doc.node));
+    doc.series = with_cpus(args, doc.series)?;
+    check_names(&doc.series)?;
+    for text in [Some(&mut doc.tool), doc.command.as_mut(), doc.kernel.as_mut(), doc.begun.as_mut(), doc.ended.as_mut()]
+    {
+        text.into_iter().for_each(|text| *text = printable(text).into_owned());
+    }
     store_document(&args.output, &doc)?;
     Ok(Exit::Done)
 }
 
 /// The series of a further file to those before.
-fn joined(mut all: Distribution, read: Distribution, file: &InputFile) -> fault::Result<Distribution> {
+fn joined(mut all: DistributionDoc, read: DistributionDoc, file: &InputFile) -> fault::Result<DistributionDoc> {
     if (all.quantity, all.loop_subtracted) != (read.quantity, read.loop_subtracted) {
         let text =
             format!("{} is of other lengths than the files before it; import it as another run", file.path.display());
         return Err(UsageError::new(text).into());
     }
     all.series.extend(read.series);
-    let new = |warning: &Warning| !all.warnings.contains(warning);
-    let warnings: Vec<Warning> = read.warnings.into_iter().filter(new).collect();
-    all.warnings.extend(warnings);
+    add_warnings(&mut all.warnings, &read.warnings);
     Ok(all)
 }
 

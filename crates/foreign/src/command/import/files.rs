@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::read::{Format, Source, guessed_by, near_miss, recognize};
 use becalm_command::messages::{option, say};
 use becalm_linux::file;
 use becalm_units::Named;
 use becalm_units::fault::{self, Context, UsageError};
+
+use crate::read::{Format, Source, guessed_by, near_miss, recognize};
 
 /// No more is read, in bytes of all files together. It takes a few times its size of memory.
 const LARGEST: u64 = 1 << 30;
@@ -47,6 +48,21 @@ pub fn read(paths: &[PathBuf]) -> fault::Result<Vec<InputFile>> {
         Ok(InputFile { path: path.clone(), name, bytes })
     };
     paths.iter().map(read).collect()
+}
+
+/// The size of all files together, in bytes.
+///
+/// # Errors
+/// If it is more than `most`, because files of this kind take a large multiple of their size of memory.
+pub fn size(files: &[InputFile], most: u64, kind: &str) -> fault::Result<u64> {
+    let size = files.iter().map(InputFile::size).sum();
+    fault::ensure!(
+        size <= most,
+        "the files have {} MiB, and of {kind} at most {} MiB are read",
+        size >> 20,
+        most >> 20
+    );
+    Ok(size)
 }
 
 /// The format that was chosen, or else the one in which all of the files are, which is then told.

@@ -13,6 +13,7 @@ mod traces;
 use std::io::Write;
 use std::path::PathBuf;
 
+use crate::document::UNNAMED;
 use crate::read::{FileFacts, Form, Format, ReadError, TimeUnit};
 use becalm_command::Exit;
 use becalm_command::Task;
@@ -22,8 +23,8 @@ use becalm_command::rights::RightsKept;
 use becalm_model::check_node_name;
 use becalm_units::fault::{self, UsageError};
 use becalm_units::{CpuList, Named, Nanos};
+use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
 
 /// Store what another program has measured as a run
 ///
@@ -53,8 +54,8 @@ pub struct ImportArgs {
     node: Option<String>,
 
     /// The unit of the file's numbers, where the format has none [default: us of cyclictest, else ns]
-    #[arg(long, value_name = "UNIT")]
-    unit: Option<UnitOption>,
+    #[arg(long, value_name = "UNIT", value_parser = units())]
+    unit: Option<TimeUnit>,
 
     /// How often the counter ticks in a second, like 2.5GHz, where the samples are in its ticks and the file does not say it
     #[arg(long, value_name = "RATE", value_parser = rate::parse)]
@@ -69,26 +70,6 @@ pub struct ImportArgs {
     thread: Option<String>,
 }
 
-/// The units by their names on the command line.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum UnitOption {
-    Ns,
-    Us,
-    Ms,
-    S,
-}
-
-impl From<UnitOption> for TimeUnit {
-    fn from(unit: UnitOption) -> Self {
-        match unit {
-            UnitOption::Ns => Self::Ns,
-            UnitOption::Us => Self::Us,
-            UnitOption::Ms => Self::Ms,
-            UnitOption::S => Self::S,
-        }
-    }
-}
-
 /// What `--from` says: `None` is to be found out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct ChosenFormat(Option<Format>);
@@ -99,6 +80,10 @@ const AUTO: &str = "auto";
 fn formats() -> impl TypedValueParser<Value = ChosenFormat> {
     let names = std::iter::once(AUTO).chain(Format::ALL.iter().map(|format| format.name()));
     PossibleValuesParser::new(names).map(|name| ChosenFormat(name.parse().ok()))
+}
+
+fn units() -> impl TypedValueParser<Value = TimeUnit> {
+    PossibleValuesParser::new(TimeUnit::ALL.iter().map(|unit| unit.name())).try_map(|name| name.parse())
 }
 
 fn name_of_node(text: &str) -> Result<String, String> {
@@ -146,11 +131,19 @@ impl ImportArgs {
     /// The name of the node whose host the file names.
     fn node(&self, host: Option<&str>) -> String {
         let host = host.filter(|host| check_node_name(host).is_ok());
-        self.node.as_deref().or(host).unwrap_or("imported").to_owned()
+        self.node.as_deref().or(host).unwrap_or(UNNAMED).to_owned()
+    }
+
+    /// Refuses a length of files that become this.
+    fn refuse_length(&self, format: Format, becomes: &str) -> Result<(), UsageError> {
+        if self.length.is_none() {
+            return Ok(());
+        }
+        Err(UsageError::new(format!("--length is for detours, and {format} holds {becomes}; leave it out")))
     }
 
     /// What the user says of the files.
     fn known(&self) -> FileFacts {
-        FileFacts { unit: self.unit.map(TimeUnit::from), rate_hz: self.rate }
+        FileFacts { unit: self.unit, rate_hz: self.rate }
     }
 }

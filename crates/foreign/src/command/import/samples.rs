@@ -1,7 +1,5 @@
 //! Samples of fixed work or of fixed time become a run of samples, as `becalm work` records them.
 
-use crate::read::ftq_ticks::{self, Part};
-use crate::read::{self, Format, SampleList};
 use becalm_bundle::BundleWriter;
 use becalm_command::Exit;
 use becalm_command::progress::{Bar, Tail};
@@ -11,9 +9,11 @@ use becalm_stats::median_low;
 use becalm_units::fault::{self, Context, UsageError};
 use becalm_units::{CpuId, Nanos};
 
-use super::files::InputFile;
+use super::files::{self, InputFile};
 use super::{ImportArgs, cpus};
 use crate::document;
+use crate::read::ftq_ticks::{self, Part};
+use crate::read::{self, Format, SampleList};
 
 /// How many samples a segment of the run has.
 const SEGMENT: usize = 1 << 20;
@@ -26,18 +26,8 @@ const LARGEST: u64 = 256 << 20;
 /// # Errors
 /// If a file is not in the format, too large or holds no sample, its loops do not do the same, and if the run cannot be written.
 pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Result<Exit> {
-    if args.length.is_some() {
-        return Err(
-            UsageError::new(format!("--length is for detours, and {format} holds samples; leave it out")).into()
-        );
-    }
-    let size: u64 = files.iter().map(InputFile::size).sum();
-    fault::ensure!(
-        size <= LARGEST,
-        "the files have {} MiB, and of samples at most {} MiB are read",
-        size >> 20,
-        LARGEST >> 20
-    );
+    args.refuse_length(format, "samples")?;
+    let size = files::size(files, LARGEST, "samples")?;
     let progress = Bar::new("reading", 2 * size, Tail::TimeLeft);
     let mut lists = Vec::new();
     for file in files {
@@ -113,16 +103,16 @@ fn store(args: &ImportArgs, format: Format, loops: &[(CpuId, SampleList)]) -> fa
     if !first.has_starts {
         doc.warnings.push(warning::imported_end_to_end());
     }
-    document::add_warnings(&mut doc, loops.iter().flat_map(|(_, list)| &list.warnings));
+    document::add_warnings(&mut doc.warnings, loops.iter().flat_map(|(_, list)| &list.warnings));
     doc.settings.work = Some(work(first, loops));
     let mut writer = BundleWriter::create(&args.output, &NodeDoc { ended: None, ..doc.clone() })?;
     for (cpu, list) in loops {
         for segment in list.samples.chunks(SEGMENT) {
-            let sample = |of: &read::SampleRow| Sample {
+            let sample = |row: &read::SampleRow| Sample {
                 cpu: *cpu,
-                start: of.start,
-                duration: of.duration,
-                work: of.work,
+                start: row.start,
+                duration: row.duration,
+                work: row.work,
                 incomplete: false,
             };
             let segment: Vec<Sample> = segment.iter().map(sample).collect();

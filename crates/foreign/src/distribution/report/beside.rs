@@ -2,11 +2,6 @@
 
 use std::io;
 
-use crate::distribution::{Beside, Pair, SeriesFigures, Shown, Tested, TestedFigure, Untested};
-use becalm_units::Named;
-use serde::Serialize;
-
-use super::{COMPARED, ROW};
 use becalm_report::Value;
 use becalm_report::form::field::columns;
 use becalm_report::form::figure::{Change, Figure, Quantity};
@@ -14,6 +9,11 @@ use becalm_report::form::paragraph::{heading, line, paragraph};
 use becalm_report::form::sheet::Sheet;
 use becalm_report::form::table::Table;
 use becalm_report::{Report, fields};
+use becalm_units::Named;
+use serde::Serialize;
+
+use super::{COMPARED, ROW};
+use crate::distribution::{Beside, Pair, SeriesFigures, Shown, Tested, TestedFigure, Untested};
 
 /// Two distributions, or a distribution and a recording.
 pub struct BesideReport<'a> {

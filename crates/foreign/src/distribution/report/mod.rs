@@ -4,12 +4,7 @@ pub(super) mod beside;
 
 use std::io;
 
-use crate::distribution::{DistributionDoc, Edges, Quantity};
-use crate::distribution::{SeriesFigures, Within};
 use becalm_model::node::Warning;
-use becalm_units::Named;
-use serde::Serialize;
-
 use becalm_report::Value;
 use becalm_report::catalogue;
 use becalm_report::form::field::{Field, Object};
@@ -18,6 +13,11 @@ use becalm_report::form::paragraph::{heading, line, paragraph};
 use becalm_report::form::sheet::Sheet;
 use becalm_report::form::table::Table;
 use becalm_report::{Report, fields};
+use becalm_units::Named;
+use serde::Serialize;
+
+use crate::distribution::{DistributionDoc, Edges, Quantity};
+use crate::distribution::{SeriesFigures, Within};
 
 pub use beside::BesideReport;
 

@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 
-use crate::distribution::{Bucket, Series};
 use becalm_testing::noise::Source;
 
 use super::*;
+use crate::distribution::{Bucket, Series};
 
 const SECOND: f64 = 1e9;
 const SECONDS: f64 = 20.0;
@@ -43,7 +43,7 @@ fn trains(source: &mut Source, hz: f64, factor: f64) -> Detours {
     starts.into_iter().map(|start| (start / SECOND, factor * (200_000.0 + source.exponential(20_000.0)))).collect()
 }
 
-fn of(rows: &[Tested], figure: TestedFigure) -> &Tested {
+fn row(rows: &[Tested], figure: TestedFigure) -> &Tested {
     rows.iter().find(|row| row.figure == figure).unwrap_or_else(|| panic!("{figure:?} was not tested"))
 }
 
@@ -57,7 +57,7 @@ fn detours_in_trains_that_are_alike_are_seldom_called_different_and_their_bounds
         runs += 1;
         different += u32::from(rows.iter().any(|row| row.shown.is_difference()));
         // The truth is a ratio of 1, also where trains are thinned.
-        let rate = of(&rows, TestedFigure::Rate);
+        let rate = row(&rows, TestedFigure::Rate);
         bounded += u32::from(rate.low <= 1.0 && rate.high.is_some_and(|high| high >= 1.0));
     }
     assert!(runs > 350, "{runs}");
@@ -70,10 +70,10 @@ fn another_rate_or_other_lengths_are_found() {
     let mut source = Source::seeded(19);
     let base = trains(&mut source, 100.0, 1.0);
     let rows = tested(&base, &trains(&mut source, 200.0, 1.0)).unwrap();
-    assert_eq!(of(&rows, TestedFigure::Rate).shown, Shown::Higher, "{rows:?}");
+    assert_eq!(row(&rows, TestedFigure::Rate).shown, Shown::Higher, "{rows:?}");
     let rows = tested(&base, &trains(&mut source, 100.0, 0.7)).unwrap();
-    assert_eq!(of(&rows, TestedFigure::Median).shown, Shown::Lower, "{rows:?}");
-    assert_eq!(of(&rows, TestedFigure::Shares).shown, Shown::Differs, "{rows:?}");
+    assert_eq!(row(&rows, TestedFigure::Median).shown, Shown::Lower, "{rows:?}");
+    assert_eq!(row(&rows, TestedFigure::Shares).shown, Shown::Differs, "{rows:?}");
 }
 
 #[test]
@@ -95,8 +95,9 @@ fn without_times_two_histograms_say_nothing_and_several_a_side_do() {
     let mut source = Source::seeded(20);
     let series: Vec<Series> = (0..6).map(|_| histogram(&trains(&mut source, 100.0, 1.0), 1_000)).collect();
     let lengths = |runs: std::ops::Range<usize>| -> Vec<RunLengths<'_>> {
-        let of = |series| RunLengths { series, cut_ns: 20_000, own_slack_ns: 0, other_slack_ns: None, effect: 1.0 };
-        series[runs].iter().map(of).collect()
+        let lengths =
+            |series| RunLengths { series, cut_ns: 20_000, own_slack_ns: 0, other_slack_ns: None, effect: 1.0 };
+        series[runs].iter().map(lengths).collect()
     };
     assert_eq!(test(&[lengths(0..1), lengths(1..2)], None), Err(Untested::NoTimes));
     let rows = test(&[lengths(0..3), lengths(3..6)], None).unwrap();

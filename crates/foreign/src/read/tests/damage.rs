@@ -167,7 +167,7 @@ fn without_warnings(found: Anything) -> Anything {
             lists.iter_mut().for_each(|list| list.warnings.clear());
             Anything::Samples(lists)
         }
-        Anything::Distribution(found) => Anything::Distribution(Distribution { warnings: Vec::new(), ..found }),
+        Anything::Distribution(found) => Anything::Distribution(DistributionDoc { warnings: Vec::new(), ..found }),
     }
 }
 

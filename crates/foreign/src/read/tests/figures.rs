@@ -35,7 +35,7 @@ fn logs_of_decimal_fractions_add_up() {
     let bytes = fs::read(folder().join("hdr/fractions.hlog")).unwrap();
     let known = FileFacts { unit: Some(TimeUnit::S), rate_hz: None };
     let found = distribution(Format::Hdr, Source { name: "log", bytes: &bytes }, known, &mut |_| {}).unwrap();
-    assert_eq!(document(&found).check(), Ok(()));
+    assert_eq!(found.check(), Ok(()));
     let [log, tag] = found.series.as_slice() else { panic!("{found:?}") };
     assert_eq!((log.count, tag.count, log.observed_ns), (Some(2_000), Some(800), Some(4_000_000_000)));
     // Quantiles with the bounds of their places, in nanoseconds.

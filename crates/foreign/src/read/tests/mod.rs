@@ -9,7 +9,7 @@ mod reports;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::distribution::{DistributionDoc, Quantity, SCHEMA, Series};
+use crate::distribution::{DistributionDoc, Quantity, Series};
 use becalm_model::Document;
 use becalm_model::node::{Fixed, Warning};
 use becalm_units::{CpuId, Named, Nanos};
@@ -23,7 +23,7 @@ use crate::write::loggopsim::NoiseFile;
 enum Anything {
     Detours(DetourList),
     Samples(Vec<SampleList>),
-    Distribution(Distribution),
+    Distribution(DistributionDoc),
 }
 
 fn read(format: Format, name: &str, bytes: &[u8]) -> Result<Anything, ReadError> {
@@ -78,24 +78,6 @@ fn series(format: Format, name: &str) -> Vec<Series> {
     found.series
 }
 
-fn document(found: &Distribution) -> DistributionDoc {
-    DistributionDoc {
-        schema: SCHEMA.to_owned(),
-        node: "n".to_owned(),
-        program: String::new(),
-        format: String::new(),
-        tool: found.tool.clone(),
-        command: None,
-        kernel: None,
-        begun: None,
-        ended: None,
-        quantity: found.quantity,
-        loop_subtracted: None,
-        series: found.series.clone(),
-        warnings: Vec::new(),
-    }
-}
-
 /// Nothing that was read contradicts what its form promises.
 fn check(found: &Anything, name: &str) {
     match found {
@@ -110,7 +92,7 @@ fn check(found: &Anything, name: &str) {
                 );
             }
         }
-        Anything::Distribution(found) => assert_eq!(document(found).check(), Ok(()), "{name}"),
+        Anything::Distribution(found) => assert_eq!(found.check(), Ok(()), "{name}"),
     }
 }
 
