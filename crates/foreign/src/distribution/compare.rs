@@ -9,7 +9,7 @@ use becalm_bundle::{Contents, StoredNode, StoredNodes, load_documents};
 use becalm_units::Nanos;
 use becalm_units::fault::{self, UsageError, Wording};
 
-use super::{BesideReport, Side, beside, times_of};
+use super::{Side, SideBySideReport, side_by_side, times_of};
 
 /// Shows distributions, or distributions and recordings, beside each other: of each the selected node and CPUs, in lengths from `least` on.
 ///
@@ -35,8 +35,8 @@ pub fn compare(
             StoredNode::Summary(_) => Ok(None),
         }
     };
-    let beside = beside(&a, &b, least.get(), &mut times)?;
-    asker.show(&BesideReport { beside: &beside })
+    let sides = side_by_side(&a, &b, least.get(), &mut times)?;
+    asker.show(&SideBySideReport { sides: &sides })
 }
 
 /// Refuses a run that is given twice: the scatter of one that stands for two is none.

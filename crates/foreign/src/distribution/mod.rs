@@ -1,7 +1,7 @@
 //! Imported histograms and statistics: their documents, the figures that follow from them, and comparisons with each other and with
 //! recordings.
 
-mod beside;
+mod sides;
 mod compare;
 mod document;
 mod figures;
@@ -10,14 +10,14 @@ mod run;
 mod times;
 mod verdict;
 
-pub use beside::{AskTimes, Beside, BesideError, Pair, Side, beside};
+pub use sides::{AskTimes, Pair, Side, SideBySide, SidesError, side_by_side};
 pub use compare::compare;
 pub use document::{
     Above, BUCKETS, Bucket, DistributionDoc, Edges, Level, NamedCount, Quantity, SCHEMA, SERIES, Series,
 };
 pub use figures::{SeriesFigures, Within, level};
-pub use report::{BesideReport, DistributionReport};
+pub use report::{SideBySideReport, DistributionReport};
 #[cfg(feature = "schemas")]
-pub(crate) use report::{DistributionsDocument, beside::BesideDocument};
+pub(crate) use report::{DistributionsDocument, sides::SideBySideDocument};
 pub use times::times_of;
 pub use verdict::{Clustering, Shown, Tested, TestedFigure, Untested};

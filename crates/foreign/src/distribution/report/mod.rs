@@ -1,6 +1,6 @@
 //! What another program measured and becalm imported as a distribution: `becalm.distribution-report/1`, and as tables.
 
-pub(super) mod beside;
+pub(super) mod sides;
 
 use std::io;
 
@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::distribution::{DistributionDoc, Edges, Quantity};
 use crate::distribution::{SeriesFigures, Within};
 
-pub use beside::BesideReport;
+pub use sides::SideBySideReport;
 
 /// Distributions of some nodes.
 pub struct DistributionReport<'a> {

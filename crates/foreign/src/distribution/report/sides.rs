@@ -13,12 +13,12 @@ use becalm_units::Named;
 use serde::Serialize;
 
 use super::{COMPARED, ROW};
-use crate::distribution::{Beside, Pair, SeriesFigures, Shown, Tested, TestedFigure, Untested};
+use crate::distribution::{Pair, SeriesFigures, Shown, SideBySide, Tested, TestedFigure, Untested};
 
 /// Two distributions, or a distribution and a recording.
-pub struct BesideReport<'a> {
+pub struct SideBySideReport<'a> {
     /// What was put beside each other.
-    pub beside: &'a Beside,
+    pub sides: &'a SideBySide,
 }
 
 /// One figure of both.
@@ -206,7 +206,7 @@ struct FigureDocument {
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
-pub(crate) struct BesideDocument<'a> {
+pub(crate) struct SideBySideDocument<'a> {
     a: &'a str,
     b: &'a str,
     runs_a: &'a [String],
@@ -218,13 +218,13 @@ pub(crate) struct BesideDocument<'a> {
     single: &'a [String],
 }
 
-impl Report for BesideReport<'_> {
+impl Report for SideBySideReport<'_> {
     fn schema(&self) -> &'static str {
         "becalm.compare-distributions/1"
     }
 
     fn document(&self) -> impl Serialize {
-        let Beside { names, quantity, loop_subtracted, pairs, single, .. } = self.beside;
+        let SideBySide { names, quantity, loop_subtracted, pairs, single, .. } = self.sides;
         let figure = |row: FigureRow| FigureDocument {
             figure: row.name,
             change_ratio: row.change().value(),
@@ -247,7 +247,7 @@ impl Report for BesideReport<'_> {
                 untested: pair.tested.as_ref().err().map(|why| untested_name(*why)),
             }
         };
-        BesideDocument {
+        SideBySideDocument {
             a: &names[0][0],
             b: &names[1][0],
             runs_a: &names[0],
@@ -261,7 +261,7 @@ impl Report for BesideReport<'_> {
     }
 
     fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        let Beside { names, quantity, loop_subtracted, pairs, single, steps } = self.beside;
+        let SideBySide { names, quantity, loop_subtracted, pairs, single, steps } = self.sides;
         let several = names.iter().any(|runs| runs.len() > 1);
         for (side, runs) in ["A", "B"].iter().zip(names) {
             for (number, name) in runs.iter().enumerate() {

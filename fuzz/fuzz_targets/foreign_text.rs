@@ -39,7 +39,7 @@ fuzz_target!(|bytes: &[u8]| {
             };
             lists.iter().for_each(in_order);
         }
-        // Those are of the target exchange_trace.
+        // Those are of the target foreign_trace.
         Form::Trace => {}
         Form::Distribution => {
             let Ok(found) = read::distribution(format, source, known, told) else { return };

@@ -49,7 +49,7 @@ pub struct Pair {
 
 /// Two sides.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Beside {
+pub struct SideBySide {
     /// The names of the runs of both.
     pub names: [Vec<String>; 2],
     /// What the lengths of both are of.
@@ -66,7 +66,7 @@ pub struct Beside {
 
 /// Why two sides cannot stand beside each other.
 #[derive(Debug, thiserror::Error)]
-pub enum BesideError {
+pub enum SidesError {
     /// They are of different things.
     #[error("{a} holds {}, and {b} holds {}; they are not the same, and are not compared", qa.words(), qb.words())]
     Quantities {
@@ -89,7 +89,7 @@ pub enum BesideError {
     },
 }
 
-impl Fault for BesideError {
+impl Fault for SidesError {
     fn is_usage(&self) -> bool {
         true
     }
@@ -144,15 +144,15 @@ pub type AskTimes<'a, E> = &'a mut dyn FnMut(usize, usize, CpuId, i64) -> Result
 ///
 /// # Errors
 /// If they are of different quantities, or have nothing in common; and what the times of a recording fail with.
-pub fn beside<E: From<BesideError>>(
+pub fn side_by_side<E: From<SidesError>>(
     a: &[Side],
     b: &[Side],
     least_ns: i64,
     times: AskTimes<'_, E>,
-) -> Result<Beside, E> {
+) -> Result<SideBySide, E> {
     let sides = [a, b];
     let ([first_a, ..], [first_b, ..]) = (a, b) else {
-        return Err(BesideError::Nothing { a: String::new(), b: String::new() }.into());
+        return Err(SidesError::Nothing { a: String::new(), b: String::new() }.into());
     };
     let quantity = common_quantity(first_a, first_b)?;
     for (side, first) in [(a, first_a), (b, first_b)] {
@@ -183,9 +183,9 @@ pub fn beside<E: From<BesideError>>(
     }
     single.extend(rest.iter().map(|other| format!("{} of {}", other.name, first_b.name)));
     if pairs.is_empty() {
-        return Err(BesideError::Nothing { a: first_a.name.clone(), b: first_b.name.clone() }.into());
+        return Err(SidesError::Nothing { a: first_a.name.clone(), b: first_b.name.clone() }.into());
     }
-    Ok(Beside {
+    Ok(SideBySide {
         quantity,
         steps: [first_a, first_b].map(|first| first.quantity == Quantity::Steps && quantity == Quantity::Stolen),
         loop_subtracted: [first_a.loop_subtracted, first_b.loop_subtracted],
@@ -195,12 +195,12 @@ pub fn beside<E: From<BesideError>>(
     })
 }
 
-fn different(a: &Side, b: &Side) -> BesideError {
-    BesideError::Quantities { a: a.name.clone(), qa: a.quantity, b: b.name.clone(), qb: b.quantity }
+fn different(a: &Side, b: &Side) -> SidesError {
+    SidesError::Quantities { a: a.name.clone(), qa: a.quantity, b: b.name.clone(), qb: b.quantity }
 }
 
 /// What lengths of both are of: all steps of a loop hold those of which time was stolen.
-fn common_quantity(a: &Side, b: &Side) -> Result<Quantity, BesideError> {
+fn common_quantity(a: &Side, b: &Side) -> Result<Quantity, SidesError> {
     match (a.quantity, b.quantity) {
         (one, other) if one == other => Ok(one),
         (Quantity::Steps, Quantity::Stolen) | (Quantity::Stolen, Quantity::Steps) => Ok(Quantity::Stolen),
@@ -328,8 +328,8 @@ mod tests {
     use super::*;
 
     /// Of one run a side, without times.
-    fn two(a: Side, b: Side) -> Result<Beside, BesideError> {
-        beside(&[a], &[b], 0, &mut |_, _, _, _| Ok(None))
+    fn two(a: Side, b: Side) -> Result<SideBySide, SidesError> {
+        side_by_side(&[a], &[b], 0, &mut |_, _, _, _| Ok(None))
     }
 
     fn series(name: &str, cpu: Option<u32>, threshold_ns: Option<i64>, buckets: &[(i64, i64, u64)]) -> Series {
