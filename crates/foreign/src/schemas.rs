@@ -1,6 +1,6 @@
 //! The JSON schemas of the documents of imported histograms.
 
-use crate::distribution::{SideBySideDocument, DistributionDoc, DistributionsDocument};
+use crate::distribution::{DistributionDoc, DistributionsDocument, SideBySideDocument};
 
 becalm_report::documents! {
     "distribution-report": DistributionsDocument, "becalm report RUN", "histograms and statistics of other programs";

@@ -1,9 +1,13 @@
 //! Histograms and statistics without single events.
 
-use becalm_units::CpuId;
+use std::fmt::Display;
 
-use super::ReadError;
-use crate::distribution::{Above, Bucket, DistributionDoc, SERIES};
+use becalm_model::node::Warning;
+use becalm_units::{CpuId, counted};
+
+use super::lines::{End, Lines, Progress, is_row, text};
+use super::{ReadError, Source};
+use crate::distribution::{Above, Bucket, DistributionDoc, SERIES, Series};
 
 /// An integer of 0 or more that fits into 64 bits with its sign.
 pub(super) fn integer(word: &str, what: &str) -> Result<i64, String> {
@@ -32,6 +36,12 @@ pub(super) fn cpu(word: &str) -> Result<CpuId, String> {
     number.map(CpuId::new).ok_or_else(|| format!("'{}' is no CPU", short(word)))
 }
 
+/// The series of a CPU, so far without figures.
+pub(super) fn cpu_series(word: &str) -> Result<Series, String> {
+    let cpu = cpu(word)?;
+    Ok(Series { name: format!("CPU {cpu}"), cpu: Some(cpu), ..Series::default() })
+}
+
 /// No decimal number is larger, so that it fits as a time in each unit.
 pub(super) const LARGEST: f64 = 9e15;
 
@@ -56,6 +66,46 @@ pub(super) fn short(word: &str) -> String {
 /// So many times a unit, in nanoseconds.
 pub(super) fn times(number: i64, unit_ns: i64, what: &str) -> Result<i64, String> {
     number.checked_mul(unit_ns).ok_or_else(|| format!("the {what} is longer than times can be"))
+}
+
+/// Why a row with so many columns does not fit.
+pub(super) fn columns(found: usize, expected: impl Display) -> String {
+    format!("it has {} and not {expected}", counted(found as u64, "column", "columns"))
+}
+
+/// Why a line with so many values does not fit so many cores or columns.
+pub(super) fn misfit(found: usize, expected: usize, what: &str) -> String {
+    let expected = counted(expected as u64, what, &format!("{what}s"));
+    format!("it has {} for {expected}", counted(found as u64, "value", "values"))
+}
+
+/// Reads a table of one tool: its title line, then a row of numbers for each CPU, which `take` gets.
+pub(super) fn table(
+    source: Source<'_>,
+    progress: Progress<'_>,
+    tool: &str,
+    title: &[&str],
+    take: &mut dyn FnMut(&[&str]) -> Result<(), String>,
+) -> Result<Vec<Warning>, ReadError> {
+    let mut lines = Lines::new(text(source.bytes)?, progress);
+    let mut titled = false;
+    while let Some(line) = lines.next() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if words == title {
+            if std::mem::replace(&mut titled, true) {
+                return Err(lines.second_report());
+            }
+        } else if !is_row(line) {
+            lines.leave_out()?;
+        } else if !titled {
+            return Err(lines.error(format!("the title line of {tool} is not in front of it")));
+        } else if words.len() != title.len() {
+            return Err(lines.error(columns(words.len(), title.len())));
+        } else {
+            take(&words).map_err(|why| lines.error(why))?;
+        }
+    }
+    Ok(lines.warnings(End::Unmarked))
 }
 
 /// A histogram whose rows come in rising order.

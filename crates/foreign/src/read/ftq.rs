@@ -5,9 +5,9 @@
 //! are not kept.
 
 use becalm_model::node::Fixed;
-use becalm_units::{CpuId, Nanos, counted};
+use becalm_units::{CpuId, Nanos};
 
-use super::distribution::{count, integer};
+use super::distribution::{columns, count, integer};
 use super::lines::{End, Lines, Progress, is_row, text};
 use super::samples::{SampleList, SampleRow};
 use super::{ReadError, Source};
@@ -52,7 +52,7 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<SampleList, Re
         }
         let words: Vec<&str> = line.split_whitespace().collect();
         let &[begin, work] = words.as_slice() else {
-            return Err(lines.error(format!("it has {} and not 2", counted(words.len() as u64, "column", "columns"))));
+            return Err(lines.error(columns(words.len(), 2)));
         };
         let begin = integer(begin, "begin").map_err(|why| lines.error(why))?;
         if windows.last().is_some_and(|(last, _)| *last > begin) {

@@ -5,9 +5,9 @@
 //! Of fixed time a window ends with the first iteration after its time; by how much that was longer is not told.
 
 use becalm_model::node::Fixed;
-use becalm_units::{Nanos, counted};
+use becalm_units::Nanos;
 
-use super::distribution::{count, integer, times};
+use super::distribution::{columns, count, integer, times};
 use super::lines::{End, Lines, Progress, is_row, text};
 use super::samples::{SampleList, end_to_end};
 use super::{ReadError, Source};
@@ -51,7 +51,7 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<SampleList, Re
         }
         let words: Vec<&str> = line.split_whitespace().collect();
         let &[number, value] = words.as_slice() else {
-            return Err(lines.error(format!("it has {} and not 2", counted(words.len() as u64, "column", "columns"))));
+            return Err(lines.error(columns(words.len(), 2)));
         };
         if integer(number, "number").map_err(|why| lines.error(why))? != values.len() as i64 {
             return Err(lines.error(format!("it is not sample {}, which is the next", values.len())));

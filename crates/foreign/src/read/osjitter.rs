@@ -4,10 +4,10 @@
 //! not printed. Where `#intr` is more than `#delta`, the store was full `ovfl_ns` after the start: quantiles are then of the time before alone.
 
 use becalm_model::warning;
-use becalm_units::{Nanos, counted};
+use becalm_units::Nanos;
 
-use super::distribution::{count, cpu, decimal, integer, some_series, times};
-use super::lines::{End, Lines, Progress, is_row, text};
+use super::distribution::{count, cpu_series, decimal, integer, some_series, table, times};
+use super::lines::Progress;
 use super::{ReadError, Source};
 use crate::distribution::{DistributionDoc, Level, NamedCount, Quantity, Series};
 
@@ -38,37 +38,23 @@ pub(super) const TITLE: [&str; 18] = [
 /// # Errors
 /// If the title line is missing, or a line after it is not 18 numbers.
 pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<DistributionDoc, ReadError> {
-    let mut lines = Lines::new(text(source.bytes)?, progress);
     let mut found = DistributionDoc::new("osjitter", Quantity::Stolen);
     found.loop_subtracted = Some(true);
-    let mut titled = false;
-    while let Some(line) = lines.next() {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        if words == TITLE {
-            if std::mem::replace(&mut titled, true) {
-                return Err(lines.second_report());
-            }
-        } else if !is_row(line) {
-            lines.leave_out()?;
-        } else if titled {
-            let (series, full) = row(&words).map_err(|why| lines.error(why))?;
-            found.warnings.extend(full.map(|at| warning::imported_store_full(&series.name, at)));
-            found.series.push(series);
-        } else {
-            return Err(lines.error("the title line of osjitter is not in front of it"));
-        }
-    }
-    found.warnings.extend(lines.warnings(End::Unmarked));
+    let rows = &mut |words: &[&str]| {
+        let (series, full) = row(words)?;
+        found.warnings.extend(full.map(|at| warning::imported_store_full(&series.name, at)));
+        found.series.push(series);
+        Ok(())
+    };
+    let warnings = table(source, progress, "osjitter", &TITLE, rows)?;
+    found.warnings.extend(warnings);
     some_series(found, "osjitter")
 }
 
 /// A CPU, and when its store was full, if it was.
 fn row(words: &[&str]) -> Result<(Series, Option<Nanos>), String> {
-    if words.len() != TITLE.len() {
-        return Err(format!("it has {} and not {}", counted(words.len() as u64, "column", "columns"), TITLE.len()));
-    }
     let number = |at: usize| integer(words[at], TITLE[at]);
-    let cpu = cpu(words[0])?;
+    let series = cpu_series(words[0])?;
     let (events, kept) = (count(words[2], TITLE[2])?, count(words[3], TITLE[3])?);
     let (asked, overflow) = (times(number(8)?, 1_000_000_000, TITLE[8])?, Nanos::new(number(4)?));
     decimal(words[7], TITLE[7])?;
@@ -77,8 +63,6 @@ fn row(words: &[&str]) -> Result<(Series, Option<Nanos>), String> {
         vec![level(11, 0.2)?, level(10, 0.5)?, level(12, 0.8)?, level(13, 0.9)?, level(14, 0.99)?, level(15, 0.999)?];
     let some = events > 0;
     let series = Series {
-        name: format!("CPU {cpu}"),
-        cpu: Some(cpu),
         asked_ns: Some(asked),
         loop_ns: Some(number(9)?),
         count: Some(events),
@@ -87,7 +71,7 @@ fn row(words: &[&str]) -> Result<(Series, Option<Nanos>), String> {
         max_ns: some.then_some(number(16)?),
         quantiles: if some { quantiles } else { Vec::new() },
         counts: vec![NamedCount { name: "involuntary switches".to_owned(), count: count(words[5], TITLE[5])? }],
-        ..Series::default()
+        ..series
     };
     Ok((series, (events > kept).then_some(overflow)))
 }

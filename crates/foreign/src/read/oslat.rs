@@ -6,9 +6,11 @@
 
 use becalm_model::node::Warning;
 use becalm_model::warning;
-use becalm_units::{Nanos, counted};
+use becalm_units::Nanos;
 
-use super::distribution::{Rows, SURE_ROWS, count, cpu, decimal, greatest_common, overflow, short, some_series};
+use super::distribution::{
+    Rows, SURE_ROWS, count, cpu_series, decimal, greatest_common, misfit, overflow, short, some_series,
+};
 use super::lines::{End, Lines, Progress, text};
 use super::time::{TimeUnit, nanos};
 use super::{ReadError, Source};
@@ -66,11 +68,7 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<DistributionDo
             continue;
         }
         if values.len() != cores.len() {
-            return Err(lines.error(format!(
-                "it has {} for {}",
-                counted(values.len() as u64, "value", "values"),
-                counted(cores.len() as u64, "core", "cores")
-            )));
+            return Err(lines.error(misfit(values.len(), cores.len(), "core")));
         }
         let rest = line.contains("(including overflows)");
         labels.push(if rest { REST } else { label });
@@ -109,8 +107,7 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<DistributionDo
 }
 
 fn core(word: &str) -> Result<Core, String> {
-    let cpu = cpu(word)?;
-    let series = Series { name: format!("CPU {cpu}"), cpu: Some(cpu), edges: Some(Edges::Upper), ..Series::default() };
+    let series = Series { edges: Some(Edges::Upper), ..cpu_series(word)? };
     Ok(Core { series, counts: Vec::new() })
 }
 

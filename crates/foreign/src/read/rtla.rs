@@ -7,10 +7,10 @@
 //! time for which anything was counted.
 
 use becalm_model::warning;
-use becalm_units::counted;
 
 use super::distribution::{
-    Rows, SURE_ROWS, count, cpu, decimal, greatest_common, integer, overflow, short, some_series, times,
+    Rows, SURE_ROWS, columns, count, cpu, cpu_series, decimal, greatest_common, integer, misfit, overflow, short,
+    some_series, times,
 };
 use super::kernel_text::is_digits;
 use super::lines::{End, Lines, Progress, text};
@@ -98,23 +98,21 @@ fn table_row(line: &str) -> Result<Series, String> {
     let line = line.replacen('#', " ", 1);
     let words: Vec<&str> = line.split_whitespace().collect();
     if words.len() != 9 && words.len() != 12 {
-        return Err(format!("it has {} and not 9 or 12", counted(words.len() as u64, "column", "columns")));
+        return Err(columns(words.len(), "9 or 12"));
     }
     let micros = |at: usize, what: &str| times(integer(words[at], what)?, 1_000, what);
-    let cpu = cpu(words[0])?;
+    let series = cpu_series(words[0])?;
     decimal(words[4], "availability")?;
     let mut counts = vec![NamedCount { name: "periods".to_owned(), count: count(words[1], "number of periods")? }];
     for (name, word) in COUNTS.iter().zip(&words[7..]) {
         counts.push(NamedCount { name: (*name).to_owned(), count: count(word, name)? });
     }
     Ok(Series {
-        name: format!("CPU {cpu}"),
-        cpu: Some(cpu),
         observed_ns: Some(micros(2, "runtime")?),
         total_ns: Some(micros(3, "noise")?),
         max_ns: Some(micros(6, "longest")?),
         counts,
-        ..Series::default()
+        ..series
     })
 }
 
@@ -242,11 +240,7 @@ fn row(line: &str, unit_ns: i64, columns: &mut [ThreadColumn]) -> Result<(), Str
         return Ok(());
     }
     if values.len() != columns.len() {
-        return Err(format!(
-            "it has {} for {}",
-            counted(values.len() as u64, "value", "values"),
-            counted(columns.len() as u64, "column", "columns")
-        ));
+        return Err(misfit(values.len(), columns.len(), "column"));
     }
     for (column, value) in columns.iter_mut().zip(values) {
         // With what a minimum begins, and stays where nothing was seen.

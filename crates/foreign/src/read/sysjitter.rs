@@ -7,7 +7,7 @@
 use becalm_units::counted;
 
 use super::detours::{DetourList, InOrder};
-use super::distribution::{count, cpu, decimal, integer, some_series};
+use super::distribution::{columns, count, cpu, cpu_series, decimal, integer, misfit, some_series};
 use super::lines::{End, Lines, Progress, text};
 use super::time::{TimeUnit, nanos};
 use super::{ReadError, Source};
@@ -37,14 +37,10 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<DistributionDo
             if !found.series.is_empty() {
                 return Err(lines.second_report());
             }
-            found.series = cores(&values).map_err(|why| lines.error(why))?;
+            let cores: Result<_, _> = values.iter().map(|word| cpu_series(word)).collect();
+            found.series = cores.map_err(|why| lines.error(why))?;
         } else if values.len() != found.series.len() {
-            let (values, cores) = (values.len(), found.series.len());
-            return Err(lines.error(format!(
-                "it has {} for {}",
-                counted(values as u64, "value", "values"),
-                counted(cores as u64, "core", "cores")
-            )));
+            return Err(lines.error(misfit(values.len(), found.series.len(), "core")));
         }
         for (series, value) in found.series.iter_mut().zip(values) {
             take(series, name, value).map_err(|why| lines.error(why))?;
@@ -84,14 +80,6 @@ const NAMES: [&str; 20] = [
     "frc_stop",
 ];
 const LAST: &str = "int_total(%)";
-
-fn cores(values: &[&str]) -> Result<Vec<Series>, String> {
-    let core = |word: &&str| {
-        let cpu = cpu(word)?;
-        Ok(Series { name: format!("CPU {cpu}"), cpu: Some(cpu), ..Series::default() })
-    };
-    values.iter().map(core).collect()
-}
 
 /// Takes a value of a core; names that say nothing more are left alone.
 fn take(series: &mut Series, name: &str, value: &str) -> Result<(), String> {
@@ -147,9 +135,7 @@ pub fn read_raw(source: Source<'_>, progress: Progress<'_>) -> Result<DetourList
         }
         let words: Vec<&str> = line.split_whitespace().collect();
         let (Some(end), Some(duration), 3 | 4) = (words.first(), words.last(), words.len()) else {
-            return Err(
-                lines.error(format!("it has {} and not 3 or 4", counted(words.len() as u64, "column", "columns")))
-            );
+            return Err(lines.error(columns(words.len(), "3 or 4")));
         };
         let end = integer(end, "time stamp").map_err(|why| lines.error(why))?;
         let duration = integer(duration, "duration").map_err(|why| lines.error(why))?;
