@@ -20,13 +20,14 @@ use becalm_analyze::summary::{Books, Selection, Summary, longest, summarize, sum
 use becalm_analyze::work::summarize_work;
 use becalm_bundle::cost::tick as campaign;
 use becalm_bundle::{Bundle, Contents, PhaseRun, StoredNodes, SummaryBundle, study};
+use becalm_foreign::distribution::DistributionReport;
 use becalm_fuzz::bundles::{Valid, valid};
 use becalm_fuzz::edits::{self, Edits};
 use becalm_fuzz::tree::scratch;
 use becalm_fuzz::truths::{check_page, check_report};
 use becalm_report::{
-    CompareReport, CostRunReport, DetoursReport, DistributionReport, Drawn, FleetCostReport, FleetReport,
-    PredictReport, RunReport, Scaling, SourcesReport, StudyReport, TickReport, WorkReport,
+    CompareReport, CostRunReport, DetoursReport, Drawn, FleetCostReport, FleetReport, PredictReport, RunReport,
+    Scaling, SourcesReport, StudyReport, TickReport, WorkReport,
 };
 use becalm_scale::blame::{BlameWanted, blame};
 use becalm_scale::collective::Collective;
@@ -70,7 +71,7 @@ fn show(path: &Path, valid: &Valid, edits: &Edits) -> anyhow::Result<()> {
         }
         Contents::Costs => check_report(&CostRunReport::new(&becalm_bundle::cost::load(path, None)?)),
         Contents::Distribution => {
-            let (_, docs) = becalm_bundle::distribution::load(path, None)?;
+            let docs = becalm_bundle::load_documents(path, None)?;
             check_report(&DistributionReport { docs: &docs });
         }
         Contents::Phases => check_report(&JobPhases::from_run(&PhaseRun::open(path)?)?),

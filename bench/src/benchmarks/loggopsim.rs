@@ -15,7 +15,7 @@ use crate::arrivals::{Costs, Rules, simulate};
 use crate::claims::{Claims, Figure};
 use crate::effort::Effort;
 use crate::mersenne::Mersenne;
-use becalm_exchange::write::loggopsim::NoiseFile;
+use becalm_foreign::write::loggopsim::NoiseFile;
 use becalm_scale::NoiseTrace;
 use becalm_scale::collective::{Barrier, Collective};
 use becalm_scale::machine::{JobMachine, RankStart};

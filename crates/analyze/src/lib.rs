@@ -8,7 +8,6 @@
 pub mod compare;
 pub mod condense;
 pub mod cost;
-pub mod distribution;
 pub mod events;
 pub mod fleet;
 pub mod inject;
@@ -21,7 +20,6 @@ pub mod phase_sources;
 pub mod phases;
 pub mod picture;
 pub mod repetitions;
-pub mod rows;
 pub mod study;
 pub mod summary;
 pub mod together;

@@ -7,7 +7,7 @@ pub enum Contents {
     Recording,
     /// A recording in summary form; see [`SummaryBundle`](super::SummaryBundle).
     Summary,
-    /// A distribution that another program measured; see [`distribution`](super::distribution).
+    /// A distribution that another program measured, imported by the crate `foreign`.
     Distribution,
     /// Samples of what operations cost; see [`cost`](super::cost).
     Costs,
@@ -26,11 +26,12 @@ impl Contents {
     }
 
     /// The schema of its documents.
-    pub(super) const fn schema(self) -> &'static str {
+    #[must_use]
+    pub const fn schema(self) -> &'static str {
         match self {
             Self::Recording => becalm_model::node::SCHEMA,
             Self::Summary => becalm_model::digest::SCHEMA,
-            Self::Distribution => becalm_model::distribution::SCHEMA,
+            Self::Distribution => "becalm.distribution/1",
             Self::Costs => becalm_model::cost::SCHEMA,
             Self::Campaign => becalm_model::cost::tick::SCHEMA,
             Self::Phases => becalm_model::phases::SCHEMA,

@@ -7,7 +7,6 @@ use becalm_linux::file::{open_regular, read_regular};
 use becalm_model::cost::CostDoc;
 use becalm_model::cost::tick::Campaign;
 use becalm_model::digest::DigestDoc;
-use becalm_model::distribution::DistributionDoc;
 use becalm_model::phases::PhasesDoc;
 use becalm_model::{Document, NodeDoc};
 use serde::Deserialize;
@@ -24,7 +23,7 @@ pub(crate) const LARGEST: u64 = 256 << 20;
 const BEGIN: u64 = 256;
 
 /// A document that a bundle is made of.
-pub(crate) trait Stored: Document {
+pub trait Stored: Document {
     /// What a bundle of it holds.
     const CONTENTS: Contents;
     /// Whether it is written without line breaks, as it is mostly numbers.
@@ -38,10 +37,6 @@ impl Stored for NodeDoc {
 impl Stored for DigestDoc {
     const CONTENTS: Contents = Contents::Summary;
     const DENSE: bool = true;
-}
-
-impl Stored for DistributionDoc {
-    const CONTENTS: Contents = Contents::Distribution;
 }
 
 impl Stored for CostDoc {

@@ -20,7 +20,7 @@
 //! their name; its activities got theirs just before.
 //!
 //! A bundle may also hold recordings in summary form, one document a node and no tables ([`SummaryBundle`]), distributions
-//! that were imported ([`mod@distribution`]), the costs that a node measured ([`cost`]), its tick campaign
+//! that were imported ([`store_document`]), the costs that a node measured ([`cost`]), its tick campaign
 //! ([`Campaign`](becalm_model::cost::tick::Campaign)), or its part of a parallel benchmark ([`PhaseRun`]), one document a node as well;
 //! see [`Contents`].
 //!
@@ -40,8 +40,8 @@ mod contents;
 pub mod cost;
 mod decode;
 mod density;
-pub mod distribution;
 mod document;
+mod documents;
 mod draft;
 mod encode;
 mod error;
@@ -66,6 +66,8 @@ mod writer;
 pub use batch::{ActivityBatch, DetourBatch, SampleBatch};
 pub use contents::Contents;
 pub use decode::is_decoding;
+pub use document::Stored;
+pub use documents::{load_documents, store_document};
 pub use draft::Draft;
 pub use error::BundleError;
 pub use held::HeldFolder;

@@ -11,7 +11,6 @@ pub mod audit;
 pub mod carried;
 pub mod cost;
 pub mod digest;
-pub mod distribution;
 mod document;
 mod estimate;
 pub mod event;

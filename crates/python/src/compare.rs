@@ -39,7 +39,7 @@ pub fn compare(
         if comparison::are_distributions(&runs) {
             let sides = [question.before.as_slice(), &question.after];
             let selections = [&question.selection_before, &question.selection_after];
-            return comparison::beside(sides, selections, Nanos::ZERO, caller);
+            return becalm_foreign::distribution::compare(sides, selections, Nanos::ZERO, caller);
         }
         question.answer(caller).map(|_| ())
     })

@@ -10,8 +10,6 @@ mod closing;
 mod detours;
 mod lane;
 mod memory;
-#[cfg(feature = "offline")]
-pub mod offline;
 mod output;
 mod resumed;
 mod samples;

@@ -14,7 +14,6 @@ mod check;
 mod compare;
 mod config;
 mod cost;
-mod distribution;
 mod doctor;
 mod fleet;
 pub mod form;
@@ -42,7 +41,6 @@ pub use compare::{CompareReport, LimitCheck, check_text, headline};
 pub use config::{ConfigFile, ConfigFileOf, ConfigFileState, ConfigReport, ConfigSetting, config_files};
 pub use cost::CostRunReport;
 pub use cost::tick::{TickReport, TickRow};
-pub use distribution::{BesideReport, DistributionReport};
 pub use doctor::{
     DoctorCheck, DoctorCompanion, DoctorLimit, DoctorMachine, DoctorProgram, DoctorReport, DoctorRights, DoctorState,
     DoctorUser, LastError,

@@ -14,9 +14,7 @@ use serde_json::ser::PrettyFormatter;
 use serde_json::{Map, Serializer, Value, json};
 
 use crate::record::json::{DetoursDocument, RunDocument, RunTables};
-use crate::{
-    audit, check, compare, config, cost, distribution, doctor, fleet, inject, law, mpi, paper, platforms, predict,
-};
+use crate::{audit, check, compare, config, cost, doctor, fleet, inject, law, mpi, paper, platforms, predict};
 use crate::{run_quiet, sweep, together, top, tune, work};
 
 /// A document, and where readers meet it.
@@ -60,8 +58,6 @@ documents! {
     "check": check::CheckDocument, "becalm check", "whether limits hold, CPU by CPU";
     "compare": compare::json::CompareDocument, "becalm compare A B", "what differs between runs";
     "compare-jobs": mpi::jobs::JobsDocument, "becalm compare JOB JOB", "jobs of becalm-mpi beside each other";
-    "distribution-report": distribution::DistributionsDocument, "becalm report RUN", "histograms and statistics of other programs";
-    "compare-distributions": distribution::beside::BesideDocument, "becalm compare A B", "two of these beside each other";
     "fleet": fleet::FleetDocument, "becalm fleet RUN", "nodes ranked, and which differ";
     "fleet-predict": fleet::jobs::CostDocument, "becalm fleet predict RUN", "what the noise of many nodes costs their jobs";
     "fleet-predict-sweep": fleet::jobs::SweepDocument, "becalm fleet predict RUN --grain LIST", "the same for several grains";
@@ -97,8 +93,6 @@ documents! {
     "cost": model::cost::CostDoc, "runs/node=HOST.json of becalm cost", "what was measured, but for the times";
     "tick-campaign": model::cost::tick::Campaign, "runs/node=HOST.json of becalm cost tick", "the plan of a campaign and its cells";
     "mpi-run": model::phases::PhasesDoc, "runs/node=HOST.json of becalm-mpi", "the ranks of a job on a node";
-    "distribution": model::distribution::DistributionDoc, "runs/node=HOST.json of becalm import",
-        "what another program's histogram or statistics say";
     "study": model::study::StudyDoc, "study.json of becalm tune study", "configurations and their recordings";
 }
 

@@ -1,6 +1,6 @@
 //! The quantities of becalm and how they are written and read: durations ([`Nanos`]), counter values ([`Ticks`],
 //! [`TickRate`]), processors ([`CpuId`], [`CpuList`]), counts ([`Count`], [`RankCount`], [`ByteCount`]) and shares ([`Share`]); and
-//! the lines of files that set them ([`SettingLine`]).
+//! the lines of files that set them ([`SettingLine`]). Also the encoding of messages that several crates write ([`protobuf`]).
 //!
 //! Nothing here does input or output. Every parser names the value and the allowed form in its error.
 
@@ -14,6 +14,7 @@ mod localized;
 mod name;
 mod nanos;
 mod printable;
+pub mod protobuf;
 #[cfg(feature = "schemas")]
 mod schemas;
 mod setting;

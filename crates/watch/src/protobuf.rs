@@ -1,7 +1,7 @@
 //! The metrics as messages of protobuf, `io.prometheus.client.MetricFamily`, each behind its length: what Prometheus asks for where it
 //! takes native histograms. See `io/prometheus/client/metrics.proto` of `prometheus/client_model`.
 
-use becalm_exchange::write::protobuf::{Message, zigzag};
+use becalm_units::protobuf::{Message, zigzag};
 
 use crate::exposition::{Family, Sample, Type, Value};
 use crate::histogram::{BUCKETS, Lengths, SCHEMA};

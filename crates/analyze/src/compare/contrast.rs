@@ -20,28 +20,30 @@ use becalm_stats::{CONFIDENCE, student_quantile, student_tail};
 
 /// What two figures say of each other.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Contrast {
+pub struct Contrast {
     /// The interval of b - a.
     pub(super) low: f64,
     pub(super) high: f64,
-    /// The interval of b / a; no upper end where a cannot be told from 0, nothing where a is 0.
-    pub(crate) ratio_low: Option<f64>,
-    pub(crate) ratio_high: Option<f64>,
+    /// The lower end of the interval of b / a; `None` if a is 0.
+    pub ratio_low: Option<f64>,
+    /// The upper end; `None` if a cannot be told from 0.
+    pub ratio_high: Option<f64>,
     /// The two-sided p-value of no difference.
-    pub(crate) p_value: f64,
+    pub p_value: f64,
 }
 
 /// What one run has of a figure.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct RunFigure {
-    pub(crate) value: f64,
+pub struct RunFigure {
+    /// The figure.
+    pub value: f64,
     /// Its variance as seen from within the run; 0 where the run does not say.
-    pub(crate) within: f64,
+    pub within: f64,
 }
 
 impl RunFigure {
     /// A value with its variance as seen from within the run, of at least 0.
-    pub(crate) const fn new(value: f64, within: f64) -> Self {
+    pub const fn new(value: f64, within: f64) -> Self {
         Self { value, within }
     }
 
@@ -99,7 +101,7 @@ impl MeanOfRuns {
 
 /// What is typical of the runs of each side: the geometric mean of figures that all runs of both sides have, else the mean. `None` of no
 /// runs.
-pub(crate) fn typical(sides: &[Vec<RunFigure>; 2]) -> [Option<f64>; 2] {
+pub fn typical(sides: &[Vec<RunFigure>; 2]) -> [Option<f64>; 2] {
     let logarithms = sides.each_ref().map(|side| proportion::logarithms(side));
     match logarithms {
         [Some(a), Some(b)] => [a, b].map(|side| mean(&side).map(f64::exp)),
@@ -111,7 +113,7 @@ pub(crate) fn typical(sides: &[Vec<RunFigure>; 2]) -> [Option<f64>; 2] {
 ///
 /// # Errors
 /// If no side has a second run with this figure, or one has none.
-pub(crate) fn contrast(a: &[RunFigure], b: &[RunFigure]) -> Result<Contrast, Doubt> {
+pub fn contrast(a: &[RunFigure], b: &[RunFigure]) -> Result<Contrast, Doubt> {
     match (proportion::logarithms(a), proportion::logarithms(b)) {
         // What scatters in proportion does so as far everywhere.
         (Some(a), Some(b)) => Ok(proportion::turned_back(&Welch::new(&a, &b, |_, _| 1.0)?)),

@@ -17,19 +17,19 @@
 
 mod alone;
 mod condensed;
-pub(crate) mod contrast;
+pub mod contrast;
 mod error;
 mod extremes;
 mod gather;
 mod gathered;
 mod ground;
-pub(crate) mod holm;
+pub mod holm;
 mod metric;
 mod proportion;
 mod recording;
 mod row;
 mod sample;
-pub(crate) mod series;
+pub mod series;
 mod tails;
 mod verdict;
 

@@ -27,7 +27,7 @@ const QUARTERS: usize = 4;
 
 /// A ratio of two sums over the cells of time, with what tells its scatter.
 #[derive(Clone, Debug)]
-pub(crate) struct RatioOfSums {
+pub struct RatioOfSums {
     /// The ratio of the sums.
     pub(super) value: f64,
     /// By how much each cell is off it; they add up to 0.
@@ -40,7 +40,7 @@ pub(crate) struct RatioOfSums {
 
 impl RatioOfSums {
     /// Of sums to the time that was observed, in nanoseconds. None if there was no such time.
-    pub(crate) fn over_time(sums: &TimeCells, observed: i64) -> Option<Self> {
+    pub fn over_time(sums: &TimeCells, observed: i64) -> Option<Self> {
         let per_cell = observed as f64 / sums.noise().len() as f64;
         (per_cell > 0.0).then(|| Self::new(sums, |_| 1.0, per_cell))
     }
@@ -64,7 +64,7 @@ impl RatioOfSums {
     ///
     /// # Errors
     /// If the run has too few cells, or its trains are too long for it.
-    pub(crate) fn scatter(&self) -> Result<Scatter, Doubt> {
+    pub fn scatter(&self) -> Result<Scatter, Doubt> {
         let n = self.residuals.len();
         if n < BLOCKS_MIN {
             return Err(Doubt::ShortRun);
@@ -116,12 +116,12 @@ impl RatioOfSums {
 
 /// How a figure of a run scatters.
 #[derive(Clone, Debug)]
-pub(crate) struct Scatter {
+pub struct Scatter {
     pub(super) value: f64,
     /// The variance of `value`.
-    pub(crate) variance: f64,
+    pub variance: f64,
     /// On how many blocks that rests.
-    pub(crate) draws: usize,
+    pub draws: usize,
     /// How much of `value` each train's length of time holds.
     weights: Vec<f64>,
 }

@@ -19,7 +19,8 @@ use becalm_units::Nanos;
 
 pub(crate) use self::drawn::draw_losses;
 pub use self::error::NoiseError;
-use self::window::{WatchedTime, Window};
+use self::window::WatchedTime;
+pub use self::window::Window;
 use crate::summary::Selection;
 
 /// Noise to predict from, and what limits it.

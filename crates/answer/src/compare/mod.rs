@@ -1,6 +1,5 @@
 //! Runs against each other, before and after; and jobs against the first of them.
 
-mod distributions;
 mod jobs;
 mod nodes;
 
@@ -8,14 +7,13 @@ use std::path::{Path, PathBuf};
 
 use becalm_analyze::compare::{Comparison, Limit, Metric, compare_sides, exceeds};
 use becalm_analyze::summary::Selection;
-use becalm_bundle::{Bundle, StoredNodes};
+use becalm_bundle::{Bundle, Contents, StoredNodes};
 use becalm_model::node::NodeDoc;
 use becalm_model::warning::Bearing;
 use becalm_report::{CompareReport, LimitCheck};
+use becalm_units::Share;
 use becalm_units::fault::{self, UsageError, Wording};
-use becalm_units::{Nanos, Share};
 
-pub use self::distributions::are_distributions;
 pub use self::jobs::are_jobs;
 use crate::Asker;
 
@@ -69,17 +67,9 @@ impl CompareQuestion {
     }
 }
 
-/// Shows distributions, or distributions and recordings, beside each other: of each the selected node and CPUs, in lengths from `least` on.
-///
-/// # Errors
-/// If a run cannot be read or is there twice, they are of different lengths, or the answer cannot be shown.
-pub fn beside(
-    sides: [&[PathBuf]; 2],
-    selections: [&Selection; 2],
-    least: Nanos,
-    asker: &mut impl Asker,
-) -> fault::Result<()> {
-    distributions::answer(sides, selections, least, asker)
+/// Whether any of these is an imported distribution, which the crate `foreign` compares. What cannot be read is refused later, with the reason.
+pub fn are_distributions(paths: &[PathBuf]) -> bool {
+    paths.iter().any(|path| matches!(Contents::read(path), Ok(Contents::Distribution)))
 }
 
 /// Shows jobs beside each other.

@@ -271,6 +271,21 @@ fn run(args: CompareArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     compare_runs(&CompareArgs { after: side.paths().to_vec(), ..args }, out)
 }
 
+#[cfg(feature = "foreign")]
+fn compare_distributions(args: &CompareArgs, out: &mut dyn Write) -> fault::Result<Exit> {
+    args.refuse_of_distributions()?;
+    let ((before, after), (select_a, select_b)) = (sides(args)?, args.selections());
+    let least = args.min_length.unwrap_or_default();
+    let mut reader = Reader::new(Output::new(args.json, args.all), out);
+    becalm_foreign::distribution::compare([before, after], [&select_a, &select_b], least, &mut reader)?;
+    Ok(Exit::Done)
+}
+
+#[cfg(not(feature = "foreign"))]
+fn compare_distributions(_: &CompareArgs, _: &mut dyn Write) -> fault::Result<Exit> {
+    Err(becalm_command::built_without("foreign").into())
+}
+
 fn compare_runs(args: &CompareArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let output = || match &args.html {
         Some(file) => Output::page(file),
@@ -283,11 +298,7 @@ fn compare_runs(args: &CompareArgs, out: &mut dyn Write) -> fault::Result<Exit> 
         return Ok(Exit::Done);
     }
     if compare::are_distributions(&runs) {
-        args.refuse_of_distributions()?;
-        let ((before, after), (select_a, select_b)) = (sides(args)?, args.selections());
-        let least = args.min_length.unwrap_or_default();
-        compare::beside([before, after], [&select_a, &select_b], least, &mut Reader::new(output()?, out))?;
-        return Ok(Exit::Done);
+        return compare_distributions(args, out);
     }
     if args.min_length.is_some() {
         let text = "--min-length is for distributions: recordings are compared from the highest of their thresholds on; leave it out";

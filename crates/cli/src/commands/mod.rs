@@ -9,12 +9,8 @@ mod config;
 #[cfg(feature = "cost")]
 mod cost;
 mod doctor;
-#[cfg(feature = "foreign")]
-mod export;
 #[cfg(feature = "fleet")]
 mod fleet;
-#[cfg(feature = "foreign")]
-mod import;
 mod inject;
 mod law;
 #[cfg(feature = "manual")]
@@ -40,11 +36,11 @@ use clap::Subcommand;
 
 /// The table of commands: the name of each, its arguments, and the feature that builds it where there is one.
 macro_rules! commands {
-    ($($(#[$built:meta])? $name:ident($module:ident::$args:ident),)*) => {
+    ($($(#[$built:meta])? $name:ident($args:path),)*) => {
         /// A command that was asked for.
         #[derive(Subcommand, Debug)]
         pub enum Command {
-            $($(#[$built])? $name(Box<$module::$args>),)*
+            $($(#[$built])? $name(Box<$args>),)*
         }
 
         impl Command {
@@ -82,9 +78,9 @@ commands! {
     Tune(tune::TuneArgs),
     RunQuiet(run_quiet::RunQuietArgs),
     #[cfg(feature = "foreign")]
-    Import(import::ImportArgs),
+    Import(becalm_foreign::command::ImportArgs),
     #[cfg(feature = "foreign")]
-    Export(export::ExportArgs),
+    Export(becalm_foreign::command::ExportArgs),
     Config(config::ConfigArgs),
     Doctor(doctor::DoctorArgs),
     #[cfg(feature = "manual")]

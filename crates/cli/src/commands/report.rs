@@ -15,12 +15,12 @@ use becalm_bundle::cost::tick as campaign;
 use becalm_bundle::{Bundle, Contents, PhaseRun};
 use becalm_command::Exit;
 use becalm_command::arguments::{RanksArgs, RunArgs};
-#[cfg(not(feature = "research"))]
+#[cfg(not(all(feature = "foreign", feature = "research")))]
 use becalm_command::built_without;
 use becalm_command::output::{Output, emit};
 use becalm_command::reader::Reader;
 use becalm_command::reading_task;
-use becalm_report::{CostRunReport, DistributionReport, TickReport};
+use becalm_report::{CostRunReport, TickReport};
 use becalm_units::fault::{self, UsageError};
 use clap::Args;
 
@@ -122,6 +122,7 @@ fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> fault
 }
 
 /// Prints the report of a distribution that another program measured.
+#[cfg(feature = "foreign")]
 fn imported(args: &ReportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let RunArgs { path, cpus, node, with_self: _ } = &args.run;
     let options = [
@@ -134,9 +135,15 @@ fn imported(args: &ReportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
         let (path, holds) = (path.display(), Contents::Distribution.words());
         return Err(UsageError::new(format!("{path} holds {holds}, without single events; leave {option} out")).into());
     }
-    let (_, docs) = becalm_bundle::distribution::load(path, node.as_deref())?;
-    emit(&DistributionReport { docs: &docs }, Output::new(args.json, args.all), out)?;
+    let docs = becalm_bundle::load_documents(path, node.as_deref())?;
+    let report = becalm_foreign::distribution::DistributionReport { docs: &docs };
+    emit(&report, Output::new(args.json, args.all), out)?;
     Ok(Exit::Done)
+}
+
+#[cfg(not(feature = "foreign"))]
+fn imported(_: &ReportArgs, _: &mut dyn Write) -> fault::Result<Exit> {
+    Err(built_without("foreign").into())
 }
 
 /// Prints the report of a recording in summary form.

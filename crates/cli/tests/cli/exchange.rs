@@ -58,7 +58,7 @@ fn short_imports_are_reported() {
 }
 
 /// Real traces, beside what a script of its own counted in them.
-const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../exchange/samples");
+const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../foreign/samples");
 
 #[test]
 fn traces_of_the_kernel_become_runs_that_every_command_reads() {
@@ -152,7 +152,7 @@ fn traces_that_cannot_be_read_leave_nothing() {
 #[test]
 fn files_of_other_programs_are_imported_and_reported() {
     let folder = tempfile::tempdir().unwrap();
-    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../exchange/samples");
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../foreign/samples");
     let mut number = 0;
     for format in fs::read_dir(samples).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
         for file in fs::read_dir(&format).unwrap().map(|entry| entry.unwrap().path()) {

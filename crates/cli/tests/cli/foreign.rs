@@ -393,7 +393,7 @@ fn a_quiet_histogram_of_rtla_is_a_result() {
 /// Binary files that are not read, with what prints them.
 #[test]
 fn traces_of_other_machines_are_named() {
-    let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/../exchange/samples");
+    let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/../foreign/samples");
     let folder = tempfile::tempdir().unwrap();
     for (name, at, with) in [
         ("trace-dat/v6-mono.dat", Some(12), "'trace-cmd report -t' prints it as text"),

@@ -121,7 +121,7 @@ fn jobs_are_shown_and_refused_as_before() {
 #[test]
 fn files_of_other_programs_become_what_they_did_before() {
     check("imports/*.trycmd", |folder| {
-        let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../exchange/samples");
+        let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../foreign/samples");
         for format in fs::read_dir(samples).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
             let into = folder.join(format.file_name().unwrap());
             fs::create_dir(&into).unwrap();

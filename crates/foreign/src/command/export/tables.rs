@@ -1,0 +1,144 @@
+//! The tables of a run as CSV, row by row.
+
+use std::io::{self, Write};
+
+use becalm_analyze::summary::SummaryError;
+use becalm_bundle::{ActivityBatch, Bundle, DetourBatch, SampleBatch};
+use becalm_command::progress::ReadingProgress;
+use becalm_model::NodeDoc;
+use becalm_units::fault::{self, UsageError};
+use becalm_units::{CpuId, CpuList};
+
+use super::destination::Destination;
+use super::{ExportArgs, TableName, tell_unstored};
+use crate::write::csv::{Cell, CsvTable};
+
+/// The columns of the tables: those of the bundle, behind the node.
+const DETOURS: [&str; 5] = ["node", "cpu", "start_ns", "duration_ns", "incomplete"];
+const SAMPLES: [&str; 6] = ["node", "cpu", "start_ns", "duration_ns", "work", "incomplete"];
+const ACTIVITIES: [&str; 8] = ["node", "cpu", "detour", "start_ns", "self_ns", "kind", "source", "detail"];
+
+/// Writes the table that was asked for. In memory are 65,536 rows at a time.
+pub fn export(args: &ExportArgs, destination: Destination<'_>) -> fault::Result<()> {
+    let bundle = args.open()?;
+    let docs = documents(&bundle, args)?;
+    let is_work = docs.iter().any(|doc| doc.settings.work.is_some());
+    let table = args.table.unwrap_or(if is_work { TableName::Samples } else { TableName::Detours });
+    let columns = match (table, is_work) {
+        (TableName::Detours, false) => &DETOURS[..],
+        (TableName::Samples, true) => &SAMPLES[..],
+        (TableName::Activities, _) => &ACTIVITIES[..],
+        (TableName::Detours, true) => return refused("samples of work and no detours; leave --table out"),
+        (TableName::Samples, false) => return refused("detours and no samples of work; leave --table out"),
+    };
+    tell_unstored(&docs);
+    let _reading = ReadingProgress::begin(&bundle, 1);
+    destination.write(|out| {
+        let mut file = CsvTable::begin(out, columns)?;
+        write(&bundle, &docs, table, &mut file)?;
+        Ok(file.end()?)
+    })
+}
+
+fn refused(what: &str) -> fault::Result<()> {
+    Err(UsageError::new(format!("the run holds {what}")).into())
+}
+
+/// The documents of the selected nodes with the selected CPUs, also of a run of work.
+fn documents(bundle: &Bundle, args: &ExportArgs) -> fault::Result<Vec<NodeDoc>> {
+    let selection = args.selection();
+    if bundle.nodes().iter().all(|doc| doc.settings.work.is_none()) {
+        return Ok(selection.documents(bundle)?);
+    }
+    let mut docs = bundle.nodes().to_vec();
+    if let Some(name) = &args.node {
+        // The bundle's own error names the nodes that there are.
+        drop(bundle.samples(name)?);
+        docs.retain(|doc| doc.node == *name);
+    }
+    if let Some(cpus) = &args.cpus {
+        let measured: CpuList = docs.iter().flat_map(|doc| &doc.cpus).map(|cpu| cpu.cpu).collect();
+        let missing = cpus.without(&measured);
+        if !missing.is_empty() {
+            return Err(SummaryError::NotMeasured { missing, measured }.into());
+        }
+        docs.iter_mut().for_each(|doc| doc.cpus.retain(|cpu| cpus.contains(cpu.cpu)));
+    }
+    Ok(docs)
+}
+
+fn write(bundle: &Bundle, docs: &[NodeDoc], table: TableName, into: &mut CsvTable<impl Write>) -> fault::Result<()> {
+    for doc in docs {
+        match table {
+            TableName::Detours => {
+                for batch in bundle.detours(&doc.node)? {
+                    detours(doc, &batch?, into)?;
+                }
+            }
+            TableName::Samples => {
+                for batch in bundle.samples(&doc.node)? {
+                    samples(doc, &batch?, into)?;
+                }
+            }
+            TableName::Activities => {
+                for batch in bundle.activities(&doc.node)? {
+                    activities(doc, &batch?, into)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The rows of the document's CPUs.
+fn selected(doc: &NodeDoc, cpus: &[i32]) -> Vec<usize> {
+    let mut last = (None, false);
+    let mut is_selected = |cpu: i32| {
+        if last.0 != Some(cpu) {
+            let id = u32::try_from(cpu).map(CpuId::new);
+            last = (Some(cpu), id.is_ok_and(|id| doc.cpus.binary_search_by_key(&id, |listed| listed.cpu).is_ok()));
+        }
+        last.1
+    };
+    (0..cpus.len()).filter(|row| is_selected(cpus[*row])).collect()
+}
+
+fn detours(doc: &NodeDoc, batch: &DetourBatch, into: &mut CsvTable<impl Write>) -> io::Result<()> {
+    selected(doc, batch.cpus()).into_iter().try_for_each(|row| {
+        into.row(&[
+            Cell::Text(&doc.node),
+            Cell::Number(batch.cpus()[row].into()),
+            Cell::Number(batch.starts()[row]),
+            Cell::Number(batch.durations()[row]),
+            Cell::Flag(batch.incomplete(row)),
+        ])
+    })
+}
+
+fn samples(doc: &NodeDoc, batch: &SampleBatch, into: &mut CsvTable<impl Write>) -> io::Result<()> {
+    selected(doc, batch.cpus()).into_iter().try_for_each(|row| {
+        into.row(&[
+            Cell::Text(&doc.node),
+            Cell::Number(batch.cpus()[row].into()),
+            Cell::Number(batch.starts()[row]),
+            Cell::Number(batch.durations()[row]),
+            Cell::Number(batch.work()[row]),
+            Cell::Flag(batch.incomplete(row)),
+        ])
+    })
+}
+
+fn activities(doc: &NodeDoc, batch: &ActivityBatch, into: &mut CsvTable<impl Write>) -> io::Result<()> {
+    selected(doc, batch.cpus()).into_iter().try_for_each(|row| {
+        into.row(&[
+            Cell::Text(&doc.node),
+            Cell::Number(batch.cpus()[row].into()),
+            Cell::Number(batch.detours()[row]),
+            Cell::Number(batch.starts()[row]),
+            Cell::Number(batch.self_times()[row]),
+            Cell::Text(batch.kind(row).name()),
+            Cell::Text(batch.source(row)),
+            Cell::Text(batch.detail(row)),
+        ])
+    })
+}

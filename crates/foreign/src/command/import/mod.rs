@@ -1,0 +1,149 @@
+//! `becalm import`: what another program has measured, as a run.
+//!
+//! The format says which form it becomes, each with a file here: [`detours`], [`samples`], [`distribution`], [`traces`].
+
+mod cpus;
+mod detours;
+mod distribution;
+mod files;
+mod rate;
+mod samples;
+mod traces;
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use crate::document::UNNAMED;
+use crate::read::{FileFacts, Form, Format, ReadError, TimeUnit};
+use becalm_command::Exit;
+use becalm_command::Task;
+use becalm_command::arguments::some_cpus;
+use becalm_command::messages::of_error;
+use becalm_command::rights::RightsKept;
+use becalm_model::check_node_name;
+use becalm_units::fault::{self, UsageError};
+use becalm_units::{CpuList, Named, Nanos};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+/// Store what another program has measured as a run
+///
+/// The format is found by what the files hold, unless --from names it. Several files are of several CPUs of one node; further nodes go into
+/// the same run by further calls with another --node. `becalm man --page import` and the book say what becomes of each format.
+#[derive(Args, Debug)]
+pub struct ImportArgs {
+    /// The format of the files [default: auto, by what they hold]
+    #[arg(long, value_name = "FORMAT", value_parser = formats())]
+    from: Option<ChosenFormat>,
+
+    /// The files to read
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+
+    /// Where to store the run
+    #[arg(short, long, value_name = "RUN")]
+    output: PathBuf,
+
+    /// The CPUs that were measured, one for each file, in rising order [default: those that the files or their names tell, else 0
+    /// and up]
+    #[arg(long, visible_alias = "cpus", value_name = "LIST", value_parser = some_cpus)]
+    cpu: Option<CpuList>,
+
+    /// The name of the node that was measured [default: that of the host, if the file has it, else imported]
+    #[arg(long, value_name = "NAME", value_parser = name_of_node)]
+    node: Option<String>,
+
+    /// The unit of the file's numbers, where the format has none [default: us of cyclictest, else ns]
+    #[arg(long, value_name = "UNIT", value_parser = units())]
+    unit: Option<TimeUnit>,
+
+    /// How often the counter ticks in a second, like 2.5GHz, where the samples are in its ticks and the file does not say it
+    #[arg(long, value_name = "RATE", value_parser = rate::parse)]
+    rate: Option<f64>,
+
+    /// How long was measured [default: what the file says, else until the last detour's end]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    length: Option<Nanos>,
+
+    /// Of a trace: find what took the CPU from this thread [default: what would have interrupted any program]
+    #[arg(long, value_name = "NAME|NUMBER", help_heading = "Traces of the kernel")]
+    thread: Option<String>,
+}
+
+/// What `--from` says: `None` is to be found out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct ChosenFormat(Option<Format>);
+
+/// The name that leaves it to becalm which format it is.
+const AUTO: &str = "auto";
+
+fn formats() -> impl TypedValueParser<Value = ChosenFormat> {
+    let names = std::iter::once(AUTO).chain(Format::ALL.iter().map(|format| format.name()));
+    PossibleValuesParser::new(names).map(|name| ChosenFormat(name.parse().ok()))
+}
+
+fn units() -> impl TypedValueParser<Value = TimeUnit> {
+    PossibleValuesParser::new(TimeUnit::ALL.iter().map(|unit| unit.name())).try_map(|name| name.parse())
+}
+
+fn name_of_node(text: &str) -> Result<String, String> {
+    check_node_name(text).map(|()| text.to_owned()).map_err(|why| format!("'{text}' is no name of a node: {why}"))
+}
+
+impl Task for ImportArgs {
+    fn rights(&self) -> RightsKept {
+        RightsKept::Files
+    }
+
+    fn run(self: Box<Self>, _out: &mut dyn Write) -> fault::Result<Exit> {
+        run(&self)
+    }
+}
+
+/// Reads the files and writes the run.
+///
+/// # Errors
+/// If a file cannot be read or is not in the format, what it says contradicts the options, or the run cannot be written.
+fn run(args: &ImportArgs) -> fault::Result<Exit> {
+    let files = files::read(&args.files)?;
+    let chosen = args.from.and_then(|chosen| chosen.0);
+    let format = files::format(&files, chosen)?;
+    if args.thread.is_some() && format.form() != Form::Trace {
+        return Err(UsageError::new(format!("--thread is for traces of the kernel, and {format} is none")).into());
+    }
+    let done = match format.form() {
+        Form::Detours => detours::run(args, format, &files),
+        Form::Samples => samples::run(args, format, &files),
+        Form::Distribution => distribution::run(args, format, &files),
+        Form::Trace => traces::run(args, format, &files),
+    };
+    done.map_err(|error| {
+        let advice = files::advice(&files, format, chosen.is_some())
+            .filter(|_| error.causes().any(|cause| cause.is::<ReadError>()));
+        match advice {
+            Some(advice) => fault::Error::new(format!("{}; {advice}", of_error(&error))),
+            None => error,
+        }
+    })
+}
+
+impl ImportArgs {
+    /// The name of the node whose host the file names.
+    fn node(&self, host: Option<&str>) -> String {
+        let host = host.filter(|host| check_node_name(host).is_ok());
+        self.node.as_deref().or(host).unwrap_or(UNNAMED).to_owned()
+    }
+
+    /// Refuses a length of files that become this.
+    fn refuse_length(&self, format: Format, becomes: &str) -> Result<(), UsageError> {
+        if self.length.is_none() {
+            return Ok(());
+        }
+        Err(UsageError::new(format!("--length is for detours, and {format} holds {becomes}; leave it out")))
+    }
+
+    /// What the user says of the files.
+    fn known(&self) -> FileFacts {
+        FileFacts { unit: self.unit, rate_hz: self.rate }
+    }
+}

@@ -1,0 +1,36 @@
+//! Traces of the kernel become a run of detours.
+
+use becalm_command::Exit;
+use becalm_command::progress::{Bar, Tail};
+use becalm_record::DetourStore;
+use becalm_units::fault::{self, Context, UsageError};
+
+use super::ImportArgs;
+use super::files::InputFile;
+use crate::document;
+use crate::read::Format;
+use crate::trace::{TraceRequest, find};
+
+/// Reads the trace and writes the run.
+///
+/// # Errors
+/// If the file is no whole trace, what is asked for is not in it, or the run cannot be written.
+pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Result<Exit> {
+    let [file] = files else {
+        return Err(
+            UsageError::new("a trace is one file with all CPUs; import one after another, with a --node each").into()
+        );
+    };
+    if args.length.is_some() {
+        return Err(UsageError::new("--length is not for traces, which say themselves how long they are").into());
+    }
+    let progress = &Bar::new("reading", file.size(), Tail::TimeLeft);
+    let request =
+        TraceRequest { cpus: args.cpu.as_ref(), thread: args.thread.as_deref(), rate_hz: args.known().rate_hz };
+    let found = find(format, file.source(), &request, &mut |bytes| progress.advance(bytes))
+        .with_context(|| format!("cannot import {}", file.path.display()))?;
+    progress.say("storing");
+    let node = document::recording(args.node(found.host()), format, Vec::new());
+    found.store(node, &mut DetourStore::new(&args.output))?;
+    Ok(Exit::Done)
+}

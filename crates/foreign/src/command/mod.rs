@@ -1,0 +1,7 @@
+//! The commands `becalm import` and `becalm export`.
+
+mod export;
+mod import;
+
+pub use export::ExportArgs;
+pub use import::ImportArgs;

@@ -1,0 +1,237 @@
+//! Opens a trace in each of its formats, with the facts that its file holds about the recording.
+
+use becalm_linux::ftrace::{CARRIED, EventPath, MissingEvent, discover_among};
+use becalm_measure::Names;
+use becalm_model::node::{ClockDoc, Warning};
+use becalm_model::warning;
+use becalm_units::Nanos;
+use becalm_units::fault::{self, UsageError, Wording};
+
+use super::{
+    KernelTrace, NoiseNamer, NoiseTrace, PagedTrace, PerfTrace, StampClock, TextNamer, TraceRequest, TracerLoop,
+};
+use crate::read::{Format, Progress, Source, ftrace_text, osnoise, perf_data, perf_script, trace_dat};
+
+/// A trace, and the facts that its file holds about the recording.
+pub(super) struct OpenTrace<'a> {
+    pub events: Box<dyn KernelTrace + 'a>,
+    pub facts: TraceFacts,
+}
+
+/// Facts about a recording.
+#[derive(Default)]
+pub(super) struct TraceFacts {
+    /// The events that becalm decodes: the recorded ones if the file lists them, else those that came.
+    pub paths: Vec<EventPath>,
+    /// Whether the file lists the recorded ones.
+    pub lists_recorded: bool,
+    /// Events of other kinds, as far as they were counted.
+    pub others: u64,
+    /// The name of the host.
+    pub host: Option<String>,
+    architecture: Option<String>,
+    /// The kernel's release.
+    pub kernel: Option<String>,
+    pub clock: ClockDoc,
+    /// The start by the wall clock.
+    pub began: Option<jiff::Timestamp>,
+    pub warnings: Vec<Warning>,
+    /// Events that the kernel counted as lost.
+    pub counted_lost: u64,
+    /// The tracer's loop on each CPU, in a trace of the kernel's noise tracers.
+    pub loops: Option<Vec<TracerLoop>>,
+}
+
+impl TraceFacts {
+    /// The loops of the tracer if one has a gap; those of timerlat have none.
+    pub fn loops_with_gaps(&self) -> Option<&[TracerLoop]> {
+        self.loops.as_deref().filter(|loops| loops.iter().any(|tracer| !tracer.steps.is_empty()))
+    }
+
+    /// Whether the trace tells which thread ran.
+    pub fn has_switches(&self) -> bool {
+        let is_switch = |event: &EventPath| event.system == "sched" && event.name == "sched_switch";
+        self.loops.is_some() || self.paths.iter().any(is_switch)
+    }
+
+    /// The machine's architecture. Where the file does not name it, its kernel's events show it.
+    pub fn architecture(&self) -> String {
+        let is_arm = || self.paths.iter().any(|event| event.system == "ipi" && event.name == "ipi_entry");
+        self.architecture.clone().unwrap_or_else(|| if is_arm() { "aarch64" } else { "x86_64" }.to_owned())
+    }
+
+    /// The events that the trace lacks. The noise tracers lack work items alone; page faults count as the thread's own time.
+    pub fn missing(&self) -> Vec<MissingEvent> {
+        if self.loops.is_some() {
+            return Vec::new();
+        }
+        let mut missing = discover_among(&self.paths, &self.architecture()).missing;
+        missing.retain(|missing| !missing.event.starts_with("exceptions/"));
+        missing
+    }
+}
+
+/// Whether an event only shows the purpose of interrupts or softirqs, which are in the detours without it.
+pub(super) fn is_carried(missing: &MissingEvent) -> bool {
+    CARRIED.iter().any(|wanted| wanted.unseen == missing.unseen)
+}
+
+/// Opens the trace that a file holds.
+///
+/// # Errors
+/// If the file is damaged or its clock unknown, and if a thread is wanted of a tracer's trace.
+pub(super) fn open<'a>(
+    format: Format,
+    source: Source<'a>,
+    request: &TraceRequest<'_>,
+    names: &mut Names,
+    told: Progress<'_>,
+) -> fault::Result<OpenTrace<'a>> {
+    match format {
+        Format::PerfData => open_perf_data(source, names, told),
+        Format::PerfScript | Format::Ftrace => open_text(format, source, names, told),
+        Format::Osnoise if request.thread.is_some() => Err(UsageError::new(Wording::new(
+            "{thread} is not for traces of osnoise and timerlat: its thread is the tracer's own, of which all gaps are found \
+             without {thread}",
+        ))
+        .into()),
+        Format::Osnoise => open_osnoise(source, names, told),
+        _ => open_trace_dat(source, request.rate_hz, names),
+    }
+}
+
+/// A clock that counts nanoseconds, and its value at the run's origin.
+fn nanosecond_clock(counter: &str, origin: i128) -> ClockDoc {
+    ClockDoc {
+        counter: counter.to_owned(),
+        origin_ticks: u64::try_from(origin).unwrap_or(0),
+        rate_hz: 1e9,
+        resolution_ns: Nanos::new(1),
+        ..ClockDoc::default()
+    }
+}
+
+fn no_symbols(advice: &str) -> Warning {
+    warning::no_symbols("the file holds no names of functions", advice)
+}
+
+fn open_trace_dat<'a>(source: Source<'a>, rate_hz: Option<f64>, names: &mut Names) -> fault::Result<OpenTrace<'a>> {
+    let read = trace_dat::read(source)?;
+    let counter = read.clock.clone().unwrap_or_else(|| "local".to_owned());
+    let clock = stamp_clock(&counter, rate_hz, read.tsc)?;
+    let mut warnings = Vec::new();
+    if counter == "local" {
+        warnings.push(warning::clock_of_each_cpu(&counter));
+    }
+    if !read.other_buffers.is_empty() {
+        warnings.push(warning::buffers_left_out(&read.other_buffers));
+    }
+    let trace = PagedTrace::new(read, clock, names)?;
+    if !trace.has_symbols() {
+        warnings.push(no_symbols("record as root, so that trace-cmd can read /proc/kallsyms"));
+    }
+    let file = trace.file();
+    // Linux, the host's name, the release, the architecture.
+    let uname: Vec<&str> = file.uname.as_deref().unwrap_or_default().split_whitespace().collect();
+    let word = |place: usize| uname.get(place).map(|text| (*text).to_owned());
+    let wall = file.to_wall_clock.map(|offset| trace.origin() + i128::from(offset));
+    let facts = TraceFacts {
+        paths: trace.events().to_vec(),
+        others: trace.others(),
+        host: word(1),
+        kernel: word(2),
+        architecture: word(3),
+        clock: ClockDoc { rate_hz: clock.hz(), ..nanosecond_clock(&counter, trace.origin()) },
+        began: wall.and_then(|ns| jiff::Timestamp::from_nanosecond(ns).ok()),
+        warnings,
+        counted_lost: file.counted_lost(),
+        ..TraceFacts::default()
+    };
+    Ok(OpenTrace { facts, events: Box::new(trace) })
+}
+
+/// The clock that the stamps of a trace count by.
+fn stamp_clock(clock: &str, rate_hz: Option<f64>, tsc: Option<trace_dat::TscRate>) -> fault::Result<StampClock> {
+    const NANOSECONDS: [&str; 8] = ["local", "global", "uptime", "perf", "mono", "mono_raw", "boot", "tai"];
+    if NANOSECONDS.contains(&clock) {
+        return Ok(StampClock::Nanos);
+    }
+    fault::ensure!(clock != "counter", "its clock only counts events, and tells no time; record with -C mono");
+    match (rate_hz, tsc) {
+        (Some(hz), _) => Ok(StampClock::Rate(hz)),
+        (None, Some(rate)) => Ok(StampClock::Scaled { mult: rate.mult, shift: rate.shift }),
+        (None, None) => {
+            let text = Wording::new(
+                "the trace counts ticks of the clock '{}', and does not say how long they are: give {rate}, or record with -C mono \
+                 or, for the processor's own counter, with -C tsc2nsec",
+            );
+            Err(UsageError::new(text.with(clock)).into())
+        }
+    }
+}
+
+fn open_perf_data<'a>(source: Source<'a>, names: &mut Names, told: Progress<'_>) -> fault::Result<OpenTrace<'a>> {
+    let read = perf_data::read(source)?;
+    let PerfTrace { trace, origin, events, has_symbols } = PerfTrace::new(&read, names, told)?;
+    let has_functions = events.iter().any(|event| event.system == "workqueue" || event.system == "nmi");
+    let advice = "let perf script --ns print it where it was recorded, and import that";
+    let facts = TraceFacts {
+        paths: events,
+        lists_recorded: true,
+        host: read.host,
+        architecture: read.architecture,
+        kernel: read.release,
+        clock: nanosecond_clock("perf", origin.into()),
+        warnings: (has_functions && !has_symbols).then(|| no_symbols(advice)).into_iter().collect(),
+        ..TraceFacts::default()
+    };
+    Ok(OpenTrace { facts, events: Box::new(trace) })
+}
+
+/// Opens a text of perf, or of the kernel itself.
+fn open_text<'a>(
+    format: Format,
+    source: Source<'a>,
+    names: &mut Names,
+    told: Progress<'_>,
+) -> fault::Result<OpenTrace<'a>> {
+    let mut namer = TextNamer::default();
+    let (mut lines, counter) = if format == Format::PerfScript {
+        (perf_script::read(source, told)?, "perf")
+    } else {
+        // The kernel's text does not name the clock.
+        (ftrace_text::read(source, told)?, "the trace's")
+    };
+    for event in &mut lines {
+        namer.take(&event?, names);
+    }
+    let is_coarse = lines.is_coarse();
+    let mut warnings = lines.warnings();
+    warnings.extend(is_coarse.then(warning::coarse_stamps));
+    let seen = lines.seen().map(|(system, name)| EventPath { system: system.to_owned(), name: name.to_owned() });
+    let paths = seen.collect();
+    let (trace, first) = namer.finish()?;
+    let resolution_ns = if is_coarse { Nanos::from_micros(1) } else { Nanos::new(1) };
+    let clock = ClockDoc { resolution_ns, ..nanosecond_clock(counter, first.get().into()) };
+    Ok(OpenTrace { facts: TraceFacts { paths, clock, warnings, ..TraceFacts::default() }, events: Box::new(trace) })
+}
+
+fn open_osnoise<'a>(source: Source<'a>, names: &mut Names, told: Progress<'_>) -> fault::Result<OpenTrace<'a>> {
+    let mut namer = NoiseNamer::default();
+    let mut lines = osnoise::read(source, told)?;
+    for event in &mut lines {
+        namer.take(&event?, names)?;
+    }
+    let mut warnings = lines.warnings();
+    if lines.is_tainted() {
+        warnings.push(warning::tracer_tainted());
+    }
+    let NoiseTrace { trace, origin, loops, figures } = namer.finish()?;
+    let clock = nanosecond_clock("the tracer's", origin.get().into());
+    let mut facts = TraceFacts { clock, warnings, loops: Some(loops), ..TraceFacts::default() };
+    let lacking = figures.lacking();
+    if facts.loops_with_gaps().is_some() && !lacking.is_empty() {
+        facts.warnings.push(warning::tracer_saw_more(figures.periods, &lacking));
+    }
+    Ok(OpenTrace { facts, events: Box::new(trace) })
+}

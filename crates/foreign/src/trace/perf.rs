@@ -1,0 +1,77 @@
+//! A file of `perf record`: its samples are the kernel's own records, decoded as those of its ring buffer are.
+
+use std::collections::BTreeMap;
+
+use becalm_linux::ftrace::{EventPath, RawEvent, RawHappening};
+use becalm_measure::Names;
+use becalm_model::{Event, Pid};
+use becalm_units::CpuId;
+
+use super::HeldTrace;
+use super::clock::Axis;
+use super::paged::Taught;
+use crate::read::perf_data::{PerfData, PerfRecord};
+use crate::read::{Progress, ReadError};
+
+/// What becomes of a file.
+#[derive(Debug)]
+pub struct PerfTrace {
+    /// Its events, on an axis that begins with the first of them.
+    pub trace: HeldTrace,
+    /// When that was by perf's clock, in nanoseconds.
+    pub origin: u64,
+    /// The events that it was recorded with and that are read.
+    pub events: Vec<EventPath>,
+    /// Whether it names the kernel's functions.
+    pub has_symbols: bool,
+}
+
+impl PerfTrace {
+    /// Reads the records of a file.
+    ///
+    /// # Errors
+    /// If one is damaged, what the file says of its events cannot be used, or it holds none.
+    pub fn new(file: &PerfData<'_>, names: &mut Names, told: Progress<'_>) -> Result<Self, ReadError> {
+        let mut taught = Taught::new(&file.formats, names)?;
+        let mut cpus: BTreeMap<CpuId, Vec<RawEvent<'_>>> = BTreeMap::new();
+        file.each(told, &mut |record| {
+            match record {
+                PerfRecord::Event { cpu, time, bytes, place } => {
+                    let decoded = taught.decoder.record(bytes);
+                    let decoded = decoded.map_err(|error| {
+                        ReadError::byte(place, format!("the event here is not as it should be: {error}"))
+                    })?;
+                    if let Some((pid, what)) =
+                        decoded.filter(|(_, what)| !matches!(what, RawHappening::PageFault { .. }))
+                    {
+                        cpus.entry(cpu).or_default().push(RawEvent { time, pid, what });
+                    }
+                }
+                PerfRecord::Lost { cpu, time, count } => {
+                    let what = RawHappening::Lost { count: Some(count) };
+                    cpus.entry(cpu).or_default().push(RawEvent { time, pid: 0, what });
+                }
+                PerfRecord::Name { tid, name } => names.see(Pid(tid), name),
+                PerfRecord::Thread { tid, is_kernel } => names.set_kernel(Pid(tid), is_kernel),
+            }
+            Ok(())
+        })?;
+        let first = cpus.values().flatten().map(|event| event.time).min();
+        let origin =
+            first.ok_or_else(|| ReadError::new("it holds no interrupt, softirq, switch of threads or work item"))?;
+        let mut events_by_cpu = Vec::with_capacity(cpus.len());
+        for (cpu, mut raw) in cpus {
+            // What each buffer held was written at once, and those of a CPU are several.
+            raw.sort_by_key(|event| event.time);
+            let mut axis = Axis::new(origin.into());
+            let place = |raw: &RawEvent<'_>| -> Result<Event, ReadError> {
+                let time = axis.place(raw.time.into(), 0)?;
+                Ok(taught.translator.translate(raw, time, names))
+            };
+            events_by_cpu.push((cpu, raw.iter().map(place).collect::<Result<Vec<Event>, ReadError>>()?));
+        }
+        let trace = HeldTrace::new(events_by_cpu, 0);
+        let events = taught.events(|id| file.recorded.contains(&id.into()));
+        Ok(Self { trace, origin, events, has_symbols: taught.has_symbols })
+    }
+}

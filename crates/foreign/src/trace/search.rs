@@ -1,0 +1,154 @@
+//! Decides which detours a trace is searched for, and on which CPUs.
+
+use becalm_measure::Names;
+use becalm_model::{Event, Pid};
+use becalm_units::fault::{self, UsageError, Wording};
+use becalm_units::{CpuId, CpuList, Nanos};
+
+use super::facts::{OpenTrace, TraceFacts};
+use super::{CpuSpan, KernelTrace, TraceError, TraceRequest, TracerLoop, Whereabouts};
+
+/// A search for detours in a trace. CPUs are numbers among those of the trace.
+#[derive(Clone, Debug)]
+pub enum DetourSearch {
+    /// Whatever would have interrupted any program.
+    Interruptions {
+        /// The CPUs.
+        cpus: Vec<usize>,
+        /// Whether the trace tells of switches. Without them it is not known how long a kernel thread has its CPU.
+        has_switches: bool,
+    },
+    /// The interruptions of a thread.
+    Thread {
+        /// The thread.
+        thread: Pid,
+        /// The CPUs.
+        cpus: Vec<usize>,
+        /// When it came to which CPU.
+        whereabouts: Whereabouts,
+    },
+    /// The gaps of a tracer's loop.
+    Gaps {
+        /// The CPUs.
+        cpus: Vec<usize>,
+        /// The loop of each CPU of the trace.
+        loops: Vec<TracerLoop>,
+    },
+}
+
+impl DetourSearch {
+    pub(super) fn cpus(&self) -> &[usize] {
+        match self {
+            Self::Interruptions { cpus, .. } | Self::Thread { cpus, .. } | Self::Gaps { cpus, .. } => cpus,
+        }
+    }
+}
+
+/// A CPU of a trace, and how much the trace holds of it.
+pub(super) type CpuPart = (CpuId, CpuSpan);
+
+/// Reads all events once, before anything is stored of a trace that may be damaged.
+pub(super) fn survey(
+    trace: &mut dyn KernelTrace,
+    names: &mut Names,
+    see: &mut dyn FnMut(CpuId, &Event),
+) -> Result<Vec<CpuPart>, TraceError> {
+    let mut parts = Vec::new();
+    for (index, cpu) in trace.cpus().into_iter().enumerate() {
+        let mut span = CpuSpan::default();
+        trace.each(index, names, &mut |event, _| {
+            span.take(event);
+            see(cpu, event);
+            Ok(())
+        })?;
+        parts.push((cpu, span));
+    }
+    Ok(parts)
+}
+
+/// Plans the search that was asked for.
+///
+/// # Errors
+/// If the trace does not hold what it takes.
+pub(super) fn plan(
+    request: &TraceRequest<'_>,
+    opened: &mut OpenTrace<'_>,
+    names: &mut Names,
+    parts: &[CpuPart],
+) -> fault::Result<DetourSearch> {
+    let there: CpuList = parts.iter().map(|(cpu, _)| *cpu).collect();
+    if let Some(chosen) = request.cpus.filter(|chosen| !chosen.without(&there).is_empty()) {
+        let text = Wording::new("the trace holds {}, and not all of {cpus=}");
+        return Err(UsageError::new(text.with(becalm_units::cpus(&there)).with(chosen)).into());
+    }
+    let numbers = |is_wanted: &dyn Fn(usize, &CpuPart) -> bool| -> Vec<usize> {
+        let is_chosen = |part: &CpuPart| request.cpus.is_none_or(|chosen| chosen.contains(part.0));
+        let wanted = parts.iter().enumerate().filter(|(index, part)| is_chosen(part) && is_wanted(*index, part));
+        wanted.map(|(index, _)| index).collect()
+    };
+    let has_time = |(_, span): &CpuPart| span.length() > Nanos::ZERO;
+    if let Some(loops) = opened.facts.loops_with_gaps() {
+        let cpus = numbers(&|index, _| !loops[index].steps.is_empty());
+        fault::ensure!(!cpus.is_empty(), "the tracer's loop has a gap on none of the chosen CPUs");
+        return Ok(DetourSearch::Gaps { cpus, loops: loops.to_vec() });
+    }
+    let has_switches = opened.facts.has_switches();
+    let Some(thread) = request.thread else {
+        let cpus = numbers(&|_, part| has_time(part));
+        fault::ensure!(!cpus.is_empty(), "{}", nothing_found(&opened.facts));
+        return Ok(DetourSearch::Interruptions { cpus, has_switches });
+    };
+    if !has_switches {
+        return Err(TraceError::NoSwitches.into());
+    }
+    let thread = find_thread(thread, names)?;
+    let mut whereabouts = Whereabouts::default();
+    survey(&mut *opened.events, names, &mut |cpu, event| whereabouts.take(thread, cpu, event))?;
+    let seen: CpuList = whereabouts.cpus().into_iter().collect();
+    let cpus = numbers(&|_, part| seen.contains(part.0) && has_time(part));
+    if cpus.is_empty() {
+        return Err(UsageError::new(if seen.is_empty() {
+            format!("thread {} had no CPU while the trace was recorded", thread.0)
+        } else {
+            format!("thread {} was on {} only", thread.0, becalm_units::cpus(&seen))
+        })
+        .into());
+    }
+    Ok(DetourSearch::Thread { thread, cpus, whereabouts })
+}
+
+fn nothing_found(facts: &TraceFacts) -> String {
+    let nothing = match facts.others {
+        0 => "no CPU has two events that tell what had it".to_owned(),
+        others => format!("none of its {others} events tells what had a CPU"),
+    };
+    format!(
+        "{nothing}: record interrupts, softirqs and switches: irq, irq_vectors, nmi, sched:sched_switch and workqueue"
+    )
+}
+
+/// The thread with this number or name.
+fn find_thread(text: &str, names: &Names) -> Result<Pid, UsageError> {
+    if let Ok(number) = text.parse::<i32>() {
+        return match number {
+            0 => Err(UsageError::new("thread 0 is the idle thread, which nothing interrupts")),
+            _ if number > 0 => Ok(Pid(number)),
+            _ => Err(UsageError::new(Wording::new("{thread=} is no number of a thread").with(number))),
+        };
+    }
+    match names.called(text)[..] {
+        [one] => Ok(one),
+        [] => Err(UsageError::new(format!(
+            "no thread of the trace is called '{text}' (names have 15 characters at most)"
+        ))),
+        ref several => {
+            let shown: Vec<String> = several.iter().take(20).map(|pid| pid.0.to_string()).collect();
+            let more = if several.len() > shown.len() { ", ..." } else { "" };
+            Err(UsageError::new(format!(
+                "{} threads of the trace are called '{text}': give the number of one: {}{more}",
+                several.len(),
+                shown.join(", ")
+            )))
+        }
+    }
+}
