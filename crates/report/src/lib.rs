@@ -22,8 +22,6 @@ pub mod html;
 mod inject;
 mod law;
 mod mpi;
-#[cfg(feature = "paper")]
-mod paper;
 mod platforms;
 mod predict;
 mod record;
@@ -60,8 +58,6 @@ pub use mpi::jobs::JobsReport;
 pub use mpi::sources::PhaseSourcesReport;
 pub use mpi::validate::sweep::ValidationSweepReport;
 pub use mpi::validate::validate_figure;
-#[cfg(feature = "paper")]
-pub use paper::PaperReport;
 pub use platforms::{PlatformRun, PlatformsReport};
 pub use predict::PredictReport;
 pub use record::html::{Drawn, Scaling};

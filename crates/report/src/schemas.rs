@@ -14,9 +14,7 @@ use serde_json::ser::PrettyFormatter;
 use serde_json::{Map, Serializer, Value, json};
 
 use crate::record::json::{DetoursDocument, RunDocument, RunTables};
-use crate::{
-    audit, check, compare, config, cost, distribution, doctor, fleet, inject, law, mpi, paper, platforms, predict,
-};
+use crate::{audit, check, compare, config, cost, distribution, doctor, fleet, inject, law, mpi, platforms, predict};
 use crate::{run_quiet, sweep, together, top, tune, work};
 
 /// A document, and where readers meet it.
@@ -71,8 +69,6 @@ documents! {
     "predict-sweep": sweep::predict::SweepDocument, "becalm predict with lists", "the same for many noises";
     "law": law::LawDocument, "becalm law", "the noise law";
     "law-sweep": sweep::law::LawSweepDocument, "becalm law with lists", "the noise law for many noises";
-    "paper": paper::PaperDocument, "becalm paper NAME", "the figures of a paper, published and found again";
-    "paper-step": becalm_paper::step_document::StepDocument, "steps/NAME.json of becalm paper", "a step of a campaign, and what it printed";
     "inject": inject::InjectDocument, "becalm inject", "noise that was made";
     "inject-sweep": inject::sweep::SweepDocument, "becalm inject with lists", "many noises that were made one after the other";
     "cost-clock": cost::clock::ClockDocument, "becalm cost clock", "what reading a clock costs";

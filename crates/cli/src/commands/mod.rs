@@ -19,8 +19,6 @@ mod inject;
 mod law;
 #[cfg(feature = "manual")]
 mod man;
-#[cfg(feature = "research")]
-mod paper;
 mod predict;
 mod record;
 mod report;
@@ -40,11 +38,11 @@ use clap::Subcommand;
 
 /// The table of commands: the name of each, its arguments, and the feature that builds it where there is one.
 macro_rules! commands {
-    ($($(#[$built:meta])? $name:ident($module:ident::$args:ident),)*) => {
+    ($($(#[$built:meta])? $name:ident($args:ty),)*) => {
         /// A command that was asked for.
         #[derive(Subcommand, Debug)]
         pub enum Command {
-            $($(#[$built])? $name(Box<$module::$args>),)*
+            $($(#[$built])? $name(Box<$args>),)*
         }
 
         impl Command {
@@ -75,7 +73,7 @@ commands! {
     Predict(predict::PredictArgs),
     Law(law::LawArgs),
     #[cfg(feature = "research")]
-    Paper(paper::PaperArgs),
+    Paper(becalm_research::paper::PaperArgs),
     #[cfg(feature = "cost")]
     Cost(cost::CostArgs),
     Inject(inject::InjectArgs),

@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
-use becalm_paper::PublishedTable;
+use becalm_report::form::paragraph::paragraph;
+use becalm_report::form::sheet::Sheet;
+use becalm_report::form::table::Table;
 
 use super::{PaperReport, SHORT_VERDICT, row};
-use crate::form::paragraph::paragraph;
-use crate::form::sheet::Sheet;
-use crate::form::table::Table;
+use crate::paper::PublishedTable;
 
 pub(super) fn render(report: &PaperReport, out: &mut Sheet<'_>) -> io::Result<()> {
     paragraph(out, "  ", &report.paper.citation)?;

@@ -8,9 +8,10 @@ use std::process::Command;
 
 use becalm_command::child::without_defaults;
 use becalm_linux::sysfs::cpu::{self, CpuSets};
-use becalm_paper::{Quieted, Ranks, Step};
 use becalm_units::CpuList;
 use becalm_units::fault::{self, Context, UsageError};
+
+use crate::paper::{Quieted, Ranks, Step};
 
 /// Why no CPU is left for everything else.
 const ONE_CORE: &str = "all CPUs of this machine belong to one core, so none can be left to other programs";

@@ -3,7 +3,7 @@
 //! The files `*_numbers.csv` list the numbers of each section, also those in words (*twice*, *half*), and the section of each table and figure. A
 //! script that does not know the catalogue took them from the papers' texts.
 
-use becalm_paper::{Figure, Published, catalogue};
+use becalm_research::paper::{Figure, Published, catalogue};
 
 const NUMBERS: [(&str, &str); 4] = [
     ("beckman2007", include_str!("../data/beckman2007_numbers.csv")),

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::catalogue::Unit;
+use super::catalogue::Unit;
 
 /// By which share a number may miss that of the paper: what seeds and the digits of a printed figure leave open.
 const NUMBER: f64 = 0.10;

@@ -6,18 +6,17 @@ mod text;
 use std::collections::{HashMap, HashSet};
 use std::io;
 
-use becalm_paper::reading::at;
-use becalm_paper::verdict::digits;
-use becalm_paper::{Figure, Item, Limit, Paper, Step, Verdict};
+use becalm_report::form::field::{Field, Object, field, fields};
+use becalm_report::form::figure::Change;
+use becalm_report::form::sheet::Sheet;
+use becalm_report::html::Page;
+use becalm_report::{Report, Value};
 use becalm_units::counted;
 use serde::Serialize;
 
-use crate::Value;
-use crate::form::field::{Field, Object, field, fields};
-use crate::form::figure::Change;
-use crate::form::sheet::Sheet;
-use crate::html::Page;
-use crate::report::Report;
+use super::reading::at;
+use super::verdict::digits;
+use super::{Figure, Item, Limit, Paper, Step, Verdict};
 
 /// A paper, and what a campaign of its steps found.
 #[derive(Clone, Debug)]
@@ -338,11 +337,11 @@ impl Report for PaperReport {
 
 #[cfg(test)]
 mod tests {
-    use becalm_paper::{ItemKind, catalogue};
+    use becalm_report::form::sheet::Form;
     use serde_json::json;
 
     use super::*;
-    use crate::form::sheet::Form;
+    use crate::paper::{ItemKind, catalogue};
 
     /// The report of a paper of which nothing was run.
     pub(super) fn of_nothing(name: &str) -> PaperReport {
@@ -368,7 +367,7 @@ mod tests {
         let mut report = of_nothing("tsafrir2007");
         report.items.retain(|item| [2, 13].contains(&item.number) && item.kind == ItemKind::Figure);
         report.lacking = lacking.map(|(step, why)| (step.to_owned(), why.to_owned())).into();
-        let text = crate::report::text(&report, Form::default());
+        let text = becalm_report::text(&report, Form::default());
         for (_, why) in lacking {
             assert_eq!(text.matches(&format!("  ! not here: {why}")).count(), 1, "{text}");
             assert_eq!(text.matches(why).count(), 1, "{text}");
@@ -398,7 +397,7 @@ mod tests {
         report.items[0].figures[1].beside = true;
         assert_eq!((report.counts().stated, report.counts().not), (1, 0));
         report.items[0].table = "tsafrir2007_table2.csv".to_owned();
-        let text = crate::report::text(&report, Form::default());
+        let text = becalm_report::text(&report, Form::default());
         assert!(text.contains("processor") && text.contains("PIII-1.133"), "{text}");
     }
 

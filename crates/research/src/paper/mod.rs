@@ -2,23 +2,24 @@
 //! again, and what comes of both.
 //!
 //! - [`catalogue`]: the papers, as files that are part of the program.
-//! - [`reading`]: where in the document of a step a figure lies.
-//! - [`step_document`]: what is kept of a step that was run.
-//! - [`verdict`]: a published number held against one of here.
-//!
-//! Nothing here runs a command, reads a file or a clock: that is the work of who has the campaign.
-
-#![forbid(unsafe_code)]
+//! - `reading`: the place of a figure in the document of a step.
+//! - `step_document`: the stored result of a step.
+//! - `verdict`: a published number compared with one of this machine.
+//! - `report`: the published figures, each with that of this machine.
+//! - `command`: `becalm paper`, which runs the steps.
 
 pub mod catalogue;
-pub mod reading;
-pub mod step_document;
-pub mod verdict;
+mod command;
+mod reading;
+pub(crate) mod report;
+mod step_document;
+mod verdict;
 
 pub use catalogue::{
     Bars, Chart, ChartAxis, ChartUnit, Curve, Figure, Item, ItemKind, Limit, Paper, Points, PublishedTable, Quieted,
     Ranks, Step, Unit,
 };
+pub use command::PaperArgs;
 pub use reading::{Reading, Term};
 pub use step_document::StepDocument;
 pub use verdict::{Published, Verdict};

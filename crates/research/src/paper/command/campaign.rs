@@ -13,12 +13,12 @@ use becalm_linux::file::read_regular_text;
 use becalm_linux::folder;
 use becalm_linux::placed::{ProgramStart, begin_in};
 use becalm_linux::relay::Relay;
-use becalm_paper::step_document::SCHEMA as STEP_SCHEMA;
-use becalm_paper::{Step, StepDocument, catalogue};
 use becalm_units::fault::{self, Context, UsageError};
 use serde_json::Value;
 
 use super::program::{Launch, StepCommand};
+use crate::paper::step_document::SCHEMA as STEP_SCHEMA;
+use crate::paper::{Step, StepDocument, catalogue};
 
 /// The largest file of a campaign that is read, in bytes: a step's document has thousands.
 const LARGEST: u64 = 64 << 20;

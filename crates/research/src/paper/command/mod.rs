@@ -15,14 +15,14 @@ use becalm_command::output::{Output, emit};
 use becalm_command::pager::Paging;
 use becalm_command::rights::RightsKept;
 use becalm_linux::relay::Relay;
-use becalm_paper::{Item, ItemKind, Paper, Step, catalogue};
-use becalm_report::PaperReport;
 use becalm_units::fault::{self, Context, UsageError};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
 use self::campaign::{Campaign, StepEnd};
 use self::program::Launch;
+use crate::paper::report::PaperReport;
+use crate::paper::{Item, ItemKind, Paper, Step, catalogue};
 
 /// The page in the folder of a campaign.
 const PAGE: &str = "index.html";

@@ -6,8 +6,8 @@ use miniz_oxide::inflate::decompress_to_vec_with_limit;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::reading::{Reading, at, number_at};
-use crate::verdict::Published;
+use super::reading::{Reading, at, number_at};
+use super::verdict::Published;
 
 /// The names of the papers, in the order of their years, with their files as `build.rs` packs them.
 const PAPERS: [(&str, &[u8]); 4] = [
@@ -22,12 +22,12 @@ const LARGEST_PAPER: usize = 4 << 20;
 
 /// Files that steps read, below the folder `inputs` of a campaign, by their names.
 pub const INPUTS: [(&str, &str); 6] = [
-    ("de2009_sources.csv", include_str!("../data/de2009_sources.csv")),
-    ("de2009_unidentified.csv", include_str!("../data/de2009_unidentified.csv")),
-    ("tsafrir2007_sort.csv", include_str!("../data/tsafrir2007_sort.csv")),
-    ("tsafrir2007_direct.csv", include_str!("../data/tsafrir2007_direct.csv")),
-    ("tsafrir2007_table2.csv", include_str!("../data/tsafrir2007_table2.csv")),
-    ("tsafrir2007_table3.csv", include_str!("../data/tsafrir2007_table3.csv")),
+    ("de2009_sources.csv", include_str!("../../data/de2009_sources.csv")),
+    ("de2009_unidentified.csv", include_str!("../../data/de2009_unidentified.csv")),
+    ("tsafrir2007_sort.csv", include_str!("../../data/tsafrir2007_sort.csv")),
+    ("tsafrir2007_direct.csv", include_str!("../../data/tsafrir2007_direct.csv")),
+    ("tsafrir2007_table2.csv", include_str!("../../data/tsafrir2007_table2.csv")),
+    ("tsafrir2007_table3.csv", include_str!("../../data/tsafrir2007_table3.csv")),
 ];
 
 /// A paper: what it published, and the steps that find it again.
@@ -217,7 +217,7 @@ pub struct Curve {
     pub name: String,
     /// The step in whose document the list is.
     pub step: String,
-    /// Where in it, as in a [`Term`](crate::Term).
+    /// Where in it, as in a [`Term`](super::Term).
     #[serde(default = "rows")]
     pub list: String,
     /// Which elements are its points: those whose fields are so.
@@ -226,7 +226,7 @@ pub struct Curve {
     /// Whether a machine may have none of it although its step was run, as a configuration that needs root, or a model of what noise hid.
     #[serde(default)]
     pub may_lack: bool,
-    /// Where in the document stands what belongs behind its name, as in a [`Term`](crate::Term); nothing for most.
+    /// Where in the document stands what belongs behind its name, as in a [`Term`](super::Term); nothing for most.
     #[serde(default)]
     pub named: Option<String>,
     /// The field that is drawn to the right, where it is not that of the axis.
@@ -603,7 +603,7 @@ mod tests {
 
     /// The cells of the rows of the page of the book that have these names.
     fn page_rows() -> Vec<Vec<String>> {
-        let page = include_str!("../../../docs/src/papers/figures.md");
+        let page = include_str!("../../../../docs/src/papers/figures.md");
         let cells = |line: &str| line.split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
         page.lines().filter(|line| line.starts_with("| ")).map(cells).filter(|cells| cells.len() == 7 + 1).collect()
     }

@@ -1,14 +1,14 @@
 //! A paper as a page for a browser.
 
-use becalm_paper::verdict::digits;
-use becalm_paper::{Bars, Chart as Drawn, ChartAxis, ChartUnit, Item, Points, PublishedTable, Verdict};
-
-use super::{PaperReport, row};
-use crate::Value;
-use crate::html::{
+use becalm_report::Value;
+use becalm_report::html::{
     Axis, AxisScale, AxisUnit, BarPair, Block, Chart, ChartSeries, Grade, HtmlTable, Lines, Page, PairedBars, Section,
     Spec, sentence,
 };
+
+use super::{PaperReport, row};
+use crate::paper::verdict::digits;
+use crate::paper::{Bars, Chart as Drawn, ChartAxis, ChartUnit, Item, Points, PublishedTable, Verdict};
 
 /// The names of charts on a page, in their order; a test holds that they are enough.
 const CHARTS: [&str; 52] = [
@@ -122,7 +122,7 @@ fn blocks(report: &PaperReport, item: &Item, ids: &mut impl Iterator<Item = &'st
 
 /// The curves of a figure, not named yet; `None` where no step of it was done.
 fn chart(report: &PaperReport, item: &Item, drawn: &Drawn) -> Option<Chart> {
-    let curve = |curve: &becalm_paper::Curve| {
+    let curve = |curve: &crate::paper::Curve| {
         let document = report.documents.get(&curve.step)?;
         let Points { points, band } = drawn.points(curve, document);
         let scattered = drawn.scattered || curve.scattered;
@@ -162,7 +162,7 @@ fn chart(report: &PaperReport, item: &Item, drawn: &Drawn) -> Option<Chart> {
 }
 
 /// Whether the points of a curve that joins them have dots as well.
-const fn has_dots(drawn: &Drawn, curve: &becalm_paper::Curve, points: usize) -> bool {
+const fn has_dots(drawn: &Drawn, curve: &crate::paper::Curve, points: usize) -> bool {
     !drawn.steps && !curve.dashed && points <= DOTS
 }
 
@@ -242,7 +242,7 @@ const fn unit(unit: ChartUnit) -> AxisUnit {
 
 #[cfg(test)]
 mod tests {
-    use becalm_paper::catalogue;
+    use crate::paper::catalogue;
 
     use super::{CHARTS, ChartSeries, stack};
 
