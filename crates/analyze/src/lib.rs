@@ -15,7 +15,6 @@ pub mod inject;
 pub mod job;
 pub mod jobs;
 pub mod limits;
-pub mod modes;
 pub mod noise;
 pub mod phase_sources;
 pub mod phases;

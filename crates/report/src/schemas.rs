@@ -14,7 +14,7 @@ use serde_json::ser::PrettyFormatter;
 use serde_json::{Map, Serializer, Value, json};
 
 use crate::record::json::{DetoursDocument, RunDocument, RunTables};
-use crate::{audit, check, compare, config, cost, distribution, doctor, fleet, inject, law, mpi, platforms, predict};
+use crate::{audit, check, compare, config, cost, distribution, doctor, fleet, inject, law, mpi, predict};
 use crate::{run_quiet, sweep, together, top, tune, work};
 
 /// A document, and where readers meet it.
@@ -53,7 +53,6 @@ documents! {
     "detours": DetoursDocument, "becalm sources RUN --longest N", "single detours and what was in them";
     "together": together::TogetherDocument, "becalm sources RUN --together", "what comes at once on several CPUs";
     "phase-sources": mpi::sources::PhaseSourcesDocument, "becalm sources RUN --phases JOB", "what lies within the worst phases of a job";
-    "platforms": platforms::PlatformsDocument, "becalm report RUN --platforms", "published platforms beside these runs";
     "top": top::TopDocument, "becalm top", "the live view, update by update";
     "check": check::CheckDocument, "becalm check", "whether limits hold, CPU by CPU";
     "compare": compare::json::CompareDocument, "becalm compare A B", "what differs between runs";

@@ -1,7 +1,8 @@
-//! Published figures and what reproduces them: papers, from their data files to the command.
+//! Published figures and what reproduces them: papers and platforms, from their data files to the commands.
 
 #![forbid(unsafe_code)]
 
 pub mod paper;
+pub mod platforms;
 #[cfg(feature = "schemas")]
 pub mod schemas;

@@ -1,32 +1,31 @@
 //! The modes of a run's lengths: which share of the detours of 1 us and more are about as long as each other, and how often those come.
 
+use becalm_analyze::noise::{NoiseError, NoiseInput};
+use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
 use becalm_stats::median_low;
 use becalm_stats::modes::{Mode, modes};
 use becalm_units::Nanos;
-
-use crate::noise::{NoiseError, NoiseInput};
-use crate::summary::Selection;
 
 /// Shorter detours are mostly the processor's own.
 const SHORTEST: Nanos = Nanos::from_micros(1);
 
 /// A mode of lengths.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct LengthMode {
+pub(super) struct LengthMode {
     /// The lengths, in nanoseconds.
-    pub lengths: Mode,
+    pub(super) lengths: Mode,
     /// Which part of the detours of 1 us and more they are, above 0 to 1.
-    pub share: f64,
+    pub(super) share: f64,
     /// From the start of one to that of the next on its CPU, in nanoseconds: the median. `None` where no CPU has two.
-    pub every_ns: Option<i64>,
+    pub(super) every_ns: Option<i64>,
 }
 
 /// The modes of the selected CPUs of a run, the shortest first; none, where it has no detour of 1 us or more.
 ///
 /// # Errors
 /// As for the noise of a prediction.
-pub fn length_modes(bundle: &Bundle, selection: &Selection) -> Result<Vec<LengthMode>, NoiseError> {
+pub(super) fn length_modes(bundle: &Bundle, selection: &Selection) -> Result<Vec<LengthMode>, NoiseError> {
     let noise = NoiseInput::from_run(bundle, selection, false)?.noise;
     let traces: Vec<Vec<(i64, i64)>> = noise
         .traces()

@@ -1,39 +1,41 @@
 //! Several recordings in one table, beside the five platforms of Beckman et al. 2007 (tables 3 and 4): t_min, noise ratio, and the
 //! longest, mean and median detour of 1 us and more.
 
+mod command;
+mod modes;
+
 use std::io::{self, Write};
 
-use becalm_analyze::modes::LengthMode;
 use becalm_analyze::summary::Summary;
+use becalm_report::form::field::{Object, fields};
+use becalm_report::form::figure::{Rate, Ratio, Share, Time};
+use becalm_report::form::paragraph::paragraph;
+use becalm_report::form::sheet::Sheet;
+use becalm_report::form::table::Table;
+use becalm_report::{Report, catalogue};
 use serde::Serialize;
 
-use crate::catalogue;
-use crate::form::field::{Object, fields};
-use crate::form::figure::{Rate, Ratio, Share, Time};
-use crate::form::paragraph::paragraph;
-use crate::form::sheet::Sheet;
-use crate::form::table::Table;
-use crate::report::Report;
+use self::modes::LengthMode;
+
+pub use command::run;
 
 /// The published figures, with a line of titles.
-const PUBLISHED: &str = include_str!("beckman2007.csv");
+const PUBLISHED: &str = include_str!("../../data/beckman2007_platforms.csv");
 
 /// Recordings beside each other.
 #[derive(Clone, Debug)]
-pub struct PlatformsReport {
+struct PlatformsReport {
     rows: Vec<PlatformRow>,
     modes: Vec<ModeRow>,
 }
 
 /// A recording to be shown beside others.
 #[derive(Clone, Debug)]
-pub struct PlatformRun {
-    /// What it is called.
-    pub name: String,
-    /// What its detours come to.
-    pub summary: Summary,
-    /// The modes of their lengths.
-    pub modes: Vec<LengthMode>,
+struct PlatformRun {
+    name: String,
+    summary: Summary,
+    /// The modes of the lengths of its detours.
+    modes: Vec<LengthMode>,
 }
 
 /// A mode of the lengths of one run.
@@ -84,9 +86,8 @@ fields! {
 }
 
 impl PlatformsReport {
-    /// Of these runs, behind the published platforms.
-    #[must_use]
-    pub fn new(runs: &[PlatformRun]) -> Self {
+    /// These runs, after the published platforms.
+    fn new(runs: &[PlatformRun]) -> Self {
         let of = |run: &PlatformRun| {
             let row = |mode: &LengthMode| ModeRow { platform: run.name.clone(), mode: *mode };
             run.modes.iter().map(row).collect::<Vec<_>>()
