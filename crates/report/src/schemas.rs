@@ -81,7 +81,6 @@ documents! {
     "tune-apply": tune::done::DoneDocument, "becalm tune apply", "what was changed";
     "tune-restore": tune::done::DoneDocument, "becalm tune restore", "what was brought back";
     "tune-status": tune::done::DoneDocument, "becalm tune status", "what is changed now";
-    "tune-study": tune::study::StudyDocument, "becalm tune study", "configurations of a machine beside each other";
     "mpi": mpi::run::JobDocument, "becalm-mpi, becalm report JOB", "the phases of a parallel job";
     "mpi-sweep": mpi::grains::GrainsDocument, "becalm-mpi --grain LIST", "jobs of several grains";
     "mpi-validate": mpi::validate::ValidateDocument, "becalm-mpi validate", "predictions held against a job";
@@ -94,7 +93,6 @@ documents! {
     "mpi-run": model::phases::PhasesDoc, "runs/node=HOST.json of becalm-mpi", "the ranks of a job on a node";
     "distribution": model::distribution::DistributionDoc, "runs/node=HOST.json of becalm import",
         "what another program's histogram or statistics say";
-    "study": model::study::StudyDoc, "study.json of becalm tune study", "configurations and their recordings";
 }
 
 /// The schema of a type, as schemars has it.

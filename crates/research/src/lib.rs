@@ -1,4 +1,4 @@
-//! Published figures and what reproduces them: papers and platforms, from their data files to the commands.
+//! Published figures and what reproduces them: papers, platforms and studies, from their data files to the commands.
 
 #![forbid(unsafe_code)]
 
@@ -6,3 +6,4 @@ pub mod paper;
 pub mod platforms;
 #[cfg(feature = "schemas")]
 pub mod schemas;
+pub mod study;

@@ -1,6 +1,12 @@
 //! A study as a page for a browser.
 
-use becalm_analyze::study::mean_slowdown;
+use becalm_report::compare::forest_chart;
+use becalm_report::form::field::Field;
+use becalm_report::html::{
+    Axis, AxisScale, AxisUnit, Block, Chart, ChartSeries, Grade, HtmlTable, Lines, Page, Section, Spec,
+};
+use becalm_report::predict::{intervals, job, row};
+use becalm_report::record::figures::source;
 
 use super::against::{self, AGAINST, AgainstRow};
 use super::series;
@@ -8,11 +14,7 @@ use super::{
     FIGURES, StudyEntry, StudyFigures, StudyReport, answer, curves, entries, grains, grains_in_words, heading, lines,
     missing, most_ranks,
 };
-use crate::compare::forest_chart;
-use crate::form::field::Field;
-use crate::html::{Axis, AxisScale, AxisUnit, Block, Chart, ChartSeries, Grade, HtmlTable, Lines, Page, Section, Spec};
-use crate::predict::{intervals, job, row};
-use crate::record::figures::source;
+use crate::study::analysis::mean_slowdown;
 
 /// How many rows a table of sources has at most.
 const ROWS: usize = 100;

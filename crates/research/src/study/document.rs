@@ -5,10 +5,9 @@
 
 use std::collections::HashSet;
 
+use becalm_model::node::MachineDoc;
 use becalm_units::CpuList;
 use serde::{Deserialize, Serialize};
-
-use crate::node::MachineDoc;
 
 /// The version of the document's schema that this program writes and reads.
 pub const SCHEMA: &str = "becalm.study/1";

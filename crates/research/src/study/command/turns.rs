@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-use becalm_bundle::study;
 use becalm_command::Exit;
 use becalm_command::child;
 use becalm_command::messages::say;
@@ -15,13 +14,15 @@ use becalm_linux::signals::StopSignals;
 use becalm_linux::sysfs::cpu::CpuSets;
 use becalm_measure::machine;
 use becalm_model::node_name;
-use becalm_model::study::{ConfigurationDoc, ConfigurationOutcome, SCHEMA, StudyDoc};
-use becalm_tune::study::{Configuration, Cpus, Means, RecordingEnd, planned, record};
 use becalm_units::fault::{Context, Result, UsageError};
 use becalm_units::{CpuList, Named};
 
 use super::StudyArgs;
-use super::command::{RecordCommand, arguments, command, read_back, run_name};
+use super::recording::{RecordingEnd, record};
+use super::words::{RecordCommand, arguments, command, read_back, run_name};
+use crate::study::configuration::{Configuration, Cpus, Means, planned};
+use crate::study::document::{ConfigurationDoc, ConfigurationOutcome, SCHEMA, StudyDoc};
+use crate::study::file;
 
 /// Makes the folder and records the configurations in it, turn after turn.
 ///
@@ -68,7 +69,7 @@ pub fn record_all(args: &StudyArgs) -> Result<(PathBuf, StudyDoc, Exit)> {
         turns: args.turns,
         configurations: configurations.iter().map(plan).collect(),
     };
-    study::store(&doc, &folder)?;
+    file::store(&doc, &folder)?;
     let exit = record_turns(&mut doc, &recording, &signals)?;
     Ok((folder, doc, exit))
 }
@@ -80,7 +81,7 @@ pub fn record_all(args: &StudyArgs) -> Result<(PathBuf, StudyDoc, Exit)> {
 pub fn resume(folder: &Path) -> Result<(PathBuf, StudyDoc, Exit)> {
     let root = Path::new("/");
     let signals = StopSignals::block().context("cannot block signals")?;
-    let mut doc = study::load(folder)?;
+    let mut doc = file::load(folder)?;
     let usage = |why: String| UsageError::new(format!("cannot go on with the study in {}: {why}", folder.display()));
     let (node, here) = (node_name(&kernel::hostname(root)?), machine::describe(root));
     if (&node, &here.kernel, &here.processor) != (&doc.node, &doc.machine.kernel, &doc.machine.processor) {
@@ -131,7 +132,7 @@ fn record_turns(doc: &mut StudyDoc, recording: &RecordCommand<'_>, signals: &Sto
                 return Ok(Exit::Failed);
             }
             recorded(&mut of.outcome, run_name(configuration, turn), end);
-            study::store(doc, recording.folder)?;
+            file::store(doc, recording.folder)?;
         }
     }
     Ok(Exit::Done)

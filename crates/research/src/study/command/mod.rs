@@ -3,33 +3,34 @@
 //!
 //! Each is recorded by a process of its own, as a user would do it.
 
-mod command;
+mod recording;
 mod turns;
+mod words;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use becalm_bundle::Bundle;
-use becalm_bundle::study::{self, FILE};
 use becalm_command::Exit;
-use becalm_command::arguments::some_cpus;
+use becalm_command::arguments::{some_cpus, some_grains};
 use becalm_command::messages::say;
 use becalm_command::output::{Output, emit};
 use becalm_command::progress::ReadingProgress;
 use becalm_command::rights;
 use becalm_linux::sched::Policy;
-use becalm_model::study::StudyDoc;
-use becalm_report::StudyReport;
+use becalm_model::tune::Profile;
 use becalm_scale::collective::Collective;
 use becalm_scale::predict::Question;
-use becalm_tune::Profile;
-use becalm_tune::study::Configuration;
 use becalm_units::fault::{Context, Result, UsageError};
 use becalm_units::{Count, CpuList, Named, Nanos, RankCount};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-use super::some_grains;
+use crate::study::analysis::{ranks_per_node, study};
+use crate::study::configuration::Configuration;
+use crate::study::document::StudyDoc;
+use crate::study::file::{self, FILE};
+use crate::study::report::StudyReport;
 
 /// Record a machine under several configurations, and say what each costs a job of many ranks (De 2009)
 ///
@@ -116,7 +117,7 @@ pub struct StudyArgs {
 impl StudyArgs {
     /// How long each configuration is recorded in a turn, in whole milliseconds.
     fn turn(&self) -> Nanos {
-        command::turn(self.duration, self.turns)
+        words::turn(self.duration, self.turns)
     }
 }
 
@@ -160,15 +161,15 @@ pub fn run(args: &StudyArgs, out: &mut dyn Write) -> Result<Exit> {
     }
     let (folder, doc, exit) = match (recorded, &args.from) {
         (Some(recorded), _) => recorded,
-        (None, Some(folder)) => (folder.clone(), study::load(folder)?, Exit::Done),
+        (None, Some(folder)) => (folder.clone(), file::load(folder)?, Exit::Done),
         (None, None) => unreachable!("it is recorded where it is not read"),
     };
     let bundles = open(&folder, &doc)?;
-    let question = Question { per_node: becalm_analyze::study::ranks_per_node(&bundles)?, ..question };
+    let question = Question { per_node: ranks_per_node(&bundles)?, ..question };
     let reading = ReadingProgress::to_study(&bundles);
     let ranks: Vec<u64> = args.ranks.iter().map(|ranks| ranks.get()).collect();
     let questions: Vec<Question> = args.grain.iter().map(|grain| Question { grain: *grain, ..question }).collect();
-    let studied = becalm_analyze::study::study(&doc, &bundles, &questions, &ranks)?;
+    let studied = study(&doc, &bundles, &questions, &ranks)?;
     drop(reading);
     let report = StudyReport { doc: &doc, studied: &studied, question };
     emit(&report, output, out)?;

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use becalm_linux::file::FileError;
 use becalm_linux::sysfs::cpu::siblings;
-use becalm_model::study::{ConfigurationDoc, ConfigurationOutcome};
+use becalm_model::tune::Profile;
 use becalm_units::{CpuList, Named, UnknownName};
 
-use crate::Profile;
+use super::document::{ConfigurationDoc, ConfigurationOutcome};
 
 /// A way to run a job on a machine. The order is that in which they are recorded.
 #[derive(
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn the_baseline_has_the_name_that_documents_know() {
-        assert_eq!(Configuration::Baseline.name(), becalm_model::study::BASELINE);
+        assert_eq!(Configuration::Baseline.name(), crate::study::BASELINE);
     }
 
     fn machine(cores: &[&str]) -> tempfile::TempDir {

@@ -2,7 +2,15 @@
 
 use std::io::{self, Write};
 
-use becalm_analyze::study::{Studied, mean_slowdown};
+use becalm_report::form::field::Field;
+use becalm_report::form::paragraph::{line, paragraph};
+use becalm_report::form::plot::{self, Curve};
+use becalm_report::form::sheet::Sheet;
+use becalm_report::form::table::Table;
+use becalm_report::form::value::{factor, grouped};
+use becalm_report::predict::{intervals, row};
+use becalm_report::record::figures::source;
+use becalm_report::sweep::{Axes, Axis};
 use becalm_units::{Nanos, printable};
 
 use super::against::{self, AGAINST, AgainstRow};
@@ -10,15 +18,7 @@ use super::{
     FIGURES, StudyEntry, StudyFigures, StudyReport, answer, curves, entries, grains, heading, lines, missing,
     most_ranks,
 };
-use crate::form::field::Field;
-use crate::form::paragraph::{line, paragraph};
-use crate::form::plot::{self, Curve};
-use crate::form::sheet::Sheet;
-use crate::form::table::Table;
-use crate::form::value::{factor, grouped};
-use crate::predict::{intervals, row};
-use crate::record::figures::source;
-use crate::sweep::{Axes, Axis};
+use crate::study::analysis::{Studied, mean_slowdown};
 
 /// How many sources of each configuration are shown.
 const SHOWN: usize = 5;

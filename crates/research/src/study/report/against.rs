@@ -1,16 +1,16 @@
 //! The noise of the configurations against that of the baseline: what is shown of each, and why of some nothing is.
 
 use becalm_analyze::compare::{Basis, ComparedFigure, Comparison, FLOOR, Metric, Verdict};
-use becalm_analyze::study::Studied;
 use becalm_model::node::Warning;
+use becalm_report::catalogue;
+use becalm_report::compare::{self, NAMED, change, changed, figure, reason, said};
+use becalm_report::form::field::{Object, fields};
+use becalm_report::form::figure::{Change, Figure};
+use becalm_report::form::value::three_digits;
 use serde::Serialize;
 
 use super::StudyEntry;
-use crate::catalogue;
-use crate::compare::{self, NAMED, change, changed, figure, reason, said};
-use crate::form::field::{Object, fields};
-use crate::form::figure::{Change, Figure};
-use crate::form::value::three_digits;
+use crate::study::analysis::Studied;
 
 /// The noise of a configuration against the baseline's.
 #[derive(Clone)]

@@ -8,23 +8,23 @@ mod text;
 
 use std::io;
 
-use becalm_analyze::study::{Studied, Turn, mean_slowdown};
 use becalm_analyze::summary::{Figures, Pooled, SourceSummary};
 use becalm_model::node::Warning;
-use becalm_model::study::{ConfigurationDoc, ConfigurationOutcome, StudyDoc};
+use becalm_report::Report;
+use becalm_report::catalogue;
+use becalm_report::form::field::{Object, fields};
+use becalm_report::form::figure::{Change, Factor, Rate, Ratio, Time};
+use becalm_report::form::known::system;
+use becalm_report::form::sheet::Sheet;
+use becalm_report::html::Page;
+use becalm_report::predict::{PredictedRow, job};
 use becalm_scale::predict::{Question, RankPrediction};
 use becalm_units::{Nanos, RankCount};
 use serde::Serialize;
 
 use self::against::AgainstJson;
-use crate::catalogue;
-use crate::form::field::{Object, fields};
-use crate::form::figure::{Change, Factor, Rate, Ratio, Time};
-use crate::form::known::system;
-use crate::form::sheet::Sheet;
-use crate::html::Page;
-use crate::predict::{PredictedRow, job};
-use crate::report::Report;
+use crate::study::analysis::{Studied, Turn, mean_slowdown};
+use crate::study::document::{ConfigurationDoc, ConfigurationOutcome, StudyDoc};
 
 /// A study and what it came to.
 pub struct StudyReport<'a> {
@@ -140,7 +140,7 @@ fn answer(report: &StudyReport<'_>) -> Option<String> {
     let baseline = baseline.first()?.figures.slowdown?;
     let slowdowns = others.into_iter().filter_map(|entry| Some((entry, entry.figures.slowdown?)));
     let (best, slowdown) = slowdowns.min_by(|a, b| a.1.total_cmp(&b.1))?;
-    let factor = crate::form::value::factor;
+    let factor = becalm_report::form::value::factor;
     let phases = match grains(report).as_slice() {
         [grain, _, ..] => format!(" with phases of {grain}"),
         _ => String::new(),

@@ -7,17 +7,16 @@
 //! drifts meets both then. The noise of all configurations is one question with several answers, so that its verdicts are adjusted
 //! together.
 
+use becalm_analyze::compare::{CompareError, Comparison, compare_sides, judge_together};
+use becalm_analyze::noise::NoiseInput;
+use becalm_analyze::summary::{Pooled, Selection, Summary, summarize};
 use becalm_bundle::Bundle;
 use becalm_model::node::Warning;
-use becalm_model::study::{ConfigurationDoc, StudyDoc};
 use becalm_scale::predict::{Prediction, Question, RankPrediction};
-use becalm_scale::{Noise, NoiseTrace, ScaleError};
-use becalm_units::Nanos;
-use becalm_units::fault::{Fault, Wording};
+use becalm_scale::{Noise, NoiseTrace};
+use becalm_units::{Nanos, fault};
 
-use crate::compare::{CompareError, Comparison, compare_sides, judge_together};
-use crate::noise::{NoiseError, NoiseInput};
-use crate::summary::{Pooled, Selection, Summary, SummaryError, summarize};
+use super::document::{ConfigurationDoc, StudyDoc};
 
 /// All of a recording, without what becalm itself took.
 const EVERYTHING: Selection = Selection { node: None, cpus: None, with_self: false };
@@ -69,34 +68,6 @@ fn longest_in_parts(noise: &Noise, parts: i64) -> Vec<(Nanos, Nanos)> {
     longest.into_iter().flatten().collect()
 }
 
-/// The recordings of a study do not come to anything.
-#[derive(Debug, thiserror::Error)]
-pub enum StudyError {
-    /// A recording cannot be read.
-    #[error(transparent)]
-    Summary(#[from] SummaryError),
-    /// A recording has no noise that can be replayed.
-    #[error(transparent)]
-    Noise(#[from] NoiseError),
-    /// The job cannot be simulated.
-    #[error(transparent)]
-    Scale(#[from] ScaleError),
-}
-
-impl Fault for StudyError {
-    fn is_usage(&self) -> bool {
-        if let Self::Scale(error) = self { error.is_usage() } else { false }
-    }
-
-    fn hint(&self) -> Option<Wording> {
-        match self {
-            Self::Summary(error) => error.hint(),
-            Self::Noise(error) => error.hint(),
-            Self::Scale(error) => error.hint(),
-        }
-    }
-}
-
 /// What each configuration of a study came to, in the order of the document; `None` of those without a recording. `bundles` are the
 /// recordings of each, turn by turn; `questions` is one job for each grain, at least one, and `ranks` their numbers of ranks.
 ///
@@ -107,7 +78,7 @@ pub fn study(
     bundles: &[Vec<Bundle>],
     questions: &[Question],
     ranks: &[u64],
-) -> Result<Vec<Option<Studied>>, StudyError> {
+) -> fault::Result<Vec<Option<Studied>>> {
     let of = |runs: &Vec<Bundle>| (!runs.is_empty()).then(|| configuration(runs, questions, ranks)).transpose();
     let mut studied = bundles.iter().map(of).collect::<Result<Vec<_>, _>>()?;
     if let Some(baseline) = doc.configurations.iter().position(ConfigurationDoc::is_baseline) {
@@ -130,7 +101,7 @@ pub fn study(
 ///
 /// # Errors
 /// If a recording's documents cannot be read.
-pub fn ranks_per_node(bundles: &[Vec<Bundle>]) -> Result<u64, StudyError> {
+pub fn ranks_per_node(bundles: &[Vec<Bundle>]) -> fault::Result<u64> {
     let mut fewest: Option<u64> = None;
     for bundle in bundles.iter().flatten() {
         for doc in EVERYTHING.documents(bundle)? {
@@ -142,7 +113,7 @@ pub fn ranks_per_node(bundles: &[Vec<Bundle>]) -> Result<u64, StudyError> {
 }
 
 /// Simulates the jobs under the noise of the recordings, all together and the first by each itself.
-fn configuration(runs: &[Bundle], questions: &[Question], ranks: &[u64]) -> Result<Studied, StudyError> {
+fn configuration(runs: &[Bundle], questions: &[Question], ranks: &[u64]) -> fault::Result<Studied> {
     let mut turns = Vec::with_capacity(runs.len());
     let mut inputs = Vec::with_capacity(runs.len());
     for bundle in runs {

@@ -1,14 +1,17 @@
 //! The document of a study as the file `study.json` in its folder.
 
+use std::fmt::Display;
 use std::io::Write;
 use std::path::Path;
 
+use becalm_bundle::{BundleError, Draft};
 use becalm_linux::file::read_regular;
-use becalm_model::study::{SCHEMA, StudyDoc};
+use becalm_units::fault::{Context, Error, Result};
 
-use super::BundleError;
-use super::document::LARGEST;
-use super::draft::Draft;
+use super::document::{SCHEMA, StudyDoc};
+
+/// No document is larger, in bytes.
+const LARGEST: u64 = 256 << 20;
 
 /// The document's name in the folder.
 pub const FILE: &str = "study.json";
@@ -17,35 +20,39 @@ pub const FILE: &str = "study.json";
 ///
 /// # Errors
 /// If it holds what cannot be read again, or cannot be written.
-pub fn store(study: &StudyDoc, folder: &Path) -> Result<(), BundleError> {
+pub fn store(study: &StudyDoc, folder: &Path) -> Result<()> {
     let path = folder.join(FILE);
-    let wrong = |why| BundleError::Study { path: path.clone(), why };
-    study.check().map_err(wrong)?;
-    let mut text = serde_json::to_vec_pretty(study).map_err(|cause| wrong(cause.to_string()))?;
+    study.check().map_err(|why| wrong(&path, why))?;
+    let mut text = serde_json::to_vec_pretty(study).map_err(|cause| wrong(&path, cause))?;
     text.push(b'\n');
-    let draft = Draft::for_bundle(folder, path.clone())?;
-    draft.file().write_all(&text).map_err(BundleError::io("write", &path))?;
-    draft.sync()?;
-    draft.publish()
+    let mut draft = Draft::for_bundle(folder, path.clone())?;
+    draft.write_all(&text).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(draft.finish()?)
 }
 
 /// Reads the document of a study's folder.
 ///
 /// # Errors
 /// If it is not there, is of another version, or says what cannot be.
-pub fn load(folder: &Path) -> Result<StudyDoc, BundleError> {
+pub fn load(folder: &Path) -> Result<StudyDoc> {
     let path = folder.join(FILE);
-    let text = read_regular(&path, LARGEST).map_err(BundleError::io("read", &path))?;
-    let wrong = |why| BundleError::Study { path: path.clone(), why };
-    let value: serde_json::Value = serde_json::from_slice(&text).map_err(|cause| wrong(cause.to_string()))?;
+    let text = read_regular(&path, LARGEST).with_context(|| format!("cannot read {}", path.display()))?;
+    let value: serde_json::Value = serde_json::from_slice(&text).map_err(|cause| wrong(&path, cause))?;
     match value.get("schema").and_then(serde_json::Value::as_str) {
         Some(SCHEMA) => {}
-        Some(found) => return Err(BundleError::Version { path, found: found.to_owned(), known: SCHEMA }),
-        None => return Err(wrong("it names no schema".to_owned())),
+        Some(found) => {
+            return Err(BundleError::Version { path, found: found.to_owned(), known: SCHEMA }.into());
+        }
+        None => return Err(wrong(&path, "it names no schema")),
     }
-    let doc: StudyDoc = serde_json::from_value(value).map_err(|cause| wrong(cause.to_string()))?;
-    doc.check().map_err(wrong)?;
+    let doc: StudyDoc = serde_json::from_value(value).map_err(|cause| wrong(&path, cause))?;
+    doc.check().map_err(|why| wrong(&path, why))?;
     Ok(doc)
+}
+
+/// The error for a document that is not what it should be.
+fn wrong(path: &Path, why: impl Display) -> Error {
+    Error::new(format!("cannot read {} as the document of a study: {why}", path.display()))
 }
 
 #[cfg(test)]
@@ -53,10 +60,10 @@ mod tests {
     use std::fs;
 
     use becalm_model::node::MachineDoc;
-    use becalm_model::study::{ConfigurationDoc, ConfigurationOutcome};
     use becalm_units::CpuList;
 
     use super::*;
+    use crate::study::{ConfigurationDoc, ConfigurationOutcome};
 
     fn recorded(runs: &[&str]) -> ConfigurationOutcome {
         ConfigurationOutcome::Recorded { runs: runs.iter().map(|run| (*run).to_owned()).collect(), failed: None }

@@ -3,10 +3,11 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use becalm_model::study::{ConfigurationDoc, StudyDoc};
-use becalm_tune::Profile;
-use becalm_tune::study::{Configuration, Means};
+use becalm_model::tune::Profile;
 use becalm_units::{CpuList, Named, Nanos};
+
+use crate::study::configuration::{Configuration, Means};
+use crate::study::document::{ConfigurationDoc, StudyDoc};
 
 /// What is the same for the recordings of all configurations.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -91,8 +92,6 @@ pub fn arguments(command: &[String], program: &Path) -> Vec<OsString> {
 
 #[cfg(test)]
 mod tests {
-    use becalm_tune::Profile;
-
     use super::*;
 
     #[test]

@@ -1,12 +1,12 @@
 //! Recording a configuration by a process of its own, as a user would do it.
 
 use std::io::{self, Read};
-use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use becalm_linux::signals::{self, StopSignals};
+use becalm_units::fault::{Context, Result};
 
 /// How the recording of a configuration ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -19,24 +19,6 @@ pub enum RecordingEnd {
     Stopped,
 }
 
-/// The process that records cannot be run.
-#[derive(Debug, thiserror::Error)]
-pub enum StudyError {
-    /// It cannot be started.
-    #[error("cannot start {}", program.display())]
-    Start {
-        /// The path of the program.
-        program: PathBuf,
-        /// What the system answered.
-        source: io::Error,
-    },
-    /// Its end cannot be waited for.
-    #[error("cannot wait for the recording")]
-    Wait(#[source] io::Error),
-}
-
-becalm_units::fault::faultless!(StudyError);
-
 /// How often it is looked whether a recording has ended: seldom, as that is noise.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -45,10 +27,10 @@ const LOOK: Duration = Duration::from_millis(200);
 ///
 /// # Errors
 /// If the program cannot be started or waited for. That it fails is no error.
-pub fn record(mut command: Command, signals: &StopSignals) -> Result<RecordingEnd, StudyError> {
+pub fn record(mut command: Command, signals: &StopSignals) -> Result<RecordingEnd> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let started = signals.let_through(|| command.spawn());
-    let mut child = started.map_err(|source| StudyError::Start { program: command.get_program().into(), source })?;
+    let mut child = started.with_context(|| format!("cannot start {}", command.get_program().display()))?;
     // Or a recording with much to say would wait for its reader forever.
     let said = child.stderr.take().and_then(|mut stderr| {
         let read = move || {
@@ -60,7 +42,7 @@ pub fn record(mut command: Command, signals: &StopSignals) -> Result<RecordingEn
         // Without a reader nobody is waited for: the other end is closed.
         thread::Builder::new().spawn(read).ok()
     });
-    let (status, stopped) = wait(&mut child, signals).map_err(StudyError::Wait)?;
+    let (status, stopped) = wait(&mut child, signals).context("cannot wait for the recording")?;
     let said = said.and_then(|said| said.join().ok()).unwrap_or_default();
     Ok(match (stopped, status.success()) {
         (true, _) => RecordingEnd::Stopped,

@@ -1,11 +1,11 @@
 //! The noise of each configuration over time, one below the other: Figures 3 and 5 of De et al. 2009.
 
-use becalm_analyze::study::Studied;
+use becalm_report::html::{Axis, AxisScale, AxisUnit, Block, Chart, ChartSeries, Lines, Mark, Section, Spec};
 use becalm_units::Nanos;
 use serde::Serialize;
 
 use super::StudyEntry;
-use crate::html::{Axis, AxisScale, AxisUnit, Block, Chart, ChartSeries, Lines, Mark, Section, Spec};
+use crate::study::analysis::Studied;
 
 /// The names of the charts on the page, as many as there are configurations.
 const IDS: [&str; 6] = ["series-a", "series-b", "series-c", "series-d", "series-e", "series-f"];
