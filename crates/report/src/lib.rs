@@ -50,7 +50,6 @@ pub use form::grid;
 pub use form::paragraph::wrap;
 pub use form::sheet::{Form, Sheet};
 pub use form::value::Value;
-pub use inject::sweep::{InjectSweepReport, InjectedCell};
 pub use law::{LawReport, LawRow};
 pub use mpi::grains::JobGrainsReport;
 pub use mpi::jobs::JobsReport;

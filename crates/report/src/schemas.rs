@@ -69,7 +69,6 @@ documents! {
     "law": law::LawDocument, "becalm law", "the noise law";
     "law-sweep": sweep::law::LawSweepDocument, "becalm law with lists", "the noise law for many noises";
     "inject": inject::InjectDocument, "becalm inject", "noise that was made";
-    "inject-sweep": inject::sweep::SweepDocument, "becalm inject with lists", "many noises that were made one after the other";
     "cost-clock": cost::clock::ClockDocument, "becalm cost clock", "what reading a clock costs";
     "cost-trap": cost::probe::ProbeDocument, "becalm cost trap", "what entering the kernel costs";
     "cost-detours": cost::probe::ProbeDocument, "becalm cost detours", "what common detours cost";

@@ -1,4 +1,5 @@
-//! Published figures and what reproduces them: papers, platforms and studies, from their data files to the commands.
+//! Published figures and what reproduces them, from data files to commands: papers, platforms, studies of configurations, and sweeps
+//! of injected noise.
 
 #![forbid(unsafe_code)]
 
@@ -7,3 +8,4 @@ pub mod platforms;
 #[cfg(feature = "schemas")]
 pub mod schemas;
 pub mod study;
+pub mod sweep;

@@ -1,50 +1,48 @@
 //! Several noises, one after the other: which share of the time each was to take and took, as tables, as a surface, and as
 //! `becalm.inject-sweep/1`.
 
+mod command;
+
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use becalm_report::form::paragraph::paragraph;
+use becalm_report::form::sheet::Sheet;
+use becalm_report::form::value::three_digits;
+use becalm_report::sweep::{Axes, Axis};
+use becalm_report::{Report, Value};
 use becalm_units::{Nanos, printable};
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use crate::Value;
-use crate::form::paragraph::paragraph;
-use crate::form::sheet::Sheet;
-use crate::form::value::three_digits;
-use crate::report::Report;
-use crate::sweep::{Axes, Axis};
+pub use command::{InjectSweep, run};
 
 /// What was delivered of several noises.
-pub struct InjectSweepReport<'a> {
-    /// How it is said how often detours come: `interval`, `rate` or `ratio`.
-    pub option: &'static str,
+struct InjectSweepReport<'a> {
+    /// The option that says how often detours come: `interval`, `rate` or `ratio`.
+    option: &'static str,
     /// Its values.
-    pub often: &'a [String],
+    often: &'a [String],
     /// The lengths of detours.
-    pub detours: &'a [Nanos],
-    /// The noises, in the order in which they were made: those of one value of the option next to each other, and of each the same lengths.
-    /// Those at the end may be missing.
-    pub cells: &'a [InjectedCell],
+    detours: &'a [Nanos],
+    /// The noises in the order in which they were made, the lengths of one value next to each other. Those at the end may be missing.
+    cells: &'a [InjectedCell],
 }
 
 /// One of several noises.
-#[derive(Clone, Debug)]
-pub struct InjectedCell {
+struct InjectedCell {
     /// How often its detours come, as it was asked for.
-    pub often: String,
+    often: String,
     /// How long they are.
-    pub detour: Nanos,
-    /// What was delivered, as `becalm.inject/1`; `None` where it was not made.
-    pub document: Option<Json>,
-    /// Why it was not made.
-    pub why_not: Option<String>,
+    detour: Nanos,
+    /// What was delivered, as `becalm.inject/1`, or why it was not made.
+    made: Result<Json, String>,
 }
 
 impl InjectedCell {
-    /// A figure of all places together, asked for or delivered.
-    fn figure(&self, of: &str, name: &str) -> Option<f64> {
-        self.document.as_ref()?[of][name].as_f64()
+    /// A figure of all places together, requested or delivered.
+    fn figure(&self, part: &str, name: &str) -> Option<f64> {
+        self.made.as_ref().ok()?[part][name].as_f64()
     }
 }
 
@@ -75,18 +73,6 @@ fn options(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "object", "properties": { "interval": text, "rate": text, "ratio": text } })
 }
 
-impl<'a> CellDocument<'a> {
-    fn of(option: &'static str, cell: &'a InjectedCell) -> Self {
-        let InjectedCell { often, detour, document, why_not } = cell;
-        Self {
-            often: [(option, often.as_str())].into(),
-            detour_ns: detour.get(),
-            why_not: why_not.as_deref(),
-            injected: document.as_ref(),
-        }
-    }
-}
-
 #[derive(Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub(crate) struct SweepDocument<'a> {
@@ -109,8 +95,13 @@ impl Report for InjectSweepReport<'_> {
     }
 
     fn document(&self) -> impl Serialize {
-        let cell = |cell| CellDocument::of(self.option, cell);
-        SweepDocument { cells: self.cells.iter().map(cell).collect() }
+        let cells = self.cells.iter().map(|InjectedCell { often, detour, made }| CellDocument {
+            often: [(self.option, often.as_str())].into(),
+            detour_ns: detour.get(),
+            why_not: made.as_ref().err().map(String::as_str),
+            injected: made.as_ref().ok(),
+        });
+        SweepDocument { cells: cells.collect() }
     }
 
     fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
@@ -120,9 +111,9 @@ impl Report for InjectSweepReport<'_> {
             ("Noise delivered", "delivered", "ratio", Value::Ratio),
             ("Mean length delivered", "delivered", "length_ns", Value::time),
         ];
-        for (number, (title, of, name, value)) in shown.into_iter().enumerate() {
+        for (number, (title, part, name, value)) in shown.into_iter().enumerate() {
             writeln!(out, "{}{title}{}", if number > 0 { "\n" } else { "" }, axes.columns_are())?;
-            let figure = |cell: &Option<&InjectedCell>| cell.and_then(|cell| cell.figure(of, name));
+            let figure = |cell: &Option<&InjectedCell>| cell.and_then(|cell| cell.figure(part, name));
             let values: Vec<Value> = cells.iter().map(|cell| figure(cell).map_or(Value::Missing, value)).collect();
             axes.table(title, &values, out)?;
         }
@@ -131,7 +122,7 @@ impl Report for InjectSweepReport<'_> {
         let written = |ratio: f64| format!("{}%", three_digits(ratio * 100.0));
         axes.surface("Noise delivered", &delivered, written, out)?;
         for cell in self.cells {
-            if let Some(why) = &cell.why_not {
+            if let Err(why) = &cell.made {
                 let name = format!("{} {}, detour {}", self.option, printable(&cell.often), cell.detour);
                 paragraph(out, "  ! ", &format!("{name} was not made: {why}"))?;
             }
@@ -142,21 +133,22 @@ impl Report for InjectSweepReport<'_> {
 
 #[cfg(test)]
 mod tests {
+    use becalm_report::form::sheet::Form;
+    use becalm_report::text;
     use serde_json::json;
 
     use super::*;
-    use crate::form::sheet::Form;
-    use crate::report::text;
 
     #[test]
     fn what_was_not_made_is_left_open_and_named() {
         let cell = |often: &str, detour, ratio: Option<f64>| InjectedCell {
             often: often.to_owned(),
             detour: Nanos::from_micros(detour),
-            document: ratio.map(
-                |ratio| json!({ "requested": { "ratio": 0.1 }, "delivered": { "ratio": ratio, "length_ns": 1e5 } }),
-            ),
-            why_not: ratio.is_none().then(|| "it is too short".to_owned()),
+            made: ratio
+                .map(
+                    |ratio| json!({ "requested": { "ratio": 0.1 }, "delivered": { "ratio": ratio, "length_ns": 1e5 } }),
+                )
+                .ok_or_else(|| "it is too short".to_owned()),
         };
         let cells = [cell("1ms", 1, None), cell("1ms", 100, Some(0.1)), cell("10ms", 1, None)];
         let often = ["1ms", "10ms"].map(str::to_owned);
