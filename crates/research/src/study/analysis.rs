@@ -79,8 +79,8 @@ pub fn study(
     questions: &[Question],
     ranks: &[u64],
 ) -> fault::Result<Vec<Option<Studied>>> {
-    let of = |runs: &Vec<Bundle>| (!runs.is_empty()).then(|| configuration(runs, questions, ranks)).transpose();
-    let mut studied = bundles.iter().map(of).collect::<Result<Vec<_>, _>>()?;
+    let figures = |runs: &Vec<Bundle>| (!runs.is_empty()).then(|| configuration(runs, questions, ranks)).transpose();
+    let mut studied = bundles.iter().map(figures).collect::<Result<Vec<_>, _>>()?;
     if let Some(baseline) = doc.configurations.iter().position(ConfigurationDoc::is_baseline) {
         for (at, runs) in bundles.iter().enumerate() {
             if at != baseline

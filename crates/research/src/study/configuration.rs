@@ -4,10 +4,7 @@ use std::path::Path;
 
 use becalm_linux::file::FileError;
 use becalm_linux::sysfs::cpu::siblings;
-use becalm_model::tune::Profile;
-use becalm_units::{CpuList, Named, UnknownName};
-
-use super::document::{ConfigurationDoc, ConfigurationOutcome};
+use becalm_units::{CpuList, UnknownName};
 
 /// A way to run a job on a machine. The order is that in which they are recorded.
 #[derive(
@@ -59,11 +56,11 @@ fn unknown(text: &str) -> UnknownName {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cpus {
     /// The CPUs of the baseline.
-    all: CpuList,
+    pub(super) all: CpuList,
     /// Whether others are online, which can take everything else.
     spare: bool,
     /// The CPUs of the first core, which is left idle where one is.
-    first_core: CpuList,
+    pub(super) first_core: CpuList,
     /// The first hardware thread of each core.
     one_each: CpuList,
 }
@@ -95,7 +92,7 @@ impl Cpus {
     }
 
     /// The CPUs that a configuration measures, or why this machine cannot do it.
-    fn measured(&self, configuration: Configuration) -> Result<CpuList, String> {
+    pub(super) fn measured(&self, configuration: Configuration) -> Result<CpuList, String> {
         let mut cpus = self.all.clone();
         if configuration.leaves_core() || (configuration.is_isolated() && !self.spare) {
             cpus = cpus.without(&self.first_core);
@@ -114,60 +111,8 @@ impl Cpus {
     }
 }
 
-/// How everything is recorded.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Means {
-    /// The real-time class: `rr:80`.
-    pub priority: String,
-    /// How CPUs are made quiet.
-    pub profile: Profile,
-}
-
-impl Means {
-    /// The scheduling class in which a configuration runs: `other` but where it has priority.
-    #[must_use]
-    pub fn sched(&self, configuration: Configuration) -> &str {
-        if configuration.has_priority() { &self.priority } else { "other" }
-    }
-}
-
-/// What a configuration does. `command` gives the words of the command that records these CPUs under it.
-pub fn planned(
-    configuration: Configuration,
-    cpus: &Cpus,
-    means: &Means,
-    command: impl FnOnce(&CpuList) -> Vec<String>,
-) -> ConfigurationDoc {
-    let (measured, outcome) = match cpus.measured(configuration) {
-        Ok(measured) => (measured, ConfigurationOutcome::Planned),
-        Err(why) => (CpuList::default(), ConfigurationOutcome::Skipped { why }),
-    };
-    let sched = means.sched(configuration);
-    let what = match configuration {
-        Configuration::Baseline => "ordinary processes on every CPU".to_owned(),
-        Configuration::Priority => format!("class {sched} on every CPU"),
-        Configuration::Isolated => {
-            format!("everything else moved off the CPUs (becalm tune run, {})", means.profile)
-        }
-        Configuration::SiblingIdle => {
-            "ordinary processes on one hardware thread of each core, the others idle".to_owned()
-        }
-        Configuration::OneLeftIdle => format!("ordinary processes on every CPU but {}, idle", cpus.first_core),
-        Configuration::Combined => {
-            format!("isolated, class {sched}, siblings and {} left idle", cpus.first_core)
-        }
-    };
-    let idle = if measured.is_empty() { CpuList::default() } else { cpus.all.without(&measured) };
-    let command = match &outcome {
-        ConfigurationOutcome::Skipped { .. } => Vec::new(),
-        _ => command(&measured),
-    };
-    let (name, sched) = (configuration.name().to_owned(), sched.to_owned());
-    ConfigurationDoc { name, what, cpus: measured, idle, sched, command, outcome }
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use becalm_units::Named;
 
@@ -176,7 +121,7 @@ mod tests {
         assert_eq!(Configuration::Baseline.name(), crate::study::BASELINE);
     }
 
-    fn machine(cores: &[&str]) -> tempfile::TempDir {
+    pub(in crate::study) fn machine(cores: &[&str]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for core in cores {
             for cpu in core.parse::<CpuList>().unwrap().iter() {
@@ -220,20 +165,5 @@ mod tests {
             assert_eq!(alone[at].1, "it needs a second core");
         }
         assert_eq!(alone[0].1, "0");
-    }
-
-    #[test]
-    fn what_cannot_be_had_is_skipped() {
-        let root = machine(&["0", "1"]);
-        let both: CpuList = "0-1".parse().unwrap();
-        let cpus = Cpus::find(root.path(), &both, &both).unwrap();
-        let means = Means { priority: "rr:80".to_owned(), profile: Profile::default() };
-        let planned = |configuration| planned(configuration, &cpus, &means, |cpus| vec![format!("record {cpus}")]);
-        assert_eq!(planned(Configuration::Baseline).command, ["record 0-1"]);
-        let combined = planned(Configuration::Combined);
-        assert_eq!((combined.idle.to_string(), combined.sched.as_str()), ("0".to_owned(), "rr:80"));
-        let skipped = planned(Configuration::SiblingIdle);
-        assert!(skipped.command.is_empty() && matches!(skipped.outcome, ConfigurationOutcome::Skipped { .. }));
-        assert!(skipped.cpus.is_empty() && skipped.idle.is_empty());
     }
 }

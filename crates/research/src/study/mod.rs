@@ -2,6 +2,7 @@
 //! from the baseline (De 2009).
 //!
 //! - `configuration`: the configurations, and the CPUs that each measures.
+//! - `record_command`: the command that records one.
 //! - `document`, `file`: `study.json`, which names the recordings.
 //! - `analysis`: the figures of each configuration, computed from the recordings.
 //! - `report`: the same for a terminal, as JSON and as a page.
@@ -12,6 +13,7 @@ mod command;
 mod configuration;
 mod document;
 mod file;
+mod record_command;
 pub(crate) mod report;
 
 pub use analysis::{Studied, Turn, study};

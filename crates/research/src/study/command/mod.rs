@@ -5,7 +5,6 @@
 
 mod recording;
 mod turns;
-mod words;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -30,6 +29,7 @@ use crate::study::analysis::{ranks_per_node, study};
 use crate::study::configuration::Configuration;
 use crate::study::document::StudyDoc;
 use crate::study::file::{self, FILE};
+use crate::study::record_command;
 use crate::study::report::StudyReport;
 
 /// Record a machine under several configurations, and say what each costs a job of many ranks (De 2009)
@@ -117,7 +117,7 @@ pub struct StudyArgs {
 impl StudyArgs {
     /// How long each configuration is recorded in a turn, in whole milliseconds.
     fn turn(&self) -> Nanos {
-        words::turn(self.duration, self.turns)
+        record_command::turn(self.duration, self.turns)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Recording a study: turn after turn, each configuration by a process of its own.
 
 use std::path::{Path, PathBuf};
-use std::{env, fs, io};
+use std::{fs, io};
 
 use becalm_command::Exit;
 use becalm_command::child;
@@ -14,15 +14,15 @@ use becalm_linux::signals::StopSignals;
 use becalm_linux::sysfs::cpu::CpuSets;
 use becalm_measure::machine;
 use becalm_model::node_name;
+use becalm_units::Named;
 use becalm_units::fault::{Context, Result, UsageError};
-use becalm_units::{CpuList, Named};
 
 use super::StudyArgs;
 use super::recording::{RecordingEnd, record};
-use super::words::{RecordCommand, arguments, command, read_back, run_name};
-use crate::study::configuration::{Configuration, Cpus, Means, planned};
+use crate::study::configuration::{Configuration, Cpus};
 use crate::study::document::{ConfigurationDoc, ConfigurationOutcome, SCHEMA, StudyDoc};
 use crate::study::file;
+use crate::study::record_command::{RecordCommand, arguments, run_name};
 
 /// Makes the folder and records the configurations in it, turn after turn.
 ///
@@ -48,17 +48,14 @@ pub fn record_all(args: &StudyArgs) -> Result<(PathBuf, StudyDoc, Exit)> {
         .with_context(|| format!("cannot make the folder {} for the study", folder.display()))?;
     let recording = RecordCommand {
         duration: args.turn(),
-        means: Means { priority: args.priority.to_string(), profile: args.profile },
+        priority: args.priority.to_string(),
+        profile: args.profile,
         sources: !args.no_sources,
         folder: &folder,
     };
     let cpus = Cpus::find(root, &all, &online)?;
     let wanted = |configuration: &Configuration| args.only.is_empty() || args.only.contains(configuration);
-    let configurations: Vec<Configuration> = Configuration::ALL.iter().copied().filter(wanted).collect();
-    let plan = |configuration: &Configuration| {
-        let first_turn = |cpus: &CpuList| command(*configuration, 1, cpus, &recording);
-        planned(*configuration, &cpus, &recording.means, first_turn)
-    };
+    let configurations = Configuration::ALL.iter().filter(|one| wanted(one));
     let mut doc = StudyDoc {
         schema: SCHEMA.to_owned(),
         program: concat!("becalm ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -67,7 +64,7 @@ pub fn record_all(args: &StudyArgs) -> Result<(PathBuf, StudyDoc, Exit)> {
         machine: machine::describe(root),
         duration_ns: args.duration.get(),
         turns: args.turns,
-        configurations: configurations.iter().map(plan).collect(),
+        configurations: configurations.map(|one| recording.planned(*one, &cpus)).collect(),
     };
     file::store(&doc, &folder)?;
     let exit = record_turns(&mut doc, &recording, &signals)?;
@@ -85,53 +82,52 @@ pub fn resume(folder: &Path) -> Result<(PathBuf, StudyDoc, Exit)> {
     let usage = |why: String| UsageError::new(format!("cannot go on with the study in {}: {why}", folder.display()));
     let (node, here) = (node_name(&kernel::hostname(root)?), machine::describe(root));
     if (&node, &here.kernel, &here.processor) != (&doc.node, &doc.machine.kernel, &doc.machine.processor) {
-        let of = &doc.machine;
+        let there = &doc.machine;
         return Err(usage(format!(
             "it is of {}: Linux {}, {}, and this is {node}: Linux {}, {}; turns of different machines cannot be compared",
-            doc.node, of.kernel, of.processor, here.kernel, here.processor
+            doc.node, there.kernel, there.processor, here.kernel, here.processor
         ))
         .into());
     }
-    for of in &doc.configurations {
-        let absent = of.cpus.without(&here.online);
+    for configuration in &doc.configurations {
+        let absent = configuration.cpus.without(&here.online);
         if !absent.is_empty() {
             return Err(usage(format!("{} not online", becalm_units::cpus_are(&absent))).into());
         }
     }
-    let recording = read_back(&doc, folder).map_err(usage)?;
+    let recording = RecordCommand::read_back(&doc, folder).map_err(usage)?;
     let exit = record_turns(&mut doc, &recording, &signals)?;
     Ok((folder.to_owned(), doc, exit))
 }
 
 /// Records what was planned, and keeps the document up to date, so that what was recorded can be shown whatever comes.
 fn record_turns(doc: &mut StudyDoc, recording: &RecordCommand<'_>, signals: &StopSignals) -> Result<Exit> {
-    let program = env::current_exe().context("cannot find this program's own file")?;
     let turns = doc.turns;
     let configurations: Vec<Configuration> =
-        doc.configurations.iter().map(|of| of.name.parse()).collect::<Result<_, _>>()?;
+        doc.configurations.iter().map(|one| one.name.parse()).collect::<Result<_, _>>()?;
     let steps = u64::from(turns) * configurations.len() as u64;
     let bar = Bar::new("recording", steps, Tail::Steps);
     for turn in 1..=turns {
         for (step, at) in order(turn, configurations.len()).into_iter().enumerate() {
-            let (configuration, of) = (configurations[at], &mut doc.configurations[at]);
+            let (configuration, one) = (configurations[at], &mut doc.configurations[at]);
             bar.reach(u64::from(turn - 1) * configurations.len() as u64 + step as u64);
-            bar.say(format!("recording {}", of.name));
-            if !is_due(of, turn) {
+            bar.say(format!("recording {}", one.name));
+            if !is_due(one, turn) {
                 continue;
             }
             remove_unfinished(&recording.folder.join(run_name(configuration, turn)))?;
-            let words = command(configuration, turn, &of.cpus, recording);
+            let words = recording.words(configuration, turn, &one.cpus);
             let mut process = child::becalm()?;
-            process.args(arguments(&words, &program));
+            process.args(arguments(&words, process.get_program()));
             let end = record(process, signals)?;
             if end == RecordingEnd::Stopped {
                 drop(bar);
-                say(format_args!("interrupted at {}, in turn {turn} of {turns}", of.name));
+                say(format_args!("interrupted at {}, in turn {turn} of {turns}", one.name));
                 let folder = recording.folder.display();
                 say(format_args!("what was recorded is kept; becalm tune study --resume {folder} goes on with it"));
                 return Ok(Exit::Failed);
             }
-            recorded(&mut of.outcome, run_name(configuration, turn), end);
+            recorded(&mut one.outcome, run_name(configuration, turn), end);
             file::store(doc, recording.folder)?;
         }
     }
@@ -146,10 +142,12 @@ fn order(turn: u32, configurations: usize) -> Vec<usize> {
 }
 
 /// Whether it is to be recorded in this turn, from 1 on: not if it was, and what failed once would leave a hole among the turns.
-fn is_due(of: &ConfigurationDoc, turn: u32) -> bool {
-    let can_be =
-        matches!(of.outcome, ConfigurationOutcome::Planned | ConfigurationOutcome::Recorded { failed: None, .. });
-    can_be && of.runs().len() < turn as usize
+fn is_due(configuration: &ConfigurationDoc, turn: u32) -> bool {
+    let can_be = matches!(
+        configuration.outcome,
+        ConfigurationOutcome::Planned | ConfigurationOutcome::Recorded { failed: None, .. }
+    );
+    can_be && configuration.runs().len() < turn as usize
 }
 
 /// Removes a recording that was under way when the study was stopped: the document does not name it, and its turn is recorded whole.
@@ -175,6 +173,8 @@ fn recorded(outcome: &mut ConfigurationOutcome, run: String, end: RecordingEnd) 
 
 #[cfg(test)]
 mod tests {
+    use becalm_units::CpuList;
+
     use super::*;
 
     /// Of what drifts steadily as much meets all configurations in an even number of turns, and nearly so in an odd one.
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn a_failure_skips_what_was_never_recorded_and_ends_what_was() {
         let failed = || RecordingEnd::Failed("no right".to_owned());
-        let mut of = ConfigurationDoc {
+        let mut one = ConfigurationDoc {
             name: "a".to_owned(),
             what: String::new(),
             cpus: CpuList::default(),
@@ -205,19 +205,19 @@ mod tests {
             command: Vec::new(),
             outcome: ConfigurationOutcome::Planned,
         };
-        recorded(&mut of.outcome, "a-1".to_owned(), RecordingEnd::Stopped);
-        assert_eq!((&of.outcome, is_due(&of, 1)), (&ConfigurationOutcome::Planned, true));
-        let mut never = of.clone();
+        recorded(&mut one.outcome, "a-1".to_owned(), RecordingEnd::Stopped);
+        assert_eq!((&one.outcome, is_due(&one, 1)), (&ConfigurationOutcome::Planned, true));
+        let mut never = one.clone();
         recorded(&mut never.outcome, "a-1".to_owned(), failed());
         let skipped = ConfigurationOutcome::Skipped { why: "no right".to_owned() };
         assert_eq!((&never.outcome, is_due(&never, 1)), (&skipped, false));
         for turn in 1..=2 {
-            recorded(&mut of.outcome, format!("a-{turn}"), RecordingEnd::Whole);
-            assert!(!is_due(&of, turn) && is_due(&of, turn + 1), "what was recorded is not recorded again");
+            recorded(&mut one.outcome, format!("a-{turn}"), RecordingEnd::Whole);
+            assert!(!is_due(&one, turn) && is_due(&one, turn + 1), "what was recorded is not recorded again");
         }
-        recorded(&mut of.outcome, "a-3".to_owned(), failed());
+        recorded(&mut one.outcome, "a-3".to_owned(), failed());
         let runs = vec!["a-1".to_owned(), "a-2".to_owned()];
-        assert_eq!(of.outcome, ConfigurationOutcome::Recorded { runs, failed: Some("no right".to_owned()) });
-        assert!(!is_due(&of, 3));
+        assert_eq!(one.outcome, ConfigurationOutcome::Recorded { runs, failed: Some("no right".to_owned()) });
+        assert!(!is_due(&one, 3));
     }
 }

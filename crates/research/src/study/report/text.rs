@@ -121,8 +121,8 @@ fn slowdowns(report: &StudyReport<'_>, entries: &[&StudyEntry<'_>], out: &mut Sh
 fn surface(report: &StudyReport<'_>, entries: &[&StudyEntry<'_>], out: &mut Sheet<'_>) -> io::Result<()> {
     let studied: Vec<_> = entries.iter().filter_map(|entry| Some((entry.doc.name.clone(), entry.studied?))).collect();
     let Some((_, first)) = studied.first() else { return Ok(()) };
-    let of = |studied: &Studied| studied.rows.iter().map(|row| (row.grain, row.ranks)).collect::<Vec<_>>();
-    if studied.iter().any(|(_, other)| of(other) != of(first)) {
+    let asked = |studied: &Studied| studied.rows.iter().map(|row| (row.grain, row.ranks)).collect::<Vec<_>>();
+    if studied.iter().any(|(_, other)| asked(other) != asked(first)) {
         return Ok(());
     }
     let grains: Vec<String> = grains(report).iter().map(Nanos::to_string).collect();
