@@ -10,8 +10,8 @@ use becalm_command::output::{Output, emit};
 use becalm_command::progress::ReadingProgress;
 use becalm_units::fault::{self, UsageError};
 
+use super::PlatformsReport;
 use super::modes::length_modes;
-use super::{PlatformRun, PlatformsReport};
 
 /// Prints the figures of several recordings next to each other.
 ///
@@ -23,7 +23,7 @@ pub fn run<'a>(
     json: bool,
     out: &mut dyn Write,
 ) -> fault::Result<Exit> {
-    let mut runs = Vec::new();
+    let mut report = PlatformsReport::published();
     for path in paths {
         let refused = |holds: &str| {
             UsageError::new(format!(
@@ -42,10 +42,9 @@ pub fn run<'a>(
         let _reading = ReadingProgress::begin(&bundle, 1);
         let name =
             path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
-        let name = name.strip_suffix(".becalm").map(str::to_owned).unwrap_or(name);
-        let (summary, modes) = (summarize(&bundle, selection)?, length_modes(&bundle, selection)?);
-        runs.push(PlatformRun { name, summary, modes });
+        let name = name.strip_suffix(".becalm").unwrap_or(&name);
+        report.add(name, &summarize(&bundle, selection)?, length_modes(&bundle, selection)?);
     }
-    emit(&PlatformsReport::new(&runs), Output::new(json, false), out)?;
+    emit(&report, Output::new(json, false), out)?;
     Ok(Exit::Done)
 }

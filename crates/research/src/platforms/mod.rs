@@ -29,15 +29,6 @@ struct PlatformsReport {
     modes: Vec<ModeRow>,
 }
 
-/// A recording to be shown beside others.
-#[derive(Clone, Debug)]
-struct PlatformRun {
-    name: String,
-    summary: Summary,
-    /// The modes of the lengths of its detours.
-    modes: Vec<LengthMode>,
-}
-
 /// A mode of the lengths of one run.
 #[derive(Clone, PartialEq, Debug)]
 struct ModeRow {
@@ -86,16 +77,15 @@ fields! {
 }
 
 impl PlatformsReport {
-    /// These runs, after the published platforms.
-    fn new(runs: &[PlatformRun]) -> Self {
-        let of = |run: &PlatformRun| {
-            let row = |mode: &LengthMode| ModeRow { platform: run.name.clone(), mode: *mode };
-            run.modes.iter().map(row).collect::<Vec<_>>()
-        };
-        Self {
-            rows: published().chain(runs.iter().map(|run| of_run(&run.name, &run.summary))).collect(),
-            modes: runs.iter().flat_map(of).collect(),
-        }
+    /// The published platforms.
+    fn published() -> Self {
+        Self { rows: published().collect(), modes: Vec::new() }
+    }
+
+    /// Adds a run with the modes of its lengths.
+    fn add(&mut self, name: &str, summary: &Summary, modes: Vec<LengthMode>) {
+        self.rows.push(recorded(name, summary));
+        self.modes.extend(modes.into_iter().map(|mode| ModeRow { platform: name.to_owned(), mode }));
     }
 }
 
@@ -121,7 +111,7 @@ fn published() -> impl Iterator<Item = PlatformRow> {
     })
 }
 
-fn of_run(name: &str, summary: &Summary) -> PlatformRow {
+fn recorded(name: &str, summary: &Summary) -> PlatformRow {
     let total = &summary.total;
     PlatformRow {
         platform: name.to_owned(),

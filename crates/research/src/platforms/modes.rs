@@ -47,6 +47,6 @@ pub(super) fn length_modes(bundle: &Bundle, selection: &Selection) -> Result<Vec
         }
         median_low(&mut gaps)
     };
-    let of = |mode: Mode| LengthMode { lengths: mode, share: mode.count as f64 / all, every_ns: every(&mode) };
-    Ok(found.into_iter().map(of).collect())
+    let row = |mode: Mode| LengthMode { lengths: mode, share: mode.count as f64 / all, every_ns: every(&mode) };
+    Ok(found.into_iter().map(row).collect())
 }
