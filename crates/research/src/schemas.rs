@@ -4,7 +4,7 @@ use crate::{paper, platforms, study, sweep};
 
 becalm_report::documents! {
     "paper": paper::report::PaperDocument, "becalm paper NAME", "the figures of a paper, published and found again";
-    "paper-step": paper::StepDocument, "steps/NAME.json of becalm paper", "a step of a campaign, and what it printed";
+    "paper-step": paper::step_document::StepDocument, "steps/NAME.json of becalm paper", "a step of a campaign, and what it printed";
     "platforms": platforms::PlatformsDocument, "becalm report RUN --platforms", "published platforms beside these runs";
     "tune-study": study::report::StudyDocument, "becalm tune study", "configurations of a machine beside each other";
     "study": study::StudyDoc, "study.json of becalm tune study", "configurations and their recordings";

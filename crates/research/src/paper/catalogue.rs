@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use becalm_report::html::AxisUnit;
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 use serde::Deserialize;
 use serde_json::Value;
@@ -109,6 +110,7 @@ pub enum Unit {
 pub struct Figure {
     /// Its name on the book's page of all figures; empty where it is not there.
     #[serde(default)]
+    #[allow(dead_code, reason = "only tests read it")]
     pub id: String,
     /// What it is of.
     pub what: String,
@@ -118,6 +120,7 @@ pub struct Figure {
     pub published: Published,
     /// Where in the paper it stands, and why it counts as it does.
     #[serde(default)]
+    #[allow(dead_code, reason = "only tests read it")]
     pub place: String,
     /// Whether it is a time of the paper's own machine, which another machine cannot find again.
     #[serde(default)]
@@ -181,32 +184,10 @@ pub struct ChartAxis {
     /// Its title.
     pub title: String,
     /// What it counts.
-    pub unit: ChartUnit,
+    pub unit: AxisUnit,
     /// Whether equal factors are equally far apart, instead of equal differences.
     #[serde(default)]
     pub log: bool,
-}
-
-/// What an axis counts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ChartUnit {
-    /// Durations in nanoseconds.
-    Time,
-    /// Instants in nanoseconds.
-    Instant,
-    /// Processes.
-    Ranks,
-    /// How many times as long.
-    Factor,
-    /// Parts of a whole.
-    Ratio,
-    /// How often a second.
-    Rate,
-    /// Whole numbers.
-    Count,
-    /// Numbers of no unit.
-    Plain,
 }
 
 /// A curve: elements of a list in the document of a step.
@@ -217,7 +198,7 @@ pub struct Curve {
     pub name: String,
     /// The step in whose document the list is.
     pub step: String,
-    /// Where in it, as in a [`Term`](super::Term).
+    /// Where in it, as in a [`Term`](super::reading::Term).
     #[serde(default = "rows")]
     pub list: String,
     /// Which elements are its points: those whose fields are so.
@@ -226,7 +207,7 @@ pub struct Curve {
     /// Whether a machine may have none of it although its step was run, as a configuration that needs root, or a model of what noise hid.
     #[serde(default)]
     pub may_lack: bool,
-    /// Where in the document stands what belongs behind its name, as in a [`Term`](super::Term); nothing for most.
+    /// Where in the document stands what belongs behind its name, as in a [`Term`](super::reading::Term); nothing for most.
     #[serde(default)]
     pub named: Option<String>,
     /// The field that is drawn to the right, where it is not that of the axis.
@@ -325,13 +306,13 @@ pub struct Bars {
     /// What the bars are.
     pub titles: [String; 2],
     /// What both count.
-    pub unit: ChartUnit,
+    pub unit: AxisUnit,
 }
 
 impl Bars {
     /// The names of the bars with their lengths, in the order of the list.
     #[must_use]
-    pub fn of(&self, document: &Value) -> Vec<(String, [f64; 2])> {
+    pub fn pairs(&self, document: &Value) -> Vec<(String, [f64; 2])> {
         let pair = |element: &Value| {
             let [one, other] = self.fields.each_ref().map(|field| number_at(element, &format!("/{field}")));
             Some((element[&self.name].as_str()?.to_owned(), [one?, other?]))
@@ -597,8 +578,8 @@ mod tests {
             { "time": "qt", "job": "z", "mean": 1, "worst": 2.5 }, { "time": "bt", "job": "z", "mean": 1, "worst": 2 },
             { "time": "qt", "job": "y", "mean": 3, "worst": 4 }, { "time": "qt", "job": "x", "mean": null, "worst": 4 },
         ] });
-        assert_eq!(bars.of(&document), [("z".to_owned(), [1.0, 2.5]), ("y".to_owned(), [3.0, 4.0])]);
-        assert!(bars.of(&json!({})).is_empty());
+        assert_eq!(bars.pairs(&document), [("z".to_owned(), [1.0, 2.5]), ("y".to_owned(), [3.0, 4.0])]);
+        assert!(bars.pairs(&json!({})).is_empty());
     }
 
     /// The cells of the rows of the page of the book that have these names.

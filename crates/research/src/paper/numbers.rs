@@ -3,13 +3,14 @@
 //! The files `*_numbers.csv` list the numbers of each section, also those in words (*twice*, *half*), and the section of each table and figure. A
 //! script that does not know the catalogue took them from the papers' texts.
 
-use becalm_research::paper::{Figure, Published, catalogue};
+use super::catalogue::{self, Figure};
+use super::verdict::Published;
 
 const NUMBERS: [(&str, &str); 4] = [
-    ("beckman2007", include_str!("../data/beckman2007_numbers.csv")),
-    ("tsafrir2007", include_str!("../data/tsafrir2007_numbers.csv")),
-    ("radojkovic2008", include_str!("../data/radojkovic2008_numbers.csv")),
-    ("de2009", include_str!("../data/de2009_numbers.csv")),
+    ("beckman2007", include_str!("../../data/beckman2007_numbers.csv")),
+    ("tsafrir2007", include_str!("../../data/tsafrir2007_numbers.csv")),
+    ("radojkovic2008", include_str!("../../data/radojkovic2008_numbers.csv")),
+    ("de2009", include_str!("../../data/de2009_numbers.csv")),
 ];
 
 /// Numbers that follow from printed ones, and bounds that becalm gives words of the paper: names of figures, and why.

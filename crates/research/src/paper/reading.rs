@@ -68,7 +68,7 @@ fn follow<'a>(value: &'a Value, part: &str) -> Option<&'a Value> {
 }
 
 impl Term {
-    fn of(&self, document: &Value) -> Option<f64> {
+    fn number(&self, document: &Value) -> Option<f64> {
         let less = self.minus.as_deref().map_or(Some(0.0), |path| number_at(document, path))?;
         Some(number_at(document, &self.at)? - less)
     }
@@ -81,8 +81,8 @@ impl Reading {
     }
 
     /// The figure, if its documents have it; `documents` gives that of a step.
-    pub fn of<'a>(&self, documents: impl Fn(&str) -> Option<&'a Value>) -> Option<f64> {
-        let number = |term: &Term| term.of(documents(&term.step)?);
+    pub fn value<'a>(&self, documents: impl Fn(&str) -> Option<&'a Value>) -> Option<f64> {
+        let number = |term: &Term| term.number(documents(&term.step)?);
         let by = self.by.as_ref().map_or(Some(1.0), number)?;
         Some((number(&self.of)? / by - self.less) * self.scale).filter(|value| value.is_finite())
     }
@@ -103,12 +103,13 @@ mod tests {
             at: at.to_owned(),
             minus: minus.map(ToOwned::to_owned),
         };
-        let read = |of, by| Reading { of, by, less: 0.0, scale: 100.0 }.of(|step| (step == "s").then_some(&document));
+        let read =
+            |of, by| Reading { of, by, less: 0.0, scale: 100.0 }.value(|step| (step == "s").then_some(&document));
         assert_eq!(read(term("/rows/name=b/ns", None), None), Some(400.0));
         assert_eq!(read(term("/rows/0/ns", Some("/rows/1/ns")), Some(term("/rows/1/ns", None))), Some(150.0));
         let added =
             Reading { of: term("/rows/0/ns", None), by: Some(term("/rows/1/ns", None)), less: 1.0, scale: 100.0 };
-        assert_eq!(added.of(|_| Some(&document)), Some(150.0));
+        assert_eq!(added.value(|_| Some(&document)), Some(150.0));
         assert_eq!(read(term("/rows/0/ns", None), Some(term("/zero", None))), None);
         assert_eq!(read(term("/rows/of=x&name=b/ns", None), None), Some(400.0));
         assert_eq!(read(term("/rows/name=c|b/ns", None), None), Some(400.0));

@@ -1,5 +1,6 @@
 //! A published number held against one of here.
 
+use becalm_report::form::value::grouped;
 use serde::Deserialize;
 
 use super::catalogue::Unit;
@@ -120,7 +121,8 @@ impl Unit {
 pub fn digits(value: f64) -> String {
     let size = value.abs();
     if size >= 999.5 {
-        return grouped(&format!("{value:.0}"));
+        let sign = if value < 0.0 { "-" } else { "" };
+        return format!("{sign}{}", grouped(size.round_ties_even() as u64));
     }
     let behind = if size >= 99.995 {
         1
@@ -130,19 +132,6 @@ pub fn digits(value: f64) -> String {
         3
     };
     if value == 0.0 { "0".to_owned() } else { format!("{value:.behind$}") }
-}
-
-/// A whole number with commas between thousands.
-fn grouped(whole: &str) -> String {
-    let (sign, whole) = whole.strip_prefix('-').map_or(("", whole), |rest| ("-", rest));
-    let mut text = sign.to_owned();
-    for (at, digit) in whole.chars().enumerate() {
-        if at > 0 && (whole.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]

@@ -17,8 +17,8 @@ use becalm_units::fault::{self, Context, UsageError};
 use serde_json::Value;
 
 use super::program::{Launch, StepCommand};
-use crate::paper::step_document::SCHEMA as STEP_SCHEMA;
-use crate::paper::{Step, StepDocument, catalogue};
+use crate::paper::catalogue::{self, Step};
+use crate::paper::step_document::{SCHEMA as STEP_SCHEMA, StepDocument};
 
 /// The largest file of a campaign that is read, in bytes: a step's document has thousands.
 const LARGEST: u64 = 64 << 20;

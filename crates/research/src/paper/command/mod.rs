@@ -21,8 +21,8 @@ use clap::builder::PossibleValuesParser;
 
 use self::campaign::{Campaign, StepEnd};
 use self::program::Launch;
+use crate::paper::catalogue::{self, Item, ItemKind, Paper, Step};
 use crate::paper::report::PaperReport;
-use crate::paper::{Item, ItemKind, Paper, Step, catalogue};
 
 /// The page in the folder of a campaign.
 const PAGE: &str = "index.html";

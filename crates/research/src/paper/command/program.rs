@@ -6,12 +6,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use becalm_command::child::without_defaults;
+use becalm_command::child::{self, without_defaults};
 use becalm_linux::sysfs::cpu::{self, CpuSets};
 use becalm_units::CpuList;
 use becalm_units::fault::{self, Context, UsageError};
 
-use crate::paper::{Quieted, Ranks, Step};
+use crate::paper::catalogue::{Quieted, Ranks, Step};
 
 /// Why no CPU is left for everything else.
 const ONE_CORE: &str = "all CPUs of this machine belong to one core, so none can be left to other programs";
@@ -55,14 +55,13 @@ impl Launch {
         if launcher.is_empty() {
             return Err(UsageError::new("--mpirun takes a program and its options, like mpirun").into());
         }
-        let becalm = env::current_exe().context("cannot find becalm itself")?;
+        let becalm = PathBuf::from(child::becalm()?.get_program());
         let root = Path::new("/");
         let all = CpuSets::read(root)?.online;
         let first = all.iter().next();
         let core = first.and_then(|first| cpu::siblings(root, first).ok().flatten());
         let rest = all.without(&core.or_else(|| first.map(CpuList::from)).unwrap_or_default());
-        let beside = becalm.with_file_name(JOB);
-        let job = Some(beside).filter(|path| is_program(path)).or_else(|| in_path(JOB));
+        let job = Some(becalm.with_file_name(JOB)).filter(|path| is_program(path)).or_else(|| in_path(JOB));
         Ok(Self { becalm, job, launcher, all, rest })
     }
 

@@ -7,8 +7,8 @@ use becalm_report::html::{
 };
 
 use super::{PaperReport, row};
-use crate::paper::verdict::digits;
-use crate::paper::{Bars, Chart as Drawn, ChartAxis, ChartUnit, Item, Points, PublishedTable, Verdict};
+use crate::paper::catalogue::{Bars, Chart as Drawn, ChartAxis, Curve, Item, Points, PublishedTable};
+use crate::paper::verdict::{Verdict, digits};
 
 /// The names of charts on a page, in their order; a test holds that they are enough.
 const CHARTS: [&str; 52] = [
@@ -122,7 +122,7 @@ fn blocks(report: &PaperReport, item: &Item, ids: &mut impl Iterator<Item = &'st
 
 /// The curves of a figure, not named yet; `None` where no step of it was done.
 fn chart(report: &PaperReport, item: &Item, drawn: &Drawn) -> Option<Chart> {
-    let curve = |curve: &crate::paper::Curve| {
+    let curve = |curve: &Curve| {
         let document = report.documents.get(&curve.step)?;
         let Points { points, band } = drawn.points(curve, document);
         let scattered = drawn.scattered || curve.scattered;
@@ -162,7 +162,7 @@ fn chart(report: &PaperReport, item: &Item, drawn: &Drawn) -> Option<Chart> {
 }
 
 /// Whether the points of a curve that joins them have dots as well.
-const fn has_dots(drawn: &Drawn, curve: &crate::paper::Curve, points: usize) -> bool {
+const fn has_dots(drawn: &Drawn, curve: &Curve, points: usize) -> bool {
     !drawn.steps && !curve.dashed && points <= DOTS
 }
 
@@ -182,11 +182,11 @@ fn stack(series: &mut [ChartSeries]) {
 /// The bars of a figure, not named yet; `None` where its step was not done.
 fn bars(report: &PaperReport, item: &Item, drawn: &Bars) -> Option<Chart> {
     let text = |value: f64| match drawn.unit {
-        ChartUnit::Time | ChartUnit::Instant => Value::time(value).cell(),
+        AxisUnit::Time | AxisUnit::Instant => Value::time(value).cell(),
         _ => digits(value),
     };
     let pair = |(name, values): (String, [f64; 2])| BarPair { name, values, texts: values.map(text) };
-    let pairs: Vec<BarPair> = drawn.of(report.documents.get(&drawn.step)?).into_iter().map(pair).collect();
+    let pairs: Vec<BarPair> = drawn.pairs(report.documents.get(&drawn.step)?).into_iter().map(pair).collect();
     if pairs.is_empty() {
         return None;
     }
@@ -198,7 +198,7 @@ fn bars(report: &PaperReport, item: &Item, drawn: &Bars) -> Option<Chart> {
         label: format!("{}, {}: {}.", what(item, &drawn.title), drawn.titles.join(" and "), texts.join("; ")),
         height: 74 + 40 * pairs.len() as u32,
         spec: Spec::Pairs(PairedBars {
-            x: Axis::new("", AxisScale::Linear, unit(drawn.unit)).between(Some(0.0), None),
+            x: Axis::new("", AxisScale::Linear, drawn.unit).between(Some(0.0), None),
             names: drawn.titles.clone(),
             pairs,
         }),
@@ -217,27 +217,14 @@ fn title(item: &Item, own: &str) -> String {
 
 fn axis(axis: &ChartAxis) -> Axis {
     let scale = if axis.log { AxisScale::Log } else { AxisScale::Linear };
-    Axis::new(&axis.title, scale, unit(axis.unit))
+    Axis::new(&axis.title, scale, axis.unit)
 }
 
 /// Slowdowns begin with none, unless something ended early.
 fn upward(drawn: &ChartAxis, series: &[ChartSeries]) -> Axis {
     let all = series.iter().flat_map(|curve| curve.points.iter().chain(&curve.band));
-    let is_slowdown = drawn.unit == ChartUnit::Factor && !drawn.log && all.flatten().all(|value| *value >= 1.0);
+    let is_slowdown = drawn.unit == AxisUnit::Factor && !drawn.log && all.flatten().all(|value| *value >= 1.0);
     axis(drawn).between(is_slowdown.then_some(1.0), None)
-}
-
-const fn unit(unit: ChartUnit) -> AxisUnit {
-    match unit {
-        ChartUnit::Time => AxisUnit::Time,
-        ChartUnit::Instant => AxisUnit::Instant,
-        ChartUnit::Ranks => AxisUnit::Ranks,
-        ChartUnit::Factor => AxisUnit::Factor,
-        ChartUnit::Ratio => AxisUnit::Ratio,
-        ChartUnit::Rate => AxisUnit::Rate,
-        ChartUnit::Plain => AxisUnit::Plain,
-        ChartUnit::Count => AxisUnit::Count,
-    }
 }
 
 #[cfg(test)]

@@ -14,9 +14,9 @@ use becalm_report::{Report, Value};
 use becalm_units::counted;
 use serde::Serialize;
 
+use super::catalogue::{Figure, Item, Limit, Paper, Step};
 use super::reading::at;
-use super::verdict::digits;
-use super::{Figure, Item, Limit, Paper, Step, Verdict};
+use super::verdict::{Verdict, digits};
 
 /// A paper, and what a campaign of its steps found.
 #[derive(Clone, Debug)]
@@ -132,7 +132,7 @@ pub(crate) struct PaperDocument {
 impl PaperReport {
     fn rows(&self, item: &Item) -> Vec<Row> {
         let row = |figure: &Figure| {
-            let ours = figure.reading.of(|step| self.documents.get(step));
+            let ours = figure.reading.value(|step| self.documents.get(step));
             let verdict = match ours {
                 Some(_) if figure.beside => Verdict::Stated,
                 Some(ours) => figure.published.verdict(ours, figure.of_machine),
@@ -145,7 +145,9 @@ impl PaperReport {
 
     /// Why there is no figure of here.
     fn why(&self, figure: &Figure) -> Verdict {
-        let first = |of: &HashMap<String, String>| figure.reading.terms().find_map(|term| of.get(&term.step)).cloned();
+        let first = |reasons: &HashMap<String, String>| {
+            figure.reading.terms().find_map(|term| reasons.get(&term.step)).cloned()
+        };
         if let Some(why) = first(&self.broken) {
             return Verdict::Broken(why);
         }
@@ -192,7 +194,7 @@ impl PaperReport {
             let empty = item
                 .bars
                 .iter()
-                .filter(|bars| self.documents.get(&bars.step).is_some_and(|document| bars.of(document).is_empty()));
+                .filter(|bars| self.documents.get(&bars.step).is_some_and(|document| bars.pairs(document).is_empty()));
             errors.extend(empty.map(|bars| format!("{}: there are no bars of the step {}", item.name(), bars.step)));
             for chart in &item.charts {
                 let empty = chart.curves.iter().filter(|curve| !curve.may_lack).filter(|curve| {
@@ -341,7 +343,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::paper::{ItemKind, catalogue};
+    use crate::paper::catalogue::{self, ItemKind};
 
     /// The report of a paper of which nothing was run.
     pub(super) fn of_nothing(name: &str) -> PaperReport {

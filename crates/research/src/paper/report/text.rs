@@ -7,7 +7,7 @@ use becalm_report::form::sheet::Sheet;
 use becalm_report::form::table::Table;
 
 use super::{PaperReport, SHORT_VERDICT, row};
-use crate::paper::PublishedTable;
+use crate::paper::catalogue::PublishedTable;
 
 pub(super) fn render(report: &PaperReport, out: &mut Sheet<'_>) -> io::Result<()> {
     paragraph(out, "  ", &report.paper.citation)?;
