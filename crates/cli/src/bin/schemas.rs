@@ -6,7 +6,7 @@ use becalm_report::schemas::{self, Document};
 
 fn main() -> std::io::Result<()> {
     let book = std::env::args_os().nth(1).unwrap_or_else(|| "docs/src".into());
-    let documents: Vec<&Document> =
-        [schemas::DOCUMENTS, becalm_foreign::schemas::DOCUMENTS].into_iter().flatten().collect();
+    let lists = [schemas::DOCUMENTS, becalm_foreign::schemas::DOCUMENTS, becalm_research::schemas::DOCUMENTS];
+    let documents: Vec<&Document> = lists.into_iter().flatten().collect();
     schemas::write(Path::new(&book), &documents)
 }

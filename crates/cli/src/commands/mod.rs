@@ -15,8 +15,6 @@ mod inject;
 mod law;
 #[cfg(feature = "manual")]
 mod man;
-#[cfg(feature = "research")]
-mod paper;
 mod predict;
 mod record;
 mod report;
@@ -71,7 +69,7 @@ commands! {
     Predict(predict::PredictArgs),
     Law(law::LawArgs),
     #[cfg(feature = "research")]
-    Paper(paper::PaperArgs),
+    Paper(becalm_research::paper::PaperArgs),
     #[cfg(feature = "cost")]
     Cost(cost::CostArgs),
     Inject(inject::InjectArgs),

@@ -165,6 +165,7 @@ macro_rules! fields {
         $($constant:ident = $first:expr $(, $next:expr)* $(=> $part:expr)?;)+
     }) => {
         $(#[$doc])*
+        #[allow(missing_docs, reason = "a field has its name and title")]
         $vis mod $module {
             use super::*;
 

@@ -1,7 +1,8 @@
 //! Charts as the page's script reads them: what is drawn over which axes, never how it looks.
 
+use serde::{Deserialize, Serialize};
+
 use crate::form::table::Table;
-use serde::Serialize;
 
 /// A chart with what stands beside it for those who cannot see it.
 #[derive(Clone, Debug)]
@@ -53,7 +54,7 @@ pub enum AxisScale {
 }
 
 /// What the values of an axis are, and so how the script writes them; see `value.rs`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AxisUnit {
     /// Durations in nanoseconds, written with the unit that fits them.

@@ -118,7 +118,7 @@ fields! {
 
 fields! {
     /// The figures of a source of noise.
-    pub(crate) SOURCE, source: SourceSummary {
+    pub SOURCE, source: SourceSummary {
         NODE = catalogue::NODE, |row| row.place.as_ref().map(|(node, _)| node.clone());
         CPU = catalogue::CPU, |row| row.place.as_ref().map(|(_, cpu)| *cpu);
         SOURCE = catalogue::SOURCE, |row| row.source.clone();
