@@ -11,8 +11,6 @@ use std::sync::LazyLock;
 
 use becalm_analyze::compare::compare;
 use becalm_analyze::cost::tick::CampaignAnalysis;
-use becalm_analyze::fleet::jobs::fleet_cost;
-use becalm_analyze::fleet::survey;
 use becalm_analyze::job::JobPhases;
 use becalm_analyze::noise::NoiseInput;
 use becalm_analyze::picture::picture;
@@ -20,13 +18,14 @@ use becalm_analyze::summary::{Books, Selection, Summary, longest, summarize, sum
 use becalm_analyze::work::summarize_work;
 use becalm_bundle::cost::tick as campaign;
 use becalm_bundle::{Bundle, Contents, PhaseRun, StoredNodes, SummaryBundle, study};
+use becalm_fleet::{FleetCostReport, FleetReport, fleet_cost, survey};
 use becalm_fuzz::bundles::{Valid, valid};
 use becalm_fuzz::edits::{self, Edits};
 use becalm_fuzz::tree::scratch;
 use becalm_fuzz::truths::{check_page, check_report};
 use becalm_report::{
-    CompareReport, CostRunReport, DetoursReport, DistributionReport, Drawn, FleetCostReport, FleetReport,
-    PredictReport, RunReport, Scaling, SourcesReport, StudyReport, TickReport, WorkReport,
+    CompareReport, CostRunReport, DetoursReport, DistributionReport, Drawn, PredictReport, RunReport, Scaling,
+    SourcesReport, StudyReport, TickReport, WorkReport,
 };
 use becalm_scale::blame::{BlameWanted, blame};
 use becalm_scale::collective::Collective;

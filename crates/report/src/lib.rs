@@ -16,7 +16,6 @@ mod config;
 mod cost;
 mod distribution;
 mod doctor;
-mod fleet;
 pub mod form;
 pub mod html;
 mod inject;
@@ -31,7 +30,7 @@ mod report;
 mod run_quiet;
 #[cfg(feature = "schemas")]
 pub mod schemas;
-mod sweep;
+pub mod sweep;
 mod together;
 pub mod top;
 mod tune;
@@ -47,8 +46,6 @@ pub use doctor::{
     DoctorCheck, DoctorCompanion, DoctorLimit, DoctorMachine, DoctorProgram, DoctorReport, DoctorRights, DoctorState,
     DoctorUser, LastError,
 };
-pub use fleet::FleetReport;
-pub use fleet::jobs::{FleetCostReport, FleetSweepReport};
 pub use form::grid;
 pub use form::paragraph::wrap;
 pub use form::sheet::{Form, Sheet};
@@ -65,7 +62,7 @@ pub use paper::PaperReport;
 pub use platforms::{PlatformRun, PlatformsReport};
 pub use predict::PredictReport;
 pub use record::html::{Drawn, Scaling};
-pub use record::{DetoursReport, RunReport, SourcesReport};
+pub use record::{DetoursReport, RunReport, SourcesReport, missed};
 pub use report::{Report, json, print, text};
 pub use run_quiet::{RunQuietReport, SeenBy};
 pub use sweep::law::{LawCell, LawOften, LawSweepReport};

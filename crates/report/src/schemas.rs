@@ -14,9 +14,7 @@ use serde_json::ser::PrettyFormatter;
 use serde_json::{Map, Serializer, Value, json};
 
 use crate::record::json::{DetoursDocument, RunDocument, RunTables};
-use crate::{
-    audit, check, compare, config, cost, distribution, doctor, fleet, inject, law, mpi, paper, platforms, predict,
-};
+use crate::{audit, check, compare, config, cost, distribution, doctor, inject, law, mpi, paper, platforms, predict};
 use crate::{run_quiet, sweep, together, top, tune, work};
 
 /// A document, and where readers meet it.
@@ -62,9 +60,6 @@ documents! {
     "compare-jobs": mpi::jobs::JobsDocument, "becalm compare JOB JOB", "jobs of becalm-mpi beside each other";
     "distribution-report": distribution::DistributionsDocument, "becalm report RUN", "histograms and statistics of other programs";
     "compare-distributions": distribution::beside::BesideDocument, "becalm compare A B", "two of these beside each other";
-    "fleet": fleet::FleetDocument, "becalm fleet RUN", "nodes ranked, and which differ";
-    "fleet-predict": fleet::jobs::CostDocument, "becalm fleet predict RUN", "what the noise of many nodes costs their jobs";
-    "fleet-predict-sweep": fleet::jobs::SweepDocument, "becalm fleet predict RUN --grain LIST", "the same for several grains";
     "work": work::json::WorkDocument, "becalm work, becalm report RUN", "samples of fixed work or fixed time";
     "run-quiet": run_quiet::RunQuietDocument, "becalm run-quiet", "repetitions of a command, and what touched them";
     "predict": predict::PredictDocument, "becalm predict NOISE", "what noise costs a job";

@@ -16,7 +16,7 @@ use super::gathered::{Gathered, SourceSample};
 use super::ground::{ComparedRun, Ground};
 use super::recording::{DigestedRun, Recording};
 use super::sample::{ABOVE, Condensed, DetourSample};
-use crate::fleet::digest_of;
+use crate::condense;
 use crate::summary::{SummaryError, middles, moments};
 
 /// What some CPUs come to.
@@ -66,7 +66,8 @@ pub(super) fn gather(of: &DigestedRun<'_>, ground: &Ground, run: &ComparedRun) -
     let mut left = LeftOut::default();
     let mut lengths = run.loops.iter().map(|of_cpu| of_cpu.length);
     for doc in &run.docs {
-        let digest = of.stored.read(&doc.node).map_err(SummaryError::from).and_then(digest_of).map_err(failed)?;
+        let digest =
+            of.stored.read(&doc.node).map_err(SummaryError::from).and_then(condense::digest).map_err(failed)?;
         let slots = Slots::of(&digest, doc, of.slot_ns);
         let mut node = Sums::default();
         for (cpu, length) in doc.cpus.iter().zip(lengths.by_ref()) {

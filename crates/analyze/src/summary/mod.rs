@@ -31,8 +31,8 @@ pub use figures::{
     CpuSummary, Figures, LongTail, NodeSummary, Observed, Origin, OutlierSummary, PeersSummary, PeriodSummary,
     SourceSummary, Summary,
 };
-pub(crate) use of_digest::{middles, moments, node_ratio, observed};
-pub use of_digest::{select, summarize_digests};
+pub(crate) use of_digest::{middles, moments};
+pub use of_digest::{node_ratio, observed, select, summarize_digests};
 pub use pooled::Pooled;
 pub use run::{Selection, summarize};
 pub(crate) use run::{keep_cpus, spans};

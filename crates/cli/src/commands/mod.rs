@@ -11,8 +11,6 @@ mod cost;
 mod doctor;
 #[cfg(feature = "foreign")]
 mod export;
-#[cfg(feature = "fleet")]
-mod fleet;
 #[cfg(feature = "foreign")]
 mod import;
 mod inject;
@@ -40,11 +38,11 @@ use clap::Subcommand;
 
 /// The table of commands: the name of each, its arguments, and the feature that builds it where there is one.
 macro_rules! commands {
-    ($($(#[$built:meta])? $name:ident($module:ident::$args:ident),)*) => {
+    ($($(#[$built:meta])? $name:ident($args:path),)*) => {
         /// A command that was asked for.
         #[derive(Subcommand, Debug)]
         pub enum Command {
-            $($(#[$built])? $name(Box<$module::$args>),)*
+            $($(#[$built])? $name(Box<$args>),)*
         }
 
         impl Command {
@@ -70,7 +68,7 @@ commands! {
     Check(check::CheckArgs),
     Compare(compare::CompareArgs),
     #[cfg(feature = "fleet")]
-    Fleet(fleet::FleetArgs),
+    Fleet(becalm_fleet::FleetArgs),
     Work(work::WorkArgs),
     Predict(predict::PredictArgs),
     Law(law::LawArgs),

@@ -21,7 +21,7 @@ use crate::form::sheet::Sheet;
 use crate::html::Page;
 use crate::report::Report;
 
-pub(crate) use conclusion::missed;
+pub use conclusion::missed;
 pub(crate) use html::NOISE_QUIET;
 
 /// A recording: its CPUs, sources, periods and how sure all that is, as `becalm.report/1`.

@@ -24,8 +24,10 @@ const NARROWEST: usize = 4;
 const CURVES: usize = 6;
 
 /// A parameter with the values that it takes.
-pub(crate) struct Axis {
+pub struct Axis {
+    /// Its name over a column.
     pub title: &'static str,
+    /// Its values as text.
     pub labels: Vec<String>,
     /// The values as numbers with their unit, where a chart can have them along its axis.
     pub numbers: Option<(Vec<f64>, AxisUnit)>,
@@ -35,7 +37,8 @@ pub(crate) struct Axis {
 
 impl Axis {
     /// A parameter whose values are names.
-    pub(crate) const fn named(title: &'static str, labels: Vec<String>) -> Self {
+    #[must_use]
+    pub const fn named(title: &'static str, labels: Vec<String>) -> Self {
         Self { title, labels, numbers: None, apart: false }
     }
 
@@ -59,7 +62,7 @@ impl Axis {
 }
 
 /// The parameters of a sweep that vary. Cells are in the order of their values, those of the last parameter next to each other.
-pub(crate) struct Axes {
+pub struct Axes {
     /// Those that rows are told apart by.
     rows: Vec<Axis>,
     /// That which has a column for each of its values, if at least two parameters vary.
@@ -68,7 +71,8 @@ pub(crate) struct Axes {
 
 impl Axes {
     /// Of all parameters, the first of which varies slowest.
-    pub(crate) fn new(axes: Vec<Axis>) -> Self {
+    #[must_use]
+    pub fn new(axes: Vec<Axis>) -> Self {
         let mut rows: Vec<Axis> = axes.into_iter().filter(|axis| axis.labels.len() > 1).collect();
         let columns = if rows.len() > 1 { rows.pop() } else { None };
         Self { rows, columns }
@@ -124,12 +128,16 @@ impl Axes {
     }
 
     /// What the columns are, for a heading: nothing where there is one only.
-    pub(crate) fn columns_are(&self) -> String {
+    #[must_use]
+    pub fn columns_are(&self) -> String {
         self.columns.as_ref().map_or_else(String::new, |axis| format!("; columns: {}", axis.title))
     }
 
     /// A table of values; `title` stands over a column that is the only one.
-    pub(crate) fn table(&self, title: &str, values: &[Value], out: &mut Sheet<'_>) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// If `out` cannot be written.
+    pub fn table(&self, title: &str, values: &[Value], out: &mut Sheet<'_>) -> io::Result<()> {
         let columns = self.columns.as_ref().map_or_else(|| vec![title.to_owned()], |axis| axis.labels.clone());
         let mut table = Table::matrix(&self.titles(), columns);
         let rows = values.chunks(self.column_count());
@@ -138,7 +146,10 @@ impl Axes {
     }
 
     /// The same as shades. Draws nothing where values do not differ.
-    pub(crate) fn surface(
+    ///
+    /// # Errors
+    /// If `out` cannot be written.
+    pub fn surface(
         &self,
         title: &str,
         values: &[Option<f64>],
@@ -178,13 +189,10 @@ impl Axes {
     }
 
     /// Curves over the counts that the columns stand for, where there are few enough of them.
-    pub(crate) fn plot(
-        &self,
-        title: &str,
-        counts: &[u64],
-        values: &[Option<f64>],
-        out: &mut Sheet<'_>,
-    ) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// If `out` cannot be written.
+    pub fn plot(&self, title: &str, counts: &[u64], values: &[Option<f64>], out: &mut Sheet<'_>) -> io::Result<()> {
         let names = self.names();
         if counts.len() < 2 || names.len() > CURVES || self.column_count() != counts.len() {
             return Ok(());

@@ -1,16 +1,19 @@
 //! The page of a fleet: who differs and why, the nodes ranked, a map of node and time, and what strikes nodes at the same time.
 
-use becalm_analyze::fleet::{Fleet, FleetNode, Heat as NodeHeat, PEERS_MIN, Struck, Together};
-use becalm_units::{Nanos, printable};
-
-use super::{NODE, STRUCK, conclusion, how_named, how_together};
-use crate::Value;
-use crate::form::field::Field;
-use crate::form::value::three_digits;
-use crate::html::{
+use becalm_report::Value;
+use becalm_report::form::field::Field;
+use becalm_report::form::value::three_digits;
+use becalm_report::html::{
     Axis, AxisScale, AxisUnit, Bar, Bars, Block, Chart, Grade, Heat, HeatLabel, HtmlTable, Page, Section, Spec, Tile,
     foot, sentence,
 };
+use becalm_stats::outliers::PEERS_MIN;
+use becalm_units::{Nanos, printable};
+
+use super::{NODE, STRUCK, conclusion, how_named, how_together};
+use crate::heat::Heat as NodeHeat;
+use crate::survey::{Fleet, FleetNode};
+use crate::together::{Struck, Together};
 
 /// So many of the noisiest nodes are on the map.
 const ON_MAP: usize = 100;
@@ -198,11 +201,11 @@ fn missing(fleet: &Fleet) -> Option<Section> {
 
 #[cfg(test)]
 mod tests {
-    use becalm_analyze::fleet::survey;
     use becalm_bundle::StoredNodes;
     use becalm_fixtures::fleet::{Planted, write_fleet};
 
     use super::*;
+    use crate::survey;
 
     #[test]
     fn the_page_says_what_the_terminal_says() {

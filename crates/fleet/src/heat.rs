@@ -7,8 +7,8 @@ use becalm_model::digest::{DigestDoc, SlotSet};
 use becalm_model::node::{NodeDoc, Rung};
 use becalm_units::{Nanos, counted};
 
-use super::together::{Moments, NODES, NODES_MIN, SLOTS_MIN, Together, strikes};
-use super::{Problem, SourceName};
+use crate::survey::{Problem, SourceName};
+use crate::together::{Moments, NODES, NODES_MIN, SLOTS_MIN, Together, strikes};
 
 /// The columns of the map of node and time.
 pub const COLUMNS: usize = 48;
@@ -23,7 +23,7 @@ pub struct Heat {
     pub begin_ns: i64,
     /// How long a column is, in nanoseconds.
     pub column_ns: i64,
-    /// The noise of each of [`Fleet::nodes`](super::Fleet::nodes) in each column, in the same order: the part of the time of the watched CPUs that was lost,
+    /// The noise of each of [`Fleet::nodes`](crate::Fleet::nodes) in each column, in the same order: the part of the time of the watched CPUs that was lost,
     /// from 0 on; a detour counts where it happened, to the slot.
     pub rows: Vec<Vec<f64>>,
 }

@@ -1,25 +1,27 @@
 //! Many nodes for a terminal, as `becalm.fleet/1` and as a page.
 
 mod html;
-pub(crate) mod jobs;
+pub mod jobs;
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use becalm_analyze::fleet::{FALSE_ALARM, Fleet, FleetNode, Heat, PEERS_MIN, SourceName, Struck, Together, Verdict};
 use becalm_model::Kind;
+use becalm_report::Value;
+use becalm_report::form::field::{Field, Object, fields};
+use becalm_report::form::figure::{Ratio, Time};
+use becalm_report::form::paragraph::{heading, paragraph};
+use becalm_report::form::table::Table;
+use becalm_report::form::value::three_digits;
+use becalm_report::html::Page;
+use becalm_report::{Report, Sheet};
+use becalm_stats::outliers::{FALSE_ALARM, PEERS_MIN};
 use becalm_units::{counted, plural, printable};
 use serde::Serialize;
 
-use crate::Value;
-use crate::form::field::{Field, Object, fields};
-use crate::form::figure::{Ratio, Time};
-use crate::form::paragraph::{heading, paragraph};
-use crate::form::sheet::Sheet;
-use crate::form::table::Table;
-use crate::form::value::three_digits;
-use crate::html::Page;
-use crate::report::Report;
+use crate::heat::Heat;
+use crate::survey::{Fleet, FleetNode, SourceName};
+use crate::together::{Struck, Together, Verdict};
 
 /// So many nodes are shown unless all are asked for.
 const SHOWN: usize = 20;

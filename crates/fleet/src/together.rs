@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use becalm_stats::outliers::FACTOR_MIN;
 use becalm_stats::splitmix::SplitMix64;
 
-use super::SourceName;
+use crate::survey::SourceName;
 
 /// So many nodes are tested, the first that were watched all the time.
 pub(super) const NODES: usize = 64;

@@ -3,19 +3,21 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use becalm_analyze::fleet::jobs::fleet_cost;
-use becalm_analyze::fleet::sacct::{self, Unreadable};
-use becalm_analyze::fleet::{Fleet, survey};
 use becalm_bundle::StoredNodes;
 use becalm_command::Exit;
 use becalm_command::messages::say;
 use becalm_command::output::{Output, emit};
 use becalm_command::reading_task;
 use becalm_linux::file::read_regular_text;
-use becalm_report::{FleetCostReport, FleetReport, FleetSweepReport};
 use becalm_units::fault::{self, Context, UsageError};
 use becalm_units::{Nanos, RankCount, counted};
 use clap::{Args, Subcommand};
+
+use crate::jobs::fleet_cost;
+use crate::report::FleetReport;
+use crate::report::jobs::{FleetCostReport, FleetSweepReport};
+use crate::sacct::{self, Unreadable};
+use crate::survey::{Fleet, survey};
 
 /// The largest file of accounting that is read.
 const ACCOUNTING_LIMIT: u64 = 1 << 30;

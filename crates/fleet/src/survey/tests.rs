@@ -2,6 +2,9 @@ use becalm_fixtures::fleet::{Planted, write_fleet, write_fleet_with};
 use becalm_model::node::FARTHEST;
 
 use super::*;
+use crate::heat::COLUMNS;
+use crate::jobs;
+use crate::together::Verdict;
 
 fn fleet(planted: Planted, seed: u64) -> Fleet {
     let folder = tempfile::tempdir().unwrap();
@@ -38,7 +41,7 @@ fn summary_forms_say_the_same() {
     write_fleet(&full, Planted::SlowNode, 5);
     let nodes = StoredNodes::open(&full).unwrap();
     for (at, node) in nodes.names().enumerate() {
-        let digest = digest_of(nodes.read(node).unwrap()).unwrap();
+        let digest = digest(nodes.read(node).unwrap()).unwrap();
         if at % 2 == 0 {
             drop(becalm_bundle::SummaryWriter::create(&short, &digest).unwrap());
         }

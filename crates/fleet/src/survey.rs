@@ -5,28 +5,21 @@
 //! of none. What cannot be read of a node is told,
 //! and the others are read.
 
-mod heat;
-pub mod jobs;
-pub mod sacct;
-mod together;
-
 use std::collections::{BTreeMap, BTreeSet};
 
-use becalm_bundle::{StoredNode, StoredNodes};
+use becalm_analyze::condense::digest;
+use becalm_analyze::summary::{SummaryError, node_ratio, observed};
+use becalm_bundle::StoredNodes;
 use becalm_model::Kind;
 use becalm_model::digest::DigestDoc;
 use becalm_model::node::NodeDoc;
 use becalm_model::warning::{Bearing, Code};
-pub use becalm_stats::outliers::{FALSE_ALARM, PEERS_MIN};
-use becalm_stats::outliers::{Outlier, PARTS, Peer, outliers_of};
+use becalm_stats::outliers::{Outlier, PARTS, PEERS_MIN, Peer, outliers_of};
 use becalm_stats::{Interval, median_low, median_mid};
 use becalm_units::{CpuList, Nanos, counted, cpus};
 
-use crate::condense::condense;
-use crate::summary::{SummaryError, node_ratio, observed};
-pub use heat::{COLUMNS, Heat};
-use heat::{Gathered, Window, Windows};
-pub use together::{Struck, Together, Verdict};
+use crate::heat::{Gathered, Heat, Window, Windows};
+use crate::together::Together;
 
 /// So many sources of a node are compared with those of other nodes: the largest. What others took counts as 0 of each.
 const SOURCES: usize = 64;
@@ -63,11 +56,11 @@ pub struct Problem {
 }
 
 impl Problem {
-    fn of_noise(node: &str, noise: String) -> Self {
+    pub(crate) fn of_noise(node: &str, noise: String) -> Self {
         Self { node: node.to_owned(), noise: Some(noise), comparison: None }
     }
 
-    fn of_comparison(node: &str, comparison: String) -> Self {
+    pub(crate) fn of_comparison(node: &str, comparison: String) -> Self {
         Self { node: node.to_owned(), noise: None, comparison: Some(comparison) }
     }
 
@@ -193,7 +186,7 @@ pub fn survey(bundles: &[StoredNodes]) -> Result<Fleet, SummaryError> {
                     continue;
                 }
             };
-            match digest_of(stored) {
+            match digest(stored) {
                 Ok(digest) => {
                     names.insert(node.to_owned());
                     facts.push(Facts::of(&digest.run));
@@ -225,17 +218,6 @@ pub fn survey(bundles: &[StoredNodes]) -> Result<Fleet, SummaryError> {
     nodes.sort_by(|a, b| b.ratio.total_cmp(&a.ratio).then_with(|| a.node.cmp(&b.node)));
     let (heat, together) = gathered.finish(&windows, nodes.iter().map(|node| node.node.as_str()), &mut problems);
     Ok(Fleet { nodes, compared, median_ratio, heat, together, problems })
-}
-
-/// The summary form of a node's recording.
-///
-/// # Errors
-/// If the recording is of work, or cannot be read.
-pub fn digest_of(stored: StoredNode) -> Result<DigestDoc, SummaryError> {
-    match stored {
-        StoredNode::Summary(digest) => Ok(*digest),
-        StoredNode::Full(bundle) => condense(&bundle, &bundle.nodes()[0].node),
-    }
 }
 
 impl FleetNode {

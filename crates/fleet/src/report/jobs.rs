@@ -2,24 +2,21 @@
 
 use std::io;
 
-use becalm_analyze::fleet::jobs::{Cause, FleetCost, JobLoss, Mending};
-use becalm_analyze::fleet::sacct::Accounting;
 use becalm_model::Kind;
+use becalm_report::form::field::{Field, fields};
+use becalm_report::form::figure::{Factor, Figure, Ratio};
+use becalm_report::form::paragraph::{heading, paragraph};
+use becalm_report::form::table::Table;
+use becalm_report::form::value::{factor, grouped, three_digits};
+use becalm_report::sweep::{Axes, Axis};
+use becalm_report::{Report, Sheet, Value, missed};
 use becalm_scale::uncertainty::Missed;
 use becalm_units::{Nanos, RankCount, plural, printable};
 use serde::Serialize;
 
 use super::{ProblemDoc, shown};
-use crate::Value;
-use crate::form::field::{Field, fields};
-use crate::form::figure::{Factor, Figure, Ratio};
-use crate::form::paragraph::{heading, paragraph};
-use crate::form::sheet::Sheet;
-use crate::form::table::Table;
-use crate::form::value::{factor, grouped, three_digits};
-use crate::record::missed;
-use crate::report::Report;
-use crate::sweep::{Axes, Axis};
+use crate::jobs::{Cause, FleetCost, JobLoss, Mending};
+use crate::sacct::Accounting;
 
 /// So many things to mend are shown unless all are asked for.
 const SHOWN: usize = 10;
@@ -353,7 +350,7 @@ mod tests {
         };
         let costs = [cost(Nanos::from_millis(1), [1.5, 3.0]), cost(Nanos::from_millis(10), [1.05, 1.2])];
         let report = FleetSweepReport { costs: &costs, accounting: None };
-        let text = crate::report::text(&report, crate::Form::default());
+        let text = becalm_report::text(&report, becalm_report::Form::default());
         let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
         assert!(
             rows.contains(&vec!["grain", "64", "1k"]) && rows.contains(&vec!["10ms", "1.0500", "1.2000"]),
@@ -363,7 +360,7 @@ mod tests {
             text.contains("Surface: the slowdowns as shades; columns: ranks") && text.contains("n1: gone"),
             "{text}"
         );
-        let document: serde_json::Value = serde_json::from_str(&crate::report::json(&report)).unwrap();
+        let document: serde_json::Value = serde_json::from_str(&becalm_report::json(&report)).unwrap();
         assert_eq!(document["schema"], "becalm.fleet-predict-sweep/1");
         assert_eq!(
             (&document["cells"][3]["grain_ns"], &document["cells"][3]["slowdown_ratio"]),

@@ -5,15 +5,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use becalm_analyze::condense::digest;
+use becalm_analyze::noise::draw_losses;
+use becalm_analyze::summary::SummaryError;
 use becalm_bundle::StoredNodes;
 use becalm_scale::sampled::PhaseLosses;
 use becalm_scale::uncertainty::Missed;
 use becalm_units::Nanos;
 
-use super::sacct::Accounting;
-use super::{Fleet, SourceName, digest_of};
-use crate::noise::draw_losses;
-use crate::summary::SummaryError;
+use crate::sacct::Accounting;
+use crate::survey::{Fleet, SourceName};
 
 /// What could be mended.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -99,7 +100,7 @@ pub fn fleet_cost(
             if read.contains(node) {
                 continue;
             }
-            match bundle.read(node).map_err(SummaryError::from).and_then(digest_of) {
+            match bundle.read(node).map_err(SummaryError::from).and_then(digest) {
                 Ok(digest) => {
                     read.insert(node.to_owned());
                     let (of_node, time) = draw_losses(&digest, grain, wanted.len(), |kind, source| {
@@ -154,8 +155,8 @@ mod tests {
     use becalm_fixtures::fleet::{Planted, write_fleet};
     use becalm_model::Kind;
 
-    use super::super::{sacct, survey};
     use super::*;
+    use crate::{sacct, survey};
 
     fn cost(planted: Planted, accounting: Option<&Accounting>) -> FleetCost {
         let folder = tempfile::tempdir().unwrap();
