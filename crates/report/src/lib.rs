@@ -25,14 +25,13 @@ mod mpi;
 mod paper;
 mod platforms;
 mod predict;
-mod record;
+pub mod record;
 mod report;
 mod run_quiet;
 #[cfg(feature = "schemas")]
 pub mod schemas;
 pub mod sweep;
 mod together;
-pub mod top;
 mod tune;
 mod work;
 
@@ -46,7 +45,6 @@ pub use doctor::{
     DoctorCheck, DoctorCompanion, DoctorLimit, DoctorMachine, DoctorProgram, DoctorReport, DoctorRights, DoctorState,
     DoctorUser, LastError,
 };
-pub use form::grid;
 pub use form::paragraph::wrap;
 pub use form::sheet::{Form, Sheet};
 pub use form::value::Value;

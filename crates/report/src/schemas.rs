@@ -15,7 +15,7 @@ use serde_json::{Map, Serializer, Value, json};
 
 use crate::record::json::{DetoursDocument, RunDocument, RunTables};
 use crate::{audit, check, compare, config, cost, distribution, doctor, inject, law, mpi, paper, platforms, predict};
-use crate::{run_quiet, sweep, together, top, tune, work};
+use crate::{run_quiet, sweep, together, tune, work};
 
 /// A document, and where readers meet it.
 #[derive(Debug)]
@@ -54,7 +54,6 @@ documents! {
     "together": together::TogetherDocument, "becalm sources RUN --together", "what comes at once on several CPUs";
     "phase-sources": mpi::sources::PhaseSourcesDocument, "becalm sources RUN --phases JOB", "what lies within the worst phases of a job";
     "platforms": platforms::PlatformsDocument, "becalm report RUN --platforms", "published platforms beside these runs";
-    "top": top::TopDocument, "becalm top", "the live view, update by update";
     "check": check::CheckDocument, "becalm check", "whether limits hold, CPU by CPU";
     "compare": compare::json::CompareDocument, "becalm compare A B", "what differs between runs";
     "compare-jobs": mpi::jobs::JobsDocument, "becalm compare JOB JOB", "jobs of becalm-mpi beside each other";

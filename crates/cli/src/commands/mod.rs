@@ -25,11 +25,7 @@ mod report;
 mod run_quiet;
 mod sources;
 mod summary;
-#[cfg(feature = "top")]
-mod top;
 mod tune;
-#[cfg(feature = "watch")]
-mod watch;
 mod work;
 
 use becalm_command::{Task, built_without};
@@ -62,9 +58,9 @@ commands! {
     Sources(sources::SourcesArgs),
     Summary(summary::SummaryArgs),
     #[cfg(feature = "top")]
-    Top(top::TopArgs),
+    Top(becalm_live::TopArgs),
     #[cfg(feature = "watch")]
-    Watch(watch::WatchArgs),
+    Watch(becalm_watch::WatchArgs),
     Check(check::CheckArgs),
     Compare(compare::CompareArgs),
     #[cfg(feature = "fleet")]

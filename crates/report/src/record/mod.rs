@@ -2,7 +2,7 @@
 //! sure that is, and single detours.
 
 mod conclusion;
-pub(crate) mod figures;
+pub mod figures;
 pub(crate) mod header;
 pub(crate) mod html;
 pub(crate) mod json;
@@ -10,7 +10,7 @@ mod notes;
 mod sure;
 mod tails;
 mod text;
-pub(crate) mod timeline;
+pub mod timeline;
 
 use std::io;
 

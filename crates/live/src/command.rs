@@ -1,4 +1,4 @@
-//! `becalm top`: its arguments; what is shown is that of the crate `live`.
+//! `becalm top`, with its arguments.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -10,12 +10,14 @@ use becalm_command::looks;
 use becalm_command::measuring::MeasuringArgs;
 use becalm_command::messages::{say, terminal_is_dumb};
 use becalm_command::rights;
-use becalm_live::{Front, LiveError, ViewSettings};
 use becalm_measure::RecordPlan;
 use becalm_record::Session;
 use becalm_units::fault::{self, Context, Fault, Result, UsageError};
 use becalm_units::{ByteCount, Nanos};
 use clap::Args;
+
+use crate::show::{LiveError, ViewSettings, show};
+use crate::watch::Front;
 
 /// Watch what interrupts the CPUs, live
 ///
@@ -75,7 +77,7 @@ fn run(args: &TopArgs) -> Result<Exit> {
     let recording = Session::begin(root, !args.measuring.no_sources).context("cannot block signals")?;
     let rights = rights::lower_while_recording();
     let plan = || RecordPlan { rights: rights.clone(), ..args.measuring.plan(root) };
-    let shown = becalm_live::show(&recording, &settings, plan).map_err(|error| match error {
+    let shown = show(&recording, &settings, plan).map_err(|error| match error {
         LiveError::Record(error) if error.is_usage() => fault::Error::from(error),
         LiveError::Record(error) => fault::Error::from(error).context("measuring failed"),
         LiveError::BufferFull => fault::Error::new(format!(

@@ -5,10 +5,9 @@
 
 use std::cmp::Ordering;
 
+use becalm_report::Value;
+use becalm_report::form::field::Field;
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
-
-use crate::Value;
-use crate::form::field::Field;
 
 /// What stands above a column, and how it is aligned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,7 +33,6 @@ pub struct Grid {
 
 impl Grid {
     /// A table with a column for each field.
-    #[must_use]
     pub fn new<R>(fields: &[&Field<R>], rows: &[R]) -> Self {
         Self::from_values(
             fields,
@@ -43,7 +41,6 @@ impl Grid {
     }
 
     /// A table of values, each row as long as `fields`.
-    #[must_use]
     pub fn from_values<R>(fields: &[&Field<R>], rows: Vec<Vec<Value>>) -> Self {
         let column = |(at, field): (usize, &&Field<R>)| GridColumn {
             name: field.name,
@@ -54,7 +51,6 @@ impl Grid {
     }
 
     /// The position of the column with this name.
-    #[must_use]
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.name == name)
     }
@@ -62,7 +58,6 @@ impl Grid {
     /// The order of the rows by one column: names and numbers that name something rising, all else falling, so that
     /// what is noisiest stands first; `reverse` turns that round. What is missing comes last, and what is equal keeps
     /// its order.
-    #[must_use]
     pub fn order(&self, column: usize, reverse: bool) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.rows.len()).collect();
         order.sort_by(|a, b| {

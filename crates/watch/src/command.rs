@@ -1,4 +1,4 @@
-//! `becalm watch`: its arguments; what is watched is the affair of the crate `watch`.
+//! `becalm watch`, with its arguments.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
@@ -15,8 +15,13 @@ use becalm_measure::RecordPlan;
 use becalm_record::Session;
 use becalm_units::fault::{Context, Result, UsageError};
 use becalm_units::{ByteCount, CpuList, Nanos, Share};
-use becalm_watch::{Collector, HostName, LARGEST, Surroundings, Trigger, WatchConfig, WatchSettings};
 use clap::Args;
+
+use crate::config::{LARGEST, WatchConfig, WatchSettings};
+use crate::host::HostName;
+use crate::otlp::Collector;
+use crate::trigger::Trigger;
+use crate::watch::{Surroundings, watch};
 
 /// Watch the machine all the time, quietly, and tell a monitoring system
 ///
@@ -166,7 +171,7 @@ fn run(args: &WatchArgs) -> Result<Exit> {
         voice: Some(voice.pid),
         instead_of_sleep: None,
     };
-    let ran = becalm_watch::watch(&session, settings, listener, &around);
+    let ran = watch(&session, settings, listener, &around);
     if let Ok(ran) = &ran {
         let share = ran.cpu.get() as f64 / ran.elapsed.get().max(1) as f64 * 100.0;
         voice.say(format!("watched for {}; that took {} of CPU time, {share:.3}% of a CPU", ran.elapsed, ran.cpu));

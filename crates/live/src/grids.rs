@@ -3,15 +3,15 @@
 
 use becalm_analyze::summary::{Figures, SourceSummary, Timeline};
 use becalm_model::node::CounterGrowth;
+use becalm_report::Value;
+use becalm_report::form::field::{Field, fields};
+use becalm_report::form::figure::{Ratio, Time};
+use becalm_report::record::figures::{self, CpuRow, counter, cpu, source};
+use becalm_report::record::timeline::{self, detour};
 use becalm_units::CpuId;
 use serde::Serialize;
 
-use crate::Value;
-use crate::form::field::{Field, fields};
-use crate::form::figure::{Ratio, Time};
-use crate::form::grid::Grid;
-use crate::record::figures::{self, CpuRow, counter, cpu, source};
-use crate::record::timeline::{self, detour};
+use crate::grid::Grid;
 
 /// A CPU that is being measured.
 #[derive(Clone, Debug)]
@@ -50,7 +50,6 @@ fields! {
 }
 
 /// CPUs while they are measured: the figures of the report over the time until now, and what is new.
-#[must_use]
 pub fn live_cpus(cpus: &[LiveCpu]) -> Grid {
     let row = |cpu: &LiveCpu| LiveRow {
         all: CpuRow { place: Some((String::new(), cpu.cpu)), figures: cpu.figures.clone() },
@@ -75,14 +74,12 @@ const SOURCES: [&Field<SourceSummary>; 9] = [
 ];
 
 /// Sources, with the figures of the report.
-#[must_use]
 pub fn sources(sources: &[SourceSummary]) -> Grid {
     Grid::new(&SOURCES, sources)
 }
 
 /// Growth of the kernel's counters over the observed time, added up over the CPUs; those that stand for times first,
 /// then the fastest.
-#[must_use]
 pub fn counters(counters: &[CounterGrowth], observed_ns: Option<i64>) -> Grid {
     let rows = figures::counter_rows("", counters, observed_ns, false);
     Grid::new(&[&counter::NAME, &counter::GROWTH, &counter::RATE_HZ], &rows)
@@ -93,7 +90,6 @@ const DETOURS: [&Field<Timeline>; 5] =
     [&detour::CPU, &detour::DURATION_NS, &detour::START_NS, &timeline::MOSTLY, &detour::INCOMPLETE];
 
 /// Detours, each with what took most of it.
-#[must_use]
 pub fn detours(detours: &[&Timeline]) -> Grid {
     let rows: Vec<Vec<Value>> =
         detours.iter().map(|row| DETOURS.iter().map(|field| (field.get)(row)).collect()).collect();
@@ -101,7 +97,6 @@ pub fn detours(detours: &[&Timeline]) -> Grid {
 }
 
 /// What happened in a detour, activity by activity, with a bar for where in it.
-#[must_use]
 pub fn activities(timeline: &Timeline) -> Grid {
     Grid::new(&timeline::SHOWN, &timeline::rows(timeline))
 }
@@ -136,10 +131,10 @@ pub struct TopUpdate<'a> {
 /// The schemas of the tables.
 #[cfg(feature = "schemas")]
 mod schemas {
+    use becalm_report::form::field::object;
     use schemars::{Schema, SchemaGenerator, json_schema};
 
     use super::{DETOURS, Field, LIVE, SOURCES};
-    use crate::form::field::object;
 
     fn rows<'a, R: 'a>(fields: impl IntoIterator<Item = &'a Field<R>>) -> Schema {
         let row = object(fields.into_iter().map(|field| (field.name, field.json)));
