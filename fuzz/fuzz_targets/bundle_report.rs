@@ -17,7 +17,7 @@ use becalm_analyze::picture::picture;
 use becalm_analyze::summary::{Books, Selection, Summary, longest, summarize, summarize_digests, timelines};
 use becalm_analyze::work::summarize_work;
 use becalm_bundle::cost::tick as campaign;
-use becalm_bundle::{Bundle, Contents, PhaseRun, StoredNodes, SummaryBundle, study};
+use becalm_bundle::{Bundle, Contents, PhaseRun, StoredNodes, SummaryBundle};
 use becalm_fleet::{FleetCostReport, FleetReport, fleet_cost, survey};
 use becalm_fuzz::bundles::{Valid, valid};
 use becalm_fuzz::edits::{self, Edits};
@@ -25,8 +25,9 @@ use becalm_fuzz::tree::scratch;
 use becalm_fuzz::truths::{check_page, check_report};
 use becalm_report::{
     CompareReport, CostRunReport, DetoursReport, DistributionReport, Drawn, PredictReport, RunReport, Scaling,
-    SourcesReport, StudyReport, TickReport, WorkReport,
+    SourcesReport, TickReport, WorkReport,
 };
+use becalm_research::study::{StudyReport, load, study};
 use becalm_scale::blame::{BlameWanted, blame};
 use becalm_scale::collective::Collective;
 use becalm_scale::predict::{Prediction, Question};
@@ -182,11 +183,11 @@ fn show_page(bundle: &Bundle, summary: &Summary) -> anyhow::Result<()> {
 }
 
 fn show_study(folder: &Path, edits: &Edits) -> anyhow::Result<()> {
-    let doc = study::load(folder)?;
+    let doc = load(folder).map_err(|error| anyhow::anyhow!("{error}"))?;
     let open = |runs: &[String]| runs.iter().map(|run| Bundle::open(&folder.join(run))).collect::<Result<Vec<_>, _>>();
     let bundles =
         doc.configurations.iter().map(|configuration| open(configuration.runs())).collect::<Result<Vec<_>, _>>()?;
-    let studied = becalm_analyze::study::study(&doc, &bundles, &[question()], &RANKS)?;
+    let studied = study(&doc, &bundles, &[question()], &RANKS).map_err(|error| anyhow::anyhow!("{error}"))?;
     let report = StudyReport { doc: &doc, studied: &studied, question: question() };
     check_report(&report);
     if edits.has("page") {

@@ -17,8 +17,8 @@ use becalm_bundle::{Bundle, BundleWriter, Phase, PhaseRun, PhaseWriter, SummaryW
 use becalm_model::cost::CostRun;
 use becalm_model::node::StoredRows;
 use becalm_model::phases::PhasesDoc;
-use becalm_model::study::{BASELINE, ConfigurationOutcome};
 use becalm_model::{Activity, Detour, Labels, NodeDoc, Sample};
+use becalm_research::study::{self, BASELINE, ConfigurationOutcome};
 use becalm_units::{CpuId, Nanos};
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 use serde_json::{Value, json};
@@ -99,7 +99,7 @@ fn all() -> BTreeMap<&'static str, Valid> {
     all.insert("short", as_it_is(&short));
     let study = made.path().join("study");
     becalm_fixtures::write_study(&study);
-    let mut doc = becalm_bundle::study::load(&study).expect("our own document");
+    let mut doc = study::load(&study).expect("our own document");
     for configuration in &mut doc.configurations {
         let ConfigurationOutcome::Recorded { runs, .. } = &mut configuration.outcome else { continue };
         // Two turns are enough to be compared.
@@ -113,7 +113,7 @@ fn all() -> BTreeMap<&'static str, Valid> {
             all[name].write(&study.join(&*run)).expect("a valid bundle");
         }
     }
-    becalm_bundle::study::store(&doc, &study).expect("a valid document");
+    study::store(&doc, &study).expect("a valid document");
     all.insert("study", as_it_is(&study));
     all
 }

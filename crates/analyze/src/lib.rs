@@ -1,5 +1,5 @@
 //! What a recording means: attribution of detours to kernel activities, statistics, the summary of a
-//! stored run, the comparison of several, and what a study of configurations comes to.
+//! stored run, and the comparison of several.
 //!
 //! Everything here is pure: it runs on decoded events or on a stored bundle, on any machine and without privileges.
 
@@ -14,14 +14,12 @@ pub mod inject;
 pub mod job;
 pub mod jobs;
 pub mod limits;
-pub mod modes;
 pub mod noise;
 pub mod phase_sources;
 pub mod phases;
 pub mod picture;
 pub mod repetitions;
 pub mod rows;
-pub mod study;
 pub mod summary;
 pub mod together;
 pub mod validation;

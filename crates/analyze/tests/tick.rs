@@ -7,16 +7,16 @@ use becalm_fixtures::costs::campaign;
 use becalm_model::cost::tick::CellResult;
 use proptest::prelude::*;
 
-const SORT: TableFile<'_> = TableFile { name: "sort", text: include_str!("../../paper/data/tsafrir2007_sort.csv") };
+const SORT: TableFile<'_> = TableFile { name: "sort", text: include_str!("../../research/data/tsafrir2007_sort.csv") };
 const DIRECT: TableFile<'_> =
-    TableFile { name: "direct", text: include_str!("../../paper/data/tsafrir2007_direct.csv") };
+    TableFile { name: "direct", text: include_str!("../../research/data/tsafrir2007_direct.csv") };
 
 fn published() -> Vec<Analysis> {
     read_tables(SORT, DIRECT, None).unwrap().iter().map(Analysis::new).collect()
 }
 
 /// Table 2 as printed in the paper, in percent per 1,000 ticks.
-const TABLE_2: &str = include_str!("../../paper/data/tsafrir2007_table2.csv");
+const TABLE_2: &str = include_str!("../../research/data/tsafrir2007_table2.csv");
 
 /// A line of table 2: trap, handler, indirect and sum with the interval timer, handler and sum with the time stamp counter.
 fn printed() -> Vec<(&'static str, [f64; 6])> {

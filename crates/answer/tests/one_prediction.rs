@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use becalm_analyze::condense::condense;
 use becalm_analyze::noise::NoiseInput;
-use becalm_analyze::study::study;
 use becalm_analyze::summary::Selection;
 use becalm_answer::noise::NoiseArg;
 use becalm_answer::predict::{AskedNoise, PredictQuestion};
@@ -16,8 +15,8 @@ use becalm_answer::{Asker, Steps};
 use becalm_bundle::{Bundle, StoredNodes, SummaryBundle, SummaryWriter};
 use becalm_fixtures::mixed::{write_bursts, write_mixed, write_rare, write_stops, write_ticks};
 use becalm_fleet::{fleet_cost, survey};
-use becalm_model::study::{ConfigurationDoc, ConfigurationOutcome, SCHEMA, StudyDoc};
 use becalm_report::Report;
+use becalm_research::study::{ConfigurationDoc, ConfigurationOutcome, SCHEMA, StudyDoc, study};
 use becalm_scale::Alignment;
 use becalm_scale::predict::{Prediction, Question, RankPrediction};
 use becalm_units::Nanos;

@@ -53,7 +53,7 @@ impl Draft {
     ///
     /// # Errors
     /// If no file can be made there.
-    pub(crate) fn for_bundle(bundle: &Path, target: PathBuf) -> Result<Self, BundleError> {
+    pub fn for_bundle(bundle: &Path, target: PathBuf) -> Result<Self, BundleError> {
         let held = HeldFolder::open(bundle).map_err(BundleError::io("create", &target))?;
         Self::for_held(&held, target)
     }

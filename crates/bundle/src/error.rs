@@ -106,14 +106,6 @@ pub enum BundleError {
         /// The schema that this program reads.
         known: &'static str,
     },
-    /// A study's document that is not what it should be.
-    #[error("cannot read {} as the document of a study: {why}", path.display())]
-    Study {
-        /// The file that was read, `study.json` in the study's folder.
-        path: PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
     /// A node's document that is not what it should be.
     #[error("cannot read {} as a node's document: {why}", path.display())]
     Document {

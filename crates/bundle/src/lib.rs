@@ -58,7 +58,6 @@ mod place;
 mod reader;
 mod rows;
 mod schema;
-pub mod study;
 mod summary;
 mod whole;
 mod writer;

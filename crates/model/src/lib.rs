@@ -27,7 +27,6 @@ pub mod phases;
 pub mod remedy;
 pub mod root;
 mod step;
-pub mod study;
 pub mod task;
 pub mod tune;
 pub mod unseen;

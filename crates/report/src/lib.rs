@@ -11,7 +11,7 @@
 mod audit;
 pub mod catalogue;
 mod check;
-mod compare;
+pub mod compare;
 mod config;
 mod cost;
 mod distribution;
@@ -21,10 +21,7 @@ pub mod html;
 mod inject;
 mod law;
 mod mpi;
-#[cfg(feature = "paper")]
-mod paper;
-mod platforms;
-mod predict;
+pub mod predict;
 pub mod record;
 mod report;
 mod run_quiet;
@@ -48,16 +45,12 @@ pub use doctor::{
 pub use form::paragraph::wrap;
 pub use form::sheet::{Form, Sheet};
 pub use form::value::Value;
-pub use inject::sweep::{InjectSweepReport, InjectedCell};
 pub use law::{LawReport, LawRow};
 pub use mpi::grains::JobGrainsReport;
 pub use mpi::jobs::JobsReport;
 pub use mpi::sources::PhaseSourcesReport;
 pub use mpi::validate::sweep::ValidationSweepReport;
 pub use mpi::validate::validate_figure;
-#[cfg(feature = "paper")]
-pub use paper::PaperReport;
-pub use platforms::{PlatformRun, PlatformsReport};
 pub use predict::PredictReport;
 pub use record::html::{Drawn, Scaling};
 pub use record::{DetoursReport, RunReport, SourcesReport, missed};
@@ -69,5 +62,4 @@ pub use together::TogetherReport;
 pub use tune::check::TuneCheckReport;
 pub use tune::done::{TuneDoing, TuneDoneReport};
 pub use tune::plan::TunePlanReport;
-pub use tune::study::StudyReport;
 pub use work::WorkReport;

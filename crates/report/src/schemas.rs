@@ -14,7 +14,7 @@ use serde_json::ser::PrettyFormatter;
 use serde_json::{Map, Serializer, Value, json};
 
 use crate::record::json::{DetoursDocument, RunDocument, RunTables};
-use crate::{audit, check, compare, config, cost, distribution, doctor, inject, law, mpi, paper, platforms, predict};
+use crate::{audit, check, compare, config, cost, distribution, doctor, inject, law, mpi, predict};
 use crate::{run_quiet, sweep, together, tune, work};
 
 /// A document, and where readers meet it.
@@ -53,7 +53,6 @@ documents! {
     "detours": DetoursDocument, "becalm sources RUN --longest N", "single detours and what was in them";
     "together": together::TogetherDocument, "becalm sources RUN --together", "what comes at once on several CPUs";
     "phase-sources": mpi::sources::PhaseSourcesDocument, "becalm sources RUN --phases JOB", "what lies within the worst phases of a job";
-    "platforms": platforms::PlatformsDocument, "becalm report RUN --platforms", "published platforms beside these runs";
     "check": check::CheckDocument, "becalm check", "whether limits hold, CPU by CPU";
     "compare": compare::json::CompareDocument, "becalm compare A B", "what differs between runs";
     "compare-jobs": mpi::jobs::JobsDocument, "becalm compare JOB JOB", "jobs of becalm-mpi beside each other";
@@ -65,10 +64,7 @@ documents! {
     "predict-sweep": sweep::predict::SweepDocument, "becalm predict with lists", "the same for many noises";
     "law": law::LawDocument, "becalm law", "the noise law";
     "law-sweep": sweep::law::LawSweepDocument, "becalm law with lists", "the noise law for many noises";
-    "paper": paper::PaperDocument, "becalm paper NAME", "the figures of a paper, published and found again";
-    "paper-step": becalm_paper::step_document::StepDocument, "steps/NAME.json of becalm paper", "a step of a campaign, and what it printed";
     "inject": inject::InjectDocument, "becalm inject", "noise that was made";
-    "inject-sweep": inject::sweep::SweepDocument, "becalm inject with lists", "many noises that were made one after the other";
     "cost-clock": cost::clock::ClockDocument, "becalm cost clock", "what reading a clock costs";
     "cost-trap": cost::probe::ProbeDocument, "becalm cost trap", "what entering the kernel costs";
     "cost-detours": cost::probe::ProbeDocument, "becalm cost detours", "what common detours cost";
@@ -80,7 +76,6 @@ documents! {
     "tune-apply": tune::done::DoneDocument, "becalm tune apply", "what was changed";
     "tune-restore": tune::done::DoneDocument, "becalm tune restore", "what was brought back";
     "tune-status": tune::done::DoneDocument, "becalm tune status", "what is changed now";
-    "tune-study": tune::study::StudyDocument, "becalm tune study", "configurations of a machine beside each other";
     "mpi": mpi::run::JobDocument, "becalm-mpi, becalm report JOB", "the phases of a parallel job";
     "mpi-sweep": mpi::grains::GrainsDocument, "becalm-mpi --grain LIST", "jobs of several grains";
     "mpi-validate": mpi::validate::ValidateDocument, "becalm-mpi validate", "predictions held against a job";
@@ -93,7 +88,6 @@ documents! {
     "mpi-run": model::phases::PhasesDoc, "runs/node=HOST.json of becalm-mpi", "the ranks of a job on a node";
     "distribution": model::distribution::DistributionDoc, "runs/node=HOST.json of becalm import",
         "what another program's histogram or statistics say";
-    "study": model::study::StudyDoc, "study.json of becalm tune study", "configurations and their recordings";
 }
 
 /// The schema of a type, as schemars has it.

@@ -26,7 +26,6 @@ mod planner;
 mod request;
 mod restore;
 pub mod see;
-pub mod study;
 mod value;
 mod words;
 

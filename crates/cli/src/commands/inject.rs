@@ -1,8 +1,5 @@
 //! `becalm inject`: known noise on chosen CPUs.
 
-#[cfg(feature = "research")]
-mod sweep;
-
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -32,8 +29,12 @@ use becalm_linux::signals::{self, StopSignals};
 use becalm_linux::{clock, memory, sched};
 use becalm_measure::{Companion, PlannedCommand, select_cpus};
 use becalm_model::inject::{FairServerDoc, InjectDoc, InjectedPlace, InjectionWay, SharedToll, Together};
+#[cfg(feature = "research")]
+use becalm_research::sweep::InjectSweep;
 use becalm_scale::NoiseTrace;
 use becalm_scale::spec::NoiseSpec;
+#[cfg(feature = "research")]
+use becalm_units::Named;
 use becalm_units::fault::{self, Context, Result, UsageError};
 use becalm_units::{CpuList, Nanos, Share};
 use clap::{ArgGroup, Args};
@@ -159,6 +160,27 @@ fn factor(text: &str) -> Result<f64, String> {
     factor.ok_or_else(|| format!("'{text}' is not a factor: write a number above 0, like 0.5"))
 }
 
+#[cfg(feature = "research")]
+impl InjectArgs {
+    /// The options that all noises of a sweep have in common.
+    fn common(&self) -> Vec<String> {
+        let given = [
+            self.jitter.map(|jitter| format!("--jitter={jitter}")),
+            self.burst.map(|burst| format!("--burst={burst}")),
+            self.packets.then(|| "--packets".to_owned()),
+            self.main_thread.then(|| "--main-thread".to_owned()),
+            self.cpus.as_ref().map(|cpus| format!("--cpus={cpus}")),
+            (self.sync != Together::Apart).then(|| format!("--sync={}", self.sync.name())),
+            self.coalesce.map(|window| format!("--coalesce={window}")),
+            self.duration.map(|duration| format!("--duration={duration}")),
+            self.command_user.as_root.then(|| "--as-root".to_owned()),
+            Some(format!("--seed={}", self.seed)),
+            Some(if self.signal { "--signal".to_owned() } else { format!("--sched={}", self.sched) }),
+        ];
+        given.into_iter().flatten().collect()
+    }
+}
+
 impl Task for InjectArgs {
     fn run(self: Box<Self>, out: &mut dyn Write) -> Result<Exit> {
         run(&self, out)
@@ -178,7 +200,7 @@ fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
     }
     if [args.detour.len(), args.interval.len(), args.rate.len(), args.ratio.len()].iter().any(|values| *values > 1) {
         #[cfg(feature = "research")]
-        return sweep::run(args, out);
+        return sweep(args, out);
         #[cfg(not(feature = "research"))]
         return Err(built_without("research").into());
     }
@@ -231,6 +253,27 @@ fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
         fault::bail!("the command '{}' ended with {status}", args.command.join(" "));
     }
     Ok(Exit::Done)
+}
+
+/// Makes several noises, one after the other.
+#[cfg(feature = "research")]
+fn sweep(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
+    if args.duration.is_none() && args.command.is_empty() {
+        let text = "several noises come one after the other, so each needs an end: give --duration or a command";
+        return Err(UsageError::new(text).into());
+    }
+    let texts = |values: &[Nanos]| values.iter().map(ToString::to_string).collect();
+    let (option, often) = match args {
+        InjectArgs { interval, .. } if !interval.is_empty() => ("interval", texts(interval)),
+        InjectArgs { rate, .. } if !rate.is_empty() => ("rate", rate.clone()),
+        InjectArgs { ratio, .. } => ("ratio", ratio.iter().map(ToString::to_string).collect()),
+    };
+    // No further noise starts after the process that waits for it has ended; the one that is made ends likewise.
+    end_with_parent(None)?;
+    let InjectArgs { detour, command, json, quiet, .. } = args;
+    let sweep =
+        InjectSweep { option, often, detours: detour, options: args.common(), command, json: *json, quiet: *quiet };
+    becalm_research::sweep::run(&sweep, out)
 }
 
 /// Has the kernel end this process when the one that started it ends, whose number is returned. Fails where that has ended already, as

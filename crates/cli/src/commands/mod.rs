@@ -17,8 +17,6 @@ mod inject;
 mod law;
 #[cfg(feature = "manual")]
 mod man;
-#[cfg(feature = "research")]
-mod paper;
 mod predict;
 mod record;
 mod report;
@@ -34,7 +32,7 @@ use clap::Subcommand;
 
 /// The table of commands: the name of each, its arguments, and the feature that builds it where there is one.
 macro_rules! commands {
-    ($($(#[$built:meta])? $name:ident($args:path),)*) => {
+    ($($(#[$built:meta])? $name:ident($args:ty),)*) => {
         /// A command that was asked for.
         #[derive(Subcommand, Debug)]
         pub enum Command {
@@ -69,7 +67,7 @@ commands! {
     Predict(predict::PredictArgs),
     Law(law::LawArgs),
     #[cfg(feature = "research")]
-    Paper(paper::PaperArgs),
+    Paper(becalm_research::paper::PaperArgs),
     #[cfg(feature = "cost")]
     Cost(cost::CostArgs),
     Inject(inject::InjectArgs),

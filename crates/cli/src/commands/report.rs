@@ -1,8 +1,6 @@
 //! `becalm report`: what a run recorded, on the terminal, as JSON, or as a page for a browser.
 
 mod page;
-#[cfg(feature = "research")]
-mod platforms;
 mod work;
 
 use std::io::Write;
@@ -63,7 +61,7 @@ pub struct ReportArgs {
 }
 
 /// Whether a bundle holds samples of work.
-pub fn is_work(bundle: &Bundle) -> bool {
+fn is_work(bundle: &Bundle) -> bool {
     bundle.nodes().iter().any(|doc| doc.settings.work.is_some())
 }
 
@@ -171,7 +169,12 @@ reading_task!(ReportArgs);
 fn run(args: &ReportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     if args.platforms || !args.more.is_empty() {
         #[cfg(feature = "research")]
-        return platforms::run(args, out);
+        return becalm_research::platforms::run(
+            std::iter::once(&args.run.path).chain(&args.more),
+            &args.run.selection(),
+            args.json,
+            out,
+        );
         #[cfg(not(feature = "research"))]
         return Err(built_without("research").into());
     }

@@ -188,8 +188,9 @@ fn recordings_without_a_name_lie_in_the_folder_of_a_default() {
 /// Each place that starts this program does so through the one that leaves the defaults out.
 #[test]
 fn becalm_starts_itself_without_defaults() {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut folders = vec![sources];
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let sources = fs::read_dir(crates).unwrap().map(|entry| entry.unwrap().path().join("src"));
+    let mut folders: Vec<_> = sources.filter(|sources| sources.is_dir()).collect();
     let mut places = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {

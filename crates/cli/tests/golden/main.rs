@@ -82,7 +82,7 @@ fn write_inputs(folder: &Path) {
     for (name, text) in TEXTS {
         fs::write(folder.join(name), text).unwrap();
     }
-    let published = Path::new(env!("CARGO_MANIFEST_DIR")).join("../paper/data");
+    let published = Path::new(env!("CARGO_MANIFEST_DIR")).join("../research/data");
     for name in ["tsafrir2007_sort.csv", "tsafrir2007_direct.csv"] {
         fs::copy(published.join(name), folder.join(name)).unwrap();
     }

@@ -145,7 +145,7 @@ fn tables() {
         "\u{1b}[2J",
         "PIII-664",
     ];
-    let published = Path::new(env!("CARGO_MANIFEST_DIR")).join("../paper/data");
+    let published = Path::new(env!("CARGO_MANIFEST_DIR")).join("../research/data");
     let read = |name: &str| fs::read_to_string(published.join(name)).unwrap();
     let tables = [read("tsafrir2007_sort.csv"), read("tsafrir2007_direct.csv")];
     let damaged = |table: &str, random: &mut Random| {

@@ -6,7 +6,7 @@ use becalm_stats::run_for_blocks;
 use crate::form::value::{grouped, three_digits, time};
 
 /// Why there is not enough data, and what to do.
-pub(crate) fn reason(doubt: Doubt) -> String {
+pub fn reason(doubt: Doubt) -> String {
     match doubt {
         Doubt::NoDetour => "there is no detour to compare".to_owned(),
         Doubt::FewTrains { trains } => format!(

@@ -10,7 +10,7 @@ use crate::form::figure::{Change, Factor, Quantity, Time};
 use crate::form::value::time;
 
 /// A figure in its metric's unit.
-pub(crate) fn figure(row: &ComparedFigure, number: Option<f64>) -> Option<Quantity> {
+pub fn figure(row: &ComparedFigure, number: Option<f64>) -> Option<Quantity> {
     let number = number?;
     Some(Quantity(match row.metric.unit() {
         MetricUnit::Nanoseconds => Value::time(number),
@@ -23,7 +23,8 @@ pub(crate) fn ratio(row: &ComparedFigure) -> Option<f64> {
     row.effect.and_then(|effect| effect.ratio)
 }
 
-pub(crate) fn change(ratio: Option<f64>) -> Option<Change> {
+/// A change by the ratio of two figures.
+pub fn change(ratio: Option<f64>) -> Option<Change> {
     ratio.map(|ratio| Change(ratio - 1.0))
 }
 
@@ -70,7 +71,7 @@ pub(crate) const COLUMNS: [&Field<ComparedFigure>; 6] =
     [&row::A, &row::B, &columns::CHANGE, &columns::LOW, &columns::HIGH, &columns::DIFFERENCE];
 
 /// The verdict below the title "difference".
-pub(crate) const fn said(verdict: Verdict) -> &'static str {
+pub const fn said(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Worse => "worse",
         Verdict::Better => "better",

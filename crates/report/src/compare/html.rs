@@ -363,7 +363,7 @@ fn named<'a>(
 }
 
 /// The changes that have a ratio, with the names of the rows; none, if there are none.
-pub(crate) fn forest_chart<'a>(
+pub fn forest_chart<'a>(
     id: &'static str,
     title: &str,
     rows: impl Iterator<Item = (String, &'a ComparedFigure)>,

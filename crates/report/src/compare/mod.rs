@@ -17,12 +17,13 @@ use crate::form::sheet::Sheet;
 use crate::html::Page;
 use crate::report::Report;
 
-pub(crate) use doubt::reason;
-pub(crate) use figures::{COLUMNS, change, figure, said, title};
-pub(crate) use html::forest_chart;
+pub use doubt::reason;
+pub(crate) use figures::{COLUMNS, title};
+pub use figures::{change, figure, said};
+pub use html::forest_chart;
 pub(crate) use rows::{cpus, most_changed_first, nodes, place, place_name, sources, totals};
-pub(crate) use words::{NAMED, answer, changed, legend, runs, shown_source};
-pub use words::{check_text, headline};
+pub use words::{NAMED, changed, check_text, headline};
+pub(crate) use words::{answer, legend, runs, shown_source};
 
 /// What was compared, and what was asked of it.
 #[derive(Clone, Debug)]

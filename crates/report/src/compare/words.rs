@@ -14,7 +14,7 @@ use crate::form::known::system;
 use crate::form::value::{grouped, signed, three_digits, time};
 
 /// How many sources the headline names.
-pub(crate) const NAMED: usize = 3;
+pub const NAMED: usize = 3;
 
 /// So many nodes of a run are named, and the others counted.
 const NODES_NAMED: usize = 8;
@@ -60,7 +60,7 @@ pub(crate) fn answer(comparison: &Comparison) -> String {
 }
 
 /// The sources whose share of time is shown to have changed, with their kinds, and how.
-pub(crate) fn changed(comparison: &Comparison) -> impl Iterator<Item = (Kind, String, String)> {
+pub fn changed(comparison: &Comparison) -> impl Iterator<Item = (Kind, String, String)> {
     let rows = comparison.rows.iter().filter(|row| row.metric == Metric::TimeRatio);
     let shown = rows.filter(|row| row.verdict.is_difference());
     shown.filter_map(|row| {

@@ -165,7 +165,7 @@ macro_rules! fields {
         $($constant:ident = $first:expr $(, $next:expr)* $(=> $part:expr)?;)+
     }) => {
         $(#[$doc])*
-        #[allow(missing_docs, reason = "the name and the title of a field say what it is")]
+        #[allow(missing_docs, reason = "a field has its name and title")]
         $vis mod $module {
             use super::*;
 

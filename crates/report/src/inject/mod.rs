@@ -1,7 +1,5 @@
 //! Injected noise, delivered against requested: `becalm.inject/1`, and as tables.
 
-pub(crate) mod sweep;
-
 use std::io::{self, Write};
 
 use becalm_analyze::inject::{exceptions, together};

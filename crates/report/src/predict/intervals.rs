@@ -29,7 +29,7 @@ fn recorded(rows: &[RankPrediction]) -> Option<String> {
 }
 
 /// Where the CPUs of a node, replayed together, lose something else than a report has.
-pub(crate) fn together(rows: &[RankPrediction]) -> impl Iterator<Item = String> + '_ {
+pub fn together(rows: &[RankPrediction]) -> impl Iterator<Item = String> + '_ {
     rows.iter().filter_map(|row| {
         let (apart, together) = (factor(row.apart?), factor(row.slowdown?.mean));
         let job = job(rows, row);
@@ -40,7 +40,7 @@ pub(crate) fn together(rows: &[RankPrediction]) -> impl Iterator<Item = String> 
 }
 
 /// What low and high are.
-pub(crate) fn meaning(rows: &[RankPrediction], replicas: u64) -> Option<String> {
+pub fn meaning(rows: &[RankPrediction], replicas: u64) -> Option<String> {
     if bounded(rows).next().is_some() {
         let text = "low and high: the 95 % interval of what the machine costs, as another recording of it, or a longer one, \
                     would show";
@@ -51,7 +51,7 @@ pub(crate) fn meaning(rows: &[RankPrediction], replicas: u64) -> Option<String> 
 }
 
 /// Where the recording bounds nothing from above, and how long one would.
-pub(crate) fn open(rows: &[RankPrediction]) -> impl Iterator<Item = String> + '_ {
+pub fn open(rows: &[RankPrediction]) -> impl Iterator<Item = String> + '_ {
     rows.iter().filter_map(|row| {
         // A summary form has no interval.
         let low = match (&row.recording, row.slowdown) {

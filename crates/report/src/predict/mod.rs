@@ -2,7 +2,7 @@
 
 pub(crate) mod books;
 pub(crate) mod html;
-pub(crate) mod intervals;
+pub mod intervals;
 mod tolerance;
 
 use std::io::{self, Write};
@@ -63,14 +63,15 @@ pub struct PredictReport<'a> {
 }
 
 /// A row with what is known of its error.
-pub(crate) struct PredictedRow {
+pub struct PredictedRow {
     row: RankPrediction,
     replicas: u64,
     node_hours: Option<f64>,
 }
 
 impl PredictedRow {
-    pub(crate) const fn new(row: RankPrediction, replicas: u64) -> Self {
+    /// A row of a prediction with so many replicas.
+    pub const fn new(row: RankPrediction, replicas: u64) -> Self {
         Self { row, replicas, node_hours: None }
     }
 
@@ -122,7 +123,8 @@ impl PredictedRow {
 }
 
 fields! {
-    pub(crate) ROW, row: PredictedRow {
+    /// The figures of a prediction for one number of ranks.
+    pub ROW, row: PredictedRow {
         RANKS = catalogue::RANKS, |line| line.row.ranks;
         GRAIN_NS = "grain_ns", "grain", |line| line.row.grain;
         PHASES = "phases", "phases", |line| line.row.phases;
@@ -448,7 +450,7 @@ fn collectives(report: &PredictReport<'_>) -> Vec<Collective> {
 }
 
 /// What was asked of one collective, of ranks that replay the CPUs of a node together.
-pub(crate) fn job(question: &Question) -> String {
+pub fn job(question: &Question) -> String {
     job_of(question, Alignment::Node, &[question.collective])
 }
 

@@ -25,25 +25,22 @@ const CURVES: usize = 6;
 
 /// A parameter with the values that it takes.
 pub struct Axis {
-    /// Its name over a column.
-    pub title: &'static str,
-    /// Its values as text.
-    pub labels: Vec<String>,
+    pub(crate) title: &'static str,
+    pub(crate) labels: Vec<String>,
     /// The values as numbers with their unit, where a chart can have them along its axis.
-    pub numbers: Option<(Vec<f64>, AxisUnit)>,
+    pub(crate) numbers: Option<(Vec<f64>, AxisUnit)>,
     /// Whether each of its values has a chart of its own.
-    pub apart: bool,
+    pub(crate) apart: bool,
 }
 
 impl Axis {
     /// A parameter whose values are names.
-    #[must_use]
     pub const fn named(title: &'static str, labels: Vec<String>) -> Self {
         Self { title, labels, numbers: None, apart: false }
     }
 
     /// A parameter whose values are numbers in this unit.
-    pub(crate) fn numbered<T: Copy>(
+    pub fn numbered<T: Copy>(
         title: &'static str,
         values: &[T],
         unit: AxisUnit,
@@ -56,7 +53,7 @@ impl Axis {
     }
 
     /// The same, with a chart for each value.
-    pub(crate) fn apart(self) -> Self {
+    pub fn apart(self) -> Self {
         Self { apart: true, ..self }
     }
 }
@@ -71,7 +68,6 @@ pub struct Axes {
 
 impl Axes {
     /// Of all parameters, the first of which varies slowest.
-    #[must_use]
     pub fn new(axes: Vec<Axis>) -> Self {
         let mut rows: Vec<Axis> = axes.into_iter().filter(|axis| axis.labels.len() > 1).collect();
         let columns = if rows.len() > 1 { rows.pop() } else { None };
@@ -128,15 +124,11 @@ impl Axes {
     }
 
     /// What the columns are, for a heading: nothing where there is one only.
-    #[must_use]
     pub fn columns_are(&self) -> String {
         self.columns.as_ref().map_or_else(String::new, |axis| format!("; columns: {}", axis.title))
     }
 
     /// A table of values; `title` stands over a column that is the only one.
-    ///
-    /// # Errors
-    /// If `out` cannot be written.
     pub fn table(&self, title: &str, values: &[Value], out: &mut Sheet<'_>) -> io::Result<()> {
         let columns = self.columns.as_ref().map_or_else(|| vec![title.to_owned()], |axis| axis.labels.clone());
         let mut table = Table::matrix(&self.titles(), columns);
@@ -146,9 +138,6 @@ impl Axes {
     }
 
     /// The same as shades. Draws nothing where values do not differ.
-    ///
-    /// # Errors
-    /// If `out` cannot be written.
     pub fn surface(
         &self,
         title: &str,
@@ -189,9 +178,6 @@ impl Axes {
     }
 
     /// Curves over the counts that the columns stand for, where there are few enough of them.
-    ///
-    /// # Errors
-    /// If `out` cannot be written.
     pub fn plot(&self, title: &str, counts: &[u64], values: &[Option<f64>], out: &mut Sheet<'_>) -> io::Result<()> {
         let names = self.names();
         if counts.len() < 2 || names.len() > CURVES || self.column_count() != counts.len() {

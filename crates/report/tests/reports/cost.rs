@@ -20,8 +20,8 @@ fn every_stored_measurement_of_costs() {
 #[test]
 fn the_page_of_a_tick_draws_figures_3_to_6() {
     let table = |name, text| TableFile { name, text };
-    let sort = table("sort", include_str!("../../../paper/data/tsafrir2007_sort.csv"));
-    let direct = table("direct", include_str!("../../../paper/data/tsafrir2007_direct.csv"));
+    let sort = table("sort", include_str!("../../../research/data/tsafrir2007_sort.csv"));
+    let direct = table("direct", include_str!("../../../research/data/tsafrir2007_direct.csv"));
     let published = read_tables(sort, direct, None).unwrap().iter().map(Analysis::new).collect();
     let campaign = becalm_fixtures::costs::campaign(3);
     let live = CampaignAnalysis::new(&campaign).unwrap();

@@ -5,19 +5,18 @@ use becalm_analyze::job::JobPhases;
 use becalm_analyze::noise::NoiseInput;
 use becalm_analyze::summary::{Selection, longest, summarize, timelines};
 use becalm_analyze::work::summarize_work;
-use becalm_bundle::{Bundle, PhaseRun, cost, study};
+use becalm_bundle::{Bundle, PhaseRun, cost};
 use becalm_model::audit::{Ability, Answer, Audit, FirstStep};
 use becalm_model::inject::{InjectDoc, InjectionWay, Together};
 use becalm_model::node::Warning;
-use becalm_model::study::ConfigurationOutcome;
 use becalm_model::tune::{
     Area, Attempt, BootParameter, Change, Check, Chosen, CpuChoice, Family, Finding, Gain, GainJob, Gains, Knob, Note,
     Outcome as Tried, Plan, PredictedSlowdown, Profile, Severity, Stage, StepGain,
 };
 use becalm_model::validation::ValidationDoc;
 use becalm_report::{
-    CompareReport, CostRunReport, DetoursReport, Form, PredictReport, Report, RunReport, SourcesReport, StudyReport,
-    TickReport, TuneCheckReport, TuneDoing, TuneDoneReport, TunePlanReport, WorkReport,
+    CompareReport, CostRunReport, DetoursReport, Form, PredictReport, Report, RunReport, SourcesReport, TickReport,
+    TuneCheckReport, TuneDoing, TuneDoneReport, TunePlanReport, WorkReport,
 };
 use becalm_scale::blame::{Blame, Without};
 use becalm_scale::closed::{ClosedBooks, DearDetour, ReplicaBooks};
@@ -122,7 +121,7 @@ fn of_a_recording(name: &str) {
     });
 }
 
-fn of_work_costs_jobs_and_studies(name: &str) {
+fn of_work_costs_and_jobs(name: &str) {
     let folder = tempfile::tempdir().unwrap();
     let text = || name.to_owned();
     becalm_fixtures::write_all(folder.path());
@@ -160,31 +159,6 @@ fn of_work_costs_jobs_and_studies(name: &str) {
         (node.machine.processor, node.machine.kernel, node.warnings) = (text(), text(), vec![text()]);
     }
     check(&job);
-
-    let folder = folder.path().join("study");
-    becalm_fixtures::write_study(&folder);
-    let mut doc = study::load(&folder).unwrap();
-    (doc.machine.processor, doc.machine.kernel, doc.program) = (text(), text(), text());
-    let open = |run: &String| Bundle::open(&folder.join(run)).unwrap();
-    let mut bundles: Vec<Vec<Bundle>> =
-        doc.configurations.iter().map(|configuration| configuration.runs().iter().map(open).collect()).collect();
-    // A configuration whose sources have such names.
-    for at in &mut bundles[1] {
-        let path = folder.join(format!("named-{}", at.path().file_name().unwrap().display()));
-        becalm_fixtures::write_named(&path, name);
-        *at = Bundle::open(&path).unwrap();
-    }
-    let studied = becalm_analyze::study::study(&doc, &bundles, &[question()], &[64]).unwrap();
-    for configuration in &mut doc.configurations {
-        match &mut configuration.outcome {
-            ConfigurationOutcome::Recorded { failed, .. } => *failed = Some(text()),
-            ConfigurationOutcome::Skipped { why } => *why = text(),
-            ConfigurationOutcome::Planned => {}
-        }
-        (configuration.what, configuration.sched, configuration.name) = (text(), text(), text());
-        configuration.command = vec![text()];
-    }
-    check(&StudyReport { doc: &doc, studied: &studied, question: question() });
 }
 
 fn of_the_machine_and_jobs(name: &str) {
@@ -314,7 +288,7 @@ proptest! {
     #[test]
     fn no_text_steers_the_terminal_or_forges_a_line(name in names()) {
         of_a_recording(&name);
-        of_work_costs_jobs_and_studies(&name);
+        of_work_costs_and_jobs(&name);
         of_the_machine_and_jobs(&name);
         of_tuning(&name);
     }

@@ -11,8 +11,6 @@ mod restore;
 mod run;
 pub mod stage;
 mod status;
-#[cfg(feature = "research")]
-mod study;
 mod verify;
 mod watch;
 mod watcher;
@@ -22,8 +20,7 @@ use std::io::Write;
 use becalm_command::Exit;
 use becalm_command::Task;
 use becalm_command::pager::Paging;
-use becalm_units::Nanos;
-use becalm_units::fault::{self, UsageError};
+use becalm_units::fault;
 use clap::{Args, Subcommand};
 
 /// Make CPUs quiet, and prove it
@@ -42,7 +39,7 @@ enum TuneCommand {
     Status(status::StatusArgs),
     Run(run::TuneRunArgs),
     #[cfg(feature = "research")]
-    Study(study::StudyArgs),
+    Study(becalm_research::study::StudyArgs),
     #[command(hide = true)]
     Watch(watch::WatchArgs),
 }
@@ -73,18 +70,7 @@ fn run(args: &TuneArgs, out: &mut dyn Write) -> fault::Result<Exit> {
         TuneCommand::Status(args) => status::run(args, out),
         TuneCommand::Run(args) => run::run(args, out),
         #[cfg(feature = "research")]
-        TuneCommand::Study(args) => study::run(args, out),
+        TuneCommand::Study(args) => becalm_research::study::run(args, out),
         TuneCommand::Watch(args) => watch::run(args),
-    }
-}
-
-/// Refuses lists of grains of which one is not a phase's, or stands there twice.
-fn some_grains(grains: &[Nanos]) -> Result<(), UsageError> {
-    if grains.iter().any(|grain| *grain <= Nanos::ZERO) {
-        return Err(UsageError::new("--grain is 0: a phase without work says nothing about noise"));
-    }
-    match grains.iter().enumerate().find(|(at, grain)| grains[..*at].contains(grain)) {
-        Some((_, twice)) => Err(UsageError::new(format!("--grain holds {twice} twice"))),
-        None => Ok(()),
     }
 }

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use becalm_command::Exit;
+use becalm_command::arguments::some_grains;
 use becalm_command::output::{Output, emit};
 use becalm_report::TunePlanReport;
 use becalm_tune::Machine;
@@ -14,7 +15,6 @@ use clap::Args;
 use super::formats::FormatArgs;
 use super::gain;
 use super::planning::{PlanningArgs, plan};
-use super::some_grains;
 
 /// Say what would make CPUs quiet: every change in order, with its reason, its risk and its expected gain, and what only a
 /// reboot can give

@@ -55,7 +55,7 @@ pub type Event = (Nanos, Nanos, u32);
 
 /// The table's sources under a configuration.
 pub fn table(configuration: &str) -> Vec<Source> {
-    let table = include_str!("../../../../paper/data/de2009_sources.csv");
+    let table = include_str!("../../../../research/data/de2009_sources.csv");
     let source = |line: &str| {
         let columns: Vec<&str> = line.split(',').collect();
         let number = |column: usize| columns[column].parse::<f64>().expect("the table has numbers");

@@ -1,0 +1,11 @@
+//! Published figures and what reproduces them, from data files to commands: papers, platforms, studies of configurations, and sweeps
+//! of injected noise.
+
+#![forbid(unsafe_code)]
+
+pub mod paper;
+pub mod platforms;
+#[cfg(feature = "schemas")]
+pub mod schemas;
+pub mod study;
+pub mod sweep;

@@ -1,0 +1,436 @@
+//! A paper found again: for a terminal, as `becalm.paper/1` and as a page, what was published beside what was found here.
+
+mod html;
+mod text;
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+
+use becalm_report::form::field::{Field, Object, field, fields};
+use becalm_report::form::figure::Change;
+use becalm_report::form::sheet::Sheet;
+use becalm_report::html::Page;
+use becalm_report::{Report, Value};
+use becalm_units::counted;
+use serde::Serialize;
+
+use super::reading::at;
+use super::verdict::digits;
+use super::{Figure, Item, Limit, Paper, Step, Verdict};
+
+/// A paper, and what a campaign of its steps found.
+#[derive(Clone, Debug)]
+pub struct PaperReport {
+    /// Its name in commands, like `beckman2007`.
+    pub name: String,
+    /// The paper.
+    pub paper: Paper,
+    /// Its tables and figures that were asked for.
+    pub items: Vec<Item>,
+    /// Whether the campaign was a quick one.
+    pub quick: bool,
+    /// The machine of here, in words.
+    pub here: String,
+    /// The documents of the steps that were done, by their names.
+    pub documents: HashMap<String, serde_json::Value>,
+    /// What was run for each step, from `becalm` on.
+    pub commands: HashMap<String, String>,
+    /// The steps whose pages are in the folder of the campaign.
+    pub pages: HashSet<String>,
+    /// Why the others were not, by their names.
+    pub lacking: HashMap<String, String>,
+    /// What went wrong in steps that cannot fail on any machine, by their names.
+    pub broken: HashMap<String, String>,
+}
+
+/// A published figure with that of here.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    figure: Figure,
+    ours: Option<f64>,
+    verdict: Verdict,
+}
+
+fields! {
+    /// What is said of a figure.
+    pub(crate) ROW, row: Row {
+        WHAT = "what", "what", |row| row.figure.what.clone();
+        PUBLISHED = "published", "published", |row| row.figure.published.text(row.figure.unit);
+        HERE = "here", "here", |row| {
+            row.ours.map(|ours| row.figure.unit.text(&digits(ours)))
+        };
+        DIFFERENCE = "difference_ratio", "difference", |row| {
+            let of_machine = row.figure.of_machine;
+            let difference = row.ours.filter(|_| !of_machine).and_then(|ours| row.figure.published.difference(ours));
+            difference.map(Change)
+        };
+        VERDICT = "verdict", "verdict", |row| row.verdict();
+    }
+}
+
+/// The verdict where the reasons for what is lacking stand by themselves.
+const SHORT_VERDICT: Field<Row> = field!("verdict", "verdict", |row| {
+    let is_lacking = matches!(row.verdict, Verdict::Lacking(_));
+    if is_lacking { "not here".to_owned() } else { row.verdict() }
+});
+
+impl Row {
+    fn verdict(&self) -> String {
+        match &self.verdict {
+            Verdict::Holds => "holds".to_owned(),
+            Verdict::Not(by) => format!("no, by {}", Value::Change(*by).cell()),
+            Verdict::Stated => "stated".to_owned(),
+            Verdict::OtherMachine => "another machine".to_owned(),
+            Verdict::Lacking(why) => format!("not here: {why}"),
+            Verdict::Broken(why) => format!("an error of becalm: {why}"),
+        }
+    }
+}
+
+/// So many items stand above the others, each with what came of it.
+const OUTCOMES: usize = 8;
+
+/// So many figures of an item that do not hold are named there.
+const WORST: usize = 3;
+
+/// How many figures came to what.
+#[derive(Clone, Copy, Default, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+struct Counts {
+    figures: usize,
+    hold: usize,
+    not: usize,
+    stated: usize,
+    other_machine: usize,
+    lacking: usize,
+    broken: usize,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+struct ItemDocument {
+    name: String,
+    title: String,
+    lacking: Option<String>,
+    figures: Vec<Object<Row>>,
+    commands: Vec<String>,
+    files: Vec<String>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct PaperDocument {
+    paper: String,
+    citation: String,
+    published_machine: String,
+    here: String,
+    quick: bool,
+    counts: Counts,
+    items: Vec<ItemDocument>,
+}
+
+impl PaperReport {
+    fn rows(&self, item: &Item) -> Vec<Row> {
+        let row = |figure: &Figure| {
+            let ours = figure.reading.of(|step| self.documents.get(step));
+            let verdict = match ours {
+                Some(_) if figure.beside => Verdict::Stated,
+                Some(ours) => figure.published.verdict(ours, figure.of_machine),
+                None => self.why(figure),
+            };
+            Row { figure: figure.clone(), ours, verdict }
+        };
+        item.figures.iter().map(row).collect()
+    }
+
+    /// Why there is no figure of here.
+    fn why(&self, figure: &Figure) -> Verdict {
+        let first = |of: &HashMap<String, String>| figure.reading.terms().find_map(|term| of.get(&term.step)).cloned();
+        if let Some(why) = first(&self.broken) {
+            return Verdict::Broken(why);
+        }
+        if let Some(why) = first(&self.lacking) {
+            return Verdict::Lacking(why);
+        }
+        let document = self.documents.get(&figure.reading.of.step);
+        let limit = figure.limit.as_ref().and_then(|limit| match limit {
+            Limit::Is(why) => Some(why.clone()),
+            Limit::Says(place) => Some(at(document?, place)?.as_str()?.to_owned()),
+        });
+        limit.map_or_else(
+            || Verdict::Broken(format!("{} of the step {} is no number", figure.reading.of.at, figure.reading.of.step)),
+            Verdict::Lacking,
+        )
+    }
+
+    /// Why figures and drawings of an item are not here, each reason once; also where it has drawings only.
+    fn reasons(&self, item: &Item) -> Vec<String> {
+        let of_rows = self.rows(item).into_iter().filter_map(|row| match row.verdict {
+            Verdict::Lacking(why) => Some(why),
+            _ => None,
+        });
+        let of_steps = item.steps().filter_map(|step| self.lacking.get(step).cloned());
+        let mut reasons = Vec::new();
+        for reason in of_rows.chain(of_steps) {
+            if !reasons.contains(&reason) {
+                reasons.push(reason);
+            }
+        }
+        reasons
+    }
+
+    /// What does not fit between becalm and its catalogue of papers, in words; each is an error of becalm, and none of the machine.
+    #[must_use]
+    pub fn errors(&self) -> Vec<String> {
+        let mut errors = Vec::new();
+        for item in &self.items {
+            let rows = self.rows(item).into_iter();
+            errors.extend(rows.filter_map(|row| match row.verdict {
+                Verdict::Broken(why) => Some(format!("{}, {}: {why}", item.name(), row.figure.what)),
+                _ => None,
+            }));
+            let empty = item
+                .bars
+                .iter()
+                .filter(|bars| self.documents.get(&bars.step).is_some_and(|document| bars.of(document).is_empty()));
+            errors.extend(empty.map(|bars| format!("{}: there are no bars of the step {}", item.name(), bars.step)));
+            for chart in &item.charts {
+                let empty = chart.curves.iter().filter(|curve| !curve.may_lack).filter(|curve| {
+                    self.documents
+                        .get(&curve.step)
+                        .is_some_and(|document| chart.points(curve, document).points.is_empty())
+                });
+                errors.extend(empty.map(|curve| format!("{}: the curve {} has no points", item.name(), curve.name)));
+            }
+        }
+        errors
+    }
+
+    /// The steps behind an item, in their order, with those that make what they read.
+    fn steps(&self, item: &Item) -> Vec<&Step> {
+        let is_named = |name: &str| item.steps().any(|step| step == name);
+        let is_needed = |step: &&Step| {
+            let read = self.paper.steps.iter().filter(|other| is_named(&other.name));
+            is_named(&step.name) || read.flat_map(|other| &other.after).any(|name| *name == step.name)
+        };
+        self.paper.steps.iter().filter(is_needed).collect()
+    }
+
+    /// The commands behind an item, each once.
+    fn commands(&self, item: &Item) -> Vec<String> {
+        let mut commands = Vec::new();
+        for command in self.steps(item).into_iter().filter_map(|step| self.commands.get(&step.name)) {
+            if !commands.contains(command) {
+                commands.push(command.clone());
+            }
+        }
+        commands
+    }
+
+    /// The files behind an item, as they are called in the folder of the campaign: documents of steps, recordings, and
+    /// their pages.
+    fn files(&self, item: &Item) -> Vec<String> {
+        let files = |step: &Step| {
+            let page = step.page_file().filter(|_| self.pages.contains(&step.name));
+            std::iter::once(format!("steps/{}.json", step.name))
+                .chain(step.makes.clone())
+                .chain(page)
+                .collect::<Vec<_>>()
+        };
+        let done = self.steps(item).into_iter().filter(|step| self.documents.contains_key(&step.name));
+        done.flat_map(files).collect()
+    }
+
+    fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        for row in self.items.iter().flat_map(|item| self.rows(item)) {
+            counts.figures += 1;
+            *match row.verdict {
+                Verdict::Holds => &mut counts.hold,
+                Verdict::Not(_) => &mut counts.not,
+                Verdict::Stated => &mut counts.stated,
+                Verdict::OtherMachine => &mut counts.other_machine,
+                Verdict::Lacking(_) => &mut counts.lacking,
+                Verdict::Broken(_) => &mut counts.broken,
+            } += 1;
+        }
+        counts
+    }
+
+    /// What came of the items that have verdicts, an item a line: its name, and which of its figures do not hold. At most [`OUTCOMES`] lines.
+    fn outcomes(&self) -> Vec<(String, String)> {
+        let outcome = |item: &Item| {
+            let rows = self.rows(item);
+            let hold = rows.iter().filter(|row| row.verdict == Verdict::Holds).count();
+            let missed = |row: &Row| match row.verdict {
+                Verdict::Not(by) => Some((by, row.figure.what.clone())),
+                _ => None,
+            };
+            let mut not: Vec<(f64, String)> = rows.iter().filter_map(missed).collect();
+            not.sort_by(|a, b| b.0.abs().total_cmp(&a.0.abs()));
+            let all = hold + not.len();
+            let worst: Vec<String> =
+                (not.iter().take(WORST)).map(|(by, what)| format!("{what} ({})", Value::Change(*by).cell())).collect();
+            let more = if not.len() > WORST { format!(" and {} more", not.len() - WORST) } else { String::new() };
+            let but = if not.is_empty() { String::new() } else { format!("; not: {}{more}", worst.join(", ")) };
+            (all > 0).then(|| (item.name(), format!("{hold} of {all} hold{but}")))
+        };
+        let mut outcomes: Vec<(String, String)> = self.items.iter().filter_map(outcome).collect();
+        let more = outcomes.len().saturating_sub(OUTCOMES);
+        if more > 0 {
+            outcomes.truncate(OUTCOMES - 1);
+            outcomes.push(("others".to_owned(), counted(more as u64 + 1, "item", "items")));
+        }
+        outcomes
+    }
+
+    /// What came of the figures, in a sentence without its point.
+    fn summary(&self) -> String {
+        let Counts { figures, hold, not, stated, other_machine, lacking, broken } = self.counts();
+        let clauses = [
+            (hold, "holds", "hold"),
+            (not, "does not hold", "do not hold"),
+            (stated, "is stated without a verdict", "are stated without a verdict"),
+            (other_machine, "is of another machine", "are of another machine"),
+            (lacking, "is not available here", "are not available here"),
+            (broken, "is an error of becalm", "are errors of becalm"),
+        ];
+        let clauses = clauses.into_iter().filter(|(number, ..)| *number > 0);
+        let clauses = clauses.map(|(number, one, many)| format!("{number} {}", if number == 1 { one } else { many }));
+        format!("{}: {}", counted(figures as u64, "figure", "figures"), clauses.collect::<Vec<_>>().join(", "))
+    }
+}
+
+impl Report for PaperReport {
+    fn schema(&self) -> &'static str {
+        "becalm.paper/1"
+    }
+
+    fn document(&self) -> impl Serialize {
+        let item = |item: &Item| ItemDocument {
+            name: item.name(),
+            title: item.title.clone(),
+            lacking: Some(item.lacking.clone()).filter(|why| !why.is_empty()),
+            figures: self.rows(item).iter().map(Object::new).collect(),
+            commands: self.commands(item),
+            files: self.files(item),
+        };
+        PaperDocument {
+            paper: self.name.clone(),
+            citation: self.paper.citation.clone(),
+            published_machine: self.paper.machine.clone(),
+            here: self.here.clone(),
+            quick: self.quick,
+            counts: self.counts(),
+            items: self.items.iter().map(item).collect(),
+        }
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        text::render(self, out)
+    }
+
+    fn page(&self, program: &str) -> Option<Page> {
+        Some(html::page(self, program))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use becalm_report::form::sheet::Form;
+    use serde_json::json;
+
+    use super::*;
+    use crate::paper::{ItemKind, catalogue};
+
+    /// The report of a paper of which nothing was run.
+    pub(super) fn of_nothing(name: &str) -> PaperReport {
+        let paper = catalogue::paper(name).unwrap();
+        PaperReport {
+            name: name.to_owned(),
+            items: paper.items.clone(),
+            paper,
+            quick: true,
+            here: "nowhere".to_owned(),
+            documents: HashMap::new(),
+            commands: HashMap::new(),
+            pages: HashSet::new(),
+            lacking: HashMap::new(),
+            broken: HashMap::new(),
+        }
+    }
+
+    /// A reason stands once below the table of a terminal, and also where only drawings are lacking; on the page each row has its own.
+    #[test]
+    fn reasons_are_said_once_and_also_for_drawings() {
+        let lacking = [("tick", "no right to that"), ("rates", "no such event"), ("trap", "no clock")];
+        let mut report = of_nothing("tsafrir2007");
+        report.items.retain(|item| [2, 13].contains(&item.number) && item.kind == ItemKind::Figure);
+        report.lacking = lacking.map(|(step, why)| (step.to_owned(), why.to_owned())).into();
+        let text = becalm_report::text(&report, Form::default());
+        for (_, why) in lacking {
+            assert_eq!(text.matches(&format!("  ! not here: {why}")).count(), 1, "{text}");
+            assert_eq!(text.matches(why).count(), 1, "{text}");
+        }
+        let mut page = Vec::new();
+        report.page("becalm 0.0.0").unwrap().write(&mut page).unwrap();
+        let page = String::from_utf8(page).unwrap();
+        assert!(page.contains("Not here: no such event.") && !page.contains("Not here: no right to that"));
+    }
+
+    /// Items with verdicts come with their worst figures, and published tables as they are printed. Another estimator has no verdict.
+    #[test]
+    fn outcomes_name_what_does_not_hold() {
+        let mut report = of_nothing("radojkovic2008");
+        assert!(report.outcomes().is_empty());
+        let row =
+            |ranks: u32, grain: u64, ratio: f64| json!({ "ranks": ranks, "grain_ns": grain, "slowdown_ratio": ratio });
+        let rows = json!({ "rows": [row(1024, 100_000, 3.0), row(1024, 1_000_000, 1.5)] });
+        report.documents.insert("figure1".to_owned(), rows);
+        assert_eq!(report.outcomes().len(), 1);
+        let (name, outcome) = &report.outcomes()[0];
+        assert_eq!(
+            (name.as_str(), outcome.as_str()),
+            ("Figure 1", "1 of 2 hold; not: 1,024 CPUs, phases of 1 ms (+150%)")
+        );
+
+        report.items[0].figures[1].beside = true;
+        assert_eq!((report.counts().stated, report.counts().not), (1, 0));
+        report.items[0].table = "tsafrir2007_table2.csv".to_owned();
+        let text = becalm_report::text(&report, Form::default());
+        assert!(text.contains("processor") && text.contains("PIII-1.133"), "{text}");
+    }
+
+    /// What another machine may lack is said; what no machine may lack is an error, and so is a step that only computes and fails.
+    #[test]
+    fn errors_of_becalm_are_not_limits_of_the_machine() {
+        let mut report = of_nothing("de2009");
+        let names: Vec<String> = report.paper.steps.iter().map(|step| step.name.clone()).collect();
+        for name in &names {
+            report.lacking.insert(name.clone(), "takes too long".to_owned());
+        }
+        assert_eq!(report.errors(), [""; 0]);
+        let figures = report.counts().figures;
+        assert_eq!((report.counts().lacking, report.counts().broken), (figures, 0));
+
+        // All steps were run, and none has what it should. The recording needs tracing, the study configurations that a machine may not
+        // have, and the comparison their jobs; what a job prints itself, and the ten simulations, has no such reason.
+        report.lacking.clear();
+        report.documents = names.iter().map(|name| (name.clone(), json!({}))).collect();
+        assert_eq!((report.counts().lacking, report.counts().broken), (figures - 10 - 8, 10 + 8));
+        let errors = report.errors();
+        assert_eq!(
+            errors.len(),
+            10 + 8 + 4 + 1 + 8 + 1,
+            "figures, curves of Figures 4, 6 and 7, bars of Figure 8: {errors:?}"
+        );
+        assert!(
+            errors[0]
+                .starts_with("Figure 4, slowdown of baseline: /rows/4/slowdown_ratio of the step figure4-baseline")
+        );
+
+        // A step that only computes has failed.
+        report.broken.insert("figure4-isolated".to_owned(), "no such file".to_owned());
+        assert!(report.errors().contains(&"Figure 4, slowdown of isolated CPUs: no such file".to_owned()));
+    }
+}

@@ -1,0 +1,173 @@
+//! A published number held against one of here.
+
+use serde::Deserialize;
+
+use super::catalogue::Unit;
+
+/// By which share a number may miss that of the paper: what seeds and the digits of a printed figure leave open.
+const NUMBER: f64 = 0.10;
+
+/// By which share it may miss one that the paper gives with an "about".
+const ABOUT: f64 = 0.25;
+
+/// What a paper says, in the figure's unit.
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Published {
+    /// A number, which counts as found within 10 % of it.
+    Is(f64),
+    /// A number that the paper gives with an "about", which counts as found within 25 %.
+    About(f64),
+    /// An upper bound.
+    AtMost(f64),
+    /// A lower bound.
+    AtLeast(f64),
+    /// Two bounds.
+    Between(f64, f64),
+    /// A number that becalm's model was made from. To find it again shows nothing.
+    ByConstruction(f64),
+    /// The paper did it, and prints no number of it.
+    Unknown,
+}
+
+/// What a number of here is worth.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Verdict {
+    /// It is the published one within the tolerance, or within the published bounds.
+    Holds,
+    /// It is not, by this share of what is published.
+    Not(f64),
+    /// There is no published number, or none that it could miss.
+    Stated,
+    /// It is a time of another machine: shown, and no reproduction.
+    OtherMachine,
+    /// It was not found here, because of this.
+    Lacking(String),
+    /// It should be in the document of its step and is not: becalm and its catalogue of papers do not fit. In words, where.
+    Broken(String),
+}
+
+impl Published {
+    /// The published number that ours is nearest to, and the share by which it may miss that.
+    fn nearest(self, ours: f64) -> Option<(f64, f64)> {
+        match self {
+            Self::Is(value) => Some((value, NUMBER)),
+            Self::About(value) => Some((value, ABOUT)),
+            Self::AtMost(value) => Some((ours.min(value), 0.0)),
+            Self::AtLeast(value) => Some((ours.max(value), 0.0)),
+            Self::Between(low, high) => Some((ours.clamp(low, high), 0.0)),
+            Self::ByConstruction(_) | Self::Unknown => None,
+        }
+    }
+
+    /// What a number of here is worth; `of_machine` if it is a time of the paper's machine.
+    #[must_use]
+    pub fn verdict(self, ours: f64, of_machine: bool) -> Verdict {
+        if of_machine {
+            return Verdict::OtherMachine;
+        }
+        let Some((published, tolerance)) = self.nearest(ours) else { return Verdict::Stated };
+        let miss = ours / published - 1.0;
+        if (ours - published).abs() <= tolerance * published.abs() { Verdict::Holds } else { Verdict::Not(miss) }
+    }
+
+    /// By which share a number of here is from the published one; `None` where that is a bound, or unknown.
+    #[must_use]
+    pub fn difference(self, ours: f64) -> Option<f64> {
+        match self {
+            Self::Is(value) | Self::About(value) | Self::ByConstruction(value) => Some(ours / value - 1.0),
+            _ => None,
+        }
+    }
+
+    /// As the paper says it.
+    #[must_use]
+    pub fn text(self, unit: Unit) -> String {
+        let given = |value: f64| {
+            let number = if value.abs() >= 999.5 { digits(value) } else { value.to_string() };
+            unit.text(&number)
+        };
+        match self {
+            Self::Is(value) | Self::ByConstruction(value) => given(value),
+            Self::About(value) => format!("about {}", given(value)),
+            Self::AtMost(value) => format!("at most {}", given(value)),
+            Self::AtLeast(value) => format!("at least {}", given(value)),
+            Self::Between(low, high) => format!("{} to {}", given(low), given(high)),
+            Self::Unknown => "no number".to_owned(),
+        }
+    }
+}
+
+impl Unit {
+    /// A number, as it is written, with this unit.
+    #[must_use]
+    pub fn text(self, number: &str) -> String {
+        match self {
+            Self::Times => format!("{number} x"),
+            Self::Percent => format!("{number} %"),
+            Self::Nanos => format!("{number} ns"),
+            Self::Micros => format!("{number} us"),
+            Self::Millis => format!("{number} ms"),
+            Self::Detours if number == "1" => "1 detour".to_owned(),
+            Self::Detours => format!("{number} detours"),
+            Self::Number => number.to_owned(),
+        }
+    }
+}
+
+/// Four digits that count, all before the point, and no more than three behind it.
+#[must_use]
+pub fn digits(value: f64) -> String {
+    let size = value.abs();
+    if size >= 999.5 {
+        return grouped(&format!("{value:.0}"));
+    }
+    let behind = if size >= 99.995 {
+        1
+    } else if size >= 9.9995 {
+        2
+    } else {
+        3
+    };
+    if value == 0.0 { "0".to_owned() } else { format!("{value:.behind$}") }
+}
+
+/// A whole number with commas between thousands.
+fn grouped(whole: &str) -> String {
+    let (sign, whole) = whole.strip_prefix('-').map_or(("", whole), |rest| ("-", rest));
+    let mut text = sign.to_owned();
+    for (at, digit) in whole.chars().enumerate() {
+        if at > 0 && (whole.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verdicts() {
+        assert_eq!(Published::Is(100.0).verdict(109.0, false), Verdict::Holds);
+        assert!(matches!(Published::Is(100.0).verdict(111.0, false), Verdict::Not(by) if (by - 0.11).abs() < 1e-9));
+        assert_eq!(Published::About(100.0).verdict(80.0, false), Verdict::Holds);
+        assert_eq!(Published::AtMost(26.0).verdict(25.0, false), Verdict::Holds);
+        assert!(matches!(Published::AtMost(26.0).verdict(52.0, false), Verdict::Not(_)));
+        assert!(matches!(Published::AtLeast(26.0).verdict(13.0, false), Verdict::Not(by) if by == -0.5));
+        assert_eq!(Published::Between(1.0, 2.0).verdict(1.5, false), Verdict::Holds);
+        assert_eq!(Published::Unknown.verdict(1.5, false), Verdict::Stated);
+        assert_eq!(Published::ByConstruction(268.0).verdict(1.5, false), Verdict::Stated);
+        assert_eq!(Published::Is(1.0).verdict(1.0, true), Verdict::OtherMachine);
+    }
+
+    #[test]
+    fn numbers_are_written_with_four_digits() {
+        let written = [0.0, 1.0, 39.456, 261.54, 1_078.4, -1_234_567.0].map(digits);
+        assert_eq!(written, ["0", "1.000", "39.46", "261.5", "1,078", "-1,234,567"]);
+        assert_eq!(Published::AtLeast(1_000.0).text(Unit::Micros), "at least 1,000 us");
+        assert_eq!(Published::Is(1.0).text(Unit::Detours), "1 detour");
+    }
+}

@@ -1,0 +1,51 @@
+//! Recordings beside the five platforms of Beckman et al. 2007.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use becalm_analyze::summary::{Selection, summarize};
+use becalm_bundle::{Bundle, Contents};
+use becalm_command::Exit;
+use becalm_command::output::{Output, emit};
+use becalm_command::progress::ReadingProgress;
+use becalm_units::fault::{self, UsageError};
+
+use super::modes::length_modes;
+use super::{PlatformRun, PlatformsReport};
+
+/// Prints the figures of several recordings next to each other.
+///
+/// # Errors
+/// If a run cannot be read or holds something else, or `out` cannot be written.
+pub fn run<'a>(
+    paths: impl Iterator<Item = &'a PathBuf>,
+    selection: &Selection,
+    json: bool,
+    out: &mut dyn Write,
+) -> fault::Result<Exit> {
+    let mut runs = Vec::new();
+    for path in paths {
+        let refused = |holds: &str| {
+            UsageError::new(format!(
+                "{} holds {holds}, and a table of platforms is of recordings of detours",
+                path.display()
+            ))
+        };
+        let contents = Contents::read(path)?;
+        if contents != Contents::Recording {
+            return Err(refused(contents.words()).into());
+        }
+        let bundle = Bundle::open(path)?;
+        if bundle.nodes().iter().any(|doc| doc.settings.work.is_some()) {
+            return Err(refused("samples of work").into());
+        }
+        let _reading = ReadingProgress::begin(&bundle, 1);
+        let name =
+            path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
+        let name = name.strip_suffix(".becalm").map(str::to_owned).unwrap_or(name);
+        let (summary, modes) = (summarize(&bundle, selection)?, length_modes(&bundle, selection)?);
+        runs.push(PlatformRun { name, summary, modes });
+    }
+    emit(&PlatformsReport::new(&runs), Output::new(json, false), out)?;
+    Ok(Exit::Done)
+}

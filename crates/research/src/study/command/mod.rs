@@ -1,0 +1,222 @@
+//! `becalm tune study`: configurations of a machine recorded by turns, what each costs a job of many ranks, and whether it differs
+//! from the baseline.
+//!
+//! Each is recorded by a process of its own, as a user would do it.
+
+mod recording;
+mod turns;
+mod words;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use becalm_bundle::Bundle;
+use becalm_command::Exit;
+use becalm_command::arguments::{some_cpus, some_grains};
+use becalm_command::messages::say;
+use becalm_command::output::{Output, emit};
+use becalm_command::progress::ReadingProgress;
+use becalm_command::rights;
+use becalm_linux::sched::Policy;
+use becalm_model::tune::Profile;
+use becalm_scale::collective::Collective;
+use becalm_scale::predict::Question;
+use becalm_units::fault::{Context, Result, UsageError};
+use becalm_units::{Count, CpuList, Named, Nanos, RankCount};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+
+use crate::study::analysis::{ranks_per_node, study};
+use crate::study::configuration::Configuration;
+use crate::study::document::StudyDoc;
+use crate::study::file::{self, FILE};
+use crate::study::report::StudyReport;
+
+/// Record a machine under several configurations, and say what each costs a job of many ranks (De 2009)
+///
+/// The configurations are: as it is, with real-time priority, on isolated CPUs, with idle siblings, with one core left idle, and
+/// all of them combined. They are recorded by turns, with their sources; then a job on up to 16,384 ranks is simulated under the
+/// noise of each, and it is said whether its noise differs from the baseline's. What this machine cannot do is skipped, with the
+/// reason. becalm's own work is taken out of all of them alike.
+///
+/// The recordings and study.json lie in a folder; --from shows them again. What isolation changes is put back after each.
+#[derive(Args, Debug)]
+pub struct StudyArgs {
+    /// Record only these configurations
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = configurations(), conflicts_with_all = ["from", "resume"])]
+    only: Vec<Configuration>,
+
+    /// The CPUs that a job would use [default: all that are online]
+    #[arg(long, value_name = "LIST", value_parser = some_cpus, allow_hyphen_values = true, conflicts_with_all = ["from", "resume"])]
+    cpus: Option<CpuList>,
+
+    /// How long each configuration is recorded, all turns together
+    #[arg(long, value_name = "TIME", default_value = "30s", allow_hyphen_values = true, conflicts_with_all = ["from", "resume"])]
+    duration: Nanos,
+
+    /// In how many turns, each through all configurations and every other one backwards. Whether they differ is known from how a
+    /// configuration's turns differ among themselves: of one turn it is not
+    #[arg(
+        long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100), conflicts_with_all = ["from", "resume"]
+    )]
+    turns: u32,
+
+    /// The real-time class of the configurations that have one
+    #[arg(long, value_name = "CLASS", default_value = "rr:80", conflicts_with_all = ["from", "resume"])]
+    priority: Policy,
+
+    /// How CPUs are isolated: a profile of becalm tune plan
+    #[arg(long, value_name = "PROFILE", default_value = "hpc", conflicts_with_all = ["from", "resume"])]
+    profile: Profile,
+
+    /// Only catch detours; do not trace the kernel for their sources
+    #[arg(long, conflicts_with_all = ["from", "resume"])]
+    no_sources: bool,
+
+    /// The folder for the recordings [default: HOST-TIME.study]
+    #[arg(short, long, value_name = "FOLDER", conflicts_with_all = ["from", "resume"])]
+    output: Option<PathBuf>,
+
+    /// Go on with the study in this folder, which was stopped or killed: what it lacks is recorded, in the same way
+    #[arg(long, value_name = "FOLDER", conflicts_with = "from")]
+    resume: Option<PathBuf>,
+
+    /// Measure nothing; show the study in this folder
+    #[arg(long, value_name = "FOLDER")]
+    from: Option<PathBuf>,
+
+    /// Numbers of ranks of the job, where k is 1,024
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,256,1k,4k,16k")]
+    ranks: Vec<RankCount>,
+
+    /// Useful CPU time of a phase; one or more, and answers are about the first
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1ms", allow_hyphen_values = true)]
+    grain: Vec<Nanos>,
+
+    /// How many phases to replay, where k is 1,000
+    #[arg(long, value_name = "N", default_value = "10000")]
+    phases: Count,
+
+    /// How often the job is replayed, each time from other offsets
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    replicas: u64,
+
+    /// The seed from which offsets are drawn
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Print one JSON document (becalm.tune-study/1)
+    #[arg(long)]
+    json: bool,
+
+    /// Write a page for a browser instead: one file with charts, which opens offline
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    html: Option<PathBuf>,
+}
+
+impl StudyArgs {
+    /// How long each configuration is recorded in a turn, in whole milliseconds.
+    fn turn(&self) -> Nanos {
+        words::turn(self.duration, self.turns)
+    }
+}
+
+/// The configurations, each with what it is.
+fn configurations() -> impl TypedValueParser<Value = Configuration> {
+    let values = Configuration::ALL.iter().map(|configuration| {
+        let help = match configuration {
+            Configuration::Baseline => "Every CPU, as an ordinary process",
+            Configuration::Priority => "Every CPU, in a real-time class",
+            Configuration::Isolated => "On CPUs that everything else is moved off, by becalm tune run",
+            Configuration::SiblingIdle => "One hardware thread of each core, the others idle",
+            Configuration::OneLeftIdle => "Every CPU but those of one core, which everything else may use",
+            Configuration::Combined => "Isolated, in a real-time class, the siblings and one core idle",
+        };
+        PossibleValue::new(configuration.name()).help(help)
+    });
+    PossibleValuesParser::new(values).try_map(|name| name.parse())
+}
+
+/// Records what is to be recorded, and shows what it comes to.
+///
+/// # Errors
+/// If nothing can be recorded or read, or the output cannot be written.
+pub fn run(args: &StudyArgs, out: &mut dyn Write) -> Result<Exit> {
+    let question = question(args)?;
+    // Whether it can be written is found out before anything is measured.
+    let output = match &args.html {
+        Some(file) => Output::page(file)?,
+        None => Output::new(args.json, false),
+    };
+    let recorded = match (&args.from, &args.resume) {
+        (Some(_), _) => None,
+        (None, Some(folder)) => Some(turns::resume(folder)?),
+        (None, None) => Some(turns::record_all(args)?),
+    };
+    // From here on it reads what was recorded.
+    if args.html.is_some() {
+        rights::only_files()?
+    } else {
+        rights::only_read()?
+    }
+    let (folder, doc, exit) = match (recorded, &args.from) {
+        (Some(recorded), _) => recorded,
+        (None, Some(folder)) => (folder.clone(), file::load(folder)?, Exit::Done),
+        (None, None) => unreachable!("it is recorded where it is not read"),
+    };
+    let bundles = open(&folder, &doc)?;
+    let question = Question { per_node: ranks_per_node(&bundles)?, ..question };
+    let reading = ReadingProgress::to_study(&bundles);
+    let ranks: Vec<u64> = args.ranks.iter().map(|ranks| ranks.get()).collect();
+    let questions: Vec<Question> = args.grain.iter().map(|grain| Question { grain: *grain, ..question }).collect();
+    let studied = study(&doc, &bundles, &questions, &ranks)?;
+    drop(reading);
+    let report = StudyReport { doc: &doc, studied: &studied, question };
+    emit(&report, output, out)?;
+    if args.from.is_none() {
+        say(format_args!("the recordings are in {}", folder.display()));
+    }
+    Ok(if studied.iter().all(Option::is_none) { Exit::Failed } else { exit })
+}
+
+/// The job that is simulated; one that cannot be is refused before anything is measured.
+fn question(args: &StudyArgs) -> Result<Question> {
+    let usage = |text: String| Err(UsageError::new(text).into());
+    some_grains(&args.grain)?;
+    if args.ranks.iter().any(|ranks| ranks.get() == 0) {
+        return usage("--ranks holds 0: a job has at least one rank".to_owned());
+    }
+    if !args.ranks.is_sorted() {
+        return usage("the numbers of --ranks must rise".to_owned());
+    }
+    if let Some(most) = args.ranks.iter().find(|ranks| ranks.get() > becalm_scale::placement::RANKS_LIMIT) {
+        return usage(format!("{most} ranks are more than a replay can hold; becalm predict goes further"));
+    }
+    if args.turn() < Nanos::from_millis(100) || args.duration > Nanos::from_secs(86_400) {
+        return usage(format!(
+            "--duration must lie between 100ms a turn, {} in all, and 24h",
+            Nanos::from_millis(100 * i64::from(args.turns))
+        ));
+    }
+    Ok(Question {
+        grain: args.grain[0],
+        phases: args.phases.get(),
+        collective: Collective::Ideal,
+        network: "infiniband".parse()?,
+        bytes: 8,
+        // As many as were recorded, once they are.
+        per_node: 1,
+        synchronized: false,
+        seed: args.seed,
+        replicas: args.replicas,
+    })
+}
+
+/// Opens the recordings of each configuration, turn by turn; none where there are none.
+fn open(folder: &Path, doc: &StudyDoc) -> Result<Vec<Vec<Bundle>>> {
+    let one = |run: &String| {
+        Bundle::open(&folder.join(run))
+            .with_context(|| format!("cannot read {run}, which {} of the study names", folder.join(FILE).display()))
+    };
+    doc.configurations.iter().map(|configuration| configuration.runs().iter().map(one).collect()).collect()
+}

@@ -1,0 +1,239 @@
+//! The configurations of a study (D09), and on which CPUs each runs.
+
+use std::path::Path;
+
+use becalm_linux::file::FileError;
+use becalm_linux::sysfs::cpu::siblings;
+use becalm_model::tune::Profile;
+use becalm_units::{CpuList, Named, UnknownName};
+
+use super::document::{ConfigurationDoc, ConfigurationOutcome};
+
+/// A way to run a job on a machine. The order is that in which they are recorded.
+#[derive(
+    Clone, Copy, PartialEq, Eq, Debug, strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray,
+)]
+#[strum(serialize_all = "kebab-case", parse_err_ty = UnknownName, parse_err_fn = unknown)]
+pub enum Configuration {
+    /// Every CPU, as an ordinary process.
+    Baseline,
+    /// Every CPU, in a real-time class.
+    Priority,
+    /// On CPUs that everything else is moved off.
+    Isolated,
+    /// One hardware thread of each core, the others idle.
+    SiblingIdle,
+    /// Every CPU but those of one core, which everything else may use.
+    OneLeftIdle,
+    /// Isolated, in a real-time class, the siblings and one core idle.
+    Combined,
+}
+
+impl Configuration {
+    /// Whether everything else is moved off its CPUs.
+    #[must_use]
+    pub const fn is_isolated(self) -> bool {
+        matches!(self, Self::Isolated | Self::Combined)
+    }
+
+    const fn leaves_siblings(self) -> bool {
+        matches!(self, Self::SiblingIdle | Self::Combined)
+    }
+
+    const fn leaves_core(self) -> bool {
+        matches!(self, Self::OneLeftIdle | Self::Combined)
+    }
+
+    /// Whether it runs in a real-time class.
+    #[must_use]
+    pub const fn has_priority(self) -> bool {
+        matches!(self, Self::Priority | Self::Combined)
+    }
+}
+
+fn unknown(text: &str) -> UnknownName {
+    UnknownName::new::<Configuration>("configuration", text)
+}
+
+/// The CPUs of a study.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cpus {
+    /// The CPUs of the baseline.
+    all: CpuList,
+    /// Whether others are online, which can take everything else.
+    spare: bool,
+    /// The CPUs of the first core, which is left idle where one is.
+    first_core: CpuList,
+    /// The first hardware thread of each core.
+    one_each: CpuList,
+}
+
+impl Cpus {
+    /// Divides the CPUs that the baseline uses, among those online.
+    ///
+    /// # Errors
+    /// If sysfs says something else than lists of CPUs.
+    pub fn find(root: &Path, all: &CpuList, online: &CpuList) -> Result<Self, FileError> {
+        let mut seen = CpuList::default();
+        let mut one_each = Vec::new();
+        let mut first_core = None;
+        for cpu in all.iter() {
+            let own: CpuList = [cpu].into_iter().collect();
+            let core = siblings(root, cpu)?.unwrap_or_else(|| own.clone()).intersection(all);
+            if seen.intersection(&own).is_empty() {
+                one_each.push(cpu);
+            }
+            seen = seen.iter().chain(core.iter()).collect();
+            first_core.get_or_insert(core);
+        }
+        Ok(Self {
+            all: all.clone(),
+            spare: !online.without(all).is_empty(),
+            first_core: first_core.unwrap_or_default(),
+            one_each: one_each.into_iter().collect(),
+        })
+    }
+
+    /// The CPUs that a configuration measures, or why this machine cannot do it.
+    fn measured(&self, configuration: Configuration) -> Result<CpuList, String> {
+        let mut cpus = self.all.clone();
+        if configuration.leaves_core() || (configuration.is_isolated() && !self.spare) {
+            cpus = cpus.without(&self.first_core);
+            if cpus.is_empty() {
+                return Err("it needs a second core".to_owned());
+            }
+        }
+        let threads = cpus.intersection(&self.one_each);
+        match configuration.leaves_siblings() {
+            true if configuration == Configuration::SiblingIdle && threads == cpus => {
+                Err("no core of this machine runs two hardware threads".to_owned())
+            }
+            true => Ok(threads),
+            false => Ok(cpus),
+        }
+    }
+}
+
+/// How everything is recorded.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Means {
+    /// The real-time class: `rr:80`.
+    pub priority: String,
+    /// How CPUs are made quiet.
+    pub profile: Profile,
+}
+
+impl Means {
+    /// The scheduling class in which a configuration runs: `other` but where it has priority.
+    #[must_use]
+    pub fn sched(&self, configuration: Configuration) -> &str {
+        if configuration.has_priority() { &self.priority } else { "other" }
+    }
+}
+
+/// What a configuration does. `command` gives the words of the command that records these CPUs under it.
+pub fn planned(
+    configuration: Configuration,
+    cpus: &Cpus,
+    means: &Means,
+    command: impl FnOnce(&CpuList) -> Vec<String>,
+) -> ConfigurationDoc {
+    let (measured, outcome) = match cpus.measured(configuration) {
+        Ok(measured) => (measured, ConfigurationOutcome::Planned),
+        Err(why) => (CpuList::default(), ConfigurationOutcome::Skipped { why }),
+    };
+    let sched = means.sched(configuration);
+    let what = match configuration {
+        Configuration::Baseline => "ordinary processes on every CPU".to_owned(),
+        Configuration::Priority => format!("class {sched} on every CPU"),
+        Configuration::Isolated => {
+            format!("everything else moved off the CPUs (becalm tune run, {})", means.profile)
+        }
+        Configuration::SiblingIdle => {
+            "ordinary processes on one hardware thread of each core, the others idle".to_owned()
+        }
+        Configuration::OneLeftIdle => format!("ordinary processes on every CPU but {}, idle", cpus.first_core),
+        Configuration::Combined => {
+            format!("isolated, class {sched}, siblings and {} left idle", cpus.first_core)
+        }
+    };
+    let idle = if measured.is_empty() { CpuList::default() } else { cpus.all.without(&measured) };
+    let command = match &outcome {
+        ConfigurationOutcome::Skipped { .. } => Vec::new(),
+        _ => command(&measured),
+    };
+    let (name, sched) = (configuration.name().to_owned(), sched.to_owned());
+    ConfigurationDoc { name, what, cpus: measured, idle, sched, command, outcome }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use becalm_units::Named;
+
+    #[test]
+    fn the_baseline_has_the_name_that_documents_know() {
+        assert_eq!(Configuration::Baseline.name(), crate::study::BASELINE);
+    }
+
+    fn machine(cores: &[&str]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for core in cores {
+            for cpu in core.parse::<CpuList>().unwrap().iter() {
+                let folder = root.path().join(format!("sys/devices/system/cpu/cpu{cpu}/topology"));
+                std::fs::create_dir_all(&folder).unwrap();
+                std::fs::write(folder.join("thread_siblings_list"), format!("{core}\n")).unwrap();
+            }
+        }
+        root
+    }
+
+    fn measured(cores: &[&str], all: &str, online: &str) -> Vec<(Configuration, String)> {
+        let root = machine(cores);
+        let cpus = Cpus::find(root.path(), &all.parse().unwrap(), &online.parse().unwrap()).unwrap();
+        let text = |configuration| cpus.measured(configuration).map_or_else(|why| why, |cpus| cpus.to_string());
+        Configuration::ALL.iter().copied().map(|configuration| (configuration, text(configuration))).collect()
+    }
+
+    #[test]
+    fn each_configuration_has_its_cpus() {
+        use Configuration::{Baseline, Combined, Isolated, OneLeftIdle, Priority, SiblingIdle};
+        let with_siblings = measured(&["0,4", "1,5", "2,6", "3,7"], "0-7", "0-7");
+        let expected = [
+            (Baseline, "0-7"),
+            (Priority, "0-7"),
+            (Isolated, "1-3,5-7"),
+            (SiblingIdle, "0-3"),
+            (OneLeftIdle, "1-3,5-7"),
+            (Combined, "1-3"),
+        ];
+        assert_eq!(with_siblings, expected.map(|(configuration, cpus)| (configuration, cpus.to_owned())));
+        // Others take what is moved off, and one core is left idle all the same.
+        let with_spare = measured(&["0,4", "1,5", "2,6", "3,7"], "2-3,6-7", "0-7");
+        assert_eq!(with_spare[2].1, "2-3,6-7");
+        assert_eq!((with_spare[4].1.as_str(), with_spare[5].1.as_str()), ("3,7", "3"));
+        let without = measured(&["0", "1"], "0-1", "0-1");
+        assert_eq!(without[3].1, "no core of this machine runs two hardware threads");
+        assert_eq!((without[2].1.as_str(), without[5].1.as_str()), ("1", "1"));
+        let alone = measured(&["0"], "0", "0");
+        for at in [2, 4, 5] {
+            assert_eq!(alone[at].1, "it needs a second core");
+        }
+        assert_eq!(alone[0].1, "0");
+    }
+
+    #[test]
+    fn what_cannot_be_had_is_skipped() {
+        let root = machine(&["0", "1"]);
+        let both: CpuList = "0-1".parse().unwrap();
+        let cpus = Cpus::find(root.path(), &both, &both).unwrap();
+        let means = Means { priority: "rr:80".to_owned(), profile: Profile::default() };
+        let planned = |configuration| planned(configuration, &cpus, &means, |cpus| vec![format!("record {cpus}")]);
+        assert_eq!(planned(Configuration::Baseline).command, ["record 0-1"]);
+        let combined = planned(Configuration::Combined);
+        assert_eq!((combined.idle.to_string(), combined.sched.as_str()), ("0".to_owned(), "rr:80"));
+        let skipped = planned(Configuration::SiblingIdle);
+        assert!(skipped.command.is_empty() && matches!(skipped.outcome, ConfigurationOutcome::Skipped { .. }));
+        assert!(skipped.cpus.is_empty() && skipped.idle.is_empty());
+    }
+}

@@ -1,0 +1,22 @@
+//! Studies: a machine recorded under several configurations by turns, what each costs a job of many ranks, and whether it differs
+//! from the baseline (De 2009).
+//!
+//! - `configuration`: the configurations, and the CPUs that each measures.
+//! - `document`, `file`: `study.json`, which names the recordings.
+//! - `analysis`: the figures of each configuration, computed from the recordings.
+//! - `report`: the same for a terminal, as JSON and as a page.
+//! - `command`: `becalm tune study`, which records each configuration by a process of its own.
+
+mod analysis;
+mod command;
+mod configuration;
+mod document;
+mod file;
+pub(crate) mod report;
+
+pub use analysis::{Studied, Turn, study};
+pub use command::{StudyArgs, run};
+pub use configuration::Configuration;
+pub use document::{BASELINE, ConfigurationDoc, ConfigurationOutcome, SCHEMA, StudyDoc};
+pub use file::{load, store};
+pub use report::StudyReport;

@@ -1,0 +1,137 @@
+//! Several noises, one after the other: each is made by a becalm of its own, as a user would type it, since what it takes to make one is
+//! given up when it has begun.
+
+use std::io::{self, Read, Write};
+use std::process::Stdio;
+use std::thread;
+
+use becalm_command::Exit;
+use becalm_command::child::{attend, becalm};
+use becalm_command::messages::say;
+use becalm_command::output::{Output, emit};
+use becalm_linux::placed::{ProgramStart, begin_in};
+use becalm_linux::relay::Relay;
+use becalm_units::Nanos;
+use becalm_units::fault::{self, Context, Result, UsageError};
+
+use super::{InjectSweepReport, InjectedCell};
+
+/// More noises than this are more likely a slip than meant.
+const CELLS: usize = 10_000;
+
+/// Noises that are made one after the other: each value of an option with each length of detours.
+pub struct InjectSweep<'a> {
+    /// The option that says how often detours come: `interval`, `rate` or `ratio`.
+    pub option: &'static str,
+    /// Its values.
+    pub often: Vec<String>,
+    /// The lengths of detours.
+    pub detours: &'a [Nanos],
+    /// The other options of each `becalm inject`.
+    pub options: Vec<String>,
+    /// The command that runs under each noise; may be empty.
+    pub command: &'a [String],
+    /// Whether one JSON document is printed.
+    pub json: bool,
+    /// Whether nothing is printed.
+    pub quiet: bool,
+}
+
+/// Makes each noise, and shows what was delivered of all.
+///
+/// # Errors
+/// If they are too many, none could be made, or the output cannot be written.
+pub fn run(sweep: &InjectSweep<'_>, out: &mut dyn Write) -> Result<Exit> {
+    let InjectSweep { option, often, detours, .. } = sweep;
+    let count = often.len() * detours.len();
+    if count > CELLS {
+        return Err(UsageError::new(format!("{count} noises are more than {CELLS}")).into());
+    }
+    let signals = Relay::block().context("cannot block signals")?;
+    let mut cells = Vec::new();
+    let mut stopped = false;
+    'all: for value in often {
+        for detour in *detours {
+            let number = cells.len() + 1;
+            if !sweep.quiet {
+                say(format_args!("noise {number} of {count}: --{option} {value} --detour {detour}"));
+            }
+            let (made, was_stopped) = one(sweep, value, *detour, &signals)?;
+            cells.push(InjectedCell { often: value.clone(), detour: *detour, made });
+            stopped = was_stopped;
+            if stopped {
+                break 'all;
+            }
+        }
+    }
+    drop(signals);
+    if sweep.json || !sweep.quiet {
+        let report = InjectSweepReport { option, often, detours, cells: &cells };
+        emit(&report, Output::new(sweep.json, false), out)?;
+    }
+    let failed: Vec<&String> = cells.iter().filter_map(|cell| cell.made.as_ref().err()).collect();
+    // What a command did under a noise is what it was asked for; of noises alone those that can be made are.
+    if let Some(why) = failed.first()
+        && !stopped
+        && (!sweep.command.is_empty() || failed.len() == cells.len())
+    {
+        fault::bail!("{} of {} noises failed; the first: {why}", failed.len(), cells.len());
+    }
+    Ok(Exit::Done)
+}
+
+/// The words of the command that makes one noise.
+fn words(sweep: &InjectSweep<'_>, value: &str, detour: Nanos) -> Vec<String> {
+    let mut words = vec!["inject".to_owned(), format!("--{}={value}", sweep.option), format!("--detour={detour}")];
+    words.extend_from_slice(&sweep.options);
+    words.push("--json".to_owned());
+    if !sweep.command.is_empty() {
+        words.push("--".to_owned());
+        words.extend_from_slice(sweep.command);
+    }
+    words
+}
+
+/// Makes one noise: its document, or why it could not be made; and whether a signal came meanwhile.
+fn one(
+    sweep: &InjectSweep<'_>,
+    value: &str,
+    detour: Nanos,
+    signals: &Relay,
+) -> Result<(Result<serde_json::Value, String>, bool)> {
+    let mut child = becalm()?;
+    child.args(words(sweep, value, detour)).stdout(Stdio::piped());
+    // What a command of the user says goes where it is read; without one, all that comes is why a noise cannot be made.
+    let is_alone = sweep.command.is_empty();
+    if is_alone {
+        child.stdin(Stdio::null()).stderr(Stdio::piped());
+    }
+    begin_in(&mut child, ProgramStart { group: None, cpus: None, policy: None, user: None }, Some(signals))?;
+    let mut child = child.spawn().context("cannot run becalm inject")?;
+    let (printed, said) = (reader(child.stdout.take()), reader(child.stderr.take()));
+    let (status, signal) = attend(child, signals).context("cannot wait for becalm inject")?;
+    let text = |reader: Option<thread::JoinHandle<io::Result<String>>>| -> Result<String> {
+        let read = reader.map(|reader| reader.join().unwrap_or_else(|_| Ok(String::new())));
+        read.unwrap_or_else(|| Ok(String::new())).context("cannot read what becalm inject printed")
+    };
+    let (printed, said) = (text(printed)?, text(said)?);
+    let made = match serde_json::from_str(&printed) {
+        Ok(document) if status.success() => Ok(document),
+        _ => {
+            let last =
+                said.lines().rev().find(|line| !line.trim().is_empty()).map(|line| line.trim_start_matches("becalm: "));
+            Err(last.map_or_else(|| format!("it ended with {status}"), str::to_owned))
+        }
+    };
+    Ok((made, signal.is_some()))
+}
+
+/// Reads all that comes, while it is waited for elsewhere.
+fn reader(from: Option<impl Read + Send + 'static>) -> Option<thread::JoinHandle<io::Result<String>>> {
+    let mut from = from?;
+    Some(thread::spawn(move || {
+        let mut text = Vec::new();
+        from.read_to_end(&mut text)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }))
+}
