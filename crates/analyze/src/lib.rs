@@ -18,7 +18,6 @@ pub mod noise;
 pub mod phase_sources;
 pub mod phases;
 pub mod picture;
-pub mod repetitions;
 pub mod rows;
 pub mod summary;
 pub mod together;

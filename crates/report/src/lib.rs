@@ -24,12 +24,10 @@ mod mpi;
 pub mod predict;
 pub mod record;
 mod report;
-mod run_quiet;
 #[cfg(feature = "schemas")]
 pub mod schemas;
 pub mod sweep;
 mod together;
-mod tune;
 mod work;
 
 pub use check::CheckReport;
@@ -55,11 +53,7 @@ pub use predict::PredictReport;
 pub use record::html::{Drawn, Scaling};
 pub use record::{DetoursReport, RunReport, SourcesReport, missed};
 pub use report::{Report, json, print, text};
-pub use run_quiet::{RunQuietReport, SeenBy};
 pub use sweep::law::{LawCell, LawOften, LawSweepReport};
 pub use sweep::predict::{PredictSweepReport, SweptCell, SweptNoise};
 pub use together::TogetherReport;
-pub use tune::check::TuneCheckReport;
-pub use tune::done::{TuneDoing, TuneDoneReport};
-pub use tune::plan::TunePlanReport;
 pub use work::WorkReport;

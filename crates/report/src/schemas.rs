@@ -15,7 +15,7 @@ use serde_json::{Map, Serializer, Value, json};
 
 use crate::record::json::{DetoursDocument, RunDocument, RunTables};
 use crate::{audit, check, compare, config, cost, distribution, doctor, inject, law, mpi, predict};
-use crate::{run_quiet, sweep, together, tune, work};
+use crate::{sweep, together, work};
 
 /// A document, and where readers meet it.
 #[derive(Debug)]
@@ -59,7 +59,6 @@ documents! {
     "distribution-report": distribution::DistributionsDocument, "becalm report RUN", "histograms and statistics of other programs";
     "compare-distributions": distribution::beside::BesideDocument, "becalm compare A B", "two of these beside each other";
     "work": work::json::WorkDocument, "becalm work, becalm report RUN", "samples of fixed work or fixed time";
-    "run-quiet": run_quiet::RunQuietDocument, "becalm run-quiet", "repetitions of a command, and what touched them";
     "predict": predict::PredictDocument, "becalm predict NOISE", "what noise costs a job";
     "predict-sweep": sweep::predict::SweepDocument, "becalm predict with lists", "the same for many noises";
     "law": law::LawDocument, "becalm law", "the noise law";
@@ -71,11 +70,6 @@ documents! {
     "cost-scheduler": cost::scheduler::SchedulerDocument, "becalm cost scheduler", "what ticks and switches cost";
     "cost-placement": cost::placement::PlacementDocument, "becalm cost placement", "what an interrupt costs by where work runs";
     "cost-tick": cost::tick::TickDocument, "becalm cost tick", "what a tick costs in all";
-    "tune-check": tune::check::CheckDocument, "becalm tune check", "what keeps CPUs from being quiet";
-    "tune-plan": tune::plan::PlanDocument, "becalm tune plan", "what would be changed";
-    "tune-apply": tune::done::DoneDocument, "becalm tune apply", "what was changed";
-    "tune-restore": tune::done::DoneDocument, "becalm tune restore", "what was brought back";
-    "tune-status": tune::done::DoneDocument, "becalm tune status", "what is changed now";
     "mpi": mpi::run::JobDocument, "becalm-mpi, becalm report JOB", "the phases of a parallel job";
     "mpi-sweep": mpi::grains::GrainsDocument, "becalm-mpi --grain LIST", "jobs of several grains";
     "mpi-validate": mpi::validate::ValidateDocument, "becalm-mpi validate", "predictions held against a job";

@@ -11,6 +11,7 @@ fn main() -> std::io::Result<()> {
         becalm_fleet::schemas::DOCUMENTS,
         becalm_live::schemas::DOCUMENTS,
         becalm_research::schemas::DOCUMENTS,
+        becalm_tune::schemas::DOCUMENTS,
     ]
     .into_iter()
     .flatten()

@@ -20,10 +20,8 @@ mod man;
 mod predict;
 mod record;
 mod report;
-mod run_quiet;
 mod sources;
 mod summary;
-mod tune;
 mod work;
 
 use becalm_command::{Task, built_without};
@@ -71,8 +69,8 @@ commands! {
     #[cfg(feature = "cost")]
     Cost(cost::CostArgs),
     Inject(inject::InjectArgs),
-    Tune(tune::TuneArgs),
-    RunQuiet(run_quiet::RunQuietArgs),
+    Tune(becalm_tune::TuneArgs),
+    RunQuiet(becalm_tune::RunQuietArgs),
     #[cfg(feature = "foreign")]
     Import(import::ImportArgs),
     #[cfg(feature = "foreign")]

@@ -1,12 +1,12 @@
 //! Work that the kernel puts off: unbound work queues, and packets whose softirqs are steered to the CPUs.
 
 use becalm_linux::file;
-use becalm_model::tune::{Area, Evidence, Severity};
 use becalm_units::CpuList;
 
 use super::finding::Findings;
 use super::subject::Subject;
 use super::words::{cpus, some};
+use crate::document::{Area, Evidence, Severity};
 use crate::{Family, Known};
 
 const AREA: Area = Area::Deferred;

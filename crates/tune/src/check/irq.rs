@@ -2,12 +2,12 @@
 
 use becalm_linux::procfs::irq_affinity::{IrqAffinity, irq_affinities};
 use becalm_linux::procfs::parse_kernel_list;
-use becalm_model::tune::{Area, Finding, Severity};
 use becalm_units::CpuList;
 
 use super::finding::Findings;
 use super::subject::{COMMAND_LINE, Subject};
 use super::words::{cpus, some};
+use crate::document::{Area, Finding, Severity};
 use crate::{Family, Kind, NoiseSource};
 
 const AREA: Area = Area::Irq;

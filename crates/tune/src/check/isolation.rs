@@ -7,12 +7,12 @@
 use becalm_linux::procfs::cmdline::IsolCpus;
 use becalm_linux::procfs::parse_kernel_list;
 use becalm_linux::sysfs::cpu::siblings;
-use becalm_model::tune::{Area, Severity};
 use becalm_units::CpuList;
 
 use super::finding::Findings;
 use super::subject::{COMMAND_LINE, ISOLATED, NOHZ_FULL, Subject};
 use super::words::{are, cpus};
+use crate::document::{Area, Severity};
 use crate::{Family, Known};
 
 const AREA: Area = Area::Isolation;

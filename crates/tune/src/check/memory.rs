@@ -2,12 +2,12 @@
 
 use becalm_linux::file;
 use becalm_linux::procfs::swaps::swaps;
-use becalm_model::tune::{Area, Severity};
 use becalm_units::chosen;
 
 use super::finding::Findings;
 use super::subject::{COMMAND_LINE, Subject};
 use super::words::some;
+use crate::document::{Area, Severity};
 use crate::{Family, Known};
 
 const AREA: Area = Area::Memory;

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use becalm_linux::sysfs::cpu::{FrequencyPolicy, frequency_policy, idle_states};
-use becalm_model::tune::{Area, Severity};
 use becalm_units::{CpuId, CpuList, Nanos};
 
 use super::finding::Findings;
 use super::subject::{COMMAND_LINE, Subject};
 use super::words::cpus;
 use crate::Family;
+use crate::document::{Area, Severity};
 
 const AREA: Area = Area::Power;
 

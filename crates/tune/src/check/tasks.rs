@@ -6,12 +6,12 @@ use becalm_linux::procfs::kernel::rt_throttling;
 use becalm_linux::procfs::names::stable_name;
 use becalm_linux::procfs::placement::{Placed, PlacedTasks};
 use becalm_linux::realtime::{HeldUp, Holder, RealTimeLimits, throttles};
-use becalm_model::tune::{Area, Severity};
 use becalm_units::CpuList;
 
 use super::finding::Findings;
 use super::subject::{COMMAND_LINE, Subject};
 use super::words::{cpus, some};
+use crate::document::{Area, Severity};
 use crate::words::counted;
 use crate::{Family, Kind, Known, NoiseSource};
 

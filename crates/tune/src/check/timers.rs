@@ -1,11 +1,11 @@
 //! Lockup detectors, the statistics of memory, and timers that move.
 
-use becalm_model::tune::{Area, Severity};
 use becalm_units::CpuList;
 
 use super::finding::Findings;
 use super::subject::{COMMAND_LINE, Subject};
 use super::words::cpus;
+use crate::document::{Area, Severity};
 use crate::{Family, Known};
 
 const AREA: Area = Area::Timers;
