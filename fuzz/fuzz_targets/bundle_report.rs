@@ -11,8 +11,6 @@ use std::sync::LazyLock;
 
 use becalm_analyze::compare::compare;
 use becalm_analyze::cost::tick::CampaignAnalysis;
-use becalm_analyze::fleet::jobs::fleet_cost;
-use becalm_analyze::fleet::survey;
 use becalm_analyze::job::JobPhases;
 use becalm_analyze::noise::NoiseInput;
 use becalm_analyze::picture::picture;
@@ -20,14 +18,15 @@ use becalm_analyze::summary::{Books, Selection, Summary, longest, summarize, sum
 use becalm_analyze::work::summarize_work;
 use becalm_bundle::cost::tick as campaign;
 use becalm_bundle::{Bundle, Contents, PhaseRun, StoredNodes, SummaryBundle};
+use becalm_fleet::{FleetCostReport, FleetReport, fleet_cost, survey};
 use becalm_foreign::distribution::DistributionReport;
 use becalm_fuzz::bundles::{Valid, valid};
 use becalm_fuzz::edits::{self, Edits};
 use becalm_fuzz::tree::scratch;
 use becalm_fuzz::truths::{check_page, check_report};
 use becalm_report::{
-    CompareReport, CostRunReport, DetoursReport, Drawn, FleetCostReport, FleetReport, PredictReport, RunReport,
-    Scaling, SourcesReport, TickReport, WorkReport,
+    CompareReport, CostRunReport, DetoursReport, Drawn, PredictReport, RunReport, Scaling, SourcesReport, TickReport,
+    WorkReport,
 };
 use becalm_research::study::{StudyReport, load, study};
 use becalm_scale::blame::{BlameWanted, blame};

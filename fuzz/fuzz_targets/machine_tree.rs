@@ -16,11 +16,10 @@ use becalm_fuzz::truths::{check_report, check_text};
 use becalm_linux::procfs::cpuinfo::CpuInfo;
 use becalm_linux::procfs::{kernel, meminfo};
 use becalm_linux::sysfs::{cache, cpu, machine, partition};
-use becalm_report::{TuneCheckReport, TunePlanReport};
 use becalm_tune::check::{check, choose};
 use becalm_tune::format::{Format, Topology, files};
 use becalm_tune::see::look;
-use becalm_tune::{LiveMachine, Profile, Request, plan};
+use becalm_tune::{LiveMachine, Profile, Request, TuneCheckReport, TunePlanReport, plan};
 use becalm_units::{CpuId, Named};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 

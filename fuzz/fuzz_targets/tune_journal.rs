@@ -18,9 +18,10 @@ use becalm_fuzz::tree::{contents, scratch};
 use becalm_fuzz::truths::check_report;
 use becalm_linux::procfs::placement::{Placed, PlacedTasks};
 use becalm_linux::procfs::task::ListedThread;
-use becalm_model::tune::Stage;
-use becalm_report::{TuneDoing, TuneDoneReport};
-use becalm_tune::{Folder, Foreign, LiveMachine, Machine, Plan, Request, RestoreOptions, plan, restore, sealed};
+use becalm_tune::{
+    Folder, Foreign, LiveMachine, Machine, Plan, Request, RestoreOptions, Stage, TuneDoing, TuneDoneReport, plan,
+    restore, sealed,
+};
 use becalm_units::CpuList;
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use serde_json::{Value, json};

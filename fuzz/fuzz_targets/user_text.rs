@@ -8,7 +8,7 @@ use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
 use becalm_analyze::cost::tick::{Analysis, TableFile, read_tables};
-use becalm_analyze::fleet::sacct;
+use becalm_fleet::sacct;
 use becalm_fuzz::truths::check_report;
 use becalm_linux::sched::Policy;
 use becalm_measure::Threshold;

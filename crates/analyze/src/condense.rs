@@ -1,7 +1,7 @@
 //! A full recording becomes one in summary form.
 
 use becalm_account::BatchOwners;
-use becalm_bundle::Bundle;
+use becalm_bundle::{Bundle, StoredNode};
 use becalm_condense::{ActivityRow, Condenser};
 use becalm_model::digest::DigestDoc;
 use becalm_model::node::{NodeDoc, Rung};
@@ -17,6 +17,17 @@ pub fn condense(bundle: &Bundle, node: &str) -> Result<DigestDoc, SummaryError> 
     let selection = Selection { node: Some(node.to_owned()), ..Selection::default() };
     let doc = selection.documents(bundle)?.swap_remove(0);
     condense_doc(bundle, doc)
+}
+
+/// The summary form of a node's recording.
+///
+/// # Errors
+/// If the recording is of work, or cannot be read.
+pub fn digest(stored: StoredNode) -> Result<DigestDoc, SummaryError> {
+    match stored {
+        StoredNode::Summary(digest) => Ok(*digest),
+        StoredNode::Full(bundle) => condense(&bundle, &bundle.nodes()[0].node),
+    }
 }
 
 fn condense_doc(bundle: &Bundle, doc: NodeDoc) -> Result<DigestDoc, SummaryError> {

@@ -6,8 +6,6 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use becalm_analyze::condense::condense;
-use becalm_analyze::fleet::jobs::fleet_cost;
-use becalm_analyze::fleet::survey;
 use becalm_analyze::noise::NoiseInput;
 use becalm_analyze::summary::Selection;
 use becalm_answer::noise::NoiseArg;
@@ -16,6 +14,7 @@ use becalm_answer::recording::{report, report_summary};
 use becalm_answer::{Asker, Steps};
 use becalm_bundle::{Bundle, StoredNodes, SummaryBundle, SummaryWriter};
 use becalm_fixtures::mixed::{write_bursts, write_mixed, write_rare, write_stops, write_ticks};
+use becalm_fleet::{fleet_cost, survey};
 use becalm_report::Report;
 use becalm_research::study::{ConfigurationDoc, ConfigurationOutcome, SCHEMA, StudyDoc, study};
 use becalm_scale::Alignment;

@@ -1,7 +1,7 @@
 //! Which columns of a table fit into a width, and how wide each is.
 
+use crate::grid::Grid;
 use becalm_report::Value;
-use becalm_report::grid::Grid;
 
 use crate::table::Panel;
 
@@ -126,10 +126,10 @@ pub fn fit(grid: &Grid, sorted_by: Option<usize>, width: usize, panel: Panel) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grid::GridColumn;
+    use crate::grids;
     use crate::live::fixture::live;
     use crate::view::View;
-    use becalm_report::grid::GridColumn;
-    use becalm_report::top;
     use proptest::prelude::*;
 
     fn grid(columns: &[(&'static str, Value)]) -> Grid {
@@ -185,9 +185,9 @@ mod tests {
         let longest = live.longest(None);
         let timeline = longest.first().expect("it has detours");
         let grids = |panel| match panel {
-            Panel::Cpus => vec![top::live_cpus(&live.cpus())],
-            Panel::Sources => vec![top::sources(&live.sources(None)), top::counters(&[], None)],
-            Panel::Detours => vec![top::detours(&[timeline]), top::activities(timeline)],
+            Panel::Cpus => vec![grids::live_cpus(&live.cpus())],
+            Panel::Sources => vec![grids::sources(&live.sources(None)), grids::counters(&[], None)],
+            Panel::Detours => vec![grids::detours(&[timeline]), grids::activities(timeline)],
         };
         let has = |panel, name| grids(panel).iter().any(|grid| grid.column(name).is_some());
         for panel in Panel::ALL {

@@ -2,13 +2,14 @@
 
 use std::iter;
 
-use becalm_report::grid::Grid;
-use becalm_report::{Value, top as grid};
+use becalm_report::Value;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use crate::columns::fit;
+use crate::grid::Grid;
+use crate::grids;
 use crate::live::Live;
 use crate::page::{Canvas, shortened};
 use crate::table::{Panel, PanelTable, RowKey};
@@ -60,7 +61,7 @@ pub fn draw(frame: &mut Frame<'_>, live: &Live, view: &View, status: &StatusLine
             let duration = Value::Time(detour.duration.get()).cell();
             let start = Value::Time(detour.start.get()).cell();
             let title = format!("Detour of {duration} on CPU {}, started at {start}{incomplete}", detour.id.cpu);
-            page.detour(body, &title, &grid::activities(detour), view.scroll);
+            page.detour(body, &title, &grids::activities(detour), view.scroll);
         }
     }
     tables

@@ -7,8 +7,11 @@
 #![forbid(unsafe_code)]
 
 mod columns;
+mod command;
 mod draw;
 mod feed;
+mod grid;
+mod grids;
 mod help;
 mod history;
 mod keep;
@@ -16,6 +19,8 @@ mod keys;
 mod live;
 mod page;
 mod plain;
+#[cfg(feature = "schemas")]
+pub mod schemas;
 mod screen;
 mod session;
 mod show;
@@ -26,5 +31,4 @@ mod theme;
 mod view;
 mod watch;
 
-pub use show::{LiveError, ViewSettings, show};
-pub use watch::Front;
+pub use command::TopArgs;

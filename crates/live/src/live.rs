@@ -12,10 +12,10 @@ use becalm_measure::Unstored;
 use becalm_model::node::{CounterGrowth, NodeDoc, Rung, Warning};
 use becalm_model::{Activity, Kind, Labels, LoopThread, unseen};
 use becalm_record::LanePart;
-use becalm_report::top::LiveCpu;
 use becalm_stats::{Moments, QuantileBounds};
 use becalm_units::{CpuId, CpuList, Nanos};
 
+use crate::grids::LiveCpu;
 use crate::history::History;
 
 /// How many of the longest detours each CPU keeps.

@@ -1,7 +1,7 @@
 //! What the view is made of: texts, labeled figures, lines with titles, the rows of tables.
 
+use crate::grid::Grid;
 use becalm_report::Value;
-use becalm_report::grid::Grid;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;

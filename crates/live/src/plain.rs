@@ -3,11 +3,11 @@
 use std::fs::File;
 use std::io::{self, Write};
 
-use becalm_report::top::{TopDocument, TopUpdate};
 use becalm_report::{Form, Report, Sheet, Value};
 use serde::Serialize;
 
 use crate::columns::fit;
+use crate::grids::{TopDocument, TopUpdate};
 use crate::live::Live;
 use crate::page::shortened;
 use crate::screen;

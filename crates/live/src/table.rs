@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::grid::Grid;
 use becalm_analyze::summary::Timeline;
 use becalm_model::Kind;
-use becalm_report::grid::Grid;
 use becalm_units::CpuId;
 
 /// The tables of the view.

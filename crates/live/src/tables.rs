@@ -2,10 +2,10 @@
 
 use becalm_analyze::summary::Timeline;
 use becalm_report::Value;
-use becalm_report::grid::Grid;
-use becalm_report::top::{self as grid, LiveCpu};
 use becalm_units::{CpuId, Nanos};
 
+use crate::grid::Grid;
+use crate::grids::{self, LiveCpu};
 use crate::live::Live;
 use crate::table::{Panel, PanelTable, RowKey};
 use crate::view::View;
@@ -27,7 +27,7 @@ fn cpus(live: &Live, view: &View) -> PanelTable {
     PanelTable::new(
         Panel::Cpus,
         "CPUs".to_owned(),
-        grid::live_cpus(&cpus),
+        grids::live_cpus(&cpus),
         rows,
         view.order(Panel::Cpus),
         "nothing is measured yet",
@@ -38,7 +38,7 @@ fn sources(live: &Live, view: &View, picked: &str) -> PanelTable {
     if live.is_tracing() || !live.has_begun() {
         let sources = live.sources(view.pick);
         let rows = sources.iter().map(|source| RowKey::Source(source.kind, source.source.clone())).collect();
-        let grid = grid::sources(&sources);
+        let grid = grids::sources(&sources);
         return PanelTable::new(
             Panel::Sources,
             format!("Sources{picked}"),
@@ -53,7 +53,7 @@ fn sources(live: &Live, view: &View, picked: &str) -> PanelTable {
         // The counters of several CPUs grew at the same time.
         None => live.elapsed().get(),
     });
-    let grid = grid::counters(&live.counters(view.pick), observed);
+    let grid = grids::counters(&live.counters(view.pick), observed);
     let name = |row: &Vec<Value>| RowKey::Counter(row.first().map(Value::cell).unwrap_or_default());
     let rows = grid.rows.iter().map(name).collect();
     let title = format!("Kernel counters that grew{picked}");
@@ -63,7 +63,7 @@ fn sources(live: &Live, view: &View, picked: &str) -> PanelTable {
 fn detours(live: &Live, view: &View, picked: &str) -> PanelTable {
     let longest = live.longest(view.pick);
     let shown: Vec<&Timeline> = longest.iter().map(AsRef::as_ref).collect();
-    let grid = grid::detours(&shown);
+    let grid = grids::detours(&shown);
     let rows = longest.iter().cloned().map(RowKey::Detour).collect();
     PanelTable::new(
         Panel::Detours,
@@ -78,5 +78,5 @@ fn detours(live: &Live, view: &View, picked: &str) -> PanelTable {
 /// The figures over all CPUs, or of the one that is picked, as one row.
 pub fn total(live: &Live, pick: Option<CpuId>) -> Grid {
     let figures = live.total(pick);
-    grid::live_cpus(&[LiveCpu { cpu: pick.unwrap_or(CpuId::new(0)), figures, recent_ratio: None, last_ns: None }])
+    grids::live_cpus(&[LiveCpu { cpu: pick.unwrap_or(CpuId::new(0)), figures, recent_ratio: None, last_ns: None }])
 }

@@ -15,7 +15,6 @@ pub mod compare;
 mod config;
 mod cost;
 mod doctor;
-mod fleet;
 pub mod form;
 pub mod html;
 mod inject;
@@ -24,13 +23,10 @@ mod mpi;
 pub mod predict;
 pub mod record;
 mod report;
-mod run_quiet;
 #[cfg(feature = "schemas")]
 pub mod schemas;
 pub mod sweep;
 mod together;
-pub mod top;
-mod tune;
 mod work;
 
 pub use check::CheckReport;
@@ -42,9 +38,6 @@ pub use doctor::{
     DoctorCheck, DoctorCompanion, DoctorLimit, DoctorMachine, DoctorProgram, DoctorReport, DoctorRights, DoctorState,
     DoctorUser, LastError,
 };
-pub use fleet::FleetReport;
-pub use fleet::jobs::{FleetCostReport, FleetSweepReport};
-pub use form::grid;
 pub use form::paragraph::wrap;
 pub use form::sheet::{Form, Sheet};
 pub use form::value::Value;
@@ -56,13 +49,9 @@ pub use mpi::validate::sweep::ValidationSweepReport;
 pub use mpi::validate::validate_figure;
 pub use predict::PredictReport;
 pub use record::html::{Drawn, Scaling};
-pub use record::{DetoursReport, RunReport, SourcesReport};
+pub use record::{DetoursReport, RunReport, SourcesReport, missed};
 pub use report::{Report, json, print, text};
-pub use run_quiet::{RunQuietReport, SeenBy};
 pub use sweep::law::{LawCell, LawOften, LawSweepReport};
 pub use sweep::predict::{PredictSweepReport, SweptCell, SweptNoise};
 pub use together::TogetherReport;
-pub use tune::check::TuneCheckReport;
-pub use tune::done::{TuneDoing, TuneDoneReport};
-pub use tune::plan::TunePlanReport;
 pub use work::WorkReport;

@@ -14,8 +14,8 @@ use serde_json::ser::PrettyFormatter;
 use serde_json::{Map, Serializer, Value, json};
 
 use crate::record::json::{DetoursDocument, RunDocument, RunTables};
-use crate::{audit, check, compare, config, cost, doctor, fleet, inject, law, mpi, predict};
-use crate::{run_quiet, sweep, together, top, tune, work};
+use crate::{audit, check, compare, config, cost, doctor, inject, law, mpi, predict};
+use crate::{sweep, together, work};
 
 /// A document, and where readers meet it.
 #[derive(Debug)]
@@ -45,49 +45,39 @@ macro_rules! documents {
 }
 
 documents! {
-   "audit": audit::AuditDocument, "becalm --json", "what can be seen on this machine";
-   "config": config::ConfigReport, "becalm config", "which defaults are set, and where";
-   "doctor": doctor::DoctorReport, "becalm doctor", "what a report of a bug needs to know";
-   "report": RunDocument<RunTables>, "becalm record, becalm report RUN", "a recording";
-   "sources": RunDocument<RunTables>, "becalm sources RUN", "a recording, with the sources of each CPU";
-   "detours": DetoursDocument, "becalm sources RUN --longest N", "single detours and what was in them";
-   "together": together::TogetherDocument, "becalm sources RUN --together", "what comes at once on several CPUs";
-   "phase-sources": mpi::sources::PhaseSourcesDocument, "becalm sources RUN --phases JOB", "what lies within the worst phases of a job";
-   "top": top::TopDocument, "becalm top", "the live view, update by update";
-   "check": check::CheckDocument, "becalm check", "whether limits hold, CPU by CPU";
-   "compare": compare::json::CompareDocument, "becalm compare A B", "what differs between runs";
-   "compare-jobs": mpi::jobs::JobsDocument, "becalm compare JOB JOB", "jobs of becalm-mpi beside each other";
-   "fleet": fleet::FleetDocument, "becalm fleet RUN", "nodes ranked, and which differ";
-   "fleet-predict": fleet::jobs::CostDocument, "becalm fleet predict RUN", "what the noise of many nodes costs their jobs";
-   "fleet-predict-sweep": fleet::jobs::SweepDocument, "becalm fleet predict RUN --grain LIST", "the same for several grains";
-   "work": work::json::WorkDocument, "becalm work, becalm report RUN", "samples of fixed work or fixed time";
-   "run-quiet": run_quiet::RunQuietDocument, "becalm run-quiet", "repetitions of a command, and what touched them";
-   "predict": predict::PredictDocument, "becalm predict NOISE", "what noise costs a job";
-   "predict-sweep": sweep::predict::SweepDocument, "becalm predict with lists", "the same for many noises";
-   "law": law::LawDocument, "becalm law", "the noise law";
-   "law-sweep": sweep::law::LawSweepDocument, "becalm law with lists", "the noise law for many noises";
-   "inject": inject::InjectDocument, "becalm inject", "noise that was made";
-   "cost-clock": cost::clock::ClockDocument, "becalm cost clock", "what reading a clock costs";
-   "cost-trap": cost::probe::ProbeDocument, "becalm cost trap", "what entering the kernel costs";
-   "cost-detours": cost::probe::ProbeDocument, "becalm cost detours", "what common detours cost";
-   "cost-scheduler": cost::scheduler::SchedulerDocument, "becalm cost scheduler", "what ticks and switches cost";
-   "cost-placement": cost::placement::PlacementDocument, "becalm cost placement", "what an interrupt costs by where work runs";
-   "cost-tick": cost::tick::TickDocument, "becalm cost tick", "what a tick costs in all";
-   "tune-check": tune::check::CheckDocument, "becalm tune check", "what keeps CPUs from being quiet";
-   "tune-plan": tune::plan::PlanDocument, "becalm tune plan", "what would be changed";
-   "tune-apply": tune::done::DoneDocument, "becalm tune apply", "what was changed";
-   "tune-restore": tune::done::DoneDocument, "becalm tune restore", "what was brought back";
-   "tune-status": tune::done::DoneDocument, "becalm tune status", "what is changed now";
-   "mpi": mpi::run::JobDocument, "becalm-mpi, becalm report JOB", "the phases of a parallel job";
-   "mpi-sweep": mpi::grains::GrainsDocument, "becalm-mpi --grain LIST", "jobs of several grains";
-   "mpi-validate": mpi::validate::ValidateDocument, "becalm-mpi validate", "predictions held against a job";
-   "mpi-validate-sweep": mpi::validate::sweep::SweepDocument, "becalm-mpi validate --grain LIST", "the same for several grains";
-   "network": model::network::NetworkDoc, "becalm-mpi network", "what messages between ranks cost, for becalm predict --network";
-   "run": model::node::NodeDoc, "runs/node=HOST.json of a recording", "what was recorded, where and how";
-   "run-summary": model::digest::DigestDoc, "runs/node=HOST.json of a summary form", "the same, and what the detours come to";
-   "cost": model::cost::CostDoc, "runs/node=HOST.json of becalm cost", "what was measured, but for the times";
-   "tick-campaign": model::cost::tick::Campaign, "runs/node=HOST.json of becalm cost tick", "the plan of a campaign and its cells";
-   "mpi-run": model::phases::PhasesDoc, "runs/node=HOST.json of becalm-mpi", "the ranks of a job on a node";
+    "audit": audit::AuditDocument, "becalm --json", "what can be seen on this machine";
+    "config": config::ConfigReport, "becalm config", "which defaults are set, and where";
+    "doctor": doctor::DoctorReport, "becalm doctor", "what a report of a bug needs to know";
+    "report": RunDocument<RunTables>, "becalm record, becalm report RUN", "a recording";
+    "sources": RunDocument<RunTables>, "becalm sources RUN", "a recording, with the sources of each CPU";
+    "detours": DetoursDocument, "becalm sources RUN --longest N", "single detours and what was in them";
+    "together": together::TogetherDocument, "becalm sources RUN --together", "what comes at once on several CPUs";
+    "phase-sources": mpi::sources::PhaseSourcesDocument, "becalm sources RUN --phases JOB", "what lies within the worst phases of a job";
+    "check": check::CheckDocument, "becalm check", "whether limits hold, CPU by CPU";
+    "compare": compare::json::CompareDocument, "becalm compare A B", "what differs between runs";
+    "compare-jobs": mpi::jobs::JobsDocument, "becalm compare JOB JOB", "jobs of becalm-mpi beside each other";
+    "work": work::json::WorkDocument, "becalm work, becalm report RUN", "samples of fixed work or fixed time";
+    "predict": predict::PredictDocument, "becalm predict NOISE", "what noise costs a job";
+    "predict-sweep": sweep::predict::SweepDocument, "becalm predict with lists", "the same for many noises";
+    "law": law::LawDocument, "becalm law", "the noise law";
+    "law-sweep": sweep::law::LawSweepDocument, "becalm law with lists", "the noise law for many noises";
+    "inject": inject::InjectDocument, "becalm inject", "noise that was made";
+    "cost-clock": cost::clock::ClockDocument, "becalm cost clock", "what reading a clock costs";
+    "cost-trap": cost::probe::ProbeDocument, "becalm cost trap", "what entering the kernel costs";
+    "cost-detours": cost::probe::ProbeDocument, "becalm cost detours", "what common detours cost";
+    "cost-scheduler": cost::scheduler::SchedulerDocument, "becalm cost scheduler", "what ticks and switches cost";
+    "cost-placement": cost::placement::PlacementDocument, "becalm cost placement", "what an interrupt costs by where work runs";
+    "cost-tick": cost::tick::TickDocument, "becalm cost tick", "what a tick costs in all";
+    "mpi": mpi::run::JobDocument, "becalm-mpi, becalm report JOB", "the phases of a parallel job";
+    "mpi-sweep": mpi::grains::GrainsDocument, "becalm-mpi --grain LIST", "jobs of several grains";
+    "mpi-validate": mpi::validate::ValidateDocument, "becalm-mpi validate", "predictions held against a job";
+    "mpi-validate-sweep": mpi::validate::sweep::SweepDocument, "becalm-mpi validate --grain LIST", "the same for several grains";
+    "network": model::network::NetworkDoc, "becalm-mpi network", "what messages between ranks cost, for becalm predict --network";
+    "run": model::node::NodeDoc, "runs/node=HOST.json of a recording", "what was recorded, where and how";
+    "run-summary": model::digest::DigestDoc, "runs/node=HOST.json of a summary form", "the same, and what the detours come to";
+    "cost": model::cost::CostDoc, "runs/node=HOST.json of becalm cost", "what was measured, but for the times";
+    "tick-campaign": model::cost::tick::Campaign, "runs/node=HOST.json of becalm cost tick", "the plan of a campaign and its cells";
+    "mpi-run": model::phases::PhasesDoc, "runs/node=HOST.json of becalm-mpi", "the ranks of a job on a node";
 }
 
 /// The schema of a type, as schemars has it.

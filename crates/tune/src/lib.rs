@@ -13,6 +13,8 @@ mod apply;
 mod boot;
 mod bystanders;
 pub mod check;
+mod command;
+mod document;
 mod draft;
 mod error;
 mod families;
@@ -23,15 +25,22 @@ mod knob;
 mod machine;
 mod moment;
 mod planner;
+mod report;
 mod request;
 mod restore;
+mod run_quiet;
+#[cfg(feature = "schemas")]
+pub mod schemas;
 pub mod see;
 mod value;
 mod words;
 
 pub use apply::{Applied, apply, extend};
-pub use becalm_model::tune::{
-    Attempt, BootParameter, Change, Family, Knob, Meaning, Note, Outcome, Plan, Profile, Stage,
+pub use becalm_model::tune::{Family, Profile};
+pub use command::{Standing, TuneArgs};
+pub use document::{
+    Area, Attempt, BootParameter, Change, Check, Chosen, CpuChoice, Finding, Gain, GainJob, Gains, Knob, Meaning, Note,
+    Outcome, Plan, PredictedSlowdown, Severity, Stage, StepGain,
 };
 pub use error::TuneError;
 pub use families::CpusetPlace;
@@ -40,8 +49,10 @@ pub use journal::{Damage, Folder, Journal, JournalError, JournalStep, NotedThrea
 pub use machine::{LiveMachine, Machine};
 pub use moment::{Moment, Observer};
 pub use planner::plan;
+pub use report::{TuneCheckReport, TuneDoing, TuneDoneReport, TunePlanReport};
 pub use request::{PlanError, Request};
 pub use restore::{Foreign, RestoreOptions, Restored, Whose, restore};
+pub use run_quiet::{Judged, LostTo, Repetition, RunQuietArgs, RunQuietReport, SeenBy, judge};
 
 use becalm_model::Kind;
 use becalm_model::remedy::{Known, NoiseSource};

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod choice;
+mod command;
 mod config;
 mod exposition;
 mod feed;
@@ -30,7 +31,8 @@ mod traced;
 mod trigger;
 mod watch;
 
-pub use config::{ConfigError, LARGEST, WatchConfig, WatchSettings};
+pub use command::WatchArgs;
+pub use config::{ConfigError, WatchConfig, WatchSettings};
 pub use host::{HostName, Hosts, ParseHostNameError};
 pub use otlp::{Collector, ParseCollectorError};
 pub use request::{Format, Reading, Refusal, Request, read as read_request};

@@ -16,7 +16,7 @@ use super::gathered::{Gathered, SourceSample};
 use super::ground::{ComparedRun, Ground};
 use super::recording::{DigestedRun, Recording};
 use super::sample::{ABOVE, Condensed, DetourSample};
-use crate::fleet::digest_of;
+use crate::condense;
 use crate::summary::{SummaryError, middles, moments};
 
 /// What some CPUs come to.
@@ -71,7 +71,7 @@ pub(super) fn gather(
     let mut lengths = run.loops.iter().map(|span| span.length);
     for doc in &run.docs {
         let digest =
-            recording.stored.read(&doc.node).map_err(SummaryError::from).and_then(digest_of).map_err(failed)?;
+            recording.stored.read(&doc.node).map_err(SummaryError::from).and_then(condense::digest).map_err(failed)?;
         let slots = Slots::new(&digest, doc, recording.slot_ns);
         let mut node = Sums::default();
         for (cpu, length) in doc.cpus.iter().zip(lengths.by_ref()) {

@@ -8,7 +8,7 @@ use becalm_model::digest::{CpuDigest, DigestDoc, SLOTS};
 use becalm_model::node::{CpuDoc, NodeDoc};
 use becalm_units::CpuId;
 
-use crate::fleet::digest_of;
+use crate::condense::digest;
 use crate::summary::{Observed, Selection, SummaryError, keep_cpus, observed, spans};
 
 /// What a comparison needs to know of a run to find the ground that it has in common with others.
@@ -110,7 +110,7 @@ impl<'a> DigestedRun<'a> {
         };
         let mut failure = None;
         for node in names {
-            match stored.read(node).map_err(SummaryError::from).and_then(digest_of) {
+            match stored.read(node).map_err(SummaryError::from).and_then(digest) {
                 Ok(digest) => {
                     run.slot_ns = run.slot_ns.max(slot_ns(&digest));
                     run.nodes.insert(node.to_owned(), NodeFacts::from_digest(digest));

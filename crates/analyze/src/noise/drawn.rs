@@ -89,7 +89,7 @@ impl NoiseInput {
 
 /// Draws the noise of one of so many nodes, and samples phases of this grain from it. Gives how late they were, by sources, and for how
 /// long CPUs were recorded, all together.
-pub(crate) fn draw_losses<S: Ord>(
+pub fn draw_losses<S: Ord>(
     digest: &DigestDoc,
     grain: Nanos,
     nodes: usize,

@@ -17,7 +17,7 @@ use becalm_scale::spec::{Drawing, NoiseSpec};
 use becalm_scale::{Alignment, NodeNoise, Noise, NoiseTrace, ScaleError};
 use becalm_units::Nanos;
 
-pub(crate) use self::drawn::draw_losses;
+pub use self::drawn::draw_losses;
 pub use self::error::NoiseError;
 use self::window::WatchedTime;
 pub use self::window::Window;

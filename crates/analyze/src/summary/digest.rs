@@ -47,7 +47,8 @@ pub fn select(bundle: &SummaryBundle, selection: &Selection) -> Result<Vec<Diges
 }
 
 /// How long the CPU's loop ran, in nanoseconds: as its document says, or, of a run that did not end, until its last detour at least.
-pub(crate) fn observed(doc: &NodeDoc, cpu: &CpuDoc, digest: &CpuDigest) -> (Option<i64>, Observed) {
+#[must_use]
+pub fn observed(doc: &NodeDoc, cpu: &CpuDoc, digest: &CpuDigest) -> (Option<i64>, Observed) {
     let noted = cpu.duration_ns.get();
     if doc.ended.is_some_and(|ended| ended != becalm_model::node::Ended::Failed) {
         return (Some(noted), Observed::Document);
@@ -157,7 +158,8 @@ fn summary_of(path: &Path, digests: Vec<DigestDoc>) -> Summary {
 }
 
 /// The noise ratio of a node with its interval; `None` where it is not known for how long it was watched.
-pub(crate) fn node_ratio(digest: &DigestDoc) -> Option<(f64, Interval)> {
+#[must_use]
+pub fn node_ratio(digest: &DigestDoc) -> Option<(f64, Interval)> {
     let spans = digest.run.cpus.iter().zip(&digest.cpus).map(|(cpu, of)| observed(&digest.run, cpu, of).0);
     let observed = sum(spans).filter(|ns| *ns > 0)?;
     let mut noise = vec![0_i64; digest.slots];

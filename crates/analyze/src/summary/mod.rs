@@ -25,8 +25,8 @@ pub use anatomy::{Anatomy, Part, PartFigures};
 pub use books::{Books, OpenBook};
 pub use category::{Category, CategoryTotal, categories};
 pub use checked::{Checked, Found, Measuring};
-pub(crate) use digest::{middles, moments, node_ratio, observed};
-pub use digest::{select, summarize_digests};
+pub(crate) use digest::{middles, moments};
+pub use digest::{node_ratio, observed, select, summarize_digests};
 pub use error::SummaryError;
 pub use figures::{
     CpuSummary, Figures, LongTail, NodeSummary, Observed, Origin, OutlierSummary, PeersSummary, PeriodSummary,

@@ -6,7 +6,14 @@ use becalm_report::schemas::{self, Document};
 
 fn main() -> std::io::Result<()> {
     let book = std::env::args_os().nth(1).unwrap_or_else(|| "docs/src".into());
-    let lists = [schemas::DOCUMENTS, becalm_foreign::schemas::DOCUMENTS, becalm_research::schemas::DOCUMENTS];
+    let lists = [
+        schemas::DOCUMENTS,
+        becalm_fleet::schemas::DOCUMENTS,
+        becalm_foreign::schemas::DOCUMENTS,
+        becalm_live::schemas::DOCUMENTS,
+        becalm_research::schemas::DOCUMENTS,
+        becalm_tune::schemas::DOCUMENTS,
+    ];
     let documents: Vec<&Document> = lists.into_iter().flatten().collect();
     schemas::write(Path::new(&book), &documents)
 }

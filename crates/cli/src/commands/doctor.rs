@@ -22,11 +22,11 @@ use becalm_report::{
     ConfigReport, ConfigSetting, DoctorCheck, DoctorCompanion, DoctorLimit, DoctorMachine, DoctorProgram, DoctorReport,
     DoctorRights, DoctorState, DoctorUser, LastError,
 };
-use becalm_tune::{Folder, LiveMachine, Stage, see};
+use becalm_tune::{Folder, LiveMachine, Stage, Standing, see};
 use becalm_units::fault::Result;
 use clap::Args;
 
-use crate::commands::{config, tune};
+use crate::commands::config;
 use crate::discretion::Discretion;
 use crate::{command_line, last_error, settings};
 
@@ -200,13 +200,13 @@ fn of_journal() -> DoctorCheck {
         Ok(state) => match state.filter(|state| !state.is_spent()) {
             None => ok(name, "nothing is changed on the machine"),
             Some(state) => {
-                let (stage, what, advice) =
-                    tune::planning::words(&LiveMachine::for_root(Path::new("/")), &state.owner, &state);
+                let machine = LiveMachine::for_root(Path::new("/"));
+                let Standing { stage, sentence, advice } = Standing::new(&machine, &state.owner, &state);
                 match stage {
                     Stage::Unfinished | Stage::EarlierBoot => {
-                        not_ok(name, what, advice.unwrap_or("see becalm tune status"))
+                        not_ok(name, sentence, advice.unwrap_or("see becalm tune status"))
                     }
-                    _ => ok(name, what),
+                    _ => ok(name, sentence),
                 }
             }
         },

@@ -9,8 +9,6 @@ mod config;
 #[cfg(feature = "cost")]
 mod cost;
 mod doctor;
-#[cfg(feature = "fleet")]
-mod fleet;
 mod inject;
 mod law;
 #[cfg(feature = "manual")]
@@ -18,14 +16,8 @@ mod man;
 mod predict;
 mod record;
 mod report;
-mod run_quiet;
 mod sources;
 mod summary;
-#[cfg(feature = "top")]
-mod top;
-mod tune;
-#[cfg(feature = "watch")]
-mod watch;
 mod work;
 
 use becalm_command::{Task, built_without};
@@ -58,13 +50,13 @@ commands! {
     Sources(sources::SourcesArgs),
     Summary(summary::SummaryArgs),
     #[cfg(feature = "top")]
-    Top(top::TopArgs),
+    Top(becalm_live::TopArgs),
     #[cfg(feature = "watch")]
-    Watch(watch::WatchArgs),
+    Watch(becalm_watch::WatchArgs),
     Check(check::CheckArgs),
     Compare(compare::CompareArgs),
     #[cfg(feature = "fleet")]
-    Fleet(fleet::FleetArgs),
+    Fleet(becalm_fleet::FleetArgs),
     Work(work::WorkArgs),
     Predict(predict::PredictArgs),
     Law(law::LawArgs),
@@ -73,8 +65,8 @@ commands! {
     #[cfg(feature = "cost")]
     Cost(cost::CostArgs),
     Inject(inject::InjectArgs),
-    Tune(tune::TuneArgs),
-    RunQuiet(run_quiet::RunQuietArgs),
+    Tune(becalm_tune::TuneArgs),
+    RunQuiet(becalm_tune::RunQuietArgs),
     #[cfg(feature = "foreign")]
     Import(becalm_foreign::command::ImportArgs),
     #[cfg(feature = "foreign")]

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use becalm_analyze::fleet::digest_of;
+use becalm_analyze::condense;
 use becalm_analyze::summary::SummaryError;
 use becalm_bundle::{Bundle, StoredNode, StoredNodes, SummaryWriter};
 use becalm_command::Exit;
@@ -76,7 +76,7 @@ fn digest(nodes: &StoredNodes, name: &str) -> Result<(DigestDoc, Option<u64>), S
     let full = if let StoredNode::Full(bundle) = &stored { Some(bundle) } else { None };
     let tables = full.map(Bundle::bytes);
     let reading = full.map(|bundle| ReadingProgress::begin(bundle, 1));
-    let digest = digest_of(stored)?;
+    let digest = condense::digest(stored)?;
     drop(reading);
     Ok((digest, tables))
 }

@@ -13,7 +13,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use becalm_analyze::fleet::digest_of;
+use becalm_analyze::condense;
 use becalm_bundle::{StoredNodes, SummaryWriter};
 use becalm_fixtures::fleet::{Planted, write_fleet};
 
@@ -66,7 +66,7 @@ fn write_inputs(folder: &Path) {
         for node in nodes.names() {
             // That of one node cannot be read.
             let Ok(stored) = nodes.read(node) else { continue };
-            let digest = digest_of(stored).unwrap();
+            let digest = condense::digest(stored).unwrap();
             drop(SummaryWriter::create(&folder.join(format!("{short}.becalm")), &digest).unwrap());
         }
     }
@@ -74,7 +74,7 @@ fn write_inputs(folder: &Path) {
     write_fleet(&folder.join("later.becalm"), Planted::Nothing, 2);
     let nodes = StoredNodes::open(&folder.join("later")).unwrap();
     for node in nodes.names() {
-        let digest = digest_of(nodes.read(node).unwrap()).unwrap();
+        let digest = condense::digest(nodes.read(node).unwrap()).unwrap();
         drop(SummaryWriter::create(&folder.join("mended.becalm"), &digest).unwrap());
     }
     becalm_fixtures::write_study(&folder.join("node1.study"));

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use becalm_analyze::fleet::digest_of;
+use becalm_analyze::condense::digest;
 use becalm_analyze::summary::Selection;
 use becalm_answer::Asker;
 use becalm_bundle::{Contents, StoredNode, StoredNodes, load_documents};
@@ -68,7 +68,7 @@ fn read(path: &Path, selection: &Selection) -> fault::Result<(Side, Option<Strin
             let nodes = StoredNodes::open(path)?;
             let only = nodes.names().next().filter(|_| nodes.names().len() == 1);
             let node = node.or(only).ok_or_else(|| several(path))?;
-            (Side::of_digest(&name, &digest_of(nodes.read(node)?)?), Some(node.to_owned()))
+            (Side::of_digest(&name, &digest(nodes.read(node)?)?), Some(node.to_owned()))
         }
     };
     if let Some(cpus) = &selection.cpus {

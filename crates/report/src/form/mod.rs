@@ -4,7 +4,6 @@
 
 pub mod field;
 pub mod figure;
-pub mod grid;
 pub mod known;
 pub mod paragraph;
 pub mod plot;

@@ -19,9 +19,11 @@ use crate::form::value::{self, three_digits};
 use crate::record::tails;
 
 /// A CPU, or all together where there is none.
-pub(crate) struct CpuRow {
-    pub(crate) place: Option<(String, CpuId)>,
-    pub(crate) figures: Figures,
+pub struct CpuRow {
+    /// The node and the number of the CPU.
+    pub place: Option<(String, CpuId)>,
+    /// The figures.
+    pub figures: Figures,
 }
 
 impl CpuRow {
@@ -35,7 +37,7 @@ impl CpuRow {
 }
 
 /// Growth of one of the kernel's counters, on a CPU or on all.
-pub(crate) struct CounterRow {
+pub struct CounterRow {
     pub(crate) node: String,
     pub(crate) cpu: Option<u32>,
     pub(crate) name: String,
@@ -53,7 +55,7 @@ fn tail(row: &CpuRow) -> Option<&Tail> {
 
 fields! {
     /// The figures of a CPU, or of all together.
-    pub(crate) CPU, cpu: CpuRow {
+    pub CPU, cpu: CpuRow {
         NODE = catalogue::NODE, |row| row.place.as_ref().map(|(node, _)| node.clone());
         CPU = catalogue::CPU, |row| row.place.as_ref().map(|(_, cpu)| *cpu);
         DURATION_NS = catalogue::OBSERVED_NS, |row| row.figures.duration_ns.map(Time);
@@ -232,7 +234,7 @@ impl Figure for Growth {
 
 fields! {
     /// Of a counter. Those of `stat/` are times.
-    pub(crate) COUNTER, counter: CounterRow {
+    pub COUNTER, counter: CounterRow {
         NODE = catalogue::NODE, |row| row.node.clone();
         CPU = catalogue::CPU, |row| row.cpu.map(u64::from).map(Number);
         NAME = "name", "counter", |row| row.name.clone();
@@ -255,7 +257,8 @@ pub(crate) fn counters(node: &NodeSummary, per_cpu: bool) -> Vec<CounterRow> {
 }
 
 /// The same of counters that no document holds yet.
-pub(crate) fn counter_rows(
+#[must_use]
+pub fn counter_rows(
     node: &str,
     counters: &[CounterGrowth],
     observed_ns: Option<i64>,

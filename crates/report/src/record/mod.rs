@@ -10,7 +10,7 @@ mod notes;
 mod sure;
 mod tails;
 mod text;
-pub(crate) mod timeline;
+pub mod timeline;
 
 use std::io;
 
@@ -21,7 +21,7 @@ use crate::form::sheet::{Form, Sheet};
 use crate::html::Page;
 use crate::report::Report;
 
-pub(crate) use conclusion::missed;
+pub use conclusion::missed;
 pub(crate) use html::NOISE_QUIET;
 
 /// A recording: its CPUs, sources, periods and how sure all that is, as `becalm.report/1`.

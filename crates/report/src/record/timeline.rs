@@ -14,13 +14,15 @@ use crate::form::value::time;
 const BAR: i128 = 24;
 
 /// An activity with what it is part of.
-pub(crate) struct EntryRow {
+pub struct EntryRow {
     entry: TimelineEntry,
     offset: Nanos,
     duration: Nanos,
 }
 
-pub(crate) fn rows(timeline: &Timeline) -> Vec<EntryRow> {
+/// The activities of a detour as rows.
+#[must_use]
+pub fn rows(timeline: &Timeline) -> Vec<EntryRow> {
     let row = |entry: &TimelineEntry| EntryRow {
         offset: entry.start.checked_sub(timeline.start).unwrap_or(Nanos::ZERO),
         duration: timeline.duration,
@@ -31,7 +33,7 @@ pub(crate) fn rows(timeline: &Timeline) -> Vec<EntryRow> {
 
 fields! {
     /// The fields of a detour.
-    pub(crate) DETOUR, detour: Timeline {
+    pub DETOUR, detour: Timeline {
         NODE = catalogue::NODE, |row| row.id.node.clone();
         CPU = catalogue::CPU, |row| row.id.cpu;
         DETOUR = catalogue::DETOUR, |row| Number(row.id.number);
@@ -63,7 +65,7 @@ fields! {
 }
 
 /// What is shown of an activity, in this order.
-pub(crate) const SHOWN: [&Field<EntryRow>; 7] = [
+pub const SHOWN: [&Field<EntryRow>; 7] = [
     &drawn::BAR,
     &entry::OFFSET_NS,
     &entry::SELF_NS,
@@ -74,7 +76,7 @@ pub(crate) const SHOWN: [&Field<EntryRow>; 7] = [
 ];
 
 /// What took most of a detour; of equal ones the first.
-pub(crate) const MOSTLY: Field<Timeline> = field!("mostly", "mostly", |row| {
+pub const MOSTLY: Field<Timeline> = field!("mostly", "mostly", |row| {
     let mut totals: Vec<(&str, i64)> = Vec::new();
     for entry in &row.entries {
         match totals.iter_mut().find(|(source, _)| *source == entry.source) {

@@ -9,14 +9,10 @@ use becalm_bundle::{Bundle, PhaseRun, cost};
 use becalm_model::audit::{Ability, Answer, Audit, FirstStep};
 use becalm_model::inject::{InjectDoc, InjectionWay, Together};
 use becalm_model::node::Warning;
-use becalm_model::tune::{
-    Area, Attempt, BootParameter, Change, Check, Chosen, CpuChoice, Family, Finding, Gain, GainJob, Gains, JobSlowdown,
-    Knob, Note, Outcome as Tried, Plan, PredictedSlowdown, Profile, Severity, Stage, StepGain,
-};
 use becalm_model::validation::ValidationDoc;
 use becalm_report::{
     CompareReport, CostRunReport, DetoursReport, Form, PredictReport, Report, RunReport, SourcesReport, TickReport,
-    TuneCheckReport, TuneDoing, TuneDoneReport, TunePlanReport, WorkReport,
+    WorkReport,
 };
 use becalm_scale::blame::{Blame, Removal};
 use becalm_scale::closed::{ClosedBooks, CostPart, DearDetour, ReplicaBooks};
@@ -215,77 +211,6 @@ fn of_the_machine_and_jobs(name: &str) {
     });
 }
 
-fn of_tuning(name: &str) {
-    let text = || name.to_owned();
-    let change = Change {
-        family: Family::Affinity,
-        knob: Knob::Affinity { tid: 7, start_ticks: 0, comm: name.into() },
-        from: name.into(),
-        to: name.into(),
-        or_else: Vec::new(),
-        after: false,
-        reason: name.into(),
-        risk: Some(name.into()),
-        removes: Vec::new(),
-    };
-    let group = Change { knob: Knob::Group { path: name.into() }, ..change.clone() };
-    let plan = Plan {
-        cpus: "1".parse().unwrap(),
-        left_idle: CpuList::default(),
-        siblings: CpuList::default(),
-        housekeeping: "0".parse().unwrap(),
-        profile: Profile::Hpc,
-        steps: vec![change.clone(), group],
-        boot: vec![BootParameter {
-            name: text(),
-            value: Some(text()),
-            from: Some(text()),
-            reason: text(),
-            risk: Some(text()),
-        }],
-        notes: vec![Note { family: Family::Affinity, text: text() }],
-    };
-    let without = PredictedSlowdown { mean: 1.25, low: Some(1.2), high: None };
-    let job = GainJob { grain: Nanos::from_millis(1), ranks: 64 };
-    let gaining = StepGain { sources: vec![text()], without: vec![JobSlowdown { job, slowdown: without }] };
-    let steps = vec![gaining.clone(), gaining];
-    let total = vec![Gain { job, slowdown: without, without }];
-    let gains = Gains { run: name.into(), total, steps };
-    check(&TunePlanReport { plan: &plan, gains: None });
-    check(&TunePlanReport { plan: &plan, gains: Some(&gains) });
-    for doing in [TuneDoing::Apply, TuneDoing::Restore, TuneDoing::Status] {
-        check(&TuneDoneReport {
-            doing,
-            stage: Stage::Tuned,
-            summary: text(),
-            cpus: "1".parse().unwrap(),
-            attempts: vec![Attempt::new(change.clone(), name, name, Tried::Refused).because(name)],
-            journal: Some(name.into()),
-            advice: None,
-        });
-    }
-    let mut finding = Finding {
-        area: Area::Irq,
-        severity: Severity::Warning,
-        title: text(),
-        evidence: Vec::new(),
-        fix: None,
-        noise: Vec::new(),
-        cost: None,
-    };
-    finding.seen(name, name).fix(name).boot(name);
-    let choice = CpuChoice { cpus: "1".parse().unwrap(), chosen: Chosen::Named, others: "0".parse().unwrap() };
-    check(&TuneCheckReport {
-        node: name,
-        kernel: name,
-        processor: name,
-        check: &Check { choice, findings: vec![finding] },
-        run: Some(std::path::Path::new(name)),
-        not_counted: Some(name),
-        ticks: &[],
-    });
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
     #[test]
@@ -293,6 +218,5 @@ proptest! {
         of_a_recording(&name);
         of_work_costs_and_jobs(&name);
         of_the_machine_and_jobs(&name);
-        of_tuning(&name);
     }
 }

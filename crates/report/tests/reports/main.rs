@@ -10,7 +10,6 @@ mod law;
 mod mpi;
 mod predict;
 mod record;
-mod run_quiet;
 mod sweep;
 mod work;
 

@@ -1,12 +1,12 @@
 //! Parameters of the command line beyond the lists of CPUs: given or not, obeyed or not, and names that are mistyped.
 
 use becalm_linux::file;
-use becalm_model::tune::{Area, Severity};
 
 use super::finding::Findings;
 use super::subject::{COMMAND_LINE, Subject};
 use super::words::cpus;
 use crate::Known;
+use crate::document::{Area, Severity};
 
 const AREA: Area = Area::Boot;
 

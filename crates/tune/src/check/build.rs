@@ -1,10 +1,9 @@
 //! How the kernel was built: options for debugging that make every lock, allocation or access slower.
 
-use becalm_model::tune::{Area, Evidence, Severity};
-
 use super::finding::Findings;
 use super::subject::Subject;
 use crate::Known;
+use crate::document::{Area, Evidence, Severity};
 
 const AREA: Area = Area::Build;
 

@@ -6,11 +6,11 @@ use std::path::Path;
 use becalm_linux::file::FileError;
 use becalm_linux::sysfs::cpu::CpuSets;
 use becalm_linux::sysfs::partition::partitions;
-use becalm_model::tune::{Chosen, CpuChoice};
 use becalm_units::CpuList;
 use becalm_units::fault::Fault;
 
 use super::words::are;
+use crate::document::{Chosen, CpuChoice};
 
 /// No CPUs could be chosen.
 #[derive(Debug, thiserror::Error)]

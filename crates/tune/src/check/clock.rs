@@ -2,11 +2,11 @@
 
 use becalm_linux::procfs::cpuinfo::CpuInfo;
 use becalm_linux::sysfs::machine::hypervisor;
-use becalm_model::tune::{Area, Severity};
 
 use super::finding::Findings;
 use super::subject::{COMMAND_LINE, Subject};
 use crate::Known;
+use crate::document::{Area, Severity};
 
 const AREA: Area = Area::Clock;
 const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use becalm_model::tune::{FindingCost, SourceCost};
 use becalm_units::{CpuId, CpuList, Nanos};
 
+use crate::document::{FindingCost, SourceCost};
 use crate::{Kind, NoiseSource};
 
 /// A recording, as far as costs need it.

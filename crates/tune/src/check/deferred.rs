@@ -1,12 +1,12 @@
 //! Work that the kernel puts off: unbound work queues, and packets whose softirqs are steered to the CPUs.
 
 use becalm_linux::file;
-use becalm_model::tune::{Area, Evidence, Severity};
 use becalm_units::CpuList;
 
 use super::finding::Findings;
 use super::subject::Subject;
 use super::words::{cpus, some};
+use crate::document::{Area, Evidence, Severity};
 use crate::{Family, Known};
 
 const AREA: Area = Area::Deferred;
@@ -59,7 +59,7 @@ fn workqueues(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     finding.evidence.extend(found.into_iter().map(|(evidence, _)| evidence));
     finding
         .fix("take the CPUs out of the masks")
-        .family(Family::Workqueue)
+        .by(Family::Workqueue)
         .boot(format!("workqueue.unbound_cpus={}", subject.others))
         .lets(Known::Work);
 }
@@ -118,7 +118,7 @@ fn steering(subject: &Subject<'_>, findings: &mut Findings<'_>, queue: &str, fil
     let finding = findings.add(AREA, severity, title);
     finding.evidence = found;
     if receiving {
-        finding.fix("take the CPUs out of the queues' masks").family(Family::Rps);
+        finding.fix("take the CPUs out of the queues' masks").by(Family::Rps);
         finding.lets(Known::NetRx).lets(Known::Rps).lets(Known::CallFunctionSingle);
     }
 }

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use becalm_linux::file::{self, FileError};
-use becalm_model::tune::{Area, Evidence, Finding, Severity};
 
-/// Findings on the way to a [`Check`](becalm_model::tune::Check).
+use crate::document::{Area, Evidence, Finding, Severity};
+
+/// Findings on the way to a [`Check`](crate::document::Check).
 pub(super) struct Findings<'a> {
     root: &'a Path,
     list: Vec<Finding>,

@@ -2,11 +2,11 @@
 
 use becalm_linux::procfs::stat::Stat;
 use becalm_linux::sysfs::machine::hypervisor;
-use becalm_model::tune::{Area, Severity};
 
 use super::finding::Findings;
 use super::subject::Subject;
 use crate::Known;
+use crate::document::{Area, Severity};
 
 const AREA: Area = Area::Hypervisor;
 

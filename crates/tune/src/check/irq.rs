@@ -2,12 +2,12 @@
 
 use becalm_linux::procfs::irq_affinity::{IrqAffinity, irq_affinities};
 use becalm_linux::procfs::parse_kernel_list;
-use becalm_model::tune::{Area, Finding, Severity};
 use becalm_units::CpuList;
 
 use super::finding::Findings;
 use super::subject::{COMMAND_LINE, Subject};
 use super::words::{cpus, some};
+use crate::document::{Area, Finding, Severity};
 use crate::{Family, Kind, NoiseSource};
 
 const AREA: Area = Area::Irq;
@@ -27,7 +27,7 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         }
         finding
             .fix("move them to other CPUs; those whose CPUs the kernel chooses need isolcpus=managed_irq")
-            .family(Family::Irq);
+            .by(Family::Irq);
         lets(finding, &here);
     }
     if !later.is_empty() {
@@ -37,9 +37,7 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         for irq in &later {
             finding.seen(format!("/proc/irq/{}/smp_affinity_list", irq.irq), irq.allowed.to_string());
         }
-        finding
-            .fix("take the CPUs out of their affinity, so that no device that wakes up finds them")
-            .family(Family::Irq);
+        finding.fix("take the CPUs out of their affinity, so that no device that wakes up finds them").by(Family::Irq);
         lets(finding, &later);
     }
     if here.is_empty() && later.is_empty() && !used.is_empty() {
@@ -108,7 +106,7 @@ fn from_now_on(subject: &Subject<'_>, findings: &mut Findings<'_>) {
                 .seen(path, evidence.value)
                 .boot(format!("irqaffinity={}", subject.others))
                 .fix("take the CPUs out of the default")
-                .family(Family::Irq);
+                .by(Family::Irq);
         }
         None => {
             let title = format!("interrupts that drivers ask for from now on stay away from {}", subject.named());

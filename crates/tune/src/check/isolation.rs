@@ -7,12 +7,12 @@
 use becalm_linux::procfs::cmdline::IsolCpus;
 use becalm_linux::procfs::parse_kernel_list;
 use becalm_linux::sysfs::cpu::siblings;
-use becalm_model::tune::{Area, Severity};
 use becalm_units::CpuList;
 
 use super::finding::Findings;
 use super::subject::{COMMAND_LINE, ISOLATED, NOHZ_FULL, Subject};
 use super::words::{are, cpus};
+use crate::document::{Area, Severity};
 use crate::{Family, Known};
 
 const AREA: Area = Area::Isolation;
@@ -137,7 +137,7 @@ fn balancing(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         .add(AREA, Severity::Warning, title)
         .seen(ISOLATED, subject.sets.isolated.to_string())
         .fix("put them into an isolated cpuset partition, which needs no reboot, or boot with isolcpus")
-        .family(Family::Cpuset)
+        .by(Family::Cpuset)
         .boot(format!("isolcpus=managed_irq,domain,{}", subject.cpus))
         .lets(Known::Balancing)
         .lets(Known::Task);
@@ -358,7 +358,7 @@ fn shared_cores(subject: &Subject<'_>, findings: &mut Findings<'_>) {
             .add(AREA, Severity::Warning, title)
             .seen(example.clone(), first.to_string())
             .fix("keep cores whole: take the siblings in and leave them idle, or switch them off")
-            .family(Family::Smt)
+            .by(Family::Smt)
             .lets(Known::Unseen);
     }
     if inside > 0 {
@@ -367,7 +367,7 @@ fn shared_cores(subject: &Subject<'_>, findings: &mut Findings<'_>) {
             .add(AREA, Severity::Note, title)
             .seen(example, first.to_string())
             .fix("run one thread a core, or switch the siblings off")
-            .family(Family::Smt)
+            .by(Family::Smt)
             .lets(Known::Unseen);
     }
 }

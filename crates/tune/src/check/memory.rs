@@ -2,12 +2,12 @@
 
 use becalm_linux::file;
 use becalm_linux::procfs::swaps::swaps;
-use becalm_model::tune::{Area, Severity};
 use becalm_units::chosen;
 
 use super::finding::Findings;
 use super::subject::{COMMAND_LINE, Subject};
 use super::words::some;
+use crate::document::{Area, Severity};
 use crate::{Family, Known};
 
 const AREA: Area = Area::Memory;
@@ -43,7 +43,7 @@ fn huge_pages(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         .seen(path, enabled.value)
         .boot("transparent_hugepage=madvise")
         .fix("leave it to programs that ask for it (madvise)")
-        .family(Family::Memory)
+        .by(Family::Memory)
         .lets(Known::Khugepaged)
         .lets(Known::Fault);
     if let Some(defrag) = findings.setting(AREA, &format!("{HUGE}/defrag")).filter(|it| chosen(&it.value) == "always") {
@@ -63,7 +63,7 @@ fn merging(findings: &mut Findings<'_>) {
                 .add(AREA, Severity::Warning, "ksmd looks for equal pages all the time, and makes writes to them fault")
                 .seen(path, "1")
                 .fix("switch it off")
-                .family(Family::Memory)
+                .by(Family::Memory)
                 .lets(Known::Ksmd)
                 .lets(Known::Fault);
         }
@@ -88,7 +88,7 @@ fn balancing(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         .seen(path, mode.to_string())
         .boot("numa_balancing=disable")
         .fix("switch it off, and bind memory to the CPUs that use it")
-        .family(Family::Memory)
+        .by(Family::Memory)
         .lets(Known::Fault)
         .lets(Known::Flush)
         .lets(Known::AnyCallFunction);

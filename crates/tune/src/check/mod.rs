@@ -26,7 +26,7 @@ mod words;
 
 use std::path::Path;
 
-use becalm_model::tune::{Check, CpuChoice, Finding, TickCount};
+use crate::document::{Check, CpuChoice, Finding, TickCount};
 
 pub use choice::{ChoiceError, choose};
 pub use cost::{RecordedNoise, RecordedSource};

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use becalm_linux::sysfs::cpu::{FrequencyPolicy, frequency_policy, idle_states};
-use becalm_model::tune::{Area, Severity};
 use becalm_units::{CpuId, CpuList, Nanos};
 
 use super::finding::Findings;
 use super::subject::{COMMAND_LINE, Subject};
 use super::words::cpus;
 use crate::Family;
+use crate::document::{Area, Severity};
 
 const AREA: Area = Area::Power;
 
@@ -45,7 +45,7 @@ fn frequency(subject: &Subject<'_>, findings: &mut Findings<'_>) {
             .add(AREA, Severity::Warning, title)
             .seen(path, governor)
             .fix("choose the governor performance")
-            .family(Family::Frequency);
+            .by(Family::Frequency);
     }
 }
 
@@ -59,7 +59,7 @@ fn turbo(findings: &mut Findings<'_>) {
                 .add(AREA, Severity::Note, "turbo is on: the frequency depends on heat, and on how many CPUs are busy")
                 .seen(path, value.to_string())
                 .fix("for the same time in every run, switch it off; it costs speed")
-                .family(Family::Frequency);
+                .by(Family::Frequency);
         } else {
             findings.add(AREA, Severity::Fine, "turbo is off").seen(path, value.to_string());
         }
@@ -91,7 +91,7 @@ fn sleep(subject: &Subject<'_>, findings: &mut Findings<'_>) {
             (latency.get() / 1_000).to_string(),
         )
         .fix("no matter to a thread that never sleeps; else switch the deep states off")
-        .family(Family::Idle);
+        .by(Family::Idle);
 }
 
 fn polling(subject: &Subject<'_>, findings: &mut Findings<'_>) {
@@ -104,6 +104,6 @@ fn polling(subject: &Subject<'_>, findings: &mut Findings<'_>) {
             )
             .seen(COMMAND_LINE, "idle=poll")
             .fix("switch deep states off for the CPUs that need it, instead of all")
-            .family(Family::Idle);
+            .by(Family::Idle);
     }
 }

@@ -6,11 +6,11 @@ use becalm_linux::procfs::cmdline::CommandLine;
 use becalm_linux::procfs::config::KernelConfig;
 use becalm_linux::sysfs::cpu::CpuSets;
 use becalm_linux::sysfs::partition::{Partition, partitions};
-use becalm_model::tune::{Area, CpuChoice, Severity};
 use becalm_units::{CpuId, CpuList};
 
 use super::finding::Findings;
 use super::words::cpus;
+use crate::document::{Area, CpuChoice, Severity};
 
 pub(super) const COMMAND_LINE: &str = "/proc/cmdline";
 

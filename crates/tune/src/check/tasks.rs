@@ -6,12 +6,12 @@ use becalm_linux::procfs::kernel::rt_throttling;
 use becalm_linux::procfs::names::stable_name;
 use becalm_linux::procfs::placement::{Placed, PlacedTasks};
 use becalm_linux::realtime::{HeldUp, Holder, RealTimeLimits, throttles};
-use becalm_model::tune::{Area, Severity};
 use becalm_units::CpuList;
 
 use super::finding::Findings;
 use super::subject::{COMMAND_LINE, Subject};
 use super::words::{cpus, some};
+use crate::document::{Area, Severity};
 use crate::words::counted;
 use crate::{Family, Kind, Known, NoiseSource};
 
@@ -111,7 +111,7 @@ fn threads(subject: &Subject<'_>, seen: &TaskSurvey, findings: &mut Findings<'_>
         );
         let (path, value) = evidence(&seen.kernel);
         let finding = findings.add(AREA, Severity::Warning, title);
-        finding.seen(path, value).fix("take the CPUs out of their affinity").family(Family::Affinity);
+        finding.seen(path, value).fix("take the CPUs out of their affinity").by(Family::Affinity);
         for name in names {
             finding.lets(NoiseSource::new(Kind::Kthread, name));
         }
@@ -141,7 +141,7 @@ fn threads(subject: &Subject<'_>, seen: &TaskSurvey, findings: &mut Findings<'_>
     if !apart {
         finding
             .fix("give the CPUs a cpuset partition of their own, which leaves only what is put into it")
-            .family(Family::Cpuset);
+            .by(Family::Cpuset);
     }
     for name in names {
         finding.lets(NoiseSource::new(Kind::Task, name));
@@ -158,7 +158,7 @@ fn kthread_cpus(subject: &Subject<'_>, seen: &TaskSurvey, findings: &mut Finding
             .seen(COMMAND_LINE, format!("kthread_cpus={asked}"))
             .seen("/proc/2/status", format!("Cpus_allowed_list: {is}"))
             .fix("move kernel threads at run time instead")
-            .family(Family::Affinity);
+            .by(Family::Affinity);
     }
 }
 
@@ -174,7 +174,7 @@ fn irqbalance(subject: &Subject<'_>, pid: i32, findings: &mut Findings<'_>) {
     let finding = findings.add(Area::Irq, severity, title);
     finding.seen(format!("/proc/{pid}/comm"), "irqbalance");
     if !open.is_empty() {
-        finding.fix(format!("stop it, or set IRQBALANCE_BANNED_CPULIST={}", subject.cpus)).family(Family::Irq);
+        finding.fix(format!("stop it, or set IRQBALANCE_BANNED_CPULIST={}", subject.cpus)).by(Family::Irq);
     }
 }
 
@@ -195,7 +195,7 @@ fn held_up(subject: &Subject<'_>, findings: &mut Findings<'_>) {
                     .add(AREA, Severity::Note, title)
                     .seen(path, microseconds.clone().unwrap_or_default())
                     .fix(fix)
-                    .family(Family::Throttling)
+                    .by(Family::Throttling)
                     .lets(Known::RealTimeThrottling);
             }
             // What it lets in are threads like any other: in a recording they do not show who let them in.
@@ -210,7 +210,7 @@ fn held_up(subject: &Subject<'_>, findings: &mut Findings<'_>) {
                         .seen(file, "cannot be read; kernels begin with 50 ms")
                         .fix(format!("where debugfs can be written, {fix}"));
                 } else {
-                    finding.seen(file, time.get().to_string()).fix(fix).family(Family::Throttling);
+                    finding.seen(file, time.get().to_string()).fix(fix).by(Family::Throttling);
                 }
             }
         }

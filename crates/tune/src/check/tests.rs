@@ -4,11 +4,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use becalm_model::tune::{Area, Chosen, Evidence, Severity, TicksFrom};
 use becalm_units::{CpuId, CpuList, Nanos};
 use proptest::prelude::*;
 
 use super::*;
+use crate::document::{Area, Chosen, Evidence, Severity, TicksFrom};
 use crate::{Family, Kind, Known, NoiseSource};
 
 fn write(root: &Path, files: &[(&str, &str)]) {

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use becalm_model::node::MachineDoc;
 use becalm_model::remedy::may_be_the_tick;
-use becalm_model::tune::{Area, Finding, Severity, TickCount, TicksFrom};
 use becalm_units::CpuList;
 
 use super::finding::Findings;
 use super::subject::{NOHZ_FULL, Subject};
 use super::words::cpus;
 use crate::Known;
+use crate::document::{Area, Finding, Severity, TickCount, TicksFrom};
 
 /// A CPU with a stopped tick still has timers of its own; the kernel's slowest tick is 100 a second. Between lies this
 /// limit, in interrupts a second.

@@ -1,11 +1,11 @@
 //! Lockup detectors, the statistics of memory, and timers that move.
 
-use becalm_model::tune::{Area, Severity};
 use becalm_units::CpuList;
 
 use super::finding::Findings;
 use super::subject::{COMMAND_LINE, Subject};
 use super::words::cpus;
+use crate::document::{Area, Severity};
 use crate::{Family, Known};
 
 const AREA: Area = Area::Timers;
@@ -51,7 +51,7 @@ fn watchdogs(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         };
         let finding = findings.add(AREA, Severity::Warning, format!("{what} on {}", cpus(&hit)));
         finding.seen(path, switch.to_string()).seen(mask, watched.to_string());
-        finding.boot(parameter).fix("take the CPUs out of the mask").family(Family::Watchdog).lets(noise);
+        finding.boot(parameter).fix("take the CPUs out of the mask").by(Family::Watchdog).lets(noise);
     }
     // Given, and switched on again since.
     for parameter in ["nowatchdog", "nosoftlockup"] {
@@ -65,7 +65,7 @@ fn watchdogs(subject: &Subject<'_>, findings: &mut Findings<'_>) {
                 .seen(COMMAND_LINE, parameter)
                 .seen("/proc/sys/kernel/soft_watchdog", "1")
                 .fix("find the sysctl that does it, in /etc/sysctl.d")
-                .family(Family::Watchdog);
+                .by(Family::Watchdog);
         }
     }
 }
@@ -88,7 +88,7 @@ fn vmstat(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         .add(AREA, severity, title)
         .seen(path, seconds.to_string())
         .fix("make it rare")
-        .family(Family::Vmstat)
+        .by(Family::Vmstat)
         .lets(Known::AnyVmstatWorker)
         .lets(Known::AnyVmstat);
 }
@@ -102,7 +102,7 @@ fn migration(findings: &mut Findings<'_>) {
                 .add(AREA, Severity::Note, "timers that are set on an isolated CPU fire there, and not on another one")
                 .seen(path, "0")
                 .fix("let them move")
-                .family(Family::Timers)
+                .by(Family::Timers)
                 .lets(Known::Timer)
                 .lets(Known::AnySoftTimer)
                 .lets(Known::Hrtimer)

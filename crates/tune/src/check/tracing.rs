@@ -3,12 +3,12 @@
 use becalm_linux::file;
 use becalm_linux::ftrace::mount_point;
 use becalm_linux::procfs::mountinfo::mounts;
-use becalm_model::tune::{Area, Evidence, Severity};
 
 use super::finding::Findings;
 use super::subject::Subject;
 use super::words::some;
 use crate::Known;
+use crate::document::{Area, Evidence, Severity};
 
 const AREA: Area = Area::Tracing;
 

@@ -1,0 +1,160 @@
+//! `becalm fleet`: which of many nodes is noisy, and why, and what that costs the site's jobs.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use becalm_bundle::StoredNodes;
+use becalm_command::Exit;
+use becalm_command::messages::say;
+use becalm_command::output::{Output, emit};
+use becalm_command::reading_task;
+use becalm_linux::file::read_regular_text;
+use becalm_units::fault::{self, Context, UsageError};
+use becalm_units::{Nanos, RankCount, counted};
+use clap::{Args, Subcommand};
+
+use crate::jobs::fleet_cost;
+use crate::report::FleetReport;
+use crate::report::jobs::{FleetCostReport, FleetSweepReport};
+use crate::sacct::{self, Unreadable};
+use crate::survey::{Fleet, survey};
+
+/// The largest file of accounting that is read.
+const ACCOUNTING_LIMIT: u64 = 1 << 30;
+
+/// Rank many nodes by their noise, and name those that differ from their equals, with the reason
+///
+/// Reads one node after another. What cannot be read of a node is told, and the others are read. Shows beside the ranking when the
+/// noise came, and which sources strike several nodes at the same time.
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct FleetArgs {
+    #[command(subcommand)]
+    command: Option<FleetCommand>,
+
+    /// The runs: folders into which `becalm record` wrote, each of one or several nodes, full or with --summary
+    #[arg(value_name = "RUN", required = true)]
+    runs: Vec<PathBuf>,
+
+    /// Show all nodes, not only the 20 noisiest
+    #[arg(long)]
+    all: bool,
+
+    /// Print one JSON document (becalm.fleet/1), which always holds all nodes
+    #[arg(long)]
+    json: bool,
+
+    /// Write a page for a browser instead: one file with charts, which opens offline; one that is there already is replaced
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "all"])]
+    html: Option<PathBuf>,
+}
+
+#[derive(Subcommand, Debug)]
+enum FleetCommand {
+    Predict(FleetPredictArgs),
+}
+
+/// Predict what the noise of the nodes costs jobs of any size, and say what to mend first
+///
+/// Each rank of a job has one CPU of the nodes, drawn at random, so that a job of many ranks meets one bad node almost surely. Delays are
+/// those of the summary form of each node, and what of the loss goes with each source, and with what one node has more than its equals, is
+/// ranked: the first line is the first thing to mend.
+#[derive(Args, Debug)]
+pub struct FleetPredictArgs {
+    /// The runs, as for `becalm fleet`
+    #[arg(value_name = "RUN", required = true)]
+    runs: Vec<PathBuf>,
+
+    /// Numbers of ranks, one a CPU, where k is 1,024
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,1k,16k", allow_hyphen_values = true)]
+    ranks: Vec<RankCount>,
+
+    /// The useful CPU time of a phase; of several, like 1ms,10ms, each
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1ms", allow_hyphen_values = true)]
+    grain: Vec<Nanos>,
+
+    /// Take sizes and node-hours of jobs from this file: what sacct --allocations --parsable2
+    /// --format=JobID,NNodes,NCPUS,ElapsedRaw,Start,End prints
+    #[arg(long, value_name = "FILE", conflicts_with = "ranks")]
+    sacct: Option<PathBuf>,
+
+    /// Show all that could be mended, not only the first 10
+    #[arg(long)]
+    all: bool,
+
+    /// Print one JSON document (becalm.fleet-predict/1, of several grains becalm.fleet-predict-sweep/1), which always holds everything
+    #[arg(long)]
+    json: bool,
+}
+
+reading_task!(FleetArgs);
+
+/// Reads the nodes and prints what they come to.
+///
+/// # Errors
+/// If a run cannot be opened, no node of any can be read, or the output cannot be written.
+fn run(args: &FleetArgs, out: &mut dyn Write) -> fault::Result<Exit> {
+    if let Some(FleetCommand::Predict(args)) = &args.command {
+        return predict(args, out);
+    }
+    let (_, fleet) = read(&args.runs)?;
+    let output = match &args.html {
+        Some(file) => Output::page(file)?,
+        None => Output::new(args.json, args.all),
+    };
+    emit(&FleetReport { fleet: &fleet }, output, out)?;
+    Ok(Exit::Done)
+}
+
+fn read(runs: &[PathBuf]) -> fault::Result<(Vec<StoredNodes>, Fleet)> {
+    let bundles = runs.iter().map(|path| StoredNodes::open(path)).collect::<Result<Vec<_>, _>>()?;
+    let fleet = survey(&bundles)?;
+    Ok((bundles, fleet))
+}
+
+fn predict(args: &FleetPredictArgs, out: &mut dyn Write) -> fault::Result<Exit> {
+    if let Some(grain) = args.grain.iter().find(|grain| **grain < Nanos::from_micros(1)) {
+        return Err(
+            UsageError::new(format!("--grain {grain} is shorter than 1us, in which no phase does any work")).into()
+        );
+    }
+    let mut grains: Vec<Nanos> = Vec::new();
+    for grain in &args.grain {
+        if !grains.contains(grain) {
+            grains.push(*grain);
+        }
+    }
+    let ranks: Vec<u64> = args.ranks.iter().map(|ranks| ranks.get()).collect();
+    if ranks.contains(&0) {
+        return Err(UsageError::new("--ranks has 0, and a job has at least one rank").into());
+    }
+    let text = args.sacct.as_ref().map(|path| {
+        let read = read_regular_text(path, ACCOUNTING_LIMIT);
+        read.with_context(|| format!("cannot read {}", path.display()))
+    });
+    let text = text.transpose()?;
+    let (bundles, fleet) = read(&args.runs)?;
+    let accounting = match (&text, &args.sacct) {
+        (Some(text), Some(path)) => {
+            let cpus = fleet.nodes.iter().map(|node| node.cpus as u64).max().unwrap_or(1);
+            let of = sacct::parse(text, cpus);
+            let of = of.map_err(|why| {
+                fault::Error::new(format!("cannot read {} as the accounting of Slurm: {why}", path.display()))
+            })?;
+            if let Some(Unreadable { lines, first }) = &of.unreadable {
+                let lines = counted(*lines, "line", "lines");
+                say(format_args!("{lines} of {} cannot be read and are left out: {first}", path.display()));
+            }
+            Some(of)
+        }
+        _ => None,
+    };
+    let cost = |grain: &Nanos| fleet_cost(&bundles, &fleet, *grain, &ranks, accounting.as_ref());
+    let costs = grains.iter().map(cost).collect::<Result<Vec<_>, _>>()?;
+    let (output, accounting) = (Output::new(args.json, args.all), accounting.as_ref());
+    match &costs[..] {
+        [cost] => emit(&FleetCostReport { cost, accounting }, output, out)?,
+        costs => emit(&FleetSweepReport { costs, accounting }, output, out)?,
+    }
+    Ok(Exit::Done)
+}

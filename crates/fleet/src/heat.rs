@@ -1,0 +1,255 @@
+//! When the noise of the nodes came: a map of node and time, and the moments of each source by the wall clock, from the slots of the
+//! summary form.
+
+use std::collections::BTreeMap;
+
+use becalm_model::digest::{DigestDoc, SlotSet};
+use becalm_model::node::{NodeDoc, Rung};
+use becalm_units::{Nanos, counted};
+
+use crate::survey::{Problem, SourceName};
+use crate::together::{Moments, NODES, NODES_MIN, SLOTS_MIN, Together, strikes};
+
+/// The columns of the map of node and time.
+pub const COLUMNS: usize = 48;
+
+/// Of so many nodes the moments are kept, as not all of them will have been watched all the time.
+const CANDIDATES: usize = 4 * NODES;
+
+/// The noise of each node in equal parts of the time in which most nodes were watched.
+#[derive(Clone, Debug)]
+pub struct Heat {
+    /// When the first column begins, in nanoseconds since 1970 by the wall clock.
+    pub begin_ns: i64,
+    /// How long a column is, in nanoseconds.
+    pub column_ns: i64,
+    /// The noise of each of [`Fleet::nodes`](crate::Fleet::nodes) in each column, in the same order: the part of the time of the watched CPUs that was lost,
+    /// from 0 on; a detour counts where it happened, to the slot.
+    pub rows: Vec<Vec<f64>>,
+}
+
+/// From when until when, in nanoseconds since 1970.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Window {
+    pub(super) begin: i64,
+    pub(super) end: i64,
+}
+
+impl Window {
+    pub(super) const fn length(self) -> i64 {
+        self.end.saturating_sub(self.begin)
+    }
+
+    /// When the loops of a node ran, by its wall clock; if that is not known, since its own origin.
+    pub(super) fn of_node(doc: &NodeDoc) -> Option<Self> {
+        let origin = i64::try_from(doc.origin_ns()).unwrap_or(0);
+        let begin = doc.cpus.iter().map(|cpu| cpu.start_ns.get()).min()?;
+        let end = doc.cpus.iter().map(|cpu| cpu.start_ns.get().saturating_add(cpu.duration_ns.get())).max()?;
+        (end > begin).then(|| Self { begin: origin.saturating_add(begin), end: origin.saturating_add(end) })
+    }
+}
+
+/// The times that are looked at: in one of them most nodes were watched at some time, in the other nearly all of them all the time. One node in ten may have
+/// another clock, or have died, without moving either.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Windows {
+    pub(super) most: Window,
+    common: Window,
+}
+
+impl Windows {
+    pub(super) fn of(windows: impl Iterator<Item = Window>) -> Self {
+        let (mut begins, mut ends): (Vec<i64>, Vec<i64>) = windows.map(|window| (window.begin, window.end)).unzip();
+        begins.sort_unstable();
+        ends.sort_unstable();
+        let at = |values: &[i64], tenth: usize| {
+            values.get(values.len().saturating_sub(1) * tenth / 10).copied().unwrap_or(0)
+        };
+        Self {
+            most: Window { begin: at(&begins, 1), end: at(&ends, 9) },
+            common: Window { begin: at(&begins, 9), end: at(&ends, 1) },
+        }
+    }
+
+    /// Whether a node was watched at no time of that in which most were.
+    pub(super) const fn misses(&self, of: Window) -> bool {
+        of.end <= self.most.begin || of.begin >= self.most.end
+    }
+}
+
+/// The noise of a node in its slots.
+struct SlotNoise {
+    slot_ns: i64,
+    first_slot: i64,
+    cpus: usize,
+    /// For all CPUs together, in nanoseconds; a whole column of the map is told to three digits.
+    noise: Vec<f32>,
+}
+
+impl SlotNoise {
+    /// The part of the time that was lost in each column of a window.
+    fn row(&self, window: Window) -> Vec<f64> {
+        let column = window.length() as f64 / COLUMNS as f64;
+        let mut lost = vec![0.0; COLUMNS];
+        for (at, noise) in self.noise.iter().enumerate() {
+            let begin = (self.first_slot.saturating_add(at as i64)).saturating_mul(self.slot_ns);
+            // In columns, so that a slot of several goes into each of them with its part.
+            let from = begin.saturating_sub(window.begin) as f64 / column;
+            let to = from + self.slot_ns as f64 / column;
+            for (number, lost) in lost.iter_mut().enumerate().skip(from.max(0.0) as usize) {
+                let (left, right) = (from.max(number as f64), to.min(number as f64 + 1.0));
+                if number as f64 >= to {
+                    break;
+                }
+                *lost += f64::from(*noise) * (right - left).max(0.0) / (to - from);
+            }
+        }
+        let time = self.cpus as f64 * column;
+        lost.into_iter().map(|lost| lost / time.max(1.0)).collect()
+    }
+}
+
+/// A node whose sources may be tested for what comes at once.
+struct Candidate {
+    node: String,
+    window: Window,
+    /// How far its wall clock may be off, by what its document states, in nanoseconds.
+    clock_error: Option<i64>,
+    slot_ns: i64,
+    first_slot: i64,
+    slots: usize,
+    moments: Vec<(SourceName, SlotSet)>,
+}
+
+/// What was read of the nodes so far.
+#[derive(Default)]
+pub(super) struct Gathered {
+    noise: BTreeMap<String, SlotNoise>,
+    candidates: Vec<Candidate>,
+}
+
+impl Gathered {
+    /// Takes what of a node is needed later.
+    pub(super) fn take(&mut self, digest: &DigestDoc) {
+        let mut noise = vec![0.0_f32; digest.slots];
+        for cpu in &digest.cpus {
+            noise.iter_mut().zip(&cpu.noise_ns).for_each(|(sum, ns)| *sum += *ns as f32);
+        }
+        // Without a start on the wall clock it has no place among other nodes.
+        if digest.run.origin.is_none() {
+            return;
+        }
+        let of = SlotNoise { slot_ns: digest.slot_ns, first_slot: digest.first_slot, cpus: digest.cpus.len(), noise };
+        self.noise.insert(digest.run.node.clone(), of);
+        if let (Rung::Tracepoints, Some(window)) = (digest.run.rung, Window::of_node(&digest.run))
+            && self.candidates.len() < CANDIDATES
+        {
+            let moments = digest.moments.iter().map(|of| ((of.kind, of.source.clone()), of.slots));
+            self.candidates.push(Candidate {
+                node: digest.run.node.clone(),
+                window,
+                clock_error: digest.run.clock.wall_error_ns.map(|error| error.get().max(0)),
+                slot_ns: digest.slot_ns,
+                first_slot: digest.first_slot,
+                slots: digest.slots,
+                moments: moments.collect(),
+            });
+        }
+    }
+
+    /// The map in the order of these nodes, and the sources that strike several at once. Tells of nodes whose clocks may be too far off for
+    /// that.
+    pub(super) fn finish<'a>(
+        self,
+        windows: &Windows,
+        nodes: impl Iterator<Item = &'a str>,
+        problems: &mut Vec<Problem>,
+    ) -> (Option<Heat>, Result<Together, String>) {
+        let window = windows.most;
+        let column_ns = window.length() / COLUMNS as i64;
+        let mut row = |node: &str| {
+            let Some(of) = self.noise.get(node) else {
+                let why = "its file does not say when it was recorded: the map shows none of its noise";
+                problems.push(Problem::of_comparison(node, why.to_owned()));
+                return vec![0.0; COLUMNS];
+            };
+            of.row(window)
+        };
+        let heat =
+            (column_ns > 0).then(|| Heat { begin_ns: window.begin, column_ns, rows: nodes.map(&mut row).collect() });
+        (heat, at_once(&self.candidates, windows.common, problems))
+    }
+}
+
+/// How long slots must be, in nanoseconds, so that what comes to two nodes at one instant is in one slot or in neighbors by their clocks:
+/// twice as long as a clock may be off. One node in ten may have a worse clock; and no longer than leaves enough slots of the common time.
+fn widened(tested: &[&Candidate], slot_ns: i64, common: Window) -> i64 {
+    let mut errors: Vec<i64> = tested.iter().filter_map(|of| of.clock_error).collect();
+    errors.sort_unstable();
+    let Some(error) = errors.get(errors.len().saturating_sub(1) * 9 / 10) else { return slot_ns };
+    let mut wide = slot_ns;
+    while !fits(*error, wide) && common.length() / wide.saturating_mul(2) > SLOTS_MIN as i64 {
+        wide = wide.saturating_mul(2);
+    }
+    // Where the clocks are too bad for any slots, nothing is gained by longer ones.
+    if fits(*error, wide) { wide } else { slot_ns }
+}
+
+/// Whether a clock that may be off so far, in nanoseconds, tells slots of this length.
+const fn fits(error: i64, slot_ns: i64) -> bool {
+    error <= slot_ns / 2
+}
+
+/// Tests the nodes that were watched all the time in the slots that they have in common.
+fn at_once(candidates: &[Candidate], common: Window, problems: &mut Vec<Problem>) -> Result<Together, String> {
+    let covers = |of: &&Candidate| of.window.begin <= common.begin && of.window.end >= common.end;
+    let mut tested: Vec<&Candidate> = candidates.iter().filter(covers).collect();
+    let mut lengths: Vec<i64> = tested.iter().map(|of| of.slot_ns).collect();
+    lengths.sort_unstable();
+    // One that was recorded for far longer has slots that are too long.
+    let slot_ns = lengths.get(lengths.len() * 9 / 10).copied().unwrap_or(1);
+    tested.retain(|of| of.slot_ns <= slot_ns);
+    let slot_ns = widened(&tested, slot_ns, common);
+    // Of too few nodes nothing is told, whatever their clocks are.
+    let few = tested.len() < NODES_MIN;
+    let (fit, off): (Vec<&Candidate>, Vec<&Candidate>) =
+        tested.into_iter().partition(|of| few || of.clock_error.is_none_or(|error| fits(error, slot_ns)));
+    let worst = off.iter().filter_map(|of| of.clock_error).max();
+    let slot = Nanos::new(slot_ns);
+    if let (Some(worst), true) = (worst, fit.len() < NODES_MIN) {
+        return Err(format!(
+            "the clocks of {} may be off by up to {:.1}, as they state, and slots are {slot:.1} long; let NTP or PTP keep the clocks",
+            counted(off.len() as u64, "node", "nodes"),
+            Nanos::new(worst)
+        ));
+    }
+    for of in off {
+        let error = Nanos::new(of.clock_error.unwrap_or(0));
+        let what = format!(
+            "its clock may be off by {error:.1}, as it states, more than half a slot of {slot:.1}: what strikes nodes at the same time is told \
+             without it"
+        );
+        problems.push(Problem::of_comparison(&of.node, what));
+    }
+    let mut tested = fit;
+    tested.truncate(NODES);
+    let clock_error_ns = tested.iter().filter_map(|of| of.clock_error).max();
+    let unstated = tested.iter().filter(|of| of.clock_error.is_none()).count();
+    let first = common.begin.div_euclid(slot_ns) + i64::from(common.begin.rem_euclid(slot_ns) > 0);
+    let slots = usize::try_from(common.end.div_euclid(slot_ns).saturating_sub(first)).unwrap_or(0);
+    let slots = slots.min(becalm_model::digest::SLOTS);
+    let of_node = |of: &&Candidate| -> BTreeMap<SourceName, Moments> {
+        let place = |slot: usize| {
+            let number = of.first_slot.saturating_add(slot as i64).div_euclid(slot_ns / of.slot_ns);
+            usize::try_from(number.saturating_sub(first)).ok().filter(|at| *at < slots)
+        };
+        let moments = of.moments.iter().map(|(name, set)| {
+            let mut marks = vec![false; slots];
+            set.slots().take_while(|slot| *slot < of.slots).filter_map(place).for_each(|at| marks[at] = true);
+            (name.clone(), Moments::of_slots(marks))
+        });
+        moments.collect()
+    };
+    let found = strikes(&tested.iter().map(of_node).collect::<Vec<_>>(), slots, slot_ns)?;
+    Ok(Together { clock_error_ns, unstated, ..found })
+}

@@ -1,0 +1,202 @@
+//! What the noise of a fleet costs its jobs: by size, and what of it goes with each source, and with what one node has more than its peers.
+//!
+//! Delays are drawn from the summary form of each node, and phases are sampled from them ([`becalm_scale::sampled`]). Each rank of a job has
+//! one CPU of the fleet, drawn at random: a job of many ranks meets a bad node almost surely, one of few seldom.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use becalm_analyze::condense::digest;
+use becalm_analyze::noise::draw_losses;
+use becalm_analyze::summary::SummaryError;
+use becalm_bundle::StoredNodes;
+use becalm_scale::sampled::PhaseLosses;
+use becalm_scale::uncertainty::Missed;
+use becalm_units::Nanos;
+
+use crate::sacct::Accounting;
+use crate::survey::{Fleet, SourceName};
+
+/// What could be mended.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Cause {
+    /// A source of a node that has more of it than its equals.
+    OnNode(String, SourceName),
+    /// A source on all nodes, but for those where it is a cause of its own.
+    Everywhere(SourceName),
+}
+
+/// What jobs of a size lose.
+#[derive(Clone, PartialEq, Debug)]
+pub struct JobLoss {
+    /// The ranks of a job.
+    pub ranks: u64,
+    /// How many times as long a job takes as without noise.
+    pub slowdown: f64,
+    /// What the recordings may have missed, so that it is at least that.
+    pub missed: Option<Missed>,
+    /// The node-hours of such jobs in a year; `None` without accounting.
+    pub node_hours: Option<f64>,
+    /// How many of these are lost.
+    pub lost_hours: Option<f64>,
+}
+
+/// What mending a cause gains.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Mending {
+    /// What is mended.
+    pub cause: Cause,
+    /// By which part jobs of each size become shorter, in the order of [`FleetCost::sizes`].
+    pub gains: Vec<f64>,
+    /// The node-hours a year that this saves; `None` without accounting.
+    pub saved_hours: Option<f64>,
+}
+
+/// What noise costs the jobs of a fleet.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FleetCost {
+    /// How many nodes there are.
+    pub nodes: usize,
+    /// The work of each rank between two collectives.
+    pub grain: Nanos,
+    /// For how long CPUs were recorded, all together.
+    pub recorded: Nanos,
+    /// What jobs of each size lose, the smallest first.
+    pub sizes: Vec<JobLoss>,
+    /// What could be mended, the most rewarding first; what gains nothing is left out.
+    pub mendings: Vec<Mending>,
+    /// The jobs of the accounting, where there is one.
+    pub jobs: Option<u64>,
+    /// Notes on the noise of nodes, one sentence each: findings of the survey, and nodes that could not be read again.
+    pub problems: Vec<(String, String)>,
+}
+
+/// What the noise of these nodes, whose outliers are known, costs jobs of so many ranks, or those of the accounting.
+///
+/// # Errors
+/// If no node can be read.
+pub fn fleet_cost(
+    bundles: &[StoredNodes],
+    fleet: &Fleet,
+    grain: Nanos,
+    ranks: &[u64],
+    accounting: Option<&Accounting>,
+) -> Result<FleetCost, SummaryError> {
+    // What a node that differs has more of than its equals is a cause of its own.
+    let own: BTreeMap<&str, &SourceName> = fleet
+        .nodes
+        .iter()
+        .filter_map(|node| {
+            let differs = node.differs.as_ref().filter(|of| of.factor > 1.0)?;
+            Some((node.node.as_str(), &differs.reason.as_ref()?.0))
+        })
+        .collect();
+    let wanted: BTreeSet<&str> = fleet.nodes.iter().map(|node| node.node.as_str()).collect();
+    let of_noise = fleet.problems.iter().filter_map(|problem| Some((problem.node.clone(), problem.noise.clone()?)));
+    let (mut read, mut problems): (BTreeSet<String>, Vec<_>) = (BTreeSet::new(), of_noise.collect());
+    let mut losses: PhaseLosses<Cause> = PhaseLosses::new(grain);
+    let mut recorded = Nanos::ZERO;
+    for bundle in bundles {
+        for node in bundle.names().filter(|node| wanted.contains(node)) {
+            if read.contains(node) {
+                continue;
+            }
+            match bundle.read(node).map_err(SummaryError::from).and_then(digest) {
+                Ok(digest) => {
+                    read.insert(node.to_owned());
+                    let (of_node, time) = draw_losses(&digest, grain, wanted.len(), |kind, source| {
+                        let name = (kind, source.to_owned());
+                        match own.get(node) {
+                            Some(of) if **of == name => Cause::OnNode(node.to_owned(), name),
+                            _ => Cause::Everywhere(name),
+                        }
+                    });
+                    losses.merge(&of_node, Clone::clone);
+                    recorded = recorded.saturating_add(time);
+                }
+                // What the survey could not read either is told already.
+                Err(_) if problems.iter().any(|(name, _)| name == node) => {}
+                Err(error) => problems.push((node.to_owned(), error.to_string())),
+            }
+        }
+    }
+    let sizes: Vec<u64> = match accounting {
+        Some(of) => of.sizes.iter().map(|size| size.ranks).collect(),
+        None => ranks.to_vec(),
+    };
+    let hours = |place: usize| accounting.map(|of| of.sizes[place].node_hours * of.per_year());
+    let slowdowns: Vec<f64> = sizes.iter().map(|ranks| losses.slowdown(*ranks, None)).collect();
+    let all = || slowdowns.iter().enumerate();
+    let rows = sizes.iter().zip(all()).map(|(ranks, (place, slowdown))| JobLoss {
+        ranks: *ranks,
+        slowdown: *slowdown,
+        missed: Missed::for_ranks(*ranks, grain, recorded),
+        node_hours: hours(place),
+        lost_hours: hours(place).map(|hours| hours * (1.0 - 1.0 / slowdown)),
+    });
+    let rows: Vec<JobLoss> = rows.collect();
+    let mut mendings: Vec<Mending> = losses
+        .sources()
+        .map(|cause| {
+            let left = sizes.iter().map(|ranks| losses.slowdown(*ranks, Some(cause)));
+            let gains: Vec<f64> = left.zip(&slowdowns).map(|(left, all)| (1.0 - left / all).max(0.0)).collect();
+            let saved = gains.iter().enumerate().map(|(place, gain)| hours(place).map(|hours| hours * gain));
+            Mending { cause: cause.clone(), saved_hours: saved.sum(), gains }
+        })
+        .filter(|of| of.gains.iter().any(|gain| *gain > 1e-6))
+        .collect();
+    let weight = |of: &Mending| of.saved_hours.unwrap_or_else(|| of.gains.last().copied().unwrap_or(0.0));
+    mendings.sort_by(|a, b| weight(b).total_cmp(&weight(a)).then_with(|| a.cause.cmp(&b.cause)));
+    let jobs = accounting.map(|of| of.jobs);
+    Ok(FleetCost { nodes: read.len(), grain, recorded, sizes: rows, mendings, jobs, problems })
+}
+
+#[cfg(test)]
+mod tests {
+    use becalm_fixtures::fleet::{Planted, write_fleet};
+    use becalm_model::Kind;
+
+    use super::*;
+    use crate::{sacct, survey};
+
+    fn cost(planted: Planted, accounting: Option<&Accounting>) -> FleetCost {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("fleet.becalm");
+        write_fleet(&path, planted, 1);
+        let bundles = [StoredNodes::open(&path).unwrap()];
+        let fleet = survey(&bundles).unwrap();
+        fleet_cost(&bundles, &fleet, Nanos::from_millis(1), &[64, 1 << 10, 1 << 14], accounting).unwrap()
+    }
+
+    #[test]
+    fn the_slow_node_is_the_first_thing_to_mend() {
+        let cost = cost(Planted::SlowNode, None);
+        let writeback = (Kind::Workqueue, "kworker:nfs_writeback".to_owned());
+        assert_eq!(cost.mendings[0].cause, Cause::OnNode("n17".to_owned(), writeback), "{:?}", cost.mendings);
+        let slowdowns: Vec<f64> = cost.sizes.iter().map(|size| size.slowdown).collect();
+        assert!(slowdowns.is_sorted() && slowdowns[0] > 1.01, "{slowdowns:?}");
+        assert!(cost.mendings[0].gains[0] > 0.005 && cost.mendings[0].gains[1] > 0.03, "{:?}", cost.mendings[0]);
+        assert_eq!((cost.nodes, cost.problems.len()), (32, 0));
+        let missed: Vec<bool> = cost.sizes.iter().map(|size| size.missed.is_some()).collect();
+        assert_eq!(missed, [false, false, true], "320 s of 16k ranks");
+    }
+
+    #[test]
+    fn accounting_weighs_sizes_by_their_node_hours() {
+        let text = "JobID|NNodes|NCPUS|ElapsedRaw|Start|End\n\
+                    1|32|32|86400|2026-01-01T00:00:00|2026-01-02T00:00:00\n";
+        let accounting = sacct::parse(text, 1).unwrap();
+        let cost = cost(Planted::SlowNode, Some(&accounting));
+        let [size] = &cost.sizes[..] else { panic!("{:?}", cost.sizes) };
+        let hours = size.node_hours.unwrap();
+        assert!((hours / (32.0 * 24.0 * 365.25) - 1.0).abs() < 1e-9, "{hours}");
+        assert!((size.lost_hours.unwrap() / hours - (1.0 - 1.0 / size.slowdown)).abs() < 1e-12);
+        let saved = cost.mendings[0].saved_hours.unwrap();
+        assert!(saved > 0.0 && saved <= size.lost_hours.unwrap(), "{saved} of {:?}", size.lost_hours);
+    }
+
+    #[test]
+    fn among_equals_a_source_of_all_is_the_first() {
+        let cost = cost(Planted::Nothing, None);
+        assert!(matches!(cost.mendings[0].cause, Cause::Everywhere(_)), "{:?}", cost.mendings);
+    }
+}

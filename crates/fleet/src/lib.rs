@@ -1,0 +1,19 @@
+//! `becalm fleet`: many nodes ranked by their noise, those that differ from their peers, and the cost of the noise for jobs.
+
+#![forbid(unsafe_code)]
+
+mod command;
+mod heat;
+mod jobs;
+mod report;
+pub mod sacct;
+#[cfg(feature = "schemas")]
+pub mod schemas;
+mod survey;
+mod together;
+
+pub use command::FleetArgs;
+pub use jobs::{FleetCost, fleet_cost};
+pub use report::FleetReport;
+pub use report::jobs::{FleetCostReport, FleetSweepReport};
+pub use survey::{Fleet, survey};

@@ -1,0 +1,383 @@
+//! What noise costs the jobs of a fleet, for a terminal and as `becalm.fleet-predict/1`.
+
+use std::io;
+
+use becalm_model::Kind;
+use becalm_report::form::field::{Field, fields};
+use becalm_report::form::figure::{Factor, Figure, Ratio};
+use becalm_report::form::paragraph::{heading, paragraph};
+use becalm_report::form::table::Table;
+use becalm_report::form::value::{factor, grouped, three_digits};
+use becalm_report::sweep::{Axes, Axis};
+use becalm_report::{Report, Sheet, Value, missed};
+use becalm_scale::uncertainty::Missed;
+use becalm_units::{Nanos, RankCount, plural, printable};
+use serde::Serialize;
+
+use super::{ProblemDoc, shown};
+use crate::jobs::{Cause, FleetCost, JobLoss, Mending};
+use crate::sacct::Accounting;
+
+/// So many things to mend are shown unless all are asked for.
+const SHOWN: usize = 10;
+
+/// What noise costs the jobs of a fleet, as `becalm fleet predict` shows it.
+#[derive(Clone, Copy, Debug)]
+pub struct FleetCostReport<'a> {
+    /// What was found.
+    pub cost: &'a FleetCost,
+    /// The jobs that were read, where there are any.
+    pub accounting: Option<&'a Accounting>,
+}
+
+/// Node-hours, where they are known.
+fn hours(hours: Option<f64>) -> Option<u64> {
+    hours.map(|hours| hours.round() as u64)
+}
+
+fields! {
+    /// The fields of a size of jobs.
+    pub(crate) SIZE, size: JobLoss {
+        RANKS = "ranks", "ranks", |size| RankCount::new(size.ranks).to_string();
+        SLOWDOWN = "slowdown_ratio", "slowdown", |size| Factor(size.slowdown);
+        LOST = "lost_ratio", "lost", |size| Ratio(1.0 - 1.0 / size.slowdown);
+        HOURS = "node_hours", "node-hours a year", |size| hours(size.node_hours);
+        LOST_HOURS = "lost_node_hours", "of which lost", |size| hours(size.lost_hours);
+    }
+}
+
+/// What a cause is called, and where it is.
+fn named(cause: &Cause, cost: &FleetCost) -> String {
+    match cause {
+        Cause::OnNode(node, source) => format!("{} on {}", shown(source), printable(node)),
+        Cause::Everywhere(source) => {
+            let apart = |of: &Mending| matches!(&of.cause, Cause::OnNode(_, other) if other == source);
+            let nodes = if cost.mendings.iter().any(apart) { "the other nodes" } else { "all nodes" };
+            format!("{} on {nodes}", shown(source))
+        }
+    }
+}
+
+/// By how much jobs of the largest size become shorter. Less than is told makes no difference to anybody.
+fn gain(of: &Mending) -> String {
+    let percent = of.gains.last().copied().unwrap_or(0.0) * 100.0;
+    if percent < 0.001 { "less than 0.001%".to_owned() } else { format!("{}%", three_digits(percent)) }
+}
+
+fn problems(cost: &FleetCost) -> Vec<ProblemDoc<'_>> {
+    cost.problems.iter().map(|(node, what)| ProblemDoc { node, what: what.into() }).collect()
+}
+
+/// The first thing to mend, in a sentence.
+fn conclusion(cost: &FleetCost) -> String {
+    let Some(first) = cost.mendings.first() else {
+        return "Nothing is to be mended: without any one source the jobs are as long.".to_owned();
+    };
+    let named = named(&first.cause, cost);
+    if let Some(saved) = first.saved_hours {
+        return format!("Mend first: {named}. That saves {} node-hours a year.", grouped(saved.round() as u64));
+    }
+    let ranks = cost.sizes.last().map_or(0, |size| size.ranks);
+    format!("Mend first: {named}. That makes jobs of {} ranks {} shorter.", RankCount::new(ranks), gain(first))
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct CostDocument<'a> {
+    summary: String,
+    nodes: usize,
+    grain_ns: i64,
+    recorded_ns: i64,
+    jobs: Option<u64>,
+    span_hours: Option<f64>,
+    rows: Vec<SizeDoc>,
+    mend: Vec<MendingDoc<'a>>,
+    problems: Vec<ProblemDoc<'a>>,
+}
+
+/// What noise costs jobs of one size.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+struct SizeDoc {
+    lost_node_hours: Option<f64>,
+    lost_ratio: f64,
+    /// An event that comes less often than once in this on a CPU may be missing in the recordings, where it may hit many phases.
+    missed_every_ns: Option<i64>,
+    /// The share of the phases that it may hit.
+    missed_phases_ratio: Option<f64>,
+    node_hours: Option<f64>,
+    ranks: u64,
+    slowdown_ratio: f64,
+}
+
+impl SizeDoc {
+    fn of(size: &JobLoss) -> Self {
+        Self {
+            lost_node_hours: size.lost_hours,
+            lost_ratio: 1.0 - 1.0 / size.slowdown,
+            missed_every_ns: size.missed.map(|missed| missed.every.get()),
+            missed_phases_ratio: size.missed.map(|missed| missed.phases),
+            node_hours: size.node_hours,
+            ranks: size.ranks,
+            slowdown_ratio: size.slowdown,
+        }
+    }
+}
+
+/// What mending one source brings.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+struct MendingDoc<'a> {
+    /// By which part jobs become shorter, for each size in the order of the sizes.
+    gain_ratio: &'a [f64],
+    kind: Kind,
+    /// The node on which it is to be mended; `null` for all nodes.
+    node: Option<&'a str>,
+    saved_node_hours: Option<f64>,
+    source: &'a str,
+}
+
+impl<'a> MendingDoc<'a> {
+    fn of(mending: &'a Mending) -> Self {
+        let (node, (kind, source)) = match &mending.cause {
+            Cause::OnNode(node, source) => (Some(node.as_str()), source),
+            Cause::Everywhere(source) => (None, source),
+        };
+        Self { gain_ratio: &mending.gains, kind: *kind, node, saved_node_hours: mending.saved_hours, source }
+    }
+}
+
+/// What noise costs jobs of several grains, as `becalm fleet predict` shows it.
+#[derive(Clone, Copy, Debug)]
+pub struct FleetSweepReport<'a> {
+    /// What was found of each grain, in the order in which they were asked for; at least one.
+    pub costs: &'a [FleetCost],
+    /// The jobs that were read, where there are any.
+    pub accounting: Option<&'a Accounting>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct SweepDocument<'a> {
+    nodes: usize,
+    jobs: Option<u64>,
+    span_hours: Option<f64>,
+    cells: Vec<CellDoc>,
+    grains: Vec<GrainDoc<'a>>,
+    problems: Vec<ProblemDoc<'a>>,
+}
+
+/// What noise costs jobs of one size and one grain.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+struct CellDoc {
+    grain_ns: i64,
+    #[serde(flatten)]
+    size: SizeDoc,
+}
+
+/// What is to be mended for jobs of one grain.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+struct GrainDoc<'a> {
+    grain_ns: i64,
+    mend: Vec<MendingDoc<'a>>,
+    recorded_ns: i64,
+    summary: String,
+}
+
+impl Report for FleetSweepReport<'_> {
+    fn schema(&self) -> &'static str {
+        "becalm.fleet-predict-sweep/1"
+    }
+
+    fn document(&self) -> impl Serialize {
+        let cells = self.costs.iter().flat_map(|cost| {
+            cost.sizes.iter().map(|size| CellDoc { grain_ns: cost.grain.get(), size: SizeDoc::of(size) })
+        });
+        let grains = self.costs.iter().map(|cost| GrainDoc {
+            grain_ns: cost.grain.get(),
+            mend: cost.mendings.iter().map(MendingDoc::of).collect(),
+            recorded_ns: cost.recorded.get(),
+            summary: conclusion(cost),
+        });
+        SweepDocument {
+            nodes: self.costs[0].nodes,
+            jobs: self.costs[0].jobs,
+            span_hours: self.accounting.map(|of| of.span_hours),
+            cells: cells.collect(),
+            grains: grains.collect(),
+            problems: problems(&self.costs[0]),
+        }
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        let first = &self.costs[0];
+        for cost in self.costs {
+            paragraph(out, "  ", &format!("grain {:.3}: {}", cost.grain, conclusion(cost)))?;
+        }
+        for (node, what) in &first.problems {
+            paragraph(out, "  ! ", &format!("{}: {}", printable(node), printable(what)))?;
+        }
+        let grains = self.costs.iter().map(|cost| cost.grain.to_string()).collect();
+        let ranks: Vec<u64> = first.sizes.iter().map(|size| size.ranks).collect();
+        let columns = ranks.iter().map(|ranks| RankCount::new(*ranks).to_string()).collect();
+        let axes = Axes::new(vec![Axis::named("grain", grains), Axis::named("ranks", columns)]);
+        let sizes = || self.costs.iter().flat_map(|cost| &cost.sizes);
+        heading(out, &format!("Slowdown of jobs by grain and size{}", axes.columns_are()))?;
+        axes.table("slowdown", &sizes().map(|size| Value::Factor(size.slowdown)).collect::<Vec<_>>(), out)?;
+        if self.accounting.is_some() {
+            heading(out, &format!("Node-hours a year that are lost{}", axes.columns_are()))?;
+            axes.table("lost", &sizes().map(|size| hours(size.lost_hours).value()).collect::<Vec<_>>(), out)?;
+        }
+        let values: Vec<Option<f64>> = sizes().map(|size| Some(size.slowdown)).collect();
+        axes.surface("Surface: the slowdowns as shades", &values, factor, out)?;
+        axes.plot("Slowdown against ranks", &ranks, &values, out)?;
+        for cost in self.costs {
+            heading(out, &format!("At a grain of {:.3}", cost.grain))?;
+            render_mendings(cost, out)?;
+        }
+        Ok(())
+    }
+}
+
+impl Report for FleetCostReport<'_> {
+    fn schema(&self) -> &'static str {
+        "becalm.fleet-predict/1"
+    }
+
+    fn document(&self) -> impl Serialize {
+        let cost = self.cost;
+        CostDocument {
+            summary: conclusion(cost),
+            nodes: cost.nodes,
+            grain_ns: cost.grain.get(),
+            recorded_ns: cost.recorded.get(),
+            jobs: cost.jobs,
+            span_hours: self.accounting.map(|of| of.span_hours),
+            rows: cost.sizes.iter().map(SizeDoc::of).collect(),
+            mend: cost.mendings.iter().map(MendingDoc::of).collect(),
+            problems: problems(cost),
+        }
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        let cost = self.cost;
+        paragraph(out, "  ", &conclusion(cost))?;
+        for (node, what) in &cost.problems {
+            paragraph(out, "  ! ", &format!("{}: {}", printable(node), printable(what)))?;
+        }
+        render_sizes(cost, self.accounting, out)?;
+        render_mendings(cost, out)
+    }
+}
+
+fn render_sizes(cost: &FleetCost, accounting: Option<&Accounting>, out: &mut Sheet<'_>) -> io::Result<()> {
+    heading(out, "Jobs by size")?;
+    let fields: Vec<&Field<JobLoss>> = SIZE.iter().take(if accounting.is_some() { 5 } else { 3 }).collect();
+    let mut table = Table::new(&fields);
+    cost.sizes.iter().for_each(|size| table.row(&fields, size));
+    table.print(out)?;
+    let nodes = cost.nodes as u64;
+    let mut note = format!(
+        "phases of {:.3} of work; each rank has a CPU of the {nodes} {}, drawn at random, with delays of {:.1} of recorded CPU time; there are no \
+         intervals, as nodes are read in summary form",
+        cost.grain,
+        plural(nodes, "node", "nodes"),
+        cost.recorded
+    );
+    if let Some(of) = accounting {
+        note += &format!(
+            "; {} {} of {} hours, and so for a year; sizes are powers of two, rounded down",
+            grouped(of.jobs),
+            plural(of.jobs, "job", "jobs"),
+            three_digits(of.span_hours)
+        );
+    }
+    paragraph(out, "  ", &note)?;
+    let first = cost.sizes.iter().find_map(|size| Some((size.ranks, size.missed?)));
+    if let Some((ranks, Missed { every, phases })) = first {
+        let least = format!("from {} ranks on these jobs lose at least as much", RankCount::new(ranks));
+        paragraph(out, "  ", &format!("{least}: {}", missed(every.get(), phases)))?;
+    }
+    Ok(())
+}
+
+fn render_mendings(cost: &FleetCost, out: &mut Sheet<'_>) -> io::Result<()> {
+    let shown = if out.all() { cost.mendings.len() } else { cost.mendings.len().min(SHOWN) };
+    if shown == 0 {
+        return Ok(());
+    }
+    heading(out, "What to mend, the most rewarding first")?;
+    let with_hours = cost.mendings.iter().any(|of| of.saved_hours.is_some());
+    let ranks = cost.sizes.last().map_or(0, |size| size.ranks);
+    for (number, of) in (1..).zip(&cost.mendings[..shown]) {
+        let saved = match of.saved_hours.filter(|_| with_hours) {
+            Some(hours) => format!("saves {} node-hours a year; ", grouped(hours.round() as u64)),
+            None => String::new(),
+        };
+        let (named, gain, ranks) = (named(&of.cause, cost), gain(of), RankCount::new(ranks));
+        let text = format!("{named}: {saved}jobs of {ranks} ranks become {gain} shorter");
+        paragraph(out, &format!("{number:>3}. "), &text)?;
+    }
+    let note = "each alone, with all that goes with it; a source of a node stands alone where the node differs from its equals by it";
+    if shown < cost.mendings.len() {
+        paragraph(out, "  ", &format!("{} more with --all", cost.mendings.len() - shown))?;
+    }
+    let grain: Nanos = cost.grain;
+    paragraph(out, "  ", &format!("{note}; at a grain of {grain:.3}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Grains lie below each other and sizes beside each other, in the table, in the surface and in the document.
+    #[test]
+    fn grains_are_swept() {
+        let cost = |grain, slowdowns: [f64; 2]| FleetCost {
+            nodes: 3,
+            grain,
+            recorded: Nanos::from_secs(100),
+            sizes: [64, 1_024]
+                .into_iter()
+                .zip(slowdowns)
+                .map(|(ranks, slowdown)| JobLoss { ranks, slowdown, missed: None, node_hours: None, lost_hours: None })
+                .collect(),
+            mendings: Vec::new(),
+            jobs: None,
+            problems: vec![("n1".to_owned(), "gone".to_owned())],
+        };
+        let costs = [cost(Nanos::from_millis(1), [1.5, 3.0]), cost(Nanos::from_millis(10), [1.05, 1.2])];
+        let report = FleetSweepReport { costs: &costs, accounting: None };
+        let text = becalm_report::text(&report, becalm_report::Form::default());
+        let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert!(
+            rows.contains(&vec!["grain", "64", "1k"]) && rows.contains(&vec!["10ms", "1.0500", "1.2000"]),
+            "{text}"
+        );
+        assert!(
+            text.contains("Surface: the slowdowns as shades; columns: ranks") && text.contains("n1: gone"),
+            "{text}"
+        );
+        let document: serde_json::Value = serde_json::from_str(&becalm_report::json(&report)).unwrap();
+        assert_eq!(document["schema"], "becalm.fleet-predict-sweep/1");
+        assert_eq!(
+            (&document["cells"][3]["grain_ns"], &document["cells"][3]["slowdown_ratio"]),
+            (&serde_json::json!(10_000_000), &serde_json::json!(1.2))
+        );
+        assert_eq!(document["grains"].as_array().map(Vec::len), Some(2));
+    }
+
+    /// A billionth is no figure that anybody mends for, and its digits are those of the sampling.
+    #[test]
+    fn gains_without_a_difference_have_no_digits() {
+        let of = |gains: &[f64]| Mending {
+            cause: Cause::Everywhere((Kind::Irq, "local_timer".to_owned())),
+            gains: gains.to_vec(),
+            saved_hours: None,
+        };
+        let shown = [&[0.5, 0.0417][..], &[0.5, 8.8e-10], &[1e-5], &[]].map(|gains| gain(&of(gains)));
+        assert_eq!(shown, ["4.17%", "less than 0.001%", "0.00100%", "less than 0.001%"]);
+    }
+}

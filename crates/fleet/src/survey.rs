@@ -1,0 +1,431 @@
+//! Many nodes: ranked by their noise, those that differ from their equals with the reason, when the noise came, and what strikes several
+//! nodes at the same time.
+//!
+//! Nodes are read one after another, each once and in its summary form, so that memory holds the figures of all and the rows and documents
+//! of none. What cannot be read of a node is told,
+//! and the others are read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use becalm_analyze::condense::digest;
+use becalm_analyze::summary::{SummaryError, node_ratio, observed};
+use becalm_bundle::StoredNodes;
+use becalm_model::Kind;
+use becalm_model::digest::DigestDoc;
+use becalm_model::node::NodeDoc;
+use becalm_model::warning::{Bearing, Code};
+use becalm_stats::outliers::{Outlier, PARTS, PEERS_MIN, Peer, outliers_of};
+use becalm_stats::{Interval, median_low, median_mid};
+use becalm_units::{CpuList, Nanos, counted, cpus};
+
+use crate::heat::{Gathered, Heat, Window, Windows};
+use crate::together::Together;
+
+/// So many sources of a node are compared with those of other nodes: the largest. What others took counts as 0 of each.
+const SOURCES: usize = 64;
+
+/// A kind and the name of a source.
+pub type SourceName = (Kind, String);
+
+/// What many nodes come to.
+#[derive(Clone, Debug)]
+pub struct Fleet {
+    /// The nodes that were read, the noisiest first; equal ones by name.
+    pub nodes: Vec<FleetNode>,
+    /// How many of them have a noise that is known well enough to be compared.
+    pub compared: usize,
+    /// The median noise ratio of all nodes, as parts of 1.
+    pub median_ratio: f64,
+    /// When the noise came.
+    pub heat: Option<Heat>,
+    /// Which sources strike nodes at the same time, or why that cannot be told.
+    pub together: Result<Together, String>,
+    /// Notes on nodes.
+    pub problems: Vec<Problem>,
+}
+
+/// A note on a node. Commands that compare no nodes show the part on noise alone.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Problem {
+    /// The node.
+    pub node: String,
+    /// The note on its noise, one sentence.
+    pub noise: Option<String>,
+    /// The note on its comparison with others, one sentence.
+    pub comparison: Option<String>,
+}
+
+impl Problem {
+    pub(crate) fn of_noise(node: &str, noise: String) -> Self {
+        Self { node: node.to_owned(), noise: Some(noise), comparison: None }
+    }
+
+    pub(crate) fn of_comparison(node: &str, comparison: String) -> Self {
+        Self { node: node.to_owned(), noise: None, comparison: Some(comparison) }
+    }
+
+    /// All of it, in a sentence.
+    #[must_use]
+    pub fn what(&self) -> String {
+        let parts: Vec<&str> = [&self.noise, &self.comparison].into_iter().flatten().map(String::as_str).collect();
+        parts.join("; ")
+    }
+}
+
+/// A node of the fleet.
+#[derive(Clone, Debug)]
+pub struct FleetNode {
+    /// Its name.
+    pub node: String,
+    /// Its noise ratio, as parts of 1.
+    pub ratio: f64,
+    /// The 95 % interval of the ratio.
+    pub interval: Interval,
+    /// How many CPUs were watched.
+    pub cpus: usize,
+    /// The longest detour, in nanoseconds.
+    pub longest_ns: i64,
+    /// The source with the largest whole time, with its share of all time, as parts of 1.
+    pub largest: Option<(SourceName, f64)>,
+    /// How it differs from its equals, if it does.
+    pub differs: Option<Difference>,
+    /// Whether it is held against the others.
+    comparable: bool,
+    /// Its noise ratio in the quietest part of its time; `None` where it is not known when it was watched.
+    steady: Option<f64>,
+    /// Only nodes with as many CPUs are its equals.
+    size: Size,
+    /// What its sources took of all time, wholes, as parts of 1.
+    sources: BTreeMap<SourceName, f64>,
+}
+
+/// How many CPUs of a node were online when it was recorded, and how many of them were watched.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Size {
+    online: usize,
+    watched: usize,
+}
+
+impl Size {
+    fn of(doc: &NodeDoc) -> Self {
+        Self { online: doc.machine.online.len(), watched: doc.cpus.len() }
+    }
+}
+
+/// How a node differs from its equals.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Difference {
+    /// Its noise ratio over the median of all: above 1 noisier, below 1 quieter.
+    pub factor: f64,
+    /// The probability that any of so many equals would differ as much, at most.
+    pub chance: f64,
+    /// The source that makes most of the difference, and the part of the difference that it makes, from 0 to 1; `None` where no source is known.
+    pub reason: Option<(SourceName, f64)>,
+}
+
+/// What is remembered of a node to hold it against the others.
+struct Facts {
+    node: String,
+    ended: bool,
+    program: String,
+    counter: String,
+    watched: Option<Window>,
+    size: Size,
+    /// The CPUs of which the loops ended before the others, in words.
+    cut_short: Option<String>,
+    threshold_ns: i64,
+    /// The first warning by which its figures carry no verdict, in words.
+    doubt: Option<String>,
+}
+
+impl Facts {
+    fn of(doc: &NodeDoc) -> Self {
+        Self {
+            node: doc.node.clone(),
+            ended: doc.ended.is_some(),
+            program: doc.program.clone(),
+            counter: doc.clock.counter.clone(),
+            watched: Window::of_node(doc).filter(|_| doc.origin.is_some()),
+            size: Size::of(doc),
+            cut_short: {
+                let cut: CpuList = doc.cpus.iter().filter(|cpu| cpu.cut_short).map(|cpu| cpu.cpu).collect();
+                (!cut.is_empty()).then(|| cpus(&cut))
+            },
+            doubt: {
+                let mut grave = doc.bearing_warnings().filter(|warning| warning.bearing() == Bearing::NotEnough);
+                // How a loop that ended early is told has words of its own.
+                let doubt = grave.find(|warning| warning.known() != Some(Code::CutShort));
+                doubt.map(|warning| warning.message.clone())
+            },
+            threshold_ns: doc.cpus.iter().map(|cpu| cpu.threshold_ns.get()).max().unwrap_or(0),
+        }
+    }
+}
+
+/// Reads the nodes of some bundles, one after another: a full recording becomes its summary form at once, in one pass over its tables.
+///
+/// # Errors
+/// If no node of them can be read.
+pub fn survey(bundles: &[StoredNodes]) -> Result<Fleet, SummaryError> {
+    let (mut problems, mut failure) = (Vec::new(), None);
+    let (mut facts, mut nodes, mut gathered) = (Vec::new(), Vec::new(), Gathered::default());
+    let mut names: BTreeSet<String> = BTreeSet::new();
+    for bundle in bundles {
+        for node in bundle.names() {
+            if names.contains(node) {
+                let path = bundle.path().display();
+                let told = format!("a node of this name was read already; that of {path} is left out");
+                problems.push(Problem::of_noise(node, told));
+                continue;
+            }
+            let stored = match bundle.read(node) {
+                Ok(stored) => stored,
+                Err(error) => {
+                    problems.push(Problem::of_noise(node, format!("its document is left out: {error}")));
+                    failure = failure.or(Some(error.into()));
+                    continue;
+                }
+            };
+            match digest(stored) {
+                Ok(digest) => {
+                    names.insert(node.to_owned());
+                    facts.push(Facts::of(&digest.run));
+                    match FleetNode::of_digest(&digest) {
+                        Some(node) => {
+                            gathered.take(&digest);
+                            nodes.push(node);
+                        }
+                        None => problems.push(Problem::of_noise(node, "it recorded nothing".to_owned())),
+                    }
+                }
+                Err(error) => {
+                    problems.push(Problem::of_noise(node, format!("it is left out: {error}")));
+                    failure = failure.or(Some(error));
+                }
+            }
+        }
+    }
+    if let (true, Some(error)) = (nodes.is_empty(), failure) {
+        return Err(error);
+    }
+    let windows = Windows::of(facts.iter().filter_map(|of| of.watched));
+    let apart = note_others(&facts, &windows, &mut problems);
+    for node in &mut nodes {
+        node.comparable = !apart.contains(&node.node);
+    }
+    note_sizes(&nodes, &mut problems);
+    let (compared, median_ratio) = name_outliers(&mut nodes);
+    nodes.sort_by(|a, b| b.ratio.total_cmp(&a.ratio).then_with(|| a.node.cmp(&b.node)));
+    let (heat, together) = gathered.finish(&windows, nodes.iter().map(|node| node.node.as_str()), &mut problems);
+    Ok(Fleet { nodes, compared, median_ratio, heat, together, problems })
+}
+
+impl FleetNode {
+    /// Whether its noise is known well enough to be compared.
+    fn is_known(&self) -> bool {
+        self.ratio > 0.0 && self.interval.low().is_some_and(|low| low > 0.0)
+    }
+
+    /// Nothing for a node that was watched for no time.
+    fn of_digest(digest: &DigestDoc) -> Option<Self> {
+        let (ratio, interval) = node_ratio(digest)?;
+        let spans = digest.run.cpus.iter().zip(&digest.cpus);
+        let spans = spans.filter_map(|(cpu, of)| observed(&digest.run, cpu, of).0);
+        let observed = spans.fold(0, i64::saturating_add).max(1) as f64;
+        let mut wholes: BTreeMap<SourceName, i64> = BTreeMap::new();
+        for source in digest.cpus.iter().flat_map(|cpu| &cpu.sources).filter(|source| source.whole_ns > 0) {
+            let sum = wholes.entry((source.kind, source.source.clone())).or_default();
+            *sum = sum.saturating_add(source.whole_ns);
+        }
+        let mut ranked: Vec<(SourceName, i64)> = wholes.into_iter().collect();
+        ranked.sort_by_key(|source| std::cmp::Reverse(source.1));
+        ranked.truncate(SOURCES);
+        let ratios = ranked.into_iter().map(|(name, whole)| (name, whole as f64 / observed));
+        let sources: Vec<(SourceName, f64)> = ratios.collect();
+        Some(Self {
+            node: digest.run.node.clone(),
+            ratio,
+            interval,
+            cpus: digest.cpus.len(),
+            longest_ns: digest.cpus.iter().map(|cpu| cpu.durations.max_ns).max().unwrap_or(0),
+            largest: sources.first().cloned(),
+            differs: None,
+            comparable: true,
+            steady: steady(digest, observed),
+            size: Size::of(&digest.run),
+            sources: sources.into_iter().collect(),
+        })
+    }
+}
+
+/// The noise ratio of a node in the quietest of [`PARTS`] equal parts of the time for which it was watched, if all of its CPUs were `observed`
+/// for so long together.
+fn steady(digest: &DigestDoc, observed: f64) -> Option<f64> {
+    let window = Window::of_node(&digest.run)?;
+    let mut parts = [0.0; PARTS];
+    for cpu in &digest.cpus {
+        for (slot, noise) in cpu.noise_ns.iter().enumerate() {
+            let middle =
+                (digest.first_slot.saturating_add(slot as i64)).saturating_mul(digest.slot_ns) + digest.slot_ns / 2;
+            let since = middle.saturating_sub(window.begin).clamp(0, window.length() - 1);
+            parts[(since as f64 / window.length() as f64 * PARTS as f64) as usize % PARTS] += *noise as f64;
+        }
+    }
+    let least = parts.into_iter().fold(f64::INFINITY, f64::min);
+    Some(least / (observed / PARTS as f64))
+}
+
+/// The value that most of them have.
+fn usual<'a, T: Ord + 'a>(values: impl Iterator<Item = &'a T>) -> Option<&'a T> {
+    let mut counts: BTreeMap<&T, usize> = BTreeMap::new();
+    values.for_each(|value| *counts.entry(value).or_default() += 1);
+    counts.into_iter().max_by_key(|(_, count)| *count).map(|(value, _)| value)
+}
+
+const NOT_COMPARED: Option<&str> = Some("it is not compared");
+const LIKE_ITSELF: Option<&str> = Some("it is compared with nodes like itself alone");
+
+/// Tells of nodes that did not end, that another program recorded, and that were watched at another time, otherwise, or in part. Gives those
+/// whose noise is not that of the others for that reason alone.
+fn note_others(facts: &[Facts], windows: &Windows, problems: &mut Vec<Problem>) -> BTreeSet<String> {
+    let program = usual(facts.iter().map(|of| &of.program));
+    let counter = usual(facts.iter().map(|of| &of.counter));
+    let size = usual(facts.iter().map(|of| &of.size));
+    let lengths = facts.iter().filter_map(|of| of.watched).map(Window::length);
+    let length = median_low(&mut lengths.collect::<Vec<i64>>()).unwrap_or(0);
+    let thresholds = facts.iter().map(|of| of.threshold_ns).filter(|ns| *ns > 0);
+    let threshold = median_low(&mut thresholds.collect::<Vec<i64>>()).unwrap_or(0);
+    let mut apart = BTreeSet::new();
+    for of in facts {
+        let mut say = |noise: String, comparison: Option<&str>| {
+            let comparison = comparison.map(str::to_owned);
+            problems.push(Problem { node: of.node.clone(), noise: Some(noise), comparison });
+        };
+        if !of.ended {
+            let noise = "its recording has no end: it goes on, or the node died; what was stored until then is read";
+            say(noise.to_owned(), NOT_COMPARED);
+            apart.insert(of.node.clone());
+        }
+        if let Some(usual) = program.filter(|usual| **usual != of.program) {
+            say(format!("it was recorded by {}, and most by {usual}", of.program), None);
+        }
+        if let Some(usual) = counter.filter(|usual| **usual != of.counter) {
+            say(
+                format!("its loops read the counter {}, and most {usual}; it resolves other detours", of.counter),
+                None,
+            );
+        }
+        if let Some(usual) = size.filter(|usual| usual.watched != of.size.watched) {
+            let watched = counted(of.size.watched as u64, "CPU of it was", "CPUs of it were");
+            say(format!("{watched} watched, and {} of most", usual.watched), LIKE_ITSELF);
+        } else if let Some(usual) = size.filter(|usual| usual.online != of.size.online) {
+            let online = counted(of.size.online as u64, "CPU of it was", "CPUs of it were");
+            say(format!("{online} online, and {} of most", usual.online), LIKE_ITSELF);
+        }
+        if let Some(doubt) = &of.doubt {
+            say(doubt.clone(), NOT_COMPARED);
+            apart.insert(of.node.clone());
+        }
+        if let Some(cut) = &of.cut_short {
+            say(format!("{cut} went off line or was full before the end"), NOT_COMPARED);
+            apart.insert(of.node.clone());
+        }
+        match of.watched {
+            Some(watched) if windows.misses(watched) => {
+                let noise = "by its clock it was recorded at another time than most".to_owned();
+                say(noise, Some("its common time is not known"));
+            }
+            Some(watched) if watched.length() < length / 10 * 9 && of.ended => {
+                let [own, most] = [watched.length(), length].map(Nanos::new);
+                say(format!("it was watched for {own:.1}, and most for {most:.1}"), None);
+            }
+            _ => {}
+        }
+        if threshold > 0
+            && of.threshold_ns > 0
+            && !(threshold / 2..=threshold.saturating_mul(2)).contains(&of.threshold_ns)
+        {
+            let [own, most] = [of.threshold_ns, threshold].map(Nanos::new);
+            let noise = format!("its threshold is {own}, and that of most about {most}: it sees other detours");
+            say(noise, NOT_COMPARED);
+            apart.insert(of.node.clone());
+        }
+    }
+    apart
+}
+
+/// Names those that differ from their equals, with the reason; gives how many were compared, and the median ratio of all.
+fn name_outliers(nodes: &mut [FleetNode]) -> (usize, f64) {
+    let groups = groups(nodes);
+    let peer = |node: &FleetNode| Peer { ratio: node.ratio, interval: node.interval, steady: node.steady };
+    let compared = |places: &[usize]| places.iter().filter(|place| nodes[**place].is_known()).count();
+    let all: usize = groups.values().map(|places| compared(places)).sum();
+    let mut found: Vec<(usize, Difference)> = Vec::new();
+    for places in groups.values() {
+        let peers: Vec<Peer> = places.iter().map(|place| peer(&nodes[*place])).collect();
+        let median = median_mid(&mut peers.iter().map(|peer| peer.ratio).collect::<Vec<_>>()).unwrap_or(0.0);
+        let named: Vec<Outlier> = outliers_of(&peers, all - compared(places)).into_iter().flatten().collect();
+        let usual = if named.is_empty() { BTreeMap::new() } else { usual_sources(nodes, places) };
+        for outlier in named {
+            let place = places[outlier.place];
+            let reason = reason(&nodes[place], &usual, median);
+            found.push((place, Difference { factor: outlier.factor, chance: outlier.chance, reason }));
+        }
+    }
+    for (place, differs) in found {
+        nodes[place].differs = Some(differs);
+    }
+    let mut ratios: Vec<f64> = groups.values().flatten().map(|place| nodes[*place].ratio).collect();
+    (all, median_mid(&mut ratios).unwrap_or(0.0))
+}
+
+/// The places of the nodes that are each other's equals.
+fn groups(nodes: &[FleetNode]) -> BTreeMap<Size, Vec<usize>> {
+    let mut groups: BTreeMap<Size, Vec<usize>> = BTreeMap::new();
+    for (place, node) in nodes.iter().enumerate().filter(|(_, node)| node.comparable) {
+        groups.entry(node.size).or_default().push(place);
+    }
+    // Where all nodes together are too few, that is said of all of them.
+    if groups.values().any(|places| places.len() >= PEERS_MIN) {
+        groups.retain(|_, places| places.len() >= PEERS_MIN);
+    }
+    groups
+}
+
+/// Tells of nodes that have no equals, as few or none have as many CPUs.
+fn note_sizes(nodes: &[FleetNode], problems: &mut Vec<Problem>) {
+    let groups = groups(nodes);
+    for node in nodes.iter().filter(|node| node.comparable && !groups.contains_key(&node.size)) {
+        let what = format!("fewer than {PEERS_MIN} nodes have as many CPUs as it; it is not compared");
+        problems.push(Problem::of_comparison(&node.node, what));
+    }
+}
+
+/// What the median node has of each source; those of which it has nothing are left out.
+fn usual_sources(nodes: &[FleetNode], places: &[usize]) -> BTreeMap<SourceName, f64> {
+    let mut values: BTreeMap<&SourceName, Vec<f64>> = BTreeMap::new();
+    for place in places {
+        for (name, ratio) in &nodes[*place].sources {
+            values.entry(name).or_default().push(*ratio);
+        }
+    }
+    let usual =
+        values.into_iter().filter(|(_, ratios)| ratios.len() * 2 >= places.len()).filter_map(|(name, mut ratios)| {
+            ratios.resize(places.len(), 0.0);
+            Some((name.clone(), median_mid(&mut ratios)?))
+        });
+    usual.collect()
+}
+
+/// The source of which the node has most more (or, of a quiet node, most less) than the median node, as a part of the difference of the noise.
+fn reason(node: &FleetNode, usual: &BTreeMap<SourceName, f64>, median: f64) -> Option<(SourceName, f64)> {
+    let difference = node.ratio - median;
+    let names: Vec<&SourceName> = if difference < 0.0 { usual.keys().collect() } else { node.sources.keys().collect() };
+    let of = |sources: &BTreeMap<SourceName, f64>, name: &SourceName| sources.get(name).copied().unwrap_or(0.0);
+    let parts = names.into_iter().map(|name| (name, (of(&node.sources, name) - of(usual, name)) / difference));
+    let (name, part) = parts.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    (part > 0.0).then(|| (name.clone(), part.min(1.0)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! `becalm top`, with its arguments.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use becalm_command::Task;
+use becalm_command::arguments::FolderArgs;
+use becalm_command::exit::{self, Exit};
+use becalm_command::looks;
+use becalm_command::measuring::MeasuringArgs;
+use becalm_command::messages::{say, terminal_is_dumb};
+use becalm_command::rights;
+use becalm_measure::RecordPlan;
+use becalm_record::Session;
+use becalm_units::fault::{self, Context, Fault, Result, UsageError};
+use becalm_units::{ByteCount, Nanos};
+use clap::Args;
+
+use crate::show::{LiveError, ViewSettings, show};
+use crate::watch::Front;
+
+/// Watch what interrupts the CPUs, live
+///
+/// Measures exactly as `becalm record` does, until you quit, and shows the noise of each CPU as it comes, the sources
+/// that took most, and the longest detours so far; press ? for the keys. Drawing goes on where nothing is measured; if
+/// every CPU is measured, it is kept out of the figures, and the last lines say what it costs.
+///
+/// The recording behind it can be saved at any time with s, and read with `becalm report`; what is not saved goes when
+/// you quit.
+#[derive(Args, Debug)]
+pub struct TopArgs {
+    #[command(flatten)]
+    measuring: MeasuringArgs,
+
+    /// How often the view is drawn
+    #[arg(long, value_name = "TIME", default_value = "1s", allow_hyphen_values = true)]
+    interval: Nanos,
+
+    /// The name under which s saves; later saves get a number [default: HOST-TIME.becalm]
+    #[arg(short, long, value_name = "RUN")]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    folder: FolderArgs,
+
+    /// Drop the recording behind the view and begin a new one when it has this many bytes, so that the disk does not fill
+    #[arg(long, value_name = "BYTES", default_value = "1G")]
+    keep: ByteCount,
+
+    /// Print as text this many times, then end; needs no terminal
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    iterations: Option<u32>,
+
+    /// Print all of --iterations as one JSON document (becalm.top/1)
+    #[arg(long, requires = "iterations")]
+    json: bool,
+}
+
+impl Task for TopArgs {
+    fn run(self: Box<Self>, _out: &mut dyn Write) -> Result<Exit> {
+        run(&self)
+    }
+}
+
+/// Measures and shows.
+///
+/// # Errors
+/// Where there is no terminal, and where `becalm record` would fail.
+fn run(args: &TopArgs) -> Result<Exit> {
+    if looks::forbids_color() {
+        // The terminal library decides for itself otherwise.
+        ratatui::crossterm::style::force_color_output(false);
+    }
+    let root = Path::new("/");
+    let settings = settings(args, root)?;
+    // While the process has one thread.
+    let recording = Session::begin(root, !args.measuring.no_sources).context("cannot block signals")?;
+    let rights = rights::lower_while_recording();
+    let plan = || RecordPlan { rights: rights.clone(), ..args.measuring.plan(root) };
+    let shown = show(&recording, &settings, plan).map_err(|error| match error {
+        LiveError::Record(error) if error.is_usage() => fault::Error::from(error),
+        LiveError::Record(error) => fault::Error::from(error).context("measuring failed"),
+        LiveError::BufferFull => fault::Error::new(format!(
+            "a buffer was full; give --buffer more than {} KiB, or a higher --threshold",
+            args.measuring.buffer
+        )),
+        error => error.into(),
+    });
+    let saved = match shown {
+        Err(error) if exit::is_broken_pipe(&error) => return Ok(Exit::Done),
+        shown => shown?,
+    };
+    // Said when the terminal can be read again.
+    for path in saved {
+        say(format_args!("stored in {}", path.display()));
+    }
+    Ok(Exit::Done)
+}
+
+/// What was asked for, checked.
+fn settings(args: &TopArgs, root: &Path) -> Result<ViewSettings> {
+    if args.interval < Nanos::from_millis(100) {
+        return Err(UsageError::new("--interval is shorter than 100ms, which nobody can read").into());
+    }
+    if args.output.as_ref().is_some_and(|path| path.file_name().is_none()) {
+        return Err(UsageError::new("--output names no file; give a name, like -o quiet.becalm").into());
+    }
+    let front = match (args.iterations, obstacle()) {
+        (Some(iterations), _) => Front::Text { iterations, json: args.json },
+        (None, None) => Front::Terminal,
+        (None, Some(why)) => {
+            return Err(UsageError::new(format!(
+                "{why}; use becalm record and becalm report, or --iterations N to print the view as text"
+            ))
+            .into());
+        }
+    };
+    Ok(ViewSettings {
+        front,
+        interval: args.interval,
+        policy: args.measuring.sched,
+        root: root.to_owned(),
+        output: args.folder.place(args.output.as_ref(), None, root)?,
+        keep: args.keep,
+    })
+}
+
+/// Why there can be no view on a terminal here; `None` if there can.
+fn obstacle() -> Option<&'static str> {
+    if !io::stdout().is_terminal() {
+        return Some("standard output is not a terminal");
+    }
+    if !io::stdin().is_terminal() {
+        return Some("standard input is not a terminal");
+    }
+    terminal_is_dumb().then_some("the terminal cannot place the cursor (TERM is dumb, or not set)")
+}

@@ -1,0 +1,136 @@
+//! Tables apart from how they are drawn, for the live view: which figures stand in which column, under which name and
+//! title, in which unit and rounding. They come from the same fields as the report's tables and JSON.
+//!
+//! Nothing here knows of terminals, colors or widths.
+
+use std::cmp::Ordering;
+
+use becalm_report::Value;
+use becalm_report::form::field::Field;
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+
+/// What stands above a column, and how it is aligned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GridColumn {
+    /// The figure's name in JSON.
+    pub name: &'static str,
+    /// The title that stands above the column.
+    pub title: &'static str,
+    /// Whether it holds text, which stands to the left; numbers stand to the right.
+    pub is_text: bool,
+}
+
+/// A table: columns, and rows with a value for each.
+///
+/// Serialized, it is an array of objects.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct Grid {
+    /// The columns, from left to right.
+    pub columns: Vec<GridColumn>,
+    /// Its rows, each as long as `columns`.
+    pub rows: Vec<Vec<Value>>,
+}
+
+impl Grid {
+    /// A table with a column for each field.
+    pub fn new<R>(fields: &[&Field<R>], rows: &[R]) -> Self {
+        Self::from_values(
+            fields,
+            rows.iter().map(|row| fields.iter().map(|field| (field.get)(row)).collect()).collect(),
+        )
+    }
+
+    /// A table of values, each row as long as `fields`.
+    pub fn from_values<R>(fields: &[&Field<R>], rows: Vec<Vec<Value>>) -> Self {
+        let column = |(at, field): (usize, &&Field<R>)| GridColumn {
+            name: field.name,
+            title: field.title,
+            is_text: rows.iter().any(|row| row[at].is_text()),
+        };
+        Self { columns: fields.iter().enumerate().map(column).collect(), rows }
+    }
+
+    /// The position of the column with this name.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.name == name)
+    }
+
+    /// The order of the rows by one column: names and numbers that name something rising, all else falling, so that
+    /// what is noisiest stands first; `reverse` turns that round. What is missing comes last, and what is equal keeps
+    /// its order.
+    pub fn order(&self, column: usize, reverse: bool) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.rows.len()).collect();
+        order.sort_by(|a, b| {
+            let (a, b) = (&self.rows[*a][column], &self.rows[*b][column]);
+            let missing = |value: &Value| matches!(value, Value::Missing);
+            let order = missing(a).cmp(&missing(b));
+            order.then_with(|| {
+                let by_value = compare(a, b);
+                let rising = matches!(a, Value::Text(_) | Value::Number(_)) != reverse;
+                if rising { by_value } else { by_value.reverse() }
+            })
+        });
+        order
+    }
+}
+
+/// Compares two values of one column.
+fn compare(a: &Value, b: &Value) -> Ordering {
+    match (a, b) {
+        (Value::Text(a), Value::Text(b)) => a.cmp(b),
+        (Value::Count(a), Value::Count(b)) | (Value::Number(a), Value::Number(b)) => a.cmp(b),
+        (Value::Time(a), Value::Time(b)) => a.cmp(b),
+        (Value::Flag(a), Value::Flag(b)) => a.cmp(b),
+        (Value::Rate(a), Value::Rate(b))
+        | (Value::Ratio(a), Value::Ratio(b))
+        | (Value::Share(a), Value::Share(b))
+        | (Value::Factor(a), Value::Factor(b)) => a.total_cmp(b),
+        _ => Ordering::Equal,
+    }
+}
+
+impl Serialize for Grid {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        struct GridRow<'a>(&'a [GridColumn], &'a [Value]);
+        impl Serialize for GridRow<'_> {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let mut map = serializer.serialize_map(Some(self.0.len()))?;
+                for (column, value) in self.0.iter().zip(self.1) {
+                    map.serialize_entry(column.name, value)?;
+                }
+                map.end()
+            }
+        }
+        let mut rows = serializer.serialize_seq(Some(self.rows.len()))?;
+        for row in &self.rows {
+            rows.serialize_element(&GridRow(&self.columns, row))?;
+        }
+        rows.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grid(values: &[Value]) -> Grid {
+        let column = GridColumn { name: "x", title: "x", is_text: false };
+        Grid { columns: vec![column], rows: values.iter().map(|value| vec![value.clone()]).collect() }
+    }
+
+    #[test]
+    fn the_noisiest_stands_first_and_what_is_missing_last() {
+        let times = grid(&[Value::Time(3), Value::Missing, Value::Time(9), Value::Time(3)]);
+        assert_eq!(times.order(0, false), [2, 0, 3, 1]);
+        assert_eq!(times.order(0, true), [0, 3, 2, 1]);
+        let cpus = grid(&[Value::Number(2), Value::Number(0)]);
+        assert_eq!(cpus.order(0, false), [1, 0]);
+        assert_eq!(cpus.order(0, true), [0, 1]);
+    }
+
+    #[test]
+    fn it_is_an_array_of_objects() {
+        let json = serde_json::to_string(&grid(&[Value::Time(3), Value::Missing])).unwrap();
+        assert_eq!(json, r#"[{"x":3},{"x":null}]"#);
+    }
+}

@@ -1,0 +1,79 @@
+//! `becalm tune`: finds what keeps CPUs from being quiet, and removes it as a transaction. A file a subcommand.
+
+mod apply;
+mod check;
+mod formats;
+mod gain;
+mod patience;
+mod plan;
+pub(crate) mod planning;
+mod restore;
+mod run;
+pub(crate) mod stage;
+mod standing;
+mod status;
+mod verify;
+mod watch;
+mod watcher;
+
+use std::io::Write;
+
+use becalm_command::Exit;
+use becalm_command::Task;
+use becalm_command::pager::Paging;
+use becalm_units::fault;
+use clap::{Args, Subcommand};
+
+pub use standing::Standing;
+
+/// Make CPUs quiet, and prove it
+#[derive(Args, Debug)]
+pub struct TuneArgs {
+    #[command(subcommand)]
+    command: TuneCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum TuneCommand {
+    Check(check::CheckArgs),
+    Plan(plan::PlanArgs),
+    Apply(apply::ApplyArgs),
+    Restore(restore::RestoreArgs),
+    Status(status::StatusArgs),
+    Run(run::TuneRunArgs),
+    #[cfg(feature = "research")]
+    Study(becalm_research::study::StudyArgs),
+    #[command(hide = true)]
+    Watch(watch::WatchArgs),
+}
+
+impl Task for TuneArgs {
+    fn paging(&self) -> Paging {
+        match self.command {
+            TuneCommand::Check(_) | TuneCommand::Plan(_) | TuneCommand::Status(_) => Paging::Long,
+            _ => Paging::Never,
+        }
+    }
+
+    fn run(self: Box<Self>, out: &mut dyn Write) -> fault::Result<Exit> {
+        run(&self, out)
+    }
+}
+
+/// Does what was asked.
+///
+/// # Errors
+/// Those of the command.
+fn run(args: &TuneArgs, out: &mut dyn Write) -> fault::Result<Exit> {
+    match &args.command {
+        TuneCommand::Check(args) => check::run(args, out),
+        TuneCommand::Plan(args) => plan::run(args, out),
+        TuneCommand::Apply(args) => apply::run(args, out),
+        TuneCommand::Restore(args) => restore::run(args, out),
+        TuneCommand::Status(args) => status::run(args, out),
+        TuneCommand::Run(args) => run::run(args, out),
+        #[cfg(feature = "research")]
+        TuneCommand::Study(args) => becalm_research::study::run(args, out),
+        TuneCommand::Watch(args) => watch::run(args),
+    }
+}

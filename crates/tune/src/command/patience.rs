@@ -1,0 +1,30 @@
+//! Restoring beside other becalms, which may hold the journal's lock for a moment.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::{Folder, JournalError, LiveMachine, RestoreOptions, Restored, TuneError, restore};
+
+/// How long it is waited between two attempts.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Restores; for as long as the patience lasts also again, while another process holds the lock or is still dying.
+///
+/// # Errors
+/// As of [`restore`].
+pub fn restore_patiently(
+    machine: &LiveMachine,
+    folder: &Folder,
+    restoring: RestoreOptions<'_>,
+    patience: Duration,
+) -> Result<Option<Restored>, TuneError> {
+    let end = Instant::now() + patience;
+    loop {
+        match restore(machine, folder, restoring, &mut |_| ()) {
+            Err(TuneError::InUse { .. } | TuneError::Journal(JournalError::Locked { .. })) if Instant::now() < end => {
+                thread::sleep(PAUSE);
+            }
+            result => return result,
+        }
+    }
+}

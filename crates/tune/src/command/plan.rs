@@ -1,0 +1,71 @@
+//! `becalm tune plan`: every change that would make CPUs quiet, with reason, risk and expected gain. Changes nothing.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use becalm_command::Exit;
+use becalm_command::arguments::some_grains;
+use becalm_command::output::{Output, emit};
+use becalm_units::fault;
+use becalm_units::{Nanos, RankCount};
+use clap::Args;
+
+use super::formats::FormatArgs;
+use super::gain;
+use super::planning::PlanningArgs;
+use crate::Machine;
+use crate::plan;
+use crate::report::TunePlanReport;
+
+/// Say what would make CPUs quiet: every change in order, with its reason, its risk and its expected gain, and what only a
+/// reboot can give
+///
+/// Changes nothing, and needs no rights, though some files can be read by root only.
+#[derive(Args, Debug)]
+pub struct PlanArgs {
+    #[command(flatten)]
+    planning: PlanningArgs,
+
+    /// Say what each change would gain, by the noise that this recording of the CPUs holds
+    #[arg(long, value_name = "RUN")]
+    run: Option<PathBuf>,
+
+    /// Predict the gain for jobs of these numbers of ranks, where k is 1,024
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,1k,16k", requires = "run")]
+    ranks: Vec<RankCount>,
+
+    /// Predict the gain for phases of these lengths, like 100us,1ms
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1ms", requires = "run")]
+    grain: Vec<Nanos>,
+
+    /// Show every change, also those that are alike
+    #[arg(long)]
+    all: bool,
+
+    /// Print one JSON document (becalm.tune-plan/1), which always holds everything
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    files: FormatArgs,
+}
+
+/// Plans and prints.
+///
+/// # Errors
+/// If the request cannot be meant, the machine or the recording cannot be read, or `out` cannot be written.
+pub fn run(args: &PlanArgs, out: &mut dyn Write) -> fault::Result<Exit> {
+    some_grains(&args.grain)?;
+    let plan = plan(&args.planning.machine(), &args.planning.request())?;
+    if args.files.are_wanted() {
+        return args.files.write(&plan, args.planning.machine().root(), out);
+    }
+    let gains = |run: &PathBuf| {
+        let ranks: Vec<u64> = args.ranks.iter().map(|ranks| ranks.get()).collect();
+        gain::gains(&plan, run, &ranks, &args.grain)
+    };
+    let gains = args.run.as_ref().map(gains).transpose()?;
+    let report = TunePlanReport { plan: &plan, gains: gains.as_ref() };
+    emit(&report, Output::new(args.json, args.all), out)?;
+    Ok(Exit::Done)
+}

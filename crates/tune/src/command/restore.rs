@@ -1,0 +1,149 @@
+//! `becalm tune restore`: brings back what was, from the journal.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use becalm_command::Exit;
+use becalm_command::output::{Output, emit};
+use becalm_units::CpuList;
+use becalm_units::fault;
+use clap::Args;
+
+use super::patience::restore_patiently;
+use super::planning::{JournalArgs, need_rights, tell};
+use super::standing::{FORGET, Standing, damaged_lines};
+use crate::report::{TuneDoing, TuneDoneReport};
+use crate::{Folder, Foreign, LiveMachine, Outcome, RestoreOptions, Restored, Stage, Whose};
+
+/// For how long what a dead run left is tried to be restored while its watcher may still be doing the same.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Bring back what was before becalm tune apply, also after a becalm that died
+///
+/// Knobs that others changed meanwhile are named and left alone: bring back what they were with --force, or leave them for
+/// good with --keep. It can be repeated as often as needed.
+///
+/// Exit codes: 0 all is as it was, 1 it is not, 2 wrong usage.
+#[derive(Args, Debug)]
+pub struct RestoreArgs {
+    #[command(flatten)]
+    journal: JournalArgs,
+
+    /// Also bring back what others changed meanwhile, and what a command is running on at this moment
+    #[arg(long)]
+    force: bool,
+
+    /// Leave what others changed meanwhile as they want it, and forget what it was; leave threads that were started meanwhile where
+    /// they are; put away a journal with damaged lines
+    #[arg(long, conflicts_with = "force")]
+    keep: bool,
+
+    /// Only what a becalm tune run that is dead has left changed, as for the end of a service: what becalm tune apply changed, or a
+    /// command is running on, stays
+    #[arg(long)]
+    left_by_run: bool,
+
+    /// Show every knob, also those that are alike
+    #[arg(long)]
+    all: bool,
+
+    /// Print one JSON document (becalm.tune-restore/1), which always holds everything
+    #[arg(long)]
+    json: bool,
+
+    /// The folder below which the machine's files lie
+    #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
+    root: PathBuf,
+}
+
+/// Restores and prints what came of it.
+///
+/// # Errors
+/// If rights are missing, or the journal cannot be used.
+pub fn run(args: &RestoreArgs, out: &mut dyn Write) -> fault::Result<Exit> {
+    let folder = args.journal.folder();
+    if !matches!(folder.read(), Ok(None)) {
+        need_rights()?;
+    }
+    let foreign = match (args.force, args.keep) {
+        (true, _) => Foreign::Force,
+        (_, true) => Foreign::Keep,
+        _ => Foreign::Leave,
+    };
+    let (whose, patience) =
+        if args.left_by_run { (Whose::DeadRuns, PATIENCE) } else { (Whose::Anybodys, Duration::ZERO) };
+    let machine = LiveMachine::for_root(&args.root);
+    let restored = restore_patiently(&machine, &folder, RestoreOptions { whose, foreign }, patience)?;
+    let report = match &restored {
+        Some(restored) => report(restored, &folder),
+        None => nothing(&machine, &folder)?,
+    };
+    emit(&report, Output::new(args.json, args.all), out)?;
+    if let Some(restored) = &restored {
+        tell(restored);
+    }
+    Ok(if restored.is_none_or(|restored| restored.is_complete()) { Exit::Done } else { Exit::Failed })
+}
+
+/// What is said where there was nothing to restore: that nothing is changed, or what is and stays.
+fn nothing(machine: &LiveMachine, folder: &Folder) -> fault::Result<TuneDoneReport> {
+    let mut report = empty(Stage::Untuned, "nothing is changed, so that there is nothing to restore");
+    if let Some(state) = folder.read()?.filter(|state| !state.is_spent()) {
+        let Standing { stage, sentence, .. } = Standing::new(machine, &state.owner, &state);
+        report = empty(stage, &format!("no becalm tune run has left anything changed; {sentence}"));
+        report.cpus = state.quiet();
+        report.journal = Some(folder.journal());
+    }
+    Ok(report)
+}
+
+fn empty(stage: Stage, summary: &str) -> TuneDoneReport {
+    TuneDoneReport {
+        doing: TuneDoing::Restore,
+        stage,
+        summary: summary.to_owned(),
+        cpus: CpuList::default(),
+        attempts: Vec::new(),
+        journal: None,
+        advice: None,
+    }
+}
+
+fn report(restored: &Restored, folder: &Folder) -> TuneDoneReport {
+    let mut report = empty(Stage::Untuned, "");
+    report.attempts.clone_from(&restored.changes);
+    report.journal = Some(folder.last());
+    if restored.earlier_boot {
+        report.stage = Stage::EarlierBoot;
+        report.summary = "the journal was of an earlier boot, and its settings are gone; it was put away".to_owned();
+        return report;
+    }
+    let count = |wanted: fn(Outcome) -> bool| restored.changes.iter().filter(|attempt| wanted(attempt.outcome)).count();
+    let back = count(|outcome| outcome == Outcome::Restored);
+    let restored_knobs =
+        if back == 1 { "1 knob was restored".to_owned() } else { format!("{back} knobs were restored") };
+    let heirs = match restored.heirs.widened.len() {
+        0 => String::new(),
+        1 => ", and 1 thread that was started meanwhile may run where the others do".to_owned(),
+        heirs => format!(", and {heirs} threads that were started meanwhile may run where the others do"),
+    };
+    if restored.is_complete() {
+        report.stage = Stage::Restored;
+        report.summary = format!("all is as it was: {restored_knobs}{heirs}");
+    } else {
+        let open = count(Outcome::is_open);
+        report.stage = Stage::PartlyRestored;
+        report.summary = format!("{restored_knobs}, {open} {} not{heirs}", if open == 1 { "was" } else { "were" });
+        report.journal = Some(folder.journal());
+        report.advice =
+            Some("becalm tune restore --force brings back also what others changed, and --keep leaves it as it is");
+        if !restored.damage.is_empty() {
+            report.summary += &format!("; {}", damaged_lines(&restored.damage));
+        }
+        if open == 0 {
+            report.advice = Some(FORGET);
+        }
+    }
+    report
+}

@@ -1,0 +1,148 @@
+//! `becalm tune run`: a command on quiet CPUs, and everything as it was when it ends, however it ends.
+
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::process::{Child, ExitStatus};
+use std::time::Duration;
+
+use becalm_command::Exit;
+use becalm_command::arguments::refuse_missing;
+use becalm_command::rights::CommandUserArgs;
+use becalm_linux::relay::{self, Relay};
+use becalm_linux::sched::Policy;
+use becalm_linux::signals::{process_end, wait_readable};
+use becalm_units::Nanos;
+use becalm_units::fault::{self, Context, UsageError};
+use clap::Args;
+
+use super::planning::{JournalArgs, PlanningArgs, need_rights};
+use super::stage::{Say, Stage};
+use super::verify::{Proof, TURNS};
+use crate::plan;
+
+/// Run a command on quiet CPUs, and have everything as it was when it ends
+///
+/// Applies the plan, runs the command on the CPUs, and restores: also if the command cannot be started, is killed, or becalm
+/// itself is. Signals are passed on.
+///
+/// Exit code: that of the command, or 128 and the number of the signal that ended it; 1 if the command did well and not all could
+/// be restored. If no change could be made, the command is not run.
+#[derive(Args, Debug)]
+pub struct TuneRunArgs {
+    #[command(flatten)]
+    planning: PlanningArgs,
+
+    #[command(flatten)]
+    journal: JournalArgs,
+
+    /// The scheduling class of the command: other, batch, fifo:PRIORITY, rr:PRIORITY. A real-time one has the throttling of
+    /// real-time threads turned off as well
+    #[arg(long, value_name = "CLASS", default_value = "other")]
+    priority: Policy,
+
+    /// Do not run the command unless every change could be made
+    #[arg(long)]
+    require: bool,
+
+    /// Record the CPUs before and inside, three times by turns, and say what changed; the settings are changed and restored each time
+    #[arg(long)]
+    verify: bool,
+
+    /// How long each side is recorded, all three recordings together
+    #[arg(long, value_name = "TIME", default_value = "5s", requires = "verify")]
+    verify_duration: Nanos,
+
+    /// Keep the recordings in this folder, as before-1.becalm to inside-3.becalm
+    #[arg(long, value_name = "DIR", requires = "verify")]
+    verify_output: Option<PathBuf>,
+
+    /// Say nothing but what went wrong, and of changes that were refused only how many
+    #[arg(short, long)]
+    quiet: bool,
+
+    #[command(flatten)]
+    command_user: CommandUserArgs,
+
+    /// The command, which runs as the user who called sudo where it was called; with --verify it may be left out
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// Applies, runs, restores.
+///
+/// # Errors
+/// If rights are missing, the request cannot be meant, something is changed already, or the command cannot be started. By then
+/// everything is restored.
+pub fn run(args: &TuneRunArgs, out: &mut dyn Write) -> fault::Result<Exit> {
+    match args.command.first() {
+        Some(program) => refuse_missing(program)?,
+        None if args.verify => {}
+        None => {
+            return Err(UsageError::new("a command is missing: becalm tune run --cpus LIST -- COMMAND").into());
+        }
+    }
+    need_rights()?;
+    let (machine, folder) = (args.planning.machine(), args.journal.folder());
+    let mut request = args.planning.request();
+    request.realtime = args.priority.is_realtime();
+    let plan = plan(&machine, &request)?;
+    let proof = match args.verify {
+        true => Some(Proof::new(&plan.cpus, args.verify_duration, args.verify_output.as_deref())?),
+        false => None,
+    };
+    let quiet = args.quiet.then_some("without --quiet they are named");
+    let stage = Stage { machine: &machine, folder: &folder, plan: &plan, require: args.require, quiet };
+    let Some(proof) = &proof else { return stage.play(Say::All, &mut |signals| command(args, &stage, signals)) };
+    for turn in 0..TURNS {
+        proof.before(turn)?;
+        let words = if turn == 0 { Say::All } else { Say::Nothing };
+        let is_last = turn + 1 == TURNS;
+        let exit = stage.play(words, &mut |signals| {
+            proof.inside(turn, stage.group().as_deref(), args.priority, signals)?;
+            if !is_last {
+                // Whoever asks for the end does not want another turn.
+                return Ok(signals.take().map_or(Exit::Done, |incoming| Exit::of_signal(incoming.signal)));
+            }
+            // Standard output is the command's.
+            proof.print(args.command.is_empty(), out)?;
+            command(args, &stage, signals)
+        })?;
+        if is_last || exit != Exit::Done {
+            return Ok(exit);
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Runs the command in its place, if there is one.
+fn command(args: &TuneRunArgs, stage: &Stage<'_>, signals: &Relay) -> fault::Result<Exit> {
+    let Some((program, arguments)) = args.command.split_first() else { return Ok(Exit::Done) };
+    let user = args.command_user.user();
+    let mut command = stage.prepare(program, args.priority, user.as_ref(), signals)?;
+    command.args(arguments);
+    let child = command.spawn().with_context(|| {
+        format!("cannot start '{program}' on CPU {} in the class {}", stage.plan.cpus, args.priority)
+    })?;
+    Ok(Exit::of(attend(child, signals)?))
+}
+
+/// Waits for the command, and passes signals on.
+fn attend(mut child: Child, signals: &Relay) -> fault::Result<ExitStatus> {
+    let end = process_end(child.id()).ok();
+    loop {
+        while let Some(incoming) = signals.take() {
+            // What a key at the terminal sends, it sends to the command as well.
+            if !incoming.by_kernel {
+                // One that has just ended needs no signal.
+                let _ = relay::send(child.id(), incoming.signal);
+            }
+        }
+        if let Some(status) = child.try_wait().context("cannot wait for the command")? {
+            return Ok(status);
+        }
+        // Without a descriptor for its end, as on kernels before 5.3, it is looked at now and then.
+        let patience = Duration::from_millis(if end.is_some() { 60_000 } else { 50 });
+        wait_readable([Some(signals.as_fd()), end.as_ref().map(AsFd::as_fd)], patience)?;
+    }
+}

@@ -1,0 +1,168 @@
+//! Findings: what was seen, how grave it is, and what to do about it.
+
+use becalm_model::Kind;
+use becalm_model::remedy::NoiseSource;
+use becalm_model::tune::Family;
+use becalm_units::{CpuList, Nanos};
+use serde::Serialize;
+
+/// What a finding is about.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
+pub enum Area {
+    /// Which CPUs are kept apart, and whether that holds.
+    Isolation,
+    /// The timer interrupt that the scheduler keeps time by.
+    Tick,
+    /// Parameters of the kernel's command line.
+    Boot,
+    /// Interrupts of devices, and where they are sent.
+    Irq,
+    /// Work that the kernel puts off: work queues, softirqs of the network.
+    Deferred,
+    /// Threads that may run on the CPUs.
+    Tasks,
+    /// Lockup detectors and timers.
+    Timers,
+    /// The clock that the kernel keeps time with.
+    Clock,
+    /// Changes of frequency, and sleep states.
+    Power,
+    /// What the kernel does to memory in the background.
+    Memory,
+    /// Tracing that is on.
+    Tracing,
+    /// How the kernel was built.
+    Build,
+    /// What lies below the kernel.
+    Hypervisor,
+}
+
+/// How grave a finding is, by one rule.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
+pub enum Severity {
+    /// The setting was looked at, and is as quiet CPUs need it.
+    Fine,
+    /// It costs something only at times (when the CPU was idle, when memory is short), cannot be changed from within this
+    /// machine, or could not be looked at.
+    Note,
+    /// It takes time from the CPUs while a program runs on them, and can be removed.
+    Warning,
+    /// Something that was asked of this kernel does not hold: a parameter that it refuses or ignores, settings that
+    /// contradict each other, a tick that was to be gone, no CPU left for everything else.
+    Error,
+}
+
+/// A file and what stands in it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub struct Evidence {
+    /// The file, from the machine's root.
+    pub path: String,
+    /// The part of it that tells, or why it could not be read.
+    pub value: String,
+}
+
+impl Evidence {
+    /// A file and the part of it that tells.
+    pub fn new(path: impl Into<String>, value: impl Into<String>) -> Self {
+        Self { path: path.into(), value: value.into() }
+    }
+}
+
+/// What removes a finding.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Fix {
+    /// What to do, in words.
+    pub text: String,
+    /// The knobs that do it while the kernel runs; `None` where a reboot or another step is needed.
+    pub family: Option<Family>,
+    /// The parameter to boot with; `None` if that does not help or is not needed.
+    pub boot: Option<String>,
+}
+
+/// One thing that was found out.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Finding {
+    /// What it is about.
+    pub area: Area,
+    /// How grave it is.
+    pub severity: Severity,
+    /// What was seen, in one sentence.
+    pub title: String,
+    /// The files in which it was seen.
+    pub evidence: Vec<Evidence>,
+    /// What removes it; `None` if there is nothing to be done.
+    pub fix: Option<Fix>,
+    /// The sources of noise that it lets through, as recordings name them.
+    pub noise: Vec<NoiseSource>,
+    /// What these took in a recording; `None` without one, or if none of them was seen.
+    pub cost: Option<FindingCost>,
+}
+
+impl Finding {
+    /// Adds a file and what stands in it.
+    pub fn seen(&mut self, path: impl Into<String>, value: impl Into<String>) -> &mut Self {
+        self.evidence.push(Evidence::new(path, value));
+        self
+    }
+
+    /// Says what to do.
+    pub fn fix(&mut self, text: impl Into<String>) -> &mut Self {
+        self.fix.get_or_insert_default().text = text.into();
+        self
+    }
+
+    /// Says which knobs remove it.
+    pub fn by(&mut self, family: Family) -> &mut Self {
+        self.fix.get_or_insert_default().family = Some(family);
+        self
+    }
+
+    /// Says what to boot with.
+    pub fn boot(&mut self, parameter: impl Into<String>) -> &mut Self {
+        self.fix.get_or_insert_default().boot = Some(parameter.into());
+        self
+    }
+
+    /// Says which noise it lets through: a row of the catalogue, or a source by its own name.
+    pub fn lets(&mut self, noise: impl Into<NoiseSource>) -> &mut Self {
+        self.noise.push(noise.into());
+        self
+    }
+}
+
+/// What the noise that a finding lets through took in a recording.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FindingCost {
+    /// The sources that were seen, the dearest first.
+    pub sources: Vec<SourceCost>,
+    /// The time that they took together.
+    pub total: Nanos,
+    /// That time by the time for which all CPUs of the recording were observed: 0 to 1.
+    pub ratio: f64,
+}
+
+/// What one source took from the CPUs of a recording.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SourceCost {
+    /// The kind of the activity.
+    pub kind: Kind,
+    /// The source's stable name.
+    pub source: String,
+    /// The CPUs on which it was seen.
+    pub cpus: CpuList,
+    /// How often it ran inside of detours.
+    pub count: u64,
+    /// The time that it took.
+    pub total: Nanos,
+    /// That time by the time for which these CPUs were observed: 0 to 1.
+    pub ratio: f64,
+}

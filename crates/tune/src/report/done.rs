@@ -1,0 +1,226 @@
+//! What came of applying or restoring, and what is changed now: for a terminal and as `becalm.tune-apply/1`,
+//! `becalm.tune-restore/1` and `becalm.tune-status/1`.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use becalm_model::tune::Family;
+use becalm_report::Report;
+use becalm_report::catalogue;
+use becalm_report::form::field::{columns, fields};
+use becalm_report::form::paragraph::{line, paragraph};
+use becalm_report::form::sheet::Sheet;
+use becalm_report::form::table::Table;
+use becalm_units::{CpuList, Named};
+use serde::Serialize;
+
+use super::knob::{alike, shown};
+use crate::document::{Attempt, Outcome, Stage};
+
+/// Which command of `tune` is reported on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TuneDoing {
+    /// `tune apply`: changes were made.
+    Apply,
+    /// `tune restore`: originals were brought back.
+    Restore,
+    /// `tune status`: nothing was done but to look.
+    Status,
+}
+
+/// What came of a command, or is changed now.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TuneDoneReport {
+    /// The command that is reported on.
+    pub doing: TuneDoing,
+    /// How far the settings are changed or brought back.
+    pub stage: Stage,
+    /// How far they are, in a sentence.
+    pub summary: String,
+    /// The CPUs that are, or were, quiet; empty if there are none.
+    pub cpus: CpuList,
+    /// Every knob that was to be changed or brought back, and what came of it.
+    pub attempts: Vec<Attempt>,
+    /// The journal's file; `None` if there is none.
+    pub journal: Option<PathBuf>,
+    /// What to do next; `None` if nothing.
+    pub advice: Option<&'static str>,
+}
+
+/// A row of the table: one knob, or several that are alike.
+struct KnobAttempt {
+    family: Family,
+    knob: String,
+    before: String,
+    after: String,
+    outcome: Outcome,
+    why: String,
+}
+
+fields! {
+    ROW, row: KnobAttempt {
+        FAMILY = catalogue::FAMILY, |row| row.family.to_string();
+        KNOB = catalogue::KNOB, |row| row.knob.clone();
+        BEFORE = "before", "before", |row| row.before.clone();
+        AFTER = "after", "now", |row| row.after.clone();
+        OUTCOME = "outcome", "outcome", |row| row.outcome.name().replace('_', " ");
+        WHY = "why", "why", |row| row.why.clone();
+    }
+}
+
+impl Report for TuneDoneReport {
+    fn schema(&self) -> &'static str {
+        match self.doing {
+            TuneDoing::Apply => "becalm.tune-apply/1",
+            TuneDoing::Restore => "becalm.tune-restore/1",
+            TuneDoing::Status => "becalm.tune-status/1",
+        }
+    }
+
+    fn document(&self) -> impl Serialize {
+        document(self)
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        render(self, out)
+    }
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct DoneDocument<'a> {
+    state: Stage,
+    cpus: &'a CpuList,
+    journal: String,
+    knobs: Vec<KnobDocument<'a>>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+struct KnobDocument<'a> {
+    family: Family,
+    knob: String,
+    before: &'a str,
+    after: &'a str,
+    outcome: Outcome,
+    why: &'a str,
+}
+
+fn knob_document(attempt: &Attempt) -> KnobDocument<'_> {
+    let Attempt { change, before, after, outcome, why } = attempt;
+    KnobDocument {
+        family: change.family,
+        knob: change.knob.to_string(),
+        before,
+        after,
+        outcome: *outcome,
+        why: why.as_deref().unwrap_or_default(),
+    }
+}
+
+fn document(report: &TuneDoneReport) -> DoneDocument<'_> {
+    DoneDocument {
+        state: report.stage,
+        cpus: &report.cpus,
+        journal: report.journal.as_ref().map(|path| path.display().to_string()).unwrap_or_default(),
+        knobs: report.attempts.iter().map(knob_document).collect(),
+    }
+}
+
+/// As a table of what somebody should look at, or of every knob if `all`, and what is to be done.
+fn render(report: &TuneDoneReport, out: &mut Sheet<'_>) -> io::Result<()> {
+    if !report.cpus.is_empty() {
+        line(out, "quiet", &format!("CPU {}", report.cpus))?;
+    }
+    line(out, "state", &report.summary)?;
+    if let Some(journal) = &report.journal {
+        line(out, "journal", &journal.display().to_string())?;
+    }
+    let rows = rows(&report.attempts, !out.all());
+    if !rows.is_empty() {
+        writeln!(out)?;
+        let mut names = vec!["family", "knob", "before", "after", "outcome"];
+        if rows.iter().any(|row| !row.why.is_empty()) {
+            names.push("why");
+        }
+        let fields = columns(ROW, &names);
+        let mut table = Table::new(&fields);
+        rows.iter().for_each(|row| table.row(&fields, row));
+        table.print(out)?;
+    }
+    if let Some(advice) = report.advice {
+        writeln!(out)?;
+        paragraph(out, "  \u{2192} ", advice)?;
+    }
+    Ok(())
+}
+
+/// The rows of the table. Attempts that are alike may be one row, but those that somebody should look at.
+fn rows(attempts: &[Attempt], merge: bool) -> Vec<KnobAttempt> {
+    let mut merged: Vec<(u64, &Attempt)> = Vec::new();
+    let key = |attempt: &Attempt| (alike(&attempt.change), attempt.before.clone(), attempt.after.clone());
+    for attempt in attempts {
+        let may_join = merge && !attempt.outcome.needs_attention() && alike(&attempt.change).is_some();
+        let same = |seen: &Attempt| seen.outcome == attempt.outcome && key(seen) == key(attempt);
+        match merged.iter_mut().find(|(_, seen)| may_join && same(seen)) {
+            Some((count, _)) => *count += 1,
+            None => merged.push((1, attempt)),
+        }
+    }
+    let row = |(count, attempt): (u64, &Attempt)| KnobAttempt {
+        family: attempt.change.family,
+        knob: match alike(&attempt.change).filter(|_| count > 1) {
+            Some(alike) => format!("{count} {alike}"),
+            None => attempt.change.knob.to_string(),
+        },
+        before: shown(&attempt.change.knob, &attempt.before),
+        after: shown(&attempt.change.knob, &attempt.after),
+        outcome: attempt.outcome,
+        why: attempt.why.clone().unwrap_or_default(),
+    };
+    merged.into_iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::document::{Change, Knob};
+
+    use super::*;
+    use becalm_report as report;
+    use becalm_report::form::sheet::Form;
+
+    #[test]
+    fn what_went_wrong_is_never_merged() {
+        let attempt = |irq: u32, outcome| {
+            let change = Change {
+                family: Family::Irq,
+                knob: Knob::cpu_list(format!("/proc/irq/{irq}/smp_affinity_list")),
+                from: "0-1".into(),
+                to: "0".into(),
+                or_else: Vec::new(),
+                after: false,
+                reason: "interrupts".into(),
+                risk: None,
+                removes: Vec::new(),
+            };
+            Attempt::new(change, "0-1", "0", outcome)
+        };
+        let refused = |irq| attempt(irq, Outcome::Refused).because("Input/output error");
+        let attempts = vec![attempt(1, Outcome::Changed), attempt(2, Outcome::Changed), refused(3), refused(4)];
+        let report = TuneDoneReport {
+            doing: TuneDoing::Apply,
+            stage: Stage::Tuned,
+            summary: "2 changes made".into(),
+            cpus: "1".parse().unwrap(),
+            attempts,
+            journal: Some("/run/becalm/tune/journal.jsonl".into()),
+            advice: Some("becalm tune restore"),
+        };
+        let text = report::text(&report, Form::default());
+        assert!(text.contains("2 interrupts") && text.matches("refused").count() == 2, "{text}");
+        let document: serde_json::Value = serde_json::from_str(&report::json(&report)).unwrap();
+        assert_eq!((&document["schema"], &document["state"]), (&"becalm.tune-apply/1".into(), &"tuned".into()));
+        assert_eq!(document["knobs"].as_array().unwrap().len(), 4);
+        assert_eq!(document["knobs"][3]["why"], "Input/output error");
+    }
+}

@@ -1,0 +1,279 @@
+//! What the kernel tells of the command's CPUs while it runs: each interruption by its trace, or how long the command waited by its counters.
+//!
+//! Whatever runs on these CPUs and is not the command interrupts it: interrupts, softirqs, threads of the kernel, and other programs. A program
+//! is another one if it was there before the command began, or does not descend from becalm. One that comes and goes within a repetition
+//! counts as the command's, as those that it starts do: nobody can be asked any more.
+
+use std::collections::{BTreeMap, HashSet};
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::sync::Arc;
+
+use becalm_attribute::{Interruptions, Presence};
+use becalm_linux::janitor::Janitor;
+use becalm_linux::procfs::interrupts::Interrupts;
+use becalm_linux::procfs::namespace::has_own_numbers;
+use becalm_linux::procfs::stat::Stat;
+use becalm_linux::procfs::task::{TaskStat, all_threads, waited};
+use becalm_measure::{Disturbance, Names, RecordPlan, StandingTrace};
+use becalm_model::{Event, Happening, Kind, Pid};
+use becalm_units::fault::{Context, Result};
+use becalm_units::{CpuId, CpuList, Nanos};
+
+use crate::run_quiet::repetitions::LostTo;
+use crate::run_quiet::report::SeenBy;
+
+/// What the buffers of all CPUs may take together, and those of one at most, in bytes.
+const BUFFERS: (usize, usize) = (64 << 20, 8 << 20);
+
+/// How many sources of a repetition are told.
+const MOST_SOURCES: usize = 32;
+
+/// No chain of parents is longer.
+const GENERATIONS: usize = 64;
+
+const ROOT: &str = "/";
+
+/// What a repetition lost.
+pub struct Lost {
+    /// How much time; `None` where that cannot be seen.
+    pub lost: Option<Nanos>,
+    /// How often it was interrupted.
+    pub interruptions: Option<u64>,
+    /// Events of the kernel that were lost meanwhile.
+    pub lost_events: u64,
+    /// To whom, the largest first.
+    pub sources: Vec<LostTo>,
+}
+
+impl Lost {
+    /// Nothing could be seen.
+    const UNKNOWN: Self = Self { lost: None, interruptions: None, lost_events: 0, sources: Vec::new() };
+}
+
+/// What is looked at beside the command.
+pub enum Beside {
+    /// The kernel's trace of the CPUs.
+    Trace(Box<Traced>),
+    /// What the kernel counts.
+    Counters(Counted),
+}
+
+impl Beside {
+    /// By the kernel's trace, or why that cannot be.
+    pub fn trace(cpus: &CpuList, janitor: &Result<Arc<Janitor>, String>) -> Result<Self, String> {
+        let root = Path::new(ROOT);
+        if has_own_numbers(root) {
+            return Err("in a container the kernel's trace numbers threads otherwise than /proc does".to_owned());
+        }
+        let others = all_threads(root).map_err(|error| error.to_string())?;
+        let (all, most) = BUFFERS;
+        let plan = RecordPlan { trace_bytes: (all / cpus.len()).min(most), ..RecordPlan::new() };
+        let mut warnings = Vec::new();
+        let mut trace = StandingTrace::set_up(&plan, cpus, &[], janitor, &mut warnings).ok_or_else(|| {
+            warnings.last().map_or_else(|| "the kernel cannot be traced".to_owned(), |warning| warning.message.clone())
+        })?;
+        trace.turn(true).map_err(|error| error.to_string())?;
+        let now = trace.now();
+        let of_cpu = |cpu: CpuId| {
+            let mut presence = Presence::for_one_program(cpu);
+            presence.begin(now);
+            (presence, Interruptions::default())
+        };
+        let others: HashSet<Pid> = others.into_iter().map(|(_, tid)| Pid(tid)).collect();
+        let known = others.clone();
+        let cpus = cpus.iter().map(of_cpu).collect();
+        Ok(Self::Trace(Box::new(Traced { trace, cpus, known, changed: None, begun: now, lost_events: 0 })))
+    }
+
+    /// By what the kernel counts.
+    pub fn counters(cpus: &CpuList) -> Self {
+        Self::Counters(Counted { cpus: cpus.clone(), before: None })
+    }
+
+    /// How what was lost is seen.
+    pub const fn seen_by(&self) -> SeenBy {
+        match self {
+            Self::Trace(_) => SeenBy::Trace,
+            Self::Counters(_) => SeenBy::Counters,
+        }
+    }
+
+    /// A repetition begins.
+    pub fn begin(&mut self) -> Result<()> {
+        match self {
+            Self::Trace(traced) => {
+                traced.read()?;
+                traced.cpus.iter_mut().for_each(|(_, found)| *found = Interruptions::default());
+                (traced.begun, traced.lost_events) = (traced.trace.now(), 0);
+            }
+            Self::Counters(counted) => counted.before = Some(counted.look()?),
+        }
+        Ok(())
+    }
+
+    /// How the trace was changed, which is not read any more then.
+    pub const fn changed(&self) -> Option<&Disturbance> {
+        match self {
+            Self::Trace(traced) => traced.changed.as_ref(),
+            Self::Counters(_) => None,
+        }
+    }
+
+    /// Descriptors that are ready once there is something to read.
+    pub fn filling(&self) -> Vec<BorrowedFd<'_>> {
+        match self {
+            Self::Trace(traced) if traced.changed.is_none() => traced.trace.filling().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Reads what there is.
+    pub fn read(&mut self) -> Result<()> {
+        if let Self::Trace(traced) = self { traced.read() } else { Ok(()) }
+    }
+
+    /// The repetition has ended; its process was not waited for yet.
+    pub fn end(&mut self, process: u32) -> Result<Lost> {
+        match self {
+            Self::Trace(traced) => {
+                let ended = traced.trace.now();
+                traced.read()?;
+                Ok(traced.lost(ended))
+            }
+            Self::Counters(counted) => counted.lost(process),
+        }
+    }
+}
+
+/// The kernel's trace of the command's CPUs.
+pub struct Traced {
+    trace: StandingTrace,
+    /// Who had each CPU, and what interrupted the command there in this repetition.
+    cpus: Vec<(Presence, Interruptions)>,
+    /// Threads of which it is known whether they are the command's: those that are have been named so.
+    known: HashSet<Pid>,
+    /// How the trace was changed. Nothing is known from then on.
+    changed: Option<Disturbance>,
+    /// When the repetition began, on the axis of the trace.
+    begun: Nanos,
+    lost_events: u64,
+}
+
+impl Traced {
+    fn read(&mut self) -> Result<()> {
+        if self.changed.is_some() {
+            return Ok(());
+        }
+        let Self { trace, cpus, known, .. } = self;
+        let drained = trace.drain(&mut |index, events: &[Event], names: &mut Names| {
+            let (presence, found) = &mut cpus[index];
+            for event in events {
+                tell_apart(event, known, names);
+            }
+            let Names { tasks, labels, .. } = names;
+            for event in events {
+                presence.take(event, tasks, labels, found);
+            }
+        });
+        // What was read by now may be what the change left, and a failure its effect.
+        self.changed = self.trace.disturbance();
+        if self.changed.is_some() {
+            return Ok(());
+        }
+        let drained = drained.context("cannot read the kernel's trace")?;
+        self.lost_events += drained.lost;
+        Ok(())
+    }
+
+    /// What was lost from the repetition's begin to its end.
+    fn lost(&self, ended: Nanos) -> Lost {
+        if self.changed.is_some() {
+            return Lost::UNKNOWN;
+        }
+        let within = |start: Nanos| (self.begun..ended).contains(&start);
+        let labels = &self.trace.names().labels;
+        let (mut lost, mut interruptions) = (Nanos::ZERO, 0);
+        let mut sources: BTreeMap<(Kind, &str), Nanos> = BTreeMap::new();
+        for (_, found) in &self.cpus {
+            for detour in found.detours.iter().filter(|detour| within(detour.start)) {
+                lost += detour.duration;
+                interruptions += 1;
+            }
+            for row in found.activities.iter().filter(|row| within(row.start)) {
+                *sources.entry((row.kind, labels.text(row.source))).or_default() += row.self_time;
+            }
+        }
+        let mut sources: Vec<LostTo> = sources
+            .into_iter()
+            .map(|((kind, source), time)| LostTo { kind: Some(kind), source: source.to_owned(), ns: time.get() })
+            .collect();
+        sources.sort_by_key(|source| std::cmp::Reverse(source.ns));
+        sources.truncate(MOST_SOURCES);
+        Lost { lost: Some(lost), interruptions: Some(interruptions), lost_events: self.lost_events, sources }
+    }
+}
+
+/// Has the threads of an event that are the command's named so. They do not interrupt it.
+fn tell_apart(event: &Event, known: &mut HashSet<Pid>, names: &mut Names) {
+    let next = if let Happening::Switch { next, .. } = event.what { Some(next) } else { None };
+    for pid in std::iter::once(event.thread).chain(next) {
+        if pid != Pid::IDLE && known.insert(pid) && is_of_command(pid) {
+            names.set_own(pid);
+        }
+    }
+}
+
+/// Whether a thread that came after the command began descends from becalm, as all do that the command starts.
+fn is_of_command(pid: Pid) -> bool {
+    let becalm = i32::try_from(std::process::id()).unwrap_or(i32::MAX);
+    let mut pid = pid.0;
+    for _ in 0..GENERATIONS {
+        match TaskStat::read(Path::new(ROOT), pid) {
+            Ok(Some(stat)) if stat.kthread => return false,
+            Ok(Some(stat)) if stat.ppid == becalm => return true,
+            Ok(Some(stat)) if stat.ppid <= 1 => return false,
+            Ok(Some(stat)) => pid = stat.ppid,
+            // It is gone.
+            _ => return true,
+        }
+    }
+    false
+}
+
+/// What the kernel counts of the command and its CPUs.
+pub struct Counted {
+    cpus: CpuList,
+    /// Interrupts and times of before the repetition.
+    before: Option<(Interrupts, Stat)>,
+}
+
+impl Counted {
+    fn look(&self) -> Result<(Interrupts, Stat)> {
+        Ok((Interrupts::read(Path::new(ROOT))?, Stat::read(Path::new(ROOT))?))
+    }
+
+    fn lost(&self, process: u32) -> Result<Lost> {
+        let (interrupts, stat) = self.look()?;
+        let Some((interrupts_before, stat_before)) = &self.before else { return Ok(Lost::UNKNOWN) };
+        let grown = interrupts.since(interrupts_before);
+        let of_cpu = |cpu: CpuId| grown.lines.iter().filter_map(|line| grown.count(&line.id, cpu)).sum::<u64>();
+        let interruptions = self.cpus.iter().map(of_cpu).sum();
+        let stolen = |cpu: CpuId| Some(stat.cpu(cpu)?.since(stat_before.cpu(cpu)?).steal);
+        let stolen: Nanos = self.cpus.iter().filter_map(stolen).sum();
+        let waited = waited(Path::new(ROOT), i32::try_from(process).unwrap_or(0));
+        let parts = [("waiting for the CPU", waited), ("steal", Some(stolen))];
+        let told = parts.into_iter().filter_map(|(source, time)| Some((source, time?)));
+        let mut sources: Vec<LostTo> = told
+            .filter(|(_, time)| *time > Nanos::ZERO)
+            .map(|(source, time)| LostTo { kind: None, source: source.to_owned(), ns: time.get() })
+            .collect();
+        sources.sort_by_key(|source| std::cmp::Reverse(source.ns));
+        Ok(Lost {
+            lost: waited.map(|waited| waited + stolen),
+            interruptions: Some(interruptions),
+            lost_events: 0,
+            sources,
+        })
+    }
+}

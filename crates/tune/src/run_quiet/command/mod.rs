@@ -1,0 +1,275 @@
+//! `becalm run-quiet`: a benchmark on quiet CPUs, and which of its repetitions noise touched.
+
+mod beside;
+mod choice;
+mod repetition;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use becalm_bundle::Draft;
+use becalm_command::Exit;
+use becalm_command::Task;
+use becalm_command::arguments::{refuse_missing, some_cpus};
+use becalm_command::messages::say;
+use becalm_command::output::{Output, emit};
+use becalm_command::rights::CommandUserArgs;
+use becalm_linux::janitor::Janitor;
+use becalm_linux::placed::{ProgramStart, adopt_orphans, begin_in};
+use becalm_linux::relay::Relay;
+use becalm_linux::rights::User;
+use becalm_linux::sched::{AffinityGuard, Policy};
+use becalm_model::tune::Profile;
+use becalm_units::CpuList;
+use becalm_units::fault::{Context, Result, UsageError};
+use clap::Args;
+
+use self::beside::Beside;
+use super::repetitions::{Repetition, judge};
+use super::report::{RunQuietReport, SeenBy};
+use crate::command::planning::{JournalArgs, need_rights};
+use crate::command::stage::{Say, Stage};
+use crate::document::Plan;
+use crate::{Folder, LiveMachine, Request, plan};
+
+/// Run a benchmark on quiet CPUs, and say which of its repetitions noise touched, and how much
+///
+/// Makes CPUs quiet as `becalm tune run` does, runs the command on them again and again, and lets the kernel's trace tell what interrupted
+/// it there; nothing else of becalm runs on these CPUs. Then says of each repetition how long it took, what it lost to noise, and to whom;
+/// and whether the repetitions differ because of the machine or of the program. Everything is restored, also if becalm is killed.
+///
+/// Without root it binds the command to the quietest CPU, and what the kernel counts tells how long the command waited.
+///
+/// Exit code: that of the first repetition that fails, which is the last one; else 0, or 1 if not all could be restored.
+#[derive(Args, Debug)]
+pub struct RunQuietArgs {
+    /// How often the command is run
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    runs: u64,
+
+    /// How often it is run before that, which does not count
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(0..=100_000))]
+    warmup: u64,
+
+    /// The CPUs it runs on, like 1 or 2-3 [default: the quietest one]
+    #[arg(long, value_name = "LIST", value_parser = some_cpus, allow_hyphen_values = true)]
+    cpus: Option<CpuList>,
+
+    /// What the CPUs are made quiet for: benchmark wants the same speed each time; hpc, rt, cloud-guest as in `becalm tune plan`
+    #[arg(long, value_name = "PROFILE", default_value = "benchmark")]
+    profile: Profile,
+
+    /// Leave the machine as it is: only bind the command to its CPUs
+    #[arg(long)]
+    no_tune: bool,
+
+    /// Go on where a repetition fails
+    #[arg(long)]
+    ignore_failure: bool,
+
+    /// Show what the command prints on standard output
+    #[arg(long, conflicts_with = "json")]
+    show_output: bool,
+
+    /// Write the times as hyperfine does, for what reads those
+    #[arg(long, value_name = "FILE")]
+    export_json: Option<PathBuf>,
+
+    /// Print one JSON document (becalm.run-quiet/1)
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    journal: JournalArgs,
+
+    #[command(flatten)]
+    command_user: CommandUserArgs,
+
+    /// The command, which runs as the user who called sudo where it was called
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+impl Task for RunQuietArgs {
+    fn run(self: Box<Self>, out: &mut dyn Write) -> Result<Exit> {
+        run(&self, out)
+    }
+}
+
+/// Runs the benchmark, and reports.
+///
+/// # Errors
+/// If the command is missing or cannot be started, or not all could be restored.
+fn run(args: &RunQuietArgs, out: &mut dyn Write) -> Result<Exit> {
+    let Some(program) = args.command.first() else {
+        return Err(UsageError::new("a command is missing: becalm run-quiet -- COMMAND").into());
+    };
+    refuse_missing(program)?;
+    let export = args.export_json.as_deref().map(|file| Draft::replace(file).map(|draft| (draft, file))).transpose()?;
+    let root = Path::new("/");
+    // While the process has one thread.
+    let janitor = Janitor::spawn(&root.join("proc")).map(Arc::new).map_err(|error| error.to_string());
+    let cpus = match &args.cpus {
+        Some(cpus) => cpus.clone(),
+        None => choice::quietest(root)?,
+    };
+    let mut bench = Bench { args, cpus, user: args.command_user.user(), janitor, not_done: Vec::new() };
+    let machine = LiveMachine::for_root(root);
+    let folder = args.journal.folder();
+    let planned = bench.plan(&machine);
+    let signals = Relay::block().context("cannot block signals")?;
+    // What becalm does itself happens elsewhere, where there is an elsewhere.
+    let _elsewhere = AffinityGuard::keep_off(&bench.cpus)?;
+    let (ended, is_tuned) = bench.on_quiet_cpus(&machine, &folder, planned.as_ref(), &signals)?;
+    drop(signals);
+    let Ended { exit, runs, seen_by } = ended;
+    if exit != Exit::Done || runs.is_empty() {
+        return Ok(exit);
+    }
+    let judged = judge(&runs);
+    let report = RunQuietReport {
+        command: &args.command,
+        cpus: &bench.cpus,
+        is_tuned,
+        seen_by,
+        not_done: &bench.not_done,
+        warmup: args.warmup,
+        runs: &runs,
+        judged: &judged,
+    };
+    if let Some((mut draft, file)) = export {
+        let text = report.hyperfine();
+        draft.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", file.display()))?;
+        draft.finish()?;
+    }
+    emit(&report, Output::new(args.json, false), out)?;
+    Ok(Exit::Done)
+}
+
+/// How the repetitions ended.
+struct Ended {
+    exit: Exit,
+    runs: Vec<Repetition>,
+    seen_by: SeenBy,
+}
+
+/// What is run, and where.
+struct Bench<'a> {
+    args: &'a RunQuietArgs,
+    cpus: CpuList,
+    user: Option<User>,
+    janitor: Result<Arc<Janitor>, String>,
+    /// What could not be done, in sentences.
+    not_done: Vec<String>,
+}
+
+impl Bench<'_> {
+    /// What is to be changed; `None` where nothing can or should be.
+    fn plan(&mut self, machine: &LiveMachine) -> Option<Plan> {
+        if self.args.no_tune {
+            return None;
+        }
+        let request = Request {
+            cpus: self.cpus.clone(),
+            profile: self.args.profile,
+            leave_idle: 0,
+            only: [].into(),
+            skip: [].into(),
+            realtime: false,
+        };
+        let planned = need_rights().and_then(|()| Ok(plan(machine, &request)?));
+        planned.map_err(|error| self.not_done.push(format!("the CPUs are not made quiet: {error}"))).ok()
+    }
+
+    /// Makes the CPUs quiet if that is planned, runs the command, and restores. Tells whether they were made quiet.
+    fn on_quiet_cpus(
+        &mut self,
+        machine: &LiveMachine,
+        folder: &Folder,
+        plan: Option<&Plan>,
+        signals: &Relay,
+    ) -> Result<(Ended, bool)> {
+        let Some(plan) = plan else { return Ok((self.repeat(None, signals)?, false)) };
+        let named = Some("becalm tune run names them");
+        let stage = Stage { machine, folder, plan, require: false, quiet: named };
+        match stage.tune(Say::All) {
+            Err(error) => {
+                self.not_done.push(format!("the CPUs are not made quiet: {error}"));
+                Ok((self.repeat(None, signals)?, false))
+            }
+            Ok(tuned) => {
+                let ended = self.repeat(Some(&stage), signals);
+                let restored = tuned.restore();
+                let ended = ended?;
+                match restored {
+                    Err(error) if ended.exit != Exit::Done => say(format_args!("{error}")),
+                    restored => restored?,
+                }
+                Ok((ended, true))
+            }
+        }
+    }
+
+    /// Runs the command as often as was asked for, until one run fails or a signal comes.
+    fn repeat(&mut self, stage: Option<&Stage<'_>>, signals: &Relay) -> Result<Ended> {
+        adopt_orphans().context("cannot tell the command's own children from others")?;
+        let mut beside = match Beside::trace(&self.cpus, &self.janitor) {
+            Ok(beside) => beside,
+            Err(why) => {
+                self.not_done.push(format!("what interrupted the command is not named: {why}"));
+                Beside::counters(&self.cpus)
+            }
+        };
+        let mut runs = Vec::new();
+        for number in 0..self.args.warmup + self.args.runs {
+            let command = self.command(stage, signals)?;
+            let was_changed = beside.changed().is_some();
+            let (run, stopped) = repetition::run(command, &self.args.command[0], &mut beside, signals)?;
+            if let Some(disturbance) = beside.changed().filter(|_| !was_changed) {
+                self.not_done.push(format!(
+                    "run {} and those after it lack what interrupted the command: {disturbance}; repeat without other \
+                     tracing programs",
+                    number + 1
+                ));
+            }
+            let exit = stopped.map_or(Exit::As(run.exit_code), Exit::of_signal);
+            let failed = run.exit_code != 0 && !self.args.ignore_failure;
+            if stopped.is_some() || failed {
+                if stopped.is_none() {
+                    say(format_args!(
+                        "run {} ended with exit code {}; --ignore-failure goes on",
+                        number + 1,
+                        run.exit_code
+                    ));
+                }
+                return Ok(Ended { exit, runs, seen_by: beside.seen_by() });
+            }
+            if number >= self.args.warmup {
+                runs.push(run);
+            }
+        }
+        Ok(Ended { exit: Exit::Done, runs, seen_by: beside.seen_by() })
+    }
+
+    /// The command, to begin on its CPUs.
+    fn command(&self, stage: Option<&Stage<'_>>, signals: &Relay) -> Result<Command> {
+        let (program, arguments) = self.args.command.split_first().context("a command is missing")?;
+        let mut command = match stage {
+            Some(stage) => stage.prepare(program, Policy::Other, self.user.as_ref(), signals)?,
+            None => {
+                let mut command = Command::new(program);
+                let start =
+                    ProgramStart { group: None, cpus: Some(&self.cpus), policy: None, user: self.user.as_ref() };
+                begin_in(&mut command, start, Some(signals))?;
+                command
+            }
+        };
+        command.args(arguments).stdin(Stdio::null());
+        if !self.args.show_output {
+            command.stdout(Stdio::null());
+        }
+        Ok(command)
+    }
+}

@@ -1,0 +1,232 @@
+//! Repetitions of a program on quiet CPUs, for a terminal, as `becalm.run-quiet/1`, and as the JSON of hyperfine.
+
+mod words;
+
+use std::io::{self, Write};
+
+use becalm_report::catalogue;
+use becalm_report::form::field::{Field, Object, fields};
+use becalm_report::form::figure::{Fine, Number, Ratio, Time};
+use becalm_report::form::paragraph::{heading, paragraph};
+use becalm_report::form::table::Table;
+use becalm_report::{Report, Sheet};
+use becalm_units::CpuList;
+use serde::Serialize;
+
+use super::repetitions::{Judged, LostTo, Repetition, Spread, SpreadVerdict};
+
+/// How what was lost was seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum SeenBy {
+    /// By the kernel's trace: every interruption, by its source.
+    Trace,
+    /// By the kernel's counters alone: how long the program waited, and what was counted.
+    Counters,
+}
+
+/// What was run, and what came of it.
+#[derive(Clone, Debug)]
+pub struct RunQuietReport<'a> {
+    /// The program and its arguments.
+    pub command: &'a [String],
+    /// Where it ran.
+    pub cpus: &'a CpuList,
+    /// Whether these CPUs were made quiet for it.
+    pub is_tuned: bool,
+    /// How what was lost was seen.
+    pub seen_by: SeenBy,
+    /// What could not be done, each a sentence without its dot.
+    pub not_done: &'a [String],
+    /// Repetitions before those that count.
+    pub warmup: u64,
+    /// Those that count.
+    pub runs: &'a [Repetition],
+    /// What they come to.
+    pub judged: &'a Judged,
+}
+
+/// A repetition with its number, and whether noise touched it.
+struct RunRow {
+    number: u64,
+    touched: bool,
+    run: Repetition,
+}
+
+impl RunRow {
+    fn cause(&self) -> Option<&LostTo> {
+        self.run.sources.first()
+    }
+
+    fn lost_ratio(&self) -> Option<Ratio> {
+        let ratio = |lost: i64| lost as f64 / self.run.time_ns as f64;
+        self.run.lost_ns.filter(|_| self.run.time_ns > 0).map(|lost| Ratio(ratio(lost)))
+    }
+}
+
+fields! {
+    /// The fields of a repetition.
+    RUN, run: RunRow {
+        NUMBER = "run", "run", |row| Number(row.number);
+        TIME_NS = "time_ns", "time", |row| Fine(row.run.time_ns);
+        USER_NS = "user_ns", "user", |row| Time(row.run.user_ns);
+        SYSTEM_NS = "system_ns", "system", |row| Time(row.run.system_ns);
+        LOST_NS = "lost_ns", "lost", |row| row.run.lost_ns.map(Time);
+        LOST_RATIO = "lost_ratio", "of time", RunRow::lost_ratio;
+        INTERRUPTIONS = "interruptions", "times", |row| row.run.interruptions;
+        LOST_EVENTS = catalogue::LOST_EVENTS, |row| row.run.lost_events;
+        TOUCHED = "touched", "touched", |row| row.touched;
+        EXIT_CODE = "exit_code", "exit code", |row| row.run.exit_code;
+        CAUSE = "cause", "mainly", |row| row.cause().map(|cause| cause.source.clone());
+        CAUSE_KIND = "cause_kind", "kind",
+            |row| row.cause().and_then(|cause| cause.kind).map(|kind| kind.name());
+        CAUSE_NS = "cause_ns", "took", |row| row.cause().map(|cause| Time(cause.ns));
+    }
+}
+
+fields! {
+    /// The fields of a source within a repetition.
+    LOST_TO, lost_to: LostTo {
+        SOURCE = catalogue::SOURCE, |row| row.source.clone();
+        KIND = catalogue::KIND, |row| row.kind.map(|kind| kind.name());
+        TOTAL_NS = catalogue::TOTAL_NS, |row| Time(row.ns);
+    }
+}
+
+/// Times of repetitions, with which ones they are.
+struct SpreadRow(&'static str, Spread);
+
+fields! {
+    /// The fields of times.
+    SPREAD, spread: SpreadRow {
+        WHICH = "of", "of", |row| row.0;
+        RUNS = "runs", "runs", |row| row.1.runs;
+        MEAN_NS = catalogue::MEAN_NS, |row| Fine::rounded(row.1.mean_ns);
+        STDDEV_NS = catalogue::STDDEV_NS, |row| row.1.stddev_ns.and_then(Time::rounded);
+        MEDIAN_NS = catalogue::MEDIAN_NS, |row| Fine(row.1.median_ns);
+        MIN_NS = catalogue::MIN_NS, |row| Fine(row.1.min_ns);
+        MAX_NS = catalogue::MAX_NS, |row| Fine(row.1.max_ns);
+    }
+}
+
+impl RunQuietReport<'_> {
+    fn rows(&self) -> Vec<RunRow> {
+        let rows = (1..).zip(self.runs.iter().zip(&self.judged.touched));
+        rows.map(|(number, (run, touched))| RunRow { number, touched: *touched, run: run.clone() }).collect()
+    }
+
+    fn spreads(&self) -> Vec<SpreadRow> {
+        let Judged { all, untouched, without_lost, .. } = self.judged;
+        let mut spreads = vec![SpreadRow("all", *all)];
+        let is_other = |spread: &Spread| spread.runs < all.runs;
+        spreads.extend(untouched.filter(is_other).map(|spread| SpreadRow("untouched", spread)));
+        spreads.extend(without_lost.map(|spread| SpreadRow("all, without what was lost", spread)));
+        spreads
+    }
+
+    /// As the JSON that hyperfine exports: one result with all repetitions. Times are in seconds.
+    #[must_use]
+    pub fn hyperfine(&self) -> String {
+        let seconds = |ns: f64| ns / 1e9;
+        let all = &self.judged.all;
+        let mean = |of: fn(&Repetition) -> i64| {
+            seconds(self.runs.iter().map(|run| of(run) as f64).sum::<f64>() / self.runs.len().max(1) as f64)
+        };
+        let document = serde_json::json!({ "results": [{
+            "command": self.command.join(" "),
+            "mean": seconds(all.mean_ns),
+            "stddev": all.stddev_ns.map(seconds),
+            "median": seconds(all.median_ns as f64),
+            "user": mean(|run| run.user_ns),
+            "system": mean(|run| run.system_ns),
+            "min": seconds(all.min_ns as f64),
+            "max": seconds(all.max_ns as f64),
+            "times": self.runs.iter().map(|run| seconds(run.time_ns as f64)).collect::<Vec<_>>(),
+            "exit_codes": self.runs.iter().map(|run| run.exit_code).collect::<Vec<_>>(),
+        }] });
+        let text = serde_json::to_string_pretty(&document).expect("the keys are texts and numbers are finite or null");
+        text + "\n"
+    }
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct RunQuietDocument<'a> {
+    command: &'a [String],
+    cpus: String,
+    tuned: bool,
+    seen_by: SeenBy,
+    not_done: &'a [String],
+    warmup: u64,
+    verdict: &'static str,
+    explained_ratio: Option<f64>,
+    text: String,
+    usual_lost_ns: Option<i64>,
+    times: Vec<Object<SpreadRow>>,
+    runs: Vec<RunDocument>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+struct RunDocument {
+    #[serde(flatten)]
+    run: Object<RunRow>,
+    sources: Vec<Object<LostTo>>,
+}
+
+impl Report for RunQuietReport<'_> {
+    fn schema(&self) -> &'static str {
+        "becalm.run-quiet/1"
+    }
+
+    fn document(&self) -> impl Serialize {
+        let run = |row: &RunRow| RunDocument {
+            run: Object::new(row),
+            sources: row.run.sources.iter().map(Object::new).collect(),
+        };
+        RunQuietDocument {
+            command: self.command,
+            cpus: self.cpus.to_string(),
+            tuned: self.is_tuned,
+            seen_by: self.seen_by,
+            not_done: self.not_done,
+            warmup: self.warmup,
+            verdict: words::verdict_name(self.judged.verdict),
+            explained_ratio: match self.judged.verdict {
+                SpreadVerdict::Machines(share) | SpreadVerdict::Programs(share) => Some(share),
+                _ => None,
+            },
+            text: words::verdict(self),
+            usual_lost_ns: self.judged.usual_lost_ns,
+            times: self.spreads().iter().map(Object::new).collect(),
+            runs: self.rows().iter().map(run).collect(),
+        }
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        paragraph(out, "", &words::verdict(self))?;
+        paragraph(out, "  ", &words::place(self))?;
+        for text in self.not_done {
+            paragraph(out, "  ! ", text)?;
+        }
+        heading(out, "Repetitions")?;
+        let rows = self.rows();
+        let mut fields: Vec<&Field<RunRow>> =
+            vec![&run::NUMBER, &run::TIME_NS, &run::LOST_NS, &run::LOST_RATIO, &run::INTERRUPTIONS, &run::TOUCHED];
+        if rows.iter().any(|row| row.run.exit_code != 0) {
+            fields.push(&run::EXIT_CODE);
+        }
+        fields.extend([&run::CAUSE_KIND, &run::CAUSE, &run::CAUSE_NS]);
+        let mut table = Table::new(&fields);
+        rows.iter().for_each(|row| table.row(&fields, row));
+        table.print(out)?;
+        writeln!(out, "  touched: lost more than is usual, by three standard deviations and 0.5 % of the time")?;
+        heading(out, "Times")?;
+        let fields: Vec<&Field<SpreadRow>> = SPREAD.iter().collect();
+        let mut table = Table::new(&fields);
+        table.keep_whole(0);
+        self.spreads().iter().for_each(|row| table.row(&fields, row));
+        table.print(out)
+    }
+}

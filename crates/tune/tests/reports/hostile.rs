@@ -1,0 +1,109 @@
+//! Texts of every report on tuning, where names and documents are made by somebody who wants to steer the reader's terminal.
+
+use becalm_report::{Form, Report};
+use becalm_tune::{
+    Area, Attempt, BootParameter, Change, Check, Chosen, CpuChoice, Family, Finding, Gain, GainJob, Gains, Knob, Note,
+    Outcome, Plan, PredictedSlowdown, Profile, Severity, Stage, StepGain, TuneCheckReport, TuneDoing, TuneDoneReport,
+    TunePlanReport,
+};
+use becalm_units::{CpuList, Nanos};
+use proptest::prelude::*;
+
+/// At its beginning stands what a name wants to pass for a line of becalm's own.
+const FORGED: &str = "FORGED";
+
+/// Checks each form of a report's text.
+fn check(report: &impl Report) {
+    for width in [None, Some(100), Some(40)] {
+        for all in [false, true] {
+            let text = becalm_report::text(report, Form::within(width).with_all(all));
+            assert_eq!(becalm_units::printable_lines(&text), text, "it would steer the terminal");
+            assert!(!text.lines().any(|line| line.starts_with(FORGED)), "a line is forged:\n{text}");
+        }
+    }
+}
+
+/// Names that begin a line, move the cursor, or turn the direction of writing.
+fn names() -> impl Strategy<Value = String> {
+    "[a-z]{0,3}[\\x1b\\x07\\x7f\\u{9b}\\u{85}\\u{202e}\\u{2066}\\t\\r]{1,4}[a-z ]{0,3}"
+        .prop_map(|name| format!("{name}\n{FORGED}{name}\r{FORGED}\u{2028}{FORGED}\u{85}{FORGED}"))
+}
+
+fn check_tuning(name: &str) {
+    let text = || name.to_owned();
+    let change = Change {
+        family: Family::Affinity,
+        knob: Knob::Affinity { tid: 7, start_ticks: 0, comm: name.into() },
+        from: name.into(),
+        to: name.into(),
+        or_else: Vec::new(),
+        after: false,
+        reason: name.into(),
+        risk: Some(name.into()),
+        removes: Vec::new(),
+    };
+    let group = Change { knob: Knob::Group { path: name.into() }, ..change.clone() };
+    let plan = Plan {
+        cpus: "1".parse().unwrap(),
+        left_idle: CpuList::default(),
+        siblings: CpuList::default(),
+        housekeeping: "0".parse().unwrap(),
+        profile: Profile::Hpc,
+        steps: vec![change.clone(), group],
+        boot: vec![BootParameter {
+            name: text(),
+            value: Some(text()),
+            from: Some(text()),
+            reason: text(),
+            risk: Some(text()),
+        }],
+        notes: vec![Note { family: Family::Affinity, text: text() }],
+    };
+    let without = PredictedSlowdown { mean: 1.25, low: Some(1.2), high: None };
+    let job = GainJob { grain: Nanos::from_millis(1), ranks: 64 };
+    let gaining = StepGain { sources: vec![text()], without: vec![(job, without)] };
+    let steps = vec![gaining.clone(), gaining];
+    let total = vec![Gain { job, slowdown: without, without }];
+    let gains = Gains { run: name.into(), total, steps };
+    check(&TunePlanReport { plan: &plan, gains: None });
+    check(&TunePlanReport { plan: &plan, gains: Some(&gains) });
+    for doing in [TuneDoing::Apply, TuneDoing::Restore, TuneDoing::Status] {
+        check(&TuneDoneReport {
+            doing,
+            stage: Stage::Tuned,
+            summary: text(),
+            cpus: "1".parse().unwrap(),
+            attempts: vec![Attempt::new(change.clone(), name, name, Outcome::Refused).because(name)],
+            journal: Some(name.into()),
+            advice: None,
+        });
+    }
+    let mut finding = Finding {
+        area: Area::Irq,
+        severity: Severity::Warning,
+        title: text(),
+        evidence: Vec::new(),
+        fix: None,
+        noise: Vec::new(),
+        cost: None,
+    };
+    finding.seen(name, name).fix(name).boot(name);
+    let choice = CpuChoice { cpus: "1".parse().unwrap(), chosen: Chosen::Named, others: "0".parse().unwrap() };
+    check(&TuneCheckReport {
+        node: name,
+        kernel: name,
+        processor: name,
+        check: &Check { choice, findings: vec![finding] },
+        run: Some(std::path::Path::new(name)),
+        not_counted: Some(name),
+        ticks: &[],
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+    #[test]
+    fn no_text_steers_the_terminal_or_forges_a_line(name in names()) {
+        check_tuning(&name);
+    }
+}
