@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod child;
 pub mod paper;
 pub mod platforms;
 #[cfg(feature = "schemas")]

@@ -1,9 +1,8 @@
 //! Several noises, one after the other: each is made by a becalm of its own, as a user would type it, since what it takes to make one is
 //! given up when it has begun.
 
-use std::io::{self, Read, Write};
+use std::io::Write;
 use std::process::Stdio;
-use std::thread;
 
 use becalm_command::Exit;
 use becalm_command::child::{attend, becalm};
@@ -15,6 +14,7 @@ use becalm_units::Nanos;
 use becalm_units::fault::{self, Context, Result, UsageError};
 
 use super::{InjectSweepReport, InjectedCell};
+use crate::child::{last_words, reader, text};
 
 /// More noises than this are more likely a slip than meant.
 const CELLS: usize = 10_000;
@@ -110,28 +110,11 @@ fn one(
     let mut child = child.spawn().context("cannot run becalm inject")?;
     let (printed, said) = (reader(child.stdout.take()), reader(child.stderr.take()));
     let (status, signal) = attend(child, signals).context("cannot wait for becalm inject")?;
-    let text = |reader: Option<thread::JoinHandle<io::Result<String>>>| -> Result<String> {
-        let read = reader.map(|reader| reader.join().unwrap_or_else(|_| Ok(String::new())));
-        read.unwrap_or_else(|| Ok(String::new())).context("cannot read what becalm inject printed")
-    };
+    let text = |reader| text(reader).context("cannot read what becalm inject printed");
     let (printed, said) = (text(printed)?, text(said)?);
     let made = match serde_json::from_str(&printed) {
         Ok(document) if status.success() => Ok(document),
-        _ => {
-            let last =
-                said.lines().rev().find(|line| !line.trim().is_empty()).map(|line| line.trim_start_matches("becalm: "));
-            Err(last.map_or_else(|| format!("it ended with {status}"), str::to_owned))
-        }
+        _ => Err(last_words(&said).map_or_else(|| format!("it ended with {status}"), str::to_owned)),
     };
     Ok((made, signal.is_some()))
-}
-
-/// Reads all that comes, while it is waited for elsewhere.
-fn reader(from: Option<impl Read + Send + 'static>) -> Option<thread::JoinHandle<io::Result<String>>> {
-    let mut from = from?;
-    Some(thread::spawn(move || {
-        let mut text = Vec::new();
-        from.read_to_end(&mut text)?;
-        Ok(String::from_utf8_lossy(&text).into_owned())
-    }))
 }

@@ -1,12 +1,14 @@
 //! Recording a configuration by a process of its own, as a user would do it.
 
-use std::io::{self, Read};
+use std::io;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use becalm_linux::signals::{self, StopSignals};
 use becalm_units::fault::{Context, Result};
+
+use crate::child::{last_words, reader, text};
 
 /// How the recording of a configuration ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,23 +33,14 @@ pub fn record(mut command: Command, signals: &StopSignals) -> Result<RecordingEn
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let started = signals.let_through(|| command.spawn());
     let mut child = started.with_context(|| format!("cannot start {}", command.get_program().display()))?;
-    // Or a recording with much to say would wait for its reader forever.
-    let said = child.stderr.take().and_then(|mut stderr| {
-        let read = move || {
-            let mut said = Vec::new();
-            // What cannot be read was not said.
-            let _ = stderr.read_to_end(&mut said);
-            String::from_utf8_lossy(&said).into_owned()
-        };
-        // Without a reader nobody is waited for: the other end is closed.
-        thread::Builder::new().spawn(read).ok()
-    });
+    let said = reader(child.stderr.take());
     let (status, stopped) = wait(&mut child, signals).context("cannot wait for the recording")?;
-    let said = said.and_then(|said| said.join().ok()).unwrap_or_default();
+    // What cannot be read was not said.
+    let said = text(said).unwrap_or_default();
     Ok(match (stopped, status.success()) {
         (true, _) => RecordingEnd::Stopped,
         (false, true) => RecordingEnd::Whole,
-        (false, false) => RecordingEnd::Failed(last_words(&said, &status.to_string())),
+        (false, false) => RecordingEnd::Failed(last_words(&said).map_or_else(|| status.to_string(), str::to_owned)),
     })
 }
 
@@ -64,25 +57,5 @@ fn wait(child: &mut Child, signals: &StopSignals) -> io::Result<(ExitStatus, boo
             let _ = signals::terminate(child.id());
         }
         thread::sleep(LOOK);
-    }
-}
-
-/// The last line of messages without the program's name, or how the process ended.
-fn last_words(said: &str, status: &str) -> String {
-    let last = said.lines().rev().map(str::trim).find(|line| !line.is_empty());
-    last.map_or_else(|| status.to_owned(), |line| line.strip_prefix("becalm: ").unwrap_or(line).to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::last_words;
-
-    #[test]
-    fn the_last_words_say_why() {
-        assert_eq!(
-            last_words("becalm: 1\nbecalm: cannot set the class rr:80\n\n", "exit status: 1"),
-            "cannot set the class rr:80"
-        );
-        assert_eq!(last_words(" \n", "exit status: 1"), "exit status: 1");
     }
 }
