@@ -11,13 +11,13 @@ mod times;
 mod verdict;
 
 pub use compare::compare;
-pub use document::{
-    Above, BUCKETS, Bucket, DistributionDoc, Edges, Level, NamedCount, Quantity, SCHEMA, SERIES, Series,
-};
-pub use figures::{SeriesFigures, Within, level};
-pub use report::{DistributionReport, SideBySideReport};
+pub(crate) use document::{Above, BUCKETS, SERIES};
+pub use document::{Bucket, DistributionDoc, Edges, Level, NamedCount, Quantity, Series};
+use figures::{SeriesFigures, Within};
+pub use report::DistributionReport;
+use report::SideBySideReport;
 #[cfg(feature = "schemas")]
 pub(crate) use report::{DistributionsDocument, sides::SideBySideDocument};
-pub use sides::{AskTimes, Pair, Side, SideBySide, SidesError, side_by_side};
-pub use times::times_of;
-pub use verdict::{Clustering, Shown, Tested, TestedFigure, Untested};
+use sides::{Pair, Side, SideBySide, side_by_side};
+use times::times_of;
+use verdict::{Shown, Tested, TestedFigure, Untested};

@@ -75,12 +75,6 @@ impl Shown {
             Self::TooLittle => "not enough data",
         }
     }
-
-    /// Whether a difference is shown.
-    #[must_use]
-    pub const fn is_difference(self) -> bool {
-        matches!(self, Self::Higher | Self::Lower | Self::Differs)
-    }
 }
 
 /// A row of what was tested.

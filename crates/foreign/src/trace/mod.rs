@@ -39,17 +39,20 @@ use becalm_units::fault::{Fault, Wording};
 
 pub use clock::StampClock;
 pub use find::{FoundDetours, TraceRequest, find};
-pub use held::HeldTrace;
-pub use osnoise::{NoiseNamer, NoiseTrace, TracerFigures, TracerLoop};
+use held::HeldTrace;
+use osnoise::TracerLoop;
+pub use osnoise::{NoiseNamer, NoiseTrace};
 pub use paged::PagedTrace;
 pub use perf::PerfTrace;
-pub use programs::ThreadTimes;
-pub use run::{TraceFindings, store};
+use programs::ThreadTimes;
+use run::TraceFindings;
+pub use run::store;
 pub use search::DetourSearch;
-pub use span::CpuSpan;
+use span::CpuSpan;
 pub use text::TextNamer;
-pub use thread::{ThreadDetours, ThreadTime, Whereabouts};
-pub use whole::Wholeness;
+pub use thread::Whereabouts;
+use thread::{ThreadDetours, ThreadTime};
+use whole::Wholeness;
 
 /// A trace that is read CPU by CPU, as often as it takes.
 pub trait KernelTrace {

@@ -3,15 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use becalm_measure::Names;
-use becalm_model::node::{ClockDoc, MachineDoc, NodeDoc, Rung, SCHEMA, SettingsDoc};
+use becalm_model::node::NodeDoc;
 use becalm_model::{Happening, Kind, Pid};
 use becalm_record::MemoryStore;
 use becalm_units::Nanos;
 
+use super::osnoise::TracerFigures;
 use super::*;
+use crate::document::recording;
 use crate::read::kernel_text::KernelText;
 use crate::read::osnoise::{OsnoiseHappening, Period};
-use crate::read::{Source, ftrace_text, osnoise, perf_data, perf_script, trace_dat};
+use crate::read::{Format, Source, ftrace_text, osnoise, perf_data, perf_script, trace_dat};
 
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/samples");
 
@@ -20,22 +22,7 @@ fn sample(name: &str) -> Vec<u8> {
 }
 
 fn document() -> NodeDoc {
-    NodeDoc {
-        schema: SCHEMA.to_owned(),
-        node: "imported".to_owned(),
-        program: "test".to_owned(),
-        origin: None,
-        ended: None,
-        machine: MachineDoc::default(),
-        clock: ClockDoc::default(),
-        settings: SettingsDoc::default(),
-        rung: Rung::Tracepoints,
-        cpus: Vec::new(),
-        tracing: None,
-        stored: None,
-        counters: Vec::new(),
-        warnings: Vec::new(),
-    }
+    recording("imported".to_owned(), Format::TraceDat, Vec::new())
 }
 
 /// What is found in a trace, with the names of it.

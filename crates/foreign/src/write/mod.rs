@@ -2,13 +2,13 @@
 //!
 //! Writers take values one after the other and hand them on, so that a run of any length needs little memory.
 
-pub mod chrome;
-pub mod csv;
-pub mod folded;
+pub(crate) mod chrome;
+pub(crate) mod csv;
+pub(crate) mod folded;
 mod gzip;
-pub mod hdrhistogram;
+pub(crate) mod hdrhistogram;
 pub mod loggopsim;
-pub mod perfetto;
-pub mod pprof;
-pub mod simgrid;
+pub(crate) mod perfetto;
+pub(crate) mod pprof;
+pub(crate) mod simgrid;
 mod slices;
