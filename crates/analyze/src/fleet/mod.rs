@@ -23,7 +23,7 @@ use becalm_stats::{Interval, median_low, median_mid};
 use becalm_units::{CpuList, Nanos, counted, cpus};
 
 use crate::condense::condense;
-use crate::summary::{SummaryError, node_ratio, observed};
+use crate::summary::{NodeNoise, SummaryError, node_noise, observed};
 pub use heat::{COLUMNS, Heat};
 use heat::{Gathered, Window, Windows};
 pub use together::{Struck, Together, Verdict};
@@ -246,7 +246,7 @@ impl FleetNode {
 
     /// Nothing for a node that was watched for no time.
     fn of_digest(digest: &DigestDoc) -> Option<Self> {
-        let (ratio, interval) = node_ratio(digest)?;
+        let NodeNoise { ratio, interval } = node_noise(digest)?;
         let spans = digest.run.cpus.iter().zip(&digest.cpus);
         let spans = spans.filter_map(|(cpu, of)| observed(&digest.run, cpu, of).0);
         let observed = spans.fold(0, i64::saturating_add).max(1) as f64;

@@ -12,6 +12,7 @@ mod digest;
 mod error;
 mod figures;
 mod findings;
+mod nodes;
 mod peers;
 mod pooled;
 mod recurring;
@@ -25,13 +26,14 @@ pub use anatomy::{Anatomy, Part, PartFigures};
 pub use books::{Books, OpenBook};
 pub use category::{Category, CategoryTotal, categories};
 pub use checked::{Checked, Found, Measuring};
-pub(crate) use digest::{middles, moments, node_ratio, observed};
+pub(crate) use digest::{middles, moments, node_noise, observed};
 pub use digest::{select, summarize_digests};
 pub use error::SummaryError;
 pub use figures::{
     CpuSummary, Figures, LongTail, NodeSummary, Observed, Origin, OutlierSummary, PeersSummary, PeriodSummary,
     SourceSummary, Summary,
 };
+pub(crate) use nodes::NodeNoise;
 pub use pooled::Pooled;
 pub use run::{Selection, summarize};
 pub(crate) use run::{keep_cpus, spans};
