@@ -145,7 +145,6 @@ impl Clustering {
     }
 }
 
-/// Tests the runs of two sides.
 pub(super) fn test(
     sides: &[Vec<RunLengths<'_>>; 2],
     clustering: Option<Clustering>,

@@ -209,7 +209,6 @@ impl Grains {
 }
 
 impl DrawnDelay {
-    /// Adds the mean delay of a cell, by its weight.
     fn add(&mut self, cell: &DelayCell, weight: f64) {
         self.delay += weight * cell.delay();
         for (source, ns) in &cell.parts {
@@ -254,7 +253,6 @@ impl<'a> Drawing<'a> {
         Self { digest, grains, recorded: whole.length, times, window: Window { length, ..whole } }
     }
 
-    /// The detours of each CPU.
     fn cpus(&self, names: &mut SourceIds) -> Vec<DrawnCpu> {
         let random = &mut SplitMix64::new(SEED);
         if self.window.length <= Nanos::ZERO {

@@ -116,7 +116,6 @@ pub(crate) fn node_noise(digest: &DigestDoc) -> Option<NodeNoise> {
     Some(NodeNoise { ratio: lost as f64 / observed as f64, interval })
 }
 
-/// The figures of a CPU.
 fn figures(digest: &DigestDoc, cpu: &CpuDoc, counts: &CpuDigest) -> Figures {
     let doc = &digest.run;
     let (duration_ns, how) = observed(doc, cpu, counts);

@@ -67,7 +67,6 @@ impl SourceTimes {
     }
 }
 
-/// The noise ratio of a node.
 #[derive(Clone, Copy)]
 pub(crate) struct NodeNoise {
     pub(crate) ratio: f64,

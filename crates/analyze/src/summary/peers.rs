@@ -15,7 +15,6 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    /// Compares the CPUs of a node.
     pub(super) fn compare_cpus(&mut self, node: &str, cpus: &[CpuSummary]) {
         let known: Vec<(CpuId, (f64, Interval))> = cpus
             .iter()

@@ -138,7 +138,6 @@ impl Reading {
         }
     }
 
-    /// Reads one node.
     fn take(&mut self, bundle: &Bundle, doc: NodeDoc) -> Result<(), SummaryError> {
         self.nodes.warnings.add_document(&doc);
         let spans = spans(bundle, &doc)?;
@@ -342,7 +341,6 @@ impl ScanSums {
     }
 }
 
-/// The figures of a CPU.
 fn figures(doc: &NodeDoc, cpu: &CpuDoc, spans: &Spans, rows: &mut CpuScan, names: &[(Kind, String)]) -> Figures {
     let duration_ns = spans.length(cpu);
     let unseen = rows.sources.iter().filter(|source| names[source.number.index()].0 == Kind::Unseen);
