@@ -142,8 +142,10 @@ impl Reading {
         self.nodes.warnings.add_document(&doc);
         let spans = spans(bundle, &doc)?;
         let mut scan = self.scan(bundle, &doc, &spans)?;
-        for cpu in scan.open_books() {
-            self.open.extend(books::first_open(bundle, &doc.node, cpu)?);
+        if doc.rung == Rung::Tracepoints {
+            for cpu in scan.open_books() {
+                self.open.extend(books::first_open(bundle, &doc.node, cpu)?);
+            }
         }
         self.nodes.warnings.add_unlisted(&doc, scan.unexpected(), self.whole);
         self.recurring.add_spectrum(scan.spectrum());
