@@ -60,10 +60,19 @@ pub struct JobFigure {
     pub ns: f64,
     /// What it is of the first job's, less 1; `None` of the first itself, and where that is 0.
     pub change: Option<f64>,
-    /// The ends of the 95 % interval of that; `None` where a job is too short for one.
-    pub interval: Option<(f64, f64)>,
+    /// The interval of that; `None` if a job is too short for one.
+    pub interval: Option<ChangeInterval>,
     /// Whether the two differ; `None` where nothing is compared.
     pub verdict: Option<Verdict>,
+}
+
+/// The ends of the 95 % interval of a change.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ChangeInterval {
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
 }
 
 /// One time of one job.
@@ -118,11 +127,11 @@ impl Bootstrap {
         let mut ratios: Vec<f64> = pairs.map(|(own, base)| own[which] / base[which]).collect();
         ratios.sort_by(f64::total_cmp);
         let end = |share| ratios.get(nearest_rank(share, ratios.len())).map(|ratio| ratio - 1.0);
-        let interval = end(0.025).zip(end(0.975));
+        let interval = end(0.025).zip(end(0.975)).map(|(low, high)| ChangeInterval { low, high });
         let verdict = match interval {
             None => Verdict::NotEnoughData,
-            Some((low, _)) if low > 0.0 => Verdict::Higher,
-            Some((_, high)) if high < 0.0 => Verdict::Lower,
+            Some(ends) if ends.low > 0.0 => Verdict::Higher,
+            Some(ends) if ends.high < 0.0 => Verdict::Lower,
             Some(_) => Verdict::NoDifferenceShown,
         };
         JobFigure { ns, change: Some(ns / base - 1.0), interval, verdict: Some(verdict) }
@@ -230,7 +239,7 @@ mod tests {
         assert!(row(PhaseTime::Qt, 1).average.interval.is_some());
         let later = row(PhaseTime::Qtbt, 2);
         assert_eq!((later.average.verdict, later.worst.verdict), (Some(Verdict::Higher), Some(Verdict::Higher)));
-        let (low, high) = later.worst.interval.unwrap();
+        let ChangeInterval { low, high } = later.worst.interval.unwrap();
         // 2.5 ms in the place of 1.5 ms, two thirds more, where about one phase in a hundred has them.
         assert!(low > 0.2 && high < 1.2, "{low} {high}");
         assert_eq!(row(PhaseTime::Bt, 2).average.verdict, Some(Verdict::NoDifferenceShown));

@@ -193,7 +193,7 @@ mod tests {
     use crate::summary::Figures;
 
     fn cpu(duration_ns: Option<i64>, detours: &[i64], interval: Interval) -> CpuSummary {
-        let mut figures = Figures { duration_ns, interval: Some(interval), ..Figures::unknown() };
+        let mut figures = Figures { duration_ns, interval: Some(interval), ..Figures::default() };
         detours.iter().for_each(|detour| figures.durations.add(*detour));
         CpuSummary { node: "n".to_owned(), cpu: CpuId::new(1), figures }
     }

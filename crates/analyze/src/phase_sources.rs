@@ -91,8 +91,17 @@ pub struct LongPhase {
     pub rank: u32,
     /// How long that took, in nanoseconds.
     pub compute_ns: i64,
-    /// Who took most of it, and for how long in nanoseconds; `None` where nothing did.
-    pub most: Option<(String, i64)>,
+    /// The source that took most of it; `None` if none did.
+    pub most: Option<LargestSource>,
+}
+
+/// The source that took most of a phase.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LargestSource {
+    /// Its name.
+    pub source: String,
+    /// Its time, in nanoseconds.
+    pub time_ns: i64,
 }
 
 /// A recording and a job that cannot be laid beside each other.
@@ -182,7 +191,7 @@ pub fn phase_sources(job: &PhaseRun, bundle: &Bundle) -> Result<PhaseSources, Ph
         let why = "of its worst phases none lies in the recording: begin it before the job, and end it after";
         return Err(PhaseSourcesError::Apart(why.to_owned()));
     }
-    let found = computed.result(&computing, (phases, worst.len()), median_ns);
+    let found = computed.result(&computing, phases, worst.len(), median_ns);
     Ok(PhaseSources { waiting: meanwhile.waiting(&waiting), ..found })
 }
 
@@ -362,7 +371,7 @@ impl WindowSums {
         })
     }
 
-    fn result(mut self, windows: &[Window], (phases, worst): (usize, usize), median_ns: i64) -> PhaseSources {
+    fn result(mut self, windows: &[Window], phases: usize, worst: usize, median_ns: i64) -> PhaseSources {
         let lengths = || windows.iter().map(|window| window.end - window.start);
         let all: i64 = lengths().sum();
         let sources = self.sources();
@@ -373,7 +382,10 @@ impl WindowSums {
             rank: window.rank,
             compute_ns: window.end - window.start,
             most: self.by_phase.get(&window.phase).and_then(|times| {
-                times.iter().max_by_key(|(_, time)| **time).map(|((_, source), time)| (source.clone(), *time))
+                times
+                    .iter()
+                    .max_by_key(|(_, time)| **time)
+                    .map(|((_, source), time)| LargestSource { source: source.clone(), time_ns: *time })
             }),
         };
         PhaseSources {
@@ -413,7 +425,7 @@ mod tests {
         let most = found.longest[0].most.clone();
         assert_eq!(
             (found.longest.len(), found.longest[0].rank, most),
-            (10, 1, Some(("pdflush".to_owned(), 5_000_000)))
+            (10, 1, Some(LargestSource { source: "pdflush".to_owned(), time_ns: 5_000_000 }))
         );
         // Rank 0 waits for 5.023 ms in each: 3 ms of asking, half a millisecond of another task, and the rest is free.
         let waiting = found.waiting.unwrap();
@@ -453,11 +465,12 @@ mod tests {
                     sums.detour(Some(&windows), start, length);
                     sums.activity(Some(&windows), start, length, (Kind::Task, names[who]));
                 }
-                let inside = (start..start + length).filter(|at| windows.iter().any(|window| (window.start..window.end).contains(at)));
+                let is_inside = |at: &i64| windows.iter().any(|window| (window.start..window.end).contains(at));
+                let inside = (start..start + length).filter(is_inside);
                 counted[who] += inside.count() as i64;
                 start += length;
             }
-            let found = computed.result(&windows, (100, windows.len()), 1);
+            let found = computed.result(&windows, 100, windows.len(), 1);
             for (who, name) in names.iter().enumerate().take(2) {
                 let time = found.sources.iter().find(|source| source.source == *name).map_or(0, |source| source.total_ns);
                 prop_assert_eq!(time, counted[who]);

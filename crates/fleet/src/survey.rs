@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use becalm_analyze::condense::digest;
-use becalm_analyze::summary::{SummaryError, node_ratio, observed};
+use becalm_analyze::summary::{NodeNoise, SummaryError, node_noise, observed};
 use becalm_bundle::StoredNodes;
 use becalm_model::Kind;
 use becalm_model::digest::DigestDoc;
@@ -228,7 +228,7 @@ impl FleetNode {
 
     /// Nothing for a node that was watched for no time.
     fn of_digest(digest: &DigestDoc) -> Option<Self> {
-        let (ratio, interval) = node_ratio(digest)?;
+        let NodeNoise { ratio, interval } = node_noise(digest)?;
         let spans = digest.run.cpus.iter().zip(&digest.cpus);
         let spans = spans.filter_map(|(cpu, of)| observed(&digest.run, cpu, of).0);
         let observed = spans.fold(0, i64::saturating_add).max(1) as f64;

@@ -51,7 +51,6 @@ impl Offsets {
     }
 }
 
-/// What one unit replays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct ReplayStart {
     kind: usize,

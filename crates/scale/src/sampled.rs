@@ -313,7 +313,6 @@ pub struct PhaseSampler {
     last: i64,
     /// What each phase loses to whole laps of a circle.
     laps: i64,
-    /// The longest detours.
     longest: LongestDetours,
     /// Those that end first stand first.
     open: VecDeque<OpenPhases>,

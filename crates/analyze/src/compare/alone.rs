@@ -111,7 +111,6 @@ impl RunScatter {
         Self::learned(basis, if sides.iter().all(is_whole) { WHOLE } else { PART })
     }
 
-    /// Of a CPU.
     pub(super) const fn for_cpu(basis: Basis) -> Self {
         Self::learned(basis, PART)
     }

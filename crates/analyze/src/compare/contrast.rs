@@ -47,13 +47,11 @@ impl RunFigure {
         Self { value, within }
     }
 
-    /// Of a ratio of sums over time.
     pub(super) fn from_sums(series: &RatioOfSums) -> Self {
         // Drifts and long trains leave a run without a scatter of its own; the scatter between runs has them.
         Self::new(series.value, series.scatter().map_or(0.0, |scatter| scatter.variance))
     }
 
-    /// Of a quantile.
     pub(super) fn from_quantile(value: f64, tail: Option<Result<RunQuantile, Doubt>>) -> Self {
         let within = tail.and_then(Result::ok).map_or(0.0, |mut tail| tail.variance());
         Self::new(value, within)
@@ -190,7 +188,6 @@ impl Welch {
         Ok(Self { means: [a.mean, b.mean], variances: [variance_a, variance_b], freedoms })
     }
 
-    /// Of one figure a side.
     pub(super) fn from_known(a: KnownFigure, b: KnownFigure) -> Self {
         Self {
             means: [a.value, b.value],

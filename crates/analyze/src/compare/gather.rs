@@ -92,7 +92,7 @@ impl<'a> Reading<'a> {
         let before_detours = self.accounts.clone();
         self.each_node(|reading, node| {
             for batch in bundle.detours(node)? {
-                reading.detours(&batch?);
+                reading.detours::<true>(&batch?);
             }
             Ok(())
         })?;
@@ -102,7 +102,7 @@ impl<'a> Reading<'a> {
         self.gathered.places.iter_mut().for_each(DetourSample::set_levels);
         self.each_node(|reading, node| {
             for batch in bundle.detours(node)? {
-                reading.detours_above(&batch?);
+                reading.detours::<false>(&batch?);
             }
             if reading.ground.has_sources() {
                 for batch in bundle.activities(node)? {
@@ -145,54 +145,38 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn detours(&mut self, batch: &DetourBatch) {
+    /// Takes detours: in the first pass all of them, in the second those above the levels.
+    fn detours<const FIRST: bool>(&mut self, batch: &DetourBatch) {
+        let add = if FIRST { DetourSample::add } else { DetourSample::add_above };
         for range in runs(batch.cpus()) {
             let Some(at) = self.at.get(&batch.cpus()[range.start]).copied() else { continue };
             let origin = self.run.loops[at].start;
             for row in range {
                 let start = batch.starts()[row];
-                let Some(duration) = self.accounts[at].detour(batch.durations()[row]) else {
-                    self.kept[at].push(false);
-                    continue;
-                };
-                let keep = duration >= self.ground.shortest_ns;
-                self.kept[at].push(keep);
-                if !keep {
-                    self.gathered.dropped += 1;
-                    self.gathered.dropped_ns = self.gathered.dropped_ns.saturating_add(duration);
-                    continue;
+                let duration = self.accounts[at].detour(batch.durations()[row]);
+                let kept = duration.filter(|duration| *duration >= self.ground.shortest_ns);
+                if FIRST {
+                    self.count(at, duration, kept.is_some() && batch.incomplete(row));
                 }
-                self.gathered.incomplete += u64::from(batch.incomplete(row));
-                self.gathered.all.add(start.saturating_sub(origin), duration);
+                let Some(duration) = kept else { continue };
+                add(&mut self.gathered.all, start.saturating_sub(origin), duration);
                 if let Some(node) = self.gathered.nodes.get_mut(self.node) {
-                    node.add(start.saturating_sub(origin), duration);
+                    add(node, start.saturating_sub(origin), duration);
                 }
                 if let Some(place) = self.gathered.places.get_mut(at) {
-                    place.add(start, duration);
+                    add(place, start, duration);
                 }
             }
         }
     }
 
-    fn detours_above(&mut self, batch: &DetourBatch) {
-        for range in runs(batch.cpus()) {
-            let Some(at) = self.at.get(&batch.cpus()[range.start]).copied() else { continue };
-            let origin = self.run.loops[at].start;
-            for row in range {
-                let start = batch.starts()[row];
-                let Some(duration) = self.accounts[at].detour(batch.durations()[row]) else { continue };
-                if duration < self.ground.shortest_ns {
-                    continue;
-                }
-                self.gathered.all.add_above(start.saturating_sub(origin), duration);
-                if let Some(node) = self.gathered.nodes.get_mut(self.node) {
-                    node.add_above(start.saturating_sub(origin), duration);
-                }
-                if let Some(place) = self.gathered.places.get_mut(at) {
-                    place.add_above(start, duration);
-                }
-            }
-        }
+    /// Counts a detour of a loop, which is `None` if all of it is becalm's own.
+    fn count(&mut self, at: usize, duration: Option<i64>, incomplete: bool) {
+        let dropped = duration.filter(|duration| *duration < self.ground.shortest_ns);
+        self.kept[at].push(duration.is_some() && dropped.is_none());
+        self.gathered.dropped += u64::from(dropped.is_some());
+        self.gathered.dropped_ns = self.gathered.dropped_ns.saturating_add(dropped.unwrap_or(0));
+        self.gathered.incomplete += u64::from(incomplete);
     }
 
     /// Counts each activity, and adds its time to its root.

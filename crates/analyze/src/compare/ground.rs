@@ -9,7 +9,7 @@ use becalm_units::{CpuId, CpuList, Nanos, counted};
 
 use super::CompareError;
 use super::gathered::Gathered;
-use super::recording::Recording;
+use super::recording::{LoopLengths, Recording, UnreadNode};
 use crate::summary::{Observed, Selection, SummaryError};
 
 /// The shortest run is cut into this many stretches, of which the longest detours are compared.
@@ -111,7 +111,6 @@ pub struct ComparedRun {
     pub(super) loops: Vec<LoopSpan>,
 }
 
-/// The loop of a CPU.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LoopSpan {
     pub(super) start: i64,
@@ -143,7 +142,7 @@ impl ComparedRun {
             docs: Vec::new(),
         };
         for doc in &docs {
-            let (lengths, observed) = recording.lengths(doc).map_err(failed)?;
+            let LoopLengths { lengths, observed } = recording.lengths(doc).map_err(failed)?;
             run.open_ended |= observed == Observed::LastDetour;
             for (cpu, length) in doc.cpus.iter().zip(lengths) {
                 let length = length.filter(|ns| *ns > 0);
@@ -271,8 +270,8 @@ impl Ground {
     }
 
     /// Tells of nodes of a run that could not be read.
-    pub(super) fn note_left_out(&mut self, run: &str, nodes: &[(String, String)]) {
-        let told = nodes.iter().take(LISTED).map(|(node, why)| warning::node_left_out_of(run, node, why));
+    pub(super) fn note_left_out(&mut self, run: &str, nodes: &[UnreadNode]) {
+        let told = nodes.iter().take(LISTED).map(|left| warning::node_left_out_of(run, &left.node, &left.why));
         self.notes.extend(told);
         if let Some(more) = nodes.len().checked_sub(LISTED + 1) {
             let more = counted(more as u64 + 1, "more node", "more nodes");

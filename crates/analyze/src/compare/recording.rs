@@ -11,6 +11,12 @@ use becalm_units::CpuId;
 use crate::condense::digest;
 use crate::summary::{Observed, Selection, SummaryError, keep_cpus, observed, spans};
 
+/// How long loops ran, in nanoseconds, and how that is known.
+pub(super) struct LoopLengths {
+    pub(super) lengths: Vec<Option<i64>>,
+    pub(super) observed: Observed,
+}
+
 /// What a comparison needs to know of a run to find the ground that it has in common with others.
 pub(super) trait Recording {
     /// The folder of the run's bundle.
@@ -20,7 +26,7 @@ pub(super) trait Recording {
     fn documents(&self, selection: &Selection) -> Result<Vec<NodeDoc>, SummaryError>;
 
     /// How long the loops of these CPUs ran, and how that is known.
-    fn lengths(&self, doc: &NodeDoc) -> Result<(Vec<Option<i64>>, Observed), SummaryError>;
+    fn lengths(&self, doc: &NodeDoc) -> Result<LoopLengths, SummaryError>;
 
     /// The shortest detour of a node, in nanoseconds; `None` of none.
     fn shortest_detour(&self, doc: &NodeDoc) -> Result<Option<i64>, SummaryError>;
@@ -38,9 +44,10 @@ impl Recording for Bundle {
         selection.documents(self)
     }
 
-    fn lengths(&self, doc: &NodeDoc) -> Result<(Vec<Option<i64>>, Observed), SummaryError> {
+    fn lengths(&self, doc: &NodeDoc) -> Result<LoopLengths, SummaryError> {
         let spans = spans(self, doc)?;
-        Ok((doc.cpus.iter().map(|cpu| spans.length(cpu)).collect(), spans.observed))
+        let lengths = doc.cpus.iter().map(|cpu| spans.length(cpu)).collect();
+        Ok(LoopLengths { lengths, observed: spans.observed })
     }
 
     fn shortest_detour(&self, doc: &NodeDoc) -> Result<Option<i64>, SummaryError> {
@@ -63,17 +70,30 @@ pub(super) struct DigestedRun<'a> {
     nodes: BTreeMap<String, NodeFacts>,
     /// How long the slots of a node are at most, in nanoseconds.
     pub(super) slot_ns: i64,
-    /// Nodes that cannot be read, with why.
-    pub(super) left_out: Vec<(String, String)>,
+    pub(super) left_out: Vec<UnreadNode>,
 }
 
-/// What is remembered of a node.
+/// A node that cannot be read.
+#[derive(Debug)]
+pub(super) struct UnreadNode {
+    pub(super) node: String,
+    pub(super) why: String,
+}
+
 #[derive(Debug)]
 struct NodeFacts {
     doc: NodeDoc,
-    /// How long each loop ran, and the shortest detour of it.
-    loops: BTreeMap<CpuId, (Option<i64>, Option<i64>)>,
+    loops: BTreeMap<CpuId, LoopFacts>,
     observed: Observed,
+}
+
+/// The loop of a CPU. Times are in nanoseconds.
+#[derive(Debug)]
+struct LoopFacts {
+    /// How long it ran.
+    length: Option<i64>,
+    /// Its shortest detour.
+    shortest: Option<i64>,
 }
 
 impl NodeFacts {
@@ -82,7 +102,7 @@ impl NodeFacts {
         let cpus = || digest.run.cpus.iter().zip(&digest.cpus);
         let facts = |(cpu, counts): (&CpuDoc, &CpuDigest)| {
             let least = (counts.durations.count > 0).then_some(counts.durations.min_ns);
-            (cpu.cpu, (how(cpu, counts).0, least))
+            (cpu.cpu, LoopFacts { length: how(cpu, counts).0, shortest: least })
         };
         let observed = cpus().map(|(cpu, counts)| how(cpu, counts).1).next().unwrap_or(Observed::Document);
         Self { loops: cpus().map(facts).collect(), observed, doc: digest.run }
@@ -116,7 +136,7 @@ impl<'a> DigestedRun<'a> {
                     run.nodes.insert(node.to_owned(), NodeFacts::from_digest(digest));
                 }
                 Err(error) => {
-                    run.left_out.push((node.to_owned(), error.to_string()));
+                    run.left_out.push(UnreadNode { node: node.to_owned(), why: error.to_string() });
                     failure = failure.or(Some(error));
                 }
             }
@@ -127,9 +147,9 @@ impl<'a> DigestedRun<'a> {
         }
     }
 
-    fn loops<T>(&self, doc: &NodeDoc, value: impl Fn(&(Option<i64>, Option<i64>)) -> T) -> Vec<T> {
+    fn loops(&self, doc: &NodeDoc) -> impl Iterator<Item = &LoopFacts> {
         let loops = self.nodes.get(&doc.node).map(|facts| &facts.loops);
-        doc.cpus.iter().filter_map(|cpu| loops?.get(&cpu.cpu)).map(value).collect()
+        doc.cpus.iter().filter_map(move |cpu| loops?.get(&cpu.cpu))
     }
 }
 
@@ -156,13 +176,13 @@ impl Recording for DigestedRun<'_> {
         Ok(docs)
     }
 
-    fn lengths(&self, doc: &NodeDoc) -> Result<(Vec<Option<i64>>, Observed), SummaryError> {
+    fn lengths(&self, doc: &NodeDoc) -> Result<LoopLengths, SummaryError> {
         let observed = self.nodes.get(&doc.node).map_or(Observed::Document, |facts| facts.observed);
-        Ok((self.loops(doc, |facts| facts.0), observed))
+        Ok(LoopLengths { lengths: self.loops(doc).map(|facts| facts.length).collect(), observed })
     }
 
     fn shortest_detour(&self, doc: &NodeDoc) -> Result<Option<i64>, SummaryError> {
-        Ok(self.loops(doc, |facts| facts.1).into_iter().flatten().min())
+        Ok(self.loops(doc).filter_map(|facts| facts.shortest).min())
     }
 
     fn is_condensed(&self) -> bool {

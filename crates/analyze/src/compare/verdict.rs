@@ -19,7 +19,6 @@ pub enum Basis {
 }
 
 impl Basis {
-    /// Of so many runs on the two sides.
     pub(super) const fn for_runs(a: usize, b: usize) -> Self {
         if a > 1 || b > 1 { Self::BetweenRuns } else { Self::WithinRuns }
     }
@@ -75,7 +74,6 @@ impl Verdict {
         }
     }
 
-    /// Of a difference with its adjusted p-value and its size.
     pub(super) fn from_p_value(difference: f64, p_adjusted: f64, effect: Option<Effect>, basis: Basis) -> Self {
         if p_adjusted > LEVEL || difference == 0.0 || !matters(effect) {
             return Self::NoDifferenceShown;

@@ -23,7 +23,7 @@ use becalm_stats::splitmix::SplitMix64;
 use becalm_units::Nanos;
 
 use super::window::{WatchedTime, Window};
-use super::{NoiseError, NoiseInput, SummaryOrigin};
+use super::{CpuDetours, NodeDetours, NoiseError, NoiseInput, SummaryOrigin};
 use crate::summary::{Selection, select};
 
 /// So many delays are drawn at most, over all nodes; each takes about 100 bytes. Of a recording with many, less time is drawn.
@@ -68,18 +68,15 @@ impl NoiseInput {
             watched.push(WatchedTime::new(&digest.run, window));
             let mut cpus = Vec::with_capacity(digest.cpus.len());
             for (cpu, drawn) in digest.cpus.iter().zip(drawing.cpus(&mut names)) {
-                let DrawnCpu { detours, mut entries } = drawn;
-                if !books {
-                    entries.clear();
-                }
-                cpus.push((cpu.cpu.get() as i32, (detours, entries)));
+                let entries = if books { drawn.entries } else { Vec::new() };
+                cpus.push(CpuDetours { cpu: cpu.cpu.get() as i32, detours: drawn.detours, entries });
                 recorded = recorded.saturating_add(drawing.recorded);
             }
             let drawn = warning::drawn_of_summary(window.length, drawing.recorded);
             if !warnings.contains(&drawn) {
                 warnings.push(drawn);
             }
-            nodes.push((digest.run.node.clone(), window, cpus));
+            nodes.push(NodeDetours { node: digest.run.node.clone(), window, cpus });
         }
         let noise = Self::from_detours(nodes, names, books)?;
         let summary = Some(SummaryOrigin { grain, recorded });
@@ -104,7 +101,7 @@ pub fn draw_losses<S: Ord>(
     let cpus = drawing.cpus(&mut names);
     let repeated = repeated_stops(cpus.iter().map(|cpu| LongestStops::from_detours(cpu.detours.iter().copied())));
     let sampler = || PhaseSampler::new(window.begin, window.length, grain).for_cpus(nodes * digest.cpus.len());
-    for (DrawnCpu { detours, entries }, repeated) in cpus.into_iter().zip(repeated) {
+    for (CpuDetours { detours, entries, .. }, repeated) in cpus.into_iter().zip(repeated) {
         let mut sampler = sampler().leaving_out(repeated);
         let mut entries = entries.into_iter().peekable();
         for (number, (start, duration)) in detours.into_iter().enumerate() {
@@ -132,13 +129,6 @@ pub fn draw_losses<S: Ord>(
 
 /// The number of what is not known to be any source's.
 const UNKNOWN: u32 = u32::MAX;
-
-/// The detours of a CPU, in order of time.
-#[derive(Default)]
-struct DrawnCpu {
-    detours: Vec<(Nanos, Nanos)>,
-    entries: Vec<BookEntry>,
-}
 
 /// Which of the grains that the summary form has stand for another one.
 struct Grains {
@@ -209,7 +199,6 @@ impl Grains {
 }
 
 impl DrawnDelay {
-    /// Adds the mean delay of a cell, by its weight.
     fn add(&mut self, cell: &DelayCell, weight: f64) {
         self.delay += weight * cell.delay();
         for (source, ns) in &cell.parts {
@@ -254,11 +243,10 @@ impl<'a> Drawing<'a> {
         Self { digest, grains, recorded: whole.length, times, window: Window { length, ..whole } }
     }
 
-    /// The detours of each CPU.
-    fn cpus(&self, names: &mut SourceIds) -> Vec<DrawnCpu> {
+    fn cpus(&self, names: &mut SourceIds) -> Vec<CpuDetours> {
         let random = &mut SplitMix64::new(SEED);
         if self.window.length <= Nanos::ZERO {
-            return self.digest.cpus.iter().map(|_| DrawnCpu::default()).collect();
+            return self.digest.cpus.iter().map(|_| CpuDetours::default()).collect();
         }
         let common = self.common(random);
         (self.digest.cpus.iter().zip(common).enumerate())
@@ -300,7 +288,7 @@ impl<'a> Drawing<'a> {
         common: &[CommonDelay],
         numbers: &[Option<u32>],
         random: &mut SplitMix64,
-    ) -> DrawnCpu {
+    ) -> CpuDetours {
         let (work, end) = (self.grains.work, self.window.length.get());
         let mut is_common = vec![false; delays.len()];
         let common = || common.iter().filter(|delay| delay.longer < delays.len());
@@ -310,7 +298,7 @@ impl<'a> Drawing<'a> {
         for at in (1..others.len()).rev() {
             others.swap(at, random.below(at as u64 + 1) as usize);
         }
-        let mut drawn = DrawnCpu::default();
+        let mut drawn = CpuDetours::default();
         let mut lost: f64 = delays.iter().map(|delay| delay.delay).sum();
         // In whole nanoseconds: work of a window between two delays is done before the later one.
         let mut at = 0_i64;
@@ -364,7 +352,7 @@ fn events_by_rank(cpus: &[CpuDigest]) -> Vec<Vec<DetourPlace>> {
     events
 }
 
-impl DrawnCpu {
+impl CpuDetours {
     /// Adds a delay. `numbers` maps the places of sources to their numbers. Returns its length in whole nanoseconds.
     fn push(&mut self, start: Nanos, late: &DrawnDelay, numbers: &[Option<u32>]) -> Nanos {
         let detour = self.detours.len();

@@ -82,18 +82,26 @@ impl NoiseInput {
         let draw = |number| Ok(Noise::apart(&name, spec.drawn(Drawing { number, ..drawing })?));
         let others =
             if spec.varies() { 1..DRAWS_LIMIT.min(u32::try_from(replicas).unwrap_or(DRAWS_LIMIT)) } else { 1..1 };
-        Ok(Self {
+        let draws = others.map(draw).collect::<Result<_, ScaleError>>()?;
+        let origin = if spec.varies() { NoiseOrigin::Drawn } else { NoiseOrigin::Exact };
+        let noise = draw(0)?;
+        Ok(Self { draws, origin, ..Self::recorded(noise, Vec::new(), name) })
+    }
+
+    /// Recorded noise without books.
+    fn recorded(noise: Noise, places: Vec<(String, i32)>, name: String) -> Self {
+        Self {
             booked: None,
             names: SourceIds::default(),
-            noise: draw(0)?,
-            draws: others.map(draw).collect::<Result<_, ScaleError>>()?,
-            places: Vec::new(),
-            origin: if spec.varies() { NoiseOrigin::Drawn } else { NoiseOrigin::Exact },
+            noise,
+            draws: Vec::new(),
+            places,
+            origin: NoiseOrigin::Recorded,
             name,
             warnings: Vec::new(),
             summary: None,
             watched: Vec::new(),
-        })
+        }
     }
 
     /// Reads the noise of the selected CPUs of a run, with the books of its detours if `books` is set.
@@ -109,22 +117,19 @@ impl NoiseInput {
         let mut warnings = warning::bearing_warnings(&docs);
         for doc in docs {
             // Also where the books are not asked for: they say how much of the detours is becalm's own.
-            let (mut cpus, has_books) = read_cpus(bundle, &doc, selection.with_self, &mut names)?;
+            let ReadCpus { mut cpus, has_books } = read_cpus(bundle, &doc, selection.with_self, &mut names)?;
             if books && !has_books {
                 return Err(NoiseError::NoBooks { run: bundle.path().to_owned(), node: doc.node });
             }
             if !books {
-                cpus.values_mut().for_each(|cpu| cpu.entries.clear());
+                cpus.iter_mut().for_each(|cpu| cpu.entries.clear());
             }
-            let last = cpus.values().filter_map(|cpu| cpu.detours.last());
+            let last = cpus.iter().filter_map(|cpu| cpu.detours.last());
             let last = last.map(|(start, duration)| start.checked_add(*duration).unwrap_or(Nanos::MAX)).max();
             let window = Window::common_to_all_cpus(&doc, last, &mut warnings);
             watched.push(WatchedTime::new(&doc, window));
-            nodes.push((doc.node, window, cpus));
+            nodes.push(NodeDetours { node: doc.node, window, cpus });
         }
-        let nodes = nodes.into_iter().map(|(node, window, cpus)| {
-            (node, window, cpus.into_iter().map(|(number, cpu)| (number, (cpu.detours, cpu.entries))))
-        });
         let noise = Self::from_detours(nodes, names, books)?;
         Ok(Self { name: bundle.path().display().to_string(), warnings, watched, ..noise })
     }
@@ -141,53 +146,25 @@ impl NoiseInput {
             trace.map_err(|error| NoiseError::Cpu { cpu: *cpu, node: node.clone(), source: error.into() })
         };
         let traces = cpus.into_iter().zip(&places).map(trace).collect::<Result<_, _>>()?;
-        Ok(Self {
-            booked: None,
-            names: SourceIds::default(),
-            noise: Noise::recorded(vec![NodeNoise::new(name, traces)?])?,
-            draws: Vec::new(),
-            places,
-            origin: NoiseOrigin::Recorded,
-            name: name.to_owned(),
-            warnings: Vec::new(),
-            summary: None,
-            watched: Vec::new(),
-        })
+        let noise = Noise::recorded(vec![NodeNoise::new(name, traces)?])?;
+        Ok(Self::recorded(noise, places, name.to_owned()))
     }
 
-    /// The noise of these detours: by node, whose times are within a window, and by CPU.
-    fn from_detours<C>(
-        nodes: impl IntoIterator<Item = (String, Window, C)>,
-        names: SourceIds,
-        books: bool,
-    ) -> Result<Self, NoiseError>
-    where
-        C: IntoIterator<Item = (i32, (Vec<(Nanos, Nanos)>, Vec<BookEntry>))>,
-    {
+    /// The noise of these detours.
+    fn from_detours(nodes: Vec<NodeDetours>, names: SourceIds, books: bool) -> Result<Self, NoiseError> {
         let (mut booked, mut places) = (Vec::new(), Vec::new());
-        for (node, window, cpus) in nodes {
+        for NodeDetours { node, window, cpus } in nodes {
             let mut traces = Vec::new();
-            for (number, (detours, entries)) in cpus {
-                places.push((node.clone(), number));
+            for CpuDetours { cpu, detours, entries } in cpus {
+                places.push((node.clone(), cpu));
                 let trace = BookedTrace::new(window.begin, window.length, detours, entries, names.len());
-                traces.push(trace.map_err(|source| NoiseError::Cpu { cpu: number, node: node.clone(), source })?);
+                traces.push(trace.map_err(|source| NoiseError::Cpu { cpu, node: node.clone(), source })?);
             }
             booked.push(BookedNode { name: node, cpus: traces });
         }
         let booked = BookedNoise::new(names::shown(&names), booked)?;
         let noise = booked.without(&vec![false; names.len()])?;
-        Ok(Self {
-            booked: books.then_some(booked),
-            names,
-            noise,
-            draws: Vec::new(),
-            places,
-            origin: NoiseOrigin::Recorded,
-            name: String::new(),
-            warnings: Vec::new(),
-            summary: None,
-            watched: Vec::new(),
-        })
+        Ok(Self { booked: books.then_some(booked), names, ..Self::recorded(noise, places, String::new()) })
     }
 
     /// The same with the detours of a formula on each of the CPUs as well: what that cause would cost there. It has no books.
@@ -230,19 +207,7 @@ impl NoiseInput {
                 warnings.push(warning);
             }
         }
-        let noise = Noise::recorded(nodes)?;
-        Ok(Self {
-            booked: None,
-            names: SourceIds::default(),
-            noise,
-            draws: Vec::new(),
-            places,
-            origin: NoiseOrigin::Recorded,
-            name,
-            warnings,
-            summary: None,
-            watched: Vec::new(),
-        })
+        Ok(Self { warnings, ..Self::recorded(Noise::recorded(nodes)?, places, name) })
     }
 
     /// The same with other ranks at a common offset. Where that are those of all nodes, it is cut to the time in which all of
@@ -301,36 +266,45 @@ impl NoiseInput {
     }
 }
 
-/// What was recorded on one CPU.
-struct CpuNoise {
-    account: CpuAccount,
+/// The detours of a node, in a window of time.
+struct NodeDetours {
+    node: String,
+    window: Window,
+    cpus: Vec<CpuDetours>,
+}
+
+/// The detours of one CPU.
+#[derive(Default)]
+struct CpuDetours {
+    cpu: i32,
     /// The start and the duration of each detour, in order of time.
     detours: Vec<(Nanos, Nanos)>,
     entries: Vec<BookEntry>,
 }
 
-/// Reads the detours of the document's CPUs in order of time, with their books. Becalm's own time comes off the detours, unless it counts. The
-/// second value is true if the run has books, or no detours that could have any.
-fn read_cpus(
-    bundle: &Bundle,
-    doc: &NodeDoc,
-    with_self: bool,
-    names: &mut SourceIds,
-) -> Result<(BTreeMap<i32, CpuNoise>, bool), NoiseError> {
+/// The CPUs of a node, as they were read.
+struct ReadCpus {
+    cpus: Vec<CpuDetours>,
+    /// Whether the run has books, or no detours that could have any.
+    has_books: bool,
+}
+
+/// Reads the detours of the document's CPUs with their books. Becalm's own time comes off the detours, unless it counts.
+fn read_cpus(bundle: &Bundle, doc: &NodeDoc, with_self: bool, names: &mut SourceIds) -> Result<ReadCpus, NoiseError> {
     let numbers = doc.cpus.iter().filter_map(|cpu| i32::try_from(cpu.cpu.get()).ok());
-    let empty = || CpuNoise { account: CpuAccount::new(with_self), detours: Vec::new(), entries: Vec::new() };
-    let mut cpus: BTreeMap<i32, CpuNoise> = numbers.map(|number| (number, empty())).collect();
+    let empty = |cpu| (CpuAccount::new(with_self), CpuDetours { cpu, ..CpuDetours::default() });
+    let mut cpus: BTreeMap<i32, (CpuAccount, CpuDetours)> = numbers.map(|cpu| (cpu, empty(cpu))).collect();
     let mut has_books = false;
     for batch in bundle.activities(&doc.node)? {
         let batch = batch?;
         let (sources, details) = (batch.source_values(), batch.detail_values());
         let mut owners = BatchOwners::new(&sources, &details);
         for row in 0..batch.len() {
-            let Some(cpu) = cpus.get_mut(&batch.cpus()[row]) else { continue };
+            let Some((account, cpu)) = cpus.get_mut(&batch.cpus()[row]) else { continue };
             has_books = true;
             let owner = owners.owner(names, batch.kind(row), batch.source_key(row), batch.detail_key(row));
             let (detour, self_ns) = (batch.detours()[row], batch.self_times()[row]);
-            if cpu.account.activity(detour as u64, self_ns, owner) {
+            if account.activity(detour as u64, self_ns, owner) {
                 let detour = usize::try_from(detour).unwrap_or(usize::MAX);
                 let (source, root) = (owner.source.get(), owner.root.get());
                 cpu.entries.push(BookEntry { detour, source, root, self_time: Nanos::new(self_ns) });
@@ -340,15 +314,16 @@ fn read_cpus(
     for batch in bundle.detours(&doc.node)? {
         let batch = batch?;
         for ((cpu, start), duration) in batch.cpus().iter().zip(batch.starts()).zip(batch.durations()) {
-            if let Some(cpu) = cpus.get_mut(cpu) {
+            if let Some((account, cpu)) = cpus.get_mut(cpu) {
                 // Entries refer to detours by index, so a detour that is wholly becalm's stays, with length 0.
-                let left = cpu.account.detour(*duration).unwrap_or(0);
+                let left = account.detour(*duration).unwrap_or(0);
                 cpu.detours.push((Nanos::new(*start), Nanos::new(left)));
             }
         }
     }
-    let has_books = has_books || cpus.values().all(|cpu| cpu.detours.is_empty());
-    Ok((cpus, has_books))
+    let cpus: Vec<CpuDetours> = cpus.into_values().map(|(_, cpu)| cpu).collect();
+    let has_books = has_books || cpus.iter().all(|cpu| cpu.detours.is_empty());
+    Ok(ReadCpus { cpus, has_books })
 }
 
 #[cfg(test)]

@@ -98,14 +98,7 @@ impl<'a> Looking<'a> {
                     self.current = Some((at, Vec::new()));
                 }
                 let Some((_, entries)) = &mut self.current else { continue };
-                entries.extend((range.start + begin..range.start + end).map(|row| TimelineEntry {
-                    start: Nanos::new(batch.starts()[row]),
-                    self_time: Nanos::new(batch.self_times()[row]),
-                    kind: batch.kind(row),
-                    source: batch.source(row).to_owned(),
-                    detail: batch.detail(row).to_owned(),
-                    depth: 0,
-                }));
+                entries.extend((range.start + begin..range.start + end).map(|row| TimelineEntry::from_row(batch, row)));
             }
         }
     }

@@ -109,7 +109,6 @@ fn window(summary: &Summary) -> (i64, i64) {
     (start, end.saturating_sub(start).max(1))
 }
 
-/// The detours of one node.
 struct NodeScan {
     node: u32,
     lengths: Lengths,

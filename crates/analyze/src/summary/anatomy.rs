@@ -76,7 +76,6 @@ impl Sums {
     }
 }
 
-/// An occurrence that is read.
 #[derive(Clone, Copy, Default)]
 struct Occurrence {
     handlers: u32,

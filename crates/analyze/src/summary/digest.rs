@@ -5,18 +5,14 @@ use std::path::Path;
 
 use becalm_bundle::{BundleError, SummaryBundle};
 use becalm_model::digest::{Counts, CpuDigest, DigestDoc, LENGTH_BITS, Sums};
-use becalm_model::node::{CpuDoc, NodeDoc, Rung};
+use becalm_model::node::{CpuDoc, Ended, NodeDoc, Rung};
 use becalm_model::{Kind, warning};
-use becalm_stats::chance::rarest_seen;
 use becalm_stats::{Interval, Longest, Moments, Quantiles};
 
-use super::checked::{Checked, Measuring};
-use super::findings::ClosingWarnings;
-use super::peers::Peers;
-use super::run::{Times, cpu_lost_events, iterations, keep_cpus, long_tail, lost_events, ranked, sum, t_min_ns};
-use super::{
-    Books, CpuSummary, Figures, NodeSummary, Observed, SampledPhases, Selection, SourceSummary, Summary, SummaryError,
-};
+use super::figures::sum;
+use super::nodes::{GatheredNodes, NodeNoise, SourceTimes, Times};
+use super::run::keep_cpus;
+use super::{Books, CpuSummary, Figures, NodeSummary, Observed, SampledPhases, Selection, Summary, SummaryError};
 
 /// The selected nodes of recordings in summary form, each with only the selected CPUs.
 ///
@@ -50,7 +46,7 @@ pub fn select(bundle: &SummaryBundle, selection: &Selection) -> Result<Vec<Diges
 #[must_use]
 pub fn observed(doc: &NodeDoc, cpu: &CpuDoc, digest: &CpuDigest) -> (Option<i64>, Observed) {
     let noted = cpu.duration_ns.get();
-    if doc.ended.is_some_and(|ended| ended != becalm_model::node::Ended::Failed) {
+    if doc.ended.is_some_and(|ended| ended != Ended::Failed) {
         return (Some(noted), Observed::Document);
     }
     let last = digest.last_end_ns.saturating_sub(cpu.start_ns.get());
@@ -73,94 +69,44 @@ pub(crate) fn moments(sums: &Sums) -> Moments {
 /// # Errors
 /// As of [`select`].
 pub fn summarize_digests(bundle: &SummaryBundle, selection: &Selection) -> Result<Summary, SummaryError> {
-    Ok(summary_of(bundle.path(), select(bundle, selection)?))
+    Ok(summarize_documents(bundle.path(), &select(bundle, selection)?))
 }
 
-fn summary_of(path: &Path, digests: Vec<DigestDoc>) -> Summary {
-    let mut findings = ClosingWarnings::default();
-    let mut peers = Peers::default();
-    let mut sources: BTreeMap<(Kind, String), Times> = BTreeMap::new();
-    let (mut cpus, mut cpu_sources): (Vec<CpuSummary>, Vec<SourceSummary>) = (Vec::new(), Vec::new());
-    let mut whole = Whole::default();
-    for digest in &digests {
+fn summarize_documents(path: &Path, digests: &[DigestDoc]) -> Summary {
+    let (mut nodes, mut whole) = (GatheredNodes::default(), DigestSums::default());
+    for digest in digests {
         let doc = &digest.run;
-        findings.add_document(doc);
-        let first = cpus.len();
+        nodes.warnings.add_document(doc);
         for (cpu, counts) in doc.cpus.iter().zip(&digest.cpus) {
-            findings.compare_rows(doc, cpu, &moments(&counts.stored));
-            let figures = figures(digest, cpu, counts);
-            let times = counts.sources.iter().map(|source| {
-                let times = Times { own: moments(&source.own), whole: source.whole_ns };
-                ((source.kind, source.source.clone()), times)
-            });
-            let times: Vec<_> = times.collect();
-            for (name, of) in &times {
-                let sum = sources.entry(name.clone()).or_default();
-                sum.own.merge(&of.own);
-                sum.whole = sum.whole.saturating_add(of.whole);
+            let mut times = SourceTimes::default();
+            for source in &counts.sources {
+                let own = moments(&source.own);
+                times.add(source.kind, source.source.clone(), Times { own, whole: source.whole_ns });
             }
-            let place = Some((doc.node.clone(), cpu.cpu));
-            let observed = figures.duration_ns;
-            cpu_sources.extend(ranked(times, place, figures.durations.total(), observed, observed));
             whole.add(counts);
-            cpus.push(CpuSummary { node: doc.node.clone(), cpu: cpu.cpu, figures });
+            nodes.add_cpu(doc, cpu, &moments(&counts.stored), times, figures(digest, cpu, counts));
         }
-        let of_node = &cpus[first..];
-        peers.compare_cpus(&doc.node, of_node);
-        if let Some((ratio, interval)) = node_ratio(digest) {
-            peers.add_node(&doc.node, ratio, interval);
-        }
+        let activities = digest.cpus.iter().fold(0, |sum: u64, cpu| sum.saturating_add(cpu.activities));
+        nodes.add_node(NodeSummary { doc: doc.clone(), activities }, node_noise(digest));
     }
-    let mut total = whole.figures(&digests, &cpus);
-    let elapsed = cpus.iter().filter_map(|cpu| cpu.figures.duration_ns).max();
-    let sources = ranked(sources, None, total.durations.total(), total.duration_ns, elapsed);
-    super::tails::hold_together(&mut total, &sources, &mut cpus, &cpu_sources);
-    let peers = peers.compare_nodes();
     let open = digests.iter().flat_map(|digest| &digest.cpus).any(|cpu| !cpu.books_closed);
-    let activities =
-        |digest: &DigestDoc| digest.cpus.iter().fold(0, |sum: u64, cpu| sum.saturating_add(cpu.activities));
-    let books = if !open && digests.iter().any(|of| activities(of) > 0) { Books::Closed } else { Books::NoActivities };
-    let nodes: Vec<NodeSummary> =
-        digests.iter().map(|of| NodeSummary { activities: activities(of), doc: of.run.clone() }).collect();
-    let docs = || nodes.iter().map(|node| &node.doc);
-    let (checked, measuring) = (Checked::from_nodes(docs()), Measuring::from_nodes(docs(), total.duration_ns));
-    let mut warnings = findings.with_the_recorders(&nodes);
-    if let Some(first) = nodes.first() {
-        let mut told = vec![warning::summary_form()];
-        told.extend(open.then(warning::summary_of_open_books));
-        warnings.splice(0..0, told.into_iter().map(|of| (first.doc.node.clone(), of)));
+    let is_traced = nodes.nodes.iter().any(|node| node.activities > 0);
+    let books = if !open && is_traced { Books::Closed } else { Books::NoActivities };
+    let ended = digests.iter().all(|digest| digest.run.ended.is_some());
+    let observed = if ended { Observed::Document } else { Observed::LastDetour };
+    let total = whole.figures(digests, &nodes.cpus);
+    let mut summary = nodes.summary(path, total, books, SampledPhases::from_digests(digests), observed);
+    if let Some(first) = digests.first() {
+        let warnings = std::iter::once(warning::summary_form()).chain(open.then(warning::summary_of_open_books));
+        summary.warnings.splice(0..0, warnings.map(|warning| (first.run.node.clone(), warning)));
     }
-    let rung = nodes.iter().map(|node| node.doc.rung).min().unwrap_or(Rung::Loop);
-    let ended = digests.iter().all(|of| of.run.ended.is_some());
-    let how = if ended { Observed::Document } else { Observed::LastDetour };
-    let phases = SampledPhases::from_digests(&digests);
-    let phases = phases.for_run(rung, digests.iter().map(activities).sum(), total.duration_ns, how);
-    Summary {
-        checked,
-        measuring,
-        path: path.to_owned(),
-        warnings,
-        rung,
-        nodes,
-        cpus,
-        total,
-        sources,
-        cpu_sources,
-        anatomy: None,
-        at_scale: phases.at(super::RANKS),
-        phases,
-        outliers: peers.outliers,
-        peers: peers.compared,
-        periods: Vec::new(),
-        spectrum: None,
-        books,
-    }
+    summary
 }
 
-/// The noise ratio of a node with its interval; `None` where it is not known for how long it was watched.
+/// The noise ratio of a node; `None` if it is not known how long the node was watched.
 #[must_use]
-pub fn node_ratio(digest: &DigestDoc) -> Option<(f64, Interval)> {
-    let spans = digest.run.cpus.iter().zip(&digest.cpus).map(|(cpu, of)| observed(&digest.run, cpu, of).0);
+pub fn node_noise(digest: &DigestDoc) -> Option<NodeNoise> {
+    let spans = digest.run.cpus.iter().zip(&digest.cpus).map(|(cpu, counts)| observed(&digest.run, cpu, counts).0);
     let observed = sum(spans).filter(|ns| *ns > 0)?;
     let mut noise = vec![0_i64; digest.slots];
     for cpu in &digest.cpus {
@@ -169,71 +115,45 @@ pub fn node_ratio(digest: &DigestDoc) -> Option<(f64, Interval)> {
     let unstored: i64 = digest.run.cpus.iter().map(|cpu| cpu.unstored_ns.get()).fold(0, i64::saturating_add);
     let lost = noise.iter().fold(unstored, |sum, ns| sum.saturating_add(*ns));
     let interval = Interval::for_noise(&noise, digest.slot_ns, observed);
-    Some((lost as f64 / observed as f64, interval))
+    Some(NodeNoise { ratio: lost as f64 / observed as f64, interval })
 }
 
-/// The figures of a CPU.
 fn figures(digest: &DigestDoc, cpu: &CpuDoc, counts: &CpuDigest) -> Figures {
     let doc = &digest.run;
     let (duration_ns, how) = observed(doc, cpu, counts);
-    let ended = how == Observed::Document;
-    let known = |ns: i64| (ended || ns > 0).then_some(ns);
     let seen = doc.rung == Rung::Tracepoints;
     let unseen = counts.sources.iter().filter(|source| source.kind == Kind::Unseen);
-    let steal = doc.counters.iter().find(|counter| counter.cpu == cpu.cpu && counter.name == "stat/steal");
+    let unseen_ns = unseen.map(|source| source.own.total_ns).fold(0, i64::saturating_add);
     let mut quantiles = Quantiles::from_counts(middles(&counts.lengths, LENGTH_BITS), counts.durations.max_ns);
-    let began: Vec<i64> = counts.began.iter().map(|count| i64::try_from(*count).unwrap_or(i64::MAX)).collect();
-    let kept = counts.longest.iter().map(|detour| (detour.start_ns, detour.duration_ns)).collect();
-    Figures {
-        duration_ns,
-        observed: how,
-        iterations: iterations(doc, cpu, how),
-        t_min_ns: t_min_ns(cpu),
-        threshold_ns: known(cpu.threshold_ns.get()),
+    let figures = Figures {
         durations: moments(&counts.durations),
         long: moments(&counts.long),
         own_ns: seen.then_some(counts.own_ns),
         own_longest_ns: seen.then_some(counts.own_longest_ns),
-        interval: duration_ns
-            .filter(|_| cpu.unstored == 0)
-            .map(|observed| Interval::for_noise(&counts.noise_ns, digest.slot_ns, observed)),
-        rate_interval: duration_ns.map(|observed| Interval::for_rate(&began, digest.slot_ns, observed)),
-        rarest_seen_ns: duration_ns.map(rarest_seen),
-        tail: duration_ns.map(|observed| long_tail(Longest::from_kept(kept, counts.durations.count), observed)),
-        unstored: cpu.unstored,
-        unstored_ns: cpu.unstored_ns.get(),
         incomplete: counts.incomplete,
-        lost_events: cpu_lost_events(doc, cpu),
-        unseen_ns: (seen && doc.has_loop())
-            .then(|| unseen.map(|source| source.own.total_ns).fold(0, i64::saturating_add)),
-        steal_ns: steal.map(|counter| i64::try_from(counter.growth).unwrap_or(i64::MAX)),
-        cut_short: cpu.cut_short,
-        ..of_quantiles(&mut quantiles, &counts.durations, &counts.long)
-    }
+        unseen_ns: (seen && doc.has_loop()).then_some(unseen_ns),
+        ..Figures::from_document(doc, cpu, duration_ns, how)
+    };
+    let began = counts.began.iter().map(|count| i64::try_from(*count).unwrap_or(i64::MAX)).collect();
+    let slots = SlotSums { noise: counts.noise_ns.clone(), began, slot_ns: digest.slot_ns };
+    slots.add_intervals(figures).with_lengths(&mut quantiles, None, longest(counts), duration_ns)
 }
 
-/// Figures of which only the quantiles are known.
-fn of_quantiles(quantiles: &mut Quantiles, all: &Sums, long: &Sums) -> Figures {
-    let below = all.count.saturating_sub(long.count);
-    Figures {
-        long_median_ns: (long.count > 0).then(|| quantiles.ranked(below + long.count.div_ceil(2))).flatten(),
-        median_ns: quantiles.at(0.5),
-        p99_ns: quantiles.at(0.99),
-        p999_ns: quantiles.at(0.999),
-        ..Figures::unknown()
-    }
+fn longest(counts: &CpuDigest) -> Longest {
+    let kept = counts.longest.iter().map(|detour| (detour.start_ns, detour.duration_ns)).collect();
+    Longest::from_kept(kept, counts.durations.count)
 }
 
 /// All CPUs added up.
 #[derive(Default)]
-struct Whole {
+struct DigestSums {
     durations: Sums,
     long: Sums,
     lengths: BTreeMap<i64, u64>,
     longest: Longest,
 }
 
-impl Whole {
+impl DigestSums {
     fn add(&mut self, cpu: &CpuDigest) {
         self.durations.merge(&cpu.durations);
         self.long.merge(&cpu.long);
@@ -241,69 +161,62 @@ impl Whole {
             let sum = self.lengths.entry(middle).or_default();
             *sum = sum.saturating_add(count);
         }
-        let kept = cpu.longest.iter().map(|detour| (detour.start_ns, detour.duration_ns)).collect();
-        self.longest.merge(&Longest::from_kept(kept, cpu.durations.count));
+        self.longest.merge(&longest(cpu));
     }
 
     fn figures(self, digests: &[DigestDoc], cpus: &[CpuSummary]) -> Figures {
-        let each = || cpus.iter().map(|cpu| &cpu.figures);
-        let duration_ns = sum(each().map(|figures| figures.duration_ns)).filter(|_| !cpus.is_empty());
-        let elapsed = each().filter_map(|figures| figures.duration_ns).max().filter(|_| duration_ns.is_some());
-        let killed = each().any(|figures| figures.observed == Observed::LastDetour);
-        let (noise, began, slot_ns) = in_time(digests);
-        let known = duration_ns.filter(|_| each().all(|figures| figures.unstored == 0));
         let mut quantiles = Quantiles::from_counts(self.lengths, self.durations.max_ns);
-        Figures {
-            duration_ns,
-            observed: if killed { Observed::LastDetour } else { Observed::Document },
-            iterations: each()
-                .map(|figures| figures.iterations)
-                .try_fold(0, |sum: u64, own| Some(sum.saturating_add(own?))),
-            t_min_ns: each().filter_map(|figures| figures.t_min_ns).min(),
-            threshold_ns: each().filter_map(|figures| figures.threshold_ns).max(),
-            durations: moments(&self.durations),
-            long: moments(&self.long),
-            own_ns: sum(each().map(|figures| figures.own_ns)).filter(|_| !cpus.is_empty()),
-            own_longest_ns: each().filter_map(|figures| figures.own_longest_ns).max(),
-            interval: known.map(|observed| Interval::for_noise(&noise, slot_ns, observed)),
-            rate_interval: duration_ns.map(|observed| Interval::for_rate(&began, slot_ns, observed)),
-            rarest_seen_ns: elapsed.map(rarest_seen),
-            tail: elapsed.filter(|_| digests.len() == 1).map(|elapsed| long_tail(self.longest, elapsed)),
-            unstored: each().map(|figures| figures.unstored).fold(0, u64::saturating_add),
-            unstored_ns: each().map(|figures| figures.unstored_ns).fold(0, i64::saturating_add),
-            incomplete: each().map(|figures| figures.incomplete).fold(0, u64::saturating_add),
-            lost_events: lost_events(each()),
-            unseen_ns: sum(each().map(|figures| figures.unseen_ns)).filter(|_| !cpus.is_empty()),
-            steal_ns: sum(each().map(|figures| figures.steal_ns)).filter(|_| !cpus.is_empty()),
-            cut_short: each().any(|figures| figures.cut_short),
-            ..of_quantiles(&mut quantiles, &self.durations, &self.long)
-        }
+        let (durations, long) = (moments(&self.durations), moments(&self.long));
+        let figures = SlotSums::new(digests).add_intervals(Figures { durations, long, ..Figures::sum(cpus) });
+        let elapsed = figures.elapsed_ns(cpus, digests.len());
+        figures.with_lengths(&mut quantiles, None, self.longest, elapsed)
     }
 }
 
-/// The noise of all CPUs in slots and how many detours began in each, with the length of a slot: the longest that any node has.
-fn in_time(digests: &[DigestDoc]) -> (Vec<i64>, Vec<i64>, i64) {
-    let slot_ns = digests.iter().map(|digest| digest.slot_ns).max().unwrap_or(1);
-    // Each node from its own first slot on: their clocks have nothing to do with each other here, as in a full recording.
-    let (mut noise, mut began) = (Vec::new(), Vec::new());
-    for digest in digests {
-        let fold = slot_ns / digest.slot_ns;
-        let place = |slot: usize| {
-            let number = digest.first_slot + slot as i64;
-            usize::try_from(number.div_euclid(fold) - digest.first_slot.div_euclid(fold)).unwrap_or(0)
-        };
-        let slots = digest.slots.checked_sub(1).map_or(0, |last| place(last) + 1);
-        if slots > noise.len() {
-            noise.resize(slots, 0_i64);
-            began.resize(slots, 0_i64);
-        }
-        for cpu in &digest.cpus {
-            for slot in 0..digest.slots {
-                let at = place(slot);
-                noise[at] = noise[at].saturating_add(cpu.noise_ns[slot]);
-                began[at] = began[at].saturating_add(i64::try_from(cpu.began[slot]).unwrap_or(i64::MAX));
+/// Noise, and how many detours began, slot by slot.
+struct SlotSums {
+    noise: Vec<i64>,
+    began: Vec<i64>,
+    slot_ns: i64,
+}
+
+impl SlotSums {
+    /// The sums over all CPUs, in slots as long as the longest of any node.
+    fn new(digests: &[DigestDoc]) -> Self {
+        let slot_ns = digests.iter().map(|digest| digest.slot_ns).max().unwrap_or(1);
+        // Each node from its own first slot on: their clocks have nothing to do with each other here, as in a full recording.
+        let (mut noise, mut began) = (Vec::new(), Vec::new());
+        for digest in digests {
+            let fold = slot_ns / digest.slot_ns;
+            let place = |slot: usize| {
+                let number = digest.first_slot + slot as i64;
+                usize::try_from(number.div_euclid(fold) - digest.first_slot.div_euclid(fold)).unwrap_or(0)
+            };
+            let slots = digest.slots.checked_sub(1).map_or(0, |last| place(last) + 1);
+            if slots > noise.len() {
+                noise.resize(slots, 0_i64);
+                began.resize(slots, 0_i64);
+            }
+            for cpu in &digest.cpus {
+                for slot in 0..digest.slots {
+                    let at = place(slot);
+                    noise[at] = noise[at].saturating_add(cpu.noise_ns[slot]);
+                    began[at] = began[at].saturating_add(i64::try_from(cpu.began[slot]).unwrap_or(i64::MAX));
+                }
             }
         }
+        Self { noise, began, slot_ns }
     }
-    (noise, began, slot_ns)
+
+    /// The same figures with the intervals of the noise ratio and of the rate.
+    fn add_intervals(&self, figures: Figures) -> Figures {
+        let noise = |observed| Interval::for_noise(&self.noise, self.slot_ns, observed);
+        let rate = |observed| Interval::for_rate(&self.began, self.slot_ns, observed);
+        let observed = figures.duration_ns;
+        Figures {
+            interval: observed.filter(|_| figures.unstored == 0).map(noise),
+            rate_interval: observed.map(rate),
+            ..figures
+        }
+    }
 }

@@ -3,12 +3,16 @@
 use std::path::PathBuf;
 
 use becalm_model::Kind;
-use becalm_model::node::{NodeDoc, Rung, Warning};
+use becalm_model::node::{CpuDoc, NodeDoc, Rung, Warning};
 use becalm_units::CpuId;
 
 use super::{Anatomy, Books, Checked, CostAtScale, Measuring, NoScale, SampledPhases};
+use becalm_stats::chance::rarest_seen;
 use becalm_stats::outliers::Outlier;
-use becalm_stats::{Interval, Moments, NoTail, Period, QuantileBounds, ReturnLevel, Spectrum, Tail};
+use becalm_stats::{
+    Interval, LengthCells, Longest, Moments, NoTail, Period, QuantileBounds, Quantiles, ReturnLevel, Spectrum, Tail,
+    TimeCells,
+};
 
 /// A run, or the part of it that was selected, in numbers.
 #[derive(Clone, Debug)]
@@ -82,16 +86,17 @@ pub struct CpuSummary {
 }
 
 /// Where the observed time comes from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Observed {
     /// The node's document says it: the run ended by itself.
+    #[default]
     Document,
     /// From the end of the last detour that was stored: the run was killed, or still goes on.
     LastDetour,
 }
 
 /// The noise of a CPU, or of several. Times are in nanoseconds; what is not known is none.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct Figures {
     /// How long the loops ran, added up over the CPUs.
     pub duration_ns: Option<i64>,
@@ -154,37 +159,104 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Figures of which nothing is known, to be filled in.
-    #[must_use]
-    pub fn unknown() -> Self {
+    /// The figures that the document of a node gives of a CPU whose loop ran for `duration_ns`.
+    pub(super) fn from_document(doc: &NodeDoc, cpu: &CpuDoc, duration_ns: Option<i64>, observed: Observed) -> Self {
+        // The document of a run that did not end was written at its start, when the loops had counted nothing.
+        let ended = observed == Observed::Document;
+        let imported = doc.is_imported();
+        let steal = doc.counters.iter().find(|counter| counter.cpu == cpu.cpu && counter.name == "stat/steal");
         Self {
-            duration_ns: None,
-            observed: Observed::Document,
-            iterations: None,
-            t_min_ns: None,
-            threshold_ns: None,
-            durations: Moments::default(),
-            long: Moments::default(),
-            long_median_ns: None,
-            own_ns: None,
-            own_longest_ns: None,
-            median_ns: None,
-            median_bounds: QuantileBounds::UNKNOWN,
-            p99_ns: None,
-            p99_bounds: QuantileBounds::UNKNOWN,
-            p999_ns: None,
-            p999_bounds: QuantileBounds::UNKNOWN,
-            interval: None,
-            rate_interval: None,
-            rarest_seen_ns: None,
-            tail: None,
-            unstored: 0,
-            unstored_ns: 0,
-            incomplete: 0,
-            lost_events: None,
-            unseen_ns: None,
-            steal_ns: None,
-            cut_short: false,
+            duration_ns,
+            observed,
+            // Files of other programs do not count steps, and need not report lost events.
+            iterations: (cpu.iterations > 0 || ended && !imported).then_some(cpu.iterations),
+            // No loop has steps of no length.
+            t_min_ns: Some(cpu.t_min_ns.get()).filter(|ns| *ns > 0),
+            threshold_ns: Some(cpu.threshold_ns.get()).filter(|ns| ended || *ns > 0),
+            rarest_seen_ns: duration_ns.map(rarest_seen),
+            unstored: cpu.unstored,
+            unstored_ns: cpu.unstored_ns.get(),
+            lost_events: (cpu.lost_events > 0 || !imported).then_some(cpu.lost_events),
+            steal_ns: steal.map(|counter| i64::try_from(counter.growth).unwrap_or(i64::MAX)),
+            cut_short: cpu.cut_short,
+            ..Self::default()
+        }
+    }
+
+    /// The figures of several CPUs together, without those that depend on single detours.
+    pub(super) fn sum(cpus: &[CpuSummary]) -> Self {
+        let each = || cpus.iter().map(|cpu| &cpu.figures);
+        let known = |value: fn(&Self) -> Option<i64>| sum(each().map(value)).filter(|_| !cpus.is_empty());
+        let duration_ns = known(|figures| figures.duration_ns);
+        let elapsed = each().filter_map(|figures| figures.duration_ns).max().filter(|_| duration_ns.is_some());
+        let killed = each().any(|figures| figures.observed == Observed::LastDetour);
+        let lost = each().filter_map(|figures| figures.lost_events).fold(0, u64::saturating_add);
+        Self {
+            duration_ns,
+            observed: if killed { Observed::LastDetour } else { Observed::Document },
+            iterations: each()
+                .map(|figures| figures.iterations)
+                .try_fold(0, |sum: u64, own| Some(sum.saturating_add(own?))),
+            t_min_ns: each().filter_map(|figures| figures.t_min_ns).min(),
+            threshold_ns: each().filter_map(|figures| figures.threshold_ns).max(),
+            own_ns: known(|figures| figures.own_ns),
+            own_longest_ns: each().filter_map(|figures| figures.own_longest_ns).max(),
+            rarest_seen_ns: elapsed.map(rarest_seen),
+            unstored: each().map(|figures| figures.unstored).fold(0, u64::saturating_add),
+            unstored_ns: each().map(|figures| figures.unstored_ns).fold(0, i64::saturating_add),
+            incomplete: each().map(|figures| figures.incomplete).fold(0, u64::saturating_add),
+            lost_events: (lost > 0 || each().all(|figures| figures.lost_events.is_some())).then_some(lost),
+            unseen_ns: known(|figures| figures.unseen_ns),
+            steal_ns: known(|figures| figures.steal_ns),
+            cut_short: each().any(|figures| figures.cut_short),
+            ..Self::default()
+        }
+    }
+
+    /// For how long CPUs of so many nodes were watched; `None` for several nodes, whose clocks have nothing to do with each other.
+    pub(super) fn elapsed_ns(&self, cpus: &[CpuSummary], nodes: usize) -> Option<i64> {
+        let longest = cpus.iter().filter_map(|cpu| cpu.figures.duration_ns).max();
+        longest.filter(|_| nodes == 1 && self.duration_ns.is_some())
+    }
+
+    /// The same with the intervals of the noise ratio and of the rate.
+    pub(super) fn with_intervals(self, cells: Option<&TimeCells>, lengths: Option<&LengthCells>) -> Self {
+        let (observed, stored) = (self.duration_ns, self.unstored == 0);
+        let rate = |lengths: &LengthCells, observed| Interval::for_rate(&lengths.counts(), lengths.width(), observed);
+        Self {
+            interval: cells
+                .filter(|_| stored)
+                .zip(observed)
+                .map(|(cells, observed)| Interval::from_cells(cells, observed)),
+            rate_interval: lengths.zip(observed).map(|(lengths, observed)| rate(lengths, observed)),
+            ..self
+        }
+    }
+
+    /// The same with the quantiles of the durations, and with the tail if the detours were watched for `elapsed_ns` on one clock.
+    pub(super) fn with_lengths(
+        self,
+        quantiles: &mut Quantiles,
+        lengths: Option<&LengthCells>,
+        longest: Longest,
+        elapsed_ns: Option<i64>,
+    ) -> Self {
+        let [median_bounds, p99_bounds, p999_bounds] = SHARES.map(|share| {
+            lengths.map_or(QuantileBounds::UNKNOWN, |lengths| QuantileBounds::for_quantile(quantiles, lengths, share))
+        });
+        // Half of the detours of 1 us and more are not longer: of all, it is the one as far behind those below 1 us.
+        let (all, long) = (self.durations.count(), self.long.count());
+        let long_median = all.saturating_sub(long) + long.div_ceil(2);
+        Self {
+            long_median_ns: (long > 0).then(|| quantiles.ranked(long_median)).flatten(),
+            median_ns: quantiles.at(SHARES[0]),
+            median_bounds,
+            p99_ns: quantiles.at(SHARES[1]),
+            p99_bounds,
+            p999_ns: quantiles.at(SHARES[2]),
+            p999_bounds,
+            tail: elapsed_ns.map(|elapsed| long_tail(longest, elapsed)),
+            ..self
         }
     }
 
@@ -197,37 +269,50 @@ impl Figures {
     /// Time lost in detours over time observed; `None` where the latter is unknown or 0.
     #[must_use]
     pub fn noise_ratio(&self) -> Option<f64> {
-        let observed = self.duration_ns.filter(|ns| *ns > 0)?;
-        Some((self.durations.total() as f64 + self.unstored_ns as f64) / observed as f64)
+        Some((self.durations.total() as f64 + self.unstored_ns as f64) / self.observed_ns()?)
     }
 
     /// Time lost in detours of 1 us and more over time observed; `None` as above.
     #[must_use]
     pub fn long_noise_ratio(&self) -> Option<f64> {
-        let observed = self.duration_ns.filter(|ns| *ns > 0)?;
-        Some(self.long.total() as f64 / observed as f64)
+        Some(self.long.total() as f64 / self.observed_ns()?)
     }
 
     /// Detours of 1 us and more a second; `None` as above.
     #[must_use]
     pub fn long_rate_hz(&self) -> Option<f64> {
-        let observed = self.duration_ns.filter(|ns| *ns > 0)?;
-        Some(self.long.count() as f64 / (observed as f64 / 1e9))
+        Some(self.long.count() as f64 / (self.observed_ns()? / 1e9))
     }
 
     /// Becalm's own time over time observed; `None` as above, and without tracepoints.
     #[must_use]
     pub fn own_ratio(&self) -> Option<f64> {
-        let observed = self.duration_ns.filter(|ns| *ns > 0)?;
-        Some(self.own_ns? as f64 / observed as f64)
+        Some(self.own_ns? as f64 / self.observed_ns()?)
     }
 
     /// Detours a second; `None` where the observed time is unknown or 0.
     #[must_use]
     pub fn rate_hz(&self) -> Option<f64> {
-        let observed = self.duration_ns.filter(|ns| *ns > 0)?;
-        Some(self.detours() as f64 / (observed as f64 / 1e9))
+        Some(self.detours() as f64 / (self.observed_ns()? / 1e9))
     }
+
+    fn observed_ns(&self) -> Option<f64> {
+        self.duration_ns.filter(|ns| *ns > 0).map(|ns| ns as f64)
+    }
+}
+
+/// The quantiles that are shown.
+const SHARES: [f64; 3] = [0.5, 0.99, 0.999];
+
+fn long_tail(longest: Longest, observed: i64) -> Result<LongTail, NoTail> {
+    let tail = Tail::fit(longest, observed)?;
+    let level = tail.longest_return_level()?;
+    Ok(LongTail { tail, level })
+}
+
+/// A sum is known where all of its parts are.
+pub(super) fn sum(parts: impl Iterator<Item = Option<i64>>) -> Option<i64> {
+    parts.into_iter().try_fold(0_i64, |sum, part| Some(sum.saturating_add(part?)))
 }
 
 /// What one source took on a CPU, or over all of them.

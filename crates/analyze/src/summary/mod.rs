@@ -12,6 +12,7 @@ mod digest;
 mod error;
 mod figures;
 mod findings;
+mod nodes;
 mod peers;
 mod pooled;
 mod recurring;
@@ -26,12 +27,13 @@ pub use books::{Books, OpenBook};
 pub use category::{Category, CategoryTotal, categories};
 pub use checked::{Checked, Found, Measuring};
 pub(crate) use digest::{middles, moments};
-pub use digest::{node_ratio, observed, select, summarize_digests};
+pub use digest::{node_noise, observed, select, summarize_digests};
 pub use error::SummaryError;
 pub use figures::{
     CpuSummary, Figures, LongTail, NodeSummary, Observed, Origin, OutlierSummary, PeersSummary, PeriodSummary,
     SourceSummary, Summary,
 };
+pub use nodes::NodeNoise;
 pub use pooled::Pooled;
 pub use run::{Selection, summarize};
 pub(crate) use run::{keep_cpus, spans};

@@ -1,5 +1,6 @@
 //! CPUs of a node, and nodes of a run, compared with each other.
 
+use super::nodes::NodeNoise;
 use super::{CpuSummary, OutlierSummary, PeersSummary};
 use becalm_stats::Interval;
 use becalm_stats::outliers::{Outlier, TooFewPeers, outliers};
@@ -14,7 +15,6 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    /// Compares the CPUs of a node.
     pub(super) fn compare_cpus(&mut self, node: &str, cpus: &[CpuSummary]) {
         let known: Vec<(CpuId, (f64, Interval))> = cpus
             .iter()
@@ -29,8 +29,8 @@ impl Peers {
     }
 
     /// Keeps a node for the comparison with the others.
-    pub(super) fn add_node(&mut self, node: &str, ratio: f64, interval: Interval) {
-        self.nodes.push((node.to_owned(), (ratio, interval)));
+    pub(super) fn add_node(&mut self, node: &str, noise: NodeNoise) {
+        self.nodes.push((node.to_owned(), (noise.ratio, noise.interval)));
     }
 
     /// Compares the nodes, if there are several.

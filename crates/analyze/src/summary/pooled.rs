@@ -1,11 +1,8 @@
 //! Several recordings made in the same way, as one.
 
-use std::collections::BTreeMap;
-
-use becalm_model::Kind;
 use becalm_stats::Moments;
 
-use super::run::{Times, ranked};
+use super::nodes::{SourceTimes, Times};
 use super::{SourceSummary, Summary};
 
 /// The detours and sources of several recordings together, each counting by the time for which it was observed.
@@ -27,14 +24,12 @@ impl Pooled {
     pub fn new<'a>(summaries: impl Iterator<Item = &'a Summary> + Clone) -> Self {
         let mut durations = Moments::EMPTY;
         let mut unstored_ns = 0_i64;
-        let mut sources: BTreeMap<(Kind, String), Times> = BTreeMap::new();
+        let mut sources = SourceTimes::default();
         for summary in summaries.clone() {
             durations.merge(&summary.total.durations);
             unstored_ns = unstored_ns.saturating_add(summary.total.unstored_ns);
             for source in &summary.sources {
-                let times = sources.entry((source.kind, source.source.clone())).or_default();
-                times.own.merge(&source.times);
-                times.whole = times.whole.saturating_add(source.whole_ns);
+                sources.add(source.kind, source.source.clone(), Times { own: source.times, whole: source.whole_ns });
             }
         }
         let sum = |part: fn(&Summary) -> Option<i64>| {
@@ -43,7 +38,7 @@ impl Pooled {
         let duration_ns = sum(|summary| summary.total.duration_ns);
         // The CPUs of a recording are observed at the same time, the recordings one after another.
         let elapsed = sum(|summary| summary.cpus.iter().filter_map(|cpu| cpu.figures.duration_ns).max());
-        let sources = ranked(sources, None, durations.total(), duration_ns, elapsed);
+        let sources = sources.ranked(None, durations.total(), duration_ns, elapsed);
         Self { duration_ns, durations, unstored_ns, sources }
     }
 

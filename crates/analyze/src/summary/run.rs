@@ -9,18 +9,15 @@ use becalm_scale::at_once::{LongestStops, TimedDetours, repeated_stops};
 use becalm_units::{CpuId, CpuList, Nanos};
 
 use super::anatomy::anatomy;
-use super::checked::{Checked, Measuring};
-use super::findings::ClosingWarnings;
-use super::peers::Peers;
+use super::nodes::{GatheredNodes, NodeNoise, SourceTimes, Times, node_cpus};
 use super::recurring::Recurring;
 use super::scan::CpuScan;
 use super::{
-    ActivityColumns, Books, CpuSummary, DetourColumns, Figures, LongTail, NodeSummary, Observed, SampledPhases, Scan,
-    SourceSummary, Summary, SummaryError, books,
+    ActivityColumns, Books, CpuSummary, DetourColumns, Figures, NodeSummary, Observed, OpenBook, SampledPhases, Scan,
+    Summary, SummaryError, books,
 };
 use crate::noise::window::Window;
-use becalm_stats::chance::{rarest_seen, run_again_for};
-use becalm_stats::{Interval, LengthCells, Longest, Moments, NoTail, QuantileBounds, Quantiles, Tail, TimeCells};
+use becalm_stats::{Interval, LengthCells, Longest, Moments, Quantiles, TimeCells};
 
 /// Which part of a run is read.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -91,107 +88,103 @@ pub(crate) fn keep_cpus(doc: &mut NodeDoc, cpus: &CpuList) {
 /// If the selection names what is not there, or a file cannot be read.
 pub fn summarize(bundle: &Bundle, selection: &Selection) -> Result<Summary, SummaryError> {
     let docs = selection.documents(bundle)?;
-    let mut findings = ClosingWarnings::default();
     let all_cpus = docs.iter().map(|doc| doc.cpus.len()).sum();
-    let mut gathered = GatheredNodes::new(selection.cpus.is_none(), all_cpus);
-    let mut nodes = Vec::new();
+    let mut reading = Reading::new(selection, all_cpus);
     for doc in docs {
-        findings.add_document(&doc);
-        let activities = gathered.take(bundle, &doc, selection.with_self, &mut findings)?;
-        nodes.push(NodeSummary { doc, activities });
+        reading.take(bundle, doc)?;
     }
-    let rung = nodes.iter().map(|node| node.doc.rung).min().unwrap_or(Rung::Loop);
-    let books = match (gathered.open.is_empty(), nodes.iter().any(|node| node.activities > 0)) {
-        (false, _) => Books::Open(gathered.open),
+    let Reading { nodes, open, together, recurring, phases, .. } = reading;
+    let books = match (open.is_empty(), nodes.nodes.iter().any(|node| node.activities > 0)) {
+        (false, _) => Books::Open(open),
         (true, true) => Books::Closed,
         (true, false) => Books::NoActivities,
     };
-    findings.add_books(&books);
-    let mut total = gathered.together.figures(&gathered.cpus, nodes.len());
-    let observed = total.duration_ns;
-    // All CPUs are observed at the same time.
-    let elapsed = gathered.cpus.iter().filter_map(|cpu| cpu.figures.duration_ns).max();
-    let sources = ranked(gathered.sources, None, total.durations.total(), observed, elapsed);
-    let costly = sources.iter().find(|source| source.kind == Kind::Irq);
-    let docs: Vec<&NodeDoc> = nodes.iter().map(|node| &node.doc).collect();
-    let anatomy = costly.map(|irq| anatomy(bundle, &docs, &irq.source)).transpose()?.flatten();
-    super::tails::hold_together(&mut total, &sources, &mut gathered.cpus, &gathered.cpu_sources);
-    let (periods, spectrum) = gathered.recurring.found(&sources);
-    let peers = gathered.peers.compare_nodes();
-    let checked = Checked::from_nodes(docs.iter().copied());
-    let measuring = Measuring::from_nodes(docs.iter().copied(), observed);
-    let activities = nodes.iter().map(|node| node.activities).sum();
-    let phases = gathered.phases.for_run(rung, activities, observed, total.observed);
-    Ok(Summary {
-        checked,
-        measuring,
-        path: bundle.path().to_owned(),
-        warnings: findings.with_the_recorders(&nodes),
-        nodes,
-        cpus: gathered.cpus,
-        total,
-        sources,
-        cpu_sources: gathered.cpu_sources,
-        anatomy,
-        at_scale: phases.at(super::RANKS),
-        phases,
-        outliers: peers.outliers,
-        peers: peers.compared,
-        periods,
-        spectrum,
-        books,
-        rung,
-    })
+    let total = together.figures(&nodes.cpus, nodes.nodes.len());
+    let observed = total.observed;
+    let mut summary = nodes.summary(bundle.path(), total, books, phases, observed);
+    if let Some(costly) = summary.sources.iter().find(|source| source.kind == Kind::Irq) {
+        let docs: Vec<&NodeDoc> = summary.nodes.iter().map(|node| &node.doc).collect();
+        summary.anatomy = anatomy(bundle, &docs, &costly.source)?;
+    }
+    (summary.periods, summary.spectrum) = recurring.found(&summary.sources);
+    Ok(summary)
 }
 
-/// What the nodes that were read so far add up to.
-struct GatheredNodes {
+/// The nodes that were read so far.
+struct Reading {
     /// Whether all CPUs were selected.
     whole: bool,
+    with_self: bool,
     /// How many CPUs all nodes have together.
     all_cpus: usize,
-    cpus: Vec<CpuSummary>,
-    sources: BTreeMap<(Kind, String), Times>,
-    cpu_sources: Vec<SourceSummary>,
-    open: Vec<super::OpenBook>,
-    together: Together,
+    nodes: GatheredNodes,
+    open: Vec<OpenBook>,
+    together: ScanSums,
     recurring: Recurring,
-    peers: Peers,
     phases: SampledPhases,
 }
 
-impl GatheredNodes {
-    fn new(whole: bool, all_cpus: usize) -> Self {
+impl Reading {
+    fn new(selection: &Selection, all_cpus: usize) -> Self {
         Self {
-            whole,
+            whole: selection.cpus.is_none(),
+            with_self: selection.with_self,
             all_cpus,
-            cpus: Vec::new(),
-            sources: BTreeMap::new(),
-            cpu_sources: Vec::new(),
+            nodes: GatheredNodes::default(),
             open: Vec::new(),
-            together: Together::default(),
+            together: ScanSums::default(),
             recurring: Recurring::default(),
-            peers: Peers::default(),
             phases: SampledPhases::new(),
         }
     }
 
-    /// Reads one node; gives the number of its activities.
-    fn take(
-        &mut self,
-        bundle: &Bundle,
-        doc: &NodeDoc,
-        with_self: bool,
-        findings: &mut ClosingWarnings,
-    ) -> Result<u64, SummaryError> {
-        let spans = spans(bundle, doc)?;
+    fn take(&mut self, bundle: &Bundle, doc: NodeDoc) -> Result<(), SummaryError> {
+        self.nodes.warnings.add_document(&doc);
+        let spans = spans(bundle, &doc)?;
+        let mut scan = self.scan(bundle, &doc, &spans)?;
+        if doc.rung == Rung::Tracepoints {
+            for cpu in scan.open_books() {
+                self.open.extend(books::first_open(bundle, &doc.node, cpu)?);
+            }
+        }
+        self.nodes.warnings.add_unlisted(&doc, scan.unexpected(), self.whole);
+        self.recurring.add_spectrum(scan.spectrum());
+        let names = scan.names().to_vec();
+        self.phases.add(scan.losses(), &names);
+        let activities = scan.count_activities();
+        let mut node_sums = ScanSums::default();
+        for (cpu, rows) in doc.cpus.iter().zip(scan.cpus()) {
+            self.recurring.add_cpu(&doc.node, rows, &names);
+            self.together.add(rows);
+            node_sums.add_noise(rows);
+            let mut times = SourceTimes::default();
+            for source in &rows.sources {
+                let (kind, name) = names[source.number.index()].clone();
+                times.add(kind, name, Times { own: source.self_times, whole: source.whole });
+            }
+            let stored = rows.stored;
+            let figures = figures(&doc, cpu, &spans, rows, &names);
+            self.nodes.add_cpu(&doc, cpu, &stored, times, figures);
+        }
+        let cpus = node_cpus(&self.nodes.cpus, &doc.node);
+        let observed = super::figures::sum(cpus.iter().map(|cpu| cpu.figures.duration_ns)).filter(|ns| *ns > 0);
+        let noise = node_sums.cells.zip(observed).map(|(cells, observed)| NodeNoise {
+            ratio: cells.noise().iter().sum::<i64>() as f64 / observed as f64,
+            interval: Interval::from_cells(&cells, observed),
+        });
+        self.nodes.add_node(NodeSummary { doc, activities }, noise);
+        Ok(())
+    }
+
+    /// Reads the rows of a node.
+    fn scan(&self, bundle: &Bundle, doc: &NodeDoc, spans: &Spans) -> Result<Scan, SummaryError> {
         // On the lower rungs nothing of the kernel was seen, and there is nothing to add up.
         let seen = doc.rung == Rung::Tracepoints;
         // A recording that did not end, or whose CPUs were watched one after the other, has no such time.
         let window = doc.ended.is_some().then(|| Window::common_to_all_cpus(doc, None, &mut Vec::new()));
         let longest = doc.cpus.iter().map(|cpu| cpu.duration_ns).max().unwrap_or_default();
         let window = window.filter(|window| window.length > Nanos::ZERO && window.length.get() >= longest.get() / 2);
-        let scan = Scan::default().searching_detours(!seen).with_self(with_self);
+        let scan = Scan::default().searching_detours(!seen).with_self(self.with_self);
         let mut scan = scan.for_cpus(doc.cpus.len()).sampling(window, self.all_cpus);
         for cpu in &doc.cpus {
             scan.expect(cpu.cpu, spans.length(cpu).map(|ns| TimeCells::new(cpu.start_ns.get(), ns)));
@@ -217,51 +210,7 @@ impl GatheredNodes {
             let (cpus, starts, durations) = (batch.cpus(), batch.starts(), batch.durations());
             scan.detours(&DetourColumns { cpus, starts, durations, incomplete });
         }
-        if seen {
-            for cpu in scan.open_books() {
-                self.open.extend(books::first_open(bundle, &doc.node, cpu)?);
-            }
-        }
-        findings.add_unlisted(doc, scan.unexpected(), self.whole);
-        self.recurring.add_spectrum(scan.spectrum());
-        let names = scan.names().to_vec();
-        self.phases.add(scan.losses(), &names);
-        let first = self.cpus.len();
-        let mut of_node = Together::default();
-        for (cpu, rows) in doc.cpus.iter().zip(scan.cpus()) {
-            findings.compare_rows(doc, cpu, &rows.stored);
-            self.recurring.add_cpu(&doc.node, rows, &names);
-            self.together.add(rows);
-            of_node.add_noise(rows);
-            let figures = figures(doc, cpu, &spans, rows, &names);
-            let place = Some((doc.node.clone(), cpu.cpu));
-            let times = rows
-                .sources
-                .iter()
-                .map(|of| (names[of.number.index()].clone(), Times { own: of.self_times, whole: of.whole }));
-            let times: Vec<_> = times.collect();
-            for (name, times) in &times {
-                let sum = self.sources.entry(name.clone()).or_default();
-                sum.own.merge(&times.own);
-                sum.whole = sum.whole.saturating_add(times.whole);
-            }
-            self.cpu_sources.extend(ranked(
-                times,
-                place,
-                figures.durations.total(),
-                figures.duration_ns,
-                figures.duration_ns,
-            ));
-            self.cpus.push(CpuSummary { node: doc.node.clone(), cpu: cpu.cpu, figures });
-        }
-        let cpus = &self.cpus[first..];
-        self.peers.compare_cpus(&doc.node, cpus);
-        let observed = sum(cpus.iter().map(|cpu| cpu.figures.duration_ns)).filter(|ns| *ns > 0);
-        if let Some((cells, observed)) = of_node.cells.zip(observed) {
-            let ratio = cells.noise().iter().sum::<i64>() as f64 / observed as f64;
-            self.peers.add_node(&doc.node, ratio, Interval::from_cells(&cells, observed));
-        }
-        Ok(scan.count_activities())
+        Ok(scan)
     }
 }
 
@@ -350,9 +299,9 @@ fn repeated(bundle: &Bundle, doc: &NodeDoc) -> Result<Vec<TimedDetours>, BundleE
     Ok(repeated_stops(stops))
 }
 
-/// The CPUs added up.
+/// The rows of several CPUs added up.
 #[derive(Default)]
-struct Together {
+struct ScanSums {
     durations: Moments,
     long: Moments,
     quantiles: Quantiles,
@@ -361,7 +310,7 @@ struct Together {
     longest: Longest,
 }
 
-impl Together {
+impl ScanSums {
     fn add(&mut self, rows: &CpuScan) {
         self.durations.merge(&rows.durations);
         self.long.merge(&rows.long);
@@ -385,184 +334,30 @@ impl Together {
         }
     }
 
+    /// The figures of the CPUs of so many nodes.
     fn figures(mut self, cpus: &[CpuSummary], nodes: usize) -> Figures {
-        let each = || cpus.iter().map(|cpu| &cpu.figures);
-        let duration_ns = sum(each().map(|figures| figures.duration_ns)).filter(|_| !cpus.is_empty());
-        let killed = each().any(|figures| figures.observed == Observed::LastDetour);
-        let elapsed = each().filter_map(|figures| figures.duration_ns).max().filter(|_| duration_ns.is_some());
-        let [median_bounds, p99_bounds, p999_bounds] = bounds(&mut self.quantiles, self.lengths.as_ref());
-        Figures {
-            duration_ns,
-            observed: if killed { Observed::LastDetour } else { Observed::Document },
-            iterations: each()
-                .map(|figures| figures.iterations)
-                .try_fold(0, |sum: u64, own| Some(sum.saturating_add(own?))),
-            t_min_ns: each().filter_map(|figures| figures.t_min_ns).min(),
-            threshold_ns: each().filter_map(|figures| figures.threshold_ns).max(),
-            durations: self.durations,
-            long: self.long,
-            long_median_ns: long_median(&mut self.quantiles, &self.durations, &self.long),
-            own_ns: sum(each().map(|figures| figures.own_ns)).filter(|_| !cpus.is_empty()),
-            own_longest_ns: each().filter_map(|figures| figures.own_longest_ns).max(),
-            median_ns: self.quantiles.at(SHARES[0]),
-            median_bounds,
-            p99_ns: self.quantiles.at(SHARES[1]),
-            p99_bounds,
-            p999_ns: self.quantiles.at(SHARES[2]),
-            p999_bounds,
-            interval: self
-                .cells
-                .as_ref()
-                .filter(|_| each().all(|figures| figures.unstored == 0))
-                .zip(duration_ns)
-                .map(|(cells, observed)| Interval::from_cells(cells, observed)),
-            rate_interval: self.lengths.as_ref().zip(duration_ns).map(|(lengths, observed)| rate(lengths, observed)),
-            rarest_seen_ns: elapsed.map(rarest_seen),
-            tail: elapsed.filter(|_| nodes == 1).map(|elapsed| long_tail(self.longest, elapsed)),
-            unstored: each().map(|figures| figures.unstored).fold(0, u64::saturating_add),
-            unstored_ns: each().map(|figures| figures.unstored_ns).fold(0, i64::saturating_add),
-            incomplete: each().map(|figures| figures.incomplete).fold(0, u64::saturating_add),
-            lost_events: lost_events(each()),
-            unseen_ns: sum(each().map(|figures| figures.unseen_ns)).filter(|_| !cpus.is_empty()),
-            steal_ns: sum(each().map(|figures| figures.steal_ns)).filter(|_| !cpus.is_empty()),
-            cut_short: each().any(|figures| figures.cut_short),
-        }
+        let (cells, lengths) = (self.cells.as_ref(), self.lengths.as_ref());
+        let figures = Figures { durations: self.durations, long: self.long, ..Figures::sum(cpus) };
+        let elapsed = figures.elapsed_ns(cpus, nodes);
+        figures.with_intervals(cells, lengths).with_lengths(&mut self.quantiles, lengths, self.longest, elapsed)
     }
 }
 
-/// The figures of a CPU.
 fn figures(doc: &NodeDoc, cpu: &CpuDoc, spans: &Spans, rows: &mut CpuScan, names: &[(Kind, String)]) -> Figures {
     let duration_ns = spans.length(cpu);
-    let unseen = rows.sources.iter().filter(|of| names[of.number.index()].0 == Kind::Unseen);
-    let unseen_ns = unseen.map(|of| of.self_times.total()).fold(0, i64::saturating_add);
-    let steal = doc.counters.iter().find(|counter| counter.cpu == cpu.cpu && counter.name == "stat/steal");
-    // The document of a run that did not end was written at its start, when the loops had counted nothing.
-    let ended = spans.observed == Observed::Document;
-    let known = |ns: i64| (ended || ns > 0).then_some(ns);
-    let [median_bounds, p99_bounds, p999_bounds] = bounds(&mut rows.quantiles, rows.lengths.as_ref());
-    let longest = std::mem::take(&mut rows.longest);
+    let unseen = rows.sources.iter().filter(|source| names[source.number.index()].0 == Kind::Unseen);
+    let unseen_ns = unseen.map(|source| source.self_times.total()).fold(0, i64::saturating_add);
     let seen = doc.rung == Rung::Tracepoints;
-    Figures {
-        duration_ns,
-        observed: spans.observed,
-        iterations: iterations(doc, cpu, spans.observed),
-        t_min_ns: t_min_ns(cpu),
-        threshold_ns: known(cpu.threshold_ns.get()),
+    let longest = std::mem::take(&mut rows.longest);
+    let (cells, lengths) = (rows.cells.as_ref(), rows.lengths.as_ref());
+    let figures = Figures {
         durations: rows.durations,
         long: rows.long,
-        long_median_ns: long_median(&mut rows.quantiles, &rows.durations, &rows.long),
         own_ns: seen.then(|| rows.account.own_ns()),
         own_longest_ns: seen.then(|| rows.account.own_longest_ns()),
-        median_ns: rows.quantiles.at(SHARES[0]),
-        median_bounds,
-        p99_ns: rows.quantiles.at(SHARES[1]),
-        p99_bounds,
-        p999_ns: rows.quantiles.at(SHARES[2]),
-        p999_bounds,
-        interval: rows
-            .cells
-            .as_ref()
-            .filter(|_| cpu.unstored == 0)
-            .zip(duration_ns)
-            .map(|(cells, observed)| Interval::from_cells(cells, observed)),
-        rate_interval: rows.lengths.as_ref().zip(duration_ns).map(|(lengths, observed)| rate(lengths, observed)),
-        rarest_seen_ns: duration_ns.map(rarest_seen),
-        tail: duration_ns.map(|observed| long_tail(longest, observed)),
-        unstored: cpu.unstored,
-        unstored_ns: cpu.unstored_ns.get(),
         incomplete: rows.incomplete,
-        lost_events: cpu_lost_events(doc, cpu),
         unseen_ns: (seen && doc.has_loop()).then_some(unseen_ns),
-        steal_ns: steal.map(|counter| i64::try_from(counter.growth).unwrap_or(i64::MAX)),
-        cut_short: cpu.cut_short,
-    }
-}
-
-/// The quantiles that are shown.
-const SHARES: [f64; 3] = [0.5, 0.99, 0.999];
-
-/// Half of the detours of 1 us and more are not longer: of all, it is the one as far behind those below 1 us.
-fn long_median(quantiles: &mut Quantiles, all: &Moments, long: &Moments) -> Option<i64> {
-    let below = all.count() - long.count();
-    (long.count() > 0).then(|| quantiles.ranked(below + long.count().div_ceil(2))).flatten()
-}
-
-fn bounds(quantiles: &mut Quantiles, lengths: Option<&LengthCells>) -> [QuantileBounds; 3] {
-    SHARES.map(|share| {
-        lengths.map_or(QuantileBounds::UNKNOWN, |lengths| QuantileBounds::for_quantile(quantiles, lengths, share))
-    })
-}
-
-fn rate(lengths: &LengthCells, observed: i64) -> Interval {
-    Interval::for_rate(&lengths.counts(), lengths.width(), observed)
-}
-
-pub(super) fn long_tail(longest: Longest, observed: i64) -> Result<LongTail, NoTail> {
-    let tail = Tail::fit(longest, observed)?;
-    let level = tail.longest_return_level()?;
-    Ok(LongTail { tail, level })
-}
-
-/// A sum is known where all of its parts are.
-pub(super) fn sum(parts: impl Iterator<Item = Option<i64>>) -> Option<i64> {
-    parts.into_iter().try_fold(0_i64, |sum, part| Some(sum.saturating_add(part?)))
-}
-
-/// The steps of the loop. The document of a run that did not end was written before the first one, and files of other programs do not count any.
-pub(super) fn iterations(doc: &NodeDoc, cpu: &CpuDoc, observed: Observed) -> Option<u64> {
-    (cpu.iterations > 0 || observed == Observed::Document && !doc.is_imported()).then_some(cpu.iterations)
-}
-
-/// The shortest step of the loop; no loop has steps of no length.
-pub(super) fn t_min_ns(cpu: &CpuDoc) -> Option<i64> {
-    Some(cpu.t_min_ns.get()).filter(|ns| *ns > 0)
-}
-
-/// The events that were lost on a CPU: files of other programs need not say so.
-pub(super) fn cpu_lost_events(doc: &NodeDoc, cpu: &CpuDoc) -> Option<u64> {
-    (cpu.lost_events > 0 || !doc.is_imported()).then_some(cpu.lost_events)
-}
-
-/// The events that were lost on all CPUs, as far as that is known.
-pub(super) fn lost_events<'a>(mut cpus: impl Iterator<Item = &'a Figures> + Clone) -> Option<u64> {
-    let known = cpus.clone().filter_map(|figures| figures.lost_events).fold(0, u64::saturating_add);
-    (known > 0 || cpus.all(|figures| figures.lost_events.is_some())).then_some(known)
-}
-
-/// The time of a source.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Times {
-    /// That of its own activities.
-    pub(super) own: Moments,
-    /// That of all activities of which it is the root, in nanoseconds.
-    pub(super) whole: i64,
-}
-
-/// The largest whole first, then the largest total; equal ones by name, then by kind.
-pub(super) fn ranked(
-    times: impl IntoIterator<Item = ((Kind, String), Times)>,
-    place: Option<(String, CpuId)>,
-    noise: i64,
-    observed: Option<i64>,
-    elapsed: Option<i64>,
-) -> Vec<SourceSummary> {
-    let share = |times: &Times, of: i64| (of > 0).then(|| times.whole as f64 / of as f64);
-    let mut sources: Vec<SourceSummary> = times
-        .into_iter()
-        .map(|((kind, source), times)| SourceSummary {
-            place: place.clone(),
-            share: share(&times, noise),
-            time_ratio: observed.and_then(|ns| share(&times, ns)),
-            run_at_least_ns: elapsed.and_then(|ns| run_again_for(times.own.count(), ns)),
-            source,
-            kind,
-            times: times.own,
-            whole_ns: times.whole,
-        })
-        .collect();
-    sources.sort_by(|a, b| {
-        let wholes = b.whole_ns.cmp(&a.whole_ns).then_with(|| b.times.total().cmp(&a.times.total()));
-        wholes.then_with(|| a.source.cmp(&b.source)).then_with(|| a.kind.name().cmp(b.kind.name()))
-    });
-    sources
+        ..Figures::from_document(doc, cpu, duration_ns, spans.observed)
+    };
+    figures.with_intervals(cells, lengths).with_lengths(&mut rows.quantiles, lengths, longest, duration_ns)
 }

@@ -71,7 +71,7 @@ mod tests {
         }
         let tail = Tail::fit(longest, LENGTH).unwrap();
         let level = tail.longest_return_level().unwrap();
-        Figures { duration_ns: Some(LENGTH), tail: Some(Ok(LongTail { tail, level })), ..Figures::unknown() }
+        Figures { duration_ns: Some(LENGTH), tail: Some(Ok(LongTail { tail, level })), ..Figures::default() }
     }
 
     fn cpu(number: u32, figures: Figures) -> CpuSummary {

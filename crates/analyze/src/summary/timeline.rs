@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use becalm_bundle::Bundle;
+use becalm_bundle::{ActivityBatch, Bundle};
 use becalm_model::Kind;
 use becalm_units::{CpuId, Nanos};
 
@@ -60,6 +60,19 @@ pub struct TimelineEntry {
     pub detail: String,
     /// How many activities it interrupted.
     pub depth: usize,
+}
+
+impl TimelineEntry {
+    pub(crate) fn from_row(batch: &ActivityBatch, row: usize) -> Self {
+        Self {
+            start: Nanos::new(batch.starts()[row]),
+            self_time: Nanos::new(batch.self_times()[row]),
+            kind: batch.kind(row),
+            source: batch.source(row).to_owned(),
+            detail: batch.detail(row).to_owned(),
+            depth: 0,
+        }
+    }
 }
 
 /// The `count` longest detours, the longest first; equal ones by node, CPU and number.
@@ -180,14 +193,9 @@ fn find_activities(
                 let end = detours.partition_point(|detour| *detour as u64 <= *number);
                 let id = DetourId { node: node.to_owned(), cpu: CpuId::new(cpu as u32), number: *number };
                 let Some(timeline) = found.get_mut(&id) else { continue };
-                timeline.entries.extend((range.start + first..range.start + end).map(|row| TimelineEntry {
-                    start: Nanos::new(batch.starts()[row]),
-                    self_time: Nanos::new(batch.self_times()[row]),
-                    kind: batch.kind(row),
-                    source: batch.source(row).to_owned(),
-                    detail: batch.detail(row).to_owned(),
-                    depth: 0,
-                }));
+                timeline
+                    .entries
+                    .extend((range.start + first..range.start + end).map(|row| TimelineEntry::from_row(&batch, row)));
             }
         }
     }

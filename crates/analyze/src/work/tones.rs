@@ -200,7 +200,6 @@ fn strongest(power: &[f64], place: f64) -> usize {
 
 /// A spectrum as far as it tells whether lines belong together.
 struct PowerSpectrum<'a> {
-    /// The power by place.
     power: &'a [f64],
     /// The last place, beyond which multiples fold back.
     end: f64,

@@ -48,8 +48,8 @@ fields! {
         PHASE = "phase", "phase", |row| row.phase;
         RANK = "rank", "rank", |row| row.rank;
         COMPUTE_NS = "compute_ns", "compute", |row| Time(row.compute_ns);
-        MOST = "most", "most of it", |row| row.most.clone().map(|(source, _)| source);
-        MOST_NS = "most_ns", "time", |row| row.most.as_ref().map(|(_, time)| Time(*time));
+        MOST = "most", "most of it", |row| row.most.as_ref().map(|most| most.source.clone());
+        MOST_NS = "most_ns", "time", |row| row.most.as_ref().map(|most| Time(most.time_ns));
     }
 }
 

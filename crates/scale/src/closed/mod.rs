@@ -227,7 +227,6 @@ struct Job<'j, 'a> {
 }
 
 impl Job<'_, '_> {
-    /// Replays one replica.
     fn replica(&self, replica: u64, watch: ReplayWatch<'_>) -> Result<BookedReplica, ScaleError> {
         let (table, question) = (self.table, self.question);
         let placement =

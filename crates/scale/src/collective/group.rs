@@ -12,7 +12,6 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// All ranks.
     pub(super) const fn all(ranks: usize) -> Self {
         Self { stride: 1, run: ranks, size: ranks }
     }

@@ -18,7 +18,6 @@ pub(super) fn place(time: i64, cells: u64) -> usize {
     (u64::from(octave) * cells + (time >> octave)) as usize
 }
 
-/// The middle of a cell, in nanoseconds.
 pub(super) fn middle(place: usize, cells: u64) -> f64 {
     let place = place as u64;
     let octave = (place / cells).saturating_sub(1);

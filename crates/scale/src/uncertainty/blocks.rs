@@ -25,7 +25,6 @@ const LEAST_BLOCKS: usize = ROUGH_BLOCKS_MIN;
 /// What a standard normal value exceeds with 2.5 %, as [`CONFIDENCE`] has it.
 const NORMAL: f64 = 1.959_964;
 
-/// The blocks of a recording.
 #[derive(Clone, Debug)]
 pub(super) struct Blocks {
     nodes: usize,

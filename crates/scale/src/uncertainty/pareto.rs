@@ -55,7 +55,6 @@ pub(super) struct Tail {
     times: f64,
 }
 
-/// One law.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Law {
     threshold: f64,
@@ -148,7 +147,6 @@ impl Tail {
         libm::exp(normal / (self.count as f64 * self.times).sqrt())
     }
 
-    /// One of the laws.
     pub(super) fn drawn(&self, stream: &mut Stream) -> Law {
         let all = self.sums.last().copied().unwrap_or(0.0);
         let wanted = stream.unit() * all;

@@ -63,7 +63,6 @@ pub(crate) struct StreamedBlocks {
     phases: f64,
 }
 
-/// One of the longest detours.
 #[derive(Clone, Copy, Debug)]
 struct StreamedDetour {
     length: i64,

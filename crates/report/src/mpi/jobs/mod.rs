@@ -67,11 +67,11 @@ fn change(figure: &JobFigure) -> Option<Change> {
 }
 
 fn low(figure: &JobFigure) -> Option<Change> {
-    figure.interval.map(|(low, _)| Change(low))
+    figure.interval.map(|ends| Change(ends.low))
 }
 
 fn high(figure: &JobFigure) -> Option<Change> {
-    figure.interval.map(|(_, high)| Change(high))
+    figure.interval.map(|ends| Change(ends.high))
 }
 
 fn verdict(figure: &JobFigure) -> Option<&'static str> {

@@ -62,8 +62,8 @@ const fn tone(verdict: Option<Verdict>) -> Grade {
 fn change_words(figure: &JobFigure) -> String {
     let percent = |ratio: f64| Value::Change(ratio).cell();
     match (figure.change, figure.interval) {
-        (Some(change), Some((low, high))) => {
-            format!("{} ({} to {})", percent(change), percent(low), percent(high))
+        (Some(change), Some(ends)) => {
+            format!("{} ({} to {})", percent(change), percent(ends.low), percent(ends.high))
         }
         (Some(change), None) => percent(change),
         (None, _) => String::new(),
@@ -190,7 +190,7 @@ fn changes(report: &JobsReport<'_>, rows: &[NamedRow]) -> Option<Section> {
 /// What is gone altogether has no place on a logarithmic axis, and neither has what is not compared.
 fn forest_row(name: String, figure: &JobFigure) -> Option<ForestRow> {
     let ratio = figure.change.map(|change| change + 1.0).filter(|ratio| *ratio > 0.0)?;
-    let (low, high) = figure.interval.map_or((None, None), |(low, high)| (Some(low + 1.0), Some(high + 1.0)));
+    let (low, high) = figure.interval.map_or((None, None), |ends| (Some(ends.low + 1.0), Some(ends.high + 1.0)));
     let verdict = figure.verdict?;
     Some(ForestRow {
         name,
