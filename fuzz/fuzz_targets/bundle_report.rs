@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use becalm_analyze::compare::compare;
-use becalm_analyze::cost::tick::CampaignAnalysis;
 use becalm_analyze::fleet::jobs::fleet_cost;
 use becalm_analyze::fleet::survey;
 use becalm_analyze::job::JobPhases;
@@ -20,13 +19,15 @@ use becalm_analyze::summary::{Books, Selection, Summary, longest, summarize, sum
 use becalm_analyze::work::summarize_work;
 use becalm_bundle::cost::tick as campaign;
 use becalm_bundle::{Bundle, Contents, PhaseRun, StoredNodes, SummaryBundle, study};
+use becalm_cost::analysis::tick::CampaignAnalysis;
+use becalm_cost::report::{CostRunReport, TickReport};
 use becalm_fuzz::bundles::{Valid, valid};
 use becalm_fuzz::edits::{self, Edits};
 use becalm_fuzz::tree::scratch;
 use becalm_fuzz::truths::{check_page, check_report};
 use becalm_report::{
-    CompareReport, CostRunReport, DetoursReport, DistributionReport, Drawn, FleetCostReport, FleetReport,
-    PredictReport, RunReport, Scaling, SourcesReport, StudyReport, TickReport, WorkReport,
+    CompareReport, DetoursReport, DistributionReport, Drawn, FleetCostReport, FleetReport, PredictReport, RunReport,
+    Scaling, SourcesReport, StudyReport, WorkReport,
 };
 use becalm_scale::blame::{BlameWanted, blame};
 use becalm_scale::collective::Collective;

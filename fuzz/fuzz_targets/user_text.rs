@@ -7,14 +7,14 @@
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
-use becalm_analyze::cost::tick::{Analysis, TableFile, read_tables};
 use becalm_analyze::fleet::sacct;
+use becalm_cost::analysis::tick::{Analysis, TableFile, read_tables};
+use becalm_cost::report::TickReport;
 use becalm_fuzz::truths::check_report;
 use becalm_linux::sched::Policy;
 use becalm_measure::Threshold;
 use becalm_measure::work::Body;
 use becalm_model::Kind;
-use becalm_report::TickReport;
 use becalm_scale::collective::Collective;
 use becalm_scale::network::Network;
 use becalm_scale::spec::NoiseSpec;

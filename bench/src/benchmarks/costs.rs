@@ -7,8 +7,8 @@ use std::process::{Command, ExitCode};
 use crate::claims::{Claims, Figure};
 use crate::effort::Effort;
 use crate::programs;
-use becalm_analyze::cost::MeasuredCost;
 use becalm_bundle::cost::load;
+use becalm_cost::analysis::MeasuredCost;
 use becalm_model::cost::CostRun;
 
 /// The commands that print such intervals.

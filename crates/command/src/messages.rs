@@ -79,7 +79,6 @@ pub fn option(param: Param<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use becalm_analyze::compare::CompareError;
-    use becalm_analyze::cost::tick::CampaignError;
     use becalm_analyze::noise::NoiseError;
     use becalm_analyze::summary::SummaryError;
     use becalm_bundle::{BundleError, Contents};
@@ -155,7 +154,6 @@ mod tests {
         assert_eq!(hint(contents(Contents::Summary)), "; record without --summary for this command");
         assert_eq!(hint(contents(Contents::Costs)), "; see it with becalm report");
         assert_eq!(hint(SummaryError::OwnTime { path: "x".into() }), "; leave --with-self out");
-        assert_eq!(hint(CampaignError::NoRound { done: 1, planned: 2 }), " (--resume)");
         let common =
             CompareError::NoCommonNode { a: "a".into(), nodes_a: "x".into(), b: "b".into(), nodes_b: "y".into() };
         assert_eq!(hint(common), " (--node-a, --node-b)");

@@ -13,7 +13,6 @@ pub mod catalogue;
 mod check;
 mod compare;
 mod config;
-mod cost;
 mod distribution;
 mod doctor;
 mod fleet;
@@ -40,8 +39,6 @@ mod work;
 pub use check::CheckReport;
 pub use compare::{CompareReport, LimitCheck, check_text, headline};
 pub use config::{ConfigFile, ConfigFileOf, ConfigFileState, ConfigReport, ConfigSetting, config_files};
-pub use cost::CostRunReport;
-pub use cost::tick::{TickReport, TickRow};
 pub use distribution::{BesideReport, DistributionReport};
 pub use doctor::{
     DoctorCheck, DoctorCompanion, DoctorLimit, DoctorMachine, DoctorProgram, DoctorReport, DoctorRights, DoctorState,

@@ -14,9 +14,7 @@ use serde_json::ser::PrettyFormatter;
 use serde_json::{Map, Serializer, Value, json};
 
 use crate::record::json::{DetoursDocument, RunDocument, RunTables};
-use crate::{
-    audit, check, compare, config, cost, distribution, doctor, fleet, inject, law, mpi, paper, platforms, predict,
-};
+use crate::{audit, check, compare, config, distribution, doctor, fleet, inject, law, mpi, paper, platforms, predict};
 use crate::{run_quiet, sweep, together, top, tune, work};
 
 /// A document, and where readers meet it.
@@ -75,12 +73,6 @@ documents! {
     "paper-step": becalm_paper::step_document::StepDocument, "steps/NAME.json of becalm paper", "a step of a campaign, and what it printed";
     "inject": inject::InjectDocument, "becalm inject", "noise that was made";
     "inject-sweep": inject::sweep::SweepDocument, "becalm inject with lists", "many noises that were made one after the other";
-    "cost-clock": cost::clock::ClockDocument, "becalm cost clock", "what reading a clock costs";
-    "cost-trap": cost::probe::ProbeDocument, "becalm cost trap", "what entering the kernel costs";
-    "cost-detours": cost::probe::ProbeDocument, "becalm cost detours", "what common detours cost";
-    "cost-scheduler": cost::scheduler::SchedulerDocument, "becalm cost scheduler", "what ticks and switches cost";
-    "cost-placement": cost::placement::PlacementDocument, "becalm cost placement", "what an interrupt costs by where work runs";
-    "cost-tick": cost::tick::TickDocument, "becalm cost tick", "what a tick costs in all";
     "tune-check": tune::check::CheckDocument, "becalm tune check", "what keeps CPUs from being quiet";
     "tune-plan": tune::plan::PlanDocument, "becalm tune plan", "what would be changed";
     "tune-apply": tune::done::DoneDocument, "becalm tune apply", "what was changed";

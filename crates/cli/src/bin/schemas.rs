@@ -6,6 +6,7 @@ use becalm_report::schemas::{self, Document};
 
 fn main() -> std::io::Result<()> {
     let book = std::env::args_os().nth(1).unwrap_or_else(|| "docs/src".into());
-    let documents: Vec<&Document> = [schemas::DOCUMENTS].into_iter().flatten().collect();
+    let documents: Vec<&Document> =
+        [schemas::DOCUMENTS, becalm_cost::schemas::DOCUMENTS].into_iter().flatten().collect();
     schemas::write(Path::new(&book), &documents)
 }

@@ -6,8 +6,6 @@ mod compare;
 #[cfg(feature = "manual")]
 mod completions;
 mod config;
-#[cfg(feature = "cost")]
-mod cost;
 mod doctor;
 #[cfg(feature = "foreign")]
 mod export;
@@ -40,11 +38,11 @@ use clap::Subcommand;
 
 /// The table of commands: the name of each, its arguments, and the feature that builds it where there is one.
 macro_rules! commands {
-    ($($(#[$built:meta])? $name:ident($module:ident::$args:ident),)*) => {
+    ($($(#[$built:meta])? $name:ident($args:ty),)*) => {
         /// A command that was asked for.
         #[derive(Subcommand, Debug)]
         pub enum Command {
-            $($(#[$built])? $name(Box<$module::$args>),)*
+            $($(#[$built])? $name(Box<$args>),)*
         }
 
         impl Command {
@@ -77,7 +75,7 @@ commands! {
     #[cfg(feature = "research")]
     Paper(paper::PaperArgs),
     #[cfg(feature = "cost")]
-    Cost(cost::CostArgs),
+    Cost(becalm_cost::CostArgs),
     Inject(inject::InjectArgs),
     Tune(tune::TuneArgs),
     RunQuiet(run_quiet::RunQuietArgs),

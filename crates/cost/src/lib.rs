@@ -1,0 +1,11 @@
+//! `becalm cost`: the costs of interruptions, traps and clocks, from the documents to the command.
+
+#![forbid(unsafe_code)]
+
+pub mod analysis;
+mod command;
+pub mod report;
+#[cfg(feature = "schemas")]
+pub mod schemas;
+
+pub use command::{CostArgs, report_stored};

@@ -1,0 +1,12 @@
+//! The JSON schemas of what `becalm cost` prints.
+
+use crate::report;
+
+becalm_report::documents! {
+    "cost-clock": report::clock::ClockDocument, "becalm cost clock", "what reading a clock costs";
+    "cost-trap": report::probe::ProbeDocument, "becalm cost trap", "what entering the kernel costs";
+    "cost-detours": report::probe::ProbeDocument, "becalm cost detours", "what common detours cost";
+    "cost-scheduler": report::scheduler::SchedulerDocument, "becalm cost scheduler", "what ticks and switches cost";
+    "cost-placement": report::placement::PlacementDocument, "becalm cost placement", "what an interrupt costs by where work runs";
+    "cost-tick": report::tick::TickDocument, "becalm cost tick", "what a tick costs in all";
+}
