@@ -4,6 +4,7 @@
 
 pub mod analysis;
 mod command;
+pub mod measure;
 pub mod report;
 #[cfg(feature = "schemas")]
 pub mod schemas;

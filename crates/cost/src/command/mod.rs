@@ -20,10 +20,11 @@ use becalm_command::progress::{Bar, Tail};
 use becalm_command::rights::RightsKept;
 use becalm_linux::perf::PerfEvent;
 use becalm_linux::sched::Policy;
-use becalm_measure::cost::Site;
 use becalm_units::fault;
 use becalm_units::{CpuId, Named};
 use clap::{Args, Subcommand};
+
+use crate::measure::Site;
 
 pub use stored::report_stored;
 
@@ -129,7 +130,7 @@ fn wanted(no_counters: bool) -> Vec<String> {
 
 /// Those that the processor counts, and why it does not count the others.
 fn counted(no_counters: bool) -> (Vec<String>, Vec<String>) {
-    becalm_measure::cost::tick::events::counted(&wanted(no_counters))
+    crate::measure::tick::events::counted(&wanted(no_counters))
 }
 
 /// The progress of a measurement in percent. It is drawn between two of its parts only, so that it is no noise.

@@ -9,15 +9,15 @@ use std::time::Duration;
 use becalm_command::Exit;
 use becalm_command::child;
 use becalm_linux::signals::{StopSignals, end_with_parent, terminate, wait_readable};
-use becalm_measure::cost::Site;
-use becalm_measure::cost::clock::clocks;
-use becalm_measure::cost::probe::{detours, traps};
 use becalm_model::cost::{Costs, ProcessCosts};
 use becalm_record::Session;
 use becalm_units::fault::{self, Context, Result};
 
 use super::probe::ProbeCommand;
 use super::{SiteArgs, recording};
+use crate::measure::Site;
+use crate::measure::clock::clocks;
+use crate::measure::probe::{detours, traps};
 
 /// The longest wait for either a signal or the process; both wake it at once.
 const PATIENCE: Duration = Duration::from_secs(60);

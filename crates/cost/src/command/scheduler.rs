@@ -10,8 +10,6 @@ use becalm_command::messages::say;
 use becalm_linux::janitor::Janitor;
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::StopSignals;
-use becalm_measure::cost::scheduler::{TraceUse, measure};
-use becalm_measure::cost::tick::TickError;
 use becalm_model::cost::{CostSamples, Costs, SchedulerCosts};
 use becalm_model::node::Ended;
 use becalm_model::warning;
@@ -20,6 +18,8 @@ use becalm_units::{CpuId, Nanos};
 use clap::Args;
 
 use super::{OutputArgs, chosen_site, counted, progress_bar};
+use crate::measure::scheduler::{TraceUse, measure};
+use crate::measure::tick::TickError;
 
 /// Measure ticks and switches as the number of runnable processes on a CPU grows
 ///

@@ -16,7 +16,6 @@ use becalm_linux::janitor::Janitor;
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::StopSignals;
-use becalm_measure::cost::tick::campaign::{self, CampaignEnd, CampaignProgress};
 use becalm_model::cost::tick::{Campaign, CampaignPlan};
 use becalm_model::node_name;
 use becalm_units::fault::{self, Context, Result, UsageError};
@@ -25,6 +24,7 @@ use clap::Args;
 
 use super::{chosen_site, progress_bar, wanted};
 use crate::analysis::tick::{Analysis, CampaignAnalysis, TableFile, read_tables};
+use crate::measure::tick::campaign::{self, CampaignEnd, CampaignProgress};
 use crate::report::TickReport;
 
 /// Measure what a timer interrupt costs: trap, handler, and what it does to the caches (Tsafrir 2007)

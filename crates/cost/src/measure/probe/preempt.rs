@@ -9,7 +9,7 @@ use becalm_linux::sched::{Policy, SchedError};
 use becalm_model::cost::{Probe, ProbeSamples, into_rounds};
 use becalm_units::Nanos;
 
-use crate::cost::bench::{Bench, no_thread};
+use crate::measure::bench::{Bench, no_thread};
 
 /// How many pre-emptions are wanted in one process.
 const WANTED: usize = 50;

@@ -22,13 +22,13 @@ use becalm_linux::janitor::Janitor;
 use becalm_linux::perf::{CountedEvent, Counters, CountersError, PerfEvent, Space};
 use becalm_linux::placed::{Processes, Thread, Turn, Waiting};
 use becalm_linux::sched::{AffinityGuard, SchedError, ThreadUsage};
+use becalm_measure::loops::event_count;
+use becalm_measure::machine;
 use becalm_model::cost::SchedulerDoc;
 use becalm_model::event_count::EventCount;
 use becalm_units::{CpuId, Nanos};
 
 use super::tick::{TickError, events, record_timer};
-use crate::loops::event_count;
-use crate::machine;
 
 /// Whether the kernel's trace is used.
 #[derive(Clone, Debug)]
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn threads_are_counted_together() {
         let wanted = [PerfEvent::TaskClock, PerfEvent::ContextSwitches];
-        let (countable, _) = crate::loops::countable(&wanted);
+        let (countable, _) = becalm_measure::loops::countable(&wanted);
         if countable.len() < wanted.len() {
             // A container that forbids it says so.
             return;

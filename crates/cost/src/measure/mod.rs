@@ -7,8 +7,8 @@
 //! - [`scheduler`]: ticks and thread switches with many runnable threads.
 //! - [`placement`]: what an interrupt costs work on other hardware threads than the interrupted one (Radojković et al. 2008).
 //!
-//! What is measured is filled into the documents of [`becalm_model::cost`], with the samples beside them, none of which is
-//! dropped; reducing them to figures is the work of the crate `analyze`. What cannot be measured here has its reason instead.
+//! What is measured is filled into the documents, with the samples beside them, none of which is
+//! dropped; [`crate::analysis`] reduces them to figures. What cannot be measured here has its reason instead.
 
 mod bench;
 pub mod clock;

@@ -4,9 +4,8 @@
 use std::cell::RefCell;
 
 use becalm_linux::perf::{Counters, PerfEvent, Space};
+use becalm_measure::loops::event_count;
 use becalm_model::event_count::EventCount;
-
-use crate::loops::event_count;
 
 thread_local! {
     static ARMED: RefCell<Option<Counters>> = const { RefCell::new(None) };

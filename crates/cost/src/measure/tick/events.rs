@@ -4,12 +4,12 @@
 use becalm_linux::clock::{Counter, MonotonicRaw};
 use becalm_linux::perf::{Counters, PerfEvent, Space};
 use becalm_linux::sched::SchedError;
+use becalm_measure::loops::{countable, event_count};
 use becalm_model::cost::CountedDoc;
 use becalm_units::{Named, Nanos};
 
 use super::copies::no_thread;
 use super::{SortJob, TickError, timer_interrupts};
-use crate::loops::{countable, event_count};
 
 /// Those of these events, by their names, that can be counted on this machine in one of the spaces, and a line for each
 /// reason why others cannot.
@@ -19,7 +19,7 @@ pub fn counted(names: &[String]) -> (Vec<String>, Vec<String>) {
     (events.into_iter().map(|event| event.name().to_owned()).collect(), not_counted)
 }
 
-pub(in crate::cost) fn known(names: &[String]) -> Vec<PerfEvent> {
+pub(in crate::measure) fn known(names: &[String]) -> Vec<PerfEvent> {
     let all = PerfEvent::OF_PROCESSOR.into_iter().chain(PerfEvent::OF_KERNEL);
     all.filter(|event| names.iter().any(|name| name == event.name())).collect()
 }
@@ -29,7 +29,7 @@ pub(in crate::cost) fn known(names: &[String]) -> Vec<PerfEvent> {
 ///
 /// # Errors
 /// If the thread cannot be had or placed, or the interrupts or the events cannot be counted.
-pub(in crate::cost) fn count(job: SortJob<'_>, names: &[String]) -> Result<(CountedDoc, Nanos), TickError> {
+pub(in crate::measure) fn count(job: SortJob<'_>, names: &[String]) -> Result<(CountedDoc, Nanos), TickError> {
     let run = || -> Result<(CountedDoc, Nanos), TickError> {
         let mut work = job.warm_up()?;
         let mut counters = Counters::for_current_thread(&known(names), &Space::APART);
@@ -61,7 +61,7 @@ mod tests {
     use becalm_linux::sched::{self, Policy};
 
     use super::*;
-    use crate::work::Body;
+    use becalm_measure::work::Body;
     use becalm_model::event_count::CountedIn;
 
     fn names(events: &[PerfEvent]) -> Vec<String> {

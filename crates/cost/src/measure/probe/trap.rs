@@ -10,8 +10,8 @@ use becalm_linux::sched::ThreadUsage;
 use becalm_model::cost::{CostSamples, Probe, ProbeCosts, ProbeSamples};
 
 use super::switch;
-use crate::cost::bench::{Bench, CostProgress, ForCounter, probes_at, text};
-use crate::cost::{CostError, Site};
+use crate::measure::bench::{Bench, CostProgress, ForCounter, probes_at, text};
+use crate::measure::{CostError, Site};
 
 /// Pages that fault in a round.
 const PAGES: usize = 512;

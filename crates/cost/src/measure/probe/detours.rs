@@ -13,8 +13,8 @@ use becalm_stats::median_high;
 use super::chase::{LINE, is_huge, lay, one_line_a_page, scatter, walk};
 use super::trap::{fault_cow, fault_minor, fault_zero_page};
 use super::{interrupt, preempt, swap};
-use crate::cost::bench::{Bench, CostProgress, ForCounter, probes_at, text};
-use crate::cost::{CostError, Site};
+use crate::measure::bench::{Bench, CostProgress, ForCounter, probes_at, text};
+use crate::measure::{CostError, Site};
 
 /// Loads in a sample where they hit a near cache, and where they may go to memory.
 const NEAR_LOADS: u32 = 1_024;

@@ -11,7 +11,7 @@ use becalm_linux::sched::{Policy, SchedError, ThreadUsage};
 use becalm_model::cost::{Probe, ProbeSamples, ROUNDS, SeriesDoc, into_rounds};
 use becalm_units::{CpuId, Nanos, counted};
 
-use crate::cost::bench::{Bench, no_thread, text};
+use crate::measure::bench::{Bench, no_thread, text};
 
 /// Rounds through a pipe in a round of samples.
 const TRIPS: usize = 200;

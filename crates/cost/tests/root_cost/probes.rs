@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use becalm_analyze::cost::SampleFigures;
+use becalm_cost::analysis::SampleFigures;
+use becalm_cost::measure::Site;
+use becalm_cost::measure::clock::clocks;
+use becalm_cost::measure::probe::{detours, traps};
 use becalm_linux::sched::Policy;
-use becalm_measure::cost::Site;
-use becalm_measure::cost::clock::clocks;
-use becalm_measure::cost::probe::{detours, traps};
 use becalm_model::cost::{CostSamples, ProbeCosts, ReadBy};
 use becalm_testing::attempts;
 

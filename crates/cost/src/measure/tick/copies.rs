@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use becalm_linux::clock::{Counter, MonotonicRaw};
 use becalm_linux::placed::{ProcessWords, Processes, Thread, Turn, Waiting};
 use becalm_linux::sched::Policy;
+use becalm_measure::work::{Body, Work};
 use becalm_model::cost::TimedDoc;
 use becalm_units::CpuId;
 
 use super::{TickError, timer_interrupts};
-use crate::work::{Body, Work};
 
 /// What is to be done where.
 #[derive(Clone, Copy, Debug)]
@@ -120,12 +120,12 @@ fn in_threads(job: SortJob<'_>) -> Result<TimedDoc, TickError> {
 
 impl SortJob<'_> {
     /// A thread where the work is to be done.
-    pub(in crate::cost) fn thread(&self) -> Thread {
+    pub(in crate::measure) fn thread(&self) -> Thread {
         Thread { name: "becalm/sort".to_owned(), cpu: self.cpu, policy: self.policy.unless_other() }
     }
 
     /// Does one iteration beforehand, which loads code and data; in the thread that is to do the work.
-    pub(in crate::cost) fn warm_up(&self) -> Result<Work, TickError> {
+    pub(in crate::measure) fn warm_up(&self) -> Result<Work, TickError> {
         let mut work = Work::new(self.body, self.root, self.cpu)?;
         std::hint::black_box(work.run::<MonotonicRaw>(1));
         Ok(work)
@@ -133,7 +133,7 @@ impl SortJob<'_> {
 }
 
 /// The error of a thread that the system has no room for.
-pub(in crate::cost) fn no_thread(source: io::Error) -> TickError {
+pub(in crate::measure) fn no_thread(source: io::Error) -> TickError {
     TickError::System { action: "start a working thread", source }
 }
 

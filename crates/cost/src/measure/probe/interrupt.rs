@@ -6,14 +6,14 @@ use std::thread;
 
 use becalm_linux::clock::Counter;
 use becalm_linux::probe::membarrier;
+use becalm_measure::loops::StepProfile;
+use becalm_measure::loops::acquire::{Lengths, acquire};
+use becalm_measure::loops::ring::Ring;
 use becalm_model::cost::{Probe, ProbeSamples, into_rounds};
 use becalm_units::{Nanos, Ticks};
 
 use super::switch::{ONE_CPU, elsewhere};
-use crate::cost::bench::{Bench, text};
-use crate::loops::StepProfile;
-use crate::loops::acquire::{Lengths, acquire};
-use crate::loops::ring::Ring;
+use crate::measure::bench::{Bench, text};
 
 /// How many interrupts are sent in one process.
 const SENT: usize = 250;

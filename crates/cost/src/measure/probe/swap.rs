@@ -10,7 +10,7 @@ use becalm_linux::procfs::swaps::swaps;
 use becalm_linux::sched::major_faults;
 use becalm_model::cost::{Probe, ProbeSamples, into_rounds};
 
-use crate::cost::bench::{Bench, text};
+use crate::measure::bench::{Bench, text};
 
 /// Pages that are swapped out at a time.
 const PAGES: usize = 512;

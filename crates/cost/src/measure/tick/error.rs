@@ -7,11 +7,10 @@ use becalm_linux::ftrace::{DecodeError, TracefsError};
 use becalm_linux::perf::{CountersError, PerfError};
 use becalm_linux::placed::ProcessesError;
 use becalm_linux::sched::{ParsePolicyError, SchedError};
+use becalm_measure::machine::CpuError;
+use becalm_measure::work::Unsupported;
 use becalm_units::CpuId;
 use becalm_units::fault::{self, Fault, Wording};
-
-use crate::machine::CpuError;
-use crate::work::Unsupported;
 
 /// A measurement of ticks that could not be made.
 #[derive(Debug, thiserror::Error)]

@@ -2,9 +2,8 @@
 
 use becalm_linux::clock::RateError;
 use becalm_linux::sched::SchedError;
+use becalm_measure::machine::CpuError;
 use becalm_units::fault::{Fault, Wording};
-
-use crate::machine::CpuError;
 
 /// Why nothing could be measured at all.
 #[derive(Debug, thiserror::Error)]
