@@ -17,9 +17,10 @@ use becalm_analyze::noise::NoiseInput;
 use becalm_analyze::picture::picture;
 use becalm_analyze::summary::{Books, Selection, Summary, longest, summarize, summarize_digests, timelines};
 use becalm_analyze::work::summarize_work;
-use becalm_bundle::cost::tick as campaign;
-use becalm_bundle::{Bundle, Contents, PhaseRun, StoredNodes, SummaryBundle, study};
+use becalm_bundle::{Bundle, Contents, PhaseRun, StoredNodes, SummaryBundle, node_document, study};
 use becalm_cost::analysis::tick::CampaignAnalysis;
+use becalm_cost::documents::CostRun;
+use becalm_cost::documents::tick::Campaign;
 use becalm_cost::report::{CostRunReport, TickReport};
 use becalm_fuzz::bundles::{Valid, valid};
 use becalm_fuzz::edits::{self, Edits};
@@ -65,11 +66,11 @@ fn show(path: &Path, valid: &Valid, edits: &Edits) -> anyhow::Result<()> {
     }
     match Contents::read(path)? {
         Contents::Campaign => {
-            let (_, campaign) = campaign::load(path, None)?;
+            let campaign: Campaign = node_document::load(path, None)?.doc;
             let live = CampaignAnalysis::new(&campaign)?;
             check_report(&TickReport::of_campaign(campaign, live));
         }
-        Contents::Costs => check_report(&CostRunReport::new(&becalm_bundle::cost::load(path, None)?)),
+        Contents::Costs => check_report(&CostRunReport::new(&CostRun::load(path, None)?)),
         Contents::Distribution => {
             let (_, docs) = becalm_bundle::distribution::load(path, None)?;
             check_report(&DistributionReport { docs: &docs });

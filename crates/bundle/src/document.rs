@@ -4,8 +4,6 @@ use std::io::{Read, Write};
 use std::path::Path;
 
 use becalm_linux::file::{open_regular, read_regular};
-use becalm_model::cost::CostDoc;
-use becalm_model::cost::tick::Campaign;
 use becalm_model::digest::DigestDoc;
 use becalm_model::distribution::DistributionDoc;
 use becalm_model::phases::PhasesDoc;
@@ -24,7 +22,7 @@ pub(crate) const LARGEST: u64 = 256 << 20;
 const BEGIN: u64 = 256;
 
 /// A document that a bundle is made of.
-pub(crate) trait Stored: Document {
+pub trait Stored: Document {
     /// What a bundle of it holds.
     const CONTENTS: Contents;
     /// Whether it is written without line breaks, as it is mostly numbers.
@@ -42,14 +40,6 @@ impl Stored for DigestDoc {
 
 impl Stored for DistributionDoc {
     const CONTENTS: Contents = Contents::Distribution;
-}
-
-impl Stored for CostDoc {
-    const CONTENTS: Contents = Contents::Costs;
-}
-
-impl Stored for Campaign {
-    const CONTENTS: Contents = Contents::Campaign;
 }
 
 impl Stored for PhasesDoc {

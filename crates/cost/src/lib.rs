@@ -4,6 +4,7 @@
 
 pub mod analysis;
 mod command;
+pub mod documents;
 pub mod measure;
 pub mod report;
 #[cfg(feature = "schemas")]

@@ -3,8 +3,8 @@
 use becalm_cost::analysis::tick::{
     Analysis, CampaignAnalysis, CampaignError, Direct, Processor, RatePoint, RateSeries, Rounds, TableFile, read_tables,
 };
+use becalm_cost::documents::tick::CellResult;
 use becalm_fixtures::costs::campaign;
-use becalm_model::cost::tick::CellResult;
 use proptest::prelude::*;
 
 const SORT: TableFile<'_> = TableFile { name: "sort", text: include_str!("../../paper/data/tsafrir2007_sort.csv") };

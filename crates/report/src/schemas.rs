@@ -86,8 +86,6 @@ documents! {
     "network": model::network::NetworkDoc, "becalm-mpi network", "what messages between ranks cost, for becalm predict --network";
     "run": model::node::NodeDoc, "runs/node=HOST.json of a recording", "what was recorded, where and how";
     "run-summary": model::digest::DigestDoc, "runs/node=HOST.json of a summary form", "the same, and what the detours come to";
-    "cost": model::cost::CostDoc, "runs/node=HOST.json of becalm cost", "what was measured, but for the times";
-    "tick-campaign": model::cost::tick::Campaign, "runs/node=HOST.json of becalm cost tick", "the plan of a campaign and its cells";
     "mpi-run": model::phases::PhasesDoc, "runs/node=HOST.json of becalm-mpi", "the ranks of a job on a node";
     "distribution": model::distribution::DistributionDoc, "runs/node=HOST.json of becalm import",
         "what another program's histogram or statistics say";

@@ -1,8 +1,7 @@
 //! Ways to read the time, with the figures of what a reading costs.
 
-use becalm_model::cost::{BY_SYSCALL, ClockCosts, ClockWayDoc, CostRun};
-
 use super::MeasuredCost;
+use crate::documents::{BY_SYSCALL, ClockCosts, ClockWayDoc, CostRun};
 
 /// A way to read the time, with its figures.
 #[derive(Clone, PartialEq, Debug)]

@@ -1,11 +1,11 @@
 //! What an added interrupt costs work at a place, from pairs of a quiet and a raised measurement.
 
 use becalm_analyze::events::{EventRate, per_interrupt};
-use becalm_model::cost::{CountedPairDoc, PlacementCosts, PlacementDoc, WorkPlace};
 use becalm_stats::mean_with_half_width;
 use becalm_units::CpuId;
 
 use super::tick::RoundsInterval;
+use crate::documents::{CountedPairDoc, PlacementCosts, PlacementDoc, WorkPlace};
 
 /// The same work without and with added interrupts.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -113,7 +113,7 @@ impl PlacedCost {
                 interrupts(|pair| pair.raised.interrupts).saturating_sub(interrupts(|pair| pair.quiet.interrupts));
             per_interrupt(&quiet, &raised, more)
         };
-        let row = |at: &becalm_model::cost::PlaceDoc, body: &String| Self {
+        let row = |at: &crate::documents::PlaceDoc, body: &String| Self {
             place: at.place,
             cpu: at.cpu,
             body: body.clone(),

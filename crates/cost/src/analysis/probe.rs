@@ -1,8 +1,9 @@
 //! A cost in figures: location with its interval, spread, and what interruptions did to the samples.
 
 use becalm_analyze::events::{EventRate, event_rates};
-use becalm_model::cost::{CostRun, ProbeCosts, ProbeDoc, SeriesDoc};
 use becalm_stats::{median_with_interval, nearest_rank};
+
+use crate::documents::{CostRun, ProbeCosts, ProbeDoc, SeriesDoc};
 
 /// An interruption that becomes visible in a sample takes at least so long, in picoseconds: 1 us, the threshold of
 /// Beckman et al. 2007.

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use becalm_model::cost::{Probe, ProbeSamples, into_rounds};
 use becalm_model::node::{CounterGrowth, NodeDoc};
 use becalm_model::{Activity, Detour, Labels, carried};
 use becalm_units::{CpuId, Nanos};
 
 use super::interrupts::{Interruptions, interruptions};
+use crate::documents::{Probe, ProbeSamples, into_rounds};
 
 /// The samples of a probe in rounds, or why there are none.
 type ProbeOutcome = Result<Vec<Vec<i64>>, String>;

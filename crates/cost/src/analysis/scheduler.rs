@@ -1,7 +1,8 @@
 //! What ticks and switches cost with a number of runnable threads.
 
 use becalm_analyze::events::{EventRate, event_rates};
-use becalm_model::cost::{SchedulerDoc, TicksDoc};
+
+use crate::documents::{SchedulerDoc, TicksDoc};
 
 /// What was measured with a number of runnable threads. What the kernel's trace was not there for is nothing.
 #[derive(Clone, PartialEq, Debug)]

@@ -8,13 +8,13 @@ use becalm_command::arguments::cpu_id;
 use becalm_linux::sched::{self, Policy};
 use becalm_linux::signals::StopSignals;
 use becalm_measure::work::Body;
-use becalm_model::cost::{CostSamples, Costs, PlacementCosts, PlacementDoc};
 use becalm_model::node::Ended;
 use becalm_units::fault::{Context, Result, UsageError};
 use becalm_units::{CpuId, Nanos};
 use clap::Args;
 
 use super::{OutputArgs, chosen_site, counted, progress_bar};
+use crate::documents::{CostSamples, Costs, PlacementCosts, PlacementDoc};
 use crate::measure::placement::{PlacementPlan, WorkPlaces, measure};
 
 /// Measure what a timer interrupt costs work on the same hardware thread, on its sibling, on another core (Radojkovic 2008)

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use becalm_command::Exit;
 use becalm_command::progress::{Bar, Tail};
 use becalm_linux::signals::{StopSignals, wait_readable};
-use becalm_model::cost::{ClockCosts, Costs, MOST_PROCESSES, PROCESSES, ProbeCosts, ProcessDoc, SpreadDoc};
 use becalm_model::node::Ended;
 use becalm_units::Nanos;
 use becalm_units::fault::{self, Context, Result, UsageError};
@@ -15,6 +14,7 @@ use clap::Args;
 
 use super::process::{have_measured, measure};
 use super::{OutputArgs, SiteArgs};
+use crate::documents::{ClockCosts, Costs, MOST_PROCESSES, PROCESSES, ProbeCosts, ProcessDoc, SpreadDoc};
 use crate::measure::JoinedCosts;
 
 /// The longest time over which processes can be spread.

@@ -9,12 +9,12 @@ use std::time::Duration;
 use becalm_command::Exit;
 use becalm_command::child;
 use becalm_linux::signals::{StopSignals, end_with_parent, terminate, wait_readable};
-use becalm_model::cost::{Costs, ProcessCosts};
 use becalm_record::Session;
 use becalm_units::fault::{self, Context, Result};
 
 use super::probe::ProbeCommand;
 use super::{SiteArgs, recording};
+use crate::documents::{Costs, ProcessCosts};
 use crate::measure::Site;
 use crate::measure::clock::clocks;
 use crate::measure::probe::{detours, traps};

@@ -3,12 +3,12 @@
 
 use becalm_command::rights;
 use becalm_measure::RecordPlan;
-use becalm_model::cost::Probe;
 use becalm_model::node::Ended;
 use becalm_record::{MemoryStore, Session};
 use becalm_units::{CpuList, Nanos};
 
 use crate::analysis::{not_recorded, recorded};
+use crate::documents::Probe;
 use crate::measure::Site;
 
 /// How long the CPU is recorded in one process.

@@ -10,7 +10,6 @@ use becalm_command::messages::say;
 use becalm_linux::janitor::Janitor;
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::StopSignals;
-use becalm_model::cost::{CostSamples, Costs, SchedulerCosts};
 use becalm_model::node::Ended;
 use becalm_model::warning;
 use becalm_units::fault::{Context, Result, UsageError};
@@ -18,6 +17,7 @@ use becalm_units::{CpuId, Nanos};
 use clap::Args;
 
 use super::{OutputArgs, chosen_site, counted, progress_bar};
+use crate::documents::{CostSamples, Costs, SchedulerCosts};
 use crate::measure::scheduler::{TraceUse, measure};
 use crate::measure::tick::TickError;
 

@@ -4,12 +4,14 @@ use std::io::Write;
 use std::path::Path;
 
 use becalm_bundle::Contents;
-use becalm_bundle::cost::{load, tick};
+use becalm_bundle::node_document;
 use becalm_command::Exit;
 use becalm_command::output::{Output, emit};
 use becalm_units::fault::{self, Result};
 
 use crate::analysis::tick::CampaignAnalysis;
+use crate::documents::CostRun;
+use crate::documents::tick::Campaign;
 use crate::report::{CostRunReport, TickReport};
 
 /// Reports what a node measured: a campaign if the bundle has these contents, else costs.
@@ -24,12 +26,12 @@ pub fn report_stored(
     out: &mut dyn Write,
 ) -> Result<Exit> {
     if contents == Contents::Campaign {
-        let (_, campaign) = tick::load(path, node)?;
+        let campaign: Campaign = node_document::load(path, node)?.doc;
         let live = CampaignAnalysis::new(&campaign)?;
         emit(&TickReport::of_campaign(campaign, live), output, out)?;
         return Ok(Exit::Done);
     }
-    let run = load(path, node)?;
+    let run = CostRun::load(path, node)?;
     fault::ensure!(
         !run.doc.is_empty(),
         "{} holds nothing: becalm cost {} ended before it had measured anything; measure again",

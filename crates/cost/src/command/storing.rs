@@ -4,18 +4,18 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use becalm_bundle::BundleError;
-use becalm_bundle::cost::{self, CostWriter};
+use becalm_bundle::series::SeriesWriter;
 use becalm_command::Exit;
 use becalm_command::arguments::{FolderArgs, refuse_existing};
 use becalm_command::messages::say;
 use becalm_command::output::{Output, emit};
 use becalm_command::rights;
 use becalm_measure::machine::Host;
-use becalm_model::cost::{CostDoc, CostRun, CostSamples, Costs, SpreadDoc};
 use becalm_model::node::Ended;
 use becalm_units::fault::{Context, Result};
 use clap::Args;
 
+use crate::documents::{CostDoc, CostRun, CostSamples, Costs, SpreadDoc};
 use crate::report::CostRunReport;
 
 /// Where a measurement goes, and how it is printed.
@@ -36,7 +36,7 @@ pub struct OutputArgs {
 /// A measurement that is being made.
 pub struct Storing {
     path: PathBuf,
-    writer: CostWriter,
+    writer: SeriesWriter,
     doc: CostDoc,
     json: bool,
 }
@@ -52,7 +52,7 @@ impl OutputArgs {
         if let Some(warning) = Host::read(Path::new("/")).warning {
             say(format_args!("{}", warning.message));
         }
-        let writer = CostWriter::create(&path, &doc)?;
+        let writer = SeriesWriter::create(&path, &doc)?;
         Ok(Storing { path, writer, doc, json: self.json })
     }
 }
@@ -99,7 +99,7 @@ impl Storing {
         // What was measured is not lost for that.
         self.store(measured, samples, Some(ended))?;
         left?;
-        let run = cost::load(&self.path, Some(&self.doc.node))?;
+        let run = CostRun::load(&self.path, Some(&self.doc.node))?;
         emit(&CostRunReport::new(&run), Output::new(self.json, false), out)?;
         say(format_args!("stored in {}", self.path.display()));
         Ok(if ended == Ended::Duration { Exit::Done } else { Exit::Failed })

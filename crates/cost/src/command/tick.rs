@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use becalm_bundle::BundleError;
+use becalm_bundle::node_document::{self, NodeDocument};
 use becalm_command::Exit;
 use becalm_command::arguments::{FolderArgs, added_rate, cpu_id, refuse_existing};
 use becalm_command::messages::say;
@@ -16,7 +17,6 @@ use becalm_linux::janitor::Janitor;
 use becalm_linux::procfs::kernel;
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::StopSignals;
-use becalm_model::cost::tick::{Campaign, CampaignPlan};
 use becalm_model::node_name;
 use becalm_units::fault::{self, Context, Result, UsageError};
 use becalm_units::{CpuId, Nanos};
@@ -24,6 +24,7 @@ use clap::Args;
 
 use super::{chosen_site, progress_bar, wanted};
 use crate::analysis::tick::{Analysis, CampaignAnalysis, TableFile, read_tables};
+use crate::documents::tick::{Campaign, CampaignPlan};
 use crate::measure::tick::campaign::{self, CampaignEnd, CampaignProgress};
 use crate::report::TickReport;
 
@@ -142,7 +143,7 @@ pub fn run(args: &TickArgs, out: &mut dyn Write) -> Result<Exit> {
     let report = match (&args.from, &args.direct) {
         (Some(sort), Some(direct)) => published(sort, direct, args.handler.as_deref())?,
         // A table is a file; a run is a folder, with its ending or without.
-        (Some(path), None) if !path.is_file() => of_campaign(becalm_bundle::cost::tick::load(path, None)?.1)?,
+        (Some(path), None) if !path.is_file() => of_campaign(node_document::load(path, None)?.doc)?,
         (Some(_), None) => {
             return Err(UsageError::new("a table of times needs the direct costs as well: give --direct FILE").into());
         }
@@ -189,12 +190,12 @@ fn measured(args: &TickArgs) -> Result<Option<TickReport>> {
             let path = args.folder.place(args.output.as_ref(), None, root)?;
             refuse_existing(&path)?;
             let campaign = campaign::begin(root, plan)?;
-            becalm_bundle::cost::tick::create(&campaign, &path)?;
+            node_document::create(&path, &campaign)?;
             (path, campaign)
         }
     };
     let bar = progress_bar();
-    let mut store = |campaign: &Campaign| Ok(becalm_bundle::cost::tick::store(campaign, &path)?);
+    let mut store = |campaign: &Campaign| Ok(node_document::replace(&path, campaign)?);
     let end = campaign::go_on(&mut campaign, root, &guard, &signals, &mut store, &mut |progress| {
         show(&bar, progress);
     });
@@ -219,10 +220,11 @@ fn measured(args: &TickArgs) -> Result<Option<TickReport>> {
 /// The campaign to go on with, which must be one of this machine and kernel.
 fn resumed(path: &Path, root: &Path) -> Result<(PathBuf, Campaign)> {
     let node = node_name(&kernel::hostname(root)?);
-    let (path, campaign) = match becalm_bundle::cost::tick::load(path, None) {
-        Err(BundleError::SeveralNodes { .. }) => becalm_bundle::cost::tick::load(path, Some(&node))?,
+    let stored: NodeDocument<Campaign> = match node_document::load(path, None) {
+        Err(BundleError::SeveralNodes { .. }) => node_document::load(path, Some(&node))?,
         loaded => loaded?,
     };
+    let NodeDocument { bundle: path, doc: campaign } = stored;
     if campaign.node != node || campaign.machine.kernel != kernel::release(root)? {
         fault::bail!(
             "{} was begun on {} with Linux {}; what another machine or kernel would add does not belong to it",

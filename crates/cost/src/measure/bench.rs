@@ -12,11 +12,11 @@ use becalm_linux::probe::ProbeError;
 use becalm_linux::procfs::interrupts::Interrupts;
 use becalm_linux::sched::ThreadUsage;
 use becalm_measure::loops::countable;
-use becalm_model::cost::{CostSamples, InstrumentDoc, Probe, ProbeCosts, ProbeSamples, ROUNDS};
 use becalm_stats::median_high;
 use becalm_units::{CpuId, Nanos, TickRate};
 
 use super::{CostError, Site, counting};
+use crate::documents::{CostSamples, InstrumentDoc, Probe, ProbeCosts, ProbeSamples, ROUNDS};
 
 /// How many further rounds of each process are counted by the processor.
 const ROUNDS_COUNTED: u64 = 1;

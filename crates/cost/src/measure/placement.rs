@@ -9,10 +9,10 @@ use becalm_linux::perf::CpuClock;
 use becalm_linux::sched::{self, AffinityGuard, Policy};
 use becalm_linux::sysfs::cpu::siblings;
 use becalm_measure::work::{Body, Work};
-use becalm_model::cost::{CountedDoc, CountedPairDoc, PlaceDoc, PlacementDoc, RoamedDoc, TimedDoc, WorkPlace};
 use becalm_units::{CpuId, CpuList, Nanos, fault};
 
 use super::tick::{SortJob, TickError, events, no_thread, shuffled, time_work, timer_interrupts};
+use crate::documents::{CountedDoc, CountedPairDoc, PlaceDoc, PlacementDoc, RoamedDoc, TimedDoc, WorkPlace};
 
 /// A CPU for each place, as far as there is one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,9 +1,10 @@
 //! What several processes measured, one after another, joined into one measurement.
 
-use becalm_model::cost::{
+use becalm_stats::median_low;
+
+use crate::documents::{
     BY_SYSCALL, ClockCosts, ClockWayDoc, CostSamples, Costs, CrossDoc, InstrumentDoc, ProbeCosts, ProbeDoc, SeriesDoc,
 };
-use becalm_stats::median_low;
 
 /// The measurement of the processes so far.
 #[derive(Clone, PartialEq, Debug)]
@@ -225,7 +226,7 @@ fn add_readings(all: &mut ClockWayDoc, part: &ClockWayDoc) {
 
 #[cfg(test)]
 mod tests {
-    use becalm_model::cost::{Probe, ProbeSamples, ReadBy};
+    use crate::documents::{Probe, ProbeSamples, ReadBy};
 
     use super::*;
 

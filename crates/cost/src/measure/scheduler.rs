@@ -24,11 +24,11 @@ use becalm_linux::placed::{Processes, Thread, Turn, Waiting};
 use becalm_linux::sched::{AffinityGuard, SchedError, ThreadUsage};
 use becalm_measure::loops::event_count;
 use becalm_measure::machine;
-use becalm_model::cost::SchedulerDoc;
 use becalm_model::event_count::EventCount;
 use becalm_units::{CpuId, Nanos};
 
 use super::tick::{TickError, events, record_timer};
+use crate::documents::SchedulerDoc;
 
 /// Whether the kernel's trace is used.
 #[derive(Clone, Debug)]

@@ -7,10 +7,10 @@ use becalm_linux::procfs::interrupts::Interrupts;
 use becalm_linux::sched::{Policy, SchedError};
 use becalm_linux::sysfs::cpu::{self, CpuSets};
 use becalm_measure::machine;
-use becalm_model::cost::{CostDoc, Costs, SCHEMA};
 use becalm_units::{CpuId, CpuList};
 
 use super::CostError;
+use crate::documents::{CostDoc, Costs, SCHEMA};
 
 /// Why a CPU was chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

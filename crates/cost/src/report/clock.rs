@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 
-use becalm_model::cost::{ClockCosts, CostDoc, CostRun, InstrumentDoc, StepDoc, SuccessiveDoc};
 use becalm_report::Report;
 use becalm_report::form::field::{Field, Object, columns, fields};
 use becalm_report::form::figure::{Picos, Share, Time};
@@ -14,6 +13,7 @@ use becalm_report::html::Page;
 use serde::Serialize;
 
 use crate::analysis::ClockCost;
+use crate::documents::{ClockCosts, CostDoc, CostRun, InstrumentDoc, StepDoc, SuccessiveDoc};
 use crate::report::events::{self, ProbeEvent};
 use crate::report::header::{self, TimedFields, cut_short, timed_fields};
 use crate::report::measured::measured;
@@ -259,7 +259,7 @@ fn render(report: &ClockReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use becalm_model::cost::{BY_SYSCALL, ClockWayDoc, Costs, CrossDoc, ProbeSamples, ReadBy};
+    use crate::documents::{BY_SYSCALL, ClockWayDoc, Costs, CrossDoc, ProbeSamples, ReadBy};
     use becalm_report as report;
     use becalm_report::form::sheet::Form;
 

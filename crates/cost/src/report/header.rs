@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 
-use becalm_model::cost::{CostDoc, InstrumentDoc, SpreadDoc};
 use becalm_model::node::Ended;
 use becalm_report::form::known::system;
 use becalm_report::form::paragraph::paragraph;
@@ -10,6 +9,8 @@ use becalm_report::form::sheet::Sheet;
 use becalm_report::form::value::{picos, three_digits, time};
 use becalm_units::{CpuId, counted};
 use serde::Serialize;
+
+use crate::documents::{CostDoc, InstrumentDoc, SpreadDoc};
 
 /// The fewest processes with an interval of 95 %.
 const FEWEST: usize = 6;
@@ -142,7 +143,7 @@ const fn ending(doc: &CostDoc) -> &'static str {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use becalm_model::cost::{Costs, ProbeCosts, ProcessDoc, SCHEMA};
+    use crate::documents::{Costs, ProbeCosts, ProcessDoc, SCHEMA};
     use becalm_model::node::MachineDoc;
 
     use super::*;

@@ -12,11 +12,12 @@ pub(crate) mod tick;
 
 use std::io;
 
-use becalm_model::cost::{CostRun, Costs};
 use becalm_report::Report;
 use becalm_report::form::sheet::Sheet;
 use becalm_report::html::Page;
 use serde::Serialize;
+
+use crate::documents::{CostRun, Costs};
 
 pub use self::tick::{TickReport, TickRow};
 

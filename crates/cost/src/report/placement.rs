@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 
 use becalm_analyze::events::EventRate;
-use becalm_model::cost::{CostDoc, PlacementCosts, WorkPlace};
 use becalm_report::Report;
 use becalm_report::catalogue;
 use becalm_report::form::field::{Field, Object, fields};
@@ -17,6 +16,7 @@ use becalm_units::CpuId;
 use serde::Serialize;
 
 use crate::analysis::PlacedCost;
+use crate::documents::{CostDoc, PlacementCosts, WorkPlace};
 use crate::report::events::{self, EventRow};
 use crate::report::header::{self, SiteFields, incomplete, site_fields};
 use crate::report::pages;

@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 
-use becalm_model::cost::{CostDoc, CostRun, InstrumentDoc, ProbeCosts};
 use becalm_report::Report;
 use becalm_report::form::field::{Object, columns, fields};
 use becalm_report::form::figure::Time;
@@ -13,6 +12,7 @@ use becalm_report::html::Page;
 use serde::Serialize;
 
 use crate::analysis::ProbeCost;
+use crate::documents::{CostDoc, CostRun, InstrumentDoc, ProbeCosts};
 use crate::report::events::{self, ProbeEvent};
 use crate::report::header::{self, TimedFields, cut_short, timed_fields};
 use crate::report::measured::measured;
@@ -210,7 +210,7 @@ pub(super) const SLOW: &str = "slow: samples at least 1us beyond the others. int
 #[cfg(test)]
 mod tests {
     use super::*;
-    use becalm_model::cost::{CostSamples, Costs, Probe, ProbeSamples};
+    use crate::documents::{CostSamples, Costs, Probe, ProbeSamples};
     use becalm_report as report;
     use becalm_report::form::sheet::Form;
 

@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 
 use becalm_analyze::events::EventRate;
-use becalm_model::cost::{CostDoc, SchedulerCosts};
 use becalm_model::node::Warning;
 use becalm_report::Report;
 use becalm_report::catalogue;
@@ -17,6 +16,7 @@ use becalm_report::html::Page;
 use serde::Serialize;
 
 use crate::analysis::SchedulerCost;
+use crate::documents::{CostDoc, SchedulerCosts};
 use crate::report::events::{self, EventRow};
 use crate::report::header::{self, SiteFields, incomplete, site_fields};
 use crate::report::pages;

@@ -1,10 +1,9 @@
 //! The reports of `becalm cost` from documents with known contents, as snapshots; and from documents of somebody who wants to steer
 //! the reader's terminal.
 
-use becalm_bundle::cost;
 use becalm_cost::analysis::tick::{Analysis, CampaignAnalysis, TableFile, read_tables};
+use becalm_cost::documents::CostRun;
 use becalm_cost::report::{CostRunReport, TickReport};
-use becalm_model::cost::CostRun;
 use becalm_report::{Form, Report};
 use becalm_testing::hostile::{STEERING, check_text, forging};
 use proptest::prelude::*;
@@ -13,7 +12,7 @@ use proptest::prelude::*;
 fn stored() -> Vec<(&'static str, CostRun)> {
     let folder = tempfile::tempdir().unwrap();
     becalm_fixtures::costs::write_costs(folder.path());
-    let load = |name| (name, cost::load(&folder.path().join(format!("{name}.becalm")), None).unwrap());
+    let load = |name| (name, CostRun::load(&folder.path().join(format!("{name}.becalm")), None).unwrap());
     ["clock", "trap", "catalogue", "scheduler", "interrupted", "placement"].map(load).into()
 }
 

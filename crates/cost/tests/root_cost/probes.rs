@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use becalm_cost::analysis::SampleFigures;
+use becalm_cost::documents::{CostSamples, ProbeCosts, ReadBy};
 use becalm_cost::measure::Site;
 use becalm_cost::measure::clock::clocks;
 use becalm_cost::measure::probe::{detours, traps};
 use becalm_linux::sched::Policy;
-use becalm_model::cost::{CostSamples, ProbeCosts, ReadBy};
 use becalm_testing::attempts;
 
 /// Two tests on one CPU would measure each other.

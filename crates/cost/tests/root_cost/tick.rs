@@ -4,7 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use becalm_bundle::node_document;
 use becalm_cost::analysis::tick::CampaignAnalysis;
+use becalm_cost::documents::CountedPairDoc;
+use becalm_cost::documents::tick::{Campaign, CampaignPlan};
 use becalm_cost::measure::placement::{self, PlacementPlan, WorkPlaces};
 use becalm_cost::measure::scheduler::{self, TraceUse};
 use becalm_cost::measure::tick::campaign::{CampaignEnd, begin, go_on};
@@ -14,8 +17,6 @@ use becalm_linux::perf::{CpuClock, PerfEvent};
 use becalm_linux::sched::{Policy, allowed_cpus};
 use becalm_linux::signals::StopSignals;
 use becalm_measure::work::Body;
-use becalm_model::cost::CountedPairDoc;
-use becalm_model::cost::tick::{Campaign, CampaignPlan};
 use becalm_model::event_count::CountedIn;
 use becalm_testing::{Need, attempts, machine_has};
 use becalm_units::{CpuId, Named, Nanos};
@@ -91,12 +92,12 @@ fn the_linear_model_explains_the_rates_and_the_direct_part_agrees_with_the_recor
         let mut campaign = begin(Path::new(ROOT), plan).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tick.becalm");
-        becalm_bundle::cost::tick::create(&campaign, &path).unwrap();
-        let mut store = |campaign: &Campaign| Ok(becalm_bundle::cost::tick::store(campaign, &path)?);
+        node_document::create(&path, &campaign).unwrap();
+        let mut store = |campaign: &Campaign| Ok(node_document::replace(&path, campaign)?);
         let end = go_on(&mut campaign, Path::new(ROOT), &unguarded(), &signals, &mut store, &mut |_| {}).unwrap();
         assert_eq!(end, CampaignEnd::Complete);
         assert_eq!(campaign.cells.len(), campaign.cells_planned());
-        assert_eq!(becalm_bundle::cost::tick::load(&path, None).unwrap().1, campaign);
+        assert_eq!(node_document::load::<Campaign>(&path, None).unwrap().doc, campaign);
         let live = CampaignAnalysis::new(&campaign).map_err(|error| error.to_string())?;
         assert_eq!(live.events.len(), 4, "an event at each rate: {:?}", campaign.not_counted);
         assert!(
@@ -144,27 +145,28 @@ fn a_campaign_that_is_interrupted_goes_on_where_it_was() {
     let mut campaign = begin(Path::new(ROOT), plan).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tick.becalm");
-    becalm_bundle::cost::tick::create(&campaign, &path).unwrap();
+    node_document::create(&path, &campaign).unwrap();
     // Storing fails after the fourth cell, as on a full disk.
     let mut stored = 0;
     let mut store = |campaign: &Campaign| {
         stored += 1;
         let gone = folder.path().join("gone");
-        Ok(becalm_bundle::cost::tick::store(campaign, if stored <= 4 { &path } else { &gone })?)
+        Ok(node_document::replace(if stored <= 4 { &path } else { &gone }, campaign)?)
     };
     let failed = go_on(&mut campaign, Path::new(ROOT), &unguarded(), &signals, &mut store, &mut |_| {});
     assert!(failed.unwrap_err().to_string().contains("gone"));
-    let (_, mut resumed) = becalm_bundle::cost::tick::load(&path, None).unwrap();
+    let mut resumed = node_document::load::<Campaign>(&path, None).unwrap().doc;
     assert_eq!(resumed.cells.len(), 4);
     let before = resumed.cells.clone();
     let mut progress = Vec::new();
-    let mut store = |campaign: &Campaign| Ok(becalm_bundle::cost::tick::store(campaign, &path)?);
+    let mut store = |campaign: &Campaign| Ok(node_document::replace(&path, campaign)?);
     go_on(&mut resumed, Path::new(ROOT), &unguarded(), &signals, &mut store, &mut |at| progress.push(at.done)).unwrap();
     assert_eq!(progress, (4..resumed.cells_planned()).collect::<Vec<_>>());
     assert_eq!(resumed.cells[..4], before);
     // Both parts had no guard process.
     assert_eq!(resumed.warnings.iter().filter(|warning| warning.contains("tests run in threads")).count(), 1);
-    assert_eq!(becalm_bundle::cost::tick::load(&path, None).unwrap().1.cells.len(), resumed.cells_planned());
+    let stored = node_document::load::<Campaign>(&path, None).unwrap().doc;
+    assert_eq!(stored.cells.len(), resumed.cells_planned());
 }
 
 fn names(events: &[PerfEvent]) -> Vec<String> {

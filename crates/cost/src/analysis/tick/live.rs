@@ -1,13 +1,13 @@
 //! The cost of a tick from a campaign on a live machine.
 
 use becalm_analyze::events::{EventRate, event_rates};
-use becalm_model::cost::tick::{Campaign, CellKind, CellResult};
 use becalm_model::event_count::EventCount;
 use becalm_stats::median_high;
 use becalm_units::counted;
 use becalm_units::fault::{Fault, Wording};
 
 use super::{Direct, RatePoint, RateSeries, Rounds, SeriesError};
+use crate::documents::tick::{Campaign, CellKind, CellResult};
 
 /// What the complete rounds of a campaign come to.
 #[derive(Clone, PartialEq, Debug)]

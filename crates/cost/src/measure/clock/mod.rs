@@ -8,10 +8,11 @@ use becalm_linux::clock::Counter;
 use becalm_linux::probe::clocks::{self, ClockId};
 use becalm_linux::probe::{SyscallCount, getpid};
 use becalm_linux::procfs::cpuinfo::CpuInfo;
-use becalm_model::cost::{
+use becalm_stats::median_high;
+
+use crate::documents::{
     BY_SYSCALL, ClockCosts, ClockWayDoc, CostSamples, CrossDoc, ProbeSamples, ReadBy, SuccessiveDoc,
 };
-use becalm_stats::median_high;
 
 mod successive;
 mod time_way;

@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 
 use becalm_linux::clock::Counter;
-use becalm_model::cost::{StepDoc, SuccessiveDoc};
+
+use crate::documents::{StepDoc, SuccessiveDoc};
 
 /// How many readings are taken: some ten milliseconds of them.
 const READINGS: usize = 1 << 20;

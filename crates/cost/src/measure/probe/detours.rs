@@ -7,12 +7,12 @@ use becalm_linux::clock::Counter;
 use becalm_linux::memory::total_bytes;
 use becalm_linux::probe::{Pages, huge_page_bytes};
 use becalm_linux::sysfs::cache::{caches, data_levels};
-use becalm_model::cost::{CostSamples, Probe, ProbeCosts, ProbeSamples};
 use becalm_stats::median_high;
 
 use super::chase::{LINE, is_huge, lay, one_line_a_page, scatter, walk};
 use super::trap::{fault_cow, fault_minor, fault_zero_page};
 use super::{interrupt, preempt, swap};
+use crate::documents::{CostSamples, Probe, ProbeCosts, ProbeSamples};
 use crate::measure::bench::{Bench, CostProgress, ForCounter, probes_at, text};
 use crate::measure::{CostError, Site};
 

@@ -9,10 +9,10 @@ use becalm_linux::probe::membarrier;
 use becalm_measure::loops::StepProfile;
 use becalm_measure::loops::acquire::{Lengths, acquire};
 use becalm_measure::loops::ring::Ring;
-use becalm_model::cost::{Probe, ProbeSamples, into_rounds};
 use becalm_units::{Nanos, Ticks};
 
 use super::switch::{ONE_CPU, elsewhere};
+use crate::documents::{Probe, ProbeSamples, into_rounds};
 use crate::measure::bench::{Bench, text};
 
 /// How many interrupts are sent in one process.

@@ -6,9 +6,9 @@ use std::thread;
 use becalm_linux::clock::Counter;
 use becalm_linux::placed::Thread;
 use becalm_linux::sched::{Policy, SchedError};
-use becalm_model::cost::{Probe, ProbeSamples, into_rounds};
 use becalm_units::Nanos;
 
+use crate::documents::{Probe, ProbeSamples, into_rounds};
 use crate::measure::bench::{Bench, no_thread};
 
 /// How many pre-emptions are wanted in one process.

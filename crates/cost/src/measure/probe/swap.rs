@@ -8,8 +8,8 @@ use becalm_linux::clock::Counter;
 use becalm_linux::probe::Pages;
 use becalm_linux::procfs::swaps::swaps;
 use becalm_linux::sched::major_faults;
-use becalm_model::cost::{Probe, ProbeSamples, into_rounds};
 
+use crate::documents::{Probe, ProbeSamples, into_rounds};
 use crate::measure::bench::{Bench, text};
 
 /// Pages that are swapped out at a time.

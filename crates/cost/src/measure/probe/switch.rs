@@ -8,9 +8,9 @@ use becalm_linux::clock::Counter;
 use becalm_linux::placed::{Thread, Waiting};
 use becalm_linux::probe::{Echo, Loopback, ProbeError, futex, membarrier};
 use becalm_linux::sched::{Policy, SchedError, ThreadUsage};
-use becalm_model::cost::{Probe, ProbeSamples, ROUNDS, SeriesDoc, into_rounds};
 use becalm_units::{CpuId, Nanos, counted};
 
+use crate::documents::{Probe, ProbeSamples, ROUNDS, SeriesDoc, into_rounds};
 use crate::measure::bench::{Bench, no_thread, text};
 
 /// Rounds through a pipe in a round of samples.

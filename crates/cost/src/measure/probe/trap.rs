@@ -7,9 +7,9 @@ use becalm_linux::clock::Counter;
 use becalm_linux::probe::clocks::{self, ClockId};
 use becalm_linux::probe::{Child, Handler, Pages, getpid, huge_page_bytes};
 use becalm_linux::sched::ThreadUsage;
-use becalm_model::cost::{CostSamples, Probe, ProbeCosts, ProbeSamples};
 
 use super::switch;
+use crate::documents::{CostSamples, Probe, ProbeCosts, ProbeSamples};
 use crate::measure::bench::{Bench, CostProgress, ForCounter, probes_at, text};
 use crate::measure::{CostError, Site};
 

@@ -11,11 +11,11 @@ use becalm_linux::sched::AffinityGuard;
 use becalm_linux::signals::StopSignals;
 use becalm_measure::machine;
 use becalm_measure::work::{Body, Work};
-use becalm_model::cost::tick::{Campaign, CampaignCell, CampaignPlan, CellKind, CellResult, SCHEMA};
 use becalm_model::{node_name, warning};
 use becalm_units::{Nanos, fault};
 
 use super::{SortJob, TickError, events, record_timer, shuffled, time_work, trap};
+use crate::documents::tick::{Campaign, CampaignCell, CampaignPlan, CellKind, CellResult, SCHEMA};
 
 /// How far a campaign is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -12,10 +12,10 @@ use becalm_linux::clock::{Counter, MonotonicRaw};
 use becalm_linux::placed::{ProcessWords, Processes, Thread, Turn, Waiting};
 use becalm_linux::sched::Policy;
 use becalm_measure::work::{Body, Work};
-use becalm_model::cost::TimedDoc;
 use becalm_units::CpuId;
 
 use super::{TickError, timer_interrupts};
+use crate::documents::TimedDoc;
 
 /// What is to be done where.
 #[derive(Clone, Copy, Debug)]

@@ -5,11 +5,11 @@ use becalm_linux::clock::{Counter, MonotonicRaw};
 use becalm_linux::perf::{Counters, PerfEvent, Space};
 use becalm_linux::sched::SchedError;
 use becalm_measure::loops::{countable, event_count};
-use becalm_model::cost::CountedDoc;
 use becalm_units::{Named, Nanos};
 
 use super::copies::no_thread;
 use super::{SortJob, TickError, timer_interrupts};
+use crate::documents::CountedDoc;
 
 /// Those of these events, by their names, that can be counted on this machine in one of the spaces, and a line for each
 /// reason why others cannot.

@@ -11,11 +11,11 @@ use becalm_linux::ftrace::{
     Faults, Instance, InstanceConfig, PageReader, RawEvent, RawHappening, TraceClock, Tracefs, VectorName, remove_dead,
 };
 use becalm_linux::janitor::Janitor;
-use becalm_model::cost::TicksDoc;
 use becalm_model::warning::changed_files;
 use becalm_units::CpuId;
 
 use super::TickError;
+use crate::documents::TicksDoc;
 
 /// The buffer, in KiB: a minute of a busy CPU, or ten seconds at 20,000 interrupts a second.
 const BUFFER_KB: u32 = 16 << 10;

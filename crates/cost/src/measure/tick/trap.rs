@@ -4,8 +4,9 @@ use becalm_linux::clock::{Counter, MonotonicRaw};
 use becalm_linux::placed::Thread;
 use becalm_linux::probe::getpid;
 use becalm_linux::sched::SchedError;
-use becalm_model::cost::tick::CellResult;
 use becalm_units::CpuId;
+
+use crate::documents::tick::CellResult;
 
 /// Calls of a batch: long against the reading of the clock, short against the time between two interrupts.
 const BATCH: u64 = 500;

@@ -5,7 +5,6 @@ pub(super) mod placement;
 pub(super) mod probe;
 pub(super) mod scheduler;
 
-use becalm_model::cost::{CostDoc, InstrumentDoc};
 use becalm_report::form::field::Field;
 use becalm_report::form::value::{picos, three_digits};
 use becalm_report::html::{
@@ -16,6 +15,7 @@ use super::events::EventTimes;
 use super::header::interval;
 use super::probe::SLOW;
 use crate::analysis::MeasuredCost;
+use crate::documents::{CostDoc, InstrumentDoc};
 
 /// What the columns mean that all cost tables have.
 fn explained(doc: &CostDoc) -> String {

@@ -1,6 +1,5 @@
 //! The page of what an interrupt costs by placement and kind of instruction.
 
-use becalm_model::cost::WorkPlace;
 use becalm_report::form::field::Field;
 use becalm_report::form::value::time;
 use becalm_report::html::{
@@ -9,6 +8,7 @@ use becalm_report::html::{
 
 use super::{framed, headline, machine};
 use crate::analysis::PlacedCost;
+use crate::documents::WorkPlace;
 use crate::report::events::EventRow;
 use crate::report::placement::{EVENT, PlacementReport, event_rows, meaning, placed, setting, shown};
 

@@ -9,7 +9,6 @@ mod text;
 
 use std::io;
 
-use becalm_model::cost::tick::Campaign;
 use becalm_report::Report;
 use becalm_report::form::field::Object;
 use becalm_report::form::sheet::Sheet;
@@ -19,6 +18,7 @@ use serde::Serialize;
 use crate::analysis::tick::{
     Analysis, CampaignAnalysis, Contribution, EventAtRate, FittedPoint, HandlerRow, RatePair, RoundsInterval,
 };
+use crate::documents::tick::Campaign;
 use figures::ModeRow;
 
 /// What a timer interrupt costs on one processor.

@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 
-use becalm_model::cost::tick::Campaign;
 use becalm_report::form::field::{Field, columns};
 use becalm_report::form::paragraph::paragraph;
 use becalm_report::form::plot::{self, Curve};
@@ -13,6 +12,7 @@ use becalm_report::form::value::{three_digits, time};
 use super::figures::{CONTRIBUTION, EVENT, HANDLER, MODE, MODE_OF, ModeRow, PROCESSOR, RATE, by_rate};
 use super::{TickReport, contributions, modes, panel, panel::Panel};
 use crate::analysis::tick::{Analysis, CampaignAnalysis};
+use crate::documents::tick::Campaign;
 use crate::report::events;
 
 /// Prints the costs, and for each processor the panel of its pairs and the model beside the measurements.

@@ -1,20 +1,20 @@
 //! A tick campaign: the measurements of `becalm cost tick`, in one JSON document a node, `runs/node=HOST.json` of a bundle.
 //!
-//! Each finished cell is stored before the next begins: the document is written again under another name, and takes the
-//! place of the old one in one step. So a campaign that is interrupted, or killed, goes on where it was.
+//! Each finished cell is stored before the next begins, so a campaign that is interrupted, or killed, goes on where it was.
 
 use std::collections::HashSet;
 
+use becalm_bundle::{Contents, Stored};
+use becalm_model::Document;
+use becalm_model::event_count::EventCount;
+use becalm_model::node::MachineDoc;
 use becalm_units::CpuId;
 use serde::{Deserialize, Serialize};
 
 use super::check::{LONGEST_NS, check_count, check_time};
-use crate::Document;
-use crate::event_count::EventCount;
-use crate::node::MachineDoc;
 
 /// The version of the document's schema that this program writes and reads.
-pub const SCHEMA: &str = "becalm.tick-campaign/1";
+pub const SCHEMA: &str = Contents::Campaign.schema();
 
 /// Measurements of the same work at several interrupt rates.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -194,6 +194,10 @@ impl Campaign {
         let is = |cell: &&CampaignCell| cell.round == round && cell.added_hz == added_hz && cell.measured.key() == kind;
         self.cells.iter().find(is).map(|cell| &cell.measured)
     }
+}
+
+impl Stored for Campaign {
+    const CONTENTS: Contents = Contents::Campaign;
 }
 
 impl Document for Campaign {

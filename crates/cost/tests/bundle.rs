@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray};
 use becalm_bundle::Contents;
-use becalm_bundle::cost::CostWriter;
+use becalm_bundle::series::SeriesWriter;
 use becalm_bundle::{Bundle, BundleError, BundleWriter};
-use becalm_model::cost::{
+use becalm_cost::documents::{
     BY_SYSCALL, ClockCosts, ClockWayDoc, CostDoc, CostRun, CostSamples, Costs, CountedDoc, CountedPairDoc,
     InstrumentDoc, PlaceDoc, PlacementCosts, PlacementDoc, ProbeCosts, ProbeDoc, ProcessDoc, ReadBy, SCHEMA,
     SchedulerCosts, SchedulerDoc, SeriesDoc, SpreadDoc, TicksDoc, TimedDoc, WorkPlace,
@@ -19,8 +19,6 @@ use becalm_model::node::{Ended, MachineDoc};
 use becalm_units::CpuId;
 use parquet::arrow::ArrowWriter;
 use proptest::prelude::*;
-
-use crate::recording::{doc, store};
 
 fn cost_doc(node: &str, measured: Costs) -> CostDoc {
     CostDoc {
@@ -87,7 +85,7 @@ fn traps(node: &str) -> CostRun {
 }
 
 fn write(path: &Path, run: &CostRun) -> Result<(), BundleError> {
-    CostWriter::create(path, &run.doc)?.store(run)
+    SeriesWriter::create(path, &run.doc)?.store(run)
 }
 
 /// A bundle of [`traps`], its document, and its table.
@@ -168,9 +166,9 @@ fn every_kind_of_measurement_reads_back() {
         let path = folder.path().join(format!("{}.becalm", run.doc.measured.command()));
         write(&path, &run).unwrap();
         assert_eq!(Contents::read(&path).unwrap(), Contents::Costs);
-        assert_eq!(becalm_bundle::cost::load(&path, None).unwrap(), run);
+        assert_eq!(CostRun::load(&path, None).unwrap(), run);
         // As with any bundle, the ending may be left out.
-        assert_eq!(becalm_bundle::cost::load(&path.with_extension(""), Some("a")).unwrap(), run);
+        assert_eq!(CostRun::load(&path.with_extension(""), Some("a")).unwrap(), run);
     }
 }
 
@@ -179,10 +177,10 @@ fn what_was_never_stored_leaves_nothing_and_a_killed_writer_leaves_a_document_of
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trap.becalm");
     let nothing = CostDoc { ended: None, ..cost_doc("a", Costs::Trap(ProbeCosts::default())) };
-    let writer = CostWriter::create(&path, &nothing).unwrap();
-    let run = becalm_bundle::cost::load(&path, None).unwrap();
+    let writer = SeriesWriter::create(&path, &nothing).unwrap();
+    let run = CostRun::load(&path, None).unwrap();
     assert!(run.doc.is_empty() && run.doc.ended.is_none());
-    let second = CostWriter::create(&path, &nothing).err().unwrap().to_string();
+    let second = SeriesWriter::create(&path, &nothing).err().unwrap().to_string();
     assert!(second.contains("runs/node=a.json is there already"), "{second}");
     drop(writer);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
@@ -193,18 +191,19 @@ fn nodes_stand_side_by_side_and_kinds_do_not() {
     let folder = tempfile::tempdir().unwrap();
     let (path, ..) = stored(&folder);
     write(&path, &traps("b")).unwrap();
-    assert_eq!(becalm_bundle::cost::load(&path, Some("b")).unwrap(), traps("b"));
-    let error = |node| becalm_bundle::cost::load(&path, node).unwrap_err().to_string();
+    assert_eq!(CostRun::load(&path, Some("b")).unwrap(), traps("b"));
+    let error = |node| CostRun::load(&path, node).unwrap_err().to_string();
     assert!(error(None).contains("holds the nodes a, b"), "{}", error(None));
     assert!(error(Some("c")).contains("holds no node 'c'; it holds a, b"));
 
     // A recording of another node does not go where costs are, nor the other way round.
-    let into = BundleWriter::create(&path, &doc("c")).err().unwrap().to_string();
+    let recording = folder.path().join("run.becalm");
+    becalm_fixtures::write_named(&recording, "a");
+    let recorded = Bundle::open(&recording).unwrap().nodes()[0].clone();
+    let into = BundleWriter::create(&path, &recorded).err().unwrap().to_string();
     assert!(into.contains("it holds costs that becalm cost measured"), "{into}");
     assert!(!path.join("detours").exists());
-    let recording = folder.path().join("run.becalm");
-    store(&recording, 1);
-    let into = CostWriter::create(&recording, &traps("c").doc).err().unwrap().to_string();
+    let into = SeriesWriter::create(&recording, &traps("c").doc).err().unwrap().to_string();
     assert!(into.contains("it holds a recording"), "{into}");
 
     let opened = Bundle::open(&path).unwrap_err().to_string();
@@ -212,7 +211,7 @@ fn nodes_stand_side_by_side_and_kinds_do_not() {
         opened.contains("holds costs that becalm cost measured and not a recording with its single detours"),
         "{opened}"
     );
-    let opened = becalm_bundle::cost::load(&recording, None).unwrap_err().to_string();
+    let opened = CostRun::load(&recording, None).unwrap_err().to_string();
     assert!(opened.contains("holds a recording with its single detours and not costs"), "{opened}");
 }
 
@@ -220,7 +219,7 @@ fn nodes_stand_side_by_side_and_kinds_do_not() {
 fn refused(bundle: &Path, file: &Path, bytes: &[u8], why: &str) {
     let before = fs::read(file).unwrap();
     fs::write(file, bytes).unwrap();
-    let error = becalm_bundle::cost::load(bundle, None).unwrap_err().to_string();
+    let error = CostRun::load(bundle, None).unwrap_err().to_string();
     assert!(error.contains(&file.display().to_string()) && error.contains(why), "{error} does not say {why}");
     fs::write(file, before).unwrap();
 }
@@ -264,7 +263,7 @@ fn a_table_that_contradicts_its_document_is_named() {
         ("\"name\": \"signal\"", "\"name\": \"sigmal\"", "samples of 'signal', of which the document does not tell"),
     ] {
         fs::write(&document, spoiled(&text, from, to)).unwrap();
-        let error = becalm_bundle::cost::load(&path, None).unwrap_err().to_string();
+        let error = CostRun::load(&path, None).unwrap_err().to_string();
         assert!(error.contains("0000.parquet is not a table of costs") && error.contains(why), "{error}");
     }
 }
@@ -283,7 +282,7 @@ fn rounds_of_processes_that_contradict_each_other_are_refused() {
     };
     let (path, run) = (folder.path().join("spread.becalm"), spread(&[0, 2]));
     write(&path, &run).unwrap();
-    assert_eq!(becalm_bundle::cost::load(&path, None).unwrap(), run);
+    assert_eq!(CostRun::load(&path, None).unwrap(), run);
     for (number, (by_process, why)) in [
         (&[1, 2][..], "it has 2 rounds of 'syscall', and the document tells of 3 of its processes"),
         (&[2], "'syscall' has rounds of 1 processes, and 2 measured"),
@@ -345,7 +344,7 @@ fn damaged_tables_are_refused_by_name() {
     );
     rewrite(table_of(&["x"; 2], &[0, 9], &[1; 2]), "samples of 'x', of which the document does not tell");
     fs::remove_file(&table).unwrap();
-    assert!(becalm_bundle::cost::load(&path, None).unwrap_err().to_string().contains("0000.parquet"));
+    assert!(CostRun::load(&path, None).unwrap_err().to_string().contains("0000.parquet"));
 }
 
 #[test]
@@ -366,18 +365,18 @@ fn times_that_cannot_be_are_refused_before_they_are_stored() {
     let pair = CountedPairDoc { quiet: CountedDoc { interrupts: 1, counts: Vec::new() }, raised: wrong };
     let counted = PlacementDoc { quiet: timed, raised: timed, counted: Some(pair), ..result.clone() };
     let costs = PlacementCosts { results: vec![counted], ..PlacementCosts::default() };
-    let error = CostWriter::create(&path, &cost_doc("a", Costs::Placement(costs))).err().unwrap().to_string();
+    let error = SeriesWriter::create(&path, &cost_doc("a", Costs::Placement(costs))).err().unwrap().to_string();
     assert!(error.contains("cycles cannot have been counted for 2 of 1 ns"), "{error}");
     let row = SchedulerDoc { runnable: 1, counts: vec![event(1, 2)], ..SchedulerDoc::default() };
     let costs = SchedulerCosts { rows: vec![row], ..SchedulerCosts::default() };
-    let error = CostWriter::create(&path, &cost_doc("a", Costs::Scheduler(costs))).err().unwrap().to_string();
+    let error = SeriesWriter::create(&path, &cost_doc("a", Costs::Scheduler(costs))).err().unwrap().to_string();
     assert!(error.contains("cycles cannot have been counted for 2 of 1 ns"), "{error}");
     let costs = PlacementCosts { results: vec![result], ..PlacementCosts::default() };
-    let error = CostWriter::create(&path, &cost_doc("a", Costs::Placement(costs))).err().unwrap().to_string();
+    let error = SeriesWriter::create(&path, &cost_doc("a", Costs::Placement(costs))).err().unwrap().to_string();
     assert!(error.contains("window_ns is 0, outside of 1 to"), "{error}");
     let row = SchedulerDoc { yields: 1, switches: 1, elapsed_ns: 1, ..SchedulerDoc::default() };
     let costs = SchedulerCosts { rows: vec![row], ..SchedulerCosts::default() };
-    let error = CostWriter::create(&path, &cost_doc("a", Costs::Scheduler(costs))).err().unwrap().to_string();
+    let error = SeriesWriter::create(&path, &cost_doc("a", Costs::Scheduler(costs))).err().unwrap().to_string();
     assert!(error.contains("no runnable thread"), "{error}");
     assert!(!path.exists());
     // Samples that the document does not tell of.
@@ -401,7 +400,7 @@ proptest! {
         }
         bytes.truncate(bytes.len() - bytes.len() / 4 * cut);
         fs::write(&file, bytes).unwrap();
-        if let Ok(run) = becalm_bundle::cost::load(&path, None) {
+        if let Ok(run) = CostRun::load(&path, None) {
             for (name, series) in run.doc.series() {
                 prop_assert_eq!(run.rounds(&name).iter().map(Vec::len).sum::<usize>() as u64, series.samples);
             }

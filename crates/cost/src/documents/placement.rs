@@ -1,10 +1,10 @@
 //! The cost of an interrupt by where the work runs, as seen from the interrupted CPU.
 
+use becalm_model::event_count::EventCount;
 use becalm_units::CpuId;
 use serde::{Deserialize, Serialize};
 
 use super::check::{check_count, check_time};
-use crate::event_count::EventCount;
 
 /// The cost of an interrupt by placement.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

@@ -1,10 +1,10 @@
 //! Probes of traps and of detours: samples that a probe took, or the reason why it took none.
 
+use becalm_model::event_count::EventCount;
 use serde::{Deserialize, Serialize};
 
 use super::CostSamples;
 use super::check::check_picos;
-use crate::event_count::EventCount;
 
 /// The counter that timed the samples, and what reading it costs.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]

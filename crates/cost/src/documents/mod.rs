@@ -1,5 +1,5 @@
 //! The document of a measurement of costs, `runs/node=HOST.json` of a bundle that `becalm cost` wrote: what was measured,
-//! where and how. The samples of its probes are a table beside it; the crate `bundle` reads and writes both.
+//! where and how. The samples of its probes are a table beside it; see [`becalm_bundle::series`].
 //!
 //! What the samples come to is not stored: it is computed again from them, for whoever reads the bundle.
 
@@ -11,12 +11,14 @@ mod scheduler;
 mod spread;
 pub mod tick;
 
-use std::collections::BTreeMap;
-
+use becalm_bundle::series::{Sampled, SampledRun, Samples, ToldSeries};
+use becalm_bundle::{Contents, Stored};
+use becalm_model::Document;
+use becalm_model::event_count::EventCount;
+use becalm_model::node::{Ended, MachineDoc};
 use becalm_units::CpuId;
 use serde::{Deserialize, Serialize};
 
-pub use self::check::LONGEST_PS;
 pub use self::clock::{BY_SYSCALL, ClockCosts, ClockWayDoc, CrossDoc, ReadBy, StepDoc, SuccessiveDoc};
 pub use self::placement::{
     CountedDoc, CountedPairDoc, PlaceDoc, PlacementCosts, PlacementDoc, RoamedDoc, TimedDoc, WorkPlace,
@@ -25,35 +27,15 @@ use self::probe::check_instrument;
 pub use self::probe::{InstrumentDoc, Probe, ProbeCosts, ProbeDoc, ProbeSamples, ROUNDS, SeriesDoc, into_rounds};
 pub use self::scheduler::{SchedulerCosts, SchedulerDoc, TicksDoc};
 pub use self::spread::{MOST_PROCESSES, PROCESSES, ProcessCosts, ProcessDoc, SpreadDoc};
-use crate::Document;
-use crate::event_count::EventCount;
-use crate::node::{Ended, MachineDoc};
 
 /// The version of the document's schema that this program writes and reads.
-pub const SCHEMA: &str = "becalm.cost/1";
+pub const SCHEMA: &str = Contents::Costs.schema();
 
-/// The samples of some series by name: the rounds of each, in picoseconds a repetition.
-pub type CostSamples = BTreeMap<String, Vec<Vec<i64>>>;
+/// The samples of some series by name: the rounds of each, in picoseconds per repetition.
+pub type CostSamples = Samples;
 
 /// A measurement of costs: its document and its samples.
-#[derive(Clone, PartialEq, Debug)]
-pub struct CostRun {
-    /// What was measured, where and how.
-    pub doc: CostDoc,
-    /// The samples of every series that the document tells of, and of no other.
-    pub samples: CostSamples,
-}
-
-impl CostRun {
-    /// The samples of a series.
-    ///
-    /// # Panics
-    /// If the document does not tell of it, which only a bug can cause.
-    #[must_use]
-    pub fn rounds(&self, name: &str) -> &[Vec<i64>] {
-        self.samples.get(name).expect("every series of the document has samples")
-    }
-}
+pub type CostRun = SampledRun<CostDoc>;
 
 /// One node's measurement of costs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -161,6 +143,21 @@ impl Document for CostDoc {
             Costs::Scheduler(costs) => costs.rows.iter().try_for_each(SchedulerDoc::check),
             Costs::Placement(costs) => costs.results.iter().try_for_each(PlacementDoc::check),
         }
+    }
+}
+
+impl Stored for CostDoc {
+    const CONTENTS: Contents = Contents::Costs;
+}
+
+impl Sampled for CostDoc {
+    fn told_series(&self) -> Vec<ToldSeries> {
+        let told = |(name, series): (String, SeriesDoc)| {
+            let rounds = series.rounds_by_process.iter().map(|rounds| u64::from(*rounds)).sum();
+            let rounds = (!series.rounds_by_process.is_empty()).then_some(rounds);
+            ToldSeries { name, samples: series.samples, rounds }
+        };
+        self.series().into_iter().map(told).collect()
     }
 }
 

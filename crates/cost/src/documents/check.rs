@@ -1,10 +1,9 @@
 //! The limits that times in the documents of costs must keep.
 
+use becalm_bundle::series::LONGEST_PS;
+
 /// No time here is longer: a day. Sums of them stay far from where integers end.
 pub(super) const LONGEST_NS: i64 = 86_400_000_000_000;
-
-/// No time of a sample is longer, in picoseconds: a day.
-pub const LONGEST_PS: i64 = LONGEST_NS * 1_000;
 
 pub(super) fn check_time(name: &str, ns: i64, shortest: i64) -> Result<(), String> {
     let range = shortest..=LONGEST_NS;

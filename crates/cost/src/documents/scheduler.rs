@@ -1,10 +1,10 @@
 //! Ticks and thread switches by the number of runnable threads.
 
+use becalm_model::event_count::EventCount;
+use becalm_model::node::Warning;
 use serde::{Deserialize, Serialize};
 
 use super::check::check_time;
-use crate::event_count::EventCount;
-use crate::node::Warning;
 
 /// Ticks and switches by the number of runnable threads.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
