@@ -18,9 +18,7 @@ use becalm_analyze::picture::picture;
 use becalm_analyze::summary::{Books, Selection, Summary, longest, summarize, summarize_digests, timelines};
 use becalm_analyze::work::summarize_work;
 use becalm_bundle::{Bundle, Contents, PhaseRun, StoredNodes, SummaryBundle, node_document, study};
-use becalm_cost::analysis::tick::CampaignAnalysis;
 use becalm_cost::documents::CostRun;
-use becalm_cost::documents::tick::Campaign;
 use becalm_cost::report::{CostRunReport, TickReport};
 use becalm_fuzz::bundles::{Valid, valid};
 use becalm_fuzz::edits::{self, Edits};
@@ -66,9 +64,7 @@ fn show(path: &Path, valid: &Valid, edits: &Edits) -> anyhow::Result<()> {
     }
     match Contents::read(path)? {
         Contents::Campaign => {
-            let campaign: Campaign = node_document::load(path, None)?.doc;
-            let live = CampaignAnalysis::new(&campaign)?;
-            check_report(&TickReport::of_campaign(campaign, live));
+            check_report(&TickReport::from_campaign(node_document::load(path, None)?.doc)?);
         }
         Contents::Costs => check_report(&CostRunReport::new(&CostRun::load(path, None)?)),
         Contents::Distribution => {

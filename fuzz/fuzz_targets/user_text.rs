@@ -101,7 +101,7 @@ fn tables(text: &str) {
     let (times, direct) = text.split_once("\n==\n").unwrap_or((text, "processor,trap_us,handler_us\nA,1,2\n"));
     let file = |name, text| TableFile { name, text };
     match read_tables(file("times.csv", times), file("direct.csv", direct), None) {
-        Ok(processors) => check_report(&TickReport::of_tables(processors.iter().map(Analysis::new).collect())),
+        Ok(processors) => check_report(&TickReport::from_tables(processors.iter().map(Analysis::new).collect())),
         Err(error) => assert!(!error.to_string().is_empty(), "an error without words"),
     }
 }

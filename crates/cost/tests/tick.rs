@@ -88,13 +88,13 @@ fn contributions_grow_with_the_rate() {
     let pentium = found.iter().find(|found| found.name == "PIII-664").unwrap();
     assert_eq!(pentium.rates_hz(), [100.0, 1_000.0, 5_000.0, 10_000.0, 20_000.0]);
     for mode in pentium.modes() {
-        let at = mode.at(10_000.0);
+        let at = mode.contribution(10_000.0);
         assert!((at.total_ratio() - mode.sum_percent() / 10.0).abs() < 1e-12, "{at:?}");
         assert!((at.trap_ratio - 0.0052).abs() < 1e-4 && (at.indirect_ratio - 0.0415).abs() < 1e-3, "{at:?}");
-        assert!(mode.at(0.0).total_ratio() == 0.0);
+        assert!(mode.contribution(0.0).total_ratio() == 0.0);
     }
     // With the time stamp counter the handler is more than the indirect cost, with the interval timer a tenth of it.
-    let [pit, tsc] = [0, 1].map(|mode| pentium.modes()[mode].at(1_000.0));
+    let [pit, tsc] = [0, 1].map(|mode| pentium.modes()[mode].contribution(1_000.0));
     assert!(tsc.handler_ratio > tsc.indirect_ratio && pit.handler_ratio < 0.2 * pit.indirect_ratio);
 }
 

@@ -91,22 +91,14 @@ impl Task for CostArgs {
     }
 
     fn run(self: Box<Self>, out: &mut dyn Write) -> fault::Result<Exit> {
-        run(&self, out)
-    }
-}
-
-/// Runs the subcommand.
-///
-/// # Errors
-/// As the subcommand says.
-fn run(args: &CostArgs, out: &mut dyn Write) -> fault::Result<Exit> {
-    match &args.command {
-        CostCommand::Clock(args) => probe::run(ProbeCommand::Clock, args, out),
-        CostCommand::Trap(args) => probe::run(ProbeCommand::Trap, args, out),
-        CostCommand::Detours(args) => probe::run(ProbeCommand::Detours, args, out),
-        CostCommand::Tick(args) => tick::run(args, out),
-        CostCommand::Scheduler(args) => scheduler::run(args, out),
-        CostCommand::Placement(args) => placement::run(args, out),
+        match &self.command {
+            CostCommand::Clock(args) => probe::run(ProbeCommand::Clock, args, out),
+            CostCommand::Trap(args) => probe::run(ProbeCommand::Trap, args, out),
+            CostCommand::Detours(args) => probe::run(ProbeCommand::Detours, args, out),
+            CostCommand::Tick(args) => tick::run(args, out),
+            CostCommand::Scheduler(args) => scheduler::run(args, out),
+            CostCommand::Placement(args) => placement::run(args, out),
+        }
     }
 }
 

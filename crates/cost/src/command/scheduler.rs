@@ -18,7 +18,7 @@ use clap::Args;
 
 use super::{OutputArgs, chosen_site, counted, progress_bar};
 use crate::documents::{CostSamples, Costs, SchedulerCosts};
-use crate::measure::scheduler::{TraceUse, measure};
+use crate::measure::scheduler::{SchedulerPlan, TraceUse, measure};
 use crate::measure::tick::TickError;
 
 /// Measure ticks and switches as the number of runnable processes on a CPU grows
@@ -74,6 +74,7 @@ pub fn run(args: &SchedulerArgs, out: &mut dyn Write) -> Result<Exit> {
     numbers.sort_unstable();
     numbers.dedup();
     let (events, not_counted) = counted(args.no_counters);
+    let plan = SchedulerPlan { cpu: site.cpu, processes: !args.threads, window: args.window, events };
     let mut costs = SchedulerCosts {
         window_ns: args.window.get(),
         runnable: numbers.clone(),
@@ -95,11 +96,11 @@ pub fn run(args: &SchedulerArgs, out: &mut dyn Write) -> Result<Exit> {
             ended = Ended::Signal;
             break;
         }
-        let measured = match measure(root, site.cpu, runnable, args.window, (!args.threads, &tracing), &events) {
+        let measured = match measure(root, &plan, runnable, &tracing) {
             Err(TickError::Tracefs(error)) => {
                 costs.no_trace = Some(error.to_string());
                 tracing = TraceUse::Off;
-                measure(root, site.cpu, runnable, args.window, (!args.threads, &tracing), &events)
+                measure(root, &plan, runnable, &tracing)
             }
             measured => measured,
         };

@@ -9,9 +9,7 @@ use becalm_command::Exit;
 use becalm_command::output::{Output, emit};
 use becalm_units::fault::{self, Result};
 
-use crate::analysis::tick::CampaignAnalysis;
 use crate::documents::CostRun;
-use crate::documents::tick::Campaign;
 use crate::report::{CostRunReport, TickReport};
 
 /// Reports what a node measured: a campaign if the bundle has these contents, else costs.
@@ -26,9 +24,8 @@ pub fn report_stored(
     out: &mut dyn Write,
 ) -> Result<Exit> {
     if contents == Contents::Campaign {
-        let campaign: Campaign = node_document::load(path, node)?.doc;
-        let live = CampaignAnalysis::new(&campaign)?;
-        emit(&TickReport::of_campaign(campaign, live), output, out)?;
+        let campaign = node_document::load(path, node)?.doc;
+        emit(&TickReport::from_campaign(campaign)?, output, out)?;
         return Ok(Exit::Done);
     }
     let run = CostRun::load(path, node)?;

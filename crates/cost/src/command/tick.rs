@@ -23,7 +23,7 @@ use becalm_units::{CpuId, Nanos};
 use clap::Args;
 
 use super::{chosen_site, progress_bar, wanted};
-use crate::analysis::tick::{Analysis, CampaignAnalysis, TableFile, read_tables};
+use crate::analysis::tick::{Analysis, TableFile, read_tables};
 use crate::documents::tick::{Campaign, CampaignPlan};
 use crate::measure::tick::campaign::{self, CampaignEnd, CampaignProgress};
 use crate::report::TickReport;
@@ -143,7 +143,7 @@ pub fn run(args: &TickArgs, out: &mut dyn Write) -> Result<Exit> {
     let report = match (&args.from, &args.direct) {
         (Some(sort), Some(direct)) => published(sort, direct, args.handler.as_deref())?,
         // A table is a file; a run is a folder, with its ending or without.
-        (Some(path), None) if !path.is_file() => of_campaign(node_document::load(path, None)?.doc)?,
+        (Some(path), None) if !path.is_file() => TickReport::from_campaign(node_document::load(path, None)?.doc)?,
         (Some(_), None) => {
             return Err(UsageError::new("a table of times needs the direct costs as well: give --direct FILE").into());
         }
@@ -169,12 +169,7 @@ fn published(sort: &Path, direct: &Path, handler: Option<&str>) -> Result<TickRe
         TableFile { name: &direct, text: &direct_text },
         handler,
     )?;
-    Ok(TickReport::of_tables(processors.iter().map(Analysis::new).collect()))
-}
-
-fn of_campaign(campaign: Campaign) -> Result<TickReport> {
-    let live = CampaignAnalysis::new(&campaign)?;
-    Ok(TickReport::of_campaign(campaign, live))
+    Ok(TickReport::from_tables(processors.iter().map(Analysis::new).collect()))
 }
 
 /// Measures, or goes on to; nothing if a signal came before a round was complete.
@@ -214,7 +209,7 @@ fn measured(args: &TickArgs) -> Result<Option<TickReport>> {
     say(format_args!("stored in {}", path.display()));
     // All is measured and stored.
     rights::only_read()?;
-    of_campaign(campaign).map(Some)
+    Ok(Some(TickReport::from_campaign(campaign)?))
 }
 
 /// The campaign to go on with, which must be one of this machine and kernel.

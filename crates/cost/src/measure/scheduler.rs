@@ -39,19 +39,30 @@ pub enum TraceUse {
     Off,
 }
 
-/// Measures one number of runnable threads, for `window` with tracing and for `window` without, and, if `events` names some, for
-/// a tenth of it with the processor's counters; see [`events::counted`].
+/// The same for all numbers of runnable threads.
+#[derive(Clone, Debug)]
+pub struct SchedulerPlan {
+    /// The CPU that they share.
+    pub cpu: CpuId,
+    /// Whether processes share it; threads of one process otherwise.
+    pub processes: bool,
+    /// The length of the measurement with tracing, and of that without.
+    pub window: Nanos,
+    /// The processor's events to count for a tenth of that, by name; see [`events::counted`].
+    pub events: Vec<String>,
+}
+
+/// Measures one number of runnable threads with tracing, without, and with the processor's counters.
 ///
 /// # Errors
 /// If the CPU cannot be used, or the kernel's trace cannot be had although it is wanted.
 pub fn measure(
     root: &Path,
-    cpu: CpuId,
+    plan: &SchedulerPlan,
     runnable: u32,
-    window: Nanos,
-    (processes, tracing): (bool, &TraceUse),
-    events: &[String],
+    tracing: &TraceUse,
 ) -> Result<SchedulerDoc, TickError> {
+    let SchedulerPlan { cpu, processes, window, ref events } = *plan;
     machine::select_cpus(root, Some(&[cpu].into_iter().collect()))?;
     let _away = AffinityGuard::keep_off(&cpu.into())?;
     let ticks = match tracing {
@@ -275,8 +286,9 @@ mod tests {
 
     #[test]
     fn a_cpu_that_does_not_exist_is_an_error() {
-        let measured =
-            measure(Path::new("/"), CpuId::new(4_000), 2, Nanos::from_millis(1), (true, &TraceUse::Off), &[]);
+        let (cpu, window) = (CpuId::new(4_000), Nanos::from_millis(1));
+        let plan = SchedulerPlan { cpu, processes: true, window, events: Vec::new() };
+        let measured = measure(Path::new("/"), &plan, 2, &TraceUse::Off);
         assert!(measured.unwrap_err().is_usage());
     }
 }

@@ -242,7 +242,7 @@ fn render(report: &ClockReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
     table.print(out)?;
     backwards(report).iter().try_for_each(|text| paragraph(out, "  ! ", text))?;
     report.costs.successive.iter().try_for_each(|found| successive(found, out))?;
-    events::of_probes(&counted(report), out)?;
+    events::print_probes(&counted(report), out)?;
     events::not_counted(&report.instrument.not_counted, out)?;
     cut_short(report.doc).iter().try_for_each(|text| paragraph(out, "  ! ", text))?;
     writeln!(out)?;

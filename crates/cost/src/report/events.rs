@@ -15,7 +15,7 @@ use crate::analysis::{MeasuredCost, tick};
 /// An event beside what it was counted for.
 pub(crate) struct EventRow<A> {
     /// The measurement that it was counted beside.
-    pub(crate) of: A,
+    pub(crate) counted_in: A,
     /// How often the event came in that measurement.
     pub(crate) rate: EventRate,
 }
@@ -64,7 +64,7 @@ pub(crate) type ProbeEvent = EventRow<String>;
 /// The events of probes, by the probes' names.
 pub(crate) fn rows<'a>(costs: impl Iterator<Item = (&'a str, Option<&'a MeasuredCost>)>) -> Vec<ProbeEvent> {
     let probe_rows = |(name, cost): (&'a str, Option<&'a MeasuredCost>)| {
-        let row = move |rate: &EventRate| ProbeEvent { of: name.to_owned(), rate: rate.clone() };
+        let row = move |rate: &EventRate| ProbeEvent { counted_in: name.to_owned(), rate: rate.clone() };
         cost.into_iter().flat_map(move |cost| cost.events.iter().map(row))
     };
     costs.flat_map(probe_rows).collect()
@@ -73,7 +73,7 @@ pub(crate) fn rows<'a>(costs: impl Iterator<Item = (&'a str, Option<&'a Measured
 fields! {
     /// The fields of an event of a probe.
     pub(crate) ROW, row: ProbeEvent {
-        NAME = "name", "of", |row| row.of.clone();
+        NAME = "name", "of", |row| row.counted_in.clone();
         EVENT = event();
         USER_PER_REPETITION = user("user_per_repetition", "user, each");
         KERNEL_PER_REPETITION = kernel("kernel_per_repetition", "kernel, each");
@@ -82,7 +82,7 @@ fields! {
 }
 
 /// Prints events of probes as a table; nothing where nothing was counted.
-pub(crate) fn of_probes(rows: &[ProbeEvent], out: &mut Sheet<'_>) -> io::Result<()> {
+pub(crate) fn print_probes(rows: &[ProbeEvent], out: &mut Sheet<'_>) -> io::Result<()> {
     let title = ": in each repetition itself (user), and in the kernel meanwhile";
     let fields: Vec<&Field<ProbeEvent>> = ROW.iter().collect();
     let mut columns = Table::new(&fields);

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use crate::documents::{CostRun, Costs};
 
-pub use self::tick::{TickReport, TickRow};
+pub use self::tick::TickReport;
 
 use self::clock::ClockReport;
 use self::placement::PlacementReport;

@@ -68,9 +68,9 @@ fields! {
 fields! {
     /// The fields of an event beside where it was counted.
     pub(super) EVENT, event: EventRow<PlacedCost> {
-        PLACE = placed::PLACE => |row| &row.of;
-        CPU = placed::CPU => |row| &row.of;
-        BODY = placed::BODY => |row| &row.of;
+        PLACE = placed::PLACE => |row| &row.counted_in;
+        CPU = placed::CPU => |row| &row.counted_in;
+        BODY = placed::BODY => |row| &row.counted_in;
         EVENT = events::event();
         USER_PER_INTERRUPT = events::user("user_per_interrupt", "user, an interrupt");
         KERNEL_PER_INTERRUPT = events::kernel("kernel_per_interrupt", "kernel, an interrupt");
@@ -85,8 +85,8 @@ pub(super) fn shown(report: &PlacementReport<'_>) -> Vec<&'static Field<PlacedCo
 }
 
 pub(super) fn event_rows(report: &PlacementReport<'_>) -> Vec<EventRow<PlacedCost>> {
-    let row = |of: &PlacedCost, rate: &EventRate| EventRow { of: of.clone(), rate: rate.clone() };
-    report.rows.iter().flat_map(|of| of.events.iter().map(move |rate| row(of, rate))).collect()
+    let row = |cost: &PlacedCost, rate: &EventRate| EventRow { counted_in: cost.clone(), rate: rate.clone() };
+    report.rows.iter().flat_map(|cost| cost.events.iter().map(move |rate| row(cost, rate))).collect()
 }
 
 impl Report for PlacementReport<'_> {

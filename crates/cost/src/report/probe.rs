@@ -172,7 +172,7 @@ fn render(report: &ProbeReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
         }
     }
     not_in_all(report).iter().try_for_each(|text| paragraph(out, "  ! ", text))?;
-    events::of_probes(&counted(report), out)?;
+    events::print_probes(&counted(report), out)?;
     events::not_counted(&report.instrument.not_counted, out)?;
     cut_short(report.doc).iter().try_for_each(|text| paragraph(out, "  ! ", text))?;
     writeln!(out)?;

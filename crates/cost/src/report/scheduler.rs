@@ -68,7 +68,7 @@ fields! {
 fields! {
     /// The fields of an event beside the row of the threads in which it was counted.
     pub(super) EVENT, event: EventRow<SchedulerCost> {
-        RUNNABLE = switching::RUNNABLE => |row| &row.of;
+        RUNNABLE = switching::RUNNABLE => |row| &row.counted_in;
         EVENT = events::event();
         USER_PER_YIELD = events::user("user_per_yield", "user, a yield");
         KERNEL_PER_YIELD = events::kernel("kernel_per_yield", "kernel, a yield");
@@ -77,8 +77,8 @@ fields! {
 }
 
 pub(super) fn event_rows(report: &SchedulerReport<'_>) -> Vec<EventRow<SchedulerCost>> {
-    let row = |of: &SchedulerCost, rate: &EventRate| EventRow { of: of.clone(), rate: rate.clone() };
-    report.rows.iter().flat_map(|of| of.events.iter().map(move |rate| row(of, rate))).collect()
+    let row = |cost: &SchedulerCost, rate: &EventRate| EventRow { counted_in: cost.clone(), rate: rate.clone() };
+    report.rows.iter().flat_map(|cost| cost.events.iter().map(move |rate| row(cost, rate))).collect()
 }
 
 impl Report for SchedulerReport<'_> {

@@ -1,7 +1,7 @@
 //! The reports of `becalm cost` from documents with known contents, as snapshots; and from documents of somebody who wants to steer
 //! the reader's terminal.
 
-use becalm_cost::analysis::tick::{Analysis, CampaignAnalysis, TableFile, read_tables};
+use becalm_cost::analysis::tick::{Analysis, TableFile, read_tables};
 use becalm_cost::documents::CostRun;
 use becalm_cost::report::{CostRunReport, TickReport};
 use becalm_report::{Form, Report};
@@ -40,9 +40,8 @@ fn the_page_of_a_tick_draws_figures_3_to_6() {
     let sort = table("sort", include_str!("../../../paper/data/tsafrir2007_sort.csv"));
     let direct = table("direct", include_str!("../../../paper/data/tsafrir2007_direct.csv"));
     let published = read_tables(sort, direct, None).unwrap().iter().map(Analysis::new).collect();
-    let campaign = becalm_fixtures::costs::campaign(3);
-    let live = CampaignAnalysis::new(&campaign).unwrap();
-    for (report, processors) in [(TickReport::of_tables(published), 6), (TickReport::of_campaign(campaign, live), 1)] {
+    let campaign = TickReport::from_campaign(becalm_fixtures::costs::campaign(3)).unwrap();
+    for (report, processors) in [(TickReport::from_tables(published), 6), (campaign, 1)] {
         let written = page(&report);
         for number in 1..=processors {
             for figure in ["lost", "share", "parts", "model"] {
@@ -79,7 +78,6 @@ proptest! {
         (campaign.machine.processor, campaign.machine.kernel, campaign.plan.sched) = (text(), text(), text());
         campaign.not_counted = vec![text()];
         campaign.warnings = vec![text()];
-        let live = CampaignAnalysis::new(&campaign).unwrap();
-        check_hostile(&TickReport::of_campaign(campaign, live));
+        check_hostile(&TickReport::from_campaign(campaign).unwrap());
     }
 }

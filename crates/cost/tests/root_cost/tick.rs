@@ -9,7 +9,7 @@ use becalm_cost::analysis::tick::CampaignAnalysis;
 use becalm_cost::documents::CountedPairDoc;
 use becalm_cost::documents::tick::{Campaign, CampaignPlan};
 use becalm_cost::measure::placement::{self, PlacementPlan, WorkPlaces};
-use becalm_cost::measure::scheduler::{self, TraceUse};
+use becalm_cost::measure::scheduler::{self, SchedulerPlan, TraceUse};
 use becalm_cost::measure::tick::campaign::{CampaignEnd, begin, go_on};
 use becalm_cost::measure::tick::{record_timer, timer_interrupts};
 use becalm_linux::janitor::Janitor;
@@ -214,8 +214,8 @@ fn more_runnable_threads_make_longer_waits_not_fewer_ticks() {
     for runnable in [1, 16] {
         let window = Nanos::from_millis(500);
         let events = names(&[PerfEvent::TaskClock, PerfEvent::ContextSwitches]);
-        let cost =
-            scheduler::measure(Path::new(ROOT), cpu, runnable, window, (true, &TraceUse::On(None)), &events).unwrap();
+        let plan = SchedulerPlan { cpu, processes: true, window, events };
+        let cost = scheduler::measure(Path::new(ROOT), &plan, runnable, &TraceUse::On(None)).unwrap();
         let switched =
             cost.counts.iter().find(|count| count.event == "context_switches" && count.space == CountedIn::Kernel);
         // Nearly every call gives the CPU to another one.

@@ -62,7 +62,7 @@ impl HandlerMode {
 
     /// What its parts take at a rate, in interrupts a second.
     #[must_use]
-    pub fn at(&self, rate_hz: f64) -> Contribution {
+    pub fn contribution(&self, rate_hz: f64) -> Contribution {
         let ratio = |percent: f64| rate_hz * percent / 100.0 / 1_000.0;
         Contribution {
             mode: self.mode.clone(),

@@ -92,7 +92,7 @@ pub(super) fn parts(at: usize, analysis: &Analysis) -> Chart {
     let named = modes.len() > 1;
     let stacked = |mode: &HandlerMode| {
         let curve = |name: &str, sum: fn(&Contribution) -> f64| {
-            let points = rates.iter().map(|rate_hz| [*rate_hz, sum(&mode.at(*rate_hz))]).collect();
+            let points = rates.iter().map(|rate_hz| [*rate_hz, sum(&mode.contribution(*rate_hz))]).collect();
             line(if named { format!("{}: {name}", mode.mode) } else { name.to_owned() }, points)
         };
         [

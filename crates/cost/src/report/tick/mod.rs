@@ -16,14 +16,15 @@ use becalm_report::html::Page;
 use serde::Serialize;
 
 use crate::analysis::tick::{
-    Analysis, CampaignAnalysis, Contribution, EventAtRate, FittedPoint, HandlerRow, RatePair, RoundsInterval,
+    Analysis, CampaignAnalysis, CampaignError, Contribution, EventAtRate, FittedPoint, HandlerRow, RatePair,
+    RoundsInterval,
 };
 use crate::documents::tick::Campaign;
 use figures::ModeRow;
 
 /// What a timer interrupt costs on one processor.
 #[derive(Clone, PartialEq, Debug)]
-pub struct TickRow {
+pub(crate) struct TickRow {
     /// What follows from its measurements.
     pub analysis: Analysis,
     /// The interval of the indirect cost, where the measurements have rounds.
@@ -36,26 +37,29 @@ pub struct TickRow {
 #[derive(Clone, PartialEq, Debug)]
 pub struct TickReport {
     /// A row a processor; one only if they are from a campaign.
-    pub rows: Vec<TickRow>,
+    rows: Vec<TickRow>,
     /// Where they come from, if from a campaign.
-    pub live: Option<(Campaign, CampaignAnalysis)>,
+    live: Option<(Campaign, CampaignAnalysis)>,
 }
 
 impl TickReport {
     /// The report of measurements without rounds.
     #[must_use]
-    pub fn of_tables(analyses: Vec<Analysis>) -> Self {
+    pub fn from_tables(analyses: Vec<Analysis>) -> Self {
         let row = |analysis| TickRow { analysis, indirect: None, sum: None };
         Self { rows: analyses.into_iter().map(row).collect(), live: None }
     }
 
     /// The report of a campaign.
-    #[must_use]
-    pub fn of_campaign(campaign: Campaign, live: CampaignAnalysis) -> Self {
+    ///
+    /// # Errors
+    /// If no round is complete, or its rounds give no cost.
+    pub fn from_campaign(campaign: Campaign) -> Result<Self, CampaignError> {
+        let live = CampaignAnalysis::new(&campaign)?;
         let rounds = &live.rounds;
         let analysis = rounds.analysis.clone();
         let row = TickRow { analysis, indirect: rounds.indirect_percent, sum: rounds.sum_percent };
-        Self { rows: vec![row], live: Some((campaign, live)) }
+        Ok(Self { rows: vec![row], live: Some((campaign, live)) })
     }
 }
 
@@ -118,7 +122,7 @@ fn predicted(analysis: &Analysis) -> Vec<[f64; 2]> {
 /// What the parts of an interrupt take at each rate: with the handler that ran meanwhile, and then with each other one.
 fn contributions(analysis: &Analysis) -> Vec<Contribution> {
     let rates = analysis.rates_hz();
-    analysis.modes().iter().flat_map(|mode| rates.iter().map(|rate_hz| mode.at(*rate_hz))).collect()
+    analysis.modes().iter().flat_map(|mode| rates.iter().map(|rate_hz| mode.contribution(*rate_hz))).collect()
 }
 
 /// The costs with each handler.

@@ -30,12 +30,12 @@ pub(super) struct Panel {
 
 impl Panel {
     /// The indirect costs, in percent per 1,000 interrupts a second, with their mean.
-    pub(super) fn of_costs(mean_percent: f64) -> Self {
+    pub(super) fn costs(mean_percent: f64) -> Self {
         Self { value: |pair| Some(pair.indirect_percent()), middle: ("mean", mean_percent), digits: 3 }
     }
 
     /// The indirect costs as shares of what was lost, in percent, with their median: figure 4 of the paper.
-    pub(super) fn of_shares(median_percent: f64) -> Self {
+    pub(super) fn shares(median_percent: f64) -> Self {
         let value = |pair: &RatePair| pair.indirect_share().map(|share| share * 100.0);
         Self { value, middle: ("median", median_percent), digits: 1 }
     }
@@ -92,7 +92,7 @@ mod tests {
 
     fn drawn(pairs: &[RatePair], mean: f64) -> String {
         let mut out = Vec::new();
-        draw(pairs, Panel::of_costs(mean), &mut Sheet::new(&mut out, Form::default())).unwrap();
+        draw(pairs, Panel::costs(mean), &mut Sheet::new(&mut out, Form::default())).unwrap();
         String::from_utf8(out).unwrap()
     }
 

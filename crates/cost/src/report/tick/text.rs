@@ -100,12 +100,12 @@ fn processor(analysis: &Analysis, out: &mut Sheet<'_>) -> io::Result<()> {
     writeln!(out)?;
     let title = "indirect cost by each pair of rates, in percent per 1,000; marks are numbers of processes";
     paragraph(out, "", &format!("{}: {title}", analysis.name))?;
-    panel::draw(&analysis.pairs, Panel::of_costs(analysis.indirect_percent), out)?;
+    panel::draw(&analysis.pairs, Panel::costs(analysis.indirect_percent), out)?;
     if let Some(share) = analysis.indirect_share_median() {
         writeln!(out)?;
         let title = "share of the indirect cost in what each pair of rates lost, in percent";
         paragraph(out, "", &format!("{}: {title}", analysis.name))?;
-        panel::draw(&analysis.pairs, Panel::of_shares(share * 100.0), out)?;
+        panel::draw(&analysis.pairs, Panel::shares(share * 100.0), out)?;
     }
     writeln!(out)?;
     let title = "share of the CPU that the parts of an interrupt take at each rate, by the model";
