@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use becalm_analyze::compare::compare;
-use becalm_analyze::cost::tick::CampaignAnalysis;
 use becalm_analyze::job::JobPhases;
 use becalm_analyze::noise::NoiseInput;
 use becalm_analyze::picture::picture;
 use becalm_analyze::summary::{Books, Selection, Summary, longest, summarize, summarize_digests, timelines};
 use becalm_analyze::work::summarize_work;
-use becalm_bundle::cost::tick as campaign;
-use becalm_bundle::{Bundle, Contents, PhaseRun, StoredNodes, SummaryBundle};
+use becalm_bundle::{Bundle, Contents, PhaseRun, StoredNodes, SummaryBundle, node_document};
+use becalm_cost::documents::CostRun;
+use becalm_cost::report::{CostRunReport, TickReport};
 use becalm_fleet::{FleetCostReport, FleetReport, fleet_cost, survey};
 use becalm_foreign::distribution::DistributionReport;
 use becalm_fuzz::bundles::{Valid, valid};
@@ -25,8 +25,7 @@ use becalm_fuzz::edits::{self, Edits};
 use becalm_fuzz::tree::scratch;
 use becalm_fuzz::truths::{check_page, check_report};
 use becalm_report::{
-    CompareReport, CostRunReport, DetoursReport, Drawn, PredictReport, RunReport, Scaling, SourcesReport, TickReport,
-    WorkReport,
+    CompareReport, DetoursReport, Drawn, PredictReport, RunReport, Scaling, SourcesReport, WorkReport,
 };
 use becalm_research::study::{StudyReport, load, study};
 use becalm_scale::blame::{BlameWanted, blame};
@@ -65,11 +64,9 @@ fn show(path: &Path, valid: &Valid, edits: &Edits) -> anyhow::Result<()> {
     }
     match Contents::read(path)? {
         Contents::Campaign => {
-            let (_, campaign) = campaign::load(path, None)?;
-            let live = CampaignAnalysis::new(&campaign)?;
-            check_report(&TickReport::of_campaign(campaign, live));
+            check_report(&TickReport::from_campaign(node_document::load(path, None)?.doc)?);
         }
-        Contents::Costs => check_report(&CostRunReport::new(&becalm_bundle::cost::load(path, None)?)),
+        Contents::Costs => check_report(&CostRunReport::new(&CostRun::load(path, None)?)),
         Contents::Distribution => {
             let docs = becalm_bundle::load_documents(path, None)?;
             check_report(&DistributionReport { docs: &docs });

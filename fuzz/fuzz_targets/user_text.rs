@@ -7,14 +7,14 @@
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
-use becalm_analyze::cost::tick::{Analysis, TableFile, read_tables};
+use becalm_cost::analysis::tick::{Analysis, TableFile, read_tables};
+use becalm_cost::report::TickReport;
 use becalm_fleet::sacct;
 use becalm_fuzz::truths::check_report;
 use becalm_linux::sched::Policy;
 use becalm_measure::Threshold;
 use becalm_measure::work::Body;
 use becalm_model::Kind;
-use becalm_report::TickReport;
 use becalm_research::study::Configuration;
 use becalm_scale::collective::Collective;
 use becalm_scale::network::Network;
@@ -101,7 +101,7 @@ fn tables(text: &str) {
     let (times, direct) = text.split_once("\n==\n").unwrap_or((text, "processor,trap_us,handler_us\nA,1,2\n"));
     let file = |name, text| TableFile { name, text };
     match read_tables(file("times.csv", times), file("direct.csv", direct), None) {
-        Ok(processors) => check_report(&TickReport::of_tables(processors.iter().map(Analysis::new).collect())),
+        Ok(processors) => check_report(&TickReport::from_tables(processors.iter().map(Analysis::new).collect())),
         Err(error) => assert!(!error.to_string().is_empty(), "an error without words"),
     }
 }

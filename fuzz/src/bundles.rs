@@ -12,9 +12,9 @@ use std::sync::LazyLock;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use becalm_bundle::cost::CostWriter;
+use becalm_bundle::series::SeriesWriter;
 use becalm_bundle::{Bundle, BundleWriter, Phase, PhaseRun, PhaseWriter, SummaryWriter};
-use becalm_model::cost::CostRun;
+use becalm_cost::documents::CostRun;
 use becalm_model::node::StoredRows;
 use becalm_model::phases::PhasesDoc;
 use becalm_model::{Activity, Detour, Labels, NodeDoc, Sample};
@@ -201,7 +201,7 @@ fn recording(path: &Path) -> Valid {
 }
 
 fn costs(path: &Path) -> Valid {
-    let run = becalm_bundle::cost::load(path, None).expect("our own bundle");
+    let run = CostRun::load(path, None).expect("our own bundle");
     let rows = json!({"costs": run.samples});
     with_rows(path, rows, Maker::Costs(Box::new(run)))
 }
@@ -246,7 +246,7 @@ impl Valid {
             Maker::Recording(doc) => store_recording(folder, doc, rows)?,
             Maker::Costs(run) => {
                 let samples = serde_json::from_value(rows["costs"].clone())?;
-                CostWriter::create(folder, &run.doc)?.store(&CostRun { doc: run.doc.clone(), samples })?;
+                SeriesWriter::create(folder, &run.doc)?.store(&CostRun { doc: run.doc.clone(), samples })?;
             }
             Maker::Phases(doc) => {
                 let ranks: Vec<Vec<[i64; 3]>> = serde_json::from_value(rows["phases"].clone())?;

@@ -7,9 +7,8 @@ use std::process::{Command, ExitCode};
 use crate::claims::{Claims, Figure};
 use crate::effort::Effort;
 use crate::programs;
-use becalm_analyze::cost::MeasuredCost;
-use becalm_bundle::cost::load;
-use becalm_model::cost::CostRun;
+use becalm_cost::analysis::MeasuredCost;
+use becalm_cost::documents::CostRun;
 
 /// The commands that print such intervals.
 const COMMANDS: [&str; 3] = ["trap", "clock", "detours"];
@@ -66,7 +65,7 @@ fn cost(folder: &Path, subcommand: &str, at: usize, over: Option<&str>) -> Resul
     if !cost.success {
         return Err(format!("becalm cost {subcommand} failed"));
     }
-    load(&path, None).map_err(|error| error.to_string())
+    CostRun::load(&path, None).map_err(|error| error.to_string())
 }
 
 /// The interval that is printed.

@@ -7,7 +7,6 @@
 
 pub mod compare;
 pub mod condense;
-pub mod cost;
 pub mod events;
 pub mod inject;
 pub mod job;

@@ -9,9 +9,9 @@ pub enum Contents {
     Summary,
     /// A distribution that another program measured, imported by the crate `foreign`.
     Distribution,
-    /// Samples of what operations cost; see [`cost`](super::cost).
+    /// Samples of what operations cost; see [`series`](super::series).
     Costs,
-    /// Measurements of the same work at several interrupt rates; see [`Campaign`](becalm_model::cost::tick::Campaign).
+    /// Measurements of the same work at several interrupt rates; see [`node_document`](super::node_document).
     Campaign,
     /// Phases of a parallel benchmark; see [`PhaseRun`](super::PhaseRun).
     Phases,
@@ -32,8 +32,8 @@ impl Contents {
             Self::Recording => becalm_model::node::SCHEMA,
             Self::Summary => becalm_model::digest::SCHEMA,
             Self::Distribution => "becalm.distribution/1",
-            Self::Costs => becalm_model::cost::SCHEMA,
-            Self::Campaign => becalm_model::cost::tick::SCHEMA,
+            Self::Costs => "becalm.cost/1",
+            Self::Campaign => "becalm.tick-campaign/1",
             Self::Phases => becalm_model::phases::SCHEMA,
         }
     }

@@ -4,8 +4,6 @@ use std::io::{Read, Write};
 use std::path::Path;
 
 use becalm_linux::file::{open_regular, read_regular};
-use becalm_model::cost::CostDoc;
-use becalm_model::cost::tick::Campaign;
 use becalm_model::digest::DigestDoc;
 use becalm_model::phases::PhasesDoc;
 use becalm_model::{Document, NodeDoc};
@@ -37,14 +35,6 @@ impl Stored for NodeDoc {
 impl Stored for DigestDoc {
     const CONTENTS: Contents = Contents::Summary;
     const DENSE: bool = true;
-}
-
-impl Stored for CostDoc {
-    const CONTENTS: Contents = Contents::Costs;
-}
-
-impl Stored for Campaign {
-    const CONTENTS: Contents = Contents::Campaign;
 }
 
 impl Stored for PhasesDoc {

@@ -20,8 +20,8 @@
 //! their name; its activities got theirs just before.
 //!
 //! A bundle may also hold recordings in summary form, one document a node and no tables ([`SummaryBundle`]), distributions
-//! that were imported ([`store_document`]), the costs that a node measured ([`cost`]), its tick campaign
-//! ([`Campaign`](becalm_model::cost::tick::Campaign)), or its part of a parallel benchmark ([`PhaseRun`]), one document a node as well;
+//! that were imported ([`store_document`]), the costs that a node measured ([`series`]), its tick campaign
+//! ([`node_document`]), or its part of a parallel benchmark ([`PhaseRun`]), one document a node as well;
 //! see [`Contents`].
 //!
 //! The document counts the rows of its node's tables. [`Bundle`] compares them whenever it opens a bundle, so that what is missing of a copy is
@@ -37,7 +37,6 @@
 mod batch;
 mod bounded;
 mod contents;
-pub mod cost;
 mod decode;
 mod density;
 mod document;
@@ -49,6 +48,8 @@ mod held;
 mod hybrid;
 mod layout;
 mod names;
+pub mod node_document;
+mod node_part;
 mod nodes;
 mod order;
 mod pages;
@@ -58,6 +59,7 @@ mod place;
 mod reader;
 mod rows;
 mod schema;
+pub mod series;
 mod summary;
 mod whole;
 mod writer;

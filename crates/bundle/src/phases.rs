@@ -12,13 +12,12 @@
 use std::path::{Path, PathBuf};
 
 use super::decode::TableDecoder;
-use super::draft::Draft;
 use super::names::SourcePool;
+use super::node_part::{NodePart, table_path};
 use super::nodes::open;
 use super::phase::Phase;
-use super::place::{self, MadeFolders};
 use super::schema::PHASES;
-use super::{BundleError, document, draft, encode, layout};
+use super::{BundleError, document, encode};
 use becalm_model::phases::{LONGEST_NS, PhasesDoc};
 
 /// A parallel benchmark: what each of its nodes says.
@@ -57,7 +56,9 @@ impl PhaseRun {
     /// If a table is missing, damaged, of another version, or does not hold what its document says.
     pub fn for_each(&self, mut each: impl FnMut(usize, u32, u64, Phase)) -> Result<(), BundleError> {
         for (at, doc) in self.nodes.iter().enumerate().filter(|(_, doc)| doc.complete) {
-            read(&table_path(&self.bundle, &doc.node), doc, |rank, number, phase| each(at, rank, number, phase))?;
+            read(&table_path(&self.bundle, &PHASES, &doc.node), doc, |rank, number, phase| {
+                each(at, rank, number, phase)
+            })?;
         }
         Ok(())
     }
@@ -65,12 +66,7 @@ impl PhaseRun {
 
 /// Writes a node's part of a parallel benchmark. What was never stored leaves nothing behind when the writer is dropped.
 #[derive(Debug)]
-pub struct PhaseWriter {
-    path: PathBuf,
-    node: String,
-    /// Until something is stored.
-    made: Option<MadeFolders>,
-}
+pub struct PhaseWriter(NodePart);
 
 impl PhaseWriter {
     /// Makes the bundle, or joins the one of other nodes, and writes the document as it is before the first phase.
@@ -79,8 +75,7 @@ impl PhaseWriter {
     /// If the place is taken, its parent is missing, the document is not valid, and if the system refuses. The place is then
     /// left as it was.
     pub fn create(path: &Path, doc: &PhasesDoc) -> Result<Self, BundleError> {
-        let made = place::create(path, doc)?;
-        Ok(Self { path: path.to_owned(), node: doc.node.clone(), made: Some(made) })
+        NodePart::create(path, doc).map(Self)
     }
 
     /// Stores what was measured: for each rank of the document its phases, in the same order.
@@ -88,8 +83,7 @@ impl PhaseWriter {
     /// # Errors
     /// If the document is not valid or does not fit the phases, and if the system refuses.
     pub fn store(&mut self, doc: &PhasesDoc, ranks: &[Vec<Phase>]) -> Result<(), BundleError> {
-        let path = table_path(&self.path, &self.node);
-        let refuse = |why| BundleError::Table { path: path.clone(), table: PHASES.name, why };
+        let refuse = |why| BundleError::Table { path: self.0.table(&PHASES), table: PHASES.name, why };
         if ranks.len() != doc.ranks.len() {
             return Err(refuse(format!("it has {} ranks, and the document {}", ranks.len(), doc.ranks.len())));
         }
@@ -99,31 +93,10 @@ impl PhaseWriter {
             }
             phases.iter().try_for_each(|phase| check(rank.rank, *phase)).map_err(refuse)?;
         }
-        let mut made = MadeFolders::new(&self.path);
-        made.make(&self.path.join(PHASES.name))?;
-        made.make(&layout::table_folder(&self.path, PHASES.name, &self.node))?;
-        let draft = Draft::for_bundle(&self.path, path)?;
-        encode::phases(&draft, doc.ranks.iter().map(|doc| doc.rank).zip(ranks.iter().map(Vec::as_slice)))?;
-        draft.sync()?;
-        draft.publish()?;
-        made.keep();
-        document::replace(&self.path, &self.node, doc)?;
-        self.made.take().into_iter().for_each(MadeFolders::keep);
-        Ok(())
+        let phases = doc.ranks.iter().map(|doc| doc.rank).zip(ranks.iter().map(Vec::as_slice));
+        self.0.store_table(&PHASES, |draft| encode::phases(draft, phases))?;
+        self.0.store_document(doc)
     }
-}
-
-impl Drop for PhaseWriter {
-    fn drop(&mut self) {
-        if self.made.is_some() {
-            // A document of nothing would keep others from the place. The folders go after it.
-            draft::remove(&self.path, &layout::document(&self.path, &self.node));
-        }
-    }
-}
-
-fn table_path(bundle: &Path, node: &str) -> PathBuf {
-    layout::table_folder(bundle, PHASES.name, node).join(layout::segment(0))
 }
 
 fn wrong_count(rank: u32, found: u64, doc: &PhasesDoc) -> String {

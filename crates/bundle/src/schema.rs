@@ -132,7 +132,7 @@ pub(super) const SAMPLES: Table = Table {
     arrow: include_str!("arrow/samples.base64"),
 };
 
-/// A row a sample of a probe, as [`super::cost`] tells.
+/// A row a sample of a probe, as [`super::series`] tells.
 pub(super) const COSTS: Table = Table {
     name: "costs",
     schema: COSTS_SCHEMA,

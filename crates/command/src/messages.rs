@@ -79,15 +79,12 @@ pub fn option(param: Param<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use becalm_analyze::compare::CompareError;
-    use becalm_analyze::cost::tick::CampaignError;
     use becalm_analyze::noise::NoiseError;
     use becalm_analyze::summary::SummaryError;
     use becalm_bundle::{BundleError, Contents};
     use becalm_inject::InjectError;
     use becalm_inject::program::ProgramError;
     use becalm_linux::file::FileError;
-    use becalm_measure::cost::CostError;
-    use becalm_measure::cost::tick::TickError;
     use becalm_measure::{CpuError, RecordError};
     use becalm_tune::PlanError;
 
@@ -115,7 +112,7 @@ mod tests {
     fn a_cause_is_said_once() {
         let gone = || io::Error::other("it is gone");
         let error = FileError::Read { what: "the count", path: "x".into(), source: gone() };
-        let error = fault::Error::from(TickError::File(error)).context("nothing was done");
+        let error = fault::Error::from(error).context("nothing was done");
         assert_eq!(of_error(&error), "nothing was done: cannot read the count from x: it is gone");
         let plain = fault::Error::from(gone()).context("cannot read x");
         assert_eq!(of_error(&plain), "cannot read x: it is gone");
@@ -131,20 +128,17 @@ mod tests {
     #[test]
     fn an_option_is_named_once_also_where_the_error_is_within_another() {
         let several = || BundleError::SeveralNodes { bundle: "x".into(), nodes: "a, b".into() };
-        let errors: [fault::Error; 6] = [
+        let errors: [fault::Error; 5] = [
             several().into(),
             fault::Error::from(SummaryError::Bundle(several())).context("x"),
             CompareError::Run { path: "x".into(), cause: SummaryError::Bundle(several()) }.into(),
             NoiseError::Selection(several().into()).into(),
             RecordError::Sink(several()).into(),
-            TickError::Store(several().into()).into(),
         ];
         for error in errors {
             assert!(of_error(&error).ends_with("x holds the nodes a, b; choose one with --node"), "{error}");
         }
-        for error in [CpuError::Empty.into(), fault::Error::from(CostError::Cpu(CpuError::Empty))] {
-            assert_eq!(hint(error), ", like --cpus 1");
-        }
+        assert_eq!(hint(CpuError::Empty), ", like --cpus 1");
         assert_eq!(hint(RecordError::<BundleError>::from(CpuError::Empty)), ", like --cpus 1");
         assert_eq!(hint(fault::Error::new("something else")), "");
     }
@@ -155,7 +149,6 @@ mod tests {
         assert_eq!(hint(contents(Contents::Summary)), "; record without --summary for this command");
         assert_eq!(hint(contents(Contents::Costs)), "; see it with becalm report");
         assert_eq!(hint(SummaryError::OwnTime { path: "x".into() }), "; leave --with-self out");
-        assert_eq!(hint(CampaignError::NoRound { done: 1, planned: 2 }), " (--resume)");
         let common =
             CompareError::NoCommonNode { a: "a".into(), nodes_a: "x".into(), b: "b".into(), nodes_b: "y".into() };
         assert_eq!(hint(common), " (--node-a, --node-b)");

@@ -1,11 +1,10 @@
 //! Measuring: the loops that catch detours or do work, their calibration, and the recorder that runs one loop on every
-//! measured CPU and collects what the loops and the kernel's trace say. Beside them are the probes of what things cost.
+//! measured CPU and collects what the loops and the kernel's trace say.
 //!
 //! What is collected goes, batch by batch, to a [`Sink`]; interpreting and storing it is the sink's affair.
 
 #![forbid(unsafe_code)]
 
-pub mod cost;
 mod error;
 pub mod loops;
 pub mod machine;

@@ -55,6 +55,11 @@ pub fn source(carrier: Carrier, function: &str) -> String {
     }
 }
 
+/// The sources that are the tick of a recording with these interrupts. A kernel that does not name its ticks counts all timer interrupts.
+pub fn tick_names<'a>(mut interrupts: impl Iterator<Item = &'a String>) -> &'static [&'static str] {
+    if interrupts.any(|name| name == TICK) { &[TICK] } else { &TIMERS }
+}
+
 /// Whether an interrupt of this name is one of a CPU's timer: the tick, another function, or an unnamed one.
 #[must_use]
 pub fn is_timer(source: &str) -> bool {

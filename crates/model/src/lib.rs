@@ -1,5 +1,5 @@
 //! The vocabulary of becalm: detours, activities, kernel events and samples, and the documents that tell of a recording,
-//! of measured costs, of a campaign, of a study, of a parallel benchmark, of a network, of injected noise and of predictions held against a
+//! of a study, of a parallel benchmark, of a network, of injected noise and of predictions held against a
 //! job; the plans that make CPUs quiet, and the catalogue of what removes which noise.
 //!
 //! These are plain types. Nothing here measures, stores, interprets or prints.
@@ -9,7 +9,6 @@
 pub mod activity;
 pub mod audit;
 pub mod carried;
-pub mod cost;
 pub mod digest;
 mod document;
 mod estimate;

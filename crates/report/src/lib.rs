@@ -13,7 +13,6 @@ pub mod catalogue;
 mod check;
 pub mod compare;
 mod config;
-mod cost;
 mod doctor;
 pub mod form;
 pub mod html;
@@ -32,8 +31,6 @@ mod work;
 pub use check::CheckReport;
 pub use compare::{CompareReport, LimitCheck, check_text, headline};
 pub use config::{ConfigFile, ConfigFileOf, ConfigFileState, ConfigReport, ConfigSetting, config_files};
-pub use cost::CostRunReport;
-pub use cost::tick::{TickReport, TickRow};
 pub use doctor::{
     DoctorCheck, DoctorCompanion, DoctorLimit, DoctorMachine, DoctorProgram, DoctorReport, DoctorRights, DoctorState,
     DoctorUser, LastError,

@@ -14,7 +14,7 @@ use serde_json::ser::PrettyFormatter;
 use serde_json::{Map, Serializer, Value, json};
 
 use crate::record::json::{DetoursDocument, RunDocument, RunTables};
-use crate::{audit, check, compare, config, cost, doctor, inject, law, mpi, predict};
+use crate::{audit, check, compare, config, doctor, inject, law, mpi, predict};
 use crate::{sweep, together, work};
 
 /// A document, and where readers meet it.
@@ -62,12 +62,6 @@ documents! {
     "law": law::LawDocument, "becalm law", "the noise law";
     "law-sweep": sweep::law::LawSweepDocument, "becalm law with lists", "the noise law for many noises";
     "inject": inject::InjectDocument, "becalm inject", "noise that was made";
-    "cost-clock": cost::clock::ClockDocument, "becalm cost clock", "what reading a clock costs";
-    "cost-trap": cost::probe::ProbeDocument, "becalm cost trap", "what entering the kernel costs";
-    "cost-detours": cost::probe::ProbeDocument, "becalm cost detours", "what common detours cost";
-    "cost-scheduler": cost::scheduler::SchedulerDocument, "becalm cost scheduler", "what ticks and switches cost";
-    "cost-placement": cost::placement::PlacementDocument, "becalm cost placement", "what an interrupt costs by where work runs";
-    "cost-tick": cost::tick::TickDocument, "becalm cost tick", "what a tick costs in all";
     "mpi": mpi::run::JobDocument, "becalm-mpi, becalm report JOB", "the phases of a parallel job";
     "mpi-sweep": mpi::grains::GrainsDocument, "becalm-mpi --grain LIST", "jobs of several grains";
     "mpi-validate": mpi::validate::ValidateDocument, "becalm-mpi validate", "predictions held against a job";
@@ -75,8 +69,6 @@ documents! {
     "network": model::network::NetworkDoc, "becalm-mpi network", "what messages between ranks cost, for becalm predict --network";
     "run": model::node::NodeDoc, "runs/node=HOST.json of a recording", "what was recorded, where and how";
     "run-summary": model::digest::DigestDoc, "runs/node=HOST.json of a summary form", "the same, and what the detours come to";
-    "cost": model::cost::CostDoc, "runs/node=HOST.json of becalm cost", "what was measured, but for the times";
-    "tick-campaign": model::cost::tick::Campaign, "runs/node=HOST.json of becalm cost tick", "the plan of a campaign and its cells";
     "mpi-run": model::phases::PhasesDoc, "runs/node=HOST.json of becalm-mpi", "the ranks of a job on a node";
 }
 

@@ -1,6 +1,5 @@
 //! The bundle as its users see it: what is written reads back, and what is damaged is refused by name.
 
-mod costs;
 mod crafted;
 mod disk;
 mod hostile;

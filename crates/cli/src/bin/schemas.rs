@@ -8,6 +8,7 @@ fn main() -> std::io::Result<()> {
     let book = std::env::args_os().nth(1).unwrap_or_else(|| "docs/src".into());
     let lists = [
         schemas::DOCUMENTS,
+        becalm_cost::schemas::DOCUMENTS,
         becalm_fleet::schemas::DOCUMENTS,
         becalm_foreign::schemas::DOCUMENTS,
         becalm_live::schemas::DOCUMENTS,

@@ -6,8 +6,6 @@ mod compare;
 #[cfg(feature = "manual")]
 mod completions;
 mod config;
-#[cfg(feature = "cost")]
-mod cost;
 mod doctor;
 mod inject;
 mod law;
@@ -63,7 +61,7 @@ commands! {
     #[cfg(feature = "research")]
     Paper(becalm_research::paper::PaperArgs),
     #[cfg(feature = "cost")]
-    Cost(cost::CostArgs),
+    Cost(becalm_cost::CostArgs),
     Inject(inject::InjectArgs),
     Tune(becalm_tune::TuneArgs),
     RunQuiet(becalm_tune::RunQuietArgs),

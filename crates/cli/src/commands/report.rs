@@ -6,19 +6,16 @@ mod work;
 use std::io::Write;
 use std::path::PathBuf;
 
-use becalm_analyze::cost::tick::CampaignAnalysis;
 use becalm_analyze::job::JobPhases;
 use becalm_answer::recording;
-use becalm_bundle::cost::tick as campaign;
 use becalm_bundle::{Bundle, Contents, PhaseRun};
 use becalm_command::Exit;
 use becalm_command::arguments::{RanksArgs, RunArgs};
-#[cfg(not(all(feature = "foreign", feature = "research")))]
+#[cfg(not(all(feature = "cost", feature = "foreign", feature = "research")))]
 use becalm_command::built_without;
 use becalm_command::output::{Output, emit};
 use becalm_command::reader::Reader;
 use becalm_command::reading_task;
-use becalm_report::{CostRunReport, TickReport};
 use becalm_units::fault::{self, UsageError};
 use clap::Args;
 
@@ -101,22 +98,10 @@ fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> fault
     if cpus.is_some() {
         return Err(UsageError::new(format!("{} holds {holds} on one CPU; leave --cpus out", path.display())).into());
     }
-    if contents == Contents::Campaign {
-        let output = output(args)?;
-        let (_, campaign) = campaign::load(path, node.as_deref())?;
-        let live = CampaignAnalysis::new(&campaign)?;
-        emit(&TickReport::of_campaign(campaign, live), output, out)?;
-        return Ok(Exit::Done);
-    }
-    let run = becalm_bundle::cost::load(path, node.as_deref())?;
-    fault::ensure!(
-        !run.doc.is_empty(),
-        "{} holds nothing: becalm cost {} ended before it had measured anything; measure again",
-        path.display(),
-        run.doc.measured.command()
-    );
-    emit(&CostRunReport::new(&run), output(args)?, out)?;
-    Ok(Exit::Done)
+    #[cfg(feature = "cost")]
+    return becalm_cost::report_stored(path, node.as_deref(), contents, output(args)?, out);
+    #[cfg(not(feature = "cost"))]
+    Err(built_without("cost").into())
 }
 
 /// Prints the report of a distribution that another program measured.

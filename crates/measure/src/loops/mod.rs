@@ -17,7 +17,7 @@ pub mod unstored;
 mod watch;
 mod work;
 
-pub(crate) use event_counts::{countable, event_count};
+pub use event_counts::{countable, event_count};
 pub use kind::LoopError;
 pub(crate) use kind::{Loop, LoopCalibration, LoopResult, StepRing};
 pub use steps::StepProfile;

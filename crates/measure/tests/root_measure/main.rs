@@ -5,7 +5,6 @@
 #![allow(clippy::print_stderr)]
 
 mod carried;
-mod cost;
 mod inject;
 mod known_noise;
 mod makers;
@@ -13,4 +12,3 @@ mod makers_hold;
 mod planted;
 mod quiet;
 mod recording;
-mod tick;

@@ -5,7 +5,6 @@ mod measured;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use becalm_analyze::cost::tick_names;
 use becalm_analyze::summary::{Selection, Summary, summarize};
 use becalm_bundle::Bundle;
 use becalm_command::Exit;
@@ -15,7 +14,7 @@ use becalm_command::output::{Output, emit};
 use becalm_command::progress::ReadingProgress;
 use becalm_linux::procfs::{cpuinfo::CpuInfo, kernel};
 use becalm_model::Kind;
-use becalm_model::carried::{TICK, TIMERS};
+use becalm_model::carried::{TICK, TIMERS, tick_names};
 use becalm_model::node::Rung;
 use becalm_model::remedy::may_be_the_tick;
 use becalm_units::fault::{self, UsageError};

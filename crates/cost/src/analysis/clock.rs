@@ -1,0 +1,32 @@
+//! Ways to read the time, with the figures of what a reading costs.
+
+use super::MeasuredCost;
+use crate::documents::{BY_SYSCALL, ClockCosts, ClockWayDoc, CostRun};
+
+/// A way to read the time, with its figures.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ClockCost {
+    /// What is known of the way: its name, its resolution, whether it enters the kernel.
+    pub way: ClockWayDoc,
+    /// What a reading costs.
+    pub measured: Option<MeasuredCost>,
+    /// What a reading by a raw system call costs; `None` where there is no such call.
+    pub by_syscall: Option<MeasuredCost>,
+}
+
+impl ClockCost {
+    /// The ways of a stored measurement, in their order.
+    #[must_use]
+    pub fn all(run: &CostRun, costs: &ClockCosts) -> Vec<Self> {
+        let row = |way: &ClockWayDoc| {
+            let by_syscall = way.by_syscall.as_ref();
+            Self {
+                way: way.clone(),
+                measured: MeasuredCost::new(&way.series, run.rounds(&way.name)),
+                by_syscall: by_syscall
+                    .and_then(|series| MeasuredCost::new(series, run.rounds(&format!("{}{BY_SYSCALL}", way.name)))),
+            }
+        };
+        costs.clocks.iter().map(row).collect()
+    }
+}

@@ -1,0 +1,83 @@
+//! What an interrupt costs with each handler that was measured, and what its parts take at each rate.
+
+use super::{Analysis, percent_per_1000};
+
+/// The cost of an interrupt with one handler, in percent of a CPU per 1,000 interrupts a second. The trap and the indirect cost
+/// are the same for all handlers of a processor, since they follow from the same measurements.
+#[derive(Clone, PartialEq, Debug)]
+pub struct HandlerMode {
+    /// The handler's name: `pit`, `tsc`, or `measured` for the one that ran while the work was timed and has no other name.
+    pub mode: String,
+    /// The share of entering the kernel and coming back.
+    pub trap_percent: f64,
+    /// The share of this handler.
+    pub handler_percent: f64,
+    /// The indirect cost, the plain mean over the pairs.
+    pub indirect_percent: f64,
+    /// The same as a trimmed mean.
+    pub indirect_trimmed_percent: f64,
+}
+
+/// What the parts of an interrupt take at one rate, as shares of a CPU: f(n) = n (trap + handler + indirect).
+#[derive(Clone, PartialEq, Debug)]
+pub struct Contribution {
+    /// The handler's name.
+    pub mode: String,
+    /// Interrupts a second.
+    pub rate_hz: f64,
+    /// The share of the traps.
+    pub trap_ratio: f64,
+    /// The share of the handler.
+    pub handler_ratio: f64,
+    /// The share of what interrupts cost indirectly.
+    pub indirect_ratio: f64,
+}
+
+impl HandlerMode {
+    /// What an interrupt costs with each handler: first with the one that ran while the work was timed.
+    pub(super) fn all(analysis: &Analysis) -> Vec<Self> {
+        let mode = |mode: &str, handler_percent| Self {
+            mode: mode.to_owned(),
+            trap_percent: analysis.trap_percent,
+            handler_percent,
+            indirect_percent: analysis.indirect_percent,
+            indirect_trimmed_percent: analysis.indirect_trimmed_percent,
+        };
+        let others = analysis.other_handlers.iter();
+        let others = others.map(|other| mode(&other.name, percent_per_1000(other.handler_ns)));
+        std::iter::once(mode(&analysis.handler, analysis.handler_percent)).chain(others).collect()
+    }
+
+    /// Trap, handler and indirect cost together.
+    #[must_use]
+    pub fn sum_percent(&self) -> f64 {
+        self.trap_percent + self.handler_percent + self.indirect_percent
+    }
+
+    /// The same with the trimmed mean of the indirect costs.
+    #[must_use]
+    pub fn sum_trimmed_percent(&self) -> f64 {
+        self.trap_percent + self.handler_percent + self.indirect_trimmed_percent
+    }
+
+    /// What its parts take at a rate, in interrupts a second.
+    #[must_use]
+    pub fn contribution(&self, rate_hz: f64) -> Contribution {
+        let ratio = |percent: f64| rate_hz * percent / 100.0 / 1_000.0;
+        Contribution {
+            mode: self.mode.clone(),
+            rate_hz,
+            trap_ratio: ratio(self.trap_percent),
+            handler_ratio: ratio(self.handler_percent),
+            indirect_ratio: ratio(self.indirect_percent),
+        }
+    }
+}
+
+impl Contribution {
+    /// The share that all parts take together.
+    #[must_use]
+    pub fn total_ratio(&self) -> f64 {
+        self.trap_ratio + self.handler_ratio + self.indirect_ratio
+    }
+}

@@ -1,0 +1,131 @@
+//! `becalm cost`: what an interruption, a trap or a reading of the clock costs on this machine. A file a subcommand.
+
+mod placement;
+mod probe;
+mod process;
+mod recording;
+mod scheduler;
+mod stored;
+mod storing;
+mod tick;
+
+use std::io::Write;
+use std::path::Path;
+
+use becalm_command::Exit;
+use becalm_command::Task;
+use becalm_command::arguments::cpu_id;
+use becalm_command::pager::Paging;
+use becalm_command::progress::{Bar, Tail};
+use becalm_command::rights::RightsKept;
+use becalm_linux::perf::PerfEvent;
+use becalm_linux::sched::Policy;
+use becalm_units::fault;
+use becalm_units::{CpuId, Named};
+use clap::{Args, Subcommand};
+
+use crate::measure::Site;
+
+pub use stored::report_stored;
+
+use probe::ProbeCommand;
+use storing::OutputArgs;
+
+/// Measure what interruptions, traps and clocks cost on this machine
+#[derive(Args, Debug)]
+pub struct CostArgs {
+    #[command(subcommand)]
+    command: CostCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum CostCommand {
+    /// Measure each way to read the time: what it costs, how fine it is, whether it runs backwards
+    ///
+    /// The processor's own instructions, every clock of clock_gettime that this kernel has, gettimeofday and time; through the
+    /// C library and by a raw system call. Intervals are over several processes, spread over time. As root, the kernel counts whether a reading enters it; else its time tells. The
+    /// samples are stored; becalm report shows them again. With --json, becalm.cost-clock/1 is printed.
+    Clock(probe::ProbeArgs),
+    /// Measure what it costs to enter the kernel: calls, faults, signals, switches, wake-ups, interrupts of another CPU
+    ///
+    /// The first row is the trap of Tsafrir (2007): the raw system call getpid. Intervals are over several processes, spread over time. The samples are stored; becalm report shows
+    /// them again. With --json, becalm.cost-trap/1 is printed.
+    Trap(probe::ProbeArgs),
+    /// Measure each kind of detour, from a cache miss to a pre-emption (the catalogue of Beckman 2007)
+    ///
+    /// What a thread can bring about itself is brought about. The tick and the interrupts of devices are found by a recording
+    /// of half a second per process, which needs root to tell them apart. Intervals are over several processes, spread over time. What cannot be measured here is listed with the reason. The
+    /// samples are stored; becalm report shows them again. With --json, becalm.cost-detours/1 is printed.
+    Detours(probe::ProbeArgs),
+    Tick(Box<tick::TickArgs>),
+    Scheduler(scheduler::SchedulerArgs),
+    Placement(placement::PlacementArgs),
+}
+
+/// Where and how the probes run.
+#[derive(Args, Debug)]
+struct SiteArgs {
+    /// The CPU to measure on [default: an isolated one, else the one with the fewest interrupts since boot]
+    #[arg(long, value_name = "CPU", value_parser = cpu_id, allow_hyphen_values = true)]
+    cpu: Option<CpuId>,
+
+    /// The scheduling class of the measuring thread: other, batch, fifo:PRIORITY, rr:PRIORITY
+    #[arg(long, value_name = "CLASS", default_value = "other")]
+    sched: Policy,
+}
+
+impl Task for CostArgs {
+    fn rights(&self) -> RightsKept {
+        match &self.command {
+            CostCommand::Tick(args) if args.writes_page() => RightsKept::Files,
+            CostCommand::Tick(args) if args.reads() => RightsKept::Reading,
+            _ => RightsKept::All,
+        }
+    }
+
+    fn paging(&self) -> Paging {
+        match &self.command {
+            CostCommand::Tick(args) if args.reads() => Paging::Long,
+            _ => Paging::Asked,
+        }
+    }
+
+    fn run(self: Box<Self>, out: &mut dyn Write) -> fault::Result<Exit> {
+        match &self.command {
+            CostCommand::Clock(args) => probe::run(ProbeCommand::Clock, args, out),
+            CostCommand::Trap(args) => probe::run(ProbeCommand::Trap, args, out),
+            CostCommand::Detours(args) => probe::run(ProbeCommand::Detours, args, out),
+            CostCommand::Tick(args) => tick::run(args, out),
+            CostCommand::Scheduler(args) => scheduler::run(args, out),
+            CostCommand::Placement(args) => placement::run(args, out),
+        }
+    }
+}
+
+/// The CPU to measure on: the one asked for, if it can be used, else the quietest.
+fn chosen_site(root: &Path, asked: Option<CpuId>) -> fault::Result<Site> {
+    Ok(Site::choose(root, asked, Policy::Other)?)
+}
+
+impl SiteArgs {
+    /// The CPU that was asked for, if it can be used, else the quietest.
+    fn choose(&self) -> fault::Result<Site> {
+        Ok(Site::choose(Path::new("/"), self.cpu, self.sched)?)
+    }
+}
+
+/// The events that the user wants counted.
+fn wanted(no_counters: bool) -> Vec<String> {
+    let wanted = if no_counters { &[][..] } else { &PerfEvent::OF_PROCESSOR };
+    wanted.iter().map(|event| event.name().to_owned()).collect()
+}
+
+/// Those that the processor counts, and why it does not count the others.
+fn counted(no_counters: bool) -> (Vec<String>, Vec<String>) {
+    crate::measure::tick::events::counted(&wanted(no_counters))
+}
+
+/// The progress of a measurement in percent. It is drawn between two of its parts only, so that it is no noise.
+fn progress_bar() -> Bar {
+    Bar::new("measuring", 100, Tail::Percent)
+}

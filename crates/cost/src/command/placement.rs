@@ -1,0 +1,143 @@
+//! `becalm cost placement`: what an interrupt costs work on the interrupted hardware thread, its sibling, another core.
+
+use std::io::Write;
+use std::path::Path;
+
+use becalm_command::Exit;
+use becalm_command::arguments::cpu_id;
+use becalm_linux::sched::{self, Policy};
+use becalm_linux::signals::StopSignals;
+use becalm_measure::work::Body;
+use becalm_model::node::Ended;
+use becalm_units::fault::{Context, Result, UsageError};
+use becalm_units::{CpuId, Nanos};
+use clap::Args;
+
+use super::{OutputArgs, chosen_site, counted, progress_bar};
+use crate::documents::{CostSamples, Costs, PlacementCosts, PlacementDoc};
+use crate::measure::placement::{PlacementPlan, WorkPlaces, measure};
+
+/// Measure what a timer interrupt costs work on the same hardware thread, on its sibling, on another core (Radojkovic 2008)
+///
+/// One CPU takes a raised rate of timer interrupts, caused by a perf event (needs root or CAP_PERFMON). The same work is
+/// timed with and without them in each place, kind of instruction by kind of instruction. The times are stored; becalm
+/// report shows them again. With --json, becalm.cost-placement/1 is printed.
+#[derive(Args, Debug)]
+pub struct PlacementArgs {
+    /// The CPU that is interrupted [default: an isolated one, else the one with the fewest interrupts since boot]
+    #[arg(long, value_name = "CPU", value_parser = cpu_id, allow_hyphen_values = true)]
+    cpu: Option<CpuId>,
+
+    /// The kinds of work to time, by their names as in becalm work --body
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "add,mul,div", value_parser = body)]
+    bodies: Vec<Body>,
+
+    /// Time the same work bound to no CPU as well, which begins on the interrupted one: whether the scheduler moves it away
+    #[arg(long)]
+    unbound: bool,
+
+    /// Interrupts a second to add to the CPU's own
+    #[arg(long, value_name = "HZ", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    rate: u32,
+
+    /// How often everything is measured; from two on there are intervals
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    rounds: u32,
+
+    /// How long one measurement takes, like 1s
+    #[arg(long, value_name = "TIME", default_value = "250ms", allow_hyphen_values = true)]
+    cell: Nanos,
+
+    /// The scheduling class of the work: rr:PRIORITY keeps what else runs here off the CPU, other does not
+    #[arg(long, value_name = "CLASS", default_value = "rr:1")]
+    sched: Policy,
+
+    /// The seed of the random order of the measurements
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    seed: u64,
+
+    /// Do not count cycles, instructions and cache misses, which is done in measurements of their own where the processor can
+    #[arg(long)]
+    no_counters: bool,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+fn body(text: &str) -> Result<Body, String> {
+    text.parse().map_err(|error: becalm_measure::work::ParseBodyError| error.to_string())
+}
+
+/// Measures, stores and prints.
+///
+/// # Errors
+/// If the machine does not allow the measurement, the bundle cannot be written, or `out` cannot.
+pub fn run(args: &PlacementArgs, out: &mut dyn Write) -> Result<Exit> {
+    if args.cell < Nanos::from_millis(10) || args.cell > Nanos::from_secs(3_600) {
+        return Err(UsageError::new("--cell must lie between 10ms and 1h").into());
+    }
+    let root = Path::new("/");
+    let signals = StopSignals::block().context("cannot block signals")?;
+    let site = chosen_site(root, args.cpu)?;
+    let usable = sched::allowed_cpus()?;
+    let places = WorkPlaces::find(root, site.cpu, &usable)?;
+    let (events, not_counted) = counted(args.no_counters);
+    let plan = PlacementPlan {
+        places,
+        unbound: args.unbound.then_some(usable),
+        bodies: args.bodies.clone(),
+        policy: args.sched,
+        added_hz: args.rate,
+        cell: args.cell,
+        rounds: args.rounds,
+        seed: args.seed,
+        events,
+    };
+    let mut costs = PlacementCosts {
+        added_hz: plan.added_hz,
+        cell_ns: plan.cell.get(),
+        rounds: plan.rounds,
+        seed: plan.seed,
+        bodies: plan.bodies.iter().map(ToString::to_string).collect(),
+        places: plan.all_places().collect(),
+        missing: missing(&places),
+        not_counted,
+        results: Vec::new(),
+    };
+    let document = site.document(plan.policy, Costs::Placement(costs.clone()));
+    let mut storing = args.output.begin(document)?;
+    let bar = progress_bar();
+    let mut ended = Ended::Duration;
+    let mut progress = |share: f64| {
+        bar.reach((share * 100.0) as u64);
+        if signals.take().is_some() {
+            ended = Ended::Signal;
+        }
+        ended == Ended::Duration
+    };
+    let mut store = |pair: PlacementDoc| {
+        costs.results.push(pair);
+        // What is there stays, whatever comes.
+        Ok(storing.write(Costs::Placement(costs.clone()), CostSamples::new(), None)?)
+    };
+    let measured = measure(root, &plan, &mut progress, &mut store);
+    drop(bar);
+    measured?;
+    storing.finish(Costs::Placement(costs), CostSamples::new(), ended, out)
+}
+
+/// What cannot be measured here, and why.
+fn missing(places: &WorkPlaces) -> Vec<String> {
+    let mut missing = Vec::new();
+    if places.sibling.is_none() {
+        missing.push(if places.topology_known {
+            format!("CPU {} has no sibling that can be used: its core runs one hardware thread", places.same)
+        } else {
+            "the kernel does not tell which CPUs share a core, so that no sibling is known".to_owned()
+        });
+    }
+    if places.other.is_none() {
+        missing.push("there is no CPU of another core that can be used".to_owned());
+    }
+    missing
+}

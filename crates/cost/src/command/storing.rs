@@ -1,0 +1,107 @@
+//! A measurement of costs on its way into its bundle, and from there to its reader: what is printed is what was stored.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use becalm_bundle::BundleError;
+use becalm_bundle::series::SeriesWriter;
+use becalm_command::Exit;
+use becalm_command::arguments::{FolderArgs, refuse_existing};
+use becalm_command::messages::say;
+use becalm_command::output::{Output, emit};
+use becalm_command::rights;
+use becalm_measure::machine::Host;
+use becalm_model::node::Ended;
+use becalm_units::fault::{Context, Result};
+use clap::Args;
+
+use crate::documents::{CostDoc, CostRun, CostSamples, Costs, SpreadDoc};
+use crate::report::CostRunReport;
+
+/// Where a measurement goes, and how it is printed.
+#[derive(Args, Debug)]
+pub struct OutputArgs {
+    /// Where to store the measurement [default: HOST-TIME.becalm]
+    #[arg(short, long, value_name = "RUN")]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    folder: FolderArgs,
+
+    /// Print one JSON document on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// A measurement that is being made.
+pub struct Storing {
+    path: PathBuf,
+    writer: SeriesWriter,
+    doc: CostDoc,
+    json: bool,
+}
+
+impl OutputArgs {
+    /// Makes the bundle, with a document that tells of no end, before anything is measured.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn begin(&self, doc: CostDoc) -> Result<Storing> {
+        let path = self.folder.place(self.output.as_ref(), None, Path::new("/"))?;
+        refuse_existing(&path)?;
+        if let Some(warning) = Host::read(Path::new("/")).warning {
+            say(format_args!("{}", warning.message));
+        }
+        let writer = SeriesWriter::create(&path, &doc)?;
+        Ok(Storing { path, writer, doc, json: self.json })
+    }
+}
+
+impl Storing {
+    /// Notes over which processes the measurement is spread.
+    pub fn spread_over(&mut self, spread: SpreadDoc) {
+        self.doc.spread = Some(spread);
+    }
+
+    /// What failed, and what is stored although a process failed.
+    pub fn failed(&self, process: u32, planned: u32) -> String {
+        let stored = self.doc.spread.as_ref().is_some_and(|spread| !spread.processes.is_empty());
+        let kept =
+            if stored { format!(" (those before it are stored in {})", self.path.display()) } else { String::new() };
+        format!("process {process} of {planned} that measure failed{kept}")
+    }
+
+    /// Stores what was measured so far.
+    ///
+    /// # Errors
+    /// If it cannot be stored.
+    pub fn store(&mut self, measured: Costs, samples: CostSamples, ended: Option<Ended>) -> Result<()> {
+        let written = self.write(measured, samples, ended);
+        written.with_context(|| format!("cannot complete the measurement {}", self.path.display()))
+    }
+
+    /// The same, for those who have their own error for it.
+    ///
+    /// # Errors
+    /// If it cannot be stored.
+    pub fn write(&mut self, measured: Costs, samples: CostSamples, ended: Option<Ended>) -> Result<(), BundleError> {
+        let doc = CostDoc { measured, ended, ..self.doc.clone() };
+        self.writer.store(&CostRun { doc, samples })
+    }
+
+    /// Stores all that was measured, and prints what is stored. Nothing is measured any more, so that the rights over files are
+    /// enough; they are given up for good.
+    ///
+    /// # Errors
+    /// If it cannot be stored or read, the rights cannot be given up, or `out` cannot be written.
+    pub fn finish(mut self, measured: Costs, samples: CostSamples, ended: Ended, out: &mut dyn Write) -> Result<Exit> {
+        let left = rights::only_files();
+        // What was measured is not lost for that.
+        self.store(measured, samples, Some(ended))?;
+        left?;
+        let run = CostRun::load(&self.path, Some(&self.doc.node))?;
+        emit(&CostRunReport::new(&run), Output::new(self.json, false), out)?;
+        say(format_args!("stored in {}", self.path.display()));
+        Ok(if ended == Ended::Duration { Exit::Done } else { Exit::Failed })
+    }
+}

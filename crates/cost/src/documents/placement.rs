@@ -1,0 +1,159 @@
+//! The cost of an interrupt by where the work runs, as seen from the interrupted CPU.
+
+use becalm_model::event_count::EventCount;
+use becalm_units::CpuId;
+use serde::{Deserialize, Serialize};
+
+use super::check::{check_count, check_time};
+
+/// The cost of an interrupt by placement.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub struct PlacementCosts {
+    /// Interrupts a second that were added to those of the measured CPU.
+    pub added_hz: u32,
+    /// How long one measurement was to take.
+    pub cell_ns: i64,
+    /// How often everything was to be measured.
+    pub rounds: u32,
+    /// The seed of the random order of the measurements.
+    pub seed: u64,
+    /// The kinds of work, by their names as in `becalm work`.
+    pub bodies: Vec<String>,
+    /// The places where the work ran.
+    pub places: Vec<PlaceDoc>,
+    /// Which places there are not, and why.
+    pub missing: Vec<String>,
+    /// Which events of the processor are not counted, and why, a line for each reason.
+    #[serde(default)]
+    pub not_counted: Vec<String>,
+    /// What was measured, in that order.
+    pub results: Vec<PlacementDoc>,
+}
+
+/// Where work runs, as seen from the interrupts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum WorkPlace {
+    /// It runs on the interrupted hardware thread.
+    Same,
+    /// It runs on another hardware thread of the same core.
+    Sibling,
+    /// It runs on another core.
+    Other,
+    /// It begins on the interrupted hardware thread and is bound to no CPU: the scheduler decides.
+    Unbound,
+}
+
+impl WorkPlace {
+    /// Its name in documents and tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Same => "same",
+            Self::Sibling => "sibling",
+            Self::Other => "other",
+            Self::Unbound => "unbound",
+        }
+    }
+}
+
+/// A place and its CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub struct PlaceDoc {
+    /// The place, as seen from the interrupts.
+    pub place: WorkPlace,
+    /// The CPU at that place; of work that is bound to none, the one where it begins.
+    pub cpu: CpuId,
+}
+
+/// The same work without and with added interrupts.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub struct PlacementDoc {
+    /// The place where the work ran.
+    pub place: WorkPlace,
+    /// The kind of work, by its name.
+    pub body: String,
+    /// The time without added interrupts.
+    pub quiet: TimedDoc,
+    /// The time with added interrupts.
+    pub raised: TimedDoc,
+    /// What the processor counted in the work once more, without and with them; often nothing on a virtual machine.
+    #[serde(default)]
+    pub counted: Option<CountedPairDoc>,
+    /// Where unbound work ran while there were added interrupts; `None` of work that was bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub roamed: Option<RoamedDoc>,
+}
+
+/// Where work that is bound to no CPU ran, as it saw itself before each of its pieces.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub struct RoamedDoc {
+    /// The pieces, each of about a millisecond.
+    pub pieces: u64,
+    /// How many of them began on the interrupted CPU.
+    pub there: u64,
+    /// How many began on another CPU than the one before.
+    pub moves: u64,
+}
+
+/// The same amount of work, counted without and with added interrupts.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub struct CountedPairDoc {
+    /// The counts without added interrupts.
+    pub quiet: CountedDoc,
+    /// The counts with added interrupts.
+    pub raised: CountedDoc,
+}
+
+/// Work beside which the processor counted.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub struct CountedDoc {
+    /// Timer interrupts that the measured CPU took meanwhile.
+    pub interrupts: u64,
+    /// What was counted, in the work (user) and in the kernel meanwhile.
+    pub counts: Vec<EventCount>,
+}
+
+/// The time that work took, and the interrupts meanwhile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub struct TimedDoc {
+    /// How long it took; above 0.
+    pub elapsed_ns: i64,
+    /// Timer interrupts that the measured CPU took in `window_ns`.
+    pub interrupts: u64,
+    /// From one reading of the count of interrupts to the other; above 0.
+    pub window_ns: i64,
+}
+
+impl TimedDoc {
+    /// Timer interrupts a second.
+    #[must_use]
+    pub fn rate_hz(self) -> f64 {
+        self.interrupts as f64 * 1e9 / self.window_ns as f64
+    }
+}
+
+impl PlacementDoc {
+    pub(super) fn check(&self) -> Result<(), String> {
+        for timed in [self.quiet, self.raised] {
+            check_time("elapsed_ns", timed.elapsed_ns, 1)?;
+            check_time("window_ns", timed.window_ns, 1)?;
+        }
+        if let Some(RoamedDoc { pieces, there, moves }) = self.roamed
+            && (there > pieces || moves > pieces)
+        {
+            return Err(format!("of {pieces} pieces {there} began on the interrupted CPU, and {moves} on another one"));
+        }
+        check_count("pieces", self.roamed.map_or(0, |roamed| roamed.pieces))?;
+        let mut counts = self.counted.iter().flat_map(|pair| pair.quiet.counts.iter().chain(&pair.raised.counts));
+        counts.try_for_each(EventCount::check)
+    }
+}

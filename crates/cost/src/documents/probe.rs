@@ -1,0 +1,213 @@
+//! Probes of traps and of detours: samples that a probe took, or the reason why it took none.
+
+use becalm_model::event_count::EventCount;
+use serde::{Deserialize, Serialize};
+
+use super::CostSamples;
+use super::check::check_picos;
+
+/// The counter that timed the samples, and what reading it costs.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub struct InstrumentDoc {
+    /// `tsc`, `cntvct`, `timebase` or `monotonic_raw`.
+    pub counter: String,
+    /// Its rate, in ticks a second.
+    pub rate_hz: f64,
+    /// Largest relative error of the rate, as parts of 1.
+    pub rate_error_ratio: f64,
+    /// What the two readings around a sample cost, in picoseconds; it is taken off each.
+    pub overhead_ps: i64,
+    /// Which events of the processor are not counted, and why, a line for each reason.
+    #[serde(default)]
+    pub not_counted: Vec<String>,
+}
+
+/// The samples of a probe, but for their times, which stand in the table under the probe's name.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub struct SeriesDoc {
+    /// Repetitions in a sample, which is their mean; at least 1.
+    pub batch: u32,
+    /// How many samples, of all rounds together.
+    pub samples: u64,
+    /// How many of the rounds each process of the document's `spread` measured, in their order: first those of the first one.
+    /// Empty where one process measured all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rounds_by_process: Vec<u32>,
+    /// Interrupts that the kernel counted on the CPU meanwhile; `None` where it does not tell.
+    pub interrupts: Option<u64>,
+    /// How often the measuring thread was pre-empted meanwhile.
+    pub preempted: u64,
+    /// Whether the samples are interruptions themselves, so that none is slow for having been interrupted.
+    pub interruptions: bool,
+    /// What the processor counted in further repetitions, without what comes between samples; often nothing on a virtual
+    /// machine.
+    #[serde(default)]
+    pub counts: Vec<EventCount>,
+    /// How many repetitions these were.
+    #[serde(default)]
+    pub counted: u64,
+}
+
+/// One probe: its samples, or the reason why there are none.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub struct ProbeDoc {
+    /// Its stable name, which no other probe of the document has.
+    pub name: String,
+    /// What it is, in a few words.
+    pub what: String,
+    /// How it was measured, in a sentence.
+    pub method: String,
+    /// What is told of its samples; `None` where there are none.
+    pub series: Option<SeriesDoc>,
+    /// Why there are no samples; `None` where there are.
+    pub not_measured: Option<String>,
+    /// Why a process has none although others have, in the words of the first such process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_in_all: Option<String>,
+}
+
+/// The samples of a probe: what is told of them, and their times.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ProbeSamples {
+    /// What the document tells of them.
+    pub series: SeriesDoc,
+    /// The times of each round in the order in which they were taken, in picoseconds a repetition. No round is empty.
+    pub rounds: Vec<Vec<i64>>,
+}
+
+impl ProbeSamples {
+    /// Rounds of samples, each the mean of `batch` repetitions, of which nothing else is known. Rounds without samples are
+    /// left out: they say nothing, and could not be told from rounds that are missing.
+    #[must_use]
+    pub fn new(batch: u32, mut rounds: Vec<Vec<i64>>) -> Self {
+        rounds.retain(|round| !round.is_empty());
+        let series = SeriesDoc {
+            batch,
+            samples: rounds.iter().map(|round| round.len() as u64).sum(),
+            rounds_by_process: Vec::new(),
+            interrupts: None,
+            preempted: 0,
+            interruptions: false,
+            counts: Vec::new(),
+            counted: 0,
+        };
+        Self { series, rounds }
+    }
+}
+
+/// A probe with its samples.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Probe {
+    /// What the document tells of it.
+    pub doc: ProbeDoc,
+    /// Its samples' times, as in [`ProbeSamples::rounds`]; none where there are none.
+    pub rounds: Vec<Vec<i64>>,
+}
+
+impl Probe {
+    /// A probe that gave samples, or the reason why it gave none.
+    #[must_use]
+    pub fn new(name: &str, what: &str, method: impl Into<String>, outcome: Result<ProbeSamples, String>) -> Self {
+        let (series, not_measured, rounds) = match outcome {
+            Ok(ProbeSamples { series, rounds }) if series.samples > 0 => (Some(series), None, rounds),
+            Ok(_) => (None, Some("the probe gave no sample".to_owned()), Vec::new()),
+            Err(why) => (None, Some(why), Vec::new()),
+        };
+        let (name, what, method) = (name.to_owned(), what.to_owned(), method.into());
+        Self { doc: ProbeDoc { name, what, method, series, not_measured, not_in_all: None }, rounds }
+    }
+
+    /// The same probe under another name and with another description.
+    #[must_use]
+    pub fn called(mut self, name: &str, what: &str) -> Self {
+        (self.doc.name, self.doc.what) = (name.to_owned(), what.to_owned());
+        self
+    }
+}
+
+/// How many rounds a process measures of a probe at most. A probe sets itself up again between rounds. Their medians have one
+/// median, which is the value of the process: rounds of one process share what does not change within it.
+pub const ROUNDS: usize = 5;
+
+/// Cuts samples, in the order in which they were taken, into [`ROUNDS`] rounds, or fewer where there are not so many samples.
+/// Their lengths differ by one at most.
+#[must_use]
+pub fn into_rounds<T: Clone>(samples: &[T]) -> Vec<Vec<T>> {
+    let rounds = ROUNDS.min(samples.len());
+    (0..rounds).map(|n| samples[n * samples.len() / rounds..(n + 1) * samples.len() / rounds].to_vec()).collect()
+}
+
+/// Probes of traps or detours.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub struct ProbeCosts {
+    /// What timed them; `None` before anything is measured.
+    pub instrument: Option<InstrumentDoc>,
+    /// The probes, in the order in which they are shown.
+    pub probes: Vec<ProbeDoc>,
+}
+
+impl ProbeCosts {
+    /// Adds probes to the document, and their times to the samples.
+    pub fn add(&mut self, probes: impl IntoIterator<Item = Probe>, samples: &mut CostSamples) {
+        for Probe { doc, rounds } in probes {
+            samples.extend(doc.series.as_ref().map(|_| (doc.name.clone(), rounds)));
+            self.probes.push(doc);
+        }
+    }
+}
+
+/// What has samples was timed by something.
+pub(super) fn check_instrument(instrument: Option<&InstrumentDoc>, nothing_timed: bool) -> Result<(), String> {
+    match instrument {
+        None if nothing_timed => Ok(()),
+        None => Err("it does not tell what timed the samples".to_owned()),
+        Some(timer) if timer.rate_hz > 0.0 && timer.rate_error_ratio >= 0.0 => {
+            check_picos("overhead_ps", "the instrument", timer.overhead_ps)
+        }
+        Some(timer) => Err(format!(
+            "its counter cannot have a rate of {} Hz with a relative error of {}",
+            timer.rate_hz, timer.rate_error_ratio
+        )),
+    }
+}
+
+impl ProbeDoc {
+    pub(super) fn check(&self) -> Result<(), String> {
+        match (&self.series, &self.not_measured) {
+            (Some(_), None) | (None, Some(_)) => Ok(()),
+            _ => Err(format!("'{}' has both samples and a reason why it has none, or neither", self.name)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_probe_without_samples_has_a_reason() {
+        let probe = |outcome| Probe::new("name", "what", "method", outcome);
+        let none = probe(Ok(ProbeSamples::new(1, vec![vec![], vec![]])));
+        assert_eq!(none.doc.not_measured.as_deref(), Some("the probe gave no sample"));
+        let two = probe(Ok(ProbeSamples::new(1, vec![vec![1], vec![], vec![2]])));
+        assert_eq!((two.rounds.len(), two.doc.series.map(|series| series.samples)), (2, Some(2)));
+        let failed = probe(Err("no".to_owned()));
+        assert_eq!((failed.doc.series, failed.doc.not_measured), (None, Some("no".to_owned())));
+    }
+
+    proptest! {
+        #[test]
+        fn rounds_hold_every_sample_once(samples in proptest::collection::vec(0_u64..9, 0..100)) {
+            let rounds = into_rounds(&samples);
+            prop_assert_eq!(rounds.len(), samples.len().min(ROUNDS));
+            prop_assert!(rounds.iter().all(|round| round.len().abs_diff(samples.len() / ROUNDS.min(samples.len())) <= 1));
+            prop_assert_eq!(rounds.concat(), samples);
+        }
+    }
+}

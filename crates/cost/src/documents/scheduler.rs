@@ -1,0 +1,85 @@
+//! Ticks and thread switches by the number of runnable threads.
+
+use becalm_model::event_count::EventCount;
+use becalm_model::node::Warning;
+use serde::{Deserialize, Serialize};
+
+use super::check::check_time;
+
+/// Ticks and switches by the number of runnable threads.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub struct SchedulerCosts {
+    /// How long each of the two measurements of a number was to take.
+    pub window_ns: i64,
+    /// The numbers of runnable processes or threads that were asked for, in rising order.
+    pub runnable: Vec<u32>,
+    /// Whether they were processes, between which the kernel switches address spaces; threads of one process otherwise, as in
+    /// runs before this was said.
+    #[serde(default)]
+    pub processes: bool,
+    /// Why the kernel's trace could not be had, if it could not.
+    pub no_trace: Option<String>,
+    /// Which events of the processor are not counted, and why, a line for each reason.
+    #[serde(default)]
+    pub not_counted: Vec<String>,
+    /// What the reader must know before believing the numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Warning>,
+    /// One a number that was measured.
+    pub rows: Vec<SchedulerDoc>,
+}
+
+/// What was measured with a number of runnable threads.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub struct SchedulerDoc {
+    /// Threads that never sleep, all on the one CPU.
+    pub runnable: u32,
+    /// The kernel's record of the ticks while they only counted; `None` where there was no trace.
+    pub ticks: Option<TicksDoc>,
+    /// Calls to give way, of all threads.
+    pub yields: u64,
+    /// How often a thread was switched out meanwhile.
+    pub switches: u64,
+    /// The time in which they gave way, in nanoseconds.
+    pub elapsed_ns: i64,
+    /// What the processor counted in all threads while they gave way once more; often nothing on a virtual machine.
+    #[serde(default)]
+    pub counts: Vec<EventCount>,
+    /// Their calls to give way meanwhile.
+    #[serde(default)]
+    pub counted_yields: u64,
+}
+
+/// The kernel's record of a CPU's ticks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub struct TicksDoc {
+    /// Ticks from entry to exit.
+    pub interrupts: u64,
+    /// The time of all of them together, in nanoseconds.
+    pub handler_ns: i64,
+    /// The time of the longest, in nanoseconds.
+    pub handler_max_ns: i64,
+    /// Switches from one thread to another.
+    pub switches: u64,
+    /// The time that was recorded, in nanoseconds.
+    pub window_ns: i64,
+    /// Events that the kernel lost.
+    pub lost_events: u64,
+}
+
+impl SchedulerDoc {
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.runnable == 0 {
+            return Err("a row has no runnable thread".to_owned());
+        }
+        check_time("elapsed_ns", self.elapsed_ns, 0)?;
+        self.counts.iter().try_for_each(EventCount::check)?;
+        let Some(ticks) = self.ticks else { return Ok(()) };
+        check_time("handler_ns", ticks.handler_ns, 0)?;
+        check_time("handler_max_ns", ticks.handler_max_ns, 0)?;
+        check_time("window_ns", ticks.window_ns, 0)
+    }
+}

@@ -1,0 +1,183 @@
+//! Copies of the same work, processes or threads, that share a CPU, and the time until a given number of pieces is done.
+//!
+//! All copies take their pieces from one store until it is empty. The CPU works until the last piece is done, whatever
+//! the scheduler lets run, so that elapsed time / pieces is the time of a piece, interrupts included: the combined
+//! throughput of Tsafrir 2007, without a remainder.
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use becalm_linux::clock::{Counter, MonotonicRaw};
+use becalm_linux::placed::{ProcessWords, Processes, Thread, Turn, Waiting};
+use becalm_linux::sched::Policy;
+use becalm_measure::work::{Body, Work};
+use becalm_units::CpuId;
+
+use super::{TickError, timer_interrupts};
+use crate::documents::TimedDoc;
+
+/// What is to be done where.
+#[derive(Clone, Copy, Debug)]
+pub struct SortJob<'a> {
+    /// The root of the file system.
+    pub root: &'a Path,
+    /// The CPU that all copies share.
+    pub cpu: CpuId,
+    /// The CPU whose timer interrupts are counted meanwhile.
+    pub interrupted: CpuId,
+    /// The scheduling class of the copies. In a real-time one nobody else gets the CPU meanwhile, but for the share that the
+    /// kernel keeps back.
+    pub policy: Policy,
+    /// How many copies do the work; at least 1.
+    pub copies: u32,
+    /// Whether the copies are processes, between which the kernel switches address spaces, as between programs; else they are threads.
+    pub processes: bool,
+    /// The kind of work that the copies do.
+    pub body: Body,
+    /// Iterations of the body that make a piece.
+    pub iterations: u64,
+    /// How many pieces all copies do together.
+    pub pieces: u64,
+}
+
+/// Does the work, in new processes or threads, and times it from the first copy's start to the last one's end. The window of the
+/// interrupts is a little longer. Times below the clock's step count as one nanosecond.
+///
+/// # Errors
+/// If a thread cannot be had or placed, or the interrupts cannot be counted.
+pub fn time_work(job: SortJob<'_>) -> Result<TimedDoc, TickError> {
+    if job.processes { in_processes(job) } else { in_threads(job) }
+}
+
+/// Of each process: when it began, and when it ended.
+const WORDS: usize = 2;
+
+fn in_processes(job: SortJob<'_>) -> Result<TimedDoc, TickError> {
+    // Each process has a copy of it from its first use on, when it prepares itself.
+    let mut work = Work::new(job.body, job.root, job.cpu)?;
+    let body = |turn: Turn, shared: ProcessWords<'_>| match turn {
+        Turn::Prepare => {
+            std::hint::black_box(work.run::<MonotonicRaw>(1));
+        }
+        Turn::Run => {
+            shared.own[0].store(MonotonicRaw::read(), Ordering::Relaxed);
+            while shared.common.fetch_add(1, Ordering::Relaxed) < job.pieces {
+                std::hint::black_box(work.run::<MonotonicRaw>(job.iterations));
+            }
+            shared.own[1].store(MonotonicRaw::read(), Ordering::Relaxed);
+        }
+    };
+    let mut processes = Processes::prepare(&job.thread(), job.copies.max(1), WORDS, body)?;
+    let before = (timer_interrupts(job.root, job.interrupted)?, MonotonicRaw::read());
+    processes.start()?;
+    processes.join()?;
+    let after = (timer_interrupts(job.root, job.interrupted)?, MonotonicRaw::read());
+    let processes = &processes;
+    let times = |word: usize| {
+        let count = move |number| processes.words(number)[word].load(Ordering::Relaxed);
+        (0..processes.len()).map(count)
+    };
+    let (first, last) = (times(0).min().unwrap_or(before.1), times(1).max().unwrap_or(after.1));
+    Ok(TimedDoc {
+        elapsed_ns: (last.saturating_sub(first) as i64).max(1),
+        interrupts: after.0.saturating_sub(before.0),
+        window_ns: ((after.1 - before.1) as i64).max(1),
+    })
+}
+
+fn in_threads(job: SortJob<'_>) -> Result<TimedDoc, TickError> {
+    let left = AtomicI64::new(i64::try_from(job.pieces).unwrap_or(i64::MAX));
+    std::thread::scope(|scope| {
+        let mut copies = Vec::new();
+        for _ in 0..job.copies.max(1) {
+            let left = &left;
+            let run = move |mut work: Work, ()| {
+                let first = MonotonicRaw::read();
+                while left.fetch_sub(1, Ordering::Relaxed) > 0 {
+                    std::hint::black_box(work.run::<MonotonicRaw>(job.iterations));
+                }
+                (first, MonotonicRaw::read())
+            };
+            let prepare = move || Ok::<_, TickError>((job.warm_up()?, ()));
+            copies.push(job.thread().prepare_scoped(scope, prepare, run).map_err(no_thread)?);
+        }
+        // The copies end without having run where one of them cannot.
+        copies.iter().try_for_each(Waiting::ready)?;
+        let before = (timer_interrupts(job.root, job.interrupted)?, MonotonicRaw::read());
+        let threads: Vec<_> = copies.into_iter().map(|copy| copy.start(())).collect();
+        let spans: Vec<(u64, u64)> = threads.into_iter().filter_map(|thread| thread.join().ok().flatten()).collect();
+        let after = (timer_interrupts(job.root, job.interrupted)?, MonotonicRaw::read());
+        let first = spans.iter().map(|span| span.0).min().unwrap_or(before.1);
+        let last = spans.iter().map(|span| span.1).max().unwrap_or(after.1);
+        Ok(TimedDoc {
+            elapsed_ns: ((last - first) as i64).max(1),
+            interrupts: after.0.saturating_sub(before.0),
+            window_ns: ((after.1 - before.1) as i64).max(1),
+        })
+    })
+}
+
+impl SortJob<'_> {
+    /// A thread where the work is to be done.
+    pub(in crate::measure) fn thread(&self) -> Thread {
+        Thread { name: "becalm/sort".to_owned(), cpu: self.cpu, policy: self.policy.unless_other() }
+    }
+
+    /// Does one iteration beforehand, which loads code and data; in the thread that is to do the work.
+    pub(in crate::measure) fn warm_up(&self) -> Result<Work, TickError> {
+        let mut work = Work::new(self.body, self.root, self.cpu)?;
+        std::hint::black_box(work.run::<MonotonicRaw>(1));
+        Ok(work)
+    }
+}
+
+/// The error of a thread that the system has no room for.
+pub(in crate::measure) fn no_thread(source: io::Error) -> TickError {
+    TickError::System { action: "start a working thread", source }
+}
+
+#[cfg(test)]
+mod tests {
+    use becalm_linux::sched;
+
+    use super::*;
+
+    fn job(cpu: CpuId, copies: u32, processes: bool, pieces: u64) -> SortJob<'static> {
+        let root = Path::new("/");
+        SortJob {
+            root,
+            cpu,
+            interrupted: cpu,
+            policy: Policy::Other,
+            copies,
+            processes,
+            body: Body::Sum,
+            iterations: 200_000,
+            pieces,
+        }
+    }
+
+    #[test]
+    fn twice_the_pieces_take_about_twice_the_time() {
+        let cpu = sched::current_cpu().unwrap();
+        // Others compete for the CPU in a test run, so of several attempts one must come close.
+        let ratio = |copies, processes| {
+            let time = |pieces| time_work(job(cpu, copies, processes, pieces)).unwrap().elapsed_ns as f64;
+            time(400) / time(200)
+        };
+        for (copies, processes) in [(1, false), (3, false), (1, true), (3, true)] {
+            let close = (0..20).any(|_| (1.8..2.2).contains(&ratio(copies, processes)));
+            assert!(close, "with {copies} copies, processes: {processes}");
+        }
+    }
+
+    #[test]
+    fn a_cpu_that_does_not_exist_is_an_error_and_leaves_no_thread_waiting() {
+        for processes in [false, true] {
+            let job = job(CpuId::new(4_000), 2, processes, 10);
+            let error = time_work(SortJob { interrupted: CpuId::new(0), ..job }).unwrap_err();
+            assert!(error.to_string().starts_with("cannot run on CPU 4000"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The cost of an interrupt by placement and kind of instruction: `becalm.cost-placement/1`, and as a table.
+
+use std::io::{self, Write};
+
+use becalm_analyze::events::EventRate;
+use becalm_report::Report;
+use becalm_report::catalogue;
+use becalm_report::form::field::{Field, Object, fields};
+use becalm_report::form::figure::{Rate, Ratio, Time};
+use becalm_report::form::paragraph::paragraph;
+use becalm_report::form::sheet::Sheet;
+use becalm_report::form::table::Table;
+use becalm_report::form::value::{grouped, time};
+use becalm_report::html::Page;
+use becalm_units::CpuId;
+use serde::Serialize;
+
+use crate::analysis::PlacedCost;
+use crate::documents::{CostDoc, PlacementCosts, WorkPlace};
+use crate::report::events::{self, EventRow};
+use crate::report::header::{self, SiteFields, incomplete, site_fields};
+use crate::report::pages;
+
+/// What an interrupt costs at every place and for every kind of work.
+pub struct PlacementReport<'a> {
+    pub(super) doc: &'a CostDoc,
+    pub(super) costs: &'a PlacementCosts,
+    pub(super) rows: Vec<PlacedCost>,
+}
+
+impl<'a> PlacementReport<'a> {
+    /// The report of a stored measurement by placement. The measured CPU is the one that was interrupted.
+    #[must_use]
+    pub fn new(doc: &'a CostDoc, costs: &'a PlacementCosts) -> Self {
+        Self { doc, costs, rows: PlacedCost::all(costs) }
+    }
+
+    /// What is missing of what was asked for; `None` if nothing is.
+    pub(super) fn incomplete(&self) -> Option<String> {
+        let PlacementCosts { rounds, places, bodies, results, .. } = self.costs;
+        let planned = (*rounds as usize).saturating_mul(places.len() * bodies.len());
+        incomplete(self.doc, results.len(), planned, "measurements")
+    }
+}
+
+fn bound(row: &PlacedCost, end: fn(&crate::analysis::tick::RoundsInterval) -> f64) -> Option<Time> {
+    row.cost.and_then(|cost| cost.bounds).and_then(|bounds| Time::rounded(end(&bounds)))
+}
+
+fields! {
+    pub(super) ROW, placed: PlacedCost {
+        PLACE = "place", "place", |row| row.place.name();
+        CPU = catalogue::CPU, |row| match row.place {
+            WorkPlace::Unbound => None,
+            _ => Some(row.cpu),
+        };
+        BODY = "body", "body", |row| row.body.clone();
+        COST_NS = "cost_ns", "cost of an interrupt",
+            |row| row.cost.and_then(|cost| Time::rounded(cost.mean_ns));
+        COST_NS_LOW = "cost_ns_low", "low", |row| bound(row, |bounds| bounds.low);
+        COST_NS_HIGH = "cost_ns_high", "high", |row| bound(row, |bounds| bounds.high);
+        ROUNDS = "rounds", "rounds", |row| row.cost.map_or(0, |cost| cost.rounds as u64);
+        THERE_RATIO = "there_ratio", "on that CPU", |row| row.roamed.map(|(there, _)| Ratio(there));
+        MOVES_HZ = "moves_hz", "moves", |row| row.roamed.map(|(_, moves)| Rate(moves));
+    }
+}
+
+fields! {
+    /// The fields of an event beside where it was counted.
+    pub(super) EVENT, event: EventRow<PlacedCost> {
+        PLACE = placed::PLACE => |row| &row.counted_in;
+        CPU = placed::CPU => |row| &row.counted_in;
+        BODY = placed::BODY => |row| &row.counted_in;
+        EVENT = events::event();
+        USER_PER_INTERRUPT = events::user("user_per_interrupt", "user, an interrupt");
+        KERNEL_PER_INTERRUPT = events::kernel("kernel_per_interrupt", "kernel, an interrupt");
+        COUNTED_RATIO = events::counted();
+    }
+}
+
+/// The columns of the costs: where work ran that is bound to no CPU only where there was such work.
+pub(super) fn shown(report: &PlacementReport<'_>) -> Vec<&'static Field<PlacedCost>> {
+    let roamed = report.rows.iter().any(|row| row.roamed.is_some());
+    ROW.iter().filter(|field| roamed || !["there_ratio", "moves_hz"].contains(&field.name)).collect()
+}
+
+pub(super) fn event_rows(report: &PlacementReport<'_>) -> Vec<EventRow<PlacedCost>> {
+    let row = |cost: &PlacedCost, rate: &EventRate| EventRow { counted_in: cost.clone(), rate: rate.clone() };
+    report.rows.iter().flat_map(|cost| cost.events.iter().map(move |rate| row(cost, rate))).collect()
+}
+
+impl Report for PlacementReport<'_> {
+    fn schema(&self) -> &'static str {
+        "becalm.cost-placement/1"
+    }
+
+    fn document(&self) -> impl Serialize {
+        document(self)
+    }
+
+    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+        render(self, out)
+    }
+
+    fn page(&self, program: &str) -> Option<Page> {
+        Some(pages::placement::page(self, program))
+    }
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub(crate) struct PlacementDocument<'a> {
+    #[serde(flatten)]
+    site: SiteFields<'a>,
+    interrupted_cpu: CpuId,
+    added_hz: u32,
+    cell_ns: i64,
+    rounds: u32,
+    seed: u64,
+    incomplete: Option<String>,
+    missing: &'a [String],
+    rows: Vec<Object<PlacedCost>>,
+    /// What one more interrupt makes the processor count.
+    events: Vec<Object<EventRow<PlacedCost>>>,
+    not_counted: &'a [String],
+}
+
+/// The fields of `becalm.cost-placement/1`.
+fn document<'a>(report: &'a PlacementReport<'_>) -> PlacementDocument<'a> {
+    let events = event_rows(report);
+    PlacementDocument {
+        site: site_fields(report.doc),
+        interrupted_cpu: report.doc.cpu,
+        added_hz: report.costs.added_hz,
+        cell_ns: report.costs.cell_ns,
+        rounds: report.costs.rounds,
+        seed: report.costs.seed,
+        incomplete: report.incomplete(),
+        missing: &report.costs.missing,
+        rows: report.rows.iter().map(Object::new).collect(),
+        events: events.iter().map(Object::new).collect(),
+        not_counted: &report.costs.not_counted,
+    }
+}
+
+fn render(report: &PlacementReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
+    header::site(report.doc, &format!("; {}", setting(report)), out)?;
+    let fields = shown(report);
+    let mut table = Table::new(&fields);
+    report.rows.iter().for_each(|row| table.row(&fields, row));
+    table.print(out)?;
+    let title = ": what one more interrupt adds, in the work itself (user) and in the kernel";
+    let fields: Vec<&Field<EventRow<PlacedCost>>> = EVENT.iter().collect();
+    events::table(title, Table::new(&fields), &fields, &event_rows(report), out)?;
+    events::not_counted(&report.costs.not_counted, out)?;
+    report.costs.missing.iter().chain(&report.incomplete()).try_for_each(|text| paragraph(out, "  ! ", text))?;
+    writeln!(out)?;
+    paragraph(out, "  ", &meaning(report))
+}
+
+/// What the figures mean.
+pub(super) fn meaning(report: &PlacementReport<'_>) -> String {
+    let unbound = if report.rows.iter().any(|row| row.roamed.is_some()) {
+        "; unbound work begins there and may run anywhere: which share of its pieces began on that CPU, and how often it moved"
+    } else {
+        ""
+    };
+    format!(
+        "what one more interrupt of that CPU costs work on the same hardware thread, on its sibling, on another core{unbound}; low and \
+         high: 95% limits of the mean over the rounds (Student). Limits on both sides of zero show no cost"
+    )
+}
+
+/// How it was measured.
+pub(super) fn setting(report: &PlacementReport<'_>) -> String {
+    format!(
+        "this CPU takes {} more timer interrupts a second; {} rounds of {}, seed {}",
+        grouped(report.costs.added_hz.into()),
+        report.costs.rounds,
+        time(report.costs.cell_ns),
+        report.costs.seed
+    )
+}

@@ -1,0 +1,20 @@
+//! Pages for browsers, as tests compare them.
+
+use std::collections::BTreeMap;
+
+/// The contents of a page, as they are marked up, and below that a line for each chart.
+///
+/// # Panics
+/// If a part of the page is missing, or two charts have one name.
+#[must_use]
+pub fn contents(page: &str) -> String {
+    let between = |begin: &str, end: &str| {
+        let (_, rest) = page.split_once(begin).expect(begin);
+        rest.split_once(end).expect(end).0
+    };
+    let charts: BTreeMap<String, serde_json::Value> =
+        serde_json::from_str(between("id=\"data\">", "</script>")).expect("the charts are JSON");
+    assert_eq!(charts.len(), page.matches("class=\"chart\"").count(), "two charts have one name");
+    let charts: Vec<String> = charts.iter().map(|(id, chart)| format!("{id}: {chart}")).collect();
+    format!("{}\n{}", between("<main id=\"main\">", "</main>").trim(), charts.join("\n"))
+}
