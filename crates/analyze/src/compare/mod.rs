@@ -9,7 +9,7 @@
 //! chances to be wrong, so verdicts go by p-values adjusted for their [`TestFamily`].
 //!
 //! Two recordings of the same machine differ by more than either scatters within itself. How much more is shown by several runs of
-//! each side, whose figures `between` compares. One run a side cannot show it, so it is compared by what was learned from
+//! each side, whose figures `contrast` compares. One run a side cannot show it, so it is compared by what was learned from
 //! recordings of an unchanged machine (`alone`), and only a difference beyond that is claimed ([`Basis`]). What the tests find on
 //! equal runs and on runs that differ is measured in this module's tests.
 //!

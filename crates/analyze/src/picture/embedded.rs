@@ -31,7 +31,7 @@ pub struct Embedded {
 /// Kept are the activities of the longest detours, one after another until the budget is spent, whatever the order in
 /// which they come. A detour whose activities do not fit any more ends it, so that "the longest N" is true.
 #[derive(Debug)]
-pub(super) struct Looking<'a> {
+pub(super) struct Lookup<'a> {
     node: &'a str,
     detours: &'a [PlacedDetour],
     /// For each CPU of the node the detours, by number: where they stand in the list.
@@ -49,7 +49,7 @@ pub(super) struct Looking<'a> {
     names: Vec<(Kind, String)>,
 }
 
-impl<'a> Looking<'a> {
+impl<'a> Lookup<'a> {
     /// Looks for detours, which are in the order of [`PlacedDetour`].
     pub(super) fn new(detours: &'a [PlacedDetour], budget: usize) -> Self {
         Self {
@@ -111,7 +111,7 @@ impl<'a> Looking<'a> {
             return;
         }
         nest(&mut entries);
-        let (entries, more, more_time) = largest(entries, PER_DETOUR);
+        let LargestEntries { entries, more, more_time } = largest(entries, PER_DETOUR);
         let place = &self.detours[at];
         let id = DetourId { node: self.node.to_owned(), cpu: CpuId::new(place.cpu), number: place.number };
         let (start, duration) = (Nanos::new(place.start), Nanos::new(place.duration));
@@ -136,14 +136,21 @@ impl<'a> Looking<'a> {
     }
 
     /// Gives what was found, once all batches were taken.
-    pub(super) fn finish(mut self) -> Looked {
+    pub(super) fn finish(mut self) -> DetourSources {
         self.flush();
-        (self.owners, self.names, self.kept)
+        DetourSources { owners: self.owners, names: self.names, embedded: self.kept }
     }
 }
 
-/// The owner of each detour by number, the owners by number, and what is kept by place in the list.
-pub(super) type Looked = (Vec<Option<u32>>, Vec<(Kind, String)>, BTreeMap<usize, Embedded>);
+/// What happened in the detours of a list.
+pub(super) struct DetourSources {
+    /// The number of the source that owns each detour.
+    pub(super) owners: Vec<Option<u32>>,
+    /// The sources by number.
+    pub(super) names: Vec<(Kind, String)>,
+    /// The detours that are kept, by place in the list.
+    pub(super) embedded: BTreeMap<usize, Embedded>,
+}
 
 /// Who took most of a detour. What remains around the kernel's entry and exit is caused by what was entered, and owns a
 /// detour only if nothing else was seen in it. Ties go to the one that came first.
@@ -161,19 +168,27 @@ fn owner(entries: &[TimelineEntry]) -> Option<(Kind, String)> {
     sums.into_iter().find(|sum| sum.2 == most).map(|(kind, source, _)| (kind, source.to_owned()))
 }
 
-/// The `count` entries that took most, in their order; how many more there are, and what those took.
-fn largest(entries: Vec<TimelineEntry>, count: usize) -> (Vec<TimelineEntry>, u64, Nanos) {
+/// Entries in order of time, and those that were left out.
+struct LargestEntries {
+    entries: Vec<TimelineEntry>,
+    more: u64,
+    more_time: Nanos,
+}
+
+/// The `count` entries that took most.
+fn largest(entries: Vec<TimelineEntry>, count: usize) -> LargestEntries {
     if entries.len() <= count {
-        return (entries, 0, Nanos::ZERO);
+        return LargestEntries { entries, more: 0, more_time: Nanos::ZERO };
     }
     let mut order: Vec<usize> = (0..entries.len()).collect();
     order.sort_by_key(|at| std::cmp::Reverse(entries[*at].self_time));
     let mut kept = vec![false; entries.len()];
     order[..count].iter().for_each(|at| kept[*at] = true);
     let left_out = order[count..].iter().map(|at| entries[*at].self_time.get());
-    let time = left_out.fold(0_i64, i64::saturating_add);
+    let more_time = Nanos::new(left_out.fold(0_i64, i64::saturating_add));
     let more = (entries.len() - count) as u64;
-    (entries.into_iter().zip(kept).filter(|(_, kept)| *kept).map(|(entry, _)| entry).collect(), more, Nanos::new(time))
+    let entries = entries.into_iter().zip(kept).filter(|(_, kept)| *kept).map(|(entry, _)| entry).collect();
+    LargestEntries { entries, more, more_time }
 }
 
 #[cfg(test)]
@@ -200,7 +215,7 @@ mod tests {
     #[test]
     fn the_activities_that_took_most_are_kept_in_order() {
         let entries: Vec<TimelineEntry> = (0..10).map(|at| entry(at, (at * 7) % 10, Kind::Irq, "x")).collect();
-        let (kept, more, time) = largest(entries, 3);
+        let LargestEntries { entries: kept, more, more_time: time } = largest(entries, 3);
         let kept: Vec<(i64, i64)> = kept.iter().map(|entry| (entry.start.get(), entry.self_time.get())).collect();
         assert_eq!(kept, [(1, 7), (4, 8), (7, 9)]);
         assert_eq!((more, time), (7, Nanos::new(21)));
@@ -219,14 +234,14 @@ mod tests {
         let detours: Vec<PlacedDetour> = (0..5).map(place).collect();
         // Detour 1 has three activities, the others two: a budget of 5 holds 0 and 1.
         for order in [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 4, 1, 3, 0]] {
-            let mut looking = Looking::new(&detours, 5);
-            looking.enter(0, "node");
+            let mut lookup = Lookup::new(&detours, 5);
+            lookup.enter(0, "node");
             for at in order {
                 let count = if at == 1 { 3 } else { 2 };
-                looking.flush();
-                looking.current = Some((at, vec![entry(0, 5, Kind::Irq, "x"); count]));
+                lookup.flush();
+                lookup.current = Some((at, vec![entry(0, 5, Kind::Irq, "x"); count]));
             }
-            let (owners, names, kept) = looking.finish();
+            let DetourSources { owners, names, embedded: kept } = lookup.finish();
             assert_eq!(kept.keys().copied().collect::<Vec<_>>(), [0, 1], "{order:?}");
             assert_eq!((owners, names), (vec![Some(0); 5], vec![(Kind::Irq, "x".to_owned())]));
         }

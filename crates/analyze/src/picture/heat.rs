@@ -31,18 +31,29 @@ pub struct HeatRow {
     pub noise_ns: Vec<i64>,
 }
 
+/// The noise of a CPU, cell by cell.
+#[derive(Clone, Debug)]
+pub struct CpuCells {
+    /// The number of the node among those of the summary.
+    pub node: u32,
+    /// The kernel's number of the CPU.
+    pub cpu: CpuId,
+    /// The cells.
+    pub cells: TimeCells,
+}
+
 impl HeatMap {
     /// From each CPU's cells, which begin at `start` and cover `length` nanoseconds; CPUs of a node follow each other.
     /// More than `rows` CPUs are put together, as many to a row as it takes, and never those of two nodes.
     #[must_use]
-    pub fn new(start: i64, length: i64, cpus: Vec<(u32, CpuId, TimeCells)>, rows: usize) -> Self {
-        let nodes = cpus.chunk_by(|a, b| a.0 == b.0);
+    pub fn new(start: i64, length: i64, cpus: Vec<CpuCells>, rows: usize) -> Self {
+        let nodes = cpus.chunk_by(|a, b| a.node == b.node);
         let count_rows = |together: usize| nodes.clone().map(|node| node.len().div_ceil(together)).sum::<usize>();
         // Every node takes a row at least, however many nodes there are.
         let most = nodes.clone().map(<[_]>::len).max().unwrap_or(1);
         let together = (1..most).find(|together| count_rows(*together) <= rows).unwrap_or(most);
-        let cell_ns = cpus.first().map_or(1, |(_, _, cells)| cells.width());
-        let cells = cpus.first().map_or(0, |(_, _, cells)| cells.noise().len() as i64);
+        let cell_ns = cpus.first().map_or(1, |cpu| cpu.cells.width());
+        let cells = cpus.first().map_or(0, |cpu| cpu.cells.noise().len() as i64);
         let rows = nodes.flat_map(|node| node.chunks(together)).map(row).collect();
         let last_cell_ns = length.saturating_sub(cell_ns.saturating_mul((cells - 1).max(0))).clamp(1, cell_ns);
         Self { start_ns: start, cell_ns, last_cell_ns, rows }
@@ -55,27 +66,27 @@ impl HeatMap {
     }
 }
 
-fn row(cpus: &[(u32, CpuId, TimeCells)]) -> HeatRow {
-    let mut noise_ns = vec![0; cpus.iter().map(|(_, _, cells)| cells.noise().len()).max().unwrap_or(0)];
-    for (_, _, cells) in cpus {
-        for (most, noise) in noise_ns.iter_mut().zip(cells.noise()) {
+fn row(cpus: &[CpuCells]) -> HeatRow {
+    let mut noise_ns = vec![0; cpus.iter().map(|cpu| cpu.cells.noise().len()).max().unwrap_or(0)];
+    for cpu in cpus {
+        for (most, noise) in noise_ns.iter_mut().zip(cpu.cells.noise()) {
             *most = (*most).max(*noise);
         }
     }
-    HeatRow { node: cpus.first().map_or(0, |cpu| cpu.0), cpus: cpus.iter().map(|cpu| cpu.1).collect(), noise_ns }
+    HeatRow { node: cpus.first().map_or(0, |cpu| cpu.node), cpus: cpus.iter().map(|cpu| cpu.cpu).collect(), noise_ns }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn cpus(nodes: &[u32]) -> Vec<(u32, CpuId, TimeCells)> {
+    fn cpus(nodes: &[u32]) -> Vec<CpuCells> {
         let mut cpus = Vec::new();
         for (node, count) in nodes.iter().enumerate() {
             for cpu in 0..*count {
                 let mut cells = TimeCells::new(0, 2_560);
                 cells.add(i64::from(cpu % 256) * 10, 3 + i64::from(cpu));
-                cpus.push((node as u32, CpuId::new(cpu), cells));
+                cpus.push(CpuCells { node: node as u32, cpu: CpuId::new(cpu), cells });
             }
         }
         cpus
@@ -98,7 +109,7 @@ mod tests {
         let all: usize = map.rows.iter().map(|row| row.cpus.len()).sum();
         assert_eq!(all, 4_099);
         // The longest detour of all shows, where its CPU lost it.
-        let plain = cpus(&[4_096]).iter().flat_map(|cpu| cpu.2.noise().to_vec()).max();
+        let plain = cpus(&[4_096]).iter().flat_map(|cpu| cpu.cells.noise().to_vec()).max();
         assert_eq!(map.rows.iter().flat_map(|row| row.noise_ns.clone()).max(), plain);
     }
 

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use becalm_bundle::Bundle;
 use becalm_model::Kind;
-use becalm_model::node::Rung;
-use becalm_units::CpuId;
+use becalm_model::node::{CpuDoc, Rung};
 
-use super::embedded::{Looked, Looking};
+use super::embedded::{DetourSources, Lookup};
+use super::heat::CpuCells;
 use super::{DETOURS, ENTRIES, Embedded, HeatMap, Lengths, PlacedDetour, ROWS, Reduced, Reduction, TOP};
 use crate::summary::{NodeSummary, Summary, SummaryError, runs};
 use becalm_stats::TimeCells;
@@ -67,7 +67,7 @@ pub fn picture(bundle: &Bundle, summary: &Summary, progress: &mut dyn FnMut(u64)
     let shown = reduction.finish();
     let mut lengths = Lengths::default();
     node_lengths.iter().for_each(|more| lengths.merge(more));
-    let (owners, names, embedded) = look(bundle, summary, &shown, progress)?;
+    let DetourSources { owners, names, embedded } = look(bundle, summary, &shown, progress)?;
     let heat = HeatMap::new(start_ns, length_ns, cells, ROWS);
     Ok(Picture { start_ns, length_ns, shown, owners, names, embedded, lengths, node_lengths, heat })
 }
@@ -78,20 +78,20 @@ fn look(
     summary: &Summary,
     shown: &Reduced,
     progress: &mut dyn FnMut(u64),
-) -> Result<Looked, SummaryError> {
-    let mut looking = Looking::new(&shown.detours, ENTRIES);
+) -> Result<DetourSources, SummaryError> {
+    let mut lookup = Lookup::new(&shown.detours, ENTRIES);
     for (number, node) in summary.nodes.iter().enumerate() {
         if node.doc.rung != Rung::Tracepoints {
             continue;
         }
-        looking.enter(number as u32, &node.doc.node);
+        lookup.enter(number as u32, &node.doc.node);
         for batch in bundle.activities(&node.doc.node)? {
             let batch = batch?;
-            looking.take(&batch);
+            lookup.take(&batch);
             progress(batch.len() as u64);
         }
     }
-    Ok(looking.finish())
+    Ok(lookup.finish())
 }
 
 /// From when until when the loops ran, as start and length.
@@ -112,23 +112,31 @@ fn window(summary: &Summary) -> (i64, i64) {
 struct NodeScan {
     node: u32,
     lengths: Lengths,
-    cells: Vec<(u32, CpuId, TimeCells)>,
-    /// For each CPU: where its cells are, if it was selected, and the number of its next detour.
-    cpus: HashMap<i32, (Option<usize>, u64)>,
+    cells: Vec<CpuCells>,
+    cpus: HashMap<i32, CpuProgress>,
+}
+
+#[derive(Default)]
+struct CpuProgress {
+    /// Where its cells are, if it was selected.
+    place: Option<usize>,
+    /// The number of its next detour.
+    next: u64,
 }
 
 impl NodeScan {
     fn new(number: u32, node: &NodeSummary, start: i64, length: i64) -> Self {
-        let cells = node.doc.cpus.iter().map(|cpu| (number, cpu.cpu, TimeCells::new(start, length)));
-        let cells: Vec<(u32, CpuId, TimeCells)> = cells.collect();
-        let places = cells.iter().enumerate().map(|(at, (_, cpu, _))| (cpu.get() as i32, (Some(at), 0)));
-        Self { node: number, lengths: Lengths::default(), cpus: places.collect(), cells }
+        let empty = |cpu: &CpuDoc| CpuCells { node: number, cpu: cpu.cpu, cells: TimeCells::new(start, length) };
+        let cells: Vec<CpuCells> = node.doc.cpus.iter().map(empty).collect();
+        let cpu = |(at, cpu): (usize, &CpuCells)| (cpu.cpu.get() as i32, CpuProgress { place: Some(at), next: 0 });
+        let cpus = cells.iter().enumerate().map(cpu).collect();
+        Self { node: number, lengths: Lengths::default(), cpus, cells }
     }
 
     /// Takes detours of one CPU, which follow each other: start, duration, and whether they are incomplete.
     fn detours(&mut self, cpu: i32, rows: impl Iterator<Item = (i64, i64, bool)>, reduction: &mut Reduction) {
-        let (place, next) = self.cpus.entry(cpu).or_insert((None, 0));
-        let Some((_, _, cells)) = place.map(|at| &mut self.cells[at]) else {
+        let CpuProgress { place, next } = self.cpus.entry(cpu).or_default();
+        let Some(CpuCells { cells, .. }) = place.map(|at| &mut self.cells[at]) else {
             *next += rows.count() as u64;
             return;
         };
