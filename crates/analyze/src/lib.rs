@@ -10,7 +10,6 @@ pub mod condense;
 pub mod cost;
 pub mod distribution;
 pub mod events;
-pub mod inject;
 pub mod job;
 pub mod jobs;
 pub mod limits;

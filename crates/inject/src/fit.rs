@@ -1,10 +1,10 @@
 //! How much of the noise that is asked for must be possible, and what was asked for where not all of it is.
 
-use becalm_model::inject::Injected;
 use becalm_scale::NoiseTrace;
 use becalm_stats::Moments;
 use becalm_units::Nanos;
 
+use crate::document::Injected;
 use crate::tally::figures;
 
 /// The share of its time that noise must keep to be what was asked for.

@@ -2,10 +2,11 @@
 //!
 //! Kept while detours are injected, by the thread that injects them: adding to it takes no memory and no system call.
 
-use becalm_model::inject::{Injected, InjectedPlace, NoisePlace, Shortfall};
 use becalm_stats::Moments;
 use becalm_units::Nanos;
 use hdrhistogram::Histogram;
+
+use crate::document::{Injected, InjectedPlace, NoisePlace, Shortfall};
 
 /// Lateness is kept up to this; more counts as this much.
 const LATEST_NS: u64 = 10_000_000_000;

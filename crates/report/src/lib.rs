@@ -18,7 +18,6 @@ mod distribution;
 mod doctor;
 pub mod form;
 pub mod html;
-mod inject;
 mod law;
 mod mpi;
 pub mod predict;

@@ -14,7 +14,7 @@ use serde_json::ser::PrettyFormatter;
 use serde_json::{Map, Serializer, Value, json};
 
 use crate::record::json::{DetoursDocument, RunDocument, RunTables};
-use crate::{audit, check, compare, config, cost, distribution, doctor, inject, law, mpi, predict};
+use crate::{audit, check, compare, config, cost, distribution, doctor, law, mpi, predict};
 use crate::{sweep, together, work};
 
 /// A document, and where readers meet it.
@@ -63,7 +63,6 @@ documents! {
     "predict-sweep": sweep::predict::SweepDocument, "becalm predict with lists", "the same for many noises";
     "law": law::LawDocument, "becalm law", "the noise law";
     "law-sweep": sweep::law::LawSweepDocument, "becalm law with lists", "the noise law for many noises";
-    "inject": inject::InjectDocument, "becalm inject", "noise that was made";
     "cost-clock": cost::clock::ClockDocument, "becalm cost clock", "what reading a clock costs";
     "cost-trap": cost::probe::ProbeDocument, "becalm cost trap", "what entering the kernel costs";
     "cost-detours": cost::probe::ProbeDocument, "becalm cost detours", "what common detours cost";

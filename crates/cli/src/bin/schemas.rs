@@ -9,6 +9,7 @@ fn main() -> std::io::Result<()> {
     let documents: Vec<&Document> = [
         schemas::DOCUMENTS,
         becalm_fleet::schemas::DOCUMENTS,
+        becalm_inject::schemas::DOCUMENTS,
         becalm_live::schemas::DOCUMENTS,
         becalm_research::schemas::DOCUMENTS,
         becalm_tune::schemas::DOCUMENTS,

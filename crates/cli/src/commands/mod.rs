@@ -13,7 +13,6 @@ mod doctor;
 mod export;
 #[cfg(feature = "foreign")]
 mod import;
-mod inject;
 mod law;
 #[cfg(feature = "manual")]
 mod man;
@@ -68,7 +67,7 @@ commands! {
     Paper(becalm_research::paper::PaperArgs),
     #[cfg(feature = "cost")]
     Cost(cost::CostArgs),
-    Inject(inject::InjectArgs),
+    Inject(becalm_inject::InjectArgs),
     Tune(becalm_tune::TuneArgs),
     RunQuiet(becalm_tune::RunQuietArgs),
     #[cfg(feature = "foreign")]

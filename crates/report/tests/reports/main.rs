@@ -5,7 +5,6 @@ mod check;
 mod compare;
 mod cost;
 mod hostile;
-mod inject;
 mod law;
 mod mpi;
 mod predict;

@@ -1,7 +1,8 @@
 //! What noise that was injected in several places comes to in all of them.
 
-use becalm_model::inject::{Injected, InjectedPlace, Shortfall};
 use becalm_units::Nanos;
+
+use crate::document::{Injected, InjectedPlace, Shortfall};
 
 /// All places together: counts added, means over all detours, and of the shares of time the mean over the places.
 pub fn together<'a>(places: impl IntoIterator<Item = &'a Injected>) -> Injected {
@@ -45,7 +46,7 @@ pub fn exceptions(places: &[InjectedPlace]) -> Option<InjectedPlace> {
 
 #[cfg(test)]
 mod tests {
-    use becalm_model::inject::NoisePlace;
+    use crate::document::NoisePlace;
 
     use super::*;
 

@@ -2,23 +2,23 @@
 
 use std::io::{self, Write};
 
-use becalm_analyze::inject::{exceptions, together};
-use becalm_model::inject::{
-    FairServerDoc, InjectDoc, Injected, InjectedPlace, InjectionWay, NoisePlace, SharedToll, Shortfall, SignalCounts,
-    Together,
-};
+use becalm_report::Report;
+use becalm_report::Sheet;
+use becalm_report::Value;
+use becalm_report::catalogue;
+use becalm_report::form::field::{Field, Object, fields};
+use becalm_report::form::figure::{Ratio, Time};
+use becalm_report::form::paragraph::paragraph;
+use becalm_report::form::table::Table;
+use becalm_units::plural;
 use becalm_units::{CpuId, CpuList, Named, Nanos};
 use serde::Serialize;
 
-use crate::Value;
-use crate::catalogue;
-use crate::form::field::{Field, Object, fields};
-use crate::form::figure::{Ratio, Time};
-use crate::form::paragraph::paragraph;
-use crate::form::sheet::Sheet;
-use crate::form::table::Table;
-use crate::report::Report;
-use becalm_units::plural;
+use crate::document::{
+    FairServerDoc, InjectDoc, Injected, InjectedPlace, InjectionWay, NoisePlace, SharedToll, Shortfall, SignalCounts,
+    Together,
+};
+use crate::total::{exceptions, together};
 
 fields! {
     FIGURES, figures: Injected {
@@ -382,8 +382,8 @@ fn say_of(say: &mut impl FnMut(u64, String), name: &str, missed: &str, lap: &str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::form::sheet::Form;
-    use crate::report;
+    use becalm_report as report;
+    use becalm_report::form::sheet::Form;
 
     fn place(place: NoisePlace) -> InjectedPlace {
         let requested = Injected {
