@@ -8,7 +8,6 @@
 pub mod compare;
 pub mod condense;
 pub mod events;
-pub mod inject;
 pub mod job;
 pub mod jobs;
 pub mod limits;

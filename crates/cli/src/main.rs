@@ -195,18 +195,20 @@ mod tests {
     }
 
     /// The libraries whose reports and warnings tell a user what to do next; `model` has those that are stored with a run.
-    const ADVISERS: [&str; 8] = ["cost", "fleet", "live", "model", "report", "research", "tune", "watch"];
+    const ADVISERS: [&str; 9] = ["cost", "fleet", "inject", "live", "model", "report", "research", "tune", "watch"];
 
     /// The crates that have options of their own, and those for tests.
     const NO_LIBRARIES: [&str; 5] = ["cli", "command", "fixtures", "mpi", "testing"];
 
     /// Options of other programs that libraries start, name or write into files.
-    const OTHERS: [&str; 17] = [
+    const OTHERS: [&str; 20] = [
         "--allocations",
+        "--collect",
         "--compression none",
         "--deltatime",
         "--file-version",
         "--format=JobID",
+        "--gid",
         "--json=FILE",
         "--no-header",
         "--no-index",
@@ -218,6 +220,7 @@ mod tests {
         "--runtime",
         "--scope",
         "--slice",
+        "--uid",
         "--value",
     ];
 

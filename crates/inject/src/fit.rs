@@ -1,10 +1,10 @@
 //! How much of the noise that is asked for must be possible, and what was asked for where not all of it is.
 
-use becalm_model::inject::Injected;
 use becalm_scale::NoiseTrace;
 use becalm_stats::Moments;
 use becalm_units::Nanos;
 
+use crate::document::Injected;
 use crate::tally::figures;
 
 /// The share of its time that noise must keep to be what was asked for.
@@ -106,10 +106,7 @@ mod tests {
         let asked =
             RequestedNoise::new(&NoiseTrace::new(Nanos::new(100), detours).unwrap()).injected_in(Nanos::new(1_000));
         assert_eq!((asked.count, asked.ratio, asked.length_ns), (30, Some(0.13), Some(13.0 / 3.0)));
-        assert_eq!(
-            (asked.interval_ns, asked.shortest, asked.longest),
-            (Some(100.0 / 3.0), Some(Nanos::new(1)), Some(Nanos::new(7)))
-        );
+        assert_eq!((asked.interval_ns, asked.ends), (Some(100.0 / 3.0), Some((Nanos::new(1), Nanos::new(7)))));
         let none = RequestedNoise::new(&NoiseTrace::new(Nanos::new(100), []).unwrap()).injected_in(Nanos::new(1_000));
         assert_eq!((none.count, none.ratio, none.length_ns), (0, Some(0.0), None));
     }

@@ -4,10 +4,10 @@
 use becalm_linux::clock::Counter;
 use becalm_linux::sched::Policy;
 use becalm_linux::sysfs::cpu::CpuKind;
-use becalm_model::inject::SharedToll;
 use becalm_units::{CpuId, CpuList, Nanos, TickRate};
 
 use crate::InjectError;
+use crate::document::SharedToll;
 use crate::grounds::Grounds;
 use crate::toll::{self, Toll};
 

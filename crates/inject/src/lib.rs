@@ -12,12 +12,14 @@
 //! - [`signal`]: the same inside of an unmodified program, by a signal in each of its threads.
 //! - [`program`]: whether a program can be reached so.
 //! - [`tally`]: what was delivered, beside what was asked for, and what that comes to as a document of the crate `model`.
-//!
-//! Nothing here parses arguments or prints.
+//! - `document`, `total` and `report`: the result as a document, over all places, and in words.
+//! - `command`: `becalm inject` with its arguments; nothing else parses or prints.
 
 #![forbid(unsafe_code)]
 
 pub mod burst;
+mod command;
+mod document;
 pub mod error;
 pub mod fit;
 mod flood;
@@ -26,12 +28,21 @@ mod kinds;
 mod place;
 pub mod preempt;
 pub mod program;
+mod report;
 pub mod schedule;
+#[cfg(feature = "schemas")]
+pub mod schemas;
 pub mod signal;
 pub mod tally;
 pub mod toll;
+mod total;
 
 pub use burst::Burst;
+pub use command::InjectArgs;
+pub use document::{
+    FairServerDoc, InjectDoc, Injected, InjectedPlace, InjectionWay, NoisePlace, SharedToll, Shortfall, SignalCounts,
+    Together,
+};
 pub use error::InjectError;
 pub use fit::Fit;
 pub use grounds::Grounds;

@@ -1,9 +1,10 @@
 //! Where on its circle the noise of a CPU or a thread starts, and who starts together.
 
-use becalm_model::inject::Together;
 use becalm_scale::random::{Purpose, Stream};
 use becalm_scale::{NoiseTrace, TraceError};
 use becalm_units::{CpuId, Nanos};
+
+use crate::document::Together;
 
 /// A node's own place is drawn from this: far more than any circle's length, and sums with the wall clock fit.
 const SHIFTS: u64 = 1 << 62;

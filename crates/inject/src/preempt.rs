@@ -17,12 +17,12 @@ use becalm_linux::placed::Thread;
 use becalm_linux::realtime::FairServer;
 use becalm_linux::rights::{RightsError, give_up_of_this_thread};
 use becalm_linux::sched::{Policy, ThreadUsage};
-use becalm_model::inject::{FairServerDoc, InjectedPlace, NoisePlace, SharedToll, Shortfall, Together};
 use becalm_scale::NoiseTrace;
 use becalm_scale::random::{Purpose, Stream};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
 use crate::InjectError;
+use crate::document::{FairServerDoc, InjectedPlace, NoisePlace, SharedToll, Shortfall, Together};
 use crate::fit::{Fit, RequestedNoise, share_below};
 use crate::flood::Flood;
 use crate::grounds::Grounds;

@@ -1,8 +1,9 @@
 //! When detours are due on one CPU: a circle of noise, run round and round from some place on it.
 
-use becalm_model::inject::Shortfall;
 use becalm_scale::NoiseTrace;
 use becalm_units::Nanos;
+
+use crate::document::Shortfall;
 
 /// A detour that is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -10,13 +10,13 @@ use std::sync::atomic::Ordering;
 
 use becalm_linux::rights::User;
 use becalm_linux::shared::{CodeFile, Places, SharedWords};
-use becalm_model::inject::{InjectedPlace, NoisePlace, Shortfall, SignalCounts, Together};
 use becalm_preload::{IMAGE, layout};
 use becalm_scale::NoiseTrace;
 use becalm_stats::Moments;
 use becalm_units::Nanos;
 
 use crate::InjectError;
+use crate::document::{InjectedPlace, NoisePlace, Shortfall, SignalCounts, Together};
 use crate::fit::{Fit, RequestedNoise, share_below};
 use crate::place;
 use crate::schedule::Schedule;

@@ -2,10 +2,11 @@
 //!
 //! Kept while detours are injected, by the thread that injects them: adding to it takes no memory and no system call.
 
-use becalm_model::inject::{Injected, InjectedPlace, Lateness, NoisePlace, Shortfall};
 use becalm_stats::Moments;
 use becalm_units::Nanos;
 use hdrhistogram::Histogram;
+
+use crate::document::{Injected, InjectedPlace, NoisePlace, Shortfall};
 
 /// Lateness is kept up to this; more counts as this much.
 const LATEST_NS: u64 = 10_000_000_000;
@@ -88,7 +89,7 @@ impl DeliveryTally {
             missed: self.missed,
             joined: self.joined,
             overtaken: 0,
-            late: self.late(0.5).zip(self.late(0.99)).map(|(median, p99)| Lateness { median, p99 }),
+            late: self.late(0.5).zip(self.late(0.99)),
             shortest,
             left_out: Shortfall::default(),
             merged: 0,
@@ -104,8 +105,7 @@ pub(crate) fn figures(lengths: &Moments, intervals: &Moments, observed: Nanos) -
         interval_stddev_ns: intervals.stddev(),
         length_ns: lengths.mean(),
         length_stddev_ns: lengths.stddev(),
-        shortest: lengths.min().map(Nanos::new),
-        longest: lengths.max().map(Nanos::new),
+        ends: lengths.min().zip(lengths.max()).map(|(least, most)| (Nanos::new(least), Nanos::new(most))),
         ratio: (observed > Nanos::ZERO).then(|| lengths.total() as f64 / observed.get() as f64),
     }
 }

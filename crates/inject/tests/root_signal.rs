@@ -9,9 +9,9 @@ mod programs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use becalm_inject::Together;
 use becalm_inject::{SignalNoise, SignalPlan};
 use becalm_linux::sched::allowed_cpus;
-use becalm_model::inject::Together;
 use becalm_testing::{Need, attempts, machine_has};
 use programs::{compiled, plan, run_under_noise, text};
 use tempfile::TempDir;

@@ -15,7 +15,6 @@ mod estimate;
 pub mod event;
 pub mod event_count;
 mod family;
-pub mod inject;
 pub mod label;
 pub mod network;
 pub mod node;

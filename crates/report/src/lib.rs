@@ -16,7 +16,6 @@ mod config;
 mod doctor;
 pub mod form;
 pub mod html;
-mod inject;
 mod law;
 mod mpi;
 pub mod predict;

@@ -14,7 +14,7 @@ use serde_json::ser::PrettyFormatter;
 use serde_json::{Map, Serializer, Value, json};
 
 use crate::record::json::{DetoursDocument, RunDocument, RunTables};
-use crate::{audit, check, compare, config, doctor, inject, law, mpi, predict};
+use crate::{audit, check, compare, config, doctor, law, mpi, predict};
 use crate::{sweep, together, work};
 
 /// A document, and where readers meet it.
@@ -61,7 +61,6 @@ documents! {
     "predict-sweep": sweep::predict::SweepDocument, "becalm predict with lists", "the same for many noises";
     "law": law::LawDocument, "becalm law", "the noise law";
     "law-sweep": sweep::law::LawSweepDocument, "becalm law with lists", "the noise law for many noises";
-    "inject": inject::InjectDocument, "becalm inject", "noise that was made";
     "mpi": mpi::run::JobDocument, "becalm-mpi, becalm report JOB", "the phases of a parallel job";
     "mpi-sweep": mpi::grains::GrainsDocument, "becalm-mpi --grain LIST", "jobs of several grains";
     "mpi-validate": mpi::validate::ValidateDocument, "becalm-mpi validate", "predictions held against a job";

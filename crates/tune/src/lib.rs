@@ -1,11 +1,10 @@
 //! Makes CPUs quiet as a transaction: plan every change, apply with the original on disk first, restore always.
 //!
 //! A [`Plan`] is made for some CPUs by looking at the machine. It names every [`Change`] with its reason, its risk
-//! and the noise that it removes, and the boot parameters that only a reboot can give. Plans and what comes of them are plain types
-//! of the crate `model`. Everything is read and written
+//! and the noise that it removes, and the boot parameters that only a reboot can give. Everything is read and written
 //! below a root folder, so that fake trees test all of it.
 //!
-//! What a change gains on a large job is not computed here: that takes a recording, and the crate `scale`.
+//! `document` has plans and the outcome of each change, `report` prints them, and `command` and `run_quiet` are the commands.
 
 #![forbid(unsafe_code)]
 

@@ -11,6 +11,7 @@ fn main() -> std::io::Result<()> {
         becalm_cost::schemas::DOCUMENTS,
         becalm_fleet::schemas::DOCUMENTS,
         becalm_foreign::schemas::DOCUMENTS,
+        becalm_inject::schemas::DOCUMENTS,
         becalm_live::schemas::DOCUMENTS,
         becalm_research::schemas::DOCUMENTS,
         becalm_tune::schemas::DOCUMENTS,

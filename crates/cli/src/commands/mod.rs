@@ -7,7 +7,6 @@ mod compare;
 mod completions;
 mod config;
 mod doctor;
-mod inject;
 mod law;
 #[cfg(feature = "manual")]
 mod man;
@@ -62,7 +61,7 @@ commands! {
     Paper(becalm_research::paper::PaperArgs),
     #[cfg(feature = "cost")]
     Cost(becalm_cost::CostArgs),
-    Inject(inject::InjectArgs),
+    Inject(becalm_inject::InjectArgs),
     Tune(becalm_tune::TuneArgs),
     RunQuiet(becalm_tune::RunQuietArgs),
     #[cfg(feature = "foreign")]

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use becalm_inject::Together;
 use becalm_inject::{DeliveredSignals, Fit, InjectError, SignalNoise, SignalPlan};
-use becalm_model::inject::Together;
 use becalm_scale::NoiseTrace;
 use becalm_scale::spec::NoiseSpec;
 

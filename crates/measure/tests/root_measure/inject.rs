@@ -3,13 +3,12 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use becalm_inject::{CpuDelivery, Fit, Grounds, Injection, PreemptPlan};
+use becalm_inject::{CpuDelivery, Fit, Grounds, Injection, PreemptPlan, Together};
 use becalm_linux::clock::Source;
 use becalm_linux::placed::Thread;
 use becalm_linux::procfs::stat::Stat;
 use becalm_linux::sched::{Policy, allowed_cpus, set_policy};
 use becalm_measure::RecordPlan;
-use becalm_model::inject::Together;
 use becalm_model::{Detour, Kind};
 use becalm_scale::NoiseTrace;
 use becalm_scale::spec::NoiseSpec;

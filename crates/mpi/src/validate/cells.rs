@@ -3,11 +3,10 @@
 use std::hint::black_box;
 use std::path::Path;
 
-use becalm_inject::{Fit, Grounds, Injection, KnownTolls, PreemptPlan};
+use becalm_inject::{Fit, Grounds, Injection, KnownTolls, PreemptPlan, Together};
 use becalm_linux::clock::{Counter, Source};
 use becalm_linux::sched::{self, Policy};
 use becalm_measure::work::Work;
-use becalm_model::inject::Together;
 use becalm_scale::spec::NoiseSpec;
 use becalm_stats::median_mid;
 use becalm_units::fault::Result;

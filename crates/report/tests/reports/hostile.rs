@@ -7,7 +7,6 @@ use becalm_analyze::summary::{Selection, longest, summarize, timelines};
 use becalm_analyze::work::summarize_work;
 use becalm_bundle::{Bundle, PhaseRun};
 use becalm_model::audit::{Ability, Answer, Audit, FirstStep};
-use becalm_model::inject::{InjectDoc, InjectionWay, Together};
 use becalm_model::node::Warning;
 use becalm_model::validation::ValidationDoc;
 use becalm_report::{CompareReport, DetoursReport, Form, PredictReport, Report, RunReport, SourcesReport, WorkReport};
@@ -147,18 +146,6 @@ fn of_the_machine_and_jobs(name: &str) {
         measurable: "0-1".parse().unwrap(),
         isolated: CpuList::default(),
         first_steps: vec![FirstStep { command: "becalm record".to_owned(), why: text() }],
-    });
-    let way = InjectionWay::Preempt(text());
-    let (tolls, fair_servers, places) = (Vec::new(), Vec::new(), Vec::new());
-    check(&InjectDoc {
-        noise: text(),
-        together: Together::Apart,
-        coalesced: None,
-        seed: 1,
-        way,
-        tolls,
-        fair_servers,
-        places,
     });
     check(&ValidationDoc {
         library: text(),

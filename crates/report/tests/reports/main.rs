@@ -4,7 +4,6 @@ mod audit;
 mod check;
 mod compare;
 mod hostile;
-mod inject;
 mod law;
 mod mpi;
 mod predict;

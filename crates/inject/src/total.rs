@@ -1,7 +1,8 @@
 //! What noise that was injected in several places comes to in all of them.
 
-use becalm_model::inject::{Injected, InjectedPlace, Shortfall};
 use becalm_units::Nanos;
+
+use crate::document::{Injected, InjectedPlace, Shortfall};
 
 /// All places together: counts added, means over all detours, and of the shares of time the mean over the places.
 pub fn together<'a>(places: impl IntoIterator<Item = &'a Injected>) -> Injected {
@@ -12,6 +13,7 @@ pub fn together<'a>(places: impl IntoIterator<Item = &'a Injected>) -> Injected 
         let weight: u64 = places.iter().filter(|place| value(place).is_some()).map(|place| place.count).sum();
         (weight > 0).then(|| sum / weight as f64)
     };
+    let ends = places.iter().filter_map(|place| place.ends).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
     let ratios: Vec<f64> = places.iter().filter_map(|place| place.ratio).collect();
     let ratio = (!ratios.is_empty()).then(|| ratios.iter().sum::<f64>() / ratios.len() as f64);
     Injected {
@@ -21,8 +23,7 @@ pub fn together<'a>(places: impl IntoIterator<Item = &'a Injected>) -> Injected 
         // Spreads of different places are not one spread.
         interval_stddev_ns: if let [place] = places[..] { place.interval_stddev_ns } else { None },
         length_stddev_ns: if let [place] = places[..] { place.length_stddev_ns } else { None },
-        shortest: places.iter().filter_map(|place| place.shortest).min(),
-        longest: places.iter().filter_map(|place| place.longest).max(),
+        ends,
         ratio,
     }
 }
@@ -45,7 +46,7 @@ pub fn exceptions(places: &[InjectedPlace]) -> Option<InjectedPlace> {
 
 #[cfg(test)]
 mod tests {
-    use becalm_model::inject::NoisePlace;
+    use crate::document::NoisePlace;
 
     use super::*;
 
@@ -57,8 +58,7 @@ mod tests {
             interval_stddev_ns: None,
             length_ns: Some(10.0),
             length_stddev_ns: None,
-            shortest: Some(Nanos::new(10)),
-            longest: Some(Nanos::new(10)),
+            ends: Some((Nanos::new(10), Nanos::new(10))),
             ratio: Some(0.1),
         };
         let many = Injected {
@@ -67,14 +67,13 @@ mod tests {
             interval_stddev_ns: Some(1.0),
             length_ns: Some(30.0),
             length_stddev_ns: Some(2.0),
-            shortest: Some(Nanos::new(5)),
-            longest: Some(Nanos::new(60)),
+            ends: Some((Nanos::new(5), Nanos::new(60))),
             ratio: Some(0.3),
         };
         let both = together([&few, &many]);
         assert_eq!((both.count, both.interval_ns, both.length_ns), (4, Some(100.0), Some(25.0)));
         assert_eq!((both.interval_stddev_ns, both.length_stddev_ns), (None, None));
-        assert_eq!((both.shortest, both.longest, both.ratio), (Some(Nanos::new(5)), Some(Nanos::new(60)), Some(0.2)));
+        assert_eq!((both.ends, both.ratio), (Some((Nanos::new(5), Nanos::new(60))), Some(0.2)));
         assert_eq!(together([&many]), many);
         assert_eq!(together([]), Injected::default());
     }

@@ -18,9 +18,6 @@ use becalm_command::noise;
 use becalm_command::output::{Output, emit};
 use becalm_command::progress::{Bar, Tail};
 use becalm_command::rights::{CommandUserArgs, left_as};
-use becalm_inject::{
-    Burst, CpuDelivery, Fit, Grounds, Injection, PreemptPlan, SignalNoise, SignalPlan, coalesced, program,
-};
 use becalm_linux::procfs::kernel;
 use becalm_linux::procfs::status::Capability;
 use becalm_linux::rights::{self, RemainingRights, User};
@@ -28,7 +25,6 @@ use becalm_linux::sched::Policy;
 use becalm_linux::signals::{self, StopSignals};
 use becalm_linux::{clock, memory, sched};
 use becalm_measure::{Companion, PlannedCommand, select_cpus};
-use becalm_model::inject::{FairServerDoc, InjectDoc, InjectedPlace, InjectionWay, SharedToll, Together};
 #[cfg(feature = "research")]
 use becalm_research::sweep::InjectSweep;
 use becalm_scale::NoiseTrace;
@@ -38,6 +34,9 @@ use becalm_units::Named;
 use becalm_units::fault::{self, Context, Result, UsageError};
 use becalm_units::{CpuList, Nanos, Share};
 use clap::{ArgGroup, Args};
+
+use crate::document::{FairServerDoc, InjectDoc, InjectedPlace, InjectionWay, SharedToll, Together};
+use crate::{Burst, CpuDelivery, Fit, Grounds, Injection, PreemptPlan, SignalNoise, SignalPlan, coalesced, program};
 
 /// Make known noise: take chosen CPUs from whoever runs there, or hold up the threads of one program
 ///

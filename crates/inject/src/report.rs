@@ -2,23 +2,23 @@
 
 use std::io::{self, Write};
 
-use becalm_analyze::inject::{exceptions, together};
-use becalm_model::inject::{
-    FairServerDoc, InjectDoc, Injected, InjectedPlace, InjectionWay, Lateness, NoisePlace, SharedToll, Shortfall,
-    SignalCounts, Together,
-};
+use becalm_report::Report;
+use becalm_report::Sheet;
+use becalm_report::Value;
+use becalm_report::catalogue;
+use becalm_report::form::field::{Field, Object, fields};
+use becalm_report::form::figure::{Ratio, Time};
+use becalm_report::form::paragraph::paragraph;
+use becalm_report::form::table::Table;
+use becalm_units::plural;
 use becalm_units::{CpuId, CpuList, Named, Nanos};
 use serde::Serialize;
 
-use crate::Value;
-use crate::catalogue;
-use crate::form::field::{Field, Object, fields};
-use crate::form::figure::{Ratio, Time};
-use crate::form::paragraph::paragraph;
-use crate::form::sheet::Sheet;
-use crate::form::table::Table;
-use crate::report::Report;
-use becalm_units::plural;
+use crate::document::{
+    FairServerDoc, InjectDoc, Injected, InjectedPlace, InjectionWay, NoisePlace, SharedToll, Shortfall, SignalCounts,
+    Together,
+};
+use crate::total::{exceptions, together};
 
 fields! {
     FIGURES, figures: Injected {
@@ -27,8 +27,8 @@ fields! {
         INTERVAL_STDDEV_NS = "interval_stddev_ns", "stddev", |row| row.interval_stddev_ns.and_then(Time::rounded);
         LENGTH_NS = catalogue::LENGTH_NS, |row| row.length_ns.and_then(Time::rounded);
         LENGTH_STDDEV_NS = "length_stddev_ns", "stddev", |row| row.length_stddev_ns.and_then(Time::rounded);
-        LENGTH_MIN_NS = "length_min_ns", "min", |row| row.shortest;
-        LENGTH_MAX_NS = "length_max_ns", "max", |row| row.longest;
+        LENGTH_MIN_NS = "length_min_ns", "min", |row| row.ends.map(|ends| ends.0);
+        LENGTH_MAX_NS = "length_max_ns", "max", |row| row.ends.map(|ends| ends.1);
         RATIO = "ratio", "noise", |row| row.ratio.map(Ratio);
     }
 }
@@ -41,7 +41,7 @@ struct InjectLine {
     place: Option<NoisePlace>,
     what: &'static str,
     figures: Injected,
-    late: Option<Lateness>,
+    late: Option<(Nanos, Nanos)>,
 }
 
 fields! {
@@ -57,8 +57,8 @@ fields! {
         LENGTH_MIN_NS = figures::LENGTH_MIN_NS => |line| &line.figures;
         LENGTH_MAX_NS = figures::LENGTH_MAX_NS => |line| &line.figures;
         RATIO = figures::RATIO => |line| &line.figures;
-        LATE_MEDIAN_NS = "late_median_ns", "late", |line| line.late.map(|late| late.median);
-        LATE_P99_NS = "late_p99_ns", "late p99", |line| line.late.map(|late| late.p99);
+        LATE_MEDIAN_NS = "late_median_ns", "late", |line| line.late.map(|late| late.0);
+        LATE_P99_NS = "late_p99_ns", "late p99", |line| line.late.map(|late| late.1);
     }
 }
 
@@ -227,8 +227,8 @@ fn document_of(cpu: &InjectedPlace) -> InjectedPlaceDoc {
         joined: cpu.joined,
         // In threads of a program nobody counts it.
         overtaken: number.map(|_| cpu.overtaken),
-        late_median_ns: cpu.late.map(|late| late.median.get()),
-        late_p99_ns: cpu.late.map(|late| late.p99.get()),
+        late_median_ns: cpu.late.map(|late| late.0.get()),
+        late_p99_ns: cpu.late.map(|late| late.1.get()),
         shortest_ns: cpu.shortest.get(),
         left_out: cpu.left_out.count,
         left_out_ns: cpu.left_out.time.get(),
@@ -382,8 +382,8 @@ fn say_of(say: &mut impl FnMut(u64, String), name: &str, missed: &str, lap: &str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::form::sheet::Form;
-    use crate::report;
+    use becalm_report as report;
+    use becalm_report::form::sheet::Form;
 
     fn place(place: NoisePlace) -> InjectedPlace {
         let requested = Injected {
@@ -392,16 +392,14 @@ mod tests {
             interval_stddev_ns: Some(0.0),
             length_ns: Some(50_000.0),
             length_stddev_ns: Some(0.0),
-            shortest: Some(Nanos::new(50_000)),
-            longest: Some(Nanos::new(50_000)),
+            ends: Some((Nanos::new(50_000), Nanos::new(50_000))),
             ratio: Some(0.05),
         };
         let delivered = Injected {
             count: 1999,
             interval_ns: Some(1_000_500.25),
             length_ns: Some(50_012.5),
-            shortest: Some(Nanos::new(49_990)),
-            longest: Some(Nanos::new(61_000)),
+            ends: Some((Nanos::new(49_990), Nanos::new(61_000))),
             ratio: Some(0.0499),
             ..requested
         };
@@ -413,7 +411,7 @@ mod tests {
             missed: 1,
             joined: 0,
             overtaken: 0,
-            late: Some(Lateness { median: Nanos::new(900), p99: Nanos::new(5_000) }),
+            late: Some((Nanos::new(900), Nanos::new(5_000))),
             shortest: Nanos::new(12_000),
             left_out: Shortfall { count: 3, time: Nanos::new(9_000) },
             merged: 0,

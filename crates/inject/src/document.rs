@@ -136,8 +136,8 @@ pub struct InjectedPlace {
     pub joined: u64,
     /// How often somebody whom the noise does not outrank took the CPU from it in the middle of its time.
     pub overtaken: u64,
-    /// How late detours started; `None` if none was delivered.
-    pub late: Option<Lateness>,
+    /// How late starts were, as the median and the 99th percentile; `None` if no detour was delivered.
+    pub late: Option<(Nanos, Nanos)>,
     /// The shortest detour that can be made there: as long as taking the CPU and giving it back may take, or a signal and
     /// its handler.
     pub shortest: Nanos,
@@ -145,15 +145,6 @@ pub struct InjectedPlace {
     pub left_out: Shortfall,
     /// The number of detours of every lap that became one with the one before.
     pub merged: usize,
-}
-
-/// How late detours started.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Lateness {
-    /// Half of them were at most so late.
-    pub median: Nanos,
-    /// 99 % of them were at most so late.
-    pub p99: Nanos,
 }
 
 /// Detours that were too short to be made.
@@ -178,10 +169,8 @@ pub struct Injected {
     pub length_ns: Option<f64>,
     /// The standard deviation of the lengths.
     pub length_stddev_ns: Option<f64>,
-    /// The shortest detour.
-    pub shortest: Option<Nanos>,
-    /// The longest detour.
-    pub longest: Option<Nanos>,
+    /// The shortest and the longest detour.
+    pub ends: Option<(Nanos, Nanos)>,
     /// The share of time that they take, between 0 and 1; `None` if nothing was observed.
     pub ratio: Option<f64>,
 }
