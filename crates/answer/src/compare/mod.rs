@@ -67,7 +67,8 @@ impl CompareQuestion {
     }
 }
 
-/// Whether any of these is an imported distribution, which the crate `foreign` compares. What cannot be read is refused later, with the reason.
+/// Returns true if one of these is an imported distribution, which the crate `foreign` compares. Runs that cannot be read are refused
+/// later, with the reason.
 pub fn are_distributions(paths: &[PathBuf]) -> bool {
     paths.iter().any(|path| matches!(Contents::read(path), Ok(Contents::Distribution)))
 }

@@ -12,7 +12,7 @@ mod verdict;
 
 pub use compare::compare;
 pub(crate) use document::{Above, BUCKETS, SERIES};
-pub use document::{Bucket, DistributionDoc, Edges, Level, NamedCount, Quantity, Series};
+pub use document::{Bucket, DistributionDoc, Edges, Level, NamedCount, Quantity, SCHEMA, Series};
 use figures::{SeriesFigures, Within};
 pub use report::DistributionReport;
 use report::SideBySideReport;

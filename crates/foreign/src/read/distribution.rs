@@ -68,12 +68,12 @@ pub(super) fn times(number: i64, unit_ns: i64, what: &str) -> Result<i64, String
     number.checked_mul(unit_ns).ok_or_else(|| format!("the {what} is longer than times can be"))
 }
 
-/// Why a row with so many columns does not fit.
+/// The error for a row with a wrong number of columns.
 pub(super) fn columns(found: usize, expected: impl Display) -> String {
     format!("it has {} and not {expected}", counted(found as u64, "column", "columns"))
 }
 
-/// Why a line with so many values does not fit so many cores or columns.
+/// The error for a line that has not a value for each core or column.
 pub(super) fn misfit(found: usize, expected: usize, what: &str) -> String {
     let expected = counted(expected as u64, what, &format!("{what}s"));
     format!("it has {} for {expected}", counted(found as u64, "value", "values"))

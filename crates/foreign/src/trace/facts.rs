@@ -23,7 +23,7 @@ pub(super) struct OpenTrace<'a> {
 pub(super) struct TraceFacts {
     /// The events that becalm decodes: the recorded ones if the file lists them, else those that came.
     pub paths: Vec<EventPath>,
-    /// Whether the file lists the recorded ones.
+    /// True if the file lists the recorded ones.
     pub lists_recorded: bool,
     /// Events of other kinds, as far as they were counted.
     pub others: u64,
@@ -48,7 +48,7 @@ impl TraceFacts {
         self.loops.as_deref().filter(|loops| loops.iter().any(|tracer| !tracer.steps.is_empty()))
     }
 
-    /// Whether the trace tells which thread ran.
+    /// Returns true if the trace tells which thread ran.
     pub fn has_switches(&self) -> bool {
         let is_switch = |event: &EventPath| event.system == "sched" && event.name == "sched_switch";
         self.loops.is_some() || self.paths.iter().any(is_switch)
@@ -71,7 +71,7 @@ impl TraceFacts {
     }
 }
 
-/// Whether an event only shows the purpose of interrupts or softirqs, which are in the detours without it.
+/// Tells events that only show the purpose of interrupts or softirqs. These are in the detours without them.
 pub(super) fn is_carried(missing: &MissingEvent) -> bool {
     CARRIED.iter().any(|wanted| wanted.unseen == missing.unseen)
 }

@@ -86,7 +86,7 @@ impl FoundDetours<'_> {
         Ok(node)
     }
 
-    /// Enters what is known before the detours are.
+    /// Enters the facts that are known before the detours.
     fn describe(&self, node: &mut NodeDoc) {
         let facts = &self.trace.facts;
         node.ended = None;
@@ -114,7 +114,7 @@ impl FoundDetours<'_> {
         });
     }
 
-    /// What the trace does not tell, and what is wrong with it.
+    /// The gaps and the faults of the trace.
     fn warnings(&self, cpus: &[CpuDoc], found: &TraceFindings) -> Vec<Warning> {
         let OpenTrace { events, facts } = &self.trace;
         let mut warnings = self.thread_warnings(cpus, found.thread);
@@ -140,7 +140,7 @@ impl FoundDetours<'_> {
         warnings
     }
 
-    /// How long the thread had its CPUs, and whether it changed them.
+    /// The thread's time on its CPUs, and its moves between them.
     fn thread_warnings(&self, cpus: &[CpuDoc], time: ThreadTime) -> Vec<Warning> {
         let DetourSearch::Thread { thread, .. } = self.search else { return Vec::new() };
         let name = self.names.name_of(thread).map_or_else(String::new, |name| format!("{name}, "));
@@ -154,7 +154,7 @@ impl FoundDetours<'_> {
         warnings
     }
 
-    /// Whether the tracer's loop ran for a part of the time only.
+    /// Warns if the tracer's loop ran for a part of the time only.
     fn tracer_paused(&self, found: &TraceFindings) -> Option<Warning> {
         let DetourSearch::Gaps { cpus, loops } = &self.search else { return None };
         let sum = |times: &mut dyn Iterator<Item = Nanos>| times.fold(Nanos::ZERO, Nanos::saturating_add);
@@ -175,7 +175,7 @@ fn enter_thresholds(docs: &mut [CpuDoc], cpus: &[CpuId], loops: &[TracerLoop]) {
     }
 }
 
-/// The events that are not in the trace, and what they would have shown.
+/// The events that are not in the trace, and the noise that they would have shown.
 fn missing(facts: &TraceFacts) -> Vec<String> {
     let mut found = facts.missing();
     // Several events show the same purpose of interrupts.

@@ -2,7 +2,7 @@
 //! follows from what is in the trace.
 //!
 //! - Of a CPU: its *interruptions*, in which interrupts, softirqs and kernel threads had it, as [`Presence`] finds them.
-//! - Of a thread: the times in which it was on its CPU or could have been, and something else had the CPU, as [`ThreadDetours`] finds
+//! - Of a thread: the times in which it was on its CPU or could have been, and something else had the CPU, as `ThreadDetours` finds
 //!   them. Their books close as those of a loop do, by the same [`Attributor`].
 //! - Of the loop of the kernel's own tracer osnoise, whose gaps are in its trace: these gaps, split as those of becalm's own loop are.
 //!
@@ -30,12 +30,13 @@ mod whole;
 
 use std::convert::Infallible;
 
-use crate::read::ReadError;
 use becalm_bundle::BundleError;
 use becalm_measure::Names;
 use becalm_model::Event;
 use becalm_units::CpuId;
 use becalm_units::fault::{Fault, Wording};
+
+use crate::read::ReadError;
 
 pub use clock::StampClock;
 pub use find::{FoundDetours, TraceRequest, find};

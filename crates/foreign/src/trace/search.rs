@@ -11,11 +11,11 @@ use super::{CpuSpan, KernelTrace, TraceError, TraceRequest, TracerLoop, Whereabo
 /// A search for detours in a trace. CPUs are numbers among those of the trace.
 #[derive(Clone, Debug)]
 pub enum DetourSearch {
-    /// Whatever would have interrupted any program.
+    /// Interruptions that any program would have met.
     Interruptions {
         /// The CPUs.
         cpus: Vec<usize>,
-        /// Whether the trace tells of switches. Without them it is not known how long a kernel thread has its CPU.
+        /// True if the trace tells of switches. Without them it is not known how long a kernel thread has its CPU.
         has_switches: bool,
     },
     /// The interruptions of a thread.
