@@ -11,7 +11,7 @@
 //!
 //! A drift over the whole run makes a run differ from the next one by more than its blocks say. How the variance of the means of
 //! longer and longer stretches falls tells: by half from eighths to quarters where stretches do not depend on each other, not at
-//! all where the noise wanders. So it goes on falling from quarters to the whole ([`RatioOfSums::alone`]).
+//! all where the noise wanders. So it goes on falling from quarters to the whole (`RatioOfSums::alone`).
 
 use super::Doubt;
 use becalm_stats::{BLOCKS_MIN, TimeCells, blocks, circular_sums};

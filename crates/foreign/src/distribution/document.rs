@@ -63,7 +63,7 @@ impl Quantity {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct DistributionDoc {
-    /// The schema that the document follows: [`SCHEMA`], or it is refused.
+    /// The schema that the document follows; any other is refused.
     pub schema: String,
     /// The node's name, as in the file names.
     pub node: String,

@@ -11,7 +11,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Restores; for as long as the patience lasts also again, while another process holds the lock or is still dying.
 ///
 /// # Errors
-/// As of [`restore`].
+/// As of [`restore()`].
 pub fn restore_patiently(
     machine: &LiveMachine,
     folder: &Folder,
