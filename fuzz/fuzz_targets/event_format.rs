@@ -27,10 +27,9 @@ fuzz_target!(|text: &str| {
             let mut page = [0_u8; 256];
             page[8..16].copy_from_slice(&240_u64.to_ne_bytes());
             page[20..24].copy_from_slice(&236_u32.to_ne_bytes());
-            if let Some(place) = format.field("common_type").map(|field| 24 + field.offset) {
-                if let Some(bytes) = page.get_mut(place..place + 2) {
-                    bytes.copy_from_slice(&format.id.to_ne_bytes());
-                }
+            let place = format.field("common_type").map(|field| 24 + field.offset);
+            if let Some(bytes) = place.and_then(|place| page.get_mut(place..place + 2)) {
+                bytes.copy_from_slice(&format.id.to_ne_bytes());
             }
             let _ = decoder.page(&page, &mut |_| {});
         }

@@ -60,8 +60,8 @@ pub fn valid(name: &str) -> Option<&'static Valid> {
 fn all() -> BTreeMap<&'static str, Valid> {
     let made = tempfile::tempdir().expect("a temporary folder");
     let at = |group: &str, name: &str| made.path().join(group).join(format!("{name}.becalm"));
-    type Maker = (&'static str, fn(&Path));
-    let makers: [Maker; 4] = [
+    type Group = (&'static str, fn(&Path));
+    let makers: [Group; 4] = [
         ("runs", becalm_fixtures::write_all),
         ("work", becalm_fixtures::work::write_all),
         ("costs", becalm_fixtures::costs::write_costs),
